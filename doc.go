@@ -2,8 +2,8 @@
 // ids, fences, states, policies, the errors, and the options of executions.
 //
 // It owns no behaviour and no connection. Applications meet it in four places: they say how work is done with its
-// options (flowfabric.Priority(5)), they compare errors with its sentinels (errors.Is(err, flowfabric.ErrLeaseLost)), they
-// read a [State] from a snapshot, and they pass an [ExecutionID] around.
+// options (flowfabric.Priority(5)), they compare errors with its sentinels (errors.Is(err, flowfabric.ErrLeaseLost)),
+// they read a [State] from a snapshot, and they pass an [ExecutionID] around.
 //
 // # Where to start
 //
@@ -50,12 +50,14 @@
 // # Words
 //
 //   - A partition is one part of the store. It holds its executions whole, and its number is part of their ids.
-//   - The tick is the maintenance loop that every worker runs; it acts on due delays, timeouts and dead sessions. One process at a time
-//     does that for a partition.
-//   - A waiter is a worker that has a free slot, found no work in a partition, and registered there to be told of the next.
+//   - The tick is the maintenance loop that every worker runs; it acts on due delays, timeouts and dead sessions. One
+//     process at a time does that for a partition.
+//   - A waiter is a worker that has a free slot, found no work in a partition, and registered there to be told of the
+//     next.
 //   - A ring is the message that tells a waiter of work.
 //   - A gate is a budget or a quota that must have room before an execution runs.
-//   - A retry is a new attempt after a failed one. A reclaim is a new attempt because a worker died or lost its lease; it uses up no retry.
+//   - A retry is a new attempt after a failed one. A reclaim is a new attempt because a worker died or lost its
+//     lease; it uses up no retry.
 //   - A replay is a new attempt of an execution that has ended, because somebody asked for it (admin.Admin.Replay).
 //   - A tombstone is what is left of an execution or a flow that was purged: it keeps the id taken for a time.
 package flowfabric

@@ -40,7 +40,8 @@ func (c Class) String() string {
 	return "unknown"
 }
 
-// define adds an error to the table. kind, if it is given, is the exported error that stands for several codes, this one among them.
+// define adds an error to the table. kind, if it is given, is the exported error that stands for several codes, this
+// one among them.
 func define(code string, class Class, meaning string, kind ...error) error {
 	s := &fault.Sentinel{Code: code, Class: uint8(class), Meaning: meaning}
 	if len(kind) > 0 {
@@ -50,22 +51,29 @@ func define(code string, class Class, meaning string, kind ...error) error {
 	return s
 }
 
-// Errors that the server functions answer. Compare with errors.Is; errors.As with *[Error] gives the detail. Some stand for several codes,
-// which [CodeOf] tells apart: page docs/reference/errors.md of the repository lists all of them.
+// Errors that the server functions answer. Compare with errors.Is; errors.As with *[Error] gives the detail. Some
+// stand for several codes, which [CodeOf] tells apart: page docs/reference/errors.md of the repository lists all of
+// them.
 var (
 	// ErrInvalidInput: a value is missing, out of bounds or not well formed; the error names it.
 	ErrInvalidInput = define("invalid_input", ClassCaller, "a value is not valid")
 	// ErrPayloadTooLarge: an input, result, frame, step, message, signal or summary has more bytes than it may.
 	ErrPayloadTooLarge = define("payload_too_large", ClassCaller, "the bytes exceed the documented limit")
-	// ErrLimit: there are as many as there may be, of steps, waitpoints, signals, messages, replays, members of a flow or routes.
-	ErrLimit = define("limit_reached", ClassCaller, "there are as many as there may be")
-	// ErrNotFound: the execution, flow, schedule, budget, quota, waitpoint, step, worker or session that the call names does not exist.
-	ErrNotFound = define("execution_not_found", ClassStop, "the execution does not exist: it was never created, or it was purged")
-	// ErrConflict: the key or name belongs to something else already, or what was to be changed has changed since it was read.
-	ErrConflict = define("conflict", ClassCaller, "the key or name belongs to something else, or it changed since it was read")
+	// ErrLimit: the maximum number is reached, of steps, waitpoints, signals, messages, replays, members of a
+	// flow or routes.
+	ErrLimit = define("limit_reached", ClassCaller, "the maximum number is reached")
+	// ErrNotFound: the execution, flow, schedule, budget, quota, waitpoint, step, worker or session that the call
+	// names does not exist.
+	ErrNotFound = define("execution_not_found", ClassStop,
+		"the execution does not exist: it was never created, or it was purged")
+	// ErrConflict: the key or name belongs to something else already, or what was to be changed has changed since it
+	// was read.
+	ErrConflict = define("conflict", ClassCaller,
+		"the key or name belongs to something else, or it changed since it was read")
 	// ErrTerminal: the execution or the flow has ended.
 	ErrTerminal = define("execution_terminal", ClassInfo, "the execution has already ended")
-	// ErrState: what is asked for does not apply in the present state, and that is not that it has ended ([ErrTerminal]).
+	// ErrState: what is asked for does not apply in the present state, and that is not that it has ended
+	// ([ErrTerminal]).
 	ErrState = define("wrong_state", ClassInfo, "this does not apply in the present state")
 
 	// ErrLaneClosed: the lane is draining or disabled; an operator may open it again.
@@ -76,27 +84,33 @@ var (
 	ErrInvalidToken = define("invalid_token", ClassStop, "the token does not open any waitpoint")
 	ErrTokenExpired = define("token_expired", ClassStop, "the key of the token was rotated out; ask for a new token")
 	// ErrNoTokenKeys: no token key is configured, or none that is in use.
-	ErrNoTokenKeys = define("hmac_secret_not_initialized", ClassStop, "no token key is configured: set FLOWFABRIC_TOKEN_KEYS=kid:hex (openssl rand -hex 32)")
+	ErrNoTokenKeys = define("hmac_secret_not_initialized", ClassStop,
+		"no token key is configured: set FLOWFABRIC_TOKEN_KEYS=kid:hex (openssl rand -hex 32)")
 	// ErrWaitpointClosed: the signal, or the request for a new token, came too late.
 	ErrWaitpointClosed = define("waitpoint_closed", ClassInfo, "the signal came too late: the waitpoint is closed")
 
 	// ErrPartitionFrozen: an operator froze the partition (admin.Admin.Freeze); it answers again after a thaw.
 	ErrPartitionFrozen = define("partition_frozen", ClassRetry, "the partition is frozen for maintenance")
-	// ErrProtocol: the store or the function library on the server has another protocol number than this application, or the server is
-	// older than Valkey 7.2 or Redis 7.0. Nothing is changed.
+	// ErrProtocol: the store or the function library on the server has another protocol number than this application,
+	// or the server is older than Valkey 7.2 or Redis 7.0. Nothing is changed.
 	ErrProtocol = define("protocol_mismatch", ClassStop, "the server has another protocol number than this application")
 	// ErrCorrupt: a stored record is damaged; an audit (admin.Admin.Audit) tells more.
 	ErrCorrupt = define("corrupt", ClassBug, "a stored record breaks an invariant")
 )
 
-// What the errors above stand for besides their own code, and errors that no program acts on. Package internal/denied names them.
+// What the errors above stand for besides their own code, and errors that no program acts on. Package internal/denied
+// names them.
 var (
 	_ = define("invalid_policy", ClassCaller, "the policy of the execution is not valid", ErrInvalidInput)
 	_ = define("invalid_capabilities", ClassCaller, "a capability token is not valid", ErrInvalidInput)
-	_ = define("too_many_routes", ClassCaller, "the partition has its maximum of combinations of lane, kind and capabilities; waiting does not help", ErrLimit)
-	_ = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload", ErrConflict)
+	_ = define("too_many_routes", ClassCaller,
+		"the partition, or the namespace in it, has its maximum of combinations of lane, kind and capabilities; "+
+			"waiting does not help", ErrLimit)
+	_ = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload",
+		ErrConflict)
 	_ = define("key_taken", ClassInfo, "another execution has its key by now", ErrConflict)
-	_ = define("invalid_tag_key", ClassCaller, "a tag key must be dotted lower-case words such as team.region, at most 64 bytes", ErrInvalidInput)
+	_ = define("invalid_tag_key", ClassCaller,
+		"a tag key must be dotted lower-case words such as team.region, at most 64 bytes", ErrInvalidInput)
 	_ = define("execution_not_active", ClassStop, "the execution is no longer active under this fence", ErrState)
 	_ = define("execution_not_terminal", ClassInfo, "the execution has not ended yet", ErrState)
 	_ = define("replay_not_allowed", ClassCaller, "a successful execution is replayed only with force", ErrState)
@@ -105,53 +119,76 @@ var (
 	_ = define("lease_expired", ClassStop, "the lease of the session expired")
 	_ = define("lease_revoked", ClassStop, "an operator revoked the lease")
 	_ = define("stale_lease", ClassStop, "a newer claim holds the execution")
-	_ = define("session_not_found", ClassInfo, "the session does not exist: it was never opened, or it ended more than ten minutes ago", ErrNotFound)
-	_ = define("worker_not_found", ClassInfo, "no worker has this instance name: it never registered, it left, or it was lost more than an hour ago", ErrNotFound)
-	_ = define("instance_in_use", ClassCaller, "another live worker process has this instance name; give every process its own", ErrConfig)
+	_ = define("session_not_found", ClassInfo,
+		"the session does not exist: it was never opened, or it ended more than ten minutes ago", ErrNotFound)
+	_ = define("worker_not_found", ClassInfo,
+		"no worker has this instance name: it never registered, it left, or it was lost more than an hour ago",
+		ErrNotFound)
+	_ = define("instance_in_use", ClassCaller,
+		"another live worker process has this instance name; give every process its own", ErrConfig)
 	_ = define("stream_closed", ClassStop, "the attempt has ended and its stream is closed")
-	_ = define("summary_too_large", ClassCaller, "the summary document exceeds the documented limit", ErrPayloadTooLarge)
-	_ = define("step_limit_exceeded", ClassCaller, "the execution has its maximum number of recorded steps, or of bytes in them", ErrLimit)
+	_ = define("summary_too_large", ClassCaller, "the summary document exceeds the documented limit",
+		ErrPayloadTooLarge)
+	_ = define("step_limit_exceeded", ClassCaller,
+		"the execution has its maximum number of recorded steps, or of bytes in them", ErrLimit)
 	_ = define("step_conflict", ClassCaller, "a step of this name is recorded with another value", ErrConflict)
 	_ = define("missing_token", ClassCaller, "a signal needs the token of its waitpoint", ErrInvalidToken)
-	_ = define("rotation_conflict", ClassCaller, "this token key id is in use with another secret; every worker needs the same one, and a new secret needs a new id", ErrConflict)
-	_ = define("grace_too_short", ClassCaller, "open waitpoints need the outgoing token key for longer than the grace period", ErrState)
+	_ = define("rotation_conflict", ClassCaller,
+		"this token key id is in use with another secret; every worker needs the same one, and a new secret needs a new id",
+		ErrConflict)
+	_ = define("grace_too_short", ClassCaller,
+		"open waitpoints need the outgoing token key for longer than the grace period", ErrState)
 	_ = define("kid_not_current", ClassCaller, "this partition does not use the token key that signed", ErrNoTokenKeys)
 	_ = define("waitpoint_not_found", ClassInfo, "the execution has no such waitpoint", ErrNotFound)
 	_ = define("waitpoint_not_open", ClassInfo, "the waitpoint is closed", ErrWaitpointClosed)
-	_ = define("waitpoint_limit_exceeded", ClassCaller, "the execution has its maximum number of open waitpoints", ErrLimit)
+	_ = define("waitpoint_limit_exceeded", ClassCaller, "the execution has its maximum number of open waitpoints",
+		ErrLimit)
 	_ = define("target_not_signalable", ClassInfo, "the execution has ended", ErrTerminal)
 	_ = define("signal_limit_exceeded", ClassStop, "the suspension has its maximum number of signals", ErrLimit)
-	_ = define("mailbox_full", ClassStop, "the execution has as many messages as it may that nobody has received", ErrLimit)
-	_ = define("invalid_resume_condition", ClassCaller, "the resume condition can never be met or is not well formed", ErrInvalidInput)
+	_ = define("mailbox_full", ClassStop, "the execution has as many messages as it may that nobody has received",
+		ErrLimit)
+	_ = define("invalid_resume_condition", ClassCaller, "the resume condition can never be met or is not well formed",
+		ErrInvalidInput)
 	_ = define("execution_not_suspended", ClassInfo, "the execution is not suspended", ErrState)
 	_ = define("suspension_changed", ClassRetry, "the execution is in another suspension now; read it again", ErrState)
 	_ = define("schedule_not_found", ClassInfo, "no schedule has this name", ErrNotFound)
 	_ = define("schedule_changed", ClassRetry, "the schedule changed since it was read; read it again", ErrConflict)
-	_ = define("flow_not_found", ClassInfo, "the flow does not exist: it was never submitted, or it was purged", ErrNotFound)
-	_ = define("flow_conflict", ClassCaller, "the id or idempotency key belongs to a flow with another definition", ErrConflict)
+	_ = define("flow_not_found", ClassInfo, "the flow does not exist: it was never submitted, or it was purged",
+		ErrNotFound)
+	_ = define("flow_conflict", ClassCaller, "the id or idempotency key belongs to a flow with another definition",
+		ErrConflict)
 	_ = define("flow_already_terminal", ClassInfo, "the flow has already ended", ErrTerminal)
-	_ = define("flow_sealed", ClassCaller, "the flow is sealed and takes no more members; use flow.Growing if handlers add members", ErrState)
+	_ = define("flow_sealed", ClassCaller,
+		"the flow is sealed and takes no more members; use flow.Growing if handlers add members", ErrState)
 	_ = define("flow_cancelled", ClassStop, "the flow was cancelled", ErrTerminal)
 	_ = define("flow_incomplete", ClassBug, "the flow has fewer members or edges than were staged", ErrCorrupt)
 	_ = define("flow_too_large", ClassCaller, "a flow has at most 10,000 members and 50,000 edges", ErrLimit)
 	_ = define("fan_in_too_large", ClassCaller, "a member may depend on, or wait for, at most 1,000 others", ErrLimit)
-	_ = define("flow_open", ClassInfo, "the execution stays until its flow has ended and the flow's other members are gone", ErrState)
+	_ = define("flow_open", ClassInfo,
+		"the execution stays until its flow has ended and the flow's other members are gone", ErrState)
 	_ = define("self_referencing_edge", ClassCaller, "a member depends on itself", ErrInvalidInput)
 	_ = define("cycle_detected", ClassCaller, "the members depend on each other in a circle", ErrInvalidInput)
-	_ = define("dependency_already_exists", ClassCaller, "two edges lead from the same member to the same member", ErrInvalidInput)
+	_ = define("dependency_already_exists", ClassCaller, "two edges lead from the same member to the same member",
+		ErrInvalidInput)
 	_ = define("execution_not_in_flow", ClassCaller, "the execution is not a member of the flow", ErrNotFound)
-	_ = define("invalid_cancellation_policy", ClassCaller, "the cancellation policy must be cancel_all, cancel_pending or flow_only", ErrInvalidInput)
+	_ = define("invalid_cancellation_policy", ClassCaller,
+		"the cancellation policy must be cancel_all, cancel_pending or flow_only", ErrInvalidInput)
 	_ = define("resolution_pending", ClassRetry, "the flow still processes how its members ended; ask again", ErrState)
 	_ = define("budget_not_found", ClassInfo, "no budget has this name", ErrNotFound)
-	_ = define("budget_conflict", ClassCaller, "a budget of this name exists with other settings, or it changed since it was read", ErrConflict)
+	_ = define("budget_conflict", ClassCaller,
+		"a budget of this name exists with other settings, or it changed since it was read", ErrConflict)
 	_ = define("invalid_budget_spec", ClassCaller, "the budget is not well formed", ErrInvalidInput)
-	_ = define("invalid_delta", ClassCaller, "an amount must be a whole number from 0 to 2^53-1, and so must the total", ErrInvalidInput)
-	_ = define("unknown_dimension", ClassCaller, "the budget refuses dimensions that it does not limit", ErrInvalidInput)
+	_ = define("invalid_delta", ClassCaller, "an amount must be a whole number from 0 to 2^53-1, and so must the total",
+		ErrInvalidInput)
+	_ = define("unknown_dimension", ClassCaller, "the budget refuses dimensions that it does not limit",
+		ErrInvalidInput)
 	_ = define("quota_policy_not_found", ClassInfo, "no quota has this name", ErrNotFound)
-	_ = define("quota_conflict", ClassCaller, "a quota of this name exists with other settings, or it changed since it was read", ErrConflict)
+	_ = define("quota_conflict", ClassCaller,
+		"a quota of this name exists with other settings, or it changed since it was read", ErrConflict)
 	_ = define("invalid_quota_spec", ClassCaller, "the quota is not well formed", ErrInvalidInput)
 	_ = define("execution_not_eligible", ClassInfo, "the execution cannot be claimed in its present state", ErrState)
-	_ = define("partition_missing", ClassStop, "the partition's root key does not exist; the store was flushed or never booted")
+	_ = define("partition_missing", ClassStop,
+		"the partition's root key does not exist; the store was flushed or never booted")
 	_ = define("server_too_old", ClassStop, "Valkey 7.2 or newer, or Redis 7.0 or newer, is required", ErrProtocol)
 	_ = define("task_consumed", ClassCaller, "the task has already been settled")
 	_ = define("unflushed", ClassRetry, "frames were not acknowledged, so the attempt was not settled")
@@ -164,7 +201,8 @@ var (
 	_ = define("session_not_empty", ClassInfo, "the session still holds executions")
 	_ = define("waitpoint_already_exists", ClassInfo, "a waitpoint with this id exists; an id is never used twice")
 	_ = define("waitpoint_not_pending", ClassInfo, "the waitpoint is no longer pending")
-	_ = define("pending_waitpoint_expired", ClassInfo, "the pending waitpoint expired before the execution suspended on it")
+	_ = define("pending_waitpoint_expired", ClassInfo,
+		"the pending waitpoint expired before the execution suspended on it")
 	_ = define("waitpoint_key_mismatch", ClassCaller, "the pending waitpoint has another key")
 	_ = define("stale_graph_revision", ClassRetry, "the flow changed since it was read")
 	_ = define("already_member_of_different_flow", ClassCaller, "the execution is a member of another flow")
@@ -189,8 +227,8 @@ var (
 	ErrTransport = define("transport", ClassRetry, "the server could not be reached or did not answer in time")
 	// ErrAuth: the server refused the credentials or the rights of the user.
 	ErrAuth = define("auth_refused", ClassStop, "the server refused user name, password or permission")
-	// ErrConfig: a configuration value is missing or out of bounds, two handlers are bound to one kind, or two processes have one instance
-	// name; nothing was started.
+	// ErrConfig: a configuration value is missing or out of bounds, two handlers are bound to one kind, or two
+	// processes have one instance name; nothing was started.
 	ErrConfig = define("config", ClassCaller, "the configuration is not valid")
 	// ErrOutOfMemory: the server is over its memory limit and refuses new work; ending work is still accepted.
 	ErrOutOfMemory = define("out_of_memory", ClassRetry, "the server is over its memory limit")
@@ -219,21 +257,24 @@ var (
 // Outcomes as a waiting producer sees them, returned by Result.
 var (
 	ErrFailed  = define("execution_failed", ClassStop, "the execution failed")
-	ErrExpired = define("execution_expired", ClassStop, "the execution expired: its deadline passed, or its last attempt timed out")
-	ErrSkipped = define("execution_skipped", ClassStop, "the execution was skipped because its dependencies cannot be satisfied")
+	ErrExpired = define("execution_expired", ClassStop,
+		"the execution expired: its deadline passed, or its last attempt timed out")
+	ErrSkipped = define("execution_skipped", ClassStop,
+		"the execution was skipped because its dependencies cannot be satisfied")
 	// ErrResultPurged: the execution ended but its result is no longer retained.
 	ErrResultPurged = define("result_purged", ClassStop, "the execution ended and its result was purged")
 )
 
-// Error is an error with the detail the server gave: which field, which limit, which state. It matches the sentinel of its code:
-// errors.Is(err, flowfabric.ErrTerminal).
+// Error is an error with the detail the server gave: which field, which limit, which state. It matches the sentinel
+// of its code: errors.Is(err, flowfabric.ErrTerminal).
 type Error struct {
 	Op     string   // the function or verb that failed, for example "ff_complete_execution"
 	Code   string   // the wire code
 	Detail []string // the slots after the code
 }
 
-// row is the table's row of the code. An unknown code is kept as it is; its class is ClassBug, and CodeOf calls it parse.
+// row is the table's row of the code. An unknown code is kept as it is; its class is ClassBug, and CodeOf calls it
+// parse.
 func (e *Error) row() *fault.Sentinel {
 	if s := fault.Of(e.Code); s != nil {
 		return s
@@ -265,8 +306,8 @@ func (e *Error) Is(target error) bool {
 	return target == error(s) || s.Is(target) || ok && other.Code == e.Code
 }
 
-// ClassOf returns the class of err: of its sentinel when it wraps one of this package, else 0. That of an [Error] with a code that this
-// version does not know is [ClassBug].
+// ClassOf returns the class of err: of its sentinel when it wraps one of this package, else 0. That of an [Error]
+// with a code that this version does not know is [ClassBug].
 func ClassOf(err error) Class {
 	if s := find(err); s != nil {
 		return Class(s.Class)
@@ -274,8 +315,9 @@ func ClassOf(err error) Class {
 	return 0
 }
 
-// CodeOf returns the wire code of err's sentinel, or "" when err wraps none of this package. Several codes may match one sentinel: both
-// "flow_not_found" and "budget_not_found" are [ErrNotFound]. That of an [Error] with a code that this version does not know is "parse".
+// CodeOf returns the wire code of err's sentinel, or "" when err wraps none of this package. Several codes may match
+// one sentinel: both "flow_not_found" and "budget_not_found" are [ErrNotFound]. That of an [Error] with a code that
+// this version does not know is "parse".
 func CodeOf(err error) string {
 	if s := find(err); s != nil {
 		return s.Code

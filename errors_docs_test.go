@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
 // sentinels reads from errors.go what each error is called, by code.
@@ -43,15 +43,15 @@ func sentinels(t *testing.T) map[string]string {
 	return names
 }
 
-// TestErrorDocs writes the table of all errors from its one source, errors.go, and from the headers of the Lua functions, and
-// holds docs/reference/errors.md against it. FLOWFABRIC_GOLDEN=write writes the document.
+// TestErrorDocs writes the table of all errors from its one source, errors.go, and from the headers of the Lua
+// functions, and holds docs/reference/errors.md against it. FLOWFABRIC_GOLDEN=write writes the document.
 func TestErrorDocs(t *testing.T) {
 	names := sentinels(t)
 	if len(names) != len(definitions(t)) {
 		t.Fatalf("%d errors have names, %d are defined", len(names), len(definitions(t)))
 	}
 	by := map[string][]string{}
-	for _, h := range library.Functions() {
+	for _, h := range contract.Functions() {
 		for _, code := range h.Errors {
 			if names[code] == "" && code != "config_missing" { // which the engine alone hears, when it opens a store
 				t.Errorf("%s answers %s, which is no error", h.Name, code)
@@ -79,7 +79,7 @@ without functions comes from Go. One error may stand for several codes, and one 
 		e := denied.New("", code)
 		functions := strings.Join(by[code], " ")
 		if n := len(by[code]); n > 8 {
-			functions = fmt.Sprintf("%d of %d", n, len(library.Functions()))
+			functions = fmt.Sprintf("%d of %d", n, len(contract.Functions()))
 		}
 		_, meaning, _ := strings.Cut(e.Error(), code+": ")
 		name := strings.Replace(names[code], "_", "–", 1)

@@ -52,7 +52,8 @@ func TestErrorTable(t *testing.T) {
 		if ff.CodeOf(e) != code || ff.ClassOf(e) != classes[class] {
 			t.Errorf("%s: code %q, class %s", code, ff.CodeOf(e), ff.ClassOf(e))
 		}
-		if text := e.Error(); !strings.HasPrefix(text, "ff_x: "+code+": ") || !strings.HasSuffix(text, " (detail)") || strings.Contains(text, "\n") {
+		if text := e.Error(); !strings.HasPrefix(text, "ff_x: "+code+": ") || !strings.HasSuffix(text, " (detail)") ||
+			strings.Contains(text, "\n") {
 			t.Errorf("%q is not one clear line", text)
 		}
 	}
@@ -77,7 +78,8 @@ func TestErrorComparisons(t *testing.T) {
 		{"execution_deadline", ff.ErrDeadline, ff.ClassStop},
 	} {
 		e := denied.New("ff_op", c.code, "one", "two")
-		for name, err := range map[string]error{"typed": e, "wrapped": fmt.Errorf("renew: %w", e), "joined": errors.Join(errors.New("x"), e), "sentinel": c.sentinel,
+		for name, err := range map[string]error{"typed": e, "wrapped": fmt.Errorf("renew: %w", e),
+			"joined": errors.Join(errors.New("x"), e), "sentinel": c.sentinel,
 			"wrapped sentinel": fmt.Errorf("%w: more", c.sentinel)} {
 			if !errors.Is(err, c.sentinel) {
 				t.Errorf("%s %s: errors.Is says no", name, c.code)
@@ -93,7 +95,8 @@ func TestErrorComparisons(t *testing.T) {
 			}
 		}
 		var typed *ff.Error
-		if !errors.As(fmt.Errorf("x: %w", e), &typed) || typed != e || typed.Op != "ff_op" || denied.Slot(typed, 1) != "two" || denied.Slot(typed, 2) != "" {
+		if !errors.As(fmt.Errorf("x: %w", e), &typed) || typed != e || typed.Op != "ff_op" ||
+			denied.Slot(typed, 1) != "two" || denied.Slot(typed, 2) != "" {
 			t.Errorf("%s: errors.As gives %+v", c.code, typed)
 		}
 		if errors.As(fmt.Errorf("x: %w", c.sentinel), &typed) {
@@ -118,7 +121,8 @@ func TestUnknownCode(t *testing.T) {
 	if ff.ClassOf(foreign) != 0 || ff.CodeOf(foreign) != "" || ff.ClassOf(nil) != 0 || ff.CodeOf(nil) != "" {
 		t.Error("a foreign error has a class")
 	}
-	for class, want := range map[ff.Class]string{ff.ClassStop: "stop", ff.ClassRetry: "retry", ff.ClassInfo: "info", ff.ClassCaller: "caller", ff.ClassBug: "bug", 0: "unknown"} {
+	for class, want := range map[ff.Class]string{ff.ClassStop: "stop", ff.ClassRetry: "retry", ff.ClassInfo: "info",
+		ff.ClassCaller: "caller", ff.ClassBug: "bug", 0: "unknown"} {
 		if class.String() != want {
 			t.Errorf("class %d is %q, want %q", class, class, want)
 		}
@@ -138,12 +142,14 @@ func TestErrorsThatStandForSeveralCodes(t *testing.T) {
 		{"flow_already_terminal", ff.ErrTerminal, denied.FlowTerminal},
 		{"cycle_detected", ff.ErrInvalidInput, denied.Cycle},
 	} {
-		for name, err := range map[string]error{"answer": denied.New("ff_x", c.code), "wrapped": fmt.Errorf("x: %w", denied.New("ff_x", c.code)),
-			"found in Go": fmt.Errorf("%w: y", c.precise)} {
+		for name, err := range map[string]error{"answer": denied.New("ff_x", c.code),
+			"wrapped": fmt.Errorf("x: %w", denied.New("ff_x", c.code)), "found in Go": fmt.Errorf("%w: y", c.precise)} {
 			if !errors.Is(err, c.kind) || !errors.Is(err, c.precise) {
-				t.Errorf("%s, %s: matches its kind: %t, itself: %t", c.code, name, errors.Is(err, c.kind), errors.Is(err, c.precise))
+				t.Errorf("%s, %s: matches its kind: %t, itself: %t", c.code, name, errors.Is(err, c.kind),
+					errors.Is(err, c.precise))
 			}
-			if errors.Is(err, denied.NoExecution) || errors.Is(err, denied.Input) && c.kind != ff.ErrInvalidInput || errors.Is(err, ff.ErrCorrupt) || ff.CodeOf(err) != c.code {
+			if errors.Is(err, denied.NoExecution) || errors.Is(err, denied.Input) && c.kind != ff.ErrInvalidInput ||
+				errors.Is(err, ff.ErrCorrupt) || ff.CodeOf(err) != c.code {
 				t.Errorf("%s, %s: matches another, or has code %s", c.code, name, ff.CodeOf(err))
 			}
 		}

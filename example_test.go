@@ -50,7 +50,7 @@ func (LLM) Generate(topic string, emit func(token string) error) (string, error)
 
 func Example() {
 	const url = "embedded://" // a development server in this process; redis://host:6379 in production
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithCancel(context.Background())
 	var worker conc.WaitGroup
 	defer worker.Wait()
 	defer stop()
@@ -72,7 +72,8 @@ func Example() {
 		return
 	}
 	defer c.Close()
-	exec, err := client.Submit(ctx, c, Write, Draft{"tides"}, flowfabric.IdempotencyKey("tides-1"), flowfabric.Priority(5))
+	exec, err := client.Submit(ctx, c, Write, Draft{"tides"}, flowfabric.IdempotencyKey("tides-1"),
+		flowfabric.Priority(5))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/sourcegraph/conc"
 
@@ -40,15 +39,16 @@ func bindIssue(_ context.Context, t *handler.Task, in Issue) (Article, error) {
 func Example_flow() {
 	const url = "embedded://"
 	quiet := slog.New(slog.DiscardHandler)
-	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(Bind, bindIssue), handler.Bind(Write,
-		func(_ context.Context, _ *handler.Task, in Draft) (Article, error) {
-			return Article{"on " + in.Topic}, nil
-		}))
+	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(Bind, bindIssue),
+		handler.Bind(Write,
+			func(_ context.Context, _ *handler.Task, in Draft) (Article, error) {
+				return Article{"on " + in.Topic}, nil
+			}))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	defer running.Wait()
 	defer stop()
@@ -102,19 +102,21 @@ func writeIssue(ctx context.Context, t *handler.Task, drafts []Draft) (Article, 
 	return Article{strings.Join(texts, "; ")}, nil
 }
 
-// How many articles there are is known only once the work has begun: the handler makes them itself. Its flow has its own id.
+// How many articles there are is known only once the work has begun: the handler makes them itself. Its flow has its
+// own id.
 func Example_children() {
 	const url = "embedded://"
 	quiet := slog.New(slog.DiscardHandler)
-	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(WriteIssue, writeIssue), handler.Bind(Write,
-		func(_ context.Context, _ *handler.Task, in Draft) (Article, error) {
-			return Article{"on " + in.Topic}, nil
-		}))
+	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(WriteIssue, writeIssue),
+		handler.Bind(Write,
+			func(_ context.Context, _ *handler.Task, in Draft) (Article, error) {
+				return Article{"on " + in.Topic}, nil
+			}))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	defer running.Wait()
 	defer stop()

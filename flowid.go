@@ -6,9 +6,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
-// FlowID names one flow and the partition that holds it and all of its members: "<partition>-<uuid>", as for an [ExecutionID]. An execution that
-// waits for children without being a member of a flow starts one that has its own id. The zero value names nothing. FlowID is
-// comparable and safe as a map key.
+// FlowID names one flow and the partition that holds it and all of its members: "<partition>-<uuid>", as for an
+// [ExecutionID]. An execution that waits for children without being a member of a flow starts one that has its own
+// id. The zero value names nothing. FlowID is comparable and safe as a map key.
 type FlowID ExecutionID
 
 // ParseFlowID reads the text form, with the rules of [ParseExecutionID].
@@ -22,7 +22,8 @@ func (f FlowID) Member(node string) ExecutionID {
 	return ExecutionID{partition: f.partition, id: ids.Derive("flowfabric member v1", f.id.String(), node)}
 }
 
-// Child is the execution of a child that an execution makes and waits for, under the names of the wait and of the child.
+// Child is the execution of a child that an execution makes and waits for, under the names of the wait and of the
+// child.
 func (e ExecutionID) Child(wait, name string) ExecutionID {
 	return ExecutionID{partition: e.partition, id: ids.Derive("flowfabric child v1", e.id.String(), wait, name)}
 }

@@ -4,10 +4,11 @@ import "time"
 
 // FlowRecord is the header of a flow.
 type FlowRecord struct {
-	Now        time.Time // the server's
-	ID         FlowID
-	State      FlowState
-	Seal       string // how it may grow since it was released: seal (not at all), grow (by its members), open (until it is sealed)
+	Now   time.Time // the server's
+	ID    FlowID
+	State FlowState
+	// how it may grow since it was released: seal (not at all), grow (by its members), open (until it is sealed)
+	Seal       string
 	Namespace  string
 	Kind       string
 	Creator    string
@@ -39,7 +40,7 @@ type MemberRecord struct {
 	State     State // Code is empty when there is no such execution any more
 	Kind      string
 	Lane      string
-	Attempt   int // index of the last attempt, -1 before the first
+	Attempt   int // number of the last attempt, 0 before the first
 	Category  string
 	StartedAt time.Time
 	EndedAt   time.Time
@@ -50,16 +51,16 @@ type MemberRecord struct {
 
 // GroupRecord is what a member waits for, or waited for.
 type GroupRecord struct {
-	// Policy says what the member needs to run: all (every one; the first that does not succeed skips the member), any (one), quorum (K of
-	// them), ended (every one has ended, in whatever way), or failed (every one has ended, and at least one did not succeed; else the member
-	// is skipped).
+	// Policy says what the member needs to run: all (every one; the first that does not succeed skips the member),
+	// any (one), quorum (K of them), ended (every one has ended, in whatever way), or failed (every one has ended,
+	// and at least one did not succeed; else the member is skipped).
 	Policy                            string
 	K                                 int
 	CancelRest                        bool
 	Total, Succeeded, Failed, Skipped int
 	Pending, Satisfied, Impossible    bool
-	// Optional members have AnyFailed, or depend on one that is optional (but for AllEnded): one that is skipped because nothing failed does
-	// not fail its flow.
+	// Optional members have AnyFailed, or depend on one that is optional (but for AllEnded): one that is skipped
+	// because nothing failed does not fail its flow.
 	Optional bool
 }
 
@@ -68,14 +69,15 @@ type EdgeRecord struct {
 	From    ExecutionID
 	Input   string
 	Outcome PublicState // how From ended; empty while it has not
-	Attempt int         // the one that ended so; -1 when there is none
+	Attempt int         // the one that ended so; 0 when there is none
 	Late    bool        // it succeeded after the group was decided: the input is not given
 	Spared  bool        // it was to be cancelled, but others need it
 }
 
 // WaitRecord tells of the children an execution waits for.
 type WaitRecord struct {
-	Mode             string // all, first, success (the first that succeeds, or all), or fast (all succeeded, or one did not)
+	// all, first, success (the first that succeeds, or all), or fast (all succeeded, or one did not)
+	Mode             string
 	Total, Succeeded int
 	Others           int // ended without success
 	Pending          bool

@@ -1,9 +1,9 @@
 package flowfabric
 
 // FlowState is where a flow stands. A flow ends by itself once it is sealed and none of its members is left:
-// completed, if every member that no other depends on succeeded, else failed. A member with AllEnded or AnyFailed counts for itself and
-// changes nothing for those it depends on: a flow whose work failed has failed, whatever its cleanup came to. A member that was skipped
-// because nothing failed does not fail the flow.
+// completed, if every member that no other depends on succeeded, else failed. A member with AllEnded or AnyFailed
+// counts for itself and changes nothing for those it depends on: a flow whose work failed has failed, whatever its
+// cleanup came to. A member that was skipped because nothing failed does not fail the flow.
 type FlowState string
 
 // The states of a flow.

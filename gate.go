@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Gate names a budget or a quota that an execution asks before it runs, or a limit of a key. Make one with [BudgetGate] or [QuotaGate];
-// [LimitKey] makes that of a limit.
+// Gate names a budget or a quota that an execution asks before it runs, or a limit of a key. Make one with
+// [BudgetGate] or [QuotaGate]; [LimitKey] makes that of a limit.
 type Gate string
 
 // BudgetGate is the gate of the budget of this name: work waits while the budget is exhausted, unless it only warns.
@@ -17,7 +17,8 @@ func BudgetGate(name string) Gate { return Gate("b:" + name) }
 // QuotaGate is the gate of the quota of this name: work waits for a free slot, or for room in the window.
 func QuotaGate(name string) Gate { return Gate("q:" + name) }
 
-// Limit is how much of the work under one key may run, see [LimitKey]. What is 0 is not limited; one of the two must be.
+// Limit is how much of the work under one key may run, see [LimitKey]. What is 0 is not limited; one of the two must
+// be.
 type Limit struct {
 	Concurrency int           // executions at the same time, up to 1,000,000; a suspended one does not count
 	Rate        int           // starts within Per, up to 1,000,000
@@ -36,8 +37,8 @@ func (l Limit) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// limitPrefix begins the gate of a limit: "q:@<at once>.<starts>.<window, ms>@<key>". The name says everything, so that nothing is to be
-// registered, and a key that nobody uses is nowhere.
+// limitPrefix begins the gate of a limit: "q:@<at once>.<starts>.<window, ms>@<key>". The name says everything, so
+// that nothing is to be registered, and a key that nobody uses is nowhere.
 const limitPrefix = "q:@"
 
 // limitGate makes the gate of a limit; what is wrong with it is found where gates are checked.
@@ -53,7 +54,8 @@ func limitGate(key string, l Limit) Gate {
 func escapeKey(key string) string {
 	var b strings.Builder
 	for _, c := range []byte(key) {
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("_.:/@+=-", c) >= 0 {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			strings.IndexByte("_.:/@+=-", c) >= 0 {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -92,7 +94,8 @@ func (g Gate) Limit() (key string, limit Limit, ok bool) {
 			return "", Limit{}, false
 		}
 	}
-	return unescapeKey(text), Limit{Concurrency: int(n[0]), Rate: int(n[1]), Per: time.Duration(n[2]) * time.Millisecond}, true
+	return unescapeKey(text),
+		Limit{Concurrency: int(n[0]), Rate: int(n[1]), Per: time.Duration(n[2]) * time.Millisecond}, true
 }
 
 // IsBudget reports whether the gate is a budget; else it is a quota or a limit.

@@ -11,9 +11,9 @@ import (
 )
 
 // ExecutionID names one execution and the partition that holds it: "<partition>-<uuid>", for example
-// "3-01970000-0000-7000-8000-00000000abcd". The text has digits, letters a to f and hyphens only, so it needs no quoting in a shell, a URL
-// or a file name. The id never changes over retry, reclaim or replay. The zero value names nothing. ExecutionID is comparable and safe as
-// a map key.
+// "3-01970000-0000-7000-8000-00000000abcd". The text has digits, letters a to f and hyphens only, so it needs no
+// quoting in a shell, a URL or a file name. The id never changes over retry, reclaim or replay. The zero value names
+// nothing. ExecutionID is comparable and safe as a map key.
 type ExecutionID struct {
 	partition uint16
 	id        uuid.UUID
@@ -30,8 +30,9 @@ func MakeExecutionID(partition uint16, id uuid.UUID) ExecutionID {
 	return ExecutionID{partition: partition, id: id}
 }
 
-// ParseExecutionID reads the text form. It refuses a partition that is not a plain decimal number from 0 to 65535, and anything but a
-// canonical lower-case UUID after it; it does not know the partition count, which the engine checks. The error wraps [ErrInvalidInput].
+// ParseExecutionID reads the text form. It refuses a partition that is not a plain decimal number from 0 to 65535,
+// and anything but a canonical lower-case UUID after it; it does not know the partition count, which the engine
+// checks. The error wraps [ErrInvalidInput].
 func ParseExecutionID(text string) (ExecutionID, error) { return parseID("execution", text) }
 
 // parseID reads the id of a thing.
@@ -42,7 +43,8 @@ func parseID(thing, text string) (ExecutionID, error) {
 	}
 	n, err := strconv.ParseUint(index, 10, 16)
 	if err != nil || strconv.FormatUint(n, 10) != index {
-		return ExecutionID{}, fmt.Errorf("%w: %s id %q: partition %q is not 0..65535", ErrInvalidInput, thing, clip(text), clip(index))
+		return ExecutionID{}, fmt.Errorf("%w: %s id %q: partition %q is not 0..65535", ErrInvalidInput, thing,
+			clip(text), clip(index))
 	}
 	id, err := ids.ParseUUID(tail)
 	if err != nil {
@@ -95,15 +97,15 @@ type Fence struct {
 	Session   string // the worker instance's session in the execution's partition
 	Claim     uint64 // number of the claim call inside the session
 	Epoch     uint64 // strictly increasing per execution
-	Attempt   uint32 // attempt index, zero based
+	Attempt   uint32 // its number, 1 for the first
 }
 
 func (f Fence) String() string {
 	return fmt.Sprintf("%s#%d@%d", f.Execution, f.Attempt, f.Epoch)
 }
 
-// clip keeps untrusted text short inside error messages: no longer than an id, so that a waitpoint's token that is taken for one
-// shows what it names, and nothing of its secret.
+// clip keeps untrusted text short inside error messages: no longer than an id, so that a waitpoint's token that is
+// taken for one shows what it names, and nothing of its secret.
 func clip(s string) string {
 	const limit = 48
 	if len(s) <= limit {

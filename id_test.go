@@ -26,10 +26,11 @@ func TestParseExecutionID(t *testing.T) {
 	}
 	for _, text := range []string{
 		"0-00000000-0000-0000-0000-000000000000", "1-00000000-0000-0000-0000-000000000000",
-		"", " ", "-", sampleUUID, "3" + sampleUUID, "3:" + sampleUUID, "-" + sampleUUID, "3--" + sampleUUID, "{fp:3}:" + sampleUUID,
-		"-1-" + sampleUUID, "+1-" + sampleUUID, "03-" + sampleUUID, "65536-" + sampleUUID, "0x1-" + sampleUUID, " 1-" + sampleUUID,
-		"1_0-" + sampleUUID, "3-" + sampleUUID + " ", "3-" + strings.ToUpper(sampleUUID), "3-" + strings.ReplaceAll(sampleUUID, "-", ""),
-		"3-urn:uuid:" + sampleUUID, "3-{" + sampleUUID + "}", "3-" + sampleUUID[:35], "3-" + sampleUUID[:35] + "g", "3-", "3-4-" + sampleUUID,
+		"", " ", "-", sampleUUID, "3" + sampleUUID, "3:" + sampleUUID, "-" + sampleUUID, "3--" + sampleUUID,
+		"{fp:3}:" + sampleUUID, "-1-" + sampleUUID, "+1-" + sampleUUID, "03-" + sampleUUID, "65536-" + sampleUUID,
+		"0x1-" + sampleUUID, " 1-" + sampleUUID, "1_0-" + sampleUUID, "3-" + sampleUUID + " ",
+		"3-" + strings.ToUpper(sampleUUID), "3-" + strings.ReplaceAll(sampleUUID, "-", ""), "3-urn:uuid:" + sampleUUID,
+		"3-{" + sampleUUID + "}", "3-" + sampleUUID[:35], "3-" + sampleUUID[:35] + "g", "3-", "3-4-" + sampleUUID,
 		"3-\x00" + sampleUUID[1:], strings.Repeat("3-", 1000),
 	} {
 		id, err := ff.ParseExecutionID(text)
@@ -122,7 +123,8 @@ func TestFenceString(t *testing.T) {
 	}
 }
 
-// An id is typed into a shell, put into a URL and a file name, and marked with a double click: nothing in it needs quoting there.
+// An id is typed into a shell, put into a URL and a file name, and marked with a double click: nothing in it needs
+// quoting there.
 func TestIDsNeedNoQuoting(t *testing.T) {
 	for _, text := range []string{ff.NewExecutionID(65535).String(), ff.FlowID(ff.NewExecutionID(0)).String()} {
 		if url.PathEscape(text) != text || url.QueryEscape(text) != text {

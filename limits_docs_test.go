@@ -2,7 +2,11 @@ package flowfabric_test
 
 import (
 	"fmt"
+	"go/parser"
+	"go/token"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,63 +32,95 @@ func TestLimitsDocs(t *testing.T) {
 	const day = 24 * time.Hour
 	want := map[string]string{
 		"input or result of an execution": bytes(limits.MaxPayload), "tags of an execution": fmt.Sprint(limits.MaxTags),
-		"key of a tag": bytes(limits.MaxTagKey), "value of a tag": bytes(limits.MaxTagValue), "name of a namespace, lane, kind or worker": bytes(limits.MaxName),
-		"key of a submission": bytes(limits.MaxIdempotencyKey),
-		"window of a key":     fmt.Sprintf("%.0f s to %.0f days", limits.MinKeyWindow.Seconds(), limits.MaxKeyWindow.Hours()/24),
-		"delay of a debounced submission, and its bound": fmt.Sprintf("1 ms to %d years", int(limits.MaxDelay/(365*day))),
-		"executions in one call of a batch handler":      fmt.Sprint(limits.MaxBatchSize),
-		"time for which it waits for them":               fmt.Sprintf("1 ms to %.0f s", limits.MaxBatchWait.Seconds()),
-		"required capabilities of an execution":          fmt.Sprint(limits.MaxCapabilities), "required capabilities, joined": bytes(limits.MaxCapabilityBytes),
-		"priority":                            fmt.Sprintf("0 to %d", limits.MaxPriority),
-		"delay, deadline, timeout, retention": fmt.Sprintf("%d years", int(limits.MaxDelay/(365*day))),
-		"pause between retries":               fmt.Sprintf("%d days", int(limits.MaxBackoff/day)),
-		"lease time":                          fmt.Sprintf("%.0f s to %.0f h", limits.MinLeaseTTL.Seconds(), limits.MaxLeaseTTL.Hours()),
+		"key of a tag": bytes(limits.MaxTagKey), "value of a tag": bytes(limits.MaxTagValue),
+		"name of a namespace, lane, kind or worker": bytes(limits.MaxName),
+		"key of a submission":                       bytes(limits.MaxIdempotencyKey),
+		"window of a key": fmt.Sprintf("%.0f s to %.0f days", limits.MinKeyWindow.Seconds(),
+			limits.MaxKeyWindow.Hours()/24),
+		"delay of a debounced submission, and its bound": fmt.Sprintf("1 ms to %d years",
+			int(limits.MaxDelay/(365*day))),
+		"executions in one call of a batch handler": fmt.Sprint(limits.MaxBatchSize),
+		"time for which it waits for them":          fmt.Sprintf("1 ms to %.0f s", limits.MaxBatchWait.Seconds()),
+		"required capabilities of an execution":     fmt.Sprint(limits.MaxCapabilities),
+		"required capabilities, joined":             bytes(limits.MaxCapabilityBytes),
+		"priority":                                  fmt.Sprintf("0 to %d", limits.MaxPriority),
+		"delay, deadline, timeout, retention":       fmt.Sprintf("%d years", int(limits.MaxDelay/(365*day))),
+		"pause between retries":                     fmt.Sprintf("%d days", int(limits.MaxBackoff/day)),
+		"lease time": fmt.Sprintf("%.0f s to %.0f h", limits.MinLeaseTTL.Seconds(),
+			limits.MaxLeaseTTL.Hours()),
 		"steps of an execution":               fmt.Sprint(limits.MaxSteps),
 		"value of a step":                     bytes(limits.MaxStepBytes),
 		"values of all steps of an execution": bytes(limits.MaxStepTotal),
 		"frame":                               bytes(limits.MaxFrame),
 		"frames kept per attempt, unless set otherwise": fmt.Sprint(limits.DefaultFrameLimit),
-		"summary document":                                        bytes(limits.MaxSummary),
-		"levels of a summary document":                            fmt.Sprint(limits.MaxSummaryDepth),
-		"payload of a signal":                                     bytes(limits.MaxSignal),
-		"open waitpoints of an execution":                         fmt.Sprint(limits.MaxOpenWaitpoints),
-		"waitpoints of one wait":                                  fmt.Sprint(limits.MaxBoundWaitpoints),
-		"title of a question":                                     bytes(limits.MaxQuestionTitle),
-		"text of a question":                                      bytes(limits.MaxQuestionText),
-		"choices of a question":                                   fmt.Sprint(limits.MaxChoices),
-		"question, as JSON":                                       bytes(limits.MaxQuestion),
-		"assignee of a question":                                  bytes(limits.MaxAssignee),
-		"signals buffered for an execution":                       fmt.Sprint(limits.MaxBufferedSignals),
-		"name of a mailbox":                                       bytes(limits.MaxMailbox),
-		"payload of a message":                                    bytes(limits.MaxMessage),
-		"messages of an execution that nobody has received":       fmt.Sprint(limits.MaxMessages),
-		"their bytes, as they are stored":                         bytes(limits.MaxMessageBytes),
-		"nodes of a flow":                                         fmt.Sprint(limits.MaxFlowMembers),
-		"dependencies of a flow":                                  fmt.Sprint(limits.MaxFlowEdges),
-		"nodes of a flow that is stored and released by one call": fmt.Sprint(limits.MaxBatch),
+		"summary document":                                  bytes(limits.MaxSummary),
+		"levels of a summary document":                      fmt.Sprint(limits.MaxSummaryDepth),
+		"payload of a signal":                               bytes(limits.MaxSignal),
+		"open waitpoints of an execution":                   fmt.Sprint(limits.MaxOpenWaitpoints),
+		"waitpoints of one wait":                            fmt.Sprint(limits.MaxBoundWaitpoints),
+		"title of a question":                               bytes(limits.MaxQuestionTitle),
+		"text of a question":                                bytes(limits.MaxQuestionText),
+		"choices of a question":                             fmt.Sprint(limits.MaxChoices),
+		"question, as JSON":                                 bytes(limits.MaxQuestion),
+		"assignee of a question":                            bytes(limits.MaxAssignee),
+		"signals buffered for an execution":                 fmt.Sprint(limits.MaxBufferedSignals),
+		"name of a mailbox":                                 bytes(limits.MaxMailbox),
+		"payload of a message":                              bytes(limits.MaxMessage),
+		"messages of an execution that nobody has received": fmt.Sprint(limits.MaxMessages),
+		"their bytes, as they are stored":                   bytes(limits.MaxMessageBytes),
+		"nodes of a flow":                                   fmt.Sprint(limits.MaxFlowMembers),
+		"dependencies of a flow":                            fmt.Sprint(limits.MaxFlowEdges),
+		"dependencies of a node":                            fmt.Sprint(limits.MaxFanIn),
+		"nodes of a flow, or of an addition to one, in a request over HTTP":        fmt.Sprint(limits.MaxHTTPNodes),
+		"nodes of a flow that is stored and released by one call":                  fmt.Sprint(limits.MaxBatch),
 		"children, and executions that it did not make, in a wait of an execution": fmt.Sprint(limits.MaxFanIn),
 		"executions that wait for one that they did not make":                      fmt.Sprint(limits.MaxFanIn),
-		"budgets of an execution":                                    fmt.Sprint(limits.MaxBudgets),
-		"quotas and limits of keys of an execution":                  fmt.Sprint(limits.MaxQuotas),
-		"key of a limit":                                             bytes(limits.MaxLimitKey),
-		"executions at once, or starts, of a limit of a key":         fmt.Sprint(limits.MaxLimit),
-		"period of a limit of a key":                                 fmt.Sprintf("1 ms to %d days", int(limits.MaxLimitPer/day)),
-		"keys with a limit":                                          "no limit",
-		"dimensions of a budget":                                     fmt.Sprint(limits.MaxDimensions),
-		"definition of a schedule":                                   bytes(limits.MaxSchedule),
-		"jitter of a schedule":                                       fmt.Sprintf("%.0f hours", limits.MaxJitter.Hours()),
+		"budgets of an execution":                                                  fmt.Sprint(limits.MaxBudgets),
+		"quotas and limits of keys of an execution":                                fmt.Sprint(limits.MaxQuotas),
+		"key of a limit": bytes(limits.MaxLimitKey),
+		"executions at once, or starts, of a limit of a key": fmt.Sprint(limits.MaxLimit),
+		"period of a limit of a key": fmt.Sprintf("1 ms to %d days",
+			int(limits.MaxLimitPer/day)),
+		"keys with a limit":        "no limit",
+		"dimensions of a budget":   fmt.Sprint(limits.MaxDimensions),
+		"definition of a schedule": bytes(limits.MaxSchedule),
+		"jitter of a schedule": fmt.Sprintf("%.0f hours",
+			limits.MaxJitter.Hours()),
 		"flow of a schedule, as it is stored":                        bytes(limits.MaxPayload),
 		"executions of one call":                                     fmt.Sprint(limits.MaxBatch),
 		"combinations of lane, kind and capabilities in a partition": fmt.Sprint(limits.MaxClasses),
-		"namespaces":                                                 "no limit",
-		"name of an agent":                                           bytes(limits.MaxAgentName),
-		"model calls of an agent's run":                              fmt.Sprint(limits.MaxAgentTurns),
-		"tools of an agent":                                          fmt.Sprint(limits.MaxTools),
-		"name of a tool":                                             bytes(limits.MaxToolName),
-		"tool calls of one answer":                                   fmt.Sprint(limits.MaxToolCalls),
-		"tools that run at once":                                     fmt.Sprint(limits.MaxParallelTools),
+		"of these, made by one namespace": fmt.Sprintf("%d, or %d whatever others have made",
+			limits.MaxOwnClasses, limits.SureClasses),
+		"namespaces":         "no limit",
+		"name of a step":     bytes(limits.MaxStepName),
+		"name of a signal":   bytes(limits.MaxSignalName),
+		"key of a waitpoint": bytes(limits.MaxWaitpointKey),
+		"reason of a failure or a change, as a history keeps it": bytes(limits.MaxReason),
+		"category of a failure":                                  bytes(limits.MaxCategory),
+		"life of a waitpoint before something waits for it": fmt.Sprintf("%d days",
+			int(limits.MaxWaitpointLife/day)),
+		"pause between an answer and the next run": fmt.Sprintf("%d days",
+			int(limits.MaxResumeDelay/day)),
+		"parts of a condition":            fmt.Sprint(limits.MaxConditionNodes),
+		"signals of one wait":             fmt.Sprint(limits.MaxSuspensionSignals),
+		"label of a choice":               bytes(limits.MaxChoiceLabel),
+		"messages that one call receives": fmt.Sprint(limits.MaxReceived),
+		"type of a frame":                 bytes(limits.MaxFrameType),
+		"frames of one call":              fmt.Sprint(limits.MaxAppendFrames),
+		"life of a best-effort frame":     fmt.Sprintf("%.0f s", limits.MaxLiveTTL.Seconds()),
+		"schedules in a partition":        fmt.Sprint(limits.MaxSchedules),
+		"weight of a lane of a worker":    fmt.Sprint(limits.MaxLaneWeight),
+		"entries of a page of a list":     fmt.Sprint(limits.MaxListPage),
+		"name of an agent":                bytes(limits.MaxAgentName),
+		"model calls of an agent's run":   fmt.Sprint(limits.MaxAgentTurns),
+		"tools of an agent":               fmt.Sprint(limits.MaxTools),
+		"name of a tool":                  bytes(limits.MaxToolName),
+		"tool calls of one answer":        fmt.Sprint(limits.MaxToolCalls),
+		"tools that run at once":          fmt.Sprint(limits.MaxParallelTools),
 		"result of a tool, as JSON; of a longer one the model gets an error": bytes(limits.MaxToolResult),
-		"execution partitions, unless set otherwise at the first start":      fmt.Sprint(limits.DefaultExecutionPartitions),
+		"execution partitions, unless set otherwise at the first start": fmt.Sprint(
+			limits.DefaultExecutionPartitions),
+		"execution partitions of the embedded server, unless set otherwise": fmt.Sprint(limits.EmbeddedPartitions),
 	}
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(line, " | ")
@@ -99,5 +135,37 @@ func TestLimitsDocs(t *testing.T) {
 	}
 	for what := range want {
 		t.Errorf("the page says nothing of: %s", what)
+	}
+}
+
+// unlisted are the bounds of machinery, and those that the documentation of the one function says that has them.
+var unlisted = strings.Fields(
+	`MaxAppendBytes MaxApprovals MaxCallBytes MaxCallTags MaxCategories MaxClaimBytes MaxConditionCount MaxConditionDepth MaxCorrelation MaxDeadReason
+	MaxDedupTTL MaxInstance MaxLaneWeights MaxListed MaxLiveFrames MaxReadBytes MaxReadFrames MaxSignalCategory MaxSignalSource MaxTailBlock MaxTombstone`)
+
+// Every bound of the code is on the page, or among those that are not meant to be.
+func TestLimitsAreOnThePage(t *testing.T) {
+	own, err := os.ReadFile("limits_docs_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "internal/limits/limits.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for name := range file.Scope.Objects {
+		if !strings.HasPrefix(name, "Max") {
+			continue
+		}
+		known[name] = true
+		if shown := regexp.MustCompile(`limits\.` + name + `\b`).Match(own); shown == slices.Contains(unlisted, name) {
+			t.Errorf("%s: want it on the page or among those that are not, and not both; on the page: %t", name, shown)
+		}
+	}
+	for _, name := range unlisted {
+		if !known[name] {
+			t.Errorf("there is no %s", name)
+		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/option"
 )
 
-// The type of each option has the markers of the places where it means something, and no other: the compiler refuses it elsewhere.
+// The type of each option has the markers of the places where it means something, and no other: the compiler refuses
+// it elsewhere.
 func TestWhereOptionsAreAccepted(t *testing.T) {
 	places := []struct {
 		name string
@@ -37,22 +38,23 @@ func TestWhereOptionsAreAccepted(t *testing.T) {
 		option any
 		want   []string
 	}{
-		"Priority":       {flowfabric.Priority, work},
-		"Lane":           {flowfabric.Lane, work},
-		"Timeout":        {flowfabric.Timeout, work},
-		"Deadline":       {flowfabric.Deadline, work},
-		"Retries":        {flowfabric.Retries, work},
-		"Retention":      {flowfabric.Retention, work},
-		"Capabilities":   {flowfabric.Capabilities, work},
-		"Tags":           {flowfabric.Tags, shared},
-		"Budgets":        {flowfabric.Budgets, shared},
-		"Quotas":         {flowfabric.Quotas, shared},
-		"Delay":          {flowfabric.Delay, start},
-		"DelayUntil":     {flowfabric.DelayUntil, start},
-		"DeadlineAt":     {flowfabric.DeadlineAt, start},
-		"Creator":        {flowfabric.Creator, []string{"submit", "schedule", "node", "submit flow", "schedule flow"}},
-		"Namespace":      {flowfabric.Namespace, []string{"submit", "schedule", "submit flow", "schedule flow", "attach"}},
-		"Unique":         {flowfabric.Unique, []string{"submit"}},
+		"Priority":     {flowfabric.Priority, work},
+		"Lane":         {flowfabric.Lane, work},
+		"Timeout":      {flowfabric.Timeout, work},
+		"Deadline":     {flowfabric.Deadline, work},
+		"Retries":      {flowfabric.Retries, work},
+		"Retention":    {flowfabric.Retention, work},
+		"Capabilities": {flowfabric.Capabilities, work},
+		"Tags":         {flowfabric.Tags, shared},
+		"Budgets":      {flowfabric.Budgets, shared},
+		"Quotas":       {flowfabric.Quotas, shared},
+		"Delay":        {flowfabric.Delay, start},
+		"DelayUntil":   {flowfabric.DelayUntil, start},
+		"DeadlineAt":   {flowfabric.DeadlineAt, start},
+		"Creator":      {flowfabric.Creator, []string{"submit", "schedule", "node", "submit flow", "schedule flow"}},
+		"Namespace": {flowfabric.Namespace,
+			[]string{"submit", "schedule", "submit flow", "schedule flow", "attach"}},
+		"Unique":         {flowfabric.Unique, []string{"submit", "submit flow"}},
 		"KeyWindow":      {flowfabric.KeyWindow, []string{"submit"}},
 		"Debounce":       {flowfabric.Debounce, []string{"submit"}},
 		"DebounceMax":    {flowfabric.DebounceMax, []string{"submit"}},
@@ -77,12 +79,18 @@ func TestALaterOptionWins(t *testing.T) {
 		options []any
 		want    option.Values
 	}{
-		"one kind":        {[]any{flowfabric.Priority(1), flowfabric.Priority(0)}, option.Values{Said: option.Priority}},
-		"instant":         {[]any{flowfabric.Delay(time.Hour), flowfabric.DelayUntil(at)}, option.Values{Said: option.Delay, DelayUntil: at}},
-		"delay":           {[]any{flowfabric.DelayUntil(at), flowfabric.Delay(time.Hour)}, option.Values{Said: option.Delay, Delay: time.Hour}},
-		"instant to end":  {[]any{flowfabric.Deadline(time.Hour), flowfabric.DeadlineAt(at)}, option.Values{Said: option.Deadline, DeadlineAt: at}},
-		"deadline":        {[]any{flowfabric.DeadlineAt(at), flowfabric.Deadline(time.Hour)}, option.Values{Said: option.Deadline, Deadline: time.Hour}},
-		"budgets, quotas": {[]any{flowfabric.Budgets("a"), flowfabric.Quotas("q"), flowfabric.Budgets("b")}, option.Values{Said: option.Budgets | option.Quotas, Budgets: []string{"b"}, Quotas: []string{"q"}}},
+		"one kind": {[]any{flowfabric.Priority(1), flowfabric.Priority(0)},
+			option.Values{Said: option.Priority}},
+		"instant": {[]any{flowfabric.Delay(time.Hour), flowfabric.DelayUntil(at)},
+			option.Values{Said: option.Delay, DelayUntil: at}},
+		"delay": {[]any{flowfabric.DelayUntil(at), flowfabric.Delay(time.Hour)},
+			option.Values{Said: option.Delay, Delay: time.Hour}},
+		"instant to end": {[]any{flowfabric.Deadline(time.Hour), flowfabric.DeadlineAt(at)},
+			option.Values{Said: option.Deadline, DeadlineAt: at}},
+		"deadline": {[]any{flowfabric.DeadlineAt(at), flowfabric.Deadline(time.Hour)},
+			option.Values{Said: option.Deadline, Deadline: time.Hour}},
+		"budgets, quotas": {[]any{flowfabric.Budgets("a"), flowfabric.Quotas("q"), flowfabric.Budgets("b")},
+			option.Values{Said: option.Budgets | option.Quotas, Budgets: []string{"b"}, Quotas: []string{"q"}}},
 	} {
 		var got option.Values
 		for _, o := range x.options {

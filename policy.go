@@ -28,8 +28,9 @@ type Policy struct {
 	Retention Retentions
 }
 
-// Retentions is for how long executions are kept after their end, by how they ended: whole seconds, 1 s..10 years. 0 says nothing: then the
-// lane decides, and where nobody said anything of the lane, what completed is kept for 24 h and anything else for 14 days.
+// Retentions is for how long executions are kept after their end, by how they ended: whole seconds, 1 s..10 years. 0
+// says nothing: then the lane decides, and where nobody said anything of the lane, what completed is kept for 24 h
+// and anything else for 14 days.
 type Retentions struct {
 	Completed time.Duration
 	Failed    time.Duration

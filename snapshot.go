@@ -8,21 +8,23 @@ import (
 
 // Snapshot is a consistent read of one execution.
 type Snapshot struct {
-	ID              ExecutionID
-	State           State
-	Route           Route
-	Priority        int
-	Creator         string
-	Policy          Policy
-	Attempts        uint32 // attempts started so far; the index of the last one (handler.Task.Attempt) is one less
-	AttemptType     AttemptType
-	Epoch           uint64
-	Session         string // last holder: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP
-	LeaseExpiresAt  time.Time
-	Retries         int // used so far; a replay starts over at 0
-	Reclaims        int // likewise
-	Replays         int
-	Continues       int // how often its handler went on with another input (handler.Continue); older attempts than those of the input before are not kept
+	ID             ExecutionID
+	State          State
+	Route          Route
+	Priority       int
+	Creator        string
+	Policy         Policy
+	Attempts       uint32 // attempts started so far, and so the number of the last one (handler.Task.Attempt)
+	AttemptType    AttemptType
+	Epoch          uint64
+	Session        string // last holder: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP
+	LeaseExpiresAt time.Time
+	Retries        int // used so far; a replay starts over at 0
+	Reclaims       int // likewise
+	Replays        int
+	// how often its handler went on with another input (handler.Continue); older attempts than those of the input
+	// before are not kept
+	Continues       int
 	CreatedAt       time.Time
 	StartedAt       time.Time
 	ClaimedAt       time.Time
@@ -31,18 +33,20 @@ type Snapshot struct {
 	DeadlineAt      time.Time
 	FailureCategory string // of the last failure; "" once it has completed
 	FailureReason   string // likewise
-	CancelledBy     string // operator_override, with ":" and a name if one was given; flow_cascade; owner:<instance>; or system_timeout_policy
-	CancelReason    string
-	InputBytes      int
-	Steps           int
-	Tags            map[string]string
-	AttemptLog      []AttemptRecord // ended attempts that were not the last, plus a failed last one
-	Progress        Progress        // of the current or last attempt
-	Flow            FlowID          // of which it is a node or a child; zero: none
-	Node            string          // its name in the flow
-	Wait            Wait            // what it waits for while it is suspended
-	Key             KeyHold         // how it holds the key that it was submitted with
-	ChangedAt       time.Time       // of the last creation, claim, suspension, or end of an attempt or of all
+	// operator_override, with ":" and a name if one was given; flow_cascade; owner:<instance>; or
+	// system_timeout_policy
+	CancelledBy  string
+	CancelReason string
+	InputBytes   int
+	Steps        int
+	Tags         map[string]string
+	AttemptLog   []AttemptRecord // ended attempts that were not the last, plus a failed last one
+	Progress     Progress        // of the current or last attempt
+	Flow         FlowID          // of which it is a node or a child; zero: none
+	Node         string          // its name in the flow
+	Wait         Wait            // what it waits for while it is suspended
+	Key          KeyHold         // how it holds the key that it was submitted with
+	ChangedAt    time.Time       // of the last creation, claim, suspension, or end of an attempt or of all
 }
 
 // Worker is the instance that holds the execution; empty when nobody does.
@@ -55,8 +59,8 @@ type Wait struct {
 	TimeoutAt time.Time // zero: it has no end of its own
 }
 
-// KeyHold is how an execution holds the key that it was submitted with: until it has ended, and maybe longer ([Unique], [IdempotencyKey]), or until a
-// worker is given it ([Debounce]). The key itself is not stored.
+// KeyHold is how an execution holds the key that it was submitted with: until it has ended, and maybe longer
+// ([Unique], [IdempotencyKey]), or until a worker is given it ([Debounce]). The key itself is not stored.
 type KeyHold struct {
 	Keyed     bool      // it was submitted with a key
 	Retained  bool      // it holds the key as long as it is retained
@@ -67,9 +71,11 @@ type KeyHold struct {
 
 // AttemptRecord is an attempt that ended.
 type AttemptRecord struct {
-	Index     uint32
-	Type      AttemptType
-	State     string // ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay), continued (with another input)
+	Index uint32 // its number, 1 for the first
+	Type  AttemptType
+	// ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay), continued (with another
+	// input)
+	State     string
 	ClaimedAt time.Time
 	EndedAt   time.Time
 	Category  string

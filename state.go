@@ -6,8 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
-// Code is the name of one legal combination of the dimensions of a [State], as it is stored. An illegal combination has no name and cannot be stored.
-// Programs compare [PublicState] instead.
+// Code is the name of one legal combination of the dimensions of a [State], as it is stored. An illegal combination
+// has no name and cannot be stored. Programs compare [PublicState] instead.
 type Code string
 
 // PublicState is the one word that producers and dashboards show.
@@ -15,10 +15,11 @@ type PublicState string
 
 // The public states.
 const (
-	Waiting         PublicState = "waiting"
-	Delayed         PublicState = "delayed"
-	WaitingBudget   PublicState = "waiting_budget" // for a budget to have room; only where it is read or listed, never in an event
-	WaitingQuota    PublicState = "waiting_quota"  // for a quota, or a limit of a key; likewise
+	Waiting PublicState = "waiting"
+	Delayed PublicState = "delayed"
+	// for a budget to have room; only where it is read or listed, never in an event
+	WaitingBudget   PublicState = "waiting_budget"
+	WaitingQuota    PublicState = "waiting_quota" // for a quota, or a limit of a key; likewise
 	WaitingChildren PublicState = "waiting_children"
 	Active          PublicState = "active"
 	Suspended       PublicState = "suspended"
@@ -66,13 +67,16 @@ var projections = func() map[Code]State {
 		codes.WaitingReplay: "pending_replay_attempt", codes.WaitingInterrupted: "attempt_interrupted",
 		codes.WaitingReclaim: "attempt_interrupted",
 	} {
-		waiting := State{LifecyclePhase: "runnable", Eligibility: "eligible_now", BlockingReason: "waiting_for_worker", Public: Waiting}
+		waiting := State{LifecyclePhase: "runnable", Eligibility: "eligible_now", BlockingReason: "waiting_for_worker",
+			Public: Waiting}
 		add(code, attempt, waiting)
 		add("G1"+code[2:], attempt, waiting)
-		add("R4"+code[2:], attempt, State{LifecyclePhase: "runnable", Eligibility: "blocked_by_operator", BlockingReason: "held_by_operator", Public: Waiting})
+		add("R4"+code[2:], attempt, State{LifecyclePhase: "runnable", Eligibility: "blocked_by_operator",
+			BlockingReason: "held_by_operator", Public: Waiting})
 	}
 	later := func(code Code, reason, attempt string) {
-		add(code, attempt, State{LifecyclePhase: "runnable", Eligibility: "not_eligible_until_time", BlockingReason: reason, Public: Delayed})
+		add(code, attempt, State{LifecyclePhase: "runnable", Eligibility: "not_eligible_until_time",
+			BlockingReason: reason, Public: Delayed})
 	}
 	later(codes.DelayedFirst, "waiting_for_delay", "pending_first_attempt")
 	later(codes.DelayedInterrupted, "waiting_for_delay", "attempt_interrupted")
@@ -81,20 +85,25 @@ var projections = func() map[Code]State {
 	later(codes.ResumeDelay, "waiting_for_resume_delay", "attempt_interrupted")
 
 	for code, attempt := range map[Code]string{
-		codes.BlockedFirst: "pending_first_attempt", codes.BlockedReplay: "pending_replay_attempt", codes.BlockedInterrupted: "attempt_interrupted",
+		codes.BlockedFirst: "pending_first_attempt", codes.BlockedReplay: "pending_replay_attempt",
+		codes.BlockedInterrupted: "attempt_interrupted",
 	} {
-		add(code, attempt, State{LifecyclePhase: "runnable", Eligibility: "blocked_by_dependencies", BlockingReason: "waiting_for_children", Public: WaitingChildren})
+		add(code, attempt, State{LifecyclePhase: "runnable", Eligibility: "blocked_by_dependencies",
+			BlockingReason: "waiting_for_children", Public: WaitingChildren})
 	}
 
 	add(codes.Active, "running_attempt", State{LifecyclePhase: "active", OwnershipState: "leased", Public: Active})
-	for code, owner := range map[Code]string{codes.LeaseExpired: "lease_expired_reclaimable", codes.Revoked: "lease_revoked"} {
-		add(code, "attempt_interrupted", State{LifecyclePhase: "active", OwnershipState: owner, BlockingReason: "waiting_for_worker", Public: Active})
+	for code, owner := range map[Code]string{codes.LeaseExpired: "lease_expired_reclaimable",
+		codes.Revoked: "lease_revoked"} {
+		add(code, "attempt_interrupted", State{LifecyclePhase: "active", OwnershipState: owner,
+			BlockingReason: "waiting_for_worker", Public: Active})
 	}
 
 	for code, reason := range map[Code]string{
 		codes.AwaitingSignal: "waiting_for_signal", codes.AwaitingApproval: "waiting_for_approval",
 		codes.AwaitingCallback: "waiting_for_callback", codes.AwaitingTool: "waiting_for_tool_result",
-		codes.PausedByOperator: "paused_by_operator", codes.PausedByPolicy: "paused_by_policy", codes.AwaitingBudget: "waiting_for_budget", codes.AwaitingChildren: "waiting_for_children",
+		codes.PausedByOperator: "paused_by_operator", codes.PausedByPolicy: "paused_by_policy",
+		codes.AwaitingBudget: "waiting_for_budget", codes.AwaitingChildren: "waiting_for_children",
 	} {
 		add(code, "attempt_interrupted", State{LifecyclePhase: "suspended", BlockingReason: reason, Public: Suspended})
 	}
@@ -124,10 +133,11 @@ type AttemptType string
 
 // The attempt types; AttemptResumed is what a claim reports when it continues a paused attempt.
 const (
-	AttemptInitial  AttemptType = "initial"
-	AttemptRetry    AttemptType = "retry"
-	AttemptReclaim  AttemptType = "reclaim"
-	AttemptReplay   AttemptType = "replay"
-	AttemptContinue AttemptType = "continue" // the first one with another input, which the attempt before left (handler.Continue)
+	AttemptInitial AttemptType = "initial"
+	AttemptRetry   AttemptType = "retry"
+	AttemptReclaim AttemptType = "reclaim"
+	AttemptReplay  AttemptType = "replay"
+	// the first one with another input, which the attempt before left (handler.Continue)
+	AttemptContinue AttemptType = "continue"
 	AttemptResumed  AttemptType = "resumed"
 )

@@ -33,11 +33,12 @@ type store interface {
 	link.GateFinder
 	Partitions() uint16
 	TrailSources() int
-	ReadTrail(ctx context.Context, source int, before engine.Position, limit int) (changes []engine.Change, more bool, err error)
+	ReadTrail(ctx context.Context, source int, before engine.Position,
+		limit int) (changes []engine.Change, more bool, err error)
 }
 
-// New makes an Admin that shares the connection, namespace, creator and token keys of a client. It costs nothing, and ends with the
-// client: after [client.Client.Close] every method answers [client.ErrClosed].
+// New makes an Admin that shares the connection, namespace, creator and token keys of a client. It costs nothing, and
+// ends with the client: after [client.Client.Close] every method answers [client.ErrClosed].
 func New(c *client.Client) *Admin {
 	conn := link.Of(c)
 	return &Admin{client: c, conn: conn, store: conn.Engine}

@@ -41,10 +41,11 @@ type Approval struct {
 // maxJudged is how many suspended executions a page with an assignee looks at before it returns with what it has.
 const maxJudged = 2000
 
-// Approvals lists the open waits of suspended executions in all partitions, the oldest first, limit of them (1..100; 0 is 50), behind the
-// place that cursor names: "", or the Cursor of the page before, with the same filter. What was answered meanwhile is left out, so a page may
-// be short, or empty, and have a cursor. With an assignee it looks at 2,000 executions at most. It makes a call to every partition and one
-// for each execution that it looks at, many at a time.
+// Approvals lists the open waits of suspended executions in all partitions, the oldest first, limit of them (1..100;
+// 0 is 50), behind the place that cursor names: "", or the Cursor of the page before, with the same filter. What was
+// answered meanwhile is left out, so a page may be short, or empty, and have a cursor. With an assignee it looks at
+// 2,000 executions at most. It makes a call to every partition and one for each execution that it looks at, many at a
+// time.
 //
 // Errors: those of [Admin.ListPage].
 func (a *Admin) Approvals(ctx context.Context, f ApprovalFilter, cursor string, limit int) (Page[Approval], error) {
@@ -55,7 +56,8 @@ func (a *Admin) Approvals(ctx context.Context, f ApprovalFilter, cursor string, 
 	return page, nil
 }
 
-func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string, limit int) (page Page[Approval], err error) {
+func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string,
+	limit int) (page Page[Approval], err error) {
 	if a.closed() {
 		return page, client.ErrClosed
 	}
@@ -63,9 +65,11 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string, 
 		return page, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxApprovals)
 	}
 	if len(f.Assignee) > limits.MaxAssignee {
-		return page, fmt.Errorf("%w: ApprovalFilter.Assignee has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(f.Assignee), limits.MaxAssignee)
+		return page, fmt.Errorf("%w: ApprovalFilter.Assignee has %d bytes, want at most %d", flowfabric.ErrInvalidInput,
+			len(f.Assignee), limits.MaxAssignee)
 	}
-	filter, err := Filter{Namespace: f.Namespace, Lane: f.Lane, Kind: f.Kind, States: []flowfabric.PublicState{flowfabric.Suspended}}.complete(a.conn.Namespace)
+	filter, err := Filter{Namespace: f.Namespace, Lane: f.Lane, Kind: f.Kind,
+		States: []flowfabric.PublicState{flowfabric.Suspended}}.complete(a.conn.Namespace)
 	if err != nil {
 		return page, err
 	}
@@ -94,7 +98,8 @@ func (a *Admin) approvals(ctx context.Context, f ApprovalFilter, cursor string, 
 				continue
 			}
 			if page.Items = append(page.Items, *x); len(page.Items) == limit && i < len(found)-1 {
-				at = place{index: slices.Index(indexes[:], engine.IndexSuspended), after: engine.Position{Score: l.out[i].Since.UnixMilli(), Member: l.out[i].ID.UUID().String()}}
+				at = place{index: slices.Index(indexes[:], engine.IndexSuspended),
+					after: engine.Position{Score: l.out[i].Since.UnixMilli(), Member: l.out[i].ID.UUID().String()}}
 				more = true
 				break
 			}
@@ -125,19 +130,22 @@ func (a *Admin) judged(ctx context.Context, list []Listed) ([]*Approval, error) 
 	return out, p.Wait()
 }
 
-// approvalCalls is how many suspensions are read at a time. The connection puts the calls of many goroutines into few packets.
+// approvalCalls is how many suspensions are read at a time. The connection puts the calls of many goroutines into few
+// packets.
 const approvalCalls = 32
 
 func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
 	r, err := a.conn.Engine.ReadSuspension(ctx, x.ID)
 	state, _ := flowfabric.Project(r.Code)
 	switch {
-	case errors.Is(err, denied.NoExecution) || errors.Is(err, flowfabric.ErrResultPurged) || err == nil && state.Public != flowfabric.Suspended:
+	case errors.Is(err, denied.NoExecution) || errors.Is(err, flowfabric.ErrResultPurged) ||
+		err == nil && state.Public != flowfabric.Suspended:
 		return nil, nil // it was answered meanwhile
 	case err != nil:
 		return nil, inPartition(x.ID.Partition(), err)
 	}
-	open := &Approval{ID: x.ID, Route: x.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question, Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
+	open := &Approval{ID: x.ID, Route: x.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question,
+		Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
 	for _, w := range r.Waitpoints {
 		if w.Open() {
 			open.Waitpoints = append(open.Waitpoints, w)

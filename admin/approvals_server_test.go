@@ -19,9 +19,11 @@ import (
 // ask suspends an execution with a question to somebody; "" asks nothing. Only an operator ends it.
 func ask(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.ExecutionID, assignee string) {
 	t.Helper()
-	q := engine.Suspension{ID: uuid.New(), Name: "it", Reason: "waiting_for_approval", Behaviour: "fail", Condition: "O"}
+	q := engine.Suspension{ID: uuid.New(), Name: "it", Reason: "waiting_for_approval", Behaviour: "fail",
+		Condition: "O"}
 	if assignee != "" {
-		q.Question = fmt.Sprintf(`{"title":"of %s","choices":[{"name":"a"},{"name":"b"}],"assignee":%q}`, assignee, assignee)
+		q.Question = fmt.Sprintf(`{"title":"of %s","choices":[{"name":"a"},{"name":"b"}],"assignee":%q}`, assignee,
+			assignee)
 	}
 	if _, err := e.SuspendExecution(ctx, claim(ctx, t, e, id).Fence, q); err != nil {
 		t.Fatal(err)
@@ -30,7 +32,7 @@ func ask(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.Exec
 
 // Open waits come oldest first, in pages that join without a gap, whatever is filtered out.
 func TestApprovalsOnAServer(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		a := admin.New(c)
 		var want []string
 		for i := range 7 {
@@ -48,7 +50,8 @@ func TestApprovalsOnAServer(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, x := range page.Items {
-					if x.Since.Before(since) || len(x.Waitpoints) > 0 || x.Reason != "waiting_for_approval" || x.Name != "it" || f.Assignee != "" && x.Question.Title != "of "+f.Assignee {
+					if x.Since.Before(since) || len(x.Waitpoints) > 0 || x.Reason != "waiting_for_approval" ||
+						x.Name != "it" || f.Assignee != "" && x.Question.Title != "of "+f.Assignee {
 						t.Errorf("%+v", x)
 					}
 					ids, since = append(ids, x.ID.String()), x.Since
@@ -62,7 +65,8 @@ func TestApprovalsOnAServer(t *testing.T) {
 			if got := list(admin.ApprovalFilter{}, limit); strings.Join(got, " ") != strings.Join(want, " ") {
 				t.Errorf("pages of %d: %v, want %v", limit, got, want)
 			}
-			if got := list(admin.ApprovalFilter{Assignee: "ann"}, limit); strings.Join(got, " ") != strings.Join([]string{want[0], want[3], want[6]}, " ") {
+			if got := list(admin.ApprovalFilter{Assignee: "ann"}, limit); strings.Join(got,
+				" ") != strings.Join([]string{want[0], want[3], want[6]}, " ") {
 				t.Errorf("pages of %d to ann: %v", limit, got)
 			}
 		}

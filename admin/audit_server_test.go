@@ -1,7 +1,6 @@
 package admin_test
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"testing"
@@ -13,35 +12,42 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // An audit finds a lost index, says so to whoever listens, repairs it if asked, and then finds the store sound.
 func TestAuditOnAServer(t *testing.T) {
 	url := testserver.Redis(t, testserver.TCP())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
-	c, err := client.Connect(ctx, client.Config{URL: url, Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
+	c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: url,
+		Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	a := admin.New(c)
 	x := submit(ctx, t, c, "tides")
-	if r, err := a.Audit(ctx, admin.Audit{}); err != nil || !r.Sound || len(r.Findings) != 0 || r.Executions[codes.WaitingFirst] != 1 || len(r.Partitions) != 2 {
+	if r, err := a.Audit(ctx, admin.Audit{}); err != nil || !r.Sound || len(r.Findings) != 0 ||
+		r.Executions[codes.WaitingFirst] != 1 || len(r.Partitions) != 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	send(t, url, "DEL", keys.Of(x.ID().Partition()).Ready())
 	for _, repair := range []bool{false, true} {
 		var heard []admin.Finding
-		r, err := a.Audit(ctx, admin.Audit{Repair: repair, OnFinding: func(f admin.Finding) { heard = append(heard, f) }})
-		if err != nil || r.Sound != repair || (r.Repairable > 0) == repair || (r.Repaired > 0) != repair || len(r.Findings) == 0 || len(heard) != len(r.Findings) || heard[0] != r.Findings[0] {
+		r, err := a.Audit(ctx,
+			admin.Audit{Repair: repair, OnFinding: func(f admin.Finding) { heard = append(heard, f) }})
+		if err != nil || r.Sound != repair || (r.Repairable > 0) == repair || (r.Repaired > 0) != repair ||
+			len(r.Findings) == 0 || len(heard) != len(r.Findings) || heard[0] != r.Findings[0] {
 			t.Fatalf("repair %t: %+v, %v, heard %v", repair, r, err, heard)
 		}
-		if f := r.Findings[0]; f.Partition != x.ID().Partition() || !f.Repairable || f.Repaired != repair || f.Kind == "" {
+		if f := r.Findings[0]; f.Partition != x.ID().Partition() || !f.Repairable || f.Repaired != repair ||
+			f.Kind == "" {
 			t.Errorf("repair %t: %+v", repair, f)
 		}
 	}
-	if r, err := a.Audit(ctx, admin.Audit{Partitions: []uint16{x.ID().Partition()}}); err != nil || !r.Sound || len(r.Partitions) != 1 || len(r.Findings) != 0 {
+	if r, err := a.Audit(ctx, admin.Audit{Partitions: []uint16{x.ID().Partition()}}); err != nil || !r.Sound ||
+		len(r.Partitions) != 1 || len(r.Findings) != 0 {
 		t.Errorf("after the repair: %+v, %v", r, err)
 	}
 	if _, err := a.Audit(ctx, admin.Audit{Partitions: []uint16{7}}); !errors.Is(err, flowfabric.ErrInvalidInput) {

@@ -32,15 +32,17 @@ const (
 	spendersRead  = 100
 )
 
-// PutBudget makes a budget, or changes one. With revision 0 it makes one: one that exists as it is described is no error, so that a
-// program can make what it needs whenever it starts. With the revision that [Admin.GetBudget] told it changes the budget to what b
-// says: what was used stays, and its period goes on unless the interval is another one. Work that waits for it is looked at anew. If the
-// budget is as b says already, a stale revision is no error: the call may be repeated.
+// PutBudget makes a budget, or changes one. With revision 0 it makes one: one that exists as it is described is no
+// error, so that a program can make what it needs whenever it starts. With the revision that [Admin.GetBudget] told
+// it changes the budget to what b says: what was used stays, and its period goes on unless the interval is another
+// one. Work that waits for it is looked at anew. If the budget is as b says already, a stale revision is no error:
+// the call may be repeated.
 //
-// Errors: flowfabric.ErrInvalidInput for limits, periods and actions that cannot be, with the field, and for names, before any
-// call; ErrConflict: with revision 0 the name is taken by a budget with other settings, else somebody changed it since to
-// something else; ErrNotFound. client.ErrClosed.
-func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint64, opts ...flowfabric.ActOption) error {
+// Errors: flowfabric.ErrInvalidInput for limits, periods and actions that cannot be, with the field, and for names,
+// before any call; ErrConflict: with revision 0 the name is taken by a budget with other settings, else somebody
+// changed it since to something else; ErrNotFound. client.ErrClosed.
+func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint64,
+	opts ...flowfabric.ActOption) error {
 	act, err := a.gating(opts, valid.GateName("budget", b.Name), validateBudget(b))
 	if err == nil {
 		var wake []engine.Waiter
@@ -48,6 +50,50 @@ func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint
 		a.wake(ctx, "change of "+b.Name, wake)
 	}
 	return about(putting(revision), "budget", b.Name, conflict(revision, err))
+}
+
+// EnsureBudget makes a budget if there is none of its name, and leaves one that is there as it is, whatever it says.
+// It is for the start of a program whose budgets operators change later: then the number is theirs. If the number is
+// the program's, call [Admin.SyncBudgets] instead. Errors: those of [Admin.PutBudget], but for ErrConflict.
+func (a *Admin) EnsureBudget(ctx context.Context, b admission.Budget, opts ...flowfabric.ActOption) error {
+	return ensured(a.PutBudget(ctx, b, 0, opts...))
+}
+
+// SyncBudgets makes budgets what the program says, at each of its starts: those that are not there are made, others
+// are changed, also what an operator changed. What was used stays counted, and budgets that are not named stay as
+// they are. Errors: those of [Admin.PutBudget]; the budgets before were made so, and the call may be repeated.
+func (a *Admin) SyncBudgets(ctx context.Context, budgets []admission.Budget, opts ...flowfabric.ActOption) error {
+	for _, b := range budgets {
+		err := synced(func() (uint64, error) { r, err := a.GetBudget(ctx, b.Name); return r.Revision, err },
+			func(revision uint64) error { return a.PutBudget(ctx, b, revision, opts...) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensured is what became of something that was to be made: a conflict says that it is there, with other settings.
+func ensured(err error) error {
+	if errors.Is(err, flowfabric.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// synced puts something under the revision that it has, and again if somebody changes it meanwhile.
+func synced(read func() (revision uint64, err error), put func(revision uint64) error) error {
+	for tries := 1; ; tries++ {
+		revision, err := read()
+		if err != nil && !errors.Is(err, flowfabric.ErrNotFound) {
+			return err
+		}
+		err = put(revision)
+		if err == nil || tries == 5 ||
+			!errors.Is(err, flowfabric.ErrConflict) && !errors.Is(err, flowfabric.ErrNotFound) {
+			return err
+		}
+	}
 }
 
 // validateBudget checks everything but the name.
@@ -58,7 +104,8 @@ func validateBudget(b admission.Budget) error {
 	switch {
 	case len(b.Scope) > maxScope:
 		return bad("scope has %d bytes, want at most %d", len(b.Scope), maxScope)
-	case !slices.Contains([]admission.HardAction{"", admission.HardReject, admission.HardFail, admission.HardBlock}, b.OnHard):
+	case !slices.Contains([]admission.HardAction{"", admission.HardReject, admission.HardFail, admission.HardBlock},
+		b.OnHard):
 		return bad("action on a hard limit is %.40q, want reject, fail or block", b.OnHard)
 	case b.Reset != 0 && (b.Reset < time.Second || b.Reset > maxReset || b.Reset%time.Millisecond != 0):
 		return bad("reset %s, want 0 or whole milliseconds of 1s..10 years", b.Reset)
@@ -85,8 +132,9 @@ func validateBudget(b admission.Budget) error {
 	return nil
 }
 
-// RemoveBudget forgets a budget, what was used of it and who used it. Executions that have it as a gate wait, and go on within 30 s
-// after one of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when there was none.
+// RemoveBudget forgets a budget, what was used of it and who used it. Executions that have it as a gate wait, and go
+// on within 30 s after one of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed
+// is false when there was none.
 func (a *Admin) RemoveBudget(ctx context.Context, name string, opts ...flowfabric.ActOption) (removed bool, err error) {
 	already := true
 	act, err := a.gating(opts, valid.GateName("budget", name))
@@ -97,8 +145,8 @@ func (a *Admin) RemoveBudget(ctx context.Context, name string, opts ...flowfabri
 	return !already && err == nil, about("remove", "budget", name, err)
 }
 
-// GetBudget reads a budget: its settings, what was used in this period, its newest 256 audit entries, and the last 100 that used of it. Errors:
-// flowfabric.ErrNotFound; ErrInvalidInput for a name that none can have.
+// GetBudget reads a budget: its settings, what was used in this period, its newest 256 audit entries, and the last
+// 100 that used of it. Errors: flowfabric.ErrNotFound; ErrInvalidInput for a name that none can have.
 func (a *Admin) GetBudget(ctx context.Context, name string) (admission.BudgetRecord, error) {
 	_, err := a.gating(nil, valid.GateName("budget", name))
 	var record admission.BudgetRecord
@@ -108,8 +156,8 @@ func (a *Admin) GetBudget(ctx context.Context, name string) (admission.BudgetRec
 	return record, about("get", "budget", name, err)
 }
 
-// Budgets lists all budgets by name, as they are, without audit entries and spenders. Those that could not be read are left out, and the error joins why. Errors:
-// flowfabric.ErrTransport; client.ErrClosed.
+// Budgets lists all budgets by name, as they are, without audit entries and spenders. Those that could not be read
+// are left out, and the error joins why. Errors: flowfabric.ErrTransport; client.ErrClosed.
 func (a *Admin) Budgets(ctx context.Context) ([]admission.BudgetRecord, error) {
 	if a.closed() {
 		return nil, fmt.Errorf("list budgets: %w", client.ErrClosed)
@@ -145,18 +193,19 @@ func readAll[T any](names []string, read func(name string) (T, error), gone erro
 	return out, errors.Join(failed...)
 }
 
-// ReportUsage adds to what was used of a budget, all dimensions or none. Handlers report with their task instead; this is for what is
-// used outside of executions, or is known only later. u.Key names the report: repeated with the same key within 24 h it is counted once
-// and answered as the first time. u.Execution, if it is set, is whose ledger it goes into, from which it can be given back.
+// ReportUsage adds to what was used of a budget, all dimensions or none. Handlers report with their task instead;
+// this is for what is used outside of executions, or is known only later. u.Key names the report: repeated with the
+// same key within 24 h it is counted once and answered as the first time. u.Execution, if it is set, is whose ledger
+// it goes into, from which it can be given back.
 //
-// A breach is no error but the answer: nothing was counted then, unless the budget only warns. The report that crosses a soft limit is
-// also a warning in Config.Logger, once a period and dimension.
+// A breach is no error but the answer: nothing was counted then, unless the budget only warns. The report that
+// crosses a soft limit is also a warning in Config.Logger, once a period and dimension.
 //
-// Errors: flowfabric.ErrInvalidInput for amounts that are not 0..2^53-1, and for a key, dimensions (1..64) or names that cannot be, before
-// any call; from the server when a total would pass 2^53-1, when a budget with StrictDimensions has no limits for a dimension, and for a
-// dimension beyond the 64 that any budget counts in a period, of which those with limits have theirs kept free. ErrConflict: the key
-// named other amounts; ErrNotFound. After ErrTransport it
-// may have been counted: repeat it with the same key.
+// Errors: flowfabric.ErrInvalidInput for amounts that are not 0..2^53-1, and for a key, dimensions (1..64) or names
+// that cannot be, before any call; from the server when a total would pass 2^53-1, when a budget with
+// StrictDimensions has no limits for a dimension, and for a dimension beyond the 64 that any budget counts in a
+// period, of which those with limits have theirs kept free. ErrConflict: the key named other amounts; ErrNotFound.
+// After ErrTransport it may have been counted: repeat it with the same key.
 func (a *Admin) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	_, err := a.gating(nil, valid.GateName("budget", u.Budget), validateReporter(u), validateAmounts(u.Amounts, 0))
 	var out admission.Reported
@@ -164,7 +213,8 @@ func (a *Admin) ReportUsage(ctx context.Context, u admission.Usage) (admission.R
 		out, err = a.store.ReportUsage(ctx, u)
 		for _, x := range out.Breaches {
 			if x.Crossed {
-				a.conn.Logger.WarnContext(ctx, "flowfabric: above the soft limit of a budget", "budget", u.Budget, "dimension", x.Dimension, "used", x.Used, "limit", x.Limit)
+				a.conn.Logger.WarnContext(ctx, "flowfabric: above the soft limit of a budget", "budget", u.Budget,
+					"dimension", x.Dimension, "used", x.Used, "limit", x.Limit)
 			}
 		}
 	}
@@ -175,12 +225,15 @@ func (a *Admin) ReportUsage(ctx context.Context, u admission.Usage) (admission.R
 func validateReporter(u admission.Usage) error {
 	if u.Epoch != 0 || u.Sequence != 0 {
 		if u.Key != "" || u.Execution.IsZero() || u.Epoch == 0 || u.Sequence == 0 {
-			return fmt.Errorf("%w: Epoch and Sequence go together, with Execution and without Key", flowfabric.ErrInvalidInput)
+			return fmt.Errorf("%w: Epoch and Sequence go together, with Execution and without Key",
+				flowfabric.ErrInvalidInput)
 		}
 		return nil
 	}
-	if u.Key == "" || len(u.Key) > maxReportKey || strings.ContainsFunc(u.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("%w: report key %.40q, want 1..%d printable ASCII bytes without spaces", flowfabric.ErrInvalidInput, u.Key, maxReportKey)
+	if u.Key == "" || len(u.Key) > maxReportKey ||
+		strings.ContainsFunc(u.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%w: report key %.40q, want 1..%d printable ASCII bytes without spaces",
+			flowfabric.ErrInvalidInput, u.Key, maxReportKey)
 	}
 	return nil
 }
@@ -201,17 +254,20 @@ func validateAmounts(by map[string]int64, least int64) error {
 	return nil
 }
 
-// AdjustBudget corrects what was used of a budget in this period, up or down, and returns what was used then. Nothing gets below zero,
-// and no limit is asked. The budget's audit log keeps who and why; the reason has at most 256 bytes. It is no idempotent
-// call: after ErrTransport look before you repeat it.
+// AdjustBudget corrects what was used of a budget in this period, up or down, and returns what was used then. Nothing
+// gets below zero, and no limit is asked. The budget's audit log keeps who and why; the reason has at most 256 bytes.
+// It is no idempotent call: after ErrTransport look before you repeat it.
 //
 // Errors: flowfabric.ErrInvalidInput for amounts beyond ±(2^53-1), names and reasons; ErrNotFound.
-func (a *Admin) AdjustBudget(ctx context.Context, name string, amounts map[string]int64, opts ...flowfabric.ActOption) (used map[string]int64, err error) {
+func (a *Admin) AdjustBudget(ctx context.Context, name string, amounts map[string]int64,
+	opts ...flowfabric.ActOption) (used map[string]int64, err error) {
 	act, err := a.act(opts)
-	err = cmp.Or(a.conn.Closed(), errors.Join(valid.GateName("budget", name), validateAmounts(amounts, -maxAmount), validateText("reason", act.Reason), err))
+	err = cmp.Or(a.conn.Closed(), errors.Join(valid.GateName("budget", name), validateAmounts(amounts, -maxAmount),
+		validateText("reason", act.Reason), err))
 	var wake []engine.Waiter
 	if err == nil {
-		used, wake, err = a.store.AdjustBudget(act.Noted(ctx, "adjust", "budget", name, amountWords(amounts)...), name, amounts, act.By, act.Reason)
+		used, wake, err = a.store.AdjustBudget(act.Noted(ctx, "adjust", "budget", name, amountWords(amounts)...), name,
+			amounts, act.By, act.Reason)
 		a.wake(ctx, "adjustment of "+name, wake)
 	}
 	return used, about("adjust", "budget", name, err)
@@ -219,15 +275,17 @@ func (a *Admin) AdjustBudget(ctx context.Context, name string, amounts map[strin
 
 func validateText(field, text string) error {
 	if len(text) > maxAdjustText {
-		return fmt.Errorf("%w: %s has %d bytes, want at most %d", flowfabric.ErrInvalidInput, field, len(text), maxAdjustText)
+		return fmt.Errorf("%w: %s has %d bytes, want at most %d", flowfabric.ErrInvalidInput, field, len(text),
+			maxAdjustText)
 	}
 	return nil
 }
 
-// ResetBudget begins a new period of a budget now: nothing is used of it. The next one begins when it would have anyway or, with move, a
-// whole interval after the reset. It returns the number of the period, and for how long it goes on, 0 for ever. Work that waits for it
-// goes on. Errors: flowfabric.ErrNotFound; ErrInvalidInput.
-func (a *Admin) ResetBudget(ctx context.Context, name string, move bool, opts ...flowfabric.ActOption) (period uint64, left time.Duration, err error) {
+// ResetBudget begins a new period of a budget now: nothing is used of it. The next one begins when it would have
+// anyway or, with move, a whole interval after the reset. It returns the number of the period, and for how long it
+// goes on, 0 for ever. Work that waits for it goes on. Errors: flowfabric.ErrNotFound; ErrInvalidInput.
+func (a *Admin) ResetBudget(ctx context.Context, name string, move bool,
+	opts ...flowfabric.ActOption) (period uint64, left time.Duration, err error) {
 	act, err := a.gating(opts, valid.GateName("budget", name))
 	if err == nil {
 		var wake []engine.Waiter
@@ -237,10 +295,11 @@ func (a *Admin) ResetBudget(ctx context.Context, name string, move bool, opts ..
 	return period, left, about("reset", "budget", name, err)
 }
 
-// RefundBudget gives back what an execution reported to a budget in this period, whatever became of it; returned is false when there was
-// nothing. What it reported in earlier periods is theirs. Half an hour after the execution was purged there is nothing left to give back.
-// Errors: flowfabric.ErrNotFound; ErrInvalidInput.
-func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) (returned bool, err error) {
+// RefundBudget gives back what an execution reported to a budget in this period, whatever became of it; returned is
+// false when there was nothing. What it reported in earlier periods is theirs. Half an hour after the execution was
+// purged there is nothing left to give back. Errors: flowfabric.ErrNotFound; ErrInvalidInput.
+func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.ExecutionID,
+	opts ...flowfabric.ActOption) (returned bool, err error) {
 	var empty error
 	if id.IsZero() {
 		empty = fmt.Errorf("%w: the execution id is empty", flowfabric.ErrInvalidInput)
@@ -252,7 +311,8 @@ func (a *Admin) RefundBudget(ctx context.Context, name string, id flowfabric.Exe
 	if err == nil {
 		var released []bool
 		var wake []engine.Waiter
-		released, wake, err = a.store.ReleaseUsage(act.Noted(ctx, "refund", "budget", name, id.String()), act.By, []engine.Refund{{Budget: name, Execution: id, Outcome: engine.RefundAsked}})
+		released, wake, err = a.store.ReleaseUsage(act.Noted(ctx, "refund", "budget", name, id.String()), act.By,
+			[]engine.Refund{{Budget: name, Execution: id, Outcome: engine.RefundAsked}})
 		a.wake(ctx, "refund of "+name, wake)
 		returned = len(released) == 1 && released[0]
 	}

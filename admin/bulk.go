@@ -18,8 +18,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// BulkAction is what [Admin.Bulk] does to each execution: one of BulkReplay, BulkCancel, BulkPurge, BulkRunNow, BulkPriority, BulkHold
-// and BulkUnhold.
+// BulkAction is what [Admin.Bulk] does to each execution: one of BulkReplay, BulkCancel, BulkPurge, BulkRunNow,
+// BulkPriority, BulkHold and BulkUnhold.
 type BulkAction struct {
 	name   string
 	states []flowfabric.PublicState // when the filter names none
@@ -29,12 +29,13 @@ type BulkAction struct {
 }
 
 // unended are the states in [Filter].States that are not an end.
-var unended = []flowfabric.PublicState{flowfabric.WaitingChildren, Held, flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota,
-	flowfabric.Delayed, flowfabric.Suspended, flowfabric.Active}
+var unended = []flowfabric.PublicState{flowfabric.WaitingChildren, Held, flowfabric.Waiting, flowfabric.WaitingBudget,
+	flowfabric.WaitingQuota, flowfabric.Delayed, flowfabric.Suspended, flowfabric.Active}
 
 // BulkReplay is [Admin.Replay]; by default of what failed or expired. Without how.Force a success is skipped.
 func BulkReplay(how Replay) BulkAction {
-	return BulkAction{name: "replay", states: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Expired}, again: true,
+	return BulkAction{name: "replay", states: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Expired},
+		again: true,
 		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
 			return a.Replay(ctx, id, how, opts...)
 		}}
@@ -66,7 +67,9 @@ func BulkRunNow() BulkAction {
 
 // BulkPriority is [Admin.SetPriority]; by default of all that has not ended. What has that priority does not match.
 func BulkPriority(priority int) BulkAction {
-	return BulkAction{name: "set priority", states: unended, done: func(x Listed) bool { return x.Priority == priority },
+	return BulkAction{name: "set priority", states: unended, done: func(x Listed) bool {
+		return x.Priority == priority
+	},
 		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
 			return a.SetPriority(ctx, id, priority, opts...)
 		}}
@@ -74,7 +77,8 @@ func BulkPriority(priority int) BulkAction {
 
 // BulkHold is [Admin.Hold]; by default of what waits.
 func BulkHold() BulkAction {
-	return BulkAction{name: "hold", states: []flowfabric.PublicState{flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota},
+	return BulkAction{name: "hold", states: []flowfabric.PublicState{flowfabric.Waiting, flowfabric.WaitingBudget,
+		flowfabric.WaitingQuota},
 		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
 			return a.Hold(ctx, id, opts...)
 		}}
@@ -114,17 +118,20 @@ const (
 	maxBulkErrors          = 10
 )
 
-// Bulk does an action to everything that a filter matches, page by page, with the calls for single executions. If the filter names no
-// states, the action chooses them. What changed meanwhile, so that the action does not apply any more, is skipped. What was created after
-// the first call began is left out; replay and run-now also leave out what was claimed or ended after that, so work that fails again at
-// once is run again only once. Damaged entries are left out. Memory does not grow with the number of executions.
+// Bulk does an action to everything that a filter matches, page by page, with the calls for single executions. If the
+// filter names no states, the action chooses them. What changed meanwhile, so that the action does not apply any
+// more, is skipped. What was created after the first call began is left out; replay and run-now also leave out what
+// was claimed or ended after that, so work that fails again at once is run again only once. Damaged entries are left
+// out. Memory does not grow with the number of executions.
 //
-// With an error, also when ctx ends, the result says what was done, and its Cursor resumes it. A page that was not finished is then
-// listed again: what is done does not match any more, except that an execution which was replayed or run and stopped again may be
-// skipped or left out. Repeating all of it is safe. An error of a single execution is counted, and does not stop the others.
+// With an error, also when ctx ends, the result says what was done, and its Cursor resumes it. A page that was not
+// finished is then listed again: what is done does not match any more, except that an execution which was replayed or
+// run and stopped again may be skipped or left out. Repeating all of it is safe. An error of a single execution is
+// counted, and does not stop the others.
 //
 // Errors: flowfabric.ErrInvalidInput for a filter, option or cursor that is not legal; those of [Admin.ListPage].
-func (a *Admin) Bulk(ctx context.Context, f Filter, action BulkAction, o BulkOptions, opts ...flowfabric.ActOption) (BulkResult, error) {
+func (a *Admin) Bulk(ctx context.Context, f Filter, action BulkAction, o BulkOptions,
+	opts ...flowfabric.ActOption) (BulkResult, error) {
 	b, err := a.bulk(ctx, f, action, o, opts)
 	if err == nil {
 		act, _ := a.act(opts)
@@ -149,18 +156,21 @@ type bulk struct {
 }
 
 // bulk checks what is asked for and finds out when it began.
-func (a *Admin) bulk(ctx context.Context, f Filter, action BulkAction, o BulkOptions, opts []flowfabric.ActOption) (*bulk, error) {
+func (a *Admin) bulk(ctx context.Context, f Filter, action BulkAction, o BulkOptions,
+	opts []flowfabric.ActOption) (*bulk, error) {
 	b := &bulk{admin: a, filter: f, action: action, options: o, opts: opts, out: BulkResult{Cursor: o.Cursor}}
 	b.options.Concurrency = cmp.Or(o.Concurrency, defaultBulkConcurrency)
 	switch {
 	case a.closed():
 		return b, client.ErrClosed
 	case action.apply == nil:
-		return b, fmt.Errorf("%w: the action is empty, want BulkReplay, BulkCancel or another", flowfabric.ErrInvalidInput)
+		return b, fmt.Errorf("%w: the action is empty, want BulkReplay, BulkCancel or another",
+			flowfabric.ErrInvalidInput)
 	case o.Limit < 0:
 		return b, fmt.Errorf("%w: limit %d, want 0 or more", flowfabric.ErrInvalidInput, o.Limit)
 	case b.options.Concurrency < 1 || b.options.Concurrency > maxBulkConcurrency:
-		return b, fmt.Errorf("%w: concurrency %d, want 1..%d", flowfabric.ErrInvalidInput, o.Concurrency, maxBulkConcurrency)
+		return b, fmt.Errorf("%w: concurrency %d, want 1..%d", flowfabric.ErrInvalidInput, o.Concurrency,
+			maxBulkConcurrency)
 	}
 	if _, err := a.act(opts); err != nil {
 		return b, err
@@ -185,7 +195,8 @@ func (b *bulk) resume(cursor string) error {
 	began, place, parted := strings.Cut(text, ".")
 	ms, err := strconv.ParseInt(began, 10, 64)
 	if !ours || !parted || err != nil {
-		return fmt.Errorf("%w: cursor %.40q is not one that Bulk returned for this action", flowfabric.ErrInvalidInput, cursor)
+		return fmt.Errorf("%w: cursor %.40q is not one that Bulk returned for this action", flowfabric.ErrInvalidInput,
+			cursor)
 	}
 	b.began, b.options.Cursor = time.UnixMilli(ms), place
 	return nil

@@ -17,7 +17,8 @@ import (
 )
 
 // bulk is a bulk action that does not stop.
-func bulk(ctx context.Context, t *testing.T, c *client.Client, f admin.Filter, action admin.BulkAction, o admin.BulkOptions) admin.BulkResult {
+func bulk(ctx context.Context, t *testing.T, c *client.Client, f admin.Filter, action admin.BulkAction,
+	o admin.BulkOptions) admin.BulkResult {
 	t.Helper()
 	got, err := admin.New(c).Bulk(ctx, f, action, o, flowfabric.Reason("test"))
 	if err != nil {
@@ -34,60 +35,70 @@ func wantBulk(t *testing.T, what string, got admin.BulkResult, matched, done, sk
 }
 
 func TestABulkActionChangesAllThatMatchesAndResumes(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
+	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		submitMany(ctx, t, c, 30, flowfabric.Delay(time.Hour))
 		submitMany(ctx, t, c, 5)
-		wantBulk(t, "dry run", bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{DryRun: true}), 30, 0, 0)
+		wantBulk(t, "dry run", bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{DryRun: true}), 30,
+			0, 0)
 
 		pages := 0
-		part := bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{Limit: 12, Progress: func(admin.BulkResult) { pages++ }})
+		part := bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(),
+			admin.BulkOptions{Limit: 12, Progress: func(admin.BulkResult) { pages++ }})
 		wantBulk(t, "limit", part, 12, 12, 0)
 		if part.Cursor == "" || pages == 0 {
 			t.Errorf("cursor %q, %d times progress", part.Cursor, pages)
 		}
-		if _, err := admin.New(c).Bulk(ctx, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{Cursor: part.Cursor}); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if _, err := admin.New(c).Bulk(ctx, admin.Filter{}, admin.BulkCancel(),
+			admin.BulkOptions{Cursor: part.Cursor}); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("cursor of another action: %v", err)
 		}
-		wantBulk(t, "the rest", bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{Cursor: part.Cursor}), 18, 18, 0)
+		wantBulk(t, "the rest",
+			bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{Cursor: part.Cursor}), 18, 18, 0)
 		wantBulk(t, "all again", bulk(ctx, t, c, admin.Filter{}, admin.BulkRunNow(), admin.BulkOptions{}), 0, 0, 0)
 
 		wantBulk(t, "priority", bulk(ctx, t, c, admin.Filter{}, admin.BulkPriority(7), admin.BulkOptions{}), 35, 35, 0)
-		wantBulk(t, "priority again", bulk(ctx, t, c, admin.Filter{}, admin.BulkPriority(7), admin.BulkOptions{}), 0, 0, 0)
+		wantBulk(t, "priority again", bulk(ctx, t, c, admin.Filter{}, admin.BulkPriority(7), admin.BulkOptions{}), 0, 0,
+			0)
 		wantBulk(t, "hold", bulk(ctx, t, c, admin.Filter{}, admin.BulkHold(), admin.BulkOptions{Limit: 3}), 3, 3, 0)
 		wantBulk(t, "unhold", bulk(ctx, t, c, admin.Filter{}, admin.BulkUnhold(), admin.BulkOptions{}), 3, 3, 0)
 		wantBulk(t, "cancel", bulk(ctx, t, c, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{}), 35, 35, 0)
-		wantBulk(t, "replay of what failed", bulk(ctx, t, c, admin.Filter{}, admin.BulkReplay(admin.Replay{}), admin.BulkOptions{}), 0, 0, 0)
+		wantBulk(t, "replay of what failed",
+			bulk(ctx, t, c, admin.Filter{}, admin.BulkReplay(admin.Replay{}), admin.BulkOptions{}), 0, 0, 0)
 		cancelled := admin.Filter{States: []flowfabric.PublicState{flowfabric.Cancelled}}
-		wantBulk(t, "replay", bulk(ctx, t, c, cancelled, admin.BulkReplay(admin.Replay{}), admin.BulkOptions{Limit: 10}), 10, 10, 0)
+		wantBulk(t, "replay",
+			bulk(ctx, t, c, cancelled, admin.BulkReplay(admin.Replay{}), admin.BulkOptions{Limit: 10}), 10, 10, 0)
 		wantBulk(t, "purge", bulk(ctx, t, c, admin.Filter{}, admin.BulkPurge(0), admin.BulkOptions{}), 25, 25, 0)
 	})
 }
 
 func TestABulkActionSkipsWhatChangedAndStopsWithItsContext(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		finish(ctx, t, e, submit(ctx, t, c, "tides").ID(), "wet")
-		wantBulk(t, "replay of a success", bulk(ctx, t, c, admin.Filter{States: []flowfabric.PublicState{admin.Ended}}, admin.BulkReplay(admin.Replay{}),
+		wantBulk(t, "replay of a success", bulk(ctx, t, c, admin.Filter{States: []flowfabric.PublicState{admin.Ended}},
+			admin.BulkReplay(admin.Replay{}),
 			admin.BulkOptions{}), 1, 0, 1)
 
 		submitMany(ctx, t, c, 1100)
 		some, cancel := context.WithCancel(ctx)
 		defer cancel()
-		got, err := admin.New(c).Bulk(some, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{Progress: func(admin.BulkResult) { cancel() }})
+		got, err := admin.New(c).Bulk(some, admin.Filter{}, admin.BulkCancel(),
+			admin.BulkOptions{Progress: func(admin.BulkResult) { cancel() }})
 		if !errors.Is(err, context.Canceled) || got.Done != 1000 || got.Cursor == "" {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		wantBulk(t, "the rest", bulk(ctx, t, c, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{Cursor: got.Cursor}), 100, 100, 0)
+		wantBulk(t, "the rest",
+			bulk(ctx, t, c, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{Cursor: got.Cursor}), 100, 100, 0)
 	})
 }
 
-// A bulk action over 300 executions, 100,000 with FLOWFABRIC_SOAK, that goes on from its cursor again and again changes each of them once. Every other call is cut short, if it
-// has more than one page to do.
+// A bulk action over 300 executions, 100,000 with FLOWFABRIC_SOAK, that goes on from its cursor again and again
+// changes each of them once. Every other call is cut short, if it has more than one page to do.
 func TestALargeBulkActionGoesOnWhereItWasInterrupted(t *testing.T) {
 	n := 300
 	if os.Getenv("FLOWFABRIC_SOAK") != "" {
 		n = 100_000
 	}
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
+	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		for left := n; left > 0; left -= min(left, 5_000) {
 			submitMany(ctx, t, c, min(left, 5_000))
 		}
@@ -131,7 +142,7 @@ func TestALargeBulkActionGoesOnWhereItWasInterrupted(t *testing.T) {
 }
 
 func TestListsBetweenTwoTimes(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
 		finish(ctx, t, e, x.ID(), "wet")
 		s, err := x.Get(ctx)
@@ -147,7 +158,8 @@ func TestListsBetweenTwoTimes(t *testing.T) {
 				t.Errorf("%s..%s: %d, %v", w.since, w.until, len(page.Items), err)
 			}
 		}
-		if _, err := admin.New(c).ListPage(ctx, admin.Filter{Since: s.CompletedAt, Until: s.CompletedAt}, "", 10); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if _, err := admin.New(c).ListPage(ctx, admin.Filter{Since: s.CompletedAt, Until: s.CompletedAt}, "",
+			10); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("an empty range: %v", err)
 		}
 	})
@@ -155,7 +167,7 @@ func TestListsBetweenTwoTimes(t *testing.T) {
 
 // Who looks for failures finds what timed out, and chooses by the message.
 func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		end := func(category, reason string, permanent bool) flowfabric.ExecutionID {
 			x := submit(ctx, t, c, "tides", flowfabric.Retries(3))
 			f := engine.Failure{Category: category, Reason: reason, Permanent: permanent}
@@ -166,8 +178,10 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 		}
 		full, busy := end("io", "the disk is FULL", true), end("io", "the mail server is busy", true)
 		end("io", "the disk is full again", false) // is retried
-		for text, want := range map[string][]flowfabric.ExecutionID{"disk is full": {full}, "busy": {busy}, "the": {full, busy}, "nothing": nil} {
-			page, err := admin.New(c).ListPage(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed}, ErrorText: text}, "", 10)
+		for text, want := range map[string][]flowfabric.ExecutionID{"disk is full": {full}, "busy": {busy},
+			"the": {full, busy}, "nothing": nil} {
+			page, err := admin.New(c).ListPage(ctx,
+				admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed}, ErrorText: text}, "", 10)
 			if err != nil || len(page.Items) != len(want) {
 				t.Errorf("%s: %v, %v", text, page.Items, err)
 			}
@@ -181,7 +195,8 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 		if err != nil || len(page.Items) != 1 || page.Items[0].State.Public == flowfabric.Failed {
 			t.Errorf("of one that is retried: %+v, %v", page.Items, err)
 		}
-		wantBulk(t, "replay by message", bulk(ctx, t, c, admin.Filter{ErrorText: "Disk is full", States: []flowfabric.PublicState{flowfabric.Failed}},
+		wantBulk(t, "replay by message", bulk(ctx, t, c,
+			admin.Filter{ErrorText: "Disk is full", States: []flowfabric.PublicState{flowfabric.Failed}},
 			admin.BulkReplay(admin.Replay{}), admin.BulkOptions{}), 1, 1, 0)
 		slow := submit(ctx, t, c, "tides", flowfabric.Retries(0), flowfabric.Timeout(time.Millisecond))
 		claim(ctx, t, e, slow.ID())
@@ -193,9 +208,11 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 				break
 			}
 		}
-		wantBulk(t, "what timed out is a failure", bulk(ctx, t, c, admin.Filter{Categories: []string{codes.CategoryTimeout}}, admin.BulkReplay(admin.Replay{}),
-			admin.BulkOptions{}), 1, 1, 0)
-		if _, err := admin.New(c).ListPage(ctx, admin.Filter{ErrorText: strings.Repeat("x", 1025)}, "", 10); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		wantBulk(t, "what timed out is a failure",
+			bulk(ctx, t, c, admin.Filter{Categories: []string{codes.CategoryTimeout}}, admin.BulkReplay(admin.Replay{}),
+				admin.BulkOptions{}), 1, 1, 0)
+		if _, err := admin.New(c).ListPage(ctx, admin.Filter{ErrorText: strings.Repeat("x", 1025)}, "",
+			10); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("a long text: %v", err)
 		}
 	})
@@ -203,7 +220,7 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 
 // The members of a flow are listed by its id, in any state, and nothing else.
 func TestListsTheMembersOfAFlow(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
+	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		submitMany(ctx, t, c, 5)
 		f := submitFlow(ctx, t, c, chain(7))
 		seen := map[flowfabric.ExecutionID]flowfabric.PublicState{}
@@ -220,18 +237,22 @@ func TestListsTheMembersOfAFlow(t *testing.T) {
 		if len(seen) != 7 {
 			t.Errorf("%d members: %v", len(seen), seen)
 		}
-		for state, want := range map[flowfabric.PublicState]int{flowfabric.Waiting: 1, flowfabric.WaitingChildren: 6, flowfabric.Failed: 0} {
-			page, err := admin.New(c).ListPage(ctx, admin.Filter{Flow: f.ID(), States: []flowfabric.PublicState{state}}, "", 10)
+		for state, want := range map[flowfabric.PublicState]int{flowfabric.Waiting: 1, flowfabric.WaitingChildren: 6,
+			flowfabric.Failed: 0} {
+			page, err := admin.New(c).ListPage(ctx, admin.Filter{Flow: f.ID(), States: []flowfabric.PublicState{state}},
+				"", 10)
 			if err != nil || len(page.Items) != want {
 				t.Errorf("%s: %d, %v", state, len(page.Items), err)
 			}
 		}
-		for _, bad := range []admin.Filter{{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(60000))}, {Flow: f.ID(), HeldBy: "w1"}} {
+		for _, bad := range []admin.Filter{{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(60000))},
+			{Flow: f.ID(), HeldBy: "w1"}} {
 			if _, err := admin.New(c).ListPage(ctx, bad, "", 10); !errors.Is(err, flowfabric.ErrInvalidInput) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}
-		if page, err := admin.New(c).ListPage(ctx, admin.Filter{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0))}, "", 10); err != nil || len(page.Items) > 0 {
+		if page, err := admin.New(c).ListPage(ctx, admin.Filter{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0))},
+			"", 10); err != nil || len(page.Items) > 0 {
 			t.Errorf("nobody's flow: %v, %v", page.Items, err)
 		}
 	})

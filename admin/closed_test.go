@@ -14,15 +14,29 @@ import (
 // byID is every method about one execution, by the verb its errors begin with.
 func byID(a *Admin) map[string]func(context.Context, flowfabric.ExecutionID) error {
 	return map[string]func(context.Context, flowfabric.ExecutionID) error{
-		"explain":         func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := a.Why(ctx, id); return err },
-		"history of":      func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := a.History(ctx, id); return err },
-		"replay":          func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Replay(ctx, id, Replay{}) },
-		"revoke":          func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Revoke(ctx, id) },
-		"purge":           func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Purge(ctx, id, 0) },
-		"hold":            func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Hold(ctx, id) },
-		"unhold":          func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Unhold(ctx, id) },
-		"set tags of":     func(ctx context.Context, id flowfabric.ExecutionID) error { return a.SetTags(ctx, id, nil, nil) },
-		"set priority of": func(ctx context.Context, id flowfabric.ExecutionID) error { return a.SetPriority(ctx, id, 1) },
+		"explain": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			_,
+				err := a.Why(ctx, id)
+			return err
+		},
+		"history of": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			_,
+				err := a.History(ctx, id)
+			return err
+		},
+		"replay": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			return a.Replay(ctx, id, Replay{})
+		},
+		"revoke": func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Revoke(ctx, id) },
+		"purge":  func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Purge(ctx, id, 0) },
+		"hold":   func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Hold(ctx, id) },
+		"unhold": func(ctx context.Context, id flowfabric.ExecutionID) error { return a.Unhold(ctx, id) },
+		"set tags of": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			return a.SetTags(ctx, id, nil, nil)
+		},
+		"set priority of": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			return a.SetPriority(ctx, id, 1)
+		},
 		"resume": func(ctx context.Context, id flowfabric.ExecutionID) error {
 			return a.Resume(ctx, id, Resume{}, flowfabric.By("anna"))
 		},
@@ -40,7 +54,8 @@ func TestEveryCallAfterClose(t *testing.T) {
 	a.conn.Closed = func() error { return client.ErrClosed }
 	ctx, id := t.Context(), flowfabric.NewExecutionID(1)
 	for verb, call := range byID(a) {
-		if err := call(ctx, id); !errors.Is(err, client.ErrClosed) || err.Error() != fmt.Sprintf("%s %s: the client is closed", verb, id) {
+		if err := call(ctx, id); !errors.Is(err, client.ErrClosed) ||
+			err.Error() != fmt.Sprintf("%s %s: the client is closed", verb, id) {
 			t.Errorf("%s: %v", verb, err)
 		}
 		if err := call(ctx, flowfabric.ExecutionID{}); !errors.Is(err, client.ErrClosed) {
@@ -74,7 +89,8 @@ func TestTheZeroIDIsRefusedBeforeAnyCall(t *testing.T) {
 	f := newFake()
 	for verb, call := range byID(f.admin(t)) {
 		err := call(t.Context(), flowfabric.ExecutionID{})
-		if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.HasPrefix(err.Error(), verb+": ") || !strings.HasSuffix(err.Error(), "the execution id is empty") {
+		if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.HasPrefix(err.Error(), verb+": ") ||
+			!strings.HasSuffix(err.Error(), "the execution id is empty") {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}

@@ -28,7 +28,8 @@ type place struct {
 // text is the place as a cursor of one filter and store. Its checksum covers both: what another listing made is refused
 // instead of leading somewhere.
 func (p place) text(mark string) string {
-	body := strings.Join([]string{strconv.Itoa(p.index), strconv.Itoa(int(p.partition)), p.key, strconv.FormatInt(p.after.Score, 10),
+	body := strings.Join([]string{strconv.Itoa(p.index), strconv.Itoa(int(p.partition)), p.key,
+		strconv.FormatInt(p.after.Score, 10),
 		p.after.Member}, "\x1f")
 	return cursorVersion + base64.RawURLEncoding.EncodeToString([]byte(checksum(mark, body)+body))
 }
@@ -57,10 +58,12 @@ func parsePlace(cursor, mark string, partitions uint16) (place, error) {
 	index, err1 := strconv.Atoi(parts[0])
 	partition, err2 := strconv.ParseUint(parts[1], 10, 16)
 	score, err3 := strconv.ParseInt(parts[3], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil || index < 0 || index >= len(indexes) || partition >= uint64(partitions) {
+	if err1 != nil || err2 != nil || err3 != nil || index < 0 || index >= len(indexes) ||
+		partition >= uint64(partitions) {
 		return bad("is not one that ListPage returned")
 	}
-	return place{index: index, partition: uint16(partition), key: parts[2], after: engine.Position{Score: score, Member: parts[4]}}, nil
+	return place{index: index, partition: uint16(partition), key: parts[2],
+		after: engine.Position{Score: score, Member: parts[4]}}, nil
 }
 
 const checksumLen = 16
@@ -70,7 +73,8 @@ func checksum(mark, body string) string {
 	return hex.EncodeToString(sum[:checksumLen/2])
 }
 
-// mark is what a cursor depends on: the filter, all but WithTags and WithReasons, and how many partitions the store has.
+// mark is what a cursor depends on: the filter, all but WithTags and WithReasons, and how many partitions the store
+// has.
 func (f Filter) mark(partitions uint16) string {
 	parts := []string{strconv.Itoa(int(partitions)), f.Namespace, f.Lane, f.Kind, f.HeldBy,
 		strconv.FormatBool(f.Newest)}

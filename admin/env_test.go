@@ -12,6 +12,8 @@ type (
 var (
 	write      = clienttest.Write
 	open       = clienttest.Open
+	openRedis  = clienttest.OpenRedis
+	onRedis    = clienttest.OnRedis
 	claim      = clienttest.Claim
 	onServers  = clienttest.OnServers
 	submit     = clienttest.Submit

@@ -50,8 +50,9 @@ func (f *fakeStore) admin(t *testing.T, over ...store) *Admin {
 	for _, o := range over {
 		s = o
 	}
-	return &Admin{store: s, conn: &link.Connection{Namespace: "default", SubmitTimeout: 15 * time.Second, Logger: slog.New(slog.DiscardHandler),
-		Life: t.Context(), Closed: func() error { return nil }, Gates: link.NewGates(s, 15*time.Second)}}
+	return &Admin{store: s, conn: &link.Connection{Namespace: "default", SubmitTimeout: 15 * time.Second,
+		Logger: slog.New(slog.DiscardHandler),
+		Life:   t.Context(), Closed: func() error { return nil }, Gates: link.NewGates(s, 15*time.Second)}}
 }
 
 func (f *fakeStore) Partitions() uint16 { return 4 }
@@ -75,7 +76,8 @@ func (f *fakeStore) UnholdExecution(_ context.Context, _ flowfabric.ExecutionID,
 }
 
 func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {
-	return suspend.Record{Waitpoints: []suspend.Waitpoint{{Key: "late"}, {ID: known, Key: "early"}}}, f.ask("suspension")
+	return suspend.Record{Waitpoints: []suspend.Waitpoint{{Key: "late"}, {ID: known, Key: "early"}}},
+		f.ask("suspension")
 }
 
 // known is the waitpoint of the fake whose token can be made anew.
@@ -97,7 +99,8 @@ func (f *fakeStore) ReplayExecution(_ context.Context, _ flowfabric.ExecutionID,
 	return false, f.ask(q)
 }
 
-func (f *fakeStore) ChangePriority(_ context.Context, _ flowfabric.ExecutionID, priority int, by string) (int, int, error) {
+func (f *fakeStore) ChangePriority(_ context.Context, _ flowfabric.ExecutionID, priority int,
+	by string) (int, int, error) {
 	return 0, 0, f.ask(repriority{priority, by})
 }
 

@@ -10,11 +10,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// feedCursor is a place in the feeds of all partitions. Users see its text form, which [parseFeedCursor] reads back. The zero value is no place.
+// feedCursor is a place in the feeds of all partitions. Users see its text form, which [parseFeedCursor] reads back.
+// The zero value is no place.
 type feedCursor struct{ at []feedPlace }
 
-// feedPlace is the last entry that was consumed of one partition: the zero place is before the first that ever was. Without an id,
-// it is before the oldest that is kept, and number is that of the entry in front of it.
+// feedPlace is the last entry that was consumed of one partition: the zero place is before the first that ever was.
+// Without an id, it is before the oldest that is kept, and number is that of the entry in front of it.
 type feedPlace struct {
 	id     stream.Cursor
 	number uint64
@@ -45,7 +46,8 @@ func parseFeedCursor(text string) (feedCursor, error) {
 	}
 	words := strings.Split(text, " ")
 	if words[0] != feedCursorVersion || len(words) < 2 {
-		return feedCursor{}, fmt.Errorf("%w: feed cursor does not begin with %q and a place", flowfabric.ErrInvalidInput, feedCursorVersion)
+		return feedCursor{}, fmt.Errorf("%w: feed cursor does not begin with %q and a place",
+			flowfabric.ErrInvalidInput, feedCursorVersion)
 	}
 	c := feedCursor{at: make([]feedPlace, len(words)-1)}
 	for i, word := range words[1:] {
@@ -59,7 +61,8 @@ func parseFeedCursor(text string) (feedCursor, error) {
 		}
 		n, err := strconv.ParseUint(number, 10, 63)
 		if err != nil {
-			return feedCursor{}, fmt.Errorf("feed cursor: %w: place %d: %q is no number of an entry", flowfabric.ErrInvalidInput, i, number)
+			return feedCursor{}, fmt.Errorf("feed cursor: %w: place %d: %q is no number of an entry",
+				flowfabric.ErrInvalidInput, i, number)
 		}
 		c.at[i] = feedPlace{parsed, n}
 	}

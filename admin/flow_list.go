@@ -41,16 +41,18 @@ type FlowSummary struct {
 	Count      map[flowfabric.PublicState]int
 }
 
-// FlowsPage lists flows of all partitions in the order in which they were created, newest first unless q says otherwise: limit of
-// them (1..1,000; 0 is 100), beginning behind the place that cursor names: "", or the Cursor of the page before, with the same
-// query. A flow stays where it is, whatever becomes of it, until it is purged: while pages are read each is listed at most once,
-// and exactly once if it was there at the beginning and is there at the end. An entry without a flow behind it, which an audit
-// that repairs removes, is listed without a State, whatever else the query asks for.
+// FlowsPage lists flows of all partitions in the order in which they were created, newest first unless q says
+// otherwise: limit of them (1..1,000; 0 is 100), beginning behind the place that cursor names: "", or the Cursor of
+// the page before, with the same query. A flow stays where it is, whatever becomes of it, until it is purged: while
+// pages are read each is listed at most once, and exactly once if it was there at the beginning and is there at the
+// end. An entry without a flow behind it, which an audit that repairs removes, is listed without a State, whatever
+// else the query asks for.
 //
 // A page looks at 10,000 flows at most: with a query that few of them match it comes back short, with a cursor.
 //
 // Errors: flowfabric.ErrInvalidInput for a query, limit or cursor that is not legal, before any call; ErrTransport,
-// ErrPartitionFrozen and others when a partition does not answer: the same page may be asked for again; [client.ErrClosed].
+// ErrPartitionFrozen and others when a partition does not answer: the same page may be asked for again;
+// [client.ErrClosed].
 func (a *Admin) FlowsPage(ctx context.Context, q FlowQuery, cursor string, limit int) (Page[FlowSummary], error) {
 	page, err := a.flowsPage(ctx, q, cursor, cmp.Or(limit, limits.DefaultListPage))
 	if err != nil {
@@ -64,7 +66,8 @@ func (a *Admin) flowsPage(ctx context.Context, q FlowQuery, cursor string, limit
 		return Page[FlowSummary]{}, client.ErrClosed
 	}
 	if limit < 1 || limit > limits.MaxListPage {
-		return Page[FlowSummary]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxListPage)
+		return Page[FlowSummary]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit,
+			limits.MaxListPage)
 	}
 	q, err := q.complete(a.conn.Namespace)
 	if err != nil {
@@ -77,7 +80,9 @@ func (a *Admin) flowsPage(ctx context.Context, q FlowQuery, cursor string, limit
 	}
 	var page Page[FlowSummary]
 	looked := 0
-	m := merging[engine.FlowSummary]{newest: !q.Oldest, full: func() bool { return len(page.Items) >= limit || looked >= maxLooked }}
+	m := merging[engine.FlowSummary]{newest: !q.Oldest, full: func() bool {
+		return len(page.Items) >= limit || looked >= maxLooked
+	}}
 	for p := range a.store.Partitions() {
 		m.sources = append(m.sources, &source[engine.FlowSummary]{partition: p})
 	}
@@ -104,18 +109,23 @@ func (a *Admin) flowsPage(ctx context.Context, q FlowQuery, cursor string, limit
 	return page, nil
 }
 
-// Flows is [Admin.FlowsPage] for all pages. The loop ends after the last flow, or with an error. It may be left at any time.
+// Flows is [Admin.FlowsPage] for all pages. The loop ends after the last flow, or with an error. It may be left at
+// any time.
 func (a *Admin) Flows(ctx context.Context, q FlowQuery) iter.Seq2[FlowSummary, error] {
-	return pages(func(cursor string) (Page[FlowSummary], error) { return a.FlowsPage(ctx, q, cursor, limits.MaxListPage) })
+	return pages(func(cursor string) (Page[FlowSummary], error) {
+		return a.FlowsPage(ctx, q, cursor, limits.MaxListPage)
+	})
 }
 
 // flowStates are those that may be asked for.
-var flowStates = []flowfabric.FlowState{flowfabric.FlowStaging, flowfabric.FlowOpen, flowfabric.FlowCompleted, flowfabric.FlowFailed, flowfabric.FlowCancelled}
+var flowStates = []flowfabric.FlowState{flowfabric.FlowStaging, flowfabric.FlowOpen, flowfabric.FlowCompleted,
+	flowfabric.FlowFailed, flowfabric.FlowCancelled}
 
 // complete checks a query and fills in its defaults.
 func (q FlowQuery) complete(namespace string) (FlowQuery, error) {
 	q.Namespace = cmp.Or(q.Namespace, namespace)
-	for _, name := range [...]struct{ field, value string }{{"FlowQuery.Namespace", q.Namespace}, {"FlowQuery.Kind", q.Kind}} {
+	for _, name := range [...]struct{ field, value string }{{"FlowQuery.Namespace", q.Namespace},
+		{"FlowQuery.Kind", q.Kind}} {
 		if name.value == "" {
 			continue
 		}
@@ -125,7 +135,8 @@ func (q FlowQuery) complete(namespace string) (FlowQuery, error) {
 	}
 	for _, s := range q.States {
 		if !slices.Contains(flowStates, s) {
-			return q, fmt.Errorf("%w: FlowQuery.States has %q, want staging, open, completed, failed or cancelled", flowfabric.ErrInvalidInput, s)
+			return q, fmt.Errorf("%w: FlowQuery.States has %q, want staging, open, completed, failed or cancelled",
+				flowfabric.ErrInvalidInput, s)
 		}
 	}
 	return q, nil

@@ -20,14 +20,14 @@ import (
 // maxReplayBatch is how many members one call replays.
 const maxReplayBatch = 64
 
-// FlowReplay says which members [Admin.ReplayFlow] runs again, and how. The zero value: all that ended without success, but for those
-// that nobody needs any more, and those that were skipped because nothing failed.
+// FlowReplay says which members [Admin.ReplayFlow] runs again, and how. The zero value: all that ended without
+// success, but for those that nobody needs any more, and those that were skipped because nothing failed.
 type FlowReplay struct {
-	// Nodes replays these nodes instead, and of the nodes that depend on them, directly or through others, those that were skipped. A node
-	// that succeeded is replayed only with How.Force.
+	// Nodes replays these nodes instead, and of the nodes that depend on them, directly or through others, those that
+	// were skipped. A node that succeeded is replayed only with How.Force.
 	Nodes []string
-	// Everything replays also those that nobody needs any more: that ended without success, and whose dependants have all got what
-	// they depend on without them, such as the losers of a race. It has no meaning beside Nodes.
+	// Everything replays also those that nobody needs any more: that ended without success, and whose dependants have
+	// all got what they depend on without them, such as the losers of a race. It has no meaning beside Nodes.
 	Everything bool
 	How        Replay // of each member; its Request names the whole request
 }
@@ -61,26 +61,31 @@ func (r NodeRefusal) Unwrap() error { return r.Err }
 type flows interface {
 	link.FlowReader
 	SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string) error
-	ReplayFlow(ctx context.Context, id flowfabric.FlowID, q engine.Replay, members []flowfabric.ExecutionID) ([]engine.FlowReplayed, error)
-	ListFlows(ctx context.Context, partition uint16, newest bool, after engine.Position, limit int) (engine.FlowsPage, error)
+	ReplayFlow(ctx context.Context, id flowfabric.FlowID, q engine.Replay,
+		members []flowfabric.ExecutionID) ([]engine.FlowReplayed, error)
+	ListFlows(ctx context.Context, partition uint16, newest bool, after engine.Position,
+		limit int) (engine.FlowsPage, error)
 }
 
-// ReplayFlow runs members of a flow that ended without success again, and so opens a flow that has ended. What succeeded stays as it
-// is, and its results are used again. A skipped member waits again for those it depends on; what is upstream is replayed after what
-// depends on it, so that no member misses how its upstream ends this time. A member waits as long as one that it needs has ended without
-// success and is not replayed; [Admin.Why] tells which one that is.
+// ReplayFlow runs members of a flow that ended without success again, and so opens a flow that has ended. What
+// succeeded stays as it is, and its results are used again. A skipped member waits again for those it depends on;
+// what is upstream is replayed after what depends on it, so that no member misses how its upstream ends this time. A
+// member waits as long as one that it needs has ended without success and is not replayed; [Admin.Why] tells which
+// one that is.
 //
-// Nodes with flow.AllEnded or flow.AnyFailed that have ended are replayed with what they depend on, also those that succeeded: they
-// wait until it has ended again. So cleanup runs again after the work, and what is for failures is skipped if nothing fails this time.
+// Nodes with flow.AllEnded or flow.AnyFailed that have ended are replayed with what they depend on, also those that
+// succeeded: they wait until it has ended again. So cleanup runs again after the work, and what is for failures is
+// skipped if nothing fails this time.
 //
-// Each member is judged alone: refusals are in the result and are no error. Calls are repeated with the same request, which
-// replays no member twice; after an error the whole may be repeated with FlowReplayed.Request, which is valid then, too. Members are
-// replayed 64 a call, so that some may run while others are still to be replayed.
+// Each member is judged alone: refusals are in the result and are no error. Calls are repeated with the same request,
+// which replays no member twice; after an error the whole may be repeated with FlowReplayed.Request, which is valid
+// then, too. Members are replayed 64 a call, so that some may run while others are still to be replayed.
 //
 // Errors: flowfabric.ErrNotFound; ErrTerminal for a cancelled flow, whose members stay cancelled (but not one that was
-// cancelled with CancelFlow); ErrNotFound also for a node that the flow does not have; ErrInvalidInput for a By of more than 64 bytes;
-// ErrTransport.
-func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which FlowReplay, opts ...flowfabric.ActOption) (FlowReplayed, error) {
+// cancelled with CancelFlow); ErrNotFound also for a node that the flow does not have; ErrInvalidInput for a By of
+// more than 64 bytes; ErrTransport.
+func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which FlowReplay,
+	opts ...flowfabric.ActOption) (FlowReplayed, error) {
 	if err := a.admitFlow("replay", id); err != nil {
 		return FlowReplayed{}, err
 	}
@@ -93,17 +98,19 @@ func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which Flow
 	return r.out, link.AboutFlow("replay", id, err)
 }
 
-// SetFlowTags sets and removes tags of a flow in any state, all of them or none. A key in both is removed. At most 64 tags are left;
-// keys and values are bounded as by flowfabric.Tags. The tags of its members are their own.
+// SetFlowTags sets and removes tags of a flow in any state, all of them or none. A key in both is removed. At most 64
+// tags are left; keys and values are bounded as by flowfabric.Tags. The tags of its members are their own.
 //
 // Errors: flowfabric.ErrInvalidInput, ErrNotFound.
-func (a *Admin) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string, opts ...flowfabric.ActOption) error {
+func (a *Admin) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string,
+	opts ...flowfabric.ActOption) error {
 	if err := a.admitFlow("set tags of", id); err != nil {
 		return err
 	}
 	act, err := a.act(opts)
 	if err == nil {
-		err = a.store.SetFlowTags(act.Noted(ctx, "set tags", "flow", id.String(), tagWords(set, remove)...), id, set, remove)
+		err = a.store.SetFlowTags(act.Noted(ctx, "set tags", "flow", id.String(), tagWords(set, remove)...), id, set,
+			remove)
 	}
 	return link.AboutFlow("set tags of", id, err)
 }
@@ -132,7 +139,8 @@ func (r *flowReplaying) run(ctx context.Context) error {
 		return err
 	}
 	if record.State == flowfabric.FlowCancelled && record.Policy != flowfabric.CancelFlow {
-		return link.InWords(fmt.Sprintf("flow_cancelled: it was cancelled with %s, and its members stay as they are", record.Policy), denied.FlowCancelled)
+		return link.InWords(fmt.Sprintf("flow_cancelled: it was cancelled with %s, and its members stay as they are",
+			record.Policy), denied.FlowCancelled)
 	}
 	r.nodes = nodes
 	parts, err := r.choose()
@@ -223,8 +231,8 @@ func (r *flowReplaying) subtree() (map[flowfabric.ExecutionID]bool, error) {
 	return out, nil
 }
 
-// needs tells whether the end of a member matters: nothing depends on it, or something does that has not got what it needs. Members that stand
-// aside, see flowfabric.FlowState, do not count.
+// needs tells whether the end of a member matters: nothing depends on it, or something does that has not got what it
+// needs. Members that stand aside, see flowfabric.FlowState, do not count.
 func needs(nodes []engine.MemberRecord) func(flowfabric.ExecutionID) bool {
 	has, open := map[flowfabric.ExecutionID]bool{}, map[flowfabric.ExecutionID]bool{}
 	for _, m := range nodes {
@@ -243,8 +251,8 @@ func needs(nodes []engine.MemberRecord) func(flowfabric.ExecutionID) bool {
 
 // batch replays up to 64 members, those again whose flow still works off its backlog.
 func (r *flowReplaying) batch(ctx context.Context, q engine.Replay, batch []engine.MemberRecord) error {
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(r.admin.conn.SubmitTimeout))
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(r.admin.conn.SubmitTimeout))
 	for {
 		ids := make([]flowfabric.ExecutionID, len(batch))
 		for i, m := range batch {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestReplayFlow(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		fl := submitFlow(ctx, t, c, chain(200)) // more than a call takes, and than a call skips
 		h := newHands(ctx, t, e, fl.ID().Partition())
 		h.Fail(h.Claim()["n000"])
@@ -24,19 +24,23 @@ func TestReplayFlow(t *testing.T) {
 		if err != nil || done.Blocked != 199 || done.Runnable != 1 || len(done.Refused) != 0 {
 			t.Fatalf("%+v, %v", done, err)
 		}
-		again, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"n000"}, How: admin.Replay{Request: done.Request}})
+		again, err := admin.New(c).ReplayFlow(ctx, fl.ID(),
+			admin.FlowReplay{Nodes: []string{"n000"}, How: admin.Replay{Request: done.Request}})
 		if err != nil || again.Already != 1 || again.Runnable != 1 || again.Blocked != 0 {
 			t.Errorf("%+v, %v", again, err)
 		}
 		another, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"n000"}})
-		if err != nil || len(another.Refused) != 1 || another.Refused[0].Node != "n000" || !errors.Is(another.Refused[0], denied.NotTerminal) {
+		if err != nil || len(another.Refused) != 1 || another.Refused[0].Node != "n000" ||
+			!errors.Is(another.Refused[0], denied.NotTerminal) {
 			t.Errorf("%+v, %v", another, err)
 		}
 		h.Complete("x", h.Claim()["n000"])
-		if got := h.Claim(); len(got) != 1 || got["n001"].Type != flowfabric.AttemptReplay && got["n001"].Type != flowfabric.AttemptInitial {
+		if got := h.Claim(); len(got) != 1 ||
+			got["n001"].Type != flowfabric.AttemptReplay && got["n001"].Type != flowfabric.AttemptInitial {
 			t.Errorf("%+v", got)
 		}
-		if _, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"nobody"}}); !errors.Is(err, denied.NotInFlow) {
+		if _, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"nobody"}}); !errors.Is(err,
+			denied.NotInFlow) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -60,14 +64,16 @@ func TestReplayFromANode(t *testing.T) {
 		if err != nil || done.Blocked != 1 || done.Runnable != 1 {
 			t.Errorf("%+v, %v", done, err)
 		}
-		if s := snapshot(ctx, t, fl); states(s) != "completed:[ok] failed:[b] skipped:[b1] waiting:[a] waiting_children:[a1]" {
+		if s := snapshot(ctx, t,
+			fl); states(s) != "completed:[ok] failed:[b] skipped:[b1] waiting:[a] waiting_children:[a1]" {
 			t.Error(states(s))
 		}
 		done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"ok"}})
 		if err != nil || len(done.Refused) != 1 || !errors.Is(done.Refused[0], denied.ReplayNotAllowed) {
 			t.Errorf("%+v, %v", done, err)
 		}
-		if done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"ok"}, How: admin.Replay{Force: true, FromScratch: true}}); err != nil || done.Runnable != 1 {
+		if done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"ok"},
+			How: admin.Replay{Force: true, FromScratch: true}}); err != nil || done.Runnable != 1 {
 			t.Errorf("%+v, %v", done, err)
 		}
 	})
@@ -79,12 +85,14 @@ func TestSkippedMembersAreListed(t *testing.T) {
 		fl := submitFlow(ctx, t, c, chain(2))
 		h := newHands(ctx, t, e, fl.ID().Partition())
 		h.Fail(h.Claim()["n000"])
-		page, err := admin.New(c).ListPage(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Skipped}, WithReasons: true}, "", 10)
+		page, err := admin.New(c).ListPage(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed,
+			flowfabric.Skipped}, WithReasons: true}, "", 10)
 		if err != nil || len(page.Items) != 2 {
 			t.Fatalf("%+v, %v", page.Items, err)
 		}
 		for _, x := range page.Items {
-			if x.State.Public == flowfabric.Skipped && (x.FailureCategory == "" || x.FailureReason != "" || x.Attempts != 0) {
+			if x.State.Public == flowfabric.Skipped &&
+				(x.FailureCategory == "" || x.FailureReason != "" || x.Attempts != 0) {
 				t.Errorf("%+v", x)
 			}
 		}
@@ -109,7 +117,8 @@ func TestReplayLeavesWhatNobodyNeeds(t *testing.T) {
 		if err != nil || done.Runnable != 1 || done.Unneeded != 1 {
 			t.Errorf("%+v, %v", done, err)
 		}
-		if done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Everything: true}); err != nil || done.Runnable != 1 || done.Unneeded != 0 {
+		if done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Everything: true}); err != nil ||
+			done.Runnable != 1 || done.Unneeded != 0 {
 			t.Errorf("%+v, %v", done, err)
 		}
 	})
@@ -136,7 +145,8 @@ func TestReplayRunsCleanupAgain(t *testing.T) {
 		h.Complete("x", second["undo"])
 		h.Complete("x", h.Claim()["last"])
 		s, err := fl.Wait(ctx)
-		if err != nil || s.State != flowfabric.FlowFailed || states(s) != "completed:[ok clean undo last] failed:[a] skipped:[b calm]" {
+		if err != nil || s.State != flowfabric.FlowFailed ||
+			states(s) != "completed:[ok clean undo last] failed:[a] skipped:[b calm]" {
 			t.Fatalf("%s: %+v, %v", states(s), s.FlowRecord, err)
 		}
 		done, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{})
@@ -147,10 +157,12 @@ func TestReplayRunsCleanupAgain(t *testing.T) {
 		h.Complete("x", h.Claim()["b"])
 		h.Complete("x", h.Claim()["clean"])
 		h.Complete("x", h.Claim()["last"])
-		if s, err = fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted || states(s) != "completed:[a b ok clean last] skipped:[undo calm]" {
+		if s, err = fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted ||
+			states(s) != "completed:[a b ok clean last] skipped:[undo calm]" {
 			t.Errorf("%s: %+v, %v", states(s), s.FlowRecord, err)
 		}
-		if done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"clean"}}); err != nil || len(done.Refused) != 1 {
+		if done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"clean"}}); err != nil ||
+			len(done.Refused) != 1 {
 			t.Errorf("a success that was named: %+v, %v", done, err)
 		}
 	})
@@ -216,8 +228,10 @@ func TestListFlows(t *testing.T) {
 			q admin.FlowQuery
 			n int
 		}{
-			"kind": {admin.FlowQuery{Kind: "odd"}, 12}, "cancelled": {admin.FlowQuery{States: []flowfabric.FlowState{flowfabric.FlowCancelled}}, 5},
-			"both":  {admin.FlowQuery{Kind: "odd", States: []flowfabric.FlowState{flowfabric.FlowOpen, flowfabric.FlowStaging}}, 10},
+			"kind":      {admin.FlowQuery{Kind: "odd"}, 12},
+			"cancelled": {admin.FlowQuery{States: []flowfabric.FlowState{flowfabric.FlowCancelled}}, 5},
+			"both": {admin.FlowQuery{Kind: "odd",
+				States: []flowfabric.FlowState{flowfabric.FlowOpen, flowfabric.FlowStaging}}, 10},
 			"other": {admin.FlowQuery{Namespace: "other"}, 1}, "nothing": {admin.FlowQuery{Kind: "none"}, 0},
 		} {
 			if got := list(q.q, 3); len(got) != q.n {
@@ -237,7 +251,11 @@ func TestListFlows(t *testing.T) {
 				return err
 			},
 			"no cursor": func() error { _, err := admin.New(c).FlowsPage(ctx, admin.FlowQuery{}, "x", 2); return err },
-			"limit":     func() error { _, err := admin.New(c).FlowsPage(ctx, admin.FlowQuery{}, "", 1001); return err },
+			"limit": func() error {
+				_,
+					err := admin.New(c).FlowsPage(ctx, admin.FlowQuery{}, "", 1001)
+				return err
+			},
 			"state": func() error {
 				_, err := admin.New(c).FlowsPage(ctx, admin.FlowQuery{States: []flowfabric.FlowState{"gone"}}, "", 1)
 				return err

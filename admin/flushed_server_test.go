@@ -1,7 +1,6 @@
 package admin_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,16 +13,20 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
-// A client that runs while the store is flushed goes on by itself: waits and tails of what is gone end with ErrNotFound, what is submitted
-// anew is there, and a subscription says that something is missing and goes on with what happens from then on.
+// A client that runs while the store is flushed goes on by itself: waits and tails of what is gone end with
+// ErrNotFound, what is submitted anew is there, and a subscription says that something is missing and goes on with
+// what happens from then on.
 func TestAClientOutlivesAFlush(t *testing.T) {
-	for name, url := range map[string]string{"embedded": testserver.Embedded(t), "redis": testserver.Redis(t, testserver.TCP())} {
+	for name, url := range map[string]string{"embedded": testserver.Embedded(t),
+		"redis": testserver.Redis(t, testserver.TCP())} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := testwait.Context(t, t.Context())
 			defer cancel()
-			c, err := client.Connect(ctx, client.Config{URL: url, Partitions: 4, Logger: slog.New(slog.DiscardHandler)})
+			c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: url,
+				Partitions: 4, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,20 +20,26 @@ import (
 
 // admitter is the part of the engine behind budgets, quotas and gates.
 type admitter interface {
-	PutBudget(ctx context.Context, b admission.Budget, expected uint64, by string) (revision uint64, already bool, wake []engine.Waiter, err error)
+	PutBudget(ctx context.Context, b admission.Budget, expected uint64,
+		by string) (revision uint64, already bool, wake []engine.Waiter, err error)
 	RemoveBudget(ctx context.Context, name string) (already bool, err error)
 	ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error)
 	BudgetNames(ctx context.Context) ([]string, error)
 	ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error)
-	AdjustBudget(ctx context.Context, name string, by map[string]int64, who, reason string) (used map[string]int64, wake []engine.Waiter, err error)
-	ResetBudget(ctx context.Context, name, by string, move bool) (period uint64, left time.Duration, wake []engine.Waiter, err error)
-	ReleaseUsage(ctx context.Context, by string, items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
-	PutQuota(ctx context.Context, q admission.Quota, expected uint64, by string) (revision uint64, already bool, wake []engine.Waiter, err error)
+	AdjustBudget(ctx context.Context, name string, by map[string]int64, who,
+		reason string) (used map[string]int64, wake []engine.Waiter, err error)
+	ResetBudget(ctx context.Context, name, by string,
+		move bool) (period uint64, left time.Duration, wake []engine.Waiter, err error)
+	ReleaseUsage(ctx context.Context, by string,
+		items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
+	PutQuota(ctx context.Context, q admission.Quota, expected uint64,
+		by string) (revision uint64, already bool, wake []engine.Waiter, err error)
 	RemoveQuota(ctx context.Context, name string) (already bool, err error)
 	ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error)
 	QuotaNames(ctx context.Context) ([]string, error)
 	OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error)
-	ChangeAttached(ctx context.Context, scope admission.Scope, how engine.AttachHow, gates []flowfabric.Gate, by string) []engine.AttachAnswer
+	ChangeAttached(ctx context.Context, scope admission.Scope, how engine.AttachHow, gates []flowfabric.Gate,
+		by string) []engine.AttachAnswer
 	Gates(ctx context.Context) []engine.PartitionGates
 }
 
@@ -43,8 +49,8 @@ const (
 	wakeTime      = 5 * time.Second
 )
 
-// wake opens the routes that a gate had closed. It is a courtesy: they open by themselves, within half a minute, so that a failure is
-// worth a line and no error, and the caller's context does not end it halfway.
+// wake opens the routes that a gate had closed. It is a courtesy: they open by themselves, within half a minute, so
+// that a failure is worth a line and no error, and the caller's context does not end it halfway.
 func (a *Admin) wake(ctx context.Context, why string, waiters []engine.Waiter) {
 	if len(waiters) == 0 {
 		return
@@ -60,7 +66,8 @@ func (a *Admin) wake(ctx context.Context, why string, waiters []engine.Waiter) {
 		for part := range slices.Chunk(routes, routesPerCall) {
 			p.Go(func() {
 				if _, err := a.store.OpenRoutes(ctx, partition, part); err != nil {
-					a.conn.Logger.Warn("flowfabric: routes stay closed for a while", "after", why, "partition", partition, "routes", len(part), "error", err)
+					a.conn.Logger.Warn("flowfabric: routes stay closed for a while", "after", why, "partition",
+						partition, "routes", len(part), "error", err)
 				}
 			})
 		}
@@ -90,9 +97,12 @@ func conflict(expected uint64, err error) error {
 		return err
 	}
 	if expected != 0 {
-		return link.InWords(fmt.Sprintf("%s: somebody changed it: you had revision %d, it is at revision %s", refused.Code, expected, denied.Slot(refused, 1)), err)
+		return link.InWords(fmt.Sprintf("%s: somebody changed it: you had revision %d, it is at revision %s",
+			refused.Code, expected, denied.Slot(refused, 1)), err)
 	}
-	return link.InWords(fmt.Sprintf("%s: it exists and has other settings, at revision %s; %s with that revision changes them", refused.Code, denied.Slot(refused, 1), advice), err)
+	return link.InWords(
+		fmt.Sprintf("%s: it exists and has other settings, at revision %s; %s with that revision changes them",
+			refused.Code, denied.Slot(refused, 1), advice), err)
 }
 
 // putting is what a put with a revision does.
@@ -111,23 +121,27 @@ func about(verb, what, name string, err error) error {
 	return fmt.Errorf("%s %s %q: %w", verb, what, name, err)
 }
 
-// AttachGates has budgets and quotas asked for everything that is created in a scope from now on: everywhere (the zero admission.Scope), in a
-// namespace, in a lane of a namespace, or with a tag; they come in addition to those that are attached to it already. What exists keeps
-// the gates it has. A lane without a namespace is in the client's. Each partition is changed by one atomic call.
+// AttachGates has budgets and quotas asked for everything that is created in a scope from now on: everywhere (the
+// zero admission.Scope), in a namespace, in a lane of a namespace, or with a tag; they come in addition to those that
+// are attached to it already. What exists keeps the gates it has. A lane without a namespace is in the client's. Each
+// partition is changed by one atomic call.
 //
-// Errors: flowfabric.ErrInvalidInput for no gates, names or a scope that cannot be, or when more than 16 budgets or 8 quotas would be
-// attached; ErrNotFound before anything is changed; a [*PartitionsError] that names the partitions that did not
-// do it: the others did, and the call may be repeated. client.ErrClosed.
-func (a *Admin) AttachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, opts ...flowfabric.ActOption) error {
+// Errors: flowfabric.ErrInvalidInput for no gates, names or a scope that cannot be, or when more than 16 budgets or 8
+// quotas would be attached; ErrNotFound before anything is changed; a [*PartitionsError] that names the partitions
+// that did not do it: the others did, and the call may be repeated. client.ErrClosed.
+func (a *Admin) AttachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate,
+	opts ...flowfabric.ActOption) error {
 	if len(gates) == 0 {
 		return fmt.Errorf("attach: %w: no budget and no quota is named", flowfabric.ErrInvalidInput)
 	}
 	return a.changeAttached(ctx, engine.AttachAdd, scope, gates, opts)
 }
 
-// DetachGates ends what [Admin.AttachGates] began, for these gates, or with none for all gates of the scope. What was created in between keeps
-// them. Detaching what is not attached is no error. Errors: those of AttachGates; a gate need not exist.
-func (a *Admin) DetachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, opts ...flowfabric.ActOption) error {
+// DetachGates ends what [Admin.AttachGates] began, for these gates, or with none for all gates of the scope. What was
+// created in between keeps them. Detaching what is not attached is no error. Errors: those of AttachGates; a gate
+// need not exist.
+func (a *Admin) DetachGates(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate,
+	opts ...flowfabric.ActOption) error {
 	how := engine.AttachRemove
 	if len(gates) == 0 {
 		how = engine.AttachSet
@@ -135,7 +149,8 @@ func (a *Admin) DetachGates(ctx context.Context, scope admission.Scope, gates []
 	return a.changeAttached(ctx, how, scope, gates, opts)
 }
 
-func (a *Admin) changeAttached(ctx context.Context, how engine.AttachHow, scope admission.Scope, gates []flowfabric.Gate, opts []flowfabric.ActOption) error {
+func (a *Admin) changeAttached(ctx context.Context, how engine.AttachHow, scope admission.Scope,
+	gates []flowfabric.Gate, opts []flowfabric.ActOption) error {
 	verb := "detach"
 	if how == engine.AttachAdd {
 		verb = "attach"

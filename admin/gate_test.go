@@ -23,7 +23,8 @@ type gateStore struct {
 	refused uint16           // a partition that opens nothing
 }
 
-func (s *gateStore) AdjustBudget(context.Context, string, map[string]int64, string, string) (map[string]int64, []engine.Waiter, error) {
+func (s *gateStore) AdjustBudget(context.Context, string, map[string]int64, string,
+	string) (map[string]int64, []engine.Waiter, error) {
 	return map[string]int64{"tokens": 0}, s.wake, nil
 }
 
@@ -45,8 +46,8 @@ func newGateStore(t *testing.T, log *bytes.Buffer) (*gateStore, *Admin) {
 	return s, a
 }
 
-// Waiters are woken partition by partition, in calls of at most 256 routes; one that cannot be woken is worth a line and no error, and
-// a caller who leaves does not leave them asleep.
+// Waiters are woken partition by partition, in calls of at most 256 routes; one that cannot be woken is worth a line
+// and no error, and a caller who leaves does not leave them asleep.
 func TestWakingIsACourtesy(t *testing.T) {
 	var log bytes.Buffer
 	s, a := newGateStore(t, &log)

@@ -39,8 +39,27 @@ type ClosedRoute struct {
 	Waiting   int
 }
 
-// Gates tells what is attached to scopes, which work budgets and quotas keep from being handed out, until when and why, and how much
-// they have not been told yet. When partitions do not answer, the rest is put together, beside an error that names those.
+// UsedUp is a budget that has no room for the work that waits for it.
+type UsedUp struct {
+	Budget  string
+	Waiting int // executions
+}
+
+// UsedUp lists the budgets that keep work waiting, those for which most waits in front.
+func (g GatesInfo) UsedUp() (out []UsedUp) {
+	all := engine.UsedUp{}
+	for _, c := range g.Closed {
+		all.Add(c.Why, c.Waiting)
+	}
+	for _, name := range all.Names() {
+		out = append(out, UsedUp{name, all[name]})
+	}
+	return out
+}
+
+// Gates tells what is attached to scopes, which work budgets and quotas keep from being handed out, until when and
+// why, and how much they have not been told yet. When partitions do not answer, the rest is put together, beside an
+// error that names those.
 //
 // Errors: flowfabric.ErrTransport, ErrPartitionFrozen and others by partition; client.ErrClosed.
 func (a *Admin) Gates(ctx context.Context) (GatesInfo, error) {
@@ -76,7 +95,8 @@ func (a *Admin) Gates(ctx context.Context) (GatesInfo, error) {
 	}
 	slices.SortFunc(out.Attached, func(a, b AttachedGates) int {
 		x, y := a.Scope, b.Scope
-		return cmp.Or(cmp.Compare(x.TagKey, y.TagKey), cmp.Compare(x.Tag, y.Tag), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Lane, y.Lane))
+		return cmp.Or(cmp.Compare(x.TagKey, y.TagKey), cmp.Compare(x.Tag, y.Tag), cmp.Compare(x.Namespace, y.Namespace),
+			cmp.Compare(x.Lane, y.Lane))
 	})
 	slices.SortStableFunc(out.Closed, func(a, b ClosedRoute) int { return a.Until.Compare(b.Until) })
 	return out, failed.sum("read gates", len(all))

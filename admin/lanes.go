@@ -52,7 +52,7 @@ type LaneState string
 // The states of a lane.
 const (
 	LaneActive   LaneState = "active"   // accepts and hands out
-	LanePaused   LaneState = "paused"   // accepts, hands nothing out
+	LanePaused   LaneState = "paused"   // accepts work but dispatches none
 	LaneDraining LaneState = "draining" // hands out, accepts nothing
 	LaneDisabled LaneState = "disabled" // neither
 )
@@ -61,13 +61,15 @@ const (
 type Lane struct {
 	Namespace, Name string
 	State           LaneState
-	Retention       flowfabric.Retentions // of what ends in it and whose policy names none; 0 is the default, 24 h of what completed, else 14 days
-	Since           time.Time             // of the state; zero when nobody ever said anything
-	By              string                // who said so last
-	Ageing          time.Duration         // what a step of priority is worth in waiting; 0: no waiting outweighs one
-	Weight          int                   // of the namespace in the lane, see [LaneChange]; 0 is the usual one, 1
-	// Mixed: partitions differ in state, retention, ageing or weight, because a change did not reach all of them; making it again settles
-	// it. State, Retention and Ageing are then those of the partition whose state changed last, as is Weight.
+	// of what ends in it and whose policy names none; 0 is the default, 24 h of what completed, else 14 days
+	Retention flowfabric.Retentions
+	Since     time.Time     // of the state; zero when nobody ever said anything
+	By        string        // who said so last
+	Ageing    time.Duration // what a step of priority is worth in waiting; 0: no waiting outweighs one
+	Weight    int           // of the namespace in the lane, see [LaneChange]; 0 is the usual one, 1
+	// Mixed: partitions differ in state, retention, ageing or weight, because a change did not reach all of them;
+	// making it again settles it. State, Retention and Ageing are then those of the partition whose state changed
+	// last, as is Weight.
 	Mixed           bool
 	Routes, Waiting int             // over all partitions
 	Partitions      []LanePartition // every partition that answered, in order
@@ -85,9 +87,9 @@ type LanePartition struct {
 	Weight          int
 }
 
-// Lanes lists the lanes of a namespace ("" is the client's, or [AllNamespaces]) by namespace and name: lanes that have routes, and
-// lanes that an operator ever said something about. When partitions do not answer, the lanes are put together from the others, beside
-// an error that names those.
+// Lanes lists the lanes of a namespace ("" is the client's, or [AllNamespaces]) by namespace and name: lanes that
+// have routes, and lanes that an operator ever said something about. When partitions do not answer, the lanes are put
+// together from the others, beside an error that names those.
 //
 // Errors: flowfabric.ErrInvalidInput before any call; a [*PartitionsError]; client.ErrClosed.
 func (a *Admin) Lanes(ctx context.Context, namespace string) ([]Lane, error) {
@@ -112,8 +114,9 @@ func (a *Admin) Lanes(ctx context.Context, namespace string) ([]Lane, error) {
 			if found[key] == nil {
 				found[key] = &Lane{Namespace: l.Namespace, Name: l.Name}
 			}
-			found[key].Partitions = append(found[key].Partitions, LanePartition{p.Partition, LaneState(l.State), l.Retention, l.Since, l.By,
-				l.Routes, l.Waiting, l.Ageing, l.Weight})
+			found[key].Partitions = append(found[key].Partitions,
+				LanePartition{p.Partition, LaneState(l.State), l.Retention, l.Since, l.By,
+					l.Routes, l.Waiting, l.Ageing, l.Weight})
 		}
 	}
 	out := make([]Lane, 0, len(found))
@@ -157,30 +160,34 @@ func (p LanePartition) differs(x LanePartition) bool {
 type LaneChange struct {
 	Namespace string    // default client.Config.Namespace
 	State     LaneState // whether the lane accepts work and hands it out
-	// Retention is for how long executions are kept that end so in the lane, unless their policy says otherwise, by outcome
-	// (flowfabric.Completed, Failed, Cancelled, Expired): whole seconds, at most ten years; 0 is the default, 24 h of what completed and 14 days
-	// of any other. Outcomes that it does not name stay as they are. It counts for what ends from now on; what has ended is kept longer when
-	// it now may be, and is otherwise purged when it would have been.
+	// Retention is for how long executions are kept that end so in the lane, unless their policy says otherwise, by
+	// outcome (flowfabric.Completed, Failed, Cancelled, Expired): whole seconds, at most ten years; 0 is the default,
+	// 24 h of what completed and 14 days of any other. Outcomes that it does not name stay as they are. It counts for
+	// what ends from now on; what has ended is kept longer when it now may be, and is otherwise purged when it would
+	// have been.
 	Retention map[flowfabric.PublicState]time.Duration
-	// Ageing is how much waiting outweighs one step of priority, so that work of low priority is not passed over for ever: whole
-	// milliseconds, at most 24 h; 0 is the default, no waiting does. It holds for what becomes claimable from now on.
+	// Ageing is how much waiting outweighs one step of priority, so that work of low priority is not passed over for
+	// ever: whole milliseconds, at most 24 h; 0 is the default, no waiting does. It holds for what becomes claimable
+	// from now on.
 	Ageing *time.Duration
-	// Weight of the namespace in the lane, 1..1000: of what the lane hands out while several namespaces have work in it, each gets its
-	// weight's part, whatever it has waiting. 0 is the usual weight, 1. Each partition shares by itself.
+	// Weight of the namespace in the lane, 1..1000: of what the lane hands out while several namespaces have work in
+	// it, each gets its weight's part, whatever it has waiting. 0 is the usual weight, 1. Each partition shares by
+	// itself.
 	Weight *int
 }
 
 // SetLane changes a lane in every partition. It need not exist yet: what is submitted into it later finds it so.
 //
-// When it returns nil, no worker is handed anything of a lane that was paused or disabled, and nothing more is accepted into
-// one that is draining or disabled (flowfabric.ErrLaneClosed); what runs already goes on. A submit whose idempotency key names an
-// execution that exists is answered as ever. What waits stays where it is, and work that becomes due, is resumed, retried or replayed
-// waits with it. A lane that is active again, whatever it was, wakes the workers that wait for it. Setting what is set is no error. A
-// lane whose state is set, which has no work and which no worker serves, is a warning in the client's Logger.
+// When it returns nil, no worker is handed anything of a lane that was paused or disabled, and nothing more is
+// accepted into one that is draining or disabled (flowfabric.ErrLaneClosed); what runs already goes on. A submit
+// whose idempotency key names an execution that exists is answered as ever. What waits stays where it is, and work
+// that becomes due, is resumed, retried or replayed waits with it. A lane that is active again, whatever it was,
+// wakes the workers that wait for it. Setting what is set is no error. A lane whose state is set, which has no work
+// and which no worker serves, is a warning in the client's Logger.
 //
-// Errors: flowfabric.ErrInvalidInput for a name, field or By that is not legal, before any call, and for the 1,025th lane that is
-// configured in a partition; a [*PartitionsError] that names the partitions that did not do it: the others did, and the call may be
-// repeated. client.ErrClosed.
+// Errors: flowfabric.ErrInvalidInput for a name, field or By that is not legal, before any call, and for the 1,025th
+// lane that is configured in a partition; a [*PartitionsError] that names the partitions that did not do it: the
+// others did, and the call may be repeated. client.ErrClosed.
 func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, opts ...flowfabric.ActOption) error {
 	verb := fmt.Sprintf("set lane %q", lane)
 	namespace := cmp.Or(change.Namespace, a.conn.Namespace)
@@ -190,8 +197,9 @@ func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, opt
 	}
 	ctx = act.In(ctx, namespace, "set", "lane", lane, change.words()...)
 	if change.State != "" || len(change.Retention) > 0 || change.Ageing != nil {
-		if err := a.changeLane(ctx, verb, namespace, lane, engine.LaneChange{State: engine.LaneState(change.State), Retention: change.Retention,
-			Ageing: change.Ageing, By: act.By}); err != nil {
+		if err := a.changeLane(ctx, verb, namespace, lane,
+			engine.LaneChange{State: engine.LaneState(change.State), Retention: change.Retention,
+				Ageing: change.Ageing, By: act.By}); err != nil {
 			return err
 		}
 	}
@@ -217,7 +225,8 @@ func (a *Admin) changeLane(ctx context.Context, verb, namespace, lane string, ch
 	return err
 }
 
-// doubtLane warns of a lane that nobody has: no work came into it yet, and no worker serves it. It may be new, or a slip.
+// doubtLane warns of a lane that nobody has: no work came into it yet, and no worker serves it. It may be new, or a
+// slip.
 func (a *Admin) doubtLane(ctx context.Context, namespace, lane string) {
 	for _, p := range a.store.Workers(ctx) {
 		if p.Err != nil {
@@ -229,7 +238,8 @@ func (a *Admin) doubtLane(ctx context.Context, namespace, lane string) {
 			}
 		}
 	}
-	a.conn.Logger.WarnContext(ctx, "flowfabric: the lane was set, but it has no work and no worker serves it; check its name and namespace (admin.Lanes, 'flowfabric lane list')",
+	a.conn.Logger.WarnContext(ctx,
+		"flowfabric: the lane was set, but it has no work and no worker serves it; check its name and namespace (admin.Lanes, 'flowfabric lane list')",
 		"lane", lane, "namespace", namespace)
 }
 
@@ -253,7 +263,8 @@ func (c LaneChange) validate(namespace, lane string) error {
 		return bad("ageing %s, want whole milliseconds, 0..24h", *d)
 	}
 	for outcome, d := range c.Retention {
-		if !slices.Contains([]flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired}, outcome) {
+		if !slices.Contains([]flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled,
+			flowfabric.Expired}, outcome) {
 			return bad("retention of %q, want completed, failed, cancelled or expired", string(outcome))
 		}
 		if d < 0 || d > maxRetention || d%time.Second != 0 {

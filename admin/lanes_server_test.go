@@ -39,14 +39,17 @@ func TestLanesOnAServer(t *testing.T) {
 		for _, step := range []struct {
 			state  admin.LaneState
 			closed bool
-		}{{admin.LanePaused, false}, {admin.LaneDraining, true}, {admin.LaneDisabled, true}, {admin.LaneActive, false}} {
+		}{{admin.LanePaused, false}, {admin.LaneDraining, true}, {admin.LaneDisabled, true},
+			{admin.LaneActive, false}} {
 			for range 2 { // the second changes nothing
-				if err := admin.New(c).SetLane(ctx, limits.DefaultLane, admin.LaneChange{State: step.state}, flowfabric.By("anna")); err != nil {
+				if err := admin.New(c).SetLane(ctx, limits.DefaultLane, admin.LaneChange{State: step.state},
+					flowfabric.By("anna")); err != nil {
 					t.Fatal(err)
 				}
 			}
 			l := laneOf(ctx, t, c, "default")
-			if l.State != step.state || l.By != "anna" || l.Mixed || l.Since.IsZero() || l.Namespace != "default" || len(l.Partitions) != 2 || l.Routes == 0 {
+			if l.State != step.state || l.By != "anna" || l.Mixed || l.Since.IsZero() || l.Namespace != "default" ||
+				len(l.Partitions) != 2 || l.Routes == 0 {
 				t.Errorf("%s: %+v", step.state, l)
 			}
 			_, err := client.Submit(ctx, c, write, draft{Topic: "more"})
@@ -54,20 +57,24 @@ func TestLanesOnAServer(t *testing.T) {
 				t.Errorf("submit into a lane that is %s: %v", step.state, err)
 			}
 		}
-		if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{Retention: everyOutcome(time.Minute)}); err != nil {
+		if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{Retention: everyOutcome(time.Minute)}); err !=
+			nil {
 			t.Fatal(err)
 		}
-		if l := laneOf(ctx, t, c, "default"); l.Retention != valid.RetainAll(time.Minute) || l.State != admin.LaneActive || l.By != "billing" {
+		if l := laneOf(ctx, t, c, "default"); l.Retention != valid.RetainAll(time.Minute) ||
+			l.State != admin.LaneActive || l.By != "billing" {
 			t.Errorf("%+v", l)
 		}
 		if err := x.Cancel(ctx, flowfabric.Reason("no need")); err != nil {
 			t.Fatal(err)
 		}
-		ended, err := admin.New(c).ListPage(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Cancelled}}, "", 10)
+		ended, err := admin.New(c).ListPage(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Cancelled}},
+			"", 10)
 		if err != nil || len(ended.Items) != 1 || ended.Items[0].PurgeAt.Sub(ended.Items[0].EndedAt) != time.Minute {
 			t.Errorf("%+v, %v", ended, err)
 		}
-		if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{Namespace: "blue", State: admin.LanePaused}); err != nil {
+		if err := admin.New(c).SetLane(ctx, "default",
+			admin.LaneChange{Namespace: "blue", State: admin.LanePaused}); err != nil {
 			t.Fatal(err)
 		}
 		if l := laneOf(ctx, t, c, "default"); l.State != admin.LaneActive {
@@ -96,14 +103,16 @@ func TestPartialFailures(t *testing.T) {
 	}
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, flowfabric.ErrPartitionFrozen) || !strings.Contains(err.Error(), "1 of 4 partitions") || !strings.Contains(err.Error(), "(partition 2)") {
+		if !errors.Is(err, flowfabric.ErrPartitionFrozen) || !strings.Contains(err.Error(), "1 of 4 partitions") ||
+			!strings.Contains(err.Error(), "(partition 2)") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	refused("pause", admin.New(c).SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused}))
 	lanes, err := admin.New(c).Lanes(ctx, "")
 	refused("lanes", err)
-	if len(lanes) != 1 || len(lanes[0].Partitions) != 3 || lanes[0].Mixed || lanes[0].Waiting != 300 || lanes[0].State != admin.LanePaused {
+	if len(lanes) != 1 || len(lanes[0].Partitions) != 3 || lanes[0].Mixed || lanes[0].Waiting != 300 ||
+		lanes[0].State != admin.LanePaused {
 		t.Errorf("%+v", lanes)
 	}
 	queues, err := admin.New(c).Queues(ctx, "")
@@ -111,7 +120,8 @@ func TestPartialFailures(t *testing.T) {
 	if len(queues) != 1 || queues[0].Depth != 300 || len(queues[0].Partitions) != 3 {
 		t.Errorf("%+v", queues)
 	}
-	if _, err := admin.New(c).ListPage(ctx, admin.Filter{}, "", 0); !errors.Is(err, flowfabric.ErrPartitionFrozen) || !strings.Contains(err.Error(), "partition 2: ") {
+	if _, err := admin.New(c).ListPage(ctx, admin.Filter{}, "", 0); !errors.Is(err, flowfabric.ErrPartitionFrozen) ||
+		!strings.Contains(err.Error(), "partition 2: ") {
 		t.Errorf("list: %v", err)
 	}
 	infos, err := admin.New(c).Partitions(ctx)
@@ -119,7 +129,8 @@ func TestPartialFailures(t *testing.T) {
 		t.Fatalf("%+v, %v", infos, err)
 	}
 	for i, p := range infos {
-		if int(p.Partition) != i || p.Frozen != (i == 2) || p.Err != nil || p.Routes != 1 || p.Now.IsZero() || (p.FrozenReason == "slot move") != (i == 2) {
+		if int(p.Partition) != i || p.Frozen != (i == 2) || p.Err != nil || p.Routes != 1 || p.Now.IsZero() ||
+			(p.FrozenReason == "slot move") != (i == 2) {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -127,10 +138,12 @@ func TestPartialFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := laneOf(ctx, t, c, "default")
-	if !l.Mixed || l.State != admin.LanePaused || l.Partitions[2].State != admin.LaneActive || l.Partitions[2].Partition != 2 || l.Partitions[1].State != admin.LanePaused {
+	if !l.Mixed || l.State != admin.LanePaused || l.Partitions[2].State != admin.LaneActive ||
+		l.Partitions[2].Partition != 2 || l.Partitions[1].State != admin.LanePaused {
 		t.Errorf("%+v", l)
 	}
-	if queues, err := admin.New(c).Queues(ctx, ""); err != nil || !queues[0].Mixed || queues[0].State != admin.LanePaused {
+	if queues, err := admin.New(c).Queues(ctx, ""); err != nil || !queues[0].Mixed ||
+		queues[0].State != admin.LanePaused {
 		t.Errorf("%+v, %v", queues, err)
 	}
 	if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused}); err != nil {
@@ -149,7 +162,8 @@ func TestPartialFailures(t *testing.T) {
 	if err := e.ThawPartition(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	if l := laneOf(ctx, t, c, "later"); !l.Mixed || l.Partitions[0].Retention != (flowfabric.Retentions{}) || l.Partitions[3].Retention != valid.RetainAll(time.Hour) {
+	if l := laneOf(ctx, t, c, "later"); !l.Mixed || l.Partitions[0].Retention != (flowfabric.Retentions{}) ||
+		l.Partitions[3].Retention != valid.RetainAll(time.Hour) {
 		t.Errorf("%+v", l)
 	}
 }
@@ -171,10 +185,13 @@ func TestLaneRefusals(t *testing.T) {
 		"half a second":  {"l", admin.LaneChange{Retention: everyOutcome(half)}, nil, "retention 1.5s"},
 		"eleven years":   {"l", admin.LaneChange{Retention: everyOutcome(long)}, nil, "10 years"},
 		"less than none": {"l", admin.LaneChange{Retention: everyOutcome(less)}, nil, "retention -1s"},
-		"no outcome":     {"l", admin.LaneChange{Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Active: time.Hour}}, nil, "want completed, failed"},
-		"by":             {"l", admin.LaneChange{State: admin.LanePaused}, []flowfabric.ActOption{flowfabric.By(strings.Repeat("a", 65))}, "By"},
+		"no outcome": {"l", admin.LaneChange{Retention: map[flowfabric.PublicState]time.Duration{
+			flowfabric.Active: time.Hour}}, nil, "want completed, failed"},
+		"by": {"l", admin.LaneChange{State: admin.LanePaused},
+			[]flowfabric.ActOption{flowfabric.By(strings.Repeat("a", 65))}, "By"},
 	} {
-		if err := admin.New(c).SetLane(ctx, x.lane, x.change, x.by...); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), x.says) {
+		if err := admin.New(c).SetLane(ctx, x.lane, x.change, x.by...); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			!strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -191,7 +208,8 @@ func TestLaneRefusals(t *testing.T) {
 	_, lanes := admin.New(c).Lanes(ctx, "")
 	_, queues := admin.New(c).Queues(ctx, "")
 	_, partitions := admin.New(c).Partitions(ctx)
-	for what, err := range map[string]error{"set": admin.New(c).SetLane(ctx, "l", admin.LaneChange{State: admin.LanePaused}), "lanes": lanes, "queues": queues, "partitions": partitions} {
+	for what, err := range map[string]error{"set": admin.New(c).SetLane(ctx, "l",
+		admin.LaneChange{State: admin.LanePaused}), "lanes": lanes, "queues": queues, "partitions": partitions} {
 		if !errors.Is(err, client.ErrClosed) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -211,9 +229,12 @@ func TestQueues(t *testing.T) {
 	}
 	var got []string
 	for _, q := range queues {
-		got = append(got, fmt.Sprint(q.Lane, q.Capabilities, q.State, q.Mixed, q.Depth, " ", q.Priority, " ", q.Retained, q.Oldest.IsZero()))
+		got = append(got, fmt.Sprint(q.Lane, q.Capabilities, q.State, q.Mixed, q.Depth, " ", q.Priority, " ",
+			q.Retained, q.Oldest.IsZero()))
 	}
-	if want := "default[]activefalse 0 0 1 true default[eu gpu]activefalse 200 0 200 false old[]activefalse 301 3 301 false"; strings.Join(got, " ") != want {
+	if want :=
+		"default[]activefalse 0 0 1 true default[eu gpu]activefalse 200 0 200 false old[]activefalse 301 3 301 false"; strings.Join(got,
+		" ") != want {
 		t.Errorf("%s, want %s", strings.Join(got, " "), want)
 	}
 	s, err := first.Get(ctx)
@@ -239,5 +260,6 @@ func TestQueues(t *testing.T) {
 
 // everyOutcome is a retention of d for all outcomes.
 func everyOutcome(d time.Duration) map[flowfabric.PublicState]time.Duration {
-	return map[flowfabric.PublicState]time.Duration{flowfabric.Completed: d, flowfabric.Failed: d, flowfabric.Cancelled: d, flowfabric.Expired: d}
+	return map[flowfabric.PublicState]time.Duration{flowfabric.Completed: d, flowfabric.Failed: d,
+		flowfabric.Cancelled: d, flowfabric.Expired: d}
 }

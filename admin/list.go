@@ -30,16 +30,20 @@ const maxErrorText = 1024
 // maxLooked is how many entries one page looks at before it returns with what it has.
 const maxLooked = 10000
 
-// indexes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen twice than not.
-var indexes = [...]engine.Index{engine.IndexBlocked, engine.IndexHeld, engine.IndexWaiting, engine.IndexDelayed, engine.IndexSuspended, engine.IndexActive, engine.IndexEnded, engine.IndexUnsuccessful}
+// indexes are listed in the order in which work goes through them, so that what moves on meanwhile is rather seen
+// twice than not.
+var indexes = [...]engine.Index{engine.IndexBlocked, engine.IndexHeld, engine.IndexWaiting, engine.IndexDelayed,
+	engine.IndexSuspended, engine.IndexActive, engine.IndexEnded, engine.IndexUnsuccessful}
 
-// indexOf are the states that may be asked for, and where executions in them are. What ended other than completed is in engine.IndexEnded, too,
-// which is read instead when completed ones are asked for as well.
+// indexOf are the states that may be asked for, and where executions in them are. What ended other than completed is
+// in engine.IndexEnded, too, which is read instead when completed ones are asked for as well.
 var indexOf = map[flowfabric.PublicState]engine.Index{
-	flowfabric.WaitingChildren: engine.IndexBlocked, flowfabric.Waiting: engine.IndexWaiting, flowfabric.WaitingBudget: engine.IndexWaiting,
-	flowfabric.WaitingQuota: engine.IndexWaiting, flowfabric.Delayed: engine.IndexDelayed, flowfabric.Suspended: engine.IndexSuspended,
-	Held: engine.IndexHeld, flowfabric.Active: engine.IndexActive, Ended: engine.IndexEnded, flowfabric.Completed: engine.IndexEnded,
-	flowfabric.Failed: engine.IndexUnsuccessful, flowfabric.Cancelled: engine.IndexUnsuccessful, flowfabric.Expired: engine.IndexUnsuccessful,
+	flowfabric.WaitingChildren: engine.IndexBlocked, flowfabric.Waiting: engine.IndexWaiting,
+	flowfabric.WaitingBudget: engine.IndexWaiting, flowfabric.WaitingQuota: engine.IndexWaiting,
+	flowfabric.Delayed: engine.IndexDelayed, flowfabric.Suspended: engine.IndexSuspended,
+	Held: engine.IndexHeld, flowfabric.Active: engine.IndexActive, Ended: engine.IndexEnded,
+	flowfabric.Completed: engine.IndexEnded, flowfabric.Failed: engine.IndexUnsuccessful,
+	flowfabric.Cancelled: engine.IndexUnsuccessful, flowfabric.Expired: engine.IndexUnsuccessful,
 	flowfabric.Skipped: engine.IndexUnsuccessful,
 }
 
@@ -47,20 +51,21 @@ var indexOf = map[flowfabric.PublicState]engine.Index{
 type Filter struct {
 	Namespace  string // default client.Config.Namespace; or AllNamespaces
 	Lane, Kind string // "" = any
-	// States: waiting_children, waiting, waiting_budget, waiting_quota, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or [Ended] for the last
-	// five; [Held] for what operators hold. Waiting leaves out what is held, and what a
-	// budget, a quota or a limit of a key keeps from being handed out. Default all. What is granted, because a worker asks its budgets and
-	// quotas at the moment, is listed by default only, with what is active.
+	// States: waiting_children, waiting, waiting_budget, waiting_quota, delayed, suspended, active, completed,
+	// failed, cancelled, expired, skipped, or [Ended] for the last five; [Held] for what operators hold. Waiting
+	// leaves out what is held, and what a budget, a quota or a limit of a key keeps from being handed out. Default
+	// all. What is granted, because a worker asks its budgets and quotas at the moment, is listed by default only,
+	// with what is active.
 	//
-	// Failed lists all that ended because its attempts failed: also what ended as expired because its last attempt timed out (category
-	// attempt_timeout), which expired lists as well. What ran into its deadline is expired only.
+	// Failed lists all that ended because its attempts failed: also what ended as expired because its last attempt
+	// timed out (category attempt_timeout), which expired lists as well. What ran into its deadline is expired only.
 	States []flowfabric.PublicState
-	// Categories of failure, any of them: of the end, or of the last failed attempt of what is retried or was cancelled since. Default any,
-	// also none. What completed has none.
+	// Categories of failure, any of them: of the end, or of the last failed attempt of what is retried or was
+	// cancelled since. Default any, also none. What completed has none.
 	Categories []string
-	// Since and Until bound the time of the end of what ended, and of the creation of everything else: from Since on, and before Until, by
-	// the server's clock. The zero time is no bound. When only failed, cancelled, expired or skipped ones are listed of what ended, entries
-	// outside of the bounds are not read at all.
+	// Since and Until bound the time of the end of what ended, and of the creation of everything else: from Since on,
+	// and before Until, by the server's clock. The zero time is no bound. When only failed, cancelled, expired or
+	// skipped ones are listed of what ended, entries outside of the bounds are not read at all.
 	Since, Until time.Time
 	// ErrorText is part of the message of that failure, in any case of letters. Default any, also none.
 	ErrorText string
@@ -68,11 +73,12 @@ type Filter struct {
 	Tags map[string]string
 	// Flow lists only the members of this flow, in the order in which they came. Its partition alone is asked.
 	Flow flowfabric.FlowID
-	// HeldBy lists only what is active under this session or worker instance; of a session that is dead until the tick has requeued it.
+	// HeldBy lists only what is active under this session or worker instance; of a session that is dead until the
+	// tick has requeued it.
 	HeldBy string
-	// Newest lists every state from its other end: what waits at the end of its queue first. Of what ended, what ended last comes first
-	// when States names none of completed and [Ended]. Else what is purged last comes first, which is what ended last only among
-	// executions of one retention.
+	// Newest lists every state from its other end: what waits at the end of its queue first. Of what ended, what
+	// ended last comes first when States names none of completed and [Ended]. Else what is purged last comes first,
+	// which is what ended last only among executions of one retention.
 	Newest bool
 	// WithTags reads the tags of what is listed. Implied by Tags.
 	WithTags bool
@@ -90,8 +96,8 @@ type Page[T any] struct {
 // Listed is one execution of a listing.
 type Listed struct {
 	ID flowfabric.ExecutionID // zero for an entry that names none
-	// Drift says what is wrong with the entry, for example that there is no execution behind it; then the fields that follow
-	// may be empty. "" for a sound one.
+	// Drift says what is wrong with the entry, for example that there is no execution behind it; then the fields that
+	// follow may be empty. "" for a sound one.
 	Drift string
 
 	State           flowfabric.State
@@ -118,34 +124,41 @@ type Listed struct {
 }
 
 func newListed(x engine.Listed) Listed {
-	return Listed{ID: x.ID, Drift: x.Drift, State: x.State, Route: x.Route, Priority: x.Priority, CreatedAt: x.CreatedAt, StartedAt: x.StartedAt,
-		EndedAt: x.EndedAt, ClaimedAt: x.ClaimedAt, DelayUntil: x.DelayUntil, DeadlineAt: x.DeadlineAt, Since: x.Since, PurgeAt: x.PurgeAt,
-		Attempts: x.Attempts, AttemptType: x.AttemptType, Retries: x.Retries, Reclaims: x.Reclaims, Epoch: x.Epoch, Session: x.Session,
+	return Listed{ID: x.ID, Drift: x.Drift, State: x.State, Route: x.Route, Priority: x.Priority,
+		CreatedAt: x.CreatedAt, StartedAt: x.StartedAt, EndedAt: x.EndedAt, ClaimedAt: x.ClaimedAt,
+		DelayUntil: x.DelayUntil, DeadlineAt: x.DeadlineAt, Since: x.Since, PurgeAt: x.PurgeAt,
+		Attempts: x.Attempts, AttemptType: x.AttemptType, Retries: x.Retries, Reclaims: x.Reclaims, Epoch: x.Epoch,
+		Session:         x.Session,
 		FailureCategory: x.FailureCategory, CancelledBy: x.CancelledBy, FailureReason: x.FailureReason, Tags: x.Tags}
 }
 
-// ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that cursor names:
-// "", or the Cursor of the page before, with the same filter.
+// ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that
+// cursor names: "", or the Cursor of the page before, with the same filter.
 //
-// States come one after another: waiting_children (what was created first), held (what was held first), waiting (by partition and there in the order of claims), delayed (what is due first),
-// suspended (what was suspended first), active (by partition, session and claim), ended. Waiting_children, held, delayed, suspended and ended
-// ones of all partitions are merged.
+// States come one after another: waiting_children (what was created first), held (what was held first), waiting (by
+// partition and there in the order of claims), delayed (what is due first), suspended (what was suspended first),
+// active (by partition, session and claim), ended. Waiting_children, held, delayed, suspended and ended ones of all
+// partitions are merged.
 //
-// What ended comes in the order of the ends when failed, cancelled, expired or skipped ones are asked for: a page costs what it lists, however
-// many completed ones there are. When completed or [Ended] is among the states, or States is empty, it comes in the order in which it is purged. With
-// different retentions that is not the order of the ends: sort what was listed by EndedAt, or list one lane.
+// What ended comes in the order of the ends when failed, cancelled, expired or skipped ones are asked for: a page
+// costs what it lists, however many completed ones there are. When completed or [Ended] is among the states, or
+// States is empty, it comes in the order in which it is purged. With different retentions that is not the order of
+// the ends: sort what was listed by EndedAt, or list one lane.
 //
-// What stays in its state, and waits at its priority, while all pages are read is listed exactly once. What changes its state
-// meanwhile may be listed twice or not at all; a revoked execution is in no state for the moment until it is queued again. An
-// entry that is damaged is listed with its Drift, whatever else the filter asks for, unless Since and Until keep it from being read.
+// What stays in its state, and waits at its priority, while all pages are read is listed exactly once. What changes
+// its state meanwhile may be listed twice or not at all; a revoked execution is in no state for the moment until it
+// is queued again. An entry that is damaged is listed with its Drift, whatever else the filter asks for, unless Since
+// and Until keep it from being read.
 //
 // With a flow in the filter its members come in the order in which they came, whatever their state.
 //
-// A page looks at 10,000 executions at most: with a filter that few of them match it comes back short, with a cursor. It makes a
-// call to every partition that may have something for it, and one for every 100 executions that it looks at.
+// A page looks at 10,000 executions at most: with a filter that few of them match it comes back short, with a cursor.
+// It makes a call to every partition that may have something for it, and one for every 100 executions that it looks
+// at.
 //
 // Errors: flowfabric.ErrInvalidInput for a filter, limit or cursor that is not legal, before any call; ErrTransport,
-// ErrPartitionFrozen and others when a partition does not answer: the same page may be asked for again; [client.ErrClosed].
+// ErrPartitionFrozen and others when a partition does not answer: the same page may be asked for again;
+// [client.ErrClosed].
 func (a *Admin) ListPage(ctx context.Context, f Filter, cursor string, limit int) (Page[Listed], error) {
 	page, err := a.listPage(ctx, f, cursor, cmp.Or(limit, limits.DefaultListPage))
 	if err != nil {
@@ -159,7 +172,8 @@ func (a *Admin) listPage(ctx context.Context, f Filter, cursor string, limit int
 		return Page[Listed]{}, client.ErrClosed
 	}
 	if limit < 1 || limit > limits.MaxListPage {
-		return Page[Listed]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxListPage)
+		return Page[Listed]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit,
+			limits.MaxListPage)
 	}
 	f, err := f.complete(a.conn.Namespace)
 	if err != nil {
@@ -171,7 +185,8 @@ func (a *Admin) listPage(ctx context.Context, f Filter, cursor string, limit int
 		return Page[Listed]{}, err
 	}
 	if !f.Flow.IsZero() && f.Flow.Partition() >= a.store.Partitions() {
-		return Page[Listed]{}, fmt.Errorf("%w: Filter.Flow %s is of another store, this one has %d partitions", flowfabric.ErrInvalidInput, f.Flow, a.store.Partitions())
+		return Page[Listed]{}, fmt.Errorf("%w: Filter.Flow %s is of another store, this one has %d partitions",
+			flowfabric.ErrInvalidInput, f.Flow, a.store.Partitions())
 	}
 	l := &lister{store: a.store, filter: f, limit: limit, at: at}
 	more, err := l.run(ctx)
@@ -185,8 +200,8 @@ func (a *Admin) listPage(ctx context.Context, f Filter, cursor string, limit int
 	return page, nil
 }
 
-// List is [Admin.ListPage] for all pages. The loop ends after the last execution, or with an error. It may be left at any
-// time.
+// List is [Admin.ListPage] for all pages. The loop ends after the last execution, or with an error. It may be left at
+// any time.
 func (a *Admin) List(ctx context.Context, f Filter) iter.Seq2[Listed, error] {
 	return pages(func(cursor string) (Page[Listed], error) { return a.ListPage(ctx, f, cursor, limits.MaxListPage) })
 }
@@ -232,25 +247,29 @@ func (f Filter) complete(namespace string) (Filter, error) {
 	for _, s := range f.States {
 		index, known := indexOf[s]
 		if !known {
-			return f, fmt.Errorf("%w: Filter.States has %q, want waiting_children, waiting, waiting_budget, waiting_quota, held, delayed, suspended, active, completed, failed, cancelled, "+
-				"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
+			return f, fmt.Errorf(
+				"%w: Filter.States has %q, want waiting_children, waiting, waiting_budget, waiting_quota, held, delayed, suspended, active, completed, failed, cancelled, "+
+					"expired, skipped or ended", flowfabric.ErrInvalidInput, s)
 		}
 		if f.HeldBy != "" && index != engine.IndexActive {
-			return f, fmt.Errorf("%w: Filter.HeldBy lists what is active, and States has %q", flowfabric.ErrInvalidInput, s)
+			return f, fmt.Errorf("%w: Filter.HeldBy lists what is active, and States has %q",
+				flowfabric.ErrInvalidInput, s)
 		}
 	}
 	if !f.Flow.IsZero() && f.HeldBy != "" {
 		return f, fmt.Errorf("%w: Filter.Flow and HeldBy exclude each other", flowfabric.ErrInvalidInput)
 	}
 	if slices.Contains(f.Categories, "") {
-		return f, fmt.Errorf("%w: Filter.Categories has an empty name, want a failure category such as %s or %s", flowfabric.ErrInvalidInput,
-			codes.CategoryHandlerError, codes.CategoryTimeout)
+		return f, fmt.Errorf("%w: Filter.Categories has an empty name, want a failure category such as %s or %s",
+			flowfabric.ErrInvalidInput, codes.CategoryHandlerError, codes.CategoryTimeout)
 	}
 	if len(f.ErrorText) > maxErrorText {
-		return f, fmt.Errorf("%w: Filter.ErrorText has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(f.ErrorText), maxErrorText)
+		return f, fmt.Errorf("%w: Filter.ErrorText has %d bytes, want at most %d", flowfabric.ErrInvalidInput,
+			len(f.ErrorText), maxErrorText)
 	}
 	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		return f, fmt.Errorf("%w: Filter.Since %s is not before Until %s", flowfabric.ErrInvalidInput, f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+		return f, fmt.Errorf("%w: Filter.Since %s is not before Until %s", flowfabric.ErrInvalidInput,
+			f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	}
 	f.WithTags = f.WithTags || len(f.Tags) > 0
 	f.WithReasons = f.WithReasons || f.ErrorText != ""
@@ -262,10 +281,12 @@ func (f Filter) wants(index engine.Index) bool {
 	if index == engine.IndexUnsuccessful && f.wants(engine.IndexEnded) {
 		return false // it lists them, too
 	}
-	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool { return indexOf[s] == index })
+	return len(f.States) == 0 ||
+		slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool { return indexOf[s] == index })
 }
 
-// span is which scores of an index are asked for, from one on and before another: an index of ends is ordered by what Since and Until bound.
+// span is which scores of an index are asked for, from one on and before another: an index of ends is ordered by what
+// Since and Until bound.
 func (f Filter) span(index engine.Index) (from, before int64) {
 	from, before = math.MinInt64, math.MaxInt64
 	if index == engine.IndexUnsuccessful && !f.Since.IsZero() {
@@ -341,5 +362,6 @@ func (f Filter) has(x engine.Listed) bool {
 
 // gaveUp tells whether an execution ended because its attempts failed, whatever its state is called.
 func gaveUp(x engine.Listed) bool {
-	return x.State.Public == flowfabric.Failed || x.State.Public == flowfabric.Expired && x.FailureCategory == codes.CategoryTimeout
+	return x.State.Public == flowfabric.Failed ||
+		x.State.Public == flowfabric.Expired && x.FailureCategory == codes.CategoryTimeout
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // submitMany creates n executions over all partitions.
-func submitMany(ctx context.Context, t *testing.T, c *client.Client, n int, opts ...client.SubmitOption) (ids []flowfabric.ExecutionID) {
+func submitMany(ctx context.Context, t *testing.T, c *client.Client, n int,
+	opts ...client.SubmitOption) (ids []flowfabric.ExecutionID) {
 	t.Helper()
 	inputs := make([]draft, n)
 	all, err := client.SubmitMany(ctx, c, write, inputs, opts...)
@@ -32,7 +33,8 @@ func submitMany(ctx context.Context, t *testing.T, c *client.Client, n int, opts
 }
 
 // pages reads all pages of a listing and calls between before each but the first.
-func pages(ctx context.Context, t *testing.T, c *client.Client, f admin.Filter, limit int, between func(page int)) (all []admin.Listed, n int) {
+func pages(ctx context.Context, t *testing.T, c *client.Client, f admin.Filter, limit int,
+	between func(page int)) (all []admin.Listed, n int) {
 	t.Helper()
 	for cursor := ""; ; n++ {
 		if n > 0 {
@@ -71,7 +73,7 @@ func cancelAll(ctx context.Context, t *testing.T, c *client.Client, ids []flowfa
 }
 
 func TestListEverythingOnce(t *testing.T) { // a cursor over partitions
-	ctx, c, e := open(t)
+	ctx, c, e := openRedis(t)
 	want := map[flowfabric.ExecutionID]flowfabric.PublicState{}
 	put := func(state flowfabric.PublicState, ids []flowfabric.ExecutionID) {
 		for _, id := range ids {
@@ -109,7 +111,8 @@ func TestListEverythingOnce(t *testing.T) { // a cursor over partitions
 				t.Errorf("limit %d, newest %v: %d listed, want %d", limit, newest, len(all), len(want))
 			}
 			for _, x := range all {
-				if x.State.Public != want[x.ID] || x.Drift != "" || x.Route.Namespace != "default" || x.CreatedAt.IsZero() || x.Tags != nil {
+				if x.State.Public != want[x.ID] || x.Drift != "" || x.Route.Namespace != "default" ||
+					x.CreatedAt.IsZero() || x.Tags != nil {
 					t.Fatalf("%+v, want %s", x, want[x.ID])
 				}
 			}
@@ -150,7 +153,7 @@ func TestListEverythingOnce(t *testing.T) { // a cursor over partitions
 
 // What stays is listed exactly once, and what goes while pages are read stops nothing.
 func TestListWhileThingsGo(t *testing.T) {
-	ctx, c, _ := open(t)
+	ctx, c, _ := openRedis(t)
 	stay := submitMany(ctx, t, c, 600)
 	var goes []flowfabric.ExecutionID
 	for range 6 {
@@ -208,7 +211,7 @@ func TestListWhileThingsGo(t *testing.T) {
 }
 
 func TestListNewestEndedOfTheWholeStore(t *testing.T) {
-	ctx, c, _ := open(t)
+	ctx, c, _ := openRedis(t)
 	ids := submitMany(ctx, t, c, 400) // over four partitions
 	var ended []flowfabric.ExecutionID
 	for i := range 100 { // one partition after the other
@@ -217,54 +220,63 @@ func TestListNewestEndedOfTheWholeStore(t *testing.T) {
 		}
 	}
 	cancelAll(ctx, t, c, ended)
-	all, _ := pages(ctx, t, c, admin.Filter{States: []flowfabric.PublicState{admin.Ended}, Newest: true}, 33, func(int) {})
-	if len(counts(all)) != len(ended) || !slices.IsSortedFunc(all, func(a, b admin.Listed) int { return b.EndedAt.Compare(a.EndedAt) }) {
+	all, _ := pages(ctx, t, c, admin.Filter{States: []flowfabric.PublicState{admin.Ended}, Newest: true}, 33,
+		func(int) {})
+	if len(counts(all)) != len(ended) ||
+		!slices.IsSortedFunc(all, func(a, b admin.Listed) int { return b.EndedAt.Compare(a.EndedAt) }) {
 		t.Errorf("%d of %d, or not the newest first", len(counts(all)), len(ended))
 	}
 	for _, x := range all {
-		if x.PurgeAt.Sub(x.EndedAt) != 14*24*time.Hour || x.State.Public != flowfabric.Cancelled || x.CancelledBy != "operator_override:tests" {
+		if x.PurgeAt.Sub(x.EndedAt) != 14*24*time.Hour || x.State.Public != flowfabric.Cancelled ||
+			x.CancelledBy != "operator_override:tests" {
 			t.Fatalf("%+v", x)
 		}
 	}
 }
 
 func TestListCursors(t *testing.T) {
-	ctx, c, _ := open(t)
+	ctx, c, _ := openRedis(t)
 	submitMany(ctx, t, c, 30)
 	f := admin.Filter{States: []flowfabric.PublicState{flowfabric.Waiting, flowfabric.Active}}
 	page, err := admin.New(c).ListPage(ctx, f, "", 10)
 	if err != nil || page.Cursor == "" || len(page.Items) != 10 {
 		t.Fatalf("%+v, %v", page, err)
 	}
-	reordered := admin.Filter{States: []flowfabric.PublicState{flowfabric.Active, flowfabric.Waiting}, Namespace: "default", WithTags: true}
+	reordered := admin.Filter{States: []flowfabric.PublicState{flowfabric.Active, flowfabric.Waiting},
+		Namespace: "default", WithTags: true}
 	if again, err := admin.New(c).ListPage(ctx, reordered, page.Cursor, 10); err != nil || len(again.Items) != 10 {
 		t.Errorf("the same filter in other words: %+v, %v", again, err)
 	}
-	if again, err := admin.New(c).ListPage(ctx, f, page.Cursor, 0); err != nil || len(again.Items) != 20 || again.Cursor != "" {
+	if again, err := admin.New(c).ListPage(ctx, f, page.Cursor, 0); err != nil || len(again.Items) != 20 ||
+		again.Cursor != "" {
 		t.Errorf("the default limit: %+v, %v", again, err)
 	}
-	_, other, _ := open(t) // four partitions, too: nothing tells the stores apart
+	_, other, _ := openRedis(t) // four partitions, too: nothing tells the stores apart
 	if _, err := admin.New(other).ListPage(ctx, f, page.Cursor, 10); err != nil {
 		t.Errorf("another store: %v", err)
 	}
 	damaged := []byte(page.Cursor)
 	damaged[len(damaged)-3] ^= 1
-	for what, cursor := range map[string]string{"garbage": "garbage", "another version": "ffl3" + page.Cursor[4:], "damaged": string(damaged),
-		"cut": page.Cursor[:len(page.Cursor)-4], "long": page.Cursor + strings.Repeat("A", 600), "no base64": "ffl2.{}", "empty": "ffl2."} {
-		if _, err := admin.New(c).ListPage(ctx, f, cursor, 10); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), fmt.Sprintf("cursor %.40q", cursor)) {
+	for what, cursor := range map[string]string{"garbage": "garbage", "another version": "ffl3" + page.Cursor[4:],
+		"damaged": string(damaged), "cut": page.Cursor[:len(page.Cursor)-4],
+		"long": page.Cursor + strings.Repeat("A", 600), "no base64": "ffl2.{}", "empty": "ffl2."} {
+		if _, err := admin.New(c).ListPage(ctx, f, cursor, 10); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("cursor %.40q", cursor)) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for what, x := range map[string]admin.Filter{"newest": {States: f.States, Newest: true}, "lane": {States: f.States, Lane: "slow"},
-		"tags": {States: f.States, Tags: map[string]string{"a.b": "c"}}, "states": {}, "all": {States: f.States, Namespace: admin.AllNamespaces}} {
-		if _, err := admin.New(c).ListPage(ctx, x, page.Cursor, 10); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "another filter") {
+	for what, x := range map[string]admin.Filter{"newest": {States: f.States, Newest: true},
+		"lane": {States: f.States, Lane: "slow"}, "tags": {States: f.States, Tags: map[string]string{"a.b": "c"}},
+		"states": {}, "all": {States: f.States, Namespace: admin.AllNamespaces}} {
+		if _, err := admin.New(c).ListPage(ctx, x, page.Cursor, 10); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			!strings.Contains(err.Error(), "another filter") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
 
 func TestListRefusals(t *testing.T) {
-	ctx, c, _ := open(t)
+	ctx, c, _ := openRedis(t)
 	for what, x := range map[string]struct {
 		f     admin.Filter
 		limit int
@@ -280,7 +292,8 @@ func TestListRefusals(t *testing.T) {
 		"holder":        {admin.Filter{HeldBy: "w", States: []flowfabric.PublicState{admin.Ended}}, 1, "HeldBy"},
 		"tag":           {admin.Filter{Tags: map[string]string{"A": "b"}}, 1, "A"},
 	} {
-		if _, err := admin.New(c).ListPage(ctx, x.f, "", x.limit); flowfabric.ClassOf(err) != flowfabric.ClassCaller || !strings.Contains(err.Error(), x.says) {
+		if _, err := admin.New(c).ListPage(ctx, x.f, "", x.limit); flowfabric.ClassOf(err) != flowfabric.ClassCaller ||
+			!strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -300,7 +313,7 @@ func TestListRefusals(t *testing.T) {
 }
 
 func TestListWhatDidNotSucceed(t *testing.T) { // by the time of the end, whatever is kept for how long
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
+	onRedis(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		a := admin.New(c)
 		var ended []flowfabric.ExecutionID
 		var at []time.Time
@@ -312,7 +325,8 @@ func TestListWhatDidNotSucceed(t *testing.T) { // by the time of the end, whatev
 				t.Fatal(err)
 			}
 			ended, at = append(ended, id), append(at, s.CompletedAt)
-			for time.Since(s.CompletedAt) < 2*time.Millisecond { // the clock of a server of this machine: each end has its own time
+			for time.Since(s.CompletedAt) < 2*time.Millisecond {
+				// the clock of a server of this machine: each end has its own time
 				runtime.Gosched()
 			}
 		}
@@ -353,7 +367,8 @@ func TestListWhatDidNotSucceed(t *testing.T) { // by the time of the end, whatev
 			}
 		}
 		with, err := a.ListPage(ctx, admin.Filter{States: append(stop, flowfabric.Completed)}, "", 0)
-		if err != nil || len(with.Items) != 20 || !slices.IsSortedFunc(with.Items, func(a, b admin.Listed) int { return a.PurgeAt.Compare(b.PurgeAt) }) {
+		if err != nil || len(with.Items) != 20 ||
+			!slices.IsSortedFunc(with.Items, func(a, b admin.Listed) int { return a.PurgeAt.Compare(b.PurgeAt) }) {
 			t.Errorf("with completed ones: %d, %v, or not in the order of purges", len(with.Items), err)
 		}
 	})

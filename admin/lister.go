@@ -13,8 +13,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// lister makes one page. An index is a row of groups, and a group a few sources that are merged: all partitions of an index that is
-// ordered by time, the routes of one partition, or one session. at is where it has got, at every moment.
+// lister makes one page. An index is a row of groups, and a group a few sources that are merged: all partitions of an
+// index that is ordered by time, the routes of one partition, or one session. at is where it has got, at every
+// moment.
 type lister struct {
 	store  store
 	filter Filter
@@ -102,7 +103,8 @@ func (l *lister) queues(ctx context.Context, partition uint16) ([]group, error) 
 	g := group{partition: partition}
 	for _, q := range queues {
 		if q.Depth > 0 && (q.Drift != "" || l.filter.routed(q.Route)) {
-			g.sources = append(g.sources, &source[engine.Listed]{partition: partition, key: strconv.FormatUint(q.Route.ID, 10)})
+			g.sources = append(g.sources,
+				&source[engine.Listed]{partition: partition, key: strconv.FormatUint(q.Route.ID, 10)})
 		}
 	}
 	if len(g.sources) == 0 {
@@ -138,9 +140,12 @@ func (l *lister) merge(ctx context.Context, index engine.Index, g group) (full b
 	}
 	m.read = func(ctx context.Context, s *source[engine.Listed]) error {
 		page, err := l.store.ListExecutions(ctx, s.partition, engine.ListQuery{Index: index, Key: s.key,
-			Newest: l.filter.Newest, After: s.after, Limit: s.chunk, Tags: l.filter.WithTags, Reasons: l.filter.WithReasons})
+			Newest: l.filter.Newest, After: s.after, Limit: s.chunk, Tags: l.filter.WithTags,
+			Reasons: l.filter.WithReasons})
 		s.buffer, s.more = page.Executions, page.More
-		if i := slices.IndexFunc(s.buffer, func(x engine.Listed) bool { return x.Score < from || x.Score >= before }); i >= 0 {
+		if i := slices.IndexFunc(s.buffer, func(x engine.Listed) bool {
+			return x.Score < from || x.Score >= before
+		}); i >= 0 {
 			s.buffer, s.more = s.buffer[:i], false
 		}
 		return err

@@ -44,15 +44,21 @@ func TestIndexOfWhatDidNotSucceed(t *testing.T) {
 		calls  int
 		items  int
 	}{
-		"failed":                {[]flowfabric.PublicState{flowfabric.Failed}, Filter{}, "unsuccessful 0", 1, 10},
-		"all four":              {[]flowfabric.PublicState{flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired, flowfabric.Skipped}, Filter{}, "unsuccessful 0", 1, 10},
-		"completed":             {[]flowfabric.PublicState{flowfabric.Completed}, Filter{}, "ended 0", 1, 10},
-		"failed and completed":  {[]flowfabric.PublicState{flowfabric.Failed, flowfabric.Completed}, Filter{}, "ended 0", 1, 10},
-		"failed and ended":      {[]flowfabric.PublicState{flowfabric.Failed, Ended}, Filter{}, "ended 0", 1, 10},
-		"what ended lately":     {[]flowfabric.PublicState{flowfabric.Failed}, Filter{Newest: true, Since: time.UnixMilli(900)}, "unsuccessful 0", 1, 2},
-		"what ended long ago":   {[]flowfabric.PublicState{flowfabric.Failed}, Filter{Newest: true, Until: time.UnixMilli(300)}, "unsuccessful 300", 1, 2},
-		"what ended since then": {[]flowfabric.PublicState{flowfabric.Failed}, Filter{Since: time.UnixMilli(850)}, "unsuccessful 850", 1, 2},
-		"what ended until then": {[]flowfabric.PublicState{flowfabric.Failed}, Filter{Until: time.UnixMilli(250)}, "unsuccessful 0", 1, 2},
+		"failed": {[]flowfabric.PublicState{flowfabric.Failed}, Filter{}, "unsuccessful 0", 1, 10},
+		"all four": {[]flowfabric.PublicState{flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired,
+			flowfabric.Skipped}, Filter{}, "unsuccessful 0", 1, 10},
+		"completed": {[]flowfabric.PublicState{flowfabric.Completed}, Filter{}, "ended 0", 1, 10},
+		"failed and completed": {[]flowfabric.PublicState{flowfabric.Failed, flowfabric.Completed}, Filter{},
+			"ended 0", 1, 10},
+		"failed and ended": {[]flowfabric.PublicState{flowfabric.Failed, Ended}, Filter{}, "ended 0", 1, 10},
+		"what ended lately": {[]flowfabric.PublicState{flowfabric.Failed},
+			Filter{Newest: true, Since: time.UnixMilli(900)}, "unsuccessful 0", 1, 2},
+		"what ended long ago": {[]flowfabric.PublicState{flowfabric.Failed},
+			Filter{Newest: true, Until: time.UnixMilli(300)}, "unsuccessful 300", 1, 2},
+		"what ended since then": {[]flowfabric.PublicState{flowfabric.Failed}, Filter{Since: time.UnixMilli(850)},
+			"unsuccessful 850", 1, 2},
+		"what ended until then": {[]flowfabric.PublicState{flowfabric.Failed}, Filter{Until: time.UnixMilli(250)},
+			"unsuccessful 0", 1, 2},
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := &readers{fakeStore: newFake()}
@@ -65,7 +71,8 @@ func TestIndexOfWhatDidNotSucceed(t *testing.T) {
 				t.Errorf("read %v, want %s first", r.read, x.read)
 			}
 			r.read = nil
-			if page, err = r.admin(t, r).ListPage(t.Context(), x.f, "", 100); err != nil || len(page.Items) != x.items || len(r.read) != x.calls || page.Cursor != "" {
+			if page, err = r.admin(t, r).ListPage(t.Context(), x.f, "", 100); err != nil ||
+				len(page.Items) != x.items || len(r.read) != x.calls || page.Cursor != "" {
 				t.Errorf("%d of %d, %d calls, cursor %q, %v", len(page.Items), x.items, len(r.read), page.Cursor, err)
 			}
 		})

@@ -24,14 +24,15 @@ type source[T placed] struct {
 	buffer    []T
 }
 
-// merging lists the entries of a few sources in the order of all of them together. As a heap it has the sources with entries by the
-// next one.
+// merging lists the entries of a few sources in the order of all of them together. As a heap it has the sources with
+// entries by the next one.
 type merging[T placed] struct {
 	sources []*source[T]
-	newest  bool                                          // from the other end
-	full    func() bool                                   // enough was taken
-	take    func(T)                                       // is told every entry
-	read    func(ctx context.Context, s *source[T]) error // fills the buffer with up to chunk entries behind after, and says whether there are more
+	newest  bool        // from the other end
+	full    func() bool // enough was taken
+	take    func(T)     // is told every entry
+	// fills the buffer with up to chunk entries behind after, and says whether there are more
+	read func(ctx context.Context, s *source[T]) error
 }
 
 // run takes entries behind a position until it is full, which may be before wanted, or nothing is left.

@@ -34,17 +34,21 @@ const maxHoldReason = 256
 
 // Replay says how [Admin.Replay] runs an execution again. The zero value keeps what was done and refuses a success.
 type Replay struct {
-	// FromScratch forgets the recorded steps and what waits were answered, so that the replay does all of it again. Without it
-	// they are kept, and only what is missing runs. If a wait whose time was over ended the execution, it asks again: the waitpoints that
-	// suspend.Pending had opened for it are opened anew, and the steps that were recorded since, which handed out the old link, run again.
+	// FromScratch forgets the recorded steps and what waits were answered, so that the replay does all of it again.
+	// Without it they are kept, and only what is missing runs. If a wait whose time was over ended the execution, it
+	// asks again: the waitpoints that suspend.Pending had opened for it are opened anew, and the steps that were
+	// recorded since, which handed out the old link, run again.
 	FromScratch bool
-	// FromStep forgets the handler's step of this name and everything that was recorded after it: steps, answers of waits, received messages. What was
-	// recorded before is kept. Steps that ran side by side count in the order in which they were recorded.
+	// FromStep forgets the handler's step of this name and everything that was recorded after it: steps, answers of
+	// waits, received messages. What was recorded before is kept. Steps that ran side by side count in the order in
+	// which they were recorded.
 	FromStep string
-	// Force replays an execution that succeeded, too; without it that is refused. The old result stays stored with its attempt.
+	// Force replays an execution that succeeded, too; without it that is refused. The old result stays stored with
+	// its attempt.
 	Force bool
-	// Request names the request, for a caller that repeats an unanswered call itself: as long as no other request was applied, the
-	// same id replays the execution only once. Default a new id for every call, which makes the call's own repeats harmless.
+	// Request names the request, for a caller that repeats an unanswered call itself: as long as no other request was
+	// applied, the same id replays the execution only once. Default a new id for every call, which makes the call's
+	// own repeats harmless.
 	Request uuid.UUID
 }
 
@@ -52,9 +56,11 @@ type Replay struct {
 func (r Replay) check() error {
 	switch {
 	case r.FromScratch && r.FromStep != "":
-		return fmt.Errorf("%w: FromScratch and FromStep %.40q exclude each other", flowfabric.ErrInvalidInput, r.FromStep)
+		return fmt.Errorf("%w: FromScratch and FromStep %.40q exclude each other", flowfabric.ErrInvalidInput,
+			r.FromStep)
 	case len(r.FromStep) > limits.MaxStepName:
-		return fmt.Errorf("%w: FromStep has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(r.FromStep), limits.MaxStepName)
+		return fmt.Errorf("%w: FromStep has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(r.FromStep),
+			limits.MaxStepName)
 	}
 	return nil
 }
@@ -63,7 +69,8 @@ func (r Replay) request(act link.Act) engine.Replay {
 	if r.Request == uuid.Nil {
 		r.Request = uuid.New()
 	}
-	return engine.Replay{Request: r.Request, DropSteps: r.FromScratch, FromStep: r.FromStep, Force: r.Force, By: act.By, Reason: act.Reason}
+	return engine.Replay{Request: r.Request, DropSteps: r.FromScratch, FromStep: r.FromStep, Force: r.Force, By: act.By,
+		Reason: act.Reason}
 }
 
 // Replay runs an ended execution again under its id, at its old age and priority, in a new attempt of type replay.
@@ -71,9 +78,10 @@ func (r Replay) request(act link.Act) engine.Replay {
 // and results stay. From then on Result waits for the new end, and a tail goes on with the new attempt; waits and tails
 // that saw the old end have ended with it. The reason is cut to 1 KiB.
 //
-// Errors: flowfabric.ErrState for one that has not ended, and for a success without how.Force; ErrNotFound for FromStep; ErrLimit at the cap
-// of the execution's policy (10 unless its definition says handler.MaxReplays); ErrNotFound, also for a purged one; ErrInvalidInput for
-// a By of more than 64 bytes. After ErrTransport it may have happened, see [Replay].
+// Errors: flowfabric.ErrState for one that has not ended, and for a success without how.Force; ErrNotFound for
+// FromStep; ErrLimit at the cap of the execution's policy (10 unless its definition says handler.MaxReplays);
+// ErrNotFound, also for a purged one; ErrInvalidInput for a By of more than 64 bytes. After ErrTransport it may have
+// happened, see [Replay].
 func (a *Admin) Replay(ctx context.Context, id flowfabric.ExecutionID, how Replay, opts ...flowfabric.ActOption) error {
 	if err := a.admit("replay", id); err != nil {
 		return err
@@ -93,7 +101,8 @@ func (a *Admin) Replay(ctx context.Context, id flowfabric.ExecutionID, how Repla
 //
 // Errors: flowfabric.ErrInvalidInput outside of 0..9000, before any call; ErrTerminal, with the state, for one
 // that has ended; ErrNotFound.
-func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, priority int, opts ...flowfabric.ActOption) error {
+func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, priority int,
+	opts ...flowfabric.ActOption) error {
 	if err := a.admit("set priority of", id); err != nil {
 		return err
 	}
@@ -102,30 +111,34 @@ func (a *Admin) SetPriority(ctx context.Context, id flowfabric.ExecutionID, prio
 		err = fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, priority, limits.MaxPriority)
 	}
 	if err == nil {
-		_, _, err = a.store.ChangePriority(act.Execution(ctx, "set priority", id, strconv.Itoa(priority)), id, priority, act.By)
+		_, _, err = a.store.ChangePriority(act.Execution(ctx, "set priority", id, strconv.Itoa(priority)), id, priority,
+			act.By)
 	}
 	return link.Operated("set priority of", id, err)
 }
 
-// RunNow makes an execution claimable at once that waits for a time: a delayed start, a pause before a retry or after a lost worker, a
-// delay that its handler asked for, or that of a resumption. It uses up no retry and keeps its age and priority. One that can be claimed
-// already is no error. It is [Admin.SetDelay] with a delay of 0.
+// RunNow makes an execution claimable at once that waits for a time: a delayed start, a pause before a retry or after
+// a lost worker, a delay that its handler asked for, or that of a resumption. It uses up no retry and keeps its age
+// and priority. One that can be claimed already is no error. It is [Admin.SetDelay] with a delay of 0.
 func (a *Admin) RunNow(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
 	return a.setDelay(ctx, "run now", id, 0, opts)
 }
 
-// SetDelay changes until when an execution waits that waits for a time: d from now by the server's clock, 0..10 years, rounded up to
-// whole milliseconds; 0 makes it claimable at once. A retry or reclaim after the pause counts as before, and a deadline goes on. The reason
-// is cut to 1 KiB; the history keeps it with who asked. A member of a flow whose upstreams are open waits for them, not for a time.
-// Each call counts d anew; the call's own repeats after a lost reply do not.
+// SetDelay changes until when an execution waits that waits for a time: d from now by the server's clock, 0..10
+// years, rounded up to whole milliseconds; 0 makes it claimable at once. A retry or reclaim after the pause counts as
+// before, and a deadline goes on. The reason is cut to 1 KiB; the history keeps it with who asked. A member of a flow
+// whose upstreams are open waits for them, not for a time. Each call counts d anew; the call's own repeats after a
+// lost reply do not.
 //
-// Errors: flowfabric.ErrState, with the state, for one that runs, is suspended or held, waits for others, or can be claimed and d is
-// not 0; ErrTerminal, with the state, for one that has ended; ErrNotFound; ErrInvalidInput.
-func (a *Admin) SetDelay(ctx context.Context, id flowfabric.ExecutionID, d time.Duration, opts ...flowfabric.ActOption) error {
+// Errors: flowfabric.ErrState, with the state, for one that runs, is suspended or held, waits for others, or can be
+// claimed and d is not 0; ErrTerminal, with the state, for one that has ended; ErrNotFound; ErrInvalidInput.
+func (a *Admin) SetDelay(ctx context.Context, id flowfabric.ExecutionID, d time.Duration,
+	opts ...flowfabric.ActOption) error {
 	return a.setDelay(ctx, "set delay of", id, d, opts)
 }
 
-func (a *Admin) setDelay(ctx context.Context, verb string, id flowfabric.ExecutionID, d time.Duration, opts []flowfabric.ActOption) error {
+func (a *Admin) setDelay(ctx context.Context, verb string, id flowfabric.ExecutionID, d time.Duration,
+	opts []flowfabric.ActOption) error {
 	if err := a.admit(verb, id); err != nil {
 		return err
 	}
@@ -134,25 +147,27 @@ func (a *Admin) setDelay(ctx context.Context, verb string, id flowfabric.Executi
 		err = fmt.Errorf("%w: delay %s, want 0..10 years", flowfabric.ErrInvalidInput, d)
 	}
 	if err == nil {
-		_, err = a.store.SetDelay(act.Execution(ctx, "set delay", id, d.String()), id, engine.DelayChange{Delay: d, By: act.By, Reason: act.Reason})
+		_, err = a.store.SetDelay(act.Execution(ctx, "set delay", id, d.String()), id,
+			engine.DelayChange{Delay: d, By: act.By, Reason: act.Reason})
 	}
 	return link.Operated(verb, id, err)
 }
 
 // Revoke takes an execution away from the worker that runs it, at once: its writes are refused, its handler's context
 // ends with flowfabric.ErrLeaseLost, and the work is queued again as after a crash, which uses up no retry. It does not
-// end the execution (client.Client.Cancel does). The reason is cut to 1 KiB. Revoking what is revoked, or whose worker is dead, is
-// no error. The work may be claimed again within a millisecond, also by the same worker; a second Revoke then takes that
-// claim (repeats of one call never do), unless it is a [Admin.RevokeFrom].
+// end the execution (client.Client.Cancel does). The reason is cut to 1 KiB. Revoking what is revoked, or whose
+// worker is dead, is no error. The work may be claimed again within a millisecond, also by the same worker; a second
+// Revoke then takes that claim (repeats of one call never do), unless it is a [Admin.RevokeFrom].
 //
 // Errors: ErrTerminal, with the state, for one that has ended; ErrState when nobody runs it; ErrNotFound.
 func (a *Admin) Revoke(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
 	return a.RevokeFrom(ctx, id, "", opts...)
 }
 
-// RevokeFrom is [Admin.Revoke] only if this session is still the holder (Snapshot.Session as Get showed it); otherwise it
-// answers code stale_lease and takes nothing from anybody.
-func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, session string, opts ...flowfabric.ActOption) error {
+// RevokeFrom is [Admin.Revoke] only if this session is still the holder (Snapshot.Session as Get showed it);
+// otherwise it answers code stale_lease and takes nothing from anybody.
+func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, session string,
+	opts ...flowfabric.ActOption) error {
 	if err := a.admit("revoke", id); err != nil {
 		return err
 	}
@@ -164,11 +179,12 @@ func (a *Admin) RevokeFrom(ctx context.Context, id flowfabric.ExecutionID, sessi
 }
 
 // SetTags sets and removes tags of an execution in any state, all of them or none. A key in both is removed. At most 64
-// tags are left; keys and values are bounded as by flowfabric.Tags. A removed key that is not there is no error. A handler that runs already
-// sees the old ones.
+// tags are left; keys and values are bounded as by flowfabric.Tags. A removed key that is not there is no error. A
+// handler that runs already sees the old ones.
 //
 // Errors: flowfabric.ErrInvalidInput, ErrNotFound.
-func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string, opts ...flowfabric.ActOption) error {
+func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string,
+	opts ...flowfabric.ActOption) error {
 	if err := a.admit("set tags of", id); err != nil {
 		return err
 	}
@@ -179,19 +195,20 @@ func (a *Admin) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[
 	return link.Operated("set tags of", id, err)
 }
 
-// Hold keeps an execution that could be claimed, or that budgets and quotas are being asked for, from being handed out until
-// [Admin.Unhold]. It keeps its age and priority; a deadline goes on. Holding what is held is no error. The reason has at most 256
-// bytes.
+// Hold keeps an execution that could be claimed, or that budgets and quotas are being asked for, from being handed
+// out until [Admin.Unhold]. It keeps its age and priority; a deadline goes on. Holding what is held is no error. The
+// reason has at most 256 bytes.
 //
-// Errors: flowfabric.ErrState, with the state, for one that runs, waits for a time, a signal or others; ErrTerminal for one that
-// has ended; ErrNotFound; ErrInvalidInput.
+// Errors: flowfabric.ErrState, with the state, for one that runs, waits for a time, a signal or others; ErrTerminal
+// for one that has ended; ErrNotFound; ErrInvalidInput.
 func (a *Admin) Hold(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
 	if err := a.admit("hold", id); err != nil {
 		return err
 	}
 	act, err := a.act(opts)
 	if err == nil && len(act.Reason) > maxHoldReason {
-		err = fmt.Errorf("%w: reason has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(act.Reason), maxHoldReason)
+		err = fmt.Errorf("%w: reason has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(act.Reason),
+			maxHoldReason)
 	}
 	if err == nil {
 		_, err = a.store.HoldExecution(act.Execution(ctx, "hold", id), id, act.By, act.Reason)
@@ -199,8 +216,8 @@ func (a *Admin) Hold(ctx context.Context, id flowfabric.ExecutionID, opts ...flo
 	return link.Operated("hold", id, err)
 }
 
-// Unhold ends a [Admin.Hold]: the execution takes its old place among those that wait. One that waits already is no error. Errors:
-// those of Hold.
+// Unhold ends a [Admin.Hold]: the execution takes its old place among those that wait. One that waits already is no
+// error. Errors: those of Hold.
 func (a *Admin) Unhold(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
 	if err := a.admit("unhold", id); err != nil {
 		return err
@@ -219,14 +236,15 @@ type Resume struct {
 	Suspension uuid.UUID
 	// Delay keeps the execution back for up to 30 days before a worker may go on with it. Default 0.
 	Delay time.Duration
-	// Request names the request, for a caller that repeats an unanswered call itself: the same id resumes only once. Default a new
-	// id for every call, which makes the call's own repeats harmless.
+	// Request names the request, for a caller that repeats an unanswered call itself: the same id resumes only once.
+	// Default a new id for every call, which makes the call's own repeats harmless.
 	Request uuid.UUID
 }
 
-// Resume lets a suspended execution go on without a signal. Its handler's suspend.Await returns flowfabric.ErrNoSignal, a
-// suspend.Wait a Result with who and why; to give it an answer instead, client.Client.Approve. It is done in somebody's name: without
-// By the client's Creator resumes, 1..64 bytes, and without either it is refused.
+// Resume lets a suspended execution go on without a signal. Its handler's suspend.Await returns
+// flowfabric.ErrNoSignal, a suspend.Wait a Result with who and why; to give it an answer instead,
+// client.Client.Approve. It is done in somebody's name: without By the client's Creator resumes, 1..64 bytes, and
+// without either it is refused.
 //
 // Errors: flowfabric.ErrState for one that is not suspended, and see [Resume]; ErrNotFound; ErrInvalidInput.
 func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resume, opts ...flowfabric.ActOption) error {
@@ -243,26 +261,30 @@ func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resum
 		how.Request = uuid.New()
 	}
 	if err == nil {
-		_, err = a.store.ResumeExecution(act.Execution(ctx, "resume", id), id, engine.ResumeRequest{Request: how.Request, Suspension: how.Suspension, Delay: how.Delay, By: act.By, Reason: act.Reason})
+		_, err = a.store.ResumeExecution(act.Execution(ctx, "resume", id), id, engine.ResumeRequest{
+			Request: how.Request, Suspension: how.Suspension, Delay: how.Delay, By: act.By, Reason: act.Reason})
 	}
 	return link.Signalled("resume", id, err)
 }
 
-// Purge removes an ended execution with its input, results, steps, frames and history, for good. A tombstone is left for keep, 24 h
-// to ten years, rounded down to whole milliseconds; 0 is 24 h. Until it is gone Get and Result answer flowfabric.ErrResultPurged. The
-// execution's key is free at once. Purging twice is no error.
+// Purge removes an ended execution with its input, results, steps, frames and history, for good. A tombstone is left
+// for keep, 24 h to ten years, rounded down to whole milliseconds; 0 is 24 h. Until it is gone Get and Result answer
+// flowfabric.ErrResultPurged. The execution's key is free at once. Purging twice is no error.
 //
-// History and Tail, too, answer ErrResultPurged while the tombstone is left. Calls that would change something (Cancel, Replay,
-// Revoke, SetPriority, SetTags) answer ErrNotFound from the purge on, as does everything once the tombstone is gone.
+// History and Tail, too, answer ErrResultPurged while the tombstone is left. Calls that would change something
+// (Cancel, Replay, Revoke, SetPriority, SetTags) answer ErrNotFound from the purge on, as does everything once the
+// tombstone is gone.
 //
 // Errors: flowfabric.ErrState for one that has not ended, cancel it first; ErrNotFound; ErrInvalidInput.
-func (a *Admin) Purge(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration, opts ...flowfabric.ActOption) error {
+func (a *Admin) Purge(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration,
+	opts ...flowfabric.ActOption) error {
 	if err := a.admit("purge", id); err != nil {
 		return err
 	}
 	keep = cmp.Or(keep, limits.MinTombstone)
 	if keep < limits.MinTombstone || keep > limits.MaxTombstone {
-		return link.Operated("purge", id, fmt.Errorf("%w: tombstone for %s, want 24h..10 years", flowfabric.ErrInvalidInput, keep))
+		return link.Operated("purge", id,
+			fmt.Errorf("%w: tombstone for %s, want 24h..10 years", flowfabric.ErrInvalidInput, keep))
 	}
 	act, err := a.act(opts)
 	if err == nil {

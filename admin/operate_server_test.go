@@ -40,7 +40,8 @@ func tailed(ctx context.Context, t *testing.T, x *client.Execution[verdict]) str
 func TestReplayOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
-		if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{}); !errors.Is(err, denied.NotTerminal) || !strings.HasSuffix(err.Error(), "it is waiting; cancel it first") {
+		if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{}); !errors.Is(err, denied.NotTerminal) ||
+			!strings.HasSuffix(err.Error(), "it is waiting; cancel it first") {
 			t.Errorf("replay of one that waits: %v", err)
 		}
 		finish(ctx, t, e, x.ID(), "wet")
@@ -52,25 +53,27 @@ func TestReplayOnAServer(t *testing.T) {
 		}
 		request := uuid.New()
 		for range 2 { // the second is the same request
-			if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{Force: true, Request: request}, flowfabric.Reason("tide tables changed")); err != nil {
+			if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{Force: true, Request: request},
+				flowfabric.Reason("tide tables changed")); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if s, err := x.Get(ctx); err != nil || s.Replays != 1 || s.State.Code != codes.WaitingReplay {
 			t.Fatalf("%+v, %v", s, err)
 		}
+		// timed: nobody completes it, so that only its context ends the wait
 		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
 		if v, err := x.Result(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("result of a replay that waits: %+v, %v", v, err)
 		}
-		if held := finish(ctx, t, e, x.ID(), "dry"); held.Type != flowfabric.AttemptReplay || held.Fence.Attempt != 1 {
+		if held := finish(ctx, t, e, x.ID(), "dry"); held.Type != flowfabric.AttemptReplay || held.Fence.Attempt != 2 {
 			t.Errorf("claimed %+v", held)
 		}
 		if v, err := x.Result(ctx); err != nil || v.Text != "dry" {
 			t.Errorf("%+v, %v", v, err)
 		}
-		if got := tailed(ctx, t, x); got != "0:wet 1:dry end" {
+		if got := tailed(ctx, t, x); got != "1:wet 2:dry end" {
 			t.Errorf("tail %q", got)
 		}
 		events, err := admin.New(c).History(ctx, x.ID())
@@ -83,7 +86,8 @@ func TestReplayOnAServer(t *testing.T) {
 		}
 		all := strings.Join(lines, "\n")
 		for _, want := range []string{"Z created, by billing", "Z replayed",
-			", by billing from go ", ": tide tables changed", "was completed since", "Z ended: attempt 1 on tester, completed"} {
+			", by billing from go ", ": tide tables changed", "was completed since",
+			"Z ended: attempt 2 on tester, completed"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("the history lacks %q:\n%s", want, all)
 			}
@@ -97,29 +101,35 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 		if err := admin.New(c).SetPriority(ctx, x.ID(), limits.MaxPriority, flowfabric.By("anna")); err != nil {
 			t.Fatal(err)
 		}
-		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"team.name": "moon", "team.new": "2"}, []string{"team.old", "team.none"}); err != nil {
+		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"team.name": "moon", "team.new": "2"},
+			[]string{"team.old", "team.none"}); err != nil {
 			t.Fatal(err)
 		}
 		s, err := x.Get(ctx)
-		if err != nil || s.Priority != limits.MaxPriority || len(s.Tags) != 2 || s.Tags["team.name"] != "moon" || s.Tags["team.new"] != "2" {
+		if err != nil || s.Priority != limits.MaxPriority || len(s.Tags) != 2 || s.Tags["team.name"] != "moon" ||
+			s.Tags["team.new"] != "2" {
 			t.Errorf("%+v, %v", s, err)
 		}
-		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"Team": "x"}, nil); !errors.Is(err, denied.TagKey) {
+		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"Team": "x"}, nil); !errors.Is(err,
+			denied.TagKey) {
 			t.Errorf("a bad key: %v", err)
 		}
 		held := finish(ctx, t, e, x.ID(), "wet")
 		if held.Priority != limits.MaxPriority || held.Tags["team.name"] != "moon" {
 			t.Errorf("claimed %+v", held)
 		}
-		if err := admin.New(c).SetPriority(ctx, x.ID(), 1); !errors.Is(err, flowfabric.ErrTerminal) || !strings.Contains(err.Error(), "it is completed") {
+		if err := admin.New(c).SetPriority(ctx, x.ID(), 1); !errors.Is(err, flowfabric.ErrTerminal) ||
+			!strings.Contains(err.Error(), "it is completed") {
 			t.Errorf("after the end: %v", err)
 		}
 		if err := admin.New(c).SetTags(ctx, x.ID(), nil, []string{"team.new"}); err != nil {
 			t.Errorf("tags after the end: %v", err)
 		}
 		nobody := flowfabric.NewExecutionID(1)
-		for _, err := range []error{admin.New(c).SetPriority(ctx, nobody, 1), admin.New(c).SetTags(ctx, nobody, nil, nil), admin.New(c).Replay(ctx, nobody, admin.Replay{}), admin.New(c).Revoke(ctx, nobody),
-			admin.New(c).Purge(ctx, nobody, 0), func() error { _, err := admin.New(c).History(ctx, nobody); return err }()} {
+		for _, err := range []error{admin.New(c).SetPriority(ctx, nobody, 1), admin.New(c).SetTags(ctx, nobody, nil,
+			nil), admin.New(c).Replay(ctx, nobody, admin.Replay{}), admin.New(c).Revoke(ctx, nobody),
+			admin.New(c).Purge(ctx, nobody, 0),
+			func() error { _, err := admin.New(c).History(ctx, nobody); return err }()} {
 			if !errors.Is(err, flowfabric.ErrNotFound) {
 				t.Errorf("%v, want ErrNotFound", err)
 			}
@@ -130,7 +140,8 @@ func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 func TestRevokeOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
-		if err := admin.New(c).Revoke(ctx, x.ID(), flowfabric.Reason("stuck")); !errors.Is(err, denied.NotActive) || !strings.HasSuffix(err.Error(), "nobody runs it, it is waiting") {
+		if err := admin.New(c).Revoke(ctx, x.ID(), flowfabric.Reason("stuck")); !errors.Is(err, denied.NotActive) ||
+			!strings.HasSuffix(err.Error(), "nobody runs it, it is waiting") {
 			t.Errorf("revoke of one that waits: %v", err)
 		}
 		held := claim(ctx, t, e, x.ID())
@@ -140,7 +151,8 @@ func TestRevokeOnAServer(t *testing.T) {
 		if s, err := x.Get(ctx); err != nil || s.Progress.Percent != 40 || s.Progress.Message != "page 4" {
 			t.Errorf("%+v, %v", s.Progress, err)
 		}
-		if err := admin.New(c).RevokeFrom(ctx, x.ID(), "somebody~1", flowfabric.Reason("stuck")); !errors.Is(err, denied.StaleLease) {
+		if err := admin.New(c).RevokeFrom(ctx, x.ID(), "somebody~1", flowfabric.Reason("stuck")); !errors.Is(err,
+			denied.StaleLease) {
 			t.Errorf("revoke of another's: %v", err)
 		}
 		for range 2 { // twice is no error
@@ -157,7 +169,8 @@ func TestRevokeOnAServer(t *testing.T) {
 		if err := x.Cancel(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := admin.New(c).Revoke(ctx, x.ID(), flowfabric.Reason("stuck")); !errors.Is(err, flowfabric.ErrTerminal) {
+		if err := admin.New(c).Revoke(ctx, x.ID(), flowfabric.Reason("stuck")); !errors.Is(err,
+			flowfabric.ErrTerminal) {
 			t.Errorf("revoke of what has ended: %v", err)
 		}
 	})
@@ -194,8 +207,10 @@ func TestPurgeOnAServer(t *testing.T) {
 		if _, err := x.Get(ctx); !strings.HasSuffix(err.Error(), "it was purged; it was completed") {
 			t.Errorf("get: %v", err)
 		}
-		for verb, err := range map[string]error{"replay": admin.New(c).Replay(ctx, x.ID(), admin.Replay{Force: true}), "cancel": x.Cancel(ctx), "revoke": admin.New(c).Revoke(ctx, x.ID()),
-			"change priority": admin.New(c).SetPriority(ctx, x.ID(), 1), "set tags": admin.New(c).SetTags(ctx, x.ID(), nil, []string{"team.name"})} {
+		for verb, err := range map[string]error{"replay": admin.New(c).Replay(ctx, x.ID(), admin.Replay{Force: true}),
+			"cancel": x.Cancel(ctx), "revoke": admin.New(c).Revoke(ctx, x.ID()),
+			"change priority": admin.New(c).SetPriority(ctx, x.ID(), 1),
+			"set tags":        admin.New(c).SetTags(ctx, x.ID(), nil, []string{"team.name"})} {
 			if !errors.Is(err, flowfabric.ErrNotFound) {
 				t.Errorf("%s: %v", verb, err)
 			}
@@ -210,7 +225,8 @@ func TestPurgeOnAServer(t *testing.T) {
 			t.Errorf("the key is not named: %v", err)
 		}
 		keys := client.IdempotencyKeys(func(int) string { return "tides-1" })
-		if _, err := client.SubmitMany(ctx, c, write, []draft{{Topic: "tides"}, {Topic: "moons"}}, keys); !errors.Is(err, denied.Idempotency) {
+		if _, err := client.SubmitMany(ctx, c, write, []draft{{Topic: "tides"}, {Topic: "moons"}},
+			keys); !errors.Is(err, denied.Idempotency) {
 			t.Errorf("many: %v", err)
 		}
 	})

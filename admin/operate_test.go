@@ -26,7 +26,8 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 		want any
 	}{
 		{func() error {
-			return a.Replay(ctx, id, Replay{FromScratch: true, Force: true, Request: request}, flowfabric.By("anna"), flowfabric.Reason("fixed"))
+			return a.Replay(ctx, id, Replay{FromScratch: true, Force: true, Request: request}, flowfabric.By("anna"),
+				flowfabric.Reason("fixed"))
 		}, engine.Replay{Request: request, DropSteps: true, Force: true, By: "anna", Reason: "fixed"}},
 		{func() error { return a.SetPriority(ctx, id, 0) }, repriority{0, "client"}},
 		{func() error { return a.SetPriority(ctx, id, 9000, flowfabric.By("anna")) }, repriority{9000, "anna"}},
@@ -34,10 +35,12 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 		{func() error {
 			return a.RevokeFrom(ctx, id, "w~1", flowfabric.Reason("stuck"), flowfabric.By("anna"))
 		}, revoked{"w~1", "anna", "stuck"}},
-		{func() error { return a.SetTags(ctx, id, tags, []string{"team.old", "team.older"}) }, retag{tags, []string{"team.old", "team.older"}}},
+		{func() error { return a.SetTags(ctx, id, tags, []string{"team.old", "team.older"}) },
+			retag{tags, []string{"team.old", "team.older"}}},
 		{func() error { return a.Hold(ctx, id, flowfabric.Reason("look")) }, "hold client look"},
 		{func() error { return a.Unhold(ctx, id, flowfabric.By("anna")) }, "unhold anna"},
-		{func() error { return a.Freeze(ctx, 3, flowfabric.By("anna"), flowfabric.Reason("move")) }, "freeze 3 move (by anna)"},
+		{func() error { return a.Freeze(ctx, 3, flowfabric.By("anna"), flowfabric.Reason("move")) },
+			"freeze 3 move (by anna)"},
 		{func() error { return a.Thaw(ctx, 3) }, "thaw 3"},
 		{func() error { _, err := a.History(ctx, id); return err }, "history"},
 		{func() error { return a.Purge(ctx, id, 0) }, 24 * time.Hour},
@@ -99,10 +102,12 @@ func TestOperatorErrors(t *testing.T) {
 	}
 	for verb, call := range verbs {
 		for code, want := range map[string]error{
-			"execution_not_found": flowfabric.ErrNotFound, "stale_lease": denied.StaleLease, "replay_not_allowed": denied.ReplayNotAllowed,
+			"execution_not_found": flowfabric.ErrNotFound, "stale_lease": denied.StaleLease,
+			"replay_not_allowed": denied.ReplayNotAllowed,
 		} {
 			f.refusal = denied.New("fake", code)
-			if err := call(t.Context()); !errors.Is(err, want) || !strings.HasPrefix(err.Error(), verb+" "+id.String()+": ") {
+			if err := call(t.Context()); !errors.Is(err, want) ||
+				!strings.HasPrefix(err.Error(), verb+" "+id.String()+": ") {
 				t.Errorf("%s, %s: %v", verb, code, err)
 			}
 		}

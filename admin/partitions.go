@@ -51,7 +51,8 @@ type Partition struct {
 
 	Totals Totals // since the store was made
 
-	TokensRefused int // since the store was made: tokens of waitpoints that opened nothing, or whose key was rotated out
+	// since the store was made: tokens of waitpoints that opened nothing, or whose key was rotated out
+	TokensRefused int
 
 	Closed Timer // routes that gates closed, by when they open again
 	Held   Timer // executions that operators hold, by since when
@@ -59,18 +60,19 @@ type Partition struct {
 
 	// Lag is for how long the first thing that time moves has been due: far above a second, nobody ticks.
 	Lag time.Duration
-	// Behind is for how long the first piece of unfinished work of flows has waited for its turn: ticks work it off, some thousand
-	// members a second.
+	// Behind is for how long the first piece of unfinished work of flows has waited for its turn: ticks work it off,
+	// some thousand members a second.
 	Behind time.Duration
-	// Undelivered is for how long the oldest message to budgets and quotas has waited: as long slots that are free may look taken. It
-	// stays below a second while somebody ticks.
+	// Undelivered is for how long the oldest message to budgets and quotas has waited: as long slots that are free
+	// may look taken. It stays below a second while somebody ticks.
 	Undelivered time.Duration
 
 	Err error // why the partition did not answer
 }
 
-// Totals counts executions that were purged, and how often one ended in each way: one that is replayed ends again. Failed are those whose
-// attempts failed; what timed out is among Expired. The difference of two looks is what happened in between.
+// Totals counts executions that were purged, and how often one ended in each way: one that is replayed ends again.
+// Failed are those whose attempts failed; what timed out is among Expired. The difference of two looks is what
+// happened in between.
 type Totals struct {
 	Purged, Completed, Failed, Cancelled, Expired, Skipped int
 }
@@ -85,20 +87,21 @@ type Timer struct {
 }
 
 func newPartition(p engine.PartitionInfo) Partition {
-	return Partition{Partition: p.Partition, Now: p.Now, Protocol: p.Protocol, Frozen: p.Frozen, FrozenReason: p.FrozenReason, Booted: p.Booted,
-		Wake: p.Wake, Owner: p.Owner, TickOverdue: p.TickOverdue, Table: p.Table, Recording: p.Recording,
-		Ready: p.Ready, Routes: p.Routes, Lanes: p.Lanes, Feed: p.Feed,
-		Delayed: Timer(p.Delayed), Alarms: Timer(p.Alarms), Sessions: Timer(p.Sessions), Pending: Timer(p.Pending), Parked: Timer(p.Parked),
-		Done: Timer(p.Done), Workers: Timer(p.Workers), Schedules: Timer(p.Schedules),
+	return Partition{Partition: p.Partition, Now: p.Now, Protocol: p.Protocol, Frozen: p.Frozen,
+		FrozenReason: p.FrozenReason, Booted: p.Booted, Wake: p.Wake, Owner: p.Owner, TickOverdue: p.TickOverdue,
+		Table: p.Table, Recording: p.Recording, Ready: p.Ready, Routes: p.Routes, Lanes: p.Lanes, Feed: p.Feed,
+		Delayed: Timer(p.Delayed), Alarms: Timer(p.Alarms), Sessions: Timer(p.Sessions), Pending: Timer(p.Pending),
+		Parked: Timer(p.Parked), Done: Timer(p.Done), Workers: Timer(p.Workers), Schedules: Timer(p.Schedules),
 		Blocked: Timer(p.Blocked), Flows: Timer(p.Flows), FlowDue: Timer(p.FlowDue), Backlog: Timer(p.Backlog),
-		Skipped: p.Tally.Skipped, FlowsCompleted: p.Tally.Completed, FlowsFailed: p.Tally.Failed, FlowsCancelled: p.Tally.Cancelled, Siblings: p.Tally.Siblings,
-		Totals: Totals(p.Ends), TokensRefused: p.TokensRefused, Closed: Timer(p.Closed), Held: Timer(p.Held), Outbox: Timer(p.Outbox),
+		Skipped: p.Tally.Skipped, FlowsCompleted: p.Tally.Completed, FlowsFailed: p.Tally.Failed,
+		FlowsCancelled: p.Tally.Cancelled, Siblings: p.Tally.Siblings, Totals: Totals(p.Ends),
+		TokensRefused: p.TokensRefused, Closed: Timer(p.Closed), Held: Timer(p.Held), Outbox: Timer(p.Outbox),
 		Lag: p.Lag(), Behind: p.Behind(), Undelivered: p.Undelivered()}
 }
 
-// Partitions tells how every partition is, in order: which process ticks it and whether that is overdue, whether it is frozen and why,
-// how much waits for a time and since when something is due. A partition that does not answer has its error in Err; the error names
-// all of those.
+// Partitions tells how every partition is, in order: which process ticks it and whether that is overdue, whether it
+// is frozen and why, how much waits for a time and since when something is due. A partition that does not answer has
+// its error in Err; the error names all of those.
 //
 // Errors: a [*PartitionsError]; client.ErrClosed.
 func (a *Admin) Partitions(ctx context.Context) ([]Partition, error) {
@@ -115,9 +118,9 @@ func (a *Admin) Partitions(ctx context.Context) ([]Partition, error) {
 	return out, failed.sum("describe partitions", len(out))
 }
 
-// Freeze makes a partition refuse every call (flowfabric.ErrPartitionFrozen) until [Admin.Thaw], so that its slot can be moved key by
-// key. Workers, submits and waits repeat what is refused; leases go on running out. The partition keeps why. Freezing twice is no
-// error.
+// Freeze makes a partition refuse every call (flowfabric.ErrPartitionFrozen) until [Admin.Thaw], so that its slot can
+// be moved key by key. Workers, submits and waits repeat what is refused; leases go on running out. The partition
+// keeps why. Freezing twice is no error.
 //
 // Errors: flowfabric.ErrInvalidInput for a partition that the store does not have; ErrTransport; client.ErrClosed.
 func (a *Admin) Freeze(ctx context.Context, partition uint16, opts ...flowfabric.ActOption) error {
@@ -127,7 +130,8 @@ func (a *Admin) Freeze(ctx context.Context, partition uint16, opts ...flowfabric
 		if act.Reason != "" {
 			why = act.Reason + " (by " + act.By + ")"
 		}
-		err = a.store.FreezePartition(act.Noted(ctx, "freeze", "partition", strconv.Itoa(int(partition))), partition, why)
+		err = a.store.FreezePartition(act.Noted(ctx, "freeze", "partition", strconv.Itoa(int(partition))), partition,
+			why)
 	}
 	if err != nil {
 		return fmt.Errorf("freeze partition %d: %w", partition, err)

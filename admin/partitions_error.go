@@ -15,7 +15,8 @@ import (
 // endless is later than anything that ends by itself: the server files waitpoints without an end under the year 2286.
 const endless = 9_999_999_999_999
 
-// partitionErrors puts the errors of many partitions into few words: one line for each kind, with the first of its kind.
+// partitionErrors puts the errors of many partitions into few words: one line for each kind, with the first of its
+// kind.
 type partitionErrors struct {
 	groups []*partitionGroup
 }
@@ -80,7 +81,8 @@ func (g *partitionGroup) String() string {
 	if !g.endless {
 		until = "the last one until " + time.UnixMilli(g.needed).UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%s: waitpoints open under kid %q: %d, %s; rotate with a longer grace, or with Force and then admin.ReissueToken for each",
+	return fmt.Sprintf(
+		"%s: waitpoints open under kid %q: %d, %s; rotate with a longer grace, or with Force and then admin.ReissueToken for each",
 		g.code, g.kid, g.open, until)
 }
 
@@ -104,8 +106,8 @@ func (g *partitionGroup) names() string {
 	return b.String()
 }
 
-// PartitionsError is what a call to all partitions returns when some of them failed. It matches what any of these answered;
-// the others have done what was asked, and the call may be repeated.
+// PartitionsError is what a call to all partitions returns when some of them failed. It matches what any of these
+// answered; the others have done what was asked, and the call may be repeated.
 type PartitionsError struct {
 	Failed int // partitions that failed, at least 1
 	Total  int // partitions that were asked

@@ -41,8 +41,9 @@ type QueuePartition struct {
 	Retained  int
 }
 
-// Queues tells what waits in a namespace ("" is the client's, or [AllNamespaces]), by namespace, lane, kind and capabilities. Queues that are empty but have executions in other states are listed, too. When partitions do not answer, the
-// queues are put together from the others, beside an error that names those.
+// Queues tells what waits in a namespace ("" is the client's, or [AllNamespaces]), by namespace, lane, kind and
+// capabilities. Queues that are empty but have executions in other states are listed, too. When partitions do not
+// answer, the queues are put together from the others, beside an error that names those.
 //
 // Errors: flowfabric.ErrInvalidInput before any call; a [*PartitionsError]; client.ErrClosed.
 func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
@@ -62,9 +63,11 @@ func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
 			if !within(namespace, r.Namespace) && q.Drift == "" {
 				continue
 			}
-			key := strings.Join([]string{r.Namespace, r.Lane, r.Kind, strings.Join(r.Capabilities, ","), q.Drift}, "\x1f")
+			key := strings.Join([]string{r.Namespace, r.Lane, r.Kind, strings.Join(r.Capabilities, ","), q.Drift},
+				"\x1f")
 			if found[key] == nil {
-				found[key] = &Queue{Namespace: r.Namespace, Lane: r.Lane, Kind: r.Kind, Capabilities: r.Capabilities, Drift: q.Drift}
+				found[key] = &Queue{Namespace: r.Namespace, Lane: r.Lane, Kind: r.Kind, Capabilities: r.Capabilities,
+					Drift: q.Drift}
 			}
 			found[key].add(q)
 		}
@@ -75,8 +78,9 @@ func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
 		out = append(out, *q)
 	}
 	slices.SortFunc(out, func(a, b Queue) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Lane, b.Lane), strings.Compare(a.Kind, b.Kind),
-			slices.Compare(a.Capabilities, b.Capabilities), strings.Compare(a.Drift, b.Drift))
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Lane, b.Lane),
+			strings.Compare(a.Kind, b.Kind), slices.Compare(a.Capabilities, b.Capabilities),
+			strings.Compare(a.Drift, b.Drift))
 	})
 	return out, failed.sum("list queues", len(byPartition))
 }
@@ -88,7 +92,8 @@ func (q *Queue) add(x engine.Queue) {
 	if !x.Oldest.IsZero() && (q.Oldest.IsZero() || x.Oldest.Before(q.Oldest)) {
 		q.Oldest = x.Oldest
 	}
-	q.Partitions = append(q.Partitions, QueuePartition{x.Partition, x.Route.ID, LaneState(x.Lane), x.Depth, x.Oldest, x.Priority, x.Retained})
+	q.Partitions = append(q.Partitions, QueuePartition{x.Partition, x.Route.ID, LaneState(x.Lane), x.Depth, x.Oldest,
+		x.Priority, x.Retained})
 }
 
 // settle finds the state that most partitions are in.

@@ -22,13 +22,14 @@ const (
 	holdsRead = 1000
 )
 
-// PutQuota makes a quota, or changes one. With revision 0 it makes one: one that exists as it is described is no error. With the revision
-// that [Admin.GetQuota] told it changes the quota to what q says: what it admitted keeps its slots, also those above a lower cap. Work
-// that waits for it is looked at anew. If the quota is as q says already, a stale revision is no error: the call may be repeated.
+// PutQuota makes a quota, or changes one. With revision 0 it makes one: one that exists as it is described is no
+// error. With the revision that [Admin.GetQuota] told it changes the quota to what q says: what it admitted keeps its
+// slots, also those above a lower cap. Work that waits for it is looked at anew. If the quota is as q says already, a
+// stale revision is no error: the call may be repeated.
 //
-// Errors: flowfabric.ErrInvalidInput for a rate, window, cap or jitter that cannot be, with the field, and for the name,
-// before any call; ErrConflict: with revision 0 the name is taken by a quota with other settings, else somebody changed it since to
-// something else; ErrNotFound. client.ErrClosed.
+// Errors: flowfabric.ErrInvalidInput for a rate, window, cap or jitter that cannot be, with the field, and for the
+// name, before any call; ErrConflict: with revision 0 the name is taken by a quota with other settings, else somebody
+// changed it since to something else; ErrNotFound. client.ErrClosed.
 func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64, opts ...flowfabric.ActOption) error {
 	act, err := a.gating(opts, valid.GateName("quota", q.Name), validateQuota(q))
 	if err == nil {
@@ -37,6 +38,23 @@ func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64
 		a.wake(ctx, "change of "+q.Name, wake)
 	}
 	return about(putting(revision), "quota", q.Name, conflict(revision, err))
+}
+
+// EnsureQuota is [Admin.EnsureBudget] for a quota.
+func (a *Admin) EnsureQuota(ctx context.Context, q admission.Quota, opts ...flowfabric.ActOption) error {
+	return ensured(a.PutQuota(ctx, q, 0, opts...))
+}
+
+// SyncQuotas is [Admin.SyncBudgets] for quotas.
+func (a *Admin) SyncQuotas(ctx context.Context, quotas []admission.Quota, opts ...flowfabric.ActOption) error {
+	for _, q := range quotas {
+		err := synced(func() (uint64, error) { r, err := a.GetQuota(ctx, q.Name); return r.Revision, err },
+			func(revision uint64) error { return a.PutQuota(ctx, q, revision, opts...) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // validateQuota checks everything but the name.
@@ -61,8 +79,9 @@ func validateQuota(q admission.Quota) error {
 	return nil
 }
 
-// RemoveQuota forgets a quota and what it admitted. Executions that have it as a gate wait, and go on within 30 s after one
-// of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when there was none.
+// RemoveQuota forgets a quota and what it admitted. Executions that have it as a gate wait, and go on within 30 s
+// after one of that name is made again. What it is attached to stays: see [Admin.DetachGates]. removed is false when
+// there was none.
 func (a *Admin) RemoveQuota(ctx context.Context, name string, opts ...flowfabric.ActOption) (removed bool, err error) {
 	already := true
 	act, err := a.gating(opts, valid.GateName("quota", name))
@@ -73,8 +92,8 @@ func (a *Admin) RemoveQuota(ctx context.Context, name string, opts ...flowfabric
 	return !already && err == nil, about("remove", "quota", name, err)
 }
 
-// GetQuota reads a quota: its settings, what started in its window, who holds its slots (up to 1,000), and its newest 256 audit entries. Errors:
-// flowfabric.ErrNotFound; ErrInvalidInput for a name that none can have.
+// GetQuota reads a quota: its settings, what started in its window, who holds its slots (up to 1,000), and its newest
+// 256 audit entries. Errors: flowfabric.ErrNotFound; ErrInvalidInput for a name that none can have.
 func (a *Admin) GetQuota(ctx context.Context, name string) (admission.QuotaRecord, error) {
 	_, err := a.gating(nil, valid.GateName("quota", name))
 	var record admission.QuotaRecord
@@ -84,8 +103,9 @@ func (a *Admin) GetQuota(ctx context.Context, name string) (admission.QuotaRecor
 	return record, about("get", "quota", name, err)
 }
 
-// GetLimit reads what a limit of a key counts now: what started in its window, who holds its slots (up to 1,000), and how many queues wait. A key that
-// nobody uses has none of it. Errors: flowfabric.ErrInvalidInput as [flowfabric.LimitKey] says.
+// GetLimit reads what a limit of a key counts now: what started in its window, who holds its slots (up to 1,000), and
+// how many queues wait. A key that nobody uses has none of it. Errors: flowfabric.ErrInvalidInput as
+// [flowfabric.LimitKey] says.
 func (a *Admin) GetLimit(ctx context.Context, key string, limit flowfabric.Limit) (admission.QuotaRecord, error) {
 	var said option.Values
 	option.Apply(&said, flowfabric.LimitKey(key, limit))
@@ -98,8 +118,8 @@ func (a *Admin) GetLimit(ctx context.Context, key string, limit flowfabric.Limit
 	return record, about("get", "limit", key, err)
 }
 
-// Quotas lists all quotas by name, as they are, without audit entries and holds. Those that could not be read are left out, and the error joins why. Errors:
-// flowfabric.ErrTransport; client.ErrClosed.
+// Quotas lists all quotas by name, as they are, without audit entries and holds. Those that could not be read are
+// left out, and the error joins why. Errors: flowfabric.ErrTransport; client.ErrClosed.
 func (a *Admin) Quotas(ctx context.Context) ([]admission.QuotaRecord, error) {
 	if a.closed() {
 		return nil, fmt.Errorf("list quotas: %w", client.ErrClosed)

@@ -30,7 +30,8 @@ func TestScheduleEndsAtItsDate(t *testing.T) {
 	k.pass(24 * time.Hour)
 	k.steps(3) // 07:00, 08:00 and 09:00
 	info := k.get("s")
-	if info.Fired != 3 || info.Missed != 0 || !info.Next.IsZero() || info.Ended() != "until" || len(info.NextRuns(10)) != 0 || !info.LastDue.Equal(end) {
+	if info.Fired != 3 || info.Missed != 0 || !info.Next.IsZero() || info.Ended() != "until" ||
+		len(info.NextRuns(10)) != 0 || !info.LastDue.Equal(end) {
 		t.Errorf("%+v, ended by %q, next runs %v", info, info.Ended(), info.NextRuns(10))
 	}
 	if all, err := admin.New(k.c).Schedules(k.ctx); err != nil || len(all) != 1 {
@@ -82,14 +83,16 @@ func TestFirstRunNow(t *testing.T) {
 	k := newCalendar(t)
 	put := func() client.ScheduleSet {
 		t.Helper()
-		set, err := client.Schedule(k.ctx, k.c, "s", hourly, write, draft{Topic: "x"}, client.FirstRunNow(), client.Jitter(10*time.Minute))
+		set, err := client.Schedule(k.ctx, k.c, "s", hourly, write, draft{Topic: "x"}, client.FirstRunNow(),
+			client.Jitter(10*time.Minute))
 		k.no(err)
 		return set
 	}
 	if set := put(); !set.Next.Equal(k.now) {
 		t.Errorf("%+v", set)
 	}
-	if runs := k.get("s").NextRuns(2); len(runs) != 2 || !runs[0].Equal(k.now) || !runs[1].Equal(k.now.Add(30*time.Second)) {
+	if runs := k.get("s").NextRuns(2); len(runs) != 2 || !runs[0].Equal(k.now) ||
+		!runs[1].Equal(k.now.Add(30*time.Second)) {
 		t.Errorf("next runs %v", runs)
 	}
 	k.pass(0)
@@ -132,7 +135,8 @@ func TestJitterDelaysTheStart(t *testing.T) {
 		want := info.Definition.Start(info.Name, due)
 		s, err := k.c.Get(k.ctx, info.LastID)
 		k.no(err)
-		if start := want.Sub(due); start < 0 || start > 20*time.Minute || want.After(k.now) && (!s.DelayUntil.Equal(want) || !s.DeadlineAt.Equal(want.Add(time.Hour))) {
+		if start := want.Sub(due); start < 0 || start > 20*time.Minute ||
+			want.After(k.now) && (!s.DelayUntil.Equal(want) || !s.DeadlineAt.Equal(want.Add(time.Hour))) {
 			t.Errorf("%s starts at %s, want %s, deadline %s", info.Name, s.DelayUntil, want, s.DeadlineAt)
 		}
 		starts[want] = true
@@ -145,9 +149,11 @@ func TestJitterDelaysTheStart(t *testing.T) {
 func TestScheduleSubmitsAFlow(t *testing.T) {
 	k := newCalendar(t)
 	f, _ := diamond("report", flowfabric.Tags(map[string]string{"a.b": "c"}))
-	set, err := client.ScheduleFlow(k.ctx, k.c, "s", hourly, f, client.CatchUp(schedule.CatchUpAll), client.MaxRuns(2), flowfabric.Namespace("blue"))
+	set, err := client.ScheduleFlow(k.ctx, k.c, "s", hourly, f, client.CatchUp(schedule.CatchUpAll), client.MaxRuns(2),
+		flowfabric.Namespace("blue"))
 	k.no(err)
-	again, err := client.ScheduleFlow(k.ctx, k.c, "s", hourly, f, client.CatchUp(schedule.CatchUpAll), client.MaxRuns(2), flowfabric.Namespace("blue"))
+	again, err := client.ScheduleFlow(k.ctx, k.c, "s", hourly, f, client.CatchUp(schedule.CatchUpAll),
+		client.MaxRuns(2), flowfabric.Namespace("blue"))
 	if err != nil || !again.Already || again.Revision != set.Revision {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -157,11 +163,13 @@ func TestScheduleSubmitsAFlow(t *testing.T) {
 	}
 	info := k.get("s")
 	x := info.Definition.Item
-	if info.Fired != 2 || info.Ended() != "runs" || !info.LastID.IsZero() || info.LastFlow.IsZero() || x.Nodes != 4 || x.Kind != "report" || x.Namespace != "blue" {
+	if info.Fired != 2 || info.Ended() != "runs" || !info.LastID.IsZero() || info.LastFlow.IsZero() || x.Nodes != 4 ||
+		x.Kind != "report" || x.Namespace != "blue" {
 		t.Errorf("%+v", info)
 	}
 	last := snapshot(k.ctx, t, k.c.Flow(info.LastFlow))
-	if last.State != flowfabric.FlowOpen || last.Tags["a.b"] != "c" || last.Tags["schedule.name"] != "s" || last.Tags["schedule.due"] != "2026-05-01T08:00:00Z" || len(last.Nodes) != 4 {
+	if last.State != flowfabric.FlowOpen || last.Tags["a.b"] != "c" || last.Tags["schedule.name"] != "s" ||
+		last.Tags["schedule.due"] != "2026-05-01T08:00:00Z" || len(last.Nodes) != 4 {
 		t.Errorf("%+v", last)
 	}
 	held := claim(k.ctx, t, k.e, info.LastFlow.Member("a"))
@@ -187,7 +195,8 @@ func TestScheduleSubmitsALargeFlowWithJitter(t *testing.T) {
 	start := info.Definition.Start("large", info.LastDue)
 	member, err := k.c.Get(k.ctx, info.LastFlow.Member("n249"))
 	k.no(err)
-	if record.Members != 250 || record.State != flowfabric.FlowOpen || !start.After(k.now) || !member.DelayUntil.Equal(start) || !member.DeadlineAt.Equal(start.Add(time.Hour)) {
+	if record.Members != 250 || record.State != flowfabric.FlowOpen || !start.After(k.now) ||
+		!member.DelayUntil.Equal(start) || !member.DeadlineAt.Equal(start.Add(time.Hour)) {
 		t.Errorf("%+v; member starts at %s, want %s, deadline %s", record, member.DelayUntil, start, member.DeadlineAt)
 	}
 }
@@ -199,7 +208,8 @@ func TestAFlowThatIsRefusedIsMissed(t *testing.T) {
 	k.no(admin.New(k.c).SetLane(k.ctx, "default", admin.LaneChange{State: admin.LaneDraining}))
 	k.pass(3 * time.Hour)
 	k.steps(2) // what is late, and what is refused
-	if info := k.get("s"); info.Fired != 0 || info.Reasons["late"] != 2 || info.Reasons["lane_closed"] != 1 || !info.Next.After(k.now) {
+	if info := k.get("s"); info.Fired != 0 || info.Reasons["late"] != 2 || info.Reasons["lane_closed"] != 1 ||
+		!info.Next.After(k.now) {
 		t.Errorf("%+v", info)
 	}
 }
@@ -223,11 +233,13 @@ func TestFlowsThatCannotRecur(t *testing.T) {
 			flow.Add(f, "a", write, draft{Topic: "x"})
 		}
 		_, err := client.ScheduleFlow(k.ctx, k.c, "s", hourly, f)
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	_, err := k.c.PutSchedule(k.ctx, "s", client.ScheduleChange{Definition: schedule.Definition{Spec: hourly, Item: schedule.Item{Kind: "k", Nodes: 1}}})
+	_, err := k.c.PutSchedule(k.ctx, "s",
+		client.ScheduleChange{Definition: schedule.Definition{Spec: hourly, Item: schedule.Item{Kind: "k", Nodes: 1}}})
 	if !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Errorf("put: %v", err)
 	}
@@ -256,14 +268,17 @@ func TestSyncSchedules(t *testing.T) {
 	k.steps(1) // the first run of b
 	sync("x", "{[] [] [a b f] []}", a, b, f)
 	k.no(scheduled(k, "free", hourly))
-	sync("y", "{[c] [free] [] []}", client.DeclareSchedule("c", hourly, write, draft{}), client.DeclareSchedule("free", hourly, write, draft{Topic: "x"}))
+	sync("y", "{[c] [free] [] []}", client.DeclareSchedule("c", hourly, write, draft{}),
+		client.DeclareSchedule("free", hourly, write, draft{Topic: "x"}))
 	sync("x", "{[] [b] [a] [f]}", a, client.DeclareSchedule("b", hourly, write, draft{Topic: "new"}))
 	if info := k.get("b"); info.Fired != 1 || info.UpdatedAt.IsZero() {
 		t.Errorf("%+v", info)
 	}
-	_, err := k.c.SyncSchedules(k.ctx, "x", a, client.DeclareSchedule("new", hourly, write, draft{}), client.DeclareSchedule("c", hourly, write, draft{}))
+	_, err := k.c.SyncSchedules(k.ctx, "x", a, client.DeclareSchedule("new", hourly, write, draft{}),
+		client.DeclareSchedule("c", hourly, write, draft{}))
 	var other *client.ScheduleOwnerError
-	if !errors.As(err, &other) || other.Name != "c" || other.Owner != "y" || other.Other != "x" || k.get("c").Definition.Owner != "y" {
+	if !errors.As(err, &other) || other.Name != "c" || other.Owner != "y" || other.Other != "x" ||
+		k.get("c").Definition.Owner != "y" {
 		t.Errorf("of another owner: %v", err)
 	}
 	if _, err := admin.New(k.c).GetSchedule(k.ctx, "new"); !errors.Is(err, denied.NoSchedule) {
@@ -287,7 +302,8 @@ func TestDeclarationsAreRefusedBeforeAnyCall(t *testing.T) {
 		"DeclareSchedule": {{}},
 		"schedule name":   {client.DeclareSchedule("{}", hourly, write, draft{})},
 	} {
-		if _, err := k.c.SyncSchedules(k.ctx, "x", all...); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), want) {
+		if _, err := k.c.SyncSchedules(k.ctx, "x", all...); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
@@ -309,7 +325,8 @@ func TestProcessesSyncAtTheSameTime(t *testing.T) {
 	for round := range 5 {
 		var all []client.ScheduleDeclaration
 		for i := range 10 {
-			all = append(all, client.DeclareSchedule(fmt.Sprintf("s%d", i+round), hourly, write, draft{Topic: fmt.Sprint(round / 2)}, client.FirstRunNow()))
+			all = append(all, client.DeclareSchedule(fmt.Sprintf("s%d", i+round), hourly, write,
+				draft{Topic: fmt.Sprint(round / 2)}, client.FirstRunNow()))
 		}
 		var mu sync.Mutex
 		var removed []string

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -35,21 +36,24 @@ type calendar struct {
 
 func newCalendar(t *testing.T) *calendar {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
-	k := &calendar{t: t, ctx: ctx, now: time.Date(2026, 5, 1, 6, 59, 30, 0, time.UTC), fired: make(chan engine.Fired, 1000)}
+	k := &calendar{t: t, ctx: ctx, now: time.Date(2026, 5, 1, 6, 59, 30, 0, time.UTC),
+		fired: make(chan engine.Fired, 1000)}
 	var err error
 	if k.server, err = embedded.Start(ctx, embedded.Config{Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.server.Close)
 	k.server.SetTime(k.now)
-	if k.c, err = client.Connect(ctx, client.Config{URL: k.server.URL(), Partitions: 4, Creator: "tests", Logger: quiet}); err != nil {
+	if k.c, err = client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
+		URL: k.server.URL(), Partitions: 4, Creator: "tests", Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.c.Close)
-	if k.e, err = engine.Open(ctx, engine.Config{URL: k.server.URL(), Logger: quiet}); err != nil {
+	if k.e, err = engine.Open(ctx,
+		engine.Config{CallTimeout: time.Hour, URL: k.server.URL(), Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.e.Close)
@@ -105,31 +109,35 @@ var daily = schedule.Cron("0 9 * * *", "Europe/Berlin") // 07:00 UTC in May
 
 func TestScheduleSubmits(t *testing.T) {
 	k := newCalendar(t)
-	work := handler.Define[draft, verdict]("write-article", handler.Retry(2, time.Second, time.Minute), flowfabric.Deadline(time.Hour), flowfabric.Lane("night"))
-	set, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7), flowfabric.Tags(map[string]string{"team.name": "sea"}),
-		flowfabric.Capabilities("gpu"), client.IfNew())
+	work := handler.Define[draft, verdict]("write-article", handler.Retry(2, time.Second, time.Minute),
+		flowfabric.Deadline(time.Hour), flowfabric.Lane("night"))
+	set, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7),
+		flowfabric.Tags(map[string]string{"team.name": "sea"}), flowfabric.Capabilities("gpu"), client.IfNew())
 	k.no(err)
 	if want := time.Date(2026, 5, 1, 7, 0, 0, 0, time.UTC); set.Already || !set.Next.Equal(want) {
 		t.Fatalf("%+v", set)
 	}
-	again, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7), flowfabric.Tags(map[string]string{"team.name": "sea"}),
-		flowfabric.Capabilities("gpu"))
+	again, err := client.Schedule(k.ctx, k.c, "report", daily, work, draft{Topic: "tides"}, flowfabric.Priority(7),
+		flowfabric.Tags(map[string]string{"team.name": "sea"}), flowfabric.Capabilities("gpu"))
 	if err != nil || !again.Already || again.Revision != set.Revision {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	k.pass(time.Minute)
 	k.steps(1)
 	info := k.get("report")
-	if info.Fired != 1 || info.Missed != 0 || !info.LastDue.Equal(set.Next) || !info.Next.Equal(set.Next.Add(24*time.Hour)) || info.By != "tests" || info.Err != nil {
+	if info.Fired != 1 || info.Missed != 0 || !info.LastDue.Equal(set.Next) ||
+		!info.Next.Equal(set.Next.Add(24*time.Hour)) || info.By != "tests" || info.Err != nil {
 		t.Errorf("%+v", info)
 	}
 	s, err := k.c.Get(k.ctx, info.LastID)
 	k.no(err)
-	if s.Priority != 7 || s.Route.Lane != "night" || s.Route.Kind != "write-article" || s.Creator != "tests" || s.Policy.Retry.MaxRetries != 2 ||
-		!s.DeadlineAt.Equal(k.now.Add(time.Hour)) || !slices.Equal(s.Route.Capabilities, []string{"gpu"}) {
+	if s.Priority != 7 || s.Route.Lane != "night" || s.Route.Kind != "write-article" || s.Creator != "tests" ||
+		s.Policy.Retry.MaxRetries != 2 || !s.DeadlineAt.Equal(k.now.Add(time.Hour)) ||
+		!slices.Equal(s.Route.Capabilities, []string{"gpu"}) {
 		t.Errorf("%+v", s)
 	}
-	if s.Tags["team.name"] != "sea" || s.Tags["schedule.name"] != "report" || s.Tags["schedule.due"] != "2026-05-01T07:00:00Z" {
+	if s.Tags["team.name"] != "sea" || s.Tags["schedule.name"] != "report" ||
+		s.Tags["schedule.due"] != "2026-05-01T07:00:00Z" {
 		t.Errorf("tags %v", s.Tags)
 	}
 	if held := claim(k.ctx, t, k.e, info.LastID); string(held.Input) != `{"Topic":"tides"}` {
@@ -139,14 +147,16 @@ func TestScheduleSubmits(t *testing.T) {
 
 func TestScheduleCatchesUp(t *testing.T) {
 	k := newCalendar(t)
-	for name, policy := range map[string]schedule.CatchUp{"last": schedule.CatchUpLast, "all": schedule.CatchUpAll, "skip": schedule.CatchUpSkip} {
+	for name, policy := range map[string]schedule.CatchUp{"last": schedule.CatchUpLast, "all": schedule.CatchUpAll,
+		"skip": schedule.CatchUpSkip} {
 		_, err := client.Schedule(k.ctx, k.c, name, daily, write, draft{Topic: name}, client.CatchUp(policy))
 		k.no(err)
 	}
 	k.pass(3*24*time.Hour + time.Hour) // 4 instants, the last of them an hour ago
 	k.steps(1 + 4 + 1)
 	for name, want := range map[string][2]uint64{"last": {1, 3}, "all": {4, 0}, "skip": {0, 4}} {
-		if info := k.get(name); info.Fired != want[0] || info.Missed != want[1] || info.Missed > 0 && info.LastMissed.Reason != "late" {
+		if info := k.get(name); info.Fired != want[0] || info.Missed != want[1] ||
+			info.Missed > 0 && info.LastMissed.Reason != "late" {
 			t.Errorf("%s: %d fired, %d missed %+v", name, info.Fired, info.Missed, info.LastMissed)
 		}
 	}
@@ -154,7 +164,8 @@ func TestScheduleCatchesUp(t *testing.T) {
 
 func TestSchedulePauses(t *testing.T) {
 	k := newCalendar(t)
-	_, err := client.Schedule(k.ctx, k.c, "report", schedule.Every(time.Hour, time.Time{}), write, draft{Topic: "x"}, client.CatchUp(schedule.CatchUpAll))
+	_, err := client.Schedule(k.ctx, k.c, "report", schedule.Every(time.Hour, time.Time{}), write, draft{Topic: "x"},
+		client.CatchUp(schedule.CatchUpAll))
 	k.no(err)
 	k.pass(time.Minute)
 	k.steps(1)
@@ -171,7 +182,8 @@ func TestSchedulePauses(t *testing.T) {
 	k.no(admin.New(k.c).ResumeSchedule(k.ctx, "report", flowfabric.By("otto")))
 	k.pass(time.Hour)
 	k.steps(2) // what was missed, then the next one
-	if info := k.get("report"); info.Fired != 2 || info.Reasons["paused"] != 3 || info.Missed != 3 || info.ResumedBy != "otto" {
+	if info := k.get("report"); info.Fired != 2 || info.Reasons["paused"] != 3 || info.Missed != 3 ||
+		info.ResumedBy != "otto" {
 		t.Errorf("%+v", info)
 	}
 }
@@ -180,12 +192,14 @@ func TestSchedulePauses(t *testing.T) {
 func TestScheduleChanges(t *testing.T) {
 	k := newCalendar(t)
 	hourly := schedule.Every(time.Hour, time.Time{})
-	first, err := client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "x"}, client.CatchUp(schedule.CatchUpAll))
+	first, err := client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "x"},
+		client.CatchUp(schedule.CatchUpAll))
 	k.no(err)
 	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report")) // so that nothing is fired while it is changed
 	k.now = k.now.Add(2 * time.Hour)
 	k.server.SetTime(k.now)
-	same, err := client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "y"}, client.CatchUp(schedule.CatchUpAll))
+	same, err := client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "y"},
+		client.CatchUp(schedule.CatchUpAll))
 	if err != nil || !same.Next.Equal(first.Next) || same.Revision <= first.Revision {
 		t.Errorf("other input: %+v, %v; before %+v", same, err, first)
 	}
@@ -193,16 +207,20 @@ func TestScheduleChanges(t *testing.T) {
 	if err != nil || !other.Next.Equal(time.Date(2026, 5, 2, 7, 0, 0, 0, time.UTC)) {
 		t.Errorf("other times: %+v, %v", other, err)
 	}
-	if info := k.get("report"); !info.Paused || info.Missed != 2 || info.LastMissed.Reason != "updated" || !info.LastMissed.From.Equal(first.Next) {
+	if info := k.get("report"); !info.Paused || info.Missed != 2 || info.LastMissed.Reason != "updated" ||
+		!info.LastMissed.From.Equal(first.Next) {
 		t.Errorf("%+v", info)
 	}
-	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfRevision(first.Revision)); !errors.Is(err, denied.ScheduleChanged) {
+	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"},
+		client.IfRevision(first.Revision)); !errors.Is(err, denied.ScheduleChanged) {
 		t.Errorf("an old revision: %v", err)
 	}
-	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfNew()); !errors.Is(err, denied.ScheduleChanged) {
+	if _, err = client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "z"}, client.IfNew()); !errors.Is(err,
+		denied.ScheduleChanged) {
 		t.Errorf("not new: %v", err)
 	}
-	if _, err = admin.New(k.c).RemoveSchedule(k.ctx, "report", new(first.Revision)); !errors.Is(err, denied.ScheduleChanged) {
+	if _, err = admin.New(k.c).RemoveSchedule(k.ctx, "report", new(first.Revision)); !errors.Is(err,
+		denied.ScheduleChanged) {
 		t.Errorf("remove an old revision: %v", err)
 	}
 	if removed, err := admin.New(k.c).RemoveSchedule(k.ctx, "report", nil); err != nil || !removed {
@@ -211,7 +229,8 @@ func TestScheduleChanges(t *testing.T) {
 	if removed, err := admin.New(k.c).RemoveSchedule(k.ctx, "report", nil); err != nil || removed {
 		t.Errorf("removed again %v, %v", removed, err)
 	}
-	if _, err := admin.New(k.c).GetSchedule(k.ctx, "report"); !errors.Is(err, denied.NoSchedule) || !strings.Contains(err.Error(), `"report"`) {
+	if _, err := admin.New(k.c).GetSchedule(k.ctx, "report"); !errors.Is(err, denied.NoSchedule) ||
+		!strings.Contains(err.Error(), `"report"`) {
 		t.Errorf("get: %v", err)
 	}
 	if err := admin.New(k.c).PauseSchedule(k.ctx, "report"); !errors.Is(err, denied.NoSchedule) {
@@ -222,7 +241,8 @@ func TestScheduleChanges(t *testing.T) {
 func TestSchedulesAreListed(t *testing.T) {
 	k := newCalendar(t)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		_, err := k.c.PutSchedule(k.ctx, name, client.ScheduleChange{Definition: schedule.Definition{Spec: daily, Item: schedule.Item{Kind: "k"}}, Input: []byte("input of " + name)})
+		_, err := k.c.PutSchedule(k.ctx, name, client.ScheduleChange{Definition: schedule.Definition{Spec: daily,
+			Item: schedule.Item{Kind: "k"}}, Input: []byte("input of " + name)})
 		k.no(err)
 	}
 	all, err := admin.New(k.c).Schedules(k.ctx)
@@ -230,7 +250,8 @@ func TestSchedulesAreListed(t *testing.T) {
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Name)
-		if s.Definition.Spec.String() != "0 9 * * * (Europe/Berlin)" || s.InputBytes != 10 || s.Definition.Item.Namespace != "default" || s.Definition.Item.Digest == "" {
+		if s.Definition.Spec.String() != "0 9 * * * (Europe/Berlin)" || s.InputBytes != 10 ||
+			s.Definition.Item.Namespace != "default" || s.Definition.Item.Digest == "" {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -246,7 +267,8 @@ func TestSchedulesAreListed(t *testing.T) {
 
 func TestSchedulesAreRefusedBeforeAnyCall(t *testing.T) {
 	k := newCalendar(t)
-	_, by := k.c.PutSchedule(k.ctx, "s", client.ScheduleChange{Definition: schedule.Definition{Spec: daily, Item: schedule.Item{Kind: "k"}}}, flowfabric.By(strings.Repeat("b", 65)))
+	_, by := k.c.PutSchedule(k.ctx, "s", client.ScheduleChange{Definition: schedule.Definition{Spec: daily,
+		Item: schedule.Item{Kind: "k"}}}, flowfabric.By(strings.Repeat("b", 65)))
 	for what, err := range map[string]error{
 		"spec":  scheduled(k, "s", schedule.Cron("99 * * * *", "")),
 		"empty": scheduled(k, "s", schedule.Spec{}),

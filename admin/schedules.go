@@ -32,29 +32,30 @@ type ScheduleInfo struct {
 	Revision    uint64              // grows with every change of the definition
 	Incarnation uint64              // the revision of its creation
 	Definition  schedule.Definition // what is submitted when; zero when Err is not nil
-	Err         error               // why the definition could not be decoded: a newer version wrote it, or flowfabric.ErrInvalidInput
-	InputBytes  int
-	Next        time.Time // the oldest instant that was neither fired nor missed; zero: there is none
-	LastDue     time.Time // the last instant that was fired
-	LastID      flowfabric.ExecutionID
-	LastFlow    flowfabric.FlowID // if that submitted a flow; then LastID is zero
-	Fired       uint64
-	Missed      uint64            // instants that were not fired
-	LastMissed  schedule.Missed   // the last run of them
-	Reasons     map[string]uint64 // all of them, by reason
-	Paused      bool
-	PausedAt    time.Time // the last time
-	PausedBy    string
-	ResumedAt   time.Time // when the last pause ended
-	ResumedBy   string
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
-	By          string    // who updated it last
-	Now         time.Time // the server's, when it was read
+	// why the definition could not be decoded: a newer version wrote it, or flowfabric.ErrInvalidInput
+	Err        error
+	InputBytes int
+	Next       time.Time // the oldest instant that was neither fired nor missed; zero: there is none
+	LastDue    time.Time // the last instant that was fired
+	LastID     flowfabric.ExecutionID
+	LastFlow   flowfabric.FlowID // if that submitted a flow; then LastID is zero
+	Fired      uint64
+	Missed     uint64            // instants that were not fired
+	LastMissed schedule.Missed   // the last run of them
+	Reasons    map[string]uint64 // all of them, by reason
+	Paused     bool
+	PausedAt   time.Time // the last time
+	PausedBy   string
+	ResumedAt  time.Time // when the last pause ended
+	ResumedBy  string
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+	By         string    // who updated it last
+	Now        time.Time // the server's, when it was read
 }
 
-// Schedules lists all schedules, by partition and name. The error sums up the partitions that could not be read; the list has the
-// rest. Errors: flowfabric.ErrTransport, ErrPartitionFrozen; client.ErrClosed.
+// Schedules lists all schedules, by partition and name. The error sums up the partitions that could not be read; the
+// list has the rest. Errors: flowfabric.ErrTransport, ErrPartitionFrozen; client.ErrClosed.
 func (a *Admin) Schedules(ctx context.Context) ([]ScheduleInfo, error) {
 	if a.closed() {
 		return nil, fmt.Errorf("list schedules: %w", client.ErrClosed)
@@ -96,9 +97,11 @@ func (a *Admin) schedulesOf(ctx context.Context, partition uint16) (out []Schedu
 }
 
 func newScheduleInfo(s engine.Schedule, now time.Time) ScheduleInfo {
-	info := ScheduleInfo{Name: s.Name, Partition: s.Partition, Revision: s.Revision, Incarnation: s.Incarnation, InputBytes: s.InputBytes, Next: s.Next, LastDue: s.LastDue,
-		LastID: s.LastID, LastFlow: s.LastFlow, Fired: s.Fired, Missed: s.Missed, LastMissed: schedule.Missed(s.LastMissed), Reasons: s.Reasons, Paused: s.Paused,
-		PausedAt: s.PausedAt, PausedBy: s.PausedBy, ResumedAt: s.ResumedAt, ResumedBy: s.ResumedBy, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
+	info := ScheduleInfo{Name: s.Name, Partition: s.Partition, Revision: s.Revision, Incarnation: s.Incarnation,
+		InputBytes: s.InputBytes, Next: s.Next, LastDue: s.LastDue, LastID: s.LastID, LastFlow: s.LastFlow,
+		Fired: s.Fired, Missed: s.Missed, LastMissed: schedule.Missed(s.LastMissed), Reasons: s.Reasons,
+		Paused: s.Paused, PausedAt: s.PausedAt, PausedBy: s.PausedBy, ResumedAt: s.ResumedAt, ResumedBy: s.ResumedBy,
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 		By: s.By, Now: now}
 	info.Definition, info.Err = calendar.Decode(s.Definition)
 	return info
@@ -119,8 +122,9 @@ func (a *Admin) GetSchedule(ctx context.Context, name string) (ScheduleInfo, err
 	return newScheduleInfo(page.Schedules[0], page.Now), nil
 }
 
-// Ended is why the schedule has no next instant: "runs" (it has submitted as much as it may), "until" (its last instant has passed) or
-// "spec" (its spec has no further instant within 40 years). It is empty when there is a next instant, or Err is not nil.
+// Ended is why the schedule has no next instant: "runs" (it has submitted as much as it may), "until" (its last
+// instant has passed) or "spec" (its spec has no further instant within 40 years). It is empty when there is a next
+// instant, or Err is not nil.
 func (s ScheduleInfo) Ended() string {
 	d := s.Definition
 	switch {
@@ -140,8 +144,9 @@ func (s ScheduleInfo) RunsLeft() (n uint64, limited bool) {
 	return limit - min(s.Fired, limit), limit > 0
 }
 
-// NextRuns tells the next n instants of the schedule, at most 1000: those that are due and will be fired, and those to come, no more than
-// it has runs left. Of a paused one, what would come if it were resumed now. It is empty when Err is not nil.
+// NextRuns tells the next n instants of the schedule, at most 1000: those that are due and will be fired, and those
+// to come, no more than it has runs left. Of a paused one, what would come if it were resumed now. It is empty when
+// Err is not nil.
 func (s ScheduleInfo) NextRuns(n int) []time.Time {
 	if left, limited := s.RunsLeft(); limited {
 		n = int(min(uint64(max(n, 0)), left))
@@ -170,14 +175,14 @@ func (s ScheduleInfo) NextRuns(n int) []time.Time {
 	return append(out, s.Definition.Upcoming(next, n-len(out))...)
 }
 
-// PauseSchedule keeps a schedule from firing until [Admin.ResumeSchedule]. What it submitted goes on. Pausing what is paused is
-// no error. Errors: flowfabric.ErrNotFound; ErrInvalidInput for a By of more than 64 bytes.
+// PauseSchedule keeps a schedule from firing until [Admin.ResumeSchedule]. What it submitted goes on. Pausing what is
+// paused is no error. Errors: flowfabric.ErrNotFound; ErrInvalidInput for a By of more than 64 bytes.
 func (a *Admin) PauseSchedule(ctx context.Context, name string, opts ...flowfabric.ActOption) error {
 	return a.setPaused(ctx, "pause", name, true, opts)
 }
 
-// ResumeSchedule ends a pause. Instants that fell into it are not fired; they count as missed (reason paused), as does one that was
-// due and not fired when the pause began. Errors: those of [Admin.PauseSchedule].
+// ResumeSchedule ends a pause. Instants that fell into it are not fired; they count as missed (reason paused), as
+// does one that was due and not fired when the pause began. Errors: those of [Admin.PauseSchedule].
 func (a *Admin) ResumeSchedule(ctx context.Context, name string, opts ...flowfabric.ActOption) error {
 	return a.setPaused(ctx, "resume", name, false, opts)
 }
@@ -193,10 +198,11 @@ func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, o
 	return nil
 }
 
-// RemoveSchedule forgets a schedule, with its counts; what it submitted stays and goes on. removed is false when there was none,
-// or when an answer was lost and the repeat found it gone. expected is the revision that the schedule
+// RemoveSchedule forgets a schedule, with its counts; what it submitted stays and goes on. removed is false when
+// there was none, or when an answer was lost and the repeat found it gone. expected is the revision that the schedule
 // must have; nil removes it whatever its revision is. Errors: flowfabric.ErrConflict if it has another revision.
-func (a *Admin) RemoveSchedule(ctx context.Context, name string, expected *uint64, opts ...flowfabric.ActOption) (removed bool, err error) {
+func (a *Admin) RemoveSchedule(ctx context.Context, name string, expected *uint64,
+	opts ...flowfabric.ActOption) (removed bool, err error) {
 	already := false
 	act, err := a.act(opts)
 	if err = cmp.Or(a.admitSchedule(name), err); err == nil {

@@ -32,7 +32,8 @@ type feeds interface {
 	Booted(ctx context.Context) ([]string, error)
 	NewsChannel(partition uint16) string
 	Cluster() bool
-	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
+	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(),
+		fn func(channel, message string)) error
 }
 
 // feedPage is how many entries of a partition are read at once.
@@ -50,7 +51,7 @@ type FeedEvent struct {
 	// Of an end or a lease: the state it is in since, in words and as it is stored, and who held it last.
 	State   flowfabric.PublicState
 	Code    flowfabric.Code
-	Attempt int    // -1 before the first
+	Attempt int    // 1 for the first, 0 before it
 	Route   uint64 // see QueuePartition; 0 when not known
 	Epoch   uint64 // 0 before the first claim
 	Session string // "" before the first claim
@@ -62,7 +63,8 @@ type FeedEvent struct {
 
 func newFeedEvent(e engine.FeedEvent) FeedEvent {
 	state, _ := flowfabric.Project(e.Code)
-	return FeedEvent{string(e.Kind), e.Execution, e.At, state.Public, e.Code, e.Attempt, e.Route, e.Epoch, e.Session, e.Waitpoint, e.Signal, e.Effect, e.Name}
+	return FeedEvent{string(e.Kind), e.Execution, e.At, state.Public, e.Code, e.Attempt, e.Route, e.Epoch, e.Session,
+		e.Waitpoint, e.Signal, e.Effect, e.Name}
 }
 
 // SubscribeOptions say what to follow. The zero value follows executions that end, from now on.
@@ -71,16 +73,17 @@ type SubscribeOptions struct {
 	// end: claimed, released, retried, requeued, suspended, resumed.
 	Ends, Leases, Signals bool
 
-	// Namespace, Lane, Kind and Tags choose executions; "" and none are any. With any of them each execution that has an event is read once a
-	// page, which is a call for each; an event of one that was purged before it was read is left out.
+	// Namespace, Lane, Kind and Tags choose executions; "" and none are any. With any of them each execution that has
+	// an event is read once a page, which is a call for each; an event of one that was purged before it was read is
+	// left out.
 	Namespace, Lane, Kind string
 	Tags                  map[string]string
 
 	From   string // go on after this, which Subscription.Cursor gave; empty is now
 	Oldest bool   // without From: begin with the oldest event that is kept
 
-	// Keep is for how long recording goes on when nobody follows: 1 min..7 days, default 24 h. A subscriber that comes back
-	// within it, and within the 24 h that events are kept, misses nothing.
+	// Keep is for how long recording goes on when nobody follows: 1 min..7 days, default 24 h. A subscriber that
+	// comes back within it, and within the 24 h that events are kept, misses nothing.
 	Keep time.Duration
 	// Length is how many entries each partition keeps, about; an entry holds the events of one call. Default 100,000.
 	Length int
@@ -99,21 +102,24 @@ type Subscription struct {
 }
 
 // Subscribe begins to record the events that are asked for, in all partitions, and returns a subscription that starts
-// where the options say. Events that happened while nobody had asked for their kind are not there. Recording costs a call that
-// has such an event one append (about a tenth of what the call costs), and memory of about 100 bytes an event.
+// where the options say. Events that happened while nobody had asked for their kind are not there. Recording costs a
+// call that has such an event one append (about a tenth of what the call costs), and memory of about 100 bytes an
+// event.
 //
-// Errors: flowfabric.ErrInvalidInput for Keep, Length or a cursor of another store; ErrTransport and others when a partition
-// cannot be told. The call may be repeated.
+// Errors: flowfabric.ErrInvalidInput for Keep, Length or a cursor of another store; ErrTransport and others when a
+// partition cannot be told. The call may be repeated.
 func (a *Admin) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscription, error) {
 	if a.closed() {
 		return nil, fmt.Errorf("subscribe: %w", client.ErrClosed)
 	}
-	wish := engine.FeedWish{Ends: o.Ends || !o.Leases && !o.Signals, Leases: o.Leases, Signals: o.Signals, Keep: o.Keep, Length: o.Length}
+	wish := engine.FeedWish{Ends: o.Ends || !o.Leases && !o.Signals, Leases: o.Leases, Signals: o.Signals, Keep: o.Keep,
+		Length: o.Length}
 	if wish.Keep == 0 {
 		wish.Keep = engine.FeedRetention
 	}
 	if wish.Keep < engine.MinFeedKeep || wish.Keep > engine.MaxFeedKeep {
-		return nil, fmt.Errorf("subscribe: %w: Keep is %s, want %s..%s", flowfabric.ErrInvalidInput, o.Keep, engine.MinFeedKeep, engine.MaxFeedKeep)
+		return nil, fmt.Errorf("subscribe: %w: Keep is %s, want %s..%s", flowfabric.ErrInvalidInput, o.Keep,
+			engine.MinFeedKeep, engine.MaxFeedKeep)
 	}
 	n := int(a.store.Partitions())
 	from, err := parseFeedCursor(o.From)
@@ -128,8 +134,8 @@ func (a *Admin) Subscribe(ctx context.Context, o SubscribeOptions) (*Subscriptio
 			return nil, fmt.Errorf("subscribe: %w", err)
 		}
 	case len(from.at) != n:
-		return nil, fmt.Errorf("subscribe: %w: From is a cursor over %d partitions, this store has %d", flowfabric.ErrInvalidInput,
-			len(from.at), n)
+		return nil, fmt.Errorf("subscribe: %w: From is a cursor over %d partitions, this store has %d",
+			flowfabric.ErrInvalidInput, len(from.at), n)
 	}
 	states, err := s.record(ctx)
 	if err != nil {
@@ -203,24 +209,25 @@ func (s *Subscription) record(ctx context.Context) ([]engine.FeedState, error) {
 	return states, nil
 }
 
-// Cursor is the place after the last event that was consumed: a subscription that starts From it goes on there. An event
-// counts as consumed when the loop asks for the next one, together with all events of the same call; so after a crash a few come
-// twice, and none is left out. It is printable ASCII, about 25 bytes for each partition, to be stored and given back as it is. It may be
-// called from any goroutine.
+// Cursor is the place after the last event that was consumed: a subscription that starts From it goes on there. An
+// event counts as consumed when the loop asks for the next one, together with all events of the same call; so after a
+// crash a few come twice, and none is left out. It is printable ASCII, about 25 bytes for each partition, to be
+// stored and given back as it is. It may be called from any goroutine.
 func (s *Subscription) Cursor() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cursor.String()
 }
 
-// Events yields events until ctx ends or the loop is left: those of one partition, and so of one execution, in the order in
-// which they happened; those of different partitions as they are found. It waits for new ones without polling more than
-// every 5 s; it goes on while the server cannot be reached.
+// Events yields events until ctx ends or the loop is left: those of one partition, and so of one execution, in the
+// order in which they happened; those of different partitions as they are found. It waits for new ones without
+// polling more than every 5 s; it goes on while the server cannot be reached.
 //
-// An error that wraps flowfabric.ErrFeedGap says that events of a partition were trimmed before they were read, or that the partition lost
-// its data and was booted again: then recording begins anew within about 5 s, and a few events may come twice. One that
-// wraps ErrCorrupt that an entry cannot be read and is left out; the loop may go on after both. Any other error is the last thing yielded: the context's cause, client.ErrClosed, flowfabric.ErrAuth and others that waiting
-// cannot repair. Another Events call goes on where the last one ended.
+// An error that wraps flowfabric.ErrFeedGap says that events of a partition were trimmed before they were read, or
+// that the partition lost its data and was booted again: then recording begins anew within about 5 s, and a few
+// events may come twice. One that wraps ErrCorrupt that an entry cannot be read and is left out; the loop may go on
+// after both. Any other error is the last thing yielded: the context's cause, client.ErrClosed, flowfabric.ErrAuth
+// and others that waiting cannot repair. Another Events call goes on where the last one ended.
 func (s *Subscription) Events(ctx context.Context) iter.Seq2[FeedEvent, error] {
 	return func(yield func(FeedEvent, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -252,14 +259,14 @@ type follower struct {
 var errLeft = errors.New("left")
 
 func newFollower(ctx context.Context, s *Subscription) *follower {
-	return &follower{Subscription: s, ctx: ctx, failing: map[uint16]backoff.BackOff{}, fresh: map[uint16]bool{}, waiting: map[uint16]bool{},
-		wake: make(chan struct{}, 1)}
+	return &follower{Subscription: s, ctx: ctx, failing: map[uint16]backoff.BackOff{}, fresh: map[uint16]bool{},
+		waiting: map[uint16]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // pauses grow to the interval of the safety reads.
 func pauses() backoff.BackOff {
-	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(link.Recheck),
-		backoff.WithMaxElapsedTime(0))
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(link.Recheck), backoff.WithMaxElapsedTime(0))
 }
 
 // later reads a partition again after a pause. There is one such wait a partition at most.
@@ -389,8 +396,8 @@ func (f *follower) run(yield func(FeedEvent, error) bool) error {
 	}
 }
 
-// again looks whether partitions were booted since the last look, has their events recorded again, and begins with their first ones. An
-// error that waiting may end is none: the next look sees the same.
+// again looks whether partitions were booted since the last look, has their events recorded again, and begins with
+// their first ones. An error that waiting may end is none: the next look sees the same.
 func (f *follower) again() error {
 	now, err := f.admin.store.Booted(f.ctx)
 	if err == nil && !slices.Equal(now, f.booted) {
@@ -419,7 +426,8 @@ func (f *follower) tell(yield func(FeedEvent, error) bool) bool {
 	for len(f.lost) > 0 {
 		p := f.lost[0]
 		f.lost = f.lost[1:]
-		if !yield(FeedEvent{}, fmt.Errorf("subscription: %w: partition %d lost its data and was booted again", flowfabric.ErrFeedGap, p)) {
+		if !yield(FeedEvent{}, fmt.Errorf("subscription: %w: partition %d lost its data and was booted again",
+			flowfabric.ErrFeedGap, p)) {
 			return false
 		}
 	}
@@ -454,7 +462,8 @@ func (f *follower) partition(p uint16, yield func(FeedEvent, error) bool) error 
 			entry.Number = place.number + 1
 		}
 		if entry.Number > place.number+1 {
-			gap := fmt.Errorf("subscription: %w: %d entries of partition %d", flowfabric.ErrFeedGap, entry.Number-place.number-1, p)
+			gap := fmt.Errorf("subscription: %w: %d entries of partition %d", flowfabric.ErrFeedGap,
+				entry.Number-place.number-1, p)
 			if !yield(FeedEvent{}, gap) {
 				return errLeft
 			}
@@ -479,7 +488,8 @@ func (o *SubscribeOptions) all() bool {
 }
 
 func (o *SubscribeOptions) validate() error {
-	for _, name := range []struct{ field, value string }{{"namespace", o.Namespace}, {"lane", o.Lane}, {"kind", o.Kind}} {
+	for _, name := range []struct{ field, value string }{{"namespace", o.Namespace}, {"lane", o.Lane},
+		{"kind", o.Kind}} {
 		if name.value == "" {
 			continue
 		}
@@ -498,10 +508,12 @@ func (o *SubscribeOptions) matches(s flowfabric.Snapshot) bool {
 		}
 	}
 	r := s.Route
-	return (o.Namespace == "" || r.Namespace == o.Namespace) && (o.Lane == "" || r.Lane == o.Lane) && (o.Kind == "" || r.Kind == o.Kind)
+	return (o.Namespace == "" || r.Namespace == o.Namespace) && (o.Lane == "" || r.Lane == o.Lane) &&
+		(o.Kind == "" || r.Kind == o.Kind)
 }
 
-// chosen reads the executions of a page that have an event which is asked for, and says which of them are asked for; nil is all.
+// chosen reads the executions of a page that have an event which is asked for, and says which of them are asked for;
+// nil is all.
 func (f *follower) chosen(entries []engine.FeedEntry) (map[flowfabric.ExecutionID]bool, error) {
 	if f.of.all() {
 		return nil, nil

@@ -167,7 +167,8 @@ func TestSubscribeLeft(t *testing.T) {
 		}
 		id := cancelled(t, ctx, c, 1)[0]
 		for range 2 {
-			if e := next(t, ctx, s); e.Execution != id || e.Kind != "end" || e.State != flowfabric.Cancelled || e.Code != "T3n" {
+			if e := next(t, ctx, s); e.Execution != id || e.Kind != "end" || e.State != flowfabric.Cancelled ||
+				e.Code != "T3n" {
 				t.Fatalf("got %+v", e)
 			}
 		}
@@ -216,7 +217,8 @@ func TestSubscribeGap(t *testing.T) {
 	})
 }
 
-// What is trimmed before a subscriber ever read anything is a gap to one who subscribed before it, and none to one who did later.
+// What is trimmed before a subscriber ever read anything is a gap to one who subscribed before it, and none to one
+// who did later.
 func TestSubscribeGapAtTheBeginning(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		subscribed := func(o admin.SubscribeOptions) *admin.Subscription {
@@ -236,7 +238,8 @@ func TestSubscribeGapAtTheBeginning(t *testing.T) {
 		now, oldest := subscribed(admin.SubscribeOptions{}), subscribed(admin.SubscribeOptions{Oldest: true})
 		spread(t, ctx, c)
 		late := subscribed(admin.SubscribeOptions{Oldest: true})
-		for what, s := range map[string]*admin.Subscription{"early": early, "now": now, "oldest": oldest, "late": late} {
+		for what, s := range map[string]*admin.Subscription{"early": early, "now": now, "oldest": oldest,
+			"late": late} {
 			s := subscribed(admin.SubscribeOptions{From: s.Cursor()}) // places without an entry are stored, too
 			gaps, seen := 0, map[uint16]bool{}
 			for event, err := range s.Events(ctx) {
@@ -279,7 +282,8 @@ func TestSubscribeRefuses(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"f2 1-1.1", "f1", "1-1.1", "f1 1-1", "f1 x", "f1 1-1.-1", "f1 1-1.1x", "t1 1-1.1"} {
-		if _, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{From: text}); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if _, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{From: text}); !errors.Is(err,
+			flowfabric.ErrInvalidInput) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -323,8 +327,8 @@ func TestSubscribeEnds(t *testing.T) {
 func TestSubscribeChoosesExecutions(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		red := map[string]string{"ink.colour": "red"}
-		options := map[string]admin.SubscribeOptions{"lane": {Lane: "batch"}, "tag": {Tags: red}, "kind": {Kind: write.Kind(), Lane: "batch", Tags: red},
-			"namespace": {Namespace: "blue"}}
+		options := map[string]admin.SubscribeOptions{"lane": {Lane: "batch"}, "tag": {Tags: red},
+			"kind": {Kind: write.Kind(), Lane: "batch", Tags: red}, "namespace": {Namespace: "blue"}}
 		subs := map[string]*admin.Subscription{}
 		for name, o := range options {
 			s, err := admin.New(c).Subscribe(ctx, o)
@@ -334,7 +338,8 @@ func TestSubscribeChoosesExecutions(t *testing.T) {
 			subs[name] = s
 		}
 		want := map[string][]flowfabric.ExecutionID{}
-		for i, opts := range [][]client.SubmitOption{{}, {flowfabric.Lane("batch")}, {flowfabric.Tags(red)}, {flowfabric.Lane("batch"), flowfabric.Tags(red)},
+		for i, opts := range [][]client.SubmitOption{{}, {flowfabric.Lane("batch")}, {flowfabric.Tags(red)},
+			{flowfabric.Lane("batch"), flowfabric.Tags(red)},
 			{flowfabric.Namespace("blue")}, {}} {
 			x, err := client.Submit(ctx, c, write, draft{Topic: "x"}, opts...)
 			if err == nil {
@@ -356,7 +361,8 @@ func TestSubscribeChoosesExecutions(t *testing.T) {
 			}
 		}
 		for _, bad := range []admin.SubscribeOptions{{Lane: "no {braces}"}, {Tags: map[string]string{"nodot": "x"}}} {
-			if _, err := admin.New(c).Subscribe(ctx, bad); !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, denied.TagKey) {
+			if _, err := admin.New(c).Subscribe(ctx, bad); !errors.Is(err, flowfabric.ErrInvalidInput) &&
+				!errors.Is(err, denied.TagKey) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}

@@ -47,16 +47,18 @@ type KeyRotated struct {
 	Err       error  // flowfabric.ErrState, ErrConflict, or why the call failed
 }
 
-// RotateTokenKeys makes a key sign new tokens in every partition. What travels is its fingerprint, never the secret. Give the key to
-// every worker first, behind the one in use; then rotate; then drop the old one from the configuration once the grace is over.
+// RotateTokenKeys makes a key sign new tokens in every partition. What travels is its fingerprint, never the secret.
+// Give the key to every worker first, behind the one in use; then rotate; then drop the old one from the
+// configuration once the grace is over.
 //
-// A partition where tokens of open waitpoints are needed for longer than the grace refuses, unless r.Force is set; such a token
-// then expires, and [Admin.ReissueToken] makes another. The answers are in the order of partitions, each with its own error;
-// the error sums up those. Partitions that were rotated stay so, and the call may be repeated.
+// A partition where tokens of open waitpoints are needed for longer than the grace refuses, unless r.Force is set;
+// such a token then expires, and [Admin.ReissueToken] makes another. The answers are in the order of partitions, each
+// with its own error; the error sums up those. Partitions that were rotated stay so, and the call may be repeated.
 //
-// Errors, before any call: flowfabric.ErrNoTokenKeys; ErrConfig for a key id that this client has no key of; one of code invalid_grace_ms
-// for a grace that is not a whole number of milliseconds, 1 or more. Then a [*PartitionsError] that matches ErrState, which tells
-// how many waitpoints are open and until when, ErrConflict when the key id was used with another secret, or ErrTransport; the context's.
+// Errors, before any call: flowfabric.ErrNoTokenKeys; ErrConfig for a key id that this client has no key of; one of
+// code invalid_grace_ms for a grace that is not a whole number of milliseconds, 1 or more. Then a [*PartitionsError]
+// that matches ErrState, which tells how many waitpoints are open and until when, ErrConflict when the key id was
+// used with another secret, or ErrTransport; the context's.
 func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, opts ...flowfabric.ActOption) ([]KeyRotated, error) {
 	act, unnamed := a.act(opts)
 	key, err := a.keyFor(r.Kid)
@@ -106,7 +108,8 @@ type TokenKey struct {
 }
 
 // TokenKeys lists the keys that verify tokens, by partition: which one signs, until when the others are good, how many
-// waitpoints are open under each and until when. Each partition has its own error; the error, a [*PartitionsError], sums up those.
+// waitpoints are open under each and until when. Each partition has its own error; the error, a [*PartitionsError],
+// sums up those.
 func (a *Admin) TokenKeys(ctx context.Context) ([]PartitionKeys, error) {
 	if a.closed() {
 		return nil, fmt.Errorf("list token keys: %w", client.ErrClosed)
@@ -117,7 +120,8 @@ func (a *Admin) TokenKeys(ctx context.Context) ([]PartitionKeys, error) {
 	for i, p := range answers {
 		listed[i] = PartitionKeys{Partition: p.Partition, Current: p.Current, Err: p.Err}
 		for _, k := range p.Keys {
-			listed[i].Keys = append(listed[i].Keys, TokenKey{k.Kid, k.Fingerprint, k.Current, k.ExpiresAt, k.Open, k.NeededUntil})
+			listed[i].Keys = append(listed[i].Keys,
+				TokenKey{k.Kid, k.Fingerprint, k.Current, k.ExpiresAt, k.Open, k.NeededUntil})
 		}
 		if p.Err != nil {
 			failed.add(p.Partition, p.Err)
@@ -126,13 +130,14 @@ func (a *Admin) TokenKeys(ctx context.Context) ([]PartitionKeys, error) {
 	return listed, failed.sum("list token keys", len(listed))
 }
 
-// ReissueToken gives an open waitpoint a new token, because the old one was lost or its key is about to end; the old one is dead
-// at once. It needs a key of client.Config.TokenKeys that is in use. It is done in somebody's name, which the execution's history
-// keeps: without By the client's Creator asks, 1..64 bytes, and without either it is refused.
+// ReissueToken gives an open waitpoint a new token, because the old one was lost or its key is about to end; the old
+// one is dead at once. It needs a key of client.Config.TokenKeys that is in use. It is done in somebody's name, which
+// the execution's history keeps: without By the client's Creator asks, 1..64 bytes, and without either it is refused.
 //
-// Errors: flowfabric.ErrNoTokenKeys without token keys, or when none of them is in use; ErrNotFound for execution and waitpoint;
-// ErrWaitpointClosed; ErrInvalidInput.
-func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, opts ...flowfabric.ActOption) (suspend.Token, error) {
+// Errors: flowfabric.ErrNoTokenKeys without token keys, or when none of them is in use; ErrNotFound for execution and
+// waitpoint; ErrWaitpointClosed; ErrInvalidInput.
+func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+	opts ...flowfabric.ActOption) (suspend.Token, error) {
 	if err := a.admit("reissue token of", id); err != nil {
 		return suspend.Token{}, err
 	}
@@ -142,7 +147,8 @@ func (a *Admin) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, wai
 	return token, link.Signalled("reissue token of", id, err)
 }
 
-func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, act link.Act) (suspend.Token, error) {
+func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+	act link.Act) (suspend.Token, error) {
 	if err := link.CheckNamed(act.By, limits.MaxName); err != nil {
 		return suspend.Token{}, err
 	}
@@ -152,14 +158,16 @@ func (a *Admin) reissue(ctx context.Context, id flowfabric.ExecutionID, waitpoin
 	}
 	i := slices.IndexFunc(s.Waitpoints, func(w suspend.Waitpoint) bool { return w.ID == waitpoint })
 	if i < 0 {
-		return suspend.Token{}, denied.New("ff_reissue_token", flowfabric.CodeOf(denied.NoWaitpoint), waitpoint.String())
+		return suspend.Token{},
+			denied.New("ff_reissue_token", flowfabric.CodeOf(denied.NoWaitpoint), waitpoint.String())
 	}
 	for again := false; ; again = true {
 		m, token, err := a.conn.Keyring.Reissue(id, waitpoint, s.Waitpoints[i].Key)
 		if err != nil {
 			return suspend.Token{}, err
 		}
-		if _, err = a.store.ReissueToken(act.Execution(ctx, "reissue token", id, s.Waitpoints[i].Key), id, m, act.By); err == nil {
+		if _, err = a.store.ReissueToken(act.Execution(ctx, "reissue token", id, s.Waitpoints[i].Key), id, m,
+			act.By); err == nil {
 			return token, nil
 		}
 		if again || !a.learn(id.Partition(), err) {
@@ -188,8 +196,10 @@ func (a *Admin) keyFor(kid string) (engine.TokenKey, error) {
 	case ok:
 		return key, nil
 	case a.conn.Keyring == nil:
-		return key, fmt.Errorf("%w: this client has none; set Config.TokenKeys or %s", flowfabric.ErrNoTokenKeys, suspend.EnvTokenKeys)
+		return key, fmt.Errorf("%w: this client has none; set Config.TokenKeys or %s", flowfabric.ErrNoTokenKeys,
+			suspend.EnvTokenKeys)
 	}
-	return key, fmt.Errorf("%w: the key id that was asked for is not among this client's token keys (%s); add it to Config.TokenKeys (%s) of all workers and clients first",
+	return key, fmt.Errorf(
+		"%w: the key id that was asked for is not among this client's token keys (%s); add it to Config.TokenKeys (%s) of all workers and clients first",
 		flowfabric.ErrConfig, strings.Join(a.conn.Keyring.Kids(), ","), suspend.EnvTokenKeys)
 }

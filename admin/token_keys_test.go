@@ -21,7 +21,8 @@ func (f *fakeStore) ResumeExecution(_ context.Context, _ flowfabric.ExecutionID,
 	return false, f.ask(q)
 }
 
-func (f *fakeStore) ReissueToken(_ context.Context, _ flowfabric.ExecutionID, m engine.Minted, by string) (string, error) {
+func (f *fakeStore) ReissueToken(_ context.Context, _ flowfabric.ExecutionID, m engine.Minted,
+	by string) (string, error) {
 	f.ask(by + " " + m.Kid)
 	if len(f.reissue) > 0 {
 		err := f.reissue[0]
@@ -31,7 +32,8 @@ func (f *fakeStore) ReissueToken(_ context.Context, _ flowfabric.ExecutionID, m 
 	return "early", nil
 }
 
-func (f *fakeStore) RotateTokenKey(_ context.Context, k engine.TokenKey, grace time.Duration, force bool) []engine.KeyRotated {
+func (f *fakeStore) RotateTokenKey(_ context.Context, k engine.TokenKey, grace time.Duration,
+	force bool) []engine.KeyRotated {
 	_ = f.ask(rekey{k, grace, force})
 	return f.rotated
 }
@@ -64,8 +66,10 @@ func TestResumeCarriesWhatWasAsked(t *testing.T) {
 	f := newFake()
 	a, ctx, id := f.admin(t), t.Context(), flowfabric.NewExecutionID(1)
 	request, suspension := uuid.New(), uuid.New()
-	err := a.Resume(ctx, id, Resume{Suspension: suspension, Delay: time.Minute, Request: request}, flowfabric.By("anna"), flowfabric.Reason("seen"))
-	if want := (engine.ResumeRequest{Request: request, Suspension: suspension, By: "anna", Reason: "seen", Delay: time.Minute}); err != nil || f.asked[0] != any(want) {
+	err := a.Resume(ctx, id, Resume{Suspension: suspension, Delay: time.Minute, Request: request},
+		flowfabric.By("anna"), flowfabric.Reason("seen"))
+	if want := (engine.ResumeRequest{Request: request, Suspension: suspension, By: "anna", Reason: "seen",
+		Delay: time.Minute}); err != nil || f.asked[0] != any(want) {
 		t.Errorf("asked %+v, %v", f.asked, err)
 	}
 	f.asked = nil
@@ -74,7 +78,8 @@ func TestResumeCarriesWhatWasAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if one, two := f.asked[0].(engine.ResumeRequest).Request, f.asked[1].(engine.ResumeRequest).Request; one == uuid.Nil || one == two {
+	if one, two := f.asked[0].(engine.ResumeRequest).Request,
+		f.asked[1].(engine.ResumeRequest).Request; one == uuid.Nil || one == two {
 		t.Errorf("requests %s, %s", one, two)
 	}
 }
@@ -95,15 +100,20 @@ func TestReissueLearnsTheKeyInUse(t *testing.T) {
 	} {
 		f := newFake()
 		f.reissue = x.replies
-		token, err := f.withKeys(t).ReissueToken(t.Context(), flowfabric.NewExecutionID(1), known, flowfabric.By("anna"))
-		if asked := fmt.Sprint(f.asked); !errors.Is(err, x.want) || asked != x.asked || (err == nil) != (token.Waitpoint() == known) {
+		token, err := f.withKeys(t).ReissueToken(t.Context(), flowfabric.NewExecutionID(1), known,
+			flowfabric.By("anna"))
+		if asked := fmt.Sprint(f.asked); !errors.Is(err, x.want) || asked != x.asked ||
+			(err == nil) != (token.Waitpoint() == known) {
 			t.Errorf("%s: %v, %v, asked %s", what, token, err, asked)
 		}
-		if what == "a key not ours" && !strings.HasSuffix(err.Error(), `tokens are signed with kid "k9" now, which is not among this client's token keys; add it to Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS)`) {
+		if what == "a key not ours" &&
+			!strings.HasSuffix(err.Error(),
+				`tokens are signed with kid "k9" now, which is not among this client's token keys; add it to Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS)`) {
 			t.Error(err)
 		}
 	}
-	if _, err := newFake().admin(t).ReissueToken(t.Context(), flowfabric.NewExecutionID(1), known, flowfabric.By("anna")); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
+	if _, err := newFake().admin(t).ReissueToken(t.Context(), flowfabric.NewExecutionID(1), known,
+		flowfabric.By("anna")); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
 		t.Errorf("without keys: %v", err)
 	}
 }
@@ -118,13 +128,17 @@ func TestRotationSumsUp(t *testing.T) {
 		says string
 	}{
 		"all good": {[]error{nil, nil, nil}, nil, ""},
-		"too short": {[]error{short("k1", "2", "1700000000000"), nil, short("k1", "3", "1600000000000")}, []error{denied.GraceTooShort},
+		"too short": {[]error{short("k1", "2", "1700000000000"), nil, short("k1", "3", "1600000000000")},
+			[]error{denied.GraceTooShort},
 			`rotate token keys to "k2": 2 of 3 partitions: grace_too_short: waitpoints open under kid "k1": 5, the last one until 2023-11-14T22:13:20Z; rotate with a longer grace, or with Force and then admin.ReissueToken for each`},
-		"no end": {[]error{short("k1", "1", "9999999999999"), short("k1", "3", "1600000000000"), nil}, []error{denied.GraceTooShort},
+		"no end": {[]error{short("k1", "1", "9999999999999"), short("k1", "3", "1600000000000"), nil},
+			[]error{denied.GraceTooShort},
 			`waitpoints open under kid "k1": 4, some of them have no end;`},
-		"of all kinds": {[]error{flowfabric.ErrTransport, short("k1", "1", "1600000000000"), flowfabric.ErrTransport}, []error{denied.GraceTooShort, flowfabric.ErrTransport},
+		"of all kinds": {[]error{flowfabric.ErrTransport, short("k1", "1", "1600000000000"), flowfabric.ErrTransport},
+			[]error{denied.GraceTooShort, flowfabric.ErrTransport},
 			`2 of 3 partitions: transport: the server could not be reached or did not answer in time (partitions 0, 2); 1 of 3 partitions: grace_too_short: `},
-		"conflict": {[]error{nil, nil, denied.New("fake", "rotation_conflict", "k2")}, []error{denied.KidConflict}, "(k2) (partition 2)"},
+		"conflict": {[]error{nil, nil, denied.New("fake", "rotation_conflict", "k2")}, []error{denied.KidConflict},
+			"(k2) (partition 2)"},
 	} {
 		f := newFake()
 		for i, err := range x.errs {
@@ -146,11 +160,13 @@ func TestRotationSumsUp(t *testing.T) {
 		}
 	}
 	f := newFake()
-	if _, err := f.withKeys(t).RotateTokenKeys(t.Context(), Rotation{Kid: "k1", Grace: time.Millisecond, Force: true}); err != nil || !f.asked[0].(rekey).force || f.asked[0].(rekey).grace != time.Millisecond {
+	if _, err := f.withKeys(t).RotateTokenKeys(t.Context(), Rotation{Kid: "k1", Grace: time.Millisecond,
+		Force: true}); err != nil || !f.asked[0].(rekey).force || f.asked[0].(rekey).grace != time.Millisecond {
 		t.Errorf("asked %+v, %v", f.asked, err)
 	}
 	f.refusal = flowfabric.ErrTransport
-	if list, err := f.admin(t).TokenKeys(t.Context()); len(list) != 2 || !errors.Is(err, flowfabric.ErrTransport) || !strings.Contains(err.Error(), "list token keys: 1 of 2 partitions: transport") {
+	if list, err := f.admin(t).TokenKeys(t.Context()); len(list) != 2 || !errors.Is(err, flowfabric.ErrTransport) ||
+		!strings.Contains(err.Error(), "list token keys: 1 of 2 partitions: transport") {
 		t.Errorf("%v, %v", list, err)
 	}
 }
@@ -163,7 +179,8 @@ func TestRotationIsLearned(t *testing.T) {
 	_, _ = a.RotateTokenKeys(t.Context(), Rotation{Kid: "k2", Grace: 0})
 	for partition, kid := range []string{"k2", "k1"} {
 		f.asked = nil
-		if _, err := a.ReissueToken(t.Context(), flowfabric.NewExecutionID(uint16(partition)), known, flowfabric.By("anna")); err != nil || f.asked[1] != any("anna "+kid) {
+		if _, err := a.ReissueToken(t.Context(), flowfabric.NewExecutionID(uint16(partition)), known,
+			flowfabric.By("anna")); err != nil || f.asked[1] != any("anna "+kid) {
 			t.Errorf("partition %d: %v, %v", partition, f.asked, err)
 		}
 	}
@@ -180,15 +197,22 @@ func TestTokenAndSuspensionCallsRefusedBeforeAnyCall(t *testing.T) {
 		want error
 		says string
 	}{
-		"resume by nobody":    {resume(Resume{}, ""), flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..64"},
-		"resume by too long":  {resume(Resume{}, flowfabric.By(strings.Repeat("x", 65))), flowfabric.ErrInvalidInput, "By has 65 bytes, want 1..64"},
-		"resume delay":        {resume(Resume{Delay: 31 * 24 * time.Hour}, flowfabric.By("anna")), flowfabric.ErrInvalidInput, "want 0..30 days"},
-		"resume delay below":  {resume(Resume{Delay: -1}, flowfabric.By("anna")), flowfabric.ErrInvalidInput, "want 0..30 days"},
-		"reissue by nobody":   {reissued, flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..64"},
-		"rotate to unknown":   {rotate(a, Rotation{Kid: "k3"}), flowfabric.ErrConfig, `the key id that was asked for is not among this client's token keys (k1,k2); add it to Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS)`},
-		"rotate without keys": {rotate(newFake().admin(t), Rotation{Kid: "k1"}), flowfabric.ErrNoTokenKeys, "this client has none; set Config.TokenKeys or FLOWFABRIC_TOKEN_KEYS"},
-		"grace -1":            {rotate(a, Rotation{Kid: "k2", Grace: -1}), denied.Grace, "the grace is -1ns, want 1 ms or more"},
-		"grace 1.5 ms":        {rotate(a, Rotation{Kid: "k2", Grace: 1500 * time.Microsecond}), denied.Grace, "the grace is 1.5ms"},
+		"resume by nobody": {resume(Resume{}, ""), flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..64"},
+		"resume by too long": {resume(Resume{}, flowfabric.By(strings.Repeat("x", 65))), flowfabric.ErrInvalidInput,
+			"By has 65 bytes, want 1..64"},
+		"resume delay": {resume(Resume{Delay: 31 * 24 * time.Hour}, flowfabric.By("anna")),
+			flowfabric.ErrInvalidInput, "want 0..30 days"},
+		"resume delay below": {resume(Resume{Delay: -1}, flowfabric.By("anna")), flowfabric.ErrInvalidInput,
+			"want 0..30 days"},
+		"reissue by nobody": {reissued, flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..64"},
+		"rotate to unknown": {rotate(a, Rotation{Kid: "k3"}), flowfabric.ErrConfig,
+			`the key id that was asked for is not among this client's token keys (k1,k2); add it to Config.TokenKeys (FLOWFABRIC_TOKEN_KEYS)`},
+		"rotate without keys": {rotate(newFake().admin(t), Rotation{Kid: "k1"}), flowfabric.ErrNoTokenKeys,
+			"this client has none; set Config.TokenKeys or FLOWFABRIC_TOKEN_KEYS"},
+		"grace -1": {rotate(a, Rotation{Kid: "k2", Grace: -1}), denied.Grace,
+			"the grace is -1ns, want 1 ms or more"},
+		"grace 1.5 ms": {rotate(a, Rotation{Kid: "k2", Grace: 1500 * time.Microsecond}), denied.Grace,
+			"the grace is 1.5ms"},
 	} {
 		if !errors.Is(x.err, x.want) || !strings.Contains(x.err.Error(), x.says) {
 			t.Errorf("%s: %v, want %q", what, x.err, x.says)
@@ -211,8 +235,10 @@ func TestRefusalsOfSuspensionsInWords(t *testing.T) {
 		detail []string
 		says   string
 	}{
-		{resume, "execution_not_suspended", []string{string(codes.Active)}, "execution_not_suspended: only a suspended execution is resumed, it is active"},
-		{resume, "suspension_changed", []string{"s-2"}, "it is suspended anew, as s-2; look at client.Suspension before you resume that one"},
+		{resume, "execution_not_suspended", []string{string(codes.Active)},
+			"execution_not_suspended: only a suspended execution is resumed, it is active"},
+		{resume, "suspension_changed", []string{"s-2"},
+			"it is suspended anew, as s-2; look at client.Suspension before you resume that one"},
 		{resume, "execution_not_found", nil, "execution_not_found: "},
 		{reissue, "execution_not_found", nil, "reissue token of " + id.String() + ": fake: execution_not_found"},
 		{reissue, "result_purged", []string{"T1"}, "it was purged; it was completed"},
@@ -223,10 +249,12 @@ func TestRefusalsOfSuspensionsInWords(t *testing.T) {
 		}
 	}
 	f.refusal, f.reissue = nil, []error{denied.New("fake", "waitpoint_not_open", "resumed")}
-	if err := reissue(); !errors.Is(err, denied.WaitpointNotOpen) || !strings.HasSuffix(err.Error(), "the waitpoint is closed (resumed); no token opens it any more") {
+	if err := reissue(); !errors.Is(err, denied.WaitpointNotOpen) ||
+		!strings.HasSuffix(err.Error(), "the waitpoint is closed (resumed); no token opens it any more") {
 		t.Error(err)
 	}
-	if _, err := a.ReissueToken(ctx, id, uuid.New(), flowfabric.By("anna")); !errors.Is(err, denied.NoWaitpoint) || !strings.Contains(err.Error(), "client.Waitpoints lists") {
+	if _, err := a.ReissueToken(ctx, id, uuid.New(), flowfabric.By("anna")); !errors.Is(err, denied.NoWaitpoint) ||
+		!strings.Contains(err.Error(), "client.Waitpoints lists") {
 		t.Errorf("a waitpoint that is not there: %v", err)
 	}
 }

@@ -17,14 +17,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Change is an entry of the audit trail: something that was changed by a call of this package or of package client, by the command, or over
-// the HTTP API. A call that found everything as it should be changed nothing.
+// Change is an entry of the audit trail: something that was changed by a call of this package or of package client,
+// by the command, or over the HTTP API. A call that found everything as it should be changed nothing.
 type Change struct {
 	At     time.Time // by the server's clock
 	Action string    // cancel, replay, set lane, …: the verb
-	On     string    // execution, executions (in bulk), flow, lane, schedule, budget, quota, scope, worker, partition or token key
-	Name   string    // its id or name; the filter of a bulk action
-	// Namespace in which it is; "" for what is in none, and for executions, flows and schedules that were changed by id or name from Go or with the command.
+	// execution, executions (in bulk), flow, lane, schedule, budget, quota, scope, worker, partition or token key
+	On   string
+	Name string // its id or name; the filter of a bulk action
+	// Namespace in which it is; "" for what is in none, and for executions, flows and schedules that were changed by
+	// id or name from Go or with the command.
 	Namespace string
 	By        string // who: flowfabric.By, the name of the token of the HTTP API, or else client.Config.Creator
 	From      string // "go", "cli" or "api" with the host or address
@@ -60,13 +62,15 @@ func (q TrailQuery) has(c engine.Change) bool {
 		!c.At.Before(q.Since) && (q.Until.IsZero() || c.At.Before(q.Until))
 }
 
-// TrailPage lists who changed what, the newest first: limit entries (1..1,000; 0 is 100), beginning behind the place that cursor names: "",
-// or the Cursor of the page before, with the same query. What is done to one execution is in its [Admin.History] as well, and stays there as long as
-// the execution; of the trail each partition keeps the newest 10,000 entries or so. An entry is written together with the change. A change that takes
-// calls to several partitions is one entry, but for its parts that fall on two pages. Submissions and signals are not in the trail: executions
+// TrailPage lists who changed what, the newest first: limit entries (1..1,000; 0 is 100), beginning behind the place
+// that cursor names: "", or the Cursor of the page before, with the same query. What is done to one execution is in
+// its [Admin.History] as well, and stays there as long as the execution; of the trail each partition keeps the newest
+// 10,000 entries or so. An entry is written together with the change. A change that takes calls to several partitions
+// is one entry, but for its parts that fall on two pages. Submissions and signals are not in the trail: executions
 // and waitpoints say who made them. A page looks at 10,000 entries at most, and may be short with a cursor.
 //
-// Errors: flowfabric.ErrInvalidInput for a limit or cursor that is not legal, before any call; ErrTransport; [client.ErrClosed].
+// Errors: flowfabric.ErrInvalidInput for a limit or cursor that is not legal, before any call; ErrTransport;
+// [client.ErrClosed].
 func (a *Admin) TrailPage(ctx context.Context, q TrailQuery, cursor string, limit int) (Page[Change], error) {
 	page, err := a.trailPage(ctx, q, cursor, cmp.Or(limit, limits.DefaultListPage))
 	if err != nil {
@@ -83,13 +87,16 @@ func (a *Admin) trailPage(ctx context.Context, q TrailQuery, cursor string, limi
 		return page, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxListPage)
 	}
 	n := a.store.TrailSources()
-	mark := strings.Join([]string{"trail", strconv.Itoa(n), q.Namespace, q.By, q.On, q.Name, q.Since.UTC().String(), q.Until.UTC().String()}, "\x1f")
+	mark := strings.Join([]string{"trail", strconv.Itoa(n), q.Namespace, q.By, q.On, q.Name, q.Since.UTC().String(),
+		q.Until.UTC().String()}, "\x1f")
 	at, err := parsePlace(cursor, mark, a.store.Partitions())
 	if err != nil {
 		return page, err
 	}
 	looked, over, seen := 0, false, map[string]bool{}
-	m := merging[engine.Change]{newest: true, full: func() bool { return len(page.Items) >= limit || looked >= maxLooked || over }}
+	m := merging[engine.Change]{newest: true, full: func() bool {
+		return len(page.Items) >= limit || looked >= maxLooked || over
+	}}
 	for i := range n {
 		m.sources = append(m.sources, &source[engine.Change]{partition: uint16(i)})
 	}
@@ -98,7 +105,8 @@ func (a *Admin) trailPage(ctx context.Context, q TrailQuery, cursor string, limi
 		looked++
 		over = !q.Since.IsZero() && c.At.Before(q.Since.Add(-clockSpare))
 		if q.has(c) && !seen[c.Request] {
-			page.Items = append(page.Items, Change{c.At, c.Action, c.On, c.Name, c.Namespace, c.By, c.From, c.Why, c.Detail})
+			page.Items = append(page.Items,
+				Change{c.At, c.Action, c.On, c.Name, c.Namespace, c.By, c.From, c.Why, c.Detail})
 			seen[c.Request] = true
 		}
 	}

@@ -40,14 +40,18 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 			want string
 			do   func() error
 		}{
-			{"set priority execution " + id.String() + " (7)", func() error { return a.SetPriority(ctx, id, 7, anna, why) }},
+			{"set priority execution " + id.String() + " (7)", func() error {
+				return a.SetPriority(ctx, id, 7, anna, why)
+			}},
 			{"set tags execution " + id.String() + " (team.colour, without team.size)", func() error {
 				return a.SetTags(ctx, id, map[string]string{"team.colour": "red"}, []string{"team.size"}, anna, why)
 			}},
 			{"hold execution " + id.String(), func() error { return a.Hold(ctx, id, anna, why) }},
 			{"unhold execution " + id.String(), func() error { return a.Unhold(ctx, id, anna, why) }},
 			{"cancel execution " + id.String(), func() error { return c.Cancel(ctx, id, anna, why) }},
-			{"replay execution " + ended.String(), func() error { return a.Replay(ctx, ended, admin.Replay{Force: true}, anna, why) }},
+			{"replay execution " + ended.String(), func() error {
+				return a.Replay(ctx, ended, admin.Replay{Force: true}, anna, why)
+			}},
 			{"set lane default (paused, weight 3)", func() error {
 				return a.SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused, Weight: &weight}, anna, why)
 			}},
@@ -68,14 +72,18 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 				_, err := a.RemoveBudget(ctx, name, anna, why)
 				return err
 			}},
-			{"create quota calls", func() error { return a.PutQuota(ctx, admission.Quota{Name: "calls", Cap: 2}, 0, anna, why) }},
+			{"create quota calls", func() error {
+				return a.PutQuota(ctx, admission.Quota{Name: "calls", Cap: 2}, 0, anna, why)
+			}},
 			{"remove quota calls", func() error {
 				_, err := a.RemoveQuota(ctx, "calls", anna, why)
 				return err
 			}},
 			{"put schedule nightly (" + "write_article, every 1h0m0s from 1970-01-01T00:00:00Z)", func() error {
 				spec := schedule.Every(time.Hour, time.Time{})
-				_, err := c.PutSchedule(ctx, "nightly", client.ScheduleChange{Definition: schedule.Definition{Spec: spec, Item: schedule.Item{Kind: "write_article"}}, Input: []byte("1")}, anna, why)
+				_, err := c.PutSchedule(ctx, "nightly",
+					client.ScheduleChange{Definition: schedule.Definition{Spec: spec,
+						Item: schedule.Item{Kind: "write_article"}}, Input: []byte("1")}, anna, why)
 				return err
 			}},
 			{"pause schedule nightly", func() error { return a.PauseSchedule(ctx, "nightly", anna, why) }},
@@ -89,7 +97,8 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 			}},
 			{"seal flow " + f.ID().String(), func() error { return f.Seal(ctx, anna, why) }},
 			{"cancel executions namespace=default state=waiting", func() error {
-				_, err := a.Bulk(ctx, admin.Filter{Namespace: "default", States: []flowfabric.PublicState{flowfabric.Waiting}}, admin.BulkCancel(), admin.BulkOptions{}, anna, why)
+				_, err := a.Bulk(ctx, admin.Filter{Namespace: "default", States: []flowfabric.PublicState{
+					flowfabric.Waiting}}, admin.BulkCancel(), admin.BulkOptions{}, anna, why)
 				return err
 			}},
 		}
@@ -120,7 +129,8 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 		if err := a.SetPriority(ctx, id, 8, anna); !errors.Is(err, flowfabric.ErrTerminal) {
 			t.Fatal(err)
 		}
-		if after, err := a.TrailPage(ctx, admin.TrailQuery{}, "", 0); err != nil || len(after.Items) != len(before.Items) {
+		if after, err := a.TrailPage(ctx, admin.TrailQuery{}, "", 0); err != nil ||
+			len(after.Items) != len(before.Items) {
 			t.Errorf("%d entries after calls that changed nothing, %v", len(after.Items), err)
 		}
 
@@ -140,13 +150,16 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 			actions = append(actions, x.Action)
 		}
 		slices.Sort(actions) // what was done in one millisecond has no order across partitions
-		if want := []string{"cancel", "hold", "replay", "set priority", "set tags", "unhold"}; !slices.Equal(actions, want) {
+		if want := []string{"cancel", "hold", "replay", "set priority", "set tags", "unhold"}; !slices.Equal(actions,
+			want) {
 			t.Errorf("by anna: %q, want %q", actions, want)
 		}
-		if of := pages[slices.IndexFunc(pages, func(c admin.Change) bool { return c.Action == "cancel" })]; of.Why != "the tide turned" || of.Name != id.String() || of.By != "anna" {
+		if of := pages[slices.IndexFunc(pages, func(c admin.Change) bool { return c.Action == "cancel" })]; of.Why !=
+			"the tide turned" || of.Name != id.String() || of.By != "anna" {
 			t.Errorf("%+v", of)
 		}
-		if page, err := a.TrailPage(ctx, admin.TrailQuery{Until: before.Items[len(before.Items)-1].At}, "", 0); err != nil || len(page.Items) != 0 {
+		if page, err := a.TrailPage(ctx, admin.TrailQuery{Until: before.Items[len(before.Items)-1].At}, "",
+			0); err != nil || len(page.Items) != 0 {
 			t.Errorf("before the first: %+v, %v", page, err)
 		}
 		if _, err := a.TrailPage(ctx, admin.TrailQuery{}, "x", 0); !errors.Is(err, flowfabric.ErrInvalidInput) {
@@ -166,7 +179,8 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 				t.Errorf("%s", h)
 			}
 		}
-		if want := []string{"priority anna", "tagged anna", "held anna", "unheld anna", "cancelled operator_override:anna"}; !slices.Equal(lines, want) {
+		if want := []string{"priority anna", "tagged anna", "held anna", "unheld anna",
+			"cancelled operator_override:anna"}; !slices.Equal(lines, want) {
 			t.Errorf("history of who came from where: %q, want %q", lines, want)
 		}
 	})

@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -13,14 +12,17 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
-// Who pauses a lane that nobody has, which may be a slip, is told; so is who crosses a soft limit from outside of executions.
+// Who pauses a lane that nobody has, which may be a slip, is told; so is who crosses a soft limit from outside of
+// executions.
 func TestWarningsOfAClient(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	var log bytes.Buffer
-	c, err := client.Connect(ctx, client.Config{URL: testserver.Embedded(t), Partitions: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
+		URL: testserver.Embedded(t), Partitions: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +35,15 @@ func TestWarningsOfAClient(t *testing.T) {
 		return log.String()
 	}
 	const unknown = "it has no work and no worker serves it"
-	if text := said(func() error { return admin.New(c).SetLane(ctx, "btach", admin.LaneChange{State: admin.LanePaused}) }); !strings.Contains(text, unknown) || !strings.Contains(text, "lane=btach") {
+	if text := said(func() error {
+		return admin.New(c).SetLane(ctx, "btach", admin.LaneChange{State: admin.LanePaused})
+	}); !strings.Contains(text, unknown) || !strings.Contains(text, "lane=btach") {
 		t.Errorf("a lane that nobody has: %q", text)
 	}
 	submit(ctx, t, c, "batch", flowfabric.Lane("batch"))
-	if text := said(func() error { return admin.New(c).SetLane(ctx, "batch", admin.LaneChange{State: admin.LanePaused}) }); text != "" {
+	if text := said(func() error {
+		return admin.New(c).SetLane(ctx, "batch", admin.LaneChange{State: admin.LanePaused})
+	}); text != "" {
 		t.Errorf("a lane with work: %q", text)
 	}
 	if text := said(func() error {
@@ -50,12 +56,14 @@ func TestWarningsOfAClient(t *testing.T) {
 	}); text != "" {
 		t.Errorf("a retention said in advance: %q", text)
 	}
-	if err := admin.New(c).PutBudget(ctx, admission.Budget{Name: "acme", Limits: map[string]admission.Limit{"tokens": {Soft: 5}}}, 0); err != nil {
+	if err := admin.New(c).PutBudget(ctx,
+		admission.Budget{Name: "acme", Limits: map[string]admission.Limit{"tokens": {Soft: 5}}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []bool{false, true, false} { // once a period
 		text := said(func() error {
-			_, err := admin.New(c).ReportUsage(ctx, admission.Usage{Budget: "acme", Key: string(rune('a' + i)), Amounts: map[string]int64{"tokens": 4}})
+			_, err := admin.New(c).ReportUsage(ctx,
+				admission.Usage{Budget: "acme", Key: string(rune('a' + i)), Amounts: map[string]int64{"tokens": 4}})
 			return err
 		})
 		if strings.Contains(text, "above the soft limit of a budget") != want {

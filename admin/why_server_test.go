@@ -26,15 +26,17 @@ func TestWhyOnAServer(t *testing.T) {
 		}
 		x := submit(ctx, t, c, "tides")
 		says(x.ID(), explain.WhyWaitingNoWorker, `no live worker takes kind "write-article"`)
-		_, err := e.RegisterWorker(ctx, engine.Registration{Instance: "tester", Token: "t", TTL: time.Minute,
-			Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"}, Kinds: []string{"write-article"}}})
+		_, err := e.RegisterWorker(ctx, engine.Registration{Instance: "tester", Token: "t", TTL: time.Hour,
+			Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"},
+				Kinds: []string{"write-article"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		says(x.ID(), explain.WhyWaitingNext, "1 live worker takes")
 		finish(ctx, t, e, x.ID(), "wet")
 		says(x.ID(), explain.WhyCompleted, `worker "tester" completed it`)
-		if why, err := admin.New(c).Why(ctx, x.ID()); err != nil || why.State != flowfabric.Completed || why.Code != codes.Completed {
+		if why, err := admin.New(c).Why(ctx, x.ID()); err != nil || why.State != flowfabric.Completed ||
+			why.Code != codes.Completed {
 			t.Errorf("%+v, %v", why, err)
 		}
 		if err := admin.New(c).Purge(ctx, x.ID(), 0); err != nil {

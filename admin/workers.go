@@ -27,11 +27,11 @@ type registry interface {
 // Worker is one worker process, as it registered itself and as the partitions know it.
 type Worker struct {
 	Instance string
-	// Info is what the worker says it is: its pool, namespace, lanes, kinds, capabilities, process and application. Zero
-	// for one that is not Registered.
+	// Info is what the worker says it is: its pool, namespace, lanes, kinds, capabilities, process and application.
+	// Zero for one that is not Registered.
 	Info WorkerInfo
-	// Alive: it has registered or renewed within its lease time, or one of its sessions lives. A worker that was killed is
-	// alive until that time is over.
+	// Alive: it has registered or renewed within its lease time, or one of its sessions lives. A worker that was
+	// killed is alive until that time is over.
 	Alive bool
 	// Registered is false for one whose registration was forgotten and that still holds something.
 	Registered bool
@@ -43,8 +43,10 @@ type Worker struct {
 	LastSeen     time.Time // of the registration; zero when not Registered
 	ExpiresAt    time.Time // of the registration, unless it is renewed; zero when not Registered
 	InFlight     int       // executions that its sessions hold
-	Reported     int       // handlers that were at work, as it said when it was last seen; each takes one of Info.Concurrency slots
-	Stuck        int       // those of them that ignored the end of their context: their slots are not free until they return
+	// handlers that were at work, as it said when it was last seen; each takes one of Info.Concurrency slots
+	Reported int
+	// those of them that ignored the end of their context: their slots are not free until they return
+	Stuck int
 	// Sessions are its leases: those that are open, and dead ones that still hold something.
 	Sessions []WorkerSession
 }
@@ -77,15 +79,17 @@ type WorkerInfo struct {
 	Labels       map[string]string // of the application
 	StartedAt    time.Time
 	Truncated    bool // lists were cut, because they are too long
-	// LeaseMs is how long a worker in another language has an execution without renewing it; 0 for others, which have a lease for all they do.
+	// LeaseMs is how long a worker in another language has an execution without renewing it; 0 for others, which have
+	// a lease for all they do.
 	LeaseMs int64
 }
 
-// Workers lists the worker processes by instance name: those that are registered, those lost for up to an hour, and those
-// that are not registered and hold something. The listing is made of many reads, so it is no picture of one moment.
+// Workers lists the worker processes by instance name: those that are registered, those lost for up to an hour, and
+// those that are not registered and hold something. The listing is made of many reads, so it is no picture of one
+// moment.
 //
-// It asks every partition. When some do not answer, the list is what the others know and the error says so; it wraps what
-// they answered (flowfabric.ErrTransport, ErrPartitionFrozen…). client.ErrClosed.
+// It asks every partition. When some do not answer, the list is what the others know and the error says so; it wraps
+// what they answered (flowfabric.ErrTransport, ErrPartitionFrozen…). client.ErrClosed.
 func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 	if a.closed() {
 		return nil, fmt.Errorf("list workers: %w", client.ErrClosed)
@@ -106,7 +110,8 @@ func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 		for _, r := range p.Workers {
 			w := of(r.Instance)
 			w.Registered, w.Info, w.Alive, w.Dead, w.Reason = true, WorkerInfo(r.Info), r.Alive, r.Dead, r.Reason
-			w.RegisteredAt, w.LastSeen, w.ExpiresAt, w.Reported, w.Stuck = r.RegisteredAt, r.SeenAt, r.ExpiresAt, r.InFlight, r.Stuck
+			w.RegisteredAt, w.LastSeen, w.ExpiresAt, w.Reported, w.Stuck = r.RegisteredAt, r.SeenAt, r.ExpiresAt,
+				r.InFlight, r.Stuck
 		}
 	}
 	for _, p := range a.store.Sessions(ctx) {
@@ -117,7 +122,8 @@ func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 			w := of(engine.Instance(s.ID))
 			w.Alive = w.Alive || s.Alive
 			w.InFlight += s.Held
-			w.Sessions = append(w.Sessions, WorkerSession{p.Partition, s.ID, s.ExpiresAt, s.Alive, s.Dead, s.Reason, s.Held})
+			w.Sessions = append(w.Sessions, WorkerSession{p.Partition, s.ID, s.ExpiresAt, s.Alive, s.Dead, s.Reason,
+				s.Held})
 		}
 	}
 	out := make([]Worker, 0, len(all))
@@ -129,16 +135,17 @@ func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 }
 
 // MarkWorkerDead gives a worker process up without waiting for its leases to run out: what its sessions hold is queued
-// again by the next tick, as after a crash, which uses up no retry. held is how many executions that were. Why and, in parentheses,
-// who, together cut to 256 bytes, is shown with the worker. Doing it again is no error.
+// again by the next tick, as after a crash, which uses up no retry. held is how many executions that were. Why and,
+// in parentheses, who, together cut to 256 bytes, is shown with the worker. Doing it again is no error.
 //
 // It is meant for a process that is known to be gone. One that lives loses its running work to others (its writes are
-// refused and its handlers' contexts end with flowfabric.ErrLeaseLost, within a second or so), registers again, and goes
-// on with new sessions: to stop it, stop the process.
+// refused and its handlers' contexts end with flowfabric.ErrLeaseLost, within a second or so), registers again, and
+// goes on with new sessions: to stop it, stop the process.
 //
 // Errors: flowfabric.ErrNotFound when neither a registration nor a session has the name; ErrInvalidInput. When some
 // partitions do not answer, the others are done and the error says so; do it again. client.ErrClosed.
-func (a *Admin) MarkWorkerDead(ctx context.Context, instance string, opts ...flowfabric.ActOption) (held int, err error) {
+func (a *Admin) MarkWorkerDead(ctx context.Context, instance string,
+	opts ...flowfabric.ActOption) (held int, err error) {
 	const verb = "mark worker dead"
 	if a.closed() {
 		return 0, fmt.Errorf("%s: %w", verb, client.ErrClosed)

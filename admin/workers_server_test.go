@@ -18,8 +18,9 @@ func TestWorkers(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		register := func(instance string) {
 			t.Helper()
-			_, err := e.RegisterWorker(ctx, engine.Registration{Instance: instance, Token: "t", TTL: time.Minute, InFlight: 7,
-				Info: engine.WorkerInfo{Pool: "pool", Kinds: []string{"write-article"}}})
+			_, err := e.RegisterWorker(ctx,
+				engine.Registration{Instance: instance, Token: "t", TTL: time.Minute, InFlight: 7,
+					Info: engine.WorkerInfo{Pool: "pool", Kinds: []string{"write-article"}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,10 +47,12 @@ func TestWorkers(t *testing.T) {
 		}
 		all := list()
 		idle, busy := all["idle"], all["tester"]
-		if len(all) != 2 || !idle.Alive || !idle.Registered || idle.InFlight != 0 || len(idle.Sessions) != 0 || idle.Info.Pool != "pool" {
+		if len(all) != 2 || !idle.Alive || !idle.Registered || idle.InFlight != 0 || len(idle.Sessions) != 0 ||
+			idle.Info.Pool != "pool" {
 			t.Errorf("idle: %+v", idle)
 		}
-		if !busy.Alive || busy.InFlight != 3 || busy.Reported != 7 || len(busy.Sessions) != 3 || busy.LastSeen.IsZero() || busy.Info.Kinds[0] != "write-article" {
+		if !busy.Alive || busy.InFlight != 3 || busy.Reported != 7 || len(busy.Sessions) != 3 ||
+			busy.LastSeen.IsZero() || busy.Info.Kinds[0] != "write-article" {
 			t.Errorf("busy: %+v", busy)
 		}
 		if s := busy.Sessions[0]; !s.Alive || s.Held != 1 || s.Partition > 1 {
@@ -92,7 +95,8 @@ func TestUnregisteredWorker(t *testing.T) {
 		if err != nil || len(workers) != 1 {
 			t.Fatalf("%+v, %v", workers, err)
 		}
-		if w := workers[0]; w.Instance != "tester" || w.Registered || !w.Alive || w.InFlight != 1 || !w.LastSeen.IsZero() {
+		if w := workers[0]; w.Instance != "tester" || w.Registered || !w.Alive || w.InFlight != 1 ||
+			!w.LastSeen.IsZero() {
 			t.Errorf("%+v", w)
 		}
 		if held, err := admin.New(c).MarkWorkerDead(ctx, "tester"); err != nil || held != 1 {
@@ -112,8 +116,10 @@ func TestUnregisteredWorker(t *testing.T) {
 // A partition that does not answer is named, and the others are listed.
 func TestWorkersOfSomePartitions(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		for _, instance := range []string{"a", "b", "c", "d", "e", "f"} { // at least one is registered in each of two partitions
-			if _, err := e.RegisterWorker(ctx, engine.Registration{Instance: instance, Token: "t", TTL: time.Minute}); err != nil {
+		for _, instance := range []string{"a", "b", "c", "d", "e", "f"} {
+			// at least one is registered in each of two partitions
+			if _, err := e.RegisterWorker(ctx,
+				engine.Registration{Instance: instance, Token: "t", TTL: time.Minute}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -8,8 +8,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// Budget says how much may be used. Unless it only warns, it enforces its hard limits: it refuses a report that would pass one, and work
-// that asks it waits while one is reached. Dimensions without a limit are counted and never refused, unless StrictDimensions is set.
+// Budget says how much may be used. Unless it only warns, it enforces its hard limits: it refuses a report that would
+// pass one, and work that asks it waits while one is reached. Dimensions without a limit are counted and never
+// refused, unless StrictDimensions is set.
 type Budget struct {
 	Name  string // 1..64 letters, digits, "_", "." and "-", a letter or digit first
 	Scope string // what it is for, for people; at most 128 bytes
@@ -18,29 +19,36 @@ type Budget struct {
 	OnHard HardAction
 	// WarnSoft writes the crossing of a soft limit into the budget's audit log, once per period and dimension.
 	WarnSoft bool
-	Reset    time.Duration // a period, whole ms from 1 s to 10 years; 0 = it never begins anew
-	// StrictDimensions refuses reports of dimensions that have no limits here, with ErrInvalidInput. Else they are counted only.
+	Reset    time.Duration // a period, whole ms from 1 s to 10 years; 0 never resets
+	// StrictDimensions refuses reports of dimensions that have no limits here, with ErrInvalidInput. Else they are
+	// counted only.
 	StrictDimensions bool
-	Refund           []string         // failed, cancelled, expired: what such executions reported in this period is given back
-	Limits           map[string]Limit // by dimension, at most 64: a lower-case letter, then letters, digits, "_" and "."
+	// failed, cancelled, expired: what such executions reported in this period is given back
+	Refund []string
+	// by dimension, at most 64: a lower-case letter, then letters, digits, "_" and "."
+	Limits map[string]Limit
 }
 
-// Limit bounds a dimension. Both values are 0..2^53-1, Soft is not above Hard. **0 = UNLIMITED**: it does not forbid all use.
+// Limit bounds a dimension. Both values are 0..2^53-1, Soft is not above Hard. **0 = UNLIMITED**: it does not forbid
+// all use.
 type Limit struct {
 	Hard int64 // a report that would pass it is refused; work waits while it is reached
-	Soft int64 // a report that passes it is counted, and told of: in the report's answer, and with WarnSoft in the audit log
+	// a report that passes it is counted, and told of: in the report's answer, and with WarnSoft in the audit log
+	Soft int64
 }
 
 // HardAction is what a worker does with an execution whose report would pass a hard limit.
 type HardAction string
 
-// What a budget does about a spend that would pass a hard limit ([Budget].OnHard). The refused spend is not counted, whatever follows.
+// What a budget does about a spend that would pass a hard limit ([Budget].OnHard). The refused spend is not counted,
+// whatever follows.
 const (
 	HardReject HardAction = "reject" // the handler gets the error and decides; the default
-	HardFail   HardAction = "fail"   // the handler's context ends, and the execution fails for good, category budget_exceeded
-	// HardBlock ends the handler's context and puts the execution back into its queue. It goes on, as the same attempt, as soon as there
-	// may be room: with the budget's next period, a higher limit or a refund; otherwise it tries again after 30 s. A single spend that is
-	// above the limit fails it, as with HardFail.
+	// the handler's context ends, and the execution fails for good, category budget_exceeded
+	HardFail HardAction = "fail"
+	// HardBlock ends the handler's context and puts the execution back into its queue. It goes on, as the same
+	// attempt, when the budget has room for all of the refused spend, begins its next period, or has other limits.
+	// Work behind it in its queue waits with it. A single spend that is above the limit fails it, as with HardFail.
 	HardBlock HardAction = "block"
 )
 
@@ -60,9 +68,11 @@ type BudgetRecord struct {
 	LastBreach   time.Time // of a hard limit, in this period
 	BreachedDim  string
 	Used         map[string]int64
-	Waiting      int          // routes of partitions that wait for it
-	Audit        []AuditEntry // newest first
-	Spenders     []Spender    // newest first
+	// in this period, by dimension with a limit: what was to be counted, and did not fit; it may have been paid for
+	Refused  map[string]int64
+	Waiting  int          // routes of partitions that wait for it
+	Audit    []AuditEntry // newest first
+	Spenders []Spender    // newest first
 }
 
 // Headroom is how much of a dimension is left until its hard limit, 0 or more; limited is false when it has none.
@@ -74,8 +84,8 @@ func (b BudgetRecord) Headroom(dimension string) (left int64, limited bool) {
 	return max(0, hard-b.Used[dimension]), true
 }
 
-// Exhausted are the dimensions whose hard limit is reached, sorted: work that has the budget as a gate waits while there are any, unless
-// the budget only warns.
+// Exhausted are the dimensions whose hard limit is reached, sorted: work that has the budget as a gate waits while
+// there are any, unless the budget only warns.
 func (b BudgetRecord) Exhausted() []string {
 	var out []string
 	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {

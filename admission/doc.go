@@ -1,11 +1,12 @@
-// Package admission is the vocabulary of work that asks before it runs: budgets and quotas. It makes no call itself; package admin
-// makes and changes them, and workers ask them.
+// Package admission is the vocabulary of work that asks before it runs: budgets and quotas. It makes no call itself;
+// package admin makes and changes them, and workers ask them.
 //
-//   - A budget ([Budget]) says how much may be used: of each dimension (tokens, cents, bytes) a hard and a soft limit, for ever or for a
-//     period. Workers report what they use; work that asks a budget waits while it is exhausted.
+//   - A budget ([Budget]) says how much may be used: of each dimension (tokens, cents, bytes) a hard and a soft
+//     limit, for ever or for a period. Workers report what they use; work that asks a budget waits while it is
+//     exhausted.
 //   - A quota ([Quota]) says how often work may start in a window of time, and how much of it may run at once.
-//   - Both are the gates of an execution. They are named when it is created, or come with a scope it is created in (everything, a
-//     namespace, a lane, a tag), and stay what they were. All of them must let it pass.
+//   - Both are the gates of an execution. They are named when it is created, or come with a scope it is created in
+//     (everything, a namespace, a lane, a tag), and stay what they were. All of them must let it pass.
 //
 // # Using them
 //
@@ -19,7 +20,8 @@
 //	}, 0) // 0: make it
 //	err = a.AttachGates(ctx, admission.Scope{Namespace: "acme"}, []flowfabric.Gate{flowfabric.BudgetGate("acme")})
 //
-// The handler says what it uses, in the step that uses it: when the execution runs again, the step is not repeated, nor paid again.
+// The handler says what it uses, in the step that uses it: when the execution runs again, the step is not repeated,
+// nor paid again.
 //
 //	text, err := handler.Step(ctx, t, "draft", func(ctx context.Context) (string, error) {
 //		text, used, err := llm.Generate(ctx, in.Topic)

@@ -12,8 +12,8 @@ import (
 	_ "github.com/flowfabric/flowfabric-go/embedded" // serves embedded://
 )
 
-// A budget for each tenant: who would pass its hard limit is refused, and nothing of that report is counted. A handler reports with
-// handler.Task.Spend instead.
+// A budget for each tenant: who would pass its hard limit is refused, and nothing of that report is counted. A
+// handler reports with handler.Task.Spend instead.
 func Example() {
 	ctx := context.Background()
 	c, err := client.Connect(ctx, client.Config{URL: "embedded://", Logger: slog.New(slog.DiscardHandler)})
@@ -33,7 +33,8 @@ func Example() {
 		return
 	}
 	for i, tokens := range []int64{700, 200, 200} {
-		r, err := a.ReportUsage(ctx, admission.Usage{Budget: "acme", Key: fmt.Sprint("report-", i), Amounts: map[string]int64{"tokens": tokens}})
+		r, err := a.ReportUsage(ctx,
+			admission.Usage{Budget: "acme", Key: fmt.Sprint("report-", i), Amounts: map[string]int64{"tokens": tokens}})
 		fmt.Println(r.Verdict, err)
 	}
 	b, err := a.GetBudget(ctx, "acme")

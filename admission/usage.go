@@ -6,8 +6,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// Usage reports what was used of a budget. The holder of an execution sets Epoch and Sequence, which counts its reports to this budget
-// under this lease: 1, 2, …; everybody else sets Key. A repeated report changes nothing.
+// Usage reports what was used of a budget. The holder of an execution sets Epoch and Sequence, which counts its
+// reports to this budget under this lease: 1, 2, …; everybody else sets Key. A repeated report changes nothing.
 type Usage struct {
 	Budget    string
 	Execution flowfabric.ExecutionID // whose ledger it goes into; may be zero with a Key
@@ -23,6 +23,7 @@ type Reported struct {
 	Applied  bool // the report was counted
 	Late     bool // the reporter's lease is not the execution's newest; it was counted all the same
 	Replayed bool // this is the answer of the first time
+	// the budget's OnHard; HardFail instead of HardBlock for what is above a limit, so that no period has room for it
 	Action   HardAction
 	Left     time.Duration // of the period; 0 = it does not end
 	Period   uint64

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -17,20 +18,30 @@ import (
 
 // Approval says who is asked before a tool runs, and for how long.
 type Approval struct {
-	Assignee string        // ≤ 128 bytes: who should answer. It is for lists to filter by, and keeps nobody from answering
+	// Title of the question, 1..200 bytes in one line. Default the first line of what [Question] says, or "Run the tool
+	// NAME?".
+	Title string
+	// ≤ 128 bytes: who should answer. It is for lists to filter by, and keeps nobody from answering
+	Assignee string
 	Within   time.Duration // 1 ms to ten years; then the model is told that nobody approved. Default 0: for ever
 }
 
-// NeedsApproval makes a person decide about each call of the tool before it runs, see suspend.Ask: the run suspends, with a question that names the tool and
-// shows the arguments, or what [Question] says. What is approved runs with exactly these arguments. After a rejection the model gets a failed result that says who
-// rejected and their comment.
+// NeedsApproval makes a person decide about each call of the tool before it runs, see suspend.Ask: the run suspends,
+// with a question that names the tool and shows the arguments, or what [Question] says. What is approved runs with
+// exactly these arguments. After a rejection the model gets a failed result that says who rejected and their comment.
 //
-// The wait is called "approve 1.2 refund" for the call whose step is "tool 1.2 refund". Calls of a turn that need no approval run first, then people are asked about one
-// call after the other, then what was approved runs. The worker needs token keys, as for every wait.
+// The wait and its waitpoint are called "approve TURN.CALL TOOL", both counted from 1: "approve 2.1 refund" is about
+// the first call of the second answer of the model, whose step is "tool 2.1 refund". That is the key for
+// client.Approve, for fftest.Approve and for the command: flowfabric approve ID 'approve 2.1 refund'. With
+// [Config].Name it begins with that name. Lists of approvals and of waitpoints show it.
+//
+// Calls of a turn that need no approval run first, then people are asked about one call after the other, then what
+// was approved runs. The worker needs token keys, as for every wait.
 func NeedsApproval(a Approval) ToolOption { return func(d *definition) { d.approval = &a } }
 
-// Question makes the text of the question of a tool with [NeedsApproval], in place of the arguments. In is that of the tool. The function must depend on nothing
-// but its argument. The text is cut to 4 KiB, with a note.
+// Question words the question of a tool with [NeedsApproval], in place of the arguments. In is that of the tool. The
+// function must depend on nothing but its argument. The first line is the title, too, unless [Approval] has one; all
+// of it is the text. A title is cut to 200 bytes, a text to 4 KiB, with a note.
 func Question[In any](text func(in In) string) ToolOption {
 	return func(d *definition) {
 		d.asks = reflect.TypeFor[In]()
@@ -48,7 +59,8 @@ func (a *Approval) validate() error {
 	if a == nil {
 		return nil
 	}
-	err := suspend.On(suspend.Signal("approve"), suspend.Within(a.Within), suspend.Asking(suspend.Question{Title: "?", Assignee: a.Assignee}))
+	err := suspend.On(suspend.Signal("approve"), suspend.Within(a.Within),
+		suspend.Asking(suspend.Question{Title: cmp.Or(a.Title, "?"), Assignee: a.Assignee}))
 	if !suspend.IsWanted(err) {
 		return fmt.Errorf("approval: %w", err)
 	}
@@ -56,8 +68,10 @@ func (a *Approval) validate() error {
 }
 
 // ask asks about a call. refused says why it must not run, in words for the model; "" lets it run.
-func (d *definition) ask(ctx context.Context, t suspend.Task, name string, arguments []byte) (refused string, err error) {
-	answer, err := suspend.Ask(ctx, t, name, d.asking(arguments), suspend.Within(d.approval.Within), suspend.OnTimeout(suspend.Resume))
+func (d *definition) ask(ctx context.Context, t suspend.Task, name string,
+	arguments []byte) (refused string, err error) {
+	answer, err := suspend.Ask(ctx, t, name, d.asking(arguments), suspend.Within(d.approval.Within),
+		suspend.OnTimeout(suspend.Resume))
 	switch {
 	case errors.Is(err, flowfabric.ErrWaitTimeout):
 		return fmt.Sprintf("the call was not made: nobody approved it within %v", d.approval.Within), nil
@@ -77,17 +91,16 @@ func (d *definition) ask(ctx context.Context, t suspend.Task, name string, argum
 
 // asking is the question about a call, within the bounds of a question whatever the arguments are.
 func (d *definition) asking(arguments []byte) suspend.Question {
-	var text string
+	q := suspend.Question{Title: d.approval.Title, Assignee: d.approval.Assignee}
+	text := readable(arguments)
 	if d.question != nil {
-		text = d.question(arguments)
-	} else {
-		text = readable(arguments)
+		text = visible(d.question(arguments))
+		title, _, _ := strings.Cut(strings.TrimSpace(strings.ReplaceAll(text, "\t", " ")), "\n")
+		q.Title = cmp.Or(q.Title, cut(title, limits.MaxQuestionTitle, 2*limits.MaxQuestionTitle))
 	}
-	return suspend.Question{
-		Title:    "Run the tool " + d.spec.Name + "?",
-		Text:     cut(visible(text), limits.MaxQuestionText, maxQuestionEncoded),
-		Assignee: d.approval.Assignee,
-	}
+	q.Title = cmp.Or(q.Title, "Run the tool "+d.spec.Name+"?")
+	q.Text = cut(visible(text), limits.MaxQuestionText, maxQuestionEncoded)
+	return q
 }
 
 // readable is JSON with one member a line.

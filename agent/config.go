@@ -19,18 +19,18 @@ const (
 	defaultParallel = 8
 )
 
-// Config says what an agent is, what it begins with and where it stops. Zero fields have the stated defaults. [Run] does not change it, so many runs
-// may share one.
+// Config says what an agent is, what it begins with and where it stops. Zero fields have the stated defaults. [Run]
+// does not change it, so many runs may share one.
 type Config struct {
-	// Name is the agent's, in the names of its steps and in spans: 1..32 of A-Z a-z 0-9 _ . -. The default "" does for the only agent of a handler. Agents of
-	// one handler need different names, and must run one after the other.
+	// Name is the agent's, in the names of its steps and in spans: 1..32 of A-Z a-z 0-9 _ . -. The default "" does
+	// for the only agent of a handler. Agents of one handler need different names, and must run one after the other.
 	Name string
 	// Model answers. Required.
 	Model Model
 	// System are instructions that come before the conversation.
 	System string
-	// Messages are the conversation so far, for example Result.Messages of an earlier run, and Prompt is what the user says then. Without both the
-	// agent waits for a message from Mailbox.
+	// Messages are the conversation so far, for example Result.Messages of an earlier run, and Prompt is what the
+	// user says then. Without both the agent waits for a message from Mailbox.
 	Messages []Message
 	Prompt   string
 	// Tools are what the model may use, at most 128 with different names.
@@ -38,39 +38,44 @@ type Config struct {
 
 	// MaxTurns is how many times the model may be called in the run, 1..500. Default 50.
 	MaxTurns int
-	// Continue makes a conversation endless: between two model calls, after MaxTurns of them or when the steps of the execution might run out (700 of
-	// the agent's), Run returns its error, with the result so far. It is to return handler.Continue of an input from which the handler makes
-	// Messages again: all of Result.Messages, or what is left of them after cutting or summarising, at most 1 MiB in all. What the user said
-	// and what tools found since the last answer is at the end of them. It is called in every run at that place, so let it decide by the
-	// result alone. MaxTokens and MaxTime begin anew. Default nil: a run that reaches MaxTurns ends with a [*LimitError].
+	// Continue makes a conversation endless: between two model calls, after MaxTurns of them or when the steps of the
+	// execution might run out (700 of the agent's), Run returns its error, with the result so far. It is to return
+	// handler.Continue of an input from which the handler makes Messages again: all of Result.Messages, or what is
+	// left of them after cutting or summarising, at most 1 MiB in all. What the user said and what tools found since
+	// the last answer is at the end of them. It is called in every run at that place, so let it decide by the result
+	// alone. MaxTokens and MaxTime start over. Default nil: a run that reaches MaxTurns ends with a [*LimitError].
 	Continue func(Result) error
-	// MaxTokens bounds the usage of the run, the total of all answers. No further model call and no further tool begins when it is reached, so the answer
-	// that reaches it may go over it. Default 0: no bound.
+	// MaxTokens bounds the usage of the run, the total of all answers. No further model call and no further tool
+	// begins when it is reached, so the answer that reaches it may go over it. Default 0: no bound.
 	MaxTokens int64
-	// MaxTime bounds the time that recorded model calls and tools took, all together, also those that ran side by side. Waits do not count. It is
-	// looked at between calls; a bound for a single call is a timeout of the model, the tool or the execution. Default 0: no bound.
+	// MaxTime bounds the time that recorded model calls and tools took, all together, also those that ran side by
+	// side. Waits do not count. It is looked at between calls; a bound for a single call is a timeout of the model,
+	// the tool or the execution. Default 0: no bound.
 	MaxTime time.Duration
 	// MaxOutput is how many tokens one answer may have. Default 0: what the model's adapter takes.
 	MaxOutput int64
 	// Parallel is how many tools of a turn may run at once, 1..64. Default 8.
 	Parallel int
 
-	// Mailbox is the name of the mailbox whose messages the agent takes as the user's (client.Client.Send): before each model call but the first, and when the
-	// model has ended, in which case it goes on. Default "": none.
+	// Mailbox is the name of the mailbox whose messages the agent takes as the user's (client.Client.Send): before
+	// each model call but the first, and when the model has ended, in which case it goes on. Default "": none.
 	Mailbox string
-	// Conversation makes the agent wait for the next message, suspended, when the model has ended, instead of returning. It needs Mailbox.
+	// Conversation makes the agent wait for the next message, suspended, when the model has ended, instead of
+	// returning. It needs Mailbox.
 	Conversation bool
-	// Idle is how long the agent waits for a message, 1 ms to ten years. A longer wait ends the run without an error, and so does an operator who resumes
-	// the execution. Default 0: for ever.
+	// Idle is how long the agent waits for a message, 1 ms to ten years. A longer wait ends the run without an error,
+	// and so does an operator who resumes the execution. Default 0: for ever.
 	Idle time.Duration
 
-	// Edit may change what the model is asked, for example leave out old messages. It must decide by the request alone. What it changes is its own copy; the
-	// transcript stays whole. It is called for the calls that are made, not for recorded ones.
+	// Edit may change what the model is asked, for example leave out old messages. It must decide by the request
+	// alone. What it changes is its own copy; the transcript stays whole. It is called for the calls that are made,
+	// not for recorded ones.
 	Edit func(*Request)
-	// Spend is what an answer costs by dimension, to be spent from the execution's budgets. Default: dimension tokens, [Usage.Total]. Amounts of 0 are
-	// left out; nil spends nothing.
+	// Spend is what an answer costs by dimension, to be spent from the execution's budgets. Default: dimension
+	// tokens, [Usage.Total]. Amounts of 0 are left out; nil spends nothing.
 	Spend func(Usage) map[string]int64
-	// Tracer makes spans by the conventions of OpenTelemetry for generative AI, without content of messages. Default: none. See the package comment.
+	// Tracer makes spans by the conventions of OpenTelemetry for generative AI, without content of messages. Default:
+	// none. See the package comment.
 	Tracer trace.TracerProvider
 }
 
@@ -81,9 +86,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Parallel == 0 {
 		c.Parallel = defaultParallel
-	}
-	if c.Spend == nil {
-		c.Spend = func(u Usage) map[string]int64 { return map[string]int64{"tokens": u.Total()} }
 	}
 	return c
 }
@@ -139,7 +141,8 @@ func (c Config) validate() error {
 
 // invalid is the error of a configuration that no later attempt will find valid either.
 func invalid(format string, args ...any) error {
-	return handler.Permanent(fmt.Errorf("agent: %w: Config: %s", flowfabric.ErrInvalidInput, fmt.Sprintf(format, args...)))
+	return handler.Permanent(fmt.Errorf("agent: %w: Config: %s", flowfabric.ErrInvalidInput,
+		fmt.Sprintf(format, args...)))
 }
 
 // named reports 1..limit bytes of letters, digits and what else is allowed.

@@ -13,8 +13,8 @@ import (
 // maxNote bounds the note behind a text that was cut, in bytes, as such and as JSON.
 const maxNote = 48
 
-// cut returns text, as valid UTF-8, if it has at most so many bytes, as such and within JSON; else its beginning, and a note that says how long it was. Limits
-// below the note's length give the note.
+// cut returns text, as valid UTF-8, if it has at most so many bytes, as such and within JSON; else its beginning, and
+// a note that says how long it was. Limits below the note's length give the note.
 func cut(text string, bytes, encoded int) string {
 	text = strings.ToValidUTF8(text, "\ufffd")
 	whole := true
@@ -54,8 +54,8 @@ func encodedText(text string) (n int) {
 	return n
 }
 
-// shortened is a message of at most so many bytes as JSON, at least 1 KiB, for readers: without what is private, and with its text, then its arguments, then its
-// calls cut.
+// shortened is a message of at most so many bytes as JSON, at least 1 KiB, for readers: without what is private, and
+// with its text, then its arguments, then its calls cut.
 func shortened(m Message, limit int) Message {
 	m.Private = nil
 	size := messageLen(m)
@@ -92,8 +92,8 @@ const (
 	maxSaid = 64 << 10 // bytes of all, in the value of a step
 )
 
-// told is what the value of a step keeps of what the user said, in at most so many bytes, so that neither many messages nor long ones leave no room for the
-// answer: the last ones, cut to equal shares if they are too long.
+// told is what the value of a step keeps of what the user said, in at most so many bytes, so that neither many
+// messages nor long ones leave no room for the answer: the last ones, cut to equal shares if they are too long.
 func told(messages []Message, room int) []Message {
 	room = min(room, maxSaid)
 	if most := max(0, room/minSaid); len(messages) > most {
@@ -116,14 +116,16 @@ func told(messages []Message, room int) []Message {
 	return kept
 }
 
-// visible makes a text safe to decide by: valid UTF-8, with what controls a terminal or turns the direction of writing shown as an escape.
+// visible makes a text safe to decide by: valid UTF-8, with what controls a terminal or turns the direction of
+// writing shown as an escape.
 func visible(text string) string {
 	var b strings.Builder
 	for _, c := range text {
 		switch {
 		case c == '\n' || c == '\t':
 			b.WriteRune(c)
-		case c < 0x20 || c == 0x7f || unicode.Is(unicode.Bidi_Control, c) || unicode.In(c, unicode.Zl, unicode.Zp) || c >= 0x80 && c < 0xa0:
+		case c < 0x20 || c == 0x7f || unicode.Is(unicode.Bidi_Control, c) || unicode.In(c, unicode.Zl, unicode.Zp) ||
+			c >= 0x80 && c < 0xa0:
 			fmt.Fprintf(&b, `\u%04x`, c)
 		default:
 			b.WriteRune(c) // an invalid byte comes as U+FFFD

@@ -1,5 +1,5 @@
-// Package agent runs a language model that uses tools as durable work: the loop of model calls and tool calls in which nothing that was recorded
-// is ever repeated, whatever crashes.
+// Package agent runs a language model that uses tools as durable work: the loop of model calls and tool calls in
+// which nothing that was recorded is ever repeated, whatever crashes.
 //
 //	handler ── Run ──▶ ┌─▶ model 1 ───── a step: frames of what is new, the answer as it comes, what it cost, the answer
 //	                   │      │ wants tools                                │ ends
@@ -19,48 +19,58 @@
 //		return r.Text, err
 //	}
 //
-// A [Model] is one method; adapters of services are modules of their own. The retry policy of the handler's definition retries failed model calls, and a
-// worker holds no slot meanwhile.
+// A [Model] is one method; adapters of services are modules of their own. The retry policy of the handler's
+// definition retries failed model calls, and a worker holds no slot meanwhile.
 //
 // # The transcript
 //
-// Followers of the execution (client.Client.Tail) see it live, as frames: [FrameMessage] for each message when it is new to the model, then [FrameToken] and
-// [FrameReasoning] while an answer comes, then a [FrameMessage] of the answer. All frames are appended inside the steps of model calls, which run one after the
-// other. So a reader that drops what a stream.Resumption says is repeated sees each of them once. A message is one frame of at most 64 KiB: a longer text
-// or longer arguments are cut there, with a note. About 10,000 frames of an attempt are kept, and a later attempt appends only what was not recorded.
-// [ReadTranscript] reads the whole conversation from the recorded steps, at any time.
+// Followers of the execution (client.Client.Tail) see it live, as frames: [FrameMessage] for each message when it is
+// new to the model, then [FrameToken] and [FrameReasoning] while an answer comes, then a [FrameMessage] of the
+// answer. All frames are appended inside the steps of model calls, which run one after the other. So a reader that
+// drops what a stream.Resumption says is repeated sees each of them once. A message is one frame of at most 64 KiB: a
+// longer text or longer arguments are cut there, with a note. About 10,000 frames of an attempt are kept, and a later
+// attempt appends only what was not recorded. [ReadTranscript] reads the whole conversation from the recorded steps,
+// at any time.
 //
 // # Limits
 //
-// MaxTurns, MaxTokens and MaxTime of [Config] end a run with a [*LimitError]. They look at recorded figures only, so a run that is repeated stops at the same
-// place. Budgets of the execution are for limits over many runs: what an answer cost is spent (handler.Task.SpendAll) in the step that records it, so it
-// is counted at least as often as the answer was recorded, and at most as often as the model was called.
+// MaxTurns, MaxTokens and MaxTime of [Config] end a run with a [*LimitError]. They look at recorded figures only, so
+// a run that is repeated stops at the same place. Budgets of the execution are for limits over many runs: what an
+// answer cost is spent (handler.Task.SpendAll) in the step that records it, so it is counted at least as often as the
+// answer was recorded, and at most as often as the model was called.
 //
 // # Messages
 //
-// With Config.Mailbox, what client.Client.Send puts into that mailbox is what the user says. A JSON string, or the member text of an object, is the text;
-// anything else is taken as it is. Messages are heard before each model call but the first, and when the model has ended.
+// With Config.Mailbox, what client.Client.Send puts into that mailbox is what the user says. A JSON string, or the
+// member text of an object, is the text; anything else is taken as it is. Messages are heard before each model call
+// but the first, and when the model has ended.
 //
 // # Spans
 //
-// With Config.Tracer a run makes spans by the conventions of OpenTelemetry for generative AI: invoke_agent, and below it chat and execute_tool, with models, usage,
-// reasons, and ids; never what was said. Each run of the handler that calls something has its own invoke_agent. Recalled steps make no spans. A model that is
-// [Described] is named.
+// With Config.Tracer a run makes spans by the conventions of OpenTelemetry for generative AI: invoke_agent, and below
+// it chat and execute_tool, with models, usage, reasons, and ids; never what was said. Each run of the handler that
+// calls something has its own invoke_agent. Recalled steps make no spans. A model that is [Described] is named.
 //
 // # What can go wrong, and what follows
 //
-//   - The process dies while the model answers, or before the answer is recorded. The next run asks again: tokens are paid twice, and readers are told
-//     which frames are repeated. A recorded answer is never asked for again.
-//   - The process dies after a tool had its effect and before that is recorded. The next run calls the tool again, with the same [Call].Key.
-//   - A drain, a lost lease or a cancellation ends the context, in mid-answer too. What the model or a tool returns as an error then is not recorded.
-//   - A tool fails. The model is told, and that is recorded. [EndsRun] and errors that say what follows (handler.Permanent and the others) end the run instead.
+//   - The process dies while the model answers, or before the answer is recorded. The next run asks again: tokens are
+//     paid twice, and readers are told which frames are repeated. A recorded answer is never asked for again.
+//   - The process dies after a tool had its effect and before that is recorded. The next run calls the tool again,
+//     with the same [Call].Key.
+//   - A drain, a lost lease or a cancellation ends the context, in mid-answer too. What the model or a tool returns
+//     as an error then is not recorded.
+//   - A tool fails. The model is told, and that is recorded. [EndsRun] and errors that say what follows
+//     (handler.Permanent and the others) end the run instead.
 //   - A tool panics. That is a panic of the handler: category handler_panic, retried by the policy.
-//   - The model asks for a tool that does not exist, or with arguments that do not fit. It is told so; no function is called, and nobody is asked.
-//   - The model writes arguments to deceive the one who approves. The question shows control characters and signs that turn the direction of writing as escapes,
-//     and says when it is cut. What is approved is what runs.
+//   - The model asks for a tool that does not exist, or with arguments that do not fit. It is told so; no function is
+//     called, and nobody is asked.
+//   - The model writes arguments to deceive the one who approves. The question shows control characters and signs
+//     that turn the direction of writing as escapes, and says when it is cut. What is approved is what runs.
 //   - Nobody approves. The run waits, holding nothing, until [Approval].Within is over; then the model is told.
-//   - An answer is larger than about 240 KiB: a failure for good that names the limit of a step. A tool's result above 240 KiB goes to the model as an error.
-//   - A budget refuses what an answer cost. The answer is not recorded, and the error is returned, see handler.Task.SpendAll.
-//   - The handler was changed. Recorded steps are used by their names, so a run goes on with the new tools and instructions from where it was. A tool that newly needs
-//     approval asks about recorded calls, too.
+//   - An answer is larger than about 240 KiB: a failure for good that names the limit of a step. A tool's result
+//     above 240 KiB goes to the model as an error.
+//   - A budget refuses what an answer cost. The answer is not recorded, and the error is returned, see
+//     handler.Task.SpendAll.
+//   - The handler was changed. Recorded steps are used by their names, so a run goes on with the new tools and
+//     instructions from where it was. A tool that newly needs approval asks about recorded calls, too.
 package agent

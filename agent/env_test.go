@@ -19,13 +19,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var chat = handler.Define[string, agent.Result]("chat")
 
-// script is a model that answers by what the conversation has come to: the n-th answer for a conversation with n answers in it.
+// script is a model that answers by what the conversation has come to: the n-th answer for a conversation with n
+// answers in it.
 type script struct {
 	answers []agent.Response
 	called  func(turn int, req agent.Request) // may be nil
 }
 
-func (s *script) Generate(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+func (s *script) Generate(ctx context.Context, req agent.Request,
+	delta func(agent.Delta) error) (agent.Response, error) {
 	turn := 0
 	for _, m := range req.Messages {
 		if m.Role == agent.Assistant {
@@ -64,7 +66,8 @@ func words(text string) (all []string) {
 
 // says is an answer that ends, of 10 tokens.
 func says(text string) agent.Response {
-	return agent.Response{Message: agent.Message{Text: text}, Stop: agent.StopEnd, Usage: agent.Usage{Input: 7, Output: 3}}
+	return agent.Response{Message: agent.Message{Text: text}, Stop: agent.StopEnd,
+		Usage: agent.Usage{Input: 7, Output: 3}}
 }
 
 // wants is an answer that calls tools, of 10 tokens: name, arguments, name, arguments …
@@ -73,7 +76,8 @@ func wants(calls ...string) agent.Response {
 	r.Stop = agent.StopTools
 	for pair := range slices.Chunk(calls, 2) {
 		id := fmt.Sprintf("c%d", len(r.Message.Calls)+1)
-		r.Message.Calls = append(r.Message.Calls, agent.ToolCall{ID: id, Name: pair[0], Arguments: json.RawMessage(pair[1])})
+		r.Message.Calls = append(r.Message.Calls,
+			agent.ToolCall{ID: id, Name: pair[0], Arguments: json.RawMessage(pair[1])})
 	}
 	return r
 }

@@ -21,25 +21,30 @@ type weather struct {
 	City string `json:"city" jsonschema:"in English"`
 }
 
-var lookUp = agent.NewTool("weather", "Tells the weather of a city.", func(_ context.Context, in weather) (string, error) {
-	return "rain in " + in.City, nil
-})
+var lookUp = agent.NewTool("weather", "Tells the weather of a city.",
+	func(_ context.Context, in weather) (string, error) {
+		return "rain in " + in.City, nil
+	})
 
 // parrot stands in for a service: it asks for the weather, and then repeats it.
-var parrot = agent.ModelFunc(func(_ context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+var parrot = agent.ModelFunc(func(_ context.Context, req agent.Request,
+	delta func(agent.Delta) error) (agent.Response, error) {
 	last := req.Messages[len(req.Messages)-1]
 	if last.Role == agent.User {
 		call := agent.ToolCall{ID: "1", Name: "weather", Arguments: json.RawMessage(`{"city":"Bergen"}`)}
-		return agent.Response{Message: agent.Message{Calls: []agent.ToolCall{call}}, Stop: agent.StopTools, Usage: agent.Usage{Input: 20, Output: 5}}, nil
+		return agent.Response{Message: agent.Message{Calls: []agent.ToolCall{call}}, Stop: agent.StopTools,
+			Usage: agent.Usage{Input: 20, Output: 5}}, nil
 	}
 	text := "There is " + last.Text + "."
-	return agent.Response{Message: agent.Message{Text: text}, Stop: agent.StopEnd, Usage: agent.Usage{Input: 30, Output: 6}}, delta(agent.Delta{Text: text})
+	return agent.Response{Message: agent.Message{Text: text}, Stop: agent.StopEnd,
+		Usage: agent.Usage{Input: 30, Output: 6}}, delta(agent.Delta{Text: text})
 })
 
 var Ask = handler.Define[string, string]("ask")
 
 func answer(ctx context.Context, t *handler.Task, question string) (string, error) {
-	r, err := agent.Run(ctx, t, agent.Config{Model: parrot, Tools: []agent.Tool{lookUp}, Prompt: question, MaxTokens: 10_000})
+	r, err := agent.Run(ctx, t, agent.Config{Model: parrot, Tools: []agent.Tool{lookUp}, Prompt: question,
+		MaxTokens: 10_000})
 	return r.Text, err
 }
 
@@ -53,7 +58,8 @@ func ExampleRun() {
 		return
 	}
 	defer s.Close()
-	w, err := runtime.New(runtime.Config{URL: s.URL(), Logger: slog.New(slog.DiscardHandler)}, handler.Bind(Ask, answer))
+	w, err := runtime.New(runtime.Config{URL: s.URL(), Logger: slog.New(slog.DiscardHandler)},
+		handler.Bind(Ask, answer))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -95,7 +101,8 @@ func ExampleRun() {
 	// 2 turns, 61 tokens
 }
 
-// A tool that needs approval suspends the run until a person has decided. Its key makes an effect outside harmless to repeat.
+// A tool that needs approval suspends the run until a person has decided. Its key makes an effect outside harmless to
+// repeat.
 func ExampleNeedsApproval() {
 	type refund struct {
 		Order string `json:"order"`
@@ -107,6 +114,8 @@ func ExampleNeedsApproval() {
 		return "paid", pay(call.Key, in.Order, in.Cents)
 	},
 		agent.NeedsApproval(agent.Approval{Assignee: "support"}),
-		agent.Question(func(in refund) string { return fmt.Sprintf("Pay back %d cents for order %s?", in.Cents, in.Order) }))
+		agent.Question(func(in refund) string {
+			return fmt.Sprintf("Pay back %d cents for order %s?", in.Cents, in.Order)
+		}))
 	_ = agent.Config{Tools: []agent.Tool{tool}}
 }

@@ -18,15 +18,17 @@ type fuzzed struct {
 	More   map[string]any `json:"more,omitempty"`
 }
 
-// Whatever a model writes as arguments: it is checked without a panic, what passes decodes, what people are asked about it is a valid question, and the call
-// survives being stored.
+// Whatever a model writes as arguments: it is checked without a panic, what passes decodes, what people are asked
+// about it is a valid question, and the call survives being stored.
 func FuzzArguments(f *testing.F) {
-	for _, seed := range []string{`{"text":"x"}`, `{"text":`, "", "null", "{}", `{"text":"\u202e\u0000","number":1e400}`, `{"text":"` + strings.Repeat(`\"<`, 9000) + `"}`, "\xff\xfe",
+	for _, seed := range []string{`{"text":"x"}`, `{"text":`, "", "null", "{}",
+		`{"text":"\u202e\u0000","number":1e400}`, `{"text":"` + strings.Repeat(`\"<`, 9000) + `"}`, "\xff\xfe",
 		`{"text":"x","more":{"a":[1,{"b":null}]}}`} {
 		f.Add(seed, "refund")
 	}
 	called := false
-	tool := NewTool("refund", "", func(context.Context, fuzzed) (string, error) { called = true; return "", nil }, NeedsApproval(Approval{Assignee: "anna"}))
+	tool := NewTool("refund", "", func(context.Context, fuzzed) (string, error) { called = true; return "", nil },
+		NeedsApproval(Approval{Assignee: "anna"}))
 	f.Fuzz(func(t *testing.T, arguments, name string) {
 		called = false
 		err := tool.d.check([]byte(arguments))
@@ -49,10 +51,12 @@ func FuzzArguments(f *testing.F) {
 		if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(a, again) {
 			t.Errorf("stored %+v, read %+v: %v", a, again, err)
 		}
-		if kept := a.Message.Calls[0].Arguments; json.Valid(kept) != json.Valid([]byte(strings.ToValidUTF8(arguments, "\ufffd"))) && strings.TrimSpace(arguments) != "" {
+		if kept := a.Message.Calls[0].Arguments; json.Valid(kept) !=
+			json.Valid([]byte(strings.ToValidUTF8(arguments, "\ufffd"))) && strings.TrimSpace(arguments) != "" {
 			t.Errorf("%q became %q", arguments, kept)
 		}
-		if word := stepWord(name); len(word) > limits.MaxToolName || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+		if word := stepWord(name); len(word) > limits.MaxToolName ||
+			strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
 			t.Errorf("step word %q", word)
 		}
 	})
@@ -72,11 +76,13 @@ func FuzzCut(f *testing.F) {
 		if data, _ := json.Marshal(got); len(data) > encodedText(got)+2 {
 			t.Errorf("%d bytes of JSON, reckoned %d: %q", len(data), encodedText(got)+2, got)
 		}
-		if whole := strings.ToValidUTF8(text, "\ufffd"); len(whole) <= bytes && encodedText(whole) <= encoded && got != whole {
+		if whole := strings.ToValidUTF8(text, "\ufffd"); len(whole) <= bytes && encodedText(whole) <= encoded &&
+			got != whole {
 			t.Errorf("%q became %q", whole, got)
 		}
 		limit := max(1<<10, min(bytes, limits.MaxFrame))
-		m := shortened(Message{Role: Assistant, Text: text, Calls: []ToolCall{{ID: "1", Name: "a", Arguments: json.RawMessage(text)}, {ID: text[:min(len(text), maxCallID)], Name: text}}}, limit)
+		m := shortened(Message{Role: Assistant, Text: text, Calls: []ToolCall{{ID: "1", Name: "a",
+			Arguments: json.RawMessage(text)}, {ID: text[:min(len(text), maxCallID)], Name: text}}}, limit)
 		if n := messageLen(m); n > limit || n == 0 {
 			t.Errorf("a message of %d bytes, want at most %d", n, limit)
 		}

@@ -26,7 +26,8 @@ func (r *run) hear(ctx context.Context) error {
 // receive waits for a message. The run does not go on if none comes in time, or if an operator ends the wait.
 func (r *run) receive(ctx context.Context) (goOn bool, err error) {
 	r.steps++
-	m, err := suspend.ReceiveMessage(ctx, r.task, r.cfg.Mailbox, suspend.Within(r.cfg.Idle), suspend.OnTimeout(suspend.Resume))
+	m, err := suspend.ReceiveMessage(ctx, r.task, r.cfg.Mailbox, suspend.Within(r.cfg.Idle),
+		suspend.OnTimeout(suspend.Resume))
 	switch {
 	case errors.Is(err, flowfabric.ErrWaitTimeout), errors.Is(err, flowfabric.ErrNoSignal):
 		return false, nil

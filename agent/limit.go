@@ -14,8 +14,8 @@ const CategoryLimit = "agent_limit"
 // ErrLimit is what a [*LimitError] wraps.
 var ErrLimit = errors.New("the agent has reached a limit")
 
-// LimitError says which limit of a [Config] ended a run: What is turns, tokens or time, and Limit its value, nanoseconds for time. A handler
-// that returns it fails for good, category agent_limit.
+// LimitError says which limit of a [Config] ended a run: What is turns, tokens or time, and Limit its value,
+// nanoseconds for time. A handler that returns it fails for good, category agent_limit.
 type LimitError struct {
 	What  string
 	Limit int64
@@ -25,7 +25,8 @@ type LimitError struct {
 func (e *LimitError) Error() string {
 	switch e.What {
 	case "time":
-		return fmt.Sprintf("%v: its model calls and tools took %v, see Config.MaxTime", ErrLimit, time.Duration(e.Limit))
+		return fmt.Sprintf("%v: its model calls and tools took %v, see Config.MaxTime", ErrLimit,
+			time.Duration(e.Limit))
 	case "tokens":
 		return fmt.Sprintf("%v: it used %d tokens, see Config.MaxTokens", ErrLimit, e.Limit)
 	}
@@ -35,8 +36,8 @@ func (e *LimitError) Error() string {
 // Unwrap is ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// limit is the error of a run that may call neither the model nor a tool any more. It looks at recorded figures only, so that a run
-// that is repeated stops at the same place.
+// limit is the error of a run that may call neither the model nor a tool any more. It looks at recorded figures only,
+// so that a run that is repeated stops at the same place.
 func (r *run) limit() error {
 	var over *LimitError
 	switch cfg := r.cfg; {

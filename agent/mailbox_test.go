@@ -18,14 +18,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// A message that comes while the agent works is heard before the next model call, one that comes during the last answer makes it go on, and whatever form it
-// has, its text is what the user says.
+// A message that comes while the agent works is heard before the next model call, one that comes during the last
+// answer makes it go on, and whatever form it has, its text is what the user says.
 func TestMessagesWhileItRuns(t *testing.T) {
 	send := func(ctx context.Context, payload any, by flowfabric.By) {
 		fftest.Tell(ctx, fftest.Send("talk", payload, by))
 	}
 	inner := &script{answers: []agent.Response{wants("search", `{"text":"x"}`), says("first"), says("second")}}
-	model := agent.ModelFunc(func(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+	model := agent.ModelFunc(func(ctx context.Context, req agent.Request,
+		delta func(agent.Delta) error) (agent.Response, error) {
 		r, err := inner.Generate(ctx, req, delta)
 		if r.Message.Text == "first" {
 			send(ctx, map[string]any{"text": "one more", "kind": "chat"}, "anna")
@@ -43,7 +44,8 @@ func TestMessagesWhileItRuns(t *testing.T) {
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	wantTalk(t, r.Result.Messages, "user: hello", `assistant:  search{"text":"x"}`, "tool search c1: found", "user anna: hurry", "assistant: first", "user anna: one more",
+	wantTalk(t, r.Result.Messages, "user: hello", `assistant:  search{"text":"x"}`, "tool search c1: found",
+		"user anna: hurry", "assistant: first", "user anna: one more",
 		`user ben: {"other":1}`, "user ben: [1]", "user ben: plain \ufffd", "assistant: second")
 	if kept := r.Kept("message"); len(kept) != len(r.Result.Messages) {
 		t.Errorf("%d message frames for %d messages", len(kept), len(r.Result.Messages))
@@ -54,9 +56,11 @@ func TestMessagesWhileItRuns(t *testing.T) {
 func TestConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := &script{answers: []agent.Response{says("hello"), says("fine"), says("bye")}}
-		w := fftest.New(t, runtime.Config{}, handler.Bind(chat, func(ctx context.Context, task *handler.Task, _ string) (agent.Result, error) {
-			return agent.Run(ctx, task, agent.Config{Model: model, Mailbox: "talk", Conversation: true, Idle: 24 * time.Hour, MaxTime: time.Minute})
-		}))
+		w := fftest.New(t, runtime.Config{},
+			handler.Bind(chat, func(ctx context.Context, task *handler.Task, _ string) (agent.Result, error) {
+				return agent.Run(ctx, task, agent.Config{Model: model, Mailbox: "talk", Conversation: true,
+					Idle: 24 * time.Hour, MaxTime: time.Minute})
+			}))
 		x := fftest.Submit(w, chat, "")
 		for i, text := range []string{"hi", "how are you?", "good night"} {
 			if asked := x.AwaitSuspension(); asked.Reason != string(suspend.ReasonSignal) {
@@ -73,10 +77,12 @@ func TestConversation(t *testing.T) {
 			}
 		}
 		r := x.Wait()
-		if r.Err != nil || r.Result.Text != "bye" || r.Result.Turns != 3 || len(r.Attempts) != 1 || r.Elapsed < 93*time.Hour {
+		if r.Err != nil || r.Result.Text != "bye" || r.Result.Turns != 3 || len(r.Attempts) != 1 ||
+			r.Elapsed < 93*time.Hour {
 			t.Errorf("%v, %+v, %v", r.Err, r.Result, r.Elapsed)
 		}
-		wantTalk(t, r.Result.Messages, "user anna: hi", "assistant: hello", "user anna: how are you?", "assistant: fine", "user anna: good night", "assistant: bye")
+		wantTalk(t, r.Result.Messages, "user anna: hi", "assistant: hello", "user anna: how are you?",
+			"assistant: fine", "user anna: good night", "assistant: bye")
 	})
 }
 
@@ -89,7 +95,8 @@ func TestConversationsThatEnd(t *testing.T) {
 		"idle": silent, "resumed": fftest.Answered(silent, fftest.Resume()),
 	} {
 		r := fftest.Run(t, chat, fn, "")
-		if r.Err != nil || r.Result.Turns != 0 || len(r.Result.Messages) != 0 || (r.Elapsed < time.Hour) != (name == "resumed") {
+		if r.Err != nil || r.Result.Turns != 0 || len(r.Result.Messages) != 0 ||
+			(r.Elapsed < time.Hour) != (name == "resumed") {
 			t.Errorf("%s: %v, %+v after %v", name, r.Err, r.Result, r.Elapsed)
 		}
 	}
@@ -97,43 +104,49 @@ func TestConversationsThatEnd(t *testing.T) {
 
 // A conversation that has reached a limit ends at once: nobody writes what would not be answered.
 func TestConversationsWithALimit(t *testing.T) {
-	r := run(t, agent.Config{Model: &script{answers: []agent.Response{says("x")}}, Mailbox: "talk", Conversation: true, MaxTurns: 1})
+	r := run(t, agent.Config{Model: &script{answers: []agent.Response{says("x")}}, Mailbox: "talk", Conversation: true,
+		MaxTurns: 1})
 	r.WantFailure(agent.CategoryLimit)
 	r.WantWaits()
 }
 
-// Wherever the worker dies, a message between and one after is heard once, in the same place, and nothing recorded is repeated.
+// Wherever the worker dies, a message between and one after is heard once, in the same place, and nothing recorded is
+// repeated.
 func TestCrashesAroundMessages(t *testing.T) {
 	var mu sync.Mutex
 	var fx *fftest.Effects
 	var shown []string
-	crashes := fftest.Crashes(t, chat, func(next *fftest.Effects) func(context.Context, *handler.Task, string) (agent.Result, error) {
-		mu.Lock()
-		fx = next
-		mu.Unlock()
-		model := &script{answers: []agent.Response{wants("search", `{"text":"a"}`, "search", `{"text":"b"}`), says("first"), says("second")},
-			called: func(turn int, _ agent.Request) { next.Did(fmt.Sprint("model ", turn)) }}
-		cfg := agent.Config{Model: model, Tools: noted(next), Mailbox: "talk", Conversation: true, Idle: time.Hour}
-		return fftest.Answered(running(cfg), fftest.Send("talk", "and then?", flowfabric.By("anna")).After(time.Minute))
-	}, "hello", func(r *fftest.Report[agent.Result]) {
-		if r.Err != nil {
-			t.Errorf("%s: %v", r.Crash, r.Err)
-		}
-		wantTalk(t, r.Result.Messages, "user: hello", `assistant:  search{"text":"a"} search{"text":"b"}`, "tool search c1: about a", "tool search c2: about b", "assistant: first",
-			"user anna: and then?", "assistant: second")
-		kept := slices.Concat(r.Kept("message"), r.Kept("token"))
-		if shown == nil {
-			shown = kept
-		}
-		if !slices.Equal(kept, shown) || len(shown) != 7+2 {
-			t.Errorf("%s: readers see\n%q\nundisturbed\n%q", r.Crash, kept, shown)
-		}
-		for i := range 3 {
-			if n := fx.Count(fmt.Sprint("model ", i+1)); n < 1 || n > 2 {
-				t.Errorf("%s: model %d was called %d times", r.Crash, i+1, n)
+	crashes := fftest.Crashes(t, chat,
+		func(next *fftest.Effects) func(context.Context, *handler.Task, string) (agent.Result, error) {
+			mu.Lock()
+			fx = next
+			mu.Unlock()
+			model := &script{answers: []agent.Response{wants("search", `{"text":"a"}`, "search", `{"text":"b"}`),
+				says("first"), says("second")},
+				called: func(turn int, _ agent.Request) { next.Did(fmt.Sprint("model ", turn)) }}
+			cfg := agent.Config{Model: model, Tools: noted(next), Mailbox: "talk", Conversation: true, Idle: time.Hour}
+			return fftest.Answered(running(cfg),
+				fftest.Send("talk", "and then?", flowfabric.By("anna")).After(time.Minute))
+		}, "hello", func(r *fftest.Report[agent.Result]) {
+			if r.Err != nil {
+				t.Errorf("%s: %v", r.Crash, r.Err)
 			}
-		}
-	})
+			wantTalk(t, r.Result.Messages, "user: hello", `assistant:  search{"text":"a"} search{"text":"b"}`,
+				"tool search c1: about a", "tool search c2: about b", "assistant: first", "user anna: and then?",
+				"assistant: second")
+			kept := slices.Concat(r.Kept("message"), r.Kept("token"))
+			if shown == nil {
+				shown = kept
+			}
+			if !slices.Equal(kept, shown) || len(shown) != 7+2 {
+				t.Errorf("%s: readers see\n%q\nundisturbed\n%q", r.Crash, kept, shown)
+			}
+			for i := range 3 {
+				if n := fx.Count(fmt.Sprint("model ", i+1)); n < 1 || n > 2 {
+					t.Errorf("%s: model %d was called %d times", r.Crash, i+1, n)
+				}
+			}
+		})
 	if crashes < 30 {
 		t.Errorf("%d crashes", crashes)
 	}
@@ -144,43 +157,49 @@ type dialogue struct{ Messages []agent.Message }
 
 var dialogues = handler.Define[dialogue, agent.Result]("dialogue", handler.Retry(5, time.Second, time.Minute))
 
-// A conversation that would pass its turns goes on with its messages: no message is lost, none is heard or shown twice, and tools are called once a link, whenever a worker dies.
+// A conversation that would pass its turns goes on with its messages: no message is lost, none is heard or shown
+// twice, and tools are called once a link, whenever a worker dies.
 func TestCrashesOfConversationsThatContinue(t *testing.T) {
 	var shown []string
-	crashes := fftest.Crashes(t, dialogues, func(fx *fftest.Effects) func(context.Context, *handler.Task, dialogue) (agent.Result, error) {
-		return fftest.Answered(func(ctx context.Context, task *handler.Task, in dialogue) (agent.Result, error) {
-			model := agent.ModelFunc(func(_ context.Context, req agent.Request, _ func(agent.Delta) error) (agent.Response, error) {
-				last := req.Messages[len(req.Messages)-1]
-				if last.Text == "look" {
-					return wants("search", `{"text":"x"}`), nil
-				}
-				return says("about " + last.Text), nil
-			})
-			return agent.Run(ctx, task, agent.Config{Model: model, Tools: noted(fx), Messages: in.Messages, Mailbox: "talk", Conversation: true, Idle: time.Hour, MaxTurns: 2,
-				Continue: func(r agent.Result) error { return handler.Continue(dialogue{r.Messages}) }})
-		}, fftest.Send("talk", "a"), fftest.Send("talk", "look").After(10*time.Minute), fftest.Send("talk", "b").After(10*time.Minute), fftest.Send("talk", "c").After(10*time.Minute))
-	}, dialogue{}, func(r *fftest.Report[agent.Result]) {
-		if r.Err != nil {
-			t.Errorf("%s: %v", r.Crash, r.Err)
-			return
-		}
-		var heard []string
-		for _, m := range r.Result.Messages {
-			if m.Role == agent.User {
-				heard = append(heard, m.Text)
+	crashes := fftest.Crashes(t, dialogues,
+		func(fx *fftest.Effects) func(context.Context, *handler.Task, dialogue) (agent.Result, error) {
+			return fftest.Answered(func(ctx context.Context, task *handler.Task, in dialogue) (agent.Result, error) {
+				model := agent.ModelFunc(func(_ context.Context, req agent.Request,
+					_ func(agent.Delta) error) (agent.Response, error) {
+					last := req.Messages[len(req.Messages)-1]
+					if last.Text == "look" {
+						return wants("search", `{"text":"x"}`), nil
+					}
+					return says("about " + last.Text), nil
+				})
+				return agent.Run(ctx, task, agent.Config{Model: model, Tools: noted(fx), Messages: in.Messages,
+					Mailbox: "talk", Conversation: true, Idle: time.Hour, MaxTurns: 2,
+					Continue: func(r agent.Result) error { return handler.Continue(dialogue{r.Messages}) }})
+			}, fftest.Send("talk", "a"), fftest.Send("talk", "look").After(10*time.Minute),
+				fftest.Send("talk", "b").After(10*time.Minute), fftest.Send("talk", "c").After(10*time.Minute))
+		}, dialogue{}, func(r *fftest.Report[agent.Result]) {
+			if r.Err != nil {
+				t.Errorf("%s: %v", r.Crash, r.Err)
+				return
 			}
-		}
-		if !slices.Equal(heard, []string{"a", "look", "b", "c"}) || r.Result.Messages[len(r.Result.Messages)-1].Role != agent.Assistant {
-			t.Errorf("%s: heard %q", r.Crash, heard)
-		}
-		kept := r.Kept("message")
-		if shown == nil {
-			shown = kept
-		}
-		if len(kept) != len(shown) {
-			t.Errorf("%s: readers see %d messages, undisturbed %d", r.Crash, len(kept), len(shown))
-		}
-	})
+			var heard []string
+			for _, m := range r.Result.Messages {
+				if m.Role == agent.User {
+					heard = append(heard, m.Text)
+				}
+			}
+			if !slices.Equal(heard, []string{"a", "look", "b", "c"}) ||
+				r.Result.Messages[len(r.Result.Messages)-1].Role != agent.Assistant {
+				t.Errorf("%s: heard %q", r.Crash, heard)
+			}
+			kept := r.Kept("message")
+			if shown == nil {
+				shown = kept
+			}
+			if len(kept) != len(shown) {
+				t.Errorf("%s: readers see %d messages, undisturbed %d", r.Crash, len(kept), len(shown))
+			}
+		})
 	if crashes < 20 {
 		t.Errorf("%d crashes", crashes)
 	}
@@ -188,7 +207,8 @@ func TestCrashesOfConversationsThatContinue(t *testing.T) {
 
 func TestRecent(t *testing.T) {
 	var all []agent.Message
-	for _, role := range []agent.Role{agent.User, agent.Assistant, agent.ToolRole, agent.Assistant, agent.User, agent.Assistant} {
+	for _, role := range []agent.Role{agent.User, agent.Assistant, agent.ToolRole, agent.Assistant, agent.User,
+		agent.Assistant} {
 		all = append(all, agent.Message{Role: role})
 	}
 	for n, want := range map[int]int{1: 2, 2: 2, 3: 2, 5: 2, 6: 6, 100: 6} {

@@ -7,15 +7,18 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Model is a language model. Adapters are in modules of their own, agent/openai and agent/anthropic; a fake is a function, see [ModelFunc].
+// Model is a language model. Adapters are in modules of their own, agent/openai and agent/anthropic; a fake is a
+// function, see [ModelFunc].
 //
-// Generate makes one answer. It calls delta for each piece as it comes, in order and from one goroutine, and returns what the pieces came
-// to. It must end soon after ctx has ended, in mid-answer, too, and return the context's cause or error then. It must return the error of delta if
-// that is not nil. It is called by one goroutine a run, and by many runs at once.
+// Generate makes one answer. It calls delta for each piece as it comes, in order and from one goroutine, and returns
+// what the pieces came to. It must end soon after ctx has ended, in mid-answer, too, and return the context's cause
+// or error then. It must return the error of delta if that is not nil. It is called by one goroutine a run, and by
+// many runs at once.
 //
-// An error fails the attempt, and the retry policy of the execution decides about another one. Mark what no retry repairs with
-// handler.Permanent, name its kind with handler.Category, and give the pause that the service asks for with handler.RetryAfter;
-// [StatusError] does so for an HTTP status. Generate should not retry by itself: the execution's policy does, and holds no slot of a worker meanwhile.
+// An error fails the attempt, and the retry policy of the execution decides about another one. Mark what no retry
+// repairs with handler.Permanent, name its kind with handler.Category, and give the pause that the service asks for
+// with handler.RetryAfter; [StatusError] does so for an HTTP status. Generate should not retry by itself: the
+// execution's policy does, and holds no slot of a worker meanwhile.
 type Model interface {
 	Generate(ctx context.Context, req Request, delta func(Delta) error) (Response, error)
 }
@@ -59,22 +62,26 @@ type Message struct {
 	Text  string     `json:"text,omitempty"`
 	From  string     `json:"from,omitempty"`  // who said it, of role User, if that is known
 	Calls []ToolCall `json:"calls,omitempty"` // of role Assistant: the tools that it wants
-	// Call is the id of the call that a message of role ToolRole answers, Tool the name of its tool, and Failed says that Text is an error.
+	// Call is the id of the call that a message of role ToolRole answers, Tool the name of its tool, and Failed says
+	// that Text is an error.
 	Call   string `json:"call,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Failed bool   `json:"failed,omitempty"`
-	// Private is what an adapter needs to get back with this message, for example signed reasoning. Nobody else reads it.
+	// Private is what an adapter needs to get back with this message, for example signed reasoning. Nobody else reads
+	// it.
 	Private json.RawMessage `json:"private,omitempty"`
 }
 
 // ToolCall is what a model wants of a tool.
 type ToolCall struct {
-	ID        string          `json:"id"` // unique within an answer
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"` // as the model wrote them: often, but not always, JSON that fits the schema
+	ID   string `json:"id"` // unique within an answer
+	Name string `json:"name"`
+	// as the model wrote them: often, but not always, JSON that fits the schema
+	Arguments json.RawMessage `json:"arguments"`
 }
 
-// Delta is a piece of an answer as it comes. One of its fields is set. Text is whole UTF-8: an adapter keeps back the first bytes of a character that the service split.
+// Delta is a piece of an answer as it comes. One of its fields is set. Text is whole UTF-8: an adapter keeps back the
+// first bytes of a character that the service split.
 type Delta struct {
 	Text      string
 	Reasoning string // what the model thinks, if the service tells
@@ -113,5 +120,6 @@ type Usage struct {
 func (u Usage) Total() int64 { return u.Input + u.Output }
 
 func (u Usage) plus(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Reasoning + v.Reasoning}
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite,
+		u.Reasoning + v.Reasoning}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,8 @@ type job struct {
 	denied string      // what they decided, if not that it may run
 	done   outcome
 	err    error
+
+	returned bool // its step
 }
 
 func (j *job) named(what string) string { return what + " " + j.number + " " + stepWord(j.Name) }
@@ -52,7 +55,8 @@ func stepWord(name string) string {
 	return string(word)
 }
 
-// perform makes the calls of an answer, each as a step of its own: first those that nobody is asked about, then the approved ones.
+// perform makes the calls of an answer, each as a step of its own: first those that nobody is asked about, then the
+// approved ones.
 func (r *run) perform(ctx context.Context, calls []ToolCall) error {
 	jobs := make([]*job, len(calls))
 	for i, c := range calls {
@@ -101,11 +105,17 @@ func (r *run) work(ctx context.Context, jobs []*job) error {
 	}
 	p := pool.New().WithMaxGoroutines(r.cfg.Parallel)
 	for _, j := range jobs {
-		p.Go(func() { r.step(ctx, j) })
+		p.Go(func() {
+			r.step(ctx, j)
+			j.returned = true
+		})
 	}
 	p.Wait()
 	var failed error
 	for _, j := range jobs {
+		if !j.returned { // the tool ended its goroutine, as a test's FailNow does: it means that of the handler
+			runtime.Goexit()
+		}
 		failed = errors.Join(failed, j.err)
 	}
 	return failed
@@ -121,7 +131,8 @@ func (r *run) step(ctx context.Context, j *job) {
 		if err != nil {
 			return outcome{}, err
 		}
-		m := Message{Role: ToolRole, Call: j.ID, Tool: strings.ToValidUTF8(j.Name, "\ufffd"), Text: text, Failed: failed}
+		m := Message{Role: ToolRole, Call: j.ID, Tool: strings.ToValidUTF8(j.Name, "\ufffd"), Text: text,
+			Failed: failed}
 		return outcome{Message: m, Took: took}, nil
 	})
 }
@@ -146,7 +157,8 @@ func (r *run) result(ctx context.Context, step string, j *job) (text string, fai
 	}
 	text = strings.ToValidUTF8(text, "\ufffd")
 	if n := encodedText(text); n > limits.MaxToolResult {
-		return fmt.Sprintf("the result has %d bytes as JSON, more than %d; ask for less", n, limits.MaxToolResult), true, nil
+		return fmt.Sprintf("the result has %d bytes as JSON, more than %d; ask for less", n, limits.MaxToolResult),
+			true, nil
 	}
 	return text, false, nil
 }
@@ -155,7 +167,8 @@ func failure(text string) string {
 	return cut(strings.ToValidUTF8(text, "\ufffd"), maxFailure, limits.MaxToolResult)
 }
 
-// ends reports an error of a tool that is not for the model: its author has said what follows, or the execution must stop.
+// ends reports an error of a tool that is not for the model: its author has said what follows, or the execution must
+// stop.
 func (r *run) ends(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || suspend.IsWanted(err) {
 		return true

@@ -14,7 +14,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Described is a [Model] that says what it is. Spans name it: provider by the conventions of OpenTelemetry, for example openai or anthropic, and the model that is asked. Either may be "".
+// Described is a [Model] that says what it is. Spans name it: provider by the conventions of OpenTelemetry, for
+// example openai or anthropic, and the model that is asked. Either may be "".
 type Described interface {
 	Describe() (provider, model string)
 }
@@ -22,9 +23,11 @@ type Described interface {
 const scope = "github.com/flowfabric/flowfabric-go/agent"
 
 // finish are the reasons by the conventions.
-var finish = map[StopReason]string{StopEnd: "stop", StopTools: "tool_call", StopLength: "length", StopRefusal: "content_filter"}
+var finish = map[StopReason]string{StopEnd: "stop", StopTools: "tool_call", StopLength: "length",
+	StopRefusal: "content_filter"}
 
-// spans makes the spans of a run; nil makes none. A span of the whole begins with the first call that is made, so a run that only recalls has none.
+// spans makes the spans of a run; nil makes none. A span of the whole begins with the first call that is made, so a
+// run that only recalls has none.
 type spans struct {
 	tracer   trace.Tracer
 	agent    string
@@ -57,18 +60,21 @@ type span struct {
 }
 
 // begin starts a span below that of the run.
-func (s *spans) begin(ctx context.Context, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) (context.Context, *span) {
+func (s *spans) begin(ctx context.Context, name string, kind trace.SpanKind,
+	attrs ...attribute.KeyValue) (context.Context, *span) {
 	s.once.Do(func() {
 		_, s.whole = s.tracer.Start(ctx, "invoke_agent "+s.agent, trace.WithSpanKind(trace.SpanKindInternal),
 			trace.WithAttributes(s.common("invoke_agent", attribute.String("gen_ai.agent.name", s.agent))...))
 	})
-	ctx, started := s.tracer.Start(trace.ContextWithSpan(ctx, s.whole), name, trace.WithSpanKind(kind), trace.WithAttributes(attrs...))
+	ctx, started := s.tracer.Start(trace.ContextWithSpan(ctx, s.whole), name, trace.WithSpanKind(kind),
+		trace.WithAttributes(attrs...))
 	return ctx, &span{s, started}
 }
 
 // common are the attributes that spans of the run and of models have.
 func (s *spans) common(operation string, more ...attribute.KeyValue) []attribute.KeyValue {
-	attrs := append(more, attribute.String("gen_ai.operation.name", operation), attribute.String("gen_ai.conversation.id", s.id))
+	attrs := append(more, attribute.String("gen_ai.operation.name", operation),
+		attribute.String("gen_ai.conversation.id", s.id))
 	if s.provider != "" {
 		attrs = append(attrs, attribute.String("gen_ai.provider.name", s.provider))
 	}
@@ -104,7 +110,8 @@ func (p *span) answered(ctx context.Context, t *handler.Task, response Response,
 		p.of.mu.Unlock()
 		stop := cmp.Or(response.Stop, StopEnd)
 		p.otel.SetAttributes(usage(response.Usage)...)
-		p.otel.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons", []string{cmp.Or(finish[stop], string(stop))}))
+		p.otel.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons",
+			[]string{cmp.Or(finish[stop], string(stop))}))
 		if response.Model != "" {
 			p.otel.SetAttributes(attribute.String("gen_ai.response.model", response.Model))
 		}
@@ -123,7 +130,8 @@ func (s *spans) tool(ctx context.Context, j *job) (context.Context, *span) {
 	}
 	return s.begin(ctx, "execute_tool "+j.Name, trace.SpanKindInternal,
 		attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.conversation.id", s.id),
-		attribute.String("gen_ai.tool.name", j.Name), attribute.String("gen_ai.tool.type", "function"), attribute.String("gen_ai.tool.call.id", j.ID))
+		attribute.String("gen_ai.tool.name", j.Name), attribute.String("gen_ai.tool.type", "function"),
+		attribute.String("gen_ai.tool.call.id", j.ID))
 }
 
 // worked ends it.
@@ -157,7 +165,8 @@ func (s *spans) end(ctx context.Context, t *handler.Task, err error) {
 // errPanicked is the error of a call that has not returned: of one that panics, where spans end.
 var errPanicked = handler.Category("handler_panic", errors.New("a panic"))
 
-// failed marks a span whose work ended with an error, by the category that the failure has. Texts of errors stay out: they may have content.
+// failed marks a span whose work ended with an error, by the category that the failure has. Texts of errors stay out:
+// they may have content.
 func failed(ctx context.Context, t *handler.Task, p trace.Span, err error) {
 	if err == nil || suspend.IsWanted(err) {
 		return
@@ -172,8 +181,10 @@ func failed(ctx context.Context, t *handler.Task, p trace.Span, err error) {
 }
 
 func usage(u Usage) []attribute.KeyValue {
-	attrs := []attribute.KeyValue{attribute.Int64("gen_ai.usage.input_tokens", u.Input), attribute.Int64("gen_ai.usage.output_tokens", u.Output)}
-	for name, n := range map[string]int64{"cache_read.input_tokens": u.CacheRead, "cache_creation.input_tokens": u.CacheWrite, "reasoning.output_tokens": u.Reasoning} {
+	attrs := []attribute.KeyValue{attribute.Int64("gen_ai.usage.input_tokens", u.Input),
+		attribute.Int64("gen_ai.usage.output_tokens", u.Output)}
+	for name, n := range map[string]int64{"cache_read.input_tokens": u.CacheRead,
+		"cache_creation.input_tokens": u.CacheWrite, "reasoning.output_tokens": u.Reasoning} {
 		if n > 0 {
 			attrs = append(attrs, attribute.Int64("gen_ai.usage."+name, n))
 		}

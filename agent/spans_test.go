@@ -73,14 +73,18 @@ type described struct{ agent.Model }
 
 func (described) Describe() (provider, model string) { return "acme", "acme-1" }
 
-// Spans follow the conventions, are made for what is done and not for what is recalled, and carry nothing of what is said.
+// Spans follow the conventions, are made for what is done and not for what is recalled, and carry nothing of what is
+// said.
 func TestSpans(t *testing.T) {
-	answers := []agent.Response{wants("search", `{"text":"hidden"}`, "refund", `{"cents":77}`, "search", `{"text":"bad"}`), says("hidden")}
+	answers := []agent.Response{wants("search", `{"text":"hidden"}`, "refund", `{"cents":77}`, "search",
+		`{"text":"bad"}`), says("hidden")}
 	answers[0].ID, answers[0].Model = "id-1", "acme-1-mini"
 	answers[0].Usage = agent.Usage{Input: 5, Output: 6, CacheRead: 1, CacheWrite: 2, Reasoning: 3}
 	r := &traces{}
-	cfg := agent.Config{Model: described{&script{answers: answers}}, Tools: []agent.Tool{search(nil), refund(agent.Approval{})}, Tracer: r, MaxOutput: 99}
-	report := fftest.Run(t, chat, fftest.Answered(running(cfg), fftest.Approve("approve 1.2 refund", suspend.Answer{Choice: "approve"})), "hidden")
+	cfg := agent.Config{Model: described{&script{answers: answers}},
+		Tools: []agent.Tool{search(nil), refund(agent.Approval{})}, Tracer: r, MaxOutput: 99}
+	report := fftest.Run(t, chat, fftest.Answered(running(cfg),
+		fftest.Approve("approve 1.2 refund", suspend.Answer{Choice: "approve"})), "hidden")
 	if report.Err != nil {
 		t.Fatal(report.Err)
 	}
@@ -92,12 +96,14 @@ func TestSpans(t *testing.T) {
 	invoked := of("invoke_agent", append(model, "gen_ai.agent.name=chat")...)
 	asked := of("chat", append(model, "gen_ai.request.max_tokens=99", "gen_ai.request.stream=true")...)
 	called := func(tool, call string, more ...string) []string {
-		return of("execute_tool", append(more, "gen_ai.tool.name="+tool, "gen_ai.tool.type=function", "gen_ai.tool.call.id="+call)...)
+		return of("execute_tool",
+			append(more, "gen_ai.tool.name="+tool, "gen_ai.tool.type=function", "gen_ai.tool.call.id="+call)...)
 	}
 	used := func(in, out string) []string {
 		return []string{"gen_ai.usage.input_tokens=" + in, "gen_ai.usage.output_tokens=" + out}
 	}
-	details := []string{"gen_ai.usage.cache_read.input_tokens=1", "gen_ai.usage.cache_creation.input_tokens=2", "gen_ai.usage.reasoning.output_tokens=3"}
+	details := []string{"gen_ai.usage.cache_read.input_tokens=1", "gen_ai.usage.cache_creation.input_tokens=2",
+		"gen_ai.usage.reasoning.output_tokens=3"}
 	var got []string
 	for _, s := range r.spans {
 		var attrs []string
@@ -121,19 +127,23 @@ func TestSpans(t *testing.T) {
 	want := []string{
 		line(whole, "", trace.SpanKindInternal, codes.Unset, invoked, used("5", "6"), details), // until the wait
 		line("chat acme-1", whole, trace.SpanKindClient, codes.Unset, asked, used("5", "6"), details,
-			[]string{`gen_ai.response.finish_reasons=["tool_call"]`, "gen_ai.response.id=id-1", "gen_ai.response.model=acme-1-mini"}),
+			[]string{`gen_ai.response.finish_reasons=["tool_call"]`, "gen_ai.response.id=id-1",
+				"gen_ai.response.model=acme-1-mini"}),
 		line("execute_tool search", whole, trace.SpanKindInternal, codes.Unset, called("search", "c1")),
-		line("execute_tool search", whole, trace.SpanKindInternal, codes.Error, called("search", "c3", "error.type=tool_error")),
+		line("execute_tool search", whole, trace.SpanKindInternal, codes.Error,
+			called("search", "c3", "error.type=tool_error")),
 		line(whole, "", trace.SpanKindInternal, codes.Unset, invoked, used("7", "3")), // after it
 		line("execute_tool refund", whole, trace.SpanKindInternal, codes.Unset, called("refund", "c2")),
-		line("chat acme-1", whole, trace.SpanKindClient, codes.Unset, asked, used("7", "3"), []string{`gen_ai.response.finish_reasons=["stop"]`}),
+		line("chat acme-1", whole, trace.SpanKindClient, codes.Unset, asked, used("7", "3"),
+			[]string{`gen_ai.response.finish_reasons=["stop"]`}),
 	}
 	slices.Sort(got) // tools run at once
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("spans\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if strings.Contains(strings.Join(got, " "), "hidden") || strings.Contains(strings.Join(got, " "), "77") && !strings.Contains(id, "77") {
+	if strings.Contains(strings.Join(got, " "), "hidden") ||
+		strings.Contains(strings.Join(got, " "), "77") && !strings.Contains(id, "77") {
 		t.Errorf("spans tell what is said: %q", got)
 	}
 }
@@ -146,13 +156,15 @@ func TestSpansOfFailures(t *testing.T) {
 	})
 	run(t, agent.Config{Model: model, Tracer: r, Name: "clerk"}).WantFailure(agent.CategoryOverloaded)
 	for i, name := range []string{"invoke_agent clerk", "chat"} {
-		if s := r.spans[i]; s.name != name || s.status != codes.Error || s.attrs["error.type"] != agent.CategoryOverloaded || s.attrs["status"] != "" {
+		if s := r.spans[i]; s.name != name || s.status != codes.Error ||
+			s.attrs["error.type"] != agent.CategoryOverloaded || s.attrs["status"] != "" {
 			t.Errorf("%s: %+v", s.name, s.attrs)
 		}
 	}
 	r = &traces{}
 	tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { panic("hidden") })
-	run(t, agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}")}}, Tools: []agent.Tool{tool}, Tracer: r}).WantFailure("handler_panic")
+	run(t, agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}")}}, Tools: []agent.Tool{tool},
+		Tracer: r}).WantFailure("handler_panic")
 	for _, s := range r.spans {
 		if panicked := s.attrs["error.type"] == "handler_panic"; s.ended != 1 || panicked != (s.name != "chat") {
 			t.Errorf("%s ended %d times after a panic: %v", s.name, s.ended, s.attrs)

@@ -12,20 +12,22 @@ import (
 const (
 	CategoryRateLimited = "model_rate_limited" // the service wants fewer requests; retried
 	CategoryOverloaded  = "model_overloaded"   // the service cannot answer now, or broke off; retried
-	CategoryRefused     = "model_refused"      // the service refuses the request as it is: keys, limits of size, unknown models; not retried
-	CategoryProtocol    = "model_protocol"     // the service answers what is no answer; retried
+	// the service refuses the request as it is: keys, limits of size, unknown models; not retried
+	CategoryRefused  = "model_refused"
+	CategoryProtocol = "model_protocol" // the service answers what is no answer; retried
 )
 
-// StatusError is the error of a model's service by the status of HTTP that it answered, 0 if it answered none or broke off in mid-answer,
-// which is like being overloaded: a category, no retry where none helps (4xx but 408, 409, 425 and 429), and, if after is above 0, the pause
-// that the service asks for. A nil err stays nil.
+// StatusError is the error of a model's service by the status of HTTP that it answered, 0 if it answered none or
+// broke off in mid-answer, which is like being overloaded: a category, no retry where none helps (4xx but 408, 409,
+// 425 and 429), and, if after is above 0, the pause that the service asks for. A nil err stays nil.
 func StatusError(status int, after time.Duration, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case status == http.StatusTooManyRequests:
 		err = handler.Category(CategoryRateLimited, err)
-	case status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusConflict && status != http.StatusTooEarly:
+	case status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusConflict &&
+		status != http.StatusTooEarly:
 		return handler.Category(CategoryRefused, handler.Permanent(err))
 	default:
 		err = handler.Category(CategoryOverloaded, err)
@@ -36,8 +38,8 @@ func StatusError(status int, after time.Duration, err error) error {
 	return err
 }
 
-// RetryAfterHeader reads the pause that a service asks for: the header retry-after-ms, or Retry-After in seconds or as a date. 0 if it asks for
-// none, or for one that has passed.
+// RetryAfterHeader reads the pause that a service asks for: the header retry-after-ms, or Retry-After in seconds or
+// as a date. 0 if it asks for none, or for one that has passed.
 func RetryAfterHeader(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return pause(ms / 1000)

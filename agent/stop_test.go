@@ -17,7 +17,8 @@ import (
 
 // drip is a model that says a word a second, sixty of them, and stops with its context. ended gets why.
 func drip(ended chan error) agent.Model {
-	return agent.ModelFunc(func(ctx context.Context, _ agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+	return agent.ModelFunc(func(ctx context.Context, _ agent.Request,
+		delta func(agent.Delta) error) (agent.Response, error) {
 		defer func() {
 			if ctx.Err() != nil {
 				ended <- context.Cause(ctx)
@@ -37,22 +38,26 @@ func drip(ended chan error) agent.Model {
 	})
 }
 
-// A drain, a lost lease and a cancellation stop the model in the middle of its answer. What it had said is not recorded; after a drain and a lost lease it is asked
-// again.
+// A drain, a lost lease and a cancellation stop the model in the middle of its answer. What it had said is not
+// recorded; after a drain and a lost lease it is asked again.
 func TestStoppedInMidAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stop  func(*fftest.Env, *fftest.Execution[agent.Result])
 		cause error
 		ends  bool
 	}{
-		"drained":   {func(w *fftest.Env, _ *fftest.Execution[agent.Result]) { w.Drain() }, flowfabric.ErrDraining, true},
-		"lost":      {func(w *fftest.Env, _ *fftest.Execution[agent.Result]) { w.LoseLease() }, flowfabric.ErrLeaseLost, true},
-		"cancelled": {func(_ *fftest.Env, x *fftest.Execution[agent.Result]) { x.Cancel() }, flowfabric.ErrCancelled, false},
+		"drained": {func(w *fftest.Env, _ *fftest.Execution[agent.Result]) { w.Drain() }, flowfabric.ErrDraining,
+			true},
+		"lost": {func(w *fftest.Env, _ *fftest.Execution[agent.Result]) { w.LoseLease() }, flowfabric.ErrLeaseLost,
+			true},
+		"cancelled": {func(_ *fftest.Env, x *fftest.Execution[agent.Result]) { x.Cancel() }, flowfabric.ErrCancelled,
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ended := make(chan error, 1)
-				w := fftest.New(t, runtime.Config{DrainTimeout: 5 * time.Second}, handler.Bind(chat, running(agent.Config{Model: drip(ended)})))
+				w := fftest.New(t, runtime.Config{DrainTimeout: 5 * time.Second},
+					handler.Bind(chat, running(agent.Config{Model: drip(ended)})))
 				x := fftest.Submit(w, chat, "hello")
 				w.Sleep(10 * time.Second)
 				tc.stop(w, x)
@@ -98,8 +103,11 @@ func TestToolsStoppedByADrain(t *testing.T) {
 func TestToolsStoppedByTheirHandler(t *testing.T) {
 	r := fftest.Run(t, chat, func(ctx context.Context, task *handler.Task, prompt string) (agent.Result, error) {
 		inner, stop := context.WithCancel(ctx)
-		tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { stop(); return "", errors.New("in words of its own") })
-		got, err := agent.Run(inner, task, agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}"), says("end")}}, Tools: []agent.Tool{tool}, Prompt: prompt})
+		tool := agent.NewTool("x", "",
+			func(context.Context, struct{}) (string, error) { stop(); return "", errors.New("in words of its own") })
+		got, err := agent.Run(inner, task,
+			agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}"), says("end")}},
+				Tools: []agent.Tool{tool}, Prompt: prompt})
 		if err == nil || len(got.Messages) != 2 {
 			t.Errorf("%v, %+v", err, got)
 		}
@@ -113,14 +121,16 @@ func TestModelErrors(t *testing.T) {
 	retried := handler.Define[string, agent.Result]("retried", handler.Retry(3, time.Second, time.Minute))
 	calls := 0
 	inner := &script{answers: []agent.Response{wants("search", `{"text":"x"}`), says("end")}}
-	model := agent.ModelFunc(func(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+	model := agent.ModelFunc(func(ctx context.Context, req agent.Request,
+		delta func(agent.Delta) error) (agent.Response, error) {
 		if calls++; calls == 2 {
 			return says("not to be kept"), agent.StatusError(429, 20*time.Second, errors.New("slow down"))
 		}
 		return inner.Generate(ctx, req, delta)
 	})
 	r := fftest.Run(t, retried, running(agent.Config{Model: model, Tools: []agent.Tool{search(nil)}}), "hello")
-	if r.Err != nil || calls != 3 || len(r.Attempts) != 2 || r.Attempts[0].Category != agent.CategoryRateLimited || r.Elapsed < 20*time.Second {
+	if r.Err != nil || calls != 3 || len(r.Attempts) != 2 || r.Attempts[0].Category != agent.CategoryRateLimited ||
+		r.Elapsed < 20*time.Second {
 		t.Errorf("%v, %d calls, %+v, %v", r.Err, calls, r.Attempts, r.Elapsed)
 	}
 }
@@ -147,7 +157,8 @@ func TestBadAnswers(t *testing.T) {
 		"the answer does not encode":                 {private, "handler_error"},
 		"bytes, want at most 262144":                 {says(strings.Repeat("x", 260<<10)), "handler_error"},
 	} {
-		r := run(t, agent.Config{Model: &script{answers: []agent.Response{tc.answer}}, Tools: []agent.Tool{search(nil)}})
+		r := run(t, agent.Config{Model: &script{answers: []agent.Response{tc.answer}},
+			Tools: []agent.Tool{search(nil)}})
 		r.WantFailure(tc.category)
 		if r.Err == nil || !strings.Contains(r.Err.Error(), want) || len(r.Steps) != 0 {
 			t.Errorf("%v, want %s", r.Err, want)
@@ -159,14 +170,17 @@ func TestBadAnswers(t *testing.T) {
 func TestAnswersAreCompleted(t *testing.T) {
 	bare := wants("search", `{"text":"x"}`, "search", `{"text":"y"}`)
 	bare.Stop, bare.Message.Calls[0].ID, bare.Message.Calls[1].ID = "", "", ""
-	r := run(t, agent.Config{Model: &script{answers: []agent.Response{bare, {Message: agent.Message{Text: "e\xffd"}}}}, Tools: []agent.Tool{search(nil)}})
-	wantTalk(t, r.Result.Messages, "user: hello", `assistant:  search{"text":"x"} search{"text":"y"}`, "tool search call-1.1: about x", "tool search call-1.2: about y", "assistant: e\ufffdd")
+	r := run(t, agent.Config{Model: &script{answers: []agent.Response{bare, {Message: agent.Message{Text: "e\xffd"}}}},
+		Tools: []agent.Tool{search(nil)}})
+	wantTalk(t, r.Result.Messages, "user: hello", `assistant:  search{"text":"x"} search{"text":"y"}`,
+		"tool search call-1.1: about x", "tool search call-1.2: about y", "assistant: e\ufffdd")
 	if r.Result.Stop != agent.StopEnd {
 		t.Errorf("stopped with %q", r.Result.Stop)
 	}
 	refused := wants("search", `{"text":"x"}`)
 	refused.Stop = agent.StopRefusal
-	r = run(t, agent.Config{Model: &script{answers: []agent.Response{refused}}, Tools: []agent.Tool{search(func(string) { t.Error("called") })}})
+	r = run(t, agent.Config{Model: &script{answers: []agent.Response{refused}},
+		Tools: []agent.Tool{search(func(string) { t.Error("called") })}})
 	if r.Err != nil || r.Result.Stop != agent.StopRefusal || len(r.Result.Messages) != 2 {
 		t.Errorf("%v, %+v", r.Err, r.Result)
 	}

@@ -15,10 +15,12 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/integer"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Tool is what a model may use. Build it with [NewTool], once: that works out a schema. Immutable, and safe for concurrent use.
+// Tool is what a model may use. Build it with [NewTool], once: that works out a schema. Immutable, and safe for
+// concurrent use.
 type Tool struct{ d *definition }
 
 // definition is what makes a tool.
@@ -43,22 +45,24 @@ func (t Tool) err() error {
 // ToolOption changes a tool.
 type ToolOption func(*definition)
 
-// EndsRun makes an error of the tool end the run instead of going to the model: [Run] returns it, nothing is recorded, and the retry policy decides
-// about another attempt, which runs the tool again.
+// EndsRun makes an error of the tool end the run instead of going to the model: [Run] returns it, nothing is
+// recorded, and the retry policy decides about another attempt, which runs the tool again.
 func EndsRun() ToolOption { return func(d *definition) { d.endsRun = true } }
 
-// NewTool makes a tool of a function. In is a struct, or a map with string keys; its JSON Schema is what the model is told: fields are required unless they are
-// omitempty or omitzero, and the tag jsonschema describes one. name is 1..64 of A-Z a-z 0-9 _ -. A string that fn returns is passed to the
-// model as it is, everything else as JSON.
+// NewTool makes a tool of a function. In is a struct, or a map with string keys; its JSON Schema is what the model is
+// told: fields are required unless they are omitempty or omitzero, and the tag jsonschema describes one. name is
+// 1..64 of A-Z a-z 0-9 _ -. A string that fn returns is passed to the model as it is, everything else as JSON.
 //
-// fn runs as a step, so it is not repeated once its result is recorded; before that it may be, see [CallFrom]. Several calls of a turn run at once,
-// also of one tool. Arguments that do not fit the schema never reach fn: the model is told. An error goes to the model as a failed result, recorded like
-// any other, and so does a result of more than 240 KiB. These errors end the run instead, unrecorded: those of a tool with [EndsRun]; those
-// marked with handler.Permanent, RetryAfter, Category, Delay or Cancel; and all errors once ctx has ended. fn must return soon after ctx has ended. It should not append
-// frames: those of tools that run at once would be told apart by nobody.
+// fn runs as a step, so it is not repeated once its result is recorded; before that it may be, see [CallFrom].
+// Several calls of a turn run at once, also of one tool. Arguments that do not fit the schema never reach fn: the
+// model is told. An error goes to the model as a failed result, recorded like any other, and so does a result of more
+// than 240 KiB. These errors end the run instead, unrecorded: those of a tool with [EndsRun]; those marked with
+// handler.Permanent, RetryAfter, Category, Delay or Cancel; and all errors once ctx has ended. fn must return soon
+// after ctx has ended. It should not append frames: those of tools that run at once would be told apart by nobody.
 //
 // What is wrong with the definition is reported by [Run].
-func NewTool[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error), opts ...ToolOption) Tool {
+func NewTool[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error),
+	opts ...ToolOption) Tool {
 	d := &definition{spec: ToolSpec{Name: name, Description: description}}
 	for _, opt := range opts {
 		opt(d)
@@ -70,7 +74,7 @@ func NewTool[In, Out any](name, description string, fn func(ctx context.Context,
 	}
 	d.call = func(ctx context.Context, arguments []byte) (string, error) {
 		var in In
-		if err := json.Unmarshal(arguments, &in); err != nil {
+		if err := json.Unmarshal(integer.Numbers(arguments), &in); err != nil {
 			return "", err
 		}
 		out, err := fn(ctx, in)
@@ -121,7 +125,7 @@ func check[In any](schema *jsonschema.Resolved, arguments []byte) error {
 		return fmt.Errorf("the arguments do not fit the schema: %w", err)
 	}
 	var in In
-	if err := json.Unmarshal(arguments, &in); err != nil {
+	if err := json.Unmarshal(integer.Numbers(arguments), &in); err != nil {
 		return fmt.Errorf("the arguments do not decode: %w", err)
 	}
 	return nil
@@ -146,8 +150,8 @@ type Call struct {
 	Execution flowfabric.ExecutionID
 	Step      string // under which the result is recorded
 	ID        string // that the model gave the call
-	// Key is the same whenever this call is repeated, with these arguments, and for no other call: an idempotency key for systems outside, 36 bytes. A replay
-	// of the execution that makes the same call again has the same key.
+	// Key is the same whenever this call is repeated, with these arguments, and for no other call: an idempotency key
+	// for systems outside, 36 bytes. A replay of the execution that makes the same call again has the same key.
 	Key string
 	// Task is the handler's, for example to spend. Steps and waits inside a tool are refused.
 	Task *handler.Task

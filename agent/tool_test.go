@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +20,8 @@ import (
 // one runs an agent that calls a tool once and ends.
 func one(t *testing.T, tool agent.Tool, name, arguments string) *fftest.Report[agent.Result] {
 	t.Helper()
-	return run(t, agent.Config{Model: &script{answers: []agent.Response{wants(name, arguments), says("end")}}, Tools: []agent.Tool{tool}})
+	return run(t, agent.Config{Model: &script{answers: []agent.Response{wants(name, arguments), says("end")}},
+		Tools: []agent.Tool{tool}})
 }
 
 // result is what the model was told about its first call.
@@ -31,7 +33,8 @@ func result(t *testing.T, r *fftest.Report[agent.Result]) agent.Message {
 	return r.Result.Messages[2]
 }
 
-// Arguments that are no JSON, or that the schema refuses, and tools that are not there never reach a function: the model is told.
+// Arguments that are no JSON, or that the schema refuses, and tools that are not there never reach a function: the
+// model is told.
 func TestArgumentsAreChecked(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{"text":`:                 "the arguments are not JSON",
@@ -48,15 +51,24 @@ func TestArgumentsAreChecked(t *testing.T) {
 		if m := result(t, r); !m.Failed || !strings.Contains(m.Text, want) || m.Call != "c1" || m.Tool != "search" {
 			t.Errorf("%s: %+v", arguments, m)
 		}
-		if got := string(r.Result.Messages[1].Calls[0].Arguments); arguments != "" && got != strings.ToValidUTF8(arguments, "\ufffd") {
+		if got := string(r.Result.Messages[1].Calls[0].Arguments); arguments != "" &&
+			got != strings.ToValidUTF8(arguments, "\ufffd") {
 			t.Errorf("the transcript has arguments %q, the model wrote %q", got, arguments)
 		}
 	}
-	small := agent.NewTool("small", "", func(context.Context, struct{ N int8 }) (string, error) { t.Error("called"); return "", nil })
+	small := agent.NewTool("small", "",
+		func(context.Context, struct{ N int8 }) (string, error) { t.Error("called"); return "", nil })
 	if m := result(t, one(t, small, "small", `{"N":1000}`)); !m.Failed {
 		t.Errorf("%+v", m)
 	}
-	for name, step := range map[string]string{"Search": "Search", "": "", "a b\n\x00é": "a_b____", strings.Repeat("n", 300): strings.Repeat("n", 64)} {
+	count := agent.NewTool("count", "", func(_ context.Context, in struct{ N int }) (int, error) { return in.N, nil })
+	for arguments, want := range map[string]string{`{"N":3.0}`: "3", `{"N":1e3}`: "1000"} { // integers of the schema
+		if m := result(t, one(t, count, "count", arguments)); m.Failed || m.Text != want {
+			t.Errorf("%s: %+v", arguments, m)
+		}
+	}
+	for name, step := range map[string]string{"Search": "Search", "": "", "a b\n\x00é": "a_b____",
+		strings.Repeat("n", 300): strings.Repeat("n", 64)} {
 		r := one(t, search(nil), name, `{}`)
 		if m := result(t, r); !m.Failed || !strings.Contains(m.Text, "there is no tool") || m.Tool != name {
 			t.Errorf("%q: %+v", name, m)
@@ -75,9 +87,13 @@ func TestResults(t *testing.T) {
 		return agent.NewTool("x", "", func(context.Context, struct{}) (any, error) { return out, nil })
 	}
 	for want, tool := range map[string]agent.Tool{
-		"plain <b>\ufffd":      agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { return "plain <b>\xff", nil }),
-		"as any":               none("as any"),
-		`{"a":1,"b":"<2>"}`:    agent.NewTool("x", "", func(context.Context, map[string]any) (pair, error) { return pair{1, "<2>"}, nil }),
+		"plain <b>\ufffd": agent.NewTool("x", "", func(context.Context, struct{}) (string, error) {
+			return "plain <b>\xff", nil
+		}),
+		"as any": none("as any"),
+		`{"a":1,"b":"<2>"}`: agent.NewTool("x", "", func(context.Context, map[string]any) (pair, error) {
+			return pair{1, "<2>"}, nil
+		}),
 		`["a","b"]`:            none([]string{"a", "b"}),
 		`null`:                 none(nil),
 		`{}`:                   none(struct{}{}),
@@ -93,17 +109,23 @@ func TestResults(t *testing.T) {
 // A result above the limit goes to the model as an error that names the limit; one just below is kept whole.
 func TestLongResults(t *testing.T) {
 	sized := func(n int) agent.Tool {
-		return agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { return strings.Repeat("<", n), nil })
+		return agent.NewTool("x", "", func(context.Context, struct{}) (string, error) {
+			return strings.Repeat("<", n), nil
+		})
 	}
 	const limit = 240 << 10
 	if m := result(t, one(t, sized(limit/6), "x", "{}")); m.Failed || len(m.Text) != limit/6 {
 		t.Errorf("%v, %d bytes", m.Failed, len(m.Text))
 	}
-	if m := result(t, one(t, sized(limit/6+1), "x", "{}")); !m.Failed || m.Text != "the result has 245766 bytes as JSON, more than 245760; ask for less" {
+	if m := result(t, one(t, sized(limit/6+1), "x", "{}")); !m.Failed ||
+		m.Text != "the result has 245766 bytes as JSON, more than 245760; ask for less" {
 		t.Errorf("%v, %.100s", m.Failed, m.Text)
 	}
-	broken := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { return "", errors.New(strings.Repeat("e", 1<<20)) })
-	if m := result(t, one(t, broken, "x", "{}")); !m.Failed || len(m.Text) > 16<<10 || !strings.HasSuffix(m.Text, "… (cut: 1048576 bytes)") {
+	broken := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) {
+		return "", errors.New(strings.Repeat("e", 1<<20))
+	})
+	if m := result(t, one(t, broken, "x", "{}")); !m.Failed || len(m.Text) > 16<<10 ||
+		!strings.HasSuffix(m.Text, "… (cut: 1048576 bytes)") {
 		t.Errorf("%v, %d bytes", m.Failed, len(m.Text))
 	}
 }
@@ -124,7 +146,8 @@ func TestErrorsThatEndTheRun(t *testing.T) {
 		"category":    {err: handler.Category("mine", boom), category: "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { return "", tc.err }, tc.opts...)
+			tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { return "", tc.err },
+				tc.opts...)
 			r := one(t, tool, "x", "{}")
 			if tc.category == "" {
 				if m := result(t, r); !m.Failed || m.Text != tc.err.Error() {
@@ -136,7 +159,9 @@ func TestErrorsThatEndTheRun(t *testing.T) {
 			r.WantSteps("model 1")
 		})
 	}
-	r := one(t, agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { return "", handler.Cancel("enough") }), "x", "{}")
+	r := one(t, agent.NewTool("x", "", func(context.Context, struct{}) (string, error) {
+		return "", handler.Cancel("enough")
+	}), "x", "{}")
 	if r.State != "cancelled" {
 		t.Error(r.State)
 	}
@@ -153,15 +178,20 @@ func TestErrorsThatEndTheRun(t *testing.T) {
 	}
 }
 
-// A panic of a tool is a panic of the handler, of one tool as of several.
+// A panic of a tool, and the end of its goroutine, are those of the handler, of one tool as of several.
 func TestPanics(t *testing.T) {
-	tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { panic("oh no") })
-	r := one(t, tool, "x", "{}")
-	r.WantFailure("handler_panic")
-	r = run(t, agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}", "x", "{}")}}, Tools: []agent.Tool{tool}})
-	r.WantFailure("handler_panic")
-	if !strings.Contains(r.Err.Error(), "oh no") {
-		t.Error(r.Err)
+	for text, end := range map[string]func(){"oh no": func() { panic("oh no") }, "runtime.Goexit": runtime.Goexit} {
+		tool := agent.NewTool("x", "", func(context.Context, struct{}) (string, error) { end(); return "", nil })
+		r := one(t, tool, "x", "{}")
+		r.WantFailure("handler_panic")
+		for _, n := range []int{2, 9} { // more than run at once
+			r = run(t, agent.Config{Model: &script{answers: []agent.Response{
+				wants(slices.Repeat([]string{"x", "{}"}, n)...), says("done")}}, Tools: []agent.Tool{tool}})
+			r.WantFailure("handler_panic")
+			if !strings.Contains(r.Err.Error(), text) {
+				t.Error(r.Err)
+			}
+		}
 	}
 }
 
@@ -187,7 +217,8 @@ func TestParallel(t *testing.T) {
 	for i := range 6 {
 		calls = append(calls, "wait", fmt.Sprintf(`{"text":"%d"}`, i))
 	}
-	r := run(t, agent.Config{Model: &script{answers: []agent.Response{wants(calls...), says("end")}}, Tools: []agent.Tool{tool}, Parallel: 3})
+	r := run(t, agent.Config{Model: &script{answers: []agent.Response{wants(calls...), says("end")}},
+		Tools: []agent.Tool{tool}, Parallel: 3})
 	if most != 3 || r.Elapsed < 2*time.Second || r.Elapsed > 3*time.Second {
 		t.Errorf("%d ran at once, in %v", most, r.Elapsed)
 	}
@@ -197,7 +228,8 @@ func TestParallel(t *testing.T) {
 		}
 	}
 	calls[1] = `{"text":"stop"}`
-	r = run(t, agent.Config{Model: &script{answers: []agent.Response{wants(calls...), says("end")}}, Tools: []agent.Tool{tool}})
+	r = run(t, agent.Config{Model: &script{answers: []agent.Response{wants(calls...), says("end")}},
+		Tools: []agent.Tool{tool}})
 	r.WantFailure("handler_error")
 	if len(r.Steps) != 6 { // the model's, and all tools but the first
 		t.Errorf("%d steps: %v", len(r.Steps), r.Steps)
@@ -216,7 +248,8 @@ func TestCallFrom(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		keys[q.Text] = append(keys[q.Text], call.Key)
-		if !ok || call.Task == nil || call.Execution != call.Task.ID() || call.Step != map[string]string{"a": "tool 1.1 x", "b": "tool 1.2 x"}[q.Text] ||
+		if !ok || call.Task == nil || call.Execution != call.Task.ID() ||
+			call.Step != map[string]string{"a": "tool 1.1 x", "b": "tool 1.2 x"}[q.Text] ||
 			call.ID != map[string]string{"a": "c1", "b": "c2"}[q.Text] || len(call.Key) != 36 {
 			t.Errorf("%+v", call)
 		}
@@ -225,13 +258,16 @@ func TestCallFrom(t *testing.T) {
 		}
 		return "", nil
 	})
-	r := run(t, agent.Config{Model: &script{answers: []agent.Response{wants("x", `{"text":"a"}`, "x", `{"text":"b"}`), says("end")}}, Tools: []agent.Tool{tool}})
-	if r.Err != nil || len(keys["a"]) != 2 || len(keys["b"]) != 1 || keys["a"][0] != keys["a"][1] || keys["a"][0] == keys["b"][0] {
+	r := run(t, agent.Config{Model: &script{answers: []agent.Response{wants("x", `{"text":"a"}`, "x", `{"text":"b"}`),
+		says("end")}}, Tools: []agent.Tool{tool}})
+	if r.Err != nil || len(keys["a"]) != 2 || len(keys["b"]) != 1 || keys["a"][0] != keys["a"][1] ||
+		keys["a"][0] == keys["b"][0] {
 		t.Errorf("%v, %q", r.Err, keys)
 	}
 }
 
-// A tool spends from the budgets of its execution. A refusal goes to the model if the budget leaves it to the handler, and ends the run if not.
+// A tool spends from the budgets of its execution. A refusal goes to the model if the budget leaves it to the
+// handler, and ends the run if not.
 func TestToolsSpend(t *testing.T) {
 	tool := agent.NewTool("x", "", func(ctx context.Context, _ struct{}) (string, error) {
 		call, _ := agent.CallFrom(ctx)
@@ -239,8 +275,10 @@ func TestToolsSpend(t *testing.T) {
 	})
 	for _, action := range []admission.HardAction{admission.HardReject, admission.HardFail} {
 		budget := admission.Budget{Name: "b", OnHard: action, Limits: map[string]admission.Limit{"cents": {Hard: 60}}}
-		r := fftest.Run(t, chat, running(agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}"), wants("x", "{}"), says("end")}},
-			Tools: []agent.Tool{tool}, Spend: func(agent.Usage) map[string]int64 { return nil }}), "hello", fftest.Budgets(budget))
+		r := fftest.Run(t, chat, running(
+			agent.Config{Model: &script{answers: []agent.Response{wants("x", "{}"), wants("x", "{}"), says("end")}},
+				Tools: []agent.Tool{tool}, Spend: func(agent.Usage) map[string]int64 { return nil }}), "hello",
+			fftest.Budgets(budget))
 		if r.Spent["b"]["cents"] != 50 {
 			t.Errorf("%v spent", r.Spent)
 		}
@@ -248,7 +286,8 @@ func TestToolsSpend(t *testing.T) {
 			r.WantFailure("budget_exceeded")
 			continue
 		}
-		if i := slices.IndexFunc(r.Result.Messages, func(m agent.Message) bool { return m.Failed }); i != 4 || !strings.Contains(r.Result.Messages[i].Text, "budget b") {
+		if i := slices.IndexFunc(r.Result.Messages, func(m agent.Message) bool { return m.Failed }); i != 4 ||
+			!strings.Contains(r.Result.Messages[i].Text, "budget b") {
 			t.Errorf("%+v", r.Result.Messages)
 		}
 	}

@@ -17,18 +17,22 @@ import (
 // readers is how many steps a transcript reads at once.
 const readers = 8
 
-// TranscriptOptions says whose transcript is read. The zero value does for the only agent of a definition with the default codec.
+// TranscriptOptions says whose transcript is read. The zero value does for the only agent of a definition with the
+// default codec.
 type TranscriptOptions struct {
 	Name  string        // Config.Name of the agent
 	Codec handler.Codec // of the definition; default handler.JSON
 }
 
-// ReadTranscript reads what an agent has recorded so far, while its execution runs or waits, and after it has ended, until it is purged: the same as [Result], of the turns and tools
-// that are recorded. The user's messages are shortened if they are long: all those before one answer have at most 64 KiB or so, and are at most 100. Private parts of answers are there, for
-// who wants to go on with the messages.
+// ReadTranscript reads what an agent has recorded so far, while its execution runs or waits, and after it has ended,
+// until it is purged: the same as [Result], of the turns and tools that are recorded. The user's messages are
+// shortened if they are long: all those before one answer have at most 64 KiB or so, and are at most 100. Private
+// parts of answers are there, for who wants to go on with the messages.
 //
-// It makes one call for the list of steps, and one for each of the agent's. Errors: those of client.Client.Steps, and a value that does not decode.
-func ReadTranscript(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, o TranscriptOptions) (Result, error) {
+// It makes one call for the list of steps, and one for each of the agent's. Errors: those of client.Client.Steps, and
+// a value that does not decode.
+func ReadTranscript(ctx context.Context, c *client.Client, id flowfabric.ExecutionID,
+	o TranscriptOptions) (Result, error) {
 	if o.Codec == nil {
 		o.Codec = handler.JSON
 	}
@@ -73,7 +77,8 @@ func placeOf(agent, step string) (place, bool) {
 	return place{n, m}, err == nil && bad == nil && n > 0 && m > 0
 }
 
-func readValues(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, names map[place]string) (map[place][]byte, error) {
+func readValues(ctx context.Context, c *client.Client, id flowfabric.ExecutionID,
+	names map[place]string) (map[place][]byte, error) {
 	type read struct {
 		at    place
 		value []byte

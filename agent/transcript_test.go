@@ -17,11 +17,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// The frames of a run are the conversation: each message once, when it is new, and the pieces of an answer before the answer.
+// The frames of a run are the conversation: each message once, when it is new, and the pieces of an answer before the
+// answer.
 func TestFrames(t *testing.T) {
-	inner := &script{answers: []agent.Response{wants("search", `{"text":"x"}`, "search", `{"text":"bad"}`), says("the end")}}
+	inner := &script{answers: []agent.Response{wants("search", `{"text":"x"}`, "search", `{"text":"bad"}`),
+		says("the end")}}
 	inner.answers[0].Message.Private = json.RawMessage(`{"signature":"secret"}`)
-	model := agent.ModelFunc(func(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+	model := agent.ModelFunc(func(ctx context.Context, req agent.Request,
+		delta func(agent.Delta) error) (agent.Response, error) {
 		if err := delta(agent.Delta{Reasoning: "hm"}); err != nil {
 			return agent.Response{}, err
 		}
@@ -40,8 +43,9 @@ func TestFrames(t *testing.T) {
 		}
 		lines = append(lines, talk([]agent.Message{m})...)
 	}
-	want := []string{"user: hello", "reasoning hm", `assistant:  search{"text":"x"} search{"text":"bad"}`, "tool search c1: about x", "failed tool search c2: nothing is there",
-		"reasoning hm", "token the ", "token end", "assistant: the end"}
+	want := []string{"user: hello", "reasoning hm", `assistant:  search{"text":"x"} search{"text":"bad"}`,
+		"tool search c1: about x", "failed tool search c2: nothing is there", "reasoning hm", "token the ", "token end",
+		"assistant: the end"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("frames\n%q\nwant\n%q", lines, want)
 	}
@@ -53,7 +57,8 @@ func TestFrames(t *testing.T) {
 // Pieces longer than a frame come in several, messages are cut, and the conversation itself stays whole.
 func TestLongFrames(t *testing.T) {
 	long := strings.Repeat("é", 50_000) // 100,000 bytes
-	model := agent.ModelFunc(func(_ context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+	model := agent.ModelFunc(func(_ context.Context, req agent.Request,
+		delta func(agent.Delta) error) (agent.Response, error) {
 		if len(req.Messages) == 1 {
 			r := wants("echo", `{"text":"`+strings.Repeat("a", 80_000)+`"}`)
 			r.Message.Text = long
@@ -76,11 +81,13 @@ func TestLongFrames(t *testing.T) {
 		if err := json.Unmarshal([]byte(payload), &m); err != nil || len(payload) > 64<<10 {
 			t.Errorf("message %d: %v, %d bytes", i, err, len(payload))
 		}
-		if whole := r.Result.Messages[i]; i < 3 && !strings.HasSuffix(m.Text, "bytes)") || m.Role != whole.Role || m.Tool != whole.Tool || len(m.Calls) != len(whole.Calls) {
+		if whole := r.Result.Messages[i]; i < 3 && !strings.HasSuffix(m.Text, "bytes)") || m.Role != whole.Role ||
+			m.Tool != whole.Tool || len(m.Calls) != len(whole.Calls) {
 			t.Errorf("message %d: %+.200v", i, m)
 		}
 	}
-	if m := r.Result.Messages; m[0].Text != long || m[1].Text != long || len(m[1].Calls[0].Arguments) < 80_000 || m[2].Text != strings.Repeat("a", 80_000)+"\x00<" {
+	if m := r.Result.Messages; m[0].Text != long || m[1].Text != long || len(m[1].Calls[0].Arguments) < 80_000 ||
+		m[2].Text != strings.Repeat("a", 80_000)+"\x00<" {
 		t.Error("the conversation was cut")
 	}
 }
@@ -93,19 +100,24 @@ func TestReadTranscript(t *testing.T) {
 			if codec != nil {
 				def = handler.Define[string, agent.Result]("secret", handler.WithCodec(codec))
 			}
-			model := &script{answers: []agent.Response{wants("search", `{"text":"x"}`, "refund", `{"cents":1}`), says("end")}}
-			w := fftest.New(t, runtime.Config{}, handler.Bind(def, running(agent.Config{Name: name, Model: model, Tools: []agent.Tool{search(nil), refund(agent.Approval{})}})))
+			model := &script{answers: []agent.Response{wants("search", `{"text":"x"}`, "refund", `{"cents":1}`),
+				says("end")}}
+			w := fftest.New(t, runtime.Config{},
+				handler.Bind(def, running(agent.Config{Name: name, Model: model,
+					Tools: []agent.Tool{search(nil), refund(agent.Approval{})}})))
 			x := fftest.Submit(w, def, "hello")
 			x.AwaitSuspension()
 			read := func() agent.Result {
-				got, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(), agent.TranscriptOptions{Name: name, Codec: codec})
+				got, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(),
+					agent.TranscriptOptions{Name: name, Codec: codec})
 				if err != nil {
 					t.Fatal(err)
 				}
 				return got
 			}
 			waiting := read()
-			wantTalk(t, waiting.Messages, "user: hello", `assistant:  search{"text":"x"} refund{"cents":1}`, "tool search c1: about x")
+			wantTalk(t, waiting.Messages, "user: hello", `assistant:  search{"text":"x"} refund{"cents":1}`,
+				"tool search c1: about x")
 			if waiting.Turns != 1 || waiting.Usage.Total() != 10 || waiting.Stop != agent.StopTools {
 				t.Errorf("%+v", waiting)
 			}
@@ -114,11 +126,13 @@ func TestReadTranscript(t *testing.T) {
 			if got := read(); !reflect.DeepEqual(got, r.Result) || r.Err != nil {
 				t.Errorf("read\n%+v\nreturned\n%+v, %v", got, r.Result, r.Err)
 			}
-			if other, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(), agent.TranscriptOptions{Name: "other"}); err != nil || len(other.Messages) != 0 {
+			if other, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(),
+				agent.TranscriptOptions{Name: "other"}); err != nil || len(other.Messages) != 0 {
 				t.Errorf("%+v, %v", other, err)
 			}
 			if codec != nil {
-				if _, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(), agent.TranscriptOptions{Name: name}); err == nil || !strings.Contains(err.Error(), "model call 1 does not decode") {
+				if _, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(), agent.TranscriptOptions{
+					Name: name}); err == nil || !strings.Contains(err.Error(), "model call 1 does not decode") {
 					t.Error(err)
 				}
 			}
@@ -143,11 +157,13 @@ func TestLongHistoriesLeaveRoomForTheAnswer(t *testing.T) {
 		history = append(history, agent.Message{Role: agent.User, Text: strings.Repeat("<", 4000), From: "anna"})
 	}
 	asked := 0
-	model := &script{answers: []agent.Response{says(strings.Repeat("x", 230<<10))}, called: func(_ int, req agent.Request) { asked = len(req.Messages) }}
-	r := fftest.Run(t, handler.Define[string, int]("count"), func(ctx context.Context, task *handler.Task, _ string) (int, error) {
-		result, err := agent.Run(ctx, task, agent.Config{Model: model, Messages: history})
-		return len(result.Messages), err
-	}, "")
+	model := &script{answers: []agent.Response{says(strings.Repeat("x", 230<<10))},
+		called: func(_ int, req agent.Request) { asked = len(req.Messages) }}
+	r := fftest.Run(t, handler.Define[string, int]("count"),
+		func(ctx context.Context, task *handler.Task, _ string) (int, error) {
+			result, err := agent.Run(ctx, task, agent.Config{Model: model, Messages: history})
+			return len(result.Messages), err
+		}, "")
 	if r.Err != nil || asked != 300 || r.Result != 301 {
 		t.Errorf("%v, %d asked, %d messages", r.Err, asked, r.Result)
 	}

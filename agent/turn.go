@@ -13,6 +13,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -79,7 +80,8 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 	if err := r.spend(ctx, response.Usage); err != nil {
 		return turn{}, err
 	}
-	answer := turn{Message: response.Message, Stop: response.Stop, Usage: response.Usage, Model: response.Model, ID: response.ID, Took: took}
+	answer := turn{Message: response.Message, Stop: response.Stop, Usage: response.Usage, Model: response.Model,
+		ID: response.ID, Took: took}
 	if err := answer.settle(r.done.Turns + 1); err != nil {
 		return turn{}, err
 	}
@@ -89,7 +91,8 @@ func (r *run) answer(ctx context.Context, fresh, conversation []Message) (turn, 
 
 // request is what the model is asked, as Config.Edit wants it.
 func (r *run) request(conversation []Message) (Request, error) {
-	req := Request{System: r.cfg.System, Messages: slices.Clone(conversation), Tools: slices.Clone(r.specs), MaxTokens: r.cfg.MaxOutput}
+	req := Request{System: r.cfg.System, Messages: slices.Clone(conversation), Tools: slices.Clone(r.specs),
+		MaxTokens: r.cfg.MaxOutput}
 	if r.cfg.Edit != nil {
 		r.cfg.Edit(&req)
 		if len(req.Messages) == 0 {
@@ -115,7 +118,12 @@ func (r *run) generate(ctx context.Context, req Request) (response Response, err
 
 // spend reports what an answer cost to the execution's budgets.
 func (r *run) spend(ctx context.Context, u Usage) error {
-	amounts := maps.Clone(r.cfg.Spend(u))
+	amounts := map[string]int64{"tokens": u.Total()}
+	if r.cfg.Spend != nil {
+		amounts = maps.Clone(r.cfg.Spend(u))
+	} else {
+		ctx = taskhook.Unasked(ctx) // without a budget there is nothing to warn of
+	}
 	maps.DeleteFunc(amounts, func(_ string, n int64) bool { return n == 0 })
 	if len(amounts) == 0 {
 		return nil
@@ -132,7 +140,8 @@ func (a *turn) settle(number int) error {
 		m.Calls = nil // nobody would answer them
 	}
 	if len(m.Calls) > limits.MaxToolCalls {
-		return handler.Category(CategoryProtocol, fmt.Errorf("the answer wants %d tools at once, want at most %d", len(m.Calls), limits.MaxToolCalls))
+		return handler.Category(CategoryProtocol,
+			fmt.Errorf("the answer wants %d tools at once, want at most %d", len(m.Calls), limits.MaxToolCalls))
 	}
 	m.Calls = slices.Clone(m.Calls)
 	seen := map[string]bool{}
@@ -142,7 +151,9 @@ func (a *turn) settle(number int) error {
 			c.ID = fmt.Sprintf("call-%d.%d", number, i+1)
 		}
 		if len(c.ID) > maxCallID || seen[c.ID] {
-			return handler.Category(CategoryProtocol, fmt.Errorf("the id %.40q of tool call %d has %d bytes or comes twice, want at most %d bytes, once", c.ID, i+1, len(c.ID), maxCallID))
+			return handler.Category(CategoryProtocol,
+				fmt.Errorf("the id %.40q of tool call %d has %d bytes or comes twice, want at most %d bytes, once",
+					c.ID, i+1, len(c.ID), maxCallID))
 		}
 		seen[c.ID] = true
 		if len(strings.TrimSpace(string(c.Arguments))) == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/agents"
 	"github.com/flowfabric/flowfabric-go/benchmarks/batches"
+	"github.com/flowfabric/flowfabric-go/benchmarks/devserver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/gateway"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/steady"
@@ -29,6 +30,8 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"scale":   predictScale,
 	"batches": measureBatches,
 	"steady":  loadForHours,
+
+	"embedded": measureEmbedded,
 }
 
 // command parses the flags of a command, whose usage is a line.
@@ -46,9 +49,11 @@ func command(name, usage string, args []string, progress io.Writer, declare func
 
 func writeReport(_ context.Context, args []string, out, progress io.Writer) error {
 	var path string
-	args, err := command("report", "[-o results/REPORT.md] run.json [more.json …]", args, progress, func(f *flag.FlagSet) {
-		f.StringVar(&path, "o", "results/REPORT.md", "file of the report; its charts go into the directory charts beside it")
-	})
+	args, err := command("report", "[-o results/REPORT.md] run.json [more.json …]", args, progress,
+		func(f *flag.FlagSet) {
+			f.StringVar(&path, "o", "results/REPORT.md",
+				"file of the report; its charts go into the directory charts beside it")
+		})
 	if err != nil {
 		return err
 	}
@@ -65,66 +70,93 @@ func writeReport(_ context.Context, args []string, out, progress io.Writer) erro
 
 func measureAgents(ctx context.Context, args []string, out, progress io.Writer) error {
 	o := agents.Options{}
-	if _, err := command("agent", "[-server redis-server] [-rounds 9] [-runs 50] [-turns 20] [-deltas 200]", args, progress, func(f *flag.FlagSet) {
-		f.StringVar(&o.Server, "server", "redis-server", "program to start")
-		f.IntVar(&o.Rounds, "rounds", 9, "rounds, of which the medians count")
-		f.IntVar(&o.Runs, "runs", 50, "executions of each kind and round")
-		f.IntVar(&o.Turns, "turns", 20, "model calls of an execution, 1..500")
-		f.IntVar(&o.Deltas, "deltas", 200, "pieces of an answer")
-	}); err != nil {
+	if _, err := command("agent", "[-server redis-server] [-rounds 9] [-runs 50] [-turns 20] [-deltas 200]", args,
+		progress, func(f *flag.FlagSet) {
+			f.StringVar(&o.Server, "server", "redis-server", "program to start")
+			f.IntVar(&o.Rounds, "rounds", 9, "rounds, of which the medians count")
+			f.IntVar(&o.Runs, "runs", 50, "executions of each kind and round")
+			f.IntVar(&o.Turns, "turns", 20, "model calls of an execution, 1..500")
+			f.IntVar(&o.Deltas, "deltas", 200, "pieces of an answer")
+		}); err != nil {
 		return err
 	}
 	if o.Rounds < 1 || o.Runs < 1 || o.Turns < 1 || o.Turns > 500 || o.Deltas < 1 {
-		return fmt.Errorf("agent: -rounds %d, -runs %d, -turns %d, -deltas %d: want 1 or more, and at most 500 turns", o.Rounds, o.Runs, o.Turns, o.Deltas)
+		return fmt.Errorf("agent: -rounds %d, -runs %d, -turns %d, -deltas %d: want 1 or more, and at most 500 turns",
+			o.Rounds, o.Runs, o.Turns, o.Deltas)
 	}
 	return agents.Run(ctx, o, out)
 }
 
 func measureBatches(ctx context.Context, args []string, out, progress io.Writer) error {
 	o := batches.Options{Sizes: []int{0, 10, 32, 64}, Wait: 10 * time.Millisecond}
-	if _, err := command("batches", "[-server redis-server] [-rounds 5] [-n 20000] [-c 64] [-connections 8] [-call 1ms]", args, progress, func(f *flag.FlagSet) {
-		f.StringVar(&o.Server, "server", "redis-server", "program to start")
-		f.IntVar(&o.Rounds, "rounds", 5, "rounds, of which the medians count")
-		f.IntVar(&o.Jobs, "n", 20_000, "jobs of a round")
-		f.IntVar(&o.Concurrency, "c", 64, "concurrency of the worker, 64 or more")
-		f.IntVar(&o.Connections, "connections", 8, "calls that the database takes at once")
-		f.DurationVar(&o.Call, "call", time.Millisecond, "how long a call takes, whatever the number of rows")
-	}); err != nil {
+	if _, err := command("batches",
+		"[-server redis-server] [-rounds 5] [-n 20000] [-c 64] [-connections 8] [-call 1ms]", args, progress,
+		func(f *flag.FlagSet) {
+			f.StringVar(&o.Server, "server", "redis-server", "program to start")
+			f.IntVar(&o.Rounds, "rounds", 5, "rounds, of which the medians count")
+			f.IntVar(&o.Jobs, "n", 20_000, "jobs of a round")
+			f.IntVar(&o.Concurrency, "c", 64, "concurrency of the worker, 64 or more")
+			f.IntVar(&o.Connections, "connections", 8, "calls that the database takes at once")
+			f.DurationVar(&o.Call, "call", time.Millisecond, "how long a call takes, whatever the number of rows")
+		}); err != nil {
 		return err
 	}
 	if o.Rounds < 1 || o.Jobs < 1 || o.Concurrency < 64 || o.Connections < 1 || o.Call < 0 {
-		return fmt.Errorf("batches: -rounds %d, -n %d, -c %d, -connections %d, -call %s: want 1 or more, and a concurrency of at least 64",
+		return fmt.Errorf(
+			"batches: -rounds %d, -n %d, -c %d, -connections %d, -call %s: want 1 or more, and a concurrency of at least 64",
 			o.Rounds, o.Jobs, o.Concurrency, o.Connections, o.Call)
 	}
 	return batches.Run(ctx, o, out)
 }
 
+func measureEmbedded(ctx context.Context, args []string, out, progress io.Writer) error {
+	var o devserver.Options
+	if _, err := command("embedded", "[-server redis-server] [-rounds 7] [-n 2000]", args, progress,
+		func(f *flag.FlagSet) {
+			f.StringVar(&o.Server, "server", "redis-server", "program to start beside it")
+			f.IntVar(&o.Rounds, "rounds", 7, "rounds, of which the medians count")
+			f.IntVar(&o.Jobs, "n", 2000, "jobs of a round")
+		}); err != nil {
+		return err
+	}
+	if o.Rounds < 1 || o.Jobs < 2 {
+		return fmt.Errorf("embedded: -rounds %d, -n %d: want at least one round and two jobs", o.Rounds, o.Jobs)
+	}
+	return devserver.Run(ctx, o, out)
+}
+
 func loadForHours(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o steady.Options
-	if _, err := command("steady", "[-server redis-server] [-for 6h] [-every 1m] [-rest 100ms] [-keep 30s] [-twins 2] [-dir d]", args, progress, func(f *flag.FlagSet) {
-		f.StringVar(&o.Server, "server", "redis-server", "program to start")
-		f.DurationVar(&o.For, "for", 6*time.Hour, "how long work is submitted")
-		f.DurationVar(&o.Every, "every", time.Minute, "between two samples")
-		f.DurationVar(&o.Rest, "rest", 100*time.Millisecond, "of a producer between two pieces of work")
-		f.DurationVar(&o.Keep, "keep", 30*time.Second, "retention of all work, 1s or more")
-		f.IntVar(&o.Twins, "twins", 2, "producers of each kind of work")
-		f.StringVar(&o.Dir, "dir", "", "keep store and samples here; a run that was killed goes on when it is begun again with the same flags")
-	}); err != nil {
+	if _, err := command("steady",
+		"[-server redis-server] [-for 6h] [-every 1m] [-rest 100ms] [-keep 30s] [-twins 2] [-dir d]", args, progress,
+		func(f *flag.FlagSet) {
+			f.StringVar(&o.Server, "server", "redis-server", "program to start")
+			f.DurationVar(&o.For, "for", 6*time.Hour, "how long work is submitted")
+			f.DurationVar(&o.Every, "every", time.Minute, "between two samples")
+			f.DurationVar(&o.Rest, "rest", 100*time.Millisecond, "of a producer between two pieces of work")
+			f.DurationVar(&o.Keep, "keep", 30*time.Second, "retention of all work, 1s or more")
+			f.IntVar(&o.Twins, "twins", 2, "producers of each kind of work")
+			f.StringVar(&o.Dir, "dir", "",
+				"keep store and samples here; a run that was killed goes on when it is begun again with the same flags")
+		}); err != nil {
 		return err
 	}
 	if o.For <= 0 || o.Every <= 0 || o.Rest < 0 || o.Keep < time.Second || o.Twins < 1 {
-		return fmt.Errorf("steady: -for %s, -every %s, -rest %s, -keep %s, -twins %d: want more than nothing, and a retention of at least a second", o.For, o.Every, o.Rest, o.Keep, o.Twins)
+		return fmt.Errorf(
+			"steady: -for %s, -every %s, -rest %s, -keep %s, -twins %d: want more than nothing, and a retention of at least a second",
+			o.For, o.Every, o.Rest, o.Keep, o.Twins)
 	}
 	return steady.Run(ctx, o, out)
 }
 
 func measureTenants(ctx context.Context, args []string, out, progress io.Writer) error {
 	o := tenants.Options{Spaces: []int{1, 100, 10_000, 100_000}, Keys: []int{0, 1, 1_000, 100_000, 1_000_000}}
-	if _, err := command("tenants", "[-server redis-server] [-work 100000] [-claimed 20000]", args, progress, func(f *flag.FlagSet) {
-		f.StringVar(&o.Server, "server", "redis-server", "program to start")
-		f.IntVar(&o.Work, "work", 100_000, "executions that wait")
-		f.IntVar(&o.Claimed, "claimed", 20_000, "how many of them are claimed and completed")
-	}); err != nil {
+	if _, err := command("tenants", "[-server redis-server] [-work 100000] [-claimed 20000]", args, progress,
+		func(f *flag.FlagSet) {
+			f.StringVar(&o.Server, "server", "redis-server", "program to start")
+			f.IntVar(&o.Work, "work", 100_000, "executions that wait")
+			f.IntVar(&o.Claimed, "claimed", 20_000, "how many of them are claimed and completed")
+		}); err != nil {
 		return err
 	}
 	if err := tenants.Run(ctx, o, out); err != nil {
@@ -138,15 +170,17 @@ func measureTenants(ctx context.Context, args []string, out, progress io.Writer)
 
 func measureHTTP(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o gateway.Options
-	if _, err := command("http", "[-server redis-server] [-submits 20000] [-readers 1000] [-many 10000] [-waits 5000] [-work 10000] [-idle 1000]", args, progress, func(f *flag.FlagSet) {
-		f.StringVar(&o.Server, "server", "redis-server", "program to start")
-		f.IntVar(&o.Submits, "submits", 20_000, "submissions of each kind and round")
-		f.IntVar(&o.Readers, "readers", 1000, "readers of one execution")
-		f.IntVar(&o.Many, "many", 10_000, "readers of 100 executions")
-		f.IntVar(&o.Work, "work", 10_000, "executions of each drain")
-		f.IntVar(&o.Idle, "idle", 1000, "workers that wait for work over HTTP")
-		f.IntVar(&o.Waits, "waits", 5000, "results that are waited for at once")
-	}); err != nil {
+	if _, err := command("http",
+		"[-server redis-server] [-submits 20000] [-readers 1000] [-many 10000] [-waits 5000] [-work 10000] [-idle 1000]",
+		args, progress, func(f *flag.FlagSet) {
+			f.StringVar(&o.Server, "server", "redis-server", "program to start")
+			f.IntVar(&o.Submits, "submits", 20_000, "submissions of each kind and round")
+			f.IntVar(&o.Readers, "readers", 1000, "readers of one execution")
+			f.IntVar(&o.Many, "many", 10_000, "readers of 100 executions")
+			f.IntVar(&o.Work, "work", 10_000, "executions of each drain")
+			f.IntVar(&o.Idle, "idle", 1000, "workers that wait for work over HTTP")
+			f.IntVar(&o.Waits, "waits", 5000, "results that are waited for at once")
+		}); err != nil {
 		return err
 	}
 	return gateway.Run(ctx, o, out)

@@ -32,7 +32,8 @@ func TestReportAndCompareARun(t *testing.T) {
 		t.Errorf("%v\n%s", err, written)
 	}
 	tables, err := os.ReadFile(filepath.Join(dir, "report", "tables", "run-1.md"))
-	if err != nil || !strings.Contains(string(tables), "### drain") || !strings.Contains(string(tables), "charts/latency.svg") {
+	if err != nil || !strings.Contains(string(tables), "### drain") ||
+		!strings.Contains(string(tables), "charts/latency.svg") {
 		t.Errorf("%v\n%s", err, tables)
 	}
 	out.Reset()
@@ -70,7 +71,8 @@ func TestArgumentsOfCommands(t *testing.T) {
 	}
 	for name := range commands {
 		var help bytes.Buffer
-		if err := run(t.Context(), []string{name, "-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "Usage: go run .") {
+		if err := run(t.Context(), []string{name, "-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) ||
+			!strings.Contains(help.String(), "Usage: go run .") {
 			t.Errorf("%s -h: %v\n%s", name, err, &help)
 		}
 	}
@@ -79,8 +81,10 @@ func TestArgumentsOfCommands(t *testing.T) {
 // A load from a file is simulated under costs from another one.
 func TestScaleReadsLoadsAndCosts(t *testing.T) {
 	dir := t.TempDir()
-	load, costs, wrong := filepath.Join(dir, "load.json"), filepath.Join(dir, "costs.json"), filepath.Join(dir, "wrong.json")
-	for path, text := range map[string]string{load: `{"preload": 6400, "workers": 2}`, costs: `{"claim": {"fixed_us": 1000, "item_us": 1000}}`, wrong: `{"prelaod": 6400}`} {
+	load, costs, wrong := filepath.Join(dir, "load.json"), filepath.Join(dir, "costs.json"),
+		filepath.Join(dir, "wrong.json")
+	for path, text := range map[string]string{load: `{"preload": 6400, "workers": 2}`,
+		costs: `{"claim": {"fixed_us": 1000, "item_us": 1000}}`, wrong: `{"prelaod": 6400}`} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +104,8 @@ func TestScaleReadsLoadsAndCosts(t *testing.T) {
 	if slow := simulated("-load", load, "-costs", costs); slow == usual || !strings.Contains(slow, "6400  0  0") {
 		t.Errorf("with dear claims it is\n%s", slow)
 	}
-	if err := run(t.Context(), []string{"scale", "-load", wrong}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "prelaod") {
+	if err := run(t.Context(), []string{"scale", "-load", wrong}, io.Discard, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "prelaod") {
 		t.Errorf("an unknown field: %v", err)
 	}
 	if plan := simulated("plan", "-waiting", "1e9", "-partitions", "1024"); !strings.Contains(plan, "627.0 GB") {

@@ -7,10 +7,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 )
 
-// perJob are bounds of what a job may cost in counts, which load does not change, but through the size of batches: a worker or client that
-// is kept from running makes smaller ones. Hence the least of all rounds is judged, and bounds lie between what is usual and what it
-// would be without batches: without those, drain makes 2 calls and 25 commands a job, lifecycle 3 and 36. Objects are those of the
-// whole process; twice the usual number is a copy, a closure or a log record too many on every job.
+// perJob are bounds of what a job may cost in counts, which load does not change, but through the size of batches: a
+// worker or client that is kept from running makes smaller ones. Hence the least of all rounds is judged, and bounds
+// lie between what is usual and what it would be without batches: without those, drain makes 2 calls and 25 commands
+// a job, lifecycle 3 and 36. Objects are those of the whole process; twice the usual number is a copy, a closure or a
+// log record too many on every job.
 var perJob = []struct {
 	scenario, variant      string
 	calls, commands, alloc float64 // at most
@@ -32,9 +33,11 @@ func TestJobsStayCheap(t *testing.T) {
 				continue
 			}
 			seen = true
-			for figure, most := range map[string]float64{measure.CallsItem: want.calls, measure.CmdsItem: want.commands, measure.AllocItem: want.alloc} {
+			for figure, most := range map[string]float64{measure.CallsItem: want.calls, measure.CmdsItem: want.commands,
+				measure.AllocItem: want.alloc} {
 				if got := r.Summary[figure].Min; got <= 0 || got > most {
-					t.Errorf("%s %s: %s is %.2f in the best round, want more than 0 and %v or less", r.Scenario, r.Variant, figure, got, most)
+					t.Errorf("%s %s: %s is %.2f in the best round, want more than 0 and %v or less", r.Scenario,
+						r.Variant, figure, got, most)
 				}
 			}
 		}
@@ -48,7 +51,8 @@ func TestJobsStayCheap(t *testing.T) {
 func TestGuardMeasuresWhatItCompares(t *testing.T) {
 	needRedis(t)
 	var out, progress strings.Builder
-	err := run(t.Context(), append([]string{"guard"}, strings.Fields("-n 300 -rounds 1 -samples 10 -partitions 4")...), &out, &progress)
+	err := run(t.Context(), append([]string{"guard"}, strings.Fields("-n 300 -rounds 1 -samples 10 -partitions 4")...),
+		&out, &progress)
 	if err != nil && !strings.Contains(err.Error(), "guards do not hold") {
 		t.Fatal(err)
 	}

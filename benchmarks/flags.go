@@ -64,10 +64,12 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	f.StringVar(&o.server, "server", "redis-server", "server program to start: redis-server, valkey-server or a path")
 	f.StringVar(&o.json, "json", "", "file for the JSON document with every round's raw numbers")
 	s := &o.sizes
-	f.IntVar(&s.Items, "n", 20_000, "jobs per round of submit, drain, lifecycle; items in cost; a fifth of the frames in append")
+	f.IntVar(&s.Items, "n", 20_000,
+		"jobs per round of submit, drain, lifecycle; items in cost; a fifth of the frames in append")
 	f.IntVar(&s.Payload, "payload", 256, "bytes of a job's payload and of a frame")
 	f.DurationVar(&s.Work, "work", 0, "how long a handler takes in drain and lifecycle, at most 1s")
-	f.BoolVar(&s.Raw, "raw", false, "jobs of bytes without results everywhere, instead of typed ones: JSON documents with results")
+	f.BoolVar(&s.Raw, "raw", false,
+		"jobs of bytes without results everywhere, instead of typed ones: JSON documents with results")
 	f.IntVar(&s.Concurrency, "c", 64, "submitting goroutines, handlers of a worker, streams appended to")
 	f.IntVar(&s.Batch, "batch", 32, "frames per append")
 	f.IntVar(&s.Partitions, "partitions", 64, "partitions of a store")
@@ -77,10 +79,12 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	f.IntVar(&s.Held, "held", 10_000, "jobs held in renew and counted in memory, at most 10000")
 	f.DurationVar(&s.Lease, "lease", 3*time.Second, "lease time in renew; a worker's default is ten times that")
 	f.IntVar(&s.Workers, "workers", 64, "workers in idle")
-	f.IntVar(&s.Members, "members", 1000, "members of a flow in flow (ten times as many in its largest part) and bounds, at most 1000")
+	f.IntVar(&s.Members, "members", 1000,
+		"members of a flow in flow (ten times as many in its largest part) and bounds, at most 1000")
 	f.DurationVar(&s.Window, "window", 4*time.Second, "how long renew and idle watch the server")
 	f.DurationVar(&s.Settle, "settle", 2*time.Second, "rest before a window")
-	sleeps := f.String("sleeps", "1ms,2ms,5ms,10ms,20ms,50ms,100ms", "comma-separated times that handlers take in sleep, ascending")
+	sleeps := f.String("sleeps", "1ms,2ms,5ms,10ms,20ms,50ms,100ms",
+		"comma-separated times that handlers take in sleep, ascending")
 	handlers := f.String("handlers", "64,256,1000", "comma-separated numbers of handlers at once in sleep, ascending")
 	growth := f.String("growth", "10000,100000", "comma-separated numbers of jobs that wait in growth, ascending")
 	payloads := f.String("payloads", "4096", "comma-separated bytes of a job's payload in payload, ascending")
@@ -103,7 +107,8 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	}
 	for _, text := range strings.Split(*sleeps, ",") {
 		d, err := time.ParseDuration(text)
-		if err != nil || d < 100*time.Microsecond || d > time.Second || len(s.Sleeps) > 0 && d <= s.Sleeps[len(s.Sleeps)-1] {
+		if err != nil || d < 100*time.Microsecond || d > time.Second ||
+			len(s.Sleeps) > 0 && d <= s.Sleeps[len(s.Sleeps)-1] {
 			return o, fmt.Errorf("-sleeps: %q in %q, want ascending times of 100µs..1s", text, *sleeps)
 		}
 		s.Sleeps = append(s.Sleeps, d)
@@ -153,9 +158,11 @@ func (o *options) choose(scenarios, systems string) error {
 		flag             string
 		got, least, most int
 	}{
-		{"n", s.Items, 1, 10_000_000}, {"payload", s.Payload, 1, 64 << 10}, {"c", s.Concurrency, 1, 10_000}, {"batch", s.Batch, 1, 100},
+		{"n", s.Items, 1, 10_000_000}, {"payload", s.Payload, 1, 64 << 10}, {"c", s.Concurrency, 1, 10_000},
+		{"batch", s.Batch, 1, 100},
 		{"partitions", s.Partitions, 1, 1024}, {"rounds", s.Rounds, 1, 1000}, {"samples", s.Samples, 1, 1_000_000},
-		{"tailers", s.Tailers, 1, 10_000}, {"held", s.Held, 1, 10_000}, {"workers", s.Workers, 1, 1000}, {"members", s.Members, 128, 1000},
+		{"tailers", s.Tailers, 1, 10_000}, {"held", s.Held, 1, 10_000}, {"workers", s.Workers, 1, 1000},
+		{"members", s.Members, 128, 1000},
 	} {
 		if n.got < n.least || n.got > n.most {
 			return fmt.Errorf("-%s is %d, want %d..%d", n.flag, n.got, n.least, n.most)
@@ -189,7 +196,9 @@ func names() []string {
 		}
 		return 1
 	}
-	return slices.SortedFunc(maps.Keys(known), func(a, b string) int { return cmp.Or(place(a)-place(b), strings.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(known), func(a, b string) int {
+		return cmp.Or(place(a)-place(b), strings.Compare(a, b))
+	})
 }
 
 func usage(f *flag.FlagSet) {
@@ -199,8 +208,10 @@ func usage(f *flag.FlagSet) {
 	for _, s := range scenario.All {
 		fmt.Fprintf(out, "  %-10s %s\n", s.Name, s.About)
 	}
-	fmt.Fprintf(out, "  %-10s %s\n", costName, "what a call of each function costs the server, against the project's budgets")
-	fmt.Fprintf(out, "  %-10s %s\n\nOptions:\n", boundsName, "the longest calls about flows that the documented limits allow, against 5 ms")
+	fmt.Fprintf(out, "  %-10s %s\n", costName,
+		"what a call of each function costs the server, against the project's budgets")
+	fmt.Fprintf(out, "  %-10s %s\n\nOptions:\n", boundsName,
+		"the longest calls about flows that the documented limits allow, against 5 ms")
 	f.PrintDefaults()
 }
 
@@ -218,8 +229,9 @@ func (o options) bounds() bounds.Options {
 
 func (o options) settings() report.Settings {
 	s := o.sizes
-	return report.Settings{Server: o.server, Scenarios: o.scenarios, Rounds: s.Rounds, Items: s.Items, Payload: s.Payload,
-		Work: s.Work.String(), Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions, Samples: s.Samples, Tailers: s.Tailers,
-		Held: s.Held, Workers: s.Workers, Members: s.Members, Growth: s.Growth, Payloads: s.Payloads,
-		Lease: s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
+	return report.Settings{Server: o.server, Scenarios: o.scenarios, Rounds: s.Rounds, Items: s.Items,
+		Payload: s.Payload, Work: s.Work.String(), Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions,
+		Samples: s.Samples, Tailers: s.Tailers, Held: s.Held, Workers: s.Workers, Members: s.Members, Growth: s.Growth,
+		Payloads: s.Payloads,
+		Lease:    s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 )
 
-// guardRun is what a guard measures unless other options say otherwise: short rounds, alternating between FlowFabric and the ceiling.
+// guardRun is what a guard measures unless other options say otherwise: short rounds, alternating between FlowFabric
+// and the ceiling.
 const guardRun = "-system flowfabric,raw -scenarios submit,drain,lifecycle,latency,append -n 6000 -rounds 5 -samples 200"
 
 // guardRatios measures a little and fails when a ratio is worse than its bound. Its options are those of a run.

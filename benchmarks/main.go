@@ -77,7 +77,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 
 // measureAll runs the scenarios that are asked for.
 func measureAll(ctx context.Context, o options, progress io.Writer) (report.Document, error) {
-	d := report.Document{Format: report.Format, Began: time.Now(), Machine: report.ThisMachine(), Modules: report.Modules(), Settings: o.settings()}
+	d := report.Document{Format: report.Format, Began: time.Now(), Machine: report.ThisMachine(),
+		Modules: report.Modules(), Settings: o.settings()}
 	var systems []driver.System
 	for _, name := range o.systems {
 		s := known[name](o)

@@ -37,8 +37,9 @@ func TestMain(m *testing.M) {
 }
 
 // small is a run of everything that takes seconds.
-var small = strings.Fields("-n 300 -payload 64 -c 8 -batch 10 -partitions 4 -rounds 2 -samples 20 -tailers 5 -held 100" +
-	" -lease 1s  -workers 3 -members 128 -growth 200,400 -payloads 48,512 -sleeps 1ms,5ms -handlers 4,8 -window 300ms -settle 100ms")
+var small = strings.Fields(
+	"-n 300 -payload 64 -c 8 -batch 10 -partitions 4 -rounds 2 -samples 20 -tailers 5 -held 100" +
+		" -lease 1s  -workers 3 -members 128 -growth 200,400 -payloads 48,512 -sleeps 1ms,5ms -handlers 4,8 -window 300ms -settle 100ms")
 
 // needRedis skips a test that cannot run without redis-server.
 func needRedis(t *testing.T) {
@@ -74,13 +75,16 @@ func measured(t *testing.T, args ...string) (report.Document, string) {
 
 // positive are the figures that every variant of a scenario must have, above zero, in every round.
 var positive = map[string][]string{
-	"submit":     {measure.Throughput, measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
-	"drain":      {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
-	"lifecycle":  {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.AllocItem},
-	"latency":    {measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem},
-	"sleep":      {measure.Throughput, measure.OfIdeal, measure.AtOnce, measure.ServerItem, measure.CallsItem},
-	"claims":     {measure.Throughput, measure.P50, measure.ServerItem, measure.CallsItem},
-	"append":     {measure.Throughput, measure.P50, measure.ServerItem, measure.RawPerSec, measure.RawRatio, measure.RawServer},
+	"submit": {measure.Throughput, measure.P50, measure.P99, measure.ServerItem, measure.ClientItem,
+		measure.CallsItem, measure.CmdsItem},
+	"drain": {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem},
+	"lifecycle": {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem,
+		measure.AllocItem},
+	"latency": {measure.P50, measure.P99, measure.ServerItem, measure.ClientItem, measure.CallsItem},
+	"sleep":   {measure.Throughput, measure.OfIdeal, measure.AtOnce, measure.ServerItem, measure.CallsItem},
+	"claims":  {measure.Throughput, measure.P50, measure.ServerItem, measure.CallsItem},
+	"append": {measure.Throughput, measure.P50, measure.ServerItem, measure.RawPerSec, measure.RawRatio,
+		measure.RawServer},
 	"tail":       {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
 	"suspend":    {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
 	"renew":      {measure.ServerCPU},
@@ -89,13 +93,14 @@ var positive = map[string][]string{
 	"durability": {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
 	"growth":     {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
 	"calls":      {measure.Throughput, measure.P50, measure.P99, measure.ServerItem},
-	"processes":  {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem, measure.MostShare},
-	"cleanup":    {measure.Throughput, measure.P50, measure.ServerItem, measure.CmdsItem},
+	"processes": {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem,
+		measure.MostShare},
+	"cleanup": {measure.Throughput, measure.P50, measure.ServerItem, measure.CmdsItem},
 }
 
 // present are figures whose size says nothing at so few jobs: the server's own memory moves more than theirs.
-var present = map[string][]string{"memory": {measure.Waiting, measure.Active, measure.Done, measure.Parked}, "suspend": {measure.Parked},
-	"flow": {measure.Items}, "tenants": {}, "gated": {measure.CallsItem}, "partitions": {}}
+var present = map[string][]string{"memory": {measure.Waiting, measure.Active, measure.Done, measure.Parked},
+	"suspend": {measure.Parked}, "flow": {measure.Items}, "tenants": {}, "gated": {measure.CallsItem}, "partitions": {}}
 
 // exact are figures that are no matter of speed.
 var exact = map[string]map[string]float64{
@@ -153,7 +158,8 @@ var executed = map[string]map[string]float64{
 	"append": {"xadd": 1440}, // every frame was stored
 }
 
-var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6, "cleanup": 4, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 24,
+var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6,
+	"cleanup": 4, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 24,
 	"partitions": 12, "calls": 5}
 
 func TestEverything(t *testing.T) {
@@ -179,12 +185,14 @@ func TestEverything(t *testing.T) {
 			}
 			for figure, want := range exact[r.Scenario] {
 				if round.Figures[figure] != want {
-					t.Errorf("%s %s, round %d: %s is %v, want %v", r.Scenario, r.Variant, i, figure, round.Figures[figure], want)
+					t.Errorf("%s %s, round %d: %s is %v, want %v", r.Scenario, r.Variant, i, figure,
+						round.Figures[figure], want)
 				}
 			}
 			for figure, want := range exactOf[r.Scenario][r.Variant] {
 				if round.Figures[figure] != want {
-					t.Errorf("%s %s, round %d: %s is %v, want %v", r.Scenario, r.Variant, i, figure, round.Figures[figure], want)
+					t.Errorf("%s %s, round %d: %s is %v, want %v", r.Scenario, r.Variant, i, figure,
+						round.Figures[figure], want)
 				}
 			}
 			for command, want := range executed[r.Scenario] {
@@ -193,7 +201,8 @@ func TestEverything(t *testing.T) {
 				}
 			}
 			if round.Figures[measure.P99] < round.Figures[measure.P50] {
-				t.Errorf("%s %s: p99 %v is below p50 %v", r.Scenario, r.Variant, round.Figures[measure.P99], round.Figures[measure.P50])
+				t.Errorf("%s %s: p99 %v is below p50 %v", r.Scenario, r.Variant, round.Figures[measure.P99],
+					round.Figures[measure.P50])
 			}
 		}
 		for figure, s := range r.Summary {
@@ -220,11 +229,13 @@ func TestEverything(t *testing.T) {
 	if d.Cost == nil || len(d.Cost.Costs) == 0 || d.Cost.Costs[0].Micros <= 0 || !strings.Contains(tables, "budget") {
 		t.Errorf("cost: %+v", d.Cost)
 	}
-	if d.Bounds == nil || len(d.Bounds.Calls) < 20 || d.Bounds.Calls[0].Longest <= 0 || !strings.Contains(tables, "bounds: redis") {
+	if d.Bounds == nil || len(d.Bounds.Calls) < 20 || d.Bounds.Calls[0].Longest <= 0 ||
+		!strings.Contains(tables, "bounds: redis") {
 		t.Errorf("bounds: %+v", d.Bounds)
 	}
 	m := d.Machine
-	if d.Format != report.Format || d.Took <= 0 || m.Cores < 1 || m.CPU == "" || !strings.HasPrefix(m.Go, "go1") || d.Settings.Items != 300 {
+	if d.Format != report.Format || d.Took <= 0 || m.Cores < 1 || m.CPU == "" || !strings.HasPrefix(m.Go, "go1") ||
+		d.Settings.Items != 300 {
 		t.Errorf("head of the document: %+v, %+v", m, d.Settings)
 	}
 }
@@ -240,7 +251,8 @@ func TestOneScenario(t *testing.T) {
 		t.Errorf("drain made %v function calls", calls)
 	}
 	for _, round := range []string{"0", "1"} {
-		if info, err := os.Stat(filepath.Join(profiles, "flowfabric-drain-"+round+".pprof")); err != nil || info.Size() == 0 {
+		if info, err := os.Stat(filepath.Join(profiles, "flowfabric-drain-"+round+".pprof")); err != nil ||
+			info.Size() == 0 {
 			t.Errorf("profile of round %s: %v", round, err)
 		}
 	}
@@ -258,24 +270,28 @@ func TestOtherServers(t *testing.T) {
 			}
 			continue
 		}
-		server := map[string]string{"flowfabric": "redis 7", "flowfabric-valkey": "valkey ", "flowfabric-cluster": "cluster of 3, redis 7"}[r.System]
+		server := map[string]string{"flowfabric": "redis 7", "flowfabric-valkey": "valkey ",
+			"flowfabric-cluster": "cluster of 3, redis 7"}[r.System]
 		if !strings.HasPrefix(r.Server, server) || !strings.Contains(tables, r.Server) {
 			t.Errorf("%s of %s ran on %q, want %s…", r.Scenario, r.System, r.Server, server)
 		}
 		for i, round := range r.Rounds {
 			if n := round.Figures[measure.Items]; r.Scenario == "calls" {
-				calls := math.Round(round.Figures[measure.CallsItem]*n) - round.Commands["ping"].Calls // the driver asks a silent server
+				// the driver asks a silent server
+				calls := math.Round(round.Figures[measure.CallsItem]*n) - round.Commands["ping"].Calls
 				if calls != n {
 					t.Errorf("%s of %s: %v calls for %v items", r.Variant, r.System, calls, n)
 				}
 			}
 			for figure, want := range exact[r.Scenario] {
 				if round.Figures[figure] != want {
-					t.Errorf("%s of %s, round %d: %s is %v, want %v", r.Scenario, r.System, i, figure, round.Figures[figure], want)
+					t.Errorf("%s of %s, round %d: %s is %v, want %v", r.Scenario, r.System, i, figure,
+						round.Figures[figure], want)
 				}
 			}
 			if want := executed[r.Scenario]["xadd"]; round.Commands["xadd"].Calls != want {
-				t.Errorf("%s of %s, round %d: %v frames are stored, want %v", r.Scenario, r.System, i, round.Commands["xadd"].Calls, want)
+				t.Errorf("%s of %s, round %d: %v frames are stored, want %v", r.Scenario, r.System, i,
+					round.Commands["xadd"].Calls, want)
 			}
 		}
 	}
@@ -336,15 +352,18 @@ func TestChildOfNoSystem(t *testing.T) {
 // Systems are measured in the order in which they are known: FlowFabric first, the ceiling last.
 func TestAllSystems(t *testing.T) {
 	o, err := parse([]string{"-system", "all"}, io.Discard)
-	if err != nil || len(o.systems) != len(known) || o.systems[0] != "flowfabric" || o.systems[len(o.systems)-1] != "raw" {
+	if err != nil || len(o.systems) != len(known) || o.systems[0] != "flowfabric" ||
+		o.systems[len(o.systems)-1] != "raw" {
 		t.Errorf("all systems are %v: %v", o.systems, err)
 	}
 	if o, err := parse(nil, io.Discard); err != nil || !slices.Equal(o.systems, []string{"flowfabric"}) {
 		t.Errorf("without a flag the systems are %v: %v", o.systems, err)
 	}
-	d, tables := measured(t, append(small, "-rounds", "1", "-scenarios", "drain,append", "-system", "flowfabric,asynq-tuned,raw")...)
+	d, tables := measured(t,
+		append(small, "-rounds", "1", "-scenarios", "drain,append", "-system", "flowfabric,asynq-tuned,raw")...)
 	for i, want := range []string{"flowfabric", "asynq-tuned", "raw"} {
-		if r := d.Results[i]; r.System != want || r.Summary[measure.Throughput].Median <= 0 || d.Systems[i].Name != want {
+		if r := d.Results[i]; r.System != want || r.Summary[measure.Throughput].Median <= 0 ||
+			d.Systems[i].Name != want {
 			t.Errorf("result %d is of %s, want %s: %+v", i, r.System, want, r.Summary)
 		}
 		if r := d.Results[6+i]; r.Scenario != "append" || (r.NotAvailable() == "") != (want == "flowfabric") {

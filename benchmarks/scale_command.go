@@ -29,32 +29,38 @@ func predictScale(ctx context.Context, args []string, out, progress io.Writer) e
 	}
 	l := scale.Load{}
 	var path, costs string
-	rest, err := command("scale", "[plan | constants | check] [-load load.json] [-costs costs.json] [options]", args, progress, func(f *flag.FlagSet) {
-		f.StringVar(&path, "load", "", "file with a load as JSON, instead of the options below: primaries, partitions, even, preload, jobs, producers, rate, rest, workers, concurrency, work, spread, grain, lease, seconds, warm, seed")
-		f.StringVar(&costs, "costs", "", "file with costs as JSON, as `scale constants -json` writes it; what it lacks is as published")
-		f.Uint64Var(&l.Seed, "seed", 1, "of what is random")
-		f.IntVar(&l.Primaries, "primaries", 1, "servers")
-		f.IntVar(&l.Partitions, "partitions", 64, "1..1024")
-		f.BoolVar(&l.Even, "even", false, "deal partitions to primaries in turn, instead of by their slots")
-		f.IntVar(&l.Preload, "preload", 0, "executions that wait at the beginning")
-		f.IntVar(&l.Jobs, "jobs", 0, "submits at most; 0: no bound")
-		f.IntVar(&l.Producers, "producers", 1, "clients that submit")
-		f.Float64Var(&l.Rate, "rate", 0, "submits a second of all clients, at random moments")
-		f.Float64Var(&l.Rest, "rest", 0, "instead of -rate: seconds between the begin of a handler and the next submit")
-		f.IntVar(&l.Workers, "workers", 1, "processes")
-		f.IntVar(&l.Concurrency, "c", 64, "handlers of a worker")
-		f.Float64Var(&l.Work, "work", 0, "seconds that a handler takes")
-		f.BoolVar(&l.Spread, "spread", false, "handlers take random times of that mean")
-		f.Float64Var(&l.Grain, "grain", 0, "how late timers of a process may be, in seconds: 0.001 for handlers that sleep and for submits at random moments")
-		f.Float64Var(&l.Lease, "lease", 30, "seconds")
-		f.Float64Var(&l.Seconds, "seconds", 60, "of virtual time at most")
-		f.Float64Var(&l.Warm, "warm", 0, "seconds that are not counted")
-	})
+	rest, err := command("scale", "[plan | constants | check] [-load load.json] [-costs costs.json] [options]", args,
+		progress, func(f *flag.FlagSet) {
+			f.StringVar(&path, "load", "",
+				"file with a load as JSON, instead of the options below: primaries, partitions, even, preload, jobs, producers, rate, rest, workers, concurrency, work, spread, grain, lease, seconds, warm, seed")
+			f.StringVar(&costs, "costs", "",
+				"file with costs as JSON, as `scale constants -json` writes it; what it lacks is as published")
+			f.Uint64Var(&l.Seed, "seed", 1, "of what is random")
+			f.IntVar(&l.Primaries, "primaries", 1, "servers")
+			f.IntVar(&l.Partitions, "partitions", 64, "1..1024")
+			f.BoolVar(&l.Even, "even", false, "deal partitions to primaries in turn, instead of by their slots")
+			f.IntVar(&l.Preload, "preload", 0, "executions that wait at the beginning")
+			f.IntVar(&l.Jobs, "jobs", 0, "submits at most; 0: no bound")
+			f.IntVar(&l.Producers, "producers", 1, "clients that submit")
+			f.Float64Var(&l.Rate, "rate", 0, "submits a second of all clients, at random moments")
+			f.Float64Var(&l.Rest, "rest", 0,
+				"instead of -rate: seconds between the begin of a handler and the next submit")
+			f.IntVar(&l.Workers, "workers", 1, "processes")
+			f.IntVar(&l.Concurrency, "c", 64, "handlers of a worker")
+			f.Float64Var(&l.Work, "work", 0, "seconds that a handler takes")
+			f.BoolVar(&l.Spread, "spread", false, "handlers take random times of that mean")
+			f.Float64Var(&l.Grain, "grain", 0,
+				"how late timers of a process may be, in seconds: 0.001 for handlers that sleep and for submits at random moments")
+			f.Float64Var(&l.Lease, "lease", 30, "seconds")
+			f.Float64Var(&l.Seconds, "seconds", 60, "of virtual time at most")
+			f.Float64Var(&l.Warm, "warm", 0, "seconds that are not counted")
+		})
 	if err != nil {
 		return err
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("scale: unknown argument %q; options begin with a dash, and plan, constants or check come first", rest[0])
+		return fmt.Errorf(
+			"scale: unknown argument %q; options begin with a dash, and plan, constants or check come first", rest[0])
 	}
 	if path != "" {
 		if err := decode(path, &l); err != nil {
@@ -90,7 +96,8 @@ func printScale(l scale.Load, r scale.Result, out io.Writer) error {
 	row("pings", "%.0f/s", r.Pings)
 	var used, memory []string
 	for i := range r.Utilisation {
-		used, memory = append(used, fmt.Sprintf("%.2f", r.Utilisation[i])), append(memory, fmt.Sprintf("%.1f", r.Memory[i]/1e6))
+		used, memory = append(used, fmt.Sprintf("%.2f", r.Utilisation[i])),
+			append(memory, fmt.Sprintf("%.1f", r.Memory[i]/1e6))
 	}
 	row("primaries used", "%s", strings.Join(used, "  "))
 	row("their executions", "%s MB", strings.Join(memory, "  "))
@@ -128,10 +135,11 @@ func planScale(args []string, out, progress io.Writer) error {
 
 func measureConstants(ctx context.Context, args []string, out, progress io.Writer) error {
 	var server, path string
-	if _, err := command("scale constants", "[-server redis-server] [-json costs.json]", args, progress, func(f *flag.FlagSet) {
-		f.StringVar(&server, "server", "redis-server", "program to start")
-		f.StringVar(&path, "json", "", "file for the costs, which -costs reads")
-	}); err != nil {
+	if _, err := command("scale constants", "[-server redis-server] [-json costs.json]", args, progress,
+		func(f *flag.FlagSet) {
+			f.StringVar(&server, "server", "redis-server", "program to start")
+			f.StringVar(&path, "json", "", "file for the costs, which -costs reads")
+		}); err != nil {
 		return err
 	}
 	c, err := scale.Constants(ctx, server, 8*time.Second, scale.Published())
@@ -152,11 +160,13 @@ func measureConstants(ctx context.Context, args []string, out, progress io.Write
 
 func checkScale(ctx context.Context, args []string, out, progress io.Writer) error {
 	o := scale.CheckOptions{}
-	if _, err := command("scale check", "[-server redis-server] [-n 19200] [-lone 500]", args, progress, func(f *flag.FlagSet) {
-		f.StringVar(&o.Server, "server", "redis-server", "program to start")
-		f.IntVar(&o.Items, "n", 19_200, "executions of drain and of three primaries, a multiple of 6,400; a third of them with handlers of 10 ms")
-		f.IntVar(&o.Lone, "lone", 500, "executions one by one")
-	}); err != nil {
+	if _, err := command("scale check", "[-server redis-server] [-n 19200] [-lone 500]", args, progress,
+		func(f *flag.FlagSet) {
+			f.StringVar(&o.Server, "server", "redis-server", "program to start")
+			f.IntVar(&o.Items, "n", 19_200,
+				"executions of drain and of three primaries, a multiple of 6,400; a third of them with handlers of 10 ms")
+			f.IntVar(&o.Lone, "lone", 500, "executions one by one")
+		}); err != nil {
 		return err
 	}
 	_, err := scale.Check(ctx, o, out)

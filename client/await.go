@@ -66,7 +66,8 @@ func waitError(id flowfabric.ExecutionID, why, last error) error {
 
 // outcome reads the execution once. done is false while it has not ended and after an error that may pass. floor is
 // then the first attempt whose end would be news: the event of an end before a replay may come late.
-func (c *Client) outcome(ctx context.Context, id flowfabric.ExecutionID) (raw []byte, stored, done bool, floor uint32, err error) {
+func (c *Client) outcome(ctx context.Context,
+	id flowfabric.ExecutionID) (raw []byte, stored, done bool, floor uint32, err error) {
 	s, err := c.store.ReadExecution(ctx, id)
 	switch {
 	case err != nil:
@@ -76,7 +77,7 @@ func (c *Client) outcome(ctx context.Context, id flowfabric.ExecutionID) (raw []
 	case s.State.Public != flowfabric.Completed:
 		return nil, false, true, 0, newOutcomeError(s)
 	}
-	raw, stored, done, err = c.result(ctx, id, max(s.Attempts, 1)-1)
+	raw, stored, done, err = c.result(ctx, id, s.Attempts)
 	return raw, stored, done, math.MaxUint32, err
 }
 
@@ -87,13 +88,14 @@ func nextEnd(s engine.Snapshot) uint32 {
 		codes.WaitingReplay, codes.WaitingReclaim, codes.ReclaimBackoff, codes.BlockedFirst, codes.BlockedReplay,
 		codes.GrantedFirst, codes.GrantedRetry, codes.GrantedReplay, codes.GrantedReclaim,
 		codes.HeldFirst, codes.HeldRetry, codes.HeldReplay, codes.HeldReclaim:
-		return s.Attempts // the next claim opens a new one
+		return s.Attempts + 1 // the next claim opens a new one
 	}
-	return max(s.Attempts, 1) - 1
+	return s.Attempts
 }
 
 // result reads what an attempt stored. Nothing is either an empty result or one that was purged meanwhile.
-func (c *Client) result(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (raw []byte, stored, done bool, err error) {
+func (c *Client) result(ctx context.Context, id flowfabric.ExecutionID,
+	attempt uint32) (raw []byte, stored, done bool, err error) {
 	raw, stored, err = c.store.ReadResult(ctx, id, attempt)
 	if err == nil && !stored {
 		_, err = c.store.ReadExecution(ctx, id)
@@ -106,7 +108,8 @@ func (c *Client) result(ctx context.Context, id flowfabric.ExecutionID, attempt 
 
 // subscriber is the part of the engine that the hub needs; all its subscriptions share one connection.
 type subscriber interface {
-	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
+	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(),
+		fn func(channel, message string)) error
 }
 
 // signal wakes a waiter. The zero value means: read again.

@@ -17,9 +17,10 @@ func TestNextEnd(t *testing.T) {
 		if s.Terminal() {
 			continue
 		}
-		want := uint32(1) // the second attempt is the current one
-		if strings.HasPrefix(s.AttemptState, "pending_") || s.LifecyclePhase == "runnable" && strings.HasSuffix(string(code), "r") {
-			want = 2
+		want := uint32(2) // the second attempt is the current one
+		if strings.HasPrefix(s.AttemptState, "pending_") ||
+			s.LifecyclePhase == "runnable" && strings.HasSuffix(string(code), "r") {
+			want = 3
 		}
 		if got := nextEnd(engine.Snapshot{State: s, Attempts: 2}); got != want {
 			t.Errorf("%s, after two attempts: %d is the first that can end, want %d", code, got, want)

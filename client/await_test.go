@@ -54,7 +54,7 @@ func TestResultsShareASubscriptionAndDoNotPoll(t *testing.T) {
 		for range 5 {
 			waits = append(waits, result(&wg, t.Context(), e))
 		}
-		if n := f.publish(e.ID(), "R2b 0"); n != 1 || f.subCalls != 1 {
+		if n := f.publish(e.ID(), "R2b 1"); n != 1 || f.subCalls != 1 {
 			t.Errorf("%d subscriptions from %d calls for 5 waits, want 1", n, f.subCalls)
 		}
 		synctest.Wait()
@@ -62,7 +62,7 @@ func TestResultsShareASubscriptionAndDoNotPoll(t *testing.T) {
 			t.Errorf("%d reads, want two for each wait and none for a retry", f.reads)
 		}
 		f.end(e.ID(), codes.Completed, `"done"`)
-		f.publish(e.ID(), "T1 0")
+		f.publish(e.ID(), "T1 1")
 		wg.Wait()
 		for _, w := range waits {
 			if w.value != "done" || w.err != nil || w.took != 0 {
@@ -73,7 +73,7 @@ func TestResultsShareASubscriptionAndDoNotPoll(t *testing.T) {
 			t.Errorf("%d reads: the event says all a snapshot would", f.reads)
 		}
 		synctest.Wait()
-		if n := f.publish(e.ID(), "T1 0"); n != 0 || len(c.waits.topics) != 0 {
+		if n := f.publish(e.ID(), "T1 1"); n != 0 || len(c.waits.topics) != 0 {
 			t.Errorf("%d subscriptions are left", n)
 		}
 	})
@@ -117,6 +117,7 @@ func TestResultSurvivesAnAbsentServer(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
 		f.readErr = func() error { return fmt.Errorf("%w: down", flowfabric.ErrTransport) }
 		var wg sync.WaitGroup
+		// timed: virtual time
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		w := result(&wg, t.Context(), e)
@@ -156,10 +157,11 @@ func TestOutcomesOfResult(t *testing.T) {
 			var wg sync.WaitGroup
 			w := result(&wg, t.Context(), e)
 			f.end(e.ID(), x.code, "")
-			f.publish(e.ID(), string(x.code)+" 0")
+			f.publish(e.ID(), string(x.code)+" 1")
 			wg.Wait()
 			o, ok := errors.AsType[*OutcomeError](w.err)
-			if !ok || !errors.Is(w.err, x.want) || o.ID != e.ID() || o.State != x.state || o.Reason != x.why || o.Attempts != 1 {
+			if !ok || !errors.Is(w.err, x.want) || o.ID != e.ID() || o.State != x.state || o.Reason != x.why ||
+				o.Attempts != 1 {
 				t.Errorf("%s: %v (%+v)", x.code, w.err, o)
 			}
 		})
@@ -168,7 +170,8 @@ func TestOutcomesOfResult(t *testing.T) {
 
 func TestResultNotFoundAndPurged(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, c *Client, e *Execution[string]) {
-		if _, err := Attach(c, echo, flowfabric.NewExecutionID(1)).Result(t.Context()); !errors.Is(err, flowfabric.ErrNotFound) {
+		if _, err := Attach(c, echo, flowfabric.NewExecutionID(1)).Result(t.Context()); !errors.Is(err,
+			flowfabric.ErrNotFound) {
 			t.Errorf("%v, want ErrNotFound", err)
 		}
 		f.end(e.ID(), codes.Completed, "")
@@ -221,14 +224,16 @@ func TestCancelNamesTheState(t *testing.T) {
 	waiting(t, func(t *testing.T, f *fakeStore, _ *Client, e *Execution[string]) {
 		var got engine.Cancellation
 		f.cancel = func(_ flowfabric.ExecutionID, c engine.Cancellation) (bool, error) { got = c; return true, nil }
-		if err := e.Cancel(t.Context(), flowfabric.Reason("why")); err != nil || got.Source != engine.CancelOperator || got.Reason != "why" {
+		if err := e.Cancel(t.Context(), flowfabric.Reason("why")); err != nil || got.Source != engine.CancelOperator ||
+			got.Reason != "why" {
 			t.Errorf("%v, %+v", err, got)
 		}
 		f.cancel = func(flowfabric.ExecutionID, engine.Cancellation) (bool, error) {
 			return false, denied.New("fake", "execution_not_active", "T2", "1", "0", "")
 		}
 		err := e.Cancel(t.Context(), flowfabric.Reason("why"))
-		if !errors.Is(err, flowfabric.ErrTerminal) || err.Error() != "cancel "+e.ID().String()+": "+flowfabric.ErrTerminal.Error()+": it is failed" {
+		if !errors.Is(err, flowfabric.ErrTerminal) || err.Error() != "cancel "+e.ID().String()+": "+
+			flowfabric.ErrTerminal.Error()+": it is failed" {
 			t.Errorf("%v", err)
 		}
 	})

@@ -37,8 +37,9 @@ type Config struct {
 	// URL: redis://, rediss:// (TLS), valkey://, valkeys://, unix://, with user, password and database number as usual;
 	// redis+sentinel://host:26379,host:26379/primary-name for a primary that Sentinels name (see
 	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md); or embedded:// for
-	// the development server that all users in this process share, which a program that does not import package runtime must import
-	// (see embedded.URL). Empty is an error: take it from the environment variable FLOWFABRIC_URL.
+	// the development server that all users in this process share, which a program that does not import package
+	// runtime must import (see embedded.URL). Empty is an error: take it from the environment variable
+	// FLOWFABRIC_URL.
 	URL string
 	// Username and Password win over those in the URL.
 	Username, Password string
@@ -49,32 +50,34 @@ type Config struct {
 	// DialTimeout bounds one connection attempt, default 10 s. CallTimeout bounds one call without its repeats,
 	// default 5 s.
 	DialTimeout, CallTimeout time.Duration
-	// Partitions is used only when this client is the first to boot the store: 1..1024, default 64.
+	// Partitions is used only when this client is the first to boot the store: 1..1024, default 64, on the embedded
+	// server 8.
 	Partitions uint16
 	// CreateConfig false refuses a store that was never booted. Default (nil) true.
 	CreateConfig *bool
 
 	// Namespace of submissions that name none, 1..64 printable ASCII bytes without braces. Default "default".
 	Namespace string
-	// Creator is stored with every submission, at most 64 bytes, and asks for changes (flowfabric.By wins) and is the source of
-	// signals ([SignalSource] wins). Default none.
+	// Creator is stored with every submission, at most 64 bytes, and asks for changes (flowfabric.By wins) and is the
+	// source of signals ([SignalSource] wins). Default none.
 	Creator string
 	// TokenKeys makes and rotates tokens of waitpoints: "kid:hex,kid:hex…". Only
 	// admin.ReissueToken and admin.RotateTokenKeys need it; signals need none. Default the environment variable
 	// FLOWFABRIC_TOKEN_KEYS; on embedded:// the random key of this process.
 	TokenKeys string
-	// SubmitTimeout is how long a create call is repeated while it is not answered, unless the caller's context ends before; then the
-	// outcome is unknown ([UnknownOutcomeError]), or nothing was sent, if no connection could be made (flowfabric.ErrTransport). It also bounds [Client.Close]. Default 15 s, at least 1 ms.
+	// SubmitTimeout is how long a create call is repeated while it is not answered, unless the caller's context ends
+	// before; then the outcome is unknown ([UnknownOutcomeError]), or nothing was sent, if no connection could be
+	// made (flowfabric.ErrTransport). It also bounds [Client.Close]. Default 15 s, at least 1 ms.
 	SubmitTimeout time.Duration
-	// OnCall is told every call of a server function once it has ended, with its repeats, for metrics or tracing. It must be fast, and
-	// may be called concurrently. Default nobody.
+	// OnCall is told every call of a server function once it has ended, with its repeats, for metrics or tracing. It
+	// must be fast, and may be called concurrently. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
-	// TracerProvider makes the spans of submits and signals. Default the global one of package otel, as soon as one is set;
-	// without any, nothing is traced. See
+	// TracerProvider makes the spans of submits and signals. Default the global one of package otel, as soon as one
+	// is set; without any, nothing is traced. See
 	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/trace.md.
 	TracerProvider trace.TracerProvider
-	// Propagator says how the context travels to the handler. Default the global one of package otel, and W3C trace context
-	// while none is set.
+	// Propagator says how the context travels to the handler. Default the global one of package otel, and W3C trace
+	// context while none is set.
 	Propagator propagation.TextMapPropagator
 	// Logger for the few things worth a line. Default slog.Default().
 	Logger *slog.Logger
@@ -134,9 +137,9 @@ type tailer interface {
 }
 
 // Client is a connection to one store, for producers. Create it with [Connect], share it in the whole process,
-// end it with [Client.Close]. All methods may be called concurrently. An idle one costs about 0.5 MiB of heap, mostly buffers of its
-// connection, and 1 MiB and 2 goroutines once it has tailed or waited, so do not make one for each request; see
-// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md.
+// end it with [Client.Close]. All methods may be called concurrently. An idle one costs about 0.5 MiB of heap, mostly
+// buffers of its connection, and 1 MiB and 2 goroutines once it has tailed or waited, so do not make one for each
+// request; see https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md.
 type Client struct {
 	cfg     Config
 	store   store
@@ -189,12 +192,14 @@ func newClient(cfg Config, s store, tails tailer, keyring *tokenkeys.Keyring, re
 	c := &Client{
 		cfg: cfg, store: s, tails: tails, keyring: keyring, end: end, release: release,
 		tracer: tracing.New(cfg.TracerProvider, cfg.Propagator),
-		submits: coalesce.New(life, coalesce.Config{Store: s, Partitions: s.Partitions(), Timeout: cfg.SubmitTimeout, Closed: ErrClosed,
+		submits: coalesce.New(life, coalesce.Config{Store: s, Partitions: s.Partitions(), Timeout: cfg.SubmitTimeout,
+			Closed:  ErrClosed,
 			Unknown: func(id flowfabric.ExecutionID, cause error) error { return &UnknownOutcomeError{id, cause} }}),
 		waits: newHub(life, s),
 	}
-	c.link = &link.Connection{Keyring: keyring, Namespace: cfg.Namespace, Creator: cfg.Creator, SubmitTimeout: cfg.SubmitTimeout, Logger: cfg.Logger,
-		Life: life, Closed: c.ended, Gates: link.NewGates(s, cfg.SubmitTimeout)}
+	c.link = &link.Connection{Keyring: keyring, Namespace: cfg.Namespace, Creator: cfg.Creator,
+		SubmitTimeout: cfg.SubmitTimeout, Logger: cfg.Logger, Life: life, Closed: c.ended,
+		Gates: link.NewGates(s, cfg.SubmitTimeout)}
 	return c
 }
 

@@ -17,9 +17,13 @@ import (
 // byID is every method about one execution, by the verb its errors begin with.
 func byID(c *Client) map[string]func(context.Context, flowfabric.ExecutionID) error {
 	return map[string]func(context.Context, flowfabric.ExecutionID) error{
-		"get":      func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.Get(ctx, id); return err },
-		"wait for": func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.RawResult(ctx, id); return err },
-		"cancel":   func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Cancel(ctx, id) },
+		"get": func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.Get(ctx, id); return err },
+		"wait for": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			_,
+				err := c.RawResult(ctx, id)
+			return err
+		},
+		"cancel": func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Cancel(ctx, id) },
 		"suspension of": func(ctx context.Context, id flowfabric.ExecutionID) error {
 			_, err := c.Suspension(ctx, id)
 			return err
@@ -52,7 +56,8 @@ func TestEveryCallAfterClose(t *testing.T) {
 	c.Close()
 	id := flowfabric.NewExecutionID(1)
 	for verb, call := range byID(c) {
-		if err := call(t.Context(), id); !errors.Is(err, ErrClosed) || err.Error() != fmt.Sprintf("%s %s: the client is closed", verb, id) {
+		if err := call(t.Context(), id); !errors.Is(err, ErrClosed) ||
+			err.Error() != fmt.Sprintf("%s %s: the client is closed", verb, id) {
 			t.Errorf("%s: %v", verb, err)
 		}
 		if err := call(t.Context(), flowfabric.ExecutionID{}); !errors.Is(err, ErrClosed) {
@@ -62,7 +67,8 @@ func TestEveryCallAfterClose(t *testing.T) {
 	_, one := Submit(t.Context(), c, echo, "x", flowfabric.Priority(-1))
 	_, many := SubmitMany(t.Context(), c, echo, []string{"x", "y"}, flowfabric.Priority(-1))
 	_, token := c.Signal(t.Context(), suspend.Token{}, nil)
-	for what, err := range map[string]error{"ping": c.Ping(t.Context()), "submit": one, "many": many, "no token": token} {
+	for what, err := range map[string]error{"ping": c.Ping(t.Context()), "submit": one, "many": many,
+		"no token": token} {
 		if !errors.Is(err, ErrClosed) || flowfabric.ClassOf(err) != 0 {
 			t.Errorf("%s: %v, want ErrClosed", what, err)
 		}
@@ -76,7 +82,8 @@ func TestTheZeroIDIsRefusedBeforeAnyCall(t *testing.T) {
 	f := newFake()
 	for verb, call := range byID(f.client(t)) {
 		err := call(t.Context(), flowfabric.ExecutionID{})
-		if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.HasPrefix(err.Error(), verb+": ") || !strings.HasSuffix(err.Error(), "the execution id is empty") {
+		if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.HasPrefix(err.Error(), verb+": ") ||
+			!strings.HasSuffix(err.Error(), "the execution id is empty") {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}
@@ -105,14 +112,19 @@ func TestNilDefinition(t *testing.T) {
 func TestSubmitManyRefusesOptionsOnce(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
-	for what, opt := range map[string]SubmitOption{"priority": flowfabric.Priority(9001), "key": flowfabric.IdempotencyKey("k"), "retention": flowfabric.Retention(time.Millisecond), "tags": flowfabric.Tags(map[string]string{"plain": ""})} {
+	for what, opt := range map[string]SubmitOption{"priority": flowfabric.Priority(9001),
+		"key": flowfabric.IdempotencyKey("k"), "retention": flowfabric.Retention(time.Millisecond),
+		"tags": flowfabric.Tags(map[string]string{"plain": ""})} {
 		_, err := SubmitMany(t.Context(), c, echo, make([]string, 1000), opt)
-		if _, item := errors.AsType[*ItemError](err); item || !errors.Is(err, flowfabric.ErrInvalidInput) || len(err.Error()) > 300 {
+		if _, item := errors.AsType[*ItemError](err); item || !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			len(err.Error()) > 300 {
 			t.Errorf("%s: %.400v", what, err)
 		}
 	}
-	_, err := SubmitMany(t.Context(), c, echo, make([]string, 2), IdempotencyKeys(func(i int) string { return strings.Repeat("k", i) }))
-	if item, ok := errors.AsType[*ItemError](err); !ok || item.Index != 0 || !strings.Contains(err.Error(), "has 0 bytes, want 1..256") {
+	_, err := SubmitMany(t.Context(), c, echo, make([]string, 2),
+		IdempotencyKeys(func(i int) string { return strings.Repeat("k", i) }))
+	if item, ok := errors.AsType[*ItemError](err); !ok || item.Index != 0 || !strings.Contains(err.Error(),
+		"has 0 bytes, want 1..256") {
 		t.Errorf("an empty key: %v", err)
 	}
 	if len(f.Seen()) != 0 {

@@ -46,12 +46,14 @@ type OutcomeError struct {
 	State    flowfabric.PublicState // failed, cancelled, expired or skipped
 	Category string                 // of the last failure; "" when there was none
 	Reason   string                 // of the failure or the cancellation, ≤ 1 KiB; may be empty
-	By       string                 // who cancelled: operator_override, with ":" and a name if there is one, flow_cascade or owner:<instance>
-	Attempts uint32                 // attempts started
+	// who cancelled: operator_override, with ":" and a name if there is one, flow_cascade or owner:<instance>
+	By       string
+	Attempts uint32 // attempts started
 }
 
 func newOutcomeError(s engine.Snapshot) *OutcomeError {
-	e := &OutcomeError{ID: s.ID, State: s.State.Public, Category: s.FailureCategory, Reason: s.FailureReason, Attempts: s.Attempts}
+	e := &OutcomeError{ID: s.ID, State: s.State.Public, Category: s.FailureCategory, Reason: s.FailureReason,
+		Attempts: s.Attempts}
 	if e.State == flowfabric.Cancelled {
 		e.Reason, e.By = s.CancelReason, s.CancelledBy
 	}

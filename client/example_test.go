@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/sourcegraph/conc"
 
@@ -37,7 +36,7 @@ func ExampleExecution_Summary() {
 		fmt.Println(err)
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	defer running.Wait()
 	defer stop()
@@ -80,7 +79,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	defer running.Wait()
 	defer stop()

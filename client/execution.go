@@ -27,7 +27,8 @@ type Execution[Out any] struct {
 	decode    func([]byte) (Out, error)
 }
 
-func newExecution[In, Out any](c *Client, def *handler.Definition[In, Out], created engine.Created, sub *coalesce.Submission) *Execution[Out] {
+func newExecution[In, Out any](c *Client, def *handler.Definition[In, Out], created engine.Created,
+	sub *coalesce.Submission) *Execution[Out] {
 	e := Attach(c, def, created.ID)
 	e.duplicate = created.ID != sub.Item.ID // one of the same id is our own repeated call
 	e.replaced = created.Replaced
@@ -35,8 +36,9 @@ func newExecution[In, Out any](c *Client, def *handler.Definition[In, Out], crea
 }
 
 // Attach returns a handle on an execution of def that was submitted elsewhere or earlier. It makes no call and has no
-// error; the methods answer flowfabric.ErrNotFound for an id that names nothing, ErrInvalidInput for the zero id and for
-// one of a partition that this store does not have (it comes from another store), and Result the error of an invalid def.
+// error; the methods answer flowfabric.ErrNotFound for an id that names nothing, ErrInvalidInput for the zero id and
+// for one of a partition that this store does not have (it comes from another store), and Result the error of an
+// invalid def.
 func Attach[In, Out any](c *Client, def *handler.Definition[In, Out], id flowfabric.ExecutionID) *Execution[Out] {
 	return &Execution[Out]{client: c, id: id, decode: def.Decode}
 }
@@ -44,12 +46,14 @@ func Attach[In, Out any](c *Client, def *handler.Definition[In, Out], id flowfab
 // AttachOption is flowfabric.Namespace.
 type AttachOption interface{ AttachOption() }
 
-// AttachKey returns a handle on the execution of def that has a flowfabric.IdempotencyKey or a flowfabric.Unique key, in the client's namespace
-// or another one; or, if nobody has the key, on the last that had it and is still retained. It makes one call.
+// AttachKey returns a handle on the execution of def that has a flowfabric.IdempotencyKey or a flowfabric.Unique key,
+// in the client's namespace or another one; or, if nobody has the key, on the last that had it and is still retained.
+// It makes one call.
 //
-// Errors: flowfabric.ErrNotFound if there is no such execution; ErrInvalidInput for a key or a namespace that is out of bounds, and the error
-// of an invalid def; ErrTransport.
-func AttachKey[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], key string, opts ...AttachOption) (*Execution[Out], error) {
+// Errors: flowfabric.ErrNotFound if there is no such execution; ErrInvalidInput for a key or a namespace that is out
+// of bounds, and the error of an invalid def; ErrTransport.
+func AttachKey[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], key string,
+	opts ...AttachOption) (*Execution[Out], error) {
 	said := option.Values{Namespace: c.cfg.Namespace}
 	err := errors.Join(def.Err(), checkKey(option.IdempotencyKey, key))
 	for i, o := range opts {
@@ -75,8 +79,8 @@ func (e *Execution[Out]) ID() flowfabric.ExecutionID { return e.id }
 // Duplicate reports whether a key led this submit to an execution that existed already.
 func (e *Execution[Out]) Duplicate() bool { return e.duplicate }
 
-// Replaced reports whether this submit replaced what that execution had been submitted with: its key is one of flowfabric.Debounce. A later
-// submit may have replaced it again since.
+// Replaced reports whether this submit replaced what that execution had been submitted with: its key is one of
+// flowfabric.Debounce. A later submit may have replaced it again since.
 func (e *Execution[Out]) Replaced() bool { return e.replaced }
 
 // Get reads a snapshot, see [Client.Get].
@@ -86,8 +90,9 @@ func (e *Execution[Out]) Get(ctx context.Context) (flowfabric.Snapshot, error) {
 
 // Result waits until the execution has ended and returns its decoded result. It does not poll: it waits for the
 // execution's event, and reads again every 5 s in case one was lost. The wait goes on while the server
-// cannot be reached, so ctx should have a deadline when that matters. It also waits while no worker has a handler for the kind or
-// serves the lane; admin.Admin.Why says what it waits for. After an admin.Replay has returned, only the new end counts.
+// cannot be reached, so ctx should have a deadline when that matters. It also waits while no worker has a handler for
+// the kind or serves the lane; admin.Admin.Why says what it waits for. After an admin.Replay has returned, only the
+// new end counts.
 //
 // Errors: [*OutcomeError] (flowfabric.ErrFailed, ErrCancelled, ErrExpired, ErrSkipped) for an execution that
 // ended without a result; ErrNotFound; ErrResultPurged; the context's error with its cause; [ErrClosed]; the
@@ -97,8 +102,8 @@ func (e *Execution[Out]) Result(ctx context.Context) (Out, error) {
 	return e.read(raw, stored, err)
 }
 
-// ResultNow is [Execution.Result] without waiting: flowfabric.ErrState while the execution has not ended, and otherwise the errors of
-// Result. It makes two calls at most.
+// ResultNow is [Execution.Result] without waiting: flowfabric.ErrState while the execution has not ended, and
+// otherwise the errors of Result. It makes two calls at most.
 func (e *Execution[Out]) ResultNow(ctx context.Context) (Out, error) {
 	raw, stored, err := e.client.outcomeNow(ctx, e.id)
 	return e.read(raw, stored, err)
@@ -138,8 +143,8 @@ func (c *Client) Get(ctx context.Context, id flowfabric.ExecutionID) (flowfabric
 	return s, nil
 }
 
-// RawInput is what an execution was submitted with: the bytes that the definition's codec wrote. Empty is what was submitted empty.
-// Errors: those of [Client.Get].
+// RawInput is what an execution was submitted with: the bytes that the definition's codec wrote. Empty is what was
+// submitted empty. Errors: those of [Client.Get].
 func (c *Client) RawInput(ctx context.Context, id flowfabric.ExecutionID) ([]byte, error) {
 	if err := c.admit("input of", id); err != nil {
 		return nil, err
@@ -179,9 +184,9 @@ func (c *Client) outcomeNow(ctx context.Context, id flowfabric.ExecutionID) (raw
 }
 
 // Cancel ends an execution in any state that is not terminal; a handler that runs it gets a context ended with
-// flowfabric.ErrCancelled. The reason is cut to 1 KiB. Cancelling twice is no error, and the first stands. Snapshots, history and
-// [OutcomeError] say who cancelled: operator_override:anna with flowfabric.By, or else with Config.Creator; operator_override without
-// both.
+// flowfabric.ErrCancelled. The reason is cut to 1 KiB. Cancelling twice is no error, and the first stands. Snapshots,
+// history and [OutcomeError] say who cancelled: operator_override:anna with flowfabric.By, or else with
+// Config.Creator; operator_override without both.
 //
 // Errors: flowfabric.ErrTerminal, with the state, for one that ended otherwise; ErrNotFound, also for a purged one;
 // ErrInvalidInput for a By of more than 64 bytes.
@@ -193,7 +198,8 @@ func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, opts ...
 	act.By = cmp.Or(act.By, c.cfg.Creator)
 	err := link.CheckBy(act.By)
 	if err == nil {
-		_, err = c.store.CancelExecution(act.Execution(ctx, "cancel", id), id, engine.Cancellation{Reason: act.Reason, Source: engine.CancelOperator, By: act.By})
+		_, err = c.store.CancelExecution(act.Execution(ctx, "cancel", id), id,
+			engine.Cancellation{Reason: act.Reason, Source: engine.CancelOperator, By: act.By})
 	}
 	return link.Operated("cancel", id, err)
 }

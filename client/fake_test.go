@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeStore is an in-memory engine of four partitions. A test drives its create calls as [storetest.Creator] says, and events with publish.
+// fakeStore is an in-memory engine of four partitions. A test drives its create calls as [storetest.Creator] says,
+// and events with publish.
 type fakeStore struct {
 	mailer
 	stepReader      // nil: steps are tested on a server
@@ -36,15 +37,18 @@ type fakeStore struct {
 	subCalls          int                                                                  // Subscribe calls
 	readErr           func() error                                                         // of ReadExecution
 	cancel            func(id flowfabric.ExecutionID, c engine.Cancellation) (bool, error) // of CancelExecution
-	byAttempt         map[flowfabric.ExecutionID]map[uint32][]byte                         // results of single attempts, beside results
-	asked             []any                                                                // operator calls, what each was asked
-	refusal           error                                                                // of operator calls
+	// results of single attempts, beside results
+	byAttempt map[flowfabric.ExecutionID]map[uint32][]byte
+	// operator calls, what each was asked
+	asked   []any
+	refusal error // of operator calls
 }
 
 func newFake() *fakeStore {
 	return &fakeStore{
 		ended:   map[flowfabric.ExecutionID]engine.Snapshot{},
-		results: map[flowfabric.ExecutionID][]byte{}, subs: map[string]map[*func(string, string)]context.CancelCauseFunc{},
+		results: map[flowfabric.ExecutionID][]byte{},
+		subs:    map[string]map[*func(string, string)]context.CancelCauseFunc{},
 	}
 }
 
@@ -91,7 +95,7 @@ func (f *fakeStore) ReadResult(_ context.Context, id flowfabric.ExecutionID, att
 	if b, ok := f.byAttempt[id][attempt]; ok {
 		return b, true, nil
 	}
-	if f.ended[id].Attempts != attempt+1 {
+	if f.ended[id].Attempts != attempt {
 		return nil, false, nil
 	}
 	b, ok := f.results[id]
@@ -109,7 +113,8 @@ func (f *fakeStore) ask(what any) error {
 	return f.refusal
 }
 
-func (f *fakeStore) Subscribe(ctx context.Context, _ uint16, channels []string, ready func(), fn func(channel, message string)) error {
+func (f *fakeStore) Subscribe(ctx context.Context, _ uint16, channels []string, ready func(),
+	fn func(channel, message string)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	f.Mu.Lock()
@@ -137,8 +142,9 @@ func (f *fakeStore) end(id flowfabric.ExecutionID, code flowfabric.Code, result 
 	defer f.Mu.Unlock()
 	state, _ := flowfabric.Project(code)
 	f.ended[id] = engine.Snapshot{
-		ID: id, State: state, Attempts: 1, FailureCategory: "handler_error", FailureReason: "boom", CancelReason: "no need",
-		CancelledBy: "operator_override",
+		ID: id, State: state, Attempts: 1, FailureCategory: "handler_error", FailureReason: "boom",
+		CancelReason: "no need",
+		CancelledBy:  "operator_override",
 	}
 	if result != "" {
 		f.results[id] = []byte(result)

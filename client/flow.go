@@ -11,39 +11,44 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 )
 
-// flows is the part of the engine behind the calls about flows. Each of them may be repeated; the engine itself repeats CreateFlow, StageFlow
-// and SealFlow not.
+// flows is the part of the engine behind the calls about flows. Each of them may be repeated; the engine itself
+// repeats CreateFlow, StageFlow and SealFlow not.
 type flows interface {
 	link.FlowReader
 	CreateFlow(ctx context.Context, q engine.NewFlow) (engine.FlowCreated, error)
-	StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []engine.FlowMember) (engine.FlowCreated, error)
-	SealFlow(ctx context.Context, id flowfabric.FlowID, mode engine.SealMode, members, edges int) (flowfabric.FlowState, bool, error)
-	CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by, reason string) (engine.FlowCancelled, error)
+	StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64,
+		members []engine.FlowMember) (engine.FlowCreated, error)
+	SealFlow(ctx context.Context, id flowfabric.FlowID, mode engine.SealMode, members,
+		edges int) (flowfabric.FlowState, bool, error)
+	CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by,
+		reason string) (engine.FlowCancelled, error)
 }
 
 // Flow is a handle on one flow: a graph of executions that resolves by itself. It holds no connection and no
-// goroutine, may be dropped at any time, and can be made again from the id with [Client.Flow]. Its methods may be called
-// concurrently.
+// goroutine, may be dropped at any time, and can be made again from the id with [Client.Flow]. Its methods may be
+// called concurrently.
 type Flow struct {
 	client    *Client
 	id        flowfabric.FlowID
 	duplicate bool
 }
 
-// Flow returns a handle on a flow that was submitted elsewhere or earlier, or that an execution founded by waiting for children:
-// such a flow has the execution's id. It makes no call and has no error; the methods answer flowfabric.ErrNotFound for an id
-// that names no flow, and ErrInvalidInput for the zero id and for one of a partition that this store does not have.
+// Flow returns a handle on a flow that was submitted elsewhere or earlier, or that an execution founded by waiting
+// for children: such a flow has the execution's id. It makes no call and has no error; the methods answer
+// flowfabric.ErrNotFound for an id that names no flow, and ErrInvalidInput for the zero id and for one of a partition
+// that this store does not have.
 func (c *Client) Flow(id flowfabric.FlowID) *Flow { return &Flow{client: c, id: id} }
 
 // ID names the flow; its text form is what other processes need for [Client.Flow].
 func (f *Flow) ID() flowfabric.FlowID { return f.id }
 
-// Duplicate reports whether a submit met a flow that had been released before: of an earlier submit of the same definition under
-// the same key, or of its own call whose answer was lost.
+// Duplicate reports whether a submit met a flow that had been released before: of an earlier submit of the same
+// definition under the same flowfabric.IdempotencyKey, of one under the same flowfabric.Unique that has not ended, or
+// of its own call whose answer was lost.
 func (f *Flow) Duplicate() bool { return f.duplicate }
 
-// Member is the execution of a node that was submitted with the flow. Children that a handler made have ids of their own, see
-// flowfabric.ExecutionID.Child; the snapshot lists them.
+// Member is the execution of a node that was submitted with the flow. Children that a handler made have ids of their
+// own, see flowfabric.ExecutionID.Child; the snapshot lists them.
 func (f *Flow) Member(node string) flowfabric.ExecutionID { return f.id.Member(node) }
 
 // Describe reads the header of the flow: its state, the exact counters of its members by state, how it was released and
@@ -58,9 +63,9 @@ func (f *Flow) Describe(ctx context.Context) (flowfabric.FlowRecord, error) {
 	return record, link.AboutFlow("describe", f.id, err)
 }
 
-// Seal ends the growth of a flow that was released as flow.Unsealed or flow.Growing: it takes no members any more, also none from
-// its own handlers, and ends by itself. Sealing twice is no error. A flow that has not been released is not sealed but submitted
-// again, under its key.
+// Seal ends the growth of a flow that was released as flow.Unsealed or flow.Growing: it takes no members any more,
+// also none from its own handlers, and ends by itself. Sealing twice is no error. A flow that has not been released
+// is not sealed but submitted again, under its key.
 //
 // Errors: flowfabric.ErrNotFound; ErrTerminal, with the state, for one that has ended; ErrCorrupt for one that is
 // staged only; ErrInvalidInput for a By of more than 64 bytes.
@@ -74,11 +79,13 @@ func (f *Flow) Seal(ctx context.Context, opts ...flowfabric.ActOption) error {
 	}
 	record, err := f.client.store.DescribeFlow(ctx, f.id)
 	if err == nil && record.State == flowfabric.FlowStaging {
-		err = link.InWords("flow_incomplete: it was staged and never released; submit it again under its key", denied.FlowIncomplete)
+		err = link.InWords("flow_incomplete: it was staged and never released; submit it again under its key",
+			denied.FlowIncomplete)
 	}
 	if err == nil {
 		var more bool
-		if more, err = f.client.seal(act.Noted(ctx, "seal", "flow", f.id.String()), f.id, engine.SealClosed, 0, 0); err == nil && more {
+		if more, err = f.client.seal(act.Noted(ctx, "seal", "flow", f.id.String()), f.id, engine.SealClosed, 0,
+			0); err == nil && more {
 			link.Drain(ctx, f.client.store, f.id.Partition())
 		}
 	}
@@ -87,13 +94,14 @@ func (f *Flow) Seal(ctx context.Context, opts ...flowfabric.ActOption) error {
 
 func (f *Flow) admit(verb string) error { return link.AdmitFlow(verb, f.id, f.client.ended()) }
 
-// Wait waits until the last member of the flow has ended and returns how all of them did. That a flow failed or was cancelled is
-// no error of Wait: it is in State, and each node says how it ended. A flow that was cancelled with
-// flowfabric.CancelPending or CancelFlow has ended once the members that run on have; one that was released as flow.Unsealed ends only after
-// [Flow.Seal]. A replay opens a flow again: a Wait that began after it waits for the new end.
+// Wait waits until the last member of the flow has ended and returns how all of them did. That a flow failed or was
+// cancelled is no error of Wait: it is in State, and each node says how it ended. A flow that was cancelled with
+// flowfabric.CancelPending or CancelFlow has ended once the members that run on have; one that was released as
+// flow.Unsealed ends only after [Flow.Seal]. A replay opens a flow again: a Wait that began after it waits for the
+// new end.
 //
-// Wait does not poll: it waits for the flow's event, and reads again every 5 s in case one was lost. The wait goes on while the
-// server cannot be reached, so ctx should have a deadline when that matters.
+// Wait does not poll: it waits for the flow's event, and reads again every 5 s in case one was lost. The wait goes on
+// while the server cannot be reached, so ctx should have a deadline when that matters.
 //
 // Errors: flowfabric.ErrNotFound, ErrResultPurged; the context's error with its cause; [ErrClosed].
 func (f *Flow) Wait(ctx context.Context) (FlowSnapshot, error) {

@@ -13,20 +13,23 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 )
 
-// Add adds the nodes of more to a flow that was submitted as flow.Unsealed or flow.Growing and has neither ended nor been sealed. more is what
-// flow.New makes of the flow's kind; flow.Existing names members that new nodes depend on. A new node sees how those ended that have ended already, so it may
-// run at once. The namespace is that of the flow. [NodeResult] takes the new nodes, too.
+// Add adds the nodes of more to a flow that was submitted as flow.Unsealed or flow.Growing and has neither ended nor
+// been sealed. more is what flow.New makes of the flow's kind; flow.Existing names members that new nodes depend on.
+// A new node sees how those ended that have ended already, so it may run at once. The namespace is that of the flow.
+// [NodeResult] takes the new nodes, too.
 //
-// At most 100 nodes, 1,000 edges and 1 MiB of payload are added by one call, all of it or nothing, in the sizes of [SubmitFlow]; more of them take several
-// calls, and the nodes of the first calls may run before the last one. Nodes that the flow has already under the same names, with the same kinds and
-// inputs, are left alone, edges included. So Add may be repeated after an error, and does so itself for Config.SubmitTimeout while a call is not answered;
+// At most 100 nodes, 1,000 edges and 1 MiB of payload are added by one call, all of it or nothing, in the sizes of
+// [SubmitFlow]; more of them take several calls, and the nodes of the first calls may run before the last one. Nodes
+// that the flow has already under the same names, with the same kinds and inputs, are left alone, edges included. So
+// Add may be repeated after an error, and does so itself for Config.SubmitTimeout while a call is not answered;
 // repeated after the flow was sealed or has ended it is no error either.
 //
-// Errors before anything is added: those of flow.Flow.Err; flowfabric.ErrInvalidInput for another kind than the flow's; ErrCorrupt for a flow
-// that is staged only; ErrNotFound for the flow, a budget or a quota. Of a call, which then adds nothing: ErrState; ErrTerminal;
-// ErrNotFound for an edge from a member that the flow does not have; ErrConflict for a node that is there with another input;
-// ErrLimit above 10,000 members or 50,000 edges in all; ErrLaneClosed, ErrLimit, ErrOutOfMemory, each with the node it is about.
-// ErrTransport and errors of ctx, after which some nodes may have been added; [ErrClosed].
+// Errors before anything is added: those of flow.Flow.Err; flowfabric.ErrInvalidInput for another kind than the
+// flow's; ErrCorrupt for a flow that is staged only; ErrNotFound for the flow, a budget or a quota. Of a call, which
+// then adds nothing: ErrState; ErrTerminal; ErrNotFound for an edge from a member that the flow does not have;
+// ErrConflict for a node that is there with another input; ErrLimit above 10,000 members or 50,000 edges in all;
+// ErrLaneClosed, ErrLimit, ErrOutOfMemory, each with the node it is about. ErrTransport and errors of ctx, after
+// which some nodes may have been added; [ErrClosed].
 func (f *Flow) Add(ctx context.Context, more *flow.Flow) error {
 	if err := f.admit("add to"); err != nil {
 		return err
@@ -51,9 +54,11 @@ func (f *Flow) add(ctx context.Context, more *flow.Flow) error {
 	case err != nil:
 		return err
 	case record.State == flowfabric.FlowStaging:
-		return link.InWords("flow_incomplete: it was staged and never released; submit it again under its key", denied.FlowIncomplete)
+		return link.InWords("flow_incomplete: it was staged and never released; submit it again under its key",
+			denied.FlowIncomplete)
 	case record.Kind != more.Kind():
-		return fmt.Errorf("%w: it is of kind %s, the nodes are for flows of kind %s", flowfabric.ErrInvalidInput, record.Kind, more.Kind())
+		return fmt.Errorf("%w: it is of kind %s, the nodes are for flows of kind %s", flowfabric.ErrInvalidInput,
+			record.Kind, more.Kind())
 	}
 	plan, err := flowplan.More(more, f.id, flowplan.Defaults{Namespace: record.Namespace, Creator: c.cfg.Creator})
 	if err == nil {
@@ -62,7 +67,8 @@ func (f *Flow) add(ctx context.Context, more *flow.Flow) error {
 	if err != nil {
 		return err
 	}
-	ctx, span := c.tracer.Send(ctx, tracing.Work{Namespace: record.Namespace, Kind: plan.Kind, Count: len(plan.Members)})
+	ctx, span := c.tracer.Send(ctx,
+		tracing.Work{Namespace: record.Namespace, Kind: plan.Kind, Count: len(plan.Members)})
 	if span != nil {
 		for i := range plan.Members {
 			plan.Members[i].Tags = c.tracer.Tag(ctx, plan.Members[i].Tags)
@@ -70,7 +76,9 @@ func (f *Flow) add(ctx context.Context, more *flow.Flow) error {
 		span.Execution(flowfabric.ExecutionID(f.id))
 	}
 	for _, batch := range engine.Batches(plan.Members) {
-		if _, err = link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) { return c.store.StageFlow(ctx, f.id, nil, batch) }); err != nil {
+		if _, err = link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) {
+			return c.store.StageFlow(ctx, f.id, nil, batch)
+		}); err != nil {
 			break
 		}
 	}

@@ -26,7 +26,8 @@ func more(n int) (*flow.Flow, *flow.Node[clienttest.Verdict]) {
 	return f, last
 }
 
-// Nodes join a flow while it runs and after all of it has ended, get the results of members that are there, and join once.
+// Nodes join a flow while it runs and after all of it has ended, get the results of members that are there, and join
+// once.
 func TestNodesJoinAnOpenFlow(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f, _ := diamond("article", flow.Unsealed())
@@ -97,7 +98,8 @@ func TestNodesThatCannotJoin(t *testing.T) {
 		{"a stranger's result", fl, func(f *flow.Flow) {
 			flow.Add(f, "x", write, draft{}, flow.After(flow.Existing[clienttest.Verdict](f, "nobody")))
 		}, nil, denied.NotInFlow, "x"},
-		{"a name that is taken", fl, func(f *flow.Flow) { flow.Add(f, "a", write, draft{Topic: "another"}) }, nil, denied.Idempotency, "a"},
+		{"a name that is taken", fl, func(f *flow.Flow) { flow.Add(f, "a", write, draft{Topic: "another"}) }, nil,
+			denied.Idempotency, "a"},
 		{"a bad name", fl, func(f *flow.Flow) {
 			flow.Add(f, "x", write, draft{}, flow.After(flow.Existing[clienttest.Verdict](f, "")))
 		}, nil, flowfabric.ErrInvalidInput, "existing node: "},
@@ -105,20 +107,29 @@ func TestNodesThatCannotJoin(t *testing.T) {
 			flow.Add(f, "x", write, draft{}, flow.After(flow.Add(f, "y", write, draft{})))
 			flow.Existing[clienttest.Verdict](f, "y")
 		}, nil, flowfabric.ErrInvalidInput, "existing node y: it is added here"},
-		{"there and added", fl, func(f *flow.Flow) { flow.Existing[clienttest.Verdict](f, "y"); flow.Add(f, "y", write, draft{}) }, nil, flowfabric.ErrInvalidInput, "another node of this name"},
-		{"nothing", fl, func(f *flow.Flow) { flow.Existing[clienttest.Verdict](f, "a") }, nil, flowfabric.ErrInvalidInput, "no new nodes"},
-		{"options of a flow", fl, func(f *flow.Flow) { flow.Add(f, "x", write, draft{}) }, []flow.Option{flow.Growing()}, flowfabric.ErrInvalidInput, "belong to the flow"},
-		{"a closed flow", submitFlow(ctx, t, c, sealed), func(f *flow.Flow) { flow.Add(f, "x", write, draft{}) }, nil, denied.FlowSealed, ""},
+		{"there and added", fl, func(f *flow.Flow) {
+			flow.Existing[clienttest.Verdict](f, "y")
+			flow.Add(f, "y", write,
+				draft{})
+		}, nil, flowfabric.ErrInvalidInput, "another node of this name"},
+		{"nothing", fl, func(f *flow.Flow) { flow.Existing[clienttest.Verdict](f, "a") }, nil,
+			flowfabric.ErrInvalidInput, "no new nodes"},
+		{"options of a flow", fl, func(f *flow.Flow) { flow.Add(f, "x", write, draft{}) },
+			[]flow.Option{flow.Growing()}, flowfabric.ErrInvalidInput, "belong to the flow"},
+		{"a closed flow", submitFlow(ctx, t, c, sealed), func(f *flow.Flow) { flow.Add(f, "x", write, draft{}) }, nil,
+			denied.FlowSealed, ""},
 	} {
 		add := flow.New("article", x.opts...)
 		x.add(add)
-		if err := x.to.Add(ctx, add); !errors.Is(err, x.err) || !strings.Contains(err.Error(), x.says) || !strings.HasPrefix(err.Error(), "add to flow "+x.to.ID().String()) {
+		if err := x.to.Add(ctx, add); !errors.Is(err, x.err) || !strings.Contains(err.Error(), x.says) ||
+			!strings.HasPrefix(err.Error(), "add to flow "+x.to.ID().String()) {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}
 	other := flow.New("race")
 	flow.Add(other, "x", write, draft{})
-	if err := fl.Add(ctx, other); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "of kind article, the nodes are for flows of kind race") {
+	if err := fl.Add(ctx, other); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+		!strings.Contains(err.Error(), "of kind article, the nodes are for flows of kind race") {
 		t.Error(err)
 	}
 	if err := fl.Add(ctx, nil); !errors.Is(err, flowfabric.ErrInvalidInput) {
@@ -129,7 +140,8 @@ func TestNodesThatCannotJoin(t *testing.T) {
 	}
 	lost := flow.New("article")
 	flow.Add(lost, "x", write, draft{}, flow.After(flow.Existing[clienttest.Verdict](lost, "a")))
-	if _, err := client.SubmitFlow(ctx, c, lost); !errors.Is(err, denied.NotInFlow) || !strings.Contains(err.Error(), "node a: ") {
+	if _, err := client.SubmitFlow(ctx, c, lost); !errors.Is(err, denied.NotInFlow) || !strings.Contains(err.Error(),
+		"node a: ") {
 		t.Errorf("a flow of its own: %v", err)
 	}
 	if err := lost.Err(); err != nil { // it may be added

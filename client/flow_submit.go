@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -18,14 +20,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// FlowOption changes one [SubmitFlow]: flowfabric.IdempotencyKey, Namespace, Creator, Tags, Budgets, Quotas.
+// FlowOption changes one [SubmitFlow]: flowfabric.IdempotencyKey, Unique, Namespace, Creator, Tags, Budgets, Quotas.
 type FlowOption interface{ SubmitFlowOption() }
 
 // flowSubmission is what the caller of [SubmitFlow] says about the flow.
 type flowSubmission struct {
 	namespace, creator string
-	keyed              bool
+	keyed              bool // key is an idempotency key
+	unique             bool // key is one of flowfabric.Unique
 	key                string
+	taken              uuid.UUID // what the store calls a unique key
 	gates              []flowfabric.Gate
 	tags               map[string]string // nil: those that flow.New was given
 }
@@ -38,18 +42,25 @@ func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err err
 			return q, err
 		}
 	}
-	q = flowSubmission{namespace: said.Namespace, creator: said.Creator, keyed: said.Has(option.IdempotencyKey), key: said.IdempotencyKey,
+	q = flowSubmission{namespace: said.Namespace, creator: said.Creator, keyed: said.Has(option.IdempotencyKey),
+		unique: said.Has(option.Unique), key: said.IdempotencyKey + said.Unique,
 		gates: engine.ReplaceGates(nil, &said), tags: said.Tags}
-	if q.keyed {
+	switch {
+	case q.keyed && q.unique:
+		err = fmt.Errorf("%w: a flow has one key: Unique or IdempotencyKey", flowfabric.ErrInvalidInput)
+	case q.keyed:
 		err = checkKey(option.IdempotencyKey, q.key)
+	case q.unique:
+		err = checkKey(option.Unique, q.key)
 	}
 	return q, errors.Join(err, valid.Tags(q.tags))
 }
 
-// UnknownFlowError says that a flow was being submitted when the caller's context ended, or when the server could not be reached for
-// Config.SubmitTimeout. The flow may have been released, be staged in part if it takes several calls, or not exist. [Client.Flow] of ID
-// tells. Submitting again with the same flowfabric.IdempotencyKey completes it; without a key nothing of a flow that was not released ever runs, and a
-// tick gives it up a day after its last part came.
+// UnknownFlowError says that a flow was being submitted when the caller's context ended, or when the server could not
+// be reached for Config.SubmitTimeout. The flow may have been released, be staged in part if it takes several calls,
+// or not exist. [Client.Flow] of ID tells. Submitting again with the same flowfabric.IdempotencyKey completes it;
+// without a key nothing of a flow that was not released ever runs, and a tick gives it up a day after its last part
+// came.
 type UnknownFlowError struct {
 	ID    flowfabric.FlowID
 	Cause error // wraps the context's error or flowfabric.ErrTransport
@@ -62,20 +73,24 @@ func (e *UnknownFlowError) Error() string {
 // Unwrap returns Cause.
 func (e *UnknownFlowError) Unwrap() error { return e.Cause }
 
-// SubmitFlow stores a flow and releases it, and returns its handle: from then on its members run as they can. The definition is
-// checked first. A flow of at most 100 members, 1,000 edges and 1 MiB of payload is stored and released by one call, all of it or nothing;
-// each member but the first counts as eight edges, and each of its tags as one more. A larger flow is put together in several calls of that
-// size, and nothing of it can be claimed before the last one, which releases all of it at once. What that call leaves to do, for the
-// backlog, is worked off before SubmitFlow returns, within bounds; the tick does the rest.
+// SubmitFlow stores a flow and releases it, and returns its handle: from then on its members run as they can. The
+// definition is checked first. A flow of at most 100 members, 1,000 edges and 1 MiB of payload is stored and released
+// by one call, all of it or nothing; each member but the first counts as eight edges, and each of its tags as one
+// more. A larger flow is put together in several calls of that size, and nothing of it can be claimed before the last
+// one, which releases all of it at once. What that call leaves to do, for the backlog, is worked off before
+// SubmitFlow returns, within bounds; the tick does the rest.
 //
-// A submit of a larger flow that is cut short, by a crash or by a lost connection, leaves a flow that is staged and does not run. Submitting
-// it again with the same flowfabric.IdempotencyKey completes it. Without a key nobody can: a tick gives it up, as if it were cancelled, a day after its
-// last part came. Every call may be repeated, and is, for Config.SubmitTimeout, while it is not answered.
+// A submit of a larger flow that is cut short, by a crash or by a lost connection, leaves a flow that is staged and
+// does not run. Submitting it again with the same flowfabric.IdempotencyKey completes it. Without a key nobody can: a
+// tick gives it up, as if it were cancelled, a day after its last part came. Every call may be repeated, and is, for
+// Config.SubmitTimeout, while it is not answered.
 //
-// Errors before any I/O: those of flow.Flow.Err; flowfabric.ErrInvalidInput for a key or namespace out of bounds. From the server:
-// ErrNotFound for budgets and quotas that a node names, before anything is made; ErrConflict; ErrResultPurged for a key whose flow was purged less than a day ago; ErrTerminal when the flow was cancelled while it was put together; ErrLaneClosed, ErrLimit and
-// ErrConflict, with the node they are about, which leave nothing, or a larger flow staged: once their cause is removed the same
-// submit with the same key goes on; ErrOutOfMemory. [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
+// Errors before any I/O: those of flow.Flow.Err; flowfabric.ErrInvalidInput for a key or namespace out of bounds.
+// From the server: ErrNotFound for budgets and quotas that a node names, before anything is made; ErrConflict;
+// ErrResultPurged for a key whose flow was purged less than a day ago; ErrTerminal when the flow was cancelled while
+// it was put together; ErrLaneClosed, ErrLimit and ErrConflict, with the node they are about, which leave nothing, or
+// a larger flow staged: once their cause is removed the same submit with the same key goes on; ErrOutOfMemory.
+// [*UnknownFlowError]; an error of ctx alone when nothing was sent; [ErrClosed].
 func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption) (*Flow, error) {
 	q, err := c.newFlowSubmission(opts)
 	if err != nil {
@@ -85,7 +100,8 @@ func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption
 		return nil, fmt.Errorf("submit flow: %w", err)
 	}
 	defer c.submits.End()
-	id, plan, err := c.plan(f, q)
+	id := c.flowID(f, &q)
+	plan, err := c.plan(f, id, q)
 	if err == nil {
 		err = c.link.Gates.Require(ctx, gatesOf(plan.Members))
 	}
@@ -99,32 +115,64 @@ func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption
 		}
 		span.Execution(flowfabric.ExecutionID(id))
 	}
-	duplicate, err := c.submitFlow(ctx, id, plan, q)
+	duplicate, made, err := c.submitFlow(ctx, id, plan, q)
+	if err == nil && made.Other != (flowfabric.FlowID{}) {
+		if id = made.Other; made.State == flowfabric.FlowStaging {
+			duplicate, err = c.complete(ctx, f, id, q)
+		}
+	}
 	span.Ended(err)
 	if err != nil {
 		return nil, err
 	}
-	return &Flow{client: c, id: id, duplicate: duplicate && q.keyed}, nil // a plain duplicate is our own repeated call
+	// a plain duplicate is our own repeated call
+	return &Flow{client: c, id: id, duplicate: duplicate && (q.keyed || q.unique)}, nil
 }
 
-// plan checks a submission and gives it its id.
-func (c *Client) plan(f *flow.Flow, q flowSubmission) (id flowfabric.FlowID, plan flowplan.Plan, err error) {
+// complete goes on with a flow of the same definition that has the key and was cut short.
+func (c *Client) complete(ctx context.Context, f *flow.Flow, id flowfabric.FlowID,
+	q flowSubmission) (duplicate bool, err error) {
+	q.taken = uuid.Nil
+	plan, err := c.plan(f, id, q)
+	if err == nil {
+		duplicate, _, err = c.submitFlow(ctx, id, plan, q)
+	}
+	if errors.Is(err, denied.FlowConflict) || errors.Is(err, flowfabric.ErrTerminal) { // nothing to go on with
+		return true, nil
+	}
+	return duplicate, err
+}
+
+// flowID gives a submission its id.
+func (c *Client) flowID(f *flow.Flow, q *flowSubmission) flowfabric.FlowID {
+	switch {
+	case f == nil:
+		return flowfabric.FlowID{}
+	case q.keyed:
+		return flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(c.store.Partitions(), q.namespace, f.Kind(),
+			q.key)))
+	case q.unique:
+		var partition uint16
+		partition, q.taken = ids.UniqueFlow(c.store.Partitions(), q.namespace, f.Kind(), q.key)
+		return flowfabric.FlowID(flowfabric.NewExecutionID(partition))
+	}
+	return flowfabric.FlowID(flowfabric.NewExecutionID(c.submits.Partition()))
+}
+
+// plan checks a submission.
+func (c *Client) plan(f *flow.Flow, id flowfabric.FlowID, q flowSubmission) (plan flowplan.Plan, err error) {
 	if f == nil {
-		return id, plan, fmt.Errorf("%w: there is no flow", flowfabric.ErrInvalidInput)
+		return plan, fmt.Errorf("%w: there is no flow", flowfabric.ErrInvalidInput)
 	}
 	if err := valid.Name("namespace", q.namespace); err != nil {
-		return id, plan, err
+		return plan, err
 	}
 	if len(q.creator) > maxCreator {
-		return id, plan, fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(q.creator), maxCreator)
+		return plan, fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput,
+			len(q.creator), maxCreator)
 	}
-	if q.keyed {
-		id = flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(c.store.Partitions(), q.namespace, f.Kind(), q.key)))
-	} else {
-		id = flowfabric.FlowID(flowfabric.NewExecutionID(c.submits.Partition()))
-	}
-	plan, err = flowplan.Of(f, id, flowplan.Defaults{Namespace: q.namespace, Creator: q.creator, Gates: q.gates, Tags: q.tags})
-	return id, plan, err
+	return flowplan.Of(f, id, flowplan.Defaults{Namespace: q.namespace, Creator: q.creator, Gates: q.gates,
+		Tags: q.tags})
 }
 
 // gatesOf are the gates that any member has.
@@ -140,40 +188,52 @@ func gatesOf(members []engine.FlowMember) []flowfabric.Gate {
 	return all
 }
 
-// submitFlow makes the calls. duplicate: the flow had been released before. No other layer repeats them. No other layer repeats them.
-func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flowplan.Plan, q flowSubmission) (duplicate bool, err error) {
+// submitFlow makes the calls. duplicate: the flow had been released before, or other has the key. No other layer
+// repeats them.
+func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flowplan.Plan,
+	q flowSubmission) (duplicate bool, made engine.FlowCreated, err error) {
 	if ctx.Err() != nil {
-		return false, link.NotSent(ctx)
+		return false, made, link.NotSent(ctx)
 	}
 	batches := engine.Batches(plan.Members)
-	first := engine.NewFlow{ID: id, Namespace: q.namespace, Kind: plan.Kind, Creator: q.creator, Digest: plan.Digest, Tags: plan.Tags, Members: batches[0]}
+	first := engine.NewFlow{ID: id, Namespace: q.namespace, Kind: plan.Kind, Creator: q.creator, Digest: plan.Digest,
+		Tags: plan.Tags, Members: batches[0], Key: q.taken}
 	if len(batches) == 1 {
 		first.Mode = plan.Mode
 	}
-	made, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) { return c.store.CreateFlow(ctx, first) })
+	made, err = link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) {
+		return c.store.CreateFlow(ctx, first)
+	})
 	if err != nil {
-		return false, flowError(ctx, id, q, err)
+		return false, made, flowError(ctx, id, q, err)
+	}
+	if made.Other != (flowfabric.FlowID{}) {
+		return true, made, nil
 	}
 	more := made.More
 	if made.State == flowfabric.FlowStaging {
 		if more, err = c.finish(ctx, id, plan, batches[1:]); errors.Is(err, denied.FlowSealed) {
-			return true, nil // another submit of it was faster, and somebody has sealed it since
+			return true, made, nil // another submit of it was faster, and somebody has sealed it since
 		} else if err != nil {
-			return false, flowError(ctx, id, q, err)
+			return false, made, flowError(ctx, id, q, err)
 		}
 	} else if made.Already {
-		return true, nil
+		return true, made, nil
 	}
 	if more {
 		link.Drain(ctx, c.store, id.Partition())
 	}
-	return false, nil
+	return false, made, nil
 }
 
-// finish stages the batches of a flow that did not fit into the call that made it, and releases it. more: the release goes on in the backlog.
-func (c *Client) finish(ctx context.Context, id flowfabric.FlowID, plan flowplan.Plan, batches [][]engine.FlowMember) (more bool, err error) {
+// finish stages the batches of a flow that did not fit into the call that made it, and releases it. more: the release
+// goes on in the backlog.
+func (c *Client) finish(ctx context.Context, id flowfabric.FlowID, plan flowplan.Plan,
+	batches [][]engine.FlowMember) (more bool, err error) {
 	for _, batch := range batches {
-		_, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) { return c.store.StageFlow(ctx, id, nil, batch) })
+		_, err := link.Persist(ctx, c.cfg.SubmitTimeout, func() (engine.FlowCreated, error) {
+			return c.store.StageFlow(ctx, id, nil, batch)
+		})
 		if err != nil {
 			return false, err
 		}
@@ -182,7 +242,8 @@ func (c *Client) finish(ctx context.Context, id flowfabric.FlowID, plan flowplan
 }
 
 // seal releases a flow, or says how it may grow from now on.
-func (c *Client) seal(ctx context.Context, id flowfabric.FlowID, mode engine.SealMode, members, edges int) (more bool, err error) {
+func (c *Client) seal(ctx context.Context, id flowfabric.FlowID, mode engine.SealMode, members,
+	edges int) (more bool, err error) {
 	return link.Persist(ctx, c.cfg.SubmitTimeout, func() (bool, error) {
 		_, more, err := c.store.SealFlow(ctx, id, mode, members, edges)
 		return more, err
@@ -194,21 +255,23 @@ func flowError(ctx context.Context, id flowfabric.FlowID, q flowSubmission, err 
 	if ctx.Err() != nil && (link.Repeatable(err) || errors.Is(err, ctx.Err())) {
 		err = link.Ended(ctx)
 	}
-	if errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return &UnknownFlowError{ID: id, Cause: err}
 	}
 	if q.keyed && errors.Is(err, denied.FlowConflict) {
 		err = link.InWords(fmt.Sprintf("flow_conflict: key %q names a flow with another definition", q.key), err)
 	}
 	if q.keyed && errors.Is(err, flowfabric.ErrResultPurged) {
-		err = link.InWords(fmt.Sprintf("result_purged: the flow of key %q was purged; the key is free again a day after that", q.key), err)
+		err = link.InWords(fmt.Sprintf(
+			"result_purged: the flow of key %q was purged; the key is free again a day after that", q.key), err)
 	}
 	return link.AboutFlow("submit", id, err)
 }
 
-// NodeResult waits until a node of the flow has ended and returns its decoded result, as [Execution.Result] does of an execution:
-// a node that failed, was cancelled, expired or was skipped is an [*OutcomeError]. The node must be one of the definition
-// that the flow was submitted from: its name and its type are what matters.
+// NodeResult waits until a node of the flow has ended and returns its decoded result, as [Execution.Result] does of
+// an execution: a node that failed, was cancelled, expired or was skipped is an [*OutcomeError]. The node must be one
+// of the definition that the flow was submitted from: its name and its type are what matters.
 //
 // Errors: those of [Execution.Result]; flowfabric.ErrNotFound for a node that the flow does not have.
 func NodeResult[Out any](ctx context.Context, f *Flow, node *flow.Node[Out]) (Out, error) {

@@ -33,7 +33,8 @@ func (s *gateStore) FindGate(_ context.Context, gate flowfabric.Gate) error {
 	return nil
 }
 
-// A gate that exists is asked for once in ten seconds; one that does not is asked for every time, and nothing is created.
+// A gate that exists is asked for once in ten seconds; one that does not is asked for every time, and nothing is
+// created.
 func TestGatesAreBelieved(t *testing.T) {
 	s := &gateStore{fakeStore: newFake(), reads: map[string]int{}}
 	c := newClient(Config{URL: "redis://fake", Logger: slog.New(slog.DiscardHandler)}.withDefaults(), s, noTails{}, nil)
@@ -46,7 +47,8 @@ func TestGatesAreBelieved(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme", "nobody")); !errors.Is(err, denied.NoBudget) || !strings.Contains(err.Error(), "submit k: budget nobody") {
+		if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("acme", "nobody")); !errors.Is(err,
+			denied.NoBudget) || !strings.Contains(err.Error(), "submit k: budget nobody") {
 			t.Error(err)
 		}
 	}
@@ -59,10 +61,12 @@ func TestGatesAreBelieved(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := Submit(ended, c, def, "x", flowfabric.Budgets("other")); !errors.Is(err, context.Canceled) || len(s.Stored) != 4 || s.reads["other"] != 0 {
+	if _, err := Submit(ended, c, def, "x", flowfabric.Budgets("other")); !errors.Is(err, context.Canceled) ||
+		len(s.Stored) != 4 || s.reads["other"] != 0 {
 		t.Errorf("%v, %d created", err, len(s.Stored))
 	}
-	if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("no name")); !errors.Is(err, flowfabric.ErrInvalidInput) || s.reads["no name"] != 0 {
+	if _, err := Submit(t.Context(), c, def, "x", flowfabric.Budgets("no name")); !errors.Is(err,
+		flowfabric.ErrInvalidInput) || s.reads["no name"] != 0 {
 		t.Error(err)
 	}
 }

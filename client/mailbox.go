@@ -30,17 +30,20 @@ type Sent struct {
 	Duplicate bool   // a message with this idempotency key came before; Number is that one's
 }
 
-// Send puts a message into a mailbox of an execution, for suspend.Receive there. It may be sent from when the execution was submitted until it
-// ends: one that nobody waits for yet is kept. Messages are received once, in the order in which they were accepted. It needs no token: who may
-// call it may send. mailbox is 1..96 bytes of printable ASCII. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too,
-// as bytes that are not JSON; at most 64 KiB. By says who sends it (default Config.Creator).
+// Send puts a message into a mailbox of an execution, for suspend.Receive there. It may be sent from when the
+// execution was submitted until it ends: one that nobody waits for yet is kept. Messages are received once, in the
+// order in which they were accepted. It needs no token: who may call it may send. mailbox is 1..96 bytes of printable
+// ASCII. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too, as bytes that are not
+// JSON; at most 64 KiB. By says who sends it (default Config.Creator).
 //
-// An execution keeps up to 1,000 messages, and 1 MiB of them, that nobody has received. The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it a
-// flowfabric.IdempotencyKey, by which a message is known again as long as it is one of the last 1,000.
+// An execution keeps up to 1,000 messages, and 1 MiB of them, that nobody has received. The call's own repeats are
+// harmless. A caller that repeats it after ErrTransport gives it a flowfabric.IdempotencyKey, by which a message is
+// known again as long as it is one of the last 1,000.
 //
-// Errors: flowfabric.ErrLimit; ErrTerminal when the execution has ended; ErrNotFound; ErrResultPurged; ErrPayloadTooLarge above 64 KiB;
-// ErrInvalidInput for mailbox, payload and options.
-func (c *Client) Send(ctx context.Context, id flowfabric.ExecutionID, mailbox string, payload any, opts ...SendOption) (Sent, error) {
+// Errors: flowfabric.ErrLimit; ErrTerminal when the execution has ended; ErrNotFound; ErrResultPurged;
+// ErrPayloadTooLarge above 64 KiB; ErrInvalidInput for mailbox, payload and options.
+func (c *Client) Send(ctx context.Context, id flowfabric.ExecutionID, mailbox string, payload any,
+	opts ...SendOption) (Sent, error) {
 	m, err := newMessage(c, mailbox, payload, opts)
 	if err != nil {
 		return Sent{}, c.refuse("send to", id, err)
@@ -69,10 +72,12 @@ func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engi
 	}
 	m.Key = said.IdempotencyKey
 	if said.Has(option.IdempotencyKey) && m.Key == "" {
-		return m, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxIdempotencyKey)
+		return m, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput,
+			limits.MaxIdempotencyKey)
 	}
 	if len(m.Key) > limits.MaxIdempotencyKey {
-		return m, fmt.Errorf("%w: the idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(m.Key), limits.MaxIdempotencyKey)
+		return m, fmt.Errorf("%w: the idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(m.Key),
+			limits.MaxIdempotencyKey)
 	}
 	if err := suspend.CheckMailbox(mailbox); err != nil {
 		return m, err
@@ -82,7 +87,8 @@ func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engi
 	}
 	var err error
 	if m.Encoding, m.Payload, err = encoded(payload); err == nil && len(m.Payload) > limits.MaxMessage {
-		err = fmt.Errorf("%w: a message of %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(m.Payload), limits.MaxMessage)
+		err = fmt.Errorf("%w: a message of %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(m.Payload),
+			limits.MaxMessage)
 	}
 	return m, err
 }
@@ -95,8 +101,9 @@ type Mailboxes struct {
 	Messages []suspend.Message // of those, a page
 }
 
-// Messages lists messages that were sent to an execution and that nobody has received yet, whatever the mailbox, the first that came first: those behind the
-// number after (0: from the first), up to 100 and 128 KiB. What was received is kept in steps of the handler ([Client.Steps]).
+// Messages lists messages that were sent to an execution and that nobody has received yet, whatever the mailbox, the
+// first that came first: those behind the number after (0: from the first), up to 100 and 128 KiB. What was received
+// is kept in steps of the handler ([Client.Steps]).
 //
 // Errors: flowfabric.ErrNotFound, ErrResultPurged.
 func (c *Client) Messages(ctx context.Context, id flowfabric.ExecutionID, after uint64) (Mailboxes, error) {
@@ -104,7 +111,8 @@ func (c *Client) Messages(ctx context.Context, id flowfabric.ExecutionID, after 
 		return Mailboxes{}, err
 	}
 	if after > maxNumber {
-		return Mailboxes{}, fmt.Errorf("messages of %s: %w: after is %d, want 0..%d", id, flowfabric.ErrInvalidInput, after, uint64(maxNumber))
+		return Mailboxes{}, fmt.Errorf("messages of %s: %w: after is %d, want 0..%d", id, flowfabric.ErrInvalidInput,
+			after, uint64(maxNumber))
 	}
 	m, err := c.store.ReadMessages(ctx, id, after, limits.MaxReceived)
 	if err != nil {

@@ -22,16 +22,16 @@ func TestResultIsNotAnsweredByTheEndBeforeAReplay(t *testing.T) {
 			state, _ := flowfabric.Project(code)
 			attempts := map[flowfabric.Code]uint32{codes.WaitingReplay: 1, codes.Active: 2}[code]
 			f.ended[e.ID()] = engine.Snapshot{ID: e.ID(), State: state, Attempts: attempts}
-			f.attempt(e.ID(), 0, `"old"`)
+			f.attempt(e.ID(), 1, `"old"`)
 			var wg sync.WaitGroup
 			w := result(&wg, t.Context(), e)
-			f.publish(e.ID(), "T1 0")
+			f.publish(e.ID(), "T1 1")
 			synctest.Wait()
 			if w.done {
 				t.Fatalf("%s: answered %q, %v", code, w.value, w.err)
 			}
-			f.attempt(e.ID(), 1, `"new"`)
-			f.publish(e.ID(), "T1 1")
+			f.attempt(e.ID(), 2, `"new"`)
+			f.publish(e.ID(), "T1 2")
 			wg.Wait()
 			if w.value != "new" || w.err != nil || w.took != 0 {
 				t.Errorf("%s: %+v", code, w)
@@ -61,7 +61,8 @@ func TestAttachKey(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
 	ctx := t.Context()
-	if _, err := AttachKey(ctx, c, echo, "tides-1"); !errors.Is(err, flowfabric.ErrNotFound) || !strings.Contains(err.Error(), `"tides-1"`) {
+	if _, err := AttachKey(ctx, c, echo, "tides-1"); !errors.Is(err, flowfabric.ErrNotFound) ||
+		!strings.Contains(err.Error(), `"tides-1"`) {
 		t.Errorf("before the submit: %v", err)
 	}
 	submitted, err := Submit(ctx, c, echo, "tides", flowfabric.IdempotencyKey("tides-1"))
@@ -76,7 +77,8 @@ func TestAttachKey(t *testing.T) {
 	if err != nil || elsewhere.ID() == x.ID() || elsewhere.Duplicate() {
 		t.Errorf("in another namespace: %s, %v", elsewhere.ID(), err)
 	}
-	if there, err := AttachKey(ctx, c, echo, "tides-1", flowfabric.Namespace("blue")); err != nil || there.ID() != elsewhere.ID() {
+	if there, err := AttachKey(ctx, c, echo, "tides-1", flowfabric.Namespace("blue")); err != nil ||
+		there.ID() != elsewhere.ID() {
 		t.Errorf("attached in another namespace: %v", err)
 	}
 	if raw, err := c.RawInput(ctx, x.ID()); string(raw) != `"tides"` || err != nil {
@@ -111,9 +113,11 @@ func TestUniqueKeys(t *testing.T) {
 	if x := f.Stored[first.ID()]; x.Key.For != 0 || x.Digest != "" {
 		t.Errorf("%+v", x)
 	}
-	all, err := SubmitMany(ctx, c, echo, []string{"a", "b", "c"}, UniqueKeys(func(i int) string { return []string{"x", "y", "x"}[i] }),
+	all, err := SubmitMany(ctx, c, echo, []string{"a", "b", "c"},
+		UniqueKeys(func(i int) string { return []string{"x", "y", "x"}[i] }),
 		flowfabric.KeyWindow(time.Hour))
-	if err != nil || all[0].ID() != all[2].ID() || all[0].ID() == all[1].ID() || all[0].Duplicate() || !all[2].Duplicate() {
+	if err != nil || all[0].ID() != all[2].ID() || all[0].ID() == all[1].ID() || all[0].Duplicate() ||
+		!all[2].Duplicate() {
 		t.Errorf("of many: %v, %v", all, err)
 	}
 	if x := f.Stored[all[0].ID()]; x.Key.For != time.Hour || string(x.Payload) != `"a"` {
@@ -139,7 +143,8 @@ func TestUniqueKeys(t *testing.T) {
 		"both kinds": {UniqueKeys(key), flowfabric.IdempotencyKey("k")},
 		"empty":      {UniqueKeys(func(int) string { return "" })},
 	} {
-		if _, err := SubmitMany(ctx, c, echo, []string{"x", "y"}, opts...); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if _, err := SubmitMany(ctx, c, echo, []string{"x", "y"}, opts...); !errors.Is(err,
+			flowfabric.ErrInvalidInput) {
 			t.Errorf("many, %s: %v", name, err)
 		}
 	}
@@ -153,11 +158,13 @@ func TestDebounce(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
 	ctx := t.Context()
-	first, err := Submit(ctx, c, echo, "tides", flowfabric.Debounce("k", 1500*time.Microsecond), flowfabric.DebounceMax(time.Hour))
+	first, err := Submit(ctx, c, echo, "tides", flowfabric.Debounce("k", 1500*time.Microsecond),
+		flowfabric.DebounceMax(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := f.Stored[first.ID()]; !x.Key.Debounce || x.Key.Most != time.Hour || x.Delay != time.Millisecond || x.Digest != "" {
+	if x := f.Stored[first.ID()]; !x.Key.Debounce || x.Key.Most != time.Hour || x.Delay != time.Millisecond ||
+		x.Digest != "" {
 		t.Errorf("%+v", x)
 	}
 	unique, err := Submit(ctx, c, echo, "tides", flowfabric.Unique("k"))
@@ -165,7 +172,8 @@ func TestDebounce(t *testing.T) {
 		t.Errorf("a unique key of the same text: %v, %v", unique, err)
 	}
 	key := func(i int) string { return []string{"x", "y", "x"}[i] }
-	all, err := SubmitMany(ctx, c, echo, []string{"a", "b", "c"}, DebounceKeys(key, time.Second), flowfabric.DebounceMax(time.Minute))
+	all, err := SubmitMany(ctx, c, echo, []string{"a", "b", "c"}, DebounceKeys(key, time.Second),
+		flowfabric.DebounceMax(time.Minute))
 	if err != nil || all[0].ID() != all[2].ID() || all[0].ID() == all[1].ID() {
 		t.Errorf("of many: %v, %v", all, err)
 	}
@@ -177,16 +185,19 @@ func TestDebounce(t *testing.T) {
 		opts []SubmitOption
 		want string
 	}{
-		"a delay":           {[]SubmitOption{d, flowfabric.Delay(time.Hour)}, "Debounce with Delay or DelayUntil"},
-		"an instant":        {[]SubmitOption{d, flowfabric.DelayUntil(time.Now())}, "Debounce with Delay or DelayUntil"},
-		"a window":          {[]SubmitOption{d, flowfabric.KeyWindow(time.Hour)}, "Debounce with KeyWindow"},
-		"a unique key":      {[]SubmitOption{d, flowfabric.Unique("u")}, "one key"},
-		"a key":             {[]SubmitOption{d, flowfabric.IdempotencyKey("u")}, "one key"},
-		"no time":           {[]SubmitOption{flowfabric.Debounce("k", 0)}, "Debounce is 0s, want 1ms..10 years"},
-		"a long time":       {[]SubmitOption{flowfabric.Debounce("k", 11*365*24*time.Hour)}, "want 1ms..10 years"},
-		"no key":            {[]SubmitOption{flowfabric.Debounce("", time.Second)}, "debounce key has 0 bytes"},
-		"a long key":        {[]SubmitOption{flowfabric.Debounce(strings.Repeat("k", 257), time.Second)}, "debounce key has 257 bytes"},
-		"a short bound":     {[]SubmitOption{d, flowfabric.DebounceMax(time.Second - 1)}, "DebounceMax is 999.999999ms"},
+		"a delay": {[]SubmitOption{d, flowfabric.Delay(time.Hour)}, "Debounce with Delay or DelayUntil"},
+		"an instant": {[]SubmitOption{d, flowfabric.DelayUntil(time.Now())},
+			"Debounce with Delay or DelayUntil"},
+		"a window":     {[]SubmitOption{d, flowfabric.KeyWindow(time.Hour)}, "Debounce with KeyWindow"},
+		"a unique key": {[]SubmitOption{d, flowfabric.Unique("u")}, "one key"},
+		"a key":        {[]SubmitOption{d, flowfabric.IdempotencyKey("u")}, "one key"},
+		"no time":      {[]SubmitOption{flowfabric.Debounce("k", 0)}, "Debounce is 0s, want 1ms..10 years"},
+		"a long time":  {[]SubmitOption{flowfabric.Debounce("k", 11*365*24*time.Hour)}, "want 1ms..10 years"},
+		"no key":       {[]SubmitOption{flowfabric.Debounce("", time.Second)}, "debounce key has 0 bytes"},
+		"a long key": {[]SubmitOption{flowfabric.Debounce(strings.Repeat("k", 257), time.Second)},
+			"debounce key has 257 bytes"},
+		"a short bound": {[]SubmitOption{d, flowfabric.DebounceMax(time.Second - 1)},
+			"DebounceMax is 999.999999ms"},
 		"a long bound":      {[]SubmitOption{d, flowfabric.DebounceMax(11 * 365 * 24 * time.Hour)}, "DebounceMax is"},
 		"a bound alone":     {[]SubmitOption{flowfabric.DebounceMax(time.Hour)}, "DebounceMax without Debounce"},
 		"an early deadline": {[]SubmitOption{d, flowfabric.Deadline(time.Second)}, "deadline"},
@@ -204,7 +215,8 @@ func TestDebounce(t *testing.T) {
 		"no time":    {DebounceKeys(key, 0)},
 		"a delay":    {DebounceKeys(key, time.Second), flowfabric.Delay(time.Second)},
 	} {
-		if _, err := SubmitMany(ctx, c, echo, []string{"x", "y"}, opts...); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if _, err := SubmitMany(ctx, c, echo, []string{"x", "y"}, opts...); !errors.Is(err,
+			flowfabric.ErrInvalidInput) {
 			t.Errorf("many, %s: %v", name, err)
 		}
 	}

@@ -14,9 +14,10 @@ import (
 // maxCreator is the longest creator, in bytes.
 const maxCreator = limits.MaxName
 
-// SubmitOption changes one submission: of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries,
-// Retention, Capabilities, Tags, Budgets, Quotas, LimitKey, Namespace, Creator, Unique, IdempotencyKey, KeyWindow, Debounce and
-// DebounceMax; for [SubmitMany] also [UniqueKeys], [IdempotencyKeys] and [DebounceKeys]. Later options win over earlier ones, and all of them over the definition.
+// SubmitOption changes one submission: of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt, Delay,
+// DelayUntil, Retries, Retention, Capabilities, Tags, Budgets, Quotas, LimitKey, Namespace, Creator, Unique,
+// IdempotencyKey, KeyWindow, Debounce and DebounceMax; for [SubmitMany] also [UniqueKeys], [IdempotencyKeys] and
+// [DebounceKeys]. Later options win over earlier ones, and all of them over the definition.
 type SubmitOption interface{ SubmitOption() }
 
 // keysOption is [IdempotencyKeys], [UniqueKeys] or [DebounceKeys].
@@ -33,14 +34,14 @@ func IdempotencyKeys(key func(index int) string) SubmitOption {
 	return keysOption{key: key, kind: option.IdempotencyKey}
 }
 
-// UniqueKeys gives every input of a [SubmitMany] its own flowfabric.Unique; key is called once per index. Of inputs with equal keys the
-// first is created, and the others return its handle.
+// UniqueKeys gives every input of a [SubmitMany] its own flowfabric.Unique; key is called once per index. Of inputs
+// with equal keys the first is created, and the others return its handle.
 func UniqueKeys(key func(index int) string) SubmitOption {
 	return keysOption{key: key, kind: option.Unique}
 }
 
-// DebounceKeys gives every input of a [SubmitMany] its own key of a flowfabric.Debounce with delay d; key is called once per index. Of inputs with
-// equal keys the last counts, and all have the same handle.
+// DebounceKeys gives every input of a [SubmitMany] its own key of a flowfabric.Debounce with delay d; key is called
+// once per index. Of inputs with equal keys the last counts, and all have the same handle.
 func DebounceKeys(key func(index int) string, d time.Duration) SubmitOption {
 	return keysOption{key: key, kind: option.Debounce, delay: d}
 }
@@ -77,10 +78,12 @@ func (s *submission) take(opts []SubmitOption) error {
 		}
 	}
 	s.item.Use(&said)
+	s.item.ID = flowfabric.MakeExecutionID(0, said.ID)
 	return s.takeKey(&said)
 }
 
-var errTwoKeys = fmt.Errorf("%w: an execution has one key: Unique, IdempotencyKey or Debounce", flowfabric.ErrInvalidInput)
+var errTwoKeys = fmt.Errorf("%w: an execution has one key: Unique, IdempotencyKey or Debounce",
+	flowfabric.ErrInvalidInput)
 
 // takeKey takes over what options say about keys.
 func (s *submission) takeKey(said *option.Values) error {
@@ -131,13 +134,16 @@ func (s *submission) takeDebounce(said *option.Values) error {
 	}
 	switch {
 	case said.Has(option.Delay):
-		return fmt.Errorf("%w: Debounce with Delay or DelayUntil: a debounced execution is delayed by its own time", flowfabric.ErrInvalidInput)
+		return fmt.Errorf("%w: Debounce with Delay or DelayUntil: a debounced execution is delayed by its own time",
+			flowfabric.ErrInvalidInput)
 	case said.Has(option.KeyWindow):
-		return fmt.Errorf("%w: Debounce with KeyWindow: its key is held until the execution is claimed", flowfabric.ErrInvalidInput)
+		return fmt.Errorf("%w: Debounce with KeyWindow: its key is held until the execution is claimed",
+			flowfabric.ErrInvalidInput)
 	case s.delay < time.Millisecond || s.delay > limits.MaxDelay:
 		return fmt.Errorf("%w: Debounce is %s, want 1ms..10 years", flowfabric.ErrInvalidInput, s.delay)
 	case said.Has(option.DebounceMax) && (said.DebounceMax < s.delay || said.DebounceMax > limits.MaxDelay):
-		return fmt.Errorf("%w: DebounceMax is %s, want the delay of the Debounce (%s) to 10 years", flowfabric.ErrInvalidInput, said.DebounceMax, s.delay)
+		return fmt.Errorf("%w: DebounceMax is %s, want the debounce delay (%s) to 10 years",
+			flowfabric.ErrInvalidInput, said.DebounceMax, s.delay)
 	}
 	s.item.Delay, s.most = s.delay.Truncate(time.Millisecond), said.DebounceMax.Truncate(time.Millisecond)
 	return nil
@@ -172,7 +178,8 @@ func checkKey(kind option.Field, key string) error {
 		case option.Debounce:
 			name = "debounce key"
 		}
-		return fmt.Errorf("%w: %s has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(key), limits.MaxIdempotencyKey)
+		return fmt.Errorf("%w: %s has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(key),
+			limits.MaxIdempotencyKey)
 	}
 	return nil
 }

@@ -16,22 +16,28 @@ import (
 
 // pageReader is the part of the engine that reads pages.
 type pageReader interface {
-	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Frame, error)
-	ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, offset int) ([]suspend.StoredSignal, int, error)
+	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
+		limit int) ([]stream.Frame, error)
+	ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+		offset int) ([]suspend.StoredSignal, int, error)
 }
 
-// Frames reads a page of the durable frames of an attempt (zero based), in order, without waiting for more: those behind after, the ID of
-// the last frame of the page before; the zero cursor is the beginning. limit is 1..10,000; 0 is 1,000. A page is cut at 4 MiB of payload;
-// an empty one says that there is no more now. [Client.Tail] follows them live, and tells of attempts.
+// Frames reads a page of the durable frames of an attempt, 1 for the first, in order, without waiting for more: those
+// behind after, the ID of the last frame of the page before; the zero cursor is the beginning. limit is 1..10,000; 0
+// is 1,000. A page is cut at 4 MiB of payload; an empty one says that there is no more now. [Client.Tail] follows
+// them live, and tells of attempts.
 //
-// Errors: flowfabric.ErrInvalidInput for limit and id; ErrNotFound and ErrResultPurged when there is no such execution any more.
-func (c *Client) Frames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Frame, error) {
+// Errors: flowfabric.ErrInvalidInput for limit, attempt and id; ErrNotFound and ErrResultPurged when there is no such
+// execution any more.
+func (c *Client) Frames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
+	limit int) ([]stream.Frame, error) {
 	if err := c.admit("frames of", id); err != nil {
 		return nil, err
 	}
 	limit = cmp.Or(limit, 1000)
 	if limit < 1 || limit > limits.MaxReadFrames {
-		return nil, fmt.Errorf("frames of %s: %w: limit %d, want 1..%d", id, flowfabric.ErrInvalidInput, limit, limits.MaxReadFrames)
+		return nil, fmt.Errorf("frames of %s: %w: limit %d, want 1..%d", id, flowfabric.ErrInvalidInput, limit,
+			limits.MaxReadFrames)
 	}
 	frames, err := c.store.ReadFrames(ctx, id, attempt, after, limit)
 	if err == nil && len(frames) == 0 { // none yet, or there is no such execution
@@ -43,16 +49,19 @@ func (c *Client) Frames(ctx context.Context, id flowfabric.ExecutionID, attempt 
 	return frames, nil
 }
 
-// SignalLog reads a page of up to 100 signals that a waitpoint accepted, oldest first, from offset on, and how many are kept in all: the
-// newest 1,000. A payload is there only while the signal is buffered. The waitpoints of an execution are in [Client.Suspension].
+// SignalLog reads a page of up to 100 signals that a waitpoint accepted, oldest first, from offset on, and how many
+// are kept in all: the newest 1,000. A payload is there only while the signal is buffered. The waitpoints of an
+// execution are in [Client.Suspension].
 //
 // Errors: flowfabric.ErrNotFound for execution and waitpoint, ErrResultPurged; ErrInvalidInput for a negative offset.
-func (c *Client) SignalLog(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, offset int) (page []suspend.StoredSignal, total int, err error) {
+func (c *Client) SignalLog(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+	offset int) (page []suspend.StoredSignal, total int, err error) {
 	if err := c.admit("signals of", id); err != nil {
 		return nil, 0, err
 	}
 	if offset < 0 {
-		return nil, 0, fmt.Errorf("signals of %s: %w: offset %d, want 0 or more", id, flowfabric.ErrInvalidInput, offset)
+		return nil, 0, fmt.Errorf("signals of %s: %w: offset %d, want 0 or more", id, flowfabric.ErrInvalidInput,
+			offset)
 	}
 	if page, total, err = c.store.ReadSignals(ctx, id, waitpoint, offset); err != nil {
 		return nil, 0, link.Operated("signals of", id, err)

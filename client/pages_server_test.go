@@ -28,13 +28,15 @@ func TestAResultIsReadWithoutWaiting(t *testing.T) {
 			t.Errorf("%+v, %v", v, err)
 		}
 		failed := clienttest.Submit(ctx, t, c, "tides", flowfabric.Retries(0))
-		if _, err := e.FailExecution(ctx, clienttest.Claim(ctx, t, e, failed.ID()).Fence, engine.Failure{Category: "io", Reason: "boom"}); err != nil {
+		if _, err := e.FailExecution(ctx, clienttest.Claim(ctx, t, e, failed.ID()).Fence,
+			engine.Failure{Category: "io", Reason: "boom"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := failed.ResultNow(ctx); !errors.Is(err, flowfabric.ErrFailed) {
 			t.Errorf("it failed: %v", err)
 		}
-		if _, err := client.Attach(c, clienttest.Write, flowfabric.NewExecutionID(0)).ResultNow(ctx); !errors.Is(err, flowfabric.ErrNotFound) {
+		if _, err := client.Attach(c, clienttest.Write, flowfabric.NewExecutionID(0)).ResultNow(ctx); !errors.Is(err,
+			flowfabric.ErrNotFound) {
 			t.Errorf("nobody: %v", err)
 		}
 	})
@@ -43,7 +45,7 @@ func TestAResultIsReadWithoutWaiting(t *testing.T) {
 func TestFramesAreReadInPages(t *testing.T) {
 	clienttest.OnServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := clienttest.Submit(ctx, t, c, "tides")
-		if page, err := c.Frames(ctx, x.ID(), 0, stream.Cursor{}, 0); err != nil || len(page) != 0 {
+		if page, err := c.Frames(ctx, x.ID(), 1, stream.Cursor{}, 0); err != nil || len(page) != 0 {
 			t.Errorf("before it began: %v, %v", page, err)
 		}
 		held := clienttest.Claim(ctx, t, e, x.ID())
@@ -56,7 +58,7 @@ func TestFramesAreReadInPages(t *testing.T) {
 		}
 		var after stream.Cursor
 		for read := 0; ; {
-			page, err := c.Frames(ctx, x.ID(), 0, after, 10)
+			page, err := c.Frames(ctx, x.ID(), 1, after, 10)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,11 +76,12 @@ func TestFramesAreReadInPages(t *testing.T) {
 			}
 		}
 		for _, limit := range []int{-1, 10001} {
-			if _, err := c.Frames(ctx, x.ID(), 0, stream.Cursor{}, limit); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			if _, err := c.Frames(ctx, x.ID(), 1, stream.Cursor{}, limit); !errors.Is(err, flowfabric.ErrInvalidInput) {
 				t.Errorf("limit %d: %v", limit, err)
 			}
 		}
-		if _, err := c.Frames(ctx, flowfabric.NewExecutionID(0), 0, stream.Cursor{}, 0); !errors.Is(err, flowfabric.ErrNotFound) {
+		if _, err := c.Frames(ctx, flowfabric.NewExecutionID(0), 1, stream.Cursor{}, 0); !errors.Is(err,
+			flowfabric.ErrNotFound) {
 			t.Errorf("nobody: %v", err)
 		}
 	})
@@ -98,7 +101,8 @@ func TestTheSignalLogIsReadInPages(t *testing.T) {
 	if err != nil || total != 1 || len(page) != 1 || page[0].Waitpoint != points[0].ID {
 		t.Errorf("%+v of %d, %v", page, total, err)
 	}
-	if page, total, err := b.Client.SignalLog(b.Ctx, x.ID(), points[0].ID, 1); err != nil || total != 1 || len(page) != 0 {
+	if page, total, err := b.Client.SignalLog(b.Ctx, x.ID(), points[0].ID, 1); err != nil || total != 1 ||
+		len(page) != 0 {
 		t.Errorf("behind the end: %+v of %d, %v", page, total, err)
 	}
 	if _, _, err := b.Client.SignalLog(b.Ctx, x.ID(), uuid.New(), 0); !errors.Is(err, denied.NoWaitpoint) {

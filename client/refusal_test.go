@@ -22,7 +22,8 @@ func TestConflictNamesTheKey(t *testing.T) {
 	if item == nil {
 		t.Fatalf("%v, want an ItemError", many)
 	}
-	want := "submit " + x.ID().String() + `: idempotency_conflict: key "tides-1" names an execution with another payload`
+	want := "submit " + x.ID().String() +
+		`: idempotency_conflict: key "tides-1" names an execution with another payload`
 	for _, err := range []error{one, item.Err} {
 		if !errors.Is(err, denied.Idempotency) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

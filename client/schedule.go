@@ -44,16 +44,16 @@ type scheduling struct {
 }
 
 // ScheduleOption changes a [Schedule]: a [SchedulingOption], and of package flowfabric, for the executions that it
-// submits, Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Budgets, Quotas, LimitKey, Namespace and Creator. Later options
-// win over earlier ones, and all of them over the definition.
+// submits, Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Budgets, Quotas, LimitKey,
+// Namespace and Creator. Later options win over earlier ones, and all of them over the definition.
 type ScheduleOption interface{ ScheduleOption() }
 
-// ScheduleFlowOption changes a [ScheduleFlow]: a [SchedulingOption], and of package flowfabric, for the flows that it submits, Tags, Budgets,
-// Quotas, LimitKey, Namespace and Creator.
+// ScheduleFlowOption changes a [ScheduleFlow]: a [SchedulingOption], and of package flowfabric, for the flows that it
+// submits, Tags, Budgets, Quotas, LimitKey, Namespace and Creator.
 type ScheduleFlowOption interface{ ScheduleFlowOption() }
 
-// SchedulingOption says when a schedule fires, whatever it submits: [CatchUp], [Overlap], [Until], [MaxRuns], [Jitter], [FirstRunNow], [IfNew]
-// and [IfRevision].
+// SchedulingOption says when a schedule fires, whatever it submits: [CatchUp], [Overlap], [Until], [MaxRuns],
+// [Jitter], [FirstRunNow], [IfNew] and [IfRevision].
 type SchedulingOption interface {
 	ScheduleOption
 	ScheduleFlowOption
@@ -79,71 +79,80 @@ func CatchUp(policy schedule.CatchUp) SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.definition.CatchUp = policy })
 }
 
-// Overlap says what happens when an instant comes while the previous execution, or flow, has not ended. Default schedule.OverlapAllow.
+// Overlap says what happens when an instant comes while the previous execution, or flow, has not ended. Default
+// schedule.OverlapAllow.
 func Overlap(policy schedule.Overlap) SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.definition.Overlap = policy })
 }
 
-// Until ends the schedule: no instant after t fires; t itself may be one. It is cut to whole milliseconds. A schedule that is over has no
-// next instant. It stays listed, with its counts, until it is removed, or changed so that it goes on. The zero time is no end, the default.
+// Until ends the schedule: no instant after t fires; t itself may be one. It is cut to whole milliseconds. A schedule
+// that is over has no next instant. It stays listed, with its counts, until it is removed, or changed so that it goes
+// on. The zero time is no end, the default.
 func Until(t time.Time) SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.definition.Until = t.Truncate(time.Millisecond).UTC() })
 }
 
-// MaxRuns ends the schedule once it has submitted n executions, or flows, since its creation. The call that submits the last one ends it, so
-// the number is exact. Missed instants do not count. A change of the schedule does not begin to count anew; remove the schedule to do so. 0
-// is no limit, the default.
+// MaxRuns ends the schedule once it has submitted n executions, or flows, since its creation. The call that submits
+// the last one ends it, so the number is exact. Missed instants do not count. A change of the schedule does not begin
+// to count anew; remove the schedule to do so. 0 is no limit, the default.
 func MaxRuns(n uint64) SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.definition.Runs = n })
 }
 
-// Jitter lets the work of each instant start up to d later, so that schedules with the same times do not start together: 0..24 h, in whole
-// milliseconds, and at most halfway to the next instant. It is submitted at the instant, with a delay. How long the delay is follows
-// from the name of the schedule and the instant, see schedule.Definition.Start. A deadline counts from the start. Default 0.
+// Jitter lets the work of each instant start up to d later, so that schedules with the same times do not start
+// together: 0..24 h, in whole milliseconds, and at most halfway to the next instant. It is submitted at the instant,
+// with a delay. How long the delay is follows from the name of the schedule and the instant, see
+// schedule.Definition.Start. A deadline counts from the start. Default 0.
 func Jitter(d time.Duration) SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.definition.Jitter = d })
 }
 
-// FirstRunNow makes the schedule due once at its creation, without [Jitter], and by its spec from then on. It is no part of the definition: a schedule
-// that exists is not due by it. One that was removed and is created again is. The run counts for [MaxRuns]. If nobody fires it in time, [CatchUp]
-// decides about it as about any instant.
+// FirstRunNow makes the schedule due once at its creation, without [Jitter], and by its spec from then on. It is no
+// part of the definition: a schedule that exists is not due by it. One that was removed and is created again is. The
+// run counts for [MaxRuns]. If nobody fires it in time, [CatchUp] decides about it as about any instant.
 func FirstRunNow() SchedulingOption {
 	return schedulingFunc(func(s *scheduling) { s.first = true })
 }
 
 // Schedule submits an execution of def with input in at every instant of spec, from now on, once however many processes
-// run: any process with a worker or a maintenance loop fires it. name is 1..64 bytes of printable ASCII without braces, the same for
-// everybody; the schedule of that name is created, or changed if it is another one. Called at every start of a program, it changes
-// nothing while the program stays the same. The input is encoded now, and the same bytes are submitted every time; the execution's
-// tags schedule.name and schedule.due tell its handler what it is for. A deadline counts from the submission.
+// run: any process with a worker or a maintenance loop fires it. name is 1..64 bytes of printable ASCII without
+// braces, the same for everybody; the schedule of that name is created, or changed if it is another one. Called at
+// every start of a program, it changes nothing while the program stays the same. The input is encoded now, and the
+// same bytes are submitted every time; the execution's tags schedule.name and schedule.due tell its handler what it
+// is for. A deadline counts from the submission.
 //
-// If the times change, instants that are due and not fired yet are missed (reason updated); otherwise they are fired with the
-// new input. A paused schedule stays paused. A schedule that belonged to an owner, see [Client.SyncSchedules], belongs to nobody afterwards.
+// If the times change, instants that are due and not fired yet are missed (reason updated); otherwise they are fired
+// with the new input. A paused schedule stays paused. A schedule that belonged to an owner, see
+// [Client.SyncSchedules], belongs to nobody afterwards.
 //
-// Errors before any I/O: those of [Submit], and ErrInvalidInput for spec, name and options. From the server: ErrNotFound;
-// ErrConflict with
-// [IfNew] or [IfRevision]; ErrOutOfMemory, ErrTransport.
+// Errors before any I/O: those of [Submit], and ErrInvalidInput for spec, name and options. From the server:
+// ErrNotFound; ErrConflict with [IfNew] or [IfRevision]; ErrOutOfMemory, ErrTransport.
 //
-// To list, pause or remove schedules, see admin.Admin.Schedules, PauseSchedule, ResumeSchedule and RemoveSchedule. For a flow at every instant
-// see [ScheduleFlow].
-func Schedule[In, Out any](ctx context.Context, c *Client, name string, spec schedule.Spec, def *handler.Definition[In, Out], in In, opts ...ScheduleOption) (ScheduleSet, error) {
+// To list, pause or remove schedules, see admin.Admin.Schedules, PauseSchedule, ResumeSchedule and RemoveSchedule.
+// For a flow at every instant see [ScheduleFlow].
+func Schedule[In, Out any](ctx context.Context, c *Client, name string, spec schedule.Spec,
+	def *handler.Definition[In, Out], in In, opts ...ScheduleOption) (ScheduleSet, error) {
 	return c.declare(ctx, DeclareSchedule(name, spec, def, in, opts...))
 }
 
-// ScheduleFlow is [Schedule] for a flow: at every instant it submits f, as it is now, as [SubmitFlow] would. The flow and each of its
-// members have the tags schedule.name and schedule.due. The members of one instant become claimable in the call that moves the schedule on: all
-// of them, once, however many processes fire. The flow of an instant lives in the partition of the schedule's name.
+// ScheduleFlow is [Schedule] for a flow: at every instant it submits f, as it is now, as [SubmitFlow] would. The flow
+// and each of its members have the tags schedule.name and schedule.due. The members of one instant become claimable
+// in the call that moves the schedule on: all of them, once, however many processes fire. The flow of an instant
+// lives in the partition of the schedule's name.
 //
 // As it is stored, the flow has at most 1 MiB, with all inputs in base64. It must end by itself: not flow.Unsealed.
-// Nodes take flowfabric.Delay and Deadline, and not DelayUntil and DeadlineAt. [Overlap] looks at the flow before, and [Jitter] delays the
-// members that wait for no other.
+// Nodes take flowfabric.Delay and Deadline, and not DelayUntil and DeadlineAt. [Overlap] looks at the flow before,
+// and [Jitter] delays the members that wait for no other.
 //
-// Errors before any I/O: those of flow.Flow.Err, and ErrInvalidInput for what is said above, ErrPayloadTooLarge. From the server: those of [Schedule].
-func ScheduleFlow(ctx context.Context, c *Client, name string, spec schedule.Spec, f *flow.Flow, opts ...ScheduleFlowOption) (ScheduleSet, error) {
+// Errors before any I/O: those of flow.Flow.Err, and ErrInvalidInput for what is said above, ErrPayloadTooLarge. From
+// the server: those of [Schedule].
+func ScheduleFlow(ctx context.Context, c *Client, name string, spec schedule.Spec, f *flow.Flow,
+	opts ...ScheduleFlowOption) (ScheduleSet, error) {
 	return c.declare(ctx, DeclareFlowSchedule(name, spec, f, opts...))
 }
 
-// ScheduleDeclaration is a schedule that is to be, see [Client.SyncSchedules]. It is made by [DeclareSchedule] or [DeclareFlowSchedule].
+// ScheduleDeclaration is a schedule that is to be, see [Client.SyncSchedules]. It is made by [DeclareSchedule] or
+// [DeclareFlowSchedule].
 type ScheduleDeclaration struct {
 	name string
 	plan func(c *Client) (*scheduling, error)
@@ -155,19 +164,22 @@ func (d ScheduleDeclaration) Name() string { return d.name }
 // checked is the schedule that is declared, for a client.
 func (d ScheduleDeclaration) checked(c *Client) (*scheduling, error) {
 	if d.plan == nil {
-		return nil, fmt.Errorf("%w: it was not made by DeclareSchedule or DeclareFlowSchedule", flowfabric.ErrInvalidInput)
+		return nil, fmt.Errorf("%w: it was not made by DeclareSchedule or DeclareFlowSchedule",
+			flowfabric.ErrInvalidInput)
 	}
 	return d.plan(c)
 }
 
-// Put makes the schedule what the declaration says, as [Schedule] and [ScheduleFlow] do. Without By the client's Creator makes it.
+// Put makes the schedule what the declaration says, as [Schedule] and [ScheduleFlow] do. Without By the client's
+// Creator makes it.
 func (d ScheduleDeclaration) Put(ctx context.Context, c *Client, opts ...flowfabric.ActOption) (ScheduleSet, error) {
 	return c.declare(ctx, d, opts...)
 }
 
-// DeclareSchedule says what [Schedule] does, and does nothing: the declaration is for [Client.SyncSchedules], which reports what is wrong with
-// it. in must not change before that.
-func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.Definition[In, Out], in In, opts ...ScheduleOption) ScheduleDeclaration {
+// DeclareSchedule says what [Schedule] does, and does nothing: the declaration is for [Client.SyncSchedules], which
+// reports what is wrong with it. in must not change before that.
+func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.Definition[In, Out], in In,
+	opts ...ScheduleOption) ScheduleDeclaration {
 	return ScheduleDeclaration{name: name, plan: func(c *Client) (*scheduling, error) {
 		common, err := prepare(c, def, nil)
 		if err != nil {
@@ -190,14 +202,16 @@ func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.
 		}
 		x := filled.Item
 		s.definition.Spec, s.input, s.gates = spec, x.Payload, x.Gates
-		s.definition.Item = schedule.Item{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates,
-			Priority: x.Priority, Deadline: x.Deadline, Policy: x.Policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}
+		s.definition.Item = schedule.Item{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
+			Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: x.Deadline, Policy: x.Policy,
+			Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}
 		return s, nil
 	}}
 }
 
 // DeclareFlowSchedule is [DeclareSchedule] for [ScheduleFlow].
-func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow, opts ...ScheduleFlowOption) ScheduleDeclaration {
+func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow,
+	opts ...ScheduleFlowOption) ScheduleDeclaration {
 	return ScheduleDeclaration{name: name, plan: func(c *Client) (*scheduling, error) {
 		s := &scheduling{}
 		var rest []FlowOption
@@ -207,47 +221,53 @@ func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow, opts ...
 			} else if shared, ok := o.(FlowOption); ok {
 				rest = append(rest, shared)
 			} else {
-				return nil, fmt.Errorf("%w: option %d is nil or not an option of flowfabric", flowfabric.ErrInvalidInput, i)
+				return nil, fmt.Errorf("%w: option %d is nil or not an option of flowfabric",
+					flowfabric.ErrInvalidInput, i)
 			}
 		}
 		q, err := c.newFlowSubmission(rest)
 		if err != nil {
 			return nil, err
 		}
-		_, plan, err := c.plan(f, q)
+		plan, err := c.plan(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), q)
 		if err != nil {
 			return nil, err
 		}
 		if plan.Mode == engine.SealOpen {
-			return nil, fmt.Errorf("%w: nobody would seal a flow.Unsealed at every instant; leave it out, or use flow.Growing", flowfabric.ErrInvalidInput)
+			return nil, fmt.Errorf(
+				"%w: nobody would seal a flow.Unsealed at every instant; leave it out, or use flow.Growing",
+				flowfabric.ErrInvalidInput)
 		}
 		if s.input, err = plan.Encode(); err != nil {
 			return nil, err
 		}
 		s.definition.Spec, s.gates = spec, gatesOf(plan.Members)
-		s.definition.Item = schedule.Item{Nodes: len(plan.Members), Namespace: q.namespace, Kind: plan.Kind, Gates: q.gates, Tags: plan.Tags,
-			Creator: q.creator, Digest: digestOf(s.input)}
+		s.definition.Item = schedule.Item{Nodes: len(plan.Members), Namespace: q.namespace, Kind: plan.Kind,
+			Gates: q.gates, Tags: plan.Tags, Creator: q.creator, Digest: digestOf(s.input)}
 		return s, nil
 	}}
 }
 
 // ScheduleChange is what [Client.PutSchedule] makes of a schedule.
 type ScheduleChange struct {
-	Definition schedule.Definition // a namespace that is not given is the client's, a lane the default one; a digest is made of the input
-	Input      []byte              // as the handler's codec reads it
-	Expected   *uint64             // change it only if it has this revision, 0: only if there is none; nil: in any case
-	FirstNow   bool                // as [FirstRunNow]
+	// a namespace that is not given is the client's, a lane the default one; a digest is made of the input
+	Definition schedule.Definition
+	Input      []byte  // as the handler's codec reads it
+	Expected   *uint64 // change it only if it has this revision, 0: only if there is none; nil: in any case
+	FirstNow   bool    // as [FirstRunNow]
 }
 
-// PutSchedule is [Schedule] for those who have no definition of the work. Without By the client's Creator changes it. A flow is refused
-// with ErrInvalidInput: it goes by [ScheduleFlow].
-func (c *Client) PutSchedule(ctx context.Context, name string, change ScheduleChange, opts ...flowfabric.ActOption) (ScheduleSet, error) {
+// PutSchedule is [Schedule] for those who have no definition of the work. Without By the client's Creator changes it.
+// A flow is refused with ErrInvalidInput: it goes by [ScheduleFlow].
+func (c *Client) PutSchedule(ctx context.Context, name string, change ScheduleChange,
+	opts ...flowfabric.ActOption) (ScheduleSet, error) {
 	if c.closed.Load() {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, ErrClosed)
 	}
 	d := change.Definition
 	if d.Item.Nodes != 0 {
-		return ScheduleSet{}, fmt.Errorf("schedule %q: %w: a flow is scheduled by ScheduleFlow", name, flowfabric.ErrInvalidInput)
+		return ScheduleSet{}, fmt.Errorf("schedule %q: %w: a flow is scheduled by ScheduleFlow", name,
+			flowfabric.ErrInvalidInput)
 	}
 	d.Item.Namespace = cmp.Or(d.Item.Namespace, c.cfg.Namespace)
 	d.Item.Lane = cmp.Or(d.Item.Lane, limits.DefaultLane)
@@ -255,7 +275,8 @@ func (c *Client) PutSchedule(ctx context.Context, name string, change ScheduleCh
 	if d.Item.Digest == "" {
 		d.Item.Digest = digestOf(change.Input)
 	}
-	s := &scheduling{definition: d, input: change.Input, gates: d.Item.Gates, first: change.FirstNow, expected: change.Expected}
+	s := &scheduling{definition: d, input: change.Input, gates: d.Item.Gates, first: change.FirstNow,
+		expected: change.Expected}
 	return c.put(ctx, name, s, opts...)
 }
 
@@ -272,7 +293,8 @@ type ScheduleSet struct {
 }
 
 // declare makes one schedule of a declaration.
-func (c *Client) declare(ctx context.Context, d ScheduleDeclaration, opts ...flowfabric.ActOption) (ScheduleSet, error) {
+func (c *Client) declare(ctx context.Context, d ScheduleDeclaration,
+	opts ...flowfabric.ActOption) (ScheduleSet, error) {
 	if c.closed.Load() {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", d.name, ErrClosed)
 	}
@@ -290,14 +312,16 @@ func (s *scheduling) text(name string) ([]byte, error) {
 		err = valid.Name("schedule name", name)
 	}
 	if err == nil && len(s.input) > limits.MaxPayload {
-		err = fmt.Errorf("%w: input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(s.input), limits.MaxPayload)
+		err = fmt.Errorf("%w: input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(s.input),
+			limits.MaxPayload)
 	}
 	return text, err
 }
 
-// put stores a schedule. What it was before is read first, since only Go knows which instants a change gives up, and whose it is; the
-// server refuses the change if it has moved on since.
-func (c *Client) put(ctx context.Context, name string, s *scheduling, opts ...flowfabric.ActOption) (ScheduleSet, error) {
+// put stores a schedule. What it was before is read first, since only Go knows which instants a change gives up, and
+// whose it is; the server refuses the change if it has moved on since.
+func (c *Client) put(ctx context.Context, name string, s *scheduling,
+	opts ...flowfabric.ActOption) (ScheduleSet, error) {
 	fail := func(err error) (ScheduleSet, error) {
 		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, err)
 	}
@@ -322,9 +346,10 @@ func (c *Client) put(ctx context.Context, name string, s *scheduling, opts ...fl
 				return fail(err)
 			}
 		}
-		set, err := c.store.PutSchedule(act.In(ctx, d.Item.Namespace, "put", "schedule", name, d.Item.Kind, d.Spec.String()), q)
-		if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, denied.ScheduleChanged) && try < maxPutTries &&
-			(s.expected == nil || denied.Slot(refused, 0) == strconv.FormatUint(*s.expected, 10)) {
+		set, err := c.store.PutSchedule(act.In(ctx, d.Item.Namespace, "put", "schedule", name, d.Item.Kind,
+			d.Spec.String()), q)
+		if refused, ok := errors.AsType[*flowfabric.Error](err); ok && errors.Is(err, denied.ScheduleChanged) &&
+			try < maxPutTries && (s.expected == nil || denied.Slot(refused, 0) == strconv.FormatUint(*s.expected, 10)) {
 			continue // it was fired in between
 		}
 		if err != nil {
@@ -336,7 +361,8 @@ func (c *Client) put(ctx context.Context, name string, s *scheduling, opts ...fl
 
 // change tells when a schedule is due after it got definition d, and what it misses by that.
 func change(d schedule.Definition, first bool, page engine.SchedulePage) engine.SchedulePut {
-	q := engine.SchedulePut{Next: d.Next(page.Now), Limit: d.Runs, Begin: first && (d.Until.IsZero() || page.Now.Before(d.Until))}
+	q := engine.SchedulePut{Next: d.Next(page.Now), Limit: d.Runs,
+		Begin: first && (d.Until.IsZero() || page.Now.Before(d.Until))}
 	if len(page.Schedules) == 0 || page.Schedules[0].Next.IsZero() {
 		return q
 	}

@@ -25,8 +25,9 @@ type ScheduleSync struct {
 	Created, Updated, Unchanged, Removed []string
 }
 
-// ScheduleOwnerError tells that a schedule belongs to another owner than the one that declares it. [Client.SyncSchedules] leaves it as it is. Give
-// yours another name; to take it over, remove it from the other declaration first, or call [Schedule], after which it belongs to nobody.
+// ScheduleOwnerError tells that a schedule belongs to another owner than the one that declares it.
+// [Client.SyncSchedules] leaves it as it is. Give yours another name; to take it over, remove it from the other
+// declaration first, or call [Schedule], after which it belongs to nobody.
 type ScheduleOwnerError struct {
 	Name  string
 	Owner string // to whom it belongs
@@ -38,22 +39,26 @@ func (e *ScheduleOwnerError) Error() string {
 }
 
 // SyncSchedules declares all schedules of an owner. It creates those that are missing, changes those that differ, and
-// removes those of the owner that are not declared; without declarations all of them. A schedule that is equal is left as it is, and keeps its revision. A
-// schedule that belongs to nobody is taken over; one that belongs to another owner is refused. owner is a name of your choice, of a service for example:
-// 1..64 bytes of printable ASCII without braces.
+// removes those of the owner that are not declared; without declarations all of them. A schedule that is equal is
+// left as it is, and keeps its revision. A schedule that belongs to nobody is taken over; one that belongs to another
+// owner is refused. owner is a name of your choice, of a service for example: 1..64 bytes of printable ASCII without
+// braces.
 //
-// Call it at every start of a program. Processes that declare the same may do so at the same time. While a new version replaces an old one, the last
-// declaration counts: a process of the old version that starts in between brings its schedules back, and the next start of the new version removes them.
-// A removed schedule loses its counts, and one that is created again does not catch up on what came in between. So change a schedule under its
-// name, and do not rename it.
+// Call it at every start of a program. Processes that declare the same may do so at the same time. While a new
+// version replaces an old one, the last declaration counts: a process of the old version that starts in between
+// brings its schedules back, and the next start of the new version removes them. A removed schedule loses its counts,
+// and one that is created again does not catch up on what came in between. So change a schedule under its name, and
+// do not rename it.
 //
-// It reads every partition, one call each, and makes one or two calls for each schedule that changes. What it did so far is returned with an error, and it
-// may be called again.
+// It reads every partition, one call each, and makes one or two calls for each schedule that changes. What it did so
+// far is returned with an error, and it may be called again.
 //
-// Errors before any I/O: those of [Schedule] and [ScheduleFlow] for all declarations at once, with their names; ErrInvalidInput for an owner out of bounds, for a name that
-// is declared twice, and for [IfNew] and [IfRevision]. Then [*ScheduleOwnerError] for each schedule of another owner, before anything is changed. From
-// the server: those of [Schedule], and ErrPartitionFrozen.
-func (c *Client) SyncSchedules(ctx context.Context, owner string, schedules ...ScheduleDeclaration) (ScheduleSync, error) {
+// Errors before any I/O: those of [Schedule] and [ScheduleFlow] for all declarations at once, with their names;
+// ErrInvalidInput for an owner out of bounds, for a name that is declared twice, and for [IfNew] and [IfRevision].
+// Then [*ScheduleOwnerError] for each schedule of another owner, before anything is changed. From the server: those
+// of [Schedule], and ErrPartitionFrozen.
+func (c *Client) SyncSchedules(ctx context.Context, owner string,
+	schedules ...ScheduleDeclaration) (ScheduleSync, error) {
 	fail := func(err error) (ScheduleSync, error) {
 		return ScheduleSync{}, fmt.Errorf("sync schedules of %q: %w", owner, err)
 	}
@@ -158,7 +163,8 @@ func mine(name, owner string, page engine.SchedulePage) (*uint64, error) {
 }
 
 // converge makes what is found what is wanted.
-func (c *Client) converge(ctx context.Context, owner string, wanted map[string]*scheduling, found map[string][]engine.Schedule) (out ScheduleSync, err error) {
+func (c *Client) converge(ctx context.Context, owner string, wanted map[string]*scheduling,
+	found map[string][]engine.Schedule) (out ScheduleSync, err error) {
 	for name, s := range wanted {
 		text, err := s.text(name)
 		if err != nil {
@@ -199,7 +205,8 @@ func (c *Client) converge(ctx context.Context, owner string, wanted map[string]*
 // drop removes a schedule while it is the owner's.
 func (c *Client) drop(ctx context.Context, owner string, s engine.Schedule) (removed bool, err error) {
 	for try := 1; ; try++ {
-		already, err := c.store.RemoveSchedule(link.Act{By: c.by()}.Noted(ctx, "remove", "schedule", s.Name, "no longer declared by "+owner), s.Name, &s.Revision)
+		already, err := c.store.RemoveSchedule(link.Act{By: c.by()}.Noted(ctx, "remove", "schedule", s.Name,
+			"no longer declared by "+owner), s.Name, &s.Revision)
 		if err == nil || !errors.Is(err, denied.ScheduleChanged) || try >= maxPutTries {
 			return err == nil && !already, err
 		}

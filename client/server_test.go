@@ -23,12 +23,14 @@ import (
 
 func TestSubmitAndResult(t *testing.T) {
 	ctx, c, e := open(t)
-	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.Priority(5), flowfabric.Tags(map[string]string{"team.name": "sea"}))
+	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.Priority(5),
+		flowfabric.Tags(map[string]string{"team.name": "sea"}))
 	if err != nil || x.Duplicate() {
 		t.Fatalf("%v", err)
 	}
 	s, err := x.Get(ctx)
-	if err != nil || s.State.Public != flowfabric.Waiting || s.Priority != 5 || s.Creator != "tests" || s.Tags["team.name"] != "sea" || s.Route.Kind != "write-article" {
+	if err != nil || s.State.Public != flowfabric.Waiting || s.Priority != 5 || s.Creator != "tests" ||
+		s.Tags["team.name"] != "sea" || s.Route.Kind != "write-article" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	var wg sync.WaitGroup
@@ -44,10 +46,12 @@ func TestSubmitAndResult(t *testing.T) {
 	if string(held.Input) != `{"Topic":"tides"}` {
 		t.Errorf("input %s", held.Input)
 	}
-	if _, err := e.AppendFrames(ctx, held.Fence, 1, []stream.Frame{{Type: "token", Payload: []byte("w")}, {Type: "token", Payload: []byte("et")}}); err != nil {
+	if _, err := e.AppendFrames(ctx, held.Fence, 1,
+		[]stream.Frame{{Type: "token", Payload: []byte("w")}, {Type: "token", Payload: []byte("et")}}); err != nil {
 		t.Fatal(err)
 	}
-	settled, _, err := e.CompleteExecutions(ctx, x.ID().Partition(), []engine.Completion{{Fence: held.Fence, Result: []byte(`{"Text":"wet"}`)}}, nil)
+	settled, _, err := e.CompleteExecutions(ctx, x.ID().Partition(),
+		[]engine.Completion{{Fence: held.Fence, Result: []byte(`{"Text":"wet"}`)}}, nil)
 	if err != nil || settled[0].Err != nil {
 		t.Fatalf("%v, %+v", err, settled)
 	}
@@ -67,7 +71,8 @@ func TestSubmitAndResult(t *testing.T) {
 	if text.String() != "wet" || !strings.HasSuffix(kinds.String(), "end ") {
 		t.Errorf("tail %q: %s", text.String(), kinds.String())
 	}
-	if err := x.Cancel(ctx, flowfabric.Reason("too late")); !errors.Is(err, flowfabric.ErrTerminal) || !strings.Contains(err.Error(), "completed") {
+	if err := x.Cancel(ctx, flowfabric.Reason("too late")); !errors.Is(err, flowfabric.ErrTerminal) ||
+		!strings.Contains(err.Error(), "completed") {
 		t.Errorf("cancel of a completed execution: %v", err)
 	}
 }
@@ -82,10 +87,12 @@ func TestIdempotency(t *testing.T) {
 	if err != nil || !again.Duplicate() || again.ID() != first.ID() {
 		t.Errorf("%v: %v, want a duplicate of %s", again, err, first.ID())
 	}
-	if _, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, flowfabric.IdempotencyKey("tides-1")); !errors.Is(err, denied.Idempotency) {
+	if _, err := client.Submit(ctx, c, write, draft{Topic: "moons"},
+		flowfabric.IdempotencyKey("tides-1")); !errors.Is(err, denied.Idempotency) {
 		t.Errorf("%v, want ErrIdempotencyConflict", err)
 	}
-	blue, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, flowfabric.IdempotencyKey("tides-1"), flowfabric.Namespace("blue"))
+	blue, err := client.Submit(ctx, c, write, draft{Topic: "moons"}, flowfabric.IdempotencyKey("tides-1"),
+		flowfabric.Namespace("blue"))
 	if err != nil || blue.ID() == first.ID() {
 		t.Errorf("the key of another namespace: %v", err)
 	}
@@ -97,11 +104,13 @@ func TestFailureAndCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.FailExecution(ctx, claim(ctx, t, e, bad.ID()).Fence, engine.Failure{Category: "handler_error", Reason: "no ink"}); err != nil {
+	if _, err := e.FailExecution(ctx, claim(ctx, t, e, bad.ID()).Fence,
+		engine.Failure{Category: "handler_error", Reason: "no ink"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = bad.Result(ctx)
-	if o, ok := errors.AsType[*client.OutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrFailed) || o.Category != "handler_error" || o.Reason != "no ink" || o.Attempts != 1 {
+	if o, ok := errors.AsType[*client.OutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrFailed) ||
+		o.Category != "handler_error" || o.Reason != "no ink" || o.Attempts != 1 {
 		t.Errorf("%v", err)
 	}
 	stopped, err := client.Submit(ctx, c, write, draft{Topic: "moons"})
@@ -111,7 +120,8 @@ func TestFailureAndCancel(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		_, err := stopped.Result(ctx)
-		if o, ok := errors.AsType[*client.OutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrCancelled) || o.Reason != "changed my mind" || o.By != engine.CancelOperator+":anna" {
+		if o, ok := errors.AsType[*client.OutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrCancelled) ||
+			o.Reason != "changed my mind" || o.By != engine.CancelOperator+":anna" {
 			t.Errorf("%v", err)
 		}
 	})
@@ -132,14 +142,17 @@ func TestFailureAndCancel(t *testing.T) {
 
 func TestDelayAndDeadline(t *testing.T) {
 	ctx, c, _ := open(t)
-	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.Delay(time.Hour), flowfabric.Deadline(2*time.Hour))
+	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.Delay(time.Hour),
+		flowfabric.Deadline(2*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, err := x.Get(ctx)
-	if err != nil || s.State.Public != flowfabric.Delayed || s.DelayUntil.Sub(s.CreatedAt) != time.Hour || s.DeadlineAt.Sub(s.CreatedAt) != 2*time.Hour {
+	if err != nil || s.State.Public != flowfabric.Delayed || s.DelayUntil.Sub(s.CreatedAt) != time.Hour ||
+		s.DeadlineAt.Sub(s.CreatedAt) != 2*time.Hour {
 		t.Errorf("%+v, %v", s, err)
 	}
+	// timed: nobody completes it, so that only its context ends the wait
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	if _, err := x.Result(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -187,7 +200,8 @@ func TestConcurrentSubmitsOnAServer(t *testing.T) {
 }
 
 func TestEmbeddedURLIsShared(t *testing.T) {
-	cfg := client.Config{URL: "embedded://", Logger: slog.New(slog.DiscardHandler)}
+	cfg := client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: "embedded://",
+		Logger: slog.New(slog.DiscardHandler)}
 	one, err := client.Connect(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +232,8 @@ func TestProducerLinksNeitherFxNorZap(t *testing.T) {
 		t.Skip("no go command: ", err)
 	}
 	for dep := range strings.Lines(string(out)) {
-		if strings.HasPrefix(dep, "go.uber.org/fx") || strings.HasPrefix(dep, "go.uber.org/zap") || strings.HasPrefix(dep, "github.com/prometheus") {
+		if strings.HasPrefix(dep, "go.uber.org/fx") || strings.HasPrefix(dep, "go.uber.org/zap") ||
+			strings.HasPrefix(dep, "github.com/prometheus") {
 			t.Errorf("a producer links %s", dep)
 		}
 	}
@@ -243,7 +258,8 @@ func TestCloseEndsTails(t *testing.T) {
 			wg.Go(c.Close)
 		}
 	}
-	if want := "tail " + x.ID().String() + ": the client is closed"; !errors.Is(last, client.ErrClosed) || last.Error() != want {
+	if want := "tail " + x.ID().String() + ": the client is closed"; !errors.Is(last, client.ErrClosed) ||
+		last.Error() != want {
 		t.Errorf("%v, want %s", last, want)
 	}
 }
@@ -255,7 +271,8 @@ func TestDeadlineInThePast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Tick(ctx, x.ID().Partition(), engine.NewSessionID("tester"), false); err != nil { // as a worker would
+	if _, err := e.Tick(ctx, x.ID().Partition(), engine.NewSessionID("tester"), false); err != nil {
+		// as a worker would
 		t.Fatal(err)
 	}
 	if _, err := x.Result(ctx); !errors.Is(err, flowfabric.ErrExpired) {
@@ -280,10 +297,12 @@ func TestRawInput(t *testing.T) {
 	if raw, err := c.RawInput(ctx, empty.ID()); len(raw) != 0 || err != nil {
 		t.Errorf("an empty input: %q, %v", raw, err)
 	}
-	if err := errors.Join(c.Cancel(ctx, x.ID(), flowfabric.Reason("enough")), admin.New(c).Purge(ctx, x.ID(), 0)); err != nil {
+	if err := errors.Join(c.Cancel(ctx, x.ID(), flowfabric.Reason("enough")),
+		admin.New(c).Purge(ctx, x.ID(), 0)); err != nil {
 		t.Fatal(err)
 	}
-	for want, id := range map[error]flowfabric.ExecutionID{flowfabric.ErrResultPurged: x.ID(), flowfabric.ErrNotFound: flowfabric.NewExecutionID(1),
+	for want, id := range map[error]flowfabric.ExecutionID{flowfabric.ErrResultPurged: x.ID(),
+		flowfabric.ErrNotFound:     flowfabric.NewExecutionID(1),
 		flowfabric.ErrInvalidInput: flowfabric.NewExecutionID(99)} {
 		if _, err := c.RawInput(ctx, id); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)

@@ -24,16 +24,18 @@ import (
 // signaller is the part of the engine behind signals, waitpoints and token keys. Each call may be repeated.
 type signaller interface {
 	suspend.Deliverer
-	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, s suspend.SentSignal) (suspend.Delivered, error)
+	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string,
+		s suspend.SentSignal) (suspend.Delivered, error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
-	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked, error)
+	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+		digest string) (suspend.Asked, error)
 }
 
 // defaultSourceType is the source type of what a client sends.
 const defaultSourceType = "client"
 
-// SignalOption changes a [Client.Signal] or a [Client.Approve]: flowfabric.IdempotencyKey, [SignalName], [SignalSource],
-// [SignalDetails].
+// SignalOption changes a [Client.Signal] or a [Client.Approve]: flowfabric.IdempotencyKey, [SignalName],
+// [SignalSource], [SignalDetails].
 type SignalOption interface {
 	ApproveOption
 	SignalOption()
@@ -48,14 +50,21 @@ type signalFunc func(*suspend.SentSignal) error
 func (signalFunc) SignalOption()  {}
 func (signalFunc) ApproveOption() {}
 
-// SignalName is what conditions tell signals apart by: 1..128 bytes, not beginning with "__". Default "signal", and for a
-// suspend.Answer its choice.
+// SignalName is what conditions tell signals apart by: 1..128 bytes, not beginning with "__". Default the choice of
+// the payload, if it is a suspend.Answer or another object with a choice, else "signal".
 func SignalName(name string) SignalOption {
-	return signalFunc(func(s *suspend.SentSignal) error { s.Name = name; return nil })
+	return signalFunc(func(s *suspend.SentSignal) error {
+		if name == "" {
+			return fmt.Errorf("%w: the name of the signal is empty, want 1..%d bytes", flowfabric.ErrInvalidInput,
+				limits.MaxSignalName)
+		}
+		s.Name = name
+		return nil
+	})
 }
 
-// SignalSource says what kind of sender this is (≤ 64 bytes, for example webhook or person) and who (≤ 256 bytes). Default
-// "client" and Config.Creator. Approve ignores it: there the source is an operator, named by flowfabric.By.
+// SignalSource says what kind of sender this is (≤ 64 bytes, for example webhook or person) and who (≤ 256 bytes).
+// Default "client" and Config.Creator. Approve ignores it: there the source is an operator, named by flowfabric.By.
 func SignalSource(kind, who string) SignalOption {
 	return signalFunc(func(s *suspend.SentSignal) error { s.SourceType, s.Source = kind, who; return nil })
 }
@@ -65,34 +74,38 @@ func SignalSource(kind, who string) SignalOption {
 //   - Category is a word for readers of the log, ≤ 64 bytes. Default none.
 //   - Correlation is an id that the sender's own system knows the signal by, ≤ 256 bytes. Default none.
 //   - CreatedAt is when the sender's clock says it was sent; it decides nothing. Default none.
-//   - DedupTTL is how long after its delivery the flowfabric.IdempotencyKey is known, up to 7 days. Default 24 h. While the waitpoint is
-//     open it is known in any case.
+//   - DedupTTL is how long after its delivery the flowfabric.IdempotencyKey is known, up to 7 days. Default 24 h.
+//     While the waitpoint is open it is known in any case.
 //
-// The call fails with flowfabric.ErrInvalidInput for a value out of bounds and for another field: name, source and key have options of their
-// own. Of several the last counts, with its zero values.
+// The call fails with flowfabric.ErrInvalidInput for a value out of bounds and for another field: name, source and
+// key have options of their own. Of several the last counts, with its zero values.
 func SignalDetails(d suspend.SentSignal) SignalOption {
 	return signalFunc(func(s *suspend.SentSignal) error {
 		s.Category, s.Correlation, s.CreatedAt, s.DedupTTL = d.Category, d.Correlation, d.CreatedAt, d.DedupTTL
 		rest := d
 		rest.Category, rest.Correlation, rest.CreatedAt, rest.DedupTTL = "", "", time.Time{}, 0
 		if !reflect.ValueOf(rest).IsZero() {
-			return fmt.Errorf("%w: SignalDetails takes Category, Correlation, CreatedAt and DedupTTL only", flowfabric.ErrInvalidInput)
+			return fmt.Errorf("%w: SignalDetails takes Category, Correlation, CreatedAt and DedupTTL only",
+				flowfabric.ErrInvalidInput)
 		}
 		return nil
 	})
 }
 
 // Signal answers a waitpoint: it brings payload to whoever waits on it. token is what suspend.Pending gave, or
-// suspend.ParseToken read. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too, as bytes that are
-// not JSON. The answer says what became of it (Effect), and whether the waitpoint takes more signals (Open). A signal may be taken
-// and still count for nothing, because no condition wants its name: look at Effect.
+// suspend.ParseToken read. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too, as
+// bytes that are not JSON. The answer says what became of it (Effect), and whether the waitpoint takes more signals
+// (Open). A signal may be taken and still count for nothing, because no condition wants its name: look at Effect.
+// Where a question is asked ([suspend.Ask]), one that is no choice is refused.
 //
-// The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it an flowfabric.IdempotencyKey.
+// The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it an
+// flowfabric.IdempotencyKey.
 //
 // Errors: flowfabric.ErrInvalidToken for the zero token, and for one that opens nothing here, whatever the
-// reason; ErrTokenExpired; ErrNoTokenKeys on a store where no key was ever made known; ErrWaitpointClosed and ErrTerminal
-// for a signal that comes too late; ErrLimit; ErrPayloadTooLarge above 64 KiB; ErrInvalidInput.
-func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any, opts ...SignalOption) (suspend.Delivered, error) {
+// reason; ErrTokenExpired; ErrNoTokenKeys on a store where no key was ever made known; ErrWaitpointClosed and
+// ErrTerminal for a signal that comes too late; ErrLimit; ErrPayloadTooLarge above 64 KiB; ErrInvalidInput.
+func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any,
+	opts ...SignalOption) (suspend.Delivered, error) {
 	if token.IsZero() && !c.closed.Load() {
 		return suspend.Delivered{}, fmt.Errorf("signal: %w", denied.NoToken)
 	}
@@ -103,9 +116,10 @@ func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any, o
 	return c.DeliverSignal(ctx, token.Execution(), token.Waitpoint(), token.Digest(), s)
 }
 
-// DeliverSignal is [Client.Signal] for what package suspend has taken apart; it makes the client a suspend.Deliverer. A token of
-// a partition that this store does not have is ErrInvalidToken, too.
-func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s suspend.SentSignal) (suspend.Delivered, error) {
+// DeliverSignal is [Client.Signal] for what package suspend has taken apart; it makes the client a suspend.Deliverer.
+// A token of a partition that this store does not have is ErrInvalidToken, too.
+func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+	s suspend.SentSignal) (suspend.Delivered, error) {
 	if err := c.admit("signal", id); err != nil {
 		return suspend.Delivered{}, err
 	}
@@ -118,15 +132,18 @@ func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 	return d, err
 }
 
-// ReadQuestion is what the holder of a token, of which digest is suspend.Token.Digest, may know: the question ([suspend.Ask]), and the answer
-// that stands. It changes nothing, and suspend.HTTPHandler calls it. Errors: flowfabric.ErrInvalidToken for a token
-// that opens nothing here, whatever the reason; ErrTokenExpired; ErrNoTokenKeys; ErrTransport.
-func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked, error) {
+// ReadQuestion is what the holder of a token, of which digest is suspend.Token.Digest, may know: the question
+// ([suspend.Ask]), and the answer that stands. It changes nothing, and suspend.HTTPHandler calls it. Errors:
+// flowfabric.ErrInvalidToken for a token that opens nothing here, whatever the reason; ErrTokenExpired;
+// ErrNoTokenKeys; ErrTransport.
+func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+	digest string) (suspend.Asked, error) {
 	if err := c.admit("question of", id); err != nil {
 		return suspend.Asked{}, err
 	}
 	if id.Partition() >= c.store.Partitions() {
-		return suspend.Asked{}, link.Signalled("question of", id, denied.New("question", flowfabric.CodeOf(flowfabric.ErrInvalidToken)))
+		return suspend.Asked{},
+			link.Signalled("question of", id, denied.New("question", flowfabric.CodeOf(flowfabric.ErrInvalidToken)))
 	}
 	q, err := c.store.ReadQuestion(ctx, id, waitpoint, digest)
 	if err != nil {
@@ -136,7 +153,8 @@ func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 }
 
 // deliver makes the call of a signal that shows a token.
-func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s suspend.SentSignal) (suspend.Delivered, error) {
+func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+	s suspend.SentSignal) (suspend.Delivered, error) {
 	err := s.Validate()
 	switch {
 	case err != nil:
@@ -151,15 +169,16 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	return suspend.Delivered{}, link.Signalled("signal", id, err)
 }
 
-// Approve answers a waitpoint on the word of an operator, who needs no token: a program that may call it may answer for anybody.
-// waitpoint is its id or its key; of several with the key the open one is meant. The signal keeps as its source who answered: give
-// flowfabric.By, or set client.Config.Creator (1..256 bytes); without either it is refused. The worker needs token keys all the same, see
-// package suspend; without any no waitpoint opens. Name, payload and the rest are as in
-// [Client.Signal].
+// Approve answers a waitpoint on the word of an operator, who needs no token: a program that may call it may answer
+// for anybody. waitpoint is its id or its key; of several with the key the open one is meant. The signal keeps as its
+// source who answered: give flowfabric.By, or set client.Config.Creator (1..256 bytes); without either it is refused.
+// The worker needs token keys all the same, see package suspend; without any no waitpoint opens. Name, payload and
+// the rest are as in [Client.Signal].
 //
 // Errors: flowfabric.ErrInvalidInput when nobody answers; ErrNotFound for
 // execution and waitpoint; ErrWaitpointClosed, ErrTerminal; ErrLimit; ErrPayloadTooLarge.
-func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, payload any, opts ...ApproveOption) (suspend.Delivered, error) {
+func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, payload any,
+	opts ...ApproveOption) (suspend.Delivered, error) {
 	var by flowfabric.By
 	var signals []ApproveOption
 	for _, o := range opts {
@@ -189,7 +208,8 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	if span != nil {
 		s.Trace = tracing.Traceparent(ctx)
 	}
-	d, err := c.store.ApproveWaitpoint(link.Act{By: s.Source}.Execution(ctx, "answer", id, waitpoint, s.Name), id, waitpoint, s)
+	d, err := c.store.ApproveWaitpoint(link.Act{By: s.Source}.Execution(ctx, "answer", id, waitpoint, s.Name), id,
+		waitpoint, s)
 	if err != nil {
 		err = link.Signalled("approve", id, err)
 	}
@@ -199,11 +219,7 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 
 // newSignal makes what Signal and Approve send.
 func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentSignal, error) {
-	name := limits.DefaultSignal
-	if a, ok := payload.(suspend.Answer); ok && a.Choice != "" {
-		name = a.Choice // as the page's form names it
-	}
-	s := suspend.SentSignal{Name: name, SourceType: defaultSourceType, Source: c.by()}
+	s := suspend.SentSignal{SourceType: defaultSourceType, Source: c.by()}
 	var said option.Values
 	for i, o := range opts {
 		if own, ok := any(o).(signalFunc); ok {
@@ -216,11 +232,26 @@ func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentS
 	}
 	s.IdempotencyKey = said.IdempotencyKey
 	if said.Has(option.IdempotencyKey) && s.IdempotencyKey == "" {
-		return s, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxIdempotencyKey)
+		return s, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput,
+			limits.MaxIdempotencyKey)
 	}
 	var err error
-	s.Encoding, s.Payload, err = encoded(payload)
+	if s.Encoding, s.Payload, err = encoded(payload); s.Name == "" {
+		s.Name = cmp.Or(chosen(s.Payload), limits.DefaultSignal)
+	}
 	return s, err
+}
+
+// chosen is the choice of a payload that is an answer, as the page's form names its signal; "" for any other payload.
+func chosen(payload []byte) string {
+	var answer struct {
+		Choice string `json:"choice"`
+	}
+	if json.Unmarshal(payload, &answer) != nil ||
+		(suspend.SentSignal{Name: answer.Choice, Encoding: "json"}).Validate() != nil {
+		return ""
+	}
+	return answer.Choice
 }
 
 // encoded is a payload as it is sent, and how.

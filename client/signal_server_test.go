@@ -31,7 +31,8 @@ func TestSignalsOnAServer(t *testing.T) {
 		}
 	}
 	key := flowfabric.IdempotencyKey("evt-1")
-	first, err := b.Client.Signal(b.Ctx, token, draft{Topic: "wet"}, client.SignalName("go"), client.SignalSource("person", "anna"), key)
+	first, err := b.Client.Signal(b.Ctx, token, draft{Topic: "wet"}, client.SignalName("go"),
+		client.SignalSource("person", "anna"), key)
 	if err != nil || first.Effect != waithook.EffectSatisfied || first.Duplicate || first.Open {
 		t.Fatalf("%+v, %v", first, err)
 	}
@@ -39,20 +40,24 @@ func TestSignalsOnAServer(t *testing.T) {
 	if err != nil || !again.Duplicate || again.Signal != first.Signal || again.Effect != first.Effect {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrWaitpointClosed) || !strings.Contains(err.Error(), "closed at 2027-01-15T08:00:00Z (resumed)") {
+	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrWaitpointClosed) ||
+		!strings.Contains(err.Error(), "closed at 2027-01-15T08:00:00Z (resumed)") {
 		t.Errorf("a late one: %v", err)
 	}
 	s, err := b.Client.Suspension(b.Ctx, x.ID())
-	if err != nil || s.Result == nil || len(s.Result.Signals) != 1 || s.Cause != "signal" || s.CloseReason != "resumed" {
+	if err != nil || s.Result == nil || len(s.Result.Signals) != 1 || s.Cause != "signal" ||
+		s.CloseReason != "resumed" {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if got := s.Result.Signals[0]; got.Name != "go" || got.Source != "anna" || string(got.Payload) != `{"Topic":"wet"}` {
+	if got := s.Result.Signals[0]; got.Name != "go" || got.Source != "anna" ||
+		string(got.Payload) != `{"Topic":"wet"}` {
 		t.Errorf("%+v", got)
 	}
 	if err := x.Cancel(b.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Signal(token); !errors.Is(err, denied.NotSignalable) || !strings.HasSuffix(err.Error(), "it is cancelled; nobody waits for a signal") {
+	if err := b.Signal(token); !errors.Is(err, denied.NotSignalable) ||
+		!strings.HasSuffix(err.Error(), "it is cancelled; nobody waits for a signal") {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -61,23 +66,28 @@ func TestSignalsOnAServer(t *testing.T) {
 func TestApproveOnAServer(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, _ := b.Park(0)
-	if _, err := b.Client.Approve(b.Ctx, x.ID(), "relaese", true, flowfabric.By("otto")); !errors.Is(err, denied.NoWaitpoint) || !strings.Contains(err.Error(), `"relaese"`) {
+	if _, err := b.Client.Approve(b.Ctx, x.ID(), "relaese", true, flowfabric.By("otto")); !errors.Is(err,
+		denied.NoWaitpoint) || !strings.Contains(err.Error(), `"relaese"`) {
 		t.Errorf("%v", err)
 	}
 	key := flowfabric.IdempotencyKey("release-v2")
-	first, err := b.Client.Approve(b.Ctx, x.ID(), "release", true, flowfabric.By("otto"), client.SignalName("approve"), key)
+	first, err := b.Client.Approve(b.Ctx, x.ID(), "release", true, flowfabric.By("otto"), client.SignalName("approve"),
+		key)
 	if err != nil || first.Effect != waithook.EffectSatisfied {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	second, err := b.Client.Approve(b.Ctx, x.ID(), "release", false, flowfabric.By("olga"), client.SignalName("reject"), key)
+	second, err := b.Client.Approve(b.Ctx, x.ID(), "release", false, flowfabric.By("olga"), client.SignalName("reject"),
+		key)
 	if err != nil || !second.Duplicate || second.Signal != first.Signal || second.Effect != waithook.EffectSatisfied {
 		t.Errorf("%+v, %v", second, err)
 	}
 	s, err := b.Client.Suspension(b.Ctx, x.ID())
-	if err != nil || len(s.Result.Signals) != 1 || s.Result.Signals[0].SourceType != "operator" || s.Result.Signals[0].Source != "otto" || s.Result.Signals[0].Name != "approve" {
+	if err != nil || len(s.Result.Signals) != 1 || s.Result.Signals[0].SourceType != "operator" ||
+		s.Result.Signals[0].Source != "otto" || s.Result.Signals[0].Name != "approve" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := b.Client.Approve(b.Ctx, flowfabric.NewExecutionID(1), "release", true, flowfabric.By("otto")); !errors.Is(err, flowfabric.ErrNotFound) {
+	if _, err := b.Client.Approve(b.Ctx, flowfabric.NewExecutionID(1), "release", true,
+		flowfabric.By("otto")); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }
@@ -87,11 +97,13 @@ func TestWaitpointsShowNoToken(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(time.Hour)
 	list, err := b.Client.Waitpoints(b.Ctx, x.ID())
-	if err != nil || len(list) != 1 || list[0].ID != token.Waitpoint() || list[0].Kid != "a" || list[0].Key != "release" || !list[0].ExpiresAt.Equal(b.Now.Add(time.Hour)) {
+	if err != nil || len(list) != 1 || list[0].ID != token.Waitpoint() || list[0].Kid != "a" ||
+		list[0].Key != "release" || !list[0].ExpiresAt.Equal(b.Now.Add(time.Hour)) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	sum := sha256.Sum256([]byte(token.Digest()))
-	if list[0].Fingerprint != hex.EncodeToString(sum[:8]) || strings.Contains(token.Digest()+token.Reveal(), list[0].Fingerprint) {
+	if list[0].Fingerprint != hex.EncodeToString(sum[:8]) ||
+		strings.Contains(token.Digest()+token.Reveal(), list[0].Fingerprint) {
 		t.Errorf("fingerprint %s", list[0].Fingerprint)
 	}
 }
@@ -103,7 +115,8 @@ func TestAStoreWithoutKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrNoTokenKeys) || !strings.Contains(err.Error(), "start a worker with Config.TokenKeys") {
+	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrNoTokenKeys) ||
+		!strings.Contains(err.Error(), "start a worker with Config.TokenKeys") {
 		t.Errorf("%v", err)
 	}
 }

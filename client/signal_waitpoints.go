@@ -10,9 +10,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Suspension reads the current suspension of an execution, or its last one: why and since when it waits, what ended it, and
-// every waitpoint that is still known. The zero ID says that it was never suspended. Errors: flowfabric.ErrNotFound;
-// ErrResultPurged after a purge.
+// Suspension reads the current suspension of an execution, or its last one: why and since when it waits, what ended
+// it, and every waitpoint that is still known. The zero ID says that it was never suspended. Errors:
+// flowfabric.ErrNotFound; ErrResultPurged after a purge.
 func (c *Client) Suspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error) {
 	if err := c.admit("suspension of", id); err != nil {
 		return suspend.Record{}, err
@@ -24,8 +24,9 @@ func (c *Client) Suspension(ctx context.Context, id flowfabric.ExecutionID) (sus
 	return s, nil
 }
 
-// Waitpoints lists the waitpoints of an execution, the open ones first and of those the oldest first. Of a token it shows the key
-// it is signed with and a fingerprint, never the token or what would do in its stead. Errors: as [Client.Suspension].
+// Waitpoints lists the waitpoints of an execution, the open ones first and of those the oldest first. Of a token it
+// shows the key it is signed with and a fingerprint, never the token or what would do in its stead. Errors: as
+// [Client.Suspension].
 func (c *Client) Waitpoints(ctx context.Context, id flowfabric.ExecutionID) ([]suspend.Waitpoint, error) {
 	if err := c.admit("waitpoints of", id); err != nil {
 		return nil, err

@@ -13,10 +13,10 @@ type stepReader interface {
 	StepValue(ctx context.Context, id flowfabric.ExecutionID, name string) ([]byte, bool, error)
 }
 
-// Steps lists what is known of the durable steps of an execution (handler.Step), without their values: those that are recorded, and those
-// that an attempt failed in. Answers of waits, opened waitpoints and the outcomes of children are among them. What ended first comes first;
-// there are at most 1,000 that are recorded. A replay that drops the steps drops all of this. It makes one call. Errors: those of
-// [Client.Get].
+// Steps lists what is known of the durable steps of an execution (handler.Step), without their values: those that are
+// recorded, and those that an attempt failed in. Answers of waits, opened waitpoints and the outcomes of children are
+// among them. What ended first comes first; there are at most 1,000 that are recorded. A replay that drops the steps
+// drops all of this. It makes one call. Errors: those of [Client.Get].
 func (c *Client) Steps(ctx context.Context, id flowfabric.ExecutionID) ([]flowfabric.StepRecord, error) {
 	if err := c.admit("steps of", id); err != nil {
 		return nil, err
@@ -25,10 +25,11 @@ func (c *Client) Steps(ctx context.Context, id flowfabric.ExecutionID) ([]flowfa
 	return list, link.Operated("steps of", id, err)
 }
 
-// StepValue is the value that the handler's step of this name, 1..128 bytes, recorded: the bytes that the definition's codec wrote, at most
-// 256 KiB. recorded is false if there is none. It makes one call. Errors: those of [Client.Get], and flowfabric.ErrInvalidInput for a name
-// that no step can have.
-func (c *Client) StepValue(ctx context.Context, id flowfabric.ExecutionID, name string) (value []byte, recorded bool, err error) {
+// StepValue is the value that the handler's step of this name, 1..128 bytes, recorded: the bytes that the
+// definition's codec wrote, at most 256 KiB. recorded is false if there is none. It makes one call. Errors: those of
+// [Client.Get], and flowfabric.ErrInvalidInput for a name that no step can have.
+func (c *Client) StepValue(ctx context.Context, id flowfabric.ExecutionID,
+	name string) (value []byte, recorded bool, err error) {
 	if err := c.admit("step of", id); err != nil {
 		return nil, false, err
 	}

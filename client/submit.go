@@ -17,8 +17,8 @@ import (
 )
 
 // Submit creates one execution of def with input in and returns its handle as soon as the server has stored it.
-// Policy, deadline, lane, priority, capabilities, tags, budgets and quotas come from the definition; options override them, of the policy
-// flowfabric.Retries, Timeout and Retention.
+// Policy, deadline, lane, priority, capabilities, tags, budgets and quotas come from the definition; options override
+// them, of the policy flowfabric.Retries, Timeout and Retention.
 //
 // A codec that does not copy shares in with the call: such an input must not change until Submit has returned, nor
 // after an [*UnknownOutcomeError]. A []byte is copied.
@@ -28,10 +28,13 @@ import (
 // and does not exist, before anything is created; ErrConflict, for an IdempotencyKey; ErrLimit,
 // ErrOutOfMemory. [*UnknownOutcomeError] when the call was sent and not answered; an error of ctx alone when
 // nothing was sent.
-func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In, opts ...SubmitOption) (*Execution[Out], error) {
+func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], in In,
+	opts ...SubmitOption) (*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
 	if err == nil && common.keyFor != nil {
-		err = fmt.Errorf("%w: IdempotencyKeys, UniqueKeys and DebounceKeys are for SubmitMany, use flowfabric.IdempotencyKey, Unique or Debounce", flowfabric.ErrInvalidInput)
+		err = fmt.Errorf(
+			"%w: IdempotencyKeys, UniqueKeys and DebounceKeys are for SubmitMany, use flowfabric.IdempotencyKey, Unique or Debounce",
+			flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
@@ -64,7 +67,8 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 
 // traced begins the span of a submission and lets its context travel with what is submitted.
 func (c *Client) traced(ctx context.Context, common *submission, count int) (context.Context, *tracing.Span) {
-	ctx, span := c.tracer.Send(ctx, tracing.Work{Namespace: common.item.Namespace, Lane: common.item.Lane, Kind: common.item.Kind, Count: count})
+	ctx, span := c.tracer.Send(ctx, tracing.Work{Namespace: common.item.Namespace, Lane: common.item.Lane,
+		Kind: common.item.Kind, Count: count})
 	if span != nil {
 		common.item.Tags = c.tracer.Tag(ctx, common.item.Tags)
 	}
@@ -73,16 +77,20 @@ func (c *Client) traced(ctx context.Context, common *submission, count int) (con
 
 // SubmitMany creates one execution per input, in calls of at most 100 inputs and about 900 KiB with up to four
 // calls in flight, and returns the handles in the order of inputs. Each call goes to one partition, the next in
-// rotation, so executions of one call are claimed in input order among themselves; with [IdempotencyKeys], [UniqueKeys] or [DebounceKeys] the
-// calls are grouped by the partitions of the keys.
+// rotation, so executions of one call are claimed in input order among themselves; with [IdempotencyKeys],
+// [UniqueKeys] or [DebounceKeys] the calls are grouped by the partitions of the keys.
 //
 // An invalid option refuses the whole with one error, and invalid inputs with an [*ItemError] for each, both before any
-// I/O. Later, inputs fail one by one: their handles are nil and the error joins an [*ItemError] for each. Errors are those of [Submit]; when ctx ends, what was not sent yet
-// fails with its error and what was sent with [*UnknownOutcomeError].
-func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], inputs []In, opts ...SubmitOption) ([]*Execution[Out], error) {
+// I/O. Later, inputs fail one by one: their handles are nil and the error joins an [*ItemError] for each. Errors are
+// those of [Submit]; when ctx ends, what was not sent yet fails with its error and what was sent with
+// [*UnknownOutcomeError].
+func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], inputs []In,
+	opts ...SubmitOption) ([]*Execution[Out], error) {
 	common, err := prepare(c, def, opts)
 	if err == nil && common.key != nil {
-		err = fmt.Errorf("%w: every input would have the same key, use client.IdempotencyKeys, UniqueKeys or DebounceKeys", flowfabric.ErrInvalidInput)
+		err = fmt.Errorf(
+			"%w: every input would have the same key, use client.IdempotencyKeys, UniqueKeys or DebounceKeys",
+			flowfabric.ErrInvalidInput)
 	}
 	if err != nil {
 		return nil, submitError(def, err)
@@ -97,7 +105,8 @@ func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Defini
 }
 
 // submitAll creates one execution per input with what they have in common.
-func submitAll[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], common *submission, inputs []In) ([]*Execution[Out], error) {
+func submitAll[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], common *submission,
+	inputs []In) ([]*Execution[Out], error) {
 	items := make([]*coalesce.Entry, len(inputs))
 	var failed []error
 	for i, in := range inputs {
@@ -136,7 +145,8 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 	info := def.Info()
 	s := &submission{item: engine.NewExecution{
 		Namespace: c.cfg.Namespace, Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities,
-		Gates: info.Gates, Tags: info.Tags, Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy, Creator: c.cfg.Creator,
+		Gates: info.Gates, Tags: info.Tags, Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy,
+		Creator: c.cfg.Creator,
 	}}
 	if err := s.take(opts); err != nil {
 		return nil, err
@@ -148,7 +158,8 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 }
 
 // fill makes the submission of one input from what all have in common; nothing has been sent when it fails.
-func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in In, index int) (*coalesce.Submission, error) {
+func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in In,
+	index int) (*coalesce.Submission, error) {
 	item, key := common.item, common.key
 	if common.keyFor != nil {
 		own := common.keyOf(common.keyFor(index))

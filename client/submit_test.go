@@ -43,26 +43,34 @@ func TestConfigIsCheckedBeforeAnyIO(t *testing.T) {
 func TestSubmitFillsInAndOverrides(t *testing.T) {
 	f := newFake()
 	c := f.client(t)
-	def := handler.Define[string, string]("work", flowfabric.Lane("slow"), flowfabric.Priority(3), flowfabric.Capabilities("gpu"),
-		flowfabric.Deadline(time.Hour), flowfabric.Retries(0), flowfabric.Tags(map[string]string{"team.name": "all", "team.region": "eu"}))
+	def := handler.Define[string, string]("work", flowfabric.Lane("slow"), flowfabric.Priority(3),
+		flowfabric.Capabilities("gpu"), flowfabric.Deadline(time.Hour), flowfabric.Retries(0),
+		flowfabric.Tags(map[string]string{"team.name": "all", "team.region": "eu"}))
 	at := time.Now().Add(time.Minute)
 	plain, err := Submit(t.Context(), c, def, "in")
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed, err := Submit(t.Context(), c, def, "in", flowfabric.Lane("fast"), flowfabric.Priority(9000), flowfabric.Capabilities("b", "a", "b"), flowfabric.DeadlineAt(at.Add(time.Minute)),
-		flowfabric.DelayUntil(at), flowfabric.Tags(map[string]string{"team.name": "x"}), flowfabric.Namespace("blue"), flowfabric.Creator("me"), flowfabric.Retries(7), flowfabric.Timeout(time.Minute))
+	changed, err := Submit(t.Context(), c, def, "in", flowfabric.Lane("fast"), flowfabric.Priority(9000),
+		flowfabric.Capabilities("b", "a", "b"), flowfabric.DeadlineAt(at.Add(time.Minute)),
+		flowfabric.DelayUntil(at), flowfabric.Tags(map[string]string{"team.name": "x"}), flowfabric.Namespace("blue"),
+		flowfabric.Creator("me"), flowfabric.Retries(7), flowfabric.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := f.Stored[plain.ID()]
-	if got.Lane != "slow" || got.Priority != 3 || fmt.Sprint(got.Capabilities) != "[gpu]" || got.Deadline != time.Hour ||
-		got.Policy.Retry.MaxRetries != 0 || got.Policy.AttemptTimeout != 0 || got.Namespace != "default" || got.Kind != "work" || string(got.Payload) != `"in"` || got.Digest != "" || len(got.Tags) != 2 || got.Tags["team.name"] != "all" {
+	if got.Lane != "slow" || got.Priority != 3 || fmt.Sprint(got.Capabilities) != "[gpu]" ||
+		got.Deadline != time.Hour ||
+		got.Policy.Retry.MaxRetries != 0 || got.Policy.AttemptTimeout != 0 || got.Namespace != "default" ||
+		got.Kind != "work" || string(got.Payload) != `"in"` || got.Digest != "" || len(got.Tags) != 2 ||
+		got.Tags["team.name"] != "all" {
 		t.Errorf("from the definition: %+v", got)
 	}
 	x := f.Stored[changed.ID()]
-	if x.Lane != "fast" || x.Priority != 9000 || fmt.Sprint(x.Capabilities) != "[a b]" || x.Deadline != 0 || !x.DelayUntil.Equal(at) ||
-		x.Policy.Retry.MaxRetries != 7 || x.Policy.AttemptTimeout != time.Minute || x.Namespace != "blue" || x.Creator != "me" || x.Tags["team.name"] != "x" || len(x.Tags) != 1 || x.Digest != got.Digest {
+	if x.Lane != "fast" || x.Priority != 9000 || fmt.Sprint(x.Capabilities) != "[a b]" || x.Deadline != 0 ||
+		!x.DelayUntil.Equal(at) || x.Policy.Retry.MaxRetries != 7 || x.Policy.AttemptTimeout != time.Minute ||
+		x.Namespace != "blue" || x.Creator != "me" || x.Tags["team.name"] != "x" || len(x.Tags) != 1 ||
+		x.Digest != got.Digest {
 		t.Errorf("from the options: %+v", x)
 	}
 }
@@ -84,20 +92,21 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		opt  SubmitOption
 		want error
 	}{
-		"priority 9001":       {flowfabric.Priority(9001), flowfabric.ErrInvalidInput},
-		"priority -1":         {flowfabric.Priority(-1), flowfabric.ErrInvalidInput},
-		"empty lane":          {flowfabric.Lane(""), flowfabric.ErrInvalidInput},
-		"lane of 65":          {flowfabric.Lane(strings.Repeat("l", 65)), flowfabric.ErrInvalidInput},
-		"namespace brace":     {flowfabric.Namespace("{x}"), flowfabric.ErrInvalidInput},
-		"creator of 65":       {flowfabric.Creator(strings.Repeat("c", 65)), flowfabric.ErrInvalidInput},
-		"empty key":           {flowfabric.IdempotencyKey(""), flowfabric.ErrInvalidInput},
-		"key of 257":          {flowfabric.IdempotencyKey(strings.Repeat("k", 257)), flowfabric.ErrInvalidInput},
-		"nil":                 {nil, flowfabric.ErrInvalidInput},
-		"not an option":       {foreign{}, flowfabric.ErrInvalidInput},
-		"keys":                {IdempotencyKeys(func(int) string { return "k" }), flowfabric.ErrInvalidInput},
-		"65 tags":             {flowfabric.Tags(many), flowfabric.ErrInvalidInput},
-		"tag key":             {flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidInput},
-		"tag value of 257":    {flowfabric.Tags(map[string]string{"a.b": strings.Repeat("v", 257)}), flowfabric.ErrInvalidInput},
+		"priority 9001":   {flowfabric.Priority(9001), flowfabric.ErrInvalidInput},
+		"priority -1":     {flowfabric.Priority(-1), flowfabric.ErrInvalidInput},
+		"empty lane":      {flowfabric.Lane(""), flowfabric.ErrInvalidInput},
+		"lane of 65":      {flowfabric.Lane(strings.Repeat("l", 65)), flowfabric.ErrInvalidInput},
+		"namespace brace": {flowfabric.Namespace("{x}"), flowfabric.ErrInvalidInput},
+		"creator of 65":   {flowfabric.Creator(strings.Repeat("c", 65)), flowfabric.ErrInvalidInput},
+		"empty key":       {flowfabric.IdempotencyKey(""), flowfabric.ErrInvalidInput},
+		"key of 257":      {flowfabric.IdempotencyKey(strings.Repeat("k", 257)), flowfabric.ErrInvalidInput},
+		"nil":             {nil, flowfabric.ErrInvalidInput},
+		"not an option":   {foreign{}, flowfabric.ErrInvalidInput},
+		"keys":            {IdempotencyKeys(func(int) string { return "k" }), flowfabric.ErrInvalidInput},
+		"65 tags":         {flowfabric.Tags(many), flowfabric.ErrInvalidInput},
+		"tag key":         {flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidInput},
+		"tag value of 257": {flowfabric.Tags(map[string]string{"a.b": strings.Repeat("v", 257)}),
+			flowfabric.ErrInvalidInput},
 		"capability comma":    {flowfabric.Capabilities("a,b"), denied.Capabilities},
 		"delay -1":            {flowfabric.Delay(-1), flowfabric.ErrInvalidInput},
 		"delay over 10 years": {flowfabric.Delay(limits.MaxDelay + 1), flowfabric.ErrInvalidInput},
@@ -114,11 +123,14 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, x.want)
 		}
 	}
-	if _, err := Submit(ctx, c, raw, nil, flowfabric.Delay(time.Hour), flowfabric.Deadline(time.Hour)); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err := Submit(ctx, c, raw, nil, flowfabric.Delay(time.Hour), flowfabric.Deadline(time.Hour)); !errors.Is(err,
+		flowfabric.ErrInvalidInput) {
 		t.Errorf("delay past deadline: %v", err)
 	}
-	if _, err := Submit(ctx, c, raw, make([]byte, limits.MaxPayload+1)); !errors.Is(err, flowfabric.ErrPayloadTooLarge) ||
-		!strings.Contains(err.Error(), "raw") || !strings.Contains(err.Error(), "1048577") || !strings.Contains(err.Error(), "1048576") {
+	if _, err := Submit(ctx, c, raw, make([]byte, limits.MaxPayload+1)); !errors.Is(err,
+		flowfabric.ErrPayloadTooLarge) ||
+		!strings.Contains(err.Error(), "raw") || !strings.Contains(err.Error(), "1048577") ||
+		!strings.Contains(err.Error(), "1048576") {
 		t.Errorf("payload of 1 MiB + 1: %v, want kind, size and limit", err)
 	}
 	if _, err := Submit(ctx, c, handler.Define[int, int]("a{b"), 1); !errors.Is(err, flowfabric.ErrInvalidInput) {
@@ -136,8 +148,9 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		t.Errorf("%d calls were made", n)
 	}
 	for name, opt := range map[string]SubmitOption{
-		"priority 9000": flowfabric.Priority(9000), "key of 256": flowfabric.IdempotencyKey(strings.Repeat("k", 256)), "delay of 10 years": flowfabric.Delay(limits.MaxDelay),
-		"tag value of 256": flowfabric.Tags(map[string]string{"a.b": strings.Repeat("v", 256)}), "deadline 1ms": flowfabric.Deadline(time.Millisecond),
+		"priority 9000": flowfabric.Priority(9000), "key of 256": flowfabric.IdempotencyKey(strings.Repeat("k", 256)),
+		"delay of 10 years": flowfabric.Delay(limits.MaxDelay), "tag value of 256": flowfabric.Tags(
+			map[string]string{"a.b": strings.Repeat("v", 256)}), "deadline 1ms": flowfabric.Deadline(time.Millisecond),
 	} {
 		if _, err := Submit(ctx, c, raw, make([]byte, limits.MaxPayload), opt); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -191,10 +204,12 @@ func TestSubmitManyErrorsNameTheIndex(t *testing.T) {
 	raw := handler.Define[[]byte, int]("raw")
 	before := len(f.Seen())
 	_, err = SubmitMany(t.Context(), c, raw, [][]byte{nil, make([]byte, limits.MaxPayload+1)})
-	if item, ok = errors.AsType[*ItemError](err); !ok || item.Index != 1 || !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
+	if item, ok = errors.AsType[*ItemError](err); !ok || item.Index != 1 || !errors.Is(err,
+		flowfabric.ErrPayloadTooLarge) {
 		t.Errorf("%v", err)
 	}
-	if _, err = SubmitMany(t.Context(), c, raw, [][]byte{nil}, flowfabric.IdempotencyKey("x")); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err = SubmitMany(t.Context(), c, raw, [][]byte{nil}, flowfabric.IdempotencyKey("x")); !errors.Is(err,
+		flowfabric.ErrInvalidInput) {
 		t.Errorf("one key for all: %v", err)
 	}
 	if len(f.Seen()) != before {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -15,33 +16,36 @@ type summaries interface {
 	ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (stream.Summary, error)
 }
 
-// Summary reads the summary document that the handler's Task.Summary calls have made so far, of the newest attempt. It is there until
-// the execution is purged, and needs no tail. Version 0: the attempt has none (yet), or there is no such attempt. Document is one JSON
-// object; json.Unmarshal reads it.
+// Summary reads the summary document that the handler's Task.Summary calls have made so far, of the newest attempt.
+// It is there until the execution is purged, and needs no tail. Version 0: the attempt has none (yet), or there is no
+// such attempt. Document is one JSON object; json.Unmarshal reads it.
 //
 // Errors: flowfabric.ErrNotFound, ErrResultPurged.
 func (c *Client) Summary(ctx context.Context, id flowfabric.ExecutionID) (stream.Summary, error) {
-	return c.summary(ctx, id, -1)
+	return c.summary(ctx, id, 0)
 }
 
-// SummaryOf is [Client.Summary] of one attempt (zero based).
+// SummaryOf is [Client.Summary] of one attempt, 1 for the first.
 func (c *Client) SummaryOf(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (stream.Summary, error) {
-	return c.summary(ctx, id, int64(attempt))
+	if attempt == 0 {
+		return stream.Summary{}, fmt.Errorf("summary of %s: %w: attempts count from 1", id, flowfabric.ErrInvalidInput)
+	}
+	return c.summary(ctx, id, attempt)
 }
 
-// summary reads the document of an attempt, -1 is the newest.
-func (c *Client) summary(ctx context.Context, id flowfabric.ExecutionID, attempt int64) (stream.Summary, error) {
+// summary reads the document of an attempt, 0 is the newest.
+func (c *Client) summary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (stream.Summary, error) {
 	if err := c.admit("summary of", id); err != nil {
 		return stream.Summary{}, err
 	}
-	meta, err := c.store.ReadAttemptStream(ctx, id, uint32(max(attempt, 0)))
+	meta, err := c.store.ReadAttemptStream(ctx, id, max(attempt, 1))
 	if err != nil {
 		return stream.Summary{}, link.Operated("summary of", id, err)
 	}
-	if attempt < 0 {
-		attempt = max(int64(meta.Attempts), 1) - 1
+	if attempt == 0 {
+		attempt = max(meta.Attempts, 1)
 	}
-	s, err := c.store.ReadSummary(ctx, id, uint32(attempt))
+	s, err := c.store.ReadSummary(ctx, id, attempt)
 	if err != nil {
 		return stream.Summary{}, link.Operated("summary of", id, err)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-func (f *fakeStore) ReadAttemptStream(_ context.Context, id flowfabric.ExecutionID, _ uint32) (engine.StreamMeta, error) {
+func (f *fakeStore) ReadAttemptStream(_ context.Context, id flowfabric.ExecutionID,
+	_ uint32) (engine.StreamMeta, error) {
 	s, err := f.ReadExecution(context.Background(), id)
 	return engine.StreamMeta{Attempts: s.Attempts}, err
 }
@@ -35,10 +36,13 @@ func TestSummaryOfWhichAttempt(t *testing.T) {
 	ended := f.ended[id]
 	ended.Attempts = 3
 	f.ended[id] = ended
-	if s, err := c.Summary(ctx, id); err != nil || s.Attempt != 2 {
+	if s, err := c.Summary(ctx, id); err != nil || s.Attempt != 3 {
 		t.Errorf("%+v, %v, want the newest", s, err)
 	}
-	for want := range uint32(3) {
+	if _, err := c.SummaryOf(ctx, id, 0); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		t.Errorf("of attempt 0: %v", err)
+	}
+	for want := uint32(1); want <= 3; want++ {
 		s, err := c.SummaryOf(ctx, id, want)
 		if err != nil || s.Attempt != want || s.Version != 1 {
 			t.Errorf("%+v, %v, want attempt %d", s, err, want)
@@ -51,10 +55,12 @@ func TestSummaryOfWhichAttempt(t *testing.T) {
 }
 
 // ReadFrames and ReadSignals answer nothing.
-func (f *fakeStore) ReadFrames(context.Context, flowfabric.ExecutionID, uint32, stream.Cursor, int) ([]stream.Frame, error) {
+func (f *fakeStore) ReadFrames(context.Context, flowfabric.ExecutionID, uint32, stream.Cursor,
+	int) ([]stream.Frame, error) {
 	return nil, nil
 }
 
-func (f *fakeStore) ReadSignals(context.Context, flowfabric.ExecutionID, uuid.UUID, int) ([]suspend.StoredSignal, int, error) {
+func (f *fakeStore) ReadSignals(context.Context, flowfabric.ExecutionID, uuid.UUID,
+	int) ([]suspend.StoredSignal, int, error) {
 	return nil, 0, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// AwaitSuspension waits until the execution is suspended, and tells what it waits for. flowfabric.ErrTerminal when it has ended
-// instead; ErrNotFound, ErrResultPurged; the context's cause.
+// AwaitSuspension waits until the execution is suspended, and tells what it waits for. flowfabric.ErrTerminal when it
+// has ended instead; ErrNotFound, ErrResultPurged; the context's cause.
 func (c *Client) AwaitSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error) {
 	s, done, err := c.suspension(ctx, id)
 	if done {
@@ -48,7 +48,8 @@ func (c *Client) suspension(ctx context.Context, id flowfabric.ExecutionID) (s s
 	}
 	state, _ := flowfabric.Project(s.Code)
 	if state.Terminal() {
-		return s, true, fmt.Errorf("wait for the suspension of %s: %w: it is %s", id, flowfabric.ErrTerminal, state.Public)
+		return s, true, fmt.Errorf("wait for the suspension of %s: %w: it is %s", id, flowfabric.ErrTerminal,
+			state.Public)
 	}
 	return s, state.Public == flowfabric.Suspended, nil
 }
@@ -69,7 +70,8 @@ func (e *Execution[Out]) Waitpoints(ctx context.Context) ([]suspend.Waitpoint, e
 }
 
 // Approve answers one of its waitpoints on the word of an operator; see [Client.Approve].
-func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload any, opts ...ApproveOption) (suspend.Delivered, error) {
+func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload any,
+	opts ...ApproveOption) (suspend.Delivered, error) {
 	return e.client.Approve(ctx, e.id, waitpoint, payload, opts...)
 }
 

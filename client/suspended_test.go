@@ -11,7 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// A call that waits for a suspension learns of it whether it came before or comes later, and that it will not come any more.
+// A call that waits for a suspension learns of it whether it came before or comes later, and that it will not come
+// any more.
 func TestAwaitSuspension(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(0)
@@ -31,7 +32,8 @@ func TestAwaitSuspension(t *testing.T) {
 		}
 	})
 	held := claim(b.Ctx, t, b.Engine, x.ID())
-	q := engine.Suspension{ID: [16]byte{15: 1}, Name: "again", Reason: "manual_pause", Behaviour: "fail", Condition: "O"}
+	q := engine.Suspension{ID: [16]byte{15: 1}, Name: "again", Reason: "manual_pause", Behaviour: "fail",
+		Condition: "O"}
 	if _, err := b.Engine.SuspendExecution(b.Ctx, held.Fence, q); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,8 @@ func TestAwaitSuspension(t *testing.T) {
 	if _, err := x.AwaitSuspension(b.Ctx); !errors.Is(err, flowfabric.ErrTerminal) {
 		t.Errorf("of an execution that has ended: %v", err)
 	}
-	if _, err := client.Attach(b.Client, write, flowfabric.NewExecutionID(1)).AwaitSuspension(b.Ctx); !errors.Is(err, flowfabric.ErrNotFound) {
+	if _, err := client.Attach(b.Client, write, flowfabric.NewExecutionID(1)).AwaitSuspension(b.Ctx); !errors.Is(err,
+		flowfabric.ErrNotFound) {
 		t.Errorf("of none: %v", err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 // Tail yields an execution's frames as they are appended, beginning with those that exist, and ends after the
 // event that says the execution has ended, with an error (the cause of ctx, [ErrClosed], flowfabric.ErrNotFound),
 // or when the loop is left. Tails of one execution share a subscription.
-func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...TailOption) iter.Seq2[stream.TailEvent, error] {
+func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...TailOption) iter.Seq2[stream.TailEvent,
+	error] {
 	var o framelog.TailOptions
 	for _, option := range opts {
 		option.set(&o)
@@ -40,19 +41,20 @@ func (e *Execution[Out]) Tail(ctx context.Context, opts ...TailOption) iter.Seq2
 	return e.client.Tail(ctx, e.id, opts...)
 }
 
-// TailOption says what a tail delivers; without any it follows all attempts from the first frame to the end. Options that exclude each
-// other make the tail end with flowfabric.ErrInvalidInput.
+// TailOption says what a tail delivers; without any it follows all attempts from the first frame to the end. Options
+// that exclude each other make the tail end with flowfabric.ErrInvalidInput.
 type TailOption struct{ set func(*framelog.TailOptions) }
 
-// OnlyAttempt follows one attempt (zero based), which may lie in the future, and ends with it.
-func OnlyAttempt(index uint32) TailOption {
-	return TailOption{func(o *framelog.TailOptions) { o.Attempt = &index }}
+// OnlyAttempt follows one attempt, 1 for the first, which may lie in the future, and ends with it.
+func OnlyAttempt(number uint32) TailOption {
+	return TailOption{func(o *framelog.TailOptions) { o.Attempt = &number }}
 }
 
-// From goes on behind an event: the position is its TailEvent.Position, of this tail or another one of the same execution. What follows is
-// what that tail would have delivered next, no more and no less, but for three things that do not last: frames that were not meant to, a TailRetry of
-// an attempt that has begun since, and a TailSuspended of what has been answered since. The zero position is the beginning. Behind the
-// TailEnd the tail ends at once, unless the execution was replayed since.
+// From goes on behind an event: the position is its TailEvent.Position, of this tail or another one of the same
+// execution. What follows is what that tail would have delivered next, no more and no less, but for three things that
+// do not last: frames that were not meant to, a TailRetry of an attempt that has begun since, and a TailSuspended of
+// what has been answered since. The zero position is the beginning. Behind the TailEnd the tail ends at once, unless
+// the execution was replayed since.
 func From(position stream.Position) TailOption {
 	return TailOption{func(o *framelog.TailOptions) { o.From = position }}
 }
@@ -67,14 +69,15 @@ func WithoutBestEffort() TailOption {
 	return TailOption{func(o *framelog.TailOptions) { o.WithoutBestEffort = true }}
 }
 
-// Stored ends the tail, without an error, where it would wait for something to happen. What the execution waits for at that moment,
-// stream.TailSuspended or stream.TailRetry, is still told.
+// Stored ends the tail, without an error, where it would wait for something to happen. What the execution waits for
+// at that moment, stream.TailSuspended or stream.TailRetry, is still told.
 func Stored() TailOption {
 	return TailOption{func(o *framelog.TailOptions) { o.Stored = true }}
 }
 
-// Transcript reads what an execution has put out as it stands now, over all runs and attempts and without what was repeated. To follow on
-// from there, tail with [From] of its Position and add the events to it. It holds all frames in memory.
+// Transcript reads what an execution has put out as it stands now, over all runs and attempts and without what was
+// repeated. To follow on from there, tail with [From] of its Position and add the events to it. It holds all frames
+// in memory.
 //
 // Errors: flowfabric.ErrNotFound; ErrResultPurged; the context's cause; [ErrClosed].
 func (c *Client) Transcript(ctx context.Context, id flowfabric.ExecutionID) (*stream.Transcript, error) {

@@ -19,9 +19,11 @@ func TestTailOptions(t *testing.T) {
 		option TailOption
 		want   framelog.TailOptions
 	}{
-		"OnlyAttempt": {OnlyAttempt(3), framelog.TailOptions{Attempt: &three}}, "From": {From(position), framelog.TailOptions{From: position}},
-		"Stored":  {Stored(), framelog.TailOptions{Stored: true}},
-		"FromNow": {FromNow(), framelog.TailOptions{FromNow: true}}, "WithoutBestEffort": {WithoutBestEffort(), framelog.TailOptions{WithoutBestEffort: true}},
+		"OnlyAttempt":       {OnlyAttempt(3), framelog.TailOptions{Attempt: &three}},
+		"From":              {From(position), framelog.TailOptions{From: position}},
+		"Stored":            {Stored(), framelog.TailOptions{Stored: true}},
+		"FromNow":           {FromNow(), framelog.TailOptions{FromNow: true}},
+		"WithoutBestEffort": {WithoutBestEffort(), framelog.TailOptions{WithoutBestEffort: true}},
 	} {
 		var got framelog.TailOptions
 		if c.option.set(&got); !reflect.DeepEqual(got, c.want) {

@@ -25,8 +25,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 
 // Config is what a [Handler] needs.
 type Config struct {
-	// API is an *httpapi.Handler, or a handler around one; required. It gets every request that is not for a file of the page, with the path
-	// as it came, so paths that begin with /v1/ must be its own.
+	// API is an *httpapi.Handler, or a handler around one; required. It gets every request that is not for a file of
+	// the page, with the path as it came, so paths that begin with /v1/ must be its own.
 	API http.Handler
 }
 
@@ -69,8 +69,8 @@ func New(cfg Config) (*Handler, error) {
 
 // medias are the types of the files, whatever the machine thinks.
 var medias = map[string]string{
-	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
-	".txt": "text/plain; charset=utf-8", ".json": "application/json",
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8", ".json": "application/json",
 }
 
 func newFile(name string, text []byte) (*file, error) {

@@ -55,14 +55,17 @@ func TestPageAndAPI(t *testing.T) {
 	} {
 		w := ask(h, "GET", x.path)
 		header := w.Header()
-		if w.Code != 200 || header.Get("Content-Type") != x.media || !strings.Contains(w.Body.String(), x.has) || header.Get("X-Api") != "" {
+		if w.Code != 200 || header.Get("Content-Type") != x.media || !strings.Contains(w.Body.String(), x.has) ||
+			header.Get("X-Api") != "" {
 			t.Errorf("%s: %d %s", x.path, w.Code, header)
 		}
-		if header.Get("Content-Security-Policy") != policy || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Referrer-Policy") != "no-referrer" {
+		if header.Get("Content-Security-Policy") != policy || header.Get("X-Content-Type-Options") != "nosniff" ||
+			header.Get("Referrer-Policy") != "no-referrer" {
 			t.Errorf("%s: %s", x.path, header)
 		}
 	}
-	for _, path := range []string{"/v1/executions", "/healthz", "/assets/", "/assets/index.html", "/assets/../dashboard.go", "/index.html", "/nothing"} {
+	for _, path := range []string{"/v1/executions", "/healthz", "/assets/", "/assets/index.html",
+		"/assets/../dashboard.go", "/index.html", "/nothing"} {
 		if w := ask(h, "GET", path); w.Header().Get("X-Api") != "yes" || w.Body.String() != "GET "+path {
 			t.Errorf("%s: %d %q", path, w.Code, w.Body)
 		}
@@ -73,7 +76,8 @@ func TestPageAndAPI(t *testing.T) {
 	if w := ask(h, "POST", "/"); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
 		t.Errorf("%d", w.Code)
 	}
-	if w := ask(h, "HEAD", "/assets/app.css"); w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "" {
+	if w := ask(h, "HEAD", "/assets/app.css"); w.Code != 200 || w.Body.Len() != 0 ||
+		w.Header().Get("Content-Length") == "" {
 		t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
 	}
 }
@@ -85,7 +89,8 @@ func TestCompressionAndCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := io.ReadAll(r); err != nil || string(text) != plain.Body.String() || packed.Header().Get("Content-Encoding") != "gzip" || packed.Header().Get("Vary") != "Accept-Encoding" {
+	if text, err := io.ReadAll(r); err != nil || string(text) != plain.Body.String() ||
+		packed.Header().Get("Content-Encoding") != "gzip" || packed.Header().Get("Vary") != "Accept-Encoding" {
 		t.Errorf("%v, %s", err, packed.Header())
 	}
 	if w := ask(h, "GET", "/assets/ui.js", "Accept-Encoding", "gzip; q=0"); w.Header().Get("Content-Encoding") != "" {
@@ -96,7 +101,8 @@ func TestCompressionAndCache(t *testing.T) {
 		t.Errorf("both are %s", one)
 	}
 	for _, known := range []string{one, `"x", W/` + one} {
-		if w := ask(h, "GET", "/assets/ui.js", "If-None-Match", known); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
+		if w := ask(h, "GET", "/assets/ui.js", "If-None-Match", known); w.Code != http.StatusNotModified ||
+			w.Body.Len() != 0 {
 			t.Errorf("%s: %d", known, w.Code)
 		}
 	}
@@ -117,7 +123,8 @@ func TestMounted(t *testing.T) {
 	}
 	bare := http.StripPrefix("/ops/jobs", page(t))
 	for _, target := range []string{"/ops/jobs", "/ops/jobs?x=1/y"} {
-		if w := ask(bare, "GET", target); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/ops/jobs/" {
+		if w := ask(bare, "GET", target); w.Code != http.StatusMovedPermanently ||
+			w.Header().Get("Location") != "/ops/jobs/" {
 			t.Errorf("%s: %d %s", target, w.Code, w.Header())
 		}
 	}
@@ -126,7 +133,8 @@ func TestMounted(t *testing.T) {
 // What a first look at the overview loads is small.
 func TestFirstLoad(t *testing.T) {
 	h, sum := page(t), 0
-	for _, name := range []string{"/", "/assets/app.css", "/assets/main.js", "/assets/api.js", "/assets/live.js", "/assets/ui.js", "/assets/chart.js", "/assets/pages/overview.js", "/assets/icon.svg",
+	for _, name := range []string{"/", "/assets/app.css", "/assets/main.js", "/assets/api.js", "/assets/live.js",
+		"/assets/ui.js", "/assets/chart.js", "/assets/pages/overview.js", "/assets/icon.svg",
 		"/assets/vendor/preact-htm.js", "/assets/vendor/uplot.js", "/assets/vendor/uplot.css"} {
 		f := h.files[name]
 		if f == nil {
@@ -143,4 +151,21 @@ func TestFirstLoad(t *testing.T) {
 		t.Errorf("the first load is %d bytes, want less than 60,000", sum)
 	}
 	t.Logf("the first load is %d bytes", sum)
+}
+
+// A page of what belongs to no namespace asks first whether it may, and tells somebody who is bound to one why there
+// is nothing to see.
+func TestPagesOfNoNamespaceExplain(t *testing.T) {
+	for name, operations := range map[string][]string{"limits": {"listBudgets"},
+		"health": {"examine", "listPartitions", "listTokenKeys"}, "overview": {"examine"}} {
+		text, err := files.ReadFile("assets/pages/" + name + ".js")
+		if err != nil || !strings.Contains(string(text), "<${Bound} what=") {
+			t.Errorf("%s does not say why it is empty (%v)", name, err)
+		}
+		for _, o := range operations {
+			if !strings.Contains(string(text), `may("`+o+`")`) && !strings.Contains(string(text), `ask("`+o+`", `) {
+				t.Errorf("%s does not ask whether %s is allowed", name, o)
+			}
+		}
+	}
 }

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// vendored is what assets/vendor/vendor.json says of the files that are not ours: where each comes from, and what is in it.
+// vendored is what assets/vendor/vendor.json says of the files that are not ours: where each comes from, and what is
+// in it.
 type vendored struct {
 	File    string `json:"file"`
 	Package string `json:"package"` // of npm
@@ -77,7 +78,9 @@ func TestOwnFilesKeepToThePolicy(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, bad := range []string{"http://", "https://", "innerHTML", "outerHTML", "insertAdjacentHTML", "dangerouslySetInnerHTML", "document.write", "eval(", "new Function", " onclick=", " style=\"", "<script>", "@import"} {
+		for _, bad := range []string{"http://", "https://", "innerHTML", "outerHTML", "insertAdjacentHTML",
+			"dangerouslySetInnerHTML", "document.write", "eval(", "new Function", " onclick=", " style=\"", "<script>",
+			"@import"} {
 			if i := strings.Index(string(text), bad); i >= 0 && !(bad == "http://" && strings.HasSuffix(name, ".svg")) {
 				t.Errorf("%s has %q: …%.80s", name, bad, text[max(0, i-20):])
 			}

@@ -20,7 +20,8 @@ func files(t *testing.T, ending string) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules" || entry.Name() == "testdata"):
+		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules" ||
+			entry.Name() == "testdata"):
 			return fs.SkipDir
 		case strings.HasSuffix(path, ending):
 			text, err := os.ReadFile(path)
@@ -37,7 +38,8 @@ func files(t *testing.T, ending string) map[string]string {
 
 var block = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 
-// Every block of Go in README and docs is code of this repository, line by line: it compiles, and most of it is run by a test.
+// Every block of Go in README and docs is code of this repository, line by line: it compiles, and most of it is run
+// by a test.
 func TestBlocksAreCode(t *testing.T) {
 	var code strings.Builder
 	for _, text := range files(t, ".go") {
@@ -104,4 +106,25 @@ func anchors(text string) map[string]bool {
 		found[strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
 	}
 	return found
+}
+
+// A page that says how to get a module says how that is done as long as nobody can download it.
+func TestUnpublishedModules(t *testing.T) {
+	fetches := regexp.MustCompile(`go (get|install) github\.com/flowfabric|flowfabric-go\S*@latest`)
+	texts := files(t, ".md")
+	for name, text := range files(t, "doc.go") {
+		texts[name] = text
+	}
+	pages := 0
+	for name, text := range texts {
+		if fetches.MatchString(text) {
+			pages++
+			if !strings.Contains(text, "until the module is published") {
+				t.Errorf("%s does not say that the module is not published", name)
+			}
+		}
+	}
+	if pages == 0 || !strings.Contains(texts["README.md"], "replace github.com/flowfabric/flowfabric-go => ") {
+		t.Errorf("%d pages; or the README has no replace line", pages)
+	}
 }

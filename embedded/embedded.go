@@ -1,12 +1,14 @@
-// Package embedded runs the development server: an in-memory, Redis-compatible server (stock miniredis) inside
-// this process, so that a demo, an example or a test needs nothing installed.
+// Package embedded runs the development server: an in-memory, Redis-compatible server inside this process, so that
+// a demo, an example or a test needs nothing installed. It is stock miniredis with functions.
 //
 //	client ──┐                              ┌─ keys in memory, gone when the last user releases it
 //	worker ──┼─ redis://127.0.0.1:port ─▶ miniredis
-//	tick  ───┘ or inproc://n, in memory     └─ key TTLs: advanced by a ticker of ours, once a second
+//	tick  ───┘ or inproc://n, in memory     ├─ FCALL: internal/functions, one Lua state, which calls miniredis
+//	                                        └─ key TTLs: advanced by a ticker of ours, once a second
 //
-// The engine speaks to it over loopback exactly as to a real server, and runs the same function library (sent
-// as scripts), so the semantics are the real ones. What it lacks is everything that makes a server fit for
+// The engine speaks to it over loopback exactly as to a real server, and loads the same function library, so the
+// semantics are the real ones. A new store has 8 partitions unless the first process asks for another number. What
+// it lacks is everything that makes a server fit for
 // production: persistence, replication, access control, memory limits. Starting one therefore logs a warning,
 // takes a loopback address only, and is refused when the environment says production.
 //
@@ -30,7 +32,9 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/functions"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
 // envVar is the environment variable that, set to "production", refuses the embedded server.
@@ -61,9 +65,9 @@ type Config struct {
 type Server struct {
 	mini   *miniredis.Miniredis
 	url    string
-	hangUp func() // takes the address of an in-process server away
+	hangUp func() // nobody can connect any more
 	cancel context.CancelFunc
-	ticker conc.WaitGroup
+	loops  conc.WaitGroup
 	close  sync.Once
 
 	mu       sync.Mutex
@@ -86,15 +90,20 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start embedded server: %w", context.Cause(ctx))
 	}
-	s := &Server{mini: miniredis.NewMiniRedis(), hangUp: func() {}, advanced: time.Now()}
+	s := &Server{mini: miniredis.NewMiniRedis(), advanced: time.Now()}
+	if err := s.equip(); err != nil {
+		s.mini.Close()
+		return nil, fmt.Errorf("start embedded server: %w", err)
+	}
 	if cfg.InProcess {
 		s.url, s.hangUp = inproc.Listen(s.dial)
 	} else {
-		if err := s.mini.StartAddr(addr); err != nil {
+		if err := s.listen(ctx, addr); err != nil {
+			s.mini.Close()
 			return nil, fmt.Errorf("start embedded server on %s: %w", addr, err)
 		}
-		s.url = "redis://" + s.mini.Addr()
-		cmp.Or(cfg.Logger, slog.Default()).Warn("flowfabric: embedded server started; for development only, nothing is persisted",
+		cmp.Or(cfg.Logger, slog.Default()).Warn(
+			"flowfabric: embedded server started; for development only, nothing is persisted",
 			"url", s.url)
 	}
 	interval := ttlInterval
@@ -103,8 +112,47 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	life, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.ticker.Go(func() { s.advanceTTLs(life, interval) })
+	s.loops.Go(func() { s.advanceTTLs(life, interval) })
 	return s, nil
+}
+
+// compileOnce compiles the library before a client waits for it.
+var compileOnce = sync.OnceValue(func() error {
+	_, err := functions.Compile(library.Library(library.Variant{}))
+	return err
+})
+
+// equip starts the server, which its first connection does, and gives it its functions before anybody can reach it.
+func (s *Server) equip() error {
+	if err := compileOnce(); err != nil {
+		return err
+	}
+	first, err := s.mini.Dial()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = first.Close() }()
+	return addFunctions(s.mini)
+}
+
+// listen takes connections of a port.
+func (s *Server) listen(ctx context.Context, addr string) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	s.url = "redis://" + l.Addr().String()
+	s.hangUp = func() { _ = l.Close() }
+	s.loops.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.mini.Server().ServeConn(conn)
+		}
+	})
+	return nil
 }
 
 // dial opens a connection in memory.
@@ -118,8 +166,8 @@ func (s *Server) URL() string { return s.url }
 func (s *Server) Close() {
 	s.close.Do(func() {
 		s.cancel()
-		s.ticker.Wait()
 		s.hangUp()
+		s.loops.Wait()
 		s.mini.Close()
 	})
 }

@@ -16,7 +16,8 @@ import (
 func TestInProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		s, err := embedded.Start(t.Context(), embedded.Config{InProcess: true, Addr: "ignored", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := embedded.Start(t.Context(),
+			embedded.Config{InProcess: true, Addr: "ignored", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

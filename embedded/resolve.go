@@ -11,13 +11,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 )
 
-// URL is what to put into client.Config.URL and runtime.Config.URL to use the development server in this process. A program that imports package
-// runtime has the server. A program of clients alone does not link it; it imports this package for its effect:
+// URL is what to put into client.Config.URL and runtime.Config.URL to use the development server in this process. A
+// program that imports package runtime has the server. A program of clients alone does not link it; it imports this
+// package for its effect:
 //
 //	import _ "github.com/flowfabric/flowfabric-go/embedded"
 //
-// All users in the process share one server. It starts with the first and stops, losing all data, when the last one has closed, so keep one
-// client or worker open throughout. To choose the port or keep the data longer, use [Start] and [Server.URL].
+// All users in the process share one server. It starts with the first and stops, losing all data, when the last one
+// has closed, so keep one client or worker open throughout. To choose the port or keep the data longer, use [Start]
+// and [Server.URL].
 const URL = inproc.EmbeddedURL
 
 func init() { inproc.SetEmbedded(Resolve) }
@@ -42,7 +44,8 @@ func Resolve(ctx context.Context, url string, logger *slog.Logger) (realURL stri
 		return url, func() {}, nil
 	}
 	if rest != "" {
-		return "", func() {}, fmt.Errorf("%w: URL: an embedded URL takes neither host, path nor parameters, write %q", flowfabric.ErrConfig, URL)
+		return "", func() {}, fmt.Errorf("%w: URL: an embedded URL takes neither host, path nor parameters, write %q",
+			flowfabric.ErrConfig, URL)
 	}
 	shared.Lock()
 	defer shared.Unlock()

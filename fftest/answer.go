@@ -19,8 +19,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Answer is what somebody outside does about an execution: a sender who signals or sends a message, or an operator. Build it with
-// [Signal], [SignalWith], [Approve], [Resume] or [Send] and give it with [Answered], [Tell] or [Execution.Answer]. Immutable.
+// Answer is what somebody outside does about an execution: a sender who signals or sends a message, or an operator.
+// Build it with [Signal], [SignalWith], [Approve], [Resume] or [Send] and give it with [Answered], [Tell] or
+// [Execution.Answer]. Immutable.
 type Answer struct {
 	do        deed
 	waitpoint string
@@ -49,33 +50,36 @@ const (
 // unwaited tells whether the answer is given without looking whether the execution waits: what comes early is kept.
 func (a Answer) unwaited() bool { return a.do == signalToken || a.do == send }
 
-// Signal answers the wait on the waitpoint of this key as somebody who holds its token. Payload and opts (the signal's name,
-// its source, an idempotency key) are those of [client.Client.Signal].
+// Signal answers the wait on the waitpoint of this key as somebody who holds its token. Payload and opts (the
+// signal's name, its source, an idempotency key) are those of [client.Client.Signal].
 func Signal(waitpoint string, payload any, opts ...client.SignalOption) Answer {
 	return Answer{do: signalKey, waitpoint: waitpoint, payload: payload, opts: opts}
 }
 
-// SignalWith is [client.Client.Signal]: it uses a token that the handler handed out, see suspend.Pending, and does not wait
-// for the execution to suspend. What comes early is kept.
+// SignalWith is [client.Client.Signal]: it uses a token that the handler handed out, see suspend.Pending, and does
+// not wait for the execution to suspend. What comes early is kept.
 func SignalWith(token suspend.Token, payload any, opts ...client.SignalOption) Answer {
 	return Answer{do: signalToken, token: token, payload: payload, opts: opts}
 }
 
-// Approve answers the wait on the waitpoint of this key as an operator, who needs no token: "fftest", unless flowfabric.By says who.
+// Approve answers the wait on the waitpoint of this key as an operator, who needs no token: "fftest", unless
+// flowfabric.By says who.
 func Approve(waitpoint string, payload any, opts ...client.ApproveOption) Answer {
 	return Answer{do: approve, waitpoint: waitpoint, payload: payload, approval: opts}
 }
 
-// Resume lets the execution go on without a signal, whatever it waits for, as an operator: "fftest", unless flowfabric.By says who.
+// Resume lets the execution go on without a signal, whatever it waits for, as an operator: "fftest", unless
+// flowfabric.By says who.
 func Resume(opts ...flowfabric.ActOption) Answer { return Answer{do: resume, act: opts} }
 
-// Send puts a message into a mailbox of the execution, see [client.Client.Send], from "fftest" unless flowfabric.By says who. It does not wait
-// for the execution to wait for one. What comes early is kept.
+// Send puts a message into a mailbox of the execution, see [client.Client.Send], from "fftest" unless flowfabric.By
+// says who. It does not wait for the execution to wait for one. What comes early is kept.
 func Send(mailbox string, payload any, opts ...client.SendOption) Answer {
 	return Answer{do: send, waitpoint: mailbox, payload: payload, sending: opts}
 }
 
-// After puts an answer off until d of virtual time after the execution suspended; for [SignalWith] and [Send], after it is given.
+// After puts an answer off until d of virtual time after the execution suspended; for [SignalWith] and [Send], after
+// it is given.
 func (a Answer) After(d time.Duration) Answer {
 	a.after = d
 	return a
@@ -98,11 +102,12 @@ func (a Answer) words() string {
 	return "an empty answer; build it with Signal, SignalWith, Approve, Resume or Send"
 }
 
-// Answered is fn with people around it who answer its waits: each answer is given when the execution has suspended on the
-// waitpoint of its key, one after another in this order; one whose wait is over before its time has come stays for the
-// next suspension on that key. It serves [Run], [New] and what the setup of [Crashes] returns. An answer that is left
-// when the execution has ended, or that is refused, fails the test.
-func Answered[In, Out any](fn func(context.Context, *handler.Task, In) (Out, error), answers ...Answer) func(context.Context, *handler.Task, In) (Out, error) {
+// Answered is fn with people around it who answer its waits: each answer is given when the execution has suspended on
+// the waitpoint of its key, one after another in this order; one whose wait is over before its time has come stays
+// for the next suspension on that key. It serves [Run], [New] and what the setup of [Crashes] returns. An answer that
+// is left when the execution has ended, or that is refused, fails the test.
+func Answered[In, Out any](fn func(context.Context, *handler.Task, In) (Out, error),
+	answers ...Answer) func(context.Context, *handler.Task, In) (Out, error) {
 	if fn == nil {
 		return nil // reported by handler.Bind
 	}
@@ -114,10 +119,10 @@ func Answered[In, Out any](fn func(context.Context, *handler.Task, In) (Out, err
 	}
 }
 
-// Tell gives answers from within a fake that a handler calls: whoever reads the mail with the token clicks at once. ctx is
-// the handler's, or was made from it. It returns when those answers are given that need no waiting; the others follow
-// in virtual time. What the handler of a dead worker tells is not heard. A signal that comes too late is no mistake of the
-// test's, since a step that was repeated told twice; any other refusal fails the test.
+// Tell gives answers from within a fake that a handler calls: whoever reads the mail with the token clicks at once.
+// ctx is the handler's, or was made from it. It returns when those answers are given that need no waiting; the others
+// follow in virtual time. What the handler of a dead worker tells is not heard. A signal that comes too late is no
+// mistake of the test's, since a step that was repeated told twice; any other refusal fails the test.
 func Tell(ctx context.Context, answers ...Answer) {
 	p, id := runOf(ctx)
 	if p == nil || p.dead.Load() {
@@ -132,9 +137,9 @@ func Tell(ctx context.Context, answers ...Answer) {
 	}
 }
 
-// Answer waits, in virtual time, until the execution waits for this answer, gives it, and returns what the server said. An
-// execution that ends before, or does not get there within Patience of its [Env], ends the test, and so does a refusal;
-// to test for one use [Env.Client].
+// Answer waits, in virtual time, until the execution waits for this answer, gives it, and returns what the server
+// said. An execution that ends before, or does not get there within Patience of its [Env], ends the test, and so does
+// a refusal; to test for one use [Env.Client].
 func (x *Execution[Out]) Answer(a Answer) suspend.Delivered {
 	w := x.env
 	w.t.Helper()
@@ -151,14 +156,14 @@ func (x *Execution[Out]) Answer(a Answer) suspend.Delivered {
 		}
 		d, err := w.deliver(w.t.Context(), x.ID(), a)
 		if err != nil {
-			w.t.Fatalf("fftest: %s: %v", a.words(), err)
+			w.t.Fatal(w.refused(w.t.Context(), x.ID(), a, err))
 		}
 		return d
 	}
 }
 
-// AwaitSuspension waits, in virtual time, until the execution is suspended, and tells what it waits for. One that ends before,
-// or does not get there within Patience of its [Env], ends the test.
+// AwaitSuspension waits, in virtual time, until the execution is suspended, and tells what it waits for. One that
+// ends before, or does not get there within Patience of its [Env], ends the test.
 func (x *Execution[Out]) AwaitSuspension() suspend.Record {
 	x.env.t.Helper()
 	return x.waits(Answer{do: resume})
@@ -272,7 +277,8 @@ func (w *Env) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) b
 // settleTime is how long a call that was sent takes at most: none at all, but time passes only when it is through.
 const settleTime = time.Millisecond
 
-// bring delivers an answer and complains about a refusal, unless it came too late. It reports whether the answer is spent.
+// bring delivers an answer and complains about a refusal, unless it came too late. It reports whether the answer is
+// spent.
 func (w *Env) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) bool {
 	_, err := w.deliver(ctx, id, a)
 	switch {
@@ -280,10 +286,11 @@ func (w *Env) bring(ctx context.Context, id flowfabric.ExecutionID, a Answer) bo
 		return true
 	case ctx.Err() != nil:
 		return false
-	case errors.Is(err, denied.WaitpointClosed), errors.Is(err, denied.NotSignalable), errors.Is(err, denied.NotSuspended):
+	case errors.Is(err, denied.WaitpointClosed), errors.Is(err, denied.NotSignalable),
+		errors.Is(err, denied.NotSuspended):
 		return a.unwaited()
 	}
-	w.t.Errorf("fftest: %s: %v", a.words(), err)
+	w.t.Error(w.refused(ctx, id, a, err))
 	return true
 }
 
@@ -299,12 +306,14 @@ func (w *Env) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer) 
 	case signalToken:
 		return w.client.Signal(ctx, a.token, a.payload, a.opts...)
 	case approve:
-		return w.client.Approve(ctx, id, a.waitpoint, a.payload, append([]client.ApproveOption{operator}, a.approval...)...)
+		return w.client.Approve(ctx, id, a.waitpoint, a.payload,
+			append([]client.ApproveOption{operator}, a.approval...)...)
 	case send:
 		_, err := w.client.Send(ctx, id, a.waitpoint, a.payload, append([]client.SendOption{operator}, a.sending...)...)
 		return suspend.Delivered{}, err
 	case resume:
-		return suspend.Delivered{}, w.admin.Resume(ctx, id, admin.Resume{}, append([]flowfabric.ActOption{operator}, a.act...)...)
+		return suspend.Delivered{},
+			w.admin.Resume(ctx, id, admin.Resume{}, append([]flowfabric.ActOption{operator}, a.act...)...)
 	}
 	return suspend.Delivered{}, fmt.Errorf("%w: %s", flowfabric.ErrInvalidInput, a.words())
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/race"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -80,7 +79,8 @@ func TestSignal(t *testing.T) {
 	if w.Reason != string(suspend.ReasonReview) || w.Answer == nil || len(w.Answer.Signals) != 1 {
 		t.Fatalf("wait %+v", w)
 	}
-	if s := w.Answer.Signals[0]; s.Name != "verdict" || s.SourceType != "person" || s.Source != "anna" || s.IdempotencyKey != "k1" ||
+	if s := w.Answer.Signals[0]; s.Name != "verdict" || s.SourceType != "person" || s.Source != "anna" ||
+		s.IdempotencyKey != "k1" ||
 		s.WaitpointKey != "approve" || string(s.Payload) != `"yes"` {
 		t.Errorf("signal %+v", s)
 	}
@@ -98,7 +98,8 @@ func TestSignalAtOnce(t *testing.T) {
 }
 
 func TestApproval(t *testing.T) {
-	r := fftest.Run(t, greet, fftest.Answered(newAsking().Handle, fftest.Approve("approve", "fine", flowfabric.By("anna"))), "")
+	r := fftest.Run(t, greet,
+		fftest.Answered(newAsking().Handle, fftest.Approve("approve", "fine", flowfabric.By("anna"))), "")
 	r.WantResult("fine")
 	if s := r.Waits[0].Answer.Signals[0]; s.SourceType != "operator" || s.Source != "anna" {
 		t.Errorf("signal %+v", s)
@@ -130,14 +131,16 @@ func TestTimeouts(t *testing.T) {
 		state flowfabric.PublicState
 		is    error
 	}{
-		suspend.Fail: {flowfabric.Failed, nil}, suspend.Cancel: {flowfabric.Cancelled, nil}, suspend.Expire: {flowfabric.Expired, nil},
-		suspend.Resume: {flowfabric.Completed, flowfabric.ErrWaitTimeout}, suspend.Notice: {flowfabric.Completed, flowfabric.ErrWaitTimeout},
+		suspend.Fail: {flowfabric.Failed, nil}, suspend.Cancel: {flowfabric.Cancelled, nil},
+		suspend.Expire: {flowfabric.Expired, nil}, suspend.Resume: {flowfabric.Completed, flowfabric.ErrWaitTimeout},
+		suspend.Notice: {flowfabric.Completed, flowfabric.ErrWaitTimeout},
 	} {
 		t.Run(string(behaviour), func(t *testing.T) {
 			var got suspend.Result
 			var told error
 			r := fftest.Run(t, greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-				got, told = suspend.Wait(ctx, task, "approve", suspend.Signal("approve"), suspend.Within(4*day), suspend.OnTimeout(behaviour))
+				got, told = suspend.Wait(ctx, task, "approve", suspend.Signal("approve"), suspend.Within(4*day),
+					suspend.OnTimeout(behaviour))
 				if errors.Is(told, flowfabric.ErrWaitTimeout) {
 					return "late", nil
 				}
@@ -153,7 +156,8 @@ func TestTimeouts(t *testing.T) {
 			if c.is != nil && !errors.Is(told, c.is) {
 				t.Errorf("the wait returned %v", told)
 			}
-			if notice := len(got.Signals) == 1 && got.Signals[0].Name == "__timeout"; notice != (behaviour == suspend.Notice) {
+			if notice := len(got.Signals) == 1 &&
+				got.Signals[0].Name == "__timeout"; notice != (behaviour == suspend.Notice) {
 				t.Errorf("signals %+v", got.Signals)
 			}
 			if len(r.Attempts) != 1 {
@@ -161,28 +165,6 @@ func TestTimeouts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The fifth behaviour: it goes on waiting, for an operator, who may also let the signal pass.
-func TestEscalation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, newAsking(suspend.Within(2*day), suspend.OnTimeout(suspend.Escalate)).Handle))
-		x := fftest.Submit(w, greet, "")
-		if s := x.AwaitSuspension(); s.Reason != string(suspend.ReasonSignal) || s.TimeoutAt.Sub(s.CreatedAt) != 2*day {
-			t.Errorf("at first %+v", s)
-		}
-		w.Sleep(3 * day)
-		if s := x.AwaitSuspension(); s.Reason != string(suspend.ReasonReview) || !s.TimeoutAt.IsZero() {
-			t.Errorf("after the timeout %+v", s)
-		}
-		if d := x.Answer(fftest.Approve("approve", "so be it", flowfabric.By("boss")).After(5 * day)); d.Effect != waithook.EffectSatisfied {
-			t.Errorf("answer %+v", d)
-		}
-		r := x.Wait()
-		r.WantResult("so be it")
-		r.WantCauses("signal")
-		r.WantSuspended(5*day, 5*day+2*time.Second)
-	})
 }
 
 // letter waits on a waitpoint whose token it has mailed before.
@@ -196,7 +178,9 @@ func (l *letter) Handle(ctx context.Context, t *handler.Task, _ string) (string,
 	if err != nil {
 		return "", err
 	}
-	if _, err := handler.Step(ctx, t, "mail", func(ctx context.Context) (bool, error) { return true, l.mail(ctx, token) }); err != nil {
+	if _, err := handler.Step(ctx, t, "mail", func(ctx context.Context) (bool, error) {
+		return true, l.mail(ctx, token)
+	}); err != nil {
 		return "", err
 	}
 	if err := t.Frame(ctx, "log", "mailed"); err != nil {
@@ -255,7 +239,8 @@ func TestClientSignals(t *testing.T) {
 		l := &letter{mail: func(_ context.Context, given suspend.Token) error { token = given; return nil }}
 		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, l.Handle))
 		x := fftest.Submit(w, greet, "")
-		if s := x.AwaitSuspension(); s.Name != "reply" || len(s.Waitpoints) != 1 || s.Waitpoints[0].ID != token.Waitpoint() {
+		if s := x.AwaitSuspension(); s.Name != "reply" || len(s.Waitpoints) != 1 ||
+			s.Waitpoints[0].ID != token.Waitpoint() {
 			t.Fatalf("suspended as %+v, token of %s", s, token.Waitpoint())
 		}
 		var wg sync.WaitGroup
@@ -267,7 +252,8 @@ func TestClientSignals(t *testing.T) {
 					t.Errorf("%+v, %v", d, err)
 				}
 			}
-			if _, err := w.Client().Signal(t.Context(), token, "too late"); !errors.Is(err, flowfabric.ErrWaitpointClosed) && !errors.Is(err, denied.NotSignalable) {
+			if _, err := w.Client().Signal(t.Context(), token, "too late"); !errors.Is(err,
+				flowfabric.ErrWaitpointClosed) && !errors.Is(err, denied.NotSignalable) {
 				t.Errorf("late: %v", err)
 			}
 		})
@@ -290,14 +276,16 @@ func TestLoop(t *testing.T) {
 			if err != nil {
 				return "", err
 			}
-			if _, err := handler.Step(ctx, task, "note-"+name, func(context.Context) (int, error) { runs[name]++; return 0, nil }); err != nil {
+			if _, err := handler.Step(ctx, task, "note-"+name,
+				func(context.Context) (int, error) { runs[name]++; return 0, nil }); err != nil {
 				return "", err
 			}
 			all = append(all, word)
 		}
 		return strings.Join(all, " "), nil
 	}
-	r := fftest.Run(t, greet, fftest.Answered(rounds, fftest.Signal("round-0", "a"), fftest.Approve("round-1", "b", flowfabric.By("bob")).After(day),
+	r := fftest.Run(t, greet, fftest.Answered(rounds, fftest.Signal("round-0", "a"),
+		fftest.Approve("round-1", "b", flowfabric.By("bob")).After(day),
 		fftest.Signal("round-2", "c").After(time.Minute), fftest.Signal("round-3", "d")), "")
 	r.WantResult("a b c d")
 	r.WantWaits("round-0", "round-1", "round-2", "round-3")
@@ -313,7 +301,8 @@ func TestLoop(t *testing.T) {
 // Two parties, each with its own waitpoint, and one answer that comes when it is all over.
 func TestAllOf(t *testing.T) {
 	both := func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-		got, err := suspend.Wait(ctx, task, "both", suspend.AllOf(suspend.Signal("legal"), suspend.Signal("sales")), suspend.ResumeAfter(time.Hour))
+		got, err := suspend.Wait(ctx, task, "both", suspend.AllOf(suspend.Signal("legal"), suspend.Signal("sales")),
+			suspend.ResumeAfter(time.Hour))
 		if err != nil {
 			return "", err
 		}
@@ -327,7 +316,8 @@ func TestAllOf(t *testing.T) {
 		}
 		return strings.Join(all, ", "), nil
 	}
-	r := fftest.Run(t, greet, fftest.Answered(both, fftest.Signal("sales", "go").After(day), fftest.Signal("legal", "ok").After(2*day)), "")
+	r := fftest.Run(t, greet,
+		fftest.Answered(both, fftest.Signal("sales", "go").After(day), fftest.Signal("legal", "ok").After(2*day)), "")
 	r.WantResult("sales go, legal ok")
 	r.WantSuspended(2*day, 2*day+time.Second)
 	r.WantElapsed(2*day+time.Hour, 2*day+time.Hour+2*time.Second)
@@ -335,27 +325,29 @@ func TestAllOf(t *testing.T) {
 
 // The attempt's timeout stands still while it is suspended, and goes on where it was.
 func TestAttemptTimeoutExcludesTheWait(t *testing.T) {
-	slow := handler.Define[time.Duration, string]("slow-wait", flowfabric.Timeout(time.Minute), handler.Retry(0, time.Second, time.Second))
+	slow := handler.Define[time.Duration, string]("slow-wait", flowfabric.Timeout(time.Minute),
+		handler.Retry(0, time.Second, time.Second))
 	for after, want := range map[time.Duration]bool{35 * time.Second: true, 45 * time.Second: false} {
-		r := fftest.Run(t, slow, fftest.Answered(func(ctx context.Context, task *handler.Task, after time.Duration) (string, error) {
-			_, err := handler.Step(ctx, task, "before", func(ctx context.Context) (int, error) {
-				time.Sleep(20 * time.Second)
-				return 0, nil
-			})
-			if err != nil {
-				return "", err
-			}
-			got, err := suspend.Await[string](ctx, task, "approve")
-			if err != nil {
-				return "", err
-			}
-			select {
-			case <-time.After(after):
-				return got, nil
-			case <-ctx.Done():
-				return "", ctx.Err()
-			}
-		}, fftest.Signal("approve", "yes").After(2*day)), after)
+		r := fftest.Run(t, slow,
+			fftest.Answered(func(ctx context.Context, task *handler.Task, after time.Duration) (string, error) {
+				_, err := handler.Step(ctx, task, "before", func(ctx context.Context) (int, error) {
+					time.Sleep(20 * time.Second)
+					return 0, nil
+				})
+				if err != nil {
+					return "", err
+				}
+				got, err := suspend.Await[string](ctx, task, "approve")
+				if err != nil {
+					return "", err
+				}
+				select {
+				case <-time.After(after):
+					return got, nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			}, fftest.Signal("approve", "yes").After(2*day)), after)
 		if want {
 			r.WantResult("yes")
 		} else {
@@ -363,15 +355,6 @@ func TestAttemptTimeoutExcludesTheWait(t *testing.T) {
 		}
 		r.WantElapsed(2*day+20*time.Second+min(after, 40*time.Second), 2*day+25*time.Second+min(after, 40*time.Second))
 	}
-}
-
-// The deadline of an execution does not stand still.
-func TestDeadlineWhileSuspended(t *testing.T) {
-	r := fftest.Run(t, greet, newAsking(suspend.Within(6*day)).Handle, "", flowfabric.Deadline(2*day))
-	r.WantState(flowfabric.Expired)
-	r.WantElapsed(2*day, 2*day+2*time.Second)
-	r.WantCauses("deadline")
-	r.WantSuspended(2*day, 2*day+2*time.Second)
 }
 
 // A worker that dies, or drains, while an execution is suspended holds nothing of it.
@@ -396,18 +379,19 @@ func TestWorkersComeAndGo(t *testing.T) {
 func TestKilledAfterTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answers []string
-		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			got, err := suspend.Await[string](ctx, task, "approve")
-			if err != nil {
-				return "", err
-			}
-			answers = append(answers, got)
-			if len(answers) == 1 {
-				<-ctx.Done()
-				return "", ctx.Err()
-			}
-			return got, nil
-		}))
+		w := fftest.New(t, runtime.Config{},
+			handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+				got, err := suspend.Await[string](ctx, task, "approve")
+				if err != nil {
+					return "", err
+				}
+				answers = append(answers, got)
+				if len(answers) == 1 {
+					<-ctx.Done()
+					return "", ctx.Err()
+				}
+				return got, nil
+			}))
 		x := fftest.Submit(w, greet, "")
 		x.Answer(fftest.Signal("approve", "yes"))
 		w.Sleep(5 * time.Second)
@@ -442,6 +426,13 @@ func TestUnansweredIsNamed(t *testing.T) {
 			w := fftest.New(c, runtime.Config{}, handler.Bind(greet, newAsking().Handle))
 			fftest.Submit(w, greet, "").Answer(fftest.Signal("approve", 1, client.SignalName("__reserved")))
 		}, "__reserved"},
+		"no choice": {func(c *complaints) {
+			w := fftest.New(c, runtime.Config{}, handler.Bind(greet, deciding))
+			fftest.Submit(w, greet, "").Answer(fftest.Approve("ship", true))
+		}, `signal is no choice of the question, want one of approve, reject); open waitpoints: ["ship"]`},
+		"no choice, of somebody around": {func(c *complaints) {
+			fftest.Run(c, greet, fftest.Answered(deciding, fftest.Signal("ship", true)), "")
+		}, `signal is no choice of the question, want one of approve, reject); open waitpoints: ["ship"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { ends(t, c.f).mention(t, c.want) })
@@ -451,20 +442,30 @@ func TestUnansweredIsNamed(t *testing.T) {
 		answers []fftest.Answer
 		want    string
 	}{
-		"left":     {[]fftest.Answer{fftest.Signal("approve", "yes"), fftest.Signal("approve", "again")}, "signal on waitpoint approve was never given"},
-		"too late": {[]fftest.Answer{fftest.Resume(flowfabric.By("bob")).After(5 * time.Hour)}, "resumption was never given"},
-		"refused":  {[]fftest.Answer{fftest.Approve("approve", "yes", client.SignalName("__reserved"))}, "approval of waitpoint approve: "},
-		"empty":    {[]fftest.Answer{{}}, "an empty answer"},
+		"left": {[]fftest.Answer{fftest.Signal("approve", "yes"), fftest.Signal("approve", "again")},
+			"signal on waitpoint approve was never given"},
+		"too late": {[]fftest.Answer{fftest.Resume(flowfabric.By("bob")).After(5 * time.Hour)},
+			"resumption was never given"},
+		"refused": {[]fftest.Answer{fftest.Approve("approve", "yes", client.SignalName("__reserved"))},
+			"approval of waitpoint approve: "},
+		"empty": {[]fftest.Answer{{}}, "an empty answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var found *complaints
 			synctest.Test(t, func(t *testing.T) {
 				found = &complaints{TB: t}
-				fftest.Run(found, greet, fftest.Answered(newAsking(suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume)).Handle, c.answers...), "")
+				fftest.Run(found, greet, fftest.Answered(newAsking(suspend.Within(time.Hour),
+					suspend.OnTimeout(suspend.Resume)).Handle, c.answers...), "")
 			})
 			found.mention(t, c.want)
 		})
 	}
+}
+
+// deciding asks a question.
+func deciding(ctx context.Context, t *handler.Task, _ string) (string, error) {
+	a, err := suspend.Ask(ctx, t, "ship", suspend.Question{Title: "Ship it?"})
+	return a.Choice, err
 }
 
 // What the Want methods about waits say when they are not met.
@@ -472,7 +473,8 @@ func TestWantWaitsComplains(t *testing.T) {
 	var c *complaints
 	synctest.Test(t, func(t *testing.T) {
 		c = &complaints{TB: t}
-		r := fftest.Run(c, greet, fftest.Answered(newAsking().Handle, fftest.Signal("approve", "yes").After(time.Hour)), "")
+		r := fftest.Run(c, greet, fftest.Answered(newAsking().Handle, fftest.Signal("approve", "yes").After(time.Hour)),
+			"")
 		r.WantWaits("approve")
 		if len(c.all) > 0 {
 			t.Errorf("complaints %q", c.all)
@@ -481,5 +483,6 @@ func TestWantWaitsComplains(t *testing.T) {
 		r.WantCauses("timeout")
 		r.WantSuspended(0, time.Minute)
 	})
-	c.mention(t, `waits ["approve"], want []`, `waits ended by ["signal"], want ["timeout"]`, "suspended for 1h0m0", "want 0s..1m0s")
+	c.mention(t, `waits ["approve"], want []`, `waits ended by ["signal"], want ["timeout"]`, "suspended for 1h0m0",
+		"want 0s..1m0s")
 }

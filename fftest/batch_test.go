@@ -53,11 +53,13 @@ func TestBatchHandlers(t *testing.T) {
 func TestDebounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran []string
-		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
-			ran = append(ran, in)
-			return in, nil
-		}))
-		opts := []interface{ SubmitOption() }{flowfabric.Debounce("k", time.Hour), flowfabric.DebounceMax(3 * time.Hour)}
+		w := fftest.New(t, runtime.Config{},
+			handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
+				ran = append(ran, in)
+				return in, nil
+			}))
+		opts := []interface{ SubmitOption() }{flowfabric.Debounce("k", time.Hour),
+			flowfabric.DebounceMax(3 * time.Hour)}
 		began := time.Now()
 		var last *fftest.Execution[string]
 		for _, in := range []string{"one", "two", "three"} {
@@ -65,7 +67,8 @@ func TestDebounced(t *testing.T) {
 			w.Sleep(30 * time.Minute)
 		}
 		last.Wait().WantResult("three")
-		if !slices.Equal(ran, []string{"three"}) || time.Since(began) < 2*time.Hour || time.Since(began) > 2*time.Hour+time.Minute {
+		if !slices.Equal(ran, []string{"three"}) || time.Since(began) < 2*time.Hour ||
+			time.Since(began) > 2*time.Hour+time.Minute {
 			t.Errorf("ran %q after %s, want three after two hours", ran, time.Since(began))
 		}
 		fftest.Submit(w, greet, "next", opts[0], opts[1]).Wait().WantResult("next")

@@ -9,8 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 )
 
-// Budgets is flowfabric.Budgets for budgets that need not be there: they are made in the store of the test first, unless they are there as
-// described. A budget that cannot be made ends the test. What the handler spends is in [Report.Spent].
+// Budgets is flowfabric.Budgets for budgets that need not be there: they are made in the store of the test first,
+// unless they are there as described. A budget that cannot be made ends the test. What the handler spends is in
+// [Report.Spent].
 func Budgets(budgets ...admission.Budget) client.SubmitOption { return withBudgets(budgets) }
 
 type withBudgets []admission.Budget

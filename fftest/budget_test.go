@@ -21,7 +21,8 @@ var generate = handler.Define[int, int]("generate", handler.Retry(3, time.Second
 
 // tokens is a budget of so many tokens.
 func tokens(limit int64, action admission.HardAction, period time.Duration) admission.Budget {
-	return admission.Budget{Name: "b", OnHard: action, Reset: period, Limits: map[string]admission.Limit{"tokens": {Hard: limit}}}
+	return admission.Budget{Name: "b", OnHard: action, Reset: period,
+		Limits: map[string]admission.Limit{"tokens": {Hard: limit}}}
 }
 
 // spree spends one token after another.
@@ -76,14 +77,17 @@ func TestBlockedByABudget(t *testing.T) {
 		{time.Hour, 65 * time.Second, 65 * time.Second, 70 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := fftest.New(t, runtime.Config{}, handler.Bind(generate, func(ctx context.Context, task *handler.Task, n int) (int, error) {
-				for _, part := range []string{"first", "second"} {
-					if _, err := handler.Step(ctx, task, part, func(ctx context.Context) (int, error) { return 0, task.Spend(ctx, "tokens", int64(n)) }); err != nil {
-						return 0, err
+			w := fftest.New(t, runtime.Config{},
+				handler.Bind(generate, func(ctx context.Context, task *handler.Task, n int) (int, error) {
+					for _, part := range []string{"first", "second"} {
+						if _, err := handler.Step(ctx, task, part, func(ctx context.Context) (int, error) {
+							return 0, task.Spend(ctx, "tokens", int64(n))
+						}); err != nil {
+							return 0, err
+						}
 					}
-				}
-				return n, nil
-			}))
+					return n, nil
+				}))
 			b := tokens(5, admission.HardBlock, tc.period)
 			x := fftest.Submit(w, generate, 3, fftest.Budgets(b))
 			if tc.raised > 0 {
@@ -96,7 +100,8 @@ func TestBlockedByABudget(t *testing.T) {
 			r := x.Wait()
 			r.WantResult(3)
 			if r.Elapsed < tc.least || r.Elapsed > tc.most || len(r.Attempts) != 1 {
-				t.Errorf("it took %s and %d attempts, want %s..%s and one", r.Elapsed, len(r.Attempts), tc.least, tc.most)
+				t.Errorf("it took %s and %d attempts, want %s..%s and one", r.Elapsed, len(r.Attempts), tc.least,
+					tc.most)
 			}
 		})
 	}
@@ -104,16 +109,19 @@ func TestBlockedByABudget(t *testing.T) {
 
 // Whenever the worker dies, a step that spent is repeated as a whole or not at all, and its spends are counted with it.
 func TestCrashesOfSpends(t *testing.T) {
-	crashes := fftest.Crashes(t, generate, func(*fftest.Effects) func(context.Context, *handler.Task, int) (int, error) {
-		return func(ctx context.Context, task *handler.Task, n int) (int, error) {
-			return handler.Step(ctx, task, "generate", func(ctx context.Context) (int, error) { return spree(ctx, task, n) })
-		}
-	}, 2, func(r *fftest.Report[int]) {
-		r.WantResult(2)
-		if got := r.Spent["b"]["tokens"]; got < 2 || got > 4 || r.Crash == "" && got != 2 {
-			t.Errorf("worker %s: %d tokens spent", r.Crash, got)
-		}
-	}, fftest.Budgets(tokens(100, admission.HardFail, 0)))
+	crashes := fftest.Crashes(t, generate,
+		func(*fftest.Effects) func(context.Context, *handler.Task, int) (int, error) {
+			return func(ctx context.Context, task *handler.Task, n int) (int, error) {
+				return handler.Step(ctx, task, "generate", func(ctx context.Context) (int, error) {
+					return spree(ctx, task, n)
+				})
+			}
+		}, 2, func(r *fftest.Report[int]) {
+			r.WantResult(2)
+			if got := r.Spent["b"]["tokens"]; got < 2 || got > 4 || r.Crash == "" && got != 2 {
+				t.Errorf("worker %s: %d tokens spent", r.Crash, got)
+			}
+		}, fftest.Budgets(tokens(100, admission.HardFail, 0)))
 	if crashes < 6 {
 		t.Errorf("%d crashes", crashes)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -22,31 +23,32 @@ var (
 	lonely = handler.Define[int, string]("lonely", flowfabric.Retries(0))
 )
 
-// A handler waits in virtual time for children of another kind: one that is delayed for a day, one that nobody answers for two,
-// and one that needs the first. Days in which all of them wait cost nothing.
+// A handler waits in virtual time for children of another kind: one that is delayed for a day, one that nobody
+// answers for two, and one that needs the first. Days in which all of them wait cost nothing.
 func TestChildrenInVirtualTime(t *testing.T) {
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		w := fftest.New(t, runtime.Config{}, handler.Bind(family, func(ctx context.Context, task *handler.Task, in int) (int, error) {
-			set := flow.Children("w")
-			a := flow.Child(set, "a", lonely, 1, flowfabric.Delay(24*time.Hour))
-			b := flow.Child(set, "b", lonely, 2)
-			c := flow.Child(set, "c", lonely, 3, flow.After(a))
-			if err := set.Wait(ctx, task); err != nil {
-				return 0, err
-			}
-			if _, err := b.Result(ctx, task); !errors.Is(err, flowfabric.ErrFailed) {
-				return 0, fmt.Errorf("nobody answered, and yet: %w", err)
-			}
-			x, err := a.Result(ctx, task)
-			y, other := c.Result(ctx, task)
-			return in + len(x) + len(y), errors.Join(err, other)
-		}), handler.Bind(lonely, func(ctx context.Context, task *handler.Task, in int) (string, error) {
-			if in == 2 {
-				return suspend.Await[string](ctx, task, "ok", suspend.Within(48*time.Hour))
-			}
-			return fmt.Sprint(in), nil
-		}))
+		w := fftest.New(t, runtime.Config{},
+			handler.Bind(family, func(ctx context.Context, task *handler.Task, in int) (int, error) {
+				set := flow.Children("w")
+				a := flow.Child(set, "a", lonely, 1, flowfabric.Delay(24*time.Hour))
+				b := flow.Child(set, "b", lonely, 2)
+				c := flow.Child(set, "c", lonely, 3, flow.After(a))
+				if err := set.Wait(ctx, task); err != nil {
+					return 0, err
+				}
+				if _, err := b.Result(ctx, task); !errors.Is(err, flowfabric.ErrFailed) {
+					return 0, fmt.Errorf("nobody answered, and yet: %w", err)
+				}
+				x, err := a.Result(ctx, task)
+				y, other := c.Result(ctx, task)
+				return in + len(x) + len(y), errors.Join(err, other)
+			}), handler.Bind(lonely, func(ctx context.Context, task *handler.Task, in int) (string, error) {
+				if in == 2 {
+					return suspend.Await[string](ctx, task, "ok", suspend.Within(48*time.Hour))
+				}
+				return fmt.Sprint(in), nil
+			}))
 		r := fftest.Submit(w, family, 10).Wait()
 		r.WantResult(12)
 		r.WantSteps()
@@ -57,8 +59,8 @@ func TestChildrenInVirtualTime(t *testing.T) {
 	}
 }
 
-// Whenever the worker dies, a handler that counts down through children of its own kind ends with the same result, and makes
-// none of them twice.
+// Whenever the worker dies, a handler that counts down through children of its own kind ends with the same result,
+// and makes none of them twice.
 func TestCrashesOfChildren(t *testing.T) {
 	depth := map[bool]int{false: 2, true: 1}[race.Enabled] // it is the number of crashes squared
 	n := fftest.Crashes(t, family, func(fx *fftest.Effects) func(context.Context, *handler.Task, int) (int, error) {
@@ -103,11 +105,13 @@ func follow(opts ...suspend.Option) func(context.Context, *handler.Task, string)
 	}
 }
 
-// A handler waits in virtual time for an execution that somebody else submitted, and that takes a day; or until a limit; or for one that has
-// ended long ago. What it asks for is no step.
+// A handler waits in virtual time for an execution that somebody else submitted, and that takes a day; or until a
+// limit; or for one that has ended long ago. What it asks for is no step.
 func TestOthersInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := handler.Bind(lonely, func(_ context.Context, _ *handler.Task, in int) (string, error) { return fmt.Sprint("said ", in), nil })
+		slow := handler.Bind(lonely, func(_ context.Context, _ *handler.Task, in int) (string, error) {
+			return fmt.Sprint("said ", in), nil
+		})
 		w := fftest.New(t, runtime.Config{}, handler.Bind(follower, follow()), slow)
 		a := fftest.Submit(w, lonely, 1, flowfabric.Delay(24*time.Hour))
 		r := fftest.Submit(w, follower, a.ID().String()).Wait()
@@ -119,9 +123,47 @@ func TestOthersInVirtualTime(t *testing.T) {
 			t.Errorf("it waits for nothing that exists, and ended with %v", err)
 		}
 
-		limited := fftest.New(t, runtime.Config{}, handler.Bind(follower, follow(suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))), slow)
+		limited := fftest.New(t, runtime.Config{},
+			handler.Bind(follower, follow(suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))), slow)
 		b := fftest.Submit(limited, lonely, 2, flowfabric.Delay(24*time.Hour))
 		fftest.Submit(limited, follower, b.ID().String()).Wait().WantResult("not yet")
+	})
+}
+
+// Without an option the flow that a handler waits for goes on when the execution that waits is cancelled; with
+// CancelRemaining it is cancelled, too.
+func TestFlowsThatAreTakenAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for want, opts := range map[flowfabric.FlowState][]flow.RemainingOption{flowfabric.FlowCompleted: nil,
+			flowfabric.FlowCancelled: {flow.CancelRemaining()}} {
+			waits := func(ctx context.Context, task *handler.Task, in string) (string, error) {
+				id, err := flowfabric.ParseExecutionID(in)
+				if err != nil {
+					return "", handler.Permanent(err)
+				}
+				set := flow.Children("flow")
+				last := flow.Other(set, "last", lonely, id, opts...)
+				if err := set.Wait(ctx, task); err != nil {
+					return "", err
+				}
+				return last.Result(ctx, task)
+			}
+			node := func(context.Context, *handler.Task, int) (string, error) { return "done", nil }
+			w := fftest.New(t, runtime.Config{}, handler.Bind(follower, waits), handler.Bind(lonely, node))
+			f := flow.New("edition")
+			first := flow.Add(f, "first", lonely, 1, flowfabric.Delay(24*time.Hour))
+			flow.Add(f, "last", lonely, 2, flow.After(first))
+			submitted, err := client.SubmitFlow(t.Context(), w.Client(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := fftest.Submit(w, follower, submitted.Member("last").String())
+			x.AwaitSuspension()
+			x.Cancel()
+			if end, err := submitted.Wait(t.Context()); err != nil || end.State != want {
+				t.Errorf("%d options: the flow is %s, %v, want %s", len(opts), end.State, err, want)
+			}
+		}
 	})
 }
 

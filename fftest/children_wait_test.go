@@ -42,7 +42,8 @@ func patiently(ctx context.Context, task *handler.Task, in string) (string, erro
 	return fmt.Sprint(x, " ", soon.Outcome(task), never.Outcome(task)), err
 }
 
-// At the limit of a wait for children the handler goes on, and is told how each was then, in every later run; without OnTimeout it has failed.
+// At the limit of a wait for children the handler goes on, and is told how each was then, in every later run; without
+// OnTimeout it has failed.
 func TestALimitOfAWaitForChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(patient, patiently), handler.Bind(lonely, answerTwo))
@@ -79,8 +80,9 @@ func answerTwo(ctx context.Context, task *handler.Task, in int) (string, error) 
 	return fmt.Sprint(in), nil
 }
 
-// Whenever a worker dies, a handler that fans out with fail-fast and a limit ends with the same result, and runs nothing twice: it goes on when a
-// child has failed, waits for others up to a limit that passes, and its rest is cancelled.
+// Whenever a worker dies, a handler that fans out with fail-fast and a limit ends with the same result, and runs
+// nothing twice: it goes on when a child has failed, waits for others up to a limit that passes, and its rest is
+// cancelled.
 func TestCrashesOfAFanOut(t *testing.T) {
 	count := handler.Define[int, string]("fan-out", flowfabric.Deadline(1000*time.Hour))
 	n := fftest.Crashes(t, count, func(fx *fftest.Effects) func(context.Context, *handler.Task, int) (string, error) {
@@ -97,7 +99,8 @@ func TestCrashesOfAFanOut(t *testing.T) {
 			if err := set.Wait(ctx, task, suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume)); err != nil {
 				return "", err
 			}
-			if _, err := handler.Step(ctx, task, "tell", func(context.Context) (int, error) { fx.Did("tell"); return 1, nil }); err != nil {
+			if _, err := handler.Step(ctx, task, "tell",
+				func(context.Context) (int, error) { fx.Did("tell"); return 1, nil }); err != nil {
 				return "", err
 			}
 			more := flow.Children("more", flow.FailFast(), flow.CancelRemaining())

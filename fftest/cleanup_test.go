@@ -15,7 +15,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// Cleanup and what is for failures run in virtual time, after the last of what they watch, and their handlers ask what it came to.
+// Cleanup and what is for failures run in virtual time, after the last of what they watch, and their handlers ask
+// what it came to.
 func TestCleanupInVirtualTime(t *testing.T) {
 	work := handler.Define[string, string]("work", flowfabric.Retries(0))
 	after := handler.Define[string, string]("after")

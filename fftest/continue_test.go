@@ -31,7 +31,8 @@ var links = func() int {
 	return 5
 }()
 
-// listen hears one message in each link, does something, and continues; a message of the last link but one waits meanwhile.
+// listen hears one message in each link, does something, and continues; a message of the last link but one waits
+// meanwhile.
 func listen(fx *fftest.Effects) func(context.Context, *handler.Task, round) ([]string, error) {
 	return func(ctx context.Context, t *handler.Task, in round) ([]string, error) {
 		if t.Continues() != in.Link {
@@ -45,7 +46,8 @@ func listen(fx *fftest.Effects) func(context.Context, *handler.Task, round) ([]s
 			return nil, err
 		}
 		if in.Link%3 == 0 {
-			if _, err := handler.Step(ctx, t, "work", func(context.Context) (bool, error) { // the same name in several links
+			if _, err := handler.Step(ctx, t, "work", func(context.Context) (bool, error) {
+				// the same name in several links
 				fx.Did(fmt.Sprint("work ", in.Link))
 				return true, nil
 			}); err != nil {
@@ -56,7 +58,8 @@ func listen(fx *fftest.Effects) func(context.Context, *handler.Task, round) ([]s
 	}
 }
 
-// Wherever the worker dies, a loop that continues itself hears every message once and in order, and does the work of each link.
+// Wherever the worker dies, a loop that continues itself hears every message once and in order, and does the work of
+// each link.
 func TestCrashesOfAnEndlessLoop(t *testing.T) {
 	var want []string
 	var answers []fftest.Answer
@@ -65,18 +68,20 @@ func TestCrashesOfAnEndlessLoop(t *testing.T) {
 		answers = append(answers, fftest.Send("user", want[i]))
 	}
 	var died []string
-	crashes := fftest.Crashes(t, endless, func(fx *fftest.Effects) func(context.Context, *handler.Task, round) ([]string, error) {
-		return fftest.Answered(listen(fx), answers...)
-	}, round{}, func(r *fftest.Report[[]string]) {
-		if r.Err != nil || !slices.Equal(r.Result, want) {
-			t.Errorf("%s: heard %q, %v", r.Crash, r.Result, r.Err)
-		}
-		r.WantSteps()
-		died = append(died, r.Crash)
-	})
+	crashes := fftest.Crashes(t, endless,
+		func(fx *fftest.Effects) func(context.Context, *handler.Task, round) ([]string, error) {
+			return fftest.Answered(listen(fx), answers...)
+		}, round{}, func(r *fftest.Report[[]string]) {
+			if r.Err != nil || !slices.Equal(r.Result, want) {
+				t.Errorf("%s: heard %q, %v", r.Crash, r.Result, r.Err)
+			}
+			r.WantSteps()
+			died = append(died, r.Crash)
+		})
 	for _, when := range []string{"before", "after"} {
 		for i := 1; i <= links; i++ {
-			if write := fmt.Sprintf("died %s call %d of ff_continue_execution", when, i); !slices.Contains(died, write) {
+			if write := fmt.Sprintf("died %s call %d of ff_continue_execution", when, i); !slices.Contains(died,
+				write) {
 				t.Errorf("no worker %s", write)
 			}
 		}
@@ -88,9 +93,12 @@ func TestCrashesOfAnEndlessLoop(t *testing.T) {
 
 // A handler that continues with something else than its input fails for good, and says so.
 func TestContinueWithAnotherType(t *testing.T) {
-	r := fftest.Run(t, endless, func(context.Context, *handler.Task, round) ([]string, error) { return nil, handler.Continue("x") }, round{})
+	r := fftest.Run(t, endless, func(context.Context, *handler.Task, round) ([]string, error) {
+		return nil, handler.Continue("x")
+	}, round{})
 	r.WantFailure(codes.CategoryHandlerError)
-	if len(r.Attempts) != 1 || !strings.Contains(fmt.Sprint(r.Err), "the input is a string, not what the definition takes") {
+	if len(r.Attempts) != 1 ||
+		!strings.Contains(fmt.Sprint(r.Err), "the input is a string, not what the definition takes") {
 		t.Errorf("%v after %d attempts", r.Err, len(r.Attempts))
 	}
 }

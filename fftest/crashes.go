@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -49,27 +51,30 @@ func (e *Effects) Count(name string) (n int) {
 // then, each time in a fresh store, twice for every write to the store that the undisturbed run made: in one run the
 // worker process dies before that write, in the next one right after it was carried out. Another worker takes over when
 // the lease, of two seconds, has run out. Writes are claims, also those that find no work, appended frames, recorded
-// steps, noted progress, opened waitpoints, and whatever ends a run of the handler; and so are the answers that [Answered]
-// and [Tell] give, which the dying worker races. They are counted by kind: a crash at the second claim. A run that comes to its end without that many, as a worker may look for work less often, is a further
-// undisturbed one and is held to the same.
+// steps, noted progress, opened waitpoints, and whatever ends a run of the handler; and so are the answers that
+// [Answered] and [Tell] give, which the dying worker races. They are counted by kind: a crash at the second claim. A
+// run that comes to its end without that many, as a worker may look for work less often, is a further undisturbed one
+// and is held to the same.
 //
 // Every run must agree with the first, undisturbed one:
 //
 //   - the execution ends in the same state, with the same failure category and a deeply equal result;
 //   - the same steps are recorded, with the same values;
-//   - the handler waited under the same names, in the same order, and was told the same; whether a signal came before its
-//     wait or after is a matter of time;
+//   - the handler waited under the same names, in the same order, and was told the same; whether a signal came before
+//     its wait or after is a matter of time;
 //   - it received the same messages from mailboxes, each mailbox in its order, by whatever receipts;
 //   - no durable frame is missing and their order is kept; more are fine, since what was not recorded is repeated;
 //   - no effect is lost: each one of the undisturbed run happens at least once in every other.
 //
 // And in every run, the first one included, no effect is done again after it was recorded: by the step of its
 // name or, if the run records none, by any step that was recorded, or run that completed, delayed or suspended the
-// execution, after it was done. A run that failed records nothing by itself: its retry is meant to run everything outside of
-// steps again, so an effect that each of several failing runs makes is as it should be, at least once, unless a step
-// was recorded in between. Put an effect that a retry must not repeat in a handler.Step.
+// execution, after it was done. A run that failed records nothing by itself: its retry is meant to run everything
+// outside of steps again, so an effect that each of several failing runs makes is as it should be, at least once,
+// unless a step was recorded in between. Put an effect that a retry must not repeat in a handler.Step.
 //
-// What disagrees fails the test, with the place of the crash. setup makes the handler for one run, and the fakes it
+// What disagrees fails the test, with the place of the first crash that shows it; the runs after it are counted. Of
+// long values the first difference is shown. The execution, and so its children, have the same ids in all runs; the
+// token of a waitpoint is new in each. setup makes the handler for one run, and the fakes it
 // needs, which report to fx. check, if not nil, looks at every report, the undisturbed one included, and replaces the
 // comparison of results: some handlers put the attempt or a time into theirs. t and opts are as with [Run].
 //
@@ -78,9 +83,11 @@ func Crashes[In, Out any](t testing.TB, def *handler.Definition[In, Out],
 	setup func(fx *Effects) func(context.Context, *handler.Task, In) (Out, error), in In,
 	check func(r *Report[Out]), opts ...client.SubmitOption) (crashes int) {
 	t.Helper()
+	found := findings{}
 	run := func(plan crash) (*Report[Out], *journal) {
 		t.Helper()
 		j := newJournal(plan)
+		j.found = found
 		r := runWith(t, stage{runtime.Config{LeaseTTL: crashLease}, j}, def, setup(&Effects{j}), in, opts)
 		if r == nil {
 			return nil, nil
@@ -111,6 +118,11 @@ func Crashes[In, Out any](t testing.TB, def *handler.Definition[In, Out],
 		compare(base, r, check == nil)
 		reportLosses(r, undisturbed.history(), j.history())
 	}
+	for _, about := range slices.Sorted(maps.Keys(found)) {
+		if more := found[about] - 1; more > 0 {
+			t.Logf("fftest: %s: %d more of %d runs differ, too", about, more, len(places)+1)
+		}
+	}
 	return crashes
 }
 
@@ -118,18 +130,23 @@ func Crashes[In, Out any](t testing.TB, def *handler.Definition[In, Out],
 func compare[Out any](base, r *Report[Out], results bool) {
 	r.t.Helper()
 	if r.State != base.State || category(r.Err) != category(base.Err) {
-		r.errorf("the execution ended: %s; undisturbed: %s", r.end(), base.end())
+		got, want := differ("%s", r.end(), base.end())
+		r.errorf("end", "the execution ended: %s; undisturbed: %s", got, want)
 		return
 	}
 	if results && !reflect.DeepEqual(r.Result, base.Result) {
-		r.errorf("result %+v; undisturbed %+v", r.Result, base.Result)
+		got, want := differ("%+v", r.Result, base.Result)
+		r.errorf("result", "result %s; undisturbed %s", got, want)
 	}
 	same := func(a, b Step) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) }
 	sorted := func(steps []Step) []Step { // concurrent steps are recorded in any order
-		return slices.SortedFunc(slices.Values(steps), func(a, b Step) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+		return slices.SortedFunc(slices.Values(steps), func(a, b Step) int {
+			return bytes.Compare([]byte(a.Name), []byte(b.Name))
+		})
 	}
-	if !slices.EqualFunc(sorted(r.Steps), sorted(base.Steps), same) {
-		r.errorf("steps %q; undisturbed %q", r.Steps, base.Steps)
+	if got, want := sorted(r.Steps), sorted(base.Steps); !slices.EqualFunc(got, want, same) {
+		steps, undisturbed := differList(got, want)
+		r.errorf("steps", "steps %s; undisturbed %s", steps, undisturbed)
 	}
 	compareWaits(base, r)
 	compareMessages(base, r)
@@ -138,9 +155,17 @@ func compare[Out any](base, r *Report[Out], results bool) {
 		if want.Mode != stream.ModeDurable {
 			continue // best-effort frames may be lost, and deltas may come as one: it is the document that counts
 		}
-		at := slices.IndexFunc(rest, func(f Frame) bool { return f.Type == want.Type && bytes.Equal(f.Payload, want.Payload) })
+		at := slices.IndexFunc(rest, func(f Frame) bool {
+			return f.Type == want.Type && bytes.Equal(f.Payload, want.Payload)
+		})
 		if at < 0 {
-			r.errorf("%s frame %q is missing or came too early in %d frames", want.Type, want.Payload, len(r.Frames))
+			text, instead := fmt.Sprintf("%.200q", want.Payload), ""
+			if len(rest) > 0 {
+				text, instead = differ("%q", want.Payload, rest[0].Payload)
+				instead = "; in its place " + instead
+			}
+			r.errorf("frames", "%s frame %s is missing or came too early in %d frames%s", want.Type, text,
+				len(r.Frames), instead)
 			return
 		}
 		rest = rest[at+1:]
@@ -165,7 +190,7 @@ func reportLosses[Out any](r *Report[Out], undisturbed, events []event) {
 	}
 	for _, e := range undisturbed {
 		if e.kind == effectDone && !happened[e.name] {
-			r.errorf("effect %q never happened", e.name)
+			r.errorf("lost "+e.name, "effect %q never happened", e.name)
 			happened[e.name] = true // once is enough
 		}
 	}
@@ -183,12 +208,14 @@ func reportRepeats[Out any](r *Report[Out], events []event) {
 	done, recorded := map[string]bool{}, map[string]string{}
 	for _, e := range events {
 		switch {
-		case e.kind == runContinued: // names begin anew
+		case e.kind == runContinued: // names start over
 			clear(done)
 			clear(recorded)
 			continue
 		case e.kind == effectDone && recorded[e.name] != "":
-			r.errorf("effect %q was done again after %s had been recorded; put it in a handler.Step", e.name, recorded[e.name])
+			r.errorf("repeated "+e.name,
+				"effect %q was done again after %s had been recorded; put it in a handler.Step", e.name,
+				recorded[e.name])
 			delete(recorded, e.name) // once is enough
 		case e.kind == effectDone:
 			done[e.name] = true

@@ -78,7 +78,8 @@ func TestCrashes(t *testing.T) {
 		died = append(died, r.Crash)
 		places = append(places, fmt.Sprintf("%d attempts, %d frames", len(r.Attempts), len(r.Frames)))
 	})
-	// Claims (two of them at least: the first learns the routes), two appends, two steps, one completion; each before and after.
+	// Claims (two of them at least: the first learns the routes), two appends, two steps, one completion; each before
+	// and after.
 	if n < 14 || len(places) <= n {
 		t.Errorf("%d crashes, %d reports: %q", n, len(places), places)
 	}
@@ -86,8 +87,8 @@ func TestCrashes(t *testing.T) {
 	if distinct := slices.Compact(slices.Clone(died)); len(distinct) != n+1 {
 		t.Errorf("%d crashes, not each at its own place: %q", n, died)
 	}
-	for _, write := range []string{"1 of ff_claim_next", "1 of ff_append_frames", "2 of ff_append_frames", "1 of ff_record_step",
-		"2 of ff_record_step", "1 of ff_complete_execution"} {
+	for _, write := range []string{"1 of ff_claim_next", "1 of ff_append_frames", "2 of ff_append_frames",
+		"1 of ff_record_step", "2 of ff_record_step", "1 of ff_complete_execution"} {
 		if !slices.Contains(died, "died before call "+write) || !slices.Contains(died, "died after call "+write) {
 			t.Errorf("no worker died before, or none after, call %s: %q", write, died)
 		}
@@ -177,13 +178,14 @@ func TestCrashesFindsOtherEnds(t *testing.T) {
 		first, second error
 		want          []string
 	}{
-		"state":    {nil, handler.Cancel("been here before"), []string{"ended: ", "been here before; undisturbed: completed"}},
+		"state": {nil, handler.Cancel("been here before"),
+			[]string{"ended: ", "been here before; undisturbed: completed"}},
 		"category": {fails("rain"), fails("confused"), []string{"(confused): no; undisturbed: ", "(rain): no"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			crashes(t, greet, func(*fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
 				return func(_ context.Context, task *handler.Task, _ string) (string, error) {
-					if task.Attempt() > 0 {
+					if task.Attempt() > 1 {
 						return "fine", c.second
 					}
 					return "fine", c.first
@@ -197,7 +199,7 @@ func TestCrashesFindsOtherEnds(t *testing.T) {
 func TestCrashesFindsLostFramesAndOtherSteps(t *testing.T) {
 	c := crashes(t, greet, func(*fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
 		return func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			if task.Attempt() > 0 {
+			if task.Attempt() > 1 {
 				return "", nil
 			}
 			_, err := handler.Step(ctx, task, "only-first", func(ctx context.Context) (int, error) { return 1, nil })
@@ -233,8 +235,10 @@ func TestWantComplains(t *testing.T) {
 		bad.WantResult("yes")
 		bad.WantFailure("weather")
 	})
-	want := []string{"result yes, want no", "state completed (completed), want failed", "completed, want a failure of category weather",
-		"attempts [initial], want [initial retry]", `steps [], want ["a"]`, `token frames ["a"], want ["b"]`, "want 1h0m0s..2h0m0s",
+	want := []string{"result yes, want no", "state completed (completed), want failed",
+		"completed, want a failure of category weather",
+		"attempts [initial], want [initial retry]", `steps [], want ["a"]`, `token frames ["a"], want ["b"]`,
+		"want 1h0m0s..2h0m0s",
 		"no result: ", "failure of category handler_error (rain), want weather"}
 	if len(c.all) != len(want) {
 		t.Errorf("%d complaints, want %d: %q", len(c.all), len(want), c.all)
@@ -249,7 +253,8 @@ func TestCrashesWithModes(t *testing.T) {
 		return func(ctx context.Context, task *handler.Task, in string) (string, error) {
 			for i := range 3 {
 				patch := map[string]int{"done": i, "of": 3}
-				if err := errors.Join(task.Summary(ctx, patch), task.Live(ctx, "ticker", "tick", time.Second), task.Flush(ctx)); err != nil {
+				if err := errors.Join(task.Summary(ctx, patch), task.Live(ctx, "ticker", "tick", time.Second),
+					task.Flush(ctx)); err != nil {
 					return "", err
 				}
 			}

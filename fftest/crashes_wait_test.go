@@ -15,52 +15,56 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// A token is mailed, and its signal comes before the wait or at the moment of it; in the first case an operator approves another
-// wait, too. The same comes of it wherever the worker dies, around every call of a waiting handler and every delivery.
+// A token is mailed, and its signal comes before the wait or at the moment of it; in the first case an operator
+// approves another wait, too. The same comes of it wherever the worker dies, around every call of a waiting handler
+// and every delivery.
 func TestCrashesAroundWaits(t *testing.T) {
 	for name, after := range map[string]time.Duration{"early": 0, "racing": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			var died []string
-			n := fftest.Crashes(t, greet, func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
-				l := &letter{mail: func(ctx context.Context, token suspend.Token) error {
-					fx.Did("mail")
-					fftest.Tell(ctx, fftest.SignalWith(token, "dear").After(after))
-					return nil
-				}}
-				if after > 0 {
-					return l.Handle
-				}
-				return fftest.Answered(func(ctx context.Context, task *handler.Task, in string) (string, error) {
-					reply, err := l.Handle(ctx, task, in)
-					if err != nil {
-						return "", err
+			n := fftest.Crashes(t, greet,
+				func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
+					l := &letter{mail: func(ctx context.Context, token suspend.Token) error {
+						fx.Did("mail")
+						fftest.Tell(ctx, fftest.SignalWith(token, "dear").After(after))
+						return nil
+					}}
+					if after > 0 {
+						return l.Handle
 					}
-					review, err := suspend.Wait(ctx, task, "review", suspend.Signal("review"))
-					if err != nil {
-						return "", err
+					return fftest.Answered(func(ctx context.Context, task *handler.Task, in string) (string, error) {
+						reply, err := l.Handle(ctx, task, in)
+						if err != nil {
+							return "", err
+						}
+						review, err := suspend.Wait(ctx, task, "review", suspend.Signal("review"))
+						if err != nil {
+							return "", err
+						}
+						_, err = handler.Step(ctx, task, "print",
+							func(context.Context) (int, error) { fx.Did("print"); return 1, nil })
+						return reply + " " + review.Signals[0].Source, err
+					}, fftest.Approve("review", true, flowfabric.By("anna")))
+				}, "", func(r *fftest.Report[string]) {
+					if after > 0 {
+						r.WantResult("dear")
+						r.WantSteps("mail", "thank")
+						r.WantWaits("reply")
+					} else {
+						r.WantResult("dear anna")
+						r.WantSteps("mail", "thank", "print")
+						r.WantWaits("reply", "review")
 					}
-					_, err = handler.Step(ctx, task, "print", func(context.Context) (int, error) { fx.Did("print"); return 1, nil })
-					return reply + " " + review.Signals[0].Source, err
-				}, fftest.Approve("review", true, flowfabric.By("anna")))
-			}, "", func(r *fftest.Report[string]) {
-				if after > 0 {
-					r.WantResult("dear")
-					r.WantSteps("mail", "thank")
-					r.WantWaits("reply")
-				} else {
-					r.WantResult("dear anna")
-					r.WantSteps("mail", "thank", "print")
-					r.WantWaits("reply", "review")
-				}
-				died = append(died, r.Crash)
-			})
-			want := []string{"1 of ff_create_pending_waitpoint", "1 of ff_suspend_execution", "1 of ff_record_step", "2 of ff_record_step",
-				"1 of ff_complete_execution", "1 of ff_deliver_signal"}
+					died = append(died, r.Crash)
+				})
+			want := []string{"1 of ff_create_pending_waitpoint", "1 of ff_suspend_execution", "1 of ff_record_step",
+				"2 of ff_record_step", "1 of ff_complete_execution", "1 of ff_deliver_signal"}
 			if after == 0 {
 				want = append(want, "2 of ff_suspend_execution", "1 of ff_approve_waitpoint")
 			}
 			for _, write := range want {
-				if !slices.Contains(died, "died before call "+write) || !slices.Contains(died, "died after call "+write) {
+				if !slices.Contains(died, "died before call "+write) ||
+					!slices.Contains(died, "died after call "+write) {
 					t.Errorf("no worker died before, or none after, call %s: %q", write, died)
 				}
 			}
@@ -75,7 +79,8 @@ func TestCrashesAroundWaits(t *testing.T) {
 func TestCrashesAroundTimeouts(t *testing.T) {
 	fftest.Crashes(t, greet, func(*fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
 		return func(ctx context.Context, task *handler.Task, in string) (string, error) {
-			_, err := suspend.Wait(ctx, task, "time", suspend.Timeout(), suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))
+			_, err := suspend.Wait(ctx, task, "time", suspend.Timeout(), suspend.Within(time.Hour),
+				suspend.OnTimeout(suspend.Resume))
 			if !errors.Is(err, flowfabric.ErrWaitTimeout) {
 				return "", err
 			}
@@ -104,14 +109,15 @@ func TestCrashesFindsEffectsRepeatedAfterWaits(t *testing.T) {
 func TestCrashesFindsOtherWaits(t *testing.T) {
 	found := crashes(t, greet, func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
 		return fftest.Answered(func(ctx context.Context, task *handler.Task, in string) (string, error) {
-			_, err := suspend.Wait(ctx, task, fmt.Sprint("w-", task.Attempt()), suspend.Signal("w"), suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))
+			_, err := suspend.Wait(ctx, task, fmt.Sprint("w-", task.Attempt()), suspend.Signal("w"),
+				suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))
 			if suspend.IsWanted(err) {
 				return "", err
 			}
 			return in, nil
 		}, fftest.Signal("w", true))
 	}, "x")
-	found.mention(t, `waits ["w-0: signal w/signal=true" "w-1: timeout"]; undisturbed ["w-0: signal w/signal=true"]`)
+	found.mention(t, `waits ["w-1: signal w/signal=true" "w-2: timeout"]; undisturbed ["w-1: signal w/signal=true"]`)
 	for _, text := range found.all {
 		if !strings.HasPrefix(text, "worker died ") {
 			t.Errorf("the undisturbed run is complained of: %s", text)

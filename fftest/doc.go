@@ -21,25 +21,26 @@
 // # Who answers
 //
 // A handler that waits, see package suspend, needs somebody to answer it. An [Answer] is what they do: [Signal] and
-// [SignalWith] as a sender with a token, [Approve] and [Resume] as an operator, each as soon as it is waited for or, with
-// [Answer.After], so much virtual time later. They are given
+// [SignalWith] as a sender with a token, [Approve] and [Resume] as an operator, each as soon as it is waited for or,
+// with [Answer.After], so much virtual time later. They are given
 //
 //   - by [Answered] around the handler, which serves Run, New and Crashes: for waits known beforehand;
 //   - by [Tell] in a fake that gets a token from the handler: whoever reads the mail clicks;
-//   - by [Execution.Answer] in a scenario, or by the environment's real client ([Env.Client]) where a refusal is what is tested.
+//   - by [Execution.Answer] in a scenario, or by the environment's real client ([Env.Client]) where a refusal is what
+//     is tested.
 //
 // Nobody answering is a test, too: virtual time passes until the wait's Within is over. [Env.Sleep] lets it pass in a
 // scenario. The [Report] tells the waits, how long each lasted and what ended it.
 //
 // # Children
 //
-// A handler that waits for children, see package flow, needs handlers for them: [New] takes bindings of all kinds, [Run] and
-// [Crashes] have only one, which may be its own child.
+// A handler that waits for children, see package flow, needs handlers for them: [New] takes bindings of all kinds,
+// [Run] and [Crashes] have only one, which may be its own child.
 //
 // # Budgets
 //
-// [Budgets] makes budgets and has the execution spend from them; [Report.Spent] says how much it did. Periods begin anew in virtual
-// time.
+// [Budgets] makes budgets and has the execution spend from them; [Report.Spent] says how much it did. Periods begin
+// anew in virtual time.
 //
 // # What goes wrong here as it does there
 //
@@ -52,12 +53,13 @@
 //
 //   - The clock begins at midnight UTC of 2000-01-01 and stands still while any goroutine of the bubble can run.
 //   - Every goroutine that a handler starts must end; what is left blocked when the test ends fails it.
-//   - Waiting for the network keeps the clock from moving, and a kept-alive connection keeps the bubble from ending. Give
-//     handlers fakes, or an in-memory net.Pipe.
+//   - Waiting for the network keeps the clock from moving, and a kept-alive connection keeps the bubble from ending.
+//     Give handlers fakes, or an in-memory net.Pipe.
 //   - A mutex that is held across a sleep stops the clock too, since waiting for a mutex is not waiting for time.
-//   - While the test waits in a method of this package, such as [Env.Sleep], the environment steps from one due time in its store to
-//     the next: delays, retries, timeouts, deadlines, schedules, quota windows, the leases of dead workers, retention. It does not
-//     matter who made the work: [Submit], the environment's client, a handler, a schedule or a flow. The hours between cost nothing.
-//   - An hour in which a handler runs, or the test is in time.Sleep, costs about two seconds, for the worker renews leases, ticks
-//     and polls as it always does.
+//   - While the test waits in a method of this package, such as [Env.Sleep], the environment steps from one due time
+//     in its store to the next: delays, retries, timeouts, deadlines, schedules, quota windows, the leases of dead
+//     workers, retention. It does not matter who made the work: [Submit], the environment's client, a handler, a
+//     schedule or a flow. The hours between cost nothing.
+//   - An hour in which a handler runs, or the test is in time.Sleep, costs about two seconds, for the worker renews
+//     leases, ticks and polls as it always does.
 package fftest

@@ -123,7 +123,8 @@ func TestSleepServesHandlers(t *testing.T) {
 	var o *office
 	inOffice(t, runtime.Config{}, func(office *office) {
 		o = office
-		if _, err := client.Submit(o.t.Context(), o.Client(), producer, "", flowfabric.Delay(20*time.Minute)); err != nil {
+		if _, err := client.Submit(o.t.Context(), o.Client(), producer, "",
+			flowfabric.Delay(20*time.Minute)); err != nil {
 			o.t.Fatal(err)
 		}
 		go func() {
@@ -144,10 +145,12 @@ func TestSleepServesHandlers(t *testing.T) {
 // A schedule fires at each of its instants, and what it fires may take its time.
 func TestSleepFiresSchedules(t *testing.T) {
 	inOffice(t, runtime.Config{}, func(o *office) {
-		if _, err := client.Schedule(o.t.Context(), o.Client(), "s", schedule.Every(5*time.Minute, time.Time{}), noted, "tick"); err != nil {
+		if _, err := client.Schedule(o.t.Context(), o.Client(), "s", schedule.Every(5*time.Minute, time.Time{}), noted,
+			"tick"); err != nil {
 			o.t.Fatal(err)
 		}
-		if _, err := client.Schedule(o.t.Context(), o.Client(), "l", schedule.Every(25*time.Minute, time.Time{}), lengthy, "3m"); err != nil {
+		if _, err := client.Schedule(o.t.Context(), o.Client(), "l", schedule.Every(25*time.Minute, time.Time{}),
+			lengthy, "3m"); err != nil {
 			o.t.Fatal(err)
 		}
 		o.Sleep(31 * time.Minute)
@@ -213,7 +216,8 @@ func TestSleepWaitsForHandlersAtWork(t *testing.T) {
 // A quota's window and the end of retention are due, too.
 func TestSleepStepsToQuotasAndRetention(t *testing.T) {
 	inOffice(t, runtime.Config{}, func(o *office) {
-		if err := admin.New(o.Client()).PutQuota(o.t.Context(), admission.Quota{Name: "hourly", Rate: 1, Window: 2 * time.Hour}, 0); err != nil {
+		if err := admin.New(o.Client()).PutQuota(o.t.Context(),
+			admission.Quota{Name: "hourly", Rate: 1, Window: 2 * time.Hour}, 0); err != nil {
 			o.t.Fatal(err)
 		}
 		for range 3 {
@@ -265,12 +269,13 @@ func TestSleepStepsToTheEndOfALease(t *testing.T) {
 // Two who wait for different times do not wait for each other.
 func TestSleepBesideALongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, func(_ context.Context, task *handler.Task, in string) (string, error) {
-			if task.AttemptType() != flowfabric.AttemptResumed {
-				return "", handler.Delay(100 * time.Hour)
-			}
-			return in, nil
-		}))
+		w := fftest.New(t, runtime.Config{},
+			handler.Bind(greet, func(_ context.Context, task *handler.Task, in string) (string, error) {
+				if task.AttemptType() != flowfabric.AttemptResumed {
+					return "", handler.Delay(100 * time.Hour)
+				}
+				return in, nil
+			}))
 		x, began := fftest.Submit(w, greet, "x"), time.Now()
 		ended := make(chan struct{})
 		go func() {
@@ -293,13 +298,15 @@ func TestPatienceBesideSchedules(t *testing.T) {
 		ends(t, func(c *complaints) {
 			w := fftest.New(c, runtime.Config{}, handler.Bind(noted, echo), handler.Bind(parked, waitForever))
 			w.Patience = 3 * time.Hour
-			if _, err := client.Schedule(t.Context(), w.Client(), "s", schedule.Every(30*time.Minute, time.Time{}), noted, "tick"); err != nil {
+			if _, err := client.Schedule(t.Context(), w.Client(), "s", schedule.Every(30*time.Minute, time.Time{}),
+				noted, "tick"); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := client.Submit(t.Context(), w.Client(), lengthy, "nobody takes it"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := client.Submit(t.Context(), w.Client(), noted, "", flowfabric.Delay(1000*time.Hour)); err != nil {
+			if _, err := client.Submit(t.Context(), w.Client(), noted, "",
+				flowfabric.Delay(1000*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 			fftest.Submit(w, parked, "").Wait()
@@ -314,7 +321,8 @@ func TestPatienceBesideSchedules(t *testing.T) {
 func TestSleepBesideWorkThatNobodyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var polls atomic.Int64
-		w := fftest.New(t, runtime.Config{OnCall: func(string, time.Duration, error) { polls.Add(1) }}, handler.Bind(noted, echo))
+		w := fftest.New(t, runtime.Config{OnCall: func(string, time.Duration, error) { polls.Add(1) }},
+			handler.Bind(noted, echo))
 		if _, err := client.Submit(t.Context(), w.Client(), lengthy, "nobody takes it"); err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func TestCrashesFindsLostEffects(t *testing.T) {
 		place  string // the write after which a worker that dies never mails
 	}{
 		"first attempt only": {func(_ context.Context, task *handler.Task, fx *fftest.Effects) error {
-			if task.Fence().Attempt == 0 {
+			if task.Fence().Attempt == 1 {
 				fx.Did("mail")
 			}
 			return nil
@@ -59,16 +59,21 @@ func TestCrashesFindsLostEffects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := " of " + c.place + `: effect "mail" never happened`
 			found := crashes(t, greet, c.handle.setup, "x")
-			for range 20 { // on a busy machine the dead worker's handler may come to its mail only after the next one runs
+			for range 20 {
+				// on a busy machine the dead worker's handler may come to its mail only after the next one runs
 				if slices.ContainsFunc(found.all, func(text string) bool { return strings.Contains(text, want) }) {
 					break
 				}
 				found = crashes(t, greet, c.handle.setup, "x")
 			}
 			found.mention(t, want)
-			for _, text := range found.all { // a claim that finds no work may come at the same time, and is as bad a moment
-				late := strings.Contains(text, `effect "mail" was done again`) && strings.Contains(name, "errors ignored") // by the dead one, once the next one ran
-				if !late && (!strings.HasPrefix(text, "worker died ") || !strings.HasSuffix(text, `: effect "mail" never happened`)) {
+			for _, text := range found.all {
+				// a claim that finds no work may come at the same time, and is as bad a moment
+				// by the dead one, once the next one ran
+				late := strings.Contains(text, `effect "mail" was done again`) &&
+					strings.Contains(name, "errors ignored")
+				if !late && (!strings.HasPrefix(text, "worker died ") ||
+					!strings.HasSuffix(text, `: effect "mail" never happened`)) {
 					t.Errorf("unexpected complaint: %s", text)
 				}
 			}
@@ -79,21 +84,22 @@ func TestCrashesFindsLostEffects(t *testing.T) {
 // What failing runs did outside of steps, their retries are meant to do again.
 func TestCrashesAllowsEffectsOfRetries(t *testing.T) {
 	var all []*fftest.Effects
-	n := fftest.Crashes(t, greet, func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
-		all = append(all, fx)
-		return effective(func(_ context.Context, task *handler.Task, fx *fftest.Effects) error {
-			fx.Did("probe")
-			if task.Retries() < 2 {
-				return errors.New("not yet")
+	n := fftest.Crashes(t, greet,
+		func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
+			all = append(all, fx)
+			return effective(func(_ context.Context, task *handler.Task, fx *fftest.Effects) error {
+				fx.Did("probe")
+				if task.Retries() < 2 {
+					return errors.New("not yet")
+				}
+				return nil
+			}).setup(fx)
+		}, "x", func(r *fftest.Report[string]) {
+			r.WantState(flowfabric.Completed)
+			if r.Snapshot.Retries != 2 {
+				t.Errorf("%d retries, want 2", r.Snapshot.Retries)
 			}
-			return nil
-		}).setup(fx)
-	}, "x", func(r *fftest.Report[string]) {
-		r.WantState(flowfabric.Completed)
-		if r.Snapshot.Retries != 2 {
-			t.Errorf("%d retries, want 2", r.Snapshot.Retries)
-		}
-	})
+		})
 	if n < 12 || len(all) <= n { // claims and ends of three runs, before and after each
 		t.Errorf("%d crashes in %d runs", n, len(all))
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,20 +40,21 @@ type Env struct {
 	// [Execution.Wait]. Default 24 h. Set it before the first Wait.
 	Patience time.Duration
 
-	t        testing.TB
-	cfg      runtime.Config
-	bindings []handler.Binding
-	server   *embedded.Server
-	dial     inproc.Dialer
-	client   *client.Client
-	admin    *admin.Admin
-	keyring  *tokenkeys.Keyring
-	journal  *journal
-	running  sync.WaitGroup // worker processes, who replaces them, and who answers waits
-	life     context.Context
-	end      context.CancelFunc
-	release  func()
-	shut     sync.Once
+	t         testing.TB
+	cfg       runtime.Config
+	bindings  []handler.Binding
+	server    *embedded.Server
+	dial      inproc.Dialer
+	client    *client.Client
+	admin     *admin.Admin
+	keyring   *tokenkeys.Keyring
+	journal   *journal
+	submitted atomic.Uint32
+	running   sync.WaitGroup // worker processes, who replaces them, and who answers waits
+	life      context.Context
+	end       context.CancelFunc
+	release   func()
+	shut      sync.Once
 
 	turn   chan struct{} // capacity 1: who starts and stops workers; a channel, since waiting for it must let time pass
 	worker *process      // the one that runs; guarded by turn
@@ -74,9 +76,9 @@ type Env struct {
 //		…
 //	})
 //
-// cfg is the worker's, as in production; its URL must be empty, Instance and Registerer are ignored. What is zero has the
-// worker's defaults, but Lanes and Capabilities are those that the bindings' definitions ask for, Partitions is 1,
-// and Logger writes warnings and errors to the test's output. A mistake in cfg or bindings ends the test.
+// cfg is the worker's, as in production; its URL must be empty, Instance and Registerer are ignored. What is zero has
+// the worker's defaults, but Lanes and Capabilities are those that the bindings' definitions ask for, Partitions is
+// 1, and Logger writes warnings and errors to the test's output. A mistake in cfg or bindings ends the test.
 func New(t testing.TB, cfg runtime.Config, bindings ...handler.Binding) *Env {
 	t.Helper()
 	return newEnv(t, cfg, bindings, newJournal(crash{}))
@@ -143,7 +145,8 @@ func (w *Env) start(ctx context.Context) (err error) {
 		return err
 	}
 	w.client, err = client.Connect(ctx, client.Config{
-		URL: url, Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, Logger: w.cfg.Logger, TokenKeys: w.cfg.TokenKeys,
+		URL: url, Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, Logger: w.cfg.Logger,
+		TokenKeys: w.cfg.TokenKeys,
 	})
 	if err != nil {
 		return err
@@ -168,7 +171,8 @@ func (w *Env) want(n int) {
 	w.takers += n
 }
 
-// poked returns a channel that is closed when something changes from now on, and whether somebody wants the turn already.
+// poked returns a channel that is closed when something changes from now on, and whether somebody wants the turn
+// already.
 func (w *Env) poked() (changed <-chan struct{}, wanted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,8 +181,8 @@ func (w *Env) poked() (changed <-chan struct{}, wanted bool) {
 
 func (w *Env) give() { <-w.turn }
 
-// wrote is told that the client sends something that changes the store. Time passes only when the server has carried it out, so
-// that a look which was too early for it is followed by another one.
+// wrote is told that the client sends something that changes the store. Time passes only when the server has carried
+// it out, so that a look which was too early for it is followed by another one.
 func (w *Env) wrote() {
 	w.wake()
 	time.AfterFunc(settleTime, w.wake)
@@ -254,9 +258,9 @@ func (w *Env) Kill() {
 	w.replace(dead)
 }
 
-// LoseLease cuts the worker off from the store until every lease it holds has run out, and connects it again; it returns
-// then, Config.LeaseTTL later. Handlers see their contexts end with [flowfabric.ErrLeaseLost] shortly before, and
-// what they return is dropped. Their executions are given out again as attempts of type reclaim.
+// LoseLease cuts the worker off from the store until every lease it holds has run out, and connects it again; it
+// returns then, Config.LeaseTTL later. Handlers see their contexts end with [flowfabric.ErrLeaseLost] shortly before,
+// and what they return is dropped. Their executions are given out again as attempts of type reclaim.
 func (w *Env) LoseLease() {
 	w.take()
 	defer w.give()

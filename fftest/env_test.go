@@ -40,7 +40,8 @@ func (w *working) Handle(ctx context.Context, task *handler.Task, _ string) (str
 }
 
 // scenario is an environment in which one execution has been at work for 50 s: two steps are recorded.
-func scenario(t *testing.T, cfg runtime.Config, then func(w *fftest.Env, x *fftest.Execution[string])) *fftest.Report[string] {
+func scenario(t *testing.T, cfg runtime.Config,
+	then func(w *fftest.Env, x *fftest.Execution[string])) *fftest.Report[string] {
 	t.Helper()
 	work := &working{steps: map[string]int{}}
 	var r *fftest.Report[string]
@@ -81,7 +82,8 @@ func TestLoseLease(t *testing.T) {
 	if took != 10*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	if len(r.Attempts) != 2 || r.Attempts[1].Type != flowfabric.AttemptReclaim || r.Attempts[0].Worker != r.Attempts[1].Worker {
+	if len(r.Attempts) != 2 || r.Attempts[1].Type != flowfabric.AttemptReclaim ||
+		r.Attempts[0].Worker != r.Attempts[1].Worker {
 		t.Errorf("attempts %+v", r.Attempts)
 	}
 	if r.Snapshot.Retries != 0 || r.Snapshot.Reclaims != 1 {
@@ -92,7 +94,8 @@ func TestLoseLease(t *testing.T) {
 
 func TestKill(t *testing.T) {
 	r := scenario(t, runtime.Config{}, func(w *fftest.Env, x *fftest.Execution[string]) { w.Kill() })
-	if len(r.Attempts) != 2 || r.Attempts[1].Type != flowfabric.AttemptReclaim || r.Attempts[0].Worker == r.Attempts[1].Worker {
+	if len(r.Attempts) != 2 || r.Attempts[1].Type != flowfabric.AttemptReclaim ||
+		r.Attempts[0].Worker == r.Attempts[1].Worker {
 		t.Errorf("attempts %+v", r.Attempts)
 	}
 	r.WantElapsed(149*time.Second, 175*time.Second) // the lease ran 30 s from its last renewal
@@ -112,7 +115,8 @@ func TestDrainHandsBack(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	r := scenario(t, runtime.Config{}, func(w *fftest.Env, x *fftest.Execution[string]) { x.Cancel(flowfabric.Reason("stop it")) })
+	r := scenario(t, runtime.Config{},
+		func(w *fftest.Env, x *fftest.Execution[string]) { x.Cancel(flowfabric.Reason("stop it")) })
 	r.WantState(flowfabric.Cancelled)
 	r.WantElapsed(50*time.Second, 51*time.Second)
 	if !errors.Is(r.Err, flowfabric.ErrCancelled) || r.Snapshot.CancelReason != "stop it" {
@@ -134,14 +138,15 @@ func TestCauses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var causes []error
 			synctest.Test(t, func(t *testing.T) {
-				w := fftest.New(t, runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-					if len(causes) > 0 {
-						return "again", nil
-					}
-					<-ctx.Done()
-					causes = append(causes, context.Cause(ctx))
-					return "", ctx.Err()
-				}))
+				w := fftest.New(t, runtime.Config{},
+					handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+						if len(causes) > 0 {
+							return "again", nil
+						}
+						<-ctx.Done()
+						causes = append(causes, context.Cause(ctx))
+						return "", ctx.Err()
+					}))
 				x := fftest.Submit(w, greet, "")
 				time.Sleep(10 * time.Second)
 				c.do(w, x)
@@ -159,17 +164,20 @@ func TestTheDeadWriteNothing(t *testing.T) {
 	var late []error
 	var told, killed time.Time
 	synctest.Test(t, func(t *testing.T) {
-		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			if task.AttemptType() == flowfabric.AttemptReclaim {
-				return "second", nil
-			}
-			<-ctx.Done()
-			told = time.Now()
-			_, err := handler.Step(context.WithoutCancel(ctx), task, "late", func(context.Context) (int, error) { return 1, nil })
-			late = append(late, err)
-			_ = task.Frame(context.WithoutCancel(ctx), "token", "late")
-			return "first", nil
-		}))
+		w := fftest.New(t, runtime.Config{},
+			handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+				if task.AttemptType() == flowfabric.AttemptReclaim {
+					return "second", nil
+				}
+				<-ctx.Done()
+				told = time.Now()
+				_, err := handler.Step(context.WithoutCancel(ctx), task, "late", func(context.Context) (int, error) {
+					return 1, nil
+				})
+				late = append(late, err)
+				_ = task.Frame(context.WithoutCancel(ctx), "token", "late")
+				return "first", nil
+			}))
 		x := fftest.Submit(w, greet, "")
 		time.Sleep(10 * time.Second)
 		killed = time.Now()
@@ -184,27 +192,29 @@ func TestTheDeadWriteNothing(t *testing.T) {
 	}
 }
 
-// Several executions, one of them delayed for long and one at work: the environment naps only when nothing else goes on.
+// Several executions, one of them delayed for long and one at work: the environment naps only when nothing else goes
+// on.
 func TestSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, d string) (string, error) {
-			if d == "busy" {
-				select {
-				case <-time.After(2 * time.Minute):
-					return "", nil
-				case <-ctx.Done():
-					return "", handler.Permanent(context.Cause(ctx))
+		w := fftest.New(t, runtime.Config{},
+			handler.Bind(greet, func(ctx context.Context, task *handler.Task, d string) (string, error) {
+				if d == "busy" {
+					select {
+					case <-time.After(2 * time.Minute):
+						return "", nil
+					case <-ctx.Done():
+						return "", handler.Permanent(context.Cause(ctx))
+					}
 				}
-			}
-			pause, err := time.ParseDuration(d)
-			if err != nil {
-				return "", handler.Permanent(err)
-			}
-			if task.AttemptType() == flowfabric.AttemptResumed {
-				return d, nil
-			}
-			return "", handler.Delay(pause)
-		}))
+				pause, err := time.ParseDuration(d)
+				if err != nil {
+					return "", handler.Permanent(err)
+				}
+				if task.AttemptType() == flowfabric.AttemptResumed {
+					return d, nil
+				}
+				return "", handler.Delay(pause)
+			}))
 		begin := time.Now()
 		var all []*fftest.Execution[string]
 		for _, d := range []string{"300h", "1m", "72h", "busy"} {
@@ -224,12 +234,13 @@ func TestSeveral(t *testing.T) {
 // A submit while the environment naps is served at once.
 func TestSubmitWakesTheEnv(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := fftest.New(t, runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
-			if in == "later" && task.AttemptType() != flowfabric.AttemptResumed {
-				return "", handler.Delay(100 * time.Hour)
-			}
-			return in, nil
-		}))
+		w := fftest.New(t, runtime.Config{},
+			handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+				if in == "later" && task.AttemptType() != flowfabric.AttemptResumed {
+					return "", handler.Delay(100 * time.Hour)
+				}
+				return in, nil
+			}))
 		later := fftest.Submit(w, greet, "later")
 		waited := make(chan *fftest.Report[string])
 		go func() { waited <- later.Wait() }()

@@ -101,11 +101,14 @@ func (e *Editor) Handle(ctx context.Context, t *handler.Task, in Draft) (Verdict
 	if err != nil {
 		return Verdict{}, err
 	}
-	_, err = handler.Step(ctx, t, "ask", func(ctx context.Context) (bool, error) { return true, e.Ask(ctx, token, in.Topic) })
+	_, err = handler.Step(ctx, t, "ask", func(ctx context.Context) (bool, error) {
+		return true, e.Ask(ctx, token, in.Topic)
+	})
 	if err != nil {
 		return Verdict{}, err
 	}
-	yes, err := suspend.Await[bool](ctx, t, "decision", suspend.Within(30*24*time.Hour), suspend.OnTimeout(suspend.Resume))
+	yes, err := suspend.Await[bool](ctx, t, "decision", suspend.Within(30*24*time.Hour),
+		suspend.OnTimeout(suspend.Resume))
 	switch {
 	case errors.Is(err, flowfabric.ErrWaitTimeout):
 		return Verdict{"nobody cared"}, nil
@@ -130,7 +133,8 @@ func ExampleAnswered() {
 	r.WantSuspended(14*24*time.Hour, 14*24*time.Hour+time.Second)
 
 	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
-	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))), Draft{"tides"})
+	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))),
+		Draft{"tides"})
 	r.WantResult(Verdict{"rejected"})
 	r.WantCauses("signal")
 
@@ -171,7 +175,8 @@ func TestApprovalExamples(t *testing.T) {
 	}
 
 	silent := &Editor{Ask: func(context.Context, suspend.Token, string) error { return nil }}
-	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))), Draft{"tides"})
+	r = fftest.Run(t, Publish, fftest.Answered(silent.Handle, fftest.Approve("decision", false, flowfabric.By("anna"))),
+		Draft{"tides"})
 	r.WantResult(Verdict{"rejected"})
 	r.WantCauses("signal")
 
@@ -207,12 +212,13 @@ func TestExamples(t *testing.T) {
 	r.WantElapsed(24*time.Hour, 24*time.Hour+5*time.Second)
 
 	mails := 0
-	n := fftest.Crashes(t, Write, func(fx *fftest.Effects) func(context.Context, *handler.Task, Draft) (Verdict, error) {
-		return (&Writer{Mail: func(string) error { mails++; fx.Did("mail"); return nil }}).Handle
-	}, Draft{"tides"}, func(r *fftest.Report[Verdict]) {
-		r.WantResult(Verdict{"All about tides"})
-		r.WantElapsed(24*time.Hour, 24*time.Hour+time.Minute) // a crash costs the rest of a lease, not the day
-	})
+	n := fftest.Crashes(t, Write,
+		func(fx *fftest.Effects) func(context.Context, *handler.Task, Draft) (Verdict, error) {
+			return (&Writer{Mail: func(string) error { mails++; fx.Did("mail"); return nil }}).Handle
+		}, Draft{"tides"}, func(r *fftest.Report[Verdict]) {
+			r.WantResult(Verdict{"All about tides"})
+			r.WantElapsed(24*time.Hour, 24*time.Hour+time.Minute) // a crash costs the rest of a lease, not the day
+		})
 	if mails <= n { // one a run, and more where the crash came between mail and record
 		t.Errorf("%d mails in %d disturbed runs", mails, n)
 	}

@@ -3,11 +3,14 @@ package fftest
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -15,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -27,10 +31,11 @@ type Execution[Out any] struct {
 // Submit submits an input. A refusal ends the test; to test for one use [Env.Client].
 func Submit[In, Out any](w *Env, def *handler.Definition[In, Out], in In, opts ...client.SubmitOption) *Execution[Out] {
 	w.t.Helper()
-	if def.Info().Policy.Retention == (flowfabric.Retentions{}) { // time flies here, and a test looks at what ended long ago
+	if def.Info().Policy.Retention == (flowfabric.Retentions{}) {
+		// time flies here, and a test looks at what ended long ago
 		opts = append([]client.SubmitOption{flowfabric.Retention(limits.MaxDelay)}, opts...)
 	}
-	opts = w.makeBudgets(opts)
+	opts = append(w.makeBudgets(opts), numbered(w.submitted.Add(1)))
 	handle, err := client.Submit(w.t.Context(), w.client, def, in, opts...)
 	if err != nil {
 		w.t.Fatalf("fftest: submit: %v", err)
@@ -38,7 +43,18 @@ func Submit[In, Out any](w *Env, def *handler.Definition[In, Out], in In, opts .
 	return &Execution[Out]{w, handle}
 }
 
-// ID names the execution.
+// numbered is the option that lets the n-th execution of an [Env] have the same id in every run.
+type numbered uint32
+
+func (numbered) SubmitOption() {}
+
+// Set implements what the options of package flowfabric do.
+func (n numbered) Set(v *option.Values) {
+	v.ID = uuid.UUID{6: 0x70, 8: 0x80} // version 7
+	binary.BigEndian.PutUint32(v.ID[12:], uint32(n))
+}
+
+// ID names the execution. The n-th one that is submitted to an [Env] has the same id in every run of the test.
 func (x *Execution[Out]) ID() flowfabric.ExecutionID { return x.handle.ID() }
 
 // Snapshot reads everything about the execution as it is now.
@@ -61,10 +77,11 @@ func (x *Execution[Out]) Cancel(opts ...flowfabric.ActOption) {
 }
 
 // Wait lets time pass until the execution has ended and reports. One that has not ended after Patience of its [Env]
-// ends the test. Patience does not count the time until something is due, 30 s or more away, that moves an execution (a delay, a
-// timeout, a deadline, a quota's window) or an answer. Time in which somebody would have to answer counts. Where there are schedules,
-// something is always due: then only what moves this execution, or the children that it waits for, is not counted. An execution
-// whose handler was run 1,000 times ends the test, too: it seems to delay itself for ever.
+// ends the test. Patience does not count the time until something is due, 30 s or more away, that moves an execution
+// (a delay, a timeout, a deadline, a quota's window) or an answer. Time in which somebody would have to answer
+// counts. Where there are schedules, something is always due: then only what moves this execution, or the children
+// that it waits for, is not counted. An execution whose handler was run 1,000 times ends the test, too: it seems to
+// delay itself for ever.
 func (x *Execution[Out]) Wait() *Report[Out] {
 	x.env.t.Helper()
 	ctx := x.env.t.Context()
@@ -79,14 +96,14 @@ func (x *Execution[Out]) Wait() *Report[Out] {
 		time.Sleep(settleTime) // who has just given the last one is about to note it
 	}
 	for _, a := range x.env.left(x.ID()) {
-		r.errorf("%s was never given: the execution did not wait for it", a.words())
+		r.errorf(a.words(), "%s was never given: the execution did not wait for it", a.words())
 	}
 	return r
 }
 
 // report collects what there is to know about an execution that has ended.
 func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
-	r := &Report[Out]{ID: x.ID(), t: x.env.t, Crash: x.env.journal.crashedAt()}
+	r := &Report[Out]{ID: x.ID(), t: x.env.t, Crash: x.env.journal.crashedAt(), found: x.env.journal.found}
 	var err error
 	if r.Snapshot, err = x.handle.Get(ctx); err != nil {
 		return nil, err
@@ -102,7 +119,7 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 		}
 		switch event.Kind {
 		case stream.TailAttempt:
-			if event.Attempt > 0 {
+			if event.Attempt > 1 {
 				r.repeated(event.Attempt-1, ended)
 			}
 		case stream.TailResumed:
@@ -136,10 +153,12 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 // attempts is the log with the last attempt, which is in it only if it failed.
 func attempts(s flowfabric.Snapshot) []flowfabric.AttemptRecord {
 	log := slices.Clone(s.AttemptLog)
-	if n := s.Attempts; n > 0 && !slices.ContainsFunc(log, func(a flowfabric.AttemptRecord) bool { return a.Index == n-1 }) {
+	if n := s.Attempts; n > 0 &&
+		!slices.ContainsFunc(log, func(a flowfabric.AttemptRecord) bool { return a.Index == n }) {
 		log = append(log, flowfabric.AttemptRecord{
-			Index: n - 1, Type: s.AttemptType, State: string(s.State.Public), ClaimedAt: s.ClaimedAt, EndedAt: s.CompletedAt,
-			Worker: engine.Instance(s.Session),
+			Index: n, Type: s.AttemptType, State: string(s.State.Public), ClaimedAt: s.ClaimedAt,
+			EndedAt: s.CompletedAt,
+			Worker:  engine.Instance(s.Session),
 		})
 	}
 	slices.SortFunc(log, func(a, b flowfabric.AttemptRecord) int { return cmp.Compare(a.Index, b.Index) })
@@ -150,7 +169,8 @@ func attempts(s flowfabric.Snapshot) []flowfabric.AttemptRecord {
 func (w *Env) steps(id flowfabric.ExecutionID, stored map[string]string) ([]Step, error) {
 	stored = maps.Clone(stored)
 	maps.DeleteFunc(stored, func(name, _ string) bool {
-		return strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) || strings.HasPrefix(name, engine.StepChildren) || strings.HasPrefix(name, engine.StepReceipt)
+		return strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) ||
+			strings.HasPrefix(name, engine.StepChildren) || strings.HasPrefix(name, engine.StepReceipt)
 	})
 	var steps []Step
 	take := func(name string) {

@@ -29,14 +29,16 @@ func inGates(t *testing.T, f func(g *gated)) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gated{}
 		began := time.Now()
-		g.Env = New(t, runtime.Config{}, handler.Bind(handler.Define[string, string]("k"), func(context.Context, *handler.Task, string) (string, error) {
-			g.ran = append(g.ran, time.Since(began).Round(time.Minute))
-			return "", nil
-		}))
+		g.Env = New(t, runtime.Config{}, handler.Bind(handler.Define[string, string]("k"),
+			func(context.Context, *handler.Task, string) (string, error) {
+				g.ran = append(g.ran, time.Since(began).Round(time.Minute))
+				return "", nil
+			}))
 		url, release := inproc.Listen(g.dial)
 		defer release()
 		var err error
-		g.e, err = engine.Open(t.Context(), engine.Config{URL: url, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		g.e, err = engine.Open(t.Context(),
+			engine.Config{URL: url, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		g.no(err)
 		defer g.e.Close()
 		f(g)
@@ -54,7 +56,8 @@ func (g *gated) submit(n int, gates ...flowfabric.Gate) (ids []flowfabric.Execut
 	g.t.Helper()
 	payload, _ := json.Marshal("x")
 	for range n {
-		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: payload, Gates: gates}
+		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k",
+			Payload: payload, Gates: gates}
 		created, err := g.e.CreateExecutions(g.t.Context(), 0, []engine.NewExecution{x})
 		g.no(err)
 		g.no(created[0].Err)
@@ -73,10 +76,12 @@ func (g *gated) done(ids []flowfabric.ExecutionID) {
 // A window of a day lets three start; the environment steps over the day in which the others wait.
 func TestRateInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
-		_, _, _, err := g.e.PutQuota(g.t.Context(), admission.Quota{Name: "daily", Rate: 3, Window: 20 * time.Hour, Cap: 1}, 0, "test")
+		_, _, _, err := g.e.PutQuota(g.t.Context(),
+			admission.Quota{Name: "daily", Rate: 3, Window: 20 * time.Hour, Cap: 1}, 0, "test")
 		g.no(err)
 		g.done(g.submit(7, flowfabric.QuotaGate("daily")))
-		if len(g.ran) != 7 || g.ran[2] > time.Minute || g.ran[3] < 20*time.Hour || g.ran[5] > 20*time.Hour+time.Minute || g.ran[6] < 40*time.Hour {
+		if len(g.ran) != 7 || g.ran[2] > time.Minute || g.ran[3] < 20*time.Hour ||
+			g.ran[5] > 20*time.Hour+time.Minute || g.ran[6] < 40*time.Hour {
 			t.Errorf("ran at %v", g.ran)
 		}
 		g.Sleep(time.Second)
@@ -90,10 +95,12 @@ func TestRateInVirtualTime(t *testing.T) {
 // A budget that is exhausted for a month.
 func TestBudgetInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
-		b := admission.Budget{Name: "monthly", Reset: 30 * 24 * time.Hour, Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}
+		b := admission.Budget{Name: "monthly", Reset: 30 * 24 * time.Hour,
+			Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}
 		_, _, _, err := g.e.PutBudget(g.t.Context(), b, 0, "test")
 		g.no(err)
-		_, err = g.e.ReportUsage(g.t.Context(), admission.Usage{Budget: "monthly", Key: "k", Amounts: map[string]int64{"tokens": 1}})
+		_, err = g.e.ReportUsage(g.t.Context(),
+			admission.Usage{Budget: "monthly", Key: "k", Amounts: map[string]int64{"tokens": 1}})
 		g.no(err)
 		g.done(g.submit(1, flowfabric.BudgetGate("monthly")))
 		if len(g.ran) != 1 || g.ran[0] != 30*24*time.Hour {
@@ -111,22 +118,24 @@ func TestLimitsOfKeysInVirtualTime(t *testing.T) {
 		var mu sync.Mutex
 		began := time.Now()
 		definition := handler.Define[job, string]("job")
-		env := New(t, runtime.Config{}, handler.Bind(definition, func(ctx context.Context, _ *handler.Task, in job) (string, error) {
-			mu.Lock()
-			started[in.Tenant] = append(started[in.Tenant], time.Since(began).Round(time.Minute))
-			running[in.Tenant]++
-			most[in.Tenant] = max(most[in.Tenant], running[in.Tenant])
-			mu.Unlock()
-			time.Sleep(time.Minute)
-			mu.Lock()
-			defer mu.Unlock()
-			running[in.Tenant]--
-			return "", ctx.Err()
-		}))
+		env := New(t, runtime.Config{},
+			handler.Bind(definition, func(ctx context.Context, _ *handler.Task, in job) (string, error) {
+				mu.Lock()
+				started[in.Tenant] = append(started[in.Tenant], time.Since(began).Round(time.Minute))
+				running[in.Tenant]++
+				most[in.Tenant] = max(most[in.Tenant], running[in.Tenant])
+				mu.Unlock()
+				time.Sleep(time.Minute)
+				mu.Lock()
+				defer mu.Unlock()
+				running[in.Tenant]--
+				return "", ctx.Err()
+			}))
 		var all []*Execution[string]
 		for range 4 {
 			for _, tenant := range []string{"red ink", "blue"} {
-				all = append(all, Submit(env, definition, job{tenant}, flowfabric.LimitKey(tenant, flowfabric.Limit{Concurrency: 1, Rate: 2, Per: time.Hour})))
+				all = append(all, Submit(env, definition, job{tenant},
+					flowfabric.LimitKey(tenant, flowfabric.Limit{Concurrency: 1, Rate: 2, Per: time.Hour})))
 			}
 		}
 		for _, x := range all {

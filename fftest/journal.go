@@ -2,22 +2,20 @@ package fftest
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"sync"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/library"
+	"github.com/flowfabric/flowfabric-go/internal/contract"
 )
 
 // housekeeping are the writes at which a crash makes no difference to an execution: the worker dies without having
 // been asked or answered anything about one.
 var housekeeping = []string{
 	"ff_configure", "ff_boot", "ff_set_interest", "ff_tick", "ff_session_renew", "ff_session_close", "ff_pass_ring",
-	"ff_set_token_keys", "ff_register_worker", "ff_leave_worker", "ff_release_holds", "ff_release_usage", "ff_trim_outbox",
+	"ff_set_token_keys", "ff_register_worker", "ff_leave_worker", "ff_release_holds", "ff_release_usage",
+	"ff_trim_outbox",
 }
 
 // deliveries are the writes of those who answer waits, before and after which [Crashes] lets a worker die, too.
@@ -26,17 +24,15 @@ var deliveries = []string{"ff_deliver_signal", "ff_approve_waitpoint", "ff_resum
 // writes are the functions before and after which [Crashes] lets a worker die.
 var writes = sync.OnceValue(func() map[string]bool {
 	set := map[string]bool{}
-	for _, f := range library.Functions() {
+	for _, f := range contract.Functions() {
 		set[f.Name] = !slices.Contains(f.Flags, "no-writes") && !slices.Contains(housekeeping, f.Name)
 	}
 	return set
 })
 
-// scriptCall is the last line of a script: the function it is made of.
-var scriptCall = regexp.MustCompile(`return (?:root\.\w+\()?(ff_\w+)[(,] ?KEYS, ARGV\)+\s*$`)
-
-// The arguments of ff_record_step: EVALSHA sha 1 root protocol id session claim epoch attempt name value; those of
-// ff_suspend_execution and ff_wait_children are the same up to the attempt: … suspension request name, … name mode after rest park.
+// The arguments of ff_record_step: FCALL function 1 root protocol id session claim epoch attempt name value; those of
+// ff_suspend_execution and ff_wait_children are the same up to the attempt: … suspension request name, … name mode
+// after rest park.
 const (
 	argExecution = 5
 	argStep      = 10
@@ -68,26 +64,26 @@ func (j *journal) places() (all []crash) {
 // journal is what the worker processes of one environment asked of the store, and what effects their handlers noted, in
 // order.
 type journal struct {
-	mu        sync.Mutex
-	functions map[string]string // by the digest of their script
-	calls     map[string]int    // writes so far, by function
-	order     []string          // the functions of calls, in the order of their first one
-	plan      crash
-	crashed   string // where it happened, "" as long as it has not
-	orphaned  bool   // it has, and no other worker runs the handler yet: what happens now is the dead one's doing
-	events    []event
-	began     map[flowfabric.ExecutionID]int
-	weary     context.Context // ends when a handler was run too often
-	tire      context.CancelFunc
-	alive     *link         // of the worker that runs now, nil while none does
-	stir      chan struct{} // closed, and replaced, when a worker suspends an execution
+	mu       sync.Mutex
+	calls    map[string]int // writes so far, by function
+	order    []string       // the functions of calls, in the order of their first one
+	plan     crash
+	crashed  string // where it happened, "" as long as it has not
+	orphaned bool   // it has, and no other worker runs the handler yet: what happens now is the dead one's doing
+	events   []event
+	found    findings // of all runs of a Crashes, nil elsewhere
+	began    map[flowfabric.ExecutionID]int
+	weary    context.Context // ends when a handler was run too often
+	tire     context.CancelFunc
+	alive    *link         // of the worker that runs now, nil while none does
+	stir     chan struct{} // closed, and replaced, when a worker suspends an execution
 }
 
 // maxRuns is how often the handler of one execution is run before it counts as one that never ends.
 const maxRuns = 1000
 
 func newJournal(plan crash) *journal {
-	j := &journal{functions: map[string]string{}, calls: map[string]int{}, plan: plan,
+	j := &journal{calls: map[string]int{}, plan: plan,
 		began: map[flowfabric.ExecutionID]int{}}
 	j.weary, j.tire = context.WithCancel(context.Background())
 	return j
@@ -99,8 +95,9 @@ const (
 	effectDone   eventKind = iota // a handler did something to the world outside
 	stepRecorded                  // a step was sent to the store
 	runContinued                  // the execution continued with another input, for which the same work is done again
-	runRecorded                   // so was the completion, a delay or a wait for children; after a failure the same work is done again
-	waitRecorded                  // so was a wait, which ends a run, too
+	// so was the completion, a delay or a wait for children; after a failure the same work is done again
+	runRecorded
+	waitRecorded // so was a wait, which ends a run, too
 )
 
 type event struct {
@@ -109,32 +106,18 @@ type event struct {
 	name      string // of the effect, the step, the wait, or the function
 }
 
-// learn returns the function that a request calls, "" for other requests and those that the server cannot carry out.
-func (j *journal) learn(args []string) string {
-	if len(args) < 2 {
+// called returns the function that a request calls, "" for other requests.
+func called(args []string) string {
+	if len(args) < 2 || args[0] != "FCALL" {
 		return ""
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	switch args[0] {
-	case "EVALSHA": // of an unknown script: the server does not know it either, and EVAL follows
-		return j.functions[args[1]]
-	case "EVAL":
-		name := scriptCall.FindStringSubmatch(args[1])
-		if name == nil {
-			return ""
-		}
-		sum := sha1.Sum([]byte(args[1]))
-		j.functions[hex.EncodeToString(sum[:])] = name[1]
-		return name[1]
-	}
-	return ""
+	return args[1]
 }
 
 // note records a request that a worker sends over l and decides whether it is delivered and whether the worker dies of
 // it. What a dead one still sends, over any of its connections, is not delivered.
 func (j *journal) note(l *link, args []string) (deliver, crashed bool) {
-	function := j.learn(args)
+	function := called(args)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l.sent.Add(1)

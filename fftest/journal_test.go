@@ -2,8 +2,6 @@ package fftest
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -26,12 +23,9 @@ func wire(args ...string) string {
 	return b.String()
 }
 
-// call is the request for a function whose script the journal knows.
-func call(j *journal, function string, args ...string) string {
-	text := library.Script(function, library.Variant{})
-	j.learn([]string{"EVAL", text})
-	sum := sha1.Sum([]byte(text))
-	return wire(append([]string{"EVALSHA", hex.EncodeToString(sum[:]), "1", "ff:{fp:0}", "1"}, args...)...)
+// call is the request for a function.
+func call(function string, args ...string) string {
+	return wire(append([]string{"FCALL", function, "1", "ff:{fp:0}", "1"}, args...)...)
 }
 
 func TestParseRequest(t *testing.T) {
@@ -49,7 +43,8 @@ func TestParseRequest(t *testing.T) {
 // Every function is either housekeeping or a place to die at, and the names of the former are real.
 func TestWrites(t *testing.T) {
 	for _, name := range []string{
-		"ff_claim_next", "ff_append_frames", "ff_record_step", "ff_complete_execution", "ff_fail_execution", "ff_delay_execution",
+		"ff_claim_next", "ff_append_frames", "ff_record_step", "ff_complete_execution", "ff_fail_execution",
+		"ff_delay_execution",
 	} {
 		if !writes()[name] {
 			t.Errorf("%s is no write", name)
@@ -74,13 +69,15 @@ type sink struct {
 func (s sink) Write(p []byte) (int, error) { return s.got.Write(p) }
 func (s sink) Close() error                { return nil }
 
-// A dying worker's call is delivered or not, as planned, what came before it is, and nothing after it on any connection.
+// A dying worker's call is delivered or not, as planned, what came before it is, and nothing after it on any
+// connection.
 func TestLinkDies(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		var got strings.Builder
 		deaths := 0
 		j := newJournal(crash{"ff_complete_execution", 1, after})
-		l := &link{journal: j, dial: func(context.Context) (net.Conn, error) { return sink{got: &got}, nil }, died: func() { deaths++ }}
+		l := &link{journal: j, dial: func(context.Context) (net.Conn, error) { return sink{got: &got}, nil },
+			died: func() { deaths++ }}
 		one, err := l.connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -89,9 +86,9 @@ func TestLinkDies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tick := call(j, "ff_tick", "owner", "0")
-		step := call(j, "ff_record_step", "id", "session", "1", "1", "0", "name", "value")
-		done := call(j, "ff_complete_execution", strconv.Itoa(limits.Protocol))
+		tick := call("ff_tick", "owner", "0")
+		step := call("ff_record_step", "id", "session", "1", "1", "0", "name", "value")
+		done := call("ff_complete_execution", strconv.Itoa(limits.Protocol))
 		if _, err := io.WriteString(one, tick+step[:9]); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +141,8 @@ func TestReportRepeats(t *testing.T) {
 	} {
 		fake := &recorder{TB: t}
 		reportRepeats(&Report[int]{t: fake}, c.events)
-		if c.want == "" && len(fake.all) > 0 || c.want != "" && (len(fake.all) != 1 || !strings.Contains(fake.all[0], c.want)) {
+		if c.want == "" && len(fake.all) > 0 ||
+			c.want != "" && (len(fake.all) != 1 || !strings.Contains(fake.all[0], c.want)) {
 			t.Errorf("%s: %q, want %q", name, fake.all, c.want)
 		}
 	}
@@ -158,7 +156,7 @@ func TestJournalRecords(t *testing.T) {
 		"ff_claim_next", "ff_append_frames", "ff_fail_execution", "ff_release_execution", "ff_cancel_execution",
 		"ff_delay_execution", "ff_complete_execution",
 	} {
-		args, _ := parseRequest([]byte(call(j, function, "id")))
+		args, _ := parseRequest([]byte(call(function, "id")))
 		if deliver, crashed := j.note(l, args); !deliver || crashed {
 			t.Errorf("%s: delivered %v, crashed %v", function, deliver, crashed)
 		}
@@ -173,12 +171,14 @@ func TestJournalRecords(t *testing.T) {
 func TestJournalPlaces(t *testing.T) {
 	j := newJournal(crash{})
 	l := &link{journal: j}
-	for _, function := range []string{"ff_tick", "ff_claim_next", "ff_record_step", "ff_claim_next", "ff_read_execution"} {
-		args, _ := parseRequest([]byte(call(j, function, "id")))
+	for _, function := range []string{"ff_tick", "ff_claim_next", "ff_record_step", "ff_claim_next",
+		"ff_read_execution"} {
+		args, _ := parseRequest([]byte(call(function, "id")))
 		j.note(l, args)
 	}
 	want := []crash{
-		{"ff_claim_next", 1, false}, {"ff_claim_next", 1, true}, {"ff_claim_next", 2, false}, {"ff_claim_next", 2, true},
+		{"ff_claim_next", 1, false}, {"ff_claim_next", 1, true}, {"ff_claim_next", 2, false},
+		{"ff_claim_next", 2, true},
 		{"ff_record_step", 1, false}, {"ff_record_step", 1, true},
 	}
 	if got := j.places(); !slices.Equal(got, want) {
@@ -190,7 +190,7 @@ func TestJournalPlaces(t *testing.T) {
 func TestTheDeadHaveNoEffects(t *testing.T) {
 	j := newJournal(crash{function: "ff_append_frames", call: 1})
 	first, second := &link{journal: j}, &link{journal: j}
-	args, _ := parseRequest([]byte(call(j, "ff_append_frames", "id")))
+	args, _ := parseRequest([]byte(call("ff_append_frames", "id")))
 	j.begin(first)
 	j.effect("alive")
 	if _, crashed := j.note(first, args); !crashed {
@@ -223,8 +223,9 @@ func TestReportLosses(t *testing.T) {
 		events []event
 		want   []string
 	}{
-		"all":            {[]event{effect("d"), effect("c"), effect("a"), effect("a"), effect("more")}, nil},
-		"none":           {nil, []string{`effect "a" never happened`, `effect "c" never happened`, `effect "d" never happened`}},
+		"all": {[]event{effect("d"), effect("c"), effect("a"), effect("a"), effect("more")}, nil},
+		"none": {nil,
+			[]string{`effect "a" never happened`, `effect "c" never happened`, `effect "d" never happened`}},
 		"its step only":  {[]event{step("a"), effect("c"), effect("d")}, []string{`effect "a" never happened`}},
 		"once for twice": {[]event{effect("a"), effect("c"), effect("d")}, nil},
 	} {

@@ -25,8 +25,8 @@ type link struct {
 
 	sent atomic.Int64 // requests, of a worker's link
 
-	// sending is held for reading from when the journal notes a request until the server has it: a worker does not die in
-	// between, as what is noted counts as recorded.
+	// sending is held for reading from when the journal notes a request until the server has it: a worker does not
+	// die in between, as what is noted counts as recorded.
 	sending sync.RWMutex
 
 	mu    sync.Mutex
@@ -128,7 +128,7 @@ func (c *conn) send(p []byte) (late []*link, crashed bool, err error) {
 
 // outside looks at a request of the client and lets a worker die before it, or returns the one that dies after it.
 func (c *conn) outside(args []string) (late *link) {
-	function := c.link.journal.learn(args)
+	function := called(args)
 	if writes()[function] && c.link.wrote != nil {
 		c.link.wrote()
 	}

@@ -10,7 +10,8 @@ import (
 // A worker does not die between the note of a request and its delivery: what is noted counts as recorded.
 func TestLinkIsCutBetweenRequests(t *testing.T) {
 	ours, theirs := net.Pipe()
-	l := &link{dial: func(context.Context) (net.Conn, error) { return ours, nil }, journal: newJournal(crash{}), died: func() {}}
+	l := &link{dial: func(context.Context) (net.Conn, error) { return ours, nil }, journal: newJournal(crash{}),
+		died: func() {}}
 	c, err := l.connect(t.Context())
 	if err != nil {
 		t.Fatal(err)

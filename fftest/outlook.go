@@ -20,14 +20,15 @@ import (
 
 // outlook is what the store and the worker tell of the time to come.
 type outlook struct {
-	quiet     bool      // nothing happens before due
-	due       time.Time // of the first thing that a tick or an answer waits for; zero: there is none
-	work      time.Time // of the first that moves an execution: a delay, a timeout, a deadline, a quota's window, an answer
-	schedules bool      // there are some, so that something is always due
+	quiet bool      // nothing happens before due
+	due   time.Time // of the first thing that a tick or an answer waits for; zero: there is none
+	// of the first that moves an execution: a delay, a timeout, a deadline, a quota's window, an answer
+	work      time.Time
+	schedules bool // there are some, so that something is always due
 }
 
-// outlook looks at everything that may happen: the handlers at work, what could be claimed, and all that time brings to the
-// store, of whatever origin. The caller has the turn.
+// outlook looks at everything that may happen: the handlers at work, what could be claimed, and all that time brings
+// to the store, of whatever origin. The caller has the turn.
 func (w *Env) outlook(ctx context.Context) (o outlook, err error) {
 	w.mu.Lock()
 	broken := w.broken
@@ -80,8 +81,8 @@ func (w *Env) outlook(ctx context.Context) (o outlook, err error) {
 	return o, nil
 }
 
-// held reports whether the worker holds something, be it on the way to or from a handler. What dead ones hold is due when their
-// leases run out.
+// held reports whether the worker holds something, be it on the way to or from a handler. What dead ones hold is due
+// when their leases run out.
 func (w *Env) held(ctx context.Context, o *outlook) (busy bool, err error) {
 	workers, err := w.admin.Workers(ctx)
 	if err != nil {
@@ -112,7 +113,8 @@ func (w *Env) claimable(ctx context.Context, partition uint16) (bool, error) {
 			if x.Partition != partition || x.Depth == 0 || !w.serves(q) {
 				continue
 			}
-			if open, err := w.handedOut(ctx, keys.Of(partition), q.Namespace, strconv.FormatUint(x.Route, 10)); open || err != nil {
+			if open, err := w.handedOut(ctx, keys.Of(partition), q.Namespace, strconv.FormatUint(x.Route, 10)); open ||
+				err != nil {
 				return open, err
 			}
 		}
@@ -167,8 +169,9 @@ func (w *Env) serves(r admin.Queue) bool {
 	return false
 }
 
-// openings adds when the routes open that budgets and quotas have closed. A budget is asked every 30 s whether it has room, which
-// is the more often the longer it has none: it opens with its next period. What does not exist opens when somebody makes it.
+// openings adds when the routes open that budgets and quotas have closed. A budget is asked every 30 s whether it has
+// room, which is the more often the longer it has none: it opens with its next period. What does not exist opens when
+// somebody makes it.
 func (w *Env) openings(ctx context.Context, partition uint16, o *outlook) error {
 	p := keys.Of(partition)
 	closings, err := w.hash(ctx, p.Closings())
@@ -221,8 +224,9 @@ func (w *Env) opens(ctx context.Context, p keys.Partition, route string, why []s
 	return opens, err
 }
 
-// counts reports whether a nap uses up the patience of who waits for an execution: when no execution goes on by itself. With
-// schedules there is no end of what is due, so then it is only the execution itself that counts, and the children it waits for.
+// counts reports whether a nap uses up the patience of who waits for an execution: when no execution goes on by
+// itself. With schedules there is no end of what is due, so then it is only the execution itself that counts, and the
+// children it waits for.
 func (w *Env) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) (bool, error) {
 	if o.work.IsZero() || !o.schedules || id.IsZero() {
 		return o.work.IsZero(), nil

@@ -35,8 +35,10 @@ type process struct {
 
 // startProcess starts a worker under cfg; its own middleware goes outside the configured one. onDeath is told once
 // when the journal's crash has killed it, onFailure when it has ended by itself.
-func startProcess(w *Env, cfg runtime.Config, l *link, onDeath func(*process), onFailure func(error)) (*process, error) {
-	p := &process{name: cfg.Instance, env: w, link: l, ended: make(chan struct{}), handlers: map[*handler.Task]context.CancelCauseFunc{}}
+func startProcess(w *Env, cfg runtime.Config, l *link, onDeath func(*process),
+	onFailure func(error)) (*process, error) {
+	p := &process{name: cfg.Instance, env: w, link: l, ended: make(chan struct{}),
+		handlers: map[*handler.Task]context.CancelCauseFunc{}}
 	l.died = func() {
 		if p.kill() {
 			onDeath(p)

@@ -14,12 +14,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Frame is one frame of an execution and the attempt (zero based) that appended it.
+// Frame is one frame of an execution and the attempt, 1 for the first, that appended it.
 type Frame struct {
 	Attempt uint32
 	stream.Frame
-	// Repeated says that no recorded step covers it and that the handler began again after it, in this attempt or another one:
-	// who reads the stream drops it, see stream.Resumption.
+	// Repeated says that no recorded step covers it and that the handler began again after it, in this attempt or
+	// another one: who reads the stream drops it, see stream.Resumption.
 	Repeated bool
 }
 
@@ -39,25 +39,33 @@ type Report[Out any] struct {
 	// result does not decode.
 	Err error
 
-	Frames   []Frame                    // of all attempts, in order; best-effort ones only as far as they have not expired
-	Resumed  []stream.TailEvent         // runs that went on with an attempt and appended frames, in order
-	Summary  stream.Summary             // of the last attempt
-	Steps    []Step                     // recorded ones, in the order of their recording
-	Waits    []Wait                     // in the order in which they began
-	Messages []suspend.Message          // that the handler received from mailboxes, in the order in which they were sent
-	Attempts []flowfabric.AttemptRecord // every one, in order; Type says why it began, Category and Reason why it failed
-	Elapsed  time.Duration              // virtual time from creation to end
-	Snapshot flowfabric.Snapshot        // everything else
+	// of all attempts, in order; best-effort ones only as far as they have not expired
+	Frames  []Frame
+	Resumed []stream.TailEvent // runs that went on with an attempt and appended frames, in order
+	Summary stream.Summary     // of the last attempt
+	Steps   []Step             // recorded ones, in the order of their recording
+	Waits   []Wait             // in the order in which they began
+	// that the handler received from mailboxes, in the order in which they were sent
+	Messages []suspend.Message
+	// every one, in order; Type says why it began, Category and Reason why it failed
+	Attempts []flowfabric.AttemptRecord
+	Elapsed  time.Duration       // virtual time from creation to end
+	Snapshot flowfabric.Snapshot // everything else
 	// Spent is what the execution has spent, by budget and dimension, in the last period of each in which it spent.
 	Spent map[string]map[string]int64
 	// Crash is where [Crashes] let the worker die, "died before call 3 of ff_record_step"; "" if it did not.
 	Crash string
 
-	t testing.TB
+	t     testing.TB
+	found findings // of all runs of a Crashes
 }
 
-func (r *Report[Out]) errorf(format string, args ...any) {
+// errorf fails the test, once for each thing that it is about.
+func (r *Report[Out]) errorf(about, format string, args ...any) {
 	r.t.Helper()
+	if !r.found.new(about) {
+		return
+	}
 	text := fmt.Sprintf(format, args...)
 	if r.Crash != "" {
 		text = "worker " + r.Crash + ": " + text
@@ -78,9 +86,10 @@ func (r *Report[Out]) WantResult(want Out) {
 	r.t.Helper()
 	switch {
 	case r.Err != nil:
-		r.errorf("no result: %v", r.Err)
+		r.errorf("result", "no result: %v", r.Err)
 	case !reflect.DeepEqual(r.Result, want):
-		r.errorf("result %+v, want %+v", r.Result, want)
+		got, wanted := differ("%+v", r.Result, want)
+		r.errorf("result", "result %s, want %s", got, wanted)
 	}
 }
 
@@ -88,7 +97,7 @@ func (r *Report[Out]) WantResult(want Out) {
 func (r *Report[Out]) WantState(want flowfabric.PublicState) {
 	r.t.Helper()
 	if r.State != want {
-		r.errorf("state %s (%s), want %s", r.State, r.end(), want)
+		r.errorf("state", "state %s (%s), want %s", r.State, r.end(), want)
 	}
 }
 
@@ -99,9 +108,9 @@ func (r *Report[Out]) WantFailure(category string) {
 	outcome, _ := errors.AsType[*client.OutcomeError](r.Err)
 	switch {
 	case outcome == nil || outcome.State != flowfabric.Failed && outcome.State != flowfabric.Expired:
-		r.errorf("%s, want a failure of category %s", r.end(), category)
+		r.errorf("failure", "%s, want a failure of category %s", r.end(), category)
 	case outcome.Category != category:
-		r.errorf("failure of category %s (%s), want %s", outcome.Category, outcome.Reason, category)
+		r.errorf("failure", "failure of category %s (%s), want %s", outcome.Category, outcome.Reason, category)
 	}
 }
 
@@ -113,7 +122,7 @@ func (r *Report[Out]) WantAttempts(types ...flowfabric.AttemptType) {
 		got = append(got, a.Type)
 	}
 	if !slices.Equal(got, types) {
-		r.errorf("attempts %v, want %v", got, types)
+		r.errorf("attempts", "attempts %v, want %v", got, types)
 	}
 }
 
@@ -130,7 +139,8 @@ func (r *Report[Out]) stepNames() []string {
 func (r *Report[Out]) WantSteps(names ...string) {
 	r.t.Helper()
 	if got := r.stepNames(); !slices.Equal(got, names) {
-		r.errorf("steps %q, want %q", got, names)
+		steps, want := differList(got, names)
+		r.errorf("steps", "steps %s, want %s", steps, want)
 	}
 }
 
@@ -169,7 +179,8 @@ func (r *Report[Out]) repeated(attempt uint32, recorded uint64) {
 func (r *Report[Out]) WantFrames(typ string, payloads ...string) {
 	r.t.Helper()
 	if got := r.Payloads(typ); !slices.Equal(got, payloads) {
-		r.errorf("%s frames %q, want %q", typ, got, payloads)
+		frames, want := differList(got, payloads)
+		r.errorf(typ+" frames", "%s frames %s, want %s", typ, frames, want)
 	}
 }
 
@@ -177,6 +188,6 @@ func (r *Report[Out]) WantFrames(typ string, payloads ...string) {
 func (r *Report[Out]) WantElapsed(least, most time.Duration) {
 	r.t.Helper()
 	if r.Elapsed < least || r.Elapsed > most {
-		r.errorf("took %s, want %s..%s", r.Elapsed, least, most)
+		r.errorf("elapsed", "took %s, want %s..%s", r.Elapsed, least, most)
 	}
 }

@@ -16,7 +16,8 @@ import (
 // t is a *testing.T, or the call is made in a bubble. A definition, function or option that is not valid ends the
 // test, and so does an execution that does not end, as [Execution.Wait] says, with a Patience of 24 h;
 // everything else is in the report.
-func Run[In, Out any](t testing.TB, def *handler.Definition[In, Out], fn func(context.Context, *handler.Task, In) (Out, error),
+func Run[In, Out any](t testing.TB, def *handler.Definition[In, Out],
+	fn func(context.Context, *handler.Task, In) (Out, error),
 	in In, opts ...client.SubmitOption) *Report[Out] {
 	t.Helper()
 	return runWith(t, stage{journal: newJournal(crash{})}, def, fn, in, opts)

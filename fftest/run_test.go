@@ -51,7 +51,8 @@ func TestRunReports(t *testing.T) {
 	r.WantFrames("log", "done")
 	r.WantAttempts(flowfabric.AttemptInitial)
 	r.WantElapsed(0, time.Second)
-	if r.Err != nil || string(r.Steps[0].Value) != `"hello you"` || r.Snapshot.Creator != "" || r.Frames[2].Sequence != 3 {
+	if r.Err != nil || string(r.Steps[0].Value) != `"hello you"` || r.Snapshot.Creator != "" ||
+		r.Frames[2].Sequence != 3 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -90,16 +91,18 @@ func TestRunRetries(t *testing.T) {
 		}
 		pause *= 2
 	}
-	if outcome, ok := errors.AsType[*client.OutcomeError](r.Err); !ok || outcome.Reason != "rain" || !errors.Is(r.Err, flowfabric.ErrFailed) {
+	if outcome, ok := errors.AsType[*client.OutcomeError](r.Err); !ok || outcome.Reason != "rain" || !errors.Is(r.Err,
+		flowfabric.ErrFailed) {
 		t.Errorf("error %v", r.Err)
 	}
-	if last := r.Attempts[3]; last.Category != "weather" || last.Index != 3 {
+	if last := r.Attempts[3]; last.Category != "weather" || last.Index != 4 {
 		t.Errorf("last attempt %+v", last)
 	}
 }
 
 func TestRunTimesOut(t *testing.T) {
-	slow := handler.Define[string, string]("slow", flowfabric.Timeout(2*time.Minute), handler.Retry(1, time.Hour, time.Hour))
+	slow := handler.Define[string, string]("slow", flowfabric.Timeout(2*time.Minute),
+		handler.Retry(1, time.Hour, time.Hour))
 	var causes []error
 	r := fftest.Run(t, slow, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
 		<-ctx.Done()
@@ -109,7 +112,8 @@ func TestRunTimesOut(t *testing.T) {
 	r.WantFailure(codes.CategoryTimeout)
 	r.WantElapsed(52*time.Minute, 77*time.Minute) // the pause is an hour ± 20 %
 	r.WantAttempts(flowfabric.AttemptInitial, flowfabric.AttemptRetry)
-	if len(causes) != 2 || !errors.Is(causes[0], flowfabric.ErrAttemptTimeout) || !errors.Is(causes[1], flowfabric.ErrAttemptTimeout) {
+	if len(causes) != 2 || !errors.Is(causes[0], flowfabric.ErrAttemptTimeout) ||
+		!errors.Is(causes[1], flowfabric.ErrAttemptTimeout) {
 		t.Errorf("causes %v", causes)
 	}
 }
@@ -145,12 +149,14 @@ func TestRunOtherEnds(t *testing.T) {
 	r := fftest.Run(t, greet, fails(handler.Permanent(errors.New("no"))), "")
 	r.WantFailure(codes.CategoryHandlerError)
 	r.WantAttempts(flowfabric.AttemptInitial)
-	fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) { panic("boom") }, "").WantFailure(codes.CategoryPanic)
+	fftest.Run(t, greet, func(context.Context, *handler.Task, string) (string, error) { panic("boom") },
+		"").WantFailure(codes.CategoryPanic)
 }
 
 // A definition's own lane and capabilities are served without being told.
 func TestRunServesTheDefinition(t *testing.T) {
 	special := handler.Define[[]byte, []byte]("special", flowfabric.Lane("fast"), flowfabric.Capabilities("gpu"))
-	r := fftest.Run(t, special, handler.Plain(func(_ context.Context, in []byte) ([]byte, error) { return in, nil }), []byte("\x00raw"))
+	r := fftest.Run(t, special, handler.Plain(func(_ context.Context, in []byte) ([]byte, error) { return in, nil }),
+		[]byte("\x00raw"))
 	r.WantResult([]byte("\x00raw"))
 }

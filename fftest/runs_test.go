@@ -43,7 +43,8 @@ func TestReportTellsWhatIsRepeated(t *testing.T) {
 	if kept := r.Kept("token"); !slices.Equal(kept, []string{"a", "b", "c"}) {
 		t.Errorf("kept %q, want a b c", kept)
 	}
-	if len(r.Resumed) != 1 || r.Resumed[0].Attempt != 0 || r.Resumed[0].Resumed.Reason != "delayed" || r.Resumed[0].Resumed.Recorded != 1 {
+	if len(r.Resumed) != 1 || r.Resumed[0].Attempt != 1 || r.Resumed[0].Resumed.Reason != "delayed" ||
+		r.Resumed[0].Resumed.Recorded != 1 {
 		t.Errorf("resumed %+v, want one, delayed, with frame 1 recorded", r.Resumed)
 	}
 }

@@ -9,17 +9,18 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// A wait looks whether the environment may nap: at first after little time, then after twice as much each time. No lease time
-// is a multiple of these, so that the worker is not stopped in the very instant of a renewal.
+// A wait looks whether the environment may nap: at first after little time, then after twice as much each time. No
+// lease time is a multiple of these, so that the worker is not stopped in the very instant of a renewal.
 const (
 	firstTurn = 37 * time.Millisecond
 	lastTurn  = 2368 * time.Millisecond
 )
 
-// Sleep lets virtual time pass, like time.Sleep, but an hour in which nothing is due and no handler runs costs nothing: the environment
-// steps to whatever is due in its store, of whatever origin.
+// Sleep lets virtual time pass, like time.Sleep, but an hour in which nothing is due and no handler runs costs
+// nothing: the environment steps to whatever is due in its store, of whatever origin.
 func (w *Env) Sleep(d time.Duration) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), max(d, 0))
@@ -66,9 +67,10 @@ func (w *Env) until(ctx context.Context, id flowfabric.ExecutionID, met func(con
 	}, met)
 }
 
-// wait lets time pass in turns until look is satisfied, which has one turn each time. It does not nap when met says that
-// look will be.
-func (w *Env) wait(ctx context.Context, id flowfabric.ExecutionID, what string, look, met func(context.Context) (bool, error)) error {
+// wait lets time pass in turns until look is satisfied, which has one turn each time. It does not nap when met says
+// that look will be.
+func (w *Env) wait(ctx context.Context, id flowfabric.ExecutionID, what string, look,
+	met func(context.Context) (bool, error)) error {
 	length := firstTurn
 	for patience := w.Patience; ; length = min(2*length, lastTurn) {
 		began := time.Now()
@@ -91,7 +93,9 @@ func (w *Env) wait(ctx context.Context, id flowfabric.ExecutionID, what string, 
 			return errors.Join(err, ctx.Err())
 		}
 		if w.journal.weary.Err() != nil {
-			return fmt.Errorf("a handler was run more than %d times: does it return handler.Delay for ever? %s has not %s", maxRuns, id, what)
+			return fmt.Errorf(
+				"a handler was run more than %d times: does it return handler.Delay for ever? %s has not %s", maxRuns,
+				id, what)
 		}
 		if patience -= time.Since(began); patience <= 0 {
 			return w.impatient(ctx, id, what)
@@ -105,27 +109,45 @@ func (w *Env) impatient(ctx context.Context, id flowfabric.ExecutionID, what str
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s has not %s after %s of virtual time: it is %s, attempt %d", id, what, w.Patience, s.State.Public, s.Attempts)
+	text := fmt.Sprintf("%s has not %s after %s of virtual time: it is %s", id, what, w.Patience, s.State.Public)
+	if s.Attempts > 0 {
+		text += fmt.Sprintf(", attempt %d", s.Attempts)
+	}
 	if s.State.Public == flowfabric.Suspended {
 		u, err := w.client.Suspension(ctx, id)
 		if err != nil {
 			return err
 		}
-		var open []string
-		for _, p := range u.Waitpoints {
-			if p.Open() {
-				open = append(open, p.Key)
-			}
-		}
-		slices.Sort(open)
-		text += fmt.Sprintf(", and waits (%s) for somebody to answer; open waitpoints: %q", u.Reason, open)
+		text += fmt.Sprintf(", and waits (%s) for somebody to answer; open waitpoints: %q", u.Reason, openOf(u))
 	}
 	return errors.New(text)
 }
 
-// nap stops the worker until the next due time if nothing happens before and that is far away, for at most limit, unless met
-// is, which may be nil: a worker with nothing to do costs real time. id is the execution that is waited for, if it is one.
-func (w *Env) nap(ctx context.Context, id flowfabric.ExecutionID, limit time.Duration, met func(context.Context) (bool, error)) (idle rest, err error) {
+// openOf are the keys of the waitpoints of a suspension that take signals.
+func openOf(u suspend.Record) (open []string) {
+	for _, p := range u.Waitpoints {
+		if p.Open() {
+			open = append(open, p.Key)
+		}
+	}
+	slices.Sort(open)
+	return open
+}
+
+// refused is why an answer was not taken, and which waits are open.
+func (w *Env) refused(ctx context.Context, id flowfabric.ExecutionID, a Answer, err error) string {
+	text := fmt.Sprintf("fftest: %s: %v", a.words(), err)
+	if u, failed := w.client.Suspension(ctx, id); failed == nil {
+		text += fmt.Sprintf("; open waitpoints: %q", openOf(u))
+	}
+	return text
+}
+
+// nap stops the worker until the next due time if nothing happens before and that is far away, for at most limit,
+// unless met is, which may be nil: a worker with nothing to do costs real time. id is the execution that is waited
+// for, if it is one.
+func (w *Env) nap(ctx context.Context, id flowfabric.ExecutionID, limit time.Duration,
+	met func(context.Context) (bool, error)) (idle rest, err error) {
 	if !w.enter(ctx) {
 		return rest{}, nil
 	}
@@ -138,7 +160,8 @@ func (w *Env) nap(ctx context.Context, id flowfabric.ExecutionID, limit time.Dur
 	if err != nil || !look.quiet {
 		return rest{}, err
 	}
-	// What the worker had asked for by then may have been done between two of the reads. It is through when time has passed.
+	// What the worker had asked for by then may have been done between two of the reads. It is through when time has
+	// passed.
 	if !pause(ctx, settleTime) {
 		return rest{}, nil
 	}

@@ -15,14 +15,16 @@ import (
 
 // Wait is one wait of an execution: a suspension, or one that signals had answered before it could begin.
 type Wait struct {
-	Name   string        // of suspend.Await or Wait; "" from On; of suspend.Receive the mailbox, a middle dot and a number
+	// of suspend.Await or Wait; "" from On; of suspend.Receive the mailbox, a middle dot and a number
+	Name   string
 	Reason string        // one of the suspend.Reason constants; "" if signals came before
 	Began  time.Time     // virtual
 	Lasted time.Duration // virtual; 0 if signals came before
 	// Cause is what ended it: signal, message, children, operator, timeout or already_satisfied, else "cancelled"
 	// or "deadline".
 	Cause string
-	// Answer is what the handler was told; nil if it was told nothing, or by a wait without name that another has followed.
+	// Answer is what the handler was told; nil if it was told nothing, or by a wait without name that another has
+	// followed.
 	Answer *suspend.Result
 }
 
@@ -70,7 +72,8 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 }
 
 // answers are those that are kept, and what ended the last suspension.
-func (x *Execution[Out]) answers(ctx context.Context, stored map[string]string) (all []suspend.Result, end string, err error) {
+func (x *Execution[Out]) answers(ctx context.Context,
+	stored map[string]string) (all []suspend.Result, end string, err error) {
 	u, err := x.env.client.Suspension(ctx, x.ID())
 	if err != nil {
 		return nil, "", err
@@ -117,7 +120,7 @@ func (r *Report[Out]) WantWaits(names ...string) {
 		got = append(got, w.Name)
 	}
 	if !slices.Equal(got, names) {
-		r.errorf("waits %q, want %q", got, names)
+		r.errorf("waits", "waits %q, want %q", got, names)
 	}
 }
 
@@ -129,24 +132,30 @@ func (r *Report[Out]) WantCauses(causes ...string) {
 		got = append(got, w.Cause)
 	}
 	if !slices.Equal(got, causes) {
-		r.errorf("waits ended by %q, want %q", got, causes)
+		r.errorf("causes", "waits ended by %q, want %q", got, causes)
 	}
 }
 
-// WantSuspended demands that the execution was suspended for at least and at most so much virtual time, all waits together.
+// WantSuspended demands that the execution was suspended for at least and at most so much virtual time, all waits
+// together.
 func (r *Report[Out]) WantSuspended(least, most time.Duration) {
 	r.t.Helper()
 	if total := r.suspended(); total < least || total > most {
-		r.errorf("suspended for %s, want %s..%s", total, least, most)
+		r.errorf("suspended", "suspended for %s, want %s..%s", total, least, most)
 	}
 }
 
-// compareWaits holds the waits of a disturbed run against those of the undisturbed one. Whether a signal came before the
-// suspension or after it may change with the time that a crash costs; what it said may not.
+// compareWaits holds the waits of a disturbed run against those of the undisturbed one. Whether a signal came before
+// the suspension or after it may change with the time that a crash costs; what it said may not.
 func compareWaits[Out any](base, r *Report[Out]) {
 	r.t.Helper()
 	if told, want := tellings(r.Waits), tellings(base.Waits); !slices.Equal(told, want) {
-		r.errorf("waits %q; undisturbed %q", told, want)
+		got, undisturbed := differList(told, want)
+		ways := "waits" // other waits are another finding, other words in them are not
+		for _, w := range r.Waits {
+			ways += " " + w.Name + ": " + w.came()
+		}
+		r.errorf(ways, "waits %s; undisturbed %s", got, undisturbed)
 	}
 }
 
@@ -178,7 +187,8 @@ func compareMessages[Out any](base, r *Report[Out]) {
 		return all
 	}
 	if got, want := words(r), words(base); !slices.Equal(got, want) {
-		r.errorf("messages %q; undisturbed %q", got, want)
+		received, undisturbed := differList(got, want)
+		r.errorf("messages", "messages %s; undisturbed %s", received, undisturbed)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// Flow is a graph of work that is put together and then submitted, as often as one likes: client.SubmitFlow gives every flow
-// its own id, unless a key says otherwise. Nothing is sent before. It is not safe for concurrent use.
+// Flow is a graph of work that is put together and then submitted, as often as one likes: client.SubmitFlow gives
+// every flow its own id, unless a key says otherwise. Nothing is sent before. It is not safe for concurrent use.
 type Flow struct {
 	*graph
 	kind  string
@@ -30,10 +30,12 @@ type Flow struct {
 	gates []flowfabric.Gate // of all nodes
 }
 
-// New begins a flow. kind is what flows of this shape are called, in lists and metrics: 1..64 bytes of printable ASCII without
-// braces. Without options it is closed: only what is submitted belongs to it. What is wrong is reported by [Flow.Err].
+// New begins a flow. kind is what flows of this shape are called, in lists and metrics: 1..64 bytes of printable
+// ASCII without braces. Without options it is closed: only what is submitted belongs to it. What is wrong is reported
+// by [Flow.Err].
 func New(kind string, opts ...Option) *Flow {
-	f := &Flow{graph: newGraph("flow "+kind, limits.MaxFlowMembers, denied.FlowTooLarge), kind: kind, mode: engine.SealClosed}
+	f := &Flow{graph: newGraph("flow "+kind, limits.MaxFlowMembers, denied.FlowTooLarge), kind: kind,
+		mode: engine.SealClosed}
 	if err := valid.Name("kind", kind); err != nil {
 		f.refuse(err)
 	}
@@ -70,22 +72,25 @@ type Node[Out any] struct {
 	decode func([]byte) (Out, error)
 }
 
-// Add adds a node: an execution of def with input in, encoded now as client.Submit does. name is its name in the flow, by which
-// its id is derived: 1..64 bytes of UTF-8 without control characters, unique in the flow. Lane, priority, deadline, tags,
-// capabilities and policy come from the definition, options override them. What is wrong is reported by [Flow.Err].
+// Add adds a node: an execution of def with input in, encoded now as client.Submit does. name is its name in the
+// flow, by which its id is derived: 1..64 bytes of UTF-8 without control characters, unique in the flow. Lane,
+// priority, deadline, tags, capabilities and policy come from the definition, options override them. What is wrong is
+// reported by [Flow.Err].
 //
-// A codec that does not copy shares in with the flow: such an input must not change until the flow was submitted. A []byte is copied.
+// A codec that does not copy shares in with the flow: such an input must not change until the flow was submitted. A
+// []byte is copied.
 func Add[In, Out any](f *Flow, name string, def *handler.Definition[In, Out], in In, opts ...NodeOption) *Node[Out] {
 	return &Node[Out]{n: add(f.graph, name, def, in, opts), decode: def.Decode}
 }
 
-// Existing names a member that a submitted flow has already, and its result has type Out: new nodes that client.Flow.Add adds to the flow can
-// depend on it. name is that of a node that was submitted or added; children that a handler made cannot be named. Twice the same name is
-// the same member. A member that the flow does not have is found by the server (flowfabric.ErrNotFound).
+// Existing names a member that a submitted flow has already, and its result has type Out: new nodes that
+// client.Flow.Add adds to the flow can depend on it. name is that of a node that was submitted or added; children
+// that a handler made cannot be named. Twice the same name is the same member. A member that the flow does not have
+// is found by the server (flowfabric.ErrNotFound).
 func Existing[Out any](f *Flow, name string) Source[Out] { return &Node[Out]{n: f.existing(name)} }
 
-// With gives a node more options, edges for example from nodes that were added after it. So a graph can be read from a table
-// in any order. It returns the node.
+// With gives a node more options, edges for example from nodes that were added after it. So a graph can be read from
+// a table in any order. It returns the node.
 func (n *Node[Out]) With(opts ...NodeOption) *Node[Out] {
 	n.n.apply(opts)
 	return n
@@ -130,20 +135,22 @@ func init() {
 	}
 }
 
-// Err is what is wrong with the flow, or nil. It sends nothing and may be called again; client.SubmitFlow and client.Flow.Add report the same before
-// they send anything.
+// Err is what is wrong with the flow, or nil. It sends nothing and may be called again; client.SubmitFlow and
+// client.Flow.Add report the same before they send anything.
 //
-// All mistakes are reported at once, joined, each with the names of flow, node and edge: flowfabric.ErrInvalidInput (names, a
-// node or input name that is there twice, options out of bounds, [AnyOf], [AllEnded] or [AnyFailed] without an edge, a [Quorum] that cannot be met, an
-// empty flow, two edges between the same nodes, a cycle, with the nodes in it), ErrNotFound (an edge from a node of another flow, or of none),
-// ErrLimit (above 1,000 upstreams, 10,000 nodes or 50,000 edges); and those of a submission, of each node the first:
-// ErrInvalidInput, ErrPayloadTooLarge, the definition's, the codec's.
+// All mistakes are reported at once, joined, each with the names of flow, node and edge: flowfabric.ErrInvalidInput
+// (names, a node or input name that is there twice, options out of bounds, [AnyOf], [AllEnded] or [AnyFailed] without
+// an edge, a [Quorum] that cannot be met, an empty flow, two edges between the same nodes, a cycle, with the nodes in
+// it), ErrNotFound (an edge from a node of another flow, or of none), ErrLimit (above 1,000 upstreams, 10,000 nodes
+// or 50,000 edges); and those of a submission, of each node the first: ErrInvalidInput, ErrPayloadTooLarge, the
+// definition's, the codec's.
 func (f *Flow) Err() error {
 	plan := f.plan
 	if len(f.there) > 0 {
 		plan = f.more
 	}
-	_, err := plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{Namespace: limits.DefaultNamespace})
+	_, err := plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+		flowplan.Defaults{Namespace: limits.DefaultNamespace})
 	return err
 }
 
@@ -155,7 +162,8 @@ func (f *Flow) more(id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, e
 	case err != nil:
 		return flowplan.Plan{}, err
 	case f.mode != engine.SealClosed || f.tags != nil:
-		return flowplan.Plan{}, fmt.Errorf("%s: %w: tags, Unsealed and Growing belong to the flow that was submitted", f.title, flowfabric.ErrInvalidInput)
+		return flowplan.Plan{}, fmt.Errorf("%s: %w: tags, Unsealed and Growing belong to the flow that was submitted",
+			f.title, flowfabric.ErrInvalidInput)
 	case len(members) == 0:
 		return flowplan.Plan{}, fmt.Errorf("%s: %w: it has no new nodes", f.title, flowfabric.ErrInvalidInput)
 	}
@@ -173,18 +181,20 @@ func (f *Flow) plan(id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, e
 	case err != nil:
 		return flowplan.Plan{}, err
 	case len(f.there) > 0:
-		return flowplan.Plan{}, fmt.Errorf("%s: node %s: %w: Existing is for nodes that client.Flow.Add adds", f.title, printable(f.there[0].name), denied.NotInFlow)
+		return flowplan.Plan{}, fmt.Errorf("%s: node %s: %w: Existing is for nodes that client.Flow.Add adds", f.title,
+			printable(f.there[0].name), denied.NotInFlow)
 	case id.IsZero():
 		return flowplan.Plan{}, fmt.Errorf("%s: %w: the flow id is zero", f.title, flowfabric.ErrInvalidInput)
 	case len(members) == 0:
 		return flowplan.Plan{}, fmt.Errorf("%s: %w: it has no nodes", f.title, flowfabric.ErrInvalidInput)
 	}
-	return flowplan.Plan{Kind: f.kind, Mode: f.mode, Members: members, Edges: edges, Digest: f.digest(d), Tags: maps.Clone(d.Tags)}, nil
+	return flowplan.Plan{Kind: f.kind, Mode: f.mode, Members: members, Edges: edges, Digest: f.digest(d),
+		Tags: maps.Clone(d.Tags)}, nil
 }
 
-// digest is the same for flows that differ only in the order in which they were put together, and in how their nodes are
-// handled: lane, priority, times, tags and policy, as with the payload digest of an execution. What it may cost is no such thing: the
-// gates of its nodes count.
+// digest is the same for flows that differ only in the order in which they were put together, and in how their nodes
+// are handled: lane, priority, times, tags and policy, as with the payload digest of an execution. What it may cost
+// is no such thing: the gates of its nodes count.
 func (f *Flow) digest(d flowplan.Defaults) string {
 	h := sha256.New()
 	write(h, "flowfabric flow v1", f.kind, string(f.mode))
@@ -194,7 +204,9 @@ func (f *Flow) digest(d flowplan.Defaults) string {
 		for _, g := range n.gates(d) {
 			write(h, "gate", string(g))
 		}
-		edges := slices.SortedFunc(slices.Values(n.edges), func(a, b *edge) int { return strings.Compare(a.from.name, b.from.name) })
+		edges := slices.SortedFunc(slices.Values(n.edges), func(a, b *edge) int {
+			return strings.Compare(a.from.name, b.from.name)
+		})
 		for _, e := range edges {
 			write(h, e.from.name, e.input)
 		}

@@ -24,7 +24,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	work  = handler.Define[int, string]("work", flowfabric.Lane("slow"), flowfabric.Priority(3), handler.Retry(5, time.Second, time.Minute))
+	work = handler.Define[int, string]("work", flowfabric.Lane("slow"), flowfabric.Priority(3),
+		handler.Retry(5, time.Second, time.Minute))
 	raw   = handler.Define[[]byte, []byte]("raw")
 	bad   = handler.Define[int, string]("{bad}")
 	left  = flow.NewInput[string]("left")
@@ -64,14 +65,20 @@ func TestMistakes(t *testing.T) {
 		want error
 		text string // in the error
 	}{
-		{"an empty flow", func(*flow.Flow) {}, flowfabric.ErrInvalidInput, "flow f: invalid_input: a value is not valid: it has no nodes"},
-		{"a name twice", func(f *flow.Flow) { flow.Add(f, "a", work, 1); flow.Add(f, "a", work, 2) }, flowfabric.ErrInvalidInput, "flow f: node a: "},
+		{"an empty flow", func(*flow.Flow) {}, flowfabric.ErrInvalidInput,
+			"flow f: invalid_input: a value is not valid: it has no nodes"},
+		{"a name twice", func(f *flow.Flow) { flow.Add(f, "a", work, 1); flow.Add(f, "a", work, 2) },
+			flowfabric.ErrInvalidInput, "flow f: node a: "},
 		{"no name", func(f *flow.Flow) { flow.Add(f, "", work, 1) }, flowfabric.ErrInvalidInput, "want 1..64"},
-		{"a long name", func(f *flow.Flow) { flow.Add(f, strings.Repeat("x", 65), work, 1) }, flowfabric.ErrInvalidInput, "65 bytes"},
-		{"a name with a control character", func(f *flow.Flow) { flow.Add(f, "a\nb", work, 1) }, flowfabric.ErrInvalidInput,
+		{"a long name", func(f *flow.Flow) { flow.Add(f, strings.Repeat("x", 65), work, 1) },
+			flowfabric.ErrInvalidInput, "65 bytes"},
+		{"a name with a control character", func(f *flow.Flow) { flow.Add(f, "a\nb", work, 1) },
+			flowfabric.ErrInvalidInput,
 			`flow f: node "a\nb": invalid_input: a value is not valid: name "a\nb" has a control character`},
-		{"a name that is no text", func(f *flow.Flow) { flow.Add(f, "a\xff", work, 1) }, flowfabric.ErrInvalidInput, "UTF-8"},
-		{"an edge to itself", func(f *flow.Flow) { a := flow.Add(f, "a", work, 1); a.With(flow.After(a)) }, denied.SelfEdge, "flow f: node a: edge from a: "},
+		{"a name that is no text", func(f *flow.Flow) { flow.Add(f, "a\xff", work, 1) }, flowfabric.ErrInvalidInput,
+			"UTF-8"},
+		{"an edge to itself", func(f *flow.Flow) { a := flow.Add(f, "a", work, 1); a.With(flow.After(a)) },
+			denied.SelfEdge, "flow f: node a: edge from a: "},
 		{"an edge twice", func(f *flow.Flow) {
 			a := flow.Add(f, "a", work, 1)
 			flow.Add(f, "b", work, 1, flow.After(a), flow.After(a))
@@ -83,7 +90,8 @@ func TestMistakes(t *testing.T) {
 		{"an input name twice", func(f *flow.Flow) {
 			a, b := flow.Add(f, "a", work, 1), flow.Add(f, "b", work, 1)
 			flow.Add(f, "c", work, 1, left.From(a), left.From(b))
-		}, flowfabric.ErrInvalidInput, "flow f: node c: edge from b: invalid_input: a value is not valid: input left already comes from a"},
+		}, flowfabric.ErrInvalidInput,
+			"flow f: node c: edge from b: invalid_input: a value is not valid: input left already comes from a"},
 		{"an input without a name", func(f *flow.Flow) {
 			flow.Add(f, "b", work, 1, flow.NewInput[string]("").From(flow.Add(f, "a", work, 1)))
 		}, flowfabric.ErrInvalidInput, "edge from a: input: "},
@@ -93,17 +101,26 @@ func TestMistakes(t *testing.T) {
 			c := flow.Add(f, "c", work, 1, flow.After(b))
 			a.With(flow.After(c))
 		}, denied.Cycle, ": a -> b -> c -> a"},
-		{"a node of another flow", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(foreign)) }, denied.NotInFlow,
+		{"a node of another flow", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(foreign)) },
+			denied.NotInFlow,
 			"flow f: node a: edge from foreign: execution_not_in_flow: the execution is not a member of the flow: it belongs to flow other"},
-		{"a node that was never added", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After((*flow.Node[string])(nil))) }, denied.NotInFlow, "never added"},
-		{"no node at all", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(nil), left.From(nil)) }, denied.NotInFlow, "never added"},
-		{"a zero node", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(&flow.Node[string]{})) }, denied.NotInFlow, "never added"},
+		{"a node that was never added", func(f *flow.Flow) {
+			flow.Add(f, "a", work, 1,
+				flow.After((*flow.Node[string])(nil)))
+		}, denied.NotInFlow, "never added"},
+		{"no node at all", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(nil), left.From(nil)) },
+			denied.NotInFlow, "never added"},
+		{"a zero node", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.After(&flow.Node[string]{})) },
+			denied.NotInFlow, "never added"},
 		{"a child as an upstream", func(f *flow.Flow) {
 			flow.Add(f, "a", work, 1, flow.After(flow.Child(flow.Children("w"), "c", work, 1)))
 		}, denied.NotInFlow, "children w"},
-		{"any of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AnyOf()) }, flowfabric.ErrInvalidInput, "flow f: node a: invalid_input: a value is not valid: AnyOf without an edge"},
-		{"cleanup of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AllEnded()) }, flowfabric.ErrInvalidInput, "AllEnded without an edge"},
-		{"failures of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AnyFailed()) }, flowfabric.ErrInvalidInput, "AnyFailed without an edge"},
+		{"any of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AnyOf()) }, flowfabric.ErrInvalidInput,
+			"flow f: node a: invalid_input: a value is not valid: AnyOf without an edge"},
+		{"cleanup of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AllEnded()) },
+			flowfabric.ErrInvalidInput, "AllEnded without an edge"},
+		{"failures of nothing", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flow.AnyFailed()) },
+			flowfabric.ErrInvalidInput, "AnyFailed without an edge"},
 		{"a quorum of none", func(f *flow.Flow) {
 			flow.Add(f, "q", work, 1, flow.After(ups(chained(f, 5))...), flow.Quorum(0))
 		}, flowfabric.ErrInvalidInput, "node q: invalid_input: a value is not valid: Quorum(0) of 5"},
@@ -113,7 +130,8 @@ func TestMistakes(t *testing.T) {
 		{"nothing remains", func(f *flow.Flow) {
 			flow.Add(f, "a", work, 1, flow.After(ups(chained(f, 2))...), flow.AnyFailed(), flow.CancelRemaining())
 		}, flowfabric.ErrInvalidInput, "CancelRemaining with AnyFailed"},
-		{"fan-in", func(f *flow.Flow) { flow.Add(f, "q", work, 1, flow.After(ups(chained(f, 1001))...)) }, denied.FanIn, "node q: "},
+		{"fan-in", func(f *flow.Flow) { flow.Add(f, "q", work, 1, flow.After(ups(chained(f, 1001))...)) }, denied.FanIn,
+			"node q: "},
 		{"members", func(f *flow.Flow) { chained(f, 10_001) }, denied.FlowTooLarge, "10001 nodes"},
 		{"edges", func(f *flow.Flow) {
 			all := ups(chained(f, 1000))
@@ -121,21 +139,33 @@ func TestMistakes(t *testing.T) {
 				flow.Add(f, fmt.Sprint("q", i), work, 1, flow.After(all[:981]...))
 			}
 		}, denied.FlowTooLarge, "50031 edges"},
-		{"a definition", func(f *flow.Flow) { flow.Add(f, "a", bad, 1) }, flowfabric.ErrInvalidInput, "flow f: node a: definition of kind"},
-		{"no definition", func(f *flow.Flow) { flow.Add[int, string](f, "a", nil, 1) }, flowfabric.ErrInvalidInput, "the definition is nil"},
-		{"an input too large", func(f *flow.Flow) { flow.Add(f, "a", raw, make([]byte, 1<<20+1)) }, flowfabric.ErrPayloadTooLarge, "node a: "},
-		{"a nil option", func(f *flow.Flow) { flow.Add(f, "a", work, 1, nil) }, flowfabric.ErrInvalidInput, "option 0 is nil"},
-		{"priority", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Priority(9001)) }, flowfabric.ErrInvalidInput, "priority 9001"},
-		{"lane", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Lane("{}")) }, flowfabric.ErrInvalidInput, "lane"},
-		{"delay", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Delay(-1)) }, flowfabric.ErrInvalidInput, "delay -1ns"},
+		{"a definition", func(f *flow.Flow) { flow.Add(f, "a", bad, 1) }, flowfabric.ErrInvalidInput,
+			"flow f: node a: definition of kind"},
+		{"no definition", func(f *flow.Flow) { flow.Add[int, string](f, "a", nil, 1) }, flowfabric.ErrInvalidInput,
+			"the definition is nil"},
+		{"an input too large", func(f *flow.Flow) { flow.Add(f, "a", raw, make([]byte, 1<<20+1)) },
+			flowfabric.ErrPayloadTooLarge, "node a: "},
+		{"a nil option", func(f *flow.Flow) { flow.Add(f, "a", work, 1, nil) }, flowfabric.ErrInvalidInput,
+			"option 0 is nil"},
+		{"priority", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Priority(9001)) },
+			flowfabric.ErrInvalidInput, "priority 9001"},
+		{"lane", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Lane("{}")) }, flowfabric.ErrInvalidInput,
+			"lane"},
+		{"delay", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Delay(-1)) }, flowfabric.ErrInvalidInput,
+			"delay -1ns"},
 		{"deadline", func(f *flow.Flow) {
 			flow.Add(f, "a", work, 1, flowfabric.Deadline(time.Second), flowfabric.Delay(time.Minute))
 		}, flowfabric.ErrInvalidInput, "leaves no time"},
-		{"tags", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Tags(map[string]string{"X": ""})) }, denied.TagKey, "node a: "},
-		{"capabilities", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Capabilities("a b")) }, denied.Capabilities, "node a: "},
-		{"retention", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Retention(time.Millisecond)) }, flowfabric.ErrInvalidInput, "retention"},
-		{"retries", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Retries(1001)) }, denied.Policy, "node a: invalid_policy: the policy of the execution is not valid: Retry.MaxRetries is 1001, want 0..1000"},
-		{"timeout", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Timeout(-1)) }, denied.Policy, "AttemptTimeout is -1ns"},
+		{"tags", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Tags(map[string]string{"X": ""})) },
+			denied.TagKey, "node a: "},
+		{"capabilities", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Capabilities("a b")) },
+			denied.Capabilities, "node a: "},
+		{"retention", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Retention(time.Millisecond)) },
+			flowfabric.ErrInvalidInput, "retention"},
+		{"retries", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Retries(1001)) }, denied.Policy,
+			"node a: invalid_policy: the policy of the execution is not valid: Retry.MaxRetries is 1001, want 0..1000"},
+		{"timeout", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Timeout(-1)) }, denied.Policy,
+			"AttemptTimeout is -1ns"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			f := flow.New("f")
@@ -155,7 +185,9 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	flow.Add(f, "b", work, 1, flow.After(a, a), flowfabric.Lane(""))
 	_, err := flowplan.Of(f, flowfabric.FlowID{}, flowplan.Defaults{})
 	lines := strings.Split(err.Error(), "\n")
-	for i, want := range []string{"kind", "option 0", "tags", "node a: definition", "node a: invalid_input: a value is not valid: Quorum(2)", "node b: edge from a: ", "node b: invalid_input: a value is not valid: namespace"} {
+	for i, want := range []string{"kind", "option 0", "tags", "node a: definition",
+		"node a: invalid_input: a value is not valid: Quorum(2)", "node b: edge from a: ",
+		"node b: invalid_input: a value is not valid: namespace"} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], "flow x{: ") || !strings.Contains(lines[i], want) {
 			t.Errorf("line %d of\n%v\nwant %q", i, err, want)
 		}
@@ -175,18 +207,22 @@ func TestPlan(t *testing.T) {
 	id, at := flowfabric.FlowID(flowfabric.NewExecutionID(3)), time.Now().Add(time.Hour)
 	f := flow.New("report", flow.Growing(), flowfabric.Tags(map[string]string{"team.name": "a"}))
 	b := flow.Add(f, "b", work, 2)
-	a := flow.Add(f, "a", work, 1, flowfabric.Priority(7), flowfabric.Lane("fast"), flowfabric.Capabilities("y", "x", "y"), flowfabric.Creator("you"), flowfabric.DelayUntil(at),
-		flowfabric.Delay(time.Second), flowfabric.DeadlineAt(at), flowfabric.Deadline(time.Minute), flowfabric.Retention(time.Minute), flowfabric.Tags(map[string]string{"a.b": "c"}),
+	a := flow.Add(f, "a", work, 1, flowfabric.Priority(7), flowfabric.Lane("fast"),
+		flowfabric.Capabilities("y", "x", "y"), flowfabric.Creator("you"), flowfabric.DelayUntil(at),
+		flowfabric.Delay(time.Second), flowfabric.DeadlineAt(at), flowfabric.Deadline(time.Minute),
+		flowfabric.Retention(time.Minute), flowfabric.Tags(map[string]string{"a.b": "c"}),
 		flowfabric.Retries(8), flowfabric.Timeout(time.Minute))
 	payload := []byte("bytes")
-	c := flow.Add(f, "c", raw, payload, left.From(a), flow.After(a, b), flow.Quorum(1), flow.CancelRemaining(), flowfabric.Priority(1), flowfabric.DelayUntil(at), flowfabric.DeadlineAt(at.Add(1)))
+	c := flow.Add(f, "c", raw, payload, left.From(a), flow.After(a, b), flow.Quorum(1), flow.CancelRemaining(),
+		flowfabric.Priority(1), flowfabric.DelayUntil(at), flowfabric.DeadlineAt(at.Add(1)))
 	payload[0] = 'X'
 	b.With(left.From(a), flow.AnyOf(), flow.AllOf())
 	p, err := flowplan.Of(f, id, someone)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Kind != "report" || f.Kind() != "report" || p.Mode != engine.SealGrowing || p.Edges != 3 || p.Tags["team.name"] != "a" || len(p.Digest) != 32 {
+	if p.Kind != "report" || f.Kind() != "report" || p.Mode != engine.SealGrowing || p.Edges != 3 ||
+		p.Tags["team.name"] != "a" || len(p.Digest) != 32 {
 		t.Errorf("%+v", p)
 	}
 	if got := fmt.Sprint(names(p), f.Nodes()); got != "[a b c] [b a c]" {
@@ -194,18 +230,23 @@ func TestPlan(t *testing.T) {
 	}
 	x, y, z := p.Members[0], p.Members[1], p.Members[2]
 	_, digest, _ := work.Encode(1)
-	if x.ID != id.Member("a") || x.ID != a.ID(id) || x.Namespace != "shop" || x.Creator != "you" || x.Lane != "fast" || x.Priority != 7 || x.Kind != "work" ||
-		fmt.Sprint(x.Capabilities) != "[x y]" || x.Delay != time.Second || !x.DelayUntil.IsZero() || x.Deadline != time.Minute || !x.DeadlineAt.IsZero() ||
-		x.NewExecution.Policy.Retention != valid.RetainAll(time.Minute) || x.NewExecution.Policy.Retry.MaxRetries != 8 || x.NewExecution.Policy.AttemptTimeout != time.Minute || x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
+	if x.ID != id.Member("a") || x.ID != a.ID(id) || x.Namespace != "shop" || x.Creator != "you" || x.Lane != "fast" ||
+		x.Priority != 7 || x.Kind != "work" || fmt.Sprint(x.Capabilities) != "[x y]" || x.Delay != time.Second ||
+		!x.DelayUntil.IsZero() || x.Deadline != time.Minute || !x.DeadlineAt.IsZero() ||
+		x.NewExecution.Policy.Retention != valid.RetainAll(time.Minute) ||
+		x.NewExecution.Policy.Retry.MaxRetries != 8 || x.NewExecution.Policy.AttemptTimeout != time.Minute ||
+		x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
 		t.Errorf("%+v", x)
 	}
-	if y.NewExecution.Policy.Retry.MaxRetries != 5 || y.NewExecution.Policy.AttemptTimeout != 0 || y.Creator != "me" || y.Lane != "slow" || y.Priority != 3 || y.Policy != codes.AllOf || y.CancelRest {
+	if y.NewExecution.Policy.Retry.MaxRetries != 5 || y.NewExecution.Policy.AttemptTimeout != 0 || y.Creator != "me" ||
+		y.Lane != "slow" || y.Priority != 3 || y.Policy != codes.AllOf || y.CancelRest {
 		t.Errorf("%+v", y)
 	}
 	if z.Policy != codes.Quorum || z.K != 1 || !z.CancelRest {
 		t.Errorf("%+v", z)
 	}
-	if string(z.Payload) != "bytes" || z.DelayUntil != at || fmt.Sprint(z.Edges) != fmt.Sprint([]engine.FlowEdge{{From: x.ID, Input: "left"}, {From: y.ID}}) || c.Name() != "c" || c.Kind() != "raw" {
+	if string(z.Payload) != "bytes" || z.DelayUntil != at || fmt.Sprint(z.Edges) != fmt.Sprint(
+		[]engine.FlowEdge{{From: x.ID, Input: "left"}, {From: y.ID}}) || c.Name() != "c" || c.Kind() != "raw" {
 		t.Errorf("%+v", z)
 	}
 	if got, err := a.Decode([]byte(`"x"`)); got != "x" || err != nil {
@@ -223,7 +264,8 @@ func names(p flowplan.Plan) (out []string) {
 	return out
 }
 
-// The digest tells flows apart by what they are, not by the order in which they were put together or how nodes are handled.
+// The digest tells flows apart by what they are, not by the order in which they were put together or how nodes are
+// handled.
 func TestDigest(t *testing.T) {
 	base := func(change func(f *flow.Flow, a, b, c *flow.Node[string])) string {
 		f := flow.New("f")
@@ -236,7 +278,8 @@ func TestDigest(t *testing.T) {
 	}
 	same := base(nil)
 	f := flow.New("f")
-	c := flow.Add(f, "c", work, 1, flow.AnyOf(), flowfabric.Priority(9), flowfabric.Lane("x"), flowfabric.Delay(time.Second))
+	c := flow.Add(f, "c", work, 1, flow.AnyOf(), flowfabric.Priority(9), flowfabric.Lane("x"),
+		flowfabric.Delay(time.Second))
 	b := flow.Add(f, "b", work, 1)
 	c.With(flow.After(b), left.From(flow.Add(f, "a", work, 1)))
 	if got := build(t, f).Digest; got != same {
@@ -260,7 +303,8 @@ func TestDigest(t *testing.T) {
 		}
 		seen[got] = name
 	}
-	for name, other := range map[string]*flow.Flow{"kind": flow.New("g"), "mode": flow.New("f", flow.Unsealed()), "input": flow.New("f")} {
+	for name, other := range map[string]*flow.Flow{"kind": flow.New("g"), "mode": flow.New("f", flow.Unsealed()),
+		"input": flow.New("f")} {
 		in := 1
 		if name == "input" {
 			in = 2
@@ -273,18 +317,21 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// Gates of a node replace those of its definition, kind by kind; those of the flow, and of who submits it, come in addition.
+// Gates of a node replace those of its definition, kind by kind; those of the flow, and of who submits it, come in
+// addition.
 func TestGates(t *testing.T) {
 	costly := handler.Define[int, string]("costly", flowfabric.Budgets("own"), flowfabric.Quotas("gpu"))
 	f := flow.New("f", flowfabric.Budgets("team"), flowfabric.Quotas("gpu"))
 	flow.Add(f, "a", work, 1)
 	flow.Add(f, "b", costly, 1)
 	flow.Add(f, "c", costly, 1, flowfabric.Budgets("x", "team"), flowfabric.Quotas())
-	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.BudgetGate("all")}})
+	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+		flowplan.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.BudgetGate("all")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"[budget all budget team quota gpu]", "[budget all budget own budget team quota gpu]", "[budget all budget team budget x quota gpu]"} {
+	for i, want := range []string{"[budget all budget team quota gpu]", "[budget all budget own budget team quota gpu]",
+		"[budget all budget team budget x quota gpu]"} {
 		if got := fmt.Sprint(plan.Members[i].Gates); got != want {
 			t.Errorf("%s: %s, want %s", plan.Members[i].Node, got, want)
 		}
@@ -293,13 +340,14 @@ func TestGates(t *testing.T) {
 		t.Errorf("the definition has %s now", got)
 	}
 	flow.Add(f, "d", work, 1, flowfabric.Quotas("no name"))
-	if _, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{Namespace: "n"}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
+	if _, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{
+		Namespace: "n"}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
 		t.Error(err)
 	}
 }
 
-// Of any graph, members come after those they depend on, and in the order they were added where edges allow it; or there is a
-// circle, and the error names one.
+// Of any graph, members come after those they depend on, and in the order they were added where edges allow it; or
+// there is a circle, and the error names one.
 func TestAnyGraph(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(rt, "nodes")

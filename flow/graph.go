@@ -67,7 +67,8 @@ func (n *node) refuse(format string, args ...any) {
 	n.errs = append(n.errs, fmt.Errorf(format, args...))
 }
 
-// add makes a node of a definition. It is always returned, so that what is wrong with it is reported with everything else.
+// add makes a node of a definition. It is always returned, so that what is wrong with it is reported with everything
+// else.
 func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], in In, opts []NodeOption) *node {
 	n := &node{graph: g, name: name, policy: codes.AllOf, into: map[*node]*edge{}, inputs: map[string]*edge{}}
 	if err := validateName(name); err != nil {
@@ -77,8 +78,8 @@ func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], i
 		n.refuse("%w", err)
 	} else {
 		info := def.Info()
-		n.item = engine.NewExecution{Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities, Priority: info.Priority,
-			Deadline: info.Deadline, Policy: info.Policy, Gates: info.Gates, Tags: info.Tags}
+		n.item = engine.NewExecution{Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities,
+			Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy, Gates: info.Gates, Tags: info.Tags}
 		if n.item.Payload, n.item.Digest, err = def.Encode(in); err != nil {
 			n.refuse("%w", err)
 		}
@@ -170,9 +171,11 @@ func (n *node) input(name string, from *node) {
 	switch {
 	case e == nil:
 	case e.input != "":
-		n.refuse("edge from %s: %w: its result is input %s and input %s; read one input twice", from.name, denied.DuplicateEdge, e.input, name)
+		n.refuse("edge from %s: %w: its result is input %s and input %s; read one input twice", from.name,
+			denied.DuplicateEdge, e.input, name)
 	case n.inputs[name] != nil:
-		n.refuse("edge from %s: %w: input %s already comes from %s", from.name, flowfabric.ErrInvalidInput, name, n.inputs[name].from.name)
+		n.refuse("edge from %s: %w: input %s already comes from %s", from.name, flowfabric.ErrInvalidInput, name,
+			n.inputs[name].from.name)
 	default:
 		if err := validateName(name); err != nil {
 			n.refuse("edge from %s: input: %w", from.name, err)
@@ -192,7 +195,8 @@ func (n *node) gates(d flowplan.Defaults) []flowfabric.Gate {
 func validateName(name string) error {
 	switch {
 	case name == "" || len(name) > limits.MaxName:
-		return fmt.Errorf("%w: name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), limits.MaxName)
+		return fmt.Errorf("%w: name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name),
+			limits.MaxName)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("%w: name %q is not UTF-8", flowfabric.ErrInvalidInput, name)
 	case strings.ContainsFunc(name, unicode.IsControl):
@@ -213,15 +217,18 @@ func (n *node) group() error {
 	case len(n.edges) == 0 && (n.policy == codes.AnyOf || watches):
 		return fmt.Errorf("%w: %s without an edge", flowfabric.ErrInvalidInput, policyNames[n.policy])
 	case n.policy == codes.Quorum && (n.k < 1 || n.k > len(n.edges)):
-		return fmt.Errorf("%w: Quorum(%d) of %d edges, want 1..%d", flowfabric.ErrInvalidInput, n.k, len(n.edges), len(n.edges))
+		return fmt.Errorf("%w: Quorum(%d) of %d edges, want 1..%d", flowfabric.ErrInvalidInput, n.k, len(n.edges),
+			len(n.edges))
 	case n.cancel && watches:
-		return fmt.Errorf("%w: CancelRemaining with %s: nothing remains when all have ended", flowfabric.ErrInvalidInput, policyNames[n.policy])
+		return fmt.Errorf("%w: CancelRemaining with %s: nothing remains when all have ended",
+			flowfabric.ErrInvalidInput, policyNames[n.policy])
 	}
 	return nil
 }
 
 // members makes the members of all nodes, upstreams first, or tells everything that is wrong.
-func (g *graph) members(id func(node string) flowfabric.ExecutionID, d flowplan.Defaults) (members []engine.FlowMember, edges int, err error) {
+func (g *graph) members(id func(node string) flowfabric.ExecutionID,
+	d flowplan.Defaults) (members []engine.FlowMember, edges int, err error) {
 	errs, now := slices.Clone(g.errs), time.Now()
 	if len(g.nodes) > g.most {
 		errs = append(errs, fmt.Errorf("%w: it has %d nodes, want at most %d", g.over, len(g.nodes), g.most))
@@ -249,7 +256,8 @@ func (g *graph) members(id func(node string) flowfabric.ExecutionID, d flowplan.
 		members = append(members, m)
 	}
 	if edges > limits.MaxFlowEdges {
-		errs = append(errs, fmt.Errorf("%w: it has %d edges, want at most %d", denied.FlowTooLarge, edges, limits.MaxFlowEdges))
+		errs = append(errs, fmt.Errorf("%w: it has %d edges, want at most %d", denied.FlowTooLarge, edges,
+			limits.MaxFlowEdges))
 	}
 	if errs = append(errs, circles...); len(errs) > 0 {
 		return nil, 0, errors.Join(titled(g.title, errs)...)
@@ -276,7 +284,8 @@ func titled(title string, errs []error) []error {
 	return out
 }
 
-// order lists the nodes with those that they depend on before them, else as they were added, and an error for each circle.
+// order lists the nodes with those that they depend on before them, else as they were added, and an error for each
+// circle.
 func (g *graph) order() (order []*node, circles []error) {
 	const open, done = 1, 2
 	state, path := make(map[*node]int, len(g.nodes)), []*node{}

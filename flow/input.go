@@ -11,8 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
-// Input is the result of an upstream under a name, with its type. Make it with [NewInput], usually in a package variable that
-// both sides import: who builds the flow says where it comes from, and the handler gets it. Safe for concurrent use.
+// Input is the result of an upstream under a name, with its type. Make it with [NewInput], usually in a package
+// variable that both sides import: who builds the flow says where it comes from, and the handler gets it. Safe for
+// concurrent use.
 type Input[T any] struct {
 	name  string
 	codec handler.Codec
@@ -41,9 +42,9 @@ func (i Input[T]) From(up Source[T]) NodeOption {
 	})
 }
 
-// Get returns the result that the upstream left. ok is false if there is none: the flow gives this node no input of that name,
-// or the upstream did not succeed before an any-of or a quorum was decided. An upstream that completed with nothing gives
-// the zero value.
+// Get returns the result that the upstream left. ok is false if there is none: the flow gives this node no input of
+// that name, or the upstream did not succeed before an any-of or a quorum was decided. An upstream that completed
+// with nothing gives the zero value.
 //
 // A result that does not decode into T is a permanent failure of category extractor_payload_decode.
 func (i Input[T]) Get(t *handler.Task) (value T, ok bool, err error) {
@@ -63,7 +64,8 @@ func (i Input[T]) Get(t *handler.Task) (value T, ok bool, err error) {
 func (i Input[T]) Need(t *handler.Task) (T, error) {
 	value, ok, err := i.Get(t)
 	if err == nil && !ok {
-		err = handler.Permanent(fmt.Errorf("%w: input %s: the flow gives node %q none", flowfabric.ErrInvalidInput, i.name, t.Node()))
+		err = handler.Permanent(fmt.Errorf("%w: input %s: the flow gives node %q none", flowfabric.ErrInvalidInput,
+			i.name, t.Node()))
 	}
 	return value, err
 }
@@ -85,17 +87,18 @@ type Outcome struct {
 	Node  string // its name in the flow; "" once it was purged
 	Input string // under which its result is given, if it has one; see [Input]
 	ID    flowfabric.ExecutionID
-	// State is completed, failed, cancelled, expired or skipped, as the node was told; "" while the upstream has not ended, which a node with
-	// [AllEnded] or [AnyFailed] does not see.
+	// State is completed, failed, cancelled, expired or skipped, as the node was told; "" while the upstream has not
+	// ended, which a node with [AllEnded] or [AnyFailed] does not see.
 	State    flowfabric.PublicState
 	Category string // why it did not succeed, see flowfabric.Snapshot.FailureCategory
 }
 
-// Outcomes reads what those that the handler's node depends on came to, by the names of the nodes: for nodes with [AllEnded] or
-// [AnyFailed]. It is one call to the server. The results of those that succeeded come through [Input.Get]. It returns none for an
-// execution that depends on nobody, and in a test of a handler without a server.
+// Outcomes reads what those that the handler's node depends on came to, by the names of the nodes: for nodes with
+// [AllEnded] or [AnyFailed]. It is one call to the server. The results of those that succeeded come through
+// [Input.Get]. It returns none for an execution that depends on nobody, and in a test of a handler without a server.
 //
-// If an upstream is replayed after this node became ready, Outcomes may say completed although [Input.Get] gives nothing.
+// If an upstream is replayed after this node became ready, Outcomes may say completed although [Input.Get] gives
+// nothing.
 //
 // Errors: flowfabric.ErrTransport, flowfabric.ErrNotFound for an execution that was purged; an error of ctx.
 func Outcomes(ctx context.Context, t *handler.Task) ([]Outcome, error) {

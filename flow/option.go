@@ -8,9 +8,10 @@ import (
 // Option changes a flow: [Growing], [Unsealed], flowfabric.Tags, Budgets or Quotas.
 type Option interface{ FlowOption() }
 
-// NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed] and [CancelRemaining]; of package flowfabric Priority,
-// Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries, Retention, Capabilities, Tags, Budgets, Quotas, LimitKey and Creator. Later
-// options win over earlier ones, and all of them over the definition.
+// NodeOption changes a node: [Input.From], [After], [AllOf], [AnyOf], [Quorum], [AllEnded], [AnyFailed] and
+// [CancelRemaining]; of package flowfabric Priority, Lane, Timeout, Deadline, DeadlineAt, Delay, DelayUntil, Retries,
+// Retention, Capabilities, Tags, Budgets, Quotas, LimitKey and Creator. Later options win over earlier ones, and all
+// of them over the definition.
 type NodeOption interface{ NodeOption() }
 
 // flowFunc and nodeFunc are the options of this package.
@@ -22,14 +23,15 @@ type (
 func (flowFunc) FlowOption() {}
 func (nodeFunc) NodeOption() {}
 
-// Growing lets the handlers of a flow add members to it, see [Children]. It still ends by itself, when no member is left.
+// Growing lets the handlers of a flow add members to it, see [Children]. It still ends by itself, when no member is
+// left.
 func Growing() Option { return flowFunc(func(f *Flow) { f.mode = engine.SealGrowing }) }
 
 // Unsealed lets everybody add members to a flow after it was submitted. It stays open until it is sealed.
 func Unsealed() Option { return flowFunc(func(f *Flow) { f.mode = engine.SealOpen }) }
 
-// After makes a node depend on others without being given their results. Together with [Input.From] of the same node it is
-// one edge; a second After of it is an error.
+// After makes a node depend on others without being given their results. Together with [Input.From] of the same node
+// it is one edge; a second After of it is an error.
 func After(nodes ...Upstream) NodeOption {
 	return nodeFunc(func(n *node) {
 		for _, up := range nodes {
@@ -47,8 +49,8 @@ func AnyOf() NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = codes.AnyOf, 0 })
 }
 
-// Quorum runs the node as soon as k of those it depends on have succeeded, 1..n; it is skipped once that cannot happen any
-// more.
+// Quorum runs the node as soon as k of those it depends on have succeeded, 1..n; it is skipped once that cannot
+// happen any more.
 func Quorum(k int) NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = codes.Quorum, k })
 }
@@ -58,20 +60,22 @@ func AllOf() NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = codes.AllOf, 0 })
 }
 
-// AllEnded runs the node once all it depends on have ended: completed, failed, cancelled, expired or skipped. So it is what cleanup
-// wants. It is never skipped. [Outcomes] tells its handler what they came to, and [Input.Get] what those that succeeded left.
+// AllEnded runs the node once all it depends on have ended: completed, failed, cancelled, expired or skipped. So it
+// is what cleanup wants. It is never skipped. [Outcomes] tells its handler what they came to, and [Input.Get] what
+// those that succeeded left.
 //
-// Such a node stands aside: whether the flow has completed or failed is decided as if it did not depend on them. A flow whose work failed
-// has failed, whatever its cleanup came to; and one whose cleanup failed has failed, too. A flow that is cancelled cancels these nodes with
-// all others. If an upstream is replayed before the node became ready, the node waits for it again; later a replay of the
-// node itself waits for those that run again, which admin.ReplayFlow sees to.
+// Such a node stands aside: whether the flow has completed or failed is decided as if it did not depend on them. A
+// flow whose work failed has failed, whatever its cleanup came to; and one whose cleanup failed has failed, too. A
+// flow that is cancelled cancels these nodes with all others. If an upstream is replayed before the node became
+// ready, the node waits for it again; later a replay of the node itself waits for those that run again, which
+// admin.ReplayFlow sees to.
 func AllEnded() NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = codes.AllEnded, 0 })
 }
 
-// AnyFailed is [AllEnded] for a node that is only needed when something went wrong: it runs once all it depends on have ended, if at least
-// one of them did not succeed. If all succeeded it is skipped, and so is what depends on it. Such a skip fails no flow and runs no
-// other AnyFailed node.
+// AnyFailed is [AllEnded] for a node that is only needed when something went wrong: it runs once all it depends on
+// have ended, if at least one of them did not succeed. If all succeeded it is skipped, and so is what depends on it.
+// Such a skip fails no flow and runs no other AnyFailed node.
 func AnyFailed() NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = codes.AnyFailed, 0 })
 }
@@ -88,8 +92,9 @@ type remaining struct{}
 func (remaining) NodeOption()     {}
 func (remaining) ChildrenOption() {}
 
-// CancelRemaining cancels what the node depends on and what has not ended, once it is decided whether the node runs: with [AnyOf] and
-// [Quorum] when enough have succeeded, and with them and [AllOf] when enough cannot succeed any more, so that a flow fails fast. For
-// [Children] it cancels those that are open when the wait is over, whatever ended it. A member that another undecided node still needs is
-// spared; [AllEnded] and [AnyFailed] need none. A running handler's context ends with ErrCancelled.
+// CancelRemaining cancels what the node depends on and what has not ended, once it is decided whether the node runs:
+// with [AnyOf] and [Quorum] when enough have succeeded, and with them and [AllOf] when enough cannot succeed any
+// more, so that a flow fails fast. For [Children] it cancels those that are open when the wait is over, whatever
+// ended it. A member that another undecided node still needs is spared; [AllEnded] and [AnyFailed] need none. A
+// running handler's context ends with ErrCancelled.
 func CancelRemaining() RemainingOption { return remaining{} }

@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -15,25 +16,37 @@ import (
 
 // other is an execution of a set that the handler did not make.
 type other struct {
-	name string
-	id   flowfabric.ExecutionID
+	name   string
+	id     flowfabric.ExecutionID
+	cancel bool
 }
 
-// Other adds an execution that the handler did not make: somebody else submitted it, in any namespace and partition, and its id is all that is needed. The
-// set waits for it as for a child, and [ChildNode.Outcome] and [ChildNode.Result] tell the same of it. name is its name in the set, as for [Child]; def
-// says how its result is decoded, and must be what it was submitted with. Children cannot depend on it, and nobody cancels it:
-// [CancelRemaining] and [Leave] are about children.
+// Other adds an execution that the handler did not make: somebody else submitted it, in any namespace and partition,
+// and its id is all that is needed. The set waits for it as for a child, and [ChildNode.Outcome] and
+// [ChildNode.Result] tell the same of it. name is its name in the set, as for [Child]; def says how its result is
+// decoded, and must be what it was submitted with. Children cannot depend on it, and nobody cancels it:
+// [Leave], and [CancelRemaining] of the set, are about children.
 //
-// [ChildSet.Wait] looks at it before the execution is suspended. One that has ended counts at once. Later it is told by the maintenance of
-// the partitions, usually within milliseconds of its end, and however often and late that happens, the wait counts it once. One that
-// continues ([handler.Continue]) or is tried again has not ended. One that is replayed after its end was told stays as it was told.
-func Other[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Out], id flowfabric.ExecutionID) *ChildNode[Out] {
+// With a [CancelRemaining] of its own it is cancelled if it is open when the wait is over, or when the execution that
+// waits ends first: cancelled, expired, or failed by a time limit. If it is a node of a flow, all of that flow is
+// cancelled, unless the execution that waits is in it, too. So a handler that submits a flow in a handler.Step and
+// waits for its last node takes the flow along. The cancellation comes with the notices of the partition, usually
+// within milliseconds.
+//
+// [ChildSet.Wait] looks at it before the execution is suspended. One that has ended counts at once. Later it is told
+// by the maintenance of the partitions, usually within milliseconds of its end, and however often and late that
+// happens, the wait counts it once. One that continues ([handler.Continue]) or is tried again has not ended. One that
+// is replayed after its end was told stays as it was told.
+func Other[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Out],
+	id flowfabric.ExecutionID, opts ...RemainingOption) *ChildNode[Out] {
 	n := &node{graph: s.graph, name: name, other: true}
 	err := validateName(name)
 	switch {
 	case err != nil:
 	case def.Err() != nil:
 		err = def.Err()
+	case slices.Contains(opts, nil):
+		err = fmt.Errorf("%w: an option is nil", flowfabric.ErrInvalidInput)
 	case id.IsZero():
 		err = fmt.Errorf("%w: the id is zero", flowfabric.ErrInvalidInput)
 	case s.byName[name] != nil:
@@ -49,7 +62,7 @@ func Other[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Ou
 	} else {
 		s.byName[name] = n
 	}
-	s.others = append(s.others, other{name, id})
+	s.others = append(s.others, other{name, id, len(opts) > 0})
 	c := &ChildNode[Out]{n: n, set: s, other: id}
 	if def != nil {
 		c.decode = def.Decode
@@ -63,9 +76,12 @@ func (s *ChildSet) checkOthers() error {
 	case len(s.others) == 0:
 		return nil
 	case len(s.others)+len(s.nodes) > limits.MaxFanIn:
-		return fmt.Errorf("children %s: %w: it has %d nodes, want at most %d", s.wait, denied.FanIn, len(s.others)+len(s.nodes), limits.MaxFanIn)
+		return fmt.Errorf("children %s: %w: it has %d nodes, want at most %d", s.wait, denied.FanIn,
+			len(s.others)+len(s.nodes), limits.MaxFanIn)
 	case s.cancel && len(s.nodes) == 0:
-		return fmt.Errorf("children %s: %w: CancelRemaining without a child: executions that the handler did not make are not cancelled", s.wait, flowfabric.ErrInvalidInput)
+		return fmt.Errorf(
+			"children %s: %w: CancelRemaining of a set without a child: give it to each Other that is to be cancelled",
+			s.wait, flowfabric.ErrInvalidInput)
 	}
 	return nil
 }
@@ -88,7 +104,7 @@ func (s *ChildSet) ask(ctx context.Context, t *handler.Task) ([]engine.ChildOutc
 		return nil, err
 	}
 	for i, o := range s.others {
-		out[i].Node = o.name
+		out[i].Node, out[i].Cancel = o.name, o.cancel
 	}
 	return out, nil
 }

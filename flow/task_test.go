@@ -27,7 +27,8 @@ func (l locked) Open(sealed []byte) ([]byte, error) {
 	return sealed[1:], nil
 }
 
-// An input is decoded with the codec of the handler, or with its own; what does not decode fails for good, unless a key is missing.
+// An input is decoded with the codec of the handler, or with its own; what does not decode fails for good, unless a
+// key is missing.
 func TestInputs(t *testing.T) {
 	sealed := flow.NewInput[string]("sealed").WithCodec(handler.Encrypted(handler.JSON, locked{true}))
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Node: "n", Inputs: map[string][]byte{
@@ -71,13 +72,14 @@ func (r results) Upstreams(context.Context, flowfabric.ExecutionID) ([]engine.Up
 	return nil, nil
 }
 
-func (r results) CheckAwaited(_ context.Context, _ flowfabric.ExecutionID, ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error) {
+func (r results) CheckAwaited(_ context.Context, _ flowfabric.ExecutionID,
+	ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error) {
 	out := make([]engine.ChildOutcome, len(ids))
 	for i, id := range ids {
 		if r[id.String()] == "purged" {
 			return nil, flowfabric.ErrResultPurged
 		}
-		out[i] = engine.ChildOutcome{ID: id, Attempt: -1}
+		out[i] = engine.ChildOutcome{ID: id}
 	}
 	return out, nil
 }
@@ -90,7 +92,8 @@ func (r results) ReadResult(_ context.Context, id flowfabric.ExecutionID, attemp
 	return []byte(text), ok, nil
 }
 
-// What a child's result can be: of the attempt that succeeded, empty, not readable now or ever, or of a child that was not waited for.
+// What a child's result can be: of the attempt that succeeded, empty, not readable now or ever, or of a child that
+// was not waited for.
 func TestChildResults(t *testing.T) {
 	id := flowfabric.NewExecutionID(2)
 	step, stored := []string{}, results{}
@@ -99,7 +102,8 @@ func TestChildResults(t *testing.T) {
 		attempt       int
 		result        string
 	}{
-		{"good", "s", 3, `"yes"`}, {"empty", "s", 0, ""}, {"cut", "s", 0, "cut"}, {"odd", "s", 0, `1`}, {"late", "l", 1, `"late"`},
+		{"good", "s", 3, `"yes"`}, {"empty", "s", 0, ""}, {"cut", "s", 0, "cut"}, {"odd", "s", 0, `1`},
+		{"late", "l", 1, `"late"`},
 		{"cancelled", "c", -1, ""}, {"expired", "e", 0, ""},
 	} {
 		child := id.Child("w", x.name)
@@ -110,64 +114,70 @@ func TestChildResults(t *testing.T) {
 		step = append(step, strings.Join([]string{child.UUID().String(), x.outcome, attempt, x.name}, ","))
 		stored[fmt.Sprint(child.UUID(), x.attempt)] = x.result
 	}
-	task := newTask(taskhook.Config{Results: stored, Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id}, Input: []byte(`""`),
-		Steps: map[string][]byte{engine.StepChildren + "w": []byte(strings.Join(step, "\x1f"))}}})
-	out := handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-		set := flow.Children("w", flow.All())
-		get := map[string]*flow.ChildNode[string]{}
-		for _, name := range []string{"good", "empty", "cut", "odd", "late", "cancelled", "expired", "new"} {
-			get[name] = flow.Child(set, name, work, 1)
-		}
-		if _, err := get["good"].Result(ctx, task); !errors.Is(err, flowfabric.ErrInvalidInput) {
-			t.Errorf("before the wait: %v", err)
-		}
-		if err := set.Wait(ctx, task); err != nil {
-			return "", err
-		}
-		for name, want := range map[string]struct {
-			value     string
-			err       error
-			category  string
-			permanent bool
-		}{
-			"good": {value: "yes"}, "empty": {}, "late": {value: "late"},
-			"cut":       {err: flowfabric.ErrTransport, category: codes.CategoryHandlerError},
-			"odd":       {category: codes.CategoryDecode, permanent: true},
-			"cancelled": {err: flowfabric.ErrCancelled, category: codes.CategoryChild, permanent: true},
-			"expired":   {err: flowfabric.ErrExpired, category: codes.CategoryChild, permanent: true},
-			"new":       {err: flowfabric.ErrInvalidInput, category: codes.CategoryHandlerError, permanent: true},
-		} {
-			v, err := get[name].Result(ctx, task)
-			if v != want.value || (err == nil) != (want.category == "") || want.err != nil && !errors.Is(err, want.err) {
-				t.Errorf("%s: %q, %v", name, v, err)
-				continue
+	task := newTask(taskhook.Config{Results: stored,
+		Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id}, Input: []byte(`""`),
+			Steps: map[string][]byte{engine.StepChildren + "w": []byte(strings.Join(step, "\x1f"))}}})
+	out := handler.Bind(handler.Define[string, string]("k"),
+		func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			set := flow.Children("w", flow.All())
+			get := map[string]*flow.ChildNode[string]{}
+			for _, name := range []string{"good", "empty", "cut", "odd", "late", "cancelled", "expired", "new"} {
+				get[name] = flow.Child(set, name, work, 1)
 			}
-			if err != nil {
-				if f := handler.Classify(ctx, task, fmt.Errorf("wrapped: %w", err)).Failure; f.Category != want.category || f.Permanent != want.permanent {
-					t.Errorf("%s: %+v", name, f)
+			if _, err := get["good"].Result(ctx, task); !errors.Is(err, flowfabric.ErrInvalidInput) {
+				t.Errorf("before the wait: %v", err)
+			}
+			if err := set.Wait(ctx, task); err != nil {
+				return "", err
+			}
+			for name, want := range map[string]struct {
+				value     string
+				err       error
+				category  string
+				permanent bool
+			}{
+				"good": {value: "yes"}, "empty": {}, "late": {value: "late"},
+				"cut":       {err: flowfabric.ErrTransport, category: codes.CategoryHandlerError},
+				"odd":       {category: codes.CategoryDecode, permanent: true},
+				"cancelled": {err: flowfabric.ErrCancelled, category: codes.CategoryChild, permanent: true},
+				"expired":   {err: flowfabric.ErrExpired, category: codes.CategoryChild, permanent: true},
+				"new":       {err: flowfabric.ErrInvalidInput, category: codes.CategoryHandlerError, permanent: true},
+			} {
+				v, err := get[name].Result(ctx, task)
+				if v != want.value || (err == nil) != (want.category == "") ||
+					want.err != nil && !errors.Is(err, want.err) {
+					t.Errorf("%s: %q, %v", name, v, err)
+					continue
+				}
+				if err != nil {
+					if f := handler.Classify(ctx, task, fmt.Errorf("wrapped: %w", err)).Failure; f.Category !=
+						want.category || f.Permanent != want.permanent {
+						t.Errorf("%s: %+v", name, f)
+					}
 				}
 			}
-		}
-		if get["good"].ID(task) != id.Child("w", "good") || get["good"].Name() != "good" {
-			t.Error("ID or Name")
-		}
-		return "", nil
-	}).Run(t.Context(), task)
+			if get["good"].ID(task) != id.Child("w", "good") || get["good"].Name() != "good" {
+				t.Error("ID or Name")
+			}
+			return "", nil
+		}).Run(t.Context(), task)
 	if out.Kind != handler.OutcomeComplete {
 		t.Errorf("%+v", out)
 	}
 }
 
-// What a wait asks for: children in an order in which edges lead from earlier ones, with their ids, in the parent's namespace, and in
-// its trace. Mistakes in the set fail for good.
+// What a wait asks for: children in an order in which edges lead from earlier ones, with their ids, in the parent's
+// namespace, and in its trace. Mistakes in the set fail for good.
 func TestWaitAsks(t *testing.T) {
 	id := flowfabric.NewExecutionID(2)
 	run := func(fn func(ctx context.Context, task *handler.Task) error) handler.Outcome {
-		task := newTask(taskhook.Config{Route: engine.Route{Namespace: "shop"}, Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id},
-			Input: []byte(`""`), Tags: map[string]string{limits.TraceTags + "traceparent": "x"}}})
-		return handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			return "", fn(ctx, task)
-		}).Run(t.Context(), task)
+		task := newTask(taskhook.Config{Route: engine.Route{Namespace: "shop"},
+			Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id},
+				Input: []byte(`""`), Tags: map[string]string{limits.TraceTags + "traceparent": "x"}}})
+		return handler.Bind(handler.Define[string, string]("k"),
+			func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+				return "", fn(ctx, task)
+			}).Run(t.Context(), task)
 	}
 	out := run(func(ctx context.Context, task *handler.Task) error {
 		set := flow.Children("w", flow.FirstSuccess(), flow.Leave())
@@ -180,11 +190,13 @@ func TestWaitAsks(t *testing.T) {
 		return err
 	})
 	q, _ := out.Wait.(*engine.ChildWait)
-	if out.Kind != handler.OutcomeChildren || q == nil || q.Name != "w" || q.Mode != engine.WaitFirstSuccess || !q.Leave || !q.Park || len(q.Children) != 2 {
+	if out.Kind != handler.OutcomeChildren || q == nil || q.Name != "w" || q.Mode != engine.WaitFirstSuccess ||
+		!q.Leave || !q.Park || len(q.Children) != 2 {
 		t.Fatalf("%+v", out)
 	}
 	b := q.Children[1]
-	if b.ID != id.Child("w", "b") || b.Namespace != "shop" || b.Creator != id.String() || b.Tags["otel.traceparent"] != "x" ||
+	if b.ID != id.Child("w", "b") || b.Namespace != "shop" || b.Creator != id.String() ||
+		b.Tags["otel.traceparent"] != "x" ||
 		fmt.Sprint(b.Edges) != fmt.Sprint([]engine.FlowEdge{{From: id.Child("w", "a"), Input: "left"}}) {
 		t.Errorf("%+v", b)
 	}
@@ -207,7 +219,8 @@ func TestWaitAsks(t *testing.T) {
 			fill(set)
 			return set.Wait(ctx, task)
 		})
-		if !out.Failure.Permanent || !strings.Contains(strings.ReplaceAll(out.Err.Error(), "invalid_input: a value is not valid: option", "option"), text) {
+		if !out.Failure.Permanent || !strings.Contains(strings.ReplaceAll(out.Err.Error(),
+			"invalid_input: a value is not valid: option", "option"), text) {
 			t.Errorf("%q: %v", text, out.Err)
 		}
 	}

@@ -18,28 +18,35 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Wait makes the children and waits until as many have ended as the set says. The first run gets an error that the handler must
-// return, wrapped or not: it is what makes the children and parks the execution, after the handler has returned. When
-// enough have ended the handler runs again from the top, as the same attempt, and this Wait returns nil, now and in every later
-// run. How a child ended is no error of Wait: ask [ChildNode.Result]. A set without children needs no waiting.
+// Wait makes the children and waits until as many have ended as the set says. The first run gets an error that the
+// handler must return, wrapped or not: it is what makes the children and parks the execution, after the handler has
+// returned. When enough have ended the handler runs again from the top, as the same attempt, and this Wait returns
+// nil, now and in every later run. How a child ended is no error of Wait: ask [ChildNode.Result]. A set without
+// children needs no waiting.
 //
-// The children join the flow of the execution, which must be [Growing] (or [Unsealed], and open still); else the execution fails
-// for good with category suspend_refused, as it does for other things that the server refuses. An execution that is in no flow starts one.
+// The children join the flow of the execution, which must be [Growing] (or [Unsealed], and open still); else the
+// execution fails for good with category suspend_refused, as it does for other things that the server refuses. An
+// execution that is in no flow starts one.
 //
-// A set with an [Other] is such a suspension, too. The executions that the handler did not make are looked at in the first run: flowfabric.ErrNotFound
-// or ErrResultPurged for one that does not exist or was purged, ErrInvalidInput for the execution itself (code self_referencing_edge) and for one that waits for it (cycle_detected), ErrLimit for one
-// that 1,000 executions wait for. These are permanent failures of a handler that returns them. A longer circle is not seen: give such waits a limit.
+// A set with an [Other] is such a suspension, too. The executions that the handler did not make are looked at in the
+// first run: flowfabric.ErrNotFound or ErrResultPurged for one that does not exist or was purged, ErrInvalidInput for
+// the execution itself (code self_referencing_edge) and for one that waits for it (cycle_detected), ErrLimit for one
+// that 1,000 executions wait for. These are permanent failures of a handler that returns them. A longer circle is not
+// seen: give such waits a limit.
 //
-// Options are those of package suspend: Within, OnTimeout, Because (default "waiting_for_children"), ResumeAfter and Asking. With options
-// the execution is suspended, as by suspend.Await: operators can resume it, and the wait has a place in lists of suspended executions. That
-// costs a call more. A time limit without OnTimeout ends the execution failed, and cancels the open children unless [Leave] is said. With
-// suspend.OnTimeout(suspend.Resume) the handler runs again, Wait returns flowfabric.ErrWaitTimeout, and [ChildNode.Outcome] and
-// [ChildNode.Result] tell how each child was at the limit.
+// Options are those of package suspend: Within, OnTimeout, Because (default "waiting_for_children"), ResumeAfter and
+// Asking. With options the execution is suspended, as by suspend.Await: operators can resume it, and the wait has a
+// place in lists of suspended executions. That costs a call more. A time limit without OnTimeout ends the execution
+// failed, and cancels the open children unless [Leave] is said. With suspend.OnTimeout(suspend.Resume) the handler
+// runs again, Wait returns flowfabric.ErrWaitTimeout, and [ChildNode.Outcome] and [ChildNode.Result] tell how each
+// child was at the limit.
 //
-// Errors: flowfabric.ErrWaitTimeout; ErrNoSignal when an operator resumed the execution before enough children had ended, whose outcomes tell
-// then; everything that [Flow.Err] finds in the set, as a permanent failure; ErrInvalidInput for a name out of bounds, one that
-// this run has used, an option out of bounds, or a wait inside a step; code task_consumed after the handler returned; the context's cause.
-func (s *ChildSet) Wait(ctx context.Context, t *handler.Task, opts ...suspend.Option) error {
+// Errors: flowfabric.ErrWaitTimeout; ErrNoSignal when an operator resumed the execution before enough children had
+// ended, whose outcomes tell then; everything that [Flow.Err] finds in the set, as a permanent failure;
+// ErrInvalidInput for a name out of bounds, one that this run has used, an option out of bounds, or a wait inside a
+// step; code task_consumed after the handler returned; the context's cause.
+func (s *ChildSet) Wait(ctx context.Context, t *handler.Task, opts ...suspend.Option) (err error) {
+	defer func() { err = denied.Last(err) }()
 	if s.alone(opts) {
 		return s.plain(ctx, t)
 	}
@@ -50,13 +57,16 @@ func (s *ChildSet) Wait(ctx context.Context, t *handler.Task, opts ...suspend.Op
 	return err
 }
 
-// WaitOr waits, as [ChildSet.Wait] does, until enough children have ended or a condition is met, whichever comes first: a person says
-// stop, or a message comes. Result.Cause tells which: "children", or what suspend.Wait would return. If both have happened before the
-// execution could be suspended, it is "children", and Result.Signals has the signals. The name of the set is the name of the
-// wait: no other wait of the handler may have it. The condition may be one level and two parts smaller than other conditions.
+// WaitOr waits, as [ChildSet.Wait] does, until enough children have ended or a condition is met, whichever comes
+// first: a person says stop, or a message comes. Result.Cause tells which: "children", or what suspend.Wait would
+// return. If both have happened before the execution could be suspended, it is "children", and Result.Signals has the
+// signals. The name of the set is the name of the wait: no other wait of the handler may have it. The condition may
+// be one level and two parts smaller than other conditions.
 //
 // Errors: those of Wait, and ErrInvalidInput. An operator who resumes the execution is no error here.
-func (s *ChildSet) WaitOr(ctx context.Context, t *handler.Task, cond suspend.Condition, opts ...suspend.Option) (suspend.Result, error) {
+func (s *ChildSet) WaitOr(ctx context.Context, t *handler.Task, cond suspend.Condition,
+	opts ...suspend.Option) (r suspend.Result, err error) {
+	defer func() { err = denied.Last(err) }()
 	r, over, err := s.ended(ctx, t)
 	if over || err != nil {
 		return r, err
@@ -138,8 +148,8 @@ func (s *ChildSet) enough() bool {
 			succeeded++
 		}
 	}
-	return ended == len(s.outcomes) || s.mode == engine.WaitFirst && ended > 0 || s.mode == engine.WaitFirstSuccess && succeeded > 0 ||
-		s.mode == engine.WaitFailFast && ended > succeeded
+	return ended == len(s.outcomes) || s.mode == engine.WaitFirst && ended > 0 ||
+		s.mode == engine.WaitFirstSuccess && succeeded > 0 || s.mode == engine.WaitFailFast && ended > succeeded
 }
 
 // request is what the execution asks for, with its trace.
@@ -164,7 +174,8 @@ func (s *ChildSet) plan(parent flowfabric.ExecutionID, continues int, namespace 
 	if err == nil {
 		err = s.checkOthers()
 	}
-	return engine.ChildWait{Name: s.wait, Mode: s.mode, CancelRemaining: s.cancel, Leave: s.leave, Park: true, Children: members}, err
+	return engine.ChildWait{Name: s.wait, Mode: s.mode, CancelRemaining: s.cancel, Leave: s.leave, Park: true,
+		Children: members}, err
 }
 
 // until is the suspension that ends with the children or with a condition.
@@ -176,8 +187,8 @@ func (s *ChildSet) until(cond suspend.Condition, opts []suspend.Option) (*waitho
 	}
 	depth, parts := shape(w.Condition)
 	if depth >= limits.MaxConditionDepth || parts > limits.MaxConditionNodes-2 {
-		return nil, fmt.Errorf("%w: beside children it has depth %d and %d parts, want at most %d and %d", denied.Condition, depth, parts,
-			limits.MaxConditionDepth-1, limits.MaxConditionNodes-2)
+		return nil, fmt.Errorf("%w: beside children it has depth %d and %d parts, want at most %d and %d",
+			denied.Condition, depth, parts, limits.MaxConditionDepth-1, limits.MaxConditionNodes-2)
 	}
 	w.Name, w.Condition = s.wait, waithook.ChildrenOr(w.Condition)
 	return w, nil

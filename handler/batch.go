@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sourcegraph/conc"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -19,7 +21,8 @@ import (
 type Batch struct {
 	// Size is how many executions a call gets at most: 1..1000, and no more than the worker's Concurrency.
 	Size int
-	// Wait is how long the first execution of a call waits for others: 1 ms..1 min. Default 10 ms.
+	// Wait is how long the first execution of a call waits for others: 1 ms..1 min, and less than the Timeout of the
+	// kind. Default 10 ms. Nothing waits for longer than half of the time that it has left.
 	Wait time.Duration
 }
 
@@ -40,12 +43,12 @@ func (b *Batch) check() error {
 	return nil
 }
 
-// Item is one execution of a call of a batch function: its input, and its end. Its methods may be called concurrently, until the function
-// has returned; later calls have no effect.
+// Item is one execution of a call of a batch function: its input, and its end. Its methods may be called
+// concurrently, until the function has returned; later calls have no effect.
 type Item[In, Out any] struct {
 	In In
-	// Task is that of the execution: its fence, tags, progress, frames and spending are its own. Steps, waits, messages and children are not
-	// available in a batch, and fail with flowfabric.ErrInvalidInput.
+	// Task is that of the execution: its fence, tags, progress, frames and spending are its own. Steps, waits,
+	// messages and children are not available in a batch, and fail with flowfabric.ErrInvalidInput.
 	Task *Task
 
 	ctx   context.Context
@@ -55,15 +58,17 @@ type Item[In, Out any] struct {
 	err   error
 }
 
-// Context ends when this execution is no longer to be worked on, whatever becomes of the others: it was cancelled, its lease is lost, its deadline or
-// the timeout of its attempt has passed, or the worker drains. context.Cause tells which.
+// Context ends when this execution is no longer to be worked on, whatever becomes of the others: it was cancelled,
+// its lease is lost, its deadline or the timeout of its attempt has passed, or the worker drains. context.Cause tells
+// which.
 func (i *Item[In, Out]) Context() context.Context { return i.ctx }
 
-// Complete gives the execution its result. The first of Complete and Fail counts. It is stored after the function has returned.
+// Complete gives the execution its result. The first of Complete and Fail counts. It is stored after the function has
+// returned.
 func (i *Item[In, Out]) Complete(out Out) { i.end(out, nil) }
 
-// Fail ends the attempt of this execution with an error, and no other: its policy decides whether it is tried again. [Permanent], [RetryAfter],
-// [Category], [Delay] and [Cancel] mean what they mean in any handler.
+// Fail ends the attempt of this execution with an error, and no other: its policy decides whether it is tried again.
+// [Permanent], [RetryAfter], [Category], [Delay] and [Cancel] mean what they mean in any handler.
 func (i *Item[In, Out]) Fail(err error) {
 	if err == nil {
 		err = errors.New("the batch handler failed the item without an error")
@@ -80,37 +85,48 @@ func (i *Item[In, Out]) end(out Out, err error) {
 	}
 }
 
-// BindBatch joins a definition and a function that gets several executions in one call: up to size.Size of them, or those that came within
-// size.Wait. They are executions of one kind, lane and namespace that this worker has claimed; each keeps its own fence, lease, retries,
-// timeout and history, and counts as one of the worker's Concurrency while it waits for others and while the function runs.
+// BindBatch joins a definition and a function that gets several executions in one call: up to size.Size of them, or
+// those that came within size.Wait. They are executions of one kind, lane and namespace that this worker has claimed;
+// each keeps its own fence, lease, retries, timeout and history, and counts as one of the worker's Concurrency while
+// it waits for others and while the function runs.
 //
 //	handler.BindBatch(Index, func(ctx context.Context, items []*handler.Item[Doc, int]) error {
 //		for _, item := range items { … item.Complete(n) or item.Fail(err) … }
 //		return nil
 //	}, handler.Batch{Size: 100, Wait: 50 * time.Millisecond})
 //
-// Each execution ends as its item does: with [Item.Complete], or with [Item.Fail], after which only that one is tried again. What the
-// function has ended counts, whatever it returns then. Items that it has not ended fail with the error that it returns, each by its own policy; after
-// nil they fail, too, since a result is missing. A panic fails them with category handler_panic.
+// Each execution ends as its item does: with [Item.Complete], or with [Item.Fail], after which only that one is tried
+// again. What the function has ended counts, whatever it returns then. Items that it has not ended fail with the
+// error that it returns, each by its own policy; after nil they fail, too, since a result is missing. A panic fails
+// them with category handler_panic.
 //
-// ctx ends when the timeout of an attempt in the call passes (the strictest counts for all items), when the worker drains, or when no item is to
-// be worked on any more. Items that are not ended then fail with attempt_timeout, or go back to their queue in a drain. An item that is cancelled or whose
-// lease is lost concerns no other: its own context ends. ctx carries the values of the first item's context.
+// ctx ends when the timeout of an attempt in the call passes (the strictest counts for all items), when the worker
+// drains, or when no item is to be worked on any more. Items that are not ended then fail with attempt_timeout, or go
+// back to their queue in a drain. An item that is cancelled or whose lease is lost concerns no other: its own context
+// ends. ctx carries the values of the first item's context.
 //
-// Middleware wraps every item's run, and not the call: what it measures includes the wait for others. A drain hands back at once what waits.
-// fn is called concurrently, once its items are complete. An out-of-bounds size, a nil def or fn, or an invalid definition is reported by
-// [Binding.Err] and runtime.New, as is a Size above the worker's Concurrency by the latter.
-func BindBatch[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, items []*Item[In, Out]) error, size Batch) Binding {
+// Middleware wraps every item's run, and not the call: what it measures includes the wait for others. A drain hands
+// back at once what waits. fn is called concurrently, once its items are complete. An out-of-bounds size, a nil def
+// or fn, or an invalid definition is reported by [Binding.Err] and runtime.New, as is a Size above the worker's
+// Concurrency by the latter.
+func BindBatch[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, items []*Item[In, Out]) error,
+	size Batch) Binding {
 	switch {
 	case def == nil:
 		return Binding{err: fmt.Errorf("%w: BindBatch: the definition is nil", flowfabric.ErrInvalidInput)}
 	case def.err != nil:
 		return Binding{info: def.Info(), err: def.err}
 	case fn == nil:
-		return Binding{info: def.Info(), err: fmt.Errorf("%w: BindBatch: the function for kind %s is nil", flowfabric.ErrInvalidInput, def.Kind())}
+		return Binding{info: def.Info(),
+			err: fmt.Errorf("%w: BindBatch: the function for kind %s is nil", flowfabric.ErrInvalidInput, def.Kind())}
 	}
 	b := Binding{info: def.Info(), codec: def.codec, batch: size}
-	if err := b.batch.check(); err != nil {
+	err := b.batch.check()
+	if timeout := def.info.Policy.AttemptTimeout; err == nil && timeout > 0 && timeout <= b.batch.Wait {
+		err = fmt.Errorf("%w: Batch.Wait is %s, want less than the Timeout of %s, which runs meanwhile",
+			flowfabric.ErrInvalidInput, b.batch.Wait, timeout)
+	}
+	if err != nil {
 		return Binding{info: def.Info(), err: fmt.Errorf("BindBatch: kind %s: %w", def.Kind(), err)}
 	}
 	g := &gatherer[In, Out]{size: b.batch, fn: fn, open: map[place]*batch[In, Out]{}}
@@ -135,10 +151,11 @@ func BindBatch[In, Out any](def *Definition[In, Out], fn func(ctx context.Contex
 // Batch is how executions are gathered; the zero value for a handler of one execution a call.
 func (b Binding) Batch() Batch { return b.batch }
 
-var errInBatch = fmt.Errorf("%w: steps, waits, messages and children are not available in a batch handler", flowfabric.ErrInvalidInput)
+var errInBatch = fmt.Errorf("%w: steps, waits, messages and children are not available in a batch handler",
+	flowfabric.ErrInvalidInput)
 
-// gatherer fills the calls of one function. The runs of its items wait here, each in its own goroutine with its own slot; that of a call's first
-// item makes the call.
+// gatherer fills the calls of one function. The runs of its items wait here, each in its own goroutine with its own
+// slot; that of a call's first item has the call made in a goroutine of its own.
 type gatherer[In, Out any] struct {
 	size Batch
 	fn   func(ctx context.Context, items []*Item[In, Out]) error
@@ -153,11 +170,13 @@ type place struct {
 	namespace, lane string
 }
 
-// batch is one call, from its first item on. The gatherer's mu guards items until it is sealed; its own mu what the function says of them.
+// batch is one call, from its first item on. The gatherer's mu guards items until it is sealed; its own mu what the
+// function says of them.
 type batch[In, Out any] struct {
 	place  place
 	items  []*Item[In, Out]
 	since  time.Time
+	due    time.Time // when the timer begins it
 	timer  *time.Timer
 	sealed chan struct{} // closed when no item comes or goes any more
 	done   chan struct{} // closed when the call has ended
@@ -187,7 +206,9 @@ func (g *gatherer[In, Out]) join(item *Item[In, Out]) (out Outcome, left bool) {
 	}
 	<-b.sealed // at once: it has not left because it was sealed
 	if b.items[0] == item {
-		g.call(b)
+		var call conc.WaitGroup // runtime.Goexit in the function ends no item's run, which has an outcome to tell
+		call.Go(func() { g.call(b) })
+		call.Wait()
 	}
 	<-b.done
 	return Outcome{}, false
@@ -207,7 +228,14 @@ func (g *gatherer[In, Out]) enter(item *Item[In, Out]) *batch[In, Out] {
 			defer g.mu.Unlock()
 			g.seal(b)
 		})
+		b.due = b.since.Add(g.size.Wait)
 		g.open[at] = b
+	}
+	if end, ok := item.ctx.Deadline(); ok {
+		if half := time.Now().Add(time.Until(end) / 2); half.Before(b.due) { // else it would end before the call begins
+			b.due = half
+			b.timer.Reset(time.Until(half))
+		}
 	}
 	item.batch = b
 	b.items = append(b.items, item)
@@ -273,8 +301,8 @@ func (g *gatherer[In, Out]) call(b *batch[In, Out]) {
 		b.cause = context.Cause(ctx)
 		if !b.returned {
 			if b.panicked = recover(); b.panicked != nil {
-				live[0].Task.Logger().ErrorContext(ctx, "flowfabric: batch handler panicked", "items", len(live), "panic", fmt.Sprint(b.panicked),
-					"stack", string(debug.Stack()))
+				live[0].Task.Logger().ErrorContext(ctx, "flowfabric: batch handler panicked", "items", len(live),
+					"panic", fmt.Sprint(b.panicked), "stack", string(debug.Stack()))
 			}
 		}
 		err := b.failed()
@@ -287,7 +315,8 @@ func (g *gatherer[In, Out]) call(b *batch[In, Out]) {
 	b.mu.Unlock()
 }
 
-// lost ends the call's context if the end of an item's concerns all: the timeout of an attempt, a drain, or the end of the last one.
+// lost ends the call's context if the end of an item's concerns all: the timeout of an attempt, a drain, or the end
+// of the last one.
 func (b *batch[In, Out]) lost(cause error, cancel context.CancelCauseFunc) {
 	b.mu.Lock()
 	b.left--

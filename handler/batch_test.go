@@ -56,20 +56,28 @@ type party struct {
 	mu       sync.Mutex
 	outcomes map[string]handler.Outcome
 	cancel   map[string]context.CancelCauseFunc
+	timeout  time.Duration // of those that join
 }
 
 func newParty(fn func(context.Context, []*item) error, size handler.Batch) *party {
-	return &party{binding: handler.BindBatch(measure, fn, size), worker: &taskhook.Worker{}, outcomes: map[string]handler.Outcome{},
-		cancel: map[string]context.CancelCauseFunc{}}
+	return &party{binding: handler.BindBatch(measure, fn, size), worker: &taskhook.Worker{},
+		outcomes: map[string]handler.Outcome{}, cancel: map[string]context.CancelCauseFunc{}}
 }
 
 // join runs one execution whose input is its name, and returns once it waits.
 func (p *party) join(name string, change ...func(*taskhook.Config)) {
-	cfg := taskhook.Config{Claim: &engine.Claim{Input: []byte(`"` + name + `"`)}, Route: engine.Route{Namespace: "n", Lane: "l", Kind: "measure"}, Worker: p.worker}
+	cfg := taskhook.Config{Claim: &engine.Claim{Input: []byte(`"` + name + `"`)},
+		Route: engine.Route{Namespace: "n", Lane: "l", Kind: "measure"}, Worker: p.worker}
 	for _, c := range change {
 		c(&cfg)
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
+	outer := context.Background()
+	if p.timeout > 0 {
+		var end context.CancelFunc
+		outer, end = context.WithTimeoutCause(outer, p.timeout, flowfabric.ErrAttemptTimeout) // timed: in a bubble
+		p.wait.Go(func() { <-outer.Done(); end() })
+	}
+	ctx, cancel := context.WithCancelCause(outer)
 	p.mu.Lock()
 	p.cancel[name] = cancel
 	p.mu.Unlock()
@@ -108,7 +116,8 @@ func lengths(_ context.Context, items []*item) error {
 func TestBatchFillsOrWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c calls
-		p := newParty(func(ctx context.Context, items []*item) error { c.add(items); return lengths(ctx, items) }, handler.Batch{Size: 3, Wait: time.Minute})
+		p := newParty(func(ctx context.Context, items []*item) error { c.add(items); return lengths(ctx, items) },
+			handler.Batch{Size: 3, Wait: time.Minute})
 		began := time.Now()
 		for _, name := range []string{"a", "bb", "ccc", "dddd"} {
 			p.join(name)
@@ -131,11 +140,27 @@ func TestBatchFillsOrWaits(t *testing.T) {
 	})
 }
 
+// An execution whose own time ends before the wait of its batch is called all the same.
+func TestBatchWaitsNotBeyondATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c calls
+		p := newParty(func(ctx context.Context, items []*item) error { c.add(items); return lengths(ctx, items) },
+			handler.Batch{Size: 3, Wait: time.Minute})
+		p.join("a")
+		p.timeout = 10 * time.Second
+		p.join("bb")
+		p.wait.Wait()
+		p.want(t, "a", handler.OutcomeComplete, "1")
+		p.want(t, "bb", handler.OutcomeComplete, "2")
+	})
+}
+
 // Executions of different lanes, namespaces or workers never meet in one call.
 func TestBatchDoesNotMix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c calls
-		p := newParty(func(ctx context.Context, items []*item) error { c.add(items); return lengths(ctx, items) }, handler.Batch{Size: 2, Wait: time.Second})
+		p := newParty(func(ctx context.Context, items []*item) error { c.add(items); return lengths(ctx, items) },
+			handler.Batch{Size: 2, Wait: time.Second})
 		p.join("lane", func(cfg *taskhook.Config) { cfg.Route.Lane = "other" })
 		p.join("namespace", func(cfg *taskhook.Config) { cfg.Route.Namespace = "other" })
 		p.join("worker", func(cfg *taskhook.Config) { cfg.Worker = &taskhook.Worker{Draining: make(chan struct{})} })
@@ -198,25 +223,34 @@ func TestBatchItemsEndAlone(t *testing.T) {
 
 // A panic, or the end of the goroutine, fails what was not ended, and nothing else.
 func TestBatchPanics(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "panic with an error": func() { panic(errors.New("boom")) }, "goexit": runtime.Goexit} {
+	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "panic with an error": func() {
+		panic(errors.New("boom"))
+	}, "goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newParty(func(_ context.Context, items []*item) error {
-					items[1].Complete(1)
-					items[2].Fail(handler.Category("own", errors.New("x")))
-					end()
-					return nil
-				}, handler.Batch{Size: 4})
-				for _, name := range []string{"a", "b", "c", "d"} {
-					p.join(name)
+				// Every end may be that of the first item.
+				ends := []func(*item){func(i *item) { i.Complete(1) },
+					func(i *item) { i.Fail(handler.Category("own", errors.New("x"))) },
+					func(i *item) { i.Fail(handler.Cancel("not wanted")) }, func(*item) {}}
+				for first := range ends {
+					p := newParty(func(_ context.Context, items []*item) error {
+						for i, item := range items {
+							ends[(first+i)%len(ends)](item)
+						}
+						end()
+						return nil
+					}, handler.Batch{Size: 4})
+					names := []string{"a", "b", "c", "d"}
+					for _, name := range names {
+						p.join(name)
+					}
+					p.wait.Wait()
+					of := func(end int) string { return names[(end-first+len(ends))%len(ends)] }
+					p.want(t, of(0), handler.OutcomeComplete, "1")
+					p.want(t, of(1), handler.OutcomeFail, "own")
+					p.want(t, of(2), handler.OutcomeCancel, "")
+					p.want(t, of(3), handler.OutcomeFail, codes.CategoryPanic)
 				}
-				p.wait.Wait()
-				if name != "goexit" { // the goroutine of the first item is gone with its run
-					p.want(t, "a", handler.OutcomeFail, codes.CategoryPanic)
-				}
-				p.want(t, "b", handler.OutcomeComplete, "1")
-				p.want(t, "c", handler.OutcomeFail, "own")
-				p.want(t, "d", handler.OutcomeFail, codes.CategoryPanic)
 			})
 		})
 	}
@@ -258,7 +292,8 @@ func TestBatchDrains(t *testing.T) {
 	})
 }
 
-// One that is lost, cancelled or past its deadline concerns no other; the timeout of one concerns all; and when none is left the call ends.
+// One that is lost, cancelled or past its deadline concerns no other; the timeout of one concerns all; and when none
+// is left the call ends.
 func TestBatchContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		going, told := make(chan struct{}), make(chan error, 1)
@@ -292,7 +327,8 @@ func TestBatchContexts(t *testing.T) {
 		p.want(t, "gone", handler.OutcomeFail, codes.CategoryTimeout)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		p := newParty(func(ctx context.Context, _ []*item) error { <-ctx.Done(); return ctx.Err() }, handler.Batch{Size: 2})
+		p := newParty(func(ctx context.Context, _ []*item) error { <-ctx.Done(); return ctx.Err() },
+			handler.Batch{Size: 2})
 		p.join("a")
 		p.join("b")
 		p.cancel["a"](flowfabric.ErrCancelled)
@@ -303,7 +339,8 @@ func TestBatchContexts(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var c calls
-		p := newParty(func(ctx context.Context, items []*item) error { c.add(items); return lengths(ctx, items) }, handler.Batch{Size: 3, Wait: time.Minute})
+		p := newParty(func(ctx context.Context, items []*item) error { c.add(items); return lengths(ctx, items) },
+			handler.Batch{Size: 3, Wait: time.Minute})
 		p.join("a")
 		p.cancel["a"](flowfabric.ErrCancelled)
 		synctest.Wait()
@@ -321,7 +358,8 @@ func TestBatchContexts(t *testing.T) {
 func TestBatchBarsWhatIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParty(func(ctx context.Context, items []*item) error {
-			_, step := handler.Step(ctx, items[0].Task, "s", func(context.Context) (int, error) { t.Error("the step ran"); return 0, nil })
+			_, step := handler.Step(ctx, items[0].Task, "s",
+				func(context.Context) (int, error) { t.Error("the step ran"); return 0, nil })
 			_, wait := suspend.Await[string](ctx, items[0].Task, "w")
 			for _, err := range []error{step, wait} {
 				if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "batch handler") {
@@ -342,10 +380,12 @@ func TestBatchBarsWhatIsDurable(t *testing.T) {
 func TestBatchBounds(t *testing.T) {
 	nothing := func(context.Context, []*item) error { return nil }
 	for name, b := range map[string]handler.Binding{
-		"no size":     handler.BindBatch(measure, nothing, handler.Batch{}),
-		"large":       handler.BindBatch(measure, nothing, handler.Batch{Size: 1001}),
-		"short":       handler.BindBatch(measure, nothing, handler.Batch{Size: 1, Wait: time.Microsecond}),
-		"long":        handler.BindBatch(measure, nothing, handler.Batch{Size: 1, Wait: time.Minute + 1}),
+		"no size": handler.BindBatch(measure, nothing, handler.Batch{}),
+		"large":   handler.BindBatch(measure, nothing, handler.Batch{Size: 1001}),
+		"short":   handler.BindBatch(measure, nothing, handler.Batch{Size: 1, Wait: time.Microsecond}),
+		"long":    handler.BindBatch(measure, nothing, handler.Batch{Size: 1, Wait: time.Minute + 1}),
+		"timeout": handler.BindBatch(handler.Define[string, int]("measure", flowfabric.Timeout(time.Second)), nothing,
+			handler.Batch{Size: 1, Wait: time.Second}),
 		"no function": handler.BindBatch[string, int](measure, nil, handler.Batch{Size: 1}),
 		"nothing":     handler.BindBatch(nil, nothing, handler.Batch{Size: 1}),
 		"bad":         handler.BindBatch(handler.Define[string, int]("{}"), nothing, handler.Batch{Size: 1}),

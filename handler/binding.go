@@ -26,7 +26,8 @@ type Binding struct {
 // It must return soon after ctx ends; context.Cause(ctx) tells why: flowfabric.ErrCancelled, ErrLeaseLost,
 // ErrAttemptTimeout, ErrDeadline, ErrOverBudget or ErrDraining.
 //
-// Its goroutine runs other executions afterwards: a function that calls runtime.LockOSThread or sets labels must undo that.
+// Its goroutine runs other executions afterwards: a function that calls runtime.LockOSThread or sets labels must undo
+// that.
 //
 // A nil def or fn, or an invalid definition, is reported by [Binding.Err] and runtime.New.
 func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t *Task, in In) (Out, error)) Binding {
@@ -36,7 +37,8 @@ func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t 
 	case def.err != nil:
 		return Binding{info: def.Info(), err: def.err}
 	case fn == nil:
-		return Binding{info: def.Info(), err: fmt.Errorf("%w: Bind: the function for kind %s is nil", flowfabric.ErrInvalidInput, def.Kind())}
+		return Binding{info: def.Info(),
+			err: fmt.Errorf("%w: Bind: the function for kind %s is nil", flowfabric.ErrInvalidInput, def.Kind())}
 	}
 	b := Binding{info: def.Info(), codec: def.codec, takes: func(input any) bool {
 		var zero In
@@ -59,7 +61,8 @@ func Bind[In, Out any](def *Definition[In, Out], fn func(ctx context.Context, t 
 }
 
 // Plain adapts a function that needs nothing durable.
-func Plain[In, Out any](fn func(ctx context.Context, in In) (Out, error)) func(ctx context.Context, t *Task, in In) (Out, error) {
+func Plain[In, Out any](fn func(ctx context.Context, in In) (Out, error)) func(ctx context.Context, t *Task,
+	in In) (Out, error) {
 	if fn == nil {
 		return nil // reported by Bind
 	}
@@ -72,14 +75,16 @@ func (b Binding) Info() Info { return b.info.clone() }
 // Err is what is wrong with the binding, or nil.
 func (b Binding) Err() error {
 	if b.err == nil && b.run == nil {
-		return fmt.Errorf("%w: the binding is empty; build it with handler.Bind or BindBatch", flowfabric.ErrInvalidInput)
+		return fmt.Errorf("%w: the binding is empty; build it with handler.Bind or BindBatch",
+			flowfabric.ErrInvalidInput)
 	}
 	return b.err
 }
 
 // Run makes one run: it decodes the input, calls the function, and encodes the result or classifies the error
 // (see [Classify]). It never panics. It does not flush frames: who made the task's writer closes it before it
-// settles. A run that a budget has stopped fails, or is put aside, whatever the function returned, see [Task.SpendAll]. A completed pass that left recorded steps unasked is logged as a warning, see [Task.UnusedSteps].
+// settles. A run that a budget has stopped fails, or is put aside, whatever the function returned, see
+// [Task.SpendAll]. A completed pass that left recorded steps unasked is logged as a warning, see [Task.UnusedSteps].
 func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	if t == nil {
 		t = newTask(taskhook.Config{})
@@ -97,7 +102,9 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 	b.explain(ctx, t, &out)
 	if out.Kind == OutcomeComplete {
 		if unused := t.UnusedSteps(); len(unused) > 0 {
-			t.Logger().WarnContext(ctx, "flowfabric: recorded steps were not used by the handler that completed; was it changed?", "steps", unused)
+			t.Logger().WarnContext(ctx,
+				"flowfabric: recorded steps were not used by the handler that completed; was it changed?", "steps",
+				unused)
 		}
 	}
 	return out
@@ -106,14 +113,16 @@ func (b Binding) Run(ctx context.Context, t *Task) Outcome {
 // explain says what a handler that waits seems to have done wrong, where it does not show.
 func (b Binding) explain(ctx context.Context, t *Task, out *Outcome) {
 	if wait := t.wanted(); wait != "" && out.Kind == OutcomeFail && out.Failure.Category == codes.CategoryHandlerError {
-		out.Failure.Reason = cut(out.Failure.Reason + " (" + wait + " had asked to suspend: return its error as it is, or wrapped with %w)")
+		out.Failure.Reason = cut(out.Failure.Reason + " (" + wait +
+			" had asked to suspend: return its error as it is, or wrapped with %w)")
 	}
 	waits := t.waiting()
 	if waits == nil || out.Kind != OutcomeFail && out.Kind != OutcomeSuspend && out.Kind != OutcomeChildren {
 		return
 	}
 	if wait := waits.Unasked(); wait != "" {
-		t.Logger().WarnContext(ctx, "flowfabric: a wait was answered that the handler did not ask for; was it renamed?", "wait", wait)
+		t.Logger().WarnContext(ctx, "flowfabric: a wait was answered that the handler did not ask for; was it renamed?",
+			"wait", wait)
 	}
 }
 

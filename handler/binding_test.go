@@ -29,14 +29,23 @@ func TestRunFailures(t *testing.T) {
 		reason    string
 		permanent bool
 	}{
-		{"error", func(context.Context, *handler.Task, string) (any, error) { return nil, io.EOF }, `"x"`, "handler_error", "EOF", false},
-		{"panic", func(context.Context, *handler.Task, string) (any, error) { panic("oops") }, `"x"`, "handler_panic", "panic: oops", false},
-		{"panic with an error", func(context.Context, *handler.Task, string) (any, error) { panic(handler.Permanent(io.EOF)) }, `"x"`, "handler_panic", "panic: EOF", false},
-		{"panic with a broken error", func(context.Context, *handler.Task, string) (any, error) { panic(&broken{}) }, `"x"`, "handler_panic", "no text", false},
-		{"broken error", func(context.Context, *handler.Task, string) (any, error) { return nil, &broken{} }, `"x"`, "handler_error", "no text", false},
-		{"input", func(context.Context, *handler.Task, string) (any, error) { panic("not called") }, `{`, "extractor_payload_decode", "decode input of kind k", true},
-		{"input of another type", func(context.Context, *handler.Task, string) (any, error) { panic("not called") }, `7`, "extractor_payload_decode", "decode input of kind k", true},
-		{"result not encodable", func(context.Context, *handler.Task, string) (any, error) { return math.NaN(), nil }, `"x"`, "handler_error", "encode result of kind k", true},
+		{"error", func(context.Context, *handler.Task, string) (any, error) { return nil, io.EOF }, `"x"`,
+			"handler_error", "EOF", false},
+		{"panic", func(context.Context, *handler.Task, string) (any, error) { panic("oops") }, `"x"`, "handler_panic",
+			"panic: oops", false},
+		{"panic with an error", func(context.Context, *handler.Task, string) (any, error) {
+			panic(handler.Permanent(io.EOF))
+		}, `"x"`, "handler_panic", "panic: EOF", false},
+		{"panic with a broken error", func(context.Context, *handler.Task, string) (any, error) { panic(&broken{}) },
+			`"x"`, "handler_panic", "no text", false},
+		{"broken error", func(context.Context, *handler.Task, string) (any, error) { return nil, &broken{} }, `"x"`,
+			"handler_error", "no text", false},
+		{"input", func(context.Context, *handler.Task, string) (any, error) { panic("not called") }, `{`,
+			"extractor_payload_decode", "decode input of kind k", true},
+		{"input of another type", func(context.Context, *handler.Task, string) (any, error) { panic("not called") },
+			`7`, "extractor_payload_decode", "decode input of kind k", true},
+		{"result not encodable", func(context.Context, *handler.Task, string) (any, error) { return math.NaN(), nil },
+			`"x"`, "handler_error", "encode result of kind k", true},
 		{"result too large", func(context.Context, *handler.Task, string) (any, error) {
 			return make([]byte, limits.MaxPayload+1), nil
 		}, `"x"`, "handler_error", "1048577 bytes, want at most 1048576", true},
@@ -46,7 +55,8 @@ func TestRunFailures(t *testing.T) {
 			task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(tc.input)}, Logger: logger})
 			out := handler.Bind(handler.Define[string, any]("k"), tc.fn).Run(context.Background(), task)
 			f := out.Failure
-			if out.Kind != handler.OutcomeFail || f.Category != tc.category || f.Permanent != tc.permanent || !strings.Contains(f.Reason, tc.reason) || out.Err == nil {
+			if out.Kind != handler.OutcomeFail || f.Category != tc.category || f.Permanent != tc.permanent ||
+				!strings.Contains(f.Reason, tc.reason) || out.Err == nil {
 				t.Errorf("got %s, %v", show(out), out.Err)
 			}
 			if stack := strings.Contains(logs.String(), "binding_test.go"); stack != (tc.category == "handler_panic") {
@@ -68,7 +78,8 @@ func TestResultAtTheLimit(t *testing.T) {
 
 func TestPanicAfterLossIsAbandoned(t *testing.T) {
 	logger, _ := quiet()
-	out := handler.Bind(handler.Define[struct{}, int]("k"), func(context.Context, *handler.Task, struct{}) (int, error) { panic("oops") }).
+	out := handler.Bind(handler.Define[struct{}, int]("k"),
+		func(context.Context, *handler.Task, struct{}) (int, error) { panic("oops") }).
 		Run(context.Background(), newTask(taskhook.Config{Logger: logger, Lease: fixedLease{flowfabric.ErrLeaseLost}}))
 	if out.Kind != handler.OutcomeAbandon || !errors.Is(out.Err, flowfabric.ErrLeaseLost) {
 		t.Fatalf("got %s", show(out))
@@ -96,7 +107,9 @@ func TestMiddleware(t *testing.T) {
 		return func(context.Context, *handler.Task) handler.Outcome { panic("middleware") }
 	}
 	task := newTask(taskhook.Config{Route: engine.Route{Kind: "k"}, Logger: slog.New(slog.DiscardHandler)})
-	b := handler.Bind(handler.Define[struct{}, int]("k"), func(context.Context, *handler.Task, struct{}) (int, error) { return 7, nil })
+	b := handler.Bind(handler.Define[struct{}, int]("k"), func(context.Context, *handler.Task, struct{}) (int, error) {
+		return 7, nil
+	})
 	out := handler.Chain(note("a"), nil, note("b"), handler.Logging(logger))(b.Run)(context.Background(), task)
 	if out.Kind != handler.OutcomeComplete || string(out.Result) != "7" || !slices.Equal(order, []string{"a", "b"}) {
 		t.Fatalf("got %s, order %v", show(out), order)
@@ -106,16 +119,19 @@ func TestMiddleware(t *testing.T) {
 	}
 	logs.Reset()
 	out = handler.Chain(handler.Logging(logger), handler.Recover(), broken)(b.Run)(context.Background(), task)
-	if out.Kind != handler.OutcomeFail || out.Failure.Category != codes.CategoryPanic || !strings.Contains(logs.String(), "category=handler_panic") {
+	if out.Kind != handler.OutcomeFail || out.Failure.Category != codes.CategoryPanic ||
+		!strings.Contains(logs.String(), "category=handler_panic") {
 		t.Fatalf("got %s, log %s", show(out), logs)
 	}
-	if out := handler.Chain(handler.Recover(), broken)(b.Run)(context.Background(), task); out.Failure.Category != codes.CategoryPanic {
+	if out := handler.Chain(handler.Recover(), broken)(b.Run)(context.Background(), task); out.Failure.Category !=
+		codes.CategoryPanic {
 		t.Fatalf("got %s", show(out))
 	}
 }
 
 func TestOutcomeKindNames(t *testing.T) {
-	for kind, want := range map[handler.OutcomeKind]string{0: "unknown", handler.OutcomeComplete: "complete", handler.OutcomeAbandon: "abandon", 99: "unknown"} {
+	for kind, want := range map[handler.OutcomeKind]string{0: "unknown", handler.OutcomeComplete: "complete",
+		handler.OutcomeAbandon: "abandon", 99: "unknown"} {
 		if kind.String() != want {
 			t.Errorf("%d is %q, want %q", kind, kind, want)
 		}

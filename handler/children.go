@@ -14,8 +14,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-// children is what waits for children know while a handler runs: how those of earlier runs ended. Package flow is built on it,
-// handlers use flow.Children. Safe for concurrent use.
+// children is what waits for children know while a handler runs: how those of earlier runs ended. Package flow is
+// built on it, handlers use flow.Children. Safe for concurrent use.
 type children struct {
 	t *Task // whose mutex guards what follows
 
@@ -49,15 +49,16 @@ func (c *children) begin() {
 	clear(c.asked)
 }
 
-// Ask takes the name of a wait for this run, 1..128 bytes of printable ASCII, and returns how its children ended; answered is false
-// if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this run, or inside a step;
-// code task_consumed after the handler returned.
+// Ask takes the name of a wait for this run, 1..128 bytes of printable ASCII, and returns how its children ended;
+// answered is false if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this
+// run, or inside a step; code task_consumed after the handler returned.
 func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error) {
 	if err := validateName("wait", wait); err != nil {
 		return nil, false, err
 	}
 	if step := c.t.insideStep(ctx); step != "" {
-		return nil, false, fmt.Errorf("%w: waiting inside step %s; a step runs without stopping", flowfabric.ErrInvalidInput, step)
+		return nil, false, fmt.Errorf("%w: waiting inside step %s; a step runs without stopping",
+			flowfabric.ErrInvalidInput, step)
 	}
 	c.t.mu.Lock()
 	defer c.t.mu.Unlock()
@@ -68,7 +69,9 @@ func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.Chil
 		return nil, false, c.t.barred
 	}
 	if _, twice := c.asked[wait]; twice {
-		return nil, false, fmt.Errorf("%w: the name was already used in this run; names are unique (number those of a loop)", flowfabric.ErrInvalidInput)
+		return nil, false, fmt.Errorf(
+			"%w: the name was already used in this run; names are unique (number those of a loop)",
+			flowfabric.ErrInvalidInput)
 	}
 	if c.asked == nil {
 		c.asked = map[string]struct{}{}
@@ -96,16 +99,20 @@ func (c *children) Answered(wait string, outcomes []engine.ChildOutcome) {
 // Read reads the result of a child's attempt, nil if it is empty.
 func (c *children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, error) {
 	if c.t.cfg.Results == nil {
-		return nil, fmt.Errorf("read the result of %s: %w: the task has no reader of results", id, flowfabric.ErrInvalidInput)
+		return nil, fmt.Errorf("read the result of %s: %w: the task has no reader of results", id,
+			flowfabric.ErrInvalidInput)
 	}
 	result, _, err := c.t.cfg.Results.ReadResult(ctx, id, attempt)
 	return result, err
 }
 
-// Check tells of executions that the handler did not make how those ended that have; an error for one that cannot be waited for.
+// Check tells of executions that the handler did not make how those ended that have; an error for one that cannot be
+// waited for.
 func (c *children) Check(ctx context.Context, ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error) {
 	if c.t.cfg.Results == nil {
-		return nil, fmt.Errorf("%w: the task works alone and can wait for nothing that it did not make; package fftest runs it", flowfabric.ErrInvalidInput)
+		return nil, fmt.Errorf(
+			"%w: the task works alone and can wait for nothing that it did not make; package fftest runs it",
+			flowfabric.ErrInvalidInput)
 	}
 	return c.t.cfg.Results.CheckAwaited(ctx, c.t.ID(), ids)
 }

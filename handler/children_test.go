@@ -33,7 +33,8 @@ func TestChildrenOutcomes(t *testing.T) {
 		"wrapped":   {func(err error) error { return fmt.Errorf("ask: %w", err) }, handler.OutcomeChildren},
 		"joined":    {func(err error) error { return errors.Join(err, io.EOF) }, handler.OutcomeChildren},
 		"permanent": {handler.Permanent, handler.OutcomeFail},
-		"cancel":    {func(err error) error { return errors.Join(err, handler.Cancel("enough")) }, handler.OutcomeCancel},
+		"cancel": {func(err error) error { return errors.Join(err, handler.Cancel("enough")) },
+			handler.OutcomeCancel},
 		"text only": {func(err error) error { return errors.New(err.Error()) }, handler.OutcomeFail},
 		"nothing":   {func(error) error { return nil }, handler.OutcomeFail},
 	} {
@@ -50,7 +51,8 @@ func TestChildrenOutcomes(t *testing.T) {
 			}
 			switch name {
 			case "alone":
-				if q, _ := out.Wait.(*engine.ChildWait); q == nil || q.Name != "w" || q.Mode != engine.WaitFirst || out.Kind.String() != "wait_children" {
+				if q, _ := out.Wait.(*engine.ChildWait); q == nil || q.Name != "w" || q.Mode != engine.WaitFirst ||
+					out.Kind.String() != "wait_children" {
 					t.Errorf("%+v", out)
 				}
 			case "nothing":
@@ -70,11 +72,13 @@ func TestChildrenOutcomes(t *testing.T) {
 func TestChildrenAnswers(t *testing.T) {
 	id, child := flowfabric.NewExecutionID(3), flowfabric.NewExecutionID(3)
 	claim := engine.Claim{Fence: flowfabric.Fence{Execution: id}, Steps: map[string][]byte{
-		engine.StepChildren + "a": outcomes(child, "x"), engine.StepChildren + "b": nil, engine.StepChildren + "bad": []byte("?"), "step": []byte(`1`),
+		engine.StepChildren + "a": outcomes(child, "x"), engine.StepChildren + "b": nil,
+		engine.StepChildren + "bad": []byte("?"), "step": []byte(`1`),
 	}}
 	out := runOn(t, claim, nil, func(ctx context.Context, task *handler.Task) (string, error) {
 		got, answered, err := taskhook.ChildrenOf(task).Ask(ctx, "a")
-		if err != nil || !answered || len(got) != 1 || got[0] != (engine.ChildOutcome{ID: child, Node: "x", Outcome: flowfabric.Completed, Attempt: 2}) {
+		if err != nil || !answered || len(got) != 1 ||
+			got[0] != (engine.ChildOutcome{ID: child, Node: "x", Outcome: flowfabric.Completed, Attempt: 2}) {
 			t.Errorf("%+v, %v, %v", got, answered, err)
 		}
 		if _, answered, err := taskhook.ChildrenOf(task).Ask(ctx, "new"); answered || err != nil {
@@ -99,19 +103,21 @@ func TestChildrenAnswers(t *testing.T) {
 	}
 }
 
-// After the handler has returned nothing can be waited for; the next run may use the names again, and knows what was answered.
+// After the handler has returned nothing can be waited for; the next run may use the names again, and knows what was
+// answered.
 func TestChildrenOfPasses(t *testing.T) {
 	logger, log := quiet()
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(`"x"`)}, Logger: logger})
 	n := 0
-	bound := handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
-		n++
-		_, answered, err := taskhook.ChildrenOf(t).Ask(ctx, "w")
-		if err != nil || answered {
-			return fmt.Sprint(answered), err
-		}
-		return "", taskhook.ChildrenOf(t).Want(engine.ChildWait{Name: "w"}, nil)
-	})
+	bound := handler.Bind(handler.Define[string, string]("k"),
+		func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+			n++
+			_, answered, err := taskhook.ChildrenOf(t).Ask(ctx, "w")
+			if err != nil || answered {
+				return fmt.Sprint(answered), err
+			}
+			return "", taskhook.ChildrenOf(t).Want(engine.ChildWait{Name: "w"}, nil)
+		})
 	if out := bound.Run(context.Background(), task); out.Kind != handler.OutcomeChildren {
 		t.Errorf("%+v", out)
 	}
@@ -134,15 +140,18 @@ func TestMember(t *testing.T) {
 		t.Error("a task in no flow says it is in one")
 	}
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
-	task := newTask(taskhook.Config{Claim: &engine.Claim{Flow: id, Node: "n", Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
-		Tags: map[string]string{limits.TraceTags + "traceparent": "x", "team.name": "y"}}})
+	task := newTask(taskhook.Config{Claim: &engine.Claim{Flow: id, Node: "n",
+		Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
+		Tags:   map[string]string{limits.TraceTags + "traceparent": "x", "team.name": "y"}}})
 	a, aok := task.Given("a")
 	b, bok := task.Given("b")
-	if task.Flow() != id || task.Node() != "n" || !slices.Equal(task.Inputs(), []string{"a", "b"}) || !aok || !bok || a != nil || string(b) != "1" {
+	if task.Flow() != id || task.Node() != "n" || !slices.Equal(task.Inputs(), []string{"a", "b"}) || !aok || !bok ||
+		a != nil || string(b) != "1" {
 		t.Errorf("%v %q %q %q", task.Flow(), task.Inputs(), a, b)
 	}
 	own := map[string]string{"own.tag": "z"}
-	if got := taskhook.ChildrenOf(task).Traced(own); fmt.Sprint(got) != "map[otel.traceparent:x own.tag:z]" || len(own) != 1 {
+	if got := taskhook.ChildrenOf(task).Traced(own); fmt.Sprint(got) != "map[otel.traceparent:x own.tag:z]" ||
+		len(own) != 1 {
 		t.Errorf("%v, %v", got, own)
 	}
 	if got := taskhook.ChildrenOf(task).Traced(nil); fmt.Sprint(got) != "map[otel.traceparent:x]" {
@@ -151,7 +160,8 @@ func TestMember(t *testing.T) {
 	if got := taskhook.ChildrenOf(alone).Traced(nil); got != nil {
 		t.Error(got)
 	}
-	if _, err := taskhook.ChildrenOf(task).Read(t.Context(), flowfabric.NewExecutionID(1), 0); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err := taskhook.ChildrenOf(task).Read(t.Context(), flowfabric.NewExecutionID(1), 0); !errors.Is(err,
+		flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}
 }

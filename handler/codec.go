@@ -26,8 +26,8 @@ var JSON Codec = jsonCodec{}
 
 type jsonCodec struct{}
 
-// encoding/json goes over a payload twice. The library that will take its place goes over it once, and with these options decodes the same;
-// of json.Number it knows only its own.
+// encoding/json goes over a payload twice. The library that will take its place goes over it once, and with these
+// options decodes the same; of json.Number it knows only its own.
 var asEncodingJSON = onepass.JoinOptions(jsonv1.DefaultOptionsV1(), onepass.WithUnmarshalers(onepass.UnmarshalFunc(
 	func(data []byte, n *json.Number) error { return json.Unmarshal(data, n) })))
 

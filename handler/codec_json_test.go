@@ -106,16 +106,20 @@ var documents = []string{
 	`{"small":128}`, `{"count":-1}`, `{"count":-0}`, `{"ratio":1e999}`, `{"ratio":.5}`, `{"ratio":5.}`,
 	`{"ratio":1e}`, `{"ratio":1e+}`, `{"ratio":1e+5}`, `{"ratio":0x1}`, `{"ratio":1_0}`, `{"ratio":-0}`,
 	`{"number":1}x`, `{"number":1} {}`, `{"number":1`, `{"number":1,}`, `{"number"}`, `{"number":1 "text":""}`,
-	"{\"text\":\"a\x01\"}", "{\"text\":\"a\xff\"}", "{\"text\":\"\\n\xff\"}", `{"text":"\x"}`, `{"text":"\u12"}`, `{"text":"\u+123"}`, `{"text":"`, `{"text":"\`,
+	"{\"text\":\"a\x01\"}", "{\"text\":\"a\xff\"}", "{\"text\":\"\\n\xff\"}", `{"text":"\x"}`, `{"text":"\u12"}`,
+	`{"text":"\u+123"}`, `{"text":"`, `{"text":"\`,
 	`{"ok":tru}`, `{"ok":truely}`, `{"ok":1}`, `{"words":[1]}`, `{"words":["a",]}`, `{"words":["a"`, `{"words":{}}`,
-	`{"any":[1}}`, `{"any":[1,2}`, `{"any":"x}`, `{"any":}`, `{"any":1 2}`, `{"maybe":"x"}`, `{"hidden":1}`, `{"Skipped":"x"}`,
+	`{"any":[1}}`, `{"any":[1,2}`, `{"any":"x}`, `{"any":}`, `{"any":1 2}`, `{"maybe":"x"}`, `{"hidden":1}`,
+	`{"Skipped":"x"}`,
 	"\x00", "{\"number\":1}\x00",
 }
 
 // The codec decodes with another library, because that does it in one pass. Nobody may notice.
 func TestDecodesAsEncodingJSON(t *testing.T) {
-	for _, data := range append(documents, `"text"`, `"`, `[{"X":1},{"Y":2}]`, `12`, ` true`, `{"n":"1"}`, `{"n":1}`, `{"X":1,"Z":2}`, `"2026-01-02T03:04:05Z"`,
-		`"abc"`, `"12"`, `{"exact":"abc"}`, `{"exact":"12"}`, `{"exact":""}`, `{"x":1,"X":2,"x":3}`, strings.Repeat("[", 20_000)) {
+	for _, data := range append(documents, `"text"`, `"`, `[{"X":1},{"Y":2}]`, `12`, ` true`, `{"n":"1"}`, `{"n":1}`,
+		`{"X":1,"Z":2}`, `"2026-01-02T03:04:05Z"`,
+		`"abc"`, `"12"`, `{"exact":"abc"}`, `{"exact":"12"}`, `{"exact":""}`, `{"x":1,"X":2,"x":3}`,
+		strings.Repeat("[", 20_000)) {
 		sameInAll(t, data)
 	}
 	at := point{X: 1, Note: "kept"}
@@ -123,7 +127,8 @@ func TestDecodesAsEncodingJSON(t *testing.T) {
 		t.Errorf("%+v, %v", at, err)
 	}
 	for _, v := range []any{at, nil, (*point)(nil)} {
-		if err, want := JSON.Decode([]byte(`{}`), v), json.Unmarshal([]byte(`{}`), v); err == nil || err.Error() != want.Error() {
+		if err, want := JSON.Decode([]byte(`{}`), v),
+			json.Unmarshal([]byte(`{}`), v); err == nil || err.Error() != want.Error() {
 			t.Errorf("into %T: %v, want %v", v, err, want)
 		}
 	}

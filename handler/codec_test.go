@@ -123,7 +123,8 @@ func TestCipherFailures(t *testing.T) {
 			d := handler.Define[string, string]("k", handler.WithCodec(handler.Encrypted(handler.JSON, tc.cipher)))
 			out := handler.Bind(d, handler.Plain(echo[string])).Run(context.Background(),
 				newTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(tc.input)}}))
-			if out.Kind != handler.OutcomeFail || out.Failure.Category != tc.category || out.Failure.Permanent != tc.permanent {
+			if out.Kind != handler.OutcomeFail || out.Failure.Category != tc.category ||
+				out.Failure.Permanent != tc.permanent {
 				t.Fatalf("got %+v", out)
 			}
 		})
@@ -137,7 +138,8 @@ type recorder struct {
 	calls  int
 }
 
-func (r *recorder) RecordStep(ctx context.Context, _ flowfabric.Fence, name string, value []byte, _ time.Duration) (bool, error) {
+func (r *recorder) RecordStep(ctx context.Context, _ flowfabric.Fence, name string, value []byte,
+	_ time.Duration) (bool, error) {
 	r.calls++
 	if r.before != nil {
 		if err := r.before(ctx); err != nil {

@@ -34,15 +34,17 @@ func RetryAfter(d time.Duration, err error) error {
 // d is 0 (again as soon as a worker is free), and more than 10 years is 10 years.
 func Delay(d time.Duration) error { return &delayError{d} }
 
-// Continue, returned by a handler, starts the execution anew with another input, which must be of the definition's input type: for loops and
-// conversations that would pass the 1,000 steps of an execution. The handler runs again, as the first attempt of a fresh execution: no
-// recorded steps, waits or waitpoints, all retries and reclaims, an empty stream and summary, the whole attempt timeout. The rest stays: id, key,
-// tags, priority, budgets and limits, deadline, creator, flow, children, and messages that nobody has received. So those who wait for
-// the result, follow the stream, cancel or send messages need not know. In one call of the server, so that a crash neither loses nor
-// repeats a link. There is no bound on how often. The attempts and streams of the input before are kept, older ones go.
+// Continue, returned by a handler, starts the execution anew with another input, which must be of the definition's
+// input type: for loops and conversations that would pass the 1,000 steps of an execution. The handler runs again, as
+// the first attempt of a fresh execution: no recorded steps, waits or waitpoints, all retries and reclaims, an empty
+// stream and summary, the whole attempt timeout. The rest stays: id, key, tags, priority, budgets and limits,
+// deadline, creator, flow, children, and messages that nobody has received. So those who wait for the result, follow
+// the stream, cancel or send messages need not know. In one call of the server, so that a crash neither loses nor
+// repeats a link. There is no bound on how often. The attempts and streams of the input before are kept, older ones
+// go.
 //
-// Open waitpoints are closed: their links are dead. Children that still run go on, and nobody waits for them. An input of another type, that
-// does not encode, or that has more than 1 MiB fails the execution for good. To those who
+// Open waitpoints are closed: their links are dead. Children that still run go on, and nobody waits for them. An
+// input of another type, that does not encode, or that has more than 1 MiB fails the execution for good. To those who
 // depend on it, and to schedules, the execution has not ended.
 func Continue(input any) error { return &continueError{input} }
 
@@ -58,20 +60,6 @@ func Category(category string, err error) error {
 		return nil
 	}
 	return &categoryError{category, err}
-}
-
-// final marks an answer that every later attempt of the same handler would get again: what was handed over is too large or not well
-// formed. Retries would only repeat the effects before it. A handler that knows better wraps nothing of it, or returns another error.
-func final(err error) error {
-	for _, again := range []error{
-		denied.PayloadTooLarge, denied.SummaryTooLarge, denied.StepLimit, denied.Input, denied.Condition,
-		denied.Dimension, denied.Delta,
-	} {
-		if errors.Is(err, again) {
-			return Permanent(err)
-		}
-	}
-	return err
 }
 
 // The constructors nest: Category("rate_limited", RetryAfter(d, err)) is all three. Of several that decide what
@@ -108,11 +96,12 @@ func is[E error](err error) bool {
 
 // deliberate reports an error that decides what is to follow. Category and RetryAfter only describe a failure.
 func deliberate(err error) bool {
-	return is[*permanentError](err) || is[*delayError](err) || is[*cancelError](err) || is[*continueError](err) || suspend.IsWanted(err) || taskhook.IsChildWait(err)
+	return is[*permanentError](err) || is[denied.Lasting](err) || is[*delayError](err) || is[*cancelError](err) ||
+		is[*continueError](err) || suspend.IsWanted(err) || taskhook.IsChildWait(err)
 }
 
-// undecodable marks an error of a codec: a failure of category extractor_payload_decode, and a permanent one, since the same
-// bytes will not decode next time either, unless only a key was missing (see [Cipher]). nil stays nil.
+// undecodable marks an error of a codec: a failure of category extractor_payload_decode, and a permanent one, since
+// the same bytes will not decode next time either, unless only a key was missing (see [Cipher]). nil stays nil.
 func undecodable(err error) error {
 	if err != nil && !is[*cipherError](err) {
 		err = Permanent(err)

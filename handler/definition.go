@@ -24,8 +24,8 @@ type Definition[In, Out any] struct {
 	err   error
 }
 
-// Info is what a definition says about its executions, without the types. Producers may override everything but Kind per submission, and
-// of Policy the number of retries, the timeout and the retention.
+// Info is what a definition says about its executions, without the types. Producers may override everything but Kind
+// per submission, and of Policy the number of retries, the timeout and the retention.
 type Info struct {
 	Kind         string
 	Lane         string            // default "default"
@@ -45,7 +45,8 @@ type Info struct {
 // [Binding.Err] and every submission, each naming field and limit.
 func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out] {
 	s := settings{
-		item:  engine.NewExecution{Kind: kind, Lane: limits.DefaultLane, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}},
+		item: engine.NewExecution{Kind: kind, Lane: limits.DefaultLane,
+			Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}},
 		codec: JSON,
 	}
 	if err := valid.Name("kind", kind); err != nil {
@@ -56,8 +57,9 @@ func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out]
 	}
 	s.check()
 	x := s.item
-	d := &Definition[In, Out]{codec: s.codec, info: Info{Kind: kind, Lane: x.Lane, Priority: x.Priority, Capabilities: x.Capabilities, Gates: x.Gates,
-		Tags: maps.Clone(x.Tags), Deadline: x.Deadline, Policy: x.Policy}}
+	d := &Definition[In, Out]{codec: s.codec,
+		info: Info{Kind: kind, Lane: x.Lane, Priority: x.Priority, Capabilities: x.Capabilities, Gates: x.Gates,
+			Tags: maps.Clone(x.Tags), Deadline: x.Deadline, Policy: x.Policy}}
 	if len(s.errs) > 0 {
 		d.err = fmt.Errorf("definition of kind %.80q: %w", kind, errors.Join(s.errs...))
 	}
@@ -111,7 +113,8 @@ func (d *Definition[In, Out]) encode(in In) (plain, payload []byte, err error) {
 		return nil, nil, fmt.Errorf("encode input of kind %s: %w", d.info.Kind, err)
 	}
 	if len(payload) > limits.MaxPayload {
-		return nil, nil, fmt.Errorf("%w: input of kind %s has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, d.info.Kind, len(payload), limits.MaxPayload)
+		return nil, nil, fmt.Errorf("%w: input of kind %s has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge,
+			d.info.Kind, len(payload), limits.MaxPayload)
 	}
 	return plain, payload, nil
 }

@@ -10,8 +10,8 @@
 //	                           ▼
 //	         (Out, error) ─classify─▶ Outcome ──▶ one fenced call of package runtime
 //
-// Nothing here talks to a server by itself: the maker of a task gives it what it needs, so the same handler runs in a worker,
-// under the testing kit (fftest), or in a plain unit test: [Binding.Run] with a nil task.
+// Nothing here talks to a server by itself: the maker of a task gives it what it needs, so the same handler runs in a
+// worker, under the testing kit (fftest), or in a plain unit test: [Binding.Run] with a nil task.
 //
 //	var Order = handler.Define[string, string]("order", handler.Retry(5, time.Second, time.Minute))
 //

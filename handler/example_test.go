@@ -69,9 +69,11 @@ func ExamplePermanent() {
 		handler.Delay(time.Hour),
 		handler.Cancel("customer left"),
 	} {
-		b := handler.Bind(handler.Define[struct{}, int]("k"), handler.Plain(func(context.Context, struct{}) (int, error) { return 0, err }))
+		b := handler.Bind(handler.Define[struct{}, int]("k"),
+			handler.Plain(func(context.Context, struct{}) (int, error) { return 0, err }))
 		out := b.Run(context.Background(), newTask(taskhook.Config{}))
-		fmt.Printf("%s %q permanent=%t in %v %q\n", out.Kind, out.Failure.Category, out.Failure.Permanent, out.Delay, out.Reason)
+		fmt.Printf("%s %q permanent=%t in %v %q\n", out.Kind, out.Failure.Category, out.Failure.Permanent, out.Delay,
+			out.Reason)
 	}
 	// Output:
 	// fail "handler_error" permanent=false in 0s ""
@@ -90,7 +92,8 @@ func ExampleChain() {
 			return out
 		}
 	}
-	greet := handler.Bind(handler.Define[struct{}, string]("greet"), handler.Plain(func(context.Context, struct{}) (string, error) { return "hello", nil }))
+	greet := handler.Bind(handler.Define[struct{}, string]("greet"),
+		handler.Plain(func(context.Context, struct{}) (string, error) { return "hello", nil }))
 	handler.Chain(handler.Recover(), timed)(greet.Run)(context.Background(), newTask(taskhook.Config{}))
 	// Output: outcome: complete
 }

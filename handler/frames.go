@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -14,11 +15,11 @@ const pageFrames = 500
 // Frame appends one frame of text to the attempt's stream, where tails see it within milliseconds: typ is up to
 // 128 bytes, for example token, log or progress; payload is valid UTF-8 up to 64 KiB. It returns once the frame is
 // queued, and waits only while the queue is full. Frames leave in call order, in batches. A frame outside a [Step],
-// or in one that was not recorded, is repeated when a later run of the same handler comes by again; readers are told, see
-// stream.Resumption.
+// or in one that was not recorded, is repeated when a later run of the same handler comes by again; readers are told,
+// see stream.Resumption.
 //
-// Errors: flowfabric.ErrInvalidInput and ErrPayloadTooLarge, for this frame alone, which fail the execution for good if the handler
-// returns them (see [Permanent]): the next attempt would be told the same; ErrLeaseLost when the
+// Errors: flowfabric.ErrInvalidInput and ErrPayloadTooLarge, for this frame alone, which fail the execution for good
+// if the handler returns them (see [Permanent]): the next attempt would be told the same; ErrLeaseLost when the
 // server takes no more frames of this run; the context's cause.
 func (t *Task) Frame(ctx context.Context, typ, payload string) error {
 	return t.FrameBytes(ctx, stream.Frame{Type: typ, Payload: []byte(payload)})
@@ -30,7 +31,7 @@ func (t *Task) FrameBytes(ctx context.Context, f stream.Frame) error {
 	if t.cfg.Frames == nil {
 		return nil
 	}
-	return final(t.cfg.Frames.Append(ctx, f))
+	return denied.Last(t.cfg.Frames.Append(ctx, f))
 }
 
 // Flush returns once every frame appended before is stored. The end of the handler and of every step flush by
@@ -39,15 +40,15 @@ func (t *Task) Flush(ctx context.Context) error {
 	if t.cfg.Frames == nil {
 		return nil
 	}
-	return final(t.cfg.Frames.Flush(ctx))
+	return denied.Last(t.cfg.Frames.Flush(ctx))
 }
 
 // Stream flushes and then reads the frames of this attempt in order, from the first one retained to the last one
 // appended before the loop began; a frame appended inside the loop is not seen. After [Delay] or a suspension
-// the attempt goes on, so a handler finds what its earlier runs wrote. That includes frames of a step that was not recorded before a drain or
-// delay, which the next run writes again: both come, and nothing here tells them apart (Frame.Run is 0). So take the text of what was done from
-// the values of the steps, not from the stream; readers outside a handler are told which frames are repeated, see stream.Kept. An error is
-// yielded once, as the last item.
+// the attempt goes on, so a handler finds what its earlier runs wrote. That includes frames of a step that was not
+// recorded before a drain or delay, which the next run writes again: both come, and nothing here tells them apart
+// (Frame.Run is 0). So take the text of what was done from the values of the steps, not from the stream; readers
+// outside a handler are told which frames are repeated, see stream.Kept. An error is yielded once, as the last item.
 func (t *Task) Stream(ctx context.Context) iter.Seq2[stream.Frame, error] {
 	return func(yield func(stream.Frame, error) bool) {
 		if t.cfg.Reader == nil || t.cfg.Frames == nil {

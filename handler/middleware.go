@@ -51,7 +51,8 @@ func (t *Task) rescue(ctx context.Context, out *Outcome) {
 	if value == nil {
 		return
 	}
-	t.Logger().ErrorContext(ctx, "flowfabric: handler panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	t.Logger().ErrorContext(ctx, "flowfabric: handler panicked", "panic", fmt.Sprint(value), "stack",
+		string(debug.Stack()))
 	if lost := t.lost(ctx); lost != nil {
 		*out = Outcome{Kind: OutcomeAbandon, Err: lost}
 		return
@@ -72,9 +73,11 @@ func Logging(logger *slog.Logger) Middleware {
 		return func(ctx context.Context, t *Task) Outcome {
 			log := t.Logger()
 			if logger != nil {
-				log = logger.With("execution", t.ID().String(), "attempt", t.Attempt(), "kind", t.Kind(), "lane", t.Lane())
+				log = logger.With("execution", t.ID().String(), "attempt", t.Attempt(), "kind", t.Kind(), "lane",
+					t.Lane())
 			}
-			log.DebugContext(ctx, "flowfabric: handler started", "type", string(t.AttemptType()), "retries", t.Retries())
+			log.DebugContext(ctx, "flowfabric: handler started", "type", string(t.AttemptType()), "retries",
+				t.Retries())
 			started := time.Now()
 			out := next(ctx, t)
 			level, attrs := slog.LevelInfo, []slog.Attr{
@@ -82,7 +85,8 @@ func Logging(logger *slog.Logger) Middleware {
 			}
 			if out.Kind == OutcomeFail {
 				level = slog.LevelWarn
-				attrs = append(attrs, slog.String("category", out.Failure.Category), slog.Bool("permanent", out.Failure.Permanent))
+				attrs = append(attrs, slog.String("category", out.Failure.Category),
+					slog.Bool("permanent", out.Failure.Permanent))
 			}
 			if out.Err != nil {
 				attrs = append(attrs, slog.String("error", errorText(out.Err)))

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,9 +13,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// DefineOption is one default of a [Definition]: [Retry], [RetryPolicy], [MaxReclaims], [MaxReplays], [StreamFrames] and
-// [WithCodec]; of package flowfabric Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags, Budgets, Quotas and LimitKey. A later
-// option wins over an earlier one of the same name.
+// DefineOption is one default of a [Definition]: [Retry], [RetryPolicy], [MaxReclaims], [MaxReplays], [StreamFrames]
+// and [WithCodec]; of package flowfabric Priority, Lane, Timeout, Deadline, Retries, Retention, Capabilities, Tags,
+// Budgets, Quotas and LimitKey. A later option wins over an earlier one of the same name.
 type DefineOption interface{ DefineOption() }
 
 // definer is an option of this package.
@@ -42,20 +43,24 @@ func (s *settings) apply(index int, o DefineOption) {
 		s.refuse(fmt.Errorf("%w: option %d is nil or not an option of flowfabric", flowfabric.ErrInvalidInput, index))
 		return
 	}
-	for outcome, d := range v.Retention {
+	for _, outcome := range slices.Sorted(maps.Keys(v.Retention)) {
+		d := v.Retention[outcome]
 		if d > 0 { // 0 would silently mean the default
 			continue
 		}
-		s.refuse(fmt.Errorf("%w: retention of what is %s is %s, want whole seconds of 1s..10 years", flowfabric.ErrInvalidInput, outcome, d))
+		s.refuse(fmt.Errorf("%w: retention of what is %s is %s, want whole seconds of 1s..10 years",
+			flowfabric.ErrInvalidInput, outcome, d))
 	}
 	s.item.Use(&v)
 }
 
-// check refuses what is out of bounds, and puts names in order. Options of this package that can tell more have refused already.
+// check refuses what is out of bounds, and puts names in order. Options of this package that can tell more have
+// refused already.
 func (s *settings) check() {
 	x := &s.item
 	if x.Priority < 0 || x.Priority > limits.MaxPriority {
-		s.refuse(fmt.Errorf("%w: Priority is %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority, limits.MaxPriority))
+		s.refuse(fmt.Errorf("%w: Priority is %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority,
+			limits.MaxPriority))
 	}
 	s.bound("Timeout", x.Policy.AttemptTimeout, limits.MaxDelay)
 	s.bound("Deadline", x.Deadline, limits.MaxDelay)
@@ -97,7 +102,8 @@ func Retry(n int, initial, limit time.Duration) DefineOption {
 		if limit != 0 && limit < initial {
 			s.refuse(fmt.Errorf("%w: Retry limit %v is below initial %v", flowfabric.ErrInvalidInput, limit, initial))
 		}
-		s.item.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: n, Initial: initial, Max: limit, Multiplier: 2, Jitter: true}
+		s.item.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: n, Initial: initial, Max: limit, Multiplier: 2,
+			Jitter: true}
 	})
 }
 

@@ -43,7 +43,8 @@ const (
 	OutcomeContinue
 )
 
-var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon", "suspend", "wait_children", "block", "continue"}
+var outcomeNames = [...]string{"unknown", "complete", "fail", "delay", "cancel", "release", "abandon", "suspend",
+	"wait_children", "block", "continue"}
 
 // String is a short lower-case name, fit for a metric label.
 func (k OutcomeKind) String() string {
@@ -55,14 +56,16 @@ func (k OutcomeKind) String() string {
 
 // Outcome is what one run of a handler leads to. Only the fields of its Kind are set, and Err.
 type Outcome struct {
-	Kind    OutcomeKind
-	Result  []byte        // OutcomeComplete: encoded, at most 1 MiB
-	Input   []byte        // OutcomeContinue: encoded, at most 1 MiB
-	Delay   time.Duration // OutcomeDelay: whole milliseconds, 0..10 years; OutcomeBlock: for how long its queue is closed at most
-	Failure Failure       // OutcomeFail: within the bounds the server checks
-	Reason  string        // OutcomeCancel: at most 1 KiB
-	Wait    any           // OutcomeSuspend and OutcomeChildren: what is waited for; the runtime knows its type, which may change
-	Err     error         // what the handler returned, or why the execution is not its own; nil if complete
+	Kind   OutcomeKind
+	Result []byte // OutcomeComplete: encoded, at most 1 MiB
+	Input  []byte // OutcomeContinue: encoded, at most 1 MiB
+	// OutcomeDelay: whole milliseconds, 0..10 years; OutcomeBlock: for how long its queue is closed at most
+	Delay   time.Duration
+	Failure Failure // OutcomeFail: within the bounds the server checks
+	Reason  string  // OutcomeCancel: at most 1 KiB
+	// OutcomeSuspend and OutcomeChildren: what is waited for; the runtime knows its type, which may change
+	Wait any
+	Err  error // what the handler returned, or why the execution is not its own; nil if complete
 }
 
 // Failure is how an attempt ends that failed.
@@ -78,10 +81,11 @@ type Failure struct {
 	//   - child_failed: the handler returned that a child has no result
 	//   - budget_exceeded: a hard limit of a budget stopped the handler, or the handler returned that
 	//
-	// A stored failure, a history or a metric may also show permanent (never retried, see [Category]); frames_lost (the server no longer has
-	// frames that it acknowledged, after a failover; retried like any failure); execution_deadline (the deadline passed, the end);
-	// suspension_timeout (a wait lasted too long, the end); lease_expired and lease_revoked (the worker died or was relieved of an attempt,
-	// which uses up no retry); max_reclaims_exceeded (that happened more often than [MaxReclaims] allows, the end).
+	// A stored failure, a history or a metric may also show permanent (never retried, see [Category]); frames_lost
+	// (the server no longer has frames that it acknowledged, after a failover; retried like any failure);
+	// execution_deadline (the deadline passed, the end); suspension_timeout (a wait lasted too long, the end);
+	// lease_expired and lease_revoked (the worker died or was relieved of an attempt, which uses up no retry);
+	// max_reclaims_exceeded (that happened more often than [MaxReclaims] allows, the end).
 	Category   string
 	Reason     string         // cut to 1 KiB
 	Permanent  bool           // no retry whatever the policy says
@@ -90,18 +94,20 @@ type Failure struct {
 	StepTook   time.Duration  // how long that function ran
 }
 
-// Classify decides what an error of a handler means; a nil error is not one, and is reported as a failure. A nil task is one that
-// always holds its execution.
-// [Binding.Run] calls it, and middleware that makes up an error of its own may. In order:
+// Classify decides what an error of a handler means; a nil error is not one, and is reported as a failure. A nil task
+// is one that always holds its execution. [Binding.Run] calls it, and middleware that makes up an error of its own
+// may. In order:
 //
 //  1. The execution is not this worker's any more: OutcomeAbandon, whatever the error says.
 //  2. The context has ended with one of the root package's causes, and the error comes from that or is not one of
 //     [Cancel], [Permanent], [Continue], [Delay] and a wait: ErrDraining is OutcomeRelease, ErrDeadline OutcomeAbandon,
 //     ErrAttemptTimeout and ErrOverBudget are failures of their own category. Errors that wrap context.Canceled
 //     while the context has not ended are ordinary.
-//  3. The error says what is to follow: [Cancel], [Permanent], [Continue], [Delay], a wait of package suspend or for children, [RetryAfter], [Category].
-//  4. OutcomeFail, category handler_error; budget_exceeded if the error wraps ErrOverBudget; extractor_payload_decode, for good, if a
-//     signal's payload did not decode. Errors of a task's methods about what they were given (too large, not well formed) are permanent.
+//  3. The error says what is to follow: [Cancel], [Permanent], [Continue], [Delay], a wait of package suspend or for
+//     children, [RetryAfter], [Category].
+//  4. OutcomeFail, category handler_error; budget_exceeded if the error wraps ErrOverBudget;
+//     extractor_payload_decode, for good, if a signal's payload did not decode. Errors of a task's methods about what
+//     they were given (too large, not well formed) are permanent.
 func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if err == nil {
 		err = errors.New("the handler failed without an error")
@@ -150,11 +156,14 @@ func (t *Task) continued(input any, err error) Outcome {
 	codec, takes := t.codec, t.takes
 	t.mu.Unlock()
 	if takes != nil && !takes(input) {
-		return failed(codes.CategoryHandlerError, Permanent(fmt.Errorf("continue: %w: the input is a %T, not what the definition takes", flowfabric.ErrInvalidInput, input)))
+		return failed(codes.CategoryHandlerError,
+			Permanent(fmt.Errorf("continue: %w: the input is a %T, not what the definition takes",
+				flowfabric.ErrInvalidInput, input)))
 	}
 	data, bad := codec.Encode(input)
 	if bad == nil && len(data) > limits.MaxPayload {
-		bad = fmt.Errorf("%w: the input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(data), limits.MaxPayload)
+		bad = fmt.Errorf("%w: the input has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(data),
+			limits.MaxPayload)
 	}
 	if bad != nil {
 		bad = fmt.Errorf("continue: %w", bad)
@@ -170,7 +179,7 @@ func (t *Task) continued(input any, err error) Outcome {
 func suspended(t *Task, wanted *waithook.Wanted, err error) Outcome {
 	q, bad := t.ownWaits().Suspension(wanted)
 	if bad != nil {
-		return failed(codes.CategorySuspend, final(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
+		return failed(codes.CategorySuspend, denied.Last(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
 	}
 	return Outcome{Kind: OutcomeSuspend, Wait: &q, Err: err}
 }
@@ -224,9 +233,11 @@ func plainFailure(category string, err error) Outcome {
 // failed builds the failure that err asks for; category is the default.
 func failed(category string, err error) Outcome {
 	out := plainFailure(category, err)
-	// What a wait was answered is kept, so that the next attempt would be told the same; and a condition that makes no sense makes none then.
-	answered := errors.Is(err, flowfabric.ErrNoSignal) || errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, denied.Condition)
-	out.Failure.Permanent = is[*permanentError](err) || answered
+	// What a wait was answered is kept, so that the next attempt would be told the same; and a condition that makes
+	// no sense makes none then.
+	answered := errors.Is(err, flowfabric.ErrNoSignal) || errors.Is(err, flowfabric.ErrWaitTimeout) ||
+		errors.Is(err, denied.Condition)
+	out.Failure.Permanent = is[*permanentError](err) || is[denied.Lasting](err) || answered
 	if named, ok := errors.AsType[*categoryError](err); ok {
 		if bad := valid.Category(named.category); bad != nil {
 			out.Failure.Reason = cut(fmt.Sprintf("%v: %s", bad, out.Failure.Reason))

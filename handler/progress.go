@@ -19,10 +19,12 @@ import (
 // ErrTransport, which may be ignored; the context's cause.
 func (t *Task) Progress(ctx context.Context, percent int, message string) error {
 	if percent < -1 || percent > 100 {
-		return final(fmt.Errorf("%w: progress of %d percent, want 0..100, or -1 to keep the last", flowfabric.ErrInvalidInput, percent))
+		return denied.Last(fmt.Errorf("%w: progress of %d percent, want 0..100, or -1 to keep the last",
+			flowfabric.ErrInvalidInput, percent))
 	}
 	if len(message) > limits.MaxReason {
-		return final(fmt.Errorf("%w: progress message has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(message), limits.MaxReason))
+		return denied.Last(fmt.Errorf("%w: progress message has %d bytes, want at most %d", flowfabric.ErrInvalidInput,
+			len(message), limits.MaxReason))
 	}
 	if err := t.lost(ctx); err != nil {
 		return fmt.Errorf("progress: %w", err)

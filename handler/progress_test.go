@@ -71,7 +71,8 @@ func TestProgress(t *testing.T) {
 			if !errors.Is(err, tc.want) || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v", err)
 			}
-			if want := fmt.Sprint(7, " ", tc.percent, " ", len(tc.message)); tc.told != (len(g.told) == 1 && g.told[0] == want) {
+			if want := fmt.Sprint(7, " ", tc.percent, " ",
+				len(tc.message)); tc.told != (len(g.told) == 1 && g.told[0] == want) {
 				t.Errorf("told %q", g.told)
 			}
 			if lost := tc.refused != nil && errors.Is(tc.want, flowfabric.ErrLeaseLost); lost != (cause != nil) {
@@ -89,11 +90,13 @@ func TestProgress(t *testing.T) {
 func TestProgressAfterTheHandlerReturned(t *testing.T) {
 	g := &gauge{}
 	var leaked *handler.Task
-	b := handler.Bind(handler.Define[struct{}, string]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
-		leaked = t
-		return "", t.Progress(ctx, 50, "half")
-	})
-	if out := b.Run(context.Background(), newTask(taskhook.Config{Progress: g})); out.Kind != handler.OutcomeComplete || len(g.told) != 1 {
+	b := handler.Bind(handler.Define[struct{}, string]("k"),
+		func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+			leaked = t
+			return "", t.Progress(ctx, 50, "half")
+		})
+	if out := b.Run(context.Background(), newTask(taskhook.Config{Progress: g})); out.Kind != handler.OutcomeComplete ||
+		len(g.told) != 1 {
 		t.Fatalf("%s, told %q", show(out), g.told)
 	}
 	if err := leaked.Progress(context.Background(), 60, ""); !errors.Is(err, denied.TaskConsumed) || len(g.told) != 1 {

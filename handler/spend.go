@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -26,19 +27,14 @@ const (
 	blockedAtMost = 30 * time.Second
 )
 
-// OverBudgetError is what [Task.Spend] returns when a hard limit of a budget refuses it. Nothing of the spend was counted. It wraps
-// flowfabric.ErrOverBudget.
+// OverBudgetError is what [Task.Spend] returns when a hard limit of a budget refuses it. Nothing of the spend was
+// counted. It wraps flowfabric.ErrOverBudget.
 type OverBudgetError struct {
 	Budget   string
 	Breaches []admission.Breach   // the limits it would have passed, with what was used before
 	Action   admission.HardAction // what the budget wants done about it
 	Left     time.Duration        // of the period; 0 = it does not end
 	Amounts  map[string]int64     // what was to be spent
-}
-
-// never tells whether the spend is larger than a limit, so that no period has room for it.
-func (e *OverBudgetError) never() bool {
-	return slices.ContainsFunc(e.Breaches, func(b admission.Breach) bool { return e.Amounts[b.Dimension] > b.Limit })
 }
 
 // Error names the budget, and for each dimension what was asked, what was used before, and the limit.
@@ -60,37 +56,40 @@ func (e *OverBudgetError) Error() string {
 // Unwrap is flowfabric.ErrOverBudget.
 func (e *OverBudgetError) Unwrap() error { return flowfabric.ErrOverBudget }
 
-// Spend reports that the handler uses n of a dimension, for example tokens, to every budget among the gates of the execution. It is
-// [Task.SpendAll] with one dimension.
+// Spend reports that the handler uses n of a dimension, for example tokens, to every budget among the gates of the
+// execution. It is [Task.SpendAll] with one dimension.
 func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 	return t.SpendAll(ctx, map[string]int64{dimension: n})
 }
 
-// SpendAll reports what the handler uses, by dimension, to every budget among the gates of the execution, in the order of their
-// names; without budgets it counts nothing, and a warning says so once a minute and kind. All budgets count it, or none: what one of them refuses is taken back from those before
-// it. Budgets with StrictDimensions are not told of dimensions that they do not limit. Report small amounts, before or while they are
-// used: what was used already when it is refused is over the limit. One call to the server for each budget; concurrent spends of a
-// task wait for each other. A handler that runs again reports again: spend inside the [Step] whose cost it is, so that a step which is
-// recalled costs nothing.
+// SpendAll reports what the handler uses, by dimension, to every budget among the gates of the execution, in the
+// order of their names; without budgets it counts nothing, and a warning says so once a minute and kind. All budgets
+// count it, or none: what one of them refuses is taken back from those before it. Budgets with StrictDimensions are
+// not told of dimensions that they do not limit. Report small amounts, before or while they are used: what was used
+// already when it is refused is over the limit. One call to the server for each budget; concurrent spends of a task
+// wait for each other. A handler that runs again reports again: spend inside the [Step] whose cost it is, so that a
+// step which is recalled costs nothing.
 //
-// A refusal is a [*OverBudgetError]. What follows says the budget: with reject the handler decides, and an error it returns is a
-// failure of category budget_exceeded like any other; with fail its context ends, with this error as the cause, and whatever it
-// returns, the execution fails for good with that category; with block its context ends likewise, and it goes back into its queue,
-// which is closed until the budget has more room (its next period, a higher limit, something given back), at most 30 s; then it
-// runs again, as the same attempt. What no period has room for fails as with fail. Frames, steps and earlier spends are kept. A
-// budget that only warns refuses nothing; that, and the crossing of a soft limit, is logged.
+// A refusal is a [*OverBudgetError]. The budget decides what happens next: with reject the handler decides, and an
+// error it returns is a failure of category budget_exceeded like any other; with fail its context ends, with this
+// error as the cause, and whatever it returns, the execution fails for good with that category; with block its
+// context ends likewise, and it goes back into its queue, which is closed until the budget has more room (its next
+// period, a higher limit, something given back), at most 30 s; then it runs again, as the same attempt. What no
+// period has room for fails as with fail. Frames, steps and earlier spends are kept. A budget that only warns refuses
+// nothing; that, and the crossing of a soft limit, is logged.
 //
-// Spends are counted even if the context has ended or the lease was lost, since the resources are gone: the budget marks them as
-// late then. They are counted once, however often the report must be sent.
+// Spends are counted even if the context has ended or the lease was lost, since the resources are gone: the budget
+// marks them as late then. They are counted once, however often the report must be sent.
 //
-// Errors, the first three of which are permanent when the handler returns them, see [Permanent]: flowfabric.ErrInvalidInput (an amount below 0 or above 2^53-1) and ErrInvalidInput (name or number of dimensions, at
-// most 64), before any call; ErrInvalidInput, when no budget knows one; ErrOverBudget; ErrNotFound, when one was removed;
-// code task_consumed after the handler returned. In all these cases nothing was counted. ErrTransport, or another error of class
-// retry: it is not known whether it was counted, and the task reports it again before its next spend and when the handler
-// returns. So do not repeat such a spend; it would count twice. If it is refused then, the next Spend returns that, and counts
-// nothing of its own.
+// Errors, the first three of which are permanent when the handler returns them, see [Permanent]:
+// flowfabric.ErrInvalidInput (an amount below 0 or above 2^53-1) and ErrInvalidInput (name or number of dimensions,
+// at most 64), before any call; ErrInvalidInput, when no budget knows one; ErrOverBudget; ErrNotFound, when one was
+// removed; code task_consumed after the handler returned. In all these cases nothing was counted. ErrTransport, or
+// another error of class retry: it is not known whether it was counted, and the task reports it again before its next
+// spend and when the handler returns. So do not repeat such a spend; it would count twice. If it is refused then, the
+// next Spend returns that, and counts nothing of its own.
 func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) (err error) {
-	defer func() { err = final(err) }()
+	defer func() { err = denied.Last(err) }()
 	if err := validateAmounts(amounts); err != nil {
 		return fmt.Errorf("spend: %w", err)
 	}
@@ -101,8 +100,9 @@ func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) (err erro
 		return fmt.Errorf("spend: %w: the handler has returned", denied.TaskConsumed)
 	}
 	s := t.spending
-	if s == nil && len(amounts) > 0 && t.cfg.Spender != nil && unbudgeted.now(t.Kind()) {
-		t.Logger().WarnContext(ctx, "flowfabric: a handler spends, but its executions name no budget, so nothing is counted; attach one (admin.AttachGates), or submit with flowfabric.Budgets",
+	if s == nil && len(amounts) > 0 && t.cfg.Spender != nil && !taskhook.IsUnasked(ctx) && unbudgeted.now(t.Kind()) {
+		t.Logger().WarnContext(ctx,
+			"flowfabric: a handler spends, but its executions name no budget, so nothing is counted; attach one (admin.AttachGates), or submit with flowfabric.Budgets",
 			"kind", t.Kind(), "namespace", t.Namespace(), "dimensions", slices.Sorted(maps.Keys(amounts)))
 	}
 	if s == nil || len(amounts) == 0 {
@@ -154,7 +154,8 @@ const maxSeldom = 1024
 
 func validateAmounts(amounts map[string]int64) error {
 	if len(amounts) > limits.MaxDimensions {
-		return fmt.Errorf("%w: %d dimensions, want at most %d", flowfabric.ErrInvalidInput, len(amounts), limits.MaxDimensions)
+		return fmt.Errorf("%w: %d dimensions, want at most %d", flowfabric.ErrInvalidInput, len(amounts),
+			limits.MaxDimensions)
 	}
 	for _, dim := range slices.Sorted(maps.Keys(amounts)) {
 		if err := valid.Dimension("dimension", dim); err != nil {
@@ -197,7 +198,8 @@ func newSpending(t *Task, gates []flowfabric.Gate) *spending {
 	if t.cfg.Spender == nil || !slices.ContainsFunc(gates, flowfabric.Gate.IsBudget) {
 		return nil
 	}
-	s := &spending{task: t, turn: make(chan struct{}, 1), last: map[string]uint64{}, strange: map[counter]time.Time{}, warned: map[counter]uint64{}}
+	s := &spending{task: t, turn: make(chan struct{}, 1), last: map[string]uint64{}, strange: map[counter]time.Time{},
+		warned: map[counter]uint64{}}
 	for _, g := range gates {
 		if g.IsBudget() {
 			s.budgets = append(s.budgets, g.Name())
@@ -207,8 +209,8 @@ func newSpending(t *Task, gates []flowfabric.Gate) *spending {
 	return s
 }
 
-// settle reports the open spend to all budgets that have not answered yet. When it returns, the spend is counted by all or
-// by none, unless the error is of a kind that leaves it open.
+// settle reports the open spend to all budgets that have not answered yet. When it returns, the spend is counted by
+// all or by none, unless the error is of a kind that leaves it open.
 func (s *spending) settle(ctx context.Context) error {
 	o := s.open
 	if o == nil {
@@ -235,13 +237,16 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 	name := s.budgets[o.at]
 	if o.sent == nil {
 		part := maps.Clone(o.amounts)
-		maps.DeleteFunc(part, func(dim string, _ int64) bool { return time.Now().Before(s.strange[counter{name, dim}]) })
+		maps.DeleteFunc(part, func(dim string, _ int64) bool {
+			return time.Now().Before(s.strange[counter{name, dim}])
+		})
 		if len(part) == 0 {
 			return false, nil
 		}
 		s.last[name]++
 		fence := s.task.Fence()
-		o.sent = &admission.Usage{Budget: name, Execution: fence.Execution, Epoch: fence.Epoch, Sequence: s.last[name], Amounts: part}
+		o.sent = &admission.Usage{Budget: name, Execution: fence.Execution, Epoch: fence.Epoch, Sequence: s.last[name],
+			Amounts: part}
 	}
 	sent := *o.sent
 	r, err := s.task.cfg.Spender.ReportUsage(ctx, sent)
@@ -253,7 +258,8 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 	case err == nil:
 		o.sent = nil
 		s.undo(ctx, o)
-		return false, s.task.over(ctx, &OverBudgetError{Budget: name, Breaches: hard(r.Breaches), Action: r.Action, Left: r.Left, Amounts: sent.Amounts})
+		return false, s.task.over(ctx, &OverBudgetError{Budget: name, Breaches: hard(r.Breaches), Action: r.Action,
+			Left: r.Left, Amounts: sent.Amounts})
 	case errors.Is(err, denied.Dimension):
 		o.sent = nil
 		for _, dim := range strangers(err, sent.Amounts) {
@@ -303,8 +309,11 @@ func (s *spending) known(ctx context.Context, o *spend) error {
 // undo takes back what budgets have counted of a spend that is refused.
 func (s *spending) undo(ctx context.Context, o *spend) {
 	for _, u := range o.counted {
-		if undone, _, err := s.task.cfg.Spender.UndoUsage(ctx, u); err != nil || !undone { // not undone: the lease was lost
-			s.task.Logger().WarnContext(ctx, "flowfabric: a refused spend was not taken back from a budget that had counted it", "budget", u.Budget, "error", err)
+		if undone, _, err := s.task.cfg.Spender.UndoUsage(ctx, u); err != nil || !undone {
+			// not undone: the lease was lost
+			s.task.Logger().WarnContext(ctx,
+				"flowfabric: a refused spend was not taken back from a budget that had counted it", "budget", u.Budget,
+				"error", err)
 		}
 	}
 	o.counted = nil
@@ -323,7 +332,8 @@ func (s *spending) notice(ctx context.Context, name string, r admission.Reported
 		if x.Hard {
 			s.warned[c] = r.Period
 		}
-		s.task.Logger().WarnContext(ctx, message, "budget", name, "dimension", x.Dimension, "used", x.Used, "limit", x.Limit)
+		s.task.Logger().WarnContext(ctx, message, "budget", name, "dimension", x.Dimension, "used", x.Used, "limit",
+			x.Limit)
 	}
 }
 
@@ -342,9 +352,6 @@ func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
 	if e.Action != admission.HardFail && e.Action != admission.HardBlock {
 		return e
 	}
-	if e.never() {
-		e.Action = admission.HardFail // to wait would be to wait for ever
-	}
 	t.mu.Lock()
 	first := t.stopped == nil
 	if first || t.stopped.err.Action == admission.HardBlock {
@@ -354,7 +361,8 @@ func (t *Task) over(ctx context.Context, e *OverBudgetError) error {
 	if !first {
 		return e
 	}
-	t.Logger().WarnContext(ctx, "flowfabric: over budget, the handler is stopped", "budget", e.Budget, "action", string(e.Action), "error", e.Error())
+	t.Logger().WarnContext(ctx, "flowfabric: over budget, the handler is stopped", "budget", e.Budget, "action",
+		string(e.Action), "error", e.Error())
 	if t.cfg.Cancel != nil {
 		t.cfg.Cancel(e)
 	}
@@ -368,7 +376,8 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 		if s.open != nil {
 			ctx, cancel := outlive(ctx, spendGrace)
 			if err := s.settle(ctx); err != nil {
-				t.Logger().WarnContext(ctx, "flowfabric: the last spend is refused, or not known to be counted", "error", err)
+				t.Logger().WarnContext(ctx, "flowfabric: the last spend is refused, or not known to be counted",
+					"error", err)
 			}
 			cancel()
 		}
@@ -388,5 +397,6 @@ func (t *Task) charged(ctx context.Context, out Outcome) Outcome {
 	if left := stopped.err.Left; left > 0 {
 		pause = min(pause, left)
 	}
-	return Outcome{Kind: OutcomeBlock, Delay: wholeMillis(pause-time.Since(stopped.at), blockedAtMost), Err: stopped.err}
+	return Outcome{Kind: OutcomeBlock, Delay: wholeMillis(pause-time.Since(stopped.at), blockedAtMost),
+		Err: stopped.err}
 }

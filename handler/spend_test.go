@@ -1,9 +1,11 @@
 package handler_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -34,8 +36,8 @@ type purse struct {
 	soft     bool             // crossed
 }
 
-// till is a fake store of budgets. mishap, if it is set, is asked before a report: an error keeps the report from being counted, or
-// with after, its answer from being heard.
+// till is a fake store of budgets. mishap, if it is set, is asked before a report: an error keeps the report from
+// being counted, or with after, its answer from being heard.
 type till struct {
 	purses map[string]*purse
 	mishap func(call int) (err error, after bool)
@@ -97,7 +99,8 @@ func (b *till) count(u admission.Usage) (r admission.Reported, err error) {
 			r.Breaches = append(r.Breaches, admission.Breach{Dimension: dim, Hard: true, Used: used, Limit: hard})
 		}
 		if soft := p.Limits[dim].Soft; soft > 0 && p.used[dim]+n > soft {
-			r.Breaches = append(r.Breaches, admission.Breach{Dimension: dim, Used: p.used[dim] + n, Limit: soft, Crossed: !p.soft})
+			r.Breaches = append(r.Breaches,
+				admission.Breach{Dimension: dim, Used: p.used[dim] + n, Limit: soft, Crossed: !p.soft})
 			p.soft = true
 		}
 	}
@@ -142,7 +145,8 @@ func purseOf(name string, hard int64, action admission.HardAction) admission.Bud
 func (b *till) task(change func(*taskhook.Config)) (*handler.Task, context.Context) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	logger, _ := quiet()
-	cfg := taskhook.Config{Spender: b, Cancel: cancel, Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
+	cfg := taskhook.Config{Spender: b, Cancel: cancel,
+		Claim: &engine.Claim{Fence: flowfabric.Fence{Epoch: 7}, Input: []byte("{}")},
 		Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.QuotaGate("rate")}}, Logger: logger}
 	for name := range b.purses {
 		cfg.Route.Gates = append(cfg.Route.Gates, flowfabric.BudgetGate(name))
@@ -157,9 +161,10 @@ func (b *till) task(change func(*taskhook.Config)) (*handler.Task, context.Conte
 func (b *till) run(t *testing.T, fn func(ctx context.Context, t *handler.Task) error) handler.Outcome {
 	t.Helper()
 	task, ctx := b.task(nil)
-	return handler.Bind(handler.Define[struct{}, string]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
-		return "a result", fn(ctx, t)
-	}).Run(ctx, task)
+	return handler.Bind(handler.Define[struct{}, string]("k"),
+		func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+			return "a result", fn(ctx, t)
+		}).Run(ctx, task)
 }
 
 func TestSpend(t *testing.T) {
@@ -195,7 +200,8 @@ func TestSpend(t *testing.T) {
 		t.Errorf("a spend that is not valid was reported: %v", b.calls)
 	}
 	alone := newTask(taskhook.Config{Route: engine.Route{Gates: []flowfabric.Gate{flowfabric.BudgetGate("a")}}})
-	if err := errors.Join(alone.Spend(ctx, "tokens", 1), newTask(taskhook.Config{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
+	if err := errors.Join(alone.Spend(ctx, "tokens", 1),
+		newTask(taskhook.Config{Spender: b}).Spend(ctx, "tokens", 1)); err != nil || len(b.calls) != 4 {
 		t.Errorf("without budgets, or alone: %v, %v", err, b.calls)
 	}
 	if err := alone.Spend(ctx, "tokens", -1); !errors.Is(err, denied.Delta) {
@@ -213,11 +219,14 @@ func TestSpendIsAllOrNothing(t *testing.T) {
 	}
 	err := task.Spend(ctx, "tokens", 4)
 	over, ok := errors.AsType[*handler.OverBudgetError](err)
-	if !ok || !errors.Is(err, flowfabric.ErrOverBudget) || over.Budget != "b" || over.Left != 90*time.Second || over.Action != admission.HardReject ||
+	if !ok || !errors.Is(err, flowfabric.ErrOverBudget) || over.Budget != "b" || over.Left != 90*time.Second ||
+		over.Action != admission.HardReject ||
 		!slices.Equal(over.Breaches, []admission.Breach{{Dimension: "tokens", Hard: true, Used: 7, Limit: 10}}) {
 		t.Fatalf("%#v", err)
 	}
-	if want := "spend: budget b: 4 more tokens do not fit, 7 of 10 used; the next period begins in 1m30s"; err.Error() != want {
+	if want :=
+		"spend: budget b: 4 more tokens do not fit, 7 of 10 used; the next period begins in 1m30s"; err.Error() !=
+		want {
 		t.Errorf("%q, want %q", err, want)
 	}
 	if b.spent() != "a 7, b 7, c 7" || ctx.Err() != nil {
@@ -234,12 +243,14 @@ func TestSpendIsAllOrNothing(t *testing.T) {
 // With fail and block the budget decides, whatever the handler returns.
 func TestBudgetStopsTheHandler(t *testing.T) {
 	boom := errors.New("boom")
-	failed := `fail result="" delay=0s category="budget_exceeded" reason="budget a: 7 more tokens do not fit, 4 of 10 used" permanent=true pause=policy cancel=""`
+	failed :=
+		`fail result="" delay=0s category="budget_exceeded" reason="budget a: 7 more tokens do not fit, 4 of 10 used" permanent=true pause=policy cancel=""`
 	delayed := func(d string) string {
 		return `block result="" delay=` + d + ` category="" reason="" permanent=false pause=policy cancel=""`
 	}
 	returns := map[string]func(error) error{
-		"nil": func(error) error { return nil }, "the error": func(err error) error { return err }, "another": func(error) error { return boom },
+		"nil": func(error) error { return nil }, "the error": func(err error) error { return err },
+		"another": func(error) error { return boom },
 		"a delay": func(error) error { return handler.Delay(time.Hour) }, "a panic": func(error) error { panic("x") },
 		"cancel": func(error) error { return handler.Cancel("x") },
 	}
@@ -249,7 +260,8 @@ func TestBudgetStopsTheHandler(t *testing.T) {
 			left   time.Duration
 			want   string
 		}{
-			{admission.HardFail, 0, failed}, {admission.HardBlock, 0, delayed("28s")}, {admission.HardBlock, 7 * time.Second, delayed("5s")},
+			{admission.HardFail, 0, failed}, {admission.HardBlock, 0, delayed("28s")},
+			{admission.HardBlock, 7 * time.Second, delayed("5s")},
 			{admission.HardBlock, time.Hour, delayed("28s")}, {admission.HardBlock, time.Second, delayed("0s")},
 		} { // the handler returns two seconds after it was refused
 			synctest.Test(t, func(t *testing.T) {
@@ -265,11 +277,13 @@ func TestBudgetStopsTheHandler(t *testing.T) {
 					time.Sleep(2 * time.Second)
 					return then(err)
 				})
-				if over, ok := errors.AsType[*handler.OverBudgetError](seen); !ok || over.Budget != "a" || !errors.Is(seen, flowfabric.ErrOverBudget) {
+				if over, ok := errors.AsType[*handler.OverBudgetError](seen); !ok || over.Budget != "a" ||
+					!errors.Is(seen, flowfabric.ErrOverBudget) {
 					t.Errorf("the context ended with %v", seen)
 				}
 				if show(out) != tc.want || !errors.Is(out.Err, flowfabric.ErrOverBudget) {
-					t.Errorf("%s after returning %s with %s left:\n%s, want\n%s", tc.action, name, tc.left, show(out), tc.want)
+					t.Errorf("%s after returning %s with %s left:\n%s, want\n%s", tc.action, name, tc.left, show(out),
+						tc.want)
 				}
 			})
 		}
@@ -283,7 +297,8 @@ func TestRejectedSpend(t *testing.T) {
 		want string
 	}{
 		{func(error) error { return nil }, `complete result="\"a result\""`},
-		{func(err error) error { return err }, `fail result="" delay=0s category="budget_exceeded" reason="spend: budget a: 11 more tokens do not fit, 0 of 10 used"`},
+		{func(err error) error { return err },
+			`fail result="" delay=0s category="budget_exceeded" reason="spend: budget a: 11 more tokens do not fit, 0 of 10 used"`},
 		{func(err error) error { return handler.Permanent(err) }, `fail result="" delay=0s category="budget_exceeded"`},
 		{func(error) error { return handler.Cancel("enough") }, "cancel "},
 	} {
@@ -306,13 +321,15 @@ func TestSpendWithoutALease(t *testing.T) {
 	b := newTill(purseOf("a", 10, admission.HardFail))
 	task, ctx := b.task(func(cfg *taskhook.Config) { cfg.Lease = fixedLease{flowfabric.ErrLeaseLost} })
 	var first, second error
-	out := handler.Bind(handler.Define[struct{}, string]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
-		ctx, cancel := context.WithCancelCause(ctx)
-		cancel(flowfabric.ErrCancelled)
-		first, second = t.Spend(ctx, "tokens", 4), t.Spend(ctx, "tokens", 40)
-		return "", nil
-	}).Run(ctx, task)
-	if first != nil || !errors.Is(second, flowfabric.ErrOverBudget) || b.spent() != "a 4" || out.Kind != handler.OutcomeAbandon {
+	out := handler.Bind(handler.Define[struct{}, string]("k"),
+		func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			cancel(flowfabric.ErrCancelled)
+			first, second = t.Spend(ctx, "tokens", 4), t.Spend(ctx, "tokens", 40)
+			return "", nil
+		}).Run(ctx, task)
+	if first != nil || !errors.Is(second, flowfabric.ErrOverBudget) || b.spent() != "a 4" ||
+		out.Kind != handler.OutcomeAbandon {
 		t.Errorf("%v, %v, %s, %s", first, second, b.spent(), show(out))
 	}
 	if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, denied.TaskConsumed) || b.spent() != "a 4" {
@@ -323,7 +340,8 @@ func TestSpendWithoutALease(t *testing.T) {
 // Budgets with StrictDimensions are told of what they know; what none of them knows is refused, and counted by none.
 func TestSpendOfUnknownDimensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tokens, cost := purseOf("a", 0, ""), admission.Budget{Name: "b", StrictDimensions: true, Limits: map[string]admission.Limit{"cost": {Hard: 100}}}
+		tokens, cost := purseOf("a", 0, ""),
+			admission.Budget{Name: "b", StrictDimensions: true, Limits: map[string]admission.Limit{"cost": {Hard: 100}}}
 		tokens.StrictDimensions = true
 		b := newTill(tokens, cost)
 		task, ctx := b.task(nil)
@@ -363,7 +381,8 @@ func TestSpendFromNoBudget(t *testing.T) {
 	}
 }
 
-// A report whose answer is lost is sent again with its number, before the next one, and counts once, whether it had arrived or not.
+// A report whose answer is lost is sent again with its number, before the next one, and counts once, whether it had
+// arrived or not.
 func TestUnansweredSpend(t *testing.T) {
 	for _, arrived := range []bool{true, false} {
 		b := newTill(purseOf("a", 0, ""), purseOf("b", 10, admission.HardReject), purseOf("c", 0, ""))
@@ -377,7 +396,8 @@ func TestUnansweredSpend(t *testing.T) {
 		if err := task.Spend(ctx, "tokens", 6); !errors.Is(err, flowfabric.ErrTransport) {
 			t.Fatal(err)
 		}
-		if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, flowfabric.ErrTransport) || !strings.Contains(err.Error(), "an earlier one") {
+		if err := task.Spend(ctx, "tokens", 1); !errors.Is(err, flowfabric.ErrTransport) ||
+			!strings.Contains(err.Error(), "an earlier one") {
 			t.Fatal(err)
 		}
 		if err := task.Spend(ctx, "tokens", 2); err != nil || b.spent() != "a 8, b 8, c 8" {
@@ -412,7 +432,8 @@ func TestUnansweredSpendIsRefused(t *testing.T) {
 
 // What is not known when the handler returns is reported once more, and may still stop it.
 func TestLastSpendIsNotForgotten(t *testing.T) {
-	for n, want := range map[int64]string{4: `complete result="\"a result\""`, 11: `fail result="" delay=0s category="budget_exceeded"`} {
+	for n, want := range map[int64]string{4: `complete result="\"a result\""`,
+		11: `fail result="" delay=0s category="budget_exceeded"`} {
 		b := newTill(purseOf("a", 10, admission.HardFail))
 		b.mishap = func(call int) (error, bool) {
 			if call == 1 {
@@ -434,7 +455,8 @@ func TestLastSpendIsNotForgotten(t *testing.T) {
 
 // Warnings refuse nothing, and are told once.
 func TestSpendWarnings(t *testing.T) {
-	limits := admission.Budget{Name: "a", Warn: true, OnHard: admission.HardFail, Limits: map[string]admission.Limit{"tokens": {Hard: 10, Soft: 5}}}
+	limits := admission.Budget{Name: "a", Warn: true, OnHard: admission.HardFail,
+		Limits: map[string]admission.Limit{"tokens": {Hard: 10, Soft: 5}}}
 	b := newTill(limits)
 	logger, log := quiet()
 	task, ctx := b.task(func(cfg *taskhook.Config) { cfg.Logger = logger })
@@ -486,8 +508,9 @@ func TestConcurrentSpends(t *testing.T) {
 	}
 }
 
-// A spend whose own arguments are refused is refused in every attempt: returned by the handler, it fails for good, and retries do not
-// repeat what came before it. What others decide, a budget that is full or gone, is left to the retry policy.
+// A spend whose own arguments are refused is refused in every attempt: returned by the handler, it fails for good,
+// and retries do not repeat what came before it. What others decide, a budget that is full or gone, is left to the
+// retry policy.
 func TestRefusedArgumentsOfASpendArePermanent(t *testing.T) {
 	strict := purseOf("a", 100, admission.HardReject)
 	strict.StrictDimensions = true
@@ -517,5 +540,25 @@ func TestRefusedArgumentsOfASpendArePermanent(t *testing.T) {
 	})
 	if !errors.Is(out.Err, denied.NoBudget) || out.Failure.Permanent {
 		t.Errorf("a budget that is gone: %+v", out)
+	}
+}
+
+// Who is told to spend without having asked for it is not warned that nothing counts it; who asks is.
+func TestSpendsThatNobodyAskedFor(t *testing.T) {
+	var log bytes.Buffer
+	task := newTask(taskhook.Config{Spender: new(till), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Claim: &engine.Claim{}, Route: engine.Route{Kind: "unasked"}})
+	// In this order: who is warned once is not warned again for a while.
+	for _, x := range []struct {
+		ctx  context.Context
+		want bool
+	}{{taskhook.Unasked(t.Context()), false}, {t.Context(), true}} {
+		log.Reset()
+		if err := task.Spend(x.ctx, "tokens", 1); err != nil {
+			t.Fatal(err)
+		}
+		if warned := strings.Contains(log.String(), "nothing is counted"); warned != x.want {
+			t.Errorf("warned %v: %s", warned, log.String())
+		}
 	}
 }

@@ -29,8 +29,8 @@ const (
 // An error of fn is not recorded; it is returned with the step's name, and the next run runs fn again. A context
 // that ends while fn runs does not keep a value that fn returned from being recorded.
 //
-// Frames sent inside a recorded step stay in the stream of the attempt that ran it; later attempts do not send them again. See package
-// stream, "Runs", for how to show them as one text.
+// Frames sent inside a recorded step stay in the stream of the attempt that ran it; later attempts do not send them
+// again. See package stream, "Runs", for how to show them as one text.
 //
 // name is 1..128 bytes of printable ASCII, unique within a run: loops number theirs ("page-3"), and what should be
 // tried again is tried again inside fn. The value must survive the definition's codec, with at most 256 KiB; an
@@ -38,14 +38,15 @@ const (
 // under different names, but not inside one another.
 //
 // Errors: flowfabric.ErrInvalidInput (name, duplicate, step inside a step); ErrPayloadTooLarge, ErrLimit,
-// which are permanent failures if the handler returns them, as is a value that does not encode; ErrConflict; code unflushed; ErrLeaseLost; ErrTransport (not known to be recorded); code task_consumed after the
-// handler returned; the context's cause when it has ended before fn. A recorded value that does not decode into T
-// is a permanent failure of category extractor_payload_decode.
+// which are permanent failures if the handler returns them, as is a value that does not encode; ErrConflict; code
+// unflushed; ErrLeaseLost; ErrTransport (not known to be recorded); code task_consumed after the handler returned;
+// the context's cause when it has ended before fn. A recorded value that does not decode into T is a permanent
+// failure of category extractor_payload_decode.
 func Step[T any](ctx context.Context, t *Task, name string, fn func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	recorded, found, err := t.ask(ctx, name)
 	if err != nil {
-		return none, final(err)
+		return none, denied.Last(err)
 	}
 	if found {
 		value, err := recall[T](t, recorded)
@@ -80,9 +81,10 @@ func (e *stepError) Error() string { return "step " + e.name + ": " + e.err.Erro
 
 func (e *stepError) Unwrap() error { return e.err }
 
-// UnusedSteps lists, sorted, the recorded steps, answered waits (those for children too) and pending waitpoints that this run has not asked for so far. After a handler has
-// completed it should be empty: if not, the handler was changed or chose another path than an earlier run, and
-// the effects of those steps may have been repeated under another name. [Binding.Run] warns of it then.
+// UnusedSteps lists, sorted, the recorded steps, answered waits (those for children too) and pending waitpoints that
+// this run has not asked for so far. After a handler has completed it should be empty: if not, the handler was
+// changed or chose another path than an earlier run, and the effects of those steps may have been repeated under
+// another name. [Binding.Run] warns of it then.
 func (t *Task) UnusedSteps() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +124,8 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 		return nil, false, err
 	}
 	if outer := t.insideStep(ctx); outer != "" {
-		return nil, false, fmt.Errorf("%w: step %s runs inside step %s; steps cannot be nested", flowfabric.ErrInvalidInput, name, outer)
+		return nil, false, fmt.Errorf("%w: step %s runs inside step %s; steps cannot be nested",
+			flowfabric.ErrInvalidInput, name, outer)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +136,9 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 		return nil, false, fmt.Errorf("step %s: %w", name, t.barred)
 	}
 	if _, twice := t.asked[name]; twice {
-		return nil, false, fmt.Errorf("%w: step %s was already used in this run; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
+		return nil, false, fmt.Errorf(
+			"%w: step %s was already used in this run; names are unique (number those of a loop)",
+			flowfabric.ErrInvalidInput, name)
 	}
 	if t.asked == nil {
 		t.asked = map[string]struct{}{}
@@ -146,11 +151,13 @@ func (t *Task) ask(ctx context.Context, name string) (recorded []byte, found boo
 // validateName accepts 1..128 bytes of printable ASCII.
 func validateName(what, name string) error {
 	if name == "" || len(name) > maxStepName {
-		return fmt.Errorf("%w: %s name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, what, name, len(name), maxStepName)
+		return fmt.Errorf("%w: %s name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, what, name,
+			len(name), maxStepName)
 	}
 	for i := range len(name) {
 		if name[i] < 0x20 || name[i] > 0x7e {
-			return fmt.Errorf("%w: %s name %.80q has byte %#02x at %d, want printable ASCII", flowfabric.ErrInvalidInput, what, name, name[i], i)
+			return fmt.Errorf("%w: %s name %.80q has byte %#02x at %d, want printable ASCII",
+				flowfabric.ErrInvalidInput, what, name, name[i], i)
 		}
 	}
 	return nil
@@ -184,7 +191,8 @@ func (t *Task) record(ctx context.Context, name string, value any, took time.Dur
 		return err
 	}
 	if len(data) > limits.MaxStepBytes {
-		return final(fmt.Errorf("%w: value has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(data), limits.MaxStepBytes))
+		return denied.Last(fmt.Errorf("%w: value has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge,
+			len(data), limits.MaxStepBytes))
 	}
 	if err := t.lost(ctx); err != nil {
 		return fmt.Errorf("record: %w", err)
@@ -196,7 +204,7 @@ func (t *Task) record(ctx context.Context, name string, value any, took time.Dur
 	}
 	if t.cfg.Steps != nil {
 		if _, err := t.cfg.Steps.RecordStep(ctx, t.Fence(), name, data, took); err != nil {
-			return fmt.Errorf("record: %w", final(t.refuse(err)))
+			return fmt.Errorf("record: %w", denied.Last(t.refuse(err)))
 		}
 	}
 	t.mu.Lock()

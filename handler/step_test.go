@@ -30,20 +30,22 @@ func TestStepIsMemoisedOverRuns(t *testing.T) {
 	steps := &recorder{}
 	ran := map[string]int{}
 	crash := true
-	b := handler.Bind(handler.Define[struct{}, string]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
-		a, err := handler.Step(ctx, t, "a", func(context.Context) (string, error) { ran["a"]++; return fmt.Sprint("a", ran["a"]), nil })
-		if err != nil {
-			return "", err
-		}
-		n, err := handler.Step(ctx, t, "b", func(context.Context) (int, error) {
-			ran["b"]++
-			if crash {
-				return 0, errors.New("crash")
+	b := handler.Bind(handler.Define[struct{}, string]("k"),
+		func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
+			a, err := handler.Step(ctx, t, "a",
+				func(context.Context) (string, error) { ran["a"]++; return fmt.Sprint("a", ran["a"]), nil })
+			if err != nil {
+				return "", err
 			}
-			return 5, nil
+			n, err := handler.Step(ctx, t, "b", func(context.Context) (int, error) {
+				ran["b"]++
+				if crash {
+					return 0, errors.New("crash")
+				}
+				return 5, nil
+			})
+			return fmt.Sprint(a, n), err
 		})
-		return fmt.Sprint(a, n), err
-	})
 	out := b.Run(context.Background(), newTask(taskhook.Config{Steps: steps}))
 	if out.Kind != handler.OutcomeFail || out.Failure.Reason != "step b: crash" || string(steps.values["a"]) != `"a1"` {
 		t.Fatalf("first run: %s, recorded %q", show(out), steps.values)
@@ -86,7 +88,8 @@ func TestFailureNamesItsStep(t *testing.T) {
 				task := newTask(taskhook.Config{})
 				out := handler.Classify(context.Background(), task, tc.handle(context.Background(), task))
 				if out.Failure.Step != tc.step || out.Failure.StepTook != tc.took {
-					t.Errorf("failed in %q after %v, want %q after %v", out.Failure.Step, out.Failure.StepTook, tc.step, tc.took)
+					t.Errorf("failed in %q after %v, want %q after %v", out.Failure.Step, out.Failure.StepTook, tc.step,
+						tc.took)
 				}
 			})
 		})
@@ -131,7 +134,8 @@ func TestStepRefusals(t *testing.T) {
 		{"not ASCII", named("é"), flowfabric.ErrInvalidInput, "printable ASCII"},
 		{"nested", inStep, flowfabric.ErrInvalidInput, "step inner runs inside step outer"},
 		{"at the limit", sized(limits.MaxStepBytes), nil, ""},
-		{"too large", sized(limits.MaxStepBytes + 1), flowfabric.ErrPayloadTooLarge, "step big: payload_too_large: the bytes exceed the documented limit: value has 262145 bytes, want at most 262144"},
+		{"too large", sized(limits.MaxStepBytes + 1), flowfabric.ErrPayloadTooLarge,
+			"step big: payload_too_large: the bytes exceed the documented limit: value has 262145 bytes, want at most 262144"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			steps := &recorder{}
@@ -151,7 +155,8 @@ func TestStepOfAnotherType(t *testing.T) {
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Steps: map[string][]byte{"a": []byte(`"text"`)}}})
 	_, err := handler.Step(context.Background(), task, "a", func(context.Context) (int, error) { panic("not called") })
 	out := handler.Classify(context.Background(), task, err)
-	if !out.Failure.Permanent || out.Failure.Category != codes.CategoryDecode || !strings.Contains(out.Failure.Reason, "step a: recorded value does not decode into int") {
+	if !out.Failure.Permanent || out.Failure.Category != codes.CategoryDecode ||
+		!strings.Contains(out.Failure.Reason, "step a: recorded value does not decode into int") {
 		t.Fatalf("got %s", show(out))
 	}
 }
@@ -161,10 +166,11 @@ func TestUnusedSteps(t *testing.T) {
 	recorded := map[string][]byte{"a": []byte("1"), "old-2": []byte("2"), "old-1": []byte("3")}
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Steps: recorded}, Logger: logger})
 	fail := errors.New("later")
-	b := handler.Bind(handler.Define[struct{}, int]("k"), func(ctx context.Context, t *handler.Task, _ struct{}) (int, error) {
-		n, err := handler.Step(ctx, t, "a", value(0))
-		return n, errors.Join(err, fail)
-	})
+	b := handler.Bind(handler.Define[struct{}, int]("k"),
+		func(ctx context.Context, t *handler.Task, _ struct{}) (int, error) {
+			n, err := handler.Step(ctx, t, "a", value(0))
+			return n, errors.Join(err, fail)
+		})
 	if b.Run(context.Background(), task); strings.Contains(logs.String(), "old-1") {
 		t.Fatalf("a run that failed has asked for what it came to, no more: %s", logs)
 	}
@@ -172,7 +178,8 @@ func TestUnusedSteps(t *testing.T) {
 	if out := b.Run(context.Background(), task); out.Kind != handler.OutcomeComplete {
 		t.Fatalf("got %s", show(out))
 	}
-	if got := task.UnusedSteps(); !slices.Equal(got, []string{"old-1", "old-2"}) || !strings.Contains(logs.String(), "[old-1 old-2]") {
+	if got := task.UnusedSteps(); !slices.Equal(got, []string{"old-1", "old-2"}) ||
+		!strings.Contains(logs.String(), "[old-1 old-2]") {
 		t.Fatalf("got %v, log %s", got, logs)
 	}
 	if len(recorded) != 3 {
@@ -197,7 +204,8 @@ func TestStepFlushesFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	frames.flushErr = denied.Unflushed
-	if _, err := handler.Step(context.Background(), task, "again", say); !errors.Is(err, denied.Unflushed) || steps.calls != 1 {
+	if _, err := handler.Step(context.Background(), task, "again", say); !errors.Is(err, denied.Unflushed) ||
+		steps.calls != 1 {
 		t.Fatalf("got %v after %d records", err, steps.calls)
 	}
 }
@@ -248,15 +256,18 @@ func TestStepWithoutLease(t *testing.T) {
 		task := newTask(taskhook.Config{Cancel: cancel,
 			Steps: &recorder{before: func(context.Context) error { return answer }}})
 		_, err := handler.Step(ctx, task, "a", value(1))
-		if !errors.Is(err, answer) || !errors.Is(err, flowfabric.ErrLeaseLost) || !errors.Is(context.Cause(ctx), flowfabric.ErrLeaseLost) || task.LeaseHealthy() {
+		if !errors.Is(err, answer) || !errors.Is(err, flowfabric.ErrLeaseLost) ||
+			!errors.Is(context.Cause(ctx), flowfabric.ErrLeaseLost) || task.LeaseHealthy() {
 			t.Errorf("got %v, cause %v", err, context.Cause(ctx))
 		}
-		if out := handler.Classify(context.Background(), task, handler.Permanent(err)); out.Kind != handler.OutcomeAbandon {
+		if out := handler.Classify(context.Background(), task,
+			handler.Permanent(err)); out.Kind != handler.OutcomeAbandon {
 			t.Errorf("got %s", show(out))
 		}
 	}
 	full := newTask(taskhook.Config{Steps: &recorder{before: func(context.Context) error { return denied.StepLimit }}})
-	if _, err := handler.Step(context.Background(), full, "a", value(1)); !errors.Is(err, denied.StepLimit) || !full.LeaseHealthy() {
+	if _, err := handler.Step(context.Background(), full, "a", value(1)); !errors.Is(err, denied.StepLimit) ||
+		!full.LeaseHealthy() {
 		t.Errorf("got %v", err)
 	}
 }
@@ -284,7 +295,8 @@ func TestConcurrentSteps(t *testing.T) {
 
 func TestStepAfterTheHandlerReturned(t *testing.T) {
 	task := newTask(taskhook.Config{})
-	handler.Bind(handler.Define[struct{}, int]("k"), handler.Plain(func(context.Context, struct{}) (int, error) { return 1, nil })).Run(context.Background(), task)
+	handler.Bind(handler.Define[struct{}, int]("k"),
+		handler.Plain(func(context.Context, struct{}) (int, error) { return 1, nil })).Run(context.Background(), task)
 	if _, err := handler.Step(context.Background(), task, "late", value(1)); !errors.Is(err, denied.TaskConsumed) {
 		t.Fatalf("got %v", err)
 	}

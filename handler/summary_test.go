@@ -40,7 +40,8 @@ func TestTaskSummary(t *testing.T) {
 			continue
 		}
 		f := frames.frames[0]
-		if f.Mode != stream.ModeSummary || f.Type != "summary" || f.Encoding != stream.JSON || string(f.Payload) != want {
+		if f.Mode != stream.ModeSummary || f.Type != "summary" || f.Encoding != stream.JSON ||
+			string(f.Payload) != want {
 			t.Errorf("%+v, payload %q, want %q", f, f.Payload, want)
 		}
 	}
@@ -70,7 +71,8 @@ func TestTaskLive(t *testing.T) {
 	if err := task.Live(context.Background(), "token", "x", 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if f := frames.frames[0]; f.Mode != stream.ModeBestEffort || f.TTL != 5*time.Second || f.Type != "token" || string(f.Payload) != "x" {
+	if f := frames.frames[0]; f.Mode != stream.ModeBestEffort || f.TTL != 5*time.Second || f.Type != "token" ||
+		string(f.Payload) != "x" {
 		t.Errorf("%+v", f)
 	}
 }

@@ -26,10 +26,11 @@ type Task struct {
 	logger   *slog.Logger
 	spending *spending // nil without budgets
 
-	mu      sync.Mutex
-	codec   Codec               // of the definition
-	takes   func(any) bool      // tells whether a value is of the definition's input type; nil: any is
-	steps   map[string][]byte   // recorded values, of this run and those before; nil before the first, as most handlers have none
+	mu    sync.Mutex
+	codec Codec          // of the definition
+	takes func(any) bool // tells whether a value is of the definition's input type; nil: any is
+	// recorded values, of this run and those before; nil before the first, as most handlers have none
+	steps   map[string][]byte
 	asked   map[string]struct{} // names this run has used; likewise
 	ended   bool                // the handler has returned
 	stopped *stop               // by a budget
@@ -54,7 +55,8 @@ func newTask(cfg taskhook.Config) *Task {
 	for name, value := range cfg.Claim.Steps {
 		if wait, ok := strings.CutPrefix(name, engine.StepChildren); ok {
 			t.kids.recorded(wait, value)
-		} else if strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) || strings.HasPrefix(name, engine.StepReceipt) {
+		} else if strings.HasPrefix(name, engine.StepAwait) || strings.HasPrefix(name, engine.StepWaitpoint) ||
+			strings.HasPrefix(name, engine.StepReceipt) {
 			waited = true
 		} else {
 			t.steps[name] = value
@@ -69,8 +71,8 @@ func newTask(cfg taskhook.Config) *Task {
 // ID names the execution. It is the same for every attempt.
 func (t *Task) ID() flowfabric.ExecutionID { return t.cfg.Claim.Fence.Execution }
 
-// Attempt is the index of the attempt. The first one is 0; flowfabric.Snapshot.Attempts counts the attempts, so it is one more. The index
-// grows with every retry, reclaim, replay and [Continue].
+// Attempt is the number of the attempt, 1 for the first. It grows with every retry, reclaim, replay and [Continue], as
+// flowfabric.Snapshot.Attempts does.
 func (t *Task) Attempt() uint32 { return t.cfg.Claim.Fence.Attempt }
 
 // AttemptType says why this run runs: initial, retry, reclaim, replay, continue, or resumed for one that was put aside.
@@ -89,25 +91,27 @@ func (t *Task) Lane() string { return t.cfg.Route.Lane }
 // Kind is the name of its definition.
 func (t *Task) Kind() string { return t.cfg.Route.Kind }
 
-// Tags are the execution's tags, without those that carry a trace (keys that begin with "otel."). The caller gets its own copy.
+// Tags are the execution's tags, without those that carry a trace (keys that begin with "otel."). The caller gets its
+// own copy.
 func (t *Task) Tags() map[string]string {
 	tags := maps.Clone(t.cfg.Claim.Tags)
 	maps.DeleteFunc(tags, func(k, _ string) bool { return strings.HasPrefix(k, limits.TraceTags) })
 	return tags
 }
 
-// Input is the payload as submitted, or as the handler went on with it ([Continue]), encoded (and sealed, with [Encrypted]). It must not be changed.
+// Input is the payload as submitted, or as the handler went on with it ([Continue]), encoded (and sealed, with
+// [Encrypted]). It must not be changed.
 func (t *Task) Input() []byte { return t.cfg.Claim.Input }
 
-// Flow is the flow whose member the execution is; zero for one that is in no flow. An execution that waits for children without a
-// flow starts one, and is told so in the runs after that.
+// Flow is the flow whose member the execution is; zero for one that is in no flow. An execution that waits for
+// children without a flow starts one, and is told so in the runs after that.
 func (t *Task) Flow() flowfabric.FlowID { return t.cfg.Claim.Flow }
 
 // Node is the name of the execution in its flow, "" without one.
 func (t *Task) Node() string { return t.cfg.Claim.Node }
 
-// Given is the result that an upstream in the flow left under the name of an input, encoded; ok is false if there is none. An
-// empty result is nil. It must not be changed. Handlers use flow.Input, which decodes it.
+// Given is the result that an upstream in the flow left under the name of an input, encoded; ok is false if there is
+// none. An empty result is nil. It must not be changed. Handlers use flow.Input, which decodes it.
 func (t *Task) Given(input string) (result []byte, ok bool) {
 	result, ok = t.cfg.Claim.Inputs[input]
 	return result, ok
@@ -146,7 +150,8 @@ func (t *Task) ownWaits() *waits.Run {
 	defer t.mu.Unlock()
 	if t.waits == nil {
 		t.waits = waits.New(waits.Config{
-			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Barred: t.bars, Refused: t.refuse, Flush: t.Flush, Ended: t.ended})
+			Claim: *t.cfg.Claim, Keyring: t.cfg.Keyring, Opener: t.cfg.Waitpoints, Inside: t.insideStep, Barred: t.bars,
+			Refused: t.refuse, Flush: t.Flush, Ended: t.ended})
 	}
 	return t.waits
 }
@@ -175,7 +180,8 @@ func (t *Task) wanted() string {
 func (t *Task) Logger() *slog.Logger {
 	t.logging.Do(func() {
 		if t.logger == nil {
-			t.logger = slog.Default().With("execution", t.ID().String(), "attempt", t.Attempt(), "kind", t.Kind(), "lane", t.Lane())
+			t.logger = slog.Default().With("execution", t.ID().String(), "attempt", t.Attempt(), "kind", t.Kind(),
+				"lane", t.Lane())
 		}
 	})
 	return t.logger
@@ -204,7 +210,8 @@ func (t *Task) lost(ctx context.Context) error {
 	if err := t.held(); err != nil {
 		return err
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, flowfabric.ErrLeaseLost) || errors.Is(cause, flowfabric.ErrCancelled) {
+	if cause := context.Cause(ctx); errors.Is(cause, flowfabric.ErrLeaseLost) ||
+		errors.Is(cause, flowfabric.ErrCancelled) {
 		return cause
 	}
 	return nil

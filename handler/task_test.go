@@ -33,14 +33,16 @@ func TestTaskAccessors(t *testing.T) {
 	id := flowfabric.MakeExecutionID(3, uuid.MustParse("01970000-0000-7000-8000-000000000001"))
 	claim := engine.Claim{
 		Fence: flowfabric.Fence{Execution: id, Session: "w~1", Claim: 2, Epoch: 9, Attempt: 4},
-		Type:  flowfabric.AttemptRetry, Retries: 2, CreatedAt: time.UnixMilli(1000), Input: []byte("in"), Tags: map[string]string{"team.region": "eu"},
+		Type:  flowfabric.AttemptRetry, Retries: 2, CreatedAt: time.UnixMilli(1000), Input: []byte("in"),
+		Tags: map[string]string{"team.region": "eu"},
 	}
 	logger, _ := quiet()
 	task := newTask(taskhook.Config{Claim: &claim, Logger: logger, Lease: fixedLease{},
 		Route: engine.Route{Namespace: "ns", Lane: "gpu", Kind: "greet"}})
-	if task.ID() != id || task.Attempt() != 4 || task.AttemptType() != flowfabric.AttemptRetry || task.Fence() != claim.Fence ||
-		task.Namespace() != "ns" || task.Lane() != "gpu" || task.Kind() != "greet" || task.Retries() != 2 ||
-		!task.CreatedAt().Equal(claim.CreatedAt) || string(task.Input()) != "in" || !maps.Equal(task.Tags(), claim.Tags) || task.Logger() != logger {
+	if task.ID() != id || task.Attempt() != 4 || task.AttemptType() != flowfabric.AttemptRetry ||
+		task.Fence() != claim.Fence || task.Namespace() != "ns" || task.Lane() != "gpu" || task.Kind() != "greet" ||
+		task.Retries() != 2 || !task.CreatedAt().Equal(claim.CreatedAt) || string(task.Input()) != "in" ||
+		!maps.Equal(task.Tags(), claim.Tags) || task.Logger() != logger {
 		t.Error("an accessor does not tell what was claimed")
 	}
 	task.Tags()["team.region"] = "us"
@@ -90,7 +92,8 @@ func (s *tape) Flush(context.Context) error {
 
 func (s *tape) LastAcknowledged() uint64 { return uint64(s.stored) }
 
-func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32, after stream.Cursor, _ int) ([]stream.Frame, error) {
+func (s *tape) ReadFrames(_ context.Context, _ flowfabric.ExecutionID, _ uint32, after stream.Cursor,
+	_ int) ([]stream.Frame, error) {
 	page := s.frames[max(after.Ms, s.trimmed):s.stored]
 	if len(page) == 0 && s.readErr != nil {
 		return nil, s.readErr

@@ -24,7 +24,8 @@ import (
 
 // resumption is what a claim brings of the last suspension.
 func resumption(name, payload string) *suspend.Result {
-	return &suspend.Result{Name: name, Cause: "signal", Signals: []suspend.StoredSignal{{Name: "signal", Encoding: "json", Payload: []byte(payload)}}}
+	return &suspend.Result{Name: name, Cause: "signal",
+		Signals: []suspend.StoredSignal{{Name: "signal", Encoding: "json", Payload: []byte(payload)}}}
 }
 
 // kept is an answer as an earlier suspension left it among the steps.
@@ -33,14 +34,16 @@ func kept(name, cause string) []byte {
 }
 
 // runOn runs one run of a function over a claim.
-func runOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring, fn func(context.Context, *handler.Task) (string, error)) handler.Outcome {
+func runOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring,
+	fn func(context.Context, *handler.Task) (string, error)) handler.Outcome {
 	t.Helper()
 	logger, _ := quiet()
 	claim.Input = []byte(`"x"`)
 	task := newTask(taskhook.Config{Claim: &claim, Keyring: keyring, Logger: logger})
-	return handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
-		return fn(ctx, t)
-	}).Run(context.Background(), task)
+	return handler.Bind(handler.Define[string, string]("k"),
+		func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+			return fn(ctx, t)
+		}).Run(context.Background(), task)
 }
 
 // What the error of a wait makes of a run: alone, wrapped, joined, and against what else a handler can ask for.
@@ -54,20 +57,26 @@ func TestWaitOutcomes(t *testing.T) {
 		"joined":    {func(err error) error { return errors.Join(err, io.EOF) }, handler.OutcomeSuspend},
 		"category":  {func(err error) error { return handler.Category("mine", err) }, handler.OutcomeSuspend},
 		"permanent": {handler.Permanent, handler.OutcomeFail},
-		"cancel":    {func(err error) error { return errors.Join(err, handler.Cancel("enough")) }, handler.OutcomeCancel},
-		"delay":     {func(err error) error { return errors.Join(err, handler.Delay(time.Second)) }, handler.OutcomeDelay},
+		"cancel": {func(err error) error { return errors.Join(err, handler.Cancel("enough")) },
+			handler.OutcomeCancel},
+		"delay": {func(err error) error { return errors.Join(err, handler.Delay(time.Second)) },
+			handler.OutcomeDelay},
 		"text only": {func(err error) error { return errors.New(err.Error()) }, handler.OutcomeFail},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := runOn(t, engine.Claim{}, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
-				_, err := suspend.Await[string](ctx, task, "go", suspend.Within(time.Hour), suspend.Because(suspend.ReasonReview))
-				return "", c.also(err)
-			})
+			out := runOn(t, engine.Claim{}, tokenkeys.Development(),
+				func(ctx context.Context, task *handler.Task) (string, error) {
+					_, err := suspend.Await[string](ctx, task, "go", suspend.Within(time.Hour),
+						suspend.Because(suspend.ReasonReview))
+					return "", c.also(err)
+				})
 			if out.Kind != c.want || out.Err == nil {
 				t.Fatalf("got %s", show(out))
 			}
-			if q, _ := out.Wait.(*engine.Suspension); c.want == handler.OutcomeSuspend && (q == nil || q.Name != "go" || q.Timeout != time.Hour || q.Reason != string(suspend.ReasonReview) ||
-				q.Behaviour != string(suspend.Fail) || len(q.Bindings) != 1 || q.Bindings[0].Key != "go" || q.Bindings[0].Digest == "") {
+			if q, _ := out.Wait.(*engine.Suspension); c.want == handler.OutcomeSuspend && (q == nil || q.Name != "go" ||
+				q.Timeout != time.Hour || q.Reason != string(suspend.ReasonReview) ||
+				q.Behaviour != string(suspend.Fail) || len(q.Bindings) != 1 || q.Bindings[0].Key != "go" ||
+				q.Bindings[0].Digest == "") {
 				t.Errorf("suspension %+v", q)
 			}
 		})
@@ -93,12 +102,13 @@ func TestWaitRefusals(t *testing.T) {
 		"inside a step": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) { return await(ctx, task) })
 		}, codes.CategoryHandlerError, "wait go is inside step s"},
-		"pending inside a step": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
-			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) {
-				_, err := suspend.Pending(ctx, task, "go", time.Hour)
-				return "", err
-			})
-		}, codes.CategoryHandlerError, "waitpoint go is inside step s"},
+		"pending inside a step": {tokenkeys.Development(),
+			func(ctx context.Context, task *handler.Task) (string, error) {
+				return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) {
+					_, err := suspend.Pending(ctx, task, "go", time.Hour)
+					return "", err
+				})
+			}, codes.CategoryHandlerError, "waitpoint go is inside step s"},
 		"twice": {tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
 			_, _ = await(ctx, task)
 			return await(ctx, task)
@@ -106,10 +116,11 @@ func TestWaitRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := runOn(t, engine.Claim{}, c.keyring, c.fn)
-			if out.Kind != handler.OutcomeFail || out.Failure.Category != c.category || !strings.Contains(out.Failure.Reason, c.reason) {
+			if out.Kind != handler.OutcomeFail || out.Failure.Category != c.category ||
+				!strings.Contains(out.Failure.Reason, c.reason) {
 				t.Errorf("got %s: %s %s", show(out), out.Failure.Category, out.Failure.Reason)
 			}
-			if permanent := c.category == codes.CategoryAwaitIgnored; out.Failure.Permanent != permanent {
+			if permanent := c.category != codes.CategorySuspend; out.Failure.Permanent != permanent {
 				t.Errorf("permanent %t, want %t", out.Failure.Permanent, permanent)
 			}
 		})
@@ -122,10 +133,12 @@ func TestWaitRefusals(t *testing.T) {
 	}
 }
 
-// What earlier runs were answered is told again, and the next wait is the one that suspends. What nobody asked for is unused.
+// What earlier runs were answered is told again, and the next wait is the one that suspends. What nobody asked for is
+// unused.
 func TestWaitsOfEarlierPasses(t *testing.T) {
 	claim := engine.Claim{Resume: resumption("second", `"2"`), Steps: map[string][]byte{
-		engine.StepAwait + "first": kept("first", "operator"), engine.StepAwait + "gone": kept("gone", "signal"), "step": []byte(`1`),
+		engine.StepAwait + "first": kept("first", "operator"), engine.StepAwait + "gone": kept("gone", "signal"),
+		"step": []byte(`1`),
 	}}
 	var unused []string
 	out := runOn(t, claim, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
@@ -150,10 +163,12 @@ func TestWaitsOfEarlierPasses(t *testing.T) {
 	if !slices.Equal(unused, []string{"step", "wait first", "wait gone", "wait second"}) {
 		t.Errorf("unused at first %q", unused)
 	}
-	out = runOn(t, engine.Claim{Resume: &suspend.Result{Name: "go", Cause: "operator", By: "bob"}}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
-		return suspend.Await[string](ctx, task, "go")
-	})
-	if !errors.Is(out.Err, flowfabric.ErrNoSignal) || !out.Failure.Permanent { // the next attempt would be told the same
+	out = runOn(t, engine.Claim{Resume: &suspend.Result{Name: "go", Cause: "operator", By: "bob"}}, nil,
+		func(ctx context.Context, task *handler.Task) (string, error) {
+			return suspend.Await[string](ctx, task, "go")
+		})
+	if !errors.Is(out.Err, flowfabric.ErrNoSignal) || !out.Failure.Permanent {
+		// the next attempt would be told the same
 		t.Errorf("an operator without a signal: %s, %v", show(out), out.Err)
 	}
 }
@@ -163,13 +178,14 @@ func TestWaitAfterTheHandler(t *testing.T) {
 	for name, looks := range map[string]bool{"never waited": false, "looked": true} {
 		t.Run(name, func(t *testing.T) {
 			var late *handler.Task
-			runOn(t, engine.Claim{}, tokenkeys.Development(), func(_ context.Context, task *handler.Task) (string, error) {
-				if looks {
-					suspend.Resumed(task)
-				}
-				late = task
-				return "", nil
-			})
+			runOn(t, engine.Claim{}, tokenkeys.Development(),
+				func(_ context.Context, task *handler.Task) (string, error) {
+					if looks {
+						suspend.Resumed(task)
+					}
+					late = task
+					return "", nil
+				})
 			if _, err := suspend.Await[string](t.Context(), late, "go"); !errors.Is(err, denied.TaskConsumed) {
 				t.Errorf("await: %v", err)
 			}

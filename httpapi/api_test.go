@@ -30,6 +30,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -76,18 +77,23 @@ func testTokens(t *testing.T) *Tokens {
 	t.Helper()
 	var entries []string
 	for _, r := range []Role{Viewer, Producer, Operator, Admin, Worker} {
-		secret, entry, err := NewToken("the-"+string(r), r)
+		secret, entry, err := NewToken("the-"+string(r), r, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		secrets[string(r)] = secret
 		entries = append(entries, entry)
 	}
-	secret, entry, err := NewToken("the-blue", Admin, "blue")
+	secret, entry, err := NewToken("the-blue", Admin, time.Time{}, "blue")
 	if err != nil {
 		t.Fatal(err)
 	}
 	secrets["blue"] = secret
+	entries = append(entries, entry)
+	if secret, entry, err = NewToken("the-red", Admin, time.Time{}, "red"); err != nil {
+		t.Fatal(err)
+	}
+	secrets["red"] = secret
 	tokens, err := ParseTokens("[" + strings.Join(append(entries, entry), ",") + "]")
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +111,8 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 	url := dev.URL()
 	const keys = "k1:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 	quiet := slog.New(slog.DiscardHandler)
-	c, err := client.Connect(t.Context(), client.Config{URL: url, TokenKeys: keys, Partitions: 4, Logger: quiet})
+	c, err := client.Connect(t.Context(), client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: url,
+		TokenKeys: keys, Partitions: 4, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +122,11 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 	talks := handler.Define[int, string]("talks")
 	stuck := handler.Define[json.RawMessage, string]("stuck")
 	asks := handler.Define[json.RawMessage, string]("asks")
-	w, err := runtime.New(runtime.Config{URL: url, TokenKeys: keys, Concurrency: 32, Namespaces: []string{"*"}, AppVersion: "1.4", Labels: map[string]string{"zone": "a"}, Logger: quiet},
-		handler.Bind(echo, func(_ context.Context, _ *handler.Task, in json.RawMessage) (json.RawMessage, error) { return in, nil }),
+	w, err := runtime.New(runtime.Config{URL: url, TokenKeys: keys, Concurrency: 32, Namespaces: []string{"*"},
+		AppVersion: "1.4", Labels: map[string]string{"zone": "a"}, Logger: quiet},
+		handler.Bind(echo, func(_ context.Context, _ *handler.Task, in json.RawMessage) (json.RawMessage, error) {
+			return in, nil
+		}),
 		handler.Bind(fails, func(context.Context, *handler.Task, json.RawMessage) (json.RawMessage, error) {
 			return nil, handler.Permanent(errors.New("no ink"))
 		}),
@@ -140,16 +150,20 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 			return "free", t.Frame(ctx, "token", "after")
 		}),
 		handler.Bind(asks, func(ctx context.Context, t *handler.Task, _ json.RawMessage) (string, error) {
-			if _, err := handler.Step(ctx, t, "draft", func(context.Context) (string, error) { return "dear", nil }); err != nil {
+			if _, err := handler.Step(ctx, t, "draft", func(context.Context) (string, error) {
+				return "dear", nil
+			}); err != nil {
 				return "", err
 			}
 			answer, err := suspend.Await[string](ctx, t, "approval")
 			return answer, err
 		}),
-		handler.Bind(handler.Define[json.RawMessage, suspend.Answer]("decides"), func(ctx context.Context, t *handler.Task, _ json.RawMessage) (suspend.Answer, error) {
-			return suspend.Ask(ctx, t, "ship", suspend.Question{Title: "Ship it?", Text: "42 tests", Assignee: "ops",
-				Choices: []suspend.Choice{{Name: "go", Label: "Ship"}, {Name: "stop"}}})
-		}))
+		handler.Bind(handler.Define[json.RawMessage, suspend.Answer]("decides"),
+			func(ctx context.Context, t *handler.Task, _ json.RawMessage) (suspend.Answer, error) {
+				return suspend.Ask(ctx, t, "ship",
+					suspend.Question{Title: "Ship it?", Text: "42 tests", Assignee: "ops",
+						Choices: []suspend.Choice{{Name: "go", Label: "Ship"}, {Name: "stop"}}})
+			}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +174,8 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 			t.Errorf("worker: %v", err)
 		}
 	})
-	cfg := Config{Admin: admin.New(c), Authorize: testTokens(t).Authorize, Logger: slog.New(slog.NewTextHandler(a.logs, nil))}
+	cfg := Config{Admin: admin.New(c), Authorize: testTokens(t).Authorize,
+		Logger: slog.New(slog.NewTextHandler(a.logs, nil))}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -226,12 +241,15 @@ func (a *api) do(q request) got {
 // as makes a call and wants a status.
 func (a *api) as(role, method, path, body string, want int) got {
 	a.t.Helper()
-	if r := routeOf(method, path); a.why != "" && r != nil && !slices.Contains(r.need, Worker) && !strings.Contains(body, `"reason"`) {
+	if r := routeOf(method, path); a.why != "" && r != nil && !slices.Contains(r.need, Worker) &&
+		!strings.Contains(body, `"reason"`) {
 		switch {
-		case method == http.MethodDelete && slices.ContainsFunc(r.query, func(p param) bool { return p.name == "reason" }):
+		case method == http.MethodDelete &&
+			slices.ContainsFunc(r.query, func(p param) bool { return p.name == "reason" }):
 			path += "?reason=" + url.QueryEscape(a.why)
 		case r.body != nil && schemaOf(r.body, true).Properties["reason"] != nil:
-			body = strings.Replace(`{"reason":"`+a.why+`",`+strings.TrimPrefix(strings.TrimSpace(body), "{"), ",}", "}", 1)
+			body = strings.Replace(`{"reason":"`+a.why+`",`+strings.TrimPrefix(strings.TrimSpace(body), "{"), ",}", "}",
+				1)
 			if !strings.HasSuffix(body, "}") { // it had no body
 				body = strings.TrimSuffix(body, ",") + "}"
 			}
@@ -253,7 +271,8 @@ func into[T any](t *testing.T, g got) (v T) {
 	return v
 }
 
-// routeOf finds the route of a call in the table: one with the action, or one without any, whose last part may have a colon.
+// routeOf finds the route of a call in the table: one with the action, or one without any, whose last part may have a
+// colon.
 func routeOf(method, path string) *route {
 	path, _, _ = strings.Cut(path, "?")
 	parts := strings.Split(path, "/")
@@ -358,17 +377,12 @@ func (a *api) submit(body string) string {
 // until asks until the execution is in a state.
 func (a *api) until(path, state string) execution {
 	a.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		x := into[execution](a.t, a.as("viewer", "GET", path, "", http.StatusOK))
-		if x.State == state {
-			return x
-		}
-		if time.Now().After(deadline) {
-			a.t.Fatalf("%s is %s, want %s", path, x.State, state)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	var x execution
+	testwait.Progress(a.t, path+" is "+state, func() (bool, any) {
+		x = into[execution](a.t, a.as("viewer", "GET", path, "", http.StatusOK))
+		return x.State == state, x.State
+	})
+	return x
 }
 
 // sse is one event of a stream.
@@ -381,7 +395,7 @@ type sse struct {
 // follow reads events until the stream ends, or until the one that last says.
 func (a *api) follow(path string, header http.Header, last func(sse) bool) (all []sse, status int) {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(a.t.Context(), 30*time.Second)
+	ctx, cancel := testwait.Context(a.t, a.t.Context())
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, "GET", a.server.URL+path, nil)
 	if err != nil {
@@ -464,7 +478,8 @@ func TestMakesItsDocument(t *testing.T) {
 	}
 }
 
-// Every route is called, and every status that the document promises comes; no answer has a member that the document lacks.
+// Every route is called, and every status that the document promises comes; no answer has a member that the document
+// lacks.
 func TestEveryRoute(t *testing.T) {
 	a := newAPI(t)
 	a.why = "it is time"
@@ -474,37 +489,48 @@ func TestEveryRoute(t *testing.T) {
 		t.Error("another document is served")
 	}
 
-	done := a.submit(`{"kind":"echo","input":{"a":[1,"é",null]},"lane":"default","priority":5,"tags":{"team.name":"data"},"retries":1,"timeout_ms":60000,
+	done := a.submit(
+		`{"kind":"echo","input":{"a":[1,"é",null]},"lane":"default","priority":5,"tags":{"team.name":"data"},"retries":1,"timeout_ms":60000,
 		"deadline_ms":3600000,"retention_s":{"completed":3600},"limits":[{"key":"tenant-1","concurrency":5}],"idempotency_key":"order-1"}`)
-	g := a.do(request{method: "GET", path: done + "/result", role: "viewer", header: http.Header{"Prefer": {"wait=30"}}})
-	if r := into[result](t, g); g.status != 200 || r.State != "completed" || string(r.Output.Value) != `{"a":[1,"é",null]}` || g.header.Get("Preference-Applied") != "wait=30" {
+	g := a.do(request{method: "GET", path: done + "/result", role: "viewer",
+		header: http.Header{"Prefer": {"wait=30"}}})
+	if r := into[result](t, g); g.status != 200 || r.State != "completed" ||
+		string(r.Output.Value) != `{"a":[1,"é",null]}` || g.header.Get("Preference-Applied") != "wait=30" {
 		t.Errorf("%d %s", g.status, g.body)
 	}
 	x := into[execution](t, a.as("viewer", "GET", done, "", 200))
-	if x.State != "completed" || x.Kind != "echo" || x.Priority != 5 || x.Tags["team.name"] != "data" || x.Creator != "the-producer" || x.KeyHeld != "retained" || x.EndedAt == nil {
+	if x.State != "completed" || x.Kind != "echo" || x.Priority != 5 || x.Tags["team.name"] != "data" ||
+		x.Creator != "the-producer" || x.KeyHeld != "retained" || x.EndedAt == nil {
 		t.Errorf("%+v", x)
 	}
 	if in := into[payload](t, a.as("viewer", "GET", done+"/input", "", 200)); string(in.Value) != `{"a":[1,"é",null]}` {
 		t.Errorf("%s", in.Value)
 	}
-	again := a.do(request{method: "POST", path: "/v1/executions", role: "producer", body: `{"kind":"echo","input":{"a":[1,"é",null]}}`, header: http.Header{"Idempotency-Key": {`"order-1"`}}})
+	again := a.do(request{method: "POST", path: "/v1/executions", role: "producer",
+		body: `{"kind":"echo","input":{"a":[1,"é",null]}}`, header: http.Header{"Idempotency-Key": {`"order-1"`}}})
 	if m := into[submitted](t, again); again.status != 200 || !m.Duplicate || again.header.Get("Location") != done {
 		t.Errorf("%d %s", again.status, again.body)
 	}
-	if p := into[problem](t, a.as("producer", "POST", "/v1/executions", `{"kind":"echo","input":1,"idempotency_key":"order-1"}`, 409)); p.Code != "idempotency_conflict" {
+	if p := into[problem](t, a.as("producer", "POST", "/v1/executions",
+		`{"kind":"echo","input":1,"idempotency_key":"order-1"}`, 409)); p.Code != "idempotency_conflict" {
 		t.Errorf("%+v", p)
 	}
-	many := into[batchAnswer](t, a.as("producer", "POST", "/v1/executions:batch", `{"items":[{"kind":"echo","input":1},{"kind":"{bad}"},{"kind":"echo","unique_key":"u"},{"kind":"echo","namespace":"{}"}]}`, 200))
-	if many.Items[0].ID == "" || many.Items[1].Problem == nil || many.Items[1].Problem.Code != "invalid_input" || many.Items[2].Problem != nil || many.Items[3].Problem == nil {
+	many := into[batchAnswer](t, a.as("producer", "POST", "/v1/executions:batch",
+		`{"items":[{"kind":"echo","input":1},{"kind":"{bad}"},{"kind":"echo","unique_key":"u"},{"kind":"echo","namespace":"{}"}]}`,
+		200))
+	if many.Items[0].ID == "" || many.Items[1].Problem == nil || many.Items[1].Problem.Code != "invalid_input" ||
+		many.Items[2].Problem != nil || many.Items[3].Problem == nil {
 		t.Errorf("%+v", many)
 	}
 
 	failed := a.submit(`{"kind":"fails"}`)
-	if r := into[result](t, a.do(request{method: "GET", path: failed + "/result", role: "viewer", header: http.Header{"Prefer": {"respond-async, wait=30"}}})); r.State != "failed" ||
+	if r := into[result](t, a.do(request{method: "GET", path: failed + "/result", role: "viewer",
+		header: http.Header{"Prefer": {"respond-async, wait=30"}}})); r.State != "failed" ||
 		r.Failure == nil || r.Failure.Message != "no ink" {
 		t.Errorf("%+v", r)
 	}
-	if h := into[history](t, a.as("viewer", "GET", failed+"/history", "", 200)); len(h.Items) < 3 || h.Items[0].Kind != "created" {
+	if h := into[history](t, a.as("viewer", "GET", failed+"/history", "", 200)); len(h.Items) < 3 ||
+		h.Items[0].Kind != "created" {
 		t.Errorf("%+v", h)
 	}
 	if l := into[stepList](t, a.as("viewer", "GET", failed+"/steps", "", 200)); len(l.Items) != 0 {
@@ -513,8 +539,10 @@ func TestEveryRoute(t *testing.T) {
 	a.as("viewer", "GET", failed+"/steps/none", "", 404)
 	a.as("operator", "POST", failed+":replay", `{"reason":"more ink","from_scratch":true}`, 204)
 	a.until(failed, "failed")
-	page := into[executionPage](t, a.as("viewer", "GET", "/v1/executions?state=failed&category=handler_error&kind=fails&limit=1&error=INK", "", 200))
-	if len(page.Items) != 1 || page.Items[0].ID != failed[len("/v1/executions/"):] || page.Items[0].Failure.Message != "no ink" {
+	page := into[executionPage](t, a.as("viewer", "GET",
+		"/v1/executions?state=failed&category=handler_error&kind=fails&limit=1&error=INK", "", 200))
+	if len(page.Items) != 1 || page.Items[0].ID != failed[len("/v1/executions/"):] ||
+		page.Items[0].Failure.Message != "no ink" {
 		t.Errorf("%+v", page)
 	}
 	a.as("admin", "POST", failed+":purge", "", 204)
@@ -524,7 +552,8 @@ func TestEveryRoute(t *testing.T) {
 
 	talk := a.submit(`{"kind":"talks","input":3}`)
 	all, _ := a.follow(talk+"/events", nil, nil)
-	if got := names(all); got != "attempt frame frame frame frame attempt_end end" || *all[2].data.Frame.Text != "word 1 " || all[6].data.State != "completed" {
+	if got := names(all); got != "attempt frame frame frame frame attempt_end end" ||
+		*all[2].data.Frame.Text != "word 1 " || all[6].data.State != "completed" {
 		t.Errorf("%s", got)
 	}
 	rest, _ := a.follow(talk+"/events", http.Header{"Last-Event-ID": {all[2].id}}, nil)
@@ -534,7 +563,8 @@ func TestEveryRoute(t *testing.T) {
 	if _, status := a.follow(talk+"/events?after="+all[6].id, nil, nil); status != http.StatusNoContent {
 		t.Errorf("behind the end: %d", status)
 	}
-	if s := into[summary](t, a.as("viewer", "GET", talk+"/summary", "", 200)); string(s.Document) != `{"words":3}` || s.Version != 1 {
+	if s := into[summary](t, a.as("viewer", "GET", talk+"/summary", "", 200)); string(s.Document) != `{"words":3}` ||
+		s.Version != 1 {
 		t.Errorf("%+v", s)
 	}
 	frames := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2", "", 200))
@@ -548,20 +578,25 @@ func TestEveryRoute(t *testing.T) {
 	a.as("operator", "POST", later+":delay", `{"delay_ms":7200000,"reason":"not yet"}`, 204)
 	a.as("operator", "POST", later+":priority", `{"priority":9}`, 204)
 	a.as("operator", "POST", later+":tags", `{"set":{"a.b":"c"}}`, 204)
-	if e := into[explanation](t, a.as("viewer", "GET", later+"/why", "", 200)); e.State != "delayed" || e.Sentence == "" || e.At == nil {
+	if e := into[explanation](t, a.as("viewer", "GET", later+"/why", "", 200)); e.State != "delayed" ||
+		e.Sentence == "" || e.At == nil {
 		t.Errorf("%+v", e)
 	}
 	a.as("operator", "POST", later+":run-now", `{}`, 204)
 	a.until(later, "completed")
-	put := into[submitted](t, a.as("producer", "POST", "/v1/executions", `{"kind":"nobody","input":1,"debounce_key":"k","delay_ms":3600000,"debounce_max_ms":7200000}`, 201))
-	off := into[submitted](t, a.as("producer", "POST", "/v1/executions", `{"kind":"nobody","input":2,"debounce_key":"k","delay_ms":3600000,"debounce_max_ms":7200000}`, 200))
+	put := into[submitted](t, a.as("producer", "POST", "/v1/executions",
+		`{"kind":"nobody","input":1,"debounce_key":"k","delay_ms":3600000,"debounce_max_ms":7200000}`, 201))
+	off := into[submitted](t, a.as("producer", "POST", "/v1/executions",
+		`{"kind":"nobody","input":2,"debounce_key":"k","delay_ms":3600000,"debounce_max_ms":7200000}`, 200))
 	if put.Replaced || put.Duplicate || !off.Replaced || !off.Duplicate || off.ID != put.ID {
 		t.Errorf("%+v %+v", put, off)
 	}
-	if x := into[execution](t, a.as("viewer", "GET", "/v1/executions/"+put.ID, "", 200)); x.KeyHeld != "until_claimed" || x.Replaced != 1 || x.DelayUntil == nil {
+	if x := into[execution](t, a.as("viewer", "GET", "/v1/executions/"+put.ID, "", 200)); x.KeyHeld !=
+		"until_claimed" || x.Replaced != 1 || x.DelayUntil == nil {
 		t.Errorf("%+v", x)
 	}
-	if e := into[explanation](t, a.as("viewer", "GET", "/v1/executions/"+put.ID+"/why", "", 200)); e.Reason != "debounced" {
+	if e := into[explanation](t, a.as("viewer", "GET", "/v1/executions/"+put.ID+"/why", "", 200)); e.Reason !=
+		"debounced" {
 		t.Errorf("%+v", e)
 	}
 	idle := a.submit(`{"kind":"nobody","delay_ms":3600000}`)
@@ -571,7 +606,8 @@ func TestEveryRoute(t *testing.T) {
 	a.as("operator", "POST", idle+":hold", `{"reason":"wait"}`, 204)
 	a.as("operator", "POST", idle+":unhold", "", 204)
 	a.as("producer", "POST", idle+":cancel", `{"reason":"not needed"}`, 204)
-	if r := into[result](t, a.as("viewer", "GET", idle+"/result", "", 200)); r.State != "cancelled" || r.By != "operator_override:the-producer" || r.Reason != "not needed" {
+	if r := into[result](t, a.as("viewer", "GET", idle+"/result", "", 200)); r.State != "cancelled" ||
+		r.By != "operator_override:the-producer" || r.Reason != "not needed" {
 		t.Errorf("%+v", r)
 	}
 	stuck := a.submit(`{"kind":"stuck"}`)
@@ -589,7 +625,8 @@ func TestEveryRoute(t *testing.T) {
 	if len(points.Items) != 1 || points.Items[0].Key != "approval" {
 		t.Fatalf("%+v", points)
 	}
-	if d := into[delivered](t, a.as("operator", "POST", ask+"/waitpoints/approval:answer", `{"payload":"yes","idempotency_key":"once"}`, 200)); d.Duplicate || d.Signal == "" {
+	if d := into[delivered](t, a.as("operator", "POST", ask+"/waitpoints/approval:answer",
+		`{"payload":"yes","idempotency_key":"once"}`, 200)); d.Duplicate || d.Signal == "" {
 		t.Errorf("%+v", d)
 	}
 	a.until(ask, "completed")
@@ -617,7 +654,8 @@ func TestEveryRoute(t *testing.T) {
 	if q := into[queueList](t, a.as("viewer", "GET", "/v1/queues?namespace=default", "", 200)); len(q.Items) == 0 {
 		t.Error("no queues")
 	}
-	if w := into[workerList](t, a.as("viewer", "GET", "/v1/workers", "", 200)); len(w.Items) != 1 || !w.Items[0].Alive || w.Items[0].Version != "1.4" || w.Items[0].Labels["zone"] != "a" {
+	if w := into[workerList](t, a.as("viewer", "GET", "/v1/workers", "", 200)); len(w.Items) != 1 ||
+		!w.Items[0].Alive || w.Items[0].Version != "1.4" || w.Items[0].Labels["zone"] != "a" {
 		t.Errorf("%+v", w)
 	}
 	a.as("viewer", "GET", "/v1/me", "", 200)
@@ -656,16 +694,19 @@ func (a *api) flowsAndSchedules() {
 	}
 	path := "/v1/flows/" + made.ID().String()
 	v := into[flowView](t, a.as("viewer", "GET", path, "", 200))
-	if v.State != "failed" || len(v.Nodes) != 2 || v.Nodes[1].Name != "second" || len(v.Nodes[1].DependsOn) != 1 || v.Nodes[1].Category != "handler_error" {
+	if v.State != "failed" || len(v.Nodes) != 2 || v.Nodes[1].Name != "second" || len(v.Nodes[1].DependsOn) != 1 ||
+		v.Nodes[1].Category != "handler_error" {
 		t.Errorf("%+v", v)
 	}
 	if g := a.as("viewer", "GET", path+"/graph", "", 200); !strings.Contains(string(g.body), "flowchart") {
 		t.Errorf("%s", g.body)
 	}
-	if page := into[flowPage](t, a.as("viewer", "GET", "/v1/flows?kind=pair&state=failed", "", 200)); len(page.Items) != 1 || page.Items[0].Members != 2 {
+	if page := into[flowPage](t, a.as("viewer", "GET", "/v1/flows?kind=pair&state=failed", "", 200)); len(page.Items) !=
+		1 || page.Items[0].Members != 2 {
 		t.Errorf("%+v", page)
 	}
-	if r := into[flowReplayed](t, a.as("operator", "POST", path+":replay", `{"reason":"again"}`, 200)); r.Runnable != 1 {
+	if r := into[flowReplayed](t, a.as("operator", "POST", path+":replay", `{"reason":"again"}`, 200)); r.Runnable !=
+		1 {
 		t.Errorf("%+v", r)
 	}
 	if _, err := made.Wait(ctx); err != nil {
@@ -692,11 +733,13 @@ func (a *api) flowsAndSchedules() {
 	if len(shape.Nodes) != 4 || shape.Duplicate {
 		t.Errorf("%+v", shape)
 	}
-	if again := into[flowMade](t, a.as("producer", "POST", "/v1/flows", graph, 200)); again.ID != shape.ID || !again.Duplicate {
+	if again := into[flowMade](t, a.as("producer", "POST", "/v1/flows", graph, 200)); again.ID != shape.ID ||
+		!again.Duplicate {
 		t.Errorf("%+v", again)
 	}
 	a.until("/v1/executions/"+shape.Nodes["d"], "completed")
-	if v := into[flowView](t, a.as("viewer", "GET", "/v1/flows/"+shape.ID, "", 200)); v.State != "completed" || v.Nodes[2].Policy != "any" || v.Tags["a.b"] != "c" || v.Creator != "the-producer" {
+	if v := into[flowView](t, a.as("viewer", "GET", "/v1/flows/"+shape.ID, "", 200)); v.State != "completed" ||
+		v.Nodes[2].Policy != "any" || v.Tags["a.b"] != "c" || v.Creator != "the-producer" {
 		t.Errorf("%+v", v)
 	}
 	a.growth()
@@ -713,13 +756,17 @@ func (a *api) flowsAndSchedules() {
 			t.Errorf("%s: %+v", body, p)
 		}
 	}
-	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly", `{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); !s.Changed || s.Next == nil {
+	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly",
+		`{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); !s.Changed ||
+		s.Next == nil {
 		t.Errorf("%+v", s)
 	}
-	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly", `{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); s.Changed {
+	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly",
+		`{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); s.Changed {
 		t.Errorf("%+v", s)
 	}
-	if s := into[scheduleItem](t, a.as("viewer", "GET", "/v1/schedules/hourly", "", 200)); s.Name != "hourly" || len(s.NextRuns) != 5 {
+	if s := into[scheduleItem](t, a.as("viewer", "GET", "/v1/schedules/hourly", "", 200)); s.Name != "hourly" ||
+		len(s.NextRuns) != 5 {
 		t.Errorf("%+v", s)
 	}
 	a.as("blue", "PUT", "/v1/schedules/hourly", `{"cron":"0 3 * * *","kind":"echo"}`, 409)
@@ -727,7 +774,8 @@ func (a *api) flowsAndSchedules() {
 	a.as("operator", "PUT", "/v1/schedules/hourly", `{"kind":"echo"}`, 400)
 	a.as("operator", "DELETE", "/v1/schedules/hourly", "", 204)
 	a.schedulesOfOwners()
-	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); len(l.Items) != 1 || l.Items[0].Kind != "echo" || len(l.Items[0].NextRuns) != 5 {
+	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); len(l.Items) != 1 ||
+		l.Items[0].Kind != "echo" || len(l.Items[0].NextRuns) != 5 {
 		t.Errorf("%+v", l)
 	}
 	if l := into[scheduleList](t, a.as("blue", "GET", "/v1/schedules", "", 200)); len(l.Items) != 0 {
@@ -735,7 +783,8 @@ func (a *api) flowsAndSchedules() {
 	}
 	a.as("blue", "POST", "/v1/schedules/night:ly:pause", "", 404)
 	a.as("operator", "POST", "/v1/schedules/night:ly:pause", "", 204)
-	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); !l.Items[0].Paused || l.Items[0].PausedBy != "the-operator" {
+	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); !l.Items[0].Paused ||
+		l.Items[0].PausedBy != "the-operator" {
 		t.Errorf("%+v", l)
 	}
 	a.as("operator", "POST", "/v1/schedules/night:ly:resume", "{}", 204)
@@ -746,12 +795,14 @@ func (a *api) flowsAndSchedules() {
 // growth adds nodes to an open flow: cleanup, and what is for failures.
 func (a *api) growth() {
 	t := a.t
-	grown := into[flowMade](t, a.as("producer", "POST", "/v1/flows", `{"kind":"grown","open":true,"nodes":[{"name":"a","kind":"echo","input":1}]}`, 201))
+	grown := into[flowMade](t, a.as("producer", "POST", "/v1/flows",
+		`{"kind":"grown","open":true,"nodes":[{"name":"a","kind":"echo","input":1}]}`, 201))
 	path := "/v1/flows/" + grown.ID
 	const more = `{"nodes":[{"name":"b","kind":"echo","input":2,"inputs":{"left":"a"}},{"name":"clean","kind":"echo","input":3,"after":["a","b"],"policy":"ended"},
 		{"name":"undo","kind":"echo","input":4,"after":["b"],"policy":"failed"}]}`
 	for range 2 {
-		if added := into[flowMade](t, a.as("producer", "POST", path+"/nodes", more, 200)); len(added.Nodes) != 3 || added.ID != grown.ID {
+		if added := into[flowMade](t, a.as("producer", "POST", path+"/nodes", more, 200)); len(added.Nodes) != 3 ||
+			added.ID != grown.ID {
 			t.Errorf("%+v", added)
 		}
 	}
@@ -766,7 +817,8 @@ func (a *api) growth() {
 	a.as("operator", "POST", path+":seal", `{}`, 204)
 	a.as("producer", "POST", path+"/nodes", `{"nodes":[{"name":"x","kind":"echo"}]}`, 409)
 	v := into[flowView](t, a.as("viewer", "GET", path, "", 200))
-	if v.State != "completed" || v.Nodes[2].Policy != "ended" || v.Nodes[3].State != "skipped" || v.Nodes[3].Policy != "failed" {
+	if v.State != "completed" || v.Nodes[2].Policy != "ended" || v.Nodes[3].State != "skipped" ||
+		v.Nodes[3].Policy != "failed" {
 		t.Errorf("%+v", v)
 	}
 }
@@ -777,7 +829,8 @@ func (a *api) schedulesOfOwners() {
 	const night = `{"cron":"0 3 * * *","until":"2099-12-31T00:00:00Z","max_runs":7,"jitter_ms":60000,"kind":"echo","input":1}`
 	const pair = `{"every_ms":3600000,"kind":"pair","nodes":[{"name":"a","kind":"nobody"},{"name":"b","kind":"nobody","after":["a"]}],"first_run_now":true}`
 	const path = "/v1/schedule-owners/billing"
-	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`,"p":`+pair+`}}`, 200)); fmt.Sprint(m) != "{[n p] [] [] []}" {
+	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`,"p":`+pair+`}}`,
+		200)); fmt.Sprint(m) != "{[n p] [] [] []}" {
 		t.Errorf("%+v", m)
 	}
 	l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200))
@@ -785,19 +838,23 @@ func (a *api) schedulesOfOwners() {
 		return l.Items[slices.IndexFunc(l.Items, func(s scheduleItem) bool { return s.Name == name })]
 	}
 	n, p := at("n"), at("p")
-	if n.Owner != "billing" || n.Until == nil || n.MaxRuns != 7 || *n.RunsLeft != 7 || n.JitterMs != 60000 || n.Ended != "" || len(n.NextRuns) != 5 {
+	if n.Owner != "billing" || n.Until == nil || n.MaxRuns != 7 || *n.RunsLeft != 7 || n.JitterMs != 60000 ||
+		n.Ended != "" || len(n.NextRuns) != 5 {
 		t.Errorf("%+v", n)
 	}
 	if p.Nodes != 2 || p.Kind != "pair" || p.Lane != "" || p.RunsLeft != nil || p.Next == nil {
 		t.Errorf("%+v", p)
 	}
-	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/n", `{"cron":"0 3 * * *","kind":"echo","until":"2020-01-01T00:00:00Z"}`, 200)); s.Next != nil {
+	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/n",
+		`{"cron":"0 3 * * *","kind":"echo","until":"2020-01-01T00:00:00Z"}`, 200)); s.Next != nil {
 		t.Errorf("%+v", s)
 	}
-	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`}}`, 200)); fmt.Sprint(m) != "{[] [n] [] [p]}" {
+	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`}}`, 200)); fmt.Sprint(m) !=
+		"{[] [n] [] [p]}" {
 		t.Errorf("%+v", m)
 	}
-	if p := into[problem](t, a.as("operator", "PUT", "/v1/schedule-owners/shop", `{"schedules":{"n":`+night+`}}`, 409)); p.Code != "schedule_owned" {
+	if p := into[problem](t, a.as("operator", "PUT", "/v1/schedule-owners/shop", `{"schedules":{"n":`+night+`}}`,
+		409)); p.Code != "schedule_owned" {
 		t.Errorf("%+v", p)
 	}
 	for body, field := range map[string]string{
@@ -811,7 +868,8 @@ func (a *api) schedulesOfOwners() {
 		}
 	}
 	a.as("blue", "PUT", path, `{"schedules":{}}`, 403)
-	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{}}`, 200)); fmt.Sprint(m) != "{[] [] [] [n]}" {
+	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{}}`, 200)); fmt.Sprint(m) !=
+		"{[] [] [] [n]}" {
 		t.Errorf("%+v", m)
 	}
 }
@@ -823,7 +881,8 @@ func (a *api) bulkAndFeed() {
 		a.submit(`{"kind":"later","delay_ms":3600000,"tags":{"test.bulk":"1"}}`)
 	}
 	const many = "/v1/executions:bulk?tag=test.bulk=1"
-	if r := into[bulkAnswer](t, a.as("operator", "POST", many, `{"action":"cancel","dry_run":true}`, 200)); r.Matched != 3 || r.Done != 0 {
+	if r := into[bulkAnswer](t, a.as("operator", "POST", many, `{"action":"cancel","dry_run":true}`, 200)); r.Matched !=
+		3 || r.Done != 0 {
 		t.Errorf("%+v", r)
 	}
 	a.as("operator", "POST", many, `{"action":"purge"}`, 403)
@@ -831,22 +890,26 @@ func (a *api) bulkAndFeed() {
 	if r := into[bulkAnswer](t, a.as("blue", "POST", many, `{"action":"cancel"}`, 200)); r.Matched != 0 {
 		t.Errorf("%+v", r)
 	}
-	if r := into[bulkAnswer](t, a.as("operator", "POST", many, `{"action":"cancel","reason":"enough"}`, 200)); r.Done != 3 || r.Cursor != "" {
+	if r := into[bulkAnswer](t, a.as("operator", "POST", many, `{"action":"cancel","reason":"enough"}`, 200)); r.Done !=
+		3 || r.Cursor != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := into[bulkAnswer](t, a.as("admin", "POST", many+"&state=cancelled", `{"action":"purge"}`, 200)); r.Done != 3 {
+	if r := into[bulkAnswer](t, a.as("admin", "POST", many+"&state=cancelled", `{"action":"purge"}`, 200)); r.Done !=
+		3 {
 		t.Errorf("%+v", r)
 	}
 
 	talk := a.submit(`{"kind":"talks","input":3}`)
 	a.until(talk, "completed")
-	if tr := into[transcript](t, a.as("viewer", "GET", talk+"/transcript", "", 200)); tr.Text != "word 0 word 1 word 2 " || len(tr.Frames) != 4 || tr.Position == "" {
+	if tr := into[transcript](t, a.as("viewer", "GET", talk+"/transcript", "", 200)); tr.Text !=
+		"word 0 word 1 word 2 " || len(tr.Frames) != 4 || tr.Position == "" {
 		t.Errorf("%+v", tr)
 	}
 	ask := a.submit(`{"kind":"asks"}`)
 	a.until(ask, "suspended")
 	page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?kind=asks", "", 200))
-	if len(page.Items) != 1 || page.Items[0].Execution != ask[len("/v1/executions/"):] || len(page.Items[0].Waitpoints) != 1 || page.Items[0].Name != "approval" {
+	if len(page.Items) != 1 || page.Items[0].Execution != ask[len("/v1/executions/"):] ||
+		len(page.Items[0].Waitpoints) != 1 || page.Items[0].Name != "approval" {
 		t.Errorf("%+v", page)
 	}
 	if page := into[approvalPage](t, a.as("blue", "GET", "/v1/approvals", "", 200)); len(page.Items) != 0 {
@@ -870,13 +933,17 @@ func (a *api) bulkAndFeed() {
 			}
 		}
 	})
-	all, _ := a.follow("/v1/events?leases=true&signals=true&tag=test.feed=1", nil, func(e sse) bool { return e.name == "end" })
+	all, _ := a.follow("/v1/events?leases=true&signals=true&tag=test.feed=1", nil, func(e sse) bool {
+		return e.name == "end"
+	})
 	close(seen)
 	submitting.Wait()
 	if last := all[len(all)-1]; last.name != "end" || last.data.State != "completed" || all[0].id == "" {
 		t.Errorf("%+v", all)
 	}
-	again, _ := a.follow("/v1/events?tag=test.feed=1&after="+all[0].id, nil, func(e sse) bool { return e.name == "end" })
+	again, _ := a.follow("/v1/events?tag=test.feed=1&after="+all[0].id, nil, func(e sse) bool {
+		return e.name == "end"
+	})
 	if len(again) == 0 {
 		t.Error("nothing after the first event")
 	}

@@ -2,11 +2,9 @@ package httpapi
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -91,7 +89,8 @@ func (c *call) approvals() error {
 	if err != nil {
 		return err
 	}
-	page, err := c.h.admin.Approvals(c.ctx(), admin.ApprovalFilter{Namespace: namespace, Lane: q.text("lane"), Kind: q.text("kind"), Assignee: q.text("assignee")}, q.text("cursor"), n)
+	page, err := c.h.admin.Approvals(c.ctx(), admin.ApprovalFilter{Namespace: namespace, Lane: q.text("lane"),
+		Kind: q.text("kind"), Assignee: q.text("assignee")}, q.text("cursor"), n)
 	if err != nil {
 		return err
 	}
@@ -103,8 +102,9 @@ func (c *call) approvals() error {
 }
 
 func newApproval(x admin.Approval) approval {
-	open := approval{Execution: x.ID.String(), Namespace: x.Route.Namespace, Lane: x.Route.Lane, Kind: x.Route.Kind, Name: x.Name, Reason: x.Reason,
-		Question: newQuestion(x.Question), Since: utc(x.Since), TimeoutAt: utc(x.TimeoutAt), Waitpoints: []waitpoint{}}
+	open := approval{Execution: x.ID.String(), Namespace: x.Route.Namespace, Lane: x.Route.Lane, Kind: x.Route.Kind,
+		Name: x.Name, Reason: x.Reason, Question: newQuestion(x.Question), Since: utc(x.Since),
+		TimeoutAt: utc(x.TimeoutAt), Waitpoints: []waitpoint{}}
 	if !x.Flow.IsZero() {
 		open.Flow = x.Flow.String()
 	}
@@ -114,7 +114,8 @@ func newApproval(x admin.Approval) approval {
 	return open
 }
 
-// wait answers as the list of approvals does, of one execution; a browser would report a refusal as an error where the answer is only that there is none.
+// wait answers as the list of approvals does, of one execution; a browser would report a refusal as an error where
+// the answer is only that there is none.
 func (c *call) wait() error {
 	id, err := c.id()
 	if err != nil {
@@ -132,7 +133,8 @@ func (c *call) wait() error {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	x := admin.Approval{ID: id, Route: s.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question, Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
+	x := admin.Approval{ID: id, Route: s.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question,
+		Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
 	for _, w := range r.Waitpoints {
 		if w.Open() {
 			x.Waitpoints = append(x.Waitpoints, w)
@@ -141,14 +143,17 @@ func (c *call) wait() error {
 	return c.answerJSON(http.StatusOK, newApproval(x))
 }
 
-// chosen is the choice of a payload that is an answer, "" of any other.
-func chosen(payload json.RawMessage) string {
-	var answer struct{ Choice string }
-	_ = json.Unmarshal(payload, &answer)
-	return answer.Choice
+// chosen says where the mistake is in an answer that is none of the choices of its question.
+func chosen(err error) error {
+	refusal, ok := errors.AsType[*flowfabric.Error](err)
+	if !ok || !strings.Contains(denied.Slot(refusal, 0), "no choice of the question") {
+		return err
+	}
+	return invalid("/payload/choice", "%s", denied.Slot(refusal, 0))
 }
 
-// waitpointOf is the waitpoint of an id or a key that counts: of several with the key the open one, else the one that closed last.
+// waitpointOf is the waitpoint of an id or a key that counts: of several with the key the open one, else the one that
+// closed last.
 func waitpointOf(r suspend.Record, which string) (found suspend.Waitpoint) {
 	for _, w := range r.Waitpoints {
 		if w.ID.String() == which {
@@ -161,24 +166,8 @@ func waitpointOf(r suspend.Record, which string) (found suspend.Waitpoint) {
 	return found
 }
 
-// judge refuses an answer that is none of the choices of the question that is open. The wait would ignore it, too, and nobody would notice.
-func judge(r suspend.Record, which, name string) error {
-	w := waitpointOf(r, which)
-	if r.Question == nil || !r.ClosedAt.IsZero() || !w.Open() || w.Suspension != r.ID {
-		return nil
-	}
-	var names []string
-	for _, c := range r.Question.Choices {
-		names = append(names, c.Name)
-	}
-	if slices.Contains(names, name) {
-		return nil
-	}
-	return invalid("/payload/choice", "%.64q is no choice of the question, want one of %s", name, strings.Join(names, ", "))
-}
-
-// answered says who was first, if that is why an answer came too late; else it returns err as it is. It is waitpoint_closed also when the
-// execution has ended since.
+// answered says who was first, if that is why an answer came too late; else it returns err as it is. It is
+// waitpoint_closed also when the execution has ended since.
 func (c *call) answered(id flowfabric.ExecutionID, which string, err error) error {
 	if !errors.Is(err, denied.WaitpointClosed) && !errors.Is(err, denied.NotSignalable) {
 		return err

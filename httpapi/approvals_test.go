@@ -1,9 +1,13 @@
 package httpapi
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 // questions asks people, and answers for them.
@@ -16,10 +20,12 @@ func (a *api) questions() {
 		t.Fatalf("%+v", page)
 	}
 	q := page.Items[0].Question
-	if q == nil || q.Title != "Ship it?" || q.Text != "42 tests" || q.Assignee != "ops" || len(q.Choices) != 2 || q.Choices[0] != (choice{"go", "Ship"}) || q.Choices[1] != (choice{"stop", "stop"}) {
+	if q == nil || q.Title != "Ship it?" || q.Text != "42 tests" || q.Assignee != "ops" || len(q.Choices) != 2 ||
+		q.Choices[0] != (choice{"go", "Ship"}) || q.Choices[1] != (choice{"stop", "stop"}) {
 		t.Errorf("%+v", q)
 	}
-	if page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?assignee=nobody", "", 200)); len(page.Items) != 0 {
+	if page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?assignee=nobody", "", 200)); len(
+		page.Items) != 0 {
 		t.Errorf("%+v", page)
 	}
 	a.as("viewer", "GET", "/v1/approvals?assignee="+strings.Repeat("x", 129), "", 400)
@@ -29,19 +35,58 @@ func (a *api) questions() {
 	a.as("blue", "GET", path+"/wait", "", 404)
 	answer := path + "/waitpoints/ship:answer"
 	for _, bad := range []string{`{"payload":{"choice":"maybe"}}`, `{"payload":"go"}`, `{"name":"signal"}`} {
-		if p := into[problem](t, a.as("operator", "POST", answer, bad, 400)); p.Field != "/payload/choice" || !strings.Contains(p.Detail, "one of go, stop") {
+		if p := into[problem](t, a.as("operator", "POST", answer, bad, 400)); p.Field != "/payload/choice" ||
+			!strings.Contains(p.Detail, "one of go, stop") {
 			t.Errorf("%s: %+v", bad, p)
 		}
 	}
 	a.as("operator", "POST", answer, `{"payload":{"choice":"go","comment":"well done"}}`, 200)
 	a.until(path, "completed")
 	a.as("viewer", "GET", path+"/wait", "", 204)
-	if p := into[problem](t, a.as("admin", "POST", answer, `{"payload":{"choice":"stop"}}`, 409)); p.Code != "waitpoint_closed" || !strings.Contains(p.Detail, "was answered at 20") || !strings.HasSuffix(p.Detail, " by the-operator") {
+	if p := into[problem](t, a.as("admin", "POST", answer, `{"payload":{"choice":"stop"}}`, 409)); p.Code !=
+		"waitpoint_closed" || !strings.Contains(p.Detail, "was answered at 20") ||
+		!strings.HasSuffix(p.Detail, " by the-operator") {
 		t.Errorf("%+v", p)
 	}
-	if r := into[result](t, a.as("viewer", "GET", path+"/result", "", 200)); string(r.Output.Value) != `{"choice":"go","comment":"well done","by":"the-operator"}` {
+	if r := into[result](t, a.as("viewer", "GET", path+"/result", "", 200)); string(r.Output.Value) !=
+		`{"choice":"go","comment":"well done","by":"the-operator"}` {
 		t.Errorf("%+v", r)
 	}
+}
+
+// An answer that is no choice of its question is refused whatever door it comes through, and a choice needs no name.
+func TestSignalsAnswerQuestions(t *testing.T) {
+	a := newAPI(t)
+	path := a.submit(`{"kind":"decides"}`)
+	a.until(path, "suspended")
+	id, err := flowfabric.ParseExecutionID(path[len("/v1/executions/"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := a.client.Suspension(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := admin.New(a.client).ReissueToken(t.Context(), id, record.Waitpoints[0].ID, flowfabric.By("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{`"payload":true`, `"name":"approve"`, `"payload":{"choice":"maybe"}`,
+		`"payload":"go"`} {
+		if p := into[problem](t, a.as("producer", "POST", "/v1/signals", `{"token":"`+token.Reveal()+`",`+bad+`}`,
+			400)); p.Field != "/payload/choice" || !strings.Contains(p.Detail, "one of go, stop") {
+			t.Errorf("%s: %+v", bad, p)
+		}
+	}
+	if _, err := a.client.Approve(t.Context(), id, "ship", true, flowfabric.By("test")); !errors.Is(err,
+		flowfabric.ErrInvalidInput) {
+		t.Errorf("Approve: %v", err)
+	}
+	if x := a.until(path, "suspended"); x.State != "suspended" {
+		t.Errorf("%+v", x)
+	}
+	a.as("producer", "POST", "/v1/signals", `{"token":"`+token.Reveal()+`","payload":{"choice":"go"}}`, 200)
+	a.until(path, "completed")
 }
 
 // A worker over HTTP asks a question, of whom a person chooses an answer.
@@ -50,19 +95,23 @@ func TestRemoteWorkerAsks(t *testing.T) {
 	r := a.remote("worker", "remote")
 	path := a.submit(`{"kind":"remote"}`)
 	x := r.one()
-	for _, bad := range []string{`{"title":""}`, `{"title":"a","choices":[{"name":"x"}]}`, `{"title":"a","text":"` + strings.Repeat("x", 4097) + `"}`} {
+	for _, bad := range []string{`{"title":""}`, `{"title":"a","choices":[{"name":"x"}]}`,
+		`{"title":"a","text":"` + strings.Repeat("x", 4097) + `"}`} {
 		r.call("suspend", x.Lease, `"wait":"ok","question":`+bad, 400)
 	}
-	if s := into[suspendAnswer](t, r.call("suspend", x.Lease, `"wait":"ok","question":{"title":"Well?"}`, 200)); !s.Suspended {
+	if s := into[suspendAnswer](t,
+		r.call("suspend", x.Lease, `"wait":"ok","question":{"title":"Well?"}`, 200)); !s.Suspended {
 		t.Errorf("%+v", s)
 	}
 	page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals", "", 200))
-	if len(page.Items) != 1 || page.Items[0].Reason != "waiting_for_approval" || page.Items[0].Question.Title != "Well?" || page.Items[0].Question.Choices[1] != (choice{"reject", "Reject"}) {
+	if len(page.Items) != 1 || page.Items[0].Reason != "waiting_for_approval" ||
+		page.Items[0].Question.Title != "Well?" || page.Items[0].Question.Choices[1] != (choice{"reject", "Reject"}) {
 		t.Fatalf("%+v", page)
 	}
 	a.as("operator", "POST", path+"/waitpoints/ok:answer", `{"payload":{"choice":"maybe"}}`, 400)
 	a.as("operator", "POST", path+"/waitpoints/ok:answer", `{"payload":{"choice":"reject"}}`, 200)
-	if y := r.one(); y.Waits["ok"].Signals[0].Name != "reject" || string(y.Waits["ok"].Signals[0].Payload.Value) != `{"choice":"reject"}` {
+	if y := r.one(); y.Waits["ok"].Signals[0].Name != "reject" ||
+		string(y.Waits["ok"].Signals[0].Payload.Value) != `{"choice":"reject"}` {
 		t.Errorf("%+v", y)
 	}
 }

@@ -29,7 +29,8 @@ type changed struct {
 func (c *call) changes() error {
 	q := c.query()
 	limit := int(q.number("limit", 1, 1000, 100))
-	query := admin.TrailQuery{By: q.text("by"), On: q.text("on"), Name: q.text("name"), Since: q.instant("since"), Until: q.instant("until")}
+	query := admin.TrailQuery{By: q.text("by"), On: q.text("on"), Name: q.text("name"), Since: q.instant("since"),
+		Until: q.instant("until")}
 	if q.err != nil {
 		return q.err
 	}
@@ -43,7 +44,8 @@ func (c *call) changes() error {
 	}
 	out := changePage{Items: make([]changed, 0, len(page.Items)), NextCursor: page.Cursor}
 	for _, x := range page.Items {
-		out.Items = append(out.Items, changed{utc(x.At), x.Action, x.On, x.Name, x.Namespace, x.By, x.From, x.Why, x.Detail, x.String()})
+		out.Items = append(out.Items, changed{utc(x.At), x.Action, x.On, x.Name, x.Namespace, x.By, x.From, x.Why,
+			x.Detail, x.String()})
 	}
 	return c.answerJSON(http.StatusOK, out)
 }

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -59,6 +60,7 @@ type Principal struct {
 	Name       string   // noted with every change; 1..64 bytes
 	Role       Role     // what they may do
 	Namespaces []string // where; empty: everywhere. The first is the default of their requests
+	Token      string   // what the token is known by among Config.Tokens, no secret; "" if it is none of them
 }
 
 // may tells whether the principal sees a namespace.
@@ -69,10 +71,28 @@ func (p Principal) may(namespace string) bool {
 // ErrForbidden is what an Authorize function wraps for somebody whom it knows and who may do nothing here.
 var ErrForbidden = errors.New("forbidden")
 
-// Open lets everybody do everything, under the name "api". It is for a loopback address.
-func Open(*http.Request) (Principal, error) { return Principal{Name: "api", Role: Admin}, nil }
+// Open lets everybody do everything, under the name "api". It is for a loopback address, and forbids requests to a
+// host of another name: a page of somebody else whose name leads here would be everybody, too.
+func Open(q *http.Request) (Principal, error) {
+	if q != nil && !localHost(q.Host) {
+		return Principal{}, fmt.Errorf("%w: without tokens the host is localhost or a loopback address, not %.80q",
+			ErrForbidden, q.Host)
+	}
+	return Principal{Name: "api", Role: Admin}, nil
+}
 
-// Tokens are bearer tokens. They are read from a file, and again when it has changed, at most once a second. Make them with [LoadTokens].
+// localHost tells whether a header Host names this machine by a name that is nobody else's.
+func localHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	at, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && at.Unmap().IsLoopback()
+}
+
+// Tokens are bearer tokens. They are read from a file, and again when it has changed, at most once a second. Make
+// them with [LoadTokens].
 type Tokens struct {
 	path    string
 	log     *slog.Logger
@@ -84,17 +104,19 @@ type Tokens struct {
 
 // token is one entry of the file: SHA256 is that of the secret, in hex.
 type token struct {
-	Name       string   `json:"name"`
-	Role       Role     `json:"role"`
-	Namespaces []string `json:"namespaces,omitzero"`
-	SHA256     string   `json:"sha256"`
+	Name       string    `json:"name"`
+	Role       Role      `json:"role"`
+	Namespaces []string  `json:"namespaces,omitzero"`
+	SHA256     string    `json:"sha256"`
+	Expires    time.Time `json:"expires,omitzero"`
 
 	sum [sha256.Size]byte
 }
 
-// LoadTokens reads a file of tokens: a JSON array of objects with name, role, sha256 (of the secret, hex) and, to bound it, namespaces. The
-// command "flowfabric token new" makes an entry. A later version of the file that cannot be read is logged, and the tokens stay as they are.
-// Errors wrap flowfabric.ErrConfig. log may be nil.
+// LoadTokens reads a file of tokens: a JSON array of objects with name, role, sha256 (of the secret, hex) and, to
+// bound it, namespaces and expires (RFC 3339), from when on it is good for nothing. "flowfabric token new" makes an
+// entry. A later version of the file that cannot be read is logged, and the tokens stay as they are. Errors wrap
+// flowfabric.ErrConfig. log may be nil.
 func LoadTokens(path string, log *slog.Logger) (*Tokens, error) {
 	if log == nil {
 		log = slog.Default()
@@ -138,12 +160,15 @@ func parseTokens(text []byte) ([]token, error) {
 		x := &list[i]
 		sum, err := hex.DecodeString(x.SHA256)
 		switch {
-		case x.Name == "" || len(x.Name) > limits.MaxName || strings.ContainsFunc(x.Name, func(r rune) bool { return r < 0x21 || r > 0x7e }):
-			return nil, fmt.Errorf("token %d: name %.64q, want 1..%d printable characters without spaces", i, x.Name, limits.MaxName)
+		case x.Name == "" || len(x.Name) > limits.MaxName ||
+			strings.ContainsFunc(x.Name, func(r rune) bool { return r < 0x21 || r > 0x7e }):
+			return nil, fmt.Errorf("token %d: name %.64q, want 1..%d printable characters without spaces", i, x.Name,
+				limits.MaxName)
 		case names[x.Name]:
 			return nil, fmt.Errorf("token %d: the name %s is there twice", i, x.Name)
 		case !slices.Contains([]Role{Viewer, Producer, Operator, Admin, Worker}, x.Role):
-			return nil, fmt.Errorf("token %s: role %.32q, want viewer, producer, operator, admin or worker", x.Name, x.Role)
+			return nil, fmt.Errorf("token %s: role %.32q, want viewer, producer, operator, admin or worker", x.Name,
+				x.Role)
 		case err != nil || len(sum) != sha256.Size:
 			return nil, fmt.Errorf("token %s: sha256 wants 64 hex digits", x.Name)
 		}
@@ -158,13 +183,14 @@ func parseTokens(text []byte) ([]token, error) {
 	return list, nil
 }
 
-// NewToken makes a secret, to be shown once, and the entry for the file of tokens, as JSON.
-func NewToken(name string, role Role, namespaces ...string) (secret, entry string, err error) {
+// NewToken makes a secret, to be shown once, and the entry for the file of tokens, as JSON. A zero expires is never.
+func NewToken(name string, role Role, expires time.Time, namespaces ...string) (secret, entry string, err error) {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails
 	secret = "fft_" + base64.RawURLEncoding.EncodeToString(random[:])
 	sum := sha256.Sum256([]byte(secret))
-	made := token{Name: name, Role: role, Namespaces: namespaces, SHA256: hex.EncodeToString(sum[:])}
+	made := token{Name: name, Role: role, Namespaces: namespaces, SHA256: hex.EncodeToString(sum[:]),
+		Expires: expires.UTC()}
 	text, err := json.Marshal(made)
 	if err == nil {
 		_, err = parseTokens([]byte("[" + string(text) + "]"))
@@ -193,7 +219,27 @@ func (t *Tokens) Authorize(q *http.Request) (Principal, error) {
 	if found == nil {
 		return Principal{}, errors.New("no token has this secret")
 	}
-	return Principal{Name: found.Name, Role: found.Role, Namespaces: found.Namespaces}, nil
+	if found.over() {
+		return Principal{}, fmt.Errorf("%w: %s expired at %s", errOver, found.Name, found.Expires.Format(time.RFC3339))
+	}
+	return found.principal(), nil
+}
+
+func (x *token) over() bool { return !x.Expires.IsZero() && !time.Now().Before(x.Expires) }
+
+func (x *token) principal() Principal {
+	return Principal{Name: x.Name, Role: x.Role, Namespaces: x.Namespaces, Token: hex.EncodeToString(x.sum[:8])}
+}
+
+// recall finds the token of a [Principal] that it has authorized, as it is now.
+func (t *Tokens) recall(known string) (Principal, bool) {
+	t.reload()
+	for _, x := range *t.list.Load() {
+		if p := x.principal(); p.Token == known {
+			return p, !x.over()
+		}
+	}
+	return Principal{}, false
 }
 
 var errNoToken = errors.New("no bearer token")
@@ -220,7 +266,8 @@ func (t *Tokens) reload() {
 		}
 	}
 	if err != nil {
-		t.log.Error("flowfabric: api: the tokens cannot be read again; those that were read stay", "path", t.path, "error", err)
+		t.log.Error("flowfabric: api: the tokens cannot be read again; those that were read stay", "path", t.path,
+			"error", err)
 		return
 	}
 	t.list.Store(&list)
@@ -233,49 +280,90 @@ func (c *call) authorize() error {
 	if len(c.route.need) == 0 {
 		return nil
 	}
-	from := c.r.RemoteAddr
-	if host, _, err := net.SplitHostPort(from); err == nil {
-		from = host
-	}
-	if wait := c.h.failed.blocked(from); wait > 0 {
-		c.w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())+1))
-		return &problem{Status: http.StatusTooManyRequests, Code: "too_many_failed_tokens", Detail: "too many requests with a wrong token came from this address"}
-	}
+	from := c.from()
 	who, err := c.identify()
 	switch {
 	case errors.Is(err, ErrForbidden):
 		return &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "you may do nothing here"}
 	case err != nil:
-		if !errors.Is(err, errNoToken) {
+		if !errors.Is(err, errNoToken) && !errors.Is(err, errOver) {
+			if wait := c.h.failed.blocked(from); wait > 0 { // a good token is good from everywhere
+				c.w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())+1))
+				return &problem{Status: http.StatusTooManyRequests, Code: "too_many_failed_tokens",
+					Detail: "too many requests with a wrong token came from this address"}
+			}
 			c.h.failed.fail(from)
 		}
-		c.h.cfg.Logger.InfoContext(c.ctx(), "flowfabric: api: refused", "request", identityOf(c.r).id, "from", from, "error", err)
+		c.h.cfg.Logger.InfoContext(c.ctx(), "flowfabric: api: refused", "request", identityOf(c.r).id, "from", from,
+			"error", err)
 		c.w.Header().Set("WWW-Authenticate", `Bearer realm="flowfabric"`)
-		return &problem{Status: http.StatusUnauthorized, Code: "unauthorized", Detail: "the header Authorization: Bearer TOKEN is missing, or its token is not known here"}
+		return &problem{Status: http.StatusUnauthorized, Code: "unauthorized",
+			Detail: "the header Authorization: Bearer TOKEN is missing, or its token is not known here or has expired"}
 	}
 	c.who = who
 	identityOf(c.r).name = who.Name
 	c.acting("api "+from, "")
 	if !slices.Contains(c.route.need, who.Role) {
-		return &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: fmt.Sprintf("%s is a %s; this wants one of %s", who.Name, who.Role, joined(c.route.need))}
+		return &problem{Status: http.StatusForbidden, Code: "forbidden",
+			Detail: fmt.Sprintf("%s is a %s; this wants one of %s", who.Name, who.Role, joined(c.route.need))}
+	}
+	if c.route.global() && len(who.Namespaces) > 0 {
+		return &problem{Status: http.StatusForbidden, Code: "forbidden",
+			Detail: fmt.Sprintf(
+				"this belongs to no namespace, and %s is bound to %s: use a token that is bound to none",
+				who.Name, strings.Join(who.Namespaces, ", "))}
 	}
 	return nil
+}
+
+// from is the address that a request comes from: that of the connection or, behind proxies that are trusted, the last
+// one that is none of them.
+func (c *call) from() string {
+	from := c.r.RemoteAddr
+	if host, _, err := net.SplitHostPort(from); err == nil {
+		from = host
+	}
+	hops := strings.Split(strings.Join(c.r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0; i-- {
+		at, err := netip.ParseAddr(from)
+		if err != nil || !slices.ContainsFunc(c.h.cfg.TrustedProxies, func(p netip.Prefix) bool {
+			return p.Contains(at.Unmap())
+		}) {
+			break
+		}
+		next, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		from = next.String()
+	}
+	return from
 }
 
 // acting says in the audit trail on whose behalf something is changed, and in which namespace that is.
 func (c *call) acting(from, namespace string) {
 	a := trail.ActorOf(c.ctx())
-	c.r = c.r.WithContext(trail.Acting(c.ctx(), trail.Actor{By: c.who.Name, From: cmp.Or(from, a.From), Namespace: namespace}))
+	c.r = c.r.WithContext(trail.Acting(c.ctx(),
+		trail.Actor{By: c.who.Name, From: cmp.Or(from, a.From), Namespace: namespace}))
 }
 
 // identify is Authorize, but for a stream token where the route takes one.
 func (c *call) identify() (Principal, error) {
 	if secret := c.r.URL.Query().Get("access_token"); secret != "" && c.route.streamToken {
-		id := c.r.PathValue("id")
-		if !c.h.streamTokenValid(secret, id, time.Now()) {
-			return Principal{}, errors.New("the stream token is not valid, or no longer")
+		token, err := c.h.readStreamToken(secret, c.r.PathValue("id"), time.Now())
+		if err != nil {
+			return Principal{}, err
 		}
-		return Principal{Name: "stream", Role: Viewer}, nil
+		who := Principal{Name: "stream", Role: Viewer}
+		if c.h.cfg.Tokens != nil {
+			maker, there := c.h.cfg.Tokens.recall(token)
+			if !there || !slices.Contains(c.route.need, maker.Role) {
+				return Principal{}, fmt.Errorf("%w: the token that made the stream token may not read any more",
+					errOver)
+			}
+			who.Namespaces = maker.Namespaces
+		}
+		return who, nil
 	}
 	return c.h.cfg.Authorize(c.r)
 }
@@ -288,23 +376,32 @@ func joined(roles []Role) string {
 	return strings.Join(text, ", ")
 }
 
-// streamToken lets its bearer follow one execution until an instant: "<unix seconds>.<mac>".
-func (h *Handler) streamToken(id string, until time.Time) string {
-	at := strconv.FormatInt(until.Unix(), 10)
-	return at + "." + base64.RawURLEncoding.EncodeToString(h.streamMAC(id, at))
-}
-
-func (h *Handler) streamMAC(id, until string) []byte {
+// streamToken lets its bearer follow one execution until an instant, as long as the token that made it may: "<unix
+// seconds>.<token>.<mac>".
+func (h *Handler) streamToken(id, token string, until time.Time) string {
+	at := strconv.FormatInt(until.Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(token))
 	mac := hmac.New(sha256.New, h.cfg.StreamKey)
-	mac.Write([]byte("flowfabric stream token\n" + id + "\n" + until))
-	return mac.Sum(nil)
+	mac.Write([]byte("flowfabric stream token\n" + id + "\n" + at))
+	return at + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func (h *Handler) streamTokenValid(text, id string, now time.Time) bool {
-	at, mac, _ := strings.Cut(text, ".")
-	until, err := strconv.ParseInt(at, 10, 64)
-	given, err2 := base64.RawURLEncoding.DecodeString(mac)
-	return err == nil && err2 == nil && hmac.Equal(given, h.streamMAC(id, at)) && now.Unix() < until
+// errOver is a token that was good once: its bearer does not guess.
+var errOver = errors.New("the token is over")
+
+// readStreamToken returns the token that made it. The texts are compared, since others decode to the same bytes.
+func (h *Handler) readStreamToken(text, id string, now time.Time) (token string, err error) {
+	at, rest, _ := strings.Cut(text, ".")
+	by, _, _ := strings.Cut(rest, ".")
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	made, err2 := base64.RawURLEncoding.DecodeString(by)
+	until := time.Unix(seconds, 0)
+	switch {
+	case err != nil || err2 != nil || !hmac.Equal([]byte(text), []byte(h.streamToken(id, string(made), until))):
+		return "", errors.New("the stream token is not valid")
+	case !now.Before(until):
+		return "", errOver
+	}
+	return string(made), nil
 }
 
 // limiter counts wrong tokens by address: after maxFailures within a minute the address waits for its end.

@@ -2,10 +2,14 @@ package httpapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +26,7 @@ func TestRolesAndRoutes(t *testing.T) {
 	nobody := flowfabric.NewExecutionID(1).String()
 	cells := 0
 	for _, r := range routes {
-		path := strings.NewReplacer("{id}", nobody, "{key}", "k").Replace(r.path)
+		path := strings.NewReplacer("{id}", nobody, "{key}", "k", "{session}", "k").Replace(r.path)
 		for _, role := range []Role{Viewer, Producer, Operator, Admin, Worker, "", "wrong"} {
 			if r.name == "followEvents" || r.name == "followOverview" {
 				path = r.path + "?after=nonsense" // it would go on for ever
@@ -38,7 +42,8 @@ func TestRolesAndRoutes(t *testing.T) {
 			g := a.do(q)
 			may := len(r.need) == 0 || slices.Contains(r.need, role)
 			switch {
-			case may && (g.status == 401 || g.status == 403), !may && (role == "" || role == "wrong") && g.status != 401, !may && role != "" && role != "wrong" && g.status != 403:
+			case may && (g.status == 401 || g.status == 403), !may && (role == "" || role == "wrong") &&
+				g.status != 401, !may && role != "" && role != "wrong" && g.status != 403:
 				t.Errorf("%s as %q: %d: %s", r.name, role, g.status, g.body)
 			}
 			if g.status == 401 && g.header.Get("WWW-Authenticate") == "" {
@@ -69,10 +74,11 @@ func TestNamespacesBound(t *testing.T) {
 		if !strings.Contains(r.path, "executions/{id}") {
 			continue
 		}
-		path := strings.NewReplacer("/v1/executions/{id}", foreign, "{key}", "k").Replace(r.path)
+		path := strings.NewReplacer("/v1/executions/{id}", foreign, "{key}", "k", "{session}", "k").Replace(r.path)
 		q := request{method: r.method, path: path, role: "blue"}
-		if r.method == "POST" {
-			q.body = `{}`
+		if r.body != nil {
+			text, _ := json.Marshal(example(schemaOf(r.body, true), false))
+			q.body = string(text)
 		}
 		if g := a.do(q); g.status != 404 {
 			t.Errorf("%s: %d: %s", r.name, g.status, g.body)
@@ -84,20 +90,73 @@ func TestNamespacesBound(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	a.until("/v1/executions/"+own.ID, "completed")
-	if page := into[executionPage](t, a.as("blue", "GET", "/v1/executions", "", 200)); len(page.Items) != 1 || page.Items[0].ID != own.ID {
+	if page := into[executionPage](t, a.as("blue", "GET", "/v1/executions", "", 200)); len(page.Items) != 1 ||
+		page.Items[0].ID != own.ID {
 		t.Errorf("%+v", page)
 	}
-	for _, path := range []string{"/v1/executions?namespace=default", "/v1/executions?namespace=*", "/v1/lanes?namespace=default", "/v1/queues?namespace=default"} {
+	for _, path := range []string{"/v1/executions?namespace=default", "/v1/executions?namespace=*",
+		"/v1/lanes?namespace=default", "/v1/queues?namespace=default"} {
 		a.as("blue", "GET", path, "", 403)
 	}
-	if all := into[executionPage](t, a.as("viewer", "GET", "/v1/executions?namespace=*", "", 200)); len(all.Items) != 2 {
+	// What belongs to no namespace is refused, with the reason, and /v1/me does not offer it.
+	mine := into[self](t, a.as("blue", "GET", "/v1/me", "", 200)).Operations
+	globals := 0
+	for _, r := range routes {
+		bound := request{method: r.method, path: strings.NewReplacer("{key}", "k", "{session}", "k").Replace(r.path),
+			role: "blue"}
+		if !r.global() || !slices.Contains(r.need, Operator) {
+			continue
+		}
+		globals++
+		if g := a.do(bound); g.status != 403 || !strings.Contains(string(g.body), "is bound to blue") {
+			t.Errorf("%s: %d: %s", r.name, g.status, g.body)
+		}
+		if slices.Contains(mine, r.name) {
+			t.Errorf("%s is offered", r.name)
+		}
+	}
+	if globals < 10 || !slices.Contains(mine, "listExecutions") || !slices.Contains(mine, "listWorkers") {
+		t.Errorf("%d operations of no namespace; offered %q", globals, mine)
+	}
+	// A worker of a namespace reads no results elsewhere, and is told of nothing that is there: neither by a body
+	// that names it nor by a lease.
+	own = into[submitted](t, a.as("blue", "POST", "/v1/executions", `{"kind":"mine"}`, 201))
+	r := a.open("blue", `{"kinds":["mine"]}`)
+	x, later, gone := r.one(), a.submit(`{"kind":"nobody"}`), a.submit(`{"kind":"echo"}`)
+	a.until(gone, "completed")
+	a.as("admin", "POST", gone+":purge", "", 204)
+	id := func(path string) string { return path[len("/v1/executions/"):] }
+	var told []string
+	for _, other := range []string{flowfabric.NewExecutionID(1).String(), id(foreign), id(later), id(gone)} {
+		p := into[problem](t, r.call("children", x.Lease, `"wait":"w","others":[{"name":"o","execution":"`+other+`"}]`,
+			404))
+		forged, _ := parseLease(x.Lease)
+		forged.Execution, _ = flowfabric.ParseExecutionID(other)
+		all := p.Code + p.Detail
+		for verb, members := range writes {
+			all += into[problem](t, r.call(verb, leaseText(forged), members, 409)).Code
+		}
+		told = append(told, all)
+	}
+	if len(slices.Compact(told)) != 1 {
+		t.Errorf("the answers differ: %q", told)
+	}
+	a.as("blue", "POST", "/v1/executions/"+own.ID+":cancel", "", 204)
+	if all := into[executionPage](t, a.as("viewer", "GET", "/v1/executions?namespace=*", "", 200)); len(all.Items) !=
+		4 {
 		t.Errorf("%+v", all)
 	}
 }
 
-// Ten wrong tokens in a minute are enough for an address; who has a right one there waits, too.
+// Ten wrong tokens in a minute are enough for an address; a good one is good from there all the same, and who had one
+// does not guess.
 func TestWrongTokensAreLimited(t *testing.T) {
 	a := newAPI(t)
+	path := a.submit(`{"kind":"echo"}`)
+	for range 2 * maxFailures { // a page that was left open
+		a.as("", "GET", path+"/events?access_token="+a.h.streamToken(path[len("/v1/executions/"):], "",
+			time.Now().Add(-time.Second)), "", 401)
+	}
 	wrong := request{method: "GET", path: "/v1/workers", header: http.Header{"Authorization": {"Bearer guess"}}}
 	for i := range maxFailures {
 		if g := a.do(wrong); g.status != 401 {
@@ -107,7 +166,9 @@ func TestWrongTokensAreLimited(t *testing.T) {
 	if g := a.do(wrong); g.status != 429 || g.header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", g.status, g.body)
 	}
-	a.as("viewer", "GET", "/v1/workers", "", 429)
+	a.as("", "GET", path+"/events?access_token=1.x.y", "", 429)
+	a.as("", "GET", "/v1/workers", "", 401)
+	a.as("viewer", "GET", "/v1/workers", "", 200)
 	a.as("", "GET", "/healthz", "", 200)
 	l := newLimiter()
 	for i := range maxAddresses + 5 {
@@ -122,22 +183,24 @@ func TestTokens(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`:                             "array",
 		`[{"name":"a","role":"viewer"}]`: "64 hex digits",
-		`[{"name":"","role":"viewer","sha256":"` + strings.Repeat("0", 64) + `"}]`:                             "name",
-		`[{"name":"a b","role":"viewer","sha256":"` + strings.Repeat("0", 64) + `"}]`:                          "name",
-		`[{"name":"a","role":"king","sha256":"` + strings.Repeat("0", 64) + `"}]`:                              "role",
-		`[{"name":"a","role":"viewer","sha256":"` + strings.Repeat("0", 64) + `","secret":"x"}]`:               "secret",
-		`[{"name":"a","role":"viewer","namespaces":["{}"],"sha256":"` + strings.Repeat("0", 64) + `"}]`:        "namespace",
+		`[{"name":"","role":"viewer","sha256":"` + strings.Repeat("0", 64) + `"}]`:    "name",
+		`[{"name":"a b","role":"viewer","sha256":"` + strings.Repeat("0", 64) + `"}]`: "name",
+		`[{"name":"a","role":"king","sha256":"` + strings.Repeat("0", 64) + `"}]`:     "role",
+		`[{"name":"a","role":"viewer","sha256":"` + strings.Repeat("0", 64) +
+			`","secret":"x"}]`: "secret",
+		`[{"name":"a","role":"viewer","namespaces":["{}"],"sha256":"` + strings.Repeat("0", 64) +
+			`"}]`: "namespace",
 		`[` + strings.Repeat(`{"name":"a","role":"viewer","sha256":"`+strings.Repeat("0", 64)+`"},`, 2) + `1]`: "",
 	} {
 		if _, err := ParseTokens(text); !errors.Is(err, flowfabric.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, _, err := NewToken("a", "king"); !errors.Is(err, flowfabric.ErrConfig) {
+	if _, _, err := NewToken("a", "king", time.Time{}); !errors.Is(err, flowfabric.ErrConfig) {
 		t.Errorf("%v", err)
 	}
-	first, one, _ := NewToken("one", Viewer)
-	second, two, _ := NewToken("two", Operator, "blue", "red")
+	first, one, _ := NewToken("one", Viewer, time.Time{})
+	second, two, _ := NewToken("two", Operator, time.Time{}, "blue", "red")
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	write := func(text string) {
 		t.Helper()
@@ -195,16 +258,19 @@ func TestStreamTokens(t *testing.T) {
 	a := newAPI(t)
 	path, other := a.submit(`{"kind":"echo"}`), a.submit(`{"kind":"echo"}`)
 	a.until(path, "completed")
+	began := time.Now()
 	made := into[streamTokenAnswer](t, a.as("viewer", "POST", path+"/stream-token", `{}`, 201))
-	if left := time.Until(made.ExpiresAt); left > 5*time.Minute || left < 4*time.Minute {
-		t.Errorf("expires in %s", left)
+	if end := made.ExpiresAt.Add(-5 * time.Minute); end.Before(began.Add(-time.Second)) || end.After(time.Now()) {
+		t.Errorf("expires at %s", made.ExpiresAt)
 	}
-	if all, status := a.follow(path+"/events?access_token="+made.AccessToken, nil, nil); status != 200 || !strings.HasSuffix(names(all), "end") {
+	if all, status := a.follow(path+"/events?access_token="+made.AccessToken, nil, nil); status != 200 ||
+		!strings.HasSuffix(names(all), "end") {
 		t.Errorf("%d %s", status, names(all))
 	}
 	a.as("", "GET", path+"/events?access_token="+made.AccessToken+"&access_token=x", "", 400)
 	id := path[len("/v1/executions/"):]
-	for what, token := range map[string]string{"another execution": other, "nonsense": "x", "over": a.h.streamToken(id, time.Now().Add(-time.Second))} {
+	for what, token := range map[string]string{"another execution": other, "nonsense": "x",
+		"over": a.h.streamToken(id, "", time.Now().Add(-time.Second))} {
 		if what == "another execution" {
 			a.as("", "GET", other+"/events?access_token="+made.AccessToken, "", 401)
 		} else {
@@ -221,7 +287,8 @@ func TestStreamTokens(t *testing.T) {
 // Pages of other origins may call if they are named, and are told so beforehand.
 func TestOrigins(t *testing.T) {
 	a := newAPI(t, func(c *Config) { c.AllowedOrigins = []string{"https://app.example"} })
-	preflight := request{method: "OPTIONS", path: "/v1/executions", header: http.Header{"Origin": {"https://app.example"}, "Access-Control-Request-Method": {"POST"}}}
+	preflight := request{method: "OPTIONS", path: "/v1/executions",
+		header: http.Header{"Origin": {"https://app.example"}, "Access-Control-Request-Method": {"POST"}}}
 	r, _ := http.NewRequest(preflight.method, a.server.URL+preflight.path, nil)
 	r.Header = preflight.header
 	answer, err := http.DefaultClient.Do(r)
@@ -233,12 +300,14 @@ func TestOrigins(t *testing.T) {
 		t.Errorf("%d %v", answer.StatusCode, answer.Header)
 	}
 	post := func(origin string) got {
-		return a.do(request{method: "POST", path: "/v1/executions", role: "producer", body: `{"kind":"echo"}`, header: http.Header{"Origin": {origin}, "Sec-Fetch-Site": {"cross-site"}}})
+		return a.do(request{method: "POST", path: "/v1/executions", role: "producer", body: `{"kind":"echo"}`,
+			header: http.Header{"Origin": {origin}, "Sec-Fetch-Site": {"cross-site"}}})
 	}
 	if g := post("https://app.example"); g.status != 201 || g.header.Get("Access-Control-Allow-Origin") == "" {
 		t.Errorf("%d %s", g.status, g.body)
 	}
-	if g := post("https://evil.example"); g.status != 403 || g.header.Get("Access-Control-Allow-Origin") != "" || into[problem](t, g).Code != "cross_origin" {
+	if g := post("https://evil.example"); g.status != 403 || g.header.Get("Access-Control-Allow-Origin") != "" ||
+		into[problem](t, g).Code != "cross_origin" {
 		t.Errorf("%d %s", g.status, g.body)
 	}
 }
@@ -247,8 +316,10 @@ func TestConfig(t *testing.T) {
 	a := newAPI(t)
 	good := a.h.cfg
 	for name, change := range map[string]func(*Config){
-		"Admin": func(c *Config) { c.Admin = nil }, "Authorize": func(c *Config) { c.Authorize = nil }, "StreamKey": func(c *Config) { c.StreamKey = []byte("short") },
-		"Heartbeat": func(c *Config) { c.Heartbeat = time.Millisecond }, "WriteTimeout": func(c *Config) { c.WriteTimeout = time.Hour },
+		"Admin": func(c *Config) { c.Admin = nil }, "Authorize": func(c *Config) { c.Authorize = nil },
+		"StreamKey":      func(c *Config) { c.StreamKey = []byte("short") },
+		"Heartbeat":      func(c *Config) { c.Heartbeat = time.Millisecond },
+		"WriteTimeout":   func(c *Config) { c.WriteTimeout = time.Hour },
 		"AllowedOrigins": func(c *Config) { c.AllowedOrigins = []string{"app.example/path"} },
 	} {
 		cfg := good
@@ -260,4 +331,159 @@ func TestConfig(t *testing.T) {
 	if p, err := Open(nil); err != nil || p.Role != Admin {
 		t.Errorf("%+v, %v", p, err)
 	}
+}
+
+// Without tokens nobody comes in by a name that leads here and is somebody else's.
+func TestOpenIsLocal(t *testing.T) {
+	a := newAPI(t, func(c *Config) { c.Authorize = Open })
+	for host, want := range map[string]int{"localhost": 200, "localhost:7788": 200, "LOCALHOST.": 200,
+		"app.localhost:80": 200, "127.0.0.1": 200, "127.8.0.1:7700": 200, "[::1]:7788": 200, "[::ffff:127.0.0.1]": 200,
+		"evil.example": 403, "evil.example:7788": 403, "localhost.evil.example": 403, "127.0.0.1.nip.io": 403,
+		"10.0.0.1": 403, "[2001:db8::1]:80": 403, "0.0.0.0": 403, "notlocalhost": 403} {
+		q := httptest.NewRequest("GET", "/v1/me", nil)
+		q.Host = host
+		w := httptest.NewRecorder()
+		if a.h.ServeHTTP(w, q); w.Code != want {
+			t.Errorf("%s: %d, want %d", host, w.Code, want)
+		}
+	}
+}
+
+// Behind proxies that are named, the address is the last one that is none of them; what others say of themselves is
+// nothing.
+func TestTrustedProxies(t *testing.T) {
+	h := &Handler{cfg: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("fd00::/8")}}}
+	for want, x := range map[string]struct {
+		remote string
+		hops   []string
+	}{
+		"192.0.2.1":   {"192.0.2.1:5", []string{"198.51.100.1"}},
+		"10.0.0.1":    {"10.0.0.1:5", nil},
+		"198.51.1.1":  {"10.0.0.1:5", []string{"203.0.113.9, 198.51.1.1"}},
+		"198.51.1.2":  {"10.0.0.1:5", []string{"203.0.113.9", "198.51.1.2, 10.2.3.4"}},
+		"2001:db8::1": {"[fd00::1]:5", []string{"2001:db8::1"}},
+		"10.0.0.7":    {"10.0.0.7:5", []string{"nonsense"}},
+	} {
+		q := httptest.NewRequest("GET", "/", nil)
+		q.RemoteAddr, q.Header["X-Forwarded-For"] = x.remote, x.hops
+		if got := (&call{h: h, r: q}).from(); got != want {
+			t.Errorf("%+v is from %s, want %s", x, got, want)
+		}
+	}
+}
+
+// A token that has expired is refused, and who has it does not guess.
+func TestExpiredTokens(t *testing.T) {
+	for _, text := range []string{"soon", "1700000000", "2026-01-01"} {
+		bad := `[{"name":"a","role":"viewer","sha256":"` + strings.Repeat("0", 64) + `","expires":"` + text + `"}]`
+		if _, err := ParseTokens(bad); !errors.Is(err, flowfabric.ErrConfig) {
+			t.Errorf("expires %q: %v", text, err)
+		}
+	}
+	over, first, _ := NewToken("over", Viewer, time.Now().Add(-time.Second))
+	good, second, _ := NewToken("good", Viewer, time.Now().Add(time.Hour))
+	tokens, err := ParseTokens("[" + first + "," + second + "]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAPI(t, func(c *Config) { c.Authorize, c.Tokens = nil, tokens })
+	ask := func(path, secret string) *http.Response {
+		t.Helper()
+		q, _ := http.NewRequestWithContext(t.Context(), "GET", a.server.URL+path, nil)
+		if secret != "" {
+			q.Header.Set("Authorization", "Bearer "+secret)
+		}
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer
+	}
+	for range maxFailures + 1 {
+		if answer := ask("/v1/executions", over); answer.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("an expired token: %s", answer.Status)
+		}
+	}
+	if answer := ask("/v1/executions", good); answer.StatusCode != http.StatusOK {
+		t.Errorf("a good token: %s", answer.Status)
+	}
+	id := flowfabric.NewExecutionID(0).String()
+	for _, x := range *mine(t, first) {
+		made := a.h.streamToken(id, x.principal().Token, time.Now().Add(time.Hour))
+		if answer := ask("/v1/executions/"+id+"/events?access_token="+made, ""); answer.StatusCode != 401 {
+			t.Errorf("a stream token of an expired one: %s", answer.Status)
+		}
+	}
+}
+
+// A stream ends when its reader's token is gone, and a stream token with the token that made it.
+func TestStreamsOfRevokedTokens(t *testing.T) {
+	first, one, _ := NewToken("one", Viewer, time.Time{})
+	_, two, _ := NewToken("two", Viewer, time.Time{})
+	tokens, err := ParseTokens("[" + one + "]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := ParseTokens("[" + two + "]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAPI(t, func(c *Config) {
+		usual := c.Authorize
+		c.Tokens = tokens
+		c.Authorize = func(q *http.Request) (Principal, error) {
+			if p, err := tokens.Authorize(q); err == nil {
+				return p, nil
+			}
+			return usual(q)
+		}
+	})
+	a.h.again = 20 * time.Millisecond
+	path := a.submit(`{"kind":"stuck"}`)
+	a.until(path, "active")
+	id := path[len("/v1/executions/"):]
+	own, _ := tokens.Authorize(&http.Request{Header: http.Header{"Authorization": {"Bearer " + first}}})
+	made := a.h.streamToken(id, own.Token, time.Now().Add(time.Hour))
+	bearer := http.Header{"Authorization": {"Bearer " + first}}
+	for what, x := range map[string]struct {
+		path   string
+		header http.Header
+	}{"events": {path + "/events", bearer}, "a stream token": {path + "/events?access_token=" + made, nil},
+		"the feed": {"/v1/events", bearer}, "the overview": {"/v1/overview/events", bearer},
+		"a durable stream": {path + "/stream?offset=-1&live=sse", bearer}} {
+		tokens.list.Store(mine(t, one))
+		q, _ := http.NewRequestWithContext(t.Context(), "GET", a.server.URL+x.path, nil)
+		if q.Header = x.header; q.Header == nil {
+			q.Header = http.Header{}
+		}
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil || answer.StatusCode != 200 {
+			t.Fatalf("%s: %v %+v", what, err, answer)
+		}
+		tokens.list.Store(rest.list.Load())
+		if _, err := io.ReadAll(answer.Body); err != nil { // until it ends
+			t.Errorf("%s: %v", what, err)
+		}
+		answer.Body.Close()
+	}
+	a.as("", "GET", path+"/events?access_token="+made, "", 401)
+	a.as("", "GET", path+"/events?access_token="+made+"%0A", "", 401)
+	tokens.list.Store(mine(t, one))
+	if token, err := a.h.readStreamToken(made+"\n", id, time.Now()); err == nil {
+		t.Errorf("with a line feed it is good, too, for %s", token)
+	}
+	close(a.release)
+	a.until(path, "completed")
+}
+
+// mine is a list of one token.
+func mine(t *testing.T, entry string) *[]token {
+	t.Helper()
+	list, err := parseTokens([]byte("[" + entry + "]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &list
 }

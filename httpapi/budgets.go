@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -21,7 +20,7 @@ type budgetSettings struct {
 	Warn     bool              `json:"warn,omitempty" jsonschema:"it only warns: counts what passes a hard limit, and blocks nothing"`
 	OnHard   string            `json:"on_hard,omitempty" jsonschema:"what happens to an execution whose spend is refused: reject (default), fail or block"`
 	WarnSoft bool              `json:"warn_soft,omitempty" jsonschema:"note the crossing of a soft limit, once per period and dimension"`
-	ResetMs  int64             `json:"reset_ms,omitempty" jsonschema:"a period, 1000..ten years; 0: it never begins anew"`
+	ResetMs  int64             `json:"reset_ms,omitempty" jsonschema:"a period, 1000..ten years; 0 never resets"`
 	Strict   bool              `json:"strict,omitempty" jsonschema:"refuse dimensions that have no limits here; else they are counted only"`
 	Refund   []string          `json:"refund,omitempty" jsonschema:"failed, cancelled, expired: what such executions used in this period is given back"`
 	Limits   map[string]bounds `json:"limits,omitempty" jsonschema:"by dimension, at most 64"`
@@ -43,6 +42,7 @@ type budget struct {
 	budgetSettings
 	Revision    uint64           `json:"revision"`
 	Used        map[string]int64 `json:"used,omitempty"`
+	Refused     map[string]int64 `json:"refused,omitempty" jsonschema:"in this period, by dimension with a limit: what was to be counted, and did not fit"`
 	Exhausted   []string         `json:"exhausted,omitempty" jsonschema:"dimensions without room"`
 	Period      uint64           `json:"period" jsonschema:"how often it was reset"`
 	PeriodBegan *time.Time       `json:"period_began,omitempty"`
@@ -68,8 +68,10 @@ type spender struct {
 }
 
 func newBudget(b admission.BudgetRecord) budget {
-	out := budget{Name: b.Name, Revision: b.Revision, Used: b.Used, Exhausted: b.Exhausted(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan), NextReset: utc(b.NextReset), Waiting: b.Waiting,
-		budgetSettings: budgetSettings{Scope: b.Scope, Warn: b.Warn, OnHard: string(b.OnHard), WarnSoft: b.WarnSoft, ResetMs: b.Reset.Milliseconds(), Strict: b.StrictDimensions, Refund: b.Refund,
+	out := budget{Name: b.Name, Revision: b.Revision, Used: b.Used, Refused: b.Refused, Exhausted: b.Exhausted(),
+		Period: b.Period, PeriodBegan: utc(b.PeriodBegan), NextReset: utc(b.NextReset), Waiting: b.Waiting,
+		budgetSettings: budgetSettings{Scope: b.Scope, Warn: b.Warn, OnHard: string(b.OnHard), WarnSoft: b.WarnSoft,
+			ResetMs: b.Reset.Milliseconds(), Strict: b.StrictDimensions, Refund: b.Refund,
 			Limits: map[string]bounds{}}, Events: gateEvents(b.Audit)}
 	for dimension, l := range b.Limits {
 		out.Limits[dimension] = bounds(l)
@@ -87,14 +89,11 @@ func gateEvents(log []admission.AuditEntry) (out []gateEvent) {
 	return out
 }
 
-// shared is the key that the path names, of something that belongs to no namespace.
-func (c *call) shared() (string, error) { return c.r.PathValue("key"), c.everywhere() }
-
 func (c *call) budgets() error {
 	q := c.query()
 	page := q.paging()
-	if err := cmp.Or(q.err, c.everywhere()); err != nil {
-		return err
+	if q.err != nil {
+		return q.err
 	}
 	list, err := c.h.admin.Budgets(c.ctx())
 	if err != nil {
@@ -109,10 +108,7 @@ func (c *call) budgets() error {
 }
 
 func (c *call) budget() error {
-	name, err := c.shared()
-	if err != nil {
-		return err
-	}
+	name := c.r.PathValue("key")
 	return c.showBudget(name)
 }
 
@@ -125,16 +121,14 @@ func (c *call) showBudget(name string) error {
 }
 
 func (c *call) putBudget() error {
-	name, err := c.shared()
-	if err != nil {
-		return err
-	}
+	name := c.r.PathValue("key")
 	var body budgetBody
 	if err := c.body(&body); err != nil {
 		return err
 	}
-	b := admission.Budget{Name: name, Scope: body.Scope, Warn: body.Warn, OnHard: admission.HardAction(body.OnHard), WarnSoft: body.WarnSoft, Reset: ms(body.ResetMs),
-		StrictDimensions: body.Strict, Refund: body.Refund, Limits: map[string]admission.Limit{}}
+	b := admission.Budget{Name: name, Scope: body.Scope, Warn: body.Warn, OnHard: admission.HardAction(body.OnHard),
+		WarnSoft: body.WarnSoft, Reset: ms(body.ResetMs), StrictDimensions: body.Strict, Refund: body.Refund,
+		Limits: map[string]admission.Limit{}}
 	for dimension, l := range body.Limits {
 		b.Limits[dimension] = admission.Limit(l)
 	}
@@ -144,10 +138,14 @@ func (c *call) putBudget() error {
 	return c.showBudget(name)
 }
 
-func (c *call) removeBudget() error { return c.remove(c.shared, c.h.admin.RemoveBudget) }
+// named is the key that the path names, of something that belongs to no namespace.
+func (c *call) named() (string, error) { return c.r.PathValue("key"), nil }
+
+func (c *call) removeBudget() error { return c.remove(c.named, c.h.admin.RemoveBudget) }
 
 // remove forgets something that has a name, if the principal may see it. The reason is in the query.
-func (c *call) remove(named func() (string, error), do func(context.Context, string, ...flowfabric.ActOption) (bool, error)) error {
+func (c *call) remove(named func() (string, error),
+	do func(context.Context, string, ...flowfabric.ActOption) (bool, error)) error {
 	q := c.query()
 	if q.err != nil {
 		return q.err
@@ -177,10 +175,7 @@ type adjusted struct {
 }
 
 func (c *call) adjustBudget() error {
-	name, err := c.shared()
-	if err != nil {
-		return err
-	}
+	name := c.r.PathValue("key")
 	var b adjustBody
 	if err := c.body(&b); err != nil {
 		return err
@@ -198,13 +193,10 @@ type resetBody struct {
 }
 
 func (c *call) resetBudget() error {
-	name, err := c.shared()
 	var b resetBody
+	err := c.body(&b)
 	if err == nil {
-		err = c.body(&b)
-	}
-	if err == nil {
-		_, _, err = c.h.admin.ResetBudget(c.ctx(), name, b.Move, c.act(b.why)...)
+		_, _, err = c.h.admin.ResetBudget(c.ctx(), c.r.PathValue("key"), b.Move, c.act(b.why)...)
 	}
 	return c.nothingToSay(err)
 }
@@ -219,10 +211,7 @@ type refunded struct {
 }
 
 func (c *call) refundBudget() error {
-	name, err := c.shared()
-	if err != nil {
-		return err
-	}
+	name := c.r.PathValue("key")
 	var b refundBody
 	if err := c.body(&b); err != nil {
 		return err

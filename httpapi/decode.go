@@ -1,32 +1,36 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/integer"
 )
 
-// body reads the JSON object of a request into a struct: members that it does not know, members that are there twice and values of another
-// type are refused with the place where they are. An empty body is an empty object.
+// body reads the JSON object of a request into a struct. What its schema does not allow and members that are there
+// twice are refused with the place where they are. An empty body is an empty object.
 func (c *call) body(into any) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-	control := http.NewResponseController(c.w)
-	_ = control.SetReadDeadline(time.Now().Add(c.h.slow)) // not every writer knows how
 	text, readErr := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
-	if readErr == nil {
-		_ = control.SetReadDeadline(time.Time{}) // or it would end what lasts longer
-	} else {
+	if readErr != nil {
 		c.w.Header().Set("Connection", "close") // what is left of the body is not waited for either
 	}
 	if readErr != nil {
@@ -36,28 +40,160 @@ func (c *call) body(into any) error {
 		return invalid("", "the body could not be read to its end")
 	}
 	if len(text) == 0 {
-		return nil
+		text = []byte("{}")
+	} else if err != nil || kind != "application/json" {
+		return &problem{Status: http.StatusUnsupportedMediaType, Code: "invalid_input", Field: "Content-Type",
+			Detail: "want application/json"}
 	}
-	if err != nil || kind != "application/json" {
-		return &problem{Status: http.StatusUnsupportedMediaType, Code: "invalid_input", Field: "Content-Type", Detail: "want application/json"}
+	if text, err = conform(text, bodySchema(reflect.TypeOf(into).Elem())); err == nil {
+		err = json.Unmarshal(text, into, json.RejectUnknownMembers(true))
 	}
-	if err := json.Unmarshal(text, into, json.RejectUnknownMembers(true)); err != nil {
-		return decodeProblem(err)
+	return decodeProblem(err)
+}
+
+// bodySchemas are the schemas of bodies by their reflect.Type.
+var bodySchemas sync.Map
+
+// bodySchema is the schema of a body, as the document has it.
+func bodySchema(t reflect.Type) *jsonschema.Schema {
+	if s, ok := bodySchemas.Load(t); ok {
+		return s.(*jsonschema.Schema)
+	}
+	s, _ := bodySchemas.LoadOrStore(t, schemaOf(t, true))
+	return s.(*jsonschema.Schema)
+}
+
+// conform holds a body against its schema: a member that is required and missing, one that the schema lacks, null, a
+// text that may not be empty, and a value of another type are refused. It returns the body with whole numbers as Go
+// writes them: 1.0 is one.
+func conform(text []byte, s *jsonschema.Schema) ([]byte, error) {
+	j := judging{in: jsontext.NewDecoder(bytes.NewReader(text)), text: text}
+	if err := j.value(s); err != nil {
+		return nil, err
+	}
+	if j.out == nil {
+		return text, nil
+	}
+	return append(j.out, text[j.copied:]...), nil
+}
+
+type judging struct {
+	in     *jsontext.Decoder
+	text   []byte
+	out    []byte // what replaces the text up to copied; nil: nothing does
+	copied int
+}
+
+// jsonTypes are the types of a schema, by the kind of a value.
+var jsonTypes = map[jsontext.Kind]string{'n': "null", 't': "boolean", 'f': "boolean", '"': "string", '0': "number",
+	'{': "object", '[': "array"}
+
+// wants says what a schema wants.
+var wants = map[string]string{"boolean": "true or false", "string": "a string", "integer": "a whole number",
+	"number": "a number", "object": "an object", "array": "an array"}
+
+func (j *judging) value(s *jsonschema.Schema) error {
+	kind := j.in.PeekKind()
+	is := jsonTypes[kind]
+	switch {
+	case is == "" || s.Type == "": // the decoder says why it is none, or any value will do
+		return j.in.SkipValue()
+	case s.Type == "integer" && is == "number":
+		return j.integer()
+	case is != s.Type:
+		if err := j.in.SkipValue(); err != nil {
+			return err
+		}
+		return invalid(string(j.in.StackPointer()), "it is a JSON %s, want %s", kind, wants[s.Type])
+	case is == "object":
+		return j.object(s)
+	case is == "array":
+		return j.array(s)
+	}
+	v, err := j.in.ReadValue()
+	if err == nil && s.MinLength != nil && len(v) == len(`""`) {
+		return invalid(string(j.in.StackPointer()), "it is empty: leave it out, or want 1 byte or more")
+	}
+	return err
+}
+
+func (j *judging) object(s *jsonschema.Schema) error {
+	if _, err := j.in.ReadToken(); err != nil {
+		return err
+	}
+	var there uint64 // which of the required members
+	for j.in.PeekKind() == '"' {
+		t, err := j.in.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := t.String()
+		if i := slices.Index(s.Required, name); i >= 0 {
+			there |= 1 << i
+		}
+		member := s.Properties[name]
+		if member == nil && s.Properties == nil {
+			member = s.AdditionalProperties
+		}
+		if member == nil {
+			return invalid(string(j.in.StackPointer()), "there is no such member")
+		}
+		if err := j.value(member); err != nil {
+			return err
+		}
+	}
+	if _, err := j.in.ReadToken(); err != nil {
+		return err
+	}
+	for i, name := range s.Required {
+		if there&(1<<i) == 0 {
+			return absent(string(j.in.StackPointer().AppendToken(name)))
+		}
 	}
 	return nil
 }
 
+func (j *judging) array(s *jsonschema.Schema) error {
+	if _, err := j.in.ReadToken(); err != nil {
+		return err
+	}
+	for kind := j.in.PeekKind(); kind != ']' && kind != 0; kind = j.in.PeekKind() {
+		if err := j.value(s.Items); err != nil {
+			return err
+		}
+	}
+	_, err := j.in.ReadToken()
+	return err
+}
+
+// integer takes a whole number, however it is written.
+func (j *judging) integer() error {
+	v, err := j.in.ReadValue()
+	if err != nil || !bytes.ContainsAny(v, ".eE") {
+		return err
+	}
+	n, ok := integer.Number(v)
+	if !ok {
+		return invalid(string(j.in.StackPointer()), "it is %.32s, want a whole number", v)
+	}
+	end := int(j.in.InputOffset())
+	j.out = strconv.AppendInt(append(j.out, j.text[j.copied:end-len(v)]...), n, 10)
+	j.copied = end
+	return nil
+}
+
+// absent is a body without a member that it must have.
+func absent(field string) *problem {
+	if strings.HasSuffix(field, "/lease") {
+		return noLease(field)
+	}
+	return invalid(field, "it is missing")
+}
+
+// decodeProblem says what is wrong with a body, if anything is.
 func decodeProblem(err error) error {
 	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
-		field := string(wrong.JSONPointer)
-		if errors.Is(err, json.ErrUnknownName) {
-			return invalid(field, "there is no such member")
-		}
-		want := "another type"
-		if wrong.GoType != nil {
-			want = kindName(wrong.GoType.Kind().String())
-		}
-		return invalid(field, "it is a JSON %s, want %s", wrong.JSONKind, want)
+		return invalid(string(wrong.JSONPointer), "it is no %s", formatOf(wrong.GoType))
 	}
 	if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
@@ -65,24 +201,25 @@ func decodeProblem(err error) error {
 		}
 		return invalid(string(wrong.JSONPointer), "the body is not JSON, at byte %d: %v", wrong.ByteOffset, wrong.Err)
 	}
-	return invalid("", "the body is not JSON")
+	return err
 }
 
-// kindName is a kind of Go in words of JSON.
-func kindName(kind string) string {
+// formatOf is what a value of the right type of JSON still has to be for a type of Go.
+func formatOf(t reflect.Type) string {
 	switch {
-	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
-		return "a whole number"
-	case strings.HasPrefix(kind, "float"):
-		return "a number"
-	case kind == "string":
-		return "a string"
-	case kind == "bool":
-		return "true or false"
-	case kind == "slice":
-		return "an array"
+	case t == nil:
+		return "value that is wanted here"
+	case t == reflect.TypeFor[time.Time]():
+		return "time like 2026-01-31T17:00:00Z"
+	case t.Kind() == reflect.Slice:
+		return "base64"
+	case t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uint64:
+		return fmt.Sprintf("whole number from 0 to %d", uint64(math.MaxUint64)>>(64-t.Bits()))
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Int64:
+		most := int64(math.MaxInt64) >> (64 - t.Bits())
+		return fmt.Sprintf("whole number from %d to %d", -most-1, most)
 	}
-	return "an object"
+	return "value that is wanted here"
 }
 
 // query reads the parameters of a request. The first mistake counts.
@@ -186,15 +323,36 @@ func (c *call) id() (flowfabric.ExecutionID, error) {
 	if len(c.who.Namespaces) > 0 || c.r.Method == http.MethodPost {
 		s, err := c.h.client.Get(c.ctx(), id)
 		c.acting("", s.Route.Namespace)
-		switch {
-		case len(c.who.Namespaces) == 0: // whoever changes it is told what is wrong
-		case errors.Is(err, flowfabric.ErrResultPurged), err == nil && !c.who.may(s.Route.Namespace): // nobody knows where that was
-			return id, &problem{Status: http.StatusNotFound, Code: "execution_not_found", Detail: "the execution does not exist: it was never created, or it was purged"}
-		case err != nil:
-			return id, err
-		}
+		return id, c.unseen(s, err)
 	}
 	return id, nil
+}
+
+// unseen refuses an execution that was looked for and that a bound principal may not see, like one that was never
+// created. Of one that was purged nobody knows where it was. A principal that is not bound learns what is wrong
+// from the call itself.
+func (c *call) unseen(s flowfabric.Snapshot, err error) error {
+	switch {
+	case len(c.who.Namespaces) == 0:
+		return nil
+	case errors.Is(err, flowfabric.ErrNotFound), errors.Is(err, flowfabric.ErrResultPurged),
+		err == nil && !c.who.may(s.Route.Namespace):
+		return &problem{Status: http.StatusNotFound, Code: "execution_not_found",
+			Detail: "the execution does not exist: it was never created, or it was purged"}
+	}
+	return err
+}
+
+// seeAll is unseen for executions that a body names.
+func (c *call) seeAll(ids []flowfabric.ExecutionID) error {
+	if len(c.who.Namespaces) == 0 {
+		return nil
+	}
+	looking := pool.New().WithErrors().WithFirstError().WithMaxGoroutines(16)
+	for _, id := range ids {
+		looking.Go(func() error { return c.unseen(c.h.client.Get(c.ctx(), id)) })
+	}
+	return looking.Wait()
 }
 
 // namespace is the one that a request names, or the principal's default; "" is the client's.
@@ -203,7 +361,8 @@ func (c *call) namespace(named string) (string, error) {
 		return c.who.Namespaces[0], nil
 	}
 	if named != "" && !c.who.may(named) {
-		return "", &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "namespace", Detail: c.who.Name + " may do nothing in this namespace"}
+		return "", &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "namespace",
+			Detail: c.who.Name + " may do nothing in this namespace"}
 	}
 	return named, nil
 }

@@ -37,7 +37,8 @@ type examinations struct {
 	running chan struct{} // is closed when the examination that runs has ended; nil: none runs
 }
 
-// get returns a fresh checkup. The first request that needs one makes it, also when its caller leaves: others may wait for it.
+// get returns a fresh checkup. The first request that needs one makes it, also when its caller leaves: others may
+// wait for it.
 func (x *examinations) get(ctx context.Context, diagnose func(context.Context) engine.Diagnosis) (checkup, error) {
 	for {
 		x.mu.Lock()
@@ -84,9 +85,6 @@ func (x *examinations) make(ctx context.Context, diagnose func(context.Context) 
 }
 
 func (c *call) examine() error {
-	if err := c.everywhere(); err != nil {
-		return err
-	}
 	found, err := c.h.doctor.get(c.ctx(), c.h.conn.Engine.Diagnose)
 	if err != nil {
 		return err

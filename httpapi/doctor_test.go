@@ -27,7 +27,8 @@ func (c checkup) status(check string) string {
 	return ""
 }
 
-// The deployment of a handler is examined, on a server of each kind, and also when it is gone: then that is what was found.
+// The deployment of a handler is examined, on a server of each kind, and also when it is gone: then that is what was
+// found.
 func TestDoctor(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		a := newAPI(t)
@@ -42,13 +43,16 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("within five seconds another examination was made: %+v", again)
 		}
 		a.h.doctor.at = time.Now().Add(-examinationFresh)
-		if gone := into[checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200)); gone.Healthy || gone.status("partitions") != "fail" {
+		if gone := into[checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200)); gone.Healthy ||
+			gone.status("partitions") != "fail" {
 			t.Errorf("%+v", gone)
 		}
 	})
 	t.Run("valkey", func(t *testing.T) {
-		srv := testserver.Start(t, testserver.ServerValkey, testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "volatile-lru"))
-		c, err := client.Connect(t.Context(), client.Config{URL: srv.URL(), Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
+		srv := testserver.Start(t, testserver.ServerValkey,
+			testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "volatile-lru"))
+		c, err := client.Connect(t.Context(),
+			client.Config{URL: srv.URL(), Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,10 +64,11 @@ func TestDoctor(t *testing.T) {
 		defer h.Close()
 		examined := func() checkup {
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/doctor", nil))
+			h.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/v1/doctor", nil))
 			return into[checkup](t, got{w.Code, w.Header(), w.Body.Bytes()})
 		}
-		if c := examined(); c.Healthy || c.status("eviction") != "fail" || c.status("library") != "ok" || c.status("rights") != "ok" || c.status("memory") != "ok" {
+		if c := examined(); c.Healthy || c.status("eviction") != "fail" || c.status("library") != "ok" ||
+			c.status("rights") != "ok" || c.status("memory") != "ok" {
 			t.Errorf("%+v", c)
 		}
 		srv.Kill()
@@ -74,7 +79,8 @@ func TestDoctor(t *testing.T) {
 	})
 }
 
-// Requests share an examination while it runs and for five seconds. One whose caller leaves does not wait, and one that fails keeps nobody waiting.
+// Requests share an examination while it runs and for five seconds. One whose caller leaves does not wait, and one
+// that fails keeps nobody waiting.
 func TestExaminationsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var x examinations
@@ -122,7 +128,8 @@ func TestExaminationsAreShared(t *testing.T) {
 		asking.Wait()
 		time.Sleep(examinationFresh)
 		began := time.Now()
-		_, err := x.get(t.Context(), func(ctx context.Context) engine.Diagnosis { <-ctx.Done(); return engine.Diagnosis{} })
+		_, err := x.get(t.Context(),
+			func(ctx context.Context) engine.Diagnosis { <-ctx.Done(); return engine.Diagnosis{} })
 		if took := time.Since(began); err != nil || took != examinationTime {
 			t.Errorf("%s, %v", took, err)
 		}

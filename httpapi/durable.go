@@ -21,11 +21,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// This file is the read side of the Durable Streams protocol, a draft: what an execution puts out as a stream of which every offset always
-// means the same. https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md
+// This file is the read side of the Durable Streams protocol, a draft: what an execution puts out as a stream of
+// which every offset always means the same. https://github.com/durable-streams/durable-streams/blob/main/PROTOCOL.md
 //
-// The stream is a tail without what does not last: frames that were not meant to, and what is said of a wait or a coming retry. An offset is
-// a position of that tail, written so that offsets sort as texts.
+// The stream is a tail without what does not last: frames that were not meant to, and what is said of a wait or a
+// coming retry. An offset is a position of that tail, written so that offsets sort as texts.
 
 const (
 	durableChunk = 1 << 20          // bytes of a catch-up read, about
@@ -118,7 +118,8 @@ type chunk struct {
 	closed   bool
 }
 
-// durableStream answers a read of the Durable Streams protocol. Parameters that it does not know are none of its business.
+// durableStream answers a read of the Durable Streams protocol. Parameters that it does not know are none of its
+// business.
 func (c *call) durableStream() error {
 	header := c.w.Header()
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -401,7 +402,8 @@ func (d *durable) send(out *eventWriter, x chunk) error {
 		b.WriteString("event: data\n")
 		if d.view.json {
 			b.WriteString("data:")
-			for _, piece := range lineEnds.Split(string(d.body(x.messages)), -1) { // of JSON that somebody wrote in several lines
+			for _, piece := range lineEnds.Split(string(d.body(x.messages)), -1) {
+				// of JSON that somebody wrote in several lines
 				b.WriteString(piece)
 			}
 			b.WriteString("\n")
@@ -425,7 +427,8 @@ func (d *durable) send(out *eventWriter, x chunk) error {
 	return out.err
 }
 
-// nextCursor is the number of an interval of 20 seconds, and always above the one that the reader sent, so that no cache answers it for ever.
+// nextCursor is the number of an interval of 20 seconds, and always above the one that the reader sent, so that no
+// cache answers it for ever.
 func (d *durable) nextCursor(now time.Time) string {
 	n := uint64(now.Sub(time.Date(2024, 10, 9, 0, 0, 0, 0, time.UTC)) / (20 * time.Second))
 	if given, err := strconv.ParseUint(d.cursor, 10, 62); err == nil && given >= n {
@@ -434,7 +437,8 @@ func (d *durable) nextCursor(now time.Time) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// An offset is the parts of a position in hexadecimal, those in front that grow first. What is over comes before the attempt that a replay adds.
+// An offset is the parts of a position in hexadecimal, those in front that grow first. What is over comes before the
+// attempt that a replay adds.
 const offsetFormat = "%08x%01x%016x%016x%08x%016x%016x%016x"
 
 const offsetLength = 8 + 1 + 16 + 16 + 8 + 16 + 16 + 16
@@ -452,7 +456,8 @@ func offsetText(p stream.Position) string {
 			stage = i
 		}
 	}
-	return fmt.Sprintf(offsetFormat, parts.Attempt, stage, parts.Ms, parts.Seq, parts.Run, parts.Sequence, parts.Durables, parts.Wait)
+	return fmt.Sprintf(offsetFormat, parts.Attempt, stage, parts.Ms, parts.Seq, parts.Run, parts.Sequence,
+		parts.Durables, parts.Wait)
 }
 
 var errOffset = errors.New("no offset")
@@ -463,7 +468,8 @@ func parseOffset(text string) (stream.Position, error) {
 	}
 	var parts tailpos.Parts
 	var stage int
-	if _, err := fmt.Sscanf(text, offsetFormat, &parts.Attempt, &stage, &parts.Ms, &parts.Seq, &parts.Run, &parts.Sequence, &parts.Durables, &parts.Wait); err != nil || stage >= len(stages) {
+	if _, err := fmt.Sscanf(text, offsetFormat, &parts.Attempt, &stage, &parts.Ms, &parts.Seq, &parts.Run,
+		&parts.Sequence, &parts.Durables, &parts.Wait); err != nil || stage >= len(stages) {
 		return "", errOffset
 	}
 	parts.Stage = stages[stage]

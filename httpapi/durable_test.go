@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -30,19 +31,24 @@ func (a *api) durableReads() {
 		t.Errorf("%s", got)
 	}
 	end := g.header.Get("Stream-Next-Offset")
-	if g.header.Get("Stream-Closed") != "true" || g.header.Get("Stream-Up-To-Date") != "true" || len(end) != offsetLength {
+	if g.header.Get("Stream-Closed") != "true" || g.header.Get("Stream-Up-To-Date") != "true" ||
+		len(end) != offsetLength {
 		t.Errorf("%v", g.header)
 	}
-	if g := a.as(as, "GET", talk+"/stream?offset="+end, "", 200); string(g.body) != "[]" || g.header.Get("Stream-Closed") != "true" || g.header.Get("Stream-Next-Offset") != end {
+	if g := a.as(as, "GET", talk+"/stream?offset="+end, "", 200); string(g.body) != "[]" ||
+		g.header.Get("Stream-Closed") != "true" || g.header.Get("Stream-Next-Offset") != end {
 		t.Errorf("%s %v", g.body, g.header)
 	}
-	if g := a.as(as, "GET", talk+"/stream?live=long-poll&offset="+end, "", 204); g.header.Get("Stream-Closed") != "true" {
+	if g := a.as(as, "GET", talk+"/stream?live=long-poll&offset="+end, "",
+		204); g.header.Get("Stream-Closed") != "true" {
 		t.Errorf("%v", g.header)
 	}
-	if g := a.do(request{method: "GET", path: talk + "/stream", role: as, header: http.Header{"If-None-Match": {`"x", ` + g.header.Get("ETag")}}}); g.status != 304 || len(g.body) > 0 {
+	if g := a.do(request{method: "GET", path: talk + "/stream", role: as,
+		header: http.Header{"If-None-Match": {`"x", ` + g.header.Get("ETag")}}}); g.status != 304 || len(g.body) > 0 {
 		t.Errorf("%d %s", g.status, g.body)
 	}
-	for _, query := range []string{"offset=", "offset=1&offset=2", "offset=x", "offset=" + strings.Repeat("f", offsetLength), "live=sse", "live=maybe&offset=-1", "as=xml", "live=long-poll"} {
+	for _, query := range []string{"offset=", "offset=1&offset=2", "offset=x",
+		"offset=" + strings.Repeat("f", offsetLength), "live=sse", "live=maybe&offset=-1", "as=xml", "live=long-poll"} {
 		a.as(as, "GET", talk+"/stream?"+query, "", 400)
 	}
 	a.as("producer", "POST", talk+"/stream", "{}", 405)
@@ -76,17 +82,14 @@ func TestDurableStream(t *testing.T) {
 		}
 		return answer, string(body)
 	}
-	until := func(query, want string) *http.Response {
+	until := func(query, want string) (g *http.Response) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			g, body := get(query)
-			if body == want {
-				return g
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s: %q, want %q", query, body, want)
-			}
-		}
+		testwait.Progress(t, query+" is "+want, func() (bool, any) {
+			var body string
+			g, body = get(query)
+			return body == want, body
+		})
+		return g
 	}
 	g := until("as=text", "before")
 	offset := g.Header.Get("Stream-Next-Offset")
@@ -95,7 +98,8 @@ func TestDurableStream(t *testing.T) {
 	}
 	until("as=json", `["before"]`)
 	until("as=bytes", "before")
-	if g, body := get("as=text&offset=now"); body != "" || g.Header.Get("Stream-Next-Offset") != offset || g.Header.Get("Stream-Up-To-Date") != "true" {
+	if g, body := get("as=text&offset=now"); body != "" || g.Header.Get("Stream-Next-Offset") != offset ||
+		g.Header.Get("Stream-Up-To-Date") != "true" {
 		t.Errorf("%q %v", body, g.Header)
 	}
 	events := bufio.NewReader(ask("as=text&live=sse&offset=-1").Body)
@@ -121,7 +125,8 @@ func TestDurableStream(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	rest, err := io.ReadAll(events)
-	if got := string(rest); err != nil || !strings.Contains(got, "event: data\ndata:after\n\n") || !strings.HasSuffix(got, `"upToDate":true,"streamClosed":true}`+"\n\n") {
+	if got := string(rest); err != nil || !strings.Contains(got, "event: data\ndata:after\n\n") ||
+		!strings.HasSuffix(got, `"upToDate":true,"streamClosed":true}`+"\n\n") {
 		t.Errorf("%q %v", got, err)
 	}
 	a.until(x, "completed")
@@ -135,7 +140,8 @@ func TestDurableStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer.Body.Close()
-	if after := answer.Header.Get("Stream-Next-Offset"); answer.StatusCode != 200 || answer.Header.Get("Stream-Closed") != "true" || after <= offset {
+	if after := answer.Header.Get("Stream-Next-Offset"); answer.StatusCode != 200 ||
+		answer.Header.Get("Stream-Closed") != "true" || after <= offset {
 		t.Errorf("%d %v", answer.StatusCode, answer.Header)
 	}
 }
@@ -224,9 +230,14 @@ func mustOffset(t *testing.T, text string) string {
 // Offsets are positions, and sort as these follow each other.
 func TestOffsets(t *testing.T) {
 	last := ""
-	for _, parts := range []tailpos.Parts{{}, {Stage: tailpos.Begun}, {Stage: tailpos.Begun, Ms: 9, Seq: 1, Sequence: 1, Durables: 1}, {Stage: tailpos.Begun, Ms: 9, Seq: 2, Sequence: 2, Durables: 2},
-		{Stage: tailpos.Begun, Ms: 10, Sequence: 3}, {Stage: tailpos.Begun, Ms: 10, Run: 2, Sequence: 3}, {Attempt: 1}, {Attempt: 1, Stage: tailpos.Announced}, {Attempt: 1, Stage: tailpos.Over, Ms: 1700000000000},
-		{Attempt: 1, Stage: tailpos.Begun}, {Attempt: 1<<32 - 1, Stage: tailpos.Begun, Ms: 1<<64 - 1, Seq: 1<<64 - 1, Sequence: 1<<64 - 1, Durables: 1<<64 - 1, Run: 1<<32 - 1, Wait: 1<<64 - 1}} {
+	for _, parts := range []tailpos.Parts{{}, {Attempt: 1, Stage: tailpos.Begun},
+		{Attempt: 1, Stage: tailpos.Begun, Ms: 9, Seq: 1, Sequence: 1,
+			Durables: 1}, {Attempt: 1, Stage: tailpos.Begun, Ms: 9, Seq: 2, Sequence: 2, Durables: 2},
+		{Attempt: 1, Stage: tailpos.Begun, Ms: 10, Sequence: 3},
+		{Attempt: 1, Stage: tailpos.Begun, Ms: 10, Run: 2, Sequence: 3}, {Attempt: 2},
+		{Attempt: 2, Stage: tailpos.Announced}, {Attempt: 2, Stage: tailpos.Over, Ms: 1700000000000},
+		{Attempt: 2, Stage: tailpos.Begun}, {Attempt: 1<<32 - 1, Stage: tailpos.Begun, Ms: 1<<64 - 1, Seq: 1<<64 - 1,
+			Sequence: 1<<64 - 1, Durables: 1<<64 - 1, Run: 1<<32 - 1, Wait: 1<<64 - 1}} {
 		p := stream.Position(tailpos.Text(parts))
 		text := offsetText(p)
 		again, err := parseOffset(text)

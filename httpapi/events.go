@@ -2,9 +2,11 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// events follows an execution. The id of each event is its position, so a browser that was cut off goes on behind the last one it has seen.
+// events follows an execution. The id of each event is its position, so a browser that was cut off goes on behind the
+// last one it has seen.
 func (c *call) events() error {
 	q := c.query()
 	var opts []client.TailOption
@@ -30,7 +33,7 @@ func (c *call) events() error {
 		opts = append(opts, client.From(after))
 	}
 	if q.text("attempt") != "" {
-		opts = append(opts, client.OnlyAttempt(uint32(q.number("attempt", 0, 1<<32-1, 0))))
+		opts = append(opts, client.OnlyAttempt(uint32(q.number("attempt", 1, 1<<32-1, 1))))
 	}
 	if q.flag("from_now") && after == "" { // who comes back goes on where they were
 		opts = append(opts, client.FromNow())
@@ -69,7 +72,8 @@ func (c *call) events() error {
 }
 
 // nothingAfter answers 204 to a browser that comes back behind the last event: it would come back for ever.
-func (c *call) nothingAfter(id flowfabric.ExecutionID, after stream.Position, opts []client.TailOption) (done bool, err error) {
+func (c *call) nothingAfter(id flowfabric.ExecutionID, after stream.Position,
+	opts []client.TailOption) (done bool, err error) {
 	if after == "" {
 		return false, nil
 	}
@@ -86,13 +90,15 @@ func (c *call) nothingAfter(id flowfabric.ExecutionID, after stream.Position, op
 
 const eventMedia = "text/event-stream; charset=utf-8"
 
-// eventWriter writes Server-Sent Events, and a comment whenever there was nothing to say for a while. What a reader does not take in time
-// ends the stream.
+// eventWriter writes Server-Sent Events, and a comment whenever there was nothing to say for a while. What a reader
+// does not take in time ends the stream.
 type eventWriter struct {
 	c       *call
 	control *http.ResponseController
 	mu      sync.Mutex
 	beat    *time.Timer
+	again   *time.Timer        // asks whether the reader still may read
+	stop    context.CancelFunc // ends what is followed
 	closed  bool
 	err     error
 }
@@ -101,13 +107,32 @@ func newEventWriter(c *call, media string) *eventWriter {
 	header := c.w.Header()
 	header.Set("Content-Type", media)
 	header.Set("X-Accel-Buffering", "no") // proxies pass it on as it comes
-	out := &eventWriter{c: c, control: http.NewResponseController(c.w)}
+	ctx, stop := context.WithCancel(c.ctx())
+	c.r = c.r.WithContext(ctx)
+	out := &eventWriter{c: c, control: http.NewResponseController(c.w), stop: stop}
 	c.w.WriteHeader(http.StatusOK)
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.write(": follow\nretry: 1000\n\n")
 	out.beat = time.AfterFunc(c.h.cfg.Heartbeat, out.comment)
+	out.again = time.AfterFunc(c.h.again, out.askAgain)
 	return out
+}
+
+// askAgain ends the stream of a reader whose token is gone, or may not any more what it could when the stream began.
+func (o *eventWriter) askAgain() {
+	who, err := o.c.identify()
+	if err != nil || !slices.Contains(o.c.route.need, who.Role) || !slices.Equal(who.Namespaces, o.c.who.Namespaces) {
+		o.end(&problem{Status: http.StatusUnauthorized, Code: "unauthorized",
+			Detail: "the token is not known here any more, or may not do this"})
+		o.stop()
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		o.again.Reset(o.c.h.again)
+	}
 }
 
 // write sends a piece at once. The caller holds mu.
@@ -181,6 +206,8 @@ func (o *eventWriter) close() {
 	defer o.mu.Unlock()
 	o.closed = true
 	o.beat.Stop()
+	o.again.Stop()
+	o.stop()
 	_ = o.control.SetWriteDeadline(time.Time{}) // the connection may answer other requests
 }
 
@@ -212,5 +239,5 @@ func (c *call) makeStreamToken() error {
 		return err
 	}
 	until := time.Now().Add(time.Duration(b.LifeS) * time.Second).UTC().Truncate(time.Second)
-	return c.answerJSON(http.StatusCreated, streamTokenAnswer{c.h.streamToken(id.String(), until), until})
+	return c.answerJSON(http.StatusCreated, streamTokenAnswer{c.h.streamToken(id.String(), c.who.Token, until), until})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -24,7 +25,8 @@ func Example() {
 		return
 	}
 	defer c.Close()
-	secret, entry, err := httpapi.NewToken("billing", httpapi.Producer, "default") // the entry goes into a file, see LoadTokens
+	// the entry goes into a file, see LoadTokens
+	secret, entry, err := httpapi.NewToken("billing", httpapi.Producer, time.Time{}, "default")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -44,7 +46,8 @@ func Example() {
 	defer server.Close()
 
 	for _, bearer := range []string{secret, secret, "guessed"} {
-		q, err := http.NewRequest(http.MethodPost, server.URL+"/v1/executions", strings.NewReader(`{"kind": "render", "input": {"pages": 10}, "idempotency_key": "order-17"}`))
+		q, err := http.NewRequest(http.MethodPost, server.URL+"/v1/executions",
+			strings.NewReader(`{"kind": "render", "input": {"pages": 10}, "idempotency_key": "order-17"}`))
 		if err != nil {
 			fmt.Println(err)
 			return

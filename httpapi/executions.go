@@ -143,20 +143,30 @@ func (c *call) keyHeader() (string, error) {
 	return key, nil
 }
 
+// keyed puts the key of the header where that of the body is; of two keys neither is chosen.
+func (c *call) keyed(key *string) error {
+	given, err := c.keyHeader()
+	switch {
+	case err != nil || given == "":
+		return err
+	case *key != "" && *key != given:
+		return invalid("Idempotency-Key", "the body has another idempotency_key")
+	}
+	*key = given
+	return nil
+}
+
+// keyParam is the header of routes whose body has an idempotency key.
+var keyParam = []param{{name: "Idempotency-Key",
+	text: "The idempotency_key, if the body has none; with or without quotes. Another one than that of the body is refused", kind: "string"}}
+
 func (c *call) submit() error {
 	var s submission
 	if err := c.body(&s); err != nil {
 		return err
 	}
-	key, err := c.keyHeader()
-	if err != nil {
+	if err := c.keyed(&s.IdempotencyKey); err != nil {
 		return err
-	}
-	if key != "" && s.IdempotencyKey != "" && key != s.IdempotencyKey {
-		return invalid("Idempotency-Key", "the body has another idempotency_key")
-	}
-	if key != "" {
-		s.IdempotencyKey = key
 	}
 	made, err := s.create(c)
 	if err != nil {
@@ -189,6 +199,9 @@ func (c *call) submitBatch() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
+	if len(c.r.Header.Values("Idempotency-Key")) > 0 {
+		return invalid("Idempotency-Key", "it would be that of all items: give each item an idempotency_key of its own")
+	}
 	if len(b.Items) < 1 || len(b.Items) > maxBatch {
 		return invalid("/items", "there are %d, want 1..%d", len(b.Items), maxBatch)
 	}
@@ -212,8 +225,9 @@ func (c *call) submitBatch() error {
 
 // filter reads what a list, or a bulk action, is of.
 func (c *call) filter(q *query) (admin.Filter, error) {
-	f := admin.Filter{Lane: q.text("lane"), Kind: q.text("kind"), Categories: q.list("category"), Since: q.instant("since"), Until: q.instant("until"),
-		ErrorText: q.text("error"), Tags: q.tags("tag"), HeldBy: q.text("held_by"), Newest: q.flag("newest"), WithTags: true, WithReasons: true}
+	f := admin.Filter{Lane: q.text("lane"), Kind: q.text("kind"), Categories: q.list("category"),
+		Since: q.instant("since"), Until: q.instant("until"), ErrorText: q.text("error"), Tags: q.tags("tag"),
+		HeldBy: q.text("held_by"), Newest: q.flag("newest"), WithTags: true, WithReasons: true}
 	for _, state := range q.list("state") {
 		f.States = append(f.States, flowfabric.PublicState(state))
 	}
@@ -377,7 +391,7 @@ type history struct {
 type entry struct {
 	At      *time.Time `json:"at,omitempty"`
 	Kind    string     `json:"kind"`
-	Attempt uint32     `json:"attempt"`
+	Attempt uint32     `json:"attempt,omitempty" jsonschema:"1 for the first"`
 	Worker  string     `json:"worker,omitempty"`
 	By      string     `json:"by,omitempty"`
 	From    string     `json:"from,omitempty" jsonschema:"from where, if that is known"`
@@ -403,7 +417,8 @@ func (c *call) history() error {
 	out := history{Items: make([]entry, 0, len(events))}
 	for _, e := range events {
 		e = shown.past(e)
-		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.From, e.Detail, e.Reason, utc(e.Until), e.String()})
+		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.From, e.Detail,
+			e.Reason, utc(e.Until), e.String()})
 	}
 	return c.answerJSON(http.StatusOK, out)
 }
@@ -433,12 +448,13 @@ func (c *call) why() error {
 		}
 		return &n
 	}
-	return c.answerJSON(http.StatusOK, explanation{string(e.State), e.Reason, e.Sentence, e.Next, utc(e.At), known(e.Serving), known(e.Ahead)})
+	return c.answerJSON(http.StatusOK,
+		explanation{string(e.State), e.Reason, e.Sentence, e.Next, utc(e.At), known(e.Serving), known(e.Ahead)})
 }
 
 // summary is the document of an attempt.
 type summary struct {
-	Attempt   uint32          `json:"attempt"`
+	Attempt   uint32          `json:"attempt" jsonschema:"1 for the first"`
 	Version   uint64          `json:"version"`
 	Document  json.RawMessage `json:"document,omitempty"`
 	UpdatedAt *time.Time      `json:"updated_at,omitempty"`
@@ -457,7 +473,8 @@ func (c *call) summary() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, summary{s.Attempt, s.Version, shown.document("summary", s.Document), utc(s.UpdatedAt)})
+	return c.answerJSON(http.StatusOK,
+		summary{s.Attempt, s.Version, shown.document("summary", s.Document), utc(s.UpdatedAt)})
 }
 
 type framePage struct {
@@ -467,7 +484,7 @@ type framePage struct {
 
 func (c *call) frames() error {
 	q := c.query()
-	attempt, n := q.number("attempt", 0, 1<<32-1, 0), int(q.number("limit", 1, maxPage, defaultPage))
+	attempt, n := q.number("attempt", 1, 1<<32-1, 1), int(q.number("limit", 1, maxPage, defaultPage))
 	var after stream.Cursor
 	if text := q.text("after"); text != "" {
 		var err error

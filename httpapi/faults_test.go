@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // Whatever is wrong with a request is refused with its place, and nothing is made.
@@ -47,18 +48,20 @@ func TestBadRequests(t *testing.T) {
 		{"POST", submit, `{"kind":"a","delay_ms":18446744073710}`, 400, "", "delay"},
 		{"POST", submit, `{"kind":"a","delay_ms":-18446744073710}`, 400, "", "delay"},
 		{"POST", submit, `{"kind":"a","deadline_ms":18446744074000}`, 400, "", "deadline"},
-		{"POST", submit, `{"kind":"a","timeout_ms":18446744074000}`, 400, "", "AttemptTimeout"},
+		{"POST", submit, `{"kind":"a","timeout_ms":18446744074000}`, 400, "", "timeout_ms"},
 		{"POST", submit, `{"kind":"a","limits":[{"key":"k","rate":1,"per_ms":18446744074000}]}`, 400, "", "limit"},
 		{"POST", submit, `{"kind":"a","retention_s":{"completed":18446744100}}`, 400, "", "retention"},
 		{"POST", submit, `{"kind":"a","debounce_key":"k"}`, 400, "/delay_ms", "debounce_key"},
 		{"POST", submit, `{"kind":"a","debounce_max_ms":1}`, 400, "/debounce_max_ms", "no debounce_key"},
-		{"POST", submit, `{"kind":"a","debounce_key":"k","delay_until":"2030-01-01T00:00:00Z"}`, 400, "/delay_ms", "debounce_key"},
+		{"POST", submit, `{"kind":"a","debounce_key":"k","delay_until":"2030-01-01T00:00:00Z"}`, 400, "/delay_ms",
+			"debounce_key"},
 		{"POST", submit, `{"kind":"a","delay_ms":1,"delay_until":"2030-01-01T00:00:00Z"}`, 400, "/delay_until", "too"},
 		{"POST", submit, `{"kind":"a","retention_s":{"happy":1}}`, 400, "", "retention"},
 		{"POST", submit, `{"kind":"a","unique_key":"k","idempotency_key":"k"}`, 400, "", "one key"},
 		{"POST", submit, `{"kind":"a","budgets":["none"]}`, 404, "", "budget"},
 		{"POST", submit, `{"kind":"a","input":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "", "1048576"},
-		{"POST", submit, `{"kind":"a","input":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "", "the body has more than"},
+		{"POST", submit, `{"kind":"a","input":"` + strings.Repeat("x", 2<<20) + `"}`, 413, "",
+			"the body has more than"},
 		{"POST", submit + ":batch", `{"items":[]}`, 400, "/items", "1..1000"},
 		{"GET", submit + "?limit=0", "", 400, "limit", "1..1000"},
 		{"GET", submit + "?limit=10&limit=20", "", 400, "limit", "2 times"},
@@ -75,7 +78,7 @@ func TestBadRequests(t *testing.T) {
 		{"GET", submit + "/%00%0a", "", 400, "id", "no id"},
 		{"GET", submit + "/..%2f..%2fetc", "", 400, "id", "no id"},
 		{"GET", submit + "/" + id, "", 404, "", "does not exist"},
-		{"GET", submit + "/" + id + "/frames?attempt=x", "", 400, "attempt", "0.."},
+		{"GET", submit + "/" + id + "/frames?attempt=x", "", 400, "attempt", "1.."},
 		{"GET", submit + "/" + id + "/events?after=x", "", 400, "after", "no id of an event"},
 		{"GET", "/v1/events?after=x", "", 400, "after", "no id of an event"},
 		{"GET", "/v1/events?after=eHh4", "", 400, "after", "feed cursor"},
@@ -96,14 +99,16 @@ func TestBadRequests(t *testing.T) {
 			continue
 		}
 		p := into[problem](t, g)
-		if p.Status != x.status || p.Field != x.field || !strings.Contains(p.Detail, x.detail) || p.Code == "" || p.Request != g.header.Get("X-Request-Id") {
+		if p.Status != x.status || p.Field != x.field || !strings.Contains(p.Detail, x.detail) || p.Code == "" ||
+			p.Request != g.header.Get("X-Request-Id") {
 			t.Errorf("%s %.60s %.60s: %+v, want field %q and %q", x.method, x.path, x.body, p, x.field, x.detail)
 		}
 		if x.status == 405 && !strings.Contains(g.header.Get("Allow"), "GET") {
 			t.Errorf("Allow: %q", g.header.Get("Allow"))
 		}
 	}
-	for name, h := range map[string]http.Header{"Content-Type": {"Content-Type": {"text/plain"}}, "Idempotency-Key": {"Idempotency-Key": {`""`}}} {
+	for name, h := range map[string]http.Header{"Content-Type": {"Content-Type": {"text/plain"}},
+		"Idempotency-Key": {"Idempotency-Key": {`""`}}} {
 		g := a.do(request{method: "POST", path: submit, role: "producer", body: `{"kind":"echo"}`, header: h})
 		if p := into[problem](t, g); p.Field != name {
 			t.Errorf("%s: %d %s", name, g.status, g.body)
@@ -152,8 +157,9 @@ func TestSlowBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /v1/executions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\nAuthorization: Bearer %s\r\n\r\n{", secrets["producer"])
-	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	fmt.Fprintf(conn,
+		"POST /v1/executions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\nAuthorization: Bearer %s\r\n\r\n{",
+		secrets["producer"])
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +170,30 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// A reader that does not take what it is sent is cut off, and the handler is gone; it would go on behind the last event.
+// A body that never comes holds its connection for as long as a body may take, for every request and
+// every caller.
+func TestBodiesThatNeverCome(t *testing.T) {
+	a := newAPI(t)
+	a.h.slow = 200 * time.Millisecond
+	for _, first := range []string{"GET /healthz", "GET /v1/me", "POST /v1/executions", "GET /nowhere",
+		"DELETE /v1/executions", "POST /v1/signals"} {
+		conn, err := net.Dial("tcp", a.server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn,
+			"%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\nAuthorization: Bearer guess\r\n\r\n{",
+			first)
+		_ = conn.SetReadDeadline(time.Now().Add(time.Hour)) // timed: longer than any test
+		if _, err := io.ReadAll(conn); err != nil {         // the answer, and the end of the connection
+			t.Errorf("%s: %v", first, err)
+		}
+		conn.Close()
+	}
+}
+
+// A reader that does not take what it is sent is cut off, and the handler is gone; it would go on behind the last
+// event.
 func TestSlowReader(t *testing.T) {
 	a := newAPI(t, func(c *Config) { c.WriteTimeout = time.Second })
 	ended := make(chan struct{})
@@ -187,7 +216,7 @@ func TestSlowReader(t *testing.T) {
 	fmt.Fprintf(conn, "GET %s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", path, secrets["viewer"])
 	select {
 	case <-ended:
-	case <-time.After(30 * time.Second):
+	case <-testwait.End(t):
 		t.Fatal("the handler still writes to somebody who does not read")
 	}
 }
@@ -225,8 +254,8 @@ func TestManyReaders(t *testing.T) {
 	}
 }
 
-// A reader that was cut off goes on at another process, in which nobody knows it, while its execution loses the worker: nothing is
-// lost or repeated within an attempt, and the new attempt is announced.
+// A reader that was cut off goes on at another process, in which nobody knows it, while its execution loses the
+// worker: nothing is lost or repeated within an attempt, and the new attempt is announced.
 func TestResumeElsewhere(t *testing.T) {
 	a := newAPI(t)
 	path := a.submit(`{"kind":"stuck"}`)
@@ -265,7 +294,8 @@ func TestResumeElsewhere(t *testing.T) {
 	}
 	for _, e := range rest {
 		switch {
-		case e.name == "attempt" && (e.data.Attempt != 1 || e.data.Type != "reclaim"), e.name == "frame" && e.data.Attempt != 1,
+		case e.name == "attempt" && (e.data.Attempt != 2 || e.data.Type != "reclaim"),
+			e.name == "frame" && e.data.Attempt != 2,
 			e.name == "end" && e.data.State != "completed":
 			t.Errorf("%+v", e)
 		}
@@ -283,7 +313,8 @@ func TestStoreGone(t *testing.T) {
 	if g := a.as("", "GET", "/readyz", "", 503); g.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	if g := a.as("viewer", "GET", path, "", 503); into[problem](t, g).Code != "transport" || g.header.Get("Retry-After") == "" {
+	if g := a.as("viewer", "GET", path, "", 503); into[problem](t, g).Code != "transport" ||
+		g.header.Get("Retry-After") == "" {
 		t.Errorf("%s", g.body)
 	}
 }
@@ -295,9 +326,11 @@ func TestStoreAway(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for err, want := range map[error]int{
-		flowfabric.ErrNotFound: 404, flowfabric.ErrResultPurged: 410, denied.Idempotency: 409, flowfabric.ErrOutOfMemory: 503,
-		flowfabric.ErrInvalidInput: 400, flowfabric.ErrPayloadTooLarge: 413, flowfabric.ErrTerminal: 409, flowfabric.ErrPartitionFrozen: 503,
-		flowfabric.ErrCorrupt: 500, denied.KeyTaken: 409, flowfabric.ErrInvalidToken: 403, errors.New("bug"): 500, io.ErrUnexpectedEOF: 500,
+		flowfabric.ErrNotFound: 404, flowfabric.ErrResultPurged: 410, denied.Idempotency: 409,
+		flowfabric.ErrOutOfMemory: 503, flowfabric.ErrInvalidInput: 400, flowfabric.ErrPayloadTooLarge: 413,
+		flowfabric.ErrTerminal: 409, flowfabric.ErrPartitionFrozen: 503, flowfabric.ErrCorrupt: 500,
+		denied.KeyTaken: 409, flowfabric.ErrInvalidToken: 403, errors.New("bug"): 500,
+		io.ErrUnexpectedEOF: 500,
 	} {
 		if p := problemOf(fmt.Errorf("x: %w", err)); p.Status != want {
 			t.Errorf("%v: %d, want %d", err, p.Status, want)
@@ -306,14 +339,16 @@ func TestStoreAway(t *testing.T) {
 	h := &Handler{}
 	w := httptest.NewRecorder()
 	h.fail(w, httptest.NewRequest("GET", "/", nil), flowfabric.ErrTransport)
-	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || w.Header().Get("Content-Type") != "application/problem+json" {
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" ||
+		w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
 }
 
 // Whatever comes as a body or a query is read or refused, and never more.
 func FuzzBody(f *testing.F) {
-	for _, seed := range []string{`{"kind":"a"}`, `{`, `[]`, `{"kind":"a","kind":"b"}`, `{"input":{"a":1}}`, "\xff", `{"limits":[{"key":"k","per_ms":1e99}]}`} {
+	for _, seed := range []string{`{"kind":"a"}`, `{`, `[]`, `{"kind":"a","kind":"b"}`, `{"input":{"a":1}}`, "\xff",
+		`{"limits":[{"key":"k","per_ms":1e99}]}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -330,7 +365,8 @@ func FuzzBody(f *testing.F) {
 }
 
 func FuzzQuery(f *testing.F) {
-	for _, seed := range []string{"limit=5", "tag=a=b&tag=c=d", "%zz", "limit=-1", "since=2026-01-01T00:00:00Z", "a=b"} {
+	for _, seed := range []string{"limit=5", "tag=a=b&tag=c=d", "%zz", "limit=-1", "since=2026-01-01T00:00:00Z",
+		"a=b"} {
 		f.Add(seed)
 	}
 	r := routeOf("GET", "/v1/executions")
@@ -348,12 +384,12 @@ func FuzzQuery(f *testing.F) {
 func FuzzStreamToken(f *testing.F) {
 	h := &Handler{cfg: Config{StreamKey: make([]byte, 32)}}
 	id, now := "1-x", time.Unix(1000, 0)
-	good := h.streamToken(id, now.Add(time.Minute))
+	good := h.streamToken(id, "maker", now.Add(time.Minute))
 	f.Add(good)
 	f.Add("")
 	f.Add("1060.")
 	f.Fuzz(func(t *testing.T, text string) {
-		if h.streamTokenValid(text, id, now) && text != good && !strings.HasPrefix(text, "1060.") {
+		if token, err := h.readStreamToken(text, id, now); err == nil && (text != good || token != "maker") {
 			t.Fatalf("%q is taken for a token", text)
 		}
 	})

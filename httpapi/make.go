@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // flowBody is a graph: each node comes after those that it depends on.
@@ -18,6 +19,7 @@ type flowBody struct {
 	Kind           string `json:"kind" jsonschema:"what flows of this shape are called"`
 	Namespace      string `json:"namespace,omitempty"`
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	UniqueKey      string `json:"unique_key,omitempty" jsonschema:"only one flow of this kind has it until it has ended; a second submission is answered with that flow"`
 	shared
 	Open  bool       `json:"open,omitempty" jsonschema:"it takes more nodes until it is sealed, and ends only then"`
 	Nodes []nodeBody `json:"nodes" jsonschema:"1..1000, each after those that it depends on"`
@@ -48,7 +50,7 @@ type flowMade struct {
 }
 
 // maxNodes is how many nodes a flow of one request has.
-const maxNodes = 1000
+const maxNodes = limits.MaxHTTPNodes
 
 // options are what a node says; nodes are those before it.
 func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) ([]flow.NodeOption, error) {
@@ -181,6 +183,9 @@ func (c *call) submitFlow() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
+	if err := c.keyed(&b.IdempotencyKey); err != nil {
+		return err
+	}
 	namespace, err := c.namespace(b.Namespace)
 	if err != nil {
 		return err
@@ -202,6 +207,9 @@ func (c *call) submitFlow() error {
 	}
 	if b.IdempotencyKey != "" {
 		opts = append(opts, flowfabric.IdempotencyKey(b.IdempotencyKey))
+	}
+	if b.UniqueKey != "" {
+		opts = append(opts, flowfabric.Unique(b.UniqueKey))
 	}
 	made, err := client.SubmitFlow(c.ctx(), c.h.client, f, opts...)
 	if err != nil {

@@ -46,7 +46,8 @@ type message struct {
 }
 
 func newMessage(m suspend.Message) message {
-	return message{Number: m.Number, Mailbox: m.Mailbox, SentAt: utc(m.SentAt), By: m.By, Payload: newPayload(m.Payload)}
+	return message{Number: m.Number, Mailbox: m.Mailbox, SentAt: utc(m.SentAt), By: m.By,
+		Payload: newPayload(m.Payload)}
 }
 
 func (c *call) sendMessage() error {
@@ -54,8 +55,7 @@ func (c *call) sendMessage() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	key, err := c.keyHeader()
-	if err != nil {
+	if err := c.keyed(&b.IdempotencyKey); err != nil {
 		return err
 	}
 	id, err := c.id()
@@ -74,10 +74,7 @@ func (c *call) sendMessage() error {
 	}
 	opts := []client.SendOption{c.by()}
 	if b.IdempotencyKey != "" {
-		key = b.IdempotencyKey
-	}
-	if key != "" {
-		opts = append(opts, flowfabric.IdempotencyKey(key))
+		opts = append(opts, flowfabric.IdempotencyKey(b.IdempotencyKey))
 	}
 	s, err := c.h.client.Send(c.ctx(), id, b.Mailbox, content, opts...)
 	if err != nil {
@@ -149,12 +146,14 @@ func receipted(place, mailbox string, number int) (string, error) {
 		return "", invalid(place+"/mailbox", "%v", err)
 	}
 	if number < 1 || number > limits.MaxSteps {
-		return "", invalid(place+"/number", "it is %d, want 1..%d: count the receipts of each mailbox in a run", number, limits.MaxSteps)
+		return "", invalid(place+"/number", "it is %d, want 1..%d: count the receipts of each mailbox in a run", number,
+			limits.MaxSteps)
 	}
 	return engine.ReceiptName(mailbox, number), nil
 }
 
-// receive takes messages. If there is none, a worker waits for one with suspend, and comes back with the same number when that has ended.
+// receive takes messages. If there is none, a worker waits for one with suspend, and comes back with the same number
+// when that has ended.
 func (c *call) receive(f flowfabric.Fence, b *receiveBody) (*receiveAnswer, error) {
 	name, err := receipted("", b.Mailbox, b.Number)
 	if err != nil {
@@ -186,7 +185,8 @@ func (c *call) receive(f flowfabric.Fence, b *receiveBody) (*receiveAnswer, erro
 // unanswered is how the wait of a receipt ended without a message, "" if it did not.
 func (c *call) unanswered(ctx context.Context, f flowfabric.Fence, name string) (string, error) {
 	r, err := c.h.conn.Engine.ReadSuspension(ctx, f.Execution)
-	if err != nil || r.Result == nil || r.Result.Name != name || r.Result.Cause != waithook.CauseTimeout && r.Result.Cause != waithook.CauseOperator {
+	if err != nil || r.Result == nil || r.Result.Name != name ||
+		r.Result.Cause != waithook.CauseTimeout && r.Result.Cause != waithook.CauseOperator {
 		return "", err
 	}
 	return r.Result.Cause, nil

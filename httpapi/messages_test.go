@@ -11,28 +11,36 @@ import (
 func (a *api) mailboxes() {
 	t := a.t
 	path := a.submit(`{"kind":"nobody"}`)
-	if s := into[messageSent](t, a.as("producer", "POST", path+"/messages", `{"mailbox":"user","payload":{"say":"hi"},"idempotency_key":"one"}`, 200)); s != (messageSent{1, 1, false}) {
+	if s := into[messageSent](t, a.as("producer", "POST", path+"/messages",
+		`{"mailbox":"user","payload":{"say":"hi"},"idempotency_key":"one"}`, 200)); s != (messageSent{1, 1, false}) {
 		t.Errorf("%+v", s)
 	}
-	again := a.do(request{method: "POST", path: path + "/messages", role: "operator", body: `{"mailbox":"user","payload":"other"}`, header: http.Header{"Idempotency-Key": {`"one"`}}})
+	again := a.do(request{method: "POST", path: path + "/messages", role: "operator",
+		body: `{"mailbox":"user","payload":"other"}`, header: http.Header{"Idempotency-Key": {`"one"`}}})
 	if s := into[messageSent](t, again); again.status != 200 || s != (messageSent{1, 1, true}) {
 		t.Errorf("a repeat: %d %+v", again.status, s)
 	}
-	if s := into[messageSent](t, a.as("producer", "POST", path+"/messages", `{"mailbox":"Other box","base64":"AP8="}`, 200)); s != (messageSent{2, 2, false}) {
+	if s := into[messageSent](t, a.as("producer", "POST", path+"/messages", `{"mailbox":"Other box","base64":"AP8="}`,
+		200)); s != (messageSent{2, 2, false}) {
 		t.Errorf("%+v", s)
 	}
 	a.as("admin", "POST", path+"/messages", `{"mailbox":"user"}`, 200)
 	m := into[messageList](t, a.as("viewer", "GET", path+"/messages", "", 200))
-	if m.Total != 3 || m.Waiting != 3 || m.Bytes == 0 || len(m.Items) != 3 || m.Items[0].Mailbox != "user" || m.Items[0].By != "the-producer" || m.Items[0].SentAt == nil ||
-		string(m.Items[0].Payload.Value) != `{"say":"hi"}` || string(m.Items[1].Payload.Base64) != "\x00\xff" || string(m.Items[2].Payload.Value) != "null" {
+	if m.Total != 3 || m.Waiting != 3 || m.Bytes == 0 || len(m.Items) != 3 || m.Items[0].Mailbox != "user" ||
+		m.Items[0].By != "the-producer" || m.Items[0].SentAt == nil ||
+		string(m.Items[0].Payload.Value) != `{"say":"hi"}` || string(m.Items[1].Payload.Base64) != "\x00\xff" ||
+		string(m.Items[2].Payload.Value) != "null" {
 		t.Errorf("%+v", m)
 	}
-	if m := into[messageList](t, a.as("viewer", "GET", path+"/messages?after=2", "", 200)); m.Waiting != 3 || len(m.Items) != 1 || m.Items[0].Number != 3 {
+	if m := into[messageList](t, a.as("viewer", "GET", path+"/messages?after=2", "", 200)); m.Waiting != 3 ||
+		len(m.Items) != 1 || m.Items[0].Number != 3 {
 		t.Errorf("behind the second: %+v", m)
 	}
-	for body, field := range map[string]string{`{}`: "/mailbox", `{"mailbox":"é"}`: "/mailbox", `{"mailbox":"` + strings.Repeat("m", 97) + `"}`: "/mailbox",
-		`{"mailbox":"m","payload":1,"base64":"AA=="}`: "/base64", `{"mailbox":"m","token":1}`: "/token"} {
-		if p := into[problem](t, a.as("producer", "POST", path+"/messages", body, 400)); p.Code != "invalid_input" || p.Field != field {
+	for body, field := range map[string]string{`{}`: "/mailbox", `{"mailbox":"é"}`: "/mailbox",
+		`{"mailbox":"` + strings.Repeat("m", 97) + `"}`: "/mailbox",
+		`{"mailbox":"m","payload":1,"base64":"AA=="}`:   "/base64", `{"mailbox":"m","token":1}`: "/token"} {
+		if p := into[problem](t, a.as("producer", "POST", path+"/messages", body, 400)); p.Code != "invalid_input" ||
+			p.Field != field {
 			t.Errorf("%s: %+v", body, p)
 		}
 	}
@@ -47,11 +55,13 @@ func (a *api) mailboxes() {
 	if p := into[problem](t, a.as("producer", "POST", path+"/messages", long, 409)); p.Code != "mailbox_full" {
 		t.Errorf("%+v", p)
 	}
-	if m := into[messageList](t, a.as("viewer", "GET", path+"/messages", "", 200)); m.Waiting != 18 || len(m.Items) >= 18 {
+	if m := into[messageList](t, a.as("viewer", "GET", path+"/messages", "", 200)); m.Waiting != 18 ||
+		len(m.Items) >= 18 {
 		t.Errorf("a page has %d of %d messages and %d bytes", len(m.Items), m.Waiting, m.Bytes)
 	}
 	a.as("producer", "POST", path+":cancel", `{}`, 204)
-	if p := into[problem](t, a.as("producer", "POST", path+"/messages", `{"mailbox":"user"}`, 409)); p.Code != "target_not_signalable" {
+	if p := into[problem](t, a.as("producer", "POST", path+"/messages", `{"mailbox":"user"}`, 409)); p.Code !=
+		"target_not_signalable" {
 		t.Errorf("%+v", p)
 	}
 	a.as("admin", "POST", path+":purge", "", 204)
@@ -62,7 +72,8 @@ func (a *api) mailboxes() {
 	a.as("viewer", "GET", none, "", 404)
 }
 
-// A worker in another language receives messages once and in order, waits for one that has not come, and gets with a later claim what was received.
+// A worker in another language receives messages once and in order, waits for one that has not come, and gets with a
+// later claim what was received.
 func TestRemoteWorkerReceives(t *testing.T) {
 	a := newAPI(t)
 	r := a.remote("worker", "remote")
@@ -88,15 +99,19 @@ func TestRemoteWorkerReceives(t *testing.T) {
 		t.Errorf("%+v", x.Receipts)
 	}
 	for range 2 { // the second repeats the first
-		if got := receive(x.Lease, `"mailbox":"user","number":1`); said(got.Messages) != `user "one" by the-producer;` || got.Wait {
+		if got := receive(x.Lease, `"mailbox":"user","number":1`); said(got.Messages) !=
+			`user "one" by the-producer;` || got.Wait {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := receive(x.Lease, `"mailbox":"news","number":1,"look":true`); len(got.Messages) != 0 || got.Nothing != "looked" || got.Wait {
+	if got := receive(x.Lease, `"mailbox":"news","number":1,"look":true`); len(got.Messages) != 0 ||
+		got.Nothing != "looked" || got.Wait {
 		t.Errorf("%+v", got)
 	}
-	for _, bad := range []string{`"until":{"mailbox":"user"}`, `"until":{"number":1}`, `"until":{"mailbox":"user","number":1,"timeout":true}`, `"wait":"w","until":{"mailbox":"user","number":1}`,
-		`"wait":"w","until":{"signal":"a","number":1}`, `"until":{"mailbox":"user","number":1},"question":{"title":"?"}`, `"until":{"mailbox":"é","number":1}`} {
+	for _, bad := range []string{`"until":{"mailbox":"user"}`, `"until":{"number":1}`,
+		`"until":{"mailbox":"user","number":1,"timeout":true}`, `"wait":"w","until":{"mailbox":"user","number":1}`,
+		`"wait":"w","until":{"signal":"a","number":1}`,
+		`"until":{"mailbox":"user","number":1},"question":{"title":"?"}`, `"until":{"mailbox":"é","number":1}`} {
 		r.call("suspend", x.Lease, bad, 400)
 	}
 
@@ -110,7 +125,8 @@ func TestRemoteWorkerReceives(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if e := into[explanation](t, a.as("viewer", "GET", path+"/why", "", 200)); e.State != "suspended" || !strings.Contains(e.Sentence, "mailbox") {
+	if e := into[explanation](t, a.as("viewer", "GET", path+"/why", "", 200)); e.State != "suspended" ||
+		!strings.Contains(e.Sentence, "mailbox") {
 		t.Errorf("%+v", e)
 	}
 	send("tool", "another") // not what it waits for
@@ -119,14 +135,17 @@ func TestRemoteWorkerReceives(t *testing.T) {
 	if y.ID != x.ID || y.AttemptType != "resumed" || len(y.Waits) != 0 || len(y.Steps) != 0 {
 		t.Errorf("%+v", y)
 	}
-	if got := y.Receipts["user"]["1"]; said(got.Messages) != `user "one" by the-producer;` || y.Receipts["news"]["1"].Nothing != "looked" || len(y.Receipts["user"]) != 1 {
+	if got := y.Receipts["user"]["1"]; said(got.Messages) != `user "one" by the-producer;` ||
+		y.Receipts["news"]["1"].Nothing != "looked" || len(y.Receipts["user"]) != 1 {
 		t.Errorf("%+v", y.Receipts)
 	}
 	send("user", "three")
-	if got := receive(y.Lease, second); said(got.Messages) != `user "two" by the-producer;user "three" by the-producer;` {
+	if got := receive(y.Lease,
+		second); said(got.Messages) != `user "two" by the-producer;user "three" by the-producer;` {
 		t.Errorf("%+v", got)
 	}
-	if got := receive(y.Lease, `"mailbox":"tool","number":1,"max":1`); said(got.Messages) != `tool "result" by the-producer;` {
+	if got := receive(y.Lease, `"mailbox":"tool","number":1,"max":1`); said(got.Messages) !=
+		`tool "result" by the-producer;` {
 		t.Errorf("%+v", got)
 	}
 
@@ -135,7 +154,8 @@ func TestRemoteWorkerReceives(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	send("user", "between")
-	if s := into[suspendAnswer](t, r.call("suspend", y.Lease, `"until":{"mailbox":"user","number":3}`, 200)); s.Suspended || s.Answer.Cause != "already_satisfied" {
+	if s := into[suspendAnswer](t, r.call("suspend", y.Lease, `"until":{"mailbox":"user","number":3}`,
+		200)); s.Suspended || s.Answer.Cause != "already_satisfied" {
 		t.Errorf("%+v", s)
 	}
 	if got := receive(y.Lease, `"mailbox":"user","number":3`); said(got.Messages) != `user "between" by the-producer;` {
@@ -166,7 +186,8 @@ func TestRemoteWorkerReceives(t *testing.T) {
 		if got := receive(y.Lease, fmt.Sprintf(`"mailbox":"late","number":%d`, 1+i)); !got.Wait {
 			t.Errorf("another receipt got the answer of that one: %+v", got)
 		}
-		if got := receive(y.Lease, fmt.Sprintf(`"mailbox":"user","number":%d`, 10+i)); said(got.Messages) != `user "after `+nothing+`" by the-producer;` {
+		if got := receive(y.Lease, fmt.Sprintf(`"mailbox":"user","number":%d`, 10+i)); said(got.Messages) !=
+			`user "after `+nothing+`" by the-producer;` {
 			t.Errorf("%s: %+v", nothing, got)
 		}
 	}

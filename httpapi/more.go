@@ -19,25 +19,17 @@ import (
 // nothing is the body of a change that needs none.
 type nothing struct{}
 
-// everywhere refuses a token that is bound to namespaces where there are none.
-func (c *call) everywhere() error {
-	if len(c.who.Namespaces) > 0 {
-		return &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: "this belongs to no namespace, and the token is bound to some"}
-	}
-	return nil
-}
-
 // bulkTime is how long one request of a bulk action works, about.
 const bulkTime = 20 * time.Second
 
 type bulkBody struct {
 	Action   string `json:"action" jsonschema:"replay, cancel, purge, run_now, priority, hold or unhold"`
-	Priority int    `json:"priority,omitempty"`
+	Priority *int   `json:"priority,omitempty" jsonschema:"of action priority, which needs it: 0..9000, higher first"`
 	Scratch  bool   `json:"from_scratch,omitempty" jsonschema:"of a replay"`
 	FromStep string `json:"from_step,omitempty" jsonschema:"of a replay"`
 	Force    bool   `json:"force,omitempty" jsonschema:"of a replay: successes, too"`
 	DryRun   bool   `json:"dry_run,omitempty" jsonschema:"only count"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"how many at most"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
 	Cursor   string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
 	why
 }
@@ -53,6 +45,14 @@ type bulkAnswer struct {
 
 // action is what a bulk request does to each.
 func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
+	switch {
+	case b.Action == "priority" && b.Priority == nil:
+		return admin.BulkAction{}, absent("/priority")
+	case b.Action != "priority" && b.Priority != nil:
+		return admin.BulkAction{}, invalid("/priority", "it belongs to action priority")
+	case b.Action != "replay" && (b.Scratch || b.FromStep != "" || b.Force):
+		return admin.BulkAction{}, invalid("/action", "from_scratch, from_step and force belong to replay")
+	}
 	switch b.Action {
 	case "replay":
 		return admin.BulkReplay(admin.Replay{FromScratch: b.Scratch, FromStep: b.FromStep, Force: b.Force}), nil
@@ -61,18 +61,20 @@ func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
 	case "run_now":
 		return admin.BulkRunNow(), nil
 	case "priority":
-		return admin.BulkPriority(b.Priority), nil
+		return admin.BulkPriority(*b.Priority), nil
 	case "hold":
 		return admin.BulkHold(), nil
 	case "unhold":
 		return admin.BulkUnhold(), nil
 	case "purge":
 		if !slices.Contains(root, c.who.Role) {
-			return admin.BulkAction{}, &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/action", Detail: "purge wants an admin"}
+			return admin.BulkAction{}, &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/action",
+				Detail: "purge wants an admin"}
 		}
 		return admin.BulkPurge(0), nil
 	}
-	return admin.BulkAction{}, invalid("/action", "it is %.32q, want replay, cancel, purge, run_now, priority, hold or unhold", b.Action)
+	return admin.BulkAction{},
+		invalid("/action", "it is %.32q, want replay, cancel, purge, run_now, priority, hold or unhold", b.Action)
 }
 
 func (c *call) bulk() error {
@@ -93,13 +95,14 @@ func (c *call) bulk() error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), bulkTime)
 	defer cancel()
-	r, err := c.h.admin.Bulk(ctx, f, action, admin.BulkOptions{DryRun: b.DryRun, Limit: b.Limit, Cursor: b.Cursor}, c.act(b.why)...)
+	r, err := c.h.admin.Bulk(ctx, f, action, admin.BulkOptions{DryRun: b.DryRun, Limit: b.Limit, Cursor: b.Cursor},
+		c.act(b.why)...)
 	if err != nil && (c.ctx().Err() != nil || ctx.Err() == nil) {
 		return err
 	}
 	out := bulkAnswer{Matched: r.Matched, Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, Cursor: r.Cursor}
 	for _, e := range r.Errors {
-		out.Errors = append(out.Errors, e.Error())
+		out.Errors = append(out.Errors, inMembers(e.Error()))
 	}
 	return c.answerJSON(http.StatusOK, out)
 }
@@ -109,7 +112,11 @@ type transcript struct {
 	Frames   []frame `json:"frames"`
 	Lost     uint64  `json:"lost" jsonschema:"frames that were gone before they could be read"`
 	Position string  `json:"position" jsonschema:"pass it to the events as after"`
+	More     bool    `json:"more,omitempty" jsonschema:"this is the beginning, of about 4 MiB: what follows are its events after position"`
 }
+
+// maxTranscript is how many bytes of payloads are read for a transcript, about.
+const maxTranscript = 4 << 20
 
 func (c *call) transcript() error {
 	id, err := c.id()
@@ -120,11 +127,20 @@ func (c *call) transcript() error {
 	if err != nil {
 		return err
 	}
-	t, err := c.h.client.Transcript(c.ctx(), id)
-	if err != nil {
-		return err
+	var t stream.Transcript
+	size, more := 0, false
+	for e, err := range c.h.client.Tail(c.ctx(), id, client.Stored()) {
+		if err != nil {
+			return err
+		}
+		if more = size >= c.h.most; more {
+			break
+		}
+		t.Add(e)
+		size += len(e.Frame.Payload)
 	}
-	out, shown := transcript{Frames: []frame{}, Lost: t.Lost(), Position: string(t.Position())}, c.redactorOf(id, s.Route)
+	out, shown := transcript{Frames: []frame{}, Lost: t.Lost(), Position: string(t.Position()), More: more},
+		c.redactorOf(id, s.Route)
 	var text []byte
 	for _, f := range t.Frames() {
 		f = shown.frame(f)
@@ -143,7 +159,7 @@ type happening struct {
 	Execution string     `json:"execution"`
 	At        *time.Time `json:"at,omitempty"`
 	State     string     `json:"state,omitempty"`
-	Attempt   *int       `json:"attempt,omitempty"`
+	Attempt   int        `json:"attempt,omitempty" jsonschema:"1 for the first"`
 	Worker    string     `json:"worker,omitempty"`
 	Signal    string     `json:"signal,omitempty" jsonschema:"the name of a signal"`
 	Effect    string     `json:"effect,omitempty"`
@@ -151,7 +167,8 @@ type happening struct {
 
 func (c *call) happenings() error {
 	q := c.query()
-	o := admin.SubscribeOptions{Ends: true, Leases: q.flag("leases"), Signals: q.flag("signals"), Lane: q.text("lane"), Kind: q.text("kind"), Tags: q.tags("tag")}
+	o := admin.SubscribeOptions{Ends: true, Leases: q.flag("leases"), Signals: q.flag("signals"), Lane: q.text("lane"),
+		Kind: q.text("kind"), Tags: q.tags("tag")}
 	field, text := "after", q.text("after")
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
 		field, text = "Last-Event-ID", last
@@ -206,11 +223,8 @@ func (c *call) happenings() error {
 }
 
 func newHappening(e admin.FeedEvent) happening {
-	h := happening{Kind: e.Kind, Execution: e.Execution.String(), At: utc(e.At), State: string(e.State), Worker: instance(e.Session), Signal: e.Name, Effect: e.Effect}
-	if e.Attempt >= 0 && e.Name == "" {
-		h.Attempt = &e.Attempt
-	}
-	return h
+	return happening{Kind: e.Kind, Execution: e.Execution.String(), At: utc(e.At), State: string(e.State),
+		Attempt: e.Attempt, Worker: instance(e.Session), Signal: e.Name, Effect: e.Effect}
 }
 
 type flowPage struct {
@@ -261,7 +275,8 @@ func (c *call) flows() error {
 	out := flowPage{Items: []flowItem{}, NextCursor: page.Cursor}
 	for _, x := range page.Items {
 		if !x.ID.IsZero() && x.State != "" {
-			out.Items = append(out.Items, flowItem{x.ID.String(), string(x.State), x.Namespace, x.Kind, utc(x.CreatedAt), utc(x.EndedAt), x.Members, x.Failing, counted(x.Count)})
+			out.Items = append(out.Items, flowItem{x.ID.String(), string(x.State), x.Namespace, x.Kind,
+				utc(x.CreatedAt), utc(x.EndedAt), x.Members, x.Failing, counted(x.Count)})
 		}
 	}
 	return c.answerJSON(http.StatusOK, out)
@@ -298,8 +313,10 @@ func (c *call) flowOf() (*client.Flow, flowfabric.FlowRecord, error) {
 	f := c.h.client.Flow(id)
 	record, err := f.Describe(c.ctx())
 	c.acting("", record.Namespace)
-	if err == nil && !c.who.may(record.Namespace) || errors.Is(err, flowfabric.ErrResultPurged) && len(c.who.Namespaces) > 0 {
-		err = &problem{Status: http.StatusNotFound, Code: "flow_not_found", Detail: "the flow does not exist: it was never submitted, or it was purged"}
+	if err == nil && !c.who.may(record.Namespace) ||
+		errors.Is(err, flowfabric.ErrResultPurged) && len(c.who.Namespaces) > 0 {
+		err = &problem{Status: http.StatusNotFound, Code: "flow_not_found",
+			Detail: "the flow does not exist: it was never submitted, or it was purged"}
 	}
 	return f, record, err
 }
@@ -313,10 +330,12 @@ func (c *call) flow() error {
 	if err != nil {
 		return err
 	}
-	out := flowView{flowItem: flowItem{s.ID.String(), string(s.State), s.Namespace, s.Kind, utc(s.CreatedAt), utc(s.EndedAt), s.Members, s.Failing, counted(s.Count)},
+	out := flowView{flowItem: flowItem{s.ID.String(), string(s.State), s.Namespace, s.Kind, utc(s.CreatedAt),
+		utc(s.EndedAt), s.Members, s.Failing, counted(s.Count)},
 		Creator: s.Creator, Tags: s.Tags, Seal: s.Seal, CancelBy: s.CancelBy, Reason: s.Reason, Nodes: []flowNode{}}
 	for _, m := range s.Nodes {
-		n := flowNode{ID: m.ID.String(), Name: m.Node, State: string(m.State.Public), Kind: m.Kind, Category: m.Category, StartedAt: utc(m.StartedAt), EndedAt: utc(m.EndedAt)}
+		n := flowNode{ID: m.ID.String(), Name: m.Node, State: string(m.State.Public), Kind: m.Kind,
+			Category: m.Category, StartedAt: utc(m.StartedAt), EndedAt: utc(m.EndedAt)}
 		for _, e := range m.Edges {
 			n.DependsOn = append(n.DependsOn, e.From.String())
 		}
@@ -393,13 +412,14 @@ func (c *call) replayFlow() error {
 	if err != nil {
 		return err
 	}
-	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), admin.FlowReplay{Nodes: b.Nodes, How: admin.Replay{FromScratch: b.FromScratch, Force: b.Force}}, c.act(b.why)...)
+	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), admin.FlowReplay{Nodes: b.Nodes,
+		How: admin.Replay{FromScratch: b.FromScratch, Force: b.Force}}, c.act(b.why)...)
 	if err != nil {
 		return err
 	}
 	out := flowReplayed{Runnable: r.Runnable, Blocked: r.Blocked}
 	for _, n := range r.Refused {
-		out.Refused = append(out.Refused, strings.TrimSpace(n.Node+": "+n.Err.Error()))
+		out.Refused = append(out.Refused, strings.TrimSpace(n.Node+": "+inMembers(n.Err.Error())))
 	}
 	return c.answerJSON(http.StatusOK, out)
 }
@@ -477,10 +497,7 @@ func (c *call) markDead() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	if err := c.everywhere(); err != nil {
-		return err
-	}
-	held, err := c.h.admin.MarkWorkerDead(c.ctx(), c.r.PathValue("key"), c.act(b)...)
+	held, err := c.h.admin.MarkWorkerDead(c.ctx(), c.r.PathValue("session"), c.act(b)...)
 	if err != nil {
 		return err
 	}

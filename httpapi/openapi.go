@@ -38,13 +38,16 @@ func describe() object {
 	}
 	return object{
 		"openapi": "3.1.0",
-		"info": object{"title": "FlowFabric", "version": "1", "description": "Everything outside of Go: submit work, follow it, answer it, operate it. Every refusal is a " +
-			"problem document (RFC 9457) whose code is one of our errors. Times are RFC 3339. What a definition in Go says of its kind is not known here: " +
-			"what a submission does not say is FlowFabric's default."},
+		"info": object{"title": "FlowFabric", "version": "1",
+			"description": "Everything outside of Go: submit work, follow it, answer it, operate it. Every refusal is a " +
+				"problem document (RFC 9457) whose code is one of our errors. Times are RFC 3339. What a definition in Go says of its kind is not known here: " +
+				"what a submission does not say is FlowFabric's default."},
 		"paths": paths,
 		"components": object{"schemas": schemas, "securitySchemes": object{
-			"bearer": object{"type": "http", "scheme": "bearer", "description": "A token that flowfabric token new has made"},
-			"stream": object{"type": "apiKey", "in": "query", "name": "access_token", "description": "A stream token, for browsers, whose EventSource sends no headers"}}},
+			"bearer": object{"type": "http", "scheme": "bearer",
+				"description": "A token that flowfabric token new has made"},
+			"stream": object{"type": "apiKey", "in": "query", "name": "access_token",
+				"description": "A stream token, for browsers, whose EventSource sends no headers"}}},
 	}
 }
 
@@ -58,10 +61,14 @@ func operation(r *route, schemas object) object {
 			op["security"] = []object{{"bearer": []string{}}, {"stream": []string{}}}
 		}
 		op["x-roles"] = r.need
+		if r.global() {
+			op["x-bound"] = "refused for a token that is bound to namespaces"
+		}
 	}
 	var params []object
 	for _, name := range parameter.FindAllStringSubmatch(r.path, -1) {
-		params = append(params, object{"name": name[1], "in": "path", "required": true, "schema": object{"type": "string"}})
+		params = append(params,
+			object{"name": name[1], "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
 	for place, list := range map[string][]param{"query": r.query} {
 		for _, p := range list {
@@ -75,7 +82,8 @@ func operation(r *route, schemas object) object {
 		op["parameters"] = params
 	}
 	if r.body != nil {
-		op["requestBody"] = object{"content": object{"application/json": object{"schema": reference(r.body, schemas, true)}}}
+		op["requestBody"] = object{"required": len(bodySchema(r.body).Required) > 0,
+			"content": object{"application/json": object{"schema": reference(r.body, schemas, true)}}}
 	}
 	answers := object{}
 	for _, a := range r.answers {
@@ -85,13 +93,18 @@ func operation(r *route, schemas object) object {
 			if media == "" {
 				media = "application/json"
 			}
-			reply["content"] = object{media: object{"schema": reference(a.body, schemas, false)}}
+			content := object{media: object{"schema": reference(a.body, schemas, false)}}
+			for _, other := range a.also {
+				content[other] = object{"schema": object{"type": "string"}}
+			}
+			reply["content"] = content
 		} else if r.name == "getOpenAPI" {
 			reply["content"] = object{"application/json": object{"schema": object{"type": "object"}}}
 		}
 		answers[strconv.Itoa(a.status)] = reply
 	}
-	answers["default"] = object{"description": "A problem.", "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/problem"}}}}
+	answers["default"] = object{"description": "A problem.",
+		"content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/problem"}}}}
 	op["responses"] = answers
 	return op
 }
@@ -108,7 +121,8 @@ func describeParam(p param, place string) object {
 	return out
 }
 
-// reference names the schema of a type, which it adds. What is sent to us may have no other members; what we send may have more some day.
+// reference names the schema of a type, which it adds. What is sent to us may have no other members; what we send may
+// have more some day.
 func reference(t reflect.Type, schemas object, closed bool) object {
 	name := t.Name()
 	if name == "" { // of a change that needs no body
@@ -134,7 +148,26 @@ func schemaOf(t reflect.Type, closed bool) *jsonschema.Schema {
 		panic(err) // a test has made it
 	}
 	tidy(s, closed)
+	if closed {
+		needText(s, false)
+	}
 	return s
+}
+
+// needText has the texts of a body that choose something not be empty, which would be taken for absent: keys, and a
+// scope, which would be everything.
+func needText(s *jsonschema.Schema, scope bool) {
+	if s == nil {
+		return
+	}
+	for name, p := range s.Properties {
+		if p.Type == "string" && (scope || strings.HasSuffix(name, "_key")) {
+			p.MinLength = new(1)
+		}
+		needText(p, name == "scope")
+	}
+	needText(s.Items, false)
+	needText(s.AdditionalProperties, false)
 }
 
 // tidy drops null, which is never sent, and opens objects unless they are closed.

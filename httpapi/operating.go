@@ -48,7 +48,8 @@ func (c *call) replay(b *replayBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.Replay(c.ctx(), id, admin.Replay{FromScratch: b.FromScratch, FromStep: b.FromStep, Force: b.Force}, c.act(b.why)...)
+	return c.h.admin.Replay(c.ctx(), id, admin.Replay{FromScratch: b.FromScratch, FromStep: b.FromStep, Force: b.Force},
+		c.act(b.why)...)
 }
 
 type delayBody struct {
@@ -134,7 +135,8 @@ type waitpoint struct {
 }
 
 func newWaitpoint(p suspend.Waitpoint) waitpoint {
-	return waitpoint{p.ID.String(), p.Key, string(p.State), utc(p.CreatedAt), utc(p.ExpiresAt), p.Signals, utc(p.ClosedAt), p.CloseReason}
+	return waitpoint{p.ID.String(), p.Key, string(p.State), utc(p.CreatedAt), utc(p.ExpiresAt), p.Signals,
+		utc(p.ClosedAt), p.CloseReason}
 }
 
 func (c *call) waitpoints() error {
@@ -189,21 +191,14 @@ func (c *call) answer() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
+	if err := c.keyed(&b.IdempotencyKey); err != nil {
+		return err
+	}
 	id, err := c.id()
 	if err != nil {
 		return err
 	}
 	which := c.r.PathValue("key")
-	if b.Name == "" {
-		b.Name = chosen(b.Payload)
-	}
-	r, err := c.h.client.Suspension(c.ctx(), id)
-	if err != nil {
-		return err
-	}
-	if err := judge(r, which, b.Name); err != nil {
-		return err
-	}
 	opts := []client.ApproveOption{c.by()}
 	for _, o := range b.options() {
 		opts = append(opts, o)
@@ -214,7 +209,7 @@ func (c *call) answer() error {
 
 func (c *call) delivered(d suspend.Delivered, err error) error {
 	if err != nil {
-		return err
+		return chosen(err)
 	}
 	return c.answerJSON(http.StatusOK, delivered{d.Signal.String(), d.Effect, d.Duplicate, d.Open})
 }
@@ -222,8 +217,8 @@ func (c *call) delivered(d suspend.Delivered, err error) error {
 // signal is one with a token, which is all that its sender needs.
 type signal struct {
 	Token          string          `json:"token"`
-	Name           string          `json:"name,omitempty"`
-	Payload        json.RawMessage `json:"payload,omitempty"`
+	Name           string          `json:"name,omitempty" jsonschema:"as of an answer to a waitpoint"`
+	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"as of an answer to a waitpoint"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
 }
 
@@ -232,19 +227,16 @@ func (c *call) signal() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	key, err := c.keyHeader()
-	if err != nil {
+	if err := c.keyed(&b.IdempotencyKey); err != nil {
 		return err
-	}
-	if key != "" && b.IdempotencyKey == "" {
-		b.IdempotencyKey = key
 	}
 	token, err := suspend.ParseToken(b.Token)
 	if err != nil {
 		return err
 	}
 	said := reply{Name: b.Name, Payload: b.Payload, IdempotencyKey: b.IdempotencyKey}
-	d, err := c.h.client.Signal(c.ctx(), token, said.value(), append(said.options(), client.SignalSource("api", c.who.Name))...)
+	d, err := c.h.client.Signal(c.ctx(), token, said.value(),
+		append(said.options(), client.SignalSource("api", c.who.Name))...)
 	return c.delivered(d, err)
 }
 
@@ -286,7 +278,8 @@ func (c *call) lanes() error {
 	out := laneList{Items: make([]lane, 0, len(list))}
 	list, out.NextCursor = cut(page, list, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
 	for _, l := range list {
-		out.Items = append(out.Items, lane{l.Namespace, l.Name, string(l.State), utc(l.Since), l.By, l.Waiting, l.Mixed})
+		out.Items = append(out.Items, lane{l.Namespace, l.Name, string(l.State), utc(l.Since), l.By, l.Waiting,
+			l.Mixed})
 	}
 	return c.answerJSON(http.StatusOK, out)
 }
@@ -309,7 +302,8 @@ type queue struct {
 }
 
 func newQueue(q admin.Queue) queue {
-	return queue{q.Namespace, q.Lane, q.Kind, q.Capabilities, string(q.State), q.Depth, utc(q.Oldest), q.Retained, q.Drift}
+	return queue{q.Namespace, q.Lane, q.Kind, q.Capabilities, string(q.State), q.Depth, utc(q.Oldest), q.Retained,
+		q.Drift}
 }
 
 func (c *call) queues() error {
@@ -364,11 +358,14 @@ func (c *call) workers() error {
 	}
 	out := workerList{Items: make([]worker, 0, len(list))}
 	for _, w := range list {
-		serves := slices.DeleteFunc(append([]string{w.Info.Namespace}, w.Info.Namespaces...), func(n string) bool { return n == "" })
+		serves := slices.DeleteFunc(append([]string{w.Info.Namespace}, w.Info.Namespaces...), func(n string) bool {
+			return n == ""
+		})
 		if len(c.who.Namespaces) > 0 && !slices.Contains(serves, "*") && !slices.ContainsFunc(serves, c.who.may) {
 			continue
 		}
-		out.Items = append(out.Items, worker{w.Instance, w.Info.Pool, serves, w.Info.Lanes, w.Info.Kinds, w.Info.Concurrency, w.Info.Version, w.Info.Labels, w.Alive, w.Dead, w.Reason,
+		out.Items = append(out.Items, worker{w.Instance, w.Info.Pool, serves, w.Info.Lanes, w.Info.Kinds,
+			w.Info.Concurrency, w.Info.Version, w.Info.Labels, w.Alive, w.Dead, w.Reason,
 			utc(w.LastSeen), w.InFlight})
 	}
 	out.Items, out.NextCursor = cut(page, out.Items, func(w worker) string { return w.Instance })

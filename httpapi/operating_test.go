@@ -1,41 +1,50 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // gatesAndPartitions calls the routes of budgets, quotas, partitions and token keys, and what else only operators do.
 func (a *api) gatesAndPartitions() {
 	t := a.t
 	const acme = "/v1/budgets/acme"
-	b := into[budget](t, a.as("operator", "PUT", acme, `{"limits":{"tokens":{"hard":10,"soft":5}},"on_hard":"fail","reset_ms":86400000,"refund":["failed"],"scope":"all of acme"}`, 200))
-	if b.Limits["tokens"].Hard != 10 || b.OnHard != "fail" || b.ResetMs != 86400000 || b.NextReset == nil || b.Scope != "all of acme" || len(b.Events) != 1 || b.Events[0].By != "the-operator" {
+	b := into[budget](t,
+		a.as("operator", "PUT", acme,
+			`{"limits":{"tokens":{"hard":10,"soft":5}},"on_hard":"fail","reset_ms":86400000,"refund":["failed"],"scope":"all of acme"}`,
+			200))
+	if b.Limits["tokens"].Hard != 10 || b.OnHard != "fail" || b.ResetMs != 86400000 || b.NextReset == nil ||
+		b.Scope != "all of acme" || len(b.Events) != 1 || b.Events[0].By != "the-operator" {
 		t.Errorf("%+v", b)
 	}
 	a.as("operator", "PUT", acme, `{"limits":{"tokens":{"hard":20}}}`, 409)
-	if p := into[problem](t, a.as("operator", "PUT", acme, `{"limits":{"tokens":{"hard":3,"soft":5}}}`, 400)); p.Code != "invalid_budget_spec" {
+	if p := into[problem](t, a.as("operator", "PUT", acme, `{"limits":{"tokens":{"hard":3,"soft":5}}}`, 400)); p.Code !=
+		"invalid_budget_spec" {
 		t.Errorf("%+v", p)
 	}
 	a.as("operator", "PUT", acme, `{"limits":{"tokens":{"hard":20}},"revision":`+num(b.Revision)+`}`, 200)
-	if r := into[adjusted](t, a.as("operator", "POST", acme+":adjust", `{"amounts":{"tokens":7},"reason":"by hand"}`, 200)); r.Used["tokens"] != 7 {
+	if r := into[adjusted](t, a.as("operator", "POST", acme+":adjust", `{"amounts":{"tokens":7},"reason":"by hand"}`,
+		200)); r.Used["tokens"] != 7 {
 		t.Errorf("%+v", r)
 	}
 	spent := a.submit(`{"kind":"echo","budgets":["acme"]}`)
-	if r := into[refunded](t, a.as("operator", "POST", acme+":refund", `{"execution":"`+strings.TrimPrefix(spent, "/v1/executions/")+`"}`, 200)); r.Returned {
+	if r := into[refunded](t, a.as("operator", "POST", acme+":refund",
+		`{"execution":"`+strings.TrimPrefix(spent, "/v1/executions/")+`"}`, 200)); r.Returned {
 		t.Errorf("%+v", r)
 	}
 	a.as("operator", "POST", acme+":refund", `{"execution":"x"}`, 400)
 	a.as("operator", "POST", acme+":reset", `{"move":true}`, 204)
-	if l := into[budgetList](t, a.as("viewer", "GET", "/v1/budgets", "", 200)); !slices.ContainsFunc(l.Items, func(b budget) bool { return b.Name == "acme" && b.Used["tokens"] == 0 && b.Period == 1 }) {
+	if l := into[budgetList](t, a.as("viewer", "GET", "/v1/budgets", "", 200)); !slices.ContainsFunc(l.Items,
+		func(b budget) bool { return b.Name == "acme" && b.Used["tokens"] == 0 && b.Period == 1 }) {
 		t.Errorf("%+v", l)
 	}
 	if b := into[budget](t, a.as("viewer", "GET", acme, "", 200)); len(b.Events) != 4 {
@@ -49,24 +58,29 @@ func (a *api) gatesAndPartitions() {
 	}
 	a.as("operator", "PUT", llm, `{"rate":3}`, 400)
 	a.as("operator", "PUT", llm, `{"cap":4,"revision":`+num(q.Revision)+`}`, 200)
-	if l := into[quotaList](t, a.as("viewer", "GET", "/v1/quotas", "", 200)); len(l.Items) != 1 || l.Items[0].Cap != 4 || l.Items[0].Rate != 0 {
+	if l := into[quotaList](t, a.as("viewer", "GET", "/v1/quotas", "", 200)); len(l.Items) != 1 ||
+		l.Items[0].Cap != 4 || l.Items[0].Rate != 0 {
 		t.Errorf("%+v", l)
 	}
 	a.as("viewer", "GET", llm, "", 200)
 	a.as("viewer", "GET", "/v1/quotas/none", "", 404)
 
-	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{"namespace":"elsewhere"},"budgets":["acme"],"quotas":["llm"]}`, 204)
+	a.as("operator", "POST", "/v1/gates:attach",
+		`{"scope":{"namespace":"elsewhere"},"budgets":["acme"],"quotas":["llm"]}`, 204)
 	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{}}`, 400)
 	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{},"budgets":["none"]}`, 404)
 	g := into[gates](t, a.as("viewer", "GET", "/v1/gates", "", 200))
-	if len(g.Attached) != 1 || g.Attached[0].Scope.Namespace != "elsewhere" || !slices.Equal(g.Attached[0].Budgets, []string{"acme"}) || !slices.Equal(g.Attached[0].Quotas, []string{"llm"}) || g.Attached[0].By != "the-operator" {
+	if len(g.Attached) != 1 || g.Attached[0].Scope.Namespace != "elsewhere" ||
+		!slices.Equal(g.Attached[0].Budgets, []string{"acme"}) ||
+		!slices.Equal(g.Attached[0].Quotas, []string{"llm"}) || g.Attached[0].By != "the-operator" {
 		t.Errorf("%+v", g)
 	}
 	a.as("operator", "POST", "/v1/gates:detach", `{"scope":{"namespace":"elsewhere"}}`, 204)
 	a.as("operator", "DELETE", acme, "", 204)
 	a.as("operator", "DELETE", llm, "", 204)
 	a.as("viewer", "GET", acme, "", 404)
-	for _, path := range []string{"/v1/budgets", acme, "/v1/quotas", llm, "/v1/gates", "/v1/doctor", "/v1/partitions", "/v1/token-keys"} {
+	for _, path := range []string{"/v1/budgets", acme, "/v1/quotas", llm, "/v1/gates", "/v1/doctor", "/v1/partitions",
+		"/v1/token-keys"} {
 		a.as("blue", "GET", path, "", 403)
 	}
 	a.as("blue", "PUT", acme, `{}`, 403)
@@ -79,24 +93,22 @@ func (a *api) gatesAndPartitions() {
 	a.as("admin", "POST", "/v1/partitions/9:freeze", `{}`, 400)
 	a.as("admin", "POST", "/v1/partitions/3:freeze", `{"reason":"it moves"}`, 204)
 	l := into[partitionList](t, a.as("viewer", "GET", "/v1/partitions", "", 200))
-	if len(l.Items) != 4 || !l.Items[3].Frozen || l.Items[3].FrozenReason != "it moves (by the-admin)" || l.Items[0].Frozen {
+	if len(l.Items) != 4 || !l.Items[3].Frozen || l.Items[3].FrozenReason != "it moves (by the-admin)" ||
+		l.Items[0].Frozen {
 		t.Errorf("%+v", l)
 	}
 	a.as("admin", "POST", "/v1/partitions/3:thaw", `{"reason":"it has moved"}`, 204)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) { // until its time is kept again
+	testwait.Progress(t, "the partition's time is kept again", func() (bool, any) {
 		c := into[checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200))
-		if c.Healthy && len(c.Checks) > 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%+v", c)
-		}
-	}
+		return c.Healthy && len(c.Checks) > 0, fmt.Sprint(c.Checks)
+	})
 
-	if l := into[tokenKeyList](t, a.as("viewer", "GET", "/v1/token-keys", "", 200)); len(l.Items) != 4 || l.Items[0].Current != "k1" || len(l.Items[0].Keys) != 1 {
+	if l := into[tokenKeyList](t, a.as("viewer", "GET", "/v1/token-keys", "", 200)); len(l.Items) != 4 ||
+		l.Items[0].Current != "k1" || len(l.Items[0].Keys) != 1 {
 		t.Errorf("%+v", l)
 	}
-	if l := into[rotatedList](t, a.as("admin", "POST", "/v1/token-keys:rotate", `{"kid":"k1"}`, 200)); len(l.Items) != 4 || !l.Items[0].Already {
+	if l := into[rotatedList](t, a.as("admin", "POST", "/v1/token-keys:rotate", `{"kid":"k1"}`, 200)); len(l.Items) !=
+		4 || !l.Items[0].Already {
 		t.Errorf("%+v", l)
 	}
 	a.as("admin", "POST", "/v1/token-keys:rotate", `{"kid":"k2"}`, 400)
@@ -116,19 +128,28 @@ func (a *api) gatesAndPartitions() {
 	a.as("blue", "POST", path+":seal", `{}`, 404)
 	a.as("operator", "POST", path+":tags", `{"set":{"a.b":"c"}}`, 204)
 	a.as("operator", "POST", path+":seal", `{}`, 204)
-	a.as("operator", "POST", "/v1/lanes/side:set", `{"state":"active","weight":5,"ageing_ms":60000,"retention_s":{"completed":3600}}`, 204)
+	a.as("operator", "POST", "/v1/lanes/side:set",
+		`{"state":"active","weight":5,"ageing_ms":60000,"retention_s":{"completed":3600}}`, 204)
 	a.as("operator", "POST", "/v1/lanes/side:set", `{"retention_s":{"completed":-1}}`, 400)
 }
 
-// noted is what the audit trail says of the routes that change something. Others only add: executions, signals and frames say who sent them.
-var noted = map[string]string{"cancel": "cancel execution", "replay": "replay execution", "revoke": "revoke execution", "hold": "hold execution", "unhold": "unhold execution",
-	"resume": "resume execution", "runNow": "set delay execution", "setDelay": "set delay execution", "setPriority": "set priority execution", "setTags": "set tags execution",
-	"purge": "purge execution", "answerWaitpoint": "answer execution", "bulk": "cancel executions", "cancelFlow": "cancel flow", "replayFlow": "replay flow", "sealFlow": "seal flow",
-	"setFlowTags": "set tags flow", "setLane": "set lane", "markWorkerDead": "mark dead worker", "putSchedule": "put schedule", "syncSchedules": "put schedule", "pauseSchedule": "pause schedule",
-	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putBudget": "create budget", "removeBudget": "remove budget", "adjustBudget": "adjust budget",
-	"resetBudget": "reset budget", "refundBudget": "", "putQuota": "create quota", "removeQuota": "remove quota", "attachGates": "attach scope", "detachGates": "detach scope",
-	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "", // the test has nothing to refund, and one key
-	"submit": "", "submitBatch": "", "submitFlow": "", "addToFlow": "", "signal": "", "sendMessage": "", "createStreamToken": ""}
+// noted is what the audit trail says of the routes that change something. Others only add: executions, signals and
+// frames say who sent them.
+var noted = map[string]string{"cancel": "cancel execution", "replay": "replay execution", "revoke": "revoke execution",
+	"hold": "hold execution", "unhold": "unhold execution", "resume": "resume execution",
+	"runNow": "set delay execution", "setDelay": "set delay execution", "setPriority": "set priority execution",
+	"setTags": "set tags execution", "purge": "purge execution", "answerWaitpoint": "answer execution",
+	"bulk": "cancel executions", "cancelFlow": "cancel flow", "replayFlow": "replay flow", "sealFlow": "seal flow",
+	"setFlowTags": "set tags flow", "setLane": "set lane", "markWorkerDead": "mark dead worker",
+	"putSchedule": "put schedule", "syncSchedules": "put schedule", "pauseSchedule": "pause schedule",
+	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putBudget": "create budget",
+	"removeBudget": "remove budget", "adjustBudget": "adjust budget", "resetBudget": "reset budget", "refundBudget": "",
+	"putQuota": "create quota", "removeQuota": "remove quota", "attachGates": "attach scope",
+	"detachGates": "detach scope",
+	// the test has nothing to refund, and one key
+	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "",
+	"submit": "", "submitBatch": "", "submitFlow": "", "addToFlow": "", "signal": "", "sendMessage": "",
+	"createStreamToken": ""}
 
 // everyChangeIsNoted holds the audit trail against the routes that were called.
 func (a *api) everyChangeIsNoted() {
@@ -149,19 +170,23 @@ func (a *api) everyChangeIsNoted() {
 		case !known:
 			t.Errorf("say what the audit trail has of %s", r.name)
 		case want != "" && !slices.ContainsFunc(all, func(c changed) bool {
-			return c.Action+" "+c.On == want && strings.HasPrefix(c.By, "the-") && strings.HasPrefix(c.From, "api 127.0.0.1") && c.Text != "" &&
-				(c.Why != "" || r.name == "answerWaitpoint" || r.name == "syncSchedules" && c.Name == "p") // which is only there by a sync
+			return c.Action+" "+c.On == want && strings.HasPrefix(c.By, "the-") &&
+				strings.HasPrefix(c.From, "api 127.0.0.1") && c.Text != "" &&
+				// which is only there by a sync
+				(c.Why != "" || r.name == "answerWaitpoint" || r.name == "syncSchedules" && c.Name == "p")
 		}):
 			t.Errorf("%s: the audit trail has no %q by a token with a reason", r.name, want)
 		}
 	}
-	if page := into[changePage](t, a.as("viewer", "GET", "/v1/audit?by=the-admin&on=partition&name=3", "", 200)); len(page.Items) != 2 || page.Items[0].Why != "it has moved" {
+	if page := into[changePage](t, a.as("viewer", "GET", "/v1/audit?by=the-admin&on=partition&name=3", "", 200)); len(
+		page.Items) != 2 || page.Items[0].Why != "it has moved" {
 		t.Errorf("%+v", page)
 	}
 	if page := into[changePage](t, a.as("blue", "GET", "/v1/audit", "", 200)); len(page.Items) != 0 {
 		t.Errorf("%+v", page)
 	}
-	if page := into[changePage](t, a.as("viewer", "GET", "/v1/audit?namespace=default&on=execution", "", 200)); len(page.Items) < 10 {
+	if page := into[changePage](t, a.as("viewer", "GET", "/v1/audit?namespace=default&on=execution", "", 200)); len(
+		page.Items) < 10 {
 		t.Errorf("%+v", page)
 	}
 	a.as("blue", "GET", "/v1/audit?namespace=default", "", 403)
@@ -176,7 +201,8 @@ func TestTrailOfANamespace(t *testing.T) {
 		a.as("operator", "POST", path+":cancel", `{"reason":"not now"}`, 204)
 	}
 	page := into[changePage](t, a.as("blue", "GET", "/v1/audit", "", 200))
-	if len(page.Items) != 1 || page.Items[0].Name != strings.TrimPrefix(blue, "/v1/executions/") || page.Items[0].By != "the-operator" || page.Items[0].Why != "not now" {
+	if len(page.Items) != 1 || page.Items[0].Name != strings.TrimPrefix(blue, "/v1/executions/") ||
+		page.Items[0].By != "the-operator" || page.Items[0].Why != "not now" {
 		t.Errorf("%+v", page)
 	}
 	h := into[history](t, a.as("viewer", "GET", blue+"/history", "", 200))

@@ -29,13 +29,13 @@ type self struct {
 	Name       string   `json:"name"`
 	Role       Role     `json:"role"`
 	Namespaces []string `json:"namespaces,omitempty" jsonschema:"absent: all of them"`
-	Operations []string `json:"operations" jsonschema:"the operations of this document that the role may use"`
+	Operations []string `json:"operations" jsonschema:"the operations of this document that they may use"`
 }
 
 func (c *call) self() error {
 	out := self{Name: c.who.Name, Role: c.who.Role, Namespaces: c.who.Namespaces, Operations: []string{}}
 	for _, r := range c.h.routes {
-		if len(r.need) == 0 || slices.Contains(r.need, c.who.Role) {
+		if len(r.need) == 0 || slices.Contains(r.need, c.who.Role) && !(r.global() && len(c.who.Namespaces) > 0) {
 			out.Operations = append(out.Operations, r.name)
 		}
 	}
@@ -55,6 +55,7 @@ type sample struct {
 	Active     int        `json:"active"`
 	Ended      int        `json:"ended" jsonschema:"and still stored"`
 	Closed     int        `json:"closed" jsonschema:"queues that a budget or quota keeps back, by partition"`
+	UsedUp     []usedUp   `json:"budgets_used_up,omitempty" jsonschema:"budgets that have no room for the work that waits for them, at most ten, those for which most waits in front"`
 	Created    float64    `json:"created_per_s" jsonschema:"over the last ten seconds, like the rates that follow"`
 	Completed  float64    `json:"completed_per_s"`
 	Failed     float64    `json:"failed_per_s" jsonschema:"failed or expired"`
@@ -64,8 +65,13 @@ type sample struct {
 	Partitions int        `json:"partitions" jsonschema:"that answer"`
 	Silent     int        `json:"partitions_silent" jsonschema:"that do not answer"`
 	Frozen     int        `json:"partitions_frozen"`
-	Overdue    int        `json:"partitions_overdue" jsonschema:"nobody keeps their time"`
+	Overdue    int        `json:"partitions_overdue" jsonschema:"no process runs their timers"`
 	LagMs      int64      `json:"lag_ms" jsonschema:"for how long the earliest thing is due that nobody has done"`
+}
+
+type usedUp struct {
+	Budget  string `json:"budget"`
+	Waiting int    `json:"waiting" jsonschema:"executions"`
 }
 
 // point is a sample of the history.
@@ -219,8 +225,10 @@ func (s *sampler) rate(l *look) {
 	if d <= 0 {
 		return
 	}
-	per := func(before, now int) float64 { return float64(max(0, now-before)) / d } // a store that was emptied begins anew
-	l.Created, l.Completed, l.Failed = per(first.created, l.counts.created), per(first.completed, l.counts.completed), per(first.failed, l.counts.failed)
+	// a store that was emptied starts over
+	per := func(before, now int) float64 { return float64(max(0, now-before)) / d }
+	l.Created, l.Completed, l.Failed = per(first.created, l.counts.created), per(first.completed, l.counts.completed),
+		per(first.failed, l.counts.failed)
 }
 
 // observe asks the store. What some partitions do not tell is missing in the sums; it is an error when none answers.
@@ -257,6 +265,14 @@ func observe(ctx context.Context, a *admin.Admin) (*look, error) {
 		return nil, err
 	}
 	l.counts.at = l.At
+	if l.Closed > 0 {
+		gates, _ := a.Gates(ctx)
+		for _, b := range gates.UsedUp() {
+			if len(l.UsedUp) < 10 {
+				l.UsedUp = append(l.UsedUp, usedUp(b))
+			}
+		}
+	}
 	workers, _ := a.Workers(ctx) // partitions that do not answer were counted
 	for _, w := range workers {
 		l.Active += w.InFlight

@@ -10,15 +10,18 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 func TestWhoAmI(t *testing.T) {
 	a := newAPI(t)
 	me := into[self](t, a.as("producer", "GET", "/v1/me", "", 200))
-	if me.Name != "the-producer" || me.Role != Producer || me.Namespaces != nil || !slices.Contains(me.Operations, "submit") || slices.Contains(me.Operations, "purge") {
+	if me.Name != "the-producer" || me.Role != Producer || me.Namespaces != nil ||
+		!slices.Contains(me.Operations, "submit") || slices.Contains(me.Operations, "purge") {
 		t.Errorf("%+v", me)
 	}
-	if me := into[self](t, a.as("blue", "GET", "/v1/me", "", 200)); !slices.Equal(me.Namespaces, []string{"blue"}) || !slices.Contains(me.Operations, "purge") {
+	if me := into[self](t, a.as("blue", "GET", "/v1/me", "", 200)); !slices.Equal(me.Namespaces, []string{"blue"}) ||
+		!slices.Contains(me.Operations, "purge") {
 		t.Errorf("%+v", me)
 	}
 }
@@ -29,19 +32,21 @@ func TestOverview(t *testing.T) {
 	a.submit(`{"kind":"nobody","lane":"side"}`)
 	a.submit(`{"kind":"nobody","lane":"side","delay_ms":3600000}`)
 	a.submit(`{"kind":"nobody","lane":"side","namespace":"blue"}`)
-	for registered, began := 0, time.Now(); registered == 0 && time.Since(began) < time.Minute; { // the worker has just been started
+	testwait.Until(t, "the worker that was just started is registered", func() bool {
 		workers, err := admin.New(a.client).Workers(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		registered = len(workers)
-	}
+		return len(workers) > 0
+	})
 	o := into[overview](t, a.as("viewer", "GET", "/v1/overview", "", 200))
-	if o.Now.Waiting != 2 || o.Now.Delayed != 1 || o.Now.Stored != 3 || o.Now.Oldest == nil || o.Now.Workers != 1 || o.Now.Slots != 32 || o.Now.Partitions != 4 || len(o.Queues) != 2 || len(o.History) != 1 {
+	if o.Now.Waiting != 2 || o.Now.Delayed != 1 || o.Now.Stored != 3 || o.Now.Oldest == nil || o.Now.Workers != 1 ||
+		o.Now.Slots != 32 || o.Now.Partitions != 4 || len(o.Queues) != 2 || len(o.History) != 1 {
 		t.Errorf("%+v", o)
 	}
 	b := into[overview](t, a.as("blue", "GET", "/v1/overview", "", 200))
-	if b.Now.Waiting != 1 || b.Now.Stored != 1 || b.Now.Delayed != 0 || b.Now.Workers != 0 || len(b.Queues) != 1 || b.Queues[0].Namespace != "blue" || len(b.History) != 0 {
+	if b.Now.Waiting != 1 || b.Now.Stored != 1 || b.Now.Delayed != 0 || b.Now.Workers != 0 || len(b.Queues) != 1 ||
+		b.Queues[0].Namespace != "blue" || len(b.History) != 0 {
 		t.Errorf("%+v", b)
 	}
 }
@@ -71,17 +76,11 @@ func TestOverviewIsFollowed(t *testing.T) {
 	if len(one) == 0 || len(two) == 0 || !one[len(one)-1].Equal(two[len(two)-1]) {
 		t.Errorf("%s and %s", one, two)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	testwait.Progress(t, "nobody watches", func() (bool, any) {
 		a.h.sampler.mu.Lock()
-		n := a.h.sampler.watchers
-		a.h.sampler.mu.Unlock()
-		if n == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d still watch", n)
-		}
-	}
+		defer a.h.sampler.mu.Unlock()
+		return a.h.sampler.watchers == 0, a.h.sampler.watchers
+	})
 }
 
 // Rates are over about ten seconds, and a store that was emptied has none below zero.
@@ -97,7 +96,8 @@ func TestRates(t *testing.T) {
 	for _, x := range []struct {
 		seconds, completed int
 		want               float64
-	}{{0, 1000, 0}, {2, 1020, 10}, {4, 1040, 10}, {10, 1100, 10}, {12, 1100, 8}, {20, 1100, 0}, {30, 1100, 0}, {40, 5, 0}} {
+	}{{0, 1000, 0}, {2, 1020, 10}, {4, 1040, 10}, {10, 1100, 10}, {12, 1100, 8}, {20, 1100, 0}, {30, 1100, 0},
+		{40, 5, 0}} {
 		if l := at(x.seconds, x.completed); l.Completed != x.want {
 			t.Errorf("after %d s: %v, want %v", x.seconds, l.Completed, x.want)
 		}

@@ -8,7 +8,8 @@ import (
 )
 
 // pages are the parameters of a list that is short enough to be read whole, and is answered in pages all the same.
-var pages = []param{{name: "limit", text: "1..1000, default 1000", kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}}
+var pages = []param{{name: "limit", text: "1..1000, default 1000", kind: "integer"},
+	{name: "cursor", text: "next_cursor of the page before", kind: "string"}}
 
 // paging is which page of a list was asked for.
 type paging struct {
@@ -30,12 +31,15 @@ func (q *query) paging() paging {
 	return p
 }
 
-// cut puts items in the order of their keys and keeps those of a page. What comes or goes between two pages moves no other item.
+// cut puts items in the order of their keys and keeps those of a page. What comes or goes between two pages moves no
+// other item.
 func cut[T any](p paging, items []T, key func(T) string) (page []T, next string) {
 	slices.SortFunc(items, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 	page = items
 	if p.set {
-		from, found := slices.BinarySearchFunc(items, p.after, func(x T, after string) int { return cmp.Compare(key(x), after) })
+		from, found := slices.BinarySearchFunc(items, p.after, func(x T, after string) int {
+			return cmp.Compare(key(x), after)
+		})
 		if found {
 			from++
 		}

@@ -31,11 +31,13 @@ func TestListsArePaged(t *testing.T) {
 			if err := json.Unmarshal(x, &row); err != nil {
 				t.Fatal(err)
 			}
-			names = append(names, strings.Trim(strings.Join([]string{row.Instance, row.Lane, row.Name, row.Kind}, "/"), "/"))
+			names = append(names, strings.Trim(strings.Join([]string{row.Instance, row.Lane, row.Name, row.Kind}, "/"),
+				"/"))
 		}
 		return names, page.Next
 	}
-	for path, least := range map[string]int{"/v1/budgets": 5, "/v1/quotas": 5, "/v1/schedules": 5, "/v1/lanes": 5, "/v1/queues": 5, "/v1/workers": 1} {
+	for path, least := range map[string]int{"/v1/budgets": 5, "/v1/quotas": 5, "/v1/schedules": 5, "/v1/lanes": 5,
+		"/v1/queues": 5, "/v1/workers": 1} {
 		whole, next := read(path)
 		if len(whole) < least || next != "" || !slices.IsSorted(whole) {
 			t.Errorf("%s: %q, next %q", path, whole, next)
@@ -56,7 +58,8 @@ func TestListsArePaged(t *testing.T) {
 				t.Errorf("%s in pages of %d: %q, want %q", path, size, all, whole)
 			}
 		}
-		for query, field := range map[string]string{"limit=0": "limit", "limit=1001": "limit", "cursor=!": "cursor", "page=2": "page"} {
+		for query, field := range map[string]string{"limit=0": "limit", "limit=1001": "limit", "cursor=!": "cursor",
+			"page=2": "page"} {
 			if p := into[problem](t, a.as("viewer", "GET", path+"?"+query, "", 400)); p.Field != field {
 				t.Errorf("%s?%s: %+v", path, query, p)
 			}
@@ -65,10 +68,12 @@ func TestListsArePaged(t *testing.T) {
 	first, next := read("/v1/budgets?limit=2")
 	a.as("operator", "DELETE", "/v1/budgets/b1?reason=gone", "", 204) // the one that the cursor names
 	a.as("operator", "PUT", "/v1/budgets/a9", `{"limits":{"tokens":{"hard":1}}}`, 200)
-	if rest, _ := read("/v1/budgets?cursor=" + next); !slices.Equal(first, []string{"b0", "b1"}) || !slices.Equal(rest, []string{"b2", "b3", "b4"}) {
+	if rest, _ := read("/v1/budgets?cursor=" + next); !slices.Equal(first, []string{"b0", "b1"}) || !slices.Equal(rest,
+		[]string{"b2", "b3", "b4"}) {
 		t.Errorf("%q, then %q", first, rest)
 	}
-	if s := into[scheduleItem](t, a.as("viewer", "GET", "/v1/schedules/s3", "", 200)); s.Name != "s3" || s.Kind != "nobody" || s.Next == nil {
+	if s := into[scheduleItem](t, a.as("viewer", "GET", "/v1/schedules/s3", "", 200)); s.Name != "s3" ||
+		s.Kind != "nobody" || s.Next == nil {
 		t.Errorf("%+v", s)
 	}
 	a.as("viewer", "GET", "/v1/schedules/s9", "", 404)

@@ -34,18 +34,18 @@ type partition struct {
 }
 
 func (c *call) partitions() error {
-	if err := c.everywhere(); err != nil {
-		return err
-	}
 	list, err := c.h.admin.Partitions(c.ctx())
 	if err != nil && len(list) == 0 {
 		return err
 	}
 	out := partitionList{Items: make([]partition, 0, len(list))}
 	for _, p := range list {
-		x := partition{Partition: p.Partition, Frozen: p.Frozen, FrozenReason: p.FrozenReason, Owner: p.Owner, TickOverdue: p.TickOverdue, LagMs: p.Lag.Milliseconds(),
-			BehindMs: p.Behind.Milliseconds(), UndeliveredMs: p.Undelivered.Milliseconds(), Booted: utc(p.Booted), Now: utc(p.Now), Ready: p.Ready, Delayed: p.Delayed.Count,
-			Suspended: p.Parked.Count, Blocked: p.Blocked.Count, Ended: p.Done.Count, Sessions: p.Sessions.Count, Held: p.Held.Count}
+		x := partition{Partition: p.Partition, Frozen: p.Frozen, FrozenReason: p.FrozenReason, Owner: p.Owner,
+			TickOverdue: p.TickOverdue, LagMs: p.Lag.Milliseconds(), BehindMs: p.Behind.Milliseconds(),
+			UndeliveredMs: p.Undelivered.Milliseconds(), Booted: utc(p.Booted), Now: utc(p.Now), Ready: p.Ready,
+			Delayed: p.Delayed.Count, Suspended: p.Parked.Count, Blocked: p.Blocked.Count, Ended: p.Done.Count,
+			Sessions: p.Sessions.Count,
+			Held:     p.Held.Count}
 		if p.Err != nil {
 			x.Error = p.Err.Error()
 		}
@@ -57,9 +57,6 @@ func (c *call) partitions() error {
 // partition is the one that the path names.
 func (c *call) partition() (uint16, *why, error) {
 	var b why
-	if err := c.everywhere(); err != nil {
-		return 0, nil, err
-	}
 	if err := c.body(&b); err != nil {
 		return 0, nil, err
 	}
@@ -107,9 +104,6 @@ type tokenKey struct {
 }
 
 func (c *call) tokenKeys() error {
-	if err := c.everywhere(); err != nil {
-		return err
-	}
 	list, err := c.h.admin.TokenKeys(c.ctx())
 	if err != nil && len(list) == 0 {
 		return err
@@ -121,7 +115,8 @@ func (c *call) tokenKeys() error {
 			x.Error = p.Err.Error()
 		}
 		for _, k := range p.Keys {
-			x.Keys = append(x.Keys, tokenKey{k.Kid, k.Fingerprint, k.Current, utc(k.ExpiresAt), k.Open, utc(k.NeededUntil)})
+			x.Keys = append(x.Keys,
+				tokenKey{k.Kid, k.Fingerprint, k.Current, utc(k.ExpiresAt), k.Open, utc(k.NeededUntil)})
 		}
 		out.Items = append(out.Items, x)
 	}
@@ -149,13 +144,11 @@ type rotated struct {
 
 func (c *call) rotateTokenKeys() error {
 	var b rotateBody
-	if err := c.everywhere(); err != nil {
-		return err
-	}
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	list, err := c.h.admin.RotateTokenKeys(c.ctx(), admin.Rotation{Kid: b.Kid, Grace: ms(b.GraceMs), Force: b.Force}, c.act(b.why)...)
+	list, err := c.h.admin.RotateTokenKeys(c.ctx(), admin.Rotation{Kid: b.Kid, Grace: ms(b.GraceMs), Force: b.Force},
+		c.act(b.why)...)
 	if err != nil && len(list) == 0 {
 		return err
 	}

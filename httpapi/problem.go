@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
 // problem is a problem document (RFC 9457), and the error that leads to it.
@@ -29,7 +30,8 @@ func (p *problem) Error() string { return p.Code + ": " + p.Detail }
 
 // invalid is a request that is wrong in a field.
 func invalid(field, format string, args ...any) *problem {
-	return &problem{Status: http.StatusBadRequest, Code: "invalid_input", Field: field, Detail: fmt.Sprintf(format, args...)}
+	return &problem{Status: http.StatusBadRequest, Code: "invalid_input", Field: field,
+		Detail: fmt.Sprintf(format, args...)}
 }
 
 func notFound(format string, args ...any) *problem {
@@ -41,23 +43,30 @@ var statuses = []struct {
 	err    error
 	status int
 }{
-	{denied.NoExecution, http.StatusNotFound}, {denied.NoFlow, http.StatusNotFound}, {denied.NoSchedule, http.StatusNotFound},
-	{denied.NoBudget, http.StatusNotFound}, {denied.NoQuota, http.StatusNotFound}, {denied.NoWorker, http.StatusNotFound},
+	{denied.NoExecution, http.StatusNotFound}, {denied.NoFlow, http.StatusNotFound},
+	{denied.NoSchedule, http.StatusNotFound},
+	{denied.NoBudget, http.StatusNotFound}, {denied.NoQuota, http.StatusNotFound},
+	{denied.NoWorker, http.StatusNotFound},
 	{denied.NoSession, http.StatusNotFound}, {denied.NoWaitpoint, http.StatusNotFound},
 	{flowfabric.ErrResultPurged, http.StatusGone}, {flowfabric.ErrTokenExpired, http.StatusGone},
 	{denied.Token, http.StatusForbidden},
-	{denied.PayloadTooLarge, http.StatusRequestEntityTooLarge}, {denied.SummaryTooLarge, http.StatusRequestEntityTooLarge},
-	{denied.Idempotency, http.StatusConflict}, {denied.ReplayNotAllowed, http.StatusConflict}, {denied.FlowConflict, http.StatusConflict},
-	{denied.BudgetConflict, http.StatusConflict}, {denied.QuotaConflict, http.StatusConflict}, {denied.StepConflict, http.StatusConflict},
-	{flowfabric.ErrAuth, http.StatusServiceUnavailable}, {flowfabric.ErrDraining, http.StatusServiceUnavailable}, {flowfabric.ErrTransport, http.StatusServiceUnavailable}, {client.ErrClosed, http.StatusServiceUnavailable},
+	{denied.PayloadTooLarge, http.StatusRequestEntityTooLarge},
+	{denied.SummaryTooLarge, http.StatusRequestEntityTooLarge},
+	{denied.Idempotency, http.StatusConflict}, {denied.ReplayNotAllowed, http.StatusConflict},
+	{denied.FlowConflict, http.StatusConflict},
+	{denied.BudgetConflict, http.StatusConflict}, {denied.QuotaConflict, http.StatusConflict},
+	{denied.StepConflict, http.StatusConflict},
+	{flowfabric.ErrAuth, http.StatusServiceUnavailable}, {flowfabric.ErrDraining, http.StatusServiceUnavailable},
+	{flowfabric.ErrTransport, http.StatusServiceUnavailable}, {client.ErrClosed, http.StatusServiceUnavailable},
 	{flowfabric.ErrOutOfMemory, http.StatusServiceUnavailable}, {denied.TooManyRoutes, http.StatusConflict},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 }
 
 // classes are the statuses of everything else.
 var classes = map[flowfabric.Class]int{
-	flowfabric.ClassCaller: http.StatusBadRequest, flowfabric.ClassStop: http.StatusConflict, flowfabric.ClassInfo: http.StatusConflict,
-	flowfabric.ClassRetry: http.StatusServiceUnavailable, flowfabric.ClassBug: http.StatusInternalServerError,
+	flowfabric.ClassCaller: http.StatusBadRequest, flowfabric.ClassStop: http.StatusConflict,
+	flowfabric.ClassInfo: http.StatusConflict, flowfabric.ClassRetry: http.StatusServiceUnavailable,
+	flowfabric.ClassBug: http.StatusInternalServerError,
 }
 
 // problemOf is the document for an error.
@@ -66,9 +75,10 @@ func problemOf(err error) *problem {
 		return p
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &problem{Status: http.StatusRequestEntityTooLarge, Code: "payload_too_large", Detail: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
+		return &problem{Status: http.StatusRequestEntityTooLarge, Code: "payload_too_large",
+			Detail: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
 	}
-	p := &problem{Detail: err.Error(), Code: codeOf(err)}
+	p := &problem{Detail: inMembers(err.Error()), Code: codeOf(err)}
 	for _, s := range statuses {
 		if errors.Is(err, s.err) {
 			p.Status = s.status
@@ -84,6 +94,17 @@ func problemOf(err error) *problem {
 	p.retry = p.Status == http.StatusServiceUnavailable
 	return p
 }
+
+// inMembers writes the options of package flowfabric in an error as bodies and queries have them.
+var inMembers = prose.Renamer(map[string]string{"Priority": "priority", "Lane": "lane", "Timeout": "timeout_ms",
+	"AttemptTimeout": "timeout_ms", "Deadline": "deadline_ms", "DeadlineAt": "deadline_at", "Delay": "delay_ms",
+	"DelayUntil": "delay_until", "Retry.MaxRetries": "retries", "KeyWindow": "key_window_ms",
+	"Debounce": "debounce_key", "Debounce is": "delay_ms with debounce_key is", "DebounceMax": "debounce_max_ms",
+	"Concurrency": "concurrency", "Rate": "rate", "Per": "per_ms", "Filter.States": "state", "Filter.HeldBy": "held_by",
+	"HeldBy": "held_by", "Filter.Since": "since", "Until": "until", "States": "state",
+	"Filter.Flow": "flow", "Filter.ErrorText": "error",
+	"Filter.Categories": "category", "FlowQuery.States": "state", "ApprovalFilter.Assignee": "assignee",
+	"FromScratch": "from_scratch", "FromStep": "from_step"})
 
 // codeOf is the code of an error of ours.
 func codeOf(err error) string {

@@ -1,12 +1,12 @@
 package httpapi
 
 import (
-	"cmp"
 	"net/http"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 type quotaList struct {
@@ -41,15 +41,16 @@ type quota struct {
 }
 
 func newQuota(q admission.QuotaRecord) quota {
-	return quota{Name: q.Name, Revision: q.Revision, Started: q.Started, Held: q.Held, Waiting: q.ForSlots + q.ForRate, Holds: q.Holds, Events: gateEvents(q.Audit),
-		quotaSettings: quotaSettings{Scope: q.Scope, Rate: q.Rate, WindowMs: q.Window.Milliseconds(), Cap: q.Cap, JitterMs: q.Jitter.Milliseconds()}}
+	return quota{Name: q.Name, Revision: q.Revision, Started: q.Started, Held: q.Held, Waiting: q.ForSlots + q.ForRate,
+		Holds: q.Holds, Events: gateEvents(q.Audit), quotaSettings: quotaSettings{Scope: q.Scope, Rate: q.Rate,
+			WindowMs: q.Window.Milliseconds(), Cap: q.Cap, JitterMs: q.Jitter.Milliseconds()}}
 }
 
 func (c *call) quotas() error {
 	q := c.query()
 	page := q.paging()
-	if err := cmp.Or(q.err, c.everywhere()); err != nil {
-		return err
+	if q.err != nil {
+		return q.err
 	}
 	list, err := c.h.admin.Quotas(c.ctx())
 	if err != nil {
@@ -64,10 +65,7 @@ func (c *call) quotas() error {
 }
 
 func (c *call) quota() error {
-	name, err := c.shared()
-	if err != nil {
-		return err
-	}
+	name := c.r.PathValue("key")
 	return c.showQuota(name)
 }
 
@@ -80,22 +78,20 @@ func (c *call) showQuota(name string) error {
 }
 
 func (c *call) putQuota() error {
-	name, err := c.shared()
-	if err != nil {
-		return err
-	}
+	name := c.r.PathValue("key")
 	var b quotaBody
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	q := admission.Quota{Name: name, Scope: b.Scope, Rate: b.Rate, Window: ms(b.WindowMs), Cap: b.Cap, Jitter: ms(b.JitterMs)}
+	q := admission.Quota{Name: name, Scope: b.Scope, Rate: b.Rate, Window: ms(b.WindowMs), Cap: b.Cap,
+		Jitter: ms(b.JitterMs)}
 	if err := c.h.admin.PutQuota(c.ctx(), q, b.Revision, c.act(b.why)...); err != nil {
 		return err
 	}
 	return c.showQuota(name)
 }
 
-func (c *call) removeQuota() error { return c.remove(c.shared, c.h.admin.RemoveQuota) }
+func (c *call) removeQuota() error { return c.remove(c.named, c.h.admin.RemoveQuota) }
 
 // scopeBody is one of four: everything, a namespace, a lane of a namespace, or a tag.
 type scopeBody struct {
@@ -115,9 +111,6 @@ type attachBody struct {
 // attaching reads what is to be attached or detached.
 func (c *call) attaching() (scope admission.Scope, gates []flowfabric.Gate, w why, err error) {
 	var b attachBody
-	if err := c.everywhere(); err != nil {
-		return scope, nil, w, err
-	}
 	if err := c.body(&b); err != nil {
 		return scope, nil, w, err
 	}
@@ -172,9 +165,6 @@ type closedRoute struct {
 }
 
 func (c *call) gates() error {
-	if err := c.everywhere(); err != nil {
-		return err
-	}
 	info, err := c.h.admin.Gates(c.ctx())
 	if err != nil {
 		return err
@@ -192,7 +182,8 @@ func (c *call) gates() error {
 		out.Attached = append(out.Attached, one)
 	}
 	for _, r := range info.Closed {
-		out.Closed = append(out.Closed, closedRoute{r.Partition, r.Route.Namespace, r.Route.Lane, r.Route.Kind, utc(r.Until), r.Why, r.Waiting})
+		out.Closed = append(out.Closed, closedRoute{r.Partition, r.Route.Namespace, r.Route.Lane, r.Route.Kind,
+			utc(r.Until), engine.ClosingText(r.Why), r.Waiting})
 	}
 	return c.answerJSON(http.StatusOK, out)
 }

@@ -20,8 +20,9 @@ import (
 
 // Redaction is one piece of what a program stored, on its way to a reader. See [Config.Redact].
 type Redaction struct {
-	// What it is: "input", "result", "step" (the recorded value of one), "message" (of a mailbox), "summary" (the document), "frame", "progress"
-	// (the message), or "failure" (the message of a failure, or why a worker cancelled). Later versions may add others: withhold what you do not know.
+	// What it is: "input", "result", "step" (the recorded value of one), "message" (of a mailbox), "summary" (the
+	// document), "frame", "progress" (the message), or "failure" (the message of a failure, or why a worker
+	// cancelled). Later versions may add others: withhold what you do not know.
 	What string
 	// Reader is who made the request. With a stream token it is always the viewer "stream".
 	Reader Principal
@@ -58,20 +59,22 @@ func (c *call) redactorOf(id flowfabric.ExecutionID, route flowfabric.Route) *re
 	if c.h.cfg.Redact == nil {
 		return nil
 	}
-	return &redactor{c, Redaction{Reader: c.who, Execution: id, Namespace: route.Namespace, Lane: route.Lane, Kind: route.Kind}}
+	return &redactor{c, Redaction{Reader: c.who, Execution: id, Namespace: route.Namespace, Lane: route.Lane,
+		Kind: route.Kind}}
 }
 
-// shown is what Config.Redact makes of a piece; nil is withheld. When it panics everything of the call is withheld from then on, and
-// call.broken is set, with which the answer ends.
+// shown is what Config.Redact makes of a piece; nil is withheld. When it panics everything of the call is withheld
+// from then on, and call.broken is set, with which the answer ends.
 func (r *redactor) shown(what string, raw []byte) (out []byte) {
 	if r.c.broken != nil {
 		return nil
 	}
 	defer func() {
 		if p := recover(); p != nil { // its text may have the payload
-			r.c.h.cfg.Logger.ErrorContext(r.c.ctx(), "flowfabric: api: Config.Redact panicked", "request", identityOf(r.c.r).id, "what", what, "panic", fmt.Sprintf("%T", p),
-				"stack", string(debug.Stack()))
-			r.c.broken, out = &problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "the answer could not be redacted, so it is withheld; the log has the request id"}, nil
+			r.c.h.cfg.Logger.ErrorContext(r.c.ctx(), "flowfabric: api: Config.Redact panicked", "request",
+				identityOf(r.c.r).id, "what", what, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			r.c.broken, out = &problem{Status: http.StatusInternalServerError, Code: "internal",
+				Detail: "the answer could not be redacted, so it is withheld; the log has the request id"}, nil
 		}
 	}()
 	about := r.about
@@ -171,7 +174,8 @@ func (r *redactor) snapshot(s flowfabric.Snapshot) flowfabric.Snapshot {
 	return s
 }
 
-// past is for an entry of a history: what a program said is in the end of an attempt, and in a cancellation by its worker.
+// past is for an entry of a history: what a program said is in the end of an attempt, and in a cancellation by its
+// worker.
 func (r *redactor) past(e admin.Event) admin.Event {
 	switch engine.EventKind(e.Kind) {
 	case engine.EventAttempt:
@@ -191,7 +195,8 @@ func (c *call) explained(id flowfabric.ExecutionID) (admin.Explanation, error) {
 	if err != nil {
 		return admin.Explanation{}, link.Operated("explain", id, err)
 	}
-	out := admin.Explanation{State: e.State, Reason: string(e.Reason), Sentence: e.Sentence, Next: e.Next, At: e.At, Serving: e.Serving, Ahead: -1}
+	out := admin.Explanation{State: e.State, Reason: string(e.Reason), Sentence: e.Sentence, Next: e.Next, At: e.At,
+		Serving: e.Serving, Ahead: -1}
 	if e.State == flowfabric.Waiting || e.State == flowfabric.WaitingBudget || e.State == flowfabric.WaitingQuota {
 		out.Ahead = e.Facts.Ahead
 	}

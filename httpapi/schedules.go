@@ -50,28 +50,54 @@ func (c *call) putSchedule() error {
 		return err
 	}
 	name := c.r.PathValue("key")
-	if len(c.who.Namespaces) > 0 { // another's schedule is not changed
-		if s, err := c.h.admin.GetSchedule(c.ctx(), name); err == nil && !c.who.may(s.Definition.Item.Namespace) {
-			return &problem{Status: http.StatusConflict, Code: "schedule_changed", Field: "key", Detail: "the name is taken elsewhere"}
+	for tries := 1; ; tries++ {
+		own, err := c.ownSchedule(name)
+		if err != nil {
+			return err
 		}
+		d, err := c.declaration(name, b.scheduleBody, "", own...)
+		if err != nil {
+			return err
+		}
+		set, err := d.Put(c.ctx(), c.h.client, c.act(b.why)...)
+		if len(own) > 0 && errors.Is(err, flowfabric.ErrConflict) && tries < 5 {
+			continue // somebody else has made or changed it meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return c.answerJSON(http.StatusOK, scheduleMade{set.Revision, !set.Already, utc(set.Next)})
 	}
-	d, err := c.declaration(name, b.scheduleBody, "")
-	if err != nil {
-		return err
+}
+
+// ownSchedule sees to it that a principal of some namespaces changes no schedule of another one: what it puts
+// replaces what was looked at, or is new.
+func (c *call) ownSchedule(name string) ([]client.SchedulingOption, error) {
+	if len(c.who.Namespaces) == 0 {
+		return nil, nil
 	}
-	set, err := d.Put(c.ctx(), c.h.client, c.act(b.why)...)
-	if err != nil {
-		return err
+	s, err := c.h.admin.GetSchedule(c.ctx(), name)
+	switch {
+	case errors.Is(err, flowfabric.ErrNotFound):
+		return []client.SchedulingOption{client.IfNew()}, nil
+	case err != nil:
+		return nil, err
+	case !c.who.may(s.Definition.Item.Namespace):
+		return nil, &problem{Status: http.StatusConflict, Code: "schedule_changed", Field: "key",
+			Detail: "the name is taken elsewhere"}
 	}
-	return c.answerJSON(http.StatusOK, scheduleMade{set.Revision, !set.Already, utc(set.Next)})
+	return []client.SchedulingOption{client.IfRevision(s.Revision)}, nil
 }
 
 // declaration is what a body says; at is where the body is in that of the request.
-func (c *call) declaration(name string, b scheduleBody, at string) (none client.ScheduleDeclaration, err error) {
+func (c *call) declaration(name string, b scheduleBody, at string,
+	more ...client.SchedulingOption) (none client.ScheduleDeclaration, err error) {
 	var spec schedule.Spec
 	switch {
 	case (b.Cron == "") == (b.EveryMs == 0):
 		return none, invalid(at+"/cron", "want either cron or every_ms")
+	case b.EveryMs != 0 && b.Zone != "":
+		return none, invalid(at+"/zone", "it belongs to cron")
 	case b.Cron != "":
 		zone := b.Zone
 		if zone == "" {
@@ -90,12 +116,13 @@ func (c *call) declaration(name string, b scheduleBody, at string) (none client.
 	if namespace != "" {
 		opts, whole = append(opts, flowfabric.Namespace(namespace)), append(whole, flowfabric.Namespace(namespace))
 	}
-	for _, o := range b.times() {
+	for _, o := range append(b.times(), more...) {
 		opts, whole = append(opts, o), append(whole, o)
 	}
 	if len(b.Nodes) > 0 {
 		if b.Input != nil || b.own() {
-			return none, invalid(at+"/nodes", "input, lane, priority, deadline_ms, timeout_ms, retries, retention_s and capabilities belong to the nodes")
+			return none, invalid(at+"/nodes",
+				"input, lane, priority, deadline_ms, timeout_ms, retries, retention_s and capabilities belong to the nodes")
 		}
 		for _, o := range b.shared.options() {
 			whole = append(whole, o)
@@ -150,9 +177,6 @@ func (c *call) syncSchedules() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	if err := c.everywhere(); err != nil {
-		return err
-	}
 	var all []client.ScheduleDeclaration
 	for name, s := range b.Schedules {
 		d, err := c.declaration(name, s, "/schedules/"+name)
@@ -163,7 +187,8 @@ func (c *call) syncSchedules() error {
 	}
 	done, err := c.h.client.SyncSchedules(c.ctx(), c.r.PathValue("key"), all...)
 	if _, taken := errors.AsType[*client.ScheduleOwnerError](err); taken {
-		return &problem{Status: http.StatusConflict, Code: "schedule_owned", Field: "/schedules", Detail: err.Error()}
+		return &problem{Status: http.StatusConflict, Code: "schedule_owned", Field: "/schedules",
+			Detail: inMembers(err.Error())}
 	}
 	if err != nil {
 		return err
@@ -230,8 +255,9 @@ func (c *call) getSchedule() error {
 
 func itemOf(s admin.ScheduleInfo) scheduleItem {
 	d := s.Definition
-	x := scheduleItem{Name: s.Name, Namespace: d.Item.Namespace, Lane: d.Item.Lane, Kind: d.Item.Kind, Nodes: d.Item.Nodes, Owner: d.Owner, Until: utc(d.Until),
-		MaxRuns: d.Runs, JitterMs: d.Jitter.Milliseconds(), Ended: string(s.Ended()), Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired, Missed: s.Missed,
+	x := scheduleItem{Name: s.Name, Namespace: d.Item.Namespace, Lane: d.Item.Lane, Kind: d.Item.Kind,
+		Nodes: d.Item.Nodes, Owner: d.Owner, Until: utc(d.Until), MaxRuns: d.Runs, JitterMs: d.Jitter.Milliseconds(),
+		Ended: string(s.Ended()), Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired, Missed: s.Missed,
 		Paused: s.Paused, PausedBy: s.PausedBy}
 	if left, limited := s.RunsLeft(); limited {
 		x.RunsLeft = &left
@@ -281,11 +307,15 @@ func (c *call) pauseSchedule() error { return c.changeSchedule(c.h.admin.PauseSc
 func (c *call) resumeSchedule() error { return c.changeSchedule(c.h.admin.ResumeSchedule) }
 
 func (c *call) removeSchedule() error {
+	var expected *uint64 // the one that was looked at, if others may make one of the name that is not the principal's
 	named := func() (string, error) {
 		s, err := c.schedule()
+		if len(c.who.Namespaces) > 0 {
+			expected = &s.Revision
+		}
 		return s.Name, err
 	}
 	return c.remove(named, func(ctx context.Context, name string, opts ...flowfabric.ActOption) (bool, error) {
-		return c.h.admin.RemoveSchedule(ctx, name, nil, opts...)
+		return c.h.admin.RemoveSchedule(ctx, name, expected, opts...)
 	})
 }

@@ -18,8 +18,8 @@ const (
 	sharedTime = 20 * time.Second // that one may take
 )
 
-// sharing gives answers that were read from the store a moment ago to others who ask the same and say that this will do, with the header
-// Cache-Control: max-age=<seconds>. So many open dashboards cost the store as much as one.
+// sharing gives answers that were read from the store a moment ago to others who ask the same and say that this will
+// do, with the header Cache-Control: max-age=<seconds>. So many open dashboards cost the store as much as one.
 type sharing struct {
 	mu      sync.Mutex
 	answers map[string]*sharedAnswer
@@ -41,8 +41,8 @@ func (a *sharedAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 var errNotRead = errors.New("the request that was to read it has failed")
 
-// answer gives the caller an answer that is at most so old, or lets the route make one, for everybody who asks the same meanwhile. A failure
-// is told those who waited for it, and nobody later.
+// answer gives the caller an answer that is at most so old, or lets the route make one, for everybody who asks the
+// same meanwhile. A failure is told those who waited for it, and nobody later.
 func (s *sharing) answer(c *call, age time.Duration) error {
 	key := c.sharedKey()
 	s.mu.Lock()
@@ -53,7 +53,8 @@ func (s *sharing) answer(c *call, age time.Duration) error {
 			s.mu.Unlock()
 			return c.route.handle(c)
 		}
-		a = &sharedAnswer{began: time.Now(), done: make(chan struct{}), header: http.Header{}, status: http.StatusOK, err: errNotRead}
+		a = &sharedAnswer{began: time.Now(), done: make(chan struct{}), header: http.Header{}, status: http.StatusOK,
+			err: errNotRead}
 		s.answers[key] = a
 		s.mu.Unlock()
 		s.read(c, key, a)

@@ -18,7 +18,8 @@ func TestAnswersAreShared(t *testing.T) {
 	a.submit(`{"kind":"nobody","lane":"side"}`)
 	list := func(role, age, query string) int {
 		t.Helper()
-		g := a.do(request{method: "GET", path: "/v1/executions?kind=nobody" + query, role: role, header: http.Header{"Cache-Control": {age}}})
+		g := a.do(request{method: "GET", path: "/v1/executions?kind=nobody" + query, role: role,
+			header: http.Header{"Cache-Control": {age}}})
 		if g.status != 200 || g.header.Get("Content-Type") != "application/json" {
 			t.Fatalf("%d %s", g.status, g.body)
 		}
@@ -31,13 +32,15 @@ func TestAnswersAreShared(t *testing.T) {
 	for _, x := range []struct {
 		role, age, query string
 		want             int
-	}{{"viewer", "max-age=5", "", 1}, {"operator", "no-store, max-age=900", "", 1}, {"viewer", "", "", 2}, {"viewer", "max-age=0", "", 2}, {"viewer", "max-age=x", "", 2},
+	}{{"viewer", "max-age=5", "", 1}, {"operator", "no-store, max-age=900", "", 1}, {"viewer", "", "", 2},
+		{"viewer", "max-age=0", "", 2}, {"viewer", "max-age=x", "", 2},
 		{"viewer", "max-age=5", "&limit=7", 2}, {"blue", "max-age=5", "", 0}} {
 		if n := list(x.role, x.age, x.query); n != x.want {
 			t.Errorf("%+v: %d", x, n)
 		}
 	}
-	if g := a.do(request{method: "GET", path: "/v1/executions?kind=nobody", role: "worker", header: http.Header{"Cache-Control": {"max-age=5"}}}); g.status != 403 {
+	if g := a.do(request{method: "GET", path: "/v1/executions?kind=nobody", role: "worker",
+		header: http.Header{"Cache-Control": {"max-age=5"}}}); g.status != 403 {
 		t.Errorf("a worker: %d", g.status)
 	}
 }
@@ -49,7 +52,8 @@ func sharedCall(ctx context.Context, h *Handler, handle func(*call) error) (*cal
 	return &call{h: h, w: w, r: q, route: &route{handle: handle}}, w
 }
 
-// While one is read, others wait for it, also when the one who began it leaves. A failure reaches those who wait, and the next one reads anew.
+// While one is read, others wait for it, also when the one who began it leaves. A failure reaches those who wait, and
+// the next one reads anew.
 func TestSharingWaits(t *testing.T) {
 	h := &Handler{sharing: sharing{answers: map[string]*sharedAnswer{}}}
 	begun, release := make(chan struct{}), make(chan error)
@@ -108,7 +112,8 @@ func TestSharingIsBounded(t *testing.T) {
 		h.sharing.answers[strings.Repeat("x", i)] = &sharedAnswer{began: time.Now(), done: make(chan struct{})}
 	}
 	c, w := sharedCall(t.Context(), h, func(c *call) error { return c.answerJSON(http.StatusOK, health{"alone"}) })
-	if err := h.sharing.answer(c, time.Minute); err != nil || !strings.Contains(w.Body.String(), "alone") || len(h.sharing.answers) != mostShared {
+	if err := h.sharing.answer(c, time.Minute); err != nil || !strings.Contains(w.Body.String(), "alone") ||
+		len(h.sharing.answers) != mostShared {
 		t.Errorf("%v: %s, %d", err, w.Body, len(h.sharing.answers))
 	}
 	for _, a := range h.sharing.answers {

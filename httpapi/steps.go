@@ -14,7 +14,7 @@ type stepList struct {
 type step struct {
 	Name      string     `json:"name" jsonschema:"a name is there once for each attempt that failed in the step, and once as recorded"`
 	Kind      string     `json:"kind" jsonschema:"step; or wait (an answer), waitpoint (opened before a wait), messages (what a receipt took from a mailbox; its name is the mailbox, · and a number) or children (how those of a wait ended)"`
-	Attempt   uint32     `json:"attempt" jsonschema:"zero based"`
+	Attempt   uint32     `json:"attempt" jsonschema:"1 for the first"`
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	Bytes     int        `json:"bytes" jsonschema:"of the value; 0 if it failed"`
@@ -23,7 +23,8 @@ type step struct {
 }
 
 func newStep(s flowfabric.StepRecord) step {
-	out := step{Name: s.Name, Kind: s.Kind, Attempt: s.Attempt, StartedAt: utc(s.StartedAt), EndedAt: utc(s.EndedAt), Bytes: s.Bytes, State: "recorded", Error: s.Error}
+	out := step{Name: s.Name, Kind: s.Kind, Attempt: s.Attempt, StartedAt: utc(s.StartedAt), EndedAt: utc(s.EndedAt),
+		Bytes: s.Bytes, State: "recorded", Error: s.Error}
 	if s.Failed {
 		out.State = "failed"
 	}

@@ -231,9 +231,11 @@ func (d *desk) answer(w http.ResponseWriter, p *pen, status int) {
 }
 
 // Parts of the suite that write are left out, and what our streams are not: see docs/how-to/durable-streams.md.
-var suiteParts = []string{"Read Operations", "Long-Poll Operations", "Browser Security Headers", "HEAD Metadata should", "Offset Validation and Resumability", "Long-Poll Edge Cases",
-	"Caching and ETag", "Chunking and Large Payloads", "Read-Your-Writes Consistency", "SSE Mode", "JSON Mode", "HEAD with Stream Closure", "Read Closed Streams",
-	"Long-poll with Stream Closure", "SSE with Stream Closure", "Immutability Properties", "Offset Validation Properties", "Byte-Exactness Property", "State Hash Verification"}
+var suiteParts = []string{"Read Operations", "Long-Poll Operations", "Browser Security Headers", "HEAD Metadata should",
+	"Offset Validation and Resumability", "Long-Poll Edge Cases", "Caching and ETag", "Chunking and Large Payloads",
+	"Read-Your-Writes Consistency", "SSE Mode", "JSON Mode", "HEAD with Stream Closure", "Read Closed Streams",
+	"Long-poll with Stream Closure", "SSE with Stream Closure", "Immutability Properties",
+	"Offset Validation Properties", "Byte-Exactness Property", "State Hash Verification"}
 
 // unlike are tests of these parts that our streams do not pass, and why not.
 var unlike = map[string]string{
@@ -250,7 +252,8 @@ func TestDurableStreamsSuite(t *testing.T) {
 	a := newAPI(t, func(cfg *Config) { cfg.AllowedOrigins = []string{"https://example.com"} })
 	a.h.poll = 2 * time.Second // the suite does not wait for longer
 	d := &desk{a: a, pens: map[string]*pen{}, work: map[flowfabric.ExecutionID]*pen{}}
-	w, err := runtime.New(runtime.Config{URL: a.store.URL(), Concurrency: 1000, Logger: slog.New(slog.DiscardHandler)}, handler.Bind(penKind, d.hold))
+	w, err := runtime.New(runtime.Config{URL: a.store.URL(), Concurrency: 1000, Logger: slog.New(slog.DiscardHandler)},
+		handler.Bind(penKind, d.hold))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,8 +271,11 @@ func TestDurableStreamsSuite(t *testing.T) {
 		stop()
 		running.Wait()
 	}()
-	cmd := exec.CommandContext(t.Context(), node, "node_modules/vitest/vitest.mjs", "run", "--reporter=json", "--outputFile=report.json", "--testTimeout=120000", // not 5 s: other packages' tests run beside it
-		"-t", "^(Property-Based Tests .fast-check. |Stream Closure )?("+strings.Join(suiteParts, "|")+")", "suite.test.js")
+	// not 5 s: other packages' tests run beside it
+	cmd := exec.CommandContext(t.Context(), node, "node_modules/vitest/vitest.mjs", "run", "--reporter=json",
+		"--outputFile=report.json", "--testTimeout=120000", "-t",
+		"^(Property-Based Tests .fast-check. |Stream Closure )?("+strings.Join(suiteParts, "|")+")",
+		"suite.test.js")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "STREAMS_URL="+server.URL, "CI=1")
 	text, _ := cmd.CombinedOutput()
@@ -302,8 +308,8 @@ func TestDurableStreamsSuite(t *testing.T) {
 	t.Logf("%d passed, %d failed, %d left out", result.NumPassedTests, result.NumFailedTests, result.NumPendingTests)
 }
 
-// suiteInstalled is a folder with the suite, of the versions that are pinned, and the Node.js that runs it. Without npm, or without a registry, the test is
-// skipped, or fails with CI set.
+// suiteInstalled is a folder with the suite, of the versions that are pinned, and the Node.js that runs it. Without
+// npm, or without a registry, the test is skipped, or fails with CI set.
 func suiteInstalled(t *testing.T) (dir, node string) {
 	missing := t.Skipf
 	if os.Getenv("CI") != "" {
@@ -334,7 +340,8 @@ func suiteInstalled(t *testing.T) (dir, node string) {
 		install(filepath.Join(dir, "node"))
 		arch := map[string]string{"amd64": "x64"}[goruntime.GOARCH]
 		bin := filepath.Join(dir, "node/node_modules/node-"+goruntime.GOOS+"-"+cmp.Or(arch, goruntime.GOARCH), "bin")
-		t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")) // npm chooses packages by the Node.js that runs it
+		// npm chooses packages by the Node.js that runs it
+		t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 		if node, err = exec.LookPath("node"); filepath.Dir(node) != bin {
 			missing("the suite of the Durable Streams protocol needs Node.js 20 or later (%v)", err)
 		}

@@ -1,13 +1,15 @@
 package httpapi
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// terms are what is said of an execution however it comes to be: by itself, by a schedule, as a node of a flow or as a child. Names and bounds are
-// those of the options of package flowfabric; times are in milliseconds.
+// terms are what is said of an execution however it comes to be: by itself, by a schedule, as a node of a flow or as
+// a child. Names and bounds are those of the options of package flowfabric; times are in milliseconds.
 type terms struct {
 	Lane         string           `json:"lane,omitempty"`
 	Priority     int              `json:"priority,omitempty" jsonschema:"0..9000, higher first"`
@@ -42,9 +44,11 @@ type limit struct {
 }
 
 func (s *shared) options() []flowfabric.SharedOption {
-	opts := []flowfabric.SharedOption{flowfabric.Tags(s.Tags), flowfabric.Budgets(s.Budgets...), flowfabric.Quotas(s.Quotas...)}
+	opts := []flowfabric.SharedOption{flowfabric.Tags(s.Tags), flowfabric.Budgets(s.Budgets...),
+		flowfabric.Quotas(s.Quotas...)}
 	for _, l := range s.Limits {
-		opts = append(opts, flowfabric.LimitKey(l.Key, flowfabric.Limit{Concurrency: l.Concurrency, Rate: l.Rate, Per: ms(l.PerMs)}))
+		opts = append(opts, flowfabric.LimitKey(l.Key,
+			flowfabric.Limit{Concurrency: l.Concurrency, Rate: l.Rate, Per: ms(l.PerMs)}))
 	}
 	return opts
 }
@@ -63,7 +67,9 @@ func (w *terms) options() []flowfabric.WorkOption {
 	if w.Retries != nil {
 		opts = append(opts, flowfabric.Retries(*w.Retries))
 	}
-	for outcome, seconds := range w.RetentionS {
+	for _, outcome := range slices.Sorted(maps.Keys(w.RetentionS)) {
+		// skipped counts as cancelled: the body names one of them
+		seconds := w.RetentionS[outcome]
 		opts = append(opts, flowfabric.Retention(times(seconds, time.Second), flowfabric.PublicState(outcome)))
 	}
 	for _, o := range w.shared.options() {
@@ -74,7 +80,8 @@ func (w *terms) options() []flowfabric.WorkOption {
 
 // own tells whether anything is said that a flow as a whole does not have.
 func (w *terms) own() bool {
-	return w.Lane != "" || w.Priority != 0 || w.DeadlineMs != 0 || w.TimeoutMs != 0 || w.Retries != nil || len(w.RetentionS) > 0 || len(w.Capabilities) > 0
+	return w.Lane != "" || w.Priority != 0 || w.DeadlineMs != 0 || w.TimeoutMs != 0 || w.Retries != nil ||
+		len(w.RetentionS) > 0 || len(w.Capabilities) > 0
 }
 
 // options are those of its start; at is where it is in the body, with what is said of its work.

@@ -34,29 +34,35 @@ func TestTermsOfWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := s.Policy
-		if s.Route.Lane != "side" || s.Priority != 7 || p.AttemptTimeout != 5*time.Second || p.Retry.MaxRetries != 2 || p.Retention.Failed != 10*time.Minute ||
-			!slices.Equal(s.Route.Capabilities, []string{"gpu"}) || s.Tags["a.b"] != "c" || !charges(s.Route.Gates, more...) {
+		if s.Route.Lane != "side" || s.Priority != 7 || p.AttemptTimeout != 5*time.Second || p.Retry.MaxRetries != 2 ||
+			p.Retention.Failed != 10*time.Minute || !slices.Equal(s.Route.Capabilities, []string{"gpu"}) ||
+			s.Tags["a.b"] != "c" || !charges(s.Route.Gates, more...) {
 			t.Errorf("%s: %+v", where, s)
 		}
 		return s
 	}
 	node("a submission", a.submit(`{"kind":"nobody",` + terms + `}`)[len("/v1/executions/"):])
 
-	f := into[flowMade](t, a.as("producer", "POST", "/v1/flows", `{"kind":"f","budgets":["whole"],"nodes":[{"name":"a","kind":"nobody","delay_until":"2035-01-01T00:00:00Z",`+terms+`},
+	f := into[flowMade](t,
+		a.as("producer", "POST", "/v1/flows",
+			`{"kind":"f","budgets":["whole"],"nodes":[{"name":"a","kind":"nobody","delay_until":"2035-01-01T00:00:00Z",`+
+				terms+`},
 		{"name":"b","kind":"nobody","deadline_at":"2035-01-01T00:00:00Z"}]}`, 201))
 	if s := node("a node", f.Nodes["a"], flowfabric.BudgetGate("whole")); s.DelayUntil.Year() != 2035 {
 		t.Errorf("%+v", s)
 	}
 	a.as("operator", "PUT", "/v1/schedules/one", `{"every_ms":3600000,"kind":"nobody",`+terms+`}`, 200)
-	a.as("operator", "PUT", "/v1/schedules/many", `{"every_ms":3600000,"kind":"f",`+charged+`,"nodes":[{"name":"a","kind":"nobody","retention_s":{"failed":600}}]}`, 200)
+	a.as("operator", "PUT", "/v1/schedules/many", `{"every_ms":3600000,"kind":"f",`+charged+
+		`,"nodes":[{"name":"a","kind":"nobody","retention_s":{"failed":600}}]}`, 200)
 	for name, own := range map[string]bool{"one": true, "many": false} {
 		s, err := admin.New(a.client).GetSchedule(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		i := s.Definition.Item
-		if !charges(i.Gates) || own != (i.Lane == "side" && i.Priority == 7 && i.Deadline == time.Hour && i.Policy.AttemptTimeout == 5*time.Second && i.Policy.Retry.MaxRetries == 2 &&
-			i.Policy.Retention.Failed == 10*time.Minute && slices.Equal(i.Capabilities, []string{"gpu"}) && i.Tags["a.b"] == "c") {
+		if !charges(i.Gates) || own != (i.Lane == "side" && i.Priority == 7 && i.Deadline == time.Hour &&
+			i.Policy.AttemptTimeout == 5*time.Second && i.Policy.Retry.MaxRetries == 2 && i.Policy.Retention.Failed ==
+			10*time.Minute && slices.Equal(i.Capabilities, []string{"gpu"}) && i.Tags["a.b"] == "c") {
 			t.Errorf("%s: %+v", name, i)
 		}
 	}
@@ -76,7 +82,10 @@ func TestTermsOfWork(t *testing.T) {
 			t.Errorf("%s: %+v", body, p)
 		}
 	}
-	if p := into[problem](t, a.as("operator", "PUT", "/v1/schedules/bad", `{"every_ms":1000,"kind":"f","capabilities":["gpu"],"nodes":[{"name":"a","kind":"k"}]}`, 400)); p.Field != "/nodes" {
+	if p := into[problem](t,
+		a.as("operator", "PUT", "/v1/schedules/bad",
+			`{"every_ms":1000,"kind":"f","capabilities":["gpu"],"nodes":[{"name":"a","kind":"k"}]}`, 400)); p.Field !=
+		"/nodes" {
 		t.Errorf("%+v", p)
 	}
 }

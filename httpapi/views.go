@@ -72,7 +72,7 @@ type wait struct {
 }
 
 type attempt struct {
-	Index     uint32     `json:"index"`
+	Index     uint32     `json:"index" jsonschema:"number of the attempt, 1 for the first"`
 	Type      string     `json:"type"`
 	State     string     `json:"state"`
 	Worker    string     `json:"worker,omitempty"`
@@ -93,11 +93,15 @@ func utc(t time.Time) *time.Time {
 
 func newExecution(s flowfabric.Snapshot) execution {
 	x := execution{
-		ID: s.ID.String(), State: string(s.State.Public), Namespace: s.Route.Namespace, Lane: s.Route.Lane, Kind: s.Route.Kind, Capabilities: s.Route.Capabilities,
-		Priority: s.Priority, Creator: s.Creator, Attempts: s.Attempts, AttemptType: string(s.AttemptType), Worker: s.Worker(), LeaseUntil: utc(s.LeaseExpiresAt),
-		Retries: s.Retries, MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays, Continues: s.Continues, CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt),
-		ClaimedAt: utc(s.ClaimedAt), EndedAt: utc(s.CompletedAt), ChangedAt: utc(s.ChangedAt), DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt),
-		CancelledBy: s.CancelledBy, CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags, Node: s.Node, KeyUntil: utc(s.Key.Until), Replaced: s.Key.Replaced,
+		ID: s.ID.String(), State: string(s.State.Public), Namespace: s.Route.Namespace, Lane: s.Route.Lane,
+		Kind: s.Route.Kind, Capabilities: s.Route.Capabilities, Priority: s.Priority, Creator: s.Creator,
+		Attempts: s.Attempts, AttemptType: string(s.AttemptType), Worker: s.Worker(), LeaseUntil: utc(s.LeaseExpiresAt),
+		Retries: s.Retries, MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays,
+		Continues: s.Continues, CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt),
+		ClaimedAt: utc(s.ClaimedAt), EndedAt: utc(s.CompletedAt), ChangedAt: utc(s.ChangedAt),
+		DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt), CancelledBy: s.CancelledBy,
+		CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags, Node: s.Node,
+		KeyUntil: utc(s.Key.Until), Replaced: s.Key.Replaced,
 	}
 	if s.State.BlockingReason != "none" {
 		x.Reason = s.State.BlockingReason
@@ -128,7 +132,8 @@ func newExecution(s flowfabric.Snapshot) execution {
 		x.KeyHeld = "until_ended"
 	}
 	for _, a := range s.AttemptLog {
-		x.AttemptLog = append(x.AttemptLog, attempt{a.Index, string(a.Type), a.State, a.Worker, utc(a.ClaimedAt), utc(a.EndedAt), a.Category, a.Reason})
+		x.AttemptLog = append(x.AttemptLog,
+			attempt{a.Index, string(a.Type), a.State, a.Worker, utc(a.ClaimedAt), utc(a.EndedAt), a.Category, a.Reason})
 	}
 	return x
 }
@@ -161,8 +166,9 @@ type executionPage struct {
 }
 
 func newListed(x admin.Listed) listed {
-	l := listed{Drift: x.Drift, State: string(x.State.Public), Namespace: x.Route.Namespace, Lane: x.Route.Lane, Kind: x.Route.Kind, Priority: x.Priority,
-		Attempts: x.Attempts, Retries: x.Retries, Worker: instance(x.Session), CreatedAt: utc(x.CreatedAt), StartedAt: utc(x.StartedAt), EndedAt: utc(x.EndedAt),
+	l := listed{Drift: x.Drift, State: string(x.State.Public), Namespace: x.Route.Namespace, Lane: x.Route.Lane,
+		Kind: x.Route.Kind, Priority: x.Priority, Attempts: x.Attempts, Retries: x.Retries, Worker: instance(x.Session),
+		CreatedAt: utc(x.CreatedAt), StartedAt: utc(x.StartedAt), EndedAt: utc(x.EndedAt),
 		DelayUntil: utc(x.DelayUntil), Since: utc(x.Since), PurgeAt: utc(x.PurgeAt), Tags: x.Tags}
 	if !x.ID.IsZero() {
 		l.ID = x.ID.String()
@@ -197,7 +203,7 @@ func newPayload(raw []byte) (p payload) {
 // event is one of a stream; which members are there depends on its kind.
 type event struct {
 	Kind     string     `json:"kind" jsonschema:"attempt, resumed, frame, gap, suspended, attempt_end, retry or end; also the name of the event"`
-	Attempt  uint32     `json:"attempt"`
+	Attempt  uint32     `json:"attempt,omitempty" jsonschema:"1 for the first; absent if none began"`
 	Type     string     `json:"attempt_type,omitempty"`
 	At       *time.Time `json:"at,omitempty"`
 	Reused   []covered  `json:"reused,omitempty" jsonschema:"frames of earlier attempts that stay"`
@@ -241,8 +247,8 @@ type frame struct {
 }
 
 func newFrame(f stream.Frame) frame {
-	v := frame{Cursor: f.ID.String(), Sequence: f.Sequence, Mode: f.Mode.String(), Type: f.Type, Correlation: f.Correlation, ProducedAt: utc(f.ProducedAt),
-		Version: f.SummaryVersion}
+	v := frame{Cursor: f.ID.String(), Sequence: f.Sequence, Mode: f.Mode.String(), Type: f.Type,
+		Correlation: f.Correlation, ProducedAt: utc(f.ProducedAt), Version: f.SummaryVersion}
 	switch {
 	case f.Encoding == stream.JSON && utf8.Valid(f.Payload) && json.Valid(f.Payload):
 		v.Value = f.Payload
@@ -256,8 +262,8 @@ func newFrame(f stream.Frame) frame {
 }
 
 func newEvent(e stream.TailEvent) event {
-	v := event{Kind: e.Kind.String(), Attempt: e.Attempt, Type: string(e.Type), At: utc(e.At), Trimmed: e.Trimmed, Missed: e.Missed, Reason: e.Reason,
-		Category: e.Category, Message: e.Message, By: e.By, State: string(e.State)}
+	v := event{Kind: e.Kind.String(), Attempt: e.Attempt, Type: string(e.Type), At: utc(e.At), Trimmed: e.Trimmed,
+		Missed: e.Missed, Reason: e.Reason, Category: e.Category, Message: e.Message, By: e.By, State: string(e.State)}
 	for _, c := range e.Reused {
 		v.Reused = append(v.Reused, covered{c.Attempt, c.Recorded})
 	}

@@ -30,7 +30,7 @@ type closeWaitpointBody struct {
 }
 
 type waitpointToken struct {
-	Token string `json:"token" jsonschema:"whoever has it may answer: hand it out inside a step. Empty when the waitpoint is closed"`
+	Token string `json:"token" jsonschema:"its bearer may answer: pass it on inside a step. Empty when the waitpoint is closed"`
 }
 
 type suspendBody struct {
@@ -83,7 +83,7 @@ type childrenBody struct {
 	Cancel   bool        `json:"cancel_remaining,omitempty" jsonschema:"cancel those that are open when the wait is over"`
 	Leave    bool        `json:"leave,omitempty" jsonschema:"let them run on when this execution ends before them"`
 	Children []nodeBody  `json:"children,omitempty" jsonschema:"up to 1000, each after those that it depends on. A name stands for the same child in every run, with the same input. Required without others"`
-	Others   []otherBody `json:"others,omitempty" jsonschema:"executions that somebody else made and that are waited for like children, up to 1000 with these. Nobody cancels them"`
+	Others   []otherBody `json:"others,omitempty" jsonschema:"executions that somebody else made and that are waited for like children, up to 1000 with these. Nobody cancels those without cancel"`
 
 	Until         *conditionBody `json:"until,omitempty" jsonschema:"what ends the wait, too, whichever comes first; mailbox and operator do not belong here. With this, or one of the following, operators can resume it, and a later claim brings the answer among the waits"`
 	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_children (default), or another one as for suspend"`
@@ -95,6 +95,7 @@ type childrenBody struct {
 type otherBody struct {
 	Name      string `json:"name" jsonschema:"in this wait: 1..64 bytes, unlike those of the children"`
 	Execution string `json:"execution" jsonschema:"its id, in any partition. One that does not exist or was purged is refused"`
+	Cancel    bool   `json:"cancel,omitempty" jsonschema:"cancel it, with its flow, if it is open when the wait is over, or when this execution ends before"`
 }
 
 type childrenAnswer struct {
@@ -118,13 +119,15 @@ func (b *childrenBody) leaseOf() string       { return b.Lease }
 func newWaitAnswer(r suspend.Result) waitAnswer {
 	out := waitAnswer{Cause: r.Cause, At: utc(r.ResumedAt), By: r.By, Reason: r.Reason}
 	for _, s := range r.Signals {
-		out.Signals = append(out.Signals, received{s.ID.String(), s.WaitpointKey, s.Name, s.Source, utc(s.AcceptedAt), newPayload(s.Payload)})
+		out.Signals = append(out.Signals, received{s.ID.String(), s.WaitpointKey, s.Name, s.Source, utc(s.AcceptedAt),
+			newPayload(s.Payload)})
 	}
 	return out
 }
 
-// signing makes a call that needs the partition to know a token key. A store that was flushed knows none: then ours are declared, and the call
-// is made again. A partition that signs with another key of ours says so, and the call is made with that.
+// signing makes a call that needs the partition to know a token key. A store that was flushed knows none: then ours
+// are declared, and the call is made again. A partition that signs with another key of ours says so, and the call is
+// made with that.
 func (c *call) signing(partition uint16, make func() error) error {
 	ring := c.h.conn.Keyring
 	for try := 0; ; try++ {
@@ -219,7 +222,8 @@ func (b *conditionLeaf) condition(place string) (cond suspend.Condition, err err
 		return suspend.Mailbox(b.Message), nil
 	}
 	if cond = suspend.Signal(b.Signal); b.Signal == "" {
-		by := map[string]suspend.Distinct{"": suspend.Waitpoints, "waitpoints": suspend.Waitpoints, "signals": suspend.SignalCount, "sources": suspend.Sources}
+		by := map[string]suspend.Distinct{"": suspend.Waitpoints, "waitpoints": suspend.Waitpoints,
+			"signals": suspend.SignalCount, "sources": suspend.Sources}
 		distinct, ok := by[b.By]
 		if !ok {
 			return cond, invalid(place+"/by", "it is %.32q, want waitpoints, signals or sources", b.By)
@@ -246,7 +250,8 @@ func (b *conditionGroup) condition(place string) (suspend.Condition, error) {
 
 func (b *conditionBody) condition(place string) (suspend.Condition, error) {
 	if there(b.given(), b.All != nil, b.Any != nil, b.Operator, b.Timeout) != 1 {
-		return suspend.Condition{}, invalid(place, "want one of signal, count, message, all, any, mailbox, operator and timeout")
+		return suspend.Condition{},
+			invalid(place, "want one of signal, count, message, all, any, mailbox, operator and timeout")
 	}
 	if b.Number != 0 {
 		return suspend.Condition{}, invalid(place+"/number", "it belongs to mailbox")
@@ -263,7 +268,8 @@ func (b *conditionBody) condition(place string) (suspend.Condition, error) {
 }
 
 // group is all of a list, or any of another; one of the two is there.
-func group[T any](place string, all, some []T, member func(*T, string) (suspend.Condition, error)) (suspend.Condition, error) {
+func group[T any](place string, all, some []T,
+	member func(*T, string) (suspend.Condition, error)) (suspend.Condition, error) {
 	list, name := all, "all"
 	if some != nil {
 		list, name = some, "any"
@@ -362,10 +368,12 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 }
 
 // suspendedOn makes the call that suspends, with the waitpoints that are pending and fresh ones.
-func (c *call) suspendedOn(f flowfabric.Fence, w *waithook.Wanted, pending map[string]uuid.UUID) (r engine.Suspended, err error) {
+func (c *call) suspendedOn(f flowfabric.Fence, w *waithook.Wanted,
+	pending map[string]uuid.UUID) (r engine.Suspended, err error) {
 	err = c.signing(f.Execution.Partition(), func() error {
-		q := engine.Suspension{ID: uuid.New(), Request: "api " + w.Name, Name: w.Name, Reason: w.Reason, Timeout: w.Within, Behaviour: w.Behaviour,
-			ResumeDelay: w.ResumeDelay, Condition: w.Condition, Question: w.Question}
+		q := engine.Suspension{ID: uuid.New(), Request: "api " + w.Name, Name: w.Name, Reason: w.Reason,
+			Timeout: w.Within, Behaviour: w.Behaviour, ResumeDelay: w.ResumeDelay, Condition: w.Condition,
+			Question: w.Question}
 		for _, key := range w.Keys {
 			if id, ok := pending[key]; ok {
 				q.Bindings = append(q.Bindings, engine.Binding{Minted: engine.Minted{ID: id, Key: key}, Pending: true})
@@ -410,7 +418,8 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 	if n := len(b.Children) + len(b.Others); n < 1 || n > maxNodes {
 		return nil, invalid("/children", "there are %d with others, want 1..%d", n, maxNodes)
 	}
-	modes := map[string]flow.ChildrenOption{"": flow.All(), "all": flow.All(), "first": flow.First(), "success": flow.FirstSuccess(), "fail_fast": flow.FailFast()}
+	modes := map[string]flow.ChildrenOption{"": flow.All(), "all": flow.All(), "first": flow.First(),
+		"success": flow.FirstSuccess(), "fail_fast": flow.FailFast()}
 	mode, ok := modes[b.Mode]
 	if !ok {
 		return nil, invalid("/mode", "it is %.32q, want all, first, success or fail_fast", b.Mode)
@@ -456,11 +465,14 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 		return nil, err
 	}
 	if len(others) > 0 {
-		if q.Others, err = c.h.conn.Engine.CheckAwaited(c.ctx(), f.Execution, others); err != nil {
+		if err := c.seeAll(others); err != nil {
 			return nil, err
 		}
+		if q.Others, err = c.h.conn.Engine.CheckAwaited(c.ctx(), f.Execution, others); err != nil {
+			return nil, problemOf(err) // of one of them, and not of the lease
+		}
 		for i, o := range b.Others {
-			q.Others[i].Node = o.Name
+			q.Others[i].Node, q.Others[i].Cancel = o.Name, o.Cancel
 		}
 	}
 	q.Park = until == nil
@@ -484,20 +496,23 @@ var anything = handler.Define[[]byte, []byte]("any")
 
 // until is what else ends a wait for children; nil if nothing does, and it is no wait for others.
 func (b *childrenBody) until() (*waithook.Wanted, error) {
-	if len(b.Others) == 0 && b.Until == nil && b.Reason == "" && b.WithinMs == 0 && b.OnTimeout == "" && b.ResumeAfterMs == 0 {
+	if len(b.Others) == 0 && b.Until == nil && b.Reason == "" && b.WithinMs == 0 && b.OnTimeout == "" &&
+		b.ResumeAfterMs == 0 {
 		return nil, nil
 	}
 	cond := suspend.Operator()
 	if b.Until != nil {
 		if b.Until.Mailbox != "" || b.Until.Operator || b.Until.Timeout {
-			return nil, invalid("/until", "want one of signal, count, message, all and any: an operator, and within_ms, end the wait in any case")
+			return nil, invalid("/until",
+				"want one of signal, count, message, all and any: an operator, and within_ms, end the wait in any case")
 		}
 		var err error
 		if cond, err = b.Until.condition("/until"); err != nil {
 			return nil, err
 		}
 	}
-	s := suspendBody{Reason: cmp.Or(b.Reason, string("waiting_for_children")), WithinMs: b.WithinMs, OnTimeout: b.OnTimeout, ResumeAfterMs: b.ResumeAfterMs}
+	s := suspendBody{Reason: cmp.Or(b.Reason, string("waiting_for_children")), WithinMs: b.WithinMs,
+		OnTimeout: b.OnTimeout, ResumeAfterMs: b.ResumeAfterMs}
 	w, err := s.on(b.Wait, cond)
 	if err == nil {
 		w.Condition = waithook.ChildrenOr(w.Condition)
@@ -539,7 +554,7 @@ func (c *call) outcomes(list []engine.ChildOutcome) (map[string]childOutcome, er
 	for _, x := range list {
 		child := childOutcome{ID: x.ID.String(), Outcome: string(x.Outcome)}
 		if x.Outcome == flowfabric.Completed && room > 0 {
-			raw, _, err := c.h.conn.Engine.ReadResult(c.ctx(), x.ID, uint32(max(0, x.Attempt)))
+			raw, _, err := c.h.conn.Engine.ReadResult(c.ctx(), x.ID, uint32(x.Attempt))
 			if err != nil {
 				return nil, err
 			}

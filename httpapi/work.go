@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -11,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -56,7 +59,7 @@ type progressBody struct {
 }
 
 type spendBody struct {
-	Lease    string           `json:"lease"`
+	Lease    string           `json:"lease" jsonschema:"names the execution. What is used is counted also when the lease is over"`
 	Budget   string           `json:"budget" jsonschema:"one of the budgets of the claim"`
 	Sequence uint64           `json:"sequence" jsonschema:"1, 2, … for each budget under one lease; a repeat counts nothing"`
 	Amounts  map[string]int64 `json:"amounts" jsonschema:"by dimension"`
@@ -129,9 +132,12 @@ func (b *continueBody) leaseOf() string { return b.Lease }
 func (b *giveUpBody) leaseOf() string   { return b.Lease }
 func (b *releaseBody) leaseOf() string  { return b.Lease }
 
-// work is a write of a worker about an execution that it has: the body has the lease, and the answer is what do returns, nil for none.
-func work[Body any, Answer any](action, name, summary, text string, do func(*call, flowfabric.Fence, *Body) (*Answer, error)) *route {
-	r := &route{method: http.MethodPost, path: "/v1/workers/{key}:" + action, name: name, summary: summary, need: takes, body: of[Body](), answers: done}
+// work is a write of a worker about an execution that it has: the body has the lease, and the answer is what do
+// returns, nil for none.
+func work[Body any, Answer any](action, name, summary, text string,
+	do func(*call, flowfabric.Fence, *Body) (*Answer, error)) *route {
+	r := &route{method: http.MethodPost, path: "/v1/workers/{session}:" + action, name: name, summary: summary,
+		need: takes, body: of[Body](), answers: done}
 	if reflect.TypeFor[Answer]() != reflect.TypeFor[nothing]() {
 		r.answers = ok[Answer](text)
 	}
@@ -149,6 +155,11 @@ func work[Body any, Answer any](action, name, summary, text string, do func(*cal
 			return err
 		}
 		answer, err := do(c, f, &body)
+		if _, told := errors.AsType[*problem](err); !told && slices.ContainsFunc(notHeld, func(of error) bool {
+			return errors.Is(err, of)
+		}) {
+			err = denied.New(action, flowfabric.CodeOf(denied.StaleLease))
+		}
 		if err != nil {
 			return err
 		}
@@ -160,6 +171,11 @@ func work[Body any, Answer any](action, name, summary, text string, do func(*cal
 	}
 	return r
 }
+
+// notHeld are the refusals that tell how an execution is which the lease does not hold. They are all told as a stale
+// lease: a made-up lease tells nothing of what there is.
+var notHeld = []error{denied.NoExecution, flowfabric.ErrResultPurged, denied.NotActive, denied.StreamClosed,
+	denied.StaleAppend}
 
 // liveFrames is how many frames for those who listen now a stream holds.
 const liveFrames = 1000
@@ -177,7 +193,8 @@ func (c *call) appendFrames(f flowfabric.Fence, b *framesBody) (*framesAnswer, e
 		return nil, invalid("/frames", "there are %d, want 1..100", len(b.Frames))
 	}
 	if b.First < 1 {
-		return nil, invalid("/first", "it is missing: frames count from 1 in an attempt, and go on after last_sequence of the claim")
+		return nil, invalid("/first",
+			"it is missing: frames count from 1 in an attempt, and go on after last_sequence of the claim")
 	}
 	frames := make([]stream.Frame, len(b.Frames))
 	for i, x := range b.Frames {
@@ -235,7 +252,8 @@ func spent(field string, took int64) (time.Duration, error) {
 
 // printable checks the name of a step or of a wait.
 func printable(field, name string) error {
-	if len(name) < 1 || len(name) > 128 || slices.ContainsFunc([]byte(name), func(b byte) bool { return b < 0x20 || b > 0x7e }) {
+	if len(name) < 1 || len(name) > 128 ||
+		slices.ContainsFunc([]byte(name), func(b byte) bool { return b < 0x20 || b > 0x7e }) {
 		return invalid(field, "it is %.80q, want 1..128 bytes of printable ASCII", name)
 	}
 	return nil
@@ -251,8 +269,8 @@ func (c *call) reportProgress(f flowfabric.Fence, b *progressBody) (*nothing, er
 	return nil, c.h.conn.Engine.UpdateProgress(c.ctx(), f, percent, b.Message)
 }
 
-// spend counts whatever was used, also by a worker that has lost the execution: what is used is used. So it is not the lease that decides who
-// may, but the execution: its budgets, and a namespace of the token.
+// spend counts whatever was used, also by a worker that has lost the execution: what is used is used. So it is not
+// the lease that decides who may, but the execution: its budgets, and a namespace of the token.
 func (c *call) spend(f flowfabric.Fence, b *spendBody) (*spendAnswer, error) {
 	if b.Sequence < 1 {
 		return nil, invalid("/sequence", "it is missing: count 1, 2, … for each budget under one lease")
@@ -264,11 +282,13 @@ func (c *call) spend(f flowfabric.Fence, b *spendBody) (*spendAnswer, error) {
 	if !c.who.may(s.Route.Namespace) || !slices.Contains(s.Route.Gates, flowfabric.BudgetGate(b.Budget)) {
 		return nil, invalid("/budget", "%.64q is no budget of the execution", b.Budget)
 	}
-	r, err := c.h.conn.Engine.ReportUsage(c.ctx(), admission.Usage{Budget: b.Budget, Execution: f.Execution, Epoch: f.Epoch, Sequence: b.Sequence, Amounts: b.Amounts})
+	r, err := c.h.conn.Engine.ReportUsage(c.ctx(), admission.Usage{Budget: b.Budget, Execution: f.Execution,
+		Epoch: f.Epoch, Sequence: b.Sequence, Amounts: b.Amounts})
 	if err != nil {
 		return nil, err
 	}
-	out := &spendAnswer{Verdict: string(r.Verdict), Counted: r.Applied, Late: r.Late, Repeated: r.Replayed, Action: string(r.Action)}
+	out := &spendAnswer{Verdict: string(r.Verdict), Counted: r.Applied, Late: r.Late, Repeated: r.Replayed,
+		Action: string(r.Action)}
 	for _, x := range r.Breaches {
 		out.Breaches = append(out.Breaches, breach{x.Dimension, x.Hard, x.Used, x.Limit})
 	}
@@ -276,9 +296,17 @@ func (c *call) spend(f flowfabric.Fence, b *spendBody) (*spendAnswer, error) {
 }
 
 func (c *call) complete(f flowfabric.Fence, b *completeBody) (*already, error) {
-	settled, _, err := c.h.conn.Engine.CompleteExecutions(c.ctx(), f.Execution.Partition(), []engine.Completion{{Fence: f, Result: value(b.Result)}}, nil)
+	settled, _, err := c.h.conn.Engine.CompleteExecutions(c.ctx(), f.Execution.Partition(),
+		[]engine.Completion{{Fence: f, Result: value(b.Result)}}, nil)
 	if err != nil {
 		return nil, err
+	}
+	if settled[0].Already && settled[0].Err == nil {
+		before, _, err := c.h.conn.Engine.ReadResult(c.ctx(), f.Execution, f.Attempt)
+		if err == nil && !bytes.Equal(before, value(b.Result)) { // what was purged since is not known
+			return nil, &problem{Status: http.StatusConflict, Code: "idempotency_conflict", Field: "/result",
+				Detail: "the execution has completed with another result"}
+		}
 	}
 	return &already{settled[0].Already}, settled[0].Err
 }
@@ -323,7 +351,8 @@ func (c *call) continueWork(f flowfabric.Fence, b *continueBody) (*already, erro
 }
 
 func (c *call) cancelWork(f flowfabric.Fence, b *giveUpBody) (*already, error) {
-	before, err := c.h.conn.Engine.CancelExecution(c.ctx(), f.Execution, engine.Cancellation{Reason: b.Reason, Source: engine.CancelOwner, Fence: &f})
+	before, err := c.h.conn.Engine.CancelExecution(c.ctx(), f.Execution,
+		engine.Cancellation{Reason: b.Reason, Source: engine.CancelOwner, Fence: &f})
 	return &already{before}, err
 }
 

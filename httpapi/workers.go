@@ -76,7 +76,7 @@ type claimed struct {
 	Kind         string                             `json:"kind"`
 	Namespace    string                             `json:"namespace"`
 	Lane         string                             `json:"lane"`
-	Attempt      uint32                             `json:"attempt" jsonschema:"zero based"`
+	Attempt      uint32                             `json:"attempt" jsonschema:"1 for the first"`
 	AttemptType  string                             `json:"attempt_type" jsonschema:"initial, retry, reclaim, replay, continue, or resumed when the attempt goes on"`
 	Continues    int                                `json:"continues,omitempty" jsonschema:"how often it went on with another input (see :continue)"`
 	Priority     int                                `json:"priority"`
@@ -120,6 +120,11 @@ type leasesBody struct {
 	Leases []string `json:"leases" jsonschema:"of everything that it still works on, at most 1000"`
 }
 
+// closeBody ends a session.
+type closeBody struct {
+	Leases []string `json:"leases,omitempty" jsonschema:"of everything that it still works on, at most 1000; default none"`
+}
+
 type leasesAnswer struct {
 	Leases []leaseAnswer `json:"leases" jsonschema:"in the order of the request"`
 }
@@ -144,14 +149,18 @@ type workerSession struct {
 	token    string
 	renewed  time.Time
 	renewing sync.Mutex
+	until    time.Time // it lives, as far as this process knows; guarded by workers.mu
 }
 
-// maxKnown bounds the sessions that a process remembers; others are read again.
-const maxKnown = 10_000
+const (
+	maxKnown    = 10_000 // sessions that a process remembers; others are read again
+	maxSessions = 1000   // of one token that live, of those that a process remembers
+)
 
 func newSession(id, token string, info engine.WorkerInfo) *workerSession {
 	return &workerSession{id: id, info: info, token: token, lease: time.Duration(info.LeaseMs) * time.Millisecond,
-		offer: offer.New(append([]string{info.Namespace}, info.Namespaces...), info.Lanes, info.Kinds, info.Capabilities).Weighing(info.LaneWeights)}
+		offer: offer.New(append([]string{info.Namespace}, info.Namespaces...), info.Lanes, info.Kinds,
+			info.Capabilities).Weighing(info.LaneWeights)}
 }
 
 // tokenOf is what a session of a principal is registered under: another one cannot use it.
@@ -164,9 +173,26 @@ func (w *workers) remember(s *workerSession) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.known) >= maxKnown {
+		maps.DeleteFunc(w.known, func(_ string, s *workerSession) bool { return time.Now().After(s.until) })
+	}
+	if len(w.known) >= maxKnown {
 		clear(w.known)
 	}
+	s.until = time.Now().Add(s.lease + sessionSpare)
 	w.known[s.id] = s
+}
+
+// room tells whether a token may have another session.
+func (w *workers) room(token string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, s := range w.known {
+		if s.token == token && time.Now().Before(s.until) {
+			n++
+		}
+	}
+	return n < maxSessions
 }
 
 func (w *workers) find(id string) *workerSession {
@@ -203,7 +229,8 @@ func (b *workerBody) info(c *call) (engine.WorkerInfo, error) {
 	if b.Name == "" {
 		b.Name = "http"
 	}
-	if len(b.Name) > maxWorkerName || strings.Trim(b.Name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
+	if len(b.Name) > maxWorkerName ||
+		strings.Trim(b.Name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
 		return none, invalid("/name", "it is %.64q, want 1..%d of A-Z a-z 0-9 . _ -", b.Name, maxWorkerName)
 	}
 	if len(b.Lanes) == 0 {
@@ -214,14 +241,16 @@ func (b *workerBody) info(c *call) (engine.WorkerInfo, error) {
 			b.Namespaces = []string{c.h.conn.Namespace}
 		}
 	}
-	for _, err := range []error{checkNames("kinds", b.Kinds, 1), checkNames("lanes", b.Lanes, 1), checkNames("namespaces", b.Namespaces, 1), checkNames("capabilities", b.Capabilities, 0)} {
+	for _, err := range []error{checkNames("kinds", b.Kinds, 1), checkNames("lanes", b.Lanes, 1),
+		checkNames("namespaces", b.Namespaces, 1), checkNames("capabilities", b.Capabilities, 0)} {
 		if err != nil {
 			return none, err
 		}
 	}
 	for _, name := range b.Namespaces {
 		if !c.who.may(name) {
-			return none, &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/namespaces", Detail: c.who.Name + " may do nothing in namespace " + strconv.Quote(name)}
+			return none, &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/namespaces",
+				Detail: c.who.Name + " may do nothing in namespace " + strconv.Quote(name)}
 		}
 	}
 	for _, lane := range slices.Sorted(maps.Keys(b.LaneWeights)) {
@@ -240,7 +269,8 @@ func (b *workerBody) info(c *call) (engine.WorkerInfo, error) {
 		b.LeaseMs = defaultLease.Milliseconds()
 	}
 	if lease := ms(b.LeaseMs); lease < leastLease || lease > mostLease {
-		return none, invalid("/lease_ms", "it is %d, want %d..%d", b.LeaseMs, leastLease.Milliseconds(), mostLease.Milliseconds())
+		return none, invalid("/lease_ms", "it is %d, want %d..%d", b.LeaseMs, leastLease.Milliseconds(),
+			mostLease.Milliseconds())
 	}
 	if b.Concurrency < 0 || b.Concurrency > 10_000 {
 		return none, invalid("/concurrency", "it is %d, want 1..10000", b.Concurrency)
@@ -251,8 +281,9 @@ func (b *workerBody) info(c *call) (engine.WorkerInfo, error) {
 	if len(b.Labels) > 32 {
 		return none, invalid("/labels", "there are %d, want at most 32", len(b.Labels))
 	}
-	return engine.WorkerInfo{Pool: b.Name, Namespace: b.Namespaces[0], Namespaces: b.Namespaces[1:], Lanes: b.Lanes, LaneWeights: b.LaneWeights, Kinds: b.Kinds, Capabilities: capabilities,
-		Concurrency: max(1, b.Concurrency), Host: "api", Version: b.Version, Labels: b.Labels, StartedAt: time.Now(), LeaseMs: b.LeaseMs}, nil
+	return engine.WorkerInfo{Pool: b.Name, Namespace: b.Namespaces[0], Namespaces: b.Namespaces[1:], Lanes: b.Lanes,
+		LaneWeights: b.LaneWeights, Kinds: b.Kinds, Capabilities: capabilities, Concurrency: max(1, b.Concurrency),
+		Host: "api", Version: b.Version, Labels: b.Labels, StartedAt: time.Now(), LeaseMs: b.LeaseMs}, nil
 }
 
 func (c *call) openWorker() error {
@@ -264,6 +295,11 @@ func (c *call) openWorker() error {
 	if err != nil {
 		return err
 	}
+	if !c.h.workers.room(tokenOf(c.who)) {
+		return &problem{Status: http.StatusTooManyRequests, Code: "too_many_sessions",
+			Detail: fmt.Sprintf("the token has %d sessions that live: close some, or open one for many executions",
+				maxSessions)}
+	}
 	s := newSession(b.Name+"-"+strings.ReplaceAll(uuid.NewString(), "-", "")[20:], tokenOf(c.who), info)
 	if _, err := c.h.conn.Engine.RegisterWorker(c.ctx(), s.registration(0)); err != nil {
 		return err
@@ -274,15 +310,18 @@ func (c *call) openWorker() error {
 }
 
 func (s *workerSession) registration(inFlight int) engine.Registration {
-	return engine.Registration{Instance: s.id, Token: s.token, TTL: s.lease + sessionSpare, InFlight: inFlight, Info: s.info}
+	return engine.Registration{Instance: s.id, Token: s.token, TTL: s.lease + sessionSpare, InFlight: inFlight,
+		Info: s.info}
 }
 
-// session is the one that the path names, if it lives and is the principal's. It says in the store that it still lives, now and then, and always
-// with how many executions the worker has: -1 is not told.
+// session is the one that the path names, if it lives and is the principal's. It says in the store that it still
+// lives, now and then, and always with how many executions the worker has: -1 is not told.
 func (c *call) session(inFlight int) (*workerSession, error) {
-	id, token := c.r.PathValue("key"), tokenOf(c.who)
-	gone := &problem{Status: http.StatusNotFound, Code: "session_not_found", Detail: "there is no such session of yours: it was closed, or has ended without calls; open another"}
-	if len(id) > gateway.MaxWorker || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
+	id, token := c.r.PathValue("session"), tokenOf(c.who)
+	gone := &problem{Status: http.StatusNotFound, Code: "session_not_found",
+		Detail: "there is no such session of yours: it was closed, or has ended without calls; open another"}
+	if len(id) > gateway.MaxWorker ||
+		strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
 		return nil, gone
 	}
 	s := c.h.workers.find(id)
@@ -299,9 +338,11 @@ func (c *call) session(inFlight int) (*workerSession, error) {
 	if s.token != token {
 		return nil, gone
 	}
-	for _, name := range append([]string{s.info.Namespace}, s.info.Namespaces...) { // the token may have lost some since
+	for _, name := range append([]string{s.info.Namespace}, s.info.Namespaces...) {
+		// the token may have lost some since
 		if !c.who.may(name) {
-			return nil, &problem{Status: http.StatusForbidden, Code: "forbidden", Detail: c.who.Name + " may do nothing in namespace " + strconv.Quote(name)}
+			return nil, &problem{Status: http.StatusForbidden, Code: "forbidden",
+				Detail: c.who.Name + " may do nothing in namespace " + strconv.Quote(name)}
 		}
 	}
 	s.renewing.Lock()
@@ -347,7 +388,8 @@ func (c *call) claimWork() error {
 	if err != nil {
 		return err
 	}
-	claims, err := c.h.gateway.Claim(c.ctx(), gateway.Request{Worker: s.id, Offer: s.offer, Max: b.Max, Wait: wait, TTL: s.lease})
+	claims, err := c.h.gateway.Claim(c.ctx(), gateway.Request{Worker: s.id, Offer: s.offer, Max: b.Max, Wait: wait,
+		TTL: s.lease})
 	if err != nil && len(claims) == 0 {
 		return err
 	}
@@ -378,10 +420,13 @@ func (c *call) claimWork() error {
 
 // claimed is a claim as the worker sees it.
 func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
-	out := claimed{Lease: leaseText(x.Fence), LeaseMs: s.lease.Milliseconds(), ID: x.Fence.Execution.String(), Kind: x.Route.Kind, Namespace: x.Route.Namespace,
-		Lane: x.Route.Lane, Attempt: x.Fence.Attempt, AttemptType: string(x.Type), Continues: x.Continues, Priority: x.Priority, CreatedAt: utc(x.CreatedAt), Retries: x.Retries,
-		Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(), DeadlineInMs: x.DeadlineIn.Milliseconds(), LastSequence: x.LastSequence,
-		Input: newPayload(x.Input), InputLost: x.InputLost, Tags: x.Tags, Node: x.Node}
+	out := claimed{Lease: leaseText(x.Fence), LeaseMs: s.lease.Milliseconds(), ID: x.Fence.Execution.String(),
+		Kind: x.Route.Kind, Namespace: x.Route.Namespace, Lane: x.Route.Lane, Attempt: x.Fence.Attempt,
+		AttemptType: string(x.Type), Continues: x.Continues, Priority: x.Priority, CreatedAt: utc(x.CreatedAt),
+		Retries: x.Retries, Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(),
+		DeadlineInMs: x.DeadlineIn.Milliseconds(),
+		LastSequence: x.LastSequence,
+		Input:        newPayload(x.Input), InputLost: x.InputLost, Tags: x.Tags, Node: x.Node}
 	if !x.Flow.IsZero() {
 		out.Flow = x.Flow.String()
 	}
@@ -452,7 +497,8 @@ func (out *claimed) recorded(c *call, id flowfabric.ExecutionID, name string, va
 
 // leaseText is a fence as workers carry it.
 func leaseText(f flowfabric.Fence) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s,%s,%d,%d,%d", f.Execution, f.Session, f.Claim, f.Epoch, f.Attempt))
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s,%s,%d,%d,%d", f.Execution, f.Session, f.Claim,
+		f.Epoch, f.Attempt))
 }
 
 func parseLease(text string) (f flowfabric.Fence, ok bool) {
@@ -468,7 +514,12 @@ func parseLease(text string) (f flowfabric.Fence, ok bool) {
 	f.Epoch, e[2] = strconv.ParseUint(parts[3], 10, 53)
 	attempt, err := strconv.ParseUint(parts[4], 10, 32)
 	f.Attempt, e[3] = uint32(attempt), err
-	return f, errors.Join(e[:]...) == nil
+	return f, errors.Join(e[:]...) == nil && leaseText(f) == text // others decode to the same bytes
+}
+
+func noLease(field string) *problem {
+	return &problem{Status: http.StatusBadRequest, Code: "fence_required", Field: field,
+		Detail: "the lease is missing: it came with the execution"}
 }
 
 // fence reads a lease of a body: one that this session was given.
@@ -476,11 +527,12 @@ func (s *workerSession) fence(field, lease string) (flowfabric.Fence, error) {
 	f, ok := parseLease(lease)
 	switch {
 	case lease == "":
-		return f, &problem{Status: http.StatusBadRequest, Code: "fence_required", Field: field, Detail: "the lease is missing: it came with the execution"}
+		return f, noLease(field)
 	case !ok:
 		return f, invalid(field, "it is no lease: it came with the execution, and is passed on as it is")
 	case ids.Worker(f.Session) != s.id:
-		return f, &problem{Status: http.StatusConflict, Code: flowfabric.CodeOf(denied.StaleLease), Field: field, Detail: "the lease is another session's"}
+		return f, &problem{Status: http.StatusConflict, Code: flowfabric.CodeOf(denied.StaleLease), Field: field,
+			Detail: "the lease is another session's"}
 	}
 	return f, nil
 }
@@ -509,7 +561,8 @@ func (c *call) renewWork() error {
 		renewing.Go(func() error {
 			err := c.h.gateway.Renew(c.ctx(), f, s.lease)
 			out.Leases[i] = leaseAnswer{Lease: b.Leases[i], Held: err == nil, Code: flowfabric.CodeOf(err)}
-			if flowfabric.ClassOf(err) == flowfabric.ClassStop || errors.Is(err, flowfabric.ErrOverBudget) || err == nil {
+			if flowfabric.ClassOf(err) == flowfabric.ClassStop || errors.Is(err, flowfabric.ErrOverBudget) ||
+				err == nil {
 				return nil
 			}
 			return err // it says nothing about the lease: the worker asks again
@@ -522,7 +575,7 @@ func (c *call) renewWork() error {
 }
 
 func (c *call) closeWorker() error {
-	var b leasesBody
+	var b closeBody
 	if err := c.body(&b); err != nil {
 		return err
 	}
@@ -538,7 +591,8 @@ func (c *call) closeWorker() error {
 		if err != nil {
 			return err
 		}
-		if _, err := c.h.conn.Engine.ReleaseExecution(c.ctx(), f); err != nil && flowfabric.ClassOf(err) != flowfabric.ClassStop {
+		if _, err := c.h.conn.Engine.ReleaseExecution(c.ctx(), f); err != nil &&
+			flowfabric.ClassOf(err) != flowfabric.ClassStop {
 			return err
 		}
 	}

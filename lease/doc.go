@@ -1,20 +1,27 @@
-// Package lease says what it means that a worker holds an execution. It has no code: workers of package runtime keep their leases alone.
+// Package lease says what it means that a worker holds an execution. It has no code: workers of package runtime keep
+// their leases alone.
 //
-// A worker process has one session for each partition that it has work of. The session is the lease of everything that was claimed under
-// it: renewed every third of its time to live (runtime.Config.LeaseTTL, 1 s to 1 h, default 30 s), and extended by each claim.
+// A worker process has one session for each partition that it has work of. The session is the lease of everything
+// that was claimed under it: renewed every third of its time to live (runtime.Config.LeaseTTL, 1 s to 1 h, default 30
+// s), and extended by each claim.
 //
 // # What a lease promises
 //
-//   - At most one process may write for an execution at any time. Every write carries a fence (the session, the number of the claim and an
-//     epoch that grows with each claim), and the server refuses the writes of everybody else.
-//   - The holder stops first. It trusts its lease until the start of the last call that extended it, plus the time to live, minus a margin of
-//     a tenth of it (at least 50 ms). Both clocks of the machine are asked, the wall clock and the monotonic one, and the one that ran faster counts: a machine that
-//     slept and a wall clock that was set back do not prolong a lease.
-//   - Its handlers hear of it. When trust ends, when the server says that the session is gone, or when somebody cancels, revokes or expires
-//     the execution, the handler's context ends, and context.Cause says why: flowfabric.ErrLeaseLost (with code lease_revoked if an operator
-//     took it), ErrCancelled, ErrDeadline, ErrAttemptTimeout or ErrOverBudget.
-//   - Work is not lost. What a dead session held is queued again; this costs no retry, but counts as a reclaim, of which there is a maximum.
+//   - At most one process may write for an execution at any time. Every write carries a fence (the session, the
+//     number of the claim and an epoch that grows with each claim), and the server refuses the writes of everybody
+//     else.
+//   - The holder stops first. It trusts its lease until the start of the last call that extended it, plus the time to
+//     live, minus a margin of a tenth of it (at least 50 ms). Both clocks of the machine are asked, the wall clock
+//     and the monotonic one, and the one that ran faster counts: a machine that slept and a wall clock that was set
+//     back do not prolong a lease.
+//   - Its handlers hear of it. When trust ends, when the server says that the session is gone, or when somebody
+//     cancels, revokes or expires the execution, the handler's context ends, and context.Cause says why:
+//     flowfabric.ErrLeaseLost (with code lease_revoked if an operator took it), ErrCancelled, ErrDeadline,
+//     ErrAttemptTimeout or ErrOverBudget.
+//   - Work is not lost. What a dead session held is queued again; this costs no retry, but counts as a reclaim, of
+//     which there is a maximum.
 //
-// A lease does not promise that a handler has stopped when another one starts: a process may be paused between its last look at the clock
-// and an effect outside the store. handler.Task.LeaseHealthy asks again, and handler.Task.Fence is a token that such systems can compare.
+// A lease does not promise that a handler has stopped when another one starts: a process may be paused between its
+// last look at the clock and an effect outside the store. handler.Task.LeaseHealthy asks again, and
+// handler.Task.Fence is a token that such systems can compare.
 package lease

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/sourcegraph/conc"
 
@@ -18,14 +17,15 @@ import (
 
 var Train = handler.Define[string, string]("train")
 
-// A handler whose execution is taken away hears of it: its context ends and says why. The work is queued again, and the next attempt does it.
+// A handler whose execution is taken away hears of it: its context ends and says why. The work is queued again, and
+// the next attempt does it.
 func Example() {
 	const url = "embedded://"
 	quiet := slog.New(slog.DiscardHandler)
 	began := make(chan struct{}, 1)
 	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(Train,
 		func(ctx context.Context, t *handler.Task, model string) (string, error) {
-			if t.Attempt() > 0 {
+			if t.Attempt() > 1 {
 				return model + " is trained", nil
 			}
 			began <- struct{}{}
@@ -38,7 +38,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	defer running.Wait()
 	defer stop()

@@ -21,8 +21,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// protocolWithRounds is the first version in which a call that needs an answer is itself answered, with the question; the client repeats it with
-// the answer. Before, the server asks while the call goes on.
+// protocolWithRounds is the first version in which a call that needs an answer is itself answered, with the question;
+// the client repeats it with the answer. Before, the server asks while the call goes on.
 const protocolWithRounds = "2026-07-28"
 
 // call answers a call with the result of its execution. A client that goes away ends the wait.
@@ -42,7 +42,8 @@ func (s *Server) call(ctx context.Context, q *sdk.CallToolRequest, k *Kind) (*sd
 }
 
 // answered goes on with a call that was answered with a question.
-func (s *Server) answered(ctx context.Context, q *sdk.CallToolRequest, who caller, k *Kind) (*sdk.CallToolResult, error) {
+func (s *Server) answered(ctx context.Context, q *sdk.CallToolRequest, who caller,
+	k *Kind) (*sdk.CallToolResult, error) {
 	id, ok := s.tasks.openRound(q.Params.RequestState, who.Name)
 	x, found, err := s.read(ctx, who, id, ok, "requestState is not known")
 	if err != nil {
@@ -63,13 +64,15 @@ func (s *Server) answered(ctx context.Context, q *sdk.CallToolRequest, who calle
 		return nil, s.internal("answer "+x.ID.String(), err)
 	}
 	if dismissed { // to ask again at once would be a loop
-		return toolError(x.ID, "unanswered", "the question was not answered; the execution goes on waiting until somebody does"), nil
+		return toolError(x.ID, "unanswered",
+			"the question was not answered; the execution goes on waiting until somebody does"), nil
 	}
 	return s.await(ctx, q, waiting{who: who, kind: k, id: x.ID, later: true})
 }
 
 // answers are those to open questions. dismissed tells whether the client was shown a question and answered nothing.
-func answers(open map[string]asked, responses sdk.InputResponseMap, by string) (all []delivery, dismissed bool, err error) {
+func answers(open map[string]asked, responses sdk.InputResponseMap,
+	by string) (all []delivery, dismissed bool, err error) {
 	for key, a := range open {
 		answer, ok := responses[key].(*sdk.ElicitResult)
 		if !ok {
@@ -77,7 +80,8 @@ func answers(open map[string]asked, responses sdk.InputResponseMap, by string) (
 		}
 		d, ok, err := a.judge(answer, by)
 		if err != nil {
-			return nil, false, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses: " + key + ": " + err.Error()}
+			return nil, false, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+				Message: "inputResponses: " + key + ": " + err.Error()}
 		}
 		if ok {
 			all = append(all, d)
@@ -89,7 +93,8 @@ func answers(open map[string]asked, responses sdk.InputResponseMap, by string) (
 }
 
 // submit creates the execution of a call. refused is the result for arguments that are not good.
-func (s *Server) submit(ctx context.Context, who caller, k *Kind, arguments json.RawMessage) (id flowfabric.ExecutionID, refused *sdk.CallToolResult, err error) {
+func (s *Server) submit(ctx context.Context, who caller, k *Kind,
+	arguments json.RawMessage) (id flowfabric.ExecutionID, refused *sdk.CallToolResult, err error) {
 	input, err := k.input.value(arguments)
 	if err != nil {
 		return id, toolError(id, "invalid_arguments", "arguments: "+err.Error()), nil
@@ -112,7 +117,8 @@ func (s *Server) submit(ctx context.Context, who caller, k *Kind, arguments json
 	switch {
 	case err == nil:
 		return id, nil, nil
-	case errors.Is(err, errArguments), errors.Is(err, flowfabric.ErrPayloadTooLarge), errors.Is(err, flowfabric.ErrConflict):
+	case errors.Is(err, errArguments), errors.Is(err, flowfabric.ErrPayloadTooLarge),
+		errors.Is(err, flowfabric.ErrConflict):
 		return id, toolError(id, cmp.Or(flowfabric.CodeOf(err), "invalid_arguments"), err.Error()), nil
 	}
 	return id, nil, s.internal("submit "+k.kind, err)
@@ -160,7 +166,8 @@ func (s *Server) await(ctx context.Context, q *sdk.CallToolRequest, w waiting) (
 				continue
 			}
 			told++
-			if err := q.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: told, Message: message}); err != nil {
+			if err := q.Session.NotifyProgress(ctx,
+				&sdk.ProgressNotificationParams{ProgressToken: token, Progress: told, Message: message}); err != nil {
 				s.log.Debug("mcp: progress", "execution", w.id.String(), "error", err)
 			}
 		case stream.TailSuspended:
@@ -172,7 +179,8 @@ func (s *Server) await(ctx context.Context, q *sdk.CallToolRequest, w waiting) (
 				continue
 			}
 			if q.ProtocolVersion() >= protocolWithRounds {
-				return &sdk.CallToolResult{InputRequests: requests(open), RequestState: s.tasks.sealRound(w.id, event.Suspension.ID, w.who.Name)}, nil
+				return &sdk.CallToolResult{InputRequests: requests(open),
+					RequestState: s.tasks.sealRound(w.id, event.Suspension.ID, w.who.Name)}, nil
 			}
 			form.show(ctx, open)
 		default:
@@ -191,7 +199,8 @@ func progressOf(k *Kind, f stream.Frame) (message string, ok bool) {
 	return string(f.Payload), slices.Contains(k.frames, f.Type) && utf8.Valid(f.Payload)
 }
 
-// asking shows the questions of an execution to a client while the call waits, and takes them away when somebody else has answered.
+// asking shows the questions of an execution to a client while the call waits, and takes them away when somebody else
+// has answered.
 type asking struct {
 	server  *Server
 	session *sdk.ServerSession
@@ -229,8 +238,8 @@ func (f *asking) stop() {
 }
 
 // faults are failures of our machinery and not of what the tool does. The protocol has an error of its own for them.
-var faults = []string{codes.CategoryPanic, codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored, codes.CategorySuspend,
-	"frames_lost", "max_reclaims_exceeded"}
+var faults = []string{codes.CategoryPanic, codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored,
+	codes.CategorySuspend, "frames_lost", "max_reclaims_exceeded"}
 
 // result is what an execution that has ended answers. An error is a *jsonrpc.Error.
 func (s *Server) result(ctx context.Context, k *Kind, id flowfabric.ExecutionID) (*sdk.CallToolResult, error) {
@@ -238,8 +247,10 @@ func (s *Server) result(ctx context.Context, k *Kind, id flowfabric.ExecutionID)
 	if outcome, ok := errors.AsType[*client.OutcomeError](err); ok {
 		category := cmp.Or(outcome.Category, string(outcome.State))
 		if outcome.State == flowfabric.Failed && slices.Contains(faults, category) {
-			s.log.Warn("mcp: execution failed", "execution", id.String(), "kind", k.kind, "category", category, "reason", outcome.Reason)
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the tool failed: " + category, Data: details(id, category)}
+			s.log.Warn("mcp: execution failed", "execution", id.String(), "kind", k.kind, "category", category,
+				"reason", outcome.Reason)
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the tool failed: " + category,
+				Data: details(id, category)}
 		}
 		if outcome.State == flowfabric.Cancelled {
 			category = string(outcome.State)
@@ -267,7 +278,8 @@ func (s *Server) content(k *Kind, id flowfabric.ExecutionID, value any) (*sdk.Ca
 	if json.Unmarshal(encoded, &plain) == nil {
 		text = plain
 	}
-	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, Meta: sdk.Meta{metaExecution: id.String()}}
+	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}},
+		Meta: sdk.Meta{metaExecution: id.String()}}
 	if k.output == nil {
 		return r, nil
 	}
@@ -294,7 +306,8 @@ const (
 
 // toolError is a result that models see as a failure of the tool.
 func toolError(id flowfabric.ExecutionID, category, text string) *sdk.CallToolResult {
-	r := &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: category + ": " + text}}, Meta: sdk.Meta{metaCategory: category}}
+	r := &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: category + ": " + text}},
+		Meta: sdk.Meta{metaCategory: category}}
 	if !id.IsZero() {
 		r.Meta[metaExecution] = id.String()
 	}
@@ -317,7 +330,8 @@ func (s *Server) internal(doing string, err error) error {
 	code := cmp.Or(flowfabric.CodeOf(err), "internal")
 	message := "internal error: " + code
 	if unknown, ok := errors.AsType[*client.UnknownOutcomeError](err); ok {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%s: execution %s may exist", message, unknown.ID), Data: details(unknown.ID, code)}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+			Message: fmt.Sprintf("%s: execution %s may exist", message, unknown.ID), Data: details(unknown.ID, code)}
 	}
 	data, _ := json.Marshal(map[string]string{"code": code})
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: message, Data: data}

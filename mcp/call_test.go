@@ -17,7 +17,8 @@ import (
 
 func TestKindsAreTools(t *testing.T) {
 	e := start(t)
-	session := e.connect(t, e.serve(t, e.server(t, mcp.Config{Name: "press", Authorize: authorize}, kinds()...)), "ada", nil)
+	session := e.connect(t, e.serve(t, e.server(t, mcp.Config{Name: "press", Authorize: authorize}, kinds()...)), "ada",
+		nil)
 	tools, err := session.ListTools(e.ctx, nil)
 	must(t, err)
 	got := map[string]string{}
@@ -40,18 +41,22 @@ func TestCallsAnswerResults(t *testing.T) {
 	e := start(t)
 	s := e.server(t, mcp.Config{Authorize: authorize}, kinds()...)
 	overHTTP := e.connect(t, e.serve(t, s), "ada", nil)
-	for name, session := range map[string]*sdk.ClientSession{"http": overHTTP, "now": e.beside(t, s, nil, ""), "2025": e.beside(t, s, nil, "2025-06-18")} {
+	for name, session := range map[string]*sdk.ClientSession{"http": overHTTP, "now": e.beside(t, s, nil, ""),
+		"2025": e.beside(t, s, nil, "2025-06-18")} {
 		t.Run(name, func(t *testing.T) {
-			r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "write-article", Arguments: Topic{Topic: "tides"}})
+			r, err := session.CallTool(e.ctx,
+				&sdk.CallToolParams{Name: "write-article", Arguments: Topic{Topic: "tides"}})
 			must(t, err)
 			structured, _ := json.Marshal(r.StructuredContent)
-			if string(structured) != `{"text":"all about tides","title":"tides"}` || text(r) != `{"title":"tides","text":"all about tides"}` || r.IsError {
+			if string(structured) != `{"text":"all about tides","title":"tides"}` ||
+				text(r) != `{"title":"tides","text":"all about tides"}` || r.IsError {
 				t.Errorf("%s, %q", structured, text(r))
 			}
 			if r.Meta["flowfabric/execution"] == "" {
 				t.Errorf("the result does not name its execution: %v", r.Meta)
 			}
-			r, err = session.CallTool(e.ctx, &sdk.CallToolParams{Name: "shout_loud", Arguments: map[string]any{"input": "hey"}})
+			r, err = session.CallTool(e.ctx,
+				&sdk.CallToolParams{Name: "shout_loud", Arguments: map[string]any{"input": "hey"}})
 			must(t, err)
 			structured, _ = json.Marshal(r.StructuredContent)
 			if string(structured) != `{"result":"hey!"}` || text(r) != "hey!" {
@@ -76,7 +81,8 @@ func TestFailuresAreToolErrors(t *testing.T) {
 			t.Errorf("%q: %v %q %v", how, r.IsError, text(r), r.Meta)
 		}
 	}
-	for _, arguments := range []any{map[string]any{}, map[string]any{"input": 7}, map[string]any{"input": "x", "more": 1}, nil} {
+	for _, arguments := range []any{map[string]any{}, map[string]any{"input": 7},
+		map[string]any{"input": "x", "more": 1}, nil} {
 		r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "broken", Arguments: arguments})
 		must(t, err)
 		if !r.IsError || !strings.HasPrefix(text(r), "invalid_arguments: ") {
@@ -85,7 +91,8 @@ func TestFailuresAreToolErrors(t *testing.T) {
 	}
 	_, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "broken", Arguments: map[string]any{"input": "panic"}})
 	fault, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok || fault.Code != jsonrpc.CodeInternalError || fault.Message != "the tool failed: handler_panic" || !strings.Contains(string(fault.Data), `"execution":`) {
+	if !ok || fault.Code != jsonrpc.CodeInternalError || fault.Message != "the tool failed: handler_panic" ||
+		!strings.Contains(string(fault.Data), `"execution":`) {
 		t.Errorf("a panic: %v", err)
 	}
 }
@@ -101,7 +108,8 @@ func TestFramesAreProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			var told []string
-			session := connect(&sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, q *sdk.ProgressNotificationClientRequest) {
+			session := connect(&sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context,
+				q *sdk.ProgressNotificationClientRequest) {
 				mu.Lock()
 				defer mu.Unlock()
 				told = append(told, q.Params.Message)

@@ -81,7 +81,9 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 			}
 			return "done", nil
 		}),
-		handler.Bind(greet, handler.Plain(func(_ context.Context, in name) (string, error) { return "Hello, " + in.Name + "!", nil })),
+		handler.Bind(greet, handler.Plain(func(_ context.Context, in name) (string, error) {
+			return "Hello, " + in.Name + "!", nil
+		})),
 		handler.Bind(slow, func(ctx context.Context, t *handler.Task, in seconds) (string, error) {
 			select {
 			case <-time.After(time.Duration(in.Seconds * float64(time.Second))):
@@ -90,7 +92,8 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 				return "", context.Cause(ctx)
 			}
 		}),
-		handler.Bind(failing, handler.Plain(func(context.Context, struct{}) (string, error) { return "", errors.New("it fails") })),
+		handler.Bind(failing,
+			handler.Plain(func(context.Context, struct{}) (string, error) { return "", errors.New("it fails") })),
 		handler.Bind(protocol, handler.Plain(func(context.Context, struct{}) (string, error) { panic("it panics") })),
 		handler.Bind(remove, func(ctx context.Context, t *handler.Task, in file) (string, error) {
 			answer, err := suspend.Await[confirmed](ctx, t, "confirm")
@@ -114,8 +117,10 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 			what, err := suspend.Await[paint](ctx, t, "step2")
 			return who.Name + " likes " + what.Color, err
 		}),
-		handler.Bind(region, handler.Plain(func(context.Context, json.RawMessage) (string, error) { return "ok", nil })),
-		handler.Bind(schema, handler.Plain(func(context.Context, json.RawMessage) (string, error) { return "ok", nil })),
+		handler.Bind(region,
+			handler.Plain(func(context.Context, json.RawMessage) (string, error) { return "ok", nil })),
+		handler.Bind(schema,
+			handler.Plain(func(context.Context, json.RawMessage) (string, error) { return "ok", nil })),
 	}
 	kinds = []mcp.Kind{
 		mcp.Tool(simple, "Answers a text."),
@@ -126,13 +131,21 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 		mcp.Tool(failing, "Fails.", mcp.Tasks(mcp.TasksRequired)),
 		mcp.Tool(protocol, "Panics."),
 		mcp.Tool(remove, "Deletes a file once that is confirmed.", mcp.Waitpoint[confirmed]("confirm", "Delete it?")),
-		mcp.Tool(multi, "Asks two things.", mcp.Waitpoint[confirmed]("first", "First?"), mcp.Waitpoint[confirmed]("second", "Second?")),
+		mcp.Tool(multi, "Asks two things.", mcp.Waitpoint[confirmed]("first", "First?"),
+			mcp.Waitpoint[confirmed]("second", "Second?")),
 		mcp.Tool(elicit, "Asks for a name.", mcp.Waitpoint[hello]("user_name", "What is your name?")),
 		mcp.Tool(state, "Asks to confirm.", mcp.Waitpoint[okay]("ok", "Please confirm")),
 		mcp.Tool(tampered, "Asks to confirm.", mcp.Waitpoint[okay]("ok", "Please confirm")),
-		mcp.Tool(rounds, "Asks twice.", mcp.Waitpoint[hello]("step1", "Step 1: What is your name?"), mcp.Waitpoint[paint]("step2", "Step 2: What is your favorite color?")),
-		mcp.RawTool(handler.Define[json.RawMessage, json.RawMessage]("test_region"), "Answers from a region that proxies see.", json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}},"required":["region"]}`), nil),
-		mcp.RawTool(handler.Define[json.RawMessage, json.RawMessage]("json_schema_2020_12_tool"), "Tool with JSON Schema 2020-12 features", json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",
+		mcp.Tool(rounds, "Asks twice.", mcp.Waitpoint[hello]("step1", "Step 1: What is your name?"),
+			mcp.Waitpoint[paint]("step2", "Step 2: What is your favorite color?")),
+		mcp.RawTool(handler.Define[json.RawMessage, json.RawMessage]("test_region"),
+			"Answers from a region that proxies see.",
+			json.RawMessage(
+				`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}},"required":["region"]}`),
+			nil),
+		mcp.RawTool(handler.Define[json.RawMessage, json.RawMessage]("json_schema_2020_12_tool"),
+			"Tool with JSON Schema 2020-12 features",
+			json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",
 			"$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},
 			"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"},"contactMethod":{"type":"string","enum":["phone","email"]},"phone":{"type":"string"},"email":{"type":"string"}},
 			"allOf":[{"anyOf":[{"required":["phone"]},{"required":["email"]}]}],"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},
@@ -141,20 +154,23 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 	return bindings, kinds
 }
 
-// The official suite finds what testdata/node/baseline.yml says it must, and nothing else. A scenario that is listed and passes fails the test, too.
+// The official suite finds what testdata/node/baseline.yml says it must, and nothing else. A scenario that is listed
+// and passes fails the test, too.
 func TestOfficialConformanceSuite(t *testing.T) {
 	dir, program := needNode(t)
 	bindings, kinds := conformanceKinds()
 	e := start(t, bindings...)
 	url := e.serve(t, e.server(t, mcp.Config{Authorize: httpapi.Open, PollInterval: 100 * time.Millisecond}, kinds...))
-	suite := exec.CommandContext(e.ctx, program, filepath.Join(dir, "node_modules/@modelcontextprotocol/conformance/dist/index.js"), "server", "--url", url, "--suite", "all",
+	suite := exec.CommandContext(e.ctx, program, filepath.Join(dir,
+		"node_modules/@modelcontextprotocol/conformance/dist/index.js"), "server", "--url", url, "--suite", "all",
 		"--expected-failures", filepath.Join(dir, "baseline.yml"), "--output-dir", t.TempDir())
 	suite.Dir = dir
 	out, err := suite.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	if tasks := regexp.MustCompile(`✓ .*tasks-[a-z-]+: [1-9]\d* passed, 0 failed`).FindAll(out, -1); len(tasks) < 8 { // nothing was renamed away
+	if tasks := regexp.MustCompile(`✓ .*tasks-[a-z-]+: [1-9]\d* passed, 0 failed`).FindAll(out, -1); len(tasks) < 8 {
+		// nothing was renamed away
 		t.Errorf("%d scenarios of the Tasks extension passed: %s", len(tasks), out)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/mcp"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -119,7 +120,8 @@ func kinds() []mcp.Kind {
 		mcp.Tool(publish, "Publishes an article after somebody has agreed.", mcp.Title("Publish")),
 		mcp.Tool(sign, "Collects a signature.", mcp.Waitpoint[Sign]("signature", "Please sign.")),
 		mcp.Tool(note, "Takes a note."),
-		mcp.Tool(duo, "Asks two things.", mcp.Waitpoint[string]("first", "First?"), mcp.Waitpoint[int]("second", "Second?")),
+		mcp.Tool(duo, "Asks two things.", mcp.Waitpoint[string]("first", "First?"),
+			mcp.Waitpoint[int]("second", "Second?")),
 		mcp.Tool(chat, "Talks until somebody says bye."),
 		mcp.Tool(broken, "Fails."),
 		mcp.Tool(stuck, "Takes its time."),
@@ -135,10 +137,12 @@ type env struct {
 // start runs a worker on the embedded server and connects a client, until the test ends.
 func start(t *testing.T, more ...handler.Binding) *env {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	c, err := client.Connect(ctx, client.Config{URL: "embedded://", Logger: quiet})
+	ctx, cancel := testwait.Context(t, t.Context())
+	c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: "embedded://",
+		Logger: quiet})
 	must(t, err)
-	worker, err := runtime.New(runtime.Config{URL: "embedded://", Logger: quiet, Namespaces: []string{"acme", "globex"}}, append(bindings(), more...)...)
+	worker, err := runtime.New(runtime.Config{URL: "embedded://", Logger: quiet,
+		Namespaces: []string{"acme", "globex"}}, append(bindings(), more...)...)
 	must(t, err)
 	var running conc.WaitGroup
 	running.Go(func() { _ = worker.Run(ctx) })
@@ -206,7 +210,8 @@ func (b bearer) RoundTrip(q *http.Request) (*http.Response, error) {
 func (e *env) connect(t *testing.T, url, token string, opts *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opts)
-	session, err := c.Connect(e.ctx, &sdk.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1}, nil)
+	session, err := c.Connect(e.ctx, &sdk.StreamableClientTransport{Endpoint: url,
+		HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1}, nil)
 	must(t, err)
 	t.Cleanup(func() { _ = session.Close(); http.DefaultTransport.(*http.Transport).CloseIdleConnections() })
 	return session
@@ -218,7 +223,8 @@ func (e *env) beside(t *testing.T, s *mcp.Server, opts *sdk.ClientOptions, versi
 	ours, theirs := sdk.NewInMemoryTransports()
 	var serving conc.WaitGroup
 	serving.Go(func() { _ = s.Run(e.ctx, ours) })
-	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opts).Connect(e.ctx, theirs, &sdk.ClientSessionOptions{ProtocolVersion: version})
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opts).Connect(e.ctx, theirs,
+		&sdk.ClientSessionOptions{ProtocolVersion: version})
 	must(t, err)
 	t.Cleanup(func() { _ = session.Close(); serving.Wait() })
 	return session

@@ -3,7 +3,6 @@ package mcp_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/sourcegraph/conc"
@@ -25,8 +24,8 @@ type CountOut struct {
 	Words int `json:"words"`
 }
 
-// An AI client finds the kind among its tools, and a call of the tool is an execution. Here the client is in the same process; others come over
-// HTTP ([mcp.Server.HTTP]) or start the program themselves ([mcp.Server.Stdio]).
+// An AI client finds the kind among its tools, and a call of the tool is an execution. Here the client is in the same
+// process; others come over HTTP ([mcp.Server.HTTP]) or start the program themselves ([mcp.Server.Stdio]).
 func Example() {
 	const url = "embedded://"
 	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(Count,
@@ -37,7 +36,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	defer running.Wait()
 	defer stop()
@@ -68,7 +67,8 @@ func Example() {
 		return
 	}
 	fmt.Println(tools.Tools[0].Name, "-", tools.Tools[0].Description)
-	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "count-words", Arguments: CountIn{Text: []string{"for", "a", "model"}}})
+	result, err := session.CallTool(ctx,
+		&sdk.CallToolParams{Name: "count-words", Arguments: CountIn{Text: []string{"for", "a", "model"}}})
 	if err != nil {
 		fmt.Println(err)
 		return

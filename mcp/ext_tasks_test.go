@@ -19,7 +19,8 @@ func TestOfficialTasksClient(t *testing.T) {
 	e := start(t)
 	key := []byte(strings.Repeat("k", 32))
 	serve := func() string {
-		return e.serve(t, e.server(t, mcp.Config{Authorize: authorize, TaskKey: key, PollInterval: 50 * time.Millisecond}, kinds()...))
+		return e.serve(t, e.server(t,
+			mcp.Config{Authorize: authorize, TaskKey: key, PollInterval: 50 * time.Millisecond}, kinds()...))
 	}
 	url := serve()
 	run := func(token, command, argument string, result any) string {
@@ -67,7 +68,8 @@ func TestOfficialTasksClient(t *testing.T) {
 		Text     string
 	}
 	run("ada", "resume", text, &resumed)
-	if resumed.Text != "approve by ada: seen: Publish tides?" || !slices.Contains(resumed.Statuses, "input_required") || resumed.Statuses[len(resumed.Statuses)-1] != "completed" {
+	if resumed.Text != "approve by ada: seen: Publish tides?" || !slices.Contains(resumed.Statuses, "input_required") ||
+		resumed.Statuses[len(resumed.Statuses)-1] != "completed" {
 		t.Errorf("%+v", resumed)
 	}
 

@@ -17,7 +17,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
-// Kind is a kind of work as a tool. Make it with [Tool] or [RawTool] and give it to [New], which reports what is wrong with it.
+// Kind is a kind of work as a tool. Make it with [Tool] or [RawTool] and give it to [New], which reports what is
+// wrong with it.
 type Kind struct {
 	kind, name, title, description string
 
@@ -32,7 +33,8 @@ type Kind struct {
 	key     func(json.RawMessage) string
 	keeps   bool // the definition says how long its executions are kept
 
-	submit func(ctx context.Context, c *client.Client, input json.RawMessage, opts []client.SubmitOption) (flowfabric.ExecutionID, error)
+	submit func(ctx context.Context, c *client.Client, input json.RawMessage,
+		opts []client.SubmitOption) (flowfabric.ExecutionID, error)
 	decode func(result []byte) (any, error)
 	err    error
 }
@@ -40,9 +42,10 @@ type Kind struct {
 // errArguments marks arguments that the schema allows and the Go type does not.
 var errArguments = errors.New("arguments")
 
-// Tool makes a tool of a definition. Its name is that of the kind, with "_" for what clients do not take in names; its schemas are those of the Go
-// types. Arguments are always an object: an In that is none is the property "input" of it, and an Out that is none the property "result". description
-// tells the model what the tool does, and when to use it.
+// Tool makes a tool of a definition. Its name is that of the kind, with "_" for what clients do not take in names;
+// its schemas are those of the Go types. Arguments are always an object: an In that is none is the property "input"
+// of it, and an Out that is none the property "result". description tells the model what the tool does, and when to
+// use it.
 func Tool[In, Out any](def *handler.Definition[In, Out], description string, opts ...ToolOption) Kind {
 	k := newKind(def.Kind(), description)
 	k.err = def.Err()
@@ -58,7 +61,8 @@ func Tool[In, Out any](def *handler.Definition[In, Out], description string, opt
 		f := newForm(out, "result")
 		k.output = &f
 	}
-	k.submit = func(ctx context.Context, c *client.Client, input json.RawMessage, opts []client.SubmitOption) (flowfabric.ExecutionID, error) {
+	k.submit = func(ctx context.Context, c *client.Client, input json.RawMessage,
+		opts []client.SubmitOption) (flowfabric.ExecutionID, error) {
 		var in In
 		if err := json.Unmarshal(input, &in); err != nil {
 			return flowfabric.ExecutionID{}, fmt.Errorf("%w: %w", errArguments, err)
@@ -73,9 +77,11 @@ func Tool[In, Out any](def *handler.Definition[In, Out], description string, opt
 	return k.with(opts)
 }
 
-// RawTool makes a tool of a kind whose Go types are not known here: input and output are JSON Schemas (2020-12), and what the handler reads and writes
-// is JSON. A schema of another type than object is wrapped as [Tool] does. Without an output schema the result is only text.
-func RawTool(def *handler.Definition[json.RawMessage, json.RawMessage], description string, input, output json.RawMessage, opts ...ToolOption) Kind {
+// RawTool makes a tool of a kind whose Go types are not known here: input and output are JSON Schemas (2020-12), and
+// what the handler reads and writes is JSON. A schema of another type than object is wrapped as [Tool] does. Without
+// an output schema the result is only text.
+func RawTool(def *handler.Definition[json.RawMessage, json.RawMessage], description string, input,
+	output json.RawMessage, opts ...ToolOption) Kind {
 	k := newKind(def.Kind(), description)
 	k.err = def.Err()
 	k.keeps = def.Info().Policy.Retention != (flowfabric.Retentions{})
@@ -89,7 +95,8 @@ func RawTool(def *handler.Definition[json.RawMessage, json.RawMessage], descript
 			k.fail("output: %w", err)
 		}
 	}
-	k.submit = func(ctx context.Context, c *client.Client, input json.RawMessage, opts []client.SubmitOption) (flowfabric.ExecutionID, error) {
+	k.submit = func(ctx context.Context, c *client.Client, input json.RawMessage,
+		opts []client.SubmitOption) (flowfabric.ExecutionID, error) {
 		x, err := client.Submit(ctx, c, def, input, opts...)
 		if err != nil {
 			return flowfabric.ExecutionID{}, err
@@ -106,7 +113,8 @@ func RawTool(def *handler.Definition[json.RawMessage, json.RawMessage], descript
 }
 
 func newKind(kind, description string) Kind {
-	return Kind{kind: kind, name: toolName(kind), description: description, frames: []string{"token", "progress"}, forms: map[string]ask{}}
+	return Kind{kind: kind, name: toolName(kind), description: description, frames: []string{"token", "progress"},
+		forms: map[string]ask{}}
 }
 
 func (k Kind) with(opts []ToolOption) Kind {
@@ -179,24 +187,26 @@ func Tasks(mode TaskMode) ToolOption {
 	}
 }
 
-// ProgressFrames says the frames of which types become progress notifications, for clients that ask for them. Default token and progress; none: no
-// progress.
+// ProgressFrames says the frames of which types become progress notifications, for clients that ask for them. Default
+// token and progress; none: no progress.
 func ProgressFrames(types ...string) ToolOption { return func(k *Kind) { k.frames = types } }
 
-// AnsweredElsewhere keeps the questions of the tool from its callers: others answer them, in the dashboard, over the HTTP API or by a link.
+// AnsweredElsewhere keeps the questions of the tool from its callers: others answer them, in the dashboard, over the
+// HTTP API or by a link.
 func AnsweredElsewhere() ToolOption { return func(k *Kind) { k.hidden = true } }
 
 // Hints tells clients what the tool does to the world, such as that it only reads. Default none.
 func Hints(hints sdk.ToolAnnotations) ToolOption { return func(k *Kind) { k.hints = &hints } }
 
-// Submit adds options to the submissions of the tool. They win over the definition and over [Config.Retention]; the name and the namespace of the
-// caller win over them. Callers who meet in a flowfabric.Unique share the execution, each with a task of its own.
+// Submit adds options to the submissions of the tool. They win over the definition and over [Config.Retention]; the
+// name and the namespace of the caller win over them. Callers who meet in a flowfabric.Unique share the execution,
+// each with a task of its own.
 func Submit(opts ...client.SubmitOption) ToolOption {
 	return func(k *Kind) { k.options = append(k.options, opts...) }
 }
 
-// Key makes a flowfabric.IdempotencyKey of the arguments: a repeated call is answered with the execution of the first. "" is no key. The key counts
-// for the caller alone.
+// Key makes a flowfabric.IdempotencyKey of the arguments: a repeated call is answered with the execution of the
+// first. "" is no key. The key counts for the caller alone.
 func Key(key func(arguments json.RawMessage) string) ToolOption {
 	return func(k *Kind) { k.key = key }
 }

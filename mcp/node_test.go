@@ -31,8 +31,8 @@ var node struct {
 	err          error
 }
 
-// needNode installs the packages once, and returns where they are and the Node.js that runs them. Without npm, or without a registry, the test is
-// skipped, or fails with CI set.
+// needNode installs the packages once, and returns where they are and the Node.js that runs them. Without npm, or
+// without a registry, the test is skipped, or fails with CI set.
 func needNode(t *testing.T) (dir, program string) {
 	t.Helper()
 	node.once.Do(func() { node.err = installNode() })

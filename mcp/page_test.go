@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -64,8 +65,10 @@ func Serve(c *client.Client, mux *http.ServeMux, tokens *httpapi.Tokens, key []b
 
 func TestPage(t *testing.T) {
 	e := start(t, handler.Bind(Publish, publishDraft), handler.Bind(Critique, critique),
-		handler.Bind(Write, handler.Plain(func(_ context.Context, in Draft) (string, error) { return "all about " + in.Topic, nil })))
-	secret, entry, err := httpapi.NewToken("desk", httpapi.Operator)
+		handler.Bind(Write, handler.Plain(func(_ context.Context, in Draft) (string, error) {
+			return "all about " + in.Topic, nil
+		})))
+	secret, entry, err := httpapi.NewToken("desk", httpapi.Operator, time.Time{})
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	must(t, os.WriteFile(file, []byte("["+entry+"]"), 0o600))
@@ -77,17 +80,20 @@ func TestPage(t *testing.T) {
 	must(t, Serve(e.client, mux, tokens, key))
 	url := e.listen(t, mux) + "/mcp"
 
-	r, err := e.connect(t, url, secret, nil).CallTool(e.ctx, &sdk.CallToolParams{Name: "write-draft", Arguments: Draft{Topic: "tides"}})
+	r, err := e.connect(t, url, secret, nil).CallTool(e.ctx,
+		&sdk.CallToolParams{Name: "write-draft", Arguments: Draft{Topic: "tides"}})
 	must(t, err)
 	if text(r) != "all about tides" {
 		t.Errorf("%q", text(r))
 	}
-	r, err = e.connect(t, url, secret, asksUser("accept", map[string]any{"choice": "approve"}, nil)).CallTool(e.ctx, &sdk.CallToolParams{Name: "publish-draft", Arguments: Draft{Topic: "tides"}})
+	r, err = e.connect(t, url, secret, asksUser("accept", map[string]any{"choice": "approve"}, nil)).CallTool(e.ctx,
+		&sdk.CallToolParams{Name: "publish-draft", Arguments: Draft{Topic: "tides"}})
 	must(t, err)
 	if text(r) != "approve" {
 		t.Errorf("%q", text(r))
 	}
-	r, err = e.connect(t, url, secret, asksUser("accept", map[string]any{"stars": 4, "remarks": "wet"}, nil)).CallTool(e.ctx, &sdk.CallToolParams{Name: "critique", Arguments: Draft{Topic: "tides"}})
+	r, err = e.connect(t, url, secret, asksUser("accept", map[string]any{"stars": 4, "remarks": "wet"}, nil)).CallTool(
+		e.ctx, &sdk.CallToolParams{Name: "critique", Arguments: Draft{Topic: "tides"}})
 	must(t, err)
 	if text(r) != `{"stars":4,"remarks":"wet"}` {
 		t.Errorf("%q", text(r))

@@ -46,9 +46,10 @@ func (a ask) check() error {
 	return nil
 }
 
-// Waitpoint says what is asked where the handler waits without a question: with suspend.Await or suspend.Wait, of which key is the key of the
-// waitpoint, or with suspend.Receive, of which it is the mailbox. Asked is message, with a form of the fields of T, which the payload becomes. T is a
-// struct of texts, numbers and booleans, or one of these alone. Without this one text is asked for.
+// Waitpoint says what is asked where the handler waits without a question: with suspend.Await or suspend.Wait, of
+// which key is the key of the waitpoint, or with suspend.Receive, of which it is the mailbox. Asked is message, with
+// a form of the fields of T, which the payload becomes. T is a struct of texts, numbers and booleans, or one of these
+// alone. Without this one text is asked for.
 func Waitpoint[T any](key, message string) ToolOption {
 	return func(k *Kind) {
 		s, err := jsonschema.For[T](nil)
@@ -78,7 +79,8 @@ func newAsk(message string, s *jsonschema.Schema) ask {
 		plain.AdditionalProperties = nil // clients know no such word in forms
 		return ask{message: message, schema: plain}
 	}
-	return ask{message: message, value: true, schema: &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"value": s}, Required: []string{"value"}}}
+	return ask{message: message, value: true, schema: &jsonschema.Schema{Type: "object",
+		Properties: map[string]*jsonschema.Schema{"value": s}, Required: []string{"value"}}}
 }
 
 var anyText = ask{value: true, schema: &jsonschema.Schema{Type: "object", Required: []string{"value"},
@@ -98,8 +100,9 @@ type address struct {
 	once      string // recognises a repeated answer; "": each is delivered
 }
 
-// questions are what an execution waits for that this caller may answer now, by the key of the request, which is never used again: the id of the
-// waitpoint, or that of the suspension that waits for a message. A caller answers each waitpoint once, whatever number of signals it takes.
+// questions are what an execution waits for that this caller may answer now, by the key of the request, which is
+// never used again: the id of the waitpoint, or that of the suspension that waits for a message. A caller answers
+// each waitpoint once, whatever number of signals it takes.
 func (k *Kind) questions(who caller, r suspend.Record) map[string]asked {
 	open := map[string]asked{}
 	if k.hidden || r.ID == uuid.Nil || !r.ClosedAt.IsZero() {
@@ -107,7 +110,8 @@ func (k *Kind) questions(who caller, r suspend.Record) map[string]asked {
 	}
 	if mailbox := r.Mailbox(); mailbox != "" {
 		key := r.ID.String()
-		open[key] = asked{to: address{mailbox: mailbox, once: key}, question: r.Question, form: k.form(mailbox, "a message")}
+		open[key] = asked{to: address{mailbox: mailbox, once: key}, question: r.Question,
+			form: k.form(mailbox, "a message")}
 	}
 	if !who.answers() {
 		return open
@@ -115,7 +119,8 @@ func (k *Kind) questions(who caller, r suspend.Record) map[string]asked {
 	for _, w := range r.Waitpoints {
 		if w.Open() && w.Suspension == r.ID && w.Matched == 0 {
 			key := w.ID.String()
-			open[key] = asked{to: address{waitpoint: w.ID, once: key}, question: r.Question, form: k.form(w.Key, "an answer")}
+			open[key] = asked{to: address{waitpoint: w.ID, once: key}, question: r.Question,
+				form: k.form(w.Key, "an answer")}
 		}
 	}
 	return open
@@ -158,9 +163,11 @@ func (a asked) request() *sdk.ElicitParams {
 		labels = append(labels, cmp.Or(c.Label, c.Name))
 	}
 	choice.Extra = map[string]any{"enumNames": labels}
-	return &sdk.ElicitParams{Mode: "form", Message: message, RequestedSchema: &jsonschema.Schema{Type: "object", Required: []string{"choice"},
-		PropertyOrder: []string{"choice", "comment"},
-		Properties:    map[string]*jsonschema.Schema{"choice": choice, "comment": {Type: "string", Title: "Comment"}}}}
+	return &sdk.ElicitParams{Mode: "form", Message: message,
+		RequestedSchema: &jsonschema.Schema{Type: "object", Required: []string{"choice"},
+			PropertyOrder: []string{"choice", "comment"},
+			Properties: map[string]*jsonschema.Schema{"choice": choice,
+				"comment": {Type: "string", Title: "Comment"}}}}
 }
 
 // delivery is an answer that was judged.
@@ -170,7 +177,8 @@ type delivery struct {
 	payload any
 }
 
-// judge reads the answer to a question. ok is false for one that answers nothing: dismissed, or declined where nothing is to be rejected.
+// judge reads the answer to a question. ok is false for one that answers nothing: dismissed, or declined where
+// nothing is to be rejected.
 func (a asked) judge(answer *sdk.ElicitResult, by string) (d delivery, ok bool, err error) {
 	d.to = a.to
 	switch answer.Action {
@@ -178,7 +186,8 @@ func (a asked) judge(answer *sdk.ElicitResult, by string) (d delivery, ok bool, 
 	case "cancel":
 		return d, false, nil
 	case "decline":
-		if a.question == nil || !slices.ContainsFunc(a.question.Choices, func(c suspend.Choice) bool { return c.Name == "reject" }) {
+		if a.question == nil ||
+			!slices.ContainsFunc(a.question.Choices, func(c suspend.Choice) bool { return c.Name == "reject" }) {
 			return d, false, nil
 		}
 		d.signal, d.payload = "reject", suspend.Answer{Choice: "reject", By: by}
@@ -233,7 +242,8 @@ func (s *Server) deliver(ctx context.Context, who caller, id flowfabric.Executio
 			err = s.approve(ctx, who, id, d, payload)
 		}
 		switch {
-		case err == nil, errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrTerminal), errors.Is(err, flowfabric.ErrNotFound):
+		case err == nil, errors.Is(err, flowfabric.ErrWaitpointClosed), errors.Is(err, flowfabric.ErrTerminal),
+			errors.Is(err, flowfabric.ErrNotFound):
 		default:
 			return err
 		}
@@ -241,7 +251,8 @@ func (s *Server) deliver(ctx context.Context, who caller, id flowfabric.Executio
 	return nil
 }
 
-func (s *Server) send(ctx context.Context, who caller, id flowfabric.ExecutionID, to address, payload json.RawMessage) error {
+func (s *Server) send(ctx context.Context, who caller, id flowfabric.ExecutionID, to address,
+	payload json.RawMessage) error {
 	opts := []client.SendOption{who.by()}
 	if to.once != "" {
 		opts = append(opts, flowfabric.IdempotencyKey("mcp:"+to.once))
@@ -250,7 +261,8 @@ func (s *Server) send(ctx context.Context, who caller, id flowfabric.ExecutionID
 	return err
 }
 
-func (s *Server) approve(ctx context.Context, who caller, id flowfabric.ExecutionID, d delivery, payload json.RawMessage) error {
+func (s *Server) approve(ctx context.Context, who caller, id flowfabric.ExecutionID, d delivery,
+	payload json.RawMessage) error {
 	opts := []client.ApproveOption{who.by(), flowfabric.IdempotencyKey("mcp:" + d.to.once)}
 	if d.signal != "" {
 		opts = append(opts, client.SignalName(d.signal))

@@ -21,7 +21,8 @@ import (
 
 // asksUser is a client whose user answers with this.
 func asksUser(action string, content map[string]any, asked *atomic.Pointer[sdk.ElicitParams]) *sdk.ClientOptions {
-	return &sdk.ClientOptions{ElicitationHandler: func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	return &sdk.ClientOptions{ElicitationHandler: func(_ context.Context,
+		q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 		if asked != nil {
 			asked.Store(q.Params)
 		}
@@ -44,10 +45,13 @@ func TestACallAsksTheUser(t *testing.T) {
 		content            map[string]any
 		message, result    string
 	}{
-		{"approves", "publish", "accept", map[string]any{"choice": "approve", "comment": "good"}, "Publish tides?", "approve by ada: good"},
+		{"approves", "publish", "accept", map[string]any{"choice": "approve", "comment": "good"}, "Publish tides?",
+			"approve by ada: good"},
 		{"declines", "publish", "decline", nil, "Publish tides?", "reject by ada: "},
-		{"signs", "sign", "accept", map[string]any{"name": "Ada", "sure": true}, "Please sign.", `{"name":"Ada","sure":true}`},
-		{"notes", "note", "accept", map[string]any{"value": "low tide"}, "note waits for an answer (note).", "low tide"},
+		{"signs", "sign", "accept", map[string]any{"name": "Ada", "sure": true}, "Please sign.",
+			`{"name":"Ada","sure":true}`},
+		{"notes", "note", "accept", map[string]any{"value": "low tide"}, "note waits for an answer (note).",
+			"low tide"},
 	} {
 		for via, connect := range connects {
 			t.Run(c.name+"/"+via, func(t *testing.T) {
@@ -56,7 +60,8 @@ func TestACallAsksTheUser(t *testing.T) {
 				if c.tool == "publish" {
 					arguments = Topic{Topic: "tides"}
 				}
-				r, err := connect(t, asksUser(c.action, c.content, &asked)).CallTool(e.ctx, &sdk.CallToolParams{Name: c.tool, Arguments: arguments})
+				r, err := connect(t, asksUser(c.action, c.content, &asked)).CallTool(e.ctx,
+					&sdk.CallToolParams{Name: c.tool, Arguments: arguments})
 				must(t, err)
 				if text(r) != c.result || asked.Load().Message != c.message {
 					t.Errorf("%q, asked %+v", text(r), asked.Load())
@@ -95,7 +100,8 @@ func TestTwoQuestions(t *testing.T) {
 		"http": func(o *sdk.ClientOptions) *sdk.ClientSession { return e.connect(t, url, "ada", o) },
 		"2025": func(o *sdk.ClientOptions) *sdk.ClientSession { return e.beside(t, s, o, "2025-11-25") },
 	} {
-		r, err := connect(&sdk.ClientOptions{ElicitationHandler: func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+		r, err := connect(&sdk.ClientOptions{ElicitationHandler: func(_ context.Context,
+			q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			value := any("one")
 			if q.Params.Message == "Second?" {
 				value = 2
@@ -108,7 +114,8 @@ func TestTwoQuestions(t *testing.T) {
 		}
 	}
 
-	session := e.connect(t, url, "ada", &sdk.ClientOptions{ElicitationHandler: func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	session := e.connect(t, url, "ada", &sdk.ClientOptions{ElicitationHandler: func(_ context.Context,
+		q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 		if q.Params.Message == "Second?" {
 			return &sdk.ElicitResult{Action: "cancel"}, nil
 		}
@@ -137,7 +144,8 @@ func TestAnotherAnswersFirst(t *testing.T) {
 	s := e.server(t, mcp.Config{}, kinds()...)
 	shown := make(chan struct{})
 	gone := make(chan struct{})
-	session := e.beside(t, s, &sdk.ClientOptions{ElicitationHandler: func(ctx context.Context, _ *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	session := e.beside(t, s, &sdk.ClientOptions{ElicitationHandler: func(ctx context.Context,
+		_ *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 		close(shown)
 		<-ctx.Done()
 		close(gone)
@@ -164,7 +172,8 @@ func (e *env) answer(t *testing.T, title, by string) {
 		must(t, err)
 		for _, x := range page.Items {
 			if x.Question != nil && x.Question.Title == title {
-				_, err := e.client.Approve(e.ctx, x.ID, "approval", map[string]any{"choice": "approve"}, flowfabric.By(by), signal("approve"))
+				_, err := e.client.Approve(e.ctx, x.ID, "approval", map[string]any{"choice": "approve"},
+					flowfabric.By(by), signal("approve"))
 				must(t, err)
 				return true
 			}
@@ -198,7 +207,9 @@ func TestProducersDoNotAnswer(t *testing.T) {
 		}
 		w := &wire{e: e, url: url, token: token}
 		id := w.task(t, name, arguments)
-		e.until(t, "suspended", func() bool { return strings.HasPrefix(w.get(t, id)["statusMessage"].(string), "waiting for an answer") })
+		e.until(t, "suspended", func() bool {
+			return strings.HasPrefix(w.get(t, id)["statusMessage"].(string), "waiting for an answer")
+		})
 		got := w.get(t, id)
 		if got["status"] != "working" || got["inputRequests"] != nil {
 			t.Errorf("%s is asked: %v", token, got)
@@ -218,7 +229,8 @@ func TestMessages(t *testing.T) {
 		"2025": func(o *sdk.ClientOptions) *sdk.ClientSession { return e.beside(t, s, o, "2025-11-25") },
 	} {
 		var turn atomic.Int64
-		session := connect(&sdk.ClientOptions{ElicitationHandler: func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+		session := connect(&sdk.ClientOptions{ElicitationHandler: func(_ context.Context,
+			q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			if q.Params.Message != "chat waits for a message (turn)." {
 				t.Errorf("asked %q", q.Params.Message)
 			}
@@ -239,7 +251,8 @@ func TestMessages(t *testing.T) {
 	first := w.reaches(t, id, "input_required")["inputRequests"].(map[string]any)
 	for key := range first {
 		for range 2 { // the second is a repeat
-			w.call(t, "tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{key: answer("high")}})
+			w.call(t, "tasks/update",
+				map[string]any{"taskId": id, "inputResponses": map[string]any{key: answer("high")}})
 		}
 	}
 	e.until(t, "another question", func() bool {
@@ -250,17 +263,20 @@ func TestMessages(t *testing.T) {
 		return false
 	})
 	for _, word := range []string{"water", "bye"} { // whatever it does
-		w.call(t, "tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"mailbox:turn": answer(word)}})
+		w.call(t, "tasks/update",
+			map[string]any{"taskId": id, "inputResponses": map[string]any{"mailbox:turn": answer(word)}})
 	}
 	done := w.reaches(t, id, "completed")
 	if result, _ := json.Marshal(done["result"]); !strings.Contains(string(result), `"text":"high water "`) {
 		t.Errorf("%s", result)
 	}
-	if ack := w.call(t, "tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"mailbox:turn": answer("late")}}); ack["resultType"] != "complete" {
+	if ack := w.call(t, "tasks/update", map[string]any{"taskId": id,
+		"inputResponses": map[string]any{"mailbox:turn": answer("late")}}); ack["resultType"] != "complete" {
 		t.Errorf("%v", ack)
 	}
 	id = w.task(t, "stuck", struct{}{})
-	if code := w.refused(t, "tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"mailbox:": answer("x")}}); code != -32602 {
+	if code := w.refused(t, "tasks/update",
+		map[string]any{"taskId": id, "inputResponses": map[string]any{"mailbox:": answer("x")}}); code != -32602 {
 		t.Errorf("no mailbox: %v", code)
 	}
 	w.call(t, "tasks/cancel", map[string]any{"taskId": id})
@@ -328,10 +344,13 @@ func TestADisconnectEndsTheCallAlone(t *testing.T) {
 		}, session.Close)
 	}
 	hangsUp(t, "http 2025", func(ctx context.Context) error { // which says nothing before it hangs up
-		body := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}}`)
+		body := strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}}`)
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
 		must(t, err)
-		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer ada", "Mcp-Protocol-Version": "2025-06-18"} {
+		for name, value := range map[string]string{"Content-Type": "application/json",
+			"Accept": "application/json, text/event-stream", "Authorization": "Bearer ada",
+			"Mcp-Protocol-Version": "2025-06-18"} {
 			q.Header.Set(name, value)
 		}
 		r, err := http.DefaultClient.Do(q)
@@ -359,13 +378,16 @@ func (w *wire) post(t *testing.T, method string, params map[string]any) (int, ma
 	if w.undeclared {
 		extensions = map[string]any{}
 	}
-	params["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": map[string]any{"name": "wire", "version": "1"},
-		"io.modelcontextprotocol/clientCapabilities": map[string]any{"elicitation": map[string]any{}, "extensions": extensions}}
+	params["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+		"io.modelcontextprotocol/clientInfo": map[string]any{"name": "wire", "version": "1"},
+		"io.modelcontextprotocol/clientCapabilities": map[string]any{"elicitation": map[string]any{},
+			"extensions": extensions}}
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
 	must(t, err)
 	q, err := http.NewRequestWithContext(w.e.ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	must(t, err)
-	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + w.token,
+	for name, value := range map[string]string{"Content-Type": "application/json",
+		"Accept": "application/json, text/event-stream", "Authorization": "Bearer " + w.token,
 		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method} {
 		q.Header.Set(name, value)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/flowfabric/flowfabric-go/internal/integer"
 )
 
 // form is a schema of an object, which stands for a value that may be none: then the value is one property of it.
@@ -28,8 +30,9 @@ func newForm(s *jsonschema.Schema, property string) form {
 		f.schema = plain
 	default:
 		f.property = property
-		f.schema = &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{property: s}, Required: []string{property},
-			AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}, Defs: s.Defs}
+		f.schema = &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{property: s},
+			Required: []string{property}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+			Defs: s.Defs}
 		if s.Defs != nil { // references inside lead to the root
 			inner := s.CloneSchemas()
 			inner.Defs = nil
@@ -73,7 +76,8 @@ func (f *form) value(object json.RawMessage) (json.RawMessage, error) {
 	if f.property != "" {
 		filled = instance[f.property]
 	}
-	if !hasDefaults(f.schema) { // byte for byte as it came: numbers keep their digits
+	object = integer.Numbers(object)
+	if !hasDefaults(f.schema) { // byte for byte as it came but for that: numbers keep their digits
 		if f.property == "" {
 			return object, nil
 		}

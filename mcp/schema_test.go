@@ -42,6 +42,9 @@ func TestFormsStandForValues(t *testing.T) {
 	for _, c := range []struct{ form, object, want string }{ // want "" is a refusal
 		{"struct", `{"n":1}`, `{"n":1}`},
 		{"struct", `{"n":12345678901234567890}`, `{"n":12345678901234567890}`}, // digits stay
+		{"struct", `{"n":1.0}`, `{"n":1}`},                                     // an integer, which Go takes
+		{"struct", `{"n":1.5}`, ``},
+		{"list", `{"input":[{"n":2e1}]}`, `[{"n":20}]`},
 		{"struct", `{"n":"1"}`, ``},
 		{"struct", `{}`, ``},
 		{"struct", `[1]`, ``},
@@ -69,7 +72,8 @@ func TestFormsStandForValues(t *testing.T) {
 }
 
 func TestNamesOfTools(t *testing.T) {
-	for kind, want := range map[string]string{"write-article": "write-article", "mail.send": "mail_send", "a b/c": "a_b_c", "Ünï": "_n_"} {
+	for kind, want := range map[string]string{"write-article": "write-article", "mail.send": "mail_send",
+		"a b/c": "a_b_c", "Ünï": "_n_"} {
 		if got := toolName(kind); got != want {
 			t.Errorf("%s: %s, want %s", kind, got, want)
 		}
@@ -81,7 +85,8 @@ func FuzzSignatures(f *testing.F) {
 	key := taskKey(strings.Repeat("k", 32))
 	id := flowfabric.MakeExecutionID(3, uuid.MustParse("0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"))
 	task, round := key.seal(id, "ada"), key.sealRound(id, uuid.MustParse("3b241101-e2bb-4255-8caf-4136c566a962"), "ada")
-	for _, text := range []string{task, round, task + ".", id.String(), "", ".", id.String() + ".", strings.ToUpper(task)} {
+	for _, text := range []string{task, round, task + ".", id.String(), "", ".", id.String() + ".",
+		strings.ToUpper(task)} {
 		f.Add(text, "ada")
 		f.Add(text, "grace")
 	}

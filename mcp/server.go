@@ -23,24 +23,26 @@ import (
 type Config struct {
 	// Name and Version are what clients see of the server. Default flowfabric and 0.
 	Name, Version string
-	// Title is what people see instead of the name, and Instructions tell models how the tools belong together. Default none.
+	// Title is what people see instead of the name, and Instructions tell models how the tools belong together.
+	// Default none.
 	Title, Instructions string
 
-	// Authorize says who makes an HTTP request; [Server.HTTP] requires it. httpapi.Tokens.Authorize reads the file of tokens of "flowfabric serve",
-	// and httpapi.Open lets everybody do everything, for a loopback address. The role must be producer, operator or admin; producers call tools and
-	// have tasks, and the others also answer questions. A caller with namespaces submits into the first. An error that wraps httpapi.ErrForbidden
-	// answers 403, any other 401.
+	// Authorize says who makes an HTTP request; [Server.HTTP] requires it. httpapi.Tokens.Authorize reads the file of
+	// tokens of "flowfabric serve", and httpapi.Open lets everybody do everything, for a loopback address. The role
+	// must be producer, operator or admin; producers call tools and have tasks, and the others also answer questions.
+	// A caller with namespaces submits into the first. An error that wraps httpapi.ErrForbidden answers 403, any
+	// other 401.
 	//
 	// Tasks belong to the Name, so it must not be given to somebody else later.
 	Authorize func(*http.Request) (httpapi.Principal, error)
 	// Local is who is served by [Server.Stdio] and [Server.Run]. Default an admin named local.
 	Local httpapi.Principal
 
-	// TaskKey signs the ids of tasks, at least 32 bytes. Processes that share it answer for each other's tasks. Default: a random one, so that tasks
-	// are not found any more when the process has ended.
+	// TaskKey signs the ids of tasks, at least 32 bytes. Processes that share it answer for each other's tasks.
+	// Default: a random one, so that tasks are not found any more when the process has ended.
 	TaskKey []byte
-	// Retention is for how long executions are kept after their end, and so tasks and their results, unless the definition or [Submit] says: whole
-	// seconds, 1 s..10 years. Default 24 h.
+	// Retention is for how long executions are kept after their end, and so tasks and their results, unless the
+	// definition or [Submit] says: whole seconds, 1 s..10 years. Default 24 h.
 	Retention time.Duration
 	// PollInterval is how often clients are told to ask for a task: 10 ms..1 h. Default 1 s.
 	PollInterval time.Duration
@@ -62,15 +64,16 @@ type Server struct {
 // extension is the name of the Tasks extension.
 const extension = "io.modelcontextprotocol/tasks"
 
-// New makes a server of kinds. The client is the caller's to close, after the server has no more requests. Errors wrap flowfabric.ErrConfig and name
-// the field or the tool.
+// New makes a server of kinds. The client is the caller's to close, after the server has no more requests. Errors
+// wrap flowfabric.ErrConfig and name the field or the tool.
 func New(c *client.Client, cfg Config, kinds ...Kind) (*Server, error) {
 	cfg.Name, cfg.Version = cmp.Or(cfg.Name, "flowfabric"), cmp.Or(cfg.Version, "0")
 	cfg.Retention, cfg.PollInterval = cmp.Or(cfg.Retention, 24*time.Hour), cmp.Or(cfg.PollInterval, time.Second)
 	if cfg.Local.Name == "" {
 		cfg.Local = httpapi.Principal{Name: "local", Role: httpapi.Admin}
 	}
-	s := &Server{client: c, cfg: cfg, log: cmp.Or(cfg.Logger, slog.Default()), tasks: cfg.TaskKey, byName: map[string]*Kind{}, byKind: map[string]*Kind{}}
+	s := &Server{client: c, cfg: cfg, log: cmp.Or(cfg.Logger, slog.Default()), tasks: cfg.TaskKey,
+		byName: map[string]*Kind{}, byKind: map[string]*Kind{}}
 	switch {
 	case c == nil:
 		return nil, fmt.Errorf("%w: mcp: a client is missing", flowfabric.ErrConfig)
@@ -78,10 +81,12 @@ func New(c *client.Client, cfg Config, kinds ...Kind) (*Server, error) {
 		s.tasks = make(taskKey, 32)
 		rand.Read(s.tasks)
 	case len(cfg.TaskKey) < 32:
-		return nil, fmt.Errorf("%w: mcp: TaskKey has %d bytes, want at least 32", flowfabric.ErrConfig, len(cfg.TaskKey))
+		return nil, fmt.Errorf("%w: mcp: TaskKey has %d bytes, want at least 32", flowfabric.ErrConfig,
+			len(cfg.TaskKey))
 	}
 	if cfg.Retention < time.Second || cfg.Retention%time.Second != 0 {
-		return nil, fmt.Errorf("%w: mcp: Retention is %s, want whole seconds, 1 s or more", flowfabric.ErrConfig, cfg.Retention)
+		return nil, fmt.Errorf("%w: mcp: Retention is %s, want whole seconds, 1 s or more", flowfabric.ErrConfig,
+			cfg.Retention)
 	}
 	if cfg.PollInterval < 10*time.Millisecond || cfg.PollInterval > time.Hour {
 		return nil, fmt.Errorf("%w: mcp: PollInterval is %s, want 10ms..1h", flowfabric.ErrConfig, cfg.PollInterval)
@@ -108,7 +113,8 @@ func New(c *client.Client, cfg Config, kinds ...Kind) (*Server, error) {
 	return s, nil
 }
 
-// SDK is the server of the Go SDK: add prompts, resources and tools of your own to it. Their handlers find the caller with [CallerOf].
+// SDK is the server of the Go SDK: add prompts, resources and tools of your own to it. Their handlers find the caller
+// with [CallerOf].
 func (s *Server) SDK() *sdk.Server { return s.sdk }
 
 func (s *Server) add(k Kind) error {
@@ -122,13 +128,15 @@ func (s *Server) add(k Kind) error {
 		return fmt.Errorf("tool %s: output: %w", k.kind, k.output.err)
 	}
 	if other := s.byName[k.name]; other != nil {
-		return fmt.Errorf("tool %s: %s has the name %q, too; give one of them another with Name", k.kind, other.kind, k.name)
+		return fmt.Errorf("tool %s: %s has the name %q, too; give one of them another with Name", k.kind, other.kind,
+			k.name)
 	}
 	if s.byKind[k.kind] != nil {
 		return fmt.Errorf("tool %s: the kind has two tools", k.kind)
 	}
 	s.byName[k.name], s.byKind[k.kind] = &k, &k
-	t := &sdk.Tool{Name: k.name, Title: k.title, Description: k.description, InputSchema: k.input.shown, Annotations: k.hints}
+	t := &sdk.Tool{Name: k.name, Title: k.title, Description: k.description, InputSchema: k.input.shown,
+		Annotations: k.hints}
 	if k.output != nil {
 		t.OutputSchema = k.output.shown
 	}
@@ -138,12 +146,14 @@ func (s *Server) add(k Kind) error {
 	return nil
 }
 
-// receive stands before every request: it says who asks, ends the work for those who are gone, and answers calls with tasks.
+// receive stands before every request: it says who asks, ends the work for those who are gone, and answers calls with
+// tasks.
 func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, q sdk.Request) (sdk.Result, error) {
 		who, ok := ctx.Value(callerKey{}).(caller)
 		if !ok {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server was not started by Server.HTTP, Stdio or Run"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+				Message: "the server was not started by Server.HTTP, Stdio or Run"}
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -169,8 +179,10 @@ func declares(meta map[string]any) bool {
 
 // errUndeclared refuses those who want tasks and do not say that they support them.
 func errUndeclared() error {
-	data, _ := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{extension: struct{}{}}}})
-	return &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: "this needs a client that declares the capability " + extension, Data: data}
+	data, _ := json.Marshal(
+		map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{extension: struct{}{}}}})
+	return &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities,
+		Message: "this needs a client that declares the capability " + extension, Data: data}
 }
 
 // caller is who makes a request, and until when.

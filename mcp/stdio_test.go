@@ -65,7 +65,8 @@ func TestTasksOverStdio(t *testing.T) {
 	if result, _ := call("subscriptions/listen", listen, declared); result == nil {
 		t.Error("a subscription is refused")
 	}
-	if result, fault := call("tasks/cancel", map[string]any{"taskId": id}, declared); result["resultType"] != "complete" {
+	if result, fault := call("tasks/cancel", map[string]any{"taskId": id},
+		declared); result["resultType"] != "complete" {
 		t.Errorf("%v %v", result, fault)
 	}
 	e.until(t, "cancelled", func() bool {
@@ -74,7 +75,9 @@ func TestTasksOverStdio(t *testing.T) {
 	})
 
 	// A call waits; the client leaves.
-	_, err := io.WriteString(requests, `{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"note","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n")
+	_, err := io.WriteString(requests,
+		`{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"note","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`+
+			"\n")
 	must(t, err)
 	must(t, requests.Close())
 	var rest conc.WaitGroup

@@ -167,10 +167,12 @@ func (s *Server) updateTask(ctx context.Context, _ *sdk.ServerSession, p *update
 	return &ack{ResultType: "complete"}, nil
 }
 
-// mailboxPrefix begins the keys of answers that nobody has asked for: messages to a mailbox, which an execution takes while it runs, too.
+// mailboxPrefix begins the keys of answers that nobody has asked for: messages to a mailbox, which an execution takes
+// while it runs, too.
 const mailboxPrefix = "mailbox:"
 
-// judged reads the answers to open questions, all of them before any is delivered. Answers to others are ignored, as the protocol wants.
+// judged reads the answers to open questions, all of them before any is delivered. Answers to others are ignored, as
+// the protocol wants.
 func judged(open map[string]asked, responses map[string]json.RawMessage, by string) ([]delivery, error) {
 	var all []delivery
 	for _, key := range slices.Sorted(maps.Keys(responses)) {
@@ -187,7 +189,8 @@ func judged(open map[string]asked, responses map[string]json.RawMessage, by stri
 			}
 		}
 		if err != nil {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("inputResponses: %.64s: %v", key, err)}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+				Message: fmt.Sprintf("inputResponses: %.64s: %v", key, err)}
 		}
 	}
 	return all, nil
@@ -216,14 +219,16 @@ func (s *Server) find(ctx context.Context, who caller, taskID string) (flowfabri
 }
 
 // read is find once the id was judged. missing is all that is said of what is not there for this caller.
-func (s *Server) read(ctx context.Context, who caller, id flowfabric.ExecutionID, ok bool, missing string) (flowfabric.Snapshot, *Kind, error) {
+func (s *Server) read(ctx context.Context, who caller, id flowfabric.ExecutionID, ok bool,
+	missing string) (flowfabric.Snapshot, *Kind, error) {
 	refusal := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: missing}
 	if !ok {
 		return flowfabric.Snapshot{}, nil, refusal
 	}
 	x, err := s.client.Get(ctx, id)
 	switch {
-	case errors.Is(err, flowfabric.ErrNotFound), errors.Is(err, flowfabric.ErrResultPurged), errors.Is(err, flowfabric.ErrInvalidInput):
+	case errors.Is(err, flowfabric.ErrNotFound), errors.Is(err, flowfabric.ErrResultPurged),
+		errors.Is(err, flowfabric.ErrInvalidInput):
 		return x, nil, refusal
 	case err != nil:
 		return x, nil, s.internal("read "+id.String(), err)
@@ -237,8 +242,9 @@ func (s *Server) read(ctx context.Context, who caller, id flowfabric.ExecutionID
 
 // describe is what every answer says of a task.
 func (s *Server) describe(who caller, x flowfabric.Snapshot) *task {
-	t := &task{ResultType: "complete", TaskID: s.tasks.seal(x.ID, who.Name), Status: working, StatusMessage: said(x), CreatedAt: x.CreatedAt.UTC(),
-		LastUpdatedAt: x.ChangedAt.UTC(), PollIntervalMs: s.cfg.PollInterval.Milliseconds()}
+	t := &task{ResultType: "complete", TaskID: s.tasks.seal(x.ID, who.Name), Status: working, StatusMessage: said(x),
+		CreatedAt: x.CreatedAt.UTC(), LastUpdatedAt: x.ChangedAt.UTC(),
+		PollIntervalMs: s.cfg.PollInterval.Milliseconds()}
 	if t.LastUpdatedAt.Before(t.CreatedAt) {
 		t.LastUpdatedAt = t.CreatedAt
 	}

@@ -29,10 +29,12 @@ func TestAnExecutionIsATask(t *testing.T) {
 	id := w.task(t, "write-article", Topic{Topic: "tides"})
 	task := w.reaches(t, id, "completed")
 	result := task["result"].(map[string]any)
-	if structured, _ := json.Marshal(result["structuredContent"]); string(structured) != `{"text":"all about tides","title":"tides"}` || result["resultType"] != "complete" {
+	if structured, _ := json.Marshal(result["structuredContent"]); string(
+		structured) != `{"text":"all about tides","title":"tides"}` || result["resultType"] != "complete" {
 		t.Errorf("%v", result)
 	}
-	if ttl := task["ttlMs"].(float64); ttl < 3_600_000 || ttl > 3_720_000 || task["pollIntervalMs"] != 50.0 || task["resultType"] != "complete" {
+	if ttl := task["ttlMs"].(float64); ttl < 3_600_000 || ttl > 3_720_000 || task["pollIntervalMs"] != 50.0 ||
+		task["resultType"] != "complete" {
 		t.Errorf("%v", task)
 	}
 	created, err := time.Parse(time.RFC3339Nano, task["createdAt"].(string))
@@ -52,14 +54,16 @@ func TestFailuresOfTasks(t *testing.T) {
 		t.Errorf("%v", task)
 	}
 	task = w.reaches(t, w.task(t, "broken", map[string]any{"input": "panic"}), "failed")
-	if fault := task["error"].(map[string]any); fault["code"] != -32603.0 || task["result"] != nil || strings.Contains(fault["message"].(string), "secret") {
+	if fault := task["error"].(map[string]any); fault["code"] != -32603.0 || task["result"] != nil ||
+		strings.Contains(fault["message"].(string), "secret") {
 		t.Errorf("%v", task)
 	}
 	task = w.reaches(t, w.task(t, "broken", map[string]any{"input": "cancel"}), "cancelled")
 	if task["statusMessage"] != "not today" {
 		t.Errorf("%v", task)
 	}
-	if r := w.call(t, "tools/call", map[string]any{"name": "broken", "arguments": map[string]any{}}); r["isError"] != true || r["resultType"] != "complete" {
+	if r := w.call(t, "tools/call", map[string]any{"name": "broken", "arguments": map[string]any{}}); r["isError"] !=
+		true || r["resultType"] != "complete" {
 		t.Errorf("bad arguments: %v", r)
 	}
 }
@@ -75,26 +79,33 @@ func TestATaskAsks(t *testing.T) {
 	}
 	key := slices.Collect(maps.Keys(asked))[0]
 	form, _ := json.Marshal(asked[key])
-	if want := `{"method":"elicitation/create","params":{"message":"Publish tides?","mode":"form","requestedSchema":{"properties":{"choice":{"enum":["approve","reject"],"enumNames":["Approve","Reject"],"title":"Decision","type":"string"},"comment":{"title":"Comment","type":"string"}},"required":["choice"],"type":"object"}}}`; string(form) != want {
+	if want :=
+		`{"method":"elicitation/create","params":{"message":"Publish tides?","mode":"form","requestedSchema":{"properties":{"choice":{"enum":["approve","reject"],"enumNames":["Approve","Reject"],"title":"Decision","type":"string"},"comment":{"title":"Comment","type":"string"}},"required":["choice"],"type":"object"}}}`; string(form) !=
+		want {
 		t.Errorf("%s", form)
 	}
 	update := func(answer any) map[string]any {
-		return map[string]any{"taskId": id, "inputResponses": map[string]any{key: answer, "another": map[string]any{"ignored": true}}}
+		return map[string]any{"taskId": id,
+			"inputResponses": map[string]any{key: answer, "another": map[string]any{"ignored": true}}}
 	}
-	for _, bad := range []any{map[string]any{"action": "accept", "content": map[string]any{"choice": "maybe"}}, map[string]any{"action": "accept"}, map[string]any{"action": "shrug"}, 7} {
+	for _, bad := range []any{map[string]any{"action": "accept", "content": map[string]any{"choice": "maybe"}},
+		map[string]any{"action": "accept"}, map[string]any{"action": "shrug"}, 7} {
 		if code := w.refused(t, "tasks/update", update(bad)); code != -32602 {
 			t.Errorf("%v: %v", bad, code)
 		}
 	}
-	if ack := w.call(t, "tasks/update", update(map[string]any{"action": "cancel"})); ack["resultType"] != "complete" || w.get(t, id)["status"] != "input_required" {
+	if ack := w.call(t, "tasks/update", update(map[string]any{"action": "cancel"})); ack["resultType"] != "complete" ||
+		w.get(t, id)["status"] != "input_required" {
 		t.Errorf("dismissed: %v", ack)
 	}
-	w.call(t, "tasks/update", update(map[string]any{"action": "accept", "content": map[string]any{"choice": "approve", "comment": "good"}}))
+	w.call(t, "tasks/update",
+		update(map[string]any{"action": "accept", "content": map[string]any{"choice": "approve", "comment": "good"}}))
 	task = w.reaches(t, id, "completed")
 	if result, _ := json.Marshal(task["result"]); !strings.Contains(string(result), "approve by ada: good") {
 		t.Errorf("%s", result)
 	}
-	w.call(t, "tasks/update", update(map[string]any{"action": "accept", "content": map[string]any{"choice": "reject"}})) // too late: ignored
+	// too late: ignored
+	w.call(t, "tasks/update", update(map[string]any{"action": "accept", "content": map[string]any{"choice": "reject"}}))
 }
 
 func TestATaskIsCancelled(t *testing.T) {
@@ -103,7 +114,8 @@ func TestATaskIsCancelled(t *testing.T) {
 	id := w.task(t, "stuck", struct{}{})
 	e.until(t, "progress", func() bool { return w.get(t, id)["statusMessage"] == "digging" })
 	for range 2 {
-		if ack := w.call(t, "tasks/cancel", map[string]any{"taskId": id}); ack["resultType"] != "complete" || ack["status"] != nil {
+		if ack := w.call(t, "tasks/cancel", map[string]any{"taskId": id}); ack["resultType"] != "complete" ||
+			ack["status"] != nil {
 			t.Errorf("%v", ack)
 		}
 	}
@@ -136,13 +148,15 @@ func TestTasksOfOthersAreNotFound(t *testing.T) {
 			t.Errorf("%s of another: %v", method, code)
 		}
 		execution, mac, _ := strings.Cut(id, ".")
-		for _, forged := range []string{"", execution, execution + ".", execution + "." + mac[:len(mac)-4], "x" + id, execution + "." + strings.Repeat("A", len(mac))} {
+		for _, forged := range []string{"", execution, execution + ".", execution + "." + mac[:len(mac)-4], "x" + id,
+			execution + "." + strings.Repeat("A", len(mac))} {
 			if code := w.refused(t, method, params(forged)); code != -32602 {
 				t.Errorf("%s of %q: %v", method, forged, code)
 			}
 		}
 	}
-	if same := e.wire(t, cfg, "ada").reaches(t, id, "input_required"); same["taskId"] != id { // another process with the key
+	if same := e.wire(t, cfg, "ada").reaches(t, id, "input_required"); same["taskId"] != id {
+		// another process with the key
 		t.Errorf("%v", same)
 	}
 	if code := e.wire(t, mcp.Config{}, "ada").refused(t, "tasks/get", params(id)); code != -32602 {
@@ -153,24 +167,29 @@ func TestTasksOfOthersAreNotFound(t *testing.T) {
 
 func TestTasksNeedTheCapability(t *testing.T) {
 	e := start(t)
-	s := e.server(t, mcp.Config{Authorize: authorize}, mcp.Tool(write, "Writes.", mcp.Tasks(mcp.TasksRequired)), mcp.Tool(shout, "Shouts.", mcp.Tasks(mcp.TasksNever)), mcp.Tool(note, "Notes."))
+	s := e.server(t, mcp.Config{Authorize: authorize}, mcp.Tool(write, "Writes.", mcp.Tasks(mcp.TasksRequired)),
+		mcp.Tool(shout, "Shouts.", mcp.Tasks(mcp.TasksNever)), mcp.Tool(note, "Notes."))
 	w := &wire{e: e, url: e.serve(t, s), token: "ada", undeclared: true}
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
 		if code := w.refused(t, method, map[string]any{"taskId": "x"}); code != -32021 {
 			t.Errorf("%s: %v", method, code)
 		}
 	}
-	if code := w.refused(t, "tools/call", map[string]any{"name": "write-article", "arguments": Topic{Topic: "tides"}}); code != -32021 {
+	if code := w.refused(t, "tools/call",
+		map[string]any{"name": "write-article", "arguments": Topic{Topic: "tides"}}); code != -32021 {
 		t.Errorf("a tool that needs tasks: %v", code)
 	}
-	if code := w.refused(t, "subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{"x"}}}); code != -32021 {
+	if code := w.refused(t, "subscriptions/listen",
+		map[string]any{"notifications": map[string]any{"taskIds": []string{"x"}}}); code != -32021 {
 		t.Errorf("notifications of tasks: %v", code)
 	}
 	w.undeclared = false
-	if r := w.call(t, "subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{"x"}}}); r == nil {
+	if r := w.call(t, "subscriptions/listen",
+		map[string]any{"notifications": map[string]any{"taskIds": []string{"x"}}}); r == nil {
 		t.Error("no answer")
 	}
-	if r := w.call(t, "tools/call", map[string]any{"name": "shout_loud", "arguments": map[string]any{"input": "a"}}); r["resultType"] != "complete" || r["taskId"] != nil {
+	if r := w.call(t, "tools/call", map[string]any{"name": "shout_loud",
+		"arguments": map[string]any{"input": "a"}}); r["resultType"] != "complete" || r["taskId"] != nil {
 		t.Errorf("a tool without tasks: %v", r)
 	}
 	for _, gone := range []string{"tasks/result", "tasks/list"} {
@@ -179,7 +198,8 @@ func TestTasksNeedTheCapability(t *testing.T) {
 		}
 	}
 	w.header = map[string]string{"Mcp-Name": "another"}
-	if status, m := w.post(t, "tasks/get", map[string]any{"taskId": "x"}); status != http.StatusBadRequest || m["error"].(map[string]any)["code"] != -32020.0 || m["id"] != 7.0 {
+	if status, m := w.post(t, "tasks/get", map[string]any{"taskId": "x"}); status != http.StatusBadRequest ||
+		m["error"].(map[string]any)["code"] != -32020.0 || m["id"] != 7.0 {
 		t.Errorf("%d %v", status, m)
 	}
 	w.header = map[string]string{"Mcp-Name": "=?base64?eA==?="}
@@ -228,7 +248,8 @@ func TestWhoMayCall(t *testing.T) {
 
 func TestAKeyMeetsTheFirstExecution(t *testing.T) {
 	e := start(t)
-	s := e.server(t, mcp.Config{Authorize: authorize}, mcp.Tool(publish, "Publishes.", mcp.Key(func(arguments json.RawMessage) string { return string(arguments) })))
+	s := e.server(t, mcp.Config{Authorize: authorize},
+		mcp.Tool(publish, "Publishes.", mcp.Key(func(arguments json.RawMessage) string { return string(arguments) })))
 	url := e.serve(t, s)
 	var ids []string
 	for _, token := range []string{"ada", "ada", "grace"} {
@@ -249,7 +270,11 @@ func TestAKeyMeetsTheFirstExecution(t *testing.T) {
 func TestWhatNewRefuses(t *testing.T) {
 	e := start(t)
 	for want, try := range map[string]func() error{
-		"a description is missing": func() error { _, err := mcp.New(e.client, mcp.Config{}, mcp.Tool(write, " ")); return err },
+		"a description is missing": func() error {
+			_,
+				err := mcp.New(e.client, mcp.Config{}, mcp.Tool(write, " "))
+			return err
+		},
 		"the kind has two tools": func() error {
 			_, err := mcp.New(e.client, mcp.Config{}, mcp.Tool(write, "a"), mcp.Tool(write, "b", mcp.Name("c")))
 			return err
@@ -262,18 +287,25 @@ func TestWhatNewRefuses(t *testing.T) {
 			_, err := mcp.New(e.client, mcp.Config{}, mcp.Tool(write, "a", mcp.Name("b c")))
 			return err
 		},
-		"TaskKey has 3 bytes":  func() error { _, err := mcp.New(e.client, mcp.Config{TaskKey: []byte("abc")}); return err },
+		"TaskKey has 3 bytes": func() error {
+			_,
+				err := mcp.New(e.client, mcp.Config{TaskKey: []byte("abc")})
+			return err
+		},
 		"Authorize is missing": func() error { _, err := e.server(t, mcp.Config{}).HTTP(); return err },
 		"forms have text": func() error {
-			_, err := mcp.New(e.client, mcp.Config{}, mcp.Tool(write, "a", mcp.Waitpoint[struct{ X Article }]("w", "m")))
+			_, err := mcp.New(e.client, mcp.Config{},
+				mcp.Tool(write, "a", mcp.Waitpoint[struct{ X Article }]("w", "m")))
 			return err
 		},
 		"input: a schema is missing": func() error {
-			_, err := mcp.New(e.client, mcp.Config{}, mcp.RawTool(handler.Define[json.RawMessage, json.RawMessage]("k"), "d", nil, nil))
+			_, err := mcp.New(e.client, mcp.Config{},
+				mcp.RawTool(handler.Define[json.RawMessage, json.RawMessage]("k"), "d", nil, nil))
 			return err
 		},
 	} {
-		if err := try(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), flowfabric.ErrConfig.Error()) {
+		if err := try(); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), flowfabric.ErrConfig.Error()) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}

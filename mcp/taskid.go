@@ -11,8 +11,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// taskKey signs what clients bring back: the id of a task, "<execution>.<MAC>", and where a call was when it was answered with a question,
-// "<execution>.<suspension>.<MAC>". Both are good for one caller only, and neither for the other.
+// taskKey signs what clients bring back: the id of a task, "<execution>.<MAC>", and where a call was when it was
+// answered with a question, "<execution>.<suspension>.<MAC>". Both are good for one caller only, and neither for the
+// other.
 type taskKey []byte
 
 func (k taskKey) seal(id flowfabric.ExecutionID, caller string) string {

@@ -16,13 +16,14 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/slowbody"
 )
 
 // maxBody bounds a request: an input of 1 MiB, and what is around it.
 const maxBody = 2 << 20
 
-// Stdio serves the process that started this one, over standard input and output, until that ends the connection or ctx ends. Nothing else may write
-// to standard output. It returns nil when the client has left.
+// Stdio serves the process that started this one, over standard input and output, until that ends the connection or
+// ctx ends. Nothing else may write to standard output. It returns nil when the client has left.
 func (s *Server) Stdio(ctx context.Context) error { return s.Run(ctx, &sdk.StdioTransport{}) }
 
 // Run serves one client over any transport of the SDK, as [Config.Local].
@@ -39,7 +40,8 @@ func (s *Server) Run(ctx context.Context, t sdk.Transport) error {
 // errLeft ends the calls of a client that has left.
 var errLeft = errors.New("the client has left")
 
-// leaving is a transport that tells when the client has left: handlers wait for executions, and the SDK waits for handlers.
+// leaving is a transport that tells when the client has left: handlers wait for executions, and the SDK waits for
+// handlers.
 type leaving struct {
 	sdk.Transport
 	left func()
@@ -77,33 +79,36 @@ func (c *leavingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// HTTP is the server as streamable HTTP: mount it anywhere, with or without http.StripPrefix. It keeps no sessions, so any process behind one address
-// answers any request. Requests of other sites' pages are refused. A call lasts as long as its execution, so the http.Server must have no WriteTimeout;
-// it needs a ReadHeaderTimeout, and TLS is the business of the proxy in front. To stop, end the context that its BaseContext gives, and then Shutdown
-// does not wait for executions. Errors wrap flowfabric.ErrConfig.
+// HTTP is the server as streamable HTTP: mount it anywhere, with or without http.StripPrefix. It keeps no sessions,
+// so any process behind one address answers any request. Requests of other sites' pages are refused. A call lasts as
+// long as its execution, so the http.Server must have no WriteTimeout; it needs a ReadHeaderTimeout; a ReadTimeout
+// ends no call. A body has 30 s to come. TLS is the business of the proxy in front. To stop, end the context that its
+// BaseContext gives, and then Shutdown does not wait for executions. Errors wrap flowfabric.ErrConfig.
 func (s *Server) HTTP() (http.Handler, error) {
 	if s.cfg.Authorize == nil {
 		return nil, fmt.Errorf("%w: mcp: Authorize is missing", flowfabric.ErrConfig)
 	}
-	streams := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.StreamableHTTPOptions{Stateless: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true})
-	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		who, err := s.cfg.Authorize(q)
-		switch {
-		case errors.Is(err, httpapi.ErrForbidden), err == nil && !(caller{Principal: who}).calls():
-			http.Error(w, "forbidden: this caller may not call tools", http.StatusForbidden)
-			return
-		case err != nil || who.Name == "":
-			s.log.Debug("mcp: refused", "error", err)
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "unauthorized: a bearer token is missing or not known", http.StatusUnauthorized)
-			return
-		}
-		if refused := checkTaskRequest(w, q); refused != nil {
-			refused.write(w)
-			return
-		}
-		streams.ServeHTTP(w, q.WithContext(withCaller(q.Context(), who)))
-	})), nil
+	streams := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.sdk },
+		&sdk.StreamableHTTPOptions{Stateless: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true})
+	return slowbody.Handler(
+		http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			who, err := s.cfg.Authorize(q)
+			switch {
+			case errors.Is(err, httpapi.ErrForbidden), err == nil && !(caller{Principal: who}).calls():
+				http.Error(w, "forbidden: this caller may not call tools", http.StatusForbidden)
+				return
+			case err != nil || who.Name == "":
+				s.log.Debug("mcp: refused", "error", err)
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				http.Error(w, "unauthorized: a bearer token is missing or not known", http.StatusUnauthorized)
+				return
+			}
+			if refused := checkTaskRequest(w, q); refused != nil {
+				refused.write(w)
+				return
+			}
+			streams.ServeHTTP(w, q.WithContext(withCaller(q.Context(), who)))
+		}))), nil
 }
 
 // refusal is a JSON-RPC error that is answered before the SDK sees the request.
@@ -118,8 +123,8 @@ func (r *refusal) write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": r.id, "error": r.err})
 }
 
-// checkTaskRequest holds requests for tasks to what the extension says of them and the SDK does not know: the header that names the task, by which
-// proxies route, must agree with the body.
+// checkTaskRequest holds requests for tasks to what the extension says of them and the SDK does not know: the header
+// that names the task, by which proxies route, must agree with the body.
 func checkTaskRequest(w http.ResponseWriter, q *http.Request) *refusal {
 	method := q.Header.Get("Mcp-Method")
 	named := method == "tasks/get" || method == "tasks/update" || method == "tasks/cancel"
@@ -147,7 +152,8 @@ func checkTaskRequest(w http.ResponseWriter, q *http.Request) *refusal {
 	}
 	_ = json.Unmarshal(m.Params, &p)
 	if name := headerText(q.Header.Get("Mcp-Name")); name != p.TaskID {
-		return &refusal{m.ID, &jsonrpc.Error{Code: sdk.CodeHeaderMismatch, Message: "the header Mcp-Name is not params.taskId"}}
+		return &refusal{m.ID,
+			&jsonrpc.Error{Code: sdk.CodeHeaderMismatch, Message: "the header Mcp-Name is not params.taskId"}}
 	}
 	return nil
 }
@@ -172,8 +178,9 @@ func headerText(value string) string {
 	return value
 }
 
-// listensToTasks tells whether a subscription asks for tasks without saying that its client supports them. The SDK drops the tasks: a client that
-// does say so is told that it is subscribed to none, which the extension allows, and goes on asking.
+// listensToTasks tells whether a subscription asks for tasks without saying that its client supports them. The SDK
+// drops the tasks: a client that does say so is told that it is subscribed to none, which the extension allows, and
+// goes on asking.
 func listensToTasks(params json.RawMessage) bool {
 	var p struct {
 		Meta          map[string]any `json:"_meta"`

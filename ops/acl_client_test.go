@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -114,7 +115,8 @@ func (s *stage) active() *client.Execution[string] {
 func (s *stage) budget() string {
 	s.Helper()
 	name := s.name("b")
-	s.no(admin.New(s.o).PutBudget(s.ctx, admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0))
+	s.no(admin.New(s.o).PutBudget(s.ctx,
+		admission.Budget{Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0))
 	return name
 }
 
@@ -177,7 +179,8 @@ var methods = []method{
 		return second(x.Result(s.ctx))
 	}},
 	{"SubmitMany gated", true, func(s *stage, c *client.Client) error {
-		return second(client.SubmitMany(s.ctx, c, idle, []string{"a", "b"}, flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())))
+		return second(client.SubmitMany(s.ctx, c, idle, []string{"a", "b"}, flowfabric.Budgets(s.budget()),
+			flowfabric.Quotas(s.quota())))
 	}},
 	{"SubmitFlow", true, func(s *stage, c *client.Client) error { return second(s.flow(c)) }},
 	{"SubmitFlow gated", true, func(s *stage, c *client.Client) error {
@@ -186,7 +189,8 @@ var methods = []method{
 		return second(client.SubmitFlow(s.ctx, c, f))
 	}},
 	{"Schedule gated", false, func(s *stage, c *client.Client) error {
-		return second(client.Schedule(s.ctx, c, s.name("s"), schedule.Every(time.Hour, time.Time{}), idle, "in", flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())))
+		return second(client.Schedule(s.ctx, c, s.name("s"), schedule.Every(time.Hour, time.Time{}), idle, "in",
+			flowfabric.Budgets(s.budget()), flowfabric.Quotas(s.quota())))
 	}},
 	{"ScheduleFlow", false, func(s *stage, c *client.Client) error {
 		f := flow.New("scheduled")
@@ -201,22 +205,31 @@ var methods = []method{
 		_, _, err := c.StepValue(s.ctx, s.waiting().ID(), "a")
 		return err
 	}},
-	{"Client.RawInput", true, func(s *stage, c *client.Client) error { return second(c.RawInput(s.ctx, s.waiting().ID())) }},
-	{"Client.RawResult", true, func(s *stage, c *client.Client) error { return second(c.RawResult(s.ctx, s.ended().ID())) }},
-	{"Client.RawResultNow", true, func(s *stage, c *client.Client) error { return second(c.RawResultNow(s.ctx, s.ended().ID())) }},
-	{"Client.Frames", true, func(s *stage, c *client.Client) error {
-		return second(c.Frames(s.ctx, s.ended().ID(), 0, stream.Cursor{}, 0))
+	{"Client.RawInput", true, func(s *stage, c *client.Client) error {
+		return second(c.RawInput(s.ctx, s.waiting().ID()))
 	}},
-	{"Admin.History", true, func(s *stage, c *client.Client) error { return second(admin.New(c).History(s.ctx, s.ended().ID())) }},
+	{"Client.RawResult", true, func(s *stage, c *client.Client) error {
+		return second(c.RawResult(s.ctx, s.ended().ID()))
+	}},
+	{"Client.RawResultNow", true, func(s *stage, c *client.Client) error {
+		return second(c.RawResultNow(s.ctx, s.ended().ID()))
+	}},
+	{"Client.Frames", true, func(s *stage, c *client.Client) error {
+		return second(c.Frames(s.ctx, s.ended().ID(), 1, stream.Cursor{}, 0))
+	}},
+	{"Admin.History", true, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).History(s.ctx, s.ended().ID()))
+	}},
 	{"Client.Tail", true, func(s *stage, c *client.Client) error { return first(c.Tail(s.ctx, s.ended().ID())) }},
-	{"Client.Transcript", true, func(s *stage, c *client.Client) error { _, err := c.Transcript(s.ctx, s.ended().ID()); return err }},
+	{"Client.Transcript", true,
+		func(s *stage, c *client.Client) error { _, err := c.Transcript(s.ctx, s.ended().ID()); return err }},
 	{"Client.Summary", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
 		return second(c.Summary(s.ctx, x.ID()))
 	}},
 	{"Client.SummaryOf", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return second(c.SummaryOf(s.ctx, x.ID(), 0))
+		return second(c.SummaryOf(s.ctx, x.ID(), 1))
 	}},
 	{"Client.Signal", true, func(s *stage, c *client.Client) error {
 		_, token := s.suspended()
@@ -224,12 +237,15 @@ var methods = []method{
 	}},
 	{"Client.DeliverSignal", true, func(s *stage, c *client.Client) error {
 		x, token := s.suspended()
-		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(), suspend.SentSignal{Name: "go", Payload: []byte(`"on"`)}))
+		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(),
+			suspend.SentSignal{Name: "go", Payload: []byte(`"on"`)}))
 	}},
 	{"Client.Send", true, func(s *stage, c *client.Client) error {
 		return second(c.Send(s.ctx, s.waiting().ID(), "user", "hello"))
 	}},
-	{"Client.Messages", true, func(s *stage, c *client.Client) error { return second(c.Messages(s.ctx, s.waiting().ID(), 0)) }},
+	{"Client.Messages", true, func(s *stage, c *client.Client) error {
+		return second(c.Messages(s.ctx, s.waiting().ID(), 0))
+	}},
 	{"Client.ReadQuestion", true, func(s *stage, c *client.Client) error {
 		x, token := s.suspended()
 		return second(c.ReadQuestion(s.ctx, x.ID(), token.Waitpoint(), token.Digest()))
@@ -292,8 +308,12 @@ var methods = []method{
 	{"Client.Cancel", false, func(s *stage, c *client.Client) error {
 		return c.Cancel(s.ctx, s.waiting().ID(), flowfabric.Reason("why"))
 	}},
-	{"Admin.SetPriority", false, func(s *stage, c *client.Client) error { return admin.New(c).SetPriority(s.ctx, s.waiting().ID(), 7) }},
-	{"Admin.RunNow", false, func(s *stage, c *client.Client) error { return admin.New(c).RunNow(s.ctx, s.waiting().ID()) }},
+	{"Admin.SetPriority", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).SetPriority(s.ctx, s.waiting().ID(), 7)
+	}},
+	{"Admin.RunNow", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).RunNow(s.ctx, s.waiting().ID())
+	}},
 	{"Admin.SetDelay", false, func(s *stage, c *client.Client) error {
 		err := admin.New(c).SetDelay(s.ctx, s.waiting().ID(), time.Hour)
 		if errors.Is(err, denied.NotEligible) { // it waits for no time
@@ -303,7 +323,8 @@ var methods = []method{
 	}},
 	{"Admin.Bulk", false, func(s *stage, c *client.Client) error {
 		s.waiting()
-		return second(admin.New(c).Bulk(s.ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Waiting}}, admin.BulkPriority(5), admin.BulkOptions{Limit: 1}))
+		return second(admin.New(c).Bulk(s.ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Waiting}},
+			admin.BulkPriority(5), admin.BulkOptions{Limit: 1}))
 	}},
 	{"Admin.GetLimit", true, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).GetLimit(s.ctx, "k", flowfabric.Limit{Concurrency: 1}))
@@ -316,7 +337,9 @@ var methods = []method{
 		s.no(admin.New(s.o).Hold(s.ctx, x.ID(), flowfabric.Reason("why")))
 		return admin.New(c).Unhold(s.ctx, x.ID())
 	}},
-	{"Admin.Purge", false, func(s *stage, c *client.Client) error { return admin.New(c).Purge(s.ctx, s.ended().ID(), 0) }},
+	{"Admin.Purge", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).Purge(s.ctx, s.ended().ID(), 0)
+	}},
 	{"Admin.Replay", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).Replay(s.ctx, s.ended().ID(), admin.Replay{Force: true})
 	}},
@@ -326,7 +349,9 @@ var methods = []method{
 	{"Admin.SetTags", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetTags(s.ctx, s.waiting().ID(), map[string]string{"a.b": "c"}, []string{"d.e"})
 	}},
-	{"Admin.Why", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Why(s.ctx, s.waiting().ID())) }},
+	{"Admin.Why", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).Why(s.ctx, s.waiting().ID()))
+	}},
 	{"Admin.List", false, func(s *stage, c *client.Client) error {
 		s.waiting()
 		return first(admin.New(c).List(s.ctx, admin.Filter{}))
@@ -334,14 +359,18 @@ var methods = []method{
 	{"Admin.ListPage", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).ListPage(s.ctx, admin.Filter{Tags: map[string]string{"a.b": "c"}}, "", 10))
 	}},
-	{"Admin.Flows", false, func(s *stage, c *client.Client) error { return first(admin.New(c).Flows(s.ctx, admin.FlowQuery{})) }},
+	{"Admin.Flows", false, func(s *stage, c *client.Client) error {
+		return first(admin.New(c).Flows(s.ctx, admin.FlowQuery{}))
+	}},
 	{"Admin.FlowsPage", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).FlowsPage(s.ctx, admin.FlowQuery{}, "", 10))
 	}},
 	{"Admin.TrailPage", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).TrailPage(s.ctx, admin.TrailQuery{}, "", 10))
 	}},
-	{"Admin.Partitions", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Partitions(s.ctx)) }},
+	{"Admin.Partitions", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).Partitions(s.ctx))
+	}},
 	{"Admin.Queues", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Queues(s.ctx, "")) }},
 	{"Admin.Workers", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Workers(s.ctx)) }},
 	{"Admin.MarkWorkerDead", false, func(s *stage, c *client.Client) error {
@@ -356,7 +385,8 @@ var methods = []method{
 	}},
 	{"Admin.Lanes", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Lanes(s.ctx, "")) }},
 	{"Admin.SetLane", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{State: admin.LaneActive, Retention: everyOutcome(time.Hour), Ageing: new(time.Minute)})
+		return admin.New(c).SetLane(s.ctx, "other",
+			admin.LaneChange{State: admin.LaneActive, Retention: everyOutcome(time.Hour), Ageing: new(time.Minute)})
 	}},
 	{"Admin.SetLane weight", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{Namespace: "acme", Weight: new(3)})
@@ -367,18 +397,25 @@ var methods = []method{
 	}},
 
 	{"Client.PutSchedule", false, func(s *stage, c *client.Client) error {
-		d := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}), Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "idle"}}
+		d := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}),
+			Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "idle"}}
 		return second(c.PutSchedule(s.ctx, s.name("s"), client.ScheduleChange{Definition: d, Input: []byte(`"in"`)}))
 	}},
 	{"Client.SyncSchedules", false, func(s *stage, c *client.Client) error {
 		owner, name := s.name("o"), s.name("s")
-		_, err := s.o.SyncSchedules(s.ctx, owner, client.DeclareSchedule(s.name("t"), schedule.Every(time.Hour, time.Time{}), idle, "in"))
+		_, err := s.o.SyncSchedules(s.ctx, owner,
+			client.DeclareSchedule(s.name("t"), schedule.Every(time.Hour, time.Time{}), idle, "in"))
 		s.no(err)
-		return second(c.SyncSchedules(s.ctx, owner, client.DeclareSchedule(name, schedule.Every(time.Hour, time.Time{}), idle, "in")))
+		return second(c.SyncSchedules(s.ctx, owner,
+			client.DeclareSchedule(name, schedule.Every(time.Hour, time.Time{}), idle, "in")))
 	}},
-	{"Admin.GetSchedule", false, func(s *stage, c *client.Client) error { return second(admin.New(c).GetSchedule(s.ctx, s.schedule())) }},
+	{"Admin.GetSchedule", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).GetSchedule(s.ctx, s.schedule()))
+	}},
 	{"Admin.Schedules", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Schedules(s.ctx)) }},
-	{"Admin.PauseSchedule", false, func(s *stage, c *client.Client) error { return admin.New(c).PauseSchedule(s.ctx, s.schedule()) }},
+	{"Admin.PauseSchedule", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).PauseSchedule(s.ctx, s.schedule())
+	}},
 	{"Admin.ResumeSchedule", false, func(s *stage, c *client.Client) error {
 		name := s.schedule()
 		s.no(admin.New(s.o).PauseSchedule(s.ctx, name))
@@ -389,39 +426,69 @@ var methods = []method{
 	}},
 
 	{"Admin.PutBudget", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PutBudget(s.ctx, admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0)
+		return admin.New(c).PutBudget(s.ctx,
+			admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0)
 	}},
 	{"Admin.PutBudget again", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PutBudget(s.ctx, admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}, 1)
+		return admin.New(c).PutBudget(s.ctx,
+			admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}, 1)
 	}},
-	{"Admin.GetBudget", true, func(s *stage, c *client.Client) error { return second(admin.New(c).GetBudget(s.ctx, s.budget())) }},
-	{"Admin.Budgets", false, func(s *stage, c *client.Client) error { s.budget(); return second(admin.New(c).Budgets(s.ctx)) }},
+	{"Admin.EnsureBudget", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).EnsureBudget(s.ctx,
+			admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}})
+	}},
+	{"Admin.SyncBudgets", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).SyncBudgets(s.ctx,
+			[]admission.Budget{{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}})
+	}},
+	{"Admin.GetBudget", true, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).GetBudget(s.ctx, s.budget()))
+	}},
+	{"Admin.Budgets", false,
+		func(s *stage, c *client.Client) error { s.budget(); return second(admin.New(c).Budgets(s.ctx)) }},
 	{"Admin.AdjustBudget", false, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).AdjustBudget(s.ctx, s.budget(), map[string]int64{"tokens": 5}, flowfabric.Reason("why")))
+		return second(admin.New(c).AdjustBudget(s.ctx, s.budget(), map[string]int64{"tokens": 5},
+			flowfabric.Reason("why")))
 	}},
 	{"Admin.ResetBudget", false, func(s *stage, c *client.Client) error {
 		return third(admin.New(c).ResetBudget(s.ctx, s.budget(), false))
 	}},
 	{"Admin.ReportUsage", false, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).ReportUsage(s.ctx, admission.Usage{Budget: s.budget(), Key: "k", Amounts: map[string]int64{"tokens": 5}}))
+		return second(admin.New(c).ReportUsage(s.ctx,
+			admission.Usage{Budget: s.budget(), Key: "k", Amounts: map[string]int64{"tokens": 5}}))
 	}},
 	{"Admin.RefundBudget", false, func(s *stage, c *client.Client) error {
-		u := admission.Usage{Budget: s.budget(), Execution: s.waiting().ID(), Key: "k", Amounts: map[string]int64{"tokens": 5}}
+		u := admission.Usage{Budget: s.budget(), Execution: s.waiting().ID(), Key: "k",
+			Amounts: map[string]int64{"tokens": 5}}
 		s.no(second(admin.New(s.o).ReportUsage(s.ctx, u)))
 		return second(admin.New(c).RefundBudget(s.ctx, u.Budget, u.Execution))
 	}},
-	{"Admin.RemoveBudget", false, func(s *stage, c *client.Client) error { return second(admin.New(c).RemoveBudget(s.ctx, s.budget())) }},
+	{"Admin.RemoveBudget", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).RemoveBudget(s.ctx, s.budget()))
+	}},
 	{"Admin.PutQuota", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3}, 0)
 	}},
 	{"Admin.PutQuota again", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.quota(), Cap: 5}, 1)
 	}},
-	{"Admin.GetQuota", true, func(s *stage, c *client.Client) error { return second(admin.New(c).GetQuota(s.ctx, s.quota())) }},
-	{"Admin.Quotas", false, func(s *stage, c *client.Client) error { s.quota(); return second(admin.New(c).Quotas(s.ctx)) }},
-	{"Admin.RemoveQuota", false, func(s *stage, c *client.Client) error { return second(admin.New(c).RemoveQuota(s.ctx, s.quota())) }},
+	{"Admin.EnsureQuota", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).EnsureQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3})
+	}},
+	{"Admin.SyncQuotas", false, func(s *stage, c *client.Client) error {
+		return admin.New(c).SyncQuotas(s.ctx, []admission.Quota{{Name: s.quota(), Cap: 5}})
+	}},
+	{"Admin.GetQuota", true, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).GetQuota(s.ctx, s.quota()))
+	}},
+	{"Admin.Quotas", false,
+		func(s *stage, c *client.Client) error { s.quota(); return second(admin.New(c).Quotas(s.ctx)) }},
+	{"Admin.RemoveQuota", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).RemoveQuota(s.ctx, s.quota()))
+	}},
 	{"Admin.AttachGates", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).AttachGates(s.ctx, admission.Scope{Namespace: "acme"}, []flowfabric.Gate{flowfabric.QuotaGate(s.quota())})
+		return admin.New(c).AttachGates(s.ctx, admission.Scope{Namespace: "acme"},
+			[]flowfabric.Gate{flowfabric.QuotaGate(s.quota())})
 	}},
 	{"Admin.DetachGates", false, func(s *stage, c *client.Client) error {
 		q := []flowfabric.Gate{flowfabric.QuotaGate(s.quota())}
@@ -430,8 +497,12 @@ var methods = []method{
 	}},
 	{"Admin.Gates", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Gates(s.ctx)) }},
 
-	{"Flow.Describe", true, func(s *stage, c *client.Client) error { return second(at(c, s.submitted()).Describe(s.ctx)) }},
-	{"Flow.Snapshot", true, func(s *stage, c *client.Client) error { return second(at(c, s.submitted()).Snapshot(s.ctx)) }},
+	{"Flow.Describe", true, func(s *stage, c *client.Client) error {
+		return second(at(c, s.submitted()).Describe(s.ctx))
+	}},
+	{"Flow.Snapshot", true, func(s *stage, c *client.Client) error {
+		return second(at(c, s.submitted()).Snapshot(s.ctx))
+	}},
 	{"Flow.Seal", true, func(s *stage, c *client.Client) error { return at(c, s.submitted()).Seal(s.ctx) }},
 	{"Flow.Add", true, func(s *stage, c *client.Client) error {
 		f := flow.New("open", flow.Unsealed())
@@ -469,10 +540,15 @@ var methods = []method{
 		return second(mine(c, s.waiting()).Send(s.ctx, "user", "hello"))
 	}},
 	{"Execution.Get", true, func(s *stage, c *client.Client) error { return second(mine(c, s.waiting()).Get(s.ctx)) }},
-	{"Execution.Result", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).Result(s.ctx)) }},
-	{"Execution.ResultNow", true, func(s *stage, c *client.Client) error { return second(mine(c, s.ended()).ResultNow(s.ctx)) }},
+	{"Execution.Result", true, func(s *stage, c *client.Client) error {
+		return second(mine(c, s.ended()).Result(s.ctx))
+	}},
+	{"Execution.ResultNow", true, func(s *stage, c *client.Client) error {
+		return second(mine(c, s.ended()).ResultNow(s.ctx))
+	}},
 	{"Execution.Tail", true, func(s *stage, c *client.Client) error { return first(mine(c, s.ended()).Tail(s.ctx)) }},
-	{"Execution.Transcript", true, func(s *stage, c *client.Client) error { _, err := mine(c, s.ended()).Transcript(s.ctx); return err }},
+	{"Execution.Transcript", true,
+		func(s *stage, c *client.Client) error { _, err := mine(c, s.ended()).Transcript(s.ctx); return err }},
 	{"Execution.Summary", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
 		return second(mine(c, x).Summary(s.ctx))
@@ -499,16 +575,18 @@ var methods = []method{
 }
 
 // uncalled are methods that make no call.
-var uncalled = []string{"Client.Close", "Admin.Close", "Admin.Client", "Client.Flow", "Flow.ID", "Flow.Duplicate", "Flow.Member", "Execution.ID", "Execution.Duplicate", "Execution.Replaced"}
+var uncalled = []string{"Client.Close", "Admin.Close", "Admin.Client", "Client.Flow", "Flow.ID", "Flow.Duplicate",
+	"Flow.Member", "Execution.ID", "Execution.Duplicate", "Execution.Replaced"}
 
-// Every method of a client that is a producer's job works for the user producer, every other one is refused to it, and all work for
-// the user operator. A new method is somebody's job, too.
+// Every method of a client that is a producer's job works for the user producer, every other one is refused to it,
+// and all work for the user operator. A new method is somebody's job, too.
 func TestEveryClientMethodIsSomebodysJob(t *testing.T) {
 	known := slices.Clone(uncalled)
 	for _, m := range methods {
 		known = append(known, m.name)
 	}
-	for receiver, v := range map[string]any{"Client": &client.Client{}, "Admin": &admin.Admin{}, "Flow": &client.Flow{}, "Execution": &client.Execution[string]{}} {
+	for receiver, v := range map[string]any{"Client": &client.Client{}, "Admin": &admin.Admin{}, "Flow": &client.Flow{},
+		"Execution": &client.Execution[string]{}} {
 		for i := range reflect.TypeOf(v).NumMethod() {
 			if name := receiver + "." + reflect.TypeOf(v).Method(i).Name; !slices.Contains(known, name) {
 				t.Errorf("%s: say in methods whose job it is, and how to call it", name)
@@ -517,17 +595,19 @@ func TestEveryClientMethodIsSomebodysJob(t *testing.T) {
 	}
 	kinds(t, func(t *testing.T, kind testserver.Kind) {
 		s := guarded(t, kind)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		ctx, cancel := testwait.Context(t, t.Context())
 		defer cancel()
 		if _, err := open(t, ctx, "loader", s); err != nil {
 			t.Fatal(err)
 		}
 		keys := "a:" + strings.Repeat("a1", 32)
-		for _, b := range []handler.Binding{handler.Bind(job, do), handler.Bind(chatty, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
-			<-ctx.Done()
-			return "", ctx.Err()
-		})} {
-			w, err := runtime.New(runtime.Config{URL: as("worker", s), TokenKeys: keys, LeaseTTL: time.Second, Logger: quiet, Registerer: prometheus.NewRegistry()}, b)
+		for _, b := range []handler.Binding{handler.Bind(job, do),
+			handler.Bind(chatty, func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})} {
+			w, err := runtime.New(runtime.Config{URL: as("worker", s), TokenKeys: keys, LeaseTTL: time.Second,
+				Logger: quiet, Registerer: prometheus.NewRegistry()}, b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -535,7 +615,8 @@ func TestEveryClientMethodIsSomebodysJob(t *testing.T) {
 		}
 		clients := map[string]*client.Client{}
 		for _, user := range []string{"operator", "producer"} {
-			c, err := client.Connect(ctx, client.Config{URL: as(user, s), Logger: quiet, TokenKeys: keys})
+			c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
+				URL: as(user, s), Logger: quiet, TokenKeys: keys})
 			if err != nil {
 				t.Fatalf("%s: %v", user, err)
 			}
@@ -560,5 +641,6 @@ func TestEveryClientMethodIsSomebodysJob(t *testing.T) {
 
 // everyOutcome is a retention of d for all outcomes.
 func everyOutcome(d time.Duration) map[flowfabric.PublicState]time.Duration {
-	return map[flowfabric.PublicState]time.Duration{flowfabric.Completed: d, flowfabric.Failed: d, flowfabric.Cancelled: d, flowfabric.Expired: d}
+	return map[flowfabric.PublicState]time.Duration{flowfabric.Completed: d, flowfabric.Failed: d,
+		flowfabric.Cancelled: d, flowfabric.Expired: d}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -62,7 +63,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // open dials as a user.
 func open(t *testing.T, ctx context.Context, user string, s *testserver.Server) (*engine.Engine, error) {
 	t.Helper()
-	e, err := engine.Open(ctx, engine.Config{URL: as(user, s), Partitions: 2, Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: as(user, s), Partitions: 2, Logger: quiet})
 	if err == nil {
 		t.Cleanup(e.Close)
 	}
@@ -75,24 +76,27 @@ func kinds(t *testing.T, f func(t *testing.T, kind testserver.Kind)) {
 	}
 }
 
-// Each of the users can do its whole job: the loader loads, a worker works, a producer submits, signals and reads, an operator
-// operates.
+// Each of the users can do its whole job: the loader loads, a worker works, a producer submits, signals and reads, an
+// operator operates.
 func TestUsersCanDoTheirJob(t *testing.T) {
 	kinds(t, func(t *testing.T, kind testserver.Kind) {
 		s := guarded(t, kind)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := testwait.Context(t, t.Context())
 		defer cancel()
 
-		if _, err := open(t, ctx, "worker", s); !errors.Is(err, flowfabric.ErrAuth) || !strings.Contains(err.Error(), "FUNCTION LOAD") {
+		if _, err := open(t, ctx, "worker", s); !errors.Is(err, flowfabric.ErrAuth) || !strings.Contains(err.Error(),
+			"FUNCTION LOAD") {
 			t.Fatalf("a worker that finds no library: %v", err)
 		}
 		if _, err := open(t, ctx, "loader", s); err != nil {
 			t.Fatalf("loader: %v", err)
 		}
 		keys := "a:" + strings.Repeat("a1", 32)
-		ran := work(t, ctx, runtime.Config{URL: as("worker", s), TokenKeys: keys, LeaseTTL: time.Second, Logger: quiet, Registerer: prometheus.NewRegistry()})
+		ran := work(t, ctx, runtime.Config{URL: as("worker", s), TokenKeys: keys, LeaseTTL: time.Second, Logger: quiet,
+			Registerer: prometheus.NewRegistry()})
 
-		p, err := client.Connect(ctx, client.Config{URL: as("producer", s), Logger: quiet})
+		p, err := client.Connect(ctx,
+			client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: as("producer", s), Logger: quiet})
 		if err != nil {
 			t.Fatalf("producer: %v", err)
 		}
@@ -142,14 +146,17 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		gates(t, ctx, s)
 		schedules(t, ctx, s)
 
-		operator, err := client.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
+		operator, err := client.Connect(ctx,
+			client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: as("operator", s), Logger: quiet})
 		if err != nil {
 			t.Fatalf("operator: %v", err)
 		}
 		t.Cleanup(operator.Close)
 		o := admin.New(operator)
 		for what, err := range map[string]error{
-			"replay": o.Replay(ctx, x.ID(), admin.Replay{Force: true}), "lane": o.SetLane(ctx, "other", admin.LaneChange{State: admin.LanePaused}), "tags": o.SetTags(ctx, x.ID(), map[string]string{"a.b": "c"}, nil),
+			"replay": o.Replay(ctx, x.ID(), admin.Replay{Force: true}),
+			"lane":   o.SetLane(ctx, "other", admin.LaneChange{State: admin.LanePaused}),
+			"tags":   o.SetTags(ctx, x.ID(), map[string]string{"a.b": "c"}, nil),
 		} {
 			if err != nil {
 				t.Errorf("operator: %s: %v", what, err)
@@ -170,12 +177,13 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		if _, err := o.Subscribe(ctx, admin.SubscribeOptions{}); err != nil {
 			t.Errorf("operator: subscribe: %v", err)
 		}
-		e, err := engine.Open(ctx, engine.Config{URL: as("operator", s), Logger: quiet})
+		e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: as("operator", s), Logger: quiet})
 		if err != nil {
 			t.Fatalf("operator: %v", err)
 		}
 		t.Cleanup(e.Close)
-		if report, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: e, Repair: true}); err != nil || !report.Sound() {
+		if report, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: e, Repair: true}); err != nil ||
+			!report.Sound() {
 			t.Errorf("operator: audit: %+v, %v", report, err)
 		}
 		if err := ran(); err != nil {
@@ -184,7 +192,8 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 	})
 }
 
-// flows: a producer submits flows, workers resolve one, beyond what fits into a call, and an operator cancels the other.
+// flows: a producer submits flows, workers resolve one, beyond what fits into a call, and an operator cancels the
+// other.
 func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 	t.Helper()
 	p, err := open(t, ctx, "producer", s)
@@ -199,14 +208,17 @@ func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 		t.Helper()
 		id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
 		node := func(name, in string, after ...engine.FlowEdge) engine.FlowMember {
-			return engine.FlowMember{Node: name, Edges: after, NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default", Lane: "default",
-				Kind: "job", Payload: []byte(`"` + in + `"`), Delay: delay}}
+			return engine.FlowMember{Node: name, Edges: after,
+				NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default", Lane: "default",
+					Kind: "job", Payload: []byte(`"` + in + `"`), Delay: delay}}
 		}
-		members := []engine.FlowMember{node("first", "delay"), node("second", "delay", engine.FlowEdge{From: id.Member("first"), Input: "in"}), node("bad", "fail")}
+		members := []engine.FlowMember{node("first", "delay"),
+			node("second", "delay", engine.FlowEdge{From: id.Member("first"), Input: "in"}), node("bad", "fail")}
 		for i := range 90 {
 			members = append(members, node(fmt.Sprint("n", i), "delay", engine.FlowEdge{From: id.Member("bad")}))
 		}
-		_, create := p.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: "f", Tags: map[string]string{"a.b": "c"}})
+		_, create := p.CreateFlow(ctx,
+			engine.NewFlow{ID: id, Namespace: "default", Kind: "f", Tags: map[string]string{"a.b": "c"}})
 		_, stage := p.StageFlow(ctx, id, nil, members)
 		_, _, seal := p.SealFlow(ctx, id, engine.SealClosed, 93, 91)
 		_, list := p.FlowMembers(ctx, id, 0, 10, true)
@@ -224,7 +236,8 @@ func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 				t.Fatalf("producer: %v", err)
 			}
 			if !f.EndedAt.IsZero() {
-				if f.State != want || want == flowfabric.FlowFailed && (f.Count[flowfabric.Skipped] != 90 || f.Count[flowfabric.Completed] != 2) {
+				if f.State != want || want == flowfabric.FlowFailed && (f.Count[flowfabric.Skipped] != 90 ||
+					f.Count[flowfabric.Completed] != 2) {
 					t.Errorf("%+v", f)
 				}
 				return
@@ -247,7 +260,8 @@ func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 	ends(late, flowfabric.FlowCancelled)
 }
 
-// gates: an operator makes a budget and a quota, a producer submits work that has both, workers ask them, one execution after the other.
+// gates: an operator makes a budget and a quota, a producer submits work that has both, workers ask them, one
+// execution after the other.
 func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	t.Helper()
 	p, err := open(t, ctx, "producer", s)
@@ -258,16 +272,19 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, _, budget := o.PutBudget(ctx, admission.Budget{Name: "acme", Refund: []string{"failed"}, Limits: map[string]admission.Limit{"tokens": {Hard: 5}}}, 0, "me")
+	_, _, _, budget := o.PutBudget(ctx, admission.Budget{Name: "acme", Refund: []string{"failed"},
+		Limits: map[string]admission.Limit{"tokens": {Hard: 5}}}, 0, "me")
 	_, _, _, quota := o.PutQuota(ctx, admission.Quota{Name: "api", Cap: 1}, 0, "me")
-	attached := o.Attach(ctx, admission.Scope{Namespace: "default"}, []flowfabric.Gate{flowfabric.QuotaGate("api")}, "me")
+	attached := o.Attach(ctx, admission.Scope{Namespace: "default"}, []flowfabric.Gate{flowfabric.QuotaGate("api")},
+		"me")
 	if err := errors.Join(budget, quota, attached[0].Err, attached[1].Err); err != nil {
 		t.Fatalf("operator: %v", err)
 	}
 	var items []engine.NewExecution
 	for i := range 6 {
 		in := []string{"delay", "fail"}[i/3]
-		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "job", Payload: []byte(`"` + in + `"`),
+		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default",
+			Lane: "default", Kind: "job", Payload: []byte(`"` + in + `"`),
 			Gates: []flowfabric.Gate{flowfabric.BudgetGate("acme")}})
 	}
 	created, err := p.CreateExecutions(ctx, 1, items)
@@ -301,7 +318,8 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	_, list := o.BudgetNames(ctx)
 	_, holds := o.ReadQuota(ctx, "api", 10, 10)
 	_, quotas := o.QuotaNames(ctx)
-	if err := errors.Join(second, adjust, read, list, holds, quotas, o.Attach(ctx, admission.Scope{Namespace: "default"}, nil, "me")[0].Err, o.Gates(ctx)[1].Err); err != nil {
+	if err := errors.Join(second, adjust, read, list, holds, quotas,
+		o.Attach(ctx, admission.Scope{Namespace: "default"}, nil, "me")[0].Err, o.Gates(ctx)[1].Err); err != nil {
 		t.Errorf("operator: %v", err)
 	}
 }
@@ -351,8 +369,9 @@ func do(ctx context.Context, task *handler.Task, in string) (string, error) {
 		return "", err
 	}
 	if _, err := handler.Step(ctx, task, "tell", func(ctx context.Context) (string, error) {
-		return "told", errors.Join(task.Frame(ctx, "log", "hello"), task.Summary(ctx, map[string]any{"n": 1}), task.Live(ctx, "log", "now", time.Second),
-			task.Progress(ctx, 50, "half"), task.Frame(ctx, "token", token.Reveal()))
+		return "told", errors.Join(task.Frame(ctx, "log", "hello"), task.Summary(ctx, map[string]any{"n": 1}),
+			task.Live(ctx, "log", "now", time.Second), task.Progress(ctx, 50, "half"),
+			task.Frame(ctx, "token", token.Reveal()))
 	}); err != nil {
 		return "", err
 	}
@@ -365,13 +384,19 @@ func do(ctx context.Context, task *handler.Task, in string) (string, error) {
 
 // What is not a user's job is refused, by the server and not by good manners.
 func TestUsersAreRefusedTheRest(t *testing.T) {
-	everybody := []string{"FLUSHALL", "FLUSHDB", "KEYS *", "CONFIG SET maxmemory 1", "FUNCTION DELETE flowfabric", "FUNCTION FLUSH",
-		"SET other:key x", "GET other:key", "PUBLISH other:channel x", "ACL LIST", "ACL SETUSER worker +@all", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE",
+	everybody := []string{"FLUSHALL", "FLUSHDB", "KEYS *", "CONFIG SET maxmemory 1", "FUNCTION DELETE flowfabric",
+		"FUNCTION FLUSH", "SET other:key x", "GET other:key", "PUBLISH other:channel x", "ACL LIST",
+		"ACL SETUSER worker +@all", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE",
 		"MONITOR", "EVAL return(1) 0", "CLIENT KILL TYPE normal", "SUBSCRIBE other:channel", "SAVE", "SWAPDB 0 1"}
 	refused := map[string][]string{
-		"worker":   {"SCAN 0", "FUNCTION LOAD x", "FCALL ff_create_execution 1 ff:{fp:0}", "FCALL ff_purge_execution 1 ff:{fp:0}", "FCALL ff_set_lane 1 ff:{fp:0}", "FCALL ff_freeze_partition 1 ff:{fp:0}"},
-		"producer": {"SCAN 0", "FUNCTION LOAD x", "FCALL ff_claim_next 1 ff:{fp:0}", "FCALL ff_tick 1 ff:{fp:0}", "FCALL ff_approve_waitpoint 1 ff:{fp:0}", "FCALL ff_set_token_keys 1 ff:{fp:0}", "FCALL ff_cancel_execution 1 ff:{fp:0}"},
-		"loader":   {"SCAN 0", "FCALL ff_create_execution 1 ff:{fp:0}", "FCALL ff_claim_next 1 ff:{fp:0}", "DEL ff:{fp:0}", "SUBSCRIBE ff:{fp:0}:feed"},
+		"worker": {"SCAN 0", "FUNCTION LOAD x", "FCALL ff_create_execution 1 ff:{fp:0}",
+			"FCALL ff_purge_execution 1 ff:{fp:0}", "FCALL ff_set_lane 1 ff:{fp:0}",
+			"FCALL ff_freeze_partition 1 ff:{fp:0}"},
+		"producer": {"SCAN 0", "FUNCTION LOAD x", "FCALL ff_claim_next 1 ff:{fp:0}", "FCALL ff_tick 1 ff:{fp:0}",
+			"FCALL ff_approve_waitpoint 1 ff:{fp:0}", "FCALL ff_set_token_keys 1 ff:{fp:0}",
+			"FCALL ff_cancel_execution 1 ff:{fp:0}"},
+		"loader": {"SCAN 0", "FCALL ff_create_execution 1 ff:{fp:0}", "FCALL ff_claim_next 1 ff:{fp:0}",
+			"DEL ff:{fp:0}", "SUBSCRIBE ff:{fp:0}:feed"},
 		"operator": {"FUNCTION LOAD x"},
 	}
 	kinds(t, func(t *testing.T, kind testserver.Kind) {
@@ -393,10 +418,12 @@ func TestUsersAreRefusedTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.FreezePartition(ctx, 0, "x"); !errors.Is(err, flowfabric.ErrAuth) || !strings.Contains(err.Error(), "ff_freeze_partition") {
+	if err := e.FreezePartition(ctx, 0, "x"); !errors.Is(err, flowfabric.ErrAuth) ||
+		!strings.Contains(err.Error(), "ff_freeze_partition") {
 		t.Errorf("a producer freezes: %v", err)
 	}
-	if _, err := engine.Open(ctx, engine.Config{URL: "redis://worker:wrong@" + s.Address(), Logger: quiet}); !errors.Is(err, flowfabric.ErrAuth) {
+	if _, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: "redis://worker:wrong@" + s.Address(),
+		Logger: quiet}); !errors.Is(err, flowfabric.ErrAuth) {
 		t.Errorf("a wrong password: %v", err)
 	}
 }
@@ -417,7 +444,8 @@ func TestMissingRightInsideAFunction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = e.CreateExecutions(t.Context(), 0, []engine.NewExecution{{ID: flowfabric.NewExecutionID(0), Namespace: "n", Lane: "l", Kind: "k"}})
+		_, err = e.CreateExecutions(t.Context(), 0,
+			[]engine.NewExecution{{ID: flowfabric.NewExecutionID(0), Namespace: "n", Lane: "l", Kind: "k"}})
 		if !errors.Is(err, flowfabric.ErrAuth) {
 			t.Errorf("%v", err)
 		}
@@ -427,7 +455,8 @@ func TestMissingRightInsideAFunction(t *testing.T) {
 // schedules has an operator schedule an execution and a flow that needs several calls, and the worker fire both.
 func schedules(t *testing.T, ctx context.Context, s *testserver.Server) {
 	t.Helper()
-	c, err := client.Connect(ctx, client.Config{URL: as("operator", s), Logger: quiet})
+	c, err := client.Connect(ctx,
+		client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: as("operator", s), Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -456,7 +485,8 @@ func schedules(t *testing.T, ctx context.Context, s *testserver.Server) {
 	}
 }
 
-// A function runs with the rights of its caller, so who may call some may run every command that one of them uses, however rarely.
+// A function runs with the rights of its caller, so who may call some may run every command that one of them uses,
+// however rarely.
 func TestUsersMayRunWhatFunctionsRun(t *testing.T) {
 	files, err := filepath.Glob("../lua/*/*.lua")
 	if err != nil || len(files) < 80 {
@@ -474,7 +504,9 @@ func TestUsersMayRunWhatFunctionsRun(t *testing.T) {
 	for _, user := range []string{"worker", "producer", "operator"} {
 		rules := strings.Fields(read(t, "acl/"+user+".acl"))
 		for command, file := range used {
-			if !slices.ContainsFunc(rules, func(rule string) bool { return rule == "+"+command || strings.HasPrefix(rule, "+"+command+"|") }) {
+			if !slices.ContainsFunc(rules, func(rule string) bool {
+				return rule == "+"+command || strings.HasPrefix(rule, "+"+command+"|")
+			}) {
 				t.Errorf("%s may not run %s, which %s uses", user, command, file)
 			}
 		}
@@ -483,13 +515,15 @@ func TestUsersMayRunWhatFunctionsRun(t *testing.T) {
 
 // Somebody has decided who may call each function of the library.
 func TestEveryFunctionIsSomebodysJob(t *testing.T) {
-	operators := []string{"ff_change_priority", "ff_set_delay", "ff_purge_execution", "ff_replay_execution", "ff_set_tags", "ff_list_executions",
-		"ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token", "ff_resume_execution", "ff_freeze_partition", "ff_mark_session_dead",
-		"ff_audit_executions", "ff_audit_index", "ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel",
-		"ff_flow_replay", "ff_flow_list", "ff_flow_tags", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule",
-		"ff_list_workers", "ff_list_sessions", "ff_mark_worker_dead", "ff_explain_execution", "ff_set_feed",
+	operators := []string{"ff_change_priority", "ff_set_delay", "ff_purge_execution", "ff_replay_execution",
+		"ff_set_tags", "ff_list_executions", "ff_list_lanes", "ff_set_lane", "ff_approve_waitpoint", "ff_reissue_token",
+		"ff_resume_execution", "ff_freeze_partition", "ff_mark_session_dead", "ff_audit_executions", "ff_audit_index",
+		"ff_audit_keys", "ff_audit_flows", "ff_audit_routes", "ff_flow_cancel", "ff_flow_replay", "ff_flow_list",
+		"ff_flow_tags", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule", "ff_list_workers",
+		"ff_list_sessions", "ff_mark_worker_dead", "ff_explain_execution", "ff_set_feed",
 		"ff_put_budget", "ff_list_budgets", "ff_adjust_budget", "ff_reset_budget", "ff_remove_budget", "ff_put_quota",
-		"ff_list_quotas", "ff_remove_quota", "ff_attach", "ff_read_gates", "ff_pause_execution", "ff_unpause_execution", "ff_set_share"}
+		"ff_list_quotas", "ff_remove_quota", "ff_attach", "ff_read_gates", "ff_pause_execution", "ff_unpause_execution",
+		"ff_set_share"}
 	files, err := filepath.Glob("../lua/*/ff_*.lua")
 	if err != nil || len(files) < 40 {
 		t.Fatal(len(files), err)
@@ -524,7 +558,6 @@ func ask(t *testing.T, s *testserver.Server, user, command string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
 	r := bufio.NewReader(conn)
 	for _, line := range []string{"AUTH " + user + " change-me-" + user, command} {
 		if _, err := io.WriteString(conn, line+"\r\n"); err != nil {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// promtool runs Prometheus' own checker in this directory. Where it is not installed the test is skipped loudly; where CI
-// is set that is a failure.
+// promtool runs Prometheus' own checker in this directory. Where it is not installed the test is skipped loudly;
+// where CI is set that is a failure.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	if _, err := exec.LookPath("promtool"); err != nil {
@@ -30,7 +30,8 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// metrics is what docs/reference/metrics.md tells, by name; for a histogram also its three series. labels are those of each.
+// metrics is what docs/reference/metrics.md tells, by name; for a histogram also its three series. labels are those
+// of each.
 func metrics(t *testing.T) map[string][]string {
 	t.Helper()
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge|histogram) \\| ([^|]*) \\|")
@@ -38,7 +39,8 @@ func metrics(t *testing.T) map[string][]string {
 	for _, m := range row.FindAllStringSubmatch(read(t, "../docs/reference/metrics.md"), -1) {
 		labels := regexp.MustCompile(`[a-z_]+`).FindAllString(m[3], -1)
 		if m[2] == "histogram" {
-			all[m[1]+"_bucket"], all[m[1]+"_count"], all[m[1]+"_sum"] = append(slices.Clone(labels), "le"), labels, labels
+			all[m[1]+"_bucket"], all[m[1]+"_count"], all[m[1]+"_sum"] = append(slices.Clone(labels), "le"), labels,
+				labels
 		} else {
 			all[m[1]] = labels
 		}
@@ -126,7 +128,8 @@ func TestExpressions(t *testing.T) {
 			known(t, all, "panel "+p.Title, target.Expr)
 			used += target.Expr + "\n"
 			expr := strings.NewReplacer("$__rate_interval", "5m", "$job", ".*").Replace(target.Expr)
-			fmt.Fprintf(&rules, "  - record: panel:%d:%d\n    expr: '%s'\n", p.ID, i, strings.ReplaceAll(expr, "'", "''"))
+			fmt.Fprintf(&rules, "  - record: panel:%d:%d\n    expr: '%s'\n", p.ID, i,
+				strings.ReplaceAll(expr, "'", "''"))
 		}
 	}
 	for _, a := range alerts(t) {
@@ -188,7 +191,8 @@ func TestRunbook(t *testing.T) {
 	for _, f := range files {
 		have = append(have, f.Name())
 		page := read(t, "../docs/runbook/"+f.Name())
-		for _, part := range []string{"# " + strings.TrimSuffix(f.Name(), ".md") + "\n", "**Meaning.**", "\n## How to see it\n", "\n## Likely causes\n", "\n## What to do\n", "flowfabric"} {
+		for _, part := range []string{"# " + strings.TrimSuffix(f.Name(), ".md") + "\n", "**Meaning.**",
+			"\n## How to see it\n", "\n## Likely causes\n", "\n## What to do\n", "flowfabric"} {
 			if !strings.Contains(page, part) {
 				t.Errorf("%s lacks %q", f.Name(), part)
 			}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -36,14 +38,14 @@ const aheadSlots, aheadMost = 2, 2
 func newAheadEnv(t *testing.T) *aheadEnv {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := testwait.Context(t, context.Background())
 	t.Cleanup(cancel)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Partitions: 1, Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 1, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +102,7 @@ func (e *aheadEnv) worker(cfg Config, wait time.Duration, wrap func(store) store
 	e.Helper()
 	out := &aheadWorker{letGo: make(chan struct{}), runs: map[flowfabric.ExecutionID]int{}}
 	cfg.URL, cfg.Concurrency, cfg.Logger = e.url, aheadSlots, slog.New(slog.DiscardHandler)
+	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, time.Hour)
 	w, err := New(cfg, handler.Bind(handler.Define[string, string]("k"), out.Handle))
 	if err != nil {
 		e.Fatal(err)
@@ -129,7 +132,8 @@ func (e *aheadEnv) submit(n int) (ids []flowfabric.ExecutionID) {
 	e.Helper()
 	items := make([]engine.NewExecution, n)
 	for i := range items {
-		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`"x"`),
+		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default",
+			Kind: "k", Payload: []byte(`"x"`),
 			Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
 		ids = append(ids, items[i].ID)
 	}
@@ -143,11 +147,7 @@ func (e *aheadEnv) submit(n int) (ids []flowfabric.ExecutionID) {
 
 func (e *aheadEnv) until(what string, ok func() bool) {
 	e.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			e.Fatalf("not in time: %s", what)
-		}
-	}
+	testwait.Until(e.T, what, ok)
 }
 
 // in is which of the executions are in a state.
@@ -211,7 +211,7 @@ func TestClaimsAheadRunNoMoreHandlers(t *testing.T) {
 // A drain gives back at once what waits for a slot, while handlers still run, without a retry or a new attempt.
 func TestDrainGivesBackWhatIsAhead(t *testing.T) {
 	e := newAheadEnv(t)
-	w := e.worker(Config{DrainTimeout: 20 * time.Second}, time.Minute, nil)
+	w := e.worker(Config{DrainTimeout: time.Hour}, time.Hour, nil)
 	ids := e.submit(7)
 	ahead := e.full(w, ids)
 	var stopping conc.WaitGroup
@@ -220,7 +220,9 @@ func TestDrainGivesBackWhatIsAhead(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	e.until("what waited is back in its queue", func() bool { return len(e.in(flowfabric.Waiting, ahead)) == aheadMost })
+	e.until("what waited is back in its queue", func() bool {
+		return len(e.in(flowfabric.Waiting, ahead)) == aheadMost
+	})
 	if running := e.in(flowfabric.Active, ids); len(running) != aheadSlots {
 		t.Errorf("%d are active, want the %d whose handlers run", len(running), aheadSlots)
 	}
@@ -267,7 +269,8 @@ func TestPauseWhileSomethingIsAhead(t *testing.T) {
 			w := e.worker(Config{}, wait, nil)
 			ids := e.submit(8)
 			ahead := e.full(w, ids)
-			c, err := client.Connect(e.ctx, client.Config{URL: e.url, Logger: slog.New(slog.DiscardHandler)})
+			c, err := client.Connect(e.ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: e.url,
+				Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -302,7 +305,8 @@ func TestTakenAwayWhileAhead(t *testing.T) {
 	if _, err := e.engine.RevokeLease(e.ctx, ahead[0], "", "anna", "test"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.engine.CancelExecution(e.ctx, ahead[1], engine.Cancellation{Reason: "test", Source: engine.CancelOperator}); err != nil {
+	if _, err := e.engine.CancelExecution(e.ctx, ahead[1],
+		engine.Cancellation{Reason: "test", Source: engine.CancelOperator}); err != nil {
 		t.Fatal(err)
 	}
 	e.until("the worker has heard of both", func() bool { return testutil.CollectAndCount(w.worker.metrics.lost) == 2 })
@@ -313,7 +317,8 @@ func TestTakenAwayWhileAhead(t *testing.T) {
 	close(w.letGo)
 	e.completed(ahead[:1], 2)
 	if w.ran(ahead[0]) != 1 || w.ran(ahead[1]) != 0 {
-		t.Errorf("the revoked one ran %d times, the cancelled one %d times; want once and never", w.ran(ahead[0]), w.ran(ahead[1]))
+		t.Errorf("the revoked one ran %d times, the cancelled one %d times; want once and never", w.ran(ahead[0]),
+			w.ran(ahead[1]))
 	}
 }
 
@@ -338,7 +343,8 @@ func (g *gone) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.C
 	return g.store.ClaimNext(ctx, req)
 }
 
-func (g *gone) RenewSession(ctx context.Context, p uint16, session string, ttl time.Duration, processed uint64) (engine.Renewal, error) {
+func (g *gone) RenewSession(ctx context.Context, p uint16, session string, ttl time.Duration,
+	processed uint64) (engine.Renewal, error) {
 	if err := g.out(); err != nil {
 		return engine.Renewal{}, err
 	}
@@ -352,7 +358,8 @@ func (g *gone) ReleaseExecution(ctx context.Context, fence flowfabric.Fence) (bo
 	return g.store.ReleaseExecution(ctx, fence)
 }
 
-func (g *gone) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
+func (g *gone) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion,
+	next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
 	if g.held != nil {
 		select {
 		case <-g.held:
@@ -366,12 +373,13 @@ func (g *gone) CompleteExecutions(ctx context.Context, p uint16, items []engine.
 	return g.store.CompleteExecutions(ctx, p, items, next)
 }
 
-// A worker that is cut off loses what waits ahead and what it has begun: another runs all of it, nothing twice to the end, and
-// what waited never begins here once its lease is gone.
+// A worker that is cut off loses what waits ahead and what it has begun: another runs all of it, nothing twice to the
+// end, and what waited never begins here once its lease is gone.
 func TestCutOffWithSomethingAhead(t *testing.T) {
 	e := newAheadEnv(t)
 	cut := &gone{}
-	w := e.worker(Config{LeaseTTL: time.Second, DisableMaintenance: true, DrainTimeout: -1}, time.Minute, func(s store) store { cut.store = s; return cut })
+	w := e.worker(Config{LeaseTTL: time.Second, DisableMaintenance: true, DrainTimeout: -1}, time.Minute,
+		func(s store) store { cut.store = s; return cut })
 	ids := e.submit(6)
 	ahead := e.full(w, ids)
 	cut.lost.Store(true)
@@ -392,7 +400,8 @@ func TestCutOffWithSomethingAhead(t *testing.T) {
 	}
 }
 
-// A slot is free when its handler returns: others run while completions are under way, as many as may be unsettled, and no more.
+// A slot is free when its handler returns: others run while completions are under way, as many as may be unsettled,
+// and no more.
 func TestSlotsAreFreeBeforeCompletionsAreAnswered(t *testing.T) {
 	e := newAheadEnv(t)
 	slow := &gone{held: make(chan struct{})}

@@ -23,8 +23,8 @@ const bindings = `group:"flowfabric.bindings"`
 
 // Run runs one worker as the whole program: it builds an fx application from [Module] and opts (see [Provide]),
 // starts it, waits for ctx, SIGINT or SIGTERM, stops it in the opposite order, and returns nil or the reason in
-// one line. A second signal ends the process at once. When another component shuts the application down with an exit code
-// (fx.Shutdowner with fx.ExitCode), Run stops it likewise and returns an [*ExitError] with the code.
+// one line. A second signal ends the process at once. When another component shuts the application down with an exit
+// code (fx.Shutdowner with fx.ExitCode), Run stops it likewise and returns an [*ExitError] with the code.
 //
 // The configuration is checked before anything is built; then it returns an error that wraps
 // [flowfabric.ErrConfig]. What else it returns: the root cause of a failed constructor, or what [Worker.Run] does.
@@ -78,8 +78,8 @@ func Run(ctx context.Context, cfg Config, opts ...fx.Option) error {
 	return exited(exit, err, s.failed.Load())
 }
 
-// ExitError says that a component of the application, not the worker, shut it down with an exit code other than 0. A main function that
-// wants to end with it:
+// ExitError says that a component of the application, not the worker, shut it down with an exit code other than 0. A
+// main function that wants to end with it:
 //
 //	if exit, ok := errors.AsType[*runtime.ExitError](err); ok {
 //		os.Exit(exit.Code)
@@ -90,7 +90,8 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("flowfabric: a component shut the application down with exit code %d", e.Code)
 }
 
-// exited joins why the application was shut down with what stopping it returned. The worker's own failure speaks for itself.
+// exited joins why the application was shut down with what stopping it returned. The worker's own failure speaks for
+// itself.
 func exited(code int, err error, worker bool) error {
 	switch {
 	case code == 0, worker:
@@ -133,8 +134,8 @@ func newService(w *Worker, shutdown fx.Shutdowner) *service {
 	return &service{worker: w, shutdown: shutdown, ended: make(chan struct{})}
 }
 
-// start returns once work can arrive, or will when a predecessor's registration runs out, or with the reason why it cannot. The worker itself does not run on ctx,
-// which ends with the start.
+// start returns once work can arrive, or will when a predecessor's registration runs out, or with the reason why it
+// cannot. The worker itself does not run on ctx, which ends with the start.
 func (s *service) start(ctx context.Context) error {
 	var run context.Context
 	run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))

@@ -47,7 +47,8 @@ func (w *env) submitTogether(n int, change ...func(*engine.NewExecution)) []flow
 	items, ids := make([]engine.NewExecution, n), make([]flowfabric.ExecutionID, n)
 	for i := range items {
 		in, _ := json.Marshal(fmt.Sprint("i", i))
-		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "greet", Payload: in}
+		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default",
+			Kind: "greet", Payload: in}
 		for _, c := range change {
 			c(&items[i])
 		}
@@ -65,28 +66,29 @@ func (w *env) submitTogether(n int, change ...func(*engine.NewExecution)) []flow
 	return ids
 }
 
-// Executions of a batch are settled one by one: of ten in one call the one that fails is tried again, and no other. What a batch is, metrics,
-// traces and middleware tell.
+// Executions of a batch are settled one by one: of ten in one call the one that fails is tried again, and no other.
+// What a batch is, metrics, traces and middleware tell.
 func TestBatchHandlerSettlesEachAlone(t *testing.T) {
 	w, reg, spans := newEnv(t), prometheus.NewRegistry(), &recorder{}
 	var n sizes
 	var mu sync.Mutex
 	attempts, wrapped := map[string]int{}, 0
 	ids := w.submitTogether(10, retries(2))
-	w.start(runtime.Config{Registerer: reg, TracerProvider: spans, Middleware: []handler.Middleware{func(next handler.Handler) handler.Handler {
-		return func(ctx context.Context, task *handler.Task) handler.Outcome {
-			mu.Lock()
-			wrapped++
-			mu.Unlock()
-			return next(ctx, task)
-		}
-	}}}, handler.BindBatch(greet, func(ctx context.Context, items greetings) error {
+	w.start(runtime.Config{Registerer: reg, TracerProvider: spans,
+		Middleware: []handler.Middleware{func(next handler.Handler) handler.Handler {
+			return func(ctx context.Context, task *handler.Task) handler.Outcome {
+				mu.Lock()
+				wrapped++
+				mu.Unlock()
+				return next(ctx, task)
+			}
+		}}}, handler.BindBatch(greet, func(ctx context.Context, items greetings) error {
 		n.add(len(items))
 		mu.Lock()
 		defer mu.Unlock()
 		for _, item := range items {
 			attempts[item.In]++
-			if item.In == "i3" && item.Task.Attempt() == 0 {
+			if item.In == "i3" && item.Task.Attempt() == 1 {
 				item.Fail(errors.New("not yet"))
 				continue
 			}
@@ -106,7 +108,7 @@ func TestBatchHandlerSettlesEachAlone(t *testing.T) {
 	if s.Attempts != 2 || s.Retries != 1 {
 		t.Errorf("the one that failed had %d attempts, %d retries", s.Attempts, s.Retries)
 	}
-	raw, _, err := w.engine.ReadResult(w.ctx, ids[3], 1)
+	raw, _, err := w.engine.ReadResult(w.ctx, ids[3], 2)
 	if err != nil || string(raw) != `"hello i3"` {
 		t.Errorf("result %q, %v", raw, err)
 	}
@@ -126,7 +128,9 @@ func TestBatchHandlerSettlesEachAlone(t *testing.T) {
 	if got := reading(t, reg, "batch_wait_seconds", "kind=greet"); got != 2 {
 		t.Errorf("batch_wait_seconds observed %v calls, want 2", got)
 	}
-	w.eventually("the spans are there", func() bool { return len(spans.of("batch greet")) == 2 && len(spans.of("process greet")) == 11 })
+	w.eventually("the spans are there", func() bool {
+		return len(spans.of("batch greet")) == 2 && len(spans.of("process greet")) == 11
+	})
 	first := spans.of("batch greet")[0]
 	if count := first.attrs["messaging.batch.message_count"].AsInt64(); count != 10 || len(first.links) != 10 {
 		t.Errorf("the span of the call has %d items and %d links, want 10", count, len(first.links))
@@ -150,12 +154,13 @@ func TestBatchHandlerDrains(t *testing.T) {
 	w := newEnv(t)
 	started := make(chan struct{})
 	ids := w.submitTogether(3)
-	r := w.start(runtime.Config{DrainTimeout: -1}, handler.BindBatch(greet, func(ctx context.Context, items greetings) error {
-		items[0].Complete("done")
-		close(started)
-		<-ctx.Done()
-		return context.Cause(ctx)
-	}, handler.Batch{Size: 3, Wait: time.Minute}))
+	r := w.start(runtime.Config{DrainTimeout: -1},
+		handler.BindBatch(greet, func(ctx context.Context, items greetings) error {
+			items[0].Complete("done")
+			close(started)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}, handler.Batch{Size: 3, Wait: time.Minute}))
 	<-started
 	waits := w.submit("late")
 	w.reach(waits, codes.Active)
@@ -204,7 +209,8 @@ func TestBatchHandlerLosesOne(t *testing.T) {
 		return nil
 	}, handler.Batch{Size: 4, Wait: time.Minute}))
 	<-started
-	if _, err := w.engine.CancelExecution(w.ctx, ids[2], engine.Cancellation{Source: engine.CancelOperator}); err != nil {
+	if _, err := w.engine.CancelExecution(w.ctx, ids[2],
+		engine.Cancellation{Source: engine.CancelOperator}); err != nil {
 		t.Fatal(err)
 	}
 	for i, id := range ids {
@@ -250,11 +256,12 @@ func TestBatchHandlersOfAnApplication(t *testing.T) {
 	done := make(chan error, 1)
 	var running sync.WaitGroup
 	running.Go(func() {
-		done <- runtime.Run(ctx, runtime.Config{URL: w.url, Logger: quiet}, runtime.Provide(greet, func() *bulk { return &bulk{"ciao "} }))
+		done <- runtime.Run(ctx, runtime.Config{URL: w.url, Logger: quiet},
+			runtime.Provide(greet, func() *bulk { return &bulk{"ciao "} }))
 	})
 	for i, id := range ids {
 		w.reach(id, codes.Completed)
-		if raw, _, err := w.engine.ReadResult(w.ctx, id, 0); err != nil || string(raw) != fmt.Sprintf(`"ciao i%d"`, i) {
+		if raw, _, err := w.engine.ReadResult(w.ctx, id, 1); err != nil || string(raw) != fmt.Sprintf(`"ciao i%d"`, i) {
 			t.Errorf("result %q, %v", raw, err)
 		}
 	}

@@ -38,11 +38,13 @@ type doorbell struct {
 // subscriber is what a doorbell asks of the server.
 type subscriber interface {
 	Cluster() bool
-	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
+	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(),
+		fn func(channel, message string)) error
 }
 
 func newDoorbell(r *run) *doorbell {
-	d := &doorbell{store: r.store, sched: r.sched, keeper: r.keeper, ticks: r.ticks, log: r.log, metrics: r.metrics, total: 1, first: make(chan struct{}), channels: map[string]*partition{}, urgent: map[string]*partition{}}
+	d := &doorbell{store: r.store, sched: r.sched, keeper: r.keeper, ticks: r.ticks, log: r.log, metrics: r.metrics,
+		total: 1, first: make(chan struct{}), channels: map[string]*partition{}, urgent: map[string]*partition{}}
 	for _, p := range r.sched.partitions {
 		d.channels[engine.BellChannel(p.id, r.cfg.Instance)] = p
 		d.urgent[engine.UrgentChannel(p.id)] = p
@@ -101,7 +103,8 @@ func (d *doorbell) keep(ctx context.Context, route uint16, channels []string, pa
 			return
 		}
 		if failures++; failures == 1 {
-			d.log.Warn("flowfabric: doorbell lost, subscribing again; polls stand in for it", "partition", route, "error", err)
+			d.log.Warn("flowfabric: doorbell lost, subscribing again; polls stand in for it", "partition", route,
+				"error", err)
 		}
 		sleep(ctx, pause.NextBackOff())
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// children makes the calls of a handler that waits for children. It returns true when the wait is over already: the hold is kept and the
-// handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt waits, or why not.
+// children makes the calls of a handler that waits for children. It returns true when the wait is over already: the
+// hold is kept and the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the
+// attempt waits, or why not.
 func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // as in suspend
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
@@ -27,7 +28,9 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 	}
 	reply, err := j.waited(*q)
 	if err == nil && len(q.Others) > 0 && !reply.Satisfied {
-		err = persist(j.jobs.ctx, j.held, func(ctx context.Context) error { return j.jobs.store.WaitOthers(ctx, j.held.Fence(), *q) })
+		err = persist(j.jobs.ctx, j.held, func(ctx context.Context) error {
+			return j.jobs.store.WaitOthers(ctx, j.held.Fence(), *q)
+		})
 	}
 	switch {
 	case err == nil && reply.Satisfied:
@@ -41,7 +44,8 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 	case err == nil:
 		*outcome = handler.Outcome{Kind: handler.OutcomeChildren, Err: outcome.Err}
 	case errors.Is(err, denied.FlowCancelled): // whatever its policy says of those that run: it lets nobody wait
-		*outcome = handler.Outcome{Kind: handler.OutcomeCancel, Reason: "wait for children: the flow was cancelled", Err: err}
+		*outcome = handler.Outcome{Kind: handler.OutcomeCancel, Reason: "wait for children: the flow was cancelled",
+			Err: err}
 	case turnedAway(err): // by what an operator may change
 		*outcome = refusedOutcome("wait for children", err)
 		outcome.Failure.Category, outcome.Failure.Permanent = codes.CategorySuspend, false
@@ -61,7 +65,8 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 
 // outcomes asks how the children of a wait were that a suspension ended at once. It returns false when nobody answers.
 func (j *job) outcomes(outcome *handler.Outcome, task *handler.Task, name string) bool {
-	reply, err := j.waited(engine.ChildWait{Name: name, Mode: engine.WaitAll, Park: true}) // it was recorded: nothing is waited for
+	// it was recorded: nothing is waited for
+	reply, err := j.waited(engine.ChildWait{Name: name, Mode: engine.WaitAll, Park: true})
 	if err != nil {
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false

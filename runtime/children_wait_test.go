@@ -19,13 +19,14 @@ import (
 
 // slow is a kind whose handler runs until it is cancelled.
 func slow(cancelled *atomic.Int32) handler.Binding {
-	return handler.Bind(handler.Define[string, string]("slow", flowfabric.Retries(0)), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
-		<-ctx.Done()
-		if errors.Is(context.Cause(ctx), flowfabric.ErrCancelled) {
-			cancelled.Add(1)
-		}
-		return "", ctx.Err()
-	})
+	return handler.Bind(handler.Define[string, string]("slow", flowfabric.Retries(0)),
+		func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+			<-ctx.Done()
+			if errors.Is(context.Cause(ctx), flowfabric.ErrCancelled) {
+				cancelled.Add(1)
+			}
+			return "", ctx.Err()
+		})
 }
 
 var slowly = handler.Define[string, string]("slow", flowfabric.Retries(0))
@@ -34,23 +35,25 @@ var slowly = handler.Define[string, string]("slow", flowfabric.Retries(0))
 func TestChildrenFailFast(t *testing.T) {
 	servers(t, func(w *env) {
 		var cancelled atomic.Int32
-		w.start(runtime.Config{}, append(echoes(), slow(&cancelled), handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			set := flow.Children("parts", flow.FailFast(), flow.CancelRemaining())
-			good, open := flow.Child(set, "good", echo, "x"), flow.Child(set, "open", slowly, "", flowfabric.Priority(9))
-			bad := flow.Child(set, "bad", broken, "no", flow.After(good))
-			if err := set.Wait(ctx, task); err != nil {
-				return "", err
-			}
-			_, failed := bad.Result(ctx, task)
-			_, never := open.Result(ctx, task)
-			if !errors.Is(failed, flowfabric.ErrFailed) || !errors.Is(never, denied.NotTerminal) {
-				return "", fmt.Errorf("%w, %w", failed, never)
-			}
-			return fmt.Sprint(good.Outcome(task), " ", bad.Outcome(task)), nil
-		}))...)
+		w.start(runtime.Config{}, append(echoes(), slow(&cancelled),
+			handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+				set := flow.Children("parts", flow.FailFast(), flow.CancelRemaining())
+				good, open := flow.Child(set, "good", echo, "x"),
+					flow.Child(set, "open", slowly, "", flowfabric.Priority(9))
+				bad := flow.Child(set, "bad", broken, "no", flow.After(good))
+				if err := set.Wait(ctx, task); err != nil {
+					return "", err
+				}
+				_, failed := bad.Result(ctx, task)
+				_, never := open.Result(ctx, task)
+				if !errors.Is(failed, flowfabric.ErrFailed) || !errors.Is(never, denied.NotTerminal) {
+					return "", fmt.Errorf("%w, %w", failed, never)
+				}
+				return fmt.Sprint(good.Outcome(task), " ", bad.Outcome(task)), nil
+			}))...)
 		id := w.submitKind("parent", "")
-		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 0) != `"completed failed"` {
-			t.Errorf("got %s, %s %s", w.result(id, 0), s.FailureCategory, s.FailureReason)
+		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != `"completed failed"` {
+			t.Errorf("got %s, %s %s", w.result(id, 1), s.FailureCategory, s.FailureReason)
 		}
 		if s := w.reach(id.Child("parts", "open"), codes.Cancelled, codes.CancelN); s.State.Code == codes.Cancelled {
 			w.eventually("the handler hears of it", func() bool { return cancelled.Load() == 1 })
@@ -62,18 +65,20 @@ func TestChildrenFailFast(t *testing.T) {
 func TestChildrenOrSomethingElse(t *testing.T) {
 	servers(t, func(w *env) {
 		var cancelled atomic.Int32
-		w.start(signing(), append(echoes(), slow(&cancelled), handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
-			set := flow.Children("parts", flow.First())
-			kind := map[bool]*handler.Definition[string, string]{true: echo, false: slowly}[in == "children"]
-			child := flow.Child(set, "c", kind, "x")
-			r, err := set.WaitOr(ctx, task, suspend.AnyOf(suspend.Signal("stop"), suspend.Mailbox("user")))
-			if err != nil {
-				return "", err
-			}
-			messages, err := suspend.Drain(ctx, task, "user")
-			return fmt.Sprint(r.Cause, len(r.Signals), len(messages), child.Outcome(task)), err
-		}))...)
-		for in, want := range map[string]string{"children": `"children0 0completed"`, "signal": `"signal1 0"`, "message": `"message0 1"`, "operator": `"operator0 0"`} {
+		w.start(runtime.Config{TokenKeys: keyA, DrainTimeout: -1}, append(echoes(), slow(&cancelled),
+			handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+				set := flow.Children("parts", flow.First())
+				kind := map[bool]*handler.Definition[string, string]{true: echo, false: slowly}[in == "children"]
+				child := flow.Child(set, "c", kind, "x")
+				r, err := set.WaitOr(ctx, task, suspend.AnyOf(suspend.Signal("stop"), suspend.Mailbox("user")))
+				if err != nil {
+					return "", err
+				}
+				messages, err := suspend.Drain(ctx, task, "user")
+				return fmt.Sprint(r.Cause, len(r.Signals), len(messages), child.Outcome(task)), err
+			}))...)
+		for in, want := range map[string]string{"children": `"children0 0completed"`, "signal": `"signal1 0"`,
+			"message": `"message0 1"`, "operator": `"operator0 0"`} {
 			id := w.submitKind("parent", in)
 			if in != "children" {
 				w.reach(id, codes.AwaitingChildren)
@@ -82,7 +87,8 @@ func TestChildrenOrSomethingElse(t *testing.T) {
 			case "signal":
 				w.signalled(id, "stop", `"x"`, "resume_condition_satisfied")
 			case "message":
-				if _, err := w.engine.SendMessage(w.ctx, id, engine.Message{Mailbox: "user", Encoding: "utf8", Payload: []byte("stop")}); err != nil {
+				if _, err := w.engine.SendMessage(w.ctx, id,
+					engine.Message{Mailbox: "user", Encoding: "utf8", Payload: []byte("stop")}); err != nil {
 					t.Fatal(err)
 				}
 			case "operator":
@@ -90,8 +96,8 @@ func TestChildrenOrSomethingElse(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 0) != want {
-				t.Errorf("%s: got %s, want %s, %s %s", in, w.result(id, 0), want, s.FailureCategory, s.FailureReason)
+			if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != want {
+				t.Errorf("%s: got %s, want %s, %s %s", in, w.result(id, 1), want, s.FailureCategory, s.FailureReason)
 			}
 		}
 	})
@@ -101,22 +107,23 @@ func TestChildrenOrSomethingElse(t *testing.T) {
 func TestChildrenAndAnOperator(t *testing.T) {
 	servers(t, func(w *env) {
 		var cancelled atomic.Int32
-		w.start(signing(), slow(&cancelled), handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			set := flow.Children("parts", flow.CancelRemaining())
-			child := flow.Child(set, "c", slowly, "")
-			err := set.Wait(ctx, task, suspend.ResumeAfter(0))
-			if !errors.Is(err, flowfabric.ErrNoSignal) {
-				return "", err
-			}
-			return "told " + string(child.Outcome(task)), nil
-		}))
+		w.start(signing(), slow(&cancelled),
+			handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+				set := flow.Children("parts", flow.CancelRemaining())
+				child := flow.Child(set, "c", slowly, "")
+				err := set.Wait(ctx, task, suspend.ResumeAfter(0))
+				if !errors.Is(err, flowfabric.ErrNoSignal) {
+					return "", err
+				}
+				return "told " + string(child.Outcome(task)), nil
+			}))
 		id := w.submitKind("parent", "")
 		w.reach(id, codes.AwaitingChildren)
 		if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op"}); err != nil {
 			t.Fatal(err)
 		}
-		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 0) != `"told "` {
-			t.Errorf("got %s, %s %s", w.result(id, 0), s.FailureCategory, s.FailureReason)
+		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != `"told "` {
+			t.Errorf("got %s, %s %s", w.result(id, 1), s.FailureCategory, s.FailureReason)
 		}
 		w.reach(id.Child("parts", "c"), codes.Cancelled, codes.CancelN)
 	})

@@ -44,11 +44,13 @@ type claimer struct {
 // claimStore is what a claimer asks of the server beside the claims themselves, which its keeper makes.
 type claimStore interface {
 	SetSubscription(ctx context.Context, partition uint16, s engine.Subscription) (digest string, err error)
-	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
+	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion,
+		next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
 }
 
-// round makes one claim round: it asks one partition for as many executions as it was given slots, starts them, and leaves the partition
-// registered, hot, or in backoff. It uses the worker's own context: a claim that was sent must be answered.
+// round makes one claim round: it asks one partition for as many executions as it was given slots, starts them, and
+// leaves the partition registered, hot, or in backoff. It uses the worker's own context: a claim that was sent must
+// be answered.
 func (c *claimer) round(p *partition, slots int) {
 	defer func() { c.slots.put(slots) }()
 	for range roundClaims {
@@ -121,7 +123,8 @@ func brought(reply keeper.Reply) []*engine.Claim {
 	return claims
 }
 
-// learned takes in what a claim says of routes, and tells whether the subscription is another now: then it has to be stored.
+// learned takes in what a claim says of routes, and tells whether the subscription is another now: then it has to be
+// stored.
 func (c *claimer) learned(p *partition, reply keeper.Reply) bool {
 	p.rotation++
 	p.more = reply.More
@@ -139,7 +142,8 @@ func (c *claimer) learned(p *partition, reply keeper.Reply) bool {
 }
 
 // completeBatch is the call of the [completer]; its context is the worker's, so no caller can end it for others.
-func (c *claimer) completeBatch(partition uint16, items []engine.Completion, dependants bool, kept int) ([]engine.Settled, error) {
+func (c *claimer) completeBatch(partition uint16, items []engine.Completion, dependants bool,
+	kept int) ([]engine.Settled, error) {
 	var settled []engine.Settled
 	made, err := false, error(nil)
 	if dependants {
@@ -154,10 +158,12 @@ func (c *claimer) completeBatch(partition uint16, items []engine.Completion, dep
 	return settled, err
 }
 
-// completeAndClaim settles members of flows and asks their partition, in the same call, for what their ends make claimable: so
-// the next member of a chain needs no ring and no call of its own. kept are the slots that the members had. made is false if nothing was
-// sent, because the partition is being claimed from, is in trouble or not known yet, or because there is no slot.
-func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, kept int) (settled []engine.Settled, made bool, err error) {
+// completeAndClaim settles members of flows and asks their partition, in the same call, for what their ends make
+// claimable: so the next member of a chain needs no ring and no call of its own. kept are the slots that the members
+// had. made is false if nothing was sent, because the partition is being claimed from, is in trouble or not known
+// yet, or because there is no slot.
+func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion,
+	kept int) (settled []engine.Settled, made bool, err error) {
 	slots := kept
 	defer func() { c.slots.put(slots) }()
 	if c.draining.Load() {
@@ -174,7 +180,8 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion, 
 	defer cancel()
 	began := time.Now()
 	reply, made, err := c.keeper.ClaimWith(ctx, engine.ClaimRequest{
-		Partition: p.id, Max: slots, Subscription: p.digest, Table: p.table.Version, Wait: !registered, Rotation: p.rotation,
+		Partition: p.id, Max: slots, Subscription: p.digest, Table: p.table.Version, Wait: !registered,
+		Rotation: p.rotation,
 	}, func(ctx context.Context, req engine.ClaimRequest) (next engine.ClaimReply, err error) {
 		var answer *engine.ClaimReply
 		if settled, answer, err = c.store.CompleteExecutions(ctx, partition, items, &req); answer != nil {
@@ -224,20 +231,23 @@ func (c *claimer) declare(p *partition) error {
 	return err
 }
 
-// start hands claims to jobs, which run or wait for a slot, and returns how many of the given slots that took. What exceeds all slots (a
-// repeated claim may return more than it asks for) or comes after the drain began goes back at once.
+// start hands claims to jobs, which run or wait for a slot, and returns how many of the given slots that took. What
+// exceeds all slots (a repeated claim may return more than it asks for) or comes after the drain began goes back at
+// once.
 func (c *claimer) start(p *partition, claims []*keeper.Held, slots int) (used int) {
 	now := time.Now()
 	for _, held := range claims {
 		route, known := p.table.Route(held.Claim().Route)
 		switch {
 		case !known: // never seen: read the table anew
-			c.log.Error("flowfabric: claimed an execution of an unknown route", "execution", held.Fence().Execution.String(), "route", held.Claim().Route)
+			c.log.Error("flowfabric: claimed an execution of an unknown route", "execution",
+				held.Fence().Execution.String(), "route", held.Claim().Route)
 			p.table.Version, p.digest = 0, ""
 			c.jobs.handBack(held)
 			continue
 		case !c.offer.Serves(route): // a failover gave the id of a route of ours to another one
-			c.log.Warn("flowfabric: claimed an execution of another's route, handing it back", "execution", held.Fence().Execution.String(), "kind", route.Kind)
+			c.log.Warn("flowfabric: claimed an execution of another's route, handing it back", "execution",
+				held.Fence().Execution.String(), "kind", route.Kind)
 			p.digest = ""
 			c.jobs.handBack(held)
 			continue

@@ -26,8 +26,8 @@ type completer struct {
 	queues map[uint16]*completions
 }
 
-// sender makes one call, and answers as many as there are items, or with an error. dependants: the end of some may make others claimable. It
-// gives back, or uses, the slots that were kept.
+// sender makes one call, and answers as many as there are items, or with an error. dependants: the end of some may
+// make others claimable. It gives back, or uses, the slots that were kept.
 type sender func(partition uint16, items []engine.Completion, dependants bool, kept int) ([]engine.Settled, error)
 
 type completions struct {
@@ -50,8 +50,8 @@ func newCompleter(send sender, answered func([]completion, []engine.Settled, err
 	return &completer{send: send, answered: answered, queues: map[uint16]*completions{}}
 }
 
-// complete settles one execution, and tells answered of it. It returns at once, unless nobody is sending for its partition:
-// then the caller sends, until nothing waits there.
+// complete settles one execution, and tells answered of it. It returns at once, unless nobody is sending for its
+// partition: then the caller sends, until nothing waits there.
 func (c *completer) complete(own completion) {
 	partition := own.item.Fence.Execution.Partition()
 	c.mu.Lock()

@@ -31,37 +31,38 @@ import (
 // Config says where a worker finds work, what it takes, and how it stops. Only URL is required; the zero value
 // of every other field is the stated default. It is checked before anything is dialled or started.
 type Config struct {
-	// URL of the server: redis://, rediss://, valkey://, valkeys://, unix://; redis+sentinel://host:26379,host:26379/primary-name for a
-	// primary that Sentinels name (see https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md); or embedded:// (a development
+	// URL of the server: redis://, rediss://, valkey://, valkeys://, unix://;
+	// redis+sentinel://host:26379,host:26379/primary-name for a primary that Sentinels name (see
+	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/deploy.md); or embedded:// (a development
 	// server that all users in this process share, without persistence; see embedded.URL).
 	URL string
 	// Username and Password win over those in the URL.
 	Username, Password string
 	// TLS replaces the default TLS settings.
 	TLS *tls.Config
-	// Partitions is used only by the process that boots a store first. Default 64.
+	// Partitions is used only by the process that boots a store first. Default 64, on the embedded server 8.
 	Partitions uint16
 	// CreateConfig false refuses to start on a store that was never booted. Default (nil) true.
 	CreateConfig *bool
 
-	// TokenKeys signs the tokens of waitpoints: "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets of 32..64
-	// bytes; the first one signs, the others are still good. Default the environment
-	// variable FLOWFABRIC_TOKEN_KEYS; on embedded:// a random key of this process. Without any, a handler cannot wait for
+	// TokenKeys signs the tokens of waitpoints: "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets
+	// of 32..64 bytes; the first one signs, the others are still good. Default the environment variable
+	// FLOWFABRIC_TOKEN_KEYS; on embedded:// a random key of this process. Without any, a handler cannot wait for
 	// signals or approvals: an Await fails the execution for good.
 	TokenKeys string
 
 	// Namespace that this worker serves: 1..64 bytes. Default "default".
 	Namespace string
-	// Namespaces that this worker serves in addition to Namespace, which keeps its default: a worker for acme and globex serves "default",
-	// too, unless Namespace is one of the two. 1..64 bytes each, at most 256; "*" is every namespace there is or will be.
-	// A handler learns which one from Task.Namespace. What waits in several shares this worker by the weights of the namespaces in a
-	// lane (admin.SetLane). Default none.
+	// Namespaces that this worker serves in addition to Namespace, which keeps its default: a worker for acme and
+	// globex serves "default", too, unless Namespace is one of the two. 1..64 bytes each, at most 256; "*" is every
+	// namespace there is or will be. A handler learns which one from Task.Namespace. What waits in several shares
+	// this worker by the weights of the namespaces in a lane (admin.SetLane). Default none.
 	Namespaces []string
 	// Lanes that this worker serves: 1..64 bytes each. Default only "default".
 	Lanes []string
-	// LaneWeights say how the lanes of this worker share it while several have work: 1..1,000 for a lane of Lanes, 1 for one that is not named.
-	// A lane of weight 3 gets three executions for each of a lane of weight 1, whatever their priority and age. Default 1 for each lane, so a
-	// busy lane never starves another.
+	// LaneWeights say how the lanes of this worker share it while several have work: 1..1,000 for a lane of Lanes, 1
+	// for one that is not named. A lane of weight 3 gets three executions for each of a lane of weight 1, whatever
+	// their priority and age. Default 1 for each lane, so a busy lane never starves another.
 	LaneWeights map[string]int
 	// Capabilities that this worker has; it is given executions that require a subset of them. At most 256
 	// tokens and 4,096 bytes joined. Default none.
@@ -78,9 +79,10 @@ type Config struct {
 	AppVersion string
 	Labels     map[string]string
 
-	// Concurrency is how many handlers run at once, exactly: 1..10,000. Default 64. A worker with short handlers may hold up to as many
-	// executions again that are claimed and wait up to 10 ms for a handler to return, and up to twice as many (16 at least) whose
-	// handlers have returned and that are not settled yet. After a crash all of these are requeued.
+	// Concurrency is how many handlers run at once, exactly: 1..10,000. Default 64. A worker with short handlers may
+	// hold up to as many executions again that are claimed and wait up to 10 ms for a handler to return, and up to
+	// twice as many (16 at least) whose handlers have returned and that are not settled yet. After a crash all of
+	// these are requeued.
 	Concurrency int
 	// LeaseTTL is how long after the death of this process its work is requeued: 1 s..1 h. Default 30 s. It
 	// is renewed every third of it.
@@ -93,15 +95,15 @@ type Config struct {
 	// more. Default 15 s.
 	ReadyWindow time.Duration
 
-	// OnCall is told every call of a server function, for metrics or tracing, with its repeats, once it has ended. It must be fast, and
-	// may be called concurrently. Default nobody.
+	// OnCall is told every call of a server function, for metrics or tracing, with its repeats, once it has ended. It
+	// must be fast, and may be called concurrently. Default nobody.
 	OnCall func(function string, took time.Duration, err error)
-	// TracerProvider makes a span around each run of a handler, which the handler's context carries. Default the global one of
-	// package otel, as soon as one is set; without any, nothing is traced. See
+	// TracerProvider makes a span around each run of a handler, which the handler's context carries. Default the
+	// global one of package otel, as soon as one is set; without any, nothing is traced. See
 	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/trace.md.
 	TracerProvider trace.TracerProvider
-	// Propagator reads the context that came with the execution. Default the global one of package otel, and W3C trace context
-	// while none is set. It should be the producers'.
+	// Propagator reads the context that came with the execution. Default the global one of package otel, and W3C
+	// trace context while none is set. It should be the producers'.
 	Propagator propagation.TextMapPropagator
 	// Middleware wraps every handler, the first one outermost.
 	Middleware []handler.Middleware
@@ -109,8 +111,8 @@ type Config struct {
 	// Default slog.Default().
 	Logger *slog.Logger
 	// Registerer takes the worker's collectors, see
-	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/reference/metrics.md. Workers that are given the same one share them.
-	// Default a registry of its own.
+	// https://github.com/flowfabric/flowfabric-go/blob/main/docs/reference/metrics.md. Workers that are given the
+	// same one share them. Default a registry of its own.
 	Registerer prometheus.Registerer
 	// MetricPrefix begins the name of every collector: letters, digits and _, ending with _. Default "flowfabric_".
 	MetricPrefix string
@@ -158,7 +160,9 @@ func (cfg Config) withDefaults() Config {
 // wraps [flowfabric.ErrConfig]. Zero values that have a default are valid.
 func (cfg Config) Validate() error {
 	if cfg.URL == "" {
-		return fmt.Errorf("%w: Config.URL is empty: set it (usually from FLOWFABRIC_URL), or use embedded:// for a development server in this process", flowfabric.ErrConfig)
+		return fmt.Errorf(
+			"%w: Config.URL is empty: set it (usually from FLOWFABRIC_URL), or use embedded:// for a development server in this process",
+			flowfabric.ErrConfig)
 	}
 	cfg = cfg.withDefaults()
 	outside := func(field string, got any, limit string) error {
@@ -186,12 +190,15 @@ func (cfg Config) Validate() error {
 	case strings.Contains(cfg.Instance, "~"):
 		return outside("Instance", strconv.Quote(cfg.Instance), "no \"~\"")
 	case !metricPrefix.MatchString(cfg.MetricPrefix):
-		return outside("MetricPrefix", strconv.Quote(cfg.MetricPrefix), "letters, digits and _ with _ at the end, at most 64")
+		return outside("MetricPrefix", strconv.Quote(cfg.MetricPrefix),
+			"letters, digits and _ with _ at the end, at most 64")
 	}
 	for _, lane := range slices.Sorted(maps.Keys(cfg.LaneWeights)) {
 		switch n := cfg.LaneWeights[lane]; {
 		case !slices.Contains(cfg.Lanes, lane):
-			return fmt.Errorf("%w: Config.LaneWeights names lane %.70q, which is not in Config.Lanes: a worker shares only the lanes that it serves", flowfabric.ErrConfig, lane)
+			return fmt.Errorf(
+				"%w: Config.LaneWeights names lane %.70q, which is not in Config.Lanes: a worker shares only the lanes that it serves",
+				flowfabric.ErrConfig, lane)
 		case n < 1 || n > limits.MaxLaneWeight:
 			return outside(fmt.Sprintf("LaneWeights[%q]", lane), n, "1..1000")
 		}
@@ -210,7 +217,8 @@ func (cfg Config) Validate() error {
 	}
 	for name, value := range cfg.Labels {
 		if name == "" || len(name) > limits.MaxName || len(value) > limits.MaxTagValue {
-			return fmt.Errorf("%w: Config.Labels: label %.70q has a value of %d bytes, want names of 1..64 and values of at most 256 bytes",
+			return fmt.Errorf(
+				"%w: Config.Labels: label %.70q has a value of %d bytes, want names of 1..64 and values of at most 256 bytes",
 				flowfabric.ErrConfig, name, len(value))
 		}
 	}

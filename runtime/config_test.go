@@ -22,13 +22,21 @@ func TestConfigIsValidatedBeforeIO(t *testing.T) {
 		want   []string
 	}{
 		{"empty url", func(c *runtime.Config) { c.URL = "" }, []string{"Config.URL", "FLOWFABRIC_URL", "embedded://"}},
-		{"concurrency", func(c *runtime.Config) { c.Concurrency = -1 }, []string{"Config.Concurrency is -1", "1..10000"}},
+		{"concurrency", func(c *runtime.Config) { c.Concurrency = -1 },
+			[]string{"Config.Concurrency is -1", "1..10000"}},
 		{"concurrency above", func(c *runtime.Config) { c.Concurrency = 10_001 }, []string{"10001", "1..10000"}},
-		{"instance with the separator of sessions", func(c *runtime.Config) { c.Instance = "a~b" }, []string{"Instance", "a~b"}},
-		{"weight below", func(c *runtime.Config) { c.LaneWeights = map[string]int{"default": 0} }, []string{`Config.LaneWeights["default"] is 0`, "1..1000"}},
-		{"weight above", func(c *runtime.Config) { c.Lanes, c.LaneWeights = []string{"mail"}, map[string]int{"mail": 1001} }, []string{`Config.LaneWeights["mail"] is 1001`, "1..1000"}},
-		{"weight of another lane", func(c *runtime.Config) { c.LaneWeights = map[string]int{"mail": 2} }, []string{`Config.LaneWeights names lane "mail"`, "not in Config.Lanes"}},
-		{"ttl", func(c *runtime.Config) { c.LeaseTTL = 999 * time.Millisecond }, []string{"Config.LeaseTTL is 999ms", "1s..1h"}},
+		{"instance with the separator of sessions", func(c *runtime.Config) { c.Instance = "a~b" },
+			[]string{"Instance", "a~b"}},
+		{"weight below", func(c *runtime.Config) { c.LaneWeights = map[string]int{"default": 0} },
+			[]string{`Config.LaneWeights["default"] is 0`, "1..1000"}},
+		{"weight above", func(c *runtime.Config) {
+			c.Lanes, c.LaneWeights = []string{"mail"},
+				map[string]int{"mail": 1001}
+		}, []string{`Config.LaneWeights["mail"] is 1001`, "1..1000"}},
+		{"weight of another lane", func(c *runtime.Config) { c.LaneWeights = map[string]int{"mail": 2} },
+			[]string{`Config.LaneWeights names lane "mail"`, "not in Config.Lanes"}},
+		{"ttl", func(c *runtime.Config) { c.LeaseTTL = 999 * time.Millisecond },
+			[]string{"Config.LeaseTTL is 999ms", "1s..1h"}},
 		{"ttl above", func(c *runtime.Config) { c.LeaseTTL = time.Hour + 1 }, []string{"Config.LeaseTTL", "1s..1h"}},
 		{"drain", func(c *runtime.Config) { c.DrainTimeout = 2 * time.Hour }, []string{"Config.DrainTimeout", "1h"}},
 		{"ready", func(c *runtime.Config) { c.ReadyWindow = time.Millisecond }, []string{"Config.ReadyWindow", "1s"}},
@@ -36,12 +44,18 @@ func TestConfigIsValidatedBeforeIO(t *testing.T) {
 		{"lane", func(c *runtime.Config) { c.Lanes = []string{"ok", "{no}"} }, []string{"Config.Lanes[1]", "braces"}},
 		{"empty lane", func(c *runtime.Config) { c.Lanes = []string{""} }, []string{"Config.Lanes[0]", "1..64"}},
 		{"worker", func(c *runtime.Config) { c.Worker = "a\nb" }, []string{"Config.Worker"}},
-		{"instance", func(c *runtime.Config) { c.Instance = strings.Repeat("i", 49) }, []string{"Config.Instance", "49", "1..48"}},
-		{"app version", func(c *runtime.Config) { c.AppVersion = long }, []string{"Config.AppVersion", "65", "64 bytes"}},
-		{"label value", func(c *runtime.Config) { c.Labels = map[string]string{"zone": strings.Repeat("z", 257)} }, []string{"Config.Labels", "zone", "257", "256"}},
-		{"label name", func(c *runtime.Config) { c.Labels = map[string]string{"": "z"} }, []string{"Config.Labels", "1..64"}},
-		{"capability", func(c *runtime.Config) { c.Capabilities = []string{"gpu,fast"} }, []string{"Config.Capabilities", "comma"}},
-		{"middleware", func(c *runtime.Config) { c.Middleware = []handler.Middleware{nil} }, []string{"Config.Middleware[0]"}},
+		{"instance", func(c *runtime.Config) { c.Instance = strings.Repeat("i", 49) },
+			[]string{"Config.Instance", "49", "1..48"}},
+		{"app version", func(c *runtime.Config) { c.AppVersion = long },
+			[]string{"Config.AppVersion", "65", "64 bytes"}},
+		{"label value", func(c *runtime.Config) { c.Labels = map[string]string{"zone": strings.Repeat("z", 257)} },
+			[]string{"Config.Labels", "zone", "257", "256"}},
+		{"label name", func(c *runtime.Config) { c.Labels = map[string]string{"": "z"} },
+			[]string{"Config.Labels", "1..64"}},
+		{"capability", func(c *runtime.Config) { c.Capabilities = []string{"gpu,fast"} },
+			[]string{"Config.Capabilities", "comma"}},
+		{"middleware", func(c *runtime.Config) { c.Middleware = []handler.Middleware{nil} },
+			[]string{"Config.Middleware[0]"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,7 +82,8 @@ func TestNewRefusesHandlers(t *testing.T) {
 	if _, err := runtime.New(cfg); !errors.Is(err, flowfabric.ErrConfig) {
 		t.Errorf("no handler: %v", err)
 	}
-	if _, err := runtime.New(cfg, greetBinding(), greetBinding()); !errors.Is(err, denied.DuplicateHandler) || !strings.Contains(err.Error(), "greet") {
+	if _, err := runtime.New(cfg, greetBinding(), greetBinding()); !errors.Is(err, denied.DuplicateHandler) ||
+		!strings.Contains(err.Error(), "greet") {
 		t.Errorf("two handlers of a kind: %v", err)
 	}
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
-// dependants counts how members of flows are claimed: with a completion, or by a call of its own. With lose every completion that claims
-// takes effect and its first reply is lost.
+// dependants counts how members of flows are claimed: with a completion, or by a call of its own. With lose every
+// completion that claims takes effect and its first reply is lost.
 type dependants struct {
 	store
 	lose               bool
@@ -26,7 +27,8 @@ type dependants struct {
 	joined, own, found atomic.Int64
 }
 
-func (h *dependants) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
+func (h *dependants) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion,
+	next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
 	s, c, err := h.store.CompleteExecutions(ctx, p, items, next)
 	if next == nil || err != nil {
 		return s, c, err
@@ -44,25 +46,27 @@ func (h *dependants) ClaimNext(ctx context.Context, req engine.ClaimRequest) (en
 	return h.store.ClaimNext(ctx, req)
 }
 
-// The members of a chain come to the worker that ended the one before with that end: no ring and no claim lie between. And if
-// the answers are lost, everything is still settled once and run once.
+// The members of a chain come to the worker that ended the one before with that end: no ring and no claim lie
+// between. And if the answers are lost, everything is still settled once and run once.
 func TestChainsNeedNoClaims(t *testing.T) {
 	for _, lose := range []bool{false, true} {
 		t.Run(fmt.Sprint("lost ", lose), func(t *testing.T) {
 			const length = 30
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			ctx, cancel := testwait.Context(t, t.Context())
 			defer cancel()
 			url := testserver.Redis(t)
-			e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: 2, Logger: quiet})
+			e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Partitions: 2, Logger: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer e.Close()
 			var runs [length]atomic.Int64
-			worker, err := New(Config{URL: url, Logger: quiet}, handler.Bind(handler.Define[int, int]("k"), func(_ context.Context, _ *handler.Task, n int) (int, error) {
-				runs[n].Add(1)
-				return n, nil
-			}))
+			worker, err := New(Config{URL: url, Logger: quiet, LeaseTTL: time.Hour},
+				handler.Bind(handler.Define[int, int]("k"),
+					func(_ context.Context, _ *handler.Task, n int) (int, error) {
+						runs[n].Add(1)
+						return n, nil
+					}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,25 +90,24 @@ func TestChainsNeedNoClaims(t *testing.T) {
 			members := make([]engine.FlowMember, length)
 			for i := range members {
 				name := strconv.Itoa(i)
-				members[i] = engine.FlowMember{Node: name, NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default", Lane: "default",
-					Kind: "k", Payload: []byte(name)}}
+				members[i] = engine.FlowMember{Node: name,
+					NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default", Lane: "default",
+						Kind: "k", Payload: []byte(name)}}
 				if i > 0 {
 					members[i].Edges = []engine.FlowEdge{{From: members[i-1].ID}}
 				}
 			}
-			if _, err := e.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: "chain", Members: members, Mode: engine.SealClosed}); err != nil {
+			if _, err := e.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: "chain", Members: members,
+				Mode: engine.SealClosed}); err != nil {
 				t.Fatal(err)
 			}
-			for {
+			testwait.Progress(t, "the flow has ended", func() (bool, any) {
 				f, err := e.DescribeFlow(ctx, id)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !f.EndedAt.IsZero() {
-					break
-				}
-				time.Sleep(time.Millisecond)
-			}
+				return !f.EndedAt.IsZero(), fmt.Sprint(f.Count)
+			})
 			for i := range runs {
 				if n := runs[i].Load(); n != 1 {
 					t.Errorf("member %d ran %d times", i, n)
@@ -112,7 +115,9 @@ func TestChainsNeedNoClaims(t *testing.T) {
 			}
 			joined, own, found := h.joined.Load(), h.own.Load(), h.found.Load()
 			if !lose && (joined < length-2 || found < length-2 || own > length/3) {
-				t.Errorf("%d completions claimed, and found %d members, want nearly all of %d; and %d claims of their own, want few", joined, found, length, own)
+				t.Errorf(
+					"%d completions claimed, and found %d members, want nearly all of %d; and %d claims of their own, want few",
+					joined, found, length, own)
 			}
 			if lose && joined < length/6 { // each that is lost is settled again alone, and claimed for by a claim round
 				t.Errorf("%d completions claimed: no reply worth mentioning was lost", joined)

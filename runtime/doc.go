@@ -17,20 +17,22 @@
 //	  │                 └── More, partly filled ─────────────────┘            ▼
 //	  └─────────────────── slot freed ◀── handler returned ──▶ settle (one fenced call, completions batched)
 //
-// A slot is taken before work is asked for, and is free again when its handler has returned; what is left to settle is bounded on its
-// own. Short handlers have a few executions claimed ahead of the slots, as many as return while the next claim is made: they start
-// the moment a handler returns, and go back to their queue if that takes longer than 10 ms, or when the worker drains. An empty claim
-// registers this instance as a waiter; the server rings exactly as many waiters as there is work. Between
-// rings a partition costs nothing but its share of the fallback poll. Completions of members of flows claim in the same call, as a
-// claim round of their partition: what they free mostly runs here, without a ring and a claim of its own.
+// A slot is taken before work is asked for, and is free again when its handler has returned; what is left to settle
+// is bounded on its own. Short handlers have a few executions claimed ahead of the slots, as many as return while the
+// next claim is made: they start the moment a handler returns, and go back to their queue if that takes longer than
+// 10 ms, or when the worker drains. An empty claim registers this instance as a waiter; the server rings exactly as
+// many waiters as there is work. Between rings a partition costs nothing but its share of the fallback poll.
+// Completions of members of flows claim in the same call, as a claim round of their partition: what they free mostly
+// runs here, without a ring and a claim of its own.
 //
-// A worker serves the namespaces of [Config.Namespace], by default "default", and in addition those of [Config.Namespaces]. What waits in
-// several of them, in one lane, shares it by weight (admin.SetLane), whatever each has waiting.
+// A worker serves the namespaces of [Config.Namespace], by default "default", and in addition those of
+// [Config.Namespaces]. What waits in several of them, in one lane, shares it by weight (admin.SetLane), whatever each
+// has waiting.
 //
-// Work with budgets and quotas is granted first, not claimed: the worker asks them for up to 5 s, claims what all let pass,
-// and gives the rest back without an attempt. What a budget or quota refused is not handed out until it may have room, so that it takes no
-// slot; what a handler spends is reported to its budgets at once (handler.Task.Spend). The owner of a partition's tick tells budgets and
-// quotas what has ended there.
+// Work with budgets and quotas is granted first, not claimed: the worker asks them for up to 5 s, claims what all let
+// pass, and gives the rest back without an attempt. What a budget or quota refused is not handed out until it may
+// have room, so that it takes no slot; what a handler spends is reported to its budgets at once (handler.Task.Spend).
+// The owner of a partition's tick tells budgets and quotas what has ended there.
 //
 // # Failures
 //

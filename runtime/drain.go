@@ -90,13 +90,16 @@ func (r *run) abandoned() error {
 		return nil
 	}
 	for _, held := range r.keeper.Holding() {
-		r.log.Error("flowfabric: handler ignored the end of its context and is abandoned; the execution is requeued when the lease runs out",
-			"execution", held.Fence().Execution.String(), "attempt", held.Fence().Attempt, "within", r.cfg.LeaseTTL.String())
+		r.log.Error(
+			"flowfabric: handler ignored the end of its context and is abandoned; the execution is requeued when the lease runs out",
+			"execution", held.Fence().Execution.String(), "attempt", held.Fence().Attempt, "within",
+			r.cfg.LeaseTTL.String())
 	}
 	if running == 0 {
 		return fmt.Errorf("flowfabric: %d executions were not settled (%w)", settling, flowfabric.ErrDraining)
 	}
-	return fmt.Errorf("flowfabric: %d handlers did not return after their context ended (%w)", running, flowfabric.ErrDraining)
+	return fmt.Errorf("flowfabric: %d handlers did not return after their context ended (%w)", running,
+		flowfabric.ErrDraining)
 }
 
 // closeSessions resolves claims without an answer, hands back what they had brought, and closes the sessions.
@@ -121,8 +124,10 @@ func (r *run) farewell(lastCall time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, farewellTimeout)
 	defer cancel()
-	if _, _, err := r.store.Poll(ctx, []uint16{0}); err != nil && (ctx.Err() != nil || errors.Is(err, flowfabric.ErrTransport)) {
-		r.log.Info("flowfabric: the server does not answer; the connections are closed without a farewell", "error", err)
+	if _, _, err := r.store.Poll(ctx, []uint16{0}); err != nil &&
+		(ctx.Err() != nil || errors.Is(err, flowfabric.ErrTransport)) {
+		r.log.Info("flowfabric: the server does not answer; the connections are closed without a farewell", "error",
+			err)
 		r.cancel(flowfabric.ErrDraining)
 		r.store.Close()
 	}

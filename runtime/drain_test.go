@@ -115,15 +115,16 @@ func TestHandlersAreToldInTimeWhileAClaimHangs(t *testing.T) {
 		s := newSilent(1, 1)
 		told := make(chan time.Time, 1)
 		started := make(chan struct{})
-		w := s.worker(Config{DrainTimeout: time.Second, Concurrency: 2, LeaseTTL: time.Hour}, func(ctx context.Context) error {
-			close(started)
-			<-ctx.Done()
-			if !errors.Is(context.Cause(ctx), flowfabric.ErrDraining) {
-				t.Errorf("cause %v", context.Cause(ctx))
-			}
-			told <- time.Now()
-			return ctx.Err()
-		})
+		w := s.worker(Config{DrainTimeout: time.Second, Concurrency: 2, LeaseTTL: time.Hour},
+			func(ctx context.Context) error {
+				close(started)
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), flowfabric.ErrDraining) {
+					t.Errorf("cause %v", context.Cause(ctx))
+				}
+				told <- time.Now()
+				return ctx.Err()
+			})
 		ctx, stop := context.WithCancel(t.Context())
 		var running conc.WaitGroup
 		running.Go(func() { _ = w.Run(ctx) })

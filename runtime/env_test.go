@@ -1,10 +1,13 @@
 package runtime_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,11 +18,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2")) // sleeps for five seconds
+	// sleeps for five seconds
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
 }
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -43,14 +48,14 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := testwait.Context(t, context.Background())
 	t.Cleanup(cancel)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Partitions: 4, Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 4, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +72,7 @@ type running struct {
 // start runs a worker until the test ends or stops it.
 func (w *env) start(cfg runtime.Config, bindings ...handler.Binding) *running {
 	w.Helper()
-	cfg.URL = w.url
+	cfg.URL, cfg.LeaseTTL = w.url, cmp.Or(cfg.LeaseTTL, time.Hour)
 	if cfg.Logger == nil {
 		cfg.Logger = quiet
 	}
@@ -92,8 +97,8 @@ func (w *env) submit(in any, change ...func(*engine.NewExecution)) flowfabric.Ex
 	if err != nil {
 		w.Fatal(err)
 	}
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)), Namespace: "default", Lane: "default",
-		Kind: "greet", Payload: payload}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)), Namespace: "default",
+		Lane: "default", Kind: "greet", Payload: payload}
 	for _, c := range change {
 		c(&x)
 	}
@@ -114,31 +119,20 @@ func retries(n int) func(*engine.NewExecution) {
 func (w *env) reach(id flowfabric.ExecutionID, codes ...flowfabric.Code) engine.Snapshot {
 	w.Helper()
 	var last engine.Snapshot
-	w.eventually("the execution reaches "+string(codes[0]), func() bool {
+	testwait.Progress(w.T, "the execution reaches "+string(codes[0]), func() (bool, any) {
 		var err error
 		if last, err = w.engine.ReadExecution(w.ctx, id); err != nil {
 			w.Fatal(err)
 		}
-		for _, c := range codes {
-			if last.State.Code == c {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(codes, last.State.Code), fmt.Sprintf("%s, attempt %d", last.State.Code, last.Attempts)
 	})
 	return last
 }
 
-// eventually polls a condition for at most a minute.
+// eventually polls a condition.
 func (w *env) eventually(what string, ok func() bool) {
 	w.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !ok() {
-		if time.Now().After(deadline) {
-			w.Fatalf("not in time: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	testwait.Until(w.T, what, ok)
 }
 
 func (w *env) submitKind(kind string, in any) flowfabric.ExecutionID {

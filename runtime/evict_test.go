@@ -9,7 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// A worker on a server that may delete executions when its memory is full says so when it starts, with the node in a cluster.
+// A worker on a server that may delete executions when its memory is full says so when it starts, with the node in a
+// cluster.
 func TestAServerThatEvictsIsTold(t *testing.T) {
 	const words = "set maxmemory-policy noeviction"
 	start := func(url string) string {
@@ -21,7 +22,8 @@ func TestAServerThatEvictsIsTold(t *testing.T) {
 		t.Errorf("of a server that evicts nothing: %s", text)
 	}
 	text := start(testserver.Valkey(t, testserver.Args("--maxmemory-policy", "volatile-ttl")))
-	if !strings.Contains(text, "level=WARN") || !strings.Contains(text, words) || !strings.Contains(text, "policy=volatile-ttl") {
+	if !strings.Contains(text, "level=WARN") || !strings.Contains(text, words) ||
+		!strings.Contains(text, "policy=volatile-ttl") {
 		t.Errorf("of a server that evicts: %s", text)
 	}
 	nodes := testserver.Cluster(t, testserver.ServerValkey, testserver.Args("--maxmemory-policy", "allkeys-lru"))

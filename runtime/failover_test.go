@@ -18,19 +18,22 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
 // onePartition starts a worker of one kind on a server of its own with a single partition.
-func onePartition(t *testing.T, h func(context.Context, *handler.Task, string) (string, error)) (*engine.Engine, rueidis.Client) {
+func onePartition(t *testing.T, h func(context.Context, *handler.Task, string) (string, error)) (
+	*engine.Engine, rueidis.Client) {
 	t.Helper()
 	url := testserver.Redis(t)
-	e, err := engine.Open(t.Context(), engine.Config{URL: url, Partitions: 1})
+	e, err := engine.Open(t.Context(), engine.Config{CallTimeout: time.Hour, URL: url, Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	raw, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{strings.TrimPrefix(url, "unix://")}, DisableCache: true, ForceSingleClient: true,
+	raw, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{strings.TrimPrefix(url, "unix://")},
+		DisableCache: true, ForceSingleClient: true,
 		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
@@ -51,23 +54,13 @@ func onePartition(t *testing.T, h func(context.Context, *handler.Task, string) (
 
 func createKind(t *testing.T, e *engine.Engine, kind string) flowfabric.ExecutionID {
 	t.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: kind, Payload: []byte(`"x"`)}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: kind,
+		Payload: []byte(`"x"`)}
 	c, err := e.CreateExecutions(t.Context(), 0, []engine.NewExecution{x})
 	if err != nil || c[0].Err != nil {
 		t.Fatal(err, c)
 	}
 	return x.ID
-}
-
-func becomes(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited too long until %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
 }
 
 func ended(t *testing.T, e *engine.Engine, id flowfabric.ExecutionID) func() bool {
@@ -81,29 +74,35 @@ func ended(t *testing.T, e *engine.Engine, id flowfabric.ExecutionID) func() boo
 // untouched; the worker's own kind, under a new id, goes on.
 func TestAnotherKindUnderALostRouteID(t *testing.T) {
 	var ran atomic.Int32
-	e, raw := onePartition(t, func(context.Context, *handler.Task, string) (string, error) { ran.Add(1); return "", nil })
+	e, raw := onePartition(t, func(context.Context, *handler.Task, string) (string, error) {
+		ran.Add(1)
+		return "",
+			nil
+	})
 	first := createKind(t, e, "kind-a")
-	becomes(t, "the first has ended", ended(t, e, first))
+	testwait.Until(t, "the first has ended", ended(t, e, first))
 	k := keys.Of(0)
 	do := func(args ...string) rueidis.RedisResult {
 		return raw.Do(t.Context(), raw.B().Arbitrary(args...).Build())
 	}
-	becomes(t, "the worker waits", func() bool {
+	testwait.Until(t, "the worker waits", func() bool {
 		digests, err := do("SMEMBERS", k.Digests()).AsStrSlice()
 		return err == nil && len(digests) == 1
 	})
-	for _, lost := range [][]string{{"DEL", k.Routes(), k.RouteIDs(), k.RouteLog()}, {"HDEL", string(k), "table", "routes"}} {
+	for _, lost := range [][]string{{"DEL", k.Routes(), k.RouteIDs(), k.RouteLog()},
+		{"HDEL", string(k), "table", "routes"}} {
 		if err := do(lost...).Error(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	other := createKind(t, e, "kind-b")
-	becomes(t, "the other kind's work was handed back", func() bool {
+	testwait.Until(t, "the other kind's work was handed back", func() bool {
 		s, err := e.ReadExecution(t.Context(), other)
 		return err == nil && s.State.Code == codes.WaitingInterrupted
 	})
-	becomes(t, "the worker's own kind goes on", ended(t, e, createKind(t, e, "kind-a")))
-	if s, err := e.ReadExecution(t.Context(), other); err != nil || s.State.Code != codes.WaitingInterrupted || ran.Load() != 2 {
+	testwait.Until(t, "the worker's own kind goes on", ended(t, e, createKind(t, e, "kind-a")))
+	if s, err := e.ReadExecution(t.Context(), other); err != nil || s.State.Code != codes.WaitingInterrupted ||
+		ran.Load() != 2 {
 		t.Errorf("the other kind is %s (%v), the handler ran %d times", s.State.Code, err, ran.Load())
 	}
 }
@@ -130,7 +129,7 @@ func TestProgressOfAFrozenPartition(t *testing.T) {
 	if err := e.ThawPartition(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	becomes(t, "it has ended", ended(t, e, id))
+	testwait.Until(t, "it has ended", ended(t, e, id))
 	if s, err := e.ReadExecution(t.Context(), id); err != nil || s.Attempts != 1 || s.Retries != 0 {
 		t.Errorf("%d attempts, %d retries, %v", s.Attempts, s.Retries, err)
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// flushing runs a test on servers that can be flushed behind everybody's back; ask sends a command and returns the first line of the answer.
+// flushing runs a test on servers that can be flushed behind everybody's back; ask sends a command and returns the
+// first line of the answer.
 func flushing(t *testing.T, f func(w *env, ask func(command string) string)) {
 	for name, start := range map[string]func(t *testing.T) *env{
 		"embedded": newEnv,
@@ -52,21 +53,23 @@ func flushing(t *testing.T, f func(w *env, ask func(command string) string)) {
 	}
 }
 
-// A store that is flushed under a worker is booted again by it. What it held is lost, as with any lease; timers, waits for signals, and
-// what is submitted from then on go on as in a new store.
+// A store that is flushed under a worker is booted again by it. What it held is lost, as with any lease; timers,
+// waits for signals, and what is submitted from then on go on as in a new store.
 func TestAWorkerOutlivesAFlush(t *testing.T) {
 	flushing(t, func(w *env, ask func(string) string) {
 		lost, began := make(chan error, 1), make(chan struct{})
 		worker := w.start(runtime.Config{TokenKeys: keyA, LeaseTTL: 2 * time.Second}, greetBinding(),
-			handler.Bind(handler.Define[string, string]("hold"), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
-				close(began)
-				<-ctx.Done()
-				lost <- context.Cause(ctx)
-				return "", ctx.Err()
-			}),
-			handler.Bind(handler.Define[string, string]("wait"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-				return suspend.Await[string](ctx, task, "go")
-			}))
+			handler.Bind(handler.Define[string, string]("hold"),
+				func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+					close(began)
+					<-ctx.Done()
+					lost <- context.Cause(ctx)
+					return "", ctx.Err()
+				}),
+			handler.Bind(handler.Define[string, string]("wait"),
+				func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+					return suspend.Await[string](ctx, task, "go")
+				}))
 		w.submitKind("hold", "")
 		<-began
 		if answer := ask("FLUSHALL"); answer != "+OK" {
@@ -103,14 +106,15 @@ func TestAWorkerOutlivesAFlush(t *testing.T) {
 	})
 }
 
-// A handler that waits declares the token keys to a flushed store itself. It does not fail until the registration is renewed, which does
-// so, too: a third of the lease later.
+// A handler that waits declares the token keys to a flushed store itself. It does not fail until the registration is
+// renewed, which does so, too: a third of the lease later.
 func TestAHandlerThatWaitsOutlivesAFlush(t *testing.T) {
 	flushing(t, func(w *env, ask func(string) string) {
 		w.start(runtime.Config{TokenKeys: keyA, LeaseTTL: 5 * time.Minute},
-			handler.Bind(handler.Define[string, string]("wait"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-				return suspend.Await[string](ctx, task, "go")
-			}))
+			handler.Bind(handler.Define[string, string]("wait"),
+				func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+					return suspend.Await[string](ctx, task, "go")
+				}))
 		if answer := ask("FLUSHALL"); answer != "+OK" {
 			t.Fatal(answer)
 		}
@@ -130,7 +134,9 @@ func TestAWorkerEndsWhenTheStoreHasOtherCounts(t *testing.T) {
 			// The first call makes the store anew, so nobody else may be in between.
 			ask("MULTI")
 			ask("FLUSHALL")
-			ask(fmt.Sprintf("HSET ff:config:partitions num_flow_partitions %d num_budget_partitions 32 num_quota_partitions 32", partitions))
+			ask(fmt.Sprintf(
+				"HSET ff:config:partitions num_flow_partitions %d num_budget_partitions 32 num_quota_partitions 32",
+				partitions))
 			ask("EXEC")
 			e, err := engine.Open(w.ctx, engine.Config{URL: w.url, Logger: quiet})
 			if err != nil {
@@ -140,7 +146,8 @@ func TestAWorkerEndsWhenTheStoreHasOtherCounts(t *testing.T) {
 			w.eventually("the worker ends", func() bool { return worker.Ready() != nil })
 			err = worker.stop()
 			counts, ok := errors.AsType[*engine.CountsError](err)
-			if !ok || counts.Stored.Executions != partitions || counts.Used.Executions != 4 || !strings.Contains(err.Error(), "restart this process") {
+			if !ok || counts.Stored.Executions != partitions || counts.Used.Executions != 4 ||
+				!strings.Contains(err.Error(), "restart this process") {
 				t.Errorf("run: %v", err)
 			}
 		})

@@ -18,8 +18,9 @@ const (
 
 // forwarder forwards rings that this instance cannot follow: it was rung for work, which removed its registration, and
 // has no slot free, or drains. The next waiter is rung instead of it, so that work does not wait
-// for a poll while somebody else is idle. A worker that gets a forwarded ring is no longer registered either, so a ring that finds
-// everybody full ends with the last waiter; all who were rung keep the partition hot and look when a slot is freed.
+// for a poll while somebody else is idle. A worker that gets a forwarded ring is no longer registered either, so a
+// ring that finds everybody full ends with the last waiter; all who were rung keep the partition hot and look when a
+// slot is freed.
 //
 //	"w" ─▶ scheduler.ring: owed ──pick──▶ a claim round answers it
 //	                         └── no slot free ──▶ forwarder ──▶ ff_pass_ring
@@ -56,7 +57,8 @@ func (p *forwarder) poke() {
 	}
 }
 
-// forward is one ring to forward, with the partition's subscription as it was then: the partition may be claimed from meanwhile.
+// forward is one ring to forward, with the partition's subscription as it was then: the partition may be claimed from
+// meanwhile.
 type forward struct {
 	partition    *partition
 	subscription string
@@ -100,8 +102,8 @@ func (p *forwarder) send(ctx context.Context, forwards []forward) {
 	calls.Wait()
 }
 
-// ringWork is ring for a message that says there is work: until a claim round begins, the ring may be owed to another waiter. Priority is above 0
-// for work that is urgent.
+// ringWork is ring for a message that says there is work: until a claim round begins, the ring may be owed to another
+// waiter. Priority is above 0 for work that is urgent.
 func (s *scheduler) ringWork(p *partition, now time.Time, priority int) {
 	s.mu.Lock()
 	s.put(p, mark{priority: priority})

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // ids lists the partitions of forwards.
@@ -135,7 +136,8 @@ func (d *withoutPolls) ClaimNext(ctx context.Context, req engine.ClaimRequest) (
 	if err == nil && len(reply.Claims) > 0 {
 		d.worked[req.Partition] = true
 	}
-	d.waits[req.Partition] = err == nil && reply.Registered && len(reply.Routes) == 0 // the subscription covers the table
+	// the subscription covers the table
+	d.waits[req.Partition] = err == nil && reply.Registered && len(reply.Routes) == 0
 	return reply, err
 }
 
@@ -155,9 +157,10 @@ type crew struct {
 }
 
 func newCrew(t *testing.T, url string) *crew {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
-	e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.Open(ctx,
+		engine.Config{CallTimeout: time.Hour, URL: url, Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,9 +169,11 @@ func newCrew(t *testing.T, url string) *crew {
 }
 
 // start runs a worker until the test ends; stop begins its drain.
-func (c *crew) start(concurrency int, fn func(context.Context, *handler.Task, string) (string, error)) (d *withoutPolls, stop func()) {
+func (c *crew) start(concurrency int, fn func(context.Context, *handler.Task, string) (string, error)) (
+	d *withoutPolls, stop func()) {
 	c.Helper()
-	w, err := New(Config{URL: c.url, Concurrency: concurrency, DisableMaintenance: true, Logger: slog.New(slog.DiscardHandler)}, handler.Bind(c.kind, fn))
+	w, err := New(Config{URL: c.url, Concurrency: concurrency, DisableMaintenance: true, LeaseTTL: time.Hour,
+		Logger: slog.New(slog.DiscardHandler)}, handler.Bind(c.kind, fn))
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -191,20 +196,17 @@ func (c *crew) start(concurrency int, fn func(context.Context, *handler.Task, st
 
 func (c *crew) submit(partition uint16, in string) {
 	c.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`"` + in + `"`)}
-	if created, err := c.engine.CreateExecutions(c.ctx, partition, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "default", Lane: "default", Kind: "k",
+		Payload: []byte(`"` + in + `"`)}
+	if created, err := c.engine.CreateExecutions(c.ctx, partition, []engine.NewExecution{x}); err != nil ||
+		created[0].Err != nil {
 		c.Fatal(err, created)
 	}
 }
 
 func (c *crew) eventually(what string, ok func() bool) {
 	c.Helper()
-	for !ok() {
-		if c.ctx.Err() != nil {
-			c.Fatalf("not in time: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	testwait.Until(c.T, what, ok)
 }
 
 // A worker that was rung and cannot follow forwards the ring to one that can: because it is full, or because it drains
@@ -229,7 +231,9 @@ func TestRingIsForwarded(t *testing.T) {
 				})
 				c.submit(0, "route")
 				c.submit(1, "route")
-				c.eventually("the first worker waits in both", func() bool { return first.waitsIn(0, true) && first.waitsIn(1, true) })
+				c.eventually("the first worker waits in both", func() bool {
+					return first.waitsIn(0, true) && first.waitsIn(1, true)
+				})
 				c.submit(1, "block")
 				<-blocked
 				// It registered first, so it will be rung first.
@@ -237,7 +241,9 @@ func TestRingIsForwarded(t *testing.T) {
 					ran <- in
 					return in, nil
 				})
-				c.eventually("the second worker waits", func() bool { return second.waitsIn(0, false) && second.waitsIn(1, false) })
+				c.eventually("the second worker waits", func() bool {
+					return second.waitsIn(0, false) && second.waitsIn(1, false)
+				})
 				if why == "draining" {
 					stop()
 					c.eventually("the first worker drains", func() bool { return first.worker.Ready() != nil })

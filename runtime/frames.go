@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// frames are those that a job's handler appends. Most handlers append none, so their writer is made by the first. It is a
-// [taskhook.FrameWriter]. Safe for concurrent use, as a handler may append from several goroutines.
+// frames are those that a job's handler appends. Most handlers append none, so their writer is made by the first. It
+// is a [taskhook.FrameWriter]. Safe for concurrent use, as a handler may append from several goroutines.
 type frames struct {
 	job *job
 
@@ -37,7 +37,8 @@ func (f *frames) make() *framelog.Writer {
 	if f.writer == nil {
 		j := f.job
 		f.writer = framelog.NewWriter(framelog.WriterConfig{
-			Appender: j, Fence: j.held.Fence(), LastSequence: j.held.Claim().LastSequence, Context: j.jobs.ctx, Cancel: j.refused, Logger: j.jobs.log,
+			Appender: j, Fence: j.held.Fence(), LastSequence: j.held.Claim().LastSequence, Context: j.jobs.ctx,
+			Cancel: j.refused, Logger: j.jobs.log,
 			Summaries: j.jobs.store,
 		})
 		if f.closed {
@@ -63,8 +64,9 @@ func (f *frames) LastAcknowledged() uint64 {
 	return f.job.held.Claim().LastSequence
 }
 
-// close waits until all frames are acknowledged, and takes no more. The writer repeats what is not answered for as long as the hold
-// lasts: AppendFrames of the job refuses once it is lost. Further calls return the same. It is called by the goroutine of the job alone.
+// close waits until all frames are acknowledged, and takes no more. The writer repeats what is not answered for as
+// long as the hold lasts: AppendFrames of the job refuses once it is lost. Further calls return the same. It is
+// called by the goroutine of the job alone.
 func (f *frames) close() error {
 	f.mu.Lock()
 	w, closed := f.writer, f.closed
@@ -79,7 +81,8 @@ func (f *frames) close() error {
 }
 
 // AppendFrames implements [framelog.Appender] under the hold: nothing is sent once it is lost.
-func (j *job) AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+func (j *job) AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64,
+	frames []stream.Frame) (engine.Appended, error) {
 	if err := j.held.Check(); err != nil {
 		return engine.Appended{}, err
 	}

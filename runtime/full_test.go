@@ -16,19 +16,21 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// The store is over its memory limit and every process is started anew. They connect, an operator looks, cancels, holds lanes and
-// shortens what is kept, the tick purges, and then work goes on.
+// The store is over its memory limit and every process is started anew. They connect, an operator looks, cancels,
+// holds lanes and shortens what is kept, the tick purges, and then work goes on.
 func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 	for _, kind := range []testserver.Kind{testserver.ServerRedis, testserver.ServerValkey} {
 		t.Run(string(kind), func(t *testing.T) {
 			s := testserver.Start(t, kind)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := testwait.Context(t, t.Context())
 			defer cancel()
 			opened := func() *engine.Engine {
-				e, err := engine.Open(ctx, engine.Config{URL: s.URL(), Partitions: 4, Logger: quiet})
+				e, err := engine.Open(ctx,
+					engine.Config{CallTimeout: time.Hour, URL: s.URL(), Partitions: 4, Logger: quiet})
 				if err != nil {
 					t.Fatalf("connect: %v", err)
 				}
@@ -38,7 +40,9 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			w := &env{T: t, ctx: ctx, url: s.URL(), engine: opened()}
 			big := strings.Repeat("x", 256<<10)
 			echo := func() handler.Binding {
-				return handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) { return in, nil })
+				return handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
+					return in, nil
+				})
 			}
 			keys := "a:" + strings.Repeat("a1", 32)
 			first := w.start(runtime.Config{Instance: "one", LeaseTTL: time.Second, TokenKeys: keys}, echo())
@@ -56,7 +60,8 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			raw.limit(ctx, raw.used(ctx)+2<<20)
 			waiting := []flowfabric.ExecutionID{}
 			for {
-				x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "greet", Payload: []byte(`"` + big + `"`)}
+				x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default",
+					Kind: "greet", Payload: []byte(`"` + big + `"`)}
 				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{x})
 				if errors.Is(err, flowfabric.ErrOutOfMemory) {
 					break
@@ -71,35 +76,41 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			w.engine.Close()
 			w.engine = opened()
 			w.start(runtime.Config{Instance: "two", LeaseTTL: time.Second, TokenKeys: keys}, echo())
-			page, err := w.engine.ListExecutions(ctx, 1, engine.ListQuery{Index: engine.IndexWaiting, Key: "1", Limit: 100})
+			page, err := w.engine.ListExecutions(ctx, 1,
+				engine.ListQuery{Index: engine.IndexWaiting, Key: "1", Limit: 100})
 			if err != nil || len(page.Executions) != len(waiting) {
 				t.Errorf("list: %d of %d, %v", len(page.Executions), len(waiting), err)
 			}
-			if _, err := w.engine.CancelExecution(ctx, waiting[0], engine.Cancellation{Source: engine.CancelOperator}); err != nil {
+			if _, err := w.engine.CancelExecution(ctx, waiting[0],
+				engine.Cancellation{Source: engine.CancelOperator}); err != nil {
 				t.Errorf("cancel: %v", err)
 			}
 			if _, err := w.engine.PurgeExecution(ctx, waiting[0], 0); err != nil {
 				t.Errorf("purge: %v", err)
 			}
 			keep := time.Second
-			for _, change := range []engine.LaneChange{{State: engine.LanePaused}, {State: engine.LaneActive}, {Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Completed: keep}}} {
+			for _, change := range []engine.LaneChange{{State: engine.LanePaused}, {State: engine.LaneActive},
+				{Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Completed: keep}}} {
 				for _, r := range w.engine.SetLane(ctx, "default", "default", change) {
 					if r.Err != nil {
 						t.Errorf("lane: %v", r.Err)
 					}
 				}
 			}
-			if _, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "greet"}}); !errors.Is(err, flowfabric.ErrOutOfMemory) {
+			if _, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1),
+				Namespace: "default", Lane: "default", Kind: "greet"}}); !errors.Is(err, flowfabric.ErrOutOfMemory) {
 				t.Errorf("it is not full any more: %v", err)
 			}
-			if r, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: w.engine, Repair: true}); err != nil || !r.Sound() || r.Kinds[engine.FindingRetention] != len(ended) {
+			if r, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: w.engine, Repair: true}); err != nil ||
+				!r.Sound() || r.Kinds[engine.FindingRetention] != len(ended) {
 				t.Errorf("audit: %+v, %v", r.Kinds, err)
 			}
 			for _, id := range waiting[1:] { // the tick of the new worker purges, and what was refused is handed out
 				w.reach(id, codes.Completed)
 			}
 			w.eventually("there is room for more", func() bool { // what the tick has purged
-				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default", Kind: "greet"}})
+				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1),
+					Namespace: "default", Lane: "default", Kind: "greet"}})
 				if err != nil && !errors.Is(err, flowfabric.ErrOutOfMemory) {
 					t.Fatal(err)
 				}
@@ -147,7 +158,8 @@ func (m memory) used(ctx context.Context) int64 {
 
 func (m memory) limit(ctx context.Context, bytes int64) {
 	m.Helper()
-	if err := m.Do(ctx, m.B().ConfigSet().ParameterValue().ParameterValue("maxmemory", strconv.FormatInt(bytes, 10)).Build()).Error(); err != nil {
+	if err := m.Do(ctx, m.B().ConfigSet().ParameterValue().ParameterValue("maxmemory",
+		strconv.FormatInt(bytes, 10)).Build()).Error(); err != nil {
 		m.Fatal(err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// gaugeCollector reports how things are, at the moment of a scrape: gauges that are sums over the workers of this process. What belongs
-// to partitions is told by package partmetrics.
+// gaugeCollector reports how things are, at the moment of a scrape: gauges that are sums over the workers of this
+// process. What belongs to partitions is told by package partmetrics.
 type gaugeCollector struct {
 	workers, ready, slots, overdue, serving, stuck *prometheus.Desc
 
@@ -25,10 +25,15 @@ func newGaugeCollector(prefix string) *gaugeCollector {
 		workers: desc("workers", "Workers of this process that run or drain."),
 		ready:   desc("workers_ready", "Workers of this process whose Ready says yes."),
 		slots:   desc("slots", "Handlers that may run at once: Concurrency, over all workers of this process."),
-		overdue: desc("ticks_overdue", "Partitions that nobody has ticked although it is due, as this process heard last."),
-		serving: desc("serving", "Workers of this process that take work of the namespace, lane and kind, whatever capabilities it requires.", "namespace", "lane", "kind"),
-		stuck:   desc("stuck_handlers", "Handlers that run on although their context ended more than five seconds ago; each keeps its slot.", "kind"),
-		runs:    map[*run]struct{}{},
+		overdue: desc("ticks_overdue",
+			"Partitions that nobody has ticked although it is due, as this process heard last."),
+		serving: desc("serving",
+			"Workers of this process that take work of the namespace, lane and kind, whatever capabilities it requires.",
+			"namespace", "lane", "kind"),
+		stuck: desc("stuck_handlers",
+			"Handlers that run on although their context ended more than five seconds ago; each keeps its slot.",
+			"kind"),
+		runs: map[*run]struct{}{},
 	}
 }
 

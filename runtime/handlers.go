@@ -14,8 +14,8 @@ import (
 // handlers finds the binding of a kind. It never changes and may be used concurrently.
 type handlers map[string]handler.Binding
 
-// newHandlers collects bindings, one per kind. It reports everything that is wrong at once: what handler.Binding.Err says of each, and
-// flowfabric.ErrConfig with the kind that two bindings share.
+// newHandlers collects bindings, one per kind. It reports everything that is wrong at once: what handler.Binding.Err
+// says of each, and flowfabric.ErrConfig with the kind that two bindings share.
 func newHandlers(all []handler.Binding) (handlers, error) {
 	out := make(handlers, len(all))
 	var errs []error
@@ -37,7 +37,8 @@ func newHandlers(all []handler.Binding) (handlers, error) {
 func (b handlers) fits(concurrency int) error {
 	for _, kind := range b.kinds() {
 		if n := b[kind].Batch().Size; n > concurrency {
-			return fmt.Errorf("%w: the handler of kind %s gets batches of up to %d, and Concurrency is %d: raise it, since each execution of a batch counts",
+			return fmt.Errorf(
+				"%w: the handler of kind %s gets batches of up to %d, and Concurrency is %d: raise it, since each execution of a batch counts",
 				flowfabric.ErrConfig, kind, n, concurrency)
 		}
 	}

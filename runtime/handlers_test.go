@@ -18,7 +18,8 @@ func TestHandlers(t *testing.T) {
 		return handler.Bind(handler.Define[string, string](kind, flowfabric.Lane("fast")), echo)
 	}
 	r, err := newHandlers([]handler.Binding{bind("b"), bind("a")})
-	if err != nil || !slices.Equal(r.kinds(), []string{"a", "b"}) || r["a"].Info().Kind != "a" || r["a"].Info().Lane != "fast" {
+	if err != nil || !slices.Equal(r.kinds(), []string{"a", "b"}) || r["a"].Info().Kind != "a" ||
+		r["a"].Info().Lane != "fast" {
 		t.Fatalf("got %v, %v", r, err)
 	}
 	var none *handler.Definition[string, string]

@@ -9,8 +9,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// health remembers when the server last answered, and how many handlers are stuck. A worker is ready while an answer was not long
-// ago and a slot is left.
+// health remembers when the server last answered, and how many handlers are stuck. A worker is ready while an answer
+// was not long ago and a slot is left.
 type health struct {
 	window time.Duration
 	slots  int
@@ -36,7 +36,8 @@ func newHealth(window time.Duration, slots int) *health {
 func (h *health) success() { h.last.Store(int64(time.Since(h.began))) }
 
 // errAllStuck is why a worker without a usable slot is not ready.
-var errAllStuck = errors.New("all slots are taken by handlers that ignore the end of their context; the log names them; restart the process")
+var errAllStuck = errors.New(
+	"all slots are taken by handlers that ignore the end of their context; the log names them; restart the process")
 
 // check returns nil while the worker takes work, the server answers and not all slots are stuck.
 func (h *health) check() error {
@@ -49,7 +50,8 @@ func (h *health) check() error {
 		return fmt.Errorf("flowfabric: worker is stopped")
 	}
 	if silent := time.Since(h.began) - time.Duration(h.last.Load()); silent > h.window {
-		return fmt.Errorf("flowfabric: %w: no call has succeeded for %v", flowfabric.ErrTransport, silent.Round(time.Second))
+		return fmt.Errorf("flowfabric: %w: no call has succeeded for %v", flowfabric.ErrTransport,
+			silent.Round(time.Second))
 	}
 	if n := h.stuck.Load(); n > 0 && n >= int64(h.slots) {
 		return fmt.Errorf("flowfabric: worker: %d of %d: %w", n, h.slots, errAllStuck)

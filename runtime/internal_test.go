@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // A lone completion goes alone and at once; those that come while it is under way go together, at most a
@@ -53,7 +54,8 @@ func TestCompleterBatches(t *testing.T) {
 		var wg conc.WaitGroup
 		send := func(result string) {
 			wg.Go(func() {
-				c.complete(completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(1)}, Result: []byte(result)}})
+				c.complete(completion{item: engine.Completion{
+					Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(1)}, Result: []byte(result)}})
 			})
 		}
 		send("first")
@@ -81,7 +83,8 @@ func TestCompletionBatchNamesNoExecutionTwice(t *testing.T) {
 	q := &completions{}
 	one, two := flowfabric.NewExecutionID(0), flowfabric.NewExecutionID(0)
 	for i, id := range []flowfabric.ExecutionID{one, two, one, two} {
-		q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: id, Epoch: uint64(i)}}})
+		q.waiting = append(q.waiting,
+			completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: id, Epoch: uint64(i)}}})
 	}
 	for range 2 {
 		if got := len(q.take()); got != 2 {
@@ -96,9 +99,13 @@ func TestCompletionBatchNamesNoExecutionTwice(t *testing.T) {
 func TestCompletionBatchBytes(t *testing.T) {
 	q := &completions{}
 	for range 5 {
-		q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, 400<<10)}})
+		q.waiting = append(q.waiting,
+			completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)},
+				Result: make([]byte, 400<<10)}})
 	}
-	q.waiting = append(q.waiting, completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)}, Result: make([]byte, limits.MaxPayload)}})
+	q.waiting = append(q.waiting,
+		completion{item: engine.Completion{Fence: flowfabric.Fence{Execution: flowfabric.NewExecutionID(0)},
+			Result: make([]byte, limits.MaxPayload)}})
 	var sizes []int
 	for len(q.waiting) > 0 {
 		sizes = append(sizes, len(q.take()))
@@ -190,8 +197,8 @@ func TestSchedulerRings(t *testing.T) {
 	}
 }
 
-// A call that is made a claim round registers anew when a ring came before the registration was recorded, or a poll saw work; and it keeps away
-// from partitions whose work has gates.
+// A call that is made a claim round registers anew when a ring came before the registration was recorded, or a poll
+// saw work; and it keeps away from partitions whose work has gates.
 func TestJoinedClaimRounds(t *testing.T) {
 	s, now := newScheduler(1, newSlots(8)), time.Now()
 	s.ringAll(s.partitions)
@@ -206,7 +213,8 @@ func TestJoinedClaimRounds(t *testing.T) {
 		t.Helper()
 		more, got, ok := s.join(p, kept, 1)
 		if more != slots || got != registered || ok != joined {
-			t.Errorf("%s: %d slots, registered %v, joined %v; want %d, %v, %v", what, more, got, ok, slots, registered, joined)
+			t.Errorf("%s: %d slots, registered %v, joined %v; want %d, %v, %v", what, more, got, ok, slots, registered,
+				joined)
 		}
 		n += more
 	}
@@ -267,12 +275,14 @@ func (f *faulty) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine
 	return r, err
 }
 
-func (f *faulty) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
+func (f *faulty) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion,
+	next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
 	s, c, err := f.store.CompleteExecutions(ctx, p, items, next)
 	return s, c, f.cut(items[0].Fence, err)
 }
 
-func (f *faulty) FailExecution(ctx context.Context, fence flowfabric.Fence, failure engine.Failure) (engine.FailOutcome, error) {
+func (f *faulty) FailExecution(ctx context.Context, fence flowfabric.Fence,
+	failure engine.Failure) (engine.FailOutcome, error) {
 	o, err := f.store.FailExecution(ctx, fence, failure)
 	return o, f.cut(fence, err)
 }
@@ -300,7 +310,7 @@ func (f *faulty) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 // The lost-reply matrix: every claim and every settling call takes effect and loses its first reply; every
 // execution ends exactly as its handler decided.
 func TestLostReplies(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
@@ -308,30 +318,31 @@ func TestLostReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Partitions: 2, Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 2, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
 	var runs sync.Map
 	kind := handler.Define[string, string]("k")
-	w, err := New(Config{URL: server.URL(), Logger: quiet}, handler.Bind(kind, func(_ context.Context, task *handler.Task, in string) (string, error) {
-		n, _ := runs.LoadOrStore(task.ID(), new(atomic.Int64))
-		if n.(*atomic.Int64).Add(1) > 1 {
-			return "second run", nil
-		}
-		switch in {
-		case "retry":
-			return "", errors.New("once")
-		case "fail":
-			return "", errors.New("for good")
-		case "delay":
-			return "", handler.Delay(time.Millisecond)
-		case "cancel":
-			return "", handler.Cancel("why")
-		}
-		return "first run", nil
-	}))
+	w, err := New(Config{URL: server.URL(), Logger: quiet, LeaseTTL: time.Hour},
+		handler.Bind(kind, func(_ context.Context, task *handler.Task, in string) (string, error) {
+			n, _ := runs.LoadOrStore(task.ID(), new(atomic.Int64))
+			if n.(*atomic.Int64).Add(1) > 1 {
+				return "second run", nil
+			}
+			switch in {
+			case "retry":
+				return "", errors.New("once")
+			case "fail":
+				return "", errors.New("for good")
+			case "delay":
+				return "", handler.Delay(time.Millisecond)
+			case "cancel":
+				return "", handler.Cancel("why")
+			}
+			return "first run", nil
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +371,8 @@ func TestLostReplies(t *testing.T) {
 		"delay": {codes.Completed, 2}, "cancel": {codes.Cancelled, 1},
 	}
 	for in, expected := range want {
-		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`"` + in + `"`)}
+		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k",
+			Payload: []byte(`"` + in + `"`)}
 		if in == "retry" {
 			x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Millisecond, Max: time.Millisecond}
 		}
@@ -368,15 +380,15 @@ func TestLostReplies(t *testing.T) {
 			t.Fatal(err, created)
 		}
 		var got engine.Snapshot
-		for got.State.Code != expected.code && ctx.Err() == nil {
+		testwait.Progress(t, in, func() (bool, any) {
 			if got, err = e.ReadExecution(ctx, x.ID); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Millisecond)
-		}
+			return got.State.Code == expected.code, got.State.Code
+		})
 		n, _ := runs.Load(x.ID)
-		if got.State.Code != expected.code || n.(*atomic.Int64).Load() != expected.runs {
-			t.Errorf("%s: %s after %v runs, want %s after %d", in, got.State.Code, n, expected.code, expected.runs)
+		if n.(*atomic.Int64).Load() != expected.runs {
+			t.Errorf("%s: %s after %v runs, want %d", in, got.State.Code, n, expected.runs)
 		}
 	}
 	if f.lost.Load() < 10 {

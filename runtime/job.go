@@ -17,7 +17,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
-// job is one claimed execution on its way through its handler. It owns the claim, and a slot until its handler has returned.
+// job is one claimed execution on its way through its handler. It owns the claim, and a slot until its handler has
+// returned.
 type job struct {
 	jobs  *jobs // it is one of
 	held  *keeper.Held
@@ -42,8 +43,8 @@ func newJob(js *jobs, held *keeper.Held, route engine.Route) *job {
 	return j
 }
 
-// work runs one claim from start to settlement, or hands it to the completer, which gives the claim back. The slot is given up
-// before that.
+// work runs one claim from start to settlement, or hands it to the completer, which gives the claim back. The slot is
+// given up before that.
 func (j *job) work() {
 	handed := false
 	defer func() {
@@ -74,14 +75,16 @@ func (j *job) work() {
 	claim := held.Claim()
 	settled := false
 	defer func() {
-		if !settled { // runtime.Goexit: a handler that ends its goroutine, as a test's FailNow does, must not keep the hold
+		if !settled {
+			// runtime.Goexit: a handler that ends its goroutine, as a test's FailNow does, must not keep the hold
 			j.settle(handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{
 				Category: codes.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
 	task := taskhook.New(taskhook.Config{
-		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j, Spender: j, Lease: held,
-		Keyring: j.jobs.seeds.keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused, Logger: j.logger(),
+		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j, Spender: j,
+		Lease: held, Keyring: j.jobs.seeds.keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused,
+		Logger: j.logger(),
 		Worker: &j.jobs.worker,
 	}).(*handler.Task)
 	j.kind.began(route.Kind, claim)
@@ -96,7 +99,8 @@ func (j *job) work() {
 		settled = true
 		kept := j.leave(outcome.Kind == handler.OutcomeComplete && j.member())
 		if handed = j.completes(outcome); handed {
-			j.jobs.done.complete(completion{job: j, item: j.completion(outcome.Result), dependants: j.member(), kept: kept})
+			j.jobs.done.complete(completion{job: j, item: j.completion(outcome.Result), dependants: j.member(),
+				kept: kept})
 			return
 		}
 		if kept {
@@ -107,8 +111,8 @@ func (j *job) work() {
 	}
 }
 
-// leave gives the job's slot up: its handler has returned, and will not be called again. The next job gets it at once. With keep and no
-// such job it stays reserved, which kept tells.
+// leave gives the job's slot up: its handler has returned, and will not be called again. The next job gets it at
+// once. With keep and no such job it stays reserved, which kept tells.
 func (j *job) leave(keep bool) (kept bool) {
 	if j.left {
 		return false
@@ -127,7 +131,8 @@ func (j *job) member() bool { return !j.held.Claim().Flow.IsZero() }
 
 // hopeless is the outcome of an execution that no further attempt can help.
 func hopeless(category, reason string) handler.Outcome {
-	return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{Category: category, Reason: reason, Permanent: true}}
+	return handler.Outcome{Kind: handler.OutcomeFail,
+		Failure: handler.Failure{Category: category, Reason: reason, Permanent: true}}
 }
 
 // context bounds the handler by what the server will enforce anyway: the attempt's timeout and the execution's
@@ -150,7 +155,8 @@ func (j *job) context() (context.Context, context.CancelFunc) {
 
 // RecordStep implements [taskhook.StepRecorder] under the hold. The step's effect has happened, so its record is sent
 // until it is answered: neither a failover nor a frozen partition may repeat the effect or cost a retry.
-func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte, took time.Duration) (already bool, err error) {
+func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte,
+	took time.Duration) (already bool, err error) {
 	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
 		already, err = j.jobs.store.RecordStep(ctx, fence, name, value, took)
 		return err
@@ -172,8 +178,9 @@ func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percen
 	return err
 }
 
-// refused ends the handler's context after its frames, a step or progress were refused for good. A refusal that outran the
-// notice of a cancellation or a deadline ends it as the notice would have: who streams hears of it in this way as a rule.
+// refused ends the handler's context after its frames, a step or progress were refused for good. A refusal that
+// outran the notice of a cancellation or a deadline ends it as the notice would have: who streams hears of it in this
+// way as a rule.
 func (j *job) refused(cause error) {
 	j.held.Refused(cause)
 	if ended := endedAs(cause); ended != nil {

@@ -17,7 +17,8 @@ import (
 
 // jobs is what all jobs of a run share: the goroutines that they run on, and what they need of the worker.
 type jobs struct {
-	ctx      context.Context // of handlers and of the calls that settle; outlives the wish to stop until the drain is over
+	// of handlers and of the calls that settle; outlives the wish to stop until the drain is over
+	ctx      context.Context
 	store    jobStore
 	keeper   *keeper.Keeper
 	slots    *slots
@@ -48,8 +49,8 @@ type jobStore interface {
 	spender
 }
 
-// completed records the answers to completions. What was refused, or not answered, is settled alone: the server knows if
-// it was done.
+// completed records the answers to completions. What was refused, or not answered, is settled alone: the server knows
+// if it was done.
 func (js *jobs) completed(batch []completion, answers []engine.Settled, err error) {
 	done := make([]*keeper.Held, 0, len(batch))
 	for i, c := range batch {

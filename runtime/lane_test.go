@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sourcegraph/conc"
 
@@ -42,11 +43,12 @@ func (s *started) count() int {
 	return len(s.ids)
 }
 
-// A lane is paused while its queues are full and work keeps coming: nothing starts that was not claimed before, the worker goes
-// on with other lanes in the same partitions, and what waited runs when the lane is resumed.
+// A lane is paused while its queues are full and work keeps coming: nothing starts that was not claimed before, the
+// worker goes on with other lanes in the same partitions, and what waited runs when the lane is resumed.
 func TestPausedLaneUnderLoad(t *testing.T) {
 	servers(t, func(w *env) {
-		c, err := client.Connect(w.ctx, client.Config{URL: w.url, Logger: quiet})
+		c, err := client.Connect(w.ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: w.url,
+			Logger: quiet})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -74,11 +76,13 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 		defer stop()
 		w.eventually("the load runs", func() bool { return seen.count() > 50 })
 
-		if err := admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LanePaused}, flowfabric.By("anna")); err != nil {
+		if err := admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LanePaused},
+			flowfabric.By("anna")); err != nil {
 			w.Fatal(err)
 		}
 		var waits []flowfabric.ExecutionID // not claimed when the call had returned
-		for x, err := range admin.New(c).List(w.ctx, admin.Filter{Lane: "default", States: []flowfabric.PublicState{flowfabric.Waiting}}) {
+		for x, err := range admin.New(c).List(w.ctx,
+			admin.Filter{Lane: "default", States: []flowfabric.PublicState{flowfabric.Waiting}}) {
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -91,11 +95,13 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 			w.reach(w.submit("open", into("open", i)), codes.Completed)
 		}
 		w.eventually("what was claimed has ended", func() bool {
-			page, err := admin.New(c).ListPage(w.ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Active}}, "", 1)
+			page, err := admin.New(c).ListPage(w.ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Active}},
+				"", 1)
 			return err == nil && len(page.Items) == 0
 		})
 		queues, err := admin.New(c).Queues(w.ctx, "")
-		if err != nil || len(queues) != 2 || queues[0].Lane != "default" || queues[0].State != admin.LanePaused || queues[0].Mixed {
+		if err != nil || len(queues) != 2 || queues[0].Lane != "default" || queues[0].State != admin.LanePaused ||
+			queues[0].Mixed {
 			w.Fatalf("%+v, %v", queues, err)
 		}
 		late := 0

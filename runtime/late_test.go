@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // late keeps the answer of a claim back until the worker drains.
@@ -69,16 +70,19 @@ func newBench(t *testing.T, logger *slog.Logger, wrap func(store) store) *bench 
 	}
 	t.Cleanup(server.Close)
 	b := &bench{id: flowfabric.NewExecutionID(0)}
-	if b.engine, err = engine.Open(t.Context(), engine.Config{URL: server.URL(), Partitions: 2, Logger: quiet}); err != nil {
+	if b.engine, err = engine.Open(t.Context(), engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 2,
+		Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.engine.Close)
 	x := engine.NewExecution{ID: b.id, Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`""`)}
-	if created, err := b.engine.CreateExecutions(t.Context(), 0, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
+	if created, err := b.engine.CreateExecutions(t.Context(), 0, []engine.NewExecution{x}); err != nil ||
+		created[0].Err != nil {
 		t.Fatal(err, created)
 	}
-	b.worker, err = New(Config{URL: server.URL(), Logger: logger}, handler.Bind(handler.Define[string, string]("k"),
-		func(context.Context, *handler.Task, string) (string, error) { b.runs.Add(1); return "", nil }))
+	b.worker, err = New(Config{URL: server.URL(), Logger: logger, LeaseTTL: time.Hour},
+		handler.Bind(handler.Define[string, string]("k"),
+			func(context.Context, *handler.Task, string) (string, error) { b.runs.Add(1); return "", nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +96,7 @@ func newBench(t *testing.T, logger *slog.Logger, wrap func(store) store) *bench 
 // run runs the worker until ready is closed, and drains it.
 func (b *bench) run(t *testing.T, ready <-chan struct{}) engine.Snapshot {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := testwait.Context(t, t.Context())
 	defer stop()
 	var running conc.WaitGroup
 	running.Go(func() {
@@ -132,7 +136,8 @@ type unheard struct {
 	settled chan struct{} // closed when one has arrived
 }
 
-func (u *unheard) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
+func (u *unheard) CompleteExecutions(ctx context.Context, p uint16, items []engine.Completion,
+	next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error) {
 	if u.left.Add(-1) >= 0 {
 		return nil, nil, fmt.Errorf("%w: cut", flowfabric.ErrTransport)
 	}

@@ -16,12 +16,14 @@ import (
 
 func (w *env) mail(id flowfabric.ExecutionID, mailbox, payload string) {
 	w.Helper()
-	if _, err := w.engine.SendMessage(w.ctx, id, engine.Message{Mailbox: mailbox, By: "ann", Encoding: "json", Payload: []byte(payload)}); err != nil {
+	if _, err := w.engine.SendMessage(w.ctx, id,
+		engine.Message{Mailbox: mailbox, By: "ann", Encoding: "json", Payload: []byte(payload)}); err != nil {
 		w.Fatal(err)
 	}
 }
 
-// A conversation: messages that came before, during and after waits, a retry in between, and a last word that never comes.
+// A conversation: messages that came before, during and after waits, a retry in between, and a last word that never
+// comes.
 func TestReceive(t *testing.T) {
 	servers(t, func(w *env) {
 		failed := false
@@ -54,7 +56,8 @@ func TestReceive(t *testing.T) {
 			for _, m := range more {
 				said = append(said, "and "+string(m.Payload)+" of "+m.By)
 			}
-			last, err := suspend.Receive[string](ctx, task, "last", suspend.Within(20*time.Millisecond), suspend.OnTimeout(suspend.Resume))
+			last, err := suspend.Receive[string](ctx, task, "last", suspend.Within(20*time.Millisecond),
+				suspend.OnTimeout(suspend.Resume))
 			if !errors.Is(err, flowfabric.ErrWaitTimeout) {
 				return last, err
 			}
@@ -67,7 +70,9 @@ func TestReceive(t *testing.T) {
 		w.mail(id, "user", `"hello"`) // before it runs
 		asks := func(name string) {
 			w.Helper()
-			w.eventually("it waits for "+name, func() bool { return w.suspension(id).Name == name && w.suspension(id).ClosedAt.IsZero() })
+			w.eventually("it waits for "+name, func() bool {
+				return w.suspension(id).Name == name && w.suspension(id).ClosedAt.IsZero()
+			})
 		}
 		asks("user·2")
 		w.mail(id, "user", `"approve"`)
@@ -79,7 +84,7 @@ func TestReceive(t *testing.T) {
 		w.mail(id, "user", `1`)
 		w.mail(id, "user", `{"a":2}`)
 		s := w.reach(id, codes.Completed)
-		got := w.result(id, uint32(s.Attempts-1))
+		got := w.result(id, s.Attempts)
 		if !strings.Contains(got, "hello approve yes fail bye") || s.Attempts != 2 {
 			t.Errorf("%s after %d attempts", got, s.Attempts)
 		}

@@ -18,9 +18,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 )
 
-// metrics are the worker's collectors; docs/reference/metrics.md says what each means. No label carries an id or an error's text:
-// kinds are the registered ones, functions, codes and causes are tables of the library, and categories, which handlers
-// choose, are capped. The workers of a process share them.
+// metrics are the worker's collectors; docs/reference/metrics.md says what each means. No label carries an id or an
+// error's text: kinds are the registered ones, functions, codes and causes are tables of the library, and categories,
+// which handlers choose, are capped. The workers of a process share them.
 type metrics struct {
 	claims       *prometheus.CounterVec // result: work, empty, error
 	executions   prometheus.Counter
@@ -77,53 +77,84 @@ func newMetrics(prefix string) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
 	}
 	times := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets},
+			labels)
 	}
 	m := &metrics{
-		claims:     vec("claims_total", "Claim calls by result: work, empty, error.", "result"),
-		executions: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "claimed_executions_total", Help: "Executions claimed."}),
+		claims: vec("claims_total", "Claim calls by result: work, empty, error.", "result"),
+		executions: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "claimed_executions_total",
+			Help: "Executions claimed."}),
 		claimSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: prefix + "claim_seconds", Help: "Duration of answered claim calls.", Buckets: callBuckets,
 		}),
-		waited:  times("start_latency_seconds", "From the creation of an execution to the claim of its first attempt, its delay included.", waitBuckets, "kind"),
-		wakeUps: vec("doorbell_total", "Doorbell messages by meaning: work, urgent (work of high priority, told to all workers), routes, lost, timers; and forwarded, rings for work that went to the next waiter for want of a slot.", "message"),
-		polls:   vec("polls_total", "Fallback polls by result: empty, found (ready routes that no ring had announced), error.", "result"),
+		waited: times("start_latency_seconds",
+			"From the creation of an execution to the claim of its first attempt, its delay included.", waitBuckets,
+			"kind"),
+		wakeUps: vec("doorbell_total",
+			"Doorbell messages by meaning: work, urgent (work of high priority, told to all workers), routes, lost, timers; and forwarded, rings for work that went to the next waiter for want of a slot.",
+			"message"),
+		polls: vec("polls_total",
+			"Fallback polls by result: empty, found (ready routes that no ring had announced), error.", "result"),
 
-		grants:     prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "grants_total", Help: "Executions with gates that were granted: they run once budgets and quotas let them pass."}),
-		admissions: vec("admissions_total", "Granted executions by what became of them: admitted, budget, rate, cap, not_found, error, unknown (the route's gates were).", "outcome"),
+		grants: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "grants_total",
+			Help: "Executions with gates that were granted: they run once budgets and quotas let them pass."}),
+		admissions: vec("admissions_total",
+			"Granted executions by what became of them: admitted, budget, rate, cap, not_found, error, unknown (the route's gates were).",
+			"outcome"),
 		gateSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: prefix + "gate_seconds", Help: "From the grant to the claim or the return, for all that one claim was granted.", Buckets: callBuckets,
+			Name:    prefix + "gate_seconds",
+			Help:    "From the grant to the claim or the return, for all that one claim was granted.",
+			Buckets: callBuckets,
 		}),
-		budgetHits: vec("budget_hit_total", "Routes closed because a budget is exhausted, by its dimension.", "dimension"),
-		reports:    vec("budget_reports_total", "Spends of handlers that a budget has answered, by verdict: ok, soft, hard; and what a hard one leads to: reject, fail, block, warn.", "verdict", "action"),
-		quotaHits:  vec("quota_hit_total", "Routes closed because a quota let nothing more pass, by reason: rate, cap.", "reason"),
+		budgetHits: vec("budget_hit_total", "Routes closed because a budget is exhausted, by its dimension.",
+			"dimension"),
+		reports: vec("budget_reports_total",
+			"Spends of handlers that a budget has answered, by verdict: ok, soft, hard; and what a hard one leads to: reject, fail, block, warn.",
+			"verdict", "action"),
+		quotaHits: vec("quota_hit_total", "Routes closed because a quota let nothing more pass, by reason: rate, cap.",
+			"reason"),
 
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "in_flight", Help: "Handlers running."}),
 		handled:  times("handler_seconds", "Duration of one run of a handler.", handlerBuckets, "kind"),
-		settled:  vec("settled_total", "Attempts that ended here, by execution kind, outcome and failure category.", "kind", "outcome", "category"),
-		resumed:  vec("resumptions_total", "Runs of handlers that go on after a wait, by what ended it.", "kind", "cause"),
+		settled: vec("settled_total", "Attempts that ended here, by execution kind, outcome and failure category.",
+			"kind", "outcome", "category"),
+		resumed: vec("resumptions_total", "Runs of handlers that go on after a wait, by what ended it.", "kind",
+			"cause"),
 
 		renewals: vec("lease_renewals_total", "Session renewals by result: ok, error.", "result"),
 		lost:     vec("leases_lost_total", "Executions taken from this worker, by cause.", "cause"),
-		sessions: vec("sessions_lost_total", "Sessions that ended against this worker's will, by cause; trust_ended when renewals did not get through in time.", "cause"),
+		sessions: vec("sessions_lost_total",
+			"Sessions that ended against this worker's will, by cause; trust_ended when renewals did not get through in time.",
+			"cause"),
 
 		batchSize: times("batch_size", "Executions in one call of a batch handler.", sizeBuckets, "kind"),
-		batchWait: times("batch_wait_seconds", "From the first execution of a call of a batch handler to the call: for how long it waited for others.", callBuckets, "kind"),
+		batchWait: times("batch_wait_seconds",
+			"From the first execution of a call of a batch handler to the call: for how long it waited for others.",
+			callBuckets, "kind"),
 
-		calls:  times("server_call_seconds", "Duration of calls of server functions with all repeats, answered or not.", callBuckets, "function"),
-		failed: vec("server_call_errors_total", "Calls of server functions that ended with an error, by class (stop, retry, info, caller, bug, unknown) and code.", "function", "class", "error"),
+		calls: times("server_call_seconds", "Duration of calls of server functions with all repeats, answered or not.",
+			callBuckets, "function"),
+		failed: vec("server_call_errors_total",
+			"Calls of server functions that ended with an error, by class (stop, retry, info, caller, bug, unknown) and code.",
+			"function", "class", "error"),
 
-		frames:     vec("frames_appended_total", "Frames acknowledged by the server, by mode.", "mode"),
-		frameBytes: vec("frames_appended_bytes_total", "Payload of frames acknowledged by the server, by mode.", "mode"),
-		framesLost: vec("frames_lost_total", "Frames that were not sent: shed (best-effort ones, for want of room), dropped (given up with the lease or an error).", "cause"),
+		frames: vec("frames_appended_total", "Frames acknowledged by the server, by mode.", "mode"),
+		frameBytes: vec("frames_appended_bytes_total", "Payload of frames acknowledged by the server, by mode.",
+			"mode"),
+		framesLost: vec("frames_lost_total",
+			"Frames that were not sent: shed (best-effort ones, for want of room), dropped (given up with the lease or an error).",
+			"cause"),
 
 		gauges:     newGaugeCollector(prefix),
 		partitions: partmetrics.New(prefix),
 		build:      buildInfo(prefix),
 		categories: make(map[string]bool, maxCategoryLabels),
 	}
-	for _, r := range []admission.Reported{{}, {Verdict: admission.SoftBreach}, {Verdict: admission.HardBreach, Applied: true}, {Verdict: admission.HardBreach, Action: admission.HardReject},
-		{Verdict: admission.HardBreach, Action: admission.HardFail}, {Verdict: admission.HardBreach, Action: admission.HardBlock}} { // so that a rate begins at zero
+	for _, r := range []admission.Reported{{}, {Verdict: admission.SoftBreach},
+		{Verdict: admission.HardBreach, Applied: true}, {Verdict: admission.HardBreach, Action: admission.HardReject},
+		{Verdict: admission.HardBreach, Action: admission.HardFail},
+		{Verdict: admission.HardBreach, Action: admission.HardBlock}} {
+		// so that a rate begins at zero
 		m.reports.WithLabelValues(reportLabels(r)...)
 	}
 	for _, reason := range []string{string(admit.RefusedRate), string(admit.RefusedCap)} {
@@ -147,10 +178,12 @@ func buildInfo(prefix string) prometheus.Gauge {
 		}
 	}
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: prefix + "build_info", Help: "Always 1; the labels are the versions of FlowFabric, of its function library and of Go.",
+		Name: prefix + "build_info",
+		Help: "Always 1; the labels are the versions of FlowFabric, of its function library and of Go.",
 		ConstLabels: prometheus.Labels{
-			"version": version, "protocol": strconv.Itoa(limits.Protocol), "library_revision": strconv.Itoa(library.Revision),
-			"library_hash": library.Hash(), "go_version": goruntime.Version(),
+			"version": version, "protocol": strconv.Itoa(limits.Protocol),
+			"library_revision": strconv.Itoa(library.Revision), "library_hash": library.Hash(),
+			"go_version": goruntime.Version(),
 		},
 	})
 	g.Set(1)
@@ -162,8 +195,9 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 	return errors.Join(
 		share(reg, &m.claims), share(reg, &m.executions), share(reg, &m.claimSeconds), share(reg, &m.waited),
 		share(reg, &m.wakeUps), share(reg, &m.polls),
-		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.budgetHits), share(reg, &m.reports), share(reg, &m.quotaHits),
-		share(reg, &m.inFlight), share(reg, &m.handled), share(reg, &m.settled), share(reg, &m.batchSize), share(reg, &m.batchWait), share(reg, &m.resumed),
+		share(reg, &m.grants), share(reg, &m.admissions), share(reg, &m.gateSeconds), share(reg, &m.budgetHits),
+		share(reg, &m.reports), share(reg, &m.quotaHits), share(reg, &m.inFlight), share(reg, &m.handled),
+		share(reg, &m.settled), share(reg, &m.batchSize), share(reg, &m.batchWait), share(reg, &m.resumed),
 		share(reg, &m.renewals), share(reg, &m.lost), share(reg, &m.sessions),
 		share(reg, &m.calls), share(reg, &m.failed),
 		share(reg, &m.frames), share(reg, &m.frameBytes), share(reg, &m.framesLost),

@@ -45,13 +45,16 @@ func observed(t testing.TB, reg prometheus.Gatherer) map[string]*dto.MetricFamil
 	return out
 }
 
-// reading sums the series of a family that have all the given labels, "name=value"; of a histogram how often it observed.
+// reading sums the series of a family that have all the given labels, "name=value"; of a histogram how often it
+// observed.
 func reading(t testing.TB, reg prometheus.Gatherer, name string, labels ...string) (sum float64) {
 	t.Helper()
 	f := observed(t, reg)["flowfabric_"+name]
 	for _, m := range f.GetMetric() {
 		has := func(want string) bool {
-			return slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName()+"="+l.GetValue() == want })
+			return slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
+				return l.GetName()+"="+l.GetValue() == want
+			})
 		}
 		if slices.ContainsFunc(labels, func(l string) bool { return !has(l) }) {
 			continue
@@ -76,7 +79,9 @@ type moves struct {
 
 func (m moves) reads(want float64, name string, labels ...string) {
 	m.Helper()
-	m.eventually(fmt.Sprintf("%s%q reads %v", name, labels, want), func() bool { return reading(m, m.reg, name, labels...) >= want })
+	m.eventually(fmt.Sprintf("%s%q reads %v", name, labels, want), func() bool {
+		return reading(m, m.reg, name, labels...) >= want
+	})
 }
 
 // Every collector moves when what it counts happens, on a real worker and a real server; and together they cover every
@@ -89,23 +94,26 @@ func TestMetricsMove(t *testing.T) {
 	first := w.submit("complete") // its queue is there when the first samples are taken
 	blocked, frozen, flooded := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	tell := sync.OnceFunc(func() { close(flooded) }) // a lease that the freeze cost makes a second run
-	worker := w.start(cfg, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
-		if in == "flood" {
-			<-frozen
-			defer tell()
-			return in, flooding(ctx, task)
-		}
-		return act(ctx, task, in, blocked)
-	}), handler.BindBatch(handler.Define[string, string]("bulk"), func(_ context.Context, items []*handler.Item[string, string]) error {
-		for _, item := range items {
-			item.Complete(item.In)
-		}
-		return nil
-	}, handler.Batch{Size: 1}))
+	worker := w.start(cfg,
+		handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			if in == "flood" {
+				<-frozen
+				defer tell()
+				return in, flooding(ctx, task)
+			}
+			return act(ctx, task, in, blocked)
+		}), handler.BindBatch(handler.Define[string, string]("bulk"),
+			func(_ context.Context, items []*handler.Item[string, string]) error {
+				for _, item := range items {
+					item.Complete(item.In)
+				}
+				return nil
+			}, handler.Batch{Size: 1}))
 	kind := "kind=greet"
 
 	w.reach(first, codes.Completed)
-	m.reads(3, "claims_total", "result=empty") // registered with these partitions, and with the one that had work, so the next one rings
+	// registered with these partitions, and with the one that had work, so the next one rings
+	m.reads(3, "claims_total", "result=empty")
 	w.reach(w.submit("complete"), codes.Completed)
 	m.reads(1, "settled_total", kind, "outcome=complete", "category=")
 	m.reads(1, "claims_total", "result=work")
@@ -155,7 +163,8 @@ func TestMetricsMove(t *testing.T) {
 	holding := w.submit("block")
 	m.reads(1, "in_flight")
 	m.reads(1, "lease_renewals_total", "result=ok")
-	if _, err := w.engine.CancelExecution(w.ctx, holding, engine.Cancellation{Source: engine.CancelOperator}); err != nil {
+	if _, err := w.engine.CancelExecution(w.ctx, holding,
+		engine.Cancellation{Source: engine.CancelOperator}); err != nil {
 		t.Fatal(err)
 	}
 	m.reads(1, "leases_lost_total", "cause=cancelled")
@@ -201,7 +210,8 @@ func TestMetricsMove(t *testing.T) {
 	m.reads(1, "schedule_missed_total", "reason=overlap")
 
 	w.budget("spent", 1)
-	if _, err := w.engine.ReportUsage(w.ctx, admission.Usage{Budget: "spent", Key: "all", Amounts: map[string]int64{"tokens": 1}}); err != nil {
+	if _, err := w.engine.ReportUsage(w.ctx,
+		admission.Usage{Budget: "spent", Key: "all", Amounts: map[string]int64{"tokens": 1}}); err != nil {
 		t.Fatal(err)
 	}
 	w.quota(admission.Quota{Name: "one", Rate: 1, Window: time.Hour})
@@ -210,6 +220,7 @@ func TestMetricsMove(t *testing.T) {
 	w.submit("block", asking(flowfabric.QuotaGate("one")))
 	w.submit("block", asking(flowfabric.QuotaGate("missing")))
 	m.reads(1, "budget_hit_total", "dimension=tokens")
+	m.reads(1, "budget_waiting", "budget=spent")
 	m.reads(1, "quota_hit_total", "reason=rate")
 	m.reads(1, "admissions_total", "outcome=not_found")
 	m.reads(1, "admissions_total", "outcome=admitted")
@@ -236,7 +247,8 @@ func act(ctx context.Context, task *handler.Task, in string, blocked <-chan stru
 	case "fail":
 		return "", handler.Permanent(handler.Category("no_luck", errors.New("broken")))
 	case "frames":
-		return "", errors.Join(task.Frame(ctx, "token", "four"), task.Frame(ctx, "token", "more"), task.Live(ctx, "token", "now", time.Second))
+		return "", errors.Join(task.Frame(ctx, "token", "four"), task.Frame(ctx, "token", "more"),
+			task.Live(ctx, "token", "now", time.Second))
 	case "wait":
 		return suspend.Await[string](ctx, task, "go")
 	case "delay":
@@ -277,7 +289,8 @@ func documented(t *testing.T, reg prometheus.Gatherer) {
 	told := map[string]string{}
 	for line := range strings.Lines(string(page)) {
 		if m := row.FindStringSubmatch(line); m != nil {
-			told[m[1]] = m[2] + " " + strings.Join(strings.Fields(strings.NewReplacer("`", "", ",", " ", "–", "").Replace(m[3])), ",")
+			told[m[1]] = m[2] + " " +
+				strings.Join(strings.Fields(strings.NewReplacer("`", "", ",", " ", "–", "").Replace(m[3])), ",")
 		}
 	}
 	seen := observed(t, reg)
@@ -302,23 +315,27 @@ func documented(t *testing.T, reg prometheus.Gatherer) {
 func TestMetricsHaveBoundedLabels(t *testing.T) {
 	w := envAt(t, testserver.Redis(t))
 	reg := prometheus.NewRegistry()
-	w.start(runtime.Config{Registerer: reg}, handler.Bind(greet, func(_ context.Context, task *handler.Task, in string) (string, error) {
-		return "", handler.Permanent(errors.New("cannot greet " + in + " in " + task.ID().String()))
-	}))
+	w.start(runtime.Config{Registerer: reg},
+		handler.Bind(greet, func(_ context.Context, task *handler.Task, in string) (string, error) {
+			return "", handler.Permanent(errors.New("cannot greet " + in + " in " + task.ID().String()))
+		}))
 	run := func(count int) (series int) {
 		before := reading(t, reg, "settled_total", "outcome=fail")
 		for i := range count / 100 {
 			p, batch := uint16(i%4), make([]engine.NewExecution, 100)
 			for k := range batch {
 				name := fmt.Sprintf("%d.%d", i, k)
-				batch[k] = engine.NewExecution{ID: flowfabric.NewExecutionID(p), Namespace: "default", Lane: "default", Kind: "greet",
+				batch[k] = engine.NewExecution{ID: flowfabric.NewExecutionID(p), Namespace: "default", Lane: "default",
+					Kind:    "greet",
 					Creator: name, Tags: map[string]string{"some.tag": name}, Payload: []byte(`"` + name + `"`)}
 			}
 			if _, err := w.engine.CreateExecutions(w.ctx, p, batch); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.eventually("all have failed", func() bool { return reading(t, reg, "settled_total", "outcome=fail") >= before+float64(count) })
+		w.eventually("all have failed", func() bool {
+			return reading(t, reg, "settled_total", "outcome=fail") >= before+float64(count)
+		})
 		for _, f := range observed(t, reg) {
 			series += len(f.GetMetric())
 			for _, m := range f.GetMetric() {
@@ -342,11 +359,13 @@ func TestMetricsHaveBoundedLabels(t *testing.T) {
 func TestQueueMetrics(t *testing.T) {
 	servers(t, func(w *env) {
 		t := w.T
-		if set := w.engine.SetLane(w.ctx, "default", "default", engine.LaneChange{State: engine.LanePaused}); set[0].Err != nil {
+		if set := w.engine.SetLane(w.ctx, "default", "default",
+			engine.LaneChange{State: engine.LanePaused}); set[0].Err != nil {
 			t.Fatal(set[0].Err)
 		}
 		ended := w.submit("x", func(x *engine.NewExecution) { x.Lane = "open" })
-		if _, err := w.engine.CancelExecution(w.ctx, ended, engine.Cancellation{Source: engine.CancelOperator}); err != nil {
+		if _, err := w.engine.CancelExecution(w.ctx, ended,
+			engine.Cancellation{Source: engine.CancelOperator}); err != nil {
 			t.Fatal(err)
 		}
 		for range 40 {
@@ -360,7 +379,8 @@ func TestQueueMetrics(t *testing.T) {
 			return reading(t, one, name, labels...) + reading(t, two, name, labels...)
 		}
 		w.eventually("every partition is owned and sampled", func() bool {
-			return sum("partitions_owned") == 4 && sum("queue_waiting", "kind=greet", "lane=default", "namespace=default", "state=paused") == 40 &&
+			return sum("partitions_owned") == 4 &&
+				sum("queue_waiting", "kind=greet", "lane=default", "namespace=default", "state=paused") == 40 &&
 				sum("executions", "index=delayed") == 1 && sum("executions", "index=ended") == 1
 		})
 		if age := sum("queue_oldest_age_seconds", "state=paused"); age <= 0 || age > 120 {
@@ -391,13 +411,16 @@ func TestWorkersShareCollectors(t *testing.T) {
 	}
 	taken := prometheus.NewRegistry()
 	taken.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "flowfabric_claims_total", Help: "x"}))
-	if _, err := runtime.New(runtime.Config{URL: w.url, Registerer: taken}, greetBinding()); !errors.Is(err, flowfabric.ErrConfig) {
+	if _, err := runtime.New(runtime.Config{URL: w.url, Registerer: taken}, greetBinding()); !errors.Is(err,
+		flowfabric.ErrConfig) {
 		t.Errorf("a name that is taken answers %v", err)
 	}
-	if _, err := runtime.New(runtime.Config{URL: w.url, Registerer: taken, MetricPrefix: "other_"}, greetBinding()); err != nil {
+	if _, err := runtime.New(runtime.Config{URL: w.url, Registerer: taken, MetricPrefix: "other_"},
+		greetBinding()); err != nil {
 		t.Errorf("another prefix answers %v", err)
 	}
-	if _, err := runtime.New(runtime.Config{URL: w.url, MetricPrefix: "no-good"}, greetBinding()); !errors.Is(err, flowfabric.ErrConfig) {
+	if _, err := runtime.New(runtime.Config{URL: w.url, MetricPrefix: "no-good"}, greetBinding()); !errors.Is(err,
+		flowfabric.ErrConfig) {
 		t.Errorf("a bad prefix answers %v", err)
 	}
 }

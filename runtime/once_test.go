@@ -26,7 +26,8 @@ func TestSettlesOnce(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for function, want := range map[string]int{
-		"ff_complete_execution": 1, "ff_fail_execution": 0, "ff_release_execution": 0, "ff_delay_execution": 0, "ff_cancel_execution": 0,
+		"ff_complete_execution": 1, "ff_fail_execution": 0, "ff_release_execution": 0, "ff_delay_execution": 0,
+		"ff_cancel_execution": 0,
 	} {
 		if calls[function] != want {
 			t.Errorf("%d calls of %s, want %d", calls[function], function, want)

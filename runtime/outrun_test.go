@@ -26,7 +26,8 @@ func (o outrun) AppendFrames(context.Context, flowfabric.Fence, uint64, []stream
 // A handler whose frames are refused because the execution was cancelled is told so, and not that its lease was lost.
 func TestRefusalThatOutranTheNotice(t *testing.T) {
 	for state, want := range map[flowfabric.Code]error{
-		codes.Cancelled: flowfabric.ErrCancelled, codes.Expired: flowfabric.ErrDeadline, codes.Completed: flowfabric.ErrLeaseLost,
+		codes.Cancelled: flowfabric.ErrCancelled, codes.Expired: flowfabric.ErrDeadline,
+		codes.Completed: flowfabric.ErrLeaseLost,
 	} {
 		t.Run(string(state), func(t *testing.T) {
 			b := newBench(t, quiet, func(s store) store { return outrun{s, state} })

@@ -3,13 +3,15 @@ package runtime
 import "time"
 
 const (
-	// patience is how long a claimed execution may wait here for a slot. Then it goes back to its queue, where a worker that is
-	// idle gets it.
+	// patience is how long a claimed execution may wait here for a slot. Then it goes back to its queue, where a
+	// worker that is idle gets it.
 	patience = 10 * time.Millisecond
-	// deepPatience is how many times as long it may wait if its partition had more than this worker took: a worker that is idle finds work there.
-	// Handlers that began together end together, so without it all that waits for handlers of 10 ms would go back.
+	// deepPatience is how many times as long it may wait if its partition had more than this worker took: a worker
+	// that is idle finds work there. Handlers that began together end together, so without it all that waits for
+	// handlers of 10 ms would go back.
 	deepPatience = 5
-	// maxAhead bounds what waits, in time at the present pace. It is less than patience, since handlers do not return evenly.
+	// maxAhead bounds what waits, in time at the present pace. It is less than patience, since handlers do not return
+	// evenly.
 	maxAhead = 5 * time.Millisecond
 	// paceWindow is how long handlers that return are counted before their rate is believed.
 	paceWindow = 10 * time.Millisecond
@@ -19,8 +21,9 @@ const (
 	mistakePause = time.Second
 )
 
-// pace tells how many executions to claim ahead: as many as slots are freed for while a claim comes, twice, since the next claim
-// is made when half of them are left. With handlers that take long that is none. It is guarded by the mutex of its slots.
+// pace tells how many executions to claim ahead: as many as slots are freed for while a claim comes, twice, since the
+// next claim is made when half of them are left. With handlers that take long that is none. It is guarded by the
+// mutex of its slots.
 type pace struct {
 	since time.Time // begin of the window
 	count int       // of handlers that returned since

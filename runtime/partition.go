@@ -14,16 +14,17 @@ import (
 type partition struct {
 	id uint16
 
-	queued      bool // waits in scheduler.hot
-	claiming    bool
-	stale       bool // the connection was lost: after a failover route ids may mean something else
-	rung        bool // since the claim round began, so its registration is worth nothing
-	registered  bool // the server will ring when matching work arrives
-	ahead       bool // the claim round claims ahead of slots: it must not register
-	dry         bool // nothing is left to claim ahead
-	more        bool // the last claim left some
-	until       time.Time
-	owed        time.Time // when it was rung for work that no claim round has looked for since: the ring may have to be forwarded
+	queued     bool // waits in scheduler.hot
+	claiming   bool
+	stale      bool // the connection was lost: after a failover route ids may mean something else
+	rung       bool // since the claim round began, so its registration is worth nothing
+	registered bool // the server will ring when matching work arrives
+	ahead      bool // the claim round claims ahead of slots: it must not register
+	dry        bool // nothing is left to claim ahead
+	more       bool // the last claim left some
+	until      time.Time
+	// when it was rung for work that no claim round has looked for since: the ring may have to be forwarded
+	owed        time.Time
 	failures    int
 	notBefore   time.Time // backoff after a failed claim round
 	backoff     *backoff.ExponentialBackOff
@@ -38,7 +39,9 @@ type partition struct {
 	subscription []uint64
 	gated        bool   // some of it has had gates; changed under scheduler.mu
 	digest       string // "" until the subscription is stored
-	rotation     uint64 // grows with each claim; it begins elsewhere in each partition, so that lanes have their turns over all of them, too
+	// grows with each claim; it begins elsewhere in each partition, so that lanes have their turns over all of them,
+	// too
+	rotation uint64
 }
 
 func newPartition(id uint16) *partition {
@@ -53,7 +56,8 @@ func (p *partition) learn(reply engine.ClaimReply) {
 }
 
 func newOffer(cfg Config, kinds []string) offer.Offer {
-	return offer.New(append([]string{cfg.Namespace}, cfg.Namespaces...), cfg.Lanes, kinds, cfg.Capabilities).Weighing(cfg.LaneWeights)
+	return offer.New(append([]string{cfg.Namespace}, cfg.Namespaces...), cfg.Lanes, kinds,
+		cfg.Capabilities).Weighing(cfg.LaneWeights)
 }
 
 // newBackoff is the one shape of backoff in this package: doubling, ±50 %, for ever.

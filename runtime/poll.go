@@ -14,16 +14,17 @@ import (
 const (
 	pollEvery  = time.Second // by each of a few workers
 	pollJitter = 0.25        // so that instances do not poll in step
-	// fleetPolls is how many polls a second all workers make together once they are more than that: each then polls more
-	// seldom, but none more seldom than pollSeldom, or than keeps it ready. Still more workers ask for a part of the partitions each.
+	// fleetPolls is how many polls a second all workers make together once they are more than that: each then polls
+	// more seldom, but none more seldom than pollSeldom, or than keeps it ready. Still more workers ask for a part of
+	// the partitions each.
 	fleetPolls = 4
 	pollSeldom = 8 * time.Second
 	// pollTimeout bounds one poll.
 	pollTimeout = 5 * time.Second
 	// pollTurns is how many polls in a cluster, where each partition is a call, go by until every one was asked.
 	pollTurns = 16
-	// clusterPolls is how many polls a second a partition of a cluster gets at least from a fleet that is so large that a worker can ask for a
-	// smaller part than one of pollTurns.
+	// clusterPolls is how many polls a second a partition of a cluster gets at least from a fleet that is so large
+	// that a worker can ask for a smaller part than one of pollTurns.
 	clusterPolls = 1
 	// A process that dies leaves many ticks undone, which become overdue within a second of each other: who hears
 	// of one that is new listens closely for a while, but not all the time, in case the server is merely slow.
@@ -61,8 +62,8 @@ type pollStore interface {
 }
 
 func newPoller(r *run) *poller {
-	p := &poller{store: r.store, sched: r.sched, slots: r.slots, metrics: r.metrics, health: r.health, window: r.cfg.ReadyWindow,
-		tickOverdue: r.tickOverdue, ticking: r.ticks != nil, fatal: r.fatal,
+	p := &poller{store: r.store, sched: r.sched, slots: r.slots, metrics: r.metrics, health: r.health,
+		window: r.cfg.ReadyWindow, tickOverdue: r.tickOverdue, ticking: r.ticks != nil, fatal: r.fatal,
 		all: make([]uint16, len(r.sched.partitions)), overdue: make([]bool, len(r.sched.partitions)),
 		next: rand.N(len(r.sched.partitions))}
 	for i := range p.all {
@@ -72,9 +73,10 @@ func newPoller(r *run) *poller {
 	return p
 }
 
-// keep polls until ctx ends. A poll is what finds work when a ring was lost, and nobody when a tick is overdue: off-cluster one call over
-// all partitions, in a cluster some partitions in rotation. It is made about once a second, so that the tick of a dead
-// owner is not left undone for longer; many workers share that out among them, since one poll finds it for all.
+// keep polls until ctx ends. A poll is what finds work when a ring was lost, and nobody when a tick is overdue:
+// off-cluster one call over all partitions, in a cluster some partitions in rotation. It is made about once a second,
+// so that the tick of a dead owner is not left undone for longer; many workers share that out among them, since one
+// poll finds it for all.
 func (p *poller) keep(ctx context.Context) {
 	for {
 		sleep(ctx, p.pause(time.Now()))
@@ -111,7 +113,8 @@ func jittered(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 - pollJitter + 2*pollJitter*rand.Float64()))
 }
 
-// fleet is about how many workers are registered: those that were counted, and as many in the partitions that were not asked yet.
+// fleet is about how many workers are registered: those that were counted, and as many in the partitions that were
+// not asked yet.
 func (p *poller) fleet() int {
 	if !p.store.Cluster() {
 		return p.workers[0]
@@ -172,8 +175,8 @@ func (p *poller) once(ctx context.Context) (missed int, err error) {
 	return missed, err
 }
 
-// ask makes the calls of one poll: off-cluster one, in a cluster one for each partition, which the driver sends together.
-// With an error come the answers of the others.
+// ask makes the calls of one poll: off-cluster one, in a cluster one for each partition, which the driver sends
+// together. With an error come the answers of the others.
 func (p *poller) ask(ctx context.Context, partitions []uint16) ([]engine.PollState, error) {
 	if !p.store.Cluster() {
 		states, workers, err := p.store.Poll(ctx, partitions)

@@ -18,6 +18,7 @@ func serving(t *testing.T, s *silent, d time.Duration) {
 func servingAs(t *testing.T, s *silent, cfg Config, d time.Duration) {
 	t.Helper()
 	w := s.worker(cfg, func(context.Context) error { return nil })
+	// timed: virtual time
 	ctx, stop := context.WithTimeout(t.Context(), d)
 	defer stop()
 	var running conc.WaitGroup
@@ -65,28 +66,34 @@ func TestPollTurns(t *testing.T) {
 func TestPollsAreShared(t *testing.T) {
 	for _, c := range []struct {
 		fleet, window, least, most int // workers, s, and polls in two minutes
-	}{{1, 15, 105, 140}, {4, 15, 90, 140}, {12, 15, 30, 50}, {1000, 15, 13, 20}, {1000, 60, 12, 19}, {1000, 1, 105, 140}} {
+	}{{1, 15, 105, 140}, {4, 15, 90, 140}, {12, 15, 30, 50}, {1000, 15, 13, 20}, {1000, 60, 12, 19},
+		{1000, 1, 105, 140}} {
 		for _, cluster := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSilent(16, 0) // in a cluster, too, one call a poll
 				s.cluster, s.fleet = cluster, c.fleet
 				servingAs(t, s, Config{ReadyWindow: time.Duration(c.window) * time.Second}, 2*time.Minute)
-				if n := len(s.polls) - 1; n < c.least || n > c.most+4 { // a cluster's workers are counted in the first turns
-					t.Errorf("%d workers, window %d s, cluster %v: %d polls in two minutes", c.fleet, c.window, cluster, n)
+				if n := len(s.polls) - 1; n < c.least || n > c.most+4 {
+					// a cluster's workers are counted in the first turns
+					t.Errorf("%d workers, window %d s, cluster %v: %d polls in two minutes", c.fleet, c.window, cluster,
+						n)
 				}
 			})
 		}
 	}
 }
 
-// Of more workers than can poll as seldom as they should, each asks for a part of the partitions, and a different one each time.
+// Of more workers than can poll as seldom as they should, each asks for a part of the partitions, and a different one
+// each time.
 func TestPollsOfALargeFleetAreSmall(t *testing.T) {
-	for fleet, want := range map[int]int{30: 64, 300: 8, 100_000: 1} { // 64 partitions, 4 a second, and each worker every 7.5 s
+	for fleet, want := range map[int]int{30: 64, 300: 8, 100_000: 1} {
+		// 64 partitions, 4 a second, and each worker every 7.5 s
 		synctest.Test(t, func(t *testing.T) {
 			s := newSilent(64, 0)
 			s.fleet = fleet
 			servingAs(t, s, Config{}, 20*time.Minute)
-			polls, asked := s.polls[1:len(s.polls)-1], map[uint16]bool{} // the first knows of no others, the last is the farewell
+			// the first knows of no others, the last is the farewell
+			polls, asked := s.polls[1:len(s.polls)-1], map[uint16]bool{}
 			for _, p := range polls {
 				if n := len(p.partitions); n > want || 4*n < want {
 					t.Fatalf("%d workers: a poll asked for %d partitions, want about %d", fleet, n, want)
@@ -102,14 +109,17 @@ func TestPollsOfALargeFleetAreSmall(t *testing.T) {
 	}
 }
 
-// In a cluster a poll is a call for each partition that it asks for. Those of a large fleet are few, and cover all partitions.
+// In a cluster a poll is a call for each partition that it asks for. Those of a large fleet are few, and cover all
+// partitions.
 func TestPollsOfALargeFleetAreFewInACluster(t *testing.T) {
-	for fleet, want := range map[int]int{100: 16, 1_000: 2, 100_000: 1} { // 256 partitions, each asked at least once a second, every 7.5 s by a worker
+	for fleet, want := range map[int]int{100: 16, 1_000: 2, 100_000: 1} {
+		// 256 partitions, each asked at least once a second, every 7.5 s by a worker
 		synctest.Test(t, func(t *testing.T) {
 			s := newSilent(256, 0)
 			s.cluster, s.fleet = true, fleet
 			servingAs(t, s, Config{}, 100*time.Minute)
-			polls, asked := s.polls[16:len(s.polls)-1], map[uint16]bool{} // the first knows of no others, the last is the farewell
+			// the first knows of no others, the last is the farewell
+			polls, asked := s.polls[16:len(s.polls)-1], map[uint16]bool{}
 			for _, p := range polls {
 				asked[p.partitions[0]] = true
 			}

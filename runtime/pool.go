@@ -10,21 +10,23 @@ import (
 // maxIdleGoroutines bounds the goroutines that are kept without work.
 const maxIdleGoroutines = 256
 
-// goroutinePool runs jobs on goroutines that are kept for the next job: to grow a new stack costs a short job more than all else
-// that is done for it here. So a handler that locks its thread, or labels its goroutine, undoes that (handler.Bind).
+// goroutinePool runs jobs on goroutines that are kept for the next job: to grow a new stack costs a short job more
+// than all else that is done for it here. So a handler that locks its thread, or labels its goroutine, undoes that
+// (handler.Bind).
 //
-// Jobs that come together wait in a queue. The goroutine that takes one wakes the next, if that is not on its way yet, and looks for another
-// when it is done. So no job waits for a handler that takes its time, and handlers that return at once need two goroutines, not as many
-// as there are jobs.
+// Jobs that come together wait in a queue. The goroutine that takes one wakes the next, if that is not on its way
+// yet, and looks for another when it is done. So no job waits for a handler that takes its time, and handlers that
+// return at once need two goroutines, not as many as there are jobs.
 type goroutinePool struct {
 	run func(*job)
 	all conc.WaitGroup
 
-	mu     sync.Mutex
-	queue  []*job          // not taken yet; those before head are
-	head   int             // of queue
-	idle   []chan struct{} // the one that worked last is at the end: its stack is warm
-	coming bool            // a goroutine was woken, or started, and has not looked at the queue yet; so it is while jobs wait
+	mu    sync.Mutex
+	queue []*job          // not taken yet; those before head are
+	head  int             // of queue
+	idle  []chan struct{} // the one that worked last is at the end: its stack is warm
+	// a goroutine was woken, or started, and has not looked at the queue yet; so it is while jobs wait
+	coming bool
 	closed bool
 }
 

@@ -42,13 +42,15 @@ func TestProvideRefusesConstructors(t *testing.T) {
 		{"nothing", func() {}, "returns 0 values"},
 		{"second is no error", func() (*greeter, int) { return nil, 0 }, "returns 2 values"},
 		{"no method", func() int { return 0 }, "returns int, which has no such method"},
-		{"annotated, no method", fx.Annotate(func(string) int { return 0 }, fx.ParamTags(`name:"x"`)), "returns int, which has no such method"},
+		{"annotated, no method", fx.Annotate(func(string) int { return 0 }, fx.ParamTags(`name:"x"`)),
+			"returns int, which has no such method"},
 		{"annotated value", fx.Annotate(&greeter{}), "is not a function"},
 		{"other method", func() wrong { return wrong{} }, "whose method Handle is func("},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			err := runtime.Run(t.Context(), runtime.Config{URL: "embedded://", Logger: quiet}, runtime.Provide(greet, c.constructor))
+			err := runtime.Run(t.Context(), runtime.Config{URL: "embedded://", Logger: quiet},
+				runtime.Provide(greet, c.constructor))
 			if !errors.Is(err, flowfabric.ErrConfig) {
 				t.Fatalf("error %v", err)
 			}
@@ -73,14 +75,19 @@ func TestStartErrorsAreOneLine(t *testing.T) {
 		is   error
 		want string
 	}{
-		{"missing dependency", runtime.Provide(greet, func(p prefix) *greeter { return &greeter{string(p)} }), nil, "runtime_test.prefix"},
-		{"constructor error", runtime.Provide(greet, func() (*greeter, error) { return nil, broken }), broken, "no key"},
-		{"constructor nil", runtime.Provide(greet, func() *greeter { return nil }), flowfabric.ErrConfig, "returned nil"},
+		{"missing dependency", runtime.Provide(greet, func(p prefix) *greeter { return &greeter{string(p)} }), nil,
+			"runtime_test.prefix"},
+		{"constructor error", runtime.Provide(greet, func() (*greeter, error) { return nil, broken }), broken,
+			"no key"},
+		{"constructor nil", runtime.Provide(greet, func() *greeter { return nil }), flowfabric.ErrConfig,
+			"returned nil"},
 		{"function nil", runtime.Handle[string, string](greet, nil), flowfabric.ErrConfig, "nil"},
-		{"function of an invalid definition", runtime.Handle(handler.Define[string, string]("{}"), hello), flowfabric.ErrConfig, "{}"},
+		{"function of an invalid definition", runtime.Handle(handler.Define[string, string]("{}"), hello),
+			flowfabric.ErrConfig, "{}"},
 		{"function of no definition", runtime.Handle(nil, hello), flowfabric.ErrConfig, "nil"},
 		{"no handler", fx.Options(), flowfabric.ErrConfig, "runtime.Provide"},
-		{"invalid definition", runtime.Provide(handler.Define[string, string]("{}"), func() *greeter { return nil }), flowfabric.ErrConfig, "{}"},
+		{"invalid definition", runtime.Provide(handler.Define[string, string]("{}"), func() *greeter { return nil }),
+			flowfabric.ErrConfig, "{}"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,7 +100,8 @@ func TestStartErrorsAreOneLine(t *testing.T) {
 			}
 		})
 	}
-	if err := runtime.Run(t.Context(), runtime.Config{URL: "redis://127.0.0.1:1", Logger: quiet}, runtime.Provide(greet, func() *greeter { return &greeter{} })); !errors.Is(err, flowfabric.ErrTransport) {
+	if err := runtime.Run(t.Context(), runtime.Config{URL: "redis://127.0.0.1:1", Logger: quiet},
+		runtime.Provide(greet, func() *greeter { return &greeter{} })); !errors.Is(err, flowfabric.ErrTransport) {
 		t.Errorf("no server: %v", err)
 	}
 }
@@ -121,8 +129,9 @@ func TestRunWithFx(t *testing.T) {
 	w.reach(first, codes.Completed)
 	w.reach(second, codes.Completed)
 	w.reach(third, codes.Completed)
-	for id, want := range map[flowfabric.ExecutionID]string{first: `"hey ada"`, second: `"bye ada"`, third: `"hello ada"`} {
-		if got, _, err := w.engine.ReadResult(w.ctx, id, 0); err != nil || string(got) != want {
+	for id, want := range map[flowfabric.ExecutionID]string{first: `"hey ada"`, second: `"bye ada"`,
+		third: `"hello ada"`} {
+		if got, _, err := w.engine.ReadResult(w.ctx, id, 1); err != nil || string(got) != want {
 			t.Errorf("result %q, want %q, %v", got, want, err)
 		}
 	}
@@ -133,7 +142,8 @@ func TestRunWithFx(t *testing.T) {
 	}
 }
 
-// An annotated constructor gets its named dependencies and its hooks; what says how others would get the value has no effect.
+// An annotated constructor gets its named dependencies and its hooks; what says how others would get the value has no
+// effect.
 func TestProvideAnnotated(t *testing.T) {
 	w := newEnv(t)
 	part, plain := handler.Define[string, string]("part"), handler.Define[string, string]("plain")
@@ -144,19 +154,22 @@ func TestProvideAnnotated(t *testing.T) {
 	var result error
 	running.Go(func() {
 		result = runtime.Run(ctx, runtime.Config{URL: w.url, Logger: quiet},
-			runtime.Provide(greet, fx.Annotate(func(p prefix) *greeter { return &greeter{string(p)} }, fx.ParamTags(`name:"polite"`),
-				fx.OnStart(func(context.Context) error { started.Add(1); return nil }),
-				fx.OnStop(func(g *greeter) { stopped.Add(int32(len(g.prefix))) }))),
-			runtime.Provide(part, fx.Annotate(func(p prefix) (*greeter, error) { return &greeter{"rude " + string(p)}, nil },
-				fx.ParamTags(`name:"short"`), fx.ResultTags(`name:"handler"`), fx.As(new(handles)))),
-			runtime.Provide(plain, fx.Annotated{Name: "ignored", Target: func() *greeter { return &greeter{"plain "} }}),
+			runtime.Provide(greet,
+				fx.Annotate(func(p prefix) *greeter { return &greeter{string(p)} }, fx.ParamTags(`name:"polite"`),
+					fx.OnStart(func(context.Context) error { started.Add(1); return nil }),
+					fx.OnStop(func(g *greeter) { stopped.Add(int32(len(g.prefix))) }))),
+			runtime.Provide(part,
+				fx.Annotate(func(p prefix) (*greeter, error) { return &greeter{"rude " + string(p)}, nil },
+					fx.ParamTags(`name:"short"`), fx.ResultTags(`name:"handler"`), fx.As(new(handles)))),
+			runtime.Provide(plain,
+				fx.Annotated{Name: "ignored", Target: func() *greeter { return &greeter{"plain "} }}),
 			fx.Provide(fx.Annotate(func() prefix { return "dear " }, fx.ResultTags(`name:"polite"`)),
 				fx.Annotate(func() prefix { return "oi " }, fx.ResultTags(`name:"short"`))))
 	})
 	for kind, want := range map[string]string{"greet": `"dear ada"`, "part": `"rude oi ada"`, "plain": `"plain ada"`} {
 		id := w.submitKind(kind, "ada")
 		w.reach(id, codes.Completed)
-		if got, _, err := w.engine.ReadResult(w.ctx, id, 0); err != nil || string(got) != want {
+		if got, _, err := w.engine.ReadResult(w.ctx, id, 1); err != nil || string(got) != want {
 			t.Errorf("%s: result %q, want %q, %v", kind, got, want, err)
 		}
 	}
@@ -171,8 +184,8 @@ type handles interface {
 	Handle(context.Context, *handler.Task, string) (string, error)
 }
 
-// A component that shuts the application down with an exit code is the reason why Run ends, after the worker has drained. Without a code
-// it is an ordinary end; and a worker that cannot go on says why itself.
+// A component that shuts the application down with an exit code is the reason why Run ends, after the worker has
+// drained. Without a code it is an ordinary end; and a worker that cannot go on says why itself.
 func TestRunReturnsTheExitCodeOfAComponent(t *testing.T) {
 	for name, x := range map[string]struct {
 		options []fx.ShutdownOption
@@ -194,7 +207,8 @@ func TestRunReturnsTheExitCodeOfAComponent(t *testing.T) {
 				result = runtime.Run(w.ctx, runtime.Config{URL: w.url, Logger: quiet},
 					runtime.Provide(greet, func() *greeter { return &greeter{"hi "} }), fx.Populate(&shutdown),
 					fx.Invoke(func(l fx.Lifecycle) {
-						l.Append(fx.Hook{OnStart: func(context.Context) error { close(ready); return nil }, OnStop: func(context.Context) error { return x.stop }})
+						l.Append(fx.Hook{OnStart: func(context.Context) error { close(ready); return nil },
+							OnStop: func(context.Context) error { return x.stop }})
 					}))
 			})
 			<-ready
@@ -204,7 +218,8 @@ func TestRunReturnsTheExitCodeOfAComponent(t *testing.T) {
 			}
 			running.Wait()
 			exit, ok := errors.AsType[*runtime.ExitError](result)
-			if ok != (x.code != 0) || ok && exit.Code != x.code || x.stop != nil && !errors.Is(result, x.stop) || x.stop == nil && x.code == 0 && result != nil {
+			if ok != (x.code != 0) || ok && exit.Code != x.code || x.stop != nil && !errors.Is(result, x.stop) ||
+				x.stop == nil && x.code == 0 && result != nil {
 				t.Errorf("run: %v, want exit code %d and %v", result, x.code, x.stop)
 			}
 		})
@@ -215,7 +230,8 @@ func TestRunReturnsTheExitCodeOfAComponent(t *testing.T) {
 func TestModule(t *testing.T) {
 	w := newEnv(t)
 	var worker *runtime.Worker
-	app := fx.New(fx.NopLogger, fx.StopTimeout(25*time.Second), runtime.Module(runtime.Config{URL: w.url, Logger: quiet}),
+	app := fx.New(fx.NopLogger, fx.StopTimeout(25*time.Second),
+		runtime.Module(runtime.Config{URL: w.url, Logger: quiet}),
 		runtime.Provide(greet, func() *greeter { return &greeter{"hi "} }), fx.Populate(&worker))
 	if err := app.Start(w.ctx); err != nil {
 		t.Fatal(err)

@@ -58,16 +58,20 @@ type membership struct {
 func newMembership(r *run, w *Worker, seeds *tokenSeeds) *membership {
 	cfg := r.cfg
 	host, _ := os.Hostname() // unknown is shown as nothing
-	return &membership{store: r.store, seeds: seeds, log: r.log, ctx: r.ctx, ttl: cfg.LeaseTTL, waiting: w.waiting, fatal: r.fatal,
-		name: cfg.Instance, token: rand.Text(), ended: func() {}, news: make(chan struct{}, 1), info: engine.WorkerInfo{
-			Pool: cfg.Worker, Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes, LaneWeights: cfg.LaneWeights, Kinds: w.registry.kinds(), Capabilities: cfg.Capabilities,
-			Concurrency: cfg.Concurrency, Host: host, PID: os.Getpid(), Version: cfg.AppVersion, Labels: cfg.Labels, StartedAt: time.Now(),
+	return &membership{store: r.store, seeds: seeds, log: r.log, ctx: r.ctx, ttl: cfg.LeaseTTL, waiting: w.waiting,
+		fatal: r.fatal,
+		name:  cfg.Instance, token: rand.Text(), ended: func() {}, news: make(chan struct{}, 1),
+		info: engine.WorkerInfo{
+			Pool: cfg.Worker, Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes,
+			LaneWeights: cfg.LaneWeights, Kinds: w.registry.kinds(), Capabilities: cfg.Capabilities,
+			Concurrency: cfg.Concurrency, Host: host, PID: os.Getpid(), Version: cfg.AppVersion, Labels: cfg.Labels,
+			StartedAt: time.Now(),
 		}}
 }
 
-// enter takes the name, before there is any work. One that is taken may be that of a predecessor that crashed (the pods of
-// a StatefulSet keep their names): then its registration runs out, which is waited for. If it is renewed instead, the
-// other process lives, and this one must not start.
+// enter takes the name, before there is any work. One that is taken may be that of a predecessor that crashed (the
+// pods of a StatefulSet keep their names): then its registration runs out, which is waited for. If it is renewed
+// instead, the other process lives, and this one must not start.
 func (g *membership) enter(ctx context.Context) error {
 	var first, patience time.Time
 	for ctx.Err() == nil {
@@ -79,12 +83,14 @@ func (g *membership) enter(ctx context.Context) error {
 		case errors.Is(err, denied.InstanceInUse):
 			if first.IsZero() {
 				first = until
-				g.log.Warn("flowfabric: another process is registered under this instance name; if it has crashed its registration runs out, which is waited for",
+				g.log.Warn(
+					"flowfabric: another process is registered under this instance name; if it has crashed its registration runs out, which is waited for",
 					"instance", g.name, "remaining", left.Round(time.Millisecond).String())
 				close(g.waiting)
 			}
 			if until.After(first) {
-				return fmt.Errorf("instance %q belongs to a process that lives (it renewed its registration): give every process its own Config.Instance, or leave it empty for a generated one: %w",
+				return fmt.Errorf(
+					"instance %q belongs to a process that lives (it renewed its registration): give every process its own Config.Instance, or leave it empty for a generated one: %w",
 					g.name, err)
 			}
 			patience = time.Now().Add(left)
@@ -147,7 +153,8 @@ func (g *membership) leave(by time.Time) {
 	ctx, cancel := context.WithDeadline(g.ctx, by)
 	defer cancel()
 	if _, err := g.store.LeaveWorker(ctx, g.name, g.token); err != nil {
-		g.log.Warn("flowfabric: the worker's registration was not ended; it runs out", "within", g.ttl.String(), "error", err)
+		g.log.Warn("flowfabric: the worker's registration was not ended; it runs out", "within", g.ttl.String(),
+			"error", err)
 	}
 }
 
@@ -164,7 +171,8 @@ func (g *membership) register(ctx context.Context) error {
 	g.mu.Unlock()
 	if anew { // perhaps the store was flushed: then nobody's token keys are known there
 		if err := g.seeds.again(ctx, g.seeds.count.Load()); err != nil {
-			g.log.Warn("flowfabric: the token keys could not be made known again; the next handler that waits tries it", "error", err)
+			g.log.Warn("flowfabric: the token keys could not be made known again; the next handler that waits tries it",
+				"error", err)
 		}
 	}
 	g.mu.Lock()
@@ -188,10 +196,12 @@ func (g *membership) report(ctx context.Context, err error) {
 	switch taken := errors.Is(err, denied.InstanceInUse); {
 	case taken && !g.taken:
 		g.taken, g.entered = true, false
-		g.log.Error("flowfabric: another process has this worker's instance name, which it took while this one was cut off; it keeps working, since leases are fenced, but the two share what is sent to the name: give every process its own Config.Instance",
+		g.log.Error(
+			"flowfabric: another process has this worker's instance name, which it took while this one was cut off; it keeps working, since leases are fenced, but the two share what is sent to the name: give every process its own Config.Instance",
 			"instance", g.name, "error", err)
 	case !taken && !g.failed:
-		g.log.Warn("flowfabric: the worker could not register; it works all the same, and tries again", "instance", g.name, "error", err)
+		g.log.Warn("flowfabric: the worker could not register; it works all the same, and tries again", "instance",
+			g.name, "error", err)
 	}
 	g.failed = true
 }

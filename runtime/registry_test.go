@@ -58,8 +58,9 @@ const ttl = 30 * time.Second
 func join(t *testing.T, s *silent, handle func(ctx context.Context) error) *member {
 	t.Helper()
 	m := &member{T: t, silent: s, log: &lines{}}
-	m.Worker = s.worker(Config{Instance: "w", LeaseTTL: ttl, Logger: slog.New(slog.NewTextHandler(m.log, nil)), AppVersion: "v7",
-		Labels: map[string]string{"zone": "b"}, Worker: "pool"}, handle)
+	m.Worker = s.worker(Config{Instance: "w", LeaseTTL: ttl, Logger: slog.New(slog.NewTextHandler(m.log, nil)),
+		AppVersion: "v7",
+		Labels:     map[string]string{"zone": "b"}, Worker: "pool"}, handle)
 	var ctx context.Context
 	ctx, m.stop = context.WithCancel(t.Context())
 	m.run.Go(func() { m.err = m.Worker.Run(ctx); m.over = true })
@@ -102,7 +103,8 @@ func TestWorkerRegistersRenewsAndLeaves(t *testing.T) {
 		m := join(t, s, func(context.Context) error { <-hold; return nil })
 		q := s.called()
 		if i := q.Info; q.Instance != "w" || q.TTL != ttl || q.InFlight != 0 || i.Pool != "pool" || i.Version != "v7" ||
-			i.Labels["zone"] != "b" || strings.Join(i.Kinds, " ") != "k" || strings.Join(i.Lanes, " ") != "default" || i.Namespace != "default" ||
+			i.Labels["zone"] != "b" || strings.Join(i.Kinds, " ") != "k" || strings.Join(i.Lanes, " ") != "default" ||
+			i.Namespace != "default" ||
 			i.Concurrency != 64 || i.PID == 0 || i.StartedAt.IsZero() {
 			t.Errorf("registered as %+v", q)
 		}
@@ -233,7 +235,8 @@ func TestRegistryTroubleStopsNoWork(t *testing.T) {
 	})
 }
 
-// A worker that loses its name while it is cut off goes on working, says so once, and gets the name back when it is free.
+// A worker that loses its name while it is cut off goes on working, says so once, and gets the name back when it is
+// free.
 func TestNameLostWhileCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSilent(1, 0)

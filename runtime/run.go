@@ -19,8 +19,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
-// run is one serving of a worker: everything that lives between the connection and the end of the drain. It makes the parts, starts
-// them, and drains them. Each part is given what it needs, and knows of no run.
+// run is one serving of a worker: everything that lives between the connection and the end of the drain. It makes the
+// parts, starts them, and drains them. Each part is given what it needs, and knows of no run.
 type run struct {
 	cfg     Config
 	log     *slog.Logger
@@ -49,26 +49,28 @@ type run struct {
 }
 
 func newRun(ctx context.Context, w *Worker, s store) *run {
-	r := &run{cfg: w.cfg, log: w.log, metrics: w.metrics, health: w.health, serving: w.serving, store: s, slots: newSlots(w.cfg.Concurrency),
+	r := &run{cfg: w.cfg, log: w.log, metrics: w.metrics, health: w.health, serving: w.serving, store: s,
+		slots:   newSlots(w.cfg.Concurrency),
 		watched: w.metrics.partitions.Watch(s, w.log), draining: make(chan struct{}), stop: func(error) {}}
 	r.slots.pace = w.pace
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.sched = newScheduler(s.Partitions(), r.slots)
 	r.keeper = r.newKeeper()
 	if !r.cfg.DisableMaintenance {
-		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: r.cfg.Instance, Logger: r.log, OnTick: r.watched.Ticked, OnLag: r.watched.Lag,
+		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: r.cfg.Instance, Logger: r.log,
+			OnTick: r.watched.Ticked, OnLag: r.watched.Lag,
 			OnFire: r.watched.Fired, OnDeliver: r.watched.Delivered})
 	}
 	seeds := &tokenSeeds{keyring: w.keyring, store: s}
 	r.name = newMembership(r, w, seeds)
 	r.watch = &watch{health: r.health, poke: r.name.poke, wake: make(chan struct{}, 1)}
 	r.name.watch = r.watch
-	r.jobs = &jobs{ctx: r.ctx, store: s, keeper: r.keeper, slots: r.slots, watch: r.watch, seeds: seeds, kinds: servedBy(w), instance: r.cfg.Instance,
-		log: r.log, metrics: r.metrics, tracer: w.tracer}
+	r.jobs = &jobs{ctx: r.ctx, store: s, keeper: r.keeper, slots: r.slots, watch: r.watch, seeds: seeds,
+		kinds: servedBy(w), instance: r.cfg.Instance, log: r.log, metrics: r.metrics, tracer: w.tracer}
 	r.jobs.worker = taskhook.Worker{Draining: r.draining, Batch: r.jobs.batch}
 	r.jobs.pool.run = (*job).work
-	r.claims = &claimer{ctx: r.ctx, store: s, keeper: r.keeper, sched: r.sched, slots: r.slots, jobs: r.jobs, offer: newOffer(r.cfg, w.registry.kinds()),
-		log: r.log, metrics: r.metrics, health: r.health, fatal: r.fatal}
+	r.claims = &claimer{ctx: r.ctx, store: s, keeper: r.keeper, sched: r.sched, slots: r.slots, jobs: r.jobs,
+		offer: newOffer(r.cfg, w.registry.kinds()), log: r.log, metrics: r.metrics, health: r.health, fatal: r.fatal}
 	r.jobs.done = newCompleter(r.claims.completeBatch, r.jobs.completed)
 	r.forwards, r.bell, r.polls = newForwarder(r), newDoorbell(r), newPoller(r)
 	r.sched.round, r.sched.giveBack, r.sched.onOwed = r.claims.round, r.jobs.giveBack, r.forwards.poke
@@ -77,10 +79,12 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 
 // newKeeper makes the keeper of the run's leases. Its claims go through the gates of what they are granted.
 func (r *run) newKeeper() *keeper.Keeper {
-	admitter := admit.New(admit.Config{Engine: r.store, Logger: r.log, OnAsked: r.metrics.asked, OnRefused: r.metrics.refused})
+	admitter := admit.New(admit.Config{Engine: r.store, Logger: r.log, OnAsked: r.metrics.asked,
+		OnRefused: r.metrics.refused})
 	return keeper.New(keeper.Config{
-		Engine: r.store, Claim: admitter.ClaimNext, Instance: r.cfg.Instance, TTL: r.cfg.LeaseTTL, Logger: r.log, Context: r.ctx,
-		OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: r.metrics.leaseLost, OnSessionLost: r.metrics.sessionLost,
+		Engine: r.store, Claim: admitter.ClaimNext, Instance: r.cfg.Instance, TTL: r.cfg.LeaseTTL, Logger: r.log,
+		Context: r.ctx, OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: r.metrics.leaseLost,
+		OnSessionLost: r.metrics.sessionLost,
 	})
 }
 
@@ -114,8 +118,9 @@ func (r *run) serve(ctx context.Context) error {
 	}
 	r.health.phase.Store(phaseRunning)
 	close(r.serving)
-	r.log.Info("flowfabric: worker takes work", "instance", r.cfg.Instance, "namespace", r.cfg.Namespace, "namespaces", r.cfg.Namespaces, "lanes", r.cfg.Lanes,
-		"kinds", r.name.info.Kinds, "capabilities", r.cfg.Capabilities, "concurrency", r.cfg.Concurrency)
+	r.log.Info("flowfabric: worker takes work", "instance", r.cfg.Instance, "namespace", r.cfg.Namespace, "namespaces",
+		r.cfg.Namespaces, "lanes", r.cfg.Lanes, "kinds", r.name.info.Kinds, "capabilities", r.cfg.Capabilities,
+		"concurrency", r.cfg.Concurrency)
 	fetching.Go(func() { r.sched.run(fetch) })
 	fetching.Go(func() { r.polls.keep(fetch) })
 

@@ -15,8 +15,8 @@ import (
 const (
 	// maxRounds bounds the claims in flight over all partitions.
 	maxRounds = 4
-	// gather is how long a small claim for idle slots waits for more of them while other claims are under way: slots are freed one
-	// by one but claimed best by the dozen. Slots that have work ahead of them lose nothing by waiting.
+	// gather is how long a small claim for idle slots waits for more of them while other claims are under way: slots
+	// are freed one by one but claimed best by the dozen. Slots that have work ahead of them lose nothing by waiting.
 	gather = 100 * time.Microsecond
 	// registration is how long a waiter trusts its registration; the server keeps it for three minutes.
 	registration = 2 * time.Minute
@@ -154,10 +154,12 @@ func (s *scheduler) claimable(p *partition, now time.Time, ahead bool) bool {
 	return !p.notBefore.After(now) && !(ahead && (p.dry || p.gated || p.failures > 0)) // nothing to claim ahead
 }
 
-// join lets a call that ends n members and goes to p anyhow claim as well, with the slots that were kept for it and those that are free, up to n
-// in all. registered tells whether the server will ring. If it will not, up to twice as many are taken, so that the claim can tell that nothing is
-// left and register. It is refused if there is no slot, while p is being claimed from, is in trouble, or is not known well enough for a claim, and
-// if p has work with gates, or if another partition has urgent work, which comes next. Such a claim waits for nobody and is not counted as a round, for it costs no call; it ends with left.
+// join lets a call that ends n members and goes to p anyhow claim as well, with the slots that were kept for it and
+// those that are free, up to n in all. registered tells whether the server will ring. If it will not, up to twice as
+// many are taken, so that the claim can tell that nothing is left and register. It is refused if there is no slot,
+// while p is being claimed from, is in trouble, or is not known well enough for a claim, and if p has work with
+// gates, or if another partition has urgent work, which comes next. Such a claim waits for nobody and is not counted
+// as a round, for it costs no call; it ends with left.
 func (s *scheduler) join(p *partition, kept, n int) (more int, registered, joined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,8 +283,8 @@ func (s *scheduler) gates(p *partition) {
 	p.gated = true
 }
 
-// dried records a claim ahead that got less than it asked for. It did not register, since no slot is idle: the partition stays hot
-// for when one is.
+// dried records a claim ahead that got less than it asked for. It did not register, since no slot is idle: the
+// partition stays hot for when one is.
 func (s *scheduler) dried(p *partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
-// Workers of several processes tick together, and one of them drains: a limit of runs is met exactly, each instant of a flow runs all of its
-// members once, and no work starts before the start of its instant.
+// Workers of several processes tick together, and one of them drains: a limit of runs is met exactly, each instant of
+// a flow runs all of its members once, and no work starts before the start of its instant.
 func TestWorkersFireSchedulesThatEnd(t *testing.T) {
 	w := newEnv(t)
 	work := handler.Define[string, string]("scheduled", flowfabric.Retries(0))
@@ -31,20 +31,23 @@ func TestWorkersFireSchedulesThatEnd(t *testing.T) {
 		ended <- struct{}{}
 		return what, nil
 	}
-	c, err := client.Connect(w.ctx, client.Config{URL: w.url, Logger: quiet})
+	c, err := client.Connect(w.ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: w.url,
+		Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	var workers []*running
 	for i := range 3 {
-		workers = append(workers, w.start(runtime.Config{Worker: fmt.Sprint("w", i), Concurrency: 4}, handler.Bind(work, do)))
+		workers = append(workers,
+			w.start(runtime.Config{Worker: fmt.Sprint("w", i), Concurrency: 4}, handler.Bind(work, do)))
 	}
 	f := flow.New("pair")
 	flow.Add(f, "second", work, "second", flow.After(flow.Add(f, "first", work, "first")))
 	every := schedule.Every(time.Second, time.Time{})
 	_, err = c.SyncSchedules(w.ctx, "tests",
-		client.DeclareSchedule("thrice", every, work, "once", client.MaxRuns(3), client.FirstRunNow(), client.CatchUp(schedule.CatchUpAll), client.Jitter(300*time.Millisecond)),
+		client.DeclareSchedule("thrice", every, work, "once", client.MaxRuns(3), client.FirstRunNow(),
+			client.CatchUp(schedule.CatchUpAll), client.Jitter(300*time.Millisecond)),
 		client.DeclareFlowSchedule("flows", every, f, client.MaxRuns(2), client.CatchUp(schedule.CatchUpAll)))
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
-// tokenSeeds declares the worker's token keys to a store that lost them, once for all who find that out at the same time.
+// tokenSeeds declares the worker's token keys to a store that lost them, once for all who find that out at the same
+// time.
 type tokenSeeds struct {
 	keyring *tokenkeys.Keyring // nil: handlers wait without waitpoints only
 	store   tokenkeys.Seeder
@@ -19,8 +20,8 @@ type tokenSeeds struct {
 	count atomic.Uint64 // how often that was done since the start
 }
 
-// signing makes a call that needs the partition to know a token key. One that knows none was flushed since this worker started: then the
-// keys are declared as at the start, and the call is made again.
+// signing makes a call that needs the partition to know a token key. One that knows none was flushed since this
+// worker started: then the keys are declared as at the start, and the call is made again.
 func (s *tokenSeeds) signing(ctx context.Context, call func() error) error {
 	seeds := s.count.Load()
 	err := call()
@@ -33,7 +34,8 @@ func (s *tokenSeeds) signing(ctx context.Context, call func() error) error {
 	return call()
 }
 
-// again declares the token keys to a store that may have been flushed, unless that happened since the caller counted seeds.
+// again declares the token keys to a store that may have been flushed, unless that happened since the caller counted
+// seeds.
 func (s *tokenSeeds) again(ctx context.Context, seeds uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
-// served is a kind that the worker has a handler for, with the collectors that every job of it reports to. To look one up by its
-// labels costs more than to count, so each is looked up once, when it is first needed: a kind that never ran has no series.
+// served is a kind that the worker has a handler for, with the collectors that every job of it reports to. To look
+// one up by its labels costs more than to count, so each is looked up once, when it is first needed: a kind that
+// never ran has no series.
 type served struct {
 	handle    handler.Handler // inside the middleware
 	metrics   *metrics

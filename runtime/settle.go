@@ -42,7 +42,9 @@ func (j *job) settle(outcome handler.Outcome) {
 		j.jobs.metrics.settle(j.route.Kind, "refused", "")
 		j.held.Release()
 	default:
-		j.logger().Error("flowfabric: execution was not settled; it is handed back, or requeued when its session runs out", "outcome", outcome.Kind.String(), "error", err)
+		j.logger().Error(
+			"flowfabric: execution was not settled; it is handed back, or requeued when its session runs out",
+			"outcome", outcome.Kind.String(), "error", err)
 		j.jobs.metrics.settle(j.route.Kind, "abandoned", "")
 		j.held.Abandon()
 	}
@@ -69,11 +71,13 @@ func (j *job) completion(result []byte) engine.Completion {
 // refuses as too large fails the attempt for good instead.
 func (j *job) end(o handler.Outcome) (handler.Outcome, error) {
 	err := j.send(o)
-	if flowfabric.ClassOf(err) != flowfabric.ClassCaller || o.Kind == handler.OutcomeRelease || o.Kind == handler.OutcomeAbandon {
+	if flowfabric.ClassOf(err) != flowfabric.ClassCaller || o.Kind == handler.OutcomeRelease ||
+		o.Kind == handler.OutcomeAbandon {
 		return o, err
 	}
 	failure := refusedOutcome(o.Kind.String(), err)
-	j.logger().Error("flowfabric: the server refuses the outcome; the attempt fails", "outcome", o.Kind.String(), "error", err)
+	j.logger().Error("flowfabric: the server refuses the outcome; the attempt fails", "outcome", o.Kind.String(),
+		"error", err)
 	return failure, j.send(failure)
 }
 
@@ -124,8 +128,8 @@ func (j *job) failed(o handler.Outcome, reply engine.FailOutcome, err error) err
 	case err != nil:
 		return err
 	case reply.Retry:
-		j.logger().Info("flowfabric: attempt failed, will be retried", "category", o.Failure.Category, "reason", o.Failure.Reason,
-			"in", reply.RetryIn.Round(time.Millisecond).String())
+		j.logger().Info("flowfabric: attempt failed, will be retried", "category", o.Failure.Category, "reason",
+			o.Failure.Reason, "in", reply.RetryIn.Round(time.Millisecond).String())
 		return j.settled(nil, "retry", o.Failure.Category)
 	}
 	j.logger().Warn("flowfabric: execution failed", "category", o.Failure.Category, "reason", o.Failure.Reason)

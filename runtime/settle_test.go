@@ -36,12 +36,14 @@ func TestCancelIsLoggedCalmly(t *testing.T) {
 	w.start(runtime.Config{Logger: slog.New(log)}, b)
 	id := w.submit("x")
 	<-started
-	if _, err := w.engine.CancelExecution(w.ctx, id, engine.Cancellation{Reason: "stop", Source: engine.CancelOperator}); err != nil {
+	if _, err := w.engine.CancelExecution(w.ctx, id,
+		engine.Cancellation{Reason: "stop", Source: engine.CancelOperator}); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case r := <-log.seen:
-		if r.Level != slog.LevelInfo || r.Message != "flowfabric: execution cancelled; the handler's outcome is dropped" {
+		if r.Level != slog.LevelInfo ||
+			r.Message != "flowfabric: execution cancelled; the handler's outcome is dropped" {
 			t.Errorf("%s %s", r.Level, r.Message)
 		}
 	case <-w.ctx.Done():

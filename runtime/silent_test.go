@@ -57,7 +57,8 @@ const (
 
 func newSilent(count uint16, work int) *silent {
 	s := &silent{count: count, overdue: map[uint16]time.Time{}, ticks: map[uint16]time.Time{},
-		closed: make(chan struct{}), hanging: make(chan struct{}), names: map[string]enrolled{}, enrolled: make(chan engine.Registration, 1000)}
+		closed: make(chan struct{}), hanging: make(chan struct{}), names: map[string]enrolled{},
+		enrolled: make(chan engine.Registration, 1000)}
 	for range work {
 		fence := flowfabric.Fence{Execution: flowfabric.NewExecutionID(0), Epoch: 1}
 		s.work = append(s.work, engine.Claim{Route: 1, Fence: fence, Input: []byte(`"x"`)})
@@ -107,9 +108,11 @@ func (s *silent) Close() {
 }
 
 // Subscribe ends its subscription on the server before it returns.
-func (s *silent) Subscribe(ctx context.Context, _ uint16, _ []string, ready func(), _ func(channel, message string)) error {
+func (s *silent) Subscribe(ctx context.Context, _ uint16, _ []string, ready func(),
+	_ func(channel, message string)) error {
 	ready()
 	<-ctx.Done()
+	// timed: virtual time
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driverNotices)
 	defer cancel()
 	return s.answer(ctx)
@@ -129,7 +132,8 @@ func (s *silent) ClaimNext(ctx context.Context, q engine.ClaimRequest) (engine.C
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	reply := engine.ClaimReply{Table: 1, Routes: []engine.Route{{ID: 1, Namespace: "default", Lane: "default", Kind: "k"}}, Registered: true}
+	reply := engine.ClaimReply{Table: 1,
+		Routes: []engine.Route{{ID: 1, Namespace: "default", Lane: "default", Kind: "k"}}, Registered: true}
 	if q.Subscription != "" && q.Partition == 0 && len(s.work) > 0 {
 		n := min(q.Max, len(s.work))
 		reply.Claims, s.work = s.work[:n], s.work[n:]
@@ -177,6 +181,7 @@ func (s *silent) Tick(ctx context.Context, p uint16, _ string, release bool) (en
 	defer s.mu.Unlock()
 	since, dead := s.overdue[p]
 	if _, taken := s.ticks[p]; dead && !taken {
+		// timed: virtual time
 		if time.Now().Before(since) {
 			return engine.TickReply{}, nil // somebody else's
 		}
@@ -190,7 +195,8 @@ func (s *silent) AskTick(ctx context.Context, p uint16, owner string) (engine.Ti
 	return s.Tick(ctx, p, owner, false)
 }
 
-func (s *silent) RenewSession(ctx context.Context, _ uint16, _ string, _ time.Duration, _ uint64) (engine.Renewal, error) {
+func (s *silent) RenewSession(ctx context.Context, _ uint16, _ string, _ time.Duration,
+	_ uint64) (engine.Renewal, error) {
 	return engine.Renewal{}, s.answer(ctx)
 }
 
@@ -283,9 +289,10 @@ func (s *silent) note(err error) {
 func (s *silent) worker(cfg Config, handle func(ctx context.Context) error) *Worker {
 	cfg.URL = "redis://silent"
 	cfg.Logger = cmp.Or(cfg.Logger, quiet)
-	w, err := New(cfg, handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
-		return "", handle(ctx)
-	}))
+	w, err := New(cfg, handler.Bind(handler.Define[string, string]("k"),
+		func(ctx context.Context, _ *handler.Task, _ string) (string, error) {
+			return "", handle(ctx)
+		}))
 	if err != nil {
 		panic(err)
 	}

@@ -6,13 +6,15 @@ import (
 	"time"
 )
 
-// slots counts what may run at once: exactly capacity handlers, never one more. A claim reserves slots before it asks for work.
+// slots counts what may run at once: exactly capacity handlers, never one more. A claim reserves slots before it asks
+// for work.
 //
 //	reserve ──▶ asked ──enter──▶ running ──leave──▶ settling ──settled──▶ gone
 //	                      └──▶ ahead ──▲ (when a handler returns)
 //
-// A slot is free when its handler has returned; what is left to settle then is bounded on its own. Claims may reserve a few more than
-// there are slots, as many as [pace] says: these wait ahead of the handlers, in order, and start when one returns.
+// A slot is free when its handler has returned; what is left to settle then is bounded on its own. Claims may reserve
+// a few more than there are slots, as many as [pace] says: these wait ahead of the handlers, in order, and start when
+// one returns.
 type slots struct {
 	capacity    int
 	maxSettling int           // nothing is claimed while so many are to be settled
@@ -32,7 +34,8 @@ type slots struct {
 const minSettling = 16
 
 func newSlots(capacity int) *slots {
-	s := &slots{capacity: capacity, pace: pace{patience: patience}, maxSettling: max(2*capacity, minSettling), freed: make(chan struct{}, 1), idle: make(chan struct{})}
+	s := &slots{capacity: capacity, pace: pace{patience: patience}, maxSettling: max(2*capacity, minSettling),
+		freed: make(chan struct{}, 1), idle: make(chan struct{})}
 	close(s.idle)
 	return s
 }
@@ -54,8 +57,8 @@ func (s *slots) spare() int {
 // taken is how many executions have slots, wait for one or may come. Called with mu held.
 func (s *slots) taken() int { return s.asked + s.running + len(s.ahead) }
 
-// room is how many slots are free and how many executions more may be claimed ahead of them. Not before half of those are wanted
-// is it worth a claim of its own: due tells.
+// room is how many slots are free and how many executions more may be claimed ahead of them. Not before half of those
+// are wanted is it worth a claim of its own: due tells.
 func (s *slots) room(now time.Time) (free, ahead int, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +115,8 @@ func (s *slots) put(n int) {
 	s.signal()
 }
 
-// enter turns a reservation into a running handler, or lets the job wait for one to return. With neither it must go back.
+// enter turns a reservation into a running handler, or lets the job wait for one to return. With neither it must go
+// back.
 func (s *slots) enter(j *job, now time.Time) (run, waits bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +135,9 @@ func (s *slots) enter(j *job, now time.Time) (run, waits bool) {
 	return run, waits
 }
 
-// leave ends a handler, whose job is to be settled now, and returns the job that has its slot, which the caller must start. With keep the
-// slot stays reserved for the claim that goes with the completion, unless a job waits for it: kept tells.
+// leave ends a handler, whose job is to be settled now, and returns the job that has its slot, which the caller must
+// start. With keep the slot stays reserved for the claim that goes with the completion, unless a job waits for it:
+// kept tells.
 func (s *slots) leave(now time.Time, keep bool) (next *job, kept bool) {
 	s.mu.Lock()
 	s.settling++

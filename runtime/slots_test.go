@@ -57,7 +57,8 @@ func TestSlotsAreKept(t *testing.T) {
 	}
 }
 
-// What was claimed ahead waits while all slots have a handler, and gets the slot of one that returns; no more ever run than there are slots.
+// What was claimed ahead waits while all slots have a handler, and gets the slot of one that returns; no more ever
+// run than there are slots.
 func TestSlotsAreEntered(t *testing.T) {
 	s, now := newSlots(2), time.Now()
 	s.take(2)

@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -37,14 +38,14 @@ type treasury struct {
 
 func newTreasury(t *testing.T, budgets ...admission.Budget) *treasury {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Partitions: 2, Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 2, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +64,11 @@ func tokens(name string, limit int64, action admission.HardAction) admission.Bud
 }
 
 // work runs a worker of two namespaces until the test ends, which reaches the server through wrap.
-func (y *treasury) work(wrap func(store) store, log io.Writer, handle func(ctx context.Context, t *handler.Task, in string) (string, error)) {
+func (y *treasury) work(wrap func(store) store, log io.Writer,
+	handle func(ctx context.Context, t *handler.Task, in string) (string, error)) {
 	y.Helper()
-	w, err := New(Config{URL: y.url, Logger: slog.New(slog.NewTextHandler(log, nil)), Namespaces: []string{"acme", "globex"}, Registerer: y.reg},
+	w, err := New(Config{URL: y.url, Logger: slog.New(slog.NewTextHandler(log, nil)), LeaseTTL: time.Hour,
+		Namespaces: []string{"acme", "globex"}, Registerer: y.reg},
 		handler.Bind(handler.Define[string, string]("k"), handle))
 	if err != nil {
 		y.Fatal(err)
@@ -92,12 +95,14 @@ func (y *treasury) work(wrap func(store) store, log io.Writer, handle func(ctx c
 // submit creates an execution that may be retried and has budgets.
 func (y *treasury) submit(namespace, in string, budgets ...string) flowfabric.ExecutionID {
 	y.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: namespace, Lane: "default", Kind: "k", Payload: []byte(`"` + in + `"`)}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: namespace, Lane: "default", Kind: "k",
+		Payload: []byte(`"` + in + `"`)}
 	x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Fixed: true, Initial: time.Millisecond, Max: time.Second}
 	for _, name := range budgets {
 		x.Gates = append(x.Gates, flowfabric.BudgetGate(name))
 	}
-	if created, err := y.engine.CreateExecutions(y.ctx, 1, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
+	if created, err := y.engine.CreateExecutions(y.ctx, 1, []engine.NewExecution{x}); err != nil ||
+		created[0].Err != nil {
 		y.Fatal(err, created)
 	}
 	return x.ID
@@ -106,18 +111,18 @@ func (y *treasury) submit(namespace, in string, budgets ...string) flowfabric.Ex
 // reach waits until an execution has a code.
 func (y *treasury) reach(id flowfabric.ExecutionID, code flowfabric.Code) engine.Snapshot {
 	y.Helper()
-	for {
-		s, err := y.engine.ReadExecution(y.ctx, id)
-		switch {
-		case err != nil:
+	var s engine.Snapshot
+	testwait.Progress(y.T, "it is "+string(code), func() (bool, any) {
+		var err error
+		if s, err = y.engine.ReadExecution(y.ctx, id); err != nil {
 			y.Fatal(err)
-		case s.State.Code == code:
-			return s
-		case y.ctx.Err() != nil || len(s.State.Code) == 2 && s.State.Code[0] == 'T' && code[0] == 'T':
+		}
+		if s.State.Code != code && s.State.Terminal() && code[0] == 'T' {
 			y.Fatalf("%s (%s: %s), want %s", s.State.Code, s.FailureCategory, s.FailureReason, code)
 		}
-		time.Sleep(2 * time.Millisecond)
-	}
+		return s.State.Code == code, s.State.Code
+	})
+	return s
 }
 
 func (y *treasury) budget(name string) admission.BudgetRecord {
@@ -143,7 +148,9 @@ func (y *treasury) reports(want float64, verdict, action string) {
 	if err != nil {
 		y.Fatal(err)
 	}
-	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "flowfabric_budget_reports_total" })
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool {
+		return f.GetName() == "flowfabric_budget_reports_total"
+	})
 	got := 0.0
 	for _, m := range families[i].GetMetric() {
 		if l := m.GetLabel(); l[0].GetValue() == action && l[1].GetValue() == verdict { // in the order of their names
@@ -155,7 +162,8 @@ func (y *treasury) reports(want float64, verdict, action string) {
 	}
 }
 
-// spree appends a frame and spends 10 tokens, ten times, and returns nil whatever it is told, as a careless handler does.
+// spree appends a frame and spends 10 tokens, ten times, and returns nil whatever it is told, as a careless handler
+// does.
 func spree(ctx context.Context, t *handler.Task, _ string) (string, error) {
 	for i := range 10 {
 		if err := t.Frame(ctx, "token", fmt.Sprint(i)); err != nil {
@@ -174,17 +182,19 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 	y.work(nil, io.Discard, spree)
 	id := y.submit("acme", "", "b")
 	s := y.reach(id, codes.Failed)
-	if s.FailureCategory != codes.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 || !strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
+	if s.FailureCategory != codes.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 ||
+		!strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
 		t.Errorf("%s after %d attempts, %d retries: %s", s.FailureCategory, s.Attempts, s.Retries, s.FailureReason)
 	}
-	frames, err := y.engine.ReadFrames(y.ctx, id, 0, stream.Cursor{}, 100)
+	frames, err := y.engine.ReadFrames(y.ctx, id, 1, stream.Cursor{}, 100)
 	if err != nil || len(frames) != 5 {
 		t.Errorf("%d frames, %v", len(frames), err)
 	}
 	y.used("b", 40)
 	y.reports(4, "ok", "")
 	y.reports(1, "hard", "fail")
-	if b := y.budget("b"); b.HardBreaches != 1 || b.BreachedDim != "tokens" || len(b.Spenders) != 1 || b.Spenders[0].Used["tokens"] != 40 {
+	if b := y.budget("b"); b.HardBreaches != 1 || b.BreachedDim != "tokens" || len(b.Spenders) != 1 ||
+		b.Spenders[0].Used["tokens"] != 40 {
 		t.Errorf("%+v", b)
 	}
 }
@@ -202,13 +212,15 @@ func TestHardBreachIsRejected(t *testing.T) {
 		return "short", ctx.Err()
 	})
 	y.reach(y.submit("acme", "", "b"), codes.Completed)
-	if e := over.Load(); e == nil || e.Budget != "b" || len(e.Breaches) != 1 || e.Breaches[0].Used != 40 || e.Breaches[0].Limit != 45 {
+	if e := over.Load(); e == nil || e.Budget != "b" || len(e.Breaches) != 1 || e.Breaches[0].Used != 40 ||
+		e.Breaches[0].Limit != 45 {
 		t.Errorf("%+v", e)
 	}
 	y.used("b", 40)
 }
 
-// With block the execution goes back into its queue, which is closed until there is more room, and goes on as the same attempt.
+// With block the execution goes back into its queue, which is closed until there is more room, and goes on as the
+// same attempt.
 func TestHardBreachBlocks(t *testing.T) {
 	y := newTreasury(t, tokens("b", 45, admission.HardBlock))
 	y.work(nil, io.Discard, spree)
@@ -226,13 +238,10 @@ func TestHardBreachBlocks(t *testing.T) {
 		}
 		return why
 	}
-	for closed() != "budget b tokens 40 45" {
-		select {
-		case <-y.ctx.Done():
-			t.Fatalf("the route is closed because of %q", closed())
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	testwait.Progress(t, "the route is closed", func() (bool, any) {
+		why := closed()
+		return why == "budget b tokens 40 45 10", why
+	})
 	b := tokens("b", 1000, admission.HardBlock)
 	_, _, wake, err := y.engine.PutBudget(y.ctx, b, 1, "test")
 	if err != nil || len(wake) != 1 {
@@ -289,7 +298,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Who crosses a soft limit is told in the log, also by a budget whose audit log keeps nothing of it; and so is who spends without a budget.
+// Who crosses a soft limit is told in the log, also by a budget whose audit log keeps nothing of it; and so is who
+// spends without a budget.
 func TestSpendsThatWouldGoUnnoticed(t *testing.T) {
 	y := newTreasury(t, admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Soft: 25}}})
 	log := &lines{}
@@ -339,19 +349,20 @@ func TestLostRepliesOfReports(t *testing.T) {
 	y := newTreasury(t, tokens("a", 0, ""), tokens("b", 0, ""))
 	c := &cutter{}
 	var lost atomic.Int64
-	y.work(func(s store) store { c.store = s; return c }, io.Discard, func(ctx context.Context, t *handler.Task, _ string) (string, error) {
-		for range 13 {
-			switch err := t.Spend(ctx, "tokens", 10); {
-			case errors.Is(err, flowfabric.ErrTransport) && !strings.Contains(err.Error(), "an earlier one"):
-				lost.Add(1)
-			case err != nil: // the earlier one is still not known, and this one was not made
-				if err := t.Spend(ctx, "tokens", 10); err != nil {
-					return "", err
+	y.work(func(s store) store { c.store = s; return c }, io.Discard,
+		func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+			for range 13 {
+				switch err := t.Spend(ctx, "tokens", 10); {
+				case errors.Is(err, flowfabric.ErrTransport) && !strings.Contains(err.Error(), "an earlier one"):
+					lost.Add(1)
+				case err != nil: // the earlier one is still not known, and this one was not made
+					if err := t.Spend(ctx, "tokens", 10); err != nil {
+						return "", err
+					}
 				}
 			}
-		}
-		return "", nil
-	})
+			return "", nil
+		})
 	y.reach(y.submit("acme", "", "a", "b"), codes.Completed)
 	y.used("a", 130)
 	y.used("b", 130)
@@ -366,7 +377,7 @@ func TestLateSpend(t *testing.T) {
 	running, spent := make(chan struct{}), make(chan struct{})
 	late := make(chan error, 1)
 	y.work(nil, io.Discard, func(ctx context.Context, t *handler.Task, _ string) (string, error) {
-		if t.Attempt() > 0 {
+		if t.Attempt() > 1 {
 			defer close(spent)
 			return "", t.Spend(ctx, "tokens", 3)
 		}
@@ -412,7 +423,8 @@ func TestSpendAfterCancellation(t *testing.T) {
 	y.used("b", 5)
 }
 
-// Of two executions that share a budget one is stopped, the other goes on with what is left; what does not share it is not affected.
+// Of two executions that share a budget one is stopped, the other goes on with what is left; what does not share it
+// is not affected.
 func TestSharedBudget(t *testing.T) {
 	y := newTreasury(t, tokens("shared", 155, admission.HardFail), tokens("own", 100, admission.HardFail))
 	half, rest := make(chan struct{}), make(chan struct{})
@@ -431,7 +443,8 @@ func TestSharedBudget(t *testing.T) {
 	<-half
 	stopped, other := y.submit("acme", "spree", "shared"), y.submit("globex", "spree", "own")
 	s := y.reach(stopped, codes.Failed)
-	if s.FailureCategory != codes.CategoryOverBudget || !strings.Contains(s.FailureReason, "10 more tokens do not fit, 150 of 155 used") {
+	if s.FailureCategory != codes.CategoryOverBudget ||
+		!strings.Contains(s.FailureReason, "10 more tokens do not fit, 150 of 155 used") {
 		t.Errorf("%s: %s", s.FailureCategory, s.FailureReason)
 	}
 	y.reach(other, codes.Completed)
@@ -439,4 +452,86 @@ func TestSharedBudget(t *testing.T) {
 	y.reach(modest, codes.Completed)
 	y.used("shared", 155)
 	y.used("own", 100)
+}
+
+// What a budget refused does not run, and cost, again until there is room for it: not because a slot of a key or of a
+// quota is free again, and not because somebody opened its queue.
+func TestRefusedSpendWaitsForRoom(t *testing.T) {
+	for name, gates := range map[string][]flowfabric.Gate{"with nothing else": nil,
+		"with a limit of a key": {"q:@2.0.0@acme"}, "with a quota": {flowfabric.QuotaGate("two")}} {
+		t.Run(name, func(t *testing.T) {
+			y := newTreasury(t, tokens("b", 100, admission.HardBlock))
+			if _, _, _, err := y.engine.PutQuota(y.ctx, admission.Quota{Name: "two", Cap: 2}, 0, "test"); err != nil {
+				t.Fatal(err)
+			}
+			var calls atomic.Int64
+			y.work(nil, io.Discard, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+				return handler.Step(ctx, task, "model", func(ctx context.Context) (string, error) {
+					calls.Add(1)
+					return "", task.Spend(ctx, "tokens", 70)
+				})
+			})
+			const all = 12
+			for i := range all {
+				x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(i % 2)), Namespace: "acme",
+					Lane: "default", Kind: "k", Payload: []byte(`""`),
+					Gates: append([]flowfabric.Gate{flowfabric.BudgetGate("b")}, gates...)}
+				if created, err := y.engine.CreateExecutions(y.ctx, uint16(i%2),
+					[]engine.NewExecution{x}); err != nil || created[0].Err != nil {
+					t.Fatal(err, created)
+				}
+			}
+			first := y.quiet(all - 1)
+			n := calls.Load()
+			if refused := y.budget("b").Refused["tokens"]; n < 2 || refused != 70*(n-1) {
+				t.Errorf("%d calls of the model, %d tokens refused", n, refused)
+			}
+			for range 5 {
+				for partition, route := range first {
+					if _, err := y.engine.OpenRoutes(y.ctx, partition, []uint64{route}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				y.quiet(all - 1)
+			}
+			if again := calls.Load(); again != n {
+				t.Errorf("%d calls of the model, and %d when the queues had been opened again", n, again)
+			}
+			y.used("b", 70)
+			_, _, wake, err := y.engine.ResetBudget(y.ctx, "b", "test", false)
+			if err != nil || len(wake) != 2 {
+				t.Fatal(wake, err)
+			}
+			for _, w := range wake {
+				if _, err := y.engine.OpenRoutes(y.ctx, w.Partition, []uint64{w.Route}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			y.quiet(all - 2)
+			y.used("b", 70)
+		})
+	}
+}
+
+// quiet waits until so many executions wait in two queues that a budget has closed, and returns those.
+func (y *treasury) quiet(waiting int) map[uint16]uint64 {
+	y.Helper()
+	for {
+		found, sum := map[uint16]uint64{}, 0
+		for _, p := range y.engine.Gates(y.ctx) {
+			for _, c := range p.Closed {
+				if strings.HasPrefix(c.Why, "budget b tokens 70 100") {
+					found[p.Partition], sum = c.Route.ID, sum+c.Waiting
+				}
+			}
+		}
+		if len(found) == 2 && sum == waiting {
+			return found
+		}
+		select {
+		case <-y.ctx.Done():
+			y.Fatalf("%d wait in %d queues, want %d in 2", sum, len(found), waiting)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }

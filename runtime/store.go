@@ -35,7 +35,8 @@ type store interface {
 
 // settler is what ends an attempt, one way or another. Every call is fenced and may be repeated.
 type settler interface {
-	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion, next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
+	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion,
+		next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
 	FailExecution(ctx context.Context, fence flowfabric.Fence, failure engine.Failure) (engine.FailOutcome, error)
 	DelayExecution(ctx context.Context, fence flowfabric.Fence, delay time.Duration) (already bool, err error)
 	ContinueExecution(ctx context.Context, fence flowfabric.Fence, input []byte) (already bool, err error)
@@ -43,7 +44,8 @@ type settler interface {
 	SuspendExecution(ctx context.Context, fence flowfabric.Fence, q engine.Suspension) (engine.Suspended, error)
 	WaitChildren(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) (engine.ChildrenReply, error)
 	WaitOthers(ctx context.Context, fence flowfabric.Fence, q engine.ChildWait) error
-	CancelExecution(ctx context.Context, id flowfabric.ExecutionID, cancellation engine.Cancellation) (already bool, err error)
+	CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
+		cancellation engine.Cancellation) (already bool, err error)
 }
 
 // open connects to the server of cfg. The function returned closes the connection and, for embedded://, gives

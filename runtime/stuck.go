@@ -17,8 +17,8 @@ const (
 	stuckRepeat, stuckSeldom = time.Minute, time.Hour
 )
 
-// watch knows the handlers at work, and finds those that ignore the end of their context. A timeout, a cancellation or a lost lease
-// frees the execution but not the slot, since Go cannot end a goroutine from outside.
+// watch knows the handlers at work, and finds those that ignore the end of their context. A timeout, a cancellation
+// or a lost lease frees the execution but not the slot, since Go cannot end a goroutine from outside.
 //
 //	enter ──▶ at work ──leave──▶ gone
 //	             │ its context ended stuckAfter ago
@@ -85,7 +85,8 @@ func (w *watch) leave(j *job) {
 	}
 	w.mu.Unlock()
 	if x.stuck {
-		j.logger().Info("flowfabric: a stuck handler has returned, and its slot is free", "running", rounded(time.Since(x.began)))
+		j.logger().Info("flowfabric: a stuck handler has returned, and its slot is free", "running",
+			rounded(time.Since(x.began)))
 	}
 }
 
@@ -107,7 +108,8 @@ func (w *watch) keep(ctx context.Context) {
 	}
 }
 
-// look finds those that are stuck, and warns of some. It tells whether to look again; if not, the next handler that begins says so.
+// look finds those that are stuck, and warns of some. It tells whether to look again; if not, the next handler that
+// begins says so.
 func (w *watch) look(now time.Time) (again bool) {
 	var due []atWork
 	w.mu.Lock()
@@ -132,8 +134,9 @@ func (w *watch) look(now time.Time) (again bool) {
 	w.told, w.asleep = w.stuck, w.working == 0
 	w.mu.Unlock()
 	for _, x := range due {
-		x.job.logger().Warn("flowfabric: a handler ignores the end of its context and keeps its slot until it returns; "+
-			"let it watch its context, or restart the process",
+		x.job.logger().Warn(
+			"flowfabric: a handler ignores the end of its context and keeps its slot until it returns; "+
+				"let it watch its context, or restart the process",
 			"cause", context.Cause(x.ctx), "running", rounded(now.Sub(x.began)), "ended", rounded(now.Sub(x.ended)),
 			"stuck", stuck, "working", working)
 	}

@@ -39,13 +39,18 @@ const timeLeft = 10*time.Second + stuckLook/2
 
 func inStubborn(t *testing.T, handlers, slots int, f func(w *stubborn)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &stubborn{T: t, silent: newSilent(1, handlers), log: &lines{}, reg: prometheus.NewRegistry(), letGo: make(chan struct{}, handlers)}
+		w := &stubborn{T: t, silent: newSilent(1, handlers), log: &lines{}, reg: prometheus.NewRegistry(),
+			letGo: make(chan struct{}, handlers)}
 		for i := range w.work {
 			w.work[i].TimeLeft = timeLeft
 		}
-		w.Worker = w.silent.worker(Config{Instance: "w", LeaseTTL: ttl, Concurrency: slots, Registerer: w.reg, ReadyWindow: time.Hour,
-			Logger: slog.New(slog.NewTextHandler(w.log, nil))}, func(context.Context) error { <-w.letGo; return nil })
-		w.Worker.open = func(context.Context, Config) (store, func(), error) { return scraped{w.silent}, w.silent.Close, nil }
+		w.Worker = w.silent.worker(Config{Instance: "w", LeaseTTL: ttl, Concurrency: slots, Registerer: w.reg,
+			ReadyWindow: time.Hour,
+			Logger:      slog.New(slog.NewTextHandler(w.log, nil))},
+			func(context.Context) error { <-w.letGo; return nil })
+		w.Worker.open = func(context.Context, Config) (store, func(), error) {
+			return scraped{w.silent}, w.silent.Close, nil
+		}
 		ctx, stop := context.WithCancel(t.Context())
 		var run conc.WaitGroup
 		run.Go(func() { _ = w.Worker.Run(ctx) })
@@ -113,7 +118,8 @@ func TestStuckHandlersAreTold(t *testing.T) {
 		}
 		w.letGo <- struct{}{}
 		elapse(2 * time.Second)
-		if n := w.log.count("INFO", "a stuck handler has returned"); n != 1 || w.Ready() != nil || w.stuckMetric() != 1 {
+		if n := w.log.count("INFO", "a stuck handler has returned"); n != 1 || w.Ready() != nil ||
+			w.stuckMetric() != 1 {
 			w.Errorf("after one has returned: told %d times, ready: %v, metric %v", n, w.Ready(), w.stuckMetric())
 		}
 		if inFlight, stuck := w.registered(); inFlight != 1 || stuck != 1 {

@@ -18,8 +18,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// suspend makes the call of a handler that waits. It returns true when signals that came early suffice: the hold is kept and
-// the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt is suspended, or why not.
+// suspend makes the call of a handler that waits. It returns true when signals that came early suffice: the hold is
+// kept and the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt
+// is suspended, or why not.
 func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // settling meets the same error, and knows what to do about it
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
@@ -55,7 +56,8 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **sus
 }
 
 // errNothingToWaitFor is the error of a middleware that makes up an outcome that waits.
-var errNothingToWaitFor = fmt.Errorf("%w: the outcome does not say what to wait for; return the error of a wait", flowfabric.ErrInvalidInput)
+var errNothingToWaitFor = fmt.Errorf("%w: the outcome does not say what to wait for; return the error of a wait",
+	flowfabric.ErrInvalidInput)
 
 // suspended makes the call until it is answered; again when the partition signs with another key of ours.
 func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.Suspended, err error) {
@@ -73,7 +75,8 @@ func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.
 }
 
 // CreatePendingWaitpoint implements [waits.Opener] under the hold.
-func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (opened engine.Opened, err error) {
+func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted,
+	life time.Duration) (opened engine.Opened, err error) {
 	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
 		return j.jobs.seeds.signing(ctx, func() error {
 			opened, err = j.jobs.store.CreatePendingWaitpoint(ctx, f, name, m, life)
@@ -102,7 +105,8 @@ func (j *job) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (r 
 }
 
 // ReceiveMessages implements [waits.Opener] under the hold.
-func (j *job) ReceiveMessages(ctx context.Context, f flowfabric.Fence, q engine.Receiving) (r engine.Receipt, recorded bool, err error) {
+func (j *job) ReceiveMessages(ctx context.Context, f flowfabric.Fence,
+	q engine.Receiving) (r engine.Receipt, recorded bool, err error) {
 	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
 		r, recorded, err = j.jobs.store.ReceiveMessages(ctx, f, q)
 		return err

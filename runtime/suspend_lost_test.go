@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -25,7 +26,8 @@ type forgetful struct {
 	suspends, pends atomic.Int64
 }
 
-func (f *forgetful) SuspendExecution(ctx context.Context, fence flowfabric.Fence, q engine.Suspension) (engine.Suspended, error) {
+func (f *forgetful) SuspendExecution(ctx context.Context, fence flowfabric.Fence,
+	q engine.Suspension) (engine.Suspended, error) {
 	s, err := f.store.SuspendExecution(ctx, fence, q)
 	if n := f.suspends.Add(1); err == nil && n%3 != 0 {
 		return engine.Suspended{}, fmt.Errorf("%w: cut", flowfabric.ErrTransport)
@@ -33,7 +35,8 @@ func (f *forgetful) SuspendExecution(ctx context.Context, fence flowfabric.Fence
 	return s, err
 }
 
-func (f *forgetful) CreatePendingWaitpoint(ctx context.Context, fence flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error) {
+func (f *forgetful) CreatePendingWaitpoint(ctx context.Context, fence flowfabric.Fence, name string, m engine.Minted,
+	life time.Duration) (engine.Opened, error) {
 	o, err := f.store.CreatePendingWaitpoint(ctx, fence, name, m, life)
 	if n := f.pends.Add(1); err == nil && n%2 != 0 {
 		return engine.Opened{}, fmt.Errorf("%w: cut", flowfabric.ErrTransport)
@@ -41,10 +44,10 @@ func (f *forgetful) CreatePendingWaitpoint(ctx context.Context, fence flowfabric
 	return o, err
 }
 
-// A suspension whose reply is lost twice, and a pending waitpoint whose reply is lost, are there once; so is a wait that was
-// answered early.
+// A suspension whose reply is lost twice, and a pending waitpoint whose reply is lost, are there once; so is a wait
+// that was answered early.
 func TestLostRepliesOfWaits(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
@@ -52,32 +55,35 @@ func TestLostRepliesOfWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Partitions: 1, Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 1, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
 	var runs atomic.Int64
-	w, err := New(Config{URL: server.URL(), Logger: quiet, TokenKeys: "k:" + strings.Repeat("01", 32)},
-		handler.Bind(handler.Define[string, string]("k"), func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			runs.Add(1)
-			token, err := suspend.Pending(ctx, task, "early", time.Hour)
-			if err != nil {
-				return "", err
-			}
-			if _, err := handler.Step(ctx, task, "signal", func(ctx context.Context) (string, error) {
-				d, err := e.DeliverSignal(ctx, token.Execution(), token.Waitpoint(), token.Digest(), suspend.SentSignal{Name: "s", Payload: []byte(`"a"`)})
-				return d.Effect, err
-			}); err != nil {
-				return "", err
-			}
-			a, err := suspend.Await[string](ctx, task, "early")
-			if err != nil {
-				return "", err
-			}
-			b, err := suspend.Await[string](ctx, task, "late")
-			return a + b, err
-		}))
+	w, err := New(Config{URL: server.URL(), Logger: quiet, LeaseTTL: time.Hour,
+		TokenKeys: "k:" + strings.Repeat("01", 32)},
+		handler.Bind(handler.Define[string, string]("k"),
+			func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+				runs.Add(1)
+				token, err := suspend.Pending(ctx, task, "early", time.Hour)
+				if err != nil {
+					return "", err
+				}
+				if _, err := handler.Step(ctx, task, "signal", func(ctx context.Context) (string, error) {
+					d, err := e.DeliverSignal(ctx, token.Execution(), token.Waitpoint(), token.Digest(),
+						suspend.SentSignal{Name: "s", Payload: []byte(`"a"`)})
+					return d.Effect, err
+				}); err != nil {
+					return "", err
+				}
+				a, err := suspend.Await[string](ctx, task, "early")
+				if err != nil {
+					return "", err
+				}
+				b, err := suspend.Await[string](ctx, task, "late")
+				return a + b, err
+			}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,35 +102,33 @@ func TestLostRepliesOfWaits(t *testing.T) {
 	})
 	defer wg.Wait()
 	defer stop()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`""`)}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k",
+		Payload: []byte(`""`)}
 	if created, err := e.CreateExecutions(ctx, 0, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
 		t.Fatal(err, created)
 	}
 	reach := func(code flowfabric.Code) {
 		t.Helper()
-		for {
+		testwait.Progress(t, "it is "+string(code), func() (bool, any) {
 			s, err := e.ReadExecution(ctx, x.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.State.Code == code {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
+			return s.State.Code == code, s.State.Code
+		})
 	}
 	reach(codes.AwaitingSignal)
-	for f.suspends.Load() < 6 { // an answer must not overtake the repeats of the call that was lost
-		if ctx.Err() != nil {
-			t.Fatalf("%d calls to suspend, want 6: a lost one was not repeated", f.suspends.Load())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	testwait.Progress(t, "lost calls to suspend are repeated", func() (bool, any) {
+		// an answer must not overtake the repeats
+		n := f.suspends.Load()
+		return n >= 6, n
+	})
 	u, err := e.ReadSuspension(ctx, x.ID)
 	if err != nil || len(u.Waitpoints) != 2 || u.Name != "late" {
 		t.Errorf("suspension %+v, %v", u, err)
 	}
-	if _, err := e.ApproveWaitpoint(ctx, x.ID, "late", suspend.SentSignal{Name: "s", Source: "anna", Payload: []byte(`"b"`)}); err != nil {
+	if _, err := e.ApproveWaitpoint(ctx, x.ID, "late",
+		suspend.SentSignal{Name: "s", Source: "anna", Payload: []byte(`"b"`)}); err != nil {
 		t.Fatal(err)
 	}
 	reach(codes.Completed)
@@ -138,7 +142,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 			suspended++
 		}
 	}
-	result, _, err := e.ReadResult(ctx, x.ID, 0)
+	result, _, err := e.ReadResult(ctx, x.ID, 1)
 	if suspended != 1 || string(result) != `"ab"` || runs.Load() != 3 || err != nil {
 		t.Errorf("suspended %d times, result %s, %d runs, %v", suspended, result, runs.Load(), err)
 	}

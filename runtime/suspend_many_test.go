@@ -25,7 +25,8 @@ import (
 // raw is a plain connection to a server of the testserver package.
 func raw(t *testing.T, url string) rueidis.Client {
 	t.Helper()
-	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{strings.TrimPrefix(url, "unix://")}, DisableCache: true, ForceSingleClient: true,
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{strings.TrimPrefix(url, "unix://")},
+		DisableCache: true, ForceSingleClient: true,
 		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
@@ -52,8 +53,8 @@ func gauge(t *testing.T, reg *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-// Suspended executions hold nothing: no slot, so that four of them pass thousands through; no lease; no goroutine. All of
-// them complete when they are answered. 1,000 of them, 10,000 with FLOWFABRIC_SOAK.
+// Suspended executions hold nothing: no slot, so that four of them pass thousands through; no lease; no goroutine.
+// All of them complete when they are answered. 1,000 of them, 10,000 with FLOWFABRIC_SOAK.
 func TestManySuspended(t *testing.T) {
 	count := 1000
 	if os.Getenv("FLOWFABRIC_SOAK") != "" {
@@ -76,7 +77,8 @@ func TestManySuspended(t *testing.T) {
 		p := uint16(len(ids) % 4)
 		batch := make([]engine.NewExecution, min(100, count-len(ids)))
 		for i := range batch {
-			batch[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(p), Namespace: "default", Lane: "default", Kind: "greet", Payload: []byte(`"x"`)}
+			batch[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(p), Namespace: "default", Lane: "default",
+				Kind: "greet", Payload: []byte(`"x"`)}
 			ids = append(ids, batch[i].ID)
 		}
 		if _, err := w.engine.CreateExecutions(w.ctx, p, batch); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -39,9 +40,9 @@ func signing() runtime.Config { return runtime.Config{TokenKeys: keyA} }
 // envAt is an environment on a server that is there.
 func envAt(t *testing.T, url string) *env {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := testwait.Context(t, context.Background())
 	t.Cleanup(cancel)
-	e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: 4, Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Partitions: 4, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,8 @@ func servers(t *testing.T, f func(w *env)) {
 // signalled approves the waitpoint of a key and expects an effect.
 func (w *env) signalled(id flowfabric.ExecutionID, key, payload, effect string) {
 	w.Helper()
-	d, err := w.engine.ApproveWaitpoint(w.ctx, id, key, suspend.SentSignal{Name: "signal", Source: "anna", Payload: []byte(payload)})
+	d, err := w.engine.ApproveWaitpoint(w.ctx, id, key,
+		suspend.SentSignal{Name: "signal", Source: "anna", Payload: []byte(payload)})
 	if err != nil || d.Effect != effect {
 		w.Fatalf("signal on %s: %+v, %v", key, d, err)
 	}
@@ -66,7 +68,8 @@ func (w *env) signalled(id flowfabric.ExecutionID, key, payload, effect string) 
 
 // present signals with a token, as outsiders do.
 func (w *env) present(token suspend.Token, payload string) (suspend.Delivered, error) {
-	return w.engine.DeliverSignal(w.ctx, token.Execution(), token.Waitpoint(), token.Digest(), suspend.SentSignal{Name: "signal", Payload: []byte(payload)})
+	return w.engine.DeliverSignal(w.ctx, token.Execution(), token.Waitpoint(), token.Digest(),
+		suspend.SentSignal{Name: "signal", Payload: []byte(payload)})
 }
 
 // result is the stored result of an attempt.
@@ -113,7 +116,9 @@ func TestAwait(t *testing.T) {
 			var words []string
 			for i := range 3 {
 				name := fmt.Sprintf("word-%d", i)
-				if _, err := handler.Step(ctx, task, "before-"+name, func(ctx context.Context) (int64, error) { return steps.Add(1), nil }); err != nil {
+				if _, err := handler.Step(ctx, task, "before-"+name, func(ctx context.Context) (int64, error) {
+					return steps.Add(1), nil
+				}); err != nil {
 					return "", err
 				}
 				if err := task.Frame(ctx, "log", name); err != nil {
@@ -138,7 +143,7 @@ func TestAwait(t *testing.T) {
 			for n := range i + 1 {
 				want = append(want, fmt.Sprintf("word-%d", n))
 			}
-			frames, err := w.engine.ReadFrames(w.ctx, id, 0, stream.Cursor{}, 100)
+			frames, err := w.engine.ReadFrames(w.ctx, id, 1, stream.Cursor{}, 100)
 			var got []string
 			for _, f := range frames {
 				got = append(got, string(f.Payload))
@@ -149,7 +154,7 @@ func TestAwait(t *testing.T) {
 			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), waithook.EffectSatisfied)
 		}
 		got := w.reach(id, codes.Completed)
-		if r := w.result(id, 0); r != `"0 1 2"` || got.Attempts != 1 || got.Retries != 0 || steps.Load() != 3 {
+		if r := w.result(id, 1); r != `"0 1 2"` || got.Attempts != 1 || got.Retries != 0 || steps.Load() != 3 {
 			t.Errorf("result %s, %d attempts, %d retries, %d steps run", r, got.Attempts, got.Retries, steps.Load())
 		}
 		if n := w.events(id); n[engine.EventSuspended] != 3 || n[engine.EventResumed] != 3 {
@@ -203,7 +208,7 @@ func TestEarlySignalsKeepTheHold(t *testing.T) {
 		w.reach(id, codes.Completed)
 		mu.Lock()
 		defer mu.Unlock()
-		if r := w.result(id, 0); r != `"abc"` {
+		if r := w.result(id, 1); r != `"abc"` {
 			t.Errorf("result %s", r)
 		}
 		if len(epochs) != 4 || len(slices.Compact(epochs)) != 1 {
@@ -213,7 +218,8 @@ func TestEarlySignalsKeepTheHold(t *testing.T) {
 		if distinct := slices.Compact(tokens); len(distinct) != 3 {
 			t.Errorf("%d tokens of 3 waitpoints", len(distinct))
 		}
-		if calls["ff_suspend_execution"] != 3 || calls["ff_create_pending_waitpoint"] != 3 || w.events(id)[engine.EventSuspended] != 0 {
+		if calls["ff_suspend_execution"] != 3 || calls["ff_create_pending_waitpoint"] != 3 ||
+			w.events(id)[engine.EventSuspended] != 0 {
 			t.Errorf("calls %v, history %v", calls, w.events(id))
 		}
 	})
@@ -229,19 +235,20 @@ func TestDrainSuspends(t *testing.T) {
 			if late {
 				cfg.DrainTimeout = -1
 			}
-			worker := w.start(cfg, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-				word, err := suspend.Await[string](ctx, task, "go")
-				if err == nil {
-					return word, nil
-				}
-				close(asked)
-				if late {
-					<-ctx.Done()
-				} else {
-					<-finish
-				}
-				return "", err
-			}))
+			worker := w.start(cfg,
+				handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+					word, err := suspend.Await[string](ctx, task, "go")
+					if err == nil {
+						return word, nil
+					}
+					close(asked)
+					if late {
+						<-ctx.Done()
+					} else {
+						<-finish
+					}
+					return "", err
+				}))
 			id := w.submit("x")
 			<-asked
 			var stopping conc.WaitGroup
@@ -255,11 +262,12 @@ func TestDrainSuspends(t *testing.T) {
 			stopping.Wait()
 			w.reach(id, codes.AwaitingSignal)
 			w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
-			w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-				return suspend.Await[string](ctx, task, "go")
-			}))
-			if got := w.reach(id, codes.Completed); got.Attempts != 1 || w.result(id, 0) != `"on"` {
-				t.Errorf("%d attempts, result %s", got.Attempts, w.result(id, 0))
+			w.start(signing(), handler.Bind(greet,
+				func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+					return suspend.Await[string](ctx, task, "go")
+				}))
+			if got := w.reach(id, codes.Completed); got.Attempts != 1 || w.result(id, 1) != `"on"` {
+				t.Errorf("%d attempts, result %s", got.Attempts, w.result(id, 1))
 			}
 		})
 	}
@@ -274,13 +282,17 @@ func TestWaitMistakes(t *testing.T) {
 			return "done", nil
 		},
 		"in a step": func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) { return suspend.Await[string](ctx, task, "go") })
+			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) {
+				return suspend.Await[string](ctx, task, "go")
+			})
 		},
-		"closed": func(ctx context.Context, task *handler.Task, _ string) (string, error) { // its waitpoint served another wait
+		"closed": func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			// its waitpoint served another wait
 			if _, err := suspend.Pending(ctx, task, "key", time.Hour); err != nil {
 				return "", err
 			}
-			if _, err := suspend.Wait(ctx, task, "first", suspend.Signal("key"), suspend.Within(time.Millisecond), suspend.OnTimeout(suspend.Resume)); !errors.Is(err, flowfabric.ErrWaitTimeout) {
+			if _, err := suspend.Wait(ctx, task, "first", suspend.Signal("key"), suspend.Within(time.Millisecond),
+				suspend.OnTimeout(suspend.Resume)); !errors.Is(err, flowfabric.ErrWaitTimeout) {
 				return "", err
 			}
 			_, err := suspend.Wait(ctx, task, "second", suspend.Signal("key"))
@@ -296,7 +308,8 @@ func TestWaitMistakes(t *testing.T) {
 		"closed":    {codes.CategorySuspend, "suspend refused"},
 	} {
 		got := w.reach(w.submit(name), codes.Failed)
-		if reason := got.AttemptLog[0].Reason; got.FailureCategory != want[0] || !strings.Contains(reason, want[1]) || got.Attempts != 1 {
+		if reason := got.AttemptLog[0].Reason; got.FailureCategory != want[0] || !strings.Contains(reason, want[1]) ||
+			got.Attempts != 1 {
 			t.Errorf("%s: %d attempts, category %s, %s", name, got.Attempts, got.FailureCategory, reason)
 		}
 	}
@@ -306,20 +319,22 @@ func TestWaitMistakes(t *testing.T) {
 func TestNoTokenKeys(t *testing.T) {
 	t.Setenv(suspend.EnvTokenKeys, "")
 	w := envAt(t, testserver.Redis(t))
-	w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
-		switch in {
-		case "pending":
-			_, err := suspend.Pending(ctx, task, "go", time.Hour)
-			return "", err
-		case "operator":
-			r, err := suspend.Wait(ctx, task, "go", suspend.Operator())
-			return r.By, err
-		}
-		return suspend.Await[string](ctx, task, "go")
-	}))
+	w.start(runtime.Config{},
+		handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+			switch in {
+			case "pending":
+				_, err := suspend.Pending(ctx, task, "go", time.Hour)
+				return "", err
+			case "operator":
+				r, err := suspend.Wait(ctx, task, "go", suspend.Operator())
+				return r.By, err
+			}
+			return suspend.Await[string](ctx, task, "go")
+		}))
 	for in, category := range map[string]string{"await": codes.CategorySuspend, "pending": codes.CategoryHandlerError} {
 		got := w.reach(w.submit(in, retries(1)), codes.Failed)
-		if reason := got.AttemptLog[0].Reason; got.FailureCategory != category || got.Retries != 1 || !strings.Contains(reason, suspend.EnvTokenKeys) {
+		if reason := got.AttemptLog[0].Reason; got.FailureCategory != category || got.Retries != 1 ||
+			!strings.Contains(reason, suspend.EnvTokenKeys) {
 			t.Errorf("%s: %d retries, category %s, %s", in, got.Retries, got.FailureCategory, reason)
 		}
 	}
@@ -329,7 +344,7 @@ func TestNoTokenKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.reach(id, codes.Completed)
-	if r := w.result(id, 0); r != `"bob"` {
+	if r := w.result(id, 1); r != `"bob"` {
 		t.Errorf("result %s", r)
 	}
 }
@@ -343,13 +358,15 @@ func TestAStartWithoutTokenKeysIsTold(t *testing.T) {
 		w.start(runtime.Config{TokenKeys: keys, Logger: slog.New(slog.NewTextHandler(&log, nil))}, greetBinding())
 		return log.text()
 	}
-	if text := start(""); !strings.Contains(text, "no token keys: handlers that wait for signals") || strings.Contains(text, "level=WARN") {
+	if text := start(""); !strings.Contains(text, "no token keys: handlers that wait for signals") ||
+		strings.Contains(text, "level=WARN") {
 		t.Errorf("on a fresh store: %s", text)
 	}
 	if text := start(keyA); strings.Contains(text, "token keys") {
 		t.Errorf("with keys: %s", text)
 	}
-	if text := start(""); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "no token keys, and others of this store sign tokens") || !strings.Contains(text, "kid=A") {
+	if text := start(""); !strings.Contains(text, "level=WARN") || !strings.Contains(text,
+		"no token keys, and others of this store sign tokens") || !strings.Contains(text, "kid=A") {
 		t.Errorf("where others sign: %s", text)
 	}
 }
@@ -378,12 +395,14 @@ func TestForeignKeyring(t *testing.T) {
 	if err := w.start(signing(), greetBinding()).stop(); err != nil {
 		t.Fatal(err)
 	}
-	for keys, want := range map[string]error{keyB: flowfabric.ErrConfig, "A:" + strings.Repeat("c3", 32): denied.KidConflict} {
+	for keys, want := range map[string]error{keyB: flowfabric.ErrConfig,
+		"A:" + strings.Repeat("c3", 32): denied.KidConflict} {
 		worker, err := runtime.New(runtime.Config{URL: w.url, TokenKeys: keys, Logger: quiet}, greetBinding())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := worker.Run(w.ctx); !errors.Is(err, want) || strings.Contains(err.Error(), "c3c3") || strings.Contains(err.Error(), "b2b2") {
+		if err := worker.Run(w.ctx); !errors.Is(err, want) || strings.Contains(err.Error(), "c3c3") ||
+			strings.Contains(err.Error(), "b2b2") {
 			t.Errorf("run: %v, want %v", err, want)
 		}
 	}
@@ -401,14 +420,15 @@ func TestRotationUnderWorkers(t *testing.T) {
 			if err := w.start(signing(), greetBinding()).stop(); err != nil { // A signs
 				t.Fatal(err)
 			}
-			w.start(runtime.Config{TokenKeys: order}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
-				if in == "pending" {
-					if _, err := suspend.Pending(ctx, task, "go", time.Hour); err != nil {
-						return "", err
+			w.start(runtime.Config{TokenKeys: order},
+				handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
+					if in == "pending" {
+						if _, err := suspend.Pending(ctx, task, "go", time.Hour); err != nil {
+							return "", err
+						}
 					}
-				}
-				return suspend.Await[string](ctx, task, "go")
-			}))
+					return suspend.Await[string](ctx, task, "go")
+				}))
 			signs := func(kid string) (id flowfabric.ExecutionID) {
 				t.Helper()
 				for _, in := range []string{"fresh", "pending"} {
@@ -442,8 +462,9 @@ func TestRotationUnderWorkers(t *testing.T) {
 	}
 }
 
-// A wait that was answered needs its token key no more: neither a wait named unlike its waitpoints, nor a waitpoint that got no
-// signal, nor one that [suspend.On] waited on. The key is rotated out and removed between the first wait and the second.
+// A wait that was answered needs its token key no more: neither a wait named unlike its waitpoints, nor a waitpoint
+// that got no signal, nor one that [suspend.On] waited on. The key is rotated out and removed between the first wait
+// and the second.
 func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 	servers(t, func(w *env) {
 		handle := func(ctx context.Context, task *handler.Task, in string) (string, error) {
@@ -496,15 +517,16 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 // What was answered and not asked for by the handler that completed is told: it was changed.
 func TestChangedHandlerIsTold(t *testing.T) {
 	w := newEnv(t)
-	old := w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-		if _, err := suspend.Pending(ctx, task, "letter", time.Hour); err != nil {
-			return "", err
-		}
-		if _, err := suspend.Await[string](ctx, task, "first"); err != nil {
-			return "", err
-		}
-		return suspend.Await[string](ctx, task, "second")
-	}))
+	old := w.start(signing(),
+		handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			if _, err := suspend.Pending(ctx, task, "letter", time.Hour); err != nil {
+				return "", err
+			}
+			if _, err := suspend.Await[string](ctx, task, "first"); err != nil {
+				return "", err
+			}
+			return suspend.Await[string](ctx, task, "second")
+		}))
 	id := w.submit("x")
 	w.reach(id, codes.AwaitingSignal)
 	w.signalled(id, "first", `"1"`, waithook.EffectSatisfied)
@@ -521,7 +543,8 @@ func TestChangedHandlerIsTold(t *testing.T) {
 	select {
 	case r := <-log.seen:
 		r.Attrs(func(a slog.Attr) bool {
-			if got := fmt.Sprint(a.Value.Any()); a.Key == "steps" && got != "[wait first wait second waitpoint letter]" {
+			if got := fmt.Sprint(a.Value.Any()); a.Key == "steps" &&
+				got != "[wait first wait second waitpoint letter]" {
 				t.Errorf("unused: %s", got)
 			}
 			return true
@@ -531,119 +554,48 @@ func TestChangedHandlerIsTold(t *testing.T) {
 	}
 }
 
-// An answer outlives the attempt that got it: the worker that goes on is told the same, and nobody is asked again.
-func TestAnswerOutlivesTheAttempt(t *testing.T) {
-	servers(t, func(w *env) {
-		answered := make(chan string, 4)
-		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			word, err := suspend.Await[string](ctx, task, "go")
-			if err != nil {
-				return "", err
-			}
-			answered <- word
-			switch task.Attempt() {
-			case 0:
-				<-ctx.Done() // until it is taken away
-				return "", ctx.Err()
-			case 1:
-				return "", errors.New("an ordinary failure")
-			}
-			return word, nil
-		}))
-		id := w.submit("x", retries(1))
-		w.reach(id, codes.AwaitingSignal)
-		w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
-		if word := <-answered; word != "on" {
-			t.Errorf("answer %q", word)
-		}
-		if _, err := w.engine.RevokeLease(w.ctx, id, "", "bob", "test"); err != nil {
-			t.Fatal(err)
-		}
-		got := w.reach(id, codes.Completed)
-		if r := w.result(id, 2); r != `"on"` || got.Reclaims != 1 || got.Retries != 1 || w.events(id)[engine.EventSuspended] != 1 {
-			t.Errorf("result %s, %d reclaims, %d retries, %v", r, got.Reclaims, got.Retries, w.events(id))
-		}
-	})
-}
-
 // What an operator, and the time, make of a wait.
 func TestOtherAnswers(t *testing.T) {
 	servers(t, func(w *env) {
 		late := []suspend.Option{suspend.Within(20 * time.Millisecond), suspend.OnTimeout(suspend.Resume)}
-		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
-			switch in {
-			case "await":
-				_, err := suspend.Await[string](ctx, task, "go")
-				if errors.Is(err, flowfabric.ErrNoSignal) {
-					return "no signal", nil
+		w.start(signing(), handler.Bind(greet,
+			func(ctx context.Context, task *handler.Task, in string) (string, error) {
+				switch in {
+				case "await":
+					_, err := suspend.Await[string](ctx, task, "go")
+					if errors.Is(err, flowfabric.ErrNoSignal) {
+						return "no signal", nil
+					}
+					return "", err
+				case "wait":
+					r, err := suspend.Wait(ctx, task, "go", suspend.Signal("go"))
+					return r.Cause + " " + r.By + " " + r.Reason, err
+				case "on": // a state machine of its own
+					if r, ok := suspend.Resumed(task); ok {
+						return r.Cause, nil
+					}
+					return "", suspend.On(suspend.Signal("go"), late...)
+				}
+				_, err := suspend.Await[string](ctx, task, "go", late...)
+				if errors.Is(err, flowfabric.ErrWaitTimeout) {
+					return "too late", nil
 				}
 				return "", err
-			case "wait":
-				r, err := suspend.Wait(ctx, task, "go", suspend.Signal("go"))
-				return r.Cause + " " + r.By + " " + r.Reason, err
-			case "on": // a state machine of its own
-				if r, ok := suspend.Resumed(task); ok {
-					return r.Cause, nil
-				}
-				return "", suspend.On(suspend.Signal("go"), late...)
-			}
-			_, err := suspend.Await[string](ctx, task, "go", late...)
-			if errors.Is(err, flowfabric.ErrWaitTimeout) {
-				return "too late", nil
-			}
-			return "", err
-		}))
-		for in, want := range map[string]string{"await": `"no signal"`, "wait": `"operator bob because"`, "time": `"too late"`, "on": `"timeout"`} {
+			}))
+		for in, want := range map[string]string{"await": `"no signal"`, "wait": `"operator bob because"`,
+			"time": `"too late"`, "on": `"timeout"`} {
 			id := w.submit(in)
 			if in == "await" || in == "wait" {
 				w.reach(id, codes.AwaitingSignal)
-				if _, err := w.engine.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "bob", Reason: "because"}); err != nil {
+				if _, err := w.engine.ResumeExecution(w.ctx, id,
+					engine.ResumeRequest{By: "bob", Reason: "because"}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			w.reach(id, codes.Completed)
-			if r := w.result(id, 0); r != want {
+			if r := w.result(id, 1); r != want {
 				t.Errorf("%s: result %s, want %s", in, r, want)
 			}
-		}
-	})
-}
-
-// A wait that failed the execution is waited for again when it is replayed, with and without the steps.
-func TestReplayWaitsAgain(t *testing.T) {
-	servers(t, func(w *env) {
-		var within atomic.Int64
-		within.Store(int64(20 * time.Millisecond))
-		var steps atomic.Int64
-		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			if _, err := handler.Step(ctx, task, "draft", func(context.Context) (int64, error) { return steps.Add(1), nil }); err != nil {
-				return "", err
-			}
-			if _, err := suspend.Pending(ctx, task, "go", time.Hour); err != nil {
-				return "", err
-			}
-			return suspend.Await[string](ctx, task, "go", suspend.Within(time.Duration(within.Load())))
-		}))
-		id := w.submit("x", retries(3))
-		for _, replay := range []engine.Replay{{}, {DropSteps: true}} {
-			if got := w.reach(id, codes.Failed); got.FailureCategory != "suspension_timeout" || got.Retries != 0 {
-				t.Errorf("category %s, %d retries", got.FailureCategory, got.Retries)
-			}
-			if replay.DropSteps {
-				within.Store(int64(time.Hour))
-			}
-			if _, err := w.engine.ReplayExecution(w.ctx, id, replay); err != nil {
-				t.Fatal(err)
-			}
-			if !replay.DropSteps { // it has waited again when it has failed again
-				w.eventually("it has waited twice", func() bool { return w.events(id)[engine.EventSuspended] == 2 })
-			}
-		}
-		w.reach(id, codes.AwaitingSignal)
-		w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
-		w.reach(id, codes.Completed)
-		if r := w.result(id, 2); r != `"on"` || steps.Load() != 2 || w.events(id)[engine.EventSuspended] != 3 {
-			t.Errorf("result %s, the step was run %d times, %v", r, steps.Load(), w.events(id))
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -16,8 +17,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// What is too large or not well formed would be so at every attempt: a handler that returns the refusal fails at once and for good, with
-// a reason that names what it was and the limit.
+// What is too large or not well formed would be so at every attempt: a handler that returns the refusal fails at once
+// and for good, with a reason that names what it was and the limit.
 func TestWhatIsRefusedForItselfIsNotRetried(t *testing.T) {
 	step := func(name string, value any) func(context.Context, *handler.Task) error {
 		return func(ctx context.Context, task *handler.Task) error {
@@ -41,11 +42,13 @@ func TestWhatIsRefusedForItselfIsNotRetried(t *testing.T) {
 		"patch": {func(ctx context.Context, task *handler.Task) error {
 			return task.Summary(ctx, map[string]any{"x": strings.Repeat("x", limits.MaxFrame)})
 		}, "payload_too_large"},
-		"no object": {func(ctx context.Context, task *handler.Task) error { return task.Summary(ctx, 7) }, "invalid_input"},
+		"no object": {func(ctx context.Context, task *handler.Task) error { return task.Summary(ctx, 7) },
+			"invalid_input"},
 		"summary": {func(ctx context.Context, task *handler.Task) error {
 			var failed error
 			for i := range 6 {
-				failed = errors.Join(failed, task.Summary(ctx, map[string]any{fmt.Sprint(i): strings.Repeat("x", 60<<10)}), task.Flush(ctx))
+				failed = errors.Join(failed,
+					task.Summary(ctx, map[string]any{fmt.Sprint(i): strings.Repeat("x", 60<<10)}), task.Flush(ctx))
 			}
 			return failed
 		}, "summary_too_large"},
@@ -55,23 +58,62 @@ func TestWhatIsRefusedForItselfIsNotRetried(t *testing.T) {
 		"progress": {func(ctx context.Context, task *handler.Task) error {
 			return task.Progress(ctx, 1, strings.Repeat("x", limits.MaxReason+1))
 		}, "1025 bytes, want at most 1024"},
-		"percent": {func(ctx context.Context, task *handler.Task) error { return task.Progress(ctx, 101, "") }, "want 0..100"},
+		"percent": {func(ctx context.Context, task *handler.Task) error { return task.Progress(ctx, 101, "") },
+			"want 0..100"},
 		"condition": {func(ctx context.Context, task *handler.Task) error {
 			_, err := suspend.Wait(ctx, task, "w", suspend.Count(0, suspend.SignalCount))
 			return err
 		}, ""},
+		"title of a question": {func(ctx context.Context, task *handler.Task) error {
+			_, err := suspend.Ask(ctx, task, "w", suspend.Question{Title: "a\nb"})
+			return err
+		}, "control character 0x0a"},
+		"no title": {func(ctx context.Context, task *handler.Task) error {
+			_, err := suspend.Ask(ctx, task, "w", suspend.Question{})
+			return err
+		}, "title of the question is empty"},
+		"name of a wait": {func(ctx context.Context, task *handler.Task) error {
+			_, err := suspend.Await[string](ctx, task, "é")
+			return err
+		}, "want printable ASCII"},
+		"end of a wait": {func(ctx context.Context, task *handler.Task) error {
+			_, err := suspend.Await[string](ctx, task, "w", suspend.Within(-time.Second))
+			return err
+		}, "want 1ms to ten years"},
+		"name of a mailbox": {func(ctx context.Context, task *handler.Task) error {
+			_, err := suspend.Receive[string](ctx, task, "é")
+			return err
+		}, "mailbox"},
+		"mailbox to drain": {func(ctx context.Context, task *handler.Task) error {
+			_, err := suspend.Drain(ctx, task, "")
+			return err
+		}, "mailbox"},
+		"life of a waitpoint": {func(ctx context.Context, task *handler.Task) error {
+			_, err := suspend.Pending(ctx, task, "w", time.Nanosecond)
+			return err
+		}, "life until the wait begins"},
+		"waitpoint to close": {func(ctx context.Context, task *handler.Task) error {
+			return suspend.Close(ctx, task, "w")
+		}, "invalid_input"},
+		"wait for children": {func(ctx context.Context, task *handler.Task) error {
+			set := flow.Children("parts")
+			flow.Child(set, "c", greet, "x")
+			return set.Wait(ctx, task, suspend.Within(-time.Second))
+		}, "want 1ms to ten years"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newEnv(t)
-			w.start(runtime.Config{}, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-				if err := x.do(ctx, task); err != nil {
-					return "", fmt.Errorf("handler: %w", err)
-				}
-				return "taken", nil
-			}))
+			w.start(runtime.Config{},
+				handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+					if err := x.do(ctx, task); err != nil {
+						return "", fmt.Errorf("handler: %w", err)
+					}
+					return "taken", nil
+				}))
 			id := w.submit("x", retries(5))
 			got := w.reach(id, codes.Failed, codes.Completed)
-			if got.State.Public != flowfabric.Failed || got.Attempts != 1 || !strings.Contains(got.FailureReason, x.says) {
+			if got.State.Public != flowfabric.Failed || got.Attempts != 1 ||
+				!strings.Contains(got.FailureReason, x.says) {
 				t.Errorf("%s after %d attempts: %s", got.State.Public, got.Attempts, got.FailureReason)
 			}
 		})

@@ -12,7 +12,8 @@ import (
 )
 
 // runHandler runs the handler once, inside a span that is linked to the signals that let it go on, and measures it.
-func (j *job) runHandler(ctx context.Context, handle handler.Handler, task *handler.Task, resume *suspend.Result) (out handler.Outcome) {
+func (j *job) runHandler(ctx context.Context, handle handler.Handler, task *handler.Task,
+	resume *suspend.Result) (out handler.Outcome) {
 	started, returned := time.Now(), false
 	ctx, span := j.span(ctx, resume)
 	j.jobs.watch.enter(ctx, j, started)
@@ -59,13 +60,15 @@ func (j *job) span(ctx context.Context, resume *suspend.Result) (context.Context
 }
 
 // batch measures the call of a batch handler, inside a span that is linked to those of its items.
-func (js *jobs) batch(ctx context.Context, route engine.Route, of []context.Context, waited time.Duration) (context.Context, func(err error)) {
+func (js *jobs) batch(ctx context.Context, route engine.Route, of []context.Context,
+	waited time.Duration) (context.Context, func(err error)) {
 	kind := js.kinds[route.Kind]
 	kind.batched().Observe(float64(len(of)))
 	kind.gathered().Observe(waited.Seconds())
 	var span *tracing.Span
 	if js.tracer.On() {
-		work := tracing.Work{Namespace: route.Namespace, Lane: route.Lane, Kind: route.Kind, Worker: js.instance, Count: len(of)}
+		work := tracing.Work{Namespace: route.Namespace, Lane: route.Lane, Kind: route.Kind, Worker: js.instance,
+			Count: len(of)}
 		for _, item := range of {
 			work.Links = append(work.Links, tracing.Traceparent(item))
 		}

@@ -58,7 +58,8 @@ func (t tracer) Start(ctx context.Context, name string, opts ...trace.SpanStartO
 	defer t.of.mu.Unlock()
 	cfg, parent := trace.NewSpanStartConfig(opts...), trace.SpanContextFromContext(ctx)
 	t.of.ids++
-	at := trace.SpanContextConfig{TraceID: parent.TraceID(), SpanID: trace.SpanID{t.of.ids}, TraceFlags: trace.FlagsSampled}
+	at := trace.SpanContextConfig{TraceID: parent.TraceID(), SpanID: trace.SpanID{t.of.ids},
+		TraceFlags: trace.FlagsSampled}
 	if !parent.IsValid() {
 		at.TraceID = trace.TraceID{t.of.ids}
 	}
@@ -111,7 +112,7 @@ func (s *recorded) has(t *testing.T, want map[attribute.Key]string) {
 
 func tracedClient(t *testing.T, w *env, r *recorder) *client.Client {
 	t.Helper()
-	cfg := client.Config{URL: w.url, Logger: quiet}
+	cfg := client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: w.url, Logger: quiet}
 	if r != nil {
 		cfg.TracerProvider = r
 	}
@@ -151,7 +152,8 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		sent := r.named(w, "send greet", 0)
 		sent.has(t, map[attribute.Key]string{
 			"messaging.system": "flowfabric", "messaging.operation.name": "send", "messaging.operation.type": "send",
-			"messaging.destination.name": "default", "messaging.message.id": x.ID().String(), "flowfabric.kind": "greet",
+			"messaging.destination.name": "default", "messaging.message.id": x.ID().String(),
+			"flowfabric.kind": "greet",
 		})
 		if sent.kind != trace.SpanKindProducer || sent.parent.SpanID() != outer.SpanContext().SpanID() {
 			t.Errorf("the submission is a %s below %s", sent.kind, sent.parent.SpanID())
@@ -162,10 +164,12 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 
 		first := r.named(w, "process greet", 0)
 		first.has(t, map[attribute.Key]string{
-			"messaging.operation.name": "process", "messaging.operation.type": "process", "messaging.message.id": x.ID().String(),
-			"messaging.client.id": "me", "flowfabric.attempt": "0", "flowfabric.attempt_type": "initial", "flowfabric.outcome": "suspend",
+			"messaging.operation.name": "process", "messaging.operation.type": "process",
+			"messaging.message.id": x.ID().String(), "messaging.client.id": "me", "flowfabric.attempt": "1",
+			"flowfabric.attempt_type": "initial", "flowfabric.outcome": "suspend",
 		})
-		if first.kind != trace.SpanKindConsumer || first.parent.SpanID() != sent.at.SpanID() || first.at.TraceID() != outer.SpanContext().TraceID() {
+		if first.kind != trace.SpanKindConsumer || first.parent.SpanID() != sent.at.SpanID() ||
+			first.at.TraceID() != outer.SpanContext().TraceID() {
 			t.Errorf("the run is a %s below %s of %s", first.kind, first.parent.SpanID(), first.at.TraceID())
 		}
 		if own := r.named(w, "own", 0); own.parent.SpanID() != first.at.SpanID() {
@@ -173,13 +177,15 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		}
 
 		w.reach(x.ID(), states.AwaitingSignal)
-		if _, err := c.Approve(w.ctx, x.ID(), "go", "on", flowfabric.By("anna"), client.SignalDetails(suspend.SentSignal{Correlation: "ticket-7"})); err != nil {
+		if _, err := c.Approve(w.ctx, x.ID(), "go", "on", flowfabric.By("anna"),
+			client.SignalDetails(suspend.SentSignal{Correlation: "ticket-7"})); err != nil {
 			t.Fatal(err)
 		}
 		approved := r.named(w, "approve", 0)
 		second := r.named(w, "process greet", 1)
 		second.has(t, map[attribute.Key]string{"flowfabric.attempt_type": "resumed", "flowfabric.outcome": "complete"})
-		if second.parent.SpanID() != sent.at.SpanID() || len(second.links) != 1 || second.links[0].SpanContext.SpanID() != approved.at.SpanID() {
+		if second.parent.SpanID() != sent.at.SpanID() || len(second.links) != 1 ||
+			second.links[0].SpanContext.SpanID() != approved.at.SpanID() {
 			t.Errorf("the resumed run is below %s with links %v", second.parent.SpanID(), second.links)
 		}
 		w.reach(x.ID(), states.Completed)
@@ -193,9 +199,10 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 // A failure is an error of its span, under its category; what was never traced is a trace of its own.
 func TestTraceOfAFailure(t *testing.T) {
 	w, r := newEnv(t), &recorder{}
-	w.start(runtime.Config{TracerProvider: r}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
-		return "", handler.Permanent(handler.Category("no_luck", errors.New("broken")))
-	}))
+	w.start(runtime.Config{TracerProvider: r},
+		handler.Bind(greet, func(_ context.Context, _ *handler.Task, in string) (string, error) {
+			return "", handler.Permanent(handler.Category("no_luck", errors.New("broken")))
+		}))
 	w.reach(w.submit("x"), states.Failed)
 	s := r.named(w, "process greet", 0)
 	s.has(t, map[attribute.Key]string{"error.type": "no_luck", "flowfabric.outcome": "fail"})
@@ -204,8 +211,8 @@ func TestTraceOfAFailure(t *testing.T) {
 	}
 }
 
-// Without a provider nothing travels; with too many tags of the caller's own the submission goes through without a trace; and
-// a propagator that was chosen is used.
+// Without a provider nothing travels; with too many tags of the caller's own the submission goes through without a
+// trace; and a propagator that was chosen is used.
 func TestTraceNeverFailsASubmission(t *testing.T) {
 	w, r := newEnv(t), &recorder{}
 	tagsOf := func(c *client.Client, opts ...client.SubmitOption) map[string]string {
@@ -235,11 +242,13 @@ func TestTraceNeverFailsASubmission(t *testing.T) {
 	if tags := tagsOf(c, flowfabric.Tags(full)); len(tags) != limits.MaxTags || tags["otel.traceparent"] != "" {
 		t.Errorf("%d tags", len(tags))
 	}
-	if tags := tagsOf(c, flowfabric.Tags(map[string]string{"otel.traceparent": "stale"})); !strings.HasPrefix(tags["otel.traceparent"], "00-") {
+	if tags := tagsOf(c, flowfabric.Tags(map[string]string{"otel.traceparent": "stale"})); !strings.HasPrefix(
+		tags["otel.traceparent"], "00-") {
 		t.Errorf("a copied tag wins: %v", tags)
 	}
 	var none []propagation.TextMapPropagator
-	silent, err := client.Connect(w.ctx, client.Config{URL: w.url, Logger: quiet, TracerProvider: r,
+	silent, err := client.Connect(w.ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: w.url,
+		Logger: quiet, TracerProvider: r,
 		Propagator: propagation.NewCompositeTextMapPropagator(none...)})
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +292,9 @@ func TestTraceOfManyAndOfTokens(t *testing.T) {
 	}
 	signal := r.named(w, "signal", 0)
 	resumed := r.named(w, "process greet", 3)
-	if !slices.ContainsFunc(resumed.links, func(l trace.Link) bool { return l.SpanContext.SpanID() == signal.at.SpanID() }) {
+	if !slices.ContainsFunc(resumed.links, func(l trace.Link) bool {
+		return l.SpanContext.SpanID() == signal.at.SpanID()
+	}) {
 		t.Errorf("links %v, want the signal's", resumed.links)
 	}
 	if _, err := c.Signal(w.ctx, suspend.Token{}, "on"); !errors.Is(err, denied.NoToken) {

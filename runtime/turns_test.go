@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -29,14 +30,16 @@ type line struct {
 // lineUp makes what a test says, on both servers, over so many partitions, with work waiting before the worker begins.
 func lineUp(t *testing.T, partitions uint16, f func(l *line)) {
 	run := func(t *testing.T, url string) {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, cancel := testwait.Context(t, context.Background())
 		t.Cleanup(cancel)
-		e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: partitions, Logger: quiet})
+		e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Partitions: partitions,
+			Logger: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(e.Close)
-		f(&line{env: &env{T: t, ctx: ctx, url: url, engine: e}, started: make(chan flowfabric.ExecutionID), next: make(chan struct{}), lanes: make(chan string, 1000),
+		f(&line{env: &env{T: t, ctx: ctx, url: url, engine: e}, started: make(chan flowfabric.ExecutionID),
+			next: make(chan struct{}), lanes: make(chan string, 1000),
 			reg: prometheus.NewRegistry()})
 	}
 	t.Run("embedded", func(t *testing.T) {
@@ -98,7 +101,8 @@ func placed(partition, n int, lane string) func(*engine.NewExecution) {
 	}
 }
 
-// The lanes of a worker with one slot share it: what is new in a quiet one waits for as many of a busy one as there are partitions.
+// The lanes of a worker with one slot share it: what is new in a quiet one waits for as many of a busy one as there
+// are partitions.
 func TestQuietLaneIsNotStarved(t *testing.T) {
 	lineUp(t, 4, func(l *line) {
 		for i := range 300 {
@@ -110,7 +114,8 @@ func TestQuietLaneIsNotStarved(t *testing.T) {
 		for i := range 5 {
 			quiet = append(quiet, l.submit("x", placed(i%4, 0, "quiet")))
 		}
-		// Two in one partition, so four claims of each, one to learn of the lane; and some for what was claimed ahead and went back.
+		// Two in one partition, so four claims of each, one to learn of the lane; and some for what was claimed ahead
+		// and went back.
 		next := l.starts(40)
 		for _, id := range quiet {
 			if !slices.Contains(next, id) {

@@ -10,13 +10,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Busy workers take hot partitions in turn. Priority orders the queues of one partition, so work of high priority would wait until its partition has
-// its turn. What makes such work claimable says so: to a waiter, with the ring, and if nobody waits, to all workers. A partition of which that was
-// said is marked, and comes before the others:
+// Busy workers take hot partitions in turn. Priority orders the queues of one partition, so work of high priority
+// would wait until its partition has its turn. What makes such work claimable says so: to a waiter, with the ring,
+// and if nobody waits, to all workers. A partition of which that was said is marked, and comes before the others:
 //
 //	"w9000", or "9000 <route>" ──▶ mark ──pick: before those in turn──▶ claim round ──▶ the mark stays while it may bring more, else it goes
 //
-// Nobody need be told: a message that is lost leaves the partition in its turn. A mark that is out of date costs one claim.
+// Nobody need be told: a message that is lost leaves the partition in its turn. A mark that is out of date costs one
+// claim.
 
 // mark is urgent work that a partition has.
 type mark struct {
@@ -26,7 +27,8 @@ type mark struct {
 }
 
 const (
-	// markRounds bounds the claim rounds that are made for one mark: work of other lanes and namespaces has its turns meanwhile.
+	// markRounds bounds the claim rounds that are made for one mark: work of other lanes and namespaces has its turns
+	// meanwhile.
 	markRounds = 16
 	// numbered is what the numbers of routes have behind that of their class, unless they are the class's own.
 	numbered = 1_000_000_000
@@ -40,8 +42,8 @@ func parseUrgent(message string) (m mark, ok bool) {
 	return mark{priority: n, route: id}, err == nil && wrong == nil && n > 0
 }
 
-// urge marks a partition that has urgent work for which nobody waited. It makes none hot: if this worker is registered there, the work is not for it, or
-// the ring that took its registration comes, too.
+// urge marks a partition that has urgent work for which nobody waited. It makes none hot: if this worker is
+// registered there, the work is not for it, or the ring that took its registration comes, too.
 func (s *scheduler) urge(p *partition, m mark) {
 	s.mu.Lock()
 	s.put(p, m)
@@ -69,8 +71,8 @@ func (s *scheduler) serve(p *partition) {
 	p.served, p.urgent = p.urgent, mark{}
 }
 
-// level is how urgent a partition is: the priority of its mark, 0 if that is no more than what claims bring anyhow, or not for this worker. Called with
-// mu held, for a partition from which nothing is being claimed.
+// level is how urgent a partition is: the priority of its mark, 0 if that is no more than what claims bring anyhow,
+// or not for this worker. Called with mu held, for a partition from which nothing is being claimed.
 func (s *scheduler) level(p *partition) int {
 	m := p.urgent
 	if m.priority <= s.recent.lowest() {
@@ -91,7 +93,8 @@ func (m mark) class() uint64 {
 	return m.route
 }
 
-// before is the first in hot that is more urgent than what is in turn, and that may be claimed from; -1 if none is. Called with mu held.
+// before is the first in hot that is more urgent than what is in turn, and that may be claimed from; -1 if none is.
+// Called with mu held.
 func (s *scheduler) before(now time.Time, ahead bool) int {
 	found, most := -1, 0
 	if s.marked == 0 {
@@ -105,8 +108,8 @@ func (s *scheduler) before(now time.Time, ahead bool) int {
 	return found
 }
 
-// visited learns what a claim brought. The mark stays as long as nothing lower came of the same lane and namespace, and until the partition will ring:
-// of what comes up to then, workers may not be told again.
+// visited learns what a claim brought. The mark stays as long as nothing lower came of the same lane and namespace,
+// and until the partition will ring: of what comes up to then, workers may not be told again.
 func (s *scheduler) visited(p *partition, claims []*engine.Claim, registered bool) {
 	low, of := math.MaxInt, engine.Route{}
 	if p.served.route > 0 {
@@ -142,8 +145,8 @@ func (s *scheduler) elsewhere(p *partition) bool {
 	return slices.ContainsFunc(s.hot, func(other *partition) bool { return other != p && s.level(other) > s.level(p) })
 }
 
-// recent is the lowest priority that the last claims brought, of one to two times as many as it has room for; 0 until it knows. Where all work has one
-// priority, none of it is urgent.
+// recent is the lowest priority that the last claims brought, of one to two times as many as it has room for; 0 until
+// it knows. Where all work has one priority, none of it is urgent.
 type recent struct {
 	room, n     int
 	now, before int

@@ -17,7 +17,8 @@ func urgentScheduler() *scheduler {
 	return s
 }
 
-// next takes the next partition, and ends its round as if it had brought one execution of a priority, and might bring more, or would ring.
+// next takes the next partition, and ends its round as if it had brought one execution of a priority, and might bring
+// more, or would ring.
 func next(t *testing.T, s *scheduler, priority int, more bool) uint16 {
 	t.Helper()
 	p, n, _ := s.pick(time.Now())
@@ -130,7 +131,8 @@ func TestMarkOutlivesTurnsOfOtherLanes(t *testing.T) {
 	p.table.Learn(engine.ClaimReply{Table: 1, Routes: []engine.Route{{ID: 1, Lane: "other"}, {ID: 2, Lane: "mine"}}})
 	p.subscription = []uint64{1, 2}
 	s.urge(p, mark{priority: 9, route: 2})
-	if got := []uint16{next(t, s, 0, true), next(t, s, 0, true), next(t, s, 9, false), next(t, s, 0, true)}; !slices.Equal(got, []uint16{3, 3, 3, 0}) {
+	if got := []uint16{next(t, s, 0, true), next(t, s, 0, true), next(t, s, 9, false),
+		next(t, s, 0, true)}; !slices.Equal(got, []uint16{3, 3, 3, 0}) {
 		t.Errorf("order %v", got)
 	}
 }
@@ -164,8 +166,8 @@ func TestUrgentWorkIsClaimedAhead(t *testing.T) {
 }
 
 func TestUrgentMessages(t *testing.T) {
-	for message, want := range map[string]mark{"9000 12": {priority: 9000, route: 12}, "1 2000000001": {priority: 1, route: 2_000_000_001},
-		"": {}, "9": {}, "0 1": {}, "x 1": {}, "5 x": {}} {
+	for message, want := range map[string]mark{"9000 12": {priority: 9000, route: 12},
+		"1 2000000001": {priority: 1, route: 2_000_000_001}, "": {}, "9": {}, "0 1": {}, "x 1": {}, "5 x": {}} {
 		if m, ok := parseUrgent(message); ok != (want.priority > 0) || ok && m != want {
 			t.Errorf("%q is %+v, %v", message, m, ok)
 		}
@@ -175,10 +177,12 @@ func TestUrgentMessages(t *testing.T) {
 // A ring that tells a priority marks its partition; any other does not.
 func TestARingTellsItsPriority(t *testing.T) {
 	s := urgentScheduler()
-	d := &doorbell{sched: s, metrics: newMetrics("x_"), channels: map[string]*partition{"a": s.partitions[0], "b": s.partitions[1]}}
+	d := &doorbell{sched: s, metrics: newMetrics("x_"),
+		channels: map[string]*partition{"a": s.partitions[0], "b": s.partitions[1]}}
 	d.ring("a", "w9000")
 	d.ring("b", "w")
-	if got := []int{s.partitions[0].urgent.priority, s.partitions[1].urgent.priority}; !slices.Equal(got, []int{9000, 0}) {
+	if got := []int{s.partitions[0].urgent.priority, s.partitions[1].urgent.priority}; !slices.Equal(got,
+		[]int{9000, 0}) {
 		t.Errorf("marks %v", got)
 	}
 }
@@ -186,7 +190,8 @@ func TestARingTellsItsPriority(t *testing.T) {
 // What was usual is forgotten after as many claims as there is room for, twice.
 func TestRecentForgets(t *testing.T) {
 	r := newRecent(3)
-	for i, x := range []struct{ brought, lowest int }{{9, 0}, {9, 0}, {9, 9}, {4, 4}, {9, 4}, {9, 4}, {9, 4}, {9, 4}, {9, 9}} {
+	for i, x := range []struct{ brought, lowest int }{{9, 0}, {9, 0}, {9, 9}, {4, 4}, {9, 4}, {9, 4}, {9, 4}, {9, 4},
+		{9, 9}} {
 		if r.add(x.brought); r.lowest() != x.lowest {
 			t.Errorf("after %d claims the lowest is %d, want %d", i+1, r.lowest(), x.lowest)
 		}

@@ -35,15 +35,17 @@ type Worker struct {
 }
 
 // New checks the configuration and the bindings (see [handler.Bind]) and builds a worker. Nothing is dialled.
-// Unlike the function [Run], [Worker.Run] handles no signals: give it a context of signal.NotifyContext for SIGINT and SIGTERM, as the
-// example does, or the process ends without a drain.
-// Errors wrap [flowfabric.ErrConfig]; one for two bindings of a kind names it.
+// Unlike the function [Run], [Worker.Run] handles no signals: give it a context of signal.NotifyContext for SIGINT
+// and SIGTERM, as the example does, or the process ends without a drain. Errors wrap [flowfabric.ErrConfig]; one for
+// two bindings of a kind names it.
 func New(cfg Config, bound ...handler.Binding) (*Worker, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	if len(bound) == 0 {
-		return nil, fmt.Errorf("%w: no handler is bound: use runtime.Handle or runtime.Provide, or pass handler.Bind(…) to runtime.New", flowfabric.ErrConfig)
+		return nil, fmt.Errorf(
+			"%w: no handler is bound: use runtime.Handle or runtime.Provide, or pass handler.Bind(…) to runtime.New",
+			flowfabric.ErrConfig)
 	}
 	registry, err := newHandlers(bound)
 	if err != nil {
@@ -66,8 +68,9 @@ func New(cfg Config, bound ...handler.Binding) (*Worker, error) {
 	full := cfg
 	cfg.URL, cfg.Username, cfg.Password, cfg.TokenKeys = "", "", "", "" // a worker that is printed shows no secret
 	return &Worker{
-		cfg: cfg, registry: registry, metrics: m, tracer: tracing.New(cfg.TracerProvider, cfg.Propagator), health: newHealth(cfg.ReadyWindow, cfg.Concurrency),
-		log: cfg.Logger.With("worker", cfg.Worker), serving: make(chan struct{}), waiting: make(chan struct{}), keyring: keyring,
+		cfg: cfg, registry: registry, metrics: m, tracer: tracing.New(cfg.TracerProvider, cfg.Propagator),
+		health: newHealth(cfg.ReadyWindow, cfg.Concurrency), log: cfg.Logger.With("worker", cfg.Worker),
+		serving: make(chan struct{}), waiting: make(chan struct{}), keyring: keyring,
 		target: func() Config { return full }, open: open, pace: pace{patience: patience},
 	}, nil
 }
@@ -84,7 +87,8 @@ func both(first, second func(string, time.Duration, error)) func(string, time.Du
 }
 
 // Run connects, takes work until ctx ends, drains, and returns nil; or it returns why it could not go on. It
-// handles no signals: the function [Run] does, or the owner of ctx with signal.NotifyContext (see the example of [New]). The drain, in this order:
+// handles no signals: the function [Run] does, or the owner of ctx with signal.NotifyContext (see the example of
+// [New]). The drain, in this order:
 //
 //  1. Nothing more is claimed; what a claim still in flight brings goes back at once.
 //  2. Running handlers have DrainTimeout to end as if nothing were.
@@ -92,19 +96,20 @@ func both(first, second func(string, time.Duration, error)) func(string, time.Du
 //     at once, without using up an attempt or a retry.
 //  4. A handler that does not return within three more seconds is abandoned: it is named in the log and in the
 //     error, and its execution is requeued when the session's lease runs out.
-//  5. Sessions are closed, the instance name is given up, ticks handed back, subscriptions ended, the connection closed.
+//  5. Sessions are closed, the instance name is given up, ticks handed back, subscriptions ended, the connection
+//     closed.
 //
-// The worker registers under Config.Instance before it takes work and renews that with its leases. If another process is
-// registered under the name, it waits until that registration runs out, as it does when the other has crashed; if it is
-// renewed instead, Run returns an error that wraps [flowfabric.ErrConfig]. Any other trouble with the registration
-// is logged and stops nothing: no lease depends on it.
+// The worker registers under Config.Instance before it takes work and renews that with its leases. If another process
+// is registered under the name, it waits until that registration runs out, as it does when the other has crashed; if
+// it is renewed instead, Run returns an error that wraps [flowfabric.ErrConfig]. Any other trouble with the
+// registration is logged and stops nothing: no lease depends on it.
 //
-// A store that is flushed, or comes back without its data, is booted again, and the worker goes on: it has lost all leases, declares its
-// token keys again, and takes what is submitted from then on.
+// A store that is flushed, or comes back without its data, is booted again, and the worker goes on: it has lost all
+// leases, declares its token keys again, and takes what is submitted from then on.
 //
-// An error at the start wraps flowfabric.ErrConfig, ErrTransport, ErrAuth, ErrProtocol; an error later wraps [flowfabric.ErrProtocol],
-// [flowfabric.ErrAuth] or, when the store was made anew with other partition counts, flowfabric.ErrConfig, for which no retry can help.
-// A worker runs once.
+// An error at the start wraps flowfabric.ErrConfig, ErrTransport, ErrAuth, ErrProtocol; an error later wraps
+// [flowfabric.ErrProtocol], [flowfabric.ErrAuth] or, when the store was made anew with other partition counts,
+// flowfabric.ErrConfig, for which no retry can help. A worker runs once.
 func (w *Worker) Run(ctx context.Context) (err error) {
 	if !w.started.CompareAndSwap(false, true) {
 		return errors.New("flowfabric: a worker runs only once")
@@ -122,32 +127,37 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 		w.unsigned(ctx, s)
 	}
 	for _, n := range s.Evicting(ctx) {
-		w.log.Warn("flowfabric: the server may delete executions when its memory is full: set maxmemory-policy noeviction (CONFIG SET, and in its configuration file)",
+		w.log.Warn(
+			"flowfabric: the server may delete executions when its memory is full: set maxmemory-policy noeviction (CONFIG SET, and in its configuration file)",
 			"policy", n.Policy, "node", n.Address)
 	}
 	w.health.success()
 	return newRun(ctx, w, s).serve(ctx)
 }
 
-// unsigned says that handlers cannot wait for signals here. Only handlers know whether they do; that others sign tokens in this store
-// makes it likely.
+// unsigned says that handlers cannot wait for signals here. Only handlers know whether they do; that others sign
+// tokens in this store makes it likely.
 func (w *Worker) unsigned(ctx context.Context, s store) {
 	const remedy = "set Config.TokenKeys or " + suspend.EnvTokenKeys
 	for _, p := range s.TokenKeys(ctx) {
 		if p.Err == nil && p.Current != "" {
-			w.log.Warn("flowfabric: this worker has no token keys, and others of this store sign tokens: handlers that wait for signals or approvals fail here; "+remedy+
-				" as the others do", "kid", p.Current)
+			w.log.Warn(
+				"flowfabric: this worker has no token keys, and others of this store sign tokens: handlers that wait for signals or approvals fail here; "+
+					remedy+
+					" as the others do", "kid", p.Current)
 			return
 		}
 	}
-	w.log.Info("flowfabric: no token keys: handlers that wait for signals or approvals (suspend.Await, Pending) fail until there are some; " + remedy)
+	w.log.Info(
+		"flowfabric: no token keys: handlers that wait for signals or approvals (suspend.Await, Pending) fail until there are some; " +
+			remedy)
 }
 
-// Ready returns nil while the worker runs, the server has answered a claim, poll or renewal within Config.ReadyWindow, and a
-// slot is left that no stuck handler has; else what is wrong, for a readiness probe to show. A handler is stuck when it runs on for
-// more than five seconds after its context has ended: a timeout, a cancellation or a lost lease frees its execution, and not its
-// slot. Every stuck handler is logged as a warning, at first after those five seconds and then more and more seldom, and counted in
-// the metric stuck_handlers.
+// Ready returns nil while the worker runs, the server has answered a claim, poll or renewal within
+// Config.ReadyWindow, and a slot is left that no stuck handler has; else what is wrong, for a readiness probe to
+// show. A handler is stuck when it runs on for more than five seconds after its context has ended: a timeout, a
+// cancellation or a lost lease frees its execution, and not its slot. Every stuck handler is logged as a warning, at
+// first after those five seconds and then more and more seldom, and counted in the metric stuck_handlers.
 func (w *Worker) Ready() error { return w.health.check() }
 
 // Instance is the name of this process among all workers, as sessions and logs show it.

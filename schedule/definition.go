@@ -34,8 +34,8 @@ const (
 // Item is what each instant submits, but for the input, which is stored beside the definition. Namespace, Lane and Kind
 // are required.
 //
-// With Nodes it is a flow: Kind is that of the flow, and Namespace, Gates, Tags and Creator are those of the flow as a whole. The rest
-// belongs to its nodes, and is empty. The nodes are the input, as client.ScheduleFlow stores them.
+// With Nodes it is a flow: Kind is that of the flow, and Namespace, Gates, Tags and Creator are those of the flow as
+// a whole. The rest belongs to its nodes, and is empty. The nodes are the input, as client.ScheduleFlow stores them.
 type Item struct {
 	Nodes        int // of the flow; 0: it is an execution
 	Namespace    string
@@ -51,17 +51,21 @@ type Item struct {
 	Digest       string            // of the input: definitions with different inputs must differ; at most 64 bytes
 }
 
-// Definition is a schedule without its name and input. Encoded, it has at most 64 KiB. Every execution of a schedule has two tags that a
-// definition cannot set: schedule.name, and schedule.due, its instant (RFC 3339 in UTC, with milliseconds if it has any).
+// Definition is a schedule without its name and input. Encoded, it has at most 64 KiB. Every execution of a schedule
+// has two tags that a definition cannot set: schedule.name, and schedule.due, its instant (RFC 3339 in UTC, with
+// milliseconds if it has any).
 type Definition struct {
 	Spec    Spec
-	CatchUp CatchUp       // default CatchUpLast
-	Overlap Overlap       // default OverlapAllow
-	Until   time.Time     // no instant comes after it; zero: without end; 1970..9999, in whole milliseconds
-	Runs    uint64        // it is over once so many instants were submitted since its creation; 0: without end
-	Jitter  time.Duration // what an instant submits starts up to so much later, see [Definition.Start]; at most 24 h, in whole milliseconds
-	Owner   string        // who declares it, see client.Client.SyncSchedules; at most 64 bytes of printable ASCII without braces; empty: nobody
-	Item    Item
+	CatchUp CatchUp   // default CatchUpLast
+	Overlap Overlap   // default OverlapAllow
+	Until   time.Time // no instant comes after it; zero: without end; 1970..9999, in whole milliseconds
+	Runs    uint64    // it is over once so many instants were submitted since its creation; 0: without end
+	// what an instant submits starts up to so much later, see [Definition.Start]; at most 24 h, in whole milliseconds
+	Jitter time.Duration
+	// who declares it, see client.Client.SyncSchedules; at most 64 bytes of printable ASCII without braces; empty:
+	// nobody
+	Owner string
+	Item  Item
 }
 
 // Next is the first instant after t; the zero time when there is none, or none before Until has passed.
@@ -73,7 +77,8 @@ func (d Definition) Next(t time.Time) time.Time {
 	return next
 }
 
-// Upcoming are the first n instants after t, fewer when there are no more. n is at most 1000. It does not know how many Runs are left.
+// Upcoming are the first n instants after t, fewer when there are no more. n is at most 1000. It does not know how
+// many Runs are left.
 func (d Definition) Upcoming(t time.Time, n int) []time.Time {
 	all := d.Spec.Upcoming(t, n)
 	for i, at := range all {
@@ -84,8 +89,9 @@ func (d Definition) Upcoming(t time.Time, n int) []time.Time {
 	return all
 }
 
-// Start is when the work of an instant of the schedule called name begins: up to Jitter after the instant, and at most halfway to the next
-// one. So no instant overtakes another. It follows from name and instant alone, so every process gets the same.
+// Start is when the work of an instant of the schedule called name begins: up to Jitter after the instant, and at
+// most halfway to the next one. So no instant overtakes another. It follows from name and instant alone, so every
+// process gets the same.
 func (d Definition) Start(name string, instant time.Time) time.Time {
 	most := d.Jitter
 	if next := d.Spec.Next(instant); !next.IsZero() {

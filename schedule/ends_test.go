@@ -23,16 +23,20 @@ func TestInstantsUntilAnEnd(t *testing.T) {
 		what, cron, zone, from, until string
 		want                          []string
 	}{
-		{"an instant that the clock skips is the end of the jump", "30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z", "2026-03-29T01:00:00Z",
-			[]string{"2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z"}},
-		{"and comes after an end before it", "30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z", "2026-03-29T00:59:59Z", []string{"2026-03-28T01:30:00Z"}},
-		{"an end at the first of two", "30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z", []string{"2026-10-25T00:30:00Z"}},
-		{"an end at the second of two brings no more", "30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T01:30:00Z", []string{"2026-10-25T00:30:00Z"}},
+		{"an instant that the clock skips is the end of the jump", "30 2 * * *", "Europe/Berlin",
+			"2026-03-28T00:00:00Z", "2026-03-29T01:00:00Z", []string{"2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z"}},
+		{"and comes after an end before it", "30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z",
+			"2026-03-29T00:59:59Z", []string{"2026-03-28T01:30:00Z"}},
+		{"an end at the first of two", "30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z",
+			[]string{"2026-10-25T00:30:00Z"}},
+		{"an end at the second of two brings no more", "30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z",
+			"2026-10-25T01:30:00Z", []string{"2026-10-25T00:30:00Z"}},
 		{"by elapsed time both happen", "30 * * * *", "Europe/Berlin", "2026-10-25T00:00:00Z", "2026-10-25T01:30:00Z",
 			[]string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"}},
-		{"half an hour", "15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", "2026-10-03T15:30:00Z", []string{"2026-10-03T15:30:00Z"}},
-		{"an end in another zone is the same instant", "0 9 * * *", "America/New_York", "2026-07-01T00:00:00Z", "2026-07-02T15:00:00+02:00",
-			[]string{"2026-07-01T13:00:00Z", "2026-07-02T13:00:00Z"}},
+		{"half an hour", "15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z", "2026-10-03T15:30:00Z",
+			[]string{"2026-10-03T15:30:00Z"}},
+		{"an end in another zone is the same instant", "0 9 * * *", "America/New_York", "2026-07-01T00:00:00Z",
+			"2026-07-02T15:00:00+02:00", []string{"2026-07-01T13:00:00Z", "2026-07-02T13:00:00Z"}},
 		{"an end in the past", "0 9 * * *", "", "2026-07-01T00:00:00Z", "2026-06-01T00:00:00Z", nil},
 	} {
 		d := schedule.Definition{Spec: schedule.Cron(c.cron, c.zone), Until: utc(c.until)}
@@ -52,13 +56,15 @@ func TestInstantsUntilAnEnd(t *testing.T) {
 	}
 }
 
-// The start of an instant is within the jitter and before half the way to the next one, wherever the clock is changed; it is the same for
-// everybody, and another one for another name or instant.
+// The start of an instant is within the jitter and before half the way to the next one, wherever the clock is
+// changed; it is the same for everybody, and another one for another name or instant.
 func TestStartOfInstants(t *testing.T) {
-	specs := []schedule.Spec{schedule.Cron("30 2 * * *", "Europe/Berlin"), schedule.Cron("*/20 * * * *", "Europe/Berlin"),
-		schedule.Cron("15,45 1-3 * * *", "Australia/Lord_Howe"), schedule.Every(7*time.Second, time.Time{}), schedule.Every(time.Second, time.Time{})}
+	specs := []schedule.Spec{schedule.Cron("30 2 * * *", "Europe/Berlin"),
+		schedule.Cron("*/20 * * * *", "Europe/Berlin"), schedule.Cron("15,45 1-3 * * *", "Australia/Lord_Howe"),
+		schedule.Every(7*time.Second, time.Time{}), schedule.Every(time.Second, time.Time{})}
 	rapid.Check(t, func(t *rapid.T) {
-		d := schedule.Definition{Spec: rapid.SampledFrom(specs).Draw(t, "spec"), Jitter: time.Duration(rapid.IntRange(0, 86400000).Draw(t, "jitter")) * time.Millisecond}
+		d := schedule.Definition{Spec: rapid.SampledFrom(specs).Draw(t, "spec"),
+			Jitter: time.Duration(rapid.IntRange(0, 86400000).Draw(t, "jitter")) * time.Millisecond}
 		name := rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "name")
 		at := time.UnixMilli(rapid.Int64Range(1774000000000, 1795000000000).Draw(t, "at"))
 		var last time.Time
@@ -73,10 +79,12 @@ func TestStartOfInstants(t *testing.T) {
 			last = start
 		}
 	})
-	d, starts, instant := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}), Jitter: 10 * time.Minute}, map[time.Duration]bool{}, time.UnixMilli(0)
+	d, starts, instant := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}), Jitter: 10 * time.Minute},
+		map[time.Duration]bool{}, time.UnixMilli(0)
 	var sum time.Duration
 	for i := range 1000 {
-		wait := d.Start(fmt.Sprint(i%10), instant.Add(time.Duration(i/10)*time.Hour)).Sub(instant.Add(time.Duration(i/10) * time.Hour))
+		wait := d.Start(fmt.Sprint(i%10),
+			instant.Add(time.Duration(i/10)*time.Hour)).Sub(instant.Add(time.Duration(i/10) * time.Hour))
 		starts[wait], sum = true, sum+wait
 	}
 	if mean := sum / 1000; len(starts) < 990 || mean < 280*time.Second || mean > 320*time.Second {

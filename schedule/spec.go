@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	_ "embed" // zones
 	"fmt"
 	"strings"
 	"time"
@@ -32,8 +33,9 @@ type Spec struct {
 }
 
 // Cron recurs by a cron expression of five fields (minute, hour, day of month, month, day of week), or of six with
-// seconds first: "0 9 * * MON-FRI". A field is *, a number, a name (JAN, MON), a range, a list, or a step (*/15). If both days are
-// restricted, either may match. Also @hourly, @daily (@midnight), @weekly, @monthly and @yearly (@annually). At most 128 bytes.
+// seconds first: "0 9 * * MON-FRI". A field is *, a number, a name (JAN, MON), a range, a list, or a step (*/15). If
+// both days are restricted, either may match. Also @hourly, @daily (@midnight), @weekly, @monthly and @yearly
+// (@annually). At most 128 bytes.
 //
 // zone is a name of the time zone database such as "Europe/Berlin"; "" is UTC. For clock changes see the
 // package comment.
@@ -53,7 +55,8 @@ func Every(interval time.Duration, anchor time.Time) Spec {
 	s := Spec{every: interval, anchor: anchor.UTC().Truncate(time.Millisecond)}
 	switch {
 	case interval < minInterval || interval > maxInterval || interval%time.Millisecond != 0:
-		s.err = fmt.Errorf("%w: schedule: interval %s, want 1 s to 10 years in whole milliseconds", flowfabric.ErrInvalidInput, interval)
+		s.err = fmt.Errorf("%w: schedule: interval %s, want 1 s to 10 years in whole milliseconds",
+			flowfabric.ErrInvalidInput, interval)
 	case anchor.UnixMilli() < 0 || anchor.Year() > 9999:
 		s.err = fmt.Errorf("%w: schedule: anchor %s, want 1970 to 9999", flowfabric.ErrInvalidInput, anchor)
 	}
@@ -68,7 +71,8 @@ func (s Spec) Err() error {
 	return s.err
 }
 
-// Next is the first instant after t, in UTC; the zero time when there is none within 40 years, or the spec is not valid.
+// Next is the first instant after t, in UTC; the zero time when there is none within 40 years, or the spec is not
+// valid.
 func (s Spec) Next(t time.Time) time.Time {
 	switch {
 	case s.Err() != nil:
@@ -108,7 +112,8 @@ func (s Spec) String() string {
 	return s.expression + " (" + s.zone + ")"
 }
 
-// Expression and Zone are what [Cron] got; "" for [Every]. Interval and Anchor are those of [Every], in whole milliseconds; zero for [Cron].
+// Expression and Zone are what [Cron] got; "" for [Every]. Interval and Anchor are those of [Every], in whole
+// milliseconds; zero for [Cron].
 func (s Spec) Expression() string      { return s.expression }
 func (s Spec) Zone() string            { return s.zone }
 func (s Spec) Interval() time.Duration { return s.every }
@@ -123,13 +128,15 @@ var descriptors = map[string]string{
 }
 
 // parser knows six fields and nothing else: zones and descriptors are ours.
-var parser = cron.MustNewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).
+var parser = cron.MustNewParser(
+	cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).
 	WithMaxSearchYears(40)
 
 // parse reads an expression; an error names the field.
 func parse(expression, zone string) (*wall, error) {
 	refuse := func(format string, a ...any) error {
-		return fmt.Errorf("%w: schedule: cron %.140q: "+format, append([]any{flowfabric.ErrInvalidInput, expression}, a...)...)
+		return fmt.Errorf("%w: schedule: cron %.140q: "+format,
+			append([]any{flowfabric.ErrInvalidInput, expression}, a...)...)
 	}
 	if expression == "" || len(expression) > maxExpression {
 		return nil, refuse("it has %d bytes, want 1..%d", len(expression), maxExpression)
@@ -146,7 +153,9 @@ func parse(expression, zone string) (*wall, error) {
 		words = append([]string{"0"}, words...)
 	}
 	if len(words) != len(fields) {
-		return nil, refuse("it has %d fields, want 5 (minute, hour, day of month, month, day of week), or 6 with seconds first", len(words))
+		return nil, refuse(
+			"it has %d fields, want 5 (minute, hour, day of month, month, day of week), or 6 with seconds first",
+			len(words))
 	}
 	parsed, err := parser.Parse(strings.Join(words, " "))
 	if err != nil {
@@ -180,14 +189,25 @@ func blame(words []string, err error) string {
 	return err.Error()
 }
 
-// location loads a zone by its name. "Local" would be another one in each process.
+// zones are the names of the time zone database, in order: those of lib/time/zoneinfo.zip of Go, without Factory.
+//
+//go:embed zones.txt
+var zones string
+
+// location loads a zone by its name as the database writes it. Other names that load are files of a machine: Local,
+// localtime, right/…, or europe/berlin where the case of files does not count.
 func location(zone string) (*time.Location, error) {
 	if zone == "" {
 		return time.UTC, nil
 	}
-	loc, err := time.LoadLocation(zone)
-	if err != nil || zone == "Local" || len(zone) > 64 {
-		return nil, fmt.Errorf("%w: schedule: zone %.80q is not in the time zone database, want a name such as Europe/Berlin, or none for UTC",
+	var loc *time.Location
+	err := error(flowfabric.ErrInvalidInput)
+	if strings.Contains("\n"+zones, "\n"+zone+"\n") && !strings.Contains(zone, "\n") {
+		loc, err = time.LoadLocation(zone)
+	}
+	if err != nil {
+		return nil, fmt.Errorf(
+			"%w: schedule: zone %.80q is not in the time zone database, want a name such as Europe/Berlin, or none for UTC",
 			flowfabric.ErrInvalidInput, zone)
 	}
 	return loc, nil

@@ -6,8 +6,8 @@ import (
 	cron "github.com/netresearch/go-cron"
 )
 
-// wall is a calendar rule on the clock of a zone. The rule itself is only ever asked in UTC, where every wall time exists
-// once; the way to and from the zone's clock, with its jumps, is made here, by whole periods of one offset.
+// wall is a calendar rule on the clock of a zone. The rule itself is only ever asked in UTC, where every wall time
+// exists once; the way to and from the zone's clock, with its jumps, is made here, by whole periods of one offset.
 type wall struct {
 	rule   *cron.SpecSchedule
 	loc    *time.Location

@@ -31,10 +31,10 @@ func spec(t *testing.T, expression, zone string) schedule.Spec {
 // What the package comment promises about clocks that are changed, hour by hour.
 func TestClockChanges(t *testing.T) {
 	for _, c := range []struct{ what, expression, zone, from, want string }{
-		{"a time that does not exist happens when the clock has jumped", "30 2 * * *", "Europe/Berlin", "2026-03-28 12:00:00 +0100",
-			"2026-03-29 03:00:00 +0200, 2026-03-30 02:30:00 +0200"},
-		{"several times that do not exist happen together", "*/20 2 * * *", "Europe/Berlin", "2026-03-29 00:00:00 +0100",
-			"2026-03-29 03:00:00 +0200, 2026-03-30 02:00:00 +0200"},
+		{"a time that does not exist happens when the clock has jumped", "30 2 * * *", "Europe/Berlin",
+			"2026-03-28 12:00:00 +0100", "2026-03-29 03:00:00 +0200, 2026-03-30 02:30:00 +0200"},
+		{"several times that do not exist happen together", "*/20 2 * * *", "Europe/Berlin",
+			"2026-03-29 00:00:00 +0100", "2026-03-29 03:00:00 +0200, 2026-03-30 02:00:00 +0200"},
 		{"and with the one that is there then", "0,30 2,3 * * *", "Europe/Berlin", "2026-03-29 00:00:00 +0100",
 			"2026-03-29 03:00:00 +0200, 2026-03-29 03:30:00 +0200, 2026-03-30 02:00:00 +0200"},
 		{"a time that comes twice happens the first time", "30 2 * * *", "Europe/Berlin", "2026-10-24 12:00:00 +0200",
@@ -64,7 +64,8 @@ func TestClockChanges(t *testing.T) {
 		{"leap days are years apart", "0 0 29 2 *", "UTC", "2096-03-01 00:00:00 +0000", "2104-02-29 00:00:00 +0000"},
 		{"either day, when both are given", "0 0 13 * FRI", "", "2026-02-10 00:00:00 +0000",
 			"2026-02-13 00:00:00 +0000, 2026-02-20 00:00:00 +0000, 2026-02-27 00:00:00 +0000, 2026-03-06 00:00:00 +0000, 2026-03-13 00:00:00 +0000"},
-		{"seconds", "*/20 59 23 31 12 *", "", "2026-12-31 23:59:10 +0000", "2026-12-31 23:59:20 +0000, 2026-12-31 23:59:40 +0000, 2027-12-31 23:59:00 +0000"},
+		{"seconds", "*/20 59 23 31 12 *", "", "2026-12-31 23:59:10 +0000",
+			"2026-12-31 23:59:20 +0000, 2026-12-31 23:59:40 +0000, 2027-12-31 23:59:00 +0000"},
 		{"sunday is 0 and 7", "0 0 * * 7", "", "2026-02-10 00:00:00 +0000", "2026-02-15 00:00:00 +0000"},
 		{"between two instants", "@hourly", "", "2026-02-10 00:59:59 +0000", "2026-02-10 01:00:00 +0000"},
 	} {
@@ -85,8 +86,8 @@ func TestClockChanges(t *testing.T) {
 	}
 }
 
-// Every minute of a year, walked one by one, gives the same instants: the promise is that of the package comment, put into a walk that
-// knows no zone rules and no cron.
+// Every minute of a year, walked one by one, gives the same instants: the promise is that of the package comment, put
+// into a walk that knows no zone rules and no cron.
 func TestEveryMinuteOfAYear(t *testing.T) {
 	type matcher func(wall time.Time) bool
 	each := func(wall time.Time) bool { return true }
@@ -96,8 +97,12 @@ func TestEveryMinuteOfAYear(t *testing.T) {
 		minute     matcher
 	}{
 		{"30 2 * * *", false, func(w time.Time) bool { return w.Hour() == 2 && w.Minute() == 30 }},
-		{"*/20 1-3 * * *", false, func(w time.Time) bool { return w.Hour() >= 1 && w.Hour() <= 3 && w.Minute()%20 == 0 }},
-		{"15 0 * * SUN", false, func(w time.Time) bool { return w.Hour() == 0 && w.Minute() == 15 && w.Weekday() == time.Sunday }},
+		{"*/20 1-3 * * *", false, func(w time.Time) bool {
+			return w.Hour() >= 1 && w.Hour() <= 3 && w.Minute()%20 == 0
+		}},
+		{"15 0 * * SUN", false, func(w time.Time) bool {
+			return w.Hour() == 0 && w.Minute() == 15 && w.Weekday() == time.Sunday
+		}},
 		{"0 */2 1,15 * *", false, func(w time.Time) bool {
 			return w.Hour()%2 == 0 && w.Minute() == 0 && (w.Day() == 1 || w.Day() == 15)
 		}},
@@ -147,8 +152,10 @@ func TestFixedRate(t *testing.T) {
 	s := schedule.Every(90*time.Second, anchor)
 	for _, c := range []struct {
 		after, want time.Duration
-	}{{0, 90 * time.Second}, {-time.Millisecond, 0}, {time.Millisecond, 90 * time.Second}, {90 * time.Second, 180 * time.Second},
-		{-90 * time.Second, 0}, {-91 * time.Second, -90 * time.Second}, {10000*time.Hour + time.Second, 10000*time.Hour + 90*time.Second}} {
+	}{{0, 90 * time.Second}, {-time.Millisecond, 0}, {time.Millisecond, 90 * time.Second},
+		{90 * time.Second, 180 * time.Second},
+		{-90 * time.Second, 0}, {-91 * time.Second, -90 * time.Second},
+		{10000*time.Hour + time.Second, 10000*time.Hour + 90*time.Second}} {
 		if got := s.Next(anchor.Add(c.after)); !got.Equal(anchor.Add(c.want)) {
 			t.Errorf("after anchor%+v comes anchor%+v, want %+v", c.after, got.Sub(anchor), c.want)
 		}

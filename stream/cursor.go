@@ -8,8 +8,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// Cursor is a place in one attempt's stream: the ID of a frame, or a place between frames. A tail that resumes after a cursor goes on
-// with the first later frame. The zero value, "0-0", is before the first frame. Cursors are comparable; their order is that of the frames.
+// Cursor is a place in one attempt's stream: the ID of a frame, or a place between frames. A tail that resumes after
+// a cursor goes on with the first later frame. The zero value, "0-0", is before the first frame. Cursors are
+// comparable; their order is that of the frames.
 type Cursor struct {
 	Ms  uint64 // milliseconds of the server's clock
 	Seq uint64 // place within the millisecond

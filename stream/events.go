@@ -13,18 +13,19 @@ type TailKind uint8
 
 // The kinds of events.
 const (
-	TailAttempt    TailKind = iota + 1 // an attempt has begun; its frames follow
-	TailGap                            // Trimmed and Missed frames were gone before they could be read
-	TailResumed                        // the attempt goes on in another run, Resumed, and repeats what was not recorded; its frames follow
-	TailFrame                          // Frame
-	TailSuspended                      // the attempt waits for an answer, see Suspension
-	TailAttemptEnd                     // the attempt has ended for Reason and all its frames were delivered
-	TailRetry                          // another attempt, of Type, is to begin at At
-	TailEnd                            // the execution has ended in State; the last event
+	TailAttempt TailKind = iota + 1 // an attempt has begun; its frames follow
+	TailGap                         // Trimmed and Missed frames were gone before they could be read
+	// the attempt goes on in another run, Resumed, and repeats what was not recorded; its frames follow
+	TailResumed
+	TailFrame      // Frame
+	TailSuspended  // the attempt waits for an answer, see Suspension
+	TailAttemptEnd // the attempt has ended for Reason and all its frames were delivered
+	TailRetry      // another attempt, of Type, is to begin at At
+	TailEnd        // the execution has ended in State; the last event
 )
 
-var kinds = [...]string{TailAttempt: "attempt", TailGap: "gap", TailResumed: "resumed", TailFrame: "frame", TailSuspended: "suspended",
-	TailAttemptEnd: "attempt_end", TailRetry: "retry", TailEnd: "end"}
+var kinds = [...]string{TailAttempt: "attempt", TailGap: "gap", TailResumed: "resumed", TailFrame: "frame",
+	TailSuspended: "suspended", TailAttemptEnd: "attempt_end", TailRetry: "retry", TailEnd: "end"}
 
 func (k TailKind) String() string {
 	if k == 0 || int(k) >= len(kinds) {
@@ -33,19 +34,23 @@ func (k TailKind) String() string {
 	return kinds[k]
 }
 
-// TailEvent is one step of a tail. Kind, Attempt and Position are always set; the package comment has a table of the other fields.
+// TailEvent is one step of a tail. Kind, Attempt and Position are always set; the package comment has a table of the
+// other fields.
 type TailEvent struct {
-	Kind     TailKind
-	Attempt  uint32   // zero based; with TailRetry the one that is to begin, with TailEnd the last one, 0 if there was none
+	Kind TailKind
+	// 1 for the first; with TailRetry the one that is to begin, with TailEnd the last one, 0 if there was none
+	Attempt  uint32
 	Position Position // behind this event: client.From goes on there
 
-	// Type is, with TailAttempt and TailRetry, what the attempt is: flowfabric.AttemptInitial, AttemptRetry (the one before it failed),
-	// AttemptReclaim (its worker was lost) or AttemptReplay.
+	// Type is, with TailAttempt and TailRetry, what the attempt is: flowfabric.AttemptInitial, AttemptRetry (the one
+	// before it failed), AttemptReclaim (its worker was lost) or AttemptReplay.
 	Type flowfabric.AttemptType
-	// At is when, by the server's clock: the attempt was claimed (the last time, unless it is the first), it is to begin, it was suspended, it
-	// ended, or the execution ended. Zero if that is not known, and of a TailRetry if it waits for nothing but a worker.
+	// At is when, by the server's clock: the attempt was claimed (the last time, unless it is the first), it is to
+	// begin, it was suspended, it ended, or the execution ended. Zero if that is not known, and of a TailRetry if it
+	// waits for nothing but a worker.
 	At time.Time
-	// Reused has, with TailAttempt, each earlier attempt of which frames stay: recorded steps cover them, and this attempt does not repeat them.
+	// Reused has, with TailAttempt, each earlier attempt of which frames stay: recorded steps cover them, and this
+	// attempt does not repeat them.
 	Reused []Covered
 
 	Frame      Frame           // TailFrame; do not change its Payload, tailers share it
@@ -55,19 +60,21 @@ type TailEvent struct {
 	Trimmed uint64 // TailGap: durable frames that the server dropped
 	Missed  uint64 // TailGap: other frames that were not stored any more when this tail had fallen behind
 
-	// Reason is why the attempt ended, with TailAttemptEnd: attempt_success, attempt_failure, attempt_cancelled, expired (its timeout
-	// or the deadline of the execution), lease_expired (its worker died or lost the lease), lease_revoked (an operator took the lease away),
-	// suspension_timeout (nothing answered in time); "" when unknown.
+	// Reason is why the attempt ended, with TailAttemptEnd: attempt_success, attempt_failure, attempt_cancelled,
+	// expired (its timeout or the deadline of the execution), lease_expired (its worker died or lost the lease),
+	// lease_revoked (an operator took the lease away), suspension_timeout (nothing answered in time); "" when
+	// unknown.
 	Reason string
-	// Category and Message say what went wrong, with TailAttemptEnd, TailRetry and TailEnd: the category of the failure (what the
-	// handler chose, or one of handler_panic and the constants beside it) and its text, at most 1 KiB. With a TailEnd of one that was cancelled Message is the reason that was
-	// given, and By says who cancelled.
+	// Category and Message say what went wrong, with TailAttemptEnd, TailRetry and TailEnd: the category of the
+	// failure (what the handler chose, or one of handler_panic and the constants beside it) and its text, at most 1
+	// KiB. With a TailEnd of one that was cancelled Message is the reason that was given, and By says who cancelled.
 	Category, Message, By string
-	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later attempt
-	// repeats the frames after it.
+	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later
+	// attempt repeats the frames after it.
 	Recorded uint64
 
-	// State is, with TailEnd, how the execution ended: completed, failed, cancelled, expired or skipped. Code is the same as it is stored.
+	// State is, with TailEnd, how the execution ended: completed, failed, cancelled, expired or skipped. Code is the
+	// same as it is stored.
 	State flowfabric.PublicState
 	Code  flowfabric.Code
 }
@@ -78,9 +85,9 @@ type Covered struct {
 	Recorded uint64
 }
 
-// Position is a place between two events of a tail: TailEvent.Position is the one behind the event, and client.From goes on there, in any
-// process and at any time. It is opaque and short, and its letters, digits, dots and hyphens need no quoting in a URL, a shell or the
-// id of a server-sent event. The zero value, "", is before the first event.
+// Position is a place between two events of a tail: TailEvent.Position is the one behind the event, and client.From
+// goes on there, in any process and at any time. It is opaque and short, and its letters, digits, dots and hyphens
+// need no quoting in a URL, a shell or the id of a server-sent event. The zero value, "", is before the first event.
 type Position string
 
 // ParsePosition takes over the text of a [Position] that came from elsewhere. For any other text the error wraps

@@ -26,8 +26,8 @@ type Frame struct {
 
 	SummaryVersion uint64 // of the document that a summary delta made; given when read
 
-	// Document and Keep are set by the writer of an attempt only and are never read back: the document that the last summary delta
-	// of a batch makes, and how many entries, 1..16,384, the log of best-effort frames should hold.
+	// Document and Keep are set by the writer of an attempt only and are never read back: the document that the last
+	// summary delta of a batch makes, and how many entries, 1..16,384, the log of best-effort frames should hold.
 	Document []byte
 	Keep     int
 
@@ -67,8 +67,8 @@ func (m FrameMode) String() string {
 	return "unknown"
 }
 
-// Kept returns the frames that no later run repeats. Both arguments are of one attempt and in order: all frames that were read, and
-// all runs that were told of. It shares no memory with frames.
+// Kept returns the frames that no later run repeats. Both arguments are of one attempt and in order: all frames that
+// were read, and all runs that were told of. It shares no memory with frames.
 func Kept(frames []Frame, resumed []Resumption) []Frame {
 	kept := make([]Frame, 0, len(frames))
 	for _, f := range frames {

@@ -1,7 +1,8 @@
 package stream
 
-// Resumption tells that an attempt went on in another run: the handler began again, so it repeats what it had not recorded
-// as a step. Runs of an attempt that append frames are numbered 1, 2, 3 …; the second and every later one has a Resumption.
+// Resumption tells that an attempt went on in another run: the handler began again, so it repeats what it had not
+// recorded as a step. Runs of an attempt that append frames are numbered 1, 2, 3 …; the second and every later one
+// has a Resumption.
 //
 // Who shows the frames of an attempt as one text drops those after Recorded when it meets a Resumption, see
 // [Resumption.Repeats]: what follows takes their place.
@@ -9,12 +10,12 @@ type Resumption struct {
 	Run   uint32 // its number, 2 or more
 	Epoch uint64 // of its claim; two runs share one if a wait was answered before it began
 	// Reason says why the run before it stopped: released (its worker handed it back, as a drain does), delayed (the
-	// handler asked for a delay), suspended (it waited, or the answer was there already), children (it waited for children, or they had ended
-	// already); "" when unknown.
+	// handler asked for a delay), suspended (it waited, or the answer was there already), children (it waited for
+	// children, or they had ended already); "" when unknown.
 	Reason string
 	First  Cursor // its first frame
-	// Recorded is the sequence of the last frame that a recorded step covers, 0 for none. The steps of one run must run one after the other for that to
-	// say which frames are repeated, and the frames must be appended inside them.
+	// Recorded is the sequence of the last frame that a recorded step covers, 0 for none. The steps of one run must
+	// run one after the other for that to say which frames are repeated, and the frames must be appended inside them.
 	Recorded uint64
 }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/mergepatch"
 )
 
-// Summary is the summary document of an attempt: one JSON object, merged from deltas. The zero value: the attempt has none.
+// Summary is the summary document of an attempt: one JSON object, merged from deltas. The zero value: the attempt has
+// none.
 type Summary struct {
 	Attempt   uint32
 	Document  []byte // a JSON object
@@ -25,8 +26,8 @@ const (
 )
 
 // MergeSummary applies a delta, the payload of a frame of [ModeSummary], to a document and returns the new one, as
-// the attempt's writer does: an RFC 7396 merge patch on objects, in which [SummaryNull] stands for a stored null. An empty
-// document is {}. Numbers keep their digits; members come out in order of their keys.
+// the attempt's writer does: an RFC 7396 merge patch on objects, in which [SummaryNull] stands for a stored null. An
+// empty document is {}. Numbers keep their digits; members come out in order of their keys.
 //
 // A tail that knows the document of version n and gets the delta of version n+1 has the document of n+1.
 //

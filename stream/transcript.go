@@ -2,9 +2,10 @@ package stream
 
 import "slices"
 
-// Transcript joins the frames of all runs and attempts into what the execution has put out as it stands now: it is fed with the events of a
-// tail, in order and from the first one on, and drops the frames that a later run or attempt repeats. This is exact for frames that are
-// appended inside steps which run one after the other. The zero value is ready. It is for one goroutine.
+// Transcript joins the frames of all runs and attempts into what the execution has put out as it stands now: it is
+// fed with the events of a tail, in order and from the first one on, and drops the frames that a later run or attempt
+// repeats. This is exact for frames that are appended inside steps which run one after the other. The zero value is
+// ready. It is for one goroutine.
 type Transcript struct {
 	parts    []part
 	position Position
@@ -17,15 +18,17 @@ type part struct {
 	frames  []Frame
 }
 
-// Add takes over an event, and tells whether it took frames away that [Transcript.Frames] had before, so that what was shown must be
-// shown again.
+// Add takes over an event, and tells whether it took frames away that [Transcript.Frames] had before, so that what
+// was shown must be shown again.
 func (t *Transcript) Add(e TailEvent) (dropped bool) {
 	t.position = e.Position
 	switch e.Kind {
 	case TailAttempt:
 		for i := range t.parts {
 			dropped = t.keep(i, func(f Frame) bool {
-				return slices.ContainsFunc(e.Reused, func(c Covered) bool { return c.Attempt == t.parts[i].attempt && f.Sequence <= c.Recorded })
+				return slices.ContainsFunc(e.Reused, func(c Covered) bool {
+					return c.Attempt == t.parts[i].attempt && f.Sequence <= c.Recorded
+				})
 			}) || dropped
 		}
 	case TailResumed:

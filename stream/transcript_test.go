@@ -18,7 +18,8 @@ func TestTranscript(t *testing.T) {
 		return stream.TailEvent{Kind: stream.TailAttempt, Attempt: attempt, Reused: reused}
 	}
 	resumed := func(attempt uint32, first, recorded uint64) stream.TailEvent {
-		return stream.TailEvent{Kind: stream.TailResumed, Attempt: attempt, Resumed: stream.Resumption{Run: 2, First: stream.Cursor{Ms: first}, Recorded: recorded}}
+		return stream.TailEvent{Kind: stream.TailResumed, Attempt: attempt,
+			Resumed: stream.Resumption{Run: 2, First: stream.Cursor{Ms: first}, Recorded: recorded}}
 	}
 	var tr stream.Transcript
 	at, err := stream.ParsePosition("a7")
@@ -42,7 +43,8 @@ func TestTranscript(t *testing.T) {
 		{began(1, stream.Covered{Attempt: 0, Recorded: 4}), "abc", true},
 		{resumed(1, 1, 0), "abc", false},
 		{frame(1, 1, "d"), "abcd", false},
-		{stream.TailEvent{Kind: stream.TailFrame, Attempt: 1, Frame: stream.Frame{Mode: stream.ModeBestEffort, Sequence: 2, Payload: []byte("?")}}, "abcd", false},
+		{stream.TailEvent{Kind: stream.TailFrame, Attempt: 1,
+			Frame: stream.Frame{Mode: stream.ModeBestEffort, Sequence: 2, Payload: []byte("?")}}, "abcd", false},
 		{began(2, stream.Covered{Attempt: 0, Recorded: 4}, stream.Covered{Attempt: 1, Recorded: 1}), "abcd", true},
 		{frame(2, 1, "e"), "abcde", false},
 		{began(3), "", true}, // a replay from scratch

@@ -11,10 +11,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Condition says which signals and messages a wait needs. Build it with [Signal], [Signals], [Count], [Mailbox], [AllOf], [AnyOf], [Operator] or
-// [Timeout]; it is checked where it is used. Immutable.
+// Condition says which signals and messages a wait needs. Build it with [Signal], [Signals], [Count], [Mailbox],
+// [AllOf], [AnyOf], [Operator] or [Timeout]; it is checked where it is used. Immutable.
 type Condition struct {
-	op      byte // 'L' list, 'C' count, 'G' group, 'O' operator, 'T' timeout, 'M' message of the mailbox keys[0]; 0: nothing was built
+	// 'L' list, 'C' count, 'G' group, 'O' operator, 'T' timeout, 'M' message of the mailbox keys[0]; 0: nothing was
+	// built
+	op      byte
 	need    int
 	keys    []string
 	names   []string
@@ -30,8 +32,8 @@ type Distinct string
 const (
 	// Waitpoints counts waitpoints that were signalled: the way to ask several parties, each with its own token.
 	Waitpoints Distinct = "w"
-	// SignalCount counts signals. One with an idempotency key counts once, however often it is sent; one without counts by its own
-	// id, so that a sender who repeats it is counted again.
+	// SignalCount counts signals. One with an idempotency key counts once, however often it is sent; one without
+	// counts by its own id, so that a sender who repeats it is counted again.
 	SignalCount Distinct = "s"
 	// Sources counts senders by source type and source. These are claims of whoever holds the token, so this is no
 	// protection among parties that share one; give each its own waitpoint and count Waitpoints.
@@ -43,14 +45,14 @@ func Signal(key string) Condition {
 	return Condition{op: 'L', need: 1, keys: []string{key}, names: []string{""}}
 }
 
-// Signals waits for need of the named signals on one waitpoint. Each name is a slot of its own: the same name twice wants
-// two such signals, and "" is a slot for any name.
+// Signals waits for need of the named signals on one waitpoint. Each name is a slot of its own: the same name twice
+// wants two such signals, and "" is a slot for any name.
 func Signals(key string, need int, names ...string) Condition {
 	return Condition{op: 'L', need: need, keys: []string{key}, names: names}
 }
 
-// Count waits for n distinct waitpoints, signals or sources among the waitpoints of these keys. Condition depth and size: at
-// most n = 1,000, 16 waitpoints, 32 parts, four levels.
+// Count waits for n distinct waitpoints, signals or sources among the waitpoints of these keys. Condition depth and
+// size: at most n = 1,000, 16 waitpoints, 32 parts, four levels.
 func Count(n int, by Distinct, keys ...string) Condition {
 	return Condition{op: 'C', need: n, by: by, keys: keys, names: []string{""}}
 }
@@ -67,8 +69,8 @@ func Operator() Condition { return Condition{op: 'O'} }
 // Timeout waits until [Within] has passed, or an operator resumes the execution; no signal does.
 func Timeout() Condition { return Condition{op: 'T'} }
 
-// Mailbox waits for a message in a mailbox, of which no receipt has been taken. The message stays there: take it with [Receive] or [Drain] when
-// the wait is over.
+// Mailbox waits for a message in a mailbox, of which no receipt has been taken. The message stays there: take it with
+// [Receive] or [Drain] when the wait is over.
 func Mailbox(name string) Condition { return Condition{op: 'M', keys: []string{name}} }
 
 // Named narrows Signal and Count to signals of one name, 1..128 bytes.
@@ -92,8 +94,8 @@ const (
 	maxSlots        = 256 // names of all lists together
 )
 
-// compile checks a condition and writes it in the form of lua/lib/condition.lua. The error wraps ErrInvalidInput and names the
-// part by its path.
+// compile checks a condition and writes it in the form of lua/lib/condition.lua. The error wraps ErrInvalidInput and
+// names the part by its path.
 func (c Condition) compile() (text string, keys []string, err error) {
 	if c.op == 'O' || c.op == 'T' {
 		return string(c.op), nil, nil
@@ -255,7 +257,8 @@ func checkKey(key string) error {
 		return err
 	}
 	if key == "" {
-		return fmt.Errorf("%w: the waitpoint key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxWaitpointKey)
+		return fmt.Errorf("%w: the waitpoint key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput,
+			limits.MaxWaitpointKey)
 	}
 	return nil
 }
@@ -265,7 +268,8 @@ func checkSignalName(name string) error {
 		return err
 	}
 	if name == "" || strings.HasPrefix(name, "__") {
-		return fmt.Errorf("%w: signal name %q, want 1..%d bytes that do not begin with __", flowfabric.ErrInvalidInput, name, limits.MaxSignalName)
+		return fmt.Errorf("%w: signal name %q, want 1..%d bytes that do not begin with __", flowfabric.ErrInvalidInput,
+			name, limits.MaxSignalName)
 	}
 	return nil
 }

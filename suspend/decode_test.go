@@ -9,7 +9,8 @@ import (
 )
 
 func TestDecode(t *testing.T) {
-	json, text, raw := StoredSignal{Encoding: "json", Payload: []byte(`"a"`)}, StoredSignal{Encoding: "utf8", Payload: []byte("a")}, StoredSignal{Encoding: "bytes", Payload: []byte{0, 255}}
+	json, text, raw := StoredSignal{Encoding: "json", Payload: []byte(`"a"`)},
+		StoredSignal{Encoding: "utf8", Payload: []byte("a")}, StoredSignal{Encoding: "bytes", Payload: []byte{0, 255}}
 	if s, err := Decode[string](json); err != nil || s != "a" {
 		t.Errorf("%q, %v", s, err)
 	}
@@ -33,7 +34,8 @@ func TestDecode(t *testing.T) {
 // A signal without payload is no answer where the type cannot say so.
 func TestDecodeOfNothing(t *testing.T) {
 	nothing := StoredSignal{Name: "go", Encoding: "json", Payload: []byte(" null ")}
-	if v, err := Decode[Answer](nothing); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "no payload") {
+	if v, err := Decode[Answer](nothing); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(),
+		"no payload") {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if v, err := Decode[bool](nothing); err == nil {

@@ -9,9 +9,9 @@
 //	                                              ▼
 //	                              claimable again ──▶ next run: the same Await returns the answer
 //
-// A handler runs from the top in every run. What an earlier run did in steps is not repeated, and a wait that was answered
-// returns its answer at once: answers are kept like steps, under the wait's name. So names are unique within a run, and
-// loops number theirs.
+// A handler runs from the top in every run. What an earlier run did in steps is not repeated, and a wait that was
+// answered returns its answer at once: answers are kept like steps, under the wait's name. So names are unique within
+// a run, and loops number theirs.
 //
 //	func release(ctx context.Context, t *handler.Task, version string) (string, error) {
 //		token, err := suspend.Pending(ctx, t, "approval", 24*time.Hour)
@@ -31,22 +31,23 @@
 //
 // # Tokens
 //
-// A waitpoint is an address for signals; its [Token] is the right to use it. [Pending] opens a waitpoint and hands out its
-// token before the handler waits, so that it can be mailed; signals that arrive early are kept. A token is an HMAC over
-// everything that identifies the waitpoint, made with a token key, which is configuration of workers and clients ([EnvTokenKeys]); the server stores
-// only the token's SHA-256. A sender needs no key.
+// A waitpoint is an address for signals; its [Token] is the right to use it. [Pending] opens a waitpoint and hands
+// out its token before the handler waits, so that it can be mailed; signals that arrive early are kept. A token is an
+// HMAC over everything that identifies the waitpoint, made with a token key, which is configuration of workers and
+// clients ([EnvTokenKeys]); the server stores only the token's SHA-256. A sender needs no key.
 //
-// Operators need no token (see client.Approve), but the worker needs a token key even then, because every waitpoint is made with a
-// token. embedded:// makes a key by itself; on any other server, one of embedded.Start too, set
+// Operators need no token (see client.Approve), but the worker needs a token key even then, because every waitpoint
+// is made with a token. embedded:// makes a key by itself; on any other server, one of embedded.Start too, set
 // FLOWFABRIC_TOKEN_KEYS. Only waits for [Operator], [Timeout] and messages open no waitpoint and need no key.
 //
 // Tokens print as redacted, whatever prints them; [Token.Reveal] is the one way to the text.
 //
 // # Messages
 //
-// A waitpoint serves one wait, or several ([Remind]). For a conversation there are mailboxes: client.Send puts a message into one at any time until the execution ends,
-// and [Receive] takes the next one, or waits for it like [Await]. What it returned is kept like a step. A mailbox is only a name: it needs no
-// opening, no token and no token key. [Drain] takes what is there and does not wait.
+// A waitpoint serves one wait, or several ([Remind]). For a conversation there are mailboxes: client.Send puts a
+// message into one at any time until the execution ends, and [Receive] takes the next one, or waits for it like
+// [Await]. What it returned is kept like a step. A mailbox is only a name: it needs no opening, no token and no token
+// key. [Drain] takes what is there and does not wait.
 //
 //	for {
 //		text, err := suspend.Receive[string](ctx, t, "user", suspend.Within(time.Hour))
@@ -58,11 +59,12 @@
 //
 // # What can go wrong, and what follows
 //
-//   - The process dies after a token was handed out and before the wait: the waitpoint outlives the attempt, the next one
-//     gets the same token from [Pending], and waits on it.
+//   - The process dies after a token was handed out and before the wait: the waitpoint outlives the attempt, the next
+//     one gets the same token from [Pending], and waits on it.
 //   - The call that suspends is not answered: it is repeated, and answered as the first time.
 //   - A signal is delivered twice: with an idempotency key the second is answered like the first.
 //   - A signal comes too late: flowfabric.ErrWaitpointClosed; it is not stored.
-//   - The process dies after a message was received: the next run receives it again, and each receipt after it as before.
+//   - The process dies after a message was received: the next run receives it again, and each receipt after it as
+//     before.
 //   - Nobody ever signals: the wait lasts for ever unless it has [Within]; what then happens is [OnTimeout].
 package suspend

@@ -25,7 +25,7 @@ func serve(bindings ...handler.Binding) (ctx context.Context, c *client.Client, 
 	if err != nil {
 		panic(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	running.Go(func() { _ = worker.Run(ctx) })
 	if c, err = client.Connect(ctx, client.Config{URL: "embedded://", Logger: quiet}); err != nil {
@@ -37,13 +37,15 @@ func serve(bindings ...handler.Binding) (ctx context.Context, c *client.Client, 
 // A handler waits for an operator, who needs no token.
 func ExampleAwait() {
 	publish := handler.Define[string, string]("publish")
-	ctx, c, stop := serve(handler.Bind(publish, func(ctx context.Context, t *handler.Task, title string) (string, error) {
-		ok, err := suspend.Await[bool](ctx, t, "editor", suspend.Within(48*time.Hour), suspend.Because(suspend.ReasonApproval))
-		if err != nil {
-			return "", err // the first run ends here, and holds nothing while it waits
-		}
-		return fmt.Sprintf("%s: published %t", title, ok), nil
-	}))
+	ctx, c, stop := serve(handler.Bind(publish,
+		func(ctx context.Context, t *handler.Task, title string) (string, error) {
+			ok, err := suspend.Await[bool](ctx, t, "editor", suspend.Within(48*time.Hour),
+				suspend.Because(suspend.ReasonApproval))
+			if err != nil {
+				return "", err // the first run ends here, and holds nothing while it waits
+			}
+			return fmt.Sprintf("%s: published %t", title, ok), nil
+		}))
 	defer stop()
 	exec, err := client.Submit(ctx, c, publish, "Tides")
 	if err != nil {
@@ -83,10 +85,12 @@ func ExamplePending() {
 		if err != nil {
 			return "", err
 		}
-		if _, err := handler.Step(ctx, t, "request", func(context.Context) (bool, error) { sent <- token.Reveal(); return true, nil }); err != nil {
+		if _, err := handler.Step(ctx, t, "request",
+			func(context.Context) (bool, error) { sent <- token.Reveal(); return true, nil }); err != nil {
 			return "", err
 		}
-		paid, err := suspend.Await[receipt](ctx, t, "payment", suspend.Named("paid"), suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))
+		paid, err := suspend.Await[receipt](ctx, t, "payment", suspend.Named("paid"), suspend.Within(time.Hour),
+			suspend.OnTimeout(suspend.Resume))
 		if err != nil {
 			return "", err
 		}
@@ -113,25 +117,29 @@ func ExamplePending() {
 func ExampleHTTPHandler() {
 	release := handler.Define[string, string]("release")
 	mailed := make(chan suspend.Token, 1)
-	ctx, c, stop := serve(handler.Bind(release, func(ctx context.Context, t *handler.Task, version string) (string, error) {
-		token, err := suspend.Pending(ctx, t, "approval", time.Hour)
-		if err != nil {
-			return "", err
-		}
-		if _, err := handler.Step(ctx, t, "mail", func(context.Context) (bool, error) { mailed <- token; return true, nil }); err != nil {
-			return "", err
-		}
-		answer, err := suspend.Await[suspend.Answer](ctx, t, "approval")
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("%s: %s by %s", version, answer.Choice, answer.By), nil
-	}))
+	ctx, c, stop := serve(handler.Bind(release,
+		func(ctx context.Context, t *handler.Task, version string) (string, error) {
+			token, err := suspend.Pending(ctx, t, "approval", time.Hour)
+			if err != nil {
+				return "", err
+			}
+			if _, err := handler.Step(ctx, t, "mail",
+				func(context.Context) (bool, error) { mailed <- token; return true, nil }); err != nil {
+				return "", err
+			}
+			answer, err := suspend.Await[suspend.Answer](ctx, t, "approval")
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%s: %s by %s", version, answer.Choice, answer.By), nil
+		}))
 	defer stop()
 	mux := http.NewServeMux()
-	mux.Handle("/answers", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: c, Page: func(*http.Request, suspend.Token) suspend.Page {
-		return suspend.Page{Title: "Release v2?", Choices: []suspend.Choice{{Name: "approve", Label: "Approve"}, {Name: "reject", Label: "Reject"}}}
-	}}))
+	mux.Handle("/answers",
+		suspend.HTTPHandler(suspend.HTTPConfig{Deliver: c, Page: func(*http.Request, suspend.Token) suspend.Page {
+			return suspend.Page{Title: "Release v2?",
+				Choices: []suspend.Choice{{Name: "approve", Label: "Approve"}, {Name: "reject", Label: "Reject"}}}
+		}}))
 	web := httptest.NewServer(mux)
 	defer web.Close()
 
@@ -149,7 +157,9 @@ func ExampleHTTPHandler() {
 	page.Body.Close()
 	fmt.Println(page.StatusCode, page.Header.Get("Cache-Control"), page.Header.Get("Referrer-Policy"))
 
-	sent, err := http.PostForm(web.URL+"/answers", url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "by": {"anna"}}) // the click
+	// the click
+	sent, err := http.PostForm(web.URL+"/answers",
+		url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "by": {"anna"}})
 	if err != nil {
 		fmt.Println(err)
 		return

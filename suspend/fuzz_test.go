@@ -13,7 +13,8 @@ import (
 // What is accepted is the one text of its token; what is refused is not repeated.
 func FuzzParseToken(f *testing.F) {
 	good := aToken(f).Reveal()
-	for _, seed := range []string{"", good, good[1:], strings.ToUpper(good), strings.Replace(good, ":", "", 1), "65536" + good[1:], "0" + good, good + "\x00", "1.2.3.k:"} {
+	for _, seed := range []string{"", good, good[1:], strings.ToUpper(good), strings.Replace(good, ":", "", 1),
+		"65536" + good[1:], "0" + good, good + "\x00", "1.2.3.k:"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -21,7 +22,8 @@ func FuzzParseToken(f *testing.F) {
 		switch {
 		case err == nil && token.Reveal() != text:
 			t.Errorf("%q reads as %q", text, token.Reveal())
-		case err == nil && (token.IsZero() || token.Waitpoint() == [16]byte{} && !strings.Contains(text, "00000000-0000-0000-0000-000000000000")):
+		case err == nil && (token.IsZero() ||
+			token.Waitpoint() == [16]byte{} && !strings.Contains(text, "00000000-0000-0000-0000-000000000000")):
 			t.Errorf("%q reads as nothing", text)
 		case err != nil && err != flowfabric.ErrInvalidToken && err != denied.NoToken:
 			t.Errorf("%q: %v", text, err)
@@ -34,7 +36,8 @@ func FuzzParseToken(f *testing.F) {
 
 // A body is either refused, or says what a server can be asked.
 func FuzzParseCallback(f *testing.F) {
-	for _, seed := range []string{"", "{}", "null", "[]", "{}{}", `{"token":"x","name":"go","payload":{"a":[1,2]}}`, `{"payload":1e999}`, `{"Name":"a","name":"b"}`, `{"name":"\u0000"}`,
+	for _, seed := range []string{"", "{}", "null", "[]", "{}{}", `{"token":"x","name":"go","payload":{"a":[1,2]}}`,
+		`{"payload":1e999}`, `{"Name":"a","name":"b"}`, `{"name":"\u0000"}`,
 		`{"payload":"\ud800"}`, `{"x":1}`, "{} ", " {\n}", strings.Repeat(`{"payload":[`, 50)} {
 		f.Add([]byte(seed))
 	}
@@ -48,7 +51,8 @@ func FuzzParseCallback(f *testing.F) {
 		}
 		s := b.signal()
 		err := s.Validate()
-		if s.Name == "" || s.Encoding != "json" || err != nil && !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, flowfabric.ErrPayloadTooLarge) {
+		if s.Name == "" || s.Encoding != "json" || err != nil && !errors.Is(err, flowfabric.ErrInvalidInput) &&
+			!errors.Is(err, flowfabric.ErrPayloadTooLarge) {
 			t.Errorf("%q: %+v, %v", body, s, err)
 		}
 	})

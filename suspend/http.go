@@ -17,26 +17,29 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/slowbody"
 )
 
 // HTTPConfig says how [HTTPHandler] answers. Only Deliver is required.
 type HTTPConfig struct {
 	// Deliver takes the signals; a *client.Client.
 	Deliver Deliverer
-	// Page is what people see who open a link. It is called for every token that looks like one, before anybody has checked
-	// it, so it must show nothing that only the holder of a good one may know. With a Page, programs may post its answers
-	// only. Without a Page, and if Deliver is a *client.Client, the holder of a good token sees the stored question ([Ask]).
-	// Default otherwise "Your answer is needed" with Approve and Reject; programs may then also post signals of other names.
+	// Page is what people see who open a link. It is called for every token that looks like one, before anybody has
+	// checked it, so it must show nothing that only the holder of a good one may know. With a Page, programs may post
+	// its answers only. Without a Page, and if Deliver is a *client.Client, the holder of a good token sees the
+	// stored question ([Ask]). Default otherwise "Your answer is needed" with Approve and Reject; programs may then
+	// also post signals of other names.
 	Page func(*http.Request, Token) Page
-	// By says who makes a request, from the application's own login. It is asked before anything is shown or taken, and its name wins over what a
-	// form or a program says: it is the source of the signal and Answer.By. An empty name leaves that to the form. An error refuses the
-	// request: with 401 if it wraps [ErrSignIn], else with 403; its text is only logged. Posts of other sites are refused then, because a
-	// login may be borrowed. A name has at most 256 bytes in one line. Default nobody is known.
+	// By says who makes a request, from the application's own login. It is asked before anything is shown or taken,
+	// and its name wins over what a form or a program says: it is the source of the signal and Answer.By. An empty
+	// name leaves that to the form. An error refuses the request: with 401 if it wraps [ErrSignIn], else with 403;
+	// its text is only logged. Posts of other sites are refused then, because a login may be borrowed. A name has at
+	// most 256 bytes in one line. Default nobody is known.
 	By func(*http.Request) (name string, err error)
 	// Texts are the words of the page, for example in the language that Accept-Language asks for. Default English.
 	Texts func(*http.Request) Texts
-	// ClosedStatus is the status for a signal that came too late, because the waitpoint is closed or the execution has ended:
-	// 200, so that senders who repeat until they see success stop, or 409. Default 200.
+	// ClosedStatus is the status for a signal that came too late, because the waitpoint is closed or the execution
+	// has ended: 200, so that senders who repeat until they see success stop, or 409. Default 200.
 	ClosedStatus int
 	// Logger is told what an operator must repair (at level error), of refused tokens (a count, at level warn,
 	// every ten seconds at most), and of each refusal (at level debug). Default slog.Default().
@@ -53,14 +56,15 @@ type Page struct {
 	Choices     []Choice // one button each, in this order
 }
 
-// Choice is one answer: the name of the signal that it sends (1..128 bytes, not beginning with "__") and what the button says.
+// Choice is one answer: the name of the signal that it sends (1..128 bytes, not beginning with "__") and what the
+// button says.
 type Choice struct {
 	Name  string `json:"name"`
 	Label string `json:"label,omitempty"`
 }
 
-// Answer is the payload that the page's form delivers, as JSON; its signal is named like the choice. A handler reads it with
-// Await[Answer].
+// Answer is the payload that the page's form delivers, as JSON; its signal is named like the choice. A handler reads
+// it with Await[Answer].
 type Answer struct {
 	Choice  string `json:"choice"`
 	Comment string `json:"comment,omitempty"` // ≤ 8 KiB
@@ -70,8 +74,8 @@ type Answer struct {
 // maxComment is the longest comment of the page's form, in bytes.
 const maxComment = 8 << 10
 
-// Link is an address under base, where an [HTTPHandler] is mounted, that carries the token. Anybody who has it may answer: send it
-// to one person only and never log it.
+// Link is an address under base, where an [HTTPHandler] is mounted, that carries the token. Anybody who has it may
+// answer: send it to one person only and never log it.
 func Link(base string, t Token) string {
 	base, fragment, _ := strings.Cut(base, "#")
 	separator := "?"
@@ -85,9 +89,9 @@ func Link(base string, t Token) string {
 	return link
 }
 
-// HTTPHandler lets outsiders answer a waitpoint with its token: people on a page that a [Link] opens, and programs with JSON
-// (signed callbacks). It may be mounted anywhere, also under http.StripPrefix, and serves every path alike. It panics when
-// Deliver is nil.
+// HTTPHandler lets outsiders answer a waitpoint with its token: people on a page that a [Link] opens, and programs
+// with JSON (signed callbacks). It may be mounted anywhere, also under http.StripPrefix, and serves every path alike.
+// It panics when Deliver is nil.
 //
 //	GET, HEAD   the page, or with "Accept: application/json" its title, text and choices. It never acts, so mail scanners and
 //	            link previews do no harm. Every token that looks like one gets a page; what a wait asks ([Ask]) is on it only
@@ -96,18 +100,18 @@ func Link(base string, t Token) string {
 //	POST        a form (token, choice, comment, by) or JSON (token, name, payload, idempotency_key, source, source_type,
 //	            correlation, category). JSON needs the token and a payload, which may be null; name is "signal" by default.
 //
-// The token may come as the query parameter token, as the field token, or as Authorization: Bearer; twice only if equal. It
-// is the whole right to answer, unless HTTPConfig.By refuses: there are no cookies of this handler, so there is nothing for a forged request of
-// another site to borrow.
+// The token may come as the query parameter token, as the field token, or as Authorization: Bearer; twice only if
+// equal. It is the whole right to answer, unless HTTPConfig.By refuses: there are no cookies of this handler, so
+// there is nothing for a forged request of another site to borrow.
 //
-// A JSON post answers the page if HTTPConfig.Page is set, if a question is stored, if its name is one of the choices, or if its payload has a choice. It must then
-// be what the form would send: name is a choice of the page, and payload an [Answer] with that choice. Anything else is refused, and
-// the waitpoint stays open. Without both any other post is a callback, whose name and payload are for the handler to judge:
-// mount a handler of its own for callbacks.
+// A JSON post answers the page if HTTPConfig.Page is set, if a question is stored, if its name is one of the choices,
+// or if its payload has a choice. It must then be what the form would send: name is a choice of the page, and payload
+// an [Answer] with that choice. Anything else is refused, and the waitpoint stays open. Without both any other post
+// is a callback, whose name and payload are for the handler to judge: mount a handler of its own for callbacks.
 //
-// A JSON post is remembered under idempotency_key or the header Idempotency-Key: a repeat is answered like the first. The page
-// takes one decision for a waitpoint: a second click changes nothing, and a second decision is told which one stands. To ask
-// several people, give each a waitpoint of their own ([Count] with [Waitpoints]).
+// A JSON post is remembered under idempotency_key or the header Idempotency-Key: a repeat is answered like the first.
+// The page takes one decision for a waitpoint: a second click changes nothing, and a second decision is told which
+// one stands. To ask several people, give each a waitpoint of their own ([Count] with [Waitpoints]).
 //
 //	200  {"status":"delivered"|"duplicate", "signal", "effect", "open"}, or {"status":"closed"} for one that came too late
 //	200  of a GET: {"status":"question", "title", "text", "choices"}, {"status":"answered", …, "answer"}, or {"status":"closed"}
@@ -117,11 +121,12 @@ func Link(base string, t Token) string {
 //	409  too late, with ClosedStatus 409     413  a payload over 64 KiB     415  neither JSON nor a form
 //	429  the waitpoint has its maximum of signals     500, 503  the store cannot answer now; nothing is known to have been done
 //
-// The http.Server needs timeouts of its own, since the handler has none: ReadHeaderTimeout 5 s, ReadTimeout 15 s and IdleTimeout 60 s end
-// connections that send slowly or nothing, and WriteTimeout 30 s leaves time for a store that answers late.
+// A body has 30 s to come. The http.Server needs timeouts of its own: ReadHeaderTimeout 5 s, ReadTimeout 15 s and
+// IdleTimeout 60 s end connections that send slowly or nothing, and WriteTimeout 30 s leaves time for a store that
+// answers late.
 //
-// Every answer says no-store, no-referrer, nosniff, and forbids frames, scripts and foreign resources. The server in front
-// should not log query strings, and must speak TLS. Safe for concurrent use.
+// Every answer says no-store, no-referrer, nosniff, and forbids frames, scripts and foreign resources. The server in
+// front should not log query strings, and must speak TLS. Safe for concurrent use.
 func HTTPHandler(cfg HTTPConfig) http.Handler {
 	if cfg.Deliver == nil {
 		panic("suspend.HTTPHandler: HTTPConfig.Deliver is nil")
@@ -153,12 +158,14 @@ func (h *callback) warn() {
 	defer h.mu.Unlock()
 	h.refused++
 	if now := time.Now(); now.Sub(h.warned) >= warnEvery {
-		h.cfg.Logger.Warn("flowfabric: refused requests whose token is missing, cut, forged or expired", "count", h.refused)
+		h.cfg.Logger.Warn("flowfabric: refused requests whose token is missing, cut, forged or expired", "count",
+			h.refused)
 		h.refused, h.warned = 0, now
 	}
 }
 
 func (h *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer slowbody.Limit(w, r, slowbody.Within)()
 	guard(w.Header())
 	x := &exchange{h: h, r: r, texts: english}
 	if h.cfg.Texts != nil {
@@ -211,19 +218,27 @@ func (x *exchange) identify() *reply {
 		return nil
 	}
 	if err := x.h.cross.Check(x.r); err != nil {
-		return x.refused(http.StatusForbidden, codeForbidden, func(t Texts) (string, string) { return t.DoesNotWork, t.OtherSite })
+		return x.refused(http.StatusForbidden, codeForbidden, func(t Texts) (string, string) {
+			return t.DoesNotWork, t.OtherSite
+		})
 	}
 	name, err := x.h.cfg.By(x.r)
 	switch {
 	case errors.Is(err, ErrSignIn):
-		return x.refused(http.StatusUnauthorized, codeSignIn, func(t Texts) (string, string) { return t.SignIn, t.SignInFirst })
+		return x.refused(http.StatusUnauthorized, codeSignIn, func(t Texts) (string, string) {
+			return t.SignIn, t.SignInFirst
+		})
 	case err != nil:
 		x.h.cfg.Logger.Debug("flowfabric: an answer page is refused by HTTPConfig.By", "error", err)
-		return x.refused(http.StatusForbidden, codeForbidden, func(t Texts) (string, string) { return t.NotAllowed, t.AskWhoMay })
+		return x.refused(http.StatusForbidden, codeForbidden, func(t Texts) (string, string) {
+			return t.NotAllowed, t.AskWhoMay
+		})
 	}
 	if err := checkText("name", name, limits.MaxSignalSource); err != nil {
 		x.h.cfg.Logger.Error("flowfabric: the name from HTTPConfig.By is not valid", "error", err)
-		return x.refused(http.StatusInternalServerError, "internal", func(t Texts) (string, string) { return t.Wrong, t.TryLater })
+		return x.refused(http.StatusInternalServerError, "internal", func(t Texts) (string, string) {
+			return t.Wrong, t.TryLater
+		})
 	}
 	x.name = name
 	return nil
@@ -246,8 +261,8 @@ func (x *exchange) show() *reply {
 	return x.question(p, t)
 }
 
-// page is what to show for a token, with defaults; own tells that it is a page of this waitpoint, whose answers alone may be posted. known is what
-// the store says of the token, nil for nothing.
+// page is what to show for a token, with defaults; own tells that it is a page of this waitpoint, whose answers alone
+// may be posted. known is what the store says of the token, nil for nothing.
 func (x *exchange) page(t Token, known *Asked) (p Page, own bool) {
 	if x.h.cfg.Page != nil {
 		p, own = x.h.cfg.Page(x.r, t), true
@@ -275,8 +290,8 @@ type questions interface {
 	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (Asked, error)
 }
 
-// asked is what the store says to a good token. One that opens nothing gets the same page as one without a question, and a store that is
-// away, too: the answer is judged where it is delivered.
+// asked is what the store says to a good token. One that opens nothing gets the same page as one without a question,
+// and a store that is away, too: the answer is judged where it is delivered.
 func (x *exchange) asked(t Token) *Asked {
 	reader, ok := x.h.cfg.Deliver.(questions)
 	if !ok {
@@ -284,7 +299,8 @@ func (x *exchange) asked(t Token) *Asked {
 	}
 	known, err := reader.ReadQuestion(x.r.Context(), t.Execution(), t.Waitpoint(), t.Digest())
 	if err != nil {
-		x.h.cfg.Logger.Debug("flowfabric: no question is shown", "execution", t.Execution().String(), "waitpoint", t.Waitpoint().String(), "error", err)
+		x.h.cfg.Logger.Debug("flowfabric: no question is shown", "execution", t.Execution().String(), "waitpoint",
+			t.Waitpoint().String(), "error", err)
 		return nil
 	}
 	return &known
@@ -321,7 +337,8 @@ func guard(header http.Header) {
 }
 
 // policy lets the page use its own style sheet and its own form, and nothing else.
-var policy = "default-src 'none'; style-src 'sha256-" + styleHash() + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+var policy = "default-src 'none'; style-src 'sha256-" + styleHash() +
+	"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 func styleHash() string {
 	sum := sha256.Sum256([]byte(pageStyle))

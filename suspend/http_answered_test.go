@@ -28,7 +28,8 @@ type clerk struct {
 	known Asked
 }
 
-func (c *clerk) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (Asked, error) {
+func (c *clerk) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+	digest string) (Asked, error) {
 	if id != c.token.Execution() || waitpoint != c.token.Waitpoint() || digest != c.token.Digest() {
 		return Asked{}, flowfabric.ErrInvalidToken
 	}
@@ -45,40 +46,49 @@ func stored(name, source string, payload any) *StoredSignal {
 // An answered link shows the answer to the holder of its token, and no buttons; others see the usual page.
 func TestAnsweredLink(t *testing.T) {
 	token, other := aToken(t), aToken(t)
-	c := &clerk{&desk{}, token, Asked{Open: true, Answer: stored("approve", "claimed", Answer{"approve", "Ship <it>\nnow", "Anna & Otto"})}}
+	c := &clerk{&desk{}, token,
+		Asked{Open: true, Answer: stored("approve", "claimed", Answer{"approve", "Ship <it>\nnow", "Anna & Otto"})}}
 	h := HTTPHandler(HTTPConfig{Deliver: c, Logger: quiet})
 	v := request{method: "GET", target: Link("/", token)}.to(h)
-	for _, want := range []string{"<h1>Your answer is needed</h1>", `<p role="status">This was answered.`, "<dt>Answer</dt><dd>Approve</dd>", "<dt>By</dt><dd>Anna &amp; Otto</dd>",
-		`<dt>At</dt><dd><time datetime="2026-03-04T05:06:07Z">2026-03-04 05:06 UTC</time></dd>`, "<dt>Comment</dt><dd>Ship &lt;it&gt;\nnow</dd>"} {
+	for _, want := range []string{"<h1>Your answer is needed</h1>", `<p role="status">This was answered.`,
+		"<dt>Answer</dt><dd>Approve</dd>", "<dt>By</dt><dd>Anna &amp; Otto</dd>",
+		`<dt>At</dt><dd><time datetime="2026-03-04T05:06:07Z">2026-03-04 05:06 UTC</time></dd>`,
+		"<dt>Comment</dt><dd>Ship &lt;it&gt;\nnow</dd>"} {
 		if v.Code != http.StatusOK || !strings.Contains(v.body, want) {
 			t.Errorf("%d, the page lacks %s:\n%s", v.Code, want, v.body)
 		}
 	}
-	if strings.Contains(v.body, "<form") || strings.Contains(v.body, "<button") || strings.Contains(v.body, token.text()) {
+	if strings.Contains(v.body, "<form") || strings.Contains(v.body, "<button") ||
+		strings.Contains(v.body, token.text()) {
 		t.Errorf("an answered link has a form: %s", v.body)
 	}
 	v = request{method: "GET", target: Link("/", token), header: map[string]string{"Accept": typeJSON}}.to(h)
 	const want = `{"status":"answered","title":"Your answer is needed","choices":[{"name":"approve","label":"Approve"},{"name":"reject","label":"Reject"}],` +
-		`"answer":{"choice":"approve","label":"Approve","comment":"Ship \u003cit\u003e\nnow","by":"Anna \u0026 Otto","at":"2026-03-04T05:06:07Z"}}` + "\n"
+		`"answer":{"choice":"approve","label":"Approve","comment":"Ship \u003cit\u003e\nnow","by":"Anna \u0026 Otto","at":"2026-03-04T05:06:07Z"}}` +
+		"\n"
 	if v.body != want {
 		t.Errorf("%s", v.body)
 	}
-	if v := (request{method: "GET", target: Link("/", other)}).to(h); strings.Contains(v.body, "Otto") || !strings.Contains(v.body, "<form") {
+	if v := (request{method: "GET", target: Link("/", other)}).to(h); strings.Contains(v.body, "Otto") ||
+		!strings.Contains(v.body, "<form") {
 		t.Errorf("another token: %s", v.body)
 	}
 	own := HTTPHandler(HTTPConfig{Deliver: c, Logger: quiet, Page: func(*http.Request, Token) Page {
 		return Page{Title: "Ship?", Text: "42 tests", Choices: []Choice{{"approve", "Ship it"}, {"reject", ""}}}
 	}})
-	if v := (request{method: "GET", target: Link("/", token)}).to(own); !strings.Contains(v.body, "<h1>Ship?</h1>\n<p>42 tests</p>") || !strings.Contains(v.body, "<dd>Ship it</dd>") {
+	if v := (request{method: "GET", target: Link("/", token)}).to(own); !strings.Contains(v.body,
+		"<h1>Ship?</h1>\n<p>42 tests</p>") || !strings.Contains(v.body, "<dd>Ship it</dd>") {
 		t.Errorf("a page of the application: %s", v.body)
 	}
 
 	c.known.Answer = stored("other", "webhook-7", []int{1})
-	if v := (request{method: "GET", target: Link("/", token)}).to(h); !strings.Contains(v.body, "<dd>other</dd>") || !strings.Contains(v.body, "<dd>webhook-7</dd>") || strings.Contains(v.body, "<dt>Comment") {
+	if v := (request{method: "GET", target: Link("/", token)}).to(h); !strings.Contains(v.body, "<dd>other</dd>") ||
+		!strings.Contains(v.body, "<dd>webhook-7</dd>") || strings.Contains(v.body, "<dt>Comment") {
 		t.Errorf("an answer in other words: %s", v.body)
 	}
 	c.known = Asked{}
-	if v := (request{method: "GET", target: Link("/", token)}).to(h); v.Code != http.StatusOK || !strings.Contains(v.body, "<h1>Already closed</h1>") || strings.Contains(v.body, "<form") {
+	if v := (request{method: "GET", target: Link("/", token)}).to(h); v.Code != http.StatusOK ||
+		!strings.Contains(v.body, "<h1>Already closed</h1>") || strings.Contains(v.body, "<form") {
 		t.Errorf("closed without an answer: %d %s", v.Code, v.body)
 	}
 	if len(c.sent) != 0 {
@@ -91,17 +101,22 @@ func TestBy(t *testing.T) {
 	token, d := aToken(t), &desk{}
 	name, refusal := "Zoë Login", error(nil)
 	var log bytes.Buffer
-	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		By: func(r *http.Request) (string, error) { return name, refusal }})
+	h := HTTPHandler(HTTPConfig{Deliver: d,
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		By:     func(r *http.Request) (string, error) { return name, refusal }})
 	v := request{method: "GET", target: Link("/", token)}.to(h)
 	if !strings.Contains(v.body, "<p>You answer as Zoë Login.</p>") || strings.Contains(v.body, `name="by"`) {
 		t.Errorf("%s", v.body)
 	}
 	form := url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "comment": {"ok"}, "by": {"Mallory"}}
 	postForm(h, form, "text/html")
-	postJSON(h, `{"token":"`+token.Reveal()+`","name":"approve","source":"Mallory","source_type":"x","payload":{"choice":"approve","bY":"Mallory","BY":"M","more":1}}`)
-	postJSON(h, asJSON(t, "token", token.Reveal(), "name", "paid", "source", "Mallory", "payload", map[string]any{"by": "Mallory"}))
-	for i, want := range []string{`{"choice":"approve","comment":"ok","by":"Zoë Login"}`, `{"by":"Zoë Login","choice":"approve","more":1}`, `{"by":"Mallory"}`} {
+	postJSON(h,
+		`{"token":"`+token.Reveal()+
+			`","name":"approve","source":"Mallory","source_type":"x","payload":{"choice":"approve","bY":"Mallory","BY":"M","more":1}}`)
+	postJSON(h, asJSON(t, "token", token.Reveal(), "name", "paid", "source", "Mallory", "payload",
+		map[string]any{"by": "Mallory"}))
+	for i, want := range []string{`{"choice":"approve","comment":"ok","by":"Zoë Login"}`,
+		`{"by":"Zoë Login","choice":"approve","more":1}`, `{"by":"Mallory"}`} {
 		if s := d.sent[i]; string(s.Payload) != want || s.Source != name || s.SourceType != pageType {
 			t.Errorf("sent %s from %s %s", s.Payload, s.SourceType, s.Source)
 		}
@@ -126,13 +141,16 @@ func TestBy(t *testing.T) {
 	} {
 		name, refusal = c.name, c.err
 		for what, v := range map[string]visit{
-			"get": request{method: "GET", target: Link("/", token)}.to(h), "no token": request{method: "GET", target: "/"}.to(h), "form": postForm(h, form, "text/html"),
+			"get":      request{method: "GET", target: Link("/", token)}.to(h),
+			"no token": request{method: "GET", target: "/"}.to(h), "form": postForm(h, form, "text/html"),
 		} {
-			if v.Code != c.status || !strings.Contains(v.body, c.says) || strings.Contains(v.body, "hidden") || strings.Contains(v.body, "<form") || v.Header().Get("WWW-Authenticate") != "" {
+			if v.Code != c.status || !strings.Contains(v.body, c.says) || strings.Contains(v.body, "hidden") ||
+				strings.Contains(v.body, "<form") || v.Header().Get("WWW-Authenticate") != "" {
 				t.Errorf("%v, %s: %d %v %s", c.err, what, v.Code, v.Header(), v.body)
 			}
 		}
-		if v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1)); v.Code != c.status || !strings.Contains(v.body, `"error":"`+c.code+`"`) {
+		if v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1)); v.Code != c.status ||
+			!strings.Contains(v.body, `"error":"`+c.code+`"`) {
 			t.Errorf("%v: %d %s", c.err, v.Code, v.body)
 		}
 	}
@@ -145,22 +163,27 @@ func TestBy(t *testing.T) {
 func TestByRefusesOtherSites(t *testing.T) {
 	token, d := aToken(t), &desk{}
 	asked := 0
-	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, By: func(*http.Request) (string, error) { asked++; return "Zoë", nil }})
+	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet,
+		By: func(*http.Request) (string, error) { asked++; return "Zoë", nil }})
 	body := url.Values{"token": {token.Reveal()}, "choice": {"approve"}}.Encode()
 	post := func(site string) visit {
-		return request{method: "POST", target: "/", kind: typeForm, body: body, header: map[string]string{"Sec-Fetch-Site": site, "Origin": "null"}}.to(h)
+		return request{method: "POST", target: "/", kind: typeForm, body: body,
+			header: map[string]string{"Sec-Fetch-Site": site, "Origin": "null"}}.to(h)
 	}
-	if v := post("cross-site"); v.Code != http.StatusForbidden || !strings.Contains(v.body, "from the page itself") || asked != 0 || len(d.sent) != 0 {
+	if v := post("cross-site"); v.Code != http.StatusForbidden || !strings.Contains(v.body, "from the page itself") ||
+		asked != 0 || len(d.sent) != 0 {
 		t.Errorf("%d %s", v.Code, v.body)
 	}
 	if v := post("same-origin"); v.Code != http.StatusOK || len(d.sent) != 1 {
 		t.Errorf("%d %s", v.Code, v.body)
 	}
-	if v := (request{method: "GET", target: Link("/", token), header: map[string]string{"Sec-Fetch-Site": "cross-site"}}).to(h); v.Code != http.StatusOK {
+	if v := (request{method: "GET", target: Link("/", token),
+		header: map[string]string{"Sec-Fetch-Site": "cross-site"}}).to(h); v.Code != http.StatusOK {
 		t.Errorf("a link in a mail: %d", v.Code)
 	}
 	free := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet})
-	if v := (request{method: "POST", target: "/", kind: typeForm, body: body, header: map[string]string{"Sec-Fetch-Site": "cross-site"}}).to(free); v.Code != http.StatusOK {
+	if v := (request{method: "POST", target: "/", kind: typeForm, body: body,
+		header: map[string]string{"Sec-Fetch-Site": "cross-site"}}).to(free); v.Code != http.StatusOK {
 		t.Errorf("without a login there is nothing to borrow: %d", v.Code)
 	}
 }
@@ -212,14 +235,17 @@ func TestTextsAreComplete(t *testing.T) {
 	see(postForm(h, form("choice", "reject"), "text/html"))
 	see(postForm(with(&desk{effect: waithook.EffectUnmatched}), form("choice", "reject"), "text/html"))
 	see(postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1), "Accept", "text/html"))
-	for _, code := range []string{"token_expired", "waitpoint_closed", "signal_limit_exceeded", "payload_too_large", "corrupt", "transport"} {
+	for _, code := range []string{"token_expired", "waitpoint_closed", "signal_limit_exceeded", "payload_too_large",
+		"corrupt", "transport"} {
 		see(postForm(with(&desk{err: denied.New("fake", code)}), form("choice", "approve"), "text/html"))
 	}
 	see(get.to(with(&clerk{d, token, Asked{Answer: stored("approve", "", Answer{"approve", "c", "b"})}})))
 	for _, err := range []error{nil, ErrSignIn, errors.New("no")} {
-		see(get.to(HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Texts: texts, By: func(*http.Request) (string, error) { return "Zoë", err }})))
+		see(get.to(HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Texts: texts,
+			By: func(*http.Request) (string, error) { return "Zoë", err }})))
 	}
-	see(request{method: "POST", target: "/", header: map[string]string{"Sec-Fetch-Site": "cross-site", "Accept": "text/html"}}.to(HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Texts: texts,
+	see(request{method: "POST", target: "/", header: map[string]string{"Sec-Fetch-Site": "cross-site",
+		"Accept": "text/html"}}.to(HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Texts: texts,
 		By: func(*http.Request) (string, error) { return "Zoë", nil }})))
 
 	all := seen.String()
@@ -231,11 +257,13 @@ func TestTextsAreComplete(t *testing.T) {
 	}
 	for i, usual := 0, reflect.ValueOf(english); i < usual.NumField(); i++ {
 		text := usual.Field(i).String()
-		if usual.Field(i).Kind() == reflect.String && len(text) > 12 && !strings.Contains(text, "{") && strings.Contains(all, text) {
+		if usual.Field(i).Kind() == reflect.String && len(text) > 12 && !strings.Contains(text, "{") &&
+			strings.Contains(all, text) {
 			t.Errorf("a page has English in it: %s", text)
 		}
 	}
-	for _, want := range []string{`<html lang="ar" dir="rtl">`, "«AnsweringAs» Zoë", "«Recorded» «Approve»", "«CommentTooLong» 8193"} {
+	for _, want := range []string{`<html lang="ar" dir="rtl">`, "«AnsweringAs» Zoë", "«Recorded» «Approve»",
+		"«CommentTooLong» 8193"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no page has %s", want)
 		}
@@ -243,8 +271,11 @@ func TestTextsAreComplete(t *testing.T) {
 	if v := postForm(h, form(), typeJSON); !strings.Contains(v.body, english.ChooseOne) {
 		t.Errorf("a program is told %s", v.body)
 	}
-	half := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Texts: func(r *http.Request) Texts { return Texts{Lang: "de", Comment: "Bemerkung"} }})
-	if v := get.to(half); !strings.Contains(v.body, `<html lang="de">`) || !strings.Contains(v.body, "Bemerkung <span>(optional)") {
+	half := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Texts: func(r *http.Request) Texts {
+		return Texts{Lang: "de", Comment: "Bemerkung"}
+	}})
+	if v := get.to(half); !strings.Contains(v.body, `<html lang="de">`) ||
+		!strings.Contains(v.body, "Bemerkung <span>(optional)") {
 		t.Errorf("%s", v.body)
 	}
 }

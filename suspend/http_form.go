@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// pageKey is the idempotency key of what people decide on the page. It is the same for every decision, so that a second
-	// one, by whomever, is answered by the first instead of standing beside it.
+	// pageKey is the idempotency key of what people decide on the page. It is the same for every decision, so that a
+	// second one, by whomever, is answered by the first instead of standing beside it.
 	pageKey  = "page"
 	pageType = "person"
 
@@ -54,8 +54,8 @@ func (x *exchange) actForm(body []byte) *reply {
 	if err != nil {
 		return x.failed(t, err)
 	}
-	s := SentSignal{ID: decision(t, answer.Choice, fields.Get("nonce")), Name: answer.Choice, SourceType: pageType, Source: answer.By,
-		IdempotencyKey: pageKey, DedupTTL: limits.MaxDedupTTL, Encoding: "json", Payload: payload}
+	s := SentSignal{ID: decision(t, answer.Choice, fields.Get("nonce")), Name: answer.Choice, SourceType: pageType,
+		Source: answer.By, IdempotencyKey: pageKey, DedupTTL: limits.MaxDedupTTL, Encoding: "json", Payload: payload}
 	if err := s.Validate(); err != nil {
 		return x.failed(t, err)
 	}
@@ -102,7 +102,8 @@ func readAnswer(fields url.Values, p Page) (a Answer, wrong problem) {
 		}
 	}
 	text := func(name string) string {
-		return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(fields.Get(name), string(utf8.RuneError)), "\r\n", "\n"))
+		return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(fields.Get(name), string(utf8.RuneError)),
+			"\r\n", "\n"))
 	}
 	a = Answer{Choice: fields.Get("choice"), Comment: text("comment"), By: text("by")}
 	if !p.offers(a.Choice) {
@@ -148,15 +149,16 @@ func (p Page) label(name string) string {
 	return name
 }
 
-// newNonce tells one rendering of the page from another, so that a click that is repeated is not taken for a second decision.
+// newNonce tells one rendering of the page from another, so that a click that is repeated is not taken for a second
+// decision.
 func newNonce() string {
 	var nonce [nonceBytes]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	return hex.EncodeToString(nonce[:])
 }
 
-// decision is the id of the signal that a choice on one rendering of the page sends. Its first half tells the choice to those
-// who come later and get the id in answer; the second half is the nonce.
+// decision is the id of the signal that a choice on one rendering of the page sends. Its first half tells the choice
+// to those who come later and get the id in answer; the second half is the nonce.
 func decision(t Token, choice, nonce string) (id uuid.UUID) {
 	random, err := hex.DecodeString(nonce)
 	if err != nil || len(random) != nonceBytes {

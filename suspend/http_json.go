@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,15 +12,38 @@ import (
 
 // callbackBody is what a program posts.
 type callbackBody struct {
-	Token          string          `json:"token"`
-	Name           string          `json:"name"`
+	Token          said            `json:"token"`
+	Name           said            `json:"name"`
 	Payload        json.RawMessage `json:"payload"`
-	IdempotencyKey string          `json:"idempotency_key"`
-	Source         string          `json:"source"`
-	SourceType     string          `json:"source_type"`
-	Correlation    string          `json:"correlation"`
-	Category       string          `json:"category"`
+	IdempotencyKey key             `json:"idempotency_key"`
+	Source         said            `json:"source"`
+	SourceType     said            `json:"source_type"`
+	Correlation    said            `json:"correlation"`
+	Category       said            `json:"category"`
 }
+
+// said is a text of a body, which null is not.
+type said string
+
+func (s *said) UnmarshalJSON(text []byte) error {
+	if bytes.Equal(text, []byte("null")) {
+		return errNoText
+	}
+	return json.Unmarshal(text, (*string)(s))
+}
+
+// key is a text that is not empty: that would pass for none, and a repeat for another signal.
+type key string
+
+func (k *key) UnmarshalJSON(text []byte) error {
+	err := (*said)(k).UnmarshalJSON(text)
+	if err == nil && *k == "" {
+		err = errNoText
+	}
+	return err
+}
+
+var errNoText = errors.New("it is no text")
 
 // What a signal is called that a program posts without saying so.
 const (
@@ -28,9 +52,10 @@ const (
 )
 
 // badBody is one text for everything that is wrong with a body, which may contain a token.
-const badBody = `The body must be one JSON object with fields among token, name, payload, idempotency_key, source, source_type, correlation and category; all but payload are strings.`
+const badBody = `The body must be one JSON object with fields among token, name, payload, idempotency_key, source, source_type, correlation and category; all but payload are strings, and idempotency_key is not empty.`
 
-// parseCallback reads a body; a payload that is missing stays nil. A field that nobody knows is refused: it would be a mistake that nobody notices.
+// parseCallback reads a body; a payload that is missing stays nil. A field that nobody knows is refused: it would be
+// a mistake that nobody notices.
 func parseCallback(body []byte) (b callbackBody, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -45,13 +70,15 @@ func parseCallback(body []byte) (b callbackBody, ok bool) {
 
 // signal is what the body says, to be checked.
 func (b callbackBody) signal() SentSignal {
-	return SentSignal{Name: cmp.Or(b.Name, postedName), Category: b.Category, SourceType: cmp.Or(b.SourceType, postedType), Source: b.Source,
-		Correlation: b.Correlation, IdempotencyKey: b.IdempotencyKey, Encoding: "json", Payload: b.Payload}
+	return SentSignal{Name: cmp.Or(string(b.Name), postedName), Category: string(b.Category),
+		SourceType: cmp.Or(string(b.SourceType), postedType), Source: string(b.Source),
+		Correlation: string(b.Correlation), IdempotencyKey: string(b.IdempotencyKey), Encoding: "json",
+		Payload: b.Payload}
 }
 
-// problem says what is wrong with a signal that a program posts, "" for nothing. A page of the waitpoint's own is a question, and only
-// its answers are taken. Without one a program may also report anything else. Whatever is taken is used up, so what the
-// handler could not read is refused here, while the waitpoint is open.
+// problem says what is wrong with a signal that a program posts, "" for nothing. A page of the waitpoint's own is a
+// question, and only its answers are taken. Without one a program may also report anything else. Whatever is taken is
+// used up, so what the handler could not read is refused here, while the waitpoint is open.
 func (p Page) problem(own bool, s SentSignal) string {
 	var shape struct{ Choice json.RawMessage }
 	isAnswer := json.Unmarshal(s.Payload, &shape) == nil && shape.Choice != nil
@@ -64,7 +91,9 @@ func (p Page) problem(own bool, s SentSignal) string {
 	case !p.offers(s.Name):
 		return fmt.Sprintf("The field name must be one of the choices: %s.", p.names())
 	case json.Unmarshal(s.Payload, &a) != nil || a.Choice != s.Name:
-		return fmt.Sprintf(`The payload must be an object with "choice": %q, like the field name, and maybe the strings comment and by.`, s.Name)
+		return fmt.Sprintf(
+			`The payload must be an object with "choice": %q, like the field name, and maybe the strings comment and by.`,
+			s.Name)
 	}
 	if wrong := a.problem(); wrong != nil {
 		return wrong(english)
@@ -99,7 +128,7 @@ func (x *exchange) actJSON(body []byte) *reply {
 	if !ok {
 		return x.invalid(badBody)
 	}
-	t, a := x.onlyToken([]string{b.Token}, bearerTokens(x.r), queryTokens(x.r))
+	t, a := x.onlyToken([]string{string(b.Token)}, bearerTokens(x.r), queryTokens(x.r))
 	if a != nil {
 		return a
 	}
@@ -109,6 +138,9 @@ func (x *exchange) actJSON(body []byte) *reply {
 		return x.invalid(problem)
 	}
 	for _, key := range x.r.Header.Values("Idempotency-Key") {
+		if key == "" {
+			return x.invalid("The header Idempotency-Key is empty.")
+		}
 		if s.IdempotencyKey != "" && key != s.IdempotencyKey {
 			return x.invalid("The request has two different idempotency keys.")
 		}

@@ -57,9 +57,9 @@ dd { margin: 0; white-space: pre-line; }
 @media (max-width: 30rem) { main { margin: 0 auto; padding: 1.1rem; } }
 `
 
-// pageTemplate is one page for everything. The form posts to the address it was opened at without its query ("?"), so the
-// token travels in the body and leaves the address bar. The first button does nothing and cannot be pressed: it is the one that
-// Enter in a field would press, and nobody should approve by Enter.
+// pageTemplate is one page for everything. The form posts to the address it was opened at without its query ("?"), so
+// the token travels in the body and leaves the address bar. The first button does nothing and cannot be pressed: it
+// is the one that Enter in a field would press, and nobody should approve by Enter.
 var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <html lang="{{.T.Lang}}"{{if ne .T.Dir "ltr"}} dir="{{.T.Dir}}"{{end}}>
 <head>
@@ -72,8 +72,8 @@ var pageTemplate = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <main>
 {{- if or .Token .Stands}}
 <h1>{{.Title}}</h1>
-{{- with .Text}}
-<p>{{.}}</p>
+{{- if and .Text (ne .Text .Title)}}
+<p>{{.Text}}</p>
 {{- end}}
 {{- end}}
 {{- if .Stands}}

@@ -71,10 +71,12 @@ func (a reply) write(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body.Bytes()) // who does not read it, does not get it
 }
 
-// refused is an answer that nothing was done; say gives the heading for people, and the message, which programs get in English.
+// refused is an answer that nothing was done; say gives the heading for people, and the message, which programs get
+// in English.
 func (x *exchange) refused(status int, code string, say func(Texts) (heading, message string)) *reply {
 	_, message := say(english)
-	return &reply{status: status, body: jsonReply{Status: "error", Error: code, Message: message}, page: x.says(say(x.texts))}
+	return &reply{status: status, body: jsonReply{Status: "error", Error: code, Message: message},
+		page: x.says(say(x.texts))}
 }
 
 // says is a page with a heading and a message.
@@ -83,16 +85,20 @@ func (x *exchange) says(heading, message string) *view {
 }
 
 func (x *exchange) invalid(message string) *reply {
-	return x.refused(http.StatusBadRequest, flowfabric.CodeOf(flowfabric.ErrInvalidInput), func(t Texts) (string, string) { return t.DoesNotWork, message })
+	return x.refused(http.StatusBadRequest, flowfabric.CodeOf(flowfabric.ErrInvalidInput),
+		func(t Texts) (string, string) { return t.DoesNotWork, message })
 }
 
 func (x *exchange) tooLarge() *reply {
-	return x.refused(http.StatusRequestEntityTooLarge, flowfabric.CodeOf(flowfabric.ErrPayloadTooLarge), func(t Texts) (string, string) { return t.TooMuch, t.TooLarge })
+	return x.refused(http.StatusRequestEntityTooLarge, flowfabric.CodeOf(flowfabric.ErrPayloadTooLarge),
+		func(t Texts) (string, string) { return t.TooMuch, t.TooLarge })
 }
 
-// unauthorized is the one answer for every token that opens nothing, also for none: who has no good token learns nothing.
+// unauthorized is the one answer for every token that opens nothing, also for none: who has no good token learns
+// nothing.
 func (x *exchange) unauthorized() *reply {
-	return x.refused(http.StatusUnauthorized, flowfabric.CodeOf(flowfabric.ErrInvalidToken), func(t Texts) (string, string) { return t.BadLink, t.AskForAnother })
+	return x.refused(http.StatusUnauthorized, flowfabric.CodeOf(flowfabric.ErrInvalidToken),
+		func(t Texts) (string, string) { return t.BadLink, t.AskForAnother })
 }
 
 // closed is the answer that nothing is taken any more.
@@ -130,10 +136,12 @@ func (x *exchange) answered(p Page, s *StoredSignal) *reply {
 	if err := json.Unmarshal(s.Payload, &a); err != nil {
 		a = Answer{} // of a sender who says it in another way
 	}
-	stands := jsonAnswer{Choice: s.Name, Label: p.label(s.Name), Comment: a.Comment, By: cmp.Or(a.By, s.Source), At: s.AcceptedAt.UTC()}
+	stands := jsonAnswer{Choice: s.Name, Label: p.label(s.Name), Comment: a.Comment, By: cmp.Or(a.By, s.Source),
+		At: s.AcceptedAt.UTC()}
 	body := p.json("answered")
 	body.Answer = &stands
-	return &reply{status: http.StatusOK, body: body, page: &view{T: x.texts, Page: p, Stands: &stands, When: x.texts.Time(stands.At)}}
+	return &reply{status: http.StatusOK, body: body,
+		page: &view{T: x.texts, Page: p, Stands: &stands, When: x.texts.Time(stands.At)}}
 }
 
 // deliver brings a signal to the store.
@@ -143,8 +151,8 @@ func (x *exchange) deliver(t Token, s SentSignal) (Delivered, *reply) {
 		return d, nil
 	}
 	if errors.Is(err, denied.Input) {
-		// The signal was checked before it was sent. So the server says what this waitpoint wants of it, or the caller in between
-		// says that there is no such partition, which only a token that opens nothing can name.
+		// The signal was checked before it was sent. So the server says what this waitpoint wants of it, or the
+		// caller in between says that there is no such partition, which only a token that opens nothing can name.
 		if answer, ok := errors.AsType[*flowfabric.Error](err); ok {
 			x.h.log(t, http.StatusBadRequest, err)
 			return d, x.invalid(denied.Slot(answer, 0))
@@ -169,19 +177,27 @@ func (x *exchange) failed(t Token, err error) *reply {
 	case is(denied.Token, denied.NoToken):
 		a = x.unauthorized()
 	case is(flowfabric.ErrTokenExpired):
-		a = x.refused(http.StatusUnauthorized, flowfabric.CodeOf(err), func(t Texts) (string, string) { return t.ExpiredLink, t.AskForNew })
+		a = x.refused(http.StatusUnauthorized, flowfabric.CodeOf(err), func(t Texts) (string, string) {
+			return t.ExpiredLink, t.AskForNew
+		})
 	case is(denied.WaitpointClosed, denied.NotSignalable):
 		a = x.closed(x.h.cfg.ClosedStatus)
 	case is(denied.SignalLimit):
-		a = x.refused(http.StatusTooManyRequests, flowfabric.CodeOf(err), func(t Texts) (string, string) { return t.TooManyAnswers, t.NothingMore })
+		a = x.refused(http.StatusTooManyRequests, flowfabric.CodeOf(err), func(t Texts) (string, string) {
+			return t.TooManyAnswers, t.NothingMore
+		})
 	case is(denied.PayloadTooLarge):
 		a = x.tooLarge()
 	case is(denied.Input):
 		a = x.invalid(strings.TrimPrefix(err.Error(), flowfabric.ErrInvalidInput.Error()+": "))
 	case flowfabric.ClassOf(err) == flowfabric.ClassBug:
-		a = x.refused(http.StatusInternalServerError, "internal", func(t Texts) (string, string) { return t.Wrong, t.TryLater })
+		a = x.refused(http.StatusInternalServerError, "internal", func(t Texts) (string, string) {
+			return t.Wrong, t.TryLater
+		})
 	default: // no token keys, no connection, no memory: it may pass, or an operator must repair it
-		a = x.refused(http.StatusServiceUnavailable, "unavailable", func(t Texts) (string, string) { return t.NotAvailable, t.TryLater })
+		a = x.refused(http.StatusServiceUnavailable, "unavailable", func(t Texts) (string, string) {
+			return t.NotAvailable, t.TryLater
+		})
 	}
 	x.h.log(t, a.status, err)
 	return a
@@ -190,8 +206,10 @@ func (x *exchange) failed(t Token, err error) *reply {
 // log tells an operator what must be repaired, and who asks what was refused.
 func (h *callback) log(t Token, status int, err error) {
 	if status >= http.StatusInternalServerError {
-		h.cfg.Logger.Error("flowfabric: a signal could not be delivered", "execution", t.Execution().String(), "waitpoint", t.Waitpoint().String(), "error", err)
+		h.cfg.Logger.Error("flowfabric: a signal could not be delivered", "execution", t.Execution().String(),
+			"waitpoint", t.Waitpoint().String(), "error", err)
 		return
 	}
-	h.cfg.Logger.Debug("flowfabric: signal refused", "execution", t.Execution().String(), "waitpoint", t.Waitpoint().String(), "status", status, "error", err)
+	h.cfg.Logger.Debug("flowfabric: signal refused", "execution", t.Execution().String(), "waitpoint",
+		t.Waitpoint().String(), "status", status, "error", err)
 }

@@ -16,8 +16,8 @@ const (
 	typeJSON = "application/json"
 	typeForm = "application/x-www-form-urlencoded"
 
-	// A body may have a payload of full size, and names, sources and keys besides. A form says less than a payload, also in
-	// escapes, which make it three times as long.
+	// A body may have a payload of full size, and names, sources and keys besides. A form says less than a payload,
+	// also in escapes, which make it three times as long.
 	maxBody = limits.MaxSignal + 16<<10
 )
 
@@ -54,8 +54,8 @@ func bearerTokens(r *http.Request) (tokens []string) {
 	return tokens
 }
 
-// onlyToken reads the token of a request, which may be in several places, and there the same. Whatever is wrong with it is
-// answered alike.
+// onlyToken reads the token of a request, which may be in several places, and there the same. Whatever is wrong with
+// it is answered alike.
 func (x *exchange) onlyToken(places ...[]string) (Token, *reply) {
 	found := slices.DeleteFunc(slices.Concat(places...), func(text string) bool { return text == "" })
 	if len(found) == 0 {

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -42,7 +43,7 @@ type desk struct {
 
 func newDesk(t *testing.T, log slog.Handler) *desk {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	logger := slog.New(log)
 	d := &desk{T: t, ctx: ctx, links: make(chan suspend.Token, 10), goOn: make(chan struct{})}
 	server := testserver.Embedded(t)
@@ -71,13 +72,15 @@ func newDesk(t *testing.T, log slog.Handler) *desk {
 	var running conc.WaitGroup
 	running.Go(func() { _ = worker.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-	d.client, err = client.Connect(ctx, client.Config{URL: server, TokenKeys: keys, Partitions: 2, Logger: logger})
+	d.client, err = client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: server,
+		TokenKeys: keys, Partitions: 2, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.client.Close)
 	mux := http.NewServeMux()
-	mux.Handle("/answers/", http.StripPrefix("/answers", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: d.client, Logger: logger})))
+	mux.Handle("/answers/",
+		http.StripPrefix("/answers", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: d.client, Logger: logger})))
 	d.web = httptest.NewServer(mux)
 	t.Cleanup(d.web.Close)
 	return d
@@ -149,7 +152,8 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 	x, token := d.ask()
 	d.parked(x)
 	for range 3 { // whoever scans the mail
-		if status, page := d.get(suspend.Link(d.web.URL+"/answers/here", token)); status != 200 || !strings.Contains(page, token.Reveal()) {
+		if status, page := d.get(suspend.Link(d.web.URL+"/answers/here", token)); status != 200 ||
+			!strings.Contains(page, token.Reveal()) {
 			t.Fatalf("%d %s", status, page)
 		}
 	}
@@ -158,7 +162,8 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 	}
 	_, page := d.get(suspend.Link(d.web.URL+"/answers/here", token))
 	nonce := regexp.MustCompile(`name="nonce" value="(\w+)"`).FindStringSubmatch(page)[1]
-	fields := url.Values{"token": {token.Reveal()}, "nonce": {nonce}, "choice": {"approve"}, "comment": {"ship it"}, "by": {"Anna"}}
+	fields := url.Values{"token": {token.Reveal()}, "nonce": {nonce}, "choice": {"approve"}, "comment": {"ship it"},
+		"by": {"Anna"}}
 	status, first := d.post(fields)
 	if status != 200 || !strings.Contains(first, "Your answer “Approve” was recorded.") {
 		t.Fatalf("%d %s", status, first)
@@ -171,10 +176,12 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	fields.Set("choice", "reject") // after the end, too
-	if status, late := d.post(fields); status != 200 || !strings.Contains(late, "An answer was already recorded: “Approve”. It stands") {
+	if status, late := d.post(fields); status != 200 || !strings.Contains(late,
+		"An answer was already recorded: “Approve”. It stands") {
 		t.Errorf("another decision: %d %s", status, late)
 	}
-	if status, late := d.postJSON(map[string]any{"token": token.Reveal(), "payload": 1}); status != 200 || late != `{"status":"closed"}`+"\n" {
+	if status, late := d.postJSON(map[string]any{"token": token.Reveal(), "payload": 1}); status != 200 ||
+		late != `{"status":"closed"}`+"\n" {
 		t.Errorf("a signal that is late: %d %s", status, late) // S6
 	}
 	if err := admin.New(d.client).Purge(d.ctx, x.ID(), 0); err != nil {
@@ -189,10 +196,12 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 func TestAnAnswerBeforeTheHandlerWaits(t *testing.T) {
 	d := newDesk(t, slog.DiscardHandler)
 	x, token := d.ask()
-	if status, page := d.post(url.Values{"token": {token.Reveal()}, "choice": {"reject"}}); status != 200 || !strings.Contains(page, "“Reject” was recorded") {
+	if status, page := d.post(url.Values{"token": {token.Reveal()}, "choice": {"reject"}}); status != 200 ||
+		!strings.Contains(page, "“Reject” was recorded") {
 		t.Fatalf("%d %s", status, page)
 	}
-	if status, page := d.post(url.Values{"token": {token.Reveal()}, "choice": {"approve"}}); status != 200 || !strings.Contains(page, "already recorded: “Reject”") {
+	if status, page := d.post(url.Values{"token": {token.Reveal()}, "choice": {"approve"}}); status != 200 ||
+		!strings.Contains(page, "already recorded: “Reject”") {
 		t.Errorf("%d %s", status, page)
 	}
 	close(d.goOn)
@@ -207,7 +216,8 @@ func TestACallbackThatIsRepeated(t *testing.T) {
 	close(d.goOn)
 	x, token := d.ask()
 	d.parked(x)
-	call := map[string]any{"token": token.Reveal(), "name": "done", "payload": map[string]any{"by": "bank"}, "idempotency_key": "evt-7"}
+	call := map[string]any{"token": token.Reveal(), "name": "done", "payload": map[string]any{"by": "bank"},
+		"idempotency_key": "evt-7"}
 	var signal string
 	for i := range 4 {
 		if i == 2 {
@@ -223,7 +233,8 @@ func TestACallbackThatIsRepeated(t *testing.T) {
 		if signal == "" {
 			signal = got.Signal
 		}
-		if want := map[bool]string{true: "delivered", false: "duplicate"}[i == 0]; got.Status != want || got.Signal != signal || got.Effect != "resume_condition_satisfied" {
+		if want := map[bool]string{true: "delivered", false: "duplicate"}[i == 0]; got.Status != want ||
+			got.Signal != signal || got.Effect != "resume_condition_satisfied" {
 			t.Errorf("call %d: %s", i, body)
 		}
 	}
@@ -248,7 +259,8 @@ func TestAPostThatIsRefusedUsesNothingUp(t *testing.T) {
 	if s, err := d.client.Suspension(d.ctx, x.ID()); err != nil || s.Signals != 0 || !s.ClosedAt.IsZero() {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if status, body := d.postJSON(map[string]any{"token": token.Reveal(), "name": "approve", "payload": suspend.Answer{Choice: "approve", By: "anna"}}); status != 200 {
+	if status, body := d.postJSON(map[string]any{"token": token.Reveal(), "name": "approve",
+		"payload": suspend.Answer{Choice: "approve", By: "anna"}}); status != 200 {
 		t.Errorf("%d %s", status, body)
 	}
 	if answer, err := x.Result(d.ctx); err != nil || answer != (suspend.Answer{Choice: "approve", By: "anna"}) {
@@ -272,7 +284,8 @@ func TestTokensWithOneBitFlipped(t *testing.T) {
 				asked++
 				_, err = d.client.Signal(d.ctx, flipped, true)
 				if asked%8 == 0 { // the handler is told the same as the client
-					if status, body := d.postJSON(map[string]any{"token": flipped.Reveal(), "payload": 1}); status != 401 || body != want {
+					if status, body := d.postJSON(map[string]any{"token": flipped.Reveal(),
+						"payload": 1}); status != 401 || body != want {
 						t.Errorf("byte %d, bit %d: %d %s", i, bit, status, body)
 					}
 				}
@@ -315,11 +328,13 @@ func TestNothingIsToldWithoutAToken(t *testing.T) {
 		"other kid":         {text[0], text[1], text[2], strings.Replace(text[3], "k1", "k2", 1)},
 	} {
 		_, want := d.postJSON(map[string]any{"token": "x"})
-		if status, body := d.postJSON(map[string]any{"token": strings.Join(parts, "."), "payload": 1}); status != 401 || body != want {
+		if status, body := d.postJSON(map[string]any{"token": strings.Join(parts, "."), "payload": 1}); status != 401 ||
+			body != want {
 			t.Errorf("%s: %d %s", what, status, body)
 		}
 		_, want = d.post(url.Values{"token": {"x"}, "choice": {"approve"}})
-		if status, body := d.post(url.Values{"token": {strings.Join(parts, ".")}, "choice": {"approve"}}); status != 401 || body != want {
+		if status, body := d.post(url.Values{"token": {strings.Join(parts, ".")}, "choice": {"approve"}}); status !=
+			401 || body != want {
 			t.Errorf("%s: %d %s", what, status, body)
 		}
 	}
@@ -349,7 +364,8 @@ func TestNoLogHasASecret(t *testing.T) {
 	d.postJSON(map[string]any{"token": token.Reveal(), "name": "__x"})
 	_, unknown := d.client.Signal(d.ctx, token, true, client.SignalName("__x"))
 	_, missing := d.client.Signal(d.ctx, suspend.Token{}, true)
-	slog.Error("the application", "token", token, "held", struct{ t suspend.Token }{token}, "errors", errors.Join(unknown, missing))
+	slog.Error("the application", "token", token, "held", struct{ t suspend.Token }{token}, "errors",
+		errors.Join(unknown, missing))
 	waitpoints, err := d.client.Waitpoints(d.ctx, x.ID())
 	slog.Info("waitpoints", "list", waitpoints, "error", err)
 	fresh, err := admin.New(d.client).ReissueToken(d.ctx, x.ID(), token.Waitpoint(), flowfabric.By("anna"))
@@ -375,12 +391,14 @@ func TestNoLogHasASecret(t *testing.T) {
 	if m := regexp.MustCompile(`[0-9a-f]{64}`).FindString(text); m != "" {
 		t.Errorf("the log has %s", m)
 	}
-	for name, secret := range map[string]string{"secret": strings.TrimPrefix(keys, "k1:"), "digest": token.Digest(), "new digest": fresh.Digest(), "link": "?token="} {
+	for name, secret := range map[string]string{"secret": strings.TrimPrefix(keys, "k1:"), "digest": token.Digest(),
+		"new digest": fresh.Digest(), "link": "?token="} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the log has the %s", name)
 		}
 	}
-	for _, want := range []string{"signal refused", "could not be delivered", "k1:<redacted:len=64>", "token reissued"} {
+	for _, want := range []string{"signal refused", "could not be delivered", "k1:<redacted:len=64>",
+		"token reissued"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log lacks %q, so this test has not seen what it must:\n%s", want, text)
 		}

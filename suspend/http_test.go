@@ -33,7 +33,8 @@ type desk struct {
 	known  map[string]Delivered
 }
 
-func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ uuid.UUID, _ string, s SentSignal) (Delivered, error) {
+func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ uuid.UUID, _ string,
+	s SentSignal) (Delivered, error) {
 	d.sent = append(d.sent, s)
 	if d.err != nil {
 		return Delivered{}, d.err
@@ -89,7 +90,8 @@ func postJSON(h http.Handler, body string, header ...string) visit {
 }
 
 func postForm(h http.Handler, fields url.Values, accept string) visit {
-	return request{method: "POST", target: "/", kind: typeForm + "; charset=utf-8", body: fields.Encode(), header: map[string]string{"Accept": accept}}.to(h)
+	return request{method: "POST", target: "/", kind: typeForm + "; charset=utf-8", body: fields.Encode(),
+		header: map[string]string{"Accept": accept}}.to(h)
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -115,7 +117,8 @@ func asJSON(t *testing.T, pairs ...any) string {
 // tokenOnce reports whether a page has the token in the one place where it must be.
 func tokenOnce(page string, token Token) bool {
 	field := `<input type="hidden" name="token" value="` + token.Reveal() + `">`
-	return strings.Count(page, field) == 1 && strings.Count(page, token.text()) == 1 && !strings.Contains(page, token.Digest())
+	return strings.Count(page, field) == 1 && strings.Count(page, token.text()) == 1 &&
+		!strings.Contains(page, token.Digest())
 }
 
 func TestLink(t *testing.T) {
@@ -143,7 +146,8 @@ func TestGetShowsAndNeverActs(t *testing.T) {
 		if got != token {
 			t.Error("the page is asked about another token")
 		}
-		return Page{Title: "Pay <b>ACME</b>?", Text: "Amount: 5 €\n\"now\"", Choices: []Choice{{"yes", "Yes & pay"}, {"no", ""}}}
+		return Page{Title: "Pay <b>ACME</b>?", Text: "Amount: 5 €\n\"now\"",
+			Choices: []Choice{{"yes", "Yes & pay"}, {"no", ""}}}
 	}})
 	var pages []string
 	for _, q := range []request{
@@ -154,15 +158,18 @@ func TestGetShowsAndNeverActs(t *testing.T) {
 		{method: "GET", target: Link("/", token), kind: typeForm, body: "choice=yes"},
 	} {
 		v := q.to(h)
-		if v.Code != 200 || v.Header().Get("Content-Type") != "text/html; charset=utf-8" || q.method == "GET" && !tokenOnce(v.body, token) {
+		if v.Code != 200 || v.Header().Get("Content-Type") != "text/html; charset=utf-8" ||
+			q.method == "GET" && !tokenOnce(v.body, token) {
 			t.Errorf("%+v: %d %v\n%s", q, v.Code, v.Header(), v.body)
 		}
 		if q.method == "GET" {
 			pages = append(pages, v.body)
 		}
 	}
-	for _, want := range []string{`<html lang="en">`, "<title>Pay &lt;b&gt;ACME&lt;/b&gt;?</title>", "<h1>Pay &lt;b&gt;ACME&lt;/b&gt;?</h1>", "Amount: 5 €\n&#34;now&#34;",
-		`<button type="submit" name="choice" value="yes">Yes &amp; pay</button>`, `<button type="submit" name="choice" value="no">no</button>`,
+	for _, want := range []string{`<html lang="en">`, "<title>Pay &lt;b&gt;ACME&lt;/b&gt;?</title>",
+		"<h1>Pay &lt;b&gt;ACME&lt;/b&gt;?</h1>", "Amount: 5 €\n&#34;now&#34;",
+		`<button type="submit" name="choice" value="yes">Yes &amp; pay</button>`,
+		`<button type="submit" name="choice" value="no">no</button>`,
 		`<form method="post" action="?"`, `<label for="comment">`, `<label for="by">`, `name="viewport"`, `<main>`} {
 		if !strings.Contains(pages[0], want) {
 			t.Errorf("the page lacks %s:\n%s", want, pages[0])
@@ -185,7 +192,8 @@ func TestGetShowsAndNeverActs(t *testing.T) {
 
 func TestThePageWithoutAPage(t *testing.T) {
 	v := request{method: "GET", target: Link("/", aToken(t))}.to(newHandler(&desk{}))
-	for _, want := range []string{"<h1>Your answer is needed</h1>", `value="approve">Approve<`, `value="reject">Reject<`} {
+	for _, want := range []string{"<h1>Your answer is needed</h1>", `value="approve">Approve<`,
+		`value="reject">Reject<`} {
 		if !strings.Contains(v.body, want) {
 			t.Errorf("the page lacks %s", want)
 		}
@@ -207,14 +215,16 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 	} {
 		v := q.to(h)
 		header := v.Result().Header
-		for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
-			"X-Frame-Options": "DENY", "X-Robots-Tag": "noindex, nofollow", "Vary": "Accept"} {
+		for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "X-Robots-Tag": "noindex, nofollow",
+			"Vary": "Accept"} {
 			if header.Get(name) != want {
 				t.Errorf("%s: %s is %q, want %q", what, name, header.Get(name), want)
 			}
 		}
 		csp := header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
+		for _, want := range []string{"default-src 'none'", "form-action 'self'", "frame-ancestors 'none'",
+			"base-uri 'none'"} {
 			if !slices.Contains(strings.Split(csp, "; "), want) {
 				t.Errorf("%s: the policy %q lacks %s", what, csp, want)
 			}
@@ -241,23 +251,37 @@ func TestRefusalsAreByteIdentical(t *testing.T) {
 			d *desk
 			q request
 		}{
-			"no token, get":       {never(), request{method: "GET", target: "/"}},
-			"junk, get":           {never(), request{method: "GET", target: "/?token=junk"}},
-			"empty, get":          {never(), request{method: "GET", target: "/?token="}},
-			"no token, form":      {never(), request{method: "POST", target: "/", kind: typeForm, body: "choice=approve"}},
-			"junk, form":          {never(), request{method: "POST", target: "/", kind: typeForm, body: "choice=approve&token=junk"}},
-			"junk, bad choice":    {never(), request{method: "POST", target: "/", kind: typeForm, body: "choice=&token=junk"}},
-			"no token, JSON":      {never(), request{method: "POST", target: "/", kind: typeJSON, body: `{"name":"go"}`}},
-			"junk, JSON":          {never(), request{method: "POST", target: "/", kind: typeJSON, body: `{"token":"junk"}`}},
-			"junk, bad name":      {never(), request{method: "POST", target: "/", kind: typeJSON, body: `{"token":"junk","name":"__x"}`}},
-			"junk, bearer":        {never(), request{method: "POST", target: "/", kind: typeJSON, body: "{}", header: map[string]string{"Authorization": "Bearer junk"}}},
-			"other scheme":        {never(), request{method: "POST", target: "/", kind: typeJSON, body: "{}", header: map[string]string{"Authorization": "Basic " + token.Reveal()}}},
-			"wrong token, form":   {refusal("invalid_token"), request{method: "POST", target: "/", kind: typeForm, body: "choice=approve&token=" + token.Reveal()}},
-			"wrong token, JSON":   {refusal("invalid_token"), request{method: "POST", target: "/", kind: typeJSON, body: asJSON(t, "token", token.Reveal(), "payload", 1)}},
-			"missing, server":     {refusal("missing_token"), request{method: "POST", target: "/", kind: typeJSON, body: asJSON(t, "token", token.Reveal(), "payload", 1)}},
-			"unknown partition":   {far, request{method: "POST", target: "/", kind: typeJSON, body: asJSON(t, "token", other, "payload", 1)}},
-			"unknown, form":       {far, request{method: "POST", target: "/", kind: typeForm, body: "choice=approve&token=" + other}},
-			"wrong token in link": {refusal("invalid_token"), request{method: "POST", target: Link("/", token), kind: typeJSON, body: `{"payload":1}`}},
+			"no token, get": {never(), request{method: "GET", target: "/"}},
+			"junk, get":     {never(), request{method: "GET", target: "/?token=junk"}},
+			"empty, get":    {never(), request{method: "GET", target: "/?token="}},
+			"no token, form": {never(),
+				request{method: "POST", target: "/", kind: typeForm, body: "choice=approve"}},
+			"junk, form": {never(),
+				request{method: "POST", target: "/", kind: typeForm, body: "choice=approve&token=junk"}},
+			"junk, bad choice": {never(),
+				request{method: "POST", target: "/", kind: typeForm, body: "choice=&token=junk"}},
+			"no token, JSON": {never(),
+				request{method: "POST", target: "/", kind: typeJSON, body: `{"name":"go"}`}},
+			"junk, JSON": {never(),
+				request{method: "POST", target: "/", kind: typeJSON, body: `{"token":"junk"}`}},
+			"junk, bad name": {never(),
+				request{method: "POST", target: "/", kind: typeJSON, body: `{"token":"junk","name":"__x"}`}},
+			"junk, bearer": {never(), request{method: "POST", target: "/", kind: typeJSON, body: "{}",
+				header: map[string]string{"Authorization": "Bearer junk"}}},
+			"other scheme": {never(), request{method: "POST", target: "/", kind: typeJSON, body: "{}",
+				header: map[string]string{"Authorization": "Basic " + token.Reveal()}}},
+			"wrong token, form": {refusal("invalid_token"),
+				request{method: "POST", target: "/", kind: typeForm, body: "choice=approve&token=" + token.Reveal()}},
+			"wrong token, JSON": {refusal("invalid_token"), request{method: "POST", target: "/", kind: typeJSON,
+				body: asJSON(t, "token", token.Reveal(), "payload", 1)}},
+			"missing, server": {refusal("missing_token"), request{method: "POST", target: "/", kind: typeJSON,
+				body: asJSON(t, "token", token.Reveal(), "payload", 1)}},
+			"unknown partition": {far,
+				request{method: "POST", target: "/", kind: typeJSON, body: asJSON(t, "token", other, "payload", 1)}},
+			"unknown, form": {far,
+				request{method: "POST", target: "/", kind: typeForm, body: "choice=approve&token=" + other}},
+			"wrong token in link": {refusal("invalid_token"),
+				request{method: "POST", target: Link("/", token), kind: typeJSON, body: `{"payload":1}`}},
 		} {
 			if x.q.header == nil {
 				x.q.header = map[string]string{}
@@ -307,20 +331,23 @@ func TestStatusOfEachError(t *testing.T) {
 				detail = "source: this waitpoint wants one"
 			}
 			var log bytes.Buffer
-			h := HTTPHandler(HTTPConfig{Deliver: &desk{err: fmt.Errorf("signal %s: %w", token.Execution(), denied.New("fake", code, detail))},
-				Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+			h := HTTPHandler(HTTPConfig{
+				Deliver: &desk{err: fmt.Errorf("signal %s: %w", token.Execution(), denied.New("fake", code, detail))},
+				Logger:  slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 			v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1), "Accept", accept)
 			says := want.body
 			if accept == typeJSON && want.error == "closed" {
 				says = `{"status":"closed"}` + "\n"
 			}
-			if v.Code != want.status || !strings.Contains(v.body, says) || accept == typeJSON && !strings.Contains(v.body, `"`+want.error+`"`) {
+			if v.Code != want.status || !strings.Contains(v.body, says) ||
+				accept == typeJSON && !strings.Contains(v.body, `"`+want.error+`"`) {
 				t.Errorf("%s: %d %s, want %d %q", code, v.Code, v.body, want.status, says)
 			}
 			if strings.Contains(v.body, "stays inside") {
 				t.Errorf("%s tells too much: %s", code, v.body)
 			}
-			if loud := strings.Contains(log.String(), "level=ERROR"); loud != (want.status >= 500) || !strings.Contains(log.String(), code) {
+			if loud := strings.Contains(log.String(), "level=ERROR"); loud != (want.status >= 500) ||
+				!strings.Contains(log.String(), code) {
 				t.Errorf("%s: logged %q", code, log.String())
 			}
 			hides(t, "log", log.String(), token)
@@ -329,8 +356,10 @@ func TestStatusOfEachError(t *testing.T) {
 			}
 		}
 	}
-	h := HTTPHandler(HTTPConfig{Deliver: &desk{err: denied.New("fake", "waitpoint_closed", "resumed", "1000")}, ClosedStatus: 409, Logger: quiet})
-	if v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1)); v.Code != 409 || v.body != `{"status":"closed"}`+"\n" {
+	h := HTTPHandler(HTTPConfig{Deliver: &desk{err: denied.New("fake", "waitpoint_closed", "resumed", "1000")},
+		ClosedStatus: 409, Logger: quiet})
+	if v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1)); v.Code != 409 ||
+		v.body != `{"status":"closed"}`+"\n" {
 		t.Errorf("with ClosedStatus: %d %s", v.Code, v.body)
 	}
 }
@@ -339,11 +368,13 @@ func TestOtherMethodsAndTypes(t *testing.T) {
 	d := &desk{}
 	h := newHandler(d)
 	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "SMILE"} {
-		if v := (request{method: method, target: Link("/", aToken(t))}).to(h); v.Code != 405 || v.Header().Get("Allow") != "GET, HEAD, POST" {
+		if v := (request{method: method, target: Link("/", aToken(t))}).to(h); v.Code != 405 ||
+			v.Header().Get("Allow") != "GET, HEAD, POST" {
 			t.Errorf("%s: %d %v", method, v.Code, v.Header())
 		}
 	}
-	for _, kind := range []string{"", "text/plain", "multipart/form-data; boundary=x", "application/jsonx", "application/json; charset", "/"} {
+	for _, kind := range []string{"", "text/plain", "multipart/form-data; boundary=x", "application/jsonx",
+		"application/json; charset", "/"} {
 		v := request{method: "POST", target: Link("/", aToken(t)), kind: kind, body: "choice=approve"}.to(h)
 		if v.Code != 415 || !strings.Contains(v.Header().Get("Accept-Post"), typeForm) {
 			t.Errorf("%q: %d %v", kind, v.Code, v.Header())
@@ -357,26 +388,33 @@ func TestOtherMethodsAndTypes(t *testing.T) {
 func TestJSONPosts(t *testing.T) {
 	token := aToken(t)
 	d := &desk{}
-	v := postJSON(newHandler(d), asJSON(t, "token", token.Reveal(), "name", "paid", "payload", map[string]int{"cents": 5}, "idempotency_key", "evt-1",
+	v := postJSON(newHandler(d), asJSON(t, "token", token.Reveal(), "name", "paid", "payload",
+		map[string]int{"cents": 5}, "idempotency_key", "evt-1",
 		"source", "stripe", "source_type", "psp", "correlation", "c-1", "category", "payments"))
-	want := SentSignal{Name: "paid", Category: "payments", SourceType: "psp", Source: "stripe", Correlation: "c-1", IdempotencyKey: "evt-1", Encoding: "json", Payload: []byte(`{"cents":5}`)}
+	want := SentSignal{Name: "paid", Category: "payments", SourceType: "psp", Source: "stripe", Correlation: "c-1",
+		IdempotencyKey: "evt-1", Encoding: "json", Payload: []byte(`{"cents":5}`)}
 	if len(d.sent) != 1 || fmt.Sprintf("%+v", d.sent[0]) != fmt.Sprintf("%+v", want) {
 		t.Errorf("sent %+v", d.sent)
 	}
 	first := d.known["evt-1"].Signal.String()
-	if v.Code != 200 || v.body != `{"status":"delivered","signal":"`+first+`","effect":"resume_condition_satisfied","open":true}`+"\n" {
+	if v.Code != 200 || v.body != `{"status":"delivered","signal":"`+first+
+		`","effect":"resume_condition_satisfied","open":true}`+"\n" {
 		t.Errorf("%d %s", v.Code, v.body)
 	}
-	again := postJSON(newHandler(d), `{"payload":null}`, "Authorization", "Bearer "+token.Reveal(), "Idempotency-Key", "evt-1")
-	if again.Code != 200 || again.body != `{"status":"duplicate","signal":"`+first+`","effect":"resume_condition_satisfied","open":true}`+"\n" {
+	again := postJSON(newHandler(d), `{"payload":null}`, "Authorization", "Bearer "+token.Reveal(), "Idempotency-Key",
+		"evt-1")
+	if again.Code != 200 || again.body != `{"status":"duplicate","signal":"`+first+
+		`","effect":"resume_condition_satisfied","open":true}`+"\n" {
 		t.Errorf("%d %s", again.Code, again.body)
 	}
-	if s := d.sent[1]; s.Name != "signal" || s.SourceType != "webhook" || string(s.Payload) != "null" || s.IdempotencyKey != "evt-1" {
+	if s := d.sent[1]; s.Name != "signal" || s.SourceType != "webhook" || string(s.Payload) != "null" ||
+		s.IdempotencyKey != "evt-1" {
 		t.Errorf("defaults: %+v", s)
 	}
 	for what, payload := range map[string]string{"list": `[1, 2]`, "text": `"a"`, "null": "null", "spaces": "{ }"} {
 		d := &desk{}
-		if v := postJSON(newHandler(d), `{"token":"`+token.Reveal()+`","payload":`+payload+"} \n"); v.Code != 200 || string(d.sent[0].Payload) != payload {
+		if v := postJSON(newHandler(d), `{"token":"`+token.Reveal()+`","payload":`+payload+"} \n"); v.Code != 200 ||
+			string(d.sent[0].Payload) != payload {
 			t.Errorf("%s: %d %s, sent %+v", what, v.Code, v.body, d.sent)
 		}
 	}
@@ -392,33 +430,40 @@ func TestJSONPostsThatAreRefused(t *testing.T) {
 		status int
 		says   string
 	}{
-		"empty":              {"", nil, 400, "must be one JSON object"},
-		"null":               {" null", nil, 400, "must be one JSON object"},
-		"list":               {"[]", nil, 400, "must be one JSON object"},
-		"text":               {`"` + token + `"`, nil, 400, "must be one JSON object"},
-		"cut":                {`{"token":"` + token, nil, 400, "must be one JSON object"},
-		"two":                {"{}{}", nil, 400, "must be one JSON object"},
-		"trailing":           {with() + "x", nil, 400, "must be one JSON object"},
-		"unknown field":      {with("tokn", token), nil, 400, "must be one JSON object"},
-		"number as name":     {with("name", 1), nil, 400, "must be one JSON object"},
-		"reserved name":      {with("name", "__timeout"), nil, 400, "do not begin with __"},
-		"name of 129":        {with("name", strings.Repeat("n", 129)), nil, 400, "signal name has 129 bytes, want at most 128"},
-		"control":            {with("source", "a\nb"), nil, 400, "signal source has control character 0x0a at 1"},
-		"source of 257":      {with("source", strings.Repeat("s", 257)), nil, 400, "signal source has 257 bytes"},
-		"source type of 65":  {with("source_type", strings.Repeat("s", 65)), nil, 400, "signal source type has 65 bytes"},
-		"category of 65":     {with("category", strings.Repeat("s", 65)), nil, 400, "signal category has 65 bytes"},
-		"correlation of 257": {with("correlation", strings.Repeat("s", 257)), nil, 400, "signal correlation has 257 bytes"},
-		"key of 257":         {with("idempotency_key", strings.Repeat("s", 257)), nil, 400, "idempotency key has 257 bytes"},
-		"key header of 257":  {with(), []string{"Idempotency-Key", strings.Repeat("s", 257)}, 400, "idempotency key has 257 bytes"},
-		"two keys":           {with("idempotency_key", "a"), []string{"Idempotency-Key", "b"}, 400, "two different idempotency keys"},
-		"two tokens":         {with(), []string{"Authorization", "Bearer " + another}, 400, "two different tokens"},
-		"no payload":         {asJSON(t, "token", token), nil, 400, "payload is missing"},
-		"payload of 65537":   {with("payload", strings.Repeat("x", 65535)), nil, 413, "65536 bytes"},
-		"body too large":     {with() + strings.Repeat(" ", maxBody), nil, 413, "65536 bytes"},
+		"empty":          {"", nil, 400, "must be one JSON object"},
+		"null":           {" null", nil, 400, "must be one JSON object"},
+		"list":           {"[]", nil, 400, "must be one JSON object"},
+		"text":           {`"` + token + `"`, nil, 400, "must be one JSON object"},
+		"cut":            {`{"token":"` + token, nil, 400, "must be one JSON object"},
+		"two":            {"{}{}", nil, 400, "must be one JSON object"},
+		"trailing":       {with() + "x", nil, 400, "must be one JSON object"},
+		"unknown field":  {with("tokn", token), nil, 400, "must be one JSON object"},
+		"number as name": {with("name", 1), nil, 400, "must be one JSON object"},
+		"reserved name":  {with("name", "__timeout"), nil, 400, "do not begin with __"},
+		"name of 129": {with("name", strings.Repeat("n", 129)), nil, 400,
+			"signal name has 129 bytes, want at most 128"},
+		"control":       {with("source", "a\nb"), nil, 400, "signal source has control character 0x0a at 1"},
+		"source of 257": {with("source", strings.Repeat("s", 257)), nil, 400, "signal source has 257 bytes"},
+		"source type of 65": {with("source_type", strings.Repeat("s", 65)), nil, 400,
+			"signal source type has 65 bytes"},
+		"category of 65": {with("category", strings.Repeat("s", 65)), nil, 400, "signal category has 65 bytes"},
+		"correlation of 257": {with("correlation", strings.Repeat("s", 257)), nil, 400,
+			"signal correlation has 257 bytes"},
+		"key of 257": {with("idempotency_key", strings.Repeat("s", 257)), nil, 400,
+			"idempotency key has 257 bytes"},
+		"key header of 257": {with(), []string{"Idempotency-Key", strings.Repeat("s", 257)}, 400,
+			"idempotency key has 257 bytes"},
+		"two keys": {with("idempotency_key", "a"), []string{"Idempotency-Key", "b"}, 400,
+			"two different idempotency keys"},
+		"two tokens":       {with(), []string{"Authorization", "Bearer " + another}, 400, "two different tokens"},
+		"no payload":       {asJSON(t, "token", token), nil, 400, "payload is missing"},
+		"payload of 65537": {with("payload", strings.Repeat("x", 65535)), nil, 413, "65536 bytes"},
+		"body too large":   {with() + strings.Repeat(" ", maxBody), nil, 413, "65536 bytes"},
 	} {
 		d := &desk{}
 		v := postJSON(newHandler(d), x.body, x.header...)
-		if v.Code != x.status || !strings.Contains(v.body, x.says) || !strings.HasPrefix(v.body, `{"status":"error"`) || len(d.sent) != 0 {
+		if v.Code != x.status || !strings.Contains(v.body, x.says) || !strings.HasPrefix(v.body, `{"status":"error"`) ||
+			len(d.sent) != 0 {
 			t.Errorf("%s: %d %s, want %d %q; sent %d", what, v.Code, v.body, x.status, x.says, len(d.sent))
 		}
 		if strings.Contains(v.body, token) || strings.Contains(v.body, "validation") {
@@ -426,7 +471,8 @@ func TestJSONPostsThatAreRefused(t *testing.T) {
 		}
 	}
 	d := &desk{}
-	if v := postJSON(newHandler(d), with("payload", strings.Repeat("x", 65534))); v.Code != 200 || len(d.sent[0].Payload) != limits.MaxSignal {
+	if v := postJSON(newHandler(d), with("payload", strings.Repeat("x", 65534))); v.Code != 200 ||
+		len(d.sent[0].Payload) != limits.MaxSignal {
 		t.Errorf("a payload of 65536 bytes: %d %s", v.Code, v.body)
 	}
 }
@@ -441,31 +487,42 @@ func TestJSONAnswers(t *testing.T) {
 		body body
 		says string // "" when it is taken
 	}{
-		"an answer":                    {asks, body{"name": "ship", "payload": Answer{Choice: "ship", Comment: "now", By: "anna"}}, ""},
-		"the other one":                {asks, body{"name": "hold", "payload": body{"choice": "hold", "more": 1}}, ""},
-		"a choice of the default page": {asks, body{"name": "approve", "payload": Answer{Choice: "approve"}}, `must be one of the choices: \"ship\", \"hold\".`},
-		"by label":                     {asks, body{"name": "Ship it", "payload": Answer{Choice: "Ship it"}}, "must be one of the choices"},
-		"no name":                      {asks, body{"payload": Answer{Choice: "ship"}}, "must be one of the choices"},
-		"a callback":                   {asks, body{"name": "paid", "payload": body{"cents": 5}}, "must be one of the choices"},
-		"no payload":                   {asks, body{"name": "ship"}, "payload is missing"},
-		"null":                         {asks, body{"name": "ship", "payload": nil}, "must be an object"},
-		"a text":                       {asks, body{"name": "ship", "payload": "ship"}, "must be an object"},
-		"no choice":                    {asks, body{"name": "ship", "payload": body{}}, "must be an object"},
-		"another choice":               {asks, body{"name": "ship", "payload": Answer{Choice: "hold"}}, "must be an object"},
-		"a choice that is a number":    {asks, body{"name": "ship", "payload": body{"choice": 1}}, "must be an object"},
-		"a comment that is a number":   {asks, body{"name": "ship", "payload": body{"choice": "ship", "comment": 1}}, "must be an object"},
-		"a comment that is too long":   {asks, body{"name": "ship", "payload": Answer{Choice: "ship", Comment: strings.Repeat("x", maxComment+1)}}, "8193 bytes"},
-		"a name of lines":              {asks, body{"name": "ship", "payload": Answer{Choice: "ship", By: "a\nb"}}, "a single line"},
+		"an answer": {asks,
+			body{"name": "ship", "payload": Answer{Choice: "ship", Comment: "now", By: "anna"}}, ""},
+		"the other one": {asks, body{"name": "hold", "payload": body{"choice": "hold", "more": 1}}, ""},
+		"a choice of the default page": {asks, body{"name": "approve", "payload": Answer{Choice: "approve"}},
+			`must be one of the choices: \"ship\", \"hold\".`},
+		"by label": {asks, body{"name": "Ship it", "payload": Answer{Choice: "Ship it"}},
+			"must be one of the choices"},
+		"no name": {asks, body{"payload": Answer{Choice: "ship"}}, "must be one of the choices"},
+		"a callback": {asks, body{"name": "paid", "payload": body{"cents": 5}},
+			"must be one of the choices"},
+		"no payload": {asks, body{"name": "ship"}, "payload is missing"},
+		"null":       {asks, body{"name": "ship", "payload": nil}, "must be an object"},
+		"a text":     {asks, body{"name": "ship", "payload": "ship"}, "must be an object"},
+		"no choice":  {asks, body{"name": "ship", "payload": body{}}, "must be an object"},
+		"another choice": {asks, body{"name": "ship", "payload": Answer{Choice: "hold"}},
+			"must be an object"},
+		"a choice that is a number": {asks, body{"name": "ship", "payload": body{"choice": 1}}, "must be an object"},
+		"a comment that is a number": {asks, body{"name": "ship", "payload": body{"choice": "ship", "comment": 1}},
+			"must be an object"},
+		"a comment that is too long": {asks, body{"name": "ship",
+			"payload": Answer{Choice: "ship", Comment: strings.Repeat("x", maxComment+1)}}, "8193 bytes"},
+		"a name of lines": {asks, body{"name": "ship", "payload": Answer{Choice: "ship", By: "a\nb"}},
+			"a single line"},
 
-		"default: an answer":            {nil, body{"name": "reject", "payload": Answer{Choice: "reject"}}, ""},
-		"default: a callback":           {nil, body{"name": "paid", "payload": body{"cents": 5}}, ""},
-		"default: a callback of null":   {nil, body{"name": "paid", "payload": nil}, ""},
-		"default: no payload":           {nil, body{"name": "approve"}, "payload is missing"},
-		"default: nothing at all":       {nil, body{}, "payload is missing"},
-		"default: an answer of null":    {nil, body{"name": "approve", "payload": nil}, "must be an object"},
-		"default: another choice":       {nil, body{"name": "approve", "payload": Answer{Choice: "reject"}}, "must be an object"},
-		"default: an unknown choice":    {nil, body{"name": "launch", "payload": Answer{Choice: "launch"}}, "must be one of the choices"},
-		"default: a choice in the dark": {nil, body{"payload": Answer{Choice: "approve"}}, "must be one of the choices"},
+		"default: an answer":          {nil, body{"name": "reject", "payload": Answer{Choice: "reject"}}, ""},
+		"default: a callback":         {nil, body{"name": "paid", "payload": body{"cents": 5}}, ""},
+		"default: a callback of null": {nil, body{"name": "paid", "payload": nil}, ""},
+		"default: no payload":         {nil, body{"name": "approve"}, "payload is missing"},
+		"default: nothing at all":     {nil, body{}, "payload is missing"},
+		"default: an answer of null":  {nil, body{"name": "approve", "payload": nil}, "must be an object"},
+		"default: another choice": {nil, body{"name": "approve", "payload": Answer{Choice: "reject"}},
+			"must be an object"},
+		"default: an unknown choice": {nil, body{"name": "launch", "payload": Answer{Choice: "launch"}},
+			"must be one of the choices"},
+		"default: a choice in the dark": {nil, body{"payload": Answer{Choice: "approve"}},
+			"must be one of the choices"},
 	} {
 		d := &desk{}
 		x.body["token"] = token.Reveal()
@@ -474,7 +531,8 @@ func TestJSONAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := postJSON(HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Page: x.page}), string(text))
-		if taken := x.says == ""; taken != (v.Code == 200 && len(d.sent) == 1) || taken != (v.Code != 400) || !strings.Contains(v.body, x.says) {
+		if taken := x.says == ""; taken != (v.Code == 200 && len(d.sent) == 1) || taken != (v.Code != 400) ||
+			!strings.Contains(v.body, x.says) {
 			t.Errorf("%s: %d %s, sent %d", what, v.Code, v.body, len(d.sent))
 		}
 	}
@@ -482,23 +540,29 @@ func TestJSONAnswers(t *testing.T) {
 
 func TestFormPosts(t *testing.T) {
 	token, d := aToken(t), &desk{}
-	v := postForm(newHandler(d), url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "comment": {" looks\r\ngood \xff"}, "by": {"Anna "}}, "text/html")
-	if v.Code != 200 || !strings.Contains(v.body, "<h1>Thank you</h1>") || !strings.Contains(v.body, "Your answer “Approve” was recorded.") {
+	v := postForm(newHandler(d), url.Values{"token": {token.Reveal()}, "choice": {"approve"},
+		"comment": {" looks\r\ngood \xff"}, "by": {"Anna "}}, "text/html")
+	if v.Code != 200 || !strings.Contains(v.body, "<h1>Thank you</h1>") ||
+		!strings.Contains(v.body, "Your answer “Approve” was recorded.") {
 		t.Errorf("%d %s", v.Code, v.body)
 	}
 	s := d.sent[0]
 	var answer Answer
-	if err := json.Unmarshal(s.Payload, &answer); err != nil || answer != (Answer{"approve", "looks\ngood \uFFFD", "Anna"}) {
+	if err := json.Unmarshal(s.Payload, &answer); err != nil ||
+		answer != (Answer{"approve", "looks\ngood \uFFFD", "Anna"}) {
 		t.Errorf("%+v, %v", answer, err)
 	}
-	if s.Name != "approve" || s.SourceType != "person" || s.Source != "Anna" || s.Encoding != "json" || s.DedupTTL != limits.MaxDedupTTL {
+	if s.Name != "approve" || s.SourceType != "person" || s.Source != "Anna" || s.Encoding != "json" ||
+		s.DedupTTL != limits.MaxDedupTTL {
 		t.Errorf("sent %+v", s)
 	}
 	if strings.Contains(v.body, token.text()) || strings.Contains(v.body, "<form") {
 		t.Errorf("the answer has the token: %s", v.body)
 	}
 	d = &desk{}
-	if v = postForm(newHandler(d), url.Values{"token": {token.Reveal()}, "choice": {"reject"}}, typeJSON); v.Code != 200 || !strings.HasPrefix(v.body, `{"status":"delivered"`) || string(d.sent[0].Payload) != `{"choice":"reject"}` {
+	if v = postForm(newHandler(d), url.Values{"token": {token.Reveal()}, "choice": {"reject"}},
+		typeJSON); v.Code != 200 || !strings.HasPrefix(v.body, `{"status":"delivered"`) ||
+		string(d.sent[0].Payload) != `{"choice":"reject"}` {
 		t.Errorf("%d %s, %s", v.Code, v.body, d.sent[0].Payload)
 	}
 }
@@ -511,22 +575,25 @@ func TestFormPostsThatAreRefused(t *testing.T) {
 		fields url.Values
 		says   string
 	}{
-		"no choice":        {url.Values{}, "Please choose one"},
-		"unknown choice":   {url.Values{"choice": {"destroy"}}, "Please choose one"},
-		"choice by label":  {url.Values{"choice": {"Approve"}}, "Please choose one"},
-		"two choices":      {url.Values{"choice": {"approve", "reject"}}, "the field choice twice"},
-		"comment too long": {url.Values{"choice": {"approve"}, "comment": {strings.Repeat("é", maxComment/2) + "x"}}, "it has 8193 bytes, at most 8192"},
-		"name too long":    {url.Values{"choice": {"approve"}, "by": {strings.Repeat("x", 257)}}, "at most 256 bytes"},
-		"name of lines":    {url.Values{"choice": {"approve"}, "by": {"a\nb"}}, "a single line"},
-		"markup":           {url.Values{"choice": {evil}, "comment": {evil}, "by": {evil}}, "Please choose one"},
+		"no choice":       {url.Values{}, "Please choose one"},
+		"unknown choice":  {url.Values{"choice": {"destroy"}}, "Please choose one"},
+		"choice by label": {url.Values{"choice": {"Approve"}}, "Please choose one"},
+		"two choices":     {url.Values{"choice": {"approve", "reject"}}, "the field choice twice"},
+		"comment too long": {url.Values{"choice": {"approve"}, "comment": {strings.Repeat("é", maxComment/2) + "x"}},
+			"it has 8193 bytes, at most 8192"},
+		"name too long": {url.Values{"choice": {"approve"}, "by": {strings.Repeat("x", 257)}}, "at most 256 bytes"},
+		"name of lines": {url.Values{"choice": {"approve"}, "by": {"a\nb"}}, "a single line"},
+		"markup":        {url.Values{"choice": {evil}, "comment": {evil}, "by": {evil}}, "Please choose one"},
 	} {
 		d := &desk{}
 		x.fields.Set("token", token.Reveal())
 		v := postForm(newHandler(d), x.fields, "text/html")
-		if v.Code != 400 || !strings.Contains(v.body, `<p role="alert">`) || !strings.Contains(v.body, x.says) || len(d.sent) != 0 {
+		if v.Code != 400 || !strings.Contains(v.body, `<p role="alert">`) || !strings.Contains(v.body, x.says) ||
+			len(d.sent) != 0 {
 			t.Errorf("%s: %d %s", what, v.Code, v.body)
 		}
-		if what != "two choices" && !tokenOnce(v.body, token) || strings.Contains(v.body, "<script") || strings.Contains(v.body, `value="">`+evil) {
+		if what != "two choices" && !tokenOnce(v.body, token) || strings.Contains(v.body, "<script") ||
+			strings.Contains(v.body, `value="">`+evil) {
 			t.Errorf("%s: the page has something it must not have: %s", what, v.body)
 		}
 		if what == "markup" && strings.Count(html.UnescapeString(v.body), evil) != 2 {
@@ -538,11 +605,13 @@ func TestFormPostsThatAreRefused(t *testing.T) {
 	}
 	d := &desk{}
 	for _, body := range []string{"choice=%zz&token=" + token.Reveal(), "choice=approve;token=" + token.Reveal()} {
-		if v := (request{method: "POST", target: "/", kind: typeForm, body: body}).to(newHandler(d)); v.Code != 400 || len(d.sent) != 0 {
+		if v := (request{method: "POST", target: "/", kind: typeForm, body: body}).to(newHandler(d)); v.Code != 400 ||
+			len(d.sent) != 0 {
 			t.Errorf("%s: %d %s", body, v.Code, v.body)
 		}
 	}
-	exact := url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "comment": {strings.Repeat("é", maxComment/2)}, "by": {strings.Repeat("x", 256)}}
+	exact := url.Values{"token": {token.Reveal()}, "choice": {"approve"},
+		"comment": {strings.Repeat("é", maxComment/2)}, "by": {strings.Repeat("x", 256)}}
 	if v := postForm(newHandler(d), exact, ""); v.Code != 200 {
 		t.Errorf("at the limits: %d %s", v.Code, v.body)
 	}
@@ -569,14 +638,19 @@ func TestTheSecondDecision(t *testing.T) {
 		t.Fatal("two renderings have one nonce")
 	}
 	click := func(nonce, choice string) string {
-		return postForm(h, url.Values{"token": {token.Reveal()}, "nonce": {nonce}, "choice": {choice}}, "text/html").body
+		return postForm(h, url.Values{"token": {token.Reveal()}, "nonce": {nonce}, "choice": {choice}},
+			"text/html").body
 	}
 	first := click(one, "approve")
-	if again := click(one, "approve"); again != first || !strings.Contains(first, "Your answer “Approve” was recorded.") {
+	if again := click(one, "approve"); again != first ||
+		!strings.Contains(first, "Your answer “Approve” was recorded.") {
 		t.Errorf("a double click: %s\nthen %s", first, again)
 	}
-	for what, page := range map[string]string{"the other button": click(one, "reject"), "another tab": click(two, "approve"), "another person": click(two, "reject"), "no nonce": click("", "reject"), "bad nonce": click("zz", "approve")} {
-		if !strings.Contains(page, "Already answered") || !strings.Contains(page, "An answer was already recorded: “Approve”. It stands, and yours was not recorded.") {
+	for what, page := range map[string]string{"the other button": click(one, "reject"),
+		"another tab": click(two, "approve"), "another person": click(two, "reject"), "no nonce": click("", "reject"),
+		"bad nonce": click("zz", "approve")} {
+		if !strings.Contains(page, "Already answered") || !strings.Contains(page,
+			"An answer was already recorded: “Approve”. It stands, and yours was not recorded.") {
 			t.Errorf("%s: %s", what, page)
 		}
 	}
@@ -603,7 +677,8 @@ func TestADecisionThatIsIgnored(t *testing.T) {
 	click := func(choice string) string {
 		return postForm(h, url.Values{"token": {token.Reveal()}, "choice": {choice}}, "text/html").body
 	}
-	if page := click("reject"); !strings.Contains(page, "Not accepted") || !strings.Contains(page, "“Reject” was received, but it is not among the answers that are waited for.") {
+	if page := click("reject"); !strings.Contains(page, "Not accepted") ||
+		!strings.Contains(page, "“Reject” was received, but it is not among the answers that are waited for.") {
 		t.Errorf("%s", page)
 	}
 	d.effect = waithook.EffectSatisfied
@@ -636,7 +711,8 @@ func TestAccept(t *testing.T) {
 		"page, JSON":        {"POST", typeJSON, "text/html", false},
 		"junk":              {"POST", typeJSON, "text/html;q=x, ;;", true},
 	} {
-		v := request{method: x.method, target: "/", kind: x.kind, body: "{}", header: map[string]string{"Accept": x.accept}}.to(newHandler(&desk{}))
+		v := request{method: x.method, target: "/", kind: x.kind, body: "{}",
+			header: map[string]string{"Accept": x.accept}}.to(newHandler(&desk{}))
 		if got := v.Header().Get("Content-Type") == typeJSON; got != x.json || v.Code != 401 {
 			t.Errorf("%s: %d %s", what, v.Code, v.Header().Get("Content-Type"))
 		}
@@ -646,7 +722,8 @@ func TestAccept(t *testing.T) {
 // A body that ends in the middle is not acted upon.
 func TestABodyThatBreaksOff(t *testing.T) {
 	d := &desk{}
-	r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader(asJSON(t, "token", aToken(t).Reveal())), broken{}))
+	r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader(asJSON(t, "token", aToken(t).Reveal())),
+		broken{}))
 	r.Header.Set("Content-Type", typeJSON)
 	w := httptest.NewRecorder()
 	newHandler(d).ServeHTTP(w, r)
@@ -660,7 +737,8 @@ type broken struct{}
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestHTTPHandlerWithoutDeliver(t *testing.T) {
-	for what, cfg := range map[string]HTTPConfig{"no Deliver": {}, "closed status": {Deliver: &desk{}, ClosedStatus: 404}} {
+	for what, cfg := range map[string]HTTPConfig{"no Deliver": {},
+		"closed status": {Deliver: &desk{}, ClosedStatus: 404}} {
 		func() {
 			defer func() {
 				if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "HTTPConfig.") {
@@ -687,7 +765,8 @@ func TestRefusedTokensAreTold(t *testing.T) {
 		postJSON(h, body)
 	}
 	postJSON(h, `{"token":"junk"}`)
-	if text := log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "refused requests whose token") || !strings.Contains(text, "count=1") {
+	if text := log.String(); strings.Count(text, "level=WARN") != 1 ||
+		!strings.Contains(text, "refused requests whose token") || !strings.Contains(text, "count=1") {
 		t.Errorf("at first: %s", text)
 	}
 	h.(*callback).warned = h.(*callback).warned.Add(-warnEvery)

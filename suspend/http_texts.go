@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Texts are all words of the page of [HTTPHandler] but those of a [Page]. An empty one has its English default, which is shown behind it, so an
-// application gives those of its language. {answer} stands for the label of a choice, {name} for a name, {bytes} for a
-// number. All is plain text. What programs are told stays English.
+// Texts are all words of the page of [HTTPHandler] but those of a [Page]. An empty one has its English default, which
+// is shown behind it, so an application gives those of its language. {answer} stands for the label of a choice,
+// {name} for a name, {bytes} for a number. All is plain text. What programs are told stays English.
 type Texts struct {
 	Lang string // of the page, as in HTML: en
 	Dir  string // how it is written: ltr, or rtl
@@ -46,8 +46,9 @@ type Texts struct {
 	CommentTooLong string // The comment is too long: it has {bytes} bytes, at most 8192 are possible.
 	NameTooLong    string // The name must be a single line of at most 256 bytes.
 
-	BadLink        string // a heading: This link does not work
-	AskForAnother  string // It may be incomplete, or a newer one has replaced it. Please ask the person who sent it for a new link.
+	BadLink string // a heading: This link does not work
+	// It may be incomplete, or a newer one has replaced it. Please ask the person who sent it for a new link.
+	AskForAnother  string
 	ExpiredLink    string // a heading: This link has expired
 	AskForNew      string // Please ask the person who sent it for a new link.
 	SignIn         string // a heading: Please sign in
@@ -68,21 +69,25 @@ type Texts struct {
 // english are the defaults.
 var english = Texts{
 	Lang: "en", Dir: "ltr",
-	Title: "Your answer is needed", Approve: "Approve", Reject: "Reject", Comment: "Comment", Name: "Your name", Optional: "(optional)",
-	YourAnswer: "Your answer", AnsweringAs: "You answer as {name}.",
+	Title: "Your answer is needed", Approve: "Approve", Reject: "Reject", Comment: "Comment", Name: "Your name",
+	Optional: "(optional)", YourAnswer: "Your answer", AnsweringAs: "You answer as {name}.",
 	ThankYou: "Thank you", Recorded: "Your answer “{answer}” was recorded.", SignalSent: "The signal was delivered.",
 	Answered: "This was answered. The answer stands.", Decision: "Answer", DecidedBy: "By", DecidedAt: "At",
 	Time:            func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	AlreadyAnswered: "Already answered",
 	OtherStands:     "An answer was already recorded: “{answer}”. It stands, and yours was not recorded.",
 	SomeStands:      "An answer was already recorded. It stands, and yours was not recorded.",
-	NotAccepted:     "Not accepted", NotWaitedFor: "“{answer}” was received, but it is not among the answers that are waited for.",
-	Closed: "Already closed", NotNeeded: "This was already answered, or an answer is not needed any more. Nothing was recorded.",
-	ChooseOne:      "Please choose one of the answers.",
-	CommentTooLong: "The comment is too long: it has {bytes} bytes, at most " + strconv.Itoa(maxComment) + " are possible.",
-	NameTooLong:    "The name must be a single line of at most 256 bytes.",
-	BadLink:        "This link does not work", AskForAnother: "It may be incomplete, or a newer one has replaced it. Please ask the person who sent it for a new link.",
-	ExpiredLink: "This link has expired", AskForNew: "Please ask the person who sent it for a new link.",
+	NotAccepted:     "Not accepted",
+	NotWaitedFor:    "“{answer}” was received, but it is not among the answers that are waited for.",
+	Closed:          "Already closed",
+	NotNeeded:       "This was already answered, or an answer is not needed any more. Nothing was recorded.",
+	ChooseOne:       "Please choose one of the answers.",
+	CommentTooLong: "The comment is too long: it has {bytes} bytes, at most " + strconv.Itoa(maxComment) +
+		" are possible.",
+	NameTooLong:   "The name must be a single line of at most 256 bytes.",
+	BadLink:       "This link does not work",
+	AskForAnother: "It may be incomplete, or a newer one has replaced it. Please ask the person who sent it for a new link.",
+	ExpiredLink:   "This link has expired", AskForNew: "Please ask the person who sent it for a new link.",
 	SignIn: "Please sign in", SignInFirst: "Sign in to the application, then open the link again.",
 	NotAllowed: "You may not answer this", AskWhoMay: "Please ask the person who sent the link.",
 	DoesNotWork: "This does not work", OtherSite: "The form must be sent from the page itself.",

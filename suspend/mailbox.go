@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
@@ -21,16 +22,19 @@ type Message struct {
 	Payload  []byte
 }
 
-// Receive takes the next message of a mailbox and returns its payload, decoded as [Await] decodes that of a signal. If there is none, the
-// execution waits for one, as it does in Await: the first run gets an error that the handler must return, and holds nothing while it waits.
+// Receive takes the next message of a mailbox and returns its payload, decoded as [Await] decodes that of a signal.
+// If there is none, the execution waits for one, as it does in Await: the first run gets an error that the handler
+// must return, and holds nothing while it waits.
 //
-// A mailbox is a name, 1..96 bytes of printable ASCII; it needs no opening. client.Send puts messages into it from when the execution was
-// submitted until it ends, also while it runs or waits for something else. Messages are received in the order in which they came, each
-// once: what a Receive returned is kept like a step, so that after a crash the same Receive returns the same message, and a replay that keeps
-// the steps gets it, too. The receipts of a mailbox are numbered by the run itself, so a loop needs no names. Those of one mailbox must
-// come in the same order in every run: do not call them from several goroutines.
+// A mailbox is a name, 1..96 bytes of printable ASCII; it needs no opening. client.Send puts messages into it from
+// when the execution was submitted until it ends, also while it runs or waits for something else. Messages are
+// received in the order in which they came, each once: what a Receive returned is kept like a step, so that after a
+// crash the same Receive returns the same message, and a replay that keeps the steps gets it, too. The receipts of a
+// mailbox are numbered by the run itself, so a loop needs no names. Those of one mailbox must come in the same order
+// in every run: do not call them from several goroutines.
 //
-// Each receipt is a step of the 1,000 that an execution may have. A replay from scratch gets what nobody has received yet.
+// Each receipt is a step of the 1,000 that an execution may have. A replay from scratch gets what nobody has received
+// yet.
 //
 // Errors: those of Await. ErrNoSignal is the answer when an operator resumed the execution and no message was there;
 // flowfabric.ErrWaitTimeout after [Within] with OnTimeout([Resume]), if none has come meanwhile.
@@ -56,7 +60,8 @@ func ReceiveMessage(ctx context.Context, t Task, mailbox string, opts ...Option)
 	return m, err
 }
 
-func receive(ctx context.Context, t Task, mailbox string, o options) (Message, error) {
+func receive(ctx context.Context, t Task, mailbox string, o options) (m Message, err error) {
+	defer func() { err = denied.Last(err) }()
 	p, name, answer, err := receipt(ctx, t, mailbox)
 	if err != nil {
 		return Message{}, err
@@ -88,14 +93,15 @@ func receive(ctx context.Context, t Task, mailbox string, o options) (Message, e
 	return Message{}, w
 }
 
-// Drain takes what is in a mailbox now, up to 100 messages and 128 KiB of them, the first that came first, without waiting; none is no error.
-// It is a receipt like [Receive], and what it returned is kept, also that there was nothing: later runs get the same.
+// Drain takes what is in a mailbox now, up to 100 messages and 128 KiB of them, the first that came first, without
+// waiting; none is no error. It is a receipt like [Receive], and what it returned is kept, also that there was
+// nothing: later runs get the same.
 //
-// Errors: flowfabric.ErrInvalidInput for the mailbox, or inside a step; ErrLimit; code unflushed; ErrLeaseLost; ErrTransport;
-// code task_consumed after the handler returned; the context's cause.
-func Drain(ctx context.Context, t Task, mailbox string) ([]Message, error) {
+// Errors: flowfabric.ErrInvalidInput for the mailbox, or inside a step; ErrLimit; code unflushed; ErrLeaseLost;
+// ErrTransport; code task_consumed after the handler returned; the context's cause.
+func Drain(ctx context.Context, t Task, mailbox string) (messages []Message, err error) {
+	defer func() { err = denied.Last(err) }()
 	p, name, _, err := receipt(ctx, t, mailbox)
-	var messages []Message
 	if err == nil {
 		messages, _, err = p.Take(ctx, name, mailbox, limits.MaxReceived, waithook.WhyLooked)
 	}
@@ -125,14 +131,17 @@ func (r Record) Mailbox() string {
 	return ""
 }
 
-// CheckMailbox accepts the name of a mailbox: 1..96 bytes of printable ASCII. The error wraps flowfabric.ErrInvalidInput.
+// CheckMailbox accepts the name of a mailbox: 1..96 bytes of printable ASCII. The error wraps
+// flowfabric.ErrInvalidInput.
 func CheckMailbox(name string) error {
 	if name == "" || len(name) > limits.MaxMailbox {
-		return fmt.Errorf("%w: mailbox %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), limits.MaxMailbox)
+		return fmt.Errorf("%w: mailbox %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name),
+			limits.MaxMailbox)
 	}
 	for i := range len(name) {
 		if name[i] < 0x20 || name[i] > 0x7e {
-			return fmt.Errorf("%w: mailbox %.80q has byte %#02x at %d, want printable ASCII", flowfabric.ErrInvalidInput, name, name[i], i)
+			return fmt.Errorf("%w: mailbox %.80q has byte %#02x at %d, want printable ASCII",
+				flowfabric.ErrInvalidInput, name, name[i], i)
 		}
 	}
 	return nil

@@ -31,7 +31,8 @@ func aToken(t testing.TB) Token {
 func hides(t *testing.T, what, output string, token Token) {
 	t.Helper()
 	_, mac, _ := strings.Cut(token.Reveal(), ":")
-	for name, secret := range map[string]string{"MAC": mac, "digest": token.Digest(), "MAC in hex": hex.EncodeToString([]byte(mac))} {
+	for name, secret := range map[string]string{"MAC": mac, "digest": token.Digest(),
+		"MAC in hex": hex.EncodeToString([]byte(mac))} {
 		if strings.Contains(strings.ToLower(output), secret) {
 			t.Errorf("%s shows the %s: %s", what, name, output)
 		}

@@ -25,28 +25,38 @@ func TestQuestionBounds(t *testing.T) {
 		q    Question
 		says string // "" = it is accepted
 	}{
-		"the least":          {Question{Title: "a"}, ""},
-		"the most":           {Question{Title: strings.Repeat("t", 200), Text: long, Choices: choices(8), Assignee: strings.Repeat("a", 128)}, ""},
-		"lines":              {Question{Title: "a", Text: "one\ntwo\tthree\r\nfour"}, ""},
-		"no title":           {Question{}, "the title of the question is empty, want 1..200 bytes"},
-		"a long title":       {Question{Title: strings.Repeat("t", 201)}, "title of the question has 201 bytes, want at most 200"},
-		"a line break":       {Question{Title: "a\nb"}, "control character 0x0a"},
-		"a long text":        {Question{Title: "a", Text: long + "x"}, "the text of the question has 4097 bytes, want at most 4096"},
-		"a control":          {Question{Title: "a", Text: "\x1b"}, "control character 0x1b"},
-		"not UTF-8":          {Question{Title: "a\xff"}, "not valid UTF-8"},
-		"one choice":         {Question{Title: "a", Choices: choices(1)}, "1 choices, want 2..8"},
-		"nine choices":       {Question{Title: "a", Choices: choices(9)}, "9 choices, want 2..8"},
-		"the same twice":     {Question{Title: "a", Choices: []Choice{{Name: "x"}, {Name: "x"}}}, `two choices of the question are named "x"`},
-		"a reserved name":    {Question{Title: "a", Choices: []Choice{{Name: "x"}, {Name: "__x"}}}, "do not begin with __"},
-		"a long name":        {Question{Title: "a", Choices: []Choice{{Name: "x"}, {Name: strings.Repeat("n", 129)}}}, "129 bytes, want at most 128"},
-		"a long label":       {Question{Title: "a", Choices: []Choice{{Name: "x"}, {Name: "y", Label: strings.Repeat("n", 129)}}}, "label of a choice has 129 bytes"},
-		"a long assignee":    {Question{Title: "a", Assignee: strings.Repeat("n", 129)}, "assignee of the question has 129 bytes"},
-		"too much in quotes": {Question{Title: "a", Text: strings.Repeat(`"`, 4096)}, "bytes as JSON, want at most 8192"},
+		"the least": {Question{Title: "a"}, ""},
+		"the most": {Question{Title: strings.Repeat("t", 200), Text: long, Choices: choices(8),
+			Assignee: strings.Repeat("a", 128)}, ""},
+		"lines":    {Question{Title: "a", Text: "one\ntwo\tthree\r\nfour"}, ""},
+		"no title": {Question{}, "the title of the question is empty, want 1..200 bytes"},
+		"a long title": {Question{Title: strings.Repeat("t", 201)},
+			"title of the question has 201 bytes, want at most 200"},
+		"a line break": {Question{Title: "a\nb"}, "control character 0x0a"},
+		"a long text": {Question{Title: "a", Text: long + "x"},
+			"the text of the question has 4097 bytes, want at most 4096"},
+		"a control":    {Question{Title: "a", Text: "\x1b"}, "control character 0x1b"},
+		"not UTF-8":    {Question{Title: "a\xff"}, "not valid UTF-8"},
+		"one choice":   {Question{Title: "a", Choices: choices(1)}, "1 choices, want 2..8"},
+		"nine choices": {Question{Title: "a", Choices: choices(9)}, "9 choices, want 2..8"},
+		"the same twice": {Question{Title: "a", Choices: []Choice{{Name: "x"}, {Name: "x"}}},
+			`two choices of the question are named "x"`},
+		"a reserved name": {Question{Title: "a", Choices: []Choice{{Name: "x"}, {Name: "__x"}}},
+			"do not begin with __"},
+		"a long name": {Question{Title: "a", Choices: []Choice{{Name: "x"}, {Name: strings.Repeat("n", 129)}}},
+			"129 bytes, want at most 128"},
+		"a long label": {Question{Title: "a", Choices: []Choice{{Name: "x"},
+			{Name: "y", Label: strings.Repeat("n", 129)}}}, "label of a choice has 129 bytes"},
+		"a long assignee": {Question{Title: "a", Assignee: strings.Repeat("n", 129)},
+			"assignee of the question has 129 bytes"},
+		"too much in quotes": {Question{Title: "a", Text: strings.Repeat(`"`, 4096)},
+			"bytes as JSON, want at most 8192"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := On(Signal("k"), Asking(tc.q))
 			if tc.says == "" {
-				if w, ok := errors.AsType[*waithook.Wanted](err); !ok || !strings.Contains(w.Question, `"choices":[{"name":`) {
+				if w, ok := errors.AsType[*waithook.Wanted](err); !ok || !strings.Contains(w.Question,
+					`"choices":[{"name":`) {
 					t.Errorf("%v", err)
 				}
 			} else if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), tc.says) {
@@ -63,35 +73,43 @@ type asker struct {
 	asked Question
 }
 
-func (a *asker) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (Asked, error) {
+func (a *asker) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+	digest string) (Asked, error) {
 	if id != a.token.Execution() || waitpoint != a.token.Waitpoint() || digest != a.token.Digest() {
 		return Asked{}, flowfabric.ErrInvalidToken
 	}
 	return Asked{Question: &a.asked, Open: true}, nil
 }
 
-// The page shows a stored question to the holder of its token, and takes its choices alone; the holder of another token sees the usual page.
+// The page shows a stored question to the holder of its token, and takes its choices alone; the holder of another
+// token sees the usual page.
 func TestPageShowsTheStoredQuestion(t *testing.T) {
 	token, other := aToken(t), aToken(t)
-	a := &asker{&desk{}, token, Question{Title: "Ship <it>?", Text: "42 tests", Choices: []Choice{{"ship", "Ship"}, {"wait", ""}}}}
+	a := &asker{&desk{}, token,
+		Question{Title: "Ship <it>?", Text: "42 tests", Choices: []Choice{{"ship", "Ship"}, {"wait", ""}}}}
 	h := HTTPHandler(HTTPConfig{Deliver: a, Logger: quiet})
 	page := request{method: "GET", target: Link("/", token)}.to(h)
-	if page.Code != http.StatusOK || !strings.Contains(page.body, "Ship &lt;it&gt;?") || !strings.Contains(page.body, `value="ship">Ship<`) || !strings.Contains(page.body, `value="wait">wait<`) {
+	if page.Code != http.StatusOK || !strings.Contains(page.body, "Ship &lt;it&gt;?") ||
+		!strings.Contains(page.body, `value="ship">Ship<`) || !strings.Contains(page.body, `value="wait">wait<`) {
 		t.Errorf("%d %s", page.Code, page.body)
 	}
-	if page := (request{method: "GET", target: Link("/", other)}).to(h); strings.Contains(page.body, "Ship") || !strings.Contains(page.body, "Your answer is needed") {
+	if page := (request{method: "GET", target: Link("/", other)}).to(h); strings.Contains(page.body, "Ship") ||
+		!strings.Contains(page.body, "Your answer is needed") {
 		t.Errorf("%s", page.body)
 	}
-	if r := postJSON(h, asJSON(t, "token", token.Reveal(), "name", "approve", "payload", map[string]any{"choice": "approve"})); r.Code != http.StatusBadRequest || !strings.Contains(r.body, `\"ship\", \"wait\"`) {
+	if r := postJSON(h, asJSON(t, "token", token.Reveal(), "name", "approve", "payload", map[string]any{
+		"choice": "approve"})); r.Code != http.StatusBadRequest || !strings.Contains(r.body, `\"ship\", \"wait\"`) {
 		t.Errorf("%d %s", r.Code, r.body)
 	}
 	if r := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", "callback")); r.Code != http.StatusBadRequest {
 		t.Errorf("a callback to a question: %d %s", r.Code, r.body)
 	}
-	if r := postJSON(h, asJSON(t, "token", token.Reveal(), "name", "ship", "payload", map[string]any{"choice": "ship"})); r.Code != http.StatusOK {
+	if r := postJSON(h, asJSON(t, "token", token.Reveal(), "name", "ship", "payload",
+		map[string]any{"choice": "ship"})); r.Code != http.StatusOK {
 		t.Errorf("%d %s", r.Code, r.body)
 	}
-	if page := (request{method: "GET", target: Link("/", token)}).to(HTTPHandler(HTTPConfig{Deliver: a, Logger: quiet, Page: func(*http.Request, Token) Page { return Page{Title: "Own"} }})); !strings.Contains(page.body, "Own") {
+	if page := (request{method: "GET", target: Link("/", token)}).to(HTTPHandler(HTTPConfig{Deliver: a, Logger: quiet,
+		Page: func(*http.Request, Token) Page { return Page{Title: "Own"} }})); !strings.Contains(page.body, "Own") {
 		t.Errorf("%s", page.body)
 	}
 }

@@ -24,7 +24,8 @@ type Waitpoint struct {
 	LastSignalAt time.Time
 	ClosedAt     time.Time
 	CloseReason  string
-	RefusedAt    time.Time // the second in which a token was last refused for it; zero: not lately. A partition remembers its last 256
+	// the second in which a token was last refused for it; zero: not lately. A partition remembers its last 256
+	RefusedAt time.Time
 }
 
 // Open reports whether the waitpoint takes signals.

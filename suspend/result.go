@@ -10,8 +10,9 @@ import (
 type Result struct {
 	Name string // under which the handler waited; "" if it gave none
 
-	// Cause is what ended it: "signal"; "message", to a mailbox that it waited for; "children", enough of those that it waited for have ended;
-	// "operator"; "timeout"; or "already_satisfied", by signals or a message that came before the suspension.
+	// Cause is what ended it: "signal"; "message", to a mailbox that it waited for; "children", enough of those that
+	// it waited for have ended; "operator"; "timeout"; or "already_satisfied", by signals or a message that came
+	// before the suspension.
 	Cause string
 
 	Suspension uuid.UUID

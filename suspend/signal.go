@@ -11,9 +11,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Deliverer brings a signal to a waitpoint for the holder of its token, of which digest is [Token.Digest]; *client.Client is one.
+// Deliverer brings a signal to a waitpoint for the holder of its token, of which digest is [Token.Digest];
+// *client.Client is one.
 type Deliverer interface {
-	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, s SentSignal) (Delivered, error)
+	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+		s SentSignal) (Delivered, error)
 }
 
 // Validate refuses what a server refuses before it looks at tokens: flowfabric.ErrInvalidInput names the field and its
@@ -42,10 +44,12 @@ func (s SentSignal) Validate() error {
 		return fmt.Errorf("%w: signal encoding %.20q, want json, utf8 or bytes", flowfabric.ErrInvalidInput, s.Encoding)
 	}
 	if s.DedupTTL < 0 || s.DedupTTL > limits.MaxDedupTTL {
-		return fmt.Errorf("%w: a signal is remembered for %v, want up to %v", flowfabric.ErrInvalidInput, s.DedupTTL, limits.MaxDedupTTL)
+		return fmt.Errorf("%w: a signal is remembered for %v, want up to %v", flowfabric.ErrInvalidInput, s.DedupTTL,
+			limits.MaxDedupTTL)
 	}
 	if len(s.Payload) > limits.MaxSignal {
-		return fmt.Errorf("%w: a signal of %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(s.Payload), limits.MaxSignal)
+		return fmt.Errorf("%w: a signal of %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(s.Payload),
+			limits.MaxSignal)
 	}
 	return nil
 }
@@ -63,15 +67,18 @@ type SentSignal struct {
 	CreatedAt      time.Time     // the sender's clock; zero: not said
 	Encoding       string        // json (default), utf8 or bytes
 	Payload        []byte        // ≤ 64 KiB
-	Trace          string        // W3C traceparent of the sender's span; kept beside Correlation if there is room for both
+	// W3C traceparent of the sender's span; kept beside Correlation if there is room for both
+	Trace string
 }
 
 // Delivered answers a delivery.
 type Delivered struct {
-	Signal    uuid.UUID // the first delivery's id, if this one repeats it
-	Effect    string    // of the first delivery: resume_condition_satisfied, appended_to_waitpoint, buffered_for_pending_waitpoint, no_op, …
-	Duplicate bool      // another delivery with this idempotency key came first
-	Open      bool      // the waitpoint takes more signals
+	Signal uuid.UUID // the first delivery's id, if this one repeats it
+	// of the first delivery: resume_condition_satisfied, appended_to_waitpoint, buffered_for_pending_waitpoint,
+	// no_op, …
+	Effect    string
+	Duplicate bool // another delivery with this idempotency key came first
+	Open      bool // the waitpoint takes more signals
 }
 
 // StoredSignal is a signal as it was accepted.
@@ -90,7 +97,8 @@ type StoredSignal struct {
 	Encoding       string
 	Effect         string
 	LateBy         time.Duration // how long after the suspension's timeout it came
-	Order          int64         // its place among all signals that the execution accepted, from 1; 0: made by a timeout
-	Trace          string        // W3C traceparent of the sender's span
-	Payload        []byte
+	// its place among all signals that the execution accepted, from 1; 0: made by a timeout
+	Order   int64
+	Trace   string // W3C traceparent of the sender's span
+	Payload []byte
 }

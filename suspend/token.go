@@ -18,14 +18,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-// Token is the right to signal one waitpoint. Whatever prints, logs or marshals it gets a redacted form; [Token.Reveal] gives
-// the text to mail, and [ParseToken] reads it. A token is not stored: [Pending] makes the same one again in every run.
-// The zero value opens nothing. Comparable; safe for concurrent use.
+// Token is the right to signal one waitpoint. Whatever prints, logs or marshals it gets a redacted form;
+// [Token.Reveal] gives the text to mail, and [ParseToken] reads it. A token is not stored: [Pending] makes the same
+// one again in every run. The zero value opens nothing. Comparable; safe for concurrent use.
 type Token struct {
 	execution flowfabric.ExecutionID
 	waitpoint uuid.UUID
-	// "<kid>:<64 hex>". Printers go past methods where a token is in somebody's unexported field; behind a handle they find an
-	// address.
+	// "<kid>:<64 hex>". Printers go past methods where a token is in somebody's unexported field; behind a handle
+	// they find an address.
 	secret unique.Handle[string]
 }
 
@@ -44,8 +44,8 @@ func (t Token) text() string {
 // macDigits is how long the MAC of a token is in hex.
 const macDigits = 2 * sha256.Size
 
-// ParseToken reads what [Token.Reveal] gave. flowfabric.ErrInvalidToken for an empty text, ErrInvalidToken for one that no
-// token has; neither error contains the text.
+// ParseToken reads what [Token.Reveal] gave. flowfabric.ErrInvalidToken for an empty text, ErrInvalidToken for one
+// that no token has; neither error contains the text.
 func ParseToken(text string) (Token, error) {
 	if text == "" {
 		return Token{}, denied.NoToken
@@ -58,8 +58,8 @@ func ParseToken(text string) (Token, error) {
 	execution, err2 := ids.ParseUUID(parts[1])
 	waitpoint, err3 := ids.ParseUUID(parts[2])
 	kid, mac, ok := strings.Cut(parts[3], ":")
-	if err1 != nil || err2 != nil || err3 != nil || !ok || !waithook.ValidKid(kid) || len(mac) != macDigits || !lowerHex(mac) ||
-		strconv.FormatUint(partition, 10) != parts[0] {
+	if err1 != nil || err2 != nil || err3 != nil || !ok || !waithook.ValidKid(kid) || len(mac) != macDigits ||
+		!lowerHex(mac) || strconv.FormatUint(partition, 10) != parts[0] {
 		return Token{}, flowfabric.ErrInvalidToken
 	}
 	return newToken(flowfabric.MakeExecutionID(uint16(partition), execution), waitpoint, parts[3]), nil
@@ -70,12 +70,14 @@ func lowerHex(s string) bool {
 }
 
 // Reveal is the text of the token, for a mail, a header or a body; never for a log. It is
-// "<partition>.<execution>.<waitpoint>.<kid>:<64 hex>", safe in a URL, where only links for [HTTPHandler] should carry it.
+// "<partition>.<execution>.<waitpoint>.<kid>:<64 hex>", safe in a URL, where only links for [HTTPHandler] should
+// carry it.
 func (t Token) Reveal() string {
 	if t.IsZero() {
 		return ""
 	}
-	return strconv.FormatUint(uint64(t.execution.Partition()), 10) + "." + t.execution.UUID().String() + "." + t.waitpoint.String() + "." + t.text()
+	return strconv.FormatUint(uint64(t.execution.Partition()), 10) + "." + t.execution.UUID().String() + "." +
+		t.waitpoint.String() + "." + t.text()
 }
 
 // Execution is whose waitpoint the token opens.

@@ -12,14 +12,16 @@ import (
 func TestATokenReadsBack(t *testing.T) {
 	token := aToken(t)
 	again, err := ParseToken(token.Reveal())
-	if err != nil || again != token || again.Digest() != token.Digest() || again.Execution() != token.Execution() || again.Waitpoint() != token.Waitpoint() {
+	if err != nil || again != token || again.Digest() != token.Digest() || again.Execution() != token.Execution() ||
+		again.Waitpoint() != token.Waitpoint() {
 		t.Errorf("%v, %v", again, err)
 	}
 	if len(token.Digest()) != 64 || strings.Contains(token.Reveal(), token.Digest()) {
 		t.Error("the digest is not a digest")
 	}
 	var zero Token
-	if !zero.IsZero() || token.IsZero() || zero.Reveal() != "" || zero.String() != "<REDACTED:malformed>" || zero == token {
+	if !zero.IsZero() || token.IsZero() || zero.Reveal() != "" || zero.String() != "<REDACTED:malformed>" ||
+		zero == token {
 		t.Errorf("the zero token: %q, %s", zero.Reveal(), zero)
 	}
 }

@@ -15,7 +15,8 @@ import (
 )
 
 func TestTextIsStreamed(t *testing.T) {
-	model := serve(t, anthropic.Config{}, events(started, textBlock(0), ping, text(0, "Hel"), text(0, "lo, "), end(0), ping, textBlock(1), text(1, "wörld"), end(1), because("end_turn"), stopped))
+	model := serve(t, anthropic.Config{}, events(started, textBlock(0), ping, text(0, "Hel"), text(0, "lo, "), end(0),
+		ping, textBlock(1), text(1, "wörld"), end(1), because("end_turn"), stopped))
 	response, h := ask(t, model)
 	want := agent.Response{
 		Message: agent.Message{Role: agent.Assistant, Text: "Hello, wörld"},
@@ -38,16 +39,23 @@ func TestToolCallsInPieces(t *testing.T) {
 		reason string
 		want   []string // id, name, arguments
 	}{
-		{"interleaved", []string{toolBlock(1, "toolu_a", "weather"), toolBlock(2, "toolu_b", "time"), input(1, ""), input(1, `{"city":`), input(2, `{"zone":"C`), input(1, `"Köln"}`), end(1), input(2, `ET"}`), end(2)},
+		{"interleaved", []string{toolBlock(1, "toolu_a", "weather"), toolBlock(2, "toolu_b", "time"), input(1, ""),
+			input(1, `{"city":`), input(2, `{"zone":"C`), input(1, `"Köln"}`), end(1), input(2, `ET"}`), end(2)},
 			"tool_use", []string{`toolu_a weather {"city":"Köln"}`, `toolu_b time {"zone":"CET"}`}},
 		{"no arguments", []string{toolBlock(0, "toolu_a", "now"), end(0)}, "tool_use", []string{`toolu_a now {}`}},
-		{"empty arguments", []string{toolBlock(0, "toolu_a", "now"), input(0, ""), end(0)}, "tool_use", []string{`toolu_a now {}`}},
-		{"arguments at the beginning", []string{block(0, `{"type":"tool_use","id":"toolu_a","name":"now","input":{"zone":"CET"}}`), end(0)}, "tool_use", []string{`toolu_a now {"zone":"CET"}`}},
-		{"arguments that are no object", []string{toolBlock(0, "toolu_a", "now"), input(0, `[1]`), end(0)}, "tool_use", []string{`toolu_a now [1]`}},
-		{"arguments that were cut", []string{toolBlock(0, "toolu_a", "now"), input(0, `{"zone":"C`), end(0)}, "max_tokens", []string{`toolu_a now "{\"zone\":\"C"`}},
+		{"empty arguments", []string{toolBlock(0, "toolu_a", "now"), input(0, ""), end(0)}, "tool_use",
+			[]string{`toolu_a now {}`}},
+		{"arguments at the beginning",
+			[]string{block(0, `{"type":"tool_use","id":"toolu_a","name":"now","input":{"zone":"CET"}}`), end(0)},
+			"tool_use", []string{`toolu_a now {"zone":"CET"}`}},
+		{"arguments that are no object", []string{toolBlock(0, "toolu_a", "now"), input(0, `[1]`), end(0)}, "tool_use",
+			[]string{`toolu_a now [1]`}},
+		{"arguments that were cut", []string{toolBlock(0, "toolu_a", "now"), input(0, `{"zone":"C`), end(0)},
+			"max_tokens", []string{`toolu_a now "{\"zone\":\"C"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			response, _ := ask(t, serve(t, anthropic.Config{}, events(append(append([]string{started}, tt.events...), because(tt.reason), stopped)...)))
+			response, _ := ask(t, serve(t, anthropic.Config{},
+				events(append(append([]string{started}, tt.events...), because(tt.reason), stopped)...)))
 			var got []string
 			for _, c := range response.Message.Calls {
 				got = append(got, fmt.Sprintf("%s %s %s", c.ID, c.Name, c.Arguments))
@@ -55,7 +63,8 @@ func TestToolCallsInPieces(t *testing.T) {
 			if !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("calls are %q, want %q", got, tt.want)
 			}
-			if want := map[string]agent.StopReason{"tool_use": agent.StopTools, "max_tokens": agent.StopLength}[tt.reason]; response.Stop != want {
+			if want := map[string]agent.StopReason{"tool_use": agent.StopTools,
+				"max_tokens": agent.StopLength}[tt.reason]; response.Stop != want {
 				t.Errorf("it stopped by %q, want %q", response.Stop, want)
 			}
 			if _, err := json.Marshal(response.Message); err != nil || response.Message.Private != nil {
@@ -67,11 +76,13 @@ func TestToolCallsInPieces(t *testing.T) {
 
 func TestReasonToStop(t *testing.T) {
 	for reason, want := range map[string]agent.StopReason{
-		"end_turn": agent.StopEnd, "stop_sequence": agent.StopEnd, "tool_use": agent.StopEnd, "a new one": agent.StopEnd,
-		"max_tokens": agent.StopLength, "model_context_window_exceeded": agent.StopLength, "refusal": agent.StopRefusal,
+		"end_turn": agent.StopEnd, "stop_sequence": agent.StopEnd, "tool_use": agent.StopEnd,
+		"a new one": agent.StopEnd, "max_tokens": agent.StopLength, "model_context_window_exceeded": agent.StopLength,
+		"refusal": agent.StopRefusal,
 	} {
 		t.Run(reason, func(t *testing.T) {
-			response, _ := ask(t, serve(t, anthropic.Config{}, events(started, textBlock(0), text(0, "So"), end(0), because(reason), stopped)))
+			response, _ := ask(t, serve(t, anthropic.Config{},
+				events(started, textBlock(0), text(0, "So"), end(0), because(reason), stopped)))
 			if response.Stop != want || response.Message.Text != "So" {
 				t.Errorf("it stopped by %q with %q, want %q", response.Stop, response.Message.Text, want)
 			}
@@ -88,12 +99,17 @@ func TestReasonToStop(t *testing.T) {
 // thinks is an answer with all kinds of blocks.
 var thinks = []string{
 	started,
-	block(0, `{"type":"thinking","thinking":"","signature":""}`), delta(0, `{"type":"thinking_delta","thinking":"Hm"}`), delta(0, `{"type":"thinking_delta","thinking":", so"}`),
+	block(0, `{"type":"thinking","thinking":"","signature":""}`), delta(0, `{"type":"thinking_delta","thinking":"Hm"}`),
+	delta(0, `{"type":"thinking_delta","thinking":", so"}`),
 	delta(0, `{"type":"signature_delta","signature":"c2ln"}`), end(0),
 	block(1, `{"type":"redacted_thinking","data":"c2VjcmV0"}`), end(1),
-	textBlock(2), text(2, "I look."), delta(2, `{"type":"citations_delta","citation":{"type":"char_location","cited_text":"x","document_index":0}}`), end(2),
-	block(3, `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`), input(3, `{"query":`), input(3, `"x"}`), end(3),
-	block(4, `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","title":"x","encrypted_content":"ZW5j"}]}`), end(4),
+	textBlock(2), text(2, "I look."), delta(2,
+		`{"type":"citations_delta","citation":{"type":"char_location","cited_text":"x","document_index":0}}`), end(2),
+	block(3, `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`), input(3, `{"query":`),
+	input(3, `"x"}`), end(3),
+	block(4,
+		`{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","title":"x","encrypted_content":"ZW5j"}]}`),
+	end(4),
 	toolBlock(5, "toolu_a", "weather"), input(5, `{"city":"x"}`), end(5),
 	delta(2, `{"type":"a_new_delta","x":1}`), `{"type":"a_new_event"}`,
 }
@@ -118,9 +134,13 @@ func TestThinkingIsKept(t *testing.T) {
 }
 
 func TestCitationsAreKept(t *testing.T) {
-	response, _ := ask(t, serve(t, anthropic.Config{}, events(started, block(0, `{"type":"text","text":"It ","citations":[{"type":"char_location","cited_text":"a"}]}`), text(0, "rains."),
-		delta(0, `{"type":"citations_delta","citation":{"type":"char_location","cited_text":"b"}}`), end(0), because("end_turn"), stopped)))
-	want := `{"anthropic_blocks":[{"type":"text","text":"It rains.","citations":[{"type":"char_location","cited_text":"a"},{"type":"char_location","cited_text":"b"}]}]}`
+	response, _ := ask(t,
+		serve(t, anthropic.Config{}, events(started, block(0,
+			`{"type":"text","text":"It ","citations":[{"type":"char_location","cited_text":"a"}]}`), text(0, "rains."),
+			delta(0, `{"type":"citations_delta","citation":{"type":"char_location","cited_text":"b"}}`), end(0),
+			because("end_turn"), stopped)))
+	want :=
+		`{"anthropic_blocks":[{"type":"text","text":"It rains.","citations":[{"type":"char_location","cited_text":"a"},{"type":"char_location","cited_text":"b"}]}]}`
 	if got := string(response.Message.Private); got != want || response.Message.Text != "It rains." {
 		t.Errorf("it says %q and keeps %s, want %s", response.Message.Text, got, want)
 	}
@@ -132,7 +152,9 @@ func TestPausedAnswerGoesOn(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		bodies = append(bodies, string(body))
 		if len(bodies) == 1 {
-			events(started, textBlock(0), text(0, "First "), end(0), block(1, `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`), input(1, `{"query":"x"}`), end(1), because("pause_turn"), stopped)(w, r)
+			events(started, textBlock(0), text(0, "First "), end(0),
+				block(1, `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`),
+				input(1, `{"query":"x"}`), end(1), because("pause_turn"), stopped)(w, r)
 			return
 		}
 		events(says("second.")...)(w, r)
@@ -141,10 +163,13 @@ func TestPausedAnswerGoesOn(t *testing.T) {
 	if response.Message.Text != "First second." || response.Stop != agent.StopEnd {
 		t.Errorf("the answer is %+v", response)
 	}
-	if want := (agent.Usage{Input: 264, Output: 30, CacheRead: 200, CacheWrite: 14, Reasoning: 12}); response.Usage != want {
+	if want := (agent.Usage{Input: 264, Output: 30, CacheRead: 200, CacheWrite: 14, Reasoning: 12}); response.Usage !=
+		want {
 		t.Errorf("usage is %+v, want %+v", response.Usage, want)
 	}
-	if want := `{"content":[{"text":"First ","type":"text"},{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"x"}}],"role":"assistant"}`; len(bodies) != 2 || !sameJSON(t, lastMessage(t, bodies[1]), want) {
+	if want :=
+		`{"content":[{"text":"First ","type":"text"},{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"x"}}],"role":"assistant"}`; len(bodies) !=
+		2 || !sameJSON(t, lastMessage(t, bodies[1]), want) {
 		t.Errorf("the requests are %q", bodies)
 	}
 	t.Run("not for ever", func(t *testing.T) {
@@ -153,7 +178,8 @@ func TestPausedAnswerGoesOn(t *testing.T) {
 			requests++
 			events(started, textBlock(0), text(0, "x"), end(0), because("pause_turn"), stopped)(w, r)
 		})
-		if response, _ := ask(t, model); requests != 10 || response.Stop != agent.StopLength || response.Message.Text != strings.Repeat("x", 10) {
+		if response, _ := ask(t, model); requests != 10 || response.Stop != agent.StopLength ||
+			response.Message.Text != strings.Repeat("x", 10) {
 			t.Errorf("after %d requests the answer is %+v", requests, response)
 		}
 	})
@@ -175,15 +201,18 @@ func TestSplitCharactersStayWhole(t *testing.T) {
 			for _, p := range tt.pieces {
 				stream = append(stream, delta(0, `{"type":"text_delta","text":"`+p+`"}`))
 			}
-			_, h := ask(t, serve(t, anthropic.Config{}, events(append(stream, end(0), because("end_turn"), stopped)...)))
+			_, h := ask(t, serve(t, anthropic.Config{},
+				events(append(stream, end(0), because("end_turn"), stopped)...)))
 			if !reflect.DeepEqual(h.text, tt.want) {
 				t.Errorf("the deltas are %q, want %q", h.text, tt.want)
 			}
 		})
 	}
 	t.Run("arguments", func(t *testing.T) {
-		response, _ := ask(t, serve(t, anthropic.Config{}, events(started, toolBlock(0, "toolu_a", "x"), delta(0, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"a\\\":\\\"\xf0\x9f\"}"),
-			delta(0, "{\"type\":\"input_json_delta\",\"partial_json\":\"\x98\x80\\\"}\"}"), because("tool_use"), stopped)))
+		response, _ := ask(t, serve(t, anthropic.Config{}, events(started, toolBlock(0, "toolu_a", "x"),
+			delta(0, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"a\\\":\\\"\xf0\x9f\"}"),
+			delta(0, "{\"type\":\"input_json_delta\",\"partial_json\":\"\x98\x80\\\"}\"}"), because("tool_use"),
+			stopped)))
 		if got := string(response.Message.Calls[0].Arguments); got != `{"a":"😀"}` {
 			t.Errorf("the arguments are %q", got)
 		}
@@ -206,11 +235,13 @@ func TestSplitCharactersStayWhole(t *testing.T) {
 func TestUsageOfLaterEventsCounts(t *testing.T) {
 	response, _ := ask(t, serve(t, anthropic.Config{}, events(
 		`{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":3,"output_tokens":1}}}`,
-		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":5,"output_tokens":2,"cache_read_input_tokens":null,"cache_creation_input_tokens":1}}`, stopped)))
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":5,"output_tokens":2,"cache_read_input_tokens":null,"cache_creation_input_tokens":1}}`,
+		stopped)))
 	if want := (agent.Usage{Input: 6, Output: 2, CacheWrite: 1}); response.Usage != want {
 		t.Errorf("usage is %+v, want %+v", response.Usage, want)
 	}
-	response, _ = ask(t, serve(t, anthropic.Config{}, events(`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, stopped)))
+	response, _ = ask(t,
+		serve(t, anthropic.Config{}, events(`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, stopped)))
 	if response.Usage != (agent.Usage{}) {
 		t.Errorf("usage is %+v, want none", response.Usage)
 	}
@@ -220,7 +251,8 @@ func TestUsageOfLaterEventsCounts(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(strings.Join(append(thinks, because("tool_use"), stopped), "\n")))
 	f.Add([]byte(strings.Join(says("a😀"), "\n")))
-	f.Add([]byte(started + "\n" + textBlock(0) + "\n" + delta(0, "{\"type\":\"text_delta\",\"text\":\"a\xf0\x9f\"}") + "\n" + because("pause_turn") + "\n" + stopped))
+	f.Add([]byte(started + "\n" + textBlock(0) + "\n" + delta(0, "{\"type\":\"text_delta\",\"text\":\"a\xf0\x9f\"}") +
+		"\n" + because("pause_turn") + "\n" + stopped))
 	f.Add([]byte(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var h heard

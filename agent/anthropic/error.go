@@ -54,8 +54,9 @@ func httpError(res *http.Response, secrets wire.Secrets) *Error {
 
 // statuses says which status the type of an error amounts to. Types that are not here mean an outage.
 var statuses = map[string]int{
-	"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403, "not_found_error": 404,
-	"request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504, "overloaded_error": 529,
+	"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
+	"not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504,
+	"overloaded_error": 529,
 }
 
 // parseError reads an error; its status is what its type amounts to.

@@ -10,11 +10,14 @@ import (
 )
 
 func ExampleNew() {
-	// A service that answers with a few events stands in for the real one; leave BaseURL and HTTPClient out to speak to Anthropic.
-	service := httptest.NewServer(events(started, textBlock(0), text(0, "Hello, "), text(0, "world."), end(0), because("end_turn"), stopped))
+	// A service that answers with a few events stands in for the real one; leave BaseURL and HTTPClient out to speak
+	// to Anthropic.
+	service := httptest.NewServer(events(started, textBlock(0), text(0, "Hello, "), text(0, "world."), end(0),
+		because("end_turn"), stopped))
 	defer service.Close()
 
-	model, err := anthropic.New(anthropic.Config{Model: "claude-sonnet-5", APIKey: "sk-ant-…", BaseURL: service.URL, HTTPClient: service.Client()})
+	model, err := anthropic.New(anthropic.Config{Model: "claude-sonnet-5", APIKey: "sk-ant-…", BaseURL: service.URL,
+		HTTPClient: service.Client()})
 	if err != nil {
 		panic(err)
 	}

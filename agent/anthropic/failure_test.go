@@ -36,18 +36,27 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 		want   handler.Failure
 		is     anthropic.Error
 	}{
-		{"too many requests", refuses(429, http.Header{"Retry-After": {"7"}, "Request-Id": {"req_1"}}, `{"type":"error","error":{"type":"rate_limit_error","message":"Slow down"},"request_id":"req_1"}`),
+		{"too many requests", refuses(429, http.Header{"Retry-After": {"7"}, "Request-Id": {"req_1"}},
+			`{"type":"error","error":{"type":"rate_limit_error","message":"Slow down"},"request_id":"req_1"}`),
 			handler.Failure{Category: agent.CategoryRateLimited, RetryAfter: pause(7 * time.Second)},
 			anthropic.Error{Status: 429, Type: "rate_limit_error", Message: "Slow down", RequestID: "req_1"}},
-		{"a pause in milliseconds", refuses(429, http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"7"}}, `later`),
-			handler.Failure{Category: agent.CategoryRateLimited, RetryAfter: pause(1500 * time.Millisecond)}, anthropic.Error{Status: 429, Message: "later"}},
-		{"overloaded", refuses(529, http.Header{"Retry-After": {"2"}}, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`),
-			handler.Failure{Category: agent.CategoryOverloaded, RetryAfter: pause(2 * time.Second)}, anthropic.Error{Status: 529, Type: "overloaded_error", Message: "Overloaded"}},
-		{"unavailable", refuses(503, nil, ``), handler.Failure{Category: agent.CategoryOverloaded}, anthropic.Error{Status: 503}},
-		{"a wrong key", refuses(401, nil, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key `+key+`"}}`),
-			handler.Failure{Category: agent.CategoryRefused, Permanent: true}, anthropic.Error{Status: 401, Type: "authentication_error", Message: "invalid x-api-key ***"}},
+		{"a pause in milliseconds", refuses(429, http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"7"}},
+			`later`),
+			handler.Failure{Category: agent.CategoryRateLimited, RetryAfter: pause(1500 * time.Millisecond)},
+			anthropic.Error{Status: 429, Message: "later"}},
+		{"overloaded", refuses(529, http.Header{"Retry-After": {"2"}},
+			`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`),
+			handler.Failure{Category: agent.CategoryOverloaded, RetryAfter: pause(2 * time.Second)},
+			anthropic.Error{Status: 529, Type: "overloaded_error", Message: "Overloaded"}},
+		{"unavailable", refuses(503, nil, ``), handler.Failure{Category: agent.CategoryOverloaded},
+			anthropic.Error{Status: 503}},
+		{"a wrong key", refuses(401, nil,
+			`{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key `+key+`"}}`),
+			handler.Failure{Category: agent.CategoryRefused, Permanent: true},
+			anthropic.Error{Status: 401, Type: "authentication_error", Message: "invalid x-api-key ***"}},
 		{"too long", refuses(413, nil, `{"error":{"type":"request_too_large","message":"too long"}}`),
-			handler.Failure{Category: agent.CategoryRefused, Permanent: true}, anthropic.Error{Status: 413, Type: "request_too_large", Message: "too long"}},
+			handler.Failure{Category: agent.CategoryRefused, Permanent: true},
+			anthropic.Error{Status: 413, Type: "request_too_large", Message: "too long"}},
 		{"an error without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(500)
 			piece, written := strings.Repeat("endless ", 1<<10), 0
@@ -61,10 +70,11 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			calls := 0
-			err := fails(t, serve(t, anthropic.Config{Options: []option.RequestOption{option.WithMaxRetries(5)}}, func(w http.ResponseWriter, r *http.Request) {
-				calls++
-				tt.answer(w, r)
-			}))
+			err := fails(t, serve(t, anthropic.Config{Options: []option.RequestOption{option.WithMaxRetries(5)}},
+				func(w http.ResponseWriter, r *http.Request) {
+					calls++
+					tt.answer(w, r)
+				}))
 			check(t, err, tt.want)
 			if calls != 1 {
 				t.Errorf("the service was called %d times, want once: the execution's policy retries", calls)
@@ -93,8 +103,10 @@ func check(t *testing.T, err error, want handler.Failure) {
 		}
 		return d.String()
 	}
-	if got.Category != want.Category || got.Permanent != want.Permanent || pause(got.RetryAfter) != pause(want.RetryAfter) {
-		t.Errorf("%v: category %s, permanent %t, pause %s; want %s, %t, %s", err, got.Category, got.Permanent, pause(got.RetryAfter), want.Category, want.Permanent, pause(want.RetryAfter))
+	if got.Category != want.Category || got.Permanent != want.Permanent ||
+		pause(got.RetryAfter) != pause(want.RetryAfter) {
+		t.Errorf("%v: category %s, permanent %t, pause %s; want %s, %t, %s", err, got.Category, got.Permanent,
+			pause(got.RetryAfter), want.Category, want.Permanent, pause(want.RetryAfter))
 	}
 	if len(err.Error()) > 2000 || strings.Contains(err.Error(), "\n") {
 		t.Errorf("the error is long: %q", err)
@@ -112,13 +124,20 @@ func TestFailuresWithinTheStream(t *testing.T) {
 		answer http.HandlerFunc
 		want   handler.Failure
 	}{
-		{"overloaded", events(started, textBlock(0), text(0, "a"), `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), overloaded},
-		{"an outage", events(started, `{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`), overloaded},
-		{"an outage of an unknown type", events(`{"type":"error","error":{"type":"a_new_error","message":"x"}}`), overloaded},
+		{"overloaded", events(started, textBlock(0), text(0, "a"),
+			`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), overloaded},
+		{"an outage", events(started,
+			`{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`), overloaded},
+		{"an outage of an unknown type", events(`{"type":"error","error":{"type":"a_new_error","message":"x"}}`),
+			overloaded},
 		{"an outage in words", stream("event: error\ndata: out of memory\n\n"), overloaded},
-		{"an outage without its name", stream("data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"), overloaded},
-		{"too many tokens a minute", events(started, `{"type":"error","error":{"type":"rate_limit_error","message":"slow `+key+`"}}`), handler.Failure{Category: agent.CategoryRateLimited}},
-		{"a refused request", events(`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`), handler.Failure{Category: agent.CategoryRefused, Permanent: true}},
+		{"an outage without its name",
+			stream("data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"), overloaded},
+		{"too many tokens a minute",
+			events(started, `{"type":"error","error":{"type":"rate_limit_error","message":"slow `+key+`"}}`),
+			handler.Failure{Category: agent.CategoryRateLimited}},
+		{"a refused request", events(`{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`),
+			handler.Failure{Category: agent.CategoryRefused, Permanent: true}},
 		{"no end", events(started, textBlock(0), text(0, "a")), overloaded},
 		{"no end after the reason", events(started, because("end_turn")), overloaded},
 		{"no event", events(), overloaded},
@@ -154,7 +173,8 @@ func TestFailuresWithinTheStream(t *testing.T) {
 }
 
 func TestNoConnection(t *testing.T) {
-	model, err := anthropic.New(anthropic.Config{Model: "m", APIKey: key, BaseURL: "http://127.0.0.1:1?key=" + key, HTTPClient: &http.Client{Transport: &http.Transport{}}})
+	model, err := anthropic.New(anthropic.Config{Model: "m", APIKey: key, BaseURL: "http://127.0.0.1:1?key=" + key,
+		HTTPClient: &http.Client{Transport: &http.Transport{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +207,8 @@ func TestTheEndOfTheContextEndsTheCall(t *testing.T) {
 	t.Run("between two deltas", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		heard := 0
-		model := serve(t, anthropic.Config{}, events(started, textBlock(0), text(0, "a"), text(0, "b"), end(0), because("end_turn"), stopped))
+		model := serve(t, anthropic.Config{},
+			events(started, textBlock(0), text(0, "a"), text(0, "b"), end(0), because("end_turn"), stopped))
 		_, err := model.Generate(ctx, question, func(agent.Delta) error {
 			heard++
 			cancel(cause)
@@ -198,7 +219,8 @@ func TestTheEndOfTheContextEndsTheCall(t *testing.T) {
 		}
 	})
 	t.Run("a timeout of the client is not the end of the context", func(t *testing.T) {
-		model := serve(t, anthropic.Config{Options: []option.RequestOption{option.WithRequestTimeout(time.Nanosecond)}}, events(stopped))
+		model := serve(t, anthropic.Config{Options: []option.RequestOption{option.WithRequestTimeout(time.Nanosecond)}},
+			events(stopped))
 		err := fails(t, model)
 		check(t, err, handler.Failure{Category: agent.CategoryOverloaded})
 		if errors.Is(err, context.DeadlineExceeded) {

@@ -26,14 +26,18 @@ const (
 
 // Config says which model is asked, and where. Only Model is needed.
 type Config struct {
-	Model      string       // for example claude-sonnet-5
-	APIKey     string       // "" = the environment variable ANTHROPIC_API_KEY, or the SDK's other sources of credentials
-	BaseURL    string       // of the service, without /v1; "" = the environment variable ANTHROPIC_BASE_URL, or else Anthropic
-	HTTPClient *http.Client // nil = a client of its own, which follows no redirects and waits up to 10 minutes for the first byte; a Timeout of a client bounds the whole answer
-	MaxTokens  int64        // of an answer whose request sets none, thinking included; 0 = 8192
+	Model string // for example claude-sonnet-5
+	// "" = the environment variable ANTHROPIC_API_KEY, or the SDK's other sources of credentials
+	APIKey string
+	// of the service, without /v1; "" = the environment variable ANTHROPIC_BASE_URL, or else Anthropic
+	BaseURL string
+	// nil = a client of its own, which follows no redirects and waits up to 10 minutes for the first byte; a Timeout
+	// of a client bounds the whole answer
+	HTTPClient *http.Client
+	MaxTokens  int64 // of an answer whose request sets none, thinking included; 0 = 8192
 
-	// Options of the SDK for every request, for example option.WithHeader, or option.WithJSONSet for features that have no field here. They
-	// win over the fields above, but retries stay off.
+	// Options of the SDK for every request, for example option.WithHeader, or option.WithJSONSet for features that
+	// have no field here. They win over the fields above, but retries stay off.
 	Options []option.RequestOption
 }
 
@@ -59,7 +63,8 @@ func New(cfg Config) (*Model, error) {
 	if cfg.MaxTokens < 0 {
 		return nil, fmt.Errorf("anthropic: Config.MaxTokens is %d; it must be 0 or more", cfg.MaxTokens)
 	}
-	if u, err := url.Parse(cfg.BaseURL); cfg.BaseURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+	if u, err := url.Parse(cfg.BaseURL); cfg.BaseURL != "" && (err != nil || u.Host == "" ||
+		u.Scheme != "http" && u.Scheme != "https") {
 		return nil, errors.New("anthropic: Config.BaseURL is not a URL of http or https")
 	}
 	if cfg.HTTPClient == nil {
@@ -89,7 +94,8 @@ func newClient() *http.Client {
 }
 
 // Generate implements [agent.Model]. See the package comment for its errors.
-func (m *Model) Generate(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+func (m *Model) Generate(ctx context.Context, req agent.Request,
+	delta func(agent.Delta) error) (agent.Response, error) {
 	params, err := m.params(req)
 	if err != nil {
 		return agent.Response{}, fmt.Errorf("anthropic: message: %w", err)
@@ -133,7 +139,8 @@ func (m *Model) stream(ctx context.Context, params sdk.MessageNewParams, answer 
 	} else if err != nil {
 		return c.broken(err)
 	}
-	if media, _, _ := mime.ParseMediaType(c.res.Header.Get("Content-Type")); answer.events == 0 && media != "text/event-stream" {
+	if media, _, _ := mime.ParseMediaType(c.res.Header.Get("Content-Type")); answer.events == 0 &&
+		media != "text/event-stream" {
 		return c.failure(fmt.Errorf("the service sends %q and no event", media))
 	}
 	return c.broken(errors.New("the stream ended before the answer did"))
@@ -149,14 +156,17 @@ type call struct {
 // open sends the request and returns the events of the answer.
 func (c *call) open(client sdk.Client, params sdk.MessageNewParams) (ssestream.Decoder, error) {
 	// The SDK's stream takes an answer that ends without its mark for a whole one, so that its events are read here.
-	err := client.Messages.NewStreaming(c.ctx, params, option.WithResponseInto(&c.res), option.WithMiddleware(c.watch)).Err()
+	err := client.Messages.NewStreaming(c.ctx, params, option.WithResponseInto(&c.res),
+		option.WithMiddleware(c.watch)).Err()
 	switch {
 	case err == nil && c.res.StatusCode < 300:
 		return ssestream.NewDecoder(c.res), nil
 	case c.ctx.Err() != nil:
 		return nil, context.Cause(c.ctx)
 	case err == nil:
-		return nil, wire.Refuse(fmt.Errorf("anthropic: message: the service redirects with status %d; set Config.BaseURL to where it is", c.res.StatusCode))
+		return nil, wire.Refuse(
+			fmt.Errorf("anthropic: message: the service redirects with status %d; set Config.BaseURL to where it is",
+				c.res.StatusCode))
 	case c.res == nil || c.res.StatusCode < 400:
 		return nil, c.broken(err)
 	}

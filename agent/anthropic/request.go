@@ -84,8 +84,8 @@ func userBlocks(t wire.Turn) (blocks []sdk.ContentBlockParamUnion) {
 	return blocks
 }
 
-// private is what Message.Private has, under a name that no other adapter uses: the blocks of an answer in their order. A tool_use block is
-// only an id there, the rest of it is in Message.Calls.
+// private is what Message.Private has, under a name that no other adapter uses: the blocks of an answer in their
+// order. A tool_use block is only an id there, the rest of it is in Message.Calls.
 type private struct {
 	Blocks []json.RawMessage `json:"anthropic_blocks"`
 }
@@ -121,8 +121,8 @@ func answerBlocks(answer *agent.Message) (blocks []sdk.ContentBlockParamUnion) {
 	return blocks
 }
 
-// keptBlock is a block of an answer as it goes back. It takes the call of a tool_use block out of calls. A block that the service would
-// refuse is not ok.
+// keptBlock is a block of an answer as it goes back. It takes the call of a tool_use block out of calls. A block that
+// the service would refuse is not ok.
 func keptBlock(raw json.RawMessage, calls *[]agent.ToolCall) (block sdk.ContentBlockParamUnion, kind string, ok bool) {
 	var b struct{ Type, ID, Text, Signature string }
 	if json.Unmarshal(raw, &b) != nil {

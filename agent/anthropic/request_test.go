@@ -86,8 +86,10 @@ func conversation() agent.Request {
 		System: "Be brief.",
 		Tools: []agent.ToolSpec{
 			{Name: "weather", Description: "Weather of a city", Schema: &jsonschema.Schema{
-				Type: "object", Required: []string{"zone", "city"}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
-				Properties:    map[string]*jsonschema.Schema{"zone": {Type: "string"}, "city": {Ref: "#/$defs/city"}},
+				Type: "object", Required: []string{"zone", "city"},
+				AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+				Properties: map[string]*jsonschema.Schema{"zone": {Type: "string"},
+					"city": {Ref: "#/$defs/city"}},
 				PropertyOrder: []string{"zone", "city"},
 				Defs:          map[string]*jsonschema.Schema{"city": {Type: "string"}},
 			}},
@@ -98,7 +100,8 @@ func conversation() agent.Request {
 			{Role: agent.User, Text: "Weather?", From: "alice"},
 			{Role: agent.User, Text: "In Köln."},
 			{Role: agent.Assistant},
-			{Role: agent.Assistant, Text: "I look.", Calls: []agent.ToolCall{{ID: "toolu_a", Name: "weather", Arguments: json.RawMessage(`{"city":"Köln"}`)}}, Private: json.RawMessage(kept)},
+			{Role: agent.Assistant, Text: "I look.", Calls: []agent.ToolCall{{ID: "toolu_a", Name: "weather",
+				Arguments: json.RawMessage(`{"city":"Köln"}`)}}, Private: json.RawMessage(kept)},
 			{Role: agent.ToolRole, Call: "toolu_a", Tool: "weather", Text: "rain"},
 			{Role: agent.Assistant, Text: "More.", Calls: []agent.ToolCall{
 				{ID: "toolu_b", Name: "now"},
@@ -131,14 +134,19 @@ func TestRequestAfterThoughts(t *testing.T) {
 	said := func(private string) agent.Message {
 		return agent.Message{Role: agent.Assistant, Private: json.RawMessage(private)}
 	}
-	_, body := sent(t, anthropic.Config{MaxTokens: 100, Options: []option.RequestOption{option.WithJSONSet("thinking", map[string]any{"type": "adaptive"})}}, agent.Request{Messages: []agent.Message{
+	_, body := sent(t, anthropic.Config{MaxTokens: 100, Options: []option.RequestOption{option.WithJSONSet("thinking",
+		map[string]any{"type": "adaptive"})}}, agent.Request{Messages: []agent.Message{
 		{Role: agent.Assistant, Text: "Hello!"}, // the model began
 		{Role: agent.User, Text: "one"},
-		said(`{"anthropic_blocks":[{"type":"thinking","thinking":"nothing else","signature":"c2ln"}]}`), // nothing may go back
+		// nothing may go back
+		said(`{"anthropic_blocks":[{"type":"thinking","thinking":"nothing else","signature":"c2ln"}]}`),
 		{Role: agent.User, Text: "two"},
-		said(`{"anthropic_blocks":[{"type":"thinking","thinking":"unsigned","signature":""},{"type":"text","text":"cut"},{"type":"redacted_thinking","data":"x"},{"type":"thinking","thinking":"in mid-thought","signature":""}]}`),
+		said(
+			`{"anthropic_blocks":[{"type":"thinking","thinking":"unsigned","signature":""},{"type":"text","text":"cut"},{"type":"redacted_thinking","data":"x"},{"type":"thinking","thinking":"in mid-thought","signature":""}]}`),
 		{Role: agent.User, Text: "three"},
-		{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "toolu_b", Name: "now"}}, Private: json.RawMessage(`{"anthropic_blocks":[{"type":"thinking","thinking":"x","signature":"c2ln"},{"type":"text","text":" "},{"type":"tool_use","id":"toolu_gone"}]}`)},
+		{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "toolu_b", Name: "now"}},
+			Private: json.RawMessage(
+				`{"anthropic_blocks":[{"type":"thinking","thinking":"x","signature":"c2ln"},{"type":"text","text":" "},{"type":"tool_use","id":"toolu_gone"}]}`)},
 		{Role: agent.ToolRole, Call: "toolu_b", Text: "12:00"},
 		{Role: agent.Assistant, Text: "plain", Private: json.RawMessage(`"of nobody"`)},
 		{Role: agent.User, Text: "four"},
@@ -162,7 +170,8 @@ func TestKeyOfTheEnvironment(t *testing.T) {
 }
 
 func TestNoRedirectTakesTheKeyAlong(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other host was called") }))
+	other := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other host was called") }))
 	defer other.Close()
 	service := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer service.Close()
@@ -174,7 +183,8 @@ func TestNoRedirectTakesTheKeyAlong(t *testing.T) {
 }
 
 func TestRequestsThatNoServiceTakes(t *testing.T) {
-	model := serve(t, anthropic.Config{}, func(http.ResponseWriter, *http.Request) { t.Error("the service was called") })
+	model := serve(t, anthropic.Config{},
+		func(http.ResponseWriter, *http.Request) { t.Error("the service was called") })
 	for name, messages := range map[string][]agent.Message{
 		"empty":           nil,
 		"an unknown role": {{Role: "system", Text: "x"}},
@@ -189,7 +199,8 @@ func TestRequestsThatNoServiceTakes(t *testing.T) {
 }
 
 func TestNewRefusesAnUnusableConfiguration(t *testing.T) {
-	for _, cfg := range []anthropic.Config{{}, {Model: "m", MaxTokens: -1}, {Model: "m", BaseURL: "localhost:1234"}, {Model: "m", BaseURL: "http://sk-secret\x7f"}} {
+	for _, cfg := range []anthropic.Config{{}, {Model: "m", MaxTokens: -1}, {Model: "m", BaseURL: "localhost:1234"},
+		{Model: "m", BaseURL: "http://sk-secret\x7f"}} {
 		if _, err := anthropic.New(cfg); err == nil || strings.Contains(err.Error(), "sk-secret") {
 			t.Errorf("%+v: %v", cfg, err)
 		}

@@ -106,7 +106,9 @@ func input(index int, s string) string {
 func end(index int) string { return fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, index) }
 
 func because(reason string) string {
-	return fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":15,"output_tokens_details":{"thinking_tokens":6}}}`, reason)
+	return fmt.Sprintf(
+		`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":15,"output_tokens_details":{"thinking_tokens":6}}}`,
+		reason)
 }
 
 // says are the events of an answer of one text.
@@ -146,7 +148,9 @@ func ask(t *testing.T, model *anthropic.Model) (agent.Response, heard) {
 // fails asks the question and returns the error.
 func fails(t *testing.T, model *anthropic.Model) error {
 	t.Helper()
-	response, err := model.Generate(context.WithoutCancel(t.Context()), question, func(agent.Delta) error { return nil })
+	response, err := model.Generate(context.WithoutCancel(t.Context()), question, func(agent.Delta) error {
+		return nil
+	})
 	if err == nil {
 		t.Fatalf("the answer is %+v, want an error", response)
 	}

@@ -201,8 +201,8 @@ func (a *answer) emit(text, reasoning string) error {
 	return nil
 }
 
-// callPiece adds to a tool call. The first piece of a call has its id and name. Services number calls, but some give all the same number or none,
-// and some repeat id and name with each piece.
+// callPiece adds to a tool call. The first piece of a call has its id and name. Services number calls, but some give
+// all the same number or none, and some repeat id and name with each piece.
 func (a *answer) callPiece(piece callPiece) error {
 	c := a.callOf(piece)
 	if c.name != piece.Function.Name {
@@ -266,10 +266,12 @@ func (a *answer) response() (agent.Response, error) {
 			c.id = fmt.Sprintf("%s_call%d", cmp.Or(c.id, a.id), i)
 		}
 		ids[c.id] = true
-		message.Calls = append(message.Calls, agent.ToolCall{ID: c.id, Name: c.name, Arguments: wire.Arguments(c.arguments.String())})
+		message.Calls = append(message.Calls,
+			agent.ToolCall{ID: c.id, Name: c.name, Arguments: wire.Arguments(c.arguments.String())})
 	}
 	if a.thought.Len() > 0 {
-		kept, err := json.Marshal(private{&thought{Field: cmp.Or(a.thoughtField, fieldReasoningContent), Text: a.thought.String()}})
+		kept, err := json.Marshal(
+			private{&thought{Field: cmp.Or(a.thoughtField, fieldReasoningContent), Text: a.thought.String()}})
 		if err != nil {
 			return agent.Response{}, err
 		}

@@ -1,6 +1,7 @@
-// Package openai is an [agent.Model] that speaks the Chat Completions API of OpenAI, which most other services and local servers speak, too.
+// Package openai is an [agent.Model] that speaks the Chat Completions API of OpenAI, which most other services and
+// local servers speak, too.
 //
-//	go get github.com/flowfabric/flowfabric-go/agent/openai
+//	go get github.com/flowfabric/flowfabric-go/agent/openai    # until the module is published: see the README
 //	export OPENAI_API_KEY=…                                     # or Config.APIKey
 //	export OPENAI_BASE_URL=http://localhost:11434/v1            # or Config.BaseURL; only for another service than OpenAI
 //	model, err := openai.New(openai.Config{Model: "gpt-5-mini"})
@@ -8,14 +9,16 @@
 //
 // # What is sent
 //
-// A request is streamed. It has the system text as the first message, then the conversation. Calls without a result get a failed one, and
-// results follow their calls at once, because services refuse anything else. Who said a message ([agent.Message.From]) is not sent.
+// A request is streamed. It has the system text as the first message, then the conversation. Calls without a result
+// get a failed one, and results follow their calls at once, because services refuse anything else. Who said a message
+// ([agent.Message.From]) is not sent.
 //
 // # What comes back
 //
-// Usage is what the service reports last. It is zero if the service reports none, so that a budget of tokens counts nothing then. Output
-// contains reasoning, also of services that count it apart. Arguments of tool calls are always valid JSON: "" becomes {}, and text that is
-// not JSON becomes a JSON string. A refusal is text, and the reason to stop is [agent.StopRefusal].
+// Usage is what the service reports last. It is zero if the service reports none, so that a budget of tokens counts
+// nothing then. Output contains reasoning, also of services that count it apart. Arguments of tool calls are always
+// valid JSON: "" becomes {}, and text that is not JSON becomes a JSON string. A refusal is text, and the reason to
+// stop is [agent.StopRefusal].
 //
 // # When it fails
 //
@@ -27,6 +30,7 @@
 //	the request cannot be valid         agent.CategoryRefused, permanent
 //	the context ends                    its cause
 //
-// An answer is whole if the service gave a reason to stop and then ended the stream, with or without its [DONE]. The SDK's own retries are off: the policy
-// of the execution retries, and holds no slot meanwhile. An error of the service is an [*Error], and its text never has the key.
+// An answer is whole if the service gave a reason to stop and then ended the stream, with or without its [DONE]. The
+// SDK's own retries are off: the policy of the execution retries, and holds no slot meanwhile. An error of the
+// service is an [*Error], and its text never has the key.
 package openai

@@ -29,7 +29,8 @@ func (e *Error) Error() string {
 	if e.Message != "" {
 		text += ": " + e.Message
 	}
-	for _, detail := range []struct{ name, value string }{{"type", e.Type}, {"code", e.Code}, {"request", e.RequestID}} {
+	for _, detail := range []struct{ name, value string }{{"type", e.Type}, {"code", e.Code},
+		{"request", e.RequestID}} {
 		if detail.value != "" {
 			text += fmt.Sprintf(" (%s %s)", detail.name, detail.value)
 		}
@@ -53,8 +54,8 @@ func httpError(res *http.Response, secrets wire.Secrets) *Error {
 	return e
 }
 
-// parseError reads an error in the shapes that services give it: an object or a text under "error", or a text under "message" or "detail". Its
-// status is what its code or type amounts to.
+// parseError reads an error in the shapes that services give it: an object or a text under "error", or a text under
+// "message" or "detail". Its status is what its code or type amounts to.
 func parseError(body []byte) *Error {
 	var outer struct {
 		Error, Message, Detail, Type, Code json.RawMessage
@@ -89,11 +90,13 @@ func text(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// statuses says which status an error within an answer amounts to. Services name these in both fields, and more than these mean an outage.
+// statuses says which status an error within an answer amounts to. Services name these in both fields, and more than
+// these mean an outage.
 var statuses = map[string]int{
 	"rate_limit_exceeded": 429, "rate_limit_error": 429, "insufficient_quota": 429, "too_many_requests": 429,
 	"invalid_request_error": 400, "BadRequestError": 400, "context_length_exceeded": 400, "content_filter": 400,
-	"authentication_error": 401, "invalid_api_key": 401, "permission_error": 403, "not_found_error": 404, "model_not_found": 404,
+	"authentication_error": 401, "invalid_api_key": 401, "permission_error": 403, "not_found_error": 404,
+	"model_not_found": 404,
 }
 
 func status(names ...string) int {

@@ -10,11 +10,13 @@ import (
 )
 
 func ExampleNew() {
-	// A service that answers with two events stands in for a real one; leave BaseURL and HTTPClient out to speak to OpenAI.
+	// A service that answers with two events stands in for a real one; leave BaseURL and HTTPClient out to speak to
+	// OpenAI.
 	service := httptest.NewServer(events(text("Hello, "), chunk(`{"content":"world."}`, "stop"), done))
 	defer service.Close()
 
-	model, err := openai.New(openai.Config{Model: "gpt-5-mini", APIKey: "sk-…", BaseURL: service.URL, HTTPClient: service.Client()})
+	model, err := openai.New(openai.Config{Model: "gpt-5-mini", APIKey: "sk-…", BaseURL: service.URL,
+		HTTPClient: service.Client()})
 	if err != nil {
 		panic(err)
 	}

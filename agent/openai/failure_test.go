@@ -36,20 +36,30 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 		want   handler.Failure
 		is     openai.Error
 	}{
-		{"too many requests", refuses(429, http.Header{"Retry-After": {"7"}, "X-Request-Id": {"req_1"}}, `{"error":{"message":"Slow down","type":"requests","param":null,"code":"rate_limit_exceeded"}}`),
+		{"too many requests", refuses(429, http.Header{"Retry-After": {"7"}, "X-Request-Id": {"req_1"}},
+			`{"error":{"message":"Slow down","type":"requests","param":null,"code":"rate_limit_exceeded"}}`),
 			handler.Failure{Category: agent.CategoryRateLimited, RetryAfter: pause(7 * time.Second)},
-			openai.Error{Status: 429, Type: "requests", Code: "rate_limit_exceeded", Message: "Slow down", RequestID: "req_1"}},
-		{"a pause in milliseconds", refuses(429, http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"7"}}, `{"error":"later"}`),
-			handler.Failure{Category: agent.CategoryRateLimited, RetryAfter: pause(1500 * time.Millisecond)}, openai.Error{Status: 429, Message: "later"}},
+			openai.Error{Status: 429, Type: "requests", Code: "rate_limit_exceeded", Message: "Slow down",
+				RequestID: "req_1"}},
+		{"a pause in milliseconds", refuses(429, http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"7"}},
+			`{"error":"later"}`),
+			handler.Failure{Category: agent.CategoryRateLimited, RetryAfter: pause(1500 * time.Millisecond)},
+			openai.Error{Status: 429, Message: "later"}},
 		{"overloaded", refuses(529, http.Header{"Retry-After": {"2"}}, `overloaded`),
-			handler.Failure{Category: agent.CategoryOverloaded, RetryAfter: pause(2 * time.Second)}, openai.Error{Status: 529, Message: "overloaded"}},
-		{"unavailable", refuses(503, nil, ``), handler.Failure{Category: agent.CategoryOverloaded}, openai.Error{Status: 503}},
-		{"a wrong key", refuses(401, nil, `{"error":{"message":"Incorrect API key provided: `+key+`.","type":"invalid_request_error","code":"invalid_api_key"}}`),
+			handler.Failure{Category: agent.CategoryOverloaded, RetryAfter: pause(2 * time.Second)},
+			openai.Error{Status: 529, Message: "overloaded"}},
+		{"unavailable", refuses(503, nil, ``), handler.Failure{Category: agent.CategoryOverloaded},
+			openai.Error{Status: 503}},
+		{"a wrong key", refuses(401, nil, `{"error":{"message":"Incorrect API key provided: `+key+
+			`.","type":"invalid_request_error","code":"invalid_api_key"}}`),
 			handler.Failure{Category: agent.CategoryRefused, Permanent: true},
-			openai.Error{Status: 401, Type: "invalid_request_error", Code: "invalid_api_key", Message: "Incorrect API key provided: ***."}},
+			openai.Error{Status: 401, Type: "invalid_request_error", Code: "invalid_api_key",
+				Message: "Incorrect API key provided: ***."}},
 		{"too long", refuses(400, nil, `{"message":"too long","type":"BadRequestError","code":400}`),
-			handler.Failure{Category: agent.CategoryRefused, Permanent: true}, openai.Error{Status: 400, Type: "BadRequestError", Code: "400", Message: "too long"}},
-		{"an unknown path", refuses(404, nil, `{"detail":"Not Found"}`), handler.Failure{Category: agent.CategoryRefused, Permanent: true}, openai.Error{Status: 404, Message: "Not Found"}},
+			handler.Failure{Category: agent.CategoryRefused, Permanent: true},
+			openai.Error{Status: 400, Type: "BadRequestError", Code: "400", Message: "too long"}},
+		{"an unknown path", refuses(404, nil, `{"detail":"Not Found"}`), handler.Failure{
+			Category: agent.CategoryRefused, Permanent: true}, openai.Error{Status: 404, Message: "Not Found"}},
 		{"an error without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(500)
 			piece, written := strings.Repeat("endless ", 1<<10), 0
@@ -63,10 +73,11 @@ func TestRefusalsBeforeTheStream(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			calls := 0
-			err := fails(t, serve(t, openai.Config{Options: []option.RequestOption{option.WithMaxRetries(5)}}, func(w http.ResponseWriter, r *http.Request) {
-				calls++
-				tt.answer(w, r)
-			}))
+			err := fails(t, serve(t, openai.Config{Options: []option.RequestOption{option.WithMaxRetries(5)}},
+				func(w http.ResponseWriter, r *http.Request) {
+					calls++
+					tt.answer(w, r)
+				}))
 			check(t, err, tt.want)
 			if calls != 1 {
 				t.Errorf("the service was called %d times, want once: the execution's policy retries", calls)
@@ -95,8 +106,10 @@ func check(t *testing.T, err error, want handler.Failure) {
 		}
 		return d.String()
 	}
-	if got.Category != want.Category || got.Permanent != want.Permanent || pause(got.RetryAfter) != pause(want.RetryAfter) {
-		t.Errorf("%v: category %s, permanent %t, pause %s; want %s, %t, %s", err, got.Category, got.Permanent, pause(got.RetryAfter), want.Category, want.Permanent, pause(want.RetryAfter))
+	if got.Category != want.Category || got.Permanent != want.Permanent ||
+		pause(got.RetryAfter) != pause(want.RetryAfter) {
+		t.Errorf("%v: category %s, permanent %t, pause %s; want %s, %t, %s", err, got.Category, got.Permanent,
+			pause(got.RetryAfter), want.Category, want.Permanent, pause(want.RetryAfter))
 	}
 	if len(err.Error()) > 2000 || strings.Contains(err.Error(), "\n") {
 		t.Errorf("the error is long: %q", err)
@@ -114,12 +127,18 @@ func TestFailuresWithinTheStream(t *testing.T) {
 		answer http.HandlerFunc
 		want   handler.Failure
 	}{
-		{"an outage", events(text("a"), `{"error":{"message":"The server had an error","type":"server_error","code":null}}`, done), overloaded},
-		{"an outage with a number", events(text("a"), `{"id":"x","error":{"code":502,"message":"Provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`), overloaded},
+		{"an outage", events(text("a"),
+			`{"error":{"message":"The server had an error","type":"server_error","code":null}}`, done), overloaded},
+		{"an outage with a number",
+			events(text("a"),
+				`{"id":"x","error":{"code":502,"message":"Provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`),
+			overloaded},
 		{"an outage in words", events(`{"error":"out of memory"}`), overloaded},
 		{"an outage as the end", events(text("a"), chunk(`{}`, "error"), done), overloaded},
-		{"too many tokens a minute", events(text("a"), `{"error":{"code":"rate_limit_exceeded","message":"slow `+key+`"}}`), handler.Failure{Category: agent.CategoryRateLimited}},
-		{"a refused request", events(`{"error":{"type":"invalid_request_error","message":"no"}}`), handler.Failure{Category: agent.CategoryRefused, Permanent: true}},
+		{"too many tokens a minute", events(text("a"), `{"error":{"code":"rate_limit_exceeded","message":"slow `+key+
+			`"}}`), handler.Failure{Category: agent.CategoryRateLimited}},
+		{"a refused request", events(`{"error":{"type":"invalid_request_error","message":"no"}}`),
+			handler.Failure{Category: agent.CategoryRefused, Permanent: true}},
 		{"no end", events(text("a")), overloaded},
 		{"no end, but its mark", events(text("a"), done), overloaded},
 		{"no event", events(), overloaded},
@@ -140,7 +159,8 @@ func TestFailuresWithinTheStream(t *testing.T) {
 		{"a number for a list", events(`{"choices":1}`), malformed},
 		{"a number that is too long", events(`{"choices":[{"index":` + strings.Repeat("9", 10000) + `}]}`), malformed},
 		{"a number for a text", events(`{"choices":[{"delta":{"content":1}}]}`), malformed},
-		{"a nameless call", events(chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{}"}}]}`, "tool_calls"), done), malformed},
+		{"a nameless call", events(chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{}"}}]}`,
+			"tool_calls"), done), malformed},
 		{"a line without end", stream("data: " + strings.Repeat("x", 33<<20)), malformed},
 		{"too large an answer", stream(strings.Repeat("data: "+strings.Repeat("x", 17<<20)+"\n", 2) + "\n"), malformed},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) {
@@ -155,7 +175,8 @@ func TestFailuresWithinTheStream(t *testing.T) {
 }
 
 func TestNoConnection(t *testing.T) {
-	model, err := openai.New(openai.Config{Model: "m", APIKey: key, BaseURL: "http://127.0.0.1:1/v1?key=" + key, HTTPClient: &http.Client{Transport: &http.Transport{}}})
+	model, err := openai.New(openai.Config{Model: "m", APIKey: key, BaseURL: "http://127.0.0.1:1/v1?key=" + key,
+		HTTPClient: &http.Client{Transport: &http.Transport{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +220,8 @@ func TestTheEndOfTheContextEndsTheCall(t *testing.T) {
 		}
 	})
 	t.Run("a timeout of the client is not the end of the context", func(t *testing.T) {
-		model := serve(t, openai.Config{Options: []option.RequestOption{option.WithRequestTimeout(time.Nanosecond)}}, events(done))
+		model := serve(t, openai.Config{Options: []option.RequestOption{option.WithRequestTimeout(time.Nanosecond)}},
+			events(done))
 		err := fails(t, model)
 		check(t, err, handler.Failure{Category: agent.CategoryOverloaded})
 		if errors.Is(err, context.DeadlineExceeded) {

@@ -20,20 +20,25 @@ import (
 
 // Config says which model is asked, and where. Only Model is needed.
 type Config struct {
-	Model      string       // the model's name at the service
-	APIKey     string       // "" = the environment variable OPENAI_API_KEY; none is needed for most local servers
-	BaseURL    string       // of the API, for example http://localhost:11434/v1; "" = the environment variable OPENAI_BASE_URL, or else OpenAI
-	HTTPClient *http.Client // nil = a client of its own, which waits up to 10 minutes for the first byte; a Timeout of a client bounds the whole answer
+	Model  string // the model's name at the service
+	APIKey string // "" = the environment variable OPENAI_API_KEY; none is needed for most local servers
+	// of the API, for example http://localhost:11434/v1; "" = the environment variable OPENAI_BASE_URL, or else
+	// OpenAI
+	BaseURL string
+	// nil = a client of its own, which waits up to 10 minutes for the first byte; a Timeout of a client bounds the
+	// whole answer
+	HTTPClient *http.Client
 
 	MaxTokens       int64 // of an answer whose request sets none; 0 = the service's default
 	LegacyMaxTokens bool  // sends the bound as max_tokens, for services that do not know max_completion_tokens
 
-	// ReturnReasoning keeps the model's reasoning in Message.Private and sends it back with the conversation. Some reasoning models that use tools
-	// demand it, others refuse it.
+	// ReturnReasoning keeps the model's reasoning in Message.Private and sends it back with the conversation. Some
+	// reasoning models that use tools demand it, others refuse it.
 	ReturnReasoning bool
 
 	// Options of the SDK for every request, for example option.WithHeader, option.WithJSONSet("temperature", 0), or
-	// option.WithJSONDel("stream_options") for a service that refuses to be asked for usage. They win over the fields above, but retries stay off.
+	// option.WithJSONDel("stream_options") for a service that refuses to be asked for usage. They win over the fields
+	// above, but retries stay off.
 	Options []option.RequestOption
 }
 
@@ -59,7 +64,8 @@ func New(cfg Config) (*Model, error) {
 	if cfg.MaxTokens < 0 {
 		return nil, fmt.Errorf("openai: Config.MaxTokens is %d; it must be 0 or more", cfg.MaxTokens)
 	}
-	if u, err := url.Parse(cfg.BaseURL); cfg.BaseURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+	if u, err := url.Parse(cfg.BaseURL); cfg.BaseURL != "" && (err != nil || u.Host == "" ||
+		u.Scheme != "http" && u.Scheme != "https") {
 		return nil, errors.New("openai: Config.BaseURL is not a URL of http or https")
 	}
 	options := []option.RequestOption{}
@@ -77,7 +83,8 @@ func New(cfg Config) (*Model, error) {
 }
 
 // Generate implements [agent.Model]. See the package comment for its errors.
-func (m *Model) Generate(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+func (m *Model) Generate(ctx context.Context, req agent.Request,
+	delta func(agent.Delta) error) (agent.Response, error) {
 	params, err := m.params(req)
 	if err != nil {
 		return agent.Response{}, fmt.Errorf("openai: chat completion: %w", err)
@@ -119,7 +126,8 @@ type call struct {
 // open sends the request and returns the events of the answer.
 func (c *call) open(client sdk.Client, params sdk.ChatCompletionNewParams) (ssestream.Decoder, error) {
 	// The SDK's stream takes an answer that ends without its mark for a whole one, so that its events are read here.
-	err := client.Chat.Completions.NewStreaming(c.ctx, params, option.WithResponseInto(&c.res), option.WithMiddleware(c.watch)).Err()
+	err := client.Chat.Completions.NewStreaming(c.ctx, params, option.WithResponseInto(&c.res),
+		option.WithMiddleware(c.watch)).Err()
 	if err == nil {
 		return ssestream.NewDecoder(c.res), nil
 	}
@@ -165,7 +173,8 @@ func (c *call) failure(err error) error {
 
 // response is what the events came to.
 func (c *call) response(answer *answer) (agent.Response, error) {
-	if media, _, _ := mime.ParseMediaType(c.res.Header.Get("Content-Type")); answer.events == 0 && media != "text/event-stream" {
+	if media, _, _ := mime.ParseMediaType(c.res.Header.Get("Content-Type")); answer.events == 0 &&
+		media != "text/event-stream" {
 		return agent.Response{}, c.failure(fmt.Errorf("the service sends %q and no event", media))
 	}
 	response, err := answer.response()

@@ -78,8 +78,9 @@ func (m *Model) assistant(answer *agent.Message) *sdk.ChatCompletionAssistantMes
 	for _, c := range answer.Calls {
 		param.ToolCalls = append(param.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID:       c.ID,
-				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: string(c.Arguments)},
+				ID: c.ID,
+				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name,
+					Arguments: string(c.Arguments)},
 			},
 		})
 	}
@@ -106,7 +107,8 @@ type private struct {
 // thoughtOf reads the reasoning of an answer. That of another adapter is not there.
 func thoughtOf(raw json.RawMessage) (thought, bool) {
 	var p private
-	if json.Unmarshal(raw, &p) != nil || p.Reasoning == nil || p.Reasoning.Field != fieldReasoning && p.Reasoning.Field != fieldReasoningContent {
+	if json.Unmarshal(raw, &p) != nil || p.Reasoning == nil ||
+		p.Reasoning.Field != fieldReasoning && p.Reasoning.Field != fieldReasoningContent {
 		return thought{}, false
 	}
 	return *p.Reasoning, true

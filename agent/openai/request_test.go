@@ -62,8 +62,10 @@ func conversation() agent.Request {
 		System: "Be brief.",
 		Tools: []agent.ToolSpec{
 			{Name: "weather", Description: "Weather of a city", Schema: &jsonschema.Schema{
-				Type: "object", Required: []string{"zone", "city"}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
-				Properties:    map[string]*jsonschema.Schema{"zone": {Type: "string"}, "city": {Type: "string", Description: "<its name>"}},
+				Type: "object", Required: []string{"zone", "city"},
+				AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+				Properties: map[string]*jsonschema.Schema{"zone": {Type: "string"},
+					"city": {Type: "string", Description: "<its name>"}},
 				PropertyOrder: []string{"zone", "city"},
 			}},
 			{Name: "now"},
@@ -83,7 +85,8 @@ func conversation() agent.Request {
 			{Role: agent.ToolRole, Call: "call_a", Tool: "weather", Text: "no such city", Failed: true},
 			{Role: agent.ToolRole, Call: strings.Repeat("long", 20), Tool: "now", Text: ""},
 			{Role: agent.User, Text: " "},
-			{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "call_e", Name: "now", Arguments: json.RawMessage(`{}`)}}, Private: json.RawMessage(`{"anthropic":{"blocks":[]}}`)},
+			{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "call_e", Name: "now",
+				Arguments: json.RawMessage(`{}`)}}, Private: json.RawMessage(`{"anthropic":{"blocks":[]}}`)},
 			{Role: agent.ToolRole, Call: "call_e", Tool: "now", Text: "12:01"},
 		},
 	}
@@ -134,7 +137,8 @@ func TestRequestsThatNoServiceTakes(t *testing.T) {
 }
 
 func TestNewRefusesAnUnusableConfiguration(t *testing.T) {
-	for _, cfg := range []openai.Config{{}, {Model: "m", MaxTokens: -1}, {Model: "m", BaseURL: "localhost:1234/v1"}, {Model: "m", BaseURL: "http://sk-secret\x7f"}} {
+	for _, cfg := range []openai.Config{{}, {Model: "m", MaxTokens: -1}, {Model: "m", BaseURL: "localhost:1234/v1"},
+		{Model: "m", BaseURL: "http://sk-secret\x7f"}} {
 		if _, err := openai.New(cfg); err == nil || strings.Contains(err.Error(), "sk-secret") {
 			t.Errorf("%+v: %v", cfg, err)
 		}

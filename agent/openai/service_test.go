@@ -70,7 +70,9 @@ func chunk(delta, finish string) string {
 	if finish != "null" {
 		finish = `"` + finish + `"`
 	}
-	return fmt.Sprintf(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"test-model-2026","choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}],"usage":null}`, delta, finish)
+	return fmt.Sprintf(
+		`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"test-model-2026","choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":%s}],"usage":null}`,
+		delta, finish)
 }
 
 func text(s string) string { return chunk(fmt.Sprintf(`{"content":%q}`, s), "null") }
@@ -109,7 +111,9 @@ func ask(t *testing.T, model *openai.Model) (agent.Response, heard) {
 // fails asks the question and returns the error.
 func fails(t *testing.T, model *openai.Model) error {
 	t.Helper()
-	response, err := model.Generate(context.WithoutCancel(t.Context()), question, func(agent.Delta) error { return nil })
+	response, err := model.Generate(context.WithoutCancel(t.Context()), question, func(agent.Delta) error {
+		return nil
+	})
 	if err == nil {
 		t.Fatalf("the answer is %+v, want an error", response)
 	}

@@ -1,5 +1,5 @@
-// Package agents measures what the loop of package agent costs beside a bare handler that records as many steps and appends as many pieces of text: for
-// a turn, for a delta, and for a turn that is recalled.
+// Package agents measures what the loop of package agent costs beside a bare handler that records as many steps and
+// appends as many pieces of text: for a turn, for a delta, and for a turn that is recalled.
 //
 // It starts a server of its own, and one worker that runs one execution at a time. Models and tools answer at once.
 package agents
@@ -37,8 +37,8 @@ type Options struct {
 // size is how much an execution does.
 type size struct{ Turns, Deltas int }
 
-// The kinds of executions: an agent, the handler beside it, and an agent whose handler runs twice, the second time without doing anything. The result of the last is
-// how many nanoseconds the second run took.
+// The kinds of executions: an agent, the handler beside it, and an agent whose handler runs twice, the second time
+// without doing anything. The result of the last is how many nanoseconds the second run took.
 var (
 	looping  = handler.Define[size, int64]("looping", flowfabric.Retries(0))
 	bare     = handler.Define[size, int64]("bare", flowfabric.Retries(0))
@@ -96,7 +96,8 @@ func (b *bench) table(ctx context.Context, out io.Writer) error {
 	few, many := size{b.o.Turns, 0}, size{b.o.Turns, b.o.Deltas}
 	parts := []*part{
 		{name: "bare, no deltas", kind: bare, size: few}, {name: "agent, no deltas", kind: looping, size: few},
-		{name: fmt.Sprintf("bare, %d deltas", b.o.Deltas), kind: bare, size: many}, {name: fmt.Sprintf("agent, %d deltas", b.o.Deltas), kind: looping, size: many},
+		{name: fmt.Sprintf("bare, %d deltas", b.o.Deltas), kind: bare, size: many},
+		{name: fmt.Sprintf("agent, %d deltas", b.o.Deltas), kind: looping, size: many},
 		{name: "recalled", kind: recalled, size: few},
 	}
 	for round := range b.o.Rounds + 1 { // the first one is not measured
@@ -109,14 +110,16 @@ func (b *bench) table(ctx context.Context, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tµs a turn\tcli µs\tsrv µs\tcalls\t")
 	for _, p := range parts[:4] {
-		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.0f\t%.2f\t\n", p.name, median(p.wall), median(p.cli), median(p.srv), median(p.calls))
+		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.0f\t%.2f\t\n", p.name, median(p.wall), median(p.cli), median(p.srv),
+			median(p.calls))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	perTurn := difference(parts[1], parts[0], 1)
 	perDelta := difference(parts[3], parts[2], 1) - perTurn
-	fmt.Fprintf(out, "\nthe loop beside the bare handler: %.0f cli µs a turn, %.2f cli µs a delta\n", perTurn, perDelta/float64(max(1, b.o.Deltas)))
+	fmt.Fprintf(out, "\nthe loop beside the bare handler: %.0f cli µs a turn, %.2f cli µs a delta\n", perTurn,
+		perDelta/float64(max(1, b.o.Deltas)))
 	fmt.Fprintf(out, "a delta, all in all: %.2f cli µs\n", difference(parts[3], parts[1], float64(max(1, b.o.Deltas))))
 	fmt.Fprintf(out, "a turn that is recalled: %.1f µs\n", median(parts[4].value))
 	return nil
@@ -154,7 +157,8 @@ func (b *bench) measure(ctx context.Context, p *part, keep bool) error {
 		return err
 	}
 	p.wall = append(p.wall, 1e6*f[measure.Seconds]/float64(turns))
-	p.cli, p.srv, p.calls = append(p.cli, f[measure.ClientItem]), append(p.srv, f[measure.ServerItem]), append(p.calls, f[measure.CallsItem])
+	p.cli, p.srv, p.calls = append(p.cli, f[measure.ClientItem]), append(p.srv, f[measure.ServerItem]),
+		append(p.calls, f[measure.CallsItem])
 	p.value = append(p.value, value/float64(turns))
 	return nil
 }
@@ -170,20 +174,25 @@ type lookup struct {
 	Text string `json:"text"`
 }
 
-var search = agent.NewTool("search", "looks things up", func(_ context.Context, q lookup) (string, error) { return "all about " + q.Text, nil })
+var search = agent.NewTool("search", "looks things up", func(_ context.Context, q lookup) (string, error) {
+	return "all about " + q.Text, nil
+})
 
 // config is an agent whose model asks for one tool a turn and then ends.
 func config(s size) agent.Config {
-	model := agent.ModelFunc(func(_ context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+	model := agent.ModelFunc(func(_ context.Context, req agent.Request,
+		delta func(agent.Delta) error) (agent.Response, error) {
 		for range s.Deltas {
 			if err := delta(agent.Delta{Text: piece}); err != nil {
 				return agent.Response{}, err
 			}
 		}
-		r := agent.Response{Message: agent.Message{Text: "looking"}, Stop: agent.StopEnd, Usage: agent.Usage{Input: 100, Output: 10}}
+		r := agent.Response{Message: agent.Message{Text: "looking"}, Stop: agent.StopEnd,
+			Usage: agent.Usage{Input: 100, Output: 10}}
 		if len(req.Messages) < 2*s.Turns-1 {
 			r.Stop = agent.StopTools
-			r.Message.Calls = []agent.ToolCall{{ID: "call", Name: "search", Arguments: json.RawMessage(`{"text":"tides"}`)}}
+			r.Message.Calls = []agent.ToolCall{{ID: "call", Name: "search",
+				Arguments: json.RawMessage(`{"text":"tides"}`)}}
 		}
 		return r, nil
 	})
@@ -211,13 +220,15 @@ func plain(ctx context.Context, t *handler.Task, s size) (int64, error) {
 					return answer{}, err
 				}
 			}
-			return answer{Message: agent.Message{Role: agent.Assistant, Text: "looking"}, Usage: agent.Usage{Input: 100, Output: 10}, Took: 1}, nil
+			return answer{Message: agent.Message{Role: agent.Assistant, Text: "looking"},
+				Usage: agent.Usage{Input: 100, Output: 10}, Took: 1}, nil
 		})
 		if err != nil || i == s.Turns-1 {
 			return int64(i), err
 		}
 		if _, err := handler.Step(ctx, t, fmt.Sprint("tool ", i+1), func(context.Context) (answer, error) {
-			return answer{Message: agent.Message{Role: agent.ToolRole, Tool: "search", Text: "all about tides"}, Took: 1}, nil
+			return answer{Message: agent.Message{Role: agent.ToolRole, Tool: "search", Text: "all about tides"},
+				Took: 1}, nil
 		}); err != nil {
 			return 0, err
 		}

@@ -1,5 +1,6 @@
-// Package batches measures what a batch handler saves where each call waits for something: a database that takes a millisecond for a statement,
-// whether that is about one row or about a hundred, and that has a bounded number of connections.
+// Package batches measures what a batch handler saves where each call waits for something: a database that takes a
+// millisecond for a statement, whether that is about one row or about a hundred, and that has a bounded number of
+// connections.
 package batches
 
 import (
@@ -51,7 +52,8 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 			perCall[i] = append(perCall[i], float64(o.Jobs)/float64(calls))
 		}
 	}
-	fmt.Fprintf(out, "%d jobs, a worker of concurrency %d, a database of %d connections and %s a call; medians of %d rounds\n\n",
+	fmt.Fprintf(out,
+		"%d jobs, a worker of concurrency %d, a database of %d connections and %s a call; medians of %d rounds\n\n",
 		o.Jobs, o.Concurrency, o.Connections, o.Call, o.Rounds)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "handler\tjobs/s\tjobs a call\t")

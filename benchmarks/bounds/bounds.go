@@ -1,9 +1,10 @@
-// Package bounds measures the longest calls about flows that the documented limits allow: how long one of them keeps the
-// server from everybody else. The project wants none above 5 ms.
+// Package bounds measures the longest calls about flows that the documented limits allow: how long one of them keeps
+// the server from everybody else. The project wants none above 5 ms.
 //
-// It starts a server of its own, drives it through package engine, and reads the time that the server itself gives for every
-// single call (SLOWLOG). A round makes the same calls in the same order; of each the least of all rounds counts, because what
-// is above it is mostly the operating system taking the processor away. The figure of a case is the longest of its calls.
+// It starts a server of its own, drives it through package engine, and reads the time that the server itself gives
+// for every single call (SLOWLOG). A round makes the same calls in the same order; of each the least of all rounds
+// counts, because what is above it is mostly the operating system taking the processor away. The figure of a case is
+// the longest of its calls.
 package bounds
 
 import (
@@ -133,7 +134,8 @@ func (r Report) Print(out io.Writer) error {
 		if !c.Met {
 			verdict = "NOT MET"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t%.2f\t%.0f\t%s\n", c.Case, strings.TrimPrefix(c.Function, "ff_"), c.Calls, c.Longest, c.Median, c.Commands, verdict)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t%.2f\t%.0f\t%s\n", c.Case, strings.TrimPrefix(c.Function, "ff_"), c.Calls,
+			c.Longest, c.Median, c.Commands, verdict)
 	}
 	return w.Flush()
 }

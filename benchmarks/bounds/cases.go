@@ -225,7 +225,8 @@ func (b *bench) children(parent flowfabric.ExecutionID, park bool, first, n int)
 	return out
 }
 
-// children: a handler makes as many as it may, waits for them, and is told how they ended; another one ends before they do.
+// children: a handler makes as many as it may, waits for them, and is told how they ended; another one ends before
+// they do.
 func children(b *bench) {
 	ids := []flowfabric.ExecutionID{flowfabric.NewExecutionID(0), flowfabric.NewExecutionID(0)}
 	_, err := b.e.CreateExecutions(b.ctx, 0, []engine.NewExecution{b.item(ids[0]), b.item(ids[1])})

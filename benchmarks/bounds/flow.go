@@ -72,7 +72,8 @@ func (g *graph) create() {
 
 // make makes the flow with what was added and releases it, in one call.
 func (g *graph) make(mode engine.SealMode) {
-	_, err := g.e.CreateFlow(g.ctx, engine.NewFlow{ID: g.id, Namespace: "default", Kind: "bench", Members: g.nodes, Mode: mode})
+	_, err := g.e.CreateFlow(g.ctx, engine.NewFlow{ID: g.id, Namespace: "default", Kind: "bench", Members: g.nodes,
+		Mode: mode})
 	g.no(err)
 }
 
@@ -191,7 +192,9 @@ func (b *bench) fail(id flowfabric.ExecutionID) {
 
 // everyone are the held executions in the order of their ids.
 func (b *bench) everyone() []flowfabric.ExecutionID {
-	return slices.SortedFunc(maps.Keys(b.fences), func(x, y flowfabric.ExecutionID) int { return slices.Compare([]byte(x.String()), []byte(y.String())) })
+	return slices.SortedFunc(maps.Keys(b.fences), func(x, y flowfabric.ExecutionID) int {
+		return slices.Compare([]byte(x.String()), []byte(y.String()))
+	})
 }
 
 // advance moves the server's clock.

@@ -62,7 +62,8 @@ func dimensions(b *bench) {
 	}
 	b.watch("", func() {
 		for i, id := range ids {
-			_, err := b.e.ReportUsage(b.ctx, admission.Usage{Budget: name, Execution: id, Key: strconv.Itoa(i), Amounts: amounts()})
+			_, err := b.e.ReportUsage(b.ctx,
+				admission.Usage{Budget: name, Execution: id, Key: strconv.Itoa(i), Amounts: amounts()})
 			b.no(err)
 		}
 		_, _, err := b.e.AdjustBudget(b.ctx, name, amounts(), "bounds", "more")
@@ -115,7 +116,8 @@ func (b *bench) holds(n int) []engine.Hold {
 
 func window(b *bench) {
 	name := alike("q", 1, limits.DefaultQuotaPartitions)[0]
-	_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Rate: 1_000_000, Window: 30 * 24 * time.Hour, Cap: 1_000_000}, 0, "bounds")
+	_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Rate: 1_000_000, Window: 30 * 24 * time.Hour,
+		Cap: 1_000_000}, 0, "bounds")
 	b.no(err)
 	began := time.Now().Add(-30*24*time.Hour - time.Second) // half of them have left the window
 	for i := range 20 {
@@ -220,13 +222,15 @@ func gates(b *bench) {
 	})
 }
 
-// attachments: as many labels as a call may have, on few items and on many, no two alike, where 1,024 scopes have something attached.
+// attachments: as many labels as a call may have, on few items and on many, no two alike, where 1,024 scopes have
+// something attached.
 func attachments(b *bench) {
 	key := keys.Root(0) + ":attached"
 	for i := range 1023 {
 		b.no(b.s.Do(b.ctx, "HSET", key, fmt.Sprint("t\x1fapp.k", i%64, "\x1fv", i/64), "q:quota 1 bounds").Error())
 	}
-	_ = b.e.Attach(b.ctx, admission.Scope{TagKey: "app.last", Tag: "v"}, []flowfabric.Gate{flowfabric.QuotaGate("quota")}, "bounds")
+	_ = b.e.Attach(b.ctx, admission.Scope{TagKey: "app.last", Tag: "v"},
+		[]flowfabric.Gate{flowfabric.QuotaGate("quota")}, "bounds")
 	for _, n := range []int{31, limits.MaxBatch} {
 		items := make([]engine.NewExecution, n)
 		labels := min(limits.MaxTags, limits.MaxCallTags/n)

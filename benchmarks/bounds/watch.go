@@ -10,7 +10,8 @@ import (
 
 // watch files the calls that fn makes under the case's name and, if it is not empty, what they are about.
 func (b *bench) watch(what string, fn func()) {
-	for _, args := range [][]string{{"CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "100000"}, {"SLOWLOG", "RESET"}} {
+	for _, args := range [][]string{{"CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "100000"},
+		{"SLOWLOG", "RESET"}} {
 		b.no(b.s.Do(b.ctx, args...).Error())
 	}
 	before, err := b.s.Sample(b.ctx)
@@ -65,6 +66,6 @@ func (b *bench) slowlog() map[string][]float64 {
 
 func (e *entry) call() Call {
 	longest := slices.Max(e.least)
-	return Call{Case: e.name, Function: e.function, Calls: len(e.least), Longest: longest, Median: measure.Median(e.least),
-		Commands: e.commands, Met: longest <= most}
+	return Call{Case: e.name, Function: e.function, Calls: len(e.least), Longest: longest,
+		Median: measure.Median(e.least), Commands: e.commands, Met: longest <= most}
 }

@@ -1,6 +1,6 @@
-// Package chart draws small SVG pictures of figures with their ranges: bars, dots on a logarithmic scale, and lines. The same
-// figures give the same bytes, so that a picture in a repository changes only when they do. Pictures have a background of their
-// own, for pages of any colour.
+// Package chart draws small SVG pictures of figures with their ranges: bars, dots on a logarithmic scale, and lines.
+// The same figures give the same bytes, so that a picture in a repository changes only when they do. Pictures have a
+// background of their own, for pages of any colour.
 package chart
 
 import (
@@ -27,8 +27,10 @@ var (
 	accent = color.RGBA{R: 0x0b, G: 0x66, B: 0xc3, A: 0xff}
 	muted  = color.RGBA{R: 0xa3, G: 0xad, B: 0xb8, A: 0xff}
 	series = []color.RGBA{
-		{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, {R: 0xe6, G: 0x9f, B: 0x00, A: 0xff}, {R: 0x00, G: 0x9e, B: 0x73, A: 0xff},
-		{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff}, {R: 0xd5, G: 0x5e, B: 0x00, A: 0xff}, {R: 0x56, G: 0xb4, B: 0xe9, A: 0xff},
+		{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, {R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
+		{R: 0x00, G: 0x9e, B: 0x73, A: 0xff},
+		{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff}, {R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
+		{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff},
 		{R: 0x6b, G: 0x6b, B: 0x6b, A: 0xff}, {R: 0xa0, G: 0x90, B: 0x10, A: 0xff},
 	}
 )

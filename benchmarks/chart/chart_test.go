@@ -31,13 +31,15 @@ func full() map[string]drawing {
 	pairs := make([]chart.Row, 10)
 	for i := range pairs {
 		v := 0.3 * float64(i*i+1)
-		pairs[i] = chart.Row{Label: fmt.Sprintf("system %d", i), Values: []chart.Range{{Median: v, Least: v, Most: v}, {Median: 5 * v, Least: 4 * v, Most: 40 * v}}}
+		pairs[i] = chart.Row{Label: fmt.Sprintf("system %d", i),
+			Values: []chart.Range{{Median: v, Least: v, Most: v}, {Median: 5 * v, Least: 4 * v, Most: 40 * v}}}
 	}
 	lines := make([]chart.Line, 10)
 	for i := range lines {
 		lines[i].Label = fmt.Sprintf("system %d", i)
 		for x := 1.0; x <= 256; x *= 2 {
-			lines[i].Points = append(lines[i].Points, chart.Point{X: x, Y: chart.Range{Median: 10 * x, Least: 9 * x, Most: 12 * x}})
+			lines[i].Points = append(lines[i].Points,
+				chart.Point{X: x, Y: chart.Range{Median: 10 * x, Least: 9 * x, Most: 12 * x}})
 		}
 	}
 	return map[string]drawing{

@@ -74,7 +74,8 @@ func (d Dots) SVG() ([]byte, error) {
 	}
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks{plot.LogTicks{Prec: -1}}
 	p.Add(dots{d})
-	p.X.Min, p.X.Max = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most*1.01))) // after Add, which widens
+	// after Add, which widens
+	p.X.Min, p.X.Max = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most*1.01)))
 	for i, name := range d.Series {
 		p.Legend.Add(name+" ", swatch(series[i%len(series)]))
 	}
@@ -147,7 +148,8 @@ func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 		r, from := b.Rows[i], 0.0
 		for part, v := range r.Values {
 			to := from + v.Median
-			c.FillPolygon(b.colour(r, part), rectangle(vg.Point{X: x(from), Y: y(at) - half}, vg.Point{X: x(to), Y: y(at) + half}))
+			c.FillPolygon(b.colour(r, part),
+				rectangle(vg.Point{X: x(from), Y: y(at) - half}, vg.Point{X: x(to), Y: y(at) + half}))
 			from = to
 		}
 		end := x(from)
@@ -185,7 +187,8 @@ func (d dots) Plot(c draw.Canvas, p *plot.Plot) {
 		for part, v := range d.Rows[i].Values {
 			hue := series[part%len(series)]
 			whisker(c, draw.LineStyle{Color: hue, Width: 1}, x(v.Least), x(v.Most), y(at))
-			c.DrawGlyph(draw.GlyphStyle{Color: hue, Radius: 3.2, Shape: draw.CircleGlyph{}}, vg.Point{X: x(v.Median), Y: y(at)})
+			c.DrawGlyph(draw.GlyphStyle{Color: hue, Radius: 3.2, Shape: draw.CircleGlyph{}},
+				vg.Point{X: x(v.Median), Y: y(at)})
 		}
 	}
 }
@@ -195,5 +198,6 @@ type swatch color.RGBA
 
 func (s swatch) Thumbnail(c *draw.Canvas) {
 	middle := c.Center().Y
-	c.FillPolygon(color.RGBA(s), rectangle(vg.Point{X: c.Min.X, Y: middle - 3.5}, vg.Point{X: c.Max.X, Y: middle + 3.5}))
+	c.FillPolygon(color.RGBA(s),
+		rectangle(vg.Point{X: c.Min.X, Y: middle - 3.5}, vg.Point{X: c.Max.X, Y: middle + 3.5}))
 }

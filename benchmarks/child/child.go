@@ -30,8 +30,8 @@ type Task struct {
 	Typed       bool   `json:"typed"` // of its jobs
 }
 
-// Asked tells whether this process was started as a child, and what for. A program that measures asks this first, before it looks at
-// its arguments.
+// Asked tells whether this process was started as a child, and what for. A program that measures asks this first,
+// before it looks at its arguments.
 func Asked() (t Task, asked bool, err error) {
 	text, asked := os.LookupEnv(variable)
 	if !asked {

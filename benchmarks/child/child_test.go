@@ -8,12 +8,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/child"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // The children of these tests are this test binary, with a system that makes up its jobs.
@@ -97,7 +97,7 @@ func TestChildTellsEveryJob(t *testing.T) {
 	}
 	select {
 	case <-all:
-	case <-time.After(30 * time.Second):
+	case <-testwait.End(t):
 		t.Fatalf("%d of 100 jobs told", handled.Load())
 	}
 	if err := c.Stop(); err != nil {

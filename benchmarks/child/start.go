@@ -21,8 +21,8 @@ import (
 // stopTimeout bounds how long a child may take to end when it is told to.
 const stopTimeout = 30 * time.Second
 
-// Start starts a child and waits until it is ready. handled is told of the jobs that it handled, by one goroutine. The end of ctx
-// kills it.
+// Start starts a child and waits until it is ready. handled is told of the jobs that it handled, by one goroutine.
+// The end of ctx kills it.
 func Start(ctx context.Context, t Task, handled func(n int)) (driver.Spawned, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -14,10 +14,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 )
 
-// gap is the time between two lines of counts, so that telling costs nothing that shows. The last job is told so much late.
+// gap is the time between two lines of counts, so that telling costs nothing that shows. The last job is told so much
+// late.
 const gap = time.Millisecond
 
-// Work does a task: it says that it is ready, works from the first line of input until its end, and tells counts meanwhile.
+// Work does a task: it says that it is ready, works from the first line of input until its end, and tells counts
+// meanwhile.
 func Work(ctx context.Context, system driver.System, t Task, in io.Reader, out io.Writer) error {
 	store, err := system.Open(ctx, attached(t.URL), driver.Settings{Partitions: t.Partitions, Typed: t.Typed})
 	if err != nil {

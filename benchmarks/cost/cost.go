@@ -31,7 +31,8 @@ type Options struct {
 // Run measures. It takes all but one processor from this process, so that the server has them.
 func Run(ctx context.Context, o Options) (Report, error) {
 	if o.Items < 64*o.Partitions || o.Rounds < 1 || o.Payload < 1 || o.Partitions < 1 {
-		return Report{}, fmt.Errorf("cost: want at least one round and 64 items for each of the %d partitions", o.Partitions)
+		return Report{}, fmt.Errorf("cost: want at least one round and 64 items for each of the %d partitions",
+			o.Partitions)
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s, err := server.Start(ctx, o.Server)

@@ -8,7 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 )
 
-// operations are what is measured, with the budgets of the project. A lifecycle is one creation, one claim and one completion.
+// operations are what is measured, with the budgets of the project. A lifecycle is one creation, one claim and one
+// completion.
 var operations = []struct {
 	name  string
 	batch int
@@ -29,7 +30,8 @@ const lifecycle = "lifecycle"
 var sizes = []struct {
 	state, what string
 	most        float64
-}{{"waiting", "bytes besides the payload", 364}, {"done", "bytes besides payload and result", 449}} // 620 and 750 B with 256 and 45 B of these
+}{{"waiting", "bytes besides the payload", 364},
+	{"done", "bytes besides payload and result", 449}} // 620 and 750 B with 256 and 45 B of these
 
 // Report is a whole run.
 type Report struct {

@@ -49,8 +49,9 @@ func round(ctx context.Context, s *server.Server, o Options, batch int, samples 
 	b := &bench{s: s, e: e, o: o, batch: batch, payload: make([]byte, o.Payload), samples: samples}
 	for p := range o.Partitions {
 		session := engine.NewSessionID(fmt.Sprintf("bench-%d", p))
-		b.lanes = append(b.lanes, &lane{partition: uint16(p), claim: engine.ClaimRequest{Partition: uint16(p), Session: session,
-			Number: 1, TTL: time.Hour, Max: batch, Wait: true}})
+		b.lanes = append(b.lanes,
+			&lane{partition: uint16(p), claim: engine.ClaimRequest{Partition: uint16(p), Session: session,
+				Number: 1, TTL: time.Hour, Max: batch, Wait: true}})
 	}
 	for _, step := range []func(context.Context) error{b.warm, b.create, b.prepare, b.drain, b.tick, b.wait} {
 		if err := step(ctx); err != nil {
@@ -87,8 +88,8 @@ func (b *bench) share() int { return b.o.Items / len(b.lanes) }
 func (b *bench) items(l *lane, n int) []engine.NewExecution {
 	out := make([]engine.NewExecution, n)
 	for i := range out {
-		out[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(l.partition), Namespace: "default", Lane: "default", Kind: "bench",
-			Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}, Payload: b.payload}
+		out[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(l.partition), Namespace: "default", Lane: "default",
+			Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}, Payload: b.payload}
 	}
 	return out
 }

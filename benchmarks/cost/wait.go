@@ -26,7 +26,8 @@ func (b *bench) wait(ctx context.Context) error {
 	}
 	rounds := b.share() / held
 	sum := sha256.Sum256([]byte(token))
-	minted := engine.Minted{Key: "go", Kid: "bench", Nonce: "00112233445566778899aabbccddeeff", Digest: hex.EncodeToString(sum[:])}
+	minted := engine.Minted{Key: "go", Kid: "bench", Nonce: "00112233445566778899aabbccddeeff",
+		Digest: hex.EncodeToString(sum[:])}
 	waitpoints := make([][]uuid.UUID, len(b.lanes))
 	for range rounds {
 		err := b.each(ctx, func(ctx context.Context, l *lane) error {
@@ -45,8 +46,9 @@ func (b *bench) wait(ctx context.Context) error {
 					m := minted
 					m.ID = uuid.New()
 					waitpoints[l.partition] = append(waitpoints[l.partition], m.ID)
-					_, err := b.e.SuspendExecution(ctx, f, engine.Suspension{ID: uuid.New(), Name: "go", Reason: "waiting_for_signal",
-						Behaviour: "fail", Condition: "L\x1f1\x1f1\x1f", Bindings: []engine.Binding{{Minted: m}}})
+					_, err := b.e.SuspendExecution(ctx, f,
+						engine.Suspension{ID: uuid.New(), Name: "go", Reason: "waiting_for_signal",
+							Behaviour: "fail", Condition: "L\x1f1\x1f1\x1f", Bindings: []engine.Binding{{Minted: m}}})
 					if err != nil {
 						return err
 					}
@@ -60,7 +62,8 @@ func (b *bench) wait(ctx context.Context) error {
 		err = b.timed(ctx, "signal", held*len(b.lanes), func() error {
 			return b.each(ctx, func(ctx context.Context, l *lane) error {
 				for i, f := range l.fences {
-					d, err := b.e.DeliverSignal(ctx, f.Execution, waitpoints[l.partition][i], minted.Digest, suspend.SentSignal{Name: "go", Payload: []byte("true")})
+					d, err := b.e.DeliverSignal(ctx, f.Execution, waitpoints[l.partition][i], minted.Digest,
+						suspend.SentSignal{Name: "go", Payload: []byte("true")})
 					if err != nil || d.Effect != waithook.EffectSatisfied {
 						return fmt.Errorf("signal: effect %q, %w", d.Effect, err)
 					}

@@ -10,8 +10,8 @@
 //
 //   - A job carries exactly the payload it is given, and nothing the scenario did not ask for: no
 //     delay, no uniqueness, no deadline, default priority, the system's default retry policy.
-//   - A typed job ([Settings].Typed) carries it as the text of a [Document], encoded and decoded in the way the system has for
-//     typed jobs, and its result is the document's [Answer]. Other jobs carry bytes.
+//   - A typed job ([Settings].Typed) carries it as the text of a [Document], encoded and decoded in the way the
+//     system has for typed jobs, and its result is the document's [Answer]. Other jobs carry bytes.
 //   - Submit returns once the server has confirmed the job, SubmitMany once it has confirmed all.
 //   - The handler gets the payload and returns nothing; its job then completes, without a result unless it is typed.
 //   - A completed job is retained for an hour or more, so that its outcome could be asked for. A second driver
@@ -47,7 +47,8 @@ var ErrNotInstalled = errors.New("not installed")
 // Serving says how a server is to be run.
 type Serving struct {
 	Durability Durability
-	// Dir is where the files of a single server stay when it has ended, for the next one to go on with; "" = a directory that ends with it.
+	// Dir is where the files of a single server stay when it has ended, for the next one to go on with; "" = a
+	// directory that ends with it.
 	Dir string
 }
 
@@ -95,8 +96,8 @@ type Filer interface {
 	Dir() string
 }
 
-// Callable is a [Server] that runs functions. Trivial opens connections through which call makes the server run one that does
-// nothing; flush is how long a call may wait for others before they are sent together.
+// Callable is a [Server] that runs functions. Trivial opens connections through which call makes the server run one
+// that does nothing; flush is how long a call may wait for others before they are sent together.
 type Callable interface {
 	Trivial(ctx context.Context, flush time.Duration) (call func(context.Context) error, stop func(), err error)
 }
@@ -129,7 +130,8 @@ func (s Sample) Sub(before Sample) Sample {
 // Store is an open connection to one server. Its methods may be called concurrently.
 type Store interface {
 	Submit(ctx context.Context, payload []byte) error
-	// SubmitMany submits at least 100 jobs in the way the system has for many; if it has none, one by one on all its connections.
+	// SubmitMany submits at least 100 jobs in the way the system has for many; if it has none, one by one on all its
+	// connections.
 	SubmitMany(ctx context.Context, payloads [][]byte) error
 	// Work starts a worker with connections of its own and returns when it can take work. stop lets running
 	// handlers end and waits until the worker has ended.
@@ -146,31 +148,34 @@ type Worker struct {
 	// Lease is how long the work of a dead worker stays with it; 0 is the system's default. Only [Leaser]s
 	// are given one.
 	Lease time.Duration
-	// Counts says that Handle returns at once and looks at no payload. A worker in a process of its own may then have such a
-	// handler there, and afterwards call Handle once for every job that it handled, without the payload.
+	// Counts says that Handle returns at once and looks at no payload. A worker in a process of its own may then have
+	// such a handler there, and afterwards call Handle once for every job that it handled, without the payload.
 	Counts bool
-	// Work is how long a job takes, 0 if that is no matter: Handle returns after so long. With Counts a worker in a process of its own
-	// takes that time there. No more than Concurrency handlers may then run at once in any configuration.
+	// Work is how long a job takes, 0 if that is no matter: Handle returns after so long. With Counts a worker in a
+	// process of its own takes that time there. No more than Concurrency handlers may then run at once in any
+	// configuration.
 	Work time.Duration
 }
 
-// Remote is a [Store] whose producers and workers live, wholly or in part, in processes of their own. Their processor time
-// counts as this process's.
+// Remote is a [Store] whose producers and workers live, wholly or in part, in processes of their own. Their processor
+// time counts as this process's.
 type Remote interface {
 	PIDs() []int
 }
 
-// Producer is a [Store] that submits from a process of its own. Where calls are timed, that process makes and times them, so that
-// what the two processes say to each other is no part of the figures.
+// Producer is a [Store] that submits from a process of its own. Where calls are timed, that process makes and times
+// them, so that what the two processes say to each other is no part of the figures.
 type Producer interface {
-	// Prepare hands payloads over. send then submits them as so many concurrent submitters, each its share and perCall jobs in a
-	// call, and returns how long the calls took.
-	Prepare(ctx context.Context, payloads [][]byte, submitters, perCall int) (send func(context.Context) ([]time.Duration, error), err error)
+	// Prepare hands payloads over. send then submits them as so many concurrent submitters, each its share and
+	// perCall jobs in a call, and returns how long the calls took.
+	Prepare(ctx context.Context, payloads [][]byte, submitters,
+		perCall int) (send func(context.Context) ([]time.Duration, error), err error)
 	// SubmitAt is Submit; it returns when the other process began, by the clock of [Began].
 	SubmitAt(ctx context.Context, payload []byte) (time.Time, error)
 }
 
-// Spawner is a [Store] that can have workers in further processes of its own. For other stores the harness starts itself again.
+// Spawner is a [Store] that can have workers in further processes of its own. For other stores the harness starts
+// itself again.
 type Spawner interface {
 	// Spawn starts a process that is ready to work. handled is told of jobs that a no-op handler has handled.
 	Spawn(ctx context.Context, concurrency int, handled func(n int)) (Spawned, error)
@@ -188,8 +193,9 @@ type Leaser interface {
 	Lease(wish time.Duration) time.Duration
 }
 
-// Poller is a [Store] whose idle workers look for jobs from time to time, where others are woken. How long a job waits then depends on
-// when it comes, so scenarios that submit to an idle worker let it come at any moment between two looks.
+// Poller is a [Store] whose idle workers look for jobs from time to time, where others are woken. How long a job
+// waits then depends on when it comes, so scenarios that submit to an idle worker let it come at any moment between
+// two looks.
 type Poller interface {
 	// Poll is the mean time between two looks.
 	Poll() time.Duration
@@ -200,28 +206,31 @@ type Counter interface {
 	Done(ctx context.Context) (int, error)
 }
 
-// Settler is a [Counter] whose workers settle jobs many at once, some time after their handlers have returned. Throughput of
-// others ends with the last handler, when no more jobs than handlers can run at once are unsettled; that of a Settler ends
-// when as few are, and counts the jobs that were settled meanwhile.
+// Settler is a [Counter] whose workers settle jobs many at once, some time after their handlers have returned.
+// Throughput of others ends with the last handler, when no more jobs than handlers can run at once are unsettled;
+// that of a Settler ends when as few are, and counts the jobs that were settled meanwhile.
 type Settler interface {
 	Counter
 	// Settle waits until at most so many of the jobs that workers have fetched are not settled, and returns how many.
 	Settle(ctx context.Context, most int) (left int, err error)
 }
 
-// Partitioned is a [Store] that spreads work over as many partitions as [Settings] say. Partitions is how many there are.
+// Partitioned is a [Store] that spreads work over as many partitions as [Settings] say. Partitions is how many there
+// are.
 type Partitioned interface {
 	Partitions() int
 }
 
-// Router is a [Store] whose workers can take work from several routes: kinds of jobs, queues, or whatever the server keeps apart.
-// Routes is the same store with n of them: calls of Submit and SubmitMany go round them, and every worker takes from all.
+// Router is a [Store] whose workers can take work from several routes: kinds of jobs, queues, or whatever the server
+// keeps apart. Routes is the same store with n of them: calls of Submit and SubmitMany go round them, and every
+// worker takes from all.
 type Router interface {
 	Routes(n int) Store
 }
 
 // Spacer is a [Store] whose jobs belong to namespaces, which keep them apart without being a route each.
-// Namespaces is the same store with n of them: calls of Submit and SubmitMany go round them, and every worker takes from all.
+// Namespaces is the same store with n of them: calls of Submit and SubmitMany go round them, and every worker takes
+// from all.
 type Spacer interface {
 	Namespaces(n int) Store
 }
@@ -255,16 +264,20 @@ type Gater interface {
 // Suspender is a [Store] whose jobs can wait for a signal from outside without occupying a worker.
 type Suspender interface {
 	// Suspend submits n jobs with the given payload and returns once all of them wait. signal wakes job i, and returns
-	// once the server has confirmed that; resumed is called as soon as the job's handler runs again. stop ends the worker.
-	Suspend(ctx context.Context, payload []byte, n int, resumed func(i int)) (signal func(ctx context.Context, i int) error, stop func() error, err error)
+	// once the server has confirmed that; resumed is called as soon as the job's handler runs again. stop ends the
+	// worker.
+	Suspend(ctx context.Context, payload []byte, n int,
+		resumed func(i int)) (signal func(ctx context.Context, i int) error, stop func() error, err error)
 }
 
 // Grapher is a [Store] whose jobs can depend on each other.
 type Grapher interface {
-	// Graphs starts a worker that tells the times of every job. submit puts in a graph, and returns once the server has confirmed
-	// all of it; it may be called concurrently. stop ends the worker.
-	Graphs(ctx context.Context, concurrency int, times Times) (submit func(context.Context, Graph) error, stop func() error, err error)
-	// Settled counts the jobs and edges of all graphs so far, and tells whether anything is left to do about one of them.
+	// Graphs starts a worker that tells the times of every job. submit puts in a graph, and returns once the server
+	// has confirmed all of it; it may be called concurrently. stop ends the worker.
+	Graphs(ctx context.Context, concurrency int,
+		times Times) (submit func(context.Context, Graph) error, stop func() error, err error)
+	// Settled counts the jobs and edges of all graphs so far, and tells whether anything is left to do about one of
+	// them.
 	Settled(ctx context.Context) (jobs, edges int, left bool, err error)
 }
 
@@ -306,7 +319,8 @@ type Stream interface {
 
 // Claimer is a [Store] from which jobs can be claimed without running them.
 type Claimer interface {
-	// Claimant is one of so many that claim the jobs at the same time. claim takes up to most of them in a call, and tells how
-	// many; 0 is the end. With settle it settles them afterwards in another call.
-	Claimant(ctx context.Context, number, of int, settle bool) (claim func(ctx context.Context, most int) (int, error), err error)
+	// Claimant is one of so many that claim the jobs at the same time. claim takes up to most of them in a call, and
+	// tells how many; 0 is the end. With settle it settles them afterwards in another call.
+	Claimant(ctx context.Context, number, of int,
+		settle bool) (claim func(ctx context.Context, most int) (int, error), err error)
 }

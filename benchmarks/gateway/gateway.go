@@ -1,5 +1,5 @@
-// Package gateway measures the HTTP API beside the Go client, in one run: submissions a second, events of streams to many readers, the memory
-// that a reader costs, and results that are waited for.
+// Package gateway measures the HTTP API beside the Go client, in one run: submissions a second, events of streams to
+// many readers, the memory that a reader costs, and results that are waited for.
 //
 // It starts a server and a "flowfabric serve" of their own; work is done by a worker in this process.
 package gateway
@@ -294,7 +294,8 @@ func (b *bench) stream() error {
 				return fmt.Errorf("%d of %d events came", frames.Load()-before, want-before)
 			}
 		}
-		fmt.Fprintf(b.out, "stream, %d readers of one execution, round %d: %.0f events/s\n", b.o.Readers, round+1, float64(want-before)/time.Since(began).Seconds())
+		fmt.Fprintf(b.out, "stream, %d readers of one execution, round %d: %.0f events/s\n", b.o.Readers, round+1,
+			float64(want-before)/time.Since(began).Seconds())
 	}
 	b.frames <- 0
 	return wait()
@@ -339,8 +340,8 @@ func (b *bench) memory() error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b.out, "memory, %d readers of %d executions: %.1f KiB a reader, all there after %s\n", b.o.Many, executions,
-		float64(after-before)/float64(b.o.Many), joined.Round(time.Millisecond))
+	fmt.Fprintf(b.out, "memory, %d readers of %d executions: %.1f KiB a reader, all there after %s\n", b.o.Many,
+		executions, float64(after-before)/float64(b.o.Many), joined.Round(time.Millisecond))
 	for range executions {
 		b.frames <- 0
 	}
@@ -395,7 +396,7 @@ func (b *bench) waits() error {
 	if err := failed.Load(); err != nil {
 		return *err
 	}
-	fmt.Fprintf(b.out, "results, %d waits at once: %.1f KiB each, the last answered %s after the end\n", b.o.Waits, float64(after-before)/float64(b.o.Waits),
-		time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(b.out, "results, %d waits at once: %.1f KiB each, the last answered %s after the end\n", b.o.Waits,
+		float64(after-before)/float64(b.o.Waits), time.Since(began).Round(time.Millisecond))
 	return nil
 }

@@ -106,7 +106,8 @@ func (b *bench) drains() error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b.out, "drain of executions that do nothing, round %d: worker in Go %.0f/s; over HTTP 64 workers that claim one %.0f/s, 4 workers that claim 16 %.0f/s\n",
+		fmt.Fprintf(b.out,
+			"drain of executions that do nothing, round %d: worker in Go %.0f/s; over HTTP 64 workers that claim one %.0f/s, 4 workers that claim 16 %.0f/s\n",
 			round+1, direct, one, sixteen)
 	}
 	return nil
@@ -120,12 +121,13 @@ func (b *bench) drainGo() (float64, error) {
 	defer cancel()
 	var done atomic.Int64
 	all := make(chan struct{})
-	w, err := runtime.New(runtime.Config{URL: b.store.URL(), Concurrency: 64, Logger: slog.New(slog.DiscardHandler)}, handler.Bind(work, func(context.Context, *handler.Task, int) (int, error) {
-		if done.Add(1) == int64(b.o.Work) {
-			close(all)
-		}
-		return 0, nil
-	}))
+	w, err := runtime.New(runtime.Config{URL: b.store.URL(), Concurrency: 64, Logger: slog.New(slog.DiscardHandler)},
+		handler.Bind(work, func(context.Context, *handler.Task, int) (int, error) {
+			if done.Add(1) == int64(b.o.Work) {
+				close(all)
+			}
+			return 0, nil
+		}))
 	if err != nil {
 		return 0, err
 	}
@@ -161,7 +163,8 @@ func (b *bench) drainHTTP(workers, most int) (float64, error) {
 				var each conc.WaitGroup
 				for _, x := range c.Executions {
 					each.Go(func() {
-						if err := b.call(r.path+":complete", map[string]any{"lease": x.Lease, "result": 1}, nil); err != nil {
+						if err := b.call(r.path+":complete", map[string]any{"lease": x.Lease, "result": 1},
+							nil); err != nil {
 							failed.Store(&err)
 						}
 						done.Add(1)
@@ -216,7 +219,9 @@ func (b *bench) lone() error {
 		took = append(took, at.Sub(began))
 	}
 	slices.Sort(took)
-	fmt.Fprintf(b.out, "a lone execution, from Submit to the answer of a claim that waits over HTTP: median %s, 95 %% %s\n", took[100].Round(10*time.Microsecond), took[190].Round(10*time.Microsecond))
+	fmt.Fprintf(b.out,
+		"a lone execution, from Submit to the answer of a claim that waits over HTTP: median %s, 95 %% %s\n",
+		took[100].Round(10*time.Microsecond), took[190].Round(10*time.Microsecond))
 	return r.close()
 }
 
@@ -288,8 +293,10 @@ func (b *bench) idle() error {
 		used[i] = now - used[i]
 	}
 	close(stop)
-	fmt.Fprintf(b.out, "idle, %d workers that wait over HTTP: %.1f KiB each in flowfabric serve, which uses %.2f %% of a core, and the store %.2f %%\n", b.o.Idle,
-		float64(after-before)/float64(b.o.Idle), 100*used[0].Seconds()/window.Seconds(), 100*used[1].Seconds()/window.Seconds())
+	fmt.Fprintf(b.out,
+		"idle, %d workers that wait over HTTP: %.1f KiB each in flowfabric serve, which uses %.2f %% of a core, and the store %.2f %%\n",
+		b.o.Idle, float64(after-before)/float64(b.o.Idle), 100*used[0].Seconds()/window.Seconds(),
+		100*used[1].Seconds()/window.Seconds())
 	group.Wait()
 	if err := failed.Load(); err != nil {
 		return *err

@@ -19,7 +19,8 @@ func TestFileSystem(t *testing.T) {
 		}
 	}
 	here := measure.FileSystem(t.TempDir())
-	if rooted := measure.FileSystem("/") != ""; here == "" && rooted || here == "proc" { // a chroot may have no mount of its own
+	if rooted := measure.FileSystem("/") != ""; here == "" && rooted || here == "proc" {
+		// a chroot may have no mount of its own
 		t.Errorf("temporary files are on %q", here)
 	}
 	link := filepath.Join(t.TempDir(), "link") // what counts is where it leads

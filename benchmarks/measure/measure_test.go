@@ -60,9 +60,11 @@ func (s *script) Sample(context.Context) (driver.Sample, error) {
 
 func TestMeter(t *testing.T) {
 	s := &script{samples: []driver.Sample{
-		{CPU: time.Second, Commands: map[string]driver.Command{"fcall": {Calls: 10, USec: 100}, "hget": {Calls: 7, USec: 7}}},
+		{CPU: time.Second, Commands: map[string]driver.Command{"fcall": {Calls: 10, USec: 100},
+			"hget": {Calls: 7, USec: 7}}},
 		{CPU: time.Second + 20*time.Millisecond, Commands: map[string]driver.Command{
-			"fcall": {Calls: 15, USec: 200}, "hget": {Calls: 7, USec: 7}, "zadd": {Calls: 4, USec: 5}, "ping": {Calls: 1, USec: 1}}},
+			"fcall": {Calls: 15, USec: 200}, "hget": {Calls: 7, USec: 7}, "zadd": {Calls: 4, USec: 5},
+			"ping": {Calls: 1, USec: 1}}},
 	}}
 	m, err := measure.Start(t.Context(), s, "")
 	if err != nil {
@@ -72,7 +74,8 @@ func TestMeter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f[measure.ServerItem] != 10_000 || f[measure.CallsItem] != 3 || f[measure.CmdsItem] != 5 || f[measure.Items] != 2 {
+	if f[measure.ServerItem] != 10_000 || f[measure.CallsItem] != 3 || f[measure.CmdsItem] != 5 ||
+		f[measure.Items] != 2 {
 		t.Errorf("%+v", f)
 	}
 	if f[measure.Seconds] <= 0 || f[measure.Throughput] != 2/f[measure.Seconds] {

@@ -23,8 +23,8 @@ func ProcessTime(pid int) (time.Duration, error) {
 	return used, err
 }
 
-// EndedChildrenTime is the processor time of a process's children that have ended, with theirs. It is exact to 10 ms; where
-// there is no /proc it is unknown and 0.
+// EndedChildrenTime is the processor time of a process's children that have ended, with theirs. It is exact to 10 ms;
+// where there is no /proc it is unknown and 0.
 func EndedChildrenTime(pid int) (time.Duration, error) {
 	_, ended, err := processTimes(pid)
 	if errors.Is(err, os.ErrNotExist) {

@@ -13,8 +13,8 @@ import (
 )
 
 // profile is the recording of two processes: this one by the Go runtime in <path>.pprof, and the server by perf in
-// <path>.perf, where perf is installed and allowed to. What this process has allocated by the end, since its start, is in
-// <path>.allocs.
+// <path>.perf, where perf is installed and allowed to. What this process has allocated by the end, since its start,
+// is in <path>.allocs.
 type profile struct {
 	path string
 	own  *os.File
@@ -35,7 +35,8 @@ func startProfile(ctx context.Context, path string, s driver.Server) (*profile, 
 	}
 	p := &profile{path: path, own: own}
 	if _, err := exec.LookPath("perf"); err == nil && s.PID() > 0 {
-		perf := exec.CommandContext(ctx, "perf", "record", "-q", "-F", "997", "-g", "-p", processes(s), "-o", path+".perf")
+		perf := exec.CommandContext(ctx, "perf", "record", "-q", "-F", "997", "-g", "-p", processes(s), "-o",
+			path+".perf")
 		if perf.Start() == nil {
 			p.perf = perf
 		}

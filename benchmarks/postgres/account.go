@@ -32,7 +32,8 @@ func accountOfServer() (account, error) {
 			return account{&syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 		}
 	}
-	return account{}, fmt.Errorf("PostgreSQL does not run as root: user postgres or nobody: %w (make bench-deps)", driver.ErrNotInstalled)
+	return account{}, fmt.Errorf("PostgreSQL does not run as root: user postgres or nobody: %w (make bench-deps)",
+		driver.ErrNotInstalled)
 }
 
 // attributes start a process as that user, which ends with us where the system can do that.

@@ -3,7 +3,8 @@
 //
 //	initdb, once per run ──▶ template ──copy──▶ directory of a server ──▶ postgres ──▶ database "bench", made anew by Reset
 //
-// PostgreSQL refuses to work for root. As root the server belongs to the user postgres or nobody, and so does its directory.
+// PostgreSQL refuses to work for root. As root the server belongs to the user postgres or nobody, and so does its
+// directory.
 package postgres
 
 import (
@@ -36,7 +37,8 @@ const (
 	port     = "5432"     // of the socket's name; there is no other
 )
 
-// Server is a running server and a connection for looking at it. It is a [driver.Server], which is used by one goroutine.
+// Server is a running server and a connection for looking at it. It is a [driver.Server], which is used by one
+// goroutine.
 type Server struct {
 	cmd      *exec.Cmd
 	dir      string
@@ -169,7 +171,8 @@ func (s *Server) Name() string { return s.name }
 func (s *Server) URL() string { return s.url(database) }
 
 func (s *Server) url(database string) string {
-	return fmt.Sprintf("postgres://%s@/%s?host=%s&port=%s&sslmode=disable", owner, database, url.QueryEscape(s.dir), port)
+	return fmt.Sprintf("postgres://%s@/%s?host=%s&port=%s&sslmode=disable", owner, database, url.QueryEscape(s.dir),
+		port)
 }
 
 // Dir is where the server's files are.
@@ -201,7 +204,8 @@ func (s *Server) Reset(ctx context.Context) error {
 // PostgreSQL's own statistics, which count the others too, lag behind by up to ten seconds.
 func (s *Server) Sample(ctx context.Context) (driver.Sample, error) {
 	var next int64
-	if err := s.admin.QueryRow(ctx, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&next); err != nil {
+	if err := s.admin.QueryRow(ctx, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&next); err !=
+		nil {
 		return driver.Sample{}, fmt.Errorf("read the next transaction: %w", err)
 	}
 	used, err := treeTime(s.PID())
@@ -212,7 +216,8 @@ func (s *Server) Sample(ctx context.Context) (driver.Sample, error) {
 }
 
 // Memory is what tables and indexes occupy on disk, above that of an empty database. It is not memory: PostgreSQL keeps
-// what it can of it in buffers of a fixed size. Versions of rows that updates left behind are in it until they are vacuumed.
+// what it can of it in buffers of a fixed size. Versions of rows that updates left behind are in it until they are
+// vacuumed.
 func (s *Server) Memory(ctx context.Context) (float64, error) {
 	used, err := s.size(ctx)
 	return float64(used - s.empty), err

@@ -20,6 +20,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/postgres"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // orphan makes the test binary start a server and wait to be killed.
@@ -133,7 +134,8 @@ func checkReset(t *testing.T, s *postgres.Server) {
 	do(t, connect(t, s), "CREATE TABLE a ()") // it was dropped
 }
 
-// Processor time is that of all processes, and not lost when one of them ends; transactions that wrote are counted exactly.
+// Processor time is that of all processes, and not lost when one of them ends; transactions that wrote are counted
+// exactly.
 func checkSample(t *testing.T, s *postgres.Server) {
 	if runtime.GOOS != "linux" {
 		t.Skip("processor time of processes that have ended is only known on Linux")
@@ -168,7 +170,7 @@ func checkSample(t *testing.T, s *postgres.Server) {
 	if err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the end of the connection's process", func() bool { return syscall.Kill(pid, 0) != nil })
+	testwait.Until(t, "the end of the connection's process", func() bool { return syscall.Kill(pid, 0) != nil })
 	const rounded = 20 * time.Millisecond // two ticks
 	if ended := sample().Sub(before).CPU; ended < living-rounded {
 		t.Errorf("%v when the process had ended, %v before", ended, living)
@@ -183,7 +185,7 @@ func checkStop(t *testing.T, s *postgres.Server) {
 	dir := ask(t, connect(t, s), "SHOW unix_socket_directories")
 	s.Stop()
 	for _, pid := range pids {
-		await(t, fmt.Sprintf("the end of process %d", pid), func() bool { return syscall.Kill(pid, 0) != nil })
+		testwait.Until(t, fmt.Sprintf("the end of process %d", pid), func() bool { return syscall.Kill(pid, 0) != nil })
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there: %v", dir, err)
@@ -226,22 +228,11 @@ func TestParentKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	await(t, "the end of the server", func() bool { return over(pid) })
+	testwait.Until(t, "the end of the server", func() bool { return over(pid) })
 }
 
 // over tells whether a process has ended, even if nobody has asked for its status.
 func over(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")
-}
-
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !done(); <-again.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s in 20 s", what)
-		}
-	}
 }

@@ -31,7 +31,8 @@ func TestPrograms(t *testing.T) {
 	}
 	pattern := filepath.Join(root, "*", "bin")
 	t.Setenv("PATH", place(t, filepath.Join(root, "path"), "initdb")) // without postgres
-	if _, err := programs(pattern); !errors.Is(err, driver.ErrNotInstalled) || !strings.Contains(err.Error(), "make bench-deps") {
+	if _, err := programs(pattern); !errors.Is(err, driver.ErrNotInstalled) || !strings.Contains(err.Error(),
+		"make bench-deps") {
 		t.Errorf("without programs: %v", err)
 	}
 	place(t, filepath.Join(root, "9", "bin"), "initdb", "postgres")

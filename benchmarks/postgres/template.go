@@ -58,7 +58,8 @@ func initialized(ctx context.Context) (*template, error) {
 	if t.archive, err = os.CreateTemp("", "ffbench"); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(os.Remove(t.archive.Name()), t.run(ctx, dir, nil, t.archive, "tar", "-cf", "-", "-C", data, ".")); err != nil {
+	if err := errors.Join(os.Remove(t.archive.Name()),
+		t.run(ctx, dir, nil, t.archive, "tar", "-cf", "-", "-C", data, ".")); err != nil {
 		return nil, errors.Join(err, t.archive.Close())
 	}
 	made = t
@@ -95,7 +96,8 @@ func (t *template) run(ctx context.Context, dir string, in, out *os.File, progra
 	return nil
 }
 
-// programs is the directory of initdb and postgres: the one of PATH, or of the newest release in a pattern of directories.
+// programs is the directory of initdb and postgres: the one of PATH, or of the newest release in a pattern of
+// directories.
 func programs(pattern string) (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil && has(filepath.Dir(path), "postgres") {
@@ -108,7 +110,8 @@ func programs(pattern string) (string, error) {
 	}
 	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return !has(dir, "initdb") || !has(dir, "postgres") })
 	if len(dirs) == 0 {
-		return "", fmt.Errorf("PostgreSQL: %w (make bench-deps): no initdb and postgres in PATH or %s", driver.ErrNotInstalled, pattern)
+		return "", fmt.Errorf("PostgreSQL: %w (make bench-deps): no initdb and postgres in PATH or %s",
+			driver.ErrNotInstalled, pattern)
 	}
 	return slices.MaxFunc(dirs, func(a, b string) int { return release(a) - release(b) }), nil
 }

@@ -36,7 +36,8 @@ func treeTime(pid int) (time.Duration, error) {
 }
 
 // processTime is exact where the scheduler's statistics are there: with many processes, the ticks of
-// [measure.ProcessTime] would be rounded too often. Processes of PostgreSQL have a single thread, which is what these are of.
+// [measure.ProcessTime] would be rounded too often. Processes of PostgreSQL have a single thread, which is what these
+// are of.
 func processTime(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err == nil {

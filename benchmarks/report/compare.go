@@ -66,7 +66,8 @@ func Compare(older, newer Document) (c Comparison) {
 			if !ok || paced || slices.Contains(given, figure) {
 				continue
 			}
-			c.Differences = append(c.Differences, Difference{Scenario: a.Scenario, Variant: a.Variant, System: a.System, Figure: figure, Old: was, New: is,
+			c.Differences = append(c.Differences, Difference{Scenario: a.Scenario, Variant: a.Variant, System: a.System,
+				Figure: figure, Old: was, New: is,
 				Ratio: ratio(is.Median, was.Median), Apart: is.Min > was.Max || is.Max < was.Min})
 		}
 	}
@@ -181,11 +182,13 @@ func serversOf(d Document) map[string]string {
 	return out
 }
 
-// Print writes the differences whose medians are least apart, a share (0.05 is 5 %), and marks those whose ranges do not overlap.
+// Print writes the differences whose medians are least apart, a share (0.05 is 5 %), and marks those whose ranges do
+// not overlap.
 func (c Comparison) Print(out io.Writer, least float64) error {
-	fmt.Fprint(out, "Two runs are not one run: the machine may have been faster in one of them, by 1.5 times and more, and then everything in it was.\n"+
-		"What is marked could still be that. Only systems measured in the same run can be compared. Counts of calls, commands, allocations\n"+
-		"and bytes hardly depend on the machine.\n\n")
+	fmt.Fprint(out,
+		"Two runs are not one run: the machine may have been faster in one of them, by 1.5 times and more, and then everything in it was.\n"+
+			"What is marked could still be that. Only systems measured in the same run can be compared. Counts of calls, commands, allocations\n"+
+			"and bytes hardly depend on the machine.\n\n")
 	for _, w := range c.Warnings {
 		fmt.Fprintln(out, "WARNING:", w)
 	}
@@ -204,12 +207,15 @@ func (c Comparison) Print(out io.Writer, least float64) error {
 		if d.Apart {
 			marked++
 		}
-		fmt.Fprintln(w, strings.Join([]string{d.Scenario, d.Variant, d.System, d.Figure, spread(d.Old), spread(d.New), number(d.Ratio), d.Verdict()}, "\t"))
+		fmt.Fprintln(w, strings.Join([]string{d.Scenario, d.Variant, d.System, d.Figure, spread(d.Old), spread(d.New),
+			number(d.Ratio), d.Verdict()}, "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nFigures shown: %d, with ranges that do not overlap: %d. Not shown, because they differ by less than %.3g %%: %d.\n", shown, marked,
+	fmt.Fprintf(out,
+		"\nFigures shown: %d, with ranges that do not overlap: %d. Not shown, because they differ by less than %.3g %%: %d.\n",
+		shown, marked,
 		least*100, hidden)
 	for _, only := range c.Only {
 		fmt.Fprintln(out, "not in both:", only)

@@ -14,7 +14,8 @@ import (
 func TestCompare(t *testing.T) {
 	older, newer := first(), first()
 	newer.Results[0] = result("drain", "", "flowfabric", map[string][]float64{
-		measure.Throughput: {61_000, 62_000, 63_000}, measure.ServerItem: {21, 21, 21}, measure.ClientItem: {8, 10, 12}})
+		measure.Throughput: {61_000, 62_000, 63_000}, measure.ServerItem: {21, 21, 21},
+		measure.ClientItem: {8, 10, 12}})
 	newer.Results = slices.Delete(newer.Results, 1, 2) // asynq's drain
 	c := report.Compare(older, newer)
 	got := map[string]report.Difference{}
@@ -45,7 +46,8 @@ func TestCompare(t *testing.T) {
 	if err := c.Print(&out, 0.06); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Two runs are not one run", "better", "not in both: old: drain of asynq", "Figures shown: 2, with ranges that do not overlap: 1."} {
+	for _, want := range []string{"Two runs are not one run", "better", "not in both: old: drain of asynq",
+		"Figures shown: 2, with ranges that do not overlap: 1."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -64,8 +66,9 @@ func TestCompareWarns(t *testing.T) {
 	newer.Results[0].Server = "valkey 8.0.1"
 	newer.Results = append(newer.Results[:3], newer.Results[7:]...)
 	got := report.Compare(older, newer).Warnings
-	want := []string{"machine: cpu differs: Abacus 1 → Abacus 2", "load at the beginning differs: 0.1 → 3.0", "setting: payload_bytes differs: 256 → 4096",
-		"version of flowfabric differs: v1.0.0, library 7 → v2", "server of flowfabric differs: redis 7.0.15 → valkey 8.0.1",
+	want := []string{"machine: cpu differs: Abacus 1 → Abacus 2", "load at the beginning differs: 0.1 → 3.0",
+		"setting: payload_bytes differs: 256 → 4096", "version of flowfabric differs: v1.0.0, library 7 → v2",
+		"server of flowfabric differs: redis 7.0.15 → valkey 8.0.1",
 		"library github.com/redis/rueidis differs: v1.0.79 → v1.0.80"}
 	if !slices.Equal(got, want) {
 		t.Errorf("warnings\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -76,13 +79,16 @@ func TestCompareWarns(t *testing.T) {
 func TestCompareNothing(t *testing.T) {
 	older, newer := first(), first()
 	older.Results = older.Results[:1]
-	older.Results[0] = result("drain", "", "flowfabric", map[string][]float64{measure.CallsItem: {0, 0}, measure.CmdsItem: {0, 0}})
-	newer.Results = []scenario.Result{result("drain", "", "flowfabric", map[string][]float64{measure.CallsItem: {0, 0}, measure.CmdsItem: {1, 1}})}
+	older.Results[0] = result("drain", "", "flowfabric",
+		map[string][]float64{measure.CallsItem: {0, 0}, measure.CmdsItem: {0, 0}})
+	newer.Results = []scenario.Result{result("drain", "", "flowfabric",
+		map[string][]float64{measure.CallsItem: {0, 0}, measure.CmdsItem: {1, 1}})}
 	var out bytes.Buffer
 	if err := report.Compare(older, newer).Print(&out, 0.01); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); !strings.Contains(text, "∞") || !strings.Contains(text, "Figures shown: 1,") || strings.Contains(text, measure.CallsItem) {
+	if text := out.String(); !strings.Contains(text, "∞") || !strings.Contains(text, "Figures shown: 1,") ||
+		strings.Contains(text, measure.CallsItem) {
 		t.Errorf("%s", text)
 	}
 }

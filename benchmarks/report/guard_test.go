@@ -11,8 +11,9 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	guards := []report.Guard{{Target: report.Target{Line: "drain", Scenario: "drain", Figure: measure.ServerItem, Peers: []string{"raw"},
-		Bound: report.Bound{Most: 10}}, Usual: 7, Reason: "batches broke"}}
+	guards := []report.Guard{
+		{Target: report.Target{Line: "drain", Scenario: "drain", Figure: measure.ServerItem, Peers: []string{"raw"},
+			Bound: report.Bound{Most: 10}}, Usual: 7, Reason: "batches broke"}}
 	run := func(ours ...float64) report.Document {
 		d := first()
 		d.Results = []scenario.Result{result("drain", "", "flowfabric", map[string][]float64{measure.ServerItem: ours}),

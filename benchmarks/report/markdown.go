@@ -18,8 +18,8 @@ const (
 	tablesName   = "tables"      // the directory of the runs' tables, likewise
 )
 
-// Save writes the report of runs to path, and beside it a file for each run into the directory "tables" and its charts into "charts". It
-// replaces what files of these kinds were there.
+// Save writes the report of runs to path, and beside it a file for each run into the directory "tables" and its
+// charts into "charts". It replaces what files of these kinds were there.
 func Save(path string, runs []Document) error {
 	pictures, err := Pictures(runs)
 	if err != nil {
@@ -64,15 +64,17 @@ func Save(path string, runs []Document) error {
 
 func tablesFile(i int) string { return fmt.Sprintf("run-%d.md", i+1) }
 
-// Markdown writes the report of runs: what became of each target, and where the tables are. notes tells whether the files that people write
-// are beside it.
+// Markdown writes the report of runs: what became of each target, and where the tables are. notes tells whether the
+// files that people write are beside it.
 func Markdown(out io.Writer, runs []Document, notes bool) {
 	fmt.Fprintf(out, "# Benchmarks: what was measured\n\n"+
 		"Written by `go run . report` from the raw numbers of %s; edits are lost with the next one. What the figures mean and how they were\n"+
 		"measured is in the [README](../README.md).", count(len(runs), "run"))
 	if notes {
-		fmt.Fprintf(out, " What the systems promise, which no figure tells, is in [NOTES.md](%s): read it before choosing one.\n"+
-			"Where the time goes, what was tried, and what would help where a target is not met, is in [FINDINGS.md](%s).", notesFile, findingsFile)
+		fmt.Fprintf(out,
+			" What the systems promise, which no figure tells, is in [NOTES.md](%s): read it before choosing one.\n"+
+				"Where the time goes, what was tried, and what would help where a target is not met, is in [FINDINGS.md](%s).",
+			notesFile, findingsFile)
 	}
 	judged := worst(Judge(Targets, runs))
 	fmt.Fprint(out, "\n\n")
@@ -84,17 +86,20 @@ func Markdown(out io.Writer, runs []Document, notes bool) {
 		for _, s := range d.Systems {
 			systems = append(systems, s.Name)
 		}
-		row(out, fmt.Sprint(i+1), d.Began.UTC().Format("2006-01-02 15:04"), strings.Join(systems, ", "), strings.Join(d.Settings.Scenarios, ", "),
-			fmt.Sprint(d.Settings.Rounds), fmt.Sprintf("[%s](%s/%[1]s)", tablesFile(i), tablesName))
+		row(out, fmt.Sprint(i+1), d.Began.UTC().Format("2006-01-02 15:04"), strings.Join(systems, ", "),
+			strings.Join(d.Settings.Scenarios, ", "), fmt.Sprint(d.Settings.Rounds),
+			fmt.Sprintf("[%s](%s/%[1]s)", tablesFile(i), tablesName))
 	}
-	fmt.Fprint(out, "\n## Targets\n\nEvery figure is the median of all rounds with the least and the most in brackets; no brackets: all rounds agree. Ratios are taken\n"+
-		"between figures of the same round and the same run, then summed up in the same way. *met*: in every round. *not met*: in no round.\n"+
-		"*within noise*: in some. A target that several runs are about is judged by the last of them, and one that several variants\n"+
-		"are about by the worst; the tables of each run have the others.\n\n")
+	fmt.Fprint(out,
+		"\n## Targets\n\nEvery figure is the median of all rounds with the least and the most in brackets; no brackets: all rounds agree. Ratios are taken\n"+
+			"between figures of the same round and the same run, then summed up in the same way. *met*: in every round. *not met*: in no round.\n"+
+			"*within noise*: in some. A target that several runs are about is judged by the last of them, and one that several variants\n"+
+			"are about by the worst; the tables of each run have the others.\n\n")
 	targetTable(out, slices.DeleteFunc(judged, func(l Line) bool { return l.Verdict == Shown }), len(runs) > 1)
 }
 
-// headline is what a reader wants to know first: how many executions are claimed a second, and how many a worker works off, beside the peers.
+// headline is what a reader wants to know first: how many executions are claimed a second, and how many a worker
+// works off, beside the peers.
 func headline(out io.Writer, lines []Line) {
 	var claims, drains []string
 	worker := ""
@@ -102,7 +107,8 @@ func headline(out io.Writer, lines []Line) {
 		switch {
 		case l.Verdict == NotMeasured:
 		case l.Verdict == Shown:
-			claims = append(claims, fmt.Sprintf("%s/s %s", spread(l.Ours), strings.TrimPrefix(l.Target.Line, "claim throughput, ")))
+			claims = append(claims,
+				fmt.Sprintf("%s/s %s", spread(l.Ours), strings.TrimPrefix(l.Target.Line, "claim throughput, ")))
 		case l.Target.Scenario == "drain" && l.Peer != "":
 			worker = spread(l.Ours)
 			drains = append(drains, fmt.Sprintf("%s of %s", times(l.Value.Median), l.Peer))
@@ -112,7 +118,8 @@ func headline(out io.Writer, lines []Line) {
 		fmt.Fprintf(out, "**Claim throughput: %s.**\n", strings.Join(claims, "; "))
 	}
 	if len(drains) > 0 {
-		fmt.Fprintf(out, "A worker with typed handlers that do nothing works off %s a second: %s.\n", worker, strings.Join(drains, ", "))
+		fmt.Fprintf(out, "A worker with typed handlers that do nothing works off %s a second: %s.\n", worker,
+			strings.Join(drains, ", "))
 	}
 	if len(claims)+len(drains) > 0 {
 		fmt.Fprintln(out, "All programs and the server share one machine; see below.")
@@ -136,7 +143,8 @@ func worst(lines []Line) (out []Line) {
 		at := 0
 		for i, l := range group {
 			w := group[at]
-			if badness[l.Verdict] > badness[w.Verdict] || badness[l.Verdict] == badness[w.Verdict] && l.Target.Bound.distance(l.Value) > w.Target.Bound.distance(w.Value) {
+			if badness[l.Verdict] > badness[w.Verdict] || badness[l.Verdict] == badness[w.Verdict] &&
+				l.Target.Bound.distance(l.Value) > w.Target.Bound.distance(w.Value) {
 				at = i
 			}
 		}
@@ -164,7 +172,8 @@ func Tables(out io.Writer, i int, d Document, pictures []Picture) {
 		targetTable(out, judged, false)
 	}
 	if len(pictures) > 0 {
-		fmt.Fprint(out, "\n## Charts\n\nBars and dots are medians, whiskers go from the least to the most of all rounds.\n")
+		fmt.Fprint(out,
+			"\n## Charts\n\nBars and dots are medians, whiskers go from the least to the most of all rounds.\n")
 		for _, p := range pictures {
 			fmt.Fprintf(out, "\n![%s](../%s/%s)\n", p.Title, chartsName, p.File)
 		}
@@ -254,7 +263,8 @@ func (l Line) verdict() string {
 	case l.Verdict == Missed:
 		text = "**" + text + "**"
 	}
-	if l.Rounds == 1 && l.Target.Scenario != costOf && l.Target.Scenario != boundsOf { // these have summed up their rounds
+	if l.Rounds == 1 && l.Target.Scenario != costOf && l.Target.Scenario != boundsOf {
+		// these have summed up their rounds
 		text += " (one round only)"
 	}
 	return text
@@ -263,8 +273,9 @@ func (l Line) verdict() string {
 // about tells where, when and how a run took place.
 func about(out io.Writer, d Document) {
 	m := d.Machine
-	fmt.Fprintf(out, "%s, %s long, on %s, %d cores (GOMAXPROCS %d), %s/%s", d.Began.UTC().Format("2006-01-02 15:04 UTC"),
-		time.Duration(d.Took*float64(time.Second)).Round(time.Second), m.CPU, m.Cores, m.GOMAXPROCS, m.OS, m.Arch)
+	fmt.Fprintf(out, "%s, %s long, on %s, %d cores (GOMAXPROCS %d), %s/%s",
+		d.Began.UTC().Format("2006-01-02 15:04 UTC"), time.Duration(d.Took*float64(time.Second)).Round(time.Second),
+		m.CPU, m.Cores, m.GOMAXPROCS, m.OS, m.Arch)
 	if m.Kernel != "" {
 		fmt.Fprintf(out, " with kernel %s", m.Kernel)
 	}
@@ -301,6 +312,7 @@ func order(d Document) string {
 	}
 	back := slices.Clone(there)
 	slices.Reverse(back)
-	return fmt.Sprintf("%d rounds of every scenario. The systems take turns: in rounds 1, 3 and so on in the order %s; in rounds 2, 4 and so on in the order %s.",
+	return fmt.Sprintf(
+		"%d rounds of every scenario. The systems take turns: in rounds 1, 3 and so on in the order %s; in rounds 2, 4 and so on in the order %s.",
 		d.Settings.Rounds, strings.Join(there, ", "), strings.Join(back, ", "))
 }

@@ -21,7 +21,8 @@ type Picture struct {
 // drawing is a kind of chart that a scenario has, of the variants that match a pattern.
 type drawing struct {
 	scenario, variants, name, title string
-	draw                            func(title string, results []scenario.Result) (svg []byte, err error) // nil: there is nothing to draw
+	// nil: there is nothing to draw
+	draw func(title string, results []scenario.Result) (svg []byte, err error)
 }
 
 const perSecond, perJob = "jobs/s, more is better", "server µs per job, less is better"
@@ -32,15 +33,22 @@ var drawings = []drawing{
 	{"payload", "*", "payload", "drain, other payloads: jobs per second", bars(measure.Throughput, perSecond)},
 	{"lifecycle", "*", "lifecycle", "lifecycle: jobs per second", bars(measure.Throughput, perSecond)},
 	{"lifecycle", "*", "lifecycle-cpu", "lifecycle: processor time per job", processor},
-	{"durability", "*: lifecycle", "durability", "lifecycle on servers that write to disk: jobs per second", bars(measure.Throughput, perSecond)},
+	{"durability", "*: lifecycle", "durability", "lifecycle on servers that write to disk: jobs per second",
+		bars(measure.Throughput, perSecond)},
 	{"submit", "*", "submit", "submit: jobs per second", bars(measure.Throughput, perSecond)},
 	{"latency", "*", "latency", "submit until the handler has begun, idle worker", latencies},
-	{"memory", "*", "memory", "memory per completed job", bars(measure.Done, "bytes without the payload, less is better")},
-	{"processes", "*", "processes", "drain by several processes: jobs per second", scaled(measure.Throughput, "worker processes", perSecond)},
-	{"growth", "submit, * waiting", "growth-submit", "submitting beside jobs that wait", scaled(measure.ServerItem, "jobs that wait", perJob)},
-	{"growth", "work, * waiting", "growth-work", "working beside jobs that wait", scaled(measure.ServerItem, "jobs that wait", perJob)},
-	{"partitions", "submit, * partitions", "partitions-submit", "submitting to several partitions", scaled(measure.ServerItem, "partitions", perJob)},
-	{"partitions", "drain, * partitions", "partitions-drain", "working in several partitions", scaled(measure.ServerItem, "partitions", perJob)},
+	{"memory", "*", "memory", "memory per completed job",
+		bars(measure.Done, "bytes without the payload, less is better")},
+	{"processes", "*", "processes", "drain by several processes: jobs per second",
+		scaled(measure.Throughput, "worker processes", perSecond)},
+	{"growth", "submit, * waiting", "growth-submit", "submitting beside jobs that wait",
+		scaled(measure.ServerItem, "jobs that wait", perJob)},
+	{"growth", "work, * waiting", "growth-work", "working beside jobs that wait",
+		scaled(measure.ServerItem, "jobs that wait", perJob)},
+	{"partitions", "submit, * partitions", "partitions-submit", "submitting to several partitions",
+		scaled(measure.ServerItem, "partitions", perJob)},
+	{"partitions", "drain, * partitions", "partitions-drain", "working in several partitions",
+		scaled(measure.ServerItem, "partitions", perJob)},
 }
 
 // Pictures draws the charts of runs; a run's number is in the names of files when there are several.
@@ -53,9 +61,12 @@ func Pictures(runs []Document) (out []Picture, err error) {
 				}
 				p := Picture{Run: i, File: kind.name + ".svg", Title: kind.title}
 				if len(runs) > 1 {
-					p.File, p.Title = fmt.Sprintf("run%d-%s.svg", i+1, kind.name), fmt.Sprintf("%s (run %d)", kind.title, i+1)
+					p.File, p.Title = fmt.Sprintf("run%d-%s.svg", i+1, kind.name),
+						fmt.Sprintf("%s (run %d)", kind.title, i+1)
 				}
-				chosen := slices.DeleteFunc(slices.Clone(results), func(r scenario.Result) bool { return !matches(kind.variants, r.Variant) })
+				chosen := slices.DeleteFunc(slices.Clone(results), func(r scenario.Result) bool {
+					return !matches(kind.variants, r.Variant)
+				})
 				if p.SVG, err = kind.draw(p.Title, chosen); err != nil {
 					return nil, err
 				}
@@ -97,7 +108,9 @@ func rows(results []scenario.Result, figures ...string) (out []chart.Row) {
 // bars leave out the ceiling, beside which all systems would look alike.
 func bars(figure, axis string) func(string, []scenario.Result) ([]byte, error) {
 	return func(title string, results []scenario.Result) ([]byte, error) {
-		lines := rows(slices.DeleteFunc(slices.Clone(results), func(r scenario.Result) bool { return slices.Contains(ceiling, r.System) }), figure)
+		lines := rows(slices.DeleteFunc(slices.Clone(results), func(r scenario.Result) bool {
+			return slices.Contains(ceiling, r.System)
+		}), figure)
 		if len(lines) == 0 {
 			return nil, nil
 		}
@@ -110,7 +123,8 @@ func processor(title string, results []scenario.Result) ([]byte, error) {
 	if len(lines) == 0 {
 		return nil, nil
 	}
-	return chart.Bars{Title: title, Axis: "µs of all processes, medians, less is better", Series: []string{"server", "client"}, Rows: lines}.SVG()
+	return chart.Bars{Title: title, Axis: "µs of all processes, medians, less is better",
+		Series: []string{"server", "client"}, Rows: lines}.SVG()
 }
 
 func latencies(title string, results []scenario.Result) ([]byte, error) {
@@ -118,7 +132,8 @@ func latencies(title string, results []scenario.Result) ([]byte, error) {
 	if len(lines) == 0 {
 		return nil, nil
 	}
-	return chart.Dots{Title: title, Axis: "ms, logarithmic, less is better", Series: []string{"p50", "p99"}, Rows: lines}.SVG()
+	return chart.Dots{Title: title, Axis: "ms, logarithmic, less is better", Series: []string{"p50", "p99"},
+		Rows: lines}.SVG()
 }
 
 // scaled draws how a figure changes with the last number in the variant's name.

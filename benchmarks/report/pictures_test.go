@@ -16,7 +16,8 @@ func TestPicturesOfScaling(t *testing.T) {
 	d.Results = []scenario.Result{
 		result("growth", "submit, 10000 waiting", "flowfabric", map[string][]float64{measure.ServerItem: {50}}),
 		result("growth", "submit, 100000 waiting", "flowfabric", map[string][]float64{measure.ServerItem: {51}}),
-		result("growth", "submit 100 at a time, 10000 waiting", "flowfabric", map[string][]float64{measure.ServerItem: {9}}),
+		result("growth", "submit 100 at a time, 10000 waiting", "flowfabric",
+			map[string][]float64{measure.ServerItem: {9}}),
 		result("growth", "submit, routes: 10", "flowfabric", map[string][]float64{measure.ServerItem: {52}}),
 		missing("processes", "raw", "no processes"),
 		result("processes", "1 process", "flowfabric", map[string][]float64{measure.Throughput: {100}}),
@@ -50,7 +51,8 @@ func TestPicturesOfScaling(t *testing.T) {
 // What cannot be drawn is left out, and a scenario without any figures has no chart.
 func TestNoPictures(t *testing.T) {
 	d := first()
-	d.Results = []scenario.Result{missing("drain", "river", "not installed"), missing("latency", "river", "not installed"), missing("processes", "raw", "none")}
+	d.Results = []scenario.Result{missing("drain", "river", "not installed"),
+		missing("latency", "river", "not installed"), missing("processes", "raw", "none")}
 	if pictures, err := report.Pictures([]report.Document{d}); err != nil || len(pictures) != 0 {
 		t.Errorf("%d charts (%v)", len(pictures), err)
 	}

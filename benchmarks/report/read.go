@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// Read returns the document stored under path. A document of another format is refused, because its figures mean something else.
+// Read returns the document stored under path. A document of another format is refused, because its figures mean
+// something else.
 func Read(path string) (d Document, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -16,7 +17,8 @@ func Read(path string) (d Document, err error) {
 		return d, fmt.Errorf("%s is no document of a run: %w", path, err)
 	}
 	if d.Format != Format {
-		return d, fmt.Errorf("%s has format %d, and this program reads format %d: measure again", path, d.Format, Format)
+		return d, fmt.Errorf("%s has format %d, and this program reads format %d: measure again", path, d.Format,
+			Format)
 	}
 	return d, nil
 }

@@ -10,7 +10,8 @@ import (
 // setting is one field of a struct, under its name in the document.
 type setting struct{ name, value string }
 
-// fields are all fields of a struct in their order, so that one that is added cannot be forgotten where they are shown or compared.
+// fields are all fields of a struct in their order, so that one that is added cannot be forgotten where they are
+// shown or compared.
 func fields(of any) (out []setting) {
 	v := reflect.ValueOf(of)
 	for i := range v.NumField() {

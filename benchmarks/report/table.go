@@ -17,36 +17,49 @@ type column struct{ figure, title string }
 
 // shared are the columns of the throughput and latency scenarios.
 var shared = []column{
-	{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"}, {measure.OfFirst, "of the first's"},
-	{measure.ClientItem, "cli µs"}, {measure.AllocItem, "allocs"}, {measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"},
-	{measure.Backlog, "left ms"}, {measure.Parked, "B suspended"}, {measure.Retained, "retained"}, {measure.RawPerSec, "raw XADD/s"}, {measure.RawServer, "raw srv µs"}, {measure.RawRatio, "of raw"},
+	{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"},
+	{measure.OfFirst, "of the first's"},
+	{measure.ClientItem, "cli µs"}, {measure.AllocItem, "allocs"}, {measure.CallsItem, "calls"},
+	{measure.CmdsItem, "commands"},
+	{measure.Backlog, "left ms"}, {measure.Parked, "B suspended"}, {measure.Retained, "retained"},
+	{measure.RawPerSec, "raw XADD/s"}, {measure.RawServer, "raw srv µs"}, {measure.RawRatio, "of raw"},
 }
 
 // own are the columns of the others.
 var own = map[string][]column{
 	"renew": {
-		{measure.Leases, "held"}, {measure.LeaseSec, "lease s"}, {measure.HoldUSec, "holding: srv µs/s"}, {measure.HoldCalls, "calls/s"},
-		{measure.CallsSec, "all calls/s"}, {measure.CmdsSec, "commands/s"}, {measure.ServerCPU, "srv CPU %"}, {measure.ClientCPU, "cli CPU %"},
+		{measure.Leases, "held"}, {measure.LeaseSec, "lease s"}, {measure.HoldUSec, "holding: srv µs/s"},
+		{measure.HoldCalls, "calls/s"},
+		{measure.CallsSec, "all calls/s"}, {measure.CmdsSec, "commands/s"}, {measure.ServerCPU, "srv CPU %"},
+		{measure.ClientCPU, "cli CPU %"},
 	},
 	"flow": {
-		{measure.Throughput, "graphs/s"}, {measure.P50, "stage p50 ms"}, {measure.P99, "p99 ms"}, {measure.Backlog, "left ms"},
-		{measure.Longest, "longest call ms"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"},
+		{measure.Throughput, "graphs/s"}, {measure.P50, "stage p50 ms"}, {measure.P99, "p99 ms"},
+		{measure.Backlog, "left ms"},
+		{measure.Longest, "longest call ms"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
+		{measure.CallsItem, "calls"},
 		{measure.CmdsItem, "commands"}, {measure.Blocked, "B blocked"}, {measure.Edge, "B edge"},
 	},
 	"processes": {
-		{measure.Throughput, "/s"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"},
-		{measure.CmdsItem, "commands"}, {measure.Backlog, "left ms"}, {measure.LeastShare, "least share"}, {measure.MostShare, "most share"}, {measure.Retained, "retained"},
+		{measure.Throughput, "/s"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
+		{measure.CallsItem, "calls"},
+		{measure.CmdsItem, "commands"}, {measure.Backlog, "left ms"}, {measure.LeastShare, "least share"},
+		{measure.MostShare, "most share"}, {measure.Retained, "retained"},
 	},
 	"sleep": {
-		{measure.OfIdeal, "of ideal"}, {measure.Throughput, "/s"}, {measure.AtOnce, "most at once"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
-		{measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"}, {measure.Backlog, "left ms"}, {measure.Retained, "retained"},
+		{measure.OfIdeal, "of ideal"}, {measure.Throughput, "/s"}, {measure.AtOnce, "most at once"},
+		{measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
+		{measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"}, {measure.Backlog, "left ms"},
+		{measure.Retained, "retained"},
 	},
 	"claims": {
-		{measure.Throughput, "claimed/s"}, {measure.P50, "call p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
+		{measure.Throughput, "claimed/s"}, {measure.P50, "call p50 ms"}, {measure.P99, "p99 ms"},
+		{measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
 		{measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"},
 	},
 	"tenants": {
-		{measure.P50, "wait p50 ms"}, {measure.P99, "p99 ms"}, {measure.Share, "share"}, {measure.Items, "jobs"}, {measure.ServerItem, "srv µs"},
+		{measure.P50, "wait p50 ms"}, {measure.P99, "p99 ms"}, {measure.Share, "share"}, {measure.Items, "jobs"},
+		{measure.ServerItem, "srv µs"},
 		{measure.CallsItem, "calls"},
 	},
 	"idle": {
@@ -54,13 +67,18 @@ var own = map[string][]column{
 		{measure.ServerCPU, "srv CPU %"}, {measure.ClientCPU, "cli CPU %"},
 	},
 	"partitions": {
-		{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"}, {measure.OfFirst, "of the first's"},
-		{measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"}, {measure.Retained, "retained"},
-		{measure.Workers, "workers"}, {measure.CallsSec, "calls/s"}, {measure.CmdsSec, "commands/s"}, {measure.ServerCPU, "srv CPU %"},
+		{measure.Throughput, "/s"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"}, {measure.ServerItem, "srv µs"},
+		{measure.OfFirst, "of the first's"},
+		{measure.ClientItem, "cli µs"}, {measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"},
+		{measure.Retained, "retained"},
+		{measure.Workers, "workers"}, {measure.CallsSec, "calls/s"}, {measure.CmdsSec, "commands/s"},
+		{measure.ServerCPU, "srv CPU %"},
 	},
 	"calls": {
-		{measure.Throughput, "/s"}, {measure.RawRatio, "of nothing's"}, {measure.P50, "p50 ms"}, {measure.P99, "p99 ms"},
-		{measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.AllocItem, "allocs"}, {measure.CmdsItem, "commands"},
+		{measure.Throughput, "/s"}, {measure.RawRatio, "of nothing's"}, {measure.P50, "p50 ms"},
+		{measure.P99, "p99 ms"},
+		{measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"}, {measure.AllocItem, "allocs"},
+		{measure.CmdsItem, "commands"},
 	},
 	"memory": {
 		{measure.Items, "jobs"}, {measure.Waiting, "B waiting"}, {measure.Active, "B active"}, {measure.Done, "B done"},
@@ -71,7 +89,8 @@ var own = map[string][]column{
 // Print writes all tables.
 func (d Document) Print(out io.Writer) error {
 	m := d.Machine
-	fmt.Fprintf(out, "%s, %d cores, GOMAXPROCS %d, load %.1f; %s; took %.0f s\n", m.CPU, m.Cores, m.GOMAXPROCS, m.Load, m.Go, d.Took)
+	fmt.Fprintf(out, "%s, %d cores, GOMAXPROCS %d, load %.1f; %s; took %.0f s\n", m.CPU, m.Cores, m.GOMAXPROCS, m.Load,
+		m.Go, d.Took)
 	for _, s := range d.Systems {
 		fmt.Fprintf(out, "%s %s\n", s.Name, s.Version)
 	}

@@ -12,7 +12,9 @@ import (
 // scenarioTable writes one scenario: a line per variant and system.
 func scenarioTable(out io.Writer, results []scenario.Result) {
 	fmt.Fprintf(out, "\n### %s\n\n", results[0].Scenario)
-	if i := slices.IndexFunc(scenario.All, func(s scenario.Scenario) bool { return s.Name == results[0].Scenario }); i >= 0 {
+	if i := slices.IndexFunc(scenario.All, func(s scenario.Scenario) bool {
+		return s.Name == results[0].Scenario
+	}); i >= 0 {
 		about := scenario.All[i].About
 		fmt.Fprintf(out, "%s%s. ", strings.ToUpper(about[:1]), about[1:])
 	}
@@ -58,7 +60,8 @@ func costTable(out io.Writer, d Document) {
 		return
 	}
 	r := *d.Cost
-	fmt.Fprintf(out, "\n### cost\n\nServer time of calls: %s, %d items of %d B, medians of %d rounds.\n\n", r.Server, r.Items, r.Payload, r.Rounds)
+	fmt.Fprintf(out, "\n### cost\n\nServer time of calls: %s, %d items of %d B, medians of %d rounds.\n\n", r.Server,
+		r.Items, r.Payload, r.Rounds)
 	head(out, "Operation", "Per call", "µs/item", "Budget", "Verdict", "Commands/item")
 	for _, c := range r.Costs {
 		budget, judged := "", ""
@@ -87,9 +90,12 @@ func boundsTable(out io.Writer, d Document) {
 		return
 	}
 	r := *d.Bounds
-	fmt.Fprintf(out, "\n### bounds\n\nThe longest calls that the documented limits allow: %s, flows of %d members, of each call the least of %d rounds. Budget: 5 ms.\n\n", r.Server, r.Members, r.Rounds)
+	fmt.Fprintf(out,
+		"\n### bounds\n\nThe longest calls that the documented limits allow: %s, flows of %d members, of each call the least of %d rounds. Budget: 5 ms.\n\n",
+		r.Server, r.Members, r.Rounds)
 	head(out, "Case", "Function", "Calls", "Longest ms", "Median ms", "Commands/call", "Verdict")
 	for _, c := range r.Calls {
-		row(out, c.Case, "`"+c.Function+"`", fmt.Sprint(c.Calls), number(c.Longest), number(c.Median), number(c.Commands), kept(c.Met))
+		row(out, c.Case, "`"+c.Function+"`", fmt.Sprint(c.Calls), number(c.Longest), number(c.Median),
+			number(c.Commands), kept(c.Met))
 	}
 }

@@ -21,10 +21,11 @@ type Target struct {
 	Scenario string
 	Variant  string // a pattern of [path.Match]; every variant that matches is judged
 	Figure   string
-	Want     Settings // those of the run that are set here must be the same; payload and concurrency are 256 and 64 unless they are
-	Peers    []string // the ratio is taken to the one of them that did best in the run; none: to nobody
-	Bound    Bound
-	Note     string // what must be known to read the verdict
+	// those of the run that are set here must be the same; payload and concurrency are 256 and 64 unless they are
+	Want  Settings
+	Peers []string // the ratio is taken to the one of them that did best in the run; none: to nobody
+	Bound Bound
+	Note  string // what must be known to read the verdict
 }
 
 // Bound is what a figure or ratio should be. 0 is no bound; without any, the figure is shown and not judged.
@@ -93,8 +94,8 @@ type Line struct {
 	Why     string // it was not measured
 }
 
-// Judge judges every target in every run that measured it; a target that none measured has one line that says why. Both parts
-// of a ratio come from the same round of the same run.
+// Judge judges every target in every run that measured it; a target that none measured has one line that says why.
+// Both parts of a ratio come from the same round of the same run.
 func Judge(targets []Target, runs []Document) []Line {
 	var lines []Line
 	for _, t := range targets {
@@ -116,8 +117,8 @@ func Judge(targets []Target, runs []Document) []Line {
 	return lines
 }
 
-// judge returns a line for every matching variant in a run, or why there is none; no line and no reason if the run is not about
-// the scenario at all.
+// judge returns a line for every matching variant in a run, or why there is none; no line and no reason if the run is
+// not about the scenario at all.
 func (t Target) judge(d Document) (lines []Line, why string) {
 	other := ""
 	for _, ours := range d.measured() {
@@ -150,8 +151,10 @@ func (t Target) unlike(s Settings) string {
 		name      string
 		want, got int
 	}{
-		{"payload", cmp.Or(want.Payload, 256), s.Payload}, {"c", cmp.Or(want.Concurrency, 64), s.Concurrency}, {"batch", want.Batch, s.Batch},
-		{"partitions", want.Partitions, s.Partitions}, {"workers", want.Workers, s.Workers}, {"members", want.Members, s.Members},
+		{"payload", cmp.Or(want.Payload, 256), s.Payload}, {"c", cmp.Or(want.Concurrency, 64), s.Concurrency},
+		{"batch", want.Batch, s.Batch},
+		{"partitions", want.Partitions, s.Partitions}, {"workers", want.Workers, s.Workers},
+		{"members", want.Members, s.Members},
 	} {
 		if n.want != 0 && n.want != n.got {
 			return fmt.Sprintf("the run has -%s %d, the target is about %d", n.name, n.got, n.want)
@@ -168,7 +171,8 @@ func (t Target) line(d Document, ours scenario.Result) (l Line, why string) {
 	if len(figures) == 0 {
 		return l, "no figure " + t.Figure
 	}
-	l = Line{Target: t, Variant: ours.Variant, Ours: measure.SpreadOf(figures), Value: measure.SpreadOf(figures), Rounds: len(figures)}
+	l = Line{Target: t, Variant: ours.Variant, Ours: measure.SpreadOf(figures), Value: measure.SpreadOf(figures),
+		Rounds: len(figures)}
 	if len(t.Peers) > 0 {
 		theirs, reason := t.other(d, ours)
 		if reason != "" {
@@ -188,7 +192,8 @@ func (t Target) line(d Document, ours scenario.Result) (l Line, why string) {
 // other is what the ratio is taken to: the peer that did best.
 func (t Target) other(d Document, ours scenario.Result) (best scenario.Result, why string) {
 	for _, r := range d.Results {
-		if r.Scenario != ours.Scenario || r.Variant != ours.Variant && r.NotAvailable() == "" || !slices.Contains(t.Peers, r.System) {
+		if r.Scenario != ours.Scenario || r.Variant != ours.Variant && r.NotAvailable() == "" ||
+			!slices.Contains(t.Peers, r.System) {
 			continue
 		}
 		if reason := r.NotAvailable(); reason != "" {

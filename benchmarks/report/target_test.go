@@ -10,7 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
 )
 
-// Ratios pair round with round: here the machine became twice as fast with every round, and the ratio is the same in all.
+// Ratios pair round with round: here the machine became twice as fast with every round, and the ratio is the same in
+// all.
 func TestRatiosAreOfTheSameRound(t *testing.T) {
 	a := result("drain", "", "a", map[string][]float64{measure.Throughput: {400, 800, 1600}})
 	b := result("drain", "", "b", map[string][]float64{measure.Throughput: {100, 200, 400}})
@@ -36,7 +37,8 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{least, 2, 3, report.Met}, {least, 1, 1.9, report.Missed}, {least, 1.9, 2.1, report.Noise},
 		{most, 1, 2, report.Met}, {most, 2.1, 3, report.Missed}, {most, 1, 2.1, report.Noise},
-		{both, 0.9, 1.1, report.Met}, {both, 0.5, 0.8, report.Missed}, {both, 1.2, 2, report.Missed}, {both, 1, 1.2, report.Noise}, {both, 0.5, 2, report.Noise},
+		{both, 0.9, 1.1, report.Met}, {both, 0.5, 0.8, report.Missed}, {both, 1.2, 2, report.Missed},
+		{both, 1, 1.2, report.Noise}, {both, 0.5, 2, report.Noise},
 		{report.Bound{}, 1, 2, report.Shown},
 	} {
 		if got := c.bound.Judge(measure.Spread{Median: (c.min + c.max) / 2, Min: c.min, Max: c.max}); got != c.want {
@@ -75,7 +77,8 @@ func TestTargets(t *testing.T) {
 	} {
 		l := judge(t, c.target, first())
 		if l.Verdict != c.verdict || l.Peer != c.peer || l.Value.Median != c.median || l.Run != 1 || l.Rounds != 3 {
-			t.Errorf("%s: %q to %q by %+v, want %q to %q by %v", c.target, l.Verdict, l.Peer, l.Value, c.verdict, c.peer, c.median)
+			t.Errorf("%s: %q to %q by %+v, want %q to %q by %v", c.target, l.Verdict, l.Peer, l.Value, c.verdict,
+				c.peer, c.median)
 		}
 	}
 }
@@ -98,7 +101,8 @@ func TestWhyATargetWasNotMeasured(t *testing.T) {
 func TestTargetsOfOtherSettings(t *testing.T) {
 	d := first()
 	d.Settings.Payload = 64
-	if l := judge(t, "drain ≥ 5× asynq", d); l.Verdict != report.NotMeasured || l.Why != "the run has -payload 64, the target is about 256" {
+	if l := judge(t, "drain ≥ 5× asynq", d); l.Verdict != report.NotMeasured ||
+		l.Why != "the run has -payload 64, the target is about 256" {
 		t.Errorf("%q because %q", l.Verdict, l.Why)
 	}
 	d = first()
@@ -108,23 +112,28 @@ func TestTargetsOfOtherSettings(t *testing.T) {
 	}
 	d = second()
 	d.Settings.Workers = 8
-	if l := judge(t, "idle, 64 workers, 64 partitions", d); l.Verdict != report.NotMeasured || l.Why != "the run has -workers 8, the target is about 64" {
+	if l := judge(t, "idle, 64 workers, 64 partitions", d); l.Verdict != report.NotMeasured ||
+		l.Why != "the run has -workers 8, the target is about 64" {
 		t.Errorf("%q because %q", l.Verdict, l.Why)
 	}
 }
 
-// Every variant that a target is about has a line; the first of those that are compared has nothing to be compared with.
+// Every variant that a target is about has a line; the first of those that are compared has nothing to be compared
+// with.
 func TestTargetsOfSeveralVariants(t *testing.T) {
 	d := first()
 	d.Results = []scenario.Result{
 		result("partitions", "submit, 1 partitions", "flowfabric", map[string][]float64{measure.ServerItem: {10, 10}}),
-		result("partitions", "submit, 64 partitions", "flowfabric", map[string][]float64{measure.ServerItem: {11, 11}, measure.OfFirst: {1.1, 1.1}}),
-		result("partitions", "drain, 256 partitions", "flowfabric", map[string][]float64{measure.ServerItem: {15, 15}, measure.OfFirst: {1.5, 1.5}}),
+		result("partitions", "submit, 64 partitions", "flowfabric",
+			map[string][]float64{measure.ServerItem: {11, 11}, measure.OfFirst: {1.1, 1.1}}),
+		result("partitions", "drain, 256 partitions", "flowfabric",
+			map[string][]float64{measure.ServerItem: {15, 15}, measure.OfFirst: {1.5, 1.5}}),
 		result("partitions", "idle, 256 partitions", "flowfabric", map[string][]float64{measure.CallsSec: {15, 15}}),
 	}
 	i := slices.IndexFunc(report.Targets, func(t report.Target) bool { return t.Scenario == "partitions" })
 	lines := report.Judge(report.Targets[i:i+1], []report.Document{d})
-	if len(lines) != 2 || lines[0].Variant != "submit, 64 partitions" || lines[0].Verdict != report.Met || lines[1].Verdict != report.Missed {
+	if len(lines) != 2 || lines[0].Variant != "submit, 64 partitions" || lines[0].Verdict != report.Met ||
+		lines[1].Verdict != report.Missed {
 		t.Errorf("%+v", lines)
 	}
 }
@@ -160,7 +169,8 @@ func TestWorstOfTheLastRun(t *testing.T) {
 	earlier, later := first(), first()
 	for i, r := range earlier.Results {
 		if r.Scenario == "sleep" {
-			earlier.Results[i] = result("sleep", r.Variant, r.System, map[string][]float64{measure.OfIdeal: {0.01, 0.01, 0.01}})
+			earlier.Results[i] = result("sleep", r.Variant, r.System,
+				map[string][]float64{measure.OfIdeal: {0.01, 0.01, 0.01}})
 		}
 	}
 	var text strings.Builder
@@ -171,8 +181,9 @@ func TestWorstOfTheLastRun(t *testing.T) {
 			lines = append(lines, line)
 		}
 	}
-	if len(lines) != 2 || !strings.Contains(lines[0], "worst of 2: 20ms, 256 handlers") || !strings.Contains(lines[0], "0.92 (0.90–0.94)") ||
-		!strings.Contains(lines[0], "**not met** | 2 |") || !strings.Contains(lines[1], "| 79 |") || !strings.Contains(lines[1], "| met | 3 |") {
+	if len(lines) != 2 || !strings.Contains(lines[0], "worst of 2: 20ms, 256 handlers") ||
+		!strings.Contains(lines[0], "0.92 (0.90–0.94)") || !strings.Contains(lines[0], "**not met** | 2 |") ||
+		!strings.Contains(lines[1], "| 79 |") || !strings.Contains(lines[1], "| met | 3 |") {
 		t.Errorf("%q", lines)
 	}
 }

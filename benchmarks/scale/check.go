@@ -25,8 +25,10 @@ import (
 // CheckOptions are the sizes of a check.
 type CheckOptions struct {
 	Server string // program to start
-	Items  int    // executions of drain and of three primaries, in whole batches of each partition: 6,400 or a multiple; handlers of 10 ms: a third of them
-	Lone   int    // executions one by one; 100 or more
+	// executions of drain and of three primaries, in whole batches of each partition: 6,400 or a multiple; handlers
+	// of 10 ms: a third of them
+	Items int
+	Lone  int // executions one by one; 100 or more
 }
 
 // Row is one figure, predicted and measured.
@@ -38,14 +40,17 @@ type Row struct {
 // Ratio is the measured figure / the predicted one.
 func (r Row) Ratio() float64 { return r.Measured / r.Predicted }
 
-// Check measures five scenarios, and simulates the same ones with the published costs, fitted to this machine by three numbers:
+// Check measures five scenarios, and simulates the same ones with the published costs, fitted to this machine by
+// three numbers:
 //
 //   - the pace, by which all calls take longer: that of creating 100 executions, measured right before
 //   - the hop, the way of a message: half of what a lone submit takes beside its function, measured right before
-//   - how long the servers waited for a processor, which others use, too, for each second that they ran: measured meanwhile
+//   - how long the servers waited for a processor, which others use, too, for each second that they ran: measured
+//     meanwhile
 func Check(ctx context.Context, o CheckOptions, out io.Writer) ([]Row, error) {
 	if o.Items < 1 || o.Items%(maxBatch*channels) != 0 || o.Lone < 100 {
-		return nil, fmt.Errorf("scale: %d and %d executions: want a multiple of %d, and at least 100", o.Items, o.Lone, maxBatch*channels)
+		return nil, fmt.Errorf("scale: %d and %d executions: want a multiple of %d, and at least 100", o.Items, o.Lone,
+			maxBatch*channels)
 	}
 	c := &checking{o: o}
 	for _, one := range []func(context.Context) error{c.drain, c.handlers, c.lone, c.stream, c.three} {
@@ -56,7 +61,8 @@ func Check(ctx context.Context, o CheckOptions, out io.Writer) ([]Row, error) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "scenario\tfigure\tpredicted\tmeasured\tratio\t")
 	for _, row := range c.rows {
-		fmt.Fprintf(w, "%s\t%s\t%.4g\t%.4g\t%.2f\t\n", row.Scenario, row.Figure, row.Predicted, row.Measured, row.Ratio())
+		fmt.Fprintf(w, "%s\t%s\t%.4g\t%.4g\t%.2f\t\n", row.Scenario, row.Figure, row.Predicted, row.Measured,
+			row.Ratio())
 	}
 	if err := w.Flush(); err != nil {
 		return nil, err
@@ -78,9 +84,11 @@ func (c *checking) add(scenario, figure string, predicted, measured float64) {
 }
 
 // measure runs a scenario and returns its figures, and what was seen of its servers.
-func (c *checking) measure(ctx context.Context, name string, cluster bool, change func(*scenario.Options)) (measure.Figures, *watched, error) {
-	sizes := scenario.Options{Items: c.o.Items, Payload: 256, Raw: true, Concurrency: 64, Partitions: channels, Rounds: 1, Samples: c.o.Lone,
-		Window: time.Second, Sleeps: []time.Duration{10 * time.Millisecond}, Handlers: []int{64}}
+func (c *checking) measure(ctx context.Context, name string, cluster bool,
+	change func(*scenario.Options)) (measure.Figures, *watched, error) {
+	sizes := scenario.Options{Items: c.o.Items, Payload: 256, Raw: true, Concurrency: 64, Partitions: channels,
+		Rounds: 1, Samples: c.o.Lone, Window: time.Second, Sleeps: []time.Duration{10 * time.Millisecond},
+		Handlers: []int{64}}
 	if change != nil {
 		change(&sizes)
 	}
@@ -103,8 +111,10 @@ func (c *checking) simulated(name string, l Load, w *watched) (Result, error) {
 	costs.Client *= w.pace
 	costs.Hop = max(1, float64((w.submit-costs.Create.Of(1)-costs.Outside.Of(1)).Microseconds())/2)
 	costs = costs.Slowed(w.slow())
-	c.notes = append(c.notes, fmt.Sprintf("%s on %s: calls take %.2f of their published time, %.2f times that with waiting for a processor; a hop takes %.0f µs",
-		name, w.name, w.pace, w.slow(), costs.Hop))
+	c.notes = append(c.notes,
+		fmt.Sprintf(
+			"%s on %s: calls take %.2f of their published time, %.2f times that with waiting for a processor; a hop takes %.0f µs",
+			name, w.name, w.pace, w.slow(), costs.Hop))
 	return Simulate(l, costs)
 }
 
@@ -130,7 +140,8 @@ func slept(ctx context.Context, n int, want time.Duration) time.Duration {
 }
 
 func (c *checking) load() Load {
-	return Load{Seed: 1, Primaries: 1, Partitions: channels, Producers: 1, Workers: 1, Concurrency: 64, Grain: 0.001, Lease: 30, Seconds: 600}
+	return Load{Seed: 1, Primaries: 1, Partitions: channels, Producers: 1, Workers: 1, Concurrency: 64, Grain: 0.001,
+		Lease: 30, Seconds: 600}
 }
 
 func (c *checking) drain(ctx context.Context) error {
@@ -154,8 +165,8 @@ func (c *checking) throughput(name string, l Load, f measure.Figures, w *watched
 	return nil
 }
 
-// serverMicros is the processor time that all primaries need for an execution. One that waits for a processor is busy for longer, but does not
-// use more of it.
+// serverMicros is the processor time that all primaries need for an execution. One that waits for a processor is busy
+// for longer, but does not use more of it.
 func serverMicros(r Result, w *watched) float64 {
 	used := 0.0
 	for _, u := range r.Utilisation {
@@ -171,7 +182,8 @@ func (c *checking) handlers(ctx context.Context) error {
 	}
 	l := c.load()
 	took := slept(ctx, l.Concurrency, 10*time.Millisecond)
-	c.notes = append(c.notes, fmt.Sprintf("handlers of 10 ms: %d goroutines that sleep for 10 ms do it for %.2f ms", l.Concurrency, took.Seconds()*1000))
+	c.notes = append(c.notes, fmt.Sprintf("handlers of 10 ms: %d goroutines that sleep for 10 ms do it for %.2f ms",
+		l.Concurrency, took.Seconds()*1000))
 	l.Preload, l.Work = int(f[measure.Items])*10/9, max(0.01, took.Seconds()-l.Grain/2)
 	l.Uncounted = l.Preload / 10
 	return c.throughput("handlers of 10 ms", l, f, w)
@@ -210,8 +222,8 @@ func (c *checking) three(ctx context.Context) error {
 	return nil
 }
 
-// watched is a system whose servers are looked at whenever their counters are read, which is at the beginning and at the end of what a scenario
-// measures.
+// watched is a system whose servers are looked at whenever their counters are read, which is at the beginning and at
+// the end of what a scenario measures.
 type watched struct {
 	flowfabric.System
 	nodes  []*server.Server
@@ -322,7 +334,8 @@ func (w *watched) look(ctx context.Context) error {
 	return nil
 }
 
-// scheduled is how long a thread ran, and how long it waited for a processor. Both are 0 where the system does not tell.
+// scheduled is how long a thread ran, and how long it waited for a processor. Both are 0 where the system does not
+// tell.
 func scheduled(path string) (run, wait time.Duration) {
 	text, err := os.ReadFile(path)
 	fields := strings.Fields(string(text))

@@ -29,11 +29,13 @@ func TestPartitionsLieWhereAClusterPutsThem(t *testing.T) {
 			defer s.Stop()
 			nodes := s.Nodes()
 			for p := range partitions {
-				if slot, err := nodes[0].Do(t.Context(), "CLUSTER", "KEYSLOT", keys.Root(uint16(p))).ToInt64(); err != nil || int(slot) != Slot(p) {
+				if slot, err := nodes[0].Do(t.Context(), "CLUSTER", "KEYSLOT",
+					keys.Root(uint16(p))).ToInt64(); err != nil || int(slot) != Slot(p) {
 					t.Fatalf("partition %d is in slot %d, the model says %d: %v", p, slot, Slot(p), err)
 				}
 			}
-			e, err := engine.Open(t.Context(), engine.Config{URL: s.URL(), Partitions: uint16(partitions), Logger: slog.New(slog.DiscardHandler)})
+			e, err := engine.Open(t.Context(),
+				engine.Config{URL: s.URL(), Partitions: uint16(partitions), Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,8 +52,10 @@ func TestPartitionsLieWhereAClusterPutsThem(t *testing.T) {
 			}
 			before := calls()
 			for p := range partitions {
-				if _, err := e.CreateExecutions(t.Context(), uint16(p), []engine.NewExecution{{ID: flowfabric.NewExecutionID(uint16(p)),
-					Namespace: "default", Lane: "default", Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}); err != nil {
+				if _, err := e.CreateExecutions(t.Context(), uint16(p),
+					[]engine.NewExecution{{ID: flowfabric.NewExecutionID(uint16(p)),
+						Namespace: "default", Lane: "default", Kind: "bench",
+						Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -74,13 +78,15 @@ func TestConstants(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := c.Bytes
-	for name, v := range map[string]float64{"poll": c.Poll.Fixed, "empty claim": c.Empty, "fan-out": c.Fanout, "connection": b.Connection, "channel": b.Subscription,
-		"subscriber": b.Shared, "waiter": b.Waiter, "session": b.Session, "registration": b.Registration} {
+	for name, v := range map[string]float64{"poll": c.Poll.Fixed, "empty claim": c.Empty, "fan-out": c.Fanout,
+		"connection": b.Connection, "channel": b.Subscription, "subscriber": b.Shared, "waiter": b.Waiter,
+		"session": b.Session, "registration": b.Registration} {
 		if v <= 0 {
 			t.Errorf("%s: %g", name, v)
 		}
 	}
 	if b.Connection < b.Registration || b.Registration < b.Waiter {
-		t.Errorf("a connection has %g bytes, a registered worker %g, a waiter %g", b.Connection, b.Registration, b.Waiter)
+		t.Errorf("a connection has %g bytes, a registered worker %g, a waiter %g", b.Connection, b.Registration,
+			b.Waiter)
 	}
 }

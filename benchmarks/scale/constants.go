@@ -28,9 +28,9 @@ const many = 400
 // channels are those of one worker: a doorbell in each partition.
 const channels = 64
 
-// Constants measures, on a server of its own, what connections, channels, waiting workers, sessions and registrations occupy, and what a
-// message to many, a poll, a doorbell and an empty claim cost. It replaces these in c. Before it looks at connections it lets them rest, since the
-// server frees the buffers of idle ones after seconds.
+// Constants measures, on a server of its own, what connections, channels, waiting workers, sessions and registrations
+// occupy, and what a message to many, a poll, a doorbell and an empty claim cost. It replaces these in c. Before it
+// looks at connections it lets them rest, since the server frees the buffers of idle ones after seconds.
 func Constants(ctx context.Context, program string, rest time.Duration, c Costs) (Costs, error) {
 	s, err := server.Start(ctx, program)
 	if err != nil {
@@ -60,7 +60,8 @@ type constants struct {
 }
 
 // grown is by how many bytes a step makes the server's memory grow, for each of many.
-func (m *constants) grown(ctx context.Context, memory func(context.Context) (float64, error), do func() error) (float64, error) {
+func (m *constants) grown(ctx context.Context, memory func(context.Context) (float64, error),
+	do func() error) (float64, error) {
 	before, err := memory(ctx)
 	if err != nil {
 		return 0, err
@@ -173,7 +174,8 @@ func (m *constants) connections(ctx context.Context) (err error) {
 		}
 	}
 	after, err := m.s.Sample(ctx)
-	m.c.Fanout = float64(after.Sub(before).CPU.Nanoseconds()) / 1000 / messages / many // the writes to sockets happen after the call
+	// the writes to sockets happen after the call
+	m.c.Fanout = float64(after.Sub(before).CPU.Nanoseconds()) / 1000 / messages / many
 	return err
 }
 
@@ -224,11 +226,13 @@ func (m *constants) polls(ctx context.Context) error {
 }
 
 func (m *constants) registrations(ctx context.Context) (err error) {
-	info := engine.WorkerInfo{Pool: "workers", Namespace: "default", Lanes: []string{"default"}, Kinds: []string{"bench", "bench-typed"},
-		Concurrency: 64, Host: "a-host-of-a-usual-name", PID: 12345, Version: "v1.2.3", StartedAt: time.Now()}
+	info := engine.WorkerInfo{Pool: "workers", Namespace: "default", Lanes: []string{"default"},
+		Kinds: []string{"bench", "bench-typed"}, Concurrency: 64, Host: "a-host-of-a-usual-name", PID: 12345,
+		Version: "v1.2.3", StartedAt: time.Now()}
 	m.c.Bytes.Registration, err = m.grown(ctx, m.s.Memory, func() error {
 		for i := range many {
-			if _, err := m.e.RegisterWorker(ctx, engine.Registration{Instance: fmt.Sprintf("worker-of-a-usual-name-%d", i), Token: "token", TTL: time.Hour, Info: info}); err != nil {
+			if _, err := m.e.RegisterWorker(ctx, engine.Registration{Instance: fmt.Sprintf("worker-of-a-usual-name-%d",
+				i), Token: "token", TTL: time.Hour, Info: info}); err != nil {
 				return err
 			}
 		}
@@ -314,8 +318,8 @@ func (m *constants) create(ctx context.Context, n int) error {
 		part := all[:min(len(all), maxBatch)]
 		all = all[len(part):]
 		for i := range part {
-			part[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "bench",
-				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}, Payload: make([]byte, 256)}
+			part[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default",
+				Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}, Payload: make([]byte, 256)}
 		}
 		out, err := m.e.CreateExecutions(ctx, 0, part)
 		if err != nil {
@@ -335,13 +339,16 @@ func (c Costs) Print(out io.Writer) error {
 	for _, row := range []struct {
 		name string
 		call Call
-	}{{"create", c.Create}, {"claim", c.Claim}, {"complete", c.Complete}, {"append", c.Append}, {"poll, items are partitions", c.Poll}} {
-		fmt.Fprintf(w, "%s\t%.1f\t%.2f\t\n", row.name, row.call.Fixed+row.call.Item, (row.call.Fixed+32*row.call.Item)/32)
+	}{{"create", c.Create}, {"claim", c.Claim}, {"complete", c.Complete}, {"append", c.Append},
+		{"poll, items are partitions", c.Poll}} {
+		fmt.Fprintf(w, "%s\t%.1f\t%.2f\t\n", row.name, row.call.Fixed+row.call.Item,
+			(row.call.Fixed+32*row.call.Item)/32)
 	}
 	for _, row := range []struct {
 		name string
 		us   float64
-	}{{"empty claim", c.Empty}, {"suspend", c.Suspend}, {"signal", c.Signal}, {"renew", c.Renew}, {"tick", c.Tick}, {"ping", c.Ping},
+	}{{"empty claim", c.Empty}, {"suspend", c.Suspend}, {"signal", c.Signal}, {"renew", c.Renew}, {"tick", c.Tick},
+		{"ping", c.Ping},
 		{"message to one more connection", c.Fanout}} {
 		fmt.Fprintf(w, "%s\t%.2f\t\t\n", row.name, row.us)
 	}
@@ -350,8 +357,10 @@ func (c Costs) Print(out io.Writer) error {
 	for _, row := range []struct {
 		name  string
 		bytes float64
-	}{{"waiting execution, without payload", b.Waiting}, {"active", b.Active}, {"suspended", b.Suspended}, {"done", b.Done}, {"connection", b.Connection},
-		{"channel of one subscriber", b.Subscription}, {"one more subscriber", b.Shared}, {"registered waiter", b.Waiter}, {"session", b.Session}, {"registered worker", b.Registration}} {
+	}{{"waiting execution, without payload", b.Waiting}, {"active", b.Active}, {"suspended", b.Suspended},
+		{"done", b.Done}, {"connection", b.Connection},
+		{"channel of one subscriber", b.Subscription}, {"one more subscriber", b.Shared},
+		{"registered waiter", b.Waiter}, {"session", b.Session}, {"registered worker", b.Registration}} {
 		fmt.Fprintf(w, "%s\t%.0f\t\t\n", row.name, math.Round(row.bytes))
 	}
 	return w.Flush()

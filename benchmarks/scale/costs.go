@@ -30,7 +30,8 @@ type Costs struct {
 	Ping    float64 `json:"ping_us"`
 	Fanout  float64 `json:"fanout_us"` // a message to one more connection
 
-	// Outside is what a call costs the server outside its function: reading, parsing, answering; items are those of the call.
+	// Outside is what a call costs the server outside its function: reading, parsing, answering; items are those of
+	// the call.
 	Outside Call `json:"outside"`
 	// Hop is the way of a message from one process until another acts on it.
 	Hop float64 `json:"hop_us"`
@@ -56,13 +57,14 @@ type Bytes struct {
 	Registration float64 `json:"registration"`
 }
 
-// Published are the constants that docs/explanation/scale.md explains: run 3 of the report of 2026-11-23 (46ebb07b), on two quiet cores with Redis 7.0.15, and
-// what [Constants] measured. A connection has 2 kB after a rest and 30 kB when it was just used.
+// Published are the constants that docs/explanation/scale.md explains: run 3 of the report of 2026-11-23 (46ebb07b),
+// on two quiet cores with Redis 7.0.15, and what [Constants] measured. A connection has 2 kB after a rest and 30 kB
+// when it was just used.
 func Published() Costs {
 	return Costs{
-		Create: through(24.1, 5.84), Claim: through(39.7, 8.45), Complete: through(24.1, 10.0), Append: through(25.1, 2.75),
-		Poll: Call{5, 1.1}, Empty: 37, Suspend: 45.1, Signal: 60.2, Renew: 9.0, Tick: 18.0, Ring: 2, Ping: 1, Fanout: 0.6,
-		Outside: Call{8, 1}, Hop: 75, Client: 8.4,
+		Create: through(24.1, 5.84), Claim: through(39.7, 8.45), Complete: through(24.1, 10.0),
+		Append: through(25.1, 2.75), Poll: Call{5, 1.1}, Empty: 37, Suspend: 45.1, Signal: 60.2, Renew: 9.0, Tick: 18.0,
+		Ring: 2, Ping: 1, Fanout: 0.6, Outside: Call{8, 1}, Hop: 75, Client: 8.4,
 		Bytes: Bytes{Waiting: 371, Suspended: 1566, Active: 436, Done: 501, Payload: 256, Result: 45,
 			Connection: 10_000, Subscription: 250, Shared: 120, Waiter: 130, Session: 470, Registration: 1260},
 	}

@@ -36,7 +36,8 @@ func TestDocs(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		call Call
-	}{{"create", c.Create}, {"claim", c.Claim}, {"complete", c.Complete}, {"append of frames", c.Append}, {"poll of a partition", c.Poll}} {
+	}{{"create", c.Create}, {"claim", c.Claim}, {"complete", c.Complete}, {"append of frames", c.Append},
+		{"poll of a partition", c.Poll}} {
 		want("| %s | %.1f | %.1f |", row.name, row.call.Fixed+row.call.Item, row.call.Fixed/32+row.call.Item)
 	}
 	for rate, used := range map[float64]string{0.1: "| one in 10 s | 3.6 | 7 |", 1: "| one a second | 36 | 81 |"} {

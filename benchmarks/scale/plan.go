@@ -41,12 +41,15 @@ type Need struct {
 }
 
 // uses are the names of Cores, in the order of a report.
-var uses = []string{"lifecycles", "frames", "polls", "renewals", "registering as waiters", "worker registry", "pings of workers", "ticks"}
+var uses = []string{"lifecycles", "frames", "polls", "renewals", "registering as waiters", "worker registry",
+	"pings of workers", "ticks"}
 
 // Plan computes what a wish takes. Connections and pings grow with the number of primaries, so it is found by trying.
 func Plan(w Wish, c Costs) (Need, error) {
-	if w.Batch < 1 || w.Batch > maxBatch || w.Partitions < 1 || w.Partitions > 1024 || w.Memory <= 0 || w.Use <= 0 || w.Use > 1 || w.Lease < 1 {
-		return Need{}, fmt.Errorf("scale: %d a call, %d partitions, %g bytes and %g of a primary, leases of %g s: want 1..100, 1..1024, more than 0, 0..1, 1 or more",
+	if w.Batch < 1 || w.Batch > maxBatch || w.Partitions < 1 || w.Partitions > 1024 || w.Memory <= 0 || w.Use <= 0 ||
+		w.Use > 1 || w.Lease < 1 {
+		return Need{}, fmt.Errorf(
+			"scale: %d a call, %d partitions, %g bytes and %g of a primary, leases of %g s: want 1..100, 1..1024, more than 0, 0..1, 1 or more",
 			w.Batch, w.Partitions, w.Memory, w.Use, w.Lease)
 	}
 	if w.Homes < 0 || w.Homes > w.Partitions {
@@ -100,8 +103,10 @@ func (w Wish) on(primaries int, c Costs) Need {
 
 	b := c.Bytes
 	channels := w.Workers * mine
-	n.Bytes = w.Waiting*(b.Waiting+b.Payload) + w.Suspended*(b.Suspended+b.Payload) + w.Done*(b.Done+b.Payload+b.Result) +
-		w.Workers*connections*reached*b.Connection + channels*(b.Subscription+b.Shared) + channels*(1-w.Busy)*b.Waiter + sessions*b.Session +
+	n.Bytes = w.Waiting*(b.Waiting+b.Payload) + w.Suspended*(b.Suspended+b.Payload) +
+		w.Done*(b.Done+b.Payload+b.Result) +
+		w.Workers*connections*reached*b.Connection + channels*(b.Subscription+b.Shared) +
+		channels*(1-w.Busy)*b.Waiter + sessions*b.Session +
 		w.Workers*b.Registration + w.Tails*b.Subscription
 	n.Connections = w.Workers * connections * reached / p
 	n.Start = channels * (c.Empty + c.Outside.Fixed) / 1e6

@@ -7,8 +7,8 @@ import (
 
 // whole is a wish of everything.
 func whole() Wish {
-	return Wish{Waiting: 1e6, Suspended: 1e5, Done: 1e6, Rate: 1_000, Batch: 8, Workers: 100, Concurrency: 64, Busy: 1, Tails: 1_000, Frames: 1,
-		Partitions: 256, Lease: 30, Memory: 24e9, Use: 0.6}
+	return Wish{Waiting: 1e6, Suspended: 1e5, Done: 1e6, Rate: 1_000, Batch: 8, Workers: 100, Concurrency: 64, Busy: 1,
+		Tails: 1_000, Frames: 1, Partitions: 256, Lease: 30, Memory: 24e9, Use: 0.6}
 }
 
 func plan(t *testing.T, w Wish) Need {
@@ -65,11 +65,13 @@ func TestHomesCostLess(t *testing.T) {
 	w.Workers = 10_000
 	all := w.on(16, Published())
 	w.Homes = w.Partitions
-	if n := w.on(16, Published()); n.Cores["renewals"] != all.Cores["renewals"] || n.Connections != all.Connections || n.Bytes != all.Bytes {
+	if n := w.on(16, Published()); n.Cores["renewals"] != all.Cores["renewals"] || n.Connections != all.Connections ||
+		n.Bytes != all.Bytes {
 		t.Errorf("all partitions as homes: %+v, want %+v", n, all)
 	}
 	w.Homes = 8
-	if n := w.on(16, Published()); n.Cores["renewals"] != all.Cores["renewals"]/32 || n.Connections != all.Connections/2 || n.Bytes >= all.Bytes {
+	if n := w.on(16, Published()); n.Cores["renewals"] != all.Cores["renewals"]/32 ||
+		n.Connections != all.Connections/2 || n.Bytes >= all.Bytes {
 		t.Errorf("eight homes: %+v, all: %+v", n, all)
 	}
 }
@@ -100,7 +102,8 @@ func TestThePlanAndTheSimulationAgree(t *testing.T) {
 		for _, u := range r.Utilisation {
 			used += u
 		}
-		want := -9 * float64(l.Partitions) / 10 * (Published().Tick + Published().Outside.Fixed) / 1e6 // ticks of partitions without work are ten seconds apart
+		// ticks of partitions without work are ten seconds apart
+		want := -9 * float64(l.Partitions) / 10 * (Published().Tick + Published().Outside.Fixed) / 1e6
 		for _, cores := range n.Cores {
 			want += cores
 		}

@@ -26,11 +26,13 @@ type Load struct {
 	Concurrency int     `json:"concurrency"`
 	Work        float64 `json:"work"`   // that a handler takes
 	Spread      bool    `json:"spread"` // handlers take random times of that mean instead
-	// Grain is how often an idle process looks at its timers: Go's scheduler, when it sleeps, wakes up to a millisecond late.
+	// Grain is how often an idle process looks at its timers: Go's scheduler, when it sleeps, wakes up to a
+	// millisecond late.
 	Grain float64 `json:"grain"`
 	Lease float64 `json:"lease"`
 
-	Seconds   float64 `json:"seconds"`   // of virtual time, at most; it ends earlier when all Preload and Jobs have ended
+	// of virtual time, at most; it ends earlier when all Preload and Jobs have ended
+	Seconds   float64 `json:"seconds"`
 	Warm      float64 `json:"warm"`      // seconds that are not counted
 	Uncounted int     `json:"uncounted"` // instead: so many executions that end first are not counted
 }
@@ -39,17 +41,23 @@ type Load struct {
 func (l Load) check() error {
 	switch {
 	case l.Primaries < 1 || l.Primaries > l.Partitions || l.Partitions > 1024:
-		return fmt.Errorf("scale: %d primaries and %d partitions: want 1..1024 partitions and at most as many primaries", l.Primaries, l.Partitions)
+		return fmt.Errorf(
+			"scale: %d primaries and %d partitions: want 1..1024 partitions and at most as many primaries", l.Primaries,
+			l.Partitions)
 	case l.Workers < 0 || l.Concurrency < 1 || l.Producers < 1:
-		return fmt.Errorf("scale: %d workers, concurrency %d, %d producers: want at least one of the last two", l.Workers, l.Concurrency, l.Producers)
+		return fmt.Errorf("scale: %d workers, concurrency %d, %d producers: want at least one of the last two",
+			l.Workers, l.Concurrency, l.Producers)
 	case l.Rate < 0 || l.Rest < 0 || l.Work < 0 || l.Grain < 0 || l.Warm < 0 || l.Preload < 0 || l.Jobs < 0:
 		return errors.New("scale: rate, rest, work, grain, warm, preload and jobs must not be negative")
 	case l.Rate > 0 && l.Rest > 0:
 		return errors.New("scale: rate and rest exclude each other")
 	case l.Uncounted < 0 || l.Uncounted > 0 && (l.Warm > 0 || l.Uncounted >= l.Preload+l.Jobs):
-		return fmt.Errorf("scale: %d executions are not counted, of %d: want fewer, and no warm beside them", l.Uncounted, l.Preload+l.Jobs)
+		return fmt.Errorf("scale: %d executions are not counted, of %d: want fewer, and no warm beside them",
+			l.Uncounted, l.Preload+l.Jobs)
 	case l.Lease < 1 || l.Seconds <= l.Warm || l.Seconds > 86_400:
-		return fmt.Errorf("scale: lease %g s, %g s of which %g are not counted: want a lease of 1 s or more and up to a day", l.Lease, l.Seconds, l.Warm)
+		return fmt.Errorf(
+			"scale: lease %g s, %g s of which %g are not counted: want a lease of 1 s or more and up to a day", l.Lease,
+			l.Seconds, l.Warm)
 	}
 	return nil
 }
@@ -63,7 +71,8 @@ type Result struct {
 	Utilisation []float64 // of each primary
 	Calls       float64   // function calls for each execution that ended
 	Pings       float64   // a second, of all connections
-	P50, P99    float64   // ms, from the submit until the handler begins; of executions that were submitted in the counted time
+	// ms, from the submit until the handler begins; of executions that were submitted in the counted time
+	P50, P99    float64
 	MeanWait    float64   // ms, likewise
 	MeanWaiting float64   // executions, over the counted time
 	Memory      []float64 // bytes of each primary at its end: executions only
@@ -183,8 +192,8 @@ func (s *simulation) add(j *job) {
 	p.queue = append(p.queue, j)
 }
 
-// function lets a primary execute a function call that a process sends now; do decides what it finds there, and answer is what the process does
-// with the reply.
+// function lets a primary execute a function call that a process sends now; do decides what it finds there, and
+// answer is what the process does with the reply.
 func (s *simulation) function(primary *station, do func() (items int, inside time.Duration), answer func()) {
 	s.clock.after(micros(s.costs.Hop), func() {
 		primary.arrive(func() (time.Duration, func()) {
@@ -224,7 +233,8 @@ func (s *simulation) result() Result {
 	for i, p := range s.partitions {
 		r.Waiting += len(p.queue)
 		r.Held += p.held
-		r.Memory[s.of[i]] += float64(len(p.queue))*(b.Waiting+b.Payload) + float64(p.held)*(b.Active+b.Payload) + float64(p.ended)*(b.Done+b.Payload+b.Result)
+		r.Memory[s.of[i]] += float64(len(p.queue))*(b.Waiting+b.Payload) + float64(p.held)*(b.Active+b.Payload) +
+			float64(p.ended)*(b.Done+b.Payload+b.Result)
 	}
 	for i, p := range s.primaries {
 		r.Utilisation = append(r.Utilisation, min(1, (p.used-s.warm.used[i]).Seconds()/max(counted, 1e-9)))

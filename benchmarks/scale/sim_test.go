@@ -10,7 +10,8 @@ import (
 
 // usual is a load that tests change.
 func usual() Load {
-	return Load{Seed: 1, Primaries: 1, Partitions: 64, Producers: 4, Workers: 2, Concurrency: 64, Grain: 0.001, Lease: 30, Seconds: 10}
+	return Load{Seed: 1, Primaries: 1, Partitions: 64, Producers: 4, Workers: 2, Concurrency: 64, Grain: 0.001,
+		Lease: 30, Seconds: 10}
 }
 
 func simulate(t *testing.T, l Load, c Costs) Result {
@@ -101,8 +102,8 @@ func TestAServerWaitsLikeMD1(t *testing.T) {
 	}
 }
 
-// Executions that wait are as many as arrive while one waits: Little's law. Those on their way to or from the server are not in a queue, so
-// that part of their latency is left out.
+// Executions that wait are as many as arrive while one waits: Little's law. Those on their way to or from the server
+// are not in a queue, so that part of their latency is left out.
 func TestLittlesLaw(t *testing.T) {
 	l := usual()
 	l.Rate, l.Work, l.Workers, l.Concurrency, l.Seconds, l.Warm, l.Producers = 1_000, 0.1, 1, 98, 60, 5, 1
@@ -162,11 +163,13 @@ func TestMoreWorkersCostMoreIdleCalls(t *testing.T) {
 	l.Workers = 50
 	many := simulate(t, l, Published())
 	if many.Calls < 2*few.Calls || many.Pings < 10*few.Pings {
-		t.Errorf("2 workers: %g calls a job and %g pings a second; 50 workers: %g and %g", few.Calls, few.Pings, many.Calls, many.Pings)
+		t.Errorf("2 workers: %g calls a job and %g pings a second; 50 workers: %g and %g", few.Calls, few.Pings,
+			many.Calls, many.Pings)
 	}
 }
 
-// A queue that grows delays everybody by what is before it: with twice the work that a primary can do, the median waits for a quarter of the time.
+// A queue that grows delays everybody by what is before it: with twice the work that a primary can do, the median
+// waits for a quarter of the time.
 func TestALoadThatIsTooHighMakesAQueue(t *testing.T) {
 	l := loads()["too much"]
 	r := simulate(t, l, Published())

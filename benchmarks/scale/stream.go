@@ -20,8 +20,8 @@ const (
 	streamUntil = time.Minute
 )
 
-// stream is a client that submits at random moments, a worker with handlers that do nothing, and a server that is far from busy: most
-// calls have one item, and what they cost decides how busy it is.
+// stream is a client that submits at random moments, a worker with handlers that do nothing, and a server that is far
+// from busy: most calls have one item, and what they cost decides how busy it is.
 func (c *checking) stream(ctx context.Context) error {
 	name := fmt.Sprintf("%d submits/s", streamRate)
 	w, f, err := c.measureStream(ctx)

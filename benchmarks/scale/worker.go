@@ -44,7 +44,8 @@ type worker struct {
 	freed    bool          // slots, of which it has not taken notice yet
 }
 
-// lane is what a worker knows of a partition. A dry one had less than was claimed ahead: it is asked again for a free slot.
+// lane is what a worker knows of a partition. A dry one had less than was claimed ahead: it is asked again for a free
+// slot.
 type lane struct{ queued, claiming, registered, rung, dry bool }
 
 type settling struct {
@@ -71,7 +72,9 @@ func (w *worker) timers() {
 	pause := min(max(time.Second, time.Duration(s.Workers)*time.Second/fleetPolls), pollSeldom)
 	s.every(pause, w.poll)
 	s.every(seconds(s.Lease)/3, func() { // registration
-		s.function(s.partitions[s.random.IntN(s.Partitions)].primary, func() (int, time.Duration) { return 0, micros(s.costs.Renew) }, func() {})
+		s.function(s.partitions[s.random.IntN(s.Partitions)].primary, func() (int, time.Duration) {
+			return 0, micros(s.costs.Renew)
+		}, func() {})
 	})
 	for _, p := range s.primaries {
 		for range connections {
@@ -88,7 +91,8 @@ func (w *worker) timers() {
 	for p := range s.Partitions {
 		s.every(registration, func() {
 			if w.state[p].registered {
-				s.function(s.partitions[p].primary, func() (int, time.Duration) { return 0, micros(s.costs.Empty) }, func() {})
+				s.function(s.partitions[p].primary, func() (int, time.Duration) { return 0, micros(s.costs.Empty) },
+					func() {})
 			}
 		})
 	}
@@ -107,12 +111,14 @@ func (w *worker) poll() {
 		return
 	}
 	for range clusterPoll(n, float64(s.Workers)) {
-		s.function(s.partitions[w.pollNext].primary, func() (int, time.Duration) { return 0, s.costs.Poll.Of(1) }, func() {})
+		s.function(s.partitions[w.pollNext].primary, func() (int, time.Duration) { return 0, s.costs.Poll.Of(1) },
+			func() {})
 		w.pollNext = (w.pollNext + 1) % n
 	}
 }
 
-// clusterPoll is how many partitions a poll asks for in a cluster: a part, but of a large fleet only as many as give each a poll a second.
+// clusterPoll is how many partitions a poll asks for in a cluster: a part, but of a large fleet only as many as give
+// each a poll a second.
 func clusterPoll(partitions int, workers float64) int {
 	enough := int(float64(partitions)*pollSeldom.Seconds()/max(workers, 1)) + 1
 	return min((partitions+pollTurns-1)/pollTurns, enough)
@@ -130,7 +136,9 @@ func (w *worker) rung(p int) {
 	s := w.s
 	w.state[p].registered, w.state[p].rung, w.state[p].dry = false, true, false
 	if w.free <= 0 {
-		s.function(s.partitions[p].primary, func() (int, time.Duration) { return 0, micros(s.costs.Renew) + s.ring(p, 1) }, func() {})
+		s.function(s.partitions[p].primary, func() (int, time.Duration) {
+			return 0, micros(s.costs.Renew) + s.ring(p, 1)
+		}, func() {})
 	}
 	w.enqueue(p)
 	w.pick()

@@ -9,9 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 )
 
-// across measures the same parts under several values of something, in the order of the values in one round and backwards in
-// the next, so that a drift of the machine meets them all. It files part by part, and tells by how much a job cost the server more
-// than under the first value in the same round. A part without a name is the only one.
+// across measures the same parts under several values of something, in the order of the values in one round and
+// backwards in the next, so that a drift of the machine meets them all. It files part by part, and tells by how much
+// a job cost the server more than under the first value in the same round. A part without a name is the only one.
 func (b *Bench) across(values []string, run func(i int, file filing) error) error {
 	type row struct {
 		part     string

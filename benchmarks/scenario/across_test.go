@@ -34,7 +34,8 @@ func TestGrowthWithoutRoutesAndNamespaces(t *testing.T) {
 	})
 }
 
-// In every second round the last value comes first; results are in the order of the values all the same, and are compared with the first.
+// In every second round the last value comes first; results are in the order of the values all the same, and are
+// compared with the first.
 func TestValuesAlternate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
@@ -52,8 +53,10 @@ func TestValuesAlternate(t *testing.T) {
 		}
 		for i := range tiny.Rounds {
 			first, second := results[0].Rounds[i].Figures, results[1].Rounds[i].Figures
-			if want := second[measure.ServerItem] / first[measure.ServerItem]; second[measure.OfFirst] != want || want <= 0 {
-				t.Errorf("round %d: a job of the second value costs %v of one of the first, want %v", i, second[measure.OfFirst], want)
+			if want := second[measure.ServerItem] / first[measure.ServerItem]; second[measure.OfFirst] != want ||
+				want <= 0 {
+				t.Errorf("round %d: a job of the second value costs %v of one of the first, want %v", i,
+					second[measure.OfFirst], want)
 			}
 		}
 		if p.served != 1 {
@@ -62,8 +65,8 @@ func TestValuesAlternate(t *testing.T) {
 	})
 }
 
-// sized sees in which order payloads of different sizes come. Its server seems to work all the time, and a job takes a millisecond of
-// a virtual clock.
+// sized sees in which order payloads of different sizes come. Its server seems to work all the time, and a job takes
+// a millisecond of a virtual clock.
 type sized struct {
 	*plain
 	mu    sync.Mutex

@@ -15,8 +15,8 @@ import (
 // flush is how long a client may wait for more calls before it sends those it has, in the last variant of calls.
 const flush = 20 * time.Microsecond
 
-// calls measures the ceiling of everything that is made of calls: a function that does nothing, beside the lightest call that the
-// system itself makes, which is given as a share of it.
+// calls measures the ceiling of everything that is made of calls: a function that does nothing, beside the lightest
+// call that the system itself makes, which is given as a share of it.
 func calls(ctx context.Context, b *Bench) error {
 	light, ok := b.Store.(driver.Lightest)
 	if !ok {
@@ -37,7 +37,8 @@ func calls(ctx context.Context, b *Bench) error {
 		{name: "lightest, one goroutine", goroutines: 1, own: true},
 		{name: fmt.Sprintf("nothing, %d goroutines", b.Concurrency), goroutines: b.Concurrency},
 		{name: fmt.Sprintf("lightest, %d goroutines", b.Concurrency), goroutines: b.Concurrency, own: true},
-		{name: fmt.Sprintf("nothing, %d goroutines, sent after %v", b.Concurrency, flush), goroutines: b.Concurrency, flush: flush},
+		{name: fmt.Sprintf("nothing, %d goroutines, sent after %v", b.Concurrency, flush), goroutines: b.Concurrency,
+			flush: flush},
 	} {
 		call, stop := light.Lightest, func() {}
 		if !v.own {
@@ -61,8 +62,10 @@ func calls(ctx context.Context, b *Bench) error {
 	return nil
 }
 
-// measureCalls makes as many calls as the run has jobs, a quarter of them when there is one goroutine, after a tenth to warm up.
-func (b *Bench) measureCalls(ctx context.Context, variant string, goroutines int, call func(context.Context) error) (measure.Figures, map[string]driver.Command, error) {
+// measureCalls makes as many calls as the run has jobs, a quarter of them when there is one goroutine, after a tenth
+// to warm up.
+func (b *Bench) measureCalls(ctx context.Context, variant string, goroutines int,
+	call func(context.Context) error) (measure.Figures, map[string]driver.Command, error) {
 	each := max(b.Items/goroutines, 1)
 	if goroutines == 1 {
 		each = max(b.Items/4, 1)

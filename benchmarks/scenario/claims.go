@@ -16,8 +16,8 @@ import (
 // claimants is how many claim at once, as a worker does.
 const claimants = 4
 
-// claims measures how many executions are handed out, and nothing else of a worker: in calls of 1, 8, 32 and 100, settled
-// afterwards or left alone.
+// claims measures how many executions are handed out, and nothing else of a worker: in calls of 1, 8, 32 and 100,
+// settled afterwards or left alone.
 func claims(ctx context.Context, b *Bench) error {
 	if _, ok := b.Store.(driver.Claimer); !ok {
 		return b.lacks("jobs cannot be claimed without running them")

@@ -7,8 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 )
 
-// cleanups measures one large graph without and with jobs that run once others have ended, whatever they came to: none, one for each
-// group of a thousand jobs, and one for each job.
+// cleanups measures one large graph without and with jobs that run once others have ended, whatever they came to:
+// none, one for each group of a thousand jobs, and one for each job.
 func cleanups(ctx context.Context, b *Bench) error {
 	if _, ok := b.Store.(driver.Grapher); !ok {
 		return b.lacks("jobs cannot depend on each other")
@@ -33,7 +33,8 @@ func cleanups(ctx context.Context, b *Bench) error {
 	return nil
 }
 
-// groupsOf is so many groups of a job, n jobs after it and a join, and a join of all; with cleanup each group has a job after all of its own.
+// groupsOf is so many groups of a job, n jobs after it and a join, and a join of all; with cleanup each group has a
+// job after all of its own.
 func groupsOf(groups, n int, cleanup bool) (g driver.Graph) {
 	var last []int
 	add := func(node driver.Node) int {
@@ -56,12 +57,14 @@ func groupsOf(groups, n int, cleanup bool) (g driver.Graph) {
 	return g
 }
 
-// pairs is a job, n jobs after it and one after each of those, which needs it or cleans up behind it, and a job behind every thousandth.
+// pairs is a job, n jobs after it and one after each of those, which needs it or cleans up behind it, and a job
+// behind every thousandth.
 func pairs(n int, cleanup bool) (g driver.Graph) {
 	g.Nodes = make([]driver.Node, 1, 2*n+2)
 	var last []int
 	for i := range n {
-		g.Nodes = append(g.Nodes, driver.Node{After: []int{0}}, driver.Node{After: []int{len(g.Nodes)}, Cleanup: cleanup})
+		g.Nodes = append(g.Nodes, driver.Node{After: []int{0}},
+			driver.Node{After: []int{len(g.Nodes)}, Cleanup: cleanup})
 		if i%(n/min(n, 900)+1) == 0 {
 			last = append(last, len(g.Nodes)-1)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 )
 
-// servings are the ways in which servers run in the scenarios that are about them; in others they write nothing to disk. Every
-// system then has a server for each.
+// servings are the ways in which servers run in the scenarios that are about them; in others they write nothing to
+// disk. Every system then has a server for each.
 var servings = map[string][]driver.Serving{
 	"durability": {{Durability: driver.Volatile}, {Durability: driver.EverySecond}, {Durability: driver.Always}},
 }

@@ -24,8 +24,8 @@ type slowWatcher interface {
 // chainLength is how many jobs a chain has.
 const chainLength = 10
 
-// flows measures graphs of jobs: chains as many as go, one chain after the other, many jobs between one and a join, and a join
-// that needs one of many and cancels the rest; and what jobs that wait for others occupy.
+// flows measures graphs of jobs: chains as many as go, one chain after the other, many jobs between one and a join,
+// and a join that needs one of many and cancels the rest; and what jobs that wait for others occupy.
 func flows(ctx context.Context, b *Bench) error {
 	if _, ok := b.Store.(driver.Grapher); !ok {
 		return b.lacks("jobs cannot depend on each other")
@@ -39,9 +39,11 @@ func flows(ctx context.Context, b *Bench) error {
 		members int
 	}{
 		{name: "chains of 10", graph: chain(), n: max(b.Items/chainLength, 1), atOnce: b.Concurrency},
-		{name: "chains of 10, one at a time", graph: chain(), n: max(b.Samples/chainLength, 1), atOnce: 1, rest: 3 * time.Millisecond},
+		{name: "chains of 10, one at a time", graph: chain(), n: max(b.Samples/chainLength, 1), atOnce: 1,
+			rest: 3 * time.Millisecond},
 		{name: fmt.Sprint("1 → ", b.Members, " → join"), graph: fan(b.Members, 0), n: 4, atOnce: 1},
-		{name: fmt.Sprint("1 → ", 10*b.Members-b.Members/10), graph: fan(10*b.Members-b.Members/10, -1), n: 1, atOnce: 1},
+		{name: fmt.Sprint("1 → ", 10*b.Members-b.Members/10), graph: fan(10*b.Members-b.Members/10, -1), n: 1,
+			atOnce: 1},
 		{name: fmt.Sprint("1 of ", b.Members, ", rest cancelled"), graph: fan(b.Members, 1), n: 4, atOnce: 1},
 	} {
 		if err := b.open(ctx); err != nil {
@@ -87,7 +89,8 @@ type clock struct {
 func newClock(g driver.Graph, n int) *clock {
 	c := &clock{graph: g, began: make([][]time.Time, n), ended: make([][]time.Time, n), over: make([]chan struct{}, n)}
 	for i := range n {
-		c.began[i], c.ended[i], c.over[i] = make([]time.Time, len(g.Nodes)), make([]time.Time, len(g.Nodes)), make(chan struct{})
+		c.began[i], c.ended[i], c.over[i] = make([]time.Time, len(g.Nodes)), make([]time.Time, len(g.Nodes)),
+			make(chan struct{})
 	}
 	return c
 }
@@ -158,7 +161,8 @@ func (b *Bench) graphs(ctx context.Context, variant string, g driver.Graph, n, a
 	return errors.Join(err, stop())
 }
 
-func (b *Bench) runGraphs(ctx context.Context, variant string, times *clock, g driver.Graph, warm, n, atOnce int, rest time.Duration,
+func (b *Bench) runGraphs(ctx context.Context, variant string, times *clock, g driver.Graph, warm, n, atOnce int,
+	rest time.Duration,
 	submit func(context.Context, driver.Graph) error) error {
 	var next atomic.Int64
 	run := func(until int) error {
@@ -241,8 +245,8 @@ func (b *Bench) settled(ctx context.Context) error {
 	}
 }
 
-// weighGraphs compares what the server occupies before and after jobs are there that wait for others: with one edge, with five
-// more, and one with very many.
+// weighGraphs compares what the server occupies before and after jobs are there that wait for others: with one edge,
+// with five more, and one with very many.
 func (b *Bench) weighGraphs(ctx context.Context) error {
 	if err := b.open(ctx); err != nil {
 		return err
@@ -261,7 +265,8 @@ func (b *Bench) weighGraphs(ctx context.Context) error {
 		sizes = append(sizes, used)
 		return err
 	}
-	one, five := driver.Graph{Nodes: make([]driver.Node, n), Payload: b.payloads(1)[0]}, driver.Graph{Nodes: make([]driver.Node, n), Payload: b.payloads(1)[0]}
+	one, five := driver.Graph{Nodes: make([]driver.Node, n), Payload: b.payloads(1)[0]},
+		driver.Graph{Nodes: make([]driver.Node, n), Payload: b.payloads(1)[0]}
 	for i := 1; i < n; i++ {
 		one.Nodes[i].After = []int{i - 1}
 		for up := max(0, i-6); up < i; up++ {

@@ -57,7 +57,8 @@ type dialer interface {
 }
 
 // appendAll makes calls appends to each of n streams, after a tenth of them as warm-up.
-func (b *Bench) appendAll(ctx context.Context, variant string, n, calls int, appendTo func(context.Context, int) error) (Round, error) {
+func (b *Bench) appendAll(ctx context.Context, variant string, n, calls int,
+	appendTo func(context.Context, int) error) (Round, error) {
 	var took [][]time.Duration
 	run := func(calls int) error {
 		took = make([][]time.Duration, n)
@@ -109,7 +110,8 @@ func (b *Bench) appendRaw(ctx context.Context, s dialer, n, calls int, frames []
 		key := "raw:" + strconv.Itoa(i)
 		commands := make(rueidis.Commands, len(frames))
 		for j, frame := range frames {
-			commands[j] = client.B().Xadd().Key(key).Id("*").FieldValue().FieldValue("p", rueidis.BinaryString(frame)).Build()
+			commands[j] = client.B().Xadd().Key(key).Id("*").FieldValue().FieldValue("p",
+				rueidis.BinaryString(frame)).Build()
 		}
 		for _, answer := range client.DoMulti(ctx, commands...) {
 			if err := answer.Error(); err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 )
 
-// gated measures work that asks gates, which refuse nothing, beside work that does not: a queue that is emptied, and one job at a time on
-// an idle worker. The last variant is reports of use, from as many goroutines as -c says, to one budget.
+// gated measures work that asks gates, which refuse nothing, beside work that does not: a queue that is emptied, and
+// one job at a time on an idle worker. The last variant is reports of use, from as many goroutines as -c says, to one
+// budget.
 func gated(ctx context.Context, b *Bench) error {
 	g, ok := b.Store.(driver.Gater)
 	if !ok {

@@ -16,8 +16,9 @@ var (
 	namespaceCounts = []int{1, 1000, 100_000}
 )
 
-// growth measures what submitting and working a fixed number of jobs costs while many others wait, on one route; then, with
-// the least number waiting, on several routes; and then beside as many as there are namespaces at most, of one namespace and of several.
+// growth measures what submitting and working a fixed number of jobs costs while many others wait, on one route;
+// then, with the least number waiting, on several routes; and then beside as many as there are namespaces at most, of
+// one namespace and of several.
 func growth(ctx context.Context, b *Bench) error {
 	waiting := make([]string, len(b.Growth))
 	for i, n := range b.Growth {
@@ -82,7 +83,8 @@ func (b *Bench) namespaces(ctx context.Context) error {
 	})
 }
 
-// beside measures jobs that come and go beside others that wait, which came so many in a call: submitted one by one, in batches, and then worked.
+// beside measures jobs that come and go beside others that wait, which came so many in a call: submitted one by one,
+// in batches, and then worked.
 func (b *Bench) beside(ctx context.Context, waiting, perCall int, file filing) error {
 	if err := b.pile(ctx, waiting, perCall); err != nil {
 		return fmt.Errorf("fill the queue: %w", err)
@@ -101,7 +103,8 @@ func (b *Bench) beside(ctx context.Context, waiting, perCall int, file filing) e
 		}
 		file(v.name, f, commands)
 	}
-	c := &crowd{warm: int64(max(n/warmShare, 1)), all: int64(n), warmed: make(chan struct{}), finished: make(chan struct{})}
+	c := &crowd{warm: int64(max(n/warmShare, 1)), all: int64(n), warmed: make(chan struct{}),
+		finished: make(chan struct{})}
 	return b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: true}, func() error {
 		f, commands, err := b.measureSome(ctx, c)
 		if err == nil {
@@ -154,8 +157,8 @@ func (b *Bench) pile(ctx context.Context, n, perCall int) error {
 	return nil
 }
 
-// measureSome measures from the end of the warm-up until as many jobs are handled as count. Those that the worker has handled beyond them
-// by the end of the measurement count as well.
+// measureSome measures from the end of the warm-up until as many jobs are handled as count. Those that the worker has
+// handled beyond them by the end of the measurement count as well.
 func (b *Bench) measureSome(ctx context.Context, c *crowd) (measure.Figures, map[string]driver.Command, error) {
 	if err := c.await(ctx, c.warmed); err != nil {
 		return nil, nil, err

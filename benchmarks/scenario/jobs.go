@@ -44,7 +44,8 @@ func submit(ctx context.Context, b *Bench) error {
 }
 
 // measureSubmit measures producers that submit so many jobs, after a tenth as many to warm up.
-func (b *Bench) measureSubmit(ctx context.Context, variant string, items, goroutines, perCall int) (measure.Figures, map[string]driver.Command, error) {
+func (b *Bench) measureSubmit(ctx context.Context, variant string, items, goroutines,
+	perCall int) (measure.Figures, map[string]driver.Command, error) {
 	all := b.payloads(items)
 	if _, err := b.send(ctx, all[:items/warmShare], goroutines, perCall); err != nil {
 		return nil, nil, err
@@ -79,7 +80,8 @@ func (b *Bench) send(ctx context.Context, all [][]byte, goroutines, perCall int)
 }
 
 // prepare does what is no part of sending: a store that submits from another process is given the payloads there.
-func (b *Bench) prepare(ctx context.Context, all [][]byte, goroutines, perCall int) (send func(context.Context) ([]time.Duration, error), err error) {
+func (b *Bench) prepare(ctx context.Context, all [][]byte, goroutines,
+	perCall int) (send func(context.Context) ([]time.Duration, error), err error) {
 	if producer, ok := b.Store.(driver.Producer); ok && len(all) > 0 {
 		return producer.Prepare(ctx, all, goroutines, perCall)
 	}
@@ -120,7 +122,8 @@ func (b *Bench) sendHere(ctx context.Context, all [][]byte, goroutines, perCall 
 	return slices.Concat(took...), err
 }
 
-// counter is a handler that does nothing, or takes its time, and that knows when the warm-up and when everything was handled.
+// counter is a handler that does nothing, or takes its time, and that knows when the warm-up and when everything was
+// handled.
 type counter struct {
 	work       time.Duration // that a job takes
 	running    atOnce        // of handlers that take time in this process
@@ -135,8 +138,8 @@ type counter struct {
 
 func newCounter(all int) *counter {
 	wave := max(all/waveShare, 1)
-	return &counter{warm: int64(max(all/warmShare, 1)), all: int64(all), warmed: make(chan struct{}), finished: make(chan struct{}),
-		wave: int64(wave), waves: make(chan struct{}, all/wave)}
+	return &counter{warm: int64(max(all/warmShare, 1)), all: int64(all), warmed: make(chan struct{}),
+		finished: make(chan struct{}), wave: int64(wave), waves: make(chan struct{}, all/wave)}
 }
 
 func (c *counter) handle(context.Context, []byte) {
@@ -175,8 +178,10 @@ func (c *counter) await(ctx context.Context, ch <-chan struct{}) error {
 }
 
 // measureWork measures from the end of the warm-up to the last job. The last ones, at most a worker's concurrency,
-// are handled but perhaps not yet settled then, as are those in flight at the beginning. workers are processes that work.
-func (b *Bench) measureWork(ctx context.Context, c *counter, variant string, workers ...int) (measure.Figures, map[string]driver.Command, error) {
+// are handled but perhaps not yet settled then, as are those in flight at the beginning. workers are processes that
+// work.
+func (b *Bench) measureWork(ctx context.Context, c *counter, variant string,
+	workers ...int) (measure.Figures, map[string]driver.Command, error) {
 	if err := c.await(ctx, c.warmed); err != nil {
 		return nil, nil, err
 	}
@@ -194,9 +199,10 @@ func (b *Bench) measureWork(ctx context.Context, c *counter, variant string, wor
 	return m.StopAt(ctx, int(c.all-before), c.finishedAt)
 }
 
-// measureSettling is the rest of measureWork for systems in which many more jobs can be handled and not settled: it ends
-// when no more than most of them are, as in other systems, and tells how long after the last handler that was.
-func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Meter, s driver.Settler, most int) (measure.Figures, map[string]driver.Command, error) {
+// measureSettling is the rest of measureWork for systems in which many more jobs can be handled and not settled: it
+// ends when no more than most of them are, as in other systems, and tells how long after the last handler that was.
+func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Meter, s driver.Settler,
+	most int) (measure.Figures, map[string]driver.Command, error) {
 	before, err := s.Done(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -242,9 +248,9 @@ func (b *Bench) bothKinds(ctx context.Context, measure func(variant string) erro
 // waveShare is the part of the jobs that lifecycle submits at once: 1/waveShare of them.
 const waveShare = 20
 
-// lifecycle starts a worker, then many goroutines that submit. They submit in waves, and no more than two of them wait at any
-// time: of systems that take jobs faster than they work, only the work would be measured otherwise, because all jobs were
-// submitted by the end of the warm-up.
+// lifecycle starts a worker, then many goroutines that submit. They submit in waves, and no more than two of them
+// wait at any time: of systems that take jobs faster than they work, only the work would be measured otherwise,
+// because all jobs were submitted by the end of the warm-up.
 func lifecycle(ctx context.Context, b *Bench) error {
 	return b.bothKinds(ctx, func(variant string) error { return b.lifecycle(ctx, variant, b.Items) })
 }
@@ -284,7 +290,8 @@ func (b *Bench) work(ctx context.Context, variant string, items int, feed func(c
 }
 
 // worked is work that files nothing.
-func (b *Bench) worked(ctx context.Context, items int, feed func(c *counter) error) (measure.Figures, map[string]driver.Command, error) {
+func (b *Bench) worked(ctx context.Context, items int,
+	feed func(c *counter) error) (measure.Figures, map[string]driver.Command, error) {
 	c := newCounter(items)
 	c.work = b.Work
 	var f measure.Figures
@@ -293,15 +300,16 @@ func (b *Bench) worked(ctx context.Context, items int, feed func(c *counter) err
 	if elsewhere {
 		c.work = 0
 	}
-	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: true, Work: b.Work}, func() error {
-		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
-		p.Go(func(context.Context) error { return feed(c) })
-		p.Go(func(ctx context.Context) (err error) {
-			f, commands, err = b.measureWork(ctx, c, "")
-			return err
+	err := b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: true, Work: b.Work},
+		func() error {
+			p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
+			p.Go(func(context.Context) error { return feed(c) })
+			p.Go(func(ctx context.Context) (err error) {
+				f, commands, err = b.measureWork(ctx, c, "")
+				return err
+			})
+			return p.Wait()
 		})
-		return p.Wait()
-	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -318,8 +326,8 @@ func (b *Bench) worked(ctx context.Context, items int, feed func(c *counter) err
 	return f, commands, b.retained(ctx, f)
 }
 
-// latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again. On the way it checks
-// that handlers get the payload.
+// latency submits one job, waits until its handler has begun, lets the worker come to rest, and does it again. On the
+// way it checks that handlers get the payload.
 func latency(ctx context.Context, b *Bench) error {
 	all := b.payloads(b.warm() + b.Samples)
 	began := make(chan time.Time, 1)
@@ -351,14 +359,16 @@ func latency(ctx context.Context, b *Bench) error {
 // warm is how many samples are not measured.
 func (b *Bench) warm() int { return max(b.Samples/warmShare, 1) }
 
-// oneByOne makes a job run, waits until it has begun, lets the worker come to rest, and does it again; the first ones warm
-// up. extra are figures besides.
-func (b *Bench) oneByOne(ctx context.Context, extra measure.Figures, began <-chan time.Time, start func(i int) error) error {
+// oneByOne makes a job run, waits until it has begun, lets the worker come to rest, and does it again; the first ones
+// warm up. extra are figures besides.
+func (b *Bench) oneByOne(ctx context.Context, extra measure.Figures, began <-chan time.Time,
+	start func(i int) error) error {
 	return b.oneByOneAs(ctx, "", extra, began, start)
 }
 
 // oneByOneAs is oneByOne of a variant.
-func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) error) error {
+func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time,
+	start func(i int) error) error {
 	return b.oneByOneSince(ctx, variant, extra, began, func(i int) (time.Time, error) {
 		since := time.Now()
 		return since, start(i)
@@ -366,7 +376,8 @@ func (b *Bench) oneByOneAs(ctx context.Context, variant string, extra measure.Fi
 }
 
 // oneByOneSince is oneByOneAs where start tells since when time counts.
-func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time, start func(i int) (time.Time, error)) error {
+func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure.Figures, began <-chan time.Time,
+	start func(i int) (time.Time, error)) error {
 	var m *measure.Meter
 	took := make([]time.Duration, 0, b.Samples)
 	warm, poll := b.warm(), b.poll()
@@ -410,8 +421,8 @@ func (b *Bench) oneByOneSince(ctx context.Context, variant string, extra measure
 	return nil
 }
 
-// pollPatience is how many windows a round of samples may take when workers poll, which can mean a second for each. There are
-// then fewer samples.
+// pollPatience is how many windows a round of samples may take when workers poll, which can mean a second for each.
+// There are then fewer samples.
 const pollPatience = 5
 
 // poll is the mean time between two looks of an idle worker, 0 if workers are woken.
@@ -422,8 +433,8 @@ func (b *Bench) poll() time.Duration {
 	return 0
 }
 
-// rest is the time between two samples. A worker that polls has just looked when a handler begins, so that a job always 3 ms later
-// would always wait for a whole interval; hence one to two intervals, at random.
+// rest is the time between two samples. A worker that polls has just looked when a handler begins, so that a job
+// always 3 ms later would always wait for a whole interval; hence one to two intervals, at random.
 func rest(poll time.Duration) time.Duration {
 	const least = 3 * time.Millisecond
 	if poll == 0 {

@@ -11,8 +11,8 @@ import (
 // partitionCounts are those that partitions compares.
 var partitionCounts = []int{1, 16, 64, 256}
 
-// partitions measures many producers, a worker that empties the queue they filled, and idle workers, on stores of few and of many
-// partitions.
+// partitions measures many producers, a worker that empties the queue they filled, and idle workers, on stores of few
+// and of many partitions.
 func partitions(ctx context.Context, b *Bench) error {
 	if _, ok := b.Store.(driver.Partitioned); !ok {
 		return b.lacks("no partitions")

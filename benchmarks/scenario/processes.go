@@ -90,6 +90,7 @@ func (b *Bench) spawn(ctx context.Context, handled func(n int)) (driver.Spawned,
 	if spawner, ok := b.Store.(driver.Spawner); ok {
 		return spawner.Spawn(ctx, b.Concurrency, handled)
 	}
-	return child.Start(ctx, child.Task{System: b.System.Name(), URL: b.Server.URL(), Partitions: b.Partitions, Concurrency: b.Concurrency,
-		Typed: b.typed()}, handled)
+	return child.Start(ctx, child.Task{System: b.System.Name(), URL: b.Server.URL(), Partitions: b.Partitions,
+		Concurrency: b.Concurrency,
+		Typed:       b.typed()}, handled)
 }

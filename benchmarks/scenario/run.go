@@ -32,9 +32,10 @@ func (r Result) NotAvailable() string {
 }
 
 // Run measures one scenario for all systems, round by round, in alternating order, so that a drift of the machine
-// meets them all. Every system has a server of its own, or one for each way of serving, which ends with the scenario; one that is not installed has no
-// figures, and it is an error when none is. progress is told what begins.
-func Run(ctx context.Context, sc Scenario, systems []driver.System, o Options, progress func(system string, round int)) ([]Result, error) {
+// meets them all. Every system has a server of its own, or one for each way of serving, which ends with the scenario;
+// one that is not installed has no figures, and it is an error when none is. progress is told what begins.
+func Run(ctx context.Context, sc Scenario, systems []driver.System, o Options,
+	progress func(system string, round int)) ([]Result, error) {
 	var results []*Result
 	var benches []*Bench
 	ways := servings[sc.Name]
@@ -46,7 +47,8 @@ func Run(ctx context.Context, sc Scenario, systems []driver.System, o Options, p
 		for _, how := range ways {
 			s, err := system.Serve(ctx, how)
 			if errors.Is(err, driver.ErrNotInstalled) {
-				results = append(results, &Result{Scenario: sc.Name, System: system.Name(), Rounds: []Round{{NotAvailable: "n/a: " + err.Error()}}})
+				results = append(results, &Result{Scenario: sc.Name, System: system.Name(),
+					Rounds: []Round{{NotAvailable: "n/a: " + err.Error()}}})
 				missing = errors.Join(missing, fmt.Errorf("%s: %w", system.Name(), err))
 				break
 			}
@@ -55,14 +57,18 @@ func Run(ctx context.Context, sc Scenario, systems []driver.System, o Options, p
 			}
 			defer s.Stop()
 			name := sc.serverName(s)
-			benches = append(benches, &Bench{Options: o, System: system, Server: s, serving: how, scenario: sc.Name, record: func(variant string, round Round) {
-				at := slices.IndexFunc(results, func(r *Result) bool { return r.System == system.Name() && r.Variant == variant })
-				if at < 0 {
-					at = len(results)
-					results = append(results, &Result{Scenario: sc.Name, Variant: variant, System: system.Name(), Server: name})
-				}
-				results[at].Rounds = append(results[at].Rounds, round)
-			}})
+			benches = append(benches, &Bench{Options: o, System: system, Server: s, serving: how, scenario: sc.Name,
+				record: func(variant string, round Round) {
+					at := slices.IndexFunc(results, func(r *Result) bool {
+						return r.System == system.Name() && r.Variant == variant
+					})
+					if at < 0 {
+						at = len(results)
+						results = append(results,
+							&Result{Scenario: sc.Name, Variant: variant, System: system.Name(), Server: name})
+					}
+					results[at].Rounds = append(results[at].Rounds, round)
+				}})
 		}
 	}
 	if len(benches) == 0 {

@@ -16,12 +16,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var tiny = scenario.Options{Raw: true, Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 2, Samples: 10, Tailers: 3,
-	Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond, Growth: []int{100, 300}, Payloads: []int{8, 64}}
+var tiny = scenario.Options{Raw: true, Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 2,
+	Samples: 10, Tailers: 3, Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond,
+	Growth: []int{100, 300}, Payloads: []int{8, 64}}
 
 // plain is a system that can do no more than it must: jobs go through a channel. It is also its own server, and
 // counts what it sees.
@@ -97,7 +99,8 @@ func (p *plain) Spawn(ctx context.Context, concurrency int, handled func(int)) (
 	return driver.Spawned{
 		PID: os.Getpid(),
 		Begin: func(context.Context) (err error) {
-			stop, err = p.Work(ctx, driver.Worker{Concurrency: concurrency, Handle: func(context.Context, []byte) { handled(1) }})
+			stop, err = p.Work(ctx,
+				driver.Worker{Concurrency: concurrency, Handle: func(context.Context, []byte) { handled(1) }})
 			return err
 		},
 		Stop: func() error { return stop() },
@@ -115,7 +118,7 @@ func find(t *testing.T, name string) scenario.Scenario {
 
 func run(t *testing.T, name string, systems ...driver.System) []scenario.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	results, err := scenario.Run(ctx, find(t, name), systems, tiny, func(string, int) {})
 	if err != nil {
@@ -147,7 +150,8 @@ func TestSystemsAlternate(t *testing.T) {
 // A feature that a system lacks is reported as such, and never as a figure.
 func TestLackingFeatures(t *testing.T) {
 	var log []string
-	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated", "partitions", "calls", "claims"} {
+	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated", "partitions", "calls",
+		"claims"} {
 		results := run(t, name, &plain{name: "plain", log: &log})
 		if len(results) != 1 || !strings.HasPrefix(results[0].NotAvailable(), "n/a") || len(results[0].Summary) != 0 {
 			t.Errorf("%s: %+v", name, results)
@@ -184,13 +188,15 @@ func (a another) Submit(ctx context.Context, payload []byte) error {
 
 func TestLatencyChecksPayloads(t *testing.T) {
 	var log []string
-	_, err := scenario.Run(t.Context(), find(t, "latency"), []driver.System{another{&plain{name: "a", log: &log}}}, tiny, func(string, int) {})
+	_, err := scenario.Run(t.Context(), find(t, "latency"), []driver.System{another{&plain{name: "a", log: &log}}},
+		tiny, func(string, int) {})
 	if err == nil || !strings.Contains(err.Error(), "another payload") {
 		t.Errorf("%v, want an error about payloads", err)
 	}
 }
 
-// elsewhere submits and begins jobs by another clock, an hour ahead, on which every job begins 7 ms after it was submitted.
+// elsewhere submits and begins jobs by another clock, an hour ahead, on which every job begins 7 ms after it was
+// submitted.
 type elsewhere struct {
 	*plain
 	prepared *int // jobs
@@ -203,11 +209,13 @@ func (e elsewhere) Open(ctx context.Context, s driver.Server, cfg driver.Setting
 
 var ahead = time.Now().Add(time.Hour)
 
-func (e elsewhere) Prepare(_ context.Context, payloads [][]byte, submitters, perCall int) (func(context.Context) ([]time.Duration, error), error) {
+func (e elsewhere) Prepare(_ context.Context, payloads [][]byte, submitters,
+	perCall int) (func(context.Context) ([]time.Duration, error), error) {
 	*e.prepared += len(payloads)
 	return func(ctx context.Context) ([]time.Duration, error) {
 		calls := (len(payloads) + perCall - 1) / perCall
-		return slices.Repeat([]time.Duration{time.Duration(submitters) * time.Second}, calls), e.SubmitMany(ctx, payloads)
+		return slices.Repeat([]time.Duration{time.Duration(submitters) * time.Second}, calls),
+			e.SubmitMany(ctx, payloads)
 	}, nil
 }
 
@@ -266,7 +274,8 @@ func (p polling) Open(ctx context.Context, s driver.Server, cfg driver.Settings)
 	return p, err
 }
 
-// Jobs come at any moment between two looks of a worker that polls, and there are only as many samples as a round has time for.
+// Jobs come at any moment between two looks of a worker that polls, and there are only as many samples as a round has
+// time for.
 func TestLatencyOfPollingSystems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string

@@ -55,7 +55,8 @@ var All = []Scenario{
 	{"payload", "drain with other sizes of payloads", payloadSizes},
 	{"processes", "one, two and four processes of their own empty a queue", processes},
 	{"lifecycle", "submitting and working at the same time", lifecycle},
-	{"durability", "submit and lifecycle on servers that write to disk: not at all, every second, before they confirm", durability},
+	{"durability", "submit and lifecycle on servers that write to disk: not at all, every second, before they confirm",
+		durability},
 	{"latency", "one job at a time on an idle worker: submit until its handler starts", latency},
 	{"append", "frames of running jobs, many per call, beside raw pipelined XADD", appendFrames},
 	{"tail", "append until a follower has the frame, one and many followers on one connection", tail},
@@ -63,7 +64,9 @@ var All = []Scenario{
 	{"suspend", "jobs that wait for a signal: what they occupy, and a signal until the handler runs again", suspended},
 	{"cleanup", "graphs of 10,000 jobs, without and with jobs that run whatever the others came to", cleanups},
 	{"flow", "graphs of jobs: chains, one to many to a join, one of many and the rest cancelled", flows},
-	{"tenants", "one tenant floods, a small one submits a job at a time; weights; low priority under a flood of high priority", tenants},
+	{"tenants",
+		"one tenant floods, a small one submits a job at a time; weights; low priority under a flood of high priority",
+		tenants},
 	{"gated", "jobs that ask budgets and quotas beside jobs that do not; reports of use", gated},
 	{"idle", "many workers and nothing to do", idle},
 	{"memory", "bytes per waiting, active and completed job", memory},
@@ -164,8 +167,8 @@ func (b *Bench) lacks(what string) error {
 	return nil
 }
 
-// payloads makes n payloads, different from each other and hard to compress. Of typed jobs they are printable, and so much
-// shorter that the documents have the size that was asked for.
+// payloads makes n payloads, different from each other and hard to compress. Of typed jobs they are printable, and so
+// much shorter that the documents have the size that was asked for.
 func (b *Bench) payloads(n int) [][]byte {
 	size := b.Payload
 	if b.typed() {

@@ -9,8 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 )
 
-// sleep is drain with handlers that take their time, for several times and numbers of handlers at once. So many handlers can do
-// handlers / time jobs a second at most; what part of that a system reaches is what its slots are busy.
+// sleep is drain with handlers that take their time, for several times and numbers of handlers at once. So many
+// handlers can do handlers / time jobs a second at most; what part of that a system reaches is what its slots are
+// busy.
 func sleep(ctx context.Context, b *Bench) error {
 	usualItems, usualHandlers, usualWork := b.Items, b.Concurrency, b.Work
 	defer func() { b.Items, b.Concurrency, b.Work = usualItems, usualHandlers, usualWork }()
@@ -35,8 +36,8 @@ func sleep(ctx context.Context, b *Bench) error {
 	return nil
 }
 
-// sleepItems is how many jobs are done: what takes a second at best, within bounds, in tens of whole rounds of all handlers, so
-// that the last round, like the warm-up, leaves none of them idle.
+// sleepItems is how many jobs are done: what takes a second at best, within bounds, in tens of whole rounds of all
+// handlers, so that the last round, like the warm-up, leaves none of them idle.
 func sleepItems(usual, handlers int, work time.Duration) int {
 	rounds := min(int(time.Second/work), usual/handlers) / warmShare * warmShare
 	return max(rounds, 2*warmShare) * handlers

@@ -24,7 +24,8 @@ func sleeping() scenario.Options {
 func TestSleepTellsTheShareOfTheIdeal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
-		results, err := scenario.Run(t.Context(), find(t, "sleep"), []driver.System{&plain{name: "plain", log: &log}}, sleeping(), func(string, int) {})
+		results, err := scenario.Run(t.Context(), find(t, "sleep"), []driver.System{&plain{name: "plain", log: &log}},
+			sleeping(), func(string, int) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,8 @@ func TestSleepRefusesMoreHandlersThanAllowed(t *testing.T) {
 	var log []string
 	o := sleeping()
 	o.Sleeps, o.Handlers, o.Items = o.Sleeps[:1], o.Handlers[:1], 10
-	_, err := scenario.Run(t.Context(), find(t, "sleep"), []driver.System{greedy{&plain{name: "greedy", log: &log}}}, o, func(string, int) {})
+	_, err := scenario.Run(t.Context(), find(t, "sleep"), []driver.System{greedy{&plain{name: "greedy", log: &log}}}, o,
+		func(string, int) {})
 	if err == nil || !strings.Contains(err.Error(), "5 handlers ran at once, want at most 4") {
 		t.Errorf("%v, want an error about handlers at once", err)
 	}
@@ -103,7 +105,8 @@ func TestTypedJobsAndBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(results) != 2 || results[0].Variant != "" || results[1].Variant != "bytes" || len(s.typed) != 2 || !s.typed[0] || s.typed[1] {
+	if len(results) != 2 || results[0].Variant != "" || results[1].Variant != "bytes" || len(s.typed) != 2 ||
+		!s.typed[0] || s.typed[1] {
 		t.Errorf("%d results, opened typed %v; want typed jobs, then bytes", len(results), s.typed)
 	}
 	if len(s.sizes) != 1 || !s.sizes[64] {

@@ -104,7 +104,8 @@ func idle(ctx context.Context, b *Bench) error {
 }
 
 // idling measures idle workers.
-func (b *Bench) idling(ctx context.Context, variant string) (f measure.Figures, commands map[string]driver.Command, err error) {
+func (b *Bench) idling(ctx context.Context,
+	variant string) (f measure.Figures, commands map[string]driver.Command, err error) {
 	nobody := driver.Worker{Concurrency: b.Concurrency, Counts: true, Handle: func(context.Context, []byte) {}}
 	stops := pool.New().WithErrors()
 	defer func() { err = errors.Join(err, stops.Wait()) }()
@@ -127,8 +128,8 @@ func (b *Bench) idling(ctx context.Context, variant string) (f measure.Figures, 
 	return f, commands, nil
 }
 
-// memory compares what the server occupies before and after jobs are submitted, claimed and completed, and then before and
-// after others wait for a signal.
+// memory compares what the server occupies before and after jobs are submitted, claimed and completed, and then
+// before and after others wait for a signal.
 func memory(ctx context.Context, b *Bench) error {
 	h := newHolder(b.Held)
 	f := measure.Figures{measure.Items: float64(b.Held)}

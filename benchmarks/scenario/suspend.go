@@ -9,7 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 )
 
-// suspended parks jobs, weighs them, and then wakes one after the other: before the signal until the handler runs again.
+// suspended parks jobs, weighs them, and then wakes one after the other: before the signal until the handler runs
+// again.
 func suspended(ctx context.Context, b *Bench) error {
 	suspender, ok := b.Store.(driver.Suspender)
 	if !ok {
@@ -25,9 +26,10 @@ func suspended(ctx context.Context, b *Bench) error {
 	return errors.Join(err, stop())
 }
 
-// park lets n jobs wait for a signal, and weighs them: bytes of the server's memory per job, without payload. A few come first and
-// are woken, so that routes, connections and scripts do not weigh on those that are counted.
-func (b *Bench) park(ctx context.Context, suspender driver.Suspender, n int, resumed func(int)) (wake func(context.Context, int) error, stop func() error, perJob float64, err error) {
+// park lets n jobs wait for a signal, and weighs them: bytes of the server's memory per job, without payload. A few
+// come first and are woken, so that routes, connections and scripts do not weigh on those that are counted.
+func (b *Bench) park(ctx context.Context, suspender driver.Suspender, n int,
+	resumed func(int)) (wake func(context.Context, int) error, stop func() error, perJob float64, err error) {
 	first := make(chan struct{}, b.Partitions)
 	wake, stop, err = suspender.Suspend(ctx, b.payloads(1)[0], b.Partitions, func(int) { first <- struct{}{} })
 	if err != nil {

@@ -24,9 +24,9 @@ type tenancy struct {
 	samples  int
 }
 
-// tenants measures from the submission of a small tenant's job until its handler begins, without and beside a flood of another's; in the
-// flood's own queue, which is what it would be without shares; how two floods share by weight; and how long a job of low
-// priority waits in a flood of high priority.
+// tenants measures from the submission of a small tenant's job until its handler begins, without and beside a flood
+// of another's; in the flood's own queue, which is what it would be without shares; how two floods share by weight;
+// and how long a job of low priority waits in a flood of high priority.
 func tenants(ctx context.Context, b *Bench) error {
 	if _, ok := b.Store.(driver.Sharer); !ok {
 		return b.lacks("no tenants")
@@ -37,7 +37,8 @@ func tenants(ctx context.Context, b *Bench) error {
 		{name: "beside a flood", flood: true, samples: few},
 		{name: "in the flood's queue", flood: true, same: true, samples: 1},
 		{name: "low priority in a flood", flood: true, same: true, first: true, priority: 9, samples: 1},
-		{name: "... with ageing of 1 ms", flood: true, same: true, first: true, priority: 9, ageing: time.Millisecond, samples: 1},
+		{name: "... with ageing of 1 ms", flood: true, same: true, first: true, priority: 9, ageing: time.Millisecond,
+			samples: 1},
 	} {
 		if err := b.open(ctx); err != nil {
 			return err
@@ -125,7 +126,8 @@ func (b *Bench) tenancy(ctx context.Context, v tenancy) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{measure.Throughput, measure.ServerItem, measure.ClientItem, measure.AllocItem, measure.CallsItem, measure.CmdsItem} {
+	for _, name := range []string{measure.Throughput, measure.ServerItem, measure.ClientItem, measure.AllocItem,
+		measure.CallsItem, measure.CmdsItem} {
 		delete(f, name) // the flood's
 	}
 	f.Latencies(took)
@@ -152,20 +154,22 @@ func (b *Bench) weights(ctx context.Context) error {
 		}
 	}
 	var heavy, all atomic.Int64
-	enough, most := make(chan struct{}), int64(max(b.Items, 2)) // three quarters of them are less than the heavy one has
+	// three quarters of them are less than the heavy one has
+	enough, most := make(chan struct{}), int64(max(b.Items, 2))
 	m, err := b.start(ctx, "weights")
 	if err != nil {
 		return err
 	}
-	stop, err := s.WorkForAll(ctx, driver.Worker{Concurrency: b.Concurrency, Handle: func(_ context.Context, in []byte) {
-		n := all.Add(1)
-		if n <= most && in[0] == 0 {
-			heavy.Add(1)
-		}
-		if n == most {
-			close(enough)
-		}
-	}})
+	stop, err := s.WorkForAll(ctx,
+		driver.Worker{Concurrency: b.Concurrency, Handle: func(_ context.Context, in []byte) {
+			n := all.Add(1)
+			if n <= most && in[0] == 0 {
+				heavy.Add(1)
+			}
+			if n == most {
+				close(enough)
+			}
+		}})
 	if err != nil {
 		return err
 	}

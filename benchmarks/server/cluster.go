@@ -20,8 +20,8 @@ const (
 	slots     = 16384
 )
 
-// Cluster is three primaries without replicas, on ports of the loopback interface, and a connection that finds the one that has a
-// key. It is a [driver.Server]: its counters are the sums of theirs.
+// Cluster is three primaries without replicas, on ports of the loopback interface, and a connection that finds the
+// one that has a key. It is a [driver.Server]: its counters are the sums of theirs.
 type Cluster struct {
 	nodes  []*Server
 	client rueidis.Client
@@ -97,7 +97,8 @@ func (c *Cluster) complete(ctx context.Context) error {
 				return errors.Join(context.Cause(ctx), err)
 			}
 			info := fieldsOf(text)
-			if info["cluster_state"] == "ok" && info["cluster_slots_ok"] == strconv.Itoa(slots) && info["cluster_known_nodes"] == strconv.Itoa(primaries) {
+			if info["cluster_state"] == "ok" && info["cluster_slots_ok"] == strconv.Itoa(slots) &&
+				info["cluster_known_nodes"] == strconv.Itoa(primaries) {
 				break
 			}
 			select {
@@ -114,7 +115,8 @@ func (c *Cluster) complete(ctx context.Context) error {
 func (c *Cluster) Dial() (rueidis.Client, error) { return c.dial(0) }
 
 func (c *Cluster) dial(flush time.Duration) (rueidis.Client, error) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: c.addresses(), DisableCache: true, PipelineMultiplex: -1, MaxFlushDelay: flush})
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: c.addresses(), DisableCache: true,
+		PipelineMultiplex: -1, MaxFlushDelay: flush})
 	if err != nil && client != nil { // the driver returns one that would dial again later
 		client.Close()
 	}

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 
 // What a cluster says of itself is what all of its nodes did and hold.
 func TestCluster(t *testing.T) {
-	for program, name := range map[string]string{"redis-server": "cluster of 3, redis 7", "valkey-server": "cluster of 3, valkey "} {
+	for program, name := range map[string]string{"redis-server": "cluster of 3, redis 7",
+		"valkey-server": "cluster of 3, valkey "} {
 		t.Run(program, func(t *testing.T) {
 			if _, err := exec.LookPath(program); err != nil {
 				if os.Getenv("CI") != "" {
@@ -59,7 +60,8 @@ func sumsUp(t *testing.T, c *server.Cluster) {
 	}
 	value := strings.Repeat("x", 60)
 	for i := range keys {
-		add := client.B().Zadd().Key(fmt.Sprint("key", i)).ScoreMember().ScoreMember(1, "a"+value).ScoreMember(2, "b"+value).Build()
+		add := client.B().Zadd().Key(fmt.Sprint("key", i)).ScoreMember().ScoreMember(1, "a"+value).ScoreMember(2,
+			"b"+value).Build()
 		if err := client.Do(ctx, add).Error(); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +116,8 @@ func TestDurability(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("redis-server is not installed; see make deps")
 	}
-	for how, want := range map[driver.Durability][2]string{driver.Volatile: {"no", "everysec"}, driver.EverySecond: {"yes", "everysec"}, driver.Always: {"yes", "always"}} {
+	for how, want := range map[driver.Durability][2]string{driver.Volatile: {"no", "everysec"},
+		driver.EverySecond: {"yes", "everysec"}, driver.Always: {"yes", "always"}} {
 		s, err := server.StartWith(t.Context(), "redis-server", driver.Serving{Durability: how})
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,8 @@ func (c *Cluster) Trivial(ctx context.Context, flush time.Duration) (func(contex
 	return trivial(ctx, c.nodes, func() (rueidis.Client, error) { return c.dial(flush) })
 }
 
-func trivial(ctx context.Context, nodes []*Server, dial func() (rueidis.Client, error)) (func(context.Context) error, func(), error) {
+func trivial(ctx context.Context, nodes []*Server,
+	dial func() (rueidis.Client, error)) (func(context.Context) error, func(), error) {
 	for _, s := range nodes {
 		if err := s.Do(ctx, "FUNCTION", "LOAD", "REPLACE", nothing).Error(); err != nil {
 			return nil, nil, fmt.Errorf("load the trivial function: %w", err)

@@ -44,7 +44,8 @@ const slow = 500
 
 // WatchSlow makes the server remember the calls that take longer than half a millisecond, from now on.
 func (s *Server) WatchSlow(ctx context.Context) error {
-	return errors.Join(s.Do(ctx, "CONFIG", "SET", "slowlog-log-slower-than", strconv.Itoa(slow), "slowlog-max-len", "100000").Error(),
+	return errors.Join(s.Do(ctx, "CONFIG", "SET", "slowlog-log-slower-than", strconv.Itoa(slow), "slowlog-max-len",
+		"100000").Error(),
 		s.Do(ctx, "SLOWLOG", "RESET").Error())
 }
 

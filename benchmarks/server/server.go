@@ -71,7 +71,8 @@ func startOn(ctx context.Context, program string, how driver.Serving, address st
 		host, port, _ := net.SplitHostPort(address)
 		listen = []string{"--bind", host, "--port", port}
 	}
-	args := slices.Concat([]string{"--dir", dir, "--save", "", "--daemonize", "no"}, listen, appendOnly[how.Durability], more)
+	args := slices.Concat([]string{"--dir", dir, "--save", "", "--daemonize", "no"}, listen, appendOnly[how.Durability],
+		more)
 	s.cmd = exec.CommandContext(ctx, program, args...)
 	s.cmd.SysProcAttr = dieWithParent()
 	if err := s.cmd.Start(); err != nil {
@@ -121,14 +122,15 @@ func (s *Server) connect(ctx context.Context) error {
 	return nil
 }
 
-// Directory makes one for a server's files. One that has to force them to a disk is kept out of memory if that is possible, for
-// there all kinds of durability are the same.
+// Directory makes one for a server's files. One that has to force them to a disk is kept out of memory if that is
+// possible, for there all kinds of durability are the same.
 func Directory(how driver.Serving) (string, error) {
 	if how.Dir != "" {
 		return how.Dir, os.MkdirAll(how.Dir, 0o700)
 	}
 	parent := ""
-	if how.Durability != driver.Volatile && measure.FileSystem(os.TempDir()) == "tmpfs" && measure.FileSystem(lasting) != "" {
+	if how.Durability != driver.Volatile && measure.FileSystem(os.TempDir()) == "tmpfs" &&
+		measure.FileSystem(lasting) != "" {
 		parent = lasting
 	}
 	return os.MkdirTemp(parent, "ffbench")
@@ -142,8 +144,10 @@ func (s *Server) Dial() (rueidis.Client, error) { return s.dial(0) }
 
 // dial is Dial with a pause before calls are sent, in which others may join them.
 func (s *Server) dial(flush time.Duration) (rueidis.Client, error) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.address}, DisableCache: true, ForceSingleClient: true,
-		PipelineMultiplex: -1, MaxFlushDelay: flush, DialCtxFn: func(ctx context.Context, address string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.address}, DisableCache: true,
+		ForceSingleClient: true,
+		PipelineMultiplex: -1, MaxFlushDelay: flush,
+		DialCtxFn: func(ctx context.Context, address string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, s.network, address)
 		}})
 	if err != nil && client != nil { // the driver returns one that would dial again later
@@ -224,8 +228,8 @@ func (s *Server) Sample(ctx context.Context) (driver.Sample, error) {
 	return out, nil
 }
 
-// Memory is used_memory without the buffers of clients and of a cluster's links, once it has come to rest: the server frees connections and
-// counts their buffers some time after they were closed.
+// Memory is used_memory without the buffers of clients and of a cluster's links, once it has come to rest: the server
+// frees connections and counts their buffers some time after they were closed.
 func (s *Server) Memory(ctx context.Context) (float64, error) {
 	last, err := s.memory(ctx)
 	for still, tries := 0, 0; err == nil && still < 4 && tries < 60; tries++ {

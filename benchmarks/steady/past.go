@@ -59,7 +59,8 @@ func (s *steady) free(ctx context.Context) error {
 	expiry := strconv.FormatInt(taken.Milliseconds(), 10)
 	for _, stones := range []string{"*:z:*", "*:fz:*"} {
 		for cursor := uint64(0); ; {
-			page, err := s.server.Do(ctx, "SCAN", strconv.FormatUint(cursor, 10), "MATCH", stones, "COUNT", "1000").AsScanEntry()
+			page, err := s.server.Do(ctx, "SCAN", strconv.FormatUint(cursor, 10), "MATCH", stones, "COUNT",
+				"1000").AsScanEntry()
 			if err != nil {
 				return err
 			}

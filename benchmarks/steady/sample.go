@@ -25,9 +25,11 @@ const (
 )
 
 var (
-	figureNames = [figures]string{"server MiB", "server RSS MiB", "scripts MiB", "keys", "connections", "process RSS MiB", "heap MiB", "goroutines", "open files"}
+	figureNames = [figures]string{"server MiB", "server RSS MiB", "scripts MiB", "keys", "connections",
+		"process RSS MiB", "heap MiB", "goroutines", "open files"}
 	// figureSlack is what a figure may grow by beyond a tenth: it is a few, and they come and go.
-	figureSlack = [figures]float64{serverMiB: 1, serverRSS: 4, luaMiB: 1, keys: 100, connections: 2, processRSS: 8, heapMiB: 4, goroutines: 20, files: 4}
+	figureSlack = [figures]float64{serverMiB: 1, serverRSS: 4, luaMiB: 1, keys: 100, connections: 2, processRSS: 8,
+		heapMiB: 4, goroutines: 20, files: 4}
 )
 
 const heading = "    after      work |  server MiB     RSS  scripts     keys   conns | process RSS    heap  goroutines  files\n"
@@ -42,7 +44,8 @@ type sample struct {
 func (x sample) String() string {
 	v := x.Values
 	return fmt.Sprintf("%9s %9d | %11.1f %7.1f %8.1f %8.0f %7.0f | %11.1f %7.1f %11.0f %6.0f\n", x.After, x.Done,
-		v[serverMiB], v[serverRSS], v[luaMiB], v[keys], v[connections], v[processRSS], v[heapMiB], v[goroutines], v[files])
+		v[serverMiB], v[serverRSS], v[luaMiB], v[keys], v[connections], v[processRSS], v[heapMiB], v[goroutines],
+		v[files])
 }
 
 const mib = 1 << 20
@@ -75,8 +78,9 @@ func (s *steady) sample(ctx context.Context) (x sample, err error) {
 	if err != nil {
 		return x, err
 	}
-	x.Values = [figures]float64{serverMiB: info["used_memory"] / mib, serverRSS: info["used_memory_rss"] / mib, luaMiB: info["used_memory_vm_total"] / mib,
-		keys: float64(size), connections: info["connected_clients"], processRSS: resident, heapMiB: float64(mem.HeapAlloc) / mib,
+	x.Values = [figures]float64{serverMiB: info["used_memory"] / mib, serverRSS: info["used_memory_rss"] / mib,
+		luaMiB: info["used_memory_vm_total"] / mib, keys: float64(size), connections: info["connected_clients"],
+		processRSS: resident, heapMiB: float64(mem.HeapAlloc) / mib,
 		goroutines: float64(goruntime.NumGoroutine()), files: float64(len(open))}
 	return x, nil
 }

@@ -1,13 +1,14 @@
-// Package steady keeps a server and a worker busy for hours with some of everything, and watches that nothing grows: memory, keys and
-// connections of the server; memory, goroutines and files of the process.
+// Package steady keeps a server and a worker busy for hours with some of everything, and watches that nothing grows:
+// memory, keys and connections of the server; memory, goroutines and files of the process.
 //
 //	producers, one per kind of work: submit ─▶ wait for its end, check it ─▶ rest ─▶ again      a schedule: every second
 //	worker                          ─┐
 //	samples every minute             ├─ one process ──▶ one server with an append-only file
 //	retention of seconds            ─┘  in the end: all work has ended and is purged, an audit finds nothing
 //
-// What is purged leaves its id taken for up to a day. So that these come to rest within the run, too, they are freed after [taken].
-// A run with a directory may be killed at any time; the next one with it goes on with its store and its samples.
+// What is purged leaves its id taken for up to a day. So that these come to rest within the run, too, they are freed
+// after [taken]. A run with a directory may be killed at any time; the next one with it goes on with its store and
+// its samples.
 package steady
 
 import (
@@ -39,7 +40,8 @@ type Options struct {
 	Rest   time.Duration // of a producer between two pieces of work
 	Keep   time.Duration // retention of all work, 1 s or more
 	Twins  int           // producers of each kind of work
-	Dir    string        // of the store and the samples, which a run that ended early has left or this one will; "" = none
+	// of the store and the samples, which a run that ended early has left or this one will; "" = none
+	Dir string
 }
 
 const (
@@ -51,7 +53,8 @@ const (
 	taken = 5 * time.Minute
 )
 
-// Run submits for as long as it should, prints every sample, and says what has grown. Work that ends otherwise than it must ends the run.
+// Run submits for as long as it should, prints every sample, and says what has grown. Work that ends otherwise than
+// it must ends the run.
 func Run(ctx context.Context, o Options, out io.Writer) error {
 	past, err := earlier(&o)
 	if err != nil {
@@ -68,7 +71,8 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 		return err
 	}
 	defer c.Close()
-	w, err := runtime.New(runtime.Config{URL: s.URL(), Logger: quiet, TokenKeys: tokenKeys, LeaseTTL: 5 * time.Second}, bindings(o.Keep)...)
+	w, err := runtime.New(runtime.Config{URL: s.URL(), Logger: quiet, TokenKeys: tokenKeys, LeaseTTL: 5 * time.Second},
+		bindings(o.Keep)...)
 	if err != nil {
 		return err
 	}
@@ -103,17 +107,21 @@ func (s *steady) all(ctx context.Context, out io.Writer) error {
 	if n := len(s.samples); n > 0 {
 		past = s.samples[n-1]
 		s.done.Store(past.Done)
-		left, err := s.admin.Bulk(ctx, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{}) // what waits for a producer that is no more
+		// what waits for a producer that is no more
+		left, err := s.admin.Bulk(ctx, admin.Filter{}, admin.BulkCancel(), admin.BulkOptions{})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "goes on with %d samples of %s; %d executions were left and are cancelled\n", n, past.After, left.Done)
+		fmt.Fprintf(out, "goes on with %d samples of %s; %d executions were left and are cancelled\n", n, past.After,
+			left.Done)
 	}
 	spec := schedule.Every(time.Second, time.Time{})
-	if _, err := client.Schedule(ctx, s.client, scheduled, spec, plain, "scheduled", flowfabric.Retention(s.Keep)); err != nil {
+	if _, err := client.Schedule(ctx, s.client, scheduled, spec, plain, "scheduled",
+		flowfabric.Retention(s.Keep)); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s, for %s, retention %s, %d producers of each of %d kinds of work, which rest %s\n\n", s.server.Name(), s.For, s.Keep, s.Twins, len(s.work()), s.Rest)
+	fmt.Fprintf(out, "%s, for %s, retention %s, %d producers of each of %d kinds of work, which rest %s\n\n",
+		s.server.Name(), s.For, s.Keep, s.Twins, len(s.work()), s.Rest)
 	fmt.Fprint(out, heading)
 	producing, stop := context.WithTimeout(ctx, s.For-past.After)
 	defer stop()
@@ -192,7 +200,8 @@ func (s *steady) settle(ctx context.Context, out io.Writer) error {
 			break
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("steady: %s after the last submit %d executions are left (%v), and the audit finds %v", s.Keep+settling, left, report.Executions, report.Kinds)
+			return fmt.Errorf("steady: %s after the last submit %d executions are left (%v), and the audit finds %v",
+				s.Keep+settling, left, report.Executions, report.Kinds)
 		}
 		select {
 		case <-time.After(time.Second):
@@ -204,11 +213,14 @@ func (s *steady) settle(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nall %d pieces of work ended as they must; everything is purged, the audit finds nothing, and %.0f keys are left\n", x.Done, x.Values[keys])
+	fmt.Fprintf(out,
+		"\nall %d pieces of work ended as they must; everything is purged, the audit finds nothing, and %.0f keys are left\n",
+		x.Done, x.Values[keys])
 	return nil
 }
 
-// judge compares the samples of the second quarter with those of the last: by then the first has filled what retention keeps.
+// judge compares the samples of the second quarter with those of the last: by then the first has filled what
+// retention keeps.
 func judge(samples []sample, out io.Writer) error {
 	if len(samples) < 8 {
 		fmt.Fprintf(out, "%d samples are too few to tell whether something grows\n", len(samples))

@@ -11,7 +11,8 @@ import (
 // A run that is killed goes on with its store and its samples. Everything ends as it must and is purged.
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	o := Options{Server: "redis-server", For: time.Minute, Every: 300 * time.Millisecond, Rest: 50 * time.Millisecond, Keep: time.Second, Twins: 1, Dir: t.TempDir()}
+	o := Options{Server: "redis-server", For: time.Minute, Every: 300 * time.Millisecond, Rest: 50 * time.Millisecond,
+		Keep: time.Second, Twins: 1, Dir: t.TempDir()}
 	dir := o // earlier changes its argument
 	ctx, kill := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -38,10 +39,12 @@ func TestRun(t *testing.T) {
 	}
 	out.Reset()
 	o.For = past[len(past)-1].After + 3*time.Second
-	if err := Run(t.Context(), o, &out); err != nil && !strings.Contains(err.Error(), " grew from ") { // three seconds do not tell what grows
+	if err := Run(t.Context(), o, &out); err != nil && !strings.Contains(err.Error(), " grew from ") {
+		// three seconds do not tell what grows
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	if text := out.String(); !strings.Contains(text, "goes on with ") || !strings.Contains(text, "everything is purged") || !strings.Contains(text, "goroutines ") {
+	if text := out.String(); !strings.Contains(text, "goes on with ") ||
+		!strings.Contains(text, "everything is purged") || !strings.Contains(text, "goroutines ") {
 		t.Errorf("it says\n%s", text)
 	}
 	if all, err := earlier(&o); err != nil || len(all) <= len(past) || all[len(past)].Done <= past[len(past)-1].Done {
@@ -58,7 +61,8 @@ func TestJudge(t *testing.T) {
 		samples = append(samples, x)
 	}
 	var out bytes.Buffer
-	if err := judge(samples, &out); err == nil || !strings.Contains(err.Error(), "keys grew") || strings.Contains(err.Error(), "files") {
+	if err := judge(samples, &out); err == nil || !strings.Contains(err.Error(), "keys grew") ||
+		strings.Contains(err.Error(), "files") {
 		t.Errorf("it says %v", err)
 	}
 }

@@ -47,7 +47,9 @@ func bindings(keep time.Duration) []handler.Binding {
 			}
 			return in, nil
 		}),
-		handler.Bind(hopeless, func(context.Context, *handler.Task, string) (string, error) { return "", errors.New("never") }),
+		handler.Bind(hopeless, func(context.Context, *handler.Task, string) (string, error) {
+			return "", errors.New("never")
+		}),
 		handler.Bind(tokens, func(ctx context.Context, t *handler.Task, in string) (string, error) {
 			for i := range frames {
 				if err := t.Frame(ctx, "token", fmt.Sprint(i, " ")); err != nil {
@@ -57,7 +59,8 @@ func bindings(keep time.Duration) []handler.Binding {
 			return in, t.Summary(ctx, map[string]int{"frames": frames})
 		}),
 		handler.Bind(approval, func(ctx context.Context, t *handler.Task, in string) (string, error) {
-			answer, err := suspend.Await[string](ctx, t, "approval", suspend.Within(time.Second), suspend.OnTimeout(suspend.Resume))
+			answer, err := suspend.Await[string](ctx, t, "approval", suspend.Within(time.Second),
+				suspend.OnTimeout(suspend.Resume))
 			if errors.Is(err, flowfabric.ErrWaitTimeout) {
 				return in + " unanswered", nil
 			}
@@ -135,7 +138,8 @@ func (s *steady) work() map[string]func(ctx context.Context, name string) error 
 	}
 }
 
-func expect[In any, Out comparable](ctx context.Context, c *client.Client, def *handler.Definition[In, Out], in In, want Out, opts ...client.SubmitOption) error {
+func expect[In any, Out comparable](ctx context.Context, c *client.Client, def *handler.Definition[In, Out], in In,
+	want Out, opts ...client.SubmitOption) error {
 	e, err := client.Submit(ctx, c, def, in, opts...)
 	if err != nil {
 		return err
@@ -147,12 +151,14 @@ func expect[In any, Out comparable](ctx context.Context, c *client.Client, def *
 	return err
 }
 
-func echo(ctx context.Context, c *client.Client, def *handler.Definition[string, string], name string, opts ...client.SubmitOption) error {
+func echo(ctx context.Context, c *client.Client, def *handler.Definition[string, string], name string,
+	opts ...client.SubmitOption) error {
 	return expect(ctx, c, def, name, name, opts...)
 }
 
 func (s *steady) keyed(ctx context.Context, name string) error {
-	opts := []client.SubmitOption{flowfabric.Retention(s.Keep), flowfabric.Unique(name), flowfabric.KeyWindow(s.Keep + 5*time.Second)}
+	opts := []client.SubmitOption{flowfabric.Retention(s.Keep), flowfabric.Unique(name),
+		flowfabric.KeyWindow(s.Keep + 5*time.Second)}
 	if err := echo(ctx, s.client, plain, name, opts...); err != nil {
 		return err
 	}
@@ -165,7 +171,8 @@ func (s *steady) keyed(ctx context.Context, name string) error {
 
 func (s *steady) fails(ctx context.Context, name string) error {
 	var outcome *client.OutcomeError
-	if err := echo(ctx, s.client, hopeless, name, flowfabric.Retention(s.Keep)); !errors.As(err, &outcome) || outcome.State != flowfabric.Failed {
+	if err := echo(ctx, s.client, hopeless, name, flowfabric.Retention(s.Keep)); !errors.As(err, &outcome) ||
+		outcome.State != flowfabric.Failed {
 		return fmt.Errorf("want a failure, have %w", err)
 	}
 	return nil
@@ -264,7 +271,8 @@ func (s *steady) flows(ctx context.Context, name string) error {
 }
 
 func (s *steady) awaits(ctx context.Context, name string) error {
-	e, err := client.Submit(ctx, s.client, plain, name, flowfabric.Retention(s.Keep), flowfabric.Delay(200*time.Millisecond))
+	e, err := client.Submit(ctx, s.client, plain, name, flowfabric.Retention(s.Keep),
+		flowfabric.Delay(200*time.Millisecond))
 	if err != nil {
 		return err
 	}

@@ -15,17 +15,20 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Keys measures what limits of keys cost: the server's time for an execution from its creation until its slot is free again, and memory,
-// with no limit and with the work spread over more and more keys; and what is left of the keys in the end. Every key may run 32 at once.
+// Keys measures what limits of keys cost: the server's time for an execution from its creation until its slot is free
+// again, and memory, with no limit and with the work spread over more and more keys; and what is left of the keys in
+// the end. Every key may run 32 at once.
 func Keys(ctx context.Context, o Options, out io.Writer) error {
 	s, err := server.Start(ctx, o.Server)
 	if err != nil {
 		return err
 	}
 	defer s.Stop()
-	fmt.Fprintf(out, "\nlimits of keys, 32 at once each: at least %d executions, of which %d are claimed %d a call\n\n", o.Work, o.Claimed, each)
+	fmt.Fprintf(out, "\nlimits of keys, 32 at once each: at least %d executions, of which %d are claimed %d a call\n\n",
+		o.Work, o.Claimed, each)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "keys\tcreate µs\tclaim and admit µs\tcomplete and release µs\tbytes waiting\tkeys served\tleft of them\t")
+	fmt.Fprintln(w,
+		"keys\tcreate µs\tclaim and admit µs\tcomplete and release µs\tbytes waiting\tkeys served\tleft of them\t")
 	for _, n := range o.Keys {
 		if err := limited(ctx, s, o, n, w); err != nil {
 			return fmt.Errorf("tenants: %d limit keys: %w", n, err)
@@ -68,7 +71,8 @@ func limited(ctx context.Context, s *server.Server, o Options, n int, out io.Wri
 	}
 	left := 0
 	for cursor := uint64(0); ; {
-		page, err := b.client.Do(ctx, b.client.B().Scan().Cursor(cursor).Match("ff:{q:*}:q*").Count(10000).Build()).AsScanEntry()
+		page, err := b.client.Do(ctx,
+			b.client.B().Scan().Cursor(cursor).Match("ff:{q:*}:q*").Count(10000).Build()).AsScanEntry()
 		if err != nil {
 			return err
 		}
@@ -77,7 +81,8 @@ func limited(ctx context.Context, s *server.Server, o Options, n int, out io.Wri
 			break
 		}
 	}
-	fmt.Fprintf(out, "%d\t%.2f\t%.2f\t%.2f\t%.0f\t%d\t%d\t\n", n, create/float64(work), claim, complete, (full-empty)/float64(work), served, left)
+	fmt.Fprintf(out, "%d\t%.2f\t%.2f\t%.2f\t%.0f\t%d\t%d\t\n", n, create/float64(work), claim, complete,
+		(full-empty)/float64(work), served, left)
 	return nil
 }
 
@@ -86,7 +91,8 @@ func (b *bench) createLimited(work, n int) error {
 	for first := 0; first < work; first += 100 {
 		items := make([]engine.NewExecution, min(100, work-first))
 		for i := range items {
-			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k"}
+			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default",
+				Kind: "k"}
 			if n > 0 {
 				items[i].Gates = []flowfabric.Gate{flowfabric.QuotaGate("@32.0.0@user-" + strconv.Itoa((first+i)%n))}
 			}
@@ -119,7 +125,8 @@ func (b *bench) workLimited(n, work int) (claim, complete float64, served int, e
 			return 0, 0, 0, err
 		}
 		if q.Subscription == "" {
-			if q.Subscription, err = b.e.SetSubscription(b.ctx, 0, engine.Subscription{Classes: []uint64{1}}); err != nil {
+			if q.Subscription, err = b.e.SetSubscription(b.ctx, 0,
+				engine.Subscription{Classes: []uint64{1}}); err != nil {
 				return 0, 0, 0, err
 			}
 			q.Table = reply.Table

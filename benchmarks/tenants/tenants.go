@@ -1,7 +1,9 @@
-// Package tenants measures what namespaces cost: the server's time for an execution, and its memory, while the same work waits in one
-// namespace or in many; and how many executions a flooded namespace is given beside many small ones.
+// Package tenants measures what namespaces cost: the server's time for an execution, and its memory, while the same
+// work waits in one namespace or in many; and how many executions a flooded namespace is given beside many small
+// ones.
 //
-// It starts a server of its own and drives it through package engine. All work is in one partition, of one lane and kind.
+// It starts a server of its own and drives it through package engine. All work is in one partition, of one lane and
+// kind.
 package tenants
 
 import (
@@ -41,7 +43,8 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 		return err
 	}
 	defer s.Stop()
-	fmt.Fprintf(out, "%s, %d executions without input in one partition, of which %d are claimed %d a call\n\n", s.Name(), o.Work, o.Claimed, each)
+	fmt.Fprintf(out, "%s, %d executions without input in one partition, of which %d are claimed %d a call\n\n",
+		s.Name(), o.Work, o.Claimed, each)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "namespaces\tcreate µs\tclaim µs\tcomplete µs\tbytes waiting\tnamespaces served\tflood's part\t")
 	for _, n := range o.Spaces {
@@ -79,7 +82,9 @@ func once(ctx context.Context, s *server.Server, o Options, n int, out io.Writer
 	if err != nil {
 		return err
 	}
-	create, err := b.timed(func() error { return b.create(o.Work, func(i int) string { return "tenant" + strconv.Itoa(i%n) }) })
+	create, err := b.timed(func() error {
+		return b.create(o.Work, func(i int) string { return "tenant" + strconv.Itoa(i%n) })
+	})
 	if err != nil {
 		return err
 	}
@@ -104,7 +109,8 @@ func once(ctx context.Context, s *server.Server, o Options, n int, out io.Writer
 		}
 		part = fmt.Sprintf("%.2f %%", 100*float64(served["flood"])/float64(o.Claimed/4))
 	}
-	fmt.Fprintf(out, "%d\t%.2f\t%.2f\t%.2f\t%.0f\t%d\t%s\t\n", n, create/float64(o.Work), claim, complete, (full-empty)/float64(o.Work), spaces, part)
+	fmt.Fprintf(out, "%d\t%.2f\t%.2f\t%.2f\t%.0f\t%d\t%s\t\n", n, create/float64(o.Work), claim, complete,
+		(full-empty)/float64(o.Work), spaces, part)
 	return nil
 }
 
@@ -112,7 +118,8 @@ func (b *bench) create(n int, namespace func(i int) string) error {
 	for first := 0; first < n; first += 100 {
 		items := make([]engine.NewExecution, min(100, n-first))
 		for i := range items {
-			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: namespace(first + i), Lane: "default", Kind: "k"}
+			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: namespace(first + i),
+				Lane: "default", Kind: "k"}
 		}
 		made, err := b.e.CreateExecutions(b.ctx, 0, items)
 		if err != nil {
@@ -144,7 +151,8 @@ func (b *bench) work(n int, served map[string]int) (claim, complete float64, err
 			b.table[r.ID] = r.Namespace
 		}
 		if q.Subscription == "" {
-			if q.Subscription, err = b.e.SetSubscription(b.ctx, 0, engine.Subscription{Classes: []uint64{1}}); err != nil {
+			if q.Subscription, err = b.e.SetSubscription(b.ctx, 0,
+				engine.Subscription{Classes: []uint64{1}}); err != nil {
 				return 0, 0, err
 			}
 			q.Table = reply.Table

@@ -15,15 +15,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
-// Submitted measures what keys of submissions cost: the server's time for an execution and its memory with a key of each kind beside none, and
-// that of a second submit under the same key.
+// Submitted measures what keys of submissions cost: the server's time for an execution and its memory with a key of
+// each kind beside none, and that of a second submit under the same key.
 func Submitted(ctx context.Context, o Options, out io.Writer) error {
 	s, err := server.Start(ctx, o.Server)
 	if err != nil {
 		return err
 	}
 	defer s.Stop()
-	fmt.Fprintf(out, "\nkeys of submissions: %d executions, of which %d are claimed %d a call\n\n", o.Work, o.Claimed, each)
+	fmt.Fprintf(out, "\nkeys of submissions: %d executions, of which %d are claimed %d a call\n\n", o.Work, o.Claimed,
+		each)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "key\tcreate µs\tagain µs\tclaim µs\tcomplete µs\tbytes waiting\t")
 	for round := range 3 {
@@ -31,7 +32,8 @@ func Submitted(ctx context.Context, o Options, out io.Writer) error {
 			name   string
 			keyed  bool
 			window time.Duration
-		}{{name: "none"}, {"IdempotencyKey", true, -1}, {"Unique", true, 0}, {"KeyWindow of an hour", true, time.Hour}} {
+		}{{name: "none"}, {"IdempotencyKey", true, -1}, {"Unique", true, 0},
+			{"KeyWindow of an hour", true, time.Hour}} {
 			if err := submitted(ctx, s, o, fmt.Sprint(k.name, ", round ", round+1), k.keyed, k.window, w); err != nil {
 				return fmt.Errorf("tenants: key %s: %w", k.name, err)
 			}
@@ -40,7 +42,8 @@ func Submitted(ctx context.Context, o Options, out io.Writer) error {
 	return w.Flush()
 }
 
-func submitted(ctx context.Context, s *server.Server, o Options, name string, keyed bool, window time.Duration, out io.Writer) error {
+func submitted(ctx context.Context, s *server.Server, o Options, name string, keyed bool, window time.Duration,
+	out io.Writer) error {
 	if err := s.Reset(ctx); err != nil {
 		return err
 	}
@@ -86,7 +89,8 @@ func submitted(ctx context.Context, s *server.Server, o Options, name string, ke
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s\t%.2f\t%s\t%.2f\t%.2f\t%.0f\t\n", name, create/float64(o.Work), again, claim, complete, (full-empty)/float64(o.Work))
+	fmt.Fprintf(out, "%s\t%.2f\t%s\t%.2f\t%.2f\t%.0f\t\n", name, create/float64(o.Work), again, claim, complete,
+		(full-empty)/float64(o.Work))
 	return nil
 }
 
@@ -95,7 +99,8 @@ func (b *bench) createKeyed(n int, key func(i int) engine.SubmitKey) error {
 	for first := 0; first < n; first += 100 {
 		items := make([]engine.NewExecution, min(100, n-first))
 		for i := range items {
-			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Key: key(first + i)}
+			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default",
+				Kind: "k", Key: key(first + i)}
 		}
 		made, err := b.e.CreateExecutions(b.ctx, 0, items)
 		if err != nil {

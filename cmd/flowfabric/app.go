@@ -9,7 +9,6 @@ import (
 	"os/user"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -57,9 +56,11 @@ func (a *app) address() (string, error) {
 	url := cmp.Or(a.url, os.Getenv("FLOWFABRIC_URL"))
 	switch {
 	case url == "":
-		return "", usage("no server is named: set --url or FLOWFABRIC_URL (redis://host:6379); 'flowfabric dev' starts one to try things out")
+		return "", usage(
+			"no server is named: set --url or FLOWFABRIC_URL (redis://host:6379); 'flowfabric dev' starts one to try things out")
 	case strings.HasPrefix(url, "embedded://"):
-		return "", usage("embedded:// is a server inside another program, which nobody else can reach; use 'flowfabric dev' for one on a port")
+		return "", usage(
+			"embedded:// is a server inside another program, which nobody else can reach; use 'flowfabric dev' for one on a port")
 	}
 	return url, nil
 }
@@ -83,7 +84,8 @@ func (a *app) client(ctx context.Context, first boots) (*client.Client, error) {
 		return nil, err
 	}
 	create := bool(first)
-	return client.Connect(ctx, client.Config{URL: url, ClientName: "flowfabric-cli", Namespace: a.namespace, Creator: by,
+	return client.Connect(ctx, client.Config{URL: url, ClientName: "flowfabric-cli", Namespace: a.namespace,
+		Creator:      by,
 		CreateConfig: &create, DialTimeout: a.dial(), Logger: a.logger()})
 }
 
@@ -94,7 +96,8 @@ func (a *app) engineConfig(first boots) (engine.Config, error) {
 		return engine.Config{}, err
 	}
 	create := bool(first)
-	return engine.Config{URL: url, ClientName: "flowfabric-cli", CreateConfig: &create, DialTimeout: a.dial(), Logger: a.logger()}, nil
+	return engine.Config{URL: url, ClientName: "flowfabric-cli", CreateConfig: &create, DialTimeout: a.dial(),
+		Logger: a.logger()}, nil
 }
 
 // dial is how long one attempt to connect may take.
@@ -139,14 +142,3 @@ func (a *app) who() (string, error) {
 
 // why is --reason.
 func (a *app) why() flowfabric.Reason { return flowfabric.Reason(a.reason) }
-
-// shorten cuts text to limit bytes at a rune's end.
-func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
-}

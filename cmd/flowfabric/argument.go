@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -16,8 +17,8 @@ import (
 // maxInput bounds what is read from a file or from stdin: more than any payload may have.
 const maxInput = 4 << 20
 
-// read resolves the value of a flag or an argument: "-" is stdin, "@file" the content of a file, anything else itself. The
-// value never gets into an error, it may be a secret.
+// read resolves the value of a flag or an argument: "-" is stdin, "@file" the content of a file, anything else
+// itself. The value never gets into an error, it may be a secret.
 func (a *app) read(name, value string) ([]byte, error) {
 	from, path := io.Reader(nil), ""
 	switch {
@@ -84,6 +85,15 @@ func requestID(flag, text string) (uuid.UUID, error) {
 	return id, nil
 }
 
+// unsaidStays takes the defaults out of the help of a command that changes only what is said.
+func unsaidStays(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" {
+			f.DefValue = ""
+		}
+	})
+}
+
 // exactly wants as many arguments as the names after the command, and names the one that is missing.
 func exactly(names ...string) cobra.PositionalArgs {
 	return between(len(names), names...)
@@ -96,7 +106,8 @@ func between(least int, names ...string) cobra.PositionalArgs {
 		case len(args) < least:
 			return usage("%s: %s is missing; usage: %s", cmd.Name(), names[len(args)], cmd.UseLine())
 		case len(args) > len(names):
-			return usage("%s takes %s, got %d; usage: %s", cmd.Name(), count(len(names), "argument"), len(args), cmd.UseLine())
+			return usage("%s takes %s, got %d; usage: %s", cmd.Name(), count(len(names), "argument"), len(args),
+				cmd.UseLine())
 		}
 		return nil
 	}

@@ -68,6 +68,7 @@ type audited struct {
 	Repairable int              `json:"repairable"`
 	Lost       int              `json:"lost"`
 	Failed     []auditedFailure `json:"failed,omitempty"`
+	GatesError string           `json:"gates_error,omitempty"` // why budgets and quotas were not audited to their end
 	Findings   []finding        `json:"findings"`
 	took       time.Duration
 }
@@ -101,6 +102,9 @@ func newAudited(r admin.AuditReport) audited {
 			v.Failed = append(v.Failed, auditedFailure{p.Partition, message(p.Err)})
 		}
 	}
+	if r.GatesErr != nil {
+		v.GatesError = message(r.GatesErr)
+	}
 	for _, f := range r.Findings {
 		v.Findings = append(v.Findings, newFinding(f))
 	}
@@ -113,6 +117,9 @@ func (v audited) summary() string {
 	text := fmt.Sprintf("%d repaired, %d repairable, %d lost", v.Repaired, v.Repairable, v.Lost)
 	if len(v.Failed) > 0 {
 		text += fmt.Sprintf(", %s not audited", count(len(v.Failed), "partition"))
+	}
+	if v.GatesError != "" {
+		text += ", budgets and quotas not audited"
 	}
 	return text
 }
@@ -141,6 +148,9 @@ func (v audited) text(p *page) {
 	}
 	for _, f := range v.Failed {
 		p.say("partition %d was not audited: %s", f.Partition, f.Error)
+	}
+	if v.GatesError != "" {
+		p.say("budgets and quotas were not audited to their end: %s", v.GatesError)
 	}
 	p.say("audited %s with %s: %s", count(v.Partitions, "partition"), count(v.Executions, "execution"), v.summary())
 }

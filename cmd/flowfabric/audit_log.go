@@ -100,16 +100,16 @@ func newEntry(e admission.AuditEntry) auditEntry {
 	return v
 }
 
-// settings reads the settings of a budget: scope, mode, on hard, on soft, interval, strict, refund and limits; or of a quota: scope,
-// rate, window, cap and jitter. A scope may have spaces, the rest has none.
+// settings reads the settings of a budget: scope, mode, on hard, on soft, interval, strict, refund and limits; or of
+// a quota: scope, rate, window, cap and jitter. A scope may have spaces, the rest has none.
 func (e *auditEntry) settings(w []string) bool {
 	n := len(w)
 	if n == 0 {
 		return false
 	}
 	if last := w[n-1]; n >= 8 && (last == "" || strings.HasPrefix(last, "h:")) {
-		e.Budget = &budgetSettings{Scope: strings.Join(w[:n-7], " "), Mode: w[n-7], OnHard: w[n-6], OnSoft: w[n-5], Reset: int64(number(w[n-4])),
-			Strict: w[n-3] == "1", Dimensions: readLimits(last)}
+		e.Budget = &budgetSettings{Scope: strings.Join(w[:n-7], " "), Mode: w[n-7], OnHard: w[n-6], OnSoft: w[n-5],
+			Reset: int64(number(w[n-4])), Strict: w[n-3] == "1", Dimensions: readLimits(last)}
 		if w[n-2] != "" {
 			e.Budget.Refund = strings.Split(w[n-2], ",")
 		}
@@ -118,8 +118,8 @@ func (e *auditEntry) settings(w []string) bool {
 	if n < 5 {
 		return false
 	}
-	e.Quota = &quotaSettings{Scope: strings.Join(w[:n-4], " "), Rate: number(w[n-4]), Window: int64(number(w[n-3])), Cap: number(w[n-2]),
-		Jitter: int64(number(w[n-1]))}
+	e.Quota = &quotaSettings{Scope: strings.Join(w[:n-4], " "), Rate: number(w[n-4]), Window: int64(number(w[n-3])),
+		Cap: number(w[n-2]), Jitter: int64(number(w[n-1]))}
 	return true
 }
 
@@ -163,7 +163,8 @@ func readLimits(text string) map[string]limit {
 	out := map[string]limit{}
 	parts := strings.Split(text, ",")
 	for i := 0; i+3 < len(parts); i += 4 {
-		out[strings.TrimPrefix(parts[i], "h:")] = limit{Hard: int64(number(parts[i+1])), Soft: int64(number(parts[i+3]))}
+		out[strings.TrimPrefix(parts[i], "h:")] = limit{Hard: int64(number(parts[i+1])),
+			Soft: int64(number(parts[i+3]))}
 	}
 	return out
 }
@@ -176,7 +177,8 @@ func (e auditEntry) words() string {
 	case e.Quota != nil:
 		return quota{Rate: e.Quota.Rate, Window: e.Quota.Window}.settings(e.Quota.Cap)
 	case e.Period != nil:
-		return join(", ", fmt.Sprintf("period %d", e.Period.Number), join(" ", "used", strNothing(amountsText(e.Period.Used))))
+		return join(", ", fmt.Sprintf("period %d", e.Period.Number),
+			join(" ", "used", strNothing(amountsText(e.Period.Used))))
 	case e.Breach != nil:
 		return join(" ", e.Breach.String(), by(e.Execution))
 	case e.Outcome != "":
@@ -226,7 +228,7 @@ func auditTable(p *page, log []auditEntry) {
 	if len(log) == 0 {
 		return
 	}
-	p.say("\nbook:")
+	p.say("\naudit log:")
 	rows := make([][]any, len(log))
 	for i, e := range log {
 		rows[i] = []any{instant(e.At), e.What, e.By, e.words()}

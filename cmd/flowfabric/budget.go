@@ -18,16 +18,15 @@ import (
 
 func budgetCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "budget",
-		Aliases: []string{"budgets"},
-		Short:   "Create, change, show and remove budgets, and correct what was used of them",
+		Use:   "budget",
+		Short: "Create, change, show and remove budgets, and correct what was used of them",
 		Long: `budget looks after budgets: how much executions may use, by dimension, in a period. Work that has a
 budget as a gate (submit --budget, gate attach) waits while a hard limit of it is reached. Alone it does
 what ls does.`,
 	}
 	list := budgetListCommand(a)
-	cmd.AddCommand(list, budgetShowCommand(a), budgetCreateCommand(a), budgetUpdateCommand(a), budgetReportCommand(a), budgetAdjustCommand(a),
-		budgetResetCommand(a), budgetRefundCommand(a), budgetRemoveCommand(a))
+	cmd.AddCommand(list, budgetShowCommand(a), budgetCreateCommand(a), budgetUpdateCommand(a), budgetReportCommand(a),
+		budgetAdjustCommand(a), budgetResetCommand(a), budgetRefundCommand(a), budgetRemoveCommand(a))
 	listsAlone(cmd, list)
 	cmd.Long = strings.TrimSuffix(cmd.Long, ". Alone it does what list does.") + "."
 	return cmd
@@ -69,6 +68,7 @@ type dimension struct {
 	Hard     int64  `json:"hard,omitempty"`
 	Soft     int64  `json:"soft,omitempty"`
 	Headroom *int64 `json:"headroom,omitempty"` // until the hard limit
+	Refused  int64  `json:"refused,omitempty"`  // in this period: what did not fit
 }
 
 // budget is an admission.BudgetRecord for --json.
@@ -110,10 +110,13 @@ type spender struct {
 }
 
 func newBudget(b admission.BudgetRecord) budget {
-	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow", StrictDimensions: b.StrictDimensions, Refund: b.Refund,
-		Dimensions: map[string]dimension{}, Exhausted: b.Exhausted(), Reset: b.Reset.Milliseconds(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan),
-		NextReset: utc(b.NextReset), Missed: b.Missed, HardBreaches: b.HardBreaches, SoftBreaches: b.SoftBreaches, LastBreach: utc(b.LastBreach),
-		BreachedDim: b.BreachedDim, Waiting: b.Waiting, Revision: b.Revision, CreatedAt: utc(b.CreatedAt), By: b.ChangedBy, AuditLog: auditLog(b.Audit)}
+	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow",
+		StrictDimensions: b.StrictDimensions, Refund: b.Refund, Dimensions: map[string]dimension{},
+		Exhausted: b.Exhausted(), Reset: b.Reset.Milliseconds(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan),
+		NextReset: utc(b.NextReset), Missed: b.Missed, HardBreaches: b.HardBreaches, SoftBreaches: b.SoftBreaches,
+		LastBreach:  utc(b.LastBreach),
+		BreachedDim: b.BreachedDim, Waiting: b.Waiting, Revision: b.Revision, CreatedAt: utc(b.CreatedAt),
+		By: b.ChangedBy, AuditLog: auditLog(b.Audit)}
 	if b.Warn {
 		v.Mode = "warn"
 	}
@@ -121,7 +124,7 @@ func newBudget(b admission.BudgetRecord) budget {
 		v.OnSoft = "warn"
 	}
 	for dim, l := range b.Limits {
-		d := dimension{Used: b.Used[dim], Hard: l.Hard, Soft: l.Soft}
+		d := dimension{Used: b.Used[dim], Hard: l.Hard, Soft: l.Soft, Refused: b.Refused[dim]}
 		if left, limited := b.Headroom(dim); limited {
 			d.Headroom = &left
 		}
@@ -171,9 +174,8 @@ func limitCell(n int64, none string) string {
 
 func budgetListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List budgets",
+		Use:   "ls",
+		Short: "List budgets",
 		Long: `ls lists all budgets with what is used of each dimension. QUEUES is in how many queues work waits for a
 budget: each partition has one for every lane, kind and set of gates, with any number of executions in it;
 gate ls counts those.`,
@@ -196,13 +198,15 @@ gate ls counts those.`,
 					for n, row := range dims {
 						name, mode, waiting, until := "", "", "", ""
 						if n == 0 {
-							name, mode, waiting, until = b.Name, out[i].Mode, strconv.Itoa(b.Waiting), instant(b.NextReset)
+							name, mode, waiting, until = b.Name, out[i].Mode, strconv.Itoa(b.Waiting),
+								instant(b.NextReset)
 						}
 						rows = append(rows, slices.Concat([]any{styled(bold, name), mode}, row, []any{until, waiting}))
 					}
 				}
 				if shown := a.show(out, func(p *page) {
-					p.table([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS", "QUEUES"}, rows)
+					p.table([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS",
+						"QUEUES"}, rows)
 				}); shown != nil {
 					return shown
 				}
@@ -227,7 +231,8 @@ executions that used of it last, and its audit log: who changed, adjusted and re
 					return err
 				}
 				v := newBudget(b)
-				if v.Blocked, err = blockedBy(ctx, o, flowfabric.BudgetGate(args[0])); err != nil && len(v.Blocked) == 0 {
+				if v.Blocked, err = blockedBy(ctx, o, flowfabric.BudgetGate(args[0])); err != nil &&
+					len(v.Blocked) == 0 {
 					err = fmt.Errorf("what it keeps from running is not known: %w", err)
 				}
 				if shown := a.show(v, v.text); shown != nil {
@@ -237,6 +242,17 @@ executions that used of it last, and its audit log: who changed, adjusted and re
 			})
 		}),
 	}
+}
+
+// refused is what did not fit in this period, "" if everything did.
+func (v budget) refused() string {
+	amounts := map[string]int64{}
+	for dim, d := range v.Dimensions {
+		if d.Refused > 0 {
+			amounts[dim] = d.Refused
+		}
+	}
+	return amountsText(amounts)
 }
 
 func (v budget) text(p *page) {
@@ -249,10 +265,13 @@ func (v budget) text(p *page) {
 	if v.StrictDimensions {
 		strict = "only those with limits"
 	}
-	p.facts("name", v.Name, "for", v.Scope, "mode", v.Mode, "on hard limit", v.OnHard, "on soft limit", v.OnSoft, "dimensions", strict,
-		"refunds", strings.Join(v.Refund, ","), "resets every", span(time.Duration(v.Reset)*time.Millisecond), "period", period,
-		"period ends", instant(v.NextReset), "breaches", breaches, "last breach", join(", ", instant(v.LastBreach), v.BreachedDim),
-		"waiting", count(v.Waiting, "queue"), "revision", v.Revision, "created", instant(v.CreatedAt), "changed by", v.By)
+	p.facts("name", v.Name, "for", v.Scope, "mode", v.Mode, "on hard limit", v.OnHard, "on soft limit", v.OnSoft,
+		"dimensions", strict, "refunds", strings.Join(v.Refund, ","), "resets every",
+		span(time.Duration(v.Reset)*time.Millisecond), "period", period, "period ends", instant(v.NextReset),
+		"breaches", breaches, "refused in it", v.refused(), "last breach",
+		join(", ", instant(v.LastBreach), v.BreachedDim),
+		"waiting", count(v.Waiting, "queue"), "revision", v.Revision, "created", instant(v.CreatedAt), "changed by",
+		v.By)
 	p.WriteByte('\n')
 	if len(v.Dimensions) == 0 {
 		p.say("no limits: %s", limitsNothing)
@@ -316,10 +335,12 @@ func (f *budgetFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.limits, "limit", nil, "hard limit, `dimension=number`, at least 1; may be repeated")
 	flags.StringArrayVar(&f.soft, "soft", nil, "soft limit, `dimension=number`; 0 is none; may be repeated")
 	flags.StringVar(&f.mode, "mode", "strict", "strict refuses what passes a hard limit, warn only counts it")
-	flags.StringVar(&f.onHard, "on-hard", "reject", "what becomes of an execution whose report is refused: reject (its handler decides), fail, or block (it waits)")
+	flags.StringVar(&f.onHard, "on-hard", "reject",
+		"what becomes of an execution whose report is refused: reject (its handler decides), fail, or block (it waits)")
 	flags.StringVar(&f.onSoft, "on-soft", "allow", "allow, or warn: write down when a soft limit is passed")
-	flags.DurationVar(&f.reset, "reset", 0, "begin a new period this often, 1s to ten years (default never)")
-	flags.StringSliceVar(&f.refund, "refund", nil, "give back what executions used that end so: failed,cancelled,expired")
+	flags.DurationVar(&f.reset, "reset", 0, "begin a new period this often, 1s to ten years; 0 is never")
+	flags.StringSliceVar(&f.refund, "refund", nil,
+		"give back what executions used that end so: failed,cancelled,expired")
 	flags.BoolVar(&f.strict, "strict-dimensions", false, "refuse reports of dimensions without limits")
 	flags.StringVar(&f.scope, "for", "", "what it is for, `text` for people")
 }
@@ -341,7 +362,9 @@ func (f *budgetFlags) apply(cmd *cobra.Command, b *admission.Budget) error {
 			if cmd.Flags().Lookup("drop") != nil {
 				drop = ", or forget its limits with --drop " + dim
 			}
-			return usage("--limit %s=0 would be no limit: want at least 1; a dimension without a hard limit is left out%s", dim, drop)
+			return usage(
+				"--limit %s=0 would be no limit: want at least 1; a dimension without a hard limit is left out%s", dim,
+				drop)
 		}
 	}
 	b.Limits = maps.Clone(b.Limits)
@@ -423,13 +446,14 @@ func budgetUpdateCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update NAME",
 		Short: "Change a budget",
-		Long: `update changes what is said and leaves the rest. What was used stays used. Work that waits for the
+		Long: `update changes what is said; what is not said stays as it is. What was used stays used. Work that waits for the
 budget is looked at anew. If somebody else changes it at the same time, one of the two is refused. --drop
 takes the limits of a dimension away; with --soft it keeps a soft one.`,
 		Example: "  flowfabric budget update acme --limit tokens=2000000",
 		Args:    exactly("NAME"),
 	}
 	f.add(cmd)
+	unsaidStays(cmd)
 	cmd.Flags().StringArrayVar(&f.drop, "drop", nil, "forget the limits of a `dimension`; may be repeated")
 	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
 		return a.operate(ctx, func(o *admin.Admin) error {
@@ -456,6 +480,7 @@ takes the limits of a dimension away; with --soft it keeps a soft one.`,
 
 // sameBudget tells whether two descriptions say the same.
 func sameBudget(a, b admission.Budget) bool {
-	return a.Scope == b.Scope && a.Warn == b.Warn && a.OnHard == b.OnHard && a.WarnSoft == b.WarnSoft && a.Reset == b.Reset && a.StrictDimensions == b.StrictDimensions &&
-		slices.Equal(a.Refund, b.Refund) && maps.Equal(a.Limits, b.Limits)
+	return a.Scope == b.Scope && a.Warn == b.Warn && a.OnHard == b.OnHard && a.WarnSoft == b.WarnSoft &&
+		a.Reset == b.Reset && a.StrictDimensions == b.StrictDimensions && slices.Equal(a.Refund, b.Refund) &&
+		maps.Equal(a.Limits, b.Limits)
 }

@@ -76,13 +76,15 @@ exit code is 4; a budget that only warns counts it. With --execution it is in th
 						counted = "counted before"
 					}
 					if r.Applied {
-						p.say("%s in budget %s: %s", counted, args[0], strings.Join(append([]string{amountsText(u.Amounts)}, said...), "; "))
+						p.say("%s in budget %s: %s", counted, args[0],
+							strings.Join(append([]string{amountsText(u.Amounts)}, said...), "; "))
 					}
 				}); shown != nil {
 					return shown
 				}
 				if !r.Applied {
-					return fmt.Errorf("report to budget %q: %w: %s", args[0], flowfabric.ErrOverBudget, strings.Join(said, "; "))
+					return fmt.Errorf("report to budget %q: %w: %s", args[0], flowfabric.ErrOverBudget,
+						strings.Join(said, "; "))
 				}
 				return nil
 			})
@@ -126,7 +128,8 @@ zero, and no limit is asked. Who and why is in the budget's audit log. Repeated 
 					Name string           `json:"name"`
 					Done string           `json:"done"`
 					Used map[string]int64 `json:"used"`
-				}{args[0], "adjusted", used}, func(p *page) { p.say("budget %s adjusted, used now: %s", args[0], amountsText(used)) })
+				}{args[0], "adjusted", used},
+					func(p *page) { p.say("budget %s adjusted, used now: %s", args[0], amountsText(used)) })
 			})
 		}),
 	}
@@ -158,7 +161,8 @@ func budgetResetCommand(a *app) *cobra.Command {
 					Done   string    `json:"done"`
 					Period uint64    `json:"period"`
 					Ends   time.Time `json:"period_ends_at,omitzero"`
-				}{args[0], "reset", period, ends}, func(p *page) { p.say("budget %s reset: period %d began, %s", args[0], period, until) })
+				}{args[0], "reset", period, ends},
+					func(p *page) { p.say("budget %s reset: period %d began, %s", args[0], period, until) })
 			})
 		}),
 	}
@@ -188,7 +192,8 @@ periods is gone with them. Refunding twice gives nothing back the second time.`,
 				if !returned {
 					done = "nothing to refund"
 				}
-				return a.show(gateChanged{Name: args[0], Done: done}, func(p *page) { p.say("budget %s: %s", args[0], done) })
+				return a.show(gateChanged{Name: args[0], Done: done},
+					func(p *page) { p.say("budget %s: %s", args[0], done) })
 			})
 		}),
 	}
@@ -197,9 +202,8 @@ periods is gone with them. Refunding twice gives nothing back the second time.`,
 func budgetRemoveCommand(a *app) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use:     "rm NAME",
-		Aliases: []string{"remove"},
-		Short:   "Forget a budget",
+		Use:   "rm NAME",
+		Short: "Forget a budget",
 		Long: `rm forgets a budget, what was used of it and its audit log. Executions that have it as a gate wait; they go on
 within 30 s after one of that name is made again. One that is attached to scopes (gate ls) is refused:
 detach it first, or what is created there waits too.`,

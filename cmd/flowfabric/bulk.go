@@ -41,28 +41,41 @@ out. If it is stopped it prints a cursor; --cursor goes on from there. Repeating
 		return admin.BulkReplay(admin.Replay{FromScratch: drop, FromStep: from, Force: force}), nil
 	})
 	replay.Flags().BoolVar(&drop, "from-scratch", false, "forget the recorded steps")
-	replay.Flags().StringVar(&from, "from-step", "", "forget the step of this `name` and what was recorded after it; what has no such step fails")
+	replay.Flags().StringVar(&from, "from-step", "",
+		"forget the step of this `name` and what was recorded after it; what has no such step fails")
 	replay.MarkFlagsMutuallyExclusive("from-scratch", "from-step")
 	replay.Flags().BoolVar(&force, "force", false, "also what completed")
-	purge := bulkAction(a, "purge", "Purge what ended", nil, func([]string) (admin.BulkAction, error) { return admin.BulkPurge(keep), nil })
+	purge := bulkAction(a, "purge", "Purge what ended", nil, func([]string) (admin.BulkAction, error) {
+		return admin.BulkPurge(keep), nil
+	})
 	purge.Flags().DurationVar(&keep, "keep", 0, "for how long ids stay taken, 24h at least (default 24h)")
 	cmd.AddCommand(replay, purge,
-		bulkAction(a, "cancel", "Cancel what has not ended", nil, func([]string) (admin.BulkAction, error) { return admin.BulkCancel(), nil }),
-		bulkAction(a, "run-now", "Run what is delayed", nil, func([]string) (admin.BulkAction, error) { return admin.BulkRunNow(), nil }),
-		bulkAction(a, "hold", "Keep what waits from being handed out", nil, func([]string) (admin.BulkAction, error) { return admin.BulkHold(), nil }),
-		bulkAction(a, "unhold", "Let what is held be handed out", nil, func([]string) (admin.BulkAction, error) { return admin.BulkUnhold(), nil }),
-		bulkAction(a, "priority", "Change the priority of what has not ended", []string{"PRIORITY"}, func(args []string) (admin.BulkAction, error) {
-			n, err := strconv.Atoi(args[0])
-			if err != nil {
-				return admin.BulkAction{}, usage("PRIORITY %q, want a number", args[0])
-			}
-			return admin.BulkPriority(n), nil
-		}))
+		bulkAction(a, "cancel", "Cancel what has not ended", nil, func([]string) (admin.BulkAction, error) {
+			return admin.BulkCancel(), nil
+		}),
+		bulkAction(a, "run-now", "Run what is delayed", nil, func([]string) (admin.BulkAction, error) {
+			return admin.BulkRunNow(), nil
+		}),
+		bulkAction(a, "hold", "Keep what waits from being handed out", nil, func([]string) (admin.BulkAction, error) {
+			return admin.BulkHold(), nil
+		}),
+		bulkAction(a, "unhold", "Let what is held be handed out", nil, func([]string) (admin.BulkAction, error) {
+			return admin.BulkUnhold(), nil
+		}),
+		bulkAction(a, "priority", "Change the priority of what has not ended", []string{"PRIORITY"},
+			func(args []string) (admin.BulkAction, error) {
+				n, err := strconv.Atoi(args[0])
+				if err != nil {
+					return admin.BulkAction{}, usage("PRIORITY %q, want a number", args[0])
+				}
+				return admin.BulkPriority(n), nil
+			}))
 	return cmd
 }
 
 // bulkAction is one subcommand.
-func bulkAction(a *app, name, short string, names []string, make func(args []string) (admin.BulkAction, error)) *cobra.Command {
+func bulkAction(a *app, name, short string, names []string,
+	make func(args []string) (admin.BulkAction, error)) *cobra.Command {
 	var f filterFlags
 	var o admin.BulkOptions
 	var yes bool
@@ -70,7 +83,8 @@ func bulkAction(a *app, name, short string, names []string, make func(args []str
 	for _, n := range names {
 		use += " " + n
 	}
-	cmd := &cobra.Command{Use: use, Short: short, Args: exactly(names...), Example: "  flowfabric bulk " + use + " --lane batch --dry-run"}
+	cmd := &cobra.Command{Use: use, Short: short, Args: exactly(names...),
+		Example: "  flowfabric bulk " + use + " --lane batch --dry-run"}
 	if name == "priority" {
 		cmd.Example = "  flowfabric bulk priority 9000 --lane batch --dry-run"
 	}
@@ -95,7 +109,8 @@ func bulkAction(a *app, name, short string, names []string, make func(args []str
 		}
 		o.Progress = func(r admin.BulkResult) {
 			if !a.json {
-				fmt.Fprintf(a.err, "%d matched, %d done, %d skipped, %d failed\n", r.Matched, r.Done, r.Skipped, r.Failed)
+				fmt.Fprintf(a.err, "%d matched, %d done, %d skipped, %d failed\n", r.Matched, r.Done, r.Skipped,
+					r.Failed)
 			}
 		}
 		return a.operate(ctx, func(ad *admin.Admin) error {
@@ -103,7 +118,8 @@ func bulkAction(a *app, name, short string, names []string, make func(args []str
 			if err != nil && r.Matched == 0 {
 				return err
 			}
-			v := bulkResult{Matched: r.Matched, Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, Cursor: r.Cursor, DryRun: o.DryRun}
+			v := bulkResult{Matched: r.Matched, Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, Cursor: r.Cursor,
+				DryRun: o.DryRun}
 			for _, e := range r.Errors {
 				v.Errors = append(v.Errors, e.Error())
 			}

@@ -21,7 +21,8 @@ type changed struct {
 }
 
 // change makes one call about an execution and says what it did.
-func (a *app) change(ctx context.Context, id flowfabric.ExecutionID, done string, call func(o *admin.Admin) error) error {
+func (a *app) change(ctx context.Context, id flowfabric.ExecutionID, done string,
+	call func(o *admin.Admin) error) error {
 	return a.operate(ctx, func(o *admin.Admin) error {
 		if err := call(o); err != nil {
 			return err
@@ -105,7 +106,9 @@ func priorityCommand(a *app) *cobra.Command {
 			if err != nil {
 				return usage("NUMBER %q is not a whole number of 0..%d", args[1], limits.MaxPriority)
 			}
-			return a.change(ctx, id, "reprioritised", func(o *admin.Admin) error { return o.SetPriority(ctx, id, n, a.why()) })
+			return a.change(ctx, id, "reprioritised", func(o *admin.Admin) error {
+				return o.SetPriority(ctx, id, n, a.why())
+			})
 		}),
 	}
 }
@@ -218,7 +221,9 @@ execution; cancel does.`,
 			if err != nil {
 				return err
 			}
-			return a.change(ctx, id, "revoked", func(o *admin.Admin) error { return o.RevokeFrom(ctx, id, session, a.why()) })
+			return a.change(ctx, id, "revoked", func(o *admin.Admin) error {
+				return o.RevokeFrom(ctx, id, session, a.why())
+			})
 		}),
 	}
 	cmd.Flags().StringVar(&session, "held-by", "", "only if this `session` still holds it (show --json tells it)")

@@ -15,7 +15,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 )
@@ -42,7 +41,8 @@ serves the dashboard and the HTTP API, open to everybody on this machine.`,
 		}),
 	}
 	cmd.Flags().StringVar(&addr, "addr", defaultAddr, "loopback `host:port` to listen on; port 0 takes a free one")
-	cmd.Flags().StringVar(&web, "http", "", "loopback `host:port` of the HTTP API (default "+defaultHTTP+", or a free port with --addr of port 0)")
+	cmd.Flags().StringVar(&web, "http", "",
+		"loopback `host:port` of the HTTP API (default "+defaultHTTP+", or a free port with --addr of port 0)")
 	return cmd
 }
 
@@ -56,6 +56,11 @@ type announcement struct {
 
 // dev serves until ctx ends, which is success.
 func (a *app) dev(ctx context.Context, addr, web string, logger *slog.Logger) error {
+	if at := devAPI(addr, web); !loopback(at) {
+		return usage(
+			"--http %s is no loopback address: everybody who reaches it may do everything; 'flowfabric serve' with tokens is for others",
+			at)
+	}
 	server, err := embedded.Start(ctx, embedded.Config{Addr: addr, Logger: logger})
 	if err != nil {
 		return err
@@ -68,14 +73,15 @@ func (a *app) dev(ctx context.Context, addr, web string, logger *slog.Logger) er
 	defer eng.Close()
 
 	key := devKey()
-	c, err := client.Connect(ctx, client.Config{URL: server.URL(), TokenKeys: key, Namespace: a.namespace, Creator: "dev", ClientName: "flowfabric-dev-api", Logger: logger})
+	c, err := client.Connect(ctx, client.Config{URL: server.URL(), TokenKeys: key, Namespace: a.namespace,
+		Creator: "dev", ClientName: "flowfabric-dev-api", Logger: logger})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	registry, partitions := prometheus.NewRegistry(), partmetrics.New(metricPrefix)
 	registry.MustRegister(partitions)
-	api, err := newGateway(gatewayConfig{client: c, authorize: httpapi.Open, logger: slog.New(slog.DiscardHandler), registry: registry})
+	api, err := newGateway(gatewayConfig{client: c, logger: slog.New(slog.DiscardHandler), registry: registry})
 	if err != nil {
 		return err
 	}
@@ -83,7 +89,8 @@ func (a *app) dev(ctx context.Context, addr, web string, logger *slog.Logger) er
 	if err != nil {
 		return fmt.Errorf("the HTTP API: %w; --http names another address", err)
 	}
-	if err := a.show(announcement{server.URL(), key, "http://" + listener.Addr().String(), "http://" + listener.Addr().String() + "/"}, func(p *page) {
+	if err := a.show(announcement{server.URL(), key, "http://" + listener.Addr().String(),
+		"http://" + listener.Addr().String() + "/"}, func(p *page) {
 		fmt.Fprintf(p, `FlowFabric development server: in memory, for development only, nothing is persisted.
 
   export FLOWFABRIC_URL=%s

@@ -18,8 +18,9 @@ func TestDocs(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# The command line
 
-Made from the command tree by a test of cmd/flowfabric (` + "`FLOWFABRIC_GOLDEN=write go test ./cmd/flowfabric -run TestDocs`" + `).
-Install it with ` + "`go install github.com/flowfabric/flowfabric-go/cmd/flowfabric@latest`" + `.
+Made from the command tree by a test of cmd/flowfabric (` + "`FLOWFABRIC_GOLDEN=write go test ./cmd/flowfabric -run TestDocs`" +
+		`).
+Install it with ` + "`go install ./cmd/flowfabric`" + ` in a clone of the repository.
 
 `)
 	root := rootCommand(&app{})
@@ -33,7 +34,8 @@ Install it with ` + "`go install github.com/flowfabric/flowfabric-go/cmd/flowfab
 	b.WriteString("\n## Flags of all commands\n\n")
 	flagTable(&b, root.PersistentFlags())
 	b.WriteString(`
-Colours are shown on a terminal only, and never with ` + "`NO_COLOR`" + ` set. Passwords in URLs, tokens and token keys appear in no
+Colours are shown on a terminal only, and never with ` + "`NO_COLOR`" +
+		` set. Passwords in URLs, tokens and token keys appear in no
 output. Field names of JSON do not change within a major version; new ones may come.
 
 ## Completion
@@ -126,13 +128,16 @@ func TestHelp(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		var out, errOut bytes.Buffer
-		if code := run(t.Context(), []string{"completion", shell}, strings.NewReader(""), &out, &errOut); code != exitOK || out.Len() < 1000 || errOut.Len() > 0 {
+		if code := run(t.Context(), []string{"completion", shell}, strings.NewReader(""), &out,
+			&errOut); code != exitOK || out.Len() < 1000 || errOut.Len() > 0 {
 			t.Errorf("%s: exit %d, %d bytes, %s", shell, code, out.Len(), &errOut)
 		}
 	}
-	for line, want := range map[string]string{"lane ": "retention", "submit --pri": "--priority", "schedules ": "remove", "": "doctor", "ls --state ": "suspended", "lane pause --": "--by"} {
+	for line, want := range map[string]string{"lane ": "retention", "submit --pri": "--priority",
+		"schedules ": "remove", "": "doctor", "ls --state ": "suspended", "lane pause --": "--by"} {
 		var out, errOut bytes.Buffer
-		run(t.Context(), append([]string{"__complete"}, strings.Split(line, " ")...), strings.NewReader(""), &out, &errOut)
+		run(t.Context(), append([]string{"__complete"}, strings.Split(line, " ")...), strings.NewReader(""), &out,
+			&errOut)
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q completes to %s, want %s", line, &out, want)
 		}

@@ -49,19 +49,23 @@ func TestDoctor(t *testing.T) {
 	fresh := &env{T: t, ctx: t.Context()}
 	t.Setenv("FLOWFABRIC_URL", testserver.Redis(t, testserver.Args("--maxmemory", "200mb")))
 	code, checks := examined(fresh, "doctor --json --audit")
-	want(checks, map[string]doctor.Status{"version": doctor.OK, "library": doctor.Warn, "partitions": doctor.Warn, "drift": doctor.Skip, "rights": doctor.OK, "eviction": doctor.OK, "memory": doctor.OK})
+	want(checks, map[string]doctor.Status{"version": doctor.OK, "library": doctor.Warn, "partitions": doctor.Warn,
+		"drift": doctor.Skip, "rights": doctor.OK, "eviction": doctor.OK, "memory": doctor.OK})
 	if code != exitOK {
 		t.Errorf("a fresh server: exit %d", code)
 	}
-	for name, kind := range map[string]testserver.Kind{"redis": testserver.ServerRedis, "valkey": testserver.ServerValkey} {
+	for name, kind := range map[string]testserver.Kind{"redis": testserver.ServerRedis,
+		"valkey": testserver.ServerValkey} {
 		t.Run(name, func(t *testing.T) {
-			srv := testserver.Start(t, kind, testserver.AOF(), testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "volatile-lru"))
+			srv := testserver.Start(t, kind, testserver.AOF(),
+				testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "volatile-lru"))
 			w := newEnv(t, srv.URL())
 			if err := w.engine.FreezePartition(w.ctx, 2, "slot move"); err != nil {
 				t.Fatal(err)
 			}
 			code, checks := examined(w, "doctor --json")
-			want(checks, map[string]doctor.Status{"version": doctor.OK, "library": doctor.OK, "partitions": doctor.OK, "frozen": doctor.Warn, "persistence": doctor.OK,
+			want(checks, map[string]doctor.Status{"version": doctor.OK, "library": doctor.OK, "partitions": doctor.OK,
+				"frozen": doctor.Warn, "persistence": doctor.OK,
 				"eviction": doctor.Fail, "clock": doctor.OK, "rights": doctor.OK})
 			if code != exitFailed {
 				t.Errorf("exit %d", code)
@@ -83,28 +87,60 @@ func TestDoctor(t *testing.T) {
 		t.Setenv("FLOWFABRIC_URL", testserver.Valkey(t, testserver.Args("--replicaof", host, port)))
 		code, checks := examined(fresh, "doctor --json")
 		want(checks, map[string]doctor.Status{"role": doctor.Fail})
-		if found := checks["role"].Found; code != exitFailed || !strings.Contains(found, "read-only replica of "+primary.Address()) {
+		if found := checks["role"].Found; code != exitFailed ||
+			!strings.Contains(found, "read-only replica of "+primary.Address()) {
 			t.Errorf("exit %d: %s", code, found)
 		}
 	})
 	t.Run("renamed", func(t *testing.T) {
-		t.Setenv("FLOWFABRIC_URL", testserver.Redis(t, testserver.Args("--rename-command", "FUNCTION", "F", "--rename-command", "INFO", "I")))
+		t.Setenv("FLOWFABRIC_URL",
+			testserver.Redis(t, testserver.Args("--rename-command", "FUNCTION", "F", "--rename-command", "INFO", "I")))
 		code, checks := examined(fresh, "doctor --json")
 		want(checks, map[string]doctor.Status{"commands": doctor.Fail, "library": doctor.Fail, "info": doctor.Fail})
 		if found := checks["commands"].Found; code != exitFailed || !strings.Contains(found, "FUNCTION, INFO") {
 			t.Errorf("exit %d: %s", code, found)
 		}
 		_, out, errOut := fresh.run("doctor", "")
-		if all := out + errOut; strings.Contains(all, "internal_script_error") || !strings.Contains(all, "rename-command") {
+		if all := out + errOut; strings.Contains(all, "internal_script_error") ||
+			!strings.Contains(all, "rename-command") {
 			t.Errorf("for people: %s", all)
 		}
 		if code, _, errOut := fresh.run("ls", ""); code != exitUsage || !strings.Contains(errOut, "the command INFO") {
 			t.Errorf("another command: exit %d, %s", code, errOut)
 		}
 	})
+	// What the audit sees, the doctor sees; and neither needs a sound store to say so.
+	t.Run("damaged", func(t *testing.T) {
+		srv := testserver.Start(t, testserver.ServerRedis,
+			testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "noeviction"))
+		w := newEnv(t, srv.URL())
+		for _, tc := range []struct {
+			check, says string
+			damage      []string
+		}{
+			{"drift", "2 repairable", []string{"DEL", "ff:{fp:0}:done", "ff:{fp:1}:done"}},
+			{"keys", "3 repairable", []string{"SET", "ff:{fp:1}:feed", "x"}},
+			{"keys", "budgets and quotas were not audited", []string{"SET", "ff:{q:1}", "x"}},
+			{"partitions", "partition 2 was not audited: corrupt", []string{"SET", "ff:{fp:2}", "x"}},
+			{"partitions", "roots of 4 partitions are there", []string{"DEL", "ff:config:partitions"}},
+			{"partitions", "ff_configure: ", []string{"SET", "ff:config:partitions", "x"}},
+		} {
+			srv.Do(tc.damage...)
+			code, checks := examined(w, "doctor --json")
+			if want(checks, map[string]doctor.Status{tc.check: doctor.Fail}); code != exitFailed {
+				t.Errorf("%v: doctor exits with %d", tc.damage, code)
+			}
+			if code, out, errOut := w.run("audit", ""); code != exitFailed {
+				t.Errorf("%v: audit exits with %d: %s%s", tc.damage, code, out, errOut)
+			} else if !strings.Contains(out+errOut, tc.says) {
+				t.Errorf("%v: audit does not say %q: %s%s", tc.damage, tc.says, out, errOut)
+			}
+		}
+	})
 	t.Run("embedded", func(t *testing.T) {
 		_, checks := examined(newEnv(t, testserver.Embedded(t)), "doctor --json --audit")
-		want(checks, map[string]doctor.Status{"version": doctor.Warn, "partitions": doctor.OK, "drift": doctor.OK, "routes": doctor.OK, "served": doctor.Warn})
+		want(checks, map[string]doctor.Status{"version": doctor.Warn, "partitions": doctor.OK, "drift": doctor.OK,
+			"routes": doctor.OK, "served": doctor.Warn})
 	})
 }
 
@@ -114,14 +150,20 @@ func TestExitCodeOf(t *testing.T) {
 		err  error
 		want int
 	}{
-		{nil, exitOK}, {errors.New("disk"), exitFailed}, {flowfabric.ErrCorrupt, exitFailed}, {denied.Reply, exitFailed},
-		{usage("x"), exitUsage}, {flowfabric.ErrConfig, exitUsage}, {flowfabric.ErrInvalidInput, exitUsage}, {flowfabric.ErrPayloadTooLarge, exitUsage},
+		{nil, exitOK}, {errors.New("disk"), exitFailed}, {flowfabric.ErrCorrupt, exitFailed},
+		{denied.Reply, exitFailed},
+		{usage("x"), exitUsage}, {flowfabric.ErrConfig, exitUsage}, {flowfabric.ErrInvalidInput, exitUsage},
+		{flowfabric.ErrPayloadTooLarge, exitUsage},
 		{flowfabric.ErrNotFound, exitNotFound}, {denied.NoSchedule, exitNotFound}, {denied.NoWorker, exitNotFound},
-		{flowfabric.ErrTerminal, exitRefused}, {flowfabric.ErrLaneClosed, exitRefused}, {flowfabric.ErrPartitionFrozen, exitRefused},
-		{denied.Idempotency, exitRefused}, {denied.ReplaysExhausted, exitRefused}, {flowfabric.ErrOutOfMemory, exitRefused},
-		{flowfabric.ErrTransport, exitUnreachable}, {flowfabric.ErrAuth, exitDenied}, {flowfabric.ErrFailed, exitOutcome},
+		{flowfabric.ErrTerminal, exitRefused}, {flowfabric.ErrLaneClosed, exitRefused},
+		{flowfabric.ErrPartitionFrozen, exitRefused},
+		{denied.Idempotency, exitRefused}, {denied.ReplaysExhausted, exitRefused},
+		{flowfabric.ErrOutOfMemory, exitRefused},
+		{flowfabric.ErrTransport, exitUnreachable}, {flowfabric.ErrAuth, exitDenied},
+		{flowfabric.ErrFailed, exitOutcome},
 		{flowfabric.ErrProtocol, exitFailed}, {errUnhealthy, exitFailed},
-		{&commandError{flowfabric.ErrTransport, errTimeout}, exitTimeout}, {&commandError{flowfabric.ErrTransport, errInterrupted}, exitInterrupted},
+		{&commandError{flowfabric.ErrTransport, errTimeout}, exitTimeout},
+		{&commandError{flowfabric.ErrTransport, errInterrupted}, exitInterrupted},
 		{&client.UnknownOutcomeError{Cause: flowfabric.ErrTransport}, exitUnreachable},
 		{errors.Join(errors.New("a"), flowfabric.ErrNotFound), exitNotFound},
 	} {
@@ -136,12 +178,15 @@ type late struct{ context.Context }
 
 func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Nanosecond), true }
 
-// An attempt to connect that ends at the deadline of its command says so in the words of the network, before the context does.
+// An attempt to connect that ends at the deadline of its command says so in the words of the network, before the
+// context does.
 func TestOutOfTimeWhileConnecting(t *testing.T) {
-	dial := fmt.Errorf("%w: %w", flowfabric.ErrTransport, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded})
+	dial := fmt.Errorf("%w: %w", flowfabric.ErrTransport,
+		&net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded})
 	if err := marked(late{t.Context()}, dial); exitCode(err) != exitTimeout {
 		t.Errorf("past the deadline: %v", err)
 	}
+	// timed: nothing is waited for
 	early, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	if err := marked(early, dial); exitCode(err) != exitUnreachable {

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -60,16 +61,17 @@ func newEnv(t *testing.T, url string) *env {
 	t.Setenv("FLOWFABRIC_URL", url)
 	t.Setenv("FLOWFABRIC_TOKEN_KEYS", testKey("k1")+","+testKey("k2"))
 	t.Setenv("FLOWFABRIC_BY", "tester")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
 	w := &env{T: t, ctx: ctx, url: url, names: map[string]string{}}
 	var err error
-	if w.client, err = client.Connect(ctx, client.Config{URL: url, Partitions: 4, Logger: quiet, Creator: "tester"}); err != nil {
+	if w.client, err = client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: url,
+		Partitions: 4, Logger: quiet, Creator: "tester"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.client.Close)
-	if w.engine, err = engine.Open(ctx, engine.Config{URL: url, Logger: quiet}); err != nil {
+	if w.engine, err = engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.engine.Close)
@@ -84,8 +86,8 @@ func newEnv(t *testing.T, url string) *env {
 // wait submits what nobody runs.
 func (w *env) wait(name, kind string, opts ...client.SubmitOption) {
 	w.Helper()
-	x, err := client.Submit(w.ctx, w.client, handler.Define[map[string]any, map[string]any](kind), map[string]any{"n": 1},
-		append(opts, flowfabric.IdempotencyKey(name))...)
+	x, err := client.Submit(w.ctx, w.client, handler.Define[map[string]any, map[string]any](kind),
+		map[string]any{"n": 1}, append(opts, flowfabric.IdempotencyKey(name))...)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -95,9 +97,11 @@ func (w *env) wait(name, kind string, opts ...client.SubmitOption) {
 // work runs a worker until three executions are where they should be: done, failed and asking.
 func (w *env) work() {
 	w.Helper()
-	worker, err := runtime.New(runtime.Config{URL: w.url, Instance: "w1", Worker: "pool", Logger: slog.New(slog.DiscardHandler)},
+	worker, err := runtime.New(runtime.Config{URL: w.url, Instance: "w1", Worker: "pool",
+		Logger: slog.New(slog.DiscardHandler)},
 		handler.Bind(echo, func(ctx context.Context, t *handler.Task, in map[string]any) (map[string]any, error) {
-			if err := errors.Join(t.Progress(ctx, 50, "half"), t.Frame(ctx, "token", "hello"), t.Summary(ctx, map[string]any{"words": 2}), t.Frame(ctx, "token", "\x1b[31mworld")); err != nil {
+			if err := errors.Join(t.Progress(ctx, 50, "half"), t.Frame(ctx, "token", "hello"),
+				t.Summary(ctx, map[string]any{"words": 2}), t.Frame(ctx, "token", "\x1b[31mworld")); err != nil {
 				return nil, err
 			}
 			return in, nil
@@ -111,7 +115,8 @@ func (w *env) work() {
 				return suspend.Answer{}, err
 			}
 			w.token = token.Reveal()
-			return suspend.Await[suspend.Answer](ctx, t, "editor", suspend.Within(48*time.Hour), suspend.Because(suspend.ReasonApproval))
+			return suspend.Await[suspend.Answer](ctx, t, "editor", suspend.Within(48*time.Hour),
+				suspend.Because(suspend.ReasonApproval))
 		}))
 	if err != nil {
 		w.Fatal(err)
@@ -150,14 +155,16 @@ func (w *env) hold() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	request := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("w2"), Number: 1, TTL: time.Hour, Max: 1}
+	request := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("w2"), Number: 1,
+		TTL: time.Hour, Max: 1}
 	table, err := w.engine.ClaimNext(w.ctx, request)
 	if err != nil {
 		w.Fatal(err)
 	}
 	for _, r := range table.Routes {
 		if r.Kind == "held" {
-			if request.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), engine.Subscription{Classes: []uint64{r.ID}}); err != nil {
+			if request.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(),
+				engine.Subscription{Classes: []uint64{r.ID}}); err != nil {
 				w.Fatal(err)
 			}
 		}
@@ -168,7 +175,8 @@ func (w *env) hold() {
 	}
 }
 
-// run executes one command line. A word may be quoted with ', and <name> in it is the id of that execution.
+// run executes one command line, for an hour at most if it says nothing else. A word may be quoted with ', and <name>
+// in it is the id of that execution.
 func (w *env) run(line, stdin string) (code int, stdout, stderr string) {
 	w.Helper()
 	args := words(w.Fatalf, line)
@@ -177,6 +185,9 @@ func (w *env) run(line, stdin string) (code int, stdout, stderr string) {
 			arg = strings.ReplaceAll(arg, "<"+name+">", id)
 		}
 		args[i] = strings.ReplaceAll(arg, "<token>", w.token)
+	}
+	if !strings.Contains(line, "--timeout") {
+		args = append(args, "--timeout=1h")
 	}
 	var out, errOut bytes.Buffer
 	code = run(w.ctx, args, strings.NewReader(stdin), &out, &errOut)
@@ -217,7 +228,8 @@ var varying = []struct {
 	{regexp.MustCompile(`ffl\d\.[\w-]+`), "<cursor>"},
 	{regexp.MustCompile(`\b1[78]\d{11}\b`), "<ms>"},
 	{regexp.MustCompile(`\((in )?\d[\dhmsµ.]*( ago)?\)`), "(${1}<span>${2})"},
-	{regexp.MustCompile(` But the partition's tick is overdue, [^"\n]*`), ""}, // says so from a second after the worker's end
+	// says so from a second after the worker's end
+	{regexp.MustCompile(` But the partition's tick is overdue, [^"\n]*`), ""},
 	{regexp.MustCompile(`"(took|lag|oldest)_ms":\d+`), `"${1}_ms":<n>`},
 	{regexp.MustCompile(`from cli [\w.-]+`), "from cli <host>"},
 	{regexp.MustCompile(`"from":"cli [\w.-]+"`), `"from":"cli <host>"`},

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
 // Exit codes. They are part of the interface: scripts depend on them.
@@ -38,7 +39,8 @@ type exit struct {
 	errors  []error
 }
 
-// exits is the table. The first row with an error that matches decides; an error that no row knows is judged by its class.
+// exits is the table. The first row with an error that matches decides; an error that no row knows is judged by its
+// class.
 var exits = []exit{
 	{exitOK, "success; also an interrupted dev, tail or top", nil},
 	{exitInterrupted, "interrupted before it was done", []error{errInterrupted}},
@@ -51,17 +53,19 @@ var exits = []exit{
 		[]error{flowfabric.ErrNotFound, flowfabric.ErrResultPurged}},
 	{exitRefused, "refused: its state does not allow it",
 		[]error{denied.Idempotency, denied.ReplayNotAllowed, denied.KidConflict, denied.GraceTooShort,
-			denied.KidNotCurrent, flowfabric.ErrInvalidToken, flowfabric.ErrTokenExpired, denied.FlowCancelled, denied.FlowSealed,
+			denied.KidNotCurrent, flowfabric.ErrInvalidToken, flowfabric.ErrTokenExpired, denied.FlowCancelled,
+			denied.FlowSealed,
 			denied.BudgetConflict, denied.QuotaConflict, errAttached}},
 	{exitUsage, "called or configured wrongly", []error{errUsage, flowfabric.ErrConfig}},
 	{exitFailed, "failed for another reason; doctor and audit: something is wrong; some partitions failed",
-		[]error{errUnhealthy, client.ErrPartiallyCancelled, flowfabric.ErrProtocol, denied.ServerVersion, flowfabric.ErrNoTokenKeys}},
+		[]error{errUnhealthy, client.ErrPartiallyCancelled, flowfabric.ErrProtocol, denied.ServerVersion,
+			flowfabric.ErrNoTokenKeys}},
 }
 
-// errUsage marks a command line that makes no sense; errTimeout and errInterrupted say that the command's own context ended;
-// errUnhealthy is a check that found something; errAttached a budget or quota that is in use.
+// errUsage marks a command line that makes no sense; errTimeout and errInterrupted say that the command's own context
+// ended; errUnhealthy is a check that found something; errAttached a budget or quota that is in use.
 var (
-	errUsage       = errors.New("wrong use")
+	errUsage       = errors.New("invalid usage")
 	errTimeout     = errors.New("--timeout ran out")
 	errInterrupted = errors.New("interrupted")
 	errUnhealthy   = errors.New("something is wrong")
@@ -136,16 +140,31 @@ type failure struct {
 }
 
 // commandWords puts the library's advice into words of the command line.
-var commandWords = strings.NewReplacer("; Force replays", "; --force replays", "or with Force and", "or with --force and",
-	"admin.Unhold", "'flowfabric unhold'", "admin.PutBudget with that revision", "'flowfabric budget update'", "admin.PutQuota with that revision", "'flowfabric quota update'",
+var commandWords = strings.NewReplacer("; Force replays", "; --force replays", "or with Force and",
+	"or with --force and", "admin.Unhold", "'flowfabric unhold'", "admin.PutBudget with that revision",
+	"'flowfabric budget update'", "admin.PutQuota with that revision", "'flowfabric quota update'",
 	"admin.PutBudget", "'flowfabric budget create'", "admin.PutQuota", "'flowfabric quota create'",
-	"admin.SetLane", "'flowfabric lane resume'", "admin.Resume", "'flowfabric resume'", "admin.ReplayFlow", "'flowfabric flow replay'", "admin.Replay", "'flowfabric replay'",
-	"admin.SetPriority", "'flowfabric priority'",
-	"client.Signal", "'flowfabric signal'", "client.Approve", "'flowfabric approve'", "client.Cancel", "'flowfabric cancel'",
-	"client.Waitpoints", "'flowfabric waitpoints'", "client.Suspension", "'flowfabric waitpoints'",
+	"admin.SetLane", "'flowfabric lane resume'", "admin.Resume", "'flowfabric resume'", "admin.ReplayFlow",
+	"'flowfabric flow replay'", "admin.Replay", "'flowfabric replay'", "admin.SetPriority", "'flowfabric priority'",
+	"client.Signal", "'flowfabric signal'", "client.Approve", "'flowfabric approve'", "client.Cancel",
+	"'flowfabric cancel'", "client.Waitpoints", "'flowfabric waitpoints'", "client.Suspension",
+	"'flowfabric waitpoints'",
 	"admin.RotateTokenKeys", "'flowfabric keys rotate'", "admin.Thaw", "'flowfabric thaw'")
 
-// neverBooted is how the engine says that a store is fresh and may not be booted, in words of the library's configuration.
+// inFlags writes the options of package flowfabric in an error as flags.
+var inFlags = prose.Renamer(map[string]string{"Priority": "--priority", "Lane": "--lane",
+	"Timeout": "--attempt-timeout", "AttemptTimeout": "--attempt-timeout", "Deadline": "--deadline", "Delay": "--delay",
+	"DelayUntil": "--delay-until", "Retry.MaxRetries": "--retries", "KeyWindow": "--key-window",
+	"Debounce": "--debounce", "Debounce is": "--delay with --debounce is", "DebounceMax": "--debounce-max",
+	"Filter.States": "--state", "Filter.HeldBy": "--held-by", "HeldBy": "--held-by", "Filter.Since": "--since",
+	"Until":       "--until",
+	"States":      "--state",
+	"Filter.Flow": "--flow", "Filter.ErrorText": "--error", "Filter.Categories": "--category",
+	"FlowQuery.States": "--state", "FromScratch": "--from-scratch", "FromStep": "--from-step",
+	"Concurrency": "number at once", "Rate": "number of starts", "Per": "period of starts"})
+
+// neverBooted is how the engine says that a store is fresh and may not be booted, in words of the library's
+// configuration.
 const neverBooted = "and CreateConfig is false"
 
 // conclude prints the error of a command, if there is one, and returns the exit code.
@@ -160,7 +179,7 @@ func (a *app) conclude(err error) int {
 		err = usage("%s", err) // cobra's: an unknown command or flag
 	}
 	code := exitCode(err)
-	text := commandWords.Replace(redact(err.Error()))
+	text := inFlags(commandWords.Replace(redact(err.Error())))
 	if errors.Is(err, flowfabric.ErrConfig) && strings.Contains(text, neverBooted) {
 		text = "nothing was ever submitted to this store: check --url, or start a worker"
 	}
@@ -181,7 +200,7 @@ func (a *app) conclude(err error) int {
 		_ = json.NewEncoder(a.err).Encode(f)
 		return code
 	}
-	fmt.Fprintln(a.err, "flowfabric:", text)
+	fmt.Fprintln(a.err, "flowfabric:", indented(text, hanging))
 	if errors.Is(err, errUsage) {
 		fmt.Fprintln(a.err, "See 'flowfabric --help'.")
 	}
@@ -214,8 +233,8 @@ func marked(ctx context.Context, err error) error {
 	return &commandError{err, nil}
 }
 
-// outOfTime tells whether err says that time ran out. A connection attempt under a deadline watches the clock itself and says so in its
-// own words, which may come before the context has noticed.
+// outOfTime tells whether err says that time ran out. A connection attempt under a deadline watches the clock itself
+// and says so in its own words, which may come before the context has noticed.
 func outOfTime(err error) bool {
 	n, ok := errors.AsType[net.Error](err)
 	return errors.Is(err, context.DeadlineExceeded) || ok && n.Timeout()

@@ -20,19 +20,25 @@ type filterFlags struct {
 
 func (x *filterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&x.states, "state", nil, "`states`: waiting_children, waiting, waiting_budget, waiting_quota, held, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
-	flags.StringSliceVar(&x.f.Categories, "category", nil, "only with one of these failure `categories`: of the end, or of the last failed attempt")
-	flags.StringVar(&x.f.ErrorText, "error", "", "only with this `text` in the message of that failure, in any case of letters")
-	flags.StringVar(&x.since, "since", "", "only what ended, or was created if it has not ended, from this `time` on: 2026-01-31T17:00:00Z, or 2h for two hours ago")
+	flags.StringSliceVar(&x.states, "state", nil,
+		"`states`: waiting_children, waiting, waiting_budget, waiting_quota, held, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five")
+	flags.StringSliceVar(&x.f.Categories, "category", nil,
+		"only with one of these failure `categories`: of the end, or of the last failed attempt")
+	flags.StringVar(&x.f.ErrorText, "error", "",
+		"only with this `text` in the message of that failure, in any case of letters")
+	flags.StringVar(&x.since, "since", "",
+		"only what ended, or was created if it has not ended, from this `time` on: 2026-01-31T17:00:00Z, or 2h for two hours ago")
 	flags.StringVar(&x.until, "until", "", "only what ended, or was created if it has not ended, before this `time`")
 	flags.StringVar(&x.flow, "flow", "", "only members of this flow, by its `id`")
 	flags.StringVar(&x.f.Lane, "lane", "", "only this `lane`")
 	flags.StringVar(&x.f.Kind, "kind", "", "only this `kind`")
 	flags.StringArrayVar(&x.tags, "tag", nil, "only with this `key=value`; may be repeated")
 	flags.StringVar(&x.f.HeldBy, "held-by", "", "only what this `worker` instance or session holds")
-	flags.BoolVar(&x.f.Newest, "newest", false, "from the other end: of what ended, what ended last first if no completed ones are listed, else what is purged last")
+	flags.BoolVar(&x.f.Newest, "newest", false,
+		"from the other end: of what ended, what ended last first if no completed ones are listed, else what is purged last")
 	flags.BoolVar(&x.all, "all-namespaces", false, "of all namespaces")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting", "waiting_budget", "waiting_quota", "held", "delayed", "suspended", "active", "completed", "failed",
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"waiting_children", "waiting",
+		"waiting_budget", "waiting_quota", "held", "delayed", "suspended", "active", "completed", "failed",
 		"cancelled", "expired", "skipped", "ended"}, cobra.ShellCompDirectiveNoFileComp))
 }
 

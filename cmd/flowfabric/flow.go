@@ -17,14 +17,14 @@ import (
 
 func flowCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "flow",
-		Aliases: []string{"flows"},
-		Short:   "List, show, draw, cancel, replay and seal flows",
+		Use:   "flow",
+		Short: "List, show, draw, cancel, replay and seal flows",
 		Long: `flow looks after flows: graphs of executions that run once those they depend on allow it. Members of
 a flow are executions, for which show, why, history and tail work as for any other. Alone it does what ls does.`,
 	}
 	list := flowListCommand(a)
-	cmd.AddCommand(list, flowShowCommand(a), flowGraphCommand(a), flowCancelCommand(a), flowReplayCommand(a), flowSealCommand(a))
+	cmd.AddCommand(list, flowShowCommand(a), flowGraphCommand(a), flowCancelCommand(a), flowReplayCommand(a),
+		flowSealCommand(a))
 	listsAlone(cmd, list)
 	cmd.Long = strings.TrimSuffix(cmd.Long, " Alone it does what list does.")
 	return cmd
@@ -54,9 +54,8 @@ func flowListCommand(a *app) *cobra.Command {
 	var limit int
 	var cursor string
 	cmd := &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List flows by state and kind",
+		Use:   "ls",
+		Short: "List flows by state and kind",
 		Long: `ls lists the flows of all partitions, newest first. It prints --limit of them, and the cursor of the
 next page when there are more; --limit 0 lists all. With --json it prints one flow per line, and the
 cursor as {"cursor":…} on stderr.`,
@@ -83,23 +82,25 @@ cursor as {"cursor":…} on stderr.`,
 	flags.BoolVar(&all, "all-namespaces", false, "of all namespaces")
 	flags.IntVar(&limit, "limit", limits.DefaultListPage, "how many at most; `0` is all")
 	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same query")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"staging", "open", "completed", "failed", "cancelled"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"staging", "open", "completed",
+		"failed", "cancelled"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 // flowRow is an admin.FlowSummary for --json.
 type flowRow struct {
-	ID         flowfabric.FlowID              `json:"id"`
-	State      flowfabric.FlowState           `json:"state,omitempty"`
-	Namespace  string                         `json:"namespace"`
-	Kind       string                         `json:"kind"`
-	Seal       string                         `json:"seal,omitempty"`
-	Members    int                            `json:"members"`
-	Count      map[flowfabric.PublicState]int `json:"count,omitempty"` // members by state
-	Failing    int                            `json:"failing"`         // members that ended without success and fail the flow
-	CreatedAt  time.Time                      `json:"created_at,omitzero"`
-	ReleasedAt time.Time                      `json:"released_at,omitzero"`
-	EndedAt    time.Time                      `json:"ended_at,omitzero"`
+	ID        flowfabric.FlowID              `json:"id"`
+	State     flowfabric.FlowState           `json:"state,omitempty"`
+	Namespace string                         `json:"namespace"`
+	Kind      string                         `json:"kind"`
+	Seal      string                         `json:"seal,omitempty"`
+	Members   int                            `json:"members"`
+	Count     map[flowfabric.PublicState]int `json:"count,omitempty"` // members by state
+	// members that ended without success and fail the flow
+	Failing    int       `json:"failing"`
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	ReleasedAt time.Time `json:"released_at,omitzero"`
+	EndedAt    time.Time `json:"ended_at,omitzero"`
 }
 
 func (a *app) listFlows(ctx context.Context, o *admin.Admin, q admin.FlowQuery, cursor string, limit int) error {
@@ -115,7 +116,8 @@ func (a *app) listFlows(ctx context.Context, o *admin.Admin, q admin.FlowQuery, 
 			return err
 		}
 		for _, x := range found.Items {
-			v := flowRow{x.ID, x.State, x.Namespace, x.Kind, x.Seal, x.Members, x.Count, x.Failing, utc(x.CreatedAt), utc(x.ReleasedAt), utc(x.EndedAt)}
+			v := flowRow{x.ID, x.State, x.Namespace, x.Kind, x.Seal, x.Members, x.Count, x.Failing, utc(x.CreatedAt),
+				utc(x.ReleasedAt), utc(x.EndedAt)}
 			if !a.json {
 				ended := 0
 				for state, n := range x.Count {
@@ -123,7 +125,8 @@ func (a *app) listFlows(ctx context.Context, o *admin.Admin, q admin.FlowQuery, 
 						ended += n
 					}
 				}
-				rows = append(rows, []any{v.ID.String(), styled(flowStyle(v.State), v.State), v.Kind, v.Members, ended, v.Failing, instant(v.CreatedAt), instant(v.EndedAt)})
+				rows = append(rows, []any{v.ID.String(), styled(flowStyle(v.State), v.State), v.Kind, v.Members, ended,
+					v.Failing, instant(v.CreatedAt), instant(v.EndedAt)})
 			} else if err := a.line(v); err != nil {
 				return err
 			}
@@ -163,9 +166,8 @@ func flowStyle(s flowfabric.FlowState) style {
 
 func flowShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show FLOW",
-		Aliases: []string{"get"},
-		Short:   "Show a flow: its state, its counters, and every member with what it depends on",
+		Use:   "show FLOW",
+		Short: "Show a flow: its state, its counters, and every member with what it depends on",
 		Long: `show prints a flow level by level: its members, their states, what each needs and how far that is.
 With --json it prints the same as one value, with the ids of the members, which why, show and tail take.`,
 		Example: `  flowfabric flow show 3-0197f3a0-…
@@ -221,12 +223,14 @@ type flowEdge struct {
 }
 
 func newFlowView(s client.FlowSnapshot) flowView {
-	v := flowView{flowRow: flowRow{s.ID, s.State, s.Namespace, s.Kind, s.Seal, s.Members, s.Count, s.Failing, utc(s.CreatedAt), utc(s.ReleasedAt), utc(s.EndedAt)},
-		Creator: s.Creator, Edges: s.Edges, Purged: s.Purged, Backlog: s.Backlog, Policy: s.Policy, CancelledAt: utc(s.Cancelled),
+	v := flowView{flowRow: flowRow{s.ID, s.State, s.Namespace, s.Kind, s.Seal, s.Members, s.Count, s.Failing,
+		utc(s.CreatedAt), utc(s.ReleasedAt), utc(s.EndedAt)},
+		Creator: s.Creator, Edges: s.Edges, Purged: s.Purged, Backlog: s.Backlog, Policy: s.Policy,
+		CancelledAt: utc(s.Cancelled),
 		CancelledBy: s.CancelBy, Reason: s.Reason, Tags: s.Tags, Nodes: []flowNode{}}
 	for _, m := range s.Nodes {
-		n := flowNode{Node: m.Node, ID: m.ID, State: m.State.Public, Kind: m.Kind, Lane: m.Lane, FailureCategory: m.Category,
-			StartedAt: utc(m.StartedAt), EndedAt: utc(m.EndedAt)}
+		n := flowNode{Node: m.Node, ID: m.ID, State: m.State.Public, Kind: m.Kind, Lane: m.Lane,
+			FailureCategory: m.Category, StartedAt: utc(m.StartedAt), EndedAt: utc(m.EndedAt)}
 		if m.Group != nil {
 			n.Policy, n.K = m.Group.Policy, m.Group.K
 		}
@@ -280,7 +284,8 @@ Graphviz. What a name holds cannot break the drawing.`,
 		})(cmd, args)
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "`text`, mermaid or dot")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "mermaid", "dot"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format",
+		cobra.FixedCompletions([]string{"text", "mermaid", "dot"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -328,7 +333,8 @@ policy and reason stand.`,
 	flags := cmd.Flags()
 	flags.StringVar(&policy, "policy", policy, "`policy`: cancel_all, cancel_pending or flow_only")
 	flags.BoolVar(&wait, "wait", false, "until nothing that the policy covers is left, or --timeout runs out")
-	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{"cancel_all", "cancel_pending", "flow_only"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{"cancel_all", "cancel_pending",
+		"flow_only"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -358,7 +364,8 @@ flow_only: submit it again.`,
 			if err != nil {
 				return err
 			}
-			which := admin.FlowReplay{Nodes: nodes, Everything: everything, How: admin.Replay{FromScratch: scratch, Force: force}}
+			which := admin.FlowReplay{Nodes: nodes, Everything: everything,
+				How: admin.Replay{FromScratch: scratch, Force: force}}
 			if request != "" {
 				if which.How.Request, err = requestID("--request", request); err != nil {
 					return err
@@ -374,8 +381,10 @@ flow_only: submit it again.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&nodes, "from", nil, "only this `node`, and those behind it that were skipped; may be repeated")
-	flags.BoolVar(&everything, "everything", false, "also those that nobody needs any more, such as the losers of a race")
+	flags.StringArrayVar(&nodes, "from", nil,
+		"only this `node`, and those behind it that were skipped; may be repeated")
+	flags.BoolVar(&everything, "everything", false,
+		"also those that nobody needs any more, such as the losers of a race")
 	flags.BoolVar(&scratch, "from-scratch", false, "forget recorded steps and answers")
 	flags.BoolVar(&force, "force", false, "also a node of --from that succeeded")
 	flags.StringVar(&request, "request", "", "`uuid` of this request: repeated with the same, it replays once")
@@ -429,7 +438,7 @@ func plainly(n int) string {
 func flowSealCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "seal FLOW",
-		Short: "Let a flow take no members any more",
+		Short: "Close a flow to new members",
 		Long: `seal ends the growth of a flow that was submitted unsealed or growing: it takes no members any more, and
 ends by itself when none is left. Sealing twice is no error; a growing flow that has ended by itself is refused.`,
 		Example: "  flowfabric flow seal 3-0197f3a0-…",

@@ -47,7 +47,8 @@ func thawCommand(a *app) *cobra.Command {
 }
 
 // eachPartition changes the chosen partitions one after the other and tells what each answered.
-func (a *app) eachPartition(ctx context.Context, args []string, all bool, done string, change func(o *admin.Admin, partition uint16) error) error {
+func (a *app) eachPartition(ctx context.Context, args []string, all bool, done string,
+	change func(o *admin.Admin, partition uint16) error) error {
 	return a.operate(ctx, func(o *admin.Admin) error {
 		chosen, err := choose(args, all, partitionsOf(ctx, o))
 		if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,9 +18,8 @@ import (
 
 func gateCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "gate",
-		Aliases: []string{"gates"},
-		Short:   "Attach budgets and quotas to what is created, and show what they keep from running",
+		Use:   "gate",
+		Short: "Attach budgets and quotas to what is created, and show what they keep from running",
 		Long: `gate says which budgets and quotas apply to all executions of a namespace, a lane or a tag that are
 created from now on, in addition to those that they name themselves; and shows which work waits for a
 budget or a quota. Alone it does what ls does.`,
@@ -54,7 +54,8 @@ type closedRoute struct {
 
 // closing is an engine.ClosedBy for --json: why a gate keeps work from running.
 type closing struct {
-	Code      string `json:"code"` // budget, rate, cap, budget_not_found, quota_policy_not_found; other: see text
+	// budget, rate, cap, budget_not_found, quota_policy_not_found, unavailable; other: see text
+	Code      string `json:"code"`
 	Budget    string `json:"budget,omitempty"`
 	Quota     string `json:"quota,omitempty"`
 	Key       string `json:"limit_key,omitempty"` // of a limit of a key, and what it is
@@ -62,15 +63,16 @@ type closing struct {
 	Dimension string `json:"dimension,omitempty"` // of a budget, with what was used of which limit
 	Used      int64  `json:"used,omitempty"`
 	Limit     int64  `json:"limit,omitempty"`
+	Refused   int64  `json:"refused,omitempty"` // of it: what does not fit
 	Text      string `json:"text,omitempty"`
 }
 
 func newClosing(why string) closing {
 	by := engine.ParseClosing(why)
-	if by.Kind == engine.ClosedOtherwise {
-		return closing{Code: "other", Text: why}
+	if by.Kind == engine.ClosedOtherwise || by.Gate == "" {
+		return closing{Code: cmp.Or(string(by.Kind), "other"), Text: engine.ClosingText(why)}
 	}
-	v := closing{Code: string(by.Kind), Dimension: by.Dimension, Used: by.Used, Limit: by.Limit}
+	v := closing{Code: string(by.Kind), Dimension: by.Dimension, Used: by.Used, Limit: by.Limit, Refused: by.Refused}
 	if key, l, ok := by.Gate.Limit(); ok {
 		v.Key, v.PerKey = key, l.String()
 	} else if by.Gate.IsBudget() {
@@ -89,11 +91,23 @@ func (c closing) String() string {
 	}
 	switch engine.ClosingKind(c.Code) {
 	case engine.ClosedByBudget:
-		return fmt.Sprintf("budget %s: %d used of %d %s", c.Budget, c.Used, c.Limit, c.Dimension)
+		text := fmt.Sprintf("budget %s: %d used of %d %s", c.Budget, c.Used, c.Limit, c.Dimension)
+		if c.Refused > 0 {
+			text += fmt.Sprintf(", %d do not fit", c.Refused)
+		}
+		return text
 	case engine.ClosedByRate:
 		return what + ": too many starts in its window"
 	case engine.ClosedByCap:
 		return what + ": all slots are taken"
+	case engine.ClosedUnavailable:
+		switch {
+		case c.Text != "":
+			return c.Text
+		case c.Budget != "":
+			what = "budget " + c.Budget
+		}
+		return what + ": cannot be asked"
 	case engine.ClosedNoBudget:
 		return "there is no budget " + c.Budget
 	case engine.ClosedNoQuota:
@@ -124,8 +138,8 @@ func byKind(gates []flowfabric.Gate) (budgets, quotas []string) {
 }
 
 func newClosed(c admin.ClosedRoute) closedRoute {
-	return closedRoute{Partition: c.Partition, Namespace: c.Route.Namespace, Lane: c.Route.Lane, Kind: c.Route.Kind, Waiting: c.Waiting,
-		Until: utc(c.Until), Reason: newClosing(c.Why)}
+	return closedRoute{Partition: c.Partition, Namespace: c.Route.Namespace, Lane: c.Route.Lane, Kind: c.Route.Kind,
+		Waiting: c.Waiting, Until: utc(c.Until), Reason: newClosing(c.Why)}
 }
 
 // blockedBy lists what a gate keeps from running.
@@ -235,15 +249,15 @@ func refuseAttached(ctx context.Context, o *admin.Admin, what string, g flowfabr
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("remove %s %q: %w to %s, and what is created there would wait: detach it first ('flowfabric gate detach'), or say --force",
+	return fmt.Errorf(
+		"remove %s %q: %w to %s, and what is created there would wait: detach it first ('flowfabric gate detach'), or say --force",
 		what, g.Name(), errAttached, strings.Join(scopes, ", "))
 }
 
 func gateListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "Show what is attached, and what budgets and quotas keep from running",
+		Use:   "ls",
+		Short: "Show what is attached, and what budgets and quotas keep from running",
 		Long: `ls lists what is attached where; the work that waits for a budget or a quota, by lane, kind and reason, with
 how many executions wait in how many partitions and when the first of those asks again ("due": at any moment);
 and how much budgets and quotas have not been told yet. --json tells each partition apart.`,
@@ -258,7 +272,8 @@ and how much budgets and quotas have not been told yet. --json tells each partit
 				v := gatesView{Attached: []attached{}, Blocked: []closedRoute{}, Outbox: all.Outbox}
 				for _, x := range all.Attached {
 					budgets, quotas := byKind(x.Gates)
-					v.Attached = append(v.Attached, attached{scopeText(x.Scope), budgets, quotas, utc(x.At), x.By, x.Mixed})
+					v.Attached = append(v.Attached,
+						attached{scopeText(x.Scope), budgets, quotas, utc(x.At), x.By, x.Mixed})
 				}
 				for _, x := range all.Closed {
 					if x.Waiting > 0 {
@@ -325,7 +340,8 @@ func (a *app) parseScope(text string) (admission.Scope, error) {
 			return admission.Scope{TagKey: key, Tag: value}, nil
 		}
 	}
-	return admission.Scope{}, usage("SCOPE %q, want everything, namespace:NAME, lane:NAME, lane:NAMESPACE/NAME or tag:KEY=VALUE", text)
+	return admission.Scope{},
+		usage("SCOPE %q, want everything, namespace:NAME, lane:NAME, lane:NAMESPACE/NAME or tag:KEY=VALUE", text)
 }
 
 // gateFlags name budgets and quotas.
@@ -357,7 +373,7 @@ func gateAttachCommand(a *app) *cobra.Command {
 	var f gateFlags
 	cmd := &cobra.Command{
 		Use:   "attach SCOPE",
-		Short: "Have budgets and quotas asked for all that is created in a scope",
+		Short: "Apply budgets and quotas to everything created in a scope",
 		Long: `attach adds budgets and quotas to a scope: everything, namespace:NAME, lane:NAME (of --namespace),
 lane:NAMESPACE/NAME or tag:KEY=VALUE. They hold for executions that are created from now on; what exists
 keeps the gates it has. It holds in every partition; a partition that did not answer is named, and the
@@ -379,7 +395,8 @@ command may be repeated.`,
 			if err := o.AttachGates(ctx, scope, f.gates(), a.why()); err != nil {
 				return err
 			}
-			return a.show(attachment{scopeText(scope), "attached"}, func(p *page) { p.say("attached to %s", scopeText(scope)) })
+			return a.show(attachment{scopeText(scope), "attached"},
+				func(p *page) { p.say("attached to %s", scopeText(scope)) })
 		})
 	})
 	return cmd
@@ -411,7 +428,8 @@ created in between keeps them.`,
 			if err := o.DetachGates(ctx, scope, f.gates(), a.why()); err != nil {
 				return err
 			}
-			return a.show(attachment{scopeText(scope), "detached"}, func(p *page) { p.say("detached from %s", scopeText(scope)) })
+			return a.show(attachment{scopeText(scope), "detached"},
+				func(p *page) { p.say("detached from %s", scopeText(scope)) })
 		})
 	})
 	return cmd

@@ -30,7 +30,8 @@ func TestBlockedWork(t *testing.T) {
 	ok("budget create other --limit tokens=10")
 	ok("quota create gpu --cap 1")
 	ok("budget report acme tokens=10 --key all")
-	id, err := flowfabric.ParseExecutionID(strings.TrimSpace(ok("submit report --key costly --budget acme --quota gpu")))
+	id, err := flowfabric.ParseExecutionID(
+		strings.TrimSpace(ok("submit report --key costly --budget acme --quota gpu")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,9 +56,11 @@ func TestBlockedWork(t *testing.T) {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
-	ok("budget update acme --limit tokens=20") // nobody waits for it by the server's list, but nothing is lost: it opens by itself
+	// nobody waits for it by the server's list, but nothing is lost: it opens by itself
+	ok("budget update acme --limit tokens=20")
 	var v gatesView
-	if err := json.Unmarshal([]byte(ok("gate ls --json")), &v); err != nil || len(v.Blocked) != 1 || v.Blocked[0].Partition != id.Partition() {
+	if err := json.Unmarshal([]byte(ok("gate ls --json")), &v); err != nil || len(v.Blocked) != 1 ||
+		v.Blocked[0].Partition != id.Partition() {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
@@ -71,11 +74,13 @@ func (w *env) close(id flowfabric.ExecutionID, why string) {
 			w.Fatal(err)
 		}
 	}
-	q := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("w3"), Number: 1, TTL: time.Hour, Max: 10, Gates: true}
+	q := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("w3"), Number: 1, TTL: time.Hour,
+		Max: 10, Gates: true}
 	table, err := w.engine.ClaimNext(w.ctx, q)
 	must(err)
 	for _, r := range table.Routes {
-		q.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(), engine.Subscription{Classes: []uint64{r.ID}})
+		q.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(),
+			engine.Subscription{Classes: []uint64{r.ID}})
 		must(err)
 	}
 	q.Table = table.Table
@@ -94,7 +99,11 @@ func TestReasonWords(t *testing.T) {
 		json string
 		text string
 	}{
-		"budget acme tokens 10 20":    {`{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":20}`, "budget acme: 10 used of 20 tokens"},
+		"budget acme tokens 10 20": {`{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":20}`,
+			"budget acme: 10 used of 20 tokens"},
+		"budget acme tokens 10 20 15": {
+			`{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":20,"refused":15}`,
+			"budget acme: 10 used of 20 tokens, 15 do not fit"},
 		"quota gpu cap":               {`{"code":"cap","quota":"gpu"}`, "quota gpu: all slots are taken"},
 		"quota mail rate":             {`{"code":"rate","quota":"mail"}`, "quota mail: too many starts in its window"},
 		"budget_not_found acme":       {`{"code":"budget_not_found","budget":"acme"}`, "there is no budget acme"},
@@ -114,10 +123,14 @@ func TestClosedTable(t *testing.T) {
 	soon, later := time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
 	var p page
 	closedTable(&p, "waits:", []closedRoute{
-		{Partition: 0, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 5, Until: later, Reason: newClosing("budget acme tokens 10 10")},
-		{Partition: 3, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 7, Until: soon, Reason: newClosing("budget acme tokens 12 10")},
-		{Partition: 3, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 1, Until: later, Reason: newClosing("budget acme calls 2 2")},
-		{Partition: 1, Namespace: "default", Lane: "batch", Kind: "other", Waiting: 2, Until: time.Now().Add(-time.Second), Reason: newClosing("quota gpu cap")},
+		{Partition: 0, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 5, Until: later,
+			Reason: newClosing("budget acme tokens 10 10")},
+		{Partition: 3, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 7, Until: soon,
+			Reason: newClosing("budget acme tokens 12 10")},
+		{Partition: 3, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 1, Until: later,
+			Reason: newClosing("budget acme calls 2 2")},
+		{Partition: 1, Namespace: "default", Lane: "batch", Kind: "other", Waiting: 2,
+			Until: time.Now().Add(-time.Second), Reason: newClosing("quota gpu cap")},
 	})
 	want := [][]string{
 		{"default/batch", "report", "12", "2", instant(soon), "budget acme: 12 used of 10 tokens"},
@@ -138,22 +151,29 @@ func TestClosedTable(t *testing.T) {
 // What an audit log says is told in words and by name, whatever text stands in front of it.
 func TestAuditLogWords(t *testing.T) {
 	for _, x := range []struct{ what, detail, want, json string }{
-		{"created", "all of it strict fail allow 86400000 0 failed h:cost,500,s:cost,0,h:tokens,10,s:tokens,8", "limits cost=500 tokens=10 (soft 8)",
+		{"created", "all of it strict fail allow 86400000 0 failed h:cost,500,s:cost,0,h:tokens,10,s:tokens,8",
+			"limits cost=500 tokens=10 (soft 8)",
 			`"budget":{"scope":"all of it","mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":false,"refund":["failed"],"reset_ms":86400000,` +
 				`"dimensions":{"cost":{"hard":500},"tokens":{"hard":10,"soft":8}}}`},
 		{"created", " strict fail allow 0 1  h:tokens,0,s:tokens,8", "limits tokens unlimited (soft 8)",
 			`"budget":{"mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":true,"dimensions":{"tokens":{"soft":8}}}`},
-		{"created", " strict fail allow 0 0  ", "no limits", `"budget":{"mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":false,"dimensions":{}}`},
+		{"created", " strict fail allow 0 0  ", "no limits",
+			`"budget":{"mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":false,"dimensions":{}}`},
 		{"changed", " 0 0 4 0", "4 at once", `"quota":{"cap":4}`},
-		{"changed", "mail and more 100 60000 5 0", "100 in 1m00s, 5 at once", `"quota":{"scope":"mail and more","rate":100,"window_ms":60000,"cap":5}`},
+		{"changed", "mail and more 100 60000 5 0", "100 in 1m00s, 5 at once",
+			`"quota":{"scope":"mail and more","rate":100,"window_ms":60000,"cap":5}`},
 		{"created", " 0 0 0 0", "no limit", `"quota":{}`},
 		{"created", "a b c d e f 0 0 4 0", "4 at once", `"quota":{"scope":"a b c d e f","cap":4}`},
 		{"period", "3 1700000000000 0 tokens=5,cost=1", "period 3, used cost=1 tokens=5",
 			`"period":{"number":3,"began_at":"2023-11-14T22:13:20Z","used":{"cost":1,"tokens":5}}`},
-		{"period", "3 1700000000000 2 ", "period 3, used nothing", `"period":{"number":3,"began_at":"2023-11-14T22:13:20Z","periods_missed":2,"used":{}}`},
-		{"adjusted", "tokens=-5 counted twice", "tokens=-5 counted twice", `"amounts":{"tokens":-5},"reason":"counted twice"`},
-		{"release", "some-id failed tokens=5", "some-id failed tokens=5", `"amounts":{"tokens":5},"execution":"some-id","outcome":"failed"`},
-		{"soft_limit", "tokens 9 8", "tokens is at 9, its soft limit is 8", `"breach":{"dimension":"tokens","kind":"soft","used":9,"limit":8}`},
+		{"period", "3 1700000000000 2 ", "period 3, used nothing",
+			`"period":{"number":3,"began_at":"2023-11-14T22:13:20Z","periods_missed":2,"used":{}}`},
+		{"adjusted", "tokens=-5 counted twice", "tokens=-5 counted twice",
+			`"amounts":{"tokens":-5},"reason":"counted twice"`},
+		{"release", "some-id failed tokens=5", "some-id failed tokens=5",
+			`"amounts":{"tokens":5},"execution":"some-id","outcome":"failed"`},
+		{"soft_limit", "tokens 9 8", "tokens is at 9, its soft limit is 8",
+			`"breach":{"dimension":"tokens","kind":"soft","used":9,"limit":8}`},
 		{"adjusted", "what is this", "what is this", `"detail":"what is this"`},
 		{"something", "new", "new", `"detail":"new"`},
 	} {

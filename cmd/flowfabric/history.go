@@ -48,7 +48,7 @@ the ordinary (delays, hand-backs, waits, revocations, changed priorities, replay
 type historyEvent struct {
 	At      time.Time              `json:"at"`
 	Event   string                 `json:"event"`
-	Attempt uint32                 `json:"attempt"`
+	Attempt uint32                 `json:"attempt,omitempty"`
 	Epoch   uint64                 `json:"epoch,omitempty"`
 	Worker  string                 `json:"worker,omitempty"`
 	Session string                 `json:"session,omitempty"`
@@ -63,5 +63,6 @@ type historyEvent struct {
 func newHistoryEvent(e admin.Event) historyEvent {
 	state, _ := flowfabric.Project(e.Code)
 	return historyEvent{At: utc(e.At), Event: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch, Worker: ids.Worker(e.Session),
-		Session: e.Session, By: e.By, From: e.From, State: state.Public, Detail: e.Detail, Reason: e.Reason, Until: utc(e.Until)}
+		Session: e.Session, By: e.By, From: e.From, State: state.Public, Detail: e.Detail, Reason: e.Reason,
+		Until: utc(e.Until)}
 }

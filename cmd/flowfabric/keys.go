@@ -58,9 +58,11 @@ func keysListCommand(a *app) *cobra.Command {
 				}
 				out := make([]partitionKeys, len(listed))
 				for i, p := range listed {
-					out[i] = partitionKeys{Partition: p.Partition, Current: p.Current, Keys: []tokenKey{}, Error: message(p.Err)}
+					out[i] = partitionKeys{Partition: p.Partition, Current: p.Current, Keys: []tokenKey{},
+						Error: message(p.Err)}
 					for _, k := range p.Keys {
-						out[i].Keys = append(out[i].Keys, tokenKey{k.Kid, k.Fingerprint, k.Current, utc(k.ExpiresAt), k.Open, utc(k.NeededUntil)})
+						out[i].Keys = append(out[i].Keys,
+							tokenKey{k.Kid, k.Fingerprint, k.Current, utc(k.ExpiresAt), k.Open, utc(k.NeededUntil)})
 					}
 				}
 				if shown := a.show(out, func(p *page) { keysTable(p, listed) }); shown != nil {
@@ -107,7 +109,8 @@ func keysTable(p *page, listed []admin.PartitionKeys) {
 	for _, kid := range slices.Sorted(maps.Keys(sums)) {
 		s := sums[kid]
 		for _, f := range slices.Sorted(maps.Keys(s.fingerprints)) {
-			rows = append(rows, []any{kid, f, fmt.Sprintf("%d of %d", s.sign, len(listed)), s.partitions, s.open, instant(s.until)})
+			rows = append(rows, []any{kid, f, fmt.Sprintf("%d of %d", s.sign, len(listed)), s.partitions, s.open,
+				instant(s.until)})
 		}
 	}
 	p.table([]string{"KID", "FINGERPRINT", "SIGNS IN", "KNOWN IN", "OPEN WAITPOINTS", "GOOD UNTIL"}, rows)
@@ -137,15 +140,16 @@ longer than the grace refuses, unless --force.`,
 		Args:    exactly("KID"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.operate(ctx, func(o *admin.Admin) error {
-				rotated, err := o.RotateTokenKeys(ctx, admin.Rotation{Kid: args[0], Grace: grace, Force: force}, a.why())
+				rotated, err := o.RotateTokenKeys(ctx, admin.Rotation{Kid: args[0], Grace: grace, Force: force},
+					a.why())
 				if err != nil && len(rotated) == 0 {
 					return err
 				}
 				out := make([]partitionRotated, len(rotated))
 				done := 0
 				for i, r := range rotated {
-					out[i] = partitionRotated{Partition: r.Partition, Outcome: outcome("rotated", r.Noop, r.Err), Previous: r.Previous,
-						Reaped: r.Reaped, Open: r.Open, Error: message(r.Err)}
+					out[i] = partitionRotated{Partition: r.Partition, Outcome: outcome("rotated", r.Noop, r.Err),
+						Previous: r.Previous, Reaped: r.Reaped, Open: r.Open, Error: message(r.Err)}
 					if r.Err == nil {
 						done++
 					}

@@ -19,10 +19,14 @@ func laneCommand(a *app) *cobra.Command {
 	}
 	list := laneListCommand(a)
 	cmd.AddCommand(list,
-		laneStateCommand(a, "pause", "Accept work, hand none out", admin.LanePaused, `pause lets a lane accept work and hand out none. What runs already goes on.`),
-		laneStateCommand(a, "resume", "Accept and hand out work again", admin.LaneActive, `resume makes a lane accept and hand out work again, whatever its state was.`),
-		laneStateCommand(a, "drain", "Hand out what is there, accept nothing", admin.LaneDraining, `drain lets a lane hand out what it has; a submit into it is refused.`),
-		laneStateCommand(a, "disable", "Neither accept nor hand out", admin.LaneDisabled, `disable stops a lane: submits are refused, and what waits in it stays. What runs already goes on. It says
+		laneStateCommand(a, "pause", "Accept work but dispatch none", admin.LanePaused,
+			`pause lets a lane accept work and dispatch none. What runs already goes on.`),
+		laneStateCommand(a, "resume", "Accept and hand out work again", admin.LaneActive,
+			`resume makes a lane accept and hand out work again, whatever its state was.`),
+		laneStateCommand(a, "drain", "Hand out what is there, accept nothing", admin.LaneDraining,
+			`drain lets a lane hand out what it has; a submit into it is refused.`),
+		laneStateCommand(a, "disable", "Neither accept nor hand out", admin.LaneDisabled,
+			`disable stops a lane: submits are refused, and what waits in it stays. What runs already goes on. It says
 what it did: how much waits in the lane now.`),
 		laneRetentionCommand(a), laneSetCommand(a))
 	listsAlone(cmd, list)
@@ -48,10 +52,12 @@ func laneListCommand(a *app) *cobra.Command {
 			rows := make([][]any, len(found))
 			for i, l := range found {
 				out[i] = newLane(l)
-				rows[i] = []any{l.Namespace, l.Name, laneCell(l.State, l.Mixed), l.Waiting, keeps(l.Retention), span(l.Ageing), limitCell(int64(l.Weight), ""), instant(l.Since), l.By}
+				rows[i] = []any{l.Namespace, l.Name, laneCell(l.State, l.Mixed), l.Waiting, keeps(l.Retention),
+					span(l.Ageing), limitCell(int64(l.Weight), ""), instant(l.Since), l.By}
 			}
 			if shown := a.show(out, func(p *page) {
-				p.table([]string{"NAMESPACE", "LANE", "STATE", "WAITING", "KEEPS", "AGEING", "WEIGHT", "SINCE", "BY"}, rows)
+				p.table([]string{"NAMESPACE", "LANE", "STATE", "WAITING", "KEEPS", "AGEING", "WEIGHT", "SINCE", "BY"},
+					rows)
 			}); shown != nil {
 				return shown
 			}
@@ -70,21 +76,24 @@ type lane struct {
 	Waiting   int             `json:"waiting"`
 	Retention keptFor         `json:"retention_seconds"`   // of what ends in it
 	Ageing    int64           `json:"ageing_ms,omitempty"` // of waiting that outweigh a step of priority
-	Weight    int             `json:"weight,omitempty"`    // of the namespace in the lane, if it is not the usual one, 1
-	Since     time.Time       `json:"since,omitzero"`
-	By        string          `json:"by,omitempty"`
+	// of the namespace in the lane, if it is not the usual one, 1
+	Weight int       `json:"weight,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	By     string    `json:"by,omitempty"`
 }
 
 func newLane(l admin.Lane) lane {
-	return lane{Namespace: l.Namespace, Lane: l.Name, State: l.State, Mixed: l.Mixed, Waiting: l.Waiting, Retention: newKeptFor(l.Retention),
-		Ageing: l.Ageing.Milliseconds(), Weight: l.Weight, Since: utc(l.Since), By: l.By}
+	return lane{Namespace: l.Namespace, Lane: l.Name, State: l.State, Mixed: l.Mixed, Waiting: l.Waiting,
+		Retention: newKeptFor(l.Retention), Ageing: l.Ageing.Milliseconds(), Weight: l.Weight, Since: utc(l.Since),
+		By: l.By}
 }
 
 func laneStateCommand(a *app, verb, short string, state admin.LaneState, long string) *cobra.Command {
 	return &cobra.Command{
-		Use:     verb + " LANE",
-		Short:   short,
-		Long:    long + "\nIt holds in every partition; a partition that did not answer is named, and the command may be repeated.",
+		Use:   verb + " LANE",
+		Short: short,
+		Long: long +
+			"\nIt holds in every partition; a partition that did not answer is named, and the command may be repeated.",
 		Example: "  flowfabric lane " + verb + " batch --by anna",
 		Args:    exactly("LANE"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
@@ -126,7 +135,8 @@ func (a *app) changeLane(ctx context.Context, name string, change admin.LaneChan
 // changedPartly says of an error in how many partitions something was changed.
 func changedPartly(err error) error {
 	if some, ok := errors.AsType[*admin.PartitionsError](err); ok && partly(err) {
-		return fmt.Errorf("changed in %d of %s, repeat it for the others: %w", some.Total-some.Failed, count(some.Total, "partition"), err)
+		return fmt.Errorf("changed in %d of %s, repeat it for the others: %w", some.Total-some.Failed,
+			count(some.Total, "partition"), err)
 	}
 	return err
 }
@@ -141,7 +151,8 @@ func laneSetCommand(a *app) *cobra.Command {
 		Long: `set gives the namespace (--namespace) a weight in the lane: of what the lane hands out while several
 namespaces have work in it, each gets its weight's part, whatever it has waiting. --ageing is how much
 waiting outweighs one step of priority, for what becomes claimable from now on; 0 is the default, no
-waiting does. Both hold in every partition; the command may be repeated.`,
+waiting does. Of the two, what is not said stays as it is. Both hold in every partition; the command may be
+repeated.`,
 		Example: `  flowfabric lane set batch --weight 4 --namespace blue
   flowfabric lane set batch --ageing 10m`,
 		Args: exactly("LANE"),
@@ -176,7 +187,8 @@ func (a *app) showLane(ctx context.Context, o *admin.Admin, name string) error {
 	for _, l := range lanes {
 		if l.Name == name {
 			return a.show(newLane(l), func(p *page) {
-				p.say("lane %s is %s, keeps what ended for %s%s; %d waiting", l.Name, string(l.State), keeps(l.Retention), order(l), l.Waiting)
+				p.say("lane %s is %s, keeps what ended for %s%s; %d waiting", l.Name, string(l.State),
+					keeps(l.Retention), order(l), l.Waiting)
 			})
 		}
 	}

@@ -53,12 +53,14 @@ func (a *app) load(ctx context.Context) error {
 		v.Revision, v.Without = carried(d.Nodes)
 	}
 	if err := a.show(v, func(p *page) {
-		p.say("%s carries library revision %d; the store has %s", v.Server, v.Revision, count(int(v.Partitions), "partition"))
+		p.say("%s carries library revision %d; the store has %s", v.Server, v.Revision,
+			count(int(v.Partitions), "partition"))
 	}); err != nil {
 		return err
 	}
 	if len(v.Without) > 0 {
-		return fmt.Errorf("%w: not loaded on %s: repeat it when they answer", errUnhealthy, strings.Join(v.Without, ", "))
+		return fmt.Errorf("%w: not loaded on %s: repeat it when they answer", errUnhealthy,
+			strings.Join(v.Without, ", "))
 	}
 	return nil
 }

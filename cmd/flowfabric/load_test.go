@@ -43,7 +43,8 @@ func TestLoad(t *testing.T) {
 			for range 2 {
 				code, out := as("loader", "load", "--json")
 				var v loaded
-				if err := json.Unmarshal([]byte(out), &v); err != nil || code != exitOK || v.Revision != library.Revision || v.Partitions == 0 ||
+				if err := json.Unmarshal([]byte(out), &v); err != nil || code != exitOK ||
+					v.Revision != library.Revision || v.Partitions == 0 ||
 					!strings.HasPrefix(v.Server, strings.TrimSuffix(string(kind), "-server")+" ") {
 					t.Fatalf("load: exit %d: %s", code, out)
 				}
@@ -62,9 +63,11 @@ func TestLoad(t *testing.T) {
 func TestCarried(t *testing.T) {
 	carrying := func(revision int) engine.LibraryReport { return engine.LibraryReport{Revision: revision} }
 	revision, without := carried([]engine.NodeReport{
-		{Address: "newer", Role: "master", Library: carrying(library.Revision + 1)}, {Address: "same", Role: "master", Library: carrying(library.Revision)},
+		{Address: "newer", Role: "master", Library: carrying(library.Revision + 1)},
+		{Address: "same", Role: "master", Library: carrying(library.Revision)},
 		{Address: "replica", Role: "slave"}, {Address: "old", Role: "master", Library: carrying(library.Revision - 1)},
-		{Address: "empty", Role: "master", Library: engine.LibraryReport{Missing: true}}, {Address: "away", Err: flowfabric.ErrTransport},
+		{Address: "empty", Role: "master", Library: engine.LibraryReport{Missing: true}},
+		{Address: "away", Err: flowfabric.ErrTransport},
 	})
 	if got := strings.Join(without, " "); revision != library.Revision || got != "old empty away" {
 		t.Errorf("revision %d, without %s", revision, got)

@@ -21,9 +21,8 @@ func lsCommand(a *app) *cobra.Command {
 	var limit int
 	var cursor string
 	cmd := &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List executions by state, time, failure, lane, kind, tags or holder",
+		Use:   "ls",
+		Short: "List executions by state, time, failure, lane, kind, tags or holder",
 		Long: `ls lists executions of all partitions: those that wait for others in their flow, those that an
 operator holds, waiting ones in the order of claims, then delayed, suspended, active and ended ones. It prints --limit of them, and the
 cursor of the next page when there are more; --limit 0 lists all. With --json it prints one execution per line, and the cursor as {"cursor":…} on
@@ -47,6 +46,7 @@ out (category attempt_timeout); what ran into its deadline is under expired only
 		if limit < 0 {
 			return usage("--limit is %d, want 0 or more", limit)
 		}
+		f.WithReasons = true
 		return a.operate(ctx, func(o *admin.Admin) error { return a.list(ctx, o, f, cursor, limit) })
 	})
 	x.add(cmd)
@@ -80,16 +80,19 @@ type listed struct {
 	HeldAt          time.Time              `json:"held_at,omitzero"`
 	PurgeAt         time.Time              `json:"purge_at,omitzero"`
 	FailureCategory string                 `json:"failure_category,omitempty"`
+	FailureReason   string                 `json:"failure_reason,omitempty"`
 	Tags            map[string]string      `json:"tags,omitempty"`
-	Drift           string                 `json:"drift,omitempty"` // what is wrong with the entry; 'flowfabric audit' tells more
+	// what is wrong with the entry; 'flowfabric audit' tells more
+	Drift string `json:"drift,omitempty"`
 }
 
 func newListed(x admin.Listed) listed {
 	v := listed{ID: x.ID, State: x.State.Public, Namespace: x.Route.Namespace, Lane: x.Route.Lane, Kind: x.Route.Kind,
-		Capabilities: x.Route.Capabilities, Priority: x.Priority, Attempts: x.Attempts, Retries: x.Retries, CreatedAt: utc(x.CreatedAt),
-		StartedAt: utc(x.StartedAt), ClaimedAt: utc(x.ClaimedAt), CompletedAt: utc(x.EndedAt), DelayUntil: utc(x.DelayUntil),
-		DeadlineAt: utc(x.DeadlineAt), SuspendedAt: utc(x.Since), PurgeAt: utc(x.PurgeAt), FailureCategory: x.FailureCategory,
-		Tags: x.Tags, Drift: x.Drift}
+		Capabilities: x.Route.Capabilities, Priority: x.Priority, Attempts: x.Attempts, Retries: x.Retries,
+		CreatedAt: utc(x.CreatedAt), StartedAt: utc(x.StartedAt), ClaimedAt: utc(x.ClaimedAt),
+		CompletedAt: utc(x.EndedAt), DelayUntil: utc(x.DelayUntil), DeadlineAt: utc(x.DeadlineAt),
+		SuspendedAt: utc(x.Since), PurgeAt: utc(x.PurgeAt),
+		FailureCategory: x.FailureCategory, FailureReason: x.FailureReason, Tags: x.Tags, Drift: x.Drift}
 	if x.State.BlockingReason != "none" {
 		v.Reason = x.State.BlockingReason
 	}
@@ -158,9 +161,12 @@ func (v listed) held() bool { return v.State == flowfabric.Waiting && v.Reason =
 // heldReason is the blocking reason of a held execution.
 const heldReason = "held_by_operator"
 
+// shownReason is how much of the message of a failure a line has; 'flowfabric show' has all of it.
+const shownReason = 120
+
 // row is a line of the table; what matters of a state is in its last column.
 func (v listed) row() []any {
-	detail := ""
+	detail, failed := "", join(": ", v.FailureCategory, excerpt(v.FailureReason, shownReason))
 	switch {
 	case v.Drift != "":
 		detail = "damaged: " + v.Drift
@@ -173,10 +179,15 @@ func (v listed) row() []any {
 		detail = "on " + v.Worker
 	case v.State == flowfabric.Delayed:
 		detail = "until " + instant(v.DelayUntil)
+		if failed != "" {
+			detail += ", after " + failed
+		}
 	case v.State == flowfabric.Suspended:
 		detail = strings.ReplaceAll(v.Reason, "_", " ") + " since " + instant(v.SuspendedAt)
 	case !v.CompletedAt.IsZero():
-		detail = join(" ", v.FailureCategory, "at "+instant(v.CompletedAt))
+		detail = join(" ", failed, "at "+instant(v.CompletedAt))
+	case failed != "":
+		detail = "after " + failed
 	}
 	for _, k := range slices.Sorted(maps.Keys(v.Tags)) {
 		detail = join(" ", detail, k+"="+v.Tags[k])

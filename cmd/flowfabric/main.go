@@ -1,9 +1,9 @@
-// Command flowfabric is the command line of FlowFabric: it runs a development server, submits work, follows it, explains it
-// and repairs it. https://github.com/flowfabric/flowfabric-go/blob/main/docs/reference/cli.md lists
-// every command and flag; `flowfabric doctor` is where to begin when something is wrong.
+// Command flowfabric is the command line of FlowFabric: it runs a development server, submits work, follows it,
+// explains it and repairs it. https://github.com/flowfabric/flowfabric-go/blob/main/docs/reference/cli.md lists every
+// command and flag; `flowfabric doctor` is where to begin when something is wrong.
 //
-// Everything goes through packages client, engine and maintain; this package only reads flags and prints. One file is one
-// command or one group of them, and app.go is what they share.
+// Everything goes through packages client, engine and maintain; this package only reads flags and prints. One file is
+// one command or one group of them, and app.go is what they share.
 package main
 
 import (

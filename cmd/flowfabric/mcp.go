@@ -14,7 +14,7 @@ import (
 
 const (
 	mcpProgram = "flowfabric-mcp"
-	mcpInstall = "go install github.com/flowfabric/flowfabric-go/mcp/cmd/flowfabric-mcp@latest"
+	mcpInstall = "cd mcp && go install ./cmd/flowfabric-mcp"
 	// mcpStop is how long the program may take to end after it was asked to.
 	mcpStop = 10 * time.Second
 )
@@ -26,7 +26,7 @@ func mcpCommand(a *app) *cobra.Command {
 		Short: "Serve kinds of work as MCP tools (runs " + mcpProgram + ")",
 		Long: `mcp serves kinds of work as tools of the Model Context Protocol, to the client that starts it (standard
 input and output) or over HTTP. It runs the program flowfabric-mcp with the same arguments; that program is in a
-module of its own, and "flowfabric-mcp -h" lists its flags. Install it with
+module of its own, and "flowfabric-mcp -h" lists its flags. Install it in a clone of the repository with
     ` + mcpInstall,
 		Example: `  flowfabric mcp --config tools.json
   flowfabric mcp --config tools.json --http 127.0.0.1:7789 --tokens /etc/flowfabric/tokens.json`,
@@ -44,7 +44,8 @@ module of its own, and "flowfabric-mcp -h" lists its flags. Install it with
 func (a *app) mcp(ctx context.Context, args []string) error {
 	program, err := exec.LookPath(mcpProgram)
 	if err != nil {
-		return fmt.Errorf("mcp needs the program %s, which is not in PATH: %s", mcpProgram, mcpInstall)
+		return fmt.Errorf("mcp needs the program %s, which is not in PATH; in a clone of the repository: %s",
+			mcpProgram, mcpInstall)
 	}
 	process := exec.CommandContext(ctx, program, args...)
 	process.Stdin, process.Stdout, process.Stderr = a.in, a.out, a.err

@@ -48,13 +48,14 @@ stdin, at most 64 KiB (default null).`,
 				if err != nil {
 					return err
 				}
-				return a.show(sent{ID: id, Number: s.Number, Waiting: s.Waiting, Duplicate: s.Duplicate}, func(p *page) {
-					again := ""
-					if s.Duplicate {
-						again = "; it had been sent before"
-					}
-					p.say("%s: message %d (%d not yet received%s)", id.String(), s.Number, s.Waiting, again)
-				})
+				return a.show(sent{ID: id, Number: s.Number, Waiting: s.Waiting, Duplicate: s.Duplicate},
+					func(p *page) {
+						again := ""
+						if s.Duplicate {
+							again = "; it had been sent before"
+						}
+						p.say("%s: message %d (%d not yet received%s)", id.String(), s.Number, s.Waiting, again)
+					})
 			})
 		}),
 	}
@@ -109,14 +110,16 @@ up to 100 messages and 128 KiB. With --json the payloads are there in full.`,
 				if err != nil {
 					return err
 				}
-				out := mailboxes{ID: id, Total: m.Total, Waiting: m.Waiting, Bytes: m.Bytes, Messages: make([]sentMessage, len(m.Messages))}
+				out := mailboxes{ID: id, Total: m.Total, Waiting: m.Waiting, Bytes: m.Bytes,
+					Messages: make([]sentMessage, len(m.Messages))}
 				rows := make([][]any, len(m.Messages))
 				for i, x := range m.Messages {
 					out.Messages[i] = newSentMessage(x)
 					rows[i] = []any{x.Number, x.Mailbox, instant(x.SentAt), x.By, glimpse(x)}
 				}
 				return a.show(out, func(p *page) {
-					p.say("%d of %s not yet received, %s", m.Waiting, count(int(m.Total), "message"), count(m.Bytes, "byte"))
+					p.say("%d of %s not yet received, %s", m.Waiting, count(int(m.Total), "message"),
+						count(m.Bytes, "byte"))
 					if len(rows) > 0 {
 						p.table([]string{"NUMBER", "MAILBOX", "SENT", "BY", "PAYLOAD"}, rows)
 					}
@@ -163,7 +166,11 @@ func glimpse(m suspend.Message) string {
 	if !utf8.Valid(m.Payload) || !json.Valid(m.Payload) {
 		return fmt.Sprintf("(%s that are not JSON)", count(len(m.Payload), "byte"))
 	}
-	text := string(m.Payload)
+	return excerpt(string(m.Payload), most)
+}
+
+// excerpt is a text, or its first bytes and a sign that there is more.
+func excerpt(text string, most int) string {
 	if short := shorten(text, most); short != text {
 		return short + "…"
 	}

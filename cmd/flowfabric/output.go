@@ -74,29 +74,36 @@ type page struct {
 	colour bool
 }
 
-// put writes text in a style.
-func (p *page) put(c cell) {
-	text := printable(c.text)
-	if p.colour && c.style != normal && text != "" {
-		text = "\x1b[" + string(c.style) + "m" + text + "\x1b[0m"
+// put writes text in a style, on one line.
+func (p *page) put(c cell) { p.paint(folded(c.text), c.style) }
+
+// paint writes what is safe to show.
+func (p *page) paint(text string, s style) {
+	if p.colour && s != normal && text != "" {
+		text = "\x1b[" + string(s) + "m" + text + "\x1b[0m"
 	}
 	p.WriteString(text)
 }
 
-// say writes one line. Its arguments are escaped, so that no text of others reaches the terminal as it is.
+// hanging is how far the further lines of a text stand in, so that they cannot pass for lines of the command.
+const hanging = 4
+
+// say writes one line. Its arguments are escaped, so that no text of others reaches the terminal as it is. Their line
+// breaks stay.
 func (p *page) say(format string, args ...any) {
 	for i, arg := range args {
 		switch v := arg.(type) {
 		case string:
-			args[i] = printable(v)
+			args[i] = indented(v, hanging)
 		case error:
-			args[i] = printable(v.Error())
+			args[i] = indented(v.Error(), hanging)
 		}
 	}
 	fmt.Fprintf(p, format+"\n", args...)
 }
 
-// table writes rows under a header, in columns two spaces apart. A cell is a cell or anything that prints.
+// table writes rows under a header, in columns two spaces apart. A cell is a cell or anything that prints, and a row is
+// one line.
 func (p *page) table(header []string, rows [][]any) {
 	all := make([][]cell, 0, len(rows)+1)
 	head := make([]cell, len(header))
@@ -112,7 +119,7 @@ func (p *page) table(header []string, rows [][]any) {
 			} else {
 				cells[i] = styled(normal, v)
 			}
-			if cells[i].text == "" {
+			if cells[i].text = folded(cells[i].text); cells[i].text == "" {
 				cells[i] = cell{"-", faint}
 			}
 		}
@@ -121,7 +128,7 @@ func (p *page) table(header []string, rows [][]any) {
 	p.columns(all)
 }
 
-// facts writes pairs of a name and a value, without those that are empty.
+// facts writes pairs of a name and a value, without those that are empty. The line breaks of a value stay.
 func (p *page) facts(pairs ...any) {
 	var rows [][]cell
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -136,6 +143,7 @@ func (p *page) facts(pairs ...any) {
 	p.columns(rows)
 }
 
+// columns writes rows in columns. The last cell of a row may have several lines.
 func (p *page) columns(rows [][]cell) {
 	var widths []int
 	for _, row := range rows {
@@ -143,15 +151,19 @@ func (p *page) columns(rows [][]cell) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(printable(c.text)))
+			widths[i] = max(widths[i], utf8.RuneCountInString(folded(c.text)))
 		}
 	}
 	for _, row := range rows {
+		begins := 0
 		for i, c := range row {
-			p.put(c)
-			if i < len(row)-1 {
-				p.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(printable(c.text))+2))
+			if i == len(row)-1 {
+				p.paint(indented(c.text, begins), c.style)
+				break
 			}
+			p.put(c)
+			p.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(folded(c.text))+2))
+			begins += widths[i] + 2
 		}
 		p.WriteByte('\n')
 	}
@@ -165,6 +177,24 @@ func printable(text string) string {
 	return text
 }
 
+// textLines splits a text of others at its line breaks, and makes each line printable. Tabs become spaces.
+func textLines(text string) []string {
+	text = strings.NewReplacer("\r\n", "\n", "\t", "    ").Replace(text)
+	out := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range out {
+		out[i] = printable(line)
+	}
+	return out
+}
+
+// indented is such a text whose further lines begin so many columns in.
+func indented(text string, columns int) string {
+	return strings.ReplaceAll(strings.Join(textLines(text), "\n"), "\n", "\n"+strings.Repeat(" ", columns))
+}
+
+// folded is a text of others on one line.
+func folded(text string) string { return printable(prose.Folded(text)) }
+
 // instant is a time for people; empty for none.
 func instant(t time.Time) string {
 	if t.IsZero() {
@@ -176,7 +206,7 @@ func instant(t time.Time) string {
 // Words that other packages need, too.
 var (
 	count, span, join, ranges = prose.Count, prose.Span, prose.Join, prose.Ranges
-	message, redact           = prose.Message, prose.Redact
+	message, redact, shorten  = prose.Message, prose.Redact, prose.Cut
 )
 
 // redacting is a writer that redacts; what it gets is whole messages.

@@ -43,7 +43,8 @@ func (f *partial) err(verb string) error {
 	if len(f.failed) == 0 {
 		return nil
 	}
-	return &partialError{fmt.Errorf("%s: %d of %s failed (%s); the first: %w", verb, len(f.failed), count(f.total, "partition"), ranges(f.failed),
+	return &partialError{fmt.Errorf("%s: %d of %s failed (%s); the first: %w", verb, len(f.failed),
+		count(f.total, "partition"), ranges(f.failed),
 		f.causes[0]), len(f.failed), f.total}
 }
 

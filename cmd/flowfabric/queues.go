@@ -41,10 +41,12 @@ executions of its kind are stored in any state.`,
 			rows := make([][]any, len(found))
 			for i, q := range found {
 				out[i] = newQueue(q)
-				rows[i] = []any{q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...), laneCell(q.State, q.Mixed), q.Depth, instant(q.Oldest), q.Retained, q.Drift}
+				rows[i] = []any{q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...), laneCell(q.State, q.Mixed),
+					q.Depth, instant(q.Oldest), q.Retained, q.Drift}
 			}
 			if shown := a.show(out, func(p *page) {
-				p.table([]string{"NAMESPACE", "LANE", "KIND", "REQUIRES", "LANE STATE", "WAITING", "OLDEST", "STORED", "DAMAGE"}, rows)
+				p.table([]string{"NAMESPACE", "LANE", "KIND", "REQUIRES", "LANE STATE", "WAITING", "OLDEST", "STORED",
+					"DAMAGE"}, rows)
 			}); shown != nil {
 				return shown
 			}
@@ -70,8 +72,9 @@ type queue struct {
 }
 
 func newQueue(q admin.Queue) queue {
-	return queue{Namespace: q.Namespace, Lane: q.Lane, Kind: q.Kind, Capabilities: q.Capabilities, State: q.State, Mixed: q.Mixed,
-		Waiting: q.Depth, Oldest: utc(q.Oldest), Priority: q.Priority, Stored: q.Retained, Drift: q.Drift}
+	return queue{Namespace: q.Namespace, Lane: q.Lane, Kind: q.Kind, Capabilities: q.Capabilities, State: q.State,
+		Mixed: q.Mixed, Waiting: q.Depth, Oldest: utc(q.Oldest), Priority: q.Priority, Stored: q.Retained,
+		Drift: q.Drift}
 }
 
 // laneCell colours lanes that do not do everything.

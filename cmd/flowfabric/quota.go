@@ -19,14 +19,14 @@ import (
 
 func quotaCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "quota",
-		Aliases: []string{"quotas"},
-		Short:   "Create, change, show and remove quotas",
+		Use:   "quota",
+		Short: "Create, change, show and remove quotas",
 		Long: `quota looks after quotas: how often executions may start, and how many may run at once. Work that has a
 quota as a gate (submit --quota, gate attach) waits while it is full. Alone it does what ls does.`,
 	}
 	list := quotaListCommand(a)
-	cmd.AddCommand(list, quotaShowCommand(a), quotaLimitCommand(a), quotaCreateCommand(a), quotaUpdateCommand(a), quotaRemoveCommand(a))
+	cmd.AddCommand(list, quotaShowCommand(a), quotaLimitCommand(a), quotaCreateCommand(a), quotaUpdateCommand(a),
+		quotaRemoveCommand(a))
 	listsAlone(cmd, list)
 	cmd.Long = strings.TrimSuffix(cmd.Long, " Alone it does what list does.")
 	return cmd
@@ -74,8 +74,9 @@ func holdsOf(texts []string) []hold {
 }
 
 func newQuota(q admission.QuotaRecord) quota {
-	v := quota{Name: q.Name, Scope: q.Scope, Rate: q.Rate, Window: q.Window.Milliseconds(), Cap: q.Cap, Jitter: q.Jitter.Milliseconds(),
-		Started: q.Started, Held: q.Held, Suspect: q.Suspect, ForSlots: q.ForSlots, ForRate: q.ForRate, Revision: q.Revision,
+	v := quota{Name: q.Name, Scope: q.Scope, Rate: q.Rate, Window: q.Window.Milliseconds(), Cap: q.Cap,
+		Jitter: q.Jitter.Milliseconds(), Started: q.Started, Held: q.Held, Suspect: q.Suspect, ForSlots: q.ForSlots,
+		ForRate: q.ForRate, Revision: q.Revision,
 		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: holdsOf(q.Holds), AuditLog: auditLog(q.Audit)}
 	if free, limited := q.Free(); limited {
 		v.Free = &free
@@ -114,9 +115,8 @@ func (v quota) slots() cell {
 
 func quotaListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List quotas",
+		Use:   "ls",
+		Short: "List quotas",
 		Long: `ls lists all quotas: how much started, how many slots are taken, and how many queues wait for them: each
 partition has one for every lane, kind and set of gates, with any number of executions in it; gate ls counts
 those.`,
@@ -163,7 +163,8 @@ func quotaShowCommand(a *app) *cobra.Command {
 					return err
 				}
 				v := newQuota(q)
-				if v.Blocked, err = blockedBy(ctx, o, flowfabric.QuotaGate(args[0])); err != nil && len(v.Blocked) == 0 {
+				if v.Blocked, err = blockedBy(ctx, o, flowfabric.QuotaGate(args[0])); err != nil &&
+					len(v.Blocked) == 0 {
 					err = fmt.Errorf("what it keeps from running is not known: %w", err)
 				}
 				if shown := a.show(v, v.text); shown != nil {
@@ -179,7 +180,8 @@ func quotaShowCommand(a *app) *cobra.Command {
 type limitFlags []string
 
 func (f *limitFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar((*[]string)(f), "limit", nil, "limit what runs under a `key=limit`: tenant-7=2 at once, tenant-7=100/1m starts, tenant-7=2,100/1m both; may be repeated")
+	cmd.Flags().StringArrayVar((*[]string)(f), "limit", nil,
+		"limit what runs under a `key=limit`: tenant-7=2 at once, tenant-7=100/1m starts, tenant-7=2,100/1m both; may be repeated")
 }
 
 func (f limitFlags) options() (opts []flowfabric.SharedOption, err error) {
@@ -259,8 +261,9 @@ func (v quota) text(p *page) {
 	if v.Rate > 0 {
 		started = fmt.Sprintf("%d in the window", v.Started)
 	}
-	p.facts("name", v.Name, "for", v.Scope, "rate", v.rate(), "started", started, "slots", v.slots(), "suspect", suspect,
-		"jitter", span(time.Duration(v.Jitter)*time.Millisecond), "waiting", fmt.Sprintf("%s for the rate, %d for slots", count(v.ForRate, "queue"), v.ForSlots),
+	p.facts("name", v.Name, "for", v.Scope, "rate", v.rate(), "started", started, "slots", v.slots(), "suspect",
+		suspect, "jitter", span(time.Duration(v.Jitter)*time.Millisecond), "waiting",
+		fmt.Sprintf("%s for the rate, %d for slots", count(v.ForRate, "queue"), v.ForSlots),
 		"revision", revision, "created", instant(v.CreatedAt), "changed by", v.By)
 	closedTable(p, "keeps from running:", v.Blocked)
 	for i, h := range v.Holds {
@@ -281,9 +284,9 @@ type quotaFlags struct {
 
 func (f *quotaFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.rate, "rate", 0, "starts in any --window, at most 1000000 (default no limit)")
+	flags.IntVar(&f.rate, "rate", 0, "starts in any --window, at most 1000000; 0 is no limit")
 	flags.DurationVar(&f.window, "window", 0, "what --rate is counted in, at most 720h")
-	flags.IntVar(&f.most, "cap", 0, "how many hold it at once, at most 1000000 (default no limit)")
+	flags.IntVar(&f.most, "cap", 0, "how many hold it at once, at most 1000000; 0 is no limit")
 	flags.DurationVar(&f.jitter, "jitter", 0, "spread the next tries over so much more, at most 60s")
 	flags.StringVar(&f.scope, "for", "", "what it is for, `text` for people")
 }
@@ -349,13 +352,14 @@ func quotaUpdateCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update NAME",
 		Short: "Change a quota",
-		Long: `update changes what is said and leaves the rest. What runs keeps its slots, also above a lower cap. Work
+		Long: `update changes what is said; what is not said stays as it is. What runs keeps its slots, also above a lower cap. Work
 that waits for the quota is looked at anew. If somebody else changes it at the same time, one of the two is
 refused.`,
 		Example: "  flowfabric quota update gpu --cap 8",
 		Args:    exactly("NAME"),
 	}
 	f.add(cmd)
+	unsaidStays(cmd)
 	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
 		return a.operate(ctx, func(o *admin.Admin) error {
 			q, err := o.GetQuota(ctx, args[0])
@@ -380,9 +384,8 @@ refused.`,
 func quotaRemoveCommand(a *app) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use:     "rm NAME",
-		Aliases: []string{"remove"},
-		Short:   "Forget a quota",
+		Use:   "rm NAME",
+		Short: "Forget a quota",
 		Long: `rm forgets a quota and who holds it. Executions that have it as a gate wait; they go on within 30 s after
 one of that name is made again. One that is attached to scopes (gate ls) is refused: detach it first, or
 what is created there waits too.`,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -9,10 +10,12 @@ import (
 )
 
 // outcomes are the ends that have a retention of their own, in the order in which they are shown.
-var outcomes = []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired}
+var outcomes = []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled,
+	flowfabric.Expired}
 
 // usualRetention is what a lane keeps that nobody said anything about.
-var usualRetention = flowfabric.Retentions{Completed: 24 * time.Hour, Failed: 14 * 24 * time.Hour, Cancelled: 14 * 24 * time.Hour, Expired: 14 * 24 * time.Hour}
+var usualRetention = flowfabric.Retentions{Completed: 24 * time.Hour, Failed: 14 * 24 * time.Hour,
+	Cancelled: 14 * 24 * time.Hour, Expired: 14 * 24 * time.Hour}
 
 const retentionUsage = "kept for this `duration` after its end, or failed=336h for one outcome; may be repeated (default as its lane says, else 24h of what completed and 336h of any other)"
 
@@ -24,6 +27,9 @@ func parseRetention(values []string) (map[flowfabric.PublicState]time.Duration, 
 		span := text
 		if name, rest, one := strings.Cut(text, "="); one {
 			which, span = []flowfabric.PublicState{flowfabric.PublicState(name)}, rest
+			if !slices.Contains(outcomes, which[0]) {
+				return nil, usage("retention of %q, want completed, failed, cancelled or expired", name)
+			}
 		}
 		d, err := time.ParseDuration(span)
 		if err != nil {
@@ -70,7 +76,8 @@ func keeps(r flowfabric.Retentions) string {
 	if all.Failed == all.Cancelled && all.Failed == all.Expired {
 		return span(all.Completed) + ", unsuccessful " + span(all.Failed) + suffix
 	}
-	return span(all.Completed) + ", failed " + span(all.Failed) + ", cancelled " + span(all.Cancelled) + ", expired " + span(all.Expired)
+	return span(all.Completed) + ", failed " + span(all.Failed) + ", cancelled " + span(all.Cancelled) + ", expired " +
+		span(all.Expired)
 }
 
 // keptFor is a retention for --json, in seconds.
@@ -83,5 +90,6 @@ type keptFor struct {
 
 func newKeptFor(r flowfabric.Retentions) keptFor {
 	r = effective(r)
-	return keptFor{int64(r.Completed / time.Second), int64(r.Failed / time.Second), int64(r.Cancelled / time.Second), int64(r.Expired / time.Second)}
+	return keptFor{int64(r.Completed / time.Second), int64(r.Failed / time.Second), int64(r.Cancelled / time.Second),
+		int64(r.Expired / time.Second)}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,11 +37,15 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 		SilenceUsage:  true,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.url, "url", "", "`address` of the server: redis://, rediss://, valkey://, valkeys://, redis+sentinel:// or unix:// (default $FLOWFABRIC_URL)")
+	flags.StringVar(&a.url, "url", "",
+		"`address` of the server: redis://, rediss://, valkey://, valkeys://, redis+sentinel:// or unix:// (default $FLOWFABRIC_URL)")
 	flags.StringVar(&a.namespace, "namespace", "default", "`namespace` of executions and lanes")
-	flags.DurationVar(&a.timeout, "timeout", 30*time.Second, "how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
-	flags.StringVar(&a.reason, "reason", "", "why, as `text` of which the audit trail keeps 512 bytes, and a history 1 KiB; of hold and budget adjust at most 256")
-	flags.StringVar(&a.by, "by", "", "`who` asks, for histories and answers, at most 64 bytes (default $FLOWFABRIC_BY, or the user of the operating system)")
+	flags.DurationVar(&a.timeout, "timeout", 30*time.Second,
+		"how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
+	flags.StringVar(&a.reason, "reason", "",
+		"why, as `text` of which the audit trail keeps 512 bytes, and a history 1 KiB; of hold and budget adjust at most 256")
+	flags.StringVar(&a.by, "by", "",
+		"`who` asks, for histories and answers, at most 64 bytes (default $FLOWFABRIC_BY, or the user of the operating system)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.BoolVar(&a.plain, "no-color", false, "no colours; also with NO_COLOR set, or when the output is no terminal")
 	root.AddGroup(
@@ -53,22 +58,52 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWork, []*cobra.Command{submitCommand(a), lsCommand(a), showCommand(a), whyCommand(a), tailCommand(a), historyCommand(a), waitpointsCommand(a),
-			signalCommand(a), approveCommand(a), sendCommand(a), messagesCommand(a), resumeCommand(a), cancelCommand(a), replayCommand(a), priorityCommand(a), runNowCommand(a), delayCommand(a), bulkCommand(a),
+		{groupWork, []*cobra.Command{submitCommand(a), lsCommand(a), showCommand(a), whyCommand(a), tailCommand(a),
+			historyCommand(a), waitpointsCommand(a),
+			signalCommand(a), approveCommand(a), sendCommand(a), messagesCommand(a), resumeCommand(a), cancelCommand(a),
+			replayCommand(a), priorityCommand(a), runNowCommand(a), delayCommand(a), bulkCommand(a),
 			tagsCommand(a), holdCommand(a), unholdCommand(a), revokeCommand(a), purgeCommand(a)}},
-		{groupOperate, []*cobra.Command{flowCommand(a), queuesCommand(a), laneCommand(a), workersCommand(a), schedulesCommand(a),
+		{groupOperate, []*cobra.Command{flowCommand(a), queuesCommand(a), laneCommand(a), workersCommand(a),
+			schedulesCommand(a),
 			budgetCommand(a), quotaCommand(a), gateCommand(a)}},
-		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), healthCommand(a), auditCommand(a), trailCommand(a), loadCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
-		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), mcpCommand(a), tokenCommand(a), versionCommand(a)}},
+		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), healthCommand(a), auditCommand(a),
+			trailCommand(a), loadCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
+		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), mcpCommand(a), tokenCommand(a),
+			versionCommand(a)}},
 	} {
 		for _, c := range group.commands {
 			c.GroupID = group.id
 			root.AddCommand(c)
 		}
 	}
+	addForms(root)
 	root.SetHelpCommandGroupID(groupLocal)
 	root.SetCompletionCommandGroupID(groupLocal)
 	return root
+}
+
+// forms are the words that mean the same command, wherever there is one of them.
+var forms = [][]string{
+	{"list", "ls"}, {"remove", "rm"}, {"update", "set"}, {"show", "get"},
+	{"flow", "flows"}, {"lane", "lanes"}, {"worker", "workers"}, {"schedule", "schedules"}, {"budget", "budgets"},
+	{"quota", "quotas"}, {"gate", "gates"}, {"key", "keys"}, {"queue", "queues"}, {"token", "tokens"},
+}
+
+// addForms makes all commands below one understand every form of their names.
+func addForms(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		for _, words := range forms {
+			if !slices.Contains(words, c.Name()) {
+				continue
+			}
+			for _, word := range words {
+				if word != c.Name() && !slices.Contains(c.Aliases, word) {
+					c.Aliases = append(c.Aliases, word)
+				}
+			}
+		}
+		addForms(c)
+	}
 }
 
 // listsAlone makes a command that groups others list when nothing else is said, and take the flags of list.

@@ -22,14 +22,17 @@ import (
 
 func schedulesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "schedules",
-		Aliases: []string{"schedule"},
-		Short:   "List, put, pause, resume and remove schedules, and tell when they are due",
+		Use:   "schedules",
+		Short: "List, put, pause, resume and remove schedules, and tell when they are due",
 	}
 	list := schedulesListCommand(a)
 	cmd.AddCommand(list, schedulesShowCommand(a), schedulesPutCommand(a),
-		schedulesPauseCommand(a, "pause", "paused", "Keep a schedule from firing", `pause keeps a schedule from firing until it is resumed. What it submitted goes on.`, (*admin.Admin).PauseSchedule),
-		schedulesPauseCommand(a, "resume", "resumed", "End a pause", `resume ends a pause. Instants that fell into it are not fired; they count as missed.`, (*admin.Admin).ResumeSchedule),
+		schedulesPauseCommand(a, "pause", "paused", "Keep a schedule from firing",
+			`pause keeps a schedule from firing until it is resumed. What it submitted goes on.`,
+			(*admin.Admin).PauseSchedule),
+		schedulesPauseCommand(a, "resume", "resumed", "End a pause",
+			`resume ends a pause. Instants that fell into it are not fired; they count as missed.`,
+			(*admin.Admin).ResumeSchedule),
 		schedulesRemoveCommand(a))
 	listsAlone(cmd, list)
 	return cmd
@@ -76,11 +79,13 @@ type scheduleView struct {
 
 func newScheduleView(s admin.ScheduleInfo) scheduleView {
 	d := s.Definition
-	v := scheduleView{Name: s.Name, CatchUp: d.CatchUp, Overlap: d.Overlap, Namespace: d.Item.Namespace, Lane: d.Item.Lane, Kind: d.Item.Kind,
-		Priority: d.Item.Priority, Revision: s.Revision, Paused: s.Paused, Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired,
-		Missed: s.Missed, Reasons: s.Reasons, InputBytes: s.InputBytes, CreatedAt: utc(s.CreatedAt), UpdatedAt: utc(s.UpdatedAt), By: s.By,
+	v := scheduleView{Name: s.Name, CatchUp: d.CatchUp, Overlap: d.Overlap, Namespace: d.Item.Namespace,
+		Lane: d.Item.Lane, Kind: d.Item.Kind, Priority: d.Item.Priority, Revision: s.Revision, Paused: s.Paused,
+		Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired, Missed: s.Missed, Reasons: s.Reasons,
+		InputBytes: s.InputBytes, CreatedAt: utc(s.CreatedAt), UpdatedAt: utc(s.UpdatedAt), By: s.By,
 		Partition: s.Partition, Error: message(s.Err)}
-	v.Until, v.MaxRuns, v.JitterMs, v.Owner, v.Ended, v.Nodes = utc(d.Until), d.Runs, d.Jitter.Milliseconds(), d.Owner, s.Ended(), d.Item.Nodes
+	v.Until, v.MaxRuns, v.JitterMs, v.Owner, v.Ended, v.Nodes = utc(d.Until), d.Runs, d.Jitter.Milliseconds(), d.Owner,
+		s.Ended(), d.Item.Nodes
 	if left, limited := s.RunsLeft(); limited {
 		v.RunsLeft = &left
 	}
@@ -146,7 +151,8 @@ func schedulesListCommand(a *app) *cobra.Command {
 				for i, s := range found {
 					v := newScheduleView(s)
 					out[i] = v
-					rows[i] = []any{v.Name, v.state(), v.Spec, v.submits(), v.Lane, instant(v.Next), v.fired(), v.Missed}
+					rows[i] = []any{v.Name, v.state(), v.Spec, v.submits(), v.Lane, instant(v.Next), v.fired(),
+						v.Missed}
 				}
 				if shown := a.show(out, func(p *page) {
 					p.table([]string{"NAME", "STATE", "WHEN", "KIND", "LANE", "NEXT", "FIRED", "MISSED"}, rows)
@@ -203,9 +209,12 @@ func (v scheduleView) text(p *page) {
 	for _, reason := range slices.Sorted(maps.Keys(v.Reasons)) {
 		missed += fmt.Sprintf(" %s:%d", reason, v.Reasons[reason])
 	}
-	p.facts("name", v.Name, "state", v.state(), "paused", join(", by ", instant(v.PausedAt), v.PausedBy), "when", v.Spec, "until", instant(v.Until), "jitter", jitter, "kind", v.submits(),
-		"lane", v.Lane, "namespace", v.Namespace, "priority", v.Priority, "budgets", join(",", v.Budgets...), "quotas", join(",", v.Quotas...), "catch-up", v.CatchUp, "overlap", v.Overlap, "owner", v.Owner, "revision", v.Revision,
-		"fired", v.fired(), "missed", missed, "last", last, "next", instant(v.Next), "updated", join(", by ", instant(v.UpdatedAt), v.By),
+	p.facts("name", v.Name, "state", v.state(), "paused", join(", by ", instant(v.PausedAt), v.PausedBy), "when",
+		v.Spec, "until", instant(v.Until), "jitter", jitter, "kind", v.submits(), "lane", v.Lane, "namespace",
+		v.Namespace, "priority", v.Priority, "budgets", join(",", v.Budgets...), "quotas", join(",", v.Quotas...),
+		"catch-up", v.CatchUp, "overlap", v.Overlap, "owner", v.Owner, "revision", v.Revision,
+		"fired", v.fired(), "missed", missed, "last", last, "next", instant(v.Next), "updated",
+		join(", by ", instant(v.UpdatedAt), v.By),
 		"error", v.Error)
 	for i, t := range v.Upcoming {
 		if i == 0 {
@@ -239,7 +248,8 @@ func schedulesPutCommand(a *app) *cobra.Command {
 		Use:   "put NAME",
 		Short: "Create or change a schedule",
 		Long: `put makes a schedule submit an execution at every instant of a cron expression or of a fixed rate, or
-changes the one of that name. Putting what is there changes nothing.`,
+changes the one of that name. It says all of a schedule: a flag that is left out gets its default, whatever the
+schedule had before. Putting what is there changes nothing.`,
 		Example: `  flowfabric schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --input '{"full":true}'
   flowfabric schedules put poll --kind poll --every 30s --overlap skip --jitter 5s
   flowfabric schedules put trial --kind remind --every 24h --max-runs 14 --first-run-now`,
@@ -248,13 +258,17 @@ changes the one of that name. Putting what is there changes nothing.`,
 	cmd.RunE = a.once(func(ctx context.Context, args []string) error { return a.putSchedule(ctx, args[0], f) })
 	flags := cmd.Flags()
 	flags.StringVar(&f.kind, "kind", "", "`kind` of work, required")
-	flags.StringVar(&f.cron, "cron", "", "cron `expression` of five fields, or six with seconds first; @hourly, @daily …")
+	flags.StringVar(&f.cron, "cron", "",
+		"cron `expression` of five fields, or six with seconds first; @hourly, @daily …")
 	flags.StringVar(&f.zone, "zone", "", "time `zone` of --cron (default UTC)")
 	flags.DurationVar(&f.every, "every", 0, "fixed rate, 1s to ten years")
-	flags.StringVar(&f.anchor, "anchor", "", "a `time` (RFC 3339) that --every counts from (default 1970-01-01T00:00:00Z)")
+	flags.StringVar(&f.anchor, "anchor", "",
+		"a `time` (RFC 3339) that --every counts from (default 1970-01-01T00:00:00Z)")
 	flags.StringVar(&f.until, "until", "", "a `time` (RFC 3339) after which no instant fires (default without end)")
-	flags.Uint64Var(&f.maxRuns, "max-runs", 0, "end it after so many executions, counted since its creation (default without end)")
-	flags.DurationVar(&f.jitter, "jitter", 0, "start each execution up to so much later, 0..24h, at most halfway to the next instant")
+	flags.Uint64Var(&f.maxRuns, "max-runs", 0,
+		"end it after so many executions, counted since its creation (default without end)")
+	flags.DurationVar(&f.jitter, "jitter", 0,
+		"start each execution up to so much later, 0..24h, at most halfway to the next instant")
 	flags.BoolVar(&f.now, "first-run-now", false, "if it is new, fire once at once as well")
 	flags.StringVarP(&f.input, "input", "i", "null", "input: `JSON`, @file, or - for stdin")
 	flags.BoolVar(&f.raw, "raw", false, "the input is bytes, not JSON")
@@ -268,8 +282,10 @@ changes the one of that name. Putting what is there changes nothing.`,
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
 	f.gated.add(cmd)
 	f.limits.add(cmd)
-	flags.StringVar(&f.catchUp, "catch-up", "", "what happens to instants that nobody fired in time: last (default), skip or all")
-	flags.StringVar(&f.overlap, "overlap", "", "what happens while the execution before has not ended: allow (default) or skip")
+	flags.StringVar(&f.catchUp, "catch-up", "",
+		"what happens to instants that nobody fired in time: last (default), skip or all")
+	flags.StringVar(&f.overlap, "overlap", "",
+		"what happens while the execution before has not ended: allow (default) or skip")
 	flags.BoolVar(&f.fresh, "if-new", false, "refuse to change a schedule that exists")
 	cmd.MarkFlagsMutuallyExclusive("cron", "every")
 	cmd.MarkFlagsOneRequired("cron", "every")
@@ -312,14 +328,15 @@ func (a *app) putSchedule(ctx context.Context, name string, f putFlags) error {
 	}
 	v := schedulePut{name, outcome("put", set.Already, nil), set.Revision, utc(set.Next)}
 	return a.show(v, func(p *page) {
-		p.say("schedule %s, revision %d (%s); next %s", name, v.Revision, v.Outcome, cmp.Or(instant(v.Next), "never, it is over"))
+		p.say("schedule %s, revision %d (%s); next %s", name, v.Revision, v.Outcome,
+			cmp.Or(instant(v.Next), "never, it is over"))
 	})
 }
 
 // definition makes what the flags say.
 func (f putFlags) definition(namespace string) (schedule.Definition, error) {
-	d := schedule.Definition{Spec: schedule.Cron(f.cron, f.zone), CatchUp: schedule.CatchUp(f.catchUp), Overlap: schedule.Overlap(f.overlap),
-		Runs: f.maxRuns, Jitter: f.jitter}
+	d := schedule.Definition{Spec: schedule.Cron(f.cron, f.zone), CatchUp: schedule.CatchUp(f.catchUp),
+		Overlap: schedule.Overlap(f.overlap), Runs: f.maxRuns, Jitter: f.jitter}
 	if f.until != "" {
 		until, err := time.Parse(time.RFC3339, f.until)
 		if err != nil {
@@ -370,8 +387,9 @@ func (f putFlags) definition(namespace string) (schedule.Definition, error) {
 	for _, name := range of.Limits {
 		gates = append(gates, flowfabric.QuotaGate(name))
 	}
-	d.Item = schedule.Item{Namespace: namespace, Lane: f.lane, Kind: f.kind, Capabilities: f.capabilities, Gates: gates, Priority: f.priority,
-		Deadline: f.deadline, Policy: flowfabric.Policy{Retry: retry, AttemptTimeout: f.attempt, Retention: kept}, Tags: tags,
+	d.Item = schedule.Item{Namespace: namespace, Lane: f.lane, Kind: f.kind, Capabilities: f.capabilities, Gates: gates,
+		Priority: f.priority, Deadline: f.deadline,
+		Policy: flowfabric.Policy{Retry: retry, AttemptTimeout: f.attempt, Retention: kept}, Tags: tags,
 		Creator: "flowfabric-cli"} // the same for everybody: who puts what is there changes nothing
 	return d, nil
 }
@@ -382,7 +400,8 @@ type scheduleChanged struct {
 	Done string `json:"done"`
 }
 
-func schedulesPauseCommand(a *app, verb, done, short, long string, call func(*admin.Admin, context.Context, string, ...flowfabric.ActOption) error) *cobra.Command {
+func schedulesPauseCommand(a *app, verb, done, short, long string,
+	call func(*admin.Admin, context.Context, string, ...flowfabric.ActOption) error) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " NAME",
 		Short:   short,

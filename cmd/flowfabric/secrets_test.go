@@ -27,6 +27,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -92,7 +93,7 @@ func tell(t *testing.T, address, keys string) string {
 	previous := slog.Default()
 	slog.SetDefault(said.logger())
 	defer slog.SetDefault(previous)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 
 	e, err := engine.Open(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: time.Second})
@@ -104,7 +105,8 @@ func tell(t *testing.T, address, keys string) string {
 	_, release, err := embedded.Resolve(ctx, address, said.logger())
 	said.say(err)
 	release()
-	c, err := client.Connect(ctx, client.Config{URL: address, TokenKeys: keys, Logger: said.logger(), DialTimeout: time.Second})
+	c, err := client.Connect(ctx,
+		client.Config{URL: address, TokenKeys: keys, Logger: said.logger(), DialTimeout: time.Second})
 	if said.say(err); err == nil {
 		fmt.Fprintf(&said, "%v %+v %#v\n", c, c, c)
 		c.Close()
@@ -112,17 +114,22 @@ func tell(t *testing.T, address, keys string) string {
 	k, err := tokenkeys.Parse(keys)
 	said.say(err)
 	fmt.Fprintf(&said, "%v %+v %#v\n", k, k, k)
-	cfg := runtime.Config{URL: address, TokenKeys: keys, Logger: said.logger(), FxLogger: &fxevent.SlogLogger{Logger: said.logger()}}
+	cfg := runtime.Config{URL: address, TokenKeys: keys, Logger: said.logger(),
+		FxLogger: &fxevent.SlogLogger{Logger: said.logger()}}
 	said.say(cfg.Validate())
-	bound := handler.Bind(echo, func(_ context.Context, _ *handler.Task, in map[string]any) (map[string]any, error) { return in, nil })
+	bound := handler.Bind(echo, func(_ context.Context, _ *handler.Task, in map[string]any) (map[string]any, error) {
+		return in, nil
+	})
 	w, err := runtime.New(cfg, bound)
 	if said.say(err); err == nil {
 		fmt.Fprintf(&said, "%v %+v %#v\n", w, w, w)
+		// timed: a worker that finds no store does not end by itself
 		run, stop := context.WithTimeout(ctx, time.Second)
 		said.say(w.Run(run))
 		stop()
 		said.say(w.Ready())
 	}
+	// timed: a worker that finds no store does not end by itself
 	run, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
 	said.say(runtime.Run(run, cfg, runtime.Provide(echo, func() canaryHandler { return canaryHandler{} })))
@@ -139,8 +146,10 @@ func (canaryHandler) Handle(_ context.Context, _ *handler.Task, in map[string]an
 // commandLines are command lines, each with the text in another place.
 func commandLines(text string) [][]string {
 	return [][]string{
-		{text}, {"ls", text}, {"show", text}, {"why", text}, {"cancel", text}, {"signal", text}, {"keys", "rotate", text}, {"ls", "--timeout", text},
-		{"ls", "--" + text}, {"tail", text}, {"dev", "--addr", text}, {"waitpoints", text}, {"send", text}, {"messages", text}, {"lane", text}, {"flow", "show", text},
+		{text}, {"ls", text}, {"show", text}, {"why", text}, {"cancel", text}, {"signal", text},
+		{"keys", "rotate", text}, {"ls", "--timeout", text},
+		{"ls", "--" + text}, {"tail", text}, {"dev", "--addr", text}, {"waitpoints", text}, {"send", text},
+		{"messages", text}, {"lane", text}, {"flow", "show", text},
 		{"schedules", text}, {"budget", text}, {"replay", text}, {"show", text, text}, {"submit", text, text},
 	}
 }
@@ -153,8 +162,8 @@ func cli(t *testing.T, args ...string) string {
 	return fmt.Sprintf("exit %d\n%s\n%s", code, &out, &errOut)
 }
 
-// No part of a URL gets into an error, a log or the output of a command, wherever its secrets stand. Nobody listens on the ports, so what
-// is well formed fails too.
+// No part of a URL gets into an error, a log or the output of a command, wherever its secrets stand. Nobody listens
+// on the ports, so what is well formed fails too.
 func TestNoErrorShowsAURL(t *testing.T) {
 	t.Setenv(suspend.EnvTokenKeys, "")
 	u, p, q := canaryUser, canaryPassword, canaryQuery
@@ -224,7 +233,8 @@ func TestNoErrorShowsAURL(t *testing.T) {
 	}
 	// Where no command expects a URL, what looks like one is hidden all the same.
 	t.Setenv("FLOWFABRIC_URL", "redis://127.0.0.1:1")
-	for _, address := range []string{"redis://" + u + ":" + p + "@h:1/0", "redis://h/0?password=" + q, "redis://" + u + ":" + p, u + ":" + p + "@h:1"} {
+	for _, address := range []string{"redis://" + u + ":" + p + "@h:1/0", "redis://h/0?password=" + q,
+		"redis://" + u + ":" + p, u + ":" + p + "@h:1"} {
 		for _, args := range commandLines(address) {
 			if got := cli(t, append(args, "--timeout=500ms")...); leak(got, p, q) != "" {
 				t.Errorf("flowfabric %s: shows %q:\n%s", strings.Join(args, " "), leak(got, p, q), got)
@@ -233,13 +243,15 @@ func TestNoErrorShowsAURL(t *testing.T) {
 	}
 }
 
-// No part of a token key that is refused is shown, a key id neither: it may be the secret that somebody wrote without one.
+// No part of a token key that is refused is shown, a key id neither: it may be the secret that somebody wrote without
+// one.
 func TestNoErrorShowsATokenKey(t *testing.T) {
 	t.Setenv("FLOWFABRIC_URL", "redis://127.0.0.1:1")
 	k := canaryKey
 	for _, keys := range []string{
-		k, k[:32], k[:16], ":" + k, k + ":", k + ":k1", k[:32] + ":k1", k[:32] + ":" + k[32:], "k1=" + k, "k1;" + k, "k1 " + k, "k1:" + k + "x", "k1:0x" + k, "k1: " + k,
-		"k1:" + k[:62], "k1:" + k[:61], "k1:" + k + k + k, "k 1:" + k, "k1:" + k + ",", "k1:" + k + "," + k, "k1:" + k + ",k1:" + k, k[:32] + ":" + k + "," + k[:32] + ":" + k,
+		k, k[:32], k[:16], ":" + k, k + ":", k + ":k1", k[:32] + ":k1", k[:32] + ":" + k[32:], "k1=" + k, "k1;" + k,
+		"k1 " + k, "k1:" + k + "x", "k1:0x" + k, "k1: " + k, "k1:" + k[:62], "k1:" + k[:61], "k1:" + k + k + k, "k 1:" +
+			k, "k1:" + k + ",", "k1:" + k + "," + k, "k1:" + k + ",k1:" + k, k[:32] + ":" + k + "," + k[:32] + ":" + k,
 		`"k1:` + k + `"`, "{" + k + "}", "kid:k1:" + k, strings.ToUpper(k), "k1:" + k + "\nk2:" + k,
 	} {
 		got := tell(t, "redis://127.0.0.1:1", keys)
@@ -251,7 +263,8 @@ func TestNoErrorShowsATokenKey(t *testing.T) {
 		}
 		t.Setenv(suspend.EnvTokenKeys, keys)
 		for _, args := range [][]string{{"ls"}, {"keys"}, {"keys", "rotate", "k1"}, {"ls", "--json"}} {
-			if got := cli(t, append(args, "--timeout=500ms")...); leak(got, k) != "" || !strings.Contains(got, "token key ") {
+			if got := cli(t, append(args, "--timeout=500ms")...); leak(got, k) != "" ||
+				!strings.Contains(got, "token key ") {
 				t.Errorf("%s: flowfabric %s shows %q:\n%s", keys, strings.Join(args, " "), leak(got, k), got)
 			}
 		}
@@ -273,8 +286,9 @@ func TestNoErrorShowsAWaitpointToken(t *testing.T) {
 	id := flowfabric.NewExecutionID(3)
 	whole := "3." + id.UUID().String() + "." + id.UUID().String() + ".k1:" + canaryMAC
 	for _, text := range []string{
-		whole, whole[:len(whole)-1], whole + "0", strings.ToUpper(whole), "3." + whole, whole[2:], canaryMAC, "k1:" + canaryMAC, canaryMAC[:40],
-		strings.Replace(whole, "k1", "", 1), strings.Replace(whole, ":", ".", 1), strings.Replace(whole, ":", "", 1), "Bearer " + whole,
+		whole, whole[:len(whole)-1], whole + "0", strings.ToUpper(whole), "3." + whole, whole[2:], canaryMAC,
+		"k1:" + canaryMAC, canaryMAC[:40], strings.Replace(whole, "k1", "", 1), strings.Replace(whole, ":", ".", 1),
+		strings.Replace(whole, ":", "", 1), "Bearer " + whole,
 	} {
 		var said spill
 		token, err := suspend.ParseToken(text)
@@ -321,12 +335,13 @@ func TestNoErrorShowsAWaitpointToken(t *testing.T) {
 // refusing takes no signal.
 type refusing struct{}
 
-func (refusing) DeliverSignal(context.Context, flowfabric.ExecutionID, uuid.UUID, string, suspend.SentSignal) (suspend.Delivered, error) {
+func (refusing) DeliverSignal(context.Context, flowfabric.ExecutionID, uuid.UUID, string,
+	suspend.SentSignal) (suspend.Delivered, error) {
 	return suspend.Delivered{}, errors.New("refused")
 }
 
-// A deployment with passwords and keys does its work and meets every refusal of a server, logged as loudly as possible: no secret is in a
-// log, an error, a metric, a printed value or the output of a command.
+// A deployment with passwords and keys does its work and meets every refusal of a server, logged as loudly as
+// possible: no secret is in a log, an error, a metric, a printed value or the output of a command.
 func TestNoSecretIsShownAtWork(t *testing.T) {
 	for _, kind := range []testserver.Kind{testserver.ServerRedis, testserver.ServerValkey} {
 		t.Run(string(kind), func(t *testing.T) { secretsAtWork(t, kind) })
@@ -338,7 +353,8 @@ func secretsAtWork(t *testing.T, kind testserver.Kind) {
 		"--user", canaryUser, "on", ">"+canaryPassword, "~*", "&*", "+@all",
 		"--user", "weak"+canaryUser, "on", ">"+canaryPassword, "~ff:*", "&*", "+@all", "-fcall", "-ping"))
 	address := func(user, password string) string { return "redis://" + user + ":" + password + "@" + s.Address() }
-	good, wrong, weak := address(canaryUser, canaryPassword), address(canaryUser, canaryPassword+"x"), address("weak"+canaryUser, canaryPassword)
+	good, wrong, weak := address(canaryUser, canaryPassword), address(canaryUser, canaryPassword+"x"),
+		address("weak"+canaryUser, canaryPassword)
 	keys := "k1:" + canaryKey
 	t.Setenv("FLOWFABRIC_URL", good)
 	t.Setenv(suspend.EnvTokenKeys, keys)
@@ -346,7 +362,8 @@ func secretsAtWork(t *testing.T, kind testserver.Kind) {
 	var said spill
 	registry := prometheus.NewPedanticRegistry()
 	var token suspend.Token
-	worker, err := runtime.New(runtime.Config{URL: good, TokenKeys: keys, Logger: said.logger(), Registerer: registry, Instance: "w1"},
+	worker, err := runtime.New(runtime.Config{URL: good, TokenKeys: keys, Logger: said.logger(), Registerer: registry,
+		Instance: "w1"},
 		handler.Bind(ask, func(ctx context.Context, t *handler.Task, _ map[string]any) (suspend.Answer, error) {
 			var err error
 			if token, err = suspend.Pending(ctx, t, "editor", time.Hour); err != nil {
@@ -357,14 +374,15 @@ func secretsAtWork(t *testing.T, kind testserver.Kind) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	running, stop := context.WithCancel(ctx)
 	var serving conc.WaitGroup
 	defer serving.Wait()
 	defer stop()
 	serving.Go(func() { said.say(worker.Run(running)) })
-	c, err := client.Connect(ctx, client.Config{URL: good, TokenKeys: keys, Logger: said.logger(), SubmitTimeout: 100 * time.Millisecond})
+	c, err := client.Connect(ctx, client.Config{URL: good, TokenKeys: keys, Logger: said.logger(),
+		CallTimeout: time.Hour, SubmitTimeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,12 +402,15 @@ func secretsAtWork(t *testing.T, kind testserver.Kind) {
 	}
 	_, err = c.Signal(ctx, bad, "x")
 	said.say(err)
-	for _, args := range [][]string{{"ls"}, {"show", x.ID().String()}, {"why", x.ID().String()}, {"history", x.ID().String()}, {"waitpoints", x.ID().String()},
-		{"doctor"}, {"keys"}, {"workers"}, {"keys", "rotate", "k2"}, {"keys", "rotate", keys}, {"signal", bad.Reveal()}, {"signal", token.Reveal(), "--payload", "{"},
-		{"show", token.Reveal()}, {"ls", "--url", wrong}, {"ls", "--url", weak}, {"doctor", "--url", wrong}, {"doctor", "--url", weak}, {"top", "--url", wrong},
+	for _, args := range [][]string{{"ls"}, {"show", x.ID().String()}, {"why", x.ID().String()},
+		{"history", x.ID().String()}, {"waitpoints", x.ID().String()},
+		{"doctor"}, {"keys"}, {"workers"}, {"keys", "rotate", "k2"}, {"keys", "rotate", keys}, {"signal", bad.Reveal()},
+		{"signal", token.Reveal(), "--payload", "{"},
+		{"show", token.Reveal()}, {"ls", "--url", wrong}, {"ls", "--url", weak}, {"doctor", "--url", wrong},
+		{"doctor", "--url", weak}, {"top", "--url", wrong},
 		{"signal", token.Reveal(), "--choice", "approve"}} {
-		fmt.Fprintln(&said, cli(t, append(args, "--timeout=10s")...))
-		fmt.Fprintln(&said, cli(t, append(args, "--timeout=10s", "--json")...))
+		fmt.Fprintln(&said, cli(t, append(args, "--timeout=1h")...))
+		fmt.Fprintln(&said, cli(t, append(args, "--timeout=1h", "--json")...))
 	}
 	for _, url := range []string{wrong, weak} {
 		fmt.Fprintln(&said, tell(t, url, keys))
@@ -406,7 +427,10 @@ func secretsAtWork(t *testing.T, kind testserver.Kind) {
 	}
 	fmt.Fprintf(&said, "%v %+v %#v\n%v %+v %#v\n", c, c, c, worker, worker, worker)
 	s.Kill()
-	_, err = client.Submit(ctx, c, ask, map[string]any{})
+	// timed: the server is gone, so that only its context ends the call
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	_, err = client.Submit(short, c, ask, map[string]any{})
 	said.say(err)
 	said.say(c.Ping(ctx))
 	fmt.Fprintln(&said, cli(t, "ls", "--timeout=500ms"))

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strconv"
 	"sync"
@@ -27,6 +28,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
+	"github.com/flowfabric/flowfabric-go/internal/slowbody"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -42,6 +44,7 @@ const (
 type serveFlags struct {
 	addr, tokens string
 	origins      []string
+	proxies      []string
 	idle         bool
 	logJSON      bool
 	connections  int
@@ -70,15 +73,20 @@ execution; give it to all processes behind one address. TLS is the business of t
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", defaultHTTP, "`host:port` to listen on")
-	flags.StringVar(&f.tokens, "tokens", os.Getenv("FLOWFABRIC_API_TOKENS_FILE"), "`file` of tokens (default $FLOWFABRIC_API_TOKENS_FILE)")
-	flags.StringArrayVar(&f.origins, "allow-origin", nil, "`origin` whose pages may call, such as https://app.example; may be repeated")
+	flags.StringVar(&f.tokens, "tokens", os.Getenv("FLOWFABRIC_API_TOKENS_FILE"),
+		"`file` of tokens (default $FLOWFABRIC_API_TOKENS_FILE)")
+	flags.StringArrayVar(&f.origins, "allow-origin", nil,
+		"`origin` whose pages may call, such as https://app.example; may be repeated")
+	flags.StringArrayVar(&f.proxies, "trusted-proxy", nil,
+		"`address` or range of a proxy whose X-Forwarded-For is believed, such as 10.0.0.0/8; may be repeated")
 	flags.BoolVar(&f.idle, "no-maintenance", false, "do not keep time: workers or other processes do")
 	flags.BoolVar(&f.logJSON, "log-json", false, "log JSON lines")
 	flags.IntVar(&f.connections, "max-connections", 20_000, "connections at once; more wait")
 	return cmd
 }
 
-// reachable is an address that works on this machine: one that stands for all addresses names none, and logs take [::] for a secret.
+// reachable is an address that works on this machine: one that stands for all addresses names none, and logs take
+// [::] for a secret.
 func reachable(at net.Addr) string {
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
@@ -91,7 +99,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if f.logJSON {
 		logger = slog.New(slog.NewJSONHandler(&redacting{a.err}, nil))
 	}
-	authorize, err := f.authorize(logger)
+	tokens, err := f.authorize(logger)
+	if err != nil {
+		return err
+	}
+	proxies, err := prefixes(f.proxies)
 	if err != nil {
 		return err
 	}
@@ -106,13 +118,15 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.Connect(ctx, client.Config{URL: url, ClientName: "flowfabric-serve", Namespace: a.namespace, Creator: "api", DialTimeout: a.dial(), Logger: logger})
+	c, err := client.Connect(ctx, client.Config{URL: url, ClientName: "flowfabric-serve", Namespace: a.namespace,
+		Creator: "api", DialTimeout: a.dial(), Logger: logger})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	registry := prometheus.NewRegistry()
-	api, err := newGateway(gatewayConfig{client: c, authorize: authorize, origins: f.origins, streamKey: streamKey, logger: logger, registry: registry, connections: f.connections})
+	api, err := newGateway(gatewayConfig{client: c, tokens: tokens, origins: f.origins, proxies: proxies,
+		streamKey: streamKey, logger: logger, registry: registry, connections: f.connections})
 	if err != nil {
 		return err
 	}
@@ -125,7 +139,8 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
 	tasks.Go(func(ctx context.Context) error { return api.serve(ctx, listener) })
 	if !f.idle {
-		eng, err := engine.Open(ctx, engine.Config{URL: url, ClientName: "flowfabric-serve-ticks", DialTimeout: a.dial(), Logger: logger})
+		eng, err := engine.Open(ctx,
+			engine.Config{URL: url, ClientName: "flowfabric-serve-ticks", DialTimeout: a.dial(), Logger: logger})
 		if err != nil {
 			return errors.Join(err, listener.Close())
 		}
@@ -139,29 +154,38 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	return tasks.Wait()
 }
 
-// authorize says who may ask: holders of tokens, or everybody on this machine.
-func (f *serveFlags) authorize(logger *slog.Logger) (func(*http.Request) (httpapi.Principal, error), error) {
+// authorize says who may ask: holders of tokens, or, for nil, everybody on this machine.
+func (f *serveFlags) authorize(logger *slog.Logger) (*httpapi.Tokens, error) {
 	text := os.Getenv("FLOWFABRIC_API_TOKENS")
 	switch {
 	case f.tokens != "" && text != "":
 		return nil, usage("--tokens and FLOWFABRIC_API_TOKENS are both set; one of them says who may ask")
 	case f.tokens != "":
-		tokens, err := httpapi.LoadTokens(f.tokens, logger)
-		if err != nil {
-			return nil, err
-		}
-		return tokens.Authorize, nil
+		return httpapi.LoadTokens(f.tokens, logger)
 	case text != "":
-		tokens, err := httpapi.ParseTokens(text)
-		if err != nil {
-			return nil, err
-		}
-		return tokens.Authorize, nil
+		return httpapi.ParseTokens(text)
 	case !loopback(f.addr):
-		return nil, usage("--addr %s is no loopback address: without tokens everybody who reaches it may do everything; name some with --tokens ('flowfabric token new' makes them)", f.addr)
+		return nil, usage(
+			"--addr %s is no loopback address: without tokens everybody who reaches it may do everything; name some with --tokens ('flowfabric token new' makes them)",
+			f.addr)
 	}
 	logger.Warn("flowfabric: no tokens: everybody on this machine may do everything")
-	return httpapi.Open, nil
+	return nil, nil
+}
+
+// prefixes reads addresses, and ranges of them.
+func prefixes(texts []string) (list []netip.Prefix, err error) {
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if one, failed := netip.ParseAddr(text); failed == nil {
+			p, err = netip.PrefixFrom(one, one.BitLen()), nil
+		}
+		if err != nil {
+			return nil, usage("--trusted-proxy is %q, want an address or a range such as 10.0.0.0/8", text)
+		}
+		list = append(list, p)
+	}
+	return list, nil
 }
 
 // loopback tells whether an address can be reached from this machine only.
@@ -195,8 +219,9 @@ type gateway struct {
 
 type gatewayConfig struct {
 	client      *client.Client
-	authorize   func(*http.Request) (httpapi.Principal, error)
+	tokens      *httpapi.Tokens // nil: everybody on this machine may do everything
 	origins     []string
+	proxies     []netip.Prefix
 	streamKey   []byte
 	logger      *slog.Logger
 	registry    *prometheus.Registry
@@ -204,10 +229,16 @@ type gatewayConfig struct {
 }
 
 func newGateway(cfg gatewayConfig) (*gateway, error) {
-	api := httpapi.Config{Admin: admin.New(cfg.client), Authorize: cfg.authorize, AllowedOrigins: cfg.origins, StreamKey: cfg.streamKey, Logger: cfg.logger, History: true}
-	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "api_request_seconds", Help: "How long requests took, by operation and status.",
+	api := httpapi.Config{Admin: admin.New(cfg.client), Authorize: httpapi.Open, AllowedOrigins: cfg.origins,
+		TrustedProxies: cfg.proxies, StreamKey: cfg.streamKey, Logger: cfg.logger, History: true}
+	if cfg.tokens != nil {
+		api.Authorize, api.Tokens = nil, cfg.tokens
+	}
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "api_request_seconds",
+		Help:    "How long requests took, by operation and status.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"operation", "status"})
-	cfg.registry.MustRegister(took, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	cfg.registry.MustRegister(took, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	api.OnRequest = func(operation string, status int, d time.Duration) {
 		took.WithLabelValues(cmp.Or(operation, "none"), strconv.Itoa(status)).Observe(d.Seconds())
 	}
@@ -224,10 +255,12 @@ func newGateway(cfg gatewayConfig) (*gateway, error) {
 	mux.Handle("/", page)
 	mux.Handle("/approve", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: cfg.client, Logger: cfg.logger}))
 	base, end := context.WithCancel(context.Background())
-	return &gateway{api: handler, end: end, connections: cfg.connections, server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		WriteTimeout:   2 * time.Minute, // streams set one of their own with every event
-		MaxHeaderBytes: 64 << 10, BaseContext: func(net.Listener) context.Context { return base },
-		ErrorLog: slog.NewLogLogger(cfg.logger.Handler(), slog.LevelDebug)}}, nil
+	return &gateway{api: handler, end: end, connections: cfg.connections,
+		server: &http.Server{Handler: slowbody.Handler(mux), ReadHeaderTimeout: 10 * time.Second,
+			ReadTimeout: slowbody.Within, IdleTimeout: 2 * time.Minute,
+			WriteTimeout:   2 * time.Minute, // streams set one of their own with every event
+			MaxHeaderBytes: 64 << 10, BaseContext: func(net.Listener) context.Context { return base },
+			ErrorLog: slog.NewLogLogger(cfg.logger.Handler(), slog.LevelDebug)}}, nil
 }
 
 // serve answers until ctx ends; then requests may end, streams are ended, and what is left after a while is cut off.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -17,11 +18,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // output is what a command has written so far.
@@ -45,13 +46,13 @@ func (o *output) String() string {
 // await waits until the output has what a pattern finds, and returns its first group.
 func (o *output) await(t *testing.T, pattern string) string {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if m := regexp.MustCompile(pattern).FindStringSubmatch(o.String()); m != nil {
-			return m[len(m)-1]
-		}
-	}
-	t.Fatalf("no %s in %s", pattern, o.String())
-	return ""
+	var found []string
+	testwait.Progress(t, "output has "+pattern, func() (bool, any) {
+		text := o.String()
+		found = regexp.MustCompile(pattern).FindStringSubmatch(text)
+		return found != nil, text
+	})
+	return found[len(found)-1]
 }
 
 func get(t *testing.T, url, secret string) (int, string) {
@@ -92,12 +93,12 @@ func post(t *testing.T, url, secret, body string) string {
 	return answer.Header.Get("Location")
 }
 
-// showsPartitions waits until serve tells of all partitions, what waits in them and what its ticks did. A scrape leads to a reading of the
-// partitions, which the next one shows.
+// showsPartitions waits until serve tells of all partitions, what waits in them and what its ticks did. A scrape
+// leads to a reading of the partitions, which the next one shows.
 func showsPartitions(t *testing.T, url, secret string) {
 	t.Helper()
 	all := regexp.MustCompile(`(?m)^flowfabric_partitions (\d+)$`)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	testwait.Progress(t, "serve tells of all partitions", func() (bool, any) {
 		_, body := get(t, url, secret)
 		want := []string{
 			`flowfabric_queue_waiting{kind="unserved",lane="default",namespace="default",state="active"} 1`,
@@ -107,18 +108,14 @@ func showsPartitions(t *testing.T, url, secret string) {
 			want = append(want, "flowfabric_partitions_owned "+m[1])
 		}
 		missing := slices.DeleteFunc(want, func(line string) bool { return strings.Contains(body, "\n"+line+"\n") })
-		if len(missing) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%q are missing in:\n%s", missing, body)
-		}
-	}
+		return len(missing) == 0, fmt.Sprintf("without %q", missing)
+	})
 }
 
 // serve answers by token, keeps time without any worker, and stops in order while a stream is open.
 func TestServe(t *testing.T) {
-	store, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	store, err := embedded.Start(t.Context(),
+		embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +124,8 @@ func TestServe(t *testing.T) {
 	var shown bytes.Buffer
 	for _, role := range []string{"viewer", "producer"} {
 		shown.Reset()
-		if code := run(t.Context(), []string{"token", "new", "a-" + role, "--role", role, "--file", file, "--json"}, strings.NewReader(""), &shown, &shown); code != 0 {
+		if code := run(t.Context(), []string{"token", "new", "a-" + role, "--role", role, "--file", file, "--json"},
+			strings.NewReader(""), &shown, &shown); code != 0 {
 			t.Fatalf("%d: %s", code, shown.String())
 		}
 	}
@@ -135,7 +133,8 @@ func TestServe(t *testing.T) {
 	if err := json.Unmarshal(shown.Bytes(), &made); err != nil || made.Secret == "" || made.Name != "a-producer" {
 		t.Fatalf("%s: %v", shown.String(), err)
 	}
-	if stored, err := os.ReadFile(file); err != nil || strings.Contains(string(stored), made.Secret) || !strings.Contains(string(stored), "a-viewer") {
+	if stored, err := os.ReadFile(file); err != nil || strings.Contains(string(stored), made.Secret) ||
+		!strings.Contains(string(stored), "a-viewer") {
 		t.Errorf("%s, %v", stored, err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -144,7 +143,8 @@ func TestServe(t *testing.T) {
 	var running conc.WaitGroup
 	code := -1
 	running.Go(func() {
-		code = run(ctx, []string{"serve", "--url", store.URL(), "--addr", "127.0.0.1:0", "--tokens", file}, strings.NewReader(""), io.Discard, &said)
+		code = run(ctx, []string{"serve", "--url", store.URL(), "--addr", "127.0.0.1:0", "--tokens", file},
+			strings.NewReader(""), io.Discard, &said)
 	})
 	base := said.await(t, `api=(http://[0-9.:]+)/v1`)
 	if status, body := get(t, base+"/readyz", ""); status != 200 {
@@ -152,7 +152,8 @@ func TestServe(t *testing.T) {
 	}
 	for _, live := range []string{"--live=false", "--live"} {
 		var told output
-		if code := run(t.Context(), []string{"health", "--addr", strings.TrimPrefix(base, "http://"), live}, strings.NewReader(""), &told, &told); code != 0 || told.String() != "ok\n" {
+		if code := run(t.Context(), []string{"health", "--addr", strings.TrimPrefix(base, "http://"), live},
+			strings.NewReader(""), &told, &told); code != 0 || told.String() != "ok\n" {
 			t.Errorf("health %s: %d %s", live, code, told.String())
 		}
 	}
@@ -160,7 +161,8 @@ func TestServe(t *testing.T) {
 		t.Errorf("without a token: %d", status)
 	}
 	post(t, base+"/v1/executions", made.Secret, `{"kind":"unserved"}`)
-	if status, body := get(t, base+"/metrics", made.Secret); status != 200 || !strings.Contains(body, `flowfabric_api_request_seconds_count{operation="readyz",status="200"} 2`) {
+	if status, body := get(t, base+"/metrics", made.Secret); status != 200 || !strings.Contains(body,
+		`flowfabric_api_request_seconds_count{operation="readyz",status="200"} 2`) {
 		t.Errorf("%d %.300s", status, body)
 	}
 	if status, body := get(t, base+"/approve", ""); !strings.Contains(body, "This link does not work") {
@@ -205,7 +207,8 @@ func TestServe(t *testing.T) {
 
 // The log says where the dashboard is, also when serve listens on all addresses.
 func TestReachable(t *testing.T) {
-	for at, want := range map[string]string{"0.0.0.0:7788": "localhost:7788", "[::]:7788": "localhost:7788", "127.0.0.1:7788": "127.0.0.1:7788"} {
+	for at, want := range map[string]string{"0.0.0.0:7788": "localhost:7788", "[::]:7788": "localhost:7788",
+		"127.0.0.1:7788": "127.0.0.1:7788"} {
 		addr, err := net.ResolveTCPAddr("tcp", at)
 		if err != nil {
 			t.Fatal(err)
@@ -240,7 +243,8 @@ func TestServeRefuses(t *testing.T) {
 		"a role of tokens": {[]string{"--tokens"}, nil, "tokens"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+			store, err := embedded.Start(t.Context(),
+				embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,13 +253,15 @@ func TestServeRefuses(t *testing.T) {
 				t.Setenv(k, v)
 			}
 			var said output
-			if code := run(t.Context(), append([]string{"serve", "--url", store.URL()}, x.args...), strings.NewReader(""), io.Discard, &said); code == 0 || !strings.Contains(said.String(), x.want) {
+			if code := run(t.Context(), append([]string{"serve", "--url", store.URL()}, x.args...),
+				strings.NewReader(""), io.Discard, &said); code == 0 || !strings.Contains(said.String(), x.want) {
 				t.Errorf("%d: %s, want %s", code, said.String(), x.want)
 			}
 		})
 	}
 	var said output
-	if code := run(t.Context(), []string{"token", "new", "x", "--role", "king"}, strings.NewReader(""), io.Discard, &said); code == 0 || !strings.Contains(said.String(), "role") {
+	if code := run(t.Context(), []string{"token", "new", "x", "--role", "king"}, strings.NewReader(""), io.Discard,
+		&said); code == 0 || !strings.Contains(said.String(), "role") {
 		t.Errorf("%d: %s", code, said.String())
 	}
 }
@@ -273,7 +279,8 @@ func TestHealth(t *testing.T) {
 		code := run(t.Context(), append([]string{"health"}, args...), strings.NewReader(""), &told, &told)
 		return code, told.String()
 	}
-	if code, told := ask("--addr", addr); code != exitFailed || !strings.Contains(told, "503 Service Unavailable: no store") {
+	if code, told := ask("--addr", addr); code != exitFailed || !strings.Contains(told,
+		"503 Service Unavailable: no store") {
 		t.Errorf("%d %s", code, told)
 	}
 	if code, told := ask("--addr", addr, "--live"); code != exitOK {

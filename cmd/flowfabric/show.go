@@ -19,9 +19,8 @@ import (
 func showCommand(a *app) *cobra.Command {
 	var with shown
 	cmd := &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show one execution: state, attempts, times, tags, failure",
-		Aliases: []string{"get"},
+		Use:   "show ID",
+		Short: "Show one execution: state, attempts, times, tags, failure",
 		Long: `show prints what the store knows of an execution. --input adds what it was submitted with, --result
 the result of one that completed, --summary the summary document that its handler writes, --steps the
 durable steps: which attempt ran each, how long it took, and which ones failed.`,
@@ -48,21 +47,23 @@ type shown struct{ input, result, summary, steps bool }
 
 // execution is an engine.Snapshot for --json. Times are RFC 3339 in UTC, absent when there is none.
 type execution struct {
-	ID              flowfabric.ExecutionID `json:"id"`
-	State           flowfabric.PublicState `json:"state"`
-	Reason          string                 `json:"blocking_reason,omitempty"` // of one whose gates keep it from running, as why tells it
-	Closed          *closing               `json:"closed,omitempty"`          // its queue, by a gate
-	ClosedUntil     time.Time              `json:"closed_until,omitzero"`     // its gates are asked again
-	Code            flowfabric.Code        `json:"code"`
-	Namespace       string                 `json:"namespace"`
-	Lane            string                 `json:"lane"`
-	Kind            string                 `json:"kind"`
-	Capabilities    []string               `json:"capabilities,omitempty"`
-	Budgets         []string               `json:"budgets,omitempty"`
-	Quotas          []string               `json:"quotas,omitempty"`
-	Priority        int                    `json:"priority"`
-	Creator         string                 `json:"creator,omitempty"`
-	Key             string                 `json:"key,omitempty"` // how long it holds the key that it was submitted with, in words
+	ID    flowfabric.ExecutionID `json:"id"`
+	State flowfabric.PublicState `json:"state"`
+	// of one whose gates keep it from running, as why tells it
+	Reason       string          `json:"blocking_reason,omitempty"`
+	Closed       *closing        `json:"closed,omitempty"`      // its queue, by a gate
+	ClosedUntil  time.Time       `json:"closed_until,omitzero"` // its gates are asked again
+	Code         flowfabric.Code `json:"code"`
+	Namespace    string          `json:"namespace"`
+	Lane         string          `json:"lane"`
+	Kind         string          `json:"kind"`
+	Capabilities []string        `json:"capabilities,omitempty"`
+	Budgets      []string        `json:"budgets,omitempty"`
+	Quotas       []string        `json:"quotas,omitempty"`
+	Priority     int             `json:"priority"`
+	Creator      string          `json:"creator,omitempty"`
+	// how long it holds the key that it was submitted with, in words
+	Key             string                 `json:"key,omitempty"`
 	Attempts        uint32                 `json:"attempts"`
 	AttemptType     flowfabric.AttemptType `json:"attempt_type,omitempty"`
 	Epoch           uint64                 `json:"epoch"`
@@ -160,13 +161,15 @@ func keyHold(k flowfabric.KeyHold) string {
 
 func newExecution(s engine.Snapshot) execution {
 	x := execution{
-		ID: s.ID, State: s.State.Public, Code: s.State.Code, Namespace: s.Route.Namespace, Lane: s.Route.Lane, Kind: s.Route.Kind,
-		Capabilities: s.Route.Capabilities, Priority: s.Priority, Creator: s.Creator, Attempts: s.Attempts, AttemptType: s.AttemptType,
-		Epoch: s.Epoch, Session: s.Session, Worker: engine.Instance(s.Session), LeaseExpiresAt: utc(s.LeaseExpiresAt),
-		Retries: s.Retries, MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays, Continues: s.Continues,
-		CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt), ClaimedAt: utc(s.ClaimedAt), CompletedAt: utc(s.CompletedAt),
-		DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt), FailureCategory: s.FailureCategory, FailureReason: s.FailureReason,
-		CancelledBy: s.CancelledBy, CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags,
+		ID: s.ID, State: s.State.Public, Code: s.State.Code, Namespace: s.Route.Namespace, Lane: s.Route.Lane,
+		Kind: s.Route.Kind, Capabilities: s.Route.Capabilities, Priority: s.Priority, Creator: s.Creator,
+		Attempts: s.Attempts, AttemptType: s.AttemptType, Epoch: s.Epoch, Session: s.Session,
+		Worker: engine.Instance(s.Session), LeaseExpiresAt: utc(s.LeaseExpiresAt), Retries: s.Retries,
+		MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays,
+		Continues: s.Continues, CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt), ClaimedAt: utc(s.ClaimedAt),
+		CompletedAt: utc(s.CompletedAt), DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt),
+		FailureCategory: s.FailureCategory, FailureReason: s.FailureReason, CancelledBy: s.CancelledBy,
+		CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags,
 	}
 	x.Budgets, x.Quotas = byKind(s.Route.Gates)
 	x.Key = keyHold(s.Key)
@@ -227,15 +230,18 @@ func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.E
 		if err != nil {
 			return err
 		}
-		x.Summary = &summaryView{Attempt: doc.Attempt, Version: doc.Version, UpdatedAt: utc(doc.UpdatedAt), Document: doc.Document}
+		x.Summary = &summaryView{Attempt: doc.Attempt, Version: doc.Version, UpdatedAt: utc(doc.UpdatedAt),
+			Document: doc.Document}
 	}
 	return a.show(x, x.text)
 }
 
 // forWorkers are the causes for which one that waits really waits for a worker.
-var forWorkers = []string{"waiting_next", "waiting_behind", "waiting_no_worker", "waiting_no_capability", "waiting_unregistered", "waiting_unlisted"}
+var forWorkers = []string{"waiting_next", "waiting_behind", "waiting_no_worker", "waiting_no_capability",
+	"waiting_unregistered", "waiting_unlisted"}
 
-// gated says what keeps one with gates from running, if that is no worker, and if it still waits. Without an explanation, x stays.
+// gated says what keeps one with gates from running, if that is no worker, and if it still waits. Without an
+// explanation, x stays.
 func (x *execution) gated(e admin.Explanation, err error) {
 	if err != nil || e.Code != x.Code || x.Reason == heldReason || slices.Contains(forWorkers, e.Reason) {
 		return
@@ -272,20 +278,24 @@ func (x execution) text(p *page) {
 	for _, k := range slices.Sorted(maps.Keys(x.Tags)) {
 		tags = append(tags, k+"="+x.Tags[k])
 	}
-	p.facts("id", x.ID.String(), "state", state, "kind", x.Kind, "lane", x.Namespace+"/"+x.Lane, "requires", strings.Join(x.Capabilities, ","),
-		"budgets", strings.Join(x.Budgets, ","), "quotas", strings.Join(x.Quotas, ","),
-		"priority", x.Priority, "created", instant(x.CreatedAt), "creator", x.Creator, "key held", x.Key, "started", instant(x.StartedAt),
-		"claimed", instant(x.ClaimedAt), "worker", holder, "lease until", leaseOf(x), "not before", instant(x.DelayUntil),
-		"deadline", instant(x.DeadlineAt), "ended", instant(x.CompletedAt),
-		"attempts", fmt.Sprintf("%d (%d of %d retries, %d lost leases, %d replays)", x.Attempts, x.Retries, x.MaxRetries, x.Reclaims, x.Replays),
+	p.facts("id", x.ID.String(), "state", state, "kind", x.Kind, "lane", x.Namespace+"/"+x.Lane, "requires",
+		strings.Join(x.Capabilities, ","), "budgets", strings.Join(x.Budgets, ","), "quotas",
+		strings.Join(x.Quotas, ","), "priority", x.Priority, "created", instant(x.CreatedAt), "creator", x.Creator,
+		"key held", x.Key, "started", instant(x.StartedAt), "claimed", instant(x.ClaimedAt), "worker", holder,
+		"lease until", leaseOf(x), "not before", instant(x.DelayUntil), "deadline", instant(x.DeadlineAt), "ended",
+		instant(x.CompletedAt),
+		"attempts", fmt.Sprintf("%d (%d of %d retries, %d lost leases, %d replays)", x.Attempts, x.Retries,
+			x.MaxRetries, x.Reclaims, x.Replays),
 		"continued", times(x.Continues),
 		"progress", said, "failure", join(": ", x.FailureCategory, x.FailureReason),
-		"cancelled", join(": ", x.CancelledBy, x.CancelReason), "input", count(x.InputBytes, "byte"), "steps", x.Steps, "tags", strings.Join(tags, " "))
+		"cancelled", join(": ", x.CancelledBy, x.CancelReason), "input", count(x.InputBytes, "byte"), "steps", x.Steps,
+		"tags", strings.Join(tags, " "))
 	if len(x.AttemptLog) > 0 {
 		p.WriteByte('\n')
 		rows := make([][]any, len(x.AttemptLog))
 		for i, r := range x.AttemptLog {
-			rows[i] = []any{r.Index, r.Type, r.State, r.Worker, instant(r.ClaimedAt), instant(r.EndedAt), join(": ", r.Category, r.Reason)}
+			rows[i] = []any{r.Index, r.Type, r.State, r.Worker, instant(r.ClaimedAt), instant(r.EndedAt),
+				join(": ", r.Category, r.Reason)}
 		}
 		p.table([]string{"ATTEMPT", "TYPE", "STATE", "WORKER", "CLAIMED", "ENDED", "FAILURE"}, rows)
 	}
@@ -293,7 +303,8 @@ func (x execution) text(p *page) {
 		p.WriteByte('\n')
 		rows := make([][]any, len(x.StepList))
 		for i, s := range x.StepList {
-			rows[i] = []any{s.Name, s.Kind, s.Attempt, s.State, instant(s.EndedAt), s.EndedAt.Sub(s.StartedAt).String(), s.Bytes, s.Error}
+			rows[i] = []any{s.Name, s.Kind, s.Attempt, s.State, instant(s.EndedAt), s.EndedAt.Sub(s.StartedAt).String(),
+				s.Bytes, s.Error}
 		}
 		p.table([]string{"STEP", "KIND", "ATTEMPT", "STATE", "ENDED", "TOOK", "BYTES", "ERROR"}, rows)
 	}

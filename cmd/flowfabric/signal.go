@@ -27,10 +27,13 @@ func (f *answerFlags) add(cmd *cobra.Command) {
 	if f.otherwise != "" {
 		payload, choice = "", fmt.Sprintf(" (default %s, unless there is a --payload)", f.otherwise)
 	}
-	flags.StringVar(&f.payload, "payload", "", "what the handler gets: `JSON`, @file, or - for stdin, at most 64 KiB"+payload)
-	flags.StringVar(&f.choice, "choice", "", "answer as the approval page does, with this `choice` (approve, reject, …)"+choice)
+	flags.StringVar(&f.payload, "payload", "",
+		"what the handler gets: `JSON`, @file, or - for stdin, at most 64 KiB"+payload)
+	flags.StringVar(&f.choice, "choice", "",
+		"answer as the approval page does, with this `choice` (approve, reject, …)"+choice)
 	flags.StringVar(&f.comment, "comment", "", "`text` that goes with --choice")
-	flags.StringVar(&f.name, "name", "", "`name` of the signal, which conditions tell apart (default the choice, or \"signal\")")
+	flags.StringVar(&f.name, "name", "",
+		"`name` of the signal, which conditions tell apart (default the choice, or \"signal\")")
 	flags.StringVar(&f.key, "key", "", "idempotency `key`: a repeated answer with the same key counts once")
 	flags.StringVar(&f.category, "category", "", "`word` for readers of the log")
 	flags.StringVar(&f.correlation, "correlation", "", "`id` that the sender's own system knows it by")
@@ -38,7 +41,8 @@ func (f *answerFlags) add(cmd *cobra.Command) {
 }
 
 // answer makes payload and options; given tells whether a flag was set.
-func (f *answerFlags) answer(a *app, by string, given func(flag string) bool) (payload any, opts []client.SignalOption, err error) {
+func (f *answerFlags) answer(a *app, by string,
+	given func(flag string) bool) (payload any, opts []client.SignalOption, err error) {
 	if f.name != "" {
 		opts = append(opts, client.SignalName(f.name))
 	}

@@ -69,9 +69,12 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 	flags.DurationVar(&f.deadline, "deadline", 0, "expires when it has not ended after this long")
 	flags.StringVar(&f.key, "key", "", "idempotency `key`, at most 256 bytes")
 	flags.StringVar(&f.unique, "unique", "", "`key` that only one execution has until it has ended, at most 256 bytes")
-	flags.DurationVar(&f.window, "key-window", 0, "the key stays taken for this long at least, 1s to 8760h (default: --key as long as the execution is kept)")
-	flags.StringVar(&f.debounce, "debounce", "", "`key` under which the latest input runs once none has come for --delay, at most 256 bytes")
-	flags.DurationVar(&f.most, "debounce-max", 0, "it may run at the latest this long after the first submit (default: no bound)")
+	flags.DurationVar(&f.window, "key-window", 0,
+		"the key stays taken for this long at least, 1s to 8760h (default: --key as long as the execution is kept)")
+	flags.StringVar(&f.debounce, "debounce", "",
+		"`key` under which the latest input runs once none has come for --delay, at most 256 bytes")
+	flags.DurationVar(&f.most, "debounce-max", 0,
+		"it may run at the latest this long after the first submit (default: no bound)")
 	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`, for example team.region=eu; may be repeated")
 	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
 	f.gated.add(cmd)
@@ -90,10 +93,11 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 
 // submitted is the answer of submit.
 type submitted struct {
-	ID        flowfabric.ExecutionID `json:"id"`
-	Kind      string                 `json:"kind"`
-	Duplicate bool                   `json:"duplicate"`          // --key, --unique or --debounce led to an execution that existed
-	Replaced  bool                   `json:"replaced,omitempty"` // --debounce replaced its input
+	ID   flowfabric.ExecutionID `json:"id"`
+	Kind string                 `json:"kind"`
+	// --key, --unique or --debounce led to an execution that existed
+	Duplicate bool `json:"duplicate"`
+	Replaced  bool `json:"replaced,omitempty"` // --debounce replaced its input
 	*ended
 }
 
@@ -175,7 +179,8 @@ func submittedAs(id flowfabric.ExecutionID, err error) error {
 
 // options are those of the library; a flag that was not given says nothing.
 func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) {
-	opts := []client.SubmitOption{flowfabric.Lane(f.lane), flowfabric.Priority(f.priority), flowfabric.Deadline(f.deadline)}
+	opts := []client.SubmitOption{flowfabric.Lane(f.lane), flowfabric.Priority(f.priority),
+		flowfabric.Deadline(f.deadline)}
 	switch debounced := cmd.Flags().Changed("debounce"); {
 	case debounced && !cmd.Flags().Changed("delay"):
 		return nil, usage("--debounce needs --delay: for how long each submit puts the execution off")
@@ -224,10 +229,12 @@ func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) 
 	if len(f.capabilities) > 0 {
 		opts = append(opts, flowfabric.Capabilities(f.capabilities...))
 	}
-	return append(opts, flowfabric.Budgets(f.gated.budgets...), flowfabric.Quotas(f.gated.quotas...), flowfabric.Tags(tags)), nil
+	return append(opts, flowfabric.Budgets(f.gated.budgets...), flowfabric.Quotas(f.gated.quotas...),
+		flowfabric.Tags(tags)), nil
 }
 
-// compact is JSON as encoding/json writes it, so that an input from here and the same from a program are the same bytes.
+// compact is JSON as encoding/json writes it, so that an input from here and the same from a program are the same
+// bytes.
 func compact(name string, data []byte) ([]byte, error) {
 	if !json.Valid(data) {
 		return nil, usage("%s is not JSON; a text needs quotes of its own: '\"text\"'", name)
@@ -262,13 +269,15 @@ func endOf(result []byte, err error) (ended, bool) {
 	return e, true
 }
 
-// text writes a result as it is when it is JSON, and quoted when it is bytes that a terminal might obey.
+// text writes a result as it is when it is JSON. Of any other, lines that a terminal might obey are quoted.
 func (e ended) text(p *page) {
 	switch {
 	case e.Result != nil:
 		p.Write(bytes.TrimSpace(e.Result))
 		p.WriteByte('\n')
 	case e.Bytes != nil:
-		p.say("%s", string(e.Bytes))
+		for _, line := range textLines(string(e.Bytes)) {
+			p.say("%s", line)
+		}
 	}
 }

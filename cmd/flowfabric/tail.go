@@ -34,8 +34,8 @@ When a handler runs again in the same attempt (its worker drained, it was delaye
 the frames of the step that was not recorded. A line "resumed" comes before them, with the reason and the
 sequence of the last recorded frame: drop the frames after that one. The end of an attempt names it, too.
 
---raw prints nothing but what the frames contain that are kept, one after the other: no summaries and
-nothing that was not meant to last. How a failed execution ended, and that frames are repeated, is then on
+An event is one line, so line breaks and control characters of a frame are quoted. --raw prints nothing but
+what the frames contain that are kept, one after the other: no summaries and nothing that was not meant to last. How a failed execution ended, and that frames are repeated, is then on
 stderr. With --json every event is one line; "position" is what --from takes to go on behind it.`,
 		Example: `  flowfabric tail 3-0197f3a0-… --raw
   flowfabric tail 3-0197f3a0-… --json | jq -r 'select(.type=="token").text'`,
@@ -48,8 +48,8 @@ stderr. With --json every event is one line; "position" is what --from takes to 
 		}
 		var opts []client.TailOption
 		if cmd.Flags().Changed("attempt") {
-			if attempt < 0 {
-				return usage("--attempt is %d, want 0 or more", attempt)
+			if attempt < 1 {
+				return usage("--attempt is %d, want 1 or more", attempt)
 			}
 			opts = append(opts, client.OnlyAttempt(uint32(attempt)))
 		}
@@ -72,7 +72,7 @@ stderr. With --json every event is one line; "position" is what --from takes to 
 		})
 	})
 	flags := cmd.Flags()
-	flags.IntVar(&attempt, "attempt", 0, "only this attempt, `0` is the first (default all)")
+	flags.IntVar(&attempt, "attempt", 0, "only this attempt, `1` is the first (default all)")
 	flags.StringVar(&from, "from", "", "go on behind the event that had this `position`")
 	flags.BoolVar(&now, "from-now", false, "leave out what is stored")
 	flags.BoolVar(&durable, "durable", false, "leave out frames that were not meant to last")
@@ -84,23 +84,25 @@ stderr. With --json every event is one line; "position" is what --from takes to 
 // tailEvent is a stream.TailEvent for --json.
 type tailEvent struct {
 	Event    string                 `json:"event"` // attempt, resumed, gap, frame, suspended, attempt_end, retry, end
-	Attempt  uint32                 `json:"attempt"`
+	Attempt  uint32                 `json:"attempt,omitempty"`
 	Position stream.Position        `json:"position"`
 	Why      flowfabric.AttemptType `json:"attempt_type,omitempty"` // of an attempt that begins, or is to begin
-	Since    time.Time              `json:"at,omitzero"`            // when that began or is to begin, or was suspended, or ended
-	Reused   []stream.Covered       `json:"reused,omitempty"`       // frames of earlier attempts that stay
-	Waits    *waitView              `json:"suspension,omitempty"`
-	Cursor   string                 `json:"cursor,omitempty"`
-	Sequence uint64                 `json:"sequence,omitempty"`
-	Mode     string                 `json:"mode,omitempty"`
-	Type     string                 `json:"type,omitempty"`
-	At       time.Time              `json:"produced_at,omitzero"`
-	Text     *string                `json:"text,omitempty"`     // of a utf8 frame
-	Value    json.RawMessage        `json:"value,omitempty"`    // of a json frame
-	Bytes    []byte                 `json:"bytes,omitempty"`    // base64, of any other
-	Run      uint32                 `json:"run,omitempty"`      // of a frame, or that begins
-	Epoch    uint64                 `json:"epoch,omitempty"`    // of the claim of a run that begins
-	Recorded *uint64                `json:"recorded,omitempty"` // sequence of the last recorded frame: what came after it is repeated
+	// when that began or is to begin, or was suspended, or ended
+	Since    time.Time        `json:"at,omitzero"`
+	Reused   []stream.Covered `json:"reused,omitempty"` // frames of earlier attempts that stay
+	Waits    *waitView        `json:"suspension,omitempty"`
+	Cursor   string           `json:"cursor,omitempty"`
+	Sequence uint64           `json:"sequence,omitempty"`
+	Mode     string           `json:"mode,omitempty"`
+	Type     string           `json:"type,omitempty"`
+	At       time.Time        `json:"produced_at,omitzero"`
+	Text     *string          `json:"text,omitempty"`  // of a utf8 frame
+	Value    json.RawMessage  `json:"value,omitempty"` // of a json frame
+	Bytes    []byte           `json:"bytes,omitempty"` // base64, of any other
+	Run      uint32           `json:"run,omitempty"`   // of a frame, or that begins
+	Epoch    uint64           `json:"epoch,omitempty"` // of the claim of a run that begins
+	// sequence of the last recorded frame: what came after it is repeated
+	Recorded *uint64                `json:"recorded,omitempty"`
 	Trimmed  uint64                 `json:"trimmed,omitempty"`
 	Missed   uint64                 `json:"missed,omitempty"`
 	Reason   string                 `json:"reason,omitempty"`       // why a run began, or of the attempt's end
@@ -129,8 +131,9 @@ func newWaitView(r *suspend.Record) *waitView {
 }
 
 func newTailEvent(e stream.TailEvent) tailEvent {
-	v := tailEvent{Event: e.Kind.String(), Attempt: e.Attempt, Position: e.Position, Why: e.Type, Since: utc(e.At), Reused: e.Reused, Trimmed: e.Trimmed,
-		Missed: e.Missed, Reason: e.Reason, Message: e.Message, State: e.State, Category: e.Category, By: e.By}
+	v := tailEvent{Event: e.Kind.String(), Attempt: e.Attempt, Position: e.Position, Why: e.Type, Since: utc(e.At),
+		Reused: e.Reused, Trimmed: e.Trimmed, Missed: e.Missed, Reason: e.Reason, Message: e.Message, State: e.State,
+		Category: e.Category, By: e.By}
 	switch e.Kind {
 	case stream.TailSuspended:
 		v.Waits = newWaitView(e.Suspension)
@@ -143,7 +146,8 @@ func newTailEvent(e stream.TailEvent) tailEvent {
 		return v
 	}
 	f := e.Frame
-	v.Run, v.Cursor, v.Sequence, v.Mode, v.Type, v.At = f.Run, f.ID.String(), f.Sequence, f.Mode.String(), f.Type, utc(f.ProducedAt)
+	v.Run, v.Cursor, v.Sequence, v.Mode, v.Type, v.At = f.Run, f.ID.String(), f.Sequence, f.Mode.String(), f.Type,
+		utc(f.ProducedAt)
 	switch {
 	case f.Encoding == stream.JSON && json.Valid(f.Payload):
 		v.Value = f.Payload
@@ -156,15 +160,18 @@ func newTailEvent(e stream.TailEvent) tailEvent {
 	return v
 }
 
-// tail follows an execution; an interrupt is how a person ends it. The end is nil for a success, and when it was not seen.
-func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, raw bool, opts ...client.TailOption) (end *client.OutcomeError, err error) {
+// tail follows an execution; an interrupt is how a person ends it. The end is nil for a success, and when it was not
+// seen.
+func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, raw bool,
+	opts ...client.TailOption) (end *client.OutcomeError, err error) {
 	for e, err := range c.Tail(ctx, id, opts...) {
 		if errors.Is(err, context.Canceled) {
 			return nil, nil
 		}
 		if err == nil {
 			if e.Kind == stream.TailEnd && e.State != flowfabric.Completed {
-				end = &client.OutcomeError{ID: id, State: e.State, Category: e.Category, Reason: e.Message, By: e.By, Attempts: attemptsOf(e)}
+				end = &client.OutcomeError{ID: id, State: e.State, Category: e.Category, Reason: e.Message, By: e.By,
+					Attempts: e.Attempt}
 			}
 			err = a.tailed(e, end, raw)
 		}
@@ -173,14 +180,6 @@ func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.Executio
 		}
 	}
 	return end, nil
-}
-
-// attemptsOf is how many attempts there were when an execution ended.
-func attemptsOf(e stream.TailEvent) uint32 {
-	if e.Code[len(e.Code)-1] == 'n' { // it never ran
-		return 0
-	}
-	return e.Attempt + 1
 }
 
 func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) error {
@@ -192,7 +191,7 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 			fmt.Fprintln(a.err, again(e.Resumed))
 		}
 		if end != nil {
-			fmt.Fprintln(a.err, printable(end.Error()))
+			fmt.Fprintln(a.err, indented(end.Error(), hanging))
 		}
 		return nil
 	}
@@ -206,7 +205,7 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 			if e.Frame.Mode != stream.ModeDurable {
 				p.put(styled(faint, " ("+e.Frame.Mode.String()+")"))
 			}
-			p.say("  %s", string(e.Frame.Payload))
+			p.say("  %s", printable(string(e.Frame.Payload)))
 		case stream.TailGap:
 			p.say("%d -- %d frames dropped, %d missed", e.Attempt, e.Trimmed, e.Missed)
 		case stream.TailResumed:
@@ -224,7 +223,12 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 				p.say("%d -- attempt ends: %s; recorded up to frame %d", e.Attempt, e.Reason, e.Recorded)
 			}
 		case stream.TailEnd:
-			p.say("%d -- execution %s", e.Attempt, join(": ", join(" ", string(v.State), bracketed(cmp.Or(v.By, v.Category))), v.Message))
+			first := "--" // without a number if no attempt began
+			if e.Attempt > 0 {
+				first = fmt.Sprintf("%d --", e.Attempt)
+			}
+			p.say("%s execution %s", first,
+				join(": ", join(" ", string(v.State), bracketed(cmp.Or(v.By, v.Category))), v.Message))
 		}
 	})
 }

@@ -15,11 +15,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 )
 
-// tend keeps time in all partitions until ctx ends: ticks, schedules, and what budgets and quotas are to be told. It is what workers do
-// beside their work, for a store that may have none.
-func tend(ctx context.Context, eng *engine.Engine, owner string, logger *slog.Logger, metrics *partmetrics.Metrics) error {
+// tend keeps time in all partitions until ctx ends: ticks, schedules, and what budgets and quotas are to be told. It
+// is what workers do beside their work, for a store that may have none.
+func tend(ctx context.Context, eng *engine.Engine, owner string, logger *slog.Logger,
+	metrics *partmetrics.Metrics) error {
 	watched := metrics.Watch(eng, logger)
-	loop := maintain.New(maintain.Config{Engine: eng, Owner: owner, Logger: logger, OnTick: watched.Ticked, OnLag: watched.Lag, OnFire: watched.Fired,
+	loop := maintain.New(maintain.Config{Engine: eng, Owner: owner, Logger: logger, OnTick: watched.Ticked,
+		OnLag: watched.Lag, OnFire: watched.Fired,
 		OnDeliver: watched.Delivered})
 	tasks := pool.New().WithContext(ctx).WithCancelOnError()
 	tasks.Go(func(ctx context.Context) error { watched.Run(ctx); return nil })
@@ -28,8 +30,8 @@ func tend(ctx context.Context, eng *engine.Engine, owner string, logger *slog.Lo
 	return tasks.Wait()
 }
 
-// listen hands the bells of all partitions to the loop until ctx ends: off cluster with one subscription, on a cluster with one each, since
-// the channels live where the partitions do.
+// listen hands the bells of all partitions to the loop until ctx ends: off cluster with one subscription, on a
+// cluster with one each, since the channels live where the partitions do.
 func listen(ctx context.Context, eng *engine.Engine, owner string, loop *maintain.Loop) {
 	var all []uint16
 	for p := range eng.Partitions() {

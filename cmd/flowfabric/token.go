@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,10 +16,10 @@ import (
 func tokenCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make tokens for the HTTP API",
-		Long:  "token makes bearer tokens for flowfabric serve.",
+		Short: "Make, list and remove tokens for the HTTP API",
+		Long:  "token makes, lists and removes the bearer tokens of flowfabric serve.",
 	}
-	cmd.AddCommand(tokenNewCommand(a))
+	cmd.AddCommand(tokenNewCommand(a), tokenListCommand(a), tokenRemoveCommand(a))
 	return cmd
 }
 
@@ -33,20 +33,31 @@ type madeToken struct {
 
 func tokenNewCommand(a *app) *cobra.Command {
 	var role, file string
+	var expires time.Duration
 	var namespaces []string
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a token and show its secret once",
 		Long: `new makes a token: its secret, which is for whoever calls and is shown only here, and the entry for the
-file of tokens, which has a hash of it. --file adds the entry to the file. A process that serves reads the
-file again within seconds.
+file of tokens, which has a hash of it. --file adds the entry to the file, which keeps its mode and owner; a
+new one is its maker's alone, so give it to the user that serves (chown). A process that serves reads the
+file again within seconds. After --expires the token is refused; its entry stays until 'token rm'.
 
 The name is noted with every change that is made with the token. Roles: viewer reads; producer also submits,
-signals and cancels; operator also changes what there is; admin also purges; worker takes work.`,
-		Example: `  flowfabric token new shop --role producer --in default --file /etc/flowfabric/tokens.json`,
-		Args:    exactly("NAME"),
+signals and cancels; operator also changes what there is; admin also purges; worker takes work. With --in it
+sees and changes one namespace alone: no budgets, quotas, checks and partitions, which belong to none.`,
+		Example: `  flowfabric token new anna --role operator --file /etc/flowfabric/tokens.json
+  flowfabric token new shop --role producer --in default --expires 720h --file /etc/flowfabric/tokens.json`,
+		Args: exactly("NAME"),
 		RunE: a.once(func(_ context.Context, args []string) error {
-			secret, entry, err := httpapi.NewToken(args[0], httpapi.Role(role), namespaces...)
+			if expires < 0 {
+				return usage("--expires is %s, want a time from now, or 0 for never", expires)
+			}
+			var at time.Time
+			if expires > 0 {
+				at = time.Now().Add(expires).Truncate(time.Millisecond)
+			}
+			secret, entry, err := httpapi.NewToken(args[0], httpapi.Role(role), at, namespaces...)
 			if err != nil {
 				return usage("%v", err)
 			}
@@ -67,38 +78,83 @@ signals and cancels; operator also changes what there is; admin also purges; wor
 	}
 	cmd.Flags().StringVar(&role, "role", "viewer", "`role`: viewer, producer, operator, admin or worker")
 	cmd.Flags().StringArrayVar(&namespaces, "in", nil, "`namespace` that it is bound to; may be repeated (default all)")
+	cmd.Flags().DurationVar(&expires, "expires", 0, "refuse it after this time from now, such as 720h (default never)")
 	cmd.Flags().StringVar(&file, "file", "", "`file` of tokens to add it to; made if it does not exist")
 	return cmd
 }
 
-// addToken adds an entry to a file, which is replaced at once.
-func addToken(file, entry string) error {
-	list := []json.RawMessage{}
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, &list)
-	} else if errors.Is(err, os.ErrNotExist) {
-		err = nil
+// listedToken is an entry of the file of tokens, without its hash.
+type listedToken struct {
+	Name       string       `json:"name"`
+	Role       httpapi.Role `json:"role"`
+	Namespaces []string     `json:"namespaces,omitempty"`
+	Expires    time.Time    `json:"expires,omitzero"`
+	Expired    bool         `json:"expired"`
+}
+
+func tokenListCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the tokens of a file",
+		Long:    "ls lists the tokens of a file: who may do what, where and until when. It shows no secrets.",
+		Example: `  flowfabric token ls --file /etc/flowfabric/tokens.json`,
+		Args:    cobra.NoArgs,
 	}
-	if err != nil {
-		return fmt.Errorf("tokens of %s: %w", file, err)
+	file := tokenFileFlag(cmd)
+	cmd.RunE = a.once(func(context.Context, []string) error {
+		entries, err := readTokens(*file)
+		if err != nil {
+			return err
+		}
+		list, rows := make([]listedToken, len(entries)), make([][]any, len(entries))
+		for i, entry := range entries {
+			t := &list[i]
+			if err := json.Unmarshal(entry, t); err != nil {
+				return err
+			}
+			until := any("never")
+			if !t.Expires.IsZero() {
+				t.Expired = !time.Now().Before(t.Expires)
+				until = t.Expires
+			}
+			state := styled(green, "good")
+			if t.Expired {
+				state = styled(red, "expired")
+			}
+			rows[i] = []any{t.Name, string(t.Role), cmp.Or(strings.Join(t.Namespaces, ", "), "all"), until, state}
+		}
+		return a.show(list, func(p *page) {
+			p.table([]string{"NAME", "ROLE", "NAMESPACES", "EXPIRES", ""}, rows)
+		})
+	})
+	return cmd
+}
+
+func tokenRemoveCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "rm NAME",
+		Aliases: []string{"remove"},
+		Short:   "Remove a token from a file",
+		Long: `rm removes a token from a file, which keeps its mode and owner. A process that serves refuses it within
+seconds, and ends the streams that it has opened within a minute.`,
+		Example: `  flowfabric token rm shop --file /etc/flowfabric/tokens.json`,
+		Args:    exactly("NAME"),
 	}
-	if text, err = json.MarshalIndent(append(list, json.RawMessage(entry)), "", "  "); err != nil {
-		return err
-	}
-	if _, err := httpapi.ParseTokens(string(text)); err != nil {
-		return err
-	}
-	made, err := os.CreateTemp(filepath.Dir(file), ".tokens-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(made.Name())
-	if _, err = made.Write(append(text, '\n')); err == nil {
-		err = made.Sync()
-	}
-	if err := errors.Join(err, made.Close()); err != nil {
-		return err
-	}
-	return os.Rename(made.Name(), file)
+	file := tokenFileFlag(cmd)
+	cmd.RunE = a.once(func(_ context.Context, args []string) error {
+		if err := removeToken(*file, args[0]); err != nil {
+			return err
+		}
+		return a.show(map[string]string{"removed": args[0], "file": *file}, func(p *page) {
+			p.say("removed %s from %s", args[0], *file)
+		})
+	})
+	return cmd
+}
+
+// tokenFileFlag is the file of a command that needs one.
+func tokenFileFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("file", os.Getenv("FLOWFABRIC_API_TOKENS_FILE"),
+		"`file` of tokens (default $FLOWFABRIC_API_TOKENS_FILE)")
 }

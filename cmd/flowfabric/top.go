@@ -60,7 +60,8 @@ type topView struct {
 	Suspended  int        `json:"suspended"`
 	Held       int        `json:"held"`          // by operators
 	Closed     int        `json:"closed_routes"` // of partitions: a budget or quota refused, for a while
-	Outbox     int        `json:"outbox"`        // entries that budgets and quotas have not been told of
+	UsedUp     []usedUp   `json:"budgets_used_up,omitempty"`
+	Outbox     int        `json:"outbox"` // entries that budgets and quotas have not been told of
 	InFlight   int        `json:"in_flight"`
 	Ended      int        `json:"ended"`  // and still stored
 	Totals     totals     `json:"totals"` // since the store was made
@@ -77,6 +78,12 @@ type topView struct {
 	Schedules  int        `json:"schedules"`
 	Queues     []topQueue `json:"queues"`
 	Error      string     `json:"error,omitempty"` // what could not be read
+}
+
+// usedUp is an admin.UsedUp for --json.
+type usedUp struct {
+	Budget  string `json:"budget"`
+	Waiting int    `json:"waiting"`
 }
 
 // totals is an admin.Totals of all partitions for --json.
@@ -104,7 +111,8 @@ type topQueue struct {
 	FailedRate float64 `json:"failed_per_second"`
 }
 
-// watch shows pictures until ctx ends; an interrupt is how a person ends it. A server that is away for a while is said so.
+// watch shows pictures until ctx ends; an interrupt is how a person ends it. A server that is away for a while is
+// said so.
 func (a *app) watch(ctx context.Context, o *admin.Admin, interval time.Duration, namespace string) error {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
@@ -160,8 +168,8 @@ func (v *topView) since(last topView) {
 	v.FailedRate = float64(v.Totals.Failed+v.Totals.Expired-last.Totals.Failed-last.Totals.Expired) / took
 }
 
-// sample asks for everything that is in a picture. What some partitions do not answer is told in it; when none does, that is
-// the error.
+// sample asks for everything that is in a picture. What some partitions do not answer is told in it; when none does,
+// that is the error.
 func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, error) {
 	var v topView
 	partitions, err := o.Partitions(ctx)
@@ -191,6 +199,13 @@ func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, err
 	}
 	if v.Partitions == 0 {
 		return v, err
+	}
+	if v.Closed > 0 {
+		gates, err := o.Gates(ctx)
+		errs = append(errs, err)
+		for _, b := range gates.UsedUp() {
+			v.UsedUp = append(v.UsedUp, usedUp(b))
+		}
 	}
 	workers, err := o.Workers(ctx)
 	errs = append(errs, err)
@@ -232,7 +247,8 @@ func routeOf(namespace, lane, kind string) string { return namespace + "\x1f" + 
 
 // recent tells what ended within the window before now, by route, and under "" in sum.
 func recent(ctx context.Context, o *admin.Admin, now time.Time) (map[string]rate, error) {
-	page, err := o.ListPage(ctx, admin.Filter{Namespace: admin.AllNamespaces, States: []flowfabric.PublicState{admin.Ended}, Newest: true}, "", limits.MaxListPage)
+	page, err := o.ListPage(ctx, admin.Filter{Namespace: admin.AllNamespaces,
+		States: []flowfabric.PublicState{admin.Ended}, Newest: true}, "", limits.MaxListPage)
 	rates := map[string]rate{}
 	for _, x := range page.Items {
 		if now.Sub(x.EndedAt) > rateWindow {
@@ -250,6 +266,21 @@ func recent(ctx context.Context, o *admin.Admin, now time.Time) (map[string]rate
 	return rates, err
 }
 
+// usedUp names at most five budgets that keep work waiting, "" when none does.
+func (v topView) usedUp() any {
+	if len(v.UsedUp) == 0 {
+		return ""
+	}
+	var list []string
+	for _, b := range v.UsedUp[:min(len(v.UsedUp), 5)] {
+		list = append(list, fmt.Sprintf("%s is used up: %d wait", b.Budget, b.Waiting))
+	}
+	if more := len(v.UsedUp) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("%d more", more))
+	}
+	return styled(yellow, strings.Join(list, ", "))
+}
+
 func (v topView) text(p *page) {
 	alarm := func(n int, s style) style {
 		if n > 0 {
@@ -258,20 +289,26 @@ func (v topView) text(p *page) {
 		return normal
 	}
 	p.facts("at", instant(v.At),
-		"executions", fmt.Sprintf("%d waiting, %d held, %d delayed, %d suspended, %d in flight, %d ended", v.Waiting, v.Held, v.Delayed, v.Suspended, v.InFlight, v.Ended),
+		"executions", fmt.Sprintf("%d waiting, %d held, %d delayed, %d suspended, %d in flight, %d ended", v.Waiting,
+			v.Held, v.Delayed, v.Suspended, v.InFlight, v.Ended),
 		"throughput", fmt.Sprintf("%.1f ended/s, %.1f failed/s", v.EndedRate, v.FailedRate),
-		"workers", styled(alarm(v.Lost, yellow), fmt.Sprintf("%d alive with %d slots, %d lost", v.Workers, v.Slots, v.Lost)),
-		"partitions", styled(alarm(v.Overdue+v.Frozen, red), fmt.Sprintf("%d, %d maintained, %d overdue, %d frozen, lag %d ms", v.Partitions, v.Owned, v.Overdue, v.Frozen, v.LagMs)),
+		"workers", styled(alarm(v.Lost, yellow),
+			fmt.Sprintf("%d alive with %d slots, %d lost", v.Workers, v.Slots, v.Lost)),
+		"partitions", styled(alarm(v.Overdue+v.Frozen, red),
+			fmt.Sprintf("%d, %d maintained, %d overdue, %d frozen, lag %d ms", v.Partitions, v.Owned, v.Overdue,
+				v.Frozen, v.LagMs)),
 		"gates", fmt.Sprintf("%d routes closed, %d notices to deliver", v.Closed, v.Outbox),
-		"schedules", v.Schedules, "error", v.Error)
+		"budgets", v.usedUp(), "schedules", v.Schedules, "error", v.Error)
 	if len(v.Queues) == 0 {
 		return
 	}
 	p.WriteByte('\n')
 	rows := make([][]any, len(v.Queues))
 	for i, q := range v.Queues {
-		rows[i] = []any{q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...), laneCell(q.State, q.Mixed), q.Waiting,
-			span(time.Duration(q.AgeMs) * time.Millisecond), fmt.Sprintf("%.1f", q.EndedRate), fmt.Sprintf("%.1f", q.FailedRate), q.Stored}
+		rows[i] = []any{q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...), laneCell(q.State, q.Mixed),
+			q.Waiting, span(time.Duration(q.AgeMs) * time.Millisecond), fmt.Sprintf("%.1f", q.EndedRate),
+			fmt.Sprintf("%.1f", q.FailedRate), q.Stored}
 	}
-	p.table([]string{"NAMESPACE", "LANE", "KIND", "REQUIRES", "LANE STATE", "WAITING", "OLDEST", "ENDED/S", "FAILED/S", "STORED"}, rows)
+	p.table([]string{"NAMESPACE", "LANE", "KIND", "REQUIRES", "LANE STATE", "WAITING", "OLDEST", "ENDED/S", "FAILED/S",
+		"STORED"}, rows)
 }

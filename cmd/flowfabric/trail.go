@@ -64,7 +64,8 @@ what, by whom, from where and why. Each partition keeps the newest 10,000 of the
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&q.By, "changed-by", "", "only changes by this `name`")
-	flags.StringVar(&q.On, "on", "", "only changes of this `kind` of thing: execution, executions, flow, lane, schedule, budget, quota, scope, worker, partition or 'token key'")
+	flags.StringVar(&q.On, "on", "",
+		"only changes of this `kind` of thing: execution, executions, flow, lane, schedule, budget, quota, scope, worker, partition or 'token key'")
 	flags.StringVar(&q.Name, "name", "", "only changes of what has this id or `name`")
 	flags.StringVar(&since, "since", "", "only from this `time` on: 2026-01-31T17:00:00Z, or 2h for two hours ago")
 	flags.StringVar(&until, "until", "", "only before this `time`")

@@ -17,9 +17,11 @@ func versionCommand(a *app) *cobra.Command {
 		Short: "Print version, protocol and build",
 		Args:  cobra.NoArgs,
 		RunE: a.once(func(context.Context, []string) error {
-			v := build{version(), limits.Protocol, library.Revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			v := build{version(), limits.Protocol, library.Revision, runtime.Version(),
+				runtime.GOOS + "/" + runtime.GOARCH}
 			return a.show(v, func(p *page) {
-				p.say("flowfabric %s (protocol %d, library %d, %s %s)", v.Version, v.Protocol, v.Library, v.Go, v.Platform)
+				p.say("flowfabric %s (protocol %d, library %d, %s %s)", v.Version, v.Protocol, v.Library, v.Go,
+					v.Platform)
 			})
 		}),
 	}

@@ -45,14 +45,18 @@ with and a fingerprint are shown, never the token. What people are asked follows
 					if w.Suspension == asked.ID && w.Open() {
 						out[i].Question = q
 					}
-					rows[i] = []any{w.Key, w.State, w.ID, w.Signals, w.Matched, instant(w.CreatedAt), instant(w.ExpiresAt), instant(w.ClosedAt), w.CloseReason}
+					rows[i] = []any{w.Key, w.State, w.ID, w.Signals, w.Matched, instant(w.CreatedAt),
+						instant(w.ExpiresAt), instant(w.ClosedAt), w.CloseReason}
 				}
 				return a.show(out, func(p *page) {
-					p.table([]string{"KEY", "STATE", "WAITPOINT", "SIGNALS", "MATCHED", "CREATED", "EXPIRES", "CLOSED", "WHY"}, rows)
+					p.table([]string{"KEY", "STATE", "WAITPOINT", "SIGNALS", "MATCHED", "CREATED", "EXPIRES", "CLOSED",
+						"WHY"}, rows)
 					if q != nil {
 						p.say("\n%s", q.Title)
-						if q.Text != "" {
-							p.say("%s", q.Text)
+						if q.Text != "" && q.Text != q.Title {
+							for _, line := range textLines(q.Text) {
+								p.say("  %s", line)
+							}
 						}
 						var choices []string
 						for _, c := range q.Choices {
@@ -85,7 +89,8 @@ type waitpoint struct {
 }
 
 func newWaitpoint(w suspend.Waitpoint) waitpoint {
-	return waitpoint{ID: w.ID, Key: w.Key, State: w.State, Kid: w.Kid, Fingerprint: w.Fingerprint, CreatedAt: utc(w.CreatedAt),
-		ActivatedAt: utc(w.ActivatedAt), ExpiresAt: utc(w.ExpiresAt), Signals: w.Signals, Matched: w.Matched,
+	return waitpoint{ID: w.ID, Key: w.Key, State: w.State, Kid: w.Kid, Fingerprint: w.Fingerprint,
+		CreatedAt: utc(w.CreatedAt), ActivatedAt: utc(w.ActivatedAt), ExpiresAt: utc(w.ExpiresAt), Signals: w.Signals,
+		Matched:      w.Matched,
 		LastSignalAt: utc(w.LastSignalAt), ClosedAt: utc(w.ClosedAt), CloseReason: w.CloseReason}
 }

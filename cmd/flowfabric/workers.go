@@ -48,10 +48,12 @@ type workerView struct {
 
 func newWorkerView(w admin.Worker) workerView {
 	i := w.Info
-	v := workerView{Instance: w.Instance, State: "lost", Pool: i.Pool, Namespace: i.Namespace, Lanes: i.Lanes, Kinds: i.Kinds,
-		Capabilities: i.Capabilities, Concurrency: i.Concurrency, InFlight: w.InFlight, Stuck: w.Stuck, Sessions: len(w.Sessions), Host: i.Host, PID: i.PID,
-		Version: i.Version, Revision: i.Revision, Labels: i.Labels, Registered: w.Registered, StartedAt: utc(i.StartedAt),
-		SeenAt: utc(w.LastSeen), ExpiresAt: utc(w.ExpiresAt), Reason: w.Reason}
+	v := workerView{Instance: w.Instance, State: "lost", Pool: i.Pool, Namespace: i.Namespace, Lanes: i.Lanes,
+		Kinds: i.Kinds, Capabilities: i.Capabilities, Concurrency: i.Concurrency, InFlight: w.InFlight, Stuck: w.Stuck,
+		Sessions: len(w.Sessions), Host: i.Host, PID: i.PID, Version: i.Version, Revision: i.Revision, Labels: i.Labels,
+		Registered: w.Registered,
+		StartedAt:  utc(i.StartedAt),
+		SeenAt:     utc(w.LastSeen), ExpiresAt: utc(w.ExpiresAt), Reason: w.Reason}
 	switch {
 	case w.Dead:
 		v.State = "dead"
@@ -91,11 +93,12 @@ operator gave up. A process that was killed counts as alive until its lease is o
 					if v.Stuck > 0 { // which it may not hold any more
 						slots = fmt.Sprintf("%d/%d, %d stuck", max(v.InFlight, w.Reported), v.Concurrency, v.Stuck)
 					}
-					rows[i] = []any{v.Instance, v.state(), v.Pool, join(",", v.Lanes...), join(",", v.Kinds...), join(",", v.Capabilities...), slots,
-						v.Host, v.Version, instant(v.SeenAt), v.Reason}
+					rows[i] = []any{v.Instance, v.state(), v.Pool, join(",", v.Lanes...), join(",", v.Kinds...),
+						join(",", v.Capabilities...), slots, v.Host, v.Version, instant(v.SeenAt), v.Reason}
 				}
 				if shown := a.show(out, func(p *page) {
-					p.table([]string{"INSTANCE", "STATE", "POOL", "LANES", "KINDS", "HAS", "BUSY", "HOST", "VERSION", "SEEN", "WHY"}, rows)
+					p.table([]string{"INSTANCE", "STATE", "POOL", "LANES", "KINDS", "HAS", "BUSY", "HOST", "VERSION",
+						"SEEN", "WHY"}, rows)
 				}); shown != nil {
 					return shown
 				}
@@ -114,7 +117,7 @@ type markedDead struct {
 func workersMarkDeadCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mark-dead INSTANCE",
-		Short: "Give a worker process up, so that its work runs elsewhere soon",
+		Short: "Declare a worker dead and requeue its work",
 		Long: `mark-dead takes everything away from a worker process that is known to be gone, without waiting for its
 leases: what it held is queued again by the next tick, within about a second where workers run, which costs
 no retry. It says how much that is. A process that
@@ -132,7 +135,9 @@ lives loses its running work, registers again and goes on; to stop it, stop the 
 						p.say("gave up %s; it held nothing", args[0])
 						return
 					}
-					p.say("gave up %s; %s will be queued again by the next tick (within about a second where workers run)", args[0], count(held, "execution"))
+					p.say(
+						"gave up %s; %s will be queued again by the next tick (within about a second where workers run)",
+						args[0], count(held, "execution"))
 				})
 			})
 		}),

@@ -35,7 +35,7 @@ export function Answer({ item, onDone }) {
       ${may("sendMessage") && html`<div class="buttons start"><button type="button" class="main" onClick=${() => sendMessage({ id: item.execution, kind: item.kind, mailbox, then: onDone })}>Send a message</button></div>`}</div>`
   }
   if (!point) return html`<p>${question?.text ? visible(question.text) : "It waits for its time, or for an operator who resumes it."}</p>`
-  return html`<div class="answer">${question?.text && html`<p class="pre" dir="auto">${visible(question.text)}</p>`}
+  return html`<div class="answer">${question?.text && question.text !== question.title && html`<p class="pre" dir="auto">${visible(question.text)}</p>`}
     ${item.timeout_at && html`<p class="dim">Answers count until ${instant(item.timeout_at)} (<${Time} at=${item.timeout_at} />).</p>`}
     <${Failure} error=${error} />
     ${!may("answerWaitpoint") ? html`<p class="dim">You may look at it, but not answer.</p>` : question ? html`

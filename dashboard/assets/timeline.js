@@ -29,7 +29,7 @@ export function spans(x, history, now) {
         const [how] = (e.detail || "").split(" ")
         const lost = how === "interrupted_reclaimed"
         stop(at, lost ? "lost" : how === "ended_success" ? "good" : "bad", `${sayEnd(e.detail)}${why}`)
-        const pause = !lost && x.state === "delayed" && e.attempt + 1 === x.attempts
+        const pause = !lost && x.state === "delayed" && e.attempt === x.attempts
         start(at, pause ? "delayed" : "waiting", pause ? "pause before the next attempt" : lost ? "waited for another worker" : "waited for the next attempt")
         break
       }
@@ -98,8 +98,8 @@ export function Timeline({ x, history, steps }) {
   const rows = [html`<tr key="all"><th scope="row">Waiting</th><td><div class="lane">${s.waits.map((w, i) => html`<${Bar} key=${i} place=${place} from=${w.from} to=${w.to} kind=${w.kind} label=${span(w.to - w.from)} text=${`${w.text}, ${span(w.to - w.from)}${w.open ? " so far" : ""}`} />`)}</div></td></tr>`]
   for (const a of attempts) {
     const own = s.runs.filter(r => r.attempt === a), log = x.attempt_log?.find(l => l.index === a)
-    rows.push(html`<tr key=${"a" + a}><th scope="row">Attempt ${a + 1}</th><td><div class="lane">${own.map((r, i) => html`<${Bar} key=${i} place=${place} from=${r.from} to=${r.to} kind=${r.how} label=${r.how === "lost" ? "lost" : span(r.to - r.from)}
-      text=${`Attempt ${a + 1}${r.worker ? ` on ${r.worker}` : ""}: ${r.text}, ${span(r.to - r.from)}${log?.message && !r.text.includes(log.message) ? `: ${log.message}` : ""}`} />`)}</div></td></tr>`)
+    rows.push(html`<tr key=${"a" + a}><th scope="row">Attempt ${a}</th><td><div class="lane">${own.map((r, i) => html`<${Bar} key=${i} place=${place} from=${r.from} to=${r.to} kind=${r.how} label=${r.how === "lost" ? "lost" : span(r.to - r.from)}
+      text=${`Attempt ${a}${r.worker ? ` on ${r.worker}` : ""}: ${r.text}, ${span(r.to - r.from)}${log?.message && !r.text.includes(log.message) ? `: ${log.message}` : ""}`} />`)}</div></td></tr>`)
     for (const p of steps.filter(p => p.attempt === a && p.kind === "step" && p.ended_at)) {
       rows.push(html`<tr key=${"s" + p.name + a} class="step"><th scope="row" title=${visible(p.name)}>${visible(p.name)}</th><td><div class="lane"><${Bar} place=${place} from=${Date.parse(p.started_at ?? p.ended_at)} to=${Date.parse(p.ended_at)} kind=${p.state === "failed" ? "bad" : "step"}
         text=${`${p.name}: ${p.started_at ? span(Date.parse(p.ended_at) - Date.parse(p.started_at)) : ""} ${p.error || p.state}`} /></div></td></tr>`)

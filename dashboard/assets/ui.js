@@ -1,7 +1,7 @@
 // The parts that pages are made of.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js"
 import { exactly } from "./api.js"
-import { makeStore, serverNow, useBeat, useStore } from "./live.js"
+import { makeStore, me, serverNow, useBeat, useStore } from "./live.js"
 
 // ---- links: the place is in the address behind the #, so that going back works and a filter can be passed on ----
 
@@ -82,7 +82,7 @@ export function Since({ at, until }) {
 // Said is a text of the API, in which times are shown as here, and names of Go functions are left out.
 export function Said({ text }) {
   useBeat()
-  const parts = visible(text).replace(/ \((?:client|admin|flowfabric)\.[^)]*\)/g, "").replace(/\battempt (\d+)\b/g, (_, n) => `attempt ${+n + 1}`).replace(/\ba tick\b/g, "the store").split(/(\d{4}-\d\d-\d\dT[\d:.]+Z(?: \([^)]*\))?)/)
+  const parts = visible(text).replace(/ \((?:client|admin|flowfabric)\.[^)]*\)/g, "").replace(/\ba tick\b/g, "the store").split(/(\d{4}-\d\d-\d\dT[\d:.]+Z(?: \([^)]*\))?)/)
   return html`<span>${parts.map((p, i) => i % 2 ? html`<time key=${i} datetime=${p.split(" ")[0]}>${instant(p.split(" ")[0])} (${ago(p.split(" ")[0])})</time>` : p)}</span>`
 }
 
@@ -147,6 +147,12 @@ export function Copy({ text, label = "Copy" }) {
 
 export function Empty({ title, children }) {
   return html`<div class="empty"><p class="big">${title}</p>${children && html`<div>${children}</div>`}</div>`
+}
+
+// Bound says to somebody who is bound to namespaces why there is nothing to see; what is named belongs to none. Others see nothing of it.
+export function Bound({ what }) {
+  const { namespaces: own } = useStore(me)
+  return own && html`<${Empty} title="Not with this token"><p>Your token is bound to ${own.length === 1 ? "the namespace" : "the namespaces"} ${visible(own.join(", "))}, and ${what} to none. Sign in with a token that is bound to no namespace.</p><//>`
 }
 
 export function Failure({ error, retry }) {

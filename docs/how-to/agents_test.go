@@ -58,7 +58,9 @@ type Refund struct {
 
 var refund = agent.NewTool("refund", "Pays money back for an order.", payBack,
 	agent.NeedsApproval(agent.Approval{Assignee: "support", Within: 24 * time.Hour}),
-	agent.Question(func(in Refund) string { return fmt.Sprintf("Pay back %d cents for order %s?", in.Cents, in.Order) }))
+	agent.Question(func(in Refund) string {
+		return fmt.Sprintf("Pay back %d cents for order %s?", in.Cents, in.Order)
+	}))
 
 func payBack(ctx context.Context, in Refund) (string, error) {
 	call, _ := agent.CallFrom(ctx)
@@ -74,7 +76,8 @@ func approve(ctx context.Context, c *client.Client, a *admin.Admin) error {
 		return err
 	}
 	for _, asked := range open.Items {
-		if _, err := c.Approve(ctx, asked.ID, asked.Name, suspend.Answer{Choice: "approve"}, flowfabric.By("anna")); err != nil {
+		if _, err := c.Approve(ctx, asked.ID, asked.Name, suspend.Answer{Choice: "approve"},
+			flowfabric.By("anna")); err != nil {
 			return err
 		}
 	}
@@ -83,12 +86,12 @@ func approve(ctx context.Context, c *client.Client, a *admin.Admin) error {
 
 // allowance lets a tenant use a million tokens a month. An agent over it waits for the next month.
 func allowance(ctx context.Context, a *admin.Admin, tenant string) error {
-	return a.PutBudget(ctx, admission.Budget{
+	return a.EnsureBudget(ctx, admission.Budget{
 		Name:   tenant,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000}},
 		OnHard: admission.HardBlock,
 		Reset:  30 * 24 * time.Hour,
-	}, 0)
+	})
 }
 
 // cautious returns what there is when a limit is reached.
@@ -171,7 +174,8 @@ func (c *Talker) Endless(ctx context.Context, t *handler.Task, in Dialogue) (str
 
 // canned is a model that searches, pays back, and ends.
 func canned(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
-	calls := []agent.ToolCall{{ID: "1", Name: "search", Arguments: json.RawMessage(`{"topic":"tides"}`)}, {ID: "2", Name: "refund", Arguments: json.RawMessage(`{"order":"7","cents":5}`)}}
+	calls := []agent.ToolCall{{ID: "1", Name: "search", Arguments: json.RawMessage(`{"topic":"tides"}`)},
+		{ID: "2", Name: "refund", Arguments: json.RawMessage(`{"order":"7","cents":5}`)}}
 	r := agent.Response{Stop: agent.StopEnd, Usage: agent.Usage{Input: 10, Output: 5}}
 	if len(req.Tools) > 0 && len(req.Messages) == 1 {
 		r.Message.Calls = calls
@@ -200,7 +204,8 @@ func TestAgents(t *testing.T) {
 	}
 	var printed strings.Builder
 	must(t, print(ctx, c, exec.ID(), &printed))
-	for _, want := range []string{"[user] What about tides?", `[tool] ["tides come twice a day"]`, "done with paid\n[assistant] done with paid"} {
+	for _, want := range []string{"[user] What about tides?", `[tool] ["tides come twice a day"]`,
+		"done with paid\n[assistant] done with paid"} {
 		if !strings.Contains(printed.String(), want) {
 			t.Errorf("no %q in %s", want, &printed)
 		}
@@ -216,9 +221,11 @@ func TestAgents(t *testing.T) {
 
 func TestTalks(t *testing.T) {
 	stop := handler.Define[string, string]("careful")
-	ctx, c := start(t, runtime.Config{}, handler.Bind(Talk, (&Talker{agent.ModelFunc(canned)}).Handle), handler.Bind(stop, func(ctx context.Context, t *handler.Task, prompt string) (string, error) {
-		return cautious(ctx, t, agent.Config{Model: agent.ModelFunc(canned), Prompt: prompt, Tools: []agent.Tool{search}, MaxTurns: 1})
-	}))
+	ctx, c := start(t, runtime.Config{}, handler.Bind(Talk, (&Talker{agent.ModelFunc(canned)}).Handle),
+		handler.Bind(stop, func(ctx context.Context, t *handler.Task, prompt string) (string, error) {
+			return cautious(ctx, t,
+				agent.Config{Model: agent.ModelFunc(canned), Prompt: prompt, Tools: []agent.Tool{search}, MaxTurns: 1})
+		}))
 	exec, err := client.Submit(ctx, c, Talk, "hello")
 	must(t, err)
 	_, err = exec.AwaitSuspension(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -19,9 +20,10 @@ var quiet = slog.New(slog.DiscardHandler)
 // start runs a worker on the embedded server and connects a client, until the test ends.
 func start(t *testing.T, cfg runtime.Config, bindings ...handler.Binding) (context.Context, *client.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	cfg.URL, cfg.Logger = "embedded://", quiet
-	c, err := client.Connect(ctx, client.Config{URL: cfg.URL, Logger: quiet})
+	c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: cfg.URL,
+		Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// Fetch is tried at most nine times, with pauses of 2 s, 4 s, 8 s … 5 min. One attempt may take a minute, all of them an hour.
+// Fetch is tried at most nine times, with pauses of 2 s, 4 s, 8 s … 5 min. One attempt may take a minute, all of them
+// an hour.
 var Fetch = handler.Define[string, string]("fetch",
 	handler.Retry(8, 2*time.Second, 5*time.Minute),
 	flowfabric.Timeout(time.Minute),

@@ -126,6 +126,31 @@ var WriteUntil = handler.Define[[]Draft, int]("write-until")
 
 var PrintReport = handler.Define[flowfabric.ExecutionID, string]("print-report")
 
+var _ = publish
+
+// publish submits a flow and waits for its last node. If publish is cancelled meanwhile, so is the flow.
+func publish(ctx context.Context, t *handler.Task, c *client.Client) (Article, error) {
+	id, err := handler.Step(ctx, t, "submit", func(ctx context.Context) (flowfabric.FlowID, error) {
+		f := flow.New("issue")
+		tides := flow.Add(f, "tides", WriteUp, Draft{"tides"})
+		flow.Add(f, "issue", Bundle, "May", Lead.From(tides))
+		submitted, err := client.SubmitFlow(ctx, c, f, flowfabric.IdempotencyKey(t.ID().String()))
+		if err != nil {
+			return flowfabric.FlowID{}, err
+		}
+		return submitted.ID(), nil
+	})
+	if err != nil {
+		return Article{}, err
+	}
+	set := flow.Children("issue")
+	issue := flow.Other(set, "issue", Bundle, id.Member("issue"), flow.CancelRemaining())
+	if err := set.Wait(ctx, t); err != nil {
+		return Article{}, err // return it: it suspends the execution
+	}
+	return issue.Result(ctx, t)
+}
+
 // printWhenWritten waits until the report that was submitted elsewhere is written.
 func printWhenWritten(ctx context.Context, t *handler.Task, report flowfabric.ExecutionID) (string, error) {
 	set := flow.Children("report")
@@ -144,7 +169,8 @@ func writeUntil(ctx context.Context, t *handler.Task, drafts []Draft) (int, erro
 	for _, d := range drafts {
 		children = append(children, flow.Child(set, d.Topic, WriteUp, d))
 	}
-	_, err := set.WaitOr(ctx, t, suspend.AnyOf(suspend.Signal("stop"), suspend.Mailbox("editor")), // or set.Wait(ctx, t, options), for the children alone
+	// or set.Wait(ctx, t, options), for the children alone
+	_, err := set.WaitOr(ctx, t, suspend.AnyOf(suspend.Signal("stop"), suspend.Mailbox("editor")),
 		suspend.Within(24*time.Hour), suspend.OnTimeout(suspend.Resume))
 	if err != nil && !errors.Is(err, flowfabric.ErrWaitTimeout) {
 		return 0, err // return it: it suspends the execution
@@ -159,7 +185,9 @@ func writeUntil(ctx context.Context, t *handler.Task, drafts []Draft) (int, erro
 }
 
 func TestFlows(t *testing.T) {
-	ctx, c := start(t, runtime.Config{}, handler.Bind(WriteUp, writeUp), handler.Bind(Bundle, bundle), handler.Bind(WriteMany, writeMany), handler.Bind(TellEditor, tellEditor), handler.Bind(WriteUntil, writeUntil), handler.Bind(PrintReport, printWhenWritten))
+	ctx, c := start(t, runtime.Config{}, handler.Bind(WriteUp, writeUp), handler.Bind(Bundle, bundle),
+		handler.Bind(WriteMany, writeMany), handler.Bind(TellEditor, tellEditor), handler.Bind(WriteUntil, writeUntil),
+		handler.Bind(PrintReport, printWhenWritten))
 	issue, err := submitIssue(ctx, c)
 	must(t, err)
 	if issue.Text != "May: on tides; on moons" {
@@ -177,7 +205,8 @@ func TestFlows(t *testing.T) {
 	said, err := client.NodeResult(ctx, c.Flow(edition.ID), flow.Add(flow.New("edition"), "clean up", TellEditor, ""))
 	must(t, err)
 	sorry, _ := edition.Node("apologise")
-	if edition.State != flowfabric.FlowCompleted || said != "May, issue completed, moons completed, tides completed" || sorry.State.Public != flowfabric.Skipped {
+	if edition.State != flowfabric.FlowCompleted || said != "May, issue completed, moons completed, tides completed" ||
+		sorry.State.Public != flowfabric.Skipped {
 		t.Errorf("%s: %q, %s", edition.State, said, sorry.State.Public)
 	}
 	f := flow.New("edition", flow.Unsealed())
@@ -195,7 +224,8 @@ func TestFlows(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	for i := range 6 { // in various partitions, before and after the wait begins
-		report, err := client.Submit(ctx, c, WriteUp, Draft{fmt.Sprint("wind ", i)}, flowfabric.Delay(time.Duration(i%2)*50*time.Millisecond))
+		report, err := client.Submit(ctx, c, WriteUp, Draft{fmt.Sprint("wind ", i)},
+			flowfabric.Delay(time.Duration(i%2)*50*time.Millisecond))
 		must(t, err)
 		printed, err := client.Submit(ctx, c, PrintReport, report.ID())
 		must(t, err)
@@ -205,7 +235,8 @@ func TestFlows(t *testing.T) {
 	}
 	nobody, err := client.Submit(ctx, c, PrintReport, flowfabric.NewExecutionID(0))
 	must(t, err)
-	if _, err := nobody.Result(ctx); !errors.Is(err, flowfabric.ErrFailed) || !strings.Contains(err.Error(), "execution_not_found") {
+	if _, err := nobody.Result(ctx); !errors.Is(err, flowfabric.ErrFailed) || !strings.Contains(err.Error(),
+		"execution_not_found") {
 		t.Errorf("%v", err)
 	}
 }

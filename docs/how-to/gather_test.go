@@ -73,8 +73,11 @@ func TestGathering(t *testing.T) {
 	if recording() == nil {
 		t.Fatal("no option")
 	}
-	ctx, c := start(t, runtime.Config{Concurrency: 128}, handler.BindBatch(Record, insert, handler.Batch{Size: 100, Wait: 50 * time.Millisecond}),
-		handler.Bind(Reindex, func(_ context.Context, _ *handler.Task, shop Shop) (string, error) { return shop.Name, nil }))
+	ctx, c := start(t, runtime.Config{Concurrency: 128},
+		handler.BindBatch(Record, insert, handler.Batch{Size: 100, Wait: 50 * time.Millisecond}),
+		handler.Bind(Reindex, func(_ context.Context, _ *handler.Task, shop Shop) (string, error) {
+			return shop.Name, nil
+		}))
 	all, err := client.SubmitMany(ctx, c, Record, []Event{{"a"}, {}, {"b"}}, flowfabric.Retries(0))
 	must(t, err)
 	for i, x := range all {

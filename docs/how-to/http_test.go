@@ -32,16 +32,19 @@ func TestHTTPSession(t *testing.T) {
 		Topic string `json:"topic"`
 	}
 	ctx, c := start(t, runtime.Config{},
-		handler.Bind(handler.Define[topic, string]("write-article"), func(ctx context.Context, t *handler.Task, in topic) (string, error) {
-			return "all about " + in.Topic, t.Frame(ctx, "word", in.Topic)
-		}),
-		handler.Bind(handler.Define[string, string]("release"), func(ctx context.Context, t *handler.Task, _ string) (string, error) {
-			return suspend.Await[string](ctx, t, "approval")
-		}),
-		handler.Bind(handler.Define[string, string]("chat"), func(ctx context.Context, t *handler.Task, name string) (string, error) {
-			text, err := suspend.Receive[string](ctx, t, "user")
-			return name + " said " + text, err
-		}))
+		handler.Bind(handler.Define[topic, string]("write-article"),
+			func(ctx context.Context, t *handler.Task, in topic) (string, error) {
+				return "all about " + in.Topic, t.Frame(ctx, "word", in.Topic)
+			}),
+		handler.Bind(handler.Define[string, string]("release"),
+			func(ctx context.Context, t *handler.Task, _ string) (string, error) {
+				return suspend.Await[string](ctx, t, "approval")
+			}),
+		handler.Bind(handler.Define[string, string]("chat"),
+			func(ctx context.Context, t *handler.Task, name string) (string, error) {
+				text, err := suspend.Receive[string](ctx, t, "user")
+				return name + " said " + text, err
+			}))
 	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open, Logger: quiet})
 	must(t, err)
 	server := httptest.NewServer(api)
@@ -63,7 +66,8 @@ func TestHTTPSession(t *testing.T) {
 		t.Errorf("no message was sent: %s", out)
 	}
 	parts := strings.Split(string(out), "---\n")
-	for i, want := range []string{"", `"duplicate":false`, `"text":"tides"`, `"access_token":`, "tides", `"output":{"value":"all about tides"}`, `"output":{"value":"ship it"}`, `"output":{"value":"Ann said hello"}`,
+	for i, want := range []string{"", `"duplicate":false`, `"text":"tides"`, `"access_token":`, "tides",
+		`"output":{"value":"all about tides"}`, `"output":{"value":"ship it"}`, `"output":{"value":"Ann said hello"}`,
 		`"sentence":"It ended completed`, `"field":"/prioritty"`} {
 		if i >= len(parts) || !strings.Contains(parts[i], want) {
 			t.Errorf("block %d: want %s in %q", i, want, parts[min(i, len(parts)-1)])
@@ -74,16 +78,18 @@ func TestHTTPSession(t *testing.T) {
 // Viewers see no payloads of the kinds that are not named.
 func TestHTTPRedacts(t *testing.T) {
 	secret := handler.Define[string, string]("open-account")
-	ctx, c := start(t, runtime.Config{}, handler.Bind(secret, func(_ context.Context, _ *handler.Task, in string) (string, error) { return in, nil }))
+	ctx, c := start(t, runtime.Config{},
+		handler.Bind(secret, func(_ context.Context, _ *handler.Task, in string) (string, error) { return in, nil }))
 	authorize := func(*http.Request) (httpapi.Principal, error) {
 		return httpapi.Principal{Name: "anna", Role: httpapi.Viewer}, nil
 	}
-	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: authorize, Redact: func(r httpapi.Redaction) []byte {
-		if r.Reader.Role == httpapi.Admin || r.Kind == "write-article" {
-			return r.Payload
-		}
-		return nil // withheld: the reader sees "[withheld]"
-	}})
+	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: authorize,
+		Redact: func(r httpapi.Redaction) []byte {
+			if r.Reader.Role == httpapi.Admin || r.Kind == "write-article" {
+				return r.Payload
+			}
+			return nil // withheld: the reader sees "[withheld]"
+		}})
 	must(t, err)
 	x, err := client.Submit(ctx, c, secret, "DE89 3704")
 	must(t, err)

@@ -17,12 +17,12 @@ import (
 
 // budget gives a tenant a million tokens a month. All work in its namespace counts towards it.
 func budget(ctx context.Context, a *admin.Admin, tenant string) error {
-	err := a.PutBudget(ctx, admission.Budget{
+	err := a.EnsureBudget(ctx, admission.Budget{
 		Name:   tenant,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}}, // 0 is no limit
 		OnHard: admission.HardBlock,
 		Reset:  30 * 24 * time.Hour,
-	}, 0)
+	})
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func complete(_ context.Context, topic string) (text string, tokens int64, err e
 
 // quota is for an API that takes 600 calls a minute, and 20 at once.
 func quota(ctx context.Context, a *admin.Admin) error {
-	return a.PutQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: time.Minute, Cap: 20}, 0)
+	return a.EnsureQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: time.Minute, Cap: 20})
 }
 
 // each tenant may run two at once and start 100 a minute, whatever the others do.
@@ -65,7 +65,8 @@ func careful() []handler.Middleware {
 
 func TestLocalLimits(t *testing.T) {
 	mail := handler.Define[Draft, Article]("mail", flowfabric.Retries(0))
-	ctx, c := start(t, runtime.Config{Middleware: careful()}, handler.Bind(mail, func(context.Context, *handler.Task, Draft) (Article, error) { return Article{"sent"}, nil }))
+	ctx, c := start(t, runtime.Config{Middleware: careful()}, handler.Bind(mail,
+		func(context.Context, *handler.Task, Draft) (Article, error) { return Article{"sent"}, nil }))
 	exec, err := client.Submit(ctx, c, mail, Draft{"tides"})
 	must(t, err)
 	got, err := exec.Result(ctx)

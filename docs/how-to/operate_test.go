@@ -47,7 +47,8 @@ func follow(ctx context.Context, a *admin.Admin, handle func(id flowfabric.Execu
 		if err != nil {
 			return err
 		}
-		if err := handle(event.Execution, events.Cursor()); err != nil { // store the cursor, and go on with SubscribeOptions.From
+		if err := handle(event.Execution, events.Cursor()); err != nil {
+			// store the cursor, and go on with SubscribeOptions.From
 			return err
 		}
 	}
@@ -56,12 +57,13 @@ func follow(ctx context.Context, a *admin.Admin, handle func(id flowfabric.Execu
 
 func TestOperate(t *testing.T) {
 	empty := true
-	ctx, c := start(t, runtime.Config{}, handler.Bind(Print, func(ctx context.Context, t *handler.Task, pages int) (string, error) {
-		if empty {
-			return "", errors.New("no ink")
-		}
-		return fmt.Sprint(pages, " pages"), t.Progress(ctx, 100, "")
-	}))
+	ctx, c := start(t, runtime.Config{},
+		handler.Bind(Print, func(ctx context.Context, t *handler.Task, pages int) (string, error) {
+			if empty {
+				return "", errors.New("no ink")
+			}
+			return fmt.Sprint(pages, " pages"), t.Progress(ctx, 100, "")
+		}))
 	a := admin.New(c)
 	_, err := a.Subscribe(ctx, admin.SubscribeOptions{}) // recording begins
 	must(t, err)

@@ -21,8 +21,9 @@ var Report = handler.Define[Month, Article]("report")
 
 // plan may run at every start of every process: it changes nothing while its arguments stay the same.
 func plan(ctx context.Context, c *client.Client) error {
-	_, err := client.Schedule(ctx, c, "monthly-report", schedule.Cron("0 3 1 * *", "Europe/Berlin"), Report, Month{"last"},
-		client.Overlap(schedule.OverlapSkip), client.CatchUp(schedule.CatchUpLast), flowfabric.Lane("batch"))
+	_, err := client.Schedule(ctx, c, "monthly-report", schedule.Cron("0 3 1 * *", "Europe/Berlin"), Report,
+		Month{"last"}, client.Overlap(schedule.OverlapSkip), client.CatchUp(schedule.CatchUpLast),
+		flowfabric.Lane("batch"))
 	return err
 }
 
@@ -31,7 +32,8 @@ var Remind = handler.Define[string, Article]("remind")
 // remind asks a new customer once now and then daily for two weeks, at most ten times, a little later each day.
 func remind(ctx context.Context, c *client.Client, customer string) error {
 	_, err := client.Schedule(ctx, c, "remind-"+customer, schedule.Cron("0 9 * * *", "Europe/Berlin"), Remind, customer,
-		client.FirstRunNow(), client.Until(time.Now().AddDate(0, 0, 14).Truncate(24*time.Hour)), client.MaxRuns(10), client.Jitter(30*time.Minute))
+		client.FirstRunNow(), client.Until(time.Now().AddDate(0, 0, 14).Truncate(24*time.Hour)), client.MaxRuns(10),
+		client.Jitter(30*time.Minute))
 	return err
 }
 
@@ -41,7 +43,8 @@ func digest(ctx context.Context, c *client.Client) error {
 	tides := flow.Add(f, "tides", Fetch, "tides")
 	moons := flow.Add(f, "moons", Fetch, "moons")
 	flow.Add(f, "report", Report, Month{"last"}, flow.After(tides, moons))
-	_, err := client.ScheduleFlow(ctx, c, "nightly-digest", schedule.Cron("0 2 * * *", "Europe/Berlin"), f, client.Overlap(schedule.OverlapSkip))
+	_, err := client.ScheduleFlow(ctx, c, "nightly-digest", schedule.Cron("0 2 * * *", "Europe/Berlin"), f,
+		client.Overlap(schedule.OverlapSkip))
 	return err
 }
 
@@ -49,14 +52,16 @@ func digest(ctx context.Context, c *client.Client) error {
 func declare(ctx context.Context, c *client.Client) error {
 	_, err := c.SyncSchedules(ctx, "billing",
 		client.DeclareSchedule("monthly-report", schedule.Cron("0 3 1 * *", "Europe/Berlin"), Report, Month{"last"}),
-		client.DeclareSchedule("refresh", schedule.Every(15*time.Minute, time.Time{}), Fetch, "feeds", client.Jitter(time.Minute)))
+		client.DeclareSchedule("refresh", schedule.Every(15*time.Minute, time.Time{}), Fetch, "feeds",
+			client.Jitter(time.Minute)))
 	return err
 }
 
 func TestSchedulesThatEndAndFlows(t *testing.T) {
-	ctx, c := start(t, runtime.Config{}, handler.Bind(Remind, func(_ context.Context, _ *handler.Task, customer string) (Article, error) {
-		return Article{}, nil
-	}))
+	ctx, c := start(t, runtime.Config{},
+		handler.Bind(Remind, func(_ context.Context, _ *handler.Task, customer string) (Article, error) {
+			return Article{}, nil
+		}))
 	must(t, remind(ctx, c, "anna"))
 	must(t, remind(ctx, c, "anna"))
 	must(t, digest(ctx, c))

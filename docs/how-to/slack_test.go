@@ -51,7 +51,8 @@ func (d *Deployer) Handle(ctx context.Context, t *handler.Task, version string) 
 // question is a message with two buttons. Each has the token as its value: who presses one proves nothing else.
 func question(text string, token suspend.Token) map[string]any {
 	button := func(label, choice string) map[string]any {
-		return map[string]any{"type": "button", "action_id": choice, "value": token.Reveal(), "text": map[string]any{"type": "plain_text", "text": label}}
+		return map[string]any{"type": "button", "action_id": choice, "value": token.Reveal(),
+			"text": map[string]any{"type": "plain_text", "text": label}}
 	}
 	return map[string]any{"text": text, "blocks": []any{
 		map[string]any{"type": "section", "text": map[string]any{"type": "plain_text", "text": text}},
@@ -71,7 +72,8 @@ type pressed struct {
 	ResponseURL string `json:"response_url"`
 }
 
-// slack takes the posts of Slack's interactivity: it checks the signature, and answers the waitpoint whose token the button has.
+// slack takes the posts of Slack's interactivity: it checks the signature, and answers the waitpoint whose token the
+// button has.
 func slack(c *client.Client, secret []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
@@ -102,7 +104,8 @@ func slack(c *client.Client, secret []byte) http.HandlerFunc {
 	}
 }
 
-// signed checks X-Slack-Signature: an HMAC of the time and the body. A post that is older than five minutes may be a copy.
+// signed checks X-Slack-Signature: an HMAC of the time and the body. A post that is older than five minutes may be a
+// copy.
 func signed(secret []byte, h http.Header, body []byte, now time.Time) bool {
 	stamp := h.Get("X-Slack-Request-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -117,8 +120,10 @@ func signed(secret []byte, h http.Header, body []byte, now time.Time) bool {
 func TestSlack(t *testing.T) {
 	secret := []byte("8f742231b10e8888abcd99yyyzzz85a5")
 	// The example of Slack's own documentation.
-	example := "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
-	header := http.Header{"X-Slack-Request-Timestamp": {"1531420618"}, "X-Slack-Signature": {"v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"}}
+	example :=
+		"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
+	header := http.Header{"X-Slack-Request-Timestamp": {"1531420618"},
+		"X-Slack-Signature": {"v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"}}
 	at := time.Unix(1531420618, 0)
 	for name, good := range map[string]bool{
 		"as it was":  signed(secret, header, []byte(example), at),

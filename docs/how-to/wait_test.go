@@ -60,7 +60,8 @@ func (p *Publisher) PublishLate(ctx context.Context, t *handler.Task, in Draft) 
 	ask := suspend.Question{Title: "Publish this article?"}
 	for i, subject := range []string{"A new article", "Please decide"} {
 		if _, err := handler.Step(ctx, t, fmt.Sprint("mail ", i), func(ctx context.Context) (bool, error) {
-			return true, p.Mail(ctx, "editor@example.com", subject+": "+suspend.Link("https://example.com/approve", token))
+			return true, p.Mail(ctx, "editor@example.com",
+				subject+": "+suspend.Link("https://example.com/approve", token))
 		}); err != nil {
 			return Verdict{}, err
 		}
@@ -77,7 +78,9 @@ func (p *Publisher) PublishLate(ctx context.Context, t *handler.Task, in Draft) 
 func approvals(c *client.Client) http.Handler {
 	return suspend.HTTPHandler(suspend.HTTPConfig{
 		Deliver: c,
-		Page:    func(*http.Request, suspend.Token) suspend.Page { return suspend.Page{Title: "Publish this article?"} },
+		Page: func(*http.Request, suspend.Token) suspend.Page {
+			return suspend.Page{Title: "Publish this article?"}
+		},
 	})
 }
 
@@ -97,7 +100,8 @@ func signedIn(c *client.Client, user func(*http.Request) (name string, mayApprov
 		},
 		Texts: func(r *http.Request) suspend.Texts {
 			if strings.HasPrefix(r.Header.Get("Accept-Language"), "de") {
-				return suspend.Texts{Lang: "de", Title: "Ihre Antwort wird gebraucht", Approve: "Genehmigen", Reject: "Ablehnen"}
+				return suspend.Texts{Lang: "de", Title: "Ihre Antwort wird gebraucht", Approve: "Genehmigen",
+					Reject: "Ablehnen"}
 			}
 			return suspend.Texts{} // English
 		},
@@ -112,7 +116,9 @@ func TestSignedIn(t *testing.T) {
 	must(t, err)
 	token, err := admin.New(c).ReissueToken(ctx, exec.ID(), waiting.Waitpoints[0].ID, flowfabric.By("test"))
 	must(t, err)
-	page := signedIn(c, func(r *http.Request) (string, bool) { return r.Header.Get("X-User"), r.Header.Get("X-User") == "anna" })
+	page := signedIn(c, func(r *http.Request) (string, bool) {
+		return r.Header.Get("X-User"), r.Header.Get("X-User") == "anna"
+	})
 	visit := func(user, method, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, suspend.Link("/answers", token), strings.NewReader(body))
 		r.Header.Set("X-User", user)
@@ -122,10 +128,12 @@ func TestSignedIn(t *testing.T) {
 		page.ServeHTTP(w, r)
 		return w
 	}
-	if a, b := visit("", "GET", ""), visit("otto", "GET", ""); a.Code != http.StatusUnauthorized || b.Code != http.StatusForbidden {
+	if a, b := visit("", "GET", ""), visit("otto", "GET", ""); a.Code != http.StatusUnauthorized ||
+		b.Code != http.StatusForbidden {
 		t.Errorf("%d, %d", a.Code, b.Code)
 	}
-	if a := visit("anna", "GET", ""); a.Code != http.StatusOK || !strings.Contains(a.Body.String(), `<html lang="de">`) {
+	if a := visit("anna", "GET", ""); a.Code != http.StatusOK ||
+		!strings.Contains(a.Body.String(), `<html lang="de">`) {
 		t.Errorf("%d %s", a.Code, a.Body)
 	}
 	if a := visit("anna", "POST", "choice=ship&by=otto"); a.Code != http.StatusOK {
@@ -156,7 +164,8 @@ var Chat = handler.Define[string, int]("chat")
 // Converse answers messages until one says bye, or none comes for an hour. It returns how many it answered.
 func Converse(ctx context.Context, t *handler.Task, name string) (answers int, err error) {
 	for ; ; answers++ {
-		text, err := suspend.Receive[string](ctx, t, "user", suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))
+		text, err := suspend.Receive[string](ctx, t, "user", suspend.Within(time.Hour),
+			suspend.OnTimeout(suspend.Resume))
 		if errors.Is(err, flowfabric.ErrWaitTimeout) || text == "bye" {
 			return answers, nil
 		}
@@ -269,7 +278,9 @@ var Watch = handler.Define[Poll, int]("watch")
 // WatchFeed reads one page after the other, for ever. After 500 steps it goes on with another input.
 func WatchFeed(ctx context.Context, t *handler.Task, in Poll) (int, error) {
 	for page := range 500 {
-		n, err := handler.Step(ctx, t, fmt.Sprint("page ", page), func(ctx context.Context) (int, error) { return feed(ctx, in.Cursor) })
+		n, err := handler.Step(ctx, t, fmt.Sprint("page ", page), func(ctx context.Context) (int, error) {
+			return feed(ctx, in.Cursor)
+		})
 		if err != nil || n == 0 {
 			return in.Seen, err
 		}
@@ -297,19 +308,20 @@ var Relay = handler.Define[int, int]("relay")
 
 // Whoever has the id follows an execution that goes on with other inputs: its stream, its result, and a cancellation.
 func TestFollowsLinks(t *testing.T) {
-	ctx, c := start(t, runtime.Config{}, handler.Bind(Relay, func(ctx context.Context, t *handler.Task, n int) (int, error) {
-		if err := t.Frame(ctx, "token", fmt.Sprint(n)); err != nil {
-			return 0, err
-		}
-		switch {
-		case n == 7:
-			_, err := suspend.Await[string](ctx, t, "never")
-			return 0, err
-		case n < 3 || n > 4:
-			return 0, handler.Continue(n + 1)
-		}
-		return n, nil
-	}))
+	ctx, c := start(t, runtime.Config{},
+		handler.Bind(Relay, func(ctx context.Context, t *handler.Task, n int) (int, error) {
+			if err := t.Frame(ctx, "token", fmt.Sprint(n)); err != nil {
+				return 0, err
+			}
+			switch {
+			case n == 7:
+				_, err := suspend.Await[string](ctx, t, "never")
+				return 0, err
+			case n < 3 || n > 4:
+				return 0, handler.Continue(n + 1)
+			}
+			return n, nil
+		}))
 	exec, err := client.Submit(ctx, c, Relay, 1)
 	must(t, err)
 	n, err := exec.Result(ctx)

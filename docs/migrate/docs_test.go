@@ -33,8 +33,9 @@ func prose(t *testing.T, document string) string {
 }
 
 // packages are those whose names the notes use, by directory.
-var packages = map[string]string{"flowfabric": "", "client": "client", "admin": "admin", "handler": "handler", "runtime": "runtime", "fftest": "fftest", "flow": "flow",
-	"suspend": "suspend", "schedule": "schedule", "admission": "admission", "embedded": "embedded", "stream": "stream", "engine": "internal/engine"}
+var packages = map[string]string{"flowfabric": "", "client": "client", "admin": "admin", "handler": "handler",
+	"runtime": "runtime", "fftest": "fftest", "flow": "flow", "suspend": "suspend", "schedule": "schedule",
+	"admission": "admission", "embedded": "embedded", "stream": "stream", "engine": "internal/engine"}
 
 // What the notes call client.Submit, Admin.Replay or Config.Lanes is there.
 func TestNamesExist(t *testing.T) {
@@ -42,7 +43,8 @@ func TestNamesExist(t *testing.T) {
 	for name, dir := range packages {
 		exported(t, name, filepath.Join("..", "..", dir), known, members)
 	}
-	ours := regexp.MustCompile(`^(?:(` + strings.Join(names(packages), "|") + `)\.([A-Z]\w*)|(?:Client|Admin|Execution|Task|Config|Worker|Env|Report|Flow|Policy|RetryPolicy|Outcome|Failure|Binding|Filter|Quota|SubscribeOptions)\.([A-Z]\w*))`)
+	ours := regexp.MustCompile(`^(?:(` + strings.Join(names(packages), "|") +
+		`)\.([A-Z]\w*)|(?:Client|Admin|Execution|Task|Config|Worker|Env|Report|Flow|Policy|RetryPolicy|Outcome|Failure|Binding|Filter|Quota|SubscribeOptions)\.([A-Z]\w*))`)
 	for _, document := range documents {
 		seen := 0
 		for _, quoted := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(prose(t, document), -1) {
@@ -133,7 +135,8 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// Every command is one of docs/reference/cli.md, and every link leads somewhere. Reports of benchmarks are made when they are measured.
+// Every command is one of docs/reference/cli.md, and every link leads somewhere. Reports of benchmarks are made when
+// they are measured.
 func TestCommandsAndLinks(t *testing.T) {
 	manual := read(t, "../reference/cli.md")
 	for _, document := range documents {
@@ -141,7 +144,8 @@ func TestCommandsAndLinks(t *testing.T) {
 		commands := regexp.MustCompile("`flowfabric ([a-z-]+(?: [a-z-]+)?)").FindAllStringSubmatch(text, -1)
 		for _, c := range commands {
 			first, _, _ := strings.Cut(c[1], " ")
-			if !strings.Contains(manual, "### flowfabric "+c[1]+"\n") && !strings.Contains(manual, "### flowfabric "+first+"\n") {
+			if !strings.Contains(manual, "### flowfabric "+c[1]+"\n") &&
+				!strings.Contains(manual, "### flowfabric "+first+"\n") {
 				t.Errorf("%s: flowfabric %s is no command", document, c[1])
 			}
 		}

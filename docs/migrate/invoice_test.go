@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -85,12 +86,14 @@ func ReadyHandler(w *runtime.Worker) http.Handler {
 func Example() {
 	const url = "embedded://" // redis://host:6379 in production
 	quiet := slog.New(slog.DiscardHandler)
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	defer running.Wait()
 	defer stop()
 
-	mailer := &Mailer{Send: func(_ context.Context, _ string, in Invoice) (string, error) { return "message to " + in.To, nil }}
+	mailer := &Mailer{Send: func(_ context.Context, _ string, in Invoice) (string, error) {
+		return "message to " + in.To, nil
+	}}
 	worker, err := NewWorker(url, mailer, quiet)
 	if err != nil {
 		fmt.Println(err)
@@ -119,7 +122,8 @@ func Example() {
 	_, err = client.Submit(ctx, c, SendInvoice, Invoice{Number: 17, To: "bert@example.com"}, InvoiceKey(in))
 	fmt.Println("another payload under its key:", errors.Is(err, flowfabric.ErrConflict))
 
-	known, err := client.AttachKey(ctx, c, SendInvoice, "invoice-17") // whoever knows the key, as long as the execution is retained
+	// whoever knows the key, as long as the execution is retained
+	known, err := client.AttachKey(ctx, c, SendInvoice, "invoice-17")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -148,9 +152,14 @@ func TestSendInvoice(t *testing.T) {
 
 // The worker dies before and after each of its writes: the mail is never lost, and not sent again once that is known.
 func TestSendInvoiceSurvivesCrashes(t *testing.T) {
-	fftest.Crashes(t, SendInvoice, func(fx *fftest.Effects) func(context.Context, *handler.Task, Invoice) (Receipt, error) {
-		return (&Mailer{Send: func(context.Context, string, Invoice) (string, error) { fx.Did("send"); return "m-1", nil }}).Handle
-	}, Invoice{17, "anna@example.com"}, nil)
+	fftest.Crashes(t, SendInvoice,
+		func(fx *fftest.Effects) func(context.Context, *handler.Task, Invoice) (Receipt, error) {
+			return (&Mailer{Send: func(context.Context, string, Invoice) (string, error) {
+				fx.Did("send")
+				return "m-1",
+					nil
+			}}).Handle
+		}, Invoice{17, "anna@example.com"}, nil)
 }
 
 // What the options of a submission do, on the server: a delay, retries and a timeout of its own.
@@ -168,8 +177,10 @@ func TestSubmitInvoice(t *testing.T) {
 		}
 		w.Sleep(10 * time.Minute)
 		s, err := exec.Get(t.Context())
-		if err != nil || s.State.Public != flowfabric.Expired || s.Attempts != 6 || s.FailureCategory != "attempt_timeout" || s.Priority != 100 {
-			t.Errorf("%s after %d attempts, %s, priority %d: %v", s.State.Public, s.Attempts, s.FailureCategory, s.Priority, err)
+		if err != nil || s.State.Public != flowfabric.Expired || s.Attempts != 6 ||
+			s.FailureCategory != "attempt_timeout" || s.Priority != 100 {
+			t.Errorf("%s after %d attempts, %s, priority %d: %v", s.State.Public, s.Attempts, s.FailureCategory,
+				s.Priority, err)
 		}
 		if first := s.StartedAt.Sub(began); first < time.Minute || first > time.Minute+2*time.Second {
 			t.Errorf("it began after %s", first)
@@ -177,7 +188,8 @@ func TestSubmitInvoice(t *testing.T) {
 		if took := s.CompletedAt.Sub(s.StartedAt); took < 6*time.Minute || took > 8*time.Minute {
 			t.Errorf("six attempts of a minute took %s", took)
 		}
-		if raw, err := w.Client().RawInput(t.Context(), exec.ID()); string(raw) != `{"Number":17,"To":"anna@example.com"}` || err != nil {
+		if raw, err := w.Client().RawInput(t.Context(),
+			exec.ID()); string(raw) != `{"Number":17,"To":"anna@example.com"}` || err != nil {
 			t.Errorf("input %s, %v", raw, err)
 		}
 	})
@@ -195,7 +207,8 @@ func TestAdopt(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(SendInvoice, mailer.Handle))
 		in := Invoice{17, "anna@example.com"}
 		for range 2 {
-			if _, err := Adopt(t.Context(), w.Client(), []byte(`{"To":"anna@example.com", "Number":17}`), began.Add(10*time.Minute)); err != nil {
+			if _, err := Adopt(t.Context(), w.Client(), []byte(`{"To":"anna@example.com", "Number":17}`),
+				began.Add(10*time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -229,12 +242,7 @@ func TestReadyHandler(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running conc.WaitGroup
 	running.Go(func() { _ = w.Run(ctx) })
-	for deadline := time.Now().Add(30 * time.Second); probe() != http.StatusOK; {
-		if time.Now().After(deadline) {
-			t.Fatal("never ready")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testwait.Until(t, "the worker is ready", func() bool { return probe() == http.StatusOK })
 	stop()
 	running.Wait()
 	if got := probe(); got != http.StatusServiceUnavailable {

@@ -16,12 +16,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
 // PlaceOrder writes the order and what is to follow it in one transaction.
 func PlaceOrder(ctx context.Context, tx *sql.Tx, in Invoice) error {
-	if _, err := tx.ExecContext(ctx, `insert into orders (number, address) values ($1, $2)`, in.Number, in.To); err != nil {
+	if _, err := tx.ExecContext(ctx, `insert into orders (number, address) values ($1, $2)`, in.Number,
+		in.To); err != nil {
 		return err
 	}
 	input, err := json.Marshal(in)
@@ -33,8 +35,9 @@ func PlaceOrder(ctx context.Context, tx *sql.Tx, in Invoice) error {
 	return err
 }
 
-// Relay submits up to 100 entries of the outbox and deletes those that were submitted; it says how many. Any number of processes may
-// run it at once. One that dies between the two is repeated by the next: the keys make that duplicates of what is there.
+// Relay submits up to 100 entries of the outbox and deletes those that were submitted; it says how many. Any number
+// of processes may run it at once. One that dies between the two is repeated by the next: the keys make that
+// duplicates of what is there.
 func Relay(ctx context.Context, db *sql.DB, c *client.Client) (n int, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -42,7 +45,8 @@ func Relay(ctx context.Context, db *sql.DB, c *client.Client) (n int, err error)
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	rows, err := tx.QueryContext(ctx,
-		`select id, key, input from outbox where kind = $1 order by id limit 100 for update skip locked`, SendInvoice.Kind())
+		`select id, key, input from outbox where kind = $1 order by id limit 100 for update skip locked`,
+		SendInvoice.Kind())
 	if err != nil {
 		return 0, err
 	}
@@ -65,7 +69,8 @@ func Relay(ctx context.Context, db *sql.DB, c *client.Client) (n int, err error)
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return 0, err
 	}
-	submitted, refused := client.SubmitMany(ctx, c, SendInvoice, inputs, client.IdempotencyKeys(func(i int) string { return keys[i] }))
+	submitted, refused := client.SubmitMany(ctx, c, SendInvoice, inputs,
+		client.IdempotencyKeys(func(i int) string { return keys[i] }))
 	for i, x := range submitted {
 		if x == nil {
 			continue // says refused, and stays in the outbox
@@ -88,7 +93,8 @@ func Book(ctx context.Context, db *sql.DB, t *handler.Task, in Invoice) (bool, e
 		return false, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	mark, err := tx.ExecContext(ctx, `insert into applied (execution) values ($1) on conflict do nothing`, t.ID().String())
+	mark, err := tx.ExecContext(ctx, `insert into applied (execution) values ($1) on conflict do nothing`,
+		t.ID().String())
 	if err != nil {
 		return false, err
 	}
@@ -153,14 +159,16 @@ func TestRelay(t *testing.T) {
 
 // An entry that is refused keeps no other from being submitted, and stays.
 func TestRelayRefused(t *testing.T) {
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := testwait.Context(t, t.Context())
 	defer stop()
-	c, err := client.Connect(ctx, client.Config{URL: "embedded://", Namespace: "relay", Logger: slog.New(slog.DiscardHandler)})
+	c, err := client.Connect(ctx,
+		client.Config{URL: "embedded://", Namespace: "relay", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := client.Submit(ctx, c, SendInvoice, Invoice{0, "bert@example.com"}, flowfabric.IdempotencyKey("invoice-0")); err != nil {
+	if _, err := client.Submit(ctx, c, SendInvoice, Invoice{0, "bert@example.com"},
+		flowfabric.IdempotencyKey("invoice-0")); err != nil {
 		t.Fatal(err)
 	}
 	store := &tables{}
@@ -189,19 +197,20 @@ func TestRelayRefused(t *testing.T) {
 // The worker dies wherever it can: the books are changed once.
 func TestBook(t *testing.T) {
 	var store *tables
-	fftest.Crashes(t, SendInvoice, func(*fftest.Effects) func(context.Context, *handler.Task, Invoice) (Receipt, error) {
-		store = &tables{}
-		db := sql.OpenDB(store)
-		db.SetMaxIdleConns(0)
-		t.Cleanup(func() { _ = db.Close() })
-		return func(ctx context.Context, t *handler.Task, in Invoice) (Receipt, error) {
-			_, err := Book(ctx, db, t, in)
-			return Receipt{}, err
-		}
-	}, Invoice{17, "anna@example.com"}, func(r *fftest.Report[Receipt]) {
-		r.WantState(flowfabric.Completed)
-		if store.books != 1 {
-			t.Errorf("%s: booked %d times", r.Crash, store.books)
-		}
-	})
+	fftest.Crashes(t, SendInvoice,
+		func(*fftest.Effects) func(context.Context, *handler.Task, Invoice) (Receipt, error) {
+			store = &tables{}
+			db := sql.OpenDB(store)
+			db.SetMaxIdleConns(0)
+			t.Cleanup(func() { _ = db.Close() })
+			return func(ctx context.Context, t *handler.Task, in Invoice) (Receipt, error) {
+				_, err := Book(ctx, db, t, in)
+				return Receipt{}, err
+			}
+		}, Invoice{17, "anna@example.com"}, func(r *fftest.Report[Receipt]) {
+			r.WantState(flowfabric.Completed)
+			if store.books != 1 {
+				t.Errorf("%s: booked %d times", r.Crash, store.books)
+			}
+		})
 }

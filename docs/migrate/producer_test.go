@@ -19,7 +19,8 @@ import (
 )
 
 // Submitted is what was submitted of a kind, for the test of a producer.
-func Submitted[In, Out any](ctx context.Context, c *client.Client, def *handler.Definition[In, Out]) (inputs []In, err error) {
+func Submitted[In, Out any](ctx context.Context, c *client.Client,
+	def *handler.Definition[In, Out]) (inputs []In, err error) {
 	for x, err := range admin.New(c).List(ctx, admin.Filter{Kind: def.Kind()}) {
 		if err != nil {
 			return nil, err
@@ -39,7 +40,8 @@ func Submitted[In, Out any](ctx context.Context, c *client.Client, def *handler.
 
 func TestProducer(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
-	c, err := client.Connect(t.Context(), client.Config{URL: "embedded://", Namespace: t.Name(), Logger: quiet}) // no worker
+	// no worker
+	c, err := client.Connect(t.Context(), client.Config{URL: "embedded://", Namespace: t.Name(), Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +66,17 @@ func PayAndSend(ctx context.Context, c *client.Client, in Invoice) (*client.Flow
 func TestPayAndSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string
-		mailer := &Mailer{Send: func(context.Context, string, Invoice) (string, error) { order = append(order, "send"); return "m", nil }}
+		mailer := &Mailer{Send: func(context.Context, string,
+			Invoice) (string, error) {
+			order = append(order, "send")
+			return "m", nil
+		}}
 		w := fftest.New(t, runtime.Config{}, handler.Bind(SendInvoice, mailer.Handle),
-			handler.Bind(Charge, func(context.Context, *handler.Task, string) (int, error) { order = append(order, "pay"); return 1, nil }))
+			handler.Bind(Charge, func(context.Context, *handler.Task,
+				string) (int, error) {
+				order = append(order, "pay")
+				return 1, nil
+			}))
 		fl, err := PayAndSend(t.Context(), w.Client(), Invoice{17, "anna@example.com"})
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +86,8 @@ func TestPayAndSend(t *testing.T) {
 			t.Errorf("again: %v", err)
 		}
 		w.Sleep(time.Minute)
-		if end, err := fl.Snapshot(t.Context()); err != nil || end.State != flowfabric.FlowCompleted || !slices.Equal(order, []string{"pay", "send"}) {
+		if end, err := fl.Snapshot(t.Context()); err != nil || end.State != flowfabric.FlowCompleted ||
+			!slices.Equal(order, []string{"pay", "send"}) {
 			t.Errorf("%s, %q, %v", end.State, order, err)
 		}
 	})

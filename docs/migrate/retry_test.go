@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -75,9 +76,11 @@ func Report(tell func(ctx context.Context, t *handler.Task, category string, err
 	}
 }
 
-// DeadLetters tells every execution that has failed for good, whoever decided that: the policy, a handler, or the server.
+// DeadLetters tells every execution that has failed for good, whoever decided that: the policy, a handler, or the
+// server.
 func DeadLetters(ctx context.Context, c *client.Client, tell func(flowfabric.Snapshot)) error {
-	sub, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{}) // a program that stores sub.Cursor() goes on there with From
+	// a program that stores sub.Cursor() goes on there with From
+	sub, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
 	if err != nil {
 		return err
 	}
@@ -104,7 +107,8 @@ func DeadLetters(ctx context.Context, c *client.Client, tell func(flowfabric.Sna
 var Charge = handler.Define[string, int]("charge", handler.Retry(3, time.Second, time.Minute))
 
 func TestDecide(t *testing.T) {
-	fails := map[string]error{"nobody": ErrNoSuchCustomer, "withdrawn": ErrWithdrawn, "busy": ErrBusy, "other": errors.New("other")}
+	fails := map[string]error{"nobody": ErrNoSuchCustomer, "withdrawn": ErrWithdrawn, "busy": ErrBusy,
+		"other": errors.New("other")}
 	handle := func(_ context.Context, _ *handler.Task, in string) (int, error) { return 0, Decide(fails[in]) }
 	for in, want := range map[string]struct {
 		state    flowfabric.PublicState
@@ -152,7 +156,8 @@ func TestMiddleware(t *testing.T) {
 		r := fftest.Submit(w, Charge, "x").Wait()
 		r.WantState(flowfabric.Failed)
 		r.WantElapsed(98*time.Second, 103*time.Second) // 1 + 16 + 81
-		want := []string{"charge 0 handler_error: no power", "charge 1 handler_error: no power", "charge 2 handler_panic: panic: no till", "charge 3 handler_error: no power"}
+		want := []string{"charge 0 handler_error: no power", "charge 1 handler_error: no power",
+			"charge 2 handler_panic: panic: no till", "charge 3 handler_error: no power"}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %q", told)
 		}
@@ -162,7 +167,7 @@ func TestMiddleware(t *testing.T) {
 func TestDeadLetters(t *testing.T) {
 	const url = "embedded://"
 	quiet := slog.New(slog.DiscardHandler)
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := testwait.Context(t, t.Context())
 	defer stop()
 	c, err := client.Connect(ctx, client.Config{URL: url, Namespace: "dead-letters", Logger: quiet})
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"sync"
 )
 
-// tables is a database that understands the statements of outbox_test.go, and no others. Transactions wait for one another.
+// tables is a database that understands the statements of outbox_test.go, and no others. Transactions wait for one
+// another.
 type tables struct {
 	failCommit bool // the next commits are lost
 
@@ -76,7 +77,8 @@ func (c *connection) ExecContext(_ context.Context, statement string, args []dri
 		t.orders = append(t.orders, args[0].Value.(int64))
 	case `insert into outbox (kind, key, input) values ($1, $2, $3)`:
 		t.serial++
-		t.outbox = append(t.outbox, entry{t.serial, args[0].Value.(string), args[1].Value.(string), args[2].Value.(string)})
+		t.outbox = append(t.outbox,
+			entry{t.serial, args[0].Value.(string), args[1].Value.(string), args[2].Value.(string)})
 	case `delete from outbox where id = $1`:
 		t.outbox = slices.DeleteFunc(t.outbox, func(e entry) bool { return e.id == args[0].Value.(int64) })
 	case `insert into applied (execution) values ($1) on conflict do nothing`:

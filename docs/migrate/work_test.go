@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -28,7 +29,8 @@ import (
 // Refresh has an account as its input.
 var Refresh = handler.Define[string, int]("account:refresh")
 
-// SubmitRefresh submits a refresh of an account, unless one waits or runs or was submitted less than an hour ago, and says whether it did.
+// SubmitRefresh submits a refresh of an account, unless one waits or runs or was submitted less than an hour ago, and
+// says whether it did.
 func SubmitRefresh(ctx context.Context, c *client.Client, account string) (submitted bool, err error) {
 	exec, err := client.Submit(ctx, c, Refresh, account, flowfabric.Unique(account), flowfabric.KeyWindow(time.Hour))
 	if err != nil {
@@ -92,7 +94,8 @@ func (d *Digests) Handle(ctx context.Context, t *handler.Task, in Digest) (int, 
 }
 
 // Pools are several workers in one process: each serves a lane with slots of its own.
-func Pools(cfg runtime.Config, slots map[string]int, bindings ...handler.Binding) (workers []*runtime.Worker, err error) {
+func Pools(cfg runtime.Config, slots map[string]int,
+	bindings ...handler.Binding) (workers []*runtime.Worker, err error) {
 	for lane, n := range slots {
 		cfg.Worker, cfg.Lanes, cfg.Concurrency = lane, []string{lane}, n
 		w, err := runtime.New(cfg, bindings...)
@@ -119,7 +122,8 @@ func LimitMail(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
-	return admin.New(c).AttachGates(ctx, admission.Scope{Namespace: "default", Lane: "mail"}, []flowfabric.Gate{flowfabric.QuotaGate("smtp")})
+	return admin.New(c).AttachGates(ctx, admission.Scope{Namespace: "default", Lane: "mail"},
+		[]flowfabric.Gate{flowfabric.QuotaGate("smtp")})
 }
 
 // Nightly is what a schedule submits.
@@ -135,7 +139,8 @@ func ScheduleAll(ctx context.Context, c *client.Client) error {
 func TestSubmitRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
-		w := fftest.New(t, runtime.Config{}, handler.Bind(Refresh, func(context.Context, *handler.Task, string) (int, error) { ran++; return ran, nil }))
+		w := fftest.New(t, runtime.Config{},
+			handler.Bind(Refresh, func(context.Context, *handler.Task, string) (int, error) { ran++; return ran, nil }))
 		for i, want := range []bool{true, false, false, true} {
 			submitted, err := SubmitRefresh(t.Context(), w.Client(), "acme")
 			if submitted != want || err != nil {
@@ -194,7 +199,8 @@ func TestDigests(t *testing.T) {
 			w.Sleep(time.Minute)
 		}
 		w.Sleep(10 * time.Minute)
-		if want := []string{"anna[{1 0} {2 1} {3 2} {4 3} {5 4}]", "anna[{6 5} {7 6}]"}; !slices.Equal(sent, want) || len(notices.notes["anna"]) != 0 {
+		if want := []string{"anna[{1 0} {2 1} {3 2} {4 3} {5 4}]", "anna[{6 5} {7 6}]"}; !slices.Equal(sent, want) ||
+			len(notices.notes["anna"]) != 0 {
 			t.Errorf("sent %q, want %q; left %v", sent, want, notices.notes)
 		}
 	})
@@ -202,9 +208,10 @@ func TestDigests(t *testing.T) {
 
 // A lane has the slots of its pool, however much waits in another.
 func TestPools(t *testing.T) {
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := testwait.Context(t, t.Context())
 	defer stop()
-	cfg := runtime.Config{URL: "embedded://", Namespace: "pools", Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry()}
+	cfg := runtime.Config{URL: "embedded://", Namespace: "pools", Logger: slog.New(slog.DiscardHandler),
+		Registerer: prometheus.NewRegistry()}
 	var mu sync.Mutex
 	busy, most := map[string]int{}, map[string]int{}
 	hold := handler.Bind(Refresh, func(ctx context.Context, t *handler.Task, _ string) (int, error) {
@@ -290,7 +297,8 @@ func TestLimitMail(t *testing.T) {
 }
 
 func TestScheduleAll(t *testing.T) {
-	c, err := client.Connect(t.Context(), client.Config{URL: "embedded://", Namespace: t.Name(), Logger: slog.New(slog.DiscardHandler)})
+	c, err := client.Connect(t.Context(),
+		client.Config{URL: "embedded://", Namespace: t.Name(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +309,8 @@ func TestScheduleAll(t *testing.T) {
 		}
 	}
 	x, err := admin.New(c).GetSchedule(t.Context(), "nightly-report") // never changed since it was made
-	if err != nil || x.Revision != x.Incarnation || x.Definition.Overlap != schedule.OverlapSkip || x.Definition.Item.Policy.AttemptTimeout != time.Hour {
+	if err != nil || x.Revision != x.Incarnation || x.Definition.Overlap != schedule.OverlapSkip ||
+		x.Definition.Item.Policy.AttemptTimeout != time.Hour {
 		t.Errorf("%+v, %v", x, err)
 	}
 	berlin, err := time.LoadLocation("Europe/Berlin")

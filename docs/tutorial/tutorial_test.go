@@ -11,15 +11,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
-
-// patience is how long the test waits for programs that hang.
-const patience = 2 * time.Minute
 
 // program starts one of the programs and returns its output. It is killed with the test.
 func program(t *testing.T, env []string, name string, args ...string) (*exec.Cmd, *bufio.Reader) {
@@ -59,9 +56,10 @@ func until(t *testing.T, out *bufio.Reader, text string) string {
 	return seen.String()
 }
 
-// A worker is killed while it writes. The next one repeats the text and not the outline, a person approves, and the producer has it all.
+// A worker is killed while it writes. The next one repeats the text and not the outline, a person approves, and the
+// producer has it all.
 func TestTutorial(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	server, err := embedded.Start(ctx, embedded.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -73,7 +71,8 @@ func TestTutorial(t *testing.T) {
 
 	first, log := program(t, env, "worker")
 	_, out := program(t, env, "producer", "tides")
-	id, err := flowfabric.ParseExecutionID(regexp.MustCompile(`\d+-[0-9a-f-]{36}`).FindString(until(t, out, "attempt 0: ")))
+	id, err := flowfabric.ParseExecutionID(
+		regexp.MustCompile(`\d+-[0-9a-f-]{36}`).FindString(until(t, out, "attempt 1: ")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +81,7 @@ func TestTutorial(t *testing.T) {
 	_ = first.Process.Kill()
 
 	_, log = program(t, env, "worker")
-	until(t, out, "attempt 1: ")
+	until(t, out, "attempt 2: ")
 	if said := until(t, out, "below it "); !strings.HasPrefix(said, "tides rise and fall") {
 		t.Errorf("the second attempt said %q", said)
 	}
@@ -98,7 +97,8 @@ func TestTutorial(t *testing.T) {
 	if _, err := c.AwaitSuspension(ctx, id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Approve(ctx, id, "editor", map[string]string{"choice": "approve", "by": "anna"}, flowfabric.By("anna")); err != nil {
+	if _, err := c.Approve(ctx, id, "editor", map[string]string{"choice": "approve", "by": "anna"},
+		flowfabric.By("anna")); err != nil {
 		t.Fatal(err)
 	}
 	until(t, out, "approved by anna: tides rise and fall twice a day")

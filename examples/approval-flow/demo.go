@@ -72,7 +72,8 @@ func randomHex(n int) string {
 
 // intro tells a stranger what is going to be seen.
 func intro(out io.Writer, o options, url string) {
-	fmt.Fprintln(out, "FlowFabric: a release is built, two people are asked, and it is deployed if both approve. While the")
+	fmt.Fprintln(out,
+		"FlowFabric: a release is built, two people are asked, and it is deployed if both approve. While the")
 	fmt.Fprintln(out, "pipeline waits for them, for minutes or for days, it is a record in the store and nothing else.")
 	server := "as given" // its URL may hold a password
 	if o.url == embedded.URL {
@@ -132,7 +133,8 @@ func (s *show) work(ctx context.Context) error {
 func (s *show) interrupted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := s.exec.Cancel(ctx, flowfabric.Reason("the demo was interrupted")); err != nil && !errors.Is(err, flowfabric.ErrTerminal) {
+	if err := s.exec.Cancel(ctx, flowfabric.Reason("the demo was interrupted")); err != nil &&
+		!errors.Is(err, flowfabric.ErrTerminal) {
 		return err
 	}
 	s.view.line("stopped", "You interrupted it, so the release was cancelled.")
@@ -194,7 +196,8 @@ func (s *show) resumedBy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.view.line("resumed", "The handler runs again from the top, on %s. Steps on record are not repeated.", snapshot.Worker())
+	s.view.line("resumed", "The handler runs again from the top, on %s. Steps on record are not repeated.",
+		snapshot.Worker())
 	return nil
 }
 
@@ -207,16 +210,19 @@ func (s *show) ended(ctx context.Context, event stream.TailEvent) error {
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(snapshot.AttemptLog, func(a flowfabric.AttemptRecord) bool { return a.Index == event.Attempt })
+	at := slices.IndexFunc(snapshot.AttemptLog, func(a flowfabric.AttemptRecord) bool {
+		return a.Index == event.Attempt
+	})
 	if at >= 0 && s.fleet != nil {
 		worker := snapshot.AttemptLog[at].Worker
 		if n, ok := s.fleet.death(worker); ok {
-			s.view.line("crash", "%s was killed (SIGKILL) once %s; its lease of %s ran out.", worker, crashes[n].when, s.lease)
+			s.view.line("crash", "%s was killed (SIGKILL) once %s; its lease of %s ran out.", worker, crashes[n].when,
+				s.lease)
 			s.view.line("crash", "worker-%d takes over, in a process of its own.", n+2)
 			return nil
 		}
 	}
-	s.view.line("attempt", "Attempt %d ended: %s.", event.Attempt+1, event.Reason)
+	s.view.line("attempt", "Attempt %d ended: %s.", event.Attempt, event.Reason)
 	return nil
 }
 

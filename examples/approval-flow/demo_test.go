@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/sourcegraph/conc"
 	"go.uber.org/goleak"
@@ -20,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -31,9 +30,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-// patience bounds what takes about a second, or ten with crashes.
-const patience = 2 * time.Minute
 
 // terminal is what the demo prints to. Safe for concurrent use.
 type terminal struct {
@@ -59,7 +55,7 @@ func (m *terminal) String() string {
 // await returns once the text is there.
 func (m *terminal) await(t *testing.T, text string) {
 	t.Helper()
-	for late := time.After(patience); ; {
+	for end := testwait.End(t); ; {
 		m.mu.Lock()
 		found, news := strings.Contains(m.text.String(), text), m.news
 		m.mu.Unlock()
@@ -68,8 +64,8 @@ func (m *terminal) await(t *testing.T, text string) {
 		}
 		select {
 		case <-news:
-		case <-late:
-			t.Fatalf("no %q after %s:\n%s", text, patience, m)
+		case <-end:
+			t.Fatalf("no %q:\n%s", text, m)
 		}
 	}
 }
@@ -77,12 +73,13 @@ func (m *terminal) await(t *testing.T, text string) {
 // begin starts the program; end returns what it returned.
 func begin(t *testing.T, environment map[string]string, args ...string) (m *terminal, stop func(), end func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := testwait.Context(t, t.Context())
 	m = &terminal{news: make(chan struct{})}
 	var program conc.WaitGroup
 	var err error
 	program.Go(func() {
-		err = run(ctx, append([]string{"-pace", "1ms"}, args...), func(name string) string { return environment[name] }, strings.NewReader(""), m, os.Stderr)
+		err = run(ctx, append([]string{"-pace", "1ms"}, args...), func(name string) string { return environment[name] },
+			strings.NewReader(""), m, os.Stderr)
 	})
 	t.Cleanup(func() { cancel(); program.Wait() })
 	return m, cancel, func() error { program.Wait(); return err }
@@ -107,16 +104,18 @@ func TestByItself(t *testing.T) {
 		"worker-1 was killed (SIGKILL) once the build was recorded;", "worker-2 takes over",
 		"worker-2 was killed (SIGKILL) once the links were mailed;", "worker-3 takes over",
 	}
-	deployed := []string{"ivy approves: 1 of 2.", "ivy answers again. A link answers once: still 1 of 2.", "raj approves: 2 of 2.",
-		"shop:9.1 is deployed, approved by ivy and raj.", once + ", deploy ran 1×.\n"}
-	refused := []string{"ivy approves: 1 of 2.", "raj refuses", "shop:9.1 is not deployed: refused by raj (not on a Friday).", once + ".\n"}
+	deployed := []string{"ivy approves: 1 of 2.", "ivy answers again. A link answers once: still 1 of 2.",
+		"raj approves: 2 of 2.", "shop:9.1 is deployed, approved by ivy and raj.", once + ", deploy ran 1×.\n"}
+	refused := []string{"ivy approves: 1 of 2.", "raj refuses",
+		"shop:9.1 is not deployed: refused by raj (not on a Friday).", once + ".\n"}
 	for name, c := range map[string]struct {
 		args []string
 		want []string
 	}{
-		"auto":             {[]string{"-auto"}, append(deployed, "on worker-1.")},
-		"refuse":           {[]string{"-refuse"}, refused},
-		"crash":            {[]string{"-crash", "-lease", "6s"}, slices.Concat(crashed, deployed, []string{"on worker-3."})},
+		"auto":   {[]string{"-auto"}, append(deployed, "on worker-1.")},
+		"refuse": {[]string{"-refuse"}, refused},
+		"crash": {[]string{"-crash", "-lease", "6s"},
+			slices.Concat(crashed, deployed, []string{"on worker-3."})},
 		"crash and refuse": {[]string{"-crash", "-lease", "6s", "-refuse"}, slices.Concat(crashed, refused)},
 		"deadline":         {[]string{"-within", "1s"}, []string{"shop:9.1 is not deployed: deadline.", once + ".\n"}},
 	} {
@@ -131,7 +130,8 @@ func TestByItself(t *testing.T) {
 					t.Fatalf("%v\n%s", err, m)
 				}
 				out := m.String()
-				for _, want := range append(c.want, "suspended  The release waits, and holds nothing", "waiting_for_approval, until ") {
+				for _, want := range append(c.want, "suspended  The release waits, and holds nothing",
+					"waiting_for_approval, until ") {
 					if !strings.Contains(out, want) {
 						t.Errorf("no %q in:\n%s", want, out)
 					}
@@ -152,7 +152,7 @@ var linkPattern = regexp.MustCompile(`to (\w+) +(http://127\.0\.0\.1:\d+/release
 // visit opens a link as a browser does, and returns the page.
 func visit(t *testing.T, link string, form url.Values) string {
 	t.Helper()
-	browser := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	browser := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	var response *http.Response
 	var err error
 	if form == nil {
@@ -208,7 +208,8 @@ func TestInterrupt(t *testing.T) {
 		m, stop, end := begin(t, environment)
 		m.await(t, "Now you:")
 		stop()
-		if err := end(); err != nil || !strings.HasSuffix(m.String(), "stopped    You interrupted it, so the release was cancelled.\n") {
+		if err := end(); err != nil ||
+			!strings.HasSuffix(m.String(), "stopped    You interrupted it, so the release was cancelled.\n") {
 			t.Errorf("%v:\n%s", err, m)
 		}
 		link, err := url.Parse(linkPattern.FindStringSubmatch(m.String())[2])
@@ -234,9 +235,11 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestBadFlags(t *testing.T) {
-	for _, args := range [][]string{{"-within", "0s"}, {"-no-such-flag"}, {"extra"}, {"-url", "ftp://nowhere"}, {"-url", "redis://127.0.0.1:1"}} {
+	for _, args := range [][]string{{"-within", "0s"}, {"-no-such-flag"}, {"extra"}, {"-url", "ftp://nowhere"},
+		{"-url", "redis://127.0.0.1:1"}} {
 		var out, errs bytes.Buffer
-		if err := run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &out, &errs); err == nil {
+		if err := run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &out,
+			&errs); err == nil {
 			t.Errorf("%v was accepted", args)
 		}
 	}

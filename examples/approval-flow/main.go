@@ -65,7 +65,8 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	o.log, o.keys = slog.New(slog.DiscardHandler), env(suspend.EnvTokenKeys)
 	f := flag.NewFlagSet("approval-flow", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.url, "url", "", "server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
+	f.StringVar(&o.url, "url", "",
+		"server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
 	f.BoolVar(&o.auto, "auto", false, "two people approve by themselves after a moment")
 	f.BoolVar(&o.refuse, "refuse", false, "like -auto, but one of them refuses")
 	f.BoolVar(&o.crash, "crash", false, "like -auto, and the worker process is killed twice on the way")
@@ -91,13 +92,16 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	case o.within < time.Millisecond || o.within > 10*365*24*time.Hour:
 		return o, fmt.Errorf("-within %s: want 1ms..10 years", o.within)
 	case o.keys == "" && o.url != embedded.URL:
-		return o, fmt.Errorf("%[1]s is not set, and links need a key to be signed with; for a try:\n  export %[1]s=demo:$(openssl rand -hex 32)", suspend.EnvTokenKeys)
+		return o, fmt.Errorf(
+			"%[1]s is not set, and links need a key to be signed with; for a try:\n  export %[1]s=demo:$(openssl rand -hex 32)",
+			suspend.EnvTokenKeys)
 	}
 	return o, nil
 }
 
 // serve is a worker: it runs until ctx ends.
-func serve(ctx context.Context, o options, cfg runtime.Config, did func(effect string, token suspend.Token) error) error {
+func serve(ctx context.Context, o options, cfg runtime.Config,
+	did func(effect string, token suspend.Token) error) error {
 	cfg.URL, cfg.TokenKeys, cfg.Logger, cfg.DrainTimeout = o.url, o.keys, o.log, time.Second
 	pipeline := &Pipeline{tools: &Tools{Pace: o.pace, Did: did}}
 	worker, err := runtime.New(cfg, handler.Bind(Release, pipeline.Handle))

@@ -37,7 +37,7 @@ func (s *show) openPage() (*site, error) {
 	s.page = "http://" + listener.Addr().String() + "/release"
 	mux := http.NewServeMux()
 	mux.Handle("/release", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: &desk{show: s}, Page: s.text}))
-	w := &site{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}}
+	w := &site{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second}}
 	w.running.Go(func() { _ = w.server.Serve(listener) }) // ends with close
 	return w, nil
 }
@@ -69,7 +69,8 @@ type desk struct {
 }
 
 // DeliverSignal implements [suspend.Deliverer].
-func (d *desk) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string, g suspend.SentSignal) (suspend.Delivered, error) {
+func (d *desk) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+	g suspend.SentSignal) (suspend.Delivered, error) {
 	done, err := d.client.DeliverSignal(ctx, id, waitpoint, digest, g)
 	if err != nil {
 		return done, err
@@ -89,7 +90,8 @@ func (d *desk) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, wai
 }
 
 // ReadQuestion lets an answered link show its answer.
-func (d *desk) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked, error) {
+func (d *desk) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+	digest string) (suspend.Asked, error) {
 	return d.client.ReadQuestion(ctx, id, waitpoint, digest)
 }
 
@@ -108,7 +110,8 @@ func (s *show) people(ctx context.Context) error {
 		return err
 	}
 	s.view.line("suspended", "The release waits, and holds nothing: no slot, no lease, no goroutine.")
-	s.view.line("suspended", "The store knows: %s, until %s.", waiting.Reason, waiting.TimeoutAt.Format("2 Jan 15:04:05"))
+	s.view.line("suspended", "The store knows: %s, until %s.", waiting.Reason,
+		waiting.TimeoutAt.Format("2 Jan 15:04:05"))
 	if !s.auto {
 		s.view.line("suspended", "Now you: open the links and approve in both, or refuse in one. Ctrl-C ends the demo.")
 		return nil
@@ -125,7 +128,7 @@ func (s *show) suspended(ctx context.Context) (suspend.Record, error) {
 			return suspend.Record{}, err
 		case snapshot.State.Terminal():
 			return suspend.Record{}, nil
-		case snapshot.State.Public == flowfabric.Suspended && snapshot.Attempts == s.attempt.Load()+1:
+		case snapshot.State.Public == flowfabric.Suspended && snapshot.Attempts == s.attempt.Load():
 			return s.client.Suspension(ctx, s.exec.ID())
 		}
 		select {

@@ -38,8 +38,8 @@ const mailTime = time.Hour
 // Pipeline handles Release.
 type Pipeline struct{ tools *Tools }
 
-// Handle builds, asks, and deploys. It runs from the top after a crash and after the wait; what is recorded in a step is
-// not done again.
+// Handle builds, asks, and deploys. It runs from the top after a crash and after the wait; what is recorded in a step
+// is not done again.
 func (p *Pipeline) Handle(ctx context.Context, t *handler.Task, in Request) (Verdict, error) {
 	image, err := handler.Step(ctx, t, "build", func(ctx context.Context) (string, error) {
 		return p.tools.Build(ctx, in.Version, frames(t, "build"))
@@ -70,8 +70,8 @@ func (p *Pipeline) Handle(ctx context.Context, t *handler.Task, in Request) (Ver
 	return decision, err
 }
 
-// ask gives each approver a waitpoint of their own, so that nobody can be two of them. The token of a waitpoint is the same
-// in every run, and the step sees to it that it is mailed once.
+// ask gives each approver a waitpoint of their own, so that nobody can be two of them. The token of a waitpoint is
+// the same in every run, and the step sees to it that it is mailed once.
 func (p *Pipeline) ask(ctx context.Context, t *handler.Task, who string) error {
 	token, err := suspend.Pending(ctx, t, who, mailTime)
 	if err != nil {
@@ -103,7 +103,8 @@ func (p *Pipeline) decide(ctx context.Context, t *handler.Task, in Request) (Ver
 	return verdict(answer), nil
 }
 
-// verdict reads the answer. The waitpoint tells who answered, because only its token opens it; a typed name proves nothing.
+// verdict reads the answer. The waitpoint tells who answered, because only its token opens it; a typed name proves
+// nothing.
 func verdict(answer suspend.Result) Verdict {
 	if len(answer.Signals) == 0 { // fail closed
 		return Verdict{By: []string{answer.By}, Reason: "resumed without approvals", Comment: answer.Reason}

@@ -39,7 +39,8 @@ func quick(did func(effect string)) handle {
 func release(t *testing.T, in Request, effects []string, people ...fftest.Answer) *fftest.Report[Verdict] {
 	t.Helper()
 	var done []string
-	r := fftest.Run(t, Release, fftest.Answered(quick(func(effect string) { done = append(done, effect) }), people...), in)
+	r := fftest.Run(t, Release, fftest.Answered(quick(func(effect string) { done = append(done, effect) }), people...),
+		in)
 	r.WantSteps(effects...)
 	r.WantAttempts(flowfabric.AttemptInitial) // waiting is no new attempt
 	if !slices.Equal(done, effects) {
@@ -49,13 +50,15 @@ func release(t *testing.T, in Request, effects []string, people ...fftest.Answer
 }
 
 func TestDeploysWhenBothHaveApproved(t *testing.T) {
-	r := release(t, request, append(asked, "deploy"), says("raj", approve, "").After(20*time.Minute), says("ivy", approve, "at last").After(40*time.Minute))
+	r := release(t, request, append(asked, "deploy"), says("raj", approve, "").After(20*time.Minute),
+		says("ivy", approve, "at last").After(40*time.Minute))
 	r.WantResult(Verdict{Deployed: true, Image: "shop:1.0", By: []string{"raj", "ivy"}})
 	r.WantElapsed(40*time.Minute, 41*time.Minute)
 	r.WantFrames("build", "compile 214 packages", "run 1,902 tests", "push image shop:1.0")
 	r.WantFrames("ask", "ivy", "raj")
 	plan := r.Payloads("plan")
-	if deployed := r.Payloads("deploy"); len(plan) == 0 || len(deployed) == 0 || deployed[0] != "carry out "+plan[len(plan)-1] {
+	if deployed := r.Payloads("deploy"); len(plan) == 0 || len(deployed) == 0 || deployed[0] != "carry out "+
+		plan[len(plan)-1] {
 		t.Errorf("deployed %q, approved %q", deployed, plan)
 	}
 	for _, f := range r.Frames {
@@ -68,7 +71,8 @@ func TestDeploysWhenBothHaveApproved(t *testing.T) {
 // Two clicks on one link are one approval, also when the second one comes under the other's name.
 func TestOneApproverTwiceIsNotTwo(t *testing.T) {
 	r := release(t, request, asked, says("ivy", approve, ""), says("ivy", approve, "").After(time.Minute),
-		fftest.Signal("ivy", nil, client.SignalName(approve), client.SignalSource("person", "raj")).After(2*time.Minute))
+		fftest.Signal("ivy", nil, client.SignalName(approve),
+			client.SignalSource("person", "raj")).After(2*time.Minute))
 	r.WantResult(Verdict{Image: "shop:1.0", Reason: "deadline"})
 	r.WantElapsed(time.Hour, time.Hour+time.Minute)
 }
@@ -85,10 +89,14 @@ func TestOneRefusalEndsIt(t *testing.T) {
 		people []fftest.Answer
 		want   Verdict
 	}{
-		"at once":           {[]fftest.Answer{friday}, Verdict{Image: "shop:1.0", By: []string{"raj"}, Reason: "refused", Comment: "not on a Friday"}},
-		"after an approval": {[]fftest.Answer{says("ivy", approve, ""), friday}, Verdict{Image: "shop:1.0", By: []string{"raj"}, Reason: "refused", Comment: "not on a Friday"}},
-		"by who approved":   {[]fftest.Answer{says("ivy", approve, ""), says("ivy", refuse, "").After(time.Minute)}, Verdict{Image: "shop:1.0", By: []string{"ivy"}, Reason: "refused"}},
-		"without a payload that is ours": {[]fftest.Answer{fftest.Signal("ivy", []byte("no"), client.SignalName(refuse))},
+		"at once": {[]fftest.Answer{friday},
+			Verdict{Image: "shop:1.0", By: []string{"raj"}, Reason: "refused", Comment: "not on a Friday"}},
+		"after an approval": {[]fftest.Answer{says("ivy", approve, ""), friday},
+			Verdict{Image: "shop:1.0", By: []string{"raj"}, Reason: "refused", Comment: "not on a Friday"}},
+		"by who approved": {[]fftest.Answer{says("ivy", approve, ""), says("ivy", refuse, "").After(time.Minute)},
+			Verdict{Image: "shop:1.0", By: []string{"ivy"}, Reason: "refused"}},
+		"without a payload that is ours": {
+			[]fftest.Answer{fftest.Signal("ivy", []byte("no"), client.SignalName(refuse))},
 			Verdict{Image: "shop:1.0", By: []string{"ivy"}, Reason: "refused"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,14 +136,15 @@ func TestEarlyApprovalsCount(t *testing.T) {
 	r.WantElapsed(0, time.Second)
 }
 
-// The worker dies before and after every call to the server, in every way the pipeline can end: the verdict is the same, no
-// step is repeated once it is recorded, nobody gets a second link, and every approval counts.
+// The worker dies before and after every call to the server, in every way the pipeline can end: the verdict is the
+// same, no step is repeated once it is recorded, nobody gets a second link, and every approval counts.
 func TestSurvivesCrashes(t *testing.T) {
 	soon := request
 	soon.Within = time.Minute
 	for name, c := range map[string]struct {
 		people []fftest.Answer
-		least  int // crashes: before and after each claim, batch of frames, step, link, the wait, each answer, and the end
+		// crashes: before and after each claim, batch of frames, step, link, the wait, each answer, and the end
+		least int
 	}{
 		"approved": {[]fftest.Answer{says("ivy", approve, ""), says("raj", approve, "").After(30 * time.Second)}, 36},
 		"refused":  {[]fftest.Answer{says("ivy", approve, ""), says("raj", refuse, "no").After(30 * time.Second)}, 32},

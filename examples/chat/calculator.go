@@ -13,12 +13,14 @@ import (
 // maxExpression bounds what is calculated, in bytes, and with that how large a number can become.
 const maxExpression = 200
 
-// calculate works out + - * / %, parentheses and signs, exactly. It reads the expression as Go does, and takes nothing else of Go.
+// calculate works out + - * / %, parentheses and signs, exactly. It reads the expression as Go does, and takes
+// nothing else of Go.
 func calculate(expression string) (string, error) {
 	if len(expression) > maxExpression {
 		return "", fmt.Errorf("the expression has %d bytes, want at most %d", len(expression), maxExpression)
 	}
-	tree, err := parser.ParseExpr(strings.NewReplacer("×", "*", "·", "*", "÷", "/", "−", "-", ":", "/").Replace(expression))
+	tree, err := parser.ParseExpr(strings.NewReplacer("×", "*", "·", "*", "÷", "/", "−", "-", ":",
+		"/").Replace(expression))
 	if err != nil {
 		return "", fmt.Errorf("%q is no arithmetic expression", expression)
 	}

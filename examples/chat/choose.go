@@ -5,17 +5,16 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/agent"
-	"github.com/flowfabric/flowfabric-go/agent/anthropic"
-	"github.com/flowfabric/flowfabric-go/agent/openai"
 )
 
-// choose makes the model that the environment names: with a key the one of a service, else the built-in one. Worker and web server see the same environment.
+// choose makes the model that the environment names: with a key the one of a service, else the built-in one. Worker
+// and web server see the same environment. The SDK of a service takes minutes to compile, so a tag leaves it out.
 func choose(env func(string) string, pace time.Duration) (agent.Model, error) {
 	switch {
 	case env("OPENAI_API_KEY") != "" || env("OPENAI_BASE_URL") != "":
-		return openai.New(openai.Config{Model: cmp.Or(env("OPENAI_MODEL"), "gpt-5-mini")})
+		return openAI(env)
 	case env("ANTHROPIC_API_KEY") != "":
-		return anthropic.New(anthropic.Config{Model: cmp.Or(env("ANTHROPIC_MODEL"), "claude-sonnet-5")})
+		return claude(env)
 	}
 	return builtIn{pace}, nil
 }

@@ -15,7 +15,8 @@ import (
 // Settings is the input of a conversation.
 type Settings struct{}
 
-// Talk is a conversation: one execution, which lives until somebody ends it. It is shared by the web server and the workers.
+// Talk is a conversation: one execution, which lives until somebody ends it. It is shared by the web server and the
+// workers.
 var Talk = handler.Define[Settings, agent.Result]("chat",
 	handler.Retry(5, time.Second, 30*time.Second), // of a model's service that fails; a killed worker uses up none
 	handler.MaxReclaims(1000),                     // the page has a button that kills workers
@@ -42,7 +43,8 @@ type Talker struct {
 	tools []agent.Tool
 }
 
-// Handle talks until the user ends it. A crash in the middle of it loses nothing: every answer, every result of a tool and every message is a step.
+// Handle talks until the user ends it. A crash in the middle of it loses nothing: every answer, every result of a
+// tool and every message is a step.
 func (k *Talker) Handle(ctx context.Context, t *handler.Task, _ Settings) (agent.Result, error) {
 	r, err := agent.Run(ctx, t, agent.Config{
 		Model: k.model, System: instructions, Tools: k.tools,
@@ -55,14 +57,16 @@ func (k *Talker) Handle(ctx context.Context, t *handler.Task, _ Settings) (agent
 	return r, err
 }
 
-// askForMore asks a person after an answer that the budget did not pay for. The person who allows more raises the budget first, so the next run can pay; one
-// that still cannot asks again, under the next name. While it waits no model is called, so nothing more is spent.
+// askForMore asks a person after an answer that the budget did not pay for. The person who allows more raises the
+// budget first, so the next run can pay; one that still cannot asks again, under the next name. While it waits no
+// model is called, so nothing more is spent.
 func (k *Talker) askForMore(ctx context.Context, t *handler.Task, r agent.Result) error {
 	for n := 1; ; n++ {
 		answer, err := suspend.Ask(ctx, t, fmt.Sprintf("budget %d.%d", r.Turns+1, n), suspend.Question{
-			Title:   "The budget has no room for this answer. Allow more?",
-			Text:    "The answer would have passed the hard limit, so it was not paid for and not recorded. Everything before it is kept.",
-			Choices: []suspend.Choice{{Name: allowMore, Label: "Allow more"}, {Name: endIt, Label: "End the conversation"}},
+			Title: "The budget has no room for this answer. Allow more?",
+			Text:  "The answer would have passed the hard limit, so it was not paid for and not recorded. Everything before it is kept.",
+			Choices: []suspend.Choice{{Name: allowMore, Label: "Allow more"},
+				{Name: endIt, Label: "End the conversation"}},
 		})
 		if err != nil {
 			return err

@@ -28,7 +28,8 @@ func perform(t *testing.T, limit int64, test func(s *stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		talker := &Talker{model: builtIn{pace: 50 * time.Millisecond}, tools: newTools(t.TempDir())}
 		s := &stage{T: t, env: fftest.New(t, runtime.Config{}, handler.Bind(Talk, talker.Handle))}
-		s.talk = fftest.Submit(s.env, Talk, Settings{}, fftest.Budgets(admission.Budget{Name: "b", Limits: map[string]admission.Limit{dimension: {Hard: limit}}}))
+		s.talk = fftest.Submit(s.env, Talk, Settings{},
+			fftest.Budgets(admission.Budget{Name: "b", Limits: map[string]admission.Limit{dimension: {Hard: limit}}}))
 		test(s)
 	})
 }
@@ -40,7 +41,8 @@ func (s *stage) say(text string) {
 	}
 }
 
-// asks lets a minute pass, in which every answer and every lease of a dead worker ends, and tells what the conversation waits for then.
+// asks lets a minute pass, in which every answer and every lease of a dead worker ends, and tells what the
+// conversation waits for then.
 func (s *stage) asks(name string) {
 	s.Helper()
 	s.env.Sleep(time.Minute)
@@ -81,7 +83,8 @@ func TestConversationSurvives(t *testing.T) {
 	})
 }
 
-// An answer that the budget does not pay for is not recorded. It is asked for again when more is allowed, or the conversation ends.
+// An answer that the budget does not pay for is not recorded. It is asked for again when more is allowed, or the
+// conversation ends.
 func TestConversationWaitsForItsBudget(t *testing.T) {
 	perform(t, 300, func(s *stage) {
 		a := admin.New(s.env.Client())

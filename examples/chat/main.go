@@ -1,7 +1,8 @@
-// Command chat is a conversation with an agent in the browser: an answer streams in token by token, tools run, a person approves what is published,
-// a budget stops it, and a worker that is killed in the middle of a word costs nothing that was recorded. It needs nothing installed and no key; see README.md.
+// Command chat is a conversation with an agent in the browser: an answer streams in token by token, tools run, a
+// person approves what is published, a budget stops it, and a worker that is killed in the middle of a word costs
+// nothing that was recorded. It needs nothing installed and no key; see README.md.
 //
-//	go run . -open
+//	go run -tags no_openai,no_anthropic .
 package main
 
 import (
@@ -58,7 +59,8 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	f := flag.NewFlagSet("chat", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&o.addr, "addr", "127.0.0.1:7790", "where to listen: a loopback address, port 0 takes a free one")
-	f.StringVar(&o.url, "url", "", "server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
+	f.StringVar(&o.url, "url", "",
+		"server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
 	f.Int64Var(&o.limit, "limit", 8000, "tokens that a conversation may use, and how many more one click allows")
 	f.DurationVar(&o.pace, "pace", 70*time.Millisecond, "how long the built-in model takes for a word")
 	f.DurationVar(&o.lease, "lease", 3*time.Second, "how long the work of a dead worker stays with it")
@@ -78,11 +80,14 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	case f.NArg() > 0:
 		return o, fmt.Errorf("%q: there are flags only", f.Arg(0))
 	case bad != nil || host != "localhost" && !net.ParseIP(host).IsLoopback():
-		return o, fmt.Errorf("-addr %s: want a loopback address and a port, for everybody who reaches the page may use it", o.addr)
+		return o, fmt.Errorf(
+			"-addr %s: want a loopback address and a port, for everybody who reaches the page may use it", o.addr)
 	case o.limit < 1:
 		return o, fmt.Errorf("-limit %d: want at least 1", o.limit)
 	case o.keys == "" && o.url != embedded.URL:
-		return o, fmt.Errorf("%[1]s is not set, and approvals need a key to be signed with; for a try:\n  export %[1]s=demo:$(openssl rand -hex 32)", suspend.EnvTokenKeys)
+		return o, fmt.Errorf(
+			"%[1]s is not set, and approvals need a key to be signed with; for a try:\n  export %[1]s=demo:$(openssl rand -hex 32)",
+			suspend.EnvTokenKeys)
 	}
 	return o, nil
 }

@@ -24,9 +24,11 @@ const honest = "I am the small built-in model of this example: a few rules, no i
 func (builtIn) Describe() (provider, model string) { return "built-in", "small built-in model" }
 
 // Generate implements agent.Model.
-func (m builtIn) Generate(ctx context.Context, req agent.Request, delta func(agent.Delta) error) (agent.Response, error) {
+func (m builtIn) Generate(ctx context.Context, req agent.Request,
+	delta func(agent.Delta) error) (agent.Response, error) {
 	text, calls := reply(req.Messages)
-	out := agent.Response{Model: "small built-in model", Stop: agent.StopEnd, Usage: agent.Usage{Input: tokens(req.System)}}
+	out := agent.Response{Model: "small built-in model", Stop: agent.StopEnd,
+		Usage: agent.Usage{Input: tokens(req.System)}}
 	for _, message := range req.Messages {
 		out.Usage.Input += tokens(message.Text)
 	}
@@ -131,8 +133,10 @@ func begin(text string, before []agent.Message) (string, []agent.ToolCall) {
 	if len(wants) > 0 && wants[0].story {
 		return story(wants[0].about, len(before)), nil
 	}
-	return honest + "I can do four things. “Search for the white rabbit” looks into old books. “What is 12 * (3 + 4)?” is calculated. “Publish a note: …” asks for your approval " +
-		"first. “Tell me about the sea” streams a longer text, so that there is time to kill the worker in the middle of it. Ask for two things with “and”, and both tools run at once.", nil
+	return honest +
+			"I can do four things. “Search for the white rabbit” looks into old books. “What is 12 * (3 + 4)?” is calculated. “Publish a note: …” asks for your approval " +
+			"first. “Tell me about the sea” streams a longer text, so that there is time to kill the worker in the middle of it. Ask for two things with “and”, and both tools run at once.",
+		nil
 }
 
 // report says what the tools have found, and publishes it if that was asked.
@@ -181,7 +185,8 @@ func outcome(c agent.ToolCall, result agent.Message) string {
 		return "Nothing in the books has “" + args.Query + "”."
 	}
 	best := found.Passages[0]
-	return fmt.Sprintf("“%s” is in %d passages. The best one is in %s: “%s”", args.Query, found.Found, best.Book, best.Text)
+	return fmt.Sprintf("“%s” is in %d passages. The best one is in %s: “%s”", args.Query, found.Found, best.Book,
+		best.Text)
 }
 
 // lastAnswer is what the model said last.
@@ -210,5 +215,6 @@ func story(about string, turn int) string {
 	}
 	text := texts[turn%len(texts)]
 	passage := text.Paragraphs[turn%len(text.Paragraphs)]
-	return "The old books have nothing about that, so this is from " + text.Name + ".\n\n" + shorten(strings.Join(strings.Fields(passage), " "), 900)
+	return "The old books have nothing about that, so this is from " + text.Name + ".\n\n" +
+		shorten(strings.Join(strings.Fields(passage), " "), 900)
 }

@@ -38,17 +38,20 @@ func TestAnswersWithoutTools(t *testing.T) {
 		t.Error(text)
 	}
 	for _, about := range []string{"the sea", "qqqqq"} {
-		if text, calls := reply([]agent.Message{{Role: agent.User, Text: "Tell me about " + about}}); len(text) < 300 || calls != nil {
+		if text, calls := reply([]agent.Message{{Role: agent.User, Text: "Tell me about " + about}}); len(text) < 300 ||
+			calls != nil {
 			t.Errorf("%s: %q %v", about, text, calls)
 		}
 	}
 }
 
-// The answer has at most as many tokens as it may, the words that came make it up, and the same request has the same answer.
+// The answer has at most as many tokens as it may, the words that came make it up, and the same request has the same
+// answer.
 func TestGenerate(t *testing.T) {
 	generate := func(limit int64) (agent.Response, string) {
 		var streamed strings.Builder
-		r, err := builtIn{}.Generate(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.User, Text: "Tell me about the sea"}}, MaxTokens: limit},
+		r, err := builtIn{}.Generate(t.Context(), agent.Request{
+			Messages: []agent.Message{{Role: agent.User, Text: "Tell me about the sea"}}, MaxTokens: limit},
 			func(d agent.Delta) error { streamed.WriteString(d.Text); return nil })
 		if err != nil {
 			t.Fatal(err)
@@ -57,10 +60,12 @@ func TestGenerate(t *testing.T) {
 	}
 	whole, streamed := generate(0)
 	again, _ := generate(0)
-	if whole.Message.Text != streamed || again.Message.Text != streamed || whole.Stop != agent.StopEnd || whole.Usage.Input == 0 {
+	if whole.Message.Text != streamed || again.Message.Text != streamed || whole.Stop != agent.StopEnd ||
+		whole.Usage.Input == 0 {
 		t.Errorf("%+v\n%s\n%s", whole, streamed, again.Message.Text)
 	}
-	if short, streamed := generate(20); short.Usage.Output > 20 || short.Stop != agent.StopLength || short.Message.Text != streamed || !strings.HasPrefix(whole.Message.Text, streamed) {
+	if short, streamed := generate(20); short.Usage.Output > 20 || short.Stop != agent.StopLength ||
+		short.Message.Text != streamed || !strings.HasPrefix(whole.Message.Text, streamed) {
 		t.Errorf("%+v", short)
 	}
 }

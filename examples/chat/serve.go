@@ -58,7 +58,8 @@ func serve(ctx context.Context, o options, env func(string) string, stdout io.Wr
 	return s.run(ctx, stdout)
 }
 
-// everybody may talk, and answer what the agent asks. The page is on a loopback address only; a service for several people checks here who asks.
+// everybody may talk, and answer what the agent asks. The page is on a loopback address only; a service for several
+// people checks here who asks.
 func everybody(*http.Request) (httpapi.Principal, error) {
 	return httpapi.Principal{Name: "user", Role: httpapi.Operator}, nil
 }
@@ -77,7 +78,7 @@ func (s *site) run(outer context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second}
 	server.RegisterOnShutdown(s.api.Close)
 	var beside conc.WaitGroup
 	defer beside.Wait()

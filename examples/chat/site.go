@@ -21,7 +21,8 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// policy lets the page load its own files and nothing else. There is no inline script or style, so markup that came through would not run.
+// policy lets the page load its own files and nothing else. There is no inline script or style, so markup that came
+// through would not run.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 // budgetTag is the tag of a conversation that names its budget, for the page.
@@ -57,7 +58,8 @@ func (s *site) routes() http.Handler {
 	return guard(http.NewCrossOriginProtection().Handler(mux))
 }
 
-// guard refuses requests that a page of another name sends here: a name that an attacker makes point to a loopback address.
+// guard refuses requests that a page of another name sends here: a name that an attacker makes point to a loopback
+// address.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		host, _, err := net.SplitHostPort(q.Host)
@@ -85,7 +87,8 @@ func (s *site) begin(w http.ResponseWriter, q *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	talk, err := client.Submit(q.Context(), s.client, Talk, Settings{}, flowfabric.Budgets(name), flowfabric.Tags(map[string]string{budgetTag: name}))
+	talk, err := client.Submit(q.Context(), s.client, Talk, Settings{}, flowfabric.Budgets(name),
+		flowfabric.Tags(map[string]string{budgetTag: name}))
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -93,12 +96,15 @@ func (s *site) begin(w http.ResponseWriter, q *http.Request) {
 	answer(w, http.StatusCreated, map[string]string{"id": talk.ID().String()})
 }
 
-// budget is what a conversation may use. A spend that would pass the limit is refused, and the handler decides what follows.
+// budget is what a conversation may use. A spend that would pass the limit is refused, and the handler decides what
+// follows.
 func (s *site) budget(name string, limit int64) admission.Budget {
-	return admission.Budget{Name: name, Scope: "a conversation of the chat example", OnHard: admission.HardReject, Limits: map[string]admission.Limit{dimension: {Hard: limit}}}
+	return admission.Budget{Name: name, Scope: "a conversation of the chat example", OnHard: admission.HardReject,
+		Limits: map[string]admission.Limit{dimension: {Hard: limit}}}
 }
 
-// allowMore raises the limit of a conversation. What waits for its budget goes on at once; where the handler asks, the page answers then.
+// allowMore raises the limit of a conversation. What waits for its budget goes on at once; where the handler asks,
+// the page answers then.
 func (s *site) allowMore(w http.ResponseWriter, q *http.Request) {
 	id, err := flowfabric.ParseExecutionID(q.PathValue("id"))
 	if err != nil {
@@ -125,7 +131,8 @@ func (s *site) allowMore(w http.ResponseWriter, q *http.Request) {
 
 // about says who answers.
 func (s *site) about(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"model": s.model, "worker": s.keeper.view(), "lease_s": s.lease.Seconds(), "step": s.limit})
+	answer(w, http.StatusOK, map[string]any{"model": s.model, "worker": s.keeper.view(), "lease_s": s.lease.Seconds(),
+		"step": s.limit})
 }
 
 // kill kills the worker process.

@@ -48,8 +48,10 @@ type Note struct {
 // newTools are the tools of the conversation. What is published goes into a directory.
 func newTools(published string) []agent.Tool {
 	return []agent.Tool{
-		agent.NewTool("search", "Finds passages in the bundled old books.", func(_ context.Context, in Query) (Found, error) { return search(in.Query) }),
-		agent.NewTool("calculator", "Works out an arithmetic expression: numbers, + - * / % and parentheses.", func(_ context.Context, in Sum) (string, error) { return calculate(in.Expression) }),
+		agent.NewTool("search", "Finds passages in the bundled old books.",
+			func(_ context.Context, in Query) (Found, error) { return search(in.Query) }),
+		agent.NewTool("calculator", "Works out an arithmetic expression: numbers, + - * / % and parentheses.",
+			func(_ context.Context, in Sum) (string, error) { return calculate(in.Expression) }),
 		agent.NewTool("publish", "Publishes a note, where everybody can read it. A person approves it first.",
 			func(ctx context.Context, in Note) (string, error) {
 				call, ok := agent.CallFrom(ctx)
@@ -94,7 +96,8 @@ func search(query string) (Found, error) {
 // wordsOf are the words of a text that tell something.
 func wordsOf(text string) (out []string) {
 	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) }) {
-		if len([]rune(word)) > 2 && !slices.Contains([]string{"the", "and", "for", "about", "with", "from", "texts", "books"}, word) {
+		if len([]rune(word)) > 2 &&
+			!slices.Contains([]string{"the", "and", "for", "about", "with", "from", "texts", "books"}, word) {
 			out = append(out, word)
 		}
 	}
@@ -125,8 +128,8 @@ func shorten(text string, limit int) string {
 	return cut + " …"
 }
 
-// publish writes a note. Its name follows from the key of the call, so a call that is repeated after a crash writes the same file again: nothing is
-// published twice.
+// publish writes a note. Its name follows from the key of the call, so a call that is repeated after a crash writes
+// the same file again: nothing is published twice.
 func publish(dir, key string, n Note) (string, error) {
 	sum := sha256.Sum256([]byte(key))
 	name := hex.EncodeToString(sum[:6]) + ".txt"

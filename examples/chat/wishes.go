@@ -16,9 +16,11 @@ type wish struct {
 }
 
 var (
-	joint   = regexp.MustCompile(`(?i)\n+|;\s*|[.!?]\s+|,?\s+(?:and|then)\s+`)
-	seek    = regexp.MustCompile(`(?is)^(?:please\s+)?(?:search|find|look)\b(?:\s+up)?(?:\s+the\s+(?:texts|books))?(?:\s+for)?\s+(.+)$`)
-	tell    = regexp.MustCompile(`(?is)^(?:please\s+)?(?:tell|write)\b(?:\s+me)?(?:\s+something|\s+a\s+story|\s+more)?(?:\s+about)?\s*(.*)$`)
+	joint = regexp.MustCompile(`(?i)\n+|;\s*|[.!?]\s+|,?\s+(?:and|then)\s+`)
+	seek  = regexp.MustCompile(
+		`(?is)^(?:please\s+)?(?:search|find|look)\b(?:\s+up)?(?:\s+the\s+(?:texts|books))?(?:\s+for)?\s+(.+)$`)
+	tell = regexp.MustCompile(
+		`(?is)^(?:please\s+)?(?:tell|write)\b(?:\s+me)?(?:\s+something|\s+a\s+story|\s+more)?(?:\s+about)?\s*(.*)$`)
 	public  = regexp.MustCompile(`(?is)^(?:please\s+)?publish\b(?:\s+(?:a|the)\s+note)?:?\s*(.*)$`)
 	sum     = regexp.MustCompile(`[-+(\s]*\d[\d.,]*(?:[\s)]*[-+*/%×·÷−][\s(+−-]*\d[\d.,]*)+[\s)]*`)
 	pointer = regexp.MustCompile(`(?i)^(?:it|that|this|the answer|the result)?[.!]?$`)

@@ -33,7 +33,8 @@ func runWorker(ctx context.Context, o options, stdin io.Reader) error {
 		return err
 	}
 	talker := &Talker{model: model, tools: newTools(o.published)}
-	worker, err := runtime.New(runtime.Config{URL: o.url, TokenKeys: o.keys, Instance: o.name, LeaseTTL: o.lease, DrainTimeout: -1, Logger: o.log},
+	worker, err := runtime.New(runtime.Config{URL: o.url, TokenKeys: o.keys, Instance: o.name, LeaseTTL: o.lease,
+		DrainTimeout: -1, Logger: o.log},
 		handler.Bind(Talk, talker.Handle))
 	if err != nil {
 		return err
@@ -41,7 +42,8 @@ func runWorker(ctx context.Context, o options, stdin io.Reader) error {
 	return worker.Run(ctx)
 }
 
-// restart is the pause before a worker process that ended is replaced. A supervisor such as systemd or Kubernetes does this in production.
+// restart is the pause before a worker process that ended is replaced. A supervisor such as systemd or Kubernetes
+// does this in production.
 const restart = 300 * time.Millisecond
 
 // keeper keeps one worker process alive: this program again, with -worker.
@@ -87,12 +89,14 @@ func (k *keeper) once(ctx context.Context, program string) error {
 	k.number++
 	name := fmt.Sprintf("worker-%d", k.number)
 	k.mu.Unlock()
-	args := []string{"-worker", "-name", name, "-pace", k.pace.String(), "-lease", k.lease.String(), "-published", k.published}
+	args := []string{"-worker", "-name", name, "-pace", k.pace.String(), "-lease", k.lease.String(), "-published",
+		k.published}
 	if k.verbose {
 		args = append(args, "-v")
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "FLOWFABRIC_URL="+k.url, suspend.EnvTokenKeys+"="+k.keys) // not as arguments: both may hold a secret
+	// not as arguments: both may hold a secret
+	cmd.Env = append(os.Environ(), "FLOWFABRIC_URL="+k.url, suspend.EnvTokenKeys+"="+k.keys)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe() // closing it asks the worker to stop; it closes by itself should this process die
 	if err != nil {

@@ -23,6 +23,7 @@ func TestTexts(t *testing.T) {
 		}
 	}
 	if len(texts) != 5 || texts[0].Name != "alice" || words < 7000 {
-		t.Errorf("%d texts with %d words, the first is %q; want the five of README.md", len(texts), words, texts[0].Name)
+		t.Errorf("%d texts with %d words, the first is %q; want the five of README.md", len(texts), words,
+			texts[0].Name)
 	}
 }

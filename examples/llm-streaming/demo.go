@@ -83,9 +83,12 @@ func intro(out io.Writer, o options, url, model string) {
 	then := "Each sentence is recorded as a step once it is complete, so a crash would not lose it: try -crash."
 	if o.crash {
 		who = fmt.Sprintf("%d worker processes share them and put out every token as a durable frame", crashWorkers)
-		then = fmt.Sprintf("After %d tokens of the first answer the process that holds it is killed, and another one goes on after the last recorded sentence.", crashAfter)
+		then = fmt.Sprintf(
+			"After %d tokens of the first answer the process that holds it is killed, and another one goes on after the last recorded sentence.",
+			crashAfter)
 	}
-	text := fmt.Sprintf("FlowFabric: this program submits %s, %s, and you watch the producer tail all the streams live. %s",
+	text := fmt.Sprintf(
+		"FlowFabric: this program submits %s, %s, and you watch the producer tail all the streams live. %s",
 		plural(len(o.prompts), "prompt"), who, then)
 	for _, line := range wrap(text, plainWidth) {
 		fmt.Fprintln(out, line)

@@ -37,7 +37,8 @@ func runDemo(t *testing.T, args ...string) string {
 	t.Helper()
 	t.Setenv("OPENAI_API_KEY", "") // also for the workers
 	var out bytes.Buffer
-	if err := run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &out, os.Stderr); err != nil {
+	if err := run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &out,
+		os.Stderr); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	if strings.ContainsRune(out.String(), '\x1b') {
@@ -94,10 +95,12 @@ func TestDemoWithAPI(t *testing.T) {
 	defer api.Close()
 	env := map[string]string{"OPENAI_BASE_URL": api.URL, "OPENAI_API_KEY": "secret", "OPENAI_MODEL": "tiny"}
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"Why?"}, func(name string) string { return env[name] }, strings.NewReader(""), &out, os.Stderr); err != nil {
+	if err := run(t.Context(), []string{"Why?"}, func(name string) string { return env[name] }, strings.NewReader(""),
+		&out, os.Stderr); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, want := range []string{"Model: tiny.", "[1] !! attempt 1 failed\n", "[1] >> attempt 1 failed; attempt 2 continues on ", "[1] Forty-two.\n", "2 tokens in ", "2 attempts, by tiny"} {
+	for _, want := range []string{"Model: tiny.", "[1] !! attempt 1 failed\n",
+		"[1] >> attempt 1 failed; attempt 2 continues on ", "[1] Forty-two.\n", "2 tokens in ", "2 attempts, by tiny"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
@@ -114,13 +117,17 @@ func TestCrashDemo(t *testing.T) {
 	begin := time.Now()
 	out := runDemo(t, "-crash", "-pace", "20ms", "-tokens", "120")
 	t.Logf("took %s", time.Since(begin))
-	if !regexp.MustCompile(`\*\*\* killed worker-\d \(pid \d+\), which holds prompt 1, after 40 tokens`).MatchString(out) {
+	if !regexp.MustCompile(`\*\*\* killed worker-\d \(pid \d+\), which holds prompt 1, after 40 tokens`).MatchString(
+		out) {
 		t.Errorf("nobody was killed:\n%s", out)
 	}
-	if !regexp.MustCompile(`\n\[1\] >> attempt 1 died with its worker; attempt 2 continues on worker-\d, \d+ tokens kept\n`).MatchString(out) {
+	if !regexp.MustCompile(
+		`\n\[1\] >> attempt 1 died with its worker; attempt 2 continues on worker-\d, \d+ tokens kept\n`).MatchString(
+		out) {
 		t.Errorf("prompt 1 did not go on elsewhere:\n%s", out)
 	}
-	if !regexp.MustCompile(`\n\[1\] done: .*, 2 attempts\n`).MatchString(out) || !strings.Contains(out, "\n4 answers in ") {
+	if !regexp.MustCompile(`\n\[1\] done: .*, 2 attempts\n`).MatchString(out) ||
+		!strings.Contains(out, "\n4 answers in ") {
 		t.Errorf("not all prompts were answered:\n%s", out)
 	}
 }
@@ -134,7 +141,9 @@ func TestDrainedAnswerReadsClean(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	o := options{url: url, pace: 3 * time.Millisecond, log: slog.New(slog.DiscardHandler), env: func(string) string { return "" }}
+	o := options{url: url, pace: 3 * time.Millisecond, log: slog.New(slog.DiscardHandler), env: func(string) string {
+		return ""
+	}}
 	c, err := client.Connect(t.Context(), client.Config{URL: url, Logger: o.log})
 	if err != nil {
 		t.Fatal(err)
@@ -157,12 +166,13 @@ func TestDrainedAnswerReadsClean(t *testing.T) {
 		})
 	}
 	work(first)
-	p := &producer{client: c, view: newPlain(&out, prompts), onToken: func(context.Context, *client.Execution[Answer], int, int) {
-		if tokens++; tokens == 40 {
-			stopFirst()
-			work(ctx)
-		}
-	}}
+	p := &producer{client: c, view: newPlain(&out, prompts),
+		onToken: func(context.Context, *client.Execution[Answer], int, int) {
+			if tokens++; tokens == 40 {
+				stopFirst()
+				work(ctx)
+			}
+		}}
 	if _, err := p.ask(ctx, prompts); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +188,8 @@ func TestDrainedAnswerReadsClean(t *testing.T) {
 func TestBadFlags(t *testing.T) {
 	for _, args := range [][]string{{"-tokens", "0"}, {"-no-such-flag"}, {"-url", "ftp://nowhere"}} {
 		var out, errs bytes.Buffer
-		if err := run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &out, &errs); err == nil {
+		if err := run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &out,
+			&errs); err == nil {
 			t.Errorf("%v was accepted", args)
 		}
 	}

@@ -46,13 +46,13 @@ type Generator struct{ model LLM }
 func NewGenerator(model LLM) *Generator { return &Generator{model: model} }
 
 // Handle streams an answer part by part. Every part is a Step: its tokens go out as frames while it runs, and once
-// it is recorded no later run repeats it. So after a crash or a drain the answer goes on after the last recorded part, and
-// a tail drops the tokens after it.
+// it is recorded no later run repeats it. So after a crash or a drain the answer goes on after the last recorded
+// part, and a tail drops the tokens after it.
 func (g *Generator) Handle(ctx context.Context, t *handler.Task, in Prompt) (Answer, error) {
 	if strings.TrimSpace(in.Text) == "" || in.MaxTokens < 1 || in.MaxTokens > maxTokens {
 		return Answer{}, handler.Permanent(errors.New("a prompt needs text and 1..4000 tokens"))
 	}
-	answer := Answer{Model: g.model.Name(), Attempt: t.Attempt() + 1}
+	answer := Answer{Model: g.model.Name(), Attempt: t.Attempt()}
 	for n := range maxParts {
 		part, err := handler.Step(ctx, t, fmt.Sprintf("part-%d", n+1), func(ctx context.Context) (Part, error) {
 			return g.model.Stream(ctx, in, answer.Text, func(token string) error {

@@ -61,16 +61,18 @@ func TestHandleGoesOnAfterWhatIsRecorded(t *testing.T) {
 
 // Wherever a worker dies, the answer is the same, no token is missing, and no recorded part is said again.
 func TestHandleSurvivesCrashes(t *testing.T) {
-	crashes := fftest.Crashes(t, Generate, func(fx *fftest.Effects) func(context.Context, *handler.Task, Prompt) (Answer, error) {
-		return NewGenerator(&counting{said: fx.Did}).Handle
-	}, countToThree, func(r *fftest.Report[Answer]) {
-		want := Answer{Text: "p1. p2. p3.", Tokens: 6, Model: "counting", Duration: 15, Attempt: uint32(len(r.Attempts))}
-		r.WantResult(want)
-		r.WantSteps("part-1", "part-2", "part-3")
-		if kept := r.Kept(frameToken); !slices.Equal(kept, eachOnce) {
-			t.Errorf("%s: kept %q, want %q", r.Crash, kept, eachOnce)
-		}
-	})
+	crashes := fftest.Crashes(t, Generate,
+		func(fx *fftest.Effects) func(context.Context, *handler.Task, Prompt) (Answer, error) {
+			return NewGenerator(&counting{said: fx.Did}).Handle
+		}, countToThree, func(r *fftest.Report[Answer]) {
+			want := Answer{Text: "p1. p2. p3.", Tokens: 6, Model: "counting", Duration: 15,
+				Attempt: uint32(len(r.Attempts))}
+			r.WantResult(want)
+			r.WantSteps("part-1", "part-2", "part-3")
+			if kept := r.Kept(frameToken); !slices.Equal(kept, eachOnce) {
+				t.Errorf("%s: kept %q, want %q", r.Crash, kept, eachOnce)
+			}
+		})
 	if crashes < 16 { // before and after a claim, each of three batches of frames, three parts, and the completion
 		t.Errorf("only %d crashes", crashes)
 	}

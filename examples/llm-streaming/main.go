@@ -62,7 +62,8 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	o.env, o.log = env, slog.New(slog.DiscardHandler)
 	f := flag.NewFlagSet("llm-streaming", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.url, "url", "", "server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
+	f.StringVar(&o.url, "url", "",
+		"server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
 	f.BoolVar(&o.crash, "crash", false, "run workers as processes and kill one of them halfway")
 	f.IntVar(&o.tokens, "tokens", 150, "length of an answer")
 	f.DurationVar(&o.pace, "pace", 33*time.Millisecond, "mean pause between two tokens of the built-in model")

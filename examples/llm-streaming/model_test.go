@@ -76,7 +76,8 @@ func TestMarkovGoesOnAfterEveryPart(t *testing.T) {
 
 func TestMarkovAnswersAnything(t *testing.T) {
 	for _, text := range []string{"xyzzy", "…", "Was it the", "日本語", "\x1b[31mred"} {
-		if got, _, _ := generate(t, newTestModel(t), Prompt{Text: text, MaxTokens: 5, Seed: 1}, ""); !strings.HasPrefix(got, text) || len(got) < len(text)+5 {
+		if got, _, _ := generate(t, newTestModel(t), Prompt{Text: text, MaxTokens: 5, Seed: 1},
+			""); !strings.HasPrefix(got, text) || len(got) < len(text)+5 {
 			t.Errorf("prompt %q: %q", text, got)
 		}
 	}

@@ -28,7 +28,9 @@ func TestReadEvents(t *testing.T) {
 	if want := []string{"one", "two\n lines", "last"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if err := readEvents(strings.NewReader("data: "+strings.Repeat("x", maxEvent+1)), func([]byte) error { return nil }); err == nil {
+	if err := readEvents(strings.NewReader("data: "+strings.Repeat("x", maxEvent+1)), func([]byte) error {
+		return nil
+	}); err == nil {
 		t.Error("an event without end was read")
 	}
 }
@@ -52,10 +54,12 @@ func TestOpenAIStreams(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
-		if r.Method != http.MethodPost || r.URL.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer secret" {
+		if r.Method != http.MethodPost || r.URL.Path != "/v1/chat/completions" ||
+			r.Header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("%s %s with %v", r.Method, r.URL.Path, r.Header)
 		}
-		if in.Model != "tiny" || !in.Stream || in.MaxTokens != 9 || len(in.Messages) != 1 || in.Messages[0] != (chatMessage{"user", "hi"}) {
+		if in.Model != "tiny" || !in.Stream || in.MaxTokens != 9 || len(in.Messages) != 1 ||
+			in.Messages[0] != (chatMessage{"user", "hi"}) {
 			t.Errorf("request %+v", in)
 		}
 		fmt.Fprint(w, ": keep-alive\n\n", delta(""), delta("Hello,"), delta(" \"wörld\"\n"),
@@ -69,7 +73,8 @@ func TestOpenAIStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"Hello,", " \"wörld\"\n"}; !slices.Equal(tokens, want) || part.Text != strings.Join(want, "") || part.Tokens != 2 || !part.Done {
+	if want := []string{"Hello,", " \"wörld\"\n"}; !slices.Equal(tokens, want) || part.Text != strings.Join(want, "") ||
+		part.Tokens != 2 || !part.Done {
 		t.Errorf("tokens %q, part %+v", tokens, part)
 	}
 }

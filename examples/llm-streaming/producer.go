@@ -27,7 +27,8 @@ type producer struct {
 // ask submits all prompts, tails them at once and returns how each one ended.
 func (p *producer) ask(ctx context.Context, prompts []Prompt) ([]result, error) {
 	execs := make([]*client.Execution[Answer], len(prompts))
-	for i, prompt := range prompts { // one by one: what is submitted quickly goes to another partition each, so workers share it
+	for i, prompt := range prompts {
+		// one by one: what is submitted quickly goes to another partition each, so workers share it
 		exec, err := client.Submit(ctx, p.client, Generate, prompt)
 		if err != nil {
 			return nil, fmt.Errorf("submit prompt %d: %w", i+1, err)
@@ -46,8 +47,8 @@ func (p *producer) ask(ctx context.Context, prompts []Prompt) ([]result, error) 
 	return results, nil
 }
 
-// follow tails one execution over all its attempts, then takes its typed result. What a worker had not recorded when it stopped is
-// said again by the next one, so the transcript drops the tokens after the last recorded one.
+// follow tails one execution over all its attempts, then takes its typed result. What a worker had not recorded when
+// it stopped is said again by the next one, so the transcript drops the tokens after the last recorded one.
 func (p *producer) follow(ctx context.Context, i int, exec *client.Execution[Answer]) (r result) {
 	r.attempts = 1
 	said := 0
@@ -60,7 +61,7 @@ func (p *producer) follow(ctx context.Context, i int, exec *client.Execution[Ans
 		shown.Add(event)
 		switch event.Kind {
 		case stream.TailAttempt:
-			if r.attempts = int(event.Attempt) + 1; event.Attempt > 0 {
+			if r.attempts = int(event.Attempt); event.Attempt > 1 {
 				p.resumed(ctx, i, exec, event, kept(&shown))
 			}
 		case stream.TailResumed:

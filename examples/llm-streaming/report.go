@@ -18,7 +18,7 @@ func kept(shown *stream.Transcript) Kept {
 
 // lost says what became of an attempt that ended without an answer; "" for one that succeeded.
 func lost(event stream.TailEvent) string {
-	attempt := fmt.Sprintf("attempt %d ", event.Attempt+1)
+	attempt := fmt.Sprintf("attempt %d ", event.Attempt)
 	switch event.Reason {
 	case "attempt_success":
 		return ""
@@ -31,7 +31,8 @@ func lost(event stream.TailEvent) string {
 }
 
 // resumed says why an answer goes on after what is kept of it, and where.
-func (p *producer) resumed(ctx context.Context, i int, exec *client.Execution[Answer], event stream.TailEvent, kept Kept) {
+func (p *producer) resumed(ctx context.Context, i int, exec *client.Execution[Answer], event stream.TailEvent,
+	kept Kept) {
 	end, where := "failed", ""
 	if snapshot, err := exec.Get(ctx); err == nil {
 		if log := snapshot.AttemptLog; len(log) > 0 && strings.HasPrefix(log[len(log)-1].State, "interrupted") {
@@ -41,9 +42,9 @@ func (p *producer) resumed(ctx context.Context, i int, exec *client.Execution[An
 			where = " on " + holder
 		}
 	}
-	what := fmt.Sprintf("attempt %d %s; attempt %d continues%s", event.Attempt, end, event.Attempt+1, where)
+	what := fmt.Sprintf("attempt %d %s; attempt %d continues%s", event.Attempt-1, end, event.Attempt, where)
 	if event.Kind == stream.TailResumed {
-		what = fmt.Sprintf("attempt %d was %s; it continues%s", event.Attempt+1, event.Resumed.Reason, where)
+		what = fmt.Sprintf("attempt %d was %s; it continues%s", event.Attempt, event.Resumed.Reason, where)
 	}
 	p.view.Resume(i, fmt.Sprintf("%s, %s kept", what, plural(kept.Tokens, "token")), kept)
 }

@@ -63,7 +63,8 @@ func runeColumns(r rune) int {
 	switch {
 	case unicode.Is(unicode.Mn, r):
 		return 0
-	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xd7ff, r >= 0xf900 && r <= 0xfaff, r >= 0xff00 && r <= 0xff60, r >= 0x1f000 && r <= 0x3ffff:
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xd7ff, r >= 0xf900 && r <= 0xfaff, r >= 0xff00 && r <= 0xff60,
+		r >= 0x1f000 && r <= 0x3ffff:
 		return 2
 	}
 	return 1

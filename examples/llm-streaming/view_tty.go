@@ -203,7 +203,8 @@ func (s *screen) header(i int, p *pane, cols int) string {
 	room := max(cols-barWidth-len(figures)-6, 8)
 	title := truncate(printable(p.prompt.Text), room)
 	pad := strings.Repeat(" ", max(room-columns(title), 0))
-	return s.paint(tone, fmt.Sprintf("%s %d ", mark, i+1)) + s.paint(bold, title) + pad + " " + bar + s.paint(dim, figures)
+	return s.paint(tone, fmt.Sprintf("%s %d ", mark, i+1)) + s.paint(bold, title) + pad + " " +
+		bar + s.paint(dim, figures)
 }
 
 // body is the note, if there is one, and the last lines of the answer; what an earlier attempt left is dim.

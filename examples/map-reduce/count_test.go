@@ -54,7 +54,8 @@ func TestFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	reduce, _ := s.Node(last.Name())
-	if s.Members != parts+1 || s.Edges != parts || reduce.Group.Policy != "quorum" || reduce.Group.K != enough || !reduce.Group.CancelRest {
+	if s.Members != parts+1 || s.Edges != parts || reduce.Group.Policy != "quorum" || reduce.Group.K != enough ||
+		!reduce.Group.CancelRest {
 		t.Errorf("%d members, %d edges; the last is %+v", s.Members, s.Edges, reduce.Group)
 	}
 }

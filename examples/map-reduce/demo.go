@@ -59,8 +59,12 @@ func demo(ctx context.Context, o options, stdout io.Writer) error {
 
 // intro tells a stranger what is going to be seen.
 func intro(out io.Writer, o options, url string) {
-	fmt.Fprintf(out, "FlowFabric: %d nodes count the words of one part of some old books each, %d at once. The node reduce adds\n", parts, slots)
-	fmt.Fprintf(out, "them up as soon as %d are counted: a few may be missing, and those that are not done by then are cancelled.\n", enough)
+	fmt.Fprintf(out,
+		"FlowFabric: %d nodes count the words of one part of some old books each, %d at once. The node reduce adds\n",
+		parts, slots)
+	fmt.Fprintf(out,
+		"them up as soon as %d are counted: a few may be missing, and those that are not done by then are cancelled.\n",
+		enough)
 	server := "as given" // its URL may hold a password
 	if o.url == embedded.URL {
 		server = url + ", embedded in this program, in memory, for development only"
@@ -99,7 +103,8 @@ func (j *job) run(outer context.Context) error {
 // work is the worker.
 func (j *job) work(ctx context.Context) error {
 	counter := &Counter{tokenizer: Tokenizer{j.pace}, heard: j.heard}
-	worker, err := runtime.New(runtime.Config{URL: j.url, Concurrency: slots, Logger: j.log, DrainTimeout: 3 * time.Second},
+	worker, err := runtime.New(runtime.Config{URL: j.url, Concurrency: slots, Logger: j.log,
+		DrainTimeout: 3 * time.Second},
 		handler.Bind(CountWords, counter.Handle), handler.Bind(Reduce, reduce))
 	if err != nil {
 		return err
@@ -155,7 +160,8 @@ func (j *job) conclude(out outcome) error {
 		states = append(states, fmt.Sprintf("%d %s", n, state))
 	}
 	slices.Sort(states)
-	j.board.line("flow", "%s after %s; nodes: %s.", out.flow.State, out.took.Round(100*time.Millisecond), strings.Join(states, ", "))
+	j.board.line("flow", "%s after %s; nodes: %s.", out.flow.State, out.took.Round(100*time.Millisecond),
+		strings.Join(states, ", "))
 	if j.text {
 		fmt.Fprintln(j.board.out)
 		if err := out.flow.Text(j.board.out); err != nil {

@@ -3,14 +3,12 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -18,10 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
-
-// patience bounds what takes a few seconds.
-const patience = 2 * time.Minute
 
 // servers are what the program runs on, as the environment names them.
 func servers(t *testing.T, test func(t *testing.T, environment map[string]string)) {
@@ -47,7 +43,7 @@ func (w *tripwire) Write(p []byte) (int, error) {
 // start runs the program to its end.
 func start(t *testing.T, environment map[string]string, tripwireText string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	out := &tripwire{text: tripwireText, end: cancel}
 	if err := run(ctx, args, func(name string) string { return environment[name] }, out, os.Stderr); err != nil {
@@ -157,7 +153,8 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestBadFlags(t *testing.T) {
-	for _, args := range [][]string{{"-top", "0"}, {"-letters", "0"}, {"extra"}, {"-no-such-flag"}, {"-url", "ftp://nowhere"}, {"-url", "redis://127.0.0.1:1"}} {
+	for _, args := range [][]string{{"-top", "0"}, {"-letters", "0"}, {"extra"}, {"-no-such-flag"},
+		{"-url", "ftp://nowhere"}, {"-url", "redis://127.0.0.1:1"}} {
 		var out, errs bytes.Buffer
 		if err := run(t.Context(), args, func(string) string { return "" }, &out, &errs); err == nil {
 			t.Errorf("%v was accepted", args)

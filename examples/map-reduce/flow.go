@@ -64,8 +64,8 @@ func inputs() (named [parts]flow.Input[Count]) {
 // nodeName is the name of the node that counts a part, and of its result.
 func nodeName(number int) string { return fmt.Sprintf("part-%02d", number) }
 
-// mapReduce is one flow: a node for each part, and one that runs as soon as enough of them are counted. What is not counted
-// by then is cancelled.
+// mapReduce is one flow: a node for each part, and one that runs as soon as enough of them are counted. What is not
+// counted by then is cancelled.
 func mapReduce(texts []string, in Query) (*flow.Flow, *flow.Node[Ranking]) {
 	f := flow.New("map-reduce")
 	rules := []flow.NodeOption{flow.Quorum(enough), flow.CancelRemaining()}

@@ -1,6 +1,6 @@
-// Command map-reduce shows a flow that needs most of what it asks for: 50 nodes count the words of a part of some old books each,
-// and one that adds them up runs as soon as 48 are counted; one of them fails, one hangs, and some are retried. It needs nothing
-// installed and ends by itself; see README.md.
+// Command map-reduce shows a flow that needs most of what it asks for: 50 nodes count the words of a part of some old
+// books each, and one that adds them up runs as soon as 48 are counted; one of them fails, one hangs, and some are
+// retried. It needs nothing installed and ends by itself; see README.md.
 //
 //	go run ./examples/map-reduce
 //	go run ./examples/map-reduce -letters 8 -text
@@ -54,7 +54,8 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	o.log = slog.New(slog.DiscardHandler)
 	f := flag.NewFlagSet("map-reduce", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.url, "url", "", "server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
+	f.StringVar(&o.url, "url", "",
+		"server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
 	f.IntVar(&o.top, "top", 10, "how many words to show")
 	f.IntVar(&o.letters, "letters", 5, "how many letters they have at least")
 	f.DurationVar(&o.pace, "pace", 300*time.Millisecond, "how long the tokenizer takes for a part")

@@ -44,7 +44,7 @@ func (x Tokenizer) Words(ctx context.Context, p Part, attempt int) ([]string, er
 	switch {
 	case p.Number == broken:
 		return nil, handler.Permanent(errDamaged) // nothing to retry
-	case attempt == 0 && slices.Contains(flaky, p.Number):
+	case attempt == 1 && slices.Contains(flaky, p.Number):
 		return nil, errBusy // the policy retries
 	}
 	words := strings.FieldsFunc(strings.ToLower(p.Text), func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' })

@@ -12,8 +12,8 @@ const (
 	perRow = 20 // parts
 )
 
-// board prints what happens, line by line, each under what it belongs to; parts that are counted share a line. It writes no
-// control codes, so that logs read well. Safe for concurrent use.
+// board prints what happens, line by line, each under what it belongs to; parts that are counted share a line. It
+// writes no control codes, so that logs read well. Safe for concurrent use.
 type board struct {
 	mu    sync.Mutex
 	out   io.Writer

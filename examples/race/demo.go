@@ -66,8 +66,9 @@ func demo(ctx context.Context, o options, stdout io.Writer) error {
 
 // intro tells a stranger what is going to be seen.
 func intro(out io.Writer, o options, url string) {
-	fill(out, "", "FlowFabric: three providers answer the same question at once, token by token. The first whole answer is published; "+
-		"the others are cancelled in the middle of theirs. It is one flow: the node publish depends on any of the three.")
+	fill(out, "",
+		"FlowFabric: three providers answer the same question at once, token by token. The first whole answer is published; "+
+			"the others are cancelled in the middle of theirs. It is one flow: the node publish depends on any of the three.")
 	server := "as given" // its URL may hold a password
 	if o.url == embedded.URL {
 		server = url + ", embedded in this program, in memory, for development only"
@@ -192,9 +193,11 @@ func (m *meet) conclude(out outcome) error {
 			saw = "has run elsewhere, or was done with streaming"
 		}
 		fmt.Fprintf(m.out, "    %-8s  %s\n", seen.provider, saw)
-		fmt.Fprintf(m.out, "              on record: %s by %s, %s\n", seen.State.Public, seen.CancelledBy, seen.CancelReason)
+		fmt.Fprintf(m.out, "              on record: %s by %s, %s\n", seen.State.Public, seen.CancelledBy,
+			seen.CancelReason)
 	}
-	fmt.Fprintf(m.out, "\nPublished by the node publish, which was given one answer, the one of %s:\n\n", out.article.By)
+	fmt.Fprintf(m.out, "\nPublished by the node publish, which was given one answer, the one of %s:\n\n",
+		out.article.By)
 	fill(m.out, "    ", out.article.Headline)
 	fill(m.out, "    ", out.article.Text)
 	fmt.Fprintf(m.out, "\nThe flow, which ended %s after it was submitted:\n\n", out.took.Round(100*time.Millisecond))

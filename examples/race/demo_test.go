@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -15,10 +13,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
-
-// patience bounds what takes about a second.
-const patience = 2 * time.Minute
 
 // servers are what the program runs on, as the environment names them.
 func servers(t *testing.T, test func(t *testing.T, environment map[string]string)) {
@@ -45,7 +41,7 @@ func (w *tripwire) Write(p []byte) (int, error) {
 // start runs the program to its end.
 func start(t *testing.T, environment map[string]string, out *tripwire, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	if out.text != "" {
 		out.do = cancel
@@ -61,8 +57,8 @@ func start(t *testing.T, environment map[string]string, out *tripwire, args ...s
 
 var winnerPattern = regexp.MustCompile(`which was given one answer, the one of (tortoise|snail):\n`)
 
-// One of the steady ones wins (the tortoise, unless this machine is very busy), the hare is cancelled, and what the last node was
-// given is the winner's answer.
+// One of the steady ones wins (the tortoise, unless this machine is very busy), the hare is cancelled, and what the
+// last node was given is the winner's answer.
 func TestRace(t *testing.T) {
 	servers(t, func(t *testing.T, environment map[string]string) {
 		defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -74,7 +70,8 @@ func TestRace(t *testing.T) {
 		}
 		for _, want := range []string{
 			`\n    hare +(was at token \d+ of 40 when its context ended: cancelled: |has run elsewhere).*\n +on record: cancelled by flow_cascade, sibling_quorum_satisfied\n`,
-			`\n[^\n]*\bhare\b[^\n]*\bcancelled\b`, `\n[^\n]*\bpublish\b[^\n]*\bcompleted\b`, `\n[^\n]*\b` + won[1] + `\b[^\n]*\bcompleted\b`,
+			`\n[^\n]*\bhare\b[^\n]*\bcancelled\b`, `\n[^\n]*\bpublish\b[^\n]*\bcompleted\b`,
+			`\n[^\n]*\b` + won[1] + `\b[^\n]*\bcompleted\b`,
 			`\nflowchart `, `any of 3 satisfied`,
 		} {
 			if !regexp.MustCompile(want).MatchString(results) {
@@ -136,7 +133,8 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestBadFlags(t *testing.T) {
-	for _, args := range [][]string{{"-tokens", "0"}, {"-tokens", "401"}, {"-no-such-flag"}, {"-url", "ftp://nowhere"}, {"-url", "redis://127.0.0.1:1"}} {
+	for _, args := range [][]string{{"-tokens", "0"}, {"-tokens", "401"}, {"-no-such-flag"}, {"-url", "ftp://nowhere"},
+		{"-url", "redis://127.0.0.1:1"}} {
 		var out, errs bytes.Buffer
 		if err := run(t.Context(), args, func(string) string { return "" }, &out, &errs); err == nil {
 			t.Errorf("%v was accepted", args)

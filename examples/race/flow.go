@@ -48,7 +48,8 @@ func inputs() map[string]flow.Input[Answer] {
 	return named
 }
 
-// race is one flow: a node per provider, and one that runs as soon as any of them has answered. The others are cancelled then.
+// race is one flow: a node per provider, and one that runs as soon as any of them has answered. The others are
+// cancelled then.
 func race(question string, tokens int) (f *flow.Flow, racers []*flow.Node[Answer], publish *flow.Node[Article]) {
 	f = flow.New("race")
 	rules := []flow.NodeOption{flow.AnyOf(), flow.CancelRemaining()}
@@ -70,8 +71,8 @@ type Racer struct {
 
 const frameToken = "token"
 
-// Handle streams the answer as frames. Who has lost is in the middle of it: the context ends, and its cause says that the
-// execution was cancelled. A handler that calls something which takes a context needs no code for that.
+// Handle streams the answer as frames. Who has lost is in the middle of it: the context ends, and its cause says that
+// the execution was cancelled. A handler that calls something which takes a context needs no code for that.
 func (r *Racer) Handle(ctx context.Context, t *handler.Task, in Question) (Answer, error) {
 	p, err := providerNamed(in.Provider)
 	if err != nil {

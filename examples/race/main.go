@@ -1,5 +1,6 @@
-// Command race shows a flow that needs one answer of several: three providers stream an answer at once, the first whole one is
-// published, and the others are cancelled in the middle of theirs. It needs nothing installed and ends by itself; see README.md.
+// Command race shows a flow that needs one answer of several: three providers stream an answer at once, the first
+// whole one is published, and the others are cancelled in the middle of theirs. It needs nothing installed and ends
+// by itself; see README.md.
 //
 //	go run ./examples/race
 //	go run ./examples/race -mermaid "What will the world come to?"
@@ -54,7 +55,8 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	o.log = slog.New(slog.DiscardHandler)
 	f := flag.NewFlagSet("race", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.url, "url", "", "server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
+	f.StringVar(&o.url, "url", "",
+		"server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
 	f.IntVar(&o.tokens, "tokens", 60, fmt.Sprintf("length of an answer, 1..%d", maxTokens))
 	f.DurationVar(&o.pace, "pace", 40*time.Millisecond, "how long the quickest provider takes for a token")
 	f.BoolVar(&o.mermaid, "mermaid", false, "print the flow as a Mermaid diagram too")

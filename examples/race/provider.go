@@ -37,7 +37,8 @@ func providerNamed(name string) (Provider, error) {
 
 const maxTokens = 400 // the shortest book has some more
 
-// Stream emits an answer token by token: the paragraph of the book that has most of the question's words, and what follows it.
+// Stream emits an answer token by token: the paragraph of the book that has most of the question's words, and what
+// follows it.
 func (p Provider) Stream(ctx context.Context, q Question, pace time.Duration, emit func(token string) error) error {
 	said, err := p.passage(q.Text)
 	if err != nil {

@@ -62,7 +62,8 @@ func TestRacerIsCutOff(t *testing.T) {
 			cause  error
 		}
 		ends := make(chan end, 1)
-		racer := &Racer{pace: 10 * time.Millisecond, stopped: func(id flowfabric.ExecutionID, tokens int, cause error) { ends <- end{id, tokens, cause} }}
+		racer := &Racer{pace: 10 * time.Millisecond,
+			stopped: func(id flowfabric.ExecutionID, tokens int, cause error) { ends <- end{id, tokens, cause} }}
 		w := fftest.New(t, runtime.Config{}, handler.Bind(Ask, racer.Handle))
 		x := fftest.Submit(w, Ask, Question{"How?", "hare", 40})
 		streamed := 0
@@ -120,7 +121,8 @@ abcdefgh abcdefgh             slow
 	}
 	out.Reset()
 	fill(&out, "  ", strings.Repeat("12345678 ", 12))
-	if want := "  " + strings.Repeat("12345678 ", 8) + "12345678\n  12345678 12345678 12345678\n"; out.String() != want {
+	if want := "  " + strings.Repeat("12345678 ", 8) +
+		"12345678\n  12345678 12345678 12345678\n"; out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }

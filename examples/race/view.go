@@ -15,8 +15,8 @@ const (
 	width  = 88 // of running text
 )
 
-// track shows the answers side by side. A row goes out when one of the columns is full, so that a row is the same stretch of
-// time for all. It writes no control codes, so that logs read well. Safe for concurrent use.
+// track shows the answers side by side. A row goes out when one of the columns is full, so that a row is the same
+// stretch of time for all. It writes no control codes, so that logs read well. Safe for concurrent use.
 type track struct {
 	mu   sync.Mutex
 	out  io.Writer

@@ -1,5 +1,6 @@
-// Command service is a worker as it is deployed: configured by the environment, with metrics, with answers for the probes of Kubernetes or
-// Compose, and with a drain when it is told to stop. It runs the handler of the tutorial; put yours there.
+// Command service is a worker as it is deployed: configured by the environment, with metrics, with answers for the
+// probes of Kubernetes or Compose, and with a drain when it is told to stop. It runs the handler of the tutorial; put
+// yours there.
 package main
 
 import (
@@ -40,7 +41,8 @@ func main() {
 // serve runs the worker until ctx ends, and answers probes and Prometheus on the listener meanwhile.
 func serve(ctx context.Context, listener net.Listener, model articles.Model) error {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	writer := &articles.Writer{Model: model}
 	worker, err := runtime.New(runtime.Config{
 		URL:        os.Getenv("FLOWFABRIC_URL"), // FLOWFABRIC_TOKEN_KEYS is read by the worker itself
@@ -59,7 +61,7 @@ func serve(ctx context.Context, listener net.Listener, model articles.Model) err
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second}
 
 	running := pool.New().WithContext(ctx).WithCancelOnError()
 	running.Go(func(ctx context.Context) error {

@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sourcegraph/conc"
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/docs/tutorial/articles"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // The service becomes ready, does its work, shows metrics, and ends without an error when it is stopped.
@@ -47,15 +47,10 @@ func TestService(t *testing.T) {
 	}
 	until := func(path, want string) {
 		t.Helper()
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		testwait.Progress(t, path, func() (bool, any) {
 			status, body := get(path)
-			if status == http.StatusOK && strings.Contains(body, want) {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s: %d %s", path, status, body)
-			}
-		}
+			return status == http.StatusOK && strings.Contains(body, want), body
+		})
 	}
 	until("/readyz", "")
 	c, err := client.Connect(t.Context(), client.Config{URL: "embedded://"})

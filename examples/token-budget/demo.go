@@ -44,7 +44,8 @@ func demo(ctx context.Context, o options, stdout io.Writer) (err error) {
 	}
 	defer release()
 	d := &show{options: o, view: newView(stdout),
-		acme: &tenant{Name: "acme", Book: "alice", limit: o.limit}, globex: &tenant{Name: "globex", Book: "woods", limit: 10 * int64(o.tokens)}}
+		acme:   &tenant{Name: "acme", Book: "alice", limit: o.limit},
+		globex: &tenant{Name: "globex", Book: "woods", limit: 10 * int64(o.tokens)}}
 	d.intro(url)
 	d.url = url
 	run := strings.ToLower(rand.Text()[:6])
@@ -59,8 +60,9 @@ func demo(ctx context.Context, o options, stdout io.Writer) (err error) {
 
 // intro tells a stranger what is going to be seen.
 func (d *show) intro(url string) {
-	d.view.say("FlowFabric: two tenants share a fleet of workers, and nothing else. Each has a budget of tokens. One of them runs out " +
-		"of it in the middle of an answer; the other does not notice.")
+	d.view.say(
+		"FlowFabric: two tenants share a fleet of workers, and nothing else. Each has a budget of tokens. One of them runs out " +
+			"of it in the middle of an answer; the other does not notice.")
 	server := "as given" // its URL may hold a password
 	if d.options.url == embedded.URL {
 		server = url + ", embedded in this program, in memory, for development only"
@@ -94,7 +96,8 @@ func (d *show) run(outer context.Context) error {
 // fleet is one worker that serves both tenants; there may be hundreds of them.
 func (d *show) fleet(ctx context.Context) error {
 	generator := &Generator{pace: d.pace}
-	worker, err := runtime.New(runtime.Config{URL: d.url, Logger: d.log, Namespaces: []string{d.acme.id, d.globex.id}, DrainTimeout: -1},
+	worker, err := runtime.New(runtime.Config{URL: d.url, Logger: d.log, Namespaces: []string{d.acme.id, d.globex.id},
+		DrainTimeout: -1},
 		handler.Bind(Generate, generator.Handle))
 	if err != nil {
 		return err
@@ -114,7 +117,8 @@ func (d *show) story(ctx context.Context) (err error) {
 		return job{t, exec}, err
 	}
 
-	d.view.say("1. Both ask for %d tokens. The budget of acme has %d, that of globex %d.", d.tokens, d.acme.limit, d.globex.limit)
+	d.view.say("1. Both ask for %d tokens. The budget of acme has %d, that of globex %d.", d.tokens, d.acme.limit,
+		d.globex.limit)
 	first, err := ask(d.acme, 0, d.tokens)
 	if err != nil {
 		return err
@@ -123,7 +127,7 @@ func (d *show) story(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.follow(ctx, 0, first, other)
+	d.follow(ctx, 1, first, other)
 	if err := d.record(ctx, first, other); err != nil {
 		return err
 	}
@@ -138,15 +142,18 @@ func (d *show) story(ctx context.Context) (err error) {
 	}
 
 	limit := int64(3 * d.tokens)
-	d.view.say("3. An operator raises the limit to %d: what waits runs at once. The answer that was cut off is replayed.", limit)
+	d.view.say(
+		"3. An operator raises the limit to %d: what waits runs at once. The answer that was cut off is replayed.",
+		limit)
 	if err := d.acme.raise(ctx, limit); err != nil {
 		return err
 	}
-	d.follow(ctx, 0, second)
-	if err := admin.New(first.client).Replay(ctx, first.ID(), admin.Replay{}, flowfabric.Reason("the limit was raised"), flowfabric.By("operator")); err != nil {
+	d.follow(ctx, 1, second)
+	if err := admin.New(first.client).Replay(ctx, first.ID(), admin.Replay{}, flowfabric.Reason("the limit was raised"),
+		flowfabric.By("operator")); err != nil {
 		return err
 	}
-	d.follow(ctx, 1, first)
+	d.follow(ctx, 2, first)
 	return d.record(ctx, first)
 }
 
@@ -255,7 +262,8 @@ func (d *show) takeBack(ctx context.Context, jobs []job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	for _, j := range jobs {
-		if err := j.Cancel(ctx, flowfabric.Reason("the demo is over")); err != nil && !errors.Is(err, flowfabric.ErrTerminal) && !errors.Is(err, flowfabric.ErrState) {
+		if err := j.Cancel(ctx, flowfabric.Reason("the demo is over")); err != nil &&
+			!errors.Is(err, flowfabric.ErrTerminal) && !errors.Is(err, flowfabric.ErrState) {
 			d.log.Warn("not cancelled", "execution", j.Execution.ID().String(), "error", err)
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"regexp"
 	"strings"
@@ -17,10 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
-
-// patience bounds what takes about a second.
-const patience = 2 * time.Minute
 
 // servers are what the program runs on, as the environment names them.
 func servers(t *testing.T, test func(t *testing.T, environment map[string]string)) {
@@ -47,7 +44,7 @@ func (w *tripwire) Write(p []byte) (int, error) {
 // start runs the program to its end.
 func start(t *testing.T, environment map[string]string, out *tripwire, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	if out.text != "" {
 		out.do = cancel
@@ -96,7 +93,8 @@ func TestDemo(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			`\n    acme +why: It waits for budget: .*budget "acme".*23 of 23.*\n`, `(?s)raises the limit to 120.*\n    acme +✓ all 10 tokens\n.*\n    acme +✓ all 40 tokens\n`,
+			`\n    acme +why: It waits for budget acme: .*23 of 23.*\n`,
+			`(?s)raises the limit to 120.*\n    acme +✓ all 10 tokens\n.*\n    acme +✓ all 40 tokens\n`,
 			`\n    acme +completed in attempt 2\n +budget: 73 of 120 tokens used\n`,
 		} {
 			if !regexp.MustCompile(want).MatchString(after) {
@@ -124,7 +122,8 @@ func TestInterrupt(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"-tokens", "1"}, {"-tokens", "201"}, {"-limit", "0"}, {"-limit", "80"}, {"-no-such-flag"}, {"a"}, {"-url", "ftp://nowhere"}, {"-url", "redis://127.0.0.1:1"},
+		{"-tokens", "1"}, {"-tokens", "201"}, {"-limit", "0"}, {"-limit", "80"}, {"-no-such-flag"}, {"a"},
+		{"-url", "ftp://nowhere"}, {"-url", "redis://127.0.0.1:1"},
 	} {
 		var out, errs bytes.Buffer
 		if err := run(t.Context(), args, func(string) string { return "" }, &out, &errs); err == nil {
@@ -135,7 +134,8 @@ func TestBadFlags(t *testing.T) {
 
 // The handler by itself: what it shows is what it has paid for, to the token.
 func TestHandler(t *testing.T) {
-	budget := admission.Budget{Name: "b", OnHard: admission.HardFail, Limits: map[string]admission.Limit{dimension: {Hard: 7}}}
+	budget := admission.Budget{Name: "b", OnHard: admission.HardFail,
+		Limits: map[string]admission.Limit{dimension: {Hard: 7}}}
 	g := &Generator{pace: time.Second}
 	r := fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 20}, fftest.Budgets(budget))
 	r.WantFailure("budget_exceeded")
@@ -147,7 +147,8 @@ func TestHandler(t *testing.T) {
 	}
 	r = fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 7}, fftest.Budgets(budget))
 	r.WantState(flowfabric.Completed)
-	for _, in := range []Prompt{{Book: "alice"}, {Book: "none", Tokens: 1}, {Book: "alice", Tokens: maxTokens + 1}, {Book: "alice", Tokens: 1, Skip: -1}} {
+	for _, in := range []Prompt{{Book: "alice"}, {Book: "none", Tokens: 1}, {Book: "alice", Tokens: maxTokens + 1},
+		{Book: "alice", Tokens: 1, Skip: -1}} {
 		fftest.Run(t, Generate, g.Handle, in).WantState(flowfabric.Failed)
 	}
 }

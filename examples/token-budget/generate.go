@@ -36,9 +36,10 @@ const (
 // Generator handles Generate.
 type Generator struct{ pace time.Duration }
 
-// Handle streams an answer. Every token is spent before it is shown, so nobody sees one that is not paid for. It knows nothing of
-// budgets, not even whether there are any: those of the tenant come with the namespace. When one refuses, it says by itself what
-// follows: with OnHard "fail" this context ends, and the execution fails, whatever is returned here.
+// Handle streams an answer. Every token is spent before it is shown, so nobody sees one that is not paid for. It
+// knows nothing of budgets, not even whether there are any: those of the tenant come with the namespace. When one
+// refuses, it says by itself what follows: with OnHard "fail" this context ends, and the execution fails, whatever is
+// returned here.
 func (g *Generator) Handle(ctx context.Context, t *handler.Task, in Prompt) (Answer, error) {
 	tokens, err := in.tokens()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Command token-budget shows budgets: two tenants share a fleet of workers and nothing else. Each may use so many tokens. One of them
-// is stopped in the middle of a word when its budget is used up; the other does not notice. What was used is settled, what was
-// streamed stays readable, and once an operator raises the limit the work goes through. It needs nothing installed and ends by itself;
-// see README.md.
+// Command token-budget shows budgets: two tenants share a fleet of workers and nothing else. Each may use so many
+// tokens. One of them is stopped in the middle of a word when its budget is used up; the other does not notice. What
+// was used is settled, what was streamed stays readable, and once an operator raises the limit the work goes through.
+// It needs nothing installed and ends by itself; see README.md.
 //
 //	go run ./examples/token-budget
 //	go run ./examples/token-budget -limit 60 -pace 10ms
@@ -55,7 +55,8 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 	o.log = slog.New(slog.DiscardHandler)
 	f := flag.NewFlagSet("token-budget", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.url, "url", "", "server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
+	f.StringVar(&o.url, "url", "",
+		"server, for example redis://localhost:6379 (default FLOWFABRIC_URL, or else embedded://)")
 	f.IntVar(&o.tokens, "tokens", 80, fmt.Sprintf("length of an answer, 2..%d", maxTokens))
 	f.Int64Var(&o.limit, "limit", 45, "tokens that the tenant acme may use, fewer than an answer has")
 	f.DurationVar(&o.pace, "pace", 20*time.Millisecond, "how long the model takes for a token")

@@ -13,7 +13,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// tenant is a customer: a namespace of its own, a client that submits to it, and a budget that everything in it spends from.
+// tenant is a customer: a namespace of its own, a client that submits to it, and a budget that everything in it
+// spends from.
 type tenant struct {
 	Name   string // for people
 	Book   string
@@ -22,8 +23,8 @@ type tenant struct {
 	client *client.Client
 }
 
-// budget is what the tenant may use. What would pass the limit fails, for good: there is nobody to decide in the middle of a word. A
-// real one begins anew every month or so (Reset).
+// budget is what the tenant may use. What would pass the limit fails, for good: there is nobody to decide in the
+// middle of a word. A real one resets every month or so (Reset).
 func (t *tenant) budget() admission.Budget {
 	return admission.Budget{
 		Name: t.id, Scope: "tenant " + t.Name, OnHard: admission.HardFail,
@@ -31,7 +32,8 @@ func (t *tenant) budget() admission.Budget {
 	}
 }
 
-// open makes the budget and attaches it to the namespace: whoever submits there need not know of it, and cannot forget it.
+// open makes the budget and attaches it to the namespace: whoever submits there need not know of it, and cannot
+// forget it.
 func (t *tenant) open(ctx context.Context, o options, run string) (err error) {
 	t.id = t.Name + "-" + run // of its own, so that several programs may run on one server
 	if t.client, err = client.Connect(ctx, client.Config{URL: o.url, Namespace: t.id, Logger: o.log}); err != nil {

@@ -11,8 +11,8 @@ import (
 
 const width = 88 // of running text
 
-// view prints what several tenants stream, a line at a time. It writes no control codes, so that logs read well. Safe for
-// concurrent use.
+// view prints what several tenants stream, a line at a time. It writes no control codes, so that logs read well. Safe
+// for concurrent use.
 type view struct {
 	mu   sync.Mutex
 	out  io.Writer

@@ -263,7 +263,7 @@ def story(task, request):
 
 def publish(task, request):
     """Fails once, then asks for an approval, and goes on when somebody gave it."""
-    if request.get("fail_first") and task.attempt == 0:
+    if request.get("fail_first") and task.attempt == 1:
         raise Retry("the printer was out of ink", category="ink", after=0)
     draft = task.step("draft", lambda: request["text"].strip().capitalize())
     answer = task.wait("approval", reason="waiting_for_approval", within_ms=24 * 3600 * 1000)

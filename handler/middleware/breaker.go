@@ -22,44 +22,48 @@ type Breaker struct {
 	Failures int
 	// Open is for how long nothing runs then, at least 10 ms. Default 30 s.
 	Open time.Duration
-	// Probes are how many runs try at the same time after that, and how many must succeed to close the breaker. The first one that fails opens it
-	// again. Default 1.
+	// Probes are how many runs try at the same time after that, and how many must succeed to close the breaker. The
+	// first one that fails opens it again. Default 1.
 	Probes int
 	// Key says what has a breaker of its own. Default [ByKind].
 	Key Key
 	// Counts says whether a failed run speaks against the service. Default [Unwell].
 	Counts func(out handler.Outcome) bool
-	// OnState is told of each change of a breaker, for metrics and alerts: its key, and closed (everything runs), open (nothing runs) or
-	// half-open (a few try). It must be fast and may not call the breaker. Default nobody.
+	// OnState is told of each change of a breaker, for metrics and alerts: its key, and closed (everything runs),
+	// open (nothing runs) or half-open (a few try). It must be fast and may not call the breaker. Default nobody.
 	OnState func(key, state string)
-	// OnAside is told of each run that is put aside, for metrics. Default nobody; flowfabric_settled_total counts the outcome delay.
+	// OnAside is told of each run that is put aside, for metrics. Default nobody; flowfabric_settled_total counts the
+	// outcome delay.
 	OnAside func(t *handler.Task, d time.Duration)
 	// Logger says when a breaker opens (a warning) and closes. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// Unwell is the default of [Breaker].Counts: it reports failures that may be those of a service: returned errors, panics and time-outs.
-// A permanent failure, an input that does not decode, a child that failed and an exceeded budget speak of the work instead, and count
-// neither for the service nor against it. Runs that did not fail are not asked about: a completed one counts for the service, all others (cancelled, drained, put aside,
-// waiting, lost) count for nothing.
+// Unwell is the default of [Breaker].Counts: it reports failures that may be those of a service: returned errors,
+// panics and time-outs. A permanent failure, an input that does not decode, a child that failed and an exceeded
+// budget speak of the work instead, and count neither for the service nor against it. Runs that did not fail are not
+// asked about: a completed one counts for the service, all others (cancelled, drained, put aside, waiting, lost)
+// count for nothing.
 func Unwell(out handler.Outcome) bool {
 	if out.Kind != handler.OutcomeFail || out.Failure.Permanent {
 		return false
 	}
 	switch out.Failure.Category {
-	case codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored, codes.CategorySuspend, codes.CategoryChild, codes.CategoryOverBudget:
+	case codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored, codes.CategorySuspend,
+		codes.CategoryChild, codes.CategoryOverBudget:
 		return false
 	}
 	return true
 }
 
-// CircuitBreaker keeps work from a service that fails, in this process: after b.Failures failures in a row nothing runs for b.Open, then a run
-// tries. A run that may not start is put aside until then. It panics if b is not valid.
+// CircuitBreaker keeps work from a service that fails, in this process: after b.Failures failures in a row nothing
+// runs for b.Open, then a run tries. A run that may not start is put aside until then. It panics if b is not valid.
 func CircuitBreaker(b Breaker) handler.Middleware {
 	b.Failures, b.Open, b.Probes = cmp.Or(b.Failures, 5), cmp.Or(b.Open, 30*time.Second), cmp.Or(b.Probes, 1)
 	b.Logger = cmp.Or(b.Logger, slog.Default())
 	if b.Failures < 1 || b.Probes < 1 || b.Open < 10*time.Millisecond {
-		panic(fmt.Sprintf("middleware.CircuitBreaker: Failures %d, Open %s, Probes %d: want at least 1, 10 ms, 1", b.Failures, b.Open, b.Probes))
+		panic(fmt.Sprintf("middleware.CircuitBreaker: Failures %d, Open %s, Probes %d: want at least 1, 10 ms, 1",
+			b.Failures, b.Open, b.Probes))
 	}
 	if b.Key == nil {
 		b.Key = ByKind
@@ -88,7 +92,7 @@ type breakers struct {
 }
 
 type breaker struct {
-	*gobreaker.CircuitBreaker[handler.Outcome]
+	*gobreaker.TwoStepCircuitBreaker[handler.Outcome]
 	all   *breakers
 	until atomic.Int64 // when it lets a run try, in Unix nanoseconds
 }
@@ -108,7 +112,7 @@ func (a *breakers) of(key string) *breaker {
 
 func (a *breakers) make(key string) *breaker {
 	b := &breaker{all: a}
-	b.CircuitBreaker = gobreaker.NewCircuitBreaker[handler.Outcome](gobreaker.Settings{
+	b.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[handler.Outcome](gobreaker.Settings{
 		Name: key, MaxRequests: uint32(a.Probes), Timeout: a.Open,
 		ReadyToTrip:   func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= a.Failures },
 		IsExcluded:    func(err error) bool { return errors.Is(err, errSilent) },
@@ -119,16 +123,17 @@ func (a *breakers) make(key string) *breaker {
 
 // run makes a run, or puts it aside.
 func (b *breaker) run(ctx context.Context, t *handler.Task, next handler.Handler) handler.Outcome {
-	out, err := b.Execute(func() (handler.Outcome, error) {
-		out := next(ctx, t)
-		return out, b.all.judge(out)
-	})
+	done, err := b.Allow()
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState):
 		return aside(ctx, t, time.Until(time.Unix(0, b.until.Load())), "circuit breaker open", b.all.OnAside)
 	case errors.Is(err, gobreaker.ErrTooManyRequests): // others try; how long that takes nobody knows
 		return aside(ctx, t, max(b.all.Open/10, time.Second), "circuit breaker half-open", b.all.OnAside)
 	}
+	verdict := errUnwell // of a run that does not return: a panic, or runtime.Goexit
+	defer func() { done(verdict) }()
+	out := next(ctx, t)
+	verdict = b.all.judge(out)
 	return out
 }
 
@@ -147,7 +152,8 @@ func (b *breaker) changed(key string, from, to gobreaker.State) {
 	switch to {
 	case gobreaker.StateOpen:
 		b.until.Store(time.Now().Add(b.all.Open).UnixNano())
-		b.all.Logger.Warn("flowfabric: circuit breaker opens: runs are put aside", "key", key, "for", b.all.Open, "was", from.String())
+		b.all.Logger.Warn("flowfabric: circuit breaker opens: runs are put aside", "key", key, "for", b.all.Open, "was",
+			from.String())
 	case gobreaker.StateClosed:
 		b.all.Logger.Info("flowfabric: circuit breaker closes", "key", key)
 	}

@@ -1,5 +1,6 @@
-// Package middleware has middleware that is ready to use: a rate limit and a circuit breaker, each of one process. What they do not let run is
-// put aside and comes again, as with handler.Delay: no retry is used up, recorded steps are kept, and no slot is held meanwhile.
+// Package middleware has middleware that is ready to use: a rate limit and a circuit breaker, each of one process.
+// What they do not let run is put aside and comes again, as with handler.Delay: no retry is used up, recorded steps
+// are kept, and no slot is held meanwhile.
 //
 //	run ─▶ CircuitBreaker ─▶ RateLimit ─▶ handler ─▶ outcome, which the breaker counts
 //	          │ open             │ no room
@@ -8,8 +9,9 @@
 //
 // Put the breaker outside, as here: a rate limit outside of it also counts the runs that the breaker puts aside.
 //
-// A worker does not know what other processes do. For a limit over all workers use a quota or a key limit: the server counts those, and
-// work that has no room is not claimed at all (https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/limits.md).
+// A worker does not know what other processes do. For a limit over all workers use a quota or a key limit: the server
+// counts those, and work that has no room is not claimed at all
+// (https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/limits.md).
 package middleware
 
 import (
@@ -20,8 +22,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
-// Key says what a run counts under: runs with the same key count together, and those with the key "" are let through. It must be fast and
-// safe for concurrent use. What is remembered of a key that nobody uses is dropped when there are many.
+// Key says what a run counts under: runs with the same key count together, and those with the key "" are let through.
+// It must be fast and safe for concurrent use. What is remembered of a key that nobody uses is dropped when there are
+// many.
 type Key func(t *handler.Task) string
 
 // ByKind counts each kind for itself.
@@ -41,8 +44,10 @@ func Kinds(names ...string) Key {
 	}
 }
 
-// aside is the outcome of a run that comes again after d, and up to a tenth later: what was put aside together should not come together.
-func aside(ctx context.Context, t *handler.Task, d time.Duration, why string, told func(*handler.Task, time.Duration)) handler.Outcome {
+// aside is the outcome of a run that comes again after d, and up to a tenth later: what was put aside together should
+// not come together.
+func aside(ctx context.Context, t *handler.Task, d time.Duration, why string,
+	told func(*handler.Task, time.Duration)) handler.Outcome {
 	d = max(d, time.Millisecond)
 	d += rand.N(d/10 + time.Millisecond)
 	t.Logger().DebugContext(ctx, "flowfabric: put aside", "why", why, "for", d)

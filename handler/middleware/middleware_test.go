@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -37,7 +38,8 @@ func TestRateLimitSpreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
 		var told []time.Duration
-		h := RateLimit(Rate{Starts: 2, Burst: 3, OnAside: func(_ *handler.Task, d time.Duration) { told = append(told, d) }})(completes(&ran))
+		h := RateLimit(Rate{Starts: 2, Burst: 3,
+			OnAside: func(_ *handler.Task, d time.Duration) { told = append(told, d) }})(completes(&ran))
 		for i := range 7 {
 			out := h(t.Context(), task("mail"))
 			want := handler.OutcomeComplete
@@ -78,7 +80,8 @@ func TestRateLimitLongest(t *testing.T) {
 		h := RateLimit(Rate{Starts: 1, Per: time.Hour, Longest: time.Minute})(completes(&ran))
 		h(t.Context(), task("mail"))
 		for range 3 {
-			if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeDelay || out.Delay < time.Minute || out.Delay > 67*time.Second {
+			if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeDelay || out.Delay < time.Minute ||
+				out.Delay > 67*time.Second {
 				t.Errorf("%+v", out)
 			}
 		}
@@ -120,8 +123,10 @@ func TestCircuitBreaker(t *testing.T) {
 		var log strings.Builder
 		down := true
 		ran := 0
-		h := CircuitBreaker(Breaker{Failures: 3, Open: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			OnState: func(_, state string) { states = append(states, state) }})(func(ctx context.Context, t *handler.Task) handler.Outcome {
+		h := CircuitBreaker(Breaker{Failures: 3, Open: 10 * time.Second,
+			Logger:  slog.New(slog.NewTextHandler(&log, nil)),
+			OnState: func(_, state string) { states = append(states, state) }})(func(ctx context.Context,
+			t *handler.Task) handler.Outcome {
 			ran++
 			if down {
 				return handler.Classify(ctx, t, errors.New("away"))
@@ -135,7 +140,8 @@ func TestCircuitBreaker(t *testing.T) {
 			}
 		}
 		time.Sleep(4 * time.Second)
-		if out := run(); out.Kind != handler.OutcomeDelay || out.Delay < 6*time.Second || out.Delay > 7*time.Second || ran != 3 {
+		if out := run(); out.Kind != handler.OutcomeDelay || out.Delay < 6*time.Second || out.Delay > 7*time.Second ||
+			ran != 3 {
 			t.Errorf("open: %+v, %d runs", out, ran)
 		}
 		time.Sleep(7 * time.Second)
@@ -155,7 +161,8 @@ func TestCircuitBreaker(t *testing.T) {
 		if want := []string{"open", "half-open", "open", "half-open", "closed"}; !slices.Equal(states, want) {
 			t.Errorf("states %v, want %v", states, want)
 		}
-		if n := strings.Count(log.String(), "circuit breaker opens"); n != 2 || !strings.Contains(log.String(), "circuit breaker closes") {
+		if n := strings.Count(log.String(), "circuit breaker opens"); n != 2 ||
+			!strings.Contains(log.String(), "circuit breaker closes") {
 			t.Errorf("log: %s", &log)
 		}
 	})
@@ -164,7 +171,8 @@ func TestCircuitBreaker(t *testing.T) {
 // What an open breaker puts aside at the same time comes back at different times, never before it lets a run try.
 func TestJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := CircuitBreaker(Breaker{Failures: 1, Logger: slog.New(slog.DiscardHandler)})(func(ctx context.Context, t *handler.Task) handler.Outcome {
+		h := CircuitBreaker(Breaker{Failures: 1, Logger: slog.New(slog.DiscardHandler)})(func(ctx context.Context,
+			t *handler.Task) handler.Outcome {
 			return handler.Classify(ctx, t, errors.New("away"))
 		})
 		h(t.Context(), task("mail"))
@@ -186,7 +194,8 @@ func TestJitter(t *testing.T) {
 func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer, began := make(chan handler.Outcome), make(chan struct{}, 1)
-		h := CircuitBreaker(Breaker{Failures: 1, Open: 20 * time.Second})(func(context.Context, *handler.Task) handler.Outcome {
+		h := CircuitBreaker(Breaker{Failures: 1, Open: 20 * time.Second})(func(context.Context,
+			*handler.Task) handler.Outcome {
 			began <- struct{}{}
 			return <-answer
 		})
@@ -202,7 +211,8 @@ func TestProbes(t *testing.T) {
 		time.Sleep(21 * time.Second)
 		running.Go(func() { h(t.Context(), task("mail")) })
 		<-began
-		if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeDelay || out.Delay < 2*time.Second || out.Delay > 3*time.Second {
+		if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeDelay || out.Delay < 2*time.Second ||
+			out.Delay > 3*time.Second {
 			t.Errorf("beside a probe: %+v", out)
 		}
 		answer <- handler.Outcome{Kind: handler.OutcomeRelease}
@@ -214,13 +224,45 @@ func TestProbes(t *testing.T) {
 
 // A panic of middleware below counts, and goes on.
 func TestBreakerPanics(t *testing.T) {
-	h := CircuitBreaker(Breaker{Failures: 1, Logger: slog.New(slog.DiscardHandler)})(func(context.Context, *handler.Task) handler.Outcome { panic("boom") })
-	if out := handler.Recover()(h)(t.Context(), task("mail")); out.Kind != handler.OutcomeFail || out.Failure.Category != codes.CategoryPanic {
+	h := CircuitBreaker(Breaker{Failures: 1, Logger: slog.New(slog.DiscardHandler)})(func(context.Context,
+		*handler.Task) handler.Outcome {
+		panic("boom")
+	})
+	if out := handler.Recover()(h)(t.Context(), task("mail")); out.Kind != handler.OutcomeFail ||
+		out.Failure.Category != codes.CategoryPanic {
 		t.Errorf("%+v", out)
 	}
 	if out := h(t.Context(), task("mail")); out.Kind != handler.OutcomeDelay {
 		t.Errorf("after the panic: %+v", out)
 	}
+}
+
+// A run that ends its goroutine counts as a failure, and gives back its place among those that try.
+func TestBreakerOutlivesGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := 0
+		b := CircuitBreaker(Breaker{Failures: 1, Open: time.Second})
+		h := b(func(ctx context.Context, t *handler.Task) handler.Outcome {
+			out := completes(&ran)(ctx, t)
+			switch ran {
+			case 1: // opens it
+				return handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{Category: "down"}}
+			case 2: // tries
+				runtime.Goexit()
+			}
+			return out
+		})
+		for i := range 3 {
+			var out handler.Outcome
+			var run sync.WaitGroup
+			run.Go(func() { out = h(t.Context(), task("mail")) })
+			run.Wait()
+			if ran != i+1 {
+				t.Fatalf("run %d was put aside: %+v", i+1, out)
+			}
+			time.Sleep(2 * time.Second)
+		}
+	})
 }
 
 func TestWhatCountsAsAFailure(t *testing.T) {
@@ -248,12 +290,14 @@ func TestWhatCountsAsAFailure(t *testing.T) {
 			t.Errorf("%v: %v, want %v", c.err, got, c.want)
 		}
 	}
-	for _, category := range []string{codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored, codes.CategorySuspend, codes.CategoryChild, codes.CategoryOverBudget} {
+	for _, category := range []string{codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored,
+		codes.CategorySuspend, codes.CategoryChild, codes.CategoryOverBudget} {
 		if Unwell(handler.Outcome{Kind: handler.OutcomeFail, Failure: handler.Failure{Category: category}}) {
 			t.Errorf("%s counts", category)
 		}
 	}
-	for _, kind := range []handler.OutcomeKind{handler.OutcomeSuspend, handler.OutcomeChildren, handler.OutcomeBlock, handler.OutcomeAbandon} {
+	for _, kind := range []handler.OutcomeKind{handler.OutcomeSuspend, handler.OutcomeChildren, handler.OutcomeBlock,
+		handler.OutcomeAbandon} {
 		if got := all.judge(handler.Outcome{Kind: kind}); !errors.Is(got, errSilent) {
 			t.Errorf("%s: %v", kind, got)
 		}
@@ -266,7 +310,8 @@ func TestWhatCountsAsAFailure(t *testing.T) {
 // Drains, waits and the like leave a row of failures as it is.
 func TestARowOfFailures(t *testing.T) {
 	var states []string
-	b := Breaker{Failures: 2, OnState: func(_, state string) { states = append(states, state) }, Logger: slog.New(slog.DiscardHandler)}
+	b := Breaker{Failures: 2, OnState: func(_, state string) { states = append(states, state) },
+		Logger: slog.New(slog.DiscardHandler)}
 	var err error
 	h := CircuitBreaker(b)(func(ctx context.Context, t *handler.Task) handler.Outcome {
 		if err == nil {
@@ -274,7 +319,8 @@ func TestARowOfFailures(t *testing.T) {
 		}
 		return handler.Classify(ctx, t, err)
 	})
-	for _, err = range []error{errors.New("away"), nil, errors.New("away"), handler.Delay(time.Second), handler.Permanent(errors.New("bad"))} {
+	for _, err = range []error{errors.New("away"), nil, errors.New("away"), handler.Delay(time.Second),
+		handler.Permanent(errors.New("bad"))} {
 		h(t.Context(), task("mail"))
 	}
 	if len(states) != 0 {

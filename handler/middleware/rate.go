@@ -19,23 +19,27 @@ type Rate struct {
 	Starts int
 	// Per, default 1 s.
 	Per time.Duration
-	// Burst is how many may start at once after a pause; so at most Starts + Burst start in any Per. Default what comes in a second, at least 1.
+	// Burst is how many may start at once after a pause; so at most Starts + Burst start in any Per. Default what
+	// comes in a second, at least 1.
 	Burst int
-	// Longest is for how long a run is put aside at most. A smaller value makes work notice sooner that the limit has room, for example because
-	// another worker took over, and costs a claim each time. Default 5 min.
+	// Longest is for how long a run is put aside at most. A smaller value makes work notice sooner that the limit has
+	// room, for example because another worker took over, and costs a claim each time. Default 5 min.
 	Longest time.Duration
 	// Key says what has a limit of its own. Default [ByKind].
 	Key Key
-	// OnAside is told of each run that is put aside, for metrics. Default nobody; flowfabric_settled_total counts the outcome delay.
+	// OnAside is told of each run that is put aside, for metrics. Default nobody; flowfabric_settled_total counts the
+	// outcome delay.
 	OnAside func(t *handler.Task, d time.Duration)
 }
 
-// RateLimit lets runs start as often as r says, in this process. A run that finds no room is put aside until there is some: each one
-// that is turned away is told a later instant, so that they do not all come again at once. It panics if r is not valid.
+// RateLimit lets runs start as often as r says, in this process. A run that finds no room is put aside until there is
+// some: each one that is turned away is told a later instant, so that they do not all come again at once. It panics
+// if r is not valid.
 func RateLimit(r Rate) handler.Middleware {
 	r.Per, r.Longest = cmp.Or(r.Per, time.Second), cmp.Or(r.Longest, 5*time.Minute)
 	if r.Starts < 1 || r.Per < 0 || r.Burst < 0 || r.Longest < time.Second {
-		panic(fmt.Sprintf("middleware.RateLimit: Starts %d, Per %s, Burst %d, Longest %s: want at least 1, no negative values, at least 1 s",
+		panic(fmt.Sprintf(
+			"middleware.RateLimit: Starts %d, Per %s, Burst %d, Longest %s: want at least 1, no negative values, at least 1 s",
 			r.Starts, r.Per, r.Burst, r.Longest))
 	}
 	l := &limits{rate: r, every: float64(r.Starts) / r.Per.Seconds()}

@@ -22,8 +22,13 @@ func TestRateLimitOnAWorker(t *testing.T) {
 		starts := make(chan time.Time, 100)
 		asides := make(chan time.Duration, 1000)
 		w := fftest.New(t, runtime.Config{Middleware: []handler.Middleware{
-			middleware.RateLimit(middleware.Rate{Starts: 2, OnAside: func(_ *handler.Task, d time.Duration) { asides <- d }}),
-		}}, handler.Bind(send, func(context.Context, *handler.Task, int) (int, error) { starts <- time.Now(); return 0, nil }))
+			middleware.RateLimit(middleware.Rate{Starts: 2,
+				OnAside: func(_ *handler.Task, d time.Duration) { asides <- d }}),
+		}}, handler.Bind(send, func(context.Context, *handler.Task, int) (int, error) {
+			starts <- time.Now()
+			return 0,
+				nil
+		}))
 		var all []*fftest.Execution[int]
 		for i := range 20 {
 			all = append(all, fftest.Submit(w, send, i))
@@ -51,14 +56,16 @@ func TestRateLimitOnAWorker(t *testing.T) {
 	})
 }
 
-// On a real worker: a service that is away for ten minutes costs as many retries as opened the breaker and tried it since.
+// On a real worker: a service that is away for ten minutes costs as many retries as opened the breaker and tried it
+// since.
 func TestCircuitBreakerOnAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		call := handler.Define[int, int]("call", handler.Retry(20, time.Second, time.Second))
 		up := time.Now().Add(10 * time.Minute)
 		failures := make(chan struct{}, 1000)
 		w := fftest.New(t, runtime.Config{Concurrency: 1, Middleware: []handler.Middleware{
-			middleware.CircuitBreaker(middleware.Breaker{Failures: 3, Open: time.Minute, Logger: slog.New(slog.DiscardHandler)}),
+			middleware.CircuitBreaker(middleware.Breaker{Failures: 3, Open: time.Minute,
+				Logger: slog.New(slog.DiscardHandler)}),
 		}}, handler.Bind(call, func(context.Context, *handler.Task, int) (int, error) {
 			if time.Now().Before(up) {
 				failures <- struct{}{}

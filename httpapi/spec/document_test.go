@@ -1,5 +1,5 @@
-// Package spec holds the committed OpenAPI document against the specification, with a validator of others. It is a module of its own, so that
-// nobody who uses the API's package has the validator's dependencies.
+// Package spec holds the committed OpenAPI document against the specification, with a validator of others. It is a
+// module of its own, so that nobody who uses the API's package has the validator's dependencies.
 package spec
 
 import (

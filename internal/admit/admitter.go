@@ -31,12 +31,17 @@ const (
 type Engine interface {
 	Waker
 	ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)
-	CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string) ([]engine.Room, error)
-	Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration, holds []engine.Hold) (engine.Admitted, error)
+	CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string,
+		executions ...flowfabric.ExecutionID) ([]engine.Room, error)
+	Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration,
+		holds []engine.Hold) (engine.Admitted, error)
 	CheckHolds(ctx context.Context, partition uint16, holds []engine.Hold) ([]engine.HoldState, error)
-	SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string, states []engine.HoldState) (freed int, wake []engine.Waiter, err error)
-	ClaimGranted(ctx context.Context, partition uint16, session string, number uint64, grants []engine.Grant) ([]engine.Answer, []engine.Claim, error)
-	ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn, closings []engine.RouteClosing) error
+	SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string,
+		states []engine.HoldState) (freed int, wake []engine.Waiter, err error)
+	ClaimGranted(ctx context.Context, partition uint16, session string, number uint64,
+		grants []engine.Grant) ([]engine.Answer, []engine.Claim, error)
+	ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn,
+		closings []engine.RouteClosing) error
 }
 
 // Config says whom an admitter asks. Engine is required.
@@ -44,15 +49,16 @@ type Config struct {
 	Engine Engine
 	// Logger receives what was granted and could not be given back, which comes back by itself. Default slog.Default().
 	Logger *slog.Logger
-	// OnAsked is told of every claim that was granted something: how many, how many of them run, and how long asking took.
+	// OnAsked is told of every claim that was granted something: how many, how many of them run, and how long asking
+	// took.
 	OnAsked func(granted, admitted int, took time.Duration)
-	// OnRefused is told of every route that was closed, why, and for how many grants. It is called from several goroutines. Neither may
-	// block. Default: nobody is told.
+	// OnRefused is told of every route that was closed, why, and for how many grants. It is called from several
+	// goroutines. Neither may block. Default: nobody is told.
 	OnRefused func(r Refusal, grants int)
 }
 
-// Admitter claims work for a worker, and asks the gates of what has some. Nothing that a gate refuses, or that could not be asked, is
-// claimed. Safe for concurrent use, but for claims of one partition, which come one after another.
+// Admitter claims work for a worker, and asks the gates of what has some. Nothing that a gate refuses, or that could
+// not be asked, is claimed. Safe for concurrent use, but for claims of one partition, which come one after another.
 type Admitter struct {
 	cfg    Config
 	grants grants
@@ -71,9 +77,10 @@ func New(cfg Config) *Admitter {
 	return &Admitter{cfg: cfg, grants: grants{by: map[uint16]int{}}, silent: silent{until: map[uint16]time.Time{}}}
 }
 
-// ClaimNext is the engine's, with the gates asked: Claims has what was granted and may run, Grants is empty. After an error of
-// unknown outcome the number is repeated as ever, and answers what was granted as well. A repeat that asks for no work (no Subscription)
-// gives grants back unasked. Reply.More is set when something was refused: the next claim finds the routes that are open.
+// ClaimNext is the engine's, with the gates asked: Claims has what was granted and may run, Grants is empty. After an
+// error of unknown outcome the number is repeated as ever, and answers what was granted as well. A repeat that asks
+// for no work (no Subscription) gives grants back unasked. Reply.More is set when something was refused: the next
+// claim finds the routes that are open.
 func (g *Admitter) ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error) {
 	req.Gates, req.MaxGrants = true, g.grants.most(req.Partition)
 	reply, err := g.cfg.Engine.ClaimNext(ctx, req)
@@ -176,8 +183,8 @@ func (p *pass) settle(ctx context.Context) ([]engine.Claim, error) {
 		if len(claims) == 0 {
 			return nil, err
 		}
-		p.cfg.Logger.Warn("flowfabric: what gates refused was not given back; it comes back by itself", "partition", p.req.Partition,
-			"within", "5s", "error", err)
+		p.cfg.Logger.Warn("flowfabric: what gates refused was not given back; it comes back by itself", "partition",
+			p.req.Partition, "within", "5s", "error", err)
 	}
 	return claims, nil
 }
@@ -196,15 +203,16 @@ func (p *pass) lost(run []engine.Grant, answers []engine.Answer) {
 	}
 }
 
-// release gives back what does not run and closes routes, then asks again whether that is still right: a process that makes room between
-// a refusal and the closing wakes nobody.
+// release gives back what does not run and closes routes, then asks again whether that is still right: a process that
+// makes room between a refusal and the closing wakes nobody.
 func (p *pass) release(ctx context.Context) error {
 	var back []engine.GrantReturn
 	var closings []engine.RouteClosing
 	for _, r := range p.routes {
 		back = append(back, r.back...)
 		if r.refusal.For > 0 {
-			closings = append(closings, engine.RouteClosing{Route: r.id, For: r.refusal.For, Why: r.refusal.Text(), Wakes: r.wakes})
+			closings = append(closings, engine.RouteClosing{Route: r.id, For: r.refusal.For, Why: r.refusal.Text(),
+				Wakes: r.wakes})
 			p.cfg.OnRefused(r.refusal, len(r.back))
 		}
 	}
@@ -238,13 +246,23 @@ func (p *pass) reconsider(ctx context.Context) {
 func (p *pass) roomNow(ctx context.Context, r *routePass) bool {
 	switch r.refusal.Kind {
 	case RefusedBudget:
-		rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, []string{r.refusal.Gate.Name()})
+		rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, []string{r.refusal.Gate.Name()},
+			r.returned()...)
 		return err == nil && len(rooms) == 1 && rooms[0].Open
 	case RefusedCap: // a window has room by time alone: then comes who was told so
 		a, err := p.cfg.Engine.Admit(ctx, r.refusal.Gate.Name(), p.req.Partition, r.id, holdTTL, nil)
 		return err == nil && a.Why == ""
 	}
 	return false
+}
+
+// returned are the executions that were given back, the first one that was refused in front.
+func (r *routePass) returned() []flowfabric.ExecutionID {
+	list := make([]flowfabric.ExecutionID, len(r.back))
+	for i, x := range r.back {
+		list[i] = x.Execution
+	}
+	return list
 }
 
 // refuse gives back all but the first n that had been admitted so far.
@@ -276,8 +294,8 @@ func (p *pass) askFor(ctx context.Context, r *routePass) {
 			quotas = append(quotas, gate.Name())
 		}
 	}
-	if why, ok := p.checkBudgets(ctx, r, budgets); !ok {
-		r.close(0, p.repeated, why)
+	if n, why := p.checkBudgets(ctx, r, budgets); n < len(r.admitted) {
+		r.close(n, p.repeated, why)
 	}
 	reserved := p.repeated
 	for _, name := range quotas {
@@ -291,28 +309,34 @@ func (p *pass) askFor(ctx context.Context, r *routePass) {
 	}
 }
 
-// checkBudgets tells whether all budgets have room, or why not.
-func (p *pass) checkBudgets(ctx context.Context, r *routePass, names []string) (why Refusal, ok bool) {
+// checkBudgets tells how many of the route's grants all budgets have room for, and why not for more.
+func (p *pass) checkBudgets(ctx context.Context, r *routePass, names []string) (n int, why Refusal) {
+	n = len(r.admitted)
 	if len(names) == 0 {
-		return Refusal{}, true
+		return n, Refusal{}
 	}
-	rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, names)
+	list := make([]flowfabric.ExecutionID, n)
+	for i, x := range r.admitted {
+		list[i] = x.Execution
+	}
+	rooms, err := p.cfg.Engine.CheckBudgets(ctx, p.req.Partition, r.id, names, list...)
 	if err != nil {
-		return failed(ctx, flowfabric.BudgetGate(names[0]), err), false
+		return 0, failed(ctx, flowfabric.BudgetGate(names[0]), err)
 	}
 	for i, room := range rooms {
 		gate := flowfabric.BudgetGate(names[i])
 		switch {
 		case room.Err != nil:
-			return failed(ctx, gate, room.Err), false
-		case !room.Open:
-			return exhausted(gate, room), false
+			return 0, failed(ctx, gate, room.Err)
+		case !room.Open && room.First < n:
+			n, why = room.First, exhausted(gate, room)
 		}
 	}
-	return Refusal{}, true
+	return n, why
 }
 
-// admit asks one quota, and once more if suspects turned out to be gone. It returns how many of the route's grants may go on.
+// admit asks one quota, and once more if suspects turned out to be gone. It returns how many of the route's grants
+// may go on.
 func (p *pass) admit(ctx context.Context, r *routePass, name string) (n int, why Refusal) {
 	gate := flowfabric.QuotaGate(name)
 	holds := make([]engine.Hold, len(r.admitted))
@@ -334,8 +358,8 @@ func (p *pass) admit(ctx context.Context, r *routePass, name string) (n int, why
 	return len(holds), Refusal{}
 }
 
-// clear asks the partitions of suspects whether they are still held, tells the quota, and wakes who waits for what that frees. A partition that
-// does not answer in time leaves its suspects as they are.
+// clear asks the partitions of suspects whether they are still held, tells the quota, and wakes who waits for what
+// that frees. A partition that does not answer in time leaves its suspects as they are.
 func (p *pass) clear(ctx context.Context, quota string, suspects []string) (freed int) {
 	by := map[uint16][]engine.Hold{}
 	for _, text := range suspects {
@@ -356,7 +380,8 @@ func (p *pass) clear(ctx context.Context, quota string, suspects []string) (free
 }
 
 // checkHolds asks all partitions at once.
-func (p *pass) checkHolds(ctx context.Context, by map[uint16][]engine.Hold) (texts []string, states []engine.HoldState) {
+func (p *pass) checkHolds(ctx context.Context,
+	by map[uint16][]engine.Hold) (texts []string, states []engine.HoldState) {
 	timed, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var mu sync.Mutex

@@ -16,8 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
-// A slot is its execution's until it ends, however short the window and however long it runs, although the quota asks after it time
-// and again.
+// A slot is its execution's until it ends, however short the window and however long it runs, although the quota asks
+// after it time and again.
 func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 1, Window: time.Second})
@@ -25,7 +25,8 @@ func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 		w.create(1, q)
 		k, other := w.worker(w.e, 0), w.worker(w.e, 1)
 		c := k.one()
-		for _, pause := range []time.Duration{0, 2 * time.Second, 10 * time.Second, 11 * time.Second, time.Minute, 11 * time.Minute, 40 * time.Minute} {
+		for _, pause := range []time.Duration{0, 2 * time.Second, 10 * time.Second, 11 * time.Second, time.Minute,
+			11 * time.Minute, 40 * time.Minute} {
 			w.advance(pause)
 			w.no2(w.e.RenewSession(w.ctx, 0, k.session, time.Hour, 0))
 			w.tick(1)
@@ -40,8 +41,8 @@ func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 	})
 }
 
-// What an attempt spent is given back once, although the owner of the tick died before it forgot that it had told: a replay's usage stays
-// counted.
+// What an attempt spent is given back once, although the owner of the tick died before it forgot that it had told: a
+// replay's usage stays counted.
 func TestRefundToldAgainLeavesTheReplayAlone(t *testing.T) {
 	servers(t, func(w *env) {
 		g := w.budget(admission.Budget{Name: "b", Refund: []string{"failed"}})
@@ -50,7 +51,8 @@ func TestRefundToldAgainLeavesTheReplayAlone(t *testing.T) {
 		spend := func(n, used int64) flowfabric.Fence {
 			w.Helper()
 			f := k.one().Fence
-			w.no2(w.e.ReportUsage(w.ctx, admission.Usage{Budget: "b", Execution: id, Epoch: f.Epoch, Sequence: 1, Amounts: map[string]int64{"tokens": n}}))
+			w.no2(w.e.ReportUsage(w.ctx, admission.Usage{Budget: "b", Execution: id, Epoch: f.Epoch, Sequence: 1,
+				Amounts: map[string]int64{"tokens": n}}))
 			same(w, "used", w.used("b"), used)
 			return f
 		}
@@ -163,7 +165,8 @@ func TestUnknownGateStopsWork(t *testing.T) {
 		same(w, "nothing to tell", w.deliver(0), 0)
 
 		k.digest = "" // a repeat for nothing gives the grant back unasked, and tells the quota, which is not there
-		if _, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: 0, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: 1, Gates: true,
+		if _, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: 0, Session: k.session, Number: k.number + 1,
+			TTL: leaseTTL, Max: 1, Gates: true,
 			Subscription: w.subscription(k)}); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +189,8 @@ func (w *env) subscription(k *worker) string {
 
 // repeat asks for what the last number brought, and nothing else.
 func (k *worker) repeat() ([]engine.Claim, error) {
-	reply, err := k.gate.ClaimNext(k.ctx, engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: 1})
+	reply, err := k.gate.ClaimNext(k.ctx,
+		engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: 1})
 	if err == nil && (reply.Duplicate || reply.Granted) {
 		k.number++
 	}
@@ -225,7 +229,8 @@ func TestRateIsKept(t *testing.T) {
 	})
 }
 
-// A failover lost the word that a slot is free: a worker that wants it finds out, though not by time alone. What is held stays held.
+// A failover lost the word that a slot is free: a worker that wants it finds out, though not by time alone. What is
+// held stays held.
 func TestLostWordOfARelease(t *testing.T) {
 	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "two", Cap: 2})
@@ -253,7 +258,8 @@ func TestLostWordOfARelease(t *testing.T) {
 	})
 }
 
-// A grant whose worker is gone before it claimed is taken back by who wants its slot, even if nobody ticks its partition.
+// A grant whose worker is gone before it claimed is taken back by who wants its slot, even if nobody ticks its
+// partition.
 func TestDeadGrantIsKilled(t *testing.T) {
 	servers(t, func(w *env) {
 		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 2, Window: time.Hour})
@@ -305,7 +311,8 @@ type meanwhile struct {
 	first func()
 }
 
-func (m *meanwhile) ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn, closings []engine.RouteClosing) error {
+func (m *meanwhile) ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn,
+	closings []engine.RouteClosing) error {
 	if m.first != nil {
 		m.first()
 		m.first = nil
@@ -354,7 +361,8 @@ type leaving struct {
 	leave context.CancelFunc
 }
 
-func (l *leaving) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration, holds []engine.Hold) (engine.Admitted, error) {
+func (l *leaving) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration,
+	holds []engine.Hold) (engine.Admitted, error) {
 	l.leave()
 	<-ctx.Done()
 	return engine.Admitted{}, ctx.Err()
@@ -381,7 +389,8 @@ func TestSlotIsOfferedOn(t *testing.T) {
 	})
 }
 
-// A slot that is freed now and then does not move all that waits for it to and fro; where gates let everything pass, more is asked for.
+// A slot that is freed now and then does not move all that waits for it to and fro; where gates let everything pass,
+// more is asked for.
 func TestFewGrantsForOneSlot(t *testing.T) {
 	w := newEnv(t)
 	q := w.quota(admission.Quota{Name: "one", Cap: 1})
@@ -390,7 +399,8 @@ func TestFewGrantsForOneSlot(t *testing.T) {
 	}
 	k := w.worker(w.e, 0)
 	var granted []int
-	k.gate = admit.New(admit.Config{Engine: w.e, OnAsked: func(n, _ int, _ time.Duration) { granted = append(granted, n) }})
+	k.gate = admit.New(admit.Config{Engine: w.e,
+		OnAsked: func(n, _ int, _ time.Duration) { granted = append(granted, n) }})
 	next := func(max int) (claims []engine.Claim) {
 		t.Helper()
 		claims = k.claim(max)

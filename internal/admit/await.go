@@ -13,8 +13,8 @@ func executions(id flowfabric.ExecutionID) recipient {
 	return recipient{executions: true, partition: id.Partition()}
 }
 
-// await tells executions who waits for them, and waiters how others ended. An answer that one has ended goes to its waiter at once: only then
-// the notice that asked is forgotten.
+// await tells executions who waits for them, and waiters how others ended. An answer that one has ended goes to its
+// waiter at once: only then the notice that asked is forgotten.
 func (d *delivery) await(ctx context.Context, entries []engine.OutboxEntry) (failed error) {
 	var asks []engine.Awaiting
 	var ends []engine.AwaitedEnd

@@ -15,8 +15,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// steps is work with a budget and two quotas, one of which is too small for both executions: one completes, the other fails after it
-// has reported what the budget then refunds.
+// steps is work with a budget and two quotas, one of which is too small for both executions: one completes, the other
+// fails after it has reported what the budget then refunds.
 type steps struct {
 	*env
 	budgetGate, wide, narrow flowfabric.Gate
@@ -70,7 +70,8 @@ func (s *steps) live(p *process) error {
 		if s.done() {
 			return nil
 		}
-		if _, err := s.e.RenewSession(s.ctx, 0, k.session, leaseTTL, 0); err != nil && !errors.Is(err, denied.LeaseExpired) {
+		if _, err := s.e.RenewSession(s.ctx, 0, k.session, leaseTTL, 0); err != nil && !errors.Is(err,
+			denied.LeaseExpired) {
 			return err
 		}
 		s.advance(3 * time.Second)
@@ -82,7 +83,8 @@ func (s *steps) run(p *process, c engine.Claim) error {
 	if c.Fence.Execution == s.good {
 		return p.complete(s.ctx, c.Fence)
 	}
-	u := admission.Usage{Budget: s.budgetGate.Name(), Execution: s.bad, Epoch: c.Fence.Epoch, Sequence: 1, Amounts: map[string]int64{"tokens": 5}}
+	u := admission.Usage{Budget: s.budgetGate.Name(), Execution: s.bad, Epoch: c.Fence.Epoch, Sequence: 1,
+		Amounts: map[string]int64{"tokens": 5}}
 	if _, err := p.ReportUsage(s.ctx, u); err != nil {
 		return err
 	}
@@ -106,8 +108,9 @@ func (s *steps) settled() {
 	same(s.env, "used after the refund", b.Used["tokens"], 0)
 }
 
-// A process dies at every single call it makes, before the server acts or after, or goes on without having heard of it: what follows is the same.
-// All work is done, no slot is taken, every start was counted once, and the refund was made.
+// A process dies at every single call it makes, before the server acts or after, or goes on without having heard of
+// it: what follows is the same. All work is done, no slot is taken, every start was counted once, and the refund was
+// made.
 func TestDeathAtEveryStep(t *testing.T) {
 	plain := &process{}
 	t.Run("undisturbed", func(t *testing.T) {
@@ -116,8 +119,9 @@ func TestDeathAtEveryStep(t *testing.T) {
 		s.no(s.live(plain))
 		s.settled()
 	})
-	for _, name := range []string{"ClaimNext", "CheckBudgets", "Admit", "ClaimGranted", "ReleaseGrants", "CompleteExecutions", "ReportUsage",
-		"FailExecution", "ReadOutbox", "ReleaseHolds", "ReleaseUsage", "OpenRoutes", "TrimOutbox"} {
+	for _, name := range []string{"ClaimNext", "CheckBudgets", "Admit", "ClaimGranted", "ReleaseGrants",
+		"CompleteExecutions", "ReportUsage", "FailExecution", "ReadOutbox", "ReleaseHolds", "ReleaseUsage",
+		"OpenRoutes", "TrimOutbox"} {
 		if !slices.Contains(plain.names, name) {
 			t.Errorf("no %s among the steps %q", name, plain.names)
 		}

@@ -31,7 +31,8 @@ type Outbox interface {
 	ReadOutbox(ctx context.Context, partition uint16, after string) (entries []engine.OutboxEntry, total int, err error)
 	TrimOutbox(ctx context.Context, partition uint16, ids []string) (left int, err error)
 	ReleaseHolds(ctx context.Context, items []engine.Released) (released int, wake []engine.Waiter, err error)
-	ReleaseUsage(ctx context.Context, by string, items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
+	ReleaseUsage(ctx context.Context, by string,
+		items []engine.Refund) (released []bool, wake []engine.Waiter, err error)
 	Await(ctx context.Context, partition uint16, items []engine.Awaiting, look bool) ([]engine.Awaited, error)
 	TellWaiters(ctx context.Context, partition uint16, items []engine.AwaitedEnd) (told int, err error)
 	BudgetPartitions() uint16
@@ -44,16 +45,18 @@ type recipient struct {
 	partition           uint16
 }
 
-// delivery is one go; stuck are those that did not answer: they are told nothing more, so that each hears everything in order.
+// delivery is one go; stuck are those that did not answer: they are told nothing more, so that each hears everything
+// in order.
 type delivery struct {
 	box   Outbox
 	stuck map[recipient]bool
 }
 
-// Deliver tells budgets, quotas and executions what a partition's outbox has for them, about 100 entries of it, opens the routes that wait for what
-// became free, and forgets what was delivered. It returns how many entries that were; 0 when there is nothing. The process that owns
-// the partition's tick calls it; that two do, or one again after an error or a crash, is harmless. With an error of a recipient's
-// partition the entries for it stay, and those behind them are looked at, too, up to 6,400.
+// Deliver tells budgets, quotas and executions what a partition's outbox has for them, about 100 entries of it, opens
+// the routes that wait for what became free, and forgets what was delivered. It returns how many entries that were; 0
+// when there is nothing. The process that owns the partition's tick calls it; that two do, or one again after an
+// error or a crash, is harmless. With an error of a recipient's partition the entries for it stay, and those behind
+// them are looked at, too, up to 6,400.
 func Deliver(ctx context.Context, box Outbox, partition uint16) (delivered int, err error) {
 	d := delivery{box: box, stuck: map[recipient]bool{}}
 	after := ""
@@ -111,13 +114,15 @@ func (d *delivery) budget(x engine.Refund) recipient {
 	return recipient{budgets: true, partition: ids.GatePartition(x.Budget, d.box.BudgetPartitions())}
 }
 
-// releaseHolds tells each partition of quotas what concerns it, in order. One that does not answer keeps no other waiting.
+// releaseHolds tells each partition of quotas what concerns it, in order. One that does not answer keeps no other
+// waiting.
 func (d *delivery) releaseHolds(ctx context.Context, items []engine.Released) (failed error) {
 	for _, batch := range batches(items, d.quota) {
 		if d.stuck[d.quota(batch[0])] {
 			continue
 		}
-		// Where nothing waits any more nobody takes the slot: the same call again offers it to others, and a call wakes only so many.
+		// Where nothing waits any more nobody takes the slot: the same call again offers it to others, and a call
+		// wakes only so many.
 		for again, round := true, 0; again && round < maxRounds; round++ {
 			_, waiters, err := d.box.ReleaseHolds(ctx, batch)
 			if err != nil && !absent(err) {
@@ -187,8 +192,8 @@ func wake(ctx context.Context, w Waker, waiters []engine.Waiter) (idle int, err 
 	return idle, err
 }
 
-// Wake opens the routes that a change of a budget or a quota returned: there may be room for what waits there. An error leaves
-// some closed; they open by themselves, after 30 s at most, or an hour where a window is full.
+// Wake opens the routes that a change of a budget or a quota returned: there may be room for what waits there. An
+// error leaves some closed; they open by themselves, after 30 s at most, or an hour where a window is full.
 func Wake(ctx context.Context, w Waker, waiters []engine.Waiter) error {
 	_, err := wake(ctx, w, waiters)
 	return err

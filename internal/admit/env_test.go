@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -96,7 +97,8 @@ func realEnv(t *testing.T, url string) *env {
 		for _, root := range roots {
 			there, err := raw.Do(w.ctx, raw.B().Exists().Key(root).Build()).AsBool()
 			if err == nil && there {
-				err = raw.Do(w.ctx, raw.B().Hset().Key(root).FieldValue().FieldValue("clock_offset", strconv.FormatInt(offset.Milliseconds(), 10)).Build()).Error()
+				err = raw.Do(w.ctx, raw.B().Hset().Key(root).FieldValue().FieldValue("clock_offset",
+					strconv.FormatInt(offset.Milliseconds(), 10)).Build()).Error()
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -108,9 +110,10 @@ func realEnv(t *testing.T, url string) *env {
 
 func open(t *testing.T, url string, testClock bool) *env {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := testwait.Context(t, context.Background())
 	t.Cleanup(cancel)
-	e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: partitions, TestClock: testClock, Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Partitions: partitions,
+		TestClock: testClock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +150,8 @@ func (w *env) budget(b admission.Budget) flowfabric.Gate {
 // create makes an execution in a partition.
 func (w *env) create(partition uint16, gates ...flowfabric.Gate) flowfabric.ExecutionID {
 	w.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte("{}"), Gates: gates}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "default", Lane: "default", Kind: "k",
+		Payload: []byte("{}"), Gates: gates}
 	created, err := w.e.CreateExecutions(w.ctx, partition, []engine.NewExecution{x})
 	w.no(err)
 	w.no(created[0].Err)
@@ -234,16 +238,18 @@ type worker struct {
 
 func (w *env) worker(s store, partition uint16) *worker {
 	k := &worker{env: w, partition: partition, session: engine.NewSessionID("w")}
-	k.gate = admit.New(admit.Config{Engine: s, Logger: slog.New(slog.DiscardHandler), OnRefused: func(r admit.Refusal, _ int) {
-		k.refusals = append(k.refusals, r.Text())
-	}})
+	k.gate = admit.New(admit.Config{Engine: s, Logger: slog.New(slog.DiscardHandler),
+		OnRefused: func(r admit.Refusal, _ int) {
+			k.refusals = append(k.refusals, r.Text())
+		}})
 	return k
 }
 
 // try makes one claim, of the same number as before if that was not answered.
 func (k *worker) try(max int) ([]engine.Claim, error) {
-	reply, err := k.gate.ClaimNext(k.ctx, engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: max,
-		Subscription: k.digest, Table: k.table})
+	reply, err := k.gate.ClaimNext(k.ctx,
+		engine.ClaimRequest{Partition: k.partition, Session: k.session, Number: k.number + 1, TTL: leaseTTL, Max: max,
+			Subscription: k.digest, Table: k.table})
 	if errors.Is(err, denied.UnknownSubscription) {
 		k.digest, err = k.e.SetSubscription(k.ctx, k.partition, engine.Subscription{Classes: k.routes})
 		k.no(err)
@@ -300,7 +306,8 @@ func (k *worker) nothing() {
 
 func (w *env) complete(c engine.Claim) {
 	w.Helper()
-	settled, _, err := w.e.CompleteExecutions(w.ctx, c.Fence.Execution.Partition(), []engine.Completion{{Fence: c.Fence}}, nil)
+	settled, _, err := w.e.CompleteExecutions(w.ctx, c.Fence.Execution.Partition(),
+		[]engine.Completion{{Fence: c.Fence}}, nil)
 	w.no(err)
 	w.no(settled[0].Err)
 }

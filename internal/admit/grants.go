@@ -5,7 +5,7 @@ import "sync"
 // maxGrants is how many a claim is granted at most.
 const maxGrants = 32
 
-// grants say for how many grants the next claim of a partition asks; 0 is as many as there may be.
+// grants say for how many grants the next claim of a partition asks; 0 is no limit.
 type grants struct {
 	mu sync.Mutex
 	by map[uint16]int
@@ -18,8 +18,8 @@ func (g *grants) most(partition uint16) int {
 	return g.by[partition]
 }
 
-// passed records how much of what was granted may run: a slot that is freed now and then is worth few grants, and where all may run there
-// may be room for more.
+// passed records how much of what was granted may run: a slot that is freed now and then is worth few grants, and
+// where all may run there may be room for more.
 func (g *grants) passed(partition uint16, granted, admitted int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

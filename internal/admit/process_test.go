@@ -21,27 +21,37 @@ func (p *process) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply
 	return reply, err
 }
 
-func (p *process) CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string) (rooms []engine.Room, err error) {
-	err = p.around("CheckBudgets", func() (e error) { rooms, e = p.Engine.CheckBudgets(ctx, partition, route, names); return e })
+func (p *process) CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string,
+	executions ...flowfabric.ExecutionID) (rooms []engine.Room, err error) {
+	err = p.around("CheckBudgets", func() (e error) {
+		rooms, e = p.Engine.CheckBudgets(ctx, partition, route, names, executions...)
+		return e
+	})
 	return rooms, err
 }
 
-func (p *process) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration, holds []engine.Hold) (a engine.Admitted, err error) {
-	err = p.around("Admit", func() (e error) { a, e = p.Engine.Admit(ctx, name, partition, route, ttl, holds); return e })
+func (p *process) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration,
+	holds []engine.Hold) (a engine.Admitted, err error) {
+	err = p.around("Admit",
+		func() (e error) { a, e = p.Engine.Admit(ctx, name, partition, route, ttl, holds); return e })
 	return a, err
 }
 
-func (p *process) CheckHolds(ctx context.Context, partition uint16, holds []engine.Hold) (states []engine.HoldState, err error) {
+func (p *process) CheckHolds(ctx context.Context, partition uint16,
+	holds []engine.Hold) (states []engine.HoldState, err error) {
 	err = p.around("CheckHolds", func() (e error) { states, e = p.Engine.CheckHolds(ctx, partition, holds); return e })
 	return states, err
 }
 
-func (p *process) SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string, states []engine.HoldState) (freed int, wake []engine.Waiter, err error) {
-	err = p.around("SettleHolds", func() (e error) { freed, wake, e = p.Engine.SettleHolds(ctx, name, ttl, holds, states); return e })
+func (p *process) SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string,
+	states []engine.HoldState) (freed int, wake []engine.Waiter, err error) {
+	err = p.around("SettleHolds",
+		func() (e error) { freed, wake, e = p.Engine.SettleHolds(ctx, name, ttl, holds, states); return e })
 	return freed, wake, err
 }
 
-func (p *process) ClaimGranted(ctx context.Context, partition uint16, session string, number uint64, grants []engine.Grant) (answers []engine.Answer, claims []engine.Claim, err error) {
+func (p *process) ClaimGranted(ctx context.Context, partition uint16, session string, number uint64,
+	grants []engine.Grant) (answers []engine.Answer, claims []engine.Claim, err error) {
 	err = p.around("ClaimGranted", func() (e error) {
 		answers, claims, e = p.Engine.ClaimGranted(ctx, partition, session, number, grants)
 		return e
@@ -49,17 +59,23 @@ func (p *process) ClaimGranted(ctx context.Context, partition uint16, session st
 	return answers, claims, err
 }
 
-func (p *process) ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn, closings []engine.RouteClosing) error {
-	return p.around("ReleaseGrants", func() error { return p.Engine.ReleaseGrants(ctx, partition, session, grants, closings) })
+func (p *process) ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn,
+	closings []engine.RouteClosing) error {
+	return p.around("ReleaseGrants", func() error {
+		return p.Engine.ReleaseGrants(ctx, partition, session, grants, closings)
+	})
 }
 
 func (p *process) OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error) {
-	err = p.around("OpenRoutes", func() (e error) { waiting, e = p.Engine.OpenRoutes(ctx, partition, routes); return e })
+	err = p.around("OpenRoutes",
+		func() (e error) { waiting, e = p.Engine.OpenRoutes(ctx, partition, routes); return e })
 	return waiting, err
 }
 
-func (p *process) ReadOutbox(ctx context.Context, partition uint16, after string) (entries []engine.OutboxEntry, total int, err error) {
-	err = p.around("ReadOutbox", func() (e error) { entries, total, e = p.Engine.ReadOutbox(ctx, partition, after); return e })
+func (p *process) ReadOutbox(ctx context.Context, partition uint16,
+	after string) (entries []engine.OutboxEntry, total int, err error) {
+	err = p.around("ReadOutbox",
+		func() (e error) { entries, total, e = p.Engine.ReadOutbox(ctx, partition, after); return e })
 	return entries, total, err
 }
 
@@ -68,7 +84,8 @@ func (p *process) TrimOutbox(ctx context.Context, partition uint16, ids []string
 	return left, err
 }
 
-func (p *process) ReleaseHolds(ctx context.Context, items []engine.Released) (released int, wake []engine.Waiter, err error) {
+func (p *process) ReleaseHolds(ctx context.Context,
+	items []engine.Released) (released int, wake []engine.Waiter, err error) {
 	var w []engine.Waiter
 	err = p.around("ReleaseHolds", func() (e error) { released, w, e = p.Engine.ReleaseHolds(ctx, items); return e })
 	if err == nil {
@@ -77,9 +94,11 @@ func (p *process) ReleaseHolds(ctx context.Context, items []engine.Released) (re
 	return released, wake, err
 }
 
-func (p *process) ReleaseUsage(ctx context.Context, by string, items []engine.Refund) (released []bool, wake []engine.Waiter, err error) {
+func (p *process) ReleaseUsage(ctx context.Context, by string,
+	items []engine.Refund) (released []bool, wake []engine.Waiter, err error) {
 	var w []engine.Waiter
-	err = p.around("ReleaseUsage", func() (e error) { released, w, e = p.Engine.ReleaseUsage(ctx, by, items); return e })
+	err = p.around("ReleaseUsage",
+		func() (e error) { released, w, e = p.Engine.ReleaseUsage(ctx, by, items); return e })
 	if err == nil {
 		wake = w
 	}
@@ -93,7 +112,8 @@ func (p *process) ReportUsage(ctx context.Context, u admission.Usage) (r admissi
 
 func (p *process) complete(ctx context.Context, fence flowfabric.Fence) error {
 	return p.around("CompleteExecutions", func() error {
-		settled, _, err := p.CompleteExecutions(ctx, fence.Execution.Partition(), []engine.Completion{{Fence: fence}}, nil)
+		settled, _, err := p.CompleteExecutions(ctx, fence.Execution.Partition(), []engine.Completion{{Fence: fence}},
+			nil)
 		if err == nil {
 			err = settled[0].Err
 		}

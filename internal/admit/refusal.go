@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 // How long a route is closed at most, unless something wakes it.
 const (
 	longestPause = time.Hour // of a rate that refuses; whatever makes room wakes earlier, but a wake may be lost
-	budgetPause  = 30 * time.Second
 	capPause     = 10 * time.Second
 	missingPause = 30 * time.Second
 	errorPause   = time.Second
@@ -37,35 +37,69 @@ type Refusal struct {
 	Dimension string // of a budget
 	Used      int64  // of it
 	Limit     int64  // of it
+	Refused   int64  // what of it does not fit; 0 = nothing does
 	For       time.Duration
 }
 
-// Text is what the closed route shows: "budget <name> <dimension> <used> <limit>", "quota <name> rate", "quota <name> cap",
-// "budget_not_found <name>", "quota_policy_not_found <name>", "unavailable budget <name>", "unavailable quota <name>", or "unavailable route".
+// Text is what the closed route shows: "budget <name> <dimension> <used> <limit>[ <refused>]", "quota <name> rate",
+// "quota <name> cap", "budget_not_found <name>", "quota_policy_not_found <name>", "unavailable budget <name>",
+// "unavailable quota <name>", or "unavailable route".
 func (r Refusal) Text() string {
 	switch r.Kind {
 	case RefusedBudget:
-		return fmt.Sprintf("%s %s %d %d", r.Gate, r.Dimension, r.Used, r.Limit)
+		text := fmt.Sprintf("%s %s %d %d", r.Gate, r.Dimension, r.Used, r.Limit)
+		if r.Refused > 0 {
+			text += fmt.Sprintf(" %d", r.Refused)
+		}
+		return text
 	case RefusedRate, RefusedCap:
-		return r.Gate.String() + " " + string(r.Kind)
+		return "quota " + r.Gate.Name() + " " + string(r.Kind) // also of a limit of a key, whose name says everything
 	case RefusedNotFound:
 		if r.Gate.IsBudget() {
 			return "budget_not_found " + r.Gate.Name()
 		}
 		return "quota_policy_not_found " + r.Gate.Name()
 	case RefusedError:
-		return "unavailable " + r.Gate.String()
+		if r.Gate.IsBudget() {
+			return "unavailable budget " + r.Gate.Name()
+		}
+		return "unavailable quota " + r.Gate.Name()
 	}
 	return "unavailable route"
 }
 
 // exhausted is the refusal of a budget.
 func exhausted(gate flowfabric.Gate, room engine.Room) Refusal {
-	span := budgetPause
+	span := room.Pause
 	if room.Left > 0 {
 		span = min(span, room.Left)
 	}
-	return Refusal{Kind: RefusedBudget, Gate: gate, Dimension: room.Dimension, Used: room.Used, Limit: room.Limit, For: span}
+	return Refusal{Kind: RefusedBudget, Gate: gate, Dimension: room.Dimension, Used: room.Used, Limit: room.Limit,
+		Refused: room.Refused, For: max(span, time.Millisecond)}
+}
+
+// Blocker is what closing a queue because of a budget needs of the server; *engine.Engine is one.
+type Blocker interface {
+	Waker
+	CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string,
+		executions ...flowfabric.ExecutionID) ([]engine.Room, error)
+	ReleaseGrants(ctx context.Context, partition uint16, session string, grants []engine.GrantReturn,
+		closings []engine.RouteClosing) error
+}
+
+// Block closes the queue of an execution whose spend a budget refuses, has it woken when there is room, and looks
+// whether there is some meanwhile: a wake before it was asked for goes unheard.
+func Block(ctx context.Context, e Blocker, fence flowfabric.Fence, route uint64, r Refusal) error {
+	partition := fence.Execution.Partition()
+	if err := e.ReleaseGrants(ctx, partition, fence.Session, nil,
+		[]engine.RouteClosing{{Route: route, For: r.For, Why: r.Text()}}); err != nil {
+		return err
+	}
+	rooms, err := e.CheckBudgets(ctx, partition, route, []string{r.Gate.Name()}, fence.Execution)
+	if err == nil && rooms[0].Open { // if there is no such budget, the gate finds out
+		_, err = e.OpenRoutes(ctx, partition, []uint64{route})
+	}
+	return err
 }
 
 // full is the refusal of a quota.

@@ -21,9 +21,9 @@ type Step struct {
 	Then   time.Time
 }
 
-// Plan makes the next step of a schedule whose oldest instant that was neither fired nor missed is next, and which was last resumed
-// at resumed (zero: never). It is false when nothing is due at now. One step looks at 10,000 instants at most; steps are
-// made until nothing is due.
+// Plan makes the next step of a schedule whose oldest instant that was neither fired nor missed is next, and which
+// was last resumed at resumed (zero: never). It is false when nothing is due at now. One step looks at 10,000
+// instants at most; steps are made until nothing is due.
 func Plan(d schedule.Definition, next, resumed, now time.Time) (Step, bool) {
 	if next.IsZero() || next.After(now) {
 		return Step{}, false
@@ -67,8 +67,8 @@ func skip(d schedule.Definition, next, now time.Time, reason string, missed func
 	return step
 }
 
-// Unfired counts the instants from next up to now, at most a million of them, as missed for a reason: what is left behind when
-// a schedule gets other times.
+// Unfired counts the instants from next up to now, at most a million of them, as missed for a reason: what is left
+// behind when a schedule gets other times.
 func Unfired(d schedule.Definition, next, now time.Time, reason string) (all schedule.Missed) {
 	for range 100 {
 		step := skip(d, next, now, reason, func(time.Time) bool { return true })

@@ -22,7 +22,8 @@ func steps(d schedule.Definition, next, resumed, now time.Time) (out string) {
 			return out
 		}
 		if step.Missed.Count > 0 {
-			out += fmt.Sprintf("%s %d %s..%s; ", step.Missed.Reason, step.Missed.Count, minutes(step.Missed.From), minutes(step.Missed.To))
+			out += fmt.Sprintf("%s %d %s..%s; ", step.Missed.Reason, step.Missed.Count, minutes(step.Missed.From),
+				minutes(step.Missed.To))
 		}
 		if !step.Fire.IsZero() {
 			out += "fire " + minutes(step.Fire) + "; "
@@ -48,7 +49,8 @@ func TestCatchUp(t *testing.T) {
 		{"but the one that is fresh", schedule.CatchUpSkip, 0, 30.5, "late 3 0..20; fire 30; "},
 		{"in time, skip", schedule.CatchUpSkip, 0, 0.1, "fire 0; "},
 		{"all", schedule.CatchUpAll, 0, 35, "fire 0; fire 10; fire 20; fire 30; "},
-		{"what fell into a pause is not fired, whatever the policy", schedule.CatchUpAll, 25, 35, "paused 3 0..20; fire 30; "},
+		{"what fell into a pause is not fired, whatever the policy", schedule.CatchUpAll, 25, 35,
+			"paused 3 0..20; fire 30; "},
 		{"nor by the last", schedule.CatchUpLast, 25, 29, "paused 3 0..20; "},
 		{"resumed in the same moment", schedule.CatchUpAll, 20, 25, "paused 2 0..10; fire 20; "},
 	} {
@@ -91,14 +93,16 @@ func TestLongOutage(t *testing.T) {
 	}
 }
 
-// The union of what is fired and what is missed is every instant of the spec up to now, each once and in order, whatever happens
-// in between: ticks come at random, pauses come and go.
+// The union of what is fired and what is missed is every instant of the spec up to now, each once and in order,
+// whatever happens in between: ticks come at random, pauses come and go.
 func TestFiredAndMissedAreAllInstants(t *testing.T) {
 	specs := []schedule.Spec{schedule.Every(7*time.Second, start), schedule.Cron("*/10 * * * *", "Europe/Berlin"),
-		schedule.Cron("30 2 * * *", "America/New_York"), schedule.Cron("0 */6 * * *", "Australia/Lord_Howe"), schedule.Cron("*/5 * 9-17 * * MON-FRI", "")}
+		schedule.Cron("30 2 * * *", "America/New_York"), schedule.Cron("0 */6 * * *", "Australia/Lord_Howe"),
+		schedule.Cron("*/5 * 9-17 * * MON-FRI", "")}
 	rapid.Check(t, func(t *rapid.T) {
 		d := schedule.Definition{Spec: rapid.SampledFrom(specs).Draw(t, "spec"),
-			CatchUp: rapid.SampledFrom([]schedule.CatchUp{schedule.CatchUpLast, schedule.CatchUpSkip, schedule.CatchUpAll}).Draw(t, "policy")}
+			CatchUp: rapid.SampledFrom([]schedule.CatchUp{schedule.CatchUpLast, schedule.CatchUpSkip,
+				schedule.CatchUpAll}).Draw(t, "policy")}
 		now := start.Add(-200 * 24 * time.Hour)
 		next, want, resumed := d.Spec.Next(now), d.Spec.Next(now), time.Time{}
 		account := func(at time.Time) {

@@ -1,4 +1,5 @@
-// Package calendar is what becomes of the definitions of package schedule: how they are stored, and what a process that fires them does next.
+// Package calendar is what becomes of the definitions of package schedule: how they are stored, and what a process
+// that fires them does next.
 package calendar
 
 import (
@@ -36,8 +37,8 @@ const (
 // ErrNewer: the definition was written by a newer version of this library, which alone knows what it means.
 var ErrNewer = errors.New("the schedule was defined by a newer version")
 
-// Versions of the stored form. A reader refuses a higher one than it knows. A definition has the lowest that can express it: processes of
-// an older version go on with those that they understand.
+// Versions of the stored form. A reader refuses a higher one than it knows. A definition has the lowest that can
+// express it: processes of an older version go on with those that they understand.
 const (
 	version = 2 // has until, runs, jitter and flows
 	plain   = 1
@@ -103,7 +104,8 @@ func Validate(d schedule.Definition) error {
 		return bad("catch up is %.40q, want last, skip or all", d.CatchUp)
 	case d.Overlap != schedule.OverlapAllow && d.Overlap != schedule.OverlapSkip:
 		return bad("overlap is %.40q, want allow or skip", d.Overlap)
-	case !d.Until.IsZero() && (d.Until.UnixMilli() < 1 || d.Until.Year() > 9999 || !d.Until.Equal(d.Until.Truncate(time.Millisecond))):
+	case !d.Until.IsZero() &&
+		(d.Until.UnixMilli() < 1 || d.Until.Year() > 9999 || !d.Until.Equal(d.Until.Truncate(time.Millisecond))):
 		return bad("until %s, want 1970 to 9999 in whole milliseconds", d.Until.Format(time.RFC3339Nano))
 	case d.Runs > maxRuns:
 		return bad("%d runs, want at most %d", d.Runs, uint64(maxRuns))
@@ -133,8 +135,11 @@ func Validate(d schedule.Definition) error {
 func validateItem(x schedule.Item) error {
 	names := []struct{ field, value string }{{"namespace", x.Namespace}, {"kind", x.Kind}, {"lane", x.Lane}}
 	if x.Nodes > 0 {
-		if x.Lane != "" || len(x.Capabilities) > 0 || x.Priority != 0 || x.Deadline != 0 || valid.PackPolicy(x.Policy) != "" || x.Policy.AttemptTimeout != 0 {
-			return fmt.Errorf("%w: schedule: lane, capabilities, priority, deadline and policy belong to the nodes of its flow", flowfabric.ErrInvalidInput)
+		if x.Lane != "" || len(x.Capabilities) > 0 || x.Priority != 0 || x.Deadline != 0 ||
+			valid.PackPolicy(x.Policy) != "" || x.Policy.AttemptTimeout != 0 {
+			return fmt.Errorf(
+				"%w: schedule: lane, capabilities, priority, deadline and policy belong to the nodes of its flow",
+				flowfabric.ErrInvalidInput)
 		}
 		names = names[:2]
 	}
@@ -176,9 +181,11 @@ func Encode(d schedule.Definition) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := stored{Version: plain, Runs: d.Runs, JitterMs: d.Jitter.Milliseconds(), Owner: d.Owner, Cron: s.Expression(), Zone: s.Zone(), EveryMs: s.Interval().Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
-		Item: storedItem{Nodes: x.Nodes, Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: tokens, Gates: gates, Priority: x.Priority,
-			DeadlineMs: x.Deadline.Milliseconds(), Policy: valid.PackPolicy(x.Policy), TimeoutMs: x.Policy.AttemptTimeout.Milliseconds(),
+	out := stored{Version: plain, Runs: d.Runs, JitterMs: d.Jitter.Milliseconds(), Owner: d.Owner, Cron: s.Expression(),
+		Zone: s.Zone(), EveryMs: s.Interval().Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
+		Item: storedItem{Nodes: x.Nodes, Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: tokens,
+			Gates: gates, Priority: x.Priority, DeadlineMs: x.Deadline.Milliseconds(),
+			Policy: valid.PackPolicy(x.Policy), TimeoutMs: x.Policy.AttemptTimeout.Milliseconds(),
 			Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
 	if s.Interval() != 0 {
 		out.AnchorMs = s.Anchor().UnixMilli()
@@ -194,17 +201,19 @@ func Encode(d schedule.Definition) ([]byte, error) {
 		return nil, fmt.Errorf("encode schedule: %w", err)
 	}
 	if len(text) > limits.MaxSchedule {
-		return nil, fmt.Errorf("%w: schedule: the definition has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(text), limits.MaxSchedule)
+		return nil, fmt.Errorf("%w: schedule: the definition has %d bytes, want at most %d", flowfabric.ErrInvalidInput,
+			len(text), limits.MaxSchedule)
 	}
 	return text, nil
 }
 
-// Decode reads what Encode wrote. Errors: [ErrNewer]; flowfabric.ErrInvalidInput for anything that is no valid definition,
-// for example because this process does not know its time zone.
+// Decode reads what Encode wrote. Errors: [ErrNewer]; flowfabric.ErrInvalidInput for anything that is no valid
+// definition, for example because this process does not know its time zone.
 func Decode(text []byte) (schedule.Definition, error) {
 	var in stored
 	if err := json.Unmarshal(text, &in); err != nil {
-		return schedule.Definition{}, fmt.Errorf("%w: schedule: the stored definition is not readable: %w", flowfabric.ErrInvalidInput, err)
+		return schedule.Definition{},
+			fmt.Errorf("%w: schedule: the stored definition is not readable: %w", flowfabric.ErrInvalidInput, err)
 	}
 	if in.Version > version {
 		return schedule.Definition{}, fmt.Errorf("%w (%d, this one knows %d)", ErrNewer, in.Version, version)
@@ -215,10 +224,12 @@ func Decode(text []byte) (schedule.Definition, error) {
 		return schedule.Definition{}, err
 	}
 	policy.AttemptTimeout = time.Duration(x.TimeoutMs) * time.Millisecond
-	d := schedule.Definition{CatchUp: in.CatchUp, Overlap: in.Overlap, Runs: in.Runs, Jitter: time.Duration(in.JitterMs) * time.Millisecond,
-		Owner: in.Owner, Item: schedule.Item{Nodes: x.Nodes, Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
-			Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: time.Duration(x.DeadlineMs) * time.Millisecond,
-			Policy: policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
+	d := schedule.Definition{CatchUp: in.CatchUp, Overlap: in.Overlap, Runs: in.Runs,
+		Jitter: time.Duration(in.JitterMs) * time.Millisecond, Owner: in.Owner,
+		Item: schedule.Item{Nodes: x.Nodes, Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
+			Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority,
+			Deadline: time.Duration(x.DeadlineMs) * time.Millisecond,
+			Policy:   policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
 	if in.UntilMs != 0 {
 		d.Until = time.UnixMilli(in.UntilMs).UTC()
 	}

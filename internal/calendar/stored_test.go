@@ -17,19 +17,23 @@ func item() schedule.Item { return schedule.Item{Namespace: "default", Lane: "de
 func TestStoredForm(t *testing.T) {
 	anchor := time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
 	full := item()
-	full.Capabilities, full.Priority, full.Deadline, full.Creator, full.Digest = []string{"b", "a", "b"}, 7, time.Hour, "me", "d"
+	full.Capabilities, full.Priority, full.Deadline, full.Creator, full.Digest = []string{"b", "a", "b"}, 7, time.Hour,
+		"me", "d"
 	full.Tags = map[string]string{"a.b": "c", "d.e": "f"}
 	full.Policy = flowfabric.Policy{Retry: valid.DefaultRetry(), AttemptTimeout: time.Minute}
 	gated := item()
-	gated.Gates = []flowfabric.Gate{flowfabric.QuotaGate("gpu"), flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("gpu")}
+	gated.Gates = []flowfabric.Gate{flowfabric.QuotaGate("gpu"), flowfabric.BudgetGate("acme"),
+		flowfabric.QuotaGate("gpu")}
 	for _, d := range []schedule.Definition{
 		{Spec: schedule.Cron("@daily", ""), Item: gated},
 		{Spec: schedule.Cron("0 9 * * MON-FRI", "Europe/Berlin"), Item: item()},
 		{Spec: schedule.Cron("@daily", ""), CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapSkip, Item: full},
 		{Spec: schedule.Every(90*time.Second, anchor), CatchUp: schedule.CatchUpSkip, Item: full},
 		{Spec: schedule.Every(time.Hour, time.Time{}), Item: item()},
-		{Spec: schedule.Every(time.Hour, time.Time{}), Until: anchor.Add(time.Hour), Runs: 3, Jitter: time.Minute, Owner: "billing", Item: item()},
-		{Spec: schedule.Cron("@daily", ""), Item: schedule.Item{Nodes: 3, Namespace: "default", Kind: "report", Digest: "d"}},
+		{Spec: schedule.Every(time.Hour, time.Time{}), Until: anchor.Add(time.Hour), Runs: 3, Jitter: time.Minute,
+			Owner: "billing", Item: item()},
+		{Spec: schedule.Cron("@daily", ""),
+			Item: schedule.Item{Nodes: 3, Namespace: "default", Kind: "report", Digest: "d"}},
 	} {
 		text, err := calendar.Encode(d)
 		if err != nil {
@@ -47,24 +51,32 @@ func TestStoredForm(t *testing.T) {
 		if !back.Spec.Next(at).Equal(d.Spec.Next(at)) || back.Spec.String() != d.Spec.String() {
 			t.Errorf("%s came back as %s", d.Spec, back.Spec)
 		}
-		if !back.Until.Equal(d.Until) || back.Runs != d.Runs || back.Jitter != d.Jitter || back.Owner != d.Owner || back.Item.Nodes != d.Item.Nodes {
+		if !back.Until.Equal(d.Until) || back.Runs != d.Runs || back.Jitter != d.Jitter || back.Owner != d.Owner ||
+			back.Item.Nodes != d.Item.Nodes {
 			t.Errorf("%+v came back as %+v", d, back)
 		}
-		if back.Item.Policy.AttemptTimeout != d.Item.Policy.AttemptTimeout || back.Item.Deadline != d.Item.Deadline || back.Item.Digest != d.Item.Digest {
+		if back.Item.Policy.AttemptTimeout != d.Item.Policy.AttemptTimeout || back.Item.Deadline != d.Item.Deadline ||
+			back.Item.Digest != d.Item.Digest {
 			t.Errorf("the item came back as %+v", back.Item)
 		}
 	}
 }
 
-// A definition has the lowest version that can express it, so that older processes go on with what they understand: an owner says nothing
-// about when it fires.
+// A definition has the lowest version that can express it, so that older processes go on with what they understand:
+// an owner says nothing about when it fires.
 func TestStoredVersion(t *testing.T) {
 	for want, change := range map[string]func(*schedule.Definition){
 		`{"v":1,"c`:  func(*schedule.Definition) {},
 		`{"v":1,"cr`: func(d *schedule.Definition) { d.Owner = "billing" },
-		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","until`:  func(d *schedule.Definition) { d.Until = time.Unix(1, 0) },
-		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","runs`:   func(d *schedule.Definition) { d.Runs = 1 },
-		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","jitter`: func(d *schedule.Definition) { d.Jitter = time.Second },
+		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","until`: func(d *schedule.Definition) {
+			d.Until = time.Unix(1, 0)
+		},
+		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","runs`: func(d *schedule.Definition) {
+			d.Runs = 1
+		},
+		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","jitter`: func(d *schedule.Definition) {
+			d.Jitter = time.Second
+		},
 		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","item":{"nodes":2`: func(d *schedule.Definition) {
 			d.Item.Nodes, d.Item.Lane = 2, ""
 		},
@@ -86,7 +98,8 @@ func TestStoredGates(t *testing.T) {
 	}
 	d.Item.Gates = []flowfabric.Gate{flowfabric.QuotaGate("gpu"), flowfabric.BudgetGate("acme")}
 	text, err = calendar.Encode(d)
-	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) || !strings.Contains(string(text), `"gates":["b:acme","q:gpu"]`) {
+	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) ||
+		!strings.Contains(string(text), `"gates":["b:acme","q:gpu"]`) {
 		t.Errorf("%s, %v", text, err)
 	}
 	d.Item.Gates = []flowfabric.Gate{"x"}
@@ -99,7 +112,8 @@ func TestUnreadableDefinitions(t *testing.T) {
 	if _, err := calendar.Decode([]byte(`{"v":3,"lunar":"full moon"}`)); !errors.Is(err, calendar.ErrNewer) {
 		t.Errorf("a newer one: %v", err)
 	}
-	for _, text := range []string{"", "x", "{}", `{"v":1}`, `{"v":1,"cron":"0 9 * * *","zone":"Europe/Atlantis","catch_up":"last","overlap":"allow","item":{"namespace":"n","lane":"l","kind":"k"}}`} {
+	for _, text := range []string{"", "x", "{}", `{"v":1}`,
+		`{"v":1,"cron":"0 9 * * *","zone":"Europe/Atlantis","catch_up":"last","overlap":"allow","item":{"namespace":"n","lane":"l","kind":"k"}}`} {
 		if _, err := calendar.Decode([]byte(text)); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -150,7 +164,8 @@ func manyTags(n int) map[string]string {
 func TestLabels(t *testing.T) {
 	own := map[string]string{"a.b": "c"}
 	tags := calendar.Labels(own, "nightly", time.Date(2026, 5, 1, 9, 0, 0, 0, time.FixedZone("x", 7200)))
-	if len(tags) != 3 || tags["a.b"] != "c" || tags["schedule.name"] != "nightly" || tags["schedule.due"] != "2026-05-01T07:00:00Z" || len(own) != 1 {
+	if len(tags) != 3 || tags["a.b"] != "c" || tags["schedule.name"] != "nightly" ||
+		tags["schedule.due"] != "2026-05-01T07:00:00Z" || len(own) != 1 {
 		t.Errorf("labels %v", tags)
 	}
 }

@@ -17,11 +17,13 @@ type Package struct {
 
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
-	{"lua", "internal/fault", "internal/limits", "internal/codes", "internal/option", "internal/ids", "internal/trail", "internal/prose"},
+	{"lua", "internal/fault", "internal/limits", "internal/codes", "internal/option", "internal/ids", "internal/trail",
+		"internal/prose", "internal/slowbody", "internal/integer"},
 	{"."},
-	{"internal/denied"},
+	{"internal/denied", "internal/contract"},
 	{"internal/valid"},
-	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing", "internal/mergepatch", "internal/tailpos", "internal/waithook", "schedule"},
+	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing",
+		"internal/mergepatch", "internal/tailpos", "internal/waithook", "schedule"},
 	{"suspend", "admission", "lease", "internal/calendar"},
 	{"stream"},
 	{"internal/engine"},
@@ -38,31 +40,38 @@ var beside = map[string]struct {
 }{
 	"internal/maintain":    {on: "internal/engine", also: []string{"internal/admit", "internal/flowplan"}},
 	"internal/partmetrics": {on: "internal/engine"},
-	"embedded":             {on: "internal/engine"},
+	"internal/functions":   {on: "lua"},
+	"embedded":             {on: "internal/engine", also: []string{"internal/functions"}},
 	"internal/flowplan":    {on: "internal/engine"},
 	"flow":                 {on: "handler", also: []string{"internal/flowplan"}},
 	"internal/explain":     {on: "internal/engine"},
 	"internal/flowdraw":    {on: "internal/engine"},
 	"internal/link":        {on: "handler"},
 	"internal/coalesce":    {on: "internal/engine", also: []string{"internal/link"}},
-	"client":               {on: "handler", also: []string{"flow", "internal/flowplan", "internal/flowdraw", "internal/coalesce", "internal/link"}},
-	"admin":                {on: "handler", also: []string{"client", "internal/explain", "internal/link", "internal/maintain"}},
-	"internal/gateway":     {on: "handler"},
-	"handler/middleware":   {on: "handler"},
-	"agent":                {on: "handler", also: []string{"client"}},
-	"dashboard":            {on: "."},
-	"internal/doctor":      {on: "internal/engine"},
-	"httpapi":              {on: "handler", also: []string{"client", "admin", "flow", "internal/flowplan", "internal/link", "internal/gateway", "internal/doctor", "internal/explain"}},
-	"fftest":               {on: "handler", also: []string{"embedded", "internal/maintain", "client", "admin", "runtime"}},
-	"runtime":              {on: "handler", also: []string{"embedded", "internal/maintain", "internal/partmetrics"}},
+	"client": {on: "handler",
+		also: []string{"flow", "internal/flowplan", "internal/flowdraw", "internal/coalesce", "internal/link"}},
+	"admin": {on: "handler",
+		also: []string{"client", "internal/explain", "internal/link", "internal/maintain"}},
+	"internal/gateway":   {on: "handler"},
+	"handler/middleware": {on: "handler"},
+	"agent":              {on: "handler", also: []string{"client"}},
+	"dashboard":          {on: "."},
+	"internal/doctor":    {on: "internal/engine"},
+	"httpapi": {on: "handler", also: []string{"client", "admin", "flow", "internal/flowplan",
+		"internal/link", "internal/gateway", "internal/doctor", "internal/explain"}},
+	"fftest": {on: "handler",
+		also: []string{"embedded", "internal/maintain", "client", "admin", "runtime"}},
+	"runtime": {on: "handler", also: []string{"embedded", "internal/maintain", "internal/partmetrics"}},
 
 	"agent/internal/wire": {on: "agent"},
 }
 
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
 // a user can do and so see no internal package.
-var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/clienttest", "internal/cluster", "internal/conformance", "internal/crash",
-	"internal/invariant", "internal/model", "internal/mutants", "internal/race", "internal/sentinel", "internal/storetest", "internal/testserver", "internal/toxic", "docs", "ops"}
+var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/clienttest", "internal/cluster",
+	"internal/conformance", "internal/crash", "internal/invariant", "internal/model", "internal/mutants",
+	"internal/race", "internal/sentinel", "internal/storetest", "internal/testserver", "internal/testwait",
+	"internal/toxic", "docs", "ops"}
 
 // owners lists who may import a library, and everything below its path, directly. A name covers the tree
 // under it; no name at all means nobody.
@@ -75,6 +84,7 @@ var owners = map[string][]string{
 	"github.com/netresearch/go-cron":      {"schedule"},
 	"github.com/spf13/cobra":              {"cmd/flowfabric"},
 	"github.com/alicebob/miniredis":       {"embedded"},
+	"github.com/yuin/gopher-lua":          {"internal/functions", "internal/mutants"},
 	"github.com/prometheus/client_golang": {"runtime", "internal/partmetrics", "examples", "cmd/flowfabric"},
 	"github.com/google/jsonschema-go":     {"httpapi", "agent"},
 	"golang.org/x/time":                   {"handler/middleware"},
@@ -82,13 +92,15 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/otel":            {"internal/tracing", "client", "runtime", "agent"},
 	"pgregory.net/rapid":                  {},
 	"github.com/anishathalye/porcupine":   {},
-	"testing":                             {"fftest", "internal/clienttest", "internal/conformance", "internal/testserver"},
+	"testing": {"fftest", "internal/clienttest", "internal/conformance",
+		"internal/testserver", "internal/testwait"},
 }
 
 // light are the packages a producer links; heavy is what must not come with them, however indirectly.
 var (
 	light = []string{"client", "admin", "flow", "internal/maintain"}
-	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap", "github.com/prometheus", "go.opentelemetry.io/otel/sdk", "github.com/alicebob/miniredis", "github.com/yuin/gopher-lua"}
+	heavy = []string{"go.uber.org/fx", "go.uber.org/dig", "go.uber.org/zap", "github.com/prometheus",
+		"go.opentelemetry.io/otel/sdk", "github.com/alicebob/miniredis", "github.com/yuin/gopher-lua"}
 )
 
 // arrows reports every import inside the module that points the wrong way.
@@ -98,7 +110,8 @@ func arrows(packages []Package) (breaches []string) {
 		top := underAny(from, tops)
 		allowed, known := below(from)
 		if !top && !known {
-			breaches = append(breaches, fmt.Sprintf("%s: unknown package; give it a place in docs/architecture.md and in internal/check/arrows.go", from))
+			breaches = append(breaches, fmt.Sprintf(
+				"%s: unknown package; give it a place in docs/architecture.md and in internal/check/arrows.go", from))
 			continue
 		}
 		for _, path := range p.Imports {
@@ -110,7 +123,8 @@ func arrows(packages []Package) (breaches []string) {
 			case under(from, "examples") && under(to, "internal"):
 				breaches = append(breaches, fmt.Sprintf("%s imports %s: an example uses what a user can use", from, to))
 			case !top && !slices.Contains(allowed, to):
-				breaches = append(breaches, fmt.Sprintf("%s imports %s against the arrows of internal/check/arrows.go", from, to))
+				breaches = append(breaches, fmt.Sprintf("%s imports %s against the arrows of internal/check/arrows.go",
+					from, to))
 			}
 		}
 	}
@@ -148,7 +162,10 @@ func libraries(packages []Package) (breaches []string) {
 		}
 		for _, path := range p.Deps {
 			if underAny(path, heavy) {
-				breaches = append(breaches, fmt.Sprintf("%s links %s through its imports: a producer links neither fx nor zap nor Prometheus nor the development server", from, path))
+				breaches = append(breaches,
+					fmt.Sprintf(
+						"%s links %s through its imports: a producer links neither fx nor zap nor Prometheus nor the development server",
+						from, path))
 			}
 		}
 	}

@@ -124,7 +124,8 @@ func TestGoStatements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || !strings.HasPrefix(got[0], "bad.go:4:2: ") || !strings.HasPrefix(got[1], "deep/down/too.go:6:2: ") {
+	if len(got) != 2 || !strings.HasPrefix(got[0], "bad.go:4:2: ") ||
+		!strings.HasPrefix(got[1], "deep/down/too.go:6:2: ") {
 		t.Errorf("%q", got)
 	}
 	if _, err := goStatements(fstest.MapFS{"broken.go": file("package")}); err == nil {
@@ -132,7 +133,8 @@ func TestGoStatements(t *testing.T) {
 	}
 }
 
-// Functions, methods of interfaces and function types may have six parameters; receivers, results and optional ones do not count.
+// Functions, methods of interfaces and function types may have six parameters; receivers, results and optional ones
+// do not count.
 func TestLongParameters(t *testing.T) {
 	got, err := longParameters(fstest.MapFS{"a.go": &fstest.MapFile{Data: []byte(`package a
 
@@ -145,9 +147,68 @@ type i interface {
 
 var f = func(a, b, c, d, e, f, g int) {}
 `)}, "a_test.go": &fstest.MapFile{Data: []byte("package a\n\nfunc f(a, b, c, d, e, f, g int) {}\n")}})
-	if err != nil || len(got) != 3 || !strings.HasPrefix(got[0], "a.go:4:11: 7 ") || !strings.HasPrefix(got[1], "a.go:7:7: 8 ") ||
-		!strings.HasPrefix(got[2], "a.go:10:13: 7 ") {
+	if err != nil || len(got) != 3 || !strings.HasPrefix(got[0], "a.go:4:11: 7 ") ||
+		!strings.HasPrefix(got[1], "a.go:7:7: 8 ") || !strings.HasPrefix(got[2], "a.go:10:13: 7 ") {
 		t.Errorf("%v %q", err, got)
+	}
+}
+
+// A test may not end because a fixed time has passed, in any module, unless its time is virtual or a reason is given.
+func TestTotals(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte("package a\n\n" + text)} }
+	const bad = `func f(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	for time.Now().Before(end) {
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+		t.Fatal("late")
+	}
+}
+`
+	got, err := totals(fstest.MapFS{
+		"a_test.go":                file(bad),
+		"internal/toxic/helper.go": file("var x = time.Now().After(end)\n"),
+		"mcp/go.mod":               {Data: []byte("module mcp\n")},
+		"mcp/b_test.go":            file("var _, _ = context.WithDeadline(ctx, end)\n"),
+		"marked_test.go": file(`func f(t *testing.T) {
+	// timed: nobody answers
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	late := time.Now().After(end) // timed: it says when
+}
+`),
+		"all_test.go": {Data: []byte("// timed: virtual time\n\npackage a\n\n" + bad)},
+		"virtual_test.go": file("func g(t *testing.T) { synctest.Test(t, " +
+			strings.TrimSpace(strings.Replace(bad, "func f", "func", 1)) + ") }\n"),
+		"fine_test.go": file(`func f(t *testing.T) {
+	ctx, cancel := testwait.Context(t, t.Context())
+	_ = conn.SetDeadline(time.Time{})
+	select {
+	case <-done:
+	case <-time.After(time.Millisecond):
+		again()
+	}
+	at := time.Now().Add(time.Hour)
+}
+`),
+		"plain.go":           file(bad),
+		"testdata/c_test.go": file(bad),
+	})
+	want := []string{"a_test.go:4:17: a context", "a_test.go:5:6: a wait", "a_test.go:7:6: a connection",
+		"a_test.go:10:2: a select", "internal/toxic/helper.go:3:9: a wait", "mcp/b_test.go:3:12: a context"}
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%v %q", err, got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("%s, want %s", got[i], want[i])
+		}
+	}
+	reasonless, err := totals(fstest.MapFS{"a_test.go": file("// timed: \nvar x = time.Now().After(end)\n")})
+	if err != nil || len(reasonless) != 1 {
+		t.Errorf("a marker without a reason: %v %q", err, reasonless)
 	}
 }
 
@@ -165,7 +226,8 @@ func f() {
 	_ = x.UTC()
 }
 `)}}, []string{"a.go"})
-	if err != nil || len(got) != 3 || !strings.HasPrefix(got[0], "a.go:4:6: UnixMilli") || !strings.HasPrefix(got[1], "a.go:5:6: Round") || !strings.HasPrefix(got[2], "a.go:6:6: UTC") {
+	if err != nil || len(got) != 3 || !strings.HasPrefix(got[0], "a.go:4:6: UnixMilli") ||
+		!strings.HasPrefix(got[1], "a.go:5:6: Round") || !strings.HasPrefix(got[2], "a.go:6:6: UTC") {
 		t.Errorf("%v %q", err, got)
 	}
 	if _, err := wallClocks(fstest.MapFS{}, []string{"gone.go"}); err == nil {
@@ -262,11 +324,15 @@ var Three engine.Claim
 // Methods of interfaces of the standard library are not counted, in their exact form alone.
 func TestStandardMethodsAreNotCounted(t *testing.T) {
 	for method, want := range map[string]int{
-		"Error() string": 1, "Unwrap() error": 1, "Unwrap() []error": 1, "Is(target error) bool": 1, "String() string": 1, "MarshalText() ([]byte, error)": 1,
-		"MarshalText() (text []byte, err error)": 1, "UnmarshalText(text []byte) error": 1, "ServeHTTP(w http.ResponseWriter, q *http.Request)": 1, "LogValue() slog.Value": 1,
-		"Format(s fmt.State, verb rune)": 1, "String(width int) string": 2, "Is(other T) bool": 2, "Error() error": 2, "Close() error": 2,
+		"Error() string": 1, "Unwrap() error": 1, "Unwrap() []error": 1, "Is(target error) bool": 1,
+		"String() string": 1, "MarshalText() ([]byte, error)": 1, "MarshalText() (text []byte, err error)": 1,
+		"UnmarshalText(text []byte) error": 1, "ServeHTTP(w http.ResponseWriter, q *http.Request)": 1,
+		"LogValue() slog.Value": 1, "Format(s fmt.State, verb rune)": 1, "String(width int) string": 2,
+		"Is(other T) bool": 2, "Error() error": 2,
+		"Close() error": 2,
 	} {
-		found, err := exported(fstest.MapFS{"a/a.go": {Data: []byte("package a\n\ntype T struct{}\n\nfunc (T) " + method + " { panic(0) }\n")}})
+		found, err := exported(fstest.MapFS{
+			"a/a.go": {Data: []byte("package a\n\ntype T struct{}\n\nfunc (T) " + method + " { panic(0) }\n")}})
 		if err != nil || found["a"].count != want {
 			t.Errorf("%s: the type and its method count %d (%v), want %d", method, found["a"].count, err, want)
 		}

@@ -9,13 +9,14 @@ import (
 	"slices"
 )
 
-// byDuration lists the files whose waiting must not move when somebody sets the host's clock. They reckon with durations of
-// the server and of the monotonic clock, which every time.Time of time.Now carries until it is made into a date, a number
-// or a rounded time. Leases ask both clocks on purpose (lease/clock.go).
+// byDuration lists the files whose waiting must not move when somebody sets the host's clock. They reckon with
+// durations of the server and of the monotonic clock, which every time.Time of time.Now carries until it is made into
+// a date, a number or a rounded time. Leases ask both clocks on purpose (lease/clock.go).
 var byDuration = []string{"internal/maintain/loop.go", "internal/maintain/schedule.go"}
 
 // wall are methods of time.Time that forget the monotonic clock or ask for the other one.
-var wall = []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano", "UTC", "Local", "In", "AddDate", "Date", "Hour", "Minute", "Weekday", "YearDay"}
+var wall = []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano", "UTC", "Local", "In", "AddDate", "Date", "Hour",
+	"Minute", "Weekday", "YearDay"}
 
 // wallClocks reports where those files leave the monotonic clock.
 func wallClocks(root fs.FS, listed []string) (breaches []string, err error) {
@@ -45,7 +46,8 @@ func wallClocks(root fs.FS, listed []string) (breaches []string, err error) {
 			}
 			switch what := method.Sel.Name; {
 			case slices.Contains(wall, what), zero && (what == "Round" || what == "Truncate"):
-				breaches = append(breaches, fmt.Sprintf("%s: %s leaves the monotonic clock, and this file must not notice when the host's clock is set",
+				breaches = append(breaches, fmt.Sprintf(
+					"%s: %s leaves the monotonic clock, and this file must not notice when the host's clock is set",
 					files.Position(call.Pos()), what))
 			}
 			return true

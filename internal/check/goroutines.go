@@ -19,7 +19,8 @@ func goStatements(root fs.FS) (breaches []string, err error) {
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if g, ok := n.(*ast.GoStmt); ok {
-				breaches = append(breaches, fmt.Sprintf("%s: bare go statement; start it through an owner that waits (conc.WaitGroup)", where(g.Pos())))
+				breaches = append(breaches, fmt.Sprintf(
+					"%s: bare go statement; start it through an owner that waits (conc.WaitGroup)", where(g.Pos())))
 			}
 			return true
 		})

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 )
 
-// mostParameters is how many parameters a function may have, its receiver and a last one that callers may leave out (opts ...T) not
-// counted. What travels together is a struct with a name.
+// mostParameters is how many parameters a function may have, its receiver and a last one that callers may leave out
+// (opts ...T) not counted. What travels together is a struct with a name.
 const mostParameters = 6
 
 // longParameters reports functions, methods of interfaces and function types with more parameters.
@@ -26,7 +26,9 @@ func longParameters(root fs.FS) (breaches []string, err error) {
 				}
 			}
 			if count > mostParameters {
-				breaches = append(breaches, fmt.Sprintf("%s: %d parameters, want at most %d; give what travels together a name", where(f.Params.Pos()), count, mostParameters))
+				breaches = append(breaches,
+					fmt.Sprintf("%s: %d parameters, want at most %d; give what travels together a name",
+						where(f.Params.Pos()), count, mostParameters))
 			}
 			return true
 		})

@@ -1,5 +1,5 @@
-// Package clienttest has what the tests of client and admin share: stores with a client and an engine for the worker's part, flows, and
-// a store whose clock the test moves.
+// Package clienttest has what the tests of client and admin share: stores with a client and an engine for the
+// worker's part, flows, and a store whose clock the test moves.
 package clienttest
 
 import (
@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -35,20 +36,27 @@ var Write = handler.Define[Draft, Verdict]("write-article", flowfabric.Retries(0
 // Open starts an embedded server of its own with a client and an engine for the worker's part.
 func Open(t *testing.T) (context.Context, *client.Client, *engine.Engine) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	return open(t, testserver.Embedded(t))
+}
+
+// OpenRedis is Open on Redis, for a test of many executions.
+func OpenRedis(t *testing.T) (context.Context, *client.Client, *engine.Engine) {
+	t.Helper()
+	return open(t, testserver.Redis(t))
+}
+
+func open(t *testing.T, url string) (context.Context, *client.Client, *engine.Engine) {
+	t.Helper()
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
-	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	c, err := client.Connect(ctx, client.Config{URL: server.URL(), Partitions: 4, Creator: "tests", Logger: quiet})
+	c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: url,
+		Partitions: 4, Creator: "tests", Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	e, err := engine.Open(ctx, engine.Config{URL: server.URL(), Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +67,8 @@ func Open(t *testing.T) (context.Context, *client.Client, *engine.Engine) {
 // Claim takes one execution as a worker would.
 func Claim(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.ExecutionID) engine.Claim {
 	t.Helper()
-	q := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("tester"), Number: 1, TTL: time.Minute, Max: 10}
+	q := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("tester"), Number: 1,
+		TTL: time.Hour, Max: 10}
 	table, err := e.ClaimNext(ctx, q)
 	if err != nil {
 		t.Fatal(err)
@@ -87,30 +96,36 @@ func Claim(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.Ex
 
 // OnServers runs a test on the embedded server and on Redis.
 func OnServers(t *testing.T, test func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine)) {
-	for name, start := range map[string]func(*testing.T) string{
-		"embedded": func(t *testing.T) string { return testserver.Embedded(t) },
-		"redis":    func(t *testing.T) string { return testserver.Redis(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			url, quiet := start(t), slog.New(slog.DiscardHandler)
-			c, err := client.Connect(ctx, client.Config{URL: url, Partitions: 2, Creator: "billing", Logger: quiet})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			e, err := engine.Open(ctx, engine.Config{URL: url, Logger: quiet})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer e.Close()
-			test(ctx, t, c, e)
-		})
-	}
+	t.Run("embedded", func(t *testing.T) { on(t, testserver.Embedded(t), test) })
+	OnRedis(t, test)
 }
 
-func Submit(ctx context.Context, t *testing.T, c *client.Client, topic string, opts ...client.SubmitOption) *client.Execution[Verdict] {
+// OnRedis is OnServers on Redis alone, for a test of many executions.
+func OnRedis(t *testing.T, test func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine)) {
+	t.Run("redis", func(t *testing.T) { on(t, testserver.Redis(t), test) })
+}
+
+func on(t *testing.T, url string, test func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine)) {
+	t.Helper()
+	ctx, cancel := testwait.Context(t, t.Context())
+	defer cancel()
+	quiet := slog.New(slog.DiscardHandler)
+	c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: url,
+		Partitions: 2, Creator: "billing", Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	test(ctx, t, c, e)
+}
+
+func Submit(ctx context.Context, t *testing.T, c *client.Client, topic string,
+	opts ...client.SubmitOption) *client.Execution[Verdict] {
 	t.Helper()
 	x, err := client.Submit(ctx, c, Write, Draft{topic}, opts...)
 	if err != nil {
@@ -123,10 +138,12 @@ func Submit(ctx context.Context, t *testing.T, c *client.Client, topic string, o
 func Finish(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.ExecutionID, text string) engine.Claim {
 	t.Helper()
 	held := Claim(ctx, t, e, id)
-	if _, err := e.AppendFrames(ctx, held.Fence, 1, []stream.Frame{{Type: "token", Payload: []byte(text)}}); err != nil {
+	if _, err := e.AppendFrames(ctx, held.Fence, 1,
+		[]stream.Frame{{Type: "token", Payload: []byte(text)}}); err != nil {
 		t.Fatal(err)
 	}
-	settled, _, err := e.CompleteExecutions(ctx, id.Partition(), []engine.Completion{{Fence: held.Fence, Result: []byte(`{"Text":"` + text + `"}`)}}, nil)
+	settled, _, err := e.CompleteExecutions(ctx, id.Partition(),
+		[]engine.Completion{{Fence: held.Fence, Result: []byte(`{"Text":"` + text + `"}`)}}, nil)
 	if err != nil || settled[0].Err != nil {
 		t.Fatalf("%v, %+v", err, settled)
 	}
@@ -155,7 +172,8 @@ func (h *Hands) No(err error) {
 // Claim takes everything that can be claimed, by node, in a session of its own.
 func (h *Hands) Claim() map[string]engine.Claim {
 	h.t.Helper()
-	q := engine.ClaimRequest{Partition: h.partition, Session: engine.NewSessionID("hands"), Number: 1, TTL: time.Minute, Max: 100}
+	q := engine.ClaimRequest{Partition: h.partition, Session: engine.NewSessionID("hands"), Number: 1, TTL: time.Hour,
+		Max: 100}
 	table, err := h.e.ClaimNext(h.ctx, q)
 	h.No(err)
 	var routes []uint64
@@ -178,7 +196,8 @@ func (h *Hands) Claim() map[string]engine.Claim {
 func (h *Hands) Complete(text string, claims ...engine.Claim) {
 	h.t.Helper()
 	for _, c := range claims {
-		out, _, err := h.e.CompleteExecutions(h.ctx, h.partition, []engine.Completion{{Fence: c.Fence, Result: []byte(`{"Text":"` + text + `"}`)}}, nil)
+		out, _, err := h.e.CompleteExecutions(h.ctx, h.partition,
+			[]engine.Completion{{Fence: c.Fence, Result: []byte(`{"Text":"` + text + `"}`)}}, nil)
 		h.No(err)
 		h.No(out[0].Err)
 	}
@@ -216,7 +235,8 @@ func Chain(n int) *flow.Flow {
 	return f
 }
 
-func SubmitFlow(ctx context.Context, t *testing.T, c *client.Client, f *flow.Flow, opts ...client.FlowOption) *client.Flow {
+func SubmitFlow(ctx context.Context, t *testing.T, c *client.Client, f *flow.Flow,
+	opts ...client.FlowOption) *client.Flow {
 	t.Helper()
 	fl, err := client.SubmitFlow(ctx, c, f, opts...)
 	if err != nil {
@@ -249,7 +269,8 @@ func Secret(kid string) string {
 	return kid + ":" + hex.EncodeToString(sum[:])
 }
 
-// Booth is a store with a clock that the test moves, a client with the keys a to d, and an engine for the worker's part.
+// Booth is a store with a clock that the test moves, a client with the keys a to d, and an engine for the worker's
+// part.
 type Booth struct {
 	*testing.T
 	Ctx    context.Context
@@ -262,7 +283,7 @@ type Booth struct {
 
 func NewBooth(t *testing.T) *Booth {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
@@ -276,11 +297,13 @@ func NewBooth(t *testing.T) *Booth {
 	if b.Ring, err = tokenkeys.Parse(keys); err != nil {
 		t.Fatal(err)
 	}
-	if b.Client, err = client.Connect(ctx, client.Config{URL: server.URL(), Partitions: 2, TokenKeys: keys, Logger: quiet}); err != nil {
+	if b.Client, err = client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
+		URL: server.URL(), Partitions: 2, TokenKeys: keys, Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Client.Close)
-	if b.Engine, err = engine.Open(ctx, engine.Config{URL: server.URL(), Logger: quiet}); err != nil {
+	if b.Engine, err = engine.Open(ctx,
+		engine.Config{CallTimeout: time.Hour, URL: server.URL(), Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Engine.Close)
@@ -301,7 +324,8 @@ func (b *Booth) Pass(d time.Duration) {
 	b.Server.SetTime(b.Now)
 }
 
-// Park suspends a new execution until somebody signals its waitpoint "release", for as long as within says (0: for ever).
+// Park suspends a new execution until somebody signals its waitpoint "release", for as long as within says (0: for
+// ever).
 func (b *Booth) Park(within time.Duration) (*client.Execution[Verdict], suspend.Token) {
 	b.Helper()
 	x := Submit(b.Ctx, b.T, b.Client, "tides")
@@ -310,8 +334,9 @@ func (b *Booth) Park(within time.Duration) (*client.Execution[Verdict], suspend.
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := b.Engine.SuspendExecution(b.Ctx, held.Fence, engine.Suspension{ID: uuid.New(), Name: "release", Reason: "waiting_for_approval", Timeout: within,
-		Behaviour: "fail", Condition: "L\x1f1\x1f1\x1f", Bindings: []engine.Binding{{Minted: m}}}); err != nil {
+	if _, err := b.Engine.SuspendExecution(b.Ctx, held.Fence,
+		engine.Suspension{ID: uuid.New(), Name: "release", Reason: "waiting_for_approval", Timeout: within,
+			Behaviour: "fail", Condition: "L\x1f1\x1f1\x1f", Bindings: []engine.Binding{{Minted: m}}}); err != nil {
 		b.Fatal(err)
 	}
 	return x, token

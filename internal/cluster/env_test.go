@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -38,8 +39,6 @@ const (
 	// partitions are few, so that each is busy; the three primaries have some of them each.
 	partitions = 8
 	frames     = 10
-	// patience bounds every wait: far more than anything takes on a slow machine.
-	patience = 120 * time.Second
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -48,8 +47,8 @@ type job struct{ Index int }
 
 type answer struct{ Index, Frames int }
 
-// streaming takes a durable step and then writes numbered frames for a tenth of a second. It has no retries, so a failure
-// of any kind shows.
+// streaming takes a durable step and then writes numbered frames for a tenth of a second. It has no retries, so a
+// failure of any kind shows.
 var streaming = handler.Define[job, answer]("cluster-stream", flowfabric.Retries(0))
 
 // env is a cluster of one test, an engine and a client on it, and plain clients that look past them.
@@ -69,11 +68,11 @@ type env struct {
 
 func newEnv(t *testing.T, nodes *testserver.Nodes) *env {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	w := &env{T: t, ctx: ctx, nodes: nodes, runs: map[flowfabric.ExecutionID]int{}}
 	w.engine = w.open()
-	c, err := client.Connect(ctx, client.Config{URL: nodes.URL(), Logger: quiet, SubmitTimeout: patience})
+	c, err := client.Connect(ctx, client.Config{URL: nodes.URL(), Logger: quiet, SubmitTimeout: time.Hour})
 	w.no(err)
 	t.Cleanup(c.Close)
 	w.client = c
@@ -104,13 +103,7 @@ func (w *env) no(err error) {
 // until polls for something that other processes do.
 func (w *env) until(what string, done func() bool) {
 	w.Helper()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for deadline := time.Now().Add(patience); !done(); <-again.C {
-		if time.Now().After(deadline) {
-			w.Fatalf("waited too long until %s", what)
-		}
-	}
+	testwait.Until(w.T, what, done)
 }
 
 // slot is the slot that a partition lives in.
@@ -124,7 +117,8 @@ func (w *env) primary(partition uint16) *testserver.Server {
 // at runs a plain command on one node.
 func (w *env) at(s *testserver.Server, args ...string) rueidis.RedisResult {
 	w.Helper()
-	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Address()}, DisableCache: true, ForceSingleClient: true})
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Address()}, DisableCache: true,
+		ForceSingleClient: true})
 	w.no(err)
 	defer c.Close()
 	return c.Do(w.ctx, c.B().Arbitrary(args...).Build())
@@ -140,7 +134,8 @@ type worker struct {
 func (w *env) start(name string, ttl time.Duration) *worker {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
-	r, err := runtime.New(runtime.Config{URL: w.nodes.URL(), Instance: name, LeaseTTL: ttl, Concurrency: 8, Logger: quiet},
+	r, err := runtime.New(runtime.Config{URL: w.nodes.URL(), Instance: name, LeaseTTL: ttl, Concurrency: 8,
+		Logger: quiet},
 		handler.Bind(streaming, w.stream))
 	w.no(err)
 	var owner conc.WaitGroup

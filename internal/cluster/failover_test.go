@@ -73,7 +73,8 @@ func crash(t *testing.T, losing int, kill func(*env, *load, uint16) *testserver.
 	for id, before := range ends {
 		if now, err := w.read(id); err != nil || now.State.Code != before.State.Code ||
 			now.Attempts != before.Attempts || !now.CompletedAt.Equal(before.CompletedAt) {
-			t.Errorf("%s had ended as %s at %v, now %s at %v: %v", id, before.State.Code, before.CompletedAt, now.State.Code, now.CompletedAt, err)
+			t.Errorf("%s had ended as %s at %v, now %s at %v: %v", id, before.State.Code, before.CompletedAt,
+				now.State.Code, now.CompletedAt, err)
 		}
 	}
 	dead.Restart()
@@ -87,9 +88,11 @@ func crash(t *testing.T, losing int, kill func(*env, *load, uint16) *testserver.
 		switch {
 		case !gone && (err != nil || s.State.Code != codes.Completed):
 			t.Errorf("%s is %s: %v", f.id, s.State.Code, err)
-		case f.err != nil && !(gone && errors.Is(f.err, flowfabric.ErrNotFound)) || f.err == nil && f.got != answer{f.index, frames}:
+		case f.err != nil && !(gone && errors.Is(f.err, flowfabric.ErrNotFound)) ||
+			f.err == nil && f.got != answer{f.index, frames}:
 			t.Errorf("%s: result %v of %d: %v", f.id, f.got, f.index, f.err)
-		case f.broken != nil && !(gone && errors.Is(f.broken, flowfabric.ErrNotFound)) || f.broken == nil && f.code != codes.Completed:
+		case f.broken != nil && !(gone && errors.Is(f.broken, flowfabric.ErrNotFound)) ||
+			f.broken == nil && f.code != codes.Completed:
 			t.Errorf("%s: the tail ended with %q: %v", f.id, f.code, f.broken)
 		case gone:
 			lost++
@@ -100,7 +103,8 @@ func crash(t *testing.T, losing int, kill func(*env, *load, uint16) *testserver.
 	if lost < losing {
 		t.Errorf("%d executions are lost, which was to be at least %d", lost, losing)
 	}
-	t.Logf("%d executions, %d lost with the primary, %d run more than once, %d submits of unknown outcome", len(l.all), lost, again, l.unknown)
+	t.Logf("%d executions, %d lost with the primary, %d run more than once, %d submits of unknown outcome", len(l.all),
+		lost, again, l.unknown)
 	w.quiesce()
 	w.sound()
 }

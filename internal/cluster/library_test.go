@@ -138,7 +138,8 @@ func TestConnections(t *testing.T) {
 		}
 		// Calls, renewals, subscriptions, reads.
 		if all < 2 || all > 4 || carrying != 1 {
-			t.Errorf("%s: %d connections, %d of them with subscriptions; want at most 4 and 1", s.Address(), all, carrying)
+			t.Errorf("%s: %d connections, %d of them with subscriptions; want at most 4 and 1", s.Address(), all,
+				carrying)
 		}
 	}
 }
@@ -164,7 +165,8 @@ func (w *env) clients(s *testserver.Server, name string) (list []map[string]stri
 func (w *env) create(p uint16) flowfabric.ExecutionID {
 	w.Helper()
 	id := flowfabric.NewExecutionID(p)
-	created, err := w.engine.CreateExecutions(w.ctx, p, []engine.NewExecution{{ID: id, Namespace: "default", Lane: "default", Kind: "k"}})
+	created, err := w.engine.CreateExecutions(w.ctx, p,
+		[]engine.NewExecution{{ID: id, Namespace: "default", Lane: "default", Kind: "k"}})
 	w.no(err)
 	w.no(created[0].Err)
 	return id

@@ -179,7 +179,8 @@ func (l *load) once() {
 		case err != nil || f.err != nil || f.broken != nil:
 			l.w.Errorf("%s: read: %v, result: %v, tail: %v", f.id, err, f.err, f.broken)
 		case f.got != answer{f.index, frames} || f.code != codes.Completed || s.State.Code != codes.Completed:
-			l.w.Errorf("%s: result %v of %d, the tail ended with %s, the execution is %s", f.id, f.got, f.index, f.code, s.State.Code)
+			l.w.Errorf("%s: result %v of %d, the tail ended with %s, the execution is %s", f.id, f.got, f.index, f.code,
+				s.State.Code)
 		case s.Attempts != 1 || l.w.ran(f.id) != 1:
 			l.w.Errorf("%s: %d attempts, a handler ran %d times", f.id, s.Attempts, l.w.ran(f.id))
 		}

@@ -67,8 +67,8 @@ func (p *producers) submit(safely bool) {
 	}
 }
 
-// replicated writes a key of its own into the slot of an execution and asks whether a replica has it. Replication keeps the order of writes, so
-// then the replica has the execution, too.
+// replicated writes a key of its own into the slot of an execution and asks whether a replica has it. Replication
+// keeps the order of writes, so then the replica has the execution, too.
 func (p *producers) replicated(id flowfabric.ExecutionID) bool {
 	var replicas int64
 	err := p.w.raw.Dedicated(func(c rueidis.DedicatedClient) error {
@@ -154,12 +154,13 @@ func (w *env) of(p uint16) (list []uint16) {
 	return list
 }
 
-// A primary is killed while producers submit. Which acknowledged submits are lost depends on how far its replica was, and on what the
-// primary was told to wait for. The figures in docs/explanation/scale.md are what this logs.
+// A primary is killed while producers submit. Which acknowledged submits are lost depends on how far its replica was,
+// and on what the primary was told to wait for. The figures in docs/explanation/scale.md are what this logs.
 func TestAcknowledgedSubmits(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, testserver.Cluster(t, testserver.ServerRedis))
-	run := func(name string, safely bool, minReplicas string, kill func(p *producers, of []uint16) *testserver.Server, judge func(acked, lost, safeLost int)) {
+	run := func(name string, safely bool, minReplicas string, kill func(p *producers, of []uint16) *testserver.Server,
+		judge func(acked, lost, safeLost int)) {
 		one := w.onEach()[0]
 		of := w.of(one)
 		for _, s := range w.nodes.Primaries() {
@@ -235,7 +236,8 @@ func TestAcknowledgedSubmits(t *testing.T) {
 	w.sound()
 }
 
-// A primary that writes every call to the disk first loses nothing when it comes back itself, before a replica has taken over.
+// A primary that writes every call to the disk first loses nothing when it comes back itself, before a replica has
+// taken over.
 func TestAcknowledgedSubmitsOnDisk(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, testserver.Cluster(t, testserver.ServerRedis, testserver.AOF()))

@@ -1,7 +1,7 @@
 // Package coalesce turns concurrent submits into few create calls.
 //
-// A create call is repeated with the same ids until it is answered or Config.Timeout has passed. A caller that gives up never takes
-// the other submits of its batch with it, and a refused item does not touch its neighbours.
+// A create call is repeated with the same ids until it is answered or Config.Timeout has passed. A caller that gives
+// up never takes the other submits of its batch with it, and a refused item does not touch its neighbours.
 package coalesce
 
 import (
@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/sourcegraph/conc"
 	"github.com/sourcegraph/conc/pool"
 
@@ -49,8 +50,9 @@ type Config struct {
 //	submit ─▶ shard idle? ─yes─▶ the caller makes the call itself ─▶ queue not empty? ─▶ flusher takes over
 //	              └──no──▶ queue ──▶ flusher: take ≤ 100 items, one partition, one call, answer each, repeat
 //
-// Plain submits share one shard whose batches rotate over the partitions, but for lone ones (maxStay); keyed submits have a shard per
-// partition, which exists only while it is busy. The queues are bounded by the callers that wait in them.
+// Plain submits share one shard whose batches rotate over the partitions, but for lone ones (maxStay); keyed submits
+// have a shard per partition, which exists only while it is busy. The queues are bounded by the callers that wait in
+// them.
 type Coalescer struct {
 	cfg  Config
 	life context.Context // ends when the client closes, after everything accepted was answered
@@ -68,7 +70,8 @@ type Coalescer struct {
 func New(life context.Context, cfg Config) *Coalescer {
 	cfg.Partitions = max(cfg.Partitions, 1)
 	return &Coalescer{
-		cfg: cfg, life: life, places: newPlacement(cfg.Partitions), plain: shard{limit: MaxInFlight}, keyed: map[uint16]*shard{},
+		cfg: cfg, life: life, places: newPlacement(cfg.Partitions), plain: shard{limit: MaxInFlight},
+		keyed: map[uint16]*shard{},
 	}
 }
 
@@ -156,7 +159,7 @@ func (c *Coalescer) SubmitMany(ctx context.Context, items []*Entry) error {
 	calls := pool.New().WithMaxGoroutines(MaxInFlight)
 	defer calls.Wait()
 	for _, l := range c.grouped(items) {
-		if key := l.queue[0].Sub.Key; key != nil && key.Debounce { // of equal keys the last input counts
+		if l.repeats { // of equal keys the first input counts, of those that debounce the last
 			calls.Go(func() {
 				for taken := l.take(); len(taken) > 0; taken = l.take() {
 					c.sendTaken(ctx, l, taken)
@@ -185,9 +188,10 @@ func (c *Coalescer) sendTaken(ctx context.Context, l *shard, taken []*Entry) {
 	c.send(ctx, b)
 }
 
-// grouped gives the items their ids and puts them into queues of one partition each, and one for those that may go anywhere.
+// grouped gives the items their ids and puts them into queues of one partition each, and one for those that may go
+// anywhere.
 func (c *Coalescer) grouped(items []*Entry) (order []*shard) {
-	plain, keyed := &shard{}, map[uint16]*shard{}
+	plain, keyed, seen := &shard{}, map[uint16]*shard{}, map[uuid.UUID]bool{}
 	for _, p := range items {
 		c.identify(p.Sub)
 		l := plain
@@ -197,6 +201,8 @@ func (c *Coalescer) grouped(items []*Entry) (order []*shard) {
 				l = &shard{fixed: true, partition: partition}
 				keyed[partition] = l
 			}
+			l.repeats = l.repeats || seen[p.Sub.Item.Key.ID]
+			seen[p.Sub.Item.Key.ID] = true
 		}
 		if len(l.queue) == 0 {
 			order = append(order, l)

@@ -205,7 +205,8 @@ func TestCallerLeavesTheQueue(t *testing.T) {
 		why := errors.New("lost interest")
 		cancel(why)
 		synctest.Wait()
-		if !errors.Is(gone.err, context.Canceled) || !errors.Is(gone.err, why) || !strings.Contains(gone.err.Error(), "nothing was sent") {
+		if !errors.Is(gone.err, context.Canceled) || !errors.Is(gone.err, why) ||
+			!strings.Contains(gone.err.Error(), "nothing was sent") {
 			t.Errorf("caller that left: %v", gone.err)
 		}
 		if _, unknown := errors.AsType[*unknownError](gone.err); unknown {
@@ -249,6 +250,7 @@ func TestCallerLeavesABatchInFlight(t *testing.T) {
 func TestLoneCallerLeaves(t *testing.T) {
 	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
 		f.Gate = make(chan struct{})
+		// timed: virtual time
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := c.Submit(ctx, sub("a"))
@@ -546,13 +548,20 @@ func TestManySubmitters(t *testing.T) {
 	}
 }
 
-// Submits under one key that debounces reach the server in order, in calls that follow each other, whether they come in one call or not.
-func TestDebouncedInOrder(t *testing.T) {
+// Submits under one key reach the server in order, in calls that follow each other: of a key that debounces the last
+// one counts, else the first.
+func TestEqualKeysInOrder(t *testing.T) {
+	for _, key := range []*Key{{Text: "k", Debounce: true, Most: time.Hour}, {Text: "k"}, {Text: "k", For: time.Hour}} {
+		t.Run(fmt.Sprintf("%+v", *key), func(t *testing.T) { equalKeysInOrder(t, key) })
+	}
+}
+
+func equalKeysInOrder(t *testing.T, key *Key) {
 	bubble(t, func(t *testing.T, f *storetest.Creator, c *Coalescer) {
 		var items []*Entry
 		for i := range 3 * limits.MaxBatch {
 			s := sub(fmt.Sprint(i))
-			s.Key = &Key{Text: "k", Debounce: true, Most: time.Hour}
+			s.Key = key
 			items = append(items, &Entry{Sub: s})
 		}
 		f.Gate = make(chan struct{})
@@ -573,11 +582,12 @@ func TestDebouncedInOrder(t *testing.T) {
 			t.Fatalf("%d calls, %d at the same time, want 3 and 1", len(f.Calls), f.Most)
 		}
 		for i, call := range f.Calls {
-			if want := fmt.Sprint(i * limits.MaxBatch); call.Payloads[0] != want || call.Partition != items[0].Sub.Item.ID.Partition() {
+			if want := fmt.Sprint(i * limits.MaxBatch); call.Payloads[0] != want ||
+				call.Partition != items[0].Sub.Item.ID.Partition() {
 				t.Errorf("call %d begins with %s, want %s", i, call.Payloads[0], want)
 			}
 		}
-		if x := items[0].Sub.Item.Key; !x.Debounce || x.Most != time.Hour {
+		if x := items[0].Sub.Item.Key; x.Debounce != key.Debounce || x.Most != key.Most {
 			t.Errorf("key %+v", x)
 		}
 	})

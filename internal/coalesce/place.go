@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A plain batch of one item that comes loneAfter the batch before it, or later, goes to the same partition: a worker has a session there,
-// and would have to open one elsewhere first. maxStay bounds how many batches in a row do, and so how unevenly partitions are filled.
+// A plain batch of one item that comes loneAfter the batch before it, or later, goes to the same partition: a worker
+// has a session there, and would have to open one elsewhere first. maxStay bounds how many batches in a row do, and
+// so how unevenly partitions are filled.
 const (
 	loneAfter = 2 * time.Millisecond
 	maxStay   = 16
@@ -22,7 +23,8 @@ type placement struct {
 }
 
 func newPlacement(partitions uint16) placement {
-	return placement{partitions: partitions, turn: uint16(rand.N(int(partitions)))} // short-lived producers must not all begin at partition 0
+	// short-lived producers must not all begin at partition 0
+	return placement{partitions: partitions, turn: uint16(rand.N(int(partitions)))}
 }
 
 // place returns the partition of a batch.

@@ -30,8 +30,8 @@ type try struct {
 	maybe    bool // some call may have reached the server
 }
 
-// send makes the create call of a batch and fills in every item's answer. It repeats the call, with the same ids, while its outcome is
-// unknown or the partition is frozen; no other layer does.
+// send makes the create call of a batch and fills in every item's answer. It repeats the call, with the same ids,
+// while its outcome is unknown or the partition is frozen; no other layer does.
 func (c *Coalescer) send(ctx context.Context, b batch) {
 	var pauses *backoff.ExponentialBackOff // the usual case needs none
 	for {
@@ -44,8 +44,8 @@ func (c *Coalescer) send(ctx context.Context, b batch) {
 		maybe := c.ended(b, err)
 		if err != nil && link.Repeatable(err) {
 			if pauses == nil {
-				pauses = backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(2*time.Second),
-					backoff.WithMaxElapsedTime(c.cfg.Timeout))
+				pauses = backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause),
+					backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(c.cfg.Timeout))
 			}
 			if pause := pauses.NextBackOff(); pause != backoff.Stop && rest(ctx, pause) {
 				continue
@@ -82,7 +82,8 @@ func (c *Coalescer) ended(b batch, err error) (maybe bool) {
 	return b.try.maybe
 }
 
-// answer fills in what became of the items that were sent at last. The callers of the others have left, and were told so.
+// answer fills in what became of the items that were sent at last. The callers of the others have left, and were told
+// so.
 func (c *Coalescer) answer(sent []*Entry, created []engine.Created, err error, maybe bool) {
 	if err == nil && len(created) != len(sent) {
 		err = fmt.Errorf("%w: %d answers to %d items", denied.Reply, len(created), len(sent))
@@ -108,7 +109,8 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// certainlyNot tells errors of calls that created nothing: there was no connection, or the server refused before it did anything.
+// certainlyNot tells errors of calls that created nothing: there was no connection, or the server refused before it
+// did anything.
 func certainlyNot(err error) bool {
 	return engine.NotSent(err) || errors.Is(err, flowfabric.ErrPartitionFrozen) || refusedUnread(err)
 }
@@ -118,16 +120,19 @@ func refusedUnread(err error) bool {
 	return errors.Is(err, flowfabric.ErrOutOfMemory) || errors.Is(err, flowfabric.ErrAuth)
 }
 
-// callError is the error of one item of a call that failed as a whole; maybe says whether one of its tries may have reached the server.
+// callError is the error of one item of a call that failed as a whole; maybe says whether one of its tries may have
+// reached the server.
 func (c *Coalescer) callError(id flowfabric.ExecutionID, err error, maybe bool) error {
-	lost := errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	lost := errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case lost && !maybe:
 		return fmt.Errorf("submit: %w (nothing was sent)", err)
 	case lost:
 		return c.cfg.Unknown(id, err)
 	case maybe && refusedUnread(err): // what became of an earlier try is still unknown
-		return c.cfg.Unknown(id, fmt.Errorf("%w: an earlier try was not answered, then: %w", flowfabric.ErrTransport, err))
+		return c.cfg.Unknown(id, fmt.Errorf("%w: an earlier try was not answered, then: %w", flowfabric.ErrTransport,
+			err))
 	}
 	return fmt.Errorf("submit %s: %w", id, err)
 }
@@ -139,7 +144,8 @@ func itemError(sub *Submission, created engine.Created) error {
 		return nil
 	}
 	if sub.Key != nil && errors.Is(err, denied.Idempotency) {
-		err = link.InWords(fmt.Sprintf("idempotency_conflict: key %q names an execution with another payload", sub.Key.Text), err)
+		err = link.InWords(fmt.Sprintf("idempotency_conflict: key %q names an execution with another payload",
+			sub.Key.Text), err)
 	}
 	return fmt.Errorf("submit %s: %w", created.ID, err)
 }

@@ -17,7 +17,8 @@ const maxBatchBytes = 900 << 10
 type shard struct {
 	fixed     bool // all items are of this partition
 	partition uint16
-	limit     int // concurrent calls
+	repeats   bool // two items have the same key: batches follow each other
+	limit     int  // concurrent calls
 	inFlight  int
 	started   time.Time // of the last call
 	queue     []*Entry

@@ -41,7 +41,8 @@ func NewSubmission(item engine.NewExecution, key *Key) *Submission {
 	return s
 }
 
-// Entry is one submit; everything but Sub is guarded by Coalescer.mu until it is answered. Created or Err is its answer.
+// Entry is one submit; everything but Sub is guarded by Coalescer.mu until it is answered. Created or Err is its
+// answer.
 type Entry struct {
 	Sub     *Submission
 	sent    bool // its id is final and its call may have been made
@@ -52,7 +53,7 @@ type Entry struct {
 	Err     error
 }
 
-// identify mints the UUID of a submission, outside any lock. With a key its partition is known, too.
+// identify mints the UUID of a submission that has none, outside any lock. With a key its partition is known, too.
 func (c *Coalescer) identify(sub *Submission) {
 	x, partition := &sub.Item, uint16(0)
 	if key := sub.Key; key != nil {
@@ -63,5 +64,9 @@ func (c *Coalescer) identify(sub *Submission) {
 		x.Key.For, x.Key.Debounce, x.Key.Most = key.For, key.Debounce, key.Most
 		partition, x.Key.ID = named(c.cfg.Partitions, x.Namespace, x.Kind, key.Text)
 	}
-	x.ID = flowfabric.MakeExecutionID(partition, uuid.Must(uuid.NewV7()))
+	id := x.ID.UUID()
+	if id == uuid.Nil {
+		id = uuid.Must(uuid.NewV7())
+	}
+	x.ID = flowfabric.MakeExecutionID(partition, id)
 }

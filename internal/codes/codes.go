@@ -1,6 +1,7 @@
-// Package codes names the states in which an execution can be stored. Each is one legal combination of what flowfabric.State tells; an illegal one has no
-// code and cannot be stored. The letter tells the group, a suffix the state of the attempt: f never ran, t waits for a retry, p for a replay, i continues,
-// r was taken from a lost worker, n never ran before it ended.
+// Package codes names the states in which an execution can be stored. Each is one legal combination of what
+// flowfabric.State tells; an illegal one has no code and cannot be stored. The letter tells the group, a suffix the
+// state of the attempt: f never ran, t waits for a retry, p for a replay, i continues, r was taken from a lost
+// worker, n never ran before it ended.
 package codes
 
 // The codes. They are untyped, for flowfabric.Code.
@@ -59,10 +60,11 @@ const (
 // All is every code.
 func All() []string {
 	return []string{
-		WaitingFirst, WaitingRetry, WaitingReplay, WaitingInterrupted, WaitingReclaim, DelayedFirst, DelayedInterrupted, RetryBackoff,
-		ReclaimBackoff, ResumeDelay, BlockedFirst, BlockedReplay, BlockedInterrupted, HeldFirst, HeldRetry, HeldReplay,
-		HeldInterrupted, HeldReclaim, GrantedFirst, GrantedRetry, GrantedReplay, GrantedInterrupted, GrantedReclaim, Active,
-		LeaseExpired, Revoked, AwaitingSignal, AwaitingApproval, AwaitingCallback, AwaitingTool, PausedByOperator, PausedByPolicy,
-		AwaitingBudget, AwaitingChildren, Completed, Failed, Cancelled, CancelN, Expired, ExpiredN, Skipped, SkippedN,
+		WaitingFirst, WaitingRetry, WaitingReplay, WaitingInterrupted, WaitingReclaim, DelayedFirst, DelayedInterrupted,
+		RetryBackoff, ReclaimBackoff, ResumeDelay, BlockedFirst, BlockedReplay, BlockedInterrupted, HeldFirst,
+		HeldRetry, HeldReplay, HeldInterrupted, HeldReclaim, GrantedFirst, GrantedRetry, GrantedReplay,
+		GrantedInterrupted, GrantedReclaim, Active, LeaseExpired, Revoked, AwaitingSignal, AwaitingApproval,
+		AwaitingCallback, AwaitingTool, PausedByOperator, PausedByPolicy, AwaitingBudget, AwaitingChildren, Completed,
+		Failed, Cancelled, CancelN, Expired, ExpiredN, Skipped, SkippedN,
 	}
 }

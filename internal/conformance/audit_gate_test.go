@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -41,7 +43,8 @@ func (w *env) gateShapes() (x gated) {
 		return id, list
 	}
 	var list []engine.Grant
-	for _, end := range []func(f flowfabric.Fence){func(f flowfabric.Fence) { w.complete(f, "r") }, func(f flowfabric.Fence) { w.fail(f, "x") }} {
+	for _, end := range []func(f flowfabric.Fence){func(f flowfabric.Fence) { w.complete(f, "r") },
+		func(f flowfabric.Fence) { w.fail(f, "x") }} {
 		x.ended, list = grant(kind("run"), retries(0))
 		end(x.worker.granted(list...)[0].Fence)
 	}
@@ -74,7 +77,8 @@ func (v *vandal) gates() {
 	for _, list := range rows {
 		slices.Sort(list)
 	}
-	open := slices.DeleteFunc(slices.Clone(rows[true]), func(id string) bool { _, closed := v.d.ZSets[":closed"][id]; return closed })
+	open := slices.DeleteFunc(slices.Clone(rows[true]),
+		func(id string) bool { _, closed := v.d.ZSets[":closed"][id]; return closed })
 	if len(open) == 0 || len(rows[false]) == 0 {
 		return // rows are lost
 	}
@@ -84,27 +88,33 @@ func (v *vandal) gates() {
 	case 0:
 		v.set("SREM", root+":gready", pick(v.r, append(v.d.Sets[":gready"], "1")))
 	case 10:
-		v.set([][]string{{"DEL", root + ":gring:" + class}, {"ZREM", root + ":gring:" + class, "default"}, {"ZADD", root + ":gring:" + class, "7", "ghost"}}[v.r.IntN(3)]...)
+		v.set([][]string{{"DEL", root + ":gring:" + class}, {"ZREM", root + ":gring:" + class, "default"},
+			{"ZADD", root + ":gring:" + class, "7", "ghost"}}[v.r.IntN(3)]...)
 	case 11:
-		v.set([][]string{{"DEL", root + ":ring:" + class}, {"ZADD", root + ":ring:" + class, "7", "ghost"}, {"ZADD", root + ":ring:" + class, "9", "other"}}[v.r.IntN(3)]...)
+		v.set([][]string{{"DEL", root + ":ring:" + class}, {"ZADD", root + ":ring:" + class, "7", "ghost"},
+			{"ZADD", root + ":ring:" + class, "9", "other"}}[v.r.IntN(3)]...)
 	case 12:
-		v.set([][]string{{"DEL", root + ":turns:" + class + ":default"}, {"ZADD", root + ":turns:" + class + ":default", "7", pick(v.r, append(open, "99"))}}[v.r.IntN(2)]...)
+		v.set([][]string{{"DEL", root + ":turns:" + class + ":default"},
+			{"ZADD", root + ":turns:" + class + ":default", "7", pick(v.r, append(open, "99"))}}[v.r.IntN(2)]...)
 	case 1:
 		v.set("SADD", root+":gready", pick(v.r, append(rows[false], "77")))
 	case 2:
 		v.set("SADD", root+":ready", pick(v.r, rows[true]))
 	case 3:
-		v.set("ZADD", root+":closed", strconv.FormatInt(v.now()+int64(v.r.IntN(1e6)), 10), pick(v.r, append(rows[false], "77")))
+		v.set("ZADD", root+":closed", strconv.FormatInt(v.now()+int64(v.r.IntN(1e6)), 10),
+			pick(v.r, append(rows[false], "77")))
 	case 4:
 		v.set("HSET", root+":closings", pick(v.r, append(open, "78")), "quota acme cap")
 	case 5:
-		v.set([][]string{{"HDEL", root, "gates"}, {"HSET", root, "gates", "1"}, {"HSET", root, "gates", "x"}, {"HDEL", root, "spaces"}, {"HDEL", root, "mixed"}}[v.r.IntN(5)]...)
+		v.set([][]string{{"HDEL", root, "gates"}, {"HSET", root, "gates", "1"}, {"HSET", root, "gates", "x"},
+			{"HDEL", root, "spaces"}, {"HDEL", root, "mixed"}}[v.r.IntN(5)]...)
 	case 6:
-		v.set(append([]string{"XADD", root + ":outbox", "*"}, [][]string{{"q", "acme"}, {"z", "acme 1 1 1"}, {"b", "acme " + v.item().ID.UUID().String() + " lost"}}[v.r.IntN(3)]...)...)
+		v.set(append([]string{"XADD", root + ":outbox", "*"}, [][]string{{"q", "acme"}, {"z", "acme 1 1 1"},
+			{"b", "acme " + v.item().ID.UUID().String() + " lost"}}[v.r.IntN(3)]...)...)
 	case 7:
 		for key, core := range v.d.Hashes {
-			if strings.HasPrefix(key, ":x:") && core["s"][:1] != "G" {
-				v.set("HSET", root+key, "gx", "5", "gs", "ghost~1", "gn", "3")
+			if id, ok := strings.CutPrefix(key, ":x:"); ok && core["s"][:1] != "G" {
+				v.editRecord(uuid.MustParse(id), func(f fields) { f["gx"], f["gs"], f["gn"] = "5", "ghost~1", "3" })
 				return
 			}
 		}
@@ -115,99 +125,108 @@ func (v *vandal) gates() {
 		}
 		slices.Sort(list)
 		if len(list) > 0 {
-			v.set([][]string{{"ZREM", root + ":paused", pick(v.r, list)}, {"ZINCRBY", root + ":paused", "-77", pick(v.r, list)}}[v.r.IntN(2)]...)
+			v.set([][]string{{"ZREM", root + ":paused", pick(v.r, list)},
+				{"ZINCRBY", root + ":paused", "-77", pick(v.r, list)}}[v.r.IntN(2)]...)
 		}
 	}
 }
 
 var auditGateScenarios = []scenario{
-	{name: "an audit repairs every damage to gates, except damaged records", damaged: "its last damage may be one of a record", run: func(w *env) {
-		damages := map[string]struct {
-			damage string
-			lost   bool
-		}{
-			"a gated class not ready":        {damage: "SREM ROOT:gready CLASS"},
-			"a ready class without a ring":   {damage: "SADD ROOT:gready c77"},
-			"a ready class without others":   {damage: "SADD ROOT:ready c77"},
-			"a gated route without a turn":   {damage: "ZREM ROOT:turns:TURNS ROUTE"},
-			"a gated namespace in no ring":   {damage: "ZREM ROOT:gring:NUMBER default"},
-			"a namespace without work":       {damage: "ZADD ROOT:ring:NUMBER 5 nobody"},
-			"a gated one without work":       {damage: "ZADD ROOT:gring:NUMBER 5 nobody"},
-			"a turn of nothing":              {damage: "ZADD ROOT:turns:TURNS 5 77"},
-			"a class that lost its row":      {damage: "HDEL ROOT:routes NUMBER"},
-			"a class without a version":      {damage: "ZREM ROOT:routelog NUMBER"},
-			"others miscounted":              {damage: "HINCRBY ROOT:routeuse NUMBER000000000 3"},
-			"others not counted":             {damage: "HDEL ROOT:routeuse NUMBER000000000"},
-			"a weight of no shape":           {damage: "HSET ROOT:weights a b", lost: true},
-			"a gated route among the others": {damage: "SADD ROOT:ready ROUTE"},
-			"a closed route that is ready":   {damage: "ZADD ROOT:turns:TURNSSHUT 5 SHUT"},
-			"a closed route without time":    {damage: "ZREM ROOT:closed SHUT"},
-			"a closed route without reason":  {damage: "HDEL ROOT:closings SHUT"},
-			"a route closed for years":       {damage: "ZADD ROOT:closed 9999999999999 SHUT"},
-			"wakes of a route without gates": {damage: "HSET ROOT:closings w77 1"},
-			"wakes that are no number":       {damage: "HSET ROOT:closings wROUTE x"},
-			"a closed route without gates":   {damage: "ZADD ROOT:closed 5 77"},
-			"a reason to be closed":          {damage: "HSET ROOT:closings ROUTE x"},
-			"a grant nobody holds":           {damage: "ZREM ROOT:h:SESSION GRANTED"},
-			"a grant under another number":   {damage: "ZADD ROOT:h:SESSION 1 GRANTED"},
-			"a grant that another holds":     {damage: "ZADD ROOT:h:OTHER 1 GRANTED"},
-			"a grant without alarm":          {damage: "ZREM ROOT:alarms GRANTED"},
-			"a grant too late":               {damage: "ZINCRBY ROOT:alarms 500 GRANTED"},
-			"a grant in its queue":           {damage: "ZADD ROOT:q:ROUTE 5 GRANTED"},
-			"a grant that is over":           {damage: "HSET ROOT:x:WAITING gs x~1"},
-			"a grant without session":        {damage: "HDEL ROOT:x:GRANTED gs", lost: true},
-			"a grant of an old epoch":        {damage: "HSET ROOT:x:GRANTED ge 0", lost: true},
-			"a paused one nowhere":           {damage: "ZREM ROOT:paused PAUSED"},
-			"a paused one of another time":   {damage: "ZINCRBY ROOT:paused -5 PAUSED"},
-			"a paused one that waits":        {damage: "ZADD ROOT:paused 5 WAITING"},
-			"no level of gates":              {damage: "HDEL ROOT gates"},
-			"a low level of gates":           {damage: "HSET ROOT gates 2"},
-			"no sharing":                     {damage: "HDEL ROOT spaces"},
-			"a share of no shape":            {damage: "HSET ROOT:shares a b", lost: true},
-			"an attachment of no shape":      {damage: "HSET ROOT:attached g b:", lost: true},
-			"a notice of no kind":            {damage: "XADD ROOT:outbox * z x"},
-			"a notice of no shape":           {damage: "XADD ROOT:outbox * q openai q x"},
-			"no wake for a closed route":     {damage: "HDEL ROOT wake"},
-		}
-		for i, what := range slices.Sorted(maps.Keys(damages)) {
-			if !w.mine(i) {
-				continue
+	{name: "an audit repairs every damage to gates, except damaged records",
+		damaged: "its last damage may be one of a record", run: func(w *env) {
+			damages := map[string]struct {
+				damage string
+				lost   bool
+			}{
+				"a gated class not ready":        {damage: "SREM ROOT:gready CLASS"},
+				"a ready class without a ring":   {damage: "SADD ROOT:gready c77"},
+				"a ready class without others":   {damage: "SADD ROOT:ready c77"},
+				"a gated route without a turn":   {damage: "ZREM ROOT:turns:TURNS ROUTE"},
+				"a gated namespace in no ring":   {damage: "ZREM ROOT:gring:NUMBER default"},
+				"a namespace without work":       {damage: "ZADD ROOT:ring:NUMBER 5 nobody"},
+				"a gated one without work":       {damage: "ZADD ROOT:gring:NUMBER 5 nobody"},
+				"a turn of nothing":              {damage: "ZADD ROOT:turns:TURNS 5 77"},
+				"a class that lost its row":      {damage: "HDEL ROOT:routes NUMBER"},
+				"a class without a version":      {damage: "ZREM ROOT:routelog NUMBER"},
+				"others miscounted":              {damage: "HINCRBY ROOT:routeuse NUMBER000000000 3"},
+				"others not counted":             {damage: "HDEL ROOT:routeuse NUMBER000000000"},
+				"a weight of no shape":           {damage: "HSET ROOT:weights a b", lost: true},
+				"a maker of no class":            {damage: "HSET ROOT:makers 77 nobody"},
+				"a gated route among the others": {damage: "SADD ROOT:ready ROUTE"},
+				"a closed route that is ready":   {damage: "ZADD ROOT:turns:TURNSSHUT 5 SHUT"},
+				"a closed route without time":    {damage: "ZREM ROOT:closed SHUT"},
+				"a closed route without reason":  {damage: "HDEL ROOT:closings SHUT"},
+				"a route closed for years":       {damage: "ZADD ROOT:closed 9999999999999 SHUT"},
+				"wakes of a route without gates": {damage: "HSET ROOT:closings w77 1"},
+				"wakes that are no number":       {damage: "HSET ROOT:closings wROUTE x"},
+				"a closed route without gates":   {damage: "ZADD ROOT:closed 5 77"},
+				"a reason to be closed":          {damage: "HSET ROOT:closings ROUTE x"},
+				"a grant nobody holds":           {damage: "ZREM ROOT:h:SESSION GRANTED"},
+				"a grant under another number":   {damage: "ZADD ROOT:h:SESSION 1 GRANTED"},
+				"a grant that another holds":     {damage: "ZADD ROOT:h:OTHER 1 GRANTED"},
+				"a grant without alarm":          {damage: "ZREM ROOT:alarms GRANTED"},
+				"a grant too late":               {damage: "ZINCRBY ROOT:alarms 500 GRANTED"},
+				"a grant in its queue":           {damage: "ZADD ROOT:q:ROUTE 5 GRANTED"},
+				"a grant that is over":           {damage: "record WAITING gs=x~1"},
+				"a grant without session":        {damage: "record GRANTED -gs", lost: true},
+				"a grant of an old epoch":        {damage: "record GRANTED ge=0", lost: true},
+				"a paused one nowhere":           {damage: "ZREM ROOT:paused PAUSED"},
+				"a paused one of another time":   {damage: "ZINCRBY ROOT:paused -5 PAUSED"},
+				"a paused one that waits":        {damage: "ZADD ROOT:paused 5 WAITING"},
+				"no level of gates":              {damage: "HDEL ROOT gates"},
+				"a low level of gates":           {damage: "HSET ROOT gates 2"},
+				"no sharing":                     {damage: "HDEL ROOT spaces"},
+				"a share of no shape":            {damage: "HSET ROOT:shares a b", lost: true},
+				"an attachment of no shape":      {damage: "HSET ROOT:attached g b:", lost: true},
+				"a notice of no kind":            {damage: "XADD ROOT:outbox * z x"},
+				"a notice of no shape":           {damage: "XADD ROOT:outbox * q openai q x"},
+				"no wake for a closed route":     {damage: "HDEL ROOT wake"},
 			}
-			x := damages[what]
-			w.reset()
-			s := w.gateShapes()
-			other := w.worker("other")
-			other.one(w.create(lane("others")))
-			names := strings.NewReplacer("ROOT", string(w.k), "ROUTE", s.route, "CLASS", "c"+s.route[:len(s.route)-9], "NUMBER", s.route[:len(s.route)-9],
-				"TURNSSHUT", s.shut[:len(s.shut)-9]+":default", "TURNS", s.route[:len(s.route)-9]+":default", "SHUT", s.shut, "SESSION", s.worker.session, "OTHER", other.session,
-				"GRANTED", s.granted.UUID().String(), "WAITING", s.waiting.UUID().String(), "PAUSED", s.paused.UUID().String())
+			for i, what := range slices.Sorted(maps.Keys(damages)) {
+				if !w.mine(i) {
+					continue
+				}
+				x := damages[what]
+				w.reset()
+				s := w.gateShapes()
+				other := w.worker("other")
+				other.one(w.create(lane("others")))
+				names := strings.NewReplacer("ROOT", string(w.k), "ROUTE", s.route, "CLASS",
+					"c"+s.route[:len(s.route)-9], "NUMBER", s.route[:len(s.route)-9], "TURNSSHUT",
+					s.shut[:len(s.shut)-9]+":default", "TURNS", s.route[:len(s.route)-9]+":default", "SHUT", s.shut,
+					"SESSION", s.worker.session, "OTHER", other.session, "GRANTED", s.granted.UUID().String(),
+					"WAITING", s.waiting.UUID().String(), "PAUSED",
+					s.paused.UUID().String())
+				w.quiet = true
+				w.inflict(names.Replace(x.damage))
+				if len(w.violations(w.dump())) == 0 {
+					w.Errorf("the checker does not see %s", what)
+				}
+				look := w.audit(false)
+				repaired := w.audit(true)
+				left := w.violations(w.dump())
+				if x.lost && (len(left) == 0 || repaired.Lost == 0) ||
+					!x.lost && (len(left) > 0 || look.Repairable == 0 || repaired.Repaired == 0 || repaired.Lost > 0) {
+					w.Errorf("%s: found %s, repaired %v, lost %d, left:\n%s", what, found(look), repaired.Kinds,
+						repaired.Lost, strings.Join(left, "\n"))
+				}
+				if again := found(w.audit(true)); !x.lost && again != "" {
+					w.Errorf("a second audit after %s finds %s", what, again)
+				}
+			}
+			w.reset() // only the route knows of gates, and no scope
+			w.create(asking(flowfabric.QuotaGate("openai")))
 			w.quiet = true
-			w.set(strings.Split(names.Replace(x.damage), " ")...)
-			if len(w.violations(w.dump())) == 0 {
-				w.Errorf("the checker does not see %s", what)
+			w.set("HDEL", string(w.k), "gates")
+			if r := w.audit(true); r.Repaired == 0 || len(w.violations(w.dump())) > 0 {
+				w.Errorf("no level of gates: repaired %v, left %q", r.Kinds, w.violations(w.dump()))
 			}
-			look := w.audit(false)
-			repaired := w.audit(true)
-			left := w.violations(w.dump())
-			if x.lost && (len(left) == 0 || repaired.Lost == 0) || !x.lost && (len(left) > 0 || look.Repairable == 0 || repaired.Repaired == 0 || repaired.Lost > 0) {
-				w.Errorf("%s: found %s, repaired %v, lost %d, left:\n%s", what, found(look), repaired.Kinds, repaired.Lost, strings.Join(left, "\n"))
-			}
-			if again := found(w.audit(true)); !x.lost && again != "" {
-				w.Errorf("a second audit after %s finds %s", what, again)
-			}
-		}
-		w.reset() // only the route knows of gates, and no scope
-		w.create(asking(flowfabric.QuotaGate("openai")))
-		w.quiet = true
-		w.set("HDEL", string(w.k), "gates")
-		if r := w.audit(true); r.Repaired == 0 || len(w.violations(w.dump())) > 0 {
-			w.Errorf("no level of gates: repaired %v, left %q", r.Kinds, w.violations(w.dump()))
-		}
-	}},
+		}},
 	{name: "gated work that lost its index entries runs after an audit", run: func(w *env) {
 		s := w.gateShapes()
 		w.quiet = true
-		w.set("DEL", w.k.Gready(), w.k.Closed(), w.k.Closings(), w.k.Paused(), w.k.Held(s.worker.session), w.k.Queue(s.route))
+		w.set("DEL", w.k.Gready(), w.k.Closed(), w.k.Closings(), w.k.Paused(), w.k.Held(s.worker.session),
+			w.k.Queue(s.route))
 		w.set("HDEL", string(w.k), "gates", "wake")
 		if r := w.audit(true); !r.Sound() || r.Repaired == 0 {
 			w.Fatalf("not repaired: %v %d", r.Kinds, r.Lost)
@@ -258,14 +277,29 @@ var auditGateScenarios = []scenario{
 		if _, _, err := w.e.ReadOutbox(w.ctx, w.p, ""); err == nil {
 			w.Fatal("the damage stops nobody")
 		}
-		same(w, "found", words(w.audit(false).Kinds), "map[phantom:2]")
-		same(w, "repaired", words(w.audit(true).Repaired, found(w.audit(true))), "2 ")
+		sameDeep(w, "found", w.audit(false).Kinds, map[string]int{"phantom": 2})
+		w.all("repaired", eq(w.audit(true).Repaired, 2), eq(found(w.audit(true)), ""))
 		w.quiet = false
 		same(w, "held", g.held(q), 1)
 		for range 3 {
 			g.deliver()
 		}
 		same(w, "held", g.held(q), 0)
+	}},
+	{name: "an audit knows the notices of limits of keys", run: func(w *env) {
+		g := newGates(w)
+		gates := []flowfabric.Gate{flowfabric.QuotaGate(g.limited("1.0.0", g.name+":7/a+b=%20@x")),
+			flowfabric.QuotaGate(g.limited("0.5.60000", g.name)), flowfabric.BudgetGate(g.budget(nil))}
+		w.create(asking(gates...))
+		k := g.asker("w1")
+		list := k.grants(1)
+		g.admit(gates[0].Name(), 1, list...)
+		g.admit(gates[1].Name(), 1, list...)
+		_, err := w.e.FailExecution(w.ctx, k.granted(list...)[0].Fence, engine.Failure{Category: "x", Permanent: true})
+		w.no(err)
+		same(w, "found", found(w.audit(true)), "")
+		g.deliver()
+		same(w, "held", g.held(gates[0].Name()), 0)
 	}},
 	{name: "an audit returns the slots of executions that no longer run", run: func(w *env) {
 		g := newGates(w)
@@ -281,65 +315,77 @@ var auditGateScenarios = []scenario{
 		w.quiet = false
 		g.sound()
 		r := g.auditAll(true)
-		same(w, "nobody is suspect yet", words(r.Gates.Holds, g.held(q)), "0 3")
+		w.all("nobody is suspect yet", eq(r.Gates.Holds, 0), eq(g.held(q), 3))
 		g.advance(11 * time.Second)
 		for range 4 { // a lease is renewed meanwhile
 			_, err := w.e.RenewSession(w.ctx, w.p, k.session, ttl, 0)
 			w.no(err)
 		}
 		look := g.auditAll(false)
-		same(w, "looking asks nobody", words(look.Gates.Holds, g.held(q)), "0 3")
+		w.all("looking asks nobody", eq(look.Gates.Holds, 0), eq(g.held(q), 3))
 		r = g.auditAll(true)
-		same(w, "asked, given back", words(r.Gates.Holds, r.Gates.Kinds, r.Gates.Repaired, r.Sound(), g.held(q)), "3 map[phantom:1] 1 true 2")
+		w.all("asked, given back", eq(r.Gates.Holds, 3), eqDeep(r.Gates.Kinds, map[string]int{"phantom": 1}),
+			eq(r.Gates.Repaired, 1), eq(r.Sound(), true), eq(g.held(q), 2))
 		r = g.auditAll(true)
-		same(w, "a second audit", words(r.Gates.Holds, len(r.Gates.Kinds), g.held(q)), "0 0 2")
+		w.all("a second audit", eq(r.Gates.Holds, 0), eq(len(r.Gates.Kinds), 0), eq(g.held(q), 2))
 		g.sound()
 		_ = ids
 	}},
-	{name: "an audit repairs or reports damage to budgets and quotas", damaged: "it loses usage, which no audit sets", run: func(w *env) {
-		g := newGates(w)
-		b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
-		root, other := string(keys.BudgetRoot(ids.GatePartition(b, limits.DefaultBudgetPartitions))), string(keys.QuotaRoot(ids.GatePartition(q, limits.DefaultQuotaPartitions)))
-		id := w.item().ID
-		_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Key: "k", Amounts: map[string]int64{"tokens": 7}})
-		w.no(err)
-		same(w, "sound", found(g.auditAll(false)), "")
-		g.sound()
-		for what, x := range map[string]struct {
-			damage []string
-			lost   bool
-			kind   string
-		}{
-			"a budget that is not listed": {damage: []string{"ZREM", root + ":budgets", b}, kind: engine.FindingMissing},
-			"a quota that is not listed":  {damage: []string{"ZREM", other + ":quotas", q}, kind: engine.FindingMissing},
-			"a budget that is none":       {damage: []string{"ZADD", root + ":budgets", "0", g.name + "-none"}, kind: engine.FindingPhantom},
-			"usage of no budget":          {damage: []string{"HSET", root + ":bu:" + g.name + "-none", "tokens", "5"}, kind: engine.FindingOrphan},
-			"slots of no quota":           {damage: []string{"ZADD", other + ":qs:" + g.name + "-none", "5", "x"}, kind: engine.FindingOrphan},
-			"a hold of no shape":          {damage: []string{"ZADD", other + ":qs:" + q, "9999999999999", "x"}, kind: engine.FindingPhantom},
-		} {
-			w.set(x.damage...)
-			seen := g.auditAll(false)
-			if seen.Gates.Kinds[x.kind] != 1 || seen.Gates.Repaired > 0 || seen.Sound() {
-				w.Errorf("%s: seen %v: %s", what, seen.Gates, found(seen))
-			}
-			repaired := g.auditAll(true)
-			if repaired.Gates.Repaired != 1 || !repaired.Sound() || found(g.auditAll(true)) != "" {
-				w.Errorf("%s: repaired %v: %s", what, repaired.Gates, found(repaired))
-			}
+	{name: "an audit repairs or reports damage to budgets and quotas", damaged: "it loses usage, which no audit sets",
+		run: func(w *env) {
+			g := newGates(w)
+			b, q := g.budget(nil), g.quota(admission.Quota{Cap: 1})
+			root, other := string(keys.BudgetRoot(ids.GatePartition(b, limits.DefaultBudgetPartitions))),
+				string(keys.QuotaRoot(ids.GatePartition(q, limits.DefaultQuotaPartitions)))
+			id := w.item().ID
+			_, err := w.e.ReportUsage(w.ctx,
+				admission.Usage{Budget: b, Execution: id, Key: "k", Amounts: map[string]int64{"tokens": 7}})
+			w.no(err)
+			same(w, "sound", found(g.auditAll(false)), "")
 			g.sound()
-		}
-		w.set("HSET", root+":bu:"+b, "tokens", "5")
-		r := g.auditAll(true)
-		same(w, "less than was reported", words(r.Gates.Kinds, r.Gates.Lost, g.spent(b, "tokens")), "map[record:1] 1 5")
-		w.set("SET", root+":zz:"+g.name, "x")
-		same(w, "a key of no kind", g.auditAll(true).Gates.Kinds[engine.FindingUnknown], 1)
-	}},
+			for what, x := range map[string]struct {
+				damage []string
+				lost   bool
+				kind   string
+			}{
+				"a budget that is not listed": {damage: []string{"ZREM", root + ":budgets", b},
+					kind: engine.FindingMissing},
+				"a quota that is not listed": {damage: []string{"ZREM", other + ":quotas", q},
+					kind: engine.FindingMissing},
+				"a budget that is none": {damage: []string{"ZADD", root + ":budgets", "0", g.name + "-none"},
+					kind: engine.FindingPhantom},
+				"usage of no budget": {damage: []string{"HSET", root + ":bu:" + g.name + "-none", "tokens", "5"},
+					kind: engine.FindingOrphan},
+				"slots of no quota": {damage: []string{"ZADD", other + ":qs:" + g.name + "-none", "5", "x"},
+					kind: engine.FindingOrphan},
+				"a hold of no shape": {damage: []string{"ZADD", other + ":qs:" + q, "9999999999999", "x"},
+					kind: engine.FindingPhantom},
+			} {
+				w.set(x.damage...)
+				seen := g.auditAll(false)
+				if seen.Gates.Kinds[x.kind] != 1 || seen.Gates.Repaired > 0 || seen.Sound() {
+					w.Errorf("%s: seen %v: %s", what, seen.Gates, found(seen))
+				}
+				repaired := g.auditAll(true)
+				if repaired.Gates.Repaired != 1 || !repaired.Sound() || found(g.auditAll(true)) != "" {
+					w.Errorf("%s: repaired %v: %s", what, repaired.Gates, found(repaired))
+				}
+				g.sound()
+			}
+			w.set("HSET", root+":bu:"+b, "tokens", "5")
+			r := g.auditAll(true)
+			w.all("less than was reported", eqDeep(r.Gates.Kinds, map[string]int{"record": 1}), eq(r.Gates.Lost, 1),
+				eq(g.spent(b, "tokens"), 5))
+			w.set("SET", root+":zz:"+g.name, "x")
+			same(w, "a key of no kind", g.auditAll(true).Gates.Kinds[engine.FindingUnknown], 1)
+		}},
 }
 
 // auditAll audits the partitions of executions, budgets and quotas.
 func (g *gates) auditAll(repair bool) maintain.AuditReport {
 	g.Helper()
-	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Repair: repair, Partitions: []uint16{g.p}, Gates: true})
+	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Repair: repair, Partitions: []uint16{g.p},
+		Gates: true})
 	g.no(err)
 	g.no(r.Gates.Err)
 	return r

@@ -111,7 +111,7 @@ func (x *waiter) told() string {
 	if c.Resume != nil {
 		cause = string(c.Resume.Cause)
 	}
-	return words(cause, outcomeWords(kids))
+	return fmt.Sprint(cause, " ", outcomeWords(kids))
 }
 
 func outcomeWords(kids []engine.ChildOutcome) map[string]string {
@@ -186,8 +186,9 @@ func (halfway) TellWaiters(context.Context, uint16, []engine.AwaitedEnd) (int, e
 	return 0, flowfabric.ErrTransport
 }
 
-// randomWaits lets executions of two partitions wait for each other's, and does in a random order what ends them, replays them, ends their waits and
-// delivers the outboxes, some of it twice. In the end every execution that was waited for has ended: then nobody waits, and nobody is registered.
+// randomWaits lets executions of two partitions wait for each other's, and does in a random order what ends them,
+// replays them, ends their waits and delivers the outboxes, some of it twice. In the end every execution that was
+// waited for has ended: then nobody waits, and nobody is registered.
 func randomWaits(w, other *env, r *rand.Rand) {
 	w.Helper()
 	w.reset()
@@ -218,7 +219,8 @@ func randomWaits(w, other *env, r *rand.Rand) {
 			}
 		}
 		x.name++
-		x.lists(pick(r, []engine.WaitMode{engine.WaitAll, engine.WaitFirst, engine.WaitFirstSuccess, engine.WaitFailFast}), others)
+		x.lists(pick(r, []engine.WaitMode{engine.WaitAll, engine.WaitFirst, engine.WaitFirstSuccess,
+			engine.WaitFailFast}), others)
 		if r.IntN(4) == 0 { // its worker dies before it suspends
 			return
 		}
@@ -316,7 +318,8 @@ var awaitScenarios = []scenario{
 			for _, there := range []*env{w, other} {
 				w.reset()
 				other.reset()
-				ids := map[string]flowfabric.ExecutionID{"a": there.create(lane("a"), deadline(time.Hour)), "b": there.create(lane("b")), "c": there.create(lane("c"))}
+				ids := map[string]flowfabric.ExecutionID{"a": there.create(lane("a"), deadline(time.Hour)),
+					"b": there.create(lane("b")), "c": there.create(lane("c"))}
 				x := w.waiter(timeout(24 * time.Hour))
 				x.waits(c.mode, ids)
 				w.code(x.id, "S8")
@@ -351,14 +354,17 @@ var awaitScenarios = []scenario{
 		w.code(x.id, "A1")
 		r, err := w.e.WaitChildren(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true})
 		w.no(err)
-		same(w, "outcomes", words(r.Satisfied, outcomeWords(r.Outcomes)), "true map[a:completed b:failed]")
+		w.all("outcomes", eq(r.Satisfied, true),
+			eqDeep(outcomeWords(r.Outcomes), map[string]string{"a": "completed", "b": "failed"}))
 		w.unchanged("listed again when it is over", func() {
-			w.no(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: r.Outcomes}))
+			w.no(w.e.WaitOthers(w.ctx, x.fence,
+				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: r.Outcomes}))
 		})
 	}},
 	{name: "one that ends between the look and the suspension is told", run: func(w *env) {
 		other := w.neighbour()
-		for _, when := range []string{"before it is listed", "before the suspension", "before it is asked", "after it is asked"} {
+		for _, when := range []string{"before it is listed", "before the suspension", "before it is asked",
+			"after it is asked"} {
 			w.reset()
 			other.reset()
 			a, x := other.create(), w.waiter()
@@ -367,13 +373,15 @@ var awaitScenarios = []scenario{
 			looked[0].Node = "a"
 			steps := map[string]func(){
 				"before it is listed": func() {
-					w.no(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: looked}))
+					w.no(w.e.WaitOthers(w.ctx, x.fence,
+						engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: looked}))
 				},
 				"before the suspension": func() { x.sleeps() },
 				"before it is asked":    func() { spread(w) },
 				"after it is asked":     func() { spread(other, w) },
 			}
-			for _, step := range []string{"before it is listed", "before the suspension", "before it is asked", "after it is asked"} {
+			for _, step := range []string{"before it is listed", "before the suspension", "before it is asked",
+				"after it is asked"} {
 				if step == when {
 					other.ended(a, '+')
 				}
@@ -419,7 +427,8 @@ var awaitScenarios = []scenario{
 		w.no(err)
 		q.Others[0].Node = "a"
 		w.no(w.e.WaitOthers(w.ctx, x.fence, q))
-		_, err = w.e.SuspendExecution(w.ctx, x.fence, suspension(waitFor("K"), because("waiting_for_children"), awaiting("again")))
+		_, err = w.e.SuspendExecution(w.ctx, x.fence,
+			suspension(waitFor("K"), because("waiting_for_children"), awaiting("again")))
 		w.no(err)
 		w.unchanged("told of the earlier wait", func() { same(w, "late", tell(), 0) })
 		same(w, "withdrawn late", func() int { // that the first wait is over comes again, after the second has begun
@@ -437,7 +446,7 @@ var awaitScenarios = []scenario{
 		c := x.by.one(x.id)
 		kids, err := engine.DecodeChildren(w.p, c.Steps[engine.StepChildren+"again"])
 		w.no(err)
-		same(w, "the second wait", words(outcomeWords(kids)), "map[a:completed]")
+		sameDeep(w, "the second wait", outcomeWords(kids), map[string]string{"a": "completed"})
 	}},
 	{name: "a waiter that ends, or waits for something else, leaves nothing behind", run: func(w *env) {
 		other := w.neighbour()
@@ -464,7 +473,8 @@ var awaitScenarios = []scenario{
 			same(w, how+": it is awaited", len(other.hash(other.k.Awaiting(a.UUID()))), 1)
 			switch how {
 			case "other wait":
-				_, err := w.e.WaitChildren(w.ctx, x.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll, Children: []engine.FlowMember{w.child(x.id, "second", "k")}})
+				_, err := w.e.WaitChildren(w.ctx, x.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll,
+					Children: []engine.FlowMember{w.child(x.id, "second", "k")}})
 				w.no(err)
 			case "completed":
 				w.no(w.complete(x.fence, "").Err)
@@ -473,7 +483,8 @@ var awaitScenarios = []scenario{
 			case "failed":
 				w.fail(x.fence, "permanent")
 			case "retried twice":
-				w.no(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: []engine.ChildOutcome{{ID: a, Node: "a", Attempt: -1}}}))
+				w.no(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
+					Others: []engine.ChildOutcome{{ID: a, Node: "a"}}}))
 				same(w, "asked once", w.noticed(), 0)
 				w.no(w.complete(x.fence, "").Err)
 			default:
@@ -481,10 +492,24 @@ var awaitScenarios = []scenario{
 			}
 			w.check()
 			spread(w, other)
-			same(w, how+": it is awaited", other.core(a)["aw"]+words(len(other.hash(other.k.Awaiting(a.UUID())))), "0")
+			w.all(how+": it is awaited", eq(other.core(a)["aw"], ""),
+				eq(len(other.hash(other.k.Awaiting(a.UUID()))), 0))
 			other.ended(a, '+')
 			same(w, how+": nobody is told", other.noticed(), 0)
 		}
+	}},
+	{name: "an audit keeps the mark of what is awaited, and removes it when nobody waits", run: func(w *env) {
+		other := w.neighbour()
+		a := other.create()
+		x := w.waiter()
+		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a})
+		spread(w, other)
+		w.all("awaited", eq(found(other.audit(true)), ""), eq(other.core(a)["aw"], "1"))
+		other.set("DEL", other.k.Awaiting(a.UUID()))
+		same(w, "found", strings.Contains(found(other.audit(true)), "awaited, and by nobody"), true)
+		same(w, "mark", other.core(a)["aw"], "")
+		w.cancel(x.id)
+		spread(w, other)
 	}},
 	{name: "a waiter that was replayed or lost its lease asks again", run: func(w *env) {
 		other := w.neighbour()
@@ -550,7 +575,8 @@ var awaitScenarios = []scenario{
 		w.is(check(x.id), denied.SelfEdge)
 		w.is(check(flowfabric.MakeExecutionID(partitions, nobody.UUID())), flowfabric.ErrInvalidInput)
 		w.refuses("itself", denied.SelfEdge, "a", func() error {
-			return w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: []engine.ChildOutcome{{ID: x.id, Node: "a", Attempt: -1}}})
+			return w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
+				Others: []engine.ChildOutcome{{ID: x.id, Node: "a"}}})
 		})
 		there := other.waiter()
 		there.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"x": x.id})
@@ -562,17 +588,20 @@ var awaitScenarios = []scenario{
 		w.is(err, denied.Cycle)
 		var many []engine.ChildOutcome
 		for i := range 1001 {
-			many = append(many, engine.ChildOutcome{ID: flowfabric.NewExecutionID(other.p), Node: fmt.Sprint("n", i), Attempt: -1})
+			many = append(many, engine.ChildOutcome{ID: flowfabric.NewExecutionID(other.p), Node: fmt.Sprint("n", i)})
 		}
-		w.is(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "many", Mode: engine.WaitAll, Others: many}), denied.FanIn)
+		w.is(w.e.WaitOthers(w.ctx, x.fence, engine.ChildWait{Name: "many", Mode: engine.WaitAll, Others: many}),
+			denied.FanIn)
 		a := other.create(lane("popular"))
-		other.set("HSET", other.k.Core(a.UUID()), "aw", "1")
+		other.editRecord(a.UUID(), func(f fields) { f["aw"] = "1" })
 		args := []string{"HSET", other.k.Awaiting(a.UUID())}
 		for range 1000 {
 			args = append(args, "1."+flowfabric.NewExecutionID(1).UUID().String(), "1.0")
 		}
 		other.set(args...)
-		w.refuses("1,001 waiters", denied.FanIn, a.UUID().String()+" 1000 executions wait for it", func() error { return check(a) })
+		w.refuses("1,001 waiters", denied.FanIn, a.UUID().String()+" 1000 executions wait for it", func() error {
+			return check(a)
+		})
 		other.cancel(a)
 		same(w, "told all", len(other.hash(other.k.Awaiting(a.UUID()))), 0)
 		other.reset()
@@ -582,7 +611,8 @@ var awaitScenarios = []scenario{
 		other := w.neighbour()
 		x, a, b := w.waiter(), other.create(), other.create()
 		m := minted("stop")
-		x.waits(engine.WaitFirst, map[string]flowfabric.ExecutionID{"a": a, "b": b}, waitFor(conditionOf(names(1, 1, ""), "K", group(2, 1, 2)), m))
+		x.waits(engine.WaitFirst, map[string]flowfabric.ExecutionID{"a": a, "b": b},
+			waitFor(conditionOf(names(1, 1, ""), "K", group(2, 1, 2)), m))
 		spread(w, other)
 		other.cancel(a)
 		spread(w, other)
@@ -633,7 +663,7 @@ var awaitScenarios = []scenario{
 		f := w.family()
 		f.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, "kid")
 		q := engine.ChildWait{Name: "wait", Mode: engine.WaitFirst, CancelRemaining: true,
-			Others: []engine.ChildOutcome{{ID: a, Node: "a", Attempt: -1}, {ID: b, Node: "b", Attempt: -1}}}
+			Others: []engine.ChildOutcome{{ID: a, Node: "a"}, {ID: b, Node: "b"}}}
 		w.no(w.e.WaitOthers(w.ctx, f.fence, q))
 		w.suspend(f.fence, waitFor("K"), because("waiting_for_children"), awaiting("wait"))
 		spread(w, other)
@@ -651,8 +681,10 @@ var awaitScenarios = []scenario{
 		spread(w, other)
 		other.ended(b, '+')
 		spread(w, other)
-		w.says(w.why(x.id), explain.WhyAwaitingKids, "suspended to wait for other executions", "all executions to end (1 of 2 have, 1 of them with success)",
-			fmt.Sprintf(`1 execution is open: "a" (%s) is waiting`, a), "when it is told that enough of them have ended")
+		w.says(w.why(x.id), explain.WhyAwaitingKids, "suspended to wait for other executions",
+			"all executions to end (1 of 2 have, 1 of them with success)",
+			fmt.Sprintf(`1 execution is open: "a" (%s) is waiting`, a),
+			"when it is told that enough of them have ended")
 		other.worker("k").one(a)
 		w.says(w.why(x.id), explain.WhyAwaitingKids, "is active")
 	}},
@@ -664,7 +696,7 @@ var awaitScenarios = []scenario{
 		other.must("ff_freeze_partition", proto, "1", "test")
 		n, err := admit.Deliver(w.ctx, w.e, w.p)
 		w.is(err, flowfabric.ErrPartitionFrozen)
-		same(w, "left", words(n > 0 || w.noticed() > 0), "true")
+		same(w, "left", n > 0 || w.noticed() > 0, true)
 		other.must("ff_freeze_partition", proto, "0", "")
 		spread(w, other)
 		w.ended(b, '+')
@@ -673,12 +705,13 @@ var awaitScenarios = []scenario{
 		spread(w, other)
 		same(w, "forgotten", other.core(a)["aw"], "")
 	}},
-	{name: "waits in two partitions end, whatever comes between two calls, and leave nothing behind", run: func(w *env) {
-		other := w.neighbour()
-		for seed := range uint64(60 / max(1, w.srv.Share)) {
-			randomWaits(w, other, rand.New(rand.NewPCG(seed+1, 61)))
-		}
-	}},
+	{name: "waits in two partitions end, whatever comes between two calls, and leave nothing behind",
+		run: func(w *env) {
+			other := w.neighbour()
+			for seed := range uint64(60 / max(1, w.srv.Share)) {
+				randomWaits(w, other, rand.New(rand.NewPCG(seed+1, 61)))
+			}
+		}},
 	{name: "an answer that could not be stored is asked for again", run: func(w *env) {
 		other := w.neighbour()
 		a, x := other.create(), w.waiter()
@@ -702,27 +735,28 @@ var awaitScenarios = []scenario{
 		spread(w, other)
 		same(w, "registered", other.core(a)["aw"], "")
 	}},
-	{name: "an audit finds registrations and ends that were lost, and repairs them", damaged: "registrations are removed", run: func(w *env) {
-		other := w.neighbour()
-		a, b := other.create(), other.create(lane("b"))
-		x := w.waiter()
-		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a, "b": b})
-		same(w, "on their way", found(w.audit(false)), "")
-		spread(w, other)
-		same(w, "sound", found(w.audit(false)), "")
-		other.set("DEL", other.k.Awaiting(a.UUID()))
-		other.set("HDEL", other.k.Core(a.UUID()), "aw")
-		same(w, "seen", len(w.audit(false).Findings), 1)
-		same(w, "repaired", w.audit(true).Repaired, 1)
-		same(w, "registered", other.core(a)["aw"], "1")
-		other.ended(a, '+')
-		other.ended(b, '-')
-		same(w, "on their way", found(w.audit(false)), "")
-		other.set("DEL", string(other.k)+":outbox")
-		same(w, "seen", len(w.audit(false).Findings), 2)
-		same(w, "repaired", w.audit(true).Repaired, 2)
-		same(w, "told", x.told(), "children map[a:completed b:failed]")
-		other.set("HSET", keys.Of(other.p).Awaiting(a.UUID()), "1."+a.UUID().String(), "1.0")
-		same(w, "left behind", strings.Contains(found(other.audit(true)), "aw"), true)
-	}},
+	{name: "an audit finds registrations and ends that were lost, and repairs them",
+		damaged: "registrations are removed", run: func(w *env) {
+			other := w.neighbour()
+			a, b := other.create(), other.create(lane("b"))
+			x := w.waiter()
+			x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a, "b": b})
+			same(w, "on their way", found(w.audit(false)), "")
+			spread(w, other)
+			same(w, "sound", found(w.audit(false)), "")
+			other.set("DEL", other.k.Awaiting(a.UUID()))
+			other.editRecord(a.UUID(), func(f fields) { delete(f, "aw") })
+			same(w, "seen", len(w.audit(false).Findings), 1)
+			same(w, "repaired", w.audit(true).Repaired, 1)
+			same(w, "registered", other.core(a)["aw"], "1")
+			other.ended(a, '+')
+			other.ended(b, '-')
+			same(w, "on their way", found(w.audit(false)), "")
+			other.set("DEL", string(other.k)+":outbox")
+			same(w, "seen", len(w.audit(false).Findings), 2)
+			same(w, "repaired", w.audit(true).Repaired, 2)
+			same(w, "told", x.told(), "children map[a:completed b:failed]")
+			other.set("HSET", keys.Of(other.p).Awaiting(a.UUID()), "1."+a.UUID().String(), "1.0")
+			same(w, "left behind", strings.Contains(found(other.audit(true)), "aw"), true)
+		}},
 }

@@ -44,19 +44,20 @@ var bellScenarios = []scenario{
 			return r
 		}
 		r := ask(2)
-		same(w, "as many as asked for, and there is more", words(len(r.Claims), r.Registered, r.More), "2 false true")
+		w.all("as many as asked for, and there is more", eq(len(r.Claims), 2), eq(r.Registered, false),
+			eq(r.More, true))
 		r = ask(3)
-		same(w, "as many as asked for", words(len(r.Claims), r.Registered, r.More), "3 false false")
+		w.all("as many as asked for", eq(len(r.Claims), 3), eq(r.Registered, false), eq(r.More, false))
 		w.createN(2)
 		ear.silent() // it is not registered
 		w.create(deadline(time.Millisecond))
 		w.advance(time.Millisecond)
 		r = ask(5)
-		same(w, "fewer, but something that is overdue is left", words(len(r.Claims), r.Registered), "2 false")
+		w.all("fewer, but something that is overdue is left", eq(len(r.Claims), 2), eq(r.Registered, false))
 		w.tick()
 		w.create()
 		r = ask(5)
-		same(w, "fewer", words(len(r.Claims), r.Registered, r.More), "1 true false")
+		w.all("fewer", eq(len(r.Claims), 1), eq(r.Registered, true), eq(r.More, false))
 		w.create()
 		ear.hears("w")
 	}},
@@ -115,6 +116,34 @@ var bellScenarios = []scenario{
 			rung += e.count()
 		}
 		same(w, "rung by the partial claim", rung, 1)
+	}},
+	{name: "a claim that leaves work of many classes wakes one worker for each of eight", run: func(w *env) {
+		const classes = 10
+		var ears []*ear
+		rung := func() (n int) {
+			for _, e := range ears {
+				n += e.count()
+			}
+			return n
+		}
+		for i := range classes {
+			w.complete(w.worker("w0").one(w.create(kind("k"+strconv.Itoa(i)))).Fence, "")
+		}
+		for i := range classes {
+			name := "k" + strconv.Itoa(i)
+			for j := range 2 { // the first hears of new work, the second of what a claim leaves
+				k := w.worker("w" + strconv.Itoa(i) + strconv.Itoa(j))
+				k.can = func(r engine.Route) bool { return r.Kind == name }
+				k.nothing()
+				ears = append(ears, w.listen(engine.BellChannel(w.p, k.instance)))
+			}
+		}
+		for i := range classes {
+			w.create(kind("k" + strconv.Itoa(i)))
+		}
+		same(w, "rung by new work", rung(), classes)
+		same(w, "more", w.worker("w9").poll(1).More, true)
+		same(w, "rung by the claim", rung(), 8)
 	}},
 	{name: "a wake skips workers that do not listen", run: func(w *env) {
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
@@ -238,7 +267,8 @@ var bellScenarios = []scenario{
 		w.advance(ttl)
 		w.tick()
 		x = w.read(id)
-		same(w, "whose loss it was", x.FailureReason, "worker w2 was lost while it ran this, loss 2 of a worker: its handler may be the cause")
+		same(w, "whose loss it was", x.FailureReason,
+			"worker w2 was lost while it ran this, loss 2 of a worker: its handler may be the cause")
 	}},
 }
 
@@ -258,7 +288,8 @@ func (w *env) listen(channel string) *ear {
 	ready, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
-		_ = w.e.Subscribe(ctx, w.p, []string{channel}, func() { close(ready) }, func(_, message string) { e.heard <- message })
+		_ = w.e.Subscribe(ctx, w.p, []string{channel}, func() { close(ready) },
+			func(_, message string) { e.heard <- message })
 	}()
 	w.Cleanup(func() { cancel(); <-gone })
 	select {

@@ -27,8 +27,8 @@ func (g *gates) quotaRoot(name string) keys.Partition {
 	return keys.Partition(keys.QuotaRoot(ids.GatePartition(name, limits.DefaultQuotaPartitions)))
 }
 
-// content is the text of a partition of budgets or quotas. Where keys cannot be listed, because another node has them, only those
-// that are named are looked at.
+// content is the text of a partition of budgets or quotas. Where keys cannot be listed, because another node has
+// them, only those that are named are looked at.
 func (g *gates) content(root keys.Partition, named ...string) string {
 	g.Helper()
 	all := append(named, root.Budgets(), root.Quotas(), string(root))
@@ -40,8 +40,8 @@ func (g *gates) content(root keys.Partition, named ...string) string {
 	slices.Sort(all)
 	var out strings.Builder
 	for _, key := range all {
-		read := map[string][]string{"hash": {"HGETALL", key}, "zset": {"ZRANGE", key, "0", "-1", "WITHSCORES"}, "string": {"GET", key},
-			"list": {"LRANGE", key, "0", "-1"}, "none": {"EXISTS", key}}
+		read := map[string][]string{"hash": {"HGETALL", key}, "zset": {"ZRANGE", key, "0", "-1", "WITHSCORES"},
+			"string": {"GET", key}, "list": {"LRANGE", key, "0", "-1"}, "none": {"EXISTS", key}}
 		kind, err := g.do("TYPE", key).ToString()
 		g.no(err)
 		if read[kind] == nil {
@@ -66,7 +66,8 @@ func (g *gates) content(root keys.Partition, named ...string) string {
 func (g *gates) still(budget, what string, run func()) {
 	g.Helper()
 	root := g.budgetRoot(budget)
-	named := []string{root.Budget(budget), root.Usage(budget), root.BudgetBook(budget), root.Spenders(budget), root.Report(budget, "k")}
+	named := []string{root.Budget(budget), root.Usage(budget), root.BudgetBook(budget), root.Spenders(budget),
+		root.Report(budget, "k")}
 	before := g.content(root, named...)
 	run()
 	if after := g.content(root, named...); after != before {
@@ -109,8 +110,16 @@ func hardLimit(hard int64) map[string]admission.Limit {
 
 func tokens(n int64) map[string]int64 { return map[string]int64{"tokens": n} }
 
-// verdict is a report in words: verdict, whether it was counted, and its breaches.
-func verdict(r admission.Reported) string { return words(r.Verdict, r.Applied, r.Breaches) }
+func breach(dimension string, hard bool, used, limit int64, crossed bool) admission.Breach {
+	return admission.Breach{Dimension: dimension, Hard: hard, Used: used, Limit: limit, Crossed: crossed}
+}
+
+// decides fails unless a report has this verdict, was counted or not, and tells of these breaches.
+func (g *gates) decides(what string, r admission.Reported, verdict admission.Verdict, applied bool,
+	breaches ...admission.Breach) {
+	g.Helper()
+	g.all(what, eq(r.Verdict, verdict), eq(r.Applied, applied), eqList(r.Breaches, breaches...))
+}
 
 var budgetScenarios = []scenario{
 	{name: "a report that breaches one dimension changes none of them", run: func(w *env) {
@@ -119,16 +128,19 @@ var budgetScenarios = []scenario{
 			b.Limits = map[string]admission.Limit{"a": {Hard: 100}, "b": {Hard: 10}, "c": {Hard: 5}}
 		})
 		r := g.spend(b, "1", map[string]int64{"a": 50, "b": 11, "c": 5})
-		same(w, "refused", verdict(r), "HARD_BREACH false [{b true 0 10 false}]")
+		g.decides("refused", r, "HARD_BREACH", false, breach("b", true, 0, 10, false))
 		x := g.record(b)
 		same(w, "used", len(x.Used), 0)
-		same(w, "breaches", words(x.HardBreaches, x.SoftBreaches, x.BreachedDim, x.LastBreach.IsZero()), "1 0 b false")
-		same(w, "every breach is told", verdict(g.spend(b, "2", map[string]int64{"a": 50, "b": 11, "c": 6})),
-			"HARD_BREACH false [{b true 0 10 false} {c true 0 5 false}]")
-		same(w, "a dimension without limits is counted", verdict(g.spend(b, "3", map[string]int64{"other": 1 << 40})), "OK true []")
+		w.all("breaches", eq(x.HardBreaches, 1), eq(x.SoftBreaches, 0), eq(x.BreachedDim, "b"),
+			eq(x.LastBreach.IsZero(), false))
+		g.decides("every breach is told", g.spend(b, "2", map[string]int64{"a": 50, "b": 11, "c": 6}), "HARD_BREACH",
+			false, breach("b", true, 0, 10, false), breach("c", true, 0, 5, false))
+		g.decides("a dimension without limits is counted", g.spend(b, "3", map[string]int64{"other": 1 << 40}), "OK",
+			true)
 		strict := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
 		g.still(strict, "an unknown dimension", func() {
-			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: strict, Key: "k", Amounts: map[string]int64{"tokens": 1, "other": 1}})
+			_, err := g.e.ReportUsage(w.ctx,
+				admission.Usage{Budget: strict, Key: "k", Amounts: map[string]int64{"tokens": 1, "other": 1}})
 			w.is(err, denied.Dimension)
 		})
 	}},
@@ -147,19 +159,20 @@ var budgetScenarios = []scenario{
 				refused.Add(1)
 			}
 		})
-		same(w, "accepted, refused", words(fitted.Load(), refused.Load()), "100 100")
+		w.all("accepted, refused", eq(fitted.Load(), 100), eq(refused.Load(), 100))
 		x := g.record(b)
-		same(w, "used, breaches", words(x.Used["tokens"], x.HardBreaches), "100 100")
+		w.all("used, breaches", eq(x.Used["tokens"], 100), eq(x.HardBreaches, 100))
 	}},
 	{name: "a dimension named twice in a report counts as one sum", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		root := string(g.budgetRoot(b))
 		a := w.fcallOn([]string{root}, "ff_report_usage", reporting(b, "2", "tokens", "60", "tokens", "60")...)
-		same(w, "refused", words(a.code, a.slots[0], a.slots[1]), "OK HARD_BREACH 0")
+		w.all("refused", eq(a.code, "OK"), eq(a.slots[0], "HARD_BREACH"), eq(a.slots[1], "0"))
 		same(w, "used", g.spent(b, "tokens"), 0)
-		a = w.fcallOn([]string{root}, "ff_report_usage", proto, b, "", "0", "0", "another", "2", "tokens", "40", "tokens", "60")
-		same(w, "a sum that fits", words(a.code, a.slots[0], a.slots[1]), "OK OK 1")
+		a = w.fcallOn([]string{root}, "ff_report_usage", proto, b, "", "0", "0", "another", "2", "tokens", "40",
+			"tokens", "60")
+		w.all("a sum that fits", eq(a.code, "OK"), eq(a.slots[0], "OK"), eq(a.slots[1], "1"))
 		same(w, "used", g.spent(b, "tokens"), 100)
 	}},
 	{name: "above a soft limit every report warns, and the audit log records it once a period", run: func(w *env) {
@@ -167,44 +180,50 @@ var budgetScenarios = []scenario{
 		b := g.budget(func(b *admission.Budget) {
 			b.WarnSoft, b.Limits = true, map[string]admission.Limit{"tokens": {Hard: 100, Soft: 80}}
 		})
-		same(w, "the limit itself", verdict(g.spend(b, "0", tokens(80))), "OK true []")
-		same(w, "crossed", verdict(g.spend(b, "1", tokens(1))), "SOFT_BREACH true [{tokens false 81 80 true}]")
-		same(w, "above", verdict(g.spend(b, "2", tokens(1))), "SOFT_BREACH true [{tokens false 82 80 false}]")
+		g.decides("the limit itself", g.spend(b, "0", tokens(80)), "OK", true)
+		g.decides("crossed", g.spend(b, "1", tokens(1)), "SOFT_BREACH", true, breach("tokens", false, 81, 80, true))
+		g.decides("above", g.spend(b, "2", tokens(1)), "SOFT_BREACH", true, breach("tokens", false, 82, 80, false))
 		x := g.record(b)
-		same(w, "events, breaches", words(noted(x.Audit, "soft_limit"), x.SoftBreaches, x.HardBreaches), "1 2 0")
+		w.all("events, breaches", eq(noted(x.Audit, "soft_limit"), 1), eq(x.SoftBreaches, 2), eq(x.HardBreaches, 0))
 		g.resetBudget(b)
-		same(w, "again in the next period", verdict(g.spend(b, "3", tokens(90))), "SOFT_BREACH true [{tokens false 90 80 true}]")
+		g.decides("again in the next period", g.spend(b, "3", tokens(90)), "SOFT_BREACH", true,
+			breach("tokens", false, 90, 80, true))
 		same(w, "events", noted(g.record(b).Audit, "soft_limit"), 2)
 		quiet := g.budget(func(b *admission.Budget) { b.Limits = map[string]admission.Limit{"tokens": {Soft: 1}} })
-		same(w, "allowed", verdict(g.spend(quiet, "1", tokens(2))), "SOFT_BREACH true [{tokens false 2 1 true}]")
+		g.decides("allowed", g.spend(quiet, "1", tokens(2)), "SOFT_BREACH", true, breach("tokens", false, 2, 1, true))
 		same(w, "no event", noted(g.record(quiet).Audit, "soft_limit"), 0)
 	}},
-	{name: "a repeated report gets its first answer, and a different one under its key is a conflict", run: func(w *env) {
-		g := newGates(w)
-		b := g.budget(func(b *admission.Budget) { b.Limits = map[string]admission.Limit{"tokens": {Hard: 100, Soft: 10}} })
-		first := g.spend(b, "k", tokens(20))
-		g.spend(b, "other", tokens(30))
-		again := g.spend(b, "k", tokens(20))
-		same(w, "replayed", again.Replayed, true)
-		again.Replayed = false
-		same(w, "the original reply", words(again), words(first))
-		same(w, "used once", g.spent(b, "tokens"), 50)
-		g.still(b, "a conflict", func() {
-			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(21)})
-			w.is(err, denied.Idempotency)
-			_, err = g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(20), Execution: flowfabric.NewExecutionID(w.p)})
-			w.is(err, denied.Idempotency)
-		})
-		g.advance(24*time.Hour - time.Minute)
-		same(w, "for a day", g.spend(b, "k", tokens(20)).Replayed, true)
-		g.advance(2 * time.Minute)
-		same(w, "and no longer", g.spend(b, "k", tokens(20)).Replayed, false)
-	}},
+	{name: "a repeated report gets its first answer, and a different one under its key is a conflict",
+		run: func(w *env) {
+			g := newGates(w)
+			b := g.budget(func(b *admission.Budget) {
+				b.Limits = map[string]admission.Limit{"tokens": {Hard: 100, Soft: 10}}
+			})
+			first := g.spend(b, "k", tokens(20))
+			g.spend(b, "other", tokens(30))
+			again := g.spend(b, "k", tokens(20))
+			same(w, "replayed", again.Replayed, true)
+			again.Replayed = false
+			sameDeep(w, "the original reply", again, first)
+			same(w, "used once", g.spent(b, "tokens"), 50)
+			g.still(b, "a conflict", func() {
+				_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(21)})
+				w.is(err, denied.Idempotency)
+				_, err = g.e.ReportUsage(w.ctx,
+					admission.Usage{Budget: b, Key: "k", Amounts: tokens(20),
+						Execution: flowfabric.NewExecutionID(w.p)})
+				w.is(err, denied.Idempotency)
+			})
+			g.advance(24*time.Hour - time.Minute)
+			same(w, "for a day", g.spend(b, "k", tokens(20)).Replayed, true)
+			g.advance(2 * time.Minute)
+			same(w, "and no longer", g.spend(b, "k", tokens(20)).Replayed, false)
+		}},
 	{name: "one report key on two budgets counts on each", run: func(w *env) {
 		g := newGates(w)
 		a, b := g.budget(nil), g.budget(nil)
 		for _, x := range []string{a, b} {
-			same(w, "applied", verdict(g.spend(x, "k", tokens(7))), "OK true []")
+			g.decides("applied", g.spend(x, "k", tokens(7)), "OK", true)
 			same(w, "used", g.spent(x, "tokens"), 7)
 		}
 	}},
@@ -213,13 +232,15 @@ var budgetScenarios = []scenario{
 		b := g.budget(nil)
 		g.spend(b, "1", tokens(60))
 		for range 3 {
-			same(w, "refused", verdict(g.spend(b, "k", tokens(60))), "HARD_BREACH false [{tokens true 60 100 false}]")
+			g.decides("refused", g.spend(b, "k", tokens(60)), "HARD_BREACH", false,
+				breach("tokens", true, 60, 100, false))
 		}
 		same(w, "breaches", g.record(b).HardBreaches, 1)
 		g.resetBudget(b)
-		same(w, "applied", verdict(g.spend(b, "k", tokens(60))), "OK true []")
+		g.decides("applied", g.spend(b, "k", tokens(60)), "OK", true)
 		x := g.record(b)
-		same(w, "used, breaches, marker", words(x.Used["tokens"], x.HardBreaches, x.BreachedDim, x.LastBreach.IsZero()), "60 1  true")
+		w.all("used, breaches, marker", eq(x.Used["tokens"], 60), eq(x.HardBreaches, 1), eq(x.BreachedDim, ""),
+			eq(x.LastBreach.IsZero(), true))
 		same(w, "now it is known", g.spend(b, "k", tokens(60)).Replayed, true)
 	}},
 	{name: "a malformed amount is refused, and nothing is written", run: func(w *env) {
@@ -233,7 +254,8 @@ var budgetScenarios = []scenario{
 				same(w, fmt.Sprintf("%.100q", args), w.fcallOn([]string{root}, "ff_report_usage", args...).code, code)
 			})
 		}
-		for _, bad := range []string{"-5", "1.5", "nan", "-nan", "inf", "-inf", "0x10", "1e3", "", " 1", "1 ", "+1", "01", "9007199254740992", "99999999999999999999", "١", "\x00", "1\n"} {
+		for _, bad := range []string{"-5", "1.5", "nan", "-nan", "inf", "-inf", "0x10", "1e3", "", " 1", "1 ", "+1",
+			"01", "9007199254740992", "99999999999999999999", "١", "\x00", "1\n"} {
 			refuses("invalid_delta", reporting(b, "1", "tokens", bad)...)
 			refuses("invalid_delta", reporting(b, "2", "requests", "1", "tokens", bad)...)
 		}
@@ -311,7 +333,8 @@ var budgetScenarios = []scenario{
 		}
 		same(w, "the one that is there", g.record(b).Period, 0)
 		before := g.content(g.quotaRoot(never), g.quotaRoot(never).Quota(never))
-		_, err := g.e.Admit(w.ctx, never, w.p, 1, time.Second, []engine.Hold{{Execution: flowfabric.NewExecutionID(w.p), Epoch: 1}})
+		_, err := g.e.Admit(w.ctx, never, w.p, 1, time.Second,
+			[]engine.Hold{{Execution: flowfabric.NewExecutionID(w.p), Epoch: 1}})
 		w.is(err, denied.NoQuota)
 		_, err = g.e.ReadQuota(w.ctx, never, 1, 1)
 		w.is(err, denied.NoQuota)
@@ -327,23 +350,28 @@ var budgetScenarios = []scenario{
 		_, err := g.e.RemoveBudget(w.ctx, name)
 		w.no(err)
 		spec := func(change func([]string)) []string {
-			args := []string{proto, name, "", "", "strict", "reject", "allow", "0", "0", "", "op", "1", "tokens", "100", "80"}
+			args := []string{proto, name, "", "", "strict", "reject", "allow", "0", "0", "", "op", "1", "tokens", "100",
+				"80"}
 			change(args)
 			return args
 		}
 		at := func(i int, text string) []string { return spec(func(args []string) { args[i] = text }) }
-		bad := [][]string{at(7, ""), at(7, "-1"), at(7, "1.5"), at(7, "999"), at(7, "x"), at(7, "315360000001"), at(4, ""), at(4, "hard"), at(5, "drop"),
-			at(6, "x"), at(8, "2"), at(9, "completed"), at(11, "2"), at(11, "x"), at(12, "To"), at(13, "-1"), at(13, "1.5"), at(14, "101"), at(14, ""),
+		bad := [][]string{at(7, ""), at(7, "-1"), at(7, "1.5"), at(7, "999"), at(7, "x"), at(7, "315360000001"),
+			at(4, ""), at(4, "hard"), at(5, "drop"), at(6, "x"), at(8, "2"), at(9, "completed"), at(11, "2"),
+			at(11, "x"), at(12, "To"), at(13, "-1"), at(13, "1.5"), at(14, "101"), at(14, ""),
 			at(13, "9007199254740992")}
 		for _, args := range bad {
-			g.still(name, words(args), func() {
-				same(w, words(args), w.fcallOn([]string{root}, "ff_put_budget", args...).code, "invalid_budget_spec")
+			g.still(name, label("%q", args), func() {
+				same(w, fmt.Sprintf("%v", args), w.fcallOn([]string{root}, "ff_put_budget", args...).code,
+					"invalid_budget_spec")
 			})
 			_, err := g.e.ReadBudget(w.ctx, name, 0, 0)
 			w.is(err, denied.NoBudget)
 		}
-		for _, b := range []admission.Budget{{Name: name, Reset: time.Microsecond}, {Name: name, Reset: time.Millisecond}, {Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 1, Soft: 2}}},
-			{Name: name, Refund: []string{"completed"}}, {Name: name, OnHard: "explode"}, {Name: name, Limits: hardLimit(-1)}} {
+		for _, b := range []admission.Budget{{Name: name, Reset: time.Microsecond}, {Name: name,
+			Reset: time.Millisecond}, {Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 1, Soft: 2}}},
+			{Name: name, Refund: []string{"completed"}}, {Name: name, OnHard: "explode"},
+			{Name: name, Limits: hardLimit(-1)}} {
 			_, _, _, err := g.e.PutBudget(w.ctx, b, 0, "op")
 			w.is(err, denied.BudgetSpec)
 		}
@@ -366,12 +394,16 @@ var budgetScenarios = []scenario{
 	}},
 	{name: "a budget put again unchanged does nothing, and a change needs its revision", run: func(w *env) {
 		g := newGates(w)
-		name := g.budget(func(b *admission.Budget) { b.Refund, b.Scope = []string{"failed", "cancelled"}, "tenant acme" })
-		b := admission.Budget{Name: name, Refund: []string{"cancelled", "failed"}, Scope: "tenant acme", Limits: hardLimit(100)}
+		name := g.budget(func(b *admission.Budget) {
+			b.Refund, b.Scope = []string{"failed", "cancelled"},
+				"tenant acme"
+		})
+		b := admission.Budget{Name: name, Refund: []string{"cancelled", "failed"}, Scope: "tenant acme",
+			Limits: hardLimit(100)}
 		g.still(name, "made again", func() {
 			revision, already, wake, err := g.e.PutBudget(w.ctx, b, 0, "other")
 			w.no(err)
-			same(w, "as it is", words(revision, already, wake), "1 true []")
+			w.all("as it is", eq(revision, 1), eq(already, true), eqList(wake))
 			b.Limits = hardLimit(101)
 			_, _, _, err = g.e.PutBudget(w.ctx, b, 0, "other")
 			w.is(err, denied.BudgetConflict)
@@ -381,11 +413,12 @@ var budgetScenarios = []scenario{
 		g.spend(name, "k", tokens(100))
 		revision, already, _, err := g.e.PutBudget(w.ctx, b, 1, "anna")
 		w.no(err)
-		same(w, "changed", words(revision, already), "2 false")
+		w.all("changed", eq(revision, 2), eq(already, false))
 		x := g.record(name)
-		same(w, "kept and changed", words(x.Used["tokens"], x.Limits["tokens"].Hard, x.ChangedBy, x.Revision), "100 101 anna 2")
-		same(w, "there is room", verdict(g.spend(name, "l", tokens(1))), "OK true []")
-		same(w, "as sent", words(x.Refund, x.Scope), "[cancelled failed] tenant acme")
+		w.all("kept and changed", eq(x.Used["tokens"], 100), eq(x.Limits["tokens"].Hard, 101), eq(x.ChangedBy, "anna"),
+			eq(x.Revision, 2))
+		g.decides("there is room", g.spend(name, "l", tokens(1)), "OK", true)
+		w.all("as sent", eqList(x.Refund, "cancelled", "failed"), eq(x.Scope, "tenant acme"))
 	}},
 	{name: "budget periods keep their rhythm, however late a call comes", run: func(w *env) {
 		g := newGates(w)
@@ -397,17 +430,18 @@ var budgetScenarios = []scenario{
 		g.advance(67 * time.Second)
 		g.still(b, "a look", func() {
 			x := g.record(b)
-			same(w, "as if it had been reset", words(x.Period, x.Used["tokens"], next()), "1 0 2m0s")
+			w.all("as if it had been reset", eq(x.Period, 1), eq(x.Used["tokens"], 0), eq(next(), 2*time.Minute))
 		})
 		r := g.spend(b, "2", tokens(10))
-		same(w, "report of the next period", words(r.Verdict, r.Period, g.spent(b, "tokens")), "OK 1 10")
+		w.all("report of the next period", eq(r.Verdict, "OK"), eq(r.Period, 1), eq(g.spent(b, "tokens"), 10))
 		g.advance(5 * time.Minute)
 		r = g.spend(b, "3", tokens(1))
 		x := g.record(b)
-		same(w, "one reset, four missed", words(r.Period, x.Period, x.Missed, next(), noted(x.Audit, "period")), "2 2 4 7m0s 2")
+		w.all("one reset, four missed", eq(r.Period, 2), eq(x.Period, 2), eq(x.Missed, 4), eq(next(), 7*time.Minute),
+			eq(noted(x.Audit, "period"), 2))
 		g.resetBudget(b)
 		x = g.record(b)
-		same(w, "a manual one does not move the rhythm", words(x.Period, x.Missed, next()), "3 0 7m0s")
+		w.all("a manual one does not move the rhythm", eq(x.Period, 3), eq(x.Missed, 0), eq(next(), 7*time.Minute))
 		_, left, _, err := g.e.ResetBudget(w.ctx, b, "op", true)
 		w.no(err)
 		same(w, "unless asked", left, time.Minute)
@@ -415,7 +449,7 @@ var budgetScenarios = []scenario{
 		same(w, "at its time exactly, not after it", g.record(b).Period, 5)
 		b2 := g.budget(nil)
 		g.advance(100 * 24 * time.Hour)
-		same(w, "one without periods", words(g.record(b2).Period, g.record(b2).NextReset.IsZero()), "0 true")
+		w.all("one without periods", eq(g.record(b2).Period, 0), eq(g.record(b2).NextReset.IsZero(), true))
 	}},
 	{name: "a refund of usage from before a reset does not reduce the new period", run: func(w *env) {
 		g := newGates(w)
@@ -429,35 +463,73 @@ var budgetScenarios = []scenario{
 		}
 		release := func(id flowfabric.ExecutionID) bool {
 			w.Helper()
-			out, _, err := g.e.ReleaseUsage(w.ctx, "op", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
+			out, _, err := g.e.ReleaseUsage(w.ctx, "op",
+				[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 			w.no(err)
 			return out[0]
 		}
 		report(x, "x", 50)
 		g.resetBudget(b)
 		report(y, "y", 40)
-		same(w, "X", words(release(x), g.spent(b, "tokens")), "false 40")
-		same(w, "Y", words(release(y), g.spent(b, "tokens")), "true 0")
-		same(w, "Y again", words(release(y), g.spent(b, "tokens")), "false 0")
+		w.all("X", eq(release(x), false), eq(g.spent(b, "tokens"), 40))
+		w.all("Y", eq(release(y), true), eq(g.spent(b, "tokens"), 0))
+		w.all("Y again", eq(release(y), false), eq(g.spent(b, "tokens"), 0))
 		report(x, "x2", 5)
 		report(y, "y2", 7)
-		same(w, "X of both periods", words(release(x), g.spent(b, "tokens")), "true 7")
-		same(w, "a stranger", words(release(flowfabric.NewExecutionID(w.p)), g.spent(b, "tokens")), "false 7")
+		w.all("X of both periods", eq(release(x), true), eq(g.spent(b, "tokens"), 7))
+		w.all("a stranger", eq(release(flowfabric.NewExecutionID(w.p)), false), eq(g.spent(b, "tokens"), 7))
 		_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(-5), "op", "miscounted")
 		w.no(err)
-		same(w, "never below zero", words(release(y), g.spent(b, "tokens")), "true 0")
+		w.all("never below zero", eq(release(y), true), eq(g.spent(b, "tokens"), 0))
+	}},
+	{name: "who makes a budget is named in at most 64 bytes", run: func(w *env) {
+		g := newGates(w)
+		for n, want := range map[int]error{64: nil, 65: flowfabric.ErrInvalidInput} {
+			b := admission.Budget{Name: g.fresh(), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}
+			_, _, _, err := g.e.PutBudget(w.ctx, b, 0, strings.Repeat("b", n))
+			w.is(err, want)
+		}
+	}},
+	{name: "a refund tells who waits for the budget, once there is room", run: func(w *env) {
+		g := newGates(w)
+		b := g.budget(nil)
+		x, y := flowfabric.NewExecutionID(w.p), flowfabric.NewExecutionID(w.p)
+		for id, n := range map[flowfabric.ExecutionID]int64{x: 40, y: 60} {
+			_, err := g.e.ReportUsage(w.ctx,
+				admission.Usage{Budget: b, Execution: id, Key: id.String(), Amounts: tokens(n)})
+			w.no(err)
+		}
+		_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(50), "op", "not reported")
+		w.no(err)
+		w.create(asking(flowfabric.BudgetGate(b)))
+		list := g.asker("w1").grants(1)
+		rooms, err := g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
+		w.no(err)
+		same(w, "room", rooms[0].Open, false)
+		refund := func(id flowfabric.ExecutionID) []engine.Waiter {
+			w.Helper()
+			out, wake, err := g.e.ReleaseUsage(w.ctx, "op",
+				[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
+			w.no(err)
+			same(w, "given back", out[0], true)
+			return wake
+		}
+		same(w, "told while it is exhausted", len(refund(x)), 0)
+		wake := refund(y)
+		same(w, "told when there is room", len(wake), 1)
+		same(w, "who", wake[0], engine.Waiter{Partition: w.p, Route: list[0].Route})
 	}},
 	{name: "a budget that only warns keeps counting and blocks nothing", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Warn = true })
-		same(w, "over", verdict(g.spend(b, "1", tokens(130))), "HARD_BREACH true [{tokens true 130 100 false}]")
-		same(w, "used, breaches", words(g.spent(b, "tokens"), g.record(b).HardBreaches), "130 1")
+		g.decides("over", g.spend(b, "1", tokens(130)), "HARD_BREACH", true, breach("tokens", true, 130, 100, false))
+		w.all("used, breaches", eq(g.spent(b, "tokens"), 130), eq(g.record(b).HardBreaches, 1))
 		w.create(asking(flowfabric.BudgetGate(b)))
 		k := g.asker("w1")
 		list := k.grants(1)
 		rooms, err := g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
 		w.no(err)
-		same(w, "open", words(rooms[0].Open, rooms[0].Err), "true <nil>")
+		w.all("open", eq(rooms[0].Open, true), eq[error](rooms[0].Err, nil))
 		same(w, "claimed", len(k.granted(list...)), 1)
 	}},
 	{name: "an exhausted second budget closes the route, and its reset opens it", run: func(w *env) {
@@ -469,20 +541,22 @@ var budgetScenarios = []scenario{
 		list := k.grants(5)
 		rooms, err := g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{a, b})
 		w.no(err)
-		same(w, "rooms", words(rooms[0].Open, rooms[1].Open, rooms[1].Dimension, rooms[1].Used, rooms[1].Limit, rooms[1].Left), "true false tokens 100 100 0s")
+		w.all("rooms", eq(rooms[0].Open, true), eq(rooms[1].Open, false), eq(rooms[1].Dimension, "tokens"),
+			eq(rooms[1].Used, 100), eq(rooms[1].Limit, 100), eq(rooms[1].Left, 0))
 		why := "budget " + b + " tokens 100 100"
 		g.refuse(k, false, 30*time.Second, why, list...)
 		closed := g.closings()
-		same(w, "closed", words(len(closed), closed[0].Why, closed[0].Waiting, closed[0].Route.ID == list[0].Route), words(1, why, 1, true))
+		w.all("closed", eq(len(closed), 1), eq(closed[0].Why, why), eq(closed[0].Waiting, 1),
+			eq(closed[0].Route.ID, list[0].Route))
 		w.code(id, "R1f")
-		same(w, "who waits", words(g.record(a).Waiting, g.record(b).Waiting), "0 1")
+		w.all("who waits", eq(g.record(a).Waiting, 0), eq(g.record(b).Waiting, 1))
 		same(w, "nothing", len(k.grants(5)), 0)
 		g.resetBudget(b) // the reset wakes the routes that wait
-		same(w, "open", words(len(g.closings()), g.record(b).Waiting), "0 0")
+		w.all("open", eq(len(g.closings()), 0), eq(g.record(b).Waiting, 0))
 		list = k.grants(5)
 		rooms, err = g.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{a, b})
 		w.no(err)
-		same(w, "room", words(rooms[0].Open, rooms[1].Open), "true true")
+		w.all("room", eq(rooms[0].Open, true), eq(rooms[1].Open, true))
 		k.granted(list...)
 	}},
 	{name: "among 500 waiting executions, the newest comes next if only its budget has room", run: func(w *env) {
@@ -521,10 +595,10 @@ var budgetScenarios = []scenario{
 		same(w, "woken", len(wake), 1)
 		g.wake(wake)
 		list := k.grants(32)
-		same(w, "granted", words(len(list), list[0].Execution), words(1, id))
-		same(w, "room", g.rooms(list[0], newest), "true")
+		w.all("granted", eq(len(list), 1), eq(list[0].Execution, id))
+		sameList(w, "room", g.rooms(list[0], newest), true)
 		k.granted(list...)
-		same(w, "others", words(len(g.closings()), len(k.grants(32))), "25 0")
+		w.all("others", eq(len(g.closings()), 25), eq(len(k.grants(32)), 0))
 	}},
 	{name: "a missing gate admits nothing and is named as the reason", run: func(w *env) {
 		g := newGates(w)
@@ -540,7 +614,8 @@ var budgetScenarios = []scenario{
 		w.no(err)
 		same(w, "closed", rooms[0].Open, false)
 		w.is(rooms[0].Err, denied.NoBudget)
-		_, err = g.e.Admit(w.ctx, q, w.p, list[0].Route, 10*time.Second, []engine.Hold{{Execution: id, Epoch: list[0].Epoch}})
+		_, err = g.e.Admit(w.ctx, q, w.p, list[0].Route, 10*time.Second,
+			[]engine.Hold{{Execution: id, Epoch: list[0].Epoch}})
 		w.is(err, denied.NoQuota)
 		g.refuse(k, false, 10*time.Second, "budget_not_found "+b, list...)
 		same(w, "told", g.closings()[0].Why, "budget_not_found "+b)
@@ -553,7 +628,7 @@ var budgetScenarios = []scenario{
 		g.advance(10 * time.Second)
 		w.tick()
 		list = k.grants(1)
-		same(w, "made again", g.rooms(list[0], b), "true")
+		sameList(w, "made again", g.rooms(list[0], b), true)
 		g.admit(q, 1, list...)
 		k.granted(list...)
 	}},
@@ -561,36 +636,40 @@ var budgetScenarios = []scenario{
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.Limits = hardLimit(0) })
 		id := flowfabric.NewExecutionID(w.p)
-		report := func(epoch, sequence uint64, n int64) string {
+		report := func(what string, epoch, sequence uint64, n int64, late, replayed bool, spent int64) {
 			w.Helper()
-			r, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence, Amounts: tokens(n)})
+			r, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence,
+				Amounts: tokens(n)})
 			w.no(err)
-			return words(r.Verdict, r.Applied, r.Late, r.Replayed, g.spent(b, "tokens"))
+			w.all(what, eq(r.Verdict, "OK"), eq(r.Applied, true), eq(r.Late, late), eq(r.Replayed, replayed),
+				eq(g.spent(b, "tokens"), spent))
 		}
-		same(w, "first", report(100, 1, 10), "OK true false false 10")
-		same(w, "repeated", report(100, 1, 10), "OK true false true 10")
-		same(w, "second", report(100, 2, 10), "OK true false false 20")
-		same(w, "the first, once more", report(100, 1, 10), "OK true false true 20")
-		same(w, "the next holder", report(200, 1, 5), "OK true false false 25")
-		same(w, "the last one spent", report(100, 3, 7), "OK true true false 32")
-		same(w, "repeated", report(100, 3, 7), "OK true true true 32")
-		same(w, "the holder goes on", report(200, 2, 1), "OK true false false 33")
+		report("first", 100, 1, 10, false, false, 10)
+		report("repeated", 100, 1, 10, false, true, 10)
+		report("second", 100, 2, 10, false, false, 20)
+		report("the first, once more", 100, 1, 10, false, true, 20)
+		report("the next holder", 200, 1, 5, false, false, 25)
+		report("the last one spent", 100, 3, 7, true, false, 32)
+		report("repeated", 100, 3, 7, true, true, 32)
+		report("the holder goes on", 200, 2, 1, false, false, 33)
 		x := g.record(b)
-		same(w, "spenders", words(len(x.Spenders), x.Spenders[0].Execution, x.Spenders[0].Late, x.Spenders[0].Used["tokens"]), words(1, id, 1, 33))
+		w.all("spenders", eq(len(x.Spenders), 1), eq(x.Spenders[0].Execution, id), eq(x.Spenders[0].Late, 1),
+			eq(x.Spenders[0].Used["tokens"], 33))
 	}},
 	{name: "an operator can correct a budget's usage, and the audit log records it", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "1", tokens(60))
-		used, _, err := g.e.AdjustBudget(w.ctx, b, map[string]int64{"tokens": -20, "requests": 3}, "anna", "counted twice")
+		used, _, err := g.e.AdjustBudget(w.ctx, b, map[string]int64{"tokens": -20, "requests": 3}, "anna",
+			"counted twice")
 		w.no(err)
-		same(w, "used", words(used), "map[requests:3 tokens:40]")
+		sameDeep(w, "used", used, map[string]int64{"requests": 3, "tokens": 40})
 		used, _, err = g.e.AdjustBudget(w.ctx, b, tokens(-50), "anna", "")
 		w.no(err)
 		same(w, "never below zero", used["tokens"], 0)
 		x := g.record(b)
 		i := slices.IndexFunc(x.Audit, func(e admission.AuditEntry) bool { return e.What == "adjusted" })
-		same(w, "audit log", words(x.Audit[i].By, x.Audit[i].Detail), "anna requests=3,tokens=-20 counted twice")
+		w.all("audit log", eq(x.Audit[i].By, "anna"), eq(x.Audit[i].Detail, "requests=3,tokens=-20 counted twice"))
 		g.still(b, "who is not named", func() {
 			_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(1), "", "")
 			w.is(err, flowfabric.ErrInvalidInput)
@@ -604,9 +683,10 @@ var budgetScenarios = []scenario{
 		k := g.asker("w1")
 		spend := func(c engine.Claim, n int64) {
 			w.Helper()
-			r, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: c.Fence.Execution, Epoch: c.Fence.Epoch, Sequence: 1, Amounts: tokens(n)})
+			r, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: c.Fence.Execution,
+				Epoch: c.Fence.Epoch, Sequence: 1, Amounts: tokens(n)})
 			w.no(err)
-			same(w, "applied", words(r.Applied, r.Late), "true false")
+			w.all("applied", eq(r.Applied, true), eq(r.Late, false))
 		}
 		ids := w.createN(4, asking(flowfabric.BudgetGate(b)))
 		claims := k.granted(k.grants(10)...)

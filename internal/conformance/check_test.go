@@ -53,7 +53,7 @@ func difference(a, b string) string { return invariant.Difference(a, b) }
 // fingerprint is the hash of the partition now.
 func (w *env) fingerprint() string {
 	w.Helper()
-	if !w.srv.Features.Functions {
+	if !w.srv.Features.Native {
 		return w.dump().Text() // Lua is the slow part there
 	}
 	h, err := invariant.Fingerprint(w.ctx, w.raw, w.p)
@@ -61,11 +61,11 @@ func (w *env) fingerprint() string {
 	return h
 }
 
-// changes is how many changes the server has made to its data, all partitions taken together: where that stays the same, a fingerprint does, and it
-// costs a fiftieth. It is "" where the server does not count.
+// changes is how many changes the server has made to its data, all partitions taken together: where that stays the
+// same, a fingerprint does, and it costs a fiftieth. It is "" where the server does not count.
 func (w *env) changes() string {
 	w.Helper()
-	if !w.srv.Features.Functions || w.srv.Features.Cluster {
+	if !w.srv.Features.Native || w.srv.Features.Cluster {
 		return ""
 	}
 	info, err := w.do("INFO", "persistence").ToString()
@@ -87,7 +87,8 @@ func (w *env) fingerprintFor(name string) string {
 	return w.fingerprint()
 }
 
-// audited ends a scenario: an audit of what it leaves behind must find nothing, not in the partitions of budgets and quotas either.
+// audited ends a scenario: an audit of what it leaves behind must find nothing, not in the partitions of budgets and
+// quotas either.
 func (w *env) audited() {
 	w.Helper()
 	if w.Failed() || w.Skipped() {
@@ -100,7 +101,8 @@ func (w *env) audited() {
 		w.no(p.Err)
 	}
 	w.no(r.Gates.Err)
-	r.Findings = slices.DeleteFunc(r.Findings, func(f engine.Finding) bool { return f.Kind == engine.FindingRetention }) // no damage
+	// no damage
+	r.Findings = slices.DeleteFunc(r.Findings, func(f engine.Finding) bool { return f.Kind == engine.FindingRetention })
 	if text := found(r); text != "" {
 		w.Errorf("an audit of what the scenario leaves finds:\n%s", text)
 	}

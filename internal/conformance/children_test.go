@@ -24,11 +24,13 @@ func (f *family) of(change func(*engine.ChildWait), names ...string) engine.Chil
 	r, err := f.e.WaitChildren(f.ctx, f.fence, q)
 	f.no(err)
 	f.check()
+	f.age()
 	return r
 }
 
 // until makes children and suspends the parent until enough of them have ended or something else happens.
-func (f *family) until(change func(*engine.ChildWait), opts []suspending, names ...string) (engine.Suspension, engine.Suspended) {
+func (f *family) until(change func(*engine.ChildWait), opts []suspending,
+	names ...string) (engine.Suspension, engine.Suspended) {
 	f.Helper()
 	f.of(func(q *engine.ChildWait) {
 		q.Park = false
@@ -50,7 +52,7 @@ func (f *family) over() string {
 			f.fence = c.Fence
 			cause := "nothing"
 			if c.Resume != nil {
-				cause = words(c.Resume.Name, c.Resume.Cause)
+				cause = fmt.Sprint(c.Resume.Name, " ", c.Resume.Cause)
 			}
 			kids, err := engine.DecodeChildren(f.p, c.Steps[engine.StepChildren+"wait"])
 			f.no(err)
@@ -58,7 +60,7 @@ func (f *family) over() string {
 			for _, o := range kids {
 				got[o.Node] = o.Outcome
 			}
-			return words(cause, got)
+			return fmt.Sprint(cause, " ", got)
 		}
 	}
 	f.Fatal("the parent cannot be claimed")
@@ -130,81 +132,84 @@ var childrenScenarios = []scenario{
 		early := w.family() // it has failed before the parent waits
 		early.of(func(q *engine.ChildWait) { failFast(q); q.Park = false }, "a", "b")
 		early.fail(early.claim()["a"])
-		same(w, "at once", outcomes(early.of(failFast)), "true false map[a:failed0 b:-1]")
+		same(w, "at once", outcomes(early.of(failFast)), "true false map[a:failed1 b:0]")
 	}},
-	{name: "the children that a wait does not need are cancelled when it is over, whatever ended it", run: func(w *env) {
-		for what, end := range map[string]func(f *family, kids map[string]engine.Claim){
-			"the first end": func(f *family, kids map[string]engine.Claim) { f.complete(kids["a"], "") },
-			"a limit": func(f *family, kids map[string]engine.Claim) {
-				w.advance(3 * time.Second)
-				w.settleTime()
-			},
-			"an operator": func(f *family, kids map[string]engine.Claim) { w.resume(f.parent) },
-		} {
+	{name: "the children that a wait does not need are cancelled when it is over, whatever ended it",
+		run: func(w *env) {
+			for what, end := range map[string]func(f *family, kids map[string]engine.Claim){
+				"the first end": func(f *family, kids map[string]engine.Claim) { f.complete(kids["a"], "") },
+				"a limit": func(f *family, kids map[string]engine.Claim) {
+					w.advance(3 * time.Second)
+					w.settleTime()
+				},
+				"an operator": func(f *family, kids map[string]engine.Claim) { w.resume(f.parent) },
+			} {
+				w.reset()
+				f := w.family()
+				f.until(firstOf, []suspending{within(3*time.Second, "auto_resume")}, "a", "b", "c")
+				w.code(f.parent, "S8")
+				kids := f.claim()
+				end(f, kids)
+				f.drain()
+				if what == "the first end" {
+					f.are(flowfabric.Cancelled, "b", "c")
+					f.are(flowfabric.Completed, "a")
+				} else {
+					f.are(flowfabric.Cancelled, "a", "b", "c")
+				}
+				same(w, what, f.reason("b"), "wait_over")
+			}
 			w.reset()
+			plain := w.family()
+			plain.of(firstOf, "a", "b")
+			plain.complete(plain.claim()["b"], "")
+			plain.drain()
+			plain.are(flowfabric.Cancelled, "a")
+			same(w, "what the handler is told", plain.over(), "nothing map[a: b:completed]")
+			atOnce := w.family()
+			atOnce.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, "a", "b")
+			atOnce.complete(atOnce.claim()["a"], "")
+			same(w, "at once", outcomes(atOnce.of(firstOf)), "true false map[a:completed1 b:0]")
+			atOnce.are(flowfabric.Cancelled, "b")
+		}},
+	{name: "of two hundred children that a wait does not need, those that others depend on are cancelled, too",
+		run: func(w *env) {
 			f := w.family()
-			f.until(firstOf, []suspending{within(3*time.Second, "auto_resume")}, "a", "b", "c")
-			w.code(f.parent, "S8")
-			kids := f.claim()
-			end(f, kids)
-			f.drain()
-			if what == "the first end" {
-				f.are(flowfabric.Cancelled, "b", "c")
-				f.are(flowfabric.Completed, "a")
-			} else {
-				f.are(flowfabric.Cancelled, "a", "b", "c")
+			first := engine.ChildWait{Name: "wait", Mode: engine.WaitFirst, CancelRemaining: true}
+			for i := range 200 {
+				kid := f.child(f.parent, "wait", fmt.Sprintf("c%03d", i))
+				if i > 0 && i%2 == 1 {
+					kid.Edges = []engine.FlowEdge{{From: f.parent.Child("wait", fmt.Sprintf("c%03d", i-1))}}
+				}
+				first.Children = append(first.Children, kid)
 			}
-			same(w, what, f.reason("b"), "wait_over")
-		}
-		w.reset()
-		plain := w.family()
-		plain.of(firstOf, "a", "b")
-		plain.complete(plain.claim()["b"], "")
-		plain.drain()
-		plain.are(flowfabric.Cancelled, "a")
-		same(w, "what the handler is told", plain.over(), "nothing map[a: b:completed]")
-		atOnce := w.family()
-		atOnce.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, "a", "b")
-		atOnce.complete(atOnce.claim()["a"], "")
-		same(w, "at once", outcomes(atOnce.of(firstOf)), "true false map[a:completed0 b:-1]")
-		atOnce.are(flowfabric.Cancelled, "b")
-	}},
-	{name: "of two hundred children that a wait does not need, those that others depend on are cancelled, too", run: func(w *env) {
-		f := w.family()
-		first := engine.ChildWait{Name: "wait", Mode: engine.WaitFirst, CancelRemaining: true}
-		for i := range 200 {
-			kid := f.child(f.parent, "wait", fmt.Sprintf("c%03d", i))
-			if i > 0 && i%2 == 1 {
-				kid.Edges = []engine.FlowEdge{{From: f.parent.Child("wait", fmt.Sprintf("c%03d", i-1))}}
+			for _, batch := range engine.Batches(first.Children) {
+				q := first
+				q.Children = batch
+				_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+				w.no(err)
 			}
-			first.Children = append(first.Children, kid)
-		}
-		for _, batch := range engine.Batches(first.Children) {
-			q := first
-			q.Children = batch
-			_, err := w.e.WaitChildren(w.ctx, f.fence, q)
+			first.Children, first.Park = nil, true
+			_, err := w.e.WaitChildren(w.ctx, f.fence, first)
 			w.no(err)
-		}
-		first.Children, first.Park = nil, true
-		_, err := w.e.WaitChildren(w.ctx, f.fence, first)
-		w.no(err)
-		f.check()
-		kids := f.claim()
-		f.complete(kids["c000"], "")
-		w.code(f.parent, "R1i")
-		// the parent goes on and waits for others while the backlog still cancels
-		f.over()
-		q := engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{f.child(f.parent, "second", "other")}}
-		_, err = w.e.WaitChildren(w.ctx, f.fence, q)
-		w.no(err)
-		f.drain()
-		f.check()
-		for i := 1; i < 200; i++ {
-			f.are(flowfabric.Cancelled, fmt.Sprintf("c%03d", i))
-		}
-		f.are(flowfabric.Waiting, "other")
-		w.code(f.parent, "R3i")
-	}},
+			f.check()
+			kids := f.claim()
+			f.complete(kids["c000"], "")
+			w.code(f.parent, "R1i")
+			// the parent goes on and waits for others while the backlog still cancels
+			f.over()
+			q := engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true,
+				Children: []engine.FlowMember{f.child(f.parent, "second", "other")}}
+			_, err = w.e.WaitChildren(w.ctx, f.fence, q)
+			w.no(err)
+			f.drain()
+			f.check()
+			for i := 1; i < 200; i++ {
+				f.are(flowfabric.Cancelled, fmt.Sprintf("c%03d", i))
+			}
+			f.are(flowfabric.Waiting, "other")
+			w.code(f.parent, "R3i")
+		}},
 	{name: "limits of seventy waits for children that pass at once cancel their children, and not those of the next waits", run: func(w *env) {
 		var all []*family
 		for range 70 {
@@ -232,7 +237,7 @@ var childrenScenarios = []scenario{
 		all[0].drain()
 		for _, f := range all {
 			f.are(flowfabric.Cancelled, "first")
-			same(w, "second", words(f.shown("second").State.Public == flowfabric.Cancelled), "false")
+			same(w, "second", f.shown("second").State.Public == flowfabric.Cancelled, false)
 		}
 	}},
 	{name: "a child that is spared after its parent began another wait stays out of that one", run: func(w *env) {
@@ -248,7 +253,8 @@ var childrenScenarios = []scenario{
 		f.of(firstOf)
 		f.complete(f.claim()["c0"], "")
 		f.fence = f.held().Fence
-		_, err = w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{f.child(f.parent, "second", "other")}})
+		_, err = w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true,
+			Children: []engine.FlowMember{f.child(f.parent, "second", "other")}})
 		w.no(err)
 		f.drain()
 		f.check()
@@ -275,38 +281,41 @@ var childrenScenarios = []scenario{
 		f.are(flowfabric.Cancelled, "c")
 		same(w, "spared", f.header().Siblings.Spared >= 1, true)
 	}},
-	{name: "a time limit of a wait for children does what it says, and tells how each child was then", run: func(w *env) {
-		for behaviour, want := range map[string]flowfabric.Code{
-			"fail": "T2", "cancel": "T3", "expire": "T4", "auto_resume": "R1i", "auto_resume_with_timeout_signal": "R1i", "escalate": "S5",
-		} {
-			for _, leave := range []bool{false, true} {
-				w.reset()
-				f := w.family()
-				f.until(func(q *engine.ChildWait) { q.Leave = leave }, []suspending{within(3*time.Second, behaviour)}, "a", "b")
-				kids := f.claim()
-				f.complete(kids["a"], "")
-				w.advance(2 * time.Second)
-				w.settleTime()
-				w.code(f.parent, "S8")
-				w.advance(time.Second)
-				w.settleTime()
-				w.code(f.parent, want)
-				f.drain()
-				b := flowfabric.Active
-				if want[0] == 'T' && !leave {
-					b = flowfabric.Cancelled
-				}
-				f.are(b, "b")
-				switch want {
-				case "R1i":
-					same(w, behaviour, f.over(), "wait timeout map[a:completed b:]")
-				case "S5": // it goes on waiting
-					f.complete(kids["b"], "")
-					same(w, behaviour, f.over(), "wait children map[a:completed b:completed]")
+	{name: "a time limit of a wait for children does what it says, and tells how each child was then",
+		run: func(w *env) {
+			for behaviour, want := range map[string]flowfabric.Code{
+				"fail": "T2", "cancel": "T3", "expire": "T4", "auto_resume": "R1i",
+				"auto_resume_with_timeout_signal": "R1i", "escalate": "S5",
+			} {
+				for _, leave := range []bool{false, true} {
+					w.reset()
+					f := w.family()
+					f.until(func(q *engine.ChildWait) { q.Leave = leave },
+						[]suspending{within(3*time.Second, behaviour)}, "a", "b")
+					kids := f.claim()
+					f.complete(kids["a"], "")
+					w.advance(2 * time.Second)
+					w.settleTime()
+					w.code(f.parent, "S8")
+					w.advance(time.Second)
+					w.settleTime()
+					w.code(f.parent, want)
+					f.drain()
+					b := flowfabric.Active
+					if want[0] == 'T' && !leave {
+						b = flowfabric.Cancelled
+					}
+					f.are(b, "b")
+					switch want {
+					case "R1i":
+						same(w, behaviour, f.over(), "wait timeout map[a:completed b:]")
+					case "S5": // it goes on waiting
+						f.complete(kids["b"], "")
+						same(w, behaviour, f.over(), "wait children map[a:completed b:completed]")
+					}
 				}
 			}
-		}
-	}},
+		}},
 	{name: "a handler waits for children or a signal, whichever comes first", run: func(w *env) {
 		w.seed()
 		stop := minted("stop")
@@ -345,16 +354,17 @@ var childrenScenarios = []scenario{
 		turned.complete(turned.claim()["a"], "")
 		same(w, "both, the signal first", turned.over(), "wait children map[a:completed]")
 	}},
-	{name: "a wait for children that is over before it begins keeps the lease and records the outcomes", run: func(w *env) {
-		f := w.family()
-		f.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, "a", "b")
-		f.complete(f.claim()["a"], "")
-		_, s := f.until(firstOf, nil)
-		same(w, "satisfied", words(s.Satisfied, s.Resume.Cause), "true already_satisfied")
-		w.code(f.parent, "A1")
-		f.are(flowfabric.Cancelled, "b")
-		same(w, "recorded", outcomes(f.of(firstOf)), "true false map[a:completed0 b:-1]")
-	}},
+	{name: "a wait for children that is over before it begins keeps the lease and records the outcomes",
+		run: func(w *env) {
+			f := w.family()
+			f.of(func(q *engine.ChildWait) { firstOf(q); q.Park = false }, "a", "b")
+			f.complete(f.claim()["a"], "")
+			_, s := f.until(firstOf, nil)
+			w.all("satisfied", eq(s.Satisfied, true), eq(s.Resume.Cause, "already_satisfied"))
+			w.code(f.parent, "A1")
+			f.are(flowfabric.Cancelled, "b")
+			same(w, "recorded", outcomes(f.of(firstOf)), "true false map[a:completed1 b:0]")
+		}},
 	{name: "messages and children end a wait together with other conditions", run: func(w *env) {
 		w.seed()
 		orMail := waitFor(conditionOf(spelled("M", "user"), "K", group(1, 1, 2)))
@@ -374,9 +384,10 @@ var childrenScenarios = []scenario{
 		c = k.one(c.Fence.Execution)
 		same(w, "cause", c.Resume.Cause, "message")
 		m = minted("wp2") // the message is still there
-		s, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(conditionOf(spelled("M", "user"), names(1, 1, ""), group(1, 1, 2)), m)))
+		s, err := w.e.SuspendExecution(w.ctx, c.Fence,
+			suspension(waitFor(conditionOf(spelled("M", "user"), names(1, 1, ""), group(1, 1, 2)), m)))
 		w.no(err)
-		same(w, "at once", words(s.Satisfied, s.Resume.Cause), "true already_satisfied")
+		w.all("at once", eq(s.Satisfied, true), eq(s.Resume.Cause, "already_satisfied"))
 		w.check()
 		m = minted("wp3") // a message and a signal, in both orders
 		w.suspend(c.Fence, waitFor(conditionOf(spelled("M", "user"), names(1, 1, ""), group(2, 1, 2)), m))
@@ -393,7 +404,8 @@ var childrenScenarios = []scenario{
 		f, over := w.family(), w.family()
 		refused := func(name string, opts ...suspending) {
 			w.unchanged(name, func() {
-				_, err := w.e.SuspendExecution(w.ctx, f.fence, suspension(append([]suspending{waitFor("K"), awaiting(name)}, opts...)...))
+				_, err := w.e.SuspendExecution(w.ctx, f.fence,
+					suspension(append([]suspending{waitFor("K"), awaiting(name)}, opts...)...))
 				w.is(err, denied.Condition)
 			})
 		}
@@ -409,7 +421,8 @@ var childrenScenarios = []scenario{
 		_, err := w.e.SuspendExecution(w.ctx, over.fence, suspension(waitFor("K"), awaiting("wait")))
 		w.is(err, denied.Condition)
 		f.until(allOf, nil)
-		_, err = w.e.SuspendExecution(w.ctx, f.fence, suspension(waitFor("K"), awaiting("wait"), func(q *engine.Suspension) { q.ID = uuid.New() }))
+		_, err = w.e.SuspendExecution(w.ctx, f.fence,
+			suspension(waitFor("K"), awaiting("wait"), func(q *engine.Suspension) { q.ID = uuid.New() }))
 		w.is(err, denied.NotActive)
 	}},
 	{name: "a suspended parent that ends takes its children along, and a cancelled flow ends both", run: func(w *env) {
@@ -430,7 +443,8 @@ var childrenScenarios = []scenario{
 	}},
 	{name: "children that a parent leaves to run do so, although its wait is decided after its end", run: func(w *env) {
 		f := w.family()
-		f.of(func(q *engine.ChildWait) { q.Mode, q.CancelRemaining, q.Leave = engine.WaitFailFast, true, true }, "a", "b")
+		f.of(func(q *engine.ChildWait) { q.Mode, q.CancelRemaining, q.Leave = engine.WaitFailFast, true, true }, "a",
+			"b")
 		kids := f.claim()
 		w.cancel(f.parent)
 		f.drain()
@@ -440,31 +454,33 @@ var childrenScenarios = []scenario{
 		f.are(flowfabric.Active, "b")
 		f.complete(kids["b"], "")
 	}},
-	{name: "a replay asks again for children that did not succeed, and forgets what ended that wait", run: func(w *env) {
-		w.seed()
-		f := w.family()
-		m := minted("stop")
-		f.until(allOf, []suspending{orSignal(m)}, "a", "b")
-		f.complete(f.claim()["a"], "")
-		w.signal(f.parent, m, "now", "resume_condition_satisfied")
-		f.over()
-		f.replayed()
-		c := f.held()
-		same(w, "kept", words(len(c.Steps), c.Resume == nil), "0 true")
+	{name: "a replay asks again for children that did not succeed, and forgets what ended that wait",
+		run: func(w *env) {
+			w.seed()
+			f := w.family()
+			m := minted("stop")
+			f.until(allOf, []suspending{orSignal(m)}, "a", "b")
+			f.complete(f.claim()["a"], "")
+			w.signal(f.parent, m, "now", "resume_condition_satisfied")
+			f.over()
+			f.replayed()
+			c := f.held()
+			w.all("kept", eq(len(c.Steps), 0), eq(c.Resume == nil, true))
 
-		good := w.family() // all succeeded: that is kept
-		good.until(allOf, nil, "a")
-		good.complete(good.claim()["a"], "")
-		good.over()
-		good.replayed()
-		same(w, "kept", words(len(good.held().Steps) > 0), "true")
-	}},
+			good := w.family() // all succeeded: that is kept
+			good.until(allOf, nil, "a")
+			good.complete(good.claim()["a"], "")
+			good.over()
+			good.replayed()
+			same(w, "kept", len(good.held().Steps) > 0, true)
+		}},
 	{name: "two waits for children in a row are told apart, and each is kept as a step", run: func(w *env) {
 		f := w.family()
 		f.until(allOf, nil, "a")
 		f.complete(f.claim()["a"], "")
 		same(w, "first", f.over(), "wait children map[a:completed]")
-		_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll, Children: []engine.FlowMember{f.child(f.parent, "second", "b")}})
+		_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "second", Mode: engine.WaitAll,
+			Children: []engine.FlowMember{f.child(f.parent, "second", "b")}})
 		w.no(err)
 		q := suspension(waitFor("K"), because("waiting_for_children"), awaiting("second"))
 		_, err = w.e.SuspendExecution(w.ctx, f.fence, q)
@@ -472,13 +488,14 @@ var childrenScenarios = []scenario{
 		f.check()
 		f.complete(f.claim()["b"], "")
 		c := f.held()
-		same(w, "kept", words(c.Resume.Name, len(c.Steps[engine.StepAwait+"wait"]) > 0, len(c.Steps[engine.StepChildren+"second"]) > 0), "second true true")
+		w.all("kept", eq(c.Resume.Name, "second"), eq(len(c.Steps[engine.StepAwait+"wait"]) > 0, true),
+			eq(len(c.Steps[engine.StepChildren+"second"]) > 0, true))
 	}},
 	{name: "children that nobody cancelled, and a wait whose end was lost, are found by an audit", run: func(w *env) {
 		w.quiet = true
 		f := w.family()
 		f.until(allOf, nil, "a", "b")
-		w.set("HSET", w.k.Core(f.parent.UUID()), "wt", "all 2 1 1 run p cancel") // it counts wrong
+		w.editRecord(f.parent.UUID(), func(f fields) { f["wt"] = "all 2 1 1 run p cancel" }) // it counts wrong
 		same(w, "counted", strings.HasPrefix(found(w.audit(true)), "flag x "), true)
 		a, b := f.parent.Child("wait", "a"), f.parent.Child("wait", "b")
 		w.set("HSET", w.k.Children(f.parent.UUID()), a.UUID().String(), "f,0,a", b.UUID().String(), "f,0,b")

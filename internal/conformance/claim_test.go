@@ -19,27 +19,31 @@ import (
 var claimScenarios = []scenario{
 	{name: "a claim returns the fence, input, tags and limits of a fresh execution", run: func(w *env) {
 		w.advance(time.Hour)
-		id := w.create(priority(7), timeout(time.Minute), deadline(time.Hour), tags(map[string]string{"a.b": "c"}), payload([]byte("\x00\xff in")))
+		id := w.create(priority(7), timeout(time.Minute), deadline(time.Hour), tags(map[string]string{"a.b": "c"}),
+			payload([]byte("\x00\xff in")))
 		k := w.worker("w1")
 		before := w.now()
 		c := k.one(id)
-		same(w, "fence", c.Fence, flowfabric.Fence{Execution: id, Session: k.session, Claim: 1, Epoch: c.Fence.Epoch, Attempt: 0})
+		same(w, "fence", c.Fence, flowfabric.Fence{Execution: id, Session: k.session, Claim: 1, Epoch: c.Fence.Epoch,
+			Attempt: 1})
 		if c.Fence.Epoch < uint64(before) {
 			w.Fatalf("epoch %d is below the server's clock", c.Fence.Epoch)
 		}
 		same(w, "type", c.Type, flowfabric.AttemptInitial)
 		same(w, "input", string(c.Input), "\x00\xff in")
-		same(w, "tags", words(c.Tags), "map[a.b:c]")
-		same(w, "the rest", words(c.Priority, c.Retries, c.Reclaims, c.LastSequence, c.TimeLeft, len(c.Steps)), "7 0 0 0 1m0s 0")
+		sameDeep(w, "tags", c.Tags, map[string]string{"a.b": "c"})
+		w.all("the rest", eq(c.Priority, 7), eq(c.Retries, 0), eq(c.Reclaims, 0), eq(c.LastSequence, 0),
+			eq(c.TimeLeft, time.Minute), eq(len(c.Steps), 0))
 		if c.DeadlineIn > time.Hour || c.DeadlineIn < 59*time.Minute {
 			w.Fatalf("deadline in %s", c.DeadlineIn)
 		}
 		s := w.code(id, "A1")
-		same(w, "snapshot", words(s.Attempts, s.AttemptType, s.Session == k.session, s.Epoch == c.Fence.Epoch), "1 initial true true")
+		w.all("snapshot", eq(s.Attempts, 1), eq(s.AttemptType, "initial"), eq(s.Session, k.session),
+			eq(s.Epoch, c.Fence.Epoch))
 		same(w, "lease", s.LeaseExpiresAt.Sub(s.ClaimedAt), ttl)
 		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 		w.no(err)
-		same(w, "held", words(held), words([]engine.Held{{Execution: id, Claim: 1}}))
+		sameList(w, "held", held, engine.Held{Execution: id, Claim: 1})
 		k.nothing()
 	}},
 	{name: "a claim repeated under its number returns the same claims", run: func(w *env) {
@@ -61,7 +65,7 @@ var claimScenarios = []scenario{
 			}
 			for _, c := range first.Claims {
 				c.TimeLeft = 0
-				same(w, "slots", words(byID[c.Fence.Execution]), words(c))
+				sameDeep(w, "slots", byID[c.Fence.Execution], c)
 			}
 		}, ":s:")
 		// What was settled meanwhile is not handed out again.
@@ -119,19 +123,22 @@ var claimScenarios = []scenario{
 		}
 		same(w, "claimed", len(all), total)
 		sorted := slices.SortedFunc(slices.Values(all), func(a, b engine.Claim) int {
-			return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Fence.Execution.String(), b.Fence.Execution.String()))
+			return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.CreatedAt.Compare(b.CreatedAt),
+				strings.Compare(a.Fence.Execution.String(), b.Fence.Execution.String()))
 		})
 		for i := range all {
 			same(w, fmt.Sprintf("place %d", i), all[i].Fence.Execution, sorted[i].Fence.Execution)
 		}
 	}},
 	{name: "a completion cleans up deadlines, timeouts, frames and waitpoints in any combination", run: func(w *env) {
-		ways := map[string]option{"nothing": payload(nil), "deadline": deadline(time.Hour), "timeout": timeout(time.Minute), "both": func(x *engine.NewExecution) {
-			deadline(time.Hour)(x)
-			timeout(time.Minute)(x)
-		}, "retention": retention(time.Hour), "frames": payload(nil), "waitpoint": payload(nil),
-			"waitpoint, and claimed again": payload(nil),
-			"frames, and no tag any more":  tags(map[string]string{"a.b": "c"}), "frames, and no priority any more": priority(3)}
+		ways := map[string]option{"nothing": payload(nil), "deadline": deadline(time.Hour),
+			"timeout": timeout(time.Minute), "both": func(x *engine.NewExecution) {
+				deadline(time.Hour)(x)
+				timeout(time.Minute)(x)
+			}, "retention": retention(time.Hour), "frames": payload(nil), "waitpoint": payload(nil),
+			"waitpoint, and claimed again":     payload(nil),
+			"frames, and no tag any more":      tags(map[string]string{"a.b": "c"}),
+			"frames, and no priority any more": priority(3)}
 		w.rotate("k1", 0)
 		k := w.worker("w1")
 		for way, with := range ways {
@@ -167,7 +174,7 @@ var claimScenarios = []scenario{
 			}
 			same(w, way+": kept until", int64(kept), w.at(id, "en")+want.Milliseconds())
 			if strings.HasPrefix(way, "frames") {
-				same(w, "why the stream ended", w.hash(w.k.Meta(id.UUID(), 0))["y"], "attempt_success")
+				same(w, "why the stream ended", w.hash(w.k.Meta(id.UUID(), 1))["y"], "attempt_success")
 			}
 		}
 	}},
@@ -237,7 +244,8 @@ var claimScenarios = []scenario{
 				args := slices.Clone(good)
 				args[at] = v
 				w.unchanged(fmt.Sprintf("argument %d %q", at, v), func() {
-					same(w, fmt.Sprintf("argument %d %q", at, v), w.fcall("ff_claim_next", args...).code, "invalid_input")
+					same(w, fmt.Sprintf("argument %d %q", at, v), w.fcall("ff_claim_next", args...).code,
+						"invalid_input")
 				})
 			}
 		}
@@ -346,7 +354,7 @@ var claimScenarios = []scenario{
 		c, err := w.e.SetSubscription(w.ctx, w.p, engine.Subscription{})
 		w.no(err)
 		same(w, "another", a != c, true)
-		same(w, "members", words(w.dump().Sets[":int:"+a]), "[0 1 2 3 c1 c2 c3]")
+		sameList(w, "members", w.dump().Sets[":int:"+a], "0", "1", "2", "3", "c1", "c2", "c3")
 		w.check()
 	}},
 	{name: "a claim inlines up to 512 KiB of inputs, and the engine reads the rest", run: func(w *env) {
@@ -363,7 +371,7 @@ var claimScenarios = []scenario{
 				modes = append(modes, h[13])
 			}
 		}
-		same(w, "on the wire", words(modes), "[1 2 1]")
+		sameList(w, "on the wire", modes, "1", "2", "1")
 		r, err := w.e.ClaimNext(w.ctx, k.request(3)) // the repeat, decoded
 		w.no(err)
 		for i, want := range []string{big + "0", big + "1", "small"} {
@@ -428,13 +436,15 @@ var claimScenarios = []scenario{
 		})
 	}},
 	{name: "a claim repairs queue entries that contradict the record", run: func(w *env) {
-		waiting, delayed, active, ended := w.create(), w.create(delay(time.Hour)), w.create(priority(9)), w.create(priority(8))
+		waiting, delayed, active, ended := w.create(), w.create(delay(time.Hour)), w.create(priority(9)),
+			w.create(priority(8))
 		k := w.worker("w1")
 		k.one(active)
 		w.complete(k.one(ended).Fence, "")
 		elsewhere := w.create(kind("other"))
 		queue := ":q:" + w.core(waiting)["r"]
-		for i, id := range []string{delayed.UUID().String(), active.UUID().String(), ended.UUID().String(), elsewhere.UUID().String(), flowfabric.NewExecutionID(0).UUID().String()} {
+		for i, id := range []string{delayed.UUID().String(), active.UUID().String(), ended.UUID().String(),
+			elsewhere.UUID().String(), flowfabric.NewExecutionID(0).UUID().String()} {
 			w.set("ZADD", string(w.k)+queue, strconv.Itoa(-1000+i), id)
 		}
 		w.set("ZREM", string(w.k)+":delayed", delayed.UUID().String())
@@ -453,18 +463,20 @@ var claimScenarios = []scenario{
 		k := w.worker("w1")
 		c := k.one(ids[0])
 		next := k.request(1)
-		s, r, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: c.Fence, Result: []byte("r")}}, &next)
+		s, r, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: c.Fence, Result: []byte("r")}},
+			&next)
 		w.no(err)
 		w.no(s[0].Err)
 		same(w, "claimed", r.Claims[0].Fence.Execution, ids[1])
 		k.number++
 		w.check()
 		w.sameBut("the same call again", func() {
-			s, again, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: c.Fence, Result: []byte("r")}}, &next)
+			s, again, err := w.e.CompleteExecutions(w.ctx, w.p,
+				[]engine.Completion{{Fence: c.Fence, Result: []byte("r")}}, &next)
 			w.no(err)
 			same(w, "already", s[0].Already, true)
 			same(w, "duplicate", again.Duplicate, true)
-			same(w, "the same claim", words(again.Claims), words(r.Claims))
+			sameDeep(w, "the same claim", again.Claims, r.Claims)
 		}, ":s:")
 		// A refused claim does not undo the completion.
 		bad := k.request(1)

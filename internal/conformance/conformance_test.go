@@ -20,17 +20,17 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/race"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // Features says what a server has. A scenario that needs more is skipped there.
 type Features struct {
-	Functions     bool // FUNCTION LOAD and FCALL; otherwise the same sources run as scripts
+	Native        bool // a server in C: its Lua is fast, it counts calls and changes, dumps keys and kills clients
 	MemoryFigures bool // MEMORY USAGE and OBJECT ENCODING mean something
 	OOM           bool // maxmemory refuses writes
 	Persistence   bool // data survive a killed server
 	Cluster       bool // one slot a call is enforced
 	ShardedPubSub bool // SPUBLISH
-	PinnedClock   bool // the server's clock can be stopped
 }
 
 // Server is one server under test.
@@ -42,12 +42,11 @@ type Server struct {
 	Node     func(p uint16) string // address of the primary that has a partition; in a cluster of several
 	Only     []string              // run only these topics; none runs all
 	Share    int                   // run one in so many of the random and exhaustive steps; 0 runs all
-	Pin      func(time.Time)       // stops the clock (zero: lets it run); with PinnedClock
 	Restart  func()                // kills the server and starts it again; with Persistence
 }
 
-// scenario is one test; needs names the features it cannot do without. One that damages the store on purpose says how: what it leaves
-// is not audited.
+// scenario is one test; needs names the features it cannot do without. One that damages the store on purpose says
+// how: what it leaves is not audited.
 type scenario struct {
 	name    string
 	run     func(*env)
@@ -58,8 +57,8 @@ type scenario struct {
 // has reports whether the server has a feature by its name, so that skips can name it.
 func (f Features) has(name string) bool {
 	switch name {
-	case "Functions":
-		return f.Functions
+	case "Native":
+		return f.Native
 	case "MemoryFigures":
 		return f.MemoryFigures
 	case "OOM":
@@ -70,8 +69,6 @@ func (f Features) has(name string) bool {
 		return f.Cluster
 	case "ShardedPubSub":
 		return f.ShardedPubSub
-	case "PinnedClock":
-		return f.PinnedClock
 	}
 	panic("no feature " + name)
 }
@@ -96,7 +93,7 @@ func topics() map[string][]scenario {
 		"lost replies":  lostScenarios,
 		"interleavings": interleaveScenarios,
 		"bell":          slices.Concat(bellScenarios, urgentScenarios),
-		"errors":        errorScenarios,
+		"errors":        slices.Concat(errorScenarios, argumentScenarios),
 		"repeat":        repeatScenarios,
 		"fuzz":          fuzzScenarios,
 		"server":        serverScenarios,
@@ -109,7 +106,7 @@ func topics() map[string][]scenario {
 		"question":      questionScenarios,
 		"mailbox":       mailboxScenarios,
 		"children":      childrenScenarios,
-		"await":         awaitScenarios,
+		"await":         slices.Concat(awaitScenarios, awaitCancelScenarios),
 		"continue":      continueScenarios,
 		"remind":        remindScenarios,
 		"totals":        totalScenarios,
@@ -126,21 +123,26 @@ func topics() map[string][]scenario {
 		"replicas":      replicaScenarios,
 		"counting":      countingScenarios,
 		"cleanup":       cleanupScenarios,
-		"gates":         slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, limitScenarios, gateLifeScenarios, gateFlowScenarios),
-		"spend":         spendScenarios,
-		"fair":          slices.Concat(fairScenarios, turnScenarios, ageingScenarios),
-		"flow":          slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios, flowReplayScenarios, flowChildrenScenarios, flowOutcomeScenarios, flowEndScenarios, flowPurgeScenarios),
+		"gates": slices.Concat(gateScenarios, budgetScenarios, quotaScenarios, limitScenarios,
+			gateLifeScenarios, gateFlowScenarios),
+		"spend": spendScenarios,
+		"fair":  slices.Concat(fairScenarios, turnScenarios, ageingScenarios),
+		"flow": slices.Concat(flowScenarios, flowBuildScenarios, flowResolveScenarios, flowCancelScenarios,
+			flowReplayScenarios, flowChildrenScenarios, flowOutcomeScenarios, flowEndScenarios, flowPurgeScenarios,
+			flowUniqueScenarios),
 	}
 }
 
-// unmarked are the topics that enumerate arguments, orders and random steps: they exercise the library itself, which is the
-// same everywhere. In the others servers differ: data types, expiry, publishing, redirections.
+// unmarked are the topics that enumerate arguments, orders and random steps: they exercise the library itself, which
+// is the same everywhere. In the others servers differ: data types, expiry, publishing, redirections.
 var unmarked = []string{"golden", "lost replies", "interleavings", "errors", "fuzz"}
 
 var order = []string{
-	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden", "lost replies", "interleavings", "bell",
-	"errors", "repeat", "server", "edge cases", "tick", "modes", "runs", "suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "continue", "remind", "totals",
-	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce", "audit", "replicas", "counting", "flow", "cleanup", "children", "await", "gates", "spend", "fair", "fuzz",
+	"create", "claim", "lease", "settle", "steps", "stream", "time", "clock", "cancel", "operator", "trail", "golden",
+	"lost replies", "interleavings", "bell", "errors", "repeat", "server", "edge cases", "tick", "modes", "runs",
+	"suspend", "signal", "waitpoint", "suspend reuse", "question", "mailbox", "continue", "remind", "totals",
+	"feed", "workers", "why", "schedules", "inspect", "lanes", "retention", "keys", "debounce", "audit", "replicas",
+	"counting", "flow", "cleanup", "children", "await", "gates", "spend", "fair", "fuzz",
 }
 
 // partitions of the store under test; scenarios take them in turn.
@@ -182,10 +184,11 @@ func Run(t *testing.T, s Server) {
 // connect opens the engine under test, and a plain client that looks at what the engine did.
 func connect(t *testing.T, s Server) (*engine.Engine, rueidis.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := testwait.Context(t, context.Background())
 	defer cancel()
 	quiet := slog.New(slog.DiscardHandler)
-	e, err := engine.Open(ctx, engine.Config{URL: s.URL, TestClock: true, Partitions: partitions, Logger: quiet, CallTimeout: 20 * time.Second})
+	e, err := engine.Open(ctx, engine.Config{URL: s.URL, TestClock: true, Partitions: partitions, Logger: quiet,
+		CallTimeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +199,8 @@ func connect(t *testing.T, s Server) (*engine.Engine, rueidis.Client) {
 // plain opens a client that talks to one server and follows no redirection.
 func plain(t *testing.T, url string) rueidis.Client {
 	t.Helper()
-	o := rueidis.ClientOption{DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: 20 * time.Second}
+	o := rueidis.ClientOption{DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1,
+		ConnWriteTimeout: 20 * time.Second}
 	if path, ok := strings.CutPrefix(url, "unix://"); ok {
 		o.InitAddress = []string{path}
 		o.DialFn = func(path string, d *net.Dialer, _ *tlsConfig) (net.Conn, error) { return d.Dial("unix", path) }
@@ -240,9 +244,9 @@ func (l local) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisR
 	return reply
 }
 
-// raced are the topics that servers other than Redis run under the race detector, for which one server is enough, and which makes the
-// interpreter of the embedded one ten times slower: one call at a time, several at once, pushed messages, and scripts that got lost.
-// Without it all of them are run.
+// raced are the topics that servers other than Redis run under the race detector, for which one server is enough, and
+// which makes the interpreter of the embedded one ten times slower: one call at a time, several at once, pushed
+// messages, and a library that got lost. Without it all of them are run.
 func raced() []string {
 	if race.Enabled {
 		return []string{"create", "claim", "bell", "server"}
@@ -257,7 +261,7 @@ func TestEmbedded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	Run(t, Server{Name: "embedded", URL: s.URL(), Share: 20, Features: Features{PinnedClock: true}, Pin: s.SetTime, Only: raced()})
+	Run(t, Server{Name: "embedded", URL: s.URL(), Share: 20, Only: raced()})
 }
 
 func TestRedis(t *testing.T) {
@@ -270,7 +274,7 @@ func TestValkey(t *testing.T) {
 	Run(t, Server{Name: "valkey", URL: testserver.Valkey(t), Features: redisFeatures, Marked: true, Only: raced()})
 }
 
-var redisFeatures = Features{Functions: true, MemoryFigures: true, OOM: true, ShardedPubSub: true}
+var redisFeatures = Features{Native: true, MemoryFigures: true, OOM: true, ShardedPubSub: true}
 
 // Three primaries with replicas: every call is held to one slot, partitions live on different nodes, and the engine
 // goes through its cluster client.
@@ -279,16 +283,18 @@ func TestCluster(t *testing.T) {
 	nodes := testserver.Cluster(t, testserver.ServerRedis)
 	f := redisFeatures
 	f.Cluster, f.OOM, f.MemoryFigures = true, false, false
-	Run(t, Server{Name: "cluster", URL: nodes.URL(), Share: 5, Features: f, Marked: true, Only: raced(), Node: func(p uint16) string {
-		return nodes.NodeOf(nodes.SlotOf(string(keys.Of(p)))).Address()
-	}})
+	Run(t, Server{Name: "cluster", URL: nodes.URL(), Share: 5, Features: f, Marked: true, Only: raced(),
+		Node: func(p uint16) string {
+			return nodes.NodeOf(nodes.SlotOf(string(keys.Of(p)))).Address()
+		}})
 }
 
 // What needs a server that is killed runs on one of its own, because syncing every write is slow.
 func TestPersistence(t *testing.T) {
 	t.Parallel()
 	srv := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
-	s := Server{Name: "redis with AOF", URL: srv.URL(), Features: Features{Functions: true, Persistence: true, ShardedPubSub: true}, Restart: srv.Restart}
+	s := Server{Name: "redis with AOF", URL: srv.URL(),
+		Features: Features{Native: true, Persistence: true, ShardedPubSub: true}, Restart: srv.Restart}
 	e, raw := connect(t, s)
 	for _, sc := range persistenceScenarios {
 		t.Run(sc.name, func(t *testing.T) { sc.run(newEnv(t, &s, e, raw, 0)) })
@@ -298,13 +304,7 @@ func TestPersistence(t *testing.T) {
 // await polls for something that another process does; scenarios themselves never wait.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited too long until %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	testwait.Until(t, what, done)
 }
 
 // number reads a count from the environment.

@@ -27,62 +27,70 @@ func (w *env) goOn(f flowfabric.Fence, input string) {
 
 // Executions that continue with another input.
 var continueScenarios = []scenario{
-	{name: "a link begins with its input, all retries and the whole timeout, and nothing of the one before", run: func(w *env) {
-		id := w.create(retries(2), timeout(time.Minute), payload([]byte("first")), tags(map[string]string{"a.b": "c"}), priority(7))
-		k := w.worker("w1")
-		w.fail(k.one(id).Fence, "x")
-		w.advance(time.Second)
-		w.settleTime()
-		c := k.one(id)
-		same(w, "the first link", words(c.Type, c.Fence.Attempt, c.Retries, c.Continues, string(c.Input)), "retry 1 1 0 first")
-		_, err := w.e.RecordStep(w.ctx, c.Fence, "step", []byte("value"), time.Second)
-		w.no(err)
-		w.no(w.e.UpdateProgress(w.ctx, c.Fence, 50, "half"))
-		w.advance(8 * time.Second)
-		w.goOn(c.Fence, "second")
-		s := w.code(id, "R1f")
-		same(w, "waits", words(s.State.Public, s.Attempts, s.Retries, s.Steps, s.Continues, s.InputBytes, s.Progress.Message, s.FailureCategory), "waiting 2 0 0 1 6  ")
-		same(w, "its end", words(s.AttemptLog[1].State, s.AttemptLog[1].Category), "continued ")
-		next := k.one(id)
-		same(w, "the second link", words(next.Type, next.Fence.Attempt, next.Retries, next.Continues, string(next.Input), len(next.Steps), next.Tags["a.b"], next.Priority,
-			next.TimeLeft > 55*time.Second), "continue 2 0 1 second 0 c 7 true")
-		w.fail(next.Fence, "y")
-		w.advance(2 * time.Second)
-		w.settleTime()
-		again := k.one(id)
-		same(w, "its retry", words(again.Type, again.Fence.Attempt, again.Retries, again.Continues, string(again.Input)), "retry 3 1 1 second")
-		w.complete(again.Fence, "r")
-		s = w.code(id, "T1")
-		same(w, "ended", words(s.Attempts, s.Continues, s.Retries), "4 1 1")
-	}},
-	{name: "a call whose reply was lost is answered as the first one, and an old holder changes nothing", run: func(w *env) {
-		id := w.create()
-		k := w.worker("w1")
-		old := k.one(id).Fence
-		w.goOn(old, "a")
-		w.unchanged("a repetition", func() {
-			already, err := w.e.ContinueExecution(w.ctx, old, []byte("a"))
+	{name: "a link begins with its input, all retries and the whole timeout, and nothing of the one before",
+		run: func(w *env) {
+			id := w.create(retries(2), timeout(time.Minute), payload([]byte("first")),
+				tags(map[string]string{"a.b": "c"}), priority(7))
+			k := w.worker("w1")
+			w.fail(k.one(id).Fence, "x")
+			w.advance(time.Second)
+			w.settleTime()
+			c := k.one(id)
+			w.all("the first link", eq(c.Type, "retry"), eq(c.Fence.Attempt, 2), eq(c.Retries, 1), eq(c.Continues, 0),
+				eq(string(c.Input), "first"))
+			_, err := w.e.RecordStep(w.ctx, c.Fence, "step", []byte("value"), time.Second)
 			w.no(err)
-			same(w, "already", already, true)
-		})
-		f := k.one(id).Fence
-		for what, call := range map[string]func() error{
-			"completes": func() error {
-				s, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: old}}, nil)
-				return errors.Join(err, s[0].Err)
-			},
-			"records": func() error { _, err := w.e.RecordStep(w.ctx, old, "s", nil, 0); return err },
-			"delays":  func() error { _, err := w.e.DelayExecution(w.ctx, old, time.Second); return err },
-		} {
-			w.unchanged(what, func() { same(w, what, errors.Is(call(), denied.StaleLease), true) })
-		}
-		w.goOn(f, "b")
-		w.unchanged("the old one", func() {
-			_, err := w.e.ContinueExecution(w.ctx, old, []byte("a"))
-			same(w, "refused", errors.Is(err, denied.NotActive), true)
-		})
-		same(w, "links", w.read(id).Continues, 2)
-	}},
+			w.no(w.e.UpdateProgress(w.ctx, c.Fence, 50, "half"))
+			w.advance(8 * time.Second)
+			w.goOn(c.Fence, "second")
+			s := w.code(id, "R1f")
+			w.all("waits", eq(s.State.Public, "waiting"), eq(s.Attempts, 2), eq(s.Retries, 0), eq(s.Steps, 0),
+				eq(s.Continues, 1), eq(s.InputBytes, 6), eq(s.Progress.Message, ""), eq(s.FailureCategory, ""))
+			w.all("its end", eq(s.AttemptLog[1].State, "continued"), eq(s.AttemptLog[1].Category, ""))
+			next := k.one(id)
+			w.all("the second link", eq(next.Type, "continue"), eq(next.Fence.Attempt, 3), eq(next.Retries, 0),
+				eq(next.Continues, 1), eq(string(next.Input), "second"), eq(len(next.Steps), 0),
+				eq(next.Tags["a.b"], "c"),
+				eq(next.Priority, 7), eq(next.TimeLeft > 55*time.Second, true))
+			w.fail(next.Fence, "y")
+			w.advance(2 * time.Second)
+			w.settleTime()
+			again := k.one(id)
+			w.all("its retry", eq(again.Type, "retry"), eq(again.Fence.Attempt, 4), eq(again.Retries, 1),
+				eq(again.Continues, 1), eq(string(again.Input), "second"))
+			w.complete(again.Fence, "r")
+			s = w.code(id, "T1")
+			w.all("ended", eq(s.Attempts, 4), eq(s.Continues, 1), eq(s.Retries, 1))
+		}},
+	{name: "a call whose reply was lost is answered as the first one, and an old holder changes nothing",
+		run: func(w *env) {
+			id := w.create()
+			k := w.worker("w1")
+			old := k.one(id).Fence
+			w.goOn(old, "a")
+			w.unchanged("a repetition", func() {
+				already, err := w.e.ContinueExecution(w.ctx, old, []byte("a"))
+				w.no(err)
+				same(w, "already", already, true)
+			})
+			f := k.one(id).Fence
+			for what, call := range map[string]func() error{
+				"completes": func() error {
+					s, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: old}}, nil)
+					return errors.Join(err, s[0].Err)
+				},
+				"records": func() error { _, err := w.e.RecordStep(w.ctx, old, "s", nil, 0); return err },
+				"delays":  func() error { _, err := w.e.DelayExecution(w.ctx, old, time.Second); return err },
+			} {
+				w.unchanged(what, func() { same(w, what, errors.Is(call(), denied.StaleLease), true) })
+			}
+			w.goOn(f, "b")
+			w.unchanged("the old one", func() {
+				_, err := w.e.ContinueExecution(w.ctx, old, []byte("a"))
+				same(w, "refused", errors.Is(err, denied.NotActive), true)
+			})
+			same(w, "links", w.read(id).Continues, 2)
+		}},
 	{name: "messages that nobody received come to the next link, receipts start over, and a repeated message counts once", run: func(w *env) {
 		id := w.create()
 		k := w.worker("w1")
@@ -100,7 +108,7 @@ var continueScenarios = []scenario{
 		same(w, "known", m.Already, true)
 		f = k.one(id).Fence
 		same(w, "the rest", w.take(f, "user·1", "user", 10, ""), "2 user 2, 3 user 3, 4 user 4")
-		same(w, "nothing is left", w.boxes(id), "4 0 ")
+		w.boxes("nothing is left", id, 4, 0, "")
 	}},
 	{name: "waitpoints that are open are closed, and their names are free", run: func(w *env) {
 		w.seed()
@@ -145,13 +153,17 @@ var continueScenarios = []scenario{
 			w.frames(f, 1, 3)
 			w.goOn(f, fmt.Sprint(link))
 		}
-		// Attempts: 0 | 1 2 | 3 | 4 5 |
+		// Attempts: 1 | 2 3 | 4 | 5 6 |
 		s := w.read(id)
-		same(w, "kept", words(s.Attempts, s.Continues, len(s.AttemptLog), s.AttemptLog[0].Index), "6 4 2 4")
-		for attempt, want := range []string{"removed 0 4", "removed 0 4", "removed 0 4", "removed 0 4", "attempt_failure 2 4", "continued 3 4"} {
-			m, err := w.e.ReadAttemptStream(w.ctx, id, uint32(attempt))
+		w.all("kept", eq(s.Attempts, 6), eq(s.Continues, 4), eq(len(s.AttemptLog), 2), eq(s.AttemptLog[0].Index, 5))
+		for attempt, want := range []struct {
+			closed string
+			count  uint64
+		}{{"removed", 0}, {"removed", 0}, {"removed", 0}, {"removed", 0}, {"attempt_failure", 2}, {"continued", 3}} {
+			m, err := w.e.ReadAttemptStream(w.ctx, id, uint32(attempt+1))
 			w.no(err)
-			same(w, fmt.Sprint("attempt ", attempt), words(m.ClosedReason, m.Count, m.Kept), want)
+			w.all(fmt.Sprint("attempt ", attempt+1), eq(m.ClosedReason, want.closed), eq(m.Count, want.count),
+				eq(m.Kept, 5))
 		}
 		events, err := w.e.ReadHistory(w.ctx, id)
 		w.no(err)
@@ -164,8 +176,9 @@ var continueScenarios = []scenario{
 				links = append(links, fmt.Sprintf("%d:%s", e.Attempt, e.Detail))
 			}
 		}
-		same(w, "what the history tells", words(claims, links), "[0 2 3 4 5] [0:1 2:2 3:3 5:4]")
-		m, err := w.e.ReadAttemptStream(w.ctx, id, 5)
+		w.all("what the history tells", eqList(claims, "1", "3", "4", "5", "6"),
+			eqList(links, "1:1", "3:2", "4:3", "6:4"))
+		m, err := w.e.ReadAttemptStream(w.ctx, id, 6)
 		w.no(err)
 		same(w, "no later attempt repeats its frames", m.Recorded.Sequence, 3)
 	}},
@@ -181,7 +194,8 @@ var continueScenarios = []scenario{
 				w.no(err)
 				c.Input = input
 			}
-			same(w, fmt.Sprint(n, " bytes"), words(bytes.Equal(c.Input, bytes.Repeat([]byte("x"), n)), w.read(id).InputBytes), words(true, n))
+			w.all(fmt.Sprint(n, " bytes"), eq(bytes.Equal(c.Input, bytes.Repeat([]byte("x"), n)), true),
+				eq(w.read(id).InputBytes, n))
 			w.release(c.Fence)
 		}
 		f := k.one(id).Fence
@@ -201,7 +215,7 @@ var continueScenarios = []scenario{
 		again.Key, again.Digest = item.Key, item.Digest
 		made, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{again})
 		w.no(err)
-		same(w, "the same execution", words(made[0].Err, made[0].ID == item.ID), words(nil, true))
+		w.all("the same execution", eq[error](made[0].Err, nil), eq(made[0].ID, item.ID))
 		w.advance(time.Hour)
 		w.tick()
 		w.code(item.ID, "T4")
@@ -216,7 +230,7 @@ var continueScenarios = []scenario{
 		w.code(id, "T3")
 		w.replay(id, engine.Replay{DropSteps: true})
 		c := k.one(id)
-		same(w, "a replay runs the last link", words(c.Type, c.Continues, string(c.Input)), "replay 1 a")
+		w.all("a replay runs the last link", eq(c.Type, "replay"), eq(c.Continues, 1), eq(string(c.Input), "a"))
 		w.complete(c.Fence, "r")
 		_, err = w.e.PurgeExecution(w.ctx, id, 0)
 		w.no(err)

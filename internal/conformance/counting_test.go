@@ -11,14 +11,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// Routes are counted from a partition's first boot on, lanes close and open exactly theirs, and purges have their price.
+// Routes are counted from a partition's first boot on, lanes close and open exactly theirs, and purges have their
+// price.
 var countingScenarios = []scenario{
 	{name: "the retention is stored beside the policy, not in it", run: func(w *env) {
 		policy := flowfabric.Policy{Retry: valid.DefaultRetry(), StreamFrames: 77}
 		policy.Retry.Categories = []string{"a", "b"}
 		plain := w.create(func(x *engine.NewExecution) { x.Policy = policy })
 		kept := w.create(func(x *engine.NewExecution) { x.Policy = policy }, retention(90*time.Second))
-		same(w, "policy, retention", words(w.core(kept)["po"], w.core(kept)["rt"]), words(w.core(plain)["po"], "90"))
+		w.all("policy, retention", eq(w.core(kept)["po"], w.core(plain)["po"]), eq(w.core(kept)["rt"], "90"))
 		same(w, "categories", w.hash(w.k.Attempts(kept.UUID()))["categories"], "a,b")
 		same(w, "without one", w.core(plain)["rt"], "")
 	}},
@@ -33,7 +34,8 @@ var countingScenarios = []scenario{
 			w.no(err)
 			w.check()
 		}
-		same(w, "rows, ids, counts", words(len(w.hash(w.k.Routes())), len(w.hash(w.k.RouteIDs())), len(w.hash(w.k.RouteUse()))), "0 0 0")
+		w.all("rows, ids, counts", eq(len(w.hash(w.k.Routes())), 0), eq(len(w.hash(w.k.RouteIDs())), 0),
+			eq(len(w.hash(w.k.RouteUse())), 0))
 	}},
 	{name: "a tick drops entries of missing or live executions from the index of ended ones", run: func(w *env) {
 		live := w.create()
@@ -44,22 +46,22 @@ var countingScenarios = []scenario{
 		same(w, "purged", w.tick().Purged, 0)
 		w.quiet = false
 		w.check()
-		same(w, "filed", words(len(w.dump().ZSets[":done"]), len(w.dump().ZSets[":unsuccessful"])), "0 0")
+		w.all("filed", eq(len(w.dump().ZSets[":done"]), 0), eq(len(w.dump().ZSets[":unsuccessful"]), 0))
 	}},
 	{name: "a tick limits its purges by the attempts that they remove", run: func(w *env) {
 		ids := w.createN(10, delay(time.Hour), retention(time.Second))
 		w.quiet = true
 		for _, id := range ids {
 			w.cancel(id)
-			w.set("HSET", w.k.Core(id.UUID()), "s", "T3", "n", "200")
+			w.editRecord(id.UUID(), func(f fields) { f["s"], f["n"] = "T3", "200" })
 		}
 		w.advance(time.Second)
 		r := w.tick()
-		same(w, "purged, more", words(r.Purged, r.More), "2 true") // each counts as fifty
+		w.all("purged, more", eq(r.Purged, 2), eq(r.More, true)) // each counts as fifty
 		for range 4 {
 			r = w.tick()
 		}
-		same(w, "more", words(r.Purged, w.tick().More), "2 false")
+		w.all("more", eq(r.Purged, 2), eq(w.tick().More, false))
 	}},
 	{name: "a lane change affects only its own routes, and opening the lane wakes waiting workers", run: func(w *env) {
 		mine, alike, other := w.create(lane("batch")), w.create(lane("batch2")), w.create(lane("x"), kind("batch"))
@@ -68,7 +70,7 @@ var countingScenarios = []scenario{
 			a := w.e.SetLane(w.ctx, "default", "batch", engine.LaneChange{State: state, By: "op"})[w.p]
 			w.no(a.Err)
 			w.check()
-			same(w, "state, routes", words(a.State, a.Routes, a.Already), words(state, routes, false))
+			w.all("state, routes", eq(a.State, state), eq(a.Routes, routes), eq(a.Already, false))
 		}
 		set("paused", 1)
 		k := w.worker("w1")

@@ -20,7 +20,7 @@ var createScenarios = []scenario{
 		x := w.item(priority(5))
 		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
 		w.no(err)
-		same(w, "created", words(c[0]), words(engine.Created{ID: x.ID, State: flowfabric.Waiting}))
+		sameDeep(w, "created", c[0], engine.Created{ID: x.ID, State: flowfabric.Waiting})
 		core := w.core(x.ID)
 		same(w, "state", core["s"], "R1f")
 		same(w, "score", w.dump().ZSets[":q:"+core["r"]][x.ID.UUID().String()], float64(w.at(x.ID, "ct"))-5e12)
@@ -48,7 +48,8 @@ var createScenarios = []scenario{
 			id := w.create(priority(in))
 			same(w, strconv.Itoa(in), w.at(id, "pr"), want)
 		}
-		for _, bad := range []string{"5.5", "0x10", "nan", "inf", "-inf", "", "-", "+5", " 5", "5 ", "1e3", "007", "--1", "12345678901234567"} {
+		for _, bad := range []string{"5.5", "0x10", "nan", "inf", "-inf", "", "-", "+5", " 5", "5 ", "1e3", "007",
+			"--1", "12345678901234567"} {
 			args := createArgs(w.item(kind("new route")))
 			args[5] = bad
 			w.refused(bad, "invalid_input", args)
@@ -63,7 +64,7 @@ var createScenarios = []scenario{
 		other.Digest = "d2"
 		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x, again, other})
 		w.no(err)
-		same(w, "in one batch", words(c[0].Duplicate, c[1].Duplicate, c[2].Err != nil), "false true true")
+		w.all("in one batch", eq(c[0].Duplicate, false), eq(c[1].Duplicate, true), eq(c[2].Err != nil, true))
 		w.is(c[2].Err, denied.Idempotency)
 		w.unchanged("a duplicate", func() {
 			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{again, other})
@@ -79,42 +80,50 @@ var createScenarios = []scenario{
 			same(w, "state", c[0].State, flowfabric.Active)
 		})
 	}},
-	{name: "ids that follow from keys differ by namespace, kind and key, and a second submit of one is a duplicate", run: func(w *env) {
-		first := flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1"))
-		same(w, "derived twice", first, flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1")))
-		for _, other := range []flowfabric.ExecutionID{
-			flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-2")), flowfabric.MakeExecutionID(ids.Keyed(partitions, "other", "k", "order-1")),
-			flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "kk", "order-1")), flowfabric.MakeExecutionID(ids.Keyed(partitions, "defaultk", "", "order-1")),
-		} {
-			if other == first {
-				w.Fatalf("%s stands for two keys", first)
+	{name: "ids that follow from keys differ by namespace, kind and key, and a second submit of one is a duplicate",
+		run: func(w *env) {
+			first := flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1"))
+			same(w, "derived twice", first,
+				flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-1")))
+			for _, other := range []flowfabric.ExecutionID{
+				flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "k", "order-2")),
+				flowfabric.MakeExecutionID(ids.Keyed(partitions, "other", "k", "order-1")),
+				flowfabric.MakeExecutionID(ids.Keyed(partitions, "default", "kk", "order-1")),
+				flowfabric.MakeExecutionID(ids.Keyed(partitions, "defaultk", "", "order-1")),
+			} {
+				if other == first {
+					w.Fatalf("%s stands for two keys", first)
+				}
 			}
-		}
-		id := flowfabric.MakeExecutionID(w.p, first.UUID())
-		w.create(func(x *engine.NewExecution) { x.ID = id })
-		w.unchanged("the second submit", func() {
-			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(func(x *engine.NewExecution) { x.ID = id })})
-			w.no(err)
-			same(w, "duplicate", c[0].Duplicate, true)
-		})
-	}},
+			id := flowfabric.MakeExecutionID(w.p, first.UUID())
+			w.create(func(x *engine.NewExecution) { x.ID = id })
+			w.unchanged("the second submit", func() {
+				c, err := w.e.CreateExecutions(w.ctx, w.p,
+					[]engine.NewExecution{w.item(func(x *engine.NewExecution) { x.ID = id })})
+				w.no(err)
+				same(w, "duplicate", c[0].Duplicate, true)
+			})
+		}},
 	{name: "an invalid policy is refused even if the execution exists", run: func(w *env) {
 		x := w.item()
 		w.create(func(y *engine.NewExecution) { y.ID = x.ID })
-		for _, bad := range []string{"x", "3,0,1000", "1001,0,1000,60000,2000,0,100,10,0", "3,2,1000,60000,2000,0,100,10,0",
-			"3,0,604800001,60000,2000,0,100,10,0", "3,0,1000,60000,999,0,100,10,0", "3,0,1000,60000,100001,0,100,10,0",
-			"3,0,1000,60000,2000,0,10001,10,0", "03,0,1000,60000,2000,0,100,10,0", "3,0,1000,60000,2000,0,100,10,0;", "3,0,1000,60000,2000,0,100,10,0;a b",
-			"-1,0,1000,60000,2000,0,100,10,0", "1e2,0,1000,60000,2000,0,100,10,0"} {
+		for _, bad := range []string{"x", "3,0,1000", "1001,0,1000,60000,2000,0,100,10,0",
+			"3,2,1000,60000,2000,0,100,10,0", "3,0,604800001,60000,2000,0,100,10,0", "3,0,1000,60000,999,0,100,10,0",
+			"3,0,1000,60000,100001,0,100,10,0", "3,0,1000,60000,2000,0,10001,10,0", "03,0,1000,60000,2000,0,100,10,0",
+			"3,0,1000,60000,2000,0,100,10,0;", "3,0,1000,60000,2000,0,100,10,0;a b", "-1,0,1000,60000,2000,0,100,10,0",
+			"1e2,0,1000,60000,2000,0,100,10,0"} {
 			args := createArgs(x)
 			args[8] = bad
 			w.refused(bad, "invalid_policy", args)
 		}
-		created, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(func(y *engine.NewExecution) { y.ID = x.ID; y.Policy.Retry.MaxRetries = 1001 })})
+		created, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{
+			w.item(func(y *engine.NewExecution) { y.ID = x.ID; y.Policy.Retry.MaxRetries = 1001 })})
 		w.no(err)
 		w.is(created[0].Err, denied.Policy)
 	}},
 	{name: "malformed delays, deadlines, timeouts and tags are refused and write nothing", run: func(w *env) {
-		for _, bad := range []string{"soon", "1.5", "-1", "+", "+-1", "+1.5", "nan", "315360000000000", "+315360000001", " 1", "01"} {
+		for _, bad := range []string{"soon", "1.5", "-1", "+", "+-1", "+1.5", "nan", "315360000000000", "+315360000001",
+			" 1", "01"} {
 			for at, what := range map[int]string{6: "delay ", 7: "deadline "} {
 				args := createArgs(w.item())
 				args[at] = bad
@@ -126,12 +135,14 @@ var createScenarios = []scenario{
 			args[9] = bad
 			w.refused("timeout "+bad, "invalid_input", args)
 		}
-		for _, key := range []string{"", "a", "a.", ".a", "a..b", "A.b", "a.B", "1a.b", "a.b c", "a b.c", "a.é", strings.Repeat("a", 63) + ".b"} {
+		for _, key := range []string{"", "a", "a.", ".a", "a..b", "A.b", "a.B", "1a.b", "a.b c", "a b.c", "a.é",
+			strings.Repeat("a", 63) + ".b"} {
 			args := createArgs(w.item(tags(map[string]string{key: "v"})))
 			w.refused("tag "+key, "invalid_tag_key", args)
 			w.is(valid.Tags(map[string]string{key: "v"}), flowfabric.ErrInvalidInput)
 		}
-		w.refused("long tag value", "invalid_input", createArgs(w.item(tags(map[string]string{"a.b": strings.Repeat("v", 257)}))))
+		w.refused("long tag value", "invalid_input",
+			createArgs(w.item(tags(map[string]string{"a.b": strings.Repeat("v", 257)}))))
 		many := map[string]string{}
 		for i := range 64 {
 			many["a.k"+strconv.Itoa(i)] = strings.Repeat("v", 256)
@@ -171,7 +182,8 @@ var createScenarios = []scenario{
 			args[at] = strings.Repeat("~", 64)
 			w.must("ff_create_execution", args...)
 		}
-		for _, bad := range []string{"", "x", strings.ToUpper(w.item().ID.UUID().String()), w.item().ID.UUID().String() + " ", "1-" + w.item().ID.UUID().String(),
+		for _, bad := range []string{"", "x", strings.ToUpper(w.item().ID.UUID().String()),
+			w.item().ID.UUID().String() + " ", "1-" + w.item().ID.UUID().String(),
 			"00000000-0000-0000-0000-00000000000g"} {
 			args := createArgs(w.item())
 			args[13] = bad
@@ -185,14 +197,16 @@ var createScenarios = []scenario{
 			return append(args[:len(args)-4], n)
 		}
 		for what, opts := range map[string][]option{
-			"plain": nil, "delayed": {delay(time.Minute), priority(3)}, "retained": {retention(time.Hour), retries(2)}, "of a lane that is new": {func(x *engine.NewExecution) { x.Lane = "new" }},
-			"labelled": {tags(map[string]string{"a.b": "c"})},
+			"plain": nil, "delayed": {delay(time.Minute), priority(3)}, "retained": {retention(time.Hour), retries(2)},
+			"of a lane that is new": {func(x *engine.NewExecution) { x.Lane = "new" }},
+			"labelled":              {tags(map[string]string{"a.b": "c"})},
 		} {
 			alone, alike := w.item(opts...), w.item(opts...)
 			alike.Digest, alone.Digest = "d", "d"
 			args := head("2", opts...)
 			args = append(args, w.item().ID.UUID().String(), "", "", alike.ID.UUID().String(), "d", "in")
-			same(w, what, words(w.must("ff_create_execution", args...).slots), words([]string{"2", "+" + w.core(alike.ID)["s"], "+" + w.core(alike.ID)["s"]}))
+			sameList(w, what, w.must("ff_create_execution", args...).slots, "2", "+"+w.core(alike.ID)["s"],
+				"+"+w.core(alike.ID)["s"])
 			w.must("ff_create_execution", createArgs(alone)...)
 			want, got := w.core(alone.ID), w.core(alike.ID)
 			for field := range want {
@@ -201,15 +215,16 @@ var createScenarios = []scenario{
 				}
 			}
 			same(w, what+": fields", len(got), len(want))
-			same(w, what+": tags", words(w.read(alike.ID).Tags), words(w.read(alone.ID).Tags))
+			sameDeep(w, what+": tags", w.read(alike.ID).Tags, w.read(alone.ID).Tags)
 			input, _, err := w.e.ReadInput(w.ctx, alike.ID)
 			w.no(err)
 			same(w, what+": input", string(input), "in")
 		}
 		one, two := w.item().ID.UUID().String(), w.item().ID.UUID().String()
-		items := append(head("5"), one, "a", "x", one, "a", "y", one, "b", "x", "no id", "", "", two, strings.Repeat("d", 65), "")
-		same(w, "each has its answer", words(w.must("ff_create_execution", items...).slots), words([]string{"5", "+R1f", "=R1f", "-idempotency_conflict " + one,
-			"-invalid_input execution id", "-invalid_input digest: at most 64 bytes"}))
+		items := append(head("5"), one, "a", "x", one, "a", "y", one, "b", "x", "no id", "", "", two,
+			strings.Repeat("d", 65), "")
+		sameList(w, "each has its answer", w.must("ff_create_execution", items...).slots, "5", "+R1f", "=R1f",
+			"-idempotency_conflict "+one, "-invalid_input execution id", "-invalid_input digest: at most 64 bytes")
 		w.check()
 		var apart []engine.NewExecution // some alike, some not, in one call
 		for _, p := range []int{0, 0, 3, 3, 0} {
@@ -220,7 +235,8 @@ var createScenarios = []scenario{
 		for i, x := range apart {
 			input, _, err := w.e.ReadInput(w.ctx, x.ID)
 			w.no(err)
-			same(w, "in order", words(created[i].ID, created[i].State, w.at(x.ID, "pr"), string(input)), words(x.ID, flowfabric.Waiting, x.Priority, i))
+			w.all("in order", eq(created[i].ID, x.ID), eq(created[i].State, flowfabric.Waiting),
+				eq(w.at(x.ID, "pr"), int64(x.Priority)), eq(string(input), fmt.Sprint(i)))
 		}
 		item := []string{two, "", "x"}
 		group := func(n int) []string { // so many items in two groups
@@ -236,9 +252,11 @@ var createScenarios = []scenario{
 		}
 		same(w, "a hundred", len(w.must("ff_create_execution", group(100)...).slots), 101)
 		for what, args := range map[string][]string{
-			"none": head("0"), "more than a hundred": group(101), "no number": append(head("x"), item...), "nothing": append(head(""), item...),
-			"too few": append(head("2"), item...), "one too few": append(head("1"), item[:2]...), "too many": append(head("1"), append(item, item...)...), "a head that is cut short": head("1")[:12],
-			"tags": func() []string { h := head("1"); h[11] = "1"; return append(h, item...) }(),
+			"none": head("0"), "more than a hundred": group(101), "no number": append(head("x"), item...),
+			"nothing": append(head(""), item...), "too few": append(head("2"), item...),
+			"one too few": append(head("1"), item[:2]...), "too many": append(head("1"), append(item, item...)...),
+			"a head that is cut short": head("1")[:12],
+			"tags":                     func() []string { h := head("1"); h[11] = "1"; return append(h, item...) }(),
 		} {
 			w.unchanged(what, func() { same(w, what, w.fcall("ff_create_execution", args...).code, "invalid_input") })
 		}
@@ -247,7 +265,8 @@ var createScenarios = []scenario{
 		w.refused("a head that is wrong", "invalid_input", bad)
 		same(w, "drained", w.setLane("closed", engine.LaneDraining, "").code, "OK")
 		w.refused("a lane that is closed", "lane_closed", append(head("1", lane("closed")), item...))
-		w.refused("a payload that is too large", "payload_too_large", append(head("1"), two, "", strings.Repeat("x", limits.MaxPayload+1)))
+		w.refused("a payload that is too large", "payload_too_large",
+			append(head("1"), two, "", strings.Repeat("x", limits.MaxPayload+1)))
 	}},
 	{name: "an invalid item of a batch is refused, and the others are created", run: func(w *env) {
 		good, long, big := w.item(), w.item(), w.item()
@@ -300,13 +319,15 @@ var createScenarios = []scenario{
 		w.unchanged("one more", func() {
 			_, err := w.e.CreateExecutions(w.ctx, w.p, items)
 			w.is(err, flowfabric.ErrInvalidInput)
-			same(w, "on the wire", words(w.fcall("ff_create_execution", createArgs(items...)...)), "{0 invalid_input [tags: at most 2000 a call]}")
+			sameDeep(w, "on the wire", w.fcall("ff_create_execution", createArgs(items...)...),
+				answer{0, "invalid_input", []string{"tags: at most 2000 a call"}})
 			alike := createArgs(items[0])
 			alike[len(alike)-4] = "32"
 			for range 31 {
 				alike = append(alike, w.item().ID.UUID().String(), "", "")
 			}
-			same(w, "the same for all", words(w.fcall("ff_create_execution", alike...)), "{0 invalid_input [tags: at most 2000 a call]}")
+			sameDeep(w, "the same for all", w.fcall("ff_create_execution", alike...),
+				answer{0, "invalid_input", []string{"tags: at most 2000 a call"}})
 		})
 	}},
 	{name: "executions with equal parts share a route, and claims learn of new routes", run: func(w *env) {
@@ -321,13 +342,14 @@ var createScenarios = []scenario{
 		k := w.worker("a")
 		r, err := w.e.ClaimNext(w.ctx, k.request(1))
 		w.no(err)
-		same(w, "full table", words(r.TableFull, len(r.Routes)), "true 3")
-		same(w, "capabilities", words(r.Routes[2].Capabilities), "[gpu]")
+		w.all("full table", eq(r.TableFull, true), eq(len(r.Routes), 3))
+		sameList(w, "capabilities", r.Routes[2].Capabilities, "gpu")
 		k.table = r.Table
 		w.create(kind("b"))
 		r, err = w.e.ClaimNext(w.ctx, k.request(1))
 		w.no(err)
-		same(w, "delta", words(r.TableFull, len(r.Routes), r.Routes[0].Kind, r.Table > k.table), "false 1 b true")
+		w.all("delta", eq(r.TableFull, false), eq(len(r.Routes), 1), eq(r.Routes[0].Kind, "b"),
+			eq(r.Table > k.table, true))
 		// A failover loses the last row, and another kind gets its id before this worker looks: it must notice.
 		last := w.core(w.create(kind("b")))["r"]
 		k.table = r.Table
@@ -342,14 +364,75 @@ var createScenarios = []scenario{
 		same(w, "the id again", w.core(e)["r"], last)
 		r, err = w.e.ClaimNext(w.ctx, k.request(1))
 		w.no(err)
-		same(w, "delta after a loss", words(len(r.Routes), r.Routes[0].Kind, r.Routes[0].ID), "1 e "+last)
-		same(w, "row in the snapshot", words(w.read(c).Route), words(engine.Route{ID: 3, Namespace: "default", Lane: "default", Kind: "a", Capabilities: []string{"gpu"}}))
+		w.all("delta after a loss", eq(len(r.Routes), 1), eq(r.Routes[0].Kind, "e"),
+			eq(fmt.Sprint(r.Routes[0].ID), last))
+		sameDeep(w, "row in the snapshot", w.read(c).Route,
+			engine.Route{ID: 3, Namespace: "default", Lane: "default", Kind: "a", Capabilities: []string{"gpu"}})
+	}},
+	{name: "a namespace makes half of the classes of a partition, or an eighth once half exist", run: func(w *env) {
+		made := 0
+		makes := func(name string, most int) { // in calls that do not end where its share does
+			for left := most + 1; left > 0; {
+				items := make([]engine.NewExecution, min(left, 100))
+				for i := range items {
+					items[i] = w.item(kind("k"+strconv.Itoa(made+i)), namespace(name), payload(nil))
+				}
+				c, err := w.e.CreateExecutions(w.ctx, w.p, items)
+				w.no(err)
+				for i := range items {
+					if left--; left > 0 {
+						w.no(c[i].Err)
+						made++
+					} else {
+						w.is(c[i].Err, denied.TooManyRoutes)
+						same(w, "whose", strings.HasSuffix(c[i].Err.Error(), "(namespace "+name+")"), true)
+					}
+				}
+			}
+		}
+		makes("loud", limits.MaxOwnClasses)
+		makes("other", limits.SureClasses)
+		first := w.create(kind("k0"), namespace("new")) // it makes none
+		makes("new", limits.SureClasses)
+		w.unchanged("one more of who has half", func() {
+			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(kind("more"), namespace("loud"))})
+			w.no(err)
+			w.is(c[0].Err, denied.TooManyRoutes)
+		})
+		w.cancel(first)
+		w.create(kind("k600"), namespace("loud")) // a class of another
+	}},
+	{name: "a namespace has room again when its classes are gone", run: func(w *env) {
+		for first := range 8 {
+			items := make([]engine.NewExecution, 64)
+			for i := range items {
+				items[i] = w.item(kind("k"+strconv.Itoa(64*first+i)), payload(nil), kept(time.Minute))
+			}
+			c, err := w.e.CreateExecutions(w.ctx, w.p, items)
+			w.no(err)
+			w.no(c[63].Err)
+			if first == 0 {
+				for _, x := range items {
+					w.cancel(x.ID)
+				}
+			}
+		}
+		refused := func() error {
+			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(kind("more"))})
+			w.no(err)
+			return c[0].Err
+		}
+		w.is(refused(), denied.TooManyRoutes)
+		w.advance(time.Hour)
+		w.settleTime()
+		w.no(refused())
 	}},
 	{name: "a partition has at most 1,024 classes of routes, and known ones still accept work", run: func(w *env) {
 		for first := 0; first < limits.MaxClasses; first += 64 {
 			items := make([]engine.NewExecution, 64)
 			for i := range items {
-				items[i] = w.item(kind("k"+strconv.Itoa(first+i)), payload(nil))
+				items[i] = w.item(kind("k"+strconv.Itoa(first+i)), namespace("n"+strconv.Itoa(first/128)),
+					payload(nil))
 			}
 			c, err := w.e.CreateExecutions(w.ctx, w.p, items)
 			w.no(err)
@@ -372,8 +455,9 @@ var createScenarios = []scenario{
 	}},
 }
 
-// createArgs is the wire form of a create call. Positions in the first item: 1 namespace, 2 lane, 3 kind, 4 capabilities, 5 priority, 6 delay,
-// 7 deadline, 8 policy, 9 timeout, 10 creator, 11 tags; without tags: 12 count, 13 id, 14 digest, 15 payload.
+// createArgs is the wire form of a create call. Positions in the first item: 1 namespace, 2 lane, 3 kind, 4
+// capabilities, 5 priority, 6 delay, 7 deadline, 8 policy, 9 timeout, 10 creator, 11 tags; without tags: 12 count, 13
+// id, 14 digest, 15 payload.
 func createArgs(items ...engine.NewExecution) []string {
 	args := []string{proto}
 	for _, x := range items {
@@ -428,13 +512,14 @@ func capabilityTokens(w *env) {
 		n, err := valid.Capabilities(good)
 		w.no(err)
 		id := w.create(capabilities(n...))
-		same(w, "stored", words(w.read(id).Route.Capabilities), words(n))
+		sameList(w, "stored", w.read(id).Route.Capabilities, n...)
 	}
 	n, err := valid.Capabilities([]string{"b", "a", "b"})
 	w.no(err)
-	same(w, "duplicates collapse", words(n), "[a b]")
-	for what, bad := range map[string][]string{"empty_token": {""}, "comma_in_token": {"a,b"}, "control_or_whitespace": {"a b"},
-		"too_many_tokens": tokens(257), "too_many_bytes": long(4097), "invalid_utf8": {"\xff"}} {
+	sameList(w, "duplicates collapse", n, "a", "b")
+	for what, bad := range map[string][]string{"empty_token": {""}, "comma_in_token": {"a,b"},
+		"control_or_whitespace": {"a b"}, "too_many_tokens": tokens(257), "too_many_bytes": long(4097),
+		"invalid_utf8": {"\xff"}} {
 		_, err := valid.Capabilities(bad)
 		w.is(err, denied.Capabilities)
 		if !strings.Contains(err.Error(), what) {

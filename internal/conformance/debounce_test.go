@@ -27,7 +27,7 @@ func (w *env) replaces(id flowfabric.ExecutionID, state flowfabric.PublicState, 
 	w.Helper()
 	c := w.creating(opts...)
 	w.no(c.Err)
-	same(w, "answer", words(c.ID, c.Duplicate, c.Replaced, c.State), words(id, true, true, state))
+	w.all("answer", eq(c.ID, id), eq(c.Duplicate, true), eq(c.Replaced, true), eq(c.State, state))
 }
 
 // inputOf is what the handler of an execution would be given.
@@ -53,6 +53,20 @@ func (w *env) about(what string, got, want time.Duration) {
 }
 
 var debounceScenarios = []scenario{
+	{name: "a submit that does not debounce meets such a key until it was claimed", run: func(w *env) {
+		id := w.create(bouncing("k", time.Second, 0))
+		plain := func(x *engine.NewExecution) {
+			bouncing("k", 0, 0)(x)
+			x.Key.Debounce, x.Key.For = false, time.Hour
+		}
+		w.meets("open", id, flowfabric.Delayed, plain)
+		w.advance(2 * time.Second)
+		w.settleTime()
+		w.worker("w1").one(id)
+		c := w.creating(plain)
+		w.no(c.Err)
+		same(w, "duplicate", c.Duplicate, false)
+	}},
 	{name: "an execution that continues is not what a submit under its key changes", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create(bouncing("k", time.Second, 0), input("one"))
@@ -62,7 +76,7 @@ var debounceScenarios = []scenario{
 		w.no(err)
 		w.code(id, "R1f")
 		other := w.create(bouncing("k", time.Second, 0), input("three"))
-		same(w, "input", words(w.inputOf(id), w.inputOf(other)), words("two", "three"))
+		w.all("input", eq(w.inputOf(id), "two"), eq(w.inputOf(other), "three"))
 		w.code(other, "R2af")
 		w.check()
 	}},
@@ -79,7 +93,7 @@ var debounceScenarios = []scenario{
 		w.about("by the delay of the last", w.dueIn(id), 2*time.Hour)
 		s := w.read(id)
 		w.says(w.why(id), explain.WhyDebounced, "its input is that of the last of 3 submits", "makes it claimable")
-		same(w, "snapshot", words(s.Key.Debounced, s.Key.Replaced, s.InputBytes), words(true, 2, 5))
+		w.all("snapshot", eq(s.Key.Debounced, true), eq(s.Key.Replaced, 2), eq(s.InputBytes, 5))
 		w.advance(2*time.Hour + time.Second)
 		w.settleTime()
 		c := w.worker("a").one(id)
@@ -108,11 +122,11 @@ var debounceScenarios = []scenario{
 			k := w.worker("w" + name)
 			then(k, k.one(id).Fence)
 			w.code(id, flowfabric.Code(name))
-			before := words(w.core(id))
+			before := w.core(id)
 			next := w.create(bouncing("k"+name, time.Hour, 0), input("next"))
-			same(w, name+" is as it was", words(w.core(id)), before)
+			sameDeep(w, name+" is as it was", w.core(id), before)
 			w.replaces(next, flowfabric.Delayed, bouncing("k"+name, time.Hour, 0), input("more"))
-			same(w, "input", words(w.inputOf(next), w.inputOf(id)), words("more", "one"))
+			w.all("input", eq(w.inputOf(next), "more"), eq(w.inputOf(id), "one"))
 			w.cancel(next)
 			w.cancelIf(id)
 		}
@@ -130,41 +144,48 @@ var debounceScenarios = []scenario{
 		w.settleTime()
 		same(w, "input", string(w.worker("b").one(id).Input), "two")
 	}},
-	{name: "a bound of the wait is kept from the creation on, and at it the latest input is ready at once", run: func(w *env) {
-		id := w.create(bouncing("k", time.Hour, 3*time.Hour), input("1"))
-		for i, left := range []time.Duration{time.Hour, time.Hour, time.Hour, 20 * time.Minute} {
-			if i > 0 {
-				w.advance(53*time.Minute + 20*time.Second)
-				w.replaces(id, flowfabric.Delayed, bouncing("k", time.Hour, 3*time.Hour), input("more"))
+	{name: "a bound of the wait is kept from the creation on, and at it the latest input is ready at once",
+		run: func(w *env) {
+			id := w.create(bouncing("k", time.Hour, 3*time.Hour), input("1"))
+			for i, left := range []time.Duration{time.Hour, time.Hour, time.Hour, 20 * time.Minute} {
+				if i > 0 {
+					w.advance(53*time.Minute + 20*time.Second)
+					w.replaces(id, flowfabric.Delayed, bouncing("k", time.Hour, 3*time.Hour), input("more"))
+				}
+				w.about("due", w.dueIn(id), left)
 			}
-			w.about("due", w.dueIn(id), left)
-		}
-		w.replaces(id, flowfabric.Delayed, bouncing("k", time.Hour, 0), input("without a bound"))
-		w.about("each submit has its own", w.dueIn(id), time.Hour)
-		w.advance(30 * time.Minute)
-		w.replaces(id, flowfabric.Waiting, bouncing("k", time.Hour, 3*time.Hour), input("last"))
-		w.code(id, "R1f")
-		w.replaces(id, flowfabric.Waiting, bouncing("k", time.Hour, 3*time.Hour), input("very last"))
-		same(w, "input", string(w.worker("a").one(id).Input), "very last")
-	}},
+			w.replaces(id, flowfabric.Delayed, bouncing("k", time.Hour, 0), input("without a bound"))
+			w.about("each submit has its own", w.dueIn(id), time.Hour)
+			w.advance(30 * time.Minute)
+			w.replaces(id, flowfabric.Waiting, bouncing("k", time.Hour, 3*time.Hour), input("last"))
+			w.code(id, "R1f")
+			w.replaces(id, flowfabric.Waiting, bouncing("k", time.Hour, 3*time.Hour), input("very last"))
+			same(w, "input", string(w.worker("a").one(id).Input), "very last")
+		}},
 	{name: "everything that the submit says is replaced: small and large inputs, tags, lane, priority, policy, deadline, creator", run: func(w *env) {
 		large := strings.Repeat("x", 5000)
-		full := []option{input(large), tags(map[string]string{"a.b": "1"}), lane("other"), priority(7), deadline(5 * time.Hour), timeout(time.Minute), kept(time.Hour),
-			retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2, Categories: []string{"c"}}), func(x *engine.NewExecution) { x.Creator = "anna" }}
+		full := []option{input(large), tags(map[string]string{"a.b": "1"}), lane("other"), priority(7),
+			deadline(5 * time.Hour), timeout(time.Minute), kept(time.Hour),
+			retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2, Categories: []string{"c"}}),
+			func(x *engine.NewExecution) { x.Creator = "anna" }}
 		plain := w.create(bouncing("k", time.Hour, 0), input("small"))
 		created := w.read(plain).CreatedAt
 		w.advance(time.Minute)
 		w.replaces(plain, flowfabric.Delayed, append(full, bouncing("k", time.Hour, 0))...)
 		s := w.read(plain)
-		same(w, "replaced", words(s.Route.Lane, s.Priority, s.Creator, s.Tags, s.InputBytes, s.DeadlineAt.IsZero(), s.Policy.AttemptTimeout, s.Policy.Retry.Categories, s.CreatedAt.Equal(created)),
-			words("other", 7, "anna", map[string]string{"a.b": "1"}, 5000, false, time.Minute, []string{"c"}, true))
+		w.all("replaced", eq(s.Route.Lane, "other"), eq(s.Priority, 7), eq(s.Creator, "anna"),
+			eqDeep(s.Tags, map[string]string{"a.b": "1"}), eq(s.InputBytes, 5000), eq(s.DeadlineAt.IsZero(), false),
+			eq(s.Policy.AttemptTimeout, time.Minute), eqList(s.Policy.Retry.Categories, "c"),
+			eq(s.CreatedAt.Equal(created), true))
 		same(w, "input", w.inputOf(plain) == large, true)
-		w.replaces(plain, flowfabric.Delayed, bouncing("k", time.Hour, 0), tags(map[string]string{"c.d": "2"}), input("small again"))
-		same(w, "tags", words(w.read(plain).Tags), words(map[string]string{"c.d": "2"}))
+		w.replaces(plain, flowfabric.Delayed, bouncing("k", time.Hour, 0), tags(map[string]string{"c.d": "2"}),
+			input("small again"))
+		sameDeep(w, "tags", w.read(plain).Tags, map[string]string{"c.d": "2"})
 		w.replaces(plain, flowfabric.Delayed, bouncing("k", time.Hour, 0), input(""))
 		s = w.read(plain)
-		same(w, "plain again", words(s.Route.Lane, s.Priority, s.Creator, len(s.Tags), s.InputBytes, s.DeadlineAt.IsZero(), s.Policy.AttemptTimeout, len(s.Policy.Retry.Categories)),
-			words("default", 0, "", 0, 0, true, time.Duration(0), 0))
+		w.all("plain again", eq(s.Route.Lane, "default"), eq(s.Priority, 0), eq(s.Creator, ""), eq(len(s.Tags), 0),
+			eq(s.InputBytes, 0), eq(s.DeadlineAt.IsZero(), true), eq(s.Policy.AttemptTimeout, time.Duration(0)),
+			eq(len(s.Policy.Retry.Categories), 0))
 		same(w, "what its policy had retried is forgotten", w.hash(w.k.Attempts(plain.UUID()))["categories"], "")
 		w.advance(time.Hour + time.Second)
 		w.settleTime()
@@ -185,7 +206,8 @@ var debounceScenarios = []scenario{
 		same(w, "ended or due", w.core(id)["s"] == "R2af", false)
 	}},
 	{name: "a submit that is repeated after a lost reply is applied once, also after its execution was claimed and replaced by another", run: func(w *env) {
-		first, second := w.item(bouncing("k", time.Hour, 0), input("one")), w.item(bouncing("k", time.Hour, 0), input("two"))
+		first, second := w.item(bouncing("k", time.Hour, 0), input("one")),
+			w.item(bouncing("k", time.Hour, 0), input("two"))
 		send := func(x engine.NewExecution) engine.Created {
 			w.Helper()
 			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
@@ -194,10 +216,10 @@ var debounceScenarios = []scenario{
 			w.check()
 			return c[0]
 		}
-		same(w, "made", words(send(first).ID, send(second).ID), words(first.ID, first.ID))
+		w.all("made", eq(send(first).ID, first.ID), eq(send(second).ID, first.ID))
 		w.unchanged("the replies were lost", func() {
 			a, b := send(first), send(second)
-			same(w, "again", words(a.ID, a.Replaced, b.ID, b.Replaced), words(first.ID, false, first.ID, true))
+			w.all("again", eq(a.ID, first.ID), eq(a.Replaced, false), eq(b.ID, first.ID), eq(b.Replaced, true))
 		})
 		w.replaces(first.ID, flowfabric.Delayed, bouncing("k", time.Hour, 0), input("three"))
 		w.unchanged("another came", func() { same(w, "again", send(second).ID, first.ID) })
@@ -206,7 +228,7 @@ var debounceScenarios = []scenario{
 		c := w.worker("a").one(first.ID)
 		same(w, "input", string(c.Input), "three")
 		w.unchanged("claimed", func() {
-			same(w, "again", words(send(second).ID, send(second).State), words(first.ID, flowfabric.Active))
+			w.all("again", eq(send(second).ID, first.ID), eq(send(second).State, flowfabric.Active))
 		})
 		next := w.create(bouncing("k", time.Hour, 0), input("four"))
 		w.unchanged("another execution has the key", func() { same(w, "again", send(second).ID, first.ID) })
@@ -214,7 +236,7 @@ var debounceScenarios = []scenario{
 		_, err := w.e.PurgeExecution(w.ctx, first.ID, 0)
 		w.no(err)
 		w.unchanged("it was purged", func() {
-			same(w, "again", words(send(second).ID, send(second).State), words(first.ID, flowfabric.Completed))
+			w.all("again", eq(send(second).ID, first.ID), eq(send(second).State, flowfabric.Completed))
 		})
 		for range 12 {
 			w.replaces(next, flowfabric.Delayed, bouncing("k", time.Hour, 0), input("more"))
@@ -222,22 +244,27 @@ var debounceScenarios = []scenario{
 		w.check()
 	}},
 	{name: "equal keys in one call behave like several submits", run: func(w *env) {
-		a, b, other, c := w.item(bouncing("k", time.Hour, 0), input("a")), w.item(bouncing("k", 2*time.Hour, 0), input("b"), lane("l")), w.item(bouncing("m", time.Hour, 0)), w.item(bouncing("k", 3*time.Hour, 0), input("c"))
+		a, b, other, c := w.item(bouncing("k", time.Hour, 0), input("a")),
+			w.item(bouncing("k", 2*time.Hour, 0), input("b"), lane("l")), w.item(bouncing("m", time.Hour, 0)),
+			w.item(bouncing("k", 3*time.Hour, 0), input("c"))
 		bad := w.item(bouncing("k", time.Hour, 0))
 		bad.Kind = ""
 		got, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{a, b, other, bad, c, b})
 		w.no(err)
 		w.check()
-		same(w, "answers", words(got[0].ID, got[0].Replaced, got[1].ID, got[1].Replaced, got[2].ID, got[2].Replaced, got[4].ID, got[4].Replaced, got[5].ID, got[5].Replaced),
-			words(a.ID, false, a.ID, true, other.ID, false, a.ID, true, a.ID, true))
+		w.all("answers", eq(got[0].ID, a.ID), eq(got[0].Replaced, false), eq(got[1].ID, a.ID),
+			eq(got[1].Replaced, true), eq(got[2].ID, other.ID), eq(got[2].Replaced, false), eq(got[4].ID, a.ID),
+			eq(got[4].Replaced, true), eq(got[5].ID, a.ID), eq(got[5].Replaced, true))
 		w.is(got[3].Err, flowfabric.ErrInvalidInput)
-		same(w, "the last counts", words(w.inputOf(a.ID), w.exists(b.ID), w.exists(c.ID), w.read(a.ID).Route.Lane), words("c", false, false, "default"))
+		w.all("the last counts", eq(w.inputOf(a.ID), "c"), eq(w.exists(b.ID), false), eq(w.exists(c.ID), false),
+			eq(w.read(a.ID).Route.Lane, "default"))
 		w.about("due", w.dueIn(a.ID), 3*time.Hour)
 		d, e := w.item(bouncing("k", time.Hour, 0), input("d")), w.item(bouncing("k", 2*time.Hour, 0), input("e"))
 		got, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{d, e})
 		w.no(err)
 		w.check()
-		same(w, "both", words(got[0].ID, got[0].Replaced, got[1].ID, got[1].Replaced, w.inputOf(a.ID)), words(a.ID, true, a.ID, true, "e"))
+		w.all("both", eq(got[0].ID, a.ID), eq(got[0].Replaced, true), eq(got[1].ID, a.ID), eq(got[1].Replaced, true),
+			eq(w.inputOf(a.ID), "e"))
 		w.about("due", w.dueIn(a.ID), 2*time.Hour)
 		w.unchanged("again", func() {
 			_, err = w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{d, e})
@@ -252,6 +279,7 @@ var debounceScenarios = []scenario{
 		w.no(err)
 		w.replaces(id, flowfabric.Waiting, bouncing("k", time.Minute, 0), input("two"), lane("l"), priority(3))
 		w.code(id, "R4f")
+		w.advance(2 * time.Minute)
 		w.settleTime()
 		_, err = w.e.UnholdExecution(w.ctx, id, "anna")
 		w.no(err)
@@ -282,29 +310,30 @@ var debounceScenarios = []scenario{
 		w.settleTime()
 		k := w.worker("a")
 		c := k.claim(2)
-		same(w, "order", words(c[0].Fence.Execution, c[1].Fence.Execution), words(id, young))
+		w.all("order", eq(c[0].Fence.Execution, id), eq(c[1].Fence.Execution, young))
 		same(w, "message", w.take(c[0].Fence, "r", "m", 1, "") != "", true)
 	}},
-	{name: "work with gates is replaced while they keep it waiting, and what was granted makes room for another", run: func(w *env) {
-		gated := asking(flowfabric.QuotaGate("q"))
-		id := w.create(bouncing("k", time.Millisecond, 0), gated, input("one"))
-		w.advance(time.Second)
-		w.settleTime()
-		w.replaces(id, flowfabric.Delayed, bouncing("k", time.Millisecond, 0), gated, input("two"))
-		w.advance(time.Second)
-		w.settleTime()
-		k := w.worker("g1")
-		k.gates = true
-		k.grants(1)
-		w.code(id, "G1f")
-		other := w.create(bouncing("k", time.Hour, 0), gated, input("three"))
-		w.advance(10 * time.Second)
-		w.settleTime()
-		w.code(id, "R1f")
-		w.replaces(other, flowfabric.Delayed, bouncing("k", time.Hour, 0), input("four"))
-		same(w, "inputs", words(w.inputOf(id), w.inputOf(other)), words("two", "four"))
-		w.audited()
-	}},
+	{name: "work with gates is replaced while they keep it waiting, and what was granted makes room for another",
+		run: func(w *env) {
+			gated := asking(flowfabric.QuotaGate("q"))
+			id := w.create(bouncing("k", time.Millisecond, 0), gated, input("one"))
+			w.advance(time.Second)
+			w.settleTime()
+			w.replaces(id, flowfabric.Delayed, bouncing("k", time.Millisecond, 0), gated, input("two"))
+			w.advance(time.Second)
+			w.settleTime()
+			k := w.worker("g1")
+			k.gates = true
+			k.grants(1)
+			w.code(id, "G1f")
+			other := w.create(bouncing("k", time.Hour, 0), gated, input("three"))
+			w.advance(10 * time.Second)
+			w.settleTime()
+			w.code(id, "R1f")
+			w.replaces(other, flowfabric.Delayed, bouncing("k", time.Hour, 0), input("four"))
+			w.all("inputs", eq(w.inputOf(id), "two"), eq(w.inputOf(other), "four"))
+			w.audited()
+		}},
 	{name: "keys that debounce and other keys of the same text do not meet", run: func(w *env) {
 		id := w.create(bouncing("k", time.Hour, 0))
 		other := w.create(key("k", 0))
@@ -363,11 +392,42 @@ var debounceScenarios = []scenario{
 		w.set("DEL", name("l")) // claimed: nothing is missing
 		w.set("SET", name("lost"), uuid.NewString()+" ~0123456789ab,")
 		r := w.audit(true)
-		same(w, "found", words(strings.Count(found(r), "missing y"), strings.Count(found(r), "orphan y"), len(r.Findings)), "1 1 2")
+		w.all("found", eq(strings.Count(found(r), "missing y"), 1), eq(strings.Count(found(r), "orphan y"), 1),
+			eq(len(r.Findings), 2))
 		w.quiet = false
 		w.check()
 		w.replaces(id, flowfabric.Delayed, bouncing("k", time.Hour, 0))
 		same(w, "sound", found(w.audit(false)), "")
+	}},
+	{name: "the delay of a submit counts also for one that an operator holds", run: func(w *env) {
+		id := w.create(bouncing("k", time.Minute, 0), input("one"))
+		w.advance(2 * time.Minute)
+		w.settleTime()
+		hold := func() {
+			w.Helper()
+			_, err := w.e.HoldExecution(w.ctx, id, "anna", "look")
+			w.no(err)
+			w.replaces(id, flowfabric.Waiting, bouncing("k", time.Minute, 0), input("two"))
+		}
+		free := func(code flowfabric.Code) {
+			w.Helper()
+			w.audited()
+			_, err := w.e.UnholdExecution(w.ctx, id, "anna")
+			w.no(err)
+			w.code(id, code)
+			w.check()
+		}
+		hold()
+		w.advance(20 * time.Second)
+		free("R2af")
+		w.about("due", w.dueIn(id), 40*time.Second)
+		w.worker("a").nothing()
+		w.advance(time.Minute)
+		w.settleTime()
+		hold()
+		w.advance(2 * time.Minute)
+		free("R1f")
+		same(w, "input", string(w.worker("b").one(id).Input), "two")
 	}},
 }
 

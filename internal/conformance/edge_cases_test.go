@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -41,19 +42,21 @@ var edgeCaseScenarios = []scenario{
 	{name: "a refused completion names the state and the last release of the execution", run: func(w *env) {
 		x := w.state("R2b")
 		coded, ok := errors.AsType[*flowfabric.Error](w.complete(x.fence, "r").Err)
-		same(w, "slots", words(ok, coded.Code, denied.Slot(coded, 0), denied.Slot(coded, 3)), words(true, "execution_not_active", "R2b", w.core(x.id)["lr"]))
+		w.all("slots", eq(ok, true), eq(coded.Code, "execution_not_active"), eq(denied.Slot(coded, 0), "R2b"),
+			eq(denied.Slot(coded, 3), w.core(x.id)["lr"]))
 	}},
 	{name: "an attempt whose lease was revoked stays revoked after a later cancel", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		w.revoke(f.Execution)
 		reason := func() string {
-			m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+			m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 1)
 			w.no(err)
 			return m.ClosedReason
 		}
 		same(w, "before", reason(), "lease_revoked")
 		w.cancel(f.Execution)
-		same(w, "after", words(reason(), w.code(f.Execution, "T3").AttemptLog[0].Category), "lease_revoked lease_revoked")
+		w.all("after", eq(reason(), "lease_revoked"),
+			eq(w.code(f.Execution, "T3").AttemptLog[0].Category, "lease_revoked"))
 	}},
 	{name: "times that are round numbers are read correctly on every server", run: func(w *env) {
 		w.stop()
@@ -172,9 +175,9 @@ var edgeCaseScenarios = []scenario{
 		large := strings.Repeat("of the second", 100) // too large for the record
 		w.no(w.complete(k.one(id).Fence, large).Err)
 		for attempt, want := range []string{"", large} {
-			got, ok, err := w.e.ReadResult(w.ctx, id, uint32(attempt))
+			got, ok, err := w.e.ReadResult(w.ctx, id, uint32(attempt+1))
 			w.no(err)
-			same(w, "result", words(string(got), ok), words(want, want != ""))
+			w.all("result", eq(string(got), want), eq(ok, want != ""))
 		}
 	}},
 	{name: "a completion removes the alarm of its deadline", run: func(w *env) {
@@ -190,21 +193,22 @@ var edgeCaseScenarios = []scenario{
 	{name: "frames and bytes are counted once per attempt, also if an append is repeated", run: func(w *env) {
 		k := w.worker("w1")
 		id := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Second, Multiplier: 2}))
-		for attempt := range uint32(2) {
+		for attempt := uint32(1); attempt <= 2; attempt++ {
 			f := k.one(id).Fence
 			w.frames(f, 1, 2)
 			w.frames(f, 2, 2) // the second once more
 			a := w.frames(f, 3, 1)
-			same(w, "already", words(a.Count, a.LastSequence, a.Duplicate), "3 3 true")
+			w.all("already", eq(a.Count, 3), eq(a.LastSequence, 3), eq(a.Duplicate, true))
 			m, err := w.e.ReadAttemptStream(w.ctx, id, attempt)
 			w.no(err)
-			same(w, "meta", words(m.Count, m.Bytes, m.LastSequence), "3 3 3")
+			w.all("meta", eq(m.Count, 3), eq(m.Bytes, 3), eq(m.LastSequence, 3))
 			frames, err := w.e.ReadFrames(w.ctx, id, attempt, stream.Cursor{}, 10)
 			w.no(err)
 			for i, frame := range frames {
-				same(w, "frame", words(frame.Sequence, frame.Type, string(frame.Payload)), words(i+1, "token", i+1))
+				w.all("frame", eq(frame.Sequence, uint64(i+1)), eq(frame.Type, "token"),
+					eq(string(frame.Payload), fmt.Sprint(i+1)))
 			}
-			if attempt == 0 {
+			if attempt == 1 {
 				w.fail(f, "x")
 			}
 		}
@@ -212,19 +216,20 @@ var edgeCaseScenarios = []scenario{
 	{name: "a listener receives frames complete, as they are stored", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		ear := w.listen(engine.FrameChannel(f.Execution))
-		sent := []stream.Frame{{Type: "a", Payload: []byte("\x00 {1:}")}, {Type: "b", Encoding: "json", Correlation: "c", ProducedAt: time.UnixMilli(5), Payload: []byte("2")}}
+		sent := []stream.Frame{{Type: "a", Payload: []byte("\x00 {1:}")},
+			{Type: "b", Encoding: "json", Correlation: "c", ProducedAt: time.UnixMilli(5), Payload: []byte("2")}}
 		a, err := w.e.AppendFrames(w.ctx, f, 1, sent)
 		w.no(err)
 		said, err := engine.DecodeFrames(ear.next())
 		w.no(err)
 		frames := said.Frames
-		stored, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 10)
+		stored, err := w.e.ReadFrames(w.ctx, f.Execution, 1, stream.Cursor{}, 10)
 		w.no(err)
 		for i := range stored {
 			stored[i].Run = 1
 		}
-		same(w, "frames", words(said.Attempt, frames, said.Resumed == nil), words(0, stored, true))
-		same(w, "the last", words(frames[1].ID, frames[1].Sequence, string(frames[1].Payload)), words(a.LastID, 2, "2"))
+		w.all("frames", eq(said.Attempt, 1), eqDeep(frames, stored), eq(said.Resumed == nil, true))
+		w.all("the last", eq(frames[1].ID, a.LastID), eq(frames[1].Sequence, 2), eq(string(frames[1].Payload), "2"))
 	}},
 	{name: "a replay resets reclaims and progress", run: func(w *env) {
 		id := w.create()
@@ -234,10 +239,10 @@ var edgeCaseScenarios = []scenario{
 		f := w.worker("w2").one(id).Fence
 		w.no(w.e.UpdateProgress(w.ctx, f, 40, "on the way"))
 		w.fail(f, "x")
-		same(w, "before", words(w.read(id).Reclaims, w.read(id).Progress.Percent), "1 40")
+		w.all("before", eq(w.read(id).Reclaims, 1), eq(w.read(id).Progress.Percent, 40))
 		w.replay(id, engine.Replay{})
 		s := w.code(id, "R1p")
-		same(w, "after", words(s.Reclaims, s.Progress.Percent, s.Progress.Message), "0 0 ")
+		w.all("after", eq(s.Reclaims, 0), eq(s.Progress.Percent, 0), eq(s.Progress.Message, ""))
 	}},
 	{name: "a purge removes the steps and keeps the tombstone for the requested time", run: func(w *env) {
 		k := w.worker("w1")
@@ -256,7 +261,8 @@ var edgeCaseScenarios = []scenario{
 		key := string(w.k) + ":config"
 		defer w.set("DEL", key)
 		w.set("HSET", key, "num_flow_partitions", "8", "num_quota_partitions", "2")
-		same(w, "answer", words(w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1")), "{1 OK [8 9 2 1]}")
+		sameDeep(w, "answer", w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1"),
+			answer{1, "OK", []string{"8", "9", "2", "1"}})
 	}},
 	{name: "the executions that a session holds are listed in pages of 100", run: func(w *env) {
 		ids := w.createN(101)
@@ -264,7 +270,7 @@ var edgeCaseScenarios = []scenario{
 		k.claim(100)
 		k.one(ids[100])
 		page := w.must("ff_session_held", proto, k.session, "0").slots
-		same(w, "page", words(page[:3]), "[1 101 100]")
+		sameList(w, "page", page[:3], "1", "101", "100")
 		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 		w.no(err)
 		same(w, "all", len(held), 101)

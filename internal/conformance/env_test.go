@@ -2,11 +2,12 @@ package conformance
 
 import (
 	"context"
-	"crypto/sha1"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,15 +15,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
-	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/record"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -31,7 +33,8 @@ type tlsConfig = tls.Config
 // proto is the first argument of every function that is called by hand.
 var proto = strconv.Itoa(limits.Protocol)
 
-// ttl is the lease of a test worker; it is moved past with advance, never waited for.
+// ttl is the lease of a test worker. The clock of a scenario stands still until advance moves it, so no lease runs
+// out on a slow machine.
 const ttl = 30 * time.Second
 
 // env is one scenario's partition, empty at the start.
@@ -48,15 +51,21 @@ type env struct {
 	quiet   bool               // no checks: the same steps were checked before
 	hands   bool               // what state makes has handed out a waitpoint, if it was ever held
 	members bool               // what state makes is a member of a flow
+	moving  map[string]bool    // roots of budgets and quotas whose clocks move along, see follow
 	roots   []string           // partitions of budgets and quotas that belong to the scenario, see beside
 	stepped bool               // its clock was set back
 	gated   bool               // budgets and quotas belong to the scenario: they are audited at its end
 }
 
 func newEnv(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, partition uint16) *env {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(number("FLOWFABRIC_SOAK", 0))*20*time.Millisecond)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
-	w := &env{T: t, srv: s, e: e, raw: raw, ctx: ctx, p: partition, k: keys.Of(partition)}
+	w := &env{T: t, srv: s, e: e, raw: raw, ctx: ctx, p: partition, k: keys.Of(partition), moving: map[string]bool{}}
+	if os.Getenv("FLOWFABRIC_ANNOUNCE") != "" {
+		// internal/mutants reads in the log what a scenario runs, and has ff_boot begin anew
+		w.no(w.do("EVAL", "redis.log(redis.LOG_WARNING, ARGV[1]) return 1", "0", "scenario "+t.Name()).Error())
+		w.no(w.do("FCALL", "ff_boot", "1", string(w.k), "scenario").Error())
+	}
 	w.reset()
 	t.Cleanup(func() {
 		if t.Failed() && s.Share >= slowest {
@@ -64,7 +73,7 @@ func newEnv(t *testing.T, s *Server, e *engine.Engine, raw rueidis.Client, parti
 		}
 	})
 	t.Cleanup(func() { // later looks at the keyspace are cheaper; the test's own context has ended
-		after, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		after, cancel := testwait.Context(t, context.Background())
 		defer cancel()
 		w.ctx = after
 		w.reset()
@@ -77,7 +86,8 @@ const slowest = 10
 
 var turn = sync.OnceValue(func() uint64 { return uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano())) })
 
-// mine tells whether this run has step i of an enumeration: each run has all of them, but of the slowest server one of four, others with another seed.
+// mine tells whether this run has step i of an enumeration: each run has all of them, but of the slowest server one
+// of four, others with another seed.
 func (w *env) mine(i int) bool {
 	return w.srv.Share < slowest || os.Getenv("FLOWFABRIC_SOAK") != "" || (uint64(i)+turn())%4 == 0
 }
@@ -92,6 +102,7 @@ func (w *env) reset() {
 	w.clear(w.roots...)
 	w.roots = nil
 	w.must("ff_boot", proto)
+	w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(w.wall(), 10))
 }
 
 // no fails on an error.
@@ -117,8 +128,55 @@ func same[T comparable](w *env, what string, got, want T) {
 	}
 }
 
-// words joins values with single spaces, strings too.
-func words(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values...), "\n") }
+// sameList is same for lists; none and an empty one are alike.
+func sameList[T comparable](w *env, what string, got []T, want ...T) {
+	w.Helper()
+	w.all(what, eqList(got, want...))
+}
+
+// sameDeep is same for what == cannot compare.
+func sameDeep[T any](w *env, what string, got, want T) {
+	w.Helper()
+	w.all(what, eqDeep(got, want))
+}
+
+// inequality says how a value differs from the one that is wanted; it is "" if they are equal.
+type inequality string
+
+func eq[T comparable](got, want T) inequality {
+	if got == want {
+		return ""
+	}
+	return unequal(got, want)
+}
+
+func eqList[T comparable](got []T, want ...T) inequality {
+	if slices.Equal(got, want) {
+		return ""
+	}
+	return unequal(got, want)
+}
+
+func eqDeep[T any](got, want T) inequality {
+	if reflect.DeepEqual(got, want) {
+		return ""
+	}
+	return unequal(got, want)
+}
+
+func unequal[T any](got, want T) inequality {
+	return inequality(fmt.Sprintf("got %#v, want %#v", got, want))
+}
+
+// all fails unless all values are equal to those that are wanted. It names the first that is not.
+func (w *env) all(what string, values ...inequality) {
+	w.Helper()
+	for i, v := range values {
+		if v != "" {
+			w.Fatalf("%s: value %d of %d: %s", what, i+1, len(values), v)
+		}
+	}
+}
 
 // do runs a raw command.
 func (w *env) do(args ...string) rueidis.RedisResult {
@@ -128,151 +186,63 @@ func (w *env) do(args ...string) rueidis.RedisResult {
 // set runs a raw command that must succeed.
 func (w *env) set(args ...string) {
 	w.Helper()
-	if w.editLinks(args) {
-		return
-	}
-	if len(args) > 2 && strings.HasPrefix(args[0], "H") {
-		switch key := args[1]; {
-		case strings.Contains(key, ":x:"):
-			w.edit(key, args[0], args[2:])
-			return
-		case strings.Contains(key, ":u:"):
-			w.editWaits(key, func(x record.Waits) { w.alter(x.Suspension, args[0], args[2:]) })
-			return
-		case strings.Contains(key, ":wp:"):
-			w.editWaits(strings.Replace(key, ":wp:", ":u:", 1), func(x record.Waits) { w.alter(x.Waitpoints, args[0], args[2:]) })
-			return
-		}
-	}
 	if err := w.do(args...).Error(); err != nil && !rueidis.IsRedisNil(err) {
 		w.Fatalf("%v: %v", args, err)
 	}
 }
 
-// edit changes fields of a record as if it were a hash: HSET, HDEL or HINCRBY. One that is not there is made.
-func (w *env) edit(key, command string, args []string) {
+// text is the value of a key, "" if there is none.
+func (w *env) text(key string) string {
 	w.Helper()
-	r := record.Record{Fields: map[string]string{}}
 	text, err := w.do("GET", key).ToString()
-	if err == nil {
-		r, err = record.Decode(text)
-	}
 	if !rueidis.IsRedisNil(err) {
 		w.no(err)
 	}
-	w.alter(r.Fields, command, args)
+	return text
+}
+
+type fields = map[string]string
+
+// editRecord changes fields of a record. One that is not there is made.
+func (w *env) editRecord(id uuid.UUID, edit func(fields)) {
+	w.Helper()
+	r, key := record.Record{Fields: fields{}}, w.k.Core(id)
+	if text := w.text(key); text != "" {
+		var err error
+		r, err = record.Decode(text)
+		w.no(err)
+	}
+	edit(r.Fields)
 	if n, _ := strconv.Atoi(r.Fields["in"]); n > record.Inline {
 		r.Input = ""
 	}
 	w.set("SET", key, r.Encode())
 }
 
-// alter does to fields what a command does to a hash.
-func (w *env) alter(fields map[string]string, command string, args []string) {
+// editLinks changes the group, the near edges or the near dependants of a member.
+func (w *env) editLinks(id uuid.UUID, edit func(*record.Links)) {
 	w.Helper()
-	switch command {
-	case "HSET":
-		for i := 0; i < len(args); i += 2 {
-			fields[args[i]] = args[i+1]
-		}
-	case "HDEL":
-		for _, field := range args {
-			delete(fields, field)
-		}
-	case "HINCRBY":
-		n, _ := strconv.Atoi(fields[args[0]])
-		change, err := strconv.Atoi(args[1])
-		w.no(err)
-		fields[args[0]] = strconv.Itoa(n + change)
-	default:
-		w.Fatalf("no edit %s of a record", command)
-	}
-}
-
-// editLinks changes the group, the edges or the dependants of a member as if they had keys of their own: field g of the execution, hash
-// fi and list fo. It returns false if the command is about something else, or if they have such keys.
-func (w *env) editLinks(args []string) bool {
-	w.Helper()
-	if len(args) < 2 {
-		return false
-	}
-	area, id, ok := linked(args[1])
-	if !ok || area == ":x:" && (args[0] != "HSET" || !slices.Contains(args, "g")) {
-		return false
-	}
-	key := strings.Replace(args[1], area, ":m:", 1)
-	text, err := w.do("GET", key).ToString()
-	if err != nil {
-		return false
-	}
-	l, err := record.DecodeLinks(text)
+	l, err := record.DecodeLinks(w.text(w.k.Links(id)))
 	w.no(err)
-	switch command := args[0]; {
-	case area == ":x:":
-		i := slices.Index(args, "g")
-		l.Group = args[i+1]
-		if rest := slices.Concat(args[:i], args[i+2:]); len(rest) > 2 {
-			w.set(rest...)
-		}
-	case area == ":fi:" && (len(l.Edges) > 0 || l.Group == ""):
-		if command == "DEL" {
-			clear(l.Edges)
-		} else {
-			w.alter(l.Edges, command, args[2:])
-		}
-	case area == ":fo:" && l.Leads <= record.Near:
-		switch command {
-		case "DEL":
-			l.To = nil
-		case "RPUSH":
-			l.To = append(l.To, args[2:]...)
-		case "LREM":
-			if i := slices.Index(l.To, args[3]); i >= 0 {
-				l.To = slices.Delete(l.To, i, i+1)
-			}
-		default:
-			w.Fatalf("no edit %s of dependants of %s", command, id)
-		}
+	edit(&l)
+	if l.Leads <= record.Near {
 		l.Leads, l.Aside = len(l.To), strings.Count(" "+strings.Join(l.To, " "), " o")
-	default:
-		return false
 	}
-	w.no(w.do("SET", key, l.Encode()).Error())
-	if more := args[2:]; args[0] == "DEL" && len(more) > 0 {
-		w.set(slices.Concat([]string{"DEL"}, more)...)
-	}
-	return true
+	w.set("SET", w.k.Links(id), l.Encode())
 }
 
-// linked tells whether a key is one of those that links stand for: its area and whose.
-func linked(key string) (area, id string, ok bool) {
-	for _, area := range []string{":x:", ":fi:", ":fo:"} {
-		if _, id, ok := strings.Cut(key, area); ok {
-			return area, id, true
-		}
-	}
-	return "", "", false
+// editWaits changes the suspension, the waitpoints or the signals of an execution. Those that are not there are made.
+func (w *env) editWaits(id uuid.UUID, edit func(record.Waits)) {
+	w.Helper()
+	x := record.DecodeWaits(w.text(w.k.Waits(id)))
+	edit(x)
+	w.set("SET", w.k.Waits(id), x.Encode())
 }
 
 // waits is what an execution waits for, as it is stored.
 func (w *env) waits(id flowfabric.ExecutionID) record.Waits {
 	w.Helper()
-	text, err := w.do("GET", w.k.Waits(id.UUID())).ToString()
-	if !rueidis.IsRedisNil(err) {
-		w.no(err)
-	}
-	return record.DecodeWaits(text)
-}
-
-func (w *env) editWaits(key string, edit func(record.Waits)) {
-	w.Helper()
-	text, err := w.do("GET", key).ToString()
-	if !rueidis.IsRedisNil(err) {
-		w.no(err)
-	}
-	x := record.DecodeWaits(text)
-	edit(x)
-	w.set("SET", key, x.Encode())
+	return record.DecodeWaits(w.text(w.k.Waits(id.UUID())))
 }
 
 // answer is a reply as it came over the wire.
@@ -283,7 +253,7 @@ type answer struct {
 }
 
 // fcall calls a function with arguments the engine would never send. A reply outside the envelope fails: it would
-// be a script that raised.
+// be a function that raised.
 func (w *env) fcall(name string, args ...string) answer {
 	w.Helper()
 	return w.fcallOn([]string{w.seat(name)}, name, args...)
@@ -291,13 +261,8 @@ func (w *env) fcall(name string, args ...string) answer {
 
 func (w *env) fcallOn(roots []string, name string, args ...string) answer {
 	w.Helper()
-	var resp rueidis.RedisResult
-	if w.srv.Features.Functions {
-		resp = w.raw.Do(w.ctx, w.raw.B().Fcall().Function(name).Numkeys(int64(len(roots))).Key(roots...).Arg(args...).Build())
-	} else {
-		resp = w.raw.Do(w.ctx, w.raw.B().Evalsha().Sha1(w.script(name)).Numkeys(int64(len(roots))).Key(roots...).Arg(args...).Build())
-	}
-	msgs, err := resp.ToArray()
+	msgs, err := w.raw.Do(w.ctx,
+		w.raw.B().Fcall().Function(name).Numkeys(int64(len(roots))).Key(roots...).Arg(args...).Build()).ToArray()
 	if err != nil {
 		w.Fatalf("%s %.300q: no envelope: %v", name, args, err)
 	}
@@ -317,28 +282,6 @@ func (w *env) fcallOn(roots []string, name string, args ...string) answer {
 	return a
 }
 
-// scripts are the hashes of the functions as scripts, for servers that know no functions.
-var scripts = map[string]func() (sha, text string){}
-
-func init() {
-	for _, h := range library.Functions() {
-		scripts[h.Name] = sync.OnceValues(func() (string, string) {
-			text := library.Script(h.Name, library.Variant{TestClock: true})
-			return fmt.Sprintf("%x", sha1.Sum([]byte(text))), text
-		})
-	}
-}
-
-// script makes sure that the server has a script, and returns its hash.
-func (w *env) script(name string) string {
-	w.Helper()
-	sha, text := scripts[name]()
-	if known, err := w.do("SCRIPT", "EXISTS", sha).AsIntSlice(); err != nil || known[0] == 0 {
-		w.set("SCRIPT", "LOAD", text)
-	}
-	return sha
-}
-
 // must is an fcall that answers OK.
 func (w *env) must(name string, args ...string) answer {
 	w.Helper()
@@ -349,22 +292,51 @@ func (w *env) must(name string, args ...string) answer {
 	return a
 }
 
-// advance moves the server's clock of this partition, also back.
+// advance moves the clock of this partition, also back, and those that move along.
 func (w *env) advance(d time.Duration) {
 	w.Helper()
 	w.stepped = w.stepped || d < 0
-	w.set("HINCRBY", string(w.k), "clock_offset", strconv.FormatInt(d.Milliseconds(), 10))
+	for _, root := range append(slices.Collect(maps.Keys(w.moving)), string(w.k)) {
+		w.set("HINCRBY", root, "clock_pin", strconv.FormatInt(d.Milliseconds(), 10))
+	}
 }
 
-// now is the server's clock in this partition, ms.
+// clockAt sets the clock of this partition, ms.
+func (w *env) clockAt(ms int64) {
+	w.Helper()
+	w.advance(time.Duration(ms-w.now()) * time.Millisecond)
+}
+
+// age lets a millisecond pass, so that what comes later is younger.
+func (w *env) age() {
+	w.Helper()
+	w.advance(time.Millisecond)
+}
+
+// followServer lets the clock of this partition follow the server's, for what needs time that passes by itself.
+func (w *env) followServer() {
+	w.Helper()
+	w.set("HDEL", string(w.k), "clock_pin")
+}
+
+// now is the clock of this partition, ms.
 func (w *env) now() int64 {
+	w.Helper()
+	pin, err := strconv.ParseInt(w.root()["clock_pin"], 10, 64)
+	if err != nil {
+		return w.wall()
+	}
+	return pin
+}
+
+// wall is the server's own clock, ms.
+func (w *env) wall() int64 {
 	w.Helper()
 	t, err := w.do("TIME").AsStrSlice()
 	w.no(err)
 	s, _ := strconv.ParseInt(t[0], 10, 64)
 	us, _ := strconv.ParseInt(t[1], 10, 64)
-	offset, _ := strconv.ParseInt(w.root()["clock_offset"], 10, 64)
-	return s*1000 + us/1000 + offset
+	return s*1000 + us/1000
 }
 
 // ready lists the partition's ready routes.
@@ -422,7 +394,8 @@ func (w *env) code(id flowfabric.ExecutionID, want flowfabric.Code) engine.Snaps
 type option func(*engine.NewExecution)
 
 func (w *env) item(opts ...option) engine.NewExecution {
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(w.p), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte("in")}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(w.p), Namespace: "default", Lane: "default", Kind: "k",
+		Payload: []byte("in")}
 	for _, o := range opts {
 		o(&x)
 	}
@@ -437,6 +410,7 @@ func (w *env) create(opts ...option) flowfabric.ExecutionID {
 	w.no(err)
 	w.no(c[0].Err)
 	w.check()
+	w.age()
 	return x.ID
 }
 
@@ -455,6 +429,7 @@ func (w *env) createN(n int, opts ...option) []flowfabric.ExecutionID {
 		for _, x := range c {
 			w.no(x.Err)
 		}
+		w.age()
 	}
 	w.check()
 	return ids

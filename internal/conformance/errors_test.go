@@ -12,16 +12,16 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
-	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 var errorScenarios = []scenario{
 	{name: "a function that refuses a garbage argument leaves the store unchanged", run: func(w *env) {
-		// Each value meets every tenth argument, every argument is emptied once, and every third cut off. Where the server is slow it is
-		// far fewer. A soak brings them all together.
+		// Each value meets every tenth argument, every argument is emptied once, and every third cut off. Where the
+		// server is slow it is far fewer. A soak brings them all together.
 		garbage, spread, cuts := hostile, 10, 3
 		if w.srv.Share > 1 {
 			garbage, spread, cuts = []string{"", "x"}, 30, 30
@@ -39,7 +39,7 @@ var errorScenarios = []scenario{
 				c = w.stage().calls[i]
 				before, text = w.fingerprintFor(c.name), w.digest()
 			}
-			if w.srv.Features.Functions { // and DUMP
+			if w.srv.Features.Native { // and DUMP
 				image := w.save()
 				setup = func() {
 					w.checker = invariant.NewChecker()
@@ -54,7 +54,8 @@ var errorScenarios = []scenario{
 					return
 				}
 				if refused(c.name, a) {
-					w.Fatalf("%s %s answered %s and changed the keyspace:\n%s", c.name, what, a.code, difference(text, w.digest()))
+					w.Fatalf("%s %s answered %s and changed the keyspace:\n%s", c.name, what, a.code,
+						difference(text, w.digest()))
 				}
 				if bad := w.violations(w.dump()); len(bad) > 0 { // it was legal after all, so it must have been whole
 					w.Fatalf("%s %s answered %s and broke:\n%s", c.name, what, a.code, strings.Join(bad, "\n"))
@@ -85,7 +86,8 @@ var errorScenarios = []scenario{
 				continue
 			}
 			c := w.stage().calls[i]
-			if a := w.fcall(c.name, c.args...); a.status == 0 && c.name != "ff_session_close" { // that session holds work; others are closed elsewhere
+			if a := w.fcall(c.name, c.args...); a.status == 0 && c.name != "ff_session_close" {
+				// that session holds work; others are closed elsewhere
 				w.Errorf("the staged call of %s is refused, so its header was held to nothing", c.name)
 			}
 		}
@@ -107,7 +109,7 @@ var errorScenarios = []scenario{
 			switch {
 			case i%500 == 0 || changed && image == nil:
 				calls, before = w.stage().calls, map[string]string{}
-				if w.srv.Features.Functions { // and DUMP
+				if w.srv.Features.Native { // and DUMP
 					image = w.save()
 				}
 			case changed:
@@ -158,7 +160,7 @@ var errorScenarios = []scenario{
 		for _, c := range s.calls {
 			names[c.name] = true
 		}
-		for _, h := range library.Functions() {
+		for _, h := range contract.Functions() {
 			if !names[h.Name] && h.Name != "ff_version" && h.Name != "ff_configure" {
 				w.Errorf("%s is not staged", h.Name)
 			}
@@ -173,7 +175,8 @@ var errorScenarios = []scenario{
 		made, err := w.do("KEYS", missing+"*").AsStrSlice()
 		w.no(err)
 		same(w, "keys made", len(made), 0)
-		for _, damage := range [][3]string{{"frozen", "1", "partition_frozen"}, {"protocol", strconv.Itoa(limits.Protocol + 1), "protocol_mismatch"}} {
+		for _, damage := range [][3]string{{"frozen", "1", "partition_frozen"},
+			{"protocol", strconv.Itoa(limits.Protocol + 1), "protocol_mismatch"}} {
 			old := w.root()[damage[0]]
 			roots := append([]string{string(w.k)}, w.roots...)
 			for _, root := range roots {
@@ -181,8 +184,9 @@ var errorScenarios = []scenario{
 			}
 			w.unchanged(damage[2], func() {
 				for _, c := range s.calls {
-					if damage[0] == "frozen" && (c.name == "ff_boot" || c.name == "ff_poll" || c.name == "ff_freeze_partition" ||
-						c.name == "ff_describe_partition") {
+					if damage[0] == "frozen" &&
+						(c.name == "ff_boot" || c.name == "ff_poll" || c.name == "ff_freeze_partition" ||
+							c.name == "ff_describe_partition") {
 						continue
 					}
 					same(w, c.name, w.fcall(c.name, c.args...).code, damage[2])
@@ -199,6 +203,27 @@ var errorScenarios = []scenario{
 		_, err = w.e.ReadExecution(w.ctx, flowfabric.NewExecutionID(partitions))
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},
+	{name: "every function says that an execution does not exist, or was purged", run: func(w *env) {
+		s := w.stage()
+		gone := w.create()
+		w.cancel(gone)
+		_, err := w.e.PurgeExecution(w.ctx, gone, 24*time.Hour)
+		w.no(err)
+		known := functionsByName()
+		for _, c := range s.calls {
+			if !slices.Contains(known[c.name].Errors, "execution_not_found") || len(c.args[1]) != 36 {
+				continue // it makes one, or names a list of them
+			}
+			for id, code := range map[flowfabric.ExecutionID]string{
+				flowfabric.NewExecutionID(w.p): "execution_not_found", gone: "result_purged"} {
+				if slices.Contains(known[c.name].Errors, code) {
+					args := slices.Clone(c.args)
+					args[1] = id.UUID().String()
+					w.unchanged(c.name, func() { same(w, c.name, w.fcall(c.name, args...).code, code) })
+				}
+			}
+		}
+	}},
 	{name: "every fenced call is refused in every state that it does not fit", run: func(w *env) {
 		for _, code := range reachable {
 			if code == "A1" {
@@ -214,13 +239,15 @@ var errorScenarios = []scenario{
 				w.unchanged(c.name+" in "+string(code), func() {
 					a := w.fcall(c.name, c.args...)
 					want := "execution_not_active"
-					own := map[string]string{"R1t": "ff_fail_execution", "R2b": "ff_fail_execution", "T2": "ff_fail_execution", "R1i": "ff_release_execution",
-						"R4i": "ff_release_execution", "G1i": "ff_release_execution",
+					own := map[string]string{"R1t": "ff_fail_execution", "R2b": "ff_fail_execution",
+						"T2": "ff_fail_execution", "R1i": "ff_release_execution", "R4i": "ff_release_execution",
+						"G1i":  "ff_release_execution",
 						"R2ai": "ff_delay_execution", "T1": "ff_complete_execution", "R3i": "ff_wait_children"}
 					switch {
 					case c.name == "ff_wait_others" && (code[0] == 'S' || code == "R2c"):
 						want = "ALREADY_SATISFIED" // the suspension followed
-					case own[string(code)] == c.name || c.name == "ff_cancel_execution" && (code == "T3" || code == "T3n"):
+					case own[string(code)] == c.name ||
+						c.name == "ff_cancel_execution" && (code == "T3" || code == "T3n"):
 						want = "ALREADY_SATISFIED"
 					case c.name == "ff_append_frames" && code[0] == 'T':
 						want = "stream_closed"
@@ -234,7 +261,8 @@ var errorScenarios = []scenario{
 					same(w, c.name+" in "+string(code), outcome(c.name, a), want)
 				})
 			}
-			for _, c := range fencedCalls(flowfabric.Fence{Execution: flowfabric.NewExecutionID(w.p), Session: "w1~1", Claim: 1, Epoch: 1}) {
+			for _, c := range fencedCalls(flowfabric.Fence{Execution: flowfabric.NewExecutionID(w.p), Session: "w1~1",
+				Claim: 1, Epoch: 1}) {
 				w.unchanged(c.name+" of nothing", func() {
 					a := w.fcall(c.name, c.args...)
 					same(w, c.name, outcome(c.name, a), "execution_not_found")
@@ -256,8 +284,10 @@ var errorScenarios = []scenario{
 		n, err := w.do("EXISTS", key).AsInt64()
 		w.no(err)
 		same(w, "nothing was made", n, 0)
-		same(w, "made", words(w.fcallOn([]string{key}, "ff_configure", proto, "8", "4", "2", "1")), "{1 OK [8 4 2 1]}")
-		same(w, "fixed", words(w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1")), "{1 OK [8 4 2 0]}")
+		sameDeep(w, "made", w.fcallOn([]string{key}, "ff_configure", proto, "8", "4", "2", "1"),
+			answer{1, "OK", []string{"8", "4", "2", "1"}})
+		sameDeep(w, "fixed", w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1"),
+			answer{1, "OK", []string{"8", "4", "2", "0"}})
 		w.set("HSET", key, "num_flow_partitions", "many")
 		same(w, "damaged", w.fcallOn([]string{key}, "ff_configure", proto, "9", "9", "9", "1").code, "invalid_input")
 	}},
@@ -265,9 +295,10 @@ var errorScenarios = []scenario{
 
 // hostile are texts that no argument expects: braces, control characters, what is no UTF-8, and every way to write a
 // number that is not a plain whole one.
-var hostile = []string{"", "-1", "0", "1", "1.5", "x", "nan", "inf", "-inf", "1e3", "0x10", "007", "-0", "+5", " 1", "1 ", "１",
-	"9007199254740991", "9007199254740993", "99999999999999999999", "-9007199254740993", "a{b}", "{fp:9}", "}{", "\x00", "\x00\xff",
-	"\r\n", "*1\r\n$4\r\nPING\r\n", "-", "+", ";", ",", "\x1f", "%d", "%s%n", "../..", "\xed\xa0\x80", "nil", "false",
+var hostile = []string{"", "-1", "0", "1", "1.5", "x", "nan", "inf", "-inf", "1e3", "0x10", "007", "-0", "+5", " 1",
+	"1 ", "１", "9007199254740991", "9007199254740993", "99999999999999999999", "-9007199254740993", "a{b}", "{fp:9}",
+	"}{", "\x00", "\x00\xff", "\r\n", "*1\r\n$4\r\nPING\r\n", "-", "+", ";", ",", "\x1f", "%d", "%s%n", "../..",
+	"\xed\xa0\x80", "nil", "false",
 	"00000000-0000-0000-0000-00000000000{", strings.Repeat("y", 2000)}
 
 // call is a function with its arguments.
@@ -326,9 +357,11 @@ func (w *env) stage() staged {
 		call{"ff_resume_execution", wireResume(asleep, uuid.NewString())},
 		call{"ff_reissue_token", wireReissue(asleep, wait)},
 		call{"ff_set_token_keys", wireKey("rotate", "k2", "1000", "1")},
-		call{"ff_check_awaited", []string{proto, elsewhere(id, "waiter"), "2", id.UUID().String(), ended.UUID().String()}},
-		call{"ff_await", []string{proto, "2", "+", id.UUID().String(), elsewhere(id, "waiter"), "1.0", "-", asleep.UUID().String(), elsewhere(id, "waiter"), "1.0"}},
-		call{"ff_tell_waiters", []string{proto, "1", id.UUID().String(), elsewhere(id, "x"), "1.0", "s", "0"}},
+		call{"ff_check_awaited",
+			[]string{proto, elsewhere(id, "waiter"), "2", id.UUID().String(), ended.UUID().String()}},
+		call{"ff_await", []string{proto, "2", "+", id.UUID().String(), elsewhere(id, "waiter"), "1.0", "-",
+			asleep.UUID().String(), elsewhere(id, "waiter"), "1.0"}},
+		call{"ff_tell_waiters", []string{proto, "1", id.UUID().String(), elsewhere(id, "x"), "1.0", "s", "1"}},
 		call{"ff_list_token_keys", []string{proto}},
 		call{"ff_set_lane", []string{proto, "default", "default", "paused", "60", "anna", ""}},
 		call{"ff_list_lanes", []string{proto, ""}},
@@ -354,8 +387,10 @@ func (w *env) stage() staged {
 		call{"ff_read_suspension", []string{proto, asleep.UUID().String()}},
 		call{"ff_read_question", []string{proto, asleep.UUID().String(), wait.ID.String(), wait.Digest}},
 		call{"ff_read_signals", []string{proto, asleep.UUID().String(), wait.ID.String(), "0"}},
-		call{"ff_create_execution", createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},
-		call{"ff_create_execution", createArgs(w.item(bouncing("staged", time.Minute, time.Hour), retries(1), lane("another"), tags(map[string]string{"x.y": "z"})))},
+		call{"ff_create_execution",
+			createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},
+		call{"ff_create_execution", createArgs(w.item(bouncing("staged", time.Minute, time.Hour), retries(1),
+			lane("another"), tags(map[string]string{"x.y": "z"})))},
 		call{"ff_claim_next", claimArgs(k.request(2))},
 		call{"ff_set_interest", []string{proto, "abc123", "1", "default", "2", "1", "2"}},
 		call{"ff_session_renew", []string{proto, k.session, "30000", "1"}},
@@ -371,13 +406,14 @@ func (w *env) stage() staged {
 		call{"ff_change_priority", []string{proto, waiting.UUID().String(), "5", "me"}},
 		call{"ff_set_delay", []string{proto, later.UUID().String(), "5000", uuid.NewString(), "me", "reason"}},
 		call{"ff_set_tags", []string{proto, id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
-		call{"ff_replay_execution", []string{proto, ended.UUID().String(), uuid.NewString(), "drop", "1", "me", "reason"}},
+		call{"ff_replay_execution", []string{proto, ended.UUID().String(), uuid.NewString(), "drop", "1", "me",
+			"reason"}},
 		call{"ff_purge_execution", []string{proto, ended.UUID().String(), "86400000"}},
 		call{"ff_revoke_lease", []string{proto, id.UUID().String(), k.session, "me", "reason", uuid.NewString()}},
 		call{"ff_mark_session_dead", []string{proto, k.session, "reason"}},
 		call{"ff_pass_ring", []string{proto, k.subscription}},
 		call{"ff_freeze_partition", []string{proto, "1", "reason"}},
-		call{"ff_read_attempt_stream", []string{proto, id.UUID().String(), "0"}},
+		call{"ff_read_attempt_stream", []string{proto, id.UUID().String(), "1"}},
 	)
 	calls = slices.Concat(calls, flows, gated)
 	for _, c := range calls {
@@ -386,7 +422,8 @@ func (w *env) stage() staged {
 		}
 	}
 	next := k.request(1)
-	calls = append(calls, call{"ff_complete_execution", slices.Concat([]string{proto, "1"}, fenceArgs(f), []string{"r", "1"}, claimArgs(next)[1:])})
+	calls = append(calls, call{"ff_complete_execution",
+		slices.Concat([]string{proto, "1"}, fenceArgs(f), []string{"r", "1"}, claimArgs(next)[1:])})
 	return staged{calls: calls, fence: f}
 }
 
@@ -399,13 +436,15 @@ func (w *env) stageFlows() []call {
 	failed := w.flow().node("a", nil).submit(engine.SealClosed)
 	made := w.flow().node("a", nil).node("b", []string{"a"})
 	w.cancel(failed.id.Member("a"))
-	staging.node("b", []string{"a"}, quorum(1), cancelRest, as(retries(1), tags(map[string]string{"x.y": "z"}))).node("c", nil)
+	staging.node("b", []string{"a"}, quorum(1), cancelRest,
+		as(retries(1), tags(map[string]string{"x.y": "z"}))).node("c", nil)
 	return []call{
 		{"ff_flow_create", wireMake(made.id, "seal", made.nodes...)},
 		{"ff_flow_stage", wireStage(staging.id, staging.nodes[1:]...)},
 		{"ff_flow_seal", []string{proto, staging.id.UUID().String(), "grow", "1", "0"}},
 		{"ff_flow_cancel", []string{proto, running.id.UUID().String(), "cancel_all", "me", "reason"}},
-		{"ff_flow_replay", []string{proto, failed.id.UUID().String(), uuid.NewString(), "keep", "0", "me", "reason", "1", failed.id.Member("a").UUID().String()}},
+		{"ff_flow_replay", []string{proto, failed.id.UUID().String(), uuid.NewString(), "keep", "0", "me", "reason",
+			"1", failed.id.Member("a").UUID().String()}},
 		{"ff_flow_drain", []string{proto}},
 		{"ff_flow_tags", []string{proto, running.id.UUID().String(), "1", "c.d", "v", "1", "a.b"}},
 		{"ff_audit_flows", []string{proto, "1", "1", running.id.UUID().String(), "0", "0", ""}},
@@ -420,7 +459,8 @@ func (w *env) stageFlows() []call {
 func fencedCalls(f flowfabric.Fence) []call {
 	fence := fenceArgs(f)
 	with := func(more ...string) []string { return slices.Concat([]string{proto}, fence, more) }
-	child := engine.FlowMember{NewExecution: engine.NewExecution{ID: f.Execution.Child("wait", "c"), Namespace: "default", Lane: "default", Kind: "k"},
+	child := engine.FlowMember{NewExecution: engine.NewExecution{ID: f.Execution.Child("wait", "c"),
+		Namespace: "default", Lane: "default", Kind: "k"},
 		Node: "c"}
 	return []call{
 		{"ff_complete_execution", slices.Concat([]string{proto, "1"}, fence, []string{"result", "0"})},
@@ -438,7 +478,8 @@ func fencedCalls(f flowfabric.Fence) []call {
 		{"ff_suspend_execution", with(wireSuspend(suspension(awaiting("it"), within(time.Minute, "fail")))...)},
 		{"ff_wait_children", with(wireWait("wait", "all", "cancel", "1", child)...)},
 		{"ff_wait_others", with("others", "all", "run", "cancel", "1", elsewhere(f.Execution, "x"), "x", ".", "")},
-		{"ff_append_frames", with("2", "2", "s", "type", "json", "", "", "1", "{}", "l5000", "type", "", "c", "", "1", "payload", "0", "{}", "64")},
+		{"ff_append_frames", with("2", "2", "s", "type", "json", "", "", "1", "{}", "l5000", "type", "", "c", "", "1",
+			"payload", "0", "{}", "64")},
 	}
 }
 

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -20,8 +21,10 @@ var categoryScenarios = []scenario{
 			{"success", "", "T1", func(_ flowfabric.ExecutionID, f flowfabric.Fence) { w.no(w.complete(f, "").Err) }},
 			{"cancelled", "", "T3", func(id flowfabric.ExecutionID, _ flowfabric.Fence) { w.cancel(id) }},
 			{"failed", "last", "T2", func(_ flowfabric.ExecutionID, f flowfabric.Fence) { w.fail(f, "last") }},
-			{"timed out", "attempt_timeout", "T4", func(flowfabric.ExecutionID, flowfabric.Fence) { w.advance(time.Second); w.settleTime() }},
-			{"deadline", "execution_deadline", "T4", func(flowfabric.ExecutionID, flowfabric.Fence) { w.advance(30 * time.Minute); w.settleTime() }},
+			{"timed out", "attempt_timeout", "T4",
+				func(flowfabric.ExecutionID, flowfabric.Fence) { w.advance(time.Second); w.settleTime() }},
+			{"deadline", "execution_deadline", "T4",
+				func(flowfabric.ExecutionID, flowfabric.Fence) { w.advance(30 * time.Minute); w.settleTime() }},
 		} {
 			k, opts := w.worker("w1"), []option{retries(1)}
 			k.ttl = time.Hour
@@ -40,7 +43,7 @@ var categoryScenarios = []scenario{
 			events, err := w.e.ReadHistory(w.ctx, id)
 			w.no(err)
 			last := events[len(events)-1]
-			same(w, x.what, words(last.Kind, last.Code, last.Detail), words(engine.EventEnded, x.code, x.want))
+			w.all(x.what, eq(last.Kind, engine.EventEnded), eq(last.Code, x.code), eq(last.Detail, x.want))
 			at := slices.IndexFunc(events, func(e engine.Event) bool { return e.Kind == engine.EventAttempt })
 			same(w, x.what+": the attempt before", events[at].Detail, "ended_failure first")
 		}
@@ -60,7 +63,8 @@ var categoryScenarios = []scenario{
 		lane := "lane-" + time.Now().Format("150405.000000")
 		on := func(x *engine.NewExecution) { x.Lane = lane }
 		k.ttl = time.Hour
-		timedOut, late, broken, fine, retried := w.create(on, timeout(time.Second)), w.create(on, deadline(30*time.Minute)), w.create(on), w.create(on), w.create(on, retries(3))
+		timedOut, late, broken, fine, retried := w.create(on, timeout(time.Second)),
+			w.create(on, deadline(30*time.Minute)), w.create(on), w.create(on), w.create(on, retries(3))
 		for _, claim := range k.claim(10) {
 			switch claim.Fence.Execution {
 			case broken:
@@ -81,12 +85,17 @@ var categoryScenarios = []scenario{
 			filter admin.Filter
 			want   []flowfabric.ExecutionID
 		}{
-			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed}}, []flowfabric.ExecutionID{timedOut, broken}},
-			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Expired}}, []flowfabric.ExecutionID{timedOut, late}},
-			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Expired}}, []flowfabric.ExecutionID{timedOut, late, broken}},
+			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed}},
+				[]flowfabric.ExecutionID{timedOut, broken}},
+			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Expired}},
+				[]flowfabric.ExecutionID{timedOut, late}},
+			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Failed, flowfabric.Expired}},
+				[]flowfabric.ExecutionID{timedOut, late, broken}},
 			{admin.Filter{Categories: []string{"disk_full"}}, []flowfabric.ExecutionID{broken, retried}},
-			{admin.Filter{States: []flowfabric.PublicState{admin.Ended}, Categories: []string{"disk_full", "attempt_timeout"}}, []flowfabric.ExecutionID{timedOut, broken}},
-			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Completed}, Categories: []string{"disk_full"}}, nil},
+			{admin.Filter{States: []flowfabric.PublicState{admin.Ended},
+				Categories: []string{"disk_full", "attempt_timeout"}}, []flowfabric.ExecutionID{timedOut, broken}},
+			{admin.Filter{States: []flowfabric.PublicState{flowfabric.Completed}, Categories: []string{"disk_full"}},
+				nil},
 		} {
 			x.filter.Lane, x.filter.Namespace = lane, admin.AllNamespaces
 			var got []flowfabric.ExecutionID
@@ -94,16 +103,20 @@ var categoryScenarios = []scenario{
 				w.no(err)
 				got = append(got, found.ID)
 			}
-			byID := func(a, b flowfabric.ExecutionID) int { return slices.Compare([]byte(a.String()), []byte(b.String())) }
+			byID := func(a, b flowfabric.ExecutionID) int {
+				return slices.Compare([]byte(a.String()), []byte(b.String()))
+			}
 			slices.SortFunc(got, byID)
 			slices.SortFunc(x.want, byID)
-			same(w, words(x.filter.States, x.filter.Categories), words(got), words(x.want))
+			sameList(w, fmt.Sprintf("%v %v", x.filter.States, x.filter.Categories), got, x.want...)
 		}
 		_, err := admin.New(c).ListPage(w.ctx, admin.Filter{Categories: []string{""}}, "", 1)
 		w.is(err, flowfabric.ErrInvalidInput)
-		page, err := admin.New(c).ListPage(w.ctx, admin.Filter{Lane: lane, Namespace: admin.AllNamespaces, Categories: []string{"disk_full", "attempt_timeout"}}, "", 1)
+		page, err := admin.New(c).ListPage(w.ctx, admin.Filter{Lane: lane, Namespace: admin.AllNamespaces,
+			Categories: []string{"disk_full", "attempt_timeout"}}, "", 1)
 		w.no(err)
-		_, err = admin.New(c).ListPage(w.ctx, admin.Filter{Lane: lane, Namespace: admin.AllNamespaces, Categories: []string{"disk_full"}}, page.Cursor, 1)
+		_, err = admin.New(c).ListPage(w.ctx,
+			admin.Filter{Lane: lane, Namespace: admin.AllNamespaces, Categories: []string{"disk_full"}}, page.Cursor, 1)
 		w.is(err, flowfabric.ErrInvalidInput) // a cursor is good for its filter
 	}},
 }

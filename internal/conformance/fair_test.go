@@ -101,7 +101,9 @@ var fairScenarios = []scenario{
 		}
 		w.check()
 		for _, name := range []string{"f", "s", "o"} {
-			if n := strings.Count(got, name); n < 2 || n > 8 { // a claim checks 64 of 201 routes, in the order of a set, which is chance: it may miss the same one several times in a row
+			if n := strings.Count(got, name); n < 2 || n > 8 {
+				// a claim checks 64 of 201 routes, in the order of a set, which is chance: it may miss the same one
+				// several times in a row
 				w.Fatalf("%s of %s, want about a third", name, got)
 			}
 		}
@@ -125,15 +127,17 @@ var fairScenarios = []scenario{
 		w.weight("a", "default", 3)
 		k := w.worker("w1")
 		got := k.oneByOne(8)
-		same(w, "one by one", words(strings.Count(got, "a"), strings.Count(got, "b")), "6 2")
+		w.all("one by one", eq(strings.Count(got, "a"), 6), eq(strings.Count(got, "b"), 2))
 		got = k.served(8)
-		same(w, "in one claim", words(strings.Count(got, "a"), strings.Count(got, "b")), "6 2")
+		w.all("in one claim", eq(strings.Count(got, "a"), 6), eq(strings.Count(got, "b"), 2))
 		w.weight("a", "default", 0) // as usual again
 		got = k.oneByOne(8)
-		same(w, "alike", words(strings.Count(got, "a"), strings.Count(got, "b")), "4 4")
-		for _, bad := range [][]string{{"{", "l", "1"}, {"n", "", "1"}, {"n", "l", "1001"}, {"n", "l", "-1"}, {"n", "l", ""}} {
-			w.unchanged(words(bad), func() {
-				same(w, words(bad), w.fcall("ff_set_share", append([]string{proto}, bad...)...).code, "invalid_input")
+		w.all("alike", eq(strings.Count(got, "a"), 4), eq(strings.Count(got, "b"), 4))
+		for _, bad := range [][]string{{"{", "l", "1"}, {"n", "", "1"}, {"n", "l", "1001"}, {"n", "l", "-1"},
+			{"n", "l", ""}} {
+			w.unchanged(label("%q", bad), func() {
+				same(w, fmt.Sprintf("%v", bad), w.fcall("ff_set_share", append([]string{proto}, bad...)...).code,
+					"invalid_input")
 			})
 		}
 	}},
@@ -153,7 +157,7 @@ var fairScenarios = []scenario{
 				}
 			}
 		}
-		same(w, "order", words(got), words([]flowfabric.ExecutionID{mine[2], mine[1], mine[3], mine[0]}))
+		sameList(w, "order", got, mine[2], mine[1], mine[3], mine[0])
 	}},
 	{name: "a namespace gains no credit while it has no work", run: func(w *env) {
 		w.createN(60, namespace("a"))
@@ -163,7 +167,7 @@ var fairScenarios = []scenario{
 		same(w, "b is through", strings.Count(k.served(30), "b"), 2)
 		w.createN(20, namespace("b"))
 		got := k.oneByOne(9)
-		same(w, "alike", words(strings.Count(got, "a"), strings.Count(got, "b"), strings.Count(got, "c")), "3 3 3")
+		w.all("alike", eq(strings.Count(got, "a"), 3), eq(strings.Count(got, "b"), 3), eq(strings.Count(got, "c"), 3))
 	}},
 	{name: "claims within a completion are shared between namespaces, too", run: func(w *env) {
 		w.createN(20, namespace("flood"))
@@ -210,8 +214,31 @@ var fairScenarios = []scenario{
 		w.advance(time.Minute) // nobody ticked
 		k := w.worker("w1")
 		got := k.served(6)
-		same(w, "served", words(strings.Count(got, "a"), strings.Count(got, "b")), "3 3")
-		same(w, "counts", words(w.shares()["a\x1fdefault"], w.shares()["b\x1fdefault"], w.shares()["default"]), "3000000 3000000 3000000")
+		w.all("served", eq(strings.Count(got, "a"), 3), eq(strings.Count(got, "b"), 3))
+		w.all("counts", eq(w.shares()["a\x1fdefault"], "3000000"), eq(w.shares()["b\x1fdefault"], "3000000"),
+			eq(w.shares()["default"], "3000000"))
+	}},
+	{name: "a lane waits for no namespace whose queue was read to its end", run: func(w *env) {
+		w.createN(9, namespace("a"), deadline(time.Second)) // a claim of five reads nine
+		w.createN(20, namespace("b"))
+		w.advance(time.Minute) // nobody ticked
+		same(w, "served", w.worker("w1").served(5), "bbbbb")
+		same(w, "the lane", w.shares()["default"], "4000000")
+	}},
+	{name: "a lane goes on by what one claim took, divided by all that compete", run: func(w *env) {
+		w.createN(5, namespace("a"))
+		w.createN(5, namespace("b"))
+		w.worker("w1").served(1)
+		w.all("counts", eq(w.shares()["a\x1fdefault"], "1000000"), eq(w.shares()["default"], "500000"))
+	}},
+	{name: "a worker of more namespaces than a claim looks at serves those first that had least", run: func(w *env) {
+		k := w.worker("w1")
+		for _, name := range strings.Split("hgfedcba", "") {
+			k.namespaces = append(k.namespaces, name)
+			w.createN(2, namespace(name))
+		}
+		// five are looked at: of those that had least the first by name, and of them the oldest work is served
+		same(w, "served", k.oneByOne(16), "efghdcbaefghdcba")
 	}},
 	{name: "share counters are lowered before they exceed exact integers", run: func(w *env) {
 		w.createN(20, namespace("a"))
@@ -219,11 +246,12 @@ var fairScenarios = []scenario{
 		k := w.worker("w1")
 		k.served(2)
 		const far = 4503599627370496
-		w.set("HSET", w.k.Shares(), "default", strconv.Itoa(far+1), "a\x1fdefault", strconv.Itoa(far+1), "b\x1fdefault", strconv.Itoa(far+1))
+		w.set("HSET", w.k.Shares(), "default", strconv.Itoa(far+1), "a\x1fdefault", strconv.Itoa(far+1), "b\x1fdefault",
+			strconv.Itoa(far+1))
 		w.set("ZADD", w.k.Ring("1"), strconv.Itoa(far+1), "b")
 		w.weight("b", "default", 2)
 		got := k.served(6)
-		same(w, "served", words(strings.Count(got, "a"), strings.Count(got, "b")), "2 4")
+		w.all("served", eq(strings.Count(got, "a"), 2), eq(strings.Count(got, "b"), 4))
 		for name, text := range w.shares() {
 			if len(text) > 10 {
 				w.Fatalf("%q is still %s", name, text)
@@ -235,7 +263,7 @@ var fairScenarios = []scenario{
 			}
 		}
 		got = k.oneByOne(6)
-		same(w, "served then", words(strings.Count(got, "a"), strings.Count(got, "b")), "2 4")
+		w.all("served then", eq(strings.Count(got, "a"), 2), eq(strings.Count(got, "b"), 4))
 	}},
 	{name: "at most 4,096 weights are set, and they outlive their routes", run: func(w *env) {
 		ids := []flowfabric.ExecutionID{w.create(namespace("a")), w.create(namespace("b")), w.create(namespace("b"))}
@@ -243,7 +271,7 @@ var fairScenarios = []scenario{
 		k := w.worker("w1")
 		k.served(1)
 		w.settle(k, ids)
-		same(w, "counted", words(len(w.shares()) >= 2), "true")
+		same(w, "counted", len(w.shares()) >= 2, true)
 		for _, id := range ids {
 			_, err := w.e.PurgeExecution(w.ctx, id, 0)
 			w.no(err)
@@ -257,64 +285,67 @@ var fairScenarios = []scenario{
 		w.set(rows...)
 		same(w, "the last", w.fcall("ff_set_share", proto, "new", "l", "3").code, "OK")
 		w.unchanged("4,097", func() {
-			same(w, "one more", words(w.fcall("ff_set_share", proto, "newer", "l", "3")), "{0 invalid_input [weight: at most 4096 are set]}")
+			sameDeep(w, "one more", w.fcall("ff_set_share", proto, "newer", "l", "3"),
+				answer{0, "invalid_input", []string{"weight: at most 4096 are set"}})
 		})
 		same(w, "a known one", w.fcall("ff_set_share", proto, "new", "l", "4").code, "OK")
 		same(w, "one less", w.fcall("ff_set_share", proto, "n7", "l", "0").code, "OK")
 		same(w, "and another", w.fcall("ff_set_share", proto, "newer", "l", "3").code, "OK")
 	}},
-	{name: "namespaces and gates use up no classes: thousands of each work in one partition, and leave nothing behind", run: func(w *env) {
-		w.quiet = true
-		n := 1000 / max(1, w.srv.Share/4)
-		var ids []flowfabric.ExecutionID
-		for first := 0; first < n; first += 50 {
-			var items []engine.NewExecution
-			for i := first; i < first+50; i++ {
-				x := w.item(namespace("tenant"+strconv.Itoa(i)), kind("k"+strconv.Itoa(i%4)))
-				if i%10 == 0 {
-					asking(flowfabric.QuotaGate("q" + strconv.Itoa(i)))(&x)
+	{name: "namespaces and gates use up no classes: thousands of each work in one partition, and leave nothing behind",
+		run: func(w *env) {
+			w.quiet = true
+			n := 1000 / max(1, w.srv.Share/4)
+			var ids []flowfabric.ExecutionID
+			for first := 0; first < n; first += 50 {
+				var items []engine.NewExecution
+				for i := first; i < first+50; i++ {
+					x := w.item(namespace("tenant"+strconv.Itoa(i)), kind("k"+strconv.Itoa(i%4)))
+					if i%10 == 0 {
+						asking(flowfabric.QuotaGate("q" + strconv.Itoa(i)))(&x)
+					}
+					items, ids = append(items, x), append(ids, x.ID)
 				}
-				items, ids = append(items, x), append(ids, x.ID)
+				out, err := w.e.CreateExecutions(w.ctx, w.p, items)
+				w.no(err)
+				for _, o := range out {
+					w.no(o.Err)
+				}
 			}
-			out, err := w.e.CreateExecutions(w.ctx, w.p, items)
-			w.no(err)
-			for _, o := range out {
-				w.no(o.Err)
-			}
-		}
-		w.quiet = false
-		w.check()
-		same(w, "classes", len(w.dump().ZSets[":routelog"]), 4)
-		k := w.worker("w1")
-		w.quiet = true
-		served := map[string]bool{}
-		for {
-			r := k.poll(100)
-			if len(r.Claims) == 0 {
-				break
-			}
-			var done []engine.Completion
-			for _, c := range r.Claims {
-				served[k.routes[c.Route].Namespace] = true
-				done = append(done, engine.Completion{Fence: c.Fence})
-			}
-			_, _, err := w.e.CompleteExecutions(w.ctx, w.p, done, nil)
-			w.no(err)
-		}
-		same(w, "namespaces served", len(served), n-n/10)
-		for _, id := range ids {
-			_, err := w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator})
-			if !w.read(id).State.Terminal() {
+			w.quiet = false
+			w.check()
+			same(w, "classes", len(w.dump().ZSets[":routelog"]), 4)
+			k := w.worker("w1")
+			w.quiet = true
+			served := map[string]bool{}
+			for {
+				r := k.poll(100)
+				if len(r.Claims) == 0 {
+					break
+				}
+				var done []engine.Completion
+				for _, c := range r.Claims {
+					served[k.routes[c.Route].Namespace] = true
+					done = append(done, engine.Completion{Fence: c.Fence})
+				}
+				_, _, err := w.e.CompleteExecutions(w.ctx, w.p, done, nil)
 				w.no(err)
 			}
-			_, err = w.e.PurgeExecution(w.ctx, id, 0)
-			w.no(err)
-		}
-		w.quiet = false
-		w.check()
-		d := w.dump()
-		same(w, "left", words(len(d.Hashes[":routes"]), len(d.Hashes[":routeids"]), len(d.ZSets[":routelog"]), len(d.Sets[":ready"]), len(d.Sets[":gready"])), "0 0 0 0 0")
-	}},
+			same(w, "namespaces served", len(served), n-n/10)
+			for _, id := range ids {
+				_, err := w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator})
+				if !w.read(id).State.Terminal() {
+					w.no(err)
+				}
+				_, err = w.e.PurgeExecution(w.ctx, id, 0)
+				w.no(err)
+			}
+			w.quiet = false
+			w.check()
+			d := w.dump()
+			w.all("left", eq(len(d.Hashes[":routes"]), 0), eq(len(d.Hashes[":routeids"]), 0),
+				eq(len(d.ZSets[":routelog"]), 0), eq(len(d.Sets[":ready"]), 0), eq(len(d.Sets[":gready"]), 0))
+		}},
 	{name: "a worker of some namespaces is given, and rung for, their work alone", run: func(w *env) {
 		for _, name := range []string{"a", "b", "c"} {
 			w.createN(3, namespace(name))
@@ -378,10 +409,10 @@ var fairScenarios = []scenario{
 		w.create(kind("b"))
 		k := w.worker("w1")
 		k.oneByOne(2)
-		same(w, "root", words(w.root()["space"], w.root()["spaces"]), "default ")
+		w.all("root", eq(w.root()["space"], "default"), eq(w.root()["spaces"], ""))
 		same(w, "shares", len(w.shares()), 0)
 		w.create(namespace("other"))
-		same(w, "root", words(w.root()["space"], w.root()["spaces"]), "default 1")
+		w.all("root", eq(w.root()["space"], "default"), eq(w.root()["spaces"], "1"))
 	}},
 	{name: "shares hold for random weights, arrivals and claims", run: func(w *env) {
 		for seed := range uint64(number("FLOWFABRIC_SOAK", 40)/10 + 1) {
@@ -408,14 +439,16 @@ func (w *env) settle(k *worker, ids []flowfabric.ExecutionID) {
 	w.no(err)
 	for _, h := range held {
 		s := w.read(h.Execution)
-		w.no(w.complete(flowfabric.Fence{Execution: h.Execution, Session: k.session, Claim: h.Claim, Attempt: 0, Epoch: s.Epoch}, "").Err)
+		w.no(w.complete(flowfabric.Fence{Execution: h.Execution, Session: k.session, Claim: h.Claim, Attempt: 1,
+			Epoch: s.Epoch}, "").Err)
 	}
 	for _, c := range k.claim(len(ids)) {
 		w.no(w.complete(c.Fence, "").Err)
 	}
 }
 
-// randomShares holds what namespaces are given, while they all wait, against their weights: never more than a claim apart.
+// randomShares holds what namespaces are given, while they all wait, against their weights: never more than a claim
+// apart.
 func (w *env) randomShares(r *rand.Rand) {
 	w.Helper()
 	n := 2 + r.IntN(4)
@@ -497,7 +530,8 @@ var ageingScenarios = []scenario{
 			}
 			want := -1
 			if step > 0 {
-				want = 17 // as much older as nine steps take, and everything before that is gone: two come for each that goes
+				// as much older as nine steps take, and everything before that is gone: two come for each that goes
+				want = 17
 			}
 			if step == 0 && after >= 0 || step > 0 && (after < 8 || after > want+3) {
 				w.Fatalf("ageing %s: the low one was claimed after %d", step, after)
@@ -515,11 +549,13 @@ var ageingScenarios = []scenario{
 		k := w.worker("w1")
 		k.one(high)
 		w.unchanged("the same again", func() {
-			same(w, "answer", w.fcall("ff_set_lane", proto, "default", "default", "", "", "bert", "0").code, "ALREADY_SATISFIED")
+			same(w, "answer", w.fcall("ff_set_lane", proto, "default", "default", "", "", "bert", "0").code,
+				"ALREADY_SATISFIED")
 		})
 		for _, bad := range []string{"-1", "86400001", "1.5", "x"} {
 			w.unchanged(bad, func() {
-				same(w, bad, w.fcall("ff_set_lane", proto, "default", "default", "", "", "anna", bad).code, "invalid_input")
+				same(w, bad, w.fcall("ff_set_lane", proto, "default", "default", "", "", "anna", bad).code,
+					"invalid_input")
 			})
 		}
 	}},
@@ -579,7 +615,7 @@ var ageingScenarios = []scenario{
 		look := func(what string, oldest flowfabric.ExecutionID, p int) {
 			w.Helper()
 			q := w.queues()["k"]
-			same(w, what, words(q.Oldest.UnixMilli(), q.Priority), words(w.at(oldest, "ct"), p))
+			w.all(what, eq(q.Oldest.UnixMilli(), w.at(oldest, "ct")), eq(q.Priority, p))
 		}
 		look("with ageing", first, 20)
 		k := w.worker("w1")
@@ -590,7 +626,7 @@ var ageingScenarios = []scenario{
 		look("without the next", first, 2)
 		w.create(priority(1))
 		look("with one that is filed by priority alone", first, 1)
-		same(w, "filed anew", words(w.audit(true).Kinds), "map[score:1]")
+		sameDeep(w, "filed anew", w.audit(true).Kinds, map[string]int{"score": 1})
 	}},
 	{name: "a lane with ageing is not dropped to make room for another one", run: func(w *env) {
 		w.ageing(time.Minute)
@@ -601,7 +637,8 @@ var ageingScenarios = []scenario{
 		w.set(append(rows, "default\x1fusual", "active 0 1700000000000 anna")...)
 		same(w, "1,025", w.setLane("more", engine.LanePaused, "").code, "OK")
 		same(w, "the usual one went", w.hash(w.k.Lanes())["default\x1fusual"], "")
-		w.unchanged("1,026", func() { same(w, "too many", w.setLane("most", engine.LanePaused, "").code, "invalid_input") })
+		w.unchanged("1,026",
+			func() { same(w, "too many", w.setLane("most", engine.LanePaused, "").code, "invalid_input") })
 		row := w.hash(w.k.Lanes())["default\x1fdefault"]
 		same(w, "row", strings.HasPrefix(row, "active 0,60000 "), true)
 		w.setLane("default", engine.LanePaused, "60")
@@ -635,7 +672,7 @@ var ageingScenarios = []scenario{
 			if newest {
 				slices.Reverse(got)
 			}
-			same(w, "pages", words(got), words(want))
+			sameList(w, "pages", got, want...)
 		}
 		k := w.worker("w1")
 		for _, id := range want {

@@ -46,8 +46,9 @@ var feedScenarios = []scenario{
 			same(w, "kind", e.Kind, engine.FeedEnd)
 			same(w, "route", e.Route > 0, true)
 		}
-		same(w, "ends", fmt.Sprint(got), fmt.Sprint(map[string]string{done.String(): "T1 0", failed.String(): "T2 0", cancelled.String(): "T3n -1",
-			expired.String(): "T4n -1"}))
+		sameDeep(w, "ends", got,
+			map[string]string{done.String(): "T1 1", failed.String(): "T2 1", cancelled.String(): "T3n 0",
+				expired.String(): "T4n 0"})
 	}},
 	{name: "the feed records lease changes and signals in order", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Leases: true, Signals: true})
@@ -68,16 +69,17 @@ var feedScenarios = []scenario{
 		var got []string
 		for _, e := range w.feed() {
 			if e.Kind == engine.FeedSignal {
-				same(w, "signal", words(e.Execution, e.Waitpoint, e.Effect, e.Name), words(x.id, handed.ID, waithook.EffectBuffered, "go now"))
+				w.all("signal", eq(e.Execution, x.id), eq(e.Waitpoint, handed.ID),
+					eq(e.Effect, waithook.EffectBuffered), eq(e.Name, "go now"))
 				got = append(got, "signal")
 				continue
 			}
 			same(w, "of", e.Execution, x.id)
 			got = append(got, string(e.Code))
 		}
-		same(w, "events", fmt.Sprint(got), "[A1 signal R1t A1 R1i A1 A3 R1r A1 T1]")
+		sameList(w, "events", got, "A1", "signal", "R1t", "A1", "R1i", "A1", "A3", "R1r", "A1", "T1")
 		last := w.feed()[len(got)-1]
-		same(w, "holder", words(last.Session, last.Epoch, last.Attempt), words(f.Session, f.Epoch, f.Attempt))
+		w.all("holder", eq(last.Session, f.Session), eq(last.Epoch, f.Epoch), eq(last.Attempt, int(f.Attempt)))
 	}},
 	{name: "each call adds one numbered entry to the feed", run: func(w *env) {
 		w.follow(engine.FeedWish{Leases: true})
@@ -88,10 +90,10 @@ var feedScenarios = []scenario{
 		w.no(err)
 		same(w, "entries", len(entries), 2)
 		same(w, "events of the first", len(entries[0].Events), 5)
-		same(w, "numbers", words(entries[0].Number, entries[1].Number), words(entries[1].Number-1, entries[1].Number))
+		w.all("numbers", eq(entries[0].Number, entries[1].Number-1), eq(entries[1].Number, entries[1].Number))
 		rest, err := w.e.ReadFeed(w.ctx, w.p, entries[0].ID, 10)
 		w.no(err)
-		same(w, "the rest", fmt.Sprint(rest), fmt.Sprint(entries[1:]))
+		sameDeep(w, "the rest", rest, entries[1:])
 	}},
 	{name: "a tick with many effects records each event once", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Leases: true})
@@ -113,7 +115,7 @@ var feedScenarios = []scenario{
 	{name: "a new subscription keeps what others asked for until their time ends", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Keep: time.Hour, Length: 5000})
 		s := w.follow(engine.FeedWish{Signals: true, Keep: time.Minute})
-		same(w, "both", words(s.Ends, s.Leases, s.Signals), "true false true")
+		w.all("both", eq(s.Ends, true), eq(s.Leases, false), eq(s.Signals, true))
 		w.advance(2 * time.Minute)
 		w.cancelled()
 		same(w, "recorded", len(w.feed()), 1)
@@ -121,7 +123,7 @@ var feedScenarios = []scenario{
 		w.cancelled()
 		same(w, "no more", len(w.feed()), 1)
 		s = w.follow(engine.FeedWish{Leases: true})
-		same(w, "old wishes are over", words(s.Ends, s.Leases, s.Signals), "false true false")
+		w.all("old wishes are over", eq(s.Ends, false), eq(s.Leases, true), eq(s.Signals, false))
 	}},
 	{name: "the feed is removed a day after its last subscription ends", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Keep: time.Hour})
@@ -134,7 +136,7 @@ var feedScenarios = []scenario{
 		w.advance(time.Minute)
 		w.tick()
 		_, there = w.root()["feed"]
-		same(w, "after it", words(there, len(w.feed())), "false 0")
+		w.all("after it", eq(there, false), eq(len(w.feed()), 0))
 	}},
 	{name: "a tick trims only feed entries that are older than a day", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Keep: 72 * time.Hour})
@@ -149,7 +151,7 @@ var feedScenarios = []scenario{
 		if n := len(w.feed()); n > 50 {
 			w.Errorf("%d entries older than a day", n)
 		}
-		same(w, "recording goes on", words(w.follow(engine.FeedWish{Ends: true}).Ends, w.root()["fed"]), "true 150")
+		w.all("recording goes on", eq(w.follow(engine.FeedWish{Ends: true}).Ends, true), eq(w.root()["fed"], "150"))
 	}},
 	{name: "the feed keeps as many entries as the longest subscription asked for", run: func(w *env) {
 		w.follow(engine.FeedWish{Ends: true, Length: 2000})
@@ -197,13 +199,15 @@ var feedScenarios = []scenario{
 		w.no(err)
 		same(w, "entries", len(entries), 3)
 		w.is(entries[1].Err, flowfabric.ErrCorrupt)
-		same(w, "others", words(entries[0].Err, entries[2].Err, len(entries[2].Events)), "<nil> <nil> 1")
+		w.all("others", eq[error](entries[0].Err, nil), eq[error](entries[2].Err, nil), eq(len(entries[2].Events), 1))
 	}},
 	{name: "a malformed subscription is refused and changes nothing", run: func(w *env) {
-		for _, args := range [][]string{{"x", "60000", "1000"}, {"ccll", "60000", "1000"}, {"c", "59999", "1000"}, {"c", "604800001", "1000"},
+		for _, args := range [][]string{{"x", "60000", "1000"}, {"ccll", "60000", "1000"}, {"c", "59999", "1000"},
+			{"c", "604800001", "1000"},
 			{"c", "60000", "999"}, {"c", "60000", "10000001"}, {"c", "1.5", "1000"}} {
 			w.unchanged(fmt.Sprint(args), func() {
-				same(w, fmt.Sprint(args), w.fcall("ff_set_feed", slices.Concat([]string{proto}, args)...).code, "invalid_input")
+				same(w, fmt.Sprint(args), w.fcall("ff_set_feed", slices.Concat([]string{proto}, args)...).code,
+					"invalid_input")
 			})
 		}
 	}},

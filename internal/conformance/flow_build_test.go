@@ -10,24 +10,27 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// What a flow may look like, and how it is put together. Edges enter with the member they lead into, and come from members that
-// are there before it, so there is no call that adds an edge.
+// What a flow may look like, and how it is put together. Edges enter with the member they lead into, and come from
+// members that are there before it, so there is no call that adds an edge.
 var flowBuildScenarios = []scenario{
 	{name: "a flow created twice exists once, and another definition is a conflict", run: func(w *env) {
-		q := engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "k", Creator: "me", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
+		q := engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "k",
+			Creator: "me", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
 		made, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
-		same(w, "made", words(made.Already, made.State, made.Revision, made.Members), "false staging 0 0")
+		w.all("made", eq(made.Already, false), eq(made.State, "staging"), eq(made.Revision, 0), eq(made.Members, 0))
 		w.unchanged("again", func() {
 			again, err := w.e.CreateFlow(w.ctx, q)
 			w.no(err)
-			same(w, "again", words(again.Already, again.State), "true staging")
+			w.all("again", eq(again.Already, true), eq(again.State, "staging"))
 		})
 		for what, change := range map[string]func(*engine.NewFlow){"kind": func(q *engine.NewFlow) { q.Kind = "other" },
-			"namespace": func(q *engine.NewFlow) { q.Namespace = "other" }, "digest": func(q *engine.NewFlow) { q.Digest = "d2" },
+			"namespace": func(q *engine.NewFlow) { q.Namespace = "other" },
+			"digest":    func(q *engine.NewFlow) { q.Digest = "d2" },
 			"no digest": func(q *engine.NewFlow) { q.Digest = "" }} {
 			other := q
 			change(&other)
@@ -38,63 +41,70 @@ var flowBuildScenarios = []scenario{
 		}
 		g := &graph{env: w, id: q.ID}
 		h := g.header()
-		same(w, "header", words(h.State, h.Namespace, h.Kind, h.Creator, h.Digest, h.Tags, h.Revision, h.Members, h.Edges, h.ReleasedAt.IsZero(), h.EndedAt.IsZero()),
-			"staging default k me d1 map[a.b:c] 0 0 0 true true")
+		w.all("header", eq(h.State, "staging"), eq(h.Namespace, "default"), eq(h.Kind, "k"), eq(h.Creator, "me"),
+			eq(h.Digest, "d1"), eqDeep(h.Tags, map[string]string{"a.b": "c"}), eq(h.Revision, 0), eq(h.Members, 0),
+			eq(h.Edges, 0), eq(h.ReleasedAt.IsZero(), true), eq(h.EndedAt.IsZero(), true))
 		taken := w.create()
 		w.unchanged("the id of an execution", func() {
-			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.FlowID(taken), Namespace: "default", Kind: "k"})
+			_, err := w.e.CreateFlow(w.ctx,
+				engine.NewFlow{ID: flowfabric.FlowID(taken), Namespace: "default", Kind: "k"})
 			w.is(err, flowfabric.ErrInvalidInput)
 		})
 		w.unchanged("a bad tag", func() {
-			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "k", Tags: map[string]string{"A": "c"}})
+			_, err := w.e.CreateFlow(w.ctx, engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)),
+				Namespace: "default", Kind: "k", Tags: map[string]string{"A": "c"}})
 			w.is(err, denied.TagKey)
 		})
 	}},
-	{name: "one call makes a flow of up to 100 members and releases it, and made again it changes nothing", run: func(w *env) {
-		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a", "b"}, quorum(1), cancelRest).node("later", nil, as(delay(time.Minute)))
-		q := g.whole(engine.SealClosed)
-		q.Creator, q.Digest, q.Tags = "me", "d", map[string]string{"a.b": "c"}
-		made, err := w.e.CreateFlow(w.ctx, q)
-		w.no(err)
-		w.check()
-		same(w, "made", words(made.Already, made.State, made.Revision, made.Members, made.Edges, made.More), "false open 1 4 3 false")
-		h := g.header()
-		same(w, "header", words(h.State, h.Seal, h.Creator, h.Digest, h.Tags, h.Members, h.Edges, h.ReleasedAt.Equal(h.CreatedAt), h.EndedAt.IsZero()),
-			"open seal me d map[a.b:c] 4 3 true true")
-		g.are(flowfabric.WaitingChildren, "b", "c")
-		g.are(flowfabric.Delayed, "later")
-		again := func(state string) {
-			w.unchanged("again: "+state, func() {
-				made, err := w.e.CreateFlow(w.ctx, q)
-				w.no(err)
-				same(w, "again", words(made.Already, made.State), "true "+state)
-				other := q
-				other.Digest = "d2"
-				_, err = w.e.CreateFlow(w.ctx, other)
-				w.is(err, denied.FlowConflict)
-			})
-		}
-		again("open")
-		w.advance(25 * time.Hour) // nobody gives it up
-		w.settleTime()
-		for range 3 {
-			for _, c := range g.claim() {
-				g.complete(c, "")
+	{name: "one call makes a flow of up to 100 members and releases it, and made again it changes nothing",
+		run: func(w *env) {
+			g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a", "b"}, quorum(1),
+				cancelRest).node("later", nil, as(delay(time.Minute)))
+			q := g.whole(engine.SealClosed)
+			q.Creator, q.Digest, q.Tags = "me", "d", map[string]string{"a.b": "c"}
+			made, err := w.e.CreateFlow(w.ctx, q)
+			w.no(err)
+			w.check()
+			w.all("made", eq(made.Already, false), eq(made.State, "open"), eq(made.Revision, 1), eq(made.Members, 4),
+				eq(made.Edges, 3), eq(made.More, false))
+			h := g.header()
+			w.all("header", eq(h.State, "open"), eq(h.Seal, "seal"), eq(h.Creator, "me"), eq(h.Digest, "d"),
+				eqDeep(h.Tags, map[string]string{"a.b": "c"}), eq(h.Members, 4), eq(h.Edges, 3),
+				eq(h.ReleasedAt.Equal(h.CreatedAt), true), eq(h.EndedAt.IsZero(), true))
+			g.are(flowfabric.WaitingChildren, "b", "c")
+			g.are(flowfabric.Delayed, "later")
+			again := func(state string) {
+				w.unchanged("again: "+state, func() {
+					made, err := w.e.CreateFlow(w.ctx, q)
+					w.no(err)
+					w.all("again", eq(made.Already, true), eq(made.State, flowfabric.FlowState(state)))
+					other := q
+					other.Digest = "d2"
+					_, err = w.e.CreateFlow(w.ctx, other)
+					w.is(err, denied.FlowConflict)
+				})
 			}
-		}
-		g.ends(flowfabric.FlowCompleted)
-		again("completed")
-		full := w.flow()
-		for _, node := range nodesOf("n", 100) {
-			full.node(node, nil)
-		}
-		full.submit(engine.SealGrowing)
-		same(w, "roots", words(len(full.claim()), full.header().Seal), "100 grow")
-		open := w.flow().node("a", nil).submit(engine.SealOpen)
-		open.join("b", []string{"a"})
-		w.cancel(open.id.Member("a"))
-		open.ends(flowfabric.FlowOpen)
-	}},
+			again("open")
+			w.advance(25 * time.Hour) // nobody gives it up
+			w.settleTime()
+			for range 3 {
+				for _, c := range g.claim() {
+					g.complete(c, "")
+				}
+			}
+			g.ends(flowfabric.FlowCompleted)
+			again("completed")
+			full := w.flow()
+			for _, node := range nodesOf("n", 100) {
+				full.node(node, nil)
+			}
+			full.submit(engine.SealGrowing)
+			w.all("roots", eq(len(full.claim()), 100), eq(full.header().Seal, "grow"))
+			open := w.flow().node("a", nil).submit(engine.SealOpen)
+			open.join("b", []string{"a"})
+			w.cancel(open.id.Member("a"))
+			open.ends(flowfabric.FlowOpen)
+		}},
 	{name: "a flow that is refused in its first call leaves nothing", run: func(w *env) {
 		other := w.flow().node("theirs", nil).stage()
 		g := w.flow().node("a", nil)
@@ -136,7 +146,8 @@ var flowBuildScenarios = []scenario{
 			w.unchanged(c.what, func() {
 				_, err := w.e.CreateFlow(w.ctx, x)
 				w.is(err, c.want)
-				if e, ok := errors.AsType[*flowfabric.Error](err); c.node != "" && (!ok || e.Detail[len(e.Detail)-1] != c.node) {
+				if e, ok := errors.AsType[*flowfabric.Error](err); c.node != "" &&
+					(!ok || e.Detail[len(e.Detail)-1] != c.node) {
 					w.Fatalf("%s: %v does not name %s", c.what, err, c.node)
 				}
 			})
@@ -150,7 +161,7 @@ var flowBuildScenarios = []scenario{
 		made, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
 		w.check()
-		same(w, "made", words(made.Already, made.State, made.Members), "false open 1")
+		w.all("made", eq(made.Already, false), eq(made.State, "open"), eq(made.Members, 1))
 	}},
 	{name: "a flow that was cut short is completed by the call that makes all of it", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"})
@@ -159,11 +170,11 @@ var flowBuildScenarios = []scenario{
 		first, err := w.e.CreateFlow(w.ctx, part)
 		w.no(err)
 		w.check()
-		same(w, "first", words(first.Already, first.State, first.Members), "false staging 1")
+		w.all("first", eq(first.Already, false), eq(first.State, "staging"), eq(first.Members, 1))
 		w.unchanged("the same part again", func() {
 			again, err := w.e.CreateFlow(w.ctx, part)
 			w.no(err)
-			same(w, "again", words(again.Already, again.State, again.Members), "true staging 1")
+			w.all("again", eq(again.Already, true), eq(again.State, "staging"), eq(again.Members, 1))
 		})
 		w.settleTime()
 		same(w, "claimable", len(g.claim()), 0)
@@ -173,18 +184,20 @@ var flowBuildScenarios = []scenario{
 		more, err := w.e.CreateFlow(w.ctx, part)
 		w.no(err)
 		w.check()
-		same(w, "more", words(more.Already, more.State, more.Revision, more.Members, more.Edges), "false staging 2 3 1")
+		w.all("more", eq(more.Already, false), eq(more.State, "staging"), eq(more.Revision, 2), eq(more.Members, 3),
+			eq(more.Edges, 1))
 		w.advance(23 * time.Hour) // the day begins anew with every part
 		w.settleTime()
 		g.node("d", nil)
 		whole, err := w.e.CreateFlow(w.ctx, g.whole(engine.SealClosed))
 		w.no(err)
 		w.check()
-		same(w, "whole", words(whole.Already, whole.State, whole.Members, whole.Edges, whole.More), "false open 4 1 false")
+		w.all("whole", eq(whole.Already, false), eq(whole.State, "open"), eq(whole.Members, 4), eq(whole.Edges, 1),
+			eq(whole.More, false))
 		w.unchanged("it is released once", func() {
 			again, err := w.e.CreateFlow(w.ctx, g.whole(engine.SealGrowing))
 			w.no(err)
-			same(w, "again", words(again.Already, again.State), "true open")
+			w.all("again", eq(again.Already, true), eq(again.State, "open"))
 		})
 		same(w, "roots", len(g.claim()), 3)
 		w.advance(25 * time.Hour)
@@ -196,14 +209,14 @@ var flowBuildScenarios = []scenario{
 		w.unchanged("again", func() {
 			again, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes)
 			w.no(err)
-			same(w, "again", words(again.Already, again.Revision, again.Members, again.Edges), "true 1 2 1")
+			w.all("again", eq(again.Already, true), eq(again.Revision, 1), eq(again.Members, 2), eq(again.Edges, 1))
 		})
 		revision := uint64(1)
 		c := g.node("c", []string{"a"}).last()
 		added, err := w.e.StageFlow(w.ctx, g.id, &revision, []engine.FlowMember{c})
 		w.no(err)
 		w.check()
-		same(w, "added", words(added.Already, added.Revision, added.Members, added.Edges), "false 2 3 2")
+		w.all("added", eq(added.Already, false), eq(added.Revision, 2), eq(added.Members, 3), eq(added.Edges, 2))
 		d := g.node("d", []string{"a"}).last()
 		w.refuses("stale", denied.StaleRevision, "2", func() error {
 			_, err := w.e.StageFlow(w.ctx, g.id, &revision, []engine.FlowMember{d})
@@ -217,7 +230,8 @@ var flowBuildScenarios = []scenario{
 		some, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{c, d})
 		w.no(err)
 		w.check()
-		same(w, "one of two is new", words(some.Already, some.Revision, some.Members, some.Edges), "false 3 4 3")
+		w.all("one of two is new", eq(some.Already, false), eq(some.Revision, 3), eq(some.Members, 4),
+			eq(some.Edges, 3))
 	}},
 	{name: "one invalid member refuses the whole call, and the error names it", run: func(w *env) {
 		other := w.flow().node("theirs", nil).stage()
@@ -262,7 +276,8 @@ var flowBuildScenarios = []scenario{
 			return err
 		})
 		w.unchanged("no such flow", func() {
-			_, err := w.e.StageFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), nil, []engine.FlowMember{good})
+			_, err := w.e.StageFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), nil,
+				[]engine.FlowMember{good})
 			w.is(err, denied.NoFlow)
 		})
 		for _, bad := range []string{"", strings.Repeat("n", 65), "a\nb"} {
@@ -270,6 +285,49 @@ var flowBuildScenarios = []scenario{
 			x.Node = bad
 			g.rejects(flowfabric.ErrInvalidInput, "", x)
 		}
+	}},
+	{name: "the creator and the digest of a flow have at most 64 bytes", run: func(w *env) {
+		made := func(creator, digest int) string {
+			id := flowfabric.NewExecutionID(w.p).UUID().String()
+			return w.fcall("ff_flow_create", proto, id, "n", "k", strings.Repeat("c", creator),
+				strings.Repeat("d", digest), "", "0").code
+		}
+		same(w, "as long as they may be", made(64, 64), "OK")
+		same(w, "a longer creator", made(65, 64), "invalid_input")
+		same(w, "a longer digest", made(64, 65), "invalid_input")
+	}},
+	{name: "a call stages at most 1,000 edges, eight less for a further member, one for each tag", run: func(w *env) {
+		g := w.flow().node("a", nil).submit(engine.SealGrowing)
+		strangers := make([]string, 1001)
+		for i := range strangers {
+			strangers[i] = fmt.Sprint("n", i)
+		}
+		tagged := as(tags(map[string]string{"a.b": "c"}))
+		for n, code := range map[int]string{991: "execution_not_in_flow", 992: "invalid_input"} {
+			b, c := g.node("b", strangers[:n], unnamed).last(), g.node("c", nil, tagged).last()
+			w.unchanged(code, func() { same(w, code, w.fcall("ff_flow_stage", wireStage(g.id, b, c)...).code, code) })
+		}
+	}},
+	{name: "a member of a flow that is not released is explained by that", run: func(w *env) {
+		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
+		same(w, "staged", w.why(g.id.Member("b")).Reason, explain.WhyFlowStaging)
+		g.submitted(engine.SealClosed)
+		same(w, "released", w.why(g.id.Member("b")).Reason, explain.WhyAwaitingOthers)
+	}},
+	{name: "a member that joins late is told how others ended, in whatever way", run: func(w *env) {
+		g := w.flow().node("good", nil).node("bad", nil).node("stopped", nil).node("behind", []string{"bad"}).
+			node("late", nil, as(deadline(time.Minute))).node("open", nil).submit(engine.SealGrowing)
+		c := g.claim()
+		g.join("early", []string{"good", "open"}, allEnded)
+		same(w, "before", g.group("early"), "0 0 0 of 2 pending")
+		g.complete(c["good"], "")
+		g.fail(c["bad"])
+		w.cancel(g.id.Member("stopped"))
+		w.advance(2 * time.Minute)
+		w.tick()
+		g.are(flowfabric.Skipped, "behind")
+		g.join("last", []string{"good", "bad", "stopped", "behind", "late", "open"}, allEnded)
+		same(w, "after", g.group("last"), "1 3 1 of 6 pending")
 	}},
 	{name: "ended, sealed and cancelled flows accept no new member", run: func(w *env) {
 		for what, c := range map[string]struct {
@@ -332,11 +390,12 @@ var flowBuildScenarios = []scenario{
 		w.check()
 		for i := range 20 { // each step is one call, however long the chain is
 			c := g.w.claim(100)
-			same(w, "claimed", words(len(c), c[0].Node), words(1, fmt.Sprint("n", i)))
+			w.all("claimed", eq(len(c), 1), eq(c[0].Node, fmt.Sprint("n", i)))
 			g.complete(c[0], "")
 		}
 		h := g.header()
-		same(w, "header", words(h.Members, h.Edges, h.Count[flowfabric.Completed], h.Count[flowfabric.WaitingChildren]), words(n, n-1, 20, n-21))
+		w.all("header", eq(h.Members, n), eq(h.Edges, n-1), eq(h.Count[flowfabric.Completed], 20),
+			eq(h.Count[flowfabric.WaitingChildren], n-21))
 	}},
 	{name: "interrupted staging leaves whole calls, and another client can finish it", run: func(w *env) {
 		g := w.flow().begin()
@@ -363,13 +422,15 @@ var flowBuildScenarios = []scenario{
 		state, more, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, len(g.nodes), g.edges)
 		w.no(err)
 		w.check()
-		same(w, "released", words(state, more), "open false")
+		w.all("released", eq(state, "open"), eq(more, false))
 		same(w, "roots", len(k.claim(100)), 25)
 		h := g.header()
-		same(w, "counted", words(h.Members, h.Edges, h.Count[flowfabric.Active], h.Count[flowfabric.WaitingChildren]), "50 25 25 25")
+		w.all("counted", eq(h.Members, 50), eq(h.Edges, 25), eq(h.Count[flowfabric.Active], 25),
+			eq(h.Count[flowfabric.WaitingChildren], 25))
 	}},
 	{name: "a member can be added when its upstreams are running or have ended", run: func(w *env) {
-		g := w.flow().node("a", nil).node("f", nil).node("s", nil).node("x", nil, as(delay(time.Hour))).submit(engine.SealOpen)
+		g := w.flow().node("a", nil).node("f", nil).node("s", nil).node("x", nil,
+			as(delay(time.Hour))).submit(engine.SealOpen)
 		c := g.claim()
 		g.complete(c["a"], "result")
 		g.fail(c["f"])
@@ -422,14 +483,17 @@ var flowBuildScenarios = []scenario{
 				same(w, "code", w.fcall("ff_flow_stage", bad...).code, "invalid_input")
 			})
 		}
-		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, func(m *engine.FlowMember) { m.K = 2 }).last()) // k belongs to quorum
-		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, allEnded, cancelRest).last())                   // nothing remains
+		// k belongs to quorum
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, func(m *engine.FlowMember) { m.K = 2 }).last())
+		// nothing remains
+		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, allEnded, cancelRest).last())
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, anyFailed, cancelRest).last())
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, allEnded).last())
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, anyFailed).last())
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, anyOf).last())
 		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", nil, quorum(1)).last())
-		g.rejects(flowfabric.ErrInvalidInput, "", g.node("x", five, func(m *engine.FlowMember) { m.Policy = "most" }).last())
+		g.rejects(flowfabric.ErrInvalidInput, "",
+			g.node("x", five, func(m *engine.FlowMember) { m.Policy = "most" }).last())
 		g.join("one", five, quorum(1))
 		g.join("five", five, quorum(5), cancelRest)
 	}},
@@ -442,7 +506,8 @@ var flowBuildScenarios = []scenario{
 			w.no(err)
 			same(w, "already", again.Already, true)
 		})
-		same(w, "group", words(g.shown("x").Group.Policy, g.shown("x").Group.K, g.shown("x").Group.CancelRest), "quorum 1 false")
+		w.all("group", eq(g.shown("x").Group.Policy, "quorum"), eq(g.shown("x").Group.K, 1),
+			eq(g.shown("x").Group.CancelRest, false))
 		// What tells definitions apart is the digest of the flow and of the members.
 		digest := func(x *engine.NewExecution) { x.Digest = "d1" }
 		g.join("y", []string{"a"}, as(digest))
@@ -488,7 +553,8 @@ var flowBuildScenarios = []scenario{
 		w.no(err)
 		full.Tags = labels // the first has none of its tags counted
 		over := full
-		over.Edges = append(append([]engine.FlowEdge{}, over.Edges...), engine.FlowEdge{From: flowfabric.NewExecutionID(w.p)})
+		over.Edges = append(append([]engine.FlowEdge{}, over.Edges...),
+			engine.FlowEdge{From: flowfabric.NewExecutionID(w.p)})
 		g.rejects(denied.FanIn, "", over)
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{full})
 		w.no(err)
@@ -497,29 +563,30 @@ var flowBuildScenarios = []scenario{
 		_, err = w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{big})
 		w.is(err, flowfabric.ErrPayloadTooLarge)
 	}},
-	{name: "a flow has at most 10,000 members and 50,000 edges", damaged: "it sets the counters of a flow", run: func(w *env) {
-		g := w.flow().node("a", nil).node("b", nil).stage()
-		next := g.node("c", []string{"a"}).last()
-		full := func(field, value string, run func()) {
-			key, old := w.k.Flow(g.id.UUID()), w.hash(w.k.Flow(g.id.UUID()))[field]
-			w.set("HSET", key, field, value) // as if it had that many
-			run()
-			if old == "" {
-				w.set("HDEL", key, field)
-			} else {
-				w.set("HSET", key, field, old)
+	{name: "a flow has at most 10,000 members and 50,000 edges", damaged: "it sets the counters of a flow",
+		run: func(w *env) {
+			g := w.flow().node("a", nil).node("b", nil).stage()
+			next := g.node("c", []string{"a"}).last()
+			full := func(field, value string, run func()) {
+				key, old := w.k.Flow(g.id.UUID()), w.hash(w.k.Flow(g.id.UUID()))[field]
+				w.set("HSET", key, field, value) // as if it had that many
+				run()
+				if old == "" {
+					w.set("HDEL", key, field)
+				} else {
+					w.set("HSET", key, field, old)
+				}
 			}
-		}
-		full("nn", "10000", func() { g.rejects(denied.FlowTooLarge, "", next) })
-		full("ne", "50000", func() { g.rejects(denied.FlowTooLarge, "", next) })
-		w.quiet = true
-		full("nn", strconv.Itoa(limits.MaxFlowMembers-1), func() {
-			full("ne", strconv.Itoa(limits.MaxFlowEdges-1), func() {
-				_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{next})
-				w.no(err)
+			full("nn", "10000", func() { g.rejects(denied.FlowTooLarge, "", next) })
+			full("ne", "50000", func() { g.rejects(denied.FlowTooLarge, "", next) })
+			w.quiet = true
+			full("nn", strconv.Itoa(limits.MaxFlowMembers-1), func() {
+				full("ne", strconv.Itoa(limits.MaxFlowEdges-1), func() {
+					_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{next})
+					w.no(err)
+				})
 			})
-		})
-	}},
+		}},
 	{name: "a closed lane accepts no new members", run: func(w *env) {
 		g := w.flow().node("a", nil).stage()
 		next := g.node("b", []string{"a"}).last()
@@ -595,7 +662,8 @@ var flowBuildScenarios = []scenario{
 		same(w, "claimed", len(seen), 150)
 	}},
 	{name: "a member's delay starts when the member may run", run: func(w *env) {
-		g := w.flow().node("a", nil, as(delay(10*time.Second))).node("b", []string{"a"}, as(delay(10*time.Second))).stage()
+		g := w.flow().node("a", nil, as(delay(10*time.Second))).node("b", []string{"a"},
+			as(delay(10*time.Second))).stage()
 		w.advance(time.Minute)
 		w.settleTime()
 		same(w, "nothing", len(g.claim()), 0)
@@ -630,10 +698,11 @@ var flowBuildScenarios = []scenario{
 				same(w, "size", page.Size, 6)
 				for _, f := range page.Flows {
 					if f.Member == "nobody" {
-						same(w, "drift", words(f.ID.IsZero(), string(f.State) == ""), "true true")
+						w.all("drift", eq(f.ID.IsZero(), true), eq(string(f.State), ""))
 						continue
 					}
-					same(w, "flow", words(f.State, f.Kind, f.Members, f.Count[flowfabric.Waiting]), "open test 1 1")
+					w.all("flow", eq(f.State, "open"), eq(f.Kind, "test"), eq(f.Members, 1),
+						eq(f.Count[flowfabric.Waiting], 1))
 					got = append(got, f.ID.String())
 				}
 				if !page.More {

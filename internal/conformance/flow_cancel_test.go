@@ -16,7 +16,8 @@ var flowCancelScenarios = []scenario{
 	{name: "every cancellation policy cancels exactly the member states that it covers", run: func(w *env) {
 		w.members, w.hands = true, true
 		defer func() { w.members = false }()
-		for _, policy := range []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending, flowfabric.CancelFlow} {
+		for _, policy := range []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending,
+			flowfabric.CancelFlow} {
 			for _, code := range reachable {
 				w.reset()
 				x := w.state(code)
@@ -31,21 +32,25 @@ var flowCancelScenarios = []scenario{
 				}
 				w.no(err)
 				w.check()
-				same(w, what, words(out.Policy, out.Reason, out.More, out.Already), words(policy, "no more", false, false))
-				covered := !before.State.Terminal() && (policy == flowfabric.CancelAll || policy == flowfabric.CancelPending && code[0] != 'A')
+				w.all(what, eq(out.Policy, policy), eq(out.Reason, "no more"), eq(out.More, false),
+					eq(out.Already, false))
+				covered := !before.State.Terminal() &&
+					(policy == flowfabric.CancelAll || policy == flowfabric.CancelPending && code[0] != 'A')
 				if !covered {
 					if code != "A2" {
 						w.code(x.id, code)
 					}
-					same(w, what+" lives on", words(out.Unended > 0, g.header().EndedAt.IsZero()), words(!before.State.Terminal(), !before.State.Terminal()))
+					w.all(what+" lives on", eq(out.Unended > 0, !before.State.Terminal()),
+						eq(g.header().EndedAt.IsZero(), !before.State.Terminal()))
 					continue
 				}
 				s := w.read(x.id)
-				same(w, what, words(s.State.Public, s.CancelledBy, s.CancelReason), "cancelled flow_cascade no more")
-				same(w, what+" unended", words(out.Unended, g.header().EndedAt.IsZero()), "0 false")
+				w.all(what, eq(s.State.Public, "cancelled"), eq(s.CancelledBy, "flow_cascade"),
+					eq(s.CancelReason, "no more"))
+				w.all(what+" unended", eq(out.Unended, 0), eq(g.header().EndedAt.IsZero(), false))
 				if code == "A1" {
 					r := w.renew(x.worker, 0)
-					same(w, what, words(len(r.Lost), r.Lost[0].Cause), "1 cancelled")
+					w.all(what, eq(len(r.Lost), 1), eq(r.Lost[0].Cause, "cancelled"))
 				}
 				_, err = w.e.ReplayExecution(w.ctx, x.id, engine.Replay{})
 				w.is(err, denied.FlowCancelled)
@@ -69,13 +74,15 @@ var flowCancelScenarios = []scenario{
 				_, err := w.e.ReleaseExecution(w.ctx, c.Fence)
 				w.no(err)
 			}, flowfabric.Cancelled},
-			"suspends":        {func(g *graph, c engine.Claim) { w.stopped(c.Fence, awaiting("it")) }, flowfabric.Cancelled},
+			"suspends": {func(g *graph, c engine.Claim) { w.stopped(c.Fence, awaiting("it")) },
+				flowfabric.Cancelled},
 			"loses its lease": {func(g *graph, c engine.Claim) { w.advance(ttl) }, flowfabric.Cancelled},
 			"is revoked":      {func(g *graph, c engine.Claim) { w.revoke(c.Fence.Execution) }, flowfabric.Cancelled},
 		} {
 			w.reset()
 			w.seed()
-			g := w.flow().node("a", nil, as(retries(2))).node("b", []string{"a"}).node("c", nil, as(delay(time.Hour))).submit(engine.SealClosed)
+			g := w.flow().node("a", nil, as(retries(2))).node("b", []string{"a"}).node("c", nil,
+				as(delay(time.Hour))).submit(engine.SealClosed)
 			a := g.claim()["a"]
 			out := g.abort(flowfabric.CancelPending)
 			same(w, "unended", out.Unended, 1)
@@ -87,13 +94,13 @@ var flowCancelScenarios = []scenario{
 			w.settleTime()
 			g.are(then.want, "a")
 			h := g.header()
-			same(w, name, words(h.State, h.EndedAt.IsZero(), h.Backlog), "cancelled false 0")
+			w.all(name, eq(h.State, "cancelled"), eq(h.EndedAt.IsZero(), false), eq(h.Backlog, 0))
 		}
 	}},
 	{name: "cancelling only the flow lets its members continue and resolve each other", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"b"}).submit(engine.SealOpen)
 		out := g.abort(flowfabric.CancelFlow)
-		same(w, "unended", words(out.Unended, out.Policy), "3 flow_only")
+		w.all("unended", eq(out.Unended, 3), eq(out.Policy, "flow_only"))
 		g.complete(g.claim()["a"], "r")
 		b := g.claim()["b"]
 		same(w, "input", string(b.Inputs["from-a"]), "r")
@@ -113,18 +120,21 @@ var flowCancelScenarios = []scenario{
 				_, err := w.e.CancelFlow(w.ctx, g.id, bad, "me", "")
 				w.is(err, denied.CancellationPolicy)
 			}
-			_, err := w.e.CancelFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), flowfabric.CancelAll, "me", "")
+			_, err := w.e.CancelFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), flowfabric.CancelAll,
+				"me", "")
 			w.is(err, denied.NoFlow)
 		})
 		out := g.abort(flowfabric.CancelPending) // one member has ended: that is no failure
-		same(w, "cancelled", words(out.Already, out.Policy, out.Unended), "false cancel_pending 1")
+		w.all("cancelled", eq(out.Already, false), eq(out.Policy, "cancel_pending"), eq(out.Unended, 1))
 		w.unchanged("again", func() {
 			again, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "you", "other")
 			w.no(err)
-			same(w, "again", words(again.Already, again.Policy, again.Reason, again.Unended, again.More), "true cancel_pending no more 1 false")
+			w.all("again", eq(again.Already, true), eq(again.Policy, "cancel_pending"), eq(again.Reason, "no more"),
+				eq(again.Unended, 1), eq(again.More, false))
 		})
 		h := g.header()
-		same(w, "header", words(h.State, h.Policy, h.CancelBy, h.Reason, h.Cancelled.IsZero()), "cancelled cancel_pending me no more false")
+		w.all("header", eq(h.State, "cancelled"), eq(h.Policy, "cancel_pending"), eq(h.CancelBy, "me"),
+			eq(h.Reason, "no more"), eq(h.Cancelled.IsZero(), false))
 		silent := w.flow().node("a", nil).submit(engine.SealClosed)
 		_, err := w.e.CancelFlow(w.ctx, silent.id, flowfabric.CancelAll, "", "")
 		w.no(err)
@@ -142,7 +152,7 @@ var flowCancelScenarios = []scenario{
 		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
 		w.no(err)
 		h := g.header()
-		same(w, "in steps", words(h.Count[flowfabric.Cancelled], h.Count[flowfabric.Waiting]), "64 36")
+		w.all("in steps", eq(h.Count[flowfabric.Cancelled], 64), eq(h.Count[flowfabric.Waiting], 36))
 		same(w, "claimed", len(k.claim(10)), 0)
 		same(w, "cancelled on the spot", g.header().Count[flowfabric.Waiting] < 36, true)
 		other := w.create() // each call cancels a few of those that are in front of it
@@ -152,10 +162,10 @@ var flowCancelScenarios = []scenario{
 				claims = k.claim(1)
 			}
 		}
-		same(w, "claimed", words(len(claims), claims[0].Fence.Execution == other), "1 true")
+		w.all("claimed", eq(len(claims), 1), eq(claims[0].Fence.Execution, other))
 		g.drain()
 		h = g.header()
-		same(w, "all", words(h.Count[flowfabric.Cancelled], h.EndedAt.IsZero()), "100 false")
+		w.all("all", eq(h.Count[flowfabric.Cancelled], 100), eq(h.EndedAt.IsZero(), false))
 	}},
 	{name: "under racing claims, no member starts once the cancellation has been answered", run: func(w *env) {
 		g := w.flow()
@@ -179,7 +189,8 @@ var flowCancelScenarios = []scenario{
 				}
 				return
 			}
-			q := engine.ClaimRequest{Partition: w.p, Session: engine.NewSessionID(fmt.Sprint("w", i)), TTL: ttl, Max: 1, Subscription: k.subscription, Table: k.table}
+			q := engine.ClaimRequest{Partition: w.p, Session: engine.NewSessionID(fmt.Sprint("w", i)), TTL: ttl, Max: 1,
+				Subscription: k.subscription, Table: k.table}
 			for late := 0; late < 20; {
 				told := answered.Load()
 				q.Number++
@@ -239,7 +250,8 @@ var flowCancelScenarios = []scenario{
 		w.advance(time.Hour)
 		w.settleTime()
 		h := g.header()
-		same(w, "given up", words(h.State, h.Policy, h.CancelBy, h.Reason, h.Count[flowfabric.Cancelled]), "cancelled cancel_all tick flow_abandoned 3")
+		w.all("given up", eq(h.State, "cancelled"), eq(h.Policy, "cancel_all"), eq(h.CancelBy, "tick"),
+			eq(h.Reason, "flow_abandoned"), eq(h.Count[flowfabric.Cancelled], 3))
 		w.unchanged("too late", func() {
 			_, _, err := w.e.SealFlow(w.ctx, g.id, engine.SealClosed, 3, 1)
 			w.is(err, denied.FlowTerminal)
@@ -260,7 +272,7 @@ var flowCancelScenarios = []scenario{
 	{name: "cancelling a staged flow cancels all its members", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).stage()
 		out := g.abort(flowfabric.CancelFlow) // nothing of it could ever run
-		same(w, "cancelled", words(out.Policy, out.Unended), "cancel_all 0")
+		w.all("cancelled", eq(out.Policy, "cancel_all"), eq(out.Unended, 0))
 		g.are(flowfabric.Cancelled, "a", "b")
 	}},
 }

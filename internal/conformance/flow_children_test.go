@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func outcomes(r engine.ChildrenReply) string {
 	for _, o := range r.Outcomes {
 		got[o.Node] = fmt.Sprint(o.Outcome, o.Attempt)
 	}
-	return words(r.Satisfied, r.Parked, got)
+	return fmt.Sprint(r.Satisfied, " ", r.Parked, " ", got)
 }
 
 // How an execution waits for children that it makes.
@@ -70,19 +71,20 @@ var flowChildrenScenarios = []scenario{
 	{name: "a wait for children that have all ended keeps the lease", run: func(w *env) {
 		f := w.family(timeout(time.Hour))
 		made := f.wait(engine.WaitAll, false, "a", "b")
-		same(w, "made", words(made.Parked, made.Satisfied, made.Already), "false false false")
+		w.all("made", eq(made.Parked, false), eq(made.Satisfied, false), eq(made.Already, false))
 		w.unchanged("again", func() { f.wait(engine.WaitAll, false, "a", "b") })
 		for _, c := range f.w.claim(10) {
 			f.complete(c, c.Node)
 		}
-		same(w, "satisfied", outcomes(f.wait(engine.WaitAll, true, "a", "b")), "true false map[a:completed0 b:completed0]")
+		same(w, "satisfied", outcomes(f.wait(engine.WaitAll, true, "a", "b")),
+			"true false map[a:completed1 b:completed1]")
 		w.code(f.parent, "A1")
 		step := w.hash(w.k.Steps(f.parent.UUID()))[engine.StepChildren+"wait"]
 		kids, err := engine.DecodeChildren(w.p, []byte(step))
 		w.no(err)
 		same(w, "recorded", len(kids), 2)
 		w.unchanged("asked again", func() {
-			same(w, "satisfied", outcomes(f.wait(engine.WaitAll, true)), "true false map[a:completed0 b:completed0]")
+			same(w, "satisfied", outcomes(f.wait(engine.WaitAll, true)), "true false map[a:completed1 b:completed1]")
 		})
 		w.no(w.complete(f.fence, "").Err)
 		f.ends(flowfabric.FlowCompleted)
@@ -97,13 +99,13 @@ var flowChildrenScenarios = []scenario{
 			ends  string // how a, b, c end in turn, until the parent runs: + success, - failure
 			wants string
 		}{
-			{engine.WaitAll, "+-+", "map[a:completed0 b:failed0 c:completed0]"},
-			{engine.WaitAll, "---", "map[a:failed0 b:failed0 c:failed0]"},
-			{engine.WaitFirst, "-", "map[a:failed0 b:-1 c:-1]"},
-			{engine.WaitFirst, "+", "map[a:completed0 b:-1 c:-1]"},
-			{engine.WaitFirstSuccess, "--+", "map[a:failed0 b:failed0 c:completed0]"},
-			{engine.WaitFirstSuccess, "-+", "map[a:failed0 b:completed0 c:-1]"},
-			{engine.WaitFirstSuccess, "---", "map[a:failed0 b:failed0 c:failed0]"},
+			{engine.WaitAll, "+-+", "map[a:completed1 b:failed1 c:completed1]"},
+			{engine.WaitAll, "---", "map[a:failed1 b:failed1 c:failed1]"},
+			{engine.WaitFirst, "-", "map[a:failed1 b:0 c:0]"},
+			{engine.WaitFirst, "+", "map[a:completed1 b:0 c:0]"},
+			{engine.WaitFirstSuccess, "--+", "map[a:failed1 b:failed1 c:completed1]"},
+			{engine.WaitFirstSuccess, "-+", "map[a:failed1 b:completed1 c:0]"},
+			{engine.WaitFirstSuccess, "---", "map[a:failed1 b:failed1 c:failed1]"},
 		} {
 			w.reset()
 			f := w.family()
@@ -121,8 +123,8 @@ var flowChildrenScenarios = []scenario{
 				}
 			}
 			w.code(f.parent, "R1i")
-			same(w, words(c.mode, c.ends), f.resumed(c.mode), "true false "+c.wants)
-			same(w, "attempt", words(f.fence.Attempt, w.read(f.parent).Attempts), "0 1")
+			same(w, fmt.Sprintf("%v %v", c.mode, c.ends), f.resumed(c.mode), "true false "+c.wants)
+			w.all("attempt", eq(f.fence.Attempt, 1), eq(w.read(f.parent).Attempts, 1))
 		}
 	}},
 	{name: "children left from an earlier wait do not resume a later one", run: func(w *env) {
@@ -131,7 +133,8 @@ var flowChildrenScenarios = []scenario{
 		kids := f.claim()
 		f.complete(kids["a"], "")
 		f.resumed(engine.WaitFirst)
-		q := engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{f.child(f.parent, "second", "c")}}
+		q := engine.ChildWait{Name: "second", Mode: engine.WaitAll, Park: true,
+			Children: []engine.FlowMember{f.child(f.parent, "second", "c")}}
 		r, err := w.e.WaitChildren(w.ctx, f.fence, q)
 		w.no(err)
 		w.check()
@@ -140,7 +143,7 @@ var flowChildrenScenarios = []scenario{
 		w.code(f.parent, "R3i")
 		f.complete(f.claim()["c"], "")
 		w.code(f.parent, "R1i")
-		same(w, "members", words(f.header().Members, f.header().Edges), "4 3")
+		w.all("members", eq(f.header().Members, 4), eq(f.header().Edges, 3))
 	}},
 	{name: "a parent that ends while it waits cancels its children, unless told to leave them", run: func(w *env) {
 		for name, end := range map[string]func(f *family){
@@ -163,7 +166,8 @@ var flowChildrenScenarios = []scenario{
 				want := map[bool]flowfabric.PublicState{false: flowfabric.Cancelled, true: flowfabric.Delayed}[leave]
 				f.are(want, "c1", "c2")
 				if !leave {
-					same(w, name, words(f.reason("c1"), f.header().Siblings), words("parent_ended", engine.SiblingCancels{Cancelled: 2}))
+					w.all(name, eq(f.reason("c1"), "parent_ended"),
+						eq(f.header().Siblings, engine.SiblingCancels{Cancelled: 2}))
 					f.ends(flowfabric.FlowFailed)
 				} else {
 					f.ends(flowfabric.FlowOpen)
@@ -208,13 +212,15 @@ var flowChildrenScenarios = []scenario{
 	{name: "members of a growing flow can add children, and the flow ends when none is left", run: func(w *env) {
 		g := w.flow().node("a", nil).node("last", []string{"a"}).submit(engine.SealGrowing)
 		a := g.claim()["a"]
-		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{w.child(a.Fence.Execution, "wait", "kid")}}
+		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+			Children: []engine.FlowMember{w.child(a.Fence.Execution, "wait", "kid")}}
 		_, err := w.e.WaitChildren(w.ctx, a.Fence, q)
 		w.no(err)
 		w.check()
 		kid := g.claim()["kid"]
 		same(w, "flow", kid.Flow, g.id)
-		inner := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{w.child(kid.Fence.Execution, "wait", "grandkid")}}
+		inner := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+			Children: []engine.FlowMember{w.child(kid.Fence.Execution, "wait", "grandkid")}}
 		_, err = w.e.WaitChildren(w.ctx, kid.Fence, inner)
 		w.no(err)
 		w.check()
@@ -225,17 +231,19 @@ var flowChildrenScenarios = []scenario{
 		g.complete(g.claim()["last"], "")
 		g.ends(flowfabric.FlowCompleted)
 		h := g.header()
-		same(w, "header", words(h.Members, h.Edges, h.Count[flowfabric.Completed], h.Seal), "4 3 4 grow")
+		w.all("header", eq(h.Members, 4), eq(h.Edges, 3), eq(h.Count[flowfabric.Completed], 4), eq(h.Seal, "grow"))
 	}},
 	{name: "a wait for children with invalid arguments or beyond its limits is refused", run: func(w *env) {
 		g := w.flow().node("a", nil).submit(engine.SealClosed)
 		sealed := &family{graph: g, parent: g.id.Member("a"), fence: g.claim()["a"].Fence}
-		w.refuses("sealed", denied.FlowSealed, "", func() error { _, err := sealed.try(engine.WaitAll, true, "x"); return err })
+		w.refuses("sealed", denied.FlowSealed, "",
+			func() error { _, err := sealed.try(engine.WaitAll, true, "x"); return err })
 		same(w, "no children", outcomes(sealed.wait(engine.WaitAll, true)), "true false map[]")
 		done := w.flow().node("a", nil).submit(engine.SealGrowing)
 		cancelled := &family{graph: done, parent: done.id.Member("a"), fence: done.claim()["a"].Fence}
 		done.abort(flowfabric.CancelPending)
-		w.refuses("cancelled", denied.FlowCancelled, "", func() error { _, err := cancelled.try(engine.WaitAll, true, "x"); return err })
+		w.refuses("cancelled", denied.FlowCancelled, "",
+			func() error { _, err := cancelled.try(engine.WaitAll, true, "x"); return err })
 
 		f := w.family()
 		w.unchanged("modes and names", func() {
@@ -256,7 +264,8 @@ var flowChildrenScenarios = []scenario{
 		})
 		foreign := f.child(f.parent, "wait", "x", func(x *engine.NewExecution) { x.Namespace = "other" })
 		w.unchanged("another namespace", func() {
-			_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{foreign}})
+			_, err := w.e.WaitChildren(w.ctx, f.fence,
+				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{foreign}})
 			w.is(err, denied.Namespace)
 		})
 		w.quiet = true
@@ -269,16 +278,25 @@ var flowChildrenScenarios = []scenario{
 			w.no(err)
 		}
 		w.quiet = false
-		one := engine.ChildWait{Name: "many", Mode: engine.WaitAll, Children: []engine.FlowMember{f.child(f.parent, "many", "more")}}
-		w.refuses("1,001 children", denied.FanIn, "1000", func() error { _, err := w.e.WaitChildren(w.ctx, f.fence, one); return err })
-		full := w.family()
+		one := engine.ChildWait{Name: "many", Mode: engine.WaitAll,
+			Children: []engine.FlowMember{f.child(f.parent, "many", "more")}}
+		w.refuses("1,001 children", denied.FanIn, "1000",
+			func() error { _, err := w.e.WaitChildren(w.ctx, f.fence, one); return err })
 		w.quiet = true
+		for free, want := range []error{denied.StepLimit, nil} { // 7 bytes of the name, and 120 of an outcome
+			large := w.family()
+			w.editRecord(large.parent.UUID(), func(f fields) { f["sb"] = strconv.Itoa(8388608 - 126 - free) })
+			_, err := large.try(engine.WaitAll, true, "x")
+			w.is(err, want)
+		}
+		full := w.family()
 		for i := range 1000 {
 			_, err := w.e.RecordStep(w.ctx, full.fence, fmt.Sprint("s", i), nil, 0)
 			w.no(err)
 		}
 		w.quiet = false
-		w.refuses("no room for what it learns", denied.StepLimit, "", func() error { _, err := full.try(engine.WaitAll, true, "x"); return err })
+		w.refuses("no room for what it learns", denied.StepLimit, "",
+			func() error { _, err := full.try(engine.WaitAll, true, "x"); return err })
 	}},
 	{name: "a wait refuses members of another flow, or of none, as children", run: func(w *env) {
 		f, other := w.family(), w.family()
@@ -286,13 +304,15 @@ var flowChildrenScenarios = []scenario{
 		theirs := f.child(f.parent, "wait", "theirs")
 		theirs.ID = other.parent.Child("wait", "theirs")
 		w.unchanged("another flow's", func() {
-			_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{theirs}})
+			_, err := w.e.WaitChildren(w.ctx, f.fence,
+				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{theirs}})
 			w.is(err, denied.OtherFlow)
 		})
 		lone := f.child(f.parent, "wait", "lone")
 		lone.ID = w.create()
 		w.unchanged("in no flow", func() {
-			_, err := w.e.WaitChildren(w.ctx, f.fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{lone}})
+			_, err := w.e.WaitChildren(w.ctx, f.fence,
+				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{lone}})
 			w.is(err, denied.Idempotency)
 		})
 	}},
@@ -309,8 +329,9 @@ var flowChildrenScenarios = []scenario{
 				f.complete(c, "")
 			}
 		}
-		same(w, "attempt", f.fence.Attempt, uint32(1))
-		same(w, "outcomes", outcomes(f.wait(engine.WaitAll, true, "a", "b")), "true false map[a:completed0 b:completed0]")
+		same(w, "attempt", f.fence.Attempt, uint32(2))
+		same(w, "outcomes", outcomes(f.wait(engine.WaitAll, true, "a", "b")),
+			"true false map[a:completed1 b:completed1]")
 		same(w, "members", f.header().Members, 3)
 	}},
 }

@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -17,11 +19,15 @@ var flowEndScenarios = []scenario{
 			fails []string
 			want  flowfabric.FlowState
 		}{
-			"a lost race":        {func() *graph { return w.flow().fan(2, anyOf) }, []string{"r0"}, flowfabric.FlowCompleted},
-			"a tolerated loss":   {func() *graph { return w.flow().fan(3, quorum(2)) }, []string{"r1"}, flowfabric.FlowCompleted},
-			"one end of two":     {func() *graph { return w.flow().node("a", nil).node("b", nil) }, []string{"b"}, flowfabric.FlowFailed},
-			"an end was skipped": {func() *graph { return w.flow().node("a", nil).node("b", []string{"a"}) }, []string{"a"}, flowfabric.FlowFailed},
-			"everything":         {func() *graph { return w.flow().fan(2) }, nil, flowfabric.FlowCompleted},
+			"a lost race": {func() *graph { return w.flow().fan(2, anyOf) }, []string{"r0"},
+				flowfabric.FlowCompleted},
+			"a tolerated loss": {func() *graph { return w.flow().fan(3, quorum(2)) }, []string{"r1"},
+				flowfabric.FlowCompleted},
+			"one end of two": {func() *graph { return w.flow().node("a", nil).node("b", nil) }, []string{"b"},
+				flowfabric.FlowFailed},
+			"an end was skipped": {func() *graph { return w.flow().node("a", nil).node("b", []string{"a"}) },
+				[]string{"a"}, flowfabric.FlowFailed},
+			"everything": {func() *graph { return w.flow().fan(2) }, nil, flowfabric.FlowCompleted},
 		} {
 			g := c.build().submit(engine.SealClosed)
 			for range 3 {
@@ -69,13 +75,14 @@ var flowEndScenarios = []scenario{
 		w.is(err, flowfabric.ErrResultPurged)
 		w.code(g.id.Member("b"), "T1")
 		h := g.header()
-		same(w, "header", words(h.State, h.Members, h.Purged), "completed 2 1")
+		w.all("header", eq(h.State, "completed"), eq(h.Members, 2), eq(h.Purged, 1))
 		page, err := w.e.FlowMembers(w.ctx, g.id, 0, 10, true)
 		w.no(err)
-		same(w, "left", words(len(page.Members), page.Members[0].Node, page.Next), "1 b -1")
+		w.all("left", eq(len(page.Members), 1), eq(page.Members[0].Node, "b"), eq(page.Next, -1))
 	}},
 	{name: "a flow is removed with its last member and leaves a tombstone", run: func(w *env) {
-		q := engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "test", Digest: "d1", Tags: map[string]string{"a.b": "c"}}
+		q := engine.NewFlow{ID: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), Namespace: "default", Kind: "test",
+			Digest: "d1", Tags: map[string]string{"a.b": "c"}}
 		_, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
 		g := &graph{env: w, id: q.ID, w: w.worker("flow")}
@@ -93,13 +100,14 @@ var flowEndScenarios = []scenario{
 			w.no(err)
 			w.check()
 		}
-		same(w, "purged", words(g.header().Purged, g.header().Tags), "2 map[a.b:c]")
+		w.all("purged", eq(g.header().Purged, 2), eqDeep(g.header().Tags, map[string]string{"a.b": "c"}))
 		w.advance(10 * time.Hour)
 		w.settleTime()
 		_, err = w.e.DescribeFlow(w.ctx, g.id)
 		w.is(err, flowfabric.ErrResultPurged)
 		for _, key := range w.keys() {
-			if key == w.k.Flow(g.id.UUID()) || key == w.k.FlowTags(g.id.UUID()) || key == w.k.Flows() || key == w.k.FlowDue() {
+			if key == w.k.Flow(g.id.UUID()) || key == w.k.FlowTags(g.id.UUID()) || key == w.k.Flows() ||
+				key == w.k.FlowDue() {
 				w.Fatalf("%s stays", key)
 			}
 		}
@@ -113,7 +121,7 @@ var flowEndScenarios = []scenario{
 		w.is(err, denied.NoFlow)
 		made, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
-		same(w, "free again", words(made.Already, made.State), "false staging")
+		w.all("free again", eq(made.Already, false), eq(made.State, "staging"))
 	}},
 	{name: "a member that was purged no longer counts when others are replayed", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
@@ -149,14 +157,45 @@ var flowEndScenarios = []scenario{
 							unended += count
 						}
 					}
-					same(w, "counted", words(h.Count[flowfabric.Completed], unended), words(done, n-done))
+					w.all("counted", eq(h.Count[flowfabric.Completed], done), eq(unended, n-done))
 				}
 			}
 		}
 		w.quiet = false
 		w.check()
 		h := g.header()
-		same(w, "header", words(h.State, h.Count[flowfabric.Completed], h.Failing, h.Backlog, len(h.Count)), words(flowfabric.FlowCompleted, n, 0, 0, 1))
+		w.all("header", eq(h.State, flowfabric.FlowCompleted), eq(h.Count[flowfabric.Completed], n), eq(h.Failing, 0),
+			eq(h.Backlog, 0), eq(len(h.Count), 1))
+	}},
+	{name: "an audit finds siblings that a decided race should have cancelled", run: func(w *env) {
+		w.quiet = true
+		g, names := w.flow(), nodesOf("n", 90)
+		for _, name := range names {
+			g.node(name, nil)
+		}
+		g.node("race", names, anyOf, cancelRest, unnamed).submit(engine.SealClosed)
+		won := g.w.claim(1)[0]
+		g.complete(won, "")
+		w.set("DEL", w.k.Backlog(), w.k.Work())
+		w.set("HDEL", w.k.Flow(g.id.UUID()), "bl")
+		same(w, "forgotten", strings.Contains(found(w.audit(true)), "missing work s:"), true)
+		g.drain()
+		g.are(flowfabric.Cancelled, slices.DeleteFunc(names, func(name string) bool { return name == won.Node })...)
+		w.quiet = false
+		w.check()
+	}},
+	{name: "ticks work off what calls about a flow left behind", run: func(w *env) {
+		w.quiet = true
+		g, names := w.flow(), nodesOf("n", 90)
+		for _, name := range names {
+			g.node(name, nil)
+		}
+		g.submit(engine.SealClosed)
+		_, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelAll, "me", "no more")
+		w.no(err)
+		w.settleTime()
+		g.are(flowfabric.Cancelled, names...)
+		g.ends(flowfabric.FlowCancelled)
 	}},
 	{name: "3,000 siblings are all cancelled, and none is lost", run: func(w *env) {
 		w.quiet = true
@@ -174,6 +213,7 @@ var flowEndScenarios = []scenario{
 			_, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes[first:min(first+100, n)])
 			w.no(err)
 		}
+		w.age()
 		for _, race := range g.nodes[n:] {
 			_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{race})
 			w.no(err)
@@ -194,6 +234,7 @@ var flowEndScenarios = []scenario{
 		w.quiet = false
 		w.check()
 		h := g.header()
-		same(w, "header", words(h.Count[flowfabric.Cancelled], h.Siblings.Cancelled, h.Count[flowfabric.Waiting], h.Backlog), words(n-races, n-races, races, 0))
+		w.all("header", eq(h.Count[flowfabric.Cancelled], n-races), eq(h.Siblings.Cancelled, n-races),
+			eq(h.Count[flowfabric.Waiting], races), eq(h.Backlog, 0))
 	}},
 }

@@ -22,6 +22,7 @@ type graph struct {
 
 // flow begins a flow in this partition.
 func (w *env) flow() *graph {
+	w.age()
 	return &graph{env: w, id: flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), w: w.worker("flow")}
 }
 
@@ -81,6 +82,7 @@ func (g *graph) stage() *graph {
 		_, err := g.e.StageFlow(g.ctx, g.id, nil, g.nodes[first:min(first+100, len(g.nodes))])
 		g.no(err)
 		g.check()
+		g.age()
 	}
 	return g
 }
@@ -139,7 +141,8 @@ func (g *graph) claim() map[string]engine.Claim {
 // complete settles a claimed node.
 func (g *graph) complete(c engine.Claim, result string) {
 	g.Helper()
-	out, _, err := g.e.CompleteExecutions(g.ctx, g.p, []engine.Completion{{Fence: c.Fence, Result: []byte(result)}}, nil)
+	out, _, err := g.e.CompleteExecutions(g.ctx, g.p, []engine.Completion{{Fence: c.Fence, Result: []byte(result)}},
+		nil)
 	g.no(err)
 	g.no(out[0].Err)
 	g.check()
@@ -197,7 +200,8 @@ func (g *graph) join(name string, after []string, opts ...nodeOption) {
 	g.check()
 }
 
-// rejects fails unless the nodes are refused with an error, whose last slot is the node that it is about, and leave no trace.
+// rejects fails unless the nodes are refused with an error, whose last slot is the node that it is about, and leave
+// no trace.
 func (g *graph) rejects(want error, node string, nodes ...engine.FlowMember) {
 	g.Helper()
 	g.unchanged(node, func() {
@@ -246,7 +250,8 @@ func (g *graph) shown(node string) engine.MemberRecord {
 func (g *graph) group(node string) string {
 	g.Helper()
 	r := g.shown(node).Group
-	return words(r.Succeeded, r.Failed, r.Skipped, "of", r.Total, map[bool]string{r.Pending: "pending", r.Satisfied: "satisfied", r.Impossible: "impossible"}[true])
+	return fmt.Sprintf("%d %d %d of %d %s", r.Succeeded, r.Failed, r.Skipped, r.Total,
+		map[bool]string{r.Pending: "pending", r.Satisfied: "satisfied", r.Impossible: "impossible"}[true])
 }
 
 // abort cancels the flow.
@@ -276,7 +281,8 @@ func wireMember(m engine.FlowMember) []string {
 	if m.CancelRest {
 		rest = "cancel"
 	}
-	args := append(itemArgs(m.NewExecution), m.Node, string(policy), strconv.Itoa(m.K), rest, strconv.Itoa(len(m.Edges)))
+	args := append(itemArgs(m.NewExecution), m.Node, string(policy), strconv.Itoa(m.K), rest,
+		strconv.Itoa(len(m.Edges)))
 	for _, edge := range m.Edges {
 		args = append(args, edge.From.UUID().String(), edge.Input)
 	}

@@ -48,10 +48,10 @@ func (f *kin) told(c engine.Claim, wait string) string {
 	}
 	outcomes, err := engine.DecodeChildren(f.p, value)
 	f.no(err)
-	return f.words(outcomes)
+	return f.outcomes(outcomes)
 }
 
-func (f *kin) words(outcomes []engine.ChildOutcome) string {
+func (f *kin) outcomes(outcomes []engine.ChildOutcome) string {
 	var out []string
 	for _, o := range outcomes {
 		out = append(out, fmt.Sprintf("%s:%s:%d", o.Node, o.Outcome, o.Attempt))
@@ -67,7 +67,7 @@ var flowOutcomeScenarios = []scenario{
 		c := f.claim()
 		f.fail(c["a"])
 		again := f.claim()["root"]
-		same(w, "told", f.told(again, "first"), "[a:failed:0 b::-1]")
+		same(w, "told", f.told(again, "first"), "[a:failed:1 b::0]")
 		f.complete(c["b"], "late")
 		_, err := w.e.ReplayExecution(w.ctx, f.parent.Child("first", "a"), engine.Replay{})
 		w.no(err)
@@ -75,11 +75,11 @@ var flowOutcomeScenarios = []scenario{
 		out, err := f.ask(again, "first", engine.WaitFirst, "a", "b")
 		w.no(err)
 		w.check()
-		same(w, "asked again", f.words(out.Outcomes), "[a:failed:0 b::-1]")
+		same(w, "asked again", f.outcomes(out.Outcomes), "[a:failed:1 b::0]")
 		f.wait(again, "second", engine.WaitAll, "x")
 		f.complete(f.claim()["x"], "")
 		last := f.claim()["root"]
-		same(w, "both", f.told(last, "first")+f.told(last, "second"), "[a:failed:0 b::-1][x:completed:0]")
+		same(w, "both", f.told(last, "first")+f.told(last, "second"), "[a:failed:1 b::0][x:completed:1]")
 		f.complete(last, "")
 		f.ends(flowfabric.FlowCompleted)
 	}},
@@ -100,7 +100,7 @@ var flowOutcomeScenarios = []scenario{
 			w.no(err)
 			w.check()
 			c = f.claim()
-			kept := "[a:completed:0]"
+			kept := "[a:completed:1]"
 			if drop {
 				kept = "none"
 			}
@@ -108,7 +108,7 @@ var flowOutcomeScenarios = []scenario{
 			f.wait(c["root"], "bad", engine.WaitAll, "b", "c")
 			f.complete(c["c"], "repaired")
 			last := f.claim()["root"]
-			same(w, "now", f.told(last, "bad"), "[b:completed:0 c:completed:1]")
+			same(w, "now", f.told(last, "bad"), "[b:completed:1 c:completed:2]")
 			f.complete(last, "")
 			f.ends(flowfabric.FlowCompleted)
 		}

@@ -33,7 +33,7 @@ var flowPurgeScenarios = []scenario{
 		c := g.claim()
 		same(w, "few", fmt.Sprintf("%q", c["few"].Inputs), `map["from-r1":""]`)
 		_, given := c["many"].Inputs["from-r0"]
-		same(w, "many", words(len(c["many"].Inputs), given), "69 false")
+		w.all("many", eq(len(c["many"].Inputs), 69), eq(given, false))
 	}},
 	{name: "a replayed upstream counts again for groups that are still pending", run: func(w *env) {
 		g := w.flow().fan(2, anyOf).submit(engine.SealClosed)
@@ -60,7 +60,8 @@ var flowPurgeScenarios = []scenario{
 		w.replay(g.id.Member("a"), engine.Replay{Request: uuid.New()})
 		g.fail(g.claim()["a"])
 		g.drain()
-		same(w, "the first and the last", words(g.group("n0"), g.group("n149")), "0 1 0 of 2 pending 0 1 0 of 2 pending")
+		w.all("the first and the last", eq(g.group("n0"), "0 1 0 of 2 pending"),
+			eq(g.group("n149"), "0 1 0 of 2 pending"))
 		g.fail(c["b"])
 		g.drain()
 		g.ends(flowfabric.FlowFailed)
@@ -69,7 +70,8 @@ var flowPurgeScenarios = []scenario{
 		for _, leave := range []bool{false, true} {
 			w.reset()
 			f := w.family()
-			q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Leave: leave, Children: []engine.FlowMember{f.child(f.parent, "wait", "a"), f.child(f.parent, "wait", "b")}}
+			q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Leave: leave,
+				Children: []engine.FlowMember{f.child(f.parent, "wait", "a"), f.child(f.parent, "wait", "b")}}
 			_, err := w.e.WaitChildren(w.ctx, f.fence, q)
 			w.no(err)
 			w.check()
@@ -77,7 +79,8 @@ var flowPurgeScenarios = []scenario{
 			w.no(err)
 			w.check()
 			f.drain()
-			f.are(map[bool]flowfabric.PublicState{false: flowfabric.Cancelled, true: flowfabric.Waiting}[leave], "a", "b")
+			f.are(map[bool]flowfabric.PublicState{false: flowfabric.Cancelled, true: flowfabric.Waiting}[leave], "a",
+				"b")
 		}
 	}},
 	{name: "a race among new children spares those that their parent will wait for", run: func(w *env) {
@@ -87,7 +90,8 @@ var flowPurgeScenarios = []scenario{
 		for _, n := range []string{"a", "b"} {
 			race.Edges = append(race.Edges, engine.FlowEdge{From: f.parent.Child("wait", n)})
 		}
-		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Children: []engine.FlowMember{f.child(f.parent, "wait", "a"), f.child(f.parent, "wait", "b"), race}}
+		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll,
+			Children: []engine.FlowMember{f.child(f.parent, "wait", "a"), f.child(f.parent, "wait", "b"), race}}
 		_, err := w.e.WaitChildren(w.ctx, f.fence, q)
 		w.no(err)
 		f.complete(f.claim()["a"], "")
@@ -96,7 +100,8 @@ var flowPurgeScenarios = []scenario{
 	}},
 	{name: "the execution that founded a flow stays as long as the flow", run: func(w *env) {
 		f := w.family(retention(time.Minute))
-		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{f.child(f.parent, "wait", "a", retention(100*time.Hour))}}
+		q := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+			Children: []engine.FlowMember{f.child(f.parent, "wait", "a", retention(100*time.Hour))}}
 		_, err := w.e.WaitChildren(w.ctx, f.fence, q)
 		w.no(err)
 		f.complete(f.claim()["a"], "")

@@ -54,20 +54,22 @@ var flowReplayScenarios = []scenario{
 		g.ends(flowfabric.FlowCompleted) // the others' failures are tolerated
 	}},
 	{name: "one call replays a member and everything that it skipped", run: func(w *env) {
-		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"b"}).node("d", []string{"a", "c"}).node("other", nil).submit(engine.SealClosed)
+		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"b"}).node("d",
+			[]string{"a", "c"}).node("other", nil).submit(engine.SealClosed)
 		c := g.claim()
 		g.fail(c["a"])
 		g.complete(c["other"], "")
 		g.ends(flowfabric.FlowFailed)
 		same(w, "failing", g.header().Failing, 1)
 		q := engine.Replay{Request: uuid.New()}
-		same(w, "replayed", fmt.Sprint(g.replays(q, "a", "b", "c", "d")), "[waiting waiting_children waiting_children waiting_children]")
+		sameList(w, "replayed", g.replays(q, "a", "b", "c", "d"), "waiting", "waiting_children", "waiting_children",
+			"waiting_children")
 		w.unchanged("again", func() {
-			same(w, "replayed", fmt.Sprint(g.replays(q, "a", "b", "c", "d")),
-				"[waiting already waiting_children already waiting_children already waiting_children already]")
+			sameList(w, "replayed", g.replays(q, "a", "b", "c", "d"), "waiting already", "waiting_children already",
+				"waiting_children already", "waiting_children already")
 		})
 		g.ends(flowfabric.FlowOpen)
-		same(w, "header", words(g.header().Failing, g.header().EndedAt.IsZero()), "0 true")
+		w.all("header", eq(g.header().Failing, 0), eq(g.header().EndedAt.IsZero(), true))
 		for _, node := range []string{"a", "b", "c", "d"} {
 			g.complete(g.claim()[node], node)
 		}
@@ -79,16 +81,23 @@ var flowReplayScenarios = []scenario{
 		c := g.claim()
 		g.complete(c["a"], "")
 		g.fail(c["f"])
-		ids := []flowfabric.ExecutionID{g.id.Member("a"), g.id.Member("f"), g.id.Member("s"), other.id.Member("theirs"), g.id.Member("nobody"), g.id.Member("f")}
+		ids := []flowfabric.ExecutionID{g.id.Member("a"), g.id.Member("f"), g.id.Member("s"), other.id.Member("theirs"),
+			g.id.Member("nobody"), g.id.Member("f")}
 		answers, err := w.e.ReplayFlow(w.ctx, g.id, engine.Replay{}, ids)
 		w.no(err)
 		w.check()
-		var got []string
-		for _, a := range answers {
-			got = append(got, words(a.State, a.Already, flowfabric.CodeOf(a.Err)))
+		for i, want := range []struct {
+			state   flowfabric.PublicState
+			already bool
+			err     string
+		}{{err: "replay_not_allowed"}, {state: "waiting"}, {err: "execution_not_terminal"},
+			{err: "execution_not_in_flow"}, {err: "execution_not_found"},
+			{state: "waiting", already: true}} {
+			a := answers[i]
+			w.all(fmt.Sprint("answer ", i), eq(a.State, want.state), eq(a.Already, want.already),
+				eq(flowfabric.CodeOf(a.Err), want.err))
 		}
-		same(w, "answers", fmt.Sprintf("%q", got), fmt.Sprintf("%q", []string{" false replay_not_allowed", "waiting false ", " false execution_not_terminal",
-			" false execution_not_in_flow", " false execution_not_found", "waiting true "}))
+		same(w, "answers", len(answers), len(ids))
 		w.unchanged("what is refused", func() {
 			_, err := w.e.ReplayFlow(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), engine.Replay{}, ids[:1])
 			w.is(err, denied.NoFlow)
@@ -97,7 +106,7 @@ var flowReplayScenarios = []scenario{
 			_, err = w.e.ReplayFlow(w.ctx, g.id, engine.Replay{}, make([]flowfabric.ExecutionID, 65))
 			w.is(err, flowfabric.ErrInvalidInput)
 		})
-		same(w, "forced", fmt.Sprint(g.replays(engine.Replay{Force: true, DropSteps: true}, "a")), "[waiting]")
+		sameList(w, "forced", g.replays(engine.Replay{Force: true, DropSteps: true}, "a"), "waiting")
 	}},
 	{name: "replays of a member are limited, and a cancelled flow allows none", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
@@ -106,45 +115,48 @@ var flowReplayScenarios = []scenario{
 			w.replay(g.id.Member("a"), engine.Replay{})
 		}
 		g.fail(g.claim()["a"])
-		same(w, "11th", fmt.Sprint(g.replays(engine.Replay{}, "a")), "[max_replays_exhausted]")
+		sameList(w, "11th", g.replays(engine.Replay{}, "a"), "max_replays_exhausted")
 		over := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 		over.fail(over.claim()["a"])
 		over.are(flowfabric.Skipped, "b")
 		open := w.flow().node("a", nil).node("b", nil).submit(engine.SealClosed)
 		open.fail(open.claim()["a"])
 		open.abort(flowfabric.CancelAll)
-		same(w, "cancelled", fmt.Sprint(open.replays(engine.Replay{Force: true}, "a", "b")), "[flow_cancelled flow_cancelled]")
+		sameList(w, "cancelled", open.replays(engine.Replay{Force: true}, "a", "b"), "flow_cancelled", "flow_cancelled")
 	}},
-	{name: "on replay, a member that ran keeps its group, and a skipped one waits for failed upstreams", run: func(w *env) {
-		g := w.flow().node("a", nil).node("b", nil).node("c", []string{"a", "b"}).node("d", []string{"c"}).submit(engine.SealClosed)
-		c := g.claim()
-		g.complete(c["a"], "kept")
-		g.fail(c["b"])
-		g.are(flowfabric.Skipped, "c", "d")
-		w.replay(g.id.Member("c"), engine.Replay{})
-		same(w, "group", g.group("c"), "1 0 0 of 2 pending")
-		w.replay(g.id.Member("d"), engine.Replay{})
-		w.replay(g.id.Member("b"), engine.Replay{})
-		g.fail(g.claim()["b"]) // fails again, and skips them again
-		g.are(flowfabric.Skipped, "c", "d")
-		g.ends(flowfabric.FlowFailed)
-		same(w, "counted", words(g.header().Count[flowfabric.Skipped], g.header().Failing), "2 1")
-		for _, node := range []string{"b", "c", "d"} {
-			w.replay(g.id.Member(node), engine.Replay{})
-		}
-		g.complete(g.claim()["b"], "new")
-		first := g.claim()["c"]
-		same(w, "inputs", fmt.Sprintf("%q", first.Inputs), `map["from-a":"kept" "from-b":"new"]`)
-		g.fail(first)
-		g.are(flowfabric.Skipped, "d")
-		w.replay(g.id.Member("c"), engine.Replay{})
-		w.replay(g.id.Member("d"), engine.Replay{})
-		again := g.claim()["c"] // its group is satisfied: it runs at once
-		same(w, "inputs", fmt.Sprintf("%s %q", again.Type, again.Inputs), `replay map["from-a":"kept" "from-b":"new"]`)
-		g.complete(again, "")
-		g.complete(g.claim()["d"], "")
-		g.ends(flowfabric.FlowCompleted)
-	}},
+	{name: "on replay, a member that ran keeps its group, and a skipped one waits for failed upstreams",
+		run: func(w *env) {
+			g := w.flow().node("a", nil).node("b", nil).node("c", []string{"a", "b"}).node("d",
+				[]string{"c"}).submit(engine.SealClosed)
+			c := g.claim()
+			g.complete(c["a"], "kept")
+			g.fail(c["b"])
+			g.are(flowfabric.Skipped, "c", "d")
+			w.replay(g.id.Member("c"), engine.Replay{})
+			same(w, "group", g.group("c"), "1 0 0 of 2 pending")
+			w.replay(g.id.Member("d"), engine.Replay{})
+			w.replay(g.id.Member("b"), engine.Replay{})
+			g.fail(g.claim()["b"]) // fails again, and skips them again
+			g.are(flowfabric.Skipped, "c", "d")
+			g.ends(flowfabric.FlowFailed)
+			w.all("counted", eq(g.header().Count[flowfabric.Skipped], 2), eq(g.header().Failing, 1))
+			for _, node := range []string{"b", "c", "d"} {
+				w.replay(g.id.Member(node), engine.Replay{})
+			}
+			g.complete(g.claim()["b"], "new")
+			first := g.claim()["c"]
+			same(w, "inputs", fmt.Sprintf("%q", first.Inputs), `map["from-a":"kept" "from-b":"new"]`)
+			g.fail(first)
+			g.are(flowfabric.Skipped, "d")
+			w.replay(g.id.Member("c"), engine.Replay{})
+			w.replay(g.id.Member("d"), engine.Replay{})
+			again := g.claim()["c"] // its group is satisfied: it runs at once
+			same(w, "inputs", fmt.Sprintf("%s %q", again.Type, again.Inputs),
+				`replay map["from-a":"kept" "from-b":"new"]`)
+			g.complete(again, "")
+			g.complete(g.claim()["d"], "")
+			g.ends(flowfabric.FlowCompleted)
+		}},
 	{name: "a late input is delivered when the member is replayed", run: func(w *env) {
 		g := w.flow().fan(2, anyOf).submit(engine.SealClosed)
 		c := g.claim()
@@ -154,6 +166,27 @@ var flowReplayScenarios = []scenario{
 		g.ends(flowfabric.FlowFailed)
 		w.replay(g.id.Member("end"), engine.Replay{})
 		same(w, "inputs", fmt.Sprintf("%q", g.claim()["end"].Inputs), `map["from-r0":"0" "from-r1":"1"]`)
+	}},
+	{name: "an input that came late stays late when its member completes again", run: func(w *env) {
+		g := w.flow().fan(2, anyOf).submit(engine.SealClosed)
+		c := g.claim()
+		g.complete(c["r0"], "0")
+		g.complete(c["r1"], "1")
+		before := g.group("end")
+		end := g.claim()["end"]
+		w.replay(g.id.Member("r1"), engine.Replay{Force: true})
+		g.complete(g.claim()["r1"], "2")
+		same(w, "group", g.group("end"), before)
+		w.release(end.Fence)
+		same(w, "inputs", fmt.Sprintf("%q", g.claim()["end"].Inputs), `map["from-r0":"0"]`)
+	}},
+	{name: "a member that watches a staged one is replayed, and runs when the flow is released", run: func(w *env) {
+		g := w.flow().node("a", nil).node("watch", []string{"a"}, allEnded).stage()
+		w.cancel(g.id.Member("watch"))
+		w.cancel(g.id.Member("a"))
+		w.replay(g.id.Member("watch"), engine.Replay{})
+		g.submitted(engine.SealClosed)
+		g.complete(g.claim()["watch"], "")
 	}},
 	{name: "a flow refuses replays until its backlog of ends is resolved", run: func(w *env) {
 		g := w.flow().node("a", nil)
@@ -165,7 +198,7 @@ var flowReplayScenarios = []scenario{
 		w.unchanged("pending", func() {
 			_, err := w.e.ReplayExecution(w.ctx, g.id.Member("a"), engine.Replay{})
 			w.is(err, denied.ResolutionPending)
-			same(w, "each", fmt.Sprint(g.replays(engine.Replay{}, "a", "n0")), "[resolution_pending resolution_pending]")
+			sameList(w, "each", g.replays(engine.Replay{}, "a", "n0"), "resolution_pending", "resolution_pending")
 		})
 		g.drain()
 		w.replay(g.id.Member("n99"), engine.Replay{})

@@ -12,7 +12,8 @@ import (
 
 var flowScenarios = []scenario{
 	{name: "in a diamond, the join runs once, after both branches", run: func(w *env) {
-		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a"}).node("d", []string{"b", "c"}).submit(engine.SealClosed)
+		g := w.flow().node("a", nil).node("b", []string{"a"}).node("c", []string{"a"}).node("d",
+			[]string{"b", "c"}).submit(engine.SealClosed)
 		c := g.claim()
 		same(w, "claimed", len(c), 1)
 		g.are(flowfabric.WaitingChildren, "b", "c", "d")
@@ -192,7 +193,8 @@ var flowScenarios = []scenario{
 		}
 		again, err := w.e.CancelFlow(w.ctx, g.id, flowfabric.CancelFlow, "you", "")
 		w.no(err)
-		same(w, "again", words(again.Already, again.Policy, again.Reason, again.Unended), "true cancel_all no more 0")
+		w.all("again", eq(again.Already, true), eq(again.Policy, "cancel_all"), eq(again.Reason, "no more"),
+			eq(again.Unended, 0))
 		_, err = w.e.ReplayExecution(w.ctx, g.id.Member("n0"), engine.Replay{})
 		w.is(err, denied.FlowCancelled)
 	}},
@@ -207,11 +209,13 @@ var flowScenarios = []scenario{
 		w.check()
 		w.no(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"a.b": "3", "e.f": ""}, []string{"c.d", "no.such"}))
 		w.check()
-		same(w, "tags", fmt.Sprint(tags()), "map[a.b:3 e.f:]")
-		w.unchanged("again", func() { w.no(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"a.b": "3"}, []string{"c.d"})) })
+		sameDeep(w, "tags", tags(), map[string]string{"a.b": "3", "e.f": ""})
+		w.unchanged("again",
+			func() { w.no(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"a.b": "3"}, []string{"c.d"})) })
 		w.unchanged("refused", func() {
 			w.is(w.e.SetFlowTags(w.ctx, g.id, map[string]string{"ab": "v"}, nil), denied.TagKey)
-			w.is(w.e.SetFlowTags(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)), map[string]string{"a.b": "v"}, nil), denied.NoFlow)
+			w.is(w.e.SetFlowTags(w.ctx, flowfabric.FlowID(flowfabric.NewExecutionID(w.p)),
+				map[string]string{"a.b": "v"}, nil), denied.NoFlow)
 		})
 		g.complete(g.claim()["a"], "")
 		w.no(w.e.SetFlowTags(w.ctx, g.id, nil, []string{"a.b", "e.f"}))
@@ -227,7 +231,8 @@ var flowScenarios = []scenario{
 			x.ID = id.Child("wait", name)
 			return engine.FlowMember{NewExecution: x, Node: name}
 		}
-		wait := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{child("a"), child("b")}}
+		wait := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+			Children: []engine.FlowMember{child("a"), child("b")}}
 		out, err := w.e.WaitChildren(w.ctx, parent.Fence, wait)
 		w.no(err)
 		w.check()
@@ -243,7 +248,7 @@ var flowScenarios = []scenario{
 		g.fail(c["b"])
 		w.advance(time.Second)
 		again := g.claim()["root"]
-		same(w, "resumed", words(again.Type, again.Fence.Attempt), "resumed 0")
+		w.all("resumed", eq(again.Type, "resumed"), eq(again.Fence.Attempt, 1))
 		out, err = w.e.WaitChildren(w.ctx, again.Fence, wait)
 		w.no(err)
 		w.check()
@@ -252,7 +257,7 @@ var flowScenarios = []scenario{
 		for _, o := range out.Outcomes {
 			got[o.Node] = o.Outcome
 		}
-		same(w, "outcomes", fmt.Sprint(got), "map[a:completed b:failed]")
+		sameDeep(w, "outcomes", got, map[string]flowfabric.PublicState{"a": "completed", "b": "failed"})
 		g.complete(again, "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
@@ -265,7 +270,8 @@ var flowScenarios = []scenario{
 		same(w, "resumed by", again.Resume.Name, "approve")
 		x := w.item()
 		x.ID = id.Child("kids", "a")
-		wait := engine.ChildWait{Name: "kids", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{{NewExecution: x, Node: "a"}}}
+		wait := engine.ChildWait{Name: "kids", Mode: engine.WaitAll, Park: true,
+			Children: []engine.FlowMember{{NewExecution: x, Node: "a"}}}
 		out, err := w.e.WaitChildren(w.ctx, again.Fence, wait)
 		w.no(err)
 		w.check()

@@ -22,7 +22,8 @@ var fuzzScenarios = []scenario{
 	{name: "random sequences of calls keep every invariant", run: func(w *env) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		ops := int(number("FLOWFABRIC_SOAK", 2000)) / max(1, w.srv.Share)
-		f := &fuzzer{env: w, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
+		f := &fuzzer{env: w, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, states: map[string]int{},
+			answers: map[string]int{}}
 		for i := 0; i < ops || ops >= 2000 && i < 20*ops && len(f.unseen()) > 0; i++ {
 			if i%250 == 0 {
 				f.begin()
@@ -71,7 +72,8 @@ func (w *env) damage(commands []string) {
 	}
 	w.send(x.id, handed, large("go"), waithook.EffectBuffered)
 	asleep := w.create(priority(6))
-	wait := w.stopped(x.worker.one(asleep).Fence, within(time.Hour, "fail"), waitFor(conditionOf(names(1, 2, "go", "on")), minted("wait")))
+	wait := w.stopped(x.worker.one(asleep).Fence, within(time.Hour, "fail"),
+		waitFor(conditionOf(names(1, 2, "go", "on")), minted("wait")))
 	w.send(asleep, wait, large("go"), waithook.EffectAppended)
 	stopped := w.create()
 	w.cancel(stopped)
@@ -79,46 +81,41 @@ func (w *env) damage(commands []string) {
 	w.quiet = false
 	w.check()
 	done := w.core(ended)
-	names := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", x.id.UUID().String(), "WAITING", waiting.UUID().String(),
-		"LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION", x.worker.session, "ROUTE", w.core(waiting)["r"],
-		"STOPPED", stopped.UUID().String(), "ASLEEP", asleep.UUID().String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token,
-		"SCORE", strconv.FormatInt(w.at(ended, "ct")-5e12, 10),
-		"ROW", strings.Join([]string{"n", "l", "k77", "", ""}, "\x1f"),
-		"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"]}, "\x1f"))
+	names := strings.NewReplacer("ROOT", string(w.k), "ACTIVE", x.id.UUID().String(), "WAITING",
+		waiting.UUID().String(), "LATE", late.UUID().String(), "ENDED", ended.UUID().String(), "SESSION",
+		x.worker.session, "ROUTE", w.core(waiting)["r"], "STOPPED", stopped.UUID().String(), "ASLEEP",
+		asleep.UUID().String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token, "SCORE",
+		strconv.FormatInt(w.at(ended, "ct")-5e12, 10), "ROW", strings.Join([]string{"n", "l", "k77", "", ""}, "\x1f"),
+		"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"]},
+			"\x1f"))
 	for _, command := range commands {
 		if command == sound {
 			w.check()
 			continue
 		}
-		args := strings.Fields(names.Replace(command))
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "\x1e", " ")
-		}
-		w.set(args...)
+		w.inflict(names.Replace(command))
 	}
 }
-
-// The space within an argument of a damage is \x1e.
 
 // sound stands among the commands of a damage where nothing is wrong yet.
 const sound = "sound"
 
-// revoke makes ACTIVE a revoked execution, in the words of the layout.
+// revoke makes ACTIVE a revoked execution.
 func revoke(then ...string) []string {
-	return append([]string{"ZREM ROOT:h:SESSION ACTIVE", "HSET ROOT:x:ACTIVE s A3", "HDEL ROOT:x:ACTIVE ta",
-		"HSET ROOT:fm:ACTIVE:0 z 1 y lease_revoked", sound}, then...)
+	return append([]string{"ZREM ROOT:h:SESSION ACTIVE", "record ACTIVE s=A3", "record ACTIVE -ta",
+		"HSET ROOT:fm:ACTIVE:1 z 1 y lease_revoked", sound}, then...)
 }
 
 // replay makes ENDED a replayed execution that waits for its second attempt.
 func replay(then ...string) []string {
-	return append([]string{"HSET ROOT:x:ENDED s R1p pc 1 rq 00000000-0000-0000-0000-000000000000", "HDEL ROOT:x:ENDED en",
-		"HSET ROOT:a:ENDED 0 RECORD", "ZREM ROOT:done ENDED", "ZADD ROOT:q:ROUTE SCORE ENDED", sound}, then...)
+	return append([]string{"record ENDED s=R1p pc=1 rq=00000000-0000-0000-0000-000000000000", "record ENDED -en",
+		"HSET ROOT:a:ENDED 1 RECORD", "ZREM ROOT:done ENDED", "ZADD ROOT:q:ROUTE SCORE ENDED", sound}, then...)
 }
 
 // ownKey is every key there may be: all scenarios before this one ran on the same server.
 var ownKey = regexp.MustCompile(`^(ff:config:partitions|ff:\{(fp|b|q):\d+\}(:.*)?)$`)
 
-// damages are what the checker must notice: raw commands, with names for the parts of the partition.
+// damages are what the checker must notice, in the words of inflict, with names for the parts of the partition.
 var damages = map[string][]string{
 	"an unknown key":            {"SET ROOT:zz:1 x"},
 	"a key of the wrong type":   {"DEL ROOT:ready", "SET ROOT:ready x"},
@@ -133,7 +130,7 @@ var damages = map[string][]string{
 	"a ready queue that is not": {"SADD ROOT:ready 77"},
 	"two indexes":               {"ZADD ROOT:delayed 5 WAITING"},
 	"an entry without core":     {"DEL ROOT:x:WAITING"},
-	"a delay without instant":   {"HDEL ROOT:x:LATE du"},
+	"a delay without instant":   {"record LATE -du"},
 	"a delay at another time":   {"ZINCRBY ROOT:delayed 1 LATE"},
 	"no alarm":                  {"ZREM ROOT:alarms LATE"},
 	"a wrong alarm":             {"ZINCRBY ROOT:alarms 1 ACTIVE"},
@@ -144,58 +141,62 @@ var damages = map[string][]string{
 	"no session entry":          {"ZREM ROOT:sessions SESSION"},
 	"a session entry too late":  {"ZINCRBY ROOT:sessions 99999999 SESSION"},
 	"a notice too many":         {"RPUSH ROOT:l:SESSION x"},
-	"an illegal state":          {"HSET ROOT:x:WAITING s R9"},
-	"a state never stored":      {"HSET ROOT:x:ACTIVE s A2"},
-	"another state":             {"HSET ROOT:x:WAITING s R1i"},
-	"an end undone":             {"HSET ROOT:x:ENDED s A1"},
-	"an epoch gone back":        {"HSET ROOT:x:ACTIVE e 1"},
-	"an attempt too many":       {"HINCRBY ROOT:x:ACTIVE n 1"},
-	"a lost input":              {"HSET ROOT:x:WAITING in 2000"},
+	"an illegal state":          {"record WAITING s=R9"},
+	"a state never stored":      {"record ACTIVE s=A2"},
+	"another state":             {"record WAITING s=R1i"},
+	"an end undone":             {"record ENDED s=A1"},
+	"an epoch gone back":        {"record ACTIVE e=1"},
+	"an attempt too many":       {"record ACTIVE n+1"},
+	"a lost input":              {"record WAITING in=2000"},
 	"lost tags":                 {"DEL ROOT:t:ENDED"},
-	"a result of an active one": {"SET ROOT:o:ACTIVE:0 x"},
+	"a result of an active one": {"SET ROOT:o:ACTIVE:1 x"},
 	"a stray blob":              {"SET ROOT:i:00000000-0000-0000-0000-000000000000 x"},
-	"a closed stream":           {"HSET ROOT:fm:ACTIVE:0 z 1 y x"},
-	"a lost frame":              {"DEL ROOT:f:ACTIVE:0"},
-	"a lost count":              {"HINCRBY ROOT:fm:ACTIVE:0 c 1"},
-	"a mixed frame uncounted":   {"HINCRBY ROOT:fm:ACTIVE:0 l 1"},
-	"a summary of no version":   {"HSET ROOT:fs:ACTIVE:0 d {} v 1 f 1 l 1"},
-	"deltas without metadata":   {"XADD ROOT:fd:WAITING:0 1-1 p {} d 0 v 1"},
-	"a live log for ever":       {"XADD ROOT:fl:ACTIVE:0 1-2 p x d 1 x 5000", "HINCRBY ROOT:fm:ACTIVE:0 l 1", "HINCRBY ROOT:fm:ACTIVE:0 q 1", "HSET ROOT:fm:ACTIVE:0 i 1-2"},
-	"a TTL":                     {"EXPIRE ROOT:x:WAITING 1000"},
-	"a fraction":                {"HSET ROOT:x:WAITING ct 1.5"},
-	"waiters nobody rings":      {"ZADD ROOT:w:abc 5 w1"},
+	"a closed stream":           {"HSET ROOT:fm:ACTIVE:1 z 1 y x"},
+	"a lost frame":              {"DEL ROOT:f:ACTIVE:1"},
+	"a lost count":              {"HINCRBY ROOT:fm:ACTIVE:1 c 1"},
+	"a mixed frame uncounted":   {"HINCRBY ROOT:fm:ACTIVE:1 l 1"},
+	"a summary of no version":   {"HSET ROOT:fs:ACTIVE:1 d {} v 1 f 1 l 1"},
+	"deltas without metadata":   {"XADD ROOT:fd:WAITING:1 1-1 p {} d 0 v 1"},
+	"a live log for ever": {"XADD ROOT:fl:ACTIVE:1 1-2 p x d 1 x 5000", "HINCRBY ROOT:fm:ACTIVE:1 l 1",
+		"HINCRBY ROOT:fm:ACTIVE:1 q 1", "HSET ROOT:fm:ACTIVE:1 i 1-2"},
+	"a TTL":                {"EXPIRE ROOT:x:WAITING 1000"},
+	"a fraction":           {"record WAITING ct=1.5"},
+	"waiters nobody rings": {"ZADD ROOT:w:abc 5 w1"},
 
 	"a revoked one nobody requeues": revoke("ZREM ROOT:alarms ACTIVE"),
 	"a revoked one still held":      revoke("ZADD ROOT:h:SESSION 1 ACTIVE"),
 	"a revoked one that waits":      revoke("ZADD ROOT:q:ROUTE 1 ACTIVE"),
-	"a revoked one that runs out":   revoke("HSET ROOT:x:ACTIVE ta 5"),
+	"a revoked one that runs out":   revoke("record ACTIVE ta=5"),
 	"a revoked one with a record":   revoke("HSET ROOT:a:ACTIVE 0 RECORD"),
-	"a requeue after the deadline":  revoke("HSET ROOT:x:ACTIVE dl 5", "ZADD ROOT:alarms 9999999999999 ACTIVE"),
-	"a replay nobody counted":       replay("HDEL ROOT:x:ENDED pc"),
-	"a replay of a lost attempt":    replay("HDEL ROOT:a:ENDED 0"),
-	"a result of no attempt":        replay("SET ROOT:o:ENDED:1 x"),
+	"a requeue after the deadline":  revoke("record ACTIVE dl=5", "ZADD ROOT:alarms 9999999999999 ACTIVE"),
+	"a replay nobody counted":       replay("record ENDED -pc"),
+	"a replay of a lost attempt":    replay("HDEL ROOT:a:ENDED 1"),
+	"a result of no attempt":        replay("SET ROOT:o:ENDED:2 x"),
 	"a short record":                replay("HSET ROOT:a:ENDED 0 initial\x1f1\x1f2\x1fended_success\x1f\x1fw1"),
-	"a record of another epoch":     replay("HSET ROOT:a:ENDED 0 initial\x1f1\x1f2\x1fended_success\x1f\x1fw1~x\x1f9007199254740991\x1f1"),
-	"a replay forgotten":            replay("HSET ROOT:x:ENDED s T1 en 5", "HDEL ROOT:x:ENDED pc rq", "HDEL ROOT:a:ENDED 0"),
-	"a replay by request x":         replay("HSET ROOT:x:ENDED rq x"),
-	"a long history":                {"RPUSH ROOT:e:WAITING" + strings.Repeat(" x", 1000), sound, "RPUSH ROOT:e:WAITING x"},
-	"a history of nobody":           {"RPUSH ROOT:e:00000000-0000-0000-0000-000000000000 x"},
-	"a tombstone beside a core":     {"SET ROOT:z:WAITING x EX 1000"},
+	"a record of another epoch": replay(
+		"HSET ROOT:a:ENDED 0 initial\x1f1\x1f2\x1fended_success\x1f\x1fw1~x\x1f9007199254740991\x1f1"),
+	"a replay forgotten":    replay("record ENDED s=T1 en=5", "record ENDED -pc -rq", "HDEL ROOT:a:ENDED 1"),
+	"a replay by request x": replay("record ENDED rq=x"),
+	"a long history": {"RPUSH ROOT:e:WAITING" + strings.Repeat(" x", 1000), sound,
+		"RPUSH ROOT:e:WAITING x"},
+	"a history of nobody":       {"RPUSH ROOT:e:00000000-0000-0000-0000-000000000000 x"},
+	"a tombstone beside a core": {"SET ROOT:z:WAITING x EX 1000"},
 	"a tombstone for ever": {"SET ROOT:z:00000000-0000-0000-0000-000000000000 x EX 1000", sound,
 		"PERSIST ROOT:z:00000000-0000-0000-0000-000000000000"},
-	"progress of no attempt": {"HSET ROOT:a:ACTIVE progress 0\x1f5\x1f50\x1fx", sound, "HSET ROOT:a:ACTIVE progress 1\x1f5\x1f50\x1fx"},
-	"a purge of a live one":  {"HSET ROOT:x:ENDED pu 1", sound, "HSET ROOT:x:ACTIVE pu 1"},
-	"a reason to die":        {"HSET ROOT:s:SESSION why x"},
+	"progress of no attempt": {"HSET ROOT:a:ACTIVE progress 1\x1f5\x1f50\x1fx", sound,
+		"HSET ROOT:a:ACTIVE progress 2\x1f5\x1f50\x1fx"},
+	"a purge of a live one": {"record ENDED pu=1", sound, "record ACTIVE pu=1"},
+	"a reason to die":       {"HSET ROOT:s:SESSION why x"},
 
 	"a suspended one that waits":         {"ZADD ROOT:q:ROUTE 1 ASLEEP"},
 	"a suspended one without record":     {"DEL ROOT:u:ASLEEP"},
-	"a suspended one that was resumed":   {"HSET ROOT:u:ASLEEP cl 5 cs resumed ca operator"},
-	"another reason":                     {"HSET ROOT:u:ASLEEP rc manual_pause"},
-	"no timeout":                         {"HDEL ROOT:x:ASLEEP tt"},
+	"a suspended one that was resumed":   {"suspension ASLEEP cl=5 cs=resumed ca=operator"},
+	"another reason":                     {"suspension ASLEEP rc=manual_pause"},
+	"no timeout":                         {"record ASLEEP -tt"},
 	"no alarm of a suspension":           {"ZREM ROOT:alarms ASLEEP"},
 	"a late alarm of a suspension":       {"ZINCRBY ROOT:alarms 1 ASLEEP"},
-	"an open waitpoint too many":         {"HINCRBY ROOT:x:ASLEEP wp 1"},
-	"waitpoints forgotten":               {"HDEL ROOT:x:ACTIVE uw"},
+	"an open waitpoint too many":         {"record ASLEEP wp+1"},
+	"waitpoints forgotten":               {"record ACTIVE -uw"},
 	"no expiry":                          {"ZREM ROOT:pending ACTIVE:HANDED"},
 	"another expiry":                     {"ZINCRBY ROOT:pending 1 ACTIVE:HANDED"},
 	"a pending one that is active":       {"ZADD ROOT:pending 5 ASLEEP:WAIT"},
@@ -205,46 +206,51 @@ var damages = map[string][]string{
 	"a lost signal":                      {"DEL ROOT:g:ACTIVE:HANDED"},
 	"a signal not known again":           {"DEL ROOT:gd:ACTIVE:HANDED"},
 	"a signal of no waitpoint":           {"RPUSH ROOT:g:ACTIVE:WAIT x"},
-	"a lost waitpoint":                   {"HDEL ROOT:wp:ASLEEP WAIT"},
-	"a broken waitpoint":                 {"HSET ROOT:wp:ASLEEP WAIT x"},
+	"a lost waitpoint":                   {"waitpoint ASLEEP -WAIT"},
+	"a broken waitpoint":                 {"waitpoint ASLEEP WAIT=x"},
 	"a part that nothing met":            {"HSET ROOT:us:ASLEEP 1\x1f2 SIGNAL"},
 	"a part uncounted":                   {"DEL ROOT:us:ASLEEP"},
 	"a part of no node":                  {"HSET ROOT:us:ASLEEP 7\x1f2 SIGNAL"},
 	"a lost match":                       {"DEL ROOT:um:ASLEEP"},
-	"a match uncounted":                  {"HSET ROOT:u:ASLEEP gm 0"},
-	"signals uncounted":                  {"HINCRBY ROOT:u:ASLEEP gn 1"},
+	"a match uncounted":                  {"suspension ASLEEP gm=0"},
+	"signals uncounted":                  {"suspension ASLEEP gn+1"},
 	"a broken match":                     {"HSET ROOT:um:ASLEEP SIGNAL x"},
-	"a resumption nobody made":           {"HSET ROOT:x:ASLEEP sg 600"},
-	"a suspension of nobody":             {"HSET ROOT:u:00000000-0000-0000-0000-000000000000 id 1"},
+	"a resumption nobody made":           {"record ASLEEP sg=600"},
+	"a suspension of nobody":             {"suspension 00000000-0000-0000-0000-000000000000 id=1"},
 	"no token key":                       {"HDEL ROOT:kids k:k1"},
 	"a token key of no shape":            {"HSET ROOT:kids k:k2 x"},
-	"a step of nobody":                   {"HSET ROOT:k:ACTIVE \x1fx y", "HINCRBY ROOT:x:ACTIVE sb 3"},
-	"another condition":                  {sound, "HSET ROOT:u:ASLEEP c O"},
+	"a step of nobody":                   {"HSET ROOT:k:ACTIVE \x1fx y", "record ACTIVE sb+3"},
+	"another condition":                  {sound, "suspension ASLEEP c=O"},
 	"a ring at no time":                  {"HSET ROOT ring 5", sound, "HSET ROOT ring soon"},
 
-	"a suspended one that is not parked":  {"ZREM ROOT:parked ASLEEP"},
-	"a suspended one parked at no time":   {"ZINCRBY ROOT:parked 1 ASLEEP"},
-	"a parked one that waits":             {"ZADD ROOT:parked 5 WAITING"},
-	"a parked one of nobody":              {"ZADD ROOT:parked 5 00000000-0000-0000-0000-000000000000"},
-	"a route counted once too often":      {"HINCRBY ROOT:routeuse ROUTE 1"},
-	"a route uncounted":                   {"HDEL ROOT:routeuse ROUTE"},
-	"a count of no route":                 {"HSET ROOT:routeuse 77 1"},
-	"a route that nobody uses":            {"HSET ROOT:routes 77 ROW", "HSET ROOT:routeids ROW 77", "ZADD ROOT:routelog 1 77", "HSET ROOT:routeuse 77 0"},
-	"a lane of no shape":                  {"HSET ROOT:lanes n\x1fl x"},
-	"a lane in no state":                  {"HSET ROOT lanes 1", "HSET ROOT:lanes n\x1fl paused\x1e0\x1e0\x1eme", sound, "HSET ROOT:lanes n\x1fl closed\x1e0\x1e0\x1eme"},
-	"a lane nobody looks at":              {"HSET ROOT:lanes n\x1fl paused\x1e0\x1e0\x1eme"},
-	"a look at lanes for nothing":         {"HSET ROOT:lanes n\x1fl active\x1e0\x1e5\x1eme", sound, "HSET ROOT lanes 1"},
-	"a queue of a paused lane that waits": {"HSET ROOT lanes 1", "HSET ROOT:lanes default\x1fdefault paused\x1e0\x1e0\x1e"},
-	"an end kept at another time":         {"ZINCRBY ROOT:done 1 ENDED"},
-	"an end kept too short":               {"ZINCRBY ROOT:done -1 ENDED"},
-	"a policy that keeps it for longer":   {"HSET ROOT:x:ENDED rt 86400", sound, "HSET ROOT:x:ENDED rt 86401"},
-	"an end that is not kept":             {"ZREM ROOT:done ENDED"},
-	"a live one that is kept":             {"ZADD ROOT:done 5 ACTIVE"},
-	"an end that is not listed":           {"ZREM ROOT:unsuccessful STOPPED"},
-	"an end listed at another time":       {"ZINCRBY ROOT:unsuccessful 1 STOPPED"},
-	"a success among the unsuccessful":    {"ZADD ROOT:unsuccessful 5 ENDED"},
-	"a live one among the unsuccessful":   {"ZADD ROOT:unsuccessful 5 ACTIVE"},
-	"an unsuccessful one of nobody":       {"ZADD ROOT:unsuccessful 5 00000000-0000-0000-0000-000000000000"},
+	"a suspended one that is not parked": {"ZREM ROOT:parked ASLEEP"},
+	"a suspended one parked at no time":  {"ZINCRBY ROOT:parked 1 ASLEEP"},
+	"a parked one that waits":            {"ZADD ROOT:parked 5 WAITING"},
+	"a parked one of nobody":             {"ZADD ROOT:parked 5 00000000-0000-0000-0000-000000000000"},
+	"a route counted once too often":     {"HINCRBY ROOT:routeuse ROUTE 1"},
+	"a route uncounted":                  {"HDEL ROOT:routeuse ROUTE"},
+	"a count of no route":                {"HSET ROOT:routeuse 77 1"},
+	"a route that nobody uses": {"HSET ROOT:routes 77 ROW", "HSET ROOT:routeids ROW 77",
+		"ZADD ROOT:routelog 1 77", "HSET ROOT:routeuse 77 0"},
+	"a maker of no class": {"HSET ROOT:makers 77 n"},
+	"a lane of no shape":  {"HSET ROOT:lanes n\x1fl x"},
+	"a lane in no state": {"HSET ROOT lanes 1", "HSET ROOT:lanes n\x1fl paused\x1e0\x1e0\x1eme", sound,
+		"HSET ROOT:lanes n\x1fl closed\x1e0\x1e0\x1eme"},
+	"a lane nobody looks at": {"HSET ROOT:lanes n\x1fl paused\x1e0\x1e0\x1eme"},
+	"a look at lanes for nothing": {"HSET ROOT:lanes n\x1fl active\x1e0\x1e5\x1eme", sound,
+		"HSET ROOT lanes 1"},
+	"a queue of a paused lane that waits": {"HSET ROOT lanes 1",
+		"HSET ROOT:lanes default\x1fdefault paused\x1e0\x1e0\x1e"},
+	"an end kept at another time":       {"ZINCRBY ROOT:done 1 ENDED"},
+	"an end kept too short":             {"ZINCRBY ROOT:done -1 ENDED"},
+	"a policy that keeps it for longer": {"record ENDED rt=86400", sound, "record ENDED rt=86401"},
+	"an end that is not kept":           {"ZREM ROOT:done ENDED"},
+	"a live one that is kept":           {"ZADD ROOT:done 5 ACTIVE"},
+	"an end that is not listed":         {"ZREM ROOT:unsuccessful STOPPED"},
+	"an end listed at another time":     {"ZINCRBY ROOT:unsuccessful 1 STOPPED"},
+	"a success among the unsuccessful":  {"ZADD ROOT:unsuccessful 5 ENDED"},
+	"a live one among the unsuccessful": {"ZADD ROOT:unsuccessful 5 ACTIVE"},
+	"an unsuccessful one of nobody":     {"ZADD ROOT:unsuccessful 5 00000000-0000-0000-0000-000000000000"},
 }
 
 // fuzzer makes random calls as several workers, producers and operators would, a part of them with garbage, and
@@ -273,11 +279,12 @@ type pointed struct {
 	engine.Minted
 }
 
-// unseen are the states that no execution was ever in. Those of members that wait for others are for the random flows of
-// internal/model; what is paused or granted after it ran is seen in the table of testdata.
+// unseen are the states that no execution was ever in. Those of members that wait for others are for the random flows
+// of internal/model; what is paused or granted after it ran is seen in the table of testdata.
 func (f *fuzzer) unseen() (codes []flowfabric.Code) {
 	for _, code := range reachable {
-		if code != "A2" && !slices.Contains([]flowfabric.Code{"R3f", "R3p", "T5n", "R4i", "G1i"}, code) && f.states[string(code)] == 0 {
+		if code != "A2" && !slices.Contains([]flowfabric.Code{"R3f", "R3p", "T5n", "R4i", "G1i"}, code) &&
+			f.states[string(code)] == 0 {
 			codes = append(codes, code)
 		}
 	}
@@ -325,10 +332,12 @@ func (f *fuzzer) step() {
 		d := f.dump()
 		text := d.Text()
 		if bad := f.violations(d); len(bad) > 0 {
-			f.Fatalf("seed %d: %s answered %s %.200q and broke:\n%s\nlast calls:\n%s\n%s", f.seed, c.name, a.code, a.slots, strings.Join(bad, "\n"), f.tail(), difference(f.text, text))
+			f.Fatalf("seed %d: %s answered %s %.200q and broke:\n%s\nlast calls:\n%s\n%s", f.seed, c.name, a.code,
+				a.slots, strings.Join(bad, "\n"), f.tail(), difference(f.text, text))
 		}
 		if refused(c.name, a) {
-			f.Fatalf("seed %d: %s answered %s and changed:\n%s\nlast calls:\n%s", f.seed, c.name, a.code, difference(f.text, text), f.tail())
+			f.Fatalf("seed %d: %s answered %s and changed:\n%s\nlast calls:\n%s", f.seed, c.name, a.code,
+				difference(f.text, text), f.tail())
 		}
 		f.text = text
 		for key, h := range d.Hashes {
@@ -386,7 +395,8 @@ func (f *fuzzer) next() (call, func(answer)) {
 		if n >= 66 {
 			return f.operate(k, id.UUID().String()), nil
 		}
-		return call{"ff_cancel_execution", []string{proto, id.UUID().String(), "", "", "", "", "operator_override", "r", "anna"}}, nil
+		return call{"ff_cancel_execution", []string{proto, id.UUID().String(), "", "", "", "", "operator_override", "r",
+			"anna"}}, nil
 	case n < 75:
 		return call{"ff_session_renew", []string{proto, k.session, "30000", strconv.Itoa(max(0, f.r.IntN(6)-3))}}, nil
 	case n < 77:
@@ -408,7 +418,9 @@ func (f *fuzzer) submit() (call, func(answer)) {
 		opts = append(opts, retention(time.Duration(1+f.r.IntN(30))*time.Second))
 	}
 	if f.r.IntN(3) == 0 {
-		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: f.r.IntN(3), Initial: time.Duration(f.r.IntN(2000)) * time.Millisecond, Max: time.Minute, Multiplier: 1.5}), reclaims(1+f.r.IntN(2)))
+		opts = append(opts, retry(flowfabric.RetryPolicy{MaxRetries: f.r.IntN(3),
+			Initial: time.Duration(f.r.IntN(2000)) * time.Millisecond, Max: time.Minute, Multiplier: 1.5}),
+			reclaims(1+f.r.IntN(2)))
 	}
 	if f.r.IntN(4) == 0 {
 		opts = append(opts, delay(time.Duration(f.r.IntN(5000))*time.Millisecond))
@@ -417,7 +429,8 @@ func (f *fuzzer) submit() (call, func(answer)) {
 		opts = append(opts, capabilities("gpu"), tags(map[string]string{"a.b": "c"}))
 	}
 	if f.r.IntN(4) == 0 {
-		opts = append(opts, asking([][]flowfabric.Gate{{"q:a"}, {"b:a", "q:a"}, {"b:a", "b:b", "q:a", "q:b"}}[f.r.IntN(3)]...))
+		opts = append(opts, asking([][]flowfabric.Gate{{"q:a"}, {"b:a", "q:a"},
+			{"b:a", "b:b", "q:a", "q:b"}}[f.r.IntN(3)]...))
 	}
 	if f.r.IntN(4) == 0 {
 		opts = append(opts, namespace("other"))
@@ -442,7 +455,8 @@ func (f *fuzzer) setLane() call {
 	states := []string{"active", "active", "active", "", "paused", "draining", "disabled"}
 	keep := []string{"", "", "0", strconv.Itoa(1 + f.r.IntN(60))}
 	name := []string{"default", "default", "default", "other"}
-	return call{"ff_set_lane", []string{proto, "default", name[f.r.IntN(4)], states[f.r.IntN(7)], keep[f.r.IntN(4)], "me", ""}}
+	return call{"ff_set_lane", []string{proto, "default", name[f.r.IntN(4)], states[f.r.IntN(7)], keep[f.r.IntN(4)],
+		"me", ""}}
 }
 
 // operate is what somebody does to an execution or a session from outside.
@@ -451,11 +465,13 @@ func (f *fuzzer) operate(k *worker, id string) call {
 	case 0:
 		return call{"ff_change_priority", []string{proto, id, strconv.Itoa(f.r.IntN(4)), "me"}}
 	case 1:
-		return call{"ff_set_tags", []string{proto, id, "1", "t.x" + strconv.Itoa(f.r.IntN(2)), strconv.Itoa(f.r.IntN(3)), "1", "t.x" + strconv.Itoa(f.r.IntN(2))}}
+		return call{"ff_set_tags", []string{proto, id, "1", "t.x" + strconv.Itoa(f.r.IntN(2)),
+			strconv.Itoa(f.r.IntN(3)), "1", "t.x" + strconv.Itoa(f.r.IntN(2))}}
 	case 2, 3:
 		f.requests = append(f.requests, uuid.NewString())
 		request := f.requests[max(0, len(f.requests)-1-f.r.IntN(2))]
-		return call{"ff_replay_execution", []string{proto, id, request, []string{"keep", "drop"}[f.r.IntN(2)], strconv.Itoa(f.r.IntN(2)), "me", "r"}}
+		return call{"ff_replay_execution",
+			[]string{proto, id, request, []string{"keep", "drop"}[f.r.IntN(2)], strconv.Itoa(f.r.IntN(2)), "me", "r"}}
 	case 4, 5:
 		f.requests = append(f.requests, uuid.NewString())
 		request := f.requests[max(0, len(f.requests)-1-f.r.IntN(2))]
@@ -473,7 +489,8 @@ func (f *fuzzer) operate(k *worker, id string) call {
 	case 0:
 		return call{"ff_change_priority", []string{proto, id, "0", "me"}}
 	case 1:
-		return call{"ff_set_delay", []string{proto, id, []string{"0", "0", "1500"}[f.r.IntN(3)], uuid.NewString(), "me", "r"}}
+		return call{"ff_set_delay", []string{proto, id, []string{"0", "0", "1500"}[f.r.IntN(3)], uuid.NewString(), "me",
+			"r"}}
 	}
 	return call{"ff_purge_execution", []string{proto, id, "86400000"}}
 }
@@ -519,7 +536,8 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 				f.no(err)
 				attempt, _ := strconv.ParseUint(h[1], 10, 32)
 				epoch, _ := strconv.ParseUint(h[2], 10, 64)
-				f.fences = append(f.fences, flowfabric.Fence{Execution: flowfabric.MakeExecutionID(f.p, id), Session: k.session, Claim: q.Number, Epoch: epoch, Attempt: uint32(attempt)})
+				f.fences = append(f.fences, flowfabric.Fence{Execution: flowfabric.MakeExecutionID(f.p, id),
+					Session: k.session, Claim: q.Number, Epoch: epoch, Attempt: uint32(attempt)})
 			}
 		}
 	}
@@ -527,7 +545,8 @@ func (f *fuzzer) claim(k *worker) (call, func(answer)) {
 
 // spoil replaces, drops or adds an argument.
 func (f *fuzzer) spoil(c *call) {
-	garbage := []string{"", "-1", "0", "1", "2", "1.5", "nan", "1e3", "0x10", "x", "a{b}", "\x00", "99999999999999999", strings.Repeat("z", 70), f.item().ID.UUID().String()}
+	garbage := []string{"", "-1", "0", "1", "2", "1.5", "nan", "1e3", "0x10", "x", "a{b}", "\x00", "99999999999999999",
+		strings.Repeat("z", 70), f.item().ID.UUID().String()}
 	c.args = slices.Clone(c.args)
 	switch f.r.IntN(8) {
 	case 0:

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ var attachScenarios = []scenario{
 		do := func(gates, how, code, left string) {
 			w.Helper()
 			a := w.fcall("ff_attach", proto, scope, gates, "me", how)
-			same(w, words(how, gates), a.code, code)
+			same(w, fmt.Sprintf("%v %v", how, gates), a.code, code)
 			got, err := w.do("HGET", string(w.k)+":attached", scope).ToString()
 			if left == "" {
 				same(w, "nothing is left", err != nil, true)
@@ -39,13 +40,28 @@ var attachScenarios = []scenario{
 		do("b:y,b:x", "remove", "OK", "")
 		do("b:x", "remove", "ALREADY_SATISFIED", "")
 	}},
+	{name: "a scope is everything, a namespace, a lane or a tag, and nothing else", run: func(w *env) {
+		long := func(n int) string { return strings.Repeat("x", n) }
+		for code, scopes := range map[string][]string{
+			"OK": {"g", "n blue", "l blue slow", "l blue " + long(64), "l " + long(64) + " slow",
+				"t app.tenant Acme,{1}", "t a.b " + long(256)},
+			"invalid_input": {"", "g x", "n", "n a b", "l blue", "l a b c", "x a", "l blue " + long(65),
+				"l " + long(65) + " slow", "t App x", "t a.b", "t a.b c d", "t a.b " + long(257)},
+		} {
+			for _, scope := range scopes {
+				a := w.fcall("ff_attach", proto, strings.ReplaceAll(scope, " ", "\x1f"), "q:a", "me", "set")
+				same(w, scope, a.code, code)
+			}
+		}
+	}},
 	{name: "each execution of a call has the gates of its own labels", run: func(w *env) {
 		w.must("ff_attach", proto, "t\x1fapp.tenant\x1facme", "q:a", "me", "set")
 		acme, other := tags(map[string]string{"app.tenant": "acme"}), tags(map[string]string{"app.tenant": "other"})
-		items := []engine.NewExecution{w.item(), w.item(acme), w.item(acme), w.item(other), w.item(acme), w.item()}
+		items := []engine.NewExecution{w.item(), w.item(acme), w.item(acme), w.item(other), w.item(acme), w.item(),
+			w.item(acme), w.item(other)}
 		_, err := w.e.CreateExecutions(w.ctx, w.p, items)
 		w.no(err)
-		for i, gates := range []string{"", "q:a", "q:a", "", "q:a", ""} {
+		for i, gates := range []string{"", "q:a", "q:a", "", "q:a", "", "q:a", ""} {
 			row := w.hash(w.k.Routes())[w.core(items[i].ID)["r"]]
 			same(w, "gates of "+strconv.Itoa(i), row[strings.LastIndex(row, "\x1f")+1:], gates)
 		}
@@ -80,7 +96,8 @@ var attachScenarios = []scenario{
 		g.admit(q, 1, list...)
 		hold := holdOf(list[0]).String()
 		for _, verdict := range []string{"3", "", "held", "01"} {
-			_, _, err := g.e.SettleHolds(w.ctx, q, time.Minute, []string{hold, hold}, []engine.HoldState{engine.HoldGone, engine.HoldState(verdict)})
+			_, _, err := g.e.SettleHolds(w.ctx, q, time.Minute, []string{hold, hold},
+				[]engine.HoldState{engine.HoldGone, engine.HoldState(verdict)})
 			w.is(err, flowfabric.ErrInvalidInput)
 		}
 		same(w, "held", g.quotaIs(q).Held, 1)
@@ -90,6 +107,7 @@ var attachScenarios = []scenario{
 		w.must("ff_set_share", proto, "default", "default", "7")
 		w.must("ff_set_share", proto, "default", "later", "3")
 		w.must("ff_set_share", proto, "default", "later", "0")
+		w.must("ff_set_share", proto, "red", "unused", "5")
 		w.must("ff_set_lane", proto, "blue", "slow", "", "", "me", "90000")
 		for _, p := range w.e.Lanes(w.ctx) {
 			w.no(p.Err)
@@ -100,7 +118,8 @@ var attachScenarios = []scenario{
 			for _, l := range p.Lanes {
 				got[l.Namespace+"/"+l.Name] = l
 			}
-			same(w, "lanes", len(got), 2)
+			same(w, "lanes", len(got), 3)
+			same(w, "weight of an unused one", got["red/unused"].Weight, 5)
 			same(w, "weight", got["default/default"].Weight, 7)
 			same(w, "ageing", got["blue/slow"].Ageing, 90*time.Second)
 			same(w, "no weight", got["blue/slow"].Weight, 0)

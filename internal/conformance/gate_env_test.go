@@ -13,29 +13,29 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
-// gates are scenarios of work that asks budgets and quotas: an environment with budgets and quotas of its own, whose clocks move together.
+// gates are scenarios of work that asks budgets and quotas: an environment with budgets and quotas of its own.
 type gates struct {
 	*env
 	name string // in the names of budgets and quotas
 	n    int
-	used map[string]bool // roots of partitions of budgets and quotas
 }
 
 func newGates(w *env) *gates {
-	g := &gates{env: w, name: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), used: map[string]bool{}}
+	g := &gates{env: w, name: "t" + strconv.FormatInt(time.Now().UnixNano(), 36)}
 	w.gated = true
 	w.Cleanup(g.clean)
 	return g
 }
 
-// clean removes what the scenario made in other partitions, whose clocks are back where they were.
+// clean removes what the scenario made in other partitions, whose clocks follow the server's again.
 func (g *gates) clean() {
-	after, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	after, cancel := testwait.Context(g.T, context.Background())
 	defer cancel()
 	g.ctx = after
-	for root := range g.used {
+	for root := range g.moving {
 		all, err := g.below(root, ":*"+g.name+"*")
 		g.no(err)
 		for _, key := range all {
@@ -50,17 +50,18 @@ func (g *gates) clean() {
 				}
 			}
 		}
-		g.set("HDEL", root, "clock_offset")
+		g.set("HDEL", root, "clock_pin")
 	}
 }
 
-// sound fails if the partitions of budgets and quotas that the scenario uses break a rule. In a cluster they are at other nodes.
+// sound fails if the partitions of budgets and quotas that the scenario uses break a rule. In a cluster they are at
+// other nodes.
 func (g *gates) sound() {
 	g.Helper()
 	if g.srv.Features.Cluster {
 		return
 	}
-	for root := range g.used {
+	for root := range g.moving {
 		bad, err := invariant.CheckAdmission(g.ctx, g.raw, root)
 		g.no(err)
 		if len(bad) > 0 {
@@ -81,9 +82,9 @@ func (g *gates) budget(change func(*admission.Budget)) string {
 	if change != nil {
 		change(&b)
 	}
+	g.follow(keys.BudgetRoot(ids.GatePartition(b.Name, limits.DefaultBudgetPartitions)))
 	_, _, _, err := g.e.PutBudget(g.ctx, b, 0, "test")
 	g.no(err)
-	g.follow(keys.BudgetRoot(ids.GatePartition(b.Name, limits.DefaultBudgetPartitions)))
 	return b.Name
 }
 
@@ -91,26 +92,17 @@ func (g *gates) budget(change func(*admission.Budget)) string {
 func (g *gates) quota(q admission.Quota) string {
 	g.Helper()
 	q.Name = g.fresh()
+	g.follow(keys.QuotaRoot(ids.GatePartition(q.Name, limits.DefaultQuotaPartitions)))
 	_, _, _, err := g.e.PutQuota(g.ctx, q, 0, "test")
 	g.no(err)
-	g.follow(keys.QuotaRoot(ids.GatePartition(q.Name, limits.DefaultQuotaPartitions)))
 	return q.Name
 }
 
 // follow gives a root the clock of the scenario's partition.
 func (g *gates) follow(root string) {
-	g.used[root] = true
-	if offset := g.root()["clock_offset"]; offset != "" {
-		g.set("HSET", root, "clock_offset", offset)
-	}
-}
-
-// advance moves the clocks of all partitions of the scenario.
-func (g *gates) advance(d time.Duration) {
-	g.Helper()
-	g.env.advance(d)
-	for root := range g.used {
-		g.set("HINCRBY", root, "clock_offset", strconv.FormatInt(d.Milliseconds(), 10))
+	g.moving[root] = true
+	if pin := g.root()["clock_pin"]; pin != "" {
+		g.set("HSET", root, "clock_pin", pin)
 	}
 }
 
@@ -198,7 +190,8 @@ func (g *gates) refuse(k *worker, reserved bool, span time.Duration, why string,
 	for i, x := range list {
 		back[i] = engine.GrantReturn{Grant: x, Reserved: reserved}
 	}
-	g.no(g.e.ReleaseGrants(g.ctx, g.p, k.session, back, []engine.RouteClosing{{Route: list[0].Route, For: span, Why: why}}))
+	g.no(g.e.ReleaseGrants(g.ctx, g.p, k.session, back,
+		[]engine.RouteClosing{{Route: list[0].Route, For: span, Why: why}}))
 	g.check()
 }
 
@@ -233,14 +226,14 @@ func (g *gates) closings() []engine.Closing {
 }
 
 // rooms tells which budgets have room for what was granted, in order.
-func (g *gates) rooms(x engine.Grant, budgets ...string) string {
+func (g *gates) rooms(x engine.Grant, budgets ...string) []bool {
 	g.Helper()
 	rooms, err := g.e.CheckBudgets(g.ctx, g.p, x.Route, budgets)
 	g.no(err)
-	open := make([]any, len(rooms))
+	open := make([]bool, len(rooms))
 	for i, r := range rooms {
 		g.no(r.Err)
 		open[i] = r.Open
 	}
-	return words(open...)
+	return open
 }

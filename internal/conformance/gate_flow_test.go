@@ -45,7 +45,8 @@ func (f *gatedFlow) grantsBy(nodes ...string) map[string]engine.Grant {
 var gateFlowScenarios = []scenario{
 	{name: "a held member stays held whatever else ends, until an operator unholds it", run: func(w *env) {
 		f := newGatedFlow(w, 9)
-		f.node("a", nil).node("x", nil).node("b", []string{"a", "x"}, anyOf).node("c", []string{"b"}, f.gated()).submit(engine.SealClosed)
+		f.node("a", nil).node("x", nil).node("b", []string{"a", "x"}, anyOf).node("c", []string{"b"},
+			f.gated()).submit(engine.SealClosed)
 		_, err := w.e.HoldExecution(w.ctx, f.id.Member("b"), "me", "")
 		w.is(err, denied.NotEligible) // it waits for others already; what is to come is kept by its lane
 		c := f.claim()
@@ -69,17 +70,21 @@ var gateFlowScenarios = []scenario{
 	}},
 	{name: "a gated member counts as waiting while granted, and gets its inputs with the claim", run: func(w *env) {
 		f := newGatedFlow(w, 1)
-		f.node("a", nil, f.gated()).node("b", []string{"a"}, f.gated()).node("c", []string{"a"}, f.gated()).submit(engine.SealClosed)
+		f.node("a", nil, f.gated()).node("b", []string{"a"}, f.gated()).node("c", []string{"a"},
+			f.gated()).submit(engine.SealClosed)
 		x := f.grantsBy("a")["a"]
-		counts := func() string {
+		counts := func(what string, waiting, active, completed int) {
 			w.Helper()
 			h := f.header().Count
-			return words(h[flowfabric.Waiting], h[flowfabric.Active], h[flowfabric.Completed])
+			w.all(what, eq(h[flowfabric.Waiting], waiting), eq(h[flowfabric.Active], active),
+				eq(h[flowfabric.Completed], completed))
 		}
-		same(w, "granted", words(f.shown("a").State.Public, counts()), "waiting 1 0 0")
+		same(w, "granted", f.shown("a").State.Public, "waiting")
+		counts("granted", 1, 0, 0)
 		f.g.admit(f.quota, 1, x)
 		a := f.k.granted(x)[0]
-		same(w, "claimed", words(f.shown("a").State.Public, counts()), "active 0 1 0")
+		same(w, "claimed", f.shown("a").State.Public, "active")
+		counts("claimed", 0, 1, 0)
 		f.complete(a, "from a")
 		f.g.deliver()
 		by := f.grantsBy("b", "c")
@@ -87,22 +92,24 @@ var gateFlowScenarios = []scenario{
 		refused := f.g.admit(f.quota, 0, by["c"])
 		f.g.refuse(f.k, false, refused.Retry, "quota "+f.quota+" cap", by["c"])
 		b := f.k.granted(by["b"])[0]
-		same(w, "node and input", words(b.Node, string(b.Inputs["from-a"])), "b from a")
-		same(w, "one of two", counts(), "1 1 1")
+		w.all("node and input", eq(b.Node, "b"), eq(string(b.Inputs["from-a"]), "from a"))
+		counts("one of two", 1, 1, 1)
 		f.complete(b, "")
 		f.g.deliver() // wakes the other
 		c := f.g.start(f.k, 9, f.quota)[0]
-		same(w, "node and input", words(c.Node, string(c.Inputs["from-a"])), "c from a")
+		w.all("node and input", eq(c.Node, "c"), eq(string(c.Inputs["from-a"]), "from a"))
 		f.complete(c, "")
 		f.ends(flowfabric.FlowCompleted)
 		f.g.deliver()
 		same(w, "held", f.g.held(f.quota), 0)
 	}},
 	{name: "a flow can be cancelled while members are granted, admitted, claimed and held", run: func(w *env) {
-		for _, policy := range []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending, flowfabric.CancelFlow} {
+		for _, policy := range []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending,
+			flowfabric.CancelFlow} {
 			w.reset()
 			f := newGatedFlow(w, 9)
-			f.node("granted", nil, f.gated()).node("admitted", nil, f.gated()).node("claimed", nil, f.gated()).node("paused", nil, f.gated()).
+			f.node("granted", nil, f.gated()).node("admitted", nil, f.gated()).node("claimed", nil,
+				f.gated()).node("paused", nil, f.gated()).
 				node("after", []string{"granted", "admitted", "claimed", "paused"}, f.gated()).submit(engine.SealClosed)
 			by := f.grantsBy("granted", "admitted", "claimed", "paused")
 			f.g.admit(f.quota, 2, by["admitted"], by["claimed"])
@@ -129,7 +136,8 @@ var gateFlowScenarios = []scenario{
 				}
 				f.complete(f.g.start(f.k, 9, f.quota)[0], "")
 				f.g.admit(f.quota, 1, by["granted"]) // its hold comes late, and is released
-				f.g.no(w.e.ReleaseGrants(w.ctx, w.p, f.k.session, []engine.GrantReturn{{Grant: by["granted"], Reserved: true}}, nil))
+				f.g.no(w.e.ReleaseGrants(w.ctx, w.p, f.k.session,
+					[]engine.GrantReturn{{Grant: by["granted"], Reserved: true}}, nil))
 				after := f.g.start(f.k, 9, f.quota)[0]
 				same(w, "the one that waited for them", after.Node, "after")
 				f.complete(after, "")
@@ -142,30 +150,32 @@ var gateFlowScenarios = []scenario{
 			same(w, string(policy)+": nothing to claim", len(f.k.grants(9)), 0)
 		}
 	}},
-	{name: "no granted member of a cancelled flow can be claimed, even before the backlog reaches it", run: func(w *env) {
-		f := newGatedFlow(w, 200)
-		for _, n := range nodesOf("n", 100) {
-			f.node(n, nil, f.gated())
-		}
-		f.submit(engine.SealClosed)
-		list := f.k.grants(32)
-		f.g.admit(f.quota, len(list), list...)
-		out, err := w.e.CancelFlow(w.ctx, f.id, flowfabric.CancelAll, "me", "")
-		w.no(err)
-		same(w, "some are left for later", out.More, true)
-		last := list[len(list)-1:]
-		answers, claims, err := w.e.ClaimGranted(w.ctx, w.p, f.k.session, f.k.number, list)
-		w.no(err)
-		same(w, "claimed", len(claims), 0)
-		for _, a := range answers {
-			w.is(a.Err, denied.StaleLease)
-		}
-		f.g.no(w.e.ReleaseGrants(w.ctx, w.p, f.k.session, []engine.GrantReturn{{Grant: last[0], Reserved: true}}, nil))
-		f.drain()
-		same(w, "cancelled", f.header().EndedAt.IsZero(), false)
-		f.g.deliver()
-		same(w, "slots", f.g.held(f.quota), 0)
-	}},
+	{name: "no granted member of a cancelled flow can be claimed, even before the backlog reaches it",
+		run: func(w *env) {
+			f := newGatedFlow(w, 200)
+			for _, n := range nodesOf("n", 100) {
+				f.node(n, nil, f.gated())
+			}
+			f.submit(engine.SealClosed)
+			list := f.k.grants(32)
+			f.g.admit(f.quota, len(list), list...)
+			out, err := w.e.CancelFlow(w.ctx, f.id, flowfabric.CancelAll, "me", "")
+			w.no(err)
+			same(w, "some are left for later", out.More, true)
+			last := list[len(list)-1:]
+			answers, claims, err := w.e.ClaimGranted(w.ctx, w.p, f.k.session, f.k.number, list)
+			w.no(err)
+			same(w, "claimed", len(claims), 0)
+			for _, a := range answers {
+				w.is(a.Err, denied.StaleLease)
+			}
+			f.g.no(w.e.ReleaseGrants(w.ctx, w.p, f.k.session, []engine.GrantReturn{{Grant: last[0], Reserved: true}},
+				nil))
+			f.drain()
+			same(w, "cancelled", f.header().EndedAt.IsZero(), false)
+			f.g.deliver()
+			same(w, "slots", f.g.held(f.quota), 0)
+		}},
 	{name: "a granted member of a cancelled flow goes back and is cancelled by the next claim", run: func(w *env) {
 		f := newGatedFlow(w, 200)
 		for _, n := range nodesOf("n", 100) {
@@ -191,7 +201,8 @@ var gateFlowScenarios = []scenario{
 	}},
 	{name: "granted and held siblings are cancelled when their group is decided", run: func(w *env) {
 		f := newGatedFlow(w, 9)
-		f.node("a", nil, f.gated()).node("b", nil, f.gated()).node("c", nil, f.gated()).node("end", []string{"a", "b", "c"}, anyOf, cancelRest, f.gated()).submit(engine.SealClosed)
+		f.node("a", nil, f.gated()).node("b", nil, f.gated()).node("c", nil, f.gated()).node("end",
+			[]string{"a", "b", "c"}, anyOf, cancelRest, f.gated()).submit(engine.SealClosed)
 		by := f.grantsBy("a", "b", "c")
 		f.g.admit(f.quota, 2, by["a"], by["b"])
 		f.g.hold(f.id.Member("c"))
@@ -220,7 +231,8 @@ var gateFlowScenarios = []scenario{
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		q2 := engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{
-			w.child(id, "wait", "one", asking(flowfabric.QuotaGate(q))), w.child(id, "wait", "two", asking(flowfabric.QuotaGate(q)))}}
+			w.child(id, "wait", "one", asking(flowfabric.QuotaGate(q))),
+			w.child(id, "wait", "two", asking(flowfabric.QuotaGate(q)))}}
 		r, err := w.e.WaitChildren(w.ctx, c.Fence, q2)
 		w.no(err)
 		same(w, "parked", r.Parked, true)
@@ -233,7 +245,7 @@ var gateFlowScenarios = []scenario{
 		}
 		g.deliver()
 		c = g.start(k, 9, q)[0]
-		same(w, "resumed", words(c.Fence.Execution == id, c.Type), words(true, flowfabric.AttemptResumed))
+		w.all("resumed", eq(c.Fence.Execution, id), eq(c.Type, flowfabric.AttemptResumed))
 		w.complete(c.Fence, "")
 		g.deliver()
 		same(w, "slots", g.held(q), 0)

@@ -30,7 +30,8 @@ func (f *fuzzer) granted(k *worker, number uint64, slots []string) {
 		}
 		epoch, _ := strconv.ParseUint(h[1], 10, 64)
 		route, _ := strconv.ParseUint(h[2], 10, 64)
-		f.grants = append(f.grants, granted{engine.Grant{Execution: flowfabric.MakeExecutionID(f.p, id), Epoch: epoch, Route: route}, k.session, number})
+		f.grants = append(f.grants, granted{engine.Grant{Execution: flowfabric.MakeExecutionID(f.p, id), Epoch: epoch,
+			Route: route}, k.session, number})
 		f.asking = true
 	}
 }
@@ -56,7 +57,8 @@ func (f *fuzzer) gate(k *worker) call {
 	case 2, 3:
 		return call{"ff_unpause_execution", []string{proto, id.UUID().String(), "me"}}
 	case 4:
-		return call{"ff_set_share", []string{proto, []string{"default", "other"}[f.r.IntN(2)], "default", strconv.Itoa(f.r.IntN(4))}}
+		return call{"ff_set_share",
+			[]string{proto, []string{"default", "other"}[f.r.IntN(2)], "default", strconv.Itoa(f.r.IntN(4))}}
 	case 5:
 		scope := []string{"n\x1fother", "l\x1fother\x1fdefault", "t\x1fa.b\x1fc"}[f.r.IntN(3)]
 		return call{"ff_attach", []string{proto, scope, []string{"", "", "q:c"}[f.r.IntN(3)], "me", "set"}}
@@ -71,8 +73,10 @@ func (f *fuzzer) answered(g granted) call {
 		return call{"ff_check_holds", slices.Concat([]string{proto, "1"}, grantArgs(g.Grant))}
 	case 1, 2:
 		return call{"ff_release_grant", slices.Concat([]string{proto, g.session, "1"}, grantArgs(g.Grant),
-			[]string{strconv.Itoa(f.r.IntN(2)), strconv.Itoa(1), strconv.FormatUint(g.Route, 10), strconv.Itoa(1 + f.r.IntN(5000)), "quota a cap", "0"})}
+			[]string{strconv.Itoa(f.r.IntN(2)), strconv.Itoa(1), strconv.FormatUint(g.Route, 10),
+				strconv.Itoa(1 + f.r.IntN(5000)), "quota a cap", "0"})}
 	}
-	f.fences = append(f.fences, flowfabric.Fence{Execution: g.Execution, Session: g.session, Claim: g.number, Epoch: g.Epoch})
+	f.fences = append(f.fences, flowfabric.Fence{Execution: g.Execution, Session: g.session, Claim: g.number,
+		Epoch: g.Epoch})
 	return call{"ff_claim_granted", slices.Concat([]string{proto, g.session, "1"}, grantArgs(g.Grant))}
 }

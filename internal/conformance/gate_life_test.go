@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -47,8 +49,8 @@ func (g *gates) open(routes ...uint64) {
 // prefer changes the priority of an execution.
 func (g *gates) prefer(id flowfabric.ExecutionID, n int) {
 	g.Helper()
-	a := g.must("ff_change_priority", proto, id.UUID().String(), words(n), "me")
-	same(g.env, "priority", a.slots[1], words(n))
+	a := g.must("ff_change_priority", proto, id.UUID().String(), strconv.Itoa(n), "me")
+	same(g.env, "priority", a.slots[1], strconv.Itoa(n))
 	g.check()
 }
 
@@ -119,7 +121,8 @@ var gateLifeScenarios = []scenario{
 		list := k.grants(3)
 		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
 		g.hold(ids[0])
-		same(w, "open", w.setLane("default", engine.LaneActive, "").code, "ALREADY_SATISFIED") // the lane was never closed
+		// the lane was never closed
+		same(w, "open", w.setLane("default", engine.LaneActive, "").code, "ALREADY_SATISFIED")
 		w.unchanged("an unhold of what a gate keeps", func() {
 			already, err := w.e.UnholdExecution(w.ctx, ids[1], "me")
 			w.no(err)
@@ -127,13 +130,13 @@ var gateLifeScenarios = []scenario{
 		})
 		same(w, "closed", len(k.grants(3)), 0)
 		g.open(list[0].Route)
-		same(w, "opened, but for what the operator keeps", words(grantees(k.grants(3))), words(ids[1:]))
+		sameList(w, "opened, but for what the operator keeps", grantees(k.grants(3)), ids[1:]...)
 		w.code(ids[0], "R4f")
 		g.unhold(ids[0])
-		same(w, "unheld", words(grantees(k.grants(3))), words(ids[:1]))
+		sameList(w, "unheld", grantees(k.grants(3)), ids[:1]...)
 		w.unchanged("no reason at all", func() {
 			same(w, "code", w.fcall("ff_unpause_execution", proto, ids[0].UUID().String()).code, "invalid_input")
-			same(w, "nobody's route", words(w.fcall("ff_open_route", proto, "1", "").slots), "[1 0]")
+			sameList(w, "nobody's route", w.fcall("ff_open_route", proto, "1", "").slots, "1", "0")
 		})
 		_, err := w.e.UnholdExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")
 		w.is(err, flowfabric.ErrNotFound)
@@ -162,7 +165,7 @@ var gateLifeScenarios = []scenario{
 			for _, c := range r.Claims {
 				got = append(got, c.Fence.Execution)
 			}
-			same(w, "order", words(got), words(want))
+			sameList(w, "order", got, want...)
 		}
 	}},
 	{name: "a held execution keeps its state and its place in the queue, and can expire", run: func(w *env) {
@@ -189,7 +192,8 @@ var gateLifeScenarios = []scenario{
 		w.cancel(ids[1])
 		g.advance(time.Minute)
 		w.settleTime()
-		same(w, "expired", words(w.code(ids[0], "T4n").State.Public, w.code(ids[1], "T3n").State.Public), "expired cancelled")
+		w.all("expired", eq(w.code(ids[0], "T4n").State.Public, "expired"),
+			eq(w.code(ids[1], "T3n").State.Public, "cancelled"))
 		g.unhold(ids[2])
 		late := w.create(priority(4))
 		k := w.worker("w1")
@@ -205,10 +209,10 @@ var gateLifeScenarios = []scenario{
 		k := w.worker("old")
 		k.one(free)
 		r := k.nothing()
-		same(w, "it waits", words(r.Registered, r.More), "true false")
+		w.all("it waits", eq(r.Registered, true), eq(r.More, false))
 		k.nothingYet()
 		a := w.must("ff_claim_next", claimArgs(k.request(5))...)
-		same(w, "claimed on the wire", words(a.slots[1], a.slots[8:]), "1 [0 0 0]")
+		w.all("claimed on the wire", eq(a.slots[1], "1"), eqList(a.slots[8:], "0", "0", "0"))
 		w.code(gated, "R1f")
 		next := k.request(5)
 		c := w.create()
@@ -227,7 +231,6 @@ var gateLifeScenarios = []scenario{
 		w.createN(20, kind("free"))
 		k := g.asker("w1")
 		k.nothingYet()
-		got := ""
 		for i := range 6 {
 			request := k.request(2)
 			request.Rotation = uint64(i)
@@ -236,9 +239,9 @@ var gateLifeScenarios = []scenario{
 			k.number++
 			w.check()
 			same(w, "more", r.More, true)
-			got += words(len(r.Claims), len(r.Grants)) + " "
+			w.all(fmt.Sprint("claims and grants of round ", i), eq(len(r.Claims), 2*(1-i%2)),
+				eq(len(r.Grants), 2*(i%2)))
 		}
-		same(w, "claims and grants", got, "2 0 0 2 2 0 0 2 2 0 0 2 ")
 		for i := range 2 { // one kind alone comes whatever the turn
 			k := g.asker("alone")
 			k.can = func(r engine.Route) bool { return r.Kind != "free" }
@@ -262,7 +265,7 @@ var gateLifeScenarios = []scenario{
 		again, err := w.e.ClaimNext(w.ctx, request)
 		w.no(err)
 		w.check()
-		same(w, "duplicate", words(first.Duplicate, again.Duplicate, len(again.Claims)), "false true 0")
+		w.all("duplicate", eq(first.Duplicate, false), eq(again.Duplicate, true), eq(len(again.Claims), 0))
 		same(w, "the same grants", sameGrants(first.Grants, again.Grants), true)
 		k.number++
 		g.admit(q, 3, again.Grants...)
@@ -271,17 +274,20 @@ var gateLifeScenarios = []scenario{
 		answers, repeated, err := w.e.ClaimGranted(w.ctx, w.p, k.session, k.number, again.Grants[:2])
 		w.no(err)
 		w.check()
-		same(w, "claimed again", words(answers[0].Already, answers[1].Already, repeated[0].Fence == claims[0].Fence, repeated[1].Fence == claims[1].Fence, string(repeated[0].Input)),
-			"true true true true x")
+		w.all("claimed again", eq(answers[0].Already, true), eq(answers[1].Already, true),
+			eq(repeated[0].Fence, claims[0].Fence), eq(repeated[1].Fence, claims[1].Fence),
+			eq(string(repeated[0].Input), "x"))
 		third, err := w.e.ClaimNext(w.ctx, request)
 		w.no(err)
 		w.check()
-		same(w, "what has become of the number", words(third.Duplicate, len(third.Claims), len(third.Grants)), "true 2 1")
+		w.all("what has become of the number", eq(third.Duplicate, true), eq(len(third.Claims), 2),
+			eq(len(third.Grants), 1))
 		for _, c := range third.Claims {
 			w.complete(c.Fence, "")
 		}
 		g.expects(k, again.Grants[:2], denied.StaleLease, denied.StaleLease)
-		answers, _, err = w.e.ClaimGranted(w.ctx, w.p, k.session, k.number, []engine.Grant{third.Grants[0], third.Grants[0]})
+		answers, _, err = w.e.ClaimGranted(w.ctx, w.p, k.session, k.number,
+			[]engine.Grant{third.Grants[0], third.Grants[0]})
 		w.no(err)
 		w.no(answers[0].Err)
 		w.is(answers[1].Err, flowfabric.ErrInvalidInput)
@@ -307,9 +313,10 @@ var gateLifeScenarios = []scenario{
 		g.advance(5 * time.Second)
 		w.tick()
 		g.expects(k, list, denied.StaleLease)
-		r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: w.p, Session: k.session, Number: k.number, TTL: ttl, Max: 1, Subscription: k.subscription, Table: k.table, Gates: true})
+		r, err := w.e.ClaimNext(w.ctx, engine.ClaimRequest{Partition: w.p, Session: k.session, Number: k.number,
+			TTL: ttl, Max: 1, Subscription: k.subscription, Table: k.table, Gates: true})
 		w.no(err)
-		same(w, "nor is it told again", words(r.Duplicate, len(r.Claims), len(r.Grants)), "true 0 0")
+		w.all("nor is it told again", eq(r.Duplicate, true), eq(len(r.Claims), 0), eq(len(r.Grants), 0))
 		g.deliver()
 		same(w, "held", g.held(q), 0)
 	}},
@@ -320,7 +327,7 @@ var gateLifeScenarios = []scenario{
 		short := w.create(asking(flowfabric.QuotaGate(q)), deadline(3*time.Second))
 		k := g.asker("w1")
 		list := k.grants(9)
-		same(w, "granted", words(grantees(list)), words(append(slices.Clone(ids), short)))
+		sameList(w, "granted", grantees(list), append(slices.Clone(ids), short)...)
 		g.admit(q, 5, list...)
 		w.cancel(ids[0])
 		g.hold(ids[1])
@@ -331,21 +338,22 @@ var gateLifeScenarios = []scenario{
 		w.tick()
 		w.code(short, "T4n")
 		claims := g.expects(k, list, stale, stale, nil, nil, stale)
-		same(w, "claimed, of the priority it was given", words(len(claims), claims[0].Priority, claims[0].DeadlineIn > 59*time.Minute), "2 9 true")
+		w.all("claimed, of the priority it was given", eq(len(claims), 2), eq(claims[0].Priority, 9),
+			eq(claims[0].DeadlineIn > 59*time.Minute, true))
 		same(w, "told once each", g.outbox(), 3)
 		g.deliver()
-		same(w, "held, started", g.holds(q), "2 2")
+		same(w, "held, started", g.holds(q), occupied{2, 2})
 		g.unhold(ids[1])
 		w.release(claims[0].Fence)
 		g.deliver()
 		again := k.grants(9)
-		same(w, "the new priority comes first", words(grantees(again)), words([]flowfabric.ExecutionID{ids[2], ids[1]}))
+		sameList(w, "the new priority comes first", grantees(again), ids[2], ids[1])
 		w.cancel(ids[3])
 		g.deliver()
 		g.refuse(k, false, time.Minute, "quota "+q+" cap", again...)
 		g.prefer(ids[1], 10)
 		g.open(again[0].Route)
-		same(w, "while its route was closed, too", words(grantees(k.grants(9))), words([]flowfabric.ExecutionID{ids[1], ids[2]}))
+		sameList(w, "while its route was closed, too", grantees(k.grants(9)), ids[1], ids[2])
 	}},
 	{name: "a revoked lease returns its slot once, when its execution is requeued or cancelled", run: func(w *env) {
 		g := newGates(w)
@@ -356,7 +364,7 @@ var gateLifeScenarios = []scenario{
 		w.revoke(id)
 		same(w, "not yet", g.outbox(), 0)
 		states, freed := g.settle(q, engine.Hold{Execution: id, Epoch: c.Fence.Epoch})
-		same(w, "held", words(states, freed), "[1] 0")
+		w.all("held", eqList(states, "1"), eq(freed, 0))
 		w.settleTime()
 		w.settleTime()
 		same(w, "once", g.outbox(), 1)
@@ -397,10 +405,11 @@ var gateLifeScenarios = []scenario{
 			w.code(id, "R1p")
 			list := k.grants(1)
 			w.code(id, "G1p")
-			same(w, "room", g.rooms(list[0], b), "true")
+			sameList(w, "room", g.rooms(list[0], b), true)
 			g.admit(q, 1, list...)
 			c = k.granted(list...)[0]
-			same(w, "claimed", words(c.Type, c.Fence.Attempt, c.Fence.Epoch > epoch), words(flowfabric.AttemptReplay, i+1, true))
+			w.all("claimed", eq(c.Type, flowfabric.AttemptReplay), eq(c.Fence.Attempt, uint32(i+2)),
+				eq(c.Fence.Epoch > epoch, true))
 			epoch = c.Fence.Epoch
 		}
 	}},
@@ -412,7 +421,8 @@ var gateLifeScenarios = []scenario{
 		steps := map[string]func(){
 			"pause": func() { w.setLane("default", engine.LanePaused, "") },
 			"close": func() {
-				g.no(g.e.ReleaseGrants(w.ctx, w.p, "nobody~x", nil, []engine.RouteClosing{{Route: route, For: time.Minute, Why: "test"}}))
+				g.no(g.e.ReleaseGrants(w.ctx, w.p, "nobody~x", nil,
+					[]engine.RouteClosing{{Route: route, For: time.Minute, Why: "test"}}))
 				w.check()
 			},
 			"resume": func() { w.setLane("default", engine.LaneActive, "") },
@@ -424,12 +434,14 @@ var gateLifeScenarios = []scenario{
 		}
 		g.advance(5 * time.Second)
 		w.tick()
-		for _, order := range [][]string{{"pause", "close", "resume", "open"}, {"pause", "close", "open", "resume"}, {"close", "pause", "resume", "open"},
-			{"close", "pause", "open", "resume"}, {"pause", "close", "time", "resume"}, {"close", "pause", "resume", "time"}} {
+		for _, order := range [][]string{{"pause", "close", "resume", "open"}, {"pause", "close", "open", "resume"},
+			{"close", "pause", "resume", "open"},
+			{"close", "pause", "open", "resume"}, {"pause", "close", "time", "resume"},
+			{"close", "pause", "resume", "time"}} {
 			for i, step := range order {
 				k := g.asker("w1")
 				list := k.grants(1)
-				same(w, words("before", step, "of", order), len(list), map[bool]int{true: 1}[i == 0])
+				same(w, fmt.Sprintf("before %v of %v", step, order), len(list), map[bool]int{true: 1}[i == 0])
 				if len(list) > 0 {
 					g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0]}}, nil))
 				}
@@ -437,7 +449,7 @@ var gateLifeScenarios = []scenario{
 			}
 			k := g.asker("w1")
 			list := k.grants(1)
-			same(w, words("after", order), words(grantees(list)), words([]flowfabric.ExecutionID{id}))
+			sameList(w, fmt.Sprintf("after %v", order), grantees(list), id)
 			g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0]}}, nil))
 		}
 	}},
@@ -452,17 +464,17 @@ var gateLifeScenarios = []scenario{
 		same(w, "closed", len(g.closings()), 1)
 		g.advance(2 * time.Second)
 		w.settleTime()
-		same(w, "purged", words(w.exists(id), len(g.closings()), len(w.hash(w.k.Closings()))), "false 0 0")
+		w.all("purged", eq(w.exists(id), false), eq(len(g.closings()), 0), eq(len(w.hash(w.k.Closings())), 0))
 		g.open(list[0].Route) // who is woken too late finds nothing
 		again := w.create(asking(flowfabric.QuotaGate(q)))
 		next := g.asker("w2").grants(1)
-		same(w, "a new route, open", words(grantees(next), next[0].Route > list[0].Route), words([]flowfabric.ExecutionID{again}, true))
+		w.all("a new route, open", eqList(grantees(next), again), eq(next[0].Route > list[0].Route, true))
 		w.cancel(again)
 		_, err := w.e.PurgeExecution(w.ctx, again, 0)
 		w.no(err)
 		w.check()
 		g.deliver()
-		same(w, "nothing is left", words(g.outbox(), len(g.closings())), "0 0")
+		w.all("nothing is left", eq(g.outbox(), 0), eq(len(g.closings()), 0))
 	}},
 	{name: "a session with grants cannot close until they are returned", run: func(w *env) {
 		g := newGates(w)
@@ -471,10 +483,11 @@ var gateLifeScenarios = []scenario{
 		list := k.grants(1)
 		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 		w.no(err)
-		same(w, "held", words(len(held)), "1")
+		same(w, "held", len(held), 1)
 		w.is(w.e.CloseSession(w.ctx, w.p, k.session), denied.SessionHeld)
 		w.unchanged("what only a holder may do", func() {
-			f := flowfabric.Fence{Execution: id, Session: k.session, Claim: k.number, Epoch: list[0].Epoch}
+			f := flowfabric.Fence{Execution: id, Session: k.session, Claim: k.number, Epoch: list[0].Epoch,
+				Attempt: 1}
 			_, err := w.e.ReleaseExecution(w.ctx, f)
 			w.is(err, denied.NotActive)
 			out, _, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f}}, nil)
@@ -501,17 +514,19 @@ var gateLifeScenarios = []scenario{
 		w.worker("old").nothing()
 		k := g.asker("w1")
 		list := k.grants(9)
-		same(w, "one route", words(len(list), list[0].Route == list[1].Route, k.routes[list[0].Route].Gates), words(2, true, []flowfabric.Gate{flowfabric.BudgetGate(b), flowfabric.QuotaGate(q)}))
-		same(w, "no room", g.rooms(list[0], b), "false")
-		before := words(g.holds(q), g.spent(b, "tokens"), g.record(b).HardBreaches)
+		w.all("one route", eq(len(list), 2), eq(list[0].Route, list[1].Route),
+			eqList(k.routes[list[0].Route].Gates, flowfabric.BudgetGate(b), flowfabric.QuotaGate(q)))
+		sameList(w, "no room", g.rooms(list[0], b), false)
+		held, spent, breaches := g.holds(q), g.spent(b, "tokens"), g.record(b).HardBreaches
 		same(w, "admitted all the same, as by one who asks in another order", g.admit(q, 1, list...).Why, "rate")
 		g.refuse(k, true, time.Minute, "budget "+b+" tokens 100 100", list...)
 		g.deliver()
-		same(w, "every counter", words(g.holds(q), g.spent(b, "tokens"), g.record(b).HardBreaches), before)
+		w.all("every counter", eq(g.holds(q), held), eq(g.spent(b, "tokens"), spent),
+			eq(g.record(b).HardBreaches, breaches))
 		w.must("ff_attach", proto, "n\x1fdefault", "", "me", "set")
 		w.worker("old").one(w.create())
 		list = k.grants(9) // the start that did not happen woke them
-		same(w, "what was created keeps its gates", words(len(list), g.rooms(list[0], b)), "2 false")
+		w.all("what was created keeps its gates", eq(len(list), 2), eqList(g.rooms(list[0], b), false))
 	}},
 }
 

@@ -12,16 +12,19 @@ import (
 // What actors do about grants.
 var (
 	asks = move{name: "ask", call: func(a *actor) call {
-		return call{"ff_claim_next", []string{proto, a.session(), strconv.Itoa(a.number + 1), "30000", "1", allRoutes, "0", "1", "0", "32"}}
+		return call{"ff_claim_next", []string{proto, a.session(), strconv.Itoa(a.number + 1), "30000", "1", allRoutes,
+			"0", "1", "0", "32"}}
 	}}
 	claimsGranted = move{name: "claim granted", call: func(a *actor) call {
 		return call{"ff_claim_granted", slices.Concat([]string{proto, a.session(), "1"}, a.granted())}
 	}}
 	returns = move{name: "return", call: func(a *actor) call {
-		return call{"ff_release_grant", slices.Concat([]string{proto, a.session(), "1"}, a.granted(), []string{"0", "0"})}
+		return call{"ff_release_grant",
+			slices.Concat([]string{proto, a.session(), "1"}, a.granted(), []string{"0", "0"})}
 	}}
 	refuses = move{name: "refuse", call: func(a *actor) call {
-		return call{"ff_release_grant", slices.Concat([]string{proto, a.session(), "1"}, a.granted(), []string{"1", "1", "1", "4000", "quota q cap", "0"})}
+		return call{"ff_release_grant", slices.Concat([]string{proto, a.session(), "1"}, a.granted(),
+			[]string{"1", "1", "1", "4000", "quota q cap", "0"})}
 	}}
 	opens   = move{name: "open", call: func(*actor) call { return call{"ff_open_route", []string{proto, "1", "1"}} }}
 	pauses  = operating("ff_pause_execution", "op", "reason")
@@ -29,10 +32,14 @@ var (
 )
 
 var gateMeetings = []meeting{
-	{"grants are requested, returned and expire", []option{retries(1), asking(flowfabric.QuotaGate("q"))}, 1, [3][4]move{
-		{asks, claimsGranted, completes, asks}, {asks, returns, asks, claimsGranted}, {passes(5 * time.Second), ticks, passes(ttl), ticks}}},
-	{"grants are refused and their execution is held", []option{retries(1), asking(flowfabric.QuotaGate("q"))}, 1, [3][4]move{
-		{asks, claimsGranted, releases, asks}, {asks, refuses, opens, claimsGranted}, {pauses, unpause, pauses, cancels}}},
+	{"grants are requested, returned and expire", []option{retries(1), asking(flowfabric.QuotaGate("q"))}, 1,
+		[3][4]move{
+			{asks, claimsGranted, completes, asks}, {asks, returns, asks, claimsGranted},
+			{passes(5 * time.Second), ticks, passes(ttl), ticks}}},
+	{"grants are refused and their execution is held", []option{retries(1), asking(flowfabric.QuotaGate("q"))}, 1,
+		[3][4]move{
+			{asks, claimsGranted, releases, asks}, {asks, refuses, opens, claimsGranted},
+			{pauses, unpause, pauses, cancels}}},
 }
 
 // granted is the actor's grant, or one that was never given to anybody.

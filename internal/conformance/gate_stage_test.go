@@ -17,13 +17,15 @@ import (
 
 // Functions that are called where budgets are, and where quotas are. All others concern a partition of executions.
 var (
-	budgetFunctions = []string{"ff_put_budget", "ff_remove_budget", "ff_report_usage", "ff_undo_usage", "ff_adjust_budget", "ff_reset_budget", "ff_release_usage",
-		"ff_check_budgets", "ff_read_budget", "ff_list_budgets"}
-	quotaFunctions = []string{"ff_put_quota", "ff_remove_quota", "ff_admit", "ff_release_holds", "ff_settle_holds", "ff_read_quota", "ff_list_quotas"}
+	budgetFunctions = []string{"ff_put_budget", "ff_remove_budget", "ff_report_usage", "ff_undo_usage",
+		"ff_adjust_budget", "ff_reset_budget", "ff_release_usage", "ff_check_budgets", "ff_read_budget",
+		"ff_list_budgets"}
+	quotaFunctions = []string{"ff_put_quota", "ff_remove_quota", "ff_admit", "ff_release_holds", "ff_settle_holds",
+		"ff_read_quota", "ff_list_quotas"}
 )
 
-// beside makes the partitions of budgets and of quotas that have the number of the scenario's own, empty. Until the next reset, whatever
-// looks at the scenario's keyspace looks at them too.
+// beside makes the partitions of budgets and of quotas that have the number of the scenario's own, empty. Until the
+// next reset, whatever looks at the scenario's keyspace looks at them too.
 func (w *env) beside() {
 	w.Helper()
 	w.roots = []string{keys.BudgetRoot(w.p), keys.QuotaRoot(w.p)}
@@ -89,7 +91,8 @@ for i = 1, #all do
 end
 return out`
 
-// elsewhere is the text of the partitions of budgets and quotas that belong to the scenario, without facts of the given beginnings.
+// elsewhere is the text of the partitions of budgets and quotas that belong to the scenario, without facts of the
+// given beginnings.
 func (w *env) elsewhere(without ...string) string {
 	w.Helper()
 	var b strings.Builder
@@ -106,7 +109,8 @@ func (w *env) told(root string, without ...string) string {
 	w.no(err)
 	var b strings.Builder
 	for _, line := range lines {
-		if strings.HasPrefix(line, root+" booted = ") || slices.ContainsFunc(without, func(p string) bool { return strings.HasPrefix(line, root+p) }) {
+		if strings.HasPrefix(line, root+" booted = ") ||
+			slices.ContainsFunc(without, func(p string) bool { return strings.HasPrefix(line, root+p) }) {
 			continue
 		}
 		fmt.Fprintln(&b, line)
@@ -143,7 +147,8 @@ func (w *env) stageGates(name func(*engine.NewExecution)) stagedGates {
 	w.must("ff_put_budget", putBudget(s.spent, "", "0", "", "tokens", "5", "0")...)
 	w.must("ff_put_quota", proto, s.quota, "", "", "10", "60000", "2", "0", "me")
 	asks := func(kind string) []option {
-		return []option{name, func(x *engine.NewExecution) { x.Kind = kind }, asking(flowfabric.BudgetGate(s.budget), flowfabric.QuotaGate(s.quota))}
+		return []option{name, func(x *engine.NewExecution) { x.Kind = kind },
+			asking(flowfabric.BudgetGate(s.budget), flowfabric.QuotaGate(s.quota))}
 	}
 	s.worker = w.worker("g1")
 	s.worker.session = "g1~fixed"
@@ -153,7 +158,9 @@ func (w *env) stageGates(name func(*engine.NewExecution)) stagedGates {
 	list := s.worker.grants(2)
 	same(w, "granted", len(list), 2)
 	claims := s.worker.granted(list...)
-	w.no(w.complete(claims[slices.IndexFunc(claims, func(c engine.Claim) bool { return c.Fence.Execution == done })].Fence, "").Err)
+	w.no(w.complete(claims[slices.IndexFunc(claims, func(c engine.Claim) bool {
+		return c.Fence.Execution == done
+	})].Fence, "").Err)
 	s.active = list[slices.IndexFunc(list, func(g engine.Grant) bool { return g.Execution == active })]
 	s.spender = active
 	w.must("ff_admit", proto, s.quota, strconv.Itoa(int(w.p)), "1", "10000", "1", holdText(s.active))
@@ -186,7 +193,8 @@ func (w *env) stageGates(name func(*engine.NewExecution)) stagedGates {
 
 // putBudget is the wire form of a budget with one dimension.
 func putBudget(name, expected, interval, refund, dimension, hard, soft string) []string {
-	return []string{proto, name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "me", "1", dimension, hard, soft}
+	return []string{proto, name, expected, "for tests", "strict", "reject", "allow", interval, "0", refund, "me", "1",
+		dimension, hard, soft}
 }
 
 // spenderText is the wire form of an execution that reports.
@@ -206,8 +214,9 @@ func grantArgs(g engine.Grant) []string {
 func (w *env) gateCalls(s stagedGates) []call {
 	w.Helper()
 	p, closed := strconv.Itoa(int(w.p)), strconv.FormatUint(s.closed, 10)
-	back := slices.Concat([]string{proto, s.worker.session, "1"}, grantArgs(s.granted), []string{"1", "1", strconv.FormatUint(s.granted.Route, 10), "1000",
-		"quota " + s.quota + " cap", "0"})
+	back := slices.Concat([]string{proto, s.worker.session, "1"}, grantArgs(s.granted),
+		[]string{"1", "1", strconv.FormatUint(s.granted.Route, 10), "1000",
+			"quota " + s.quota + " cap", "0"})
 	return []call{
 		{"ff_put_budget", putBudget(w.gateName("another"), "", "60000", "failed,expired", "tokens", "100", "80")},
 		{"ff_put_budget", putBudget(s.budget, "1", "60000", "", "tokens", "200", "80")},
@@ -217,7 +226,7 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_adjust_budget", []string{proto, s.budget, "me", "reason", uuid.NewString(), "1", "tokens", "-5"}},
 		{"ff_reset_budget", []string{proto, s.budget, "me", "1", uuid.NewString()}},
 		{"ff_release_usage", []string{proto, "me", "1", s.budget, spenderText(s.spender), "asked", "0"}},
-		{"ff_check_budgets", []string{proto, p, closed, "0", "2", s.budget, s.spent}},
+		{"ff_check_budgets", []string{proto, p, closed, "2", s.budget, s.spent, "1", s.spender.UUID().String()}},
 		{"ff_read_budget", []string{proto, s.budget, "10", "10"}},
 		{"ff_list_budgets", []string{proto, "", "10"}},
 		{"ff_remove_budget", []string{proto, s.budget}},

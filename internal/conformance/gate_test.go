@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -60,7 +61,7 @@ var gateScenarios = []scenario{
 		b := g.budget(nil)
 		same(w, "report", g.spend(b, "a", map[string]int64{"tokens": 100}).Verdict, admission.WithinBudget)
 		r := g.spend(b, "b", map[string]int64{"tokens": 1})
-		same(w, "breach", words(r.Verdict, r.Applied, r.Breaches), "HARD_BREACH false [{tokens true 100 100 false}]")
+		g.decides("breach", r, "HARD_BREACH", false, breach("tokens", true, 100, 100, false))
 		same(w, "used", g.spent(b, "tokens"), 100)
 	}},
 	{name: "an exhausted budget closes the route until its reset", run: func(w *env) {
@@ -72,7 +73,8 @@ var gateScenarios = []scenario{
 		list := k.grants(5)
 		rooms, err := w.e.CheckBudgets(w.ctx, w.p, list[0].Route, []string{b})
 		w.no(err)
-		same(w, "room", words(rooms[0].Open, rooms[0].Dimension, rooms[0].Used, rooms[0].Limit), "false tokens 100 100")
+		w.all("room", eq(rooms[0].Open, false), eq(rooms[0].Dimension, "tokens"), eq(rooms[0].Used, 100),
+			eq(rooms[0].Limit, 100))
 		g.refuse(k, false, rooms[0].Left, "b "+b+" tokens 100/100", list...)
 		same(w, "closed", len(k.grants(5)), 0)
 		g.advance(time.Minute + time.Millisecond)
@@ -115,9 +117,9 @@ var gateScenarios = []scenario{
 		k := g.asker("w1")
 		got := map[string]int{}
 		for _, x := range k.grants(10) {
-			got[words(k.routes[x.Route].Gates)]++
+			got[fmt.Sprint(k.routes[x.Route].Gates)]++
 		}
-		same(w, "routes", words(got), words(map[string]int{"[budget acme quota " + q + "]": 1, "[quota " + q + "]": 2}))
+		sameDeep(w, "routes", got, map[string]int{"[budget acme quota " + q + "]": 1, "[quota " + q + "]": 2})
 	}},
 	{name: "namespaces share a lane by weight", run: func(w *env) {
 		for range 30 {
@@ -133,14 +135,14 @@ var gateScenarios = []scenario{
 				got[k.routes[c.Route].Namespace]++
 			}
 		}
-		same(w, "shares", words(got), "map[big:5 small:5]")
+		sameDeep(w, "shares", got, map[string]int{"big": 5, "small": 5})
 		w.must("ff_set_share", proto, "big", "default", "4")
 		for range 5 {
 			for _, c := range k.claim(1) {
 				got[k.routes[c.Route].Namespace]++
 			}
 		}
-		same(w, "shares by weight", words(got), "map[big:9 small:6]")
+		sameDeep(w, "shares by weight", got, map[string]int{"big": 9, "small": 6})
 	}},
 }
 

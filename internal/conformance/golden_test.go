@@ -31,7 +31,9 @@ var goldenScenarios = []scenario{
 				if n%max(1, w.srv.Share) != 0 { // elsewhere all of them are run
 					continue
 				}
-				if at := slices.IndexFunc(rows, func(r string) bool { return strings.HasPrefix(r, fmt.Sprintf("%-4s %-28s ", code, name)) }); at >= 0 {
+				if at := slices.IndexFunc(rows, func(r string) bool {
+					return strings.HasPrefix(r, fmt.Sprintf("%-4s %-28s ", code, name))
+				}); at >= 0 {
 					want.WriteString(rows[at])
 				}
 				w.reset()
@@ -73,19 +75,21 @@ func (w *env) stateOf(id flowfabric.ExecutionID) string {
 
 // goldenCalls are the calls that concern an execution, in every form that a state can tell apart.
 var goldenCalls = []string{
-	"create again", "create with another payload", "claim by another", "claim again", "complete", "fail", "fail for good",
-	"fail as a timeout", "delay", "delay by nothing", "continue", "release", "cancel as owner", "cancel by an operator", "cancel by a flow",
-	"step", "progress", "append", "append in modes", "renew", "close the session", "session held", "revoke", "revoke another's", "mark dead",
-	"priority", "run now", "set delay", "tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
-	"open a waitpoint", "close a waitpoint", "suspend", "suspend again", "deliver", "deliver without token", "approve", "resume",
-	"reissue a token", "read suspension", "read signals", "send", "receive", "read messages", "claim with gates", "claim what is granted", "return the grant", "ask about the hold",
-	"pause", "unpause",
+	"create again", "create with another payload", "claim by another", "claim again", "complete", "fail",
+	"fail for good", "fail as a timeout", "delay", "delay by nothing", "continue", "release", "cancel as owner",
+	"cancel by an operator", "cancel by a flow", "step", "progress", "append", "append in modes", "renew",
+	"close the session", "session held", "revoke", "revoke another's", "mark dead", "priority", "run now", "set delay",
+	"tags", "replay", "replay forced", "purge", "read", "read history", "read stream", "tick", "pass ring",
+	"open a waitpoint", "close a waitpoint", "suspend", "suspend again", "deliver", "deliver without token", "approve",
+	"resume", "reissue a token", "read suspension", "read signals", "send", "receive", "read messages",
+	"claim with gates", "claim what is granted", "return the grant", "ask about the hold", "pause", "unpause",
 }
 
 // memberCalls are calls that concern a member of a flow; what they are made about is one.
 var memberCalls = []string{
-	"make children", "wait for children", "wait for others", "be awaited", "flow", "stage again", "stage another", "seal", "grow", "cancel all", "cancel pending", "flow only",
-	"flow replay", "flow replay forced", "drain", "read inputs",
+	"make children", "wait for children", "wait for others", "be awaited", "flow", "stage again", "stage another",
+	"seal", "grow", "cancel all", "cancel pending", "flow only", "flow replay", "flow replay forced", "drain",
+	"read inputs",
 }
 
 // goldenCall is one of them, made by the holder where there was one.
@@ -123,7 +127,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "create again":
 		return again("")
 	case "create with another payload":
-		w.set("HSET", w.k.Core(x.id.UUID()), "pd", "d1")
+		w.editRecord(x.id.UUID(), func(f fields) { f["pd"] = "d1" })
 		return again("d2")
 	case "claim by another":
 		k := w.worker("w2")
@@ -168,7 +172,8 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "append":
 		return fenced("ff_append_frames", "2", "1", "d", "token", "", "", "", "1", "x")
 	case "append in modes":
-		return fenced("ff_append_frames", "2", "2", "l5000", "token", "", "", "", "1", "x", "s", "summary", "json", "", "", "1", "{}", "0", "{}", "64")
+		return fenced("ff_append_frames", "2", "2", "l5000", "token", "", "", "", "1", "x", "s", "summary", "json", "",
+			"", "1", "{}", "0", "{}", "64")
 	case "renew":
 		return call{"ff_session_renew", []string{proto, f.Session, "30000", "0"}}
 	case "close the session":
@@ -200,7 +205,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "read history":
 		return operator("ff_read_history")
 	case "read stream":
-		return operator("ff_read_attempt_stream", "0")
+		return operator("ff_read_attempt_stream", "1")
 	case "tick":
 		return call{"ff_tick", []string{proto, ticker, "0"}}
 	case "pass ring":
@@ -240,7 +245,8 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "make children":
 		return fenced("ff_wait_children", wireWait("other", "all", "cancel", "0", w.child(x.id, "other", "c"))...)
 	case "wait for children":
-		return fenced("ff_wait_children", wireWait("wait", "all", "cancel", "1", w.child(x.id, "wait", "child", delay(time.Hour)))...)
+		return fenced("ff_wait_children",
+			wireWait("wait", "all", "cancel", "1", w.child(x.id, "wait", "child", delay(time.Hour)))...)
 	case "wait for others":
 		return fenced("ff_wait_others", "others", "all", "run", "cancel", "1", elsewhere(x.id, "x"), "x", ".", "")
 	case "be awaited":
@@ -279,7 +285,8 @@ func (w *env) goldenCall(name string, x placed) call {
 		return call{"ff_claim_granted", slices.Concat([]string{proto, session, "1"}, grantArgs(grant))}
 	case "return the grant":
 		session, grant := x.asking(f)
-		return call{"ff_release_grant", slices.Concat([]string{proto, session, "1"}, grantArgs(grant), []string{"0", "0"})}
+		return call{"ff_release_grant",
+			slices.Concat([]string{proto, session, "1"}, grantArgs(grant), []string{"0", "0"})}
 	case "ask about the hold":
 		_, grant := x.asking(f)
 		return call{"ff_check_holds", slices.Concat([]string{proto, "1"}, grantArgs(grant))}
@@ -342,7 +349,8 @@ func (w *env) goldenAnswer(c call, a answer) string {
 		return code + " " + told
 	case c.name == "ff_flow_replay" && a.status == 1:
 		return code + " " + a.slots[1]
-	case slices.Contains([]string{"ff_wait_children", "ff_flow_seal", "ff_flow_drain", "ff_read_inputs"}, c.name) && a.status == 1:
+	case slices.Contains([]string{"ff_wait_children", "ff_flow_seal", "ff_flow_drain", "ff_read_inputs"}, c.name) &&
+		a.status == 1:
 		return code + " " + a.slots[0]
 	case c.name == "ff_await" && a.status == 1:
 		return code + " " + a.slots[1]

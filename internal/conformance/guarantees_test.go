@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// guarantees is the page that lists what is promised, and by which tests. What is written by people ends at the line generated.
+// guarantees is the page that lists what is promised, and by which tests. What is written by people ends at the line
+// generated.
 const (
 	guarantees = "../../docs/conformance.md"
 	generated  = "<!-- From here on written by TestGuarantees (FLOWFABRIC_GOLDEN=write). -->\n"

@@ -10,7 +10,7 @@ var inspectGateScenarios = []scenario{
 		s := w.gateShapes()
 		p, err := w.e.DescribePartition(w.ctx, w.p)
 		w.no(err)
-		same(w, "closed, paused", words(p.Closed.Count, p.Held.Count), "1 2")
+		w.all("closed, paused", eq(p.Closed.Count, 1), eq(p.Held.Count, 2))
 		same(w, "opens", p.Closed.Head.UnixMilli(), w.closedUntil(w.routeOf(s.closed)))
 		same(w, "ready", p.Ready, 1) // the class of what waits with gates, also of the other namespace
 		if p.Outbox.Count == 0 || p.Outbox.Head.IsZero() || p.Undelivered() < 0 || p.Lag() != 0 {
@@ -36,11 +36,12 @@ var inspectGateScenarios = []scenario{
 		paused := list(engine.IndexHeld, "")
 		same(w, "paused", len(paused), 2)
 		x := paused[s.paused]
-		same(w, "paused", words(x.State.Code, x.State.Public, x.Since.UnixMilli() == x.Score, x.Route.Gates), "R4f waiting true [budget acme quota openai]")
+		w.all("paused", eq(x.State.Code, "R4f"), eq(x.State.Public, "waiting"), eq(x.Since.UnixMilli(), x.Score),
+			eqList(x.Route.Gates, flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("openai")))
 		held := list(engine.IndexActive, s.worker.session)
-		same(w, "held", words(held[s.granted].State.Code, held[s.active].State.Code), "G1f A1")
+		w.all("held", eq(held[s.granted].State.Code, "G1f"), eq(held[s.active].State.Code, "A1"))
 		waiting := list(engine.IndexWaiting, s.route)
-		same(w, "waiting", words(len(waiting), waiting[s.waiting].State.Code), "1 R1f")
+		w.all("waiting", eq(len(waiting), 1), eq(waiting[s.waiting].State.Code, "R1f"))
 	}},
 }
 

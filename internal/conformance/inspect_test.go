@@ -24,7 +24,8 @@ func (w *env) listing(q engine.ListQuery) (all []engine.Listed) {
 		all = append(all, page.Executions...)
 		if more = page.More; more {
 			if len(page.Executions) == 0 || len(all) > page.Size {
-				w.Fatalf("%d listed of %d, %d on the last page, and there is more", len(all), page.Size, len(page.Executions))
+				w.Fatalf("%d listed of %d, %d on the last page, and there is more", len(all), page.Size,
+					len(page.Executions))
 			}
 			q.After = page.Executions[len(page.Executions)-1].Position()
 		}
@@ -72,14 +73,13 @@ var inspectScenarios = []scenario{
 		w.create(kind("c"), lane("slow"), delay(time.Hour)) // retained, but not waiting
 		w.setLane("slow", engine.LanePaused, "")
 		all := w.queues()
-		show := func(kind string) string {
-			q := all[kind]
-			return words(q.Route.Lane, q.Route.Capabilities, q.Lane, q.Depth, q.Priority, q.Retained, q.Oldest.UnixMilli(), q.Drift)
-		}
-		same(w, "a", show("a"), words("default", []string(nil), "active", 3, 5, 3, w.at(old, "ct"), ""))
-		same(w, "b", show("b"), words("default", []string{"eu", "gpu"}, "active", 0, 0, 1, time.Time{}.UnixMilli(), ""))
+		a, b := all["a"], all["b"]
+		w.all("a", eq(a.Route.Lane, "default"), eqList(a.Route.Capabilities), eq(a.Lane, "active"), eq(a.Depth, 3),
+			eq(a.Priority, 5), eq(a.Retained, 3), eq(a.Oldest.UnixMilli(), w.at(old, "ct")), eq(a.Drift, ""))
+		w.all("b", eq(b.Route.Lane, "default"), eqList(b.Route.Capabilities, "eu", "gpu"), eq(b.Lane, "active"),
+			eq(b.Depth, 0), eq(b.Priority, 0), eq(b.Retained, 1), eq(b.Oldest.IsZero(), true), eq(b.Drift, ""))
 		slow := all["c"]
-		same(w, "c", words(slow.Lane, slow.Depth, slow.Priority, slow.Retained), "paused 1 9000 2")
+		w.all("c", eq(slow.Lane, "paused"), eq(slow.Depth, 1), eq(slow.Priority, 9000), eq(slow.Retained, 2))
 		same(w, "queues", len(all), 3)
 		k := w.worker("w1")
 		k.can = func(r engine.Route) bool { return r.Kind == "z" }
@@ -97,7 +97,7 @@ var inspectScenarios = []scenario{
 					w.create(priority(p * 7))
 				}
 				q := w.queues()["k"]
-				same(w, "depth, priority", words(q.Depth, q.Priority), words(groups+1, (groups-1)*7))
+				w.all("depth, priority", eq(q.Depth, groups+1), eq(q.Priority, (groups-1)*7))
 				seen := oldest == 0 || oldest > groups-16 // of the fifteen highest, or priority 0
 				if exact := q.Oldest.UnixMilli() == w.at(want, "ct"); exact != seen {
 					w.Fatalf("%d groups, oldest in %d: exact %v, want %v", groups, oldest, exact, seen)
@@ -134,7 +134,7 @@ var inspectScenarios = []scenario{
 		w.no(err)
 		same(w, "of a namespace", len(one), 30)
 		for _, q := range one {
-			same(w, "queue", words(q.Route.Namespace, q.Depth, q.Retained), "n7 1 1")
+			w.all("queue", eq(q.Route.Namespace, "n7"), eq(q.Depth, 1), eq(q.Retained, 1))
 		}
 		none, err := w.e.Queues(w.ctx, w.p, "n", 0)
 		w.no(err)
@@ -183,9 +183,12 @@ var inspectScenarios = []scenario{
 			state flowfabric.PublicState
 			want  []flowfabric.ExecutionID
 		}{
-			{engine.IndexWaiting, route, flowfabric.Waiting, waiting}, {engine.IndexDelayed, "", flowfabric.Delayed, delayed},
-			{engine.IndexActive, k.session, flowfabric.Active, held}, {engine.IndexSuspended, "", flowfabric.Suspended, parked},
-			{engine.IndexEnded, "", flowfabric.Cancelled, ended}, {engine.IndexUnsuccessful, "", flowfabric.Cancelled, ended},
+			{engine.IndexWaiting, route, flowfabric.Waiting, waiting},
+			{engine.IndexDelayed, "", flowfabric.Delayed, delayed},
+			{engine.IndexActive, k.session, flowfabric.Active, held},
+			{engine.IndexSuspended, "", flowfabric.Suspended, parked},
+			{engine.IndexEnded, "", flowfabric.Cancelled, ended},
+			{engine.IndexUnsuccessful, "", flowfabric.Cancelled, ended},
 		} {
 			for _, newest := range []bool{false, true} {
 				want := slices.Clone(h.want)
@@ -194,38 +197,42 @@ var inspectScenarios = []scenario{
 				}
 				for limit := 1; limit <= len(want)+1; limit++ {
 					got := w.listing(engine.ListQuery{Index: h.index, Key: h.key, Newest: newest, Limit: limit})
-					same(w, label("%s, newest %v, limit %d", h.index, newest, limit), words(idsOf(got)), words(want))
+					sameList(w, label("%s, newest %v, limit %d", h.index, newest, limit), idsOf(got), want...)
 					for _, l := range got {
-						same(w, "state and drift", words(l.State.Public, l.Drift), words(h.state, ""))
+						w.all("state and drift", eq(l.State.Public, h.state), eq(l.Drift, ""))
 					}
 				}
 			}
 			page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Index: h.index, Key: h.key, Limit: 2})
 			w.no(err)
-			same(w, "size", words(page.Size, page.More), words(len(h.want), true))
+			w.all("size", eq(page.Size, len(h.want)), eq(page.More, true))
 		}
-		for _, empty := range []engine.ListQuery{{Index: engine.IndexWaiting, Key: "77"}, {Index: engine.IndexActive, Key: "nobody~1"}} {
+		for _, empty := range []engine.ListQuery{{Index: engine.IndexWaiting, Key: "77"},
+			{Index: engine.IndexActive, Key: "nobody~1"}} {
 			empty.Limit = 5
 			same(w, "empty", len(w.listing(empty)), 0)
 		}
 	}},
 	{name: "a listed entry has the same fields as a snapshot of the execution", run: func(w *env) {
 		w.seed()
-		id := w.create(priority(7), retries(2), deadline(time.Hour), tags(map[string]string{"a.b": "c", "a.c": ""}), capabilities("gpu"))
+		id := w.create(priority(7), retries(2), deadline(time.Hour), tags(map[string]string{"a.b": "c", "a.c": ""}),
+			capabilities("gpu"))
 		k := w.worker("w1")
 		c := k.one(id)
 		read := func(index engine.Index, key string, tagged bool) engine.Listed {
 			all := w.listing(engine.ListQuery{Index: index, Key: key, Limit: 10, Tags: tagged})
-			same(w, "entries", words(idsOf(all)), words([]flowfabric.ExecutionID{id}))
+			sameList(w, "entries", idsOf(all), id)
 			s, x := w.read(id), all[0]
-			same(w, "like its snapshot", words(x.State, x.Route, x.Priority, x.CreatedAt, x.StartedAt, x.EndedAt, x.ClaimedAt, x.DelayUntil,
-				x.DeadlineAt, x.Attempts, x.AttemptType, x.Retries, x.Reclaims, x.Epoch, x.Session, x.FailureCategory, x.CancelledBy, x.Drift),
-				words(s.State, s.Route, s.Priority, s.CreatedAt, s.StartedAt, s.CompletedAt, s.ClaimedAt, s.DelayUntil,
-					s.DeadlineAt, s.Attempts, s.AttemptType, s.Retries, s.Reclaims, s.Epoch, s.Session, s.FailureCategory, s.CancelledBy, ""))
+			w.all("like its snapshot", eq(x.State, s.State), eqDeep(x.Route, s.Route), eq(x.Priority, s.Priority),
+				eq(x.CreatedAt, s.CreatedAt), eq(x.StartedAt, s.StartedAt), eq(x.EndedAt, s.CompletedAt),
+				eq(x.ClaimedAt, s.ClaimedAt), eq(x.DelayUntil, s.DelayUntil), eq(x.DeadlineAt, s.DeadlineAt),
+				eq(x.Attempts, s.Attempts), eq(x.AttemptType, s.AttemptType), eq(x.Retries, s.Retries),
+				eq(x.Reclaims, s.Reclaims), eq(x.Epoch, s.Epoch), eq(x.Session, s.Session),
+				eq(x.FailureCategory, s.FailureCategory), eq(x.CancelledBy, s.CancelledBy), eq(x.Drift, ""))
 			return x
 		}
 		same(w, "no tags", len(read(engine.IndexActive, k.session, false).Tags), 0)
-		same(w, "tags", words(read(engine.IndexActive, k.session, true).Tags), "map[a.b:c a.c:]")
+		sameDeep(w, "tags", read(engine.IndexActive, k.session, true).Tags, map[string]string{"a.b": "c", "a.c": ""})
 		w.fail(c.Fence, "io")
 		read(engine.IndexDelayed, "", true)
 		w.advance(time.Minute)
@@ -251,7 +258,9 @@ var inspectScenarios = []scenario{
 	{name: "a cursor continues among entries of equal score, even if its own entry is gone", run: func(w *env) {
 		w.quiet = true
 		ids := w.createN(100) // in one call, so with one score
-		slices.SortFunc(ids, func(a, b flowfabric.ExecutionID) int { return strings.Compare(a.UUID().String(), b.UUID().String()) })
+		slices.SortFunc(ids, func(a, b flowfabric.ExecutionID) int {
+			return strings.Compare(a.UUID().String(), b.UUID().String())
+		})
 		for _, newest := range []bool{false, true} {
 			q := engine.ListQuery{Index: engine.IndexWaiting, Key: "1", Limit: 1, Newest: newest}
 			order := slices.Clone(ids)
@@ -262,7 +271,7 @@ var inspectScenarios = []scenario{
 				q.After = engine.Position{Score: w.at(id, "ct"), Member: id.UUID().String()}
 				page, err := w.e.ListExecutions(w.ctx, w.p, q)
 				w.no(err)
-				same(w, "behind it", words(idsOf(page.Executions), page.More), words(order[i+1:i+2], i+2 < len(order)))
+				w.all("behind it", eqList(idsOf(page.Executions), order[i+1:i+2]...), eq(page.More, i+2 < len(order)))
 			}
 			gone := order[10]
 			q.After = engine.Position{Score: w.at(gone, "ct"), Member: gone.UUID().String()}
@@ -270,121 +279,167 @@ var inspectScenarios = []scenario{
 			w.set("ZREM", w.k.Queue("1"), gone.UUID().String())
 			page, err := w.e.ListExecutions(w.ctx, w.p, q)
 			w.no(err)
-			same(w, "behind one that is gone", words(idsOf(page.Executions)), words(order[11:12]))
+			sameList(w, "behind one that is gone", idsOf(page.Executions), order[11:12]...)
 			w.set("ZADD", w.k.Queue("1"), "-5", gone.UUID().String()) // it went elsewhere in the queue
 			page, err = w.e.ListExecutions(w.ctx, w.p, q)
 			w.no(err)
-			same(w, "behind the place where it was", words(idsOf(page.Executions)), words(order[11:12]))
+			sameList(w, "behind the place where it was", idsOf(page.Executions), order[11:12]...)
 			w.set("ZADD", w.k.Queue("1"), score, gone.UUID().String())
 		}
 	}},
-	{name: "what ended other than completed is listed by the time of its end, until it is replayed or purged", run: func(w *env) {
-		w.seed()
-		k := w.worker("w1")
-		list := func(what string, want ...flowfabric.ExecutionID) {
-			w.Helper()
-			got := w.listing(engine.ListQuery{Index: engine.IndexUnsuccessful, Limit: 3})
-			same(w, what, words(idsOf(got)), words(want))
-			for _, x := range got {
-				same(w, "time and drift", words(x.Score, x.Drift), words(x.EndedAt.UnixMilli(), ""))
+	{name: "what ended other than completed is listed by the time of its end, until it is replayed or purged",
+		run: func(w *env) {
+			w.seed()
+			k := w.worker("w1")
+			list := func(what string, want ...flowfabric.ExecutionID) {
+				w.Helper()
+				got := w.listing(engine.ListQuery{Index: engine.IndexUnsuccessful, Limit: 3})
+				sameList(w, what, idsOf(got), want...)
+				for _, x := range got {
+					w.all("time and drift", eq(x.Score, x.EndedAt.UnixMilli()), eq(x.Drift, ""))
+				}
 			}
-		}
-		none := w.create(retries(0))
-		w.complete(k.one(none).Fence, "r")
-		list("a success")
-		failed := w.create(retries(0), retention(time.Hour)) // purged first
-		w.fail(k.one(failed).Fence, "io")
-		w.advance(time.Second)
-		cancelled := w.create(retries(0))
-		k.one(cancelled)
-		w.cancel(cancelled)
-		w.advance(time.Second)
-		never := w.create()
-		w.cancel(never)
-		expired := w.create(deadline(time.Second))
-		w.advance(2 * time.Second)
-		w.settleTime()
-		list("in order", failed, cancelled, never, expired)
-		w.advance(time.Second)
-		g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
-		g.fail(g.claim()["a"])
-		g.drain()
-		all := w.listing(engine.ListQuery{Index: engine.IndexUnsuccessful, Limit: 3})
-		same(w, "with the flow", len(all), 6)
-		same(w, "skipped", w.read(g.id.Member("b")).State.Public, flowfabric.Skipped)
-		w.replay(cancelled, engine.Replay{Request: uuid.New()})
-		_, err := w.e.PurgeExecution(w.ctx, never, day)
-		w.no(err)
-		w.check()
-		w.quiet = true
-		w.advance(2 * time.Hour)
-		w.settleTime() // purges what is kept for an hour
-		w.quiet = false
-		w.check()
-		got := w.listing(engine.ListQuery{Index: engine.IndexUnsuccessful, Limit: 10})
-		same(w, "left", words(len(got), got[0].ID), words(3, expired))
-	}},
-	{name: "a damaged entry is reported and does not stop the listing", damaged: "it damages indexes and routes", run: func(w *env) {
-		w.quiet = true
-		sound, odd, lost := w.create(), w.create(), w.create(kind("lost"))
-		for _, id := range []flowfabric.ExecutionID{sound, odd, lost} {
-			w.cancel(id)
-		}
-		missing := uuid.NewString()
-		w.set("ZADD", w.k.Done(), "5", missing, "6", "no id at all")
-		w.set("HSET", w.k.Core(odd.UUID()), "pr", "many", "s", "T2")
-		w.set("HDEL", w.k.Routes(), "2")
-		all := w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100, Tags: true})
-		said := map[string]string{}
-		for _, x := range all {
-			said[x.Member] = x.Drift
-		}
-		same(w, "entries", len(all), 5)
-		same(w, "without a core", said[missing], "there is no such execution")
-		same(w, "no id", said["no id at all"], `"no id at all" is no execution id`)
-		same(w, "a number", said[odd.UUID().String()], `it is no record`)
-		same(w, "a route", said[lost.UUID().String()], "route 2 has 1 parts, want 5")
-		same(w, "sound", said[sound.UUID().String()], "")
-		w.set("HSET", w.k.Core(odd.UUID()), "s", "X9")
-		w.set("HDEL", w.k.Core(odd.UUID()), "pr")
-		for _, x := range w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100}) {
-			if x.ID == odd {
-				same(w, "an unknown state", x.Drift, `state "X9"`)
+			none := w.create(retries(0))
+			w.complete(k.one(none).Fence, "r")
+			list("a success")
+			failed := w.create(retries(0), retention(time.Hour)) // purged first
+			w.fail(k.one(failed).Fence, "io")
+			w.advance(time.Second)
+			cancelled := w.create(retries(0))
+			k.one(cancelled)
+			w.cancel(cancelled)
+			w.advance(time.Second)
+			never := w.create()
+			w.cancel(never)
+			expired := w.create(deadline(time.Second))
+			w.advance(2 * time.Second)
+			w.settleTime()
+			list("in order", failed, cancelled, never, expired)
+			w.advance(time.Second)
+			g := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
+			g.fail(g.claim()["a"])
+			g.drain()
+			all := w.listing(engine.ListQuery{Index: engine.IndexUnsuccessful, Limit: 3})
+			same(w, "with the flow", len(all), 6)
+			same(w, "skipped", w.read(g.id.Member("b")).State.Public, flowfabric.Skipped)
+			w.replay(cancelled, engine.Replay{Request: uuid.New()})
+			_, err := w.e.PurgeExecution(w.ctx, never, day)
+			w.no(err)
+			w.check()
+			w.quiet = true
+			w.advance(2 * time.Hour)
+			w.settleTime() // purges what is kept for an hour
+			w.quiet = false
+			w.check()
+			got := w.listing(engine.ListQuery{Index: engine.IndexUnsuccessful, Limit: 10})
+			w.all("left", eq(len(got), 3), eq(got[0].ID, expired))
+		}},
+	{name: "a damaged entry is reported and does not stop the listing", damaged: "it damages indexes and routes",
+		run: func(w *env) {
+			w.quiet = true
+			sound, odd, lost := w.create(), w.create(), w.create(kind("lost"))
+			for _, id := range []flowfabric.ExecutionID{sound, odd, lost} {
+				w.cancel(id)
 			}
-		}
-		w.set("HSET", w.k.Core(odd.UUID()), "s", "R1f")
-		for _, x := range w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100}) {
-			if x.ID == odd {
-				same(w, "one that lives elsewhere", words(x.Drift, x.State.Public), "its state is R1f waiting")
+			missing := uuid.NewString()
+			w.set("ZADD", w.k.Done(), "5", missing, "6", "no id at all")
+			w.editRecord(odd.UUID(), func(f fields) { f["pr"], f["s"] = "many", "T2" })
+			w.set("HDEL", w.k.Routes(), "2")
+			all := w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100, Tags: true})
+			said := map[string]string{}
+			for _, x := range all {
+				said[x.Member] = x.Drift
 			}
-		}
-		w.set("HSET", w.k.Routes(), "9", "damaged")
-		q, err := w.e.Queues(w.ctx, w.p, "", 0)
-		w.no(err)
-		same(w, "queues", words(len(q), q[1].Route.ID, q[1].Drift), "2 9 route 9 has 1 parts, want 5")
-	}},
+			same(w, "entries", len(all), 5)
+			same(w, "without a core", said[missing], "there is no such execution")
+			same(w, "no id", said["no id at all"], `"no id at all" is no execution id`)
+			same(w, "a number", said[odd.UUID().String()], `it is no record`)
+			same(w, "a route", said[lost.UUID().String()], "route 2 has 1 parts, want 5")
+			same(w, "sound", said[sound.UUID().String()], "")
+			w.editRecord(odd.UUID(), func(f fields) {
+				f["s"] = "X9"
+				delete(f, "pr")
+			})
+			for _, x := range w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100}) {
+				if x.ID == odd {
+					same(w, "an unknown state", x.Drift, `state "X9"`)
+				}
+			}
+			w.editRecord(odd.UUID(), func(f fields) { f["s"] = "R1f" })
+			for _, x := range w.listing(engine.ListQuery{Index: engine.IndexEnded, Limit: 100}) {
+				if x.ID == odd {
+					w.all("one that lives elsewhere", eq(x.Drift, "its state is R1f"), eq(x.State.Public, "waiting"))
+				}
+			}
+			w.set("HSET", w.k.Routes(), "9", "damaged")
+			q, err := w.e.Queues(w.ctx, w.p, "", 0)
+			w.no(err)
+			w.all("queues", eq(len(q), 2), eq(q[1].Route.ID, 9), eq(q[1].Drift, "route 9 has 1 parts, want 5"))
+		}},
 	{name: "malformed arguments of a listing are refused", run: func(w *env) {
 		w.create()
 		good := []string{proto, "waiting", "1", "0", "", "", "10", "0", "0"}
-		for at, bad := range map[int][]string{1: {"", "parked", "done"}, 2: {"", "0", "x", "-1"}, 3: {"", "2", "yes"}, 4: {"5", "x", "-", "-0", "1.5", "1e3"},
-			5: {"m"}, 6: {"", "0", "101", "-1"}, 7: {"", "2"}, 8: {"", "2"}} {
+		for at, bad := range map[int][]string{1: {"", "parked", "done"}, 2: {"", "0", "x", "-1"}, 3: {"", "2", "yes"},
+			4: {"5", "x", "-", "-0", "1.5", "1e3"}, 5: {"m"}, 6: {"", "0", "101", "-1"}, 7: {"", "2"}, 8: {"", "2"}} {
 			for _, b := range bad {
 				args := slices.Clone(good)
 				if args[at] = b; at == 4 && b != "5" {
 					args[5] = "m"
 				}
-				same(w, fmt.Sprintf("argument %d %q", at, b), w.fcall("ff_list_executions", args...).code, "invalid_input")
+				same(w, fmt.Sprintf("argument %d %q", at, b), w.fcall("ff_list_executions", args...).code,
+					"invalid_input")
 			}
 		}
 		for _, index := range []string{"delayed", "suspended", "ended", "unsuccessful"} {
-			same(w, index+" has no key", w.fcall("ff_list_executions", proto, index, "1", "0", "", "", "10", "0", "0").code, "invalid_input")
+			same(w, index+" has no key", w.fcall("ff_list_executions", proto, index, "1", "0", "", "", "10", "0",
+				"0").code, "invalid_input")
 		}
-		same(w, "a session that is too long", w.fcall("ff_list_executions", proto, "active", strings.Repeat("s", 65), "0", "", "", "10", "0", "0").code, "invalid_input")
+		same(w, "a session that is too long", w.fcall("ff_list_executions", proto, "active", strings.Repeat("s", 65),
+			"0", "", "", "10", "0", "0").code, "invalid_input")
 		for _, score := range []string{"0", "-8998000000000000", "9007199254740991"} {
 			w.must("ff_list_executions", proto, "waiting", "1", "0", score, "m", "10", "0", "0")
 		}
 		_, err := w.e.ListExecutions(w.ctx, partitions, engine.ListQuery{Index: engine.IndexEnded, Limit: 1})
 		w.is(err, flowfabric.ErrInvalidInput)
+	}},
+	{name: "a queue is listed as long as it has executions that wait or are kept", run: func(w *env) {
+		w.complete(w.worker("w1").one(w.create(kept(time.Minute))).Fence, "")
+		w.create(namespace("b"))
+		kept := func() (list []string) {
+			all, err := w.e.Queues(w.ctx, w.p, "", 0)
+			w.no(err)
+			for _, q := range all {
+				list = append(list, fmt.Sprint(q.Route.Namespace, q.Depth, q.Retained))
+			}
+			slices.Sort(list)
+			return list
+		}
+		sameList(w, "one has ended", kept(), "b1 1", "default0 1")
+		w.advance(2 * time.Minute)
+		w.tick()
+		sameList(w, "it is purged", kept(), "b1 1")
+	}},
+	{name: "the members of a flow are listed in the order in which they came", run: func(w *env) {
+		g := w.flow()
+		for _, node := range []string{"c", "a", "d", "b", "e"} {
+			g.node(node, nil)
+		}
+		g.submit(engine.SealClosed)
+		g.complete(g.claim()["d"], "")
+		var ids []flowfabric.ExecutionID
+		for _, m := range g.nodes {
+			ids = append(ids, m.ID)
+		}
+		for _, m := range g.nodes {
+			w.all("shown", eq(g.shown(m.Node).Kind, "k"), eq(g.shown(m.Node).Lane, "default"))
+		}
+		q := engine.ListQuery{Index: engine.IndexFlow, Key: g.id.UUID().String(), Limit: 2}
+		sameList(w, "members", idsOf(w.listing(q)), ids...)
+		for _, key := range []string{"", q.Key + "0", "x"} {
+			q.Key = key
+			_, err := w.e.ListExecutions(w.ctx, w.p, q)
+			w.is(err, flowfabric.ErrInvalidInput)
+		}
 	}},
 	{name: "a page with many tags is shorter and says that there is more", run: func(w *env) {
 		w.quiet = true
@@ -411,7 +466,7 @@ var inspectScenarios = []scenario{
 		q.Tags = false
 		page, err = w.e.ListExecutions(w.ctx, w.p, q)
 		w.no(err)
-		same(w, "without them", words(len(page.Executions), page.More), "100 false")
+		w.all("without them", eq(len(page.Executions), 100), eq(page.More, false))
 	}},
 	{name: "a partition lists its sessions and what they hold", run: func(w *env) {
 		w.quiet = true
@@ -429,10 +484,12 @@ var inspectScenarios = []scenario{
 		all, err := w.e.PartitionSessions(w.ctx, w.p)
 		w.no(err)
 		same(w, "sessions", len(all), len(held))
-		same(w, "in order", slices.IsSortedFunc(all, func(a, b engine.SessionRow) int { return strings.Compare(a.ID, b.ID) }), true)
+		same(w, "in order", slices.IsSortedFunc(all, func(a, b engine.SessionRow) int {
+			return strings.Compare(a.ID, b.ID)
+		}), true)
 		seen := map[flowfabric.ExecutionID]bool{}
 		for _, h := range all {
-			same(w, h.ID, words(h.Held, h.Alive, h.ExpiresAt.UnixMilli() > w.now()), words(held[h.ID], true, true))
+			w.all(h.ID, eq(h.Held, held[h.ID]), eq(h.Alive, true), eq(h.ExpiresAt.UnixMilli() > w.now(), true))
 			for _, x := range w.listing(engine.ListQuery{Index: engine.IndexActive, Key: h.ID, Limit: 10}) {
 				same(w, "session", x.Session, h.ID)
 				seen[x.ID] = true
@@ -442,7 +499,7 @@ var inspectScenarios = []scenario{
 		w.advance(ttl)
 		all, err = w.e.PartitionSessions(w.ctx, w.p)
 		w.no(err)
-		same(w, "dead", words(len(all), all[0].Alive), "299 false")
+		w.all("dead", eq(len(all), 299), eq(all[0].Alive, false))
 		w.quiet = false
 		for range 20 {
 			if r := w.tick(); !r.More {
@@ -455,8 +512,10 @@ var inspectScenarios = []scenario{
 	}},
 	{name: "a partition can be described, also while it is frozen", run: func(w *env) {
 		empty := w.describe()
-		same(w, "empty", words(empty.Partition, empty.Protocol, empty.Frozen, empty.Owner, empty.TickOverdue, empty.Ready, empty.Routes, empty.Lag(),
-			empty.Wake.IsZero(), empty.Delayed, empty.Done), words(w.p, limits.Protocol, false, "", false, 0, 0, time.Duration(0), true, engine.Timer{}, engine.Timer{}))
+		w.all("empty", eq(empty.Partition, w.p), eq(empty.Protocol, limits.Protocol), eq(empty.Frozen, false),
+			eq(empty.Owner, ""), eq(empty.TickOverdue, false), eq(empty.Ready, 0), eq(empty.Routes, 0),
+			eq(empty.Lag(), time.Duration(0)), eq(empty.Wake.IsZero(), true), eq(empty.Delayed, engine.Timer{}),
+			eq(empty.Done, engine.Timer{}))
 		same(w, "booted", strconv.FormatInt(empty.Booted.UnixMilli(), 10), w.root()["booted"])
 		w.seed()
 		late := w.create(kind("late"), delay(time.Minute))
@@ -473,21 +532,26 @@ var inspectScenarios = []scenario{
 		w.setLane("other", engine.LanePaused, "")
 		w.tick()
 		p := w.describe()
-		head := func(t engine.Timer) string { return words(t.Count, t.Head.UnixMilli()) }
-		score := func(key string) string {
+		heads := func(what string, t engine.Timer, count int, head int64) {
+			w.Helper()
+			w.all(what, eq(t.Count, count), eq(t.Head.UnixMilli(), head))
+		}
+		score := func(key string) int64 {
 			list, err := w.do("ZRANGE", key, "0", "0", "WITHSCORES").AsZScores()
 			w.no(err)
-			return strconv.FormatInt(int64(list[0].Score), 10)
+			return int64(list[0].Score)
 		}
-		same(w, "delayed", head(p.Delayed), words(2, w.at(late, "du")))
-		same(w, "alarms", head(p.Alarms), words(3, score(w.k.Alarms())))
-		same(w, "sessions", head(p.Sessions), words(1, score(w.k.Sessions())))
-		same(w, "pending", head(p.Pending), words(1, score(w.k.Pending())))
-		same(w, "parked", head(p.Parked), words(1, score(w.k.Parked())))
-		same(w, "done", head(p.Done), words(1, w.at(ended, "en")+14*day.Milliseconds()))
-		same(w, "the rest", words(p.Ready, p.Routes, p.Lanes, p.Feed, p.Workers.Count, p.Schedules.Count), "1 4 1 0 0 0")
-		same(w, "root", words(p.Owner, p.TickOverdue, strconv.FormatInt(p.Wake.UnixMilli(), 10), strconv.FormatUint(p.Table, 10)),
-			words(ticker, false, w.root()["wake"], w.root()["table"]))
+		heads("delayed", p.Delayed, 2, w.at(late, "du"))
+		heads("alarms", p.Alarms, 3, score(w.k.Alarms()))
+		heads("sessions", p.Sessions, 1, score(w.k.Sessions()))
+		heads("pending", p.Pending, 1, score(w.k.Pending()))
+		heads("parked", p.Parked, 1, score(w.k.Parked()))
+		heads("done", p.Done, 1, w.at(ended, "en")+14*day.Milliseconds())
+		w.all("the rest", eq(p.Ready, 1), eq(p.Routes, 4), eq(p.Lanes, 1), eq(p.Feed, 0), eq(p.Workers.Count, 0),
+			eq(p.Schedules.Count, 0))
+		w.all("root", eq(p.Owner, ticker), eq(p.TickOverdue, false),
+			eq(strconv.FormatInt(p.Wake.UnixMilli(), 10), w.root()["wake"]),
+			eq(strconv.FormatUint(p.Table, 10), w.root()["table"]))
 		same(w, "nothing is late", p.Lag(), time.Duration(0))
 		w.advance(time.Minute + 5*time.Second)
 		p = w.describe()
@@ -496,7 +560,7 @@ var inspectScenarios = []scenario{
 		}
 		w.no(w.e.FreezePartition(w.ctx, w.p, "slot move"))
 		p = w.describe()
-		same(w, "frozen", words(p.Frozen, p.FrozenReason, p.Delayed.Count), "true slot move 2")
+		w.all("frozen", eq(p.Frozen, true), eq(p.FrozenReason, "slot move"), eq(p.Delayed.Count, 2))
 		_, err := w.e.Queues(w.ctx, w.p, "", 0)
 		w.is(err, flowfabric.ErrPartitionFrozen)
 		w.no(w.e.ThawPartition(w.ctx, w.p))

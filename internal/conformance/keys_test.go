@@ -33,7 +33,7 @@ func (w *env) meets(what string, id flowfabric.ExecutionID, state flowfabric.Pub
 	w.unchanged(what, func() {
 		c := w.creating(opts...)
 		w.no(c.Err)
-		same(w, what, words(c.ID, c.Duplicate, c.State), words(id, true, state))
+		w.all(what, eq(c.ID, id), eq(c.Duplicate, true), eq(c.State, state))
 	})
 }
 
@@ -47,36 +47,38 @@ func (w *env) keyHolder(name string) flowfabric.ExecutionID {
 }
 
 var keyScenarios = []scenario{
-	{name: "a unique key is taken while its execution is delayed, waits, runs, pauses or is suspended, and no longer", run: func(w *env) {
-		for _, code := range []flowfabric.Code{"R1f", "R2af", "A1", "R1i", "R1t", "R1r", "R2ai", "R2b", "R2c", "S1"} {
-			x := w.state(code, key("k", 0), retries(2))
-			state, _ := flowfabric.Project(code)
-			w.meets(string(code), x.id, state.Public, key("k", 0))
-			w.meets(string(code)+", another digest", x.id, state.Public, key("k", 0), digest("other"))
-			_, err := w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: engine.CancelOperator})
-			w.no(err)
-			w.check()
-		}
-		k := w.worker("ends")
-		for _, end := range []func(id flowfabric.ExecutionID){
-			func(id flowfabric.ExecutionID) { w.complete(k.one(id).Fence, "r") },
-			func(id flowfabric.ExecutionID) {
-				_, err := w.e.FailExecution(w.ctx, k.one(id).Fence, engine.Failure{Category: "c", Permanent: true})
+	{name: "a unique key is taken while its execution is delayed, waits, runs, pauses or is suspended, and no longer",
+		run: func(w *env) {
+			for _, code := range []flowfabric.Code{"R1f", "R2af", "A1", "R1i", "R1t", "R1r", "R2ai", "R2b", "R2c",
+				"S1"} {
+				x := w.state(code, key("k", 0), retries(2))
+				state, _ := flowfabric.Project(code)
+				w.meets(string(code), x.id, state.Public, key("k", 0))
+				w.meets(string(code)+", another digest", x.id, state.Public, key("k", 0), digest("other"))
+				_, err := w.e.CancelExecution(w.ctx, x.id, engine.Cancellation{Source: engine.CancelOperator})
 				w.no(err)
-			},
-			func(id flowfabric.ExecutionID) { w.advance(2 * time.Hour); w.settleTime(); w.code(id, "T4n") },
-		} {
-			id := w.create(key("k", 0), deadline(time.Hour))
-			same(w, "its own", w.keyHolder("k"), id)
-			end(id)
+				w.check()
+			}
+			k := w.worker("ends")
+			for _, end := range []func(id flowfabric.ExecutionID){
+				func(id flowfabric.ExecutionID) { w.complete(k.one(id).Fence, "r") },
+				func(id flowfabric.ExecutionID) {
+					_, err := w.e.FailExecution(w.ctx, k.one(id).Fence, engine.Failure{Category: "c", Permanent: true})
+					w.no(err)
+				},
+				func(id flowfabric.ExecutionID) { w.advance(2 * time.Hour); w.settleTime(); w.code(id, "T4n") },
+			} {
+				id := w.create(key("k", 0), deadline(time.Hour))
+				same(w, "its own", w.keyHolder("k"), id)
+				end(id)
+				w.check()
+			}
+			id := w.create(key("k", 0))
+			w.advance(20 * day)
+			w.settleTime()
+			w.complete(w.worker("late").one(id).Fence, "")
 			w.check()
-		}
-		id := w.create(key("k", 0))
-		w.advance(20 * day)
-		w.settleTime()
-		w.complete(w.worker("late").one(id).Fence, "")
-		w.check()
-	}},
+		}},
 	{name: "an idempotency key is taken as long as its execution is retained", run: func(w *env) {
 		id := w.create(key("k", retained), digest("d"), kept(time.Hour))
 		w.meets("it waits", id, flowfabric.Waiting, key("k", retained), digest("d"))
@@ -97,23 +99,25 @@ var keyScenarios = []scenario{
 		same(w, "the key leads to the next", w.keyHolder("k"), next)
 		w.check()
 	}},
-	{name: "a key with a window is held up to its end, also by what has ended, and then as long as it has not ended", run: func(w *env) {
-		id := w.create(key("k", 3*time.Hour), kept(time.Hour), digest("d"))
-		w.complete(w.worker("a").one(id).Fence, "")
-		same(w, "it is retained for the window", w.purgeAt(id) > 2*time.Hour, true)
-		w.check()
-		w.meets("ended", id, flowfabric.Completed, key("k", 0))
-		w.advance(2 * time.Hour)
-		w.settleTime()
-		w.meets("retained", id, flowfabric.Completed, key("k", time.Hour))
-		w.advance(time.Hour)
-		long := w.create(key("k", time.Hour), digest("e"), delay(5*time.Hour))
-		w.settleTime()
-		same(w, "the first is purged and the key is the second's", words(w.exists(id), w.keyHolder("k")), words(false, long))
-		w.advance(2 * time.Hour)
-		w.meets("its window is over, and it has not ended", long, flowfabric.Delayed, key("k", time.Hour))
-		w.check()
-	}},
+	{name: "a key with a window is held up to its end, also by what has ended, and then as long as it has not ended",
+		run: func(w *env) {
+			id := w.create(key("k", 3*time.Hour), kept(time.Hour), digest("d"))
+			w.complete(w.worker("a").one(id).Fence, "")
+			same(w, "it is retained for the window", w.purgeAt(id) > 2*time.Hour, true)
+			w.check()
+			w.meets("ended", id, flowfabric.Completed, key("k", 0))
+			w.advance(2 * time.Hour)
+			w.settleTime()
+			w.meets("retained", id, flowfabric.Completed, key("k", time.Hour))
+			w.advance(time.Hour)
+			long := w.create(key("k", time.Hour), digest("e"), delay(5*time.Hour))
+			w.settleTime()
+			w.all("the first is purged and the key is the second's", eq(w.exists(id), false),
+				eq(w.keyHolder("k"), long))
+			w.advance(2 * time.Hour)
+			w.meets("its window is over, and it has not ended", long, flowfabric.Delayed, key("k", time.Hour))
+			w.check()
+		}},
 	{name: "the window of a key longer than the retention by the lane keeps what failed, too", run: func(w *env) {
 		id := w.create(key("k", 60*day))
 		_, err := w.e.FailExecution(w.ctx, w.worker("a").one(id).Fence, engine.Failure{Category: "c", Permanent: true})
@@ -125,40 +129,48 @@ var keyScenarios = []scenario{
 		w.audited()
 	}},
 	{name: "equal keys in one call behave like two submits", run: func(w *env) {
-		x, again, other, lone := w.item(key("k", 0), digest("a")), w.item(key("k", 0)), w.item(key("k", retained), digest("b")), w.item(key("l", retained))
+		x, again, other, lone := w.item(key("k", 0), digest("a")), w.item(key("k", 0)),
+			w.item(key("k", retained), digest("b")), w.item(key("l", retained))
 		bad := w.item(key("m", 0), priority(-1), payload(make([]byte, 10)))
 		bad.Kind = "" // refused: its key is not taken by it
 		good := w.item(key("m", 0))
 		good.Key = bad.Key
 		c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x, again, other, lone, bad, good})
 		w.no(err)
-		same(w, "created", words(c[0].ID, c[0].Duplicate, c[3].ID, c[3].Duplicate, c[5].ID, c[5].Duplicate), words(x.ID, false, lone.ID, false, good.ID, false))
-		same(w, "the second", words(c[1].ID, c[1].Duplicate, c[1].State), words(x.ID, true, flowfabric.Waiting))
+		w.all("created", eq(c[0].ID, x.ID), eq(c[0].Duplicate, false), eq(c[3].ID, lone.ID), eq(c[3].Duplicate, false),
+			eq(c[5].ID, good.ID), eq(c[5].Duplicate, false))
+		w.all("the second", eq(c[1].ID, x.ID), eq(c[1].Duplicate, true), eq(c[1].State, flowfabric.Waiting))
 		w.is(c[2].Err, denied.Idempotency)
 		w.is(c[4].Err, flowfabric.ErrInvalidInput)
-		same(w, "nothing of the others", words(w.exists(again.ID), w.exists(other.ID), w.exists(bad.ID)), "false false false")
+		w.all("nothing of the others", eq(w.exists(again.ID), false), eq(w.exists(other.ID), false),
+			eq(w.exists(bad.ID), false))
 		w.check()
 	}},
-	{name: "the same call again is answered with its own execution, whatever has become of it and of the key", run: func(w *env) {
-		x := w.item(key("k", 0))
-		repeat := func() engine.Created {
-			w.Helper()
-			c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
+	{name: "the same call again is answered with its own execution, whatever has become of it and of the key",
+		run: func(w *env) {
+			x := w.item(key("k", 0))
+			repeat := func() engine.Created {
+				w.Helper()
+				c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{x})
+				w.no(err)
+				w.no(c[0].Err)
+				w.check()
+				return c[0]
+			}
+			w.all("made", eq(repeat().ID, x.ID), eq(w.keyHolder("k"), x.ID))
+			w.unchanged("the reply was lost", func() { same(w, "again", repeat().ID, x.ID) })
+			w.complete(w.worker("a").one(x.ID).Fence, "")
+			next := w.create(key("k", 0))
+			w.unchanged("another has the key", func() {
+				w.all("again", eq(repeat().ID, x.ID), eq(repeat().State, flowfabric.Completed))
+			})
+			_, err := w.e.PurgeExecution(w.ctx, x.ID, 0)
 			w.no(err)
-			w.no(c[0].Err)
-			w.check()
-			return c[0]
-		}
-		same(w, "made", words(repeat().ID, w.keyHolder("k")), words(x.ID, x.ID))
-		w.unchanged("the reply was lost", func() { same(w, "again", repeat().ID, x.ID) })
-		w.complete(w.worker("a").one(x.ID).Fence, "")
-		next := w.create(key("k", 0))
-		w.unchanged("another has the key", func() { same(w, "again", words(repeat().ID, repeat().State), words(x.ID, flowfabric.Completed)) })
-		_, err := w.e.PurgeExecution(w.ctx, x.ID, 0)
-		w.no(err)
-		w.unchanged("it was purged", func() { same(w, "again", words(repeat().ID, repeat().State), words(x.ID, flowfabric.Completed)) })
-		same(w, "holder", w.keyHolder("k"), next)
-	}},
+			w.unchanged("it was purged", func() {
+				w.all("again", eq(repeat().ID, x.ID), eq(repeat().State, flowfabric.Completed))
+			})
+			same(w, "holder", w.keyHolder("k"), next)
+		}},
 	{name: "a purge frees the key, unless another execution has it", run: func(w *env) {
 		id := w.create(key("k", retained))
 		w.complete(w.worker("a").one(id).Fence, "")
@@ -175,7 +187,8 @@ var keyScenarios = []scenario{
 		w.check()
 	}},
 	{name: "one that is half purged has no key any more", run: func(w *env) {
-		id := w.create(key("k", retained), retries(300), func(x *engine.NewExecution) { x.Policy.Retry.Initial, x.Policy.Retry.Max = 0, time.Millisecond })
+		id := w.create(key("k", retained), retries(300),
+			func(x *engine.NewExecution) { x.Policy.Retry.Initial, x.Policy.Retry.Max = 0, time.Millisecond })
 		k := w.worker("a")
 		for range 250 {
 			w.fail(k.one(id).Fence, "c")
@@ -186,7 +199,7 @@ var keyScenarios = []scenario{
 		next := w.create(key("k", retained))
 		same(w, "the key is free", w.keyHolder("k"), next)
 		w.must("ff_purge_execution", append([]string{proto}, args...)...)
-		same(w, "and stays with who has it now", words(w.exists(id), w.keyHolder("k")), words(false, next))
+		w.all("and stays with who has it now", eq(w.exists(id), false), eq(w.keyHolder("k"), next))
 		w.check()
 	}},
 	{name: "a replay takes its key again, and is refused while another execution has it", run: func(w *env) {
@@ -216,57 +229,61 @@ var keyScenarios = []scenario{
 		x := w.item()
 		args, key := createArgs(x), uuid.NewString()
 		id, at := x.ID.UUID().String(), slices.Index(args, x.ID.UUID().String())
-		for _, bad := range []string{id + " " + key, id + " " + key + " -1", id + " " + key + " 31536000001", id + " " + key + " 1.5", id + " x -", id + "  0",
-			"x " + key + " 0", id + " " + key + " 0 0", id + " " + strings.ToUpper(key) + "x 0", id + " " + key + " "} {
+		for _, bad := range []string{id + " " + key, id + " " + key + " -1", id + " " + key + " 31536000001",
+			id + " " + key + " 1.5", id + " x -", id + "  0", "x " + key + " 0", id + " " + key + " 0 0",
+			id + " " + strings.ToUpper(key) + "x 0", id + " " + key + " "} {
 			args[at] = bad
 			w.refused(bad, "invalid_input", args)
 		}
 	}},
 	{name: "keys are no hindrance to anything else: executions with tags, large inputs, delays and gates have them, too", run: func(w *env) {
-		for name, opts := range map[string][]option{"tags": {tags(map[string]string{"a.b": "c"})}, "large": {payload(make([]byte, 5000))}, "delay": {delay(time.Hour)},
+		for name, opts := range map[string][]option{"tags": {tags(map[string]string{"a.b": "c"})},
+			"large": {payload(make([]byte, 5000))}, "delay": {delay(time.Hour)},
 			"priority": {priority(7), deadline(time.Hour)}, "retries": {retries(3), timeout(time.Minute)}} {
 			id := w.create(append(opts, key(name, retained))...)
 			same(w, name, w.keyHolder(name), id)
 			w.check()
 		}
 	}},
-	{name: "an audit gives a key back to the execution that has it, and removes one whose execution is gone", run: func(w *env) {
-		id := w.create(key("k", 0))
-		ended := w.create(key("l", retained))
-		free := w.create(key("m", 0))
-		k := w.worker("a")
-		for range 3 {
-			if c := k.claim(1); len(c) == 1 && c[0].Fence.Execution != id {
-				w.complete(c[0].Fence, "")
+	{name: "an audit gives a key back to the execution that has it, and removes one whose execution is gone",
+		run: func(w *env) {
+			id := w.create(key("k", 0))
+			ended := w.create(key("l", retained))
+			free := w.create(key("m", 0))
+			k := w.worker("a")
+			for range 3 {
+				if c := k.claim(1); len(c) == 1 && c[0].Fence.Execution != id {
+					w.complete(c[0].Fence, "")
+				}
 			}
-		}
-		_ = free
-		w.audited()
-		name := func(key string) string {
-			_, of := ids.Keyed(1, w.item().Namespace, w.item().Kind, key)
-			return w.k.Keyed(of)
-		}
-		w.quiet = true
-		w.set("DEL", name("k"))
-		w.set("SET", name("l"), "nonsense")
-		w.set("DEL", name("m")) // free: nothing is missing
-		w.set("SET", name("lost"), uuid.NewString()+" 0")
-		w.set("SET", name("foreign"), id.UUID().String()+" 0") // names one that has another key
-		r := w.audit(true)
-		same(w, "found", words(strings.Count(found(r), "missing y"), strings.Count(found(r), "orphan y"), len(r.Findings)), "2 2 4")
-		w.quiet = false
-		w.check()
-		same(w, "the keys", words(w.keyHolder("k"), w.keyHolder("l")), words(id, ended))
-		same(w, "sound", found(w.audit(false)), "")
-		two := w.create(key("two", 0))
-		w.quiet = true
-		w.set("DEL", name("two"))
-		three := w.create(key("two", 0)) // as after a failover that lost the record
-		r = w.audit(true)
-		same(w, "it cannot be repaired", strings.Contains(found(r), "has it as well as"), true)
-		w.complete(w.worker("b").one(two).Fence, "")
-		w.quiet = false
-		w.check()
-		same(w, "until one has ended", words(w.keyHolder("two"), found(w.audit(false))), words(three, ""))
-	}},
+			_ = free
+			w.audited()
+			name := func(key string) string {
+				_, of := ids.Keyed(1, w.item().Namespace, w.item().Kind, key)
+				return w.k.Keyed(of)
+			}
+			w.quiet = true
+			w.set("DEL", name("k"))
+			w.set("SET", name("l"), "nonsense")
+			w.set("DEL", name("m")) // free: nothing is missing
+			w.set("SET", name("lost"), uuid.NewString()+" 0")
+			w.set("SET", name("foreign"), id.UUID().String()+" 0") // names one that has another key
+			r := w.audit(true)
+			w.all("found", eq(strings.Count(found(r), "missing y"), 2), eq(strings.Count(found(r), "orphan y"), 2),
+				eq(len(r.Findings), 4))
+			w.quiet = false
+			w.check()
+			w.all("the keys", eq(w.keyHolder("k"), id), eq(w.keyHolder("l"), ended))
+			same(w, "sound", found(w.audit(false)), "")
+			two := w.create(key("two", 0))
+			w.quiet = true
+			w.set("DEL", name("two"))
+			three := w.create(key("two", 0)) // as after a failover that lost the record
+			r = w.audit(true)
+			same(w, "it cannot be repaired", strings.Contains(found(r), "has it as well as"), true)
+			w.complete(w.worker("b").one(two).Fence, "")
+			w.quiet = false
+			w.check()
+			w.all("until one has ended", eq(w.keyHolder("two"), three), eq(found(w.audit(false)), ""))
+		}},
 }

@@ -20,8 +20,10 @@ func (w *env) setLane(name string, state engine.LaneState, keep string) answer {
 	return a
 }
 
-// laneIs fails unless the lane is listed so: "state retention by routes waiting".
-func (w *env) laneIs(name, want string) engine.Lane {
+// laneIs fails unless the lane is listed in this state, with this retention, by whom, and with so many routes and so
+// much that waits.
+func (w *env) laneIs(name string, state engine.LaneState, kept time.Duration, by string, routes,
+	waiting int) engine.Lane {
 	w.Helper()
 	p := w.e.Lanes(w.ctx)[w.p]
 	w.no(p.Err)
@@ -30,7 +32,8 @@ func (w *env) laneIs(name, want string) engine.Lane {
 		w.Fatalf("lane %s is not listed: %+v", name, p.Lanes)
 	}
 	l := p.Lanes[i]
-	same(w, "lane "+name, words(l.State, l.Retention.Completed, l.By, l.Routes, l.Waiting), want)
+	w.all("lane "+name, eq(l.State, state), eq(l.Retention.Completed, kept), eq(l.By, by), eq(l.Routes, routes),
+		eq(l.Waiting, waiting))
 	return l
 }
 
@@ -50,24 +53,27 @@ var laneScenarios = []scenario{
 		f := k.one(runs).Fence
 		stays := w.createN(3)
 		same(w, "ready before", len(w.ready()), 1)
-		same(w, "paused", words(w.setLane("default", engine.LanePaused, "")), "{1 OK [paused 0 1]}")
+		sameDeep(w, "paused", w.setLane("default", engine.LanePaused, ""),
+			answer{1, "OK", []string{"paused", "0", "1"}})
 		same(w, "ready right after", len(w.ready()), 0)
 		k.nothing()
 		accepted := w.create()
 		same(w, "ready after a create", len(w.ready()), 0)
 		next := k.request(5)
-		settled, claimed, err := w.e.CompleteExecutions(w.ctx, w.p, []engine.Completion{{Fence: f, Result: []byte("r")}}, &next)
+		settled, claimed, err := w.e.CompleteExecutions(w.ctx, w.p,
+			[]engine.Completion{{Fence: f, Result: []byte("r")}}, &next)
 		w.no(err)
 		w.no(settled[0].Err) // what runs goes on
 		same(w, "claimed in the same call", len(claimed.Claims), 0)
-		w.laneIs("default", "paused 0s anna 1 4")
+		w.laneIs("default", "paused", 0, "anna", 1, 4)
 		idle := w.worker("idle")
 		idle.nothing()
 		ear := w.listen(engine.BellChannel(w.p, "idle"))
 		w.create()
 		w.tick()
 		ear.silent()
-		same(w, "resumed", words(w.setLane("default", engine.LaneActive, "")), "{1 OK [active 0 1]}")
+		sameDeep(w, "resumed", w.setLane("default", engine.LaneActive, ""),
+			answer{1, "OK", []string{"active", "0", "1"}})
 		same(w, "ready right after it", len(w.ready()), 1)
 		ear.hears("w")
 		got := map[flowfabric.ExecutionID]bool{}
@@ -96,7 +102,7 @@ var laneScenarios = []scenario{
 			w.no(err)
 			w.is(c[0].Err, flowfabric.ErrLaneClosed)
 			w.no(c[1].Err)
-			same(w, "known", words(c[1].Duplicate, c[1].State), "true waiting")
+			w.all("known", eq(c[1].Duplicate, true), eq(c[1].State, "waiting"))
 			w.is(c[2].Err, denied.Idempotency)
 			w.is(c[3].Err, flowfabric.ErrInvalidInput)
 		})
@@ -113,7 +119,7 @@ var laneScenarios = []scenario{
 		k.nothing()
 		w.replay(known.ID, engine.Replay{Force: true})
 		k.one(known.ID)
-		w.laneIs("default", "draining 0s anna 1 0")
+		w.laneIs("default", "draining", 0, "anna", 1, 0)
 	}},
 	{name: "a disabled lane neither accepts nor dispatches work", run: func(w *env) {
 		id := w.create()
@@ -133,11 +139,12 @@ var laneScenarios = []scenario{
 	}},
 	{name: "a lane can be paused before it exists, and its new routes start paused", run: func(w *env) {
 		w.setLane("later", engine.LanePaused, "")
-		w.laneIs("later", "paused 0s anna 0 0")
+		w.laneIs("later", "paused", 0, "anna", 0, 0)
 		k := w.worker("w1")
-		ids := []flowfabric.ExecutionID{w.create(lane("later")), w.create(lane("later"), kind("a")), w.create(lane("later"), capabilities("gpu"))}
+		ids := []flowfabric.ExecutionID{w.create(lane("later")), w.create(lane("later"), kind("a")),
+			w.create(lane("later"), capabilities("gpu"))}
 		same(w, "ready", len(w.ready()), 0)
-		w.laneIs("later", "paused 0s anna 3 3")
+		w.laneIs("later", "paused", 0, "anna", 3, 3)
 		k.nothing()
 		same(w, "routes known", len(k.routes), 3)
 		w.setLane("later", engine.LaneActive, "")
@@ -204,31 +211,38 @@ var laneScenarios = []scenario{
 			w.no(err)
 			same(w, "kept", int64(score)-w.at(id, "en"), (24 * time.Hour).Milliseconds())
 		}
-		w.laneIs("default2", "active 0s  1 0")
+		w.laneIs("default2", "active", 0, "", 1, 0)
 	}},
 	{name: "a repeated lane change does nothing, and a partial one keeps the rest", run: func(w *env) {
 		w.create()
-		same(w, "nothing was ever said", words(w.setLane("default", engine.LaneActive, "0")), "{1 ALREADY_SATISFIED [active 0 1]}")
+		sameDeep(w, "nothing was ever said", w.setLane("default", engine.LaneActive, "0"),
+			answer{1, "ALREADY_SATISFIED", []string{"active", "0", "1"}})
 		same(w, "and nothing is kept", len(w.hash(w.k.Lanes())), 0)
 		w.setLane("default", engine.LanePaused, "")
-		since := w.laneIs("default", "paused 0s anna 1 1").Since
+		since := w.laneIs("default", "paused", 0, "anna", 1, 1).Since
 		w.advance(time.Minute)
 		w.unchanged("the same again", func() {
-			same(w, "again", words(w.fcall("ff_set_lane", proto, "default", "default", "paused", "", "bert", "")), "{1 ALREADY_SATISFIED [paused 0 1]}")
+			sameDeep(w, "again", w.fcall("ff_set_lane", proto, "default", "default", "paused", "", "bert", ""),
+				answer{1, "ALREADY_SATISFIED", []string{"paused", "0", "1"}})
 		})
-		same(w, "retention alone", words(w.setLane("default", "", "3600")), "{1 OK [paused 3600 1]}")
-		same(w, "since", w.laneIs("default", "paused 1h0m0s anna 1 1").Since, since)
-		same(w, "state alone", words(w.setLane("default", engine.LaneActive, "")), "{1 OK [active 3600 1]}")
-		if now := w.laneIs("default", "active 1h0m0s anna 1 1").Since; !now.After(since) {
+		sameDeep(w, "retention alone", w.setLane("default", "", "3600"),
+			answer{1, "OK", []string{"paused", "3600", "1"}})
+		same(w, "since", w.laneIs("default", "paused", time.Hour, "anna", 1, 1).Since, since)
+		sameDeep(w, "state alone", w.setLane("default", engine.LaneActive, ""),
+			answer{1, "OK", []string{"active", "3600", "1"}})
+		if now := w.laneIs("default", "active", time.Hour, "anna", 1, 1).Since; !now.After(since) {
 			w.Fatalf("since %s, was %s", now, since)
 		}
 		same(w, "special", w.root()["lanes"], "1")
 		w.setLane("default", "", "0")
 		same(w, "as usual", w.root()["lanes"], "")
 		w.unchanged("what is refused", func() {
-			for _, bad := range [][]string{{"{", "l", "paused", "", "me", ""}, {"n", "", "paused", "", "me", ""}, {"n", "l", "closed", "", "me", ""},
-				{"n", "l", "paused", "-1", "me", ""}, {"n", "l", "paused", "315360001", "me", ""}, {"n", "l", "paused", "", fmt.Sprintf("%065d", 0), ""}, {"n", "l", "paused", "", "me"}} {
-				same(w, words(bad), w.fcall("ff_set_lane", append([]string{proto}, bad...)...).code, "invalid_input")
+			for _, bad := range [][]string{{"{", "l", "paused", "", "me", ""}, {"n", "", "paused", "", "me", ""},
+				{"n", "l", "closed", "", "me", ""},
+				{"n", "l", "paused", "-1", "me", ""}, {"n", "l", "paused", "315360001", "me", ""},
+				{"n", "l", "paused", "", fmt.Sprintf("%065d", 0), ""}, {"n", "l", "paused", "", "me"}} {
+				same(w, fmt.Sprintf("%v", bad), w.fcall("ff_set_lane", append([]string{proto}, bad...)...).code,
+					"invalid_input")
 			}
 		})
 	}},
@@ -242,7 +256,7 @@ var laneScenarios = []scenario{
 		same(w, "1,024", w.setLane("last", engine.LanePaused, "").code, "OK")
 		w.unchanged("1,025", func() {
 			a := w.setLane("too many", engine.LanePaused, "")
-			same(w, "answer", words(a), "{0 invalid_input [lane: at most 1024 are configured]}")
+			sameDeep(w, "answer", a, answer{0, "invalid_input", []string{"lane: at most 1024 are configured"}})
 		})
 		same(w, "a known one", w.setLane("l7", engine.LaneActive, "").code, "OK")
 		w.create(lane("too many")) // a lane need not be configured

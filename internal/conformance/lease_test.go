@@ -66,22 +66,21 @@ var leaseScenarios = []scenario{
 		sum, _ = w.settleTime()
 		same(w, "and only once", sum.Requeued, 0)
 	}},
-	{name: "leases and delays end at their exact millisecond", damaged: "it sets the server's clock back", needs: []string{"PinnedClock"}, run: func(w *env) {
-		w.pinned(func(start time.Time) {
-			id := w.create(delay(time.Minute))
-			x := w.create()
-			k := w.worker("w1")
-			f := k.one(x).Fence
-			w.srv.Pin(start.Add(ttl - time.Millisecond))
-			w.renewable(k, f, true)
-			w.srv.Pin(start.Add(ttl))
-			w.renewable(k, f, false)
-			w.srv.Pin(start.Add(time.Minute - time.Millisecond))
-			same(w, "too early", w.tick().Promoted, 0)
-			w.srv.Pin(start.Add(time.Minute))
-			same(w, "due", w.tick().Promoted, 1)
-			w.code(id, "R1f")
-		})
+	{name: "leases and delays end at their exact millisecond", run: func(w *env) {
+		x := w.create()
+		k := w.worker("w1")
+		start := w.now()
+		f := k.one(x).Fence
+		id := w.create(delay(time.Minute))
+		w.clockAt(start + ttl.Milliseconds() - 1)
+		w.renewable(k, f, true)
+		w.clockAt(start + ttl.Milliseconds())
+		w.renewable(k, f, false)
+		w.clockAt(start + time.Minute.Milliseconds() - 1)
+		same(w, "too early", w.tick().Promoted, 0)
+		w.clockAt(start + time.Minute.Milliseconds())
+		same(w, "due", w.tick().Promoted, 1)
+		w.code(id, "R1f")
 	}},
 	{name: "a stale fence writes nothing", run: func(w *env) {
 		id := w.create(retries(3))
@@ -91,8 +90,9 @@ var leaseScenarios = []scenario{
 		other := w.worker("w2")
 		other.one(w.create()) // so that its session lives
 		for what, change := range map[string]func(*flowfabric.Fence){
-			"session": func(f *flowfabric.Fence) { f.Session = other.session }, "claim": func(f *flowfabric.Fence) { f.Claim++ },
-			"epoch": func(f *flowfabric.Fence) { f.Epoch-- }, "attempt": func(f *flowfabric.Fence) { f.Attempt++ },
+			"session": func(f *flowfabric.Fence) { f.Session = other.session },
+			"claim":   func(f *flowfabric.Fence) { f.Claim++ },
+			"epoch":   func(f *flowfabric.Fence) { f.Epoch-- }, "attempt": func(f *flowfabric.Fence) { f.Attempt++ },
 			"dead session": func(f *flowfabric.Fence) { f.Session = "gone~1" },
 		} {
 			stale := f
@@ -248,17 +248,17 @@ var leaseScenarios = []scenario{
 		}
 		w.check()
 		r := w.renew(k, 0)
-		same(w, "first hundred", words(len(r.Lost), r.Generation, r.MoreLost), "100 100 true")
+		w.all("first hundred", eq(len(r.Lost), 100), eq(r.Generation, 100), eq(r.MoreLost, true))
 		again := w.renew(k, 0) // the reply was lost: nothing is forgotten
-		same(w, "again", words(again.Lost), words(r.Lost))
+		sameList(w, "again", again.Lost, r.Lost...)
 		for i, l := range r.Lost {
-			same(w, "notice", words(l), words(engine.Lost{Execution: ids[i], Epoch: epochs[ids[i]], Cause: "cancelled"}))
+			same(w, "notice", l, engine.Lost{Execution: ids[i], Epoch: epochs[ids[i]], Cause: "cancelled"})
 		}
 		rest := w.renew(k, r.Generation)
-		same(w, "the rest", words(len(rest.Lost), rest.Generation, rest.MoreLost), "30 130 false")
+		w.all("the rest", eq(len(rest.Lost), 30), eq(rest.Generation, 130), eq(rest.MoreLost, false))
 		same(w, "no longer kept", len(w.dump().Lists[":l:"+k.session]), 30)
 		last := w.renew(k, rest.Generation)
-		same(w, "nothing left", words(len(last.Lost), last.Generation), "0 130")
+		w.all("nothing left", eq(len(last.Lost), 0), eq(last.Generation, 130))
 		same(w, "an old generation", len(w.renew(k, 0).Lost), 0)
 		// A holder that knows more than the server has lived through a failover that lost notices: it is told all there
 		// are, and none is forgotten.
@@ -266,13 +266,14 @@ var leaseScenarios = []scenario{
 		k.one(one)
 		w.cancel(one)
 		ahead := w.renew(k, 140)
-		same(w, "ahead", words(len(ahead.Lost), ahead.Generation), "1 131")
+		w.all("ahead", eq(len(ahead.Lost), 1), eq(ahead.Generation, 131))
 		same(w, "still kept", len(w.dump().Lists[":l:"+k.session]), 1)
 	}},
 	{name: "every execution that a holder loses leaves a notice, one that it settles leaves none", run: func(w *env) {
 		w.tick()
 		k := w.worker("w1")
-		cancelled, expired, slow := w.create(), w.create(deadline(time.Second)), w.create(timeout(2*time.Second), retries(1))
+		cancelled, expired, slow := w.create(), w.create(deadline(time.Second)),
+			w.create(timeout(2*time.Second), retries(1))
 		done := w.create()
 		owned := w.create()
 		var fences []flowfabric.Fence
@@ -291,7 +292,8 @@ var leaseScenarios = []scenario{
 		for _, l := range w.renew(k, 0).Lost {
 			causes[l.Execution] = l.Cause
 		}
-		same(w, "causes", words(len(causes), causes[cancelled], causes[expired], causes[slow]), "3 cancelled expired attempt_timeout")
+		w.all("causes", eq(len(causes), 3), eq(causes[cancelled], "cancelled"), eq(causes[expired], "expired"),
+			eq(causes[slow], "attempt_timeout"))
 		w.unchanged("the holder's complete", func() { w.is(w.complete(fences[0], "").Err, denied.NotActive) })
 	}},
 }
@@ -320,14 +322,6 @@ func (w *env) renewable(k *worker, f flowfabric.Fence, alive bool) {
 	}
 }
 
-// pinned stops the server's clock for the time of run.
-func (w *env) pinned(run func(start time.Time)) {
-	start := time.Now().Truncate(time.Millisecond)
-	w.srv.Pin(start)
-	defer w.srv.Pin(time.Time{})
-	run(start)
-}
-
 // everyFencedCall is each call that a holder makes, under a fence.
 func (w *env) everyFencedCall(f flowfabric.Fence) map[string]func() error {
 	return map[string]func() error{
@@ -345,7 +339,8 @@ func (w *env) everyFencedCall(f flowfabric.Fence) map[string]func() error {
 		"delay":   func() error { _, err := w.e.DelayExecution(w.ctx, f, time.Second); return err },
 		"release": func() error { _, err := w.e.ReleaseExecution(w.ctx, f); return err },
 		"cancel": func() error {
-			_, err := w.e.CancelExecution(w.ctx, f.Execution, engine.Cancellation{Source: engine.CancelOwner, Fence: &f})
+			_, err := w.e.CancelExecution(w.ctx, f.Execution,
+				engine.Cancellation{Source: engine.CancelOwner, Fence: &f})
 			return err
 		},
 		"step": func() error { _, err := w.e.RecordStep(w.ctx, f, "s", []byte("v"), 0); return err },

@@ -20,7 +20,7 @@ import (
 func (g *gates) limited(numbers, key string) string {
 	name := "@" + numbers + "@" + key
 	root := g.limitRoot(name)
-	if !g.used[root] {
+	if !g.moving[root] {
 		_, err := g.e.Admit(g.ctx, name, g.p, 1, time.Second, nil) // it boots its partition, which then gets the clock
 		g.no(err)
 		g.follow(root)
@@ -52,14 +52,14 @@ var limitScenarios = []scenario{
 		k := g.asker("w1")
 		list := k.grants(10)
 		crowd, alone := of(list, many...), of(list, one...)
-		same(w, "granted", words(len(crowd), len(alone)), "4 1")
+		w.all("granted", eq(len(crowd), 4), eq(len(alone), 1))
 		a := g.admit(busy, 2, crowd...)
 		same(w, "why", a.Why, "cap")
 		g.admit(calm, 1, alone...)
 		running := k.granted(append(crowd[:2:2], alone...)...)
 		g.refuse(k, false, a.Retry, "quota "+busy+" cap", crowd[2:]...)
 		same(w, "closed", len(k.grants(10)), 0)
-		same(w, "holds", words(g.holds(busy), g.holds(calm)), "2 0 1 0")
+		w.all("holds", eq(g.holds(busy), occupied{2, 0}), eq(g.holds(calm), occupied{1, 0}))
 		w.complete(running[0].Fence, "")
 		g.deliver() // wakes who waits for the slot
 		list = k.grants(10)
@@ -68,33 +68,35 @@ var limitScenarios = []scenario{
 		k.granted(list[0])
 		g.refuse(k, false, time.Second, "quota "+busy+" cap", list[1])
 	}},
-	{name: "limits of one key count together, whatever each of them says, and starts by their window", run: func(w *env) {
-		g := newGates(w)
-		key := g.name + "/tenant"
-		two, three := g.limited("2.0.0", key), g.limited("3.0.0", key)
-		minute, hour := g.limited("0.1.60000", key), g.limited("0.2.3600000", key)
-		ids := w.createN(3, asking(flowfabric.QuotaGate(two)))
-		k := g.asker("w1")
-		list := k.grants(3)
-		same(w, "granted", words(grantees(list)), words(ids))
-		g.admit(three, 1, list[:1]...)
-		g.admit(two, 1, list[1:]...)
-		same(w, "both count", words(g.quotaIs(two).Held, g.quotaIs(three).Held), "2 2")
-		g.admit(three, 1, list[2:]...)
-		g.admit(minute, 1, list[:2]...)
-		g.admit(hour, 2, list[:2]...)
-		same(w, "windows", words(g.quotaIs(minute).Started, g.quotaIs(hour).Started, g.quotaIs(two).Started), "1 2 0")
-		g.advance(time.Minute)
-		g.admit(minute, 1, list[2:]...) // and forgets what has left its own window
-		same(w, "windows", words(g.quotaIs(minute).Started, g.quotaIs(hour).Started), "1 2")
-		for _, name := range []string{two, three, minute, hour} {
-			for _, x := range list {
-				_, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: name, Hold: holdOf(x)}})
-				w.no(err)
+	{name: "limits of one key count together, whatever each of them says, and starts by their window",
+		run: func(w *env) {
+			g := newGates(w)
+			key := g.name + "/tenant"
+			two, three := g.limited("2.0.0", key), g.limited("3.0.0", key)
+			minute, hour := g.limited("0.1.60000", key), g.limited("0.2.3600000", key)
+			ids := w.createN(3, asking(flowfabric.QuotaGate(two)))
+			k := g.asker("w1")
+			list := k.grants(3)
+			sameList(w, "granted", grantees(list), ids...)
+			g.admit(three, 1, list[:1]...)
+			g.admit(two, 1, list[1:]...)
+			w.all("both count", eq(g.quotaIs(two).Held, 2), eq(g.quotaIs(three).Held, 2))
+			g.admit(three, 1, list[2:]...)
+			g.admit(minute, 1, list[:2]...)
+			g.admit(hour, 2, list[:2]...)
+			w.all("windows", eq(g.quotaIs(minute).Started, 1), eq(g.quotaIs(hour).Started, 2),
+				eq(g.quotaIs(two).Started, 0))
+			g.advance(time.Minute)
+			g.admit(minute, 1, list[2:]...) // and forgets what has left its own window
+			w.all("windows", eq(g.quotaIs(minute).Started, 1), eq(g.quotaIs(hour).Started, 2))
+			for _, name := range []string{two, three, minute, hour} {
+				for _, x := range list {
+					_, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: name, Hold: holdOf(x)}})
+					w.no(err)
+				}
 			}
-		}
-		same(w, "released", words(g.holds(two), g.quotaIs(hour).Started), "0 0 0")
-	}},
+			w.all("released", eq(g.holds(two), occupied{0, 0}), eq(g.quotaIs(hour).Started, 0))
+		}},
 	{name: "a key that nobody uses keeps nothing", run: func(w *env) {
 		g := newGates(w)
 		name := g.limited("1.5.60000", g.name+"/idle")
@@ -132,34 +134,38 @@ var limitScenarios = []scenario{
 			}
 		}
 	}},
-	{name: "a limit whose numbers or key cannot be is refused, and cannot be made or removed as a quota", run: func(w *env) {
-		g := newGates(w)
-		long := strings.Repeat("k", limits.MaxLimitKey)
-		for _, good := range []string{"@1.0.0@" + long, "@0.1.1@a%20b@c/d:e+f=g", "@1000000.1000000.2592000000@x"} {
-			_, err := g.e.Admit(w.ctx, good, w.p, 1, time.Second, nil)
-			w.no(err)
-			x := w.create(asking(flowfabric.QuotaGate(good)))
-			same(w, "gates", words(w.read(x).Route.Gates), words([]flowfabric.Gate{flowfabric.QuotaGate(good)}))
-		}
-		for _, bad := range []string{"@1.0.0@" + long + "k", "@1.0.0@", "@1.0@k", "@1.0.0.0@k", "@01.0.0@k", "@-1.0.0@k", "@1000001.0.0@k",
-			"@0.1000001.5@k", "@0.1.0@k", "@0.0.1@k", "@0.1.2592000001@k", "@1.0.0@a b", "@1.0.0@a,b", "@1.0.0@a\x1fb", ".0.0@k", "@@k", "@"} {
-			_, err := g.e.Admit(w.ctx, bad, w.p, 1, time.Second, nil)
-			if !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, denied.NoQuota) { // the latter where no quota ever was
-				w.Errorf("%q: %v", bad, err)
+	{name: "a limit whose numbers or key cannot be is refused, and cannot be made or removed as a quota",
+		run: func(w *env) {
+			g := newGates(w)
+			long := strings.Repeat("k", limits.MaxLimitKey)
+			for _, good := range []string{"@1.0.0@" + long, "@0.1.1@a%20b@c/d:e+f=g", "@1000000.1000000.2592000000@x"} {
+				_, err := g.e.Admit(w.ctx, good, w.p, 1, time.Second, nil)
+				w.no(err)
+				x := w.create(asking(flowfabric.QuotaGate(good)))
+				sameList(w, "gates", w.read(x).Route.Gates, flowfabric.QuotaGate(good))
 			}
-			if !strings.Contains(bad, ",") {
-				w.unchanged(bad, func() {
-					made, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item(asking(flowfabric.QuotaGate(bad)))})
-					w.no(err)
-					w.is(made[0].Err, flowfabric.ErrInvalidInput)
-				})
+			for _, bad := range []string{"@1.0.0@" + long + "k", "@1.0.0@", "@1.0@k", "@1.0.0.0@k", "@01.0.0@k",
+				"@-1.0.0@k", "@1000001.0.0@k", "@0.1000001.5@k", "@0.1.0@k", "@0.0.1@k", "@0.1.2592000001@k",
+				"@1.0.0@a b", "@1.0.0@a,b", "@1.0.0@a\x1fb", ".0.0@k", "@@k", "@"} {
+				_, err := g.e.Admit(w.ctx, bad, w.p, 1, time.Second, nil)
+				if !errors.Is(err, flowfabric.ErrInvalidInput) && !errors.Is(err, denied.NoQuota) {
+					// the latter where no quota ever was
+					w.Errorf("%q: %v", bad, err)
+				}
+				if !strings.Contains(bad, ",") {
+					w.unchanged(bad, func() {
+						made, err := w.e.CreateExecutions(w.ctx, w.p,
+							[]engine.NewExecution{w.item(asking(flowfabric.QuotaGate(bad)))})
+						w.no(err)
+						w.is(made[0].Err, flowfabric.ErrInvalidInput)
+					})
+				}
 			}
-		}
-		_, _, _, err := g.e.PutQuota(w.ctx, admission.Quota{Name: "@1.0.0@k", Cap: 1}, 0, "me")
-		w.is(err, flowfabric.ErrInvalidInput)
-		_, err = g.e.RemoveQuota(w.ctx, "@1.0.0@k")
-		w.is(err, flowfabric.ErrInvalidInput)
-	}},
+			_, _, _, err := g.e.PutQuota(w.ctx, admission.Quota{Name: "@1.0.0@k", Cap: 1}, 0, "me")
+			w.is(err, flowfabric.ErrInvalidInput)
+			_, err = g.e.RemoveQuota(w.ctx, "@1.0.0@k")
+			w.is(err, flowfabric.ErrInvalidInput)
+		}},
 	{name: "work that a budget, a quota or a limit of a key keeps waiting says so in snapshots, lists and explanations alike", run: func(w *env) {
 		g := newGates(w)
 		b, q, key := g.budget(nil), g.quota(admission.Quota{Cap: 1}), g.limited("1.0.0", g.name+"/k")
@@ -170,20 +176,26 @@ var limitScenarios = []scenario{
 			state flowfabric.PublicState
 			cause explain.Cause
 		}{
-			{flowfabric.BudgetGate(b), "budget " + b + " tokens 100 100", flowfabric.WaitingBudget, explain.WhyWaitingBudget},
+			{flowfabric.BudgetGate(b), "budget " + b + " tokens 100 100", flowfabric.WaitingBudget,
+				explain.WhyWaitingBudget},
 			{flowfabric.QuotaGate(q), "quota " + q + " cap", flowfabric.WaitingQuota, explain.WhyWaitingSlot},
 			{flowfabric.QuotaGate(q), "quota " + q + " rate", flowfabric.WaitingQuota, explain.WhyWaitingRate},
 			{flowfabric.QuotaGate(key), "quota " + key + " cap", flowfabric.WaitingQuota, explain.WhyWaitingSlot},
 			{flowfabric.BudgetGate(b), "budget_not_found " + b, flowfabric.WaitingBudget, explain.WhyNoBudget},
-			{flowfabric.BudgetGate(b), "unavailable budget " + b, flowfabric.Waiting, explain.WhyGateClosed},
+			{flowfabric.BudgetGate(b), "unavailable budget " + b, flowfabric.WaitingBudget, explain.WhyUnavailable},
+			{flowfabric.QuotaGate(q), "unavailable quota " + q, flowfabric.WaitingQuota, explain.WhyUnavailable},
+			{flowfabric.QuotaGate(key), "unavailable quota " + key, flowfabric.WaitingQuota, explain.WhyUnavailable},
+			{flowfabric.QuotaGate(q), "unavailable route", flowfabric.WaitingQuota, explain.WhyUnavailable},
 		} {
 			id := w.create(asking(x.gate))
 			agree := func(what string, want flowfabric.PublicState) engine.Snapshot {
 				w.Helper()
 				s := w.read(id)
-				page, err := w.e.ListExecutions(w.ctx, w.p, engine.ListQuery{Index: engine.IndexWaiting, Key: strconv.FormatUint(s.Route.ID, 10), Limit: 1})
+				page, err := w.e.ListExecutions(w.ctx, w.p,
+					engine.ListQuery{Index: engine.IndexWaiting, Key: strconv.FormatUint(s.Route.ID, 10), Limit: 1})
 				w.no(err)
-				same(w, x.why+": "+what, words(s.State.Public, page.Executions[0].State.Public, w.why(id).State), words(want, want, want))
+				w.all(x.why+": "+what, eq(s.State.Public, want), eq(page.Executions[0].State.Public, want),
+					eq(w.why(id).State, want))
 				return s
 			}
 			agree("before", flowfabric.Waiting)
@@ -199,14 +211,16 @@ var limitScenarios = []scenario{
 	{name: "a snapshot tells of the wait, the flow and the last change", run: func(w *env) {
 		_, c := w.holder(timeout(time.Hour))
 		id := c.Fence.Execution
-		same(w, "changed", words(w.read(id).ChangedAt.Equal(w.read(id).ClaimedAt), w.read(id).ChangedAt.IsZero()), "true false")
+		w.all("changed", eq(w.read(id).ChangedAt.Equal(w.read(id).ClaimedAt), true),
+			eq(w.read(id).ChangedAt.IsZero(), false))
 		w.seed()
 		w.suspend(c.Fence)
 		s := w.read(id)
-		same(w, "waits", words(s.Wait.Since.IsZero(), s.Wait.Since.Equal(s.ChangedAt), s.Flow.IsZero()), "false true true")
+		w.all("waits", eq(s.Wait.Since.IsZero(), false), eq(s.Wait.Since.Equal(s.ChangedAt), true),
+			eq(s.Flow.IsZero(), true))
 		f := w.flow().node("a", nil).node("b", []string{"a"}).submit(engine.SealClosed)
 		m := w.read(f.id.Member("b"))
-		same(w, "member", words(m.Flow, m.Node), words(f.id, "b"))
+		w.all("member", eq(m.Flow, f.id), eq(m.Node, "b"))
 	}},
 	{name: "a stray hold of a key is asked about when somebody wants the slot", run: func(w *env) {
 		g := newGates(w)
@@ -219,7 +233,7 @@ var limitScenarios = []scenario{
 		list := k.grants(1)
 		g.advance(2 * time.Second)
 		a := g.admit(name, 0, list...)
-		same(w, "suspects", words(a.Suspects), words([]string{stray.String()}))
+		sameList(w, "suspects", a.Suspects, stray.String())
 		_, freed := g.settle(name, stray)
 		same(w, "freed", freed, 1)
 		g.admit(name, 1, list...)

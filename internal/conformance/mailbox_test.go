@@ -19,21 +19,24 @@ import (
 // mail sends a text to a mailbox; that must not be refused.
 func (w *env) mail(id flowfabric.ExecutionID, mailbox, text string) engine.Sent {
 	w.Helper()
-	s, err := w.e.SendMessage(w.ctx, id, engine.Message{Mailbox: mailbox, By: "ann", Encoding: "utf8", Payload: []byte(text)})
+	s, err := w.e.SendMessage(w.ctx, id,
+		engine.Message{Mailbox: mailbox, By: "ann", Encoding: "utf8", Payload: []byte(text)})
 	w.no(err)
 	w.check()
 	same(w, "already", s.Already, false)
 	return s
 }
 
-// take receives up to limit messages; without any, why is recorded. It returns "number mailbox text" of each, and why there is none.
+// take receives up to limit messages; without any, why is recorded. It returns "number mailbox text" of each, and why
+// there is none.
 func (w *env) take(f flowfabric.Fence, name, mailbox string, limit int, why string) string {
 	w.Helper()
-	r, recorded, err := w.e.ReceiveMessages(w.ctx, f, engine.Receiving{Name: name, Mailbox: mailbox, Limit: limit, Why: why})
+	r, recorded, err := w.e.ReceiveMessages(w.ctx, f,
+		engine.Receiving{Name: name, Mailbox: mailbox, Limit: limit, Why: why})
 	w.no(err)
 	w.check()
 	if !recorded {
-		same(w, "nothing was recorded", words(len(r.Messages), r.Why), "0 ")
+		w.all("nothing was recorded", eq(len(r.Messages), 0), eq(r.Why, ""))
 		return "-"
 	}
 	return mailed(r.Messages) + r.Why
@@ -47,12 +50,12 @@ func mailed(messages []suspend.Message) string {
 	return strings.Join(out, ", ")
 }
 
-// boxes is what is told of the messages of an execution: how many came, how many wait, and those.
-func (w *env) boxes(id flowfabric.ExecutionID) string {
+// boxes fails unless it is told of the messages of an execution that so many came, that so many wait, and those.
+func (w *env) boxes(what string, id flowfabric.ExecutionID, total uint64, waiting int, messages string) {
 	w.Helper()
 	m, err := w.e.ReadMessages(w.ctx, id, 0, 100)
 	w.no(err)
-	return words(m.Total, m.Waiting, mailed(m.Messages))
+	w.all(what, eq(m.Total, total), eq(m.Waiting, waiting), eq(mailed(m.Messages), messages))
 }
 
 // forMail waits for a message of a mailbox.
@@ -60,29 +63,30 @@ func forMail(mailbox string) suspending { return waitFor(spelled("M", mailbox)) 
 
 // Messages to an execution, by name.
 var mailboxScenarios = []scenario{
-	{name: "messages are received once and in order, each from its mailbox, whenever they were sent", run: func(w *env) {
-		id := w.create()
-		same(w, "before the first claim", w.mail(id, "user", "1"), engine.Sent{Number: 1, Waiting: 1})
-		k := w.worker("w1")
-		f := k.one(id).Fence
-		same(w, "while it runs", w.mail(id, "user", "2"), engine.Sent{Number: 2, Waiting: 2})
-		w.mail(id, "other", "3")
-		w.mail(id, "user", "4")
-		same(w, "told", w.boxes(id), "4 4 1 user 1, 2 user 2, 3 other 3, 4 user 4")
-		same(w, "the first", w.take(f, "user·1", "user", 1, ""), "1 user 1")
-		same(w, "those of the other one", w.take(f, "other·1", "other", 10, ""), "3 other 3")
-		same(w, "told", w.boxes(id), "4 2 2 user 2, 4 user 4")
-		w.delay(f, time.Second)
-		w.mail(id, "user", "5")
-		w.advance(2 * time.Second)
-		w.settleTime()
-		f = k.one(id).Fence
-		same(w, "the rest", w.take(f, "user·2", "user", 100, ""), "2 user 2, 4 user 4, 5 user 5")
-		same(w, "no more", w.take(f, "user·3", "user", 100, ""), "-")
-		same(w, "told", w.boxes(id), "5 0 ")
-		w.mail(id, "user", "6")
-		same(w, "numbers go on", w.take(f, "user·3", "user", 1, ""), "6 user 6")
-	}},
+	{name: "messages are received once and in order, each from its mailbox, whenever they were sent",
+		run: func(w *env) {
+			id := w.create()
+			same(w, "before the first claim", w.mail(id, "user", "1"), engine.Sent{Number: 1, Waiting: 1})
+			k := w.worker("w1")
+			f := k.one(id).Fence
+			same(w, "while it runs", w.mail(id, "user", "2"), engine.Sent{Number: 2, Waiting: 2})
+			w.mail(id, "other", "3")
+			w.mail(id, "user", "4")
+			w.boxes("told", id, 4, 4, "1 user 1, 2 user 2, 3 other 3, 4 user 4")
+			same(w, "the first", w.take(f, "user·1", "user", 1, ""), "1 user 1")
+			same(w, "those of the other one", w.take(f, "other·1", "other", 10, ""), "3 other 3")
+			w.boxes("told", id, 4, 2, "2 user 2, 4 user 4")
+			w.delay(f, time.Second)
+			w.mail(id, "user", "5")
+			w.advance(2 * time.Second)
+			w.settleTime()
+			f = k.one(id).Fence
+			same(w, "the rest", w.take(f, "user·2", "user", 100, ""), "2 user 2, 4 user 4, 5 user 5")
+			same(w, "no more", w.take(f, "user·3", "user", 100, ""), "-")
+			w.boxes("told", id, 5, 0, "")
+			w.mail(id, "user", "6")
+			same(w, "numbers go on", w.take(f, "user·3", "user", 1, ""), "6 user 6")
+		}},
 	{name: "a message is told with its sender, its time, and every byte of its payload", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
@@ -90,7 +94,8 @@ var mailboxScenarios = []scenario{
 		payload := []byte("\x00\x1f\x1e7:\n\xff")
 		begin := w.now()
 		for _, encoding := range []string{"bytes", "json", "utf8"} {
-			_, err := w.e.SendMessage(w.ctx, id, engine.Message{Mailbox: " ~", By: "ann lee", Encoding: encoding, Payload: payload})
+			_, err := w.e.SendMessage(w.ctx, id,
+				engine.Message{Mailbox: " ~", By: "ann lee", Encoding: encoding, Payload: payload})
 			w.no(err)
 		}
 		_, err := w.e.SendMessage(w.ctx, id, engine.Message{Mailbox: " ~", Encoding: "json"})
@@ -98,63 +103,73 @@ var mailboxScenarios = []scenario{
 		r, _, err := w.e.ReceiveMessages(w.ctx, c.Fence, engine.Receiving{Name: "x", Mailbox: " ~", Limit: 4})
 		w.no(err)
 		for i, m := range r.Messages {
-			if i < 3 && (!bytes.Equal(m.Payload, payload) || m.By != "ann lee") || m.SentAt.UnixMilli() < begin || m.SentAt.UnixMilli() > w.now() {
+			if i < 3 && (!bytes.Equal(m.Payload, payload) || m.By != "ann lee") || m.SentAt.UnixMilli() < begin ||
+				m.SentAt.UnixMilli() > w.now() {
 				w.Errorf("%d: %q of %q at %s", i, m.Payload, m.By, m.SentAt)
 			}
 		}
-		same(w, "encodings", words(r.Messages[0].Encoding, r.Messages[1].Encoding, r.Messages[2].Encoding, len(r.Messages[3].Payload), r.Messages[3].By), "bytes json utf8 0 ")
+		w.all("encodings", eq(r.Messages[0].Encoding, "bytes"), eq(r.Messages[1].Encoding, "json"),
+			eq(r.Messages[2].Encoding, "utf8"), eq(len(r.Messages[3].Payload), 0), eq(r.Messages[3].By, ""))
 	}},
-	{name: "a receipt is a step: every later run and a replay get the same messages, and a purge removes them", run: func(w *env) {
-		k, c := w.holder(retries(3))
-		id := c.Fence.Execution
-		w.mail(id, "user", "1")
-		w.mail(id, "user", "2")
-		same(w, "taken", w.take(c.Fence, "user·1", "user", 1, ""), "1 user 1")
-		w.unchanged("again after a lost reply", func() { same(w, "again", w.take(c.Fence, "user·1", "user", 1, ""), "1 user 1") })
-		w.unchanged("another mailbox under this name", func() { same(w, "again", w.take(c.Fence, "user·1", "other", 9, "looked"), "1 user 1") })
-		w.advance(time.Second)
-		same(w, "only looked", w.take(c.Fence, "other·1", "other", 1, "looked"), "looked")
-		w.mail(id, "other", "3")
-		w.unchanged("what was found empty stays so", func() { same(w, "again", w.take(c.Fence, "other·1", "other", 1, "looked"), "looked") })
-		w.lists("steps", id, "messages user·1 0 0s "+strconv.Itoa(w.receiptBytes(id, "user·1")), "messages other·1 0 0s 6")
-		w.fail(c.Fence, "x")
-		w.advance(5 * time.Second)
-		w.settleTime()
-		c = k.one(id)
-		receipt, err := engine.DecodeReceipt(c.Steps[engine.StepReceipt+"user·1"])
-		w.no(err)
-		same(w, "of the claim", words(mailed(receipt.Messages), receipt.Why), "1 user 1 ")
-		same(w, "the next attempt", w.take(c.Fence, "user·2", "user", 9, ""), "2 user 2")
-		w.no(w.complete(c.Fence, "r").Err)
-		w.unchanged("a message to what has ended", func() {
-			_, err := w.e.SendMessage(w.ctx, id, engine.Message{Mailbox: "user", Encoding: "json", Payload: []byte("1")})
-			w.is(err, denied.NotSignalable)
-		})
-		w.must("ff_replay_execution", proto, id.UUID().String(), uuid.NewString(), "keep", "1", "me", "reason")
-		same(w, "after a replay the rest is there", w.boxes(id), "3 1 3 other 3")
-		c = k.one(id)
-		same(w, "and the receipts", words(len(c.Steps)), "3")
-		w.no(w.complete(c.Fence, "r").Err)
-		w.must("ff_replay_execution", proto, id.UUID().String(), uuid.NewString(), "drop", "1", "me", "reason")
-		c = k.one(id)
-		same(w, "from scratch", words(len(c.Steps), w.boxes(id)), "0 3 1 3 other 3")
-		w.no(w.complete(c.Fence, "r").Err)
-		_, err = w.e.PurgeExecution(w.ctx, id, day)
-		w.no(err)
-		w.check()
-		keys, _ := w.lasting()
-		for _, key := range keys {
-			if strings.Contains(key, id.UUID().String()) {
-				w.Errorf("%s is left", key)
+	{name: "a receipt is a step: every later run and a replay get the same messages, and a purge removes them",
+		run: func(w *env) {
+			k, c := w.holder(retries(3))
+			id := c.Fence.Execution
+			w.mail(id, "user", "1")
+			w.mail(id, "user", "2")
+			same(w, "taken", w.take(c.Fence, "user·1", "user", 1, ""), "1 user 1")
+			w.unchanged("again after a lost reply",
+				func() { same(w, "again", w.take(c.Fence, "user·1", "user", 1, ""), "1 user 1") })
+			w.unchanged("another mailbox under this name",
+				func() { same(w, "again", w.take(c.Fence, "user·1", "other", 9, "looked"), "1 user 1") })
+			w.advance(time.Second)
+			same(w, "only looked", w.take(c.Fence, "other·1", "other", 1, "looked"), "looked")
+			w.mail(id, "other", "3")
+			w.unchanged("what was found empty stays so",
+				func() { same(w, "again", w.take(c.Fence, "other·1", "other", 1, "looked"), "looked") })
+			w.lists("steps", id, "messages user·1 1 0s "+strconv.Itoa(w.receiptBytes(id, "user·1")),
+				"messages other·1 1 0s 6")
+			w.fail(c.Fence, "x")
+			w.advance(5 * time.Second)
+			w.settleTime()
+			c = k.one(id)
+			receipt, err := engine.DecodeReceipt(c.Steps[engine.StepReceipt+"user·1"])
+			w.no(err)
+			w.all("of the claim", eq(mailed(receipt.Messages), "1 user 1"), eq(receipt.Why, ""))
+			same(w, "the next attempt", w.take(c.Fence, "user·2", "user", 9, ""), "2 user 2")
+			w.no(w.complete(c.Fence, "r").Err)
+			w.unchanged("a message to what has ended", func() {
+				_, err := w.e.SendMessage(w.ctx, id,
+					engine.Message{Mailbox: "user", Encoding: "json", Payload: []byte("1")})
+				w.is(err, denied.NotSignalable)
+			})
+			w.must("ff_replay_execution", proto, id.UUID().String(), uuid.NewString(), "keep", "1", "me", "reason")
+			w.boxes("after a replay the rest is there", id, 3, 1, "3 other 3")
+			c = k.one(id)
+			same(w, "and the receipts", len(c.Steps), 3)
+			w.no(w.complete(c.Fence, "r").Err)
+			w.must("ff_replay_execution", proto, id.UUID().String(), uuid.NewString(), "drop", "1", "me", "reason")
+			c = k.one(id)
+			same(w, "from scratch", len(c.Steps), 0)
+			w.boxes("from scratch", id, 3, 1, "3 other 3")
+			w.no(w.complete(c.Fence, "r").Err)
+			_, err = w.e.PurgeExecution(w.ctx, id, day)
+			w.no(err)
+			w.check()
+			keys, _ := w.lasting()
+			for _, key := range keys {
+				if strings.Contains(key, id.UUID().String()) {
+					w.Errorf("%s is left", key)
+				}
 			}
-		}
-		_, err = w.e.SendMessage(w.ctx, id, engine.Message{Mailbox: "user", Encoding: "json"})
-		w.is(err, flowfabric.ErrResultPurged)
-		_, err = w.e.ReadMessages(w.ctx, id, 0, 1)
-		w.is(err, flowfabric.ErrResultPurged)
-		_, err = w.e.SendMessage(w.ctx, flowfabric.MakeExecutionID(w.p, uuid.New()), engine.Message{Mailbox: "user", Encoding: "json"})
-		w.is(err, flowfabric.ErrNotFound)
-	}},
+			_, err = w.e.SendMessage(w.ctx, id, engine.Message{Mailbox: "user", Encoding: "json"})
+			w.is(err, flowfabric.ErrResultPurged)
+			_, err = w.e.ReadMessages(w.ctx, id, 0, 1)
+			w.is(err, flowfabric.ErrResultPurged)
+			_, err = w.e.SendMessage(w.ctx, flowfabric.MakeExecutionID(w.p, uuid.New()),
+				engine.Message{Mailbox: "user", Encoding: "json"})
+			w.is(err, flowfabric.ErrNotFound)
+		}},
 	{name: "a message resumes what waits for its mailbox, and nothing else", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
@@ -169,17 +184,18 @@ var mailboxScenarios = []scenario{
 		w.code(id, "R1i")
 		w.mail(id, "user", "5")
 		c = k.one(id)
-		same(w, "told", words(told(c.Resume), c.Resume.Name, w.record(id).By), "message: user·1 ann")
+		w.all("told", eq(told(c.Resume), "message:"), eq(c.Resume.Name, "user·1"), eq(w.record(id).By, "ann"))
 		same(w, "its answer is listed", len(w.listed(id)), 1)
 		same(w, "taken", w.take(c.Fence, "user·1", "user", 1, ""), "4 user 4")
 		same(w, "then the receipt is, alone", len(w.listed(id)), 1)
 		m := w.stopped(c.Fence, awaiting("approval"))
-		same(w, "the receipt says all, so the answer is no step", words(len(w.hash(w.k.Steps(id.UUID())))), "1")
+		same(w, "the receipt says all, so the answer is no step", len(w.hash(w.k.Steps(id.UUID()))), 1)
 		w.mail(id, "user", "6")
 		w.code(id, "S1")
 		w.signal(id, m, "go", "resume_condition_satisfied")
 		c = k.one(id)
-		same(w, "came while it waited for something else", w.take(c.Fence, "user·2", "user", 9, ""), "5 user 5, 6 user 6")
+		same(w, "came while it waited for something else", w.take(c.Fence, "user·2", "user", 9, ""),
+			"5 user 5, 6 user 6")
 	}},
 	{name: "who waits for a message that is there goes on at once", run: func(w *env) {
 		w.seed()
@@ -191,106 +207,117 @@ var mailboxScenarios = []scenario{
 		s, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 		w.no(err)
 		w.check()
-		same(w, "satisfied", words(s.Satisfied, told(&s.Resume)), "true already_satisfied:")
+		w.all("satisfied", eq(s.Satisfied, true), eq(told(&s.Resume), "already_satisfied:"))
 		w.unchanged("again after a lost reply", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 			w.no(err)
-			same(w, "satisfied", words(again.Satisfied, again.Already, told(&again.Resume)), "true true already_satisfied:")
+			w.all("satisfied", eq(again.Satisfied, true), eq(again.Already, true),
+				eq(told(&again.Resume), "already_satisfied:"))
 		})
 		same(w, "taken", w.take(c.Fence, "user·1", "user", 1, ""), "2 user 2")
 		w.suspend(c.Fence, forMail("user"), awaiting("user·2"))
 		w.mail(id, "user", "3")
 		k.one(id)
 	}},
-	{name: "a wait for a message ends by time or by an operator like any other, and the receipt keeps how", run: func(w *env) {
-		w.seed()
-		_, c := w.holder()
-		id := c.Fence.Execution
-		w.suspend(c.Fence, forMail("user"), awaiting("user·1"), within(time.Minute, "auto_resume"))
-		w.advance(2 * time.Minute)
-		w.settleTime()
-		c = w.worker("later").one(id)
-		same(w, "told", told(c.Resume), "timeout:")
-		same(w, "recorded", w.take(c.Fence, "user·1", "user", 1, "timeout"), "timeout")
-		w.mail(id, "user", "1")
-		same(w, "for good", w.take(c.Fence, "user·1", "user", 1, ""), "timeout")
-		same(w, "the next", w.take(c.Fence, "user·2", "user", 1, "timeout"), "1 user 1")
-		w.suspend(c.Fence, forMail("user"), awaiting("user·3"))
-		w.resume(id)
-		c = w.worker("later").one(id)
-		same(w, "told", told(c.Resume), "operator:")
-		w.mail(id, "user", "2")
-		same(w, "what came meanwhile counts", w.take(c.Fence, "user·3", "user", 1, "operator"), "2 user 2")
-		w.suspend(c.Fence, forMail("user"), awaiting("user·4"), within(time.Minute, "fail"))
-		w.advance(2 * time.Minute)
-		w.settleTime()
-		w.code(id, "T2")
-	}},
-	{name: "a repeat is answered as the first time, by its id or its key, while it is one of the last 1,000", run: func(w *env) {
-		_, c := w.holder()
-		id := c.Fence.Execution
-		m := engine.Message{ID: uuid.New(), Mailbox: "user", Key: "k", Encoding: "json", Payload: []byte("1")}
-		send := func(m engine.Message) engine.Sent {
-			w.Helper()
-			s, err := w.e.SendMessage(w.ctx, id, m)
-			w.no(err)
-			return s
-		}
-		same(w, "first", send(m), engine.Sent{Number: 1, Waiting: 1})
-		other := m
-		other.ID, other.Mailbox = uuid.New(), "other"
-		w.unchanged("the same key", func() { same(w, "again", send(other), engine.Sent{Number: 1, Waiting: 1, Already: true}) })
-		other.Key = ""
-		same(w, "an id", send(other), engine.Sent{Number: 2, Waiting: 2})
-		w.unchanged("the same id", func() { same(w, "again", send(other), engine.Sent{Number: 2, Waiting: 2, Already: true}) })
-		w.take(c.Fence, "x", "user", 1, "")
-		w.take(c.Fence, "y", "other", 1, "")
-		w.unchanged("after it was received", func() { same(w, "again", send(m), engine.Sent{Number: 1, Waiting: 0, Already: true}) })
-		for i := range limits.KnownMessages - 2 {
-			send(engine.Message{Mailbox: "user", Encoding: "json", Payload: []byte(strconv.Itoa(i))})
-		}
-		w.check()
-		w.unchanged("the last that is known", func() { same(w, "again", send(m), engine.Sent{Number: 1, Waiting: 998, Already: true}) })
-		same(w, "one more", send(engine.Message{Mailbox: "user", Encoding: "json"}), engine.Sent{Number: 1001, Waiting: 999})
-		w.take(c.Fence, "z", "user", 100, "")
-		same(w, "it is new", send(m), engine.Sent{Number: 1002, Waiting: 900})
-		w.unchanged("the second is known", func() { same(w, "again", send(m).Already, true) })
-		w.check()
-		w.no(w.complete(c.Fence, "").Err)
-		w.unchanged("a repeat after the end", func() { same(w, "again", send(m).Number, 1002) })
-	}},
-	{name: "a mailbox that is full refuses, stores nothing, and takes messages again when some were received", run: func(w *env) {
-		_, c := w.holder()
-		id := c.Fence.Execution
-		send := func(n int) error {
-			_, err := w.e.SendMessage(w.ctx, id, engine.Message{Mailbox: "user", Encoding: "bytes", Payload: make([]byte, n)})
-			return err
-		}
-		for range limits.MaxMessages {
+	{name: "a wait for a message ends by time or by an operator like any other, and the receipt keeps how",
+		run: func(w *env) {
+			w.seed()
+			_, c := w.holder()
+			id := c.Fence.Execution
+			w.suspend(c.Fence, forMail("user"), awaiting("user·1"), within(time.Minute, "auto_resume"))
+			w.advance(2 * time.Minute)
+			w.settleTime()
+			c = w.worker("later").one(id)
+			same(w, "told", told(c.Resume), "timeout:")
+			same(w, "recorded", w.take(c.Fence, "user·1", "user", 1, "timeout"), "timeout")
+			w.mail(id, "user", "1")
+			same(w, "for good", w.take(c.Fence, "user·1", "user", 1, ""), "timeout")
+			same(w, "the next", w.take(c.Fence, "user·2", "user", 1, "timeout"), "1 user 1")
+			w.suspend(c.Fence, forMail("user"), awaiting("user·3"))
+			w.resume(id)
+			c = w.worker("later").one(id)
+			same(w, "told", told(c.Resume), "operator:")
+			w.mail(id, "user", "2")
+			same(w, "what came meanwhile counts", w.take(c.Fence, "user·3", "user", 1, "operator"), "2 user 2")
+			w.suspend(c.Fence, forMail("user"), awaiting("user·4"), within(time.Minute, "fail"))
+			w.advance(2 * time.Minute)
+			w.settleTime()
+			w.code(id, "T2")
+		}},
+	{name: "a repeat is answered as the first time, by its id or its key, while it is one of the last 1,000",
+		run: func(w *env) {
+			_, c := w.holder()
+			id := c.Fence.Execution
+			m := engine.Message{ID: uuid.New(), Mailbox: "user", Key: "k", Encoding: "json", Payload: []byte("1")}
+			send := func(m engine.Message) engine.Sent {
+				w.Helper()
+				s, err := w.e.SendMessage(w.ctx, id, m)
+				w.no(err)
+				return s
+			}
+			same(w, "first", send(m), engine.Sent{Number: 1, Waiting: 1})
+			other := m
+			other.ID, other.Mailbox = uuid.New(), "other"
+			w.unchanged("the same key",
+				func() { same(w, "again", send(other), engine.Sent{Number: 1, Waiting: 1, Already: true}) })
+			other.Key = ""
+			same(w, "an id", send(other), engine.Sent{Number: 2, Waiting: 2})
+			w.unchanged("the same id",
+				func() { same(w, "again", send(other), engine.Sent{Number: 2, Waiting: 2, Already: true}) })
+			w.take(c.Fence, "x", "user", 1, "")
+			w.take(c.Fence, "y", "other", 1, "")
+			w.unchanged("after it was received",
+				func() { same(w, "again", send(m), engine.Sent{Number: 1, Waiting: 0, Already: true}) })
+			for i := range limits.KnownMessages - 2 {
+				send(engine.Message{Mailbox: "user", Encoding: "json", Payload: []byte(strconv.Itoa(i))})
+			}
+			w.check()
+			w.unchanged("the last that is known",
+				func() { same(w, "again", send(m), engine.Sent{Number: 1, Waiting: 998, Already: true}) })
+			same(w, "one more", send(engine.Message{Mailbox: "user", Encoding: "json"}),
+				engine.Sent{Number: 1001, Waiting: 999})
+			w.take(c.Fence, "z", "user", 100, "")
+			same(w, "it is new", send(m), engine.Sent{Number: 1002, Waiting: 900})
+			w.unchanged("the second is known", func() { same(w, "again", send(m).Already, true) })
+			w.check()
+			w.no(w.complete(c.Fence, "").Err)
+			w.unchanged("a repeat after the end", func() { same(w, "again", send(m).Number, 1002) })
+		}},
+	{name: "a mailbox that is full refuses, stores nothing, and takes messages again when some were received",
+		run: func(w *env) {
+			_, c := w.holder()
+			id := c.Fence.Execution
+			send := func(n int) error {
+				_, err := w.e.SendMessage(w.ctx, id,
+					engine.Message{Mailbox: "user", Encoding: "bytes", Payload: make([]byte, n)})
+				return err
+			}
+			for range limits.MaxMessages {
+				w.no(send(1))
+			}
+			w.unchanged("one more", func() { w.is(send(1), denied.MailboxFull) })
+			w.check()
+			w.take(c.Fence, "a", "user", 100, "")
 			w.no(send(1))
-		}
-		w.unchanged("one more", func() { w.is(send(1), denied.MailboxFull) })
-		w.check()
-		w.take(c.Fence, "a", "user", 100, "")
-		w.no(send(1))
-		for i := range 9 {
-			w.take(c.Fence, "b"+strconv.Itoa(i), "user", 100, "")
-		}
-		same(w, "left", w.take(c.Fence, "c", "user", 100, ""), "1001 user \x00")
-		sent := 0
-		for ; send(limits.MaxMessage) == nil; sent++ {
-		}
-		same(w, "of 64 KiB", sent, 15) // what is stored beside a payload counts, too
-		w.unchanged("one more", func() { w.is(send(limits.MaxMessage), denied.MailboxFull) })
-		w.unchanged("a larger one", func() { w.is(send(limits.MaxMessage+1), flowfabric.ErrPayloadTooLarge) })
-		r, _, err := w.e.ReceiveMessages(w.ctx, c.Fence, engine.Receiving{Name: "d", Mailbox: "user", Limit: 100})
-		w.no(err)
-		same(w, "by one receipt, the first and what fits into 128 KiB", len(r.Messages), 1)
-		page, err := w.e.ReadMessages(w.ctx, id, 1004, 100)
-		w.no(err)
-		same(w, "a page", words(len(page.Messages), page.Messages[0].Number, page.Waiting, page.Total), "1 1005 14 1016")
-		w.check()
-	}},
+			for i := range 9 {
+				w.take(c.Fence, "b"+strconv.Itoa(i), "user", 100, "")
+			}
+			same(w, "left", w.take(c.Fence, "c", "user", 100, ""), "1001 user \x00")
+			sent := 0
+			for ; send(limits.MaxMessage) == nil; sent++ {
+			}
+			same(w, "of 64 KiB", sent, 15) // what is stored beside a payload counts, too
+			w.unchanged("one more", func() { w.is(send(limits.MaxMessage), denied.MailboxFull) })
+			w.unchanged("a larger one", func() { w.is(send(limits.MaxMessage+1), flowfabric.ErrPayloadTooLarge) })
+			r, _, err := w.e.ReceiveMessages(w.ctx, c.Fence, engine.Receiving{Name: "d", Mailbox: "user", Limit: 100})
+			w.no(err)
+			same(w, "by one receipt, the first and what fits into 128 KiB", len(r.Messages), 1)
+			page, err := w.e.ReadMessages(w.ctx, id, 1004, 100)
+			w.no(err)
+			w.all("a page", eq(len(page.Messages), 1), eq(page.Messages[0].Number, 1005), eq(page.Waiting, 14),
+				eq(page.Total, 1016))
+			w.check()
+		}},
 	{name: "a receipt that does not fit among the steps is refused and takes nothing", run: func(w *env) {
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -303,7 +330,8 @@ var mailboxScenarios = []scenario{
 		w.mail(id, "user", "2")
 		for _, why := range []string{"", "looked"} {
 			w.unchanged("one more", func() {
-				_, _, err := w.e.ReceiveMessages(w.ctx, c.Fence, engine.Receiving{Name: "user·2", Mailbox: "user", Limit: 1, Why: why})
+				_, _, err := w.e.ReceiveMessages(w.ctx, c.Fence,
+					engine.Receiving{Name: "user·2", Mailbox: "user", Limit: 1, Why: why})
 				w.is(err, denied.StepLimit)
 			})
 		}
@@ -322,7 +350,8 @@ var mailboxScenarios = []scenario{
 		w.no(err)
 		w.mail(c.Fence.Execution, "other", strings.Repeat("x", 20))
 		w.unchanged("bytes", func() {
-			_, _, err := w.e.ReceiveMessages(w.ctx, c.Fence, engine.Receiving{Name: "other·1", Mailbox: "other", Limit: 1})
+			_, _, err := w.e.ReceiveMessages(w.ctx, c.Fence,
+				engine.Receiving{Name: "other·1", Mailbox: "other", Limit: 1})
 			w.is(err, denied.StepLimit)
 		})
 		same(w, "what fits", w.take(c.Fence, "user·1", "user", 1, ""), "1 user 1")
@@ -363,14 +392,17 @@ var mailboxScenarios = []scenario{
 		id := c.Fence.Execution
 		send := func(m engine.Message, want string) {
 			w.Helper()
-			w.refuses(want, flowfabric.ErrInvalidInput, want, func() error { _, err := w.e.SendMessage(w.ctx, id, m); return err })
+			w.refuses(want, flowfabric.ErrInvalidInput, want,
+				func() error { _, err := w.e.SendMessage(w.ctx, id, m); return err })
 		}
 		for _, box := range []string{"", strings.Repeat("x", 97), "a\x1fb", "é", "a\n", "\x7f"} {
 			send(engine.Message{Mailbox: box, Encoding: "json"}, "mailbox: 1..96 bytes of printable ASCII")
 		}
 		send(engine.Message{Mailbox: "a", Encoding: "xml"}, "encoding: json, utf8 or bytes")
-		send(engine.Message{Mailbox: "a", Encoding: "json", Key: strings.Repeat("k", 257)}, "idempotency key: at most 256 bytes without control characters")
-		send(engine.Message{Mailbox: "a", Encoding: "json", By: "a\x1f"}, "by: at most 256 bytes without control characters")
+		send(engine.Message{Mailbox: "a", Encoding: "json", Key: strings.Repeat("k", 257)},
+			"idempotency key: at most 256 bytes without control characters")
+		send(engine.Message{Mailbox: "a", Encoding: "json", By: "a\x1f"},
+			"by: at most 256 bytes without control characters")
 		w.mail(id, strings.Repeat("x", 96), "1")
 		q := suspension(forMail(strings.Repeat("x", 97)))
 		w.refuses("condition", denied.Condition, "mailbox: 1..96 bytes of printable ASCII", func() error {

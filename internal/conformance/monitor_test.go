@@ -2,12 +2,12 @@ package conformance
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -42,7 +42,8 @@ func (w *env) dial() net.Conn {
 	conn, err := net.Dial(network, address)
 	w.no(err)
 	w.Cleanup(func() { _ = conn.Close() })
-	w.no(conn.SetDeadline(time.Now().Add(time.Minute))) // for a server that hangs
+	stop := context.AfterFunc(w.ctx, func() { _ = conn.Close() }) // for a server that hangs
+	w.Cleanup(func() { stop() })
 	return conn
 }
 

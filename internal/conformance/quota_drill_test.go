@@ -14,8 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// drill does at random whatever can happen to work behind a quota, delivers late, twice and in any order, asks and tells with other
-// steps in between, and looks after each step: what runs holds a slot, and no more slots are held than there are.
+// drill does at random whatever can happen to work behind a quota, delivers late, twice and in any order, asks and
+// tells with other steps in between, and looks after each step: what runs holds a slot, and no more slots are held
+// than there are.
 type drill struct {
 	*gates
 	r       *rand.Rand
@@ -62,8 +63,8 @@ func newDrill(w *env) *drill {
 func (d *drill) step() {
 	d.Helper()
 	k := d.workers[d.r.IntN(len(d.workers))]
-	moves := []func(*asker){d.more, d.poll, d.poll, d.ask, d.ask, d.ask, d.take, d.take, d.end1, d.end1, d.end1, d.read, d.tell, d.tell, d.check1, d.settle1,
-		d.settle1, d.pass, d.die, d.giveBack}
+	moves := []func(*asker){d.more, d.poll, d.poll, d.ask, d.ask, d.ask, d.take, d.take, d.end1, d.end1, d.end1, d.read,
+		d.tell, d.tell, d.check1, d.settle1, d.settle1, d.pass, d.die, d.giveBack}
 	moves[d.r.IntN(len(moves))](k)
 	d.judge()
 }
@@ -108,7 +109,8 @@ func (d *drill) ask(k *asker) {
 		k.admitted = append(k.admitted, x)
 	} else {
 		d.did["refused"]++
-		d.no(d.e.ReleaseGrants(d.ctx, d.p, k.session, []engine.GrantReturn{{Grant: x.Grant}}, []engine.RouteClosing{{Route: x.Route, For: time.Second, Why: "cap"}}))
+		d.no(d.e.ReleaseGrants(d.ctx, d.p, k.session, []engine.GrantReturn{{Grant: x.Grant}},
+			[]engine.RouteClosing{{Route: x.Route, For: time.Second, Why: "cap"}}))
 		d.suspects(a.Suspects)
 	}
 	k.granted = slices.Delete(k.granted, i, i+1)
@@ -126,7 +128,8 @@ func (d *drill) take(k *asker) {
 			d.is(answers[0].Err, denied.StaleLease)
 			d.did["came late"]++
 			if d.r.IntN(2) == 0 {
-				d.no(d.e.ReleaseGrants(d.ctx, d.p, k.session, []engine.GrantReturn{{Grant: x.Grant, Reserved: true}}, nil))
+				d.no(d.e.ReleaseGrants(d.ctx, d.p, k.session, []engine.GrantReturn{{Grant: x.Grant, Reserved: true}},
+					nil))
 			}
 			continue
 		}
@@ -223,7 +226,9 @@ func (d *drill) suspects(list []string) {
 	states, err := d.e.CheckHolds(d.ctx, d.p, holds)
 	d.no(err)
 	d.asked = append(d.asked, verdictOf{holds: list, states: states})
-	d.did["killed"] += len(slices.DeleteFunc(slices.Clone(states), func(s engine.HoldState) bool { return s != engine.HoldKilled }))
+	d.did["killed"] += len(slices.DeleteFunc(slices.Clone(states), func(s engine.HoldState) bool {
+		return s != engine.HoldKilled
+	}))
 	d.gates.check()
 }
 
@@ -243,7 +248,8 @@ func (d *drill) settle1(*asker) {
 func (d *drill) pass(*asker) {
 	d.advance(time.Duration(1+d.r.IntN(6)) * time.Second)
 	for _, k := range d.workers {
-		if _, err := d.e.RenewSession(d.ctx, d.p, k.session, k.ttl, 0); err != nil && k.number > 0 && !errors.Is(err, denied.LeaseExpired) {
+		if _, err := d.e.RenewSession(d.ctx, d.p, k.session, k.ttl, 0); err != nil && k.number > 0 && !errors.Is(err,
+			denied.LeaseExpired) {
 			d.no(err)
 		}
 	}

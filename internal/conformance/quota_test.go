@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -31,11 +32,13 @@ func (g *gates) quotaIs(name string) admission.QuotaRecord {
 	return q
 }
 
-// holds is how many slots are taken and how many starts are in the window.
-func (g *gates) holds(name string) string {
+// occupied is how many slots of a quota are taken and how many starts are in its window.
+type occupied struct{ held, started int }
+
+func (g *gates) holds(name string) occupied {
 	g.Helper()
 	q := g.quotaIs(name)
-	return words(q.Held, q.Started)
+	return occupied{q.Held, q.Started}
 }
 
 // pass lets time go by in which workers renew.
@@ -87,13 +90,13 @@ var quotaScenarios = []scenario{
 		g.refuse(k, false, a.Retry, "quota "+q+" rate", list[6:]...)
 		k.granted(list[:6]...)
 		same(w, "closed", len(k.grants(1)), 0)
-		same(w, "window", g.holds(q), "0 10")
+		same(w, "window", g.holds(q), occupied{0, 10})
 		g.pass(a.Retry, k)
 		w.tick()
 		list = k.grants(2)
 		g.admit(q, 2, list...)
 		k.granted(list...)
-		same(w, "window", g.holds(q), "0 8")
+		same(w, "window", g.holds(q), occupied{0, 8})
 	}},
 	{name: "if rate and cap both refuse, the rate is the reason", run: func(w *env) {
 		g := newGates(w)
@@ -104,7 +107,8 @@ var quotaScenarios = []scenario{
 		same(w, "why", g.admit(q, 1, list...).Why, "rate")
 		g.advance(time.Minute)
 		a := g.admit(q, 0, list[1])
-		same(w, "why", words(a.Why, len(a.Suspects), a.Retry >= 250*time.Millisecond && a.Retry <= 11*time.Second), "cap 1 true")
+		w.all("why", eq(a.Why, "cap"), eq(len(a.Suspects), 1),
+			eq(a.Retry >= 250*time.Millisecond && a.Retry <= 11*time.Second, true))
 	}},
 	{name: "an execution that runs longer than the rate's window keeps its slot", run: func(w *env) {
 		g := newGates(w)
@@ -123,7 +127,7 @@ var quotaScenarios = []scenario{
 			same(w, "why", a.Why, "cap")
 			for _, text := range a.Suspects { // it was claimed, so nobody told the quota, who asks
 				states, freed := g.settle(q, engine.Hold{Execution: c.Fence.Execution, Epoch: c.Fence.Epoch})
-				same(w, text, words(states, freed), "[1] 0")
+				w.all(text, eqList(states, "1"), eq(freed, 0))
 			}
 			g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)
 		}
@@ -138,25 +142,27 @@ var quotaScenarios = []scenario{
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
 		for _, ran := range []bool{true, false} {
-			for _, h := range []engine.Hold{{Execution: flowfabric.NewExecutionID(w.p), Epoch: 7}, {Execution: c.Fence.Execution, Epoch: c.Fence.Epoch + 1}} {
+			for _, h := range []engine.Hold{{Execution: flowfabric.NewExecutionID(w.p), Epoch: 7},
+				{Execution: c.Fence.Execution, Epoch: c.Fence.Epoch + 1}} {
 				n, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: q, Hold: h, Ran: ran}})
 				w.no(err)
-				same(w, "released", words(n, g.holds(q)), "0 1 1")
+				w.all("released", eq(n, 0), eq(g.holds(q), occupied{1, 1}))
 			}
 		}
 		h := engine.Hold{Execution: c.Fence.Execution, Epoch: c.Fence.Epoch}
 		for _, want := range []int{1, 0} {
 			n, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: q, Hold: h, Ran: true}})
 			w.no(err)
-			same(w, "its own, once", words(n, g.holds(q)), words(want, "0 1"))
+			w.all("its own, once", eq(n, want), eq(g.holds(q), occupied{0, 1}))
 		}
 		for range 40 { // wherever it would be, also where nothing ever was
 			gone := g.fresh()
 			n, _, err := g.e.ReleaseHolds(w.ctx, []engine.Released{{Quota: gone, Hold: h}})
 			w.no(err)
-			given, _, err := g.e.ReleaseUsage(w.ctx, "op", []engine.Refund{{Budget: gone, Execution: h.Execution, Outcome: engine.RefundAsked}})
+			given, _, err := g.e.ReleaseUsage(w.ctx, "op",
+				[]engine.Refund{{Budget: gone, Execution: h.Execution, Outcome: engine.RefundAsked}})
 			w.no(err)
-			same(w, "what is gone", words(n, given), "0 [false]")
+			w.all("what is gone", eq(n, 0), eqList(given, false))
 		}
 	}},
 	{name: "an admission that never starts returns its slot and its start", run: func(w *env) {
@@ -166,20 +172,22 @@ var quotaScenarios = []scenario{
 		k := g.asker("w1")
 		list := k.grants(2)
 		g.admit(q, 2, list...)
-		same(w, "both", g.holds(q), "2 2")
+		same(w, "both", g.holds(q), occupied{2, 2})
 		w.cancel(list[0].Execution) // between admission and claim
 		answers, claims, err := g.e.ClaimGranted(w.ctx, w.p, k.session, k.number, list)
 		w.no(err)
 		w.is(answers[0].Err, denied.StaleLease)
-		same(w, "claimed", words(len(claims), claims[0].Fence.Execution), words(1, list[1].Execution))
+		w.all("claimed", eq(len(claims), 1), eq(claims[0].Fence.Execution, list[1].Execution))
 		other := g.asker("w2").grants(5)
 		a := g.admit(q, 0, other...)
 		same(w, "why", a.Why, "rate")
 		same(w, "to be asked again when the window is over", a.Retry > 59*time.Minute, true)
-		g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0], Reserved: true}}, nil)) // the worker returns it, too
-		same(w, "who waits", words(g.quotaIs(q).ForRate, g.quotaIs(q).ForSlots), "1 0")
+		// the worker returns it, too
+		g.no(g.e.ReleaseGrants(w.ctx, w.p, k.session, []engine.GrantReturn{{Grant: list[0], Reserved: true}}, nil))
+		w.all("who waits", eq(g.quotaIs(q).ForRate, 1), eq(g.quotaIs(q).ForSlots, 0))
 		g.deliver()
-		same(w, "slot and start are back, who waited is told", words(g.holds(q), g.quotaIs(q).ForRate), "1 1 0")
+		w.all("slot and start are back, who waited is told", eq(g.holds(q), occupied{1, 1}),
+			eq(g.quotaIs(q).ForRate, 0))
 		g.admit(q, 1, other...)
 	}},
 	{name: "a grant that ends without a claim returns its slot and its start", run: func(w *env) {
@@ -214,11 +222,11 @@ var quotaScenarios = []scenario{
 			k := g.asker("w1")
 			list := k.grants(1)
 			g.admit(q, 1, list...)
-			same(w, what, g.holds(q), "1 1")
+			same(w, what, g.holds(q), occupied{1, 1})
 			back(k, list[0])
 			g.deliver()
 			s := w.code(id, "R1f")
-			same(w, what, words(g.holds(q), s.Reclaims, s.Retries), "0 0 0 0")
+			w.all(what, eq(g.holds(q), occupied{0, 0}), eq(s.Reclaims, 0), eq(s.Retries, 0))
 		}
 	}},
 	{name: "two workers that ask for one execution get one grant, which only its owner can release", run: func(w *env) {
@@ -252,47 +260,49 @@ var quotaScenarios = []scenario{
 		}
 		g.admit(q, 1, won...)
 		g.admit(q, 1, won...) // the same admission
-		same(w, "one slot", g.holds(q), "1 0")
+		same(w, "one slot", g.holds(q), occupied{1, 0})
 		_, _, err := g.e.ClaimGranted(w.ctx, w.p, loser.session, 1, won)
 		w.is(err, denied.LeaseExpired)
 		for range 2 { // granted, then claimed
-			g.no(g.e.ReleaseGrants(w.ctx, w.p, loser.session, []engine.GrantReturn{{Grant: won[0], Reserved: true}}, nil))
+			g.no(g.e.ReleaseGrants(w.ctx, w.p, loser.session, []engine.GrantReturn{{Grant: won[0], Reserved: true}},
+				nil))
 			g.deliver()
-			same(w, "the winner's slot", g.holds(q), "1 0")
+			same(w, "the winner's slot", g.holds(q), occupied{1, 0})
 			answers, _, err := g.e.ClaimGranted(w.ctx, w.p, winner.session, winner.number, won)
 			w.no(err)
 			w.no(answers[0].Err)
 		}
 		g.no(g.e.ReleaseGrants(w.ctx, w.p, winner.session, []engine.GrantReturn{{Grant: won[0], Reserved: true}}, nil))
 		g.deliver()
-		same(w, "what runs is not returned", g.holds(q), "1 0")
+		same(w, "what runs is not returned", g.holds(q), occupied{1, 0})
 	}},
-	{name: "the slot of a worker that died after admission is free five seconds after the grant's time", run: func(w *env) {
-		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
-		w.createN(2, asking(flowfabric.QuotaGate(q)))
-		dead := g.asker("dead").grants(1)
-		g.admit(q, 1, dead...)
-		g.advance(9 * time.Second) // and nobody ticks
-		k := g.asker("w1")
-		list := k.grants(1)
-		a := g.admit(q, 0, list...)
-		same(w, "not yet", words(a.Why, len(a.Suspects)), "cap 0")
-		g.advance(1500 * time.Millisecond)
-		a = g.admit(q, 0, list...)
-		same(w, "suspects", words(a.Suspects), words([]string{holdOf(dead[0]).String()}))
-		states, freed := g.settle(q, holdOf(dead[0]))
-		same(w, "killed", words(states, freed), "[2] 1")
-		w.code(dead[0].Execution, "R1f")
-		same(w, "slot and start", g.holds(q), "0 0")
-		answers, _, err := g.e.ClaimGranted(w.ctx, w.p, "dead~x", 1, dead)
-		w.is(err, denied.LeaseExpired)
-		same(w, "answers", len(answers), 0)
-		g.admit(q, 1, list...)
-		k.granted(list...)
-		states, freed = g.settle(q, holdOf(dead[0]), holdOf(list[0]))
-		same(w, "asked again", words(states, freed), "[2 1] 0")
-	}},
+	{name: "the slot of a worker that died after admission is free five seconds after the grant's time",
+		run: func(w *env) {
+			g := newGates(w)
+			q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
+			w.createN(2, asking(flowfabric.QuotaGate(q)))
+			dead := g.asker("dead").grants(1)
+			g.admit(q, 1, dead...)
+			g.advance(9 * time.Second) // and nobody ticks
+			k := g.asker("w1")
+			list := k.grants(1)
+			a := g.admit(q, 0, list...)
+			w.all("not yet", eq(a.Why, "cap"), eq(len(a.Suspects), 0))
+			g.advance(1500 * time.Millisecond)
+			a = g.admit(q, 0, list...)
+			sameList(w, "suspects", a.Suspects, holdOf(dead[0]).String())
+			states, freed := g.settle(q, holdOf(dead[0]))
+			w.all("killed", eqList(states, "2"), eq(freed, 1))
+			w.code(dead[0].Execution, "R1f")
+			same(w, "slot and start", g.holds(q), occupied{0, 0})
+			answers, _, err := g.e.ClaimGranted(w.ctx, w.p, "dead~x", 1, dead)
+			w.is(err, denied.LeaseExpired)
+			same(w, "answers", len(answers), 0)
+			g.admit(q, 1, list...)
+			k.granted(list...)
+			states, freed = g.settle(q, holdOf(dead[0]), holdOf(list[0]))
+			w.all("asked again", eqList(states, "2", "1"), eq(freed, 0))
+		}},
 	{name: "a release that arrives before its admission leaves no slot occupied", run: func(w *env) {
 		g := newGates(w)
 		q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
@@ -302,14 +312,14 @@ var quotaScenarios = []scenario{
 		g.advance(5 * time.Second)
 		w.tick() // the grant is over
 		g.deliver()
-		same(w, "nothing to release", g.holds(q), "0 0")
+		same(w, "nothing to release", g.holds(q), occupied{0, 0})
 		g.admit(q, 1, late...) // and its admission comes now
 		answers, claims, err := g.e.ClaimGranted(w.ctx, w.p, k.session, k.number, late)
 		w.no(err)
 		w.is(answers[0].Err, denied.StaleLease)
 		same(w, "claimed", len(claims), 0)
 		again := k.grants(1)
-		same(w, "granted anew", words(again[0].Execution == late[0].Execution, again[0].Epoch > late[0].Epoch), "true true")
+		w.all("granted anew", eq(again[0].Execution, late[0].Execution), eq(again[0].Epoch > late[0].Epoch, true))
 		same(w, "not yet suspect", len(g.admit(q, 0, again...).Suspects), 0)
 		g.advance(10*time.Second + time.Millisecond)
 		w.tick()
@@ -317,7 +327,7 @@ var quotaScenarios = []scenario{
 		a := g.admit(q, 0, other...)
 		same(w, "suspect", len(a.Suspects), 1)
 		states, freed := g.settle(q, holdOf(late[0]))
-		same(w, "nobody's, and it never ran", words(states, freed, g.holds(q)), "[2] 1 0 0")
+		w.all("nobody's, and it never ran", eqList(states, "2"), eq(freed, 1), eq(g.holds(q), occupied{0, 0}))
 		g.admit(q, 1, other...)
 		k.granted(other...)
 		for range 2 { // a live holder says so at once
@@ -336,19 +346,22 @@ var quotaScenarios = []scenario{
 			back  func(engine.Claim)
 			kind  flowfabric.AttemptType
 		}{
-			"suspended": {func(c engine.Claim) { w.stopped(c.Fence, awaiting("it")) }, func(c engine.Claim) { w.resume(c.Fence.Execution) }, flowfabric.AttemptResumed},
+			"suspended": {func(c engine.Claim) { w.stopped(c.Fence, awaiting("it")) },
+				func(c engine.Claim) { w.resume(c.Fence.Execution) }, flowfabric.AttemptResumed},
 			"delayed": {func(c engine.Claim) { w.delay(c.Fence, time.Minute) }, func(engine.Claim) {
 				g.pass(time.Minute, k)
 				w.tick()
 			}, flowfabric.AttemptResumed},
-			"handed back": {func(c engine.Claim) { w.release(c.Fence) }, func(engine.Claim) {}, flowfabric.AttemptResumed},
+			"handed back": {func(c engine.Claim) { w.release(c.Fence) }, func(engine.Claim) {},
+				flowfabric.AttemptResumed},
 			"to retry": {func(c engine.Claim) { w.fail(c.Fence, "x") }, func(engine.Claim) {
 				g.advance(time.Second)
 				w.tick()
 			}, flowfabric.AttemptRetry},
 			"waiting for children": {func(c engine.Claim) {
-				r, err := w.e.WaitChildren(w.ctx, c.Fence, engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
-					Children: []engine.FlowMember{w.child(c.Fence.Execution, "wait", "one", lane("children"))}})
+				r, err := w.e.WaitChildren(w.ctx, c.Fence,
+					engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Park: true,
+						Children: []engine.FlowMember{w.child(c.Fence.Execution, "wait", "one", lane("children"))}})
 				w.no(err)
 				same(w, "parked", r.Parked, true)
 				w.check()
@@ -357,7 +370,8 @@ var quotaScenarios = []scenario{
 				child.can = func(r engine.Route) bool { return r.Lane == "children" }
 				w.complete(child.one(c.Fence.Execution.Child("wait", "one")).Fence, "")
 			}, flowfabric.AttemptResumed},
-			"revoked": {func(c engine.Claim) { w.revoke(c.Fence.Execution) }, func(engine.Claim) {}, flowfabric.AttemptReclaim},
+			"revoked": {func(c engine.Claim) { w.revoke(c.Fence.Execution) }, func(engine.Claim) {},
+				flowfabric.AttemptReclaim},
 			"of a dead worker": {func(c engine.Claim) {
 				_, err := g.e.MarkSessionDead(w.ctx, w.p, c.Fence.Session, "test")
 				w.no(err)
@@ -365,7 +379,7 @@ var quotaScenarios = []scenario{
 		} {
 			id := w.create(asking(flowfabric.QuotaGate(q)), retries(2), timeout(time.Hour), deadline(10*time.Hour))
 			c := g.start(k, 1, q)[0]
-			same(w, what, words(c.Fence.Execution, g.held(q)), words(id, 1))
+			w.all(what, eq(c.Fence.Execution, id), eq(g.held(q), 1))
 			epoch := c.Fence.Epoch
 			part.leave(c)
 			if what != "revoked" && what != "of a dead worker" {
@@ -379,11 +393,12 @@ var quotaScenarios = []scenario{
 			same(w, what+": free", g.held(q), 0)
 			part.back(c)
 			list := k.grants(1)
-			same(w, what+": granted", words(len(list), list[0].Execution, list[0].Epoch > epoch), words(1, id, true))
+			w.all(what+": granted", eq(len(list), 1), eq(list[0].Execution, id), eq(list[0].Epoch > epoch, true))
 			same(w, what+": not yet", g.held(q), 0)
 			g.admit(q, 1, list...)
 			c = k.granted(list...)[0]
-			same(w, what+": claimed", words(c.Type, c.TimeLeft > 0 && c.TimeLeft <= time.Hour, c.DeadlineIn > 0), words(part.kind, true, true))
+			w.all(what+": claimed", eq(c.Type, part.kind), eq(c.TimeLeft > 0 && c.TimeLeft <= time.Hour, true),
+				eq(c.DeadlineIn > 0, true))
 			w.cancel(id)
 			g.deliver()
 			same(w, what+": free in the end", g.held(q), 0)
@@ -398,7 +413,10 @@ var quotaScenarios = []scenario{
 		refuses := func(rate, window, cap, jitter string) {
 			w.Helper()
 			before := g.content(root, root.Quota(name))
-			same(w, words(rate, window, cap, jitter), w.fcallOn([]string{string(root)}, "ff_put_quota", proto, name, "", "", rate, window, cap, jitter, "op").code, "invalid_quota_spec")
+			same(w, fmt.Sprintf("%v %v %v %v", rate, window, cap, jitter),
+				w.fcallOn([]string{string(root)}, "ff_put_quota", proto, name, "", "", rate, window, cap, jitter,
+					"op").code,
+				"invalid_quota_spec")
 			same(w, "content", g.content(root, root.Quota(name)), before)
 		}
 		for _, bad := range []string{"-1", "1.5", "", "x", "nan", "1e3", "01", "99999999999"} {
@@ -412,7 +430,8 @@ var quotaScenarios = []scenario{
 		refuses("1000001", "1000", "0", "0")
 		refuses("0", "0", "1000001", "0")
 		refuses("0", "0", "1", "60001")
-		for _, q := range []admission.Quota{{Rate: -1, Window: time.Second}, {Cap: -1}, {Rate: 1}, {Rate: 1, Window: time.Microsecond}, {Cap: 1, Jitter: time.Nanosecond}} {
+		for _, q := range []admission.Quota{{Rate: -1, Window: time.Second}, {Cap: -1}, {Rate: 1},
+			{Rate: 1, Window: time.Microsecond}, {Cap: 1, Jitter: time.Nanosecond}} {
 			q.Name = name
 			_, _, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
 			w.is(err, denied.QuotaSpec)
@@ -430,7 +449,24 @@ var quotaScenarios = []scenario{
 		w.is(err, denied.QuotaConflict)
 		_, _, _, err = g.e.PutQuota(w.ctx, q, 1, "op")
 		w.no(err)
-		same(w, "changed", words(g.quotaIs(name).Cap, g.quotaIs(name).Revision), "2 2")
+		w.all("changed", eq(g.quotaIs(name).Cap, 2), eq(g.quotaIs(name).Revision, 2))
+		var actions []string
+		for _, e := range g.quotaIs(name).Audit {
+			actions = append(actions, e.What+" by "+e.By)
+		}
+		sameList(w, "log", actions, "created by op", "changed by op")
+	}},
+	{name: "quotas are listed in pages, the last of which says so", run: func(w *env) {
+		w.beside()
+		for _, name := range []string{"a", "b", "c"} {
+			w.must("ff_put_quota", proto, name, "", "", "1", "1000", "0", "0", "op")
+		}
+		for _, x := range []struct{ after, limit, more, count string }{
+			{"", "2", "1", "2"}, {"", "3", "0", "3"}, {"a", "2", "0", "2"}, {"a", "1", "1", "1"},
+			{"c", "1", "0", "0"}} {
+			a := w.must("ff_list_quotas", proto, x.after, x.limit)
+			sameList(w, "page", a.slots[:2], x.more, x.count)
+		}
 	}},
 	{name: "a route that waits for a rate's window stays closed until its time", run: func(w *env) {
 		g := newGates(w)
@@ -450,7 +486,7 @@ var quotaScenarios = []scenario{
 			w.create(asking(flowfabric.QuotaGate(q)))
 			same(w, "granted before its time", len(k.grants(10)), 0)
 			now := g.closings()
-			same(w, "closed all the time", words(len(now), now[0].Until, now[0].Why), words(1, before.Until, before.Why))
+			w.all("closed all the time", eq(len(now), 1), eq(now[0].Until, before.Until), eq(now[0].Why, before.Why))
 			g.advance(time.Second)
 		}
 		g.advance(time.Second)
@@ -463,7 +499,7 @@ var quotaScenarios = []scenario{
 		g := newGates(w)
 		q := g.quota(admission.Quota{Cap: 1})
 		for i := range 6 {
-			w.create(asking(flowfabric.QuotaGate(q)), kind("k"+words(i)))
+			w.create(asking(flowfabric.QuotaGate(q)), kind(fmt.Sprint("k", i)))
 		}
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
@@ -477,19 +513,19 @@ var quotaScenarios = []scenario{
 		}
 		w.complete(c.Fence, "")
 		g.deliver()
-		same(w, "closed, waiting", words(len(g.closings()), g.quotaIs(q).ForSlots), "2 2")
+		w.all("closed, waiting", eq(len(g.closings()), 2), eq(g.quotaIs(q).ForSlots, 2))
 		var woken []uint64
 		for _, x := range k.grants(10) {
 			woken = append(woken, x.Route)
 		}
 		slices.Sort(order[:3])
 		slices.Sort(woken)
-		same(w, "woken", words(woken), words(order[:3]))
+		sameList(w, "woken", woken, order[:3]...)
 		raised := admission.Quota{Name: q, Cap: 5}
 		_, _, wake, err := g.e.PutQuota(w.ctx, raised, 1, "op")
 		w.no(err)
 		g.wake(wake)
-		same(w, "a larger quota wakes who waits", words(len(g.closings()), len(k.grants(10))), "0 2")
+		w.all("a larger quota wakes who waits", eq(len(g.closings()), 0), eq(len(k.grants(10)), 2))
 	}},
 	{name: "a closed route is woken though what had been granted before was admitted", run: func(w *env) {
 		g := newGates(w)
@@ -505,7 +541,7 @@ var quotaScenarios = []scenario{
 			g.advance(2 * time.Millisecond)
 		}
 		for i := range 3 { // who has waited longest; a free slot wakes three
-			w.create(asking(flowfabric.QuotaGate(q)), kind("k"+words(i)))
+			w.create(asking(flowfabric.QuotaGate(q)), kind(fmt.Sprint("k", i)))
 			refuse(k.grants(1))
 		}
 		refuse(refused)
@@ -513,7 +549,7 @@ var quotaScenarios = []scenario{
 		g.deliver()
 		g.admit(q, 1, late...)
 		second := early.granted(late...)[0]
-		same(w, "the route is closed still", words(len(g.closings()), g.closings()[0].Route.ID), words(1, late[0].Route))
+		w.all("the route is closed still", eq(len(g.closings()), 1), eq(g.closings()[0].Route.ID, late[0].Route))
 		w.complete(second.Fence, "")
 		g.deliver()
 		same(w, "closed", len(g.closings()), 0)
@@ -528,12 +564,12 @@ var quotaScenarios = []scenario{
 		refused := g.admit(b, 1, list...)
 		g.refuse(k, true, refused.Retry, "quota "+b+" rate", list[1])
 		c := k.granted(list[0])[0]
-		same(w, "held", words(g.holds(a), g.holds(b)), "2 0 0 1")
+		w.all("held", eq(g.holds(a), occupied{2, 0}), eq(g.holds(b), occupied{0, 1}))
 		g.deliver()
-		same(w, "given back", words(g.holds(a), g.holds(b)), "1 0 0 1")
+		w.all("given back", eq(g.holds(a), occupied{1, 0}), eq(g.holds(b), occupied{0, 1}))
 		w.complete(c.Fence, "")
 		g.deliver()
-		same(w, "in the end", words(g.holds(a), g.holds(b)), "0 0 0 1")
+		w.all("in the end", eq(g.holds(a), occupied{0, 0}), eq(g.holds(b), occupied{0, 1}))
 	}},
 	{name: "a cap of three never has more than three running, and every end frees its slot", run: func(w *env) {
 		g := newGates(w)
@@ -595,7 +631,8 @@ var quotaScenarios = []scenario{
 		d.end()
 		w.Logf("seed %d: %d steps, %v", d.seed, steps, d.did)
 		if steps >= 1500 {
-			for _, what := range []string{"claimed", "refused", "audited", "killed", "session died", "came late", "told twice"} {
+			for _, what := range []string{"claimed", "refused", "audited", "killed", "session died", "came late",
+				"told twice"} {
 				same(w, what+" at least once", d.did[what] > 0, true)
 			}
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
-	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -29,20 +29,23 @@ type repeatable struct {
 
 var repeatables = []repeatable{
 	{what: "create", first: "OK", second: "DUPLICATE", call: func(w *env) call {
-		return call{"ff_create_execution", createArgs(w.item(priority(3), retries(1), tags(map[string]string{"a.b": "c"})))}
+		return call{"ff_create_execution",
+			createArgs(w.item(priority(3), retries(1), tags(map[string]string{"a.b": "c"})))}
 	}},
 	{what: "create delayed", first: "OK", second: "DUPLICATE", call: func(w *env) call {
 		return call{"ff_create_execution", createArgs(w.item(delay(time.Minute)))}
 	}},
 	{what: "debounce", first: "REPLACED", second: "REPLACED", slots: true, call: func(w *env) call {
 		w.create(bouncing("k", time.Hour, 0), lane("l"), tags(map[string]string{"c.d": "e"}))
-		return call{"ff_create_execution", createArgs(w.item(bouncing("k", time.Minute, time.Hour), priority(3), tags(map[string]string{"a.b": "c"})))}
+		return call{"ff_create_execution",
+			createArgs(w.item(bouncing("k", time.Minute, time.Hour), priority(3), tags(map[string]string{"a.b": "c"})))}
 	}},
 	{what: "complete", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_complete_execution")},
-	{what: "complete and claim", first: "OK", second: "ALREADY_SATISFIED", without: []string{":s:"}, call: func(w *env) call {
-		c := w.stage().calls
-		return c[len(c)-1]
-	}},
+	{what: "complete and claim", first: "OK", second: "ALREADY_SATISFIED", without: []string{":s:"},
+		call: func(w *env) call {
+			c := w.stage().calls
+			return c[len(c)-1]
+		}},
 	{what: "fail, retried", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_fail_execution")},
 	{what: "fail, for good", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		c := fencedCall("ff_fail_execution")(w)
@@ -55,14 +58,17 @@ var repeatables = []repeatable{
 		c.args[6] = "+0"
 		return c
 	}},
-	{what: "continue", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_continue_execution")},
+	{what: "continue", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: fencedCall("ff_continue_execution")},
 	{what: "release", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_release_execution")},
 	{what: "cancel by the owner", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_cancel_execution")},
 	{what: "cancel by an operator", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		id := w.create(delay(time.Hour))
-		return call{"ff_cancel_execution", []string{proto, id.UUID().String(), "", "", "", "", "operator_override", "reason", "anna"}}
+		return call{"ff_cancel_execution", []string{proto, id.UUID().String(), "", "", "", "", "operator_override",
+			"reason", "anna"}}
 	}},
-	{what: "progress", first: "OK", second: "OK", slots: true, without: []string{":a:"}, call: fencedCall("ff_update_progress")},
+	{what: "progress", first: "OK", second: "OK", slots: true, without: []string{":a:"},
+		call: fencedCall("ff_update_progress")},
 	{what: "priority", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_change_priority")},
 	{what: "a changed delay", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_delay")},
 	{what: "tags", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_tags")},
@@ -86,20 +92,25 @@ var repeatables = []repeatable{
 		return call{"ff_pass_ring", []string{proto, k.subscription}}
 	}},
 	{what: "step", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_record_step")},
-	{what: "open a waitpoint", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_create_pending_waitpoint")},
-	{what: "open a waitpoint without a name", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
-		c := fencedCall("ff_create_pending_waitpoint")(w)
-		c.args[6] = ""
-		return c
-	}},
-	{what: "close a waitpoint", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_close_waitpoint")},
+	{what: "open a waitpoint", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: fencedCall("ff_create_pending_waitpoint")},
+	{what: "open a waitpoint without a name", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: func(w *env) call {
+			c := fencedCall("ff_create_pending_waitpoint")(w)
+			c.args[6] = ""
+			return c
+		}},
+	{what: "close a waitpoint", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: stagedCall("ff_close_waitpoint")},
 	{what: "suspend", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_suspend_execution")},
-	{what: "suspend on what came before", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
-		f := w.stage().fence
-		m := w.pend(f, "early")
-		w.signal(f.Execution, m, "go", waithook.EffectBuffered)
-		return call{"ff_suspend_execution", slices.Concat([]string{proto}, fenceArgs(f), wireSuspend(suspension(onPending(m))))}
-	}},
+	{what: "suspend on what came before", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: func(w *env) call {
+			f := w.stage().fence
+			m := w.pend(f, "early")
+			w.signal(f.Execution, m, "go", waithook.EffectBuffered)
+			return call{"ff_suspend_execution",
+				slices.Concat([]string{proto}, fenceArgs(f), wireSuspend(suspension(onPending(m))))}
+		}},
 	{what: "resume", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_resume_execution")},
 	{what: "deliver", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_deliver_signal")},
 	{what: "deliver what nobody wants", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
@@ -114,7 +125,8 @@ var repeatables = []repeatable{
 	{what: "send", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_send_message")},
 	{what: "receive", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_receive_messages")},
 	{what: "approve", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_approve_waitpoint")},
-	{what: "reissue a token", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_reissue_token")},
+	{what: "reissue a token", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: stagedCall("ff_reissue_token")},
 	{what: "rotate token keys", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_set_token_keys")},
 	{what: "seed a token key", first: "OK", second: "ALREADY_SATISFIED", call: func(*env) call {
 		return call{"ff_set_token_keys", wireKey("seed", kid, "0", "0")}
@@ -122,20 +134,25 @@ var repeatables = []repeatable{
 	{what: "lane", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_set_lane")},
 	{what: "feed", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		c := stagedCall("ff_set_feed")(w)
-		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(w.now(), 10)) // a millisecond later it would be longer
+		// a millisecond later it would be longer
+		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(w.now(), 10))
 		return c
 	}},
 	{what: "stop the feed", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		w.fcall("ff_set_feed", proto, "c", "60000", "1000")
 		return call{"ff_set_feed", []string{proto, "", "60000", "1000"}}
 	}},
-	{what: "register", first: "OK", second: "OK", without: []string{":wk:w9 \"exp\"", ":wk:w9 \"seen\"", ":workers \"w9\""},
-		call: stagedCall("ff_register_worker")},
+	{what: "register", first: "OK", second: "OK",
+		without: []string{":wk:w9 \"exp\"", ":wk:w9 \"seen\"", ":workers \"w9\""},
+		call:    stagedCall("ff_register_worker")},
 	{what: "leave", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_leave_worker")},
-	{what: "mark a worker dead", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_mark_worker_dead")},
-	{what: "audit of executions", first: "OK", second: "OK", call: damagedCall("ff_audit_executions", "ZREM ROOT:alarms ID")},
-	{what: "audit of an index", first: "OK", second: "OK", call: damagedCall("ff_audit_index", "ZADD ROOT:alarms 1 nobody")},
-	{what: "audit of keys", first: "OK", second: "OK", call: damagedCall("ff_audit_keys", "HDEL ROOT:x:ID tg")},
+	{what: "mark a worker dead", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: stagedCall("ff_mark_worker_dead")},
+	{what: "audit of executions", first: "OK", second: "OK",
+		call: damagedCall("ff_audit_executions", "ZREM ROOT:alarms ID")},
+	{what: "audit of an index", first: "OK", second: "OK",
+		call: damagedCall("ff_audit_index", "ZADD ROOT:alarms 1 nobody")},
+	{what: "audit of keys", first: "OK", second: "OK", call: damagedCall("ff_audit_keys", "record ID -tg")},
 	{what: "audit of flows", first: "OK", second: "OK", call: func(w *env) call {
 		w.stage()
 		id := uuid.NewString()
@@ -143,7 +160,8 @@ var repeatables = []repeatable{
 		w.set("HINCRBY", w.k.Flow(uuid.MustParse(id)), "mw", "3")
 		return call{"ff_audit_flows", []string{proto, "1", "1", id, "0", "0", ""}}
 	}},
-	{what: "audit of routes", first: "OK", second: "OK", call: damagedCall("ff_audit_routes", "HINCRBY ROOT:routeuse 1 3")},
+	{what: "audit of routes", first: "OK", second: "OK",
+		call: damagedCall("ff_audit_routes", "HINCRBY ROOT:routeuse 1 3")},
 	{what: "append", first: "OK", second: "ALREADY_SATISFIED", call: fencedCall("ff_append_frames")},
 	{what: "append, all modes", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		calls := fencedCalls(w.stage().fence)
@@ -162,7 +180,8 @@ var repeatables = []repeatable{
 		return call{"ff_claim_next", claimArgs(k.request(2))}
 	}},
 	{what: "interest", first: "OK", second: "OK", slots: true, call: stagedCall("ff_set_interest")},
-	{what: "renew", first: "OK", second: "OK", slots: true, without: []string{":s:"}, call: stagedCall("ff_session_renew")},
+	{what: "renew", first: "OK", second: "OK", slots: true, without: []string{":s:"},
+		call: stagedCall("ff_session_renew")},
 	{what: "close", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: func(w *env) call {
 		k := w.worker("w1")
 		w.complete(k.one(w.create()).Fence, "")
@@ -170,7 +189,8 @@ var repeatables = []repeatable{
 	}},
 	{what: "a schedule", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_put_schedule")},
 	{what: "firing", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_fire_schedule")},
-	{what: "pausing a schedule", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_pause_schedule")},
+	{what: "pausing a schedule", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: stagedCall("ff_pause_schedule")},
 	{what: "removing a schedule", first: "OK", second: "ALREADY_SATISFIED", call: stagedCall("ff_remove_schedule")},
 	{what: "boot", first: "OK", second: "OK", slots: true, call: stagedCall("ff_boot")},
 	{what: "tick", first: "OK", second: "OK", without: []string{"root wake", "root ticked"}, call: func(w *env) call {
@@ -185,9 +205,11 @@ var repeatables = []repeatable{
 		g := w.flow().node("a", nil).node("b", []string{"a"})
 		return call{"ff_flow_create", wireMake(g.id, "", g.nodes...)}
 	}},
-	{what: "members of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_stage")},
+	{what: "members of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: stagedCall("ff_flow_stage")},
 	{what: "releasing a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_seal")},
-	{what: "cancelling a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_cancel")},
+	{what: "cancelling a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: stagedCall("ff_flow_cancel")},
 	{what: "tags of a flow", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: stagedCall("ff_flow_tags")},
 	{what: "replaying members", first: "OK", second: "OK", call: stagedCall("ff_flow_replay")},
 	{what: "draining", first: "OK", second: "OK", slots: true, call: func(w *env) call {
@@ -200,7 +222,8 @@ var repeatables = []repeatable{
 		w.no(err)
 		return call{"ff_flow_drain", []string{proto}}
 	}},
-	{what: "waiting for children", first: "OK", second: "ALREADY_SATISFIED", slots: true, call: fencedCall("ff_wait_children")},
+	{what: "waiting for children", first: "OK", second: "ALREADY_SATISFIED", slots: true,
+		call: fencedCall("ff_wait_children")},
 	{what: "making children", first: "OK", second: "OK", slots: true, call: func(w *env) call {
 		c := fencedCall("ff_wait_children")(w)
 		c.args[10] = "0"
@@ -233,7 +256,8 @@ var repeatables = []repeatable{
 				full = name
 			}
 		}
-		return call{"ff_tell_waiters", []string{proto, "1", x.id.UUID().String(), full, w.hash(w.k.Children(x.id.UUID()))["others"], "s", "0"}}
+		return call{"ff_tell_waiters",
+			[]string{proto, "1", x.id.UUID().String(), full, w.hash(w.k.Children(x.id.UUID()))["others"], "s", "1"}}
 	}},
 	{what: "giving the tick up", first: "OK", second: "ALREADY_SATISFIED", call: func(w *env) call {
 		w.stage()
@@ -263,7 +287,7 @@ var repeatScenarios = []scenario{
 				again := w.fcall(c.name, c.args...)
 				same(w, r.what+" again", outcome(c.name, again), r.second)
 				if r.slots {
-					same(w, r.what+" slots", words(again.slots), words(first.slots))
+					sameList(w, r.what+" slots", again.slots, first.slots...)
 				}
 				if now := w.digest(r.without...); now != after {
 					w.Fatalf("%s twice differs from once:\n%s", r.what, difference(after, now))
@@ -271,7 +295,7 @@ var repeatScenarios = []scenario{
 			}
 			w.check()
 		}
-		for _, h := range library.Functions() {
+		for _, h := range contract.Functions() {
 			if !covered[h.Name] && !slices.Contains(h.Flags, "no-writes") {
 				w.Errorf("%s writes and is not made twice here", h.Name)
 			}
@@ -284,16 +308,17 @@ var repeatScenarios = []scenario{
 		args := claimArgs(k.request(3))
 		first, again := w.must("ff_claim_next", args...), w.must("ff_claim_next", args...)
 		same(w, "duplicate flags", first.slots[0]+again.slots[0], "01")
-		same(w, "slots", strings.Join(again.slots[1:], "|"), strings.Join(first.slots[1:], "|"))
+		sameList(w, "slots", again.slots[1:], first.slots[1:]...)
 		header := strings.Fields(first.slots[9])
 		id, err := ids.ParseUUID(header[0])
 		w.no(err)
-		f := flowfabric.Fence{Execution: flowfabric.MakeExecutionID(w.p, id), Session: k.session, Claim: 1}
+		f := flowfabric.Fence{Execution: flowfabric.MakeExecutionID(w.p, id), Session: k.session, Claim: 1,
+			Attempt: 1}
 		_, err = fmt.Sscan(header[2], &f.Epoch)
 		w.no(err)
 		for _, c := range fencedCalls(f)[1:2] {
 			one, two := w.must(c.name, c.args...), w.fcall(c.name, c.args...)
-			same(w, "what and when", words(two.slots[:2]), words(one.slots[:2]))
+			sameList(w, "what and when", two.slots[:2], one.slots[:2]...)
 		}
 	}},
 }
@@ -323,12 +348,13 @@ func fencedCall(name string) func(*env) call {
 	}
 }
 
-// damagedCall is a call of an audit after raw commands in the words of the layout.
+// damagedCall is a call of an audit after damage.
 func damagedCall(name string, commands ...string) func(*env) call {
 	return func(w *env) call {
 		s := w.stage()
 		for _, command := range commands {
-			w.set(strings.Fields(strings.NewReplacer("ROOT", string(w.k), "ID", s.fence.Execution.UUID().String()).Replace(command))...)
+			w.inflict(strings.NewReplacer("ROOT", string(w.k), "ID",
+				s.fence.Execution.UUID().String()).Replace(command))
 		}
 		c := s.calls[slices.IndexFunc(s.calls, func(c call) bool { return c.name == name })]
 		if name == "ff_audit_routes" {

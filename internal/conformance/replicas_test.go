@@ -11,12 +11,15 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/record"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
-// What holds of several processes that all tick, whatever is in front of what they look for and whatever their clocks say.
+// What holds of several processes that all tick, whatever is in front of what they look for and whatever their clocks
+// say.
 var replicaScenarios = []scenario{
 	{name: "two engines that tick the same items apply each effect exactly once", run: func(w *env) {
 		n := max(40, 200/max(1, w.srv.Share))
@@ -54,39 +57,42 @@ var replicaScenarios = []scenario{
 		add(&sums[0], sums[1])
 		b.verify(w, sums[0])
 	}},
-	{name: "10,000 entries that need nothing delay due work by a bounded number of ticks", damaged: "its index entries have records of no execution", run: func(w *env) {
-		n := 10_000 / max(1, w.srv.Share)
-		w.quiet = true // the partition is broken on purpose, and large
-		b := w.backlog(1)
-		w.obstruct(n, "")
-		// Each index has at least twenty places of every call, so one cycle, which lasts until a tick says that there is no
-		// more, takes this many calls at most.
-		var sum engine.TickReply
-		calls, more := 0, true
-		for ; more && calls < n/20+10; calls++ {
-			r := w.tick()
-			add(&sum, r)
-			more = r.More
-		}
-		w.Logf("%d ticks", calls)
-		same(w, "more", more, false)
-		b.verify(w, sum)
-	}},
-	{name: "a backlog in one index does not delay the others", damaged: "its index entries have records of no execution", run: func(w *env) {
-		w.quiet = true
-		for index, count := range map[string]func(engine.TickReply) int{
-			w.k.Sessions(): func(r engine.TickReply) int { return r.Requeued }, // what was revoked waits behind alarms
-			w.k.Delayed():  func(r engine.TickReply) int { return r.Promoted },
-			w.k.Alarms():   func(r engine.TickReply) int { return min(r.Expired, r.TimedOut, r.Suspensions) },
-			w.k.Pending():  func(r engine.TickReply) int { return r.Waitpoints },
-			w.k.Done():     func(r engine.TickReply) int { return r.Purged },
-		} {
-			w.reset()
-			w.backlog(1)
-			w.obstruct(300, index)
-			same(w, "what the first tick did for "+index, count(w.tick()), 1)
-		}
-	}},
+	{name: "10,000 entries that need nothing delay due work by a bounded number of ticks",
+		damaged: "its index entries have records of no execution", run: func(w *env) {
+			n := 10_000 / max(1, w.srv.Share)
+			w.quiet = true // the partition is broken on purpose, and large
+			b := w.backlog(1)
+			w.obstruct(n, "")
+			// Each index has at least twenty places of every call, so one cycle, which lasts until a tick says that
+			// there is no more, takes this many calls at most.
+			var sum engine.TickReply
+			calls, more := 0, true
+			for ; more && calls < n/20+10; calls++ {
+				r := w.tick()
+				add(&sum, r)
+				more = r.More
+			}
+			w.Logf("%d ticks", calls)
+			same(w, "more", more, false)
+			b.verify(w, sum)
+		}},
+	{name: "a backlog in one index does not delay the others",
+		damaged: "its index entries have records of no execution", run: func(w *env) {
+			w.quiet = true
+			for index, count := range map[string]func(engine.TickReply) int{
+				// what was revoked waits behind alarms
+				w.k.Sessions(): func(r engine.TickReply) int { return r.Requeued },
+				w.k.Delayed():  func(r engine.TickReply) int { return r.Promoted },
+				w.k.Alarms():   func(r engine.TickReply) int { return min(r.Expired, r.TimedOut, r.Suspensions) },
+				w.k.Pending():  func(r engine.TickReply) int { return r.Waitpoints },
+				w.k.Done():     func(r engine.TickReply) int { return r.Purged },
+			} {
+				w.reset()
+				w.backlog(1)
+				w.obstruct(300, index)
+				same(w, "what the first tick did for "+index, count(w.tick()), 1)
+			}
+		}},
 	{name: "a queue full of expired executions does not hide the live one behind them", run: func(w *env) {
 		n := 10_000 / max(1, w.srv.Share)
 		w.quiet = true
@@ -104,30 +110,34 @@ var replicaScenarios = []scenario{
 	}},
 	{name: "every function touches only keys in the slot of its root", needs: []string{"Cluster"}, run: func(w *env) {
 		seen := map[string]bool{}
-		for i := range w.stage().calls { // the server refuses a script that touches another slot, and fcall fails on that
+		for i := range w.stage().calls {
+			// the server refuses a script that touches another slot, and fcall fails on that
 			c := w.stage().calls[i]
 			switch w.fcall(c.name, c.args...).code {
-			case "invalid_input", "partition_missing", "partition_frozen", "protocol_mismatch": // before it touched anything
+			case "invalid_input", "partition_missing", "partition_frozen", "protocol_mismatch":
+				// before it touched anything
 			default:
 				seen[c.name] = true
 			}
 		}
-		for _, h := range library.Functions() {
+		for _, h := range contract.Functions() {
 			if !seen[h.Name] && h.Name != "ff_version" && h.Name != "ff_configure" {
 				w.Errorf("%s was refused before it touched its keys", h.Name)
 			}
 		}
 	}},
 	{name: "ticks follow the server's clock, however far off the host's clock is", run: func(w *env) {
+		w.followServer()
 		promoted, idle := make(chan struct{}, 1000), make(chan struct{}, 1000)
-		loop := maintain.New(maintain.Config{Engine: w.e, Owner: "w1", Partitions: []uint16{w.p}, OnTick: func(_ uint16, r engine.TickReply) {
-			for range r.Promoted {
-				promoted <- struct{}{}
-			}
-			if r.Idle {
-				idle <- struct{}{}
-			}
-		}})
+		loop := maintain.New(maintain.Config{Engine: w.e, Owner: "w1", Partitions: []uint16{w.p},
+			OnTick: func(_ uint16, r engine.TickReply) {
+				for range r.Promoted {
+					promoted <- struct{}{}
+				}
+				if r.Idle {
+					idle <- struct{}{}
+				}
+			}})
 		ctx, cancel := context.WithCancel(w.ctx)
 		var running conc.WaitGroup
 		running.Go(func() {
@@ -147,7 +157,7 @@ var replicaScenarios = []scenario{
 			loop.Ring(w.p)
 			select {
 			case <-promoted:
-			case <-time.After(30 * time.Second):
+			case <-testwait.End(w.T):
 				w.Fatalf("%d ms apart: nothing was promoted", off)
 			}
 			_, err = w.e.CancelExecution(w.ctx, id.ID, engine.Cancellation{Source: engine.CancelOperator})
@@ -224,17 +234,17 @@ func (w *env) backlog(n int) *backlog {
 // verify holds what ticks say they did, and what they did, against what there was to do.
 func (b *backlog) verify(w *env, sum engine.TickReply) {
 	w.Helper()
-	same(w, "requeued, exhausted, promoted, timed out, expired, suspensions, waitpoints, purged",
-		words(sum.Requeued, sum.Exhausted, sum.Promoted, sum.TimedOut, sum.Expired, sum.Suspensions, sum.Waitpoints, sum.Purged),
-		words(2*b.n, 0, b.n, b.n, b.n, b.n, b.n, b.n))
-	for what, all := range map[string][]flowfabric.ExecutionID{"R1r 1": append(b.dead, b.revoked...), "R1f ": b.delayed, "T4n ": b.overdue, "T4 ": b.slow,
-		"T2 ": b.asleep, "A1 ": b.waitpoints, " ": b.ended} {
+	w.all("requeued, exhausted, promoted, timed out, expired, suspensions, waitpoints, purged", eq(sum.Requeued, 2*b.n),
+		eq(sum.Exhausted, 0), eq(sum.Promoted, b.n), eq(sum.TimedOut, b.n), eq(sum.Expired, b.n),
+		eq(sum.Suspensions, b.n), eq(sum.Waitpoints, b.n), eq(sum.Purged, b.n))
+	for what, all := range map[string][]flowfabric.ExecutionID{"R1r 1": append(b.dead, b.revoked...), "R1f ": b.delayed,
+		"T4n ": b.overdue, "T4 ": b.slow, "T2 ": b.asleep, "A1 ": b.waitpoints, " ": b.ended} {
 		for _, id := range all {
 			core := w.core(id)
-			same(w, "state and reclaims", words(core["s"], core["lc"]), what)
+			same(w, "state and reclaims", core["s"]+" "+core["lc"], what)
 			if len(what) > 1 && what[0] != 'A' { // one event for one effect, and one record of one attempt
 				records := w.hash(w.k.Attempts(id.UUID()))
-				delete(records, "0r")
+				delete(records, "1r")
 				if ran := core["n"] != ""; ran != (len(records) == 1) {
 					w.Fatalf("%s has records %q", id, records)
 				}
@@ -264,15 +274,19 @@ func (w *env) obstruct(n int, but string) {
 	}
 	for i := range n {
 		session, nobody := "renewed~"+strconv.Itoa(i), uuid.NewString()
-		put("HSET", string(w.k)+":s:"+session, "exp", now, "ttl", "86400000") // with a shorter one it would be due again while the ticks go on
-		put("ZADD", w.k.Sessions(), "0", session)                             // it was renewed since
+		// with a shorter one it would be due again while the ticks go on
+		put("HSET", string(w.k)+":s:"+session, "exp", now, "ttl", "86400000")
+		put("ZADD", w.k.Sessions(), "0", session) // it was renewed since
 		put("ZADD", w.k.Pending(), "0", nobody+":"+nobody)
-		later := flowfabric.MakeExecutionID(w.p, uuid.New()).UUID().String() // delayed and due later than its entries say
-		put("HSET", string(w.k)+":x:"+later, "s", "R2af", "ct", "1", "r", "1", "du", now, "dl", now)
+		// delayed and due later than its entries say
+		later := flowfabric.MakeExecutionID(w.p, uuid.New()).UUID().String()
+		put("SET", string(w.k)+":x:"+later,
+			record.Record{Fields: fields{"s": "R2af", "ct": "1", "r": "1", "du": now, "dl": now}}.Encode())
 		put("ZADD", w.k.Delayed(), "0", later)
 		put("ZADD", w.k.Alarms(), "0", later)
 		kept := uuid.NewString() // ended, and kept longer than its entry says
-		put("HSET", string(w.k)+":x:"+kept, "s", "T1", "ct", "1", "r", "1", "en", now, "n", "1")
+		put("SET", string(w.k)+":x:"+kept,
+			record.Record{Fields: fields{"s": "T1", "ct": "1", "r": "1", "en": now, "n": "1"}}.Encode())
 		put("ZADD", w.k.Done(), "0", kept)
 		flush(1000)
 	}

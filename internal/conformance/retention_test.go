@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,9 +64,10 @@ func (w *env) lasting() (keys []string, stones int) {
 // categories, progress, history, frames of all modes, waitpoints open and closed, signals, a suspension.
 func (w *env) eventful(k *worker, lane_ string, keep time.Duration) flowfabric.ExecutionID {
 	w.Helper()
-	policy := flowfabric.RetryPolicy{MaxRetries: 3, Initial: time.Second, Max: time.Second, Multiplier: 1, Categories: []string{"io", "net"}}
-	id := w.create(lane(lane_), kept(keep), retry(policy), tags(map[string]string{"a.b": "c"}), deadline(20*day), timeout(time.Hour),
-		priority(limits.MaxPriority))
+	policy := flowfabric.RetryPolicy{MaxRetries: 3, Initial: time.Second, Max: time.Second, Multiplier: 1,
+		Categories: []string{"io", "net"}}
+	id := w.create(lane(lane_), kept(keep), retry(policy), tags(map[string]string{"a.b": "c"}), deadline(20*day),
+		timeout(time.Hour), priority(limits.MaxPriority))
 	c := k.one(id)
 	w.modes(c.Fence, 1, durableFrame(1), summaryDelta(1), bestEffort(1))
 	w.no(w.e.UpdateProgress(w.ctx, c.Fence, 50, "half"))
@@ -149,25 +151,28 @@ var retentionScenarios = []scenario{
 				return id
 			},
 		}
-		all := []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired}
+		all := []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled,
+			flowfabric.Expired}
 		keeps := func(what string, own flowfabric.Retentions, want ...time.Duration) {
 			w.Helper()
 			for i, outcome := range all {
 				id := end[outcome](func(x *engine.NewExecution) { x.Policy.Retention = own })
-				same(w, what+": "+string(outcome), words(w.read(id).State.Public, w.purgeAt(id)), words(outcome, want[i]))
+				w.all(what+": "+string(outcome), eq(w.read(id).State.Public, outcome), eq(w.purgeAt(id), want[i]))
 				same(w, "as stored", w.read(id).Policy.Retention, own)
 			}
 		}
 		none := flowfabric.Retentions{}
 		keeps("by default", none, day, 14*day, 14*day, 14*day)
 		keeps("one of its own", flowfabric.Retentions{Failed: time.Hour}, day, time.Hour, 14*day, 14*day)
-		keeps("all of its own", flowfabric.Retentions{Completed: time.Minute, Failed: time.Hour, Cancelled: 2 * time.Hour, Expired: 30 * day},
+		keeps("all of its own", flowfabric.Retentions{Completed: time.Minute, Failed: time.Hour,
+			Cancelled: 2 * time.Hour, Expired: 30 * day},
 			time.Minute, time.Hour, 2*time.Hour, 30*day)
 		w.setLane("default", "", "60/7200//") // the others stay as they are
 		keeps("of the lane", none, time.Minute, 2*time.Hour, 14*day, 14*day)
 		w.setLane("default", "", "//3600/")
-		keeps("one more of the lane", flowfabric.Retentions{Completed: 5 * time.Second}, 5*time.Second, 2*time.Hour, time.Hour, 14*day)
-		w.laneIs("default", "active 1m0s anna 1 0")
+		keeps("one more of the lane", flowfabric.Retentions{Completed: 5 * time.Second}, 5*time.Second, 2*time.Hour,
+			time.Hour, 14*day)
+		w.laneIs("default", "active", time.Minute, "anna", 1, 0)
 		w.setLane("default", "", "0")
 		keeps("by default again", none, day, 14*day, 14*day, 14*day)
 		for _, bad := range []string{"1/2/3", "1/2/3/4/5", "-1///", "///315360001", "1/2/3/x", "/"} {
@@ -188,7 +193,8 @@ var retentionScenarios = []scenario{
 			want time.Duration
 		}
 		kinds := []kind{{"default", 30 * day, 30 * day}, {"default", 0, 14 * day}, {"long", 0, 10 * day},
-			{"short", 3 * time.Hour, 3 * time.Hour}, {"short", 0, time.Hour}, {"long", time.Minute, time.Minute}, {"default", time.Second, time.Second}}
+			{"short", 3 * time.Hour, 3 * time.Hour}, {"short", 0, time.Hour}, {"long", time.Minute, time.Minute},
+			{"default", time.Second, time.Second}}
 		var ids []flowfabric.ExecutionID
 		for _, x := range kinds { // the longest kept ends first
 			opts := []option{lane(x.lane)}
@@ -208,11 +214,11 @@ var retentionScenarios = []scenario{
 			if left > time.Second { // real time passes, too
 				w.advance(left - time.Second)
 				sum, _ := w.settleTime()
-				same(w, words("purged before", kinds[i], left), sum.Purged, 0)
+				same(w, fmt.Sprintf("purged before %v %v", kinds[i], left), sum.Purged, 0)
 			}
 			w.advance(time.Second)
 			sum, _ := w.settleTime()
-			same(w, words("purged of", kinds[i]), sum.Purged, 1)
+			same(w, fmt.Sprintf("purged of %v", kinds[i]), sum.Purged, 1)
 			same(w, "gone", w.exists(due), false)
 			if i > 0 {
 				same(w, "the next is there", w.exists(ids[i-1]), true)
@@ -224,49 +230,50 @@ var retentionScenarios = []scenario{
 		}
 		same(w, "nothing is retained", len(w.hash(w.k.Routes())), 0)
 	}},
-	{name: "a purged execution leaves a tombstone, for a day if a key or schedule made its id, else an hour", run: func(w *env) {
-		for i, code := range []flowfabric.Code{"T1", "T2", "T3", "T3n", "T4", "T4n", "T1", "T3"} {
-			w.reset()
-			stays := day
-			own := func(x *engine.NewExecution) {
-				x.Digest = "0123456789abcdef0123456789abcdef"
-				if i < 6 {
-					x.ID = flowfabric.MakeExecutionID(ids.Scheduled(w.p, "s", 1, time.UnixMilli(int64(i))))
-				} else {
-					stays = time.Hour
+	{name: "a purged execution leaves a tombstone, for a day if a key or schedule made its id, else an hour",
+		run: func(w *env) {
+			for i, code := range []flowfabric.Code{"T1", "T2", "T3", "T3n", "T4", "T4n", "T1", "T3"} {
+				w.reset()
+				stays := day
+				own := func(x *engine.NewExecution) {
+					x.Digest = "0123456789abcdef0123456789abcdef"
+					if i < 6 {
+						x.ID = flowfabric.MakeExecutionID(ids.Scheduled(w.p, "s", 1, time.UnixMilli(int64(i))))
+					} else {
+						stays = time.Hour
+					}
 				}
-			}
-			x := w.state(code, own, kept(time.Minute))
-			item := w.item(own)
-			item.ID = x.id
-			w.advance(time.Minute + time.Second)
-			sum, _ := w.settleTime()
-			same(w, words("purged", code), sum.Purged, 1)
-			_, err := w.e.ReadExecution(w.ctx, x.id)
-			w.is(err, flowfabric.ErrResultPurged)
-			again := func() engine.Created {
-				c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item})
+				x := w.state(code, own, kept(time.Minute))
+				item := w.item(own)
+				item.ID = x.id
+				w.advance(time.Minute + time.Second)
+				sum, _ := w.settleTime()
+				same(w, fmt.Sprintf("purged %v", code), sum.Purged, 1)
+				_, err := w.e.ReadExecution(w.ctx, x.id)
+				w.is(err, flowfabric.ErrResultPurged)
+				again := func() engine.Created {
+					c, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{item})
+					w.no(err)
+					w.no(c[0].Err)
+					w.check()
+					return c[0]
+				}
+				state, _ := flowfabric.Project(code)
+				w.all("a duplicate", eq(again().Duplicate, true), eq(again().State, state.Public))
+				other := item
+				other.Digest = "0123456789abcdef0123456789abcdee"
+				refused, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{other})
 				w.no(err)
-				w.no(c[0].Err)
-				w.check()
-				return c[0]
+				w.is(refused[0].Err, denied.Idempotency)
+				w.advance(stays - time.Minute)
+				same(w, "still a duplicate", again().Duplicate, true)
+				w.advance(time.Minute)
+				_, err = w.e.ReadExecution(w.ctx, x.id)
+				w.is(err, flowfabric.ErrNotFound)
+				w.set("DEL", w.k.Tombstone(x.id.UUID())) // as after a real day
+				same(w, "the id is free again", again().Duplicate, false)
 			}
-			state, _ := flowfabric.Project(code)
-			same(w, "a duplicate", words(again().Duplicate, again().State), words(true, state.Public))
-			other := item
-			other.Digest = "0123456789abcdef0123456789abcdee"
-			refused, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{other})
-			w.no(err)
-			w.is(refused[0].Err, denied.Idempotency)
-			w.advance(stays - time.Minute)
-			same(w, "still a duplicate", again().Duplicate, true)
-			w.advance(time.Minute)
-			_, err = w.e.ReadExecution(w.ctx, x.id)
-			w.is(err, flowfabric.ErrNotFound)
-			w.set("DEL", w.k.Tombstone(x.id.UUID())) // as after a real day
-			same(w, "the id is free again", again().Duplicate, false)
-		}
-	}},
+		}},
 	{name: "a longer lane retention extends what has ended, and a shorter one does not shorten it", run: func(w *env) {
 		w.setLane("default", "", "60")
 		minute := w.create()
@@ -281,7 +288,7 @@ var retentionScenarios = []scenario{
 		w.setLane("default", "", "60")
 		w.advance(2 * time.Minute)
 		sum, _ = w.settleTime()
-		same(w, "still there", words(sum.Purged, w.purgeAt(hour)), words(0, time.Hour))
+		w.all("still there", eq(sum.Purged, 0), eq(w.purgeAt(hour), time.Hour))
 		w.advance(time.Hour)
 		sum, _ = w.settleTime()
 		same(w, "purged in the end", sum.Purged, 2)
@@ -293,12 +300,12 @@ var retentionScenarios = []scenario{
 		same(w, "filed", w.purgeAt(id), -1)
 		w.advance(time.Hour)
 		sum, _ := w.settleTime()
-		same(w, "purged", words(sum.Purged, w.exists(id)), "0 true")
+		w.all("purged", eq(sum.Purged, 0), eq(w.exists(id), true))
 		w.no(w.complete(w.worker("w1").one(id).Fence, "").Err)
 		same(w, "filed again", w.purgeAt(id), time.Minute)
 		w.advance(time.Minute + time.Second)
 		sum, _ = w.settleTime()
-		same(w, "purged", words(sum.Purged, w.exists(id)), "1 false")
+		w.all("purged", eq(sum.Purged, 1), eq(w.exists(id), false))
 	}},
 	{name: "after all purges, the keys are as before, plus tombstones", run: func(w *env) {
 		w.seed()
@@ -327,7 +334,7 @@ var retentionScenarios = []scenario{
 		}
 		same(w, "purged", purged, n)
 		after, stones := w.lasting()
-		same(w, "keys", strings.Join(after, "\n"), strings.Join(before, "\n"))
+		sameList(w, "keys", after, before...)
 		same(w, "tombstones", stones, n)
 	}},
 	{name: "after all purges, the route tables and indexes are empty again", run: func(w *env) {
@@ -338,50 +345,52 @@ var retentionScenarios = []scenario{
 			}
 		}
 		same(w, "routes", len(w.hash(w.k.Routes())), 3)
-		same(w, "uses", words(w.hash(w.k.RouteUse())), "map[1:3 2:3 3:3]")
+		sameDeep(w, "uses", w.hash(w.k.RouteUse()), map[string]string{"1": "3", "2": "3", "3": "3"})
 		w.advance(time.Hour)
 		sum, _ := w.settleTime()
 		same(w, "purged", sum.Purged, 9)
-		for _, key := range []string{w.k.Routes(), w.k.RouteIDs(), w.k.RouteLog(), w.k.RouteUse(), w.k.Done(), w.k.Ready(), w.k.Queue("1")} {
+		for _, key := range []string{w.k.Routes(), w.k.RouteIDs(), w.k.RouteLog(), w.k.RouteUse(), w.k.Makers(),
+			w.k.Done(), w.k.Ready(), w.k.Queue("1")} {
 			n, err := w.do("EXISTS", key).AsInt64()
 			w.no(err)
 			same(w, key, n, 0)
 		}
 		r := w.tick()
-		same(w, "nothing to wait for", words(r.More, r.Idle), "false true")
+		w.all("nothing to wait for", eq(r.More, false), eq(r.Idle, true))
 		w.create(kind("a")) // its route is made again, under another id
-		same(w, "routes", words(w.hash(w.k.Routes())), words(map[string]string{"4": "default\x1fdefault\x1fa\x1f\x1f"}))
+		sameDeep(w, "routes", w.hash(w.k.Routes()), map[string]string{"4": "default\x1fdefault\x1fa\x1f\x1f"})
 	}},
-	{name: "10,000 entries that are not due do not delay one that is", damaged: "its indexes hold entries of no execution", run: func(w *env) {
-		w.quiet = true
-		late := w.now() + (20 * day).Milliseconds()
-		fill := func(key string, member func() string) {
-			for range 10 {
-				args := []string{"ZADD", key}
-				for range 1000 {
-					late++
-					args = append(args, strconv.FormatInt(late, 10), member())
+	{name: "10,000 entries that are not due do not delay one that is",
+		damaged: "its indexes hold entries of no execution", run: func(w *env) {
+			w.quiet = true
+			late := w.now() + (20 * day).Milliseconds()
+			fill := func(key string, member func() string) {
+				for range 10 {
+					args := []string{"ZADD", key}
+					for range 1000 {
+						late++
+						args = append(args, strconv.FormatInt(late, 10), member())
+					}
+					w.set(args...)
 				}
-				w.set(args...)
 			}
-		}
-		for _, key := range []string{w.k.Done(), w.k.Delayed(), w.k.Alarms()} {
-			fill(key, uuid.NewString)
-		}
-		fill(w.k.Pending(), func() string { return uuid.NewString() + ":" + uuid.NewString() })
-		fill(w.k.Sessions(), func() string { return "w~" + uuid.NewString() })
-		ended := w.create(kept(time.Minute))
-		w.cancel(ended)
-		delayed := w.create(delay(time.Minute))
-		expires := w.create(kind("other"), deadline(time.Minute))
-		w.tick()
-		w.advance(time.Minute + time.Second)
-		r := w.tick()
-		same(w, "one call", words(r.Purged, r.Promoted, r.Expired, r.More), "1 1 1 false")
-		same(w, "gone", w.exists(ended), false)
-		w.code(delayed, "R1f")
-		w.code(expires, "T4n")
-	}},
+			for _, key := range []string{w.k.Done(), w.k.Delayed(), w.k.Alarms()} {
+				fill(key, uuid.NewString)
+			}
+			fill(w.k.Pending(), func() string { return uuid.NewString() + ":" + uuid.NewString() })
+			fill(w.k.Sessions(), func() string { return "w~" + uuid.NewString() })
+			ended := w.create(kept(time.Minute))
+			w.cancel(ended)
+			delayed := w.create(delay(time.Minute))
+			expires := w.create(kind("other"), deadline(time.Minute))
+			w.tick()
+			w.advance(time.Minute + time.Second)
+			r := w.tick()
+			w.all("one call", eq(r.Purged, 1), eq(r.Promoted, 1), eq(r.Expired, 1), eq(r.More, false))
+			same(w, "gone", w.exists(ended), false)
+			w.code(delayed, "R1f")
+			w.code(expires, "T4n")
+		}},
 	{name: "entries whose retention was extended delay a due one only once", run: func(w *env) {
 		w.quiet = true
 		w.setLane("default", "", "60")
@@ -393,12 +402,12 @@ var retentionScenarios = []scenario{
 		w.setLane("default", "", "86400")
 		w.advance(3 * time.Minute)
 		sum, calls := w.settleTime()
-		same(w, "purged", words(sum.Purged, w.exists(due)), "1 false")
+		w.all("purged", eq(sum.Purged, 1), eq(w.exists(due), false))
 		if calls > 15 {
 			w.Fatalf("%d calls", calls)
 		}
 		r := w.tick()
-		same(w, "they are out of the way", words(r.Purged, r.More), "0 false")
+		w.all("they are out of the way", eq(r.Purged, 0), eq(r.More, false))
 		w.quiet = false
 		w.check()
 	}},
@@ -406,20 +415,22 @@ var retentionScenarios = []scenario{
 		x := w.state("T1", kept(time.Minute))
 		w.quiet = true
 		for attempt := range 450 {
-			w.set("SET", w.k.Result(x.id.UUID(), uint32(attempt)), "r")
-			w.set("HSET", w.k.Meta(x.id.UUID(), uint32(attempt)), "n", "1")
+			w.set("SET", w.k.Result(x.id.UUID(), uint32(attempt+1)), "r")
+			w.set("HSET", w.k.Meta(x.id.UUID(), uint32(attempt+1)), "n", "1")
 		}
-		w.set("HSET", w.k.Core(x.id.UUID()), "n", "450")
+		w.editRecord(x.id.UUID(), func(f fields) { f["n"] = "450" })
 		other := w.create(kept(time.Minute))
 		w.cancel(other)
 		w.advance(2 * time.Minute)
 		r := w.tick()
-		same(w, "the first call", words(r.Purged, r.More, w.exists(x.id), w.exists(other)), "1 true true false")
+		w.all("the first call", eq(r.Purged, 1), eq(r.More, true), eq(w.exists(x.id), true), eq(w.exists(other), false))
 		sum, calls := w.settleTime()
-		same(w, "the rest", words(sum.Purged, w.exists(x.id)), "1 false")
+		w.all("the rest", eq(sum.Purged, 1), eq(w.exists(x.id), false))
 		same(w, "calls", calls, 2)
-		left := slices.DeleteFunc(w.keys(), func(key string) bool { return !strings.Contains(key, x.id.UUID().String()) })
-		same(w, "left", words(left), words([]string{w.k.Tombstone(x.id.UUID())}))
+		left := slices.DeleteFunc(w.keys(), func(key string) bool {
+			return !strings.Contains(key, x.id.UUID().String())
+		})
+		sameList(w, "left", left, w.k.Tombstone(x.id.UUID()))
 		w.quiet = false
 		w.check()
 	}},

@@ -45,7 +45,8 @@ func (w *env) clock() time.Time {
 // put stores a schedule that is due at an instant.
 func (w *env) put(name string, next time.Time, input string) engine.ScheduleSet {
 	w.Helper()
-	set, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte("of " + input), Input: []byte(input), Next: next, By: "anna"})
+	set, err := w.e.PutSchedule(w.ctx,
+		engine.SchedulePut{Name: name, Definition: []byte("of " + input), Input: []byte(input), Next: next, By: "anna"})
 	w.no(err)
 	w.check()
 	return set
@@ -61,8 +62,9 @@ func (w *env) recurring(name string, every time.Duration) engine.Schedule {
 // firing is the step of an instant that is due.
 func (w *env) firing(s engine.Schedule, every time.Duration) engine.Firing {
 	return engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: s.Next.Add(every), At: s.Next,
-		Item: engine.NewExecution{ID: flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next)), Namespace: "default", Lane: "default",
-			Kind: "k", Tags: map[string]string{"schedule.name": s.Name}, Digest: "d"}}
+		Item: engine.NewExecution{ID: flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next)),
+			Namespace: "default", Lane: "default", Kind: "k", Tags: map[string]string{"schedule.name": s.Name},
+			Digest: "d"}}
 }
 
 // fire makes a step that must not fail.
@@ -81,15 +83,17 @@ func staging(w *env, _ fixed) {
 }
 
 func wirePut(name, expected, seen string, next int64, definition, input string) []string {
-	return []string{proto, name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "", "0", "anna", definition, input}
+	return []string{proto, name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "", "0", "anna",
+		definition, input}
 }
 
 func wireFire(w *env, s engine.Schedule, missed string) []string {
 	at := strconv.FormatInt(s.Next.UnixMilli(), 10)
 	next := strconv.FormatInt(s.Next.Add(time.Hour).UnixMilli(), 10)
 	id := flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next))
-	return []string{proto, s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", "", at, "1", "", "", "", "", "default",
-		"default", "k", "", "0", "", "+1000", "", "", "me", "1", "a.b", "c", "1", id.UUID().String(), "d", ""}
+	return []string{proto, s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", "", at, "1",
+		"", "", "", "", "default", "default", "k", "", "0", "", "+1000", "", "", "me", "1", "a.b", "c", "1",
+		id.UUID().String(), "d", ""}
 }
 
 var scheduleScenarios = []scenario{
@@ -106,15 +110,19 @@ var scheduleScenarios = []scenario{
 		same(w, "input", string(c.Input), "in 1s")
 		same(w, "tag", c.Tags["schedule.name"], s.Name)
 		now := w.schedule(s.Name)
-		same(w, "record", words(now.Fired, now.Missed, now.LastID, now.LastDue.UnixMilli(), now.Next.Sub(s.Next), now.InputBytes),
-			words(1, 0, f.Item.ID, s.Next.UnixMilli(), time.Second, 5))
+		w.all("record", eq(now.Fired, 1), eq(now.Missed, 0), eq(now.LastID, f.Item.ID),
+			eq(now.LastDue.UnixMilli(), s.Next.UnixMilli()), eq(now.Next.Sub(s.Next), time.Second),
+			eq(now.InputBytes, 5))
 	}},
 	{name: "an outdated or invalid firing changes nothing", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Minute)
 		w.advance(time.Hour)
 		for what, change := range map[string]func(*engine.Firing){
 			"another revision": func(f *engine.Firing) { f.Revision++ },
-			"another instant":  func(f *engine.Firing) { f.Seen, f.At = f.Seen.Add(time.Second), f.At.Add(time.Second) },
+			"another instant": func(f *engine.Firing) {
+				f.Seen, f.At = f.Seen.Add(time.Second),
+					f.At.Add(time.Second)
+			},
 		} {
 			f := w.firing(s, time.Minute)
 			change(&f)
@@ -147,8 +155,8 @@ var scheduleScenarios = []scenario{
 			w.Helper()
 			s := w.schedule(s.Name)
 			f := w.firing(s, time.Second)
-			f.Missed = engine.MissedInstants{From: first.Add(time.Duration(from) * time.Second), To: first.Add(time.Duration(to) * time.Second),
-				Count: uint64(count), Reason: why}
+			f.Missed = engine.MissedInstants{From: first.Add(time.Duration(from) * time.Second),
+				To: first.Add(time.Duration(to) * time.Second), Count: uint64(count), Reason: why}
 			f.Next = first.Add(time.Duration(to+1) * time.Second)
 			f.At = time.Time{}
 			if fire {
@@ -156,20 +164,24 @@ var scheduleScenarios = []scenario{
 			}
 			w.fire(f)
 		}
-		told := func(what, want string) {
+		told := func(what string, fired, missed uint64, from, to int, count uint64, reason string,
+			reasons map[string]uint64) {
 			w.Helper()
 			s := w.schedule(s.Name)
 			m := s.LastMissed
-			same(w, what, words(s.Fired, s.Missed, m.From.Sub(first), m.To.Sub(first), m.Count, m.Reason, fmt.Sprint(s.Reasons)), want)
+			w.all(what, eq(s.Fired, fired), eq(s.Missed, missed),
+				eq(m.From.Sub(first), time.Duration(from)*time.Second),
+				eq(m.To.Sub(first), time.Duration(to)*time.Second), eq(m.Count, count), eq(m.Reason, reason),
+				eqDeep(s.Reasons, reasons))
 		}
 		miss(0, 9, 10, "late", false)
-		told("ten late", "0 10 0s 9s 10 late map[late:10]")
+		told("ten late", 0, 10, 0, 9, 10, "late", map[string]uint64{"late": 10})
 		miss(10, 14, 5, "late", true)
-		told("a run goes on", "1 15 0s 14s 15 late map[late:15]")
+		told("a run goes on", 1, 15, 0, 14, 15, "late", map[string]uint64{"late": 15})
 		miss(16, 16, 1, "late", false)
-		told("a new run after a firing", "1 16 16s 16s 1 late map[late:16]")
+		told("a new run after a firing", 1, 16, 16, 16, 1, "late", map[string]uint64{"late": 16})
 		miss(17, 18, 2, "paused", false)
-		told("a new run for another reason", "1 18 17s 18s 2 paused map[late:16 paused:2]")
+		told("a new run for another reason", 1, 18, 17, 18, 2, "paused", map[string]uint64{"late": 16, "paused": 2})
 	}},
 	{name: "a schedule that forbids overlap skips instants until its last execution has ended", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
@@ -193,7 +205,7 @@ var scheduleScenarios = []scenario{
 		w.no(w.complete(k.one(allowed.Item.ID).Fence, "").Err)
 		same(w, "ended", w.fire(step()).Outcome, engine.FireCreated)
 		now := w.schedule(s.Name)
-		same(w, "counts", words(now.Fired, now.Missed, now.Reasons["overlap"]), "3 3 3")
+		w.all("counts", eq(now.Fired, 3), eq(now.Missed, 3), eq(now.Reasons["overlap"], 3))
 	}},
 	{name: "an instant that a closed lane refuses is counted as missed, with the reason", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
@@ -203,21 +215,23 @@ var scheduleScenarios = []scenario{
 		same(w, "outcome", out.Outcome, engine.FireRefused)
 		w.is(out.Refusal, flowfabric.ErrLaneClosed)
 		now := w.schedule(s.Name)
-		same(w, "told", words(now.Fired, now.LastMissed.Count, now.LastMissed.Reason, now.Next.Sub(s.Next)), "0 1 lane_closed 1s")
+		w.all("told", eq(now.Fired, 0), eq(now.LastMissed.Count, 1), eq(now.LastMissed.Reason, "lane_closed"),
+			eq(now.Next.Sub(s.Next), time.Second))
 		w.must("ff_set_lane", proto, "default", "default", "active", "", "op", "")
 		same(w, "open again", w.fire(w.firing(now, time.Second)).Outcome, engine.FireCreated)
 		bad := w.firing(w.schedule(s.Name), time.Second)
 		bad.Item.Kind = "a{b}"
 		out = w.fire(bad)
 		w.is(out.Refusal, flowfabric.ErrInvalidInput)
-		same(w, "counts", words(w.schedule(s.Name).Reasons), words(map[string]uint64{"lane_closed": 1, "invalid_input": 1}))
+		sameDeep(w, "counts", w.schedule(s.Name).Reasons, map[string]uint64{"lane_closed": 1, "invalid_input": 1})
 	}},
 	{name: "a schedule keeps at most 50 different reasons for missed instants", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
 		for i := range 100 {
 			f := w.firing(w.schedule(s.Name), time.Second)
-			f.Missed = engine.MissedInstants{From: f.Seen, To: f.Seen, Count: 1, Reason: "r" + strings.Repeat("a", i%26) + strings.Repeat("b", i/26)}
+			f.Missed = engine.MissedInstants{From: f.Seen, To: f.Seen, Count: 1,
+				Reason: "r" + strings.Repeat("a", i%26) + strings.Repeat("b", i/26)}
 			f.At = time.Time{}
 			w.fire(f)
 		}
@@ -238,13 +252,15 @@ var scheduleScenarios = []scenario{
 			w.fire(f)
 		}
 		now := w.schedule(s.Name)
-		same(w, "counts", words(now.Missed, now.LastMissed.Count, now.Reasons["late"]), words(most, most, most))
+		w.all("counts", eq(now.Missed, uint64(most)), eq(now.LastMissed.Count, uint64(most)),
+			eq(now.Reasons["late"], uint64(most)))
 		f := w.firing(now, time.Second)
 		f.At, f.Missed = time.Time{}, engine.MissedInstants{From: f.Seen, To: f.Seen, Count: 2, Reason: "overlap"}
 		w.fire(f)
 		w.check()
 		now = w.schedule(s.Name)
-		same(w, "of two reasons", words(now.Missed, now.LastMissed.Count, now.Reasons["late"], now.Reasons["overlap"]), words(most, 2, most, 2))
+		w.all("of two reasons", eq(now.Missed, uint64(most)), eq(now.LastMissed.Count, 2),
+			eq(now.Reasons["late"], uint64(most)), eq(now.Reasons["overlap"], 2))
 	}},
 	{name: "a paused schedule does not fire, shows who paused it, and can resume", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
@@ -253,23 +269,25 @@ var scheduleScenarios = []scenario{
 		w.no(err)
 		same(w, "already", already, false)
 		w.check()
-		w.unchanged("a firing", func() { same(w, "paused", w.fire(w.firing(s, time.Second)), engine.Fired{Already: true}) })
+		w.unchanged("a firing",
+			func() { same(w, "paused", w.fire(w.firing(s, time.Second)), engine.Fired{Already: true}) })
 		w.advance(time.Minute)
 		again, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "otto")
 		w.no(err)
-		same(w, "again", words(again.Equal(since), already), "true true")
+		w.all("again", eq(again.Equal(since), true), eq(already, true))
 		page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{Due: true})
 		w.no(err)
 		same(w, "due", len(page.Schedules), 0)
 		now := w.schedule(s.Name)
-		same(w, "told", words(now.Paused, now.PausedBy, now.PausedAt.Equal(since)), "true anna true")
+		w.all("told", eq(now.Paused, true), eq(now.PausedBy, "anna"), eq(now.PausedAt.Equal(since), true))
 		w.put(s.Name, s.Next, "in another") // stays paused
 		same(w, "after a change", w.schedule(s.Name).Paused, true)
 		resumed, _, err := w.e.PauseSchedule(w.ctx, s.Name, false, "otto")
 		w.no(err)
 		w.check()
 		now = w.schedule(s.Name)
-		same(w, "resumed", words(now.Paused, now.ResumedBy, now.ResumedAt.Equal(resumed), now.Next.Equal(s.Next)), "false otto true true")
+		w.all("resumed", eq(now.Paused, false), eq(now.ResumedBy, "otto"), eq(now.ResumedAt.Equal(resumed), true),
+			eq(now.Next.Equal(s.Next), true))
 		same(w, "fires", w.fire(w.firing(now, time.Second)).Outcome, engine.FireCreated)
 		_, _, err = w.e.PauseSchedule(w.ctx, w.named("none"), true, "x")
 		w.is(err, denied.NoSchedule)
@@ -278,11 +296,13 @@ var scheduleScenarios = []scenario{
 		name := w.named("s")
 		zero, next := uint64(0), w.clock().Add(time.Hour)
 		put := func(definition string, expected *uint64, seen time.Time) (engine.ScheduleSet, error) {
-			return w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte(definition), Expected: expected, Seen: seen, Next: next})
+			return w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte(definition),
+				Expected: expected, Seen: seen, Next: next})
 		}
 		first, err := put("a", &zero, time.Time{})
 		w.no(err)
-		same(w, "again", must(put("a", &zero, time.Time{})), engine.ScheduleSet{Already: true, Revision: first.Revision, Next: time.UnixMilli(next.UnixMilli())})
+		same(w, "again", must(put("a", &zero, time.Time{})),
+			engine.ScheduleSet{Already: true, Revision: first.Revision, Next: time.UnixMilli(next.UnixMilli())})
 		_, err = put("b", &zero, time.Time{})
 		w.is(err, denied.ScheduleChanged)
 		_, err = put("b", nil, next.Add(time.Second))
@@ -329,24 +349,26 @@ var scheduleScenarios = []scenario{
 		s := w.recurring(w.named("s"), time.Minute)
 		w.advance(10 * time.Minute)
 		now := w.clock()
-		_, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: s.Name, Definition: []byte("new"), Seen: s.Next, Next: now.Add(time.Hour),
+		_, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: s.Name, Definition: []byte("new"), Seen: s.Next,
+			Next:   now.Add(time.Hour),
 			Missed: engine.MissedInstants{From: s.Next, To: now, Count: 10, Reason: "updated"}})
 		w.no(err)
 		w.check()
 		same(w, "an old step", w.fire(w.firing(s, time.Minute)), engine.Fired{Already: true})
 		changed := w.schedule(s.Name)
-		same(w, "told", words(changed.Missed, changed.LastMissed.Reason, changed.Next.Equal(now.Add(time.Hour).Truncate(time.Millisecond)),
-			changed.Incarnation == s.Incarnation, changed.InputBytes), "10 updated true true 0")
+		w.all("told", eq(changed.Missed, 10), eq(changed.LastMissed.Reason, "updated"),
+			eq(changed.Next.Equal(now.Add(time.Hour).Truncate(time.Millisecond)), true),
+			eq(changed.Incarnation, s.Incarnation), eq(changed.InputBytes, 0))
 	}},
 	{name: "the tick reports due schedules on time, until they are fired", run: func(w *env) {
 		name := w.named("s")
 		w.set("HSET", string(w.k), "clock_pin", "1800000000000")
 		w.put(name, time.UnixMilli(1800000000300), "x")
 		r := w.tick()
-		same(w, "to come", words(r.Schedules, r.Next, r.Idle), words(0, 300*time.Millisecond, false))
+		w.all("to come", eq(r.Schedules, 0), eq(r.Next, 300*time.Millisecond), eq(r.Idle, false))
 		w.pass(300 * time.Millisecond)
 		r = w.tick()
-		same(w, "due", words(r.Schedules, r.Next), words(1, time.Second))
+		w.all("due", eq(r.Schedules, 1), eq(r.Next, time.Second))
 		f := w.firing(w.schedule(name), time.Hour)
 		w.fire(f)
 		w.worker("w1").one(f.Item.ID)
@@ -377,6 +399,11 @@ var scheduleScenarios = []scenario{
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		same(w, "thawed", w.fire(w.firing(s, time.Second)).Outcome, engine.FireCreated)
 	}},
+	{name: "a schedule that does not exist is not listed", run: func(w *env) {
+		page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{Name: "nowhere"})
+		w.no(err)
+		same(w, "schedules", len(page.Schedules), 0)
+	}},
 	{name: "schedules are listed by name and by time, in bounded pages", run: func(w *env) {
 		var names []string
 		now := w.now()
@@ -397,7 +424,7 @@ var scheduleScenarios = []scenario{
 			}
 			more = page.More
 		}
-		same(w, "names", strings.Join(got, " "), strings.Join(names, " "))
+		sameList(w, "names", got, names...)
 		got = nil
 		for skip := 0; skip < 230; skip += 60 {
 			page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{Due: true, Skip: skip, Limit: 60})
@@ -408,17 +435,28 @@ var scheduleScenarios = []scenario{
 			same(w, "more", page.More, skip < 180)
 		}
 		slices.Reverse(got)
-		same(w, "oldest first", strings.Join(got, " "), strings.Join(names, " "))
+		sameList(w, "oldest first", got, names...)
 		w.reset()
 		big := strings.Repeat("d", limits.MaxSchedule)
 		for i := range 12 {
-			same(w, "big", w.fcall("ff_put_schedule", wirePut(fmt.Sprintf("b%02d", i), "", "", now, big, "")...).code, "OK")
+			same(w, "big", w.fcall("ff_put_schedule", wirePut(fmt.Sprintf("b%02d", i), "", "", now, big, "")...).code,
+				"OK")
 		}
 		page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{})
 		w.no(err)
 		if n := len(page.Schedules); n < 8 || n > 9 || !page.More {
 			w.Fatalf("%d schedules of 64 KiB in a page, more %v", n, page.More)
 		}
+		w.reset()
+		// eight take the half MiB of a page exactly, and one more follows
+		exact := strings.Repeat("d", limits.MaxSchedule-512)
+		for i := range 12 {
+			same(w, "exact", w.fcall("ff_put_schedule",
+				wirePut(fmt.Sprintf("e%02d", i), "", "", now, exact, "")...).code, "OK")
+		}
+		page, err = w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{})
+		w.no(err)
+		same(w, "schedules in a page that is just full", len(page.Schedules), 9)
 	}},
 	{name: "a schedule beyond its limits is refused", run: func(w *env) {
 		refuse := func(what, code string, at int, value string) {
@@ -436,7 +474,8 @@ var scheduleScenarios = []scenario{
 		refuse("next", "invalid_input", 4, "soon")
 		refuse("limit", "invalid_input", 9, "0")
 		refuse("begin", "invalid_input", 10, "now")
-		most := wirePut(strings.Repeat("n", 64), "", "", w.now(), strings.Repeat("d", limits.MaxSchedule), strings.Repeat("i", limits.MaxPayload))
+		most := wirePut(strings.Repeat("n", 64), "", "", w.now(), strings.Repeat("d", limits.MaxSchedule),
+			strings.Repeat("i", limits.MaxPayload))
 		same(w, "at the limits", w.fcall("ff_put_schedule", most...).code, "OK")
 		w.check()
 	}},
@@ -450,7 +489,7 @@ var scheduleScenarios = []scenario{
 		}
 		first := step()
 		out := w.fire(first)
-		same(w, "first", words(out.Outcome, out.Next.Equal(first.Next)), "created true")
+		w.all("first", eq(out.Outcome, "created"), eq(out.Next.Equal(first.Next), true))
 		same(w, "overlap", w.fire(step()).Outcome, engine.FireOverlap)
 		w.must("ff_set_lane", proto, "default", "default", "draining", "", "op", "")
 		refused := step()
@@ -460,118 +499,126 @@ var scheduleScenarios = []scenario{
 		w.no(w.complete(w.worker("w1").one(first.Item.ID).Fence, "").Err)
 		last := step()
 		out = w.fire(last)
-		same(w, "last", words(out.Outcome, out.Next.IsZero()), "created true")
+		w.all("last", eq(out.Outcome, "created"), eq(out.Next.IsZero(), true))
 		same(w, "again", w.fire(last), engine.Fired{Already: true})
 		now := w.schedule(s.Name)
-		same(w, "told", words(now.Fired, now.Missed, now.Next.IsZero(), now.LastID), words(2, 2, true, last.Item.ID))
+		w.all("told", eq(now.Fired, 2), eq(now.Missed, 2), eq(now.Next.IsZero(), true), eq(now.LastID, last.Item.ID))
 		same(w, "filed", w.filed(), 0)
 		page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{})
 		w.no(err)
 		same(w, "listed", len(page.Schedules), 1)
 	}},
-	{name: "a limit of runs counts from the creation, whatever changes of the schedule come between", run: func(w *env) {
-		s := w.limited(w.named("s"), "a", w.clock(), 1)
-		f := w.firing(s, time.Second)
-		f.Limit = 1
-		same(w, "the only one", w.fire(f).Next.IsZero(), true)
-		same(w, "another definition", w.limited(s.Name, "b", w.clock().Add(time.Hour), 1).Next.IsZero(), true)
-		same(w, "filed", w.filed(), 0)
-		more := w.limited(s.Name, "c", w.clock(), 2)
-		same(w, "one more", more.Next.IsZero(), false)
-		f = w.firing(more, time.Second)
-		f.Limit = 2
-		same(w, "fires", words(w.fire(f).Outcome, w.schedule(s.Name).Fired, w.filed()), "created 2 0")
-		same(w, "endless", w.limited(s.Name, "d", w.clock(), 0).Next.IsZero(), false)
-		_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
-		w.no(err)
-		same(w, "paused", w.limited(s.Name, "e", w.clock(), 2).Next.IsZero(), true)
-		_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna")
-		w.no(err)
-		w.check()
-		same(w, "resumed", words(w.schedule(s.Name).Next.IsZero(), w.filed()), "true 0")
-	}},
+	{name: "a limit of runs counts from the creation, whatever changes of the schedule come between",
+		run: func(w *env) {
+			s := w.limited(w.named("s"), "a", w.clock(), 1)
+			f := w.firing(s, time.Second)
+			f.Limit = 1
+			same(w, "the only one", w.fire(f).Next.IsZero(), true)
+			same(w, "another definition", w.limited(s.Name, "b", w.clock().Add(time.Hour), 1).Next.IsZero(), true)
+			same(w, "filed", w.filed(), 0)
+			w.age()
+			more := w.limited(s.Name, "c", w.clock(), 2)
+			same(w, "one more", more.Next.IsZero(), false)
+			f = w.firing(more, time.Second)
+			f.Limit = 2
+			w.all("fires", eq(w.fire(f).Outcome, "created"), eq(w.schedule(s.Name).Fired, 2), eq(w.filed(), 0))
+			same(w, "endless", w.limited(s.Name, "d", w.clock(), 0).Next.IsZero(), false)
+			_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
+			w.no(err)
+			same(w, "paused", w.limited(s.Name, "e", w.clock(), 2).Next.IsZero(), true)
+			_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna")
+			w.no(err)
+			w.check()
+			w.all("resumed", eq(w.schedule(s.Name).Next.IsZero(), true), eq(w.filed(), 0))
+		}},
 	{name: "a schedule whose first run is now is due once at its creation", run: func(w *env) {
 		name, next := w.named("s"), w.clock().Add(time.Hour)
 		put := func(definition string) engine.ScheduleSet {
 			w.Helper()
-			set, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte(definition), Next: next, Begin: true})
+			set, err := w.e.PutSchedule(w.ctx,
+				engine.SchedulePut{Name: name, Definition: []byte(definition), Next: next, Begin: true})
 			w.no(err)
 			w.check()
 			return set
 		}
 		first := put("a")
 		s := w.schedule(name)
-		same(w, "due", words(first.Next.Equal(s.CreatedAt), s.Next.Equal(s.CreatedAt), w.tick().Schedules), "true true 1")
+		w.all("due", eq(first.Next.Equal(s.CreatedAt), true), eq(s.Next.Equal(s.CreatedAt), true),
+			eq(w.tick().Schedules, 1))
 		same(w, "again", put("a"), engine.ScheduleSet{Already: true, Revision: first.Revision, Next: first.Next})
 		f := w.firing(s, time.Second)
 		f.Next = next
 		w.fire(f)
 		same(w, "fired, again", put("a").Next.UnixMilli(), next.UnixMilli())
 		same(w, "changed", put("b").Next.UnixMilli(), next.UnixMilli())
-		same(w, "told", words(w.schedule(name).Fired, w.tick().Schedules), "1 0")
+		w.all("told", eq(w.schedule(name).Fired, 1), eq(w.tick().Schedules, 0))
 	}},
 	{name: "a schedule that is over is listed and not due, and a change revives it", run: func(w *env) {
 		name := w.named("s")
 		set, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte("over")})
 		w.no(err)
 		w.check()
-		same(w, "next", words(set.Next.IsZero(), w.schedule(name).Next.IsZero(), w.filed(), w.tick().Schedules), "true true 0 0")
+		w.all("next", eq(set.Next.IsZero(), true), eq(w.schedule(name).Next.IsZero(), true), eq(w.filed(), 0),
+			eq(w.tick().Schedules, 0))
 		w.put(name, w.clock(), "x")
-		same(w, "revived", words(w.filed(), w.tick().Schedules), "1 1")
+		w.all("revived", eq(w.filed(), 1), eq(w.tick().Schedules, 1))
 	}},
-	{name: "a scheduled flow runs as a whole, with the call that moves its schedule on, and never otherwise", run: func(w *env) {
-		s := w.recurring(w.named("s"), time.Second)
-		w.advance(time.Hour)
-		g := w.scheduled(s)
-		f := g.firing(s)
-		w.unchanged("not staged", func() { same(w, "not staged", w.fire(f).Outcome, engine.FireWanted) })
-		part := *g
-		part.nodes = g.nodes[:1]
-		part.stage()
-		w.unchanged("a part", func() { same(w, "a part", w.fire(f).Outcome, engine.FireWanted) })
-		g.stage()
-		ask := f
-		ask.Flow.Mode = ""
-		w.unchanged("only asked", func() { same(w, "only asked", w.fire(ask).Outcome, engine.FireWanted) })
-		w.advance(time.Minute)
-		same(w, "held back", len(w.worker("w0").claim(5)), 0)
-		same(w, "released", w.fire(f).Outcome, engine.FireCreated)
-		same(w, "again", w.fire(f), engine.Fired{Already: true})
-		now := w.schedule(s.Name)
-		same(w, "told", words(now.Fired, now.LastFlow, now.LastID.IsZero(), now.Next.Sub(s.Next)), words(1, g.id, true, time.Second))
-		k := w.worker("w1")
-		w.no(w.complete(k.one(g.id.Member("a")).Fence, "").Err)
-		w.no(w.complete(k.one(g.id.Member("b")).Fence, "").Err)
-		w.check()
-		record, err := w.e.DescribeFlow(w.ctx, g.id)
-		w.no(err)
-		same(w, "flow", record.State, flowfabric.FlowCompleted)
-	}},
-	{name: "a flow that was staged for a schedule stays unreleased when the schedule changed, paused, or moved on", run: func(w *env) {
-		s := w.recurring(w.named("s"), time.Second)
-		w.advance(time.Hour)
-		g := w.scheduled(s).stage()
-		f := g.firing(s)
-		_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
-		w.no(err)
-		w.unchanged("paused", func() { same(w, "paused", w.fire(f), engine.Fired{Already: true}) })
-		_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna")
-		w.no(err)
-		w.put(s.Name, s.Next, "another")
-		w.unchanged("changed", func() { same(w, "changed", w.fire(f), engine.Fired{Already: true}) })
-		same(w, "held back", len(w.worker("w1").claim(5)), 0)
-		record, err := w.e.DescribeFlow(w.ctx, g.id)
-		w.no(err)
-		same(w, "flow", record.State, flowfabric.FlowStaging)
-		now := w.schedule(s.Name)
-		h := w.scheduled(now).stage()
-		same(w, "the new one", words(h.id != g.id, w.fire(h.firing(now)).Outcome), "true created")
-		w.advance(25 * time.Hour)
-		w.takeOver()
-		record, err = w.e.DescribeFlow(w.ctx, g.id)
-		w.no(err)
-		same(w, "given up", record.State, flowfabric.FlowCancelled)
-	}},
+	{name: "a scheduled flow runs as a whole, with the call that moves its schedule on, and never otherwise",
+		run: func(w *env) {
+			s := w.recurring(w.named("s"), time.Second)
+			w.advance(time.Hour)
+			g := w.scheduled(s)
+			f := g.firing(s)
+			w.unchanged("not staged", func() { same(w, "not staged", w.fire(f).Outcome, engine.FireWanted) })
+			part := *g
+			part.nodes = g.nodes[:1]
+			part.stage()
+			w.unchanged("a part", func() { same(w, "a part", w.fire(f).Outcome, engine.FireWanted) })
+			g.stage()
+			ask := f
+			ask.Flow.Mode = ""
+			w.unchanged("only asked", func() { same(w, "only asked", w.fire(ask).Outcome, engine.FireWanted) })
+			w.advance(time.Minute)
+			same(w, "held back", len(w.worker("w0").claim(5)), 0)
+			same(w, "released", w.fire(f).Outcome, engine.FireCreated)
+			same(w, "again", w.fire(f), engine.Fired{Already: true})
+			now := w.schedule(s.Name)
+			w.all("told", eq(now.Fired, 1), eq(now.LastFlow, g.id), eq(now.LastID.IsZero(), true),
+				eq(now.Next.Sub(s.Next), time.Second))
+			k := w.worker("w1")
+			w.no(w.complete(k.one(g.id.Member("a")).Fence, "").Err)
+			w.no(w.complete(k.one(g.id.Member("b")).Fence, "").Err)
+			w.check()
+			record, err := w.e.DescribeFlow(w.ctx, g.id)
+			w.no(err)
+			same(w, "flow", record.State, flowfabric.FlowCompleted)
+		}},
+	{name: "a flow that was staged for a schedule stays unreleased when the schedule changed, paused, or moved on",
+		run: func(w *env) {
+			s := w.recurring(w.named("s"), time.Second)
+			w.advance(time.Hour)
+			g := w.scheduled(s).stage()
+			f := g.firing(s)
+			_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
+			w.no(err)
+			w.unchanged("paused", func() { same(w, "paused", w.fire(f), engine.Fired{Already: true}) })
+			_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna")
+			w.no(err)
+			w.put(s.Name, s.Next, "another")
+			w.unchanged("changed", func() { same(w, "changed", w.fire(f), engine.Fired{Already: true}) })
+			same(w, "held back", len(w.worker("w1").claim(5)), 0)
+			record, err := w.e.DescribeFlow(w.ctx, g.id)
+			w.no(err)
+			same(w, "flow", record.State, flowfabric.FlowStaging)
+			now := w.schedule(s.Name)
+			h := w.scheduled(now).stage()
+			w.all("the new one", eq(h.id != g.id, true), eq(w.fire(h.firing(now)).Outcome, "created"))
+			w.advance(25 * time.Hour)
+			w.takeOver()
+			record, err = w.e.DescribeFlow(w.ctx, g.id)
+			w.no(err)
+			same(w, "given up", record.State, flowfabric.FlowCancelled)
+		}},
 	{name: "a scheduled flow that was cancelled before its release is counted as missed", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Hour)
@@ -582,7 +629,8 @@ var scheduleScenarios = []scenario{
 		out := w.fire(g.firing(s))
 		w.is(out.Refusal, denied.FlowTerminal)
 		now := w.schedule(s.Name)
-		same(w, "told", words(out.Outcome, now.Fired, now.LastMissed.Reason, now.Next.Sub(s.Next)), "refused 0 flow_already_terminal 1s")
+		w.all("told", eq(out.Outcome, "refused"), eq(now.Fired, 0), eq(now.LastMissed.Reason, "flow_already_terminal"),
+			eq(now.Next.Sub(s.Next), time.Second))
 	}},
 	{name: "a schedule that forbids overlap waits for the end of its last flow", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
@@ -622,7 +670,8 @@ var scheduleScenarios = []scenario{
 		w.unchanged("both", func() { same(w, "both", w.fcall("ff_fire_schedule", both...).code, "invalid_input") })
 		none := slices.Clone(flow)
 		none[10] = ""
-		w.unchanged("nothing", func() { same(w, "nothing", w.fcall("ff_fire_schedule", none...).code, "invalid_input") })
+		w.unchanged("nothing",
+			func() { same(w, "nothing", w.fcall("ff_fire_schedule", none...).code, "invalid_input") })
 		f := w.firing(s, time.Second)
 		f.Flow.ID = flowfabric.FlowID(flowfabric.NewExecutionID((w.p + 1) % partitions))
 		_, err := w.e.FireSchedule(w.ctx, f)
@@ -640,7 +689,8 @@ var scheduleScenarios = []scenario{
 // limited stores a schedule with a limit of runs.
 func (w *env) limited(name, definition string, next time.Time, limit uint64) engine.Schedule {
 	w.Helper()
-	_, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte(definition), Next: next, Limit: limit})
+	_, err := w.e.PutSchedule(w.ctx, engine.SchedulePut{Name: name, Definition: []byte(definition), Next: next,
+		Limit: limit})
 	w.no(err)
 	w.check()
 	return w.schedule(name)
@@ -657,7 +707,8 @@ func (w *env) filed() int {
 // scheduled is the flow of the next instant of a schedule: b depends on a.
 func (w *env) scheduled(s engine.Schedule) *graph {
 	g := w.flow()
-	g.id = flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(w.p, s.Name, s.Incarnation, s.Revision, s.Next)))
+	g.id = flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(w.p, s.Name, s.Incarnation, s.Revision,
+		s.Next)))
 	return g.node("a", nil).node("b", []string{"a"})
 }
 
@@ -669,7 +720,8 @@ func recurringFlow(w *env) *graph {
 // firing is the step that releases the flow.
 func (g *graph) firing(s engine.Schedule) engine.Firing {
 	f := g.env.firing(s, time.Second)
-	f.Item, f.Flow = engine.NewExecution{}, engine.StagedFlow{ID: g.id, Members: len(g.nodes), Edges: g.edges, Mode: engine.SealClosed}
+	f.Item, f.Flow = engine.NewExecution{},
+		engine.StagedFlow{ID: g.id, Members: len(g.nodes), Edges: g.edges, Mode: engine.SealClosed}
 	return f
 }
 

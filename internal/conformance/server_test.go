@@ -1,25 +1,25 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// refusedWhenFull are the functions that a server over its memory limit refuses, each with what it would add. Every other one works:
-// what connects, ends work, hands it back, looks, repairs, deletes or moves the time on.
+// refusedWhenFull are the functions that a server over its memory limit refuses, each with what it would add. Every
+// other one works: what connects, ends work, hands it back, looks, repairs, deletes or moves the time on.
 var refusedWhenFull = map[string]string{
 	"ff_create_execution":         "executions",
 	"ff_flow_create":              "a flow",
@@ -53,76 +53,81 @@ var refusedWhenFull = map[string]string{
 var serverScenarios = []scenario{
 	{name: "the library refuses callers and stores of another protocol number", run: func(w *env) {
 		other := strconv.Itoa(limits.Protocol + 1)
-		told := func(caller, store, want string) {
+		told := func(caller, store string, details ...string) {
 			w.Helper()
 			w.set("HSET", string(w.k), "protocol", store)
 			for _, name := range []string{"ff_poll", "ff_list_token_keys"} { // each has an entrance of its own
 				a := w.fcall(name, caller)
-				same(w, name+" with protocol "+caller+" on a store of "+store, words(a.code, strings.Join(a.slots, " ")), want)
+				sameDeep(w, name+" with protocol "+caller+" on a store of "+store, a,
+					answer{0, "protocol_mismatch", details})
 			}
 		}
 		defer w.set("HSET", string(w.k), "protocol", proto)
-		told(other, other, "protocol_mismatch "+proto+" "+other+" library")
-		told(proto, other, "protocol_mismatch "+other+" "+proto+" store")
-		told(other, proto, "protocol_mismatch "+proto+" "+other+" store")
+		told(other, other, proto, other, "library")
+		told(proto, other, other, proto, "store")
+		told(other, proto, proto, other, "store")
 	}},
-	{name: "over the memory limit, running work can end but no new work begins", needs: []string{"OOM"}, run: func(w *env) {
-		k := w.worker("w1")
-		k.ttl = time.Hour
-		var f []flowfabric.Fence
-		for range 6 {
-			f = append(f, k.one(w.create(retries(1))).Fence)
-		}
-		waiting := w.create(deadline(time.Second))
-		w.create(delay(time.Second))
-		full := func() { w.set("CONFIG", "SET", "maxmemory", "1") }
-		full()
-		defer w.set("CONFIG", "SET", "maxmemory", "0")
-		w.unchanged("what needs memory", func() {
-			_, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item()})
-			w.is(err, flowfabric.ErrOutOfMemory)
-			_, err = w.e.ClaimNext(w.ctx, k.request(1))
-			w.is(err, flowfabric.ErrOutOfMemory)
-			_, err = w.e.RecordStep(w.ctx, f[0], "s", nil, 0)
-			w.is(err, flowfabric.ErrOutOfMemory)
-		})
-		w.renew(k, 0)
-		w.frames(f[0], 1, 1) // a handler whose frames are refused could never settle
-		w.no(w.complete(f[0], "result").Err)
-		same(w, "fail", w.fail(f[1], "x").Retry, true)
-		w.delay(f[2], time.Second)
-		w.release(f[3])
-		w.cancel(f[4].Execution)
-		w.set("CONFIG", "SET", "maxmemory", "0") // moving the test clock takes memory
-		w.advance(time.Second)
-		full()
-		r, _ := w.settleTime()
-		same(w, "time goes on", words(r.Expired, r.Promoted), "1 3")
-		w.code(waiting, "T4n")
-		w.no(w.complete(f[5], "").Err)
-		w.no(w.e.CloseSession(w.ctx, w.p, k.session))
-	}},
-	{name: "over the memory limit, only calls that make the store grow are refused", needs: []string{"OOM"}, run: func(w *env) {
-		w.set("CONFIG", "SET", "maxmemory", "1")
-		defer w.set("CONFIG", "SET", "maxmemory", "0")
-		for _, h := range library.Functions() {
-			err := w.raw.Do(w.ctx, w.raw.B().Fcall().Function(h.Name).Numkeys(1).Key(string(w.k)).Arg("0").Build()).Error()
-			refused := err != nil && strings.HasPrefix(err.Error(), "OOM ")
-			if why := refusedWhenFull[h.Name]; refused != (why != "") {
-				w.Errorf("%s over the memory limit: %v; the table says it is refused because %q", h.Name, err, why)
+	{name: "over the memory limit, running work can end but no new work begins", needs: []string{"OOM"},
+		run: func(w *env) {
+			k := w.worker("w1")
+			k.ttl = time.Hour
+			var f []flowfabric.Fence
+			for range 6 {
+				f = append(f, k.one(w.create(retries(1))).Fence)
 			}
-		}
-		for name := range refusedWhenFull {
-			if !slices.ContainsFunc(library.Functions(), func(h library.Header) bool { return h.Name == name }) {
-				w.Errorf("the table names %s, which does not exist", name)
+			waiting := w.create(deadline(time.Second))
+			w.create(delay(time.Second))
+			full := func() { w.set("CONFIG", "SET", "maxmemory", "1") }
+			full()
+			defer w.set("CONFIG", "SET", "maxmemory", "0")
+			w.unchanged("what needs memory", func() {
+				_, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item()})
+				w.is(err, flowfabric.ErrOutOfMemory)
+				_, err = w.e.ClaimNext(w.ctx, k.request(1))
+				w.is(err, flowfabric.ErrOutOfMemory)
+				_, err = w.e.RecordStep(w.ctx, f[0], "s", nil, 0)
+				w.is(err, flowfabric.ErrOutOfMemory)
+			})
+			w.renew(k, 0)
+			w.frames(f[0], 1, 1) // a handler whose frames are refused could never settle
+			w.no(w.complete(f[0], "result").Err)
+			same(w, "fail", w.fail(f[1], "x").Retry, true)
+			w.delay(f[2], time.Second)
+			w.release(f[3])
+			w.cancel(f[4].Execution)
+			w.set("CONFIG", "SET", "maxmemory", "0") // moving the test clock takes memory
+			w.advance(time.Second)
+			full()
+			r, _ := w.settleTime()
+			w.all("time goes on", eq(r.Expired, 1), eq(r.Promoted, 3))
+			w.code(waiting, "T4n")
+			w.no(w.complete(f[5], "").Err)
+			w.no(w.e.CloseSession(w.ctx, w.p, k.session))
+		}},
+	{name: "over the memory limit, only calls that make the store grow are refused", needs: []string{"OOM"},
+		run: func(w *env) {
+			w.set("CONFIG", "SET", "maxmemory", "1")
+			defer w.set("CONFIG", "SET", "maxmemory", "0")
+			for _, h := range contract.Functions() {
+				err := w.raw.Do(w.ctx,
+					w.raw.B().Fcall().Function(h.Name).Numkeys(1).Key(string(w.k)).Arg("0").Build()).Error()
+				refused := err != nil && strings.HasPrefix(err.Error(), "OOM ")
+				if why := refusedWhenFull[h.Name]; refused != (why != "") {
+					w.Errorf("%s over the memory limit: %v; the table says it is refused because %q", h.Name, err, why)
+				}
 			}
-		}
-	}},
+			for name := range refusedWhenFull {
+				if functionsByName()[name].Name == "" {
+					w.Errorf("the table names %s, which does not exist", name)
+				}
+			}
+		}},
 	{name: "an idle execution takes at most 2 KiB of memory", needs: []string{"MemoryFigures"}, run: func(w *env) {
 		policy := flowfabric.Policy{Retry: valid.DefaultRetry(), AttemptTimeout: time.Minute}
 		policy.Retry.MaxRetries = 50
 		id := w.create(func(x *engine.NewExecution) {
-			x.Namespace, x.Lane, x.Kind, x.Creator = strings.Repeat("n", 64), strings.Repeat("l", 64), strings.Repeat("k", 64), strings.Repeat("c", 64)
+			x.Namespace, x.Lane, x.Kind, x.Creator = strings.Repeat("n", 64), strings.Repeat("l", 64),
+				strings.Repeat("k", 64), strings.Repeat("c", 64)
 			x.Policy, x.Priority, x.Deadline, x.Payload = policy, 9000, 24*time.Hour, []byte("{}")
 			x.Digest = strings.Repeat("d", 64)
 		}, tags(map[string]string{"a.b": "c"}))
@@ -138,7 +143,8 @@ var serverScenarios = []scenario{
 		_, err := w.e.RecordStep(w.ctx, c.Fence, "s", []byte("v"), 0)
 		w.no(err)
 		for range 3 {
-			_, err := w.e.FailExecution(w.ctx, c.Fence, engine.Failure{Category: strings.Repeat("f", 64), Reason: strings.Repeat("r", 10<<10)})
+			_, err := w.e.FailExecution(w.ctx, c.Fence,
+				engine.Failure{Category: strings.Repeat("f", 64), Reason: strings.Repeat("r", 10<<10)})
 			w.no(err)
 			w.advance(2 * time.Minute)
 			w.settleTime()
@@ -149,7 +155,8 @@ var serverScenarios = []scenario{
 		w.settleTime()
 		k = w.worker("w2")
 		c = k.one(id)
-		_, err = w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOwner, Fence: &c.Fence, Reason: strings.Repeat("r", 10<<10)})
+		_, err = w.e.CancelExecution(w.ctx, id,
+			engine.Cancellation{Source: engine.CancelOwner, Fence: &c.Fence, Reason: strings.Repeat("r", 10<<10)})
 		w.no(err)
 		w.check()
 		w.atMost(core, "cancelled", 768)
@@ -167,41 +174,50 @@ var serverScenarios = []scenario{
 		}
 		w.Logf("an idle execution with 64 B of input takes %d bytes", total)
 	}},
-	{name: "a lost library is loaded again exactly once, however many calls miss it", needs: []string{"Functions"}, run: func(w *env) {
-		loads := func() (n int) {
-			info, err := w.do("INFO", "commandstats").ToString()
-			w.no(err)
-			for line := range strings.Lines(info) {
-				if rest, ok := strings.CutPrefix(line, "cmdstat_function|load:calls="); ok {
-					rest, _, _ = strings.Cut(rest, ",")
-					n, _ = strconv.Atoi(rest)
+	{name: "a lost library is loaded again exactly once, however many calls miss it", needs: []string{"Native"},
+		run: func(w *env) {
+			loads := func() (n int) {
+				info, err := w.do("INFO", "commandstats").ToString()
+				w.no(err)
+				for line := range strings.Lines(info) {
+					if rest, ok := strings.CutPrefix(line, "cmdstat_function|load:calls="); ok {
+						rest, _, _ = strings.Cut(rest, ",")
+						n, _ = strconv.Atoi(rest)
+					}
 				}
+				return n
 			}
-			return n
-		}
-		for _, lost := range []string{"flush", "older"} {
-			before := loads()
-			w.set("FUNCTION", "FLUSH", "SYNC") // Valkey 8.0 may die when it frees a library in the background and is given another
-			if lost == "older" {
-				w.set("FUNCTION", "LOAD", "#!lua name="+library.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+proto+"','0','old'} end, flags={'no-writes'}}")
-				before++
-			}
-			var failed atomic.Int32
-			together(20, func(i int) {
-				if _, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item()}); err != nil {
-					w.Error(err)
-					failed.Add(1)
+			for _, lost := range []string{"flush", "older"} {
+				before := loads()
+				// Valkey 8.0 may die when it frees a library in the background and is given another
+				w.set("FUNCTION", "FLUSH", "SYNC")
+				if lost == "older" {
+					w.set("FUNCTION", "LOAD",
+						"#!lua name="+library.Name+
+							"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+
+							proto+"','0','old'} end, flags={'no-writes'}}")
+					before++
 				}
-			})
-			same(w, "failed", failed.Load(), 0)
-			same(w, "loads after "+lost, loads()-before, 1)
-		}
-		w.check()
-	}},
-	{name: "a newer library is never replaced, and one of another protocol is refused", needs: []string{"Functions"}, run: func(w *env) {
-		for revision, want := range map[string]error{proto + "','999": nil, strconv.Itoa(limits.Protocol+1) + "','1": flowfabric.ErrProtocol, strconv.Itoa(limits.Protocol-1) + "','1": flowfabric.ErrProtocol} {
+				var failed atomic.Int32
+				together(20, func(i int) {
+					if _, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item()}); err != nil {
+						w.Error(err)
+						failed.Add(1)
+					}
+				})
+				same(w, "failed", failed.Load(), 0)
+				same(w, "loads after "+lost, loads()-before, 1)
+			}
+			w.check()
+		}},
+	{name: "a newer library is never replaced, and one of another protocol is refused", run: func(w *env) {
+		for revision, want := range map[string]error{proto + "','999": nil, strconv.Itoa(limits.Protocol+1) +
+			"','1": flowfabric.ErrProtocol, strconv.Itoa(limits.Protocol-1) + "','1": flowfabric.ErrProtocol} {
 			w.set("FUNCTION", "FLUSH", "SYNC")
-			w.set("FUNCTION", "LOAD", "#!lua name="+library.Name+"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+revision+"','x'} end, flags={'no-writes'}}")
+			w.set("FUNCTION", "LOAD",
+				"#!lua name="+library.Name+
+					"\nredis.register_function{function_name='ff_version', callback=function() return {1,'OK','"+
+					revision+"','x'} end, flags={'no-writes'}}")
 			text, err := w.do("FUNCTION", "LIST").ToMessage()
 			w.no(err)
 			_, callErr := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{w.item()})
@@ -218,10 +234,12 @@ var serverScenarios = []scenario{
 		w.set("FUNCTION", "FLUSH", "SYNC")
 		w.create()
 	}},
-	{name: "an older library in place of a lost one is replaced", needs: []string{"Functions"}, run: func(w *env) {
+	{name: "an older library in place of a lost one is replaced", run: func(w *env) {
 		before := strconv.Itoa(library.Revision - 1)
-		older := strings.ReplaceAll(library.Library(library.Variant{Sharded: true, TestClock: true}), library.Hash(), library.Hash()+"t")
-		for _, said := range []string{"reply.ok('" + strconv.Itoa(limits.Protocol) + "', '", "'renewed' or 'registered', expiry, '"} {
+		older := strings.ReplaceAll(library.Library(library.Variant{Sharded: w.srv.Features.ShardedPubSub,
+			TestClock: true}), library.Hash(), library.Hash()+"t")
+		for _, said := range []string{"reply.ok('" + strconv.Itoa(limits.Protocol) + "', '",
+			"'renewed' or 'registered', expiry, '"} {
 			if strings.Count(older, said+strconv.Itoa(library.Revision)) != 1 {
 				w.Fatalf("the library does not say %q once", said)
 			}
@@ -250,27 +268,21 @@ var serverScenarios = []scenario{
 			same(w, "revision, noticed "+c.what, revision(), strconv.Itoa(library.Revision))
 		}
 	}},
-	{name: "scripts that the server lost are sent again", run: func(w *env) {
-		if w.srv.Features.Functions {
-			w.Skipf("%s runs functions", w.srv.Name)
-		}
-		w.set("SCRIPT", "FLUSH")
-		w.worker("w1").one(w.create())
-	}},
 	{name: "the first boot of an empty store fixes the partition counts", run: func(w *env) {
 		no := false
 		e, err := w.open(engine.Config{Partitions: 7, CreateConfig: &no})
 		w.no(err)
 		same(w, "partitions", e.Partitions(), partitions)
 		e.Close()
-		_, err = w.e.CreateExecutions(w.ctx, partitions, []engine.NewExecution{{ID: flowfabric.NewExecutionID(partitions)}})
+		_, err = w.e.CreateExecutions(w.ctx, partitions,
+			[]engine.NewExecution{{ID: flowfabric.NewExecutionID(partitions)}})
 		w.is(err, flowfabric.ErrInvalidInput)
-		w.set("DEL", "ff:config:partitions")
-		_, err = w.open(engine.Config{CreateConfig: &no})
-		w.is(err, flowfabric.ErrConfig)
-		e, err = w.open(engine.Config{Partitions: partitions})
-		w.no(err)
-		e.Close()
+		w.set("RENAME", "ff:config:partitions", "lost{ff:config:partitions}")
+		for _, cfg := range []engine.Config{{CreateConfig: &no}, {Partitions: partitions}} {
+			_, err = w.open(cfg)
+			w.is(err, flowfabric.ErrCorrupt) // others than the store had would hide what is there
+		}
+		w.set("RENAME", "lost{ff:config:partitions}", "ff:config:partitions")
 	}},
 	{name: "the first call after a flush boots the partition again, without its former contents", run: func(w *env) {
 		x := w.state("A1")
@@ -316,7 +328,7 @@ var persistenceScenarios = []scenario{
 
 // open opens a second engine on the same store.
 func (w *env) open(cfg engine.Config) (*engine.Engine, error) {
-	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
+	ctx, cancel := testwait.Context(w.T, w.ctx)
 	defer cancel()
 	cfg.URL, cfg.TestClock, cfg.Logger = w.srv.URL, true, slog.New(slog.DiscardHandler)
 	e, err := engine.Open(ctx, cfg)

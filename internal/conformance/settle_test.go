@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"strconv"
@@ -23,17 +24,18 @@ var settleScenarios = []scenario{
 		w.frames(f, 1, 2)
 		w.no(w.complete(f, "\x00result").Err)
 		s := w.code(id, "T1")
-		same(w, "outcome", words(s.State.Public, s.State.TerminalOutcome, s.CompletedAt.IsZero(), len(s.AttemptLog)), "completed success false 0")
-		r, ok, err := w.e.ReadResult(w.ctx, id, 0)
+		w.all("outcome", eq(s.State.Public, "completed"), eq(s.State.TerminalOutcome, "success"),
+			eq(s.CompletedAt.IsZero(), false), eq(len(s.AttemptLog), 0))
+		r, ok, err := w.e.ReadResult(w.ctx, id, 1)
 		w.no(err)
-		same(w, "result", words(ok, string(r)), "true \x00result")
-		m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
+		w.all("result", eq(ok, true), eq(string(r), "\x00result"))
+		m, err := w.e.ReadAttemptStream(w.ctx, id, 1)
 		w.no(err)
-		same(w, "stream", words(m.Closed, m.ClosedReason, m.Count), "true attempt_success 2")
+		w.all("stream", eq(m.Closed, true), eq(m.ClosedReason, "attempt_success"), eq(m.Count, 2))
 		same(w, "alarms", len(w.dump().ZSets[":alarms"]), 0)
 		void := w.create()
 		w.no(w.complete(k.one(void).Fence, "").Err)
-		_, ok, err = w.e.ReadResult(w.ctx, void, 0)
+		_, ok, err = w.e.ReadResult(w.ctx, void, 1)
 		w.no(err)
 		same(w, "void result", ok, false)
 	}},
@@ -41,14 +43,16 @@ var settleScenarios = []scenario{
 		id := w.create()
 		f := w.worker("w1").one(id).Fence
 		w.no(w.complete(f, "r").Err)
-		w.unchanged("the same complete", func() { same(w, "already", words(w.complete(f, "r")), "{true <nil>}") })
+		w.unchanged("the same complete",
+			func() { same(w, "already", w.complete(f, "r"), engine.Settled{Already: true}) })
 		stale := f
 		stale.Epoch--
 		w.unchanged("an older epoch", func() {
 			err := w.complete(stale, "r").Err
 			w.is(err, denied.NotActive)
 			coded, _ := errors.AsType[*flowfabric.Error](err)
-			same(w, "slots", denied.Slot(coded, 0)+" "+denied.Slot(coded, 1)+" "+denied.Slot(coded, 2), fmt.Sprintf("T1 %d 0", f.Epoch))
+			same(w, "slots", denied.Slot(coded, 0)+" "+denied.Slot(coded, 1)+" "+denied.Slot(coded, 2),
+				fmt.Sprintf("T1 %d 1", f.Epoch))
 		})
 		for name, call := range w.everyFencedCall(f) {
 			want := denied.NotActive
@@ -72,7 +76,7 @@ var settleScenarios = []scenario{
 			w.unchanged(name, func() { w.is(call(), want) })
 		}
 		w.code(id, "A2")
-		_, ok, err := w.e.ReadResult(w.ctx, id, 0)
+		_, ok, err := w.e.ReadResult(w.ctx, id, 1)
 		w.no(err)
 		same(w, "result", ok, false)
 	}},
@@ -116,31 +120,35 @@ var settleScenarios = []scenario{
 		c := k.one(id)
 		for i, want := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 			o := w.fail(c.Fence, "handler_error")
-			same(w, "pause "+strconv.Itoa(i), words(o.Retry, o.RetryIn, o.Already), words(true, time.Duration(want)*time.Second, false))
+			w.all("pause "+strconv.Itoa(i), eq(o.Retry, true), eq(o.RetryIn, time.Duration(want)*time.Second),
+				eq(o.Already, false))
 			s := w.code(id, "R2b")
 			same(w, "retries", s.Retries, i+1)
 			w.advance(time.Duration(want) * time.Second)
 			same(w, "promoted", w.tick().Promoted, 1)
 			w.code(id, "R1t")
 			c = k.one(id)
-			same(w, "next", words(c.Type, c.Fence.Attempt, c.Retries), fmt.Sprintf("retry %d %d", i+1, i+1))
+			w.all("next", eq(c.Type, "retry"), eq(c.Fence.Attempt, uint32(i+2)), eq(c.Retries, i+1))
 		}
 		same(w, "no retry left", w.fail(c.Fence, "handler_error").Retry, false)
 		s := w.code(id, "T2")
-		same(w, "attempts", words(s.Attempts, len(s.AttemptLog), s.AttemptLog[3].Type, s.AttemptLog[3].State, s.AttemptLog[3].Category, s.AttemptLog[3].Reason, s.AttemptLog[3].Worker),
-			"9 9 retry ended_failure handler_error because w1")
+		w.all("attempts", eq(s.Attempts, 9), eq(len(s.AttemptLog), 9), eq(s.AttemptLog[3].Type, "retry"),
+			eq(s.AttemptLog[3].State, "ended_failure"), eq(s.AttemptLog[3].Category, "handler_error"),
+			eq(s.AttemptLog[3].Reason, "because"), eq(s.AttemptLog[3].Worker, "w1"))
 	}},
 	{name: "failures are not retried if permanent, of an unlisted category or out of retries", run: func(w *env) {
 		k := w.worker("w1")
 		last := w.create()
 		same(w, "no policy, no retry", w.fail(k.one(last).Fence, "handler_error").Retry, false)
 		s := w.code(last, "T2")
-		same(w, "shown", words(s.State.Public, s.FailureCategory, s.FailureReason), "failed handler_error because")
+		w.all("shown", eq(s.State.Public, "failed"), eq(s.FailureCategory, "handler_error"),
+			eq(s.FailureReason, "because"))
 		told := w.create(retries(5))
 		o, err := w.e.FailExecution(w.ctx, k.one(told).Fence, engine.Failure{Category: "x", Permanent: true})
 		w.no(err)
 		same(w, "told permanent", o.Retry, false)
-		listed := retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Second, Categories: []string{"net", "rate.limit"}})
+		listed := retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Second,
+			Categories: []string{"net", "rate.limit"}})
 		a, b, c := w.create(listed), w.create(listed), w.create(listed)
 		same(w, "a category that is listed", w.fail(k.one(a).Fence, "rate.limit").Retry, true)
 		same(w, "one that is not", w.fail(k.one(b).Fence, "net2").Retry, false)
@@ -148,16 +156,17 @@ var settleScenarios = []scenario{
 		for _, garbage := range []string{"garbage", "null", "{}", "1,2,3", "nan,0,1000,60000,2000,0,100,10,0"} {
 			id := w.create(retries(5))
 			f := k.one(id).Fence
-			w.set("HSET", w.k.Core(id.UUID()), "po", garbage)
+			w.editRecord(id.UUID(), func(f fields) { f["po"] = garbage })
 			same(w, "a corrupt policy", w.fail(f, "x").Retry, false)
 			same(w, "state", w.core(id)["s"], "T2")
-			w.set("HDEL", w.k.Core(id.UUID()), "po")
+			w.editRecord(id.UUID(), func(f fields) { delete(f, "po") })
 		}
 	}},
 	{name: "backoff handles fractional multipliers, fixed and zero pauses, and jitter", run: func(w *env) {
 		k := w.worker("w1")
 		k.ttl = time.Hour
-		id := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: 333 * time.Millisecond, Max: time.Minute, Multiplier: 1.37}))
+		id := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: 333 * time.Millisecond, Max: time.Minute,
+			Multiplier: 1.37}))
 		for _, want := range []int{333, 456, 624, 854, 1169} { // floor at every step, like the library
 			o := w.fail(k.one(id).Fence, "x")
 			same(w, "pause", o.RetryIn, time.Duration(want)*time.Millisecond)
@@ -165,11 +174,12 @@ var settleScenarios = []scenario{
 			w.tick()
 		}
 		w.cancel(id)
-		fixed := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 2, Fixed: true, Initial: 7 * time.Second, Max: time.Second}))
+		fixed := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 2, Fixed: true, Initial: 7 * time.Second,
+			Max: time.Second}))
 		same(w, "fixed", w.fail(k.one(fixed).Fence, "x").RetryIn, 7*time.Second)
 		none := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Minute, Multiplier: 2}))
 		o := w.fail(k.one(none).Fence, "x")
-		same(w, "at once", words(o.Retry, o.RetryIn), "true 0s")
+		w.all("at once", eq(o.Retry, true), eq(o.RetryIn, 0))
 		w.code(none, "R1t")
 		same(w, "claimable at once", k.one(none).Type, flowfabric.AttemptRetry)
 		after := 5 * time.Minute
@@ -177,17 +187,27 @@ var settleScenarios = []scenario{
 		o, err := w.e.FailExecution(w.ctx, k.one(told).Fence, engine.Failure{Category: "x", RetryAfter: &after})
 		w.no(err)
 		same(w, "told when", o.RetryIn, after)
-		jittered := retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: 10 * time.Second, Max: time.Minute, Multiplier: 2, Jitter: true})
+		jittered := retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: 10 * time.Second, Max: time.Minute,
+			Multiplier: 2, Jitter: true})
 		seen := map[time.Duration]bool{}
 		for range 12 {
-			o := w.fail(k.one(w.create(jittered, priority(9000))).Fence, "x")
-			if o.RetryIn < 8*time.Second || o.RetryIn > 12*time.Second {
-				w.Fatalf("jitter gave %s", o.RetryIn)
-			}
+			id := w.create(jittered, priority(9000))
+			o := w.fail(k.one(id).Fence, "x")
+			sum := sha1.Sum([]byte(id.UUID().String() + ":0"))
+			part := int(sum[0])<<16 | int(sum[1])<<8 | int(sum[2])
+			same(w, "jitter", o.RetryIn, 10*time.Duration(800+part%401)*time.Millisecond) // 8 to 12 s
 			seen[o.RetryIn] = true
 		}
 		if len(seen) < 6 {
 			w.Fatalf("jitter gave only %v", seen)
+		}
+		bounded := retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: 10 * time.Second, Max: 10 * time.Second,
+			Multiplier: 2, Jitter: true})
+		for range 12 {
+			o := w.fail(k.one(w.create(bounded, priority(9000))).Fence, "x")
+			if o.RetryIn > 10*time.Second {
+				w.Fatalf("jitter gave %s, which is beyond the longest pause", o.RetryIn)
+			}
 		}
 	}},
 	{name: "a failure repeated after a lost reply is recognised and changes nothing", run: func(w *env) {
@@ -211,7 +231,8 @@ var settleScenarios = []scenario{
 		w.unchanged("during the next attempt", func() { same(w, "already", w.fail(f, "x").Already, true) })
 		o := w.fail(next.Fence, "x")
 		same(w, "the end", o.Retry, false)
-		w.unchanged("the last fail", func() { same(w, "outcome", words(w.fail(next.Fence, "x")), "{false 0s true}") })
+		w.unchanged("the last fail",
+			func() { same(w, "outcome", w.fail(next.Fence, "x"), engine.FailOutcome{Already: true}) })
 	}},
 	{name: "a delayed execution continues the same attempt and stream when it is due", run: func(w *env) {
 		id := w.create(timeout(time.Minute), deadline(time.Hour))
@@ -221,7 +242,8 @@ var settleScenarios = []scenario{
 		w.advance(20 * time.Second)
 		w.delay(f, 500*time.Millisecond)
 		s := w.code(id, "R2ai")
-		same(w, "delayed", words(s.State.Public, s.State.AttemptState, s.Attempts, s.Retries), "delayed attempt_interrupted 1 0")
+		w.all("delayed", eq(s.State.Public, "delayed"), eq(s.State.AttemptState, "attempt_interrupted"),
+			eq(s.Attempts, 1), eq(s.Retries, 0))
 		w.unchanged("the same delay", func() {
 			already, err := w.e.DelayExecution(w.ctx, f, 500*time.Millisecond)
 			w.no(err)
@@ -229,14 +251,16 @@ var settleScenarios = []scenario{
 		})
 		for _, bad := range []string{"soon", "", "1.5", "-1", "+", "+315360000001"} {
 			w.unchanged(bad, func() {
-				same(w, "delay "+bad, w.fcall("ff_delay_execution", append(append([]string{proto}, fenceArgs(f)...), bad)...).code, "invalid_input")
+				same(w, "delay "+bad, w.fcall("ff_delay_execution",
+					append(append([]string{proto}, fenceArgs(f)...), bad)...).code, "invalid_input")
 			})
 		}
 		w.advance(500 * time.Millisecond)
 		same(w, "promoted", w.tick().Promoted, 1)
 		w.code(id, "R1i")
 		c := w.worker("w2").one(id)
-		same(w, "the same attempt", words(c.Type, c.Fence.Attempt, c.LastSequence, c.Fence.Epoch > f.Epoch), "resumed 0 3 true")
+		w.all("the same attempt", eq(c.Type, "resumed"), eq(c.Fence.Attempt, 1), eq(c.LastSequence, 3),
+			eq(c.Fence.Epoch > f.Epoch, true))
 		if c.TimeLeft > 40*time.Second || c.TimeLeft < 30*time.Second {
 			w.Fatalf("the attempt has %s left of 60 s after 20 s", c.TimeLeft)
 		}
@@ -255,14 +279,14 @@ var settleScenarios = []scenario{
 		w.frames(f, 1, 2)
 		w.release(f)
 		s := w.code(id, "R1i")
-		same(w, "nothing consumed", words(s.Attempts, s.Retries, s.Reclaims), "1 0 0")
+		w.all("nothing consumed", eq(s.Attempts, 1), eq(s.Retries, 0), eq(s.Reclaims, 0))
 		w.unchanged("again", func() {
 			already, err := w.e.ReleaseExecution(w.ctx, f)
 			w.no(err)
 			same(w, "already", already, true)
 		})
 		c := w.worker("w2").one(id)
-		same(w, "goes on", words(c.Type, c.Fence.Attempt, c.LastSequence), "resumed 0 2")
+		w.all("goes on", eq(c.Type, "resumed"), eq(c.Fence.Attempt, 1), eq(c.LastSequence, 2))
 		w.unchanged("still known", func() {
 			already, err := w.e.ReleaseExecution(w.ctx, f)
 			w.no(err)
@@ -273,7 +297,7 @@ var settleScenarios = []scenario{
 		w.advance(time.Second)
 		w.tick()
 		c = k.one(id)
-		same(w, "delay after release", words(c.Type, c.Fence.Attempt, c.LastSequence), "resumed 0 3")
+		w.all("delay after release", eq(c.Type, "resumed"), eq(c.Fence.Attempt, 1), eq(c.LastSequence, 3))
 		w.no(w.complete(c.Fence, "").Err)
 	}},
 	{name: "a tick promotes delayed work when its record, not the index, says that it is due", run: func(w *env) {
@@ -291,7 +315,7 @@ var settleScenarios = []scenario{
 		w.set("ZADD", string(w.k)+":delayed", "5", early.UUID().String())
 		w.tick()
 		w.code(early, "R2af") // the core decides, not the index
-		w.set("HDEL", w.k.Core(early.UUID()), "du")
+		w.editRecord(early.UUID(), func(f fields) { delete(f, "du") })
 		w.advance(time.Minute)
 		same(w, "promoted without an instant", w.tick().Promoted, 1)
 		w.code(early, "R1f")
@@ -307,7 +331,8 @@ var settleScenarios = []scenario{
 		c := k.claim(4)
 		stale := c[1].Fence
 		stale.Claim = 9
-		items := []engine.Completion{{Fence: c[0].Fence, Result: []byte("a")}, {Fence: stale}, {Fence: c[2].Fence, Result: make([]byte, limits.MaxPayload+1)},
+		items := []engine.Completion{{Fence: c[0].Fence, Result: []byte("a")}, {Fence: stale},
+			{Fence: c[2].Fence, Result: make([]byte, limits.MaxPayload+1)},
 			{Fence: c[3].Fence}, {Fence: c[3].Fence}}
 		s, _, err := w.e.CompleteExecutions(w.ctx, w.p, items, nil)
 		w.no(err)
@@ -324,13 +349,17 @@ var settleScenarios = []scenario{
 	{name: "malformed failure arguments are refused, and a long reason is cut at a rune", run: func(w *env) {
 		f := w.worker("w1").one(w.create(retries(1))).Fence
 		args := append([]string{proto}, fenceArgs(f)...)
-		for _, bad := range [][]string{{"", "r", "0", "", "", "0"}, {strings.Repeat("c", 65), "r", "0", "", "", "0"}, {"a b", "r", "0", "", "", "0"}, {"c", strings.Repeat("r", 1025), "0", "", "", "0"},
-			{"c", "r", "2", "", "", "0"}, {"c", "r", "", "", "", "0"}, {"c", "r", "0", "-1", "", "0"}, {"c", "r", "0", "1.5", "", "0"}, {"c", "r", "0", "315360000001", "", "0"}, {"c", "r", "0"}, {"c"}} {
-			w.unchanged(words(bad), func() {
-				same(w, label("%q", bad), w.fcall("ff_fail_execution", append(args[:6:6], bad...)...).code, "invalid_input")
+		for _, bad := range [][]string{{"", "r", "0", "", "", "0"}, {strings.Repeat("c", 65), "r", "0", "", "", "0"},
+			{"a b", "r", "0", "", "", "0"}, {"c", strings.Repeat("r", 1025), "0", "", "", "0"},
+			{"c", "r", "2", "", "", "0"}, {"c", "r", "", "", "", "0"}, {"c", "r", "0", "-1", "", "0"},
+			{"c", "r", "0", "1.5", "", "0"}, {"c", "r", "0", "315360000001", "", "0"}, {"c", "r", "0"}, {"c"}} {
+			w.unchanged(label("%q", bad), func() {
+				same(w, label("%q", bad), w.fcall("ff_fail_execution", append(args[:6:6], bad...)...).code,
+					"invalid_input")
 			})
 		}
-		o, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: strings.Repeat("c", 64), Reason: strings.Repeat("é", 5000)})
+		o, err := w.e.FailExecution(w.ctx, f,
+			engine.Failure{Category: strings.Repeat("c", 64), Reason: strings.Repeat("é", 5000)})
 		w.no(err)
 		same(w, "retry", o.Retry, true)
 		w.check()

@@ -20,7 +20,8 @@ var spendScenarios = []scenario{
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(nil)
 		report := func(epoch, sequence uint64, n int64) admission.Usage {
-			u := admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence, Amounts: map[string]int64{"tokens": n, "calls": 1}}
+			u := admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence,
+				Amounts: map[string]int64{"tokens": n, "calls": 1}}
 			_, err := w.e.ReportUsage(w.ctx, u)
 			w.no(err)
 			return u
@@ -47,7 +48,7 @@ var spendScenarios = []scenario{
 		undo(third, true, 40)
 		record, err := w.e.ReadBudget(w.ctx, b, 10, 0)
 		w.no(err)
-		same(w, "ledger", words(record.Spenders[0].Used), "map[calls:2 tokens:40]")
+		sameDeep(w, "ledger", record.Spenders[0].Used, map[string]int64{"calls": 2, "tokens": 40})
 		missing := third
 		missing.Budget += "x"
 		_, _, err = w.e.UndoUsage(w.ctx, missing)
@@ -60,13 +61,15 @@ var spendScenarios = []scenario{
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
 		report := func(sequence uint64) admission.Usage {
-			u := admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence, Amounts: map[string]int64{"tokens": 40}}
+			u := admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence,
+				Amounts: map[string]int64{"tokens": 40}}
 			_, err := w.e.ReportUsage(w.ctx, u)
 			w.no(err)
 			return u
 		}
 		u := report(1)
-		_, _, err := w.e.ReleaseUsage(w.ctx, "me", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
+		_, _, err := w.e.ReleaseUsage(w.ctx, "me",
+			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
 		g.spend(b, "other", map[string]int64{"tokens": 25})
 		_, _, err = w.e.UndoUsage(w.ctx, u)
@@ -81,7 +84,8 @@ var spendScenarios = []scenario{
 		same(w, "used in the next period", g.spent(b, "tokens"), 25)
 
 		u = report(3)
-		_, _, err = w.e.ReleaseUsage(w.ctx, "me", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
+		_, _, err = w.e.ReleaseUsage(w.ctx, "me",
+			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
 		own := func(key string) {
 			w.Helper()
@@ -92,7 +96,7 @@ var spendScenarios = []scenario{
 			w.Helper()
 			undone, _, err := w.e.UndoUsage(w.ctx, u)
 			w.no(err)
-			same(w, what, words(undone, g.spent(b, "tokens")), words(false, used))
+			w.all(what, eq(undone, false), eq(g.spent(b, "tokens"), used))
 		}
 		own("after-the-refund")
 		keep("what came after a refund", u, 45)
@@ -104,7 +108,8 @@ var spendScenarios = []scenario{
 	{name: "undoing a report wakes the routes that wait for the budget", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
-		u := admission.Usage{Budget: b, Execution: flowfabric.NewExecutionID(w.p), Epoch: 5, Sequence: 1, Amounts: map[string]int64{"tokens": 100}}
+		u := admission.Usage{Budget: b, Execution: flowfabric.NewExecutionID(w.p), Epoch: 5, Sequence: 1,
+			Amounts: map[string]int64{"tokens": 100}}
 		_, err := w.e.ReportUsage(w.ctx, u)
 		w.no(err)
 		rooms, err := w.e.CheckBudgets(w.ctx, w.p, 3, []string{b})
@@ -112,7 +117,7 @@ var spendScenarios = []scenario{
 		same(w, "room", rooms[0].Open, false)
 		_, wake, err := w.e.UndoUsage(w.ctx, u)
 		w.no(err)
-		same(w, "wake", words(wake), words([]engine.Waiter{{Partition: w.p, Route: 3}}))
+		sameList(w, "wake", wake, engine.Waiter{Partition: w.p, Route: 3})
 		same(w, "used", g.spent(b, "tokens"), 0)
 	}},
 	{name: "a ledger belongs to the partition and UUID of an execution, in one exact spelling", run: func(w *env) {
@@ -122,25 +127,29 @@ var spendScenarios = []scenario{
 		})
 		twin := flowfabric.MakeExecutionID(65535, id.UUID())
 		for x, n := range map[flowfabric.ExecutionID]int64{id: 40, twin: 41} {
-			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: x, Epoch: 5, Sequence: 1, Amounts: tokens(n)})
+			_, err := w.e.ReportUsage(w.ctx,
+				admission.Usage{Budget: b, Execution: x, Epoch: 5, Sequence: 1, Amounts: tokens(n)})
 			w.no(err)
 		}
 		spent := map[flowfabric.ExecutionID]int64{}
 		for _, s := range g.record(b).Spenders {
 			spent[s.Execution] = s.Used["tokens"]
 		}
-		same(w, "spenders", words(len(spent), spent[id], spent[twin]), "2 40 41")
-		given, _, err := w.e.ReleaseUsage(w.ctx, "me", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
+		w.all("spenders", eq(len(spent), 2), eq(spent[id], 40), eq(spent[twin], 41))
+		given, _, err := w.e.ReleaseUsage(w.ctx, "me",
+			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
-		same(w, "given back", words(given, g.spent(b, "tokens")), "[true] 41")
+		w.all("given back", eqList(given, true), eq(g.spent(b, "tokens"), 41))
 		log := g.record(b).Audit
 		same(w, "audit log", log[len(log)-1].Detail, id.String()+" asked tokens=40")
 		same(w, "warned of", slices.ContainsFunc(log, func(e admission.AuditEntry) bool {
 			return e.What == "soft_limit" && (e.By == id.String() || e.By == twin.String())
 		}), true)
 		name, root := id.UUID().String(), string(g.budgetRoot(b))
-		for _, who := range []string{name, "3-" + name, "." + name, "03." + name, "-1." + name, "65536." + name, "3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
-			for _, c := range [][]string{{"ff_report_usage", proto, b, who, "0", "0", "k", "1", "tokens", "1"}, {"ff_undo_usage", proto, b, who, "5", "1"},
+		for _, who := range []string{name, "3-" + name, "." + name, "03." + name, "-1." + name, "65536." + name,
+			"3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
+			for _, c := range [][]string{{"ff_report_usage", proto, b, who, "0", "0", "k", "1", "tokens", "1"},
+				{"ff_undo_usage", proto, b, who, "5", "1"},
 				{"ff_release_usage", proto, "me", "1", b, who, "asked", "0"}} {
 				same(w, c[0]+" of "+who, w.fcallOn([]string{root}, c[0], c[1:]...).code, "invalid_input")
 			}
@@ -150,19 +159,20 @@ var spendScenarios = []scenario{
 	{name: "a report of an epoch before the last two counts as repeated", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(nil)
-		report := func(epoch uint64) string {
+		report := func(what string, epoch uint64, replayed, late bool, spent int64) {
 			w.Helper()
-			r, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: 1, Amounts: tokens(10)})
+			r, err := w.e.ReportUsage(w.ctx,
+				admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: 1, Amounts: tokens(10)})
 			w.no(err)
-			return words(r.Replayed, r.Late, g.spent(b, "tokens"))
+			w.all(what, eq(r.Replayed, replayed), eq(r.Late, late), eq(g.spent(b, "tokens"), spent))
 		}
 		for i, epoch := range []uint64{1, 2, 5} {
-			same(w, "of a holder", report(epoch), words(false, false, 10*(i+1)))
+			report("of a holder", epoch, false, false, int64(10*(i+1)))
 		}
-		same(w, "of the first, whose reply was lost", report(1), "true true 30")
-		same(w, "and again", report(1), "true true 30")
-		same(w, "of one between the last two, which was never heard of", report(3), "false true 40")
-		same(w, "of what is the third now", report(2), "true true 40")
+		report("of the first, whose reply was lost", 1, true, true, 30)
+		report("and again", 1, true, true, 30)
+		report("of one between the last two, which was never heard of", 3, false, true, 40)
+		report("of what is the third now", 2, true, true, 40)
 		w.check()
 	}},
 	{name: "a late refund for an earlier attempt does not refund what the replay spent", run: func(w *env) {
@@ -173,7 +183,8 @@ var spendScenarios = []scenario{
 		run := func(n int64) flowfabric.Fence {
 			w.Helper()
 			f := k.granted(k.grants(1)...)[0].Fence
-			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: 1, Amounts: tokens(n)})
+			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: 1,
+				Amounts: tokens(n)})
 			w.no(err)
 			return f
 		}
@@ -183,7 +194,8 @@ var spendScenarios = []scenario{
 			w.no(err)
 			entries, _, err := w.e.ReadOutbox(w.ctx, w.p, "")
 			w.no(err)
-			same(w, "told", words(entries[0].Refunds), words([]engine.Refund{{Budget: b, Execution: id, Outcome: "failed", Epoch: f.Epoch}}))
+			sameList(w, "told", entries[0].Refunds,
+				engine.Refund{Budget: b, Execution: id, Outcome: "failed", Epoch: f.Epoch})
 			g.deliver()
 			return entries[0].Refunds
 		}
@@ -195,7 +207,7 @@ var spendScenarios = []scenario{
 		f := run(50)
 		again, wake, err := w.e.ReleaseUsage(w.ctx, "outbox", told)
 		w.no(err)
-		same(w, "told again", words(again, wake, g.spent(b, "tokens")), "[false] [] 50")
+		w.all("told again", eqList(again, false), eqList(wake), eq(g.spent(b, "tokens"), 50))
 		fail(f)
 		same(w, "the replay's own end", g.spent(b, "tokens"), 0)
 	}},
@@ -207,7 +219,8 @@ var spendScenarios = []scenario{
 		f := k.granted(k.grants(1)...)[0].Fence
 		report := func(sequence uint64, n int64) admission.Reported {
 			w.Helper()
-			r, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: sequence, Amounts: tokens(n)})
+			r, err := w.e.ReportUsage(w.ctx,
+				admission.Usage{Budget: b, Execution: id, Epoch: f.Epoch, Sequence: sequence, Amounts: tokens(n)})
 			w.no(err)
 			return r
 		}
@@ -226,38 +239,41 @@ var spendScenarios = []scenario{
 		w.no(err)
 		entries, _, err := w.e.ReadOutbox(w.ctx, w.p, "")
 		w.no(err)
-		same(w, "told", words(entries[len(entries)-1].Refunds), words([]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundPurged}}))
+		sameList(w, "told", entries[len(entries)-1].Refunds,
+			engine.Refund{Budget: b, Execution: id, Outcome: engine.RefundPurged})
 		g.deliver()
-		same(w, "counted still, by nobody who is there", words(g.spent(b, "tokens"), len(g.record(b).Spenders)), "10 0")
+		w.all("counted still, by nobody who is there", eq(g.spent(b, "tokens"), 10), eq(len(g.record(b).Spenders), 0))
 		same(w, "soon forgotten", left() > 0 && left() <= 30*time.Minute, true)
 
 		same(w, "repeated", report(1, 10).Replayed, true)
 		same(w, "one that was under way", report(2, 5).Applied, true)
-		same(w, "used, spenders", words(g.spent(b, "tokens"), len(g.record(b).Spenders)), "15 0")
+		w.all("used, spenders", eq(g.spent(b, "tokens"), 15), eq(len(g.record(b).Spenders), 0))
 		same(w, "still soon forgotten", left() > 0 && left() <= 30*time.Minute, true)
 		refund := func(outcome string) bool {
 			w.Helper()
-			given, _, err := w.e.ReleaseUsage(w.ctx, "outbox", []engine.Refund{{Budget: b, Execution: id, Outcome: outcome}})
+			given, _, err := w.e.ReleaseUsage(w.ctx, "outbox",
+				[]engine.Refund{{Budget: b, Execution: id, Outcome: outcome}})
 			w.no(err)
 			return given[0]
 		}
 		g.advance(20 * time.Minute)
 		same(w, "told of the purge again", refund(engine.RefundPurged), false)
-		same(w, "a refund that was under way", words(refund("failed"), g.spent(b, "tokens")), "true 0")
+		w.all("a refund that was under way", eq(refund("failed"), true), eq(g.spent(b, "tokens"), 0))
 		report(3, 7)
 		g.advance(9 * time.Minute)
 		same(w, "kept still", report(3, 7).Replayed, true)
 		g.advance(time.Minute)
-		same(w, "forgotten", words(refund(engine.RefundAsked), g.spent(b, "tokens")), "false 7")
+		w.all("forgotten", eq(refund(engine.RefundAsked), false), eq(g.spent(b, "tokens"), 7))
 		same(w, "another of this id", report(1, 1).Replayed, false)
-		same(w, "is a spender", words(len(g.record(b).Spenders), left() > 6*24*time.Hour), "1 true")
+		w.all("is a spender", eq(len(g.record(b).Spenders), 1), eq(left() > 6*24*time.Hour, true))
 		w.check()
 		g.sound()
 	}},
 	{name: "a budget counts 64 dimensions a period and reserves places for those with limits", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(func(b *admission.Budget) {
-			b.Reset, b.Refund, b.Limits = time.Hour, []string{"failed"}, map[string]admission.Limit{"tokens": {Hard: 1000}, "cost": {}}
+			b.Reset, b.Refund, b.Limits = time.Hour, []string{"failed"},
+				map[string]admission.Limit{"tokens": {Hard: 1000}, "cost": {}}
 		})
 		sequence := uint64(0)
 		report := func(more ...string) error {
@@ -266,7 +282,8 @@ var spendScenarios = []scenario{
 				by[dim] = 1
 			}
 			sequence++
-			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence, Amounts: by})
+			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence,
+				Amounts: by})
 			return err
 		}
 		var many []string
@@ -277,20 +294,24 @@ var spendScenarios = []scenario{
 		g.still(b, "a place that is kept", func() {
 			err := report("tokens", "other")
 			w.is(err, flowfabric.ErrInvalidInput)
-			same(w, "named", strings.Contains(err.Error(), "dimension other: a budget counts at most 64 in a period"), true)
+			same(w, "named", strings.Contains(err.Error(), "dimension other: a budget counts at most 64 in a period"),
+				true)
 			_, _, err = w.e.AdjustBudget(w.ctx, b, map[string]int64{"other": 1}, "op", "")
 			w.is(err, flowfabric.ErrInvalidInput)
 		})
 		w.no(report("tokens", "cost", "d7"))
 		same(w, "counted", len(g.record(b).Used), 64)
-		_, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, Limits: hardLimit(1000)}, 1, "op")
+		_, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, Limits: hardLimit(1000)}, 1,
+			"op")
 		w.no(err)
-		_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, Limits: map[string]admission.Limit{"tokens": {Hard: 1}, "new": {}}}, 2, "op")
+		_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour,
+			Limits: map[string]admission.Limit{"tokens": {Hard: 1}, "new": {}}}, 2, "op")
 		w.no(err)
 		w.is(report("new"), flowfabric.ErrInvalidInput)
-		given, _, err := w.e.ReleaseUsage(w.ctx, "op", []engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
+		given, _, err := w.e.ReleaseUsage(w.ctx, "op",
+			[]engine.Refund{{Budget: b, Execution: id, Outcome: engine.RefundAsked}})
 		w.no(err)
-		same(w, "given back", words(given, g.spent(b, "d61")), "[true] 0")
+		w.all("given back", eqList(given, true), eq(g.spent(b, "d61"), 0))
 		w.is(report("other"), flowfabric.ErrInvalidInput)
 		g.advance(time.Hour)
 		w.no(report("other", "new"))
@@ -299,9 +320,11 @@ var spendScenarios = []scenario{
 	}},
 	{name: "a ledger stays for a week, or for a day longer than the budget's period", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
-		for reset, want := range map[time.Duration]time.Duration{0: 7 * 24 * time.Hour, time.Hour: 7 * 24 * time.Hour, 30 * 24 * time.Hour: 31 * 24 * time.Hour} {
+		for reset, want := range map[time.Duration]time.Duration{0: 7 * 24 * time.Hour, time.Hour: 7 * 24 * time.Hour,
+			30 * 24 * time.Hour: 31 * 24 * time.Hour} {
 			b := g.budget(func(b *admission.Budget) { b.Reset = reset })
-			_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(1)})
+			_, err := w.e.ReportUsage(w.ctx,
+				admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(1)})
 			w.no(err)
 			w.lives(g.budgetRoot(b).Ledger(b, spenderText(id)), want)
 		}
@@ -311,12 +334,11 @@ var spendScenarios = []scenario{
 		b := g.budget(func(b *admission.Budget) {
 			b.Limits = map[string]admission.Limit{"tokens": {Soft: 1}, "cost": {Soft: 1}}
 		})
-		crossed := func(key string) string {
+		crossed := func(key string) []admission.Breach {
 			w.Helper()
-			r := g.spend(b, key, map[string]int64{"tokens": 2, "cost": 2})
-			return words(r.Breaches)
+			return g.spend(b, key, map[string]int64{"tokens": 2, "cost": 2}).Breaches
 		}
-		same(w, "both", crossed("1"), "[{cost false 2 1 true} {tokens false 2 1 true}]")
+		sameList(w, "both", crossed("1"), breach("cost", false, 2, 1, true), breach("tokens", false, 2, 1, true))
 		revision := uint64(1)
 		put := func(l map[string]admission.Limit) {
 			w.Helper()
@@ -327,9 +349,10 @@ var spendScenarios = []scenario{
 		put(map[string]admission.Limit{"cost": {Soft: 2}})
 		kept, err := w.do("HKEYS", g.budgetRoot(b).Budget(b)).AsStrSlice()
 		w.no(err)
-		same(w, "marks", words(slices.Contains(kept, "w:cost"), slices.Contains(kept, "w:tokens")), "true false")
+		w.all("marks", eq(slices.Contains(kept, "w:cost"), true), eq(slices.Contains(kept, "w:tokens"), false))
 		put(map[string]admission.Limit{"tokens": {Soft: 1}, "cost": {Soft: 2}})
-		same(w, "the one that stayed was told", crossed("2"), "[{cost false 4 2 false} {tokens false 4 1 true}]")
+		sameList(w, "the one that stayed was told", crossed("2"), breach("cost", false, 4, 2, false),
+			breach("tokens", false, 4, 1, true))
 	}},
 	{name: "a repeated call returns the same routes to wake, and a route with room waits no more", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
@@ -348,7 +371,7 @@ var spendScenarios = []scenario{
 		for _, first := range []bool{true, false, false} {
 			undone, wake, err := w.e.UndoUsage(w.ctx, u)
 			w.no(err)
-			same(w, "undone", words(undone, wake), words(first, three))
+			w.all("undone", eq(undone, first), eqList(wake, three...))
 		}
 		g.spend(b, "k", tokens(100))
 		ask(3, false)
@@ -356,7 +379,7 @@ var spendScenarios = []scenario{
 		for _, again := range []bool{false, true, true} {
 			_, already, wake, err := w.e.PutBudget(w.ctx, wider, 1, "op")
 			w.no(err)
-			same(w, "wider", words(already, wake), words(again, three))
+			w.all("wider", eq(already, again), eqList(wake, three...))
 		}
 		g.spend(b, "l", tokens(100))
 		ask(3, false)
@@ -368,15 +391,73 @@ var spendScenarios = []scenario{
 		never.Sequence = 9
 		_, wake, err := w.e.UndoUsage(w.ctx, never)
 		w.no(err)
-		same(w, "nothing to undo, and room", words(wake), words(four))
+		sameList(w, "nothing to undo, and room", wake, four...)
 		same(w, "waiting", g.record(b).Waiting, 0)
 	}},
 	{name: "a budget that refuses dimensions without limits names them in the error", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
-		_, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: map[string]int64{"tokens": 1, "calls": 2, "images": 3}})
+		_, err := w.e.ReportUsage(w.ctx,
+			admission.Usage{Budget: b, Key: "k", Amounts: map[string]int64{"tokens": 1, "calls": 2, "images": 3}})
 		w.is(err, denied.Dimension)
-		same(w, "detail", err.Error(), "ff_report_usage: unknown_dimension: the budget refuses dimensions that it does not limit (calls, images)")
+		same(w, "detail", err.Error(),
+			"ff_report_usage: unknown_dimension: the budget refuses dimensions that it does not limit (calls, images)")
 		same(w, "used", g.spent(b, "tokens"), 0)
 	}},
+	{name: "what a blocking budget refused waits for room for all of it, longer each time, and those before it do not",
+		run: func(w *env) {
+			g := newGates(w)
+			b := g.budget(func(b *admission.Budget) { b.Reset, b.OnHard = time.Hour, admission.HardBlock })
+			big, other := flowfabric.NewExecutionID(w.p), flowfabric.NewExecutionID(w.p)
+			sequence := uint64(0)
+			spend := func(id flowfabric.ExecutionID, n int64, action admission.HardAction) {
+				w.Helper()
+				sequence++
+				r, err := w.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence,
+					Amounts: tokens(n)})
+				w.no(err)
+				same(w, "counted", r.Applied, action == "")
+				if action != "" {
+					same(w, "action", r.Action, action)
+				}
+			}
+			ask := func(want engine.Room, executions ...flowfabric.ExecutionID) {
+				w.Helper()
+				rooms, err := w.e.CheckBudgets(w.ctx, w.p, 3, []string{b}, executions...)
+				w.no(err)
+				want.Left = rooms[0].Left
+				same(w, "room", rooms[0], want)
+			}
+			open := engine.Room{Open: true}
+			short := func(first int, used int64, pause time.Duration) engine.Room {
+				return engine.Room{Dimension: "tokens", Used: used, Limit: 100, Refused: 70, Pause: pause, First: first}
+			}
+			spend(other, 40, "")
+			spend(big, 70, admission.HardBlock)
+			ask(short(0, 40, 30*time.Second), big, other)
+			ask(short(1, 40, 30*time.Second), other, big)
+			ask(open, other)
+			ask(open)
+			spend(big, 101, admission.HardFail)
+			ask(short(0, 40, 30*time.Second), big)
+			_, _, err := w.e.AdjustBudget(w.ctx, b, tokens(-10), "op", "")
+			w.no(err)
+			ask(open, big)
+			spend(other, 1, "")
+			spend(big, 70, admission.HardBlock)
+			ask(short(0, 31, time.Minute), big)
+			same(w, "refused", g.record(b).Refused["tokens"], 70+101+70)
+			_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, OnHard: admission.HardBlock,
+				Limits: hardLimit(99)}, 1, "op")
+			w.no(err)
+			ask(open, big) // other limits: what was refused may be less now
+			spend(big, 70, admission.HardBlock)
+			g.advance(time.Hour)
+			ask(open, big)
+			same(w, "refused in the new period", len(g.record(b).Refused), 0)
+			spend(big, 70, "")
+			spend(other, 30, admission.HardBlock)
+			ask(open, big)
+			w.check()
+		}},
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -35,7 +36,7 @@ func TestLive(t *testing.T) {
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		runLive(t, Server{Name: "embedded", URL: testserver.Embedded(t), Share: 3, Features: Features{PinnedClock: true}})
+		runLive(t, Server{Name: "embedded", URL: testserver.Embedded(t), Share: 3})
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
@@ -57,17 +58,17 @@ func runLive(t *testing.T, s Server) {
 	}
 }
 
-// Functions stands for a server that knows CLIENT KILL.
+// Native stands for a server that knows CLIENT KILL.
 var liveScenarios = []scenario{
 	{name: "pages by After", run: func(w *env) {
 		const total, limit = 2500, 100
 		f := w.worker("w1").one(w.create()).Fence
 		w.write(f, 0, total, nil)
-		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: limits.MaxReadFrames})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 1, framelog.ReadOptions{Limit: limits.MaxReadFrames})
 		w.no(err)
-		same(w, "while open", words(len(p.Frames), p.Closed, p.EOF), words(total, false, false))
+		w.all("while open", eq(len(p.Frames), total), eq(p.Closed, false), eq(p.EOF, false))
 		w.no(w.complete(f, "").Err)
-		frames, pages := w.pages(f.Execution, 0, limit)
+		frames, pages := w.pages(f.Execution, 1, limit)
 		same(w, "pages", len(pages), total/limit)
 		w.numbered(frames, 1, total)
 	}},
@@ -75,7 +76,7 @@ var liveScenarios = []scenario{
 		f := w.worker("w1").one(w.create()).Fence
 		w.write(f, 0, 100, func(int) []byte { return make([]byte, limits.MaxFrame) })
 		w.no(w.complete(f, "").Err)
-		frames, pages := w.pages(f.Execution, 0, 100)
+		frames, pages := w.pages(f.Execution, 1, 100)
 		same(w, "frames", len(frames), 100)
 		if len(pages) < 2 {
 			w.Fatalf("%d pages, want several", len(pages))
@@ -93,16 +94,17 @@ var liveScenarios = []scenario{
 		hub := w.hub(w.e)
 		k := w.worker("w1")
 		var took time.Duration
+		ran := testwait.Running(w.T)
 		for range rounds {
 			f := k.one(w.create()).Fence
 			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
-			tail.expect("0 attempt")
+			tail.expect("1 attempt")
 			w.frames(f, 1, 1)
-			tail.expect("0 frame 1")
-			closing := time.Now()
+			tail.expect("1 frame 1")
+			closing := ran()
 			w.no(w.complete(f, "").Err)
-			tail.expect("0 attempt_end attempt_success", "0 end T1")
-			took += time.Since(closing)
+			tail.expect("1 attempt_end attempt_success", "1 end T1")
+			took += ran() - closing
 			tail.over()
 		}
 		if took > bound {
@@ -123,17 +125,17 @@ var liveScenarios = []scenario{
 		}
 		for _, x := range end {
 			f := k.one(w.create(retries(0), reclaims(1))).Fence
-			only := uint32(0)
+			only := uint32(1)
 			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{Attempt: &only}))
-			tail.expect("0 attempt")
+			tail.expect("1 attempt")
 			all := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
-			all.expect("0 attempt")
+			all.expect("1 attempt")
 			x.run(f)
-			tail.expect("0 attempt_end " + x.reason)
+			tail.expect("1 attempt_end " + x.reason)
 			tail.over()
-			all.expect("0 attempt_end " + x.reason)
+			all.expect("1 attempt_end " + x.reason)
 			if s := w.read(f.Execution).State; s.Terminal() {
-				all.expect("0 end " + string(s.Code))
+				all.expect("1 end " + string(s.Code))
 				all.over()
 			} else {
 				same(w, "still open after", x.reason, "lease_expired")
@@ -210,17 +212,17 @@ var liveScenarios = []scenario{
 		next, stop := iter.Pull2(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
 		defer stop()
 		first, err, ok := next() // joined, and from now on it does not read
-		same(w, "first", words(first.Kind, err, ok), words(stream.TailAttempt, nil, true))
+		w.all("first", eq(first.Kind, stream.TailAttempt), eq[error](err, nil), eq(ok, true))
 		others := make([]*tailed, 5)
 		for i := range others {
 			others[i] = w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
-			others[i].expect("0 attempt")
+			others[i].expect("1 attempt")
 		}
 		w.write(f, 0, total, nil)
 		w.no(w.complete(f, "").Err)
 		for _, tail := range others {
-			tail.expectFrames(0, 1, total)
-			tail.expect("0 attempt_end attempt_success", "0 end T1")
+			tail.expectFrames(1, 1, total)
+			tail.expect("1 attempt_end attempt_success", "1 end T1")
 			tail.over()
 		}
 		var late []stream.Frame
@@ -247,19 +249,19 @@ var liveScenarios = []scenario{
 		}
 		w.no(wr.Close(w.ctx))
 		w.check()
-		same(w, "acknowledged, dropped", words(wr.LastAcknowledged(), wr.Dropped()), words(total, 0))
+		w.all("acknowledged, dropped", eq(wr.LastAcknowledged(), uint64(total)), eq(wr.Dropped(), 0))
 		if a.calls > total/10 {
 			w.Fatalf("%d calls for %d frames", a.calls, total)
 		}
 		w.no(w.complete(f, "").Err)
-		frames, _ := w.pages(f.Execution, 0, 500)
+		frames, _ := w.pages(f.Execution, 1, 500)
 		w.stored(frames, sent)
 	}},
-	{name: "the writer survives killed connections", needs: []string{"Functions"}, run: func(w *env) {
+	{name: "the writer survives killed connections", needs: []string{"Native"}, run: func(w *env) {
 		const total = 2000
 		f := w.worker("w1").one(w.create()).Fence
 		tail := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, framelog.TailOptions{}))
-		tail.expect("0 attempt")
+		tail.expect("1 attempt")
 		var killer conc.WaitGroup
 		turn, killed := 0, int64(0)
 		kicks := make(chan struct{}, 1)
@@ -284,7 +286,8 @@ var liveScenarios = []scenario{
 			}
 		}}
 		sent := make([][]byte, total)
-		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f, Context: w.ctx, Logger: slog.New(slog.DiscardHandler)})
+		wr := framelog.NewWriter(framelog.WriterConfig{Appender: a, Fence: f, Context: w.ctx,
+			Logger: slog.New(slog.DiscardHandler)})
 		for i := range sent {
 			sent[i] = sized(i + 1)
 			if err := wr.Append(w.ctx, stream.Frame{Encoding: stream.Bytes, Payload: sent[i]}); err != nil {
@@ -301,10 +304,10 @@ var liveScenarios = []scenario{
 		}
 		w.check()
 		w.no(w.complete(f, "").Err)
-		frames, _ := w.pages(f.Execution, 0, 500)
+		frames, _ := w.pages(f.Execution, 1, 500)
 		w.stored(frames, sent)
-		tail.expectFrames(0, 1, total)
-		tail.expect("0 attempt_end attempt_success", "0 end T1")
+		tail.expectFrames(1, 1, total)
+		tail.expect("1 attempt_end attempt_success", "1 end T1")
 		tail.over()
 	}},
 	{name: "a lost reply doubles nothing", run: func(w *env) {
@@ -323,38 +326,39 @@ var liveScenarios = []scenario{
 		}
 		w.check()
 		w.no(w.complete(f, "").Err)
-		frames, _ := w.pages(f.Execution, 0, 500)
+		frames, _ := w.pages(f.Execution, 1, 500)
 		w.stored(frames, sent)
 	}},
-	{name: "a tail subscribes again and misses nothing", needs: []string{"Functions"}, run: func(w *env) {
+	{name: "a tail subscribes again and misses nothing", needs: []string{"Native"}, run: func(w *env) {
 		// Were what nobody heard read only at the routine look, the rounds would take twice as long as the bound.
 		const rounds, each, bound = 6, 50, 6 * time.Second
 		var took time.Duration
+		ran := testwait.Running(w.T)
 		hub := w.hub(w.e)
 		f := w.worker("w1").one(w.create()).Fence
 		tails := make([]*tailed, 4)
 		for i := range tails {
 			tails[i] = w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{}))
-			tails[i].expect("0 attempt")
+			tails[i].expect("1 attempt")
 		}
 		for round := range rounds {
 			await(w.T, "there is a subscription to kill", func() bool {
 				n, err := w.do("CLIENT", "KILL", "TYPE", "pubsub").AsInt64()
 				return err == nil && n > 0
 			})
-			killed := time.Now()
+			killed := ran()
 			w.frames(f, uint64(round*each+1), each) // nobody listens to most of these
 			for _, tail := range tails {
-				tail.expectFrames(0, round*each+1, each)
+				tail.expectFrames(1, round*each+1, each)
 			}
-			took += time.Since(killed)
+			took += ran() - killed
 		}
 		if took > bound {
 			w.Fatalf("%d lost subscriptions were made good after %s in all, want at most %s", rounds, took, bound)
 		}
 		w.no(w.complete(f, "").Err)
 		for _, tail := range tails {
-			tail.expect("0 attempt_end attempt_success", "0 end T1")
+			tail.expect("1 attempt_end attempt_success", "1 end T1")
 			tail.over()
 		}
 	}},
@@ -401,21 +405,21 @@ var liveScenarios = []scenario{
 		err := wr.Close(w.ctx)
 		w.is(err, flowfabric.ErrLeaseLost)
 		w.is(err, denied.Unflushed)
-		same(w, "acknowledged, dropped, calls", words(wr.LastAcknowledged(), wr.Dropped(), a.calls), "50 150 2")
+		w.all("acknowledged, dropped, calls", eq(wr.LastAcknowledged(), 50), eq(wr.Dropped(), 150), eq(a.calls, 2))
 		w.is(w.complete(f, "").Err, denied.StaleLease)
 
-		same(w, "new attempt", words(next.Fence.Attempt, next.LastSequence), "1 0")
+		w.all("new attempt", eq(next.Fence.Attempt, 2), eq(next.LastSequence, 0))
 		w.write(next.Fence, next.LastSequence, 10, nil)
-		old, pages := w.pages(f.Execution, 0, 1000)
+		old, pages := w.pages(f.Execution, 1, 1000)
 		same(w, "pages of the old", len(pages), 1)
 		w.numbered(old, 1, 50)
-		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 1})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 1, framelog.ReadOptions{Limit: 1})
 		w.no(err)
-		same(w, "old stream", words(p.Closed, p.ClosedReason), "true lease_expired")
-		p, err = framelog.Read(w.ctx, w.e, f.Execution, 1, framelog.ReadOptions{Limit: 100})
+		w.all("old stream", eq(p.Closed, true), eq(p.ClosedReason, "lease_expired"))
+		p, err = framelog.Read(w.ctx, w.e, f.Execution, 2, framelog.ReadOptions{Limit: 100})
 		w.no(err)
 		w.numbered(p.Frames, 1, 10)
-		same(w, "new stream", words(p.Closed, p.EOF), "false false")
+		w.all("new stream", eq(p.Closed, false), eq(p.EOF, false))
 	}},
 	{name: "what was appended before the end is readable at the end", run: func(w *env) {
 		c := w.client()
@@ -435,7 +439,7 @@ var liveScenarios = []scenario{
 			waiter.Go(func() {
 				result, failed = client.Attach(c, liveDefinition, f.Execution).Result(w.ctx)
 				var p framelog.Page
-				p, readErr = framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 1000})
+				p, readErr = framelog.Read(w.ctx, w.e, f.Execution, 1, framelog.ReadOptions{Limit: 1000})
 				frames, eof = p.Frames, p.EOF
 			})
 			w.quiet = true // the waiter's subscription comes when it likes
@@ -468,31 +472,31 @@ var liveScenarios = []scenario{
 		hub := w.hub(w.e)
 		f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = 3 })).Fence
 		w.frames(f, 1, 2)
-		p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 1})
+		p, err := framelog.Read(w.ctx, w.e, f.Execution, 1, framelog.ReadOptions{Limit: 1})
 		w.no(err)
 		seen, frame := p.Next, p.Frames[0]
-		same(w, "before", words(len(p.Frames), p.Gap), "1 false")
+		w.all("before", eq(len(p.Frames), 1), eq(p.Gap, false))
 		for first := uint64(3); first < 303; first += 100 {
 			w.frames(f, first, 100)
 		}
-		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 1)
 		w.no(err)
 		if m.Count != 302 || m.Trimmed < 100 {
 			w.Fatalf("%d of %d frames were trimmed", m.Trimmed, m.Count)
 		}
-		p, err = framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 1000, After: seen})
+		p, err = framelog.Read(w.ctx, w.e, f.Execution, 1, framelog.ReadOptions{Limit: 1000, After: seen})
 		w.no(err)
-		same(w, "read behind the trim point", words(p.Gap, p.Trimmed), words(true, m.Trimmed-1))
+		w.all("read behind the trim point", eq(p.Gap, true), eq(p.Trimmed, m.Trimmed-1))
 		w.numbered(p.Frames, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
 		w.no(w.complete(f, "").Err)
 		for from, missing := range map[stream.Position]uint64{"": m.Trimmed, position(frame): m.Trimmed - 1} {
 			tail := w.tail(hub.Tail(w.ctx, f.Execution, framelog.TailOptions{From: from}))
 			if from == "" {
-				tail.expect("0 attempt")
+				tail.expect("1 attempt")
 			}
-			tail.expect("0 gap " + strconv.FormatUint(missing, 10))
-			tail.expectFrames(0, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
-			tail.expect("0 attempt_end attempt_success", "0 end T1")
+			tail.expect("1 gap " + strconv.FormatUint(missing, 10))
+			tail.expectFrames(1, int(m.Trimmed)+1, int(m.Count-m.Trimmed))
+			tail.expect("1 attempt_end attempt_success", "1 end T1")
 			tail.over()
 		}
 	}},
@@ -505,43 +509,47 @@ var liveScenarios = []scenario{
 		result := make(chan string, 1)
 		waiter.Go(func() {
 			raw, err := c.RawResult(w.ctx, id)
-			result <- words(string(raw), err)
+			if err != nil {
+				w.Error(err)
+			}
+			result <- string(raw)
 		})
 		k := w.worker("w1")
 		first := k.one(id)
 		w.write(first.Fence, 0, 3, nil)
-		live.expect("0 attempt")
-		live.expectFrames(0, 1, 3)
+		live.expect("1 attempt")
+		live.expectFrames(1, 1, 3)
 		same(w, "retry", w.fail(first.Fence, "x").Retry, true)
-		live.expect("0 attempt_end attempt_failure", "1 retry retry")
+		live.expect("1 attempt_end attempt_failure", "2 retry retry")
 		w.advance(2 * time.Second)
 		w.settleTime()
 		second := k.one(id)
 		w.write(second.Fence, 0, 2, nil)
-		live.expect("1 attempt")
-		live.expectFrames(1, 1, 2)
+		live.expect("2 attempt")
+		live.expectFrames(2, 1, 2)
 		w.advance(ttl)
 		w.settleTime()
-		live.expect("1 attempt_end lease_expired", "2 retry reclaim")
+		live.expect("2 attempt_end lease_expired", "3 retry reclaim")
 		third := w.worker("w2").one(id)
-		same(w, "third", third.Fence.Attempt, 2)
+		same(w, "third", third.Fence.Attempt, 3)
 		w.write(third.Fence, 0, 1, nil)
-		live.expect("2 attempt")
-		live.expectFrames(2, 1, 1)
+		live.expect("3 attempt")
+		live.expectFrames(3, 1, 1)
 		w.no(w.complete(third.Fence, "done").Err)
-		live.expect("2 attempt_end attempt_success", "2 end T1")
+		live.expect("3 attempt_end attempt_success", "3 end T1")
 		live.over()
-		same(w, "result", <-result, words("done", nil))
+		same(w, "result", <-result, "done")
 
 		late := w.tail(c.Tail(w.ctx, id)) // the whole story again, from what is stored
-		late.expect("0 attempt")
-		late.expectFrames(0, 1, 3)
-		late.expect("0 attempt_end attempt_failure", "1 attempt")
-		late.expectFrames(1, 1, 2)
-		late.expect("1 attempt_end lease_expired", "2 attempt", "2 frame 1", "2 attempt_end attempt_success", "2 end T1")
+		late.expect("1 attempt")
+		late.expectFrames(1, 1, 3)
+		late.expect("1 attempt_end attempt_failure", "2 attempt")
+		late.expectFrames(2, 1, 2)
+		late.expect("2 attempt_end lease_expired", "3 attempt", "3 frame 1", "3 attempt_end attempt_success",
+			"3 end T1")
 		late.over()
-		only := w.tail(c.Tail(w.ctx, id, client.OnlyAttempt(1)))
-		only.expect("1 attempt", "1 frame 1", "1 frame 2", "1 attempt_end lease_expired")
+		only := w.tail(c.Tail(w.ctx, id, client.OnlyAttempt(2)))
+		only.expect("2 attempt", "2 frame 1", "2 frame 2", "2 attempt_end lease_expired")
 		only.over()
 	}},
 	{name: "the events of a tail say when and why, and behind each of them a tail goes on", run: func(w *env) {
@@ -575,44 +583,49 @@ var liveScenarios = []scenario{
 		}
 		k := w.worker("w1")
 		f := k.one(id).Fence
-		began := of(stream.TailAttempt, 0)
-		same(w, "the first attempt", words(began.Type, began.At.UnixMilli(), began.Reused), words(flowfabric.AttemptInitial, w.at(id, "st"), []stream.Covered(nil)))
+		began := of(stream.TailAttempt, 1)
+		w.all("the first attempt", eq(began.Type, flowfabric.AttemptInitial), eq(began.At.UnixMilli(), w.at(id, "st")),
+			eqList(began.Reused))
 		w.frames(f, 1, 2)
 		_, err := w.e.RecordStep(w.ctx, f, "s", []byte("v"), 0)
 		w.no(err)
 		w.frames(f, 3, 1)
 		w.fail(f, "io")
 		failed := w.now()
-		ended := of(stream.TailAttemptEnd, 0)
-		same(w, "its end", words(ended.Reason, ended.Category, ended.Message, ended.Recorded, failed-ended.At.UnixMilli() < 5000),
-			words("attempt_failure", "io", "because", 2, true))
+		ended := of(stream.TailAttemptEnd, 1)
+		w.all("its end", eq(ended.Reason, "attempt_failure"), eq(ended.Category, "io"), eq(ended.Message, "because"),
+			eq(ended.Recorded, 2), eq(failed-ended.At.UnixMilli() < 5000, true))
 		retry := last(stream.TailRetry)
-		same(w, "the retry", words(retry.Attempt, retry.Type, retry.At.UnixMilli(), retry.Category, retry.Message),
-			words(1, flowfabric.AttemptRetry, w.at(id, "du"), "io", "because"))
+		w.all("the retry", eq(retry.Attempt, 2), eq(retry.Type, flowfabric.AttemptRetry),
+			eq(retry.At.UnixMilli(), w.at(id, "du")), eq(retry.Category, "io"), eq(retry.Message, "because"))
 		w.advance(2 * time.Second)
 		w.settleTime()
 		f = k.one(id).Fence
-		began = of(stream.TailAttempt, 1)
-		same(w, "the second attempt", words(began.Type, began.At.UnixMilli(), began.Reused), words(flowfabric.AttemptRetry, w.at(id, "la"), []stream.Covered{{Attempt: 0, Recorded: 2}}))
+		began = of(stream.TailAttempt, 2)
+		w.all("the second attempt", eq(began.Type, flowfabric.AttemptRetry), eq(began.At.UnixMilli(), w.at(id, "la")),
+			eqList(began.Reused, stream.Covered{Attempt: 1, Recorded: 2}))
 		w.frames(f, 1, 1)
 		w.seed()
 		q, _ := w.suspend(f)
 		waits := last(stream.TailSuspended)
-		same(w, "the suspension", words(waits.Attempt, waits.Suspension.ID, len(waits.Suspension.Waitpoints), waits.At), words(1, q.ID, 1, waits.Suspension.CreatedAt))
+		w.all("the suspension", eq(waits.Attempt, 2), eq(waits.Suspension.ID, q.ID),
+			eq(len(waits.Suspension.Waitpoints), 1), eq(waits.At, waits.Suspension.CreatedAt))
 		w.resume(id)
 		f = k.one(id).Fence
 		w.frames(f, 2, 1)
 		w.advance(ttl)
 		w.settleTime()
-		ended = of(stream.TailAttemptEnd, 1)
-		same(w, "the lease ran out", words(ended.Reason, ended.Category), words("lease_expired", "lease_expired"))
+		ended = of(stream.TailAttemptEnd, 2)
+		w.all("the lease ran out", eq(ended.Reason, "lease_expired"), eq(ended.Category, "lease_expired"))
 		retry = last(stream.TailRetry)
-		same(w, "the reclaim", words(retry.Attempt, retry.Type, retry.At.IsZero(), retry.Category), words(2, flowfabric.AttemptReclaim, true, "lease_expired"))
+		w.all("the reclaim", eq(retry.Attempt, 3), eq(retry.Type, flowfabric.AttemptReclaim),
+			eq(retry.At.IsZero(), true), eq(retry.Category, "lease_expired"))
 		f = w.worker("w2").one(id).Fence
 		w.frames(f, 1, 2)
 		w.no(w.complete(f, "done").Err)
-		end := of(stream.TailEnd, 2)
-		same(w, "the end", words(end.State, end.Code, end.At.UnixMilli(), end.Category, end.Message, end.By), words(flowfabric.Completed, "T1", w.at(id, "en"), "", "", ""))
+		end := of(stream.TailEnd, 3)
+		w.all("the end", eq(end.State, flowfabric.Completed), eq(end.Code, "T1"),
+			eq(end.At.UnixMilli(), w.at(id, "en")), eq(end.Category, ""), eq(end.Message, ""), eq(end.By, ""))
 		all := collect(framelog.TailOptions{})
 		var types []flowfabric.AttemptType
 		for _, e := range all {
@@ -620,64 +633,62 @@ var liveScenarios = []scenario{
 				types = append(types, e.Type)
 			}
 		}
-		same(w, "what the attempts were", words(types), words([]flowfabric.AttemptType{flowfabric.AttemptInitial, flowfabric.AttemptRetry, flowfabric.AttemptReclaim}))
-		line := func(e stream.TailEvent) string {
-			return words(spell(e, nil), e.Position, e.Type, e.At, e.Reused, e.Category, e.Message, e.Recorded, e.Resumed)
-		}
+		sameList(w, "what the attempts were", types, flowfabric.AttemptInitial, flowfabric.AttemptRetry,
+			flowfabric.AttemptReclaim)
 		for i, e := range all {
 			rest := collect(framelog.TailOptions{From: e.Position})
 			same(w, "behind "+spell(e, nil), len(rest), len(all)-i-1)
 			for j, r := range rest {
-				same(w, "behind "+spell(e, nil), line(r), line(all[i+1+j]))
+				sameDeep(w, "behind "+spell(e, nil), r, all[i+1+j])
 			}
 		}
 		var tr stream.Transcript
 		for _, e := range all {
 			tr.Add(e)
 		}
-		var kept []string
-		for _, x := range tr.Frames() {
-			kept = append(kept, words(x.Sequence, string(x.Payload)))
-		}
-		same(w, "what stays", len(kept), 4) // two of the first attempt, none of the second, two of the third
+		same(w, "what stays", len(tr.Frames()), 4) // two of the first attempt, none of the second, two of the third
 	}},
-	{name: "the end in a tail says why: category and message of a failure, who cancelled and for what", run: func(w *env) {
-		hub := w.hub(w.e)
-		end := func(id flowfabric.ExecutionID) (last stream.TailEvent) {
-			w.Helper()
-			for e, err := range hub.Tail(w.ctx, id, framelog.TailOptions{}) {
-				w.no(err)
-				last = e
+	{name: "the end in a tail says why: category and message of a failure, who cancelled and for what",
+		run: func(w *env) {
+			hub := w.hub(w.e)
+			end := func(id flowfabric.ExecutionID) (last stream.TailEvent) {
+				w.Helper()
+				for e, err := range hub.Tail(w.ctx, id, framelog.TailOptions{}) {
+					w.no(err)
+					last = e
+				}
+				w.all("the last event", eq(last.Kind, stream.TailEnd), eq(last.At.UnixMilli(), w.at(id, "en")))
+				return last
 			}
-			same(w, "the last event", words(last.Kind, last.At.UnixMilli()), words(stream.TailEnd, w.at(id, "en")))
-			return last
-		}
-		k := w.worker("w1")
-		failed := w.create()
-		_, err := w.e.FailExecution(w.ctx, k.one(failed).Fence, engine.Failure{Category: "io", Reason: "no ink", Permanent: true})
-		w.no(err)
-		e := end(failed)
-		same(w, "failed", words(e.State, e.Category, e.Message, e.By), words(flowfabric.Failed, "io", "no ink", ""))
-		runs := w.create()
-		k.one(runs)
-		for _, id := range []flowfabric.ExecutionID{w.create(), runs} {
-			_, err = w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator, By: "anna", Reason: "not needed"})
+			k := w.worker("w1")
+			failed := w.create()
+			_, err := w.e.FailExecution(w.ctx, k.one(failed).Fence,
+				engine.Failure{Category: "io", Reason: "no ink", Permanent: true})
 			w.no(err)
-			e = end(id)
-			same(w, "cancelled", words(e.State, e.Category, e.Message, e.By), words(flowfabric.Cancelled, "", "not needed", "operator_override:anna"))
-		}
-		late := w.create(deadline(time.Second))
-		w.advance(2 * time.Second)
-		w.settleTime()
-		e = end(late)
-		same(w, "expired", words(e.State, e.Category, e.Attempt), words(flowfabric.Expired, "execution_deadline", 0))
-		slow := w.create(timeout(time.Second))
-		k.one(slow)
-		w.advance(2 * time.Second)
-		w.settleTime()
-		e = end(slow)
-		same(w, "timed out", words(e.State, e.Category), words(flowfabric.Expired, "attempt_timeout"))
-	}},
+			e := end(failed)
+			w.all("failed", eq(e.State, flowfabric.Failed), eq(e.Category, "io"), eq(e.Message, "no ink"), eq(e.By, ""))
+			runs := w.create()
+			k.one(runs)
+			for _, id := range []flowfabric.ExecutionID{w.create(), runs} {
+				_, err = w.e.CancelExecution(w.ctx, id,
+					engine.Cancellation{Source: engine.CancelOperator, By: "anna", Reason: "not needed"})
+				w.no(err)
+				e = end(id)
+				w.all("cancelled", eq(e.State, flowfabric.Cancelled), eq(e.Category, ""), eq(e.Message, "not needed"),
+					eq(e.By, "operator_override:anna"))
+			}
+			late := w.create(deadline(time.Second))
+			w.advance(2 * time.Second)
+			w.settleTime()
+			e = end(late)
+			w.all("expired", eq(e.State, flowfabric.Expired), eq(e.Category, "execution_deadline"), eq(e.Attempt, 0))
+			slow := w.create(timeout(time.Second))
+			k.one(slow)
+			w.advance(2 * time.Second)
+			w.settleTime()
+			e = end(slow)
+			w.all("timed out", eq(e.State, flowfabric.Expired), eq(e.Category, "attempt_timeout"))
+		}},
 }
 
 var liveDefinition = handler.Define[string, string]("k")
@@ -686,11 +697,9 @@ var liveDefinition = handler.Define[string, string]("k")
 // name of the real one while the client connects.
 func (w *env) client() *client.Client {
 	w.Helper()
-	if w.srv.Features.Functions {
-		text := library.Library(library.Variant{Sharded: true, TestClock: true})
-		w.load(text)
-		defer w.load(strings.ReplaceAll(text, library.Hash(), library.Hash()+"t"))
-	}
+	text := library.Library(library.Variant{Sharded: w.srv.Features.ShardedPubSub, TestClock: true})
+	w.load(text)
+	defer w.load(strings.ReplaceAll(text, library.Hash(), library.Hash()+"t"))
 	c, err := client.Connect(w.ctx, client.Config{URL: w.srv.URL, Logger: slog.New(slog.DiscardHandler)})
 	w.no(err)
 	w.Cleanup(c.Close)
@@ -708,7 +717,8 @@ func (w *env) load(text string) {
 	for p := range uint16(partitions) {
 		if node := w.srv.Node(p); !slices.Contains(loaded, node) {
 			loaded = append(loaded, node)
-			w.no(plain(w.T, "redis://"+node).Do(w.ctx, w.raw.B().Arbitrary("FUNCTION", "LOAD", "REPLACE", text).Build()).Error())
+			w.no(plain(w.T, "redis://"+node).Do(w.ctx,
+				w.raw.B().Arbitrary("FUNCTION", "LOAD", "REPLACE", text).Build()).Error())
 		}
 	}
 }
@@ -728,7 +738,8 @@ type appender struct {
 	calls, lost int
 }
 
-func (a *appender) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+func (a *appender) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64,
+	frames []stream.Frame) (engine.Appended, error) {
 	a.calls++
 	if a.before != nil {
 		a.before(a.calls)
@@ -818,7 +829,8 @@ func (w *env) stored(frames []stream.Frame, sent [][]byte) {
 	same(w, "frames", len(frames), len(sent))
 	for i, f := range frames {
 		if f.Sequence != uint64(i+1) || !slices.Equal(f.Payload, sent[i]) {
-			w.Fatalf("frame %d has sequence %d and %d bytes %.20q, want %d bytes %.20q", i, f.Sequence, len(f.Payload), f.Payload, len(sent[i]), sent[i])
+			w.Fatalf("frame %d has sequence %d and %d bytes %.20q, want %d bytes %.20q", i, f.Sequence, len(f.Payload),
+				f.Payload, len(sent[i]), sent[i])
 		}
 	}
 }
@@ -867,7 +879,7 @@ func spell(e stream.TailEvent, err error) string {
 	case stream.TailEnd:
 		detail = e.Code
 	}
-	return strings.TrimSuffix(words(e.Attempt, e.Kind, detail), " ")
+	return strings.TrimSuffix(fmt.Sprintf("%d %s %v", e.Attempt, e.Kind, detail), " ")
 }
 
 func (t *tailed) add(event string, ended bool) {
@@ -920,7 +932,7 @@ func (t *tailed) expect(want ...string) {
 func (t *tailed) expectFrames(attempt, first, n int) {
 	t.w.Helper()
 	for i := range n {
-		t.expect(words(attempt, "frame", first+i))
+		t.expect(fmt.Sprintf("%d frame %d", attempt, first+i))
 	}
 }
 
@@ -934,5 +946,6 @@ func (t *tailed) over() {
 
 // position is behind a frame of the first attempt.
 func position(f stream.Frame) stream.Position {
-	return stream.Position(tailpos.Text(tailpos.Parts{Stage: tailpos.Begun, Ms: f.ID.Ms, Seq: f.ID.Seq, Sequence: f.Sequence, Durables: f.Durables}))
+	return stream.Position(tailpos.Text(tailpos.Parts{Attempt: 1, Stage: tailpos.Begun, Ms: f.ID.Ms, Seq: f.ID.Seq,
+		Sequence: f.Sequence, Durables: f.Durables}))
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// A run is one run of a handler: what goes on in the same attempt repeats the frames that no recorded step covers, and says so.
+// A run is one run of a handler: what goes on in the same attempt repeats the frames that no recorded step covers,
+// and says so.
 var runScenarios = []scenario{
 	{name: "every continuation of an attempt begins a run and states its reason", run: func(w *env) {
 		w.seed()
@@ -73,35 +74,36 @@ var runScenarios = []scenario{
 			next := f
 			if !goesOn {
 				c := k.one(f.Execution)
-				same(w, "claim", words(c.Fence.Attempt, c.LastSequence), "0 4")
+				w.all("claim", eq(c.Fence.Attempt, 1), eq(c.LastSequence, 4))
 				next = c.Fence
 			}
 			w.frames(next, 5, 2)
 			w.frames(next, 7, 1) // the same run
 			m := w.meta(next)
-			same(w, x.reason+": runs, recorded", words(m.Runs, m.Recorded), words(2, kept))
-			runs, err := w.e.ReadRuns(w.ctx, f.Execution, 0, stream.Cursor{}, 10)
+			w.all(x.reason+": runs, recorded", eq(m.Runs, 2), eq(m.Recorded, kept))
+			runs, err := w.e.ReadRuns(w.ctx, f.Execution, 1, stream.Cursor{}, 10)
 			w.no(err)
-			p, err := framelog.Read(w.ctx, w.e, f.Execution, 0, framelog.ReadOptions{Limit: 100})
+			p, err := framelog.Read(w.ctx, w.e, f.Execution, 1, framelog.ReadOptions{Limit: 100})
 			w.no(err)
-			want := stream.Resumption{Run: 2, Epoch: next.Epoch, Reason: x.reason, First: p.Frames[4].ID, Recorded: kept.Sequence}
-			same(w, "stored", words(runs), words([]stream.Resumption{want}))
-			same(w, "read", words(p.Resumed), words(runs))
+			want := stream.Resumption{Run: 2, Epoch: next.Epoch, Reason: x.reason, First: p.Frames[4].ID,
+				Recorded: kept.Sequence}
+			sameList(w, "stored", runs, want)
+			sameList(w, "read", p.Resumed, runs...)
 			same(w, "runs of the frames", ofRuns(p.Frames), "1111222")
-			same(w, "kept", sequences(stream.Kept(p.Frames, p.Resumed)), "1 2 5 6 7")
+			sameList(w, "kept", sequences(stream.Kept(p.Frames, p.Resumed)), 1, 2, 5, 6, 7)
 
 			var heard []stream.Frame
 			for i := range 4 {
 				message, err := engine.DecodeFrames(ear.next())
 				w.no(err)
 				if i == 2 {
-					same(w, "heard", words(*message.Resumed), words(want))
+					same(w, "heard", *message.Resumed, want)
 				} else {
 					same(w, "heard of a run", message.Resumed == nil, true)
 				}
 				heard = append(heard, message.Frames...)
 			}
-			same(w, "frames heard", words(heard), words(p.Frames))
+			sameDeep(w, "frames heard", heard, p.Frames)
 			w.no(w.complete(next, "").Err)
 			_, err = w.e.PurgeExecution(w.ctx, f.Execution, 24*time.Hour)
 			w.no(err)
@@ -123,16 +125,18 @@ var runScenarios = []scenario{
 		w.recordStep(f, "with frames")
 		same(w, "recorded", w.meta(f).Recorded, engine.FramePlace{Sequence: 5, ID: last})
 		w.frames(f, 6, 1)
-		already, err := w.e.RecordStep(w.ctx, f, "with frames", []byte("v"), 0) // a repeat covers no more than the call did
+		// a repeat covers no more than the call did
+		already, err := w.e.RecordStep(w.ctx, f, "with frames", []byte("v"), 0)
 		w.no(err)
-		same(w, "already, recorded", words(already, w.meta(f).Recorded.Sequence), "true 5")
+		w.all("already, recorded", eq(already, true), eq(w.meta(f).Recorded.Sequence, 5))
 		w.release(f)
 		f = k.one(id).Fence
 		w.frames(f, 7, 1)
-		p, err := framelog.Read(w.ctx, w.e, id, 0, framelog.ReadOptions{Limit: 100})
+		p, err := framelog.Read(w.ctx, w.e, id, 1, framelog.ReadOptions{Limit: 100})
 		w.no(err)
-		same(w, "recorded before each run", words(len(p.Resumed), p.Resumed[0].Recorded, p.Resumed[1].Recorded), "2 0 5")
-		same(w, "kept", sequences(stream.Kept(p.Frames, p.Resumed)), "4 5 7")
+		w.all("recorded before each run", eq(len(p.Resumed), 2), eq(p.Resumed[0].Recorded, 0),
+			eq(p.Resumed[1].Recorded, 5))
+		sameList(w, "kept", sequences(stream.Kept(p.Frames, p.Resumed)), 4, 5, 7)
 	}},
 	{name: "a claim that appends no frame counts as no run", run: func(w *env) {
 		k := w.worker("w1")
@@ -147,9 +151,9 @@ var runScenarios = []scenario{
 		w.delay(k.one(id).Fence, 0)
 		f = k.one(id).Fence
 		w.frames(f, 2, 1)
-		runs, err := w.e.ReadRuns(w.ctx, id, 0, stream.Cursor{}, 10)
+		runs, err := w.e.ReadRuns(w.ctx, id, 1, stream.Cursor{}, 10)
 		w.no(err)
-		same(w, "runs", words(len(runs), runs[0].Run, runs[0].Reason, runs[0].Epoch == f.Epoch), "1 2 delayed true")
+		w.all("runs", eq(len(runs), 1), eq(runs[0].Run, 2), eq(runs[0].Reason, "delayed"), eq(runs[0].Epoch, f.Epoch))
 	}},
 	{name: "a later attempt has its own runs, and the closed stream names the last recorded frame", run: func(w *env) {
 		k := w.worker("w1")
@@ -162,19 +166,19 @@ var runScenarios = []scenario{
 		w.settleTime()
 		f = w.worker("w2").one(id).Fence
 		w.frames(f, 1, 1)
-		same(w, "attempt, runs, recorded", words(f.Attempt, w.meta(f).Runs, w.meta(f).Recorded.Sequence), "1 1 0")
-		m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
+		w.all("attempt, runs, recorded", eq(f.Attempt, 2), eq(w.meta(f).Runs, 1), eq(w.meta(f).Recorded.Sequence, 0))
+		m, err := w.e.ReadAttemptStream(w.ctx, id, 1)
 		w.no(err)
-		same(w, "the first one", words(m.Closed, m.ClosedReason, m.Recorded.Sequence), "true lease_expired 2")
+		w.all("the first one", eq(m.Closed, true), eq(m.ClosedReason, "lease_expired"), eq(m.Recorded.Sequence, 2))
 		w.no(w.complete(f, "").Err)
 
 		w.replay(id, engine.Replay{Force: true})
-		m, err = w.e.ReadAttemptStream(w.ctx, id, 0)
+		m, err = w.e.ReadAttemptStream(w.ctx, id, 1)
 		w.no(err)
 		same(w, "replayed with its steps", m.Recorded.Sequence, 2)
 		w.cancel(id)
 		w.replay(id, engine.Replay{DropSteps: true})
-		m, err = w.e.ReadAttemptStream(w.ctx, id, 0)
+		m, err = w.e.ReadAttemptStream(w.ctx, id, 1)
 		w.no(err)
 		same(w, "replayed without", m.Recorded, engine.FramePlace{})
 		f = w.worker("w3").one(id).Fence
@@ -194,12 +198,13 @@ var runScenarios = []scenario{
 		w.release(f)
 		f = k.one(id).Fence
 		w.modes(f, 5, summaryDelta(2), durableFrame(0))
-		p, err := framelog.Read(w.ctx, w.e, id, 0, framelog.ReadOptions{Limit: 100})
+		p, err := framelog.Read(w.ctx, w.e, id, 1, framelog.ReadOptions{Limit: 100})
 		w.no(err)
-		same(w, "runs", words(ofRuns(p.Frames), len(p.Resumed), p.Resumed[0].Recorded, p.Resumed[1].Recorded), "112233 2 0 4")
-		p, err = framelog.Read(w.ctx, w.e, id, 0, framelog.ReadOptions{Limit: 100, WithoutBestEffort: true})
+		w.all("runs", eq(ofRuns(p.Frames), "112233"), eq(len(p.Resumed), 2), eq(p.Resumed[0].Recorded, 0),
+			eq(p.Resumed[1].Recorded, 4))
+		p, err = framelog.Read(w.ctx, w.e, id, 1, framelog.ReadOptions{Limit: 100, WithoutBestEffort: true})
 		w.no(err)
-		same(w, "runs whose first frame is not shown", words(ofRuns(p.Frames), len(p.Resumed)), "1233 2")
+		w.all("runs whose first frame is not shown", eq(ofRuns(p.Frames), "1233"), eq(len(p.Resumed), 2))
 	}},
 	{name: "runs are removed when their frames are trimmed", run: func(w *env) {
 		k := w.worker("w1")
@@ -213,7 +218,7 @@ var runScenarios = []scenario{
 			w.no(err)
 		}
 		w.check()
-		runs, err := w.e.ReadRuns(w.ctx, id, 0, stream.Cursor{}, 10_000)
+		runs, err := w.e.ReadRuns(w.ctx, id, 1, stream.Cursor{}, 10_000)
 		w.no(err)
 		if n := len(runs); n < 257 || n >= rounds-1 || runs[n-1].Run != rounds {
 			w.Fatalf("%d runs of %d are kept", n, rounds)
@@ -239,10 +244,9 @@ func ofRuns(frames []stream.Frame) string {
 	return b.String()
 }
 
-func sequences(frames []stream.Frame) string {
-	var all []any
+func sequences(frames []stream.Frame) (all []uint64) {
 	for _, f := range frames {
 		all = append(all, f.Sequence)
 	}
-	return words(all...)
+	return all
 }

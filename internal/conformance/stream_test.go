@@ -19,9 +19,9 @@ import (
 var streamScenarios = []scenario{
 	{name: "the first append stores the frame with all its fields and counts it", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
-		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 1)
 		w.no(err)
-		same(w, "before", words(m.Exists, m.Closed, m.Attempts, m.Code), "false false 1 A1")
+		w.all("before", eq(m.Exists, false), eq(m.Closed, false), eq(m.Attempts, 1), eq(m.Code, "A1"))
 		all := make([]byte, 256)
 		for i := range all {
 			all[i] = byte(i)
@@ -31,24 +31,29 @@ var streamScenarios = []scenario{
 		a, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{sent})
 		w.no(err)
 		w.check()
-		got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 10)
+		got, err := w.e.ReadFrames(w.ctx, f.Execution, 1, stream.Cursor{}, 10)
 		w.no(err)
 		sent.ID, sent.Sequence, sent.Durables = a.LastID, 1, 1
-		same(w, "frame", words(got), words([]stream.Frame{sent}))
-		m, err = w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+		sameDeep(w, "frame", got, []stream.Frame{sent})
+		m, err = w.e.ReadAttemptStream(w.ctx, f.Execution, 1)
 		w.no(err)
-		same(w, "meta", words(m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID == a.LastID, m.FirstID == a.LastID, m.Trimmed), "true 1 256 1 true true 0")
+		w.all("meta", eq(m.Exists, true), eq(m.Count, 1), eq(m.Bytes, 256), eq(m.LastSequence, 1),
+			eq(m.LastID, a.LastID), eq(m.FirstID, a.LastID), eq(m.Trimmed, 0))
 	}},
 	{name: "frames and batches beyond their size limits are refused", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: make([]byte, limits.MaxFrame)}})
 		w.no(err)
 		bad := map[string][]stream.Frame{
-			"payload": {{Payload: []byte("ok")}, {Payload: make([]byte, limits.MaxFrame+1)}}, "type": {{Type: strings.Repeat("t", 129)}},
-			"correlation": {{Correlation: strings.Repeat("t", 257)}}, "encoding": {{Encoding: "utf16"}}, "count": make([]stream.Frame, 101), "none": nil,
-			"count of two groups": slices.Concat(make([]stream.Frame, 60), slices.Repeat([]stream.Frame{{Type: "other"}}, 60)),
-			"batch": {{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)},
-				{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: []byte("1")}},
+			"payload": {{Payload: []byte("ok")}, {Payload: make([]byte, limits.MaxFrame+1)}},
+			"type":    {{Type: strings.Repeat("t", 129)}}, "correlation": {{Correlation: strings.Repeat("t", 257)}},
+			"encoding": {{Encoding: "utf16"}}, "count": make([]stream.Frame, 101), "none": nil,
+			"count of two groups": slices.Concat(make([]stream.Frame, 60),
+				slices.Repeat([]stream.Frame{{Type: "other"}}, 60)),
+			"batch": {{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)},
+				{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)},
+				{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)},
+				{Payload: []byte("1")}},
 		}
 		for what, frames := range bad {
 			w.unchanged(what, func() {
@@ -71,7 +76,8 @@ var streamScenarios = []scenario{
 				same(w, what, denied.Slot(coded, 0), slot)
 			})
 		}
-		for what, change := range map[string]func(*flowfabric.Fence){"epoch": func(f *flowfabric.Fence) { f.Epoch++ }, "attempt": func(f *flowfabric.Fence) { f.Attempt++ },
+		for what, change := range map[string]func(*flowfabric.Fence){"epoch": func(f *flowfabric.Fence) { f.Epoch++ },
+			"attempt": func(f *flowfabric.Fence) { f.Attempt++ },
 			"session": func(f *flowfabric.Fence) { f.Session = "w2~1" }} {
 			stale := f
 			change(&stale)
@@ -96,24 +102,28 @@ var streamScenarios = []scenario{
 			}
 			return w.fcall("ff_append_frames", args...)
 		}
-		for _, b := range [][2]int{{1, 1}, {2, 97}, {90, 30}, {100, 80}, {150, 100}, {250, 52}} { // over every hundred, with repeats
+		for _, b := range [][2]int{{1, 1}, {2, 97}, {90, 30}, {100, 80}, {150, 100}, {250, 52}} {
+			// over every hundred, with repeats
 			a, r := w.frames(together, uint64(b[0]), b[1]), each(alone, b[0], b[1])
-			same(w, fmt.Sprint("answer to ", b), words(a.Count, a.LastSequence), strings.Join(r.slots[1:3], " "))
+			sameList(w, fmt.Sprint("answer to ", b), []string{fmt.Sprint(a.Count), fmt.Sprint(a.LastSequence)},
+				r.slots[1:3]...)
 		}
-		same(w, "meta", words(w.meta(together).Bytes, w.meta(together).Count), words(w.meta(alone).Bytes, 301))
+		w.all("meta", eq(w.meta(together).Bytes, w.meta(alone).Bytes), eq(w.meta(together).Count, 301))
 		for _, f := range []flowfabric.Fence{together, alone} { // from here on there are frames of two modes
-			_, err := w.e.AppendFrames(w.ctx, f, 302, []stream.Frame{{Mode: stream.ModeBestEffort, TTL: time.Minute, Keep: 64}})
+			_, err := w.e.AppendFrames(w.ctx, f, 302,
+				[]stream.Frame{{Mode: stream.ModeBestEffort, TTL: time.Minute, Keep: 64}})
 			w.no(err)
 		}
 		w.frames(together, 301, 4)
 		each(alone, 303, 2)
 		for _, f := range []flowfabric.Fence{together, alone} {
-			got, err := w.e.ReadFrames(w.ctx, f.Execution, 0, stream.Cursor{}, 1000)
+			got, err := w.e.ReadFrames(w.ctx, f.Execution, 1, stream.Cursor{}, 1000)
 			w.no(err)
 			same(w, "frames", len(got), 303)
 			for i, x := range got {
 				sequence := i + 1 + i/301
-				same(w, "frame", words(x.Sequence, x.Type, x.Encoding, string(x.Payload), x.Durables), words(sequence, "token", "utf8", sequence, i+1))
+				w.all("frame", eq(x.Sequence, uint64(sequence)), eq(x.Type, "token"), eq(x.Encoding, "utf8"),
+					eq(string(x.Payload), fmt.Sprint(sequence)), eq(x.Durables, uint64(i+1)))
 				if i > 0 && x.ID.Compare(got[i-1].ID) <= 0 {
 					w.Fatalf("id %s after %s", x.ID, got[i-1].ID)
 				}
@@ -134,15 +144,20 @@ var streamScenarios = []scenario{
 		w.tick()
 		c := k.one(id)
 		last := w.frames(c.Fence, c.LastSequence+1, 1)
-		same(w, "one stream", words(last.Count, last.LastSequence, last.LastID.Compare(first.LastID)), "3 3 1")
+		w.all("one stream", eq(last.Count, 3), eq(last.LastSequence, 3), eq(last.LastID.Compare(first.LastID), 1))
 	}},
 	{name: "a closed stream states why its attempt ended", run: func(w *env) {
 		end := map[string]func(k *worker, f flowfabric.Fence){
-			"attempt_success":         func(_ *worker, f flowfabric.Fence) { w.complete(f, "") },
-			"attempt_failure":         func(_ *worker, f flowfabric.Fence) { w.fail(f, "x") },
-			"attempt_cancelled":       func(_ *worker, f flowfabric.Fence) { w.cancel(f.Execution) },
-			"lease_expired":           func(*worker, flowfabric.Fence) { w.advance(ttl); w.settleTime() },
-			"expired":                 func(k *worker, _ flowfabric.Fence) { w.advance(10 * time.Second); w.renew(k, 0); w.settleTime() },
+			"attempt_success":   func(_ *worker, f flowfabric.Fence) { w.complete(f, "") },
+			"attempt_failure":   func(_ *worker, f flowfabric.Fence) { w.fail(f, "x") },
+			"attempt_cancelled": func(_ *worker, f flowfabric.Fence) { w.cancel(f.Execution) },
+			"lease_expired":     func(*worker, flowfabric.Fence) { w.advance(ttl); w.settleTime() },
+			"expired": func(k *worker,
+				_ flowfabric.Fence) {
+				w.advance(10 * time.Second)
+				w.renew(k, 0)
+				w.settleTime()
+			},
 			"expired at the deadline": func(*worker, flowfabric.Fence) { w.advance(20 * time.Second); w.settleTime() },
 		}
 		for reason, run := range end {
@@ -161,10 +176,11 @@ var streamScenarios = []scenario{
 					w.frames(f, 1, frames)
 				}
 				run(k, f)
-				m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+				m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 1)
 				w.no(err)
 				word, _, _ := strings.Cut(reason, " ")
-				same(w, reason+" with "+strconv.Itoa(frames)+" frames", words(m.Closed, m.ClosedReason, m.Exists), words(true, word, frames > 0))
+				w.all(reason+" with "+strconv.Itoa(frames)+" frames", eq(m.Closed, true), eq(m.ClosedReason, word),
+					eq(m.Exists, frames > 0))
 			}
 		}
 		// The second closer changes nothing: cancelled after its attempt failed.
@@ -174,9 +190,37 @@ var streamScenarios = []scenario{
 		w.frames(f, 1, 1)
 		w.fail(f, "x")
 		w.cancel(f.Execution)
-		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+		m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 1)
 		w.no(err)
 		same(w, "first reason", m.ClosedReason, "attempt_failure")
+	}},
+	{name: "an attempt is shown with what it is, when it began and ended, and why", run: func(w *env) {
+		k := w.worker("w1")
+		id := w.create(retries(2))
+		shown := func(attempt uint32, kind flowfabric.AttemptType, began, ended int64, category string) {
+			w.Helper()
+			m, err := w.e.ReadAttemptStream(w.ctx, id, attempt)
+			w.no(err)
+			at := func(t time.Time) int64 { return max(0, t.UnixMilli()) }
+			w.all(fmt.Sprint("attempt ", attempt), eq(m.Type, kind), eq(at(m.BeganAt), began), eq(at(m.EndedAt), ended),
+				eq(m.Category, category))
+		}
+		first := k.one(id)
+		began := w.now()
+		shown(1, flowfabric.AttemptInitial, began, 0, "")
+		w.age()
+		w.fail(first.Fence, "x")
+		ended := w.now()
+		w.advance(time.Minute)
+		w.tick()
+		k = w.worker("w2")
+		second, again := k.one(id), w.now()
+		w.age()
+		shown(1, flowfabric.AttemptInitial, began, ended, "x")
+		shown(2, flowfabric.AttemptRetry, again, 0, "")
+		shown(3, "", 0, 0, "")
+		w.complete(second.Fence, "")
+		shown(2, flowfabric.AttemptRetry, again, w.now(), "")
 	}},
 	{name: "a stream is trimmed to about the number of frames in its policy", run: func(w *env) {
 		for _, keep := range []int{3, 0} {
@@ -184,7 +228,7 @@ var streamScenarios = []scenario{
 			for i := range 3 {
 				w.frames(f, uint64(100*i+1), 100)
 			}
-			m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 0)
+			m, err := w.e.ReadAttemptStream(w.ctx, f.Execution, 1)
 			w.no(err)
 			retained := m.Count - m.Trimmed
 			if m.Count != 300 || keep == 0 && retained != 300 || keep > 0 && retained > 103 {
@@ -204,9 +248,9 @@ var streamScenarios = []scenario{
 		})
 		w.unchanged("a repeat", func() {
 			a := w.frames(f, 2, 2)
-			same(w, "duplicate", words(a.Duplicate, a.Count, a.LastSequence), "true 3 3")
+			w.all("duplicate", eq(a.Duplicate, true), eq(a.Count, 3), eq(a.LastSequence, 3))
 		})
 		a := w.frames(f, 2, 4)
-		same(w, "an overlap is completed", words(a.Duplicate, a.Count, a.LastSequence), "false 5 5")
+		w.all("an overlap is completed", eq(a.Duplicate, false), eq(a.Count, 5), eq(a.LastSequence, 5))
 	}},
 }

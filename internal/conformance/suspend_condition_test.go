@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,8 +55,9 @@ var wrongConditions = map[string]wrong{
 	"an operator inside":         {conditionOf(operatorOnly, group(1, 1)), 0, "node"},
 	"a timeout inside":           {conditionOf(names(1, 1, "a"), timeoutOnly, group(1, 1, 2)), 1, "node"},
 	"a timeout without one":      {timeoutOnly, 0, "timeout_only_without_deadline"},
-	"depth 5":                    {conditionOf(names(1, 1, "a"), group(1, 1), group(1, 2), group(1, 3), group(1, 4)), 1, "depth: at most 4"},
-	"33 nodes":                   {many(33), 1, "nodes: at most 32"},
+	"depth 5": {conditionOf(names(1, 1, "a"), group(1, 1), group(1, 2), group(1, 3), group(1, 4)), 1,
+		"depth: at most 4"},
+	"33 nodes": {many(33), 1, "nodes: at most 32"},
 }
 
 // many is a condition of n nodes: a group of one-name lists on the first waitpoint.
@@ -82,7 +84,8 @@ var compositeScenarios = []scenario{
 		w.seed()
 		for _, order := range [][3]int{{0, 1, 2}, {2, 0, 1}} {
 			wp := freshly(3)
-			s := w.sleeps(waitFor(conditionOf(names(1, 1, "go"), names(2, 1, "go"), names(3, 1, ""), group(3, 1, 2, 3)), wp...))
+			s := w.sleeps(waitFor(conditionOf(names(1, 1, "go"), names(2, 1, "go"), names(3, 1, ""), group(3, 1, 2, 3)),
+				wp...))
 			var ids []string
 			for i, at := range order {
 				effect := waithook.EffectAppended
@@ -101,7 +104,7 @@ var compositeScenarios = []scenario{
 			w.code(s.id, "R1i")
 			for _, m := range wp {
 				p := w.waitpoint(s.id, m)
-				same(w, m.Key, words(p.State, p.CloseReason, p.Matched), "closed resumed 1")
+				w.all(m.Key, eq(p.State, "closed"), eq(p.CloseReason, "resumed"), eq(p.Matched, 1))
 			}
 			r := w.record(s.id).Result
 			var got []string
@@ -111,13 +114,14 @@ var compositeScenarios = []scenario{
 			same(w, "closer", r.Closer, ids[2])
 			slices.Sort(ids)
 			slices.Sort(got)
-			same(w, "satisfiers", words(got), words(ids))
+			sameList(w, "satisfiers", got, ids...)
 			w.no(w.complete(w.claims(s.id).Fence, "").Err)
 		}
 	}},
 	{name: "a condition can combine two distinct approvals with a payment", run: func(w *env) {
 		w.seed()
-		s := w.sleeps(waitFor(conditionOf(count(2, "s", "approve", 1), count(1, "s", "paid", 1), group(2, 1, 2)), minted("wp")))
+		s := w.sleeps(waitFor(conditionOf(count(2, "s", "approve", 1), count(1, "s", "paid", 1), group(2, 1, 2)),
+			minted("wp")))
 		w.stop()
 		keyed := func(name string) suspend.SentSignal {
 			return suspend.SentSignal{Name: name, IdempotencyKey: uuid.NewString()}
@@ -126,7 +130,7 @@ var compositeScenarios = []scenario{
 		w.send(s.id, s.wp, plain, waithook.EffectAppended)
 		again, err := w.deliver(s.id, s.wp, plain)
 		w.no(err)
-		same(w, "the same one again", words(again.Signal, again.Effect), words(plain.ID, waithook.EffectAppended))
+		w.all("the same one again", eq(again.Signal, plain.ID), eq(again.Effect, waithook.EffectAppended))
 		same(w, "it counts once", w.record(s.id).Matched, 1)
 		w.send(s.id, s.wp, keyed("approve"), waithook.EffectAppended)
 		w.send(s.id, s.wp, keyed("approve"), waithook.EffectAgain)
@@ -139,7 +143,8 @@ var compositeScenarios = []scenario{
 		from := func(kind, who string) suspend.SentSignal {
 			return suspend.SentSignal{Name: "ok", SourceType: kind, Source: who}
 		}
-		for _, pair := range [][2]suspend.SentSignal{{from("person", "ann"), from("person", "bob")}, {from("a:b", "c"), from("a", "b:c")}, {from("a", ""), from("", "a")}} {
+		for _, pair := range [][2]suspend.SentSignal{{from("person", "ann"), from("person", "bob")},
+			{from("a:b", "c"), from("a", "b:c")}, {from("a", ""), from("", "a")}} {
 			s := w.sleeps(waitFor(conditionOf(count(2, "c", "", 1)), minted("wp")))
 			w.send(s.id, s.wp, pair[0], waithook.EffectAppended)
 			w.send(s.id, s.wp, pair[0], waithook.EffectAgain)
@@ -151,15 +156,18 @@ var compositeScenarios = []scenario{
 		w.seed()
 		_, c := w.holder()
 		for what, x := range wrongConditions {
-			w.refuses(what, denied.Condition, x.detail, w.suspending(c.Fence, waitFor(x.condition, freshly(x.fresh)...)))
+			w.refuses(what, denied.Condition, x.detail,
+				w.suspending(c.Fence, waitFor(x.condition, freshly(x.fresh)...)))
 		}
-		w.refuses("17 waitpoints", flowfabric.ErrInvalidInput, "waitpoints: at most 16", w.suspending(c.Fence, waitFor(names(1, 1, "a"), freshly(17)...)))
+		w.refuses("17 waitpoints", flowfabric.ErrInvalidInput, "waitpoints: at most 16",
+			w.suspending(c.Fence, waitFor(names(1, 1, "a"), freshly(17)...)))
 		twice := freshly(2)
 		twice[1].ID = twice[0].ID
 		both := waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)
 		w.refuses("one id twice", flowfabric.ErrInvalidInput, "the same waitpoint twice", w.suspending(c.Fence, both))
 		twice[1].ID, twice[1].Key = uuid.New(), twice[0].Key
-		w.refuses("one key twice", flowfabric.ErrInvalidInput, "the same waitpoint twice", w.suspending(c.Fence, waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)))
+		w.refuses("one key twice", flowfabric.ErrInvalidInput, "the same waitpoint twice",
+			w.suspending(c.Fence, waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)))
 		// The largest that is allowed, and what was refused has left nothing in its way.
 		all := make([]int, 16)
 		for i := range all {
@@ -168,8 +176,9 @@ var compositeScenarios = []scenario{
 		for what, x := range map[string]wrong{
 			"32 nodes": {condition: many(32), fresh: 1}, "n of 1000": {condition: count(1000, "c", "", 1), fresh: 1},
 			"16 waitpoints": {condition: count(16, "w", "", all...), fresh: 16},
-			"depth 4":       {condition: conditionOf(names(1, 1, "a"), group(1, 1), group(1, 2), group(1, 3)), fresh: 1},
-			"64 names":      {condition: names(1, 64, strings.Split(strings.Repeat("n,", 63)+"n", ",")...), fresh: 1},
+			"depth 4": {condition: conditionOf(names(1, 1, "a"), group(1, 1), group(1, 2), group(1, 3)),
+				fresh: 1},
+			"64 names": {condition: names(1, 64, strings.Split(strings.Repeat("n,", 63)+"n", ",")...), fresh: 1},
 		} {
 			_, c := w.holder()
 			w.suspend(c.Fence, waitFor(x.condition, freshly(x.fresh)...))
@@ -185,7 +194,9 @@ var compositeScenarios = []scenario{
 			for range n {
 				all = append(all, suspend.SentSignal{ID: uuid.New(), Name: "go"})
 			}
-			slices.SortFunc(all, func(a, b suspend.SentSignal) int { return strings.Compare(b.ID.String(), a.ID.String()) })
+			slices.SortFunc(all, func(a, b suspend.SentSignal) int {
+				return strings.Compare(b.ID.String(), a.ID.String())
+			})
 			return all
 		}
 		order := func(signals []suspend.StoredSignal) (ids []string) {
@@ -210,7 +221,7 @@ var compositeScenarios = []scenario{
 			_, err := w.deliver(s.id, both[i%2], g)
 			w.no(err)
 		}
-		same(w, "open", words(order(w.claims(s.id).Resume.Signals)), words(sent(all)))
+		sameList(w, "open", order(w.claims(s.id).Resume.Signals), sent(all)...)
 		// To two waitpoints that nobody waits on yet; what comes after the wait began is behind them.
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -221,19 +232,36 @@ var compositeScenarios = []scenario{
 		}
 		w.suspend(c.Fence, waitFor(conditionOf(count(12, "s", "", 1, 2))), onPending(p, q))
 		w.send(id, p, all[11], waithook.EffectSatisfied)
-		same(w, "early", words(order(w.claims(id).Resume.Signals)), words(sent(all)))
+		sameList(w, "early", order(w.claims(id).Resume.Signals), sent(all)...)
 		// The first one decides, wherever it came.
 		_, c = w.holder()
 		id = c.Fence.Execution
 		p, q = w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
 		w.send(id, q, suspend.SentSignal{Name: "refuse"}, waithook.EffectBuffered)
 		w.send(id, p, suspend.SentSignal{Name: "approve"}, waithook.EffectBuffered)
-		either := suspension(waitFor(conditionOf(names(1, 1, "approve"), names(2, 1, "refuse"), group(1, 1, 2))), onPending(p, q))
+		either := suspension(waitFor(conditionOf(names(1, 1, "approve"), names(2, 1, "refuse"), group(1, 1, 2))),
+			onPending(p, q))
 		r, err := w.e.SuspendExecution(w.ctx, c.Fence, either)
 		w.no(err)
 		w.check()
 		same(w, "first", told(&r.Resume), "already_satisfied: refuse")
 		same(w, "the other one is not looked at", w.logged(id, p), "approve "+waithook.EffectBuffered)
+	}},
+	{name: "early signals on several waitpoints count in the order in which they came", run: func(w *env) {
+		w.seed()
+		for need, want := range []string{"n0", "n0 n1", "n0 n1 n2", "n0 n1 n2 n3"} {
+			_, c := w.holder()
+			p, q := w.pend(c.Fence, "p"), w.pend(c.Fence, "q")
+			for i, m := range []engine.Minted{q, p, p, q} {
+				s := suspend.SentSignal{Name: fmt.Sprint("n", i)}
+				w.send(c.Fence.Execution, m, s, waithook.EffectBuffered)
+			}
+			s, err := w.e.SuspendExecution(w.ctx, c.Fence,
+				suspension(waitFor(conditionOf(count(need+1, "s", "", 1, 2))), onPending(p, q)))
+			w.no(err)
+			same(w, "resumed by", told(&s.Resume), "already_satisfied: "+want)
+			w.no(w.complete(c.Fence, "").Err)
+		}
 	}},
 	{name: "early signals on several waitpoints can satisfy a condition of several parts", run: func(w *env) {
 		w.seed()
@@ -253,11 +281,13 @@ var compositeScenarios = []scenario{
 		s, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(both), onPending(p, q)))
 		w.no(err)
 		w.check()
-		same(w, "satisfied", words(s.Satisfied, told(&s.Resume)), "true already_satisfied: a b b")
-		same(w, "effects", w.logged(id, q), "b "+waithook.EffectAppended+", b "+waithook.EffectAgain+", b "+waithook.EffectSatisfied)
+		w.all("satisfied", eq(s.Satisfied, true), eq(told(&s.Resume), "already_satisfied: a b b"))
+		same(w, "effects", w.logged(id, q),
+			"b "+waithook.EffectAppended+", b "+waithook.EffectAgain+", b "+waithook.EffectSatisfied)
 		for _, m := range []engine.Minted{p, q} {
-			same(w, "waitpoint", words(w.waitpoint(id, m).State, w.waitpoint(id, m).CloseReason), "closed resumed")
-			w.refuses("a later signal", flowfabric.ErrWaitpointClosed, "resumed", w.delivering(id, m, suspend.SentSignal{Name: "a"}))
+			w.all("waitpoint", eq(w.waitpoint(id, m).State, "closed"), eq(w.waitpoint(id, m).CloseReason, "resumed"))
+			w.refuses("a later signal", flowfabric.ErrWaitpointClosed, "resumed",
+				w.delivering(id, m, suspend.SentSignal{Name: "a"}))
 		}
 		w.no(w.complete(c.Fence, "").Err) // the lease was never given up
 		// Half of it came early, the other half goes to a fresh waitpoint.
@@ -273,7 +303,8 @@ var compositeScenarios = []scenario{
 		w.check()
 		same(w, "satisfied", s.Satisfied, false)
 		same(w, "effects", w.logged(id, q), "b "+waithook.EffectAppended+", other "+waithook.EffectUnmatched)
-		same(w, "counted", words(w.record(id).Signals, w.record(id).Matched, w.waitpoint(id, q).Signals, w.waitpoint(id, q).Matched), "2 1 2 1")
+		w.all("counted", eq(w.record(id).Signals, 2), eq(w.record(id).Matched, 1), eq(w.waitpoint(id, q).Signals, 2),
+			eq(w.waitpoint(id, q).Matched, 1))
 		w.send(id, q, from("b", "ann"), waithook.EffectAgain)
 		w.advance(time.Millisecond) // what is told is in the order of time
 		w.send(id, mixed.Bindings[0].Minted, from("a", ""), waithook.EffectAppended)

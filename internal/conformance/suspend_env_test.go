@@ -48,7 +48,8 @@ func (w *env) setKey(mode, kid string, grace time.Duration, force bool) answer {
 	if force {
 		flag = "1"
 	}
-	a := w.fcall("ff_set_token_keys", proto, mode, kid, printOf("secret of "+kid), strconv.FormatInt(grace.Milliseconds(), 10), flag)
+	a := w.fcall("ff_set_token_keys", proto, mode, kid, printOf("secret of "+kid),
+		strconv.FormatInt(grace.Milliseconds(), 10), flag)
 	w.check()
 	return a
 }
@@ -157,8 +158,8 @@ func resumedAfter(d time.Duration) suspending {
 
 // suspension is a fresh wait for the signal go, on one waitpoint, for ever.
 func suspension(opts ...suspending) engine.Suspension {
-	q := engine.Suspension{ID: uuid.New(), Reason: "waiting_for_signal", Behaviour: "fail", Condition: conditionOf(names(1, 1, "go")),
-		Bindings: []engine.Binding{{Minted: minted("wp")}}}
+	q := engine.Suspension{ID: uuid.New(), Reason: "waiting_for_signal", Behaviour: "fail",
+		Condition: conditionOf(names(1, 1, "go")), Bindings: []engine.Binding{{Minted: minted("wp")}}}
 	for _, o := range opts {
 		o(&q)
 	}
@@ -172,7 +173,7 @@ func (w *env) suspend(f flowfabric.Fence, opts ...suspending) (engine.Suspension
 	s, err := w.e.SuspendExecution(w.ctx, f, q)
 	w.no(err)
 	w.check()
-	same(w, "satisfied, already, suspension", words(s.Satisfied, s.Already, s.Suspension), words(false, false, q.ID))
+	w.all("satisfied, already, suspension", eq(s.Satisfied, false), eq(s.Already, false), eq(s.Suspension, q.ID))
 	return q, s
 }
 
@@ -197,7 +198,7 @@ func (w *env) pend(f flowfabric.Fence, key string) engine.Minted {
 	o, err := w.e.CreatePendingWaitpoint(w.ctx, f, "", m, time.Hour)
 	w.no(err)
 	w.check()
-	same(w, "opened", words(o.ID, o.Key, o.Kid, o.Nonce), words(m.ID, m.Key, m.Kid, m.Nonce))
+	w.all("opened", eq(o.ID, m.ID), eq(o.Key, m.Key), eq(o.Kid, m.Kid), eq(o.Nonce, m.Nonce))
 	return m
 }
 
@@ -220,7 +221,7 @@ func (w *env) send(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSig
 	w.Helper()
 	d, err := w.deliver(id, m, s)
 	w.no(err)
-	same(w, "effect of "+s.Name, words(d.Effect, d.Duplicate), words(effect, false))
+	w.all("effect of "+s.Name, eq(d.Effect, effect), eq(d.Duplicate, false))
 	return d
 }
 

@@ -73,32 +73,33 @@ func (w *env) refusals() (all []refusal) {
 
 // Tokens that are not genuine, and signals that come more than once.
 var forgeryScenarios = []scenario{
-	{name: "every refused token gets the same reply after the same commands", needs: []string{"Functions"}, run: func(w *env) {
-		w.seed()
-		all := w.refusals()
-		old := w.sleeps(within(time.Hour, "fail"))
-		same(w, "rotated", w.setKey("rotate", "k2", 0, true).code, "OK")
-		all = append(all, refusal{"a key that is gone", old.id, old.wp.ID, flip(old.wp.Digest, 1)})
-		w.stop() // so that all of them come in one second
-		m := w.monitor()
-		want, ran := "", ""
-		w.unchanged("refusals", func() {
-			for _, x := range all {
-				mark := uuid.NewString()
-				reply, commands := m.call("ff_deliver_signal", mark, proto, x.id.UUID().String(), x.wp.String(), x.digest, mark, "go", "", "", "", "", "key",
-					"1000", "", "json", "payload")
-				if want == "" {
-					want, ran = reply, strings.Join(commands, "\n")
-					w.Logf("%q after\n%s", want, ran)
-					if !strings.Contains(want, "invalid_token") || len(commands) < 3 {
-						w.Fatalf("%q after %q", want, ran)
+	{name: "every refused token gets the same reply after the same commands", needs: []string{"Native"},
+		run: func(w *env) {
+			w.seed()
+			all := w.refusals()
+			old := w.sleeps(within(time.Hour, "fail"))
+			same(w, "rotated", w.setKey("rotate", "k2", 0, true).code, "OK")
+			all = append(all, refusal{"a key that is gone", old.id, old.wp.ID, flip(old.wp.Digest, 1)})
+			w.stop() // so that all of them come in one second
+			m := w.monitor()
+			want, ran := "", ""
+			w.unchanged("refusals", func() {
+				for _, x := range all {
+					mark := uuid.NewString()
+					reply, commands := m.call("ff_deliver_signal", mark, proto, x.id.UUID().String(), x.wp.String(),
+						x.digest, mark, "go", "", "", "", "", "key", "1000", "", "json", "payload")
+					if want == "" {
+						want, ran = reply, strings.Join(commands, "\n")
+						w.Logf("%q after\n%s", want, ran)
+						if !strings.Contains(want, "invalid_token") || len(commands) < 3 {
+							w.Fatalf("%q after %q", want, ran)
+						}
 					}
+					same(w, x.what+": reply", reply, want)
+					same(w, x.what+": commands", strings.Join(commands, "\n"), ran)
 				}
-				same(w, x.what+": reply", reply, want)
-				same(w, x.what+": commands", strings.Join(commands, "\n"), ran)
-			}
-		})
-	}},
+			})
+		}},
 	{name: "a refused token is counted, and its waitpoint records it once a second", run: func(w *env) {
 		w.seed()
 		w.stop()
@@ -120,7 +121,7 @@ var forgeryScenarios = []scenario{
 			present(s.id, s.wp.ID, flip(s.wp.Digest, 3), flowfabric.ErrInvalidToken)
 		}
 		at := w.waitpoint(s.id, s.wp).RefusedAt
-		same(w, "told", words(counted()-first, at.UnixMilli()), "3 1800000000000")
+		w.all("told", eq(counted()-first, 3), eq(at.UnixMilli(), 1800000000000))
 		w.pass(time.Second)
 		same(w, "it does not move by itself", w.waitpoint(s.id, s.wp).RefusedAt.Equal(at), true)
 		present(s.id, s.wp.ID, flip(s.wp.Digest, 4), flowfabric.ErrInvalidToken)
@@ -129,12 +130,13 @@ var forgeryScenarios = []scenario{
 		for range 300 {
 			present(flowfabric.NewExecutionID(w.p), uuid.New(), s.wp.Digest, flowfabric.ErrInvalidToken)
 		}
-		same(w, "made up", words(counted()-first, w.size(w.k.Refused())), "304 256")
-		same(w, "a good one is no refusal", w.signal(s.id, s.wp, "go", waithook.EffectSatisfied).Effect, waithook.EffectSatisfied)
+		w.all("made up", eq(counted()-first, 304), eq(w.size(w.k.Refused()), 256))
+		same(w, "a good one is no refusal", w.signal(s.id, s.wp, "go", waithook.EffectSatisfied).Effect,
+			waithook.EffectSatisfied)
 		same(w, "rotated", w.setKey("rotate", "k2", time.Second, true).code, "OK")
 		w.pass(time.Second)
 		present(old.id, old.wp.ID, old.wp.Digest, flowfabric.ErrTokenExpired)
-		same(w, "an expired one", words(counted()-first, w.waitpoint(old.id, old.wp).RefusedAt.IsZero()), "305 false")
+		w.all("an expired one", eq(counted()-first, 305), eq(w.waitpoint(old.id, old.wp).RefusedAt.IsZero(), false))
 	}},
 	{name: "forged tokens and digests are never accepted", run: func(w *env) {
 		w.seed()
@@ -159,15 +161,17 @@ var forgeryScenarios = []scenario{
 				forged[bit/8] ^= 1 << (bit % 8)
 				w.is(try(active.id, active.wp, digestOf(string(forged))), flowfabric.ErrInvalidToken)
 			}
-			for _, digest := range []string{"", active.wp.Digest[:63], active.wp.Digest + "0", strings.ToUpper(active.wp.Digest), tokenOf(active.wp),
-				active.wp.Nonce, strings.Repeat("0", 64), " " + active.wp.Digest[1:]} {
+			for _, digest := range []string{"", active.wp.Digest[:63], active.wp.Digest + "0",
+				strings.ToUpper(active.wp.Digest), tokenOf(active.wp), active.wp.Nonce, strings.Repeat("0", 64),
+				" " + active.wp.Digest[1:]} {
 				w.is(try(active.id, active.wp, digest), flowfabric.ErrInvalidToken)
 			}
 			together(8, func(i int) {
 				for range (n + 7) / 8 {
 					b := make([]byte, 32)
 					_, _ = rand.Read(b)
-					if err := try(active.id, active.wp, hex.EncodeToString(b)); !errors.Is(err, flowfabric.ErrInvalidToken) {
+					if err := try(active.id, active.wp, hex.EncodeToString(b)); !errors.Is(err,
+						flowfabric.ErrInvalidToken) {
 						w.Errorf("%x: %v", b, err)
 						accepted.Add(1)
 					}
@@ -199,7 +203,8 @@ var forgeryScenarios = []scenario{
 		w.advance(30 * time.Minute) // the first key was retired an hour ago
 		for i, s := range all {
 			if i == 0 {
-				w.refuses("under the first key", flowfabric.ErrTokenExpired, "", w.delivering(s.id, s.wp, suspend.SentSignal{Name: "on"}))
+				w.refuses("under the first key", flowfabric.ErrTokenExpired, "",
+					w.delivering(s.id, s.wp, suspend.SentSignal{Name: "on"}))
 				continue
 			}
 			w.signal(s.id, s.wp, "on", waithook.EffectSatisfied)
@@ -208,12 +213,13 @@ var forgeryScenarios = []scenario{
 	{name: "a signal that is delivered 1,000 times at once counts once", run: func(w *env) {
 		w.seed()
 		n := w.rounds(1000)
-		if !w.srv.Features.Functions {
+		if !w.srv.Features.Native {
 			n = 40 // Lua is the slow part there
 		}
 		for _, by := range []string{"key", "id"} {
-			for want, condition := range map[string]string{waithook.EffectSatisfied: names(1, 1, "go"), waithook.EffectAppended: names(1, 2, "go", "go"),
-				waithook.EffectNone: names(1, 1, "no"), waithook.EffectBuffered: ""} {
+			for want, condition := range map[string]string{waithook.EffectSatisfied: names(1, 1, "go"),
+				waithook.EffectAppended: names(1, 2, "go", "go"), waithook.EffectNone: names(1, 1, "no"),
+				waithook.EffectBuffered: ""} {
 				_, c := w.holder()
 				id := c.Fence.Execution
 				m := minted("wp")
@@ -238,7 +244,8 @@ var forgeryScenarios = []scenario{
 					if a.Signal == sent[i].ID {
 						first++
 					}
-					same(w, "answer", words(a.Signal, a.Effect, a.Duplicate), words(answers[0].Signal, want, a.Signal != sent[i].ID))
+					w.all("answer", eq(a.Signal, answers[0].Signal), eq(a.Effect, want),
+						eq(a.Duplicate, a.Signal != sent[i].ID))
 				}
 				what := want + " by " + by
 				same(w, what, first, map[string]int{"key": 1, "id": n}[by])
@@ -246,10 +253,11 @@ var forgeryScenarios = []scenario{
 				same(w, what, w.waitpoint(id, m).Signals, 1)
 				switch want {
 				case waithook.EffectSatisfied:
-					same(w, what, words(told(w.claims(id).Resume), strings.Count(w.kinds(id), "resumed")), "signal: go 1")
+					w.all(what, eq(told(w.claims(id).Resume), "signal: go"),
+						eq(strings.Count(w.kinds(id), "resumed"), 1))
 				case waithook.EffectBuffered:
 					w.suspend(c.Fence, waitFor(names(1, 2, "go", "go")), onPending(m))
-					same(w, what, words(w.record(id).Signals, w.record(id).Matched), "1 1")
+					w.all(what, eq(w.record(id).Signals, 1), eq(w.record(id).Matched, 1))
 				default:
 					same(w, what, w.record(id).Signals, 1)
 				}

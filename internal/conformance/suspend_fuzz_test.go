@@ -53,11 +53,14 @@ func (f *fuzzer) of(id flowfabric.ExecutionID) (mine []engine.Minted) {
 // suspension is any that may be, over fresh waitpoints and pending ones.
 func (f *fuzzer) suspension(id flowfabric.ExecutionID) (q engine.Suspension, made []engine.Minted) {
 	pick := func(list ...string) string { return list[f.r.IntN(len(list))] }
-	q = suspension(because(pick("waiting_for_signal", "step_boundary", "waiting_for_approval", "waiting_for_approval", "waiting_for_callback",
-		"waiting_for_tool_result", "waiting_for_operator_review", "manual_pause", "paused_by_policy", "paused_by_budget", "waiting_for_children")),
+	q = suspension(because(pick("waiting_for_signal", "step_boundary", "waiting_for_approval", "waiting_for_approval",
+		"waiting_for_callback",
+		"waiting_for_tool_result", "waiting_for_operator_review", "manual_pause", "paused_by_policy",
+		"paused_by_budget", "waiting_for_children")),
 		awaiting(pick("", "a", "b", "c")), asked(pick("", "r1")))
 	if f.r.IntN(3) > 0 {
-		within(time.Duration(1+f.r.IntN(20000))*time.Millisecond, pick("fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "escalate"))(&q)
+		within(time.Duration(1+f.r.IntN(20000))*time.Millisecond,
+			pick("fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "escalate"))(&q)
 	}
 	if f.r.IntN(2) > 0 {
 		resumedAfter(time.Duration(f.r.IntN(3000)) * time.Millisecond)(&q)
@@ -66,7 +69,9 @@ func (f *fuzzer) suspension(id flowfabric.ExecutionID) (q engine.Suspension, mad
 	mine := f.of(id)
 	for i := range 1 + f.r.IntN(3) {
 		if n := len(mine); n > 0 && f.r.IntN(2) > 0 {
-			if m := mine[n-1-f.r.IntN(min(n, 3))]; !slices.ContainsFunc(q.Bindings, func(b engine.Binding) bool { return b.ID == m.ID || b.Key == m.Key }) {
+			if m := mine[n-1-f.r.IntN(min(n, 3))]; !slices.ContainsFunc(q.Bindings, func(b engine.Binding) bool {
+				return b.ID == m.ID || b.Key == m.Key
+			}) {
 				q.Bindings = append(q.Bindings, engine.Binding{Minted: m, Pending: true})
 				continue
 			}
@@ -116,14 +121,16 @@ func (f *fuzzer) tell(p pointed) (call, func(answer)) {
 	told[10] = pick("", "1", "\x00\x1f\x1e")
 	switch f.r.IntN(20) {
 	case 0, 1:
-		return call{"ff_approve_waitpoint", slices.Concat([]string{proto, p.id.UUID().String(), pick(p.ID.String(), p.Key)}, told)}, nil
+		return call{"ff_approve_waitpoint",
+			slices.Concat([]string{proto, p.id.UUID().String(), pick(p.ID.String(), p.Key)}, told)}, nil
 	case 2, 8:
 		c := call{"ff_resume_execution", wireResume(p.id, id.String())}
 		c.args[7] = pick("0", "0", "2000")
 		return c, nil
 	case 3, 4:
 		m := mintedBy(pick(p.Kid, "k2"), p.Key)
-		c := call{"ff_reissue_token", []string{proto, p.id.UUID().String(), p.ID.String(), m.Kid, m.Digest, m.Nonce, "me"}}
+		c := call{"ff_reissue_token", []string{proto, p.id.UUID().String(), p.ID.String(), m.Kid, m.Digest, m.Nonce,
+			"me"}}
 		m.ID = p.ID
 		return c, func(a answer) {
 			if i := slices.IndexFunc(f.points, func(o pointed) bool { return o.ID == p.ID }); a.code == "OK" && i >= 0 {
@@ -131,11 +138,13 @@ func (f *fuzzer) tell(p pointed) (call, func(answer)) {
 			}
 		}
 	case 5:
-		return call{"ff_set_token_keys", wireKey(pick("seed", "rotate"), pick(kid, "k2", "k3"), pick("0", "1000", "9000000"), pick("0", "1"))}, nil
+		return call{"ff_set_token_keys",
+			wireKey(pick("seed", "rotate"), pick(kid, "k2", "k3"), pick("0", "1000", "9000000"), pick("0", "1"))}, nil
 	case 6:
 		return call{"ff_read_suspension", []string{proto, p.id.UUID().String()}}, nil
 	case 7:
 		return call{"ff_read_signals", []string{proto, p.id.UUID().String(), p.ID.String(), "0"}}, nil
 	}
-	return call{"ff_deliver_signal", slices.Concat([]string{proto, p.id.UUID().String(), p.ID.String(), p.Digest}, told)}, nil
+	return call{"ff_deliver_signal", slices.Concat([]string{proto, p.id.UUID().String(), p.ID.String(), p.Digest},
+		told)}, nil
 }

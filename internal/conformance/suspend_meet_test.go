@@ -10,12 +10,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// The meetings of those who suspend with those who signal, resume and let time pass. What an actor waits on follows from
-// its name and how often it has claimed, so that others can name it.
+// The meetings of those who suspend with those who signal, resume and let time pass. What an actor waits on follows
+// from its name and how often it has claimed, so that others can name it.
 
 // waitOf is the waitpoint of an actor in its n-th claim.
 func waitOf(actor string, n string) engine.Minted {
-	m := engine.Minted{ID: uuid.NewSHA1(uuid.NameSpaceOID, []byte(actor+n)), Key: "wait of " + actor + n, Kid: kid, Nonce: strings.Repeat("0", 32)}
+	m := engine.Minted{ID: uuid.NewSHA1(uuid.NameSpaceOID, []byte(actor+n)), Key: "wait of " + actor + n, Kid: kid,
+		Nonce: strings.Repeat("0", 32)}
 	m.Digest = digestOf(tokenOf(m))
 	return m
 }
@@ -49,7 +50,8 @@ func delivers(to, number string) move {
 	}}
 }
 
-var resumes = operating("ff_resume_execution", "", "55555555-5555-5555-5555-555555555555", "operator", "op", "reason", "1000")
+var resumes = operating("ff_resume_execution", "", "55555555-5555-5555-5555-555555555555", "operator", "op", "reason",
+	"1000")
 
 var suspensionMeetings = []meeting{
 	{"signals, operators and timeouts meet", []option{retries(1), timeout(40 * time.Second)}, 1, [3][4]move{

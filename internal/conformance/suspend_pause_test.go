@@ -37,17 +37,17 @@ var pauseScenarios = []scenario{
 		w.tick()
 		refuse("R1i")
 		again := k.one(id)
-		same(w, "last sequence", words(again.Fence.Attempt, again.LastSequence), "0 2")
+		w.all("last sequence", eq(again.Fence.Attempt, 1), eq(again.LastSequence, 2))
 		last := w.frames(again.Fence, 3, 2)
-		same(w, "one stream", words(last.Count, last.LastSequence, last.LastID.Compare(first.LastID)), "4 4 1")
+		w.all("one stream", eq(last.Count, 4), eq(last.LastSequence, 4), eq(last.LastID.Compare(first.LastID), 1))
 		w.refuses("an append of the old holder", denied.StaleAppend, "superseded", func() error {
 			_, err := w.e.AppendFrames(w.ctx, c.Fence, 5, []stream.Frame{{}})
 			return err
 		})
-		list, err := w.e.ReadFrames(w.ctx, id, 0, stream.Cursor{}, 10)
+		list, err := w.e.ReadFrames(w.ctx, id, 1, stream.Cursor{}, 10)
 		w.no(err)
 		for i, x := range list {
-			same(w, "frame", words(x.Sequence, string(x.Payload)), words(i+1, i+1))
+			w.all("frame", eq(x.Sequence, uint64(i+1)), eq(string(x.Payload), fmt.Sprint(i+1)))
 		}
 		same(w, "frames", len(list), 4)
 	}},
@@ -58,7 +58,8 @@ var pauseScenarios = []scenario{
 		}
 		later := func(flowfabric.ExecutionID) { w.advance(time.Minute); w.settleTime() }
 		ends := []end{
-			{"fail", "suspension_timeout", later}, {"cancel", "suspension_timeout", later}, {"expire", "suspension_timeout", later},
+			{"fail", "suspension_timeout", later}, {"cancel", "suspension_timeout", later},
+			{"expire", "suspension_timeout", later},
 			{"auto_resume", "", later}, {"auto_resume_with_timeout_signal", "", later}, {"escalate", "", later},
 			{"fail", "attempt_cancelled", w.cancel}, {"fail", "", w.resume},
 			{"escalate", "expired", func(flowfabric.ExecutionID) { w.advance(time.Hour); w.settleTime() }},
@@ -74,7 +75,7 @@ var pauseScenarios = []scenario{
 				}
 				w.stopped(c.Fence, within(time.Minute, e.behaviour))
 				stream := func() engine.StreamMeta {
-					m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
+					m, err := w.e.ReadAttemptStream(w.ctx, id, 1)
 					w.no(err)
 					return m
 				}
@@ -82,7 +83,8 @@ var pauseScenarios = []scenario{
 				e.run(id)
 				m := stream()
 				what := fmt.Sprintf("%s, %q, %d frames", e.behaviour, e.reason, frames)
-				same(w, what, words(m.Closed, m.ClosedReason, m.Exists, m.Count), words(e.reason != "", e.reason, frames > 0, frames))
+				w.all(what, eq(m.Closed, e.reason != ""), eq(m.ClosedReason, e.reason), eq(m.Exists, frames > 0),
+					eq(m.Count, uint64(frames)))
 				if e.reason == "" {
 					continue
 				}
@@ -112,7 +114,8 @@ var pauseScenarios = []scenario{
 			by[who](m)
 			s := w.code(id, "R2c")
 			pin, _ := strconv.ParseInt(w.root()["clock_pin"], 10, 64)
-			same(w, who, words(s.State.Public, s.State.BlockingReason, s.DelayUntil.UnixMilli()-pin), "delayed waiting_for_resume_delay 200")
+			w.all(who, eq(s.State.Public, "delayed"), eq(s.State.BlockingReason, "waiting_for_resume_delay"),
+				eq(s.DelayUntil.UnixMilli()-pin, 200))
 			w.pass(199 * time.Millisecond)
 			same(w, "early", w.tick().Promoted, 0)
 			w.pass(time.Millisecond)
@@ -135,7 +138,8 @@ var pauseScenarios = []scenario{
 			_, c := w.holder(deadline(time.Hour))
 			s := sleeper{c.Fence.Execution, c.Fence, engine.Minted{}}
 			pending := w.pend(c.Fence, "pending")
-			behaviour := map[string]string{"timeout": "auto_resume", "deadline": "escalate", "signal": "fail", "operator": "fail", "cancel": "fail"}[what]
+			behaviour := map[string]string{"timeout": "auto_resume", "deadline": "escalate", "signal": "fail",
+				"operator": "fail", "cancel": "fail"}[what]
 			s.wp = w.stopped(c.Fence, within(time.Minute, behaviour))
 			end(s)
 			old := w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"})
@@ -145,7 +149,8 @@ var pauseScenarios = []scenario{
 			next := w.stopped(c.Fence)
 			w.refuses(what+": while it waits anew", flowfabric.ErrWaitpointClosed, "", old)
 			if what == "cancel" || what == "deadline" {
-				w.refuses(what+": a pending one", flowfabric.ErrWaitpointClosed, "attempt_ended", w.delivering(s.id, pending, suspend.SentSignal{Name: "go"}))
+				w.refuses(what+": a pending one", flowfabric.ErrWaitpointClosed, "attempt_ended",
+					w.delivering(s.id, pending, suspend.SentSignal{Name: "go"}))
 			} else {
 				w.signal(s.id, pending, "go", waithook.EffectBuffered) // it is not of the old suspension
 				w.code(s.id, "S1")
@@ -154,43 +159,45 @@ var pauseScenarios = []scenario{
 			w.no(w.complete(w.claims(s.id).Fence, "").Err)
 		}
 	}},
-	{name: "a suspended execution is held by no session and takes at most 1,200 bytes besides its payload", needs: []string{"MemoryFigures"}, run: func(w *env) {
-		w.seed()
-		k := w.worker(strings.Repeat("i", 48))
-		k.ttl = time.Hour
-		const n = 1000
-		w.quiet = true
-		all := w.sleepers(k, n, within(24*time.Hour, "fail"))
-		w.quiet = false
-		w.check()
-		held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
-		w.no(err)
-		same(w, "held", len(held), 0)
-		for key, z := range w.dump().ZSets {
-			if strings.HasPrefix(key, ":h:") && len(z) > 0 {
-				w.Fatalf("%s has %d members", key, len(z))
-			}
-		}
-		byArea, total := map[string]int64{}, int64(0)
-		for _, key := range w.keys() {
-			rest := strings.TrimPrefix(key, string(w.k))
-			own := strings.Contains(rest, all[0].id.UUID().String())
-			_, indexed := map[string]bool{w.k.Alarms(): true, w.k.Open(kid): true, w.k.Delayed(): true, w.k.Pending(): true, w.k.Done(): true, w.k.Parked(): true}[key]
-			if !own && !indexed {
-				continue
-			}
-			bytes, err := w.do("MEMORY", "USAGE", key, "SAMPLES", "0").AsInt64()
+	{name: "a suspended execution is held by no session and takes at most 1,200 bytes besides its payload",
+		needs: []string{"MemoryFigures"}, run: func(w *env) {
+			w.seed()
+			k := w.worker(strings.Repeat("i", 48))
+			k.ttl = time.Hour
+			const n = 1000
+			w.quiet = true
+			all := w.sleepers(k, n, within(24*time.Hour, "fail"))
+			w.quiet = false
+			w.check()
+			held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 			w.no(err)
-			if indexed {
-				bytes /= n
+			same(w, "held", len(held), 0)
+			for key, z := range w.dump().ZSets {
+				if strings.HasPrefix(key, ":h:") && len(z) > 0 {
+					w.Fatalf("%s has %d members", key, len(z))
+				}
 			}
-			area := ":" + strings.SplitN(rest[1:], ":", 2)[0]
-			byArea[area] += bytes
-			total += bytes
-		}
-		w.Logf("%d bytes: %v", total, byArea)
-		if own := total - int64(len("in")); own > 1200 { // the worker's name is as long as may be
-			w.Fatalf("a suspended execution takes %d bytes beyond its payload, want at most 1,200: %v", own, byArea)
-		}
-	}},
+			byArea, total := map[string]int64{}, int64(0)
+			for _, key := range w.keys() {
+				rest := strings.TrimPrefix(key, string(w.k))
+				own := strings.Contains(rest, all[0].id.UUID().String())
+				_, indexed := map[string]bool{w.k.Alarms(): true, w.k.Open(kid): true, w.k.Delayed(): true,
+					w.k.Pending(): true, w.k.Done(): true, w.k.Parked(): true}[key]
+				if !own && !indexed {
+					continue
+				}
+				bytes, err := w.do("MEMORY", "USAGE", key, "SAMPLES", "0").AsInt64()
+				w.no(err)
+				if indexed {
+					bytes /= n
+				}
+				area := ":" + strings.SplitN(rest[1:], ":", 2)[0]
+				byArea[area] += bytes
+				total += bytes
+			}
+			w.Logf("%d bytes: %v", total, byArea)
+			if own := total - int64(len("in")); own > 1200 { // the worker's name is as long as may be
+				w.Fatalf("a suspended execution takes %d bytes beyond its payload, want at most 1,200: %v", own, byArea)
+			}
+		}},
 }

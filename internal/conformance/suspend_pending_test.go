@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,9 +25,11 @@ var pendingScenarios = []scenario{
 		id := c.Fence.Execution
 		m := w.pend(c.Fence, "p")
 		p := w.waitpoint(id, m)
-		same(w, "pending", words(p.State, p.Key, p.Suspension, p.ExpiresAt.Sub(p.CreatedAt)), words("pending", "p", uuid.Nil, time.Hour))
+		w.all("pending", eq(p.State, "pending"), eq(p.Key, "p"), eq(p.Suspension, uuid.Nil),
+			eq(p.ExpiresAt.Sub(p.CreatedAt), time.Hour))
 		x := w.dump()
-		same(w, "due", words(x.ZSets[":pending"]), words(map[string]float64{id.UUID().String() + ":" + m.ID.String(): float64(p.ExpiresAt.UnixMilli())}))
+		sameDeep(w, "due", x.ZSets[":pending"],
+			map[string]float64{id.UUID().String() + ":" + m.ID.String(): float64(p.ExpiresAt.UnixMilli())})
 		d := w.send(id, m, suspend.SentSignal{Name: "go", Payload: []byte("early")}, waithook.EffectBuffered)
 		same(w, "open", d.Open, true)
 		w.send(id, m, suspend.SentSignal{Name: "go", Payload: []byte("second")}, waithook.EffectBuffered)
@@ -34,8 +37,9 @@ var pendingScenarios = []scenario{
 		s, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 		w.no(err)
 		w.check()
-		same(w, "answer", words(s.Satisfied, s.Already, s.Suspension, told(&s.Resume), s.Resume.Closer, string(s.Resume.Signals[0].Payload)),
-			words(true, false, q.ID, "already_satisfied: go", d.Signal, "early"))
+		w.all("answer", eq(s.Satisfied, true), eq(s.Already, false), eq(s.Suspension, q.ID),
+			eq(told(&s.Resume), "already_satisfied: go"), eq(s.Resume.Closer, fmt.Sprint(d.Signal)),
+			eq(string(s.Resume.Signals[0].Payload), "early"))
 		w.code(id, "A1")
 		same(w, "renewed", len(w.renew(k, 0).Lost), 0)
 		_, err = w.e.RecordStep(w.ctx, c.Fence, "s", nil, 0)
@@ -44,15 +48,19 @@ var pendingScenarios = []scenario{
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 			w.no(err)
 			s.Already = true
-			same(w, "again", words(again), words(s))
+			sameDeep(w, "again", again, s)
 		})
 		p = w.waitpoint(id, m) // in what is remembered of the execution, so that a purge finds it
-		same(w, "waitpoint", words(p.State, p.CloseReason, p.Suspension, p.Signals, p.Matched), words("closed", "resumed", q.ID, 2, 1))
+		w.all("waitpoint", eq(p.State, "closed"), eq(p.CloseReason, "resumed"), eq(p.Suspension, q.ID),
+			eq(p.Signals, 2), eq(p.Matched, 1))
 		r := w.record(id)
-		same(w, "record", words(r.ID, r.ClosedAt.IsZero(), r.CloseReason, r.Cause, told(r.Result), r.Signals, r.Matched), words(q.ID, false, "resumed", "already_satisfied", "already_satisfied: go", 2, 1))
+		w.all("record", eq(r.ID, q.ID), eq(r.ClosedAt.IsZero(), false), eq(r.CloseReason, "resumed"),
+			eq(r.Cause, "already_satisfied"), eq(told(r.Result), "already_satisfied: go"), eq(r.Signals, 2),
+			eq(r.Matched, 1))
 		same(w, "log", w.logged(id, m), "go resume_condition_satisfied, go buffered_for_pending_waitpoint")
 		x = w.dump()
-		same(w, "indexes", words(len(x.ZSets[":pending"]), len(x.ZSets[":open:"+kid]), len(x.ZSets[":alarms"])), "0 0 0")
+		w.all("indexes", eq(len(x.ZSets[":pending"]), 0), eq(len(x.ZSets[":open:"+kid]), 0),
+			eq(len(x.ZSets[":alarms"]), 0))
 		w.tooLate("a later signal", id, m, "resumed")
 		// It does not resume the next one either, and the answer stays with the attempt until then.
 		w.fail(c.Fence, "x")
@@ -71,7 +79,7 @@ var pendingScenarios = []scenario{
 		w.signal(id, m, "other", waithook.EffectBuffered)
 		w.suspend(c.Fence, onPending(m))
 		p, r := w.waitpoint(id, m), w.record(id)
-		same(w, "counted", words(p.State, p.Signals, p.Matched, r.Signals, r.Matched), "active 1 0 1 0")
+		w.all("counted", eq(p.State, "active"), eq(p.Signals, 1), eq(p.Matched, 0), eq(r.Signals, 1), eq(r.Matched, 0))
 		same(w, "log", w.logged(id, m), "other no_op")
 		same(w, "not pending", len(w.dump().ZSets[":pending"]), 0)
 		w.signal(id, m, "go", waithook.EffectSatisfied)
@@ -83,7 +91,7 @@ var pendingScenarios = []scenario{
 		w.suspend(n.Fence, waitFor(conditionOf(names(1, 2, "a", "b"))), onPending(two))
 		d, err := w.deliver(id, two, suspend.SentSignal{Name: "b", IdempotencyKey: "k"})
 		w.no(err)
-		same(w, "a repeat is told what became of the first", words(d.Duplicate, d.Effect), words(true, waithook.EffectAppended))
+		w.all("a repeat is told what became of the first", eq(d.Duplicate, true), eq(d.Effect, waithook.EffectAppended))
 		w.signal(id, two, "b", waithook.EffectNone)
 		w.advance(time.Millisecond) // signals of one millisecond are told in the order of their ids
 		w.signal(id, two, "a", waithook.EffectSatisfied)
@@ -115,7 +123,7 @@ var pendingScenarios = []scenario{
 		same(w, "open", w.waitpoint(id, m).State, "pending")
 		same(w, "expired", w.tick().Waitpoints, 2)
 		p := w.waitpoint(id, m)
-		same(w, "closed", words(p.State, p.CloseReason, p.Signals), "expired pending_expired 1")
+		w.all("closed", eq(p.State, "expired"), eq(p.CloseReason, "pending_expired"), eq(p.Signals, 1))
 		same(w, "what came stays readable", w.logged(id, m), "stay buffered_for_pending_waitpoint")
 		refused()
 		w.suspend(c.Fence)
@@ -156,7 +164,8 @@ var pendingScenarios = []scenario{
 			w.unchanged(when, func() {
 				d, err := w.deliver(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: "once"})
 				w.no(err)
-				same(w, when, words(d.Signal, d.Effect, d.Duplicate, d.Open), words(first.Load().Signal, waithook.EffectSatisfied, true, false))
+				w.all(when, eq(d.Signal, first.Load().Signal), eq(d.Effect, waithook.EffectSatisfied),
+					eq(d.Duplicate, true), eq(d.Open, false))
 			})
 		}
 		same(w, "counted once", w.waitpoint(id, m).Signals, 1)
@@ -185,8 +194,10 @@ var pendingScenarios = []scenario{
 		f := k.one(w.create()).Fence
 		pending := w.pend(f, "p")
 		deliver := signalArgs(id, m.ID.String(), m.Digest, "go")
-		approve := append(append([]string{proto, id.UUID().String(), m.ID.String()}, deliver[4:7]...), append([]string{"operator", "ann"}, deliver[9:]...)...)
-		pend := append([]string{proto}, append(fenceArgs(f), "", uuid.NewString(), "key", kid, m.Digest, strings.Repeat("0", 32), "60000")...)
+		approve := append(append([]string{proto, id.UUID().String(), m.ID.String()}, deliver[4:7]...),
+			append([]string{"operator", "ann"}, deliver[9:]...)...)
+		pend := append([]string{proto},
+			append(fenceArgs(f), "", uuid.NewString(), "key", kid, m.Digest, strings.Repeat("0", 32), "60000")...)
 		resume := []string{proto, id.UUID().String(), "", uuid.NewString(), "operator", "op", "", "0"}
 		calls := []struct {
 			name    string
@@ -196,13 +207,15 @@ var pendingScenarios = []scenario{
 		}{
 			{"ff_deliver_signal", deliver, map[int]string{11: "604800001", 12: "9007199254740992"}, []int{12}},
 			{"ff_approve_waitpoint", approve, map[int]string{10: "604800001", 11: "9007199254740992"}, []int{11}},
-			{"ff_suspend_execution", suspendArgs(fenceArgs(f), suspension(within(time.Hour, "fail"))), map[int]string{10: "315360000001", 12: "2592000001", 15: "17"}, []int{10}},
+			{"ff_suspend_execution", suspendArgs(fenceArgs(f), suspension(within(time.Hour, "fail"))),
+				map[int]string{10: "315360000001", 12: "2592000001", 15: "17"}, []int{10}},
 			{"ff_create_pending_waitpoint", pend, map[int]string{12: "604800001"}, nil},
 			{"ff_resume_execution", resume, map[int]string{7: "2592000001"}, nil},
 		}
 		for _, x := range calls {
 			for at, above := range x.numbers {
-				for _, bad := range []string{"", "-1", "1.5", "1e3", " 1", "1 ", "+1", "0x10", "007", "nan", "inf", "1\x00", strings.Repeat("9", 17), strings.Repeat("9", 400), above} {
+				for _, bad := range []string{"", "-1", "1.5", "1e3", " 1", "1 ", "+1", "0x10", "007", "nan", "inf",
+					"1\x00", strings.Repeat("9", 17), strings.Repeat("9", 400), above} {
 					if bad == "" && slices.Contains(x.void, at) {
 						continue
 					}
@@ -223,7 +236,8 @@ var pendingScenarios = []scenario{
 		}
 		for _, n := range []string{"999", "0"} {
 			pend[12] = n
-			w.unchanged("a life that is too short", func() { same(w, n, w.fcall("ff_create_pending_waitpoint", pend...).code, "invalid_input") })
+			w.unchanged("a life that is too short",
+				func() { same(w, n, w.fcall("ff_create_pending_waitpoint", pend...).code, "invalid_input") })
 		}
 		pend[12] = "1000"
 		w.must("ff_create_pending_waitpoint", pend...)
@@ -257,7 +271,8 @@ func (w *env) race(senders int) {
 		if i == senders/2 {
 			name = "go"
 		}
-		d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, suspend.SentSignal{Name: name, Payload: []byte(strconv.Itoa(i))})
+		d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest,
+			suspend.SentSignal{Name: name, Payload: []byte(strconv.Itoa(i))})
 		if err == nil {
 			effects[i] = d.Effect
 		} else if !errors.Is(err, flowfabric.ErrWaitpointClosed) || name == "go" {
@@ -275,10 +290,12 @@ func (w *env) race(senders int) {
 	}
 	p, r := w.waitpoint(id, m), w.record(id)
 	log := w.logged(id, m)
-	same(w, "accepted", words(p.Signals, r.Signals, strings.Count(log, ",")+1), words(accepted, accepted, accepted))
-	same(w, "matched", words(p.State, p.CloseReason, p.Matched, r.Matched, strings.Count(log, "go "+waithook.EffectSatisfied)), "closed resumed 1 1 1")
+	w.all("accepted", eq(p.Signals, accepted), eq(r.Signals, accepted), eq(strings.Count(log, ",")+1, accepted))
+	w.all("matched", eq(p.State, "closed"), eq(p.CloseReason, "resumed"), eq(p.Matched, 1), eq(r.Matched, 1),
+		eq(strings.Count(log, "go "+waithook.EffectSatisfied), 1))
 	if suspended.Satisfied {
-		same(w, "satisfied at once", words(told(&suspended.Resume), seen[waithook.EffectSatisfied]+seen[waithook.EffectNone]), "already_satisfied: go 0")
+		w.all("satisfied at once", eq(told(&suspended.Resume), "already_satisfied: go"),
+			eq(seen[waithook.EffectSatisfied]+seen[waithook.EffectNone], 0))
 		w.code(id, "A1")
 		w.no(w.complete(c.Fence, "").Err)
 		return
@@ -320,8 +337,9 @@ var suspensionTimeScenarios = []scenario{
 			same(w, "recorded", w.record(id).ResumeDelay, 500*time.Millisecond)
 			w.signal(id, m, "go", waithook.EffectSatisfied)
 			s := w.code(id, "R2c")
-			same(w, "shown", words(s.State.Public, s.State.Eligibility, s.State.BlockingReason, s.State.AttemptState, s.DelayUntil.Sub(w.record(id).ClosedAt)),
-				words("delayed", "not_eligible_until_time", "waiting_for_resume_delay", "attempt_interrupted", 500*time.Millisecond))
+			w.all("shown", eq(s.State.Public, "delayed"), eq(s.State.Eligibility, "not_eligible_until_time"),
+				eq(s.State.BlockingReason, "waiting_for_resume_delay"), eq(s.State.AttemptState, "attempt_interrupted"),
+				eq(s.DelayUntil.Sub(w.record(id).ClosedAt), 500*time.Millisecond))
 			k.nothing()
 			w.pass(400 * time.Millisecond)
 			same(w, "not yet", w.tick().Promoted, 0)
@@ -332,7 +350,8 @@ var suspensionTimeScenarios = []scenario{
 			s = w.code(id, "R1i")
 			same(w, "no delay is left", s.DelayUntil.IsZero(), true)
 			c = k.one(id)
-			same(w, "cycle "+strconv.Itoa(cycle), words(c.Type, c.Fence.Attempt, told(c.Resume)), "resumed 0 signal: go")
+			w.all("cycle "+strconv.Itoa(cycle), eq(c.Type, "resumed"), eq(c.Fence.Attempt, 1),
+				eq(told(c.Resume), "signal: go"))
 		}
 		w.stopped(c.Fence, resumedAfter(time.Hour))
 		_, err := w.e.ResumeExecution(w.ctx, id, engine.ResumeRequest{By: "op", Delay: 2 * time.Second})
@@ -378,14 +397,15 @@ func (row timeoutRow) verify(w *env) {
 	same(w, "once", w.tick().Suspensions, 0)
 	s, r := w.code(id, flowfabric.Code(row.code)), w.record(id)
 	p, meta := w.waitpoint(id, m), w.streamOf(id)
-	same(w, row.behaviour+" stream", words(meta.Closed, meta.ClosedReason), words(row.stream != "", row.stream))
-	same(w, "retries", words(s.Retries, s.Attempts), "0 1") // the retry policy is not asked
+	w.all(row.behaviour+" stream", eq(meta.Closed, row.stream != ""), eq(meta.ClosedReason, row.stream))
+	w.all("retries", eq(s.Retries, 0), eq(s.Attempts, 1)) // the retry policy is not asked
 	x := w.dump()
 	switch {
 	case row.attempt != "":
 		a := s.AttemptLog[0]
-		same(w, row.behaviour+" attempt", words(a.State, a.Category, a.Reason, s.FailureCategory, len(x.ZSets[":alarms"]), len(x.ZSets[":done"])),
-			words(row.attempt, "suspension_timeout", "no answer within the time limit (on timeout: "+row.behaviour+")", "suspension_timeout", 0, 1))
+		w.all(row.behaviour+" attempt", eq(a.State, row.attempt), eq(a.Category, "suspension_timeout"),
+			eq(a.Reason, "no answer within the time limit (on timeout: "+row.behaviour+")"),
+			eq(s.FailureCategory, "suspension_timeout"), eq(len(x.ZSets[":alarms"]), 0), eq(len(x.ZSets[":done"]), 1))
 		if row.behaviour == "cancel" {
 			same(w, "cancelled by", s.CancelledBy, "system_timeout_policy")
 		}
@@ -397,8 +417,9 @@ func (row timeoutRow) verify(w *env) {
 		row.escalated(w, id, m)
 		return
 	}
-	same(w, row.behaviour+" suspension", words(r.ID, r.ClosedAt.Equal(r.TimeoutAt), r.CloseReason, r.Cause, r.Trigger), words(q.ID, true, row.reason, "timeout", "timeout"))
-	same(w, row.behaviour+" waitpoint", words(p.State, p.CloseReason), words("closed", row.reason))
+	w.all(row.behaviour+" suspension", eq(r.ID, q.ID), eq(r.ClosedAt.Equal(r.TimeoutAt), true),
+		eq(r.CloseReason, row.reason), eq(r.Cause, "timeout"), eq(r.Trigger, "timeout"))
+	w.all(row.behaviour+" waitpoint", eq(p.State, "closed"), eq(p.CloseReason, row.reason))
 	same(w, "parts", x.Hashes[":us:"+id.UUID().String()] == nil && len(x.ZSets[":open:"+kid]) == 0, true)
 	w.unchanged("a late signal", func() {
 		_, err := w.deliver(id, m, suspend.SentSignal{Name: "b"})
@@ -408,23 +429,26 @@ func (row timeoutRow) verify(w *env) {
 		return
 	}
 	n := w.worker("w2").one(id)
-	same(w, "the same attempt", words(n.Type, n.Fence.Attempt, n.LastSequence, n.Resume.TimeoutAt.Equal(r.TimeoutAt)), "resumed 0 1 true")
+	w.all("the same attempt", eq(n.Type, "resumed"), eq(n.Fence.Attempt, 1), eq(n.LastSequence, 1),
+		eq(n.Resume.TimeoutAt.Equal(r.TimeoutAt), true))
 	if row.behaviour == "auto_resume" {
 		same(w, "told", told(n.Resume), "timeout:") // not even the signal that was taken
 		return
 	}
 	same(w, "told", told(n.Resume), "timeout: __timeout")
 	g := n.Resume.Signals[0]
-	same(w, "the signal", words(g.SourceType, g.Effect, g.AcceptedAt.Equal(r.TimeoutAt), len(g.Payload)), "system timeout true 0")
+	w.all("the signal", eq(g.SourceType, "system"), eq(g.Effect, "timeout"), eq(g.AcceptedAt.Equal(r.TimeoutAt), true),
+		eq(len(g.Payload), 0))
 }
 
 // escalated is what an operator finds; the signals that are still wanted go on counting.
 func (row timeoutRow) escalated(w *env, id flowfabric.ExecutionID, m engine.Minted) {
 	w.Helper()
 	s, r, p := w.read(id), w.record(id), w.waitpoint(id, m)
-	same(w, "shown", words(s.State.Public, s.State.BlockingReason, r.Reason, r.TimeoutAt.IsZero(), r.Behaviour, r.ClosedAt.IsZero(), r.Matched),
-		"suspended paused_by_operator waiting_for_operator_review true  true 1")
-	same(w, "waitpoint", words(p.State, p.ExpiresAt.IsZero()), "active true")
+	w.all("shown", eq(s.State.Public, "suspended"), eq(s.State.BlockingReason, "paused_by_operator"),
+		eq(r.Reason, "waiting_for_operator_review"), eq(r.TimeoutAt.IsZero(), true), eq(r.Behaviour, ""),
+		eq(r.ClosedAt.IsZero(), true), eq(r.Matched, 1))
+	w.all("waitpoint", eq(p.State, "active"), eq(p.ExpiresAt.IsZero(), true))
 	same(w, "history", strings.HasSuffix(w.kinds(id), " escalated"), true)
 	w.signal(id, m, "b", waithook.EffectSatisfied)
 	same(w, "told", told(w.worker("w2").one(id).Resume), "signal: a b")
@@ -432,7 +456,7 @@ func (row timeoutRow) escalated(w *env, id flowfabric.ExecutionID, m engine.Mint
 
 func (w *env) streamOf(id flowfabric.ExecutionID) engine.StreamMeta {
 	w.Helper()
-	m, err := w.e.ReadAttemptStream(w.ctx, id, 0)
+	m, err := w.e.ReadAttemptStream(w.ctx, id, 1)
 	w.no(err)
 	return m
 }

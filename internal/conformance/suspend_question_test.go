@@ -30,23 +30,41 @@ func (w *env) titled(id flowfabric.ExecutionID, m engine.Minted) string {
 	return q.Question.Title
 }
 
-// stands is the answer that the holder of a waitpoint's token is told, and whether the waitpoint is open; "" for none.
-func (w *env) stands(id flowfabric.ExecutionID, m engine.Minted) (answer string, open bool) {
+// standing is an answer to a question; it is zero if there is none.
+type standing struct{ name, source, payload string }
+
+// stands is the answer that the holder of a waitpoint's token is told, and whether the waitpoint is open.
+func (w *env) stands(id flowfabric.ExecutionID, m engine.Minted) (answer standing, open bool) {
 	w.Helper()
 	q, err := w.e.ReadQuestion(w.ctx, id, m.ID, m.Digest)
 	w.no(err)
 	if q.Answer == nil {
-		return "", q.Open
+		return standing{}, q.Open
 	}
 	if q.Answer.Waitpoint != m.ID || q.Answer.AcceptedAt.IsZero() {
 		w.Errorf("answer %+v", q.Answer)
 	}
-	return words(q.Answer.Name, q.Answer.Source, string(q.Answer.Payload)), q.Open
+	return standing{q.Answer.Name, q.Answer.Source, string(q.Answer.Payload)}, q.Open
 }
 
 // clicked is a decision on the answer page.
 func clicked(name, by, payload string) suspend.SentSignal {
 	return suspend.SentSignal{Name: name, Source: by, IdempotencyKey: "page", Payload: []byte(payload)}
+}
+
+// unasked fails unless a signal that answers nothing of an open question is refused, for every sender, and nothing
+// changes.
+func (w *env) unasked(id flowfabric.ExecutionID, m engine.Minted, name, want string) {
+	w.Helper()
+	w.unchanged("signal "+name, func() {
+		_, err := w.deliver(id, m, suspend.SentSignal{Name: name})
+		w.is(err, flowfabric.ErrInvalidInput)
+		same(w, "with the token", detail(err, 0), want)
+		_, err = w.e.ApproveWaitpoint(w.ctx, id, m.Key, suspend.SentSignal{ID: uuid.New(), Name: name,
+			SourceType: waithook.SourceOperator, Source: "op", Encoding: "json", Payload: []byte("true")})
+		w.is(err, flowfabric.ErrInvalidInput)
+		same(w, "as an operator", detail(err, 0), want)
+	})
 }
 
 // What people are asked.
@@ -57,10 +75,12 @@ var questionScenarios = []scenario{
 		id := c.Fence.Execution
 		early := w.pend(c.Fence, "draft")
 		same(w, "nobody waits yet", w.titled(id, early), "")
-		q, _ := w.suspend(c.Fence, awaiting("ship"), because("waiting_for_approval"), questioned(shipIt), onPending(early))
+		q, _ := w.suspend(c.Fence, awaiting("ship"), because("waiting_for_approval"), questioned(shipIt),
+			onPending(early))
 		r := w.record(id)
-		same(w, "question", words(r.Question.Title, r.Question.Text, r.Question.Choices, r.Question.Assignee),
-			words("Ship it?", "42 tests passed.\nLast commit: fix", []suspend.Choice{{Name: "go", Label: "Ship"}, {Name: "stop"}}, "ops@example.com"))
+		w.all("question", eq(r.Question.Title, "Ship it?"), eq(r.Question.Text, "42 tests passed.\nLast commit: fix"),
+			eqList(r.Question.Choices, suspend.Choice{Name: "go", Label: "Ship"}, suspend.Choice{Name: "stop"}),
+			eq(r.Question.Assignee, "ops@example.com"))
 		same(w, "for the token", w.titled(id, early), "Ship it?")
 		w.unchanged("read by nobody", func() {
 			for _, digest := range []string{strings.Repeat("0", 64), minted("x").Digest, strings.Repeat("0", 63)} {
@@ -74,14 +94,15 @@ var questionScenarios = []scenario{
 		})
 		w.send(id, early, suspend.SentSignal{Name: "go", Source: "ann"}, waithook.EffectSatisfied)
 		r = w.record(id)
-		same(w, "once it is answered", words(r.Question.Title, r.By, r.ID), words("Ship it?", "ann", q.ID))
+		w.all("once it is answered", eq(r.Question.Title, "Ship it?"), eq(r.By, "ann"), eq(r.ID, q.ID))
 		same(w, "for who had the token", w.titled(id, early), "Ship it?")
 		next := w.stopped(k.one(id).Fence, awaiting("again"), waitFor(conditionOf(names(1, 1, "go")), minted("other")))
-		same(w, "the next one has none", words(w.record(id).Question == nil, w.titled(id, next), w.titled(id, early)), "true  ")
+		w.all("the next one has none", eq(w.record(id).Question == nil, true), eq(w.titled(id, next), ""),
+			eq(w.titled(id, early), ""))
 		w.resume(id)
 		same(w, "the operator", w.record(id).By, "op")
 		w.stopped(k.one(id).Fence, questioned(shipIt))
-		same(w, "tokens of earlier waits do not open it", words(w.titled(id, early), w.titled(id, next)), " ")
+		w.all("tokens of earlier waits do not open it", eq(w.titled(id, early), ""), eq(w.titled(id, next), ""))
 	}},
 	{name: "a suspension without a question takes no more room, and the flow of a member is told", run: func(w *env) {
 		w.seed()
@@ -90,6 +111,11 @@ var questionScenarios = []scenario{
 		text, err := w.do("GET", w.k.Waits(plain.Fence.Execution.UUID())).ToString()
 		w.no(err)
 		same(w, "named fields", strings.Contains(text, "qu="), false)
+		points := w.waits(plain.Fence.Execution).Waitpoints
+		same(w, "waitpoints", len(points), 1)
+		for id := range points {
+			same(w, "how often the id of its waitpoint is written", strings.Count(text, id), 1)
+		}
 		same(w, "flow", w.record(plain.Fence.Execution).Flow.IsZero(), true)
 		f := w.flow().node("a", nil)
 		f.submit(engine.SealClosed)
@@ -130,40 +156,47 @@ var questionScenarios = []scenario{
 		w.signal(id, m, "maybe", waithook.EffectBuffered)
 		choices := func(q *engine.Suspension) { q.Condition = conditionOf(names(1, 1, "go", "stop")) }
 		w.stopped(c.Fence, awaiting("draft"), questioned(shipIt), onPending(m), choices)
-		w.signal(id, m, "perhaps", waithook.EffectNone)
+		w.unasked(id, m, "perhaps", "signal name: perhaps is no choice of the question, want one of go, stop")
 		w.code(id, "S1")
 		w.signal(id, m, "stop", waithook.EffectSatisfied)
 		w.tooLate("a second answer", id, m, "resumed")
 		same(w, "answer", string(k.one(id).Resume.Signals[0].Name), "stop")
 	}},
-	{name: "the answer that stands is told to those who have the token, also after later waits and the end", run: func(w *env) {
-		w.seed()
-		k, c := w.holder()
-		id := c.Fence.Execution
-		first := w.stopped(c.Fence, awaiting("first"), questioned(shipIt), waitFor(conditionOf(names(1, 1, "go", "stop")), minted("first")))
-		tell := func(what string, m engine.Minted, want string, wantOpen bool) {
-			w.Helper()
-			answer, open := w.stands(id, m)
-			same(w, what, words(answer, open), words(want, wantOpen))
-		}
-		tell("nobody answered", first, "", true)
-		w.send(id, first, suspend.SentSignal{Name: "maybe", Source: "bob", Payload: []byte("1")}, waithook.EffectNone)
-		tell("an answer that does not count", first, "", true)
-		large := `"` + strings.Repeat("x", 2000) + `"`
-		w.send(id, first, clicked("go", "ann", large), waithook.EffectSatisfied)
-		tell("answered", first, words("go", "ann", large), false)
-		w.unchanged("read by nobody", func() {
-			_, err := w.e.ReadQuestion(w.ctx, id, first.ID, minted("x").Digest)
-			w.is(err, flowfabric.ErrInvalidToken)
-		})
-		second := w.stopped(k.one(id).Fence, awaiting("second"), waitFor(conditionOf(names(1, 1, "yes")), minted("second")))
-		tell("after a later wait began", first, words("go", "ann", large), false)
-		w.send(id, second, suspend.SentSignal{Name: "perhaps", Payload: []byte("0")}, waithook.EffectNone)
-		w.send(id, second, suspend.SentSignal{Name: "yes", Payload: []byte("2")}, waithook.EffectSatisfied)
-		w.complete(k.one(id).Fence, "1")
-		tell("after the end", second, words("yes", "", "2"), false)
-		tell("of the first wait", first, words("go", "ann", large), false)
-	}},
+	{name: "the answer that stands is told to those who have the token, also after later waits and the end",
+		run: func(w *env) {
+			w.seed()
+			k, c := w.holder()
+			id := c.Fence.Execution
+			first := w.stopped(c.Fence, awaiting("first"), questioned(shipIt),
+				waitFor(conditionOf(names(1, 1, "go", "stop")), minted("first")))
+			tell := func(what string, m engine.Minted, want standing, wantOpen bool) {
+				w.Helper()
+				answer, open := w.stands(id, m)
+				w.all(what, eq(answer, want), eq(open, wantOpen))
+			}
+			tell("nobody answered", first, standing{}, true)
+			w.unasked(id, first, "maybe", "signal name: maybe is no choice of the question, want one of go, stop")
+			tell("an answer that does not count", first, standing{}, true)
+			large := `"` + strings.Repeat("x", 2000) + `"`
+			w.send(id, first, clicked("go", "ann", large), waithook.EffectSatisfied)
+			tell("answered", first, standing{"go", "ann", large}, false)
+			w.unchanged("read by nobody", func() {
+				_, err := w.e.ReadQuestion(w.ctx, id, first.ID, minted("x").Digest)
+				w.is(err, flowfabric.ErrInvalidToken)
+			})
+			second := w.stopped(k.one(id).Fence, awaiting("second"),
+				waitFor(conditionOf(names(1, 1, "yes")), minted("second")))
+			tell("after a later wait began", first, standing{"go", "ann", large}, false)
+			w.send(id, second, suspend.SentSignal{Name: "perhaps", Payload: []byte("0")}, waithook.EffectNone)
+			w.send(id, second, suspend.SentSignal{Name: "yes", Payload: []byte("2")}, waithook.EffectSatisfied)
+			third := w.stopped(k.one(id).Fence, awaiting("third"),
+				waitFor(conditionOf(names(1, 1, "go")), minted("third")))
+			w.send(id, third, suspend.SentSignal{Name: "go", Payload: []byte("3")}, waithook.EffectSatisfied)
+			tell("answered by the first signal", third, standing{"go", "", "3"}, false)
+			w.complete(k.one(id).Fence, "1")
+			tell("after the end", second, standing{"yes", "", "2"}, false)
+			tell("of the first wait", first, standing{"go", "ann", large}, false)
+		}},
 	{name: "while a waitpoint is open only a decision of the page stands", run: func(w *env) {
 		w.seed()
 		k, c := w.holder()
@@ -171,18 +204,35 @@ var questionScenarios = []scenario{
 		m := w.pend(c.Fence, "draft")
 		w.send(id, m, suspend.SentSignal{Name: "go", Source: "hook", Payload: []byte("0")}, waithook.EffectBuffered)
 		answer, open := w.stands(id, m)
-		same(w, "a callback", words(answer, open), words("", true))
+		w.all("a callback", eq(answer, standing{}), eq(open, true))
 		w.send(id, m, clicked("go", "ann", "1"), waithook.EffectBuffered)
 		answer, open = w.stands(id, m)
-		same(w, "before the wait", words(answer, open), words("go", "ann", "1", true))
-		w.stopped(c.Fence, awaiting("draft"), onPending(m), func(q *engine.Suspension) { q.Condition = conditionOf(count(3, "s", "go", 1)) })
+		w.all("before the wait", eq(answer, standing{"go", "ann", "1"}), eq(open, true))
+		w.stopped(c.Fence, awaiting("draft"), onPending(m),
+			func(q *engine.Suspension) { q.Condition = conditionOf(count(3, "s", "go", 1)) })
 		answer, open = w.stands(id, m)
-		same(w, "one of three", words(answer, open), words("go", "ann", "1", true))
+		w.all("one of three", eq(answer, standing{"go", "ann", "1"}), eq(open, true))
 		w.send(id, m, suspend.SentSignal{Name: "go", Source: "bob", Payload: []byte("2")}, waithook.EffectSatisfied)
 		answer, open = w.stands(id, m)
-		same(w, "closed", words(answer, open), words("go", "ann", "1", false))
+		w.all("closed", eq(answer, standing{"go", "ann", "1"}), eq(open, false))
 		w.complete(k.one(id).Fence, "1")
 	}},
+	{name: "what a question does not ask for is refused while it is open, whatever the condition is made of",
+		run: func(w *env) {
+			w.seed()
+			k, c := w.holder()
+			id := c.Fence.Execution
+			first := w.stopped(c.Fence, awaiting("all"), questioned(shipIt),
+				waitFor(conditionOf(names(1, 2, "go", "stop"),
+					count(1, "s", "any", 2), group(2, 1, 2)), minted("all"), minted("other")))
+			w.unasked(id, first, "any", "signal name: any is no choice of the question, want one of go, stop")
+			w.signal(id, first, "go", waithook.EffectAppended)
+			w.signal(id, first, "go", waithook.EffectAgain) // asked for, and there already
+			w.resume(id)
+			silent := w.stopped(k.one(id).Fence, awaiting("second"),
+				waitFor(conditionOf(names(1, 1, "yes")), minted("second")))
+			w.signal(id, silent, "perhaps", waithook.EffectNone) // nobody asks
+		}},
 	{name: "what closed without an answer has none", run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
@@ -190,6 +240,6 @@ var questionScenarios = []scenario{
 		m := w.stopped(c.Fence, awaiting("it"), questioned(shipIt))
 		w.resume(id)
 		answer, open := w.stands(id, m)
-		same(w, "an operator resumed it", words(answer, open), words("", false))
+		w.all("an operator resumed it", eq(answer, standing{}), eq(open, false))
 	}},
 }

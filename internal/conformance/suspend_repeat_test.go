@@ -29,13 +29,14 @@ var suspendRepeatScenarios = []scenario{
 		w.unchanged("the same again, after it was resumed", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, turn())
 			w.no(err)
-			same(w, "suspension", words(again.Already, again.Satisfied, again.Suspension), words(true, false, first.Suspension))
+			w.all("suspension", eq(again.Already, true), eq(again.Satisfied, false),
+				eq(again.Suspension, first.Suspension))
 		})
 		next := k.one(id)
 		again, err := w.e.SuspendExecution(w.ctx, next.Fence, turn())
 		w.no(err)
 		w.check()
-		same(w, "the next turn", words(again.Already, again.Suspension == first.Suspension), "false false")
+		w.all("the next turn", eq(again.Already, false), eq(again.Suspension == first.Suspension, false))
 		w.refuses("the first turn's repeat", denied.NotActive, "S1", w.suspending(c.Fence, asked("turn")))
 	}},
 	{name: "a repeated suspension is recognised by its id, also if early signals satisfied it", run: func(w *env) {
@@ -49,7 +50,7 @@ var suspendRepeatScenarios = []scenario{
 		p := w.pend(c.Fence, "wp")
 		w.signal(c.Fence.Execution, p, "go", waithook.EffectBuffered)
 		first := w.repeats(c.Fence, suspension(asked("turn"), onPending(p)), suspension(asked("turn"), onPending(p)))
-		same(w, "satisfied", words(first.Satisfied, told(&first.Resume)), "true already_satisfied: go")
+		w.all("satisfied", eq(first.Satisfied, true), eq(told(&first.Resume), "already_satisfied: go"))
 		w.no(w.complete(c.Fence, "").Err)
 	}},
 	{name: "a refused suspension leaves the record of the last one unchanged", run: func(w *env) {
@@ -67,8 +68,10 @@ var suspendRepeatScenarios = []scenario{
 			p.Key = "q"
 			q.Bindings = []engine.Binding{{Minted: p, Pending: true}}
 		}))
-		w.refuses("an id that was used", denied.WaitpointExists, "wp", w.suspending(c.Fence, waitFor(names(1, 1, "go"), m)))
-		w.refuses("an unknown key", denied.KidNotCurrent, kid, w.suspending(c.Fence, waitFor(names(1, 1, "go"), mintedBy("k9", "wp"))))
+		w.refuses("an id that was used", denied.WaitpointExists, "wp",
+			w.suspending(c.Fence, waitFor(names(1, 1, "go"), m)))
+		w.refuses("an unknown key", denied.KidNotCurrent, kid,
+			w.suspending(c.Fence, waitFor(names(1, 1, "go"), mintedBy("k9", "wp"))))
 		same(w, "still", w.closing(id), "resumed signal signal signal: go")
 		w.release(c.Fence)
 		again := k.one(id)
@@ -79,23 +82,25 @@ var suspendRepeatScenarios = []scenario{
 		w.resume(id)
 		step, err := engine.DecodeResume(k.one(id).Steps[engine.StepAwait+"it"])
 		w.no(err)
-		same(w, "a step", words(told(&step), step.Name), "signal: go it")
+		w.all("a step", eq(told(&step), "signal: go"), eq(step.Name, "it"))
 	}},
 	{name: "no signal meets a condition that waits only for an operator or a timeout", run: func(w *env) {
 		w.seed()
 		for what, condition := range map[string]string{"operator": operatorOnly, "timeout": timeoutOnly} {
 			_, c := w.holder()
 			id := c.Fence.Execution
-			w.suspend(c.Fence, waitFor(condition), within(time.Hour, "auto_resume"), because("waiting_for_operator_review"))
+			w.suspend(c.Fence, waitFor(condition), within(time.Hour, "auto_resume"),
+				because("waiting_for_operator_review"))
 			same(w, what+" has waitpoints", len(w.record(id).Waitpoints), 0)
 			w.resume(id)
 			c = w.claims(id)
-			same(w, what, words(told(c.Resume), c.Resume.By, c.Resume.Reason), "operator: op told to")
+			w.all(what, eq(told(c.Resume), "operator:"), eq(c.Resume.By, "op"), eq(c.Resume.Reason, "told to"))
 			w.complete(c.Fence, "")
 		}
 		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
 		for _, name := range []string{"__operator_only__", "__timeout_only__", "__timeout", "__", ""} {
-			w.refuses(name, flowfabric.ErrInvalidInput, "signal name", w.delivering(s.id, s.wp, suspend.SentSignal{Name: name}))
+			w.refuses(name, flowfabric.ErrInvalidInput, "signal name",
+				w.delivering(s.id, s.wp, suspend.SentSignal{Name: name}))
 			w.refuses(name+" of an operator", flowfabric.ErrInvalidInput, "signal name", func() error {
 				_, err := w.e.ApproveWaitpoint(w.ctx, s.id, s.wp.Key, suspend.SentSignal{Name: name, Source: "op"})
 				return err
@@ -110,7 +115,8 @@ var suspendRepeatScenarios = []scenario{
 		resuming := func(q engine.ResumeRequest) func() error {
 			return func() error { _, err := w.e.ResumeExecution(w.ctx, s.id, q); return err }
 		}
-		w.refuses("another suspension", denied.SuspensionChanged, w.record(s.id).ID.String(), resuming(engine.ResumeRequest{By: "op", Suspension: uuid.New()}))
+		w.refuses("another suspension", denied.SuspensionChanged, w.record(s.id).ID.String(),
+			resuming(engine.ResumeRequest{By: "op", Suspension: uuid.New()}))
 		w.refuses("nobody", flowfabric.ErrInvalidInput, "by", resuming(engine.ResumeRequest{}))
 		request := engine.ResumeRequest{By: "op", Request: uuid.New(), Suspension: w.record(s.id).ID}
 		for _, again := range []bool{false, true} {
@@ -134,9 +140,9 @@ func (w *env) repeats(f flowfabric.Fence, q, again engine.Suspension) engine.Sus
 	w.unchanged("the same again", func() {
 		second, err := w.e.SuspendExecution(w.ctx, f, again)
 		w.no(err)
-		same(w, "already", words(first.Already, second.Already), "false true")
+		w.all("already", eq(first.Already, false), eq(second.Already, true))
 		second.Already = false
-		same(w, "answer", words(second), words(first))
+		sameDeep(w, "answer", second, first)
 	})
 	return first
 }

@@ -26,7 +26,7 @@ var reuseScenarios = []scenario{
 		already, err = w.e.ResumeExecution(w.ctx, s.id, request)
 		w.no(err)
 		w.check()
-		same(w, "repeated", words(already, w.public(s.id)), words(true, flowfabric.Suspended))
+		w.all("repeated", eq(already, true), eq(w.public(s.id), flowfabric.Suspended))
 	}},
 	{name: "a repeated approval does not answer the next wait", run: func(w *env) {
 		w.stop()
@@ -39,7 +39,8 @@ var reuseScenarios = []scenario{
 		again, err := w.e.ApproveWaitpoint(w.ctx, s.id, "gate", approval)
 		w.no(err)
 		w.check()
-		same(w, "repeated", words(again.Signal, again.Effect, again.Open, w.public(s.id)), words(first.Signal, first.Effect, false, flowfabric.Suspended))
+		w.all("repeated", eq(again.Signal, first.Signal), eq(again.Effect, first.Effect), eq(again.Open, false),
+			eq(w.public(s.id), flowfabric.Suspended))
 	}},
 	{name: "signals that were accepted in time still count after the waitpoint expired", run: func(w *env) {
 		for _, ticked := range []bool{false, true} {
@@ -57,7 +58,8 @@ var reuseScenarios = []scenario{
 			got, err := w.e.SuspendExecution(w.ctx, c.Fence, suspension(waitFor(names(1, 1, "go")), onPending(m)))
 			w.no(err)
 			w.check()
-			same(w, "satisfied", words(got.Satisfied, len(got.Resume.Signals), w.waitpoint(c.Fence.Execution, m).State), words(true, 1, "closed"))
+			w.all("satisfied", eq(got.Satisfied, true), eq(len(got.Resume.Signals), 1),
+				eq(w.waitpoint(c.Fence.Execution, m).State, "closed"))
 			w.reset()
 		}
 	}},
@@ -75,7 +77,8 @@ var reuseScenarios = []scenario{
 		w.seed()
 		_, c := w.holder()
 		same(w, "rotated", w.setKey("rotate", "k2", time.Minute, false).code, "OK")
-		for life, want := range map[time.Duration]error{time.Minute - time.Second: nil, time.Minute: denied.KidNotCurrent} {
+		for life, want := range map[time.Duration]error{time.Minute - time.Second: nil,
+			time.Minute: denied.KidNotCurrent} {
 			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", minted("p"+life.String()), life)
 			w.is(err, want)
 		}

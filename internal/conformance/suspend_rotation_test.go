@@ -23,7 +23,7 @@ var rotationScenarios = []scenario{
 			w.Helper()
 			w.unchanged("a rotation", func() {
 				a := w.setKey("rotate", "k2", time.Hour, false)
-				same(w, "code", words(a.code, strings.Join(a.slots, " ")), words("grace_too_short", details))
+				w.all("code", eq(a.code, "grace_too_short"), eq(strings.Join(a.slots, " "), details))
 			})
 		}
 		s := w.sleeps(within(2*time.Hour, "fail"))
@@ -36,13 +36,15 @@ var rotationScenarios = []scenario{
 		w.no(err)
 		stranding("k1 2 " + strconv.FormatInt(o.ExpiresAt.UnixMilli(), 10))
 		a := w.setKey("rotate", "k2", time.Hour, true)
-		same(w, "forced", words(a.code, strings.Join(a.slots, " ")), "OK rotated k1 0 2")
+		w.all("forced", eq(a.code, "OK"), eq(strings.Join(a.slots, " "), "rotated k1 0 2"))
 		w.signal(s.id, s.wp, "other", waithook.EffectNone) // within the grace
 		w.advance(time.Hour)
-		w.refuses("after the grace", flowfabric.ErrTokenExpired, "", w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
+		w.refuses("after the grace", flowfabric.ErrTokenExpired, "",
+			w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
 		forged := s.wp
 		forged.Digest = flip(s.wp.Digest, 0)
-		w.refuses("a forged token of the old key", flowfabric.ErrInvalidToken, "", w.delivering(s.id, forged, suspend.SentSignal{Name: "go"}))
+		w.refuses("a forged token of the old key", flowfabric.ErrInvalidToken, "",
+			w.delivering(s.id, forged, suspend.SentSignal{Name: "go"}))
 		w.refuses("a token of the old key", denied.KidNotCurrent, "k2", w.reissuing(s.id, anew("k1", s.wp)))
 		fresh := anew("k2", s.wp)
 		w.no(w.reissuing(s.id, fresh)())
@@ -68,7 +70,8 @@ var rotationScenarios = []scenario{
 				w.check()
 				same(w, "key", key, old.Key)
 			}
-			w.refuses("the old token of "+old.Key, flowfabric.ErrInvalidToken, "", w.delivering(id, old, suspend.SentSignal{Name: "other"}))
+			w.refuses("the old token of "+old.Key, flowfabric.ErrInvalidToken, "",
+				w.delivering(id, old, suspend.SentSignal{Name: "other"}))
 			d, err := w.deliver(id, fresh, suspend.SentSignal{Name: "other"})
 			w.no(err)
 			same(w, "open", d.Open, true)
@@ -76,11 +79,13 @@ var rotationScenarios = []scenario{
 				recorded = fresh
 			}
 		}
-		same(w, "told once each", words(strings.Count(w.kinds(active.id), "token_reissued"), strings.Count(w.kinds(id), "token_reissued")), "1 2")
+		w.all("told once each", eq(strings.Count(w.kinds(active.id), "token_reissued"), 1),
+			eq(strings.Count(w.kinds(id), "token_reissued"), 2))
 		w.release(c.Fence) // the next claim brings the new token's making
 		got, err := engine.DecodeOpened(k.one(id).Steps[engine.StepWaitpoint+"recorded"])
 		w.no(err)
-		same(w, "recorded", words(got.ID, got.Key, got.Kid, got.Nonce), words(recorded.ID, "recorded", kid, recorded.Nonce))
+		w.all("recorded", eq(got.ID, recorded.ID), eq(got.Key, "recorded"), eq(got.Kid, kid),
+			eq(got.Nonce, recorded.Nonce))
 	}},
 	{name: "tokens that are issued while keys rotate are all accepted", run: func(w *env) {
 		w.seed()
@@ -133,7 +138,8 @@ var rotationScenarios = []scenario{
 		kids := map[string]bool{}
 		for i, c := range claims {
 			kids[waits[i].Kid] = true
-			d, err := w.e.DeliverSignal(w.ctx, c.Fence.Execution, waits[i].ID, waits[i].Digest, suspend.SentSignal{Name: "go"})
+			d, err := w.e.DeliverSignal(w.ctx, c.Fence.Execution, waits[i].ID, waits[i].Digest,
+				suspend.SentSignal{Name: "go"})
 			w.no(err)
 			same(w, "effect", d.Effect, waithook.EffectSatisfied)
 		}
@@ -155,7 +161,8 @@ func (w *env) reissuing(id flowfabric.ExecutionID, m engine.Minted) func() error
 	return func() error { _, err := w.e.ReissueToken(w.ctx, id, m, "op"); return err }
 }
 
-// suspendUnder suspends for 3 s on a waitpoint that is minted under a key; one that was rotated out signs what ends before it.
+// suspendUnder suspends for 3 s on a waitpoint that is minted under a key; one that was rotated out signs what ends
+// before it.
 func (w *env) suspendUnder(kid string, f flowfabric.Fence, m *engine.Minted) (engine.Suspended, error) {
 	*m = mintedBy(kid, "wp")
 	return w.e.SuspendExecution(w.ctx, f, suspension(waitFor(names(1, 1, "go"), *m), within(3*time.Second, "fail")))

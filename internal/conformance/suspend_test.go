@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,13 +26,15 @@ var reasons = []struct {
 }{
 	{"waiting_for_signal", "S1", "waiting_for_signal"}, {"step_boundary", "S1", "waiting_for_signal"},
 	{"waiting_for_approval", "S2", "waiting_for_approval"}, {"waiting_for_callback", "S3", "waiting_for_callback"},
-	{"waiting_for_tool_result", "S4", "waiting_for_tool_result"}, {"waiting_for_operator_review", "S5", "paused_by_operator"},
-	{"manual_pause", "S5", "paused_by_operator"}, {"paused_by_policy", "S6", "paused_by_policy"}, {"paused_by_budget", "S7", "waiting_for_budget"},
+	{"waiting_for_tool_result", "S4", "waiting_for_tool_result"},
+	{"waiting_for_operator_review", "S5", "paused_by_operator"},
+	{"manual_pause", "S5", "paused_by_operator"}, {"paused_by_policy", "S6", "paused_by_policy"},
+	{"paused_by_budget", "S7", "waiting_for_budget"},
 	{"waiting_for_children", "S8", "waiting_for_children"},
 }
 
-// suspendArgs is the wire form of a suspension. Positions: 1..5 fence, 6 suspension, 7 request, 8 name, 9 reason, 10 timeout,
-// 11 behaviour, 12 delay, 13 condition, 14 count, then six a waitpoint.
+// suspendArgs is the wire form of a suspension. Positions: 1..5 fence, 6 suspension, 7 request, 8 name, 9 reason, 10
+// timeout, 11 behaviour, 12 delay, 13 condition, 14 count, then six a waitpoint.
 func suspendArgs(fence []string, q engine.Suspension) []string {
 	return slices.Concat([]string{proto}, fence, wireSuspend(q))
 }
@@ -48,7 +51,8 @@ func (w *env) waitpointCalls(f flowfabric.Fence, pending uuid.UUID) map[string]f
 	}
 }
 
-// tooLate fails unless a delivery with the right token is refused because the waitpoint is closed for the wanted reason.
+// tooLate fails unless a delivery with the right token is refused because the waitpoint is closed for the wanted
+// reason.
 func (w *env) tooLate(what string, id flowfabric.ExecutionID, m engine.Minted, reason string) {
 	w.Helper()
 	w.unchanged(what, func() {
@@ -74,19 +78,25 @@ var suspensionScenarios = []scenario{
 			id := c.Fence.Execution
 			q, s := w.suspend(c.Fence, because(row.reason))
 			x := w.code(id, row.code)
-			same(w, row.reason, words(x.State.LifecyclePhase, x.State.OwnershipState, x.State.Eligibility, x.State.BlockingReason, x.State.AttemptState,
-				x.State.Public, x.Attempts, x.Epoch), words("suspended", "unowned", "not_applicable", row.shown, "attempt_interrupted", "suspended", 1, c.Fence.Epoch))
+			w.all(row.reason, eq(x.State.LifecyclePhase, "suspended"), eq(x.State.OwnershipState, "unowned"),
+				eq(x.State.Eligibility, "not_applicable"), eq(x.State.BlockingReason, row.shown),
+				eq(x.State.AttemptState, "attempt_interrupted"), eq(x.State.Public, "suspended"), eq(x.Attempts, 1),
+				eq(x.Epoch, c.Fence.Epoch))
 			held, err := w.e.SessionHeld(w.ctx, w.p, k.session)
 			w.no(err)
 			same(w, "held", len(held), 0)
 			r := w.record(id)
-			same(w, "record", words(r.Code, r.ID, r.Reason, r.Behaviour, r.TimeoutAt.IsZero(), r.ClosedAt.IsZero(), r.Cause, r.Result == nil),
-				words(row.code, q.ID, row.reason, "fail", true, true, "", true))
-			// What a token is made of comes back; the token (kid:64 hex digits) is the business of who holds the secret.
+			w.all("record", eq(r.Code, row.code), eq(r.ID, q.ID), eq(r.Reason, row.reason), eq(r.Behaviour, "fail"),
+				eq(r.TimeoutAt.IsZero(), true), eq(r.ClosedAt.IsZero(), true), eq(r.Cause, ""),
+				eq(r.Result == nil, true))
+			// What a token is made of comes back; the token (kid:64 hex digits) is the business of who holds the
+			// secret.
 			m := q.Bindings[0].Minted
-			same(w, "waitpoints", words(s.Waitpoints, s.Kid), words([]engine.Opened{{ID: m.ID, Key: "wp", Kid: kid, Nonce: m.Nonce}}, kid))
+			w.all("waitpoints", eqList(s.Waitpoints, engine.Opened{ID: m.ID, Key: "wp", Kid: kid, Nonce: m.Nonce}),
+				eq(s.Kid, kid))
 			p := w.waitpoint(id, m)
-			same(w, "waitpoint", words(p.State, p.Key, p.Kid, p.Suspension, p.ExpiresAt.IsZero(), p.Signals), words("active", "wp", kid, q.ID, true, 0))
+			w.all("waitpoint", eq(p.State, "active"), eq(p.Key, "wp"), eq(p.Kid, kid), eq(p.Suspension, q.ID),
+				eq(p.ExpiresAt.IsZero(), true), eq(p.Signals, 0))
 			if strings.Contains(w.digest(), tokenOf(m)[len(kid)+1:]) {
 				w.Fatal("the token is stored")
 			}
@@ -96,8 +106,10 @@ var suspensionScenarios = []scenario{
 		id := c.Fence.Execution
 		_, s := w.suspend(c.Fence, within(time.Minute, "cancel"))
 		r := w.record(id)
-		same(w, "timeout", words(r.TimeoutAt.Sub(r.CreatedAt), r.TimeoutAt.Equal(s.TimeoutAt), r.Behaviour), words(time.Minute, true, "cancel"))
-		same(w, "alarm", words(w.dump().ZSets[":alarms"]), words(map[string]float64{id.UUID().String(): float64(s.TimeoutAt.UnixMilli())}))
+		w.all("timeout", eq(r.TimeoutAt.Sub(r.CreatedAt), time.Minute), eq(r.TimeoutAt.Equal(s.TimeoutAt), true),
+			eq(r.Behaviour, "cancel"))
+		sameDeep(w, "alarm", w.dump().ZSets[":alarms"],
+			map[string]float64{id.UUID().String(): float64(s.TimeoutAt.UnixMilli())})
 		for name, call := range w.everyFencedCall(c.Fence) {
 			w.unchanged(name, func() {
 				if err := call(); err == nil {
@@ -106,7 +118,8 @@ var suspensionScenarios = []scenario{
 			})
 		}
 		f := w.worker("w9").one(w.create()).Fence
-		for _, q := range []engine.Suspension{suspension(because("")), suspension(because("tired")), suspension(within(time.Minute, "")), suspension(within(time.Minute, "explode"))} {
+		for _, q := range []engine.Suspension{suspension(because("")), suspension(because("tired")),
+			suspension(within(time.Minute, "")), suspension(within(time.Minute, "explode"))} {
 			w.unchanged(q.Reason+q.Behaviour, func() {
 				_, err := w.e.SuspendExecution(w.ctx, f, q)
 				w.is(err, flowfabric.ErrInvalidInput)
@@ -130,7 +143,8 @@ var suspensionScenarios = []scenario{
 			half := slices.Clone(fence)
 			half[1+from] = ""
 			w.unchanged("half a fence", func() {
-				same(w, "code", w.fcall("ff_suspend_execution", suspendArgs(half, suspension())...).code, "partial_fence")
+				same(w, "code", w.fcall("ff_suspend_execution", suspendArgs(half, suspension())...).code,
+					"partial_fence")
 			})
 		}
 		w.unchanged("no fence", func() {
@@ -169,13 +183,13 @@ var suspensionScenarios = []scenario{
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 			w.no(err)
 			first.Already = true
-			same(w, "answer", words(again), words(first))
+			sameDeep(w, "answer", again, first)
 		})
 		w.signal(id, q.Bindings[0].Minted, "go", waithook.EffectSatisfied)
 		w.unchanged("the same after it was resumed", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 			w.no(err)
-			same(w, "already", words(again.Already, again.Satisfied), "true false")
+			w.all("already", eq(again.Already, true), eq(again.Satisfied, false))
 		})
 	}},
 	{name: "the awaited signal resumes the execution in the same attempt", run: func(w *env) {
@@ -187,25 +201,33 @@ var suspensionScenarios = []scenario{
 		q, _ := w.suspend(c.Fence, within(2*time.Hour, "fail"))
 		m := q.Bindings[0].Minted
 		w.advance(time.Hour)
-		d := w.send(id, m, suspend.SentSignal{Name: "go", Category: "human", SourceType: "person", Source: "ann", Correlation: "c1", Payload: []byte(`{"a":1}`)}, waithook.EffectSatisfied)
+		d := w.send(id, m, suspend.SentSignal{Name: "go", Category: "human", SourceType: "person", Source: "ann",
+			Correlation: "c1", Payload: []byte(`{"a":1}`)}, waithook.EffectSatisfied)
 		same(w, "open", d.Open, false)
 		s := w.code(id, "R1i")
-		same(w, "state", words(s.State.BlockingReason, s.State.Eligibility, s.State.AttemptState, s.State.Public, s.Attempts), "waiting_for_worker eligible_now attempt_interrupted waiting 1")
+		w.all("state", eq(s.State.BlockingReason, "waiting_for_worker"), eq(s.State.Eligibility, "eligible_now"),
+			eq(s.State.AttemptState, "attempt_interrupted"), eq(s.State.Public, "waiting"), eq(s.Attempts, 1))
 		r := w.record(id)
-		same(w, "suspension", words(r.ClosedAt.IsZero(), r.CloseReason, r.Cause, r.Trigger, r.Signals, r.Matched), "false resumed signal signal 1 1")
+		w.all("suspension", eq(r.ClosedAt.IsZero(), false), eq(r.CloseReason, "resumed"), eq(r.Cause, "signal"),
+			eq(r.Trigger, "signal"), eq(r.Signals, 1), eq(r.Matched, 1))
 		p := w.waitpoint(id, m)
-		same(w, "waitpoint", words(p.State, p.CloseReason, p.ClosedAt.Equal(r.ClosedAt), p.Signals, p.Matched, p.LastSignalAt.Equal(r.LastSignalAt)), "closed resumed true 1 1 true")
+		w.all("waitpoint", eq(p.State, "closed"), eq(p.CloseReason, "resumed"), eq(p.ClosedAt.Equal(r.ClosedAt), true),
+			eq(p.Signals, 1), eq(p.Matched, 1), eq(p.LastSignalAt.Equal(r.LastSignalAt), true))
 		x := w.dump()
-		same(w, "indexes", words(len(x.ZSets[":open:"+kid]), len(x.ZSets[":pending"]), x.ZSets[":alarms"][id.UUID().String()], x.Hashes[":us:"+id.UUID().String()] == nil),
-			words(0, 0, float64(s.DeadlineAt.UnixMilli()), true))
+		w.all("indexes", eq(len(x.ZSets[":open:"+kid]), 0), eq(len(x.ZSets[":pending"]), 0),
+			eq(x.ZSets[":alarms"][id.UUID().String()], float64(s.DeadlineAt.UnixMilli())),
+			eq(x.Hashes[":us:"+id.UUID().String()] == nil, true))
 		n := w.worker("w2").one(id)
-		same(w, "the same attempt", words(n.Type, n.Fence.Attempt, n.LastSequence, n.Fence.Epoch > c.Fence.Epoch), "resumed 0 2 true")
+		w.all("the same attempt", eq(n.Type, "resumed"), eq(n.Fence.Attempt, 1), eq(n.LastSequence, 2),
+			eq(n.Fence.Epoch > c.Fence.Epoch, true))
 		if n.TimeLeft > 40*time.Second || n.TimeLeft < 30*time.Second {
 			w.Fatalf("the attempt has %s left of 60 s after 20 s", n.TimeLeft)
 		}
 		g := n.Resume.Signals[0]
-		same(w, "told", words(told(n.Resume), n.Resume.Suspension, n.Resume.Closer, g.ID, g.Category, g.SourceType, g.Source, g.Correlation, g.Encoding, string(g.Payload), g.Waitpoint, g.WaitpointKey),
-			words("signal: go", q.ID, d.Signal, d.Signal, "human", "person", "ann", "c1", "json", `{"a":1}`, m.ID, "wp"))
+		w.all("told", eq(told(n.Resume), "signal: go"), eq(n.Resume.Suspension, q.ID),
+			eq(n.Resume.Closer, fmt.Sprint(d.Signal)), eq(g.ID, d.Signal), eq(g.Category, "human"),
+			eq(g.SourceType, "person"), eq(g.Source, "ann"), eq(g.Correlation, "c1"), eq(g.Encoding, "json"),
+			eq(string(g.Payload), `{"a":1}`), eq(g.Waitpoint, m.ID), eq(g.WaitpointKey, "wp"))
 		w.no(w.complete(n.Fence, "").Err)
 	}},
 	{name: "a signal that does not match is recorded and resumes nothing", run: func(w *env) {
@@ -216,7 +238,8 @@ var suspensionScenarios = []scenario{
 		same(w, "open", d.Open, true)
 		w.code(id, "S1")
 		p, r := w.waitpoint(id, m), w.record(id)
-		same(w, "counted", words(p.State, p.Signals, p.Matched, r.Signals, r.Matched, r.LastSignalAt.Equal(p.LastSignalAt)), "active 1 0 1 0 true")
+		w.all("counted", eq(p.State, "active"), eq(p.Signals, 1), eq(p.Matched, 0), eq(r.Signals, 1), eq(r.Matched, 0),
+			eq(r.LastSignalAt.Equal(p.LastSignalAt), true))
 		same(w, "recorded", w.logged(id, m), "other no_op")
 		same(w, "still due", len(w.dump().ZSets[":alarms"]), 1)
 		w.signal(id, m, "go", waithook.EffectSatisfied)
@@ -233,7 +256,7 @@ var suspensionScenarios = []scenario{
 		w.signal(id, m, "a", waithook.EffectNone)
 		w.code(id, "S1")
 		p := w.waitpoint(id, m)
-		same(w, "counted", words(p.Signals, p.Matched), "2 1")
+		w.all("counted", eq(p.Signals, 2), eq(p.Matched, 1))
 		w.advance(time.Millisecond) // signals of one millisecond are told in the order of their ids
 		w.signal(id, m, "b", waithook.EffectSatisfied)
 		w.code(id, "R1i")
@@ -246,12 +269,17 @@ var suspensionScenarios = []scenario{
 			what, condition string
 			signals         []string // name and effect
 		}{
-			{"two slots of one name", names(1, 2, "a", "a"), []string{"a", waithook.EffectAppended, "b", waithook.EffectNone, "a", waithook.EffectSatisfied}},
+			{"two slots of one name", names(1, 2, "a", "a"),
+				[]string{"a", waithook.EffectAppended, "b", waithook.EffectNone, "a", waithook.EffectSatisfied}},
 			{"any name", names(1, 1, ""), []string{"whatever", waithook.EffectSatisfied}},
-			{"the exact name goes before the wildcard", names(1, 2, "", "a"), []string{"a", waithook.EffectAppended, "x", waithook.EffectSatisfied}},
-			{"the wildcard takes what is left", names(1, 2, "", "a"), []string{"x", waithook.EffectAppended, "x", waithook.EffectNone, "a", waithook.EffectSatisfied}},
-			{"also the same name", names(1, 2, "", "a"), []string{"a", waithook.EffectAppended, "a", waithook.EffectSatisfied}},
-			{"two of three", names(1, 2, "a", "b", "c"), []string{"c", waithook.EffectAppended, "c", waithook.EffectNone, "a", waithook.EffectSatisfied}},
+			{"the exact name goes before the wildcard", names(1, 2, "", "a"),
+				[]string{"a", waithook.EffectAppended, "x", waithook.EffectSatisfied}},
+			{"the wildcard takes what is left", names(1, 2, "", "a"),
+				[]string{"x", waithook.EffectAppended, "x", waithook.EffectNone, "a", waithook.EffectSatisfied}},
+			{"also the same name", names(1, 2, "", "a"),
+				[]string{"a", waithook.EffectAppended, "a", waithook.EffectSatisfied}},
+			{"two of three", names(1, 2, "a", "b", "c"),
+				[]string{"c", waithook.EffectAppended, "c", waithook.EffectNone, "a", waithook.EffectSatisfied}},
 		} {
 			m := minted("wp")
 			_, c, _ := w.waiting(waitFor(conditionOf(x.condition), m))
@@ -267,8 +295,10 @@ var suspensionScenarios = []scenario{
 	{name: "a condition that can never be met is refused", run: func(w *env) {
 		w.seed()
 		f := w.worker("w1").one(w.create()).Fence
-		for _, bad := range []string{names(1, 2, "v"), names(1, 3, "a", "b"), names(1, 0, "a"), names(1, 1, "__operator_only__"), names(2, 1, "a"),
-			names(1, 1), names(1, 1, "a\x00"), names(1, 1, strings.Repeat("n", 129)), timeoutOnly, operatorOnly, "", "X", names(1, 1, "a") + "\x1e" + names(1, 1, "b")} {
+		for _, bad := range []string{names(1, 2, "v"), names(1, 3, "a", "b"), names(1, 0, "a"),
+			names(1, 1, "__operator_only__"), names(2, 1, "a"), names(1, 1), names(1, 1, "a\x00"),
+			names(1, 1, strings.Repeat("n", 129)), timeoutOnly, operatorOnly, "", "X",
+			names(1, 1, "a") + "\x1e" + names(1, 1, "b")} {
 			w.unchanged(bad, func() {
 				_, err := w.e.SuspendExecution(w.ctx, f, suspension(waitFor(bad, minted("wp"))))
 				w.is(err, denied.Condition)

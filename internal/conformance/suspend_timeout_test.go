@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,30 +101,35 @@ func (w *env) closing(id flowfabric.ExecutionID) string {
 	if r.ClosedAt.IsZero() {
 		return "open"
 	}
-	return words(r.CloseReason, r.Cause, r.Trigger, told(r.Result))
+	return fmt.Sprint(r.CloseReason, " ", r.Cause, " ", r.Trigger, " ", told(r.Result))
 }
 
-var signalScenarios = slices.Concat(timeoutScenarios, compositeScenarios, treeScenarios, boundScenarios, suspendRepeatScenarios,
-	rotationScenarios, forgeryScenarios, pauseScenarios)
+var signalScenarios = slices.Concat(timeoutScenarios, compositeScenarios, treeScenarios, boundScenarios,
+	suspendRepeatScenarios, rotationScenarios, forgeryScenarios, pauseScenarios)
 
 // Timeouts, claims, and what the next run is told.
 var timeoutScenarios = []scenario{
 	{name: "an automatic resumption tells the handler that the wait timed out", run: func(w *env) {
 		w.seed()
-		for behaviour, want := range map[string]string{"auto_resume": "timeout:", "auto_resume_with_timeout_signal": "timeout: __timeout"} {
-			s := w.sleeps(waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp")), within(time.Minute, behaviour), awaiting("it"))
+		for behaviour, want := range map[string]string{"auto_resume": "timeout:",
+			"auto_resume_with_timeout_signal": "timeout: __timeout"} {
+			s := w.sleeps(waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp")), within(time.Minute, behaviour),
+				awaiting("it"))
 			due := w.record(s.id).TimeoutAt
 			w.signal(s.id, s.wp, "a", waithook.EffectAppended)
 			w.advance(time.Minute)
 			same(w, "suspensions", w.tick().Suspensions, 1)
 			same(w, "closed", w.closing(s.id), "timed_out_auto_resume timeout timeout "+want)
-			same(w, "waitpoint", words(w.waitpoint(s.id, s.wp).State, w.waitpoint(s.id, s.wp).CloseReason), "closed timed_out_auto_resume")
+			w.all("waitpoint", eq(w.waitpoint(s.id, s.wp).State, "closed"),
+				eq(w.waitpoint(s.id, s.wp).CloseReason, "timed_out_auto_resume"))
 			c := w.claims(s.id)
 			same(w, behaviour, told(c.Resume), want)
-			same(w, "when and what", words(c.Resume.TimeoutAt.Equal(due), c.Resume.ResumedAt.Before(due), c.Resume.Closer, c.Resume.Name), "true false  it")
-			same(w, "one attempt", words(c.Type, c.Fence.Attempt), "resumed 0")
+			w.all("when and what", eq(c.Resume.TimeoutAt.Equal(due), true), eq(c.Resume.ResumedAt.Before(due), false),
+				eq(c.Resume.Closer, ""), eq(c.Resume.Name, "it"))
+			w.all("one attempt", eq(c.Type, "resumed"), eq(c.Fence.Attempt, 1))
 			for _, g := range c.Resume.Signals {
-				same(w, "who says so", words(g.SourceType, g.Effect, g.Waitpoint), words("system", waithook.EffectTimeout, uuid.Nil))
+				w.all("who says so", eq(g.SourceType, "system"), eq(g.Effect, waithook.EffectTimeout),
+					eq(g.Waitpoint, uuid.Nil))
 			}
 			w.no(w.complete(c.Fence, "").Err)
 		}
@@ -131,7 +137,10 @@ var timeoutScenarios = []scenario{
 	{name: "an escalated suspension waits for an operator or a signal, without a timeout", run: func(w *env) {
 		w.seed()
 		ends := map[string]func(s sleeper){
-			"resumed signal signal signal: go":                func(s sleeper) { w.signal(s.id, s.wp, "go", waithook.EffectSatisfied) },
+			"resumed signal signal signal: go": func(s sleeper) {
+				w.signal(s.id, s.wp, "go",
+					waithook.EffectSatisfied)
+			},
 			"resumed_by_operator operator operator operator:": func(s sleeper) { w.resume(s.id) },
 		}
 		for want, end := range ends {
@@ -141,9 +150,10 @@ var timeoutScenarios = []scenario{
 			same(w, "suspensions", w.tick().Suspensions, 1)
 			w.code(s.id, "S5")
 			r := w.record(s.id)
-			same(w, "record", words(r.Reason, r.TimeoutAt.IsZero(), r.ClosedAt.IsZero(), r.Behaviour), "waiting_for_operator_review true true ")
+			w.all("record", eq(r.Reason, "waiting_for_operator_review"), eq(r.TimeoutAt.IsZero(), true),
+				eq(r.ClosedAt.IsZero(), true), eq(r.Behaviour, ""))
 			p := w.waitpoint(s.id, s.wp)
-			same(w, "waitpoint", words(p.State, p.ExpiresAt.IsZero()), "active true")
+			w.all("waitpoint", eq(p.State, "active"), eq(p.ExpiresAt.IsZero(), true))
 			d := w.dump()
 			_, armed := d.ZSets[":alarms"][s.id.UUID().String()]
 			same(w, "armed", armed, false)
@@ -187,7 +197,8 @@ var timeoutScenarios = []scenario{
 		w.pass(time.Second - 1)
 		w.pass(time.Millisecond)
 		same(w, "suspensions", w.tick().Suspensions, 1)
-		w.refuses("a signal after the timeout", denied.NotSignalable, "T2", w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
+		w.refuses("a signal after the timeout", denied.NotSignalable, "T2",
+			w.delivering(s.id, s.wp, suspend.SentSignal{Name: "go"}))
 	}},
 	{name: "of a racing timeout and signal, exactly one decides", run: func(w *env) {
 		w.seed()
@@ -217,17 +228,19 @@ var timeoutScenarios = []scenario{
 			ended := 0
 			for i, s := range batch {
 				if errs[i] == nil {
-					same(w, "signalled", words(w.stateOf(s.id), w.closing(s.id)), "R1i resumed signal signal signal: go")
+					w.all("signalled", eq(w.stateOf(s.id), "R1i"),
+						eq(w.closing(s.id), "resumed signal signal signal: go"))
 					signals++
 					continue
 				}
 				w.is(errs[i], denied.NotSignalable)
-				same(w, "timed out", words(w.stateOf(s.id), w.closing(s.id)), "T2 timed_out_fail timeout timeout nothing")
+				w.all("timed out", eq(w.stateOf(s.id), "T2"),
+					eq(w.closing(s.id), "timed_out_fail timeout timeout nothing"))
 				ended++
 			}
 			same(w, "suspensions", tick.Suspensions, ended)
 			timeouts += ended
-			same(w, "timers and open waitpoints", words(w.size(w.k.Alarms()), w.size(w.k.Open(kid))), "0 0")
+			w.all("timers and open waitpoints", eq(w.size(w.k.Alarms()), 0), eq(w.size(w.k.Open(kid)), 0))
 			for _, c := range k.claim(10) {
 				w.no(w.complete(c.Fence, "").Err)
 			}
@@ -249,7 +262,8 @@ var timeoutScenarios = []scenario{
 			c = k.one(id)
 			w.suspend(c.Fence, opts...)
 			w.advance(time.Minute)
-			w.sameBut("the time of the first", func() { same(w, "suspensions", w.tick().Suspensions, 0) }, "root", ":sessions")
+			w.sameBut("the time of the first", func() { same(w, "suspensions", w.tick().Suspensions, 0) }, "root",
+				":sessions")
 			// Also if an entry of the first had stayed behind: what fires looks at the record.
 			before := w.digest("root", ":sessions")
 			w.set("ZADD", w.k.Alarms(), strconv.FormatInt(w.now(), 10), id.UUID().String())
@@ -273,7 +287,8 @@ var timeoutScenarios = []scenario{
 			w.refuses("another "+what, denied.StaleLease, "", closing(stranger, m.ID))
 		}
 		w.refuses("no fence", denied.FenceRequired, "", func() error {
-			same(w, "no fence", w.fcall("ff_close_waitpoint", proto, id.UUID().String(), "", "", "", "", m.ID.String()).code, "fence_required")
+			same(w, "no fence", w.fcall("ff_close_waitpoint", proto, id.UUID().String(), "", "", "", "",
+				m.ID.String()).code, "fence_required")
 			return denied.New("", "fence_required")
 		})
 		w.refuses("unknown", denied.NoWaitpoint, "", closing(f, uuid.New()))
@@ -284,9 +299,10 @@ var timeoutScenarios = []scenario{
 			same(w, "already", already, again)
 		}
 		p := w.waitpoint(id, m)
-		same(w, "closed", words(p.State, p.CloseReason, p.ClosedAt.IsZero()), "closed proactive_close false")
+		w.all("closed", eq(p.State, "closed"), eq(p.CloseReason, "proactive_close"), eq(p.ClosedAt.IsZero(), false))
 		same(w, "what was buffered is still told", w.logged(id, m), "go "+waithook.EffectBuffered)
-		w.refuses("a signal", flowfabric.ErrWaitpointClosed, "proactive_close "+strconv.FormatInt(p.ClosedAt.UnixMilli(), 10),
+		w.refuses("a signal", flowfabric.ErrWaitpointClosed,
+			"proactive_close "+strconv.FormatInt(p.ClosedAt.UnixMilli(), 10),
 			w.delivering(id, m, suspend.SentSignal{Name: "go"}))
 		w.refuses("a wait", denied.WaitpointNotPending, "a", w.suspending(f, onPending(m)))
 		q, _ := w.suspend(f, onPending(other))
@@ -294,7 +310,8 @@ var timeoutScenarios = []scenario{
 		w.refuses("an active one has no holder who could", denied.NotActive, "S1", closing(f, other.ID))
 		w.signal(id, other, "go", waithook.EffectSatisfied)
 		c = k.one(id)
-		w.refuses("a wait for one that was waited for", denied.WaitpointNotPending, "b", w.suspending(c.Fence, onPending(q.Bindings[0].Minted)))
+		w.refuses("a wait for one that was waited for", denied.WaitpointNotPending, "b",
+			w.suspending(c.Fence, onPending(q.Bindings[0].Minted)))
 		late := minted("c")
 		_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", late, time.Second)
 		w.no(err)
@@ -302,7 +319,8 @@ var timeoutScenarios = []scenario{
 		same(w, "expired", w.tick().Waitpoints, 1)
 		already, err := w.e.CloseWaitpoint(w.ctx, c.Fence, late.ID)
 		w.no(err)
-		same(w, "an expired one", words(already, w.waitpoint(id, late).State, w.waitpoint(id, late).CloseReason), "true expired pending_expired")
+		w.all("an expired one", eq(already, true), eq(w.waitpoint(id, late).State, "expired"),
+			eq(w.waitpoint(id, late).CloseReason, "pending_expired"))
 		w.complete(c.Fence, "")
 		w.refuses("an ended execution", denied.NotActive, "T1", closing(c.Fence, late.ID))
 	}},
@@ -341,13 +359,14 @@ var timeoutScenarios = []scenario{
 				p := w.waitpoint(id, pending[i])
 				if errs[i] == nil {
 					indexed := w.do("ZSCORE", w.k.Pending(), id.UUID().String()+":"+p.ID.String()).Error() == nil
-					same(w, "activated", words(w.stateOf(id), p.State, w.closing(id), indexed), "S1 active open false")
+					w.all("activated", eq(w.stateOf(id), "S1"), eq(p.State, "active"), eq(w.closing(id), "open"),
+						eq(indexed, false))
 					w.signal(id, pending[i], "go", waithook.EffectSatisfied)
 					activated++
 					continue
 				}
 				w.is(errs[i], denied.WaitpointExpired)
-				same(w, "expired", words(w.stateOf(id), p.State == "pending" || p.State == "expired"), "A1 true")
+				w.all("expired", eq(w.stateOf(id), "A1"), eq(p.State == "pending" || p.State == "expired", true))
 				w.no(w.complete(c.Fence, "").Err)
 				expired++
 			}
@@ -377,7 +396,7 @@ var timeoutScenarios = []scenario{
 		unable.can = func(engine.Route) bool { return false }
 		unable.nothing()
 		again := w.worker("w2").one(id)
-		same(w, "type, attempt", words(again.Type, again.Fence.Attempt, w.read(id).Attempts), "resumed 0 1")
+		w.all("type, attempt", eq(again.Type, "resumed"), eq(again.Fence.Attempt, 1), eq(w.read(id).Attempts, 1))
 		same(w, "newer", again.Fence.Epoch > c.Fence.Epoch, true)
 		same(w, "told", told(again.Resume), "signal: go")
 		w.unchanged("the old holder", func() { w.is(w.complete(c.Fence, "x").Err, denied.StaleLease) })
@@ -389,7 +408,8 @@ var timeoutScenarios = []scenario{
 		w.seed()
 		two := waitFor(conditionOf(names(1, 2, "a", "b")), minted("wp"))
 		_, c := w.holder()
-		same(w, "none", words(told(c.Resume), w.record(c.Fence.Execution).ID, told(w.record(c.Fence.Execution).Result)), words("nothing", uuid.Nil, "nothing"))
+		w.all("none", eq(told(c.Resume), "nothing"), eq(w.record(c.Fence.Execution).ID, uuid.Nil),
+			eq(told(w.record(c.Fence.Execution).Result), "nothing"))
 		w.complete(c.Fence, "")
 		ends := []struct {
 			want string
@@ -398,7 +418,8 @@ var timeoutScenarios = []scenario{
 			opts []suspending
 		}{
 			{"cancelled cancelled cancelled nothing", "T3", func(s sleeper) { w.cancel(s.id) }, nil},
-			{"timed_out_fail timeout timeout nothing", "T2", func(sleeper) { w.advance(time.Minute); w.tick() }, []suspending{within(time.Minute, "fail")}},
+			{"timed_out_fail timeout timeout nothing", "T2", func(sleeper) { w.advance(time.Minute); w.tick() },
+				[]suspending{within(time.Minute, "fail")}},
 			{"resumed_by_operator operator operator operator:", "R1i", func(s sleeper) { w.resume(s.id) }, nil},
 			{"resumed operator auto_resume operator:", "R1i", func(s sleeper) {
 				_, err := w.e.ResumeExecution(w.ctx, s.id, engine.ResumeRequest{By: "policy", Auto: true})
@@ -408,7 +429,7 @@ var timeoutScenarios = []scenario{
 		for _, e := range ends {
 			s := w.sleeps(append(e.opts, two)...)
 			w.signal(s.id, s.wp, "a", waithook.EffectAppended) // took part, but did not end it
-			same(w, "while it waits", words(w.closing(s.id), told(w.record(s.id).Result)), "open nothing")
+			w.all("while it waits", eq(w.closing(s.id), "open"), eq(told(w.record(s.id).Result), "nothing"))
 			e.run(s)
 			w.check()
 			w.code(s.id, e.code)
@@ -426,7 +447,7 @@ var timeoutScenarios = []scenario{
 		w.advance(time.Minute)
 		w.tick()
 		again := w.claims(id)
-		same(w, "the next attempt", words(again.Type, told(again.Resume)), "retry signal: go")
+		w.all("the next attempt", eq(again.Type, "retry"), eq(told(again.Resume), "signal: go"))
 		w.complete(again.Fence, "")
 		w.unchanged("malformed and unknown ids", func() {
 			same(w, "malformed", w.fcall("ff_read_suspension", proto, "x").code, "invalid_input")
@@ -440,51 +461,52 @@ var timeoutScenarios = []scenario{
 	}},
 	{name: "the history records each suspension and resumption with its cause", run: func(w *env) {
 		w.seed()
+		s := w.sleeps(awaiting("first"), within(time.Hour, "auto_resume"))
 		now := w.now()
-		w.set("HSET", string(w.k), "clock_pin", strconv.FormatInt(now, 10))
 		pass := func(d time.Duration) {
 			w.pass(d)
 			now += d.Milliseconds()
 		}
-		s := w.sleeps(awaiting("first"), within(time.Hour, "auto_resume"))
 		id := s.id
-		var want []string
-		seen := func(more ...string) {
+		var want []engine.Event
+		seen := func(more ...engine.Event) {
 			w.Helper()
 			want = append(want, more...)
 			events, err := w.e.ReadHistory(w.ctx, id)
 			w.no(err)
-			var got []string
+			var got []engine.Event
 			for _, e := range events {
 				if e.Kind == engine.EventSuspended || e.Kind == engine.EventResumed || e.Kind == engine.EventPriority {
-					got = append(got, words(e.Kind, e.Attempt, e.Epoch, e.Session, e.Detail, e.Reason, e.By, e.At.UnixMilli()))
+					got = append(got, engine.Event{Kind: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch,
+						Session: e.Session, Detail: e.Detail, Reason: e.Reason, By: e.By, At: e.At})
 				}
 			}
-			same(w, "history", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			sameList(w, "history", got, want...)
 		}
-		told := func(kind string, f flowfabric.Fence, more ...any) string {
-			return words(append([]any{kind, f.Attempt, f.Epoch, f.Session}, more...)...)
+		told := func(kind engine.EventKind, f flowfabric.Fence, detail, reason, by string) engine.Event {
+			return engine.Event{Kind: kind, Attempt: f.Attempt, Epoch: f.Epoch, Session: f.Session, Detail: detail,
+				Reason: reason, By: by, At: time.UnixMilli(now)}
 		}
-		seen(told("suspended", s.fence, "waiting_for_signal", "first", "", now))
+		seen(told("suspended", s.fence, "waiting_for_signal", "first", ""))
 		pass(time.Second)
 		w.send(id, s.wp, suspend.SentSignal{Name: "go", SourceType: "user", Source: "ann"}, waithook.EffectSatisfied)
-		seen(told("resumed", s.fence, "signal", "go", "user ann", now))
+		seen(told("resumed", s.fence, "signal", "go", "user ann"))
 		pass(time.Second)
 		c := w.claims(id)
 		seen() // somebody else holds it now
 		_, _, err := w.e.ChangePriority(w.ctx, id, 7, "op")
 		w.no(err)
-		seen(told("priority", c.Fence, "0 7", "", "op", now))
+		seen(told("priority", c.Fence, "0 7", "", "op"))
 		pass(time.Second)
 		w.signal(id, w.pend(c.Fence, "early"), "go", waithook.EffectBuffered) // a wait on it would not suspend
 		w.stopped(c.Fence, awaiting("second"), within(time.Second, "escalate"))
-		seen(told("suspended", c.Fence, "waiting_for_signal", "second", "", now))
+		seen(told("suspended", c.Fence, "waiting_for_signal", "second", ""))
 		pass(time.Second)
 		w.tick()
 		w.code(id, "S5")
 		seen() // the reason that it had
 		w.resume(id)
-		seen(told("resumed", c.Fence, "operator", "", "op", now))
+		seen(told("resumed", c.Fence, "operator", "", "op"))
 		c = w.claims(id)
 		m := w.pend(c.Fence, "early too")
 		w.signal(id, m, "go", waithook.EffectBuffered)
@@ -493,9 +515,9 @@ var timeoutScenarios = []scenario{
 		same(w, "satisfied at once", r.Satisfied, true)
 		seen() // it never suspended
 		third := w.stopped(c.Fence)
-		seen(told("suspended", c.Fence, "waiting_for_signal", "", "", now))
+		seen(told("suspended", c.Fence, "waiting_for_signal", "", ""))
 		signal := w.signal(id, third, "go", waithook.EffectSatisfied).Signal
-		seen(told("resumed", c.Fence, "signal", "go", "signal "+signal.String(), now))
+		seen(told("resumed", c.Fence, "signal", "go", "signal "+signal.String()))
 		w.stopped(w.claims(id).Fence)
 		w.cancel(id)
 		w.replay(id, engine.Replay{By: "op", Force: true})
@@ -505,7 +527,7 @@ var timeoutScenarios = []scenario{
 		for _, e := range events {
 			kinds[e.Kind]++
 		}
-		same(w, "in all", words(kinds[engine.EventSuspended], kinds[engine.EventResumed]), "4 3")
+		w.all("in all", eq(kinds[engine.EventSuspended], 4), eq(kinds[engine.EventResumed], 3))
 	}},
 }
 

@@ -15,10 +15,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// signalArgs is the wire form of a delivery. Positions: 1 execution, 2 waitpoint, 3 digest, 4 signal, 5 name, 6 category,
-// 7 source type, 8 source, 9 correlation, 10 key, 11 ttl, 12 created, 13 encoding, 14 payload.
+// signalArgs is the wire form of a delivery. Positions: 1 execution, 2 waitpoint, 3 digest, 4 signal, 5 name, 6
+// category, 7 source type, 8 source, 9 correlation, 10 key, 11 ttl, 12 created, 13 encoding, 14 payload.
 func signalArgs(id flowfabric.ExecutionID, waitpoint, digest, name string) []string {
-	return []string{proto, id.UUID().String(), waitpoint, digest, uuid.NewString(), name, "", "", "", "", "", "0", "", "json", "p"}
+	return []string{proto, id.UUID().String(), waitpoint, digest, uuid.NewString(), name, "", "", "", "", "", "0", "",
+		"json", "p"}
 }
 
 // flipped is a text with one character changed.
@@ -33,28 +34,30 @@ func flipped(text string, at int) string {
 }
 
 var tokenScenarios = []scenario{
-	// What of a token is no token at all (no colon, an empty part, capitals) is refused before the server is asked. The server
-	// sees the SHA-256 of whatever was presented: each of these is simply not the digest of the token.
+	// What of a token is no token at all (no colon, an empty part, capitals) is refused before the server is asked.
+	// The server sees the SHA-256 of whatever was presented: each of these is simply not the digest of the token.
 	{name: "only the exact token of a waitpoint is accepted", run: func(w *env) {
 		w.seed()
 		_, c, m := w.waiting()
 		id, token := c.Fence.Execution, tokenOf(m)
 		mac := token[len(kid)+1:]
 		for what, text := range map[string]string{
-			"nothing": "", "no colon": kid + mac, "no kid": ":" + mac, "no mac": kid + ":", "short": token[:len(token)-1], "long": token + "0",
-			"capitals": kid + ":" + strings.ToUpper(mac), "another kid": "k2:" + mac, "the first digit": flipped(token, len(kid)+1),
-			"the last digit": flipped(token, len(token)-1), "space": token + " ", "the token of another": tokenOf(minted("wp")), "its digest": m.Digest,
+			"nothing": "", "no colon": kid + mac, "no kid": ":" + mac, "no mac": kid + ":",
+			"short": token[:len(token)-1], "long": token + "0", "capitals": kid + ":" + strings.ToUpper(mac),
+			"another kid": "k2:" + mac, "the first digit": flipped(token, len(kid)+1),
+			"the last digit": flipped(token, len(token)-1), "space": token + " ",
+			"the token of another": tokenOf(minted("wp")), "its digest": m.Digest,
 		} {
 			w.unchanged(what, func() {
 				_, err := w.e.DeliverSignal(w.ctx, id, m.ID, digestOf(text), suspend.SentSignal{Name: "go"})
 				w.is(err, flowfabric.ErrInvalidToken)
 			})
 		}
-		for _, digest := range []string{"", "0", m.Digest[:63], m.Digest + "0", strings.ToUpper(m.Digest), flipped(m.Digest, 0), flipped(m.Digest, 63),
-			strings.Repeat("0", 64), strings.Repeat("g", 64), token} {
+		for _, digest := range []string{"", "0", m.Digest[:63], m.Digest + "0", strings.ToUpper(m.Digest),
+			flipped(m.Digest, 0), flipped(m.Digest, 63), strings.Repeat("0", 64), strings.Repeat("g", 64), token} {
 			w.unchanged("digest "+digest, func() {
 				a := w.fcall("ff_deliver_signal", signalArgs(id, m.ID.String(), digest, "go")...)
-				same(w, label("%q", digest), words(a), "{0 invalid_token []}")
+				sameDeep(w, label("%q", digest), a, answer{0, "invalid_token", []string{}})
 			})
 		}
 		w.signal(id, m, "go", waithook.EffectSatisfied)
@@ -64,17 +67,20 @@ var tokenScenarios = []scenario{
 		w.seed()
 		_, c, m := w.waiting()
 		id := c.Fence.Execution
-		same(w, "rotated", words(w.setKey("rotate", "k2", time.Minute, true)), "{1 OK [rotated k1 0 1]}")
+		sameDeep(w, "rotated", w.setKey("rotate", "k2", time.Minute, true),
+			answer{1, "OK", []string{"rotated", "k1", "0", "1"}})
 		w.signal(id, m, "other", waithook.EffectNone)
 		w.pass(time.Minute - time.Millisecond)
 		w.signal(id, m, "other", waithook.EffectNone)
 		current, known := w.keyState()
-		same(w, "keys", words(current, len(known), known[kid].Current, known[kid].Open, known["k2"].Current, known["k2"].ExpiresAt.IsZero()), "k2 2 false 1 true true")
+		w.all("keys", eq(current, "k2"), eq(len(known), 2), eq(known[kid].Current, false), eq(known[kid].Open, 1),
+			eq(known["k2"].Current, true), eq(known["k2"].ExpiresAt.IsZero(), true))
 		w.pass(time.Millisecond)
 		w.unchanged("past the grace", func() {
 			_, err := w.deliver(id, m, suspend.SentSignal{Name: "go"})
 			w.is(err, flowfabric.ErrTokenExpired)
-			_, err = w.e.DeliverSignal(w.ctx, id, m.ID, digestOf(flipped(tokenOf(m), len(kid)+1)), suspend.SentSignal{Name: "go"})
+			_, err = w.e.DeliverSignal(w.ctx, id, m.ID, digestOf(flipped(tokenOf(m), len(kid)+1)),
+				suspend.SentSignal{Name: "go"})
 			w.is(err, flowfabric.ErrInvalidToken)
 			_, known = w.keyState()
 			same(w, "keys", len(known), 1)
@@ -115,7 +121,7 @@ var tokenScenarios = []scenario{
 		w.pass(30 * time.Minute)
 		forced(kid, time.Hour)
 		current, known := w.keyState()
-		same(w, "back", words(current, known[kid].ExpiresAt.IsZero(), len(known)), "k1 true 3")
+		w.all("back", eq(current, "k1"), eq(known[kid].ExpiresAt.IsZero(), true), eq(len(known), 3))
 		w.pass(31 * time.Minute) // past what was the grace of k1
 		w.signal(id, m, "other", waithook.EffectNone)
 		same(w, "what was forgotten: k2, of which nothing needs the tokens", forced("k4", time.Hour).slots[2], "1")
@@ -131,53 +137,69 @@ var tokenScenarios = []scenario{
 			w.is(err, flowfabric.ErrInvalidToken)
 		})
 	}},
-	// The server knows secrets by their fingerprint alone; whether a secret is hex of the right length is found where it is read.
+	// The server knows secrets by their fingerprint alone; whether a secret is hex of the right length is found where
+	// it is read.
 	{name: "a rotation with a malformed or conflicting key is refused", run: func(w *env) {
 		w.seed()
 		print := printOf("secret of " + kid)
 		call := func(args ...string) answer { return w.fcall("ff_set_token_keys", append([]string{proto}, args...)...) }
 		w.unchanged("the same key", func() {
-			same(w, "rotate", words(w.setKey("rotate", kid, time.Hour, false)), "{1 ALREADY_SATISFIED [k1 1]}")
+			sameDeep(w, "rotate", w.setKey("rotate", kid, time.Hour, false),
+				answer{1, "ALREADY_SATISFIED", []string{"k1", "1"}})
 		})
 		w.unchanged("the same kid with another secret", func() {
 			for _, mode := range []string{"rotate", "seed"} {
-				same(w, mode, words(call(mode, kid, printOf("x"), "0", "1")), "{0 rotation_conflict [k1]}")
+				sameDeep(w, mode, call(mode, kid, printOf("x"), "0", "1"),
+					answer{0, "rotation_conflict", []string{"k1"}})
 			}
 		})
 		for _, bad := range []string{"", "a:b", "a b", "ä", "a\n", strings.Repeat("k", 33), "k/1"} {
-			w.unchanged("kid", func() { same(w, label("%q", bad), call("rotate", bad, print, "0", "0").code, "invalid_kid") })
+			w.unchanged("kid", func() {
+				same(w, label("%q", bad), call("rotate", bad, print, "0", "0").code,
+					"invalid_kid")
+			})
 		}
-		for _, bad := range []string{"-1", "1.5", "inf", "nan", "", "1e3", "+1", " 1", "01", "0x1", "9007199254740992", "9007199254740991", strings.Repeat("9", 40)} {
-			w.unchanged("grace", func() { same(w, label("%q", bad), call("rotate", "k2", print, bad, "0").code, "invalid_grace_ms") })
+		for _, bad := range []string{"-1", "1.5", "inf", "nan", "", "1e3", "+1", " 1", "01", "0x1", "9007199254740992",
+			"9007199254740991", strings.Repeat("9", 40)} {
+			w.unchanged("grace",
+				func() { same(w, label("%q", bad), call("rotate", "k2", print, bad, "0").code, "invalid_grace_ms") })
 		}
 		w.unchanged("grace", func() {
-			for _, r := range w.e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: print}, -time.Second, true) {
+			for _, r := range w.e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: print}, -time.Second,
+				true) {
 				w.is(r.Err, denied.Grace)
 			}
 		})
-		for _, bad := range [][]string{{"", "k2", print, "0", "0"}, {"drop", "k2", print, "0", "0"}, {"rotate", "k2", "", "0", "0"}, {"rotate", "k2", print[1:], "0", "0"},
-			{"rotate", "k2", print + "0", "0", "0"}, {"rotate", "k2", strings.ToUpper(print[:15]) + "A", "0", "0"}, {"rotate", "k2", print[:15] + " ", "0", "0"},
+		for _, bad := range [][]string{{"", "k2", print, "0", "0"}, {"drop", "k2", print, "0", "0"},
+			{"rotate", "k2", "", "0", "0"}, {"rotate", "k2", print[1:], "0", "0"},
+			{"rotate", "k2", print + "0", "0", "0"}, {"rotate", "k2", strings.ToUpper(print[:15]) + "A", "0", "0"},
+			{"rotate", "k2", print[:15] + " ", "0", "0"},
 			{"rotate", "k2", print, "0", ""}, {"rotate", "k2", print, "0", "2"}} {
 			w.unchanged("argument", func() { same(w, label("%q", bad), call(bad...).code, "invalid_input") })
 		}
 		w.rotate("k2", time.Hour)
 		w.unchanged("the kid of a key in its grace with another secret", func() {
-			same(w, "rotate", words(call("rotate", kid, printOf("x"), "0", "1")), "{0 rotation_conflict [k1]}")
+			sameDeep(w, "rotate", call("rotate", kid, printOf("x"), "0", "1"),
+				answer{0, "rotation_conflict", []string{"k1"}})
 		})
 		w.advance(time.Hour)
-		same(w, "after it the kid may be used anew", words(call("rotate", kid, printOf("x"), "0", "0")), "{1 OK [rotated k2 1 0]}")
+		sameDeep(w, "after it the kid may be used anew", call("rotate", kid, printOf("x"), "0", "0"),
+			answer{1, "OK", []string{"rotated", "k2", "1", "0"}})
 		w.check()
 	}},
-	// A start offers its key to every partition and learns what each has; a kid that is taken by another secret is an error.
+	// A start offers its key to every partition and learns what each has; a kid that is taken by another secret is an
+	// error.
 	{name: "every start seeds the token key where it is missing and detects another secret", run: func(w *env) {
 		forget := func(p uint16) { w.set("DEL", keys.Of(p).Kids()) }
 		for p := range uint16(partitions) {
 			forget(p)
 			defer forget(p)
 		}
-		seed := func(kid string) (seeded, good int, current string) {
+		seed := func(what, kid string, wantSeeded, wantGood int, current string) {
+			w.Helper()
 			all, err := w.e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: kid, Fingerprint: printOf("secret of " + kid)})
 			w.no(err)
+			var seeded, good int
 			for _, s := range all {
 				if s.Seeded {
 					seeded++
@@ -186,29 +208,32 @@ var tokenScenarios = []scenario{
 					good++
 				}
 			}
-			return seeded, good, all[w.p].Current
+			w.all(what, eq(seeded, wantSeeded), eq(good, wantGood), eq(all[w.p].Current, current))
 		}
-		same(w, "first", words(seed(kid)), words(partitions, partitions, kid))
+		seed("first", kid, partitions, partitions, kid)
 		w.check()
-		w.unchanged("again", func() { same(w, "again", words(seed(kid)), words(0, partitions, kid)) })
+		w.unchanged("again", func() { seed("again", kid, 0, partitions, kid) })
 		w.unchanged("another secret", func() {
 			_, err := w.e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: kid, Fingerprint: printOf("x")})
 			w.is(err, denied.KidConflict)
 		})
-		w.unchanged("another kid", func() { same(w, "another kid", words(seed("k2")), words(0, 0, kid)) })
+		w.unchanged("another kid", func() { seed("another kid", "k2", 0, 0, kid) })
 		forget(w.p)
-		same(w, "one partition that was emptied", words(seed(kid)), words(1, partitions, kid))
-		for _, r := range w.e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("secret of k2")}, time.Hour, false) {
+		seed("one partition that was emptied", kid, 1, partitions, kid)
+		for _, r := range w.e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("secret of k2")},
+			time.Hour, false) {
 			w.no(r.Err)
-			same(w, "rotated", words(r.Previous, r.Noop, r.Open), "k1 false 0")
+			w.all("rotated", eq(r.Previous, "k1"), eq(r.Noop, false), eq(r.Open, 0))
 		}
-		same(w, "a process with the key before, within its grace", words(seed(kid)), words(0, partitions, "k2"))
+		seed("a process with the key before, within its grace", kid, 0, partitions, "k2")
 		w.set("HDEL", w.k.Kids(), "k:k2") // torn: the current key is named, and not known
-		same(w, "repaired by its seed", words(seed("k2")), words(1, partitions, "k2"))
+		seed("repaired by its seed", "k2", 1, partitions, "k2")
 		current, known := w.keyState()
-		same(w, "keys", words(current, known["k2"].Current, known["k2"].Fingerprint), words("k2", true, printOf("secret of k2")))
+		w.all("keys", eq(current, "k2"), eq(known["k2"].Current, true),
+			eq(known["k2"].Fingerprint, printOf("secret of k2")))
 		w.set("HSET", w.k.Kids(), "k:k2", "")
-		same(w, "or by a rotation", words(w.setKey("rotate", "k2", time.Hour, false)), "{1 OK [rotated  0 0]}")
+		sameDeep(w, "or by a rotation", w.setKey("rotate", "k2", time.Hour, false),
+			answer{1, "OK", []string{"rotated", "", "0", "0"}})
 		w.check()
 	}},
 	// Secrets never come to the server; what may be damaged there is what it knows of a key.
@@ -239,7 +264,8 @@ var tokenScenarios = []scenario{
 		})
 		w.set("HSET", w.k.Kids(), "current", kid)
 		closed("a current key that is not known", flowfabric.ErrInvalidToken)
-		for _, damaged := range []string{"", "x", "0", printOf("secret of " + kid), printOf("secret of "+kid) + " ", printOf("secret of "+kid) + " x", " 0"} {
+		for _, damaged := range []string{"", "x", "0", printOf("secret of " + kid), printOf("secret of "+kid) + " ",
+			printOf("secret of "+kid) + " x", " 0"} {
 			w.set("HSET", w.k.Kids(), "k:"+kid, damaged)
 			w.unchanged("damaged", func() {
 				if d, err := w.e.DeliverSignal(w.ctx, id, m.ID, m.Digest, suspend.SentSignal{Name: "go"}); err == nil {
@@ -261,7 +287,8 @@ var tokenScenarios = []scenario{
 			m      engine.Minted
 			digest string
 		}{
-			{b.Fence.Execution, ma, ma.Digest}, {a.Fence.Execution, mb, mb.Digest}, {b.Fence.Execution, mb, ma.Digest}, {a.Fence.Execution, ma, mb.Digest},
+			{b.Fence.Execution, ma, ma.Digest}, {a.Fence.Execution, mb, mb.Digest}, {b.Fence.Execution, mb, ma.Digest},
+			{a.Fence.Execution, ma, mb.Digest},
 		} {
 			w.unchanged("a crossed token", func() {
 				_, err := w.e.DeliverSignal(w.ctx, x.id, x.m.ID, x.digest, suspend.SentSignal{Name: "go"})
@@ -279,14 +306,16 @@ var tokenScenarios = []scenario{
 			run         func(id flowfabric.ExecutionID)
 		}{
 			{"operator", "resumed_by_operator", w.resume},
-			{"timeout", "timed_out_auto_resume", func(flowfabric.ExecutionID) { w.advance(time.Minute); w.settleTime() }},
+			{"timeout", "timed_out_auto_resume",
+				func(flowfabric.ExecutionID) { w.advance(time.Minute); w.settleTime() }},
 			{"deadline and replay", "expired:execution_deadline", func(id flowfabric.ExecutionID) {
 				w.advance(time.Hour)
 				w.settleTime()
 				w.code(id, "T4")
 				w.replay(id, engine.Replay{})
 			}},
-			{"cancel and replay", "cancelled", func(id flowfabric.ExecutionID) { w.cancel(id); w.replay(id, engine.Replay{}) }},
+			{"cancel and replay", "cancelled",
+				func(id flowfabric.ExecutionID) { w.cancel(id); w.replay(id, engine.Replay{}) }},
 		} {
 			_, c := w.holder(deadline(time.Hour))
 			id := c.Fence.Execution
@@ -322,17 +351,22 @@ var tokenScenarios = []scenario{
 		nobody := flowfabric.NewExecutionID(w.p)
 		w.unchanged("deliveries without the token", func() {
 			for what, args := range map[string][]string{
-				"no execution": signalArgs(nobody, m.ID.String(), m.Digest, "go"), "no waitpoint": signalArgs(id, uuid.NewString(), m.Digest, "go"),
-				"foreign waitpoint": signalArgs(id, foreign.ID.String(), foreign.Digest, "go"), "wrong token": signalArgs(id, m.ID.String(), bad, "go"),
+				"no execution": signalArgs(nobody, m.ID.String(), m.Digest, "go"),
+				"no waitpoint": signalArgs(id, uuid.NewString(), m.Digest, "go"), "foreign waitpoint": signalArgs(id,
+					foreign.ID.String(), foreign.Digest, "go"), "wrong token": signalArgs(id, m.ID.String(), bad, "go"),
 				"wrong token of a closed waitpoint": signalArgs(resumed.Fence.Execution, used.ID.String(), bad, "go"),
-				"wrong token of an ended execution": signalArgs(ended.Fence.Execution, gone.ID.String(), bad, "go"), "no digest": signalArgs(id, m.ID.String(), "", "go"),
-				"an id that is none": signalArgs(id, strings.Repeat("x", 36), bad, "go"), "a key in place of an id": signalArgs(id, "current"+strings.Repeat(" ", 29), bad, "go"),
+				"wrong token of an ended execution": signalArgs(ended.Fence.Execution, gone.ID.String(), bad, "go"),
+				"no digest":                         signalArgs(id, m.ID.String(), "", "go"),
+				"an id that is none":                signalArgs(id, strings.Repeat("x", 36), bad, "go"),
+				"a key in place of an id":           signalArgs(id, "current"+strings.Repeat(" ", 29), bad, "go"),
 			} {
-				same(w, what, words(w.fcall("ff_deliver_signal", args...)), "{0 invalid_token []}")
+				sameDeep(w, what, w.fcall("ff_deliver_signal", args...), answer{0, "invalid_token", []string{}})
 			}
 		})
-		for i, args := range [][]string{signalArgs(nobody, m.ID.String(), m.Digest, ""), signalArgs(id, m.ID.String(), m.Digest, "")} {
-			same(w, "what is wrong with the signal does not tell them apart "+strconv.Itoa(i), w.fcall("ff_deliver_signal", args...).code, "invalid_input")
+		for i, args := range [][]string{signalArgs(nobody, m.ID.String(), m.Digest, ""),
+			signalArgs(id, m.ID.String(), m.Digest, "")} {
+			same(w, "what is wrong with the signal does not tell them apart "+strconv.Itoa(i),
+				w.fcall("ff_deliver_signal", args...).code, "invalid_input")
 		}
 	}},
 }

@@ -130,7 +130,8 @@ type heard struct {
 
 // accepts tells whether a part is about such a signal.
 func (p part) accepts(g heard) bool {
-	return slices.Contains(p.waitpoint, g.waitpoint) && (slices.Contains(p.names, g.Name) || slices.Contains(p.names, ""))
+	return slices.Contains(p.waitpoint, g.waitpoint) &&
+		(slices.Contains(p.names, g.Name) || slices.Contains(p.names, ""))
 }
 
 // have is how much of a part is there: of a list the slots that can be filled, of a count the distinct ones, up to n.
@@ -209,7 +210,8 @@ func (w *env) plays(r *rand.Rand, k *worker, t tree, what string) string {
 	wp := freshly(t.waitpoints)
 	q := suspension(waitFor(t.text(), wp...))
 	utter := func(waitpoint int) heard {
-		g := heard{waitpoint, suspend.SentSignal{ID: uuid.New(), Name: []string{"a", "b", "c"}[r.IntN(3)], IdempotencyKey: uuid.NewString()}}
+		g := heard{waitpoint, suspend.SentSignal{ID: uuid.New(), Name: []string{"a", "b", "c"}[r.IntN(3)],
+			IdempotencyKey: uuid.NewString()}}
 		g.SourceType, g.Source = []string{"t", "t:x", ""}[r.IntN(3)], []string{"x", "y", ""}[r.IntN(3)]
 		return g
 	}
@@ -244,7 +246,7 @@ func (w *env) plays(r *rand.Rand, k *worker, t tree, what string) string {
 			again.ID = uuid.New()
 			d, err := w.deliver(id, wp[g.waitpoint-1], again)
 			w.no(err)
-			same(w, what+": again", words(d.Duplicate, d.Effect, d.Signal), words(true, want, g.ID))
+			w.all(what+": again", eq(d.Duplicate, true), eq(d.Effect, want), eq(d.Signal, g.ID))
 		}
 		if want == waithook.EffectSatisfied {
 			w.code(id, "R1i")

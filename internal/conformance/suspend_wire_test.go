@@ -22,8 +22,8 @@ func wireSuspend(q engine.Suspension) []string {
 	if q.Timeout > 0 {
 		timeout = strconv.FormatInt(q.Timeout.Milliseconds(), 10)
 	}
-	args := []string{q.ID.String(), q.Request, q.Name, q.Reason, timeout, q.Behaviour, strconv.FormatInt(q.ResumeDelay.Milliseconds(), 10),
-		q.Condition, q.Question, strconv.Itoa(len(q.Bindings))}
+	args := []string{q.ID.String(), q.Request, q.Name, q.Reason, timeout, q.Behaviour,
+		strconv.FormatInt(q.ResumeDelay.Milliseconds(), 10), q.Condition, q.Question, strconv.Itoa(len(q.Bindings))}
 	for _, b := range q.Bindings {
 		if b.Pending {
 			args = append(args, b.ID.String(), b.Key, "p", "", "", "")

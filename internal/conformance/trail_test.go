@@ -23,7 +23,8 @@ func (w *env) notes() []string {
 // noted is a context of a change that is to be noted.
 func (w *env) noted(request, action string) context.Context {
 	ctx := trail.Acting(w.ctx, trail.Actor{From: "api 192.0.2.1"})
-	return trail.With(ctx, trail.Note{Request: request, Action: action, On: "execution", Name: "x", By: "anna", Why: "a\x1fb", Detail: "7"})
+	return trail.With(ctx, trail.Note{Request: request, Action: action, On: "execution", Name: "x", By: "anna",
+		Why: "a\x1fb", Detail: "7"})
 }
 
 var trailScenarios = []scenario{
@@ -32,21 +33,23 @@ var trailScenarios = []scenario{
 		_, err := w.e.HoldExecution(w.noted("r1", "hold"), id, "anna", "look first")
 		w.no(err)
 		w.check()
-		same(w, "the trail", strings.Join(w.notes(), "\n"), "hold|x|anna|api 192.0.2.1|a b|7")
+		sameList(w, "the trail", w.notes(), "hold|x|anna|api 192.0.2.1|a b|7")
 		_, err = w.e.UnholdExecution(w.ctx, id, "bea") // nobody said that it is to be kept
 		w.no(err)
 		_, _, err = w.e.ChangePriority(w.noted("r2", "set priority"), id, 9, "anna")
 		w.no(err)
 		w.no(w.e.SetTags(w.noted("r3", "set tags"), id, map[string]string{"a.b": "c"}, nil))
 		w.check()
-		same(w, "the trail, newest first", strings.Join(w.notes(), "\n"), "set tags|x|anna|api 192.0.2.1|a b|7\nset priority|x|anna|api 192.0.2.1|a b|7\nhold|x|anna|api 192.0.2.1|a b|7")
+		sameList(w, "the trail, newest first", w.notes(), "set tags|x|anna|api 192.0.2.1|a b|7",
+			"set priority|x|anna|api 192.0.2.1|a b|7", "hold|x|anna|api 192.0.2.1|a b|7")
 		history, err := w.e.ReadHistory(w.ctx, id)
 		w.no(err)
 		var told []string
 		for _, e := range history {
 			told = append(told, string(e.Kind)+" "+e.By+" "+e.From)
 		}
-		same(w, "the history", strings.Join(told, ", "), "created  , held anna api 192.0.2.1, unheld bea , priority anna api 192.0.2.1, tagged anna api 192.0.2.1")
+		same(w, "the history", strings.Join(told, ", "),
+			"created  , held anna api 192.0.2.1, unheld bea , priority anna api 192.0.2.1, tagged anna api 192.0.2.1")
 	}},
 	{name: "what changes nothing leaves no note", run: func(w *env) {
 		id := w.create()
@@ -77,19 +80,22 @@ var trailScenarios = []scenario{
 	}},
 	{name: "a note that cannot be read is refused", run: func(w *env) {
 		id := w.create().UUID().String()
-		for _, given := range []string{proto + "\x1f", proto + "\x1fa\x1fb", proto + strings.Repeat("\x1f", 9), "x\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9",
-			proto + "\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9\x1f10", proto + "\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f" + strings.Repeat("x", 4097), strings.Repeat("9", 20)} {
+		for _, given := range []string{proto + "\x1f", proto + "\x1fa\x1fb", proto + strings.Repeat("\x1f", 9),
+			"x\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9",
+			proto + "\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9\x1f10", proto +
+				"\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f" + strings.Repeat("x", 4097), strings.Repeat("9", 20)} {
 			w.unchanged(given, func() {
 				same(w, given, w.fcall("ff_pause_execution", given, id, "anna", "").code, "invalid_input")
 				same(w, "freeze with "+given, w.fcall("ff_freeze_partition", given, "1", "x").code, "invalid_input")
 			})
 		}
-		same(w, "another protocol with a note", w.fcall("ff_pause_execution", "1\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9", id, "anna", "").code, "protocol_mismatch")
+		same(w, "another protocol with a note", w.fcall("ff_pause_execution",
+			"1\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9", id, "anna", "").code, "protocol_mismatch")
 	}},
 	{name: "who freezes a partition is noted", run: func(w *env) {
 		w.no(w.e.FreezePartition(w.noted("r1", "freeze"), w.p, "it moves"))
 		w.no(w.e.ThawPartition(w.noted("r2", "thaw"), w.p))
 		w.check()
-		same(w, "notes", strings.Join(w.notes(), "\n"), "thaw|x|anna|api 192.0.2.1|a b|7\nfreeze|x|anna|api 192.0.2.1|a b|7")
+		sameList(w, "notes", w.notes(), "thaw|x|anna|api 192.0.2.1|a b|7", "freeze|x|anna|api 192.0.2.1|a b|7")
 	}},
 }

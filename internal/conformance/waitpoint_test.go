@@ -55,8 +55,10 @@ var waitpointScenarios = []scenario{
 		w.advance(time.Minute)
 		repeats(other) // an open waitpoint forgets nothing
 		w.send(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: first.ID.String()}, waithook.EffectNone)
-		w.send(id, m, suspend.SentSignal{ID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), Name: "other"}, waithook.EffectNone)
-		w.send(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: "00000000-0000-4000-8000-00000000000a"}, waithook.EffectNone)
+		w.send(id, m, suspend.SentSignal{ID: uuid.MustParse("00000000-0000-4000-8000-00000000000a"), Name: "other"},
+			waithook.EffectNone)
+		w.send(id, m, suspend.SentSignal{Name: "other", IdempotencyKey: "00000000-0000-4000-8000-00000000000a"},
+			waithook.EffectNone)
 		_, c, m = w.waiting()
 		id = c.Fence.Execution
 		w.send(id, m, first, waithook.EffectNone)
@@ -156,7 +158,7 @@ var waitpointScenarios = []scenario{
 		w.cancel(id)
 		w.replay(id, engine.Replay{DropSteps: true})
 		c = w.claims(id)
-		same(w, "dropped", words(len(c.Steps), told(c.Resume)), "0 nothing")
+		w.all("dropped", eq(len(c.Steps), 0), eq(told(c.Resume), "nothing"))
 	}},
 	{name: "every suspension and resumption is published on the execution's channel", run: func(w *env) {
 		w.seed()
@@ -164,16 +166,16 @@ var waitpointScenarios = []scenario{
 		id := c.Fence.Execution
 		ear := w.listen(engine.EventChannel(id))
 		m := w.stopped(c.Fence, because("waiting_for_approval"))
-		ear.hears("S2 0")
+		ear.hears("S2 1")
 		w.signal(id, m, "go", waithook.EffectSatisfied)
-		ear.hears("R1i 0")
+		ear.hears("R1i 1")
 		w.suspend(w.holds(id), resumedAfter(time.Hour), within(time.Second, "escalate"))
-		ear.hears("S1 0")
+		ear.hears("S1 1")
 		w.advance(time.Second)
 		w.settleTime()
-		ear.hears("S5 0")
+		ear.hears("S5 1")
 		w.signal(id, w.bound(id), "go", waithook.EffectSatisfied)
-		ear.hears("R2c 0")
+		ear.hears("R2c 1")
 	}},
 	{name: "a deadline fires before a later suspension timeout", run: func(w *env) {
 		w.seed()
@@ -241,13 +243,35 @@ var waitpointScenarios = []scenario{
 		_, err := w.openNamed(f, minted("the last"), time.Hour)
 		w.no(err)
 		w.quiet = false
+		_, full := w.holder()
+		w.quiet = true
+		for i, want := range []error{denied.StepLimit, nil} {
+			m := minted("x")
+			until := strconv.FormatInt(w.now()+time.Hour.Milliseconds(), 10)
+			step := "\x1fw:x" + strings.Join([]string{m.ID.String(), m.Kid, m.Nonce, until, "x"}, " ")
+			has := func(n int) {
+				w.editRecord(full.Fence.Execution.UUID(), func(f fields) { f["sb"] = strconv.Itoa(n) })
+			}
+			has(8388608 + 1 - i - len(step))
+			_, err := w.e.CreatePendingWaitpoint(w.ctx, full.Fence, "x", m, time.Hour)
+			w.is(err, want)
+			has(i * len(step))
+		}
+		w.quiet = false
 		w.refuses("a waitpoint by name", denied.StepLimit, "", func() error {
 			_, err := w.e.CreatePendingWaitpoint(w.ctx, f, "x", minted("x"), time.Hour)
 			return err
 		})
-		w.refuses("a suspension", denied.StepLimit, "", func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err })
+		w.refuses("a suspension", denied.StepLimit, "",
+			func() error { _, err := w.e.SuspendExecution(w.ctx, f, suspension()); return err })
+		other := engine.ChildOutcome{ID: flowfabric.NewExecutionID(w.p), Node: "other"}
+		w.refuses("a wait for others", denied.StepLimit, "", func() error {
+			return w.e.WaitOthers(w.ctx, f,
+				engine.ChildWait{Name: "wait", Mode: engine.WaitAll, Others: []engine.ChildOutcome{other}})
+		})
 		for _, name := range []string{"\x1fa:it", "\x1fw:it", "\x1f"} {
-			w.refuses("their names", flowfabric.ErrInvalidInput, "", func() error { _, err := w.e.RecordStep(w.ctx, f, name, nil, 0); return err })
+			w.refuses("their names", flowfabric.ErrInvalidInput, "",
+				func() error { _, err := w.e.RecordStep(w.ctx, f, name, nil, 0); return err })
 		}
 		w.pend(f, "x") // without a name
 	}},
@@ -258,7 +282,8 @@ var waitpointScenarios = []scenario{
 		w.suspend(c.Fence, awaiting("it"))
 		w.resume(id)
 		f := w.holds(id)
-		const kept = 5 + 2 + 8 + 36 + 13 + 2 + 7 + 1 + 8 // name, then name, cause, id, instant, who, why, count and separators
+		// name, then name, cause, id, instant, who, why, count and separators
+		const kept = 5 + 2 + 8 + 36 + 13 + 2 + 7 + 1 + 8
 		rest := limits.MaxStepTotal - kept
 		for i := 0; rest > 0; i++ {
 			name := "s" + strconv.Itoa(i)
@@ -276,12 +301,12 @@ var waitpointScenarios = []scenario{
 			w.no(err)
 		}
 		same(w, "what is left", limits.MaxStepTotal-int(w.at(id, "sb")), kept)
-		w.set("HINCRBY", w.k.Core(id.UUID()), "sb", "1")
+		w.editRecord(id.UUID(), func(f fields) { raise(f, "sb", 1) })
 		w.unchanged("a byte too much", func() {
 			_, err := w.e.SuspendExecution(w.ctx, f, suspension())
 			w.is(err, denied.StepLimit)
 		})
-		w.set("HINCRBY", w.k.Core(id.UUID()), "sb", "-1")
+		w.editRecord(id.UUID(), func(f fields) { raise(f, "sb", -1) })
 		w.suspend(f)
 	}},
 	{name: "a waitpoint that was closed stays so in every run", run: func(w *env) {
@@ -302,9 +327,10 @@ var waitpointScenarios = []scenario{
 		for name, m := range all {
 			o, err := w.openNamed(f, minted(name), time.Hour)
 			w.no(err)
-			same(w, name+" is the same", words(o.ID == m.ID, o.Closed), words(true, false))
+			w.all(name+" is the same", eq(o.ID, m.ID), eq(o.Closed, false))
 		}
-		same(w, "its step says so", strings.Split(w.hash(w.k.Steps(f.Execution.UUID()))[engine.StepWaitpoint+"c"], " ")[3], "0")
+		same(w, "its step says so", strings.Split(w.hash(w.k.Steps(f.Execution.UUID()))[engine.StepWaitpoint+"c"],
+			" ")[3], "0")
 		for range 2 {
 			already, err := w.e.CloseWaitpoint(w.ctx, f, all["c"].ID)
 			w.no(err)
@@ -337,7 +363,7 @@ var waitpointScenarios = []scenario{
 		w.release(f)
 		o, err := engine.DecodeOpened(k.one(f.Execution).Steps[engine.StepWaitpoint+"not its key"])
 		w.no(err)
-		same(w, "what the handler gets", words(o.ID, o.Key, o.Kid, o.Nonce), words(m.ID, "a", anew.Kid, anew.Nonce))
+		w.all("what the handler gets", eq(o.ID, m.ID), eq(o.Key, "a"), eq(o.Kid, anew.Kid), eq(o.Nonce, anew.Nonce))
 		w.signal(f.Execution, anew, "go", waithook.EffectBuffered)
 	}},
 	{name: "an approval names its sender and goes to the open waitpoint of that name", run: func(w *env) {
@@ -348,7 +374,8 @@ var waitpointScenarios = []scenario{
 			m := w.pend(c.Fence, "draft")
 			args := wireApprove(id, m.ID.String(), "go")
 			args[at+1] = value
-			w.unchanged("approval", func() { same(w, value, w.fcall("ff_approve_waitpoint", args...).code, "invalid_input") })
+			w.unchanged("approval",
+				func() { same(w, value, w.fcall("ff_approve_waitpoint", args...).code, "invalid_input") })
 		}
 		var closed int64
 		for range 6 {
@@ -359,12 +386,14 @@ var waitpointScenarios = []scenario{
 			closed = w.waitpoint(id, m).ClosedAt.UnixMilli()
 		}
 		a := w.fcall("ff_approve_waitpoint", wireApprove(id, "pay", "go")...)
-		same(w, "the last", words(a.code, a.slots), words("waitpoint_closed", []string{"proactive_close", strconv.FormatInt(closed, 10)}))
+		w.all("the last", eq(a.code, "waitpoint_closed"),
+			eqList(a.slots, "proactive_close", strconv.FormatInt(closed, 10)))
 		for range 4 { // in which order they are looked at is a matter of chance
 			open := w.pend(c.Fence, "pay")
 			d, err := w.e.ApproveWaitpoint(w.ctx, id, "pay", suspend.SentSignal{Name: "go", Source: "me"})
 			w.no(err)
-			same(w, "the open one", words(d.Effect, w.logged(id, open)), words(waithook.EffectBuffered, "go "+waithook.EffectBuffered))
+			w.all("the open one", eq(d.Effect, waithook.EffectBuffered),
+				eq(w.logged(id, open), "go "+waithook.EffectBuffered))
 			_, err = w.e.CloseWaitpoint(w.ctx, c.Fence, open.ID)
 			w.no(err)
 		}
@@ -379,14 +408,15 @@ var waitpointScenarios = []scenario{
 		}
 		m := w.stopped(c.Fence, waitFor(conditionOf(names(1, 3, "go", "go", "go")), minted("wp")))
 		for i := range 3 {
-			w.send(id, m, suspend.SentSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), 60<<10)}, map[bool]string{true: waithook.EffectSatisfied, false: waithook.EffectAppended}[i == 2])
+			w.send(id, m, suspend.SentSignal{Name: "go", Payload: bytes.Repeat([]byte("p"), 60<<10)},
+				map[bool]string{true: waithook.EffectSatisfied, false: waithook.EffectAppended}[i == 2])
 		}
 		k := w.worker("w2")
 		k.nothingYet()
 		a := w.must("ff_claim_next", claimArgs(k.request(1))...)
 		for _, slot := range a.slots {
 			if h := strings.Fields(slot); len(h) == claimWords {
-				same(w, "input, tags, steps, resume", words(h[13:]), "[1 0 1 2]")
+				sameList(w, "input, tags, steps, resume", h[13:], "1", "0", "1", "2")
 			}
 		}
 		r, err := w.e.ClaimNext(w.ctx, k.request(1)) // the repeat, decoded
@@ -402,11 +432,13 @@ var waitpointScenarios = []scenario{
 		for i := range 3 {
 			w.send(id, []engine.Minted{a, b}[i%2], large, waithook.EffectBuffered)
 		}
-		w.refuses("a fourth", denied.SignalLimit, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
+		w.refuses("a fourth", denied.SignalLimit, "",
+			func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
 		large.Payload = append(large.Payload, 'p')
-		w.refuses("a signal of a byte too much", flowfabric.ErrPayloadTooLarge, "", func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
+		w.refuses("a signal of a byte too much", flowfabric.ErrPayloadTooLarge, "",
+			func() error { _, err := w.e.DeliverSignal(w.ctx, id, b.ID, b.Digest, large); return err })
 	}},
-	{name: "600 early signals are all evaluated by the wait", needs: []string{"Functions"}, run: func(w *env) {
+	{name: "600 early signals are all evaluated by the wait", needs: []string{"Native"}, run: func(w *env) {
 		w.seed()
 		_, c := w.holder()
 		id := c.Fence.Execution
@@ -426,7 +458,7 @@ var waitpointScenarios = []scenario{
 		w.suspend(c.Fence, asked("r1"))
 		w.resume(id)
 		_, second := w.suspend(w.holds(id), asked("r1"))
-		same(w, "suspended anew", words(second.Already, w.record(id).ID == second.Suspension), "false true")
+		w.all("suspended anew", eq(second.Already, false), eq(w.record(id).ID, second.Suspension))
 	}},
 	{name: "a purge leaves nothing of waitpoints", run: func(w *env) {
 		w.seed()
@@ -460,7 +492,7 @@ var waitpointScenarios = []scenario{
 			w.hands = true
 			x := w.state(code)
 			p := w.waitpoint(x.id, x.waitpoint)
-			same(w, string(code), words(p.State, p.CloseReason), "closed attempt_ended")
+			w.all(string(code), eq(p.State, "closed"), eq(p.CloseReason, "attempt_ended"))
 		}
 	}},
 }

@@ -46,7 +46,7 @@ func (w *env) gateway(code flowfabric.Code) flowfabric.ExecutionID {
 // askedBy is one whose gates a worker asks.
 func askedBy(from flowfabric.Code, came string) explained {
 	return explained{cause: explain.WhyGranted, to: from, at: field("gx"), move: due,
-		says: both(stored("gx"), text(`Worker "w9" is asking its gates (budget "acme", quota "openai")`, came)),
+		says: both(stored("gx"), text(`asking whether there is room for it (budget acme, quota openai)`, `"w9"`, came)),
 		place: func(w *env, _ *placed) placed {
 			x := placed{id: w.gateway(from)}
 			same(w, "granted", len((&gates{env: w}).asker("w9").grants(1)), 1)
@@ -83,12 +83,22 @@ var whyGateScenarios = []scenario{
 			cause explain.Cause
 			says  string
 		}{
-			"budget acme tokens 101 100":    {explain.WhyWaitingBudget, `when budget "acme" was asked last, 101 of 100 "tokens" were used`},
-			"quota openai rate":             {explain.WhyWaitingRate, `quota "openai": as many executions have started in its window as may`},
-			"quota openai cap":              {explain.WhyWaitingSlot, `quota "openai": as many executions hold a slot of it as may`},
-			"budget_not_found acme":         {explain.WhyNoBudget, `budget "acme", which does not exist`},
-			"quota_policy_not_found openai": {explain.WhyNoQuota, `quota "openai", which does not exist`},
-			"who knows":                     {explain.WhyGateClosed, `because of "who knows"`},
+			"budget acme tokens 101 100": {explain.WhyWaitingBudget,
+				`It waits for budget acme: 101 of 100 tokens are used.`},
+			"quota openai rate": {explain.WhyWaitingRate,
+				"The maximum number of quota openai has started in its window. It is next."},
+			"quota openai cap": {explain.WhyWaitingSlot,
+				"The maximum number of quota openai runs now. It is next."},
+			"budget_not_found acme":         {explain.WhyNoBudget, "budget acme, which does not exist"},
+			"quota_policy_not_found openai": {explain.WhyNoQuota, "quota openai, which does not exist"},
+			"unavailable budget acme":       {explain.WhyUnavailable, "budget acme: no worker could find out"},
+			"unavailable quota @2.0.0@a/b":  {explain.WhyUnavailable, "key a/b: no worker could find out"},
+			"unavailable route":             {explain.WhyUnavailable, "budget acme, quota openai: no worker could"},
+			"quota @2.0.0@a%20b cap":        {explain.WhyWaitingSlot, `2 of 2 of key "a b" run now. It is next.`},
+			"quota @2.0.0@agents:acme cap":  {explain.WhyWaitingSlot, "2 of 2 of key agents:acme run now. It is next."},
+			"quota @0.5.60000@a rate": {explain.WhyWaitingRate,
+				"5 of 5 of key a have started within 1m0s. It is next."},
+			"who knows": {explain.WhyUnavailable, `because of "who knows"`},
 		} {
 			k := g.asker("w1")
 			list := k.grants(1)
@@ -98,7 +108,7 @@ var whyGateScenarios = []scenario{
 			same(w, "at", e.At.UnixMilli(), w.closedUntil(list[0].Route))
 			g.advance(20 * time.Second)
 			e = w.why(id)
-			w.says(e, explain.WhyGateDue+w.late(), want.says, "A tick opens its route")
+			w.says(e, explain.WhyCheckDue+w.late(), want.says, "A tick lets a worker check it again")
 			w.settleTime()
 			w.says(w.why(id), explain.WhyWaitingNoWorker)
 			g.advance(ttl)
@@ -117,10 +127,11 @@ var whyGateScenarios = []scenario{
 		list = k.grants(1)
 		a := g.admit(q, 0, list...)
 		g.refuse(k, false, a.Retry, "quota "+q+" cap", list...)
-		w.says(w.why(second), explain.WhyWaitingSlot, fmt.Sprintf("quota %q: as many executions hold a slot of it as may (1).", q))
-		w.silent(w.why(second), "notice")
+		w.says(w.why(second), explain.WhyWaitingSlot,
+			fmt.Sprintf("1 of 1 of quota %s run now. It is next.", q))
+		w.silent(w.why(second), "on the way")
 		w.complete(c.Fence, "r")
-		w.says(w.why(second), explain.WhyWaitingSlot, "1 notice")
+		w.says(w.why(second), explain.WhyWaitingSlot, "1 report is on the way")
 		g.deliver()
 		w.says(w.why(second), explain.WhyWaitingNoWorker)
 		w.says(w.why(first), explain.WhyCompleted)

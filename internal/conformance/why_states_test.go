@@ -44,9 +44,13 @@ var whyStateScenarios = []scenario{
 				w.worker("w2").one(x.id)
 				break
 			}
-			w.says(e, map[engine.LaneState]explain.Cause{engine.LanePaused: explain.WhyLanePaused, engine.LaneDisabled: explain.WhyLaneDisabled}[state],
-				`lane "default" of namespace "default" is `+string(state)+" since "+spoken(ms), `last changed by "anna"`, "It has never run.",
-				map[engine.LaneState]string{engine.LanePaused: "a worker starts that takes this kind from it: no live one does", engine.LaneDisabled: "idle instances"}[state])
+			w.says(e, map[engine.LaneState]explain.Cause{engine.LanePaused: explain.WhyLanePaused,
+				engine.LaneDisabled: explain.WhyLaneDisabled}[state],
+				`lane "default" of namespace "default" is `+string(state)+" since "+spoken(ms),
+				`last changed by "anna"`, "It has never run.",
+				map[engine.LaneState]string{
+					engine.LanePaused:   "a worker starts that takes this kind from its lane: no live one does",
+					engine.LaneDisabled: "idle workers"}[state])
 			w.worker("w1").nothing()
 		}
 		w.usualLane(engine.LaneActive, "anna")
@@ -60,39 +64,43 @@ var whyStateScenarios = []scenario{
 	{name: "the explanation counts what is ahead in the same queue", run: func(w *env) {
 		ids := w.createN(3)
 		other := w.create(kind("other"), priority(9000))
-		ranks := map[int]string{0: "it is the first in its queue", 1: "1 other in its queue is ahead of it", 2: "2 others in its queue are ahead of it"}
+		ranks := map[int]string{0: "it is the first in its queue", 1: "1 other in its queue is ahead of it",
+			2: "2 others in its queue are ahead of it"}
 		for _, id := range append(ids, other) {
 			rank, err := w.do("ZRANK", w.k.Queue(w.core(id)["r"]), id.UUID().String()).AsInt64()
 			w.no(err)
 			e := w.why(id)
 			w.says(e, explain.WhyWaitingNoWorker, ranks[int(rank)])
-			same(w, "ahead and queued", words(e.Facts.Ahead, e.Facts.Queued), words(rank, map[bool]int{true: 1, false: 3}[id == other]))
+			w.all("ahead and queued", eq(e.Facts.Ahead, int(rank)),
+				eq(e.Facts.Queued, map[bool]int{true: 1, false: 3}[id == other]))
 		}
 	}},
-	{name: "the explanation mentions idle instances that the worker registry does not list", damaged: "it moves an execution without the tick", run: func(w *env) {
-		idle, busy := w.worker("idle"), w.worker("busy")
-		w.complete(busy.one(w.create()).Fence, "r") // makes the route known
-		idle.nothing()
-		x := w.state("R2af")
-		w.maintained(time.Hour)
-		idle.nothing() // registered for the route, which is empty until the tick
-		e := w.why(x.id)
-		w.says(e, explain.WhyDelayDue)
-		w.quiet = true
-		w.set("HSET", w.k.Core(x.id.UUID()), "s", "R1f") // as the tick would, but without the ring
-		w.set("ZADD", w.k.Queue(w.core(x.id)["r"]), strconv.FormatInt(w.at(x.id, "ct"), 10), x.id.UUID().String())
-		w.set("SADD", w.k.Ready(), w.core(x.id)["r"])
-		e = w.why(x.id)
-		w.says(e, explain.WhyWaitingUnregistered, "no live worker is listed that can run it, but 1 idle instance is registered")
-		same(w, "waiters", words(e.Facts.Waiters, e.Facts.Subscriptions), "1 1")
-		w.advance(3 * time.Minute) // registrations last so long
-		w.says(w.why(x.id), explain.WhyWaitingNoWorker)
-	}},
+	{name: "the explanation mentions idle instances that the worker registry does not list",
+		damaged: "it moves an execution without the tick", run: func(w *env) {
+			idle, busy := w.worker("idle"), w.worker("busy")
+			w.complete(busy.one(w.create()).Fence, "r") // makes the route known
+			idle.nothing()
+			x := w.state("R2af")
+			w.maintained(time.Hour)
+			idle.nothing() // registered for the route, which is empty until the tick
+			e := w.why(x.id)
+			w.says(e, explain.WhyDelayDue)
+			w.quiet = true
+			w.editRecord(x.id.UUID(), func(f fields) { f["s"] = "R1f" }) // as the tick would, but without the ring
+			w.set("ZADD", w.k.Queue(w.core(x.id)["r"]), strconv.FormatInt(w.at(x.id, "ct"), 10), x.id.UUID().String())
+			w.set("SADD", w.k.Ready(), w.core(x.id)["r"])
+			e = w.why(x.id)
+			w.says(e, explain.WhyWaitingUnregistered,
+				"no live worker is listed that can run it, but 1 idle worker is waiting")
+			w.all("waiters", eq(e.Facts.Waiters, 1), eq(e.Facts.Subscriptions, 1))
+			w.advance(3 * time.Minute) // registrations last so long
+			w.says(w.why(x.id), explain.WhyWaitingNoWorker)
+		}},
 	{name: "the explanation reports damaged indexes", damaged: "it removes index entries", run: func(w *env) {
 		x := w.state("R1f")
 		w.quiet = true
 		w.set("SREM", w.k.Ready(), w.core(x.id)["r"])
-		w.says(w.why(x.id), explain.WhyRouteNotReady)
+		w.says(w.why(x.id), explain.WhyNotOffered)
 		w.set("ZREM", w.k.Queue(w.core(x.id)["r"]), x.id.UUID().String())
 		w.says(w.why(x.id), explain.WhyNotQueued)
 	}},
@@ -104,7 +112,8 @@ var whyStateScenarios = []scenario{
 		w.settleTime()
 		w.silent(w.why(x.id), "overdue")
 		w.advance(time.Hour)
-		w.says(w.why(x.id), "delay_due_tick_overdue", "But the partition's tick is overdue", `its owner "`+ticker+`" does not come`, spoken(w.at(x.id, "du")))
+		w.says(w.why(x.id), "delay_due_tick_overdue", "But the partition's tick is overdue",
+			`its owner "`+ticker+`" does not come`, spoken(w.at(x.id, "du")))
 		w.settleTime()
 		w.code(x.id, "R1f")
 		y := w.state("R2af")
@@ -117,15 +126,17 @@ var whyStateScenarios = []scenario{
 		x := w.state("A1", timeout(time.Minute), deadline(time.Hour), retries(2))
 		w.no(w.e.UpdateProgress(w.ctx, x.fence, 40, "half way"))
 		e := w.why(x.id)
-		w.says(e, explain.WhyActive, spoken(w.at(x.id, "ta")), spoken(w.at(x.id, "dl")), `40 %`, `"half way"`, "schedules retry 1 of 2")
+		w.says(e, explain.WhyActive, spoken(w.at(x.id, "ta")), spoken(w.at(x.id, "dl")), `40 %`, `"half way"`,
+			"schedules retry 1 of 2")
 		same(w, "at", e.At.UnixMilli(), w.at(x.id, "ta"))
 		w.fail(x.fence, "io")
 		e = w.why(x.id)
-		w.says(e, explain.WhyRetryBackoff, `retry 1 of 2, because attempt 0 ended with "io": "because"`)
+		w.says(e, explain.WhyRetryBackoff, `retry 1 of 2, because attempt 1 ended with "io": "because"`)
 		due(w, x)
 		k := w.worker("w2")
 		f := k.one(x.id).Fence
-		w.says(w.why(x.id), explain.WhyActive, "attempt 1 (retry)", `Before, attempt 0 ended with "io": "because"`, "schedules retry 2 of 2")
+		w.says(w.why(x.id), explain.WhyActive, "attempt 2 (retry)", `Before, attempt 1 ended with "io": "because"`,
+			"schedules retry 2 of 2")
 		w.no(w.e.UpdateProgress(w.ctx, f, -1, "words"))
 		w.says(w.why(x.id), explain.WhyActive, `It said "words"`)
 		k.ttl = time.Hour
@@ -134,13 +145,13 @@ var whyStateScenarios = []scenario{
 		e = w.why(x.id)
 		w.says(e, explain.WhyAttemptTimeoutDue+"_tick_overdue", "schedules retry 2 of 2", spoken(w.at(x.id, "ta")))
 		w.settleTime()
-		w.says(w.why(x.id), explain.WhyRetryBackoff, `attempt 1 ended with "attempt_timeout"`, "retry 2 of 2")
+		w.says(w.why(x.id), explain.WhyRetryBackoff, `attempt 2 ended with "attempt_timeout"`, "retry 2 of 2")
 		due(w, x)
 		k.one(x.id)
 		w.maintained(time.Minute)
 		w.says(w.why(x.id), explain.WhyAttemptTimeoutDue, "ends it expired, as no retry is left")
 		w.settleTime()
-		w.says(w.why(x.id), explain.WhyExpiredAttemptTimeout, "attempt 2 ran longer than the 1m0s", "after 3 attempts")
+		w.says(w.why(x.id), explain.WhyExpiredAttemptTimeout, "attempt 3 ran longer than the 1m0s", "after 3 attempts")
 	}},
 	{name: "the work of a lost worker is explained with its reclaims", run: func(w *env) {
 		x := w.state("A1", reclaims(1))
@@ -153,9 +164,11 @@ var whyStateScenarios = []scenario{
 		w.says(w.why(x.id), explain.WhyActive, "ends it failed", "reclaimed 1 time")
 		_, err := w.e.MarkSessionDead(w.ctx, w.p, k.session, "host is gone")
 		w.no(err)
-		w.says(w.why(x.id), explain.WhyReclaimsExhausted+w.late(), `declared dead because of "host is gone"`, "max_reclaims_exceeded")
+		w.says(w.why(x.id), explain.WhyReclaimsExhausted+w.late(), `declared dead because of "host is gone"`,
+			"max_reclaims_exceeded")
 		w.settleTime()
-		w.says(w.why(x.id), explain.WhyFailedReclaimsExhausted, `"lease_expired": "host is gone"`, "reclaimed 1 time, which is all")
+		w.says(w.why(x.id), explain.WhyFailedReclaimsExhausted, `"lease_expired": "host is gone"`,
+			"reclaimed 1 time, which is all")
 
 		w.reset()
 		y := w.state("A1")
@@ -190,8 +203,10 @@ var whyStateScenarios = []scenario{
 				x.fence = w.worker("w" + strconv.FormatUint(uint64(uuid.New().ID()), 36)).one(x.id).Fence
 			}
 		}
-		w.says(end(engine.Failure{Category: "io"}, retries(2)), explain.WhyFailedRetriesExhausted, "all 2 retries are used up", "attempt 2 ended")
-		w.says(end(engine.Failure{Category: "io"}, retries(1)), explain.WhyFailedRetriesExhausted, "its only retry is used up")
+		w.says(end(engine.Failure{Category: "io"}, retries(2)), explain.WhyFailedRetriesExhausted,
+			"all 2 retries are used up", "attempt 3 ended")
+		w.says(end(engine.Failure{Category: "io"}, retries(1)), explain.WhyFailedRetriesExhausted,
+			"its only retry is used up")
 		w.says(end(engine.Failure{Category: "io", Permanent: true}, retries(1)), explain.WhyFailedPermanent)
 		w.says(end(engine.Failure{Category: "permanent"}, retries(1)), explain.WhyFailedPermanent)
 		picky := retry(flowfabric.RetryPolicy{MaxRetries: 2, Categories: []string{"net", "disk"}})
@@ -204,12 +219,13 @@ var whyStateScenarios = []scenario{
 			to    flowfabric.Code
 			cause explain.Cause
 		}{
-			"fail":                            {"ends it failed, without a retry", "T2", explain.WhyFailedWaitTimeout},
-			"cancel":                          {"ends it cancelled", "T3", explain.WhyCancelledWaitTimeout},
-			"expire":                          {"ends it expired", "T4", explain.WhyExpiredWaitTimeout},
-			"auto_resume":                     {"resumes it without a signal", "R1i", explain.WhyWaitingNoWorker},
-			"auto_resume_with_timeout_signal": {`resumes it with the signal "__timeout"`, "R1i", explain.WhyWaitingNoWorker},
-			"escalate":                        {"leaves it to an operator", "S5", explain.WhyPausedByOperator},
+			"fail":        {"ends it failed, without a retry", "T2", explain.WhyFailedWaitTimeout},
+			"cancel":      {"ends it cancelled", "T3", explain.WhyCancelledWaitTimeout},
+			"expire":      {"ends it expired", "T4", explain.WhyExpiredWaitTimeout},
+			"auto_resume": {"resumes it without a signal", "R1i", explain.WhyWaitingNoWorker},
+			"auto_resume_with_timeout_signal": {`resumes it with the signal "__timeout"`, "R1i",
+				explain.WhyWaitingNoWorker},
+			"escalate": {"leaves it to an operator", "S5", explain.WhyPausedByOperator},
 		} {
 			w.reset()
 			x := w.state("A1", retries(3))
@@ -236,12 +252,15 @@ var whyStateScenarios = []scenario{
 			{names(1, 1, ""), []engine.Minted{a}, `needs a signal on waitpoint "alpha".`},
 			{names(1, 2, "go", "on"), []engine.Minted{a}, `needs each of the signals "go", "on" on waitpoint "alpha".`},
 			{names(1, 1, "go", ""), []engine.Minted{a}, `needs 1 of the signals "go", any on waitpoint "alpha".`},
-			{count(2, "w", "", 1, 2, 3), []engine.Minted{a, b, c}, `needs a signal on 2 of the waitpoints "alpha", "beta", "gamma".`},
+			{count(2, "w", "", 1, 2, 3), []engine.Minted{a, b, c},
+				`needs a signal on 2 of the waitpoints "alpha", "beta", "gamma".`},
 			{count(2, "s", "go", 1), []engine.Minted{a}, `needs 2 different signals "go" on the waitpoints "alpha".`},
-			{count(3, "c", "", 2, 1), []engine.Minted{a, b}, `needs signals of 3 different senders on the waitpoints "beta", "alpha".`},
+			{count(3, "c", "", 2, 1), []engine.Minted{a, b},
+				`needs signals of 3 different senders on the waitpoints "beta", "alpha".`},
 			{conditionOf(names(1, 1, "go"), names(2, 1, "no"), group(1, 1, 2)), []engine.Minted{a, b},
 				`needs one of (the signal "go" on waitpoint "alpha"; the signal "no" on waitpoint "beta").`},
-			{conditionOf(names(1, 1, "go"), names(2, 1, "no"), names(3, 1, "x"), group(2, 1, 2), group(2, 4, 3)), []engine.Minted{a, b, c},
+			{conditionOf(names(1, 1, "go"), names(2, 1, "no"), names(3, 1, "x"), group(2, 1, 2), group(2, 4, 3)),
+				[]engine.Minted{a, b, c},
 				`needs all of (all of (the signal "go" on waitpoint "alpha"; the signal "no" on waitpoint "beta"); the signal "x" on waitpoint "gamma").`},
 		} {
 			w.reset()
@@ -263,11 +282,12 @@ var whyStateScenarios = []scenario{
 		w.suspend(y.fence, waitFor(count(2, "w", "", 1, 2), points...), resumedAfter(time.Minute))
 		w.signal(y.id, points[1], "go", waithook.EffectAppended)
 		w.says(w.why(y.id), explain.WhyAwaitingSignal, `on 2 of the waitpoints "alpha", "beta" (1 of 2 so far)`,
-			`2 waitpoints of it are open ("alpha", "beta"), 1 waitpoint that it does not wait for is open`, "It becomes claimable, 1m0s later, once")
+			`2 waitpoints of it are open ("alpha", "beta"), 1 waitpoint that it does not wait for is open`,
+			"It becomes claimable, 1m0s later, once")
 		w.signal(y.id, points[0], "go", waithook.EffectSatisfied)
 		w.says(w.why(y.id), explain.WhyResumeDelay, "resumed by a signal", spoken(w.at(y.id, "du")))
 		due(w, y)
-		w.says(w.why(y.id), explain.WhyWaitingNoWorker, "It was resumed by a signal, and attempt 0 goes on.")
+		w.says(w.why(y.id), explain.WhyWaitingNoWorker, "It was resumed by a signal, and attempt 1 goes on.")
 		f := w.worker("w7").one(y.id).Fence
 		same(w, "a release before this claim", w.why(y.id).Facts.Released, "")
 		w.suspend(f)
@@ -302,14 +322,15 @@ var whyStateScenarios = []scenario{
 				same(w, "at of "+string(code), e.At.UnixMilli(), w.at(x.id, next))
 			}
 			if code[0] == 'A' { // its worker renews, or the tick requeues
-				w.set("HSET", w.k.Core(x.id.UUID()), "dl", strconv.FormatInt(w.now()+1, 10))
+				w.editRecord(x.id.UUID(), func(f fields) { f["dl"] = strconv.FormatInt(w.now()+1, 10) })
 				w.set("ZADD", w.k.Alarms(), strconv.FormatInt(w.now(), 10), x.id.UUID().String())
 				w.quiet = true
 				w.advance(2 * time.Millisecond)
 			} else {
 				w.maintained(time.Duration(w.at(x.id, "dl")-w.now()+1) * time.Millisecond)
 			}
-			w.says(w.why(x.id), explain.WhyDeadlineDue+w.late(), "Its deadline passed at "+spoken(w.at(x.id, "dl")), "ends it expired")
+			w.says(w.why(x.id), explain.WhyDeadlineDue+w.late(), "Its deadline passed at "+spoken(w.at(x.id, "dl")),
+				"ends it expired")
 			if code[0] == 'R' && code[1] == '1' {
 				w.worker("w5").nothing()
 			}
@@ -325,11 +346,13 @@ var whyStateScenarios = []scenario{
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")
 		e := w.why(id)
-		w.says(e, explain.WhyCompleted, "replayed 1 time more (admin.Replay), but only if forced, because it succeeded", spoken(w.at(id, "en")+60000))
+		w.says(e, explain.WhyCompleted, "replayed 1 time more (admin.Replay), but only if forced, because it succeeded",
+			spoken(w.at(id, "en")+60000))
 		w.replay(id, engine.Replay{Force: true})
 		w.says(w.why(id), explain.WhyWaitingNoWorker, "1st time of at most 1")
 		w.complete(k.one(id).Fence, "r")
-		w.says(w.why(id), explain.WhyCompleted, "It has been replayed 1 time, which is all its policy allows", "after 2 attempts")
+		w.says(w.why(id), explain.WhyCompleted, "It has been replayed 1 time, which is all its policy allows",
+			"after 2 attempts")
 		w.advance(time.Minute)
 		w.says(w.why(id), explain.WhyCompleted, "its retention is over since")
 		w.settleTime()
@@ -340,13 +363,17 @@ var whyStateScenarios = []scenario{
 		w.says(w.why(never), explain.WhyCancelled, "Its policy allows no replay")
 		w.must("ff_set_lane", proto, "default", "default", "", "2592000", "anna", "") // keeps 30 days what it kept 14
 		e = w.why(never)
-		w.says(e, explain.WhyCancelled, "filed to be purged at "+spoken(w.at(never, "en")+14*86400000), "files it for "+spoken(w.at(never, "en")+2592000000))
-		same(w, "as it is filed", words(e.Facts.PurgeAt.UnixMilli(), e.At.UnixMilli()), words(w.at(never, "en")+14*86400000, w.at(never, "en")+2592000000))
+		w.says(e, explain.WhyCancelled, "to be purged at "+spoken(w.at(never, "en")+14*86400000),
+			"moves that to "+spoken(w.at(never, "en")+2592000000))
+		w.all("as it is filed", eq(e.Facts.PurgeAt.UnixMilli(), w.at(never, "en")+14*86400000),
+			eq(e.At.UnixMilli(), w.at(never, "en")+2592000000))
 		w.must("ff_set_lane", proto, "default", "default", "", "60", "anna", "")
-		w.says(w.why(never), explain.WhyCancelled, "purges it after "+spoken(w.at(never, "en")+14*86400000), "retention is shorter now")
+		w.says(w.why(never), explain.WhyCancelled, "purges it after "+spoken(w.at(never, "en")+14*86400000),
+			"the lane keeps less now")
 		mine := w.worker("w2")
 		held := mine.one(w.create()).Fence
-		_, err := w.e.CancelExecution(w.ctx, held.Execution, engine.Cancellation{Source: engine.CancelOwner, Fence: &held})
+		_, err := w.e.CancelExecution(w.ctx, held.Execution,
+			engine.Cancellation{Source: engine.CancelOwner, Fence: &held})
 		w.no(err)
 		w.says(w.why(held.Execution), explain.WhyCancelled, `its holder ("owner:w2") cancelled it`)
 		cascade := w.create()
@@ -354,7 +381,8 @@ var whyStateScenarios = []scenario{
 		w.no(err)
 		w.says(w.why(cascade), explain.WhyCancelled, "its flow was cancelled without a reason.")
 		rooted := w.create()
-		_, err = w.e.CancelExecution(w.ctx, rooted, engine.Cancellation{Source: engine.CancelOperator, Reason: "by root"})
+		_, err = w.e.CancelExecution(w.ctx, rooted,
+			engine.Cancellation{Source: engine.CancelOperator, Reason: "by root"})
 		w.no(err)
 		w.says(w.why(rooted), explain.WhyCancelled, `cancelled it, "by root".`)
 	}},
@@ -369,13 +397,14 @@ var whyStateScenarios = []scenario{
 		w.no(err)
 		ms, _ := strconv.ParseInt(strings.Fields(stone)[1], 10, 64)
 		w.says(e, explain.WhyPurged, "It ended cancelled and was purged", spoken(ms))
-		same(w, "what is left", words(e.Code, e.State, e.At.UnixMilli()), words("T3", "cancelled", ms))
+		w.all("what is left", eq(e.Code, "T3"), eq(e.State, "cancelled"), eq(e.At.UnixMilli(), ms))
 		w.advance(48 * time.Hour)
 		w.says(w.why(x.id), explain.WhyNotFound)
 
 		y := w.state("R1f")
 		w.no(w.e.FreezePartition(w.ctx, w.p, "moving slot 7"))
-		w.says(w.why(y.id), explain.WhyPartitionFrozen, `frozen because of "moving slot 7"`, "not even whether there is one", "thaws", "flowfabric thaw")
+		w.says(w.why(y.id), explain.WhyPartitionFrozen, `frozen because of "moving slot 7"`,
+			"not even whether there is one", "thaws", "flowfabric thaw")
 		w.says(w.why(flowfabric.NewExecutionID(w.p)), explain.WhyPartitionFrozen, "not even whether there is one")
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		w.says(w.why(y.id), explain.WhyWaitingNoWorker)
@@ -387,7 +416,8 @@ var whyStateScenarios = []scenario{
 		w.no(err)
 		w.says(e, explain.WhyWaitingNoWorker)
 		w.reset()
-		old := w.create(func(x *engine.NewExecution) { x.DeadlineAt = time.UnixMilli(-5) }) // 1970 is a time like any other
+		// 1970 is a time like any other
+		old := w.create(func(x *engine.NewExecution) { x.DeadlineAt = time.UnixMilli(-5) })
 		e, err = explain.Of(w.ctx, w.e, old)
 		w.no(err)
 		w.says(e, explain.WhyDeadlineDue+w.late(), "Its deadline passed at 1970-01-01T00:00:00.000Z")
@@ -399,7 +429,8 @@ var whyStateScenarios = []scenario{
 	{name: "random states are always explained", run: func(w *env) {
 		seed := uint64(number("FLOWFABRIC_SEED", time.Now().UnixNano()))
 		ops := int(number("FLOWFABRIC_SOAK", 1500)) / max(1, w.srv.Share)
-		f := &fuzzer{env: w, r: rand.New(rand.NewPCG(seed, 2)), seed: seed, states: map[string]int{}, answers: map[string]int{}}
+		f := &fuzzer{env: w, r: rand.New(rand.NewPCG(seed, 2)), seed: seed, states: map[string]int{},
+			answers: map[string]int{}}
 		seen, ticks := map[explain.Cause]int{}, 0
 		for i := range ops {
 			if i%250 == 0 {
@@ -415,11 +446,14 @@ var whyStateScenarios = []scenario{
 				w.Fatalf("seed %d: %s: %v, %s: %s\nlast calls:\n%s", seed, id, err, unexplained(e, id), e, f.tail())
 			}
 			seen[e.Reason]++
-			if to := foretold[explain.Cause(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))]; to != nil && f.r.IntN(3) == 0 && f.takeOver() {
+			if to := foretold[explain.Cause(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))]; to != nil &&
+				f.r.IntN(3) == 0 && f.takeOver() {
 				ticks++
 				next, err := explain.Of(w.ctx, w.e, id)
-				if err != nil || !slices.Contains(to, next.Code) && !slices.Contains(foretold[explain.WhyDeadlineDue], next.Code) {
-					w.Fatalf("seed %d: %s: %v: a tick did not do what was foretold:\n%s\n%s\nlast calls:\n%s", seed, id, err, e, next, f.tail())
+				if err != nil || !slices.Contains(to, next.Code) && !slices.Contains(foretold[explain.WhyDeadlineDue],
+					next.Code) {
+					w.Fatalf("seed %d: %s: %v: a tick did not do what was foretold:\n%s\n%s\nlast calls:\n%s", seed, id,
+						err, e, next, f.tail())
 				}
 			}
 		}
@@ -432,9 +466,10 @@ var whyStateScenarios = []scenario{
 
 // foretold is where an execution is after a tick, by the reason that waits for one.
 var foretold = map[explain.Cause][]flowfabric.Code{
-	explain.WhyDelayDue: {"R1f", "R1i", "R1t", "R1r"}, explain.WhyAttemptTimeoutDue: {"R2b", "R1t", "T4", "R1r", "R2r"}, explain.WhyLeaseExpired: {"R1r", "R2r"},
-	explain.WhyHolderDead: {"R1r", "R2r"}, explain.WhyRevoked: {"R1r"}, explain.WhyReclaimsExhausted: {"T2"},
-	explain.WhySuspensionTimeoutDue: {"T2", "T3", "T4", "R1i", "S5"}, explain.WhyDeadlineDue: {"T4", "T4n"},
+	explain.WhyDelayDue: {"R1f", "R1i", "R1t", "R1r"}, explain.WhyAttemptTimeoutDue: {"R2b", "R1t", "T4", "R1r", "R2r"},
+	explain.WhyLeaseExpired: {"R1r", "R2r"}, explain.WhyHolderDead: {"R1r", "R2r"}, explain.WhyRevoked: {"R1r"},
+	explain.WhyReclaimsExhausted: {"T2"}, explain.WhySuspensionTimeoutDue: {"T2", "T3", "T4", "R1i", "S5"},
+	explain.WhyDeadlineDue: {"T4", "T4n"},
 }
 
 // takeOver ticks until nothing due is left; false when the tick belongs to somebody else.
@@ -460,16 +495,22 @@ func plausible(e explain.Explanation) bool {
 		return !e.Facts.State.Terminal() && !e.Facts.DeadlineAt.After(e.Facts.Now)
 	}
 	families := map[string][]explain.Cause{
-		"R1": {explain.WhyWaitingNext, explain.WhyWaitingBehind, explain.WhyWaitingNoWorker, explain.WhyWaitingNoCapability, explain.WhyWaitingUnregistered, explain.WhyLanePaused, explain.WhyLaneDisabled,
-			explain.WhyWaitingBudget, explain.WhyWaitingRate, explain.WhyWaitingSlot, explain.WhyNoBudget, explain.WhyNoQuota, explain.WhyGateClosed, explain.WhyGateDue},
+		"R1": {explain.WhyWaitingNext, explain.WhyWaitingBehind, explain.WhyWaitingNoWorker,
+			explain.WhyWaitingNoCapability, explain.WhyWaitingUnregistered, explain.WhyLanePaused,
+			explain.WhyLaneDisabled, explain.WhyWaitingBudget, explain.WhyWaitingRate, explain.WhyWaitingSlot,
+			explain.WhyNoBudget,
+			explain.WhyNoQuota, explain.WhyUnavailable, explain.WhyCheckDue},
 		"R4": {explain.WhyExecutionHeld}, "G1": {explain.WhyGranted, explain.WhyGrantDue},
-		"R2": {explain.WhyDelayed, explain.WhyDebounced, explain.WhyDelayedByWorker, explain.WhyRetryBackoff, explain.WhyReclaimBackoff, explain.WhyResumeDelay, explain.WhyDelayDue},
-		"R3": {explain.WhyFlowStaging, explain.WhyAwaitingOthers, explain.WhyAwaitingReplay, explain.WhyAwaitingKids, explain.WhyAwaitingBacklog,
-			explain.WhyFlowCancelled, explain.WhyLanePaused},
-		"A1": {explain.WhyActive, explain.WhyAttemptTimeoutDue}, "A2": {explain.WhyLeaseExpired, explain.WhyHolderDead, explain.WhyReclaimsExhausted},
+		"R2": {explain.WhyDelayed, explain.WhyDebounced, explain.WhyDelayedByWorker, explain.WhyRetryBackoff,
+			explain.WhyReclaimBackoff, explain.WhyResumeDelay, explain.WhyDelayDue},
+		"R3": {explain.WhyFlowStaging, explain.WhyAwaitingOthers, explain.WhyAwaitingReplay, explain.WhyAwaitingKids,
+			explain.WhyAwaitingBacklog, explain.WhyFlowCancelled, explain.WhyLanePaused},
+		"A1": {explain.WhyActive, explain.WhyAttemptTimeoutDue},
+		"A2": {explain.WhyLeaseExpired, explain.WhyHolderDead, explain.WhyReclaimsExhausted},
 		"A3": {explain.WhyRevoked, explain.WhyReclaimsExhausted},
 		"T1": {explain.WhyCompleted}, "T3": {explain.WhyCancelled, explain.WhyCancelledWaitTimeout},
-		"T2": {explain.WhyFailedNoRetries, explain.WhyFailedRetriesExhausted, explain.WhyFailedNotRetried, explain.WhyFailedPermanent, explain.WhyFailedReclaimsExhausted, explain.WhyFailedWaitTimeout},
+		"T2": {explain.WhyFailedNoRetries, explain.WhyFailedRetriesExhausted, explain.WhyFailedNotRetried,
+			explain.WhyFailedPermanent, explain.WhyFailedReclaimsExhausted, explain.WhyFailedWaitTimeout},
 		"T4": {explain.WhyExpiredDeadline, explain.WhyExpiredAttemptTimeout, explain.WhyExpiredWaitTimeout},
 	}
 	if reason == explain.WhyPurged {

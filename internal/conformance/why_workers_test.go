@@ -3,6 +3,7 @@ package conformance
 import (
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
@@ -11,12 +12,14 @@ import (
 // joins registers a worker that takes kind k from the lane default, unless info says otherwise. It returns its name.
 func (w *env) joins(prefix string, change func(*engine.WorkerInfo), caps ...string) string {
 	w.Helper()
-	info := engine.WorkerInfo{Namespace: "default", Lanes: []string{"slow", "default"}, Kinds: []string{"other", "k"}, Capabilities: caps, Concurrency: 4}
+	info := engine.WorkerInfo{Namespace: "default", Lanes: []string{"slow", "default"}, Kinds: []string{"other", "k"},
+		Capabilities: caps, Concurrency: 4}
 	if change != nil {
 		change(&info)
 	}
 	name := w.homed(prefix)
-	_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t", TTL: ttl, InFlight: 3, Info: info})
+	_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t", TTL: ttl, InFlight: 3,
+		Info: info})
 	w.no(err)
 	return name
 }
@@ -31,7 +34,7 @@ func (w *env) leaves(name string) {
 // counts fails unless an explanation counts the live workers so.
 func (w *env) counts(e explain.Explanation, serving, capable int) {
 	w.Helper()
-	same(w, "serving and capable", words(e.Serving, e.Capable), words(serving, capable))
+	w.all("serving and capable", eq(e.Serving, serving), eq(e.Capable, capable))
 }
 
 var whyWorkerScenarios = []scenario{
@@ -39,13 +42,18 @@ var whyWorkerScenarios = []scenario{
 		id := w.createN(1)[0]
 		name := w.joins("able", nil)
 		says := func(inFlight, stuck int) explain.Explanation {
-			_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t", TTL: ttl, InFlight: inFlight, Stuck: stuck,
-				Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"}, Kinds: []string{"k"}, Concurrency: 4}})
+			_, err := w.e.RegisterWorker(w.ctx,
+				engine.Registration{Instance: name, Token: "t", TTL: ttl, InFlight: inFlight, Stuck: stuck,
+					Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"}, Kinds: []string{"k"},
+						Concurrency: 4}})
 			w.no(err)
 			return w.why(id)
 		}
-		w.says(says(3, 2), explain.WhyWaitingNext, "(3 of 4 slots in use when last heard of, 2 of them by handlers that ignore the end of their context)")
-		w.says(says(4, 4), explain.WhyWaitingStuck, "handlers that ignore the end of their context had 4 of 4 slots when last heard of", "its process is restarted")
+		w.says(says(3, 2), explain.WhyWaitingNext,
+			"(3 of 4 slots in use when last heard of, 2 of them by handlers that ignore the end of their context)")
+		w.says(says(4, 4), explain.WhyWaitingStuck,
+			"handlers that ignore the end of their context had 4 of 4 slots when last heard of",
+			"its process is restarted")
 		w.says(says(4, 0), explain.WhyWaitingNext, "(4 of 4 slots in use when last heard of)")
 	}},
 	{name: "waiting work is explained by the live workers that can run it", run: func(w *env) {
@@ -58,11 +66,13 @@ var whyWorkerScenarios = []scenario{
 		w.says(none, explain.WhyWaitingNoWorker)
 		w.counts(none, 0, 0)
 		for what, change := range map[string]func(*engine.WorkerInfo){
-			"namespace": func(i *engine.WorkerInfo) { i.Namespace = "n2" }, "lane": func(i *engine.WorkerInfo) { i.Lanes = []string{"slow"} },
-			"kind": func(i *engine.WorkerInfo) { i.Kinds = []string{"k2"} },
+			"namespace": func(i *engine.WorkerInfo) { i.Namespace = "n2" },
+			"lane":      func(i *engine.WorkerInfo) { i.Lanes = []string{"slow"} },
+			"kind":      func(i *engine.WorkerInfo) { i.Kinds = []string{"k2"} },
 		} {
 			name := w.joins("other", change)
-			w.says(w.why(first), explain.WhyWaitingNoWorker, `no live worker takes kind "k" in lane "default" of namespace "default"`)
+			w.says(w.why(first), explain.WhyWaitingNoWorker,
+				`no live worker takes kind "k" in lane "default" of namespace "default"`)
 			w.leaves(name)
 			if w.why(first).Serving != 0 {
 				w.Errorf("a worker of another %s counts", what)
@@ -70,11 +80,14 @@ var whyWorkerScenarios = []scenario{
 		}
 		name := w.joins("able", nil)
 		e := w.why(first)
-		w.says(e, explain.WhyWaitingNext, `1 live worker takes kind "k" in lane "default" of namespace "default" (3 of 4 slots in use when last heard of)`, "first in its queue", "The next claim of such a worker takes it.")
+		w.says(e, explain.WhyWaitingNext,
+			`1 live worker takes kind "k" in lane "default" of namespace "default" (3 of 4 slots in use when last heard of)`,
+			"first in its queue", "The next claim of such a worker takes it.")
 		w.counts(e, 1, 1)
 		other := w.joins("also", nil, "gpu")
 		e = w.why(last)
-		w.says(e, explain.WhyWaitingBehind, "2 live workers take kind", "(6 of 8 slots", "2 others in its queue are ahead of it")
+		w.says(e, explain.WhyWaitingBehind, "2 live workers take kind", "(6 of 8 slots",
+			"2 others in its queue are ahead of it")
 		w.counts(e, 2, 2)
 		w.no(func() error { _, _, err := w.e.ChangePriority(w.ctx, last, 5, "me"); return err }())
 		w.says(w.why(last), explain.WhyWaitingNext)
@@ -93,11 +106,13 @@ var whyWorkerScenarios = []scenario{
 		b := w.joins("b", nil, "arm")
 		w.joins("c", func(i *engine.WorkerInfo) { i.Kinds = []string{"k2"} }, "eu", "gpu")
 		e := w.why(id)
-		w.says(e, explain.WhyWaitingNoCapability, "2 live workers take kind", `("eu", "gpu")`, `"`+a+`", which comes closest, lacks "eu"`)
+		w.says(e, explain.WhyWaitingNoCapability, "2 live workers take kind", `("eu", "gpu")`,
+			`"`+a+`", which comes closest, lacks "eu"`)
 		w.counts(e, 2, 0)
 		w.leaves(a)
 		e = w.why(id)
-		w.says(e, explain.WhyWaitingNoCapability, "1 live worker takes kind", `"`+b+`", which comes closest, lacks "eu", "gpu"`)
+		w.says(e, explain.WhyWaitingNoCapability, "1 live worker takes kind",
+			`"`+b+`", which comes closest, lacks "eu", "gpu"`)
 		d := w.joins("d", nil, "eu", "fast") // with a's gpu all would be there, but in no worker
 		a = w.joins("a", nil, "gpu")
 		e = w.why(id)
@@ -121,13 +136,14 @@ var whyWorkerScenarios = []scenario{
 		elsewhere := (w.p + 1) % partitions
 		w.no(w.e.FreezePartition(w.ctx, elsewhere, "moved"))
 		e = w.why(id)
-		w.says(e, explain.WhyWaitingUnlisted, "Whether there is one cannot be told, the registry could not be read")
+		w.says(e, explain.WhyWaitingUnlisted, "the list of workers could not be read")
 		w.joins("able", nil)
 		w.says(w.why(id), explain.WhyWaitingNext)
 		w.no(w.e.ThawPartition(w.ctx, elsewhere))
 		w.advance(2 * time.Minute)
 		w.says(w.why(id), explain.WhyWaitingNoWorker)
 		paused := w.state("R2af")
-		same(w, "counts of one that does not wait", words(w.why(paused.id).Serving, w.why(paused.id).Code), words(-1, codes.DelayedFirst))
+		w.all("counts of one that does not wait", eq(w.why(paused.id).Serving, -1),
+			eq(w.why(paused.id).Code, flowfabric.Code(codes.DelayedFirst)))
 	}},
 }

@@ -27,13 +27,14 @@ type worker struct {
 }
 
 func (w *env) worker(instance string) *worker {
-	return &worker{w: w, instance: instance, session: engine.NewSessionID(instance), ttl: ttl, routes: map[uint64]engine.Route{},
-		can: func(engine.Route) bool { return true }}
+	return &worker{w: w, instance: instance, session: engine.NewSessionID(instance), ttl: ttl,
+		routes: map[uint64]engine.Route{},
+		can:    func(engine.Route) bool { return true }}
 }
 
 func (k *worker) request(max int) engine.ClaimRequest {
-	q := engine.ClaimRequest{Partition: k.w.p, Session: k.session, Number: k.number + 1, TTL: k.ttl, Max: max, Subscription: k.subscription,
-		Table: k.table, Wait: true, Gates: k.gates}
+	q := engine.ClaimRequest{Partition: k.w.p, Session: k.session, Number: k.number + 1, TTL: k.ttl, Max: max,
+		Subscription: k.subscription, Table: k.table, Wait: true, Gates: k.gates}
 	if k.turns {
 		q.Rotation = k.number
 	}
@@ -57,7 +58,8 @@ func (k *worker) learn(r engine.ClaimReply) bool {
 	if len(r.Routes) == 0 && k.subscription != "" {
 		return false
 	}
-	digest, err := k.w.e.SetSubscription(k.w.ctx, k.w.p, engine.Subscription{Classes: mine, Namespaces: k.namespaces, Weights: k.weights})
+	digest, err := k.w.e.SetSubscription(k.w.ctx, k.w.p,
+		engine.Subscription{Classes: mine, Namespaces: k.namespaces, Weights: k.weights})
 	k.w.no(err)
 	k.subscription = digest
 	return true
@@ -153,7 +155,8 @@ func (w *env) release(f flowfabric.Fence) {
 
 func (w *env) cancel(id flowfabric.ExecutionID) {
 	w.Helper()
-	already, err := w.e.CancelExecution(w.ctx, id, engine.Cancellation{Source: engine.CancelOperator, Reason: "told to"})
+	already, err := w.e.CancelExecution(w.ctx, id,
+		engine.Cancellation{Source: engine.CancelOperator, Reason: "told to"})
 	w.no(err)
 	same(w, "cancel already", already, false)
 	w.check()
@@ -223,10 +226,12 @@ func (k *worker) nothingYet() {
 // fresh is the same instance in a partition that was emptied.
 func (k *worker) fresh() *worker { return k.w.worker(k.instance) }
 
-// claimArgs is the wire form of a claim. Positions: 1 session, 2 number, 3 ttl, 4 max, 5 subscription, 6 table, 7 wait, 8 rotation.
+// claimArgs is the wire form of a claim. Positions: 1 session, 2 number, 3 ttl, 4 max, 5 subscription, 6 table, 7
+// wait, 8 rotation.
 func claimArgs(q engine.ClaimRequest) []string {
-	return []string{proto, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max), q.Subscription,
-		strconv.FormatUint(q.Table, 10), "1", strconv.FormatUint(q.Rotation, 10), "0"}
+	return []string{proto, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10),
+		strconv.Itoa(q.Max), q.Subscription, strconv.FormatUint(q.Table, 10), "1", strconv.FormatUint(q.Rotation, 10),
+		"0"}
 }
 
 // granting are the arguments of a claim that has work with gates granted, too.
@@ -240,5 +245,6 @@ const claimWords = 17
 
 // fenceArgs is the wire form of a fence.
 func fenceArgs(f flowfabric.Fence) []string {
-	return []string{f.Execution.UUID().String(), f.Session, strconv.FormatUint(f.Claim, 10), strconv.FormatUint(f.Epoch, 10), strconv.FormatUint(uint64(f.Attempt), 10)}
+	return []string{f.Execution.UUID().String(), f.Session, strconv.FormatUint(f.Claim, 10),
+		strconv.FormatUint(f.Epoch, 10), strconv.FormatUint(uint64(f.Attempt), 10)}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// homed is a worker instance that the scenario's partition registers. The rule is spelled out here because processes of all
-// revisions must agree on it.
+// homed is a worker instance that the scenario's partition registers. The rule is spelled out here because processes
+// of all revisions must agree on it.
 func (w *env) homed(prefix string) string {
 	for i := 0; ; i++ {
 		h := fnv.New32a()
@@ -30,8 +30,9 @@ func registeredFirst(w *env, _ fixed) { w.register(w.homed("w"), "t") }
 // register says that a process is there.
 func (w *env) register(instance, token string) engine.Registered {
 	w.Helper()
-	r, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: instance, Token: token, TTL: ttl, InFlight: 3, Stuck: 2,
-		Info: engine.WorkerInfo{Pool: "pool", Kinds: []string{"k"}}})
+	r, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: instance, Token: token, TTL: ttl, InFlight: 3,
+		Stuck: 2,
+		Info:  engine.WorkerInfo{Pool: "pool", Kinds: []string{"k"}}})
 	w.no(err)
 	w.check()
 	return r
@@ -68,7 +69,8 @@ var registryScenarios = []scenario{
 		first := w.register(name, "t1")
 		same(w, "renewed", first.Renewed, false)
 		row := w.lone()
-		same(w, "row", words(row.Instance, row.Alive, row.Dead, row.InFlight, row.Stuck, row.Info.Pool, row.Info.Kinds), words(name, true, false, 3, 2, "pool", []string{"k"}))
+		w.all("row", eq(row.Instance, name), eq(row.Alive, true), eq(row.Dead, false), eq(row.InFlight, 3),
+			eq(row.Stuck, 2), eq(row.Info.Pool, "pool"), eqList(row.Info.Kinds, "k"))
 		same(w, "expiry", row.ExpiresAt, first.ExpiresAt)
 		same(w, "ttl", row.ExpiresAt.Sub(row.SeenAt), ttl)
 		same(w, "registered", row.RegisteredAt, row.SeenAt)
@@ -94,35 +96,36 @@ var registryScenarios = []scenario{
 		}
 		same(w, "a free name", w.register(name, "t2").Renewed, false)
 	}},
-	{name: "the name of a live worker cannot be taken, and that of a lost one is free at its expiry", run: func(w *env) {
-		name := w.homed("w")
-		first := w.register(name, "t1")
-		w.advance(ttl / 2)
-		refusal := func() error {
-			_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t2", TTL: ttl})
-			return err
-		}
-		w.unchanged("another process", func() {
-			err := refusal()
-			w.is(err, denied.InstanceInUse)
-			until, left := engine.TakenFor(err)
-			same(w, "until", until, first.ExpiresAt)
-			if left <= 0 || left > ttl/2 {
-				w.Fatalf("%v are left of half a ttl", left)
+	{name: "the name of a live worker cannot be taken, and that of a lost one is free at its expiry",
+		run: func(w *env) {
+			name := w.homed("w")
+			first := w.register(name, "t1")
+			w.advance(ttl / 2)
+			refusal := func() error {
+				_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t2", TTL: ttl})
+				return err
 			}
-		})
-		w.register(name, "t1") // it lives
-		w.advance(ttl / 2)
-		w.is(refusal(), denied.InstanceInUse)
-		w.advance(ttl / 2)
-		row := w.lone()
-		same(w, "a lost worker", words(row.Alive, row.Dead), "false false")
-		same(w, "its successor", w.register(name, "t2").Renewed, false)
-		row = w.lone()
-		same(w, "registered anew", row.RegisteredAt, row.SeenAt)
-		_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t1", TTL: ttl})
-		w.is(err, denied.InstanceInUse) // the first was only cut off, and has lost its name
-	}},
+			w.unchanged("another process", func() {
+				err := refusal()
+				w.is(err, denied.InstanceInUse)
+				until, left := engine.TakenFor(err)
+				same(w, "until", until, first.ExpiresAt)
+				if left <= 0 || left > ttl/2 {
+					w.Fatalf("%v are left of half a ttl", left)
+				}
+			})
+			w.register(name, "t1") // it lives
+			w.advance(ttl / 2)
+			w.is(refusal(), denied.InstanceInUse)
+			w.advance(ttl / 2)
+			row := w.lone()
+			w.all("a lost worker", eq(row.Alive, false), eq(row.Dead, false))
+			same(w, "its successor", w.register(name, "t2").Renewed, false)
+			row = w.lone()
+			same(w, "registered anew", row.RegisteredAt, row.SeenAt)
+			_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t1", TTL: ttl})
+			w.is(err, denied.InstanceInUse) // the first was only cut off, and has lost its name
+		}},
 	{name: "a worker that is marked dead loses its name, not its leases", run: func(w *env) {
 		name := w.homed("w")
 		_, err := w.e.MarkWorkerDead(w.ctx, name, "gone")
@@ -135,14 +138,14 @@ var registryScenarios = []scenario{
 			w.no(err)
 			same(w, "already", already, want)
 			row := w.lone()
-			same(w, "row", words(row.Alive, row.Dead, row.Reason), "false true does not answer")
+			w.all("row", eq(row.Alive, false), eq(row.Dead, true), eq(row.Reason, "does not answer"))
 			w.check()
 		}
 		w.renew(k, 0)
 		w.no(w.complete(f, "").Err)
 		same(w, "who lives registers again", w.register(name, "t1").Renewed, false)
 		row := w.lone()
-		same(w, "row", words(row.Alive, row.Dead, row.Reason), "true false ")
+		w.all("row", eq(row.Alive, true), eq(row.Dead, false), eq(row.Reason, ""))
 		_, err = w.e.MarkWorkerDead(w.ctx, name, "")
 		w.no(err)
 		same(w, "another takes the name", w.register(name, "t2").Renewed, false)
@@ -166,57 +169,59 @@ var registryScenarios = []scenario{
 			w.Fatalf("the record goes in %d ms", ms)
 		}
 	}},
-	{name: "listings of workers and sessions miss nobody, however long they are", damaged: "sessions leave the index between two pages", run: func(w *env) {
-		const many = 230
-		for i := range many {
-			w.must("ff_register_worker", proto, fmt.Sprintf("w%03d", i), "t", "30000", "0", "0", "{}")
-			s := fmt.Sprintf("w%03d~1", i)
-			w.set("HSET", w.k.Session(s), "exp", strconv.FormatInt(w.now()+30000, 10), "cl", "0", "ttl", "30000")
-			w.set("ZADD", w.k.Sessions(), strconv.FormatInt(w.now()/1000000*1000000, 10), s) // most at the same time
-		}
-		rows, sessions := w.workers(), w.sessions()
-		same(w, "workers", len(rows), many)
-		same(w, "sessions", len(sessions), many)
-		for i := range many {
-			same(w, "worker", rows[i].Instance, fmt.Sprintf("w%03d", i))
-			same(w, "session", sessions[i].ID, fmt.Sprintf("w%03d~1", i))
-		}
-		// Who renews between two pages comes again; nobody is missed.
-		seen, after := map[string]int{}, ""
-		for page := 0; page == 0 || after != ""; page++ {
-			a := w.must("ff_list_workers", proto, after, "50")
-			after = a.slots[1]
-			for i := 3; i < len(a.slots); i += 9 {
-				seen[a.slots[i]]++
+	{name: "listings of workers and sessions miss nobody, however long they are",
+		damaged: "sessions leave the index between two pages", run: func(w *env) {
+			const many = 230
+			for i := range many {
+				w.must("ff_register_worker", proto, fmt.Sprintf("w%03d", i), "t", "30000", "0", "0", "{}")
+				s := fmt.Sprintf("w%03d~1", i)
+				w.set("HSET", w.k.Session(s), "exp", strconv.FormatInt(w.now()+30000, 10), "cl", "0", "ttl", "30000")
+				// most at the same time
+				w.set("ZADD", w.k.Sessions(), strconv.FormatInt(w.now()/1000000*1000000, 10), s)
 			}
-			if page == 1 { // the one that the cursor names, and one that comes later
-				_, last, _ := strings.Cut(after, " ")
-				for _, name := range []string{last, "w229"} {
-					w.must("ff_register_worker", proto, name, "t", "40000", "0", "0", "{}")
+			rows, sessions := w.workers(), w.sessions()
+			same(w, "workers", len(rows), many)
+			same(w, "sessions", len(sessions), many)
+			for i := range many {
+				same(w, "worker", rows[i].Instance, fmt.Sprintf("w%03d", i))
+				same(w, "session", sessions[i].ID, fmt.Sprintf("w%03d~1", i))
+			}
+			// Who renews between two pages comes again; nobody is missed.
+			seen, after := map[string]int{}, ""
+			for page := 0; page == 0 || after != ""; page++ {
+				a := w.must("ff_list_workers", proto, after, "50")
+				after = a.slots[1]
+				for i := 3; i < len(a.slots); i += 9 {
+					seen[a.slots[i]]++
+				}
+				if page == 1 { // the one that the cursor names, and one that comes later
+					_, last, _ := strings.Cut(after, " ")
+					for _, name := range []string{last, "w229"} {
+						w.must("ff_register_worker", proto, name, "t", "40000", "0", "0", "{}")
+					}
+				}
+				if page > 10 {
+					w.Fatal("the listing never ends")
 				}
 			}
-			if page > 10 {
-				w.Fatal("the listing never ends")
+			same(w, "workers", len(seen), many)
+			after = ""
+			gone := map[string]bool{}
+			for page := 0; page == 0 || after != ""; page++ {
+				a := w.must("ff_list_sessions", proto, after, "50")
+				after = a.slots[1]
+				for i := 3; i < len(a.slots); i += 5 {
+					gone[a.slots[i]] = true
+				}
+				if _, last, ok := strings.Cut(after, " "); ok { // the cursor's session ends between two pages
+					w.set("ZREM", w.k.Sessions(), last)
+				}
+				if page > 10 {
+					w.Fatal("the listing never ends")
+				}
 			}
-		}
-		same(w, "workers", len(seen), many)
-		after = ""
-		gone := map[string]bool{}
-		for page := 0; page == 0 || after != ""; page++ {
-			a := w.must("ff_list_sessions", proto, after, "50")
-			after = a.slots[1]
-			for i := 3; i < len(a.slots); i += 5 {
-				gone[a.slots[i]] = true
-			}
-			if _, last, ok := strings.Cut(after, " "); ok { // the cursor's session ends between two pages
-				w.set("ZREM", w.k.Sessions(), last)
-			}
-			if page > 10 {
-				w.Fatal("the listing never ends")
-			}
-		}
-		same(w, "sessions", len(gone), many)
-	}},
+			same(w, "sessions", len(gone), many)
+		}},
 	{name: "a page of large worker rows stays small, and a row that is too large is shortened", run: func(w *env) {
 		large := `{"pool":"` + strings.Repeat("x", engine.MaxWorkerInfo-len(`{"pool":""}`)) + `"}`
 		for i := range 9 {
@@ -230,14 +235,16 @@ var registryScenarios = []scenario{
 			w.Fatalf("a page of %d bytes", bytes)
 		}
 		same(w, "workers", len(w.workers()), 9)
-		same(w, "one byte more", w.fcall("ff_register_worker", proto, "x", "t", "30000", "0", "0", large+" ").code, "invalid_input")
+		same(w, "one byte more", w.fcall("ff_register_worker", proto, "x", "t", "30000", "0", "0", large+" ").code,
+			"invalid_input")
 		name := w.homed("very")
 		_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t", TTL: ttl,
-			Info: engine.WorkerInfo{Pool: "p", Kinds: slices.Repeat([]string{strings.Repeat("k", 64)}, 10_000), Lanes: []string{"l"}}})
+			Info: engine.WorkerInfo{Pool: "p", Kinds: slices.Repeat([]string{strings.Repeat("k", 64)}, 10_000),
+				Lanes: []string{"l"}}})
 		w.no(err)
 		i := slices.IndexFunc(w.workers(), func(r engine.WorkerRow) bool { return r.Instance == name })
 		row := w.workers()[i]
-		same(w, "shortened", words(row.Info.Truncated, row.Info.Pool, row.Info.Lanes), words(true, "p", []string{"l"}))
+		w.all("shortened", eq(row.Info.Truncated, true), eq(row.Info.Pool, "p"), eqList(row.Info.Lanes, "l"))
 		if n := len(row.Info.Kinds); n < 500 || n > 2000 {
 			w.Fatalf("%d of 10,000 kinds are left", n)
 		}
@@ -245,8 +252,8 @@ var registryScenarios = []scenario{
 	{name: "malformed registrations and listing arguments are refused", run: func(w *env) {
 		good := []string{proto, "w", "t", "30000", "7", "7", "{}"}
 		for at, bad := range map[int][]string{
-			1: {"", strings.Repeat("w", 49), "a{b}", "a\nb"}, 2: {"", strings.Repeat("t", 65), "{"}, 3: {"999", "3600001", "x", "1e4"},
-			4: {"-1", "1000001", "", "6"}, 5: {"-1", "8", "", "x"}, 6: {""},
+			1: {"", strings.Repeat("w", 49), "a{b}", "a\nb"}, 2: {"", strings.Repeat("t", 65), "{"},
+			3: {"999", "3600001", "x", "1e4"}, 4: {"-1", "1000001", "", "6"}, 5: {"-1", "8", "", "x"}, 6: {""},
 		} {
 			for _, b := range bad {
 				args := slices.Clone(good)
@@ -279,17 +286,22 @@ var registryScenarios = []scenario{
 		_, err := w.e.MarkSessionDead(w.ctx, w.p, b.session, "asked to")
 		w.no(err)
 		w.advance(ttl / 2)
-		var got []string
-		for _, s := range w.sessions() {
-			got = append(got, words(engine.Instance(s.ID), s.Alive, s.Dead, s.Reason, s.Held))
+		type row struct {
+			instance    string
+			alive, dead bool
+			reason      string
+			held        int
 		}
-		same(w, "sessions", strings.Join(got, "; "), "a true false  1; b false true asked to 2; c false false  3")
+		rows := func() (all []row) {
+			for _, s := range w.sessions() {
+				all = append(all, row{engine.Instance(s.ID), s.Alive, s.Dead, s.Reason, s.Held})
+			}
+			return all
+		}
+		sameList(w, "sessions", rows(), row{"a", true, false, "", 1}, row{"b", false, true, "asked to", 2},
+			row{"c", false, false, "", 3})
 		w.settleTime()
-		got = nil
-		for _, s := range w.sessions() {
-			got = append(got, words(engine.Instance(s.ID), s.Alive, s.Held))
-		}
-		same(w, "after the tick", strings.Join(got, "; "), "a true 1")
+		sameList(w, "after the tick", rows(), row{"a", true, false, "", 1})
 	}},
 	{name: "workers can renew and leave over the memory limit", needs: []string{"OOM"}, run: func(w *env) {
 		name, other := w.homed("w"), w.homed("v")

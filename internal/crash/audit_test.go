@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -143,7 +144,7 @@ func (f *fleet) cores(jobs int) []bool {
 
 // stuck describes a few executions that have not ended, and all that the partition of the first holds besides.
 func (f *fleet) stuck(jobs int) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), 30*time.Second)
+	ctx, cancel := testwait.Context(f.t, context.WithoutCancel(f.ctx))
 	defer cancel()
 	var out []string
 	partition := uint16(0)
@@ -157,14 +158,31 @@ func (f *fleet) stuck(jobs int) string {
 			if len(out) == 0 {
 				partition = s.ID.Partition()
 			}
-			out = append(out, fmt.Sprintf("job %d %s: code %s, session %s, %d attempts, lease until %v", i, s.ID, s.State.Code, s.Session, s.Attempts, s.LeaseExpiresAt))
+			out = append(out, fmt.Sprintf("job %d %s: code %s, session %s, %d attempts, lease until %v", i, s.ID,
+				s.State.Code, s.Session, s.Attempts, s.LeaseExpiresAt))
 		}
 	}
 	if d, err := invariant.Read(ctx, f.raw, partition); err == nil && len(out) > 0 {
 		out = append(out, invariant.NewChecker().Violations(d)...)
-		out = append(out, fmt.Sprintf("now %d", d.Now), d.Text(":x:", ":i:", ":k:", ":a:", ":o:", ":f:", ":fm:", ":done", ":t:"))
+		out = append(out, fmt.Sprintf("now %d", d.Now),
+			d.Text(":x:", ":i:", ":k:", ":a:", ":o:", ":f:", ":fm:", ":done", ":t:"))
 	}
 	return strings.Join(out, "\n")
+}
+
+// expire ticks until no session is left: one of a worker that was just killed, or that could not close it in time on
+// a slow machine, runs out. TestRollingRestarts proves with longer leases that a worker closes its sessions.
+func (f *fleet) expire() {
+	f.t.Helper()
+	testwait.Progress(f.t, "all sessions have run out", func() (bool, any) {
+		for p := range f.partitions {
+			if _, err := f.engine.Tick(f.ctx, p, "audit", false); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+		left := f.count(":sessions")
+		return left == 0, left
+	})
 }
 
 // sound holds every partition against the invariants and counts all executions. The store must be quiet. One that lost
@@ -212,7 +230,8 @@ type recoveries struct {
 }
 
 // ended reads every existing job and checks that it ended as its mode wants, once, and without a trace of the
-// faults but reclaims. A store that lost writes (rolled) may also have failed an attempt whose frames it lost, and with its last attempt the execution.
+// faults but reclaims. A store that lost writes (rolled) may also have failed an attempt whose frames it lost, and
+// with its last attempt the execution.
 func (f *fleet) ended(existing []bool, rolled bool) *recoveries {
 	f.t.Helper()
 	out, faults := &recoveries{}, map[string][]fault{}
@@ -256,20 +275,21 @@ func (f *fleet) one(j crash.Job, rolled bool, faults map[string][]fault, out *re
 		why = append(why, fmt.Sprintf("%d %s %s %s", a.Index, a.State, a.Category, a.Reason))
 	}
 	ends := j.Ends()
-	if n := len(s.AttemptLog); rolled && n > 0 && s.AttemptLog[n-1].Category == "frames_lost" && s.State.Code == codes.Failed {
+	if n := len(s.AttemptLog); rolled && n > 0 && s.AttemptLog[n-1].Category == "frames_lost" &&
+		s.State.Code == codes.Failed {
 		ends = codes.Failed // the store lost frames of every attempt that its policy allows
 		out.Lock()
 		out.frameless++
 		out.Unlock()
 	}
 	if s.State.Code != ends || s.Retries != j.Failures() && (!rolled || s.Retries < j.Failures()) {
-		return fmt.Errorf("%s: code %s after %d retries, want %s after %d, a crash consumes no retry: %s", id, s.State.Code, s.Retries,
-			ends, j.Failures(), strings.Join(why, "; "))
+		return fmt.Errorf("%s: code %s after %d retries, want %s after %d, a crash consumes no retry: %s", id,
+			s.State.Code, s.Retries, ends, j.Failures(), strings.Join(why, "; "))
 	}
 	if int(s.Attempts) != 1+s.Retries+s.Reclaims {
 		return fmt.Errorf("%s: %d attempts after %d retries and %d reclaims", id, s.Attempts, s.Retries, s.Reclaims)
 	}
-	raw, stored, err := f.engine.ReadResult(f.ctx, id, s.Attempts-1)
+	raw, stored, err := f.engine.ReadResult(f.ctx, id, s.Attempts)
 	if err != nil || stored != (ends == codes.Completed) {
 		return fmt.Errorf("%s: result stored %v (%v)", id, stored, err)
 	}
@@ -280,15 +300,15 @@ func (f *fleet) one(j crash.Job, rolled bool, faults map[string][]fault, out *re
 		}
 	}
 	if made := strings.Split(answer.Pass, "/"); len(made) == 3 {
-		if attempt, _ := strconv.Atoi(made[1]); attempt < int(s.Attempts)-1 {
+		if attempt, _ := strconv.Atoi(made[1]); attempt < int(s.Attempts) {
 			out.Lock()
 			out.reused++
 			out.Unlock()
 		}
 	}
 	if mode := j.Mode(); mode == crash.Stream || mode == crash.Flaky {
-		for attempt := range s.Attempts {
-			if err := f.frames(id, attempt, mode == crash.Stream && attempt == s.Attempts-1, rolled); err != nil {
+		for attempt := uint32(1); attempt <= s.Attempts; attempt++ {
+			if err := f.frames(id, attempt, mode == crash.Stream && attempt == s.Attempts, rolled); err != nil {
 				return err
 			}
 		}
@@ -308,7 +328,8 @@ func (f *fleet) frames(id flowfabric.ExecutionID, attempt uint32, whole, rolled 
 	}
 	for i, x := range frames {
 		if x.Sequence != uint64(i+1) || !rolled && string(x.Payload) != strconv.Itoa(i) {
-			return fmt.Errorf("%s attempt %d: frame %d has sequence %d and payload %q", id, attempt, i, x.Sequence, x.Payload)
+			return fmt.Errorf("%s attempt %d: frame %d has sequence %d and payload %q", id, attempt, i, x.Sequence,
+				x.Payload)
 		}
 	}
 	if whole && len(frames) != crash.Tokens && !rolled {
@@ -317,10 +338,10 @@ func (f *fleet) frames(id flowfabric.ExecutionID, attempt uint32, whole, rolled 
 	return nil
 }
 
-// add records how long the interrupted attempts of an execution took to be requeued and claimed again, without the pauses
-// between reclaims.
+// add records how long the interrupted attempts of an execution took to be requeued and claimed again, without the
+// pauses between reclaims.
 func (r *recoveries) add(s engine.Snapshot, faults map[string][]fault) {
-	log := append(slices.Clone(s.AttemptLog), engine.AttemptRecord{Index: s.Attempts - 1, ClaimedAt: s.ClaimedAt})
+	log := append(slices.Clone(s.AttemptLog), engine.AttemptRecord{Index: s.Attempts, ClaimedAt: s.ClaimedAt})
 	slices.SortStableFunc(log, func(a, b engine.AttemptRecord) int { return int(a.Index) - int(b.Index) })
 	r.Lock()
 	defer r.Unlock()

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -33,10 +34,11 @@ type kill struct {
 func TestKill(t *testing.T) {
 	const executions, kills = 60, 6
 	url := testserver.Redis(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	c, e := connect(t, ctx, url)
 
+	began, ran := time.Now(), testwait.Running(t)
 	workers := make([]*process, 3)
 	for i := range workers {
 		workers[i] = start(t, url, fmt.Sprintf("w%d", i))
@@ -61,7 +63,8 @@ func TestKill(t *testing.T) {
 		<-victim.done
 		k := kill{worker: victim.name, at: at}
 		for _, x := range submitted {
-			if s := read(t, ctx, e, x.ID()); s.State.LifecyclePhase == "active" && engine.Instance(s.Session) == victim.name {
+			if s := read(t, ctx, e, x.ID()); s.State.LifecyclePhase == "active" &&
+				engine.Instance(s.Session) == victim.name {
 				k.held = append(k.held, x.ID())
 			}
 		}
@@ -77,26 +80,28 @@ func TestKill(t *testing.T) {
 		}
 		s := read(t, ctx, e, x.ID())
 		if s.State.Code != codes.Completed || s.Retries != 0 {
-			t.Errorf("%s: code %s, %d retries, want T1 and none: a crash consumes no retry", x.ID(), s.State.Code, s.Retries)
+			t.Errorf("%s: code %s, %d retries, want T1 and none: a crash consumes no retry", x.ID(), s.State.Code,
+				s.Retries)
 		}
 		if int(s.Attempts) != s.Reclaims+1 || len(s.AttemptLog) != s.Reclaims {
-			t.Errorf("%s: %d attempts, %d reclaims, %d folded: every attempt but the last was interrupted", x.ID(), s.Attempts, s.Reclaims, len(s.AttemptLog))
+			t.Errorf("%s: %d attempts, %d reclaims, %d folded: every attempt but the last was interrupted", x.ID(),
+				s.Attempts, s.Reclaims, len(s.AttemptLog))
 		}
-		for a := range s.Attempts {
-			if _, ok, err := e.ReadResult(ctx, x.ID(), a); err != nil || ok != (a == s.Attempts-1) {
+		for a := uint32(1); a <= s.Attempts; a++ {
+			if _, ok, err := e.ReadResult(ctx, x.ID(), a); err != nil || ok != (a == s.Attempts) {
 				t.Errorf("%s attempt %d: result stored %v (%v): exactly the last attempt settles", x.ID(), a, ok, err)
 			}
-			gapless(t, ctx, e, x.ID(), a, a == s.Attempts-1)
+			gapless(t, ctx, e, x.ID(), a, a == s.Attempts)
 		}
 		if made := strings.Split(got.Pass, "/"); len(made) != 3 {
 			t.Errorf("%s: step value %q", x.ID(), got.Pass)
-		} else if attempt, _ := strconv.Atoi(made[1]); attempt < int(s.Attempts)-1 {
+		} else if attempt, _ := strconv.Atoi(made[1]); attempt < int(s.Attempts) {
 			reused++ // a later attempt reused the value: it was not run again
 		}
 	}
 	for _, k := range done {
 		for _, id := range k.held {
-			recovered(t, ctx, e, id, k)
+			recovered(t, ctx, e, id, k, time.Since(began)-ran())
 		}
 		t.Logf("%s was killed with %d executions in hand", k.worker, len(k.held))
 	}
@@ -120,7 +125,8 @@ func connect(t *testing.T, ctx context.Context, url string) (*client.Client, *en
 }
 
 // waitHolding waits until some worker holds something that is a random way through its frames, and returns it.
-func waitHolding(t *testing.T, ctx context.Context, e *engine.Engine, xs []*client.Execution[answer], workers []*process, i *int) *process {
+func waitHolding(t *testing.T, ctx context.Context, e *engine.Engine, xs []*client.Execution[answer],
+	workers []*process, i *int) *process {
 	t.Helper()
 	progress := uint64(3 + rand.IntN(tokens-20))
 	for ctx.Err() == nil {
@@ -129,7 +135,7 @@ func waitHolding(t *testing.T, ctx context.Context, e *engine.Engine, xs []*clie
 			if s.State.Code != codes.Active {
 				continue
 			}
-			m, err := e.ReadAttemptStream(ctx, x.ID(), s.Attempts-1)
+			m, err := e.ReadAttemptStream(ctx, x.ID(), s.Attempts)
 			if err != nil || m.Count < progress {
 				continue
 			}
@@ -155,7 +161,8 @@ func read(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.Exe
 }
 
 // gapless checks that the producer sequence of an attempt has no hole and that payloads are in order.
-func gapless(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.ExecutionID, attempt uint32, whole bool) {
+func gapless(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.ExecutionID, attempt uint32,
+	whole bool) {
 	t.Helper()
 	frames, err := e.ReadFrames(ctx, id, attempt, stream.Cursor{}, 1000)
 	if err != nil {
@@ -174,7 +181,8 @@ func gapless(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.
 	if err != nil || !m.Closed {
 		t.Errorf("%s attempt %d: closed %v (%v)", id, attempt, m.Closed, err)
 	}
-	if want := map[bool]string{true: "attempt_success", false: "lease_expired"}[whole]; m.Exists && m.ClosedReason != want {
+	if want := map[bool]string{true: "attempt_success", false: "lease_expired"}[whole]; m.Exists &&
+		m.ClosedReason != want {
 		t.Errorf("%s attempt %d: closed reason %q, want %q", id, attempt, m.ClosedReason, want)
 	}
 }
@@ -187,8 +195,10 @@ func pause(n int) time.Duration {
 	return min(time.Minute, time.Second<<min(n-1, 6))
 }
 
-// recovered checks that the attempt after the killed one was claimed within ttl + tick + 1 s, and its pause.
-func recovered(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.ExecutionID, k kill) {
+// recovered checks that the attempt after the killed one was claimed within ttl + tick + 1 s, its pause, and how long
+// the machine stood.
+func recovered(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.ExecutionID, k kill,
+	stood time.Duration) {
 	t.Helper()
 	s := read(t, ctx, e, id)
 	claimed := append([]engine.AttemptRecord(nil), s.AttemptLog...)
@@ -197,7 +207,7 @@ func recovered(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabri
 		if a.Worker != k.worker || i+1 >= len(claimed) {
 			continue
 		}
-		bound := ttl + time.Second + time.Second + pause(i)
+		bound := ttl + time.Second + time.Second + pause(i) + stood
 		if took := claimed[i+1].ClaimedAt.Sub(k.at); took > bound {
 			t.Errorf("%s: claimed again %v after %s was killed, want at most %v", id, took, k.worker, bound)
 		}
@@ -210,7 +220,7 @@ func recovered(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabri
 // refused, and the execution belongs to the other worker.
 func TestPause(t *testing.T) {
 	url := testserver.Redis(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	c, e := connect(t, ctx, url)
 
@@ -224,8 +234,8 @@ func TestPause(t *testing.T) {
 	if err := first.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if got := second.expect(t, "holding "); got != x.ID().String()+" 1" {
-		t.Fatalf("the second worker holds %q, want attempt 1 of %s", got, x.ID())
+	if got := second.expect(t, "holding "); got != x.ID().String()+" 2" {
+		t.Fatalf("the second worker holds %q, want attempt 2 of %s", got, x.ID())
 	}
 	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -242,11 +252,11 @@ func TestPause(t *testing.T) {
 	if s.State.Code != codes.Active || engine.Instance(s.Session) != "second" || s.Attempts != 2 {
 		t.Errorf("code %s held by %q, %d attempts: want A1 by second, 2", s.State.Code, s.Session, s.Attempts)
 	}
-	if frames, err := e.ReadFrames(ctx, x.ID(), 1, stream.Cursor{}, 10); err != nil || len(frames) != 0 {
+	if frames, err := e.ReadFrames(ctx, x.ID(), 2, stream.Cursor{}, 10); err != nil || len(frames) != 0 {
 		t.Errorf("the new attempt has %d frames of the old holder (%v)", len(frames), err)
 	}
-	if m, err := e.ReadAttemptStream(ctx, x.ID(), 0); err != nil || m.Count != 0 || !m.Closed {
-		t.Errorf("attempt 0: %+v (%v): want closed and empty", m, err)
+	if m, err := e.ReadAttemptStream(ctx, x.ID(), 1); err != nil || m.Count != 0 || !m.Closed {
+		t.Errorf("attempt 1: %+v (%v): want closed and empty", m, err)
 	}
 	if err := x.Cancel(ctx, flowfabric.Reason("test over")); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@
 // Two rollouts restart workers in good order, one of them with processes of a next revision of the library among them,
 // which the test makes, and hold every journal against every execution.
 //
-// Counts are small by default. FLOWFABRIC_SOAK_CRASH=1 runs the full ones; FLOWFABRIC_CRASH_EXECUTIONS, FLOWFABRIC_CRASH_KILLS,
-// FLOWFABRIC_CRASH_ROLLS, FLOWFABRIC_CRASH_UPGRADES and FLOWFABRIC_CRASH_GATE_KILLS set them; FLOWFABRIC_SEED repeats a run's choices (who is hit when; not
-// the scheduling).
+// Counts are small by default. FLOWFABRIC_SOAK_CRASH=1 runs the full ones; FLOWFABRIC_CRASH_EXECUTIONS,
+// FLOWFABRIC_CRASH_KILLS, FLOWFABRIC_CRASH_ROLLS, FLOWFABRIC_CRASH_UPGRADES and FLOWFABRIC_CRASH_GATE_KILLS set them;
+// FLOWFABRIC_SEED repeats a run's choices (who is hit when; not the scheduling).
 package crash

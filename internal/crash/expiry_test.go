@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -31,9 +32,9 @@ func TestExpireAtOnce(t *testing.T) {
 	const partitions, lease = 8, time.Hour
 	total := number(t, "FLOWFABRIC_CRASH_EXPIRIES", 10_000, 100_000)
 	url := testserver.Redis(t, testserver.Args("--slowlog-log-slower-than", "500", "--slowlog-max-len", "100000"))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
-	e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: partitions, TestClock: true})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Partitions: partitions, TestClock: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,8 @@ func TestExpireAtOnce(t *testing.T) {
 	}
 	for p := range uint16(partitions) {
 		if err := raw.Do(ctx, raw.B().Hset().Key(keys.Root(p)).FieldValue().
-			FieldValue("clock_offset", strconv.FormatInt((lease+time.Minute).Milliseconds(), 10)).Build()).Error(); err != nil {
+			FieldValue("clock_offset", strconv.FormatInt((lease+time.Minute).Milliseconds(), 10)).Build()).
+			Error(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,8 +81,8 @@ func TestExpireAtOnce(t *testing.T) {
 	slices.Sort(meter.cost)
 	dearest := meter.cost[len(meter.cost)-1]
 	slowest, over := slowlog(t, ctx, raw, "ff_tick")
-	t.Logf("%d expiries requeued in %v; processor time of a tick: %s; by the clock the slowest took %v, %d over 5 ms", total,
-		took.Round(time.Millisecond), quantiles(meter.cost), slowest, over)
+	t.Logf("%d expiries requeued in %v; processor time of a tick: %s; by the clock the slowest took %v, %d over 5 ms",
+		total, took.Round(time.Millisecond), quantiles(meter.cost), slowest, over)
 	if total >= 100_000 && (took > time.Minute || dearest > 5*time.Millisecond) {
 		t.Errorf("want at most 60 s, and no call over 5 ms")
 	}
@@ -108,7 +110,8 @@ func hoard(ctx context.Context, e *engine.Engine, p uint16, n, sessions int, lea
 	for first := 0; first < n; first += 100 {
 		items := make([]engine.NewExecution, min(100, n-first))
 		for i := range items {
-			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(p), Namespace: "default", Lane: "default", Kind: "hoard", Payload: []byte("x")}
+			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(p), Namespace: "default", Lane: "default",
+				Kind: "hoard", Payload: []byte("x")}
 			if i%3 == 0 {
 				items[i].Policy.AttemptTimeout = lease + time.Second
 			}
@@ -137,8 +140,10 @@ func hoard(ctx context.Context, e *engine.Engine, p uint16, n, sessions int, lea
 	}
 	held := 0
 	for call := uint64(0); held < n; call++ {
-		reply, err := e.ClaimNext(ctx, engine.ClaimRequest{Partition: p, Session: fmt.Sprintf("h~%d", call%uint64(sessions)),
-			Number: call/uint64(sessions) + 1, TTL: lease, Max: 100, Subscription: subscription, Table: table.Table})
+		reply, err := e.ClaimNext(ctx,
+			engine.ClaimRequest{Partition: p, Session: fmt.Sprintf("h~%d", call%uint64(sessions)),
+				Number: call/uint64(sessions) + 1, TTL: lease, Max: 100, Subscription: subscription,
+				Table: table.Table})
 		if err != nil {
 			return err
 		}
@@ -147,7 +152,8 @@ func hoard(ctx context.Context, e *engine.Engine, p uint16, n, sessions int, lea
 		}
 		held += len(reply.Claims)
 		for i := 0; i < len(reply.Claims); i += 10 {
-			if _, err := e.AppendFrames(ctx, reply.Claims[i].Fence, 1, []stream.Frame{{Type: "token", Payload: []byte("a")}}); err != nil {
+			if _, err := e.AppendFrames(ctx, reply.Claims[i].Fence, 1,
+				[]stream.Frame{{Type: "token", Payload: []byte("a")}}); err != nil {
 				return err
 			}
 		}
@@ -165,14 +171,17 @@ type meter struct {
 }
 
 func (m *meter) Tick(ctx context.Context, partition uint16, owner string, release bool) (engine.TickReply, error) {
-	return m.tick(ctx, release, func() (engine.TickReply, error) { return m.Engine.Tick(ctx, partition, owner, release) })
+	return m.tick(ctx, release, func() (engine.TickReply, error) {
+		return m.Engine.Tick(ctx, partition, owner, release)
+	})
 }
 
 func (m *meter) AskTick(ctx context.Context, partition uint16, owner string) (engine.TickReply, error) {
 	return m.tick(ctx, false, func() (engine.TickReply, error) { return m.Engine.AskTick(ctx, partition, owner) })
 }
 
-func (m *meter) tick(ctx context.Context, release bool, call func() (engine.TickReply, error)) (engine.TickReply, error) {
+func (m *meter) tick(ctx context.Context, release bool,
+	call func() (engine.TickReply, error)) (engine.TickReply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, err := m.spent(ctx)
@@ -213,7 +222,8 @@ func drain(t *testing.T, ctx context.Context, ticker maintain.Ticker, total int)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	idle := 0
-	loop := maintain.New(maintain.Config{Engine: ticker, Owner: "sweeper", OnTick: func(_ uint16, r engine.TickReply) { // from one goroutine
+	loop := maintain.New(maintain.Config{Engine: ticker, Owner: "sweeper", OnTick: func(_ uint16, r engine.TickReply) {
+		// from one goroutine
 		requeued += r.Requeued
 		if idle++; r.Requeued > 0 {
 			idle = 0

@@ -116,10 +116,12 @@ func muster(t *testing.T, ctx context.Context, url string, partitions uint16, pa
 }
 
 // assemble makes a fleet in which nobody works yet, and touches nothing on the server.
-func assemble(t *testing.T, ctx context.Context, url string, partitions uint16, patience time.Duration, size int) *fleet {
+func assemble(t *testing.T, ctx context.Context, url string, partitions uint16, patience time.Duration,
+	size int) *fleet {
 	t.Helper()
-	return &fleet{t: t, ctx: ctx, url: url, dir: t.TempDir(), program: build(t), partitions: partitions, patience: patience,
-		random: seeded(t), stopped: map[*process]time.Time{}, workers: make([]*process, size), raw: rawClient(t, url)}
+	return &fleet{t: t, ctx: ctx, url: url, dir: t.TempDir(), program: build(t), partitions: partitions,
+		patience: patience, random: seeded(t), stopped: map[*process]time.Time{}, workers: make([]*process, size),
+		raw: rawClient(t, url)}
 }
 
 // look opens the test's own view of the store, which loads the library and boots the store as any process does.

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -32,7 +33,8 @@ var limited = handler.Define[job, answer]("crash-limited", flowfabric.Retries(0)
 func workLimited(url, name string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	w, err := runtime.New(runtime.Config{URL: url, Instance: name, LeaseTTL: ttl, Concurrency: 8, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
+	w, err := runtime.New(runtime.Config{URL: url, Instance: name, LeaseTTL: ttl, Concurrency: 8,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
 		handler.Bind(limited, func(ctx context.Context, t *handler.Task, _ job) (answer, error) {
 			at := func(what string) { fmt.Printf("%s %d %s/%d\n", what, time.Now().UnixNano(), t.ID(), t.Attempt()) }
 			at("begin")
@@ -51,14 +53,14 @@ func workLimited(url, name string) error {
 	return w.Run(ctx)
 }
 
-// TestGatesUnderFire kills workers (SIGKILL) whose work has quotas with caps, 25 times, or 1,000 with FLOWFABRIC_SOAK_CRASH. By
-// what the workers say of when they began and ended, and when they were killed, never more run at once than a cap allows; at the end
-// all work has succeeded and no slot is held.
+// TestGatesUnderFire kills workers (SIGKILL) whose work has quotas with caps, 25 times, or 1,000 with
+// FLOWFABRIC_SOAK_CRASH. By what the workers say of when they began and ended, and when they were killed, never more
+// run at once than a cap allows; at the end all work has succeeded and no slot is held.
 func TestGatesUnderFire(t *testing.T) {
 	kills := number(t, "FLOWFABRIC_CRASH_GATE_KILLS", 25, 1000)
 	const fleet, narrow, wide = 4, 4, 6
 	r, url := seeded(t), testserver.Redis(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(kills)*time.Second)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: 4, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -135,7 +137,8 @@ func (l *ledgerOfRuns) create(ctx context.Context, n int) {
 		p := uint16(l.made % 4)
 		id := flowfabric.NewExecutionID(p)
 		names := [][]string{{"narrow"}, {"wide"}, {"narrow", "wide"}}[l.made%3]
-		x := engine.NewExecution{ID: id, Namespace: limits.DefaultNamespace, Lane: limits.DefaultLane, Kind: "crash-limited",
+		x := engine.NewExecution{ID: id, Namespace: limits.DefaultNamespace, Lane: limits.DefaultLane,
+			Kind:    "crash-limited",
 			Payload: []byte(`{"Index":1}`)}
 		x.Policy.MaxReclaims = 1000
 		for _, name := range names {

@@ -14,8 +14,9 @@ import (
 
 // operations names the calls that a journal keeps, by function.
 var operations = map[string]string{
-	"ff_claim_next": "claim", "ff_complete_execution": "complete", "ff_fail_execution": "fail", "ff_delay_execution": "delay",
-	"ff_release_execution": "release", "ff_record_step": "step", "ff_append_frames": "append",
+	"ff_claim_next": "claim", "ff_complete_execution": "complete", "ff_fail_execution": "fail",
+	"ff_delay_execution": "delay", "ff_release_execution": "release", "ff_record_step": "step",
+	"ff_append_frames": "append",
 }
 
 // Journal is a file that only grows, one line a fact, each written before anybody acts on it. Safe for concurrent
@@ -85,7 +86,8 @@ func (j *Journal) answered(r request, reply [][]byte) {
 			op = "dead" // the last failure: the end
 		}
 		var b strings.Builder
-		line(&b, r.sent, op, map[string]string{"OK": "ok", "ALREADY_SATISFIED": "again"}[answer]+refusal(reply), in, args)
+		line(&b, r.sent, op, map[string]string{"OK": "ok", "ALREADY_SATISFIED": "again"}[answer]+refusal(reply), in,
+			args)
 		j.write(b.String())
 	}
 }
@@ -137,7 +139,8 @@ func (j *Journal) claims(in string, r request, slots [][]byte) {
 	now := time.Now().UnixNano()
 	for range number() {
 		header := strings.Fields(next())
-		fmt.Fprintf(&b, "claim %d %d %s%s %s %s %s %s\n", r.sent.UnixNano(), now, in, header[0], r.args[5], r.args[6], header[2], header[1])
+		fmt.Fprintf(&b, "claim %d %d %s%s %s %s %s %s\n", r.sent.UnixNano(), now, in, header[0], r.args[5], r.args[6],
+			header[2], header[1])
 		flags := header[len(header)-4:] // input, tags, steps, resume
 		if flags[0] == "1" {
 			next()
@@ -202,7 +205,8 @@ func ReadJournal(path string, claimed func(Claimed), written func(Written), batc
 				claimed(c)
 			}
 		case "write":
-			w := Written{Sent: time.Unix(0, int64(p.number())), Operation: p.word(), Answer: p.word(), Execution: p.id()}
+			w := Written{Sent: time.Unix(0, int64(p.number())), Operation: p.word(), Answer: p.word(),
+				Execution: p.id()}
 			w.Epoch, w.Attempt = p.number(), uint32(p.number())
 			if p.err == nil && written != nil {
 				written(w)

@@ -63,8 +63,10 @@ func (e *entry) verdict() (bad []string) {
 		for _, d := range e.claims[:i] {
 			switch {
 			case c.Fence.Epoch == d.Fence.Epoch && c.Fence != d.Fence:
-				bad = append(bad, fmt.Sprintf("epoch %d was handed out twice: %+v and %+v", c.Fence.Epoch, c.Fence, d.Fence))
-			case c.Sent.After(d.At) && c.Fence.Epoch < d.Fence.Epoch, d.Sent.After(c.At) && d.Fence.Epoch < c.Fence.Epoch:
+				bad = append(bad, fmt.Sprintf("epoch %d was handed out twice: %+v and %+v", c.Fence.Epoch, c.Fence,
+					d.Fence))
+			case c.Sent.After(d.At) && c.Fence.Epoch < d.Fence.Epoch,
+				d.Sent.After(c.At) && d.Fence.Epoch < c.Fence.Epoch:
 				bad = append(bad, fmt.Sprintf("epochs went back between %+v and %+v", c, d))
 			}
 		}
@@ -73,7 +75,8 @@ func (e *entry) verdict() (bad []string) {
 	for _, w := range e.writes {
 		for _, c := range e.claims {
 			if c.Fence.Epoch > w.Epoch && w.Sent.After(c.At) {
-				bad = append(bad, fmt.Sprintf("a stale %s under epoch %d was accepted after epoch %d was handed out", w.Operation, w.Epoch, c.Fence.Epoch))
+				bad = append(bad, fmt.Sprintf("a stale %s under epoch %d was accepted after epoch %d was handed out",
+					w.Operation, w.Epoch, c.Fence.Epoch))
 			}
 		}
 		switch w.Operation {
@@ -82,7 +85,8 @@ func (e *entry) verdict() (bad []string) {
 		case "complete", "dead":
 			ends++
 			if w.Epoch < newest {
-				bad = append(bad, fmt.Sprintf("%s under epoch %d was accepted, epoch %d was handed out", w.Operation, w.Epoch, newest))
+				bad = append(bad, fmt.Sprintf("%s under epoch %d was accepted, epoch %d was handed out", w.Operation,
+					w.Epoch, newest))
 			}
 		}
 		if before := settled[w.Epoch]; before != "" {
@@ -119,7 +123,8 @@ func TestLedgerSeesEveryBreach(t *testing.T) {
 	id := flowfabric.NewExecutionID(7)
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	claim := func(ms int, session string, epoch uint64) crash.Claimed {
-		return crash.Claimed{Sent: at(ms), At: at(ms + 1), Fence: flowfabric.Fence{Execution: id, Session: session, Claim: 1, Epoch: epoch}}
+		return crash.Claimed{Sent: at(ms), At: at(ms + 1),
+			Fence: flowfabric.Fence{Execution: id, Session: session, Claim: 1, Epoch: epoch}}
 	}
 	write := func(ms int, operation string, epoch uint64) crash.Written {
 		return crash.Written{Sent: at(ms), Operation: operation, Answer: "ok", Execution: id, Epoch: epoch}
@@ -129,14 +134,21 @@ func TestLedgerSeesEveryBreach(t *testing.T) {
 		e    entry
 		want string
 	}{
-		"sound":                           {entry{[]crash.Claimed{first, second}, []crash.Written{write(12, "append", 10), write(30, "step", 20), write(31, "complete", 20)}}, ""},
-		"in flight while it was claimed":  {entry{[]crash.Claimed{first, second}, []crash.Written{write(20, "append", 10)}}, ""},
-		"one epoch twice":                 {entry{claims: []crash.Claimed{first, claim(20, "b~1", 10)}}, "handed out twice"},
-		"an epoch that goes back":         {entry{claims: []crash.Claimed{first, claim(20, "b~1", 9)}}, "went back"},
-		"a stale append":                  {entry{[]crash.Claimed{first, second}, []crash.Written{write(22, "append", 10)}}, "stale append"},
-		"a stale end":                     {entry{[]crash.Claimed{first, second}, []crash.Written{write(20, "complete", 10)}}, "under epoch 10"},
-		"two ends":                        {entry{[]crash.Claimed{first}, []crash.Written{write(12, "complete", 10), write(13, "dead", 10)}}, "ended 2 times"},
-		"two settlements under one epoch": {entry{[]crash.Claimed{first}, []crash.Written{write(12, "delay", 10), write(13, "release", 10)}}, "settled twice"},
+		"sound": {entry{[]crash.Claimed{first, second},
+			[]crash.Written{write(12, "append", 10), write(30, "step", 20), write(31, "complete", 20)}}, ""},
+		"in flight while it was claimed": {entry{[]crash.Claimed{first, second},
+			[]crash.Written{write(20, "append", 10)}}, ""},
+		"one epoch twice": {entry{claims: []crash.Claimed{first, claim(20, "b~1", 10)}},
+			"handed out twice"},
+		"an epoch that goes back": {entry{claims: []crash.Claimed{first, claim(20, "b~1", 9)}}, "went back"},
+		"a stale append": {entry{[]crash.Claimed{first, second},
+			[]crash.Written{write(22, "append", 10)}}, "stale append"},
+		"a stale end": {entry{[]crash.Claimed{first, second},
+			[]crash.Written{write(20, "complete", 10)}}, "under epoch 10"},
+		"two ends": {entry{[]crash.Claimed{first},
+			[]crash.Written{write(12, "complete", 10), write(13, "dead", 10)}}, "ended 2 times"},
+		"two settlements under one epoch": {entry{[]crash.Claimed{first},
+			[]crash.Written{write(12, "delay", 10), write(13, "release", 10)}}, "settled twice"},
 	} {
 		got := strings.Join(x.e.verdict(), "; ")
 		if x.want == "" && got != "" || !strings.Contains(got, x.want) {

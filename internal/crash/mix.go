@@ -92,7 +92,8 @@ func (j Job) Execution(ctx context.Context, e *engine.Engine) (flowfabric.Execut
 }
 
 // Mix is the definition that all jobs share. Reclaims are not capped: how often a worker dies is up to the test.
-var Mix = handler.Define[Job, Answer]("crash-mix", handler.Retry(3, 20*time.Millisecond, 100*time.Millisecond), handler.MaxReclaims(10_000))
+var Mix = handler.Define[Job, Answer]("crash-mix", handler.Retry(3, 20*time.Millisecond, 100*time.Millisecond),
+	handler.MaxReclaims(10_000))
 
 // pace is the time between two frames, and aside how long a job of mode Delays stays aside.
 const (

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // process is a child that talks in lines. It is gone when the test ends.
@@ -67,7 +68,7 @@ func (p *process) ended(t *testing.T) {
 	t.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(60 * time.Second):
+	case <-testwait.End(t):
 		t.Fatalf("%s does not stop", p.name)
 	}
 	if p.err != nil {
@@ -78,7 +79,7 @@ func (p *process) ended(t *testing.T) {
 // expect waits for a line with the prefix and returns the rest.
 func (p *process) expect(t *testing.T, prefix string) string {
 	t.Helper()
-	deadline := time.After(60 * time.Second)
+	end := testwait.End(t)
 	for {
 		select {
 		case line := <-p.lines:
@@ -87,7 +88,7 @@ func (p *process) expect(t *testing.T, prefix string) string {
 			}
 		case <-p.done:
 			t.Fatalf("worker %s ended while waiting for %q", p.name, prefix)
-		case <-deadline:
+		case <-end:
 			t.Fatalf("worker %s never said %q", p.name, prefix)
 		}
 	}

@@ -3,7 +3,6 @@
 package crash_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // forever is the lease of the workers of a rollout: nothing may wait for one to run out, or the test hangs.
@@ -33,12 +33,12 @@ const batch = 60
 // crew is how many workers a rollout goes round.
 const crew = 4
 
-// Workers are restarted one after the other while jobs keep coming, some waiting for what they run, some handing it back at
-// once, some under their old name. Every job ends as it should and once, what was handed back is claimed again although
-// leases last for an hour, no restart costs a retry or counts as a crash, and nothing is left over.
+// Workers are restarted one after the other while jobs keep coming, some waiting for what they run, some handing it
+// back at once, some under their old name. Every job ends as it should and once, what was handed back is claimed
+// again although leases last for an hour, no restart costs a retry or counts as a crash, and nothing is left over.
 func TestRollingRestarts(t *testing.T) {
 	rolls := number(t, "FLOWFABRIC_CRASH_ROLLS", 10, 200)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute+time.Duration(rolls)*15*time.Second)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	f := assemble(t, ctx, testserver.Redis(t), 16, time.Minute, crew)
 	f.look()
@@ -77,12 +77,12 @@ func TestRollingRestarts(t *testing.T) {
 	}
 }
 
-// A fleet is upgraded to the next revision of the library under load, worker by worker, back and forth, and in the end downgraded again.
-// The newer process replaces the library; an older one goes on working on it, starts on it, and never replaces it; both serve the same
-// queues. The promises of a rolling restart hold throughout (ADR 3).
+// A fleet is upgraded to the next revision of the library under load, worker by worker, back and forth, and in the
+// end downgraded again. The newer process replaces the library; an older one goes on working on it, starts on it, and
+// never replaces it; both serve the same queues. The promises of a rolling restart hold throughout (ADR 3).
 func TestRollingUpgrade(t *testing.T) {
 	rolls := number(t, "FLOWFABRIC_CRASH_UPGRADES", 6, 80)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(rolls)*20*time.Second)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	next := buildNext(t)
 	f := assemble(t, ctx, testserver.Redis(t), 16, time.Minute, crew)
@@ -179,8 +179,9 @@ func (f *fleet) await(place int) {
 	}
 }
 
-// landed lets all that was allowed end, stops everybody, and counts: every job was acknowledged and ended once as its mode
-// wants, every claim was settled by its own claimer, nothing counts as a retry or a crash, and nothing is left over.
+// landed lets all that was allowed end, stops everybody, and counts: every job was acknowledged and ended once as its
+// mode wants, every claim was settled by its own claimer, nothing counts as a retry or a crash, and nothing is left
+// over.
 func (f *fleet) landed() *ledger {
 	f.t.Helper()
 	jobs := f.upto
@@ -223,10 +224,11 @@ func (f *fleet) undisturbed(j crash.Job, l *ledger) error {
 		return err
 	}
 	if s.State.Code != j.Ends() || s.Retries != j.Failures() || s.Reclaims != 0 || int(s.Attempts) != 1+s.Retries {
-		return fmt.Errorf("%s: code %s, %d attempts, %d retries, %d reclaims, want %s, %d, %d, 0", id, s.State.Code, s.Attempts, s.Retries, s.Reclaims,
-			j.Ends(), 1+j.Failures(), j.Failures())
+		return fmt.Errorf("%s: code %s, %d attempts, %d retries, %d reclaims, want %s, %d, %d, 0", id, s.State.Code,
+			s.Attempts, s.Retries, s.Reclaims, j.Ends(), 1+j.Failures(), j.Failures())
 	}
-	if _, stored, err := f.engine.ReadResult(f.ctx, id, s.Attempts-1); err != nil || stored != (j.Ends() == codes.Completed) {
+	if _, stored, err := f.engine.ReadResult(f.ctx, id, s.Attempts); err != nil ||
+		stored != (j.Ends() == codes.Completed) {
 		return fmt.Errorf("%s: result stored %v (%v)", id, stored, err)
 	}
 	e := l.entries[id]
@@ -241,7 +243,8 @@ func (f *fleet) undisturbed(j crash.Job, l *ledger) error {
 	}
 	for _, c := range e.claims {
 		if settled[c.Fence.Epoch] != 1 {
-			err = errors.Join(err, fmt.Errorf("%s: the claim %+v was settled %d times by its claimer", id, c.Fence, settled[c.Fence.Epoch]))
+			err = errors.Join(err, fmt.Errorf("%s: the claim %+v was settled %d times by its claimer", id, c.Fence,
+				settled[c.Fence.Epoch]))
 		}
 	}
 	return err
@@ -267,7 +270,8 @@ func (f *fleet) library() (protocol, revision int) {
 func (f *fleet) carries(revision int, when string) {
 	f.t.Helper()
 	if p, r := f.library(); p != limits.Protocol || r != revision {
-		f.t.Fatalf("%s the server carries protocol %d, revision %d, want %d and %d", when, p, r, limits.Protocol, revision)
+		f.t.Fatalf("%s the server carries protocol %d, revision %d, want %d and %d", when, p, r, limits.Protocol,
+			revision)
 	}
 }
 
@@ -290,8 +294,8 @@ func (f *fleet) work(version string) (n int) {
 	return n
 }
 
-// buildNext compiles the worker with the library as its next revision might be: it has one function more, and replies that have
-// grown at their end.
+// buildNext compiles the worker with the library as its next revision might be: it has one function more, and replies
+// that have grown at their end.
 func buildNext(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -317,12 +321,14 @@ func buildNext(t *testing.T) string {
 		}
 		write(name, strings.Replace(string(b), old, text, 1))
 	}
-	change("internal/library/library.go", fmt.Sprintf("const Revision = %d\n", library.Revision), fmt.Sprintf("const Revision = %d\n", library.Revision+1))
+	change("internal/library/library.go", fmt.Sprintf("const Revision = %d\n", library.Revision),
+		fmt.Sprintf("const Revision = %d\n", library.Revision+1))
 	change("lua/system/ff_version.lua", "'@HASH@')", "'@HASH@', 'more')")
 	change("lua/worker/ff_register_worker.lua", "'@REVISION@')", "'@REVISION@', 'more')")
 	change("lua/tick/ff_tick.lua", "reply.int(outbox))", "reply.int(outbox), 'more')")
-	write("lua/system/ff_next.lua", "-- ff_next: a function that only this revision has.\n-- Flags:   no-writes\n-- Go:      Engine.next\n"+
-		"-- Args:    none\n-- Replies: OK\n-- Errors:  none\nlocal function ff_next(k, argv) return reply.ok() end\n")
+	write("lua/system/ff_next.lua",
+		"-- ff_next: a function that only this revision has.\n-- Flags:   no-writes\n-- Go:      Engine.next\n"+
+			"-- Args:    none\n-- Replies: OK\n-- Errors:  none\nlocal function ff_next(k, argv) return reply.ok() end\n")
 	text, err := json.Marshal(overlay)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ package crash_test
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // The server is killed under load and comes back with everything it has answered (fsync always). No acknowledged
@@ -40,7 +40,8 @@ func TestServerKilledWithEveryWriteOnDisk(t *testing.T) {
 	if lost > 0 {
 		t.Errorf("%d of %d acknowledged submits are lost", lost, fates.acks)
 	}
-	t.Logf("%d submits acknowledged, %d lost; %d without an answer, of which %d exist", fates.acks, lost, unknown, present)
+	t.Logf("%d submits acknowledged, %d lost; %d without an answer, of which %d exist", fates.acks, lost, unknown,
+		present)
 	f.ended(existing, false)
 	readLedger(t, f.journals()).check(t)
 	f.sound(f.count(":done"), false)
@@ -51,8 +52,9 @@ func TestServerKilledWithEveryWriteOnDisk(t *testing.T) {
 func TestServerLosesItsLastSecond(t *testing.T) {
 	jobs := number(t, "FLOWFABRIC_CRASH_SERVER_EXECUTIONS", 3_000, 50_000)
 	kills := number(t, "FLOWFABRIC_CRASH_SERVER_KILLS", 4, 50)
-	server := testserver.Start(t, testserver.ServerRedis, testserver.Args("--appendonly", "yes", "--appendfsync", "everysec",
-		"--auto-aof-rewrite-percentage", "0"))
+	server := testserver.Start(t, testserver.ServerRedis,
+		testserver.Args("--appendonly", "yes", "--appendfsync", "everysec",
+			"--auto-aof-rewrite-percentage", "0"))
 	var cut int64
 	f := besiege(t, server, jobs, kills, func(f *fleet, before int64) {
 		path := logOf(t, server)
@@ -75,7 +77,8 @@ func TestServerLosesItsLastSecond(t *testing.T) {
 			lost++
 		}
 	}
-	t.Logf("%d bytes of the log cut off in %d crashes: %d of %d acknowledged submits are lost", cut, kills, lost, fates.acks)
+	t.Logf("%d bytes of the log cut off in %d crashes: %d of %d acknowledged submits are lost", cut, kills, lost,
+		fates.acks)
 	if cut == 0 {
 		t.Error("nothing was cut off: nothing was proved")
 	}
@@ -145,7 +148,7 @@ func command(log []byte) (size int, name string) {
 // long its log was a little earlier.
 func besiege(t *testing.T, server *testserver.Server, jobs, kills int, between func(f *fleet, logged int64)) *fleet {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(jobs)*20*time.Millisecond)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	began := time.Now()
 	f := muster(t, ctx, server.URL(), 16, 300*time.Millisecond)
@@ -169,7 +172,8 @@ func besiege(t *testing.T, server *testserver.Server, jobs, kills int, between f
 	f.allow(jobs)
 	f.submitted()
 	f.settled(jobs)
-	t.Logf("%d jobs, %d crashes of the server, everything ended after %v", jobs, kills, time.Since(began).Round(time.Millisecond))
+	t.Logf("%d jobs, %d crashes of the server, everything ended after %v", jobs, kills,
+		time.Since(began).Round(time.Millisecond))
 	f.stand()
 	return f
 }

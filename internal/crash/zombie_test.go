@@ -106,12 +106,17 @@ func (z *zombies) haunt(ctx context.Context, old flowfabric.Fence) (done bool) {
 		if h.Execution != old.Execution {
 			continue
 		}
-		now := flowfabric.Fence{Execution: h.Execution, Session: s.Session, Claim: h.Claim, Epoch: s.Epoch, Attempt: s.Attempts - 1}
+		now := flowfabric.Fence{Execution: h.Execution, Session: s.Session, Claim: h.Claim, Epoch: s.Epoch,
+			Attempt: s.Attempts}
 		for part, f := range map[string]flowfabric.Fence{
-			"an old session": {Execution: now.Execution, Session: old.Session, Claim: now.Claim, Epoch: now.Epoch, Attempt: now.Attempt},
-			"an old claim":   {Execution: now.Execution, Session: now.Session, Claim: now.Claim + 1, Epoch: now.Epoch, Attempt: now.Attempt},
-			"an old epoch":   {Execution: now.Execution, Session: now.Session, Claim: now.Claim, Epoch: old.Epoch, Attempt: now.Attempt},
-			"an old attempt": {Execution: now.Execution, Session: now.Session, Claim: now.Claim, Epoch: now.Epoch, Attempt: old.Attempt},
+			"an old session": {Execution: now.Execution, Session: old.Session, Claim: now.Claim, Epoch: now.Epoch,
+				Attempt: now.Attempt},
+			"an old claim": {Execution: now.Execution, Session: now.Session, Claim: now.Claim + 1, Epoch: now.Epoch,
+				Attempt: now.Attempt},
+			"an old epoch": {Execution: now.Execution, Session: now.Session, Claim: now.Claim, Epoch: old.Epoch,
+				Attempt: now.Attempt},
+			"an old attempt": {Execution: now.Execution, Session: now.Session, Claim: now.Claim, Epoch: now.Epoch,
+				Attempt: old.Attempt},
 		} {
 			z.attack(ctx, part, f, false)
 		}
@@ -123,7 +128,8 @@ func (z *zombies) haunt(ctx context.Context, old flowfabric.Fence) (done bool) {
 func (z *zombies) attack(ctx context.Context, how string, f flowfabric.Fence, whole bool) {
 	writes := map[string]func() error{
 		"append": func() error {
-			_, err := z.engine.AppendFrames(ctx, f, 1, []stream.Frame{{Type: "token", Payload: []byte("from the grave")}})
+			_, err := z.engine.AppendFrames(ctx, f, 1,
+				[]stream.Frame{{Type: "token", Payload: []byte("from the grave")}})
 			return err
 		},
 		"step": func() error {
@@ -131,7 +137,8 @@ func (z *zombies) attack(ctx context.Context, how string, f flowfabric.Fence, wh
 			return err
 		},
 		"complete": func() error {
-			out, _, err := z.engine.CompleteExecutions(ctx, f.Execution.Partition(), []engine.Completion{{Fence: f, Result: []byte(`{"Index":-1}`)}}, nil)
+			out, _, err := z.engine.CompleteExecutions(ctx, f.Execution.Partition(),
+				[]engine.Completion{{Fence: f, Result: []byte(`{"Index":-1}`)}}, nil)
 			if err == nil {
 				err = out[0].Err
 			}

@@ -6,7 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
-// The errors that no program can act on, or whose kind is all that a program acts on; their meanings are in the table of package flowfabric.
+// The errors that no program can act on, or whose kind is all that a program acts on; their meanings are in the table
+// of package flowfabric.
 var (
 	FenceRequired       = fault.Named("fence_required")
 	PartialFence        = fault.Named("partial_fence")

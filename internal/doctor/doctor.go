@@ -1,5 +1,6 @@
-// Package doctor judges whether a deployment is healthy: it turns what engine.Diagnose has read into findings, and what to do about them. It
-// makes no call itself. The command "flowfabric doctor" and the HTTP API show the same findings.
+// Package doctor judges whether a deployment is healthy: it turns what engine.Diagnose has read into findings, and
+// what to do about them. It makes no call itself. The command "flowfabric doctor" and the HTTP API show the same
+// findings.
 package doctor
 
 // Status is the result of a check.

@@ -22,7 +22,8 @@ const example = "redis://user:password@host:6379/0"
 
 const defaultPort = "6379"
 
-// badURL is the error for a URL. No part of a URL ever gets into an error: what is wrong with it may be the place of its password.
+// badURL is the error for a URL. No part of a URL ever gets into an error: what is wrong with it may be the place of
+// its password.
 func badURL(format string, args ...any) error {
 	return fmt.Errorf("%w: URL: %s", flowfabric.ErrConfig, fmt.Sprintf(format, args...))
 }
@@ -31,7 +32,8 @@ func badURL(format string, args ...any) error {
 func locate(o *rueidis.ClientOption, raw string) error {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {
-		return badURL("it has no scheme, want redis://host:6379, rediss://, valkey://, redis+sentinel://, unix:///path or embedded://")
+		return badURL(
+			"it has no scheme, want redis://host:6379, rediss://, valkey://, redis+sentinel://, unix:///path or embedded://")
 	}
 	o.DialCtxFn = dialing(dialNetwork)
 	switch scheme {
@@ -56,9 +58,11 @@ func locate(o *rueidis.ClientOption, raw string) error {
 		o.Dialer.KeepAlive = -1 // nothing to probe: memory does not go silent
 		return nil
 	case "embedded":
-		return badURL("embedded:// is resolved by runtime and client (or embedded.Start); package engine wants a server's address")
+		return badURL(
+			"embedded:// is resolved by runtime and client (or embedded.Start); package engine wants a server's address")
 	}
-	return badURL("its scheme is not known, want redis, rediss, valkey, valkeys, any of them with +sentinel, unix or embedded (in lower case)")
+	return badURL(
+		"its scheme is not known, want redis, rediss, valkey, valkeys, any of them with +sentinel, unix or embedded (in lower case)")
 }
 
 // network reads [user:pass@]host:port[,host:port…][/db].
@@ -68,7 +72,9 @@ func network(o *rueidis.ClientOption, rest string) error {
 		return badURL("a ? stands before the @: write it as %%3F in the password")
 	}
 	if query && after != "" {
-		return badURL("it takes no parameters (after ?); user and password stand before the host, as in %s, or in the configuration", example)
+		return badURL(
+			"it takes no parameters (after ?); user and password stand before the host, as in %s, or in the configuration",
+			example)
 	}
 	hosts, db, _ := strings.Cut(before, "/")
 	if strings.Contains(db, "@") {
@@ -112,7 +118,8 @@ func socket(o *rueidis.ClientOption, rest string) error {
 	}
 	v, err := url.ParseQuery(query)
 	if err != nil || len(v) > 1 || len(v) == 1 && len(v["db"]) != 1 {
-		return badURL("a unix:// address takes no parameter but db; user and password stand before the path, as in unix://user:password@/path/to.sock, or in the configuration")
+		return badURL(
+			"a unix:// address takes no parameter but db; user and password stand before the path, as in unix://user:password@/path/to.sock, or in the configuration")
 	}
 	o.InitAddress, o.ForceSingleClient = []string{path}, true
 	return database(o, v.Get("db"))
@@ -129,8 +136,8 @@ func credentials(o *rueidis.ClientOption, text string) error {
 	return nil
 }
 
-// hostPort completes an address with the default port. A host with other characters than hosts have is refused: a part of a password
-// that has got there must not be dialled, and then shown as what could not be reached.
+// hostPort completes an address with the default port. A host with other characters than hosts have is refused: a
+// part of a password that has got there must not be dialled, and then shown as what could not be reached.
 func hostPort(text, usual string) (address string, ok bool) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

@@ -10,9 +10,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// What items have in common is said once, so no field may differ that the server is told, whatever fields there will be.
+// What items have in common is said once, so no field may differ that the server is told, whatever fields there will
+// be.
 func TestAlike(t *testing.T) {
-	one := NewExecution{Namespace: "n", Lane: "l", Kind: "k", Priority: 1, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
+	one := NewExecution{Namespace: "n", Lane: "l", Kind: "k", Priority: 1,
+		Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
 	own := map[string]bool{"ID": true, "Payload": true, "Digest": true, "Key": true}
 	check := func(name string, field func(*NewExecution) reflect.Value, own bool) {
 		other := one
@@ -33,18 +35,23 @@ func TestAlike(t *testing.T) {
 	policy := reflect.TypeFor[flowfabric.Policy]()
 	for i := range policy.NumField() {
 		if name := policy.Field(i).Name; name != "Retry" {
-			check("Policy."+name, func(x *NewExecution) reflect.Value { return reflect.ValueOf(&x.Policy).Elem().Field(i) }, false)
+			check("Policy."+name, func(x *NewExecution) reflect.Value {
+				return reflect.ValueOf(&x.Policy).Elem().Field(i)
+			}, false)
 		}
 	}
 	retry := reflect.TypeFor[flowfabric.RetryPolicy]()
 	for i := range retry.NumField() {
-		check("Policy.Retry."+retry.Field(i).Name, func(x *NewExecution) reflect.Value { return reflect.ValueOf(&x.Policy.Retry).Elem().Field(i) }, false)
+		check("Policy.Retry."+retry.Field(i).Name, func(x *NewExecution) reflect.Value {
+			return reflect.ValueOf(&x.Policy.Retry).Elem().Field(i)
+		}, false)
 	}
 }
 
 // Frames of one group share all that the server is told of them but their payloads.
 func TestSameGroup(t *testing.T) {
-	own := map[string]bool{"ID": true, "Sequence": true, "Payload": true, "SummaryVersion": true, "Document": true, "Keep": true, "Durables": true, "Run": true}
+	own := map[string]bool{"ID": true, "Sequence": true, "Payload": true, "SummaryVersion": true, "Document": true,
+		"Keep": true, "Durables": true, "Run": true}
 	fields := reflect.TypeFor[stream.Frame]()
 	for i := range fields.NumField() {
 		one := stream.Frame{Type: "t", Correlation: "c", Payload: []byte("p")}

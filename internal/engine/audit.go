@@ -23,8 +23,9 @@ const (
 	FindingOrphan    = "orphan"    // a key of an execution, waitpoint or session that is gone
 	FindingCount     = "count"     // how many executions use a route, or a flow has in a state
 	FindingRecord    = "record"    // a record is lost or broken: nothing tells what it was
-	FindingDamaged   = "damaged"   // a key that cannot be read; an audit that repairs sets it aside, under the area "bad"
-	FindingUnknown   = "unknown"   // a key of no known kind
+	// a key that cannot be read; an audit that repairs sets it aside, under the area "bad"
+	FindingDamaged = "damaged"
+	FindingUnknown = "unknown" // a key of no known kind
 )
 
 // Finding is one difference between an index of a partition and its records.
@@ -75,10 +76,11 @@ type RouteCount struct {
 	Compared         bool
 }
 
-// AuditExecutions compares up to 100 executions of a partition with the indexes, and with repair puts the indexes right in
-// the same call (lua/operate/ff_audit_executions.lua). It answers for the first of them, at least one; the caller
-// brings the others again. Safe at any time. ErrPartitionFrozen; ErrInvalidInput for no ids or more than 100.
-func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, repair bool, ids []uuid.UUID) (list []Audited, found []Finding, err error) {
+// AuditExecutions compares up to 100 executions of a partition with the indexes, and with repair puts the indexes
+// right in the same call (lua/operate/ff_audit_executions.lua). It answers for the first of them, at least one; the
+// caller brings the others again. Safe at any time. ErrPartitionFrozen; ErrInvalidInput for no ids or more than 100.
+func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, repair bool,
+	ids []uuid.UUID) (list []Audited, found []Finding, err error) {
 	args := make([]string, 0, 3+len(ids))
 	args = append(args, protocol, flagText(repair), strconv.Itoa(len(ids)))
 	for _, id := range ids {
@@ -109,19 +111,22 @@ type IndexPage struct {
 	Limit         int // 1..100 entries
 }
 
-// AuditIndex looks at one page of an index from its own side (lua/operate/ff_audit_index.lua, which lists the indexes) and
-// returns the cursor of the next, "" after the last. Safe at any time: an entry is only removed, or
+// AuditIndex looks at one page of an index from its own side (lua/operate/ff_audit_index.lua, which lists the
+// indexes) and returns the cursor of the next, "" after the last. Safe at any time: an entry is only removed, or
 // added, when the records say so at that instant. ErrPartitionFrozen, ErrInvalidInput.
-func (e *Engine) AuditIndex(ctx context.Context, partition uint16, repair bool, page IndexPage) (next string, checked int, found []Finding, err error) {
+func (e *Engine) AuditIndex(ctx context.Context, partition uint16, repair bool,
+	page IndexPage) (next string, checked int, found []Finding, err error) {
 	if partition >= e.Partitions() {
-		return "", 0, nil, fmt.Errorf("%s: %w: partition %d of %d", fnAuditIndex.name, flowfabric.ErrInvalidInput, partition, e.Partitions())
+		return "", 0, nil, fmt.Errorf("%s: %w: partition %d of %d", fnAuditIndex.name, flowfabric.ErrInvalidInput,
+			partition, e.Partitions())
 	}
 	return e.auditIndex(ctx, e.roots[partition], partition, repair, page)
 }
 
-// AuditGates is AuditIndex for a partition of budgets or of quotas: the index budgets or quotas, or bd:<budget> or qd:<quota>, which is
-// the definition of one. denied.PartitionMissing where there never was any.
-func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16, repair bool, page IndexPage) (next string, checked int, found []Finding, err error) {
+// AuditGates is AuditIndex for a partition of budgets or of quotas: the index budgets or quotas, or bd:<budget> or
+// qd:<quota>, which is the definition of one. denied.PartitionMissing where there never was any.
+func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16, repair bool,
+	page IndexPage) (next string, checked int, found []Finding, err error) {
 	roots := e.quotas
 	if budgets {
 		roots = e.budgets
@@ -137,8 +142,10 @@ func (e *Engine) GatePartitions() (budgets, quotas uint16) {
 	return uint16(len(e.budgets)), uint16(len(e.quotas))
 }
 
-func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, repair bool, page IndexPage) (next string, checked int, found []Finding, err error) {
-	r, err := e.run(ctx, e.client, fnAuditIndex, []string{root}, []string{protocol, flagText(repair), page.Index, page.Cursor, strconv.Itoa(page.Limit)})
+func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, repair bool,
+	page IndexPage) (next string, checked int, found []Finding, err error) {
+	r, err := e.run(ctx, e.client, fnAuditIndex, []string{root},
+		[]string{protocol, flagText(repair), page.Index, page.Cursor, strconv.Itoa(page.Limit)})
 	if err != nil {
 		return "", 0, nil, err
 	}
@@ -147,8 +154,8 @@ func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, 
 	return next, checked, found, r.fail()
 }
 
-// AuditKeys looks at up to 100 keys of executions (lua/operate/ff_audit_keys.lua): whose execution is gone is an orphan,
-// and removed with repair. ErrPartitionFrozen, ErrInvalidInput.
+// AuditKeys looks at up to 100 keys of executions (lua/operate/ff_audit_keys.lua): whose execution is gone is an
+// orphan, and removed with repair. ErrPartitionFrozen, ErrInvalidInput.
 func (e *Engine) AuditKeys(ctx context.Context, partition uint16, repair bool, list []AuditedKey) ([]Finding, error) {
 	args := make([]string, 0, 3+3*len(list))
 	args = append(args, protocol, flagText(repair), strconv.Itoa(len(list)))
@@ -163,11 +170,12 @@ func (e *Engine) AuditKeys(ctx context.Context, partition uint16, repair bool, l
 	return found, r.fail()
 }
 
-// AuditFlows compares the headers of up to 100 flows with their members, up to 100 members of each a call, and with repair puts the
-// headers right (lua/operate/ff_audit_flows.lua). It answers for the first of them, at least one; what is not Done is brought
-// again as it was answered. A flow of more than 100 members can only be compared while nothing happens to it for as long as its calls
-// take. Safe at any time. ErrPartitionFrozen, ErrInvalidInput.
-func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool, flows []AuditedFlow) (list []AuditedFlow, found []Finding, err error) {
+// AuditFlows compares the headers of up to 100 flows with their members, up to 100 members of each a call, and with
+// repair puts the headers right (lua/operate/ff_audit_flows.lua). It answers for the first of them, at least one;
+// what is not Done is brought again as it was answered. A flow of more than 100 members can only be compared while
+// nothing happens to it for as long as its calls take. Safe at any time. ErrPartitionFrozen, ErrInvalidInput.
+func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool,
+	flows []AuditedFlow) (list []AuditedFlow, found []Finding, err error) {
 	args := make([]string, 0, 3+4*len(flows))
 	args = append(args, protocol, flagText(repair), strconv.Itoa(len(flows)))
 	for _, f := range flows {
@@ -184,23 +192,27 @@ func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool, 
 	}
 	for i := range list {
 		next := r.number()
-		list[i] = AuditedFlow{ID: flows[i].ID, Next: int(max(0, next)), Done: next == -1, Busy: next == -2, version: r.text(), seen: r.text()}
+		list[i] = AuditedFlow{ID: flows[i].ID, Next: int(max(0, next)), Done: next == -1, Busy: next == -2,
+			version: r.text(), seen: r.text()}
 	}
 	found = r.findings(partition)
 	return list, found, r.fail()
 }
 
-// AuditRoutes reads how many executions the routes of a partition count, or compares an earlier reading with what was seen
-// since (lua/operate/ff_audit_routes.lua). A count is only changed by what is certain whatever happened meanwhile: it is
-// never below the executions there are. Compared is false when somebody else changed the counts in between.
-func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, repair bool, since RouteCount, seen []RouteUse) (out RouteCount, found []Finding, err error) {
+// AuditRoutes reads how many executions the routes of a partition count, or compares an earlier reading with what was
+// seen since (lua/operate/ff_audit_routes.lua). A count is only changed by what is certain whatever happened
+// meanwhile: it is never below the executions there are. Compared is false when somebody else changed the counts in
+// between.
+func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, repair bool, since RouteCount,
+	seen []RouteUse) (out RouteCount, found []Finding, err error) {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	if len(seen) == 0 {
 		return e.routeUses(ctx, partition, repair, since)
 	}
 	for part := range slices.Chunk(seen, limits.MaxClasses) {
 		args := make([]string, 0, 6+4*len(part))
-		args = append(args, protocol, flagText(repair), number(since.Purged), number(since.Recounts), "", strconv.Itoa(len(part)))
+		args = append(args, protocol, flagText(repair), number(since.Purged), number(since.Recounts), "",
+			strconv.Itoa(len(part)))
 		for _, u := range part {
 			args = append(args, number(u.Route), number(u.Stored), number(u.Low), number(u.High))
 		}
@@ -219,9 +231,11 @@ func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, repair bool,
 }
 
 // routeUses reads all counts; what came meanwhile is in those of later pages.
-func (e *Engine) routeUses(ctx context.Context, partition uint16, repair bool, since RouteCount) (all RouteCount, found []Finding, err error) {
+func (e *Engine) routeUses(ctx context.Context, partition uint16, repair bool,
+	since RouteCount) (all RouteCount, found []Finding, err error) {
 	for cursor, more := "", true; more; more = cursor != "" {
-		r, err := e.call(ctx, fnAuditRoutes, partition, protocol, flagText(repair), strconv.FormatInt(since.Purged, 10), strconv.FormatInt(since.Recounts, 10), cursor, "0")
+		r, err := e.call(ctx, fnAuditRoutes, partition, protocol, flagText(repair), strconv.FormatInt(since.Purged, 10),
+			strconv.FormatInt(since.Recounts, 10), cursor, "0")
 		if err != nil {
 			return all, found, err
 		}

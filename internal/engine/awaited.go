@@ -17,12 +17,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/record"
 )
 
-// Awaiting says that an execution (Waiter) waits for another that it did not make. Token names its wait, so that what belongs to an earlier one is
-// known. Over: it waits no longer.
+// Awaiting says that an execution (Waiter) waits for another that it did not make. Token names its wait, so that what
+// belongs to an earlier one is known. Over: it waits no longer.
 type Awaiting struct {
 	Awaited, Waiter flowfabric.ExecutionID
 	Token           string
 	Over            bool
+	Cancel          bool // with Over: the awaited one is cancelled, with its flow
 }
 
 // AwaitedEnd tells a waiter how one of those ended.
@@ -59,12 +60,14 @@ func parseFull(partition uint16, text string) (flowfabric.ExecutionID, error) {
 	return flowfabric.MakeExecutionID(partition, id), err
 }
 
-// CheckAwaited tells of executions of any partition that waiter is about to wait for how they ended, if they have (lua/read/ff_check_awaited.lua); Outcome
-// is empty of one that has not. Each partition is one call, or more.
+// CheckAwaited tells of executions of any partition that waiter is about to wait for how they ended, if they have
+// (lua/read/ff_check_awaited.lua); Outcome is empty of one that has not. Each partition is one call, or more.
 //
-// Errors: ErrNotFound and ErrResultPurged with the id of the one that does not exist, denied.SelfEdge for the waiter itself, denied.Cycle for one that waits for
-// the waiter, denied.FanIn for one that 1,000 wait for, ErrInvalidInput for a partition that does not exist.
-func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID, list []flowfabric.ExecutionID) ([]ChildOutcome, error) {
+// Errors: ErrNotFound and ErrResultPurged with the id of the one that does not exist, denied.SelfEdge for the waiter
+// itself, denied.Cycle for one that waits for the waiter, denied.FanIn for one that 1,000 wait for, ErrInvalidInput
+// for a partition that does not exist.
+func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID,
+	list []flowfabric.ExecutionID) ([]ChildOutcome, error) {
 	out, by := make([]ChildOutcome, len(list)), map[uint16][]int{}
 	var order []uint16
 	for i, id := range list {
@@ -73,7 +76,8 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 		case id == waiter:
 			return nil, fmt.Errorf("%s: %w: %s waits for itself", fnCheckAwaited.name, denied.SelfEdge, id)
 		case p >= e.partitions:
-			return nil, fmt.Errorf("%s: %w: %s: partition %d of %d", fnCheckAwaited.name, flowfabric.ErrInvalidInput, id, p, e.partitions)
+			return nil, fmt.Errorf("%s: %w: %s: partition %d of %d", fnCheckAwaited.name, flowfabric.ErrInvalidInput,
+				id, p, e.partitions)
 		case by[p] == nil:
 			order = append(order, p)
 		}
@@ -104,8 +108,9 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 	return out, nil
 }
 
-// WaitOthers puts what q.Others has on the list of a wait of a held execution, and has those that have not ended told of it
-// (lua/flow/ff_wait_others.lua). A suspension with [waithook.ChildrenCondition] follows. The call may be repeated.
+// WaitOthers puts what q.Others has on the list of a wait of a held execution, and has those that have not ended told
+// of it (lua/flow/ff_wait_others.lua). A suspension with [waithook.ChildrenCondition] follows. The call may be
+// repeated.
 //
 // Errors: denied.SelfEdge, denied.FanIn, denied.StepLimit, and those of a fence.
 func (e *Engine) WaitOthers(ctx context.Context, f flowfabric.Fence, q ChildWait) error {
@@ -122,25 +127,30 @@ func (e *Engine) WaitOthers(ctx context.Context, f flowfabric.Fence, q ChildWait
 	return nil
 }
 
-var marks = map[flowfabric.PublicState]string{"": ".", flowfabric.Completed: "s", flowfabric.Failed: "f", flowfabric.Cancelled: "c", flowfabric.Expired: "e",
-	flowfabric.Skipped: "k"}
+var marks = map[flowfabric.PublicState]string{"": ".", flowfabric.Completed: "s", flowfabric.Failed: "f",
+	flowfabric.Cancelled: "c", flowfabric.Expired: "e", flowfabric.Skipped: "k"}
 
 func (x ChildOutcome) mark() string { return marks[x.Outcome] }
 
 func (x ChildOutcome) last() string {
-	if x.Attempt < 0 {
+	if x.Outcome == "" && x.Cancel {
+		return "1"
+	}
+	if x.Attempt == 0 {
 		return ""
 	}
 	return strconv.Itoa(x.Attempt)
 }
 
-// Await tells executions of one partition who waits for them, or no longer, at most 100 (lua/flow/ff_await.lua). With look it changes nothing, and
-// answers likewise. It may be repeated.
+// Await tells executions of one partition who waits for them, or no longer, at most 100 (lua/flow/ff_await.lua). With
+// look it changes nothing, and answers likewise. It may be repeated.
 func (e *Engine) Await(ctx context.Context, partition uint16, items []Awaiting, look bool) ([]Awaited, error) {
 	args := []string{protocol, strconv.Itoa(len(items))}
 	for _, x := range items {
 		op := "+"
 		switch {
+		case x.Over && x.Cancel:
+			op = "x"
 		case x.Over:
 			op = "-"
 		case look:
@@ -158,13 +168,14 @@ func (e *Engine) Await(ctx context.Context, partition uint16, items []Awaiting, 
 	out := make([]Awaited, len(items))
 	for i, x := range items {
 		mark := r.text()
-		out[i] = Awaited{Ended: mark != "" && mark != ".", End: AwaitedEnd{Awaiting: x, Mark: mark, Attempt: r.text()}, Known: r.flag()}
+		out[i] = Awaited{Ended: mark != "" && mark != ".", End: AwaitedEnd{Awaiting: x, Mark: mark, Attempt: r.text()},
+			Known: r.flag()}
 	}
 	return out, r.fail()
 }
 
-// TellWaiters tells executions of one partition how others ended that they wait for, at most 100 ends (lua/flow/ff_tell_waiters.lua). It may be
-// repeated; told counts what was new.
+// TellWaiters tells executions of one partition how others ended that they wait for, at most 100 ends
+// (lua/flow/ff_tell_waiters.lua). It may be repeated; told counts what was new.
 func (e *Engine) TellWaiters(ctx context.Context, partition uint16, items []AwaitedEnd) (told int, err error) {
 	args := []string{protocol, strconv.Itoa(len(items))}
 	for _, x := range items {
@@ -187,17 +198,20 @@ func (x *OutboxEntry) awaited(kind string, partition uint16, h *header) {
 	own := h.id(partition)
 	token := h.next()
 	switch kind {
-	case "a", "n":
-		x.Awaiting = append(x.Awaiting, Awaiting{Awaited: whole, Waiter: own, Token: token, Over: kind == "n"})
+	case "a", "n", "k":
+		x.Awaiting = append(x.Awaiting,
+			Awaiting{Awaited: whole, Waiter: own, Token: token, Over: kind != "a", Cancel: kind == "k"})
 	case "w":
 		mark, attempt, _ := strings.Cut(h.next(), ",")
-		x.Ends = append(x.Ends, AwaitedEnd{Awaiting: Awaiting{Awaited: own, Waiter: whole, Token: token}, Mark: mark, Attempt: attempt})
+		x.Ends = append(x.Ends, AwaitedEnd{Awaiting: Awaiting{Awaited: own, Waiter: whole, Token: token}, Mark: mark,
+			Attempt: attempt})
 	}
 }
 
-// OpenAwaited reads for whom executions of a partition wait that they did not make, and who has not ended as far as they know; of those that
-// wait no more nothing. An audit asks.
-func (e *Engine) OpenAwaited(ctx context.Context, partition uint16, waiters []flowfabric.ExecutionID) (open []Awaiting, err error) {
+// OpenAwaited reads for whom executions of a partition wait that they did not make, and who has not ended as far as
+// they know; of those that wait no more nothing. An audit asks.
+func (e *Engine) OpenAwaited(ctx context.Context, partition uint16,
+	waiters []flowfabric.ExecutionID) (open []Awaiting, err error) {
 	k, builds := keys.Of(partition), []func(rueidis.Client) rueidis.Completed{}
 	for _, id := range waiters {
 		core, list := k.Core(id.UUID()), k.Children(id.UUID())
@@ -218,11 +232,13 @@ func (e *Engine) OpenAwaited(ctx context.Context, partition uint16, waiters []fl
 			return nil, callError("read", err)
 		}
 		core, err := record.Decode(text)
-		if err != nil || list["others"] == "" || !strings.Contains(core.Fields["wt"], " p ") || strings.HasPrefix(core.Fields["s"], "T") {
+		if err != nil || list["others"] == "" || !strings.Contains(core.Fields["wt"], " p ") ||
+			strings.HasPrefix(core.Fields["s"], "T") {
 			continue // damage is what other looks report
 		}
 		for other, how := range list {
-			if awaited, err := parseFull(partition, other); err == nil && len(other) > 36 && strings.HasPrefix(how, ".,") {
+			if awaited, err := parseFull(partition, other); err == nil && len(other) > 36 && strings.HasPrefix(how,
+				".,") {
 				open = append(open, Awaiting{Awaited: awaited, Waiter: id, Token: list["others"]})
 			}
 		}
@@ -237,7 +253,8 @@ func (e *Engine) states(ctx context.Context, list []Other) error {
 	for i, x := range list {
 		if x.Apart && x.ID.Partition() < e.partitions {
 			key := keys.Of(x.ID.Partition()).Core(x.ID.UUID())
-			at, builds = append(at, i), append(builds, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(key).Build() })
+			at, builds = append(at, i),
+				append(builds, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(key).Build() })
 		}
 	}
 	if len(builds) == 0 {

@@ -23,9 +23,11 @@ type Waiter struct {
 	Route     uint64
 }
 
-// PutBudget makes a budget, or with expected (a revision) changes it (lua/admission/ff_put_budget.lua). The waiters are to be woken
-// with OpenRoutes. denied.BudgetSpec; denied.BudgetConflict: another one has the name, or the revision is not expected; denied.NoBudget.
-func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uint64, by string) (revision uint64, already bool, wake []Waiter, err error) {
+// PutBudget makes a budget, or with expected (a revision) changes it (lua/admission/ff_put_budget.lua). The waiters
+// are to be woken with OpenRoutes. denied.BudgetSpec; denied.BudgetConflict: another one has the name, or the
+// revision is not expected; denied.NoBudget.
+func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uint64,
+	by string) (revision uint64, already bool, wake []Waiter, err error) {
 	mode, soft := "strict", "allow"
 	if b.Warn {
 		mode = "warn"
@@ -34,7 +36,8 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uin
 		soft = "warn"
 	}
 	if b.Reset%time.Millisecond != 0 {
-		return 0, false, nil, fmt.Errorf("%s: %w: reset %s is not whole milliseconds", fnPutBudget.name, denied.BudgetSpec, b.Reset)
+		return 0, false, nil, fmt.Errorf("%s: %w: reset %s is not whole milliseconds", fnPutBudget.name,
+			denied.BudgetSpec, b.Reset)
 	}
 	refund := slices.Clone(b.Refund)
 	slices.Sort(refund)
@@ -42,8 +45,9 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uin
 	if hard == "" {
 		hard = admission.HardReject
 	}
-	args := []string{protocol, b.Name, revisionText(expected), b.Scope, mode, string(hard), soft, strconv.FormatInt(b.Reset.Milliseconds(), 10),
-		bit(b.StrictDimensions), strings.Join(slices.Compact(refund), ","), by, strconv.Itoa(len(b.Limits))}
+	args := []string{protocol, b.Name, revisionText(expected), b.Scope, mode, string(hard), soft,
+		strconv.FormatInt(b.Reset.Milliseconds(), 10), bit(b.StrictDimensions),
+		strings.Join(slices.Compact(refund), ","), by, strconv.Itoa(len(b.Limits))}
 	for _, dim := range sorted(b.Limits) {
 		args = append(args, dim, strconv.FormatInt(b.Limits[dim].Hard, 10), strconv.FormatInt(b.Limits[dim].Soft, 10))
 	}
@@ -56,9 +60,10 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uin
 	return revision, r.already, wake, r.fail()
 }
 
-// make calls what creates a budget or quota, and makes its partition's root if this is the first one there. What changes one, of an expected
-// revision (the third argument), makes nothing: where there is no root it answers absent.
-func (e *Engine) make(ctx context.Context, f function, roots []string, name, absent string, args []string) (*reader, error) {
+// make calls what creates a budget or quota, and makes its partition's root if this is the first one there. What
+// changes one, of an expected revision (the third argument), makes nothing: where there is no root it answers absent.
+func (e *Engine) make(ctx context.Context, f function, roots []string, name, absent string,
+	args []string) (*reader, error) {
 	root := rootOf(roots, name)
 	r, err := e.run(ctx, e.client, f, []string{root}, args)
 	if !errors.Is(err, denied.PartitionMissing) {
@@ -86,7 +91,8 @@ func (e *Engine) onBudget(ctx context.Context, f function, name string, args ...
 	return r, err
 }
 
-// RemoveBudget forgets a budget (lua/admission/ff_remove_budget.lua). Executions that have it as a gate wait until it is made again.
+// RemoveBudget forgets a budget (lua/admission/ff_remove_budget.lua). Executions that have it as a gate wait until it
+// is made again.
 func (e *Engine) RemoveBudget(ctx context.Context, name string) (already bool, err error) {
 	r, err := e.onBudget(ctx, fnRemoveBudget, name, name)
 	if errors.Is(err, denied.NoBudget) {
@@ -98,9 +104,10 @@ func (e *Engine) RemoveBudget(ctx context.Context, name string) (already bool, e
 	return r.already, nil
 }
 
-// ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua). denied.NoBudget,
-// denied.Delta, denied.Dimension (by StrictDimensions; the details name them all), denied.Idempotency; ErrInvalidInput also of
-// what would be a 65th dimension of the period, of which those with limits have theirs kept free; a breach is no error.
+// ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua).
+// denied.NoBudget, denied.Delta, denied.Dimension (by StrictDimensions; the details name them all),
+// denied.Idempotency; ErrInvalidInput also of what would be a 65th dimension of the period, of which those with
+// limits have theirs kept free; a breach is no error.
 func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
 	id := ""
 	if !u.Execution.IsZero() {
@@ -111,8 +118,8 @@ func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.
 	if err != nil {
 		return admission.Reported{}, err
 	}
-	out := admission.Reported{Replayed: r.already, Verdict: admission.Verdict(r.text()), Applied: r.flag(), Late: r.flag(), Action: admission.HardAction(r.text()), Left: r.millis(),
-		Period: r.unsigned()}
+	out := admission.Reported{Replayed: r.already, Verdict: admission.Verdict(r.text()), Applied: r.flag(),
+		Late: r.flag(), Action: admission.HardAction(r.text()), Left: r.millis(), Period: r.unsigned()}
 	for range r.count(1) {
 		h := header{rest: r.text()}
 		b := admission.Breach{Dimension: h.next()}
@@ -127,11 +134,12 @@ func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.
 }
 
 // UndoUsage takes back the last report of the holder of an execution, by Budget, Execution, Epoch and Sequence
-// (lua/admission/ff_undo_usage.lua). undone is false if it was not counted, was late, taken back before, or is not the last one. The
-// waiters are to be woken with OpenRoutes, whether undone or not: a reply may have been lost. denied.NoBudget.
+// (lua/admission/ff_undo_usage.lua). undone is false if it was not counted, was late, taken back before, or is not
+// the last one. The waiters are to be woken with OpenRoutes, whether undone or not: a reply may have been lost.
+// denied.NoBudget.
 func (e *Engine) UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []Waiter, err error) {
-	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, spenderText(u.Execution), strconv.FormatUint(u.Epoch, 10),
-		strconv.FormatUint(u.Sequence, 10))
+	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, spenderText(u.Execution),
+		strconv.FormatUint(u.Epoch, 10), strconv.FormatUint(u.Sequence, 10))
 	if err != nil {
 		return false, nil, err
 	}
@@ -179,7 +187,8 @@ func waiters(r *reader) []Waiter {
 
 // AdjustBudget corrects what was used, up or down, never below zero (lua/admission/ff_adjust_budget.lua), once whatever
 // becomes of replies. who is required.
-func (e *Engine) AdjustBudget(ctx context.Context, name string, by map[string]int64, who, reason string) (used map[string]int64, wake []Waiter, err error) {
+func (e *Engine) AdjustBudget(ctx context.Context, name string, by map[string]int64, who,
+	reason string) (used map[string]int64, wake []Waiter, err error) {
 	r, err := e.onBudget(ctx, fnAdjustBudget, name, amounts([]string{name, who, reason, uuid.NewString()}, by)...)
 	if err != nil {
 		return nil, nil, err
@@ -199,8 +208,10 @@ func (r *reader) amounts() map[string]int64 {
 	return out
 }
 
-// ResetBudget begins a new period now (lua/admission/ff_reset_budget.lua), once whatever becomes of replies. With move the next one is a whole interval away.
-func (e *Engine) ResetBudget(ctx context.Context, name, by string, move bool) (period uint64, left time.Duration, wake []Waiter, err error) {
+// ResetBudget begins a new period now (lua/admission/ff_reset_budget.lua), once whatever becomes of replies. With
+// move the next one is a whole interval away.
+func (e *Engine) ResetBudget(ctx context.Context, name, by string,
+	move bool) (period uint64, left time.Duration, wake []Waiter, err error) {
 	r, err := e.onBudget(ctx, fnResetBudget, name, name, by, bit(move), uuid.NewString())
 	if err != nil {
 		return 0, 0, nil, err
@@ -210,8 +221,8 @@ func (e *Engine) ResetBudget(ctx context.Context, name, by string, move bool) (p
 	return period, left, wake, r.fail()
 }
 
-// Refund is an execution whose reports to a budget are to be given back. Outcome is failed, cancelled or expired, of which the budget
-// says whether it refunds them, RefundAsked, or RefundPurged.
+// Refund is an execution whose reports to a budget are to be given back. Outcome is failed, cancelled or expired, of
+// which the budget says whether it refunds them, RefundAsked, or RefundPurged.
 type Refund struct {
 	Budget    string
 	Execution flowfabric.ExecutionID
@@ -222,18 +233,20 @@ type Refund struct {
 // Outcomes that no attempt has.
 const (
 	RefundAsked = "asked" // an operator's word
-	// RefundPurged gives nothing back: the execution was purged. Its ledger is kept for half an hour more, so that repeated reports and refunds
-	// that are under way find it, and then forgotten; it is no spender of the budget any more.
+	// RefundPurged gives nothing back: the execution was purged. Its ledger is kept for half an hour more, so that
+	// repeated reports and refunds that are under way find it, and then forgotten; it is no spender of the budget any
+	// more.
 	RefundPurged = "purged"
 )
 
 // refundsPerCall is how many items ff_release_usage takes.
 const refundsPerCall = 10
 
-// ReleaseUsage gives back what executions reported in the current period, of budgets in one partition of budgets, in calls of ten
-// (lua/admission/ff_release_usage.lua). released tells of which there was something. After an error the ones before were given back; it may be
-// repeated.
-func (e *Engine) ReleaseUsage(ctx context.Context, by string, items []Refund) (released []bool, wake []Waiter, err error) {
+// ReleaseUsage gives back what executions reported in the current period, of budgets in one partition of budgets, in
+// calls of ten (lua/admission/ff_release_usage.lua). released tells of which there was something. After an error the
+// ones before were given back; it may be repeated.
+func (e *Engine) ReleaseUsage(ctx context.Context, by string,
+	items []Refund) (released []bool, wake []Waiter, err error) {
 	for part := range slices.Chunk(items, refundsPerCall) {
 		done, woken, err := e.releaseUsage(ctx, by, part)
 		released, wake = append(released, done...), append(wake, woken...)
@@ -244,7 +257,8 @@ func (e *Engine) ReleaseUsage(ctx context.Context, by string, items []Refund) (r
 	return released, wake, nil
 }
 
-func (e *Engine) releaseUsage(ctx context.Context, by string, items []Refund) (released []bool, wake []Waiter, err error) {
+func (e *Engine) releaseUsage(ctx context.Context, by string,
+	items []Refund) (released []bool, wake []Waiter, err error) {
 	args := []string{protocol, by, strconv.Itoa(len(items))}
 	for _, x := range items {
 		args = append(args, x.Budget, spenderText(x.Execution), x.Outcome, strconv.FormatUint(x.Epoch, 10))
@@ -271,11 +285,18 @@ type Room struct {
 	Used      int64
 	Limit     int64
 	Left      time.Duration // of the period; 0 = it does not end
+	// what it has no room for, of the execution that First names by its place; 0 = it is exhausted
+	Refused int64
+	Pause   time.Duration // until it is worth while to ask again, if nobody wakes the route
+	First   int           // so many of the executions, from the first, may begin
 }
 
-// CheckBudgets tells whether budgets have room for work of a route (lua/admission/ff_check_budgets.lua), one call for each partition of
-// budgets that is concerned, together. A route that is refused is woken when there is room. The answers are in the order of names.
-func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string) ([]Room, error) {
+// CheckBudgets tells whether budgets have room for work of a route (lua/admission/ff_check_budgets.lua), one call for
+// each partition of budgets that is concerned, together. Of the executions that are to begin, in order, one that a
+// budget refused a spend, and blocked, waits until there is room for all of it. A route that is refused is woken when
+// there is room. The answers are in the order of names.
+func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint64, names []string,
+	executions ...flowfabric.ExecutionID) ([]Room, error) {
 	out := make([]Room, len(names))
 	by := map[string][]int{}
 	for i, name := range names {
@@ -283,9 +304,14 @@ func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint6
 		by[root] = append(by[root], i)
 	}
 	for _, root := range sorted(by) {
-		args := []string{protocol, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), "0", strconv.Itoa(len(by[root]))}
+		args := []string{protocol, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10),
+			strconv.Itoa(len(by[root]))}
 		for _, i := range by[root] {
 			args = append(args, names[i])
+		}
+		args = append(args, strconv.Itoa(len(executions)))
+		for _, id := range executions {
+			args = append(args, id.UUID().String())
 		}
 		r, err := e.run(ctx, e.client, fnCheckBudgets, []string{root}, args)
 		if errors.Is(err, denied.PartitionMissing) {
@@ -310,12 +336,6 @@ func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint6
 	return out, nil
 }
 
-// AwaitBudget has a route woken when there is more room in a budget, though it may have some now.
-func (e *Engine) AwaitBudget(ctx context.Context, partition uint16, route uint64, name string) error {
-	_, err := e.onBudget(ctx, fnCheckBudgets, name, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), "1", "1", name)
-	return err
-}
-
 func (o *Room) read(r *reader) {
 	text := r.text()
 	switch {
@@ -324,6 +344,7 @@ func (o *Room) read(r *reader) {
 	case strings.HasPrefix(text, "!"):
 		h := header{rest: text[1:]}
 		o.Dimension, o.Used, o.Limit, o.Left = h.next(), int64(h.unsigned()), int64(h.unsigned()), h.millis()
+		o.Refused, o.Pause, o.First = int64(h.unsigned()), h.millis(), int(h.unsigned())
 		if h.err != nil {
 			r.stop("room: %w", h.err)
 		}

@@ -36,8 +36,8 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 	return b, r.fail()
 }
 
-// FindGate tells whether a budget or quota exists (lua/admission/ff_read_budget.lua, ff_read_quota.lua): nil, denied.NoBudget or
-// denied.NoQuota. It makes one try; to repeat it is up to the caller.
+// FindGate tells whether a budget or quota exists (lua/admission/ff_read_budget.lua, ff_read_quota.lua): nil,
+// denied.NoBudget or denied.NoQuota. It makes one try; to repeat it is up to the caller.
 func (e *Engine) FindGate(ctx context.Context, gate flowfabric.Gate) error {
 	on, f := e.onQuota, fnReadQuota
 	if gate.IsBudget() {
@@ -62,15 +62,19 @@ func budgetFields(b *admission.BudgetRecord, r *reader) {
 	if v["rf"] != "" {
 		b.Refund = strings.Split(v["rf"], ",")
 	}
-	b.Limits = map[string]admission.Limit{}
+	b.Limits, b.Refused = map[string]admission.Limit{}, map[string]int64{}
 	for field, text := range v {
+		if dim, ok := strings.CutPrefix(field, "z:"); ok {
+			b.Refused[dim] = int64(number(field))
+		}
 		if dim, ok := strings.CutPrefix(field, "h:"); ok {
 			hard, _ := strconv.ParseInt(text, 10, 64)
 			b.Limits[dim] = admission.Limit{Hard: hard, Soft: int64(number("s:" + dim))}
 		}
 	}
 	b.Revision, b.CreatedAt, b.ChangedBy = number("up"), at("ct"), v["by"]
-	b.Period, b.PeriodBegan, b.NextReset, b.LastReset, b.Missed = number("rc"), at("ps"), at("nx"), at("lr"), number("ms")
+	b.Period, b.PeriodBegan, b.NextReset, b.LastReset, b.Missed = number("rc"), at("ps"), at("nx"), at("lr"),
+		number("ms")
 	b.HardBreaches, b.SoftBreaches, b.LastBreach, b.BreachedDim = number("bc"), number("bs"), at("ba"), v["bd"]
 }
 
@@ -109,7 +113,8 @@ func spelledIDs(e *admission.AuditEntry) {
 func spender(r *reader) admission.Spender {
 	h := header{rest: r.text()}
 	id, err := parseSpender(h.next())
-	s := admission.Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())), Period: h.unsigned(), Late: h.unsigned(), Used: map[string]int64{}}
+	s := admission.Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())), Period: h.unsigned(),
+		Late: h.unsigned(), Used: map[string]int64{}}
 	if err = errors.Join(err, h.err); err != nil {
 		r.stop("spender: %w", err)
 	}

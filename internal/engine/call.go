@@ -42,7 +42,8 @@ func (e *Engine) call(ctx context.Context, f function, partition uint16, args ..
 // root is the key of a partition, as the only one of a call.
 func (e *Engine) root(f function, partition uint16) ([]string, error) {
 	if int(partition) >= len(e.roots) {
-		return nil, fmt.Errorf("%s: %w: partition %d of %d", f.name, flowfabric.ErrInvalidInput, partition, len(e.roots))
+		return nil, fmt.Errorf("%s: %w: partition %d of %d", f.name, flowfabric.ErrInvalidInput, partition,
+			len(e.roots))
 	}
 	return e.roots[partition : partition+1], nil
 }
@@ -60,7 +61,8 @@ type request struct {
 
 // run makes the call and, because every function is idempotent or fenced, makes it again while the outcome is
 // unknown, unless its caller does.
-func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, keys, args []string) (r *reader, err error) {
+func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, keys,
+	args []string) (r *reader, err error) {
 	if note := trail.Of(ctx); note != "" && !f.readonly && !f.bare && args[0] == protocol {
 		args = append([]string{protocol + note}, args[1:]...)
 	}
@@ -69,7 +71,7 @@ func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, key
 		defer func() { e.cfg.OnCall(f.name, time.Since(began), err) }()
 	}
 	boots := e.reboots.count.Load()
-	if r, err = e.do(ctx, client, f, e.command(client, f, keys, args)); err == nil {
+	if r, err = e.do(ctx, client, f, command(client, f, keys, args)); err == nil {
 		return r, nil
 	}
 	q := request{client, f, keys, args}
@@ -83,11 +85,11 @@ func (e *Engine) run(ctx context.Context, client rueidis.Client, f function, key
 // repeated makes a call again, whose first try ended with an unknown outcome.
 func (e *Engine) repeated(ctx context.Context, q request, first error) (*reader, error) {
 	sent := !NotSent(first)
-	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(repeatFirst), backoff.WithMaxInterval(repeatAtMost),
-		backoff.WithMaxElapsedTime(0))
+	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(repeatFirst),
+		backoff.WithMaxInterval(repeatAtMost), backoff.WithMaxElapsedTime(0))
 	r, err := backoff.RetryWithData(func() (*reader, error) {
 		boots := e.reboots.count.Load()
-		r, again := e.do(ctx, q.client, q.f, e.command(q.client, q.f, q.keys, q.args))
+		r, again := e.do(ctx, q.client, q.f, command(q.client, q.f, q.keys, q.args))
 		if again != nil {
 			r, again = e.equipped(ctx, q, boots, again)
 		}
@@ -109,8 +111,9 @@ func (e *Engine) repeated(ctx context.Context, q request, first error) (*reader,
 	return r, Unanswered(err)
 }
 
-// Unanswered is the error of a call that was repeated, when an earlier try was sent and not answered. A refusal of the repeat by the server
-// itself (memory, rights), before the function ran, leaves open what became of that try: then it is flowfabric.ErrTransport.
+// Unanswered is the error of a call that was repeated, when an earlier try was sent and not answered. A refusal of
+// the repeat by the server itself (memory, rights), before the function ran, leaves open what became of that try:
+// then it is flowfabric.ErrTransport.
 func Unanswered(err error) error {
 	if _, answered := errors.AsType[*flowfabric.Error](err); !answered && !errors.Is(err, flowfabric.ErrTransport) {
 		return fmt.Errorf("%w: an earlier try was not answered, then: %w", flowfabric.ErrTransport, err)
@@ -121,47 +124,49 @@ func Unanswered(err error) error {
 	return err
 }
 
-// equipped makes a call again after it has loaded the library that the node lacked, or booted a store that turned out to have lost
-// the partition; err is why the call failed, and boots is how often the store had been booted before it. Other errors stay as they are.
+// equipped makes a call again after it has loaded the library that the node lacked, or booted a store that turned out
+// to have lost the partition; err is why the call failed, and boots is how often the store had been booted before it.
+// Other errors stay as they are.
 func (e *Engine) equipped(ctx context.Context, q request, boots uint64, err error) (r *reader, _ error) {
 	if missingFunction(err) {
 		r, err = e.loaded(ctx, q)
 	}
-	if err == nil || !errors.Is(err, denied.PartitionMissing) || !slices.Contains(e.roots, q.keys[0]) { // others are made by need
+	if err == nil || !errors.Is(err, denied.PartitionMissing) || !slices.Contains(e.roots, q.keys[0]) {
+		// others are made by need
 		return r, err
 	}
 	if err := e.bootAgain(ctx, boots); err != nil {
 		return nil, fmt.Errorf("%s: %w", q.f.name, err)
 	}
-	if r, err = e.do(ctx, q.client, q.f, e.command(q.client, q.f, q.keys, q.args)); missingFunction(err) {
+	if r, err = e.do(ctx, q.client, q.f, command(q.client, q.f, q.keys, q.args)); missingFunction(err) {
 		return e.loaded(ctx, q)
 	}
 	return r, err
 }
 
-// loaded loads the library or script on the node that turned out to lack it, and makes the call.
+// loaded loads the library on the node that turned out to lack it, and makes the call.
 func (e *Engine) loaded(ctx context.Context, q request) (*reader, error) {
-	if e.scripts != nil {
-		return e.do(ctx, q.client, q.f, e.eval(q.client, q.f, q.keys, q.args))
-	}
 	e.loading.Lock()
 	err := e.loadFor(ctx, q.keys[0])
 	e.loading.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", q.f.name, err)
 	}
-	r, err := e.do(ctx, q.client, q.f, e.command(q.client, q.f, q.keys, q.args))
+	r, err := e.do(ctx, q.client, q.f, command(q.client, q.f, q.keys, q.args))
 	if missingFunction(err) && e.server.cluster { // the slot has gone to a node that the driver has not heard of yet
-		return nil, fmt.Errorf("%s: %w: the node that serves the partition now lacks the library", q.f.name, flowfabric.ErrTransport)
+		return nil, fmt.Errorf("%s: %w: the node that serves the partition now lacks the library", q.f.name,
+			flowfabric.ErrTransport)
 	}
 	if missingFunction(err) {
-		return nil, fmt.Errorf("%s: %w: the library was loaded but the server does not find the function", q.f.name, denied.Script)
+		return nil, fmt.Errorf("%s: %w: the library was loaded but the server does not find the function", q.f.name,
+			denied.Script)
 	}
 	return r, err
 }
 
 // do sends a command. While a connection is being made the call may have to wait for that; its context bounds the wait.
-func (e *Engine) do(ctx context.Context, client rueidis.Client, f function, command rueidis.Completed) (*reader, error) {
+func (e *Engine) do(ctx context.Context, client rueidis.Client, f function,
+	command rueidis.Completed) (*reader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -171,15 +176,8 @@ func (e *Engine) do(ctx context.Context, client rueidis.Client, f function, comm
 	return within(ctx, &e.dials, f.name, func() (*reader, error) { return decode(f.name, client.Do(ctx, command)) })
 }
 
-func (e *Engine) command(client rueidis.Client, f function, keys, args []string) rueidis.Completed {
-	if e.scripts != nil {
-		return client.B().Evalsha().Sha1(e.scripts[f.name].sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
-	}
+func command(client rueidis.Client, f function, keys, args []string) rueidis.Completed {
 	return client.B().Fcall().Function(f.name).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
-}
-
-func (e *Engine) eval(client rueidis.Client, f function, keys, args []string) rueidis.Completed {
-	return client.B().Eval().Script(e.scripts[f.name].text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 }
 
 // decode reads the envelope.
@@ -228,11 +226,19 @@ func mismatch(op, what string, theirs int64) error {
 	switch {
 	case theirs > limits.Protocol:
 	case what == "store":
-		advice = "it holds an older layout, which this version cannot read: let the older version finish its work, then use an empty store"
+		advice =
+			"it holds an older layout, which this version cannot read: let the older version finish its work, then use an empty store"
 	default:
-		advice = "stop the processes of the older version, then run FUNCTION DELETE " + library.Name + " on every primary"
+		advice = "stop the processes of the older version, then run FUNCTION DELETE " + library.Name +
+			" on every primary"
 	}
-	return fmt.Errorf("%s: %w: the %s has protocol %d, this application %d; %s", op, flowfabric.ErrProtocol, what, theirs, limits.Protocol, advice)
+	return fmt.Errorf("%s: %w: the %s has protocol %d, this application %d; %s", op, flowfabric.ErrProtocol, what,
+		theirs, limits.Protocol, advice)
+}
+
+// wrongType tells whether a key was of another type than it should be: the store is damaged there.
+func wrongType(err error) bool {
+	return errors.Is(err, denied.Script) && strings.Contains(err.Error(), "WRONGTYPE")
 }
 
 // callError sorts what the driver and the server report outside the envelope.
@@ -245,19 +251,21 @@ func callError(op string, err error) error {
 			return fmt.Errorf("%s: %w: %s", op, flowfabric.ErrAuth, text)
 		case "OOM":
 			return fmt.Errorf("%s: %w: %s", op, flowfabric.ErrOutOfMemory, text)
-		case "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "READONLY", "BUSY", "NOREPLICAS", "MISCONF", "MOVED", "ASK", "UNBLOCKED":
+		case "LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "READONLY", "BUSY", "NOREPLICAS", "MISCONF", "MOVED",
+			"ASK", "UNBLOCKED":
 			return fmt.Errorf("%s: %w: %s", op, flowfabric.ErrTransport, text)
-		case "NOSCRIPT":
-			return fmt.Errorf("%s: %w", op, errMissingFunction)
 		}
-		if strings.HasPrefix(text, "ACL failure in script") || strings.HasPrefix(text, "The user executing the script can't") {
-			return fmt.Errorf("%s: %w: inside the function, which runs with the rights of its caller: %s", op, flowfabric.ErrAuth, text)
+		if strings.HasPrefix(text, "ACL failure in script") ||
+			strings.HasPrefix(text, "The user executing the script can't") {
+			return fmt.Errorf("%s: %w: inside the function, which runs with the rights of its caller: %s", op,
+				flowfabric.ErrAuth, text)
 		}
 		if strings.Contains(text, "unction not found") {
 			return fmt.Errorf("%s: %w", op, errMissingFunction)
 		}
 		if command, unknown := unknownCommand(text); unknown {
-			return fmt.Errorf("%s: %w: the server does not know %s, which FlowFabric needs: it was renamed or switched off (rename-command in the server's configuration), or the server is no Valkey or Redis (%s)",
+			return fmt.Errorf(
+				"%s: %w: the server does not know %s, which FlowFabric needs: it was renamed or switched off (rename-command in the server's configuration), or the server is no Valkey or Redis (%s)",
 				op, flowfabric.ErrConfig, command, text)
 		}
 		if strings.Contains(text, "max number of clients") { // of a connection that was made for this call
@@ -271,7 +279,8 @@ func callError(op string, err error) error {
 	return fmt.Errorf("%s: %w: %w", op, flowfabric.ErrTransport, err)
 }
 
-// unknownCommand tells whether a refusal says that the server lacks a command, and names the command, if the server does.
+// unknownCommand tells whether a refusal says that the server lacks a command, and names the command, if the server
+// does.
 func unknownCommand(text string) (command string, unknown bool) {
 	if strings.HasPrefix(text, "Unknown ") && strings.Contains(text, "command called from script") {
 		return "a command of the function library", true
@@ -295,10 +304,14 @@ var connectRefusals = []struct {
 	kind  error
 	do    string
 }{
-	{"DB index is out of range", flowfabric.ErrConfig, "the server has no database of the number in the URL; it has 16 (0..15) unless its setting databases says otherwise"},
-	{"SELECT is not allowed in cluster mode", flowfabric.ErrConfig, "a cluster has only database 0; take the number out of the URL"},
-	{"Multiple databases are not supported in cluster mode", flowfabric.ErrConfig, "a cluster has only database 0; take the number out of the URL"},
-	{"called without any password configured", flowfabric.ErrAuth, "the server has no password for this user; take user and password out of the configuration"},
+	{"DB index is out of range", flowfabric.ErrConfig,
+		"the server has no database of the number in the URL; it has 16 (0..15) unless its setting databases says otherwise"},
+	{"SELECT is not allowed in cluster mode", flowfabric.ErrConfig,
+		"a cluster has only database 0; take the number out of the URL"},
+	{"Multiple databases are not supported in cluster mode", flowfabric.ErrConfig,
+		"a cluster has only database 0; take the number out of the URL"},
+	{"called without any password configured", flowfabric.ErrAuth,
+		"the server has no password for this user; take user and password out of the configuration"},
 	{"DENIED", flowfabric.ErrAuth, "the server takes connections from its own machine only until it has a password"},
 	{"unknown command", denied.ServerVersion, "the server does not know a command that a connection begins with"},
 	{"NOPROTO", denied.ServerVersion, "the server does not know RESP3"},
@@ -321,7 +334,8 @@ func dialError(address string, err error) error {
 		return fmt.Errorf("connect to %s: %w", address, err)
 	}
 	if _, ok := errors.AsType[*net.OpError](err); ok || errors.Is(err, io.EOF) {
-		return fmt.Errorf("connect to %s: %w: is a Valkey or Redis server listening there? (%w)", address, flowfabric.ErrTransport, err)
+		return fmt.Errorf("connect to %s: %w: is a Valkey or Redis server listening there? (%w)", address,
+			flowfabric.ErrTransport, err)
 	}
 	return fmt.Errorf("connect to %s: %w: %w", address, flowfabric.ErrTransport, err)
 }

@@ -11,15 +11,15 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// channels are the pub/sub channels that this engine listens to. However many subscribers a channel has here, the driver
-// has one subscription of it:
+// channels are the pub/sub channels that this engine listens to. However many subscribers a channel has here, the
+// driver has one subscription of it:
 //
 //   - a second one would not read before its own SUBSCRIBE is answered, and the connection would not read that answer
 //     before it has handed on the channel's messages: with enough of them, the connection stands still until it is
 //     taken for dead;
-//   - the driver forgets a channel when its context ends but leaves the server's subscription in place, and a doorbell
-//     would count a listener that is gone. So the last one out unsubscribes, and a subscriber that wants the channel meanwhile
-//     waits for that.
+//   - the driver forgets a channel when its context ends but leaves the server's subscription in place, and a
+//     doorbell would count a listener that is gone. So the last one out unsubscribes, and a subscriber that wants the
+//     channel meanwhile waits for that.
 type channels struct {
 	mu    sync.RWMutex
 	named map[string]*channel
@@ -191,9 +191,11 @@ func (c *channels) forget(g *group) {
 // carry is the driver's subscription of a group, from the first listener to the last, also where it is lost meanwhile.
 func (e *Engine) carry(ctx context.Context, client rueidis.Client, g *group) {
 	defer e.channels.forget(g)
-	command, leave := client.B().Subscribe().Channel(g.names...).Build(), client.B().Unsubscribe().Channel(g.names...).Build()
+	command, leave := client.B().Subscribe().Channel(g.names...).Build(),
+		client.B().Unsubscribe().Channel(g.names...).Build()
 	if e.variant.Sharded {
-		command, leave = client.B().Ssubscribe().Channel(g.names...).Build(), client.B().Sunsubscribe().Channel(g.names...).Build()
+		command, leave = client.B().Ssubscribe().Channel(g.names...).Build(),
+			client.B().Sunsubscribe().Channel(g.names...).Build()
 	}
 	hooked := rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
 		if s.Kind == "subscribe" || s.Kind == "ssubscribe" {
@@ -204,8 +206,8 @@ func (e *Engine) carry(ctx context.Context, client rueidis.Client, g *group) {
 	if ctx.Err() != nil {
 		// Over the connection that carries the subscriptions: there is one per server. Without a deadline: giving up on
 		// the answer would let it arrive in the middle of a new subscription and end that. The driver drops a
-		// connection that does not answer, and all subscriptions with it. And only now: asking from inside Receive would
-		// wait for an answer behind messages that nobody takes any more.
+		// connection that does not answer, and all subscriptions with it. And only now: asking from inside Receive
+		// would wait for an answer behind messages that nobody takes any more.
 		client.Do(context.Background(), leave)
 		return
 	}

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,10 +14,11 @@ import (
 // ClosedBy is why a gate closed a route, as [Closing] and [Facts] tell it in one line.
 type ClosedBy struct {
 	Kind ClosingKind
-	Gate flowfabric.Gate // "" with ClosedOtherwise
+	Gate flowfabric.Gate // "" with ClosedOtherwise, and with ClosedUnavailable if it was not known
 	// Of an exhausted budget.
 	Dimension   string
 	Used, Limit int64
+	Refused     int64 // what of it does not fit; 0 = nothing does
 }
 
 // ClosingKind is what a gate said.
@@ -22,28 +26,46 @@ type ClosingKind string
 
 // The kinds.
 const (
-	ClosedByBudget  ClosingKind = "budget"                 // a dimension is at its hard limit, or above
-	ClosedByRate    ClosingKind = "rate"                   // the window of a quota is full
-	ClosedByCap     ClosingKind = "cap"                    // all slots of a quota are taken
-	ClosedNoBudget  ClosingKind = "budget_not_found"       // no budget has this name
-	ClosedNoQuota   ClosingKind = "quota_policy_not_found" // no quota has this name
-	ClosedOtherwise ClosingKind = ""                       // the line is none of those
+	ClosedByBudget ClosingKind = "budget"                 // a dimension is at its hard limit, or above
+	ClosedByRate   ClosingKind = "rate"                   // the window of a quota is full
+	ClosedByCap    ClosingKind = "cap"                    // all slots of a quota are taken
+	ClosedNoBudget ClosingKind = "budget_not_found"       // no budget has this name
+	ClosedNoQuota  ClosingKind = "quota_policy_not_found" // no quota has this name
+	// the gate could not be asked, or it was not known which ones there are
+	ClosedUnavailable ClosingKind = "unavailable"
+	ClosedOtherwise   ClosingKind = "" // the line is none of those
 )
 
-// ParseClosing reads why a route is closed: "budget <name> <dimension> <used> <limit>", "quota <name> rate", "quota <name> cap",
-// "budget_not_found <name>" or "quota_policy_not_found <name>".
+// ParseClosing reads why a route is closed: "budget <name> <dimension> <used> <limit>[ <refused>]", "quota <name>
+// rate", "quota <name> cap", "budget_not_found <name>", "quota_policy_not_found <name>", "unavailable budget <name>",
+// "unavailable quota <name>" or "unavailable route".
 func ParseClosing(why string) ClosedBy {
-	words := strings.Split(why, " ")
+	if why == "unavailable route" {
+		return ClosedBy{Kind: ClosedUnavailable}
+	}
+	rest, unavailable := strings.CutPrefix(why, "unavailable ")
+	words := strings.Split(rest, " ")
 	if len(words) < 2 || !gateName(words[1]) {
 		return ClosedBy{}
 	}
 	name := words[1]
 	switch {
-	case words[0] == "budget" && len(words) == 5:
-		used, err := strconv.ParseInt(words[3], 10, 64)
-		limit, wrong := strconv.ParseInt(words[4], 10, 64)
-		if err == nil && wrong == nil && valid.Dimension("dimension", words[2]) == nil {
-			return ClosedBy{Kind: ClosedByBudget, Gate: flowfabric.BudgetGate(name), Dimension: words[2], Used: used, Limit: limit}
+	case unavailable && len(words) == 2 && words[0] == "budget":
+		return ClosedBy{Kind: ClosedUnavailable, Gate: flowfabric.BudgetGate(name)}
+	case unavailable && len(words) == 2 && words[0] == "quota":
+		return ClosedBy{Kind: ClosedUnavailable, Gate: flowfabric.QuotaGate(name)}
+	case unavailable:
+	case words[0] == "budget" && (len(words) == 5 || len(words) == 6):
+		var n [3]int64
+		for i, word := range words[3:] {
+			var err error
+			if n[i], err = strconv.ParseInt(word, 10, 64); err != nil {
+				return ClosedBy{}
+			}
+		}
+		if valid.Dimension("dimension", words[2]) == nil {
+			return ClosedBy{Kind: ClosedByBudget, Gate: flowfabric.BudgetGate(name), Dimension: words[2], Used: n[0],
+				Limit: n[1], Refused: n[2]}
 		}
 	case words[0] == "quota" && len(words) == 3 && (words[2] == "rate" || words[2] == "cap"):
 		return ClosedBy{Kind: ClosingKind(words[2]), Gate: flowfabric.QuotaGate(name)}
@@ -53,6 +75,33 @@ func ParseClosing(why string) ClosedBy {
 		return ClosedBy{Kind: ClosedNoQuota, Gate: flowfabric.QuotaGate(name)}
 	}
 	return ClosedBy{}
+}
+
+// ClosingText is why a route is closed, for people: of a limit it has the key and the numbers instead of its name.
+func ClosingText(why string) string {
+	by := ParseClosing(why)
+	if by.Kind == ClosedUnavailable && by.Gate == "" {
+		return "budgets and quotas unavailable"
+	}
+	if _, _, limit := by.Gate.Limit(); limit {
+		return by.Gate.String() + " " + string(by.Kind)
+	}
+	return why
+}
+
+// UsedUp are budgets that keep work waiting, because they have no room for it, and how many executions wait.
+type UsedUp map[string]int
+
+// Add adds a closed route.
+func (u UsedUp) Add(why string, waiting int) {
+	if by := ParseClosing(why); by.Kind == ClosedByBudget && waiting > 0 {
+		u[by.Gate.Name()] += waiting
+	}
+}
+
+// Names are the budgets for which most waits in front.
+func (u UsedUp) Names() []string {
+	return slices.SortedFunc(maps.Keys(u), func(a, b string) int { return cmp.Or(u[b]-u[a], strings.Compare(a, b)) })
 }
 
 func gateName(name string) bool {

@@ -17,20 +17,23 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// CreateExecutions admits 1..100 executions of one partition, with at most 1 MiB of payload and 2,000 tags in all, in one atomic call
-// (lua/execution/ff_create_execution.lua). Each item is judged alone: Created.Err tells why one was refused, the
-// others are admitted. An id that exists already, and a key that another execution has, answer Duplicate when the digests agree, or one
-// is empty, and denied.Idempotency when they do not; a key that debounces answers Replaced as well. The call may be repeated with the same ids, which is up to the caller: the engine makes one try.
+// CreateExecutions admits 1..100 executions of one partition, with at most 1 MiB of payload and 2,000 tags in all, in
+// one atomic call (lua/execution/ff_create_execution.lua). Each item is judged alone: Created.Err tells why one was
+// refused, the others are admitted. An id that exists already, and a key that another execution has, answer Duplicate
+// when the digests agree, or one is empty, and denied.Idempotency when they do not; a key that debounces answers
+// Replaced as well. The call may be repeated with the same ids, which is up to the caller: the engine makes one try.
 func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items []NewExecution) ([]Created, error) {
 	if len(items) < 1 || len(items) > limits.MaxBatch {
-		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items), limits.MaxBatch)
+		return nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnCreate.name, flowfabric.ErrInvalidInput, len(items),
+			limits.MaxBatch)
 	}
 	out, sent := make([]Created, len(items)), make([]int, 0, len(items))
 	total, tags := 0, 0
 	for i := range items {
 		x := &items[i]
 		if x.ID.Partition() != partition || x.ID.IsZero() {
-			return nil, fmt.Errorf("%s: %w: item %d: id %q is not of partition %d", fnCreate.name, flowfabric.ErrInvalidInput, i, x.ID, partition)
+			return nil, fmt.Errorf("%s: %w: item %d: id %q is not of partition %d", fnCreate.name,
+				flowfabric.ErrInvalidInput, i, x.ID, partition)
 		}
 		out[i].ID = x.ID
 		if err := x.validate(); err != nil {
@@ -42,10 +45,12 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		tags += len(x.Tags)
 	}
 	if total > limits.MaxCallBytes {
-		return nil, fmt.Errorf("%s: %w: the batch has %d payload bytes, want at most %d", fnCreate.name, flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
+		return nil, fmt.Errorf("%s: %w: the batch has %d payload bytes, want at most %d", fnCreate.name,
+			flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
 	}
 	if tags > limits.MaxCallTags {
-		return nil, fmt.Errorf("%s: %w: the batch has %d tags, want at most %d", fnCreate.name, flowfabric.ErrInvalidInput, tags, limits.MaxCallTags)
+		return nil, fmt.Errorf("%s: %w: the batch has %d tags, want at most %d", fnCreate.name,
+			flowfabric.ErrInvalidInput, tags, limits.MaxCallTags)
 	}
 	if len(sent) == 0 {
 		return out, nil
@@ -54,7 +59,9 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	if err != nil {
 		return nil, err
 	}
-	args := appendItems(append(make([]string, 0, 13+3*len(sent)), protocol), len(sent), func(i int) *NewExecution { return &items[sent[i]] }, nil)
+	args := appendItems(append(make([]string, 0, 13+3*len(sent)), protocol), len(sent), func(i int) *NewExecution {
+		return &items[sent[i]]
+	}, nil)
 	r, err := e.run(ctx, e.client, fnCreate, root, args)
 	if err != nil {
 		return nil, err
@@ -83,9 +90,10 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	return out, r.fail()
 }
 
-// appendItems adds new executions as the server reads them: of each row of alike ones what they have in common and how many there are,
-// then three arguments for each, and what more adds for the function that is called.
-func appendItems(args []string, n int, item func(i int) *NewExecution, more func(args []string, i int) []string) []string {
+// appendItems adds new executions as the server reads them: of each row of alike ones what they have in common and
+// how many there are, then three arguments for each, and what more adds for the function that is called.
+func appendItems(args []string, n int, item func(i int) *NewExecution,
+	more func(args []string, i int) []string) []string {
 	for from, upto := 0, 0; from < n; from = upto {
 		first := item(from)
 		policy := valid.PackPolicy(first.Policy)
@@ -120,8 +128,9 @@ func (x *NewExecution) slot() string {
 
 // alike tells whether an item differs from another, whose policy is packed, in nothing but id, key, digest and payload.
 func (x *NewExecution) alike(y *NewExecution, policy string) bool {
-	return x.Namespace == y.Namespace && x.Lane == y.Lane && x.Kind == y.Kind && x.Creator == y.Creator && maps.Equal(x.Tags, y.Tags) &&
-		x.Priority == y.Priority && x.Delay == y.Delay && x.Deadline == y.Deadline && x.DelayUntil.Equal(y.DelayUntil) && x.DeadlineAt.Equal(y.DeadlineAt) &&
+	return x.Namespace == y.Namespace && x.Lane == y.Lane && x.Kind == y.Kind && x.Creator == y.Creator &&
+		maps.Equal(x.Tags, y.Tags) && x.Priority == y.Priority && x.Delay == y.Delay && x.Deadline == y.Deadline &&
+		x.DelayUntil.Equal(y.DelayUntil) && x.DeadlineAt.Equal(y.DeadlineAt) &&
 		slices.Equal(x.Capabilities, y.Capabilities) && slices.Equal(x.Gates, y.Gates) &&
 		x.Policy.AttemptTimeout == y.Policy.AttemptTimeout && valid.PackPolicy(x.Policy) == policy
 }
@@ -133,7 +142,8 @@ func (x *NewExecution) appendHead(args []string, policy string) []string {
 		timeout = strconv.FormatInt(max(1, x.Policy.AttemptTimeout.Milliseconds()), 10)
 	}
 	args = append(args, x.Namespace, x.Lane, x.Kind, requirements(x.Capabilities, x.Gates), strconv.Itoa(x.Priority),
-		when(x.DelayUntil, x.Delay), when(x.DeadlineAt, x.Deadline), policy, timeout, x.Creator, strconv.Itoa(len(x.Tags)))
+		when(x.DelayUntil, x.Delay), when(x.DeadlineAt, x.Deadline), policy, timeout, x.Creator,
+		strconv.Itoa(len(x.Tags)))
 	for k, v := range x.Tags {
 		args = append(args, k, v)
 	}

@@ -23,9 +23,11 @@ func encodeFrames(m FrameMessage) string {
 		run = m.Frames[0].Run
 	}
 	if r := m.Resumed; r != nil {
-		entry = strings.Join([]string{strconv.FormatUint(r.Epoch, 10), r.Reason, strconv.FormatUint(r.Recorded, 10), "1699999999999-4"}, " ")
+		entry = strings.Join([]string{strconv.FormatUint(r.Epoch, 10), r.Reason, strconv.FormatUint(r.Recorded, 10),
+			"1699999999999-4"}, " ")
 	}
-	b.WriteString(strconv.FormatUint(uint64(m.Attempt), 10) + " " + strconv.Itoa(len(m.Frames)) + " " + strconv.FormatUint(uint64(run), 10) + " ")
+	b.WriteString(strconv.FormatUint(uint64(m.Attempt), 10) + " " + strconv.Itoa(len(m.Frames)) + " " +
+		strconv.FormatUint(uint64(run), 10) + " ")
 	part := func(s string) { b.WriteString(strconv.Itoa(len(s)) + ":" + s) }
 	part(entry)
 	for _, f := range m.Frames {
@@ -55,10 +57,14 @@ func encodeFrames(m FrameMessage) string {
 
 func TestDecodeFrames(t *testing.T) {
 	frames := []stream.Frame{
-		{ID: stream.Cursor{Ms: 1700000000000, Seq: 1}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("a:b 7:\x00\xff"), Durables: 1},
-		{ID: stream.Cursor{Ms: 1700000000001, Seq: 2}, Sequence: 2, Type: "", Encoding: "json", Correlation: "c 1:", ProducedAt: time.UnixMilli(5), Payload: []byte{}, Durables: 2},
-		{ID: stream.Cursor{Ms: 1700000000001, Seq: 3}, Sequence: 3, Encoding: "json", Payload: []byte("{}"), Mode: stream.ModeSummary, SummaryVersion: 7, Durables: 2},
-		{ID: stream.Cursor{Ms: 1700000000001, Seq: 4}, Sequence: 4, Encoding: "utf8", Payload: []byte{}, Mode: stream.ModeBestEffort, TTL: 5 * time.Second, Durables: 2},
+		{ID: stream.Cursor{Ms: 1700000000000, Seq: 1}, Sequence: 1, Type: "token", Encoding: "utf8",
+			Payload: []byte("a:b 7:\x00\xff"), Durables: 1},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 2}, Sequence: 2, Type: "", Encoding: "json", Correlation: "c 1:",
+			ProducedAt: time.UnixMilli(5), Payload: []byte{}, Durables: 2},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 3}, Sequence: 3, Encoding: "json", Payload: []byte("{}"),
+			Mode: stream.ModeSummary, SummaryVersion: 7, Durables: 2},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 4}, Sequence: 4, Encoding: "utf8", Payload: []byte{},
+			Mode: stream.ModeBestEffort, TTL: 5 * time.Second, Durables: 2},
 		{ID: stream.Cursor{Ms: 1700000000001, Seq: 5}, Sequence: 5, Encoding: "utf8", Payload: []byte{}, Durables: 3},
 	}
 	message := FrameMessage{Attempt: 7, Frames: frames}
@@ -71,22 +77,28 @@ func TestDecodeFrames(t *testing.T) {
 	for i := range frames {
 		frames[i].Run = 3
 	}
-	message.Resumed = &stream.Resumption{Run: 3, Epoch: 1700000000009, Reason: "delayed", First: frames[0].ID, Recorded: 12}
+	message.Resumed = &stream.Resumption{Run: 3, Epoch: 1700000000009, Reason: "delayed", First: frames[0].ID,
+		Recorded: 12}
 	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	whole := encodeFrames(message)
-	for i := range len(whole) { // every prefix, and every message with one byte less, is refused or at least not a panic
+	for i := range len(whole) {
+		// every prefix, and every message with one byte less, is refused or at least not a panic
 		if _, err := DecodeFrames(whole[:i]); !errors.Is(err, denied.Reply) {
 			t.Errorf("prefix of %d bytes: %v", i, err)
 		}
 		_, _ = DecodeFrames(whole[:i] + whole[i+1:])
 	}
 	for _, text := range []string{
-		"", " ", "1", "1 ", "x 0 1 0:", "-1 0 1 0:", "4294967296 0 1 0:", "0 101 1 0:", "0 1 1 0:", "0 0 4294967296 0:", "0 0 x 0:", "0 0 1 ", "0 0 2 9:1 x 0 0-0", "0 1 2 1:x1:1-11:11:t0:0:0:1:p0:", "0 1 2 9:x w 0 0-03:1-11:t0:0:0:1:p0:", "0 1 2 7:1 w 0 03:1-11:t0:0:0:1:p0:", "0 0 1 0:x", whole + "0", "0 18446744073709551615 1 0:",
-		"0 1 1 0:9223372036854775807:x", "0 1 1 0:99999999999999999999:x", "0 1 1 0:-1:x", "0 1 1 0:3:1-11:t0:0:0:1:p0:", "0 1 1 0:3:1-x1:t0:0:0:1:p0:",
-		"0 1 1 0:3:1-11:t0:0:0:1:p1:s", "0 1 1 0:3:1-11:t0:0:0:1:p2:s,", "0 1 1 0:3:1-11:t0:0:0:1:p3:s,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:s1,x", "0 1 1 0:3:1-11:t0:0:0:1:p4:x1,1",
-		"0 1 1 0:3:1-11:t0:0:0:1:p4:d1,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:lx,1", "0 1 1 0:3:1-11:t0:0:0:1:p16:l9999999999999,1",
+		"", " ", "1", "1 ", "x 0 1 0:", "-1 0 1 0:", "4294967296 0 1 0:", "0 101 1 0:", "0 1 1 0:", "0 0 4294967296 0:",
+		"0 0 x 0:", "0 0 1 ", "0 0 2 9:1 x 0 0-0", "0 1 2 1:x1:1-11:11:t0:0:0:1:p0:",
+		"0 1 2 9:x w 0 0-03:1-11:t0:0:0:1:p0:", "0 1 2 7:1 w 0 03:1-11:t0:0:0:1:p0:", "0 0 1 0:x", whole + "0",
+		"0 18446744073709551615 1 0:", "0 1 1 0:9223372036854775807:x", "0 1 1 0:99999999999999999999:x",
+		"0 1 1 0:-1:x", "0 1 1 0:3:1-11:t0:0:0:1:p0:", "0 1 1 0:3:1-x1:t0:0:0:1:p0:", "0 1 1 0:3:1-11:t0:0:0:1:p1:s",
+		"0 1 1 0:3:1-11:t0:0:0:1:p2:s,", "0 1 1 0:3:1-11:t0:0:0:1:p3:s,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:s1,x",
+		"0 1 1 0:3:1-11:t0:0:0:1:p4:x1,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:d1,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:lx,1",
+		"0 1 1 0:3:1-11:t0:0:0:1:p16:l9999999999999,1",
 	} {
 		if _, err := DecodeFrames(text); text != "0 1 1 0:3:1-11:t0:0:0:1:p0:" && !errors.Is(err, denied.Reply) {
 			t.Errorf("%q: %v", text, err)
@@ -97,8 +109,12 @@ func TestDecodeFrames(t *testing.T) {
 }
 
 func FuzzDecodeFrames(f *testing.F) {
-	f.Add(encodeFrames(FrameMessage{Frames: []stream.Frame{{ID: stream.Cursor{Seq: 1}, Sequence: 1, Type: "token", Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &stream.Resumption{Run: 2, Reason: "released"}}))
-	f.Add(encodeFrames(FrameMessage{Attempt: 1<<32 - 1, Frames: []stream.Frame{{Encoding: "json", Mode: stream.ModeSummary, SummaryVersion: 1, ProducedAt: time.UnixMilli(-1)}, {Encoding: "bytes", Correlation: "c", Mode: stream.ModeBestEffort, TTL: time.Second}}}))
+	f.Add(encodeFrames(FrameMessage{Frames: []stream.Frame{{ID: stream.Cursor{Seq: 1}, Sequence: 1, Type: "token",
+		Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &stream.Resumption{Run: 2, Reason: "released"}}))
+	f.Add(encodeFrames(FrameMessage{Attempt: 1<<32 - 1,
+		Frames: []stream.Frame{{Encoding: "json", Mode: stream.ModeSummary, SummaryVersion: 1,
+			ProducedAt: time.UnixMilli(-1)},
+			{Encoding: "bytes", Correlation: "c", Mode: stream.ModeBestEffort, TTL: time.Second}}}))
 	f.Add("0 1 1 0:9223372036854775807:x")
 	f.Fuzz(func(t *testing.T, message string) {
 		decoded, err := DecodeFrames(message)
@@ -116,12 +132,14 @@ func FuzzDecodeFrames(f *testing.F) {
 }
 
 func TestStreamIDs(t *testing.T) {
-	for text, want := range map[string]stream.Cursor{"0-0": {}, "1700000000000-7": {Ms: 1700000000000, Seq: 7}, "18446744073709551615-18446744073709551615": {Ms: 1<<64 - 1, Seq: 1<<64 - 1}} {
+	for text, want := range map[string]stream.Cursor{"0-0": {}, "1700000000000-7": {Ms: 1700000000000, Seq: 7},
+		"18446744073709551615-18446744073709551615": {Ms: 1<<64 - 1, Seq: 1<<64 - 1}} {
 		if got, err := ParseStreamID(text); err != nil || got != want || got.String() != text {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "-", "1", "1-", "-1", "1--1", "+1-1", "1-+1", "a-b", "1-1-1", " 1-1", "1-1 ", "18446744073709551616-0", "0x1-0", "1_0-0", "$", "+", "(1-1"} {
+	for _, text := range []string{"", "-", "1", "1-", "-1", "1--1", "+1-1", "1-+1", "a-b", "1-1-1", " 1-1", "1-1 ",
+		"18446744073709551616-0", "0x1-0", "1_0-0", "$", "+", "(1-1"} {
 		if got, err := ParseStreamID(text); !errors.Is(err, flowfabric.ErrInvalidInput) || got != (stream.Cursor{}) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
@@ -179,7 +197,8 @@ func TestCut(t *testing.T) {
 		in    string
 		limit int
 		want  string
-	}{{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"aü", 2, "a"}, {"aü", 3, "aü"}, {"\xff\xff", 1, "\xff"}, {"üü", 1, ""}, {"x", 0, ""}} {
+	}{{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"aü", 2, "a"}, {"aü", 3, "aü"}, {"\xff\xff", 1, "\xff"}, {"üü", 1, ""},
+		{"x", 0, ""}} {
 		if got := cut(c.in, c.limit); got != c.want {
 			t.Errorf("cut(%q, %d) = %q, want %q", c.in, c.limit, got, c.want)
 		}

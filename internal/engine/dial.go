@@ -28,8 +28,8 @@ func (e *noConnection) Unwrap() error { return e.err }
 // Unsent marks err as the error of a call of which nothing was sent; for stand-ins of the engine in tests.
 func Unsent(err error) error { return &noConnection{err} }
 
-// NotSent reports that a call failed because no connection to the server could be made, in any of its tries: certainly nothing of it
-// was done. Any other error that matches flowfabric.ErrTransport leaves that open.
+// NotSent reports that a call failed because no connection to the server could be made, in any of its tries:
+// certainly nothing of it was done. Any other error that matches flowfabric.ErrTransport leaves that open.
 func NotSent(err error) bool {
 	_, ok := errors.AsType[*noConnection](err)
 	return ok
@@ -46,8 +46,8 @@ func dialing(dial dialer) dialer {
 	}
 }
 
-// dials are the connection attempts of an engine. The driver lets all calls wait for the attempt that one of them makes, whatever their
-// contexts say, and a silent host keeps an attempt going for Config.DialTimeout.
+// dials are the connection attempts of an engine. The driver lets all calls wait for the attempt that one of them
+// makes, whatever their contexts say, and a silent host keeps an attempt going for Config.DialTimeout.
 type dials struct {
 	underway atomic.Int64
 	life     context.Context // of all attempts; end ends it
@@ -123,7 +123,8 @@ func within[T any](ctx context.Context, d *dials, what string, call func() (T, e
 		return a.value, a.err
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("%s: %w: waiting for a connection: %w", what, flowfabric.ErrTransport, context.Cause(ctx))
+		return none, fmt.Errorf("%s: %w: waiting for a connection: %w", what, flowfabric.ErrTransport,
+			context.Cause(ctx))
 	}
 }
 
@@ -174,17 +175,20 @@ func dialInProcess(ctx context.Context, address string, _ *net.Dialer, _ *tls.Co
 	return inproc.Dial(ctx, address)
 }
 
-// A server that speaks plain text may wait for the rest of what it takes for a command, so neither side says anything. After
-// handshakeSilence it is asked in plain text whether it is one of those; it gets plainAnswer to say so.
+// A server that speaks plain text may wait for the rest of what it takes for a command, so neither side says
+// anything. After handshakeSilence it is asked in plain text whether it is one of those; it gets plainAnswer to say
+// so.
 const (
 	handshakeSilence = time.Second
 	plainAnswer      = 2 * time.Second
 )
 
-var errPlain = fmt.Errorf("%w: the server speaks plain text where TLS is asked for; write redis:// (or valkey://) instead of rediss://, or use the server's TLS port",
+var errPlain = fmt.Errorf(
+	"%w: the server speaks plain text where TLS is asked for; write redis:// (or valkey://) instead of rediss://, or use the server's TLS port",
 	flowfabric.ErrConfig)
 
-var errTLS = fmt.Errorf("%w: the server speaks TLS where plain text is asked for; write rediss:// (or valkeys://) instead of redis://, or use the server's plain port",
+var errTLS = fmt.Errorf(
+	"%w: the server speaks TLS where plain text is asked for; write rediss:// (or valkeys://) instead of redis://, or use the server's plain port",
 	flowfabric.ErrConfig)
 
 // plainConn is a connection without TLS. A server that expects TLS answers with an alert, or hangs up without a word.
@@ -203,14 +207,15 @@ func (c *plainConn) Read(b []byte) (int, error) {
 		return n, err
 	}
 	c.heard = true
-	if n > 0 && b[0] == tlsAlert || n == 0 && err != nil && !errors.Is(err, net.ErrClosed) && speaksTLS(c.address, c.dialer) {
+	if n > 0 && b[0] == tlsAlert || n == 0 && err != nil && !errors.Is(err, net.ErrClosed) && speaksTLS(c.address,
+		c.dialer) {
 		return 0, errTLS
 	}
 	return n, err
 }
 
-// speaksTLS asks on a connection of its own, over which nothing is sent but the handshake. A server that refuses this client in words of
-// TLS speaks it.
+// speaksTLS asks on a connection of its own, over which nothing is sent but the handshake. A server that refuses this
+// client in words of TLS speaks it.
 func speaksTLS(address string, d *net.Dialer) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), plainAnswer)
 	defer cancel()
@@ -219,7 +224,8 @@ func speaksTLS(address string, d *net.Dialer) bool {
 		return false
 	}
 	defer func() { _ = conn.Close() }()
-	err = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) //nolint:gosec // nothing is trusted here, and nothing told
+	err = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(
+		ctx) //nolint:gosec // nothing is trusted here, and nothing told
 	_, refused := errors.AsType[tls.AlertError](err)
 	var remote *net.OpError // how an alert of the other side is reported without QUIC
 	return err == nil || refused || errors.As(err, &remote) && remote.Op == "remote error"

@@ -3,7 +3,7 @@
 //
 // # Path of a call
 //
-//	method ─▶ bounds and ids checked ─▶ FCALL (or EVALSHA on the embedded server) with one key, the partition root
+//	method ─▶ bounds and ids checked ─▶ FCALL with one key, the partition root
 //	       ◀─ typed reply or typed error ◀─ envelope {1, OK, …} / {0, code, …}
 //
 // # When things fail

@@ -49,6 +49,11 @@ type StoreReport struct {
 	Roots      []RootReport
 	At         time.Time // server time of the reading
 	Err        error     // why it could not be read
+	// Damaged are the keys, of those that a partition has once, that are of another type than they should be.
+	Damaged  []string
+	TypesErr error // why they could not be looked at, in full or in part
+	// UsedUp are the budgets that keep work waiting, over all partitions.
+	UsedUp UsedUp
 	// Unserved is work that waits and that no registered worker takes, over all partitions.
 	Unserved []UnservedRoute
 	WorkErr  error // why routes and workers could not be read, in full or in part
@@ -67,11 +72,20 @@ type RootReport struct {
 	Owner        string    // who ticks; "" when nobody does
 	Wake         time.Time // when the tick is due; zero: nothing to wait for
 	Ticked       time.Time // the last tick; zero: there was none
-	Routes       int       // in its table, of at most MaxClasses
+	Routes       int       // in its table, of at most limits.MaxClasses
+	Maker        string    // the namespace that made most of them, where it is near its share
+	Made         int       // by that
 	Err          error
 }
 
-// Back is by how much the server's clock, which shows now, has stepped back since the last tick; 0 when it has not, or by a second at most.
+// Share is how many of the routes the namespace that made most may make, while the others have those that they have.
+func (r RootReport) Share() int {
+	others := r.Routes - r.Made
+	return min(max(limits.MaxOwnClasses-others, limits.SureClasses), limits.MaxClasses-others)
+}
+
+// Back is by how much the server's clock, which shows now, has stepped back since the last tick; 0 when it has not,
+// or by a second at most.
 func (r RootReport) Back(now time.Time) time.Duration {
 	if d := r.Ticked.Sub(now); d > clockSlack {
 		return d
@@ -79,8 +93,8 @@ func (r RootReport) Back(now time.Time) time.Duration {
 	return 0
 }
 
-// Overdue tells whether nobody maintains the partition although there is work for it: a tick is two seconds late, or due
-// without an owner, or the server's clock stepped back since the last one.
+// Overdue tells whether nobody maintains the partition although there is work for it: a tick is two seconds late, or
+// due without an owner, or the server's clock stepped back since the last one.
 func (r RootReport) Overdue(now time.Time) bool {
 	if r.Wake.IsZero() || now.Before(r.Wake) {
 		return !r.Wake.IsZero() && r.Wake.Sub(now) > time.Second && r.Back(now) > 0
@@ -124,8 +138,9 @@ func Diagnose(ctx context.Context, cfg Config) (Diagnosis, error) {
 	return diagnose(ctx, client, server, cfg.CallTimeout), nil
 }
 
-// Diagnose is the function [Diagnose] for an open store, over its connection. A server that does not answer is in the report, as the error of its
-// node. In a cluster it connects anew if it can: an open connection may not know nodes that came later.
+// Diagnose is the function [Diagnose] for an open store, over its connection. A server that does not answer is in the
+// report, as the error of its node. In a cluster it connects anew if it can: an open connection may not know nodes
+// that came later.
 func (e *Engine) Diagnose(ctx context.Context) Diagnosis {
 	if e.server.cluster {
 		d, err := within(ctx, &e.dials, "diagnose", func() (Diagnosis, error) {
@@ -172,44 +187,106 @@ func readSlots(ctx context.Context, client rueidis.Client) SlotReport {
 		return SlotReport{Err: callError("cluster info", err)}
 	}
 	f := infoFields(text)
-	return SlotReport{State: f["cluster_state"], Assigned: int(f.number("cluster_slots_assigned")), OK: int(f.number("cluster_slots_ok"))}
+	return SlotReport{State: f["cluster_state"], Assigned: int(f.number("cluster_slots_assigned")),
+		OK: int(f.number("cluster_slots_ok"))}
 }
 
 // readStore reads the partition counts and every root, with plain reads.
 func readStore(ctx context.Context, client rueidis.Client) StoreReport {
-	text, err := client.Do(ctx, client.B().Hget().Key(keys.Config).Field("num_flow_partitions").Build()).ToString()
-	if rueidis.IsRedisNil(err) {
-		return StoreReport{}
-	}
+	stored, err := client.Do(ctx, client.B().Hmget().Key(keys.Config).Field("num_flow_partitions",
+		"num_budget_partitions", "num_quota_partitions").Build()).AsStrSlice()
 	if err != nil {
-		return StoreReport{Err: callError("read partition counts", err)}
+		return StoreReport{Err: damage(callError("read partition counts", err))}
 	}
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || n == 0 {
-		return StoreReport{Err: fmt.Errorf("%w: %s has %q partitions", flowfabric.ErrCorrupt, keys.Config, clip(text))}
+	if slices.Contains(stored, "") {
+		return StoreReport{Err: rootsWithoutConfig(ctx, client)}
 	}
-	s := StoreReport{Booted: true, Partitions: uint16(n)}
+	counts := make([]uint16, len(stored))
+	for i, text := range stored {
+		n, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || n == 0 {
+			return StoreReport{Err: fmt.Errorf("%w: %s says %q partitions", flowfabric.ErrCorrupt, keys.Config,
+				clip(text))}
+		}
+		counts[i] = uint16(n)
+	}
+	s := StoreReport{Booted: true, Partitions: counts[0]}
 	if s.At, err = serverTime(ctx, client); err != nil {
 		s.Err = err
 		return s
 	}
-	commands := make(rueidis.Commands, n)
+	commands := make(rueidis.Commands, s.Partitions)
 	for i := range s.Partitions {
-		commands[i] = client.B().Hmget().Key(keys.Root(i)).Field("protocol", "frozen", "owner", "wake", "ticked").Build()
+		commands[i] = client.B().Hmget().Key(keys.Root(i)).Field("protocol", "frozen", "owner", "wake",
+			"ticked").Build()
 	}
 	for i, resp := range client.DoMulti(ctx, commands...) {
 		s.Roots = append(s.Roots, rootReport(uint16(i), resp))
 	}
+	s.readTypes(ctx, client, Counts{counts[0], counts[1], counts[2]})
 	s.readWork(ctx, client)
-	s.readAhead(ctx, client)
+	s.readAhead(ctx, client, counts[2])
 	return s
+}
+
+// damage says of a key of another type that the store is damaged.
+func damage(err error) error {
+	if wrongType(err) {
+		return fmt.Errorf("%w: %w", flowfabric.ErrCorrupt, err)
+	}
+	return err
+}
+
+// types are those of the keys that a partition has once; lua/lib/audit_root.lua holds the keys of executions against
+// the same.
+var types = map[string][]string{
+	"hash": {"routes", "routeids", "routeuse", "lanes", "closings", "attached", "shares", "weights", "work", "kids",
+		"makers"},
+	"set": {"ready", "gready", "digests"}, "stream": {"feed", "outbox", "trail"},
+	"zset": {"delayed", "alarms", "parked", "done", "pending", "sessions", "routelog", "workers", "schedules",
+		"scnames", "blocked", "flows", "flowdue", "backlog", "paused", "closed", "unsuccessful"},
+}
+
+// readTypes finds keys that cannot be used because they are of another type.
+func (s *StoreReport) readTypes(ctx context.Context, client rueidis.Client, n Counts) {
+	var commands rueidis.Commands
+	var names, wanted []string
+	add := func(kind, key string) {
+		commands = append(commands, client.B().Type().Key(key).Build())
+		names, wanted = append(names, key), append(wanted, kind)
+	}
+	for i := range n.Executions {
+		add("hash", keys.Root(i))
+		for kind, list := range types {
+			for _, name := range list {
+				add(kind, keys.Root(i)+":"+name)
+			}
+		}
+	}
+	for i := range n.Budgets {
+		add("hash", keys.BudgetRoot(i))
+		add("zset", keys.Partition(keys.BudgetRoot(i)).Budgets())
+	}
+	for i := range n.Quotas {
+		add("hash", keys.QuotaRoot(i))
+		add("zset", keys.Partition(keys.QuotaRoot(i)).Quotas())
+	}
+	for i, resp := range client.DoMulti(ctx, commands...) {
+		kind, err := resp.ToString()
+		if err != nil {
+			s.TypesErr = cmp.Or(s.TypesErr, callError("read types of keys", err))
+		} else if kind != "none" && kind != wanted[i] {
+			s.Damaged = append(s.Damaged, fmt.Sprintf("%s is a %s and no %s", names[i], kind, wanted[i]))
+		}
+	}
+	slices.Sort(s.Damaged)
 }
 
 func rootReport(partition uint16, resp rueidis.RedisResult) RootReport {
 	out := RootReport{Partition: partition}
 	slots, err := resp.ToArray()
 	if err != nil {
-		out.Err = callError("read root", err)
+		out.Err = damage(callError("read root", err))
 		return out
 	}
 	text := func(i int) (value string, there bool) {

@@ -10,7 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
-// Ahead is something in the store that bears a time which the server's clock has not reached, because the clock stepped back.
+// Ahead is something in the store that bears a time which the server's clock has not reached, because the clock
+// stepped back.
 type Ahead struct {
 	Partition uint16        // of executions, or of quotas when Quota is set
 	Session   string        // a session that ends later than its lease time from now
@@ -25,18 +26,15 @@ const clockSlack = time.Second
 const mostQuotas = "999"
 
 // readAhead finds sessions and windows that lie ahead of the server's clock, one for each partition or quota.
-func (s *StoreReport) readAhead(ctx context.Context, client rueidis.Client) {
-	slots, err := client.Do(ctx, client.B().Hget().Key(keys.Config).Field("num_quota_partitions").Build()).ToString()
-	quotas, _ := strconv.ParseUint(slots, 10, 16)
-	if s.AheadErr = whyUnread(err); s.AheadErr != nil {
-		return
-	}
+func (s *StoreReport) readAhead(ctx context.Context, client rueidis.Client, quotas uint16) {
 	var commands rueidis.Commands
 	for i := range s.Partitions {
-		commands = append(commands, client.B().Zrevrange().Key(keys.Of(i).Sessions()).Start(0).Stop(0).Withscores().Build())
+		commands = append(commands,
+			client.B().Zrevrange().Key(keys.Of(i).Sessions()).Start(0).Stop(0).Withscores().Build())
 	}
-	for i := range uint16(quotas) {
-		commands = append(commands, client.B().Arbitrary("ZRANGE").Keys(keys.Partition(keys.QuotaRoot(i)).Quotas()).Args("0", mostQuotas).ReadOnly())
+	for i := range quotas {
+		commands = append(commands, client.B().Arbitrary("ZRANGE").Keys(
+			keys.Partition(keys.QuotaRoot(i)).Quotas()).Args("0", mostQuotas).ReadOnly())
 	}
 	var found []Ahead
 	commands, answers := nil, client.DoMulti(ctx, commands...)
@@ -44,7 +42,8 @@ func (s *StoreReport) readAhead(ctx context.Context, client rueidis.Client) {
 		last, at := s.last(resp)
 		if at.After(s.At.Add(clockSlack)) {
 			found = append(found, Ahead{Partition: uint16(i), Session: last})
-			commands = append(commands, client.B().Hmget().Key(keys.Of(uint16(i)).Session(last)).Field("exp", "ttl").Build())
+			commands = append(commands, client.B().Hmget().Key(keys.Of(uint16(i)).Session(last)).Field("exp",
+				"ttl").Build())
 		}
 	}
 	for i, resp := range answers[s.Partitions:] {
@@ -52,7 +51,8 @@ func (s *StoreReport) readAhead(ctx context.Context, client rueidis.Client) {
 		s.unsure(err)
 		for _, name := range names {
 			found = append(found, Ahead{Partition: uint16(i), Quota: name})
-			commands = append(commands, client.B().Zrevrange().Key(keys.Partition(keys.QuotaRoot(uint16(i))).Window(name)).Start(0).Stop(0).Withscores().Build())
+			commands = append(commands, client.B().Zrevrange().Key(
+				keys.Partition(keys.QuotaRoot(uint16(i))).Window(name)).Start(0).Stop(0).Withscores().Build())
 		}
 	}
 	for i, resp := range client.DoMulti(ctx, commands...) {

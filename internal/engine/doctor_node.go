@@ -22,7 +22,8 @@ type NodeReport struct {
 	PrimaryAt string // of a replica: the address of its primary; "" when it does not tell
 	Server    string // name and version
 	Err       error
-	InfoErr   error // why INFO was not answered; then Server, the memory, what is persisted and the replicas are not known
+	// why INFO was not answered; then Server, the memory, what is persisted and the replicas are not known
+	InfoErr error
 
 	Time      time.Time     // the node's clock
 	Skew      time.Duration // the node's clock minus the one of this machine, give or take half of RoundTrip
@@ -39,6 +40,7 @@ type NodeReport struct {
 	SaveKnown   bool
 	WriteFailed string // which kind of persistence failed at its last try: "aof", "rdb" or ""
 
+	Keys     int  // in the database of the store, those of others among them
 	Replicas int  // of a primary, those connected
 	LinkDown bool // of a replica: it has lost its primary
 
@@ -90,7 +92,8 @@ func (n *NodeReport) info(f info) {
 		n.Server = "valkey " + v
 	}
 	n.Role = f["role"]
-	n.UsedMemory, n.MaxMemory, n.SystemMemory = f.number("used_memory"), f.number("maxmemory"), f.number("total_system_memory")
+	n.UsedMemory, n.MaxMemory, n.SystemMemory = f.number("used_memory"), f.number("maxmemory"),
+		f.number("total_system_memory")
 	n.Policy, n.Evicted = f["maxmemory_policy"], f.number("evicted_keys")
 	n.AOF = f["aof_enabled"] == "1"
 	switch {
@@ -98,6 +101,10 @@ func (n *NodeReport) info(f info) {
 		n.WriteFailed = "aof"
 	case f["rdb_last_bgsave_status"] == "err":
 		n.WriteFailed = "rdb"
+	}
+	if held, ok := strings.CutPrefix(f["db0"], "keys="); ok {
+		number, _, _ := strings.Cut(held, ",")
+		n.Keys, _ = strconv.Atoi(number)
 	}
 	n.Replicas = int(f.number("connected_slaves"))
 	if n.Role == "slave" {
@@ -117,7 +124,8 @@ func readRole(ctx context.Context, node rueidis.Client) string {
 
 // configuration reads what INFO does not tell. Managed servers refuse it.
 func (n *NodeReport) configuration(ctx context.Context, node rueidis.Client) {
-	settings, err := node.Do(ctx, node.B().ConfigGet().Parameter("save", "appendfsync", "maxmemory-policy").Build()).AsStrMap()
+	settings, err := node.Do(ctx,
+		node.B().ConfigGet().Parameter("save", "appendfsync", "maxmemory-policy").Build()).AsStrMap()
 	if err != nil {
 		return
 	}
@@ -142,8 +150,8 @@ func readLibrary(ctx context.Context, node rueidis.Client) LibraryReport {
 	return out
 }
 
-// unloadable says why nobody can load a library onto a node: it has no command FUNCTION. That this user may not run it says nothing
-// of others.
+// unloadable says why nobody can load a library onto a node: it has no command FUNCTION. That this user may not run
+// it says nothing of others.
 func unloadable(ctx context.Context, node rueidis.Client) error {
 	err := node.Do(ctx, node.B().FunctionList().Libraryname(library.Name).Build()).Error()
 	if err = callError("function list", err); errors.Is(err, denied.Config) {

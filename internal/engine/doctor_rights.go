@@ -25,8 +25,8 @@ type RightsReport struct {
 	Err     error // why nothing was checked
 }
 
-// samples are arguments for every command that the library or the engine runs, on keys and channels of a partition; the word
-// K is such a key, C such a channel. A test compares them with the sources.
+// samples are arguments for every command that the library or the engine runs, on keys and channels of a partition;
+// the word K is such a key, C such a channel. A test compares them with the sources.
 var samples = func() map[string]string {
 	table := `
 		DEL K|EXISTS K|EXPIRE K 1|GET K|HDEL K f|HEXISTS K f|HGET K f|HGETALL K|HINCRBY K f 1|HKEYS K|HLEN K|HMGET K f|HSET K f v
@@ -48,7 +48,8 @@ var samples = func() map[string]string {
 }()
 
 // engineCommands are what the engine itself sends; the others are run by the library, under the same user.
-var engineCommands = []string{"PING", "ROLE", "INFO", "SUBSCRIBE", "SSUBSCRIBE", "SPUBLISH", "FCALL", "FUNCTION", "GET", "MGET", "HGETALL", "HMGET", "XRANGE", "XREVRANGE", "EXISTS"}
+var engineCommands = []string{"PING", "ROLE", "INFO", "SUBSCRIBE", "SSUBSCRIBE", "SPUBLISH", "FCALL", "FUNCTION", "GET",
+	"MGET", "HGETALL", "HMGET", "XRANGE", "XREVRANGE", "EXISTS"}
 
 var calls = regexp.MustCompile(`redis\.call\('([A-Z]+)'`)
 

@@ -19,24 +19,29 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // What Diagnose tells of a healthy server of each kind, and that it changes nothing.
 func TestDiagnose(t *testing.T) {
-	for name, start := range map[string]func(testing.TB, ...testserver.Option) string{"redis": testserver.Redis, "valkey": testserver.Valkey} {
+	for name, start := range map[string]func(testing.TB, ...testserver.Option) string{"redis": testserver.Redis,
+		"valkey": testserver.Valkey} {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{URL: start(t, testserver.Args("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")), Partitions: 3}
+			cfg := Config{URL: start(t, testserver.Args("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")),
+				Partitions: 3}
 			fresh, err := Diagnose(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
 			n := fresh.Nodes[0]
-			if fresh.Store.Booted || !n.Library.Missing || len(fresh.Nodes) != 1 || fresh.Cluster || fresh.Embedded || fresh.Supported != nil {
+			if fresh.Store.Booted || !n.Library.Missing || len(fresh.Nodes) != 1 || fresh.Cluster || fresh.Embedded ||
+				fresh.Supported != nil {
 				t.Errorf("before anybody came: %+v", fresh)
 			}
-			if n.Role != "master" || !strings.HasPrefix(n.Server, name+" ") || n.Policy != "allkeys-lru" || n.MaxMemory != 100<<20 || n.UsedMemory == 0 ||
-				n.AOF || !n.SaveKnown || n.Save != "" || n.Err != nil || n.Skew.Abs() > time.Minute {
+			if n.Role != "master" || !strings.HasPrefix(n.Server, name+" ") || n.Policy != "allkeys-lru" ||
+				n.MaxMemory != 100<<20 || n.UsedMemory == 0 || n.AOF || !n.SaveKnown || n.Save != "" || n.Err != nil ||
+				n.Skew.Abs() > time.Minute {
 				t.Errorf("node: %+v", n)
 			}
 			if r := fresh.Rights; r.User != "default" || !r.Checked || len(r.Denied) > 0 || r.Err != nil {
@@ -54,8 +59,9 @@ func TestDiagnose(t *testing.T) {
 			if err != nil || d.Nodes[0].Library != OwnLibrary() {
 				t.Errorf("library %+v, want %+v, %v", d.Nodes[0].Library, OwnLibrary(), err)
 			}
-			if s := d.Store; !s.Booted || s.Partitions != 3 || len(s.Roots) != 3 || !s.Roots[1].Frozen || s.Roots[1].FrozenReason != "moving" ||
-				s.Roots[0].Frozen || s.Roots[2].Missing || s.Roots[2].Protocol != limits.Protocol {
+			if s := d.Store; !s.Booted || s.Partitions != 3 || len(s.Roots) != 3 || !s.Roots[1].Frozen ||
+				s.Roots[1].FrozenReason != "moving" || s.Roots[0].Frozen || s.Roots[2].Missing ||
+				s.Roots[2].Protocol != limits.Protocol {
 				t.Errorf("store: %+v", s)
 			}
 			if own := e.Diagnose(t.Context()); !alike(own, d) {
@@ -96,7 +102,8 @@ func TestDiagnoseRights(t *testing.T) {
 		return c
 	}
 	d, err := Diagnose(t.Context(), user("poor", "~ff:*", "&ff:*", "+@all", "-zadd", "-spublish"))
-	if got := strings.Join(d.Rights.Denied, " "); err != nil || got != "SPUBLISH ZADD" || !d.Rights.Checked || d.Rights.User != "poor" {
+	if got := strings.Join(d.Rights.Denied, " "); err != nil || got != "SPUBLISH ZADD" || !d.Rights.Checked ||
+		d.Rights.User != "poor" {
 		t.Errorf("denied %q of %+v, %v", got, d.Rights, err)
 	}
 	d, err = Diagnose(t.Context(), user("elsewhere", "~other:*", "&other:*", "+@all"))
@@ -104,7 +111,8 @@ func TestDiagnoseRights(t *testing.T) {
 		t.Errorf("%+v, %v", d.Rights, err)
 	}
 	d, err = Diagnose(t.Context(), user("mute", "~ff:*", "&ff:*", "+@all", "-@admin", "-@dangerous", "+info"))
-	if err != nil || d.Rights.Checked || d.Rights.Err == nil || d.Rights.User != "mute" || d.Nodes[0].SaveKnown || d.Nodes[0].Policy == "" {
+	if err != nil || d.Rights.Checked || d.Rights.Err == nil || d.Rights.User != "mute" || d.Nodes[0].SaveKnown ||
+		d.Nodes[0].Policy == "" {
 		t.Errorf("%+v, %+v, %v", d.Rights, d.Nodes, err)
 	}
 }
@@ -118,14 +126,15 @@ func TestDiagnoseCluster(t *testing.T) {
 	}
 	defer e.Close()
 	var d, own Diagnosis
-	for end := time.Now().Add(20 * time.Second); len(d.Nodes) != 6 || len(own.Nodes) != 6; time.Sleep(10 * time.Millisecond) { // nodes of a new cluster do not know all replicas at once
+	testwait.Progress(t, "all replicas are known", func() (bool, any) {
+		// nodes of a new cluster do not know all of them at once
 		if d, err = Diagnose(t.Context(), Config{URL: nodes.URL()}); err != nil {
 			t.Fatal(err)
 		}
-		if own = e.Diagnose(t.Context()); time.Now().After(end) {
-			t.Fatalf("%d nodes, %d from an open store", len(d.Nodes), len(own.Nodes))
-		}
-	}
+		own = e.Diagnose(t.Context())
+		known := [2]int{len(d.Nodes), len(own.Nodes)}
+		return known == [2]int{6, 6}, known
+	})
 	primaries := 0
 	for _, n := range d.Nodes {
 		if n.Err != nil {
@@ -146,7 +155,8 @@ func TestDiagnoseCluster(t *testing.T) {
 // A server of the embedded kind has little to tell, which is no error.
 func TestDiagnoseEmbedded(t *testing.T) {
 	d, err := Diagnose(t.Context(), Config{URL: testserver.Embedded(t)})
-	if err != nil || !d.Embedded || len(d.Nodes) != 1 || d.Nodes[0].Err != nil || !strings.HasPrefix(d.Nodes[0].Server, "miniredis") {
+	if err != nil || !d.Embedded || len(d.Nodes) != 1 || d.Nodes[0].Err != nil ||
+		!strings.HasPrefix(d.Nodes[0].Server, "miniredis") {
 		t.Errorf("%+v, %v", d, err)
 	}
 	e, err := Open(t.Context(), Config{URL: testserver.Embedded(t)})
@@ -168,7 +178,8 @@ func TestDiagnoseGone(t *testing.T) {
 	}
 	defer e.Close()
 	srv.Kill()
-	if d := e.Diagnose(t.Context()); len(d.Nodes) != 1 || !errors.Is(d.Nodes[0].Err, flowfabric.ErrTransport) || !errors.Is(d.Store.Err, flowfabric.ErrTransport) || d.Nodes[0].Address == "" {
+	if d := e.Diagnose(t.Context()); len(d.Nodes) != 1 || !errors.Is(d.Nodes[0].Err, flowfabric.ErrTransport) ||
+		!errors.Is(d.Store.Err, flowfabric.ErrTransport) || d.Nodes[0].Address == "" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -179,7 +190,8 @@ func TestOverdue(t *testing.T) {
 		owner string
 		wake  time.Duration
 		want  bool
-	}{{"", time.Second, false}, {"", 0, true}, {"w1", 0, false}, {"w1", -2 * time.Second, false}, {"w1", -2001 * time.Millisecond, true}} {
+	}{{"", time.Second, false}, {"", 0, true}, {"w1", 0, false}, {"w1", -2 * time.Second, false},
+		{"w1", -2001 * time.Millisecond, true}} {
 		if got := (RootReport{Owner: tc.owner, Wake: now.Add(tc.wake)}).Overdue(now); got != tc.want {
 			t.Errorf("%+v: %v", tc, got)
 		}
@@ -200,15 +212,18 @@ func TestRightsCoverTheLibrary(t *testing.T) {
 
 // What a server renamed or switched off is named, wherever it is met first, and is no defect of the library.
 func TestRenamedCommands(t *testing.T) {
-	for name, kind := range map[string]testserver.Kind{"redis": testserver.ServerRedis, "valkey": testserver.ServerValkey} {
+	for name, kind := range map[string]testserver.Kind{"redis": testserver.ServerRedis,
+		"valkey": testserver.ServerValkey} {
 		for _, command := range []string{"INFO", "FUNCTION", "FCALL", "HGETALL"} {
 			t.Run(name+" "+command, func(t *testing.T) {
-				cfg := Config{URL: testserver.Start(t, kind, testserver.Args("--rename-command", command, "HIDDEN"+command)).URL(), Partitions: 1}
+				cfg := Config{URL: testserver.Start(t, kind,
+					testserver.Args("--rename-command", command, "HIDDEN"+command)).URL(), Partitions: 1}
 				d, err := Diagnose(t.Context(), cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := strings.Join(d.Rights.Unknown, " "); got != command || d.Rights.Err != nil || len(d.Rights.Denied) > 0 {
+				if got := strings.Join(d.Rights.Unknown, " "); got != command || d.Rights.Err != nil ||
+					len(d.Rights.Denied) > 0 {
 					t.Errorf("unknown %q, %+v", got, d.Rights)
 				}
 				n := d.Nodes[0]
@@ -232,9 +247,11 @@ func TestRenamedCommands(t *testing.T) {
 				}
 				_, err = e.ReadBudget(t.Context(), "b", 0, 0)
 				if errors.Is(err, denied.PartitionMissing) || errors.Is(err, denied.NoBudget) {
-					_, _, _, err = e.PutBudget(t.Context(), admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0, "me")
+					_, _, _, err = e.PutBudget(t.Context(),
+						admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0, "me")
 				}
-				oneLine(t, "a function that needs it", err, flowfabric.ErrConfig, "the server does not know a command of the function library")
+				oneLine(t, "a function that needs it", err, flowfabric.ErrConfig,
+					"the server does not know a command of the function library")
 			})
 		}
 	}
@@ -246,13 +263,15 @@ func TestDiagnoseReplica(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			primary := testserver.Start(t, testserver.ServerValkey, testserver.TCP())
 			host, port, _ := net.SplitHostPort(primary.Address())
-			replica := testserver.Start(t, testserver.ServerValkey, testserver.Args("--replicaof", host, port), testserver.Args(args...))
+			replica := testserver.Start(t, testserver.ServerValkey, testserver.Args("--replicaof", host, port),
+				testserver.Args(args...))
 			d, err := Diagnose(t.Context(), Config{URL: replica.URL()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			n := d.Nodes[0]
-			if d.Cluster || n.Primary() || n.Role != "slave" || (n.PrimaryAt != "") != (args == nil) || args == nil && n.PrimaryAt != primary.Address() {
+			if d.Cluster || n.Primary() || n.Role != "slave" || (n.PrimaryAt != "") != (args == nil) ||
+				args == nil && n.PrimaryAt != primary.Address() {
 				t.Errorf("%+v", n)
 			}
 		})
@@ -267,8 +286,9 @@ func TestDiagnoseWork(t *testing.T) {
 			e := open(t, cfg)
 			submit := func(partition uint16, lane, kind string, caps ...string) {
 				t.Helper()
-				made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{{ID: flowfabric.NewExecutionID(partition), Namespace: "shop", Lane: lane,
-					Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}})
+				made, err := e.CreateExecutions(t.Context(), partition,
+					[]NewExecution{{ID: flowfabric.NewExecutionID(partition), Namespace: "shop", Lane: lane,
+						Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}})
 				if err := cmp.Or(err, made[0].Err); err != nil {
 					t.Fatal(err)
 				}
@@ -293,19 +313,24 @@ func TestDiagnoseWork(t *testing.T) {
 				}
 			}
 			mail := UnservedRoute{Namespace: "shop", Lane: "default", Kind: "mail", Waiting: 2}
-			render := UnservedRoute{Namespace: "shop", Lane: "default", Kind: "render", Capabilities: []string{"gpu"}, Waiting: 1}
+			render := UnservedRoute{Namespace: "shop", Lane: "default", Kind: "render", Capabilities: []string{"gpu"},
+				Waiting: 1}
 			unserved(mail, render)
 			register := func(instance string, info WorkerInfo) {
 				t.Helper()
-				if _, err := e.RegisterWorker(t.Context(), Registration{Instance: instance, Token: instance, TTL: time.Minute, Info: info}); err != nil {
+				if _, err := e.RegisterWorker(t.Context(),
+					Registration{Instance: instance, Token: instance, TTL: time.Minute, Info: info}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			register("elsewhere", WorkerInfo{Namespace: "other", Lanes: []string{"default"}, Kinds: []string{"mail", "render"}})
+			register("elsewhere",
+				WorkerInfo{Namespace: "other", Lanes: []string{"default"}, Kinds: []string{"mail", "render"}})
 			unserved(mail, render)
-			register("weak", WorkerInfo{Namespace: "shop", Lanes: []string{"default"}, Kinds: []string{"mail", "render"}})
+			register("weak", WorkerInfo{Namespace: "shop", Lanes: []string{"default"},
+				Kinds: []string{"mail", "render"}})
 			unserved(render)
-			register("able", WorkerInfo{Namespaces: []string{"*"}, Namespace: "other", Lanes: []string{"default"}, Kinds: []string{"render"}, Capabilities: []string{"gpu"}})
+			register("able", WorkerInfo{Namespaces: []string{"*"}, Namespace: "other", Lanes: []string{"default"},
+				Kinds: []string{"render"}, Capabilities: []string{"gpu"}})
 			unserved()
 			if _, err := e.MarkWorkerDead(t.Context(), "weak", "gone"); err != nil {
 				t.Fatal(err)
@@ -315,13 +340,14 @@ func TestDiagnoseWork(t *testing.T) {
 	}
 }
 
-// MaxClasses is where the library refuses the next one.
+// The doctor is told what a namespace may make before the library refuses it more.
 func TestMaxClasses(t *testing.T) {
 	e := open(t, Config{URL: testserver.Redis(t), Partitions: 1})
 	make := func(first, n int) error {
 		items := []NewExecution{}
 		for i := range n {
-			items = append(items, NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "shop", Lane: "default", Kind: "k" + strconv.Itoa(first+i),
+			items = append(items, NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "shop", Lane: "default",
+				Kind:   "k" + strconv.Itoa(first+i),
 				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}})
 		}
 		made, err := e.CreateExecutions(t.Context(), 0, items)
@@ -330,12 +356,16 @@ func TestMaxClasses(t *testing.T) {
 		}
 		return err
 	}
-	for first := 0; first < MaxClasses; first += 64 {
+	for first := 0; first < limits.MaxOwnClasses; first += 64 {
 		if err := make(first, 64); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := make(MaxClasses, 1); !errors.Is(err, denied.TooManyRoutes) {
+	r := e.Diagnose(t.Context()).Store.Roots[0]
+	if r.Maker != "shop" || r.Made != r.Routes || r.Made != limits.MaxOwnClasses || r.Share() != r.Made {
+		t.Errorf("%+v, of a share of %d", r, r.Share())
+	}
+	if err := make(limits.MaxOwnClasses, 1); !errors.Is(err, denied.TooManyRoutes) {
 		t.Errorf("one more: %v", err)
 	}
 	if err := make(0, 64); err != nil {
@@ -343,7 +373,8 @@ func TestMaxClasses(t *testing.T) {
 	}
 }
 
-// After the server's clock stepped back, what bears a time of before is named; before that, and of what is as it should be, nothing is.
+// After the server's clock stepped back, what bears a time of before is named; before that, and of what is as it
+// should be, nothing is.
 func TestDiagnoseClockSteps(t *testing.T) {
 	for name, url := range map[string]string{"redis": testserver.Redis(t), "embedded": testserver.Embedded(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -374,8 +405,10 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				return d.Store
 			}
 			const partition = 1
-			x := NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n", Lane: "l", Kind: "k", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
-			if made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{x}); err != nil || made[0].Err != nil {
+			x := NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n", Lane: "l", Kind: "k",
+				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
+			if made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{x}); err != nil ||
+				made[0].Err != nil {
 				t.Fatal(err, made)
 			}
 			subscription, err := e.SetSubscription(t.Context(), partition, Subscription{Classes: []uint64{1}})
@@ -383,20 +416,24 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			session := NewSessionID("w1")
-			if r, err := e.ClaimNext(t.Context(), ClaimRequest{Partition: partition, Session: session, Number: 1, TTL: time.Minute, Max: 1, Subscription: subscription}); err != nil || len(r.Claims) != 1 {
+			if r, err := e.ClaimNext(t.Context(), ClaimRequest{Partition: partition, Session: session, Number: 1,
+				TTL: time.Minute, Max: 1, Subscription: subscription}); err != nil || len(r.Claims) != 1 {
 				t.Fatal(err, r)
 			}
-			if _, _, _, err := e.PutQuota(t.Context(), admission.Quota{Name: "calls", Rate: 5, Window: time.Minute}, 0, "me"); err != nil {
+			if _, _, _, err := e.PutQuota(t.Context(), admission.Quota{Name: "calls", Rate: 5, Window: time.Minute}, 0,
+				"me"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := e.Admit(t.Context(), "calls", partition, 1, time.Second, []Hold{{Execution: x.ID, Epoch: 1}}); err != nil {
+			if _, err := e.Admit(t.Context(), "calls", partition, 1, time.Second,
+				[]Hold{{Execution: x.ID, Epoch: 1}}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := e.Tick(t.Context(), partition, "w1", false); err != nil {
 				t.Fatal(err)
 			}
 			s := diagnose("")
-			if s.Roots[partition].Back(s.At) != 0 || s.Roots[partition].Ticked.IsZero() || s.Roots[partition].Overdue(s.At) {
+			if s.Roots[partition].Back(s.At) != 0 || s.Roots[partition].Ticked.IsZero() ||
+				s.Roots[partition].Overdue(s.At) {
 				t.Errorf("%+v", s.Roots)
 			}
 			// The times are moved on, which to the store is the same as a clock that is moved back.
@@ -409,7 +446,8 @@ func TestDiagnoseClockSteps(t *testing.T) {
 			quotas := ids.GatePartition("calls", limits.DefaultQuotaPartitions)
 			do("ZADD", keys.Partition(keys.QuotaRoot(quotas)).Window("calls"), later, "1.x:1")
 			s = diagnose(fmt.Sprint(partition, session, "", " ", quotas, "", "calls", " "))
-			if back := s.Roots[partition].Back(s.At); back < 58*time.Minute || back > time.Hour || !s.Roots[partition].Overdue(s.At) {
+			if back := s.Roots[partition].Back(s.At); back < 58*time.Minute || back > time.Hour ||
+				!s.Roots[partition].Overdue(s.At) {
 				t.Errorf("back %s: %+v", back, s.Roots)
 			}
 			// A tick and the quota's next start put it right.

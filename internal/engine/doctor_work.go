@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +13,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
-
-// MaxClasses is how many different combinations of lane, kind and capabilities a partition holds.
-const MaxClasses = 1024
 
 // UnservedRoute is work that waits in active or draining lanes and that no live worker has registered for.
 type UnservedRoute struct {
@@ -37,25 +36,33 @@ func (i WorkerInfo) Takes(r Route) bool {
 	return i.Serves(r.Namespace) && slices.Contains(i.Lanes, r.Lane) && slices.Contains(i.Kinds, r.Kind)
 }
 
-// readWork reads how full the route tables are, and what waits that nobody serves. Routes that a gate closed, or whose lane hands
-// nothing out, are not looked at: they do not wait for a worker. Of a class that many namespaces use it looks at the first ones.
+// readWork reads how full the route tables are, and what waits that nobody serves. Routes that a gate closed, or
+// whose lane hands nothing out, are not looked at: they do not wait for a worker. Of a class that many namespaces use
+// it looks at the first ones.
 func (s *StoreReport) readWork(ctx context.Context, client rueidis.Client) {
-	const each = 4
+	s.UsedUp = UsedUp{}
+	const each = 5
 	var commands rueidis.Commands
 	now := strconv.FormatInt(s.At.UnixMilli(), 10)
 	for i := range s.Partitions {
 		k := keys.Of(i)
-		commands = append(commands, client.B().Zcard().Key(k.RouteLog()).Build(), client.B().Smembers().Key(k.Ready()).Build(),
-			client.B().Smembers().Key(k.Gready()).Build(), client.B().Zrangebyscore().Key(k.Workers()).Min("("+now).Max("+inf").Build())
+		commands = append(commands, client.B().Zcard().Key(k.RouteLog()).Build(),
+			client.B().Smembers().Key(k.Ready()).Build(), client.B().Smembers().Key(k.Gready()).Build(),
+			client.B().Zrangebyscore().Key(k.Workers()).Min("("+now).Max("+inf").Build(),
+			client.B().Zrange().Key(k.Closed()).Min("0").Max("1023").Build())
 	}
 	var found []ready
-	var rings, infos rueidis.Commands
+	var rings, infos, closed, makers rueidis.Commands
+	var made []*RootReport
 	answers := client.DoMulti(ctx, commands...)
 	for i := range s.Partitions {
 		part, k := answers[int(i)*each:int(i+1)*each], keys.Of(i)
 		routes, err := part[0].AsInt64()
 		s.doubt(err)
-		s.Roots[i].Routes = int(routes)
+		if s.Roots[i].Routes = int(routes); routes > limits.SureClasses/2 {
+			made = append(made, &s.Roots[i])
+			makers = append(makers, client.B().Hvals().Key(k.Makers()).Build())
+		}
 		for n, resp := range part[1:3] {
 			members, err := resp.AsStrSlice()
 			s.doubt(err)
@@ -73,11 +80,36 @@ func (s *StoreReport) readWork(ctx context.Context, client rueidis.Client) {
 				rings = append(rings, client.B().Zrange().Key(key).Min("0").Max(strconv.Itoa(maxLooked-1)).Build())
 			}
 		}
+		routed, err := part[4].AsStrSlice()
+		s.doubt(err)
+		for _, id := range routed {
+			closed = append(closed, client.B().Hget().Key(k.Closings()).Field(id).Build(),
+				client.B().Zcard().Key(k.Queue(id)).Build())
+		}
 		names, err := part[3].AsStrSlice()
 		s.doubt(err)
 		for _, name := range names {
 			infos = append(infos, client.B().Hmget().Key(k.Worker(name)).Field("info", "dead", "seen").Build())
 		}
+	}
+	for i, resp := range client.DoMulti(ctx, makers...) {
+		namespaces, err := resp.AsStrSlice()
+		s.doubt(err)
+		counts := map[string]int{}
+		for _, name := range namespaces {
+			counts[name]++
+		}
+		for _, name := range slices.Sorted(maps.Keys(counts)) {
+			if n := counts[name]; n > made[i].Made {
+				made[i].Maker, made[i].Made = name, n
+			}
+		}
+	}
+	for pair := range slices.Chunk(client.DoMulti(ctx, closed...), 2) {
+		why, _ := pair[0].ToString() // it may have been opened since
+		waiting, err := pair[1].AsInt64()
+		s.doubt(err)
+		s.UsedUp.Add(why, int(waiting))
 	}
 	if len(found) == 0 || s.WorkErr != nil {
 		return
@@ -96,7 +128,8 @@ type ready struct {
 }
 
 // queues reads the rows and lengths of what is ready; rings are the commands that read the rings among it.
-func (s *StoreReport) queues(ctx context.Context, client rueidis.Client, found []ready, rings rueidis.Commands) []rueidis.RedisResult {
+func (s *StoreReport) queues(ctx context.Context, client rueidis.Client, found []ready,
+	rings rueidis.Commands) []rueidis.RedisResult {
 	var classes rueidis.Commands
 	for _, x := range found {
 		if x.class != "" {
@@ -118,7 +151,8 @@ func (s *StoreReport) queues(ctx context.Context, client rueidis.Client, found [
 		_, rest, _ := strings.Cut(row, "\x1f")
 		for _, name := range names {
 			if x.gated {
-				more = append(more, client.B().Zrange().Key(k.Turns(x.class, name)).Min("0").Max(strconv.Itoa(maxLooked-1)).Build())
+				more = append(more, client.B().Zrange().Key(k.Turns(x.class, name)).Min("0").Max(
+					strconv.Itoa(maxLooked-1)).Build())
 			} else {
 				more = append(more, client.B().Hmget().Key(k.RouteIDs()).Field(name+"\x1f"+rest).Build())
 			}
@@ -134,7 +168,8 @@ func (s *StoreReport) queues(ctx context.Context, client rueidis.Client, found [
 			return
 		}
 		seen[x] = true
-		rows = append(rows, client.B().Hget().Key(k.Routes()).Field(id).Build(), client.B().Zcard().Key(k.Queue(id)).Build())
+		rows = append(rows, client.B().Hget().Key(k.Routes()).Field(id).Build(),
+			client.B().Zcard().Key(k.Queue(id)).Build())
 	}
 	for i, resp := range client.DoMulti(ctx, more...) {
 		list, err := resp.AsStrSlice()
@@ -192,12 +227,14 @@ func (s *StoreReport) unserved(answers []rueidis.RedisResult, live []WorkerInfo)
 		s.doubt(err)
 		own := &reader{}
 		r := route(0, row, own)
-		if s.WorkErr != nil || own.err != nil || depth == 0 || slices.ContainsFunc(live, func(i WorkerInfo) bool { return i.Takes(r) }) {
+		if s.WorkErr != nil || own.err != nil || depth == 0 ||
+			slices.ContainsFunc(live, func(i WorkerInfo) bool { return i.Takes(r) }) {
 			continue
 		}
 		key := strings.Join([]string{r.Namespace, r.Lane, r.Kind, strings.Join(r.Capabilities, ",")}, "\x1f")
 		if found[key] == nil {
-			found[key] = &UnservedRoute{Namespace: r.Namespace, Lane: r.Lane, Kind: r.Kind, Capabilities: r.Capabilities}
+			found[key] = &UnservedRoute{Namespace: r.Namespace, Lane: r.Lane, Kind: r.Kind,
+				Capabilities: r.Capabilities}
 		}
 		found[key].Waiting += int(depth)
 	}
@@ -205,7 +242,7 @@ func (s *StoreReport) unserved(answers []rueidis.RedisResult, live []WorkerInfo)
 		s.Unserved = append(s.Unserved, *u)
 	}
 	slices.SortFunc(s.Unserved, func(a, b UnservedRoute) int {
-		return cmp.Or(b.Waiting-a.Waiting, strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Lane, b.Lane), strings.Compare(a.Kind, b.Kind),
-			slices.Compare(a.Capabilities, b.Capabilities))
+		return cmp.Or(b.Waiting-a.Waiting, strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Lane, b.Lane),
+			strings.Compare(a.Kind, b.Kind), slices.Compare(a.Capabilities, b.Capabilities))
 	})
 }

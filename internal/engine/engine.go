@@ -30,7 +30,6 @@ type Engine struct {
 	another    func() (rueidis.Client, error)                // the caller closes it
 	server     serverInfo
 	variant    library.Variant
-	scripts    map[string]script // only where the server knows no functions
 	partitions uint16
 	roots      []string
 	budgets    []string // roots of the partitions of budgets, which are made with the first budget there
@@ -46,13 +45,12 @@ type Engine struct {
 	}
 }
 
-type script struct{ sha, text string }
-
 // Open dials the server, checks its version, loads the library if it is missing or older, reads the deployment's
 // partition counts (fixing them on a fresh store unless CreateConfig is false), and makes the partition roots.
 //
 // Errors: ErrConfig before any I/O, and for a server that carries the library's other variant (see Config.TestClock);
-// ErrTransport (no server), ErrAuth, denied.ServerVersion, ErrProtocol (the store or the library is of another protocol number). Nothing stays open after an error.
+// ErrTransport (no server), ErrAuth, denied.ServerVersion, ErrProtocol (the store or the library is of another
+// protocol number). Nothing stays open after an error.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	cfg = cfg.withDefaults()
 	option, err := cfg.options()
@@ -131,8 +129,8 @@ func (e *Engine) open(ctx context.Context, option rueidis.ClientOption) error {
 	return e.boot(ctx)
 }
 
-// firstSeed connects to the first of the addresses that answers: a dead node must not keep a process from starting. The driver asks
-// Sentinels in turn itself.
+// firstSeed connects to the first of the addresses that answers: a dead node must not keep a process from starting.
+// The driver asks Sentinels in turn itself.
 func firstSeed(option rueidis.ClientOption) (client rueidis.Client, err error) {
 	if watched(option) {
 		if client, err = rueidis.NewClient(option); err != nil {
@@ -153,8 +151,8 @@ func firstSeed(option rueidis.ClientOption) (client rueidis.Client, err error) {
 	return nil, err
 }
 
-// lazily opens a client at first use; a failed attempt is made again by the next use. Callers wait for an attempt as long as their
-// contexts allow.
+// lazily opens a client at first use; a failed attempt is made again by the next use. Callers wait for an attempt as
+// long as their contexts allow.
 func (d *dials) lazily(open func() (rueidis.Client, error)) func(context.Context) (rueidis.Client, error) {
 	turn, client := make(chan struct{}, 1), rueidis.Client(nil)
 	attempt := func() (rueidis.Client, error) {
@@ -236,7 +234,18 @@ func (e *Engine) Ping(ctx context.Context) error {
 
 // count learns the partition counts, or fixes them.
 func (e *Engine) count(ctx context.Context) error {
-	c, err := e.configure(ctx, Counts{e.cfg.Partitions, limits.DefaultBudgetPartitions, limits.DefaultQuotaPartitions})
+	executions := uint16(limits.DefaultExecutionPartitions)
+	if e.server.embedded {
+		executions = limits.EmbeddedPartitions
+	}
+	wish := Counts{cmp.Or(e.cfg.Partitions, executions), limits.DefaultBudgetPartitions, limits.DefaultQuotaPartitions}
+	c, err := e.configured(ctx, wish, false)
+	if noConfig(err) {
+		gone := rootsWithoutConfig(ctx, e.client)
+		if c, err = e.configure(ctx, wish, gone == nil); gone != nil && err != nil { // nobody has booted it meanwhile
+			err = gone
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -246,20 +255,56 @@ func (e *Engine) count(ctx context.Context) error {
 	return nil
 }
 
-// configure reads the deployment's partition counts, and fixes them as wished where there are none, unless Config.CreateConfig is
-// false (lua/system/ff_configure.lua).
-func (e *Engine) configure(ctx context.Context, wish Counts) (Counts, error) {
-	create := "1"
-	if e.cfg.CreateConfig != nil && !*e.cfg.CreateConfig {
-		create = "0"
+func noConfig(err error) bool {
+	coded, ok := errors.AsType[*flowfabric.Error](err)
+	return ok && coded.Code == "config_missing"
+}
+
+// rootsWithoutConfig is the error of a store whose partition counts are lost, nil for a new one: with other counts
+// nobody would find its work.
+func rootsWithoutConfig(ctx context.Context, client rueidis.Client) error {
+	commands := make(rueidis.Commands, maxPartitions)
+	for i := range commands {
+		commands[i] = client.B().Exists().Key(keys.Root(uint16(i))).Build()
 	}
-	r, err := e.callKeys(ctx, fnConfigure, []string{keys.Config}, protocol, strconv.Itoa(int(wish.Executions)),
-		strconv.Itoa(int(wish.Budgets)), strconv.Itoa(int(wish.Quotas)), create)
-	if err != nil {
-		if coded, ok := errors.AsType[*flowfabric.Error](err); ok && coded.Code == "config_missing" {
-			return Counts{}, fmt.Errorf("%w: the store was never booted, or was flushed (no %s), and CreateConfig is false; let a process boot it that may", flowfabric.ErrConfig, keys.Config)
+	roots, last := int64(0), 0
+	for i, resp := range client.DoMulti(ctx, commands...) {
+		there, err := resp.AsInt64()
+		if err != nil {
+			return callError("look for roots", err)
 		}
-		return Counts{}, err
+		if roots += there; there > 0 {
+			last = i
+		}
+	}
+	if roots == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is gone or incomplete, and the roots of %d partitions are there: "+
+		"write it again (HSET %s num_flow_partitions %d num_budget_partitions %d num_quota_partitions %d, "+
+		"if the store had as many)",
+		flowfabric.ErrCorrupt, keys.Config, roots, keys.Config, last+1, limits.DefaultBudgetPartitions,
+		limits.DefaultQuotaPartitions)
+}
+
+// configure is configured, with words for a store that was never booted and may not be.
+func (e *Engine) configure(ctx context.Context, wish Counts, create bool) (Counts, error) {
+	c, err := e.configured(ctx, wish, create && (e.cfg.CreateConfig == nil || *e.cfg.CreateConfig))
+	if noConfig(err) {
+		err = fmt.Errorf(
+			"%w: the store was never booted, or was flushed (no %s), and CreateConfig is false; let a process boot it that may",
+			flowfabric.ErrConfig, keys.Config)
+	}
+	return c, err
+}
+
+// configured reads the deployment's partition counts, and with create fixes them as wished where there are none
+// (lua/system/ff_configure.lua).
+func (e *Engine) configured(ctx context.Context, wish Counts, create bool) (Counts, error) {
+	r, err := e.callKeys(ctx, fnConfigure, []string{keys.Config}, protocol, strconv.Itoa(int(wish.Executions)),
+		strconv.Itoa(int(wish.Budgets)), strconv.Itoa(int(wish.Quotas)), bit(create))
+	if err != nil {
+		return Counts{}, damage(err)
 	}
 	n, err := strconv.ParseUint(r.text(), 10, 16)
 	if err != nil || n == 0 {
@@ -281,11 +326,18 @@ func rootsOf(n uint16, root func(uint16) string) []string {
 func (e *Engine) boot(ctx context.Context) error {
 	commands := make(rueidis.Commands, len(e.roots))
 	for i, root := range e.roots {
-		commands[i] = e.command(e.client, fnBoot, []string{root}, []string{protocol})
+		commands[i] = command(e.client, fnBoot, []string{root}, []string{protocol})
 	}
 	for i, resp := range e.client.DoMulti(ctx, commands...) {
 		if _, err := decode(fnBoot.name, resp); err != nil {
-			if _, err = e.callKeys(ctx, fnBoot, []string{e.roots[i]}, protocol); err != nil {
+			_, err = e.callKeys(ctx, fnBoot, []string{e.roots[i]}, protocol)
+			if wrongType(err) { // one partition that is damaged keeps nobody from the others
+				e.log.ErrorContext(ctx,
+					"flowfabric: the root of a partition is of another type; nothing in it works until the key is restored",
+					"key", e.roots[i], "error", err)
+				continue
+			}
+			if err != nil {
 				return fmt.Errorf("boot partition %d: %w", i, err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
 const eventTime = "2006-01-02T15:04:05.000Z"
@@ -18,7 +19,7 @@ func (e Event) String() string {
 	var b strings.Builder
 	b.WriteString(e.At.UTC().Format(eventTime + " "))
 	b.WriteString(strings.ReplaceAll(string(e.Kind), "_", " "))
-	if e.Epoch > 0 {
+	if e.Attempt > 0 {
 		fmt.Fprintf(&b, ": attempt %d", e.Attempt)
 	}
 	if e.Session != "" {
@@ -70,14 +71,14 @@ func (e Event) String() string {
 		b.WriteString(", " + printable(e.Detail))
 	}
 	if e.Reason != "" && (e.Kind != EventResumed || e.Reason != limits.DefaultSignal) {
-		b.WriteString(": " + printable(e.Reason))
+		b.WriteString(": " + printable(prose.Folded(e.Reason)))
 	}
 	return b.String()
 }
 
 // outcomes are the states of ended attempts in words.
-var outcomes = map[string]string{"ended_success": "succeeded", "ended_failure": "failed", "ended_cancelled": "cancelled", "interrupted_reclaimed": "interrupted",
-	"continued": "continued"}
+var outcomes = map[string]string{"ended_success": "succeeded", "ended_failure": "failed",
+	"ended_cancelled": "cancelled", "interrupted_reclaimed": "interrupted", "continued": "continued"}
 
 // printable quotes what could break a line or a terminal.
 func printable(text string) string {

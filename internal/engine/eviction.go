@@ -19,9 +19,10 @@ type EvictionPolicy struct {
 	Policy  string
 }
 
-// Evicting lists the nodes of the store, replicas too, that may delete keys of their own accord once they are full, by address: their
-// maxmemory-policy is not [NoEviction]. The policies that begin with volatile- count: keys with a time to live are records as well. A node
-// that does not answer within Config.CallTimeout, or does not tell, is not listed, and the embedded server has no policy.
+// Evicting lists the nodes of the store, replicas too, that may delete keys of their own accord once they are full,
+// by address: their maxmemory-policy is not [NoEviction]. The policies that begin with volatile- count: keys with a
+// time to live are records as well. A node that does not answer within Config.CallTimeout, or does not tell, is not
+// listed, and the embedded server has no policy.
 func (e *Engine) Evicting(ctx context.Context) []EvictionPolicy {
 	if e.server.embedded {
 		return nil

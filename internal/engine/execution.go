@@ -32,11 +32,13 @@ func requirements(capabilities []string, gates []flowfabric.Gate) string {
 	return text
 }
 
-// Validate checks, before any I/O, everything but the payload that the server would refuse, and normalises the capabilities. now is
-// the caller's clock, from which instants are at most ten years away. ErrInvalidInput, denied.Policy, denied.TagKey,
-// denied.Capabilities. CreateExecutions does not call it: in a batch a mistake of one item would be an error of the others.
+// Validate checks, before any I/O, everything but the payload that the server would refuse, and normalises the
+// capabilities. now is the caller's clock, from which instants are at most ten years away. ErrInvalidInput,
+// denied.Policy, denied.TagKey, denied.Capabilities. CreateExecutions does not call it: in a batch a mistake of one
+// item would be an error of the others.
 func (x *NewExecution) Validate(now time.Time) error {
-	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane}, {"kind", x.Kind}} {
+	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane},
+		{"kind", x.Kind}} {
 		if err := valid.Name(name.field, name.value); err != nil {
 			return err
 		}
@@ -45,7 +47,8 @@ func (x *NewExecution) Validate(now time.Time) error {
 		return fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority, limits.MaxPriority)
 	}
 	if len(x.Creator) > limits.MaxName {
-		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator), limits.MaxName)
+		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator),
+			limits.MaxName)
 	}
 	if err := valid.Retentions(x.Policy.Retention); err != nil {
 		return fmt.Errorf("%w: %w", flowfabric.ErrInvalidInput, err)
@@ -125,7 +128,16 @@ type words []byte
 const fenceWords = 36 + 20 + 20 + 10
 
 func (w *words) fence(args []string, f flowfabric.Fence) []string {
-	return append(args, w.uuid(f.Execution.UUID()), f.Session, w.number(f.Claim), w.number(f.Epoch), w.number(uint64(f.Attempt)))
+	return append(args, w.uuid(f.Execution.UUID()), f.Session, w.number(f.Claim), w.number(f.Epoch),
+		w.attempt(f.Attempt))
+}
+
+// attempt is empty for 0, which no attempt has: the server refuses the fence as partial.
+func (w *words) attempt(n uint32) string {
+	if n == 0 {
+		return ""
+	}
+	return w.number(uint64(n))
 }
 
 func (w *words) uuid(id uuid.UUID) string {
@@ -150,9 +162,11 @@ func (w *words) number(n uint64) string {
 // atomic call (lua/execution/ff_complete_execution.lua). Items are judged alone; Settled.Already means that an
 // earlier identical call had settled it. With next, the same call then claims: a claim that was refused is the
 // returned error, beside the settlements, which stand.
-func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items []Completion, next *ClaimRequest) ([]Settled, *ClaimReply, error) {
+func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items []Completion,
+	next *ClaimRequest) ([]Settled, *ClaimReply, error) {
 	if len(items) < 1 || len(items) > limits.MaxBatch {
-		return nil, nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnComplete.name, flowfabric.ErrInvalidInput, len(items), limits.MaxBatch)
+		return nil, nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnComplete.name, flowfabric.ErrInvalidInput,
+			len(items), limits.MaxBatch)
 	}
 	args, total := make([]string, 2, 3+6*len(items)+8), 0
 	args[0], args[1] = protocol, strconv.Itoa(len(items))
@@ -160,7 +174,8 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 	for i := range items {
 		x := &items[i]
 		if x.Fence.Execution.Partition() != partition {
-			return nil, nil, fmt.Errorf("%s: %w: item %d: %s is not of partition %d", fnComplete.name, flowfabric.ErrInvalidInput, i, x.Fence.Execution, partition)
+			return nil, nil, fmt.Errorf("%s: %w: item %d: %s is not of partition %d", fnComplete.name,
+				flowfabric.ErrInvalidInput, i, x.Fence.Execution, partition)
 		}
 		args = append(words.fence(args, x.Fence), rueidis.BinaryString(x.Result))
 		if len(x.Result) <= limits.MaxPayload { // a larger one is refused alone
@@ -168,7 +183,8 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 		}
 	}
 	if total > limits.MaxCallBytes && len(items) > 1 {
-		return nil, nil, fmt.Errorf("%s: %w: the batch has %d result bytes, want at most %d", fnComplete.name, flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
+		return nil, nil, fmt.Errorf("%s: %w: the batch has %d result bytes, want at most %d", fnComplete.name,
+			flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
 	}
 	if next == nil {
 		args = append(args, "0")
@@ -215,7 +231,8 @@ func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure 
 	if failure.Permanent {
 		permanent = "1"
 	}
-	args := append(fenceArgs([]string{protocol}, f), failure.Category, cut(failure.Reason, limits.MaxReason), permanent, after, failure.Step, span(failure.StepTook))
+	args := append(fenceArgs([]string{protocol}, f), failure.Category, cut(failure.Reason, limits.MaxReason), permanent,
+		after, failure.Step, span(failure.StepTook))
 	r, err := e.call(ctx, fnFail, f.Execution.Partition(), args...)
 	if err != nil {
 		return FailOutcome{}, err
@@ -235,8 +252,8 @@ func (e *Engine) DelayExecution(ctx context.Context, f flowfabric.Fence, d time.
 	return e.settled(ctx, fnDelay, f.Execution.Partition(), args)
 }
 
-// ContinueExecution ends the held attempt and starts the execution anew with another input, at most 1 MiB (lua/execution/ff_continue_execution.lua):
-// the id stays, steps and waits go. ErrPayloadTooLarge.
+// ContinueExecution ends the held attempt and starts the execution anew with another input, at most 1 MiB
+// (lua/execution/ff_continue_execution.lua): the id stays, steps and waits go. ErrPayloadTooLarge.
 func (e *Engine) ContinueExecution(ctx context.Context, f flowfabric.Fence, input []byte) (already bool, err error) {
 	args := append(fenceArgs([]string{protocol}, f), rueidis.BinaryString(input))
 	return e.settled(ctx, fnContinue, f.Execution.Partition(), args)
@@ -249,9 +266,10 @@ func (e *Engine) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (alre
 }
 
 // CancelExecution ends an execution from any state that is not terminal (lua/execution/ff_cancel_execution.lua).
-// Source CancelOwner needs the fence of the holder. Reason is cut to 1 KiB. already: it was cancelled before. An execution that ended
-// otherwise answers denied.NotActive with its code in slot 0.
-func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID, c Cancellation) (already bool, err error) {
+// Source CancelOwner needs the fence of the holder. Reason is cut to 1 KiB. already: it was cancelled before. An
+// execution that ended otherwise answers denied.NotActive with its code in slot 0.
+func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
+	c Cancellation) (already bool, err error) {
 	args := make([]string, 1, 9)
 	args[0] = protocol
 	if c.Fence != nil {
@@ -264,9 +282,10 @@ func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 }
 
 // RecordStep stores the value (≤ 256 KiB) of a durable step under its name (1..128 bytes); every later claim
-// brings it along (lua/execution/ff_record_step.lua). took, whole ms, is how long it ran. already: the same value is recorded; denied.StepConflict:
-// another one is; denied.StepLimit: 1,000 steps or 8 MiB.
-func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string, value []byte, took time.Duration) (already bool, err error) {
+// brings it along (lua/execution/ff_record_step.lua). took, whole ms, is how long it ran. already: the same value is
+// recorded; denied.StepConflict: another one is; denied.StepLimit: 1,000 steps or 8 MiB.
+func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string, value []byte,
+	took time.Duration) (already bool, err error) {
 	args := append(fenceArgs([]string{protocol}, f), name, rueidis.BinaryString(value), span(took))
 	return e.settled(ctx, fnRecordStep, f.Execution.Partition(), args)
 }

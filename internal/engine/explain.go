@@ -13,8 +13,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Facts is one consistent look at everything in its partition that decides why an execution is where it is. Package client
-// puts it into words.
+// Facts is one consistent look at everything in its partition that decides why an execution is where it is. Package
+// client puts it into words.
 type Facts struct {
 	Snapshot // without Steps and Tags; AttemptLog has the last two attempts at most
 
@@ -22,16 +22,17 @@ type Facts struct {
 	Lane Lane      // of its route; Routes and Waiting are not counted
 
 	// While it waits for a worker.
-	Ahead         int  // how many are before it in its queue; -1: it is not in one
-	Queued        int  // how many wait in its queue, itself included
-	Ready         bool // claims look at its queue
-	Waiters       int  // idle instances that are rung for its route, as far as the first 64 subscriptions with idle instances tell
-	Subscriptions int  // different subscriptions of those
+	Ahead  int  // how many are before it in its queue; -1: it is not in one
+	Queued int  // how many wait in its queue, itself included
+	Ready  bool // claims look at its queue
+	// idle instances that are rung for its route, as far as the first 64 subscriptions with idle instances tell
+	Waiters       int
+	Subscriptions int // different subscriptions of those
 
 	// With gates, while it waits or is granted; see also GrantedTo.
 	ClosedUntil time.Time // when its route, which a gate closed, opens by itself; zero: it is open
 	ClosedWhy   string    // see [ParseClosing]
-	Slots       int       // of the quota that closed it because they were taken; 0: not so, or not known
+	Slots       int       // of the quota or limit that keeps it waiting because they are taken; 0: not so, or not known
 	Outbox      int       // entries that quotas and budgets have not been told of yet
 
 	// While a worker asks its gates.
@@ -65,12 +66,13 @@ type Facts struct {
 	Group *GroupRecord // what it depends on; nil: nothing
 	Wait  *WaitRecord  // the children it waits for, or waited for last
 
-	// While it is blocked: how many of its upstreams or children have not told it how they ended, and the first 64 of them, by id.
+	// While it is blocked: how many of its upstreams or children have not told it how they ended, and the first 64 of
+	// them, by id.
 	Open   int
 	Others []Other
 
-	// Once it has ended. PurgeAt is as it was filed; a tick from then on purges it, unless its lane keeps what ended for
-	// longer since: then it is filed anew, see KeptUntil.
+	// Once it has ended. PurgeAt is as it was filed; a tick from then on purges it, unless its lane keeps what ended
+	// for longer since: then it is filed anew, see KeptUntil.
 	PurgeAt time.Time
 	Purging bool // a tick has begun to
 
@@ -79,8 +81,8 @@ type Facts struct {
 	TickOverdue bool      // nobody does it
 }
 
-// Other is an execution that a blocked one waits for. It may have ended all the same: its end is in the backlog, or it ended
-// before this one was replayed.
+// Other is an execution that a blocked one waits for. It may have ended all the same: its end is in the backlog, or
+// it ended before this one was replayed.
 type Other struct {
 	ID    flowfabric.ExecutionID
 	Node  string
@@ -88,14 +90,15 @@ type Other struct {
 	Apart bool             // one that it did not make, perhaps of another partition
 }
 
-// KeptUntil is the end of an ended execution's retention as its policy, else its lane, says now. An earlier one than PurgeAt is
-// applied by an audit with Repair, a later one by the tick at PurgeAt.
+// KeptUntil is the end of an ended execution's retention as its policy, else its lane, says now. An earlier one than
+// PurgeAt is applied by an audit with Repair, a later one by the tick at PurgeAt.
 func (f Facts) KeptUntil() time.Time {
 	how, usual := f.State.Public, 14*24*time.Hour
 	if how == flowfabric.Completed {
 		usual = 24 * time.Hour
 	}
-	return f.CompletedAt.Add(cmp.Or(valid.RetentionOf(f.Policy.Retention, how), valid.RetentionOf(f.Lane.Retention, how), usual))
+	return f.CompletedAt.Add(cmp.Or(valid.RetentionOf(f.Policy.Retention, how),
+		valid.RetentionOf(f.Lane.Retention, how), usual))
 }
 
 // Values of [Facts.Released].
@@ -152,7 +155,10 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	}
 	f.Lane.Namespace, f.Lane.Name = f.Route.Namespace, f.Route.Lane
 	if by := ParseClosing(f.ClosedWhy); by.Kind == ClosedByCap {
-		if q, err := e.ReadQuota(ctx, by.Gate.Name(), 0, 0); err == nil { // a number more, in a partition that may be away
+		if _, l, ok := by.Gate.Limit(); ok {
+			f.Slots = l.Concurrency
+		} else if q, err := e.ReadQuota(ctx, by.Gate.Name(), 0, 0); err == nil {
+			// a number more, in a partition that may be away
 			f.Slots = q.Cap
 		}
 	}

@@ -26,8 +26,8 @@ const (
 	feedCalls         = 16      // partitions that are asked at the same time
 )
 
-// FeedWish says what is to be recorded in the feeds. Recording costs an append for every call that has such an event, so
-// nothing is recorded unless somebody wishes it, and it ends by itself.
+// FeedWish says what is to be recorded in the feeds. Recording costs an append for every call that has such an event,
+// so nothing is recorded unless somebody wishes it, and it ends by itself.
 type FeedWish struct {
 	Ends    bool          // executions that ended
 	Leases  bool          // every other change of state: claimed, released, retried, requeued, suspended, resumed
@@ -77,7 +77,7 @@ type FeedEvent struct {
 
 	// Of an end or a lease: the state it is in since, and who held it last.
 	Code    flowfabric.Code
-	Attempt int    // -1 before the first
+	Attempt int    // 0 before the first
 	Route   uint64 // see Queues; 0 when not known
 	Epoch   uint64 // 0 before the first claim
 	Session string // "" before the first claim
@@ -114,14 +114,15 @@ func (e *Engine) setFeed(ctx context.Context, partition uint16, wish FeedWish) F
 	if length == 0 {
 		length = DefaultFeedLength
 	}
-	r, err := e.call(ctx, fnSetFeed, partition, protocol, wish.kinds(), strconv.FormatInt(max(wish.Keep, MinFeedKeep).Milliseconds(), 10),
-		strconv.Itoa(length))
+	r, err := e.call(ctx, fnSetFeed, partition, protocol, wish.kinds(),
+		strconv.FormatInt(max(wish.Keep, MinFeedKeep).Milliseconds(), 10), strconv.Itoa(length))
 	if err != nil {
 		out.Err = err
 		return out
 	}
 	kinds := r.text()
-	out.Ends, out.Leases, out.Signals = strings.Contains(kinds, "c"), strings.Contains(kinds, "l"), strings.Contains(kinds, "s")
+	out.Ends, out.Leases, out.Signals = strings.Contains(kinds, "c"), strings.Contains(kinds, "l"),
+		strings.Contains(kinds, "s")
 	out.Until, out.Number = r.instant(), r.unsigned()
 	out.Err = r.fail()
 	return out
@@ -134,7 +135,8 @@ func (e *Engine) NewsChannel(partition uint16) string { return keys.Of(partition
 // Plain XRANGE.
 func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after stream.Cursor, limit int) ([]FeedEntry, error) {
 	if partition >= e.partitions || limit < 1 || limit > 1000 {
-		return nil, fmt.Errorf("read feed: %w: partition %d of %d, limit %d, want 1..1000", flowfabric.ErrInvalidInput, partition, e.partitions, limit)
+		return nil, fmt.Errorf("read feed: %w: partition %d of %d, limit %d, want 1..1000", flowfabric.ErrInvalidInput,
+			partition, e.partitions, limit)
 	}
 	client, err := e.reads(ctx)
 	if err != nil {
@@ -154,8 +156,8 @@ func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after stream.Cu
 	return parseFeed(partition, entries)
 }
 
-// Booted tells of every partition when it was booted, as text to compare: another one says that the store was flushed, or lost its data,
-// and was booted again since; "" that it is not booted. Plain HGET, in one round trip.
+// Booted tells of every partition when it was booted, as text to compare: another one says that the store was
+// flushed, or lost its data, and was booted again since; "" that it is not booted. Plain HGET, in one round trip.
 func (e *Engine) Booted(ctx context.Context) ([]string, error) {
 	builds := make([]func(rueidis.Client) rueidis.Completed, len(e.roots))
 	for i, root := range e.roots {
@@ -201,7 +203,8 @@ func parseFeed(partition uint16, entries []rueidis.XRangeSlice) ([]FeedEntry, er
 		}
 		entry, err := parseFeedEntry(partition, raw)
 		if err != nil { // one bad entry must not hide the others
-			entry = FeedEntry{Err: fmt.Errorf("feed of partition %d: entry %s: %w: %w", partition, raw.ID, flowfabric.ErrCorrupt, err)}
+			entry = FeedEntry{Err: fmt.Errorf("feed of partition %d: entry %s: %w: %w", partition, raw.ID,
+				flowfabric.ErrCorrupt, err)}
 		}
 		entry.ID = id
 		out = append(out, entry)
@@ -254,14 +257,15 @@ func parseChange(partition uint16, kind, text string) (FeedEvent, error) {
 	if err != nil {
 		return FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), err)
 	}
-	e := FeedEvent{Kind: FeedLease, Execution: flowfabric.MakeExecutionID(partition, id), Code: flowfabric.Code(w[1]), Attempt: -1}
+	e := FeedEvent{Kind: FeedLease, Execution: flowfabric.MakeExecutionID(partition, id), Code: flowfabric.Code(w[1])}
 	if kind == "c" {
 		e.Kind = FeedEnd
 	}
 	if _, known := flowfabric.Project(e.Code); !known {
 		return FeedEvent{}, fmt.Errorf("event %q: state", clip(text))
 	}
-	for i, set := range []func(n uint64){func(n uint64) { e.Attempt = int(n) }, func(n uint64) { e.Route = n }, func(n uint64) { e.Epoch = n }} {
+	for i, set := range []func(n uint64){func(n uint64) { e.Attempt = int(n) }, func(n uint64) { e.Route = n },
+		func(n uint64) { e.Epoch = n }} {
 		if w[2+i] == "-" {
 			continue
 		}
@@ -289,6 +293,6 @@ func parseSignalled(partition uint16, text string) (FeedEvent, error) {
 			return FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), err)
 		}
 	}
-	return FeedEvent{Kind: FeedSignal, Execution: flowfabric.MakeExecutionID(partition, ids[0]), Waitpoint: ids[1], Signal: ids[2],
-		Effect: w[3], Name: w[4], Attempt: -1}, nil
+	return FeedEvent{Kind: FeedSignal, Execution: flowfabric.MakeExecutionID(partition, ids[0]), Waitpoint: ids[1],
+		Signal: ids[2], Effect: w[3], Name: w[4]}, nil
 }

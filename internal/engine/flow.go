@@ -21,9 +21,12 @@ type NewFlow struct {
 	Kind      string // what the application calls flows of this shape; 1..64 printable bytes without braces
 	Creator   string // at most 64 bytes
 	Digest    string // of the definition, ≤ 64 bytes; compared when the id exists
-	Tags      map[string]string
-	Members   []FlowMember // 0..100 that fit into one call, see Batches
-	Mode      SealMode     // Members are all of them, and the flow is released; '' more are staged, or SealFlow releases it
+	// Key is one that no other flow has while this one has not ended, and of this partition; uuid.Nil: none
+	Key     uuid.UUID
+	Tags    map[string]string
+	Members []FlowMember // 0..100 that fit into one call, see Batches
+	// Members are all of them, and the flow is released; '' more are staged, or SealFlow releases it
+	Mode SealMode
 }
 
 // FlowCreated answers CreateFlow and StageFlow.
@@ -34,6 +37,8 @@ type FlowCreated struct {
 	Members  int
 	Edges    int
 	More     bool // the backlog goes on with the release, see DrainFlows; of CreateFlow
+	// Other is the flow that has the key, and that the answer is about; zero: it is the flow of the call
+	Other flowfabric.FlowID
 }
 
 // FlowMember is an execution that joins a flow, with all edges that lead into it.
@@ -62,13 +67,20 @@ const (
 	SealOpen    SealMode = "open" // members may be staged; it stays open until it is sealed
 )
 
-// CreateFlow makes a flow and some of its members, or all of them and releases it, in one atomic call (lua/flow/ff_flow_create.lua). The
-// call may be repeated, which is up to the caller: the engine makes one try. A flow that was released before is left as it is; one that was
-// not is completed. A flow that is not released within a day is given up.
+// CreateFlow makes a flow and some of its members, or all of them and releases it, in one atomic call
+// (lua/flow/ff_flow_create.lua). The call may be repeated, which is up to the caller: the engine makes one try. A
+// flow that was released before is left as it is; one that was not is completed. A flow that is not released within a
+// day is given up. If another flow that has not ended has the key, nothing is made, and the answer tells of that.
 //
-// denied.FlowConflict: the id belongs to a flow of another namespace, kind or digest; and the errors of StageFlow about members.
+// denied.FlowConflict: the id belongs to a flow of another namespace, kind or digest; and the errors of StageFlow
+// about members.
 func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error) {
-	args := []string{protocol, q.ID.UUID().String(), q.Namespace, q.Kind, cut(q.Creator, limits.MaxName), q.Digest, string(q.Mode), strconv.Itoa(len(q.Tags))}
+	id := q.ID.UUID().String()
+	if q.Key != uuid.Nil {
+		id += " " + q.Key.String()
+	}
+	args := []string{protocol, id, q.Namespace, q.Kind, cut(q.Creator, limits.MaxName), q.Digest,
+		string(q.Mode), strconv.Itoa(len(q.Tags))}
 	for k, v := range q.Tags {
 		args = append(args, k, v)
 	}
@@ -80,21 +92,29 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 	if err != nil {
 		return FlowCreated{}, err
 	}
-	out := FlowCreated{Already: r.already, State: r.flowState(), Revision: r.unsigned(), Members: int(r.unsigned()), Edges: int(r.unsigned()), More: r.flag()}
+	out := FlowCreated{Already: r.already, State: r.flowState(), Revision: r.unsigned(), Members: int(r.unsigned()),
+		Edges: int(r.unsigned()), More: r.flag()}
+	if r.at < len(r.slots) {
+		out.Other = flowfabric.FlowID(r.id(q.ID.Partition()))
+	}
 	return out, r.fail()
 }
 
-// StageFlow adds 1..100 members with at most 1,000 edges each and 1 MiB of payload (lua/flow/ff_flow_stage.lua). Members that are
-// there already are left alone, so the call may be repeated, which is up to the caller as with CreateFlow. An edge leads from a member that
-// was staged before, or that stands earlier in the call. A non-nil revision is the one the flow must have. Members with few edges and tags go in by one atomic call, all or none;
-// where there are so many that it would hold up the server, several calls are made, in the order of the members: see [StageCost].
+// StageFlow adds 1..100 members with at most 1,000 edges each and 1 MiB of payload (lua/flow/ff_flow_stage.lua).
+// Members that are there already are left alone, so the call may be repeated, which is up to the caller as with
+// CreateFlow. An edge leads from a member that was staged before, or that stands earlier in the call. A non-nil
+// revision is the one the flow must have. Members with few edges and tags go in by one atomic call, all or none;
+// where there are so many that it would hold up the server, several calls are made, in the order of the members: see
+// [StageCost].
 //
-// Errors name the node in their last slot: denied.SelfEdge, denied.DuplicateEdge, denied.NotInFlow, denied.FanIn, denied.Namespace, denied.OtherFlow,
-// denied.Idempotency; of the flow: denied.NoFlow, denied.FlowTerminal, denied.FlowSealed, denied.StaleRevision, denied.FlowTooLarge; and those of
-// CreateExecutions.
-func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []FlowMember) (FlowCreated, error) {
+// Errors name the node in their last slot: denied.SelfEdge, denied.DuplicateEdge, denied.NotInFlow, denied.FanIn,
+// denied.Namespace, denied.OtherFlow, denied.Idempotency; of the flow: denied.NoFlow, denied.FlowTerminal,
+// denied.FlowSealed, denied.StaleRevision, denied.FlowTooLarge; and those of CreateExecutions.
+func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64,
+	members []FlowMember) (FlowCreated, error) {
 	if len(members) < 1 || len(members) > limits.MaxBatch {
-		return FlowCreated{}, fmt.Errorf("%s: %w: %d members, want 1..%d", fnFlowStage.name, flowfabric.ErrInvalidInput, len(members), limits.MaxBatch)
+		return FlowCreated{}, fmt.Errorf("%s: %w: %d members, want 1..%d", fnFlowStage.name, flowfabric.ErrInvalidInput,
+			len(members), limits.MaxBatch)
 	}
 	out := FlowCreated{Already: true}
 	for len(members) > 0 {
@@ -112,7 +132,8 @@ func (e *Engine) StageFlow(ctx context.Context, id flowfabric.FlowID, revision *
 	return out, nil
 }
 
-// StageCost is the largest sum in one call to the server of all edges and, for each member but the first, its tags and stageMember.
+// StageCost is the largest sum in one call to the server of all edges and, for each member but the first, its tags
+// and stageMember.
 const (
 	StageCost   = 1000
 	stageMember = 8
@@ -132,7 +153,8 @@ func fits(members []FlowMember) int {
 	return len(members)
 }
 
-func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []FlowMember) (FlowCreated, error) {
+func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint64,
+	members []FlowMember) (FlowCreated, error) {
 	expected := ""
 	if revision != nil {
 		expected = strconv.FormatUint(*revision, 10)
@@ -155,7 +177,8 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 	for i := range members {
 		m := &members[i]
 		if m.ID.IsZero() || m.ID.Partition() != partition {
-			return nil, fmt.Errorf("%s: %w: node %q: id %q is not of partition %d", op, flowfabric.ErrInvalidInput, m.Node, m.ID, partition)
+			return nil, fmt.Errorf("%s: %w: node %q: id %q is not of partition %d", op, flowfabric.ErrInvalidInput,
+				m.Node, m.ID, partition)
 		}
 		if err := m.validate(); err != nil {
 			return nil, fmt.Errorf("%s: node %q: %w", op, m.Node, err)
@@ -163,12 +186,14 @@ func memberArgs(op string, args []string, partition uint16, members []FlowMember
 		total += len(m.Payload)
 		for _, edge := range m.Edges {
 			if edge.From.Partition() != partition {
-				return nil, fmt.Errorf("%s: %w: node %q: its upstream %q is not of partition %d", op, denied.NotInFlow, m.Node, edge.From, partition)
+				return nil, fmt.Errorf("%s: %w: node %q: its upstream %q is not of partition %d", op, denied.NotInFlow,
+					m.Node, edge.From, partition)
 			}
 		}
 	}
 	if total > limits.MaxCallBytes {
-		return nil, fmt.Errorf("%s: %w: the call has %d payload bytes, want at most %d", op, flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
+		return nil, fmt.Errorf("%s: %w: the call has %d payload bytes, want at most %d", op,
+			flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
 	}
 	return appendItems(args, len(members), func(i int) *NewExecution { return &members[i].NewExecution },
 		func(args []string, i int) []string { return members[i].appendEdges(args) }), nil
@@ -187,8 +212,8 @@ func (m *FlowMember) appendEdges(args []string) []string {
 	return args
 }
 
-// Batches splits members, in their order, into calls of CreateFlow, StageFlow or WaitChildren: at most 100 members, what [StageCost] allows
-// and 1 MiB of payload each.
+// Batches splits members, in their order, into calls of CreateFlow, StageFlow or WaitChildren: at most 100 members,
+// what [StageCost] allows and 1 MiB of payload each.
 func Batches(members []FlowMember) [][]FlowMember {
 	var out [][]FlowMember
 	for len(members) > 0 {
@@ -204,11 +229,14 @@ func Batches(members []FlowMember) [][]FlowMember {
 	return out
 }
 
-// SealFlow releases a flow, whose members may run from then on, and says how it may grow (lua/flow/ff_flow_seal.lua). members and edges
-// are what the caller has staged: denied.FlowIncomplete when the flow lacks some. more: the backlog goes on with the release, see
-// DrainFlows. The call may be repeated, which is up to the caller as with CreateFlow. denied.FlowSealed, denied.FlowTerminal, denied.NoFlow.
-func (e *Engine) SealFlow(ctx context.Context, id flowfabric.FlowID, mode SealMode, members, edges int) (state flowfabric.FlowState, more bool, err error) {
-	r, err := e.call(ctx, fnFlowSeal, id.Partition(), protocol, id.UUID().String(), string(mode), strconv.Itoa(members), strconv.Itoa(edges))
+// SealFlow releases a flow, whose members may run from then on, and says how it may grow (lua/flow/ff_flow_seal.lua).
+// members and edges are what the caller has staged: denied.FlowIncomplete when the flow lacks some. more: the backlog
+// goes on with the release, see DrainFlows. The call may be repeated, which is up to the caller as with CreateFlow.
+// denied.FlowSealed, denied.FlowTerminal, denied.NoFlow.
+func (e *Engine) SealFlow(ctx context.Context, id flowfabric.FlowID, mode SealMode, members,
+	edges int) (state flowfabric.FlowState, more bool, err error) {
+	r, err := e.call(ctx, fnFlowSeal, id.Partition(), protocol, id.UUID().String(), string(mode), strconv.Itoa(members),
+		strconv.Itoa(edges))
 	if err != nil {
 		return "", false, err
 	}
@@ -225,25 +253,28 @@ type FlowCancelled struct {
 	More    bool // the backlog goes on, see DrainFlows
 }
 
-// CancelFlow cancels a flow (lua/flow/ff_flow_cancel.lua). From then on no member that the policy covers can be claimed.
-// denied.CancellationPolicy, denied.NoFlow; denied.FlowTerminal when it has completed or failed.
-func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by, reason string) (FlowCancelled, error) {
-	r, err := e.call(ctx, fnFlowCancel, id.Partition(), protocol, id.UUID().String(), string(policy), cut(by, limits.MaxName), cut(reason, limits.MaxReason))
+// CancelFlow cancels a flow (lua/flow/ff_flow_cancel.lua). From then on no member that the policy covers can be
+// claimed. denied.CancellationPolicy, denied.NoFlow; denied.FlowTerminal when it has completed or failed.
+func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by,
+	reason string) (FlowCancelled, error) {
+	r, err := e.call(ctx, fnFlowCancel, id.Partition(), protocol, id.UUID().String(), string(policy),
+		cut(by, limits.MaxName), cut(reason, limits.MaxReason))
 	if err != nil {
 		return FlowCancelled{}, err
 	}
-	out := FlowCancelled{Already: r.already, Policy: flowfabric.CancellationPolicy(r.text()), Reason: r.text(), Unended: int(r.unsigned()), More: r.flag()}
+	out := FlowCancelled{Already: r.already, Policy: flowfabric.CancellationPolicy(r.text()), Reason: r.text(),
+		Unended: int(r.unsigned()), More: r.flag()}
 	return out, r.fail()
 }
 
-// SetFlowTags sets and removes tags of a flow in any state, all of them or none (lua/flow/ff_flow_tags.lua). A key in both is
-// removed. denied.NoFlow; denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
+// SetFlowTags sets and removes tags of a flow in any state, all of them or none (lua/flow/ff_flow_tags.lua). A key in
+// both is removed. denied.NoFlow; denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string) error {
 	return e.setTags(ctx, fnFlowTags, flowfabric.ExecutionID(id), set, remove)
 }
 
-// DrainFlows goes on with what calls about flows left behind in a partition (lua/flow/ff_flow_drain.lua); more tells that something is
-// left. Nobody has to call it, the tick does the same.
+// DrainFlows goes on with what calls about flows left behind in a partition (lua/flow/ff_flow_drain.lua); more tells
+// that something is left. Nobody has to call it, the tick does the same.
 func (e *Engine) DrainFlows(ctx context.Context, partition uint16) (more bool, err error) {
 	r, err := e.call(ctx, fnFlowDrain, partition, protocol)
 	if err != nil {
@@ -253,25 +284,26 @@ func (e *Engine) DrainFlows(ctx context.Context, partition uint16) (more bool, e
 	return more, r.fail()
 }
 
-// FlowReplayed answers one item of ReplayFlow. Err is ErrNotFound, denied.NotTerminal, denied.NotInFlow, denied.FlowCancelled,
-// denied.ResolutionPending, denied.ReplayNotAllowed or denied.ReplaysExhausted.
+// FlowReplayed answers one item of ReplayFlow. Err is ErrNotFound, denied.NotTerminal, denied.NotInFlow,
+// denied.FlowCancelled, denied.ResolutionPending, denied.ReplayNotAllowed or denied.ReplaysExhausted.
 type FlowReplayed struct {
 	State   flowfabric.PublicState // waiting, or waiting_children for one that waits for its upstreams
 	Already bool                   // this request has replayed it before
 	Err     error
 }
 
-// ReplayFlow replays 1..64 members of a flow, each judged alone (lua/flow/ff_flow_replay.lua), and so opens a flow that has ended.
-// Members with many edges take several calls. q.Request must be the same in a repetition.
-func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay, members []flowfabric.ExecutionID) ([]FlowReplayed, error) {
+// ReplayFlow replays 1..64 members of a flow, each judged alone (lua/flow/ff_flow_replay.lua), and so opens a flow
+// that has ended. Members with many edges take several calls. q.Request must be the same in a repetition.
+func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
+	members []flowfabric.ExecutionID) ([]FlowReplayed, error) {
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
 	}
 	out := make([]FlowReplayed, 0, len(members))
 	for {
 		left := members[len(out):]
-		args := []string{protocol, id.UUID().String(), q.Request.String(), q.steps(), bit(q.Force), cut(q.By, limits.MaxName),
-			cut(q.Reason, limits.MaxReason), strconv.Itoa(len(left))}
+		args := []string{protocol, id.UUID().String(), q.Request.String(), q.steps(), bit(q.Force),
+			cut(q.By, limits.MaxName), cut(q.Reason, limits.MaxReason), strconv.Itoa(len(left))}
 		for _, m := range left {
 			args = append(args, m.UUID().String())
 		}

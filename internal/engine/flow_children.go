@@ -30,14 +30,18 @@ type ChildWait struct {
 	Mode WaitMode
 	// CancelRemaining cancels the children that are open when the wait is over.
 	CancelRemaining bool
-	Leave           bool         // let open children run on when the execution ends before them; they are cancelled else
-	Park            bool         // give up the lease; without it the children are only made, more of the same wait follow
-	Children        []FlowMember // 0..100, at most 1,000 a wait; as for StageFlow, those with many edges take several calls
-	// Others are executions that the holder did not make and waits for as well, at most 1,000 with the children, with how those of them ended that
-	// had ended when they were looked at ([Engine.CheckAwaited]). The caller makes [Engine.WaitOthers], and Until is not nil.
+	// let open children run on when the execution ends before them; they are cancelled else
+	Leave bool
+	// give up the lease; without it the children are only made, more of the same wait follow
+	Park bool
+	// 0..100, at most 1,000 a wait; as for StageFlow, those with many edges take several calls
+	Children []FlowMember
+	// Others are executions that the holder did not make and waits for as well, at most 1,000 with the children, with
+	// how those of them ended that had ended when they were looked at ([Engine.CheckAwaited]). The caller makes
+	// [Engine.WaitOthers], and Until is not nil.
 	Others []ChildOutcome
-	// Until is what the holder waits for instead, once the children are made: a suspension with [WaitChildren] in its condition. The caller makes
-	// it, with Park false. nil: the children alone.
+	// Until is what the holder waits for instead, once the children are made: a suspension with [WaitChildren] in its
+	// condition. The caller makes it, with Park false. nil: the children alone.
 	Until *Suspension
 }
 
@@ -58,8 +62,9 @@ type ChildOutcome struct {
 	ID      flowfabric.ExecutionID
 	Node    string
 	Outcome flowfabric.PublicState // empty while it has not ended
-	Attempt int                    // the one that ended so, -1 when there is none
+	Attempt int                    // the one that ended so, 0 when there is none
 	Gone    bool                   // it is gone, and nothing tells how it ended
+	Cancel  bool                   // of WaitOthers: it is cancelled when the wait is over or the execution ends first
 }
 
 // ChildrenReply answers WaitChildren. Neither Parked nor Satisfied: the children were made.
@@ -70,14 +75,17 @@ type ChildrenReply struct {
 	Outcomes  []ChildOutcome
 }
 
-// WaitChildren makes children of a held execution and waits for them (lua/flow/ff_wait_children.lua). They join the execution's flow; one
-// that is not in a flow founds one. The call may be repeated; when the execution runs again it answers Satisfied.
+// WaitChildren makes children of a held execution and waits for them (lua/flow/ff_wait_children.lua). They join the
+// execution's flow; one that is not in a flow founds one. The call may be repeated; when the execution runs again it
+// answers Satisfied.
 //
-// Errors: denied.FlowSealed for a flow that takes no members, denied.FlowCancelled, denied.FanIn, denied.StepLimit, those of StageFlow, and those of a fence.
+// Errors: denied.FlowSealed for a flow that takes no members, denied.FlowCancelled, denied.FanIn, denied.StepLimit,
+// those of StageFlow, and those of a fence.
 func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWait) (ChildrenReply, error) {
 	rest, after := q.leftovers()
 	if len(q.Children) > limits.MaxBatch {
-		return ChildrenReply{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name, flowfabric.ErrInvalidInput, len(q.Children), limits.MaxBatch)
+		return ChildrenReply{}, fmt.Errorf("%s: %w: %d children, want at most %d a call", fnWaitChildren.name,
+			flowfabric.ErrInvalidInput, len(q.Children), limits.MaxBatch)
 	}
 	for n := fits(q.Children); n < len(q.Children); n = fits(q.Children) {
 		first := q
@@ -114,7 +122,8 @@ func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 	return out, r.fail()
 }
 
-// StepChildren begins the names of the steps that keep the outcomes of a wait for children; the name of the wait follows.
+// StepChildren begins the names of the steps that keep the outcomes of a wait for children; the name of the wait
+// follows.
 const StepChildren = "\x1fc:"
 
 // DecodeChildren reads the outcomes that such a step keeps.
@@ -132,7 +141,7 @@ func DecodeChildren(partition uint16, value []byte) ([]ChildOutcome, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: outcome of a child: %w", flowfabric.ErrCorrupt, err)
 		}
-		x := ChildOutcome{ID: id, Node: f[3], Outcome: endings[f[1]], Attempt: -1, Gone: f[1] == markGone}
+		x := ChildOutcome{ID: id, Node: f[3], Outcome: endings[f[1]], Gone: f[1] == markGone}
 		if x.Outcome == "" && f[1] != "." && f[1] != "~" && !x.Gone {
 			return nil, fmt.Errorf("%w: outcome %q of a child", flowfabric.ErrCorrupt, clip(f[1]))
 		}
@@ -148,8 +157,8 @@ func DecodeChildren(partition uint16, value []byte) ([]ChildOutcome, error) {
 	return out, nil
 }
 
-// inputs reads what the upstreams of a member left it, in two round trips (lua/read/ff_read_inputs.lua). An empty result is
-// nil; an upstream that was purged leaves none.
+// inputs reads what the upstreams of a member left it, in two round trips (lua/read/ff_read_inputs.lua). An empty
+// result is nil; an upstream that was purged leaves none.
 func (e *Engine) inputs(ctx context.Context, id flowfabric.ExecutionID) (map[string][]byte, error) {
 	list, err := e.upstreams(ctx, id, false)
 	if err != nil {
@@ -160,7 +169,7 @@ func (e *Engine) inputs(ctx context.Context, id flowfabric.ExecutionID) (map[str
 	for i, up := range list {
 		names[i] = up.Input
 		k := keys.Of(id.Partition())
-		attempts[i] = uint32(max(0, up.Attempt))
+		attempts[i] = uint32(up.Attempt)
 		core, result := k.Core(up.From.UUID()), k.Result(up.From.UUID(), attempts[i])
 		builds[i] = func(c rueidis.Client) rueidis.Completed { return c.B().Mget().Key(core, result).Build() }
 	}

@@ -13,12 +13,13 @@ import (
 )
 
 // classes are the counters of a header by the public state they count.
-var classes = map[string]flowfabric.PublicState{"mb": flowfabric.WaitingChildren, "mw": flowfabric.Waiting, "md": flowfabric.Delayed,
-	"ma": flowfabric.Active, "mu": flowfabric.Suspended, "ms": flowfabric.Completed, "mf": flowfabric.Failed,
+var classes = map[string]flowfabric.PublicState{"mb": flowfabric.WaitingChildren, "mw": flowfabric.Waiting,
+	"md": flowfabric.Delayed, "ma": flowfabric.Active, "mu": flowfabric.Suspended, "ms": flowfabric.Completed,
+	"mf": flowfabric.Failed,
 	"mc": flowfabric.Cancelled, "me": flowfabric.Expired, "mk": flowfabric.Skipped}
 
-// DescribeFlow reads the header of a flow (lua/flow/ff_flow_describe.lua). denied.NoFlow; ErrResultPurged for one that is no longer
-// retained, with its last state in slot 0.
+// DescribeFlow reads the header of a flow (lua/flow/ff_flow_describe.lua). denied.NoFlow; ErrResultPurged for one
+// that is no longer retained, with its last state in slot 0.
 func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRecord, error) {
 	r, err := e.call(ctx, fnFlowDescribe, id.Partition(), protocol, id.UUID().String())
 	if err != nil {
@@ -33,13 +34,15 @@ func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRe
 // flowRecord reads the fields of a header.
 func flowRecord(f fields) (out FlowRecord) {
 	out.State = f.flowState("st")
-	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = string(sealOf(f.m["sl"])), f.m["ns"], f.m["kd"], f.m["cr"], f.m["pd"]
+	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = string(sealOf(f.m["sl"])), f.m["ns"], f.m["kd"],
+		f.m["cr"], f.m["pd"]
 	out.Revision, out.CreatedAt, out.ChangedAt = uint64(f.number("rv")), f.instant("ct"), f.instant("mt")
 	out.ReleasedAt, out.EndedAt, out.Cancelled = f.instant("rl"), f.instant("en"), f.instant("ca")
 	out.Members, out.Edges, out.Purged = int(f.number("nn")), int(f.number("ne")), int(f.number("pu"))
 	out.Failing, out.Backlog = int(f.number("lv")), int(f.number("bl"))
 	out.Policy, out.CancelBy, out.Reason = flowfabric.CancellationPolicy(f.m["cp"]), f.m["cb"], f.m["cw"]
-	out.Siblings = SiblingCancels{Cancelled: int(f.number("xc")), AlreadyTerminal: int(f.number("xt")), NotFound: int(f.number("xn")), Spared: int(f.number("xs"))}
+	out.Siblings = SiblingCancels{Cancelled: int(f.number("xc")), AlreadyTerminal: int(f.number("xt")),
+		NotFound: int(f.number("xn")), Spared: int(f.number("xs"))}
 	out.Count = f.classes()
 	return out
 }
@@ -87,11 +90,14 @@ type FlowMembersPage struct {
 	Members []MemberRecord
 }
 
-// FlowMembers reads members of a flow from a number on (lua/flow/ff_flow_members.lua), in an order in which a member that depends on others
-// comes after them; up to limit, 1..100. A page may have fewer although there are more. denied.NoFlow.
-func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int64, limit int, edges bool) (FlowMembersPage, error) {
+// FlowMembers reads members of a flow from a number on (lua/flow/ff_flow_members.lua), in an order in which a member
+// that depends on others comes after them; up to limit, 1..100. A page may have fewer although there are more.
+// denied.NoFlow.
+func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int64, limit int,
+	edges bool) (FlowMembersPage, error) {
 	partition := id.Partition()
-	r, err := e.call(ctx, fnFlowMembers, partition, protocol, id.UUID().String(), strconv.FormatInt(next, 10), strconv.Itoa(limit), bit(edges))
+	r, err := e.call(ctx, fnFlowMembers, partition, protocol, id.UUID().String(), strconv.FormatInt(next, 10),
+		strconv.Itoa(limit), bit(edges))
 	if err != nil {
 		return FlowMembersPage{}, err
 	}
@@ -129,23 +135,23 @@ func memberRecord(partition uint16, r *reader) (m MemberRecord, route string) {
 			r.stop("slot %d is %q, want an edge", r.at-1, clip(text))
 			return m, route
 		}
-		edge := EdgeRecord{From: from, Input: parts[2], Outcome: endings[parts[0]], Attempt: -1, Late: parts[0] == "l", Spared: parts[0] == "~"}
-		if n, err := strconv.Atoi(parts[1]); err == nil {
-			edge.Attempt = n
-		}
+		edge := EdgeRecord{From: from, Input: parts[2], Outcome: endings[parts[0]], Late: parts[0] == "l",
+			Spared: parts[0] == "~"}
+		edge.Attempt, _ = strconv.Atoi(parts[1]) // empty: none
 		m.Edges = append(m.Edges, edge)
 	}
 	return m, route
 }
 
-var endings = map[string]flowfabric.PublicState{"s": flowfabric.Completed, "l": flowfabric.Completed, "f": flowfabric.Failed,
-	"c": flowfabric.Cancelled, "e": flowfabric.Expired, "k": flowfabric.Skipped, "n": flowfabric.Skipped}
+var endings = map[string]flowfabric.PublicState{"s": flowfabric.Completed, "l": flowfabric.Completed,
+	"f": flowfabric.Failed, "c": flowfabric.Cancelled, "e": flowfabric.Expired, "k": flowfabric.Skipped,
+	"n": flowfabric.Skipped}
 
-// attempt reads the index of an attempt, -1 for an empty slot.
+// attempt reads the number of an attempt, 0 for an empty slot.
 func (r *reader) attempt() int {
 	text := r.text()
 	if text == "" {
-		return -1
+		return 0
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -172,7 +178,8 @@ func groupRecord(text string) *GroupRecord {
 	var g GroupRecord
 	var policy, after, state string
 	var unneeded int // upstreams that were skipped because nothing failed; only of an optional member
-	if n, _ := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s %d", &policy, &g.K, &after, &g.Total, &g.Succeeded, &g.Failed, &g.Skipped, &state, &unneeded); n < 8 {
+	if n, _ := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s %d", &policy, &g.K, &after, &g.Total, &g.Succeeded, &g.Failed,
+		&g.Skipped, &state, &unneeded); n < 8 {
 		return nil
 	}
 	g.Policy, g.CancelRest = policy, after == "cancel"
@@ -185,7 +192,8 @@ func groupRecord(text string) *GroupRecord {
 func waitRecord(text string) *WaitRecord {
 	var w WaitRecord
 	var mode, after, state, rest string
-	if n, _ := fmt.Sscanf(text, "%s %d %d %d %s %s %s", &mode, &w.Total, &w.Succeeded, &w.Others, &after, &state, &rest); n != 7 {
+	if n, _ := fmt.Sscanf(text, "%s %d %d %d %s %s %s", &mode, &w.Total, &w.Succeeded, &w.Others, &after, &state,
+		&rest); n != 7 {
 		return nil
 	}
 	w.Mode, w.Pending = mode, state == "p"
@@ -220,13 +228,16 @@ type FlowsPage struct {
 }
 
 // ListFlows reads 1..100 flows of a partition behind a position, by when they were created (lua/flow/ff_flow_list.lua).
-func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, after Position, limit int) (FlowsPage, error) {
-	r, err := e.call(ctx, fnFlowList, partition, append(append([]string{protocol, bit(newest)}, after.args()...), strconv.Itoa(limit))...)
+func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, after Position,
+	limit int) (FlowsPage, error) {
+	r, err := e.call(ctx, fnFlowList, partition,
+		append(append([]string{protocol, bit(newest)}, after.args()...), strconv.Itoa(limit))...)
 	if err != nil {
 		return FlowsPage{}, err
 	}
 	out := FlowsPage{Now: r.instant(), Size: int(r.number()), More: r.flag()}
-	names := []string{"st", "sl", "ns", "kd", "rl", "en", "nn", "lv", "mb", "mw", "md", "ma", "mu", "ms", "mf", "mc", "me", "mk"}
+	names := []string{"st", "sl", "ns", "kd", "rl", "en", "nn", "lv", "mb", "mw", "md", "ma", "mu", "ms", "mf", "mc",
+		"me", "mk"}
 	for range r.count(2 + len(names)) {
 		x := FlowSummary{Member: r.text(), CreatedAt: r.instant()}
 		f := fields{m: make(map[string]string, len(names)), r: r}
@@ -238,7 +249,8 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 		}
 		x.State, _ = FlowStateOf(f.m["st"])
 		x.Seal, x.Namespace, x.Kind = string(sealOf(f.m["sl"])), f.m["ns"], f.m["kd"]
-		x.ReleasedAt, x.EndedAt, x.Members, x.Failing = f.instant("rl"), f.instant("en"), int(f.number("nn")), int(f.number("lv"))
+		x.ReleasedAt, x.EndedAt, x.Members, x.Failing = f.instant("rl"), f.instant("en"), int(f.number("nn")),
+			int(f.number("lv"))
 		x.Count = f.classes()
 		out.Flows = append(out.Flows, x)
 	}

@@ -2,8 +2,8 @@ package engine
 
 import flowfabric "github.com/flowfabric/flowfabric-go"
 
-var flowStates = map[string]flowfabric.FlowState{"F0": flowfabric.FlowStaging, "F1": flowfabric.FlowOpen, "F2": flowfabric.FlowCompleted,
-	"F3": flowfabric.FlowFailed, "F4": flowfabric.FlowCancelled}
+var flowStates = map[string]flowfabric.FlowState{"F0": flowfabric.FlowStaging, "F1": flowfabric.FlowOpen,
+	"F2": flowfabric.FlowCompleted, "F3": flowfabric.FlowFailed, "F4": flowfabric.FlowCancelled}
 
 // FlowStateOf returns the state that a stored code names; ok is false for one that names none.
 func FlowStateOf(code string) (state flowfabric.FlowState, ok bool) {

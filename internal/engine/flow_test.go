@@ -41,7 +41,8 @@ var flowCallers = []caller{
 		out, err := e.ReplayFlow(ctx, sampleFlow, Replay{}, []flowfabric.ExecutionID{sampleID})
 		return firstError(err, out, func(r FlowReplayed) error { return r.Err })
 	}},
-	{"ff_flow_describe", func(ctx context.Context, e *Engine) error { _, err := e.DescribeFlow(ctx, sampleFlow); return err }},
+	{"ff_flow_describe",
+		func(ctx context.Context, e *Engine) error { _, err := e.DescribeFlow(ctx, sampleFlow); return err }},
 	{"ff_flow_members", func(ctx context.Context, e *Engine) error {
 		_, err := e.FlowMembers(ctx, sampleFlow, 0, 10, true)
 		return err
@@ -65,12 +66,13 @@ var goodFlows = map[string][]string{
 	"ff_flow_cancel": {"OK", "cancel_all", "why", "3", "1"},
 	"ff_flow_drain":  {"OK", "1"},
 	"ff_flow_replay": {"OK", "1", "+R3p"},
-	"ff_flow_describe": {"OK", "1700000000000", "6", "st", "F4", "sl", "g", "ct", "1700000000000", "mw", "3", "bl", "1", "xc", "2",
-		"1", "a.b", "c"},
-	"ff_flow_members": {"OK", "5", "1", sampleUUID, "4", "node", "R3i", "7", "0", "io", "1700000000000", "", "quorum 2 cancel 3 1 1 0 p",
-		"all 2 1 0 run p cancel", "1", sampleUUID, "l,2,left,right", "1", "7", "ns\x1flane\x1fk\x1f\x1f"},
-	"ff_flow_list": {"OK", "1700000000000", "9", "1", "1", sampleUUID, "1700000000000", "F1", "1", "ns", "k", "1700000000000", "", "3", "1",
-		"1", "2", "", "", "", "", "", "", "", ""},
+	"ff_flow_describe": {"OK", "1700000000000", "6", "st", "F4", "sl", "g", "ct", "1700000000000", "mw", "3", "bl", "1",
+		"xc", "2", "1", "a.b", "c"},
+	"ff_flow_members": {"OK", "5", "1", sampleUUID, "4", "node", "R3i", "7", "0", "io", "1700000000000", "",
+		"quorum 2 cancel 3 1 1 0 p", "all 2 1 0 run p cancel", "1", sampleUUID, "l,2,left,right", "1", "7",
+		"ns\x1flane\x1fk\x1f\x1f"},
+	"ff_flow_list": {"OK", "1700000000000", "9", "1", "1", sampleUUID, "1700000000000", "F1", "1", "ns", "k",
+		"1700000000000", "", "3", "1", "1", "2", "", "", "", "", "", "", "", ""},
 	"ff_wait_children": {"OK", "satisfied", sampleUUID + ",s,0,a\x1f" + sampleUUID + ",.,,b,c"},
 	"ff_read_inputs":   {"OK", "1", "left", sampleUUID, "0", "s", "node", ""},
 }
@@ -80,8 +82,9 @@ func TestFlowReplies(t *testing.T) {
 	at := time.UnixMilli(1700000000000)
 	f.answer(func(name string) string { return envelope(1, good[name]...) })
 	h, err := e.DescribeFlow(t.Context(), sampleFlow)
-	want := FlowRecord{Now: at, ID: sampleFlow, State: flowfabric.FlowCancelled, Seal: string(SealGrowing), CreatedAt: at, Backlog: 1,
-		Count: map[flowfabric.PublicState]int{flowfabric.Waiting: 3}, Siblings: SiblingCancels{Cancelled: 2}, Tags: map[string]string{"a.b": "c"}}
+	want := FlowRecord{Now: at, ID: sampleFlow, State: flowfabric.FlowCancelled, Seal: string(SealGrowing),
+		CreatedAt: at, Backlog: 1, Count: map[flowfabric.PublicState]int{flowfabric.Waiting: 3},
+		Siblings: SiblingCancels{Cancelled: 2}, Tags: map[string]string{"a.b": "c"}}
 	if err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("header %+v, %v", h, err)
 	}
@@ -90,10 +93,12 @@ func TestFlowReplies(t *testing.T) {
 		t.Fatalf("members %+v, %v", page, err)
 	}
 	m := page.Members[0]
-	if got := fmt.Sprintln(m.Number, m.Node, m.State.Code, m.Lane, m.Kind, m.Attempt, m.Category, m.StartedAt.Equal(at), m.EndedAt.IsZero()); got != "4 node R3i lane k 0 io true true\n" {
+	if got := fmt.Sprintln(m.Number, m.Node, m.State.Code, m.Lane, m.Kind, m.Attempt, m.Category, m.StartedAt.Equal(at),
+		m.EndedAt.IsZero()); got != "4 node R3i lane k 0 io true true\n" {
 		t.Errorf("member %s", got)
 	}
-	if !reflect.DeepEqual(m.Group, &GroupRecord{Policy: codes.Quorum, K: 2, CancelRest: true, Total: 3, Succeeded: 1, Failed: 1, Pending: true}) {
+	if !reflect.DeepEqual(m.Group, &GroupRecord{Policy: codes.Quorum, K: 2, CancelRest: true, Total: 3, Succeeded: 1,
+		Failed: 1, Pending: true}) {
 		t.Errorf("group %+v", m.Group)
 	}
 	if !reflect.DeepEqual(m.Wait, &WaitRecord{Mode: string(WaitAll), Total: 2, Succeeded: 1, Pending: true}) {
@@ -101,7 +106,8 @@ func TestFlowReplies(t *testing.T) {
 	}
 	id, _ := ids.ParseUUID(sampleUUID)
 	up := flowfabric.MakeExecutionID(3, id)
-	if !reflect.DeepEqual(m.Edges, []EdgeRecord{{From: up, Input: "left,right", Outcome: flowfabric.Completed, Attempt: 2, Late: true}}) {
+	if !reflect.DeepEqual(m.Edges,
+		[]EdgeRecord{{From: up, Input: "left,right", Outcome: flowfabric.Completed, Attempt: 2, Late: true}}) {
 		t.Errorf("edges %+v", m.Edges)
 	}
 	flows, err := e.ListFlows(t.Context(), 3, true, Position{}, 10)
@@ -109,13 +115,14 @@ func TestFlowReplies(t *testing.T) {
 		t.Fatalf("flows %+v, %v", flows, err)
 	}
 	x := flows.Flows[0]
-	if x.State != flowfabric.FlowOpen || x.Seal != string(SealClosed) || x.Members != 3 || x.Failing != 1 || !reflect.DeepEqual(x.Count,
-		map[flowfabric.PublicState]int{flowfabric.WaitingChildren: 1, flowfabric.Waiting: 2}) {
+	if x.State != flowfabric.FlowOpen || x.Seal != string(SealClosed) || x.Members != 3 || x.Failing != 1 ||
+		!reflect.DeepEqual(x.Count,
+			map[flowfabric.PublicState]int{flowfabric.WaitingChildren: 1, flowfabric.Waiting: 2}) {
 		t.Errorf("flow %+v", x)
 	}
 	kids, err := e.WaitChildren(t.Context(), sampleFence, ChildWait{Name: "w", Mode: WaitAll, Park: true})
 	if err != nil || !reflect.DeepEqual(kids, ChildrenReply{Satisfied: true, Outcomes: []ChildOutcome{
-		{ID: up, Node: "a", Outcome: flowfabric.Completed}, {ID: up, Node: "b,c", Attempt: -1}}}) {
+		{ID: up, Node: "a", Outcome: flowfabric.Completed}, {ID: up, Node: "b,c"}}}) {
 		t.Errorf("children %+v, %v", kids, err)
 	}
 }
@@ -175,8 +182,10 @@ func TestForeignFlows(t *testing.T) {
 		err  error
 		want error
 	}{
-		"create":   {func() error { _, err := e.CreateFlow(ctx, NewFlow{ID: foreign}); return err }(), flowfabric.ErrInvalidInput},
-		"seal":     {func() error { _, _, err := e.SealFlow(ctx, foreign, SealClosed, 0, 0); return err }(), flowfabric.ErrInvalidInput},
+		"create": {func() error { _, err := e.CreateFlow(ctx, NewFlow{ID: foreign}); return err }(),
+			flowfabric.ErrInvalidInput},
+		"seal": {func() error { _, _, err := e.SealFlow(ctx, foreign, SealClosed, 0, 0); return err }(),
+			flowfabric.ErrInvalidInput},
 		"describe": {func() error { _, err := e.DescribeFlow(ctx, foreign); return err }(), flowfabric.ErrInvalidInput},
 		"drain":    {func() error { _, err := e.DrainFlows(ctx, 4); return err }(), flowfabric.ErrInvalidInput},
 		"none":     {stage(), flowfabric.ErrInvalidInput},
@@ -200,8 +209,8 @@ func TestDecodeChildren(t *testing.T) {
 	if got, err := DecodeChildren(3, nil); got != nil || err != nil {
 		t.Errorf("nothing: %v, %v", got, err)
 	}
-	for _, text := range []string{",", "\x1f", "x,s,0,a", sampleUUID, sampleUUID + ",s", sampleUUID + ",s,0", sampleUUID + ",s,0,a\x1f",
-		"\x1f" + sampleUUID + ",s,0,a", strings.ToUpper("a") + sampleUUID[1:35] + ",s,0,a"} {
+	for _, text := range []string{",", "\x1f", "x,s,0,a", sampleUUID, sampleUUID + ",s", sampleUUID + ",s,0",
+		sampleUUID + ",s,0,a\x1f", "\x1f" + sampleUUID + ",s,0,a", strings.ToUpper("a") + sampleUUID[1:35] + ",s,0,a"} {
 		if got, err := DecodeChildren(3, []byte(text)); !errors.Is(err, flowfabric.ErrCorrupt) || got != nil {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
@@ -236,10 +245,12 @@ func FuzzGroups(f *testing.F) {
 	f.Add("quorum 2 cancel 3 1 1 0 p", "all 2 1 0 run p cancel")
 	f.Add("all 0 run", "first 1 1 1 d")
 	f.Fuzz(func(t *testing.T, g, w string) {
-		if r := groupRecord(g); r != nil && strings.Count(strings.TrimSpace(g), " ") < 7 && !strings.ContainsAny(g, "\t\r\n\v\f") {
+		if r := groupRecord(g); r != nil && strings.Count(strings.TrimSpace(g), " ") < 7 &&
+			!strings.ContainsAny(g, "\t\r\n\v\f") {
 			t.Fatalf("%q is a group: %+v", g, r)
 		}
-		if r := waitRecord(w); r != nil && strings.Count(strings.TrimSpace(w), " ") < 5 && !strings.ContainsAny(w, "\t\r\n\v\f") {
+		if r := waitRecord(w); r != nil && strings.Count(strings.TrimSpace(w), " ") < 5 &&
+			!strings.ContainsAny(w, "\t\r\n\v\f") {
 			t.Fatalf("%q is a wait: %+v", w, r)
 		}
 	})

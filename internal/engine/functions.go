@@ -11,7 +11,7 @@ type function struct {
 
 var (
 	fnVersion         = function{name: "ff_version", method: "loadOn", readonly: true}
-	fnConfigure       = function{name: "ff_configure", method: "configure", bare: true}
+	fnConfigure       = function{name: "ff_configure", method: "configured", bare: true}
 	fnBoot            = function{name: "ff_boot", method: "boot", bare: true}
 	fnFreeze          = function{name: "ff_freeze_partition", method: "freeze"}
 	fnPoll            = function{name: "ff_poll", method: "Poll", readonly: true}
@@ -120,22 +120,25 @@ var (
 	fnReadOutbox      = function{name: "ff_read_outbox", method: "ReadOutbox", readonly: true}
 	fnTrimOutbox      = function{name: "ff_trim_outbox", method: "TrimOutbox"}
 	fnAttach          = function{name: "ff_attach", method: "attach"}
-	fnReadGates       = function{name: "ff_read_gates", method: "readGates", readonly: true}
+	fnReadGates       = function{name: "ff_read_gates", method: "ReadGates", readonly: true}
 	fnHold            = function{name: "ff_pause_execution", method: "HoldExecution"}
 	fnUnhold          = function{name: "ff_unpause_execution", method: "UnholdExecution"}
 	fnSetShare        = function{name: "ff_set_share", method: "setShare"}
 )
 
 var functions = []function{
-	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnContinue, fnRelease, fnCancel,
-	fnRecordStep, fnProgress, fnPriority, fnSetDelay, fnReplay, fnSetTags, fnPurge, fnSetSubscription, fnClaim, fnRenew, fnHeld,
-	fnClose, fnRevoke, fnMarkDead, fnForwardRing, fnPend, fnCloseWaitpoint, fnSuspend, fnResume, fnDeliver, fnApprove, fnSend, fnReceive, fnReadMessages,
-	fnReissue, fnSetKeys, fnListKeys, fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend,
-	fnReadStream, fnRead, fnHistory, fnReadSteps, fnReadQuestion, fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers,
+	fnVersion, fnConfigure, fnBoot, fnFreeze, fnPoll, fnCreate, fnComplete, fnFail, fnDelay, fnContinue, fnRelease,
+	fnCancel, fnRecordStep, fnProgress, fnPriority, fnSetDelay, fnReplay, fnSetTags, fnPurge, fnSetSubscription,
+	fnClaim, fnRenew, fnHeld, fnClose, fnRevoke, fnMarkDead, fnForwardRing, fnPend, fnCloseWaitpoint, fnSuspend,
+	fnResume, fnDeliver, fnApprove, fnSend, fnReceive, fnReadMessages, fnReissue, fnSetKeys, fnListKeys,
+	fnReadSuspension, fnReadSignals, fnSetLane, fnListLanes, fnSetFeed, fnAppend, fnReadStream, fnRead, fnHistory,
+	fnReadSteps, fnReadQuestion, fnTick, fnExplain, fnRegister, fnLeave, fnMarkWorkerDead, fnListWorkers,
 	fnListSessions, fnReadQueues, fnListExecutions, fnDescribe, fnPutSchedule, fnFireSchedule, fnPauseSchedule,
 	fnRemoveSchedule, fnListSchedules, fnAuditExecutions, fnAuditIndex, fnAuditKeys, fnAuditFlows, fnAuditRoutes,
 	fnFlowCreate, fnFlowStage, fnFlowSeal, fnFlowCancel, fnFlowDrain, fnFlowReplay, fnFlowDescribe, fnFlowMembers,
 	fnFlowList, fnWaitChildren, fnCheckAwaited, fnWaitOthers, fnAwait, fnTellWaiters, fnReadInputs, fnFlowTags,
-	fnPutBudget, fnRemoveBudget, fnReportUsage, fnUndoUsage, fnAdjustBudget, fnResetBudget, fnReleaseUsage, fnCheckBudgets, fnReadBudget, fnListBudgets, fnPutQuota, fnRemoveQuota, fnAdmit, fnReleaseHolds, fnSettleHolds,
-	fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds, fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnHold, fnUnhold, fnSetShare,
+	fnPutBudget, fnRemoveBudget, fnReportUsage, fnUndoUsage, fnAdjustBudget, fnResetBudget, fnReleaseUsage,
+	fnCheckBudgets, fnReadBudget, fnListBudgets, fnPutQuota, fnRemoveQuota, fnAdmit,
+	fnReleaseHolds, fnSettleHolds, fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds,
+	fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnHold, fnUnhold, fnSetShare,
 }

@@ -20,10 +20,11 @@ type Answer struct {
 	Err     error
 }
 
-// ClaimGranted claims 1..100 executions that a claim of this number granted to the session and whose gates let them pass
-// (lua/admission/ff_claim_granted.lua). The claims are of those without an error, in order; denied.StaleLease: the grant was taken back. The call may
-// be repeated. denied.LeaseExpired: the session is dead.
-func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session string, number uint64, grants []Grant) ([]Answer, []Claim, error) {
+// ClaimGranted claims 1..100 executions that a claim of this number granted to the session and whose gates let them
+// pass (lua/admission/ff_claim_granted.lua). The claims are of those without an error, in order; denied.StaleLease:
+// the grant was taken back. The call may be repeated. denied.LeaseExpired: the session is dead.
+func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session string, number uint64,
+	grants []Grant) ([]Answer, []Claim, error) {
 	args := []string{protocol, session, strconv.Itoa(len(grants))}
 	for _, g := range grants {
 		args = append(args, g.Execution.UUID().String(), strconv.FormatUint(g.Epoch, 10))
@@ -51,27 +52,30 @@ type RouteClosing struct {
 	Route uint64
 	For   time.Duration
 	Why   string // at most 256 bytes
-	// Wakes is that of the grants that were refused: if the route was woken since, it stays open, so that no wake is lost. 0: close it
-	// anyway.
+	// Wakes is that of the grants that were refused: if the route was woken since, it stays open, so that no wake is
+	// lost. 0: close it anyway.
 	Wakes uint64
 }
 
-// ReleaseGrants returns up to 100 grants to their queues and closes up to 100 routes in the same call (lua/admission/ff_release_grant.lua).
-func (e *Engine) ReleaseGrants(ctx context.Context, partition uint16, session string, grants []GrantReturn, closings []RouteClosing) error {
+// ReleaseGrants returns up to 100 grants to their queues and closes up to 100 routes in the same call
+// (lua/admission/ff_release_grant.lua).
+func (e *Engine) ReleaseGrants(ctx context.Context, partition uint16, session string, grants []GrantReturn,
+	closings []RouteClosing) error {
 	args := []string{protocol, session, strconv.Itoa(len(grants))}
 	for _, g := range grants {
 		args = append(args, g.Execution.UUID().String(), strconv.FormatUint(g.Epoch, 10), bit(g.Reserved))
 	}
 	args = append(args, strconv.Itoa(len(closings)))
 	for _, c := range closings {
-		args = append(args, strconv.FormatUint(c.Route, 10), strconv.FormatInt(max(1, min(c.For.Milliseconds(), 86400000)), 10), c.Why, strconv.FormatUint(c.Wakes, 10))
+		args = append(args, strconv.FormatUint(c.Route, 10),
+			strconv.FormatInt(max(1, min(c.For.Milliseconds(), 86400000)), 10), c.Why, strconv.FormatUint(c.Wakes, 10))
 	}
 	_, err := e.call(ctx, fnReleaseGrant, partition, args...)
 	return err
 }
 
-// OpenRoutes opens routes of a partition that gates had closed, 64 a call (lua/admission/ff_open_route.lua). waiting tells where something
-// waits that is handed out; after an error, of the calls before it.
+// OpenRoutes opens routes of a partition that gates had closed, 64 a call (lua/admission/ff_open_route.lua). waiting
+// tells where something waits that is handed out; after an error, of the calls before it.
 func (e *Engine) OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error) {
 	for batch := range slices.Chunk(routes, 64) {
 		some, err := e.openRoutes(ctx, partition, batch)
@@ -107,9 +111,10 @@ type OutboxEntry struct {
 	Ends     []AwaitedEnd // waiters that are to be told
 }
 
-// ReadOutbox reads the oldest entries of a partition's outbox, or with the id of an entry those that follow it, and how many there are in
-// all (lua/admission/ff_read_outbox.lua).
-func (e *Engine) ReadOutbox(ctx context.Context, partition uint16, after string) (entries []OutboxEntry, total int, err error) {
+// ReadOutbox reads the oldest entries of a partition's outbox, or with the id of an entry those that follow it, and
+// how many there are in all (lua/admission/ff_read_outbox.lua).
+func (e *Engine) ReadOutbox(ctx context.Context, partition uint16,
+	after string) (entries []OutboxEntry, total int, err error) {
 	r, err := e.call(ctx, fnReadOutbox, partition, protocol, after)
 	if err != nil {
 		return nil, 0, err
@@ -128,7 +133,7 @@ func (e *Engine) ReadOutbox(ctx context.Context, partition uint16, after string)
 func (x *OutboxEntry) notice(partition uint16, r *reader) {
 	kind := r.text()
 	h := header{rest: r.text()}
-	if kind == "a" || kind == "n" || kind == "w" {
+	if kind == "a" || kind == "n" || kind == "k" || kind == "w" {
 		if x.awaited(kind, partition, &h); h.err != nil {
 			r.stop("notice: %w", h.err)
 		}
@@ -138,7 +143,8 @@ func (x *OutboxEntry) notice(partition uint16, r *reader) {
 	id := h.id(partition)
 	switch kind {
 	case "q":
-		x.Released = append(x.Released, Released{Quota: name, Hold: Hold{Execution: id, Epoch: h.unsigned()}, Ran: h.next() == "1"})
+		x.Released = append(x.Released, Released{Quota: name, Hold: Hold{Execution: id, Epoch: h.unsigned()},
+			Ran: h.next() == "1"})
 	case "b":
 		refund := Refund{Budget: name, Execution: id, Outcome: h.next()}
 		if h.rest != "" {
@@ -153,7 +159,8 @@ func (x *OutboxEntry) notice(partition uint16, r *reader) {
 	}
 }
 
-// TrimOutbox forgets 1..100 entries that were delivered (lua/admission/ff_trim_outbox.lua) and returns how many are left.
+// TrimOutbox forgets 1..100 entries that were delivered (lua/admission/ff_trim_outbox.lua) and returns how many are
+// left.
 func (e *Engine) TrimOutbox(ctx context.Context, partition uint16, ids []string) (left int, err error) {
 	r, err := e.call(ctx, fnTrimOutbox, partition, append([]string{protocol, strconv.Itoa(len(ids))}, ids...)...)
 	if err != nil {
@@ -209,13 +216,16 @@ const (
 	AttachRemove AttachHow = "remove" // these no longer
 )
 
-// Attach says which gates apply to what is created in a scope from now on, in every partition; none detaches. The call may be repeated.
+// Attach says which gates apply to what is created in a scope from now on, in every partition; none detaches. The
+// call may be repeated.
 func (e *Engine) Attach(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, by string) []AttachAnswer {
 	return e.ChangeAttached(ctx, scope, AttachSet, gates, by)
 }
 
-// ChangeAttached is Attach with gates that are added to those of the scope, or taken from them, in each partition by one atomic call.
-func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how AttachHow, gates []flowfabric.Gate, by string) []AttachAnswer {
+// ChangeAttached is Attach with gates that are added to those of the scope, or taken from them, in each partition by
+// one atomic call.
+func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how AttachHow, gates []flowfabric.Gate,
+	by string) []AttachAnswer {
 	out := make([]AttachAnswer, e.partitions)
 	p := pool.New().WithMaxGoroutines(laneCalls)
 	for i := range e.partitions {
@@ -229,7 +239,8 @@ func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how 
 }
 
 // attach does so in one partition (lua/admission/ff_attach.lua).
-func (e *Engine) attach(ctx context.Context, partition uint16, scope admission.Scope, how AttachHow, gates []flowfabric.Gate, by string) (already bool, err error) {
+func (e *Engine) attach(ctx context.Context, partition uint16, scope admission.Scope, how AttachHow,
+	gates []flowfabric.Gate, by string) (already bool, err error) {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = string(g)
@@ -273,7 +284,7 @@ func (e *Engine) Gates(ctx context.Context) []PartitionGates {
 	for i := range e.partitions {
 		p.Go(func() {
 			var err error
-			if out[i], err = e.readGates(ctx, i); err != nil {
+			if out[i], err = e.ReadGates(ctx, i); err != nil {
 				out[i] = PartitionGates{Partition: i, Err: err}
 			}
 		})
@@ -282,8 +293,8 @@ func (e *Engine) Gates(ctx context.Context) []PartitionGates {
 	return out
 }
 
-// readGates reads one partition (lua/admission/ff_read_gates.lua).
-func (e *Engine) readGates(ctx context.Context, partition uint16) (PartitionGates, error) {
+// ReadGates reads one partition (lua/admission/ff_read_gates.lua).
+func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGates, error) {
 	r, err := e.call(ctx, fnReadGates, partition, protocol)
 	if err != nil {
 		return PartitionGates{}, err
@@ -312,9 +323,11 @@ func (e *Engine) readGates(ctx context.Context, partition uint16) (PartitionGate
 	return out, r.fail()
 }
 
-// HoldExecution keeps an execution that could be claimed from being handed out (lua/admission/ff_pause_execution.lua). denied.NotEligible: it is in
-// another state; denied.NotActive: it has ended; ErrNotFound.
-func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error) {
+// HoldExecution keeps an execution that could be claimed from being handed out
+// (lua/admission/ff_pause_execution.lua). denied.NotEligible: it is in another state; denied.NotActive: it has ended;
+// ErrNotFound.
+func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by,
+	reason string) (already bool, err error) {
 	r, err := e.call(ctx, fnHold, id.Partition(), protocol, id.UUID().String(), by, reason)
 	if err != nil {
 		return false, err
@@ -346,7 +359,8 @@ func (e *Engine) SetShare(ctx context.Context, namespace, lane string, weight in
 }
 
 // setShare does so in one partition (lua/admission/ff_set_share.lua).
-func (e *Engine) setShare(ctx context.Context, partition uint16, namespace, lane string, weight int) (already bool, err error) {
+func (e *Engine) setShare(ctx context.Context, partition uint16, namespace, lane string,
+	weight int) (already bool, err error) {
 	if weight < 0 {
 		return false, fmt.Errorf("%s: %w: weight %d, want 0..1000", fnSetShare.name, flowfabric.ErrInvalidInput, weight)
 	}

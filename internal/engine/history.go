@@ -14,15 +14,17 @@ import (
 type Event struct {
 	At      time.Time
 	Kind    EventKind
-	Attempt uint32 // the attempt it belongs to; meaningless before the first
+	Attempt uint32 // the attempt it belongs to, 0 for none
 	Epoch   uint64
 	Session string // who held it; the instance is Instance(Session)
 	By      string // who asked for it
 	From    string // from where, if that is known
 	Code    flowfabric.Code
-	Detail  string // claimed: why; attempt_ended: state and category; ended: category of a failure that ended it; priority: "old new"
-	Reason  string // of an attempt's end, a revocation, a cancellation, a hold or a replay
-	Until   time.Time
+	// claimed: why; attempt_ended: state and category; ended: category of a failure that ended it; priority: "old
+	// new"
+	Detail string
+	Reason string // of an attempt's end, a revocation, a cancellation, a hold or a replay
+	Until  time.Time
 }
 
 // EventKind names what happened.
@@ -30,37 +32,44 @@ type EventKind string
 
 // The kinds. Created, claimed and ended times come from the core and the attempts, the others from the list.
 const (
-	EventCreated   EventKind = "created"
-	EventClaimed   EventKind = "claimed"       // an attempt began, or goes on after a pause
-	EventAttempt   EventKind = "attempt_ended" // Code is empty, Detail has state and category
-	EventEnded     EventKind = "ended"         // Code says how
-	EventDelayed   EventKind = "delayed"       // by its holder, Until
-	EventReleased  EventKind = "released"      // handed back by a worker that shut down; Detail: waiting_children if its handler waits for children
+	EventCreated EventKind = "created"
+	EventClaimed EventKind = "claimed"       // an attempt began, or goes on after a pause
+	EventAttempt EventKind = "attempt_ended" // Code is empty, Detail has state and category
+	EventEnded   EventKind = "ended"         // Code says how
+	EventDelayed EventKind = "delayed"       // by its holder, Until
+	// handed back by a worker that shut down; Detail: waiting_children if its handler waits for children
+	EventReleased  EventKind = "released"
 	EventRevoked   EventKind = "revoked"
 	EventCancelled EventKind = "cancelled"
 	EventExpired   EventKind = "expired"
 	EventPriority  EventKind = "priority"
 	EventReplayed  EventKind = "replayed" // Code, Until: how and when the run before had ended
 
-	EventContinued EventKind = "continued"          // the handler went on with another input; Detail: how often it had by then
-	EventSuspended EventKind = "suspended"          // Detail: the reason; Reason: the name under which the handler waits
-	EventResumed   EventKind = "resumed"            // Detail: the cause; By: the operator, or the source of the signal; Reason: the name of the signal
+	// the handler went on with another input; Detail: how often it had by then
+	EventContinued EventKind = "continued"
+	// Detail: the reason; Reason: the name under which the handler waits
+	EventSuspended EventKind = "suspended"
+	// Detail: the cause; By: the operator, or the source of the signal; Reason: the name of the signal
+	EventResumed   EventKind = "resumed"
 	EventEscalated EventKind = "escalated"          // the suspension lasted too long; Detail: the reason it had
 	EventOverslept EventKind = "suspension_timeout" // Detail: what it led to
 	EventSkipped   EventKind = "skipped"            // Detail: why
-	EventLateInput EventKind = "late_input"         // an upstream succeeded after its input was needed; Detail: the input, Reason: the upstream
-	EventReissued  EventKind = "token_reissued"     // By: who asked; Detail: the waitpoint's key
-	EventHeld      EventKind = "held"               // kept from being handed out, by an operator
+	// an upstream succeeded after its input was needed; Detail: the input, Reason: the upstream
+	EventLateInput EventKind = "late_input"
+	EventReissued  EventKind = "token_reissued" // By: who asked; Detail: the waitpoint's key
+	EventHeld      EventKind = "held"           // kept from being handed out, by an operator
 	EventUnheld    EventKind = "unheld"
 	EventDelay     EventKind = "delay_changed" // by an operator; Until, zero for at once
 	EventTagged    EventKind = "tagged"        // tags were changed, by somebody who said who it is
 )
 
 // ranks order what happened in the same millisecond of one attempt.
-var ranks = map[EventKind]int{EventCreated: -3, EventClaimed: -2, EventSuspended: -1, EventAttempt: 1, EventEnded: 2, EventReplayed: 3}
+var ranks = map[EventKind]int{EventCreated: -3, EventClaimed: -2, EventSuspended: -1, EventAttempt: 1, EventEnded: 2,
+	EventReplayed: 3}
 
 func inOrder(a, b Event) int {
-	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(ranks[a.Kind], ranks[b.Kind]))
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Epoch, b.Epoch),
+		cmp.Compare(ranks[a.Kind], ranks[b.Kind]))
 }
 
 // timeline puts together what core, folded attempts and event list tell.
@@ -69,11 +78,13 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 	out := []Event{{At: f.instant("created_at"), Kind: EventCreated, By: core["creator"]}}
 	log := attemptLog(attempts, r)
 	for _, a := range log {
-		out = append(out, Event{At: a.ClaimedAt, Kind: EventClaimed, Attempt: a.Index, Epoch: a.Epoch, Session: a.Session, Detail: string(a.Type)})
+		out = append(out, Event{At: a.ClaimedAt, Kind: EventClaimed, Attempt: a.Index, Epoch: a.Epoch,
+			Session: a.Session, Detail: string(a.Type)})
 	}
 	current := uint32(f.number("attempts"))
-	if current > 0 && (len(log) == 0 || log[len(log)-1].Index < current-1) {
-		out = append(out, Event{At: f.instant("claimed_at"), Kind: EventClaimed, Attempt: current - 1, Epoch: uint64(f.number("epoch")),
+	if current > 0 && (len(log) == 0 || log[len(log)-1].Index < current) {
+		out = append(out, Event{At: f.instant("claimed_at"), Kind: EventClaimed, Attempt: current,
+			Epoch:   uint64(f.number("epoch")),
 			Session: core["session"], Detail: core["attempt_type"]})
 	}
 	for _, text := range entries {
@@ -84,24 +95,26 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 			Detail: strings.TrimSpace(a.State + " " + a.Category), Reason: a.Reason})
 	}
 	if at := f.instant("ended_at"); !at.IsZero() {
-		out = append(out, Event{At: at, Kind: EventEnded, Attempt: max(current, 1) - 1, Epoch: uint64(f.number("epoch")), Session: core["session"],
+		out = append(out, Event{At: at, Kind: EventEnded, Attempt: current,
+			Epoch: uint64(f.number("epoch")), Session: core["session"],
 			By: core["cancelled_by"], Code: flowfabric.Code(core["state"]), Detail: endCategory(core)})
 	}
 	return out
 }
 
-// endCategory is why an execution ended. The core keeps the category of its last failed attempt, which says nothing of an end in
-// success, or of one that somebody else decided.
+// endCategory is why an execution ended. The core keeps the category of its last failed attempt, which says nothing
+// of an end in success, or of one that somebody else decided.
 func endCategory(core map[string]string) string {
 	code := core["state"]
-	if strings.HasPrefix(code, "T1") || strings.HasPrefix(code, "T3") && core["cancelled_by"] != "system_timeout_policy" {
+	if strings.HasPrefix(code, "T1") ||
+		strings.HasPrefix(code, "T3") && core["cancelled_by"] != "system_timeout_policy" {
 		return ""
 	}
 	return core["failure_category"]
 }
 
-// onceClaimed leaves one event of each claim, as the core, the folded attempt and a pause all tell when it was made. The epoch
-// tells claims apart. events are in order.
+// onceClaimed leaves one event of each claim, as the core, the folded attempt and a pause all tell when it was made.
+// The epoch tells claims apart. events are in order.
 func onceClaimed(events []Event) []Event {
 	seen := make(map[[2]uint64]bool, len(events))
 	return slices.DeleteFunc(events, func(e Event) bool {
@@ -135,7 +148,7 @@ func nameClaims(events []Event, types map[uint32]string) {
 func attemptTypes(core, attempts map[string]string, r *reader) map[uint32]string {
 	types := map[uint32]string{}
 	if n := (fields{m: core, r: r}).number("attempts"); n > 0 {
-		types[uint32(n)-1] = core["attempt_type"]
+		types[uint32(n)] = core["attempt_type"]
 	}
 	for _, a := range attemptLog(attempts, r) {
 		types[a.Index] = string(a.Type)
@@ -156,8 +169,8 @@ func recorded(text string, r *reader) []Event {
 	}
 	f := fields{m: map[string]string{"at": p[1], "attempt": p[2], "epoch": p[3], "claimed": p[6]}, r: r}
 	session, from, _ := strings.Cut(p[4], " ")
-	e := Event{Kind: cmp.Or(ofHolds[p[0]], EventKind(p[0])), At: f.instant("at"), Attempt: uint32(f.number("attempt")), Epoch: uint64(f.number("epoch")),
-		Session: session, From: from}
+	e := Event{Kind: cmp.Or(ofHolds[p[0]], EventKind(p[0])), At: f.instant("at"), Attempt: uint32(f.number("attempt")),
+		Epoch: uint64(f.number("epoch")), Session: session, From: from}
 	switch e.Kind {
 	case EventDelayed, EventReleased:
 		if ms, err := strconv.ParseInt(p[5], 10, 64); err == nil {
@@ -165,7 +178,8 @@ func recorded(text string, r *reader) []Event {
 		} else if e.Kind == EventReleased {
 			e.Detail = p[5]
 		}
-		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
+		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
+			Session: e.Session}, e}
 	case EventRevoked, EventCancelled, EventHeld, EventUnheld, EventTagged:
 		e.By, e.Reason = p[5], p[6]
 	case EventDelay: // until, request, who
@@ -193,10 +207,12 @@ func recorded(text string, r *reader) []Event {
 		}
 	case EventContinued: // its attempt may be one that is not kept
 		e.Detail = p[5]
-		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
+		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
+			Session: e.Session}, e}
 	case EventSuspended:
 		e.Detail, e.Reason, _ = strings.Cut(p[5], " ")
-		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session}, e}
+		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
+			Session: e.Session}, e}
 	case EventLateInput:
 		e.Detail, e.Reason = p[5], p[6]
 	case EventReissued:

@@ -10,7 +10,8 @@ import (
 
 // The good case is embedded's: a server in the process answers under its URL.
 func TestInProcessURLThatLeadsNowhere(t *testing.T) {
-	for url, want := range map[string]error{"inproc://": flowfabric.ErrConfig, "inproc://4000000000": flowfabric.ErrTransport} {
+	for url, want := range map[string]error{"inproc://": flowfabric.ErrConfig,
+		"inproc://4000000000": flowfabric.ErrTransport} {
 		if e, err := engine.Open(t.Context(), engine.Config{URL: url}); !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v; want %v", url, e, err, want)
 		}

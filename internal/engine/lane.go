@@ -23,7 +23,7 @@ type LaneState string
 // The states of a lane.
 const (
 	LaneActive   LaneState = "active"   // accepts and hands out
-	LanePaused   LaneState = "paused"   // accepts, hands nothing out
+	LanePaused   LaneState = "paused"   // accepts work but dispatches none
 	LaneDraining LaneState = "draining" // hands out, accepts nothing
 	LaneDisabled LaneState = "disabled" // neither
 )
@@ -31,11 +31,12 @@ const (
 // LaneChange is what an operator wants of a lane. Zero fields leave things as they are.
 type LaneChange struct {
 	State LaneState
-	// Retention is for how long executions are kept that end so in the lane from now on, unless their policy says otherwise:
-	// whole seconds, at most ten years; 0 is the default. Outcomes that are not in it stay as they are.
+	// Retention is for how long executions are kept that end so in the lane from now on, unless their policy says
+	// otherwise: whole seconds, at most ten years; 0 is the default. Outcomes that are not in it stay as they are.
 	Retention map[flowfabric.PublicState]time.Duration
-	// Ageing is how much waiting outweighs one step of priority, so that work of low priority is not passed over for ever: whole
-	// milliseconds, at most 24 h; 0 is the default, no waiting does; nil leaves it. It holds for what becomes claimable from now on.
+	// Ageing is how much waiting outweighs one step of priority, so that work of low priority is not passed over for
+	// ever: whole milliseconds, at most 24 h; 0 is the default, no waiting does; nil leaves it. It holds for what
+	// becomes claimable from now on.
 	Ageing *time.Duration
 	By     string // who asks, at most 64 bytes
 }
@@ -86,10 +87,12 @@ func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane 
 	out, keep, ageing := LaneSet{Partition: partition}, "", ""
 	if len(change.Retention) > 0 {
 		parts := make([]string, 4)
-		for i, outcome := range []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired} {
+		for i, outcome := range []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled,
+			flowfabric.Expired} {
 			d, said := change.Retention[outcome]
 			if d%time.Second != 0 {
-				out.Err = fmt.Errorf("%s: %w: retention %s is not whole seconds", fnSetLane.name, flowfabric.ErrInvalidInput, d)
+				out.Err = fmt.Errorf("%s: %w: retention %s is not whole seconds", fnSetLane.name,
+					flowfabric.ErrInvalidInput, d)
 				return out
 			}
 			if said {
@@ -100,12 +103,14 @@ func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane 
 	}
 	if change.Ageing != nil {
 		if *change.Ageing%time.Millisecond != 0 {
-			out.Err = fmt.Errorf("%s: %w: ageing %s is not whole milliseconds", fnSetLane.name, flowfabric.ErrInvalidInput, *change.Ageing)
+			out.Err = fmt.Errorf("%s: %w: ageing %s is not whole milliseconds", fnSetLane.name,
+				flowfabric.ErrInvalidInput, *change.Ageing)
 			return out
 		}
 		ageing = strconv.FormatInt(change.Ageing.Milliseconds(), 10)
 	}
-	r, err := e.call(ctx, fnSetLane, partition, protocol, namespace, lane, string(change.State), keep, change.By, ageing)
+	r, err := e.call(ctx, fnSetLane, partition, protocol, namespace, lane, string(change.State), keep, change.By,
+		ageing)
 	if err != nil {
 		out.Err = err
 		return out
@@ -140,8 +145,9 @@ func (e *Engine) listLanes(ctx context.Context, partition uint16) PartitionLanes
 		cursor = r.text()
 		for range r.count(10) {
 			l := Lane{Namespace: r.text(), Name: r.text(), State: LaneState(r.text()),
-				Retention: r.retentions(), Since: r.instant(), By: r.text(), Routes: int(r.number()), Waiting: int(r.number()),
-				Ageing: r.millis(), Weight: int(r.number())}
+				Retention: r.retentions(), Since: r.instant(), By: r.text(), Routes: int(r.number()),
+				Waiting: int(r.number()),
+				Ageing:  r.millis(), Weight: int(r.number())}
 			name := [2]string{l.Namespace, l.Name}
 			if i, known := at[name]; known {
 				out.Lanes[i].Routes += l.Routes

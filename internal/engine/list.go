@@ -11,17 +11,19 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
-// Index is where a partition keeps an execution; each is in one. What ended other than completed is in IndexUnsuccessful as well.
+// Index is where a partition keeps an execution; each is in one. What ended other than completed is in
+// IndexUnsuccessful as well.
 type Index string
 
 // The indexes. What was revoked (codes.Revoked) is in none of them until the tick has requeued it, at once.
 const (
-	IndexWaiting      Index = "waiting"      // of a route: in the order in which claims take it
-	IndexDelayed      Index = "delayed"      // by when it is due
-	IndexSuspended    Index = "suspended"    // by when it was suspended
-	IndexBlocked      Index = "blocked"      // members of flows that wait for others, by when they were created
-	IndexHeld         Index = "paused"       // by since when an operator holds them
-	IndexActive       Index = "active"       // of a session: by claim number; what is granted to it, too, whose public state is waiting
+	IndexWaiting   Index = "waiting"   // of a route: in the order in which claims take it
+	IndexDelayed   Index = "delayed"   // by when it is due
+	IndexSuspended Index = "suspended" // by when it was suspended
+	IndexBlocked   Index = "blocked"   // members of flows that wait for others, by when they were created
+	IndexHeld      Index = "paused"    // by since when an operator holds them
+	// of a session: by claim number; what is granted to it, too, whose public state is waiting
+	IndexActive       Index = "active"
 	IndexEnded        Index = "ended"        // by when it may be purged
 	IndexUnsuccessful Index = "unsuccessful" // what ended other than completed, by when it ended
 	IndexFlow         Index = "flow"         // members of a flow, in any state, in the order in which they came
@@ -53,8 +55,8 @@ func (h Index) of(s flowfabric.State) bool {
 	return string(h) == string(s.Public)
 }
 
-// Position is a place in an index: what comes next is behind it, whether or not the entry that stood there is still there. The
-// zero value is the beginning.
+// Position is a place in an index: what comes next is behind it, whether or not the entry that stood there is still
+// there. The zero value is the beginning.
 type Position struct {
 	Score  int64
 	Member string
@@ -71,7 +73,8 @@ type ListQuery struct {
 	Reasons bool // read the message of the last failure, too
 }
 
-// ListPage is the answer. It may have fewer than Limit entries although there are more: tags and messages are bounded to about 512 KiB.
+// ListPage is the answer. It may have fewer than Limit entries although there are more: tags and messages are bounded
+// to about 512 KiB.
 type ListPage struct {
 	Now        time.Time // the server's
 	Size       int       // of the index
@@ -86,8 +89,8 @@ type Listed struct {
 	Score int64 // by which the index is ordered
 	// Member is the entry as it is stored; together with Score it is the Position of this entry.
 	Member string
-	// Drift says what is wrong with the entry, for example that there is no execution behind it; then the fields that follow
-	// may be empty. "" for a sound one.
+	// Drift says what is wrong with the entry, for example that there is no execution behind it; then the fields that
+	// follow may be empty. "" for a sound one.
 	Drift string
 
 	State           flowfabric.State
@@ -117,14 +120,18 @@ type Listed struct {
 func (l Listed) Position() Position { return Position{l.Score, l.Member} }
 
 // listedFields are the core fields of an entry in the order of the reply.
-var listedFields = []string{"state", "route", "priority", "created_at", "first_claimed_at", "ended_at", "attempts", "attempt_type", "failure_category", "session", "epoch", "claimed_at", "delay_until", "deadline", "retries", "reclaims", "cancelled_by", "purge"}
+var listedFields = []string{"state", "route", "priority", "created_at", "first_claimed_at", "ended_at", "attempts",
+	"attempt_type", "failure_category", "session", "epoch", "claimed_at", "delay_until", "deadline", "retries",
+	"reclaims", "cancelled_by", "purge"}
 
-// ListExecutions reads a page of one index of a partition (lua/operate/ff_list_executions.lua). Entries that stay where they are
-// while pages are read come exactly once; one that changes its place within the index comes once, twice or not at all. An active
-// execution whose session is dead is shown as lease expired. A damaged entry is listed with its Drift and stops nothing.
+// ListExecutions reads a page of one index of a partition (lua/operate/ff_list_executions.lua). Entries that stay
+// where they are while pages are read come exactly once; one that changes its place within the index comes once,
+// twice or not at all. An active execution whose session is dead is shown as lease expired. A damaged entry is listed
+// with its Drift and stops nothing.
 func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQuery) (ListPage, error) {
-	r, err := e.call(ctx, fnListExecutions, partition, append(append([]string{protocol, string(q.Index), q.Key, bit(q.Newest)},
-		q.After.args()...), strconv.Itoa(q.Limit), bit(q.Tags), bit(q.Reasons))...)
+	r, err := e.call(ctx, fnListExecutions, partition,
+		append(append([]string{protocol, string(q.Index), q.Key, bit(q.Newest)},
+			q.After.args()...), strconv.Itoa(q.Limit), bit(q.Tags), bit(q.Reasons))...)
 	if err != nil {
 		return ListPage{}, err
 	}
@@ -175,8 +182,10 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	} else if !q.Index.of(x.State) {
 		own.stop("its state is %s", code)
 	}
-	x.Priority, x.Attempts, x.AttemptType = int(f.number("priority")), uint32(f.number("attempts")), flowfabric.AttemptType(f.m["attempt_type"])
-	x.CreatedAt, x.StartedAt, x.EndedAt, x.ClaimedAt = f.instant("created_at"), f.instant("first_claimed_at"), f.instant("ended_at"), f.instant("claimed_at")
+	x.Priority, x.Attempts, x.AttemptType = int(f.number("priority")), uint32(f.number("attempts")),
+		flowfabric.AttemptType(f.m["attempt_type"])
+	x.CreatedAt, x.StartedAt, x.EndedAt, x.ClaimedAt = f.instant("created_at"), f.instant("first_claimed_at"),
+		f.instant("ended_at"), f.instant("claimed_at")
 	x.DelayUntil, x.DeadlineAt = f.instant("delay_until"), f.instant("deadline")
 	x.Retries, x.Reclaims, x.Epoch = int(f.number("retries")), int(f.number("reclaims")), uint64(f.number("epoch"))
 	x.Session, x.FailureCategory, x.CancelledBy = f.m["session"], f.m["failure_category"], f.m["cancelled_by"]

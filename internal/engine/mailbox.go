@@ -32,14 +32,14 @@ type Sent struct {
 	Already bool   // it was sent before
 }
 
-// SendMessage puts a message into a mailbox of an execution (lua/suspend/ff_send_message.lua). denied.NotSignalable (slot 0: the code) for one
-// that has ended; denied.MailboxFull; ErrNotFound.
+// SendMessage puts a message into a mailbox of an execution (lua/suspend/ff_send_message.lua). denied.NotSignalable
+// (slot 0: the code) for one that has ended; denied.MailboxFull; ErrNotFound.
 func (e *Engine) SendMessage(ctx context.Context, id flowfabric.ExecutionID, m Message) (Sent, error) {
 	if m.ID == uuid.Nil {
 		m.ID = uuid.New()
 	}
-	r, err := e.call(ctx, fnSend, id.Partition(), protocol, id.UUID().String(), m.Mailbox, m.ID.String(), m.Key, m.By, m.Encoding,
-		rueidis.BinaryString(m.Payload))
+	r, err := e.call(ctx, fnSend, id.Partition(), protocol, id.UUID().String(), m.Mailbox, m.ID.String(), m.Key, m.By,
+		m.Encoding, rueidis.BinaryString(m.Payload))
 	if err != nil {
 		return Sent{}, err
 	}
@@ -49,7 +49,8 @@ func (e *Engine) SendMessage(ctx context.Context, id flowfabric.ExecutionID, m M
 
 // Receipt is what a receipt took from a mailbox, or why it took nothing.
 type Receipt struct {
-	Why      string // why nothing came: a cause of package suspend, or that the handler only looked; "" if something did
+	// why nothing came: a cause of package suspend, or that the handler only looked; "" if something did
+	Why      string
 	Messages []suspend.Message
 }
 
@@ -77,10 +78,12 @@ type Receiving struct {
 	Why     string // recorded if there is none; "" records nothing then
 }
 
-// ReceiveMessages takes messages and records that they were taken (lua/suspend/ff_receive_messages.lua). A receipt that was recorded is answered as it
-// was; recorded is false if there was nothing to record. denied.StepLimit.
-func (e *Engine) ReceiveMessages(ctx context.Context, f flowfabric.Fence, q Receiving) (receipt Receipt, recorded bool, err error) {
-	r, err := e.call(ctx, fnReceive, f.Execution.Partition(), append(fenceArgs([]string{protocol}, f), q.Name, q.Mailbox, strconv.Itoa(q.Limit), q.Why)...)
+// ReceiveMessages takes messages and records that they were taken (lua/suspend/ff_receive_messages.lua). A receipt
+// that was recorded is answered as it was; recorded is false if there was nothing to record. denied.StepLimit.
+func (e *Engine) ReceiveMessages(ctx context.Context, f flowfabric.Fence,
+	q Receiving) (receipt Receipt, recorded bool, err error) {
+	r, err := e.call(ctx, fnReceive, f.Execution.Partition(),
+		append(fenceArgs([]string{protocol}, f), q.Name, q.Mailbox, strconv.Itoa(q.Limit), q.Why)...)
 	if err != nil {
 		return Receipt{}, false, err
 	}
@@ -100,10 +103,12 @@ type Mailboxes struct {
 	Messages []suspend.Message
 }
 
-// ReadMessages lists messages that nobody has received yet, up to limit (1..100) behind a number, at most 128 KiB but for the first
-// (lua/read/ff_read_messages.lua). ErrNotFound; ErrResultPurged while a tombstone is left.
-func (e *Engine) ReadMessages(ctx context.Context, id flowfabric.ExecutionID, behind uint64, limit int) (Mailboxes, error) {
-	r, err := e.call(ctx, fnReadMessages, id.Partition(), protocol, id.UUID().String(), strconv.FormatUint(behind, 10), strconv.Itoa(limit))
+// ReadMessages lists messages that nobody has received yet, up to limit (1..100) behind a number, at most 128 KiB but
+// for the first (lua/read/ff_read_messages.lua). ErrNotFound; ErrResultPurged while a tombstone is left.
+func (e *Engine) ReadMessages(ctx context.Context, id flowfabric.ExecutionID, behind uint64,
+	limit int) (Mailboxes, error) {
+	r, err := e.call(ctx, fnReadMessages, id.Partition(), protocol, id.UUID().String(), strconv.FormatUint(behind, 10),
+		strconv.Itoa(limit))
 	if err != nil {
 		return Mailboxes{}, err
 	}
@@ -161,5 +166,6 @@ func decodeMessage(text string) (suspend.Message, error) {
 	if err != nil {
 		return suspend.Message{}, fmt.Errorf("%w: message: %w", denied.Reply, err)
 	}
-	return suspend.Message{Number: number, Mailbox: p[1], SentAt: at, By: p[3], Encoding: p[4], Payload: []byte(p[5])}, nil
+	return suspend.Message{Number: number, Mailbox: p[1], SentAt: at, By: p[3], Encoding: p[4], Payload: []byte(p[5])},
+		nil
 }

@@ -41,8 +41,8 @@ func modeWord(f *stream.Frame) string {
 	return "?" // the server says what is wrong with it
 }
 
-// modeArgs adds what follows the groups of a batch: with deltas the version before the first and the document after the last, with
-// best-effort frames how many of them are kept.
+// modeArgs adds what follows the groups of a batch: with deltas the version before the first and the document after
+// the last, with best-effort frames how many of them are kept.
 func modeArgs(args []string, frames []stream.Frame) []string {
 	var first, delta, live *stream.Frame
 	for i := range frames {
@@ -62,8 +62,8 @@ func modeArgs(args []string, frames []stream.Frame) []string {
 	return args
 }
 
-// place sets what an entry says of a frame beyond its parts: how many durable frames there are up to it (as many as frames when
-// it does not say), and its version or ttl. It returns false for what is no whole number.
+// place sets what an entry says of a frame beyond its parts: how many durable frames there are up to it (as many as
+// frames when it does not say), and its version or ttl. It returns false for what is no whole number.
 func place(f *stream.Frame, durables, detail string) bool {
 	ok := true
 	number := func(text string) uint64 {
@@ -111,8 +111,12 @@ func spelled(f *stream.Frame, word string) bool {
 // ReadSummary reads the summary document of an attempt; the zero Version says that there is none. A plain read of one
 // hash, so that document and version fit; no lease is needed.
 func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (stream.Summary, error) {
+	if attempt == 0 {
+		return stream.Summary{}, fmt.Errorf("read summary: %w: attempts count from 1", flowfabric.ErrInvalidInput)
+	}
 	if id.Partition() >= e.partitions {
-		return stream.Summary{}, fmt.Errorf("read summary: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+		return stream.Summary{}, fmt.Errorf("read summary: %w: partition %d of %d", flowfabric.ErrInvalidInput,
+			id.Partition(), e.partitions)
 	}
 	client, err := e.reads(ctx)
 	if err != nil {
@@ -133,7 +137,8 @@ func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, att
 	first, err2 := strconv.ParseInt(v["f"], 10, 64)
 	last, err3 := strconv.ParseInt(v["l"], 10, 64)
 	if err1 != nil || err2 != nil || err3 != nil || v["d"] == "" {
-		return stream.Summary{}, fmt.Errorf("read summary: %w: version %q, times %q and %q", denied.Reply, clip(v["v"]), clip(v["f"]), clip(v["l"]))
+		return stream.Summary{}, fmt.Errorf("read summary: %w: version %q, times %q and %q", denied.Reply, clip(v["v"]),
+			clip(v["f"]), clip(v["l"]))
 	}
 	s.Document, s.Version, s.FirstAt, s.UpdatedAt = []byte(v["d"]), version, time.UnixMilli(first), time.UnixMilli(last)
 	return s, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 func open(t testing.TB, cfg Config) *Engine {
@@ -185,8 +186,8 @@ func TestFrozenPartition(t *testing.T) {
 	must(t, e, "HDEL", keys.Root(3), "frozen")
 }
 
-// A store of another protocol number is refused, when it is opened and by every later call, and the error names both numbers and says
-// what to do. Its library stays, or stays away: the processes of that store go on.
+// A store of another protocol number is refused, when it is opened and by every later call, and the error names both
+// numbers and says what to do. Its library stays, or stays away: the processes of that store go on.
 func TestStoreOfAnotherProtocol(t *testing.T) {
 	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {
 		for theirs, advice := range map[int]string{
@@ -235,10 +236,12 @@ func TestLibraries(t *testing.T) {
 	text, revision := library.Library(library.Variant{Sharded: true}), strconv.Itoa(library.Revision)
 	with := func(protocol, revision, hash string) string {
 		return text + "\nredis.register_function{function_name='ff_replaced', callback=function() return 1 end}\n" +
-			"redis.register_function{function_name='ff_version2', callback=function() return {1,'OK','" + protocol + "','" + revision + "','" + hash + "'} end, flags={'no-writes'}}\n"
+			"redis.register_function{function_name='ff_version2', callback=function() return {1,'OK','" + protocol +
+			"','" + revision + "','" + hash + "'} end, flags={'no-writes'}}\n"
 	}
 	as := func(protocol, revision, hash string) string { // the library, but of another version
-		return strings.NewReplacer("function_name='ff_version',", "function_name='ff_version1',", "function_name='ff_version2',", "function_name='ff_version',").
+		return strings.NewReplacer("function_name='ff_version',", "function_name='ff_version1',",
+			"function_name='ff_version2',", "function_name='ff_version',").
 			Replace(with(protocol, revision, hash))
 	}
 	for _, c := range []struct {
@@ -246,8 +249,10 @@ func TestLibraries(t *testing.T) {
 		kept       bool
 		refusal    string
 	}{
-		{"newer protocol", as("999", "1", "x"), true, "the library has protocol 999, this application " + protocol + "; upgrade this application"},
-		{"older protocol", as("0", "999", "x"), true, "the library has protocol 0, this application " + protocol + "; stop the processes of the older version, then run FUNCTION DELETE"},
+		{"newer protocol", as("999", "1", "x"), true,
+			"the library has protocol 999, this application " + protocol + "; upgrade this application"},
+		{"older protocol", as("0", "999", "x"), true, "the library has protocol 0, this application " + protocol +
+			"; stop the processes of the older version, then run FUNCTION DELETE"},
 		{"newer revision", as(protocol, "999", "x"), true, ""},
 		{"the same revision, other content", as(protocol, revision, "x"), false, ""},
 		{"older revision", as(protocol, "0", "x"), false, ""},
@@ -277,8 +282,9 @@ func TestLibraries(t *testing.T) {
 	t.Run("protocol 999 that shares nothing", func(t *testing.T) {
 		url := testserver.Redis(t)
 		e := open(t, Config{URL: url, Partitions: 1})
-		must(t, e, "FUNCTION", "LOAD", "REPLACE", "#!lua name=flowfabric\nredis.register_function{function_name='ff_version', "+
-			"callback=function() return {1,'OK','999','1','x'} end, flags={'no-writes'}}")
+		must(t, e, "FUNCTION", "LOAD", "REPLACE",
+			"#!lua name=flowfabric\nredis.register_function{function_name='ff_version', "+
+				"callback=function() return {1,'OK','999','1','x'} end, flags={'no-writes'}}")
 		_, err := Open(t.Context(), Config{URL: url})
 		oneLine(t, "newer", err, flowfabric.ErrProtocol, "protocol 999")
 		_, _, err = e.Poll(t.Context(), []uint16{0})
@@ -289,7 +295,8 @@ func TestLibraries(t *testing.T) {
 		must(t, e, "FUNCTION", "LOAD", "REPLACE", strings.ReplaceAll(text, "'"+protocol+"'", "'999'"))
 		must(t, e, "DEL", keys.Root(0))
 		_, err := e.callKeys(t.Context(), fnBoot, []string{keys.Root(0)}, protocol)
-		oneLine(t, "boot", err, flowfabric.ErrProtocol, "the library has protocol 999, this application "+protocol+"; upgrade this application")
+		oneLine(t, "boot", err, flowfabric.ErrProtocol,
+			"the library has protocol 999, this application "+protocol+"; upgrade this application")
 		must(t, e, "HSET", keys.Root(0), "protocol", protocol)
 		_, _, err = e.Poll(t.Context(), []uint16{0})
 		oneLine(t, "poll", err, flowfabric.ErrProtocol, "the library has protocol 999")
@@ -298,18 +305,14 @@ func TestLibraries(t *testing.T) {
 	})
 }
 
-// Functions and scripts may vanish at any time (FUNCTION FLUSH, a failover to an empty node): calls in flight load
+// Functions may vanish at any time (FUNCTION FLUSH, a failover to an empty node): calls in flight load
 // them again and go on.
 func TestReload(t *testing.T) {
-	for name, url := range map[string]string{"functions": testserver.Redis(t), "scripts": testserver.Embedded(t)} {
+	for name, url := range map[string]string{"redis": testserver.Redis(t), "embedded": testserver.Embedded(t)} {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, Config{URL: url, Partitions: 4})
-			flush := []string{"FUNCTION", "FLUSH", "SYNC"}
-			if name == "scripts" {
-				flush = []string{"SCRIPT", "FLUSH"}
-			}
 			for range 20 {
-				must(t, e, flush...)
+				must(t, e, "FUNCTION", "FLUSH", "SYNC")
 				p := pool.New().WithErrors()
 				for i := range 8 {
 					p.Go(func() error {
@@ -333,7 +336,8 @@ func TestReload(t *testing.T) {
 func TestRestart(t *testing.T) {
 	durable := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
 	e := open(t, Config{URL: durable.URL(), Partitions: 4})
-	created, err := e.CreateExecutions(t.Context(), 3, []NewExecution{{ID: sampleID, Namespace: "n", Lane: "l", Kind: "k"}})
+	created, err := e.CreateExecutions(t.Context(), 3,
+		[]NewExecution{{ID: sampleID, Namespace: "n", Lane: "l", Kind: "k"}})
 	if err != nil || created[0].Err != nil {
 		t.Fatal(created, err)
 	}
@@ -360,7 +364,7 @@ func TestClose(t *testing.T) {
 	}
 	e.Close()
 	e.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	for name, err := range map[string]error{
 		"ping":      e.Ping(ctx),
@@ -386,7 +390,8 @@ func TestContext(t *testing.T) {
 }
 
 func TestServerName(t *testing.T) {
-	if e := open(t, Config{URL: testserver.Redis(t)}); !strings.HasPrefix(e.Server(), "redis 7") && !strings.HasPrefix(e.Server(), "redis 8") || e.Embedded() || e.Cluster() {
+	if e := open(t, Config{URL: testserver.Redis(t)}); !strings.HasPrefix(e.Server(), "redis 7") &&
+		!strings.HasPrefix(e.Server(), "redis 8") || e.Embedded() || e.Cluster() {
 		t.Errorf("server %q, embedded %v, cluster %v", e.Server(), e.Embedded(), e.Cluster())
 	}
 	if e := open(t, Config{URL: testserver.Embedded(t)}); !e.Embedded() || e.Cluster() {

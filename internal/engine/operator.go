@@ -18,8 +18,9 @@ import (
 // ReplayExecution runs an ended execution again (lua/execution/ff_replay_execution.lua): it waits at its old age and
 // priority, and its next claim makes an attempt of type replay. Retries and reclaims count from zero; epochs,
 // attempts, frames and results stay; the deadline gets its original span again. already: this request was applied
-// before, whatever became of it since. denied.NotTerminal; denied.NoStep (slot 0: FromStep); denied.ReplayNotAllowed for a success that is not forced;
-// denied.ReplaysExhausted at the policy's cap; ErrNotFound also for what is being purged.
+// before, whatever became of it since. denied.NotTerminal; denied.NoStep (slot 0: FromStep); denied.ReplayNotAllowed
+// for a success that is not forced; denied.ReplaysExhausted at the policy's cap; ErrNotFound also for what is being
+// purged.
 func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID, q Replay) (already bool, err error) {
 	force := "0"
 	if q.Force {
@@ -28,15 +29,18 @@ func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID,
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
 	}
-	return e.settled(ctx, fnReplay, id.Partition(), []string{protocol, id.UUID().String(), q.Request.String(), q.steps(), force,
-		cut(q.By, limits.MaxName), cut(q.Reason, limits.MaxReason)})
+	return e.settled(ctx, fnReplay, id.Partition(),
+		[]string{protocol, id.UUID().String(), q.Request.String(), q.steps(), force,
+			cut(q.By, limits.MaxName), cut(q.Reason, limits.MaxReason)})
 }
 
 // ChangePriority gives an execution that has not ended another priority, clamped to 0..9000
 // (lua/execution/ff_change_priority.lua). One that waits moves within its queue and keeps its age. old and now
 // are the priorities before and after. denied.NotActive for one that has ended.
-func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int, by string) (old, now int, err error) {
-	r, err := e.call(ctx, fnPriority, id.Partition(), protocol, id.UUID().String(), strconv.Itoa(priority), cut(by, limits.MaxName))
+func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int,
+	by string) (old, now int, err error) {
+	r, err := e.call(ctx, fnPriority, id.Partition(), protocol, id.UUID().String(), strconv.Itoa(priority),
+		cut(by, limits.MaxName))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -51,9 +55,9 @@ type DelayChange struct {
 	By, Reason string
 }
 
-// SetDelay changes until when an execution waits: a delayed start, a pause before a retry or a reclaim, a delay of its handler or of a
-// resumption (lua/execution/ff_set_delay.lua). already: the request was applied before, or with no delay it is claimable. denied.NotEligible: it
-// is in another state; denied.NotActive: it has ended; ErrNotFound.
+// SetDelay changes until when an execution waits: a delayed start, a pause before a retry or a reclaim, a delay of
+// its handler or of a resumption (lua/execution/ff_set_delay.lua). already: the request was applied before, or with
+// no delay it is claimable. denied.NotEligible: it is in another state; denied.NotActive: it has ended; ErrNotFound.
 func (e *Engine) SetDelay(ctx context.Context, id flowfabric.ExecutionID, q DelayChange) (already bool, err error) {
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
@@ -70,12 +74,14 @@ func (e *Engine) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map
 }
 
 // setTags changes the tags of an execution or a flow.
-func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.ExecutionID, set map[string]string, remove []string) error {
+func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.ExecutionID, set map[string]string,
+	remove []string) error {
 	if err := valid.Tags(set); err != nil {
 		return fmt.Errorf("%s: %w", fn.name, err)
 	}
 	if len(remove) > limits.MaxTags {
-		return fmt.Errorf("%s: %w: %d tags to remove, want at most %d", fn.name, flowfabric.ErrInvalidInput, len(remove), limits.MaxTags)
+		return fmt.Errorf("%s: %w: %d tags to remove, want at most %d", fn.name, flowfabric.ErrInvalidInput,
+			len(remove), limits.MaxTags)
 	}
 	args := []string{protocol, id.UUID().String(), strconv.Itoa(len(set))}
 	for k, v := range set {
@@ -89,7 +95,8 @@ func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.Executi
 // PurgeExecution removes an ended execution with everything that belongs to it (lua/execution/ff_purge_execution.lua).
 // A tombstone keeps its id taken for keep, 24 h to ten years (0: 24 h). already: it was purged
 // before. denied.NotTerminal, ErrNotFound.
-func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) (already bool, err error) {
+func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID,
+	keep time.Duration) (already bool, err error) {
 	ms := strconv.FormatInt(cmp.Or(keep, 24*time.Hour).Milliseconds(), 10)
 	for {
 		r, err := e.call(ctx, fnPurge, id.Partition(), protocol, id.UUID().String(), ms)
@@ -104,22 +111,25 @@ func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, 
 
 // RevokeLease takes an execution away from its holder at once (lua/worker/ff_revoke_lease.lua): the holder's writes
 // are refused with denied.LeaseRevoked and its handler's context ends, and the tick requeues the work as lost, which
-// counts as a reclaim. With a session only that session's lease is taken, else denied.StaleLease. The call's own repeats
-// never take the next holder's lease. already: it is revoked or its session is dead. denied.NotActive when nobody holds it.
-func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by, reason string) (already bool, err error) {
+// counts as a reclaim. With a session only that session's lease is taken, else denied.StaleLease. The call's own
+// repeats never take the next holder's lease. already: it is revoked or its session is dead. denied.NotActive when
+// nobody holds it.
+func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by,
+	reason string) (already bool, err error) {
 	return e.settled(ctx, fnRevoke, id.Partition(), []string{protocol, id.UUID().String(), session,
 		cut(by, limits.MaxName), cut(reason, limits.MaxReason), uuid.NewString()})
 }
 
 // MarkSessionDead declares a session dead before it expires (lua/worker/ff_mark_session_dead.lua): the tick requeues
 // what it holds. reason is cut to 256 bytes. already: it was dead. denied.NoSession.
-func (e *Engine) MarkSessionDead(ctx context.Context, partition uint16, session, reason string) (already bool, err error) {
+func (e *Engine) MarkSessionDead(ctx context.Context, partition uint16, session,
+	reason string) (already bool, err error) {
 	return e.settled(ctx, fnMarkDead, partition, []string{protocol, session, cut(reason, limits.MaxDeadReason)})
 }
 
 // UpdateProgress stores how far the holder got (lua/execution/ff_update_progress.lua): percent 0..100 (-1 keeps the
-// last), message ≤ 1 KiB ("" keeps the last). It belongs to the attempt. Errors of a fenced call; ErrInvalidInput for a longer
-// message, which is not cut.
+// last), message ≤ 1 KiB ("" keeps the last). It belongs to the attempt. Errors of a fenced call; ErrInvalidInput for
+// a longer message, which is not cut.
 func (e *Engine) UpdateProgress(ctx context.Context, f flowfabric.Fence, percent int, message string) error {
 	text := ""
 	if percent >= 0 {
@@ -130,8 +140,8 @@ func (e *Engine) UpdateProgress(ctx context.Context, f flowfabric.Fence, percent
 	return err
 }
 
-// ForwardRing rings one other waiter for each ready route of a subscription: this instance was rung and has no slot free
-// (lua/worker/ff_pass_ring.lua).
+// ForwardRing rings one other waiter for each ready route of a subscription: this instance was rung and has no slot
+// free (lua/worker/ff_pass_ring.lua).
 func (e *Engine) ForwardRing(ctx context.Context, partition uint16, subscription string) (heard int, err error) {
 	r, err := e.call(ctx, fnForwardRing, partition, protocol, subscription)
 	if err != nil {

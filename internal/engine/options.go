@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// Use lets the execution have what options say; what they do not say stays. The key is the caller's business. Nothing is checked, see
-// [NewExecution.Validate].
+// Use lets the execution have what options say; what they do not say stays. The key is the caller's business. Nothing
+// is checked, see [NewExecution.Validate].
 func (x *NewExecution) Use(v *option.Values) {
 	if v.Said == 0 {
 		return
@@ -27,12 +27,13 @@ func (x *NewExecution) Use(v *option.Values) {
 		x.Policy.Retry.MaxRetries = v.Retries
 	}
 	if v.Has(option.Retention) {
+		unknown := false
 		for outcome, d := range v.Retention {
-			if kept, ok := valid.WithRetention(x.Policy.Retention, flowfabric.PublicState(outcome), d); ok {
-				x.Policy.Retention = kept
-			} else {
-				x.Policy.Retention.Completed = -1 // which the check of the policy refuses
-			}
+			kept, ok := valid.WithRetention(x.Policy.Retention, flowfabric.PublicState(outcome), d)
+			x.Policy.Retention, unknown = kept, unknown || !ok
+		}
+		if unknown {
+			x.Policy.Retention.Completed = -1 // which the check of the policy refuses
 		}
 	}
 	if v.Has(option.Deadline) {
@@ -56,8 +57,8 @@ func (x *NewExecution) Use(v *option.Values) {
 	x.Gates = ReplaceGates(x.Gates, v)
 }
 
-// ReplaceGates returns gates with the budgets that options say instead of the budgets there are, and with the quotas and the limits of keys
-// likewise. The names are not checked.
+// ReplaceGates returns gates with the budgets that options say instead of the budgets there are, and with the quotas
+// and the limits of keys likewise. The names are not checked.
 func ReplaceGates(gates []flowfabric.Gate, v *option.Values) []flowfabric.Gate {
 	if !v.Has(option.Budgets | option.Quotas | option.Limits) {
 		return gates

@@ -62,7 +62,8 @@ type PartitionInfo struct {
 
 	Ends Ends // since the store was made
 
-	TokensRefused int // since the store was made: tokens of waitpoints that opened nothing, or whose key was rotated out
+	// since the store was made: tokens of waitpoints that opened nothing, or whose key was rotated out
+	TokensRefused int
 
 	Closed Timer // routes that gates closed, by when they open again
 	Held   Timer // executions that operators hold, by since when
@@ -76,8 +77,8 @@ type Ends struct {
 	Purged, Completed, Failed, Cancelled, Expired, Skipped int
 }
 
-// Lag is for how long the tick of this partition has been owing something: the time since the earliest thing came due that
-// waits for it. It stays below a second while somebody ticks.
+// Lag is for how long the tick of this partition has been owing something: the time since the earliest thing came due
+// that waits for it. It stays below a second while somebody ticks.
 func (p PartitionInfo) Lag() time.Duration {
 	most := time.Duration(0)
 	for _, t := range []Timer{p.Delayed, p.Alarms, p.Sessions, p.Pending, p.Done, p.Schedules, p.FlowDue, p.Closed} {
@@ -86,12 +87,13 @@ func (p PartitionInfo) Lag() time.Duration {
 	return most
 }
 
-// Behind is for how long the first piece of unfinished work of flows has waited for its turn: what a call about a flow leaves behind
-// is worked off by ticks, some thousand members a second.
+// Behind is for how long the first piece of unfinished work of flows has waited for its turn: what a call about a
+// flow leaves behind is worked off by ticks, some thousand members a second.
 func (p PartitionInfo) Behind() time.Duration { return p.Backlog.late(p.Now) }
 
-// Undelivered is for how long the oldest entry of the outbox has waited for budgets and quotas to be told: as long slots that are free
-// may look taken. It stays below a second while somebody ticks and the partitions of budgets and quotas answer.
+// Undelivered is for how long the oldest entry of the outbox has waited for budgets and quotas to be told: as long
+// slots that are free may look taken. It stays below a second while somebody ticks and the partitions of budgets and
+// quotas answer.
 func (p PartitionInfo) Undelivered() time.Duration { return p.Outbox.late(p.Now) }
 
 // DescribePartition reads how a partition is (lua/operate/ff_describe_partition.lua), also while it is frozen.
@@ -100,8 +102,9 @@ func (e *Engine) DescribePartition(ctx context.Context, partition uint16) (Parti
 	if err != nil {
 		return PartitionInfo{}, err
 	}
-	p := PartitionInfo{Partition: partition, Now: r.instant(), Protocol: int(r.number()), Frozen: r.flag(), FrozenReason: r.text(),
-		Wake: r.instant(), Owner: r.text(), TickOverdue: r.flag(), Booted: r.instant(), Table: r.unsigned(), Recording: r.text(),
+	p := PartitionInfo{Partition: partition, Now: r.instant(), Protocol: int(r.number()), Frozen: r.flag(),
+		FrozenReason: r.text(), Wake: r.instant(), Owner: r.text(), TickOverdue: r.flag(), Booted: r.instant(),
+		Table: r.unsigned(), Recording: r.text(),
 		Ready: int(r.number()), Routes: int(r.number()), Lanes: int(r.number()), Feed: int(r.number())}
 	timers := []*Timer{&p.Delayed, &p.Alarms, &p.Sessions, &p.Pending, &p.Parked, &p.Done, &p.Workers, &p.Schedules}
 	if n := r.count(2); n != len(timers) {

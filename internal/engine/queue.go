@@ -20,9 +20,10 @@ type Queue struct {
 	Drift     string    // what is wrong with the row; "" for a sound one
 }
 
-// Queues reads the queues of a partition by route (lua/operate/ff_read_queues.lua), of one namespace unless it is "", in calls of about 100
-// routes, empty ones too; with most not 0 no further calls follow once there are that many. Oldest is exact as long as at most 16 priorities wait in a queue; beyond that it is the oldest of the 15 highest and of
-// priority 0. In a lane with ageing it is the oldest of the 16 that are next.
+// Queues reads the queues of a partition by route (lua/operate/ff_read_queues.lua), of one namespace unless it is "",
+// in calls of about 100 routes, empty ones too; with most not 0 no further calls follow once there are that many.
+// Oldest is exact as long as at most 16 priorities wait in a queue; beyond that it is the oldest of the 15 highest
+// and of priority 0. In a lane with ageing it is the oldest of the 16 that are next.
 func (e *Engine) Queues(ctx context.Context, partition uint16, namespace string, most int) ([]Queue, error) {
 	found := map[uint64]Queue{}
 	for cursor, more := "", true; more; more = cursor != "" && (most == 0 || len(found) < most) {
@@ -49,5 +50,6 @@ func (e *Engine) Queues(ctx context.Context, partition uint16, namespace string,
 			return nil, err
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b Queue) int { return cmp.Compare(a.Route.ID, b.Route.ID) }), nil
+	return slices.SortedFunc(maps.Values(found), func(a, b Queue) int { return cmp.Compare(a.Route.ID, b.Route.ID) }),
+		nil
 }

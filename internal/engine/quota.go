@@ -48,14 +48,18 @@ func parseSpender(text string) (flowfabric.ExecutionID, error) {
 	return flowfabric.MakeExecutionID(uint16(partition), id), errors.Join(bad, err)
 }
 
-// PutQuota makes a quota, or with expected (a revision) changes it (lua/admission/ff_put_quota.lua). denied.QuotaSpec, denied.QuotaConflict,
-// denied.NoQuota.
-func (e *Engine) PutQuota(ctx context.Context, q admission.Quota, expected uint64, by string) (revision uint64, already bool, wake []Waiter, err error) {
+// PutQuota makes a quota, or with expected (a revision) changes it (lua/admission/ff_put_quota.lua).
+// denied.QuotaSpec, denied.QuotaConflict, denied.NoQuota.
+func (e *Engine) PutQuota(ctx context.Context, q admission.Quota, expected uint64,
+	by string) (revision uint64, already bool, wake []Waiter, err error) {
 	if q.Window%time.Millisecond != 0 || q.Jitter%time.Millisecond != 0 {
-		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name, denied.QuotaSpec)
+		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name,
+			denied.QuotaSpec)
 	}
-	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, "quota_policy_not_found", []string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
-		strconv.FormatInt(q.Window.Milliseconds(), 10), strconv.Itoa(q.Cap), strconv.FormatInt(q.Jitter.Milliseconds(), 10), by})
+	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, "quota_policy_not_found",
+		[]string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
+			strconv.FormatInt(q.Window.Milliseconds(), 10), strconv.Itoa(q.Cap),
+			strconv.FormatInt(q.Jitter.Milliseconds(), 10), by})
 	if err != nil {
 		return 0, false, nil, err
 	}
@@ -79,7 +83,8 @@ func (e *Engine) onQuota(ctx context.Context, f function, name string, args ...s
 	return e.run(ctx, e.client, f, []string{root}, append([]string{protocol}, args...))
 }
 
-// RemoveQuota forgets a quota (lua/admission/ff_remove_quota.lua). Executions that have it as a gate wait until it is made again.
+// RemoveQuota forgets a quota (lua/admission/ff_remove_quota.lua). Executions that have it as a gate wait until it is
+// made again.
 func (e *Engine) RemoveQuota(ctx context.Context, name string) (already bool, err error) {
 	r, err := e.onQuota(ctx, fnRemoveQuota, name, name)
 	if errors.Is(err, denied.NoQuota) {
@@ -99,10 +104,13 @@ type Admitted struct {
 	Suspects []string      // holds that nobody has heard of for a while, as ParseHold reads them; see CheckHolds
 }
 
-// Admit asks a quota to let up to 100 executions of a route start (lua/admission/ff_admit.lua), in order. ttl is how long a hold is good before
-// it is suspect, 1 s … 1 h. With no hold it asks whether there is room for one; Why is "" if there is. denied.NoQuota.
-func (e *Engine) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration, holds []Hold) (Admitted, error) {
-	args := []string{name, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10), strconv.FormatInt(ttl.Milliseconds(), 10), strconv.Itoa(len(holds))}
+// Admit asks a quota to let up to 100 executions of a route start (lua/admission/ff_admit.lua), in order. ttl is how
+// long a hold is good before it is suspect, 1 s … 1 h. With no hold it asks whether there is room for one; Why is ""
+// if there is. denied.NoQuota.
+func (e *Engine) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration,
+	holds []Hold) (Admitted, error) {
+	args := []string{name, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10),
+		strconv.FormatInt(ttl.Milliseconds(), 10), strconv.Itoa(len(holds))}
 	for _, h := range holds {
 		args = append(args, h.String())
 	}
@@ -124,8 +132,9 @@ type Released struct {
 	Ran   bool
 }
 
-// ReleaseHolds tells quotas, all in one partition of quotas, of 1..100 holds that are no more (lua/admission/ff_release_holds.lua). The
-// waiters are to be woken with OpenRoutes. A quota that is gone holds nothing.
+// ReleaseHolds tells quotas, all in one partition of quotas, of 1..100 holds that are no more
+// (lua/admission/ff_release_holds.lua). The waiters are to be woken with OpenRoutes. A quota that is gone holds
+// nothing.
 func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released int, wake []Waiter, err error) {
 	if len(items) == 0 {
 		return 0, nil, nil
@@ -173,8 +182,10 @@ func (e *Engine) CheckHolds(ctx context.Context, partition uint16, holds []Hold)
 	return out, r.fail()
 }
 
-// SettleHolds tells a quota what became of suspects (lua/admission/ff_settle_holds.lua); those that are held are good for ttl.
-func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string, states []HoldState) (freed int, wake []Waiter, err error) {
+// SettleHolds tells a quota what became of suspects (lua/admission/ff_settle_holds.lua); those that are held are good
+// for ttl.
+func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string,
+	states []HoldState) (freed int, wake []Waiter, err error) {
 	args := []string{name, strconv.FormatInt(ttl.Milliseconds(), 10), strconv.Itoa(len(holds))}
 	for i, h := range holds {
 		args = append(args, h, string(states[i]))
@@ -188,17 +199,21 @@ func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration
 	return freed, wake, r.fail()
 }
 
-// ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest audit entries (≤ 256) (lua/admission/ff_read_quota.lua).
+// ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest audit entries (≤ 256)
+// (lua/admission/ff_read_quota.lua).
 func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error) {
 	r, err := e.onQuota(ctx, fnReadQuota, name, name, strconv.Itoa(holds), strconv.Itoa(entries))
 	if _, l, ok := flowfabric.QuotaGate(name).Limit(); ok && errors.Is(err, denied.NoQuota) {
-		return admission.QuotaRecord{Quota: admission.Quota{Name: name, Rate: l.Rate, Window: l.Per, Cap: l.Concurrency}}, nil // no key was ever used there
+		// no key was ever used there
+		return admission.QuotaRecord{Quota: admission.Quota{Name: name, Rate: l.Rate, Window: l.Per,
+			Cap: l.Concurrency}}, nil
 	}
 	if err != nil {
 		return admission.QuotaRecord{}, err
 	}
 	r.instant()
-	q := admission.QuotaRecord{Started: int(r.number()), Held: int(r.number()), Suspect: int(r.number()), ForSlots: int(r.number()), ForRate: int(r.number())}
+	q := admission.QuotaRecord{Started: int(r.number()), Held: int(r.number()), Suspect: int(r.number()),
+		ForSlots: int(r.number()), ForRate: int(r.number())}
 	v := r.pairs()
 	number := func(field string) int64 { n, _ := strconv.ParseInt(v[field], 10, 64); return n }
 	q.Name, q.Scope, q.Rate, q.Cap = name, v["sc"], int(number("rt")), int(number("cp"))

@@ -75,10 +75,10 @@ func Gated(s flowfabric.State, why string) flowfabric.State {
 	if s.Public != flowfabric.Waiting || s.Eligibility != "eligible_now" || why == "" {
 		return s
 	}
-	switch ParseClosing(why).Kind {
-	case ClosedByBudget, ClosedNoBudget:
+	by := ParseClosing(why)
+	if by.Gate.IsBudget() {
 		s.Public, s.Eligibility, s.BlockingReason = flowfabric.WaitingBudget, "blocked_by_budget", "waiting_for_budget"
-	case ClosedByRate, ClosedByCap, ClosedNoQuota:
+	} else { // nothing else closes a route; one that does not say what it is counts as a quota
 		s.Public, s.Eligibility, s.BlockingReason = flowfabric.WaitingQuota, "blocked_by_quota", "waiting_for_quota"
 	}
 	return s
@@ -91,14 +91,16 @@ type holding struct {
 }
 
 // snapshot reads a core, what is kept of its attempts, and the row of its route.
-func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]string, row string, of holding) (Snapshot, error) {
+func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]string, row string,
+	of holding) (Snapshot, error) {
 	f := fields{m: core, r: r}
 	s := Snapshot{
 		ID: id, Priority: int(f.number("priority")), Creator: core["creator"], Attempts: uint32(f.number("attempts")),
-		AttemptType: flowfabric.AttemptType(core["attempt_type"]), Epoch: uint64(f.number("epoch")), Session: core["session"],
-		Retries: int(f.number("retries")), Reclaims: int(f.number("reclaims")), Replays: int(f.number("replays")),
-		CreatedAt: f.instant("created_at"), StartedAt: f.instant("first_claimed_at"), ClaimedAt: f.instant("claimed_at"), CompletedAt: f.instant("ended_at"),
-		DelayUntil: f.instant("delay_until"), DeadlineAt: f.instant("deadline"), FailureCategory: core["failure_category"], CancelledBy: core["cancelled_by"],
+		AttemptType: flowfabric.AttemptType(core["attempt_type"]), Epoch: uint64(f.number("epoch")),
+		Session: core["session"], Retries: int(f.number("retries")), Reclaims: int(f.number("reclaims")),
+		Replays: int(f.number("replays")), CreatedAt: f.instant("created_at"), StartedAt: f.instant("first_claimed_at"),
+		ClaimedAt: f.instant("claimed_at"), CompletedAt: f.instant("ended_at"), DelayUntil: f.instant("delay_until"),
+		DeadlineAt: f.instant("deadline"), FailureCategory: core["failure_category"], CancelledBy: core["cancelled_by"],
 		CancelReason: attempts["cancel"], InputBytes: int(f.number("input_size")),
 	}
 	code := flowfabric.Code(core["state"])
@@ -159,7 +161,7 @@ func keyHold(text string) flowfabric.KeyHold {
 // progress reads "attempt, ms, percent, message", if it belongs to the current or last attempt.
 func progress(text string, attempts uint32, r *reader) Progress {
 	p := strings.SplitN(text, "\x1f", 4)
-	if text == "" || p[0] != strconv.FormatUint(uint64(attempts)-1, 10) {
+	if text == "" || p[0] != strconv.FormatUint(uint64(attempts), 10) {
 		return Progress{}
 	}
 	if len(p) != 4 {
@@ -181,18 +183,20 @@ func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 	for k, v := range attempts {
 		index, err := strconv.ParseUint(k, 10, 32)
 		if err != nil {
-			continue // a reason ("0r"), the cancel text or the categories
+			continue // a reason ("1r"), the cancel text or the categories
 		}
 		parts := strings.Split(v, "\x1f")
 		if len(parts) != 8 {
 			r.stop("attempt %s has %d parts, want 8", k, len(parts))
 			return nil
 		}
-		at := fields{m: map[string]string{"claimed": parts[1], "ended": parts[2], "epoch": parts[6], "claim": parts[7]}, r: r}
+		at := fields{m: map[string]string{"claimed": parts[1], "ended": parts[2], "epoch": parts[6], "claim": parts[7]},
+			r: r}
 		out = append(out, AttemptRecord{
-			Index: uint32(index), Type: flowfabric.AttemptType(parts[0]), State: parts[3], ClaimedAt: at.instant("claimed"),
-			EndedAt: at.instant("ended"), Category: parts[4], Worker: Instance(parts[5]), Session: parts[5],
-			Epoch: uint64(at.number("epoch")), Claim: uint64(at.number("claim")), Reason: attempts[k+"r"],
+			Index: uint32(index), Type: flowfabric.AttemptType(parts[0]), State: parts[3],
+			ClaimedAt: at.instant("claimed"), EndedAt: at.instant("ended"), Category: parts[4],
+			Worker: Instance(parts[5]), Session: parts[5], Epoch: uint64(at.number("epoch")),
+			Claim: uint64(at.number("claim")), Reason: attempts[k+"r"],
 		})
 	}
 	slices.SortFunc(out, func(a, b AttemptRecord) int { return int(a.Index) - int(b.Index) })
@@ -200,9 +204,11 @@ func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 }
 
 // ReadResult returns the result of an attempt; ok is false when it stored none.
-func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (result []byte, ok bool, err error) {
+func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
+	attempt uint32) (result []byte, ok bool, err error) {
 	if id.Partition() >= e.partitions {
-		return nil, false, fmt.Errorf("read result: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+		return nil, false, fmt.Errorf("read result: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(),
+			e.partitions)
 	}
 	k := keys.Of(id.Partition())
 	s, err := e.stored(ctx, k.Core(id.UUID()), k.Result(id.UUID(), attempt))
@@ -210,11 +216,12 @@ func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID, atte
 	return b, b != nil, err
 }
 
-// ReadInput returns the input of an execution as it was submitted; ok is false when none is stored: it was empty, or there is no such
-// execution (any more).
+// ReadInput returns the input of an execution as it was submitted; ok is false when none is stored: it was empty, or
+// there is no such execution (any more).
 func (e *Engine) ReadInput(ctx context.Context, id flowfabric.ExecutionID) (input []byte, ok bool, err error) {
 	if id.Partition() >= e.partitions {
-		return nil, false, fmt.Errorf("read input: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+		return nil, false, fmt.Errorf("read input: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(),
+			e.partitions)
 	}
 	k := keys.Of(id.Partition())
 	s, err := e.stored(ctx, k.Core(id.UUID()), k.Input(id.UUID()))
@@ -224,13 +231,17 @@ func (e *Engine) ReadInput(ctx context.Context, id flowfabric.ExecutionID) (inpu
 	return s.blob, s.blob != nil, err
 }
 
-// KeyHolder is the execution that has a key of a partition, or had it last and is still retained; ErrNotFound if there is none.
+// KeyHolder is the execution that has a key of a partition, or had it last and is still retained; ErrNotFound if
+// there is none.
 func (e *Engine) KeyHolder(ctx context.Context, partition uint16, key uuid.UUID) (flowfabric.ExecutionID, error) {
 	if partition >= e.partitions {
-		return flowfabric.ExecutionID{}, fmt.Errorf("read key: %w: partition %d of %d", flowfabric.ErrInvalidInput, partition, e.partitions)
+		return flowfabric.ExecutionID{}, fmt.Errorf("read key: %w: partition %d of %d", flowfabric.ErrInvalidInput,
+			partition, e.partitions)
 	}
 	name := keys.Of(partition).Keyed(key)
-	text, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(name).Build() }).ToString()
+	text, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed {
+		return c.B().Get().Key(name).Build()
+	}).ToString()
 	if rueidis.IsRedisNil(err) {
 		return flowfabric.ExecutionID{}, fmt.Errorf("read key: %w", flowfabric.ErrNotFound)
 	}
@@ -253,14 +264,16 @@ type stored struct {
 
 // result is that of an attempt, nil when it stored none. The record holds that of the last one.
 func (s stored) result(attempt uint32) []byte {
-	if last, ok := s.record.Attempt(); ok && last == attempt && s.record.Result != "" {
+	if s.record.Attempt() == attempt && s.record.Result != "" {
 		return []byte(s.record.Result)
 	}
 	return s.blob
 }
 
 func (e *Engine) stored(ctx context.Context, core, payload string) (stored, error) {
-	s, err := readStored(e.plain(ctx, func(c rueidis.Client) rueidis.Completed { return c.B().Mget().Key(core, payload).Build() }))
+	s, err := readStored(e.plain(ctx, func(c rueidis.Client) rueidis.Completed {
+		return c.B().Mget().Key(core, payload).Build()
+	}))
 	if err != nil {
 		return s, fmt.Errorf("read: %w", err)
 	}
@@ -288,8 +301,10 @@ func (e *Engine) plain(ctx context.Context, build func(rueidis.Client) rueidis.C
 	return e.plainOn(ctx, e.client, build)
 }
 
-func (e *Engine) plainOn(ctx context.Context, client rueidis.Client, build func(rueidis.Client) rueidis.Completed) rueidis.RedisResult {
-	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(repeatFirst), backoff.WithMaxInterval(repeatAtMost))
+func (e *Engine) plainOn(ctx context.Context, client rueidis.Client,
+	build func(rueidis.Client) rueidis.Completed) rueidis.RedisResult {
+	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(repeatFirst),
+		backoff.WithMaxInterval(repeatAtMost))
 	limited := backoff.WithContext(backoff.WithMaxRetries(policy, repeats), ctx)
 	var result rueidis.RedisResult
 	_ = backoff.Retry(func() error {

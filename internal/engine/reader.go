@@ -55,7 +55,8 @@ func (r *reader) text() string {
 	return s
 }
 
-// bytes returns a slot without copying it: the driver made it for this reply alone, and nothing else of the reply shares its memory.
+// bytes returns a slot without copying it: the driver made it for this reply alone, and nothing else of the reply
+// shares its memory.
 func (r *reader) bytes() []byte {
 	s := r.text()
 	if s == "" {
@@ -159,8 +160,8 @@ func (r *reader) uuid() uuid.UUID {
 	return u
 }
 
-// answer reads one item's answer: its mark and what follows it. '+' is done, '=' it already held, '~' it replaced something; what begins
-// with '-' is refused.
+// answer reads one item's answer: its mark and what follows it. '+' is done, '=' it already held, '~' it replaced
+// something; what begins with '-' is refused.
 func (r *reader) answer() (text string, mark byte, refused error) {
 	s := r.text()
 	if r.err != nil {

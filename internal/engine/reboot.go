@@ -16,13 +16,14 @@ func (c Counts) String() string {
 	return fmt.Sprintf("%d execution, %d budget and %d quota partitions", c.Executions, c.Budgets, c.Quotas)
 }
 
-// CountsError says that the store was made anew with other partition counts while this process ran. Nothing but a restart of the process
-// helps: it would look for executions where they are not. It wraps flowfabric.ErrConfig.
+// CountsError says that the store was made anew with other partition counts while this process ran. Nothing but a
+// restart of the process helps: it would look for executions where they are not. It wraps flowfabric.ErrConfig.
 type CountsError struct{ Stored, Used Counts }
 
 // Error names both and says what to do.
 func (e *CountsError) Error() string {
-	return fmt.Sprintf("%s: the store was made anew with %s, and this process began with %s; restart this process", flowfabric.ErrConfig, e.Stored, e.Used)
+	return fmt.Sprintf("%s: the store was made anew with %s, and this process began with %s; restart this process",
+		flowfabric.ErrConfig, e.Stored, e.Used)
 }
 
 // Unwrap is flowfabric.ErrConfig.
@@ -39,9 +40,9 @@ type reboots struct {
 	at      time.Time // of the refusal
 }
 
-// bootAgain makes the partition roots of a store that was flushed, or came back without its data, as [Open] does; never with other
-// partition counts than this process uses. One boot runs at a time, and serves all calls that met the missing root before: seen is
-// the count of boots when the caller's call began.
+// bootAgain makes the partition roots of a store that was flushed, or came back without its data, as [Open] does;
+// never with other partition counts than this process uses. One boot runs at a time, and serves all calls that met
+// the missing root before: seen is the count of boots when the caller's call began.
 func (e *Engine) bootAgain(ctx context.Context, seen uint64) error {
 	select {
 	case e.reboots.turn <- struct{}{}:
@@ -67,16 +68,17 @@ func (e *Engine) bootAgain(ctx context.Context, seen uint64) error {
 	}
 	e.reboots.refused = nil
 	e.reboots.count.Add(1)
-	e.log.WarnContext(ctx, "flowfabric: the store had lost partitions (it was flushed, or restarted without its data); they are booted again, and what was in them is gone",
+	e.log.WarnContext(ctx,
+		"flowfabric: the store had lost partitions (it was flushed, or restarted without its data); they are booted again, and what was in them is gone",
 		"server", e.Server(), "partitions", e.partitions)
 	return nil
 }
 
-// sameCounts compares the stored partition counts with those that this process uses, and stores its own where there are none. A
-// [*CountsError] when they differ.
+// sameCounts compares the stored partition counts with those that this process uses, and stores its own where there
+// are none. A [*CountsError] when they differ.
 func (e *Engine) sameCounts(ctx context.Context) error {
 	used := e.counts()
-	stored, err := e.configure(ctx, used)
+	stored, err := e.configure(ctx, used, true)
 	if err == nil && stored != used {
 		err = &CountsError{Stored: stored, Used: used}
 	}

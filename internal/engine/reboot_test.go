@@ -21,7 +21,8 @@ import (
 func callsOnPartition3(e *Engine) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"create": func(ctx context.Context) error {
-			created, err := e.CreateExecutions(ctx, 3, []NewExecution{{ID: flowfabric.NewExecutionID(3), Namespace: "n", Lane: "l", Kind: "k"}})
+			created, err := e.CreateExecutions(ctx, 3,
+				[]NewExecution{{ID: flowfabric.NewExecutionID(3), Namespace: "n", Lane: "l", Kind: "k"}})
 			if err == nil {
 				err = created[0].Err
 			}
@@ -57,11 +58,12 @@ func TestFlushedStoreIsBootedAgain(t *testing.T) {
 	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {
 		var configured atomic.Int32
 		var logged bytes.Buffer
-		e := open(t, Config{URL: url, Partitions: 4, Logger: slog.New(slog.NewTextHandler(&logged, nil)), OnCall: func(name string, _ time.Duration, _ error) {
-			if name == fnConfigure.name {
-				configured.Add(1)
-			}
-		}})
+		e := open(t, Config{URL: url, Partitions: 4, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+			OnCall: func(name string, _ time.Duration, _ error) {
+				if name == fnConfigure.name {
+					configured.Add(1)
+				}
+			}})
 		for name, call := range callsOnPartition3(e) {
 			must(t, e, "FLUSHALL")
 			if err := call(t.Context()); err != nil {
@@ -101,7 +103,8 @@ func TestFlushedStoreIsBootedAgain(t *testing.T) {
 	}
 }
 
-// A store that another process made anew with other partition counts is left alone: the error names both counts and the remedy.
+// A store that another process made anew with other partition counts is left alone: the error names both counts and
+// the remedy.
 func TestStoreMadeAnewWithOtherCounts(t *testing.T) {
 	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {
 		e := open(t, Config{URL: url, Partitions: 4})
@@ -109,8 +112,10 @@ func TestStoreMadeAnewWithOtherCounts(t *testing.T) {
 		other := open(t, Config{URL: url, Partitions: 2})
 		for name, call := range callsOnPartition3(e) {
 			err := call(t.Context())
-			oneLine(t, name, err, flowfabric.ErrConfig, "made anew with 2 execution, 32 budget and 32 quota partitions, and this process began with 4 execution, 32 budget and 32 quota partitions; restart this process")
-			if counts, ok := errors.AsType[*CountsError](err); !ok || counts.Stored.Executions != 2 || counts.Used.Executions != 4 {
+			oneLine(t, name, err, flowfabric.ErrConfig,
+				"made anew with 2 execution, 32 budget and 32 quota partitions, and this process began with 4 execution, 32 budget and 32 quota partitions; restart this process")
+			if counts, ok := errors.AsType[*CountsError](err); !ok || counts.Stored.Executions != 2 ||
+				counts.Used.Executions != 4 {
 				t.Errorf("%s: %+v", name, counts)
 			}
 		}
@@ -123,7 +128,7 @@ func TestStoreMadeAnewWithOtherCounts(t *testing.T) {
 		if _, err := other.Tick(t.Context(), 0, "w", false); err != nil {
 			t.Error(err)
 		}
-		_, err := other.RegisterWorker(t.Context(), Registration{Instance: "w", Token: "t", TTL: time.Minute})
+		_, err := other.RegisterWorker(t.Context(), Registration{Instance: "w", Token: "t", TTL: time.Hour})
 		oneLine(t, "register", err, flowfabric.ErrConfig, "restart this process")
 	}
 }

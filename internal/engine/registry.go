@@ -71,7 +71,8 @@ func (i WorkerInfo) encode() (string, error) {
 			}
 		}
 		if len(*longest) == 0 {
-			return "", fmt.Errorf("%w: worker info has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(b), MaxWorkerInfo)
+			return "", fmt.Errorf("%w: worker info has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(b),
+				MaxWorkerInfo)
 		}
 		*longest, i.Truncated = (*longest)[:len(*longest)/2], true
 	}
@@ -95,10 +96,11 @@ type Registered struct {
 
 // WorkerRow is a row of the worker registry.
 type WorkerRow struct {
-	Instance     string
-	Info         WorkerInfo // zero when it cannot be read
-	InFlight     int        // handlers that were at work, as the worker said when it was last seen
-	Stuck        int        // those of them that ignored the end of their context: their slots are not free until they return
+	Instance string
+	Info     WorkerInfo // zero when it cannot be read
+	InFlight int        // handlers that were at work, as the worker said when it was last seen
+	// those of them that ignored the end of their context: their slots are not free until they return
+	Stuck        int
 	RegisteredAt time.Time
 	SeenAt       time.Time
 	ExpiresAt    time.Time
@@ -139,10 +141,11 @@ func (e *Engine) registryOf(instance string) uint16 {
 }
 
 // RegisterWorker says that a worker instance is there for a ttl from the server's now, or that it still is
-// (lua/worker/ff_register_worker.lua). It says nothing about leases, and no lease depends on it. A worker that does it now and then also notices
-// that the server carries an older library than its own, which it then replaces. A registration that is new, for example because the store
-// was flushed, also compares the partition counts: [*CountsError]. denied.InstanceInUse, see
-// [TakenFor], while another process's registration under the name lives; ErrInvalidInput.
+// (lua/worker/ff_register_worker.lua). It says nothing about leases, and no lease depends on it. A worker that does
+// it now and then also notices that the server carries an older library than its own, which it then replaces. A
+// registration that is new, for example because the store was flushed, also compares the partition counts:
+// [*CountsError]. denied.InstanceInUse, see [TakenFor], while another process's registration under the name lives;
+// ErrInvalidInput.
 func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered, error) {
 	info, err := q.Info.encode()
 	if err != nil {
@@ -171,8 +174,8 @@ func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered
 	return out, e.sameCounts(ctx)
 }
 
-// TakenFor reads an error that wraps denied.InstanceInUse: until when the other process's registration lives unless it is
-// renewed, on the server's clock, and how long that is from the answer on.
+// TakenFor reads an error that wraps denied.InstanceInUse: until when the other process's registration lives unless
+// it is renewed, on the server's clock, and how long that is from the answer on.
 func TakenFor(err error) (until time.Time, left time.Duration) {
 	refused, ok := errors.AsType[*flowfabric.Error](err)
 	if !ok {
@@ -183,17 +186,18 @@ func TakenFor(err error) (until time.Time, left time.Duration) {
 	return time.UnixMilli(at), time.Duration(ms) * time.Millisecond
 }
 
-// LeaveWorker ends a registration in good order: the name is free at once (lua/worker/ff_leave_worker.lua). already: the
-// process of the token has none. The registration of another process is left alone.
+// LeaveWorker ends a registration in good order: the name is free at once (lua/worker/ff_leave_worker.lua). already:
+// the process of the token has none. The registration of another process is left alone.
 func (e *Engine) LeaveWorker(ctx context.Context, instance, token string) (already bool, err error) {
 	return e.settled(ctx, fnLeave, e.registryOf(instance), []string{protocol, instance, token})
 }
 
-// MarkWorkerDead gives a worker instance up: its name is free, and its row says so (lua/worker/ff_mark_worker_dead.lua).
-// What it holds goes with its sessions, see [Engine.MarkSessionDead]. reason is cut to 256 bytes. already: it was given
-// up before. denied.NoWorker.
+// MarkWorkerDead gives a worker instance up: its name is free, and its row says so
+// (lua/worker/ff_mark_worker_dead.lua). What it holds goes with its sessions, see [Engine.MarkSessionDead]. reason is
+// cut to 256 bytes. already: it was given up before. denied.NoWorker.
 func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (already bool, err error) {
-	return e.settled(ctx, fnMarkWorkerDead, e.registryOf(instance), []string{protocol, instance, cut(reason, limits.MaxDeadReason)})
+	return e.settled(ctx, fnMarkWorkerDead, e.registryOf(instance),
+		[]string{protocol, instance, cut(reason, limits.MaxDeadReason)})
 }
 
 // Workers lists the worker instances that registered, lost ones for an hour; each partition has its own error. It is no
@@ -212,8 +216,8 @@ func (e *Engine) Workers(ctx context.Context) []PartitionWorkers {
 	return out
 }
 
-// Sessions lists the sessions of every partition; each partition has its own error. It is no snapshot of one moment: one
-// that is opened meanwhile may be missing.
+// Sessions lists the sessions of every partition; each partition has its own error. It is no snapshot of one moment:
+// one that is opened meanwhile may be missing.
 func (e *Engine) Sessions(ctx context.Context) []PartitionSessions {
 	out := make([]PartitionSessions, e.partitions)
 	p := pool.New().WithMaxGoroutines(laneCalls)
@@ -229,7 +233,9 @@ func (e *Engine) Sessions(ctx context.Context) []PartitionSessions {
 
 // PartitionSessions is [Engine.Sessions] of one partition, by id.
 func (e *Engine) PartitionSessions(ctx context.Context, partition uint16) ([]SessionRow, error) {
-	rows, err := pages(func(after string) ([]SessionRow, string, error) { return e.listSessions(ctx, partition, after) })
+	rows, err := pages(func(after string) ([]SessionRow, string, error) {
+		return e.listSessions(ctx, partition, after)
+	})
 	return once(rows, func(s SessionRow) string { return s.ID }), err
 }
 
@@ -257,11 +263,14 @@ func once[T any](rows []T, name func(T) string) []T {
 	return rows
 }
 
-// ReadWorker reads what a worker instance said of itself, and the token under which it did; found is false if nobody of that name is
-// known. It does not tell whether the worker lives: [Engine.RegisterWorker] does.
-func (e *Engine) ReadWorker(ctx context.Context, instance string) (info WorkerInfo, token string, found bool, err error) {
+// ReadWorker reads what a worker instance said of itself, and the token under which it did; found is false if nobody
+// of that name is known. It does not tell whether the worker lives: [Engine.RegisterWorker] does.
+func (e *Engine) ReadWorker(ctx context.Context,
+	instance string) (info WorkerInfo, token string, found bool, err error) {
 	key := keys.Of(e.registryOf(instance)).Worker(instance)
-	fields, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed { return c.B().Hmget().Key(key).Field("token", "info").Build() }).AsStrSlice()
+	fields, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed {
+		return c.B().Hmget().Key(key).Field("token", "info").Build()
+	}).AsStrSlice()
 	if err != nil {
 		return info, "", false, callError("read worker", err)
 	}
@@ -275,7 +284,8 @@ func (e *Engine) ReadWorker(ctx context.Context, instance string) (info WorkerIn
 }
 
 // listWorkers reads a page of one partition's registry (lua/operate/ff_list_workers.lua).
-func (e *Engine) listWorkers(ctx context.Context, partition uint16, after string) (rows []WorkerRow, next string, err error) {
+func (e *Engine) listWorkers(ctx context.Context, partition uint16,
+	after string) (rows []WorkerRow, next string, err error) {
 	r, err := e.call(ctx, fnListWorkers, partition, protocol, after, strconv.Itoa(listPage))
 	if err != nil {
 		return nil, "", err
@@ -295,7 +305,8 @@ func (e *Engine) listWorkers(ctx context.Context, partition uint16, after string
 }
 
 // listSessions reads a page of one partition's sessions (lua/operate/ff_list_sessions.lua).
-func (e *Engine) listSessions(ctx context.Context, partition uint16, after string) (rows []SessionRow, next string, err error) {
+func (e *Engine) listSessions(ctx context.Context, partition uint16,
+	after string) (rows []SessionRow, next string, err error) {
 	r, err := e.call(ctx, fnListSessions, partition, protocol, after, strconv.Itoa(listPage))
 	if err != nil {
 		return nil, "", err

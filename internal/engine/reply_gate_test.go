@@ -27,7 +27,8 @@ var (
 // gateCallers call what concerns budgets, quotas and those who ask them.
 var gateCallers = []caller{
 	{"ff_put_budget", func(ctx context.Context, e *Engine) error {
-		_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0, "me")
+		_, _, _, err := e.PutBudget(ctx,
+			admission.Budget{Name: "b", Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}, 0, "me")
 		return err
 	}},
 	{"ff_report_usage", func(ctx context.Context, e *Engine) error {
@@ -50,7 +51,11 @@ var gateCallers = []caller{
 		_, err := e.CheckBudgets(ctx, 3, 4, []string{"b"})
 		return err
 	}},
-	{"ff_read_budget", func(ctx context.Context, e *Engine) error { _, err := e.ReadBudget(ctx, "b", 1, 1); return err }},
+	{"ff_read_budget", func(ctx context.Context, e *Engine) error {
+		_,
+			err := e.ReadBudget(ctx, "b", 1, 1)
+		return err
+	}},
 	{"ff_put_quota", func(ctx context.Context, e *Engine) error {
 		_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Cap: 1}, 0, "me")
 		return err
@@ -72,17 +77,25 @@ var gateCallers = []caller{
 		_, _, err := e.ClaimGranted(ctx, 3, "w~1", 1, []Grant{sampleGrant})
 		return err
 	}},
-	{"ff_open_route", func(ctx context.Context, e *Engine) error { _, err := e.OpenRoutes(ctx, 3, []uint64{4}); return err }},
+	{"ff_open_route", func(ctx context.Context, e *Engine) error {
+		_,
+			err := e.OpenRoutes(ctx, 3, []uint64{4})
+		return err
+	}},
 	{"ff_check_holds", func(ctx context.Context, e *Engine) error {
 		_, err := e.CheckHolds(ctx, 3, []Hold{{Execution: sampleID, Epoch: 7}})
 		return err
 	}},
-	{"ff_read_outbox", func(ctx context.Context, e *Engine) error { _, _, err := e.ReadOutbox(ctx, 3, ""); return err }},
+	{"ff_read_outbox", func(ctx context.Context, e *Engine) error {
+		_, _,
+			err := e.ReadOutbox(ctx, 3, "")
+		return err
+	}},
 	{"ff_trim_outbox", func(ctx context.Context, e *Engine) error {
 		_, err := e.TrimOutbox(ctx, 3, []string{"1-1"})
 		return err
 	}},
-	{"ff_read_gates", func(ctx context.Context, e *Engine) error { _, err := e.readGates(ctx, 3); return err }},
+	{"ff_read_gates", func(ctx context.Context, e *Engine) error { _, err := e.ReadGates(ctx, 3); return err }},
 }
 
 var goodGates = map[string][]string{
@@ -91,23 +104,26 @@ var goodGates = map[string][]string{
 	"ff_adjust_budget": {"OK", "1", "tokens", "5", "1", "3 4"},
 	"ff_reset_budget":  {"OK", "3", "60000", "1", "3 4"},
 	"ff_release_usage": {"OK", "1", "+", "1", "3 4"},
-	"ff_check_budgets": {"OK", "1", "!tokens 100 100 60000"},
-	"ff_read_budget": {"OK", "1700000000000", "2", "4", "h:tokens", "100", "s:tokens", "80", "ct", "1700000000000", "up", "1", "1", "tokens", "5",
-		"1", "1700000000000\x1fcreated\x1fme\x1fdetail", "1", sampleSpender + " 1700000000000 0 1 tokens=5"},
+	"ff_check_budgets": {"OK", "1", "!tokens 100 100 60000 70 30000 0"},
+	"ff_read_budget": {"OK", "1700000000000", "2", "4", "h:tokens", "100", "s:tokens", "80", "ct", "1700000000000",
+		"up", "1", "1", "tokens", "5", "1", "1700000000000\x1fcreated\x1fme\x1fdetail", "1",
+		sampleSpender + " 1700000000000 0 1 tokens=5"},
 	"ff_put_quota":     {"OK", "2", "1", "3 4"},
 	"ff_admit":         {"OK", "0", "cap", "250", "1", sampleHold},
 	"ff_release_holds": {"OK", "1", "1", "3 4"},
 	"ff_settle_holds":  {"OK", "1", "1", "3 4"},
-	"ff_read_quota": {"OK", "1700000000000", "1", "2", "0", "3", "4", "2", "cp", "5", "up", "1", "1", "1700000000000\x1fcreated\x1fme\x1fdetail",
-		"1", sampleHold + " 1700000000000"},
+	"ff_read_quota": {"OK", "1700000000000", "1", "2", "0", "3", "4", "2", "cp", "5", "up", "1", "1",
+		"1700000000000\x1fcreated\x1fme\x1fdetail", "1", sampleHold + " 1700000000000"},
 	"ff_claim_granted": {"OK", "1", "+", "1",
-		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1", "in", "1", "a.b", "c", "1", "s", "v", sampleResume},
+		sampleID.UUID().String() + " 0 1700000000000 initial 4 7 1700000000000 1700000000001 0 0 1000 0 3 1 1 1 1",
+		"in", "1", "a.b", "c", "1", "s", "v", sampleResume},
 	"ff_open_route":  {"OK", "1", "1"},
 	"ff_check_holds": {"OK", "1", "1"},
-	"ff_read_outbox": {"OK", "1", "1", "1-1", "2", "q", "quota " + sampleUUID + " 7 1", "b", "budget " + sampleUUID + " failed 7"},
+	"ff_read_outbox": {"OK", "1", "1", "1-1", "2", "q", "quota " + sampleUUID + " 7 1", "b",
+		"budget " + sampleUUID + " failed 7"},
 	"ff_trim_outbox": {"OK", "1", "0"},
-	"ff_read_gates": {"OK", "1700000000000", "2", "1", "n\x1fdefault", "b:a,q:b 1700000000000 me", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1fq:b",
-		"1700000000000", "quota b cap", "3"},
+	"ff_read_gates": {"OK", "1700000000000", "2", "1", "n\x1fdefault", "b:a,q:b 1700000000000 me", "1", "4",
+		"default\x1fdefault\x1fk\x1fgpu\x1fq:b", "1700000000000", "quota b cap", "3"},
 }
 
 // What is wrong before anything is sent is named, and no call is made.
@@ -128,14 +144,18 @@ func TestGateInput(t *testing.T) {
 			_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Window: time.Microsecond}, 0, "")
 			return err
 		}(), denied.QuotaSpec, "window"},
-		"a negative share":       {func() error { _, err := e.setShare(ctx, 0, "n", "l", -1); return err }(), flowfabric.ErrInvalidInput, "weight"},
-		"no refunds":             {func() error { _, _, err := e.ReleaseUsage(ctx, "me", nil); return err }(), nil, ""},
-		"no holds":               {func() error { _, _, err := e.ReleaseHolds(ctx, nil); return err }(), nil, ""},
-		"no budgets":             {func() error { _, err := e.CheckBudgets(ctx, 0, 1, nil); return err }(), nil, ""},
-		"a partition too far":    {func() error { _, err := e.OpenRoutes(ctx, 60000, []uint64{1}); return err }(), flowfabric.ErrInvalidInput, "partition"},
-		"an outbox too far away": {func() error { _, _, err := e.ReadOutbox(ctx, 60000, ""); return err }(), flowfabric.ErrInvalidInput, "partition"},
+		"a negative share": {func() error { _, err := e.setShare(ctx, 0, "n", "l", -1); return err }(),
+			flowfabric.ErrInvalidInput, "weight"},
+		"no refunds": {func() error { _, _, err := e.ReleaseUsage(ctx, "me", nil); return err }(), nil, ""},
+		"no holds":   {func() error { _, _, err := e.ReleaseHolds(ctx, nil); return err }(), nil, ""},
+		"no budgets": {func() error { _, err := e.CheckBudgets(ctx, 0, 1, nil); return err }(), nil, ""},
+		"a partition too far": {func() error { _, err := e.OpenRoutes(ctx, 60000, []uint64{1}); return err }(),
+			flowfabric.ErrInvalidInput, "partition"},
+		"an outbox too far away": {func() error { _, _, err := e.ReadOutbox(ctx, 60000, ""); return err }(),
+			flowfabric.ErrInvalidInput, "partition"},
 	} {
-		if !errors.Is(c.err, c.want) || c.want == nil && c.err != nil || c.err != nil && !strings.Contains(c.err.Error(), c.says) {
+		if !errors.Is(c.err, c.want) || c.want == nil && c.err != nil ||
+			c.err != nil && !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: %v", what, c.err)
 		}
 	}

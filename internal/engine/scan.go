@@ -90,8 +90,8 @@ func (p Primary) Serves(ctx context.Context) (map[uint16]bool, error) {
 	return served, nil
 }
 
-// Scan lists keys of partitions from a cursor, 0 at the beginning and in the answer at the end. A key that is there all the time is
-// listed at least once, maybe twice; others perhaps. With one partition given only its keys are sent.
+// Scan lists keys of partitions from a cursor, 0 at the beginning and in the answer at the end. A key that is there
+// all the time is listed at least once, maybe twice; others perhaps. With one partition given only its keys are sent.
 func (p Primary) Scan(ctx context.Context, cursor uint64, of ...uint16) (list []Key, next uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.e.cfg.CallTimeout)
 	defer cancel()
@@ -112,7 +112,8 @@ func (p Primary) ScanGates(ctx context.Context, budgets bool, cursor uint64) (li
 	return p.scan(ctx, cursor, "ff:{q:*", "q", len(p.e.quotas))
 }
 
-func (p Primary) scan(ctx context.Context, cursor uint64, match, kind string, partitions int) (list []Key, next uint64, err error) {
+func (p Primary) scan(ctx context.Context, cursor uint64, match, kind string,
+	partitions int) (list []Key, next uint64, err error) {
 	page, err := p.node.Do(ctx, p.node.B().Scan().Cursor(cursor).Match(match).Count(scanPage).Build()).AsScanEntry()
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", p.Address, callError("scan", err))

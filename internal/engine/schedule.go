@@ -57,7 +57,8 @@ type SchedulePut struct {
 	Input      []byte // at most 1 MiB
 	// Expected is the revision the schedule must have: nil any, 0 none, it must be new.
 	Expected *uint64
-	// Seen is the next instant that the caller read; if it is not zero, and the schedule has moved on since, nothing changes.
+	// Seen is the next instant that the caller read; if it is not zero, and the schedule has moved on since, nothing
+	// changes.
 	Seen   time.Time
 	Next   time.Time      // when it is due from now on; zero: never
 	Missed MissedInstants // instants before Next that are given up by this change
@@ -81,8 +82,9 @@ func (e *Engine) SchedulePartition(name string) uint16 {
 // PutSchedule creates or changes a schedule (lua/operate/ff_put_schedule.lua). A definition that is stored already
 // changes nothing, whatever the rest says, so the call may be repeated. A paused schedule stays paused.
 //
-// Errors: denied.ScheduleChanged when it has another revision than Expected, with that revision in slot 0 (0: there is none), or is not
-// due at Seen; ErrInvalidInput, also for more than 10,000 schedules in a partition; ErrPayloadTooLarge.
+// Errors: denied.ScheduleChanged when it has another revision than Expected, with that revision in slot 0 (0: there
+// is none), or is not due at Seen; ErrInvalidInput, also for more than 10,000 schedules in a partition;
+// ErrPayloadTooLarge.
 func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, error) {
 	expected, seen := "", ""
 	if q.Expected != nil {
@@ -93,7 +95,8 @@ func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, e
 	}
 	args := append([]string{protocol, q.Name, expected, seen, orNever(q.Next)}, q.Missed.args()...)
 	args = append(args, endless(q.Limit), bit(q.Begin))
-	r, err := e.call(ctx, fnPutSchedule, e.SchedulePartition(q.Name), append(args, q.By, rueidis.BinaryString(q.Definition), rueidis.BinaryString(q.Input))...)
+	r, err := e.call(ctx, fnPutSchedule, e.SchedulePartition(q.Name),
+		append(args, q.By, rueidis.BinaryString(q.Definition), rueidis.BinaryString(q.Input))...)
 	if err != nil {
 		return ScheduleSet{}, err
 	}
@@ -118,7 +121,8 @@ type Firing struct {
 	Solo bool
 }
 
-// StagedFlow is a flow of the schedule's partition that was staged with CreateFlow and StageFlow. The zero value is none.
+// StagedFlow is a flow of the schedule's partition that was staged with CreateFlow and StageFlow. The zero value is
+// none.
 type StagedFlow struct {
 	ID             flowfabric.FlowID
 	Members, Edges int
@@ -147,19 +151,21 @@ type Fired struct {
 }
 
 // FireSchedule counts instants of a schedule as missed, submits one, and moves the schedule on, all in one atomic call
-// (lua/operate/ff_fire_schedule.lua); nothing happens unless the schedule's revision and next instant are those that were seen
-// and it is not paused. So the call may be repeated, and of several processes that fire the same instant one succeeds. A flow that is not
-// staged as a whole is FireWanted: stage it and make the call again.
+// (lua/operate/ff_fire_schedule.lua); nothing happens unless the schedule's revision and next instant are those that
+// were seen and it is not paused. So the call may be repeated, and of several processes that fire the same instant
+// one succeeds. A flow that is not staged as a whole is FireWanted: stage it and make the call again.
 //
 // Errors: denied.NoSchedule, ErrInvalidInput, ErrOutOfMemory, ErrPartitionFrozen.
 func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 	partition, at := e.SchedulePartition(f.Name), orNever(f.At)
-	args := append([]string{protocol, f.Name, strconv.FormatUint(f.Revision, 10), ms(f.Seen), orNever(f.Next)}, f.Missed.args()...)
+	args := append([]string{protocol, f.Name, strconv.FormatUint(f.Revision, 10), ms(f.Seen), orNever(f.Next)},
+		f.Missed.args()...)
 	args = append(args, endless(f.Limit), at, bit(f.Solo))
 	switch w := f.Flow; {
 	case at != "" && !w.ID.IsZero():
 		if w.ID.Partition() != partition {
-			return Fired{}, fmt.Errorf("%s: %w: flow %q is not of partition %d", fnFireSchedule.name, flowfabric.ErrInvalidInput, w.ID, partition)
+			return Fired{}, fmt.Errorf("%s: %w: flow %q is not of partition %d", fnFireSchedule.name,
+				flowfabric.ErrInvalidInput, w.ID, partition)
 		}
 		args = append(args, w.ID.UUID().String(), strconv.Itoa(w.Members), strconv.Itoa(w.Edges), string(w.Mode))
 	default:
@@ -167,7 +173,8 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 	}
 	if at != "" && f.Flow.ID.IsZero() {
 		if f.Item.ID.IsZero() || f.Item.ID.Partition() != partition {
-			return Fired{}, fmt.Errorf("%s: %w: id %q is not of partition %d", fnFireSchedule.name, flowfabric.ErrInvalidInput, f.Item.ID, partition)
+			return Fired{}, fmt.Errorf("%s: %w: id %q is not of partition %d", fnFireSchedule.name,
+				flowfabric.ErrInvalidInput, f.Item.ID, partition)
 		}
 		f.Item.Payload = nil
 		if err := f.Item.validate(); err != nil {
@@ -189,10 +196,12 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 }
 
 // PauseSchedule pauses a schedule, or resumes it (lua/operate/ff_pause_schedule.lua). What comes due in between is not
-// fired later but counted as missed by the next firing of the schedule. since is when it was paused, or resumed. already: it was so.
+// fired later but counted as missed by the next firing of the schedule. since is when it was paused, or resumed.
+// already: it was so.
 //
 // Errors: denied.NoSchedule; ErrInvalidInput for a by of more than 64 bytes.
-func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string) (since time.Time, already bool, err error) {
+func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool,
+	by string) (since time.Time, already bool, err error) {
 	r, err := e.call(ctx, fnPauseSchedule, e.SchedulePartition(name), protocol, name, bit(paused), by)
 	if err != nil {
 		return time.Time{}, false, err
@@ -200,8 +209,8 @@ func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by
 	return r.instant(), r.already, r.fail()
 }
 
-// RemoveSchedule forgets a schedule (lua/operate/ff_remove_schedule.lua); what it submitted stays. expected is the revision it
-// must have, nil any. already: there was none. Errors: denied.ScheduleChanged, with its revision in slot 0.
+// RemoveSchedule forgets a schedule (lua/operate/ff_remove_schedule.lua); what it submitted stays. expected is the
+// revision it must have, nil any. already: there was none. Errors: denied.ScheduleChanged, with its revision in slot 0.
 func (e *Engine) RemoveSchedule(ctx context.Context, name string, expected *uint64) (already bool, err error) {
 	revision := ""
 	if expected != nil {
@@ -227,8 +236,8 @@ type SchedulePage struct {
 	More      bool // some were left out
 }
 
-// Schedules reads schedules of one partition (lua/operate/ff_list_schedules.lua), by name or, with Due, by time. A page ends
-// at the limit or at about 512 KiB; the next one begins after its last name.
+// Schedules reads schedules of one partition (lua/operate/ff_list_schedules.lua), by name or, with Due, by time. A
+// page ends at the limit or at about 512 KiB; the next one begins after its last name.
 func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuery) (SchedulePage, error) {
 	which, name, limit := "all", q.After, q.Limit
 	switch {
@@ -255,7 +264,8 @@ func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuer
 
 // schedule reads one record.
 func (r *reader) schedule(partition uint16) Schedule {
-	s := Schedule{Partition: partition, Name: r.text(), Revision: r.unsigned(), Incarnation: r.unsigned(), Next: r.instant(), LastDue: r.instant()}
+	s := Schedule{Partition: partition, Name: r.text(), Revision: r.unsigned(), Incarnation: r.unsigned(),
+		Next: r.instant(), LastDue: r.instant()}
 	if text := r.text(); text != "" {
 		id, err := uuid.Parse(text)
 		if err != nil {
@@ -266,7 +276,8 @@ func (r *reader) schedule(partition uint16) Schedule {
 	s.Fired, s.Missed = r.unsigned(), r.unsigned()
 	s.LastMissed = MissedInstants{From: r.instant(), To: r.instant(), Count: r.unsigned(), Reason: r.text()}
 	s.Paused, s.PausedAt, s.PausedBy, s.ResumedAt, s.ResumedBy = r.flag(), r.instant(), r.text(), r.instant(), r.text()
-	s.CreatedAt, s.UpdatedAt, s.By, s.InputBytes, s.Definition = r.instant(), r.instant(), r.text(), int(r.number()), r.bytes()
+	s.CreatedAt, s.UpdatedAt, s.By, s.InputBytes, s.Definition = r.instant(), r.instant(), r.text(), int(r.number()),
+		r.bytes()
 	if flow := r.text(); flow != "" && flow == s.LastID.UUID().String() {
 		s.LastID, s.LastFlow = flowfabric.ExecutionID{}, flowfabric.FlowID(s.LastID)
 	}

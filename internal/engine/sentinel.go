@@ -18,8 +18,8 @@ const sentinelExample = "redis+sentinel://user:password@host:26379,host:26379/pr
 
 const (
 	sentinelPort = "26379"
-	// sentinelRefresh is how often the Sentinels are asked for the primary, besides their announcements. A connection to a primary that was
-	// demoted stays up, so an announcement that got lost would otherwise be missed for good.
+	// sentinelRefresh is how often the Sentinels are asked for the primary, besides their announcements. A connection
+	// to a primary that was demoted stays up, so an announcement that got lost would otherwise be missed for good.
 	sentinelRefresh = 5 * time.Second
 )
 
@@ -30,7 +30,8 @@ func watched(o rueidis.ClientOption) bool { return o.Sentinel.MasterSet != "" }
 func sentinels(o *rueidis.ClientOption, rest string) error {
 	before, query, _ := strings.Cut(rest, "?")
 	if strings.Contains(query, "@") {
-		return badURL("an @ stands after a ?: write ? as %%3F in the password of the primary, and @ as %%40 in that of the Sentinels")
+		return badURL(
+			"an @ stands after a ?: write ? as %%3F in the password of the primary, and @ as %%40 in that of the Sentinels")
 	}
 	hosts, path, _ := strings.Cut(before, "/")
 	if strings.Contains(path, "@") {
@@ -86,7 +87,8 @@ func sentinelCredentials(o *rueidis.SentinelOption, query string) error {
 // watchable refuses what Sentinels should not name.
 func (s serverInfo) watchable() error {
 	if s.cluster {
-		return fmt.Errorf("%w: the Sentinels name a node of a cluster; write redis:// and the nodes of the cluster", flowfabric.ErrConfig)
+		return fmt.Errorf("%w: the Sentinels name a node of a cluster; write redis:// and the nodes of the cluster",
+			flowfabric.ErrConfig)
 	}
 	return nil
 }
@@ -105,9 +107,12 @@ func connectError(o rueidis.ClientOption, err error) error {
 		case strings.Contains(text, "No such master"):
 			return fmt.Errorf("%s: %w: the Sentinels watch no primary of the name in the URL", at, flowfabric.ErrConfig)
 		case unknown && strings.Contains(command, "SENTINEL"):
-			return fmt.Errorf("%s: %w: a server answers there that is no Sentinel; write redis:// for it", at, flowfabric.ErrConfig)
-		case word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM" || strings.Contains(text, "without any password configured"):
-			return fmt.Errorf("%s: %w: user and password before the hosts are for the primary, sentinel_username and sentinel_password for the Sentinels (%s)",
+			return fmt.Errorf("%s: %w: a server answers there that is no Sentinel; write redis:// for it", at,
+				flowfabric.ErrConfig)
+		case word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM" ||
+			strings.Contains(text, "without any password configured"):
+			return fmt.Errorf(
+				"%s: %w: user and password before the hosts are for the primary, sentinel_username and sentinel_password for the Sentinels (%s)",
 				at, flowfabric.ErrAuth, text)
 		}
 	}

@@ -2,13 +2,11 @@ package engine
 
 import (
 	"context"
-	"crypto/sha1"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/redis/rueidis"
 
@@ -45,7 +43,8 @@ func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 		return s
 	}
 	if text("mode") == "sentinel" {
-		return serverInfo{}, fmt.Errorf("%w: a Sentinel answers there, which keeps no data; write %s", flowfabric.ErrConfig, sentinelExample)
+		return serverInfo{}, fmt.Errorf("%w: a Sentinel answers there, which keeps no data; write %s",
+			flowfabric.ErrConfig, sentinelExample)
 	}
 	s := serverInfo{name: text("server"), version: text("version"), cluster: text("mode") == "cluster"}
 	s.embedded = s.name == "miniredis"
@@ -80,24 +79,6 @@ func (s serverInfo) supported() error {
 	return fmt.Errorf("%w: this is %s %s", denied.ServerVersion, s.name, s.version)
 }
 
-// scriptTables keeps what scriptsOf has made: it takes milliseconds, and tests open many engines.
-var scriptTables sync.Map // library.Variant → map[string]script, never changed
-
-// scriptsOf is the library as scripts, for the embedded server.
-func scriptsOf(v library.Variant) map[string]script {
-	if made, ok := scriptTables.Load(v); ok {
-		return made.(map[string]script)
-	}
-	scripts := make(map[string]script, len(functions))
-	for _, f := range functions {
-		text := library.Script(f.name, v)
-		sum := sha1.Sum([]byte(text))
-		scripts[f.name] = script{sha: hex.EncodeToString(sum[:]), text: text}
-	}
-	scriptTables.Store(v, scripts)
-	return scripts
-}
-
 // known refuses a store of another protocol number, before a library is loaded for it that its processes could not use.
 func (e *Engine) known(ctx context.Context) error {
 	text, err := e.client.Do(ctx, e.client.B().Hget().Key(keys.Root(0)).Field("protocol").Build()).ToString()
@@ -117,10 +98,6 @@ func (e *Engine) known(ctx context.Context) error {
 // load makes sure that every primary carries a usable library. It never replaces a newer one. In a cluster a node that
 // cannot be reached is passed over, it may be dead or a replica: the first call that finds it lacking makes up for it.
 func (e *Engine) load(ctx context.Context) error {
-	if e.server.embedded {
-		e.scripts = scriptsOf(e.variant)
-		return nil
-	}
 	if !e.server.cluster {
 		return e.loadOn(ctx, e.client)
 	}
@@ -155,8 +132,8 @@ func (e *Engine) loadOnPrimary(ctx context.Context, node rueidis.Client) error {
 	return e.loadOn(ctx, node)
 }
 
-// renew replaces an older library wherever a server carries one: it came from an older process, in place of one that was lost. A failure
-// is no error of the call that noticed; the next registration tries again.
+// renew replaces an older library wherever a server carries one: it came from an older process, in place of one that
+// was lost. A failure is no error of the call that noticed; the next registration tries again.
 func (e *Engine) renew(ctx context.Context) {
 	e.loading.Lock()
 	defer e.loading.Unlock()
@@ -203,12 +180,14 @@ func (e *Engine) loadOn(ctx context.Context, node rueidis.CoreClient, key ...str
 		return err
 	}
 	e.log.Info("load function library", "server", e.Server(), "revision", library.Revision, "hash", e.hash())
-	err = node.Do(ctx, node.B().FunctionLoad().Replace().FunctionCode(strings.ReplaceAll(library.Library(e.variant), library.Hash(), e.hash())).Build()).Error()
+	err = node.Do(ctx, node.B().FunctionLoad().Replace().FunctionCode(strings.ReplaceAll(library.Library(e.variant),
+		library.Hash(), e.hash())).Build()).Error()
 	if err == nil {
 		return nil
 	}
 	if err = callError("function load", err); errors.Is(err, flowfabric.ErrAuth) {
-		return fmt.Errorf("load function library: the server lacks revision %d, and this user may not FUNCTION LOAD it; let one who may connect first (ops/acl/loader.acl): %w",
+		return fmt.Errorf(
+			"load function library: the server lacks revision %d, and this user may not FUNCTION LOAD it; let one who may connect first (ops/acl/loader.acl): %w",
 			library.Revision, err)
 	}
 	return fmt.Errorf("load function library: %w", err)
@@ -229,14 +208,18 @@ func (e *Engine) hash() string {
 // nothing about the clock.
 func (e *Engine) sameClock(hash string) error {
 	content, movable := strings.CutSuffix(hash, testMark)
-	if _, err := hex.DecodeString(content); err != nil || len(content) != len(library.Hash()) || movable == e.variant.TestClock {
+	if _, err := hex.DecodeString(content); err != nil || len(content) != len(library.Hash()) ||
+		movable == e.variant.TestClock {
 		return nil
 	}
 	if movable {
-		return fmt.Errorf("%w: the server carries the test-clock variant of the library; use another server, or FUNCTION DELETE %s on this one",
+		return fmt.Errorf(
+			"%w: the server carries the test-clock variant of the library; use another server, or FUNCTION DELETE %s on this one",
 			flowfabric.ErrConfig, library.Name)
 	}
-	return fmt.Errorf("%w: Config.TestClock is set and the server carries the real library; tests want a server of their own", flowfabric.ErrConfig)
+	return fmt.Errorf(
+		"%w: Config.TestClock is set and the server carries the real library; tests want a server of their own",
+		flowfabric.ErrConfig)
 }
 
 var errMissingFunction = errors.New("function not found")

@@ -12,27 +12,31 @@ import (
 )
 
 // stepKinds are the kinds of the steps that the library makes, by how their names begin.
-var stepKinds = []struct{ prefix, kind string }{{StepAwait, "wait"}, {StepWaitpoint, "waitpoint"}, {StepChildren, "children"}, {StepReceipt, "messages"}}
+var stepKinds = []struct{ prefix, kind string }{{StepAwait, "wait"}, {StepWaitpoint, "waitpoint"},
+	{StepChildren, "children"}, {StepReceipt, "messages"}}
 
-// Steps returns what is known of the durable steps of an execution, the first that ended first (lua/read/ff_read_steps.lua, see readSteps).
-// ErrNotFound; ErrResultPurged while a tombstone is left.
+// Steps returns what is known of the durable steps of an execution, the first that ended first
+// (lua/read/ff_read_steps.lua, see readSteps). ErrNotFound; ErrResultPurged while a tombstone is left.
 func (e *Engine) Steps(ctx context.Context, id flowfabric.ExecutionID) ([]flowfabric.StepRecord, error) {
 	out, _, err := e.readSteps(ctx, id, "")
 	return out, err
 }
 
-// StepValue returns the value of one step of the handler's; ok is false if none is recorded under this name. ErrNotFound; ErrResultPurged
-// while a tombstone is left; ErrInvalidInput for a name that no step can have.
-func (e *Engine) StepValue(ctx context.Context, id flowfabric.ExecutionID, name string) (value []byte, ok bool, err error) {
+// StepValue returns the value of one step of the handler's; ok is false if none is recorded under this name.
+// ErrNotFound; ErrResultPurged while a tombstone is left; ErrInvalidInput for a name that no step can have.
+func (e *Engine) StepValue(ctx context.Context, id flowfabric.ExecutionID,
+	name string) (value []byte, ok bool, err error) {
 	if name == "" {
-		return nil, false, fmt.Errorf("%s: %w: the name of the step is empty", fnReadSteps.name, flowfabric.ErrInvalidInput)
+		return nil, false, fmt.Errorf("%s: %w: the name of the step is empty", fnReadSteps.name,
+			flowfabric.ErrInvalidInput)
 	}
 	list, value, err := e.readSteps(ctx, id, name)
 	return value, err == nil && len(list) > 0, err
 }
 
 // readSteps reads all steps, or with a name one that is recorded, and its value (lua/read/ff_read_steps.lua).
-func (e *Engine) readSteps(ctx context.Context, id flowfabric.ExecutionID, name string) (out []flowfabric.StepRecord, value []byte, err error) {
+func (e *Engine) readSteps(ctx context.Context, id flowfabric.ExecutionID,
+	name string) (out []flowfabric.StepRecord, value []byte, err error) {
 	r, err := e.call(ctx, fnReadSteps, id.Partition(), protocol, id.UUID().String(), name)
 	if err != nil {
 		return nil, nil, err

@@ -30,14 +30,16 @@ func ParseStreamID(text string) (stream.Cursor, error) {
 }
 
 // AppendFrames appends 1..100 frames, at most 512 KiB, to the stream of the held attempt
-// (lua/stream/ff_append_frames.lua). Neighbours that differ in nothing but their payloads are sent as one group. frames[i] has producer sequence first+i; sequences start at 1 and have no
-// gaps, so a repeated batch is recognised (Duplicate) and an overlapping one is completed. All or nothing. Summary deltas
-// are compared and set: the first of the batch must make the version after the stored one, and the last one's Document is
-// stored with it.
+// (lua/stream/ff_append_frames.lua). Neighbours that differ in nothing but their payloads are sent as one group.
+// frames[i] has producer sequence first+i; sequences start at 1 and have no gaps, so a repeated batch is recognised
+// (Duplicate) and an overlapping one is completed. All or nothing. Summary deltas are compared and set: the first of
+// the batch must make the version after the stored one, and the last one's Document is stored with it.
 //
-// Errors: denied.StaleAppend (slot 0: expired, revoked or superseded), denied.StreamClosed, denied.NotActive, denied.FrameGap,
-// denied.SummaryConflict (slot 0: the stored version), denied.SummaryTooLarge, ErrPayloadTooLarge, ErrInvalidInput.
-func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (Appended, error) {
+// Errors: denied.StaleAppend (slot 0: expired, revoked or superseded), denied.StreamClosed, denied.NotActive,
+// denied.FrameGap, denied.SummaryConflict (slot 0: the stored version), denied.SummaryTooLarge, ErrPayloadTooLarge,
+// ErrInvalidInput.
+func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64,
+	frames []stream.Frame) (Appended, error) {
 	args := fenceArgs(append(make([]string, 0, 18+len(frames)), protocol), f)
 	args = frameArgs(append(args, strconv.FormatUint(first, 10)), frames)
 	r, err := e.call(ctx, fnAppend, f.Execution.Partition(), args...)
@@ -71,7 +73,8 @@ func frameArgs(args []string, frames []stream.Frame) []string {
 
 // sameGroup tells whether two frames differ in nothing that the server is told but their payloads.
 func sameGroup(a, b *stream.Frame) bool {
-	return a.Mode == b.Mode && a.TTL == b.TTL && a.Type == b.Type && a.Encoding == b.Encoding && a.Correlation == b.Correlation && a.ProducedAt.Equal(b.ProducedAt)
+	return a.Mode == b.Mode && a.TTL == b.TTL && a.Type == b.Type && a.Encoding == b.Encoding &&
+		a.Correlation == b.Correlation && a.ProducedAt.Equal(b.ProducedAt)
 }
 
 // groupArgs adds one group: what its frames have in common, how many they are, and their payloads.
@@ -94,7 +97,8 @@ func groupArgs(args []string, frames []stream.Frame) []string {
 // ReadAttemptStream tells what is known about an attempt's stream (lua/read/ff_read_attempt_stream.lua). An
 // attempt that wrote nothing has Exists false and still reports Closed once it has ended.
 func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (StreamMeta, error) {
-	r, err := e.call(ctx, fnReadStream, id.Partition(), protocol, id.UUID().String(), strconv.FormatUint(uint64(attempt), 10))
+	r, err := e.call(ctx, fnReadStream, id.Partition(), protocol, id.UUID().String(),
+		strconv.FormatUint(uint64(attempt), 10))
 	if err != nil {
 		return StreamMeta{}, err
 	}
@@ -115,22 +119,29 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	if m.Recorded.ID, err = ParseStreamID(r.text()); err != nil {
 		r.stop("%w", err)
 	}
-	m.Type, m.BeganAt, m.EndedAt, m.Category, m.Message = flowfabric.AttemptType(r.text()), r.instant(), r.instant(), r.text(), r.text()
+	m.Type, m.BeganAt, m.EndedAt, m.Category, m.Message = flowfabric.AttemptType(r.text()), r.instant(), r.instant(),
+		r.text(), r.text()
 	m.Due, m.Epoch = r.instant(), r.unsigned()
 	m.End = StreamEnd{At: r.instant(), Category: r.text(), Message: r.text(), By: r.text()}
 	m.Kept = uint32(r.unsigned())
 	return m, r.fail()
 }
 
-// ReadRuns reads, in order, up to limit (1..10,000) of an attempt's resumptions whose first frame comes after the given id
-// (exclusive; the zero id is the beginning). Only attempts whose [StreamMeta] has more than one run have any, and one for each
-// of about as many runs as it keeps frames. Plain XRANGE; no lease is needed.
-func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Resumption, error) {
+// ReadRuns reads, in order, up to limit (1..10,000) of an attempt's resumptions whose first frame comes after the
+// given id (exclusive; the zero id is the beginning). Only attempts whose [StreamMeta] has more than one run have
+// any, and one for each of about as many runs as it keeps frames. Plain XRANGE; no lease is needed.
+func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
+	limit int) ([]stream.Resumption, error) {
 	if limit < 1 || limit > limits.MaxReadFrames {
-		return nil, fmt.Errorf("read runs: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit, limits.MaxReadFrames)
+		return nil, fmt.Errorf("read runs: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit,
+			limits.MaxReadFrames)
+	}
+	if attempt == 0 {
+		return nil, fmt.Errorf("read runs: %w: attempts count from 1", flowfabric.ErrInvalidInput)
 	}
 	if id.Partition() >= e.partitions {
-		return nil, fmt.Errorf("read runs: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(), e.partitions)
+		return nil, fmt.Errorf("read runs: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(),
+			e.partitions)
 	}
 	client, err := e.reads(ctx)
 	if err != nil {
@@ -141,7 +152,8 @@ func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attemp
 		start = "-"
 	}
 	entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
-		return c.B().Xrange().Key(keys.Of(id.Partition()).Runs(id.UUID(), attempt)).Start(start).End("+").Count(int64(limit)).Build()
+		return c.B().Xrange().Key(keys.Of(id.Partition()).Runs(id.UUID(), attempt)).Start(start).End("+").Count(
+			int64(limit)).Build()
 	}).AsXRange()
 	if err != nil {
 		return nil, callError("read runs", err)
@@ -180,8 +192,8 @@ func parseResumption(text string) (r stream.Resumption, ok bool) {
 // chunk is how many frames one XRANGE asks for: even of the largest kind they stay within the byte cap.
 const chunk = limits.MaxReadBytes / limits.MaxFrame
 
-// LogRange is a part of one of an attempt's three logs: durable frames, summary deltas and best-effort frames have a log each. Their
-// ids are from one order, so that frames read from several logs are merged by it.
+// LogRange is a part of one of an attempt's three logs: durable frames, summary deltas and best-effort frames have a
+// log each. Their ids are from one order, so that frames read from several logs are merged by it.
 type LogRange struct {
 	Execution flowfabric.ExecutionID
 	Attempt   uint32
@@ -192,18 +204,25 @@ type LogRange struct {
 }
 
 // ReadFrames is ReadLog for durable frames, up to the end.
-func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Frame, error) {
-	return e.ReadLog(ctx, LogRange{Execution: id, Attempt: attempt, Mode: stream.ModeDurable, After: after, Limit: limit})
+func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
+	limit int) ([]stream.Frame, error) {
+	return e.ReadLog(ctx, LogRange{Execution: id, Attempt: attempt, Mode: stream.ModeDurable, After: after,
+		Limit: limit})
 }
 
-// ReadLog reads frames in order. A reply is cut at 4 MiB of payload. Plain XRANGE, on a connection of its own, so that a long read
-// never delays a claim or a renewal; no lease is needed.
+// ReadLog reads frames in order. A reply is cut at 4 MiB of payload. Plain XRANGE, on a connection of its own, so
+// that a long read never delays a claim or a renewal; no lease is needed.
 func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error) {
 	if q.Limit < 1 || q.Limit > limits.MaxReadFrames {
-		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, q.Limit, limits.MaxReadFrames)
+		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, q.Limit,
+			limits.MaxReadFrames)
+	}
+	if q.Attempt == 0 {
+		return nil, fmt.Errorf("read frames: %w: attempts count from 1", flowfabric.ErrInvalidInput)
 	}
 	if q.Execution.Partition() >= e.partitions {
-		return nil, fmt.Errorf("read frames: %w: partition %d of %d", flowfabric.ErrInvalidInput, q.Execution.Partition(), e.partitions)
+		return nil, fmt.Errorf("read frames: %w: partition %d of %d", flowfabric.ErrInvalidInput,
+			q.Execution.Partition(), e.partitions)
 	}
 	client, err := e.reads(ctx)
 	if err != nil {
@@ -250,7 +269,8 @@ func parseFrame(entry rueidis.XRangeEntry, mode stream.FrameMode) (stream.Frame,
 		return stream.Frame{}, fmt.Errorf("read frames: %w: %w", denied.Reply, err)
 	}
 	v := entry.FieldValues
-	f := stream.Frame{ID: id, Sequence: id.Seq, Mode: mode, Type: v["t"], Encoding: v["e"], Correlation: v["c"], Payload: []byte(v["p"])}
+	f := stream.Frame{ID: id, Sequence: id.Seq, Mode: mode, Type: v["t"], Encoding: v["e"], Correlation: v["c"],
+		Payload: []byte(v["p"])}
 	if f.Encoding == "" {
 		f.Encoding = "utf8"
 	}
@@ -280,8 +300,8 @@ func EventChannel(id flowfabric.ExecutionID) string {
 // UrgentChannel is where all workers are told of work that should come next: "<priority> <route>".
 func UrgentChannel(partition uint16) string { return keys.Of(partition).Urgent() }
 
-// BellChannel is where a worker instance is rung: "w" work, with its priority behind it if it should come next, "r" routes changed, "l" lost
-// notices, "t" timers.
+// BellChannel is where a worker instance is rung: "w" work, with its priority behind it if it should come next, "r"
+// routes changed, "l" lost notices, "t" timers.
 func BellChannel(partition uint16, instance string) string {
 	return keys.Of(partition).Doorbell(instance)
 }
@@ -293,8 +313,8 @@ type FrameMessage struct {
 	Resumed *stream.Resumption // when a run begins with the first of the frames, and it is not the attempt's first run
 }
 
-// DecodeFrames parses a message of a [FrameChannel]: attempt, count, run, then length-prefixed what the entry of a run that
-// begins says, and seven parts a frame. The error wraps denied.Reply.
+// DecodeFrames parses a message of a [FrameChannel]: attempt, count, run, then length-prefixed what the entry of a
+// run that begins says, and seven parts a frame. The error wraps denied.Reply.
 func DecodeFrames(message string) (FrameMessage, error) {
 	d := text{rest: message}
 	a, n, run, entry := d.number(' '), d.number(' '), d.number(' '), d.part()

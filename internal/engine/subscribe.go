@@ -13,12 +13,15 @@ import (
 // Subscribe delivers the messages of channels to fn until ctx ends or the connection is lost, and returns why. The
 // caller resubscribes and catches up by reading: messages are hints, never the only copy. ready is called once
 // all channels are confirmed. fn gets one message at a time, in order unless
-// other subscribers share some of the channels, and none after the return; neither it nor ready may block or subscribe. In a cluster all channels must belong to the given partition;
-// elsewhere they may be mixed. All subscriptions of an engine share one connection per server.
-func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error {
+// other subscribers share some of the channels, and none after the return; neither it nor ready may block or
+// subscribe. In a cluster all channels must belong to the given partition; elsewhere they may be mixed. All
+// subscriptions of an engine share one connection per server.
+func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []string, ready func(),
+	fn func(channel, message string)) error {
 	channels = slices.Compact(slices.Sorted(slices.Values(channels)))
 	if len(channels) == 0 || partition >= e.partitions {
-		return fmt.Errorf("subscribe: %w: %d channels of partition %d", flowfabric.ErrInvalidInput, len(channels), partition)
+		return fmt.Errorf("subscribe: %w: %d channels of partition %d", flowfabric.ErrInvalidInput, len(channels),
+			partition)
 	}
 	client, err := e.subs(ctx)
 	if err != nil {
@@ -43,12 +46,13 @@ func (e *Engine) Subscribe(ctx context.Context, partition uint16, channels []str
 	}
 }
 
-// primary makes sure that a subscription goes to the partition's primary. A replica would take it, too, and hand on what
-// it hears over the cluster's bus, but then the primary counts no receiver, and takes the waiter behind a doorbell for
-// dead. So while the driver's map of the cluster is out of date there is no subscribing.
+// primary makes sure that a subscription goes to the partition's primary. A replica would take it, too, and hand on
+// what it hears over the cluster's bus, but then the primary counts no receiver, and takes the waiter behind a
+// doorbell for dead. So while the driver's map of the cluster is out of date there is no subscribing.
 func (e *Engine) primary(ctx context.Context, client rueidis.Client, partition uint16) error {
 	root := e.roots[partition]
-	role, err := client.Do(ctx, client.B().Role().Build().SetSlot(root)).ToArray() // goes where the map says, is not redirected
+	// goes where the map says, is not redirected
+	role, err := client.Do(ctx, client.B().Role().Build().SetSlot(root)).ToArray()
 	if err != nil {
 		return callError("subscribe", err)
 	}

@@ -6,29 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
-
-// eventually waits for a condition that no signal announces.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
-	defer deadline.Stop()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	for !ok() {
-		select {
-		case <-deadline.C:
-			t.Fatalf("%s: not within 10 s", what)
-		case <-again.C:
-		}
-	}
-}
 
 // listeners is how many connections the server has on a channel; the doorbell counts the same way.
 func listeners(t testing.TB, e *Engine, channel string) int64 {
@@ -81,7 +65,7 @@ func listen(t testing.TB, owner *conc.WaitGroup, e *Engine, channels ...string) 
 	case <-ready:
 	case err := <-x.ended:
 		x.fail(t, "subscribe: %v", err)
-	case <-time.After(10 * time.Second):
+	case <-testwait.End(t):
 		x.fail(t, "subscribe: never confirmed")
 	}
 	return x
@@ -103,7 +87,7 @@ func (x ear) expect(t testing.TB, want string) {
 		}
 	case err := <-x.ended:
 		x.fail(t, "ended instead of %q: %v", want, err)
-	case <-time.After(10 * time.Second):
+	case <-testwait.End(t):
 		x.fail(t, "never heard %q", want)
 	}
 }
@@ -116,7 +100,7 @@ func (x ear) stop(t testing.TB) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-testwait.End(t):
 		t.Fatal("Subscribe did not return after its context ended")
 	}
 }
@@ -141,7 +125,9 @@ func TestSubscribe(t *testing.T) {
 		x.expect(t, bell+" w")
 		x.expect(t, events+" T1 0")
 		x.stop(t)
-		eventually(t, "the server forgets the subscriber", func() bool { return listeners(t, e, bell)+listeners(t, e, events) == 0 })
+		testwait.Until(t, "the server forgets the subscriber", func() bool {
+			return listeners(t, e, bell)+listeners(t, e, events) == 0
+		})
 		if n := publish(t, e, bell, "w"); n != 0 {
 			t.Errorf("%d subscribers got a message after the end", n)
 		}
@@ -176,8 +162,8 @@ func TestSubscribersShareAChannel(t *testing.T) {
 	})
 }
 
-// A subscriber that comes while the last one leaves must not be unsubscribed with it, and one that comes while others are told
-// much does not stop the connection (it would stand still for ten seconds, and then be lost to all).
+// A subscriber that comes while the last one leaves must not be unsubscribed with it, and one that comes while others
+// are told much does not stop the connection (it would stand still for ten seconds, and then be lost to all).
 func TestSubscribeChurn(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *Engine) {
 		const channel = "ff:{fp:0}:bell:w"
@@ -198,7 +184,7 @@ func TestSubscribeChurn(t *testing.T) {
 					for heard := ""; !strings.HasSuffix(heard, " "+message); { // others' messages come as well
 						select {
 						case heard = <-x.heard:
-						case <-time.After(10 * time.Second):
+						case <-testwait.End(t):
 							t.Errorf("%s never came", message)
 							heard = " " + message
 						}
@@ -248,7 +234,7 @@ func TestSubscribeLosesItsServer(t *testing.T) {
 		if !errors.Is(err, flowfabric.ErrTransport) {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-testwait.End(t):
 		t.Fatal("a lost connection was not noticed")
 	}
 	again := listen(t, &owner, e, "ff:{fp:0}:bell:w")

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/library"
 )
 
 // methods maps the name of every method of Engine to its doc comment.
@@ -45,8 +45,8 @@ func methods(t *testing.T) map[string]string {
 
 // The table of this package and the headers of the Lua files name the same functions and methods.
 func TestTableMatchesHeaders(t *testing.T) {
-	headers := map[string]library.Header{}
-	for _, h := range library.Functions() {
+	headers := map[string]contract.Function{}
+	for _, h := range contract.Functions() {
 		headers[h.Name] = h
 	}
 	docs := methods(t)
@@ -78,7 +78,7 @@ func TestTableMatchesHeaders(t *testing.T) {
 // Every code in a header is an error that applications can compare with. config_missing is the exception: only
 // Open sees it, and turns it into a configuration error.
 func TestErrorsHaveSentinels(t *testing.T) {
-	for _, h := range library.Functions() {
+	for _, h := range contract.Functions() {
 		for _, code := range h.Errors {
 			err := denied.New(h.Name, code)
 			if known := flowfabric.CodeOf(err) == code; known == (code == "config_missing") {

@@ -16,9 +16,10 @@ func (e *Engine) Tick(ctx context.Context, partition uint16, owner string, relea
 	return e.tick(ctx, partition, owner, flag)
 }
 
-// AskTick is a tick by a process that may have missed something, or that starts (lua/tick/ff_tick.lua). If another process owns the
-// partition's tick and listens on its bell, that one is rung for a tick, which has to come within 2 s, and the answer's Owner is
-// false. If nobody owns it, or the owner does not listen, because its process is gone, the caller becomes the owner and ticks.
+// AskTick is a tick by a process that may have missed something, or that starts (lua/tick/ff_tick.lua). If another
+// process owns the partition's tick and listens on its bell, that one is rung for a tick, which has to come within 2
+// s, and the answer's Owner is false. If nobody owns it, or the owner does not listen, because its process is gone,
+// the caller becomes the owner and ticks.
 func (e *Engine) AskTick(ctx context.Context, partition uint16, owner string) (TickReply, error) {
 	return e.tick(ctx, partition, owner, "2")
 }

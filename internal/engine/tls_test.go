@@ -27,7 +27,8 @@ func certificate(t *testing.T) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
@@ -81,23 +82,24 @@ func TestPlainTextWhereTLSIsSpoken(t *testing.T) {
 	shake := func(conn net.Conn) {
 		_ = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{pair}}).Handshake()
 	}
-	oneLine(t, "a server with TLS", openWithin(t, "redis://"+listening(t, listen(), shake)), flowfabric.ErrConfig, hint)
-	oneLine(t, "a server with TLS that hangs up", openWithin(t, "redis://"+listening(t, listen(), func(conn net.Conn) {
+	oneLine(t, "a server with TLS", opening(t, "redis://"+listening(t, listen(), shake)), flowfabric.ErrConfig, hint)
+	oneLine(t, "a server with TLS that hangs up", opening(t, "redis://"+listening(t, listen(), func(conn net.Conn) {
 		first := make([]byte, 1)
 		if _, err := io.ReadFull(conn, first); err == nil && first[0] == 22 { // a handshake
 			_ = tls.Server(&pushedBack{conn, first}, &tls.Config{Certificates: []tls.Certificate{pair}}).Handshake()
 		}
 	})), flowfabric.ErrConfig, hint)
-	oneLine(t, "a server that hangs up on everybody", openWithin(t, "redis://"+listening(t, listen(), func(net.Conn) {})), flowfabric.ErrTransport,
-		"server listening there")
+	oneLine(t, "a server that hangs up on everybody", opening(t, "redis://"+listening(t, listen(), func(net.Conn) {})),
+		flowfabric.ErrTransport, "server listening there")
 
 	for _, kind := range []testserver.Kind{testserver.ServerRedis, testserver.ServerValkey} {
 		l := listen()
 		address := l.Addr().String()
 		_ = l.Close()
 		_, port, _ := net.SplitHostPort(address)
-		testserver.Start(t, kind, testserver.Args("--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", cert))
-		oneLine(t, string(kind), openWithin(t, "redis://"+address), flowfabric.ErrConfig, hint)
+		testserver.Start(t, kind, testserver.Args("--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key,
+			"--tls-auth-clients", "no", "--tls-ca-cert-file", cert))
+		oneLine(t, string(kind), opening(t, "redis://"+address), flowfabric.ErrConfig, hint)
 	}
 }
 

@@ -31,7 +31,9 @@ type KeyRotated struct {
 	Noop      bool   // it was the current key already
 	Reaped    int    // keys forgotten because their grace was over
 	Open      int    // waitpoints open under the previous key
-	Err       error  // denied.GraceTooShort (slots: kid, open waitpoints, needed until, ms), denied.KidConflict, or why the call failed
+	// denied.GraceTooShort (slots: kid, open waitpoints, needed until, ms), denied.KidConflict, or why the call
+	// failed
+	Err error
 }
 
 // KeyState is a key that verifies tokens in some partition.
@@ -51,8 +53,9 @@ type PartitionKeys struct {
 	Err       error
 }
 
-// SeedTokenKey makes a key current in every partition that knows none, and tells what each partition has. It may be called at
-// every start. denied.KidConflict when the kid is in use with another secret. The first partition that fails is the error.
+// SeedTokenKey makes a key current in every partition that knows none, and tells what each partition has. It may be
+// called at every start. denied.KidConflict when the kid is in use with another secret. The first partition that
+// fails is the error.
 func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, error) {
 	out := make([]KeySeeded, e.partitions)
 	p := pool.New().WithContext(ctx).WithMaxGoroutines(keyCalls).WithCancelOnError().WithFirstError()
@@ -73,9 +76,9 @@ func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, err
 	return out, p.Wait()
 }
 
-// RotateTokenKey makes a key current in every partition; tokens of the key before stay good for grace. Without force a partition
-// refuses (denied.GraceTooShort) when waitpoints are open whose tokens are needed for longer. The answers are in the order of
-// partitions, each with its own error; the call may be repeated.
+// RotateTokenKey makes a key current in every partition; tokens of the key before stay good for grace. Without force
+// a partition refuses (denied.GraceTooShort) when waitpoints are open whose tokens are needed for longer. The answers
+// are in the order of partitions, each with its own error; the call may be repeated.
 func (e *Engine) RotateTokenKey(ctx context.Context, k TokenKey, grace time.Duration, force bool) []KeyRotated {
 	out := make([]KeyRotated, e.partitions)
 	p := pool.New().WithMaxGoroutines(keyCalls)
@@ -106,12 +109,14 @@ func (e *Engine) rotate(ctx context.Context, partition uint16, k TokenKey, grace
 }
 
 // setTokenKeys makes a key known to one partition (lua/suspend/ff_set_token_keys.lua).
-func (e *Engine) setTokenKeys(ctx context.Context, partition uint16, mode string, k TokenKey, grace time.Duration, force bool) (*reader, error) {
+func (e *Engine) setTokenKeys(ctx context.Context, partition uint16, mode string, k TokenKey, grace time.Duration,
+	force bool) (*reader, error) {
 	flag := "0"
 	if force {
 		flag = "1"
 	}
-	return e.call(ctx, fnSetKeys, partition, protocol, mode, k.Kid, k.Fingerprint, strconv.FormatInt(grace.Milliseconds(), 10), flag)
+	return e.call(ctx, fnSetKeys, partition, protocol, mode, k.Kid, k.Fingerprint,
+		strconv.FormatInt(grace.Milliseconds(), 10), flag)
 }
 
 // TokenKeys lists the keys that verify tokens, by partition; each has its own error.
@@ -137,7 +142,8 @@ func (e *Engine) listTokenKeys(ctx context.Context, partition uint16) PartitionK
 	}
 	out.Current = r.text()
 	for range r.count(5) {
-		k := KeyState{TokenKey: TokenKey{Kid: r.text(), Fingerprint: r.text()}, ExpiresAt: r.instant(), Open: int(r.number()), NeededUntil: r.instant()}
+		k := KeyState{TokenKey: TokenKey{Kid: r.text(), Fingerprint: r.text()}, ExpiresAt: r.instant(),
+			Open: int(r.number()), NeededUntil: r.instant()}
 		k.Current = k.Kid == out.Current
 		out.Keys = append(out.Keys, k)
 	}

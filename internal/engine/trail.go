@@ -42,11 +42,13 @@ func (e *Engine) trailRoot(source int) string {
 	return ""
 }
 
-// ReadTrail reads up to limit entries (1..1,000) of one source that lie before a position, the newest first; the zero position is behind the
-// newest. Plain XREVRANGE. What cannot be read is left out.
-func (e *Engine) ReadTrail(ctx context.Context, source int, before Position, limit int) (changes []Change, more bool, err error) {
+// ReadTrail reads up to limit entries (1..1,000) of one source that lie before a position, the newest first; the zero
+// position is behind the newest. Plain XREVRANGE. What cannot be read is left out.
+func (e *Engine) ReadTrail(ctx context.Context, source int, before Position,
+	limit int) (changes []Change, more bool, err error) {
 	if source < 0 || source >= e.TrailSources() || limit < 1 || limit > 1000 {
-		return nil, false, fmt.Errorf("read trail: %w: source %d of %d, limit %d, want 1..1000", flowfabric.ErrInvalidInput, source, e.TrailSources(), limit)
+		return nil, false, fmt.Errorf("read trail: %w: source %d of %d, limit %d, want 1..1000",
+			flowfabric.ErrInvalidInput, source, e.TrailSources(), limit)
 	}
 	end := "+"
 	if before != (Position{}) {

@@ -30,18 +30,20 @@ type NewExecution struct {
 	Creator      string
 	Payload      []byte
 	Gates        []flowfabric.Gate // budgets and quotas of its own; those of its scopes come with the creation
-	Digest       string            // of the payload before any encryption hook, ≤ 64 bytes; compared on a duplicate id or key
-	Key          SubmitKey         // the zero value is none; only CreateExecutions takes one
+	// of the payload before any encryption hook, ≤ 64 bytes; compared on a duplicate id or key
+	Digest string
+	Key    SubmitKey // the zero value is none; only CreateExecutions takes one
 }
 
 // SubmitKey leads to one execution at a time. The partition of the execution follows from it, see ids.Keyed.
 type SubmitKey struct {
 	ID uuid.UUID
-	// For is how long it is taken after the creation, whatever becomes of the execution; and anyway until that has ended. Negative: as long as
-	// the execution is retained.
+	// For is how long it is taken after the creation, whatever becomes of the execution; and anyway until that has
+	// ended. Negative: as long as the execution is retained.
 	For time.Duration
-	// Debounce: a submit replaces what the execution that has the key was submitted with, unless that was claimed before, and puts it off by its
-	// own Delay again, but not beyond Most after the creation; 0 is no such bound. For means nothing.
+	// Debounce: a submit replaces what the execution that has the key was submitted with, unless that was claimed
+	// before, and puts it off by its own Delay again, but not beyond Most after the creation; 0 is no such bound. For
+	// means nothing.
 	Debounce bool
 	Most     time.Duration
 }
@@ -50,9 +52,10 @@ type SubmitKey struct {
 type Created struct {
 	ID        flowfabric.ExecutionID // another than the item's if its key leads to that
 	Duplicate bool                   // the id existed, or the key was taken, with the same digest; nothing was written
-	Replaced  bool                   // the key debounces: what execution ID was submitted with is this item now, or was until a later one
-	State     flowfabric.PublicState
-	Err       error
+	// the key debounces: what execution ID was submitted with is this item now, or was until a later one
+	Replaced bool
+	State    flowfabric.PublicState
+	Err      error
 }
 
 // ClaimRequest asks one partition for up to Max executions.
@@ -86,7 +89,8 @@ type ClaimReply struct {
 	Granted     bool    // filled in by the admitter: there were some
 }
 
-// Grant is work that the session holds while its gates are asked. It goes back to its queue after 5 s, or with the session.
+// Grant is work that the session holds while its gates are asked. It goes back to its queue after 5 s, or with the
+// session.
 type Grant struct {
 	Execution flowfabric.ExecutionID
 	Epoch     uint64 // with the execution the hold by which quotas know it
@@ -245,8 +249,8 @@ type StreamMeta struct {
 	// Recorded is the last frame that a recorded step covers. Another attempt repeats the frames after it.
 	Recorded FramePlace
 
-	// Of the attempt: what it is and when it was claimed, the last time or if it is the first the first time; when and why it ended without
-	// success. Of one that has not begun: why the one before it ended so.
+	// Of the attempt: what it is and when it was claimed, the last time or if it is the first the first time; when
+	// and why it ended without success. Of one that has not begun: why the one before it ended so.
 	Type              flowfabric.AttemptType
 	BeganAt, EndedAt  time.Time
 	Category, Message string
@@ -254,7 +258,7 @@ type StreamMeta struct {
 	Due   time.Time // until when the execution is delayed
 	Epoch uint64    // of the last claim of the execution
 	End   StreamEnd // how the execution ended
-	Kept  uint32    // the first attempt that is stored: one that continues drops old ones
+	Kept  uint32    // the first attempt that is stored, 1 unless it continued: that drops old ones
 }
 
 // StreamEnd is how an execution ended; the zero value: it has not.

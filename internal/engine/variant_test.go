@@ -14,14 +14,16 @@ import (
 // older, and an engine that runs finds its own again.
 func TestVariantsDoNotReplaceEachOther(t *testing.T) {
 	for carried, hint := range map[bool]string{
-		true: "the server carries the test-clock variant", false: "Config.TestClock is set and the server carries the real library",
+		true:  "the server carries the test-clock variant",
+		false: "Config.TestClock is set and the server carries the real library",
 	} {
 		for _, revision := range []string{"", "0", "999"} {
 			url := testserver.Redis(t)
 			e := open(t, Config{URL: url, Partitions: 1, TestClock: carried})
 			if revision != "" {
 				text := strings.ReplaceAll(library.Library(e.variant), library.Hash(), e.hash())
-				must(t, e, "FUNCTION", "LOAD", "REPLACE", strings.Replace(text, "reply.ok('"+protocol+"', '"+strconv.Itoa(library.Revision)+"'", "reply.ok('"+protocol+"', '"+revision+"'", 1))
+				must(t, e, "FUNCTION", "LOAD", "REPLACE", strings.Replace(text, "reply.ok('"+protocol+"', '"+
+					strconv.Itoa(library.Revision)+"'", "reply.ok('"+protocol+"', '"+revision+"'", 1))
 			}
 			carries := version(t, e)
 			if revision != "" && carries[1] != revision {
@@ -41,7 +43,4 @@ func TestVariantsDoNotReplaceEachOther(t *testing.T) {
 			open(t, Config{URL: url, TestClock: carried}).Close()
 		}
 	}
-	url := testserver.Embedded(t) // sends each its own scripts
-	open(t, Config{URL: url, TestClock: true})
-	open(t, Config{URL: url})
 }

@@ -21,16 +21,18 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
-// Subscription is which work the claims of a worker ask for: at most 1,024 classes, which may be none, and 256 namespaces, of which none means
-// all. Weights are of lanes that share claims by other weights than 1: 1..1000 each, at most 256. Order and repeats do not matter.
+// Subscription is which work the claims of a worker ask for: at most 1,024 classes, which may be none, and 256
+// namespaces, of which none means all. Weights are of lanes that share claims by other weights than 1: 1..1000 each,
+// at most 256. Order and repeats do not matter.
 type Subscription struct {
 	Classes    []uint64
 	Namespaces []string
 	Weights    map[string]int
 }
 
-// SetSubscription stores which classes of work a worker can serve, of which namespaces, and the weights of its lanes. It returns the digest that claims name
-// (lua/worker/ff_set_interest.lua). It expires 10 minutes after the last idle claim that used it.
+// SetSubscription stores which classes of work a worker can serve, of which namespaces, and the weights of its lanes.
+// It returns the digest that claims name (lua/worker/ff_set_interest.lua). It expires 10 minutes after the last idle
+// claim that used it.
 func (e *Engine) SetSubscription(ctx context.Context, partition uint16, s Subscription) (digest string, err error) {
 	classes := slices.Compact(slices.Sorted(slices.Values(s.Classes)))
 	namespaces := slices.Compact(slices.Sorted(slices.Values(s.Namespaces)))
@@ -76,14 +78,15 @@ func claimArgs(args []string, q ClaimRequest) []string {
 	if q.Gates {
 		grants = strconv.Itoa(min(cmp.Or(max(q.MaxGrants, 0), 32), 32))
 	}
-	return append(args, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.Max),
-		q.Subscription, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10), grants)
+	return append(args, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10),
+		strconv.Itoa(q.Max), q.Subscription, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10),
+		grants)
 }
 
 // claimed decodes a claim reply and reads the blobs that were too large to come with it.
 func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, r *reader) (ClaimReply, error) {
-	out := ClaimReply{Duplicate: r.flag(), Registered: r.flag(), More: r.flag(), TickOverdue: r.flag(), Gated: r.flag(), TableFull: r.flag(), Table: r.unsigned(),
-		Routes: parseRoutes(r)}
+	out := ClaimReply{Duplicate: r.flag(), Registered: r.flag(), More: r.flag(), TickOverdue: r.flag(), Gated: r.flag(),
+		TableFull: r.flag(), Table: r.unsigned(), Routes: parseRoutes(r)}
 	var err error
 	if out.Claims, err = e.claims(ctx, partition, q.Session, q.Number, r); err != nil {
 		return out, err
@@ -93,7 +96,8 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 	}
 	for i := range out.Grants {
 		h := header{rest: r.text()}
-		if out.Grants[i] = (Grant{Execution: h.id(partition), Epoch: h.unsigned(), Route: h.unsigned(), Wakes: h.unsigned()}); h.err != nil {
+		if out.Grants[i] = (Grant{Execution: h.id(partition), Epoch: h.unsigned(), Route: h.unsigned(),
+			Wakes: h.unsigned()}); h.err != nil {
 			r.stop("grant %d: %w", i, h.err)
 		}
 	}
@@ -102,7 +106,8 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 }
 
 // claims decodes a list of claims. number is 0 where each claim has its own, which is not told.
-func (e *Engine) claims(ctx context.Context, partition uint16, session string, number uint64, r *reader) ([]Claim, error) {
+func (e *Engine) claims(ctx context.Context, partition uint16, session string, number uint64,
+	r *reader) ([]Claim, error) {
 	n := r.count(1)
 	if n == 0 {
 		return nil, r.fail()
@@ -112,7 +117,8 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 	for i := range out {
 		c := &out[i]
 		h := header{rest: r.text()}
-		c.Fence = flowfabric.Fence{Execution: h.id(partition), Session: session, Claim: number, Attempt: uint32(h.unsigned()), Epoch: h.unsigned()}
+		c.Fence = flowfabric.Fence{Execution: h.id(partition), Session: session, Claim: number,
+			Attempt: uint32(h.unsigned()), Epoch: h.unsigned()}
 		kind, continues, linked := strings.Cut(h.next(), "/")
 		c.Type, c.Route, c.Priority = flowfabric.AttemptType(kind), h.unsigned(), int(h.unsigned())
 		if linked {
@@ -212,10 +218,14 @@ func (e *Engine) blobs(ctx context.Context, partition uint16, claims []Claim, la
 	for _, m := range later {
 		id := claims[m.claim].Fence.Execution.UUID()
 		if m.input {
-			builds = append(builds, func(c rueidis.Client) rueidis.Completed { return c.B().Get().Key(p.Input(id)).Build() })
+			builds = append(builds, func(c rueidis.Client) rueidis.Completed {
+				return c.B().Get().Key(p.Input(id)).Build()
+			})
 		}
 		if m.steps {
-			builds = append(builds, func(c rueidis.Client) rueidis.Completed { return c.B().Hgetall().Key(p.Steps(id)).Build() })
+			builds = append(builds, func(c rueidis.Client) rueidis.Completed {
+				return c.B().Hgetall().Key(p.Steps(id)).Build()
+			})
 		}
 	}
 	answers := e.plainAll(ctx, builds)
@@ -328,7 +338,8 @@ func route(id uint64, row string, r *reader) Route {
 // RenewSession extends a session by ttl (1 s..1 h) from the server's now and exchanges lost notices: those up to
 // generation processed are forgotten, the next ≤ 100 returned (lua/worker/ff_session_renew.lua). denied.LeaseExpired:
 // the session is dead for good. Renewals have a connection of their own, so that no large reply delays them.
-func (e *Engine) RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (Renewal, error) {
+func (e *Engine) RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration,
+	processed uint64) (Renewal, error) {
 	root, err := e.root(fnRenew, partition)
 	if err != nil {
 		return Renewal{}, err
@@ -356,7 +367,8 @@ func (e *Engine) RenewSession(ctx context.Context, partition uint16, session str
 			r.stop("notice %q", clip(notice))
 			break
 		}
-		out.Lost = append(out.Lost, Lost{Execution: flowfabric.MakeExecutionID(partition, id), Epoch: epoch, Cause: fields[2]})
+		out.Lost = append(out.Lost, Lost{Execution: flowfabric.MakeExecutionID(partition, id), Epoch: epoch,
+			Cause: fields[2]})
 	}
 	return out, r.fail()
 }
@@ -387,7 +399,8 @@ func (e *Engine) SessionHeld(ctx context.Context, partition uint16, session stri
 // heldPage is how many members ff_session_held answers.
 const heldPage = 100
 
-func (e *Engine) heldPage(ctx context.Context, partition uint16, session string, offset int) (out []Held, total int, err error) {
+func (e *Engine) heldPage(ctx context.Context, partition uint16, session string,
+	offset int) (out []Held, total int, err error) {
 	r, err := e.call(ctx, fnHeld, partition, protocol, session, strconv.Itoa(offset))
 	if err != nil {
 		return nil, 0, err
@@ -407,18 +420,20 @@ func (e *Engine) CloseSession(ctx context.Context, partition uint16, session str
 }
 
 // Poll reads how many routes are ready and whether a tick is overdue (lua/system/ff_poll.lua): off-cluster for all
-// the given partitions in one call, in a cluster for exactly one. workers is how many worker instances are registered in
-// these partitions.
+// the given partitions in one call, in a cluster for exactly one. workers is how many worker instances are registered
+// in these partitions.
 func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollState, workers int, err error) {
 	roots := make([]string, len(partitions))
 	for i, p := range partitions {
 		if p >= e.partitions {
-			return nil, 0, fmt.Errorf("%s: %w: partition %d of %d", fnPoll.name, flowfabric.ErrInvalidInput, p, e.partitions)
+			return nil, 0, fmt.Errorf("%s: %w: partition %d of %d", fnPoll.name, flowfabric.ErrInvalidInput, p,
+				e.partitions)
 		}
 		roots[i] = e.roots[p]
 	}
 	if len(roots) == 0 || e.server.cluster && len(roots) > 1 {
-		return nil, 0, fmt.Errorf("%s: %w: %d partitions in one call", fnPoll.name, flowfabric.ErrInvalidInput, len(roots))
+		return nil, 0, fmt.Errorf("%s: %w: %d partitions in one call", fnPoll.name, flowfabric.ErrInvalidInput,
+			len(roots))
 	}
 	r, err := e.callKeys(ctx, fnPoll, roots, protocol)
 	if err != nil {

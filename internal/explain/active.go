@@ -12,15 +12,18 @@ import (
 func active(f engine.Facts) account {
 	switch f.State.Code {
 	case codes.Revoked:
-		return reclaimed(f, account{reason: WhyRevoked, at: f.Now, why: fmt.Sprintf("Its lease was revoked: worker %s runs attempt %d no longer, whatever it still does counts for nothing.",
-			holder(f), attempt(f))})
+		return reclaimed(f, account{reason: WhyRevoked, at: f.Now,
+			why: fmt.Sprintf(
+				"Its lease was revoked: worker %s runs attempt %d no longer, whatever it still does counts for nothing.",
+				holder(f), f.Attempts)})
 	case codes.LeaseExpired:
 		return reclaimed(f, dead(f))
 	}
 	a := account{reason: WhyActive}
-	a.why = fmt.Sprintf("Worker %s runs attempt %d (%s) since %s, under a lease until %s.%s%s", holder(f), attempt(f), f.AttemptType,
-		moment(f, f.ClaimedAt), moment(f, f.LeaseExpiresAt), before(f), progress(f))
-	a.next = "Its worker ends, delays or suspends it; if it fails to renew the lease, a tick requeues it" + lastReclaim(f) + "."
+	a.why = fmt.Sprintf("Worker %s runs attempt %d (%s) since %s, under a lease until %s.%s%s", holder(f), f.Attempts,
+		f.AttemptType, moment(f, f.ClaimedAt), moment(f, f.LeaseExpiresAt), before(f), progress(f))
+	a.next = "Its worker ends, delays or suspends it; if it fails to renew the lease, a tick requeues it" +
+		lastReclaim(f) + "."
 	if f.AttemptTimeoutAt.IsZero() {
 		return a
 	}
@@ -29,8 +32,8 @@ func active(f engine.Facts) account {
 		a.next += " At " + moment(f, a.at) + " the attempt times out: a tick then " + timedOut(f) + "."
 		return a
 	}
-	return account{reason: WhyAttemptTimeoutDue, why: a.why + " Its attempt timed out at " + moment(f, a.at) + ".", at: a.at, ticked: true,
-		next: "A tick " + timedOut(f) + ", unless its worker ends the attempt before."}
+	return account{reason: WhyAttemptTimeoutDue, why: a.why + " Its attempt timed out at " + moment(f, a.at) + ".",
+		at: a.at, ticked: true, next: "A tick " + timedOut(f) + ", unless its worker ends the attempt before."}
 }
 
 // before tells of the attempt before this one.
@@ -72,7 +75,8 @@ func retries(f engine.Facts, category string) bool {
 
 func lastReclaim(f engine.Facts) string {
 	if f.Reclaims >= reclaimCap(f) {
-		return ", or rather ends it failed: it has been reclaimed " + plural(f.Reclaims, "time") + ", which is all it may"
+		return ", or rather ends it failed: it has been reclaimed " + plural(f.Reclaims, "time") +
+			", which is all it may"
 	}
 	return ""
 }
@@ -83,12 +87,14 @@ func dead(f engine.Facts) account {
 	switch {
 	case f.DeclaredDead != "" || f.LeaseExpiresAt.After(f.Now):
 		a.reason, a.at = WhyHolderDead, f.Now
-		a.why = fmt.Sprintf("The session of worker %s, which ran attempt %d, was declared dead%s.", holder(f), attempt(f), because(f.DeclaredDead))
+		a.why = fmt.Sprintf("The session of worker %s, which ran attempt %d, was declared dead%s.", holder(f),
+			f.Attempts, because(f.DeclaredDead))
 	case f.LeaseExpiresAt.IsZero():
 		a.at = f.Now
-		a.why = fmt.Sprintf("The session of worker %s, which ran attempt %d, is gone.", holder(f), attempt(f))
+		a.why = fmt.Sprintf("The session of worker %s, which ran attempt %d, is gone.", holder(f), f.Attempts)
 	default:
-		a.why = fmt.Sprintf("Worker %s ran attempt %d and did not renew its lease, which ran out at %s.", holder(f), attempt(f), moment(f, f.LeaseExpiresAt))
+		a.why = fmt.Sprintf("Worker %s ran attempt %d and did not renew its lease, which ran out at %s.", holder(f),
+			f.Attempts, moment(f, f.LeaseExpiresAt))
 	}
 	return a
 }
@@ -100,10 +106,13 @@ func reclaimed(f engine.Facts, a account) account {
 	if p := reclaimPause(f); p > 0 {
 		pause = fmt.Sprintf(" and after a pause of %s", p)
 	}
-	a.next = fmt.Sprintf("A tick requeues it, as reclaim %d of at most %d%s; that uses up no retry.", f.Reclaims+1, reclaimCap(f), pause)
+	a.next = fmt.Sprintf("A tick requeues it, as reclaim %d of at most %d%s; that uses up no retry.", f.Reclaims+1,
+		reclaimCap(f), pause)
 	if f.Reclaims >= reclaimCap(f) {
 		a.reason = WhyReclaimsExhausted
-		a.next = fmt.Sprintf("A tick ends it failed (max_reclaims_exceeded): it has been reclaimed %s, which is all its policy allows.", plural(f.Reclaims, "time"))
+		a.next = fmt.Sprintf(
+			"A tick ends it failed (max_reclaims_exceeded): it has been reclaimed %s, which is all its policy allows.",
+			plural(f.Reclaims, "time"))
 	}
 	return a
 }

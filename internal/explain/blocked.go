@@ -15,7 +15,9 @@ func blocked(f engine.Facts) account {
 	switch {
 	case f.Flow != nil && f.Flow.State == flowfabric.FlowStaging:
 		return account{reason: WhyFlowStaging,
-			why: fmt.Sprintf("It is node %s of flow %s, which is still being put together: nothing of a flow runs before all of it is there.", quote(f.Node), f.Flow.ID),
+			why: fmt.Sprintf(
+				"It is node %s of flow %s, which is still being put together: nothing of a flow runs before all of it is there.",
+				quote(f.Node), f.Flow.ID),
 			next: "It may run once the flow is released, which the submit that stages it does (client.SubmitFlow); one that was cut short is completed by " +
 				"submitting it again under its key, and given up a day after its last part came."}
 	case f.State.Code == codes.BlockedInterrupted && f.Wait != nil && f.Wait.Pending:
@@ -29,8 +31,8 @@ func blocked(f engine.Facts) account {
 // resolving explains one whose next step is in the backlog of its flow.
 func resolving(f engine.Facts, what string) account {
 	return account{reason: WhyAwaitingBacklog, ticked: true,
-		why:  fmt.Sprintf("%s: that it may go on is in the backlog of its flow%s.", what, of(f)),
-		next: "A tick works that off."}
+		why:  fmt.Sprintf("%s: its release is queued in its flow%s.", what, of(f)),
+		next: "A tick releases it."}
 }
 
 // of names the flow and how much of it is unfinished.
@@ -46,8 +48,10 @@ func awaitsChildren(f engine.Facts) account {
 		return resolving(f, "The children that it waits for have ended")
 	}
 	return account{reason: WhyAwaitingKids,
-		why: fmt.Sprintf("Its handler waits for %s, and attempt %d is paused until then: %d of %d have ended, %d of them with success. %s.",
-			children(f), attempt(f), f.Wait.Succeeded+f.Wait.Others, f.Wait.Total, f.Wait.Succeeded, listed(f, "child", "children")),
+		why: fmt.Sprintf(
+			"Its handler waits for %s, and attempt %d is paused until then: %d of %d have ended, %d of them with success. %s.",
+			children(f), f.Attempts, f.Wait.Succeeded+f.Wait.Others, f.Wait.Total, f.Wait.Succeeded,
+			listed(f, "child", "children")),
 		next: "It becomes claimable in the call that ends the last one it needs."}
 }
 
@@ -70,7 +74,8 @@ func awaitsUpstreams(f engine.Facts) account {
 	}
 	if all && len(told.ended) > 0 && g.Succeeded+len(told.running)+told.succeeded < wants {
 		return account{reason: WhyAwaitingReplay,
-			why: fmt.Sprintf("It was replayed and waits for those it depends on. %s, and %s ended without success before that and %s not replayed, without which it cannot run: %s.",
+			why: fmt.Sprintf(
+				"It was replayed and waits for those it depends on. %s, and %s ended without success before that and %s not replayed, without which it cannot run: %s.",
 				needs, plural(len(told.ended), "upstream"), were(len(told.ended)), states64(told.ended)),
 			next: "It waits until somebody replays what is needed of them (admin.ReplayFlow, or admin.Replay of each), or cancels it."}
 	}
@@ -93,8 +98,10 @@ func awaitsEnds(f engine.Facts, told gathered) account {
 		next = "The call that ends the last of them makes it claimable if one did not succeed, and skips it otherwise."
 	}
 	return account{reason: WhyAwaitingOthers,
-		why: fmt.Sprintf("It waits until all that it depends on have ended, in whatever way: %d of %d have (%d succeeded, %d failed, were cancelled or expired, %d were skipped). %s.",
-			g.Succeeded+g.Failed+g.Skipped, g.Total, g.Succeeded, g.Failed, g.Skipped, listed(f, "upstream", "upstreams")),
+		why: fmt.Sprintf(
+			"It waits until all that it depends on have ended, in whatever way: %d of %d have (%d succeeded, %d failed, were cancelled or expired, %d were skipped). %s.",
+			g.Succeeded+g.Failed+g.Skipped, g.Total, g.Succeeded, g.Failed, g.Skipped,
+			listed(f, "upstream", "upstreams")),
 		next: next}
 }
 
@@ -180,7 +187,8 @@ func barred(f engine.Facts) bool {
 	if f.Flow == nil || f.Flow.State != flowfabric.FlowCancelled || f.State.Terminal() {
 		return false
 	}
-	return f.Flow.Policy == flowfabric.CancelAll || f.Flow.Policy == flowfabric.CancelPending && f.State.LifecyclePhase != "active"
+	return f.Flow.Policy == flowfabric.CancelAll ||
+		f.Flow.Policy == flowfabric.CancelPending && f.State.LifecyclePhase != "active"
 }
 
 func doomed(f engine.Facts) account {
@@ -189,7 +197,9 @@ func doomed(f engine.Facts) account {
 		next = "A tick cancels it, and the worker that holds it is told."
 	}
 	return account{reason: WhyFlowCancelled, ticked: true,
-		why: fmt.Sprintf("Its flow %s was cancelled with %s at %s%s, and it is about to be: nobody is handed it any more.", f.Flow.ID, f.Flow.Policy,
+		why: fmt.Sprintf(
+			"Its flow %s was cancelled with %s at %s%s, and it is about to be: nobody is handed it any more.",
+			f.Flow.ID, f.Flow.Policy,
 			moment(f, f.Flow.Cancelled), reasoned(f.Flow.Reason)),
 		next: next}
 }

@@ -19,13 +19,15 @@ const (
 	WhyWaitingNoCapability Cause = "waiting_no_capability" // none of those that do has all capabilities
 	WhyWaitingNext         Cause = "waiting_next"          // first in its queue
 	WhyWaitingBehind       Cause = "waiting_behind"        // others are ahead of it
-	WhyWaitingStuck        Cause = "waiting_stuck"         // stuck handlers have all slots of the workers that can run it
-	WhyWaitingUnregistered Cause = "waiting_unregistered"  // no worker is registered for it, but idle ones wait for its route
-	WhyWaitingUnlisted     Cause = "waiting_unlisted"      // it waits, and the registry of workers could not be read
-	WhyLanePaused          Cause = "lane_paused"           // the lane hands nothing out
-	WhyLaneDisabled        Cause = "lane_disabled"         // likewise
-	WhyNotQueued           Cause = "not_queued"            // the index of its queue is damaged
-	WhyRouteNotReady       Cause = "route_not_ready"       // the index of the non-empty queues is damaged
+	// stuck handlers have all slots of the workers that can run it
+	WhyWaitingStuck Cause = "waiting_stuck"
+	// no worker is registered for it, but idle ones wait for its route
+	WhyWaitingUnregistered Cause = "waiting_unregistered"
+	WhyWaitingUnlisted     Cause = "waiting_unlisted" // it waits, and the registry of workers could not be read
+	WhyLanePaused          Cause = "lane_paused"      // the lane hands nothing out
+	WhyLaneDisabled        Cause = "lane_disabled"    // likewise
+	WhyNotQueued           Cause = "not_queued"       // the index of its queue is damaged
+	WhyNotOffered          Cause = "not_offered"      // the index of the non-empty queues is damaged
 )
 
 // Waiting for budgets and quotas, or for an operator.
@@ -37,9 +39,11 @@ const (
 	WhyWaitingSlot   Cause = "waiting_slot"           // a quota's slots are taken
 	WhyNoBudget      Cause = "budget_not_found"       // it has a budget that does not exist
 	WhyNoQuota       Cause = "quota_policy_not_found" // it has a quota that does not exist
-	WhyGateClosed    Cause = "gate_closed"            // a gate closed its route, and did not say why in a way that is understood
-	WhyGateDue       Cause = "gate_due"               // the time for which a gate closed its route is over, and a tick is awaited
-	WhyExecutionHeld Cause = "execution_held"         // an operator keeps it from being handed out
+	// a budget or quota could not be asked, or did not say why it has no room
+	WhyUnavailable Cause = "limits_unavailable"
+	// it is time to ask its budgets and quotas again, and a tick is awaited
+	WhyCheckDue      Cause = "limits_due"
+	WhyExecutionHeld Cause = "execution_held" // an operator keeps it from being handed out
 )
 
 // Not yet claimable.
@@ -55,12 +59,14 @@ const (
 
 // Waiting for others.
 const (
-	WhyFlowStaging     Cause = "flow_staging"             // its flow has not been released
-	WhyAwaitingOthers  Cause = "awaiting_upstreams"       // those it depends on have not ended
-	WhyAwaitingReplay  Cause = "awaiting_upstream_replay" // it was replayed, and those it depends on ended without success and were not
-	WhyAwaitingKids    Cause = "awaiting_children"
-	WhyAwaitingBacklog Cause = "awaiting_resolution" // nothing is missing: the backlog of its flow, which a tick works off
-	WhyFlowCancelled   Cause = "flow_cancelled"      // its flow was, and it is about to be
+	WhyFlowStaging    Cause = "flow_staging"       // its flow has not been released
+	WhyAwaitingOthers Cause = "awaiting_upstreams" // those it depends on have not ended
+	// it was replayed, and those it depends on ended without success and were not
+	WhyAwaitingReplay Cause = "awaiting_upstream_replay"
+	WhyAwaitingKids   Cause = "awaiting_children"
+	// nothing is missing: the backlog of its flow, which a tick works off
+	WhyAwaitingBacklog Cause = "awaiting_resolution"
+	WhyFlowCancelled   Cause = "flow_cancelled" // its flow was, and it is about to be
 )
 
 // Active.
@@ -109,22 +115,26 @@ const (
 const overdue Cause = "_tick_overdue"
 
 // ticked are the reasons that wait for a tick and nothing else.
-var ticked = []Cause{WhyDelayDue, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted, WhySuspensionTimeoutDue, WhyDeadlineDue,
-	WhyAwaitingBacklog, WhyFlowCancelled, WhyGrantDue, WhyGateDue}
+var ticked = []Cause{WhyDelayDue, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked,
+	WhyReclaimsExhausted, WhySuspensionTimeoutDue, WhyDeadlineDue, WhyAwaitingBacklog, WhyFlowCancelled, WhyGrantDue,
+	WhyCheckDue}
 
 var causes = []Cause{
 	WhyNotFound, WhyPurged, WhyPartitionFrozen, WhyPartitionMissing,
-	WhyWaitingNext, WhyWaitingBehind, WhyWaitingStuck, WhyWaitingNoWorker, WhyWaitingNoCapability, WhyWaitingUnregistered, WhyWaitingUnlisted, WhyLanePaused, WhyLaneDisabled,
-	WhyNotQueued, WhyRouteNotReady,
-	WhyGranted, WhyGrantDue, WhyWaitingBudget, WhyWaitingRate, WhyWaitingSlot, WhyNoBudget, WhyNoQuota, WhyGateClosed, WhyGateDue,
+	WhyWaitingNext, WhyWaitingBehind, WhyWaitingStuck, WhyWaitingNoWorker, WhyWaitingNoCapability,
+	WhyWaitingUnregistered, WhyWaitingUnlisted, WhyLanePaused, WhyLaneDisabled, WhyNotQueued, WhyNotOffered,
+	WhyGranted, WhyGrantDue, WhyWaitingBudget, WhyWaitingRate, WhyWaitingSlot, WhyNoBudget, WhyNoQuota, WhyUnavailable,
+	WhyCheckDue,
 	WhyExecutionHeld,
 	WhyDelayed, WhyDebounced, WhyDelayedByWorker, WhyRetryBackoff, WhyReclaimBackoff, WhyResumeDelay, WhyDelayDue,
 	WhyFlowStaging, WhyAwaitingOthers, WhyAwaitingReplay, WhyAwaitingKids, WhyAwaitingBacklog, WhyFlowCancelled,
 	WhyActive, WhyAttemptTimeoutDue, WhyLeaseExpired, WhyHolderDead, WhyRevoked, WhyReclaimsExhausted,
-	WhyAwaitingSignal, WhyAwaitingApproval, WhyAwaitingCallback, WhyAwaitingTool, WhyPausedByOperator, WhyPausedByPolicy, WhyAwaitingBudget, WhySuspensionTimeoutDue,
+	WhyAwaitingSignal, WhyAwaitingApproval, WhyAwaitingCallback, WhyAwaitingTool, WhyPausedByOperator,
+	WhyPausedByPolicy, WhyAwaitingBudget, WhySuspensionTimeoutDue,
 	WhyDeadlineDue,
-	WhyCompleted, WhyFailedNoRetries, WhyFailedRetriesExhausted, WhyFailedNotRetried, WhyFailedPermanent, WhyFailedReclaimsExhausted, WhyFailedWaitTimeout,
-	WhyCancelled, WhyCancelledWaitTimeout, WhyExpiredDeadline, WhyExpiredAttemptTimeout, WhyExpiredWaitTimeout, WhySkipped,
+	WhyCompleted, WhyFailedNoRetries, WhyFailedRetriesExhausted, WhyFailedNotRetried, WhyFailedPermanent,
+	WhyFailedReclaimsExhausted, WhyFailedWaitTimeout, WhyCancelled, WhyCancelledWaitTimeout, WhyExpiredDeadline,
+	WhyExpiredAttemptTimeout, WhyExpiredWaitTimeout, WhySkipped,
 }
 
 // Causes lists every cause there is. One that ends in _tick_overdue is the reason before it, where nobody maintains the

@@ -10,7 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// inCondition puts what a suspension waits for into words, and how far that is. The form is that of lua/lib/condition.lua.
+// inCondition puts what a suspension waits for into words, and how far that is. The form is that of
+// lua/lib/condition.lua.
 func inCondition(f engine.Facts) string {
 	s := f.Suspension
 	switch s.Condition {
@@ -23,7 +24,8 @@ func inCondition(f engine.Facts) string {
 	said := make([]string, len(lines)+1)
 	for i, line := range lines {
 		if line == waithook.ChildrenCondition && f.Wait != nil {
-			said[i+1] = fmt.Sprintf("%s to end (%d of %d have, %d of them with success)", children(f), f.Wait.Succeeded+f.Wait.Others, f.Wait.Total, f.Wait.Succeeded)
+			said[i+1] = fmt.Sprintf("%s to end (%d of %d have, %d of them with success)", children(f),
+				f.Wait.Succeeded+f.Wait.Others, f.Wait.Total, f.Wait.Succeeded)
 			continue
 		}
 		said[i+1] = part(strings.Split(line, "\x1f"), s.Waitpoints, said, f.Satisfied[i+1])

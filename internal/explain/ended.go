@@ -32,11 +32,14 @@ func over(f engine.Facts) account {
 	case state == flowfabric.Expired:
 		end(expired(f))
 	case f.FailureCategory == "not_needed":
-		end(WhySkipped, "nothing that it depends on failed, and it runs only if something did, or depends on what does; that fails no flow")
+		end(WhySkipped,
+			"nothing that it depends on failed, and it runs only if something did, or depends on what does; that fails no flow")
 	default:
 		how := "what it depends on can no longer be satisfied"
 		if g := f.Group; g != nil {
-			how += fmt.Sprintf(": it needed %s, of which %d succeeded, %d failed, were cancelled or expired, and %d were skipped", policyWords(g), g.Succeeded, g.Failed, g.Skipped)
+			how += fmt.Sprintf(
+				": it needed %s, of which %d succeeded, %d failed, were cancelled or expired, and %d were skipped",
+				policyWords(g), g.Succeeded, g.Failed, g.Skipped)
 		}
 		end(WhySkipped, how)
 	}
@@ -49,7 +52,8 @@ func failed(f engine.Facts) (Cause, string) {
 	last, p := failure(f), f.Policy.Retry
 	switch {
 	case f.FailureCategory == "max_reclaims_exceeded":
-		return WhyFailedReclaimsExhausted, fmt.Sprintf("%s, and it had been reclaimed %s, which is all its policy allows", last, plural(f.Reclaims, "time"))
+		return WhyFailedReclaimsExhausted, fmt.Sprintf(
+			"%s, and it had been reclaimed %s, which is all its policy allows", last, plural(f.Reclaims, "time"))
 	case f.FailureCategory == "suspension_timeout":
 		return WhyFailedWaitTimeout, "its suspension lasted too long, which no retry follows"
 	case p.MaxRetries == 0:
@@ -57,7 +61,8 @@ func failed(f engine.Facts) (Cause, string) {
 	case f.Retries >= p.MaxRetries:
 		return WhyFailedRetriesExhausted, fmt.Sprintf("%s, and %s used up", last, allUsed(p.MaxRetries))
 	case !retries(f, f.FailureCategory):
-		return WhyFailedNotRetried, fmt.Sprintf("%s, which is not among the categories that its policy retries (%s)", last, quoted(p.Categories))
+		return WhyFailedNotRetried, fmt.Sprintf("%s, which is not among the categories that its policy retries (%s)",
+			last, quoted(p.Categories))
 	}
 	return WhyFailedPermanent, last + ", and its worker reported that as permanent"
 }
@@ -107,7 +112,9 @@ func expired(f engine.Facts) (Cause, string) {
 	case "suspension_timeout":
 		return WhyExpiredWaitTimeout, "its suspension lasted too long"
 	case "attempt_timeout":
-		return WhyExpiredAttemptTimeout, fmt.Sprintf("attempt %d ran longer than the %s it may, and no retry was left for that", attempt(f), f.Policy.AttemptTimeout)
+		return WhyExpiredAttemptTimeout,
+			fmt.Sprintf("attempt %d ran longer than the %s it may, and no retry was left for that", f.Attempts,
+				f.Policy.AttemptTimeout)
 	}
 	return WhyExpiredDeadline, "its deadline, " + moment(f, f.DeadlineAt) + ", had passed"
 }
@@ -135,17 +142,19 @@ func kept(f engine.Facts) string {
 	until := f.KeptUntil()
 	switch {
 	case f.PurgeAt.IsZero():
-		return "; the index of what is to be purged has lost it."
+		return "; it is lost among what is to be purged (admin.Audit with Repair puts that right)."
 	case f.Flow != nil && f.Flow.EndedAt.IsZero() && !f.Purging:
 		return "; it is kept until its flow has ended, and at least until " + moment(f, f.PurgeAt) + "."
 	case f.Purging:
 		return "; its retention is over since " + moment(f, f.PurgeAt) + ", and the next tick purges it."
 	case until.After(f.PurgeAt) && until.After(f.Now):
-		return "; it is filed to be purged at " + moment(f, f.PurgeAt) + ", but its lane keeps what ended for longer now: a tick then files it for " + moment(f, until) + "."
+		return "; it is to be purged at " + moment(f, f.PurgeAt) +
+			", but its lane keeps what ended for longer now: a tick then moves that to " + moment(f, until) + "."
 	case !f.PurgeAt.After(f.Now):
 		return "; its retention is over since " + moment(f, f.PurgeAt) + ", and the next tick purges it."
 	case until.Before(f.PurgeAt):
-		return "; a tick purges it after " + moment(f, f.PurgeAt) + ", as it was filed when it ended; its lane's retention is shorter now, which an audit that repairs applies to it."
+		return "; a tick purges it after " + moment(f, f.PurgeAt) +
+			", as its lane said when it ended; the lane keeps less now, which an audit that repairs applies to it."
 	}
 	return "; a tick purges it after " + moment(f, f.PurgeAt) + "."
 }

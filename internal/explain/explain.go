@@ -3,7 +3,8 @@
 //	engine.Explain ──▶ engine.Facts ──▶ account: reason, sentence, next, at ──▶ Explanation
 //	engine.Workers ──▶ crew: who could run it ──┘
 //
-// An explanation is made of facts alone, so that docs/how-to/why.md can be written by the code that explains real executions.
+// An explanation is made of facts alone, so that docs/how-to/why.md can be written by the code that explains real
+// executions.
 package explain
 
 import (
@@ -19,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
 // Explanation says why an execution is where it is, and what moves it next.
@@ -28,16 +30,16 @@ type Explanation struct {
 	Code  flowfabric.Code        // likewise; of a purged execution its last one
 	// Reason is the stable name of the explanation, see [Causes].
 	Reason Cause
-	// Sentence says why it is there, in one or two sentences of English; Next what moves it, or that nothing does. Times are
-	// the server's, UTC. Texts of users are quoted, and cut to 200 bytes.
+	// Sentence says why it is there, in one or two sentences of English; Next what moves it, or that nothing does.
+	// Times are the server's, UTC. Texts of users are quoted, and cut to 200 bytes.
 	Sentence, Next string
 	// At is when Next happens by itself, at the latest; it may have passed. Zero when no clock decides.
 	At time.Time
-	// Serving and Capable count, for one that waits for a worker, the live workers that take its kind from its lane, and those
-	// of them that have all its capabilities. -1: that cannot be told, or it does not wait.
+	// Serving and Capable count, for one that waits for a worker, the live workers that take its kind from its lane,
+	// and those of them that have all its capabilities. -1: that cannot be told, or it does not wait.
 	Serving, Capable int
-	// Facts are what it was made of, without the workers. The zero value when there is no such execution, and for a frozen or
-	// missing partition.
+	// Facts are what it was made of, without the workers. The zero value when there is no such execution, and for a
+	// frozen or missing partition.
 	Facts engine.Facts
 }
 
@@ -50,11 +52,12 @@ type Source interface {
 	Workers(ctx context.Context) []engine.PartitionWorkers
 }
 
-// Of explains where an execution is and what moves it next. It reads one consistent snapshot of the execution's partition and, for
-// one that waits, the registered workers, and writes nothing. An id that names nothing, a purged execution, and a frozen or missing
-// partition are explained too, without an error.
+// Of explains where an execution is and what moves it next. It reads one consistent snapshot of the execution's
+// partition and, for one that waits, the registered workers, and writes nothing. An id that names nothing, a purged
+// execution, and a frozen or missing partition are explained too, without an error.
 //
-// Errors: flowfabric.ErrInvalidInput for the zero id and one of a partition that this store does not have; ErrTransport and its kin.
+// Errors: flowfabric.ErrInvalidInput for the zero id and one of a partition that this store does not have;
+// ErrTransport and its kin.
 func Of(ctx context.Context, from Source, id flowfabric.ExecutionID) (Explanation, error) {
 	f, err := from.Explain(ctx, id)
 	if err != nil {
@@ -81,7 +84,8 @@ const patience = 5 * time.Second
 
 // explain turns facts into an explanation. It has no other source.
 func explain(f engine.Facts, workers crew) Explanation {
-	out := Explanation{ID: f.ID, State: engine.Gated(f.State, f.ClosedWhy).Public, Code: f.State.Code, Facts: f, Serving: -1, Capable: -1}
+	out := Explanation{ID: f.ID, State: engine.Gated(f.State, f.ClosedWhy).Public, Code: f.State.Code, Facts: f,
+		Serving: -1, Capable: -1}
 	var a account
 	switch f.State.LifecyclePhase {
 	case "runnable":
@@ -119,7 +123,8 @@ func explain(f engine.Facts, workers crew) Explanation {
 	case a.ticked:
 		out.Next += " That is due; a tick comes within about a second."
 	case late && a.timed:
-		out.Next += " But " + unmaintained(f) + ": delays and timeouts do not fire until a worker with maintenance takes over."
+		out.Next += " But " + unmaintained(f) +
+			": delays and timeouts do not fire until a worker with maintenance takes over."
 	}
 	return out
 }
@@ -149,7 +154,8 @@ func deadlineFirst(f engine.Facts, a account) account {
 		if f.State.Code == codes.Active {
 			next = "A tick ends it expired, unless its worker ends it before."
 		}
-		return account{reason: WhyDeadlineDue, why: a.why + " Its deadline passed at " + moment(f, d) + ".", next: next, at: d, ticked: true}
+		return account{reason: WhyDeadlineDue, why: a.why + " Its deadline passed at " + moment(f, d) + ".", next: next,
+			at: d, ticked: true}
 	case a.at.IsZero():
 		a.next += " If it has not ended by its deadline, " + moment(f, d) + ", a tick ends it expired."
 		a.at = d
@@ -171,23 +177,30 @@ func gone(id flowfabric.ExecutionID, err error) (Explanation, error) {
 		return Explanation{}, err
 	case errors.Is(err, denied.NoExecution):
 		out.Reason = WhyNotFound
-		out.Sentence = "The store has no execution of this id: it was never created, or it was purged and its tombstone is gone too."
+		out.Sentence =
+			"The store has no execution of this id: it was never created, or it was purged and its tombstone is gone too."
 		out.Next = "Nothing moves it; an execution can be created under this id."
 	case errors.Is(err, flowfabric.ErrResultPurged):
 		state, _ := flowfabric.Project(flowfabric.Code(denied.Slot(refused, 0)))
 		ms, _ := strconv.ParseInt(denied.Slot(refused, 1), 10, 64)
 		out.Reason, out.State, out.Code, out.At = WhyPurged, state.Public, state.Code, time.UnixMilli(ms)
-		out.Sentence = fmt.Sprintf("It ended %s and was purged: what is left is a tombstone, which keeps its id taken.", state.Public)
+		out.Sentence = fmt.Sprintf("It ended %s and was purged: what is left is a tombstone, which keeps its id taken.",
+			state.Public)
 		out.Next = "Nothing moves it; the tombstone goes at " + stamp(out.At) + ", and then the id is free."
 	case errors.Is(err, flowfabric.ErrPartitionFrozen):
 		out.Reason = WhyPartitionFrozen
-		out.Sentence = fmt.Sprintf("Its partition %d is frozen%s, and calls to it are refused; leases go on running out. "+
-			"While it is, nothing can be said about the execution, not even whether there is one.", id.Partition(), because(denied.Slot(refused, 1)))
-		out.Next = "If there is one, it goes on where it was once an operator thaws the partition (flowfabric thaw, admin.Thaw)."
+		out.Sentence = fmt.Sprintf(
+			"Its partition %d is frozen%s, and calls to it are refused; leases go on running out. "+
+				"While it is, nothing can be said about the execution, not even whether there is one.", id.Partition(),
+			because(denied.Slot(refused, 1)))
+		out.Next =
+			"If there is one, it goes on where it was once an operator thaws the partition (flowfabric thaw, admin.Thaw)."
 	case errors.Is(err, denied.PartitionMissing):
 		out.Reason = WhyPartitionMissing
-		out.Sentence = fmt.Sprintf("The root key of its partition %d does not exist: the store was flushed, or lost its data.", id.Partition())
-		out.Next = "Nothing moves it: restore the store from a backup, or boot it anew by opening it, which brings no execution back."
+		out.Sentence = fmt.Sprintf(
+			"The root key of its partition %d does not exist: the store was flushed, or lost its data.", id.Partition())
+		out.Next =
+			"Nothing moves it: restore the store from a backup, or open it anew, which brings no execution back."
 	default:
 		return Explanation{}, err
 	}
@@ -222,10 +235,11 @@ func moment(f engine.Facts, t time.Time) string {
 	return stamp(t) + " (now)"
 }
 
-// quote is a text of a user's, cut to 200 bytes.
+// quote is a text of a user's on one line, cut to 200 bytes.
 func quote(text string) string {
-	if len(text) > 200 {
-		text = text[:200] + "…"
+	text = prose.Folded(text)
+	if short := prose.Cut(text, 200); short != text {
+		text = short + "…"
 	}
 	return strconv.Quote(text)
 }

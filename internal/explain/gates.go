@@ -19,71 +19,115 @@ func gateList(gates []flowfabric.Gate) string {
 
 func gateNamed(g flowfabric.Gate) string {
 	if g.IsBudget() {
-		return "budget " + quote(g.Name())
+		return "budget " + g.Name()
 	}
-	if key, l, ok := g.Limit(); ok {
-		return "the limit of key " + quote(key) + " (" + l.String() + ")"
+	if key, _, ok := g.Limit(); ok {
+		return "key " + plainly(key)
 	}
-	return "quota " + quote(g.Name())
+	return "quota " + g.Name()
 }
 
-// closed explains one whose route a gate has closed for a while.
+// plainly quotes a text of a caller only where it is not one plain word.
+func plainly(text string) string {
+	if strings.Trim(text, wordy) == "" && text != "" && len(text) <= 64 {
+		return text
+	}
+	return quote(text)
+}
+
+const wordy = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:/@_-"
+
+// closed explains one that a budget, a quota or a limit of a key keeps waiting.
 func closed(f engine.Facts, workers crew) account {
 	by := engine.ParseClosing(f.ClosedWhy)
 	a := account{at: f.ClosedUntil, timed: true}
-	until := moment(f, f.ClosedUntil)
-	sooner := "; sooner, as soon as there is room"
+	until, of := moment(f, f.ClosedUntil), gateNamed(by.Gate)
+	sooner := ", or as soon as there is room"
+	key, limit, ofKey := by.Gate.Limit()
 	switch by.Kind {
 	case engine.ClosedByBudget:
 		a.reason = WhyWaitingBudget
-		a.why = fmt.Sprintf("It waits for budget: when %s was asked last, %d of %d %s were used.", gateNamed(by.Gate), by.Used, by.Limit, quote(by.Dimension))
+		a.why = fmt.Sprintf("It waits for %s: %d of %d %s are used.", of, by.Used, by.Limit, plainly(by.Dimension))
+		if by.Refused > 0 {
+			a.why = fmt.Sprintf("It waits for %s: %d of %d %s are used, and %d more do not fit.", of, by.Used, by.Limit,
+				plainly(by.Dimension), by.Refused)
+			sooner = ", or as soon as there is room for them"
+		}
 		sooner += " (a new period, a refund, an adjustment or another limit)"
 	case engine.ClosedByRate:
 		a.reason = WhyWaitingRate
-		a.why = fmt.Sprintf("It waits for %s: as many executions have started in its window as may.", gateNamed(by.Gate))
+		a.why = "The maximum number of " + of + " has started in its window."
+		if ofKey {
+			a.why = fmt.Sprintf("%d of %d of key %s have started within %s.", limit.Rate, limit.Rate, plainly(key),
+				limit.Per)
+		}
+		a.why += place(f)
 	case engine.ClosedByCap:
 		a.reason = WhyWaitingSlot
-		a.why = fmt.Sprintf("It waits for %s: as many executions hold a slot of it as may%s.", gateNamed(by.Gate), outOf(f.Slots))
+		a.why = "The maximum number of " + of + " runs now."
+		if f.Slots > 0 {
+			a.why = fmt.Sprintf("%d of %d of %s run now.", f.Slots, f.Slots, of)
+		}
+		a.why += place(f)
+		sooner = ", or as soon as one of them ends"
 		if f.Outbox > 0 {
-			a.why += fmt.Sprintf(" Its partition still has to tell quotas what was released (%s).", plural(f.Outbox, "notice"))
+			a.why += fmt.Sprintf(" Some may have ended: %s on the way.", reports(f.Outbox))
 		}
 	case engine.ClosedNoBudget:
 		a.reason = WhyNoBudget
-		a.why = fmt.Sprintf("It has %s, which does not exist, and so does not run.", gateNamed(by.Gate))
-		sooner = "; it runs once somebody makes that budget (admin.PutBudget)"
+		a.why = fmt.Sprintf("It needs %s, which does not exist, and so does not run.", of)
+		sooner = ", or once somebody makes that budget (admin.PutBudget)"
 	case engine.ClosedNoQuota:
 		a.reason = WhyNoQuota
-		a.why = fmt.Sprintf("It has %s, which does not exist, and so does not run.", gateNamed(by.Gate))
-		sooner = "; it runs once somebody makes that quota (admin.PutQuota)"
+		a.why = fmt.Sprintf("It needs %s, which does not exist, and so does not run.", of)
+		sooner = ", or once somebody makes that quota (admin.PutQuota)"
+	case engine.ClosedUnavailable:
+		a.reason, sooner = WhyUnavailable, ""
+		if by.Gate == "" {
+			of = gateList(f.Route.Gates)
+		}
+		a.why = fmt.Sprintf("It waits for %s: no worker could find out whether there is room.", of)
 	default:
-		a.reason = WhyGateClosed
-		a.why = "It waits because one of its gates (" + gateList(f.Route.Gates) + ") closed its route" + because(f.ClosedWhy) + "."
+		a.reason, sooner = WhyUnavailable, ""
+		a.why = "It waits for " + gateList(f.Route.Gates) + because(f.ClosedWhy) + "."
 	}
 	if !f.ClosedUntil.After(f.Now) {
-		return account{reason: WhyGateDue, why: a.why + " Its gates were to be asked again at " + until + ".", at: a.at, ticked: true,
-			next: "A tick opens its route, and the next claim asks them."}
+		return account{reason: WhyCheckDue, why: a.why + " It was to be checked again at " + until + ".", at: a.at,
+			ticked: true, next: "A tick lets a worker check it again."}
 	}
-	a.next = "Its gates are asked again at " + until + sooner + served(f, workers) + "."
+	a.next = "It is checked again at " + until + sooner + served(f, workers) + "."
 	return a
 }
 
-// outOf is a number of slots, if it is known.
-func outOf(slots int) string {
-	if slots == 0 {
-		return ""
+// place says how many go first in its queue.
+func place(f engine.Facts) string {
+	switch f.Ahead {
+	case 0:
+		return " It is next."
+	case 1:
+		return " 1 other is ahead of it."
 	}
-	return fmt.Sprintf(" (%d)", slots)
+	return fmt.Sprintf(" %d others are ahead of it.", f.Ahead)
 }
 
-// granted explains one whose gates a worker is asking.
+// reports says how many ends a quota was not told of yet.
+func reports(n int) string {
+	if n == 1 {
+		return "1 report is"
+	}
+	return fmt.Sprintf("%d reports are", n)
+}
+
+// granted explains one for which a worker is asking budgets and quotas.
 func granted(f engine.Facts) account {
 	who := quote(engine.Instance(f.GrantedTo))
 	a := account{reason: WhyGranted, at: f.GrantEnds, timed: true}
-	a.why = fmt.Sprintf("Worker %s is asking its gates (%s), with a grant until %s. %s", who, gateList(f.Route.Gates), moment(f, f.GrantEnds), cameToWait(f))
-	a.next = "The worker claims it if all of them let it pass, else returns it; if nothing comes, a tick returns it then."
+	a.why = fmt.Sprintf("Worker %s is asking whether there is room for it (%s), until %s. %s", who,
+		gateList(f.Route.Gates), moment(f, f.GrantEnds), cameToWait(f))
+	a.next = "The worker runs it if there is room, else returns it to its queue; if nothing comes, a tick does then."
 	if !f.GrantEnds.After(f.Now) {
 		a.reason, a.timed, a.ticked = WhyGrantDue, false, true
-		a.next = "A tick returns it to its queue, unless the worker claims it before."
+		a.next = "A tick returns it to its queue, unless the worker runs it before."
 	}
 	return a
 }
@@ -99,6 +143,7 @@ func held(f engine.Facts) account {
 		who = "Operator " + quote(f.HeldBy)
 	}
 	a.why = who + " holds it" + because(f.HoldReason) + ": it is not handed out" + since + ". " + cameToWait(f)
-	a.next = "It waits for a worker again, in its old place, once an operator lets it (admin.Unhold)" + shut(f.Lane) + "."
+	a.next = "It waits for a worker again, in its old place, once an operator lets it (admin.Unhold)" + shut(f.Lane) +
+		"."
 	return a
 }

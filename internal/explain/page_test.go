@@ -3,7 +3,12 @@ package explain
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +23,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// The examples of docs/how-to/why.md are made of these facts by the code that explains real ones; internal/conformance holds that
-// code against servers. FLOWFABRIC_GOLDEN=write writes the page anew.
+// The examples of docs/how-to/why.md are made of these facts by the code that explains real ones;
+// internal/conformance holds that code against servers. FLOWFABRIC_GOLDEN=write writes the page anew.
 
 var (
 	noon   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -50,8 +55,9 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 		f.LeaseExpiresAt = noon.Add(-300 * time.Millisecond)
 	case state.LifecyclePhase == "suspended":
 		f.OpenWaitpoints, f.Satisfied = 1, map[int]int{}
-		f.Suspension = &suspend.Record{Reason: state.BlockingReason, Name: "approve", CreatedAt: noon.Add(-time.Hour), Behaviour: "fail",
-			Condition: "L\x1f1\x1f1\x1f", Waitpoints: []suspend.Waitpoint{{Key: "approve", State: "active"}}}
+		f.Suspension = &suspend.Record{Reason: state.BlockingReason, Name: "approve", CreatedAt: noon.Add(-time.Hour),
+			Behaviour: "fail", Condition: "L\x1f1\x1f1\x1f",
+			Waitpoints: []suspend.Waitpoint{{Key: "approve", State: "active"}}}
 	case state.Terminal():
 		f.CompletedAt, f.PurgeAt = noon.Add(-time.Hour), noon.Add(14*24*time.Hour-time.Hour)
 		if state.Public == flowfabric.Completed {
@@ -66,12 +72,12 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 
 // lost is the record of an attempt that ended so.
 func lost(category, reason string) []engine.AttemptRecord {
-	return []engine.AttemptRecord{{State: "ended_failure", Category: category, Reason: reason}}
+	return []engine.AttemptRecord{{Index: 1, State: "ended_failure", Category: category, Reason: reason}}
 }
 
 func failing(f *engine.Facts) {
 	f.Retries, f.FailureCategory, f.AttemptLog = 2, "handler_error", lost("handler_error", "the model is overloaded")
-	f.Attempts, f.AttemptLog[0].Index = 2, 1
+	f.Attempts, f.AttemptLog[0].Index = 2, 2
 }
 
 func reviewed(behaviour string) func(*engine.Facts) {
@@ -81,8 +87,9 @@ func reviewed(behaviour string) func(*engine.Facts) {
 }
 
 func writer(instance string, caps ...string) engine.WorkerRow {
-	return engine.WorkerRow{Instance: instance, Alive: true, InFlight: 64, Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"},
-		Kinds: []string{"write-article"}, Capabilities: caps, Concurrency: 64}}
+	return engine.WorkerRow{Instance: instance, Alive: true, InFlight: 64,
+		Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"},
+			Kinds: []string{"write-article"}, Capabilities: caps, Concurrency: 64}}
 }
 
 // stuck is a writer whose slots are all taken by handlers that ignore the end of their context.
@@ -116,7 +123,8 @@ func shutting(why string, left time.Duration) func(*engine.Facts) {
 // member makes it one of a flow that is open, which depends on three others.
 func member(f *engine.Facts) {
 	f.Node, f.Group = "join", &engine.GroupRecord{Policy: codes.AllOf, Total: 3, Pending: true}
-	f.Flow = &engine.FlowRecord{ID: flowfabric.FlowID(flowfabric.MakeExecutionID(3, uuid.MustParse("019cb000-0000-7000-8000-000000000002"))), State: flowfabric.FlowOpen}
+	f.Flow = &engine.FlowRecord{ID: flowfabric.FlowID(flowfabric.MakeExecutionID(3,
+		uuid.MustParse("019cb000-0000-7000-8000-000000000002"))), State: flowfabric.FlowOpen}
 }
 
 // others are nodes and their codes.
@@ -141,14 +149,17 @@ var examples = map[Cause]example{
 	WhyPartitionFrozen:  {err: denied.New("", "partition_frozen", "ff:{fp:3}", "moving slot 7")},
 	WhyPartitionMissing: {err: denied.New("", "partition_missing", "ff:{fp:3}")},
 
-	WhyWaitingNext:     {facts: in("R1f", nil), workers: crew{live: []engine.WorkerRow{writer("writer-1"), writer("writer-2")}}},
-	WhyWaitingBehind:   {facts: in("R1f", func(f *engine.Facts) { f.Ahead, f.Queued = 12, 40 }), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	WhyWaitingNext: {facts: in("R1f", nil),
+		workers: crew{live: []engine.WorkerRow{writer("writer-1"), writer("writer-2")}}},
+	WhyWaitingBehind: {facts: in("R1f", func(f *engine.Facts) { f.Ahead, f.Queued = 12, 40 }),
+		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
 	WhyWaitingStuck:    {facts: in("R1f", nil), workers: crew{live: []engine.WorkerRow{stuck("writer-1")}}},
 	WhyWaitingNoWorker: {facts: in("R1t", func(f *engine.Facts) { failing(f) })},
 	WhyWaitingNoCapability: {facts: in("R1f", func(f *engine.Facts) { f.Route.Capabilities = []string{"eu", "gpu"} }),
 		workers: crew{live: []engine.WorkerRow{writer("writer-1", "arm"), writer("writer-2", "gpu")}}},
-	WhyWaitingUnregistered: {facts: in("R1p", func(f *engine.Facts) { f.Waiters, f.Subscriptions, f.Replays = 2, 1, 1 })},
-	WhyWaitingUnlisted:     {facts: in("R1f", nil), workers: crew{err: errors.New("partition 9: partition_frozen")}},
+	WhyWaitingUnregistered: {
+		facts: in("R1p", func(f *engine.Facts) { f.Waiters, f.Subscriptions, f.Replays = 2, 1, 1 })},
+	WhyWaitingUnlisted: {facts: in("R1f", nil), workers: crew{err: errors.New("partition 9: partition_frozen")}},
 	WhyLanePaused: {facts: in("R1i", func(f *engine.Facts) {
 		f.Released = engine.ReleasedBack
 		f.Lane.State, f.Lane.Since, f.Lane.By = engine.LanePaused, noon.Add(-time.Hour), "anna"
@@ -157,22 +168,25 @@ var examples = map[Cause]example{
 		f.Reclaims, f.AttemptLog = 1, lost("lease_expired", "")
 		f.Lane.State, f.Lane.Since, f.Lane.By = engine.LaneDisabled, noon.Add(-time.Hour), "anna"
 	})},
-	WhyNotQueued:     {facts: in("R1f", func(f *engine.Facts) { f.Ahead = -1 })},
-	WhyRouteNotReady: {facts: in("R1f", func(f *engine.Facts) { f.Ready = false })},
+	WhyNotQueued:  {facts: in("R1f", func(f *engine.Facts) { f.Ahead = -1 })},
+	WhyNotOffered: {facts: in("R1f", func(f *engine.Facts) { f.Ready = false })},
 
 	WhyGranted:  {facts: in("G1f", granting(4*time.Second))},
 	WhyGrantDue: {facts: in("G1t", func(f *engine.Facts) { failing(f); granting(-100 * time.Millisecond)(f) })},
 	WhyWaitingBudget: {facts: in("R1f", shutting("budget acme tokens 1000000 1000000", 21*time.Second)),
 		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
-	WhyWaitingRate: {facts: in("R1f", shutting("quota openai rate", 1800*time.Millisecond)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	WhyWaitingRate: {facts: in("R1f", shutting("quota openai rate", 1800*time.Millisecond)),
+		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
 	WhyWaitingSlot: {facts: in("R1i", func(f *engine.Facts) {
 		shutting("quota openai cap", 700*time.Millisecond)(f)
 		f.Released, f.Outbox, f.Slots = engine.ReleasedSuspended, 2, 20
 	}), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
-	WhyNoBudget:   {facts: in("R1f", shutting("budget_not_found acme", 20*time.Second)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
-	WhyNoQuota:    {facts: in("R1f", shutting("quota_policy_not_found openai", 20*time.Second))},
-	WhyGateClosed: {facts: in("R1f", shutting("maintenance window", time.Minute)), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
-	WhyGateDue:    {facts: in("R1f", shutting("quota openai rate", -300*time.Millisecond))},
+	WhyNoBudget: {facts: in("R1f", shutting("budget_not_found acme", 20*time.Second)),
+		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	WhyNoQuota: {facts: in("R1f", shutting("quota_policy_not_found openai", 20*time.Second))},
+	WhyUnavailable: {facts: in("R1f", shutting("unavailable quota openai", time.Minute)),
+		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	WhyCheckDue: {facts: in("R1f", shutting("quota openai rate", -300*time.Millisecond))},
 	WhyExecutionHeld: {facts: in("R4f", func(f *engine.Facts) {
 		f.HeldAt, f.HeldBy, f.HoldReason = noon.Add(-10*time.Minute), "anna", "the tenant asked for it"
 	})},
@@ -183,7 +197,7 @@ var examples = map[Cause]example{
 	WhyRetryBackoff:    {facts: in("R2b", failing)},
 	WhyReclaimBackoff: {facts: in("R2r", func(f *engine.Facts) {
 		f.Attempts, f.Reclaims, f.AttemptLog = 3, 3, lost("lease_expired", "")
-		f.AttemptLog[0].Index = 2
+		f.AttemptLog[0].Index = 3
 	})},
 	WhyResumeDelay: {facts: in("R2c", func(f *engine.Facts) {
 		f.Suspension, f.ResumedBy = &suspend.Record{Trigger: "operator"}, "anna"
@@ -196,16 +210,25 @@ var examples = map[Cause]example{
 		f.Group.Policy, f.Group.K, f.Group.Succeeded = codes.Quorum, 2, 1
 		f.Open, f.Others = 2, others("fetch", "A1", "parse", "R3f")
 	})},
-	WhyAwaitingReplay: {facts: in("R3p", func(f *engine.Facts) { member(f); f.Group.Succeeded, f.Open, f.Others = 2, 1, others("fetch", "T2") })},
+	WhyAwaitingReplay: {facts: in("R3p", func(f *engine.Facts) {
+		member(f)
+		f.Group.Succeeded, f.Open, f.Others = 2, 1,
+			others("fetch", "T2")
+	})},
 	WhyAwaitingKids: {facts: in("R3i", func(f *engine.Facts) {
 		member(f)
 		f.Wait = &engine.WaitRecord{Mode: string(engine.WaitAll), Total: 5, Succeeded: 2, Others: 1, Pending: true}
 		f.Open, f.Others = 2, others("page-4", "A1", "page-5", "R1f")
 	})},
-	WhyAwaitingBacklog: {facts: in("R3f", func(f *engine.Facts) { member(f); f.Group.Pending, f.Group.Satisfied, f.Flow.Backlog = false, true, 3 })},
+	WhyAwaitingBacklog: {facts: in("R3f", func(f *engine.Facts) {
+		member(f)
+		f.Group.Pending, f.Group.Satisfied,
+			f.Flow.Backlog = false, true, 3
+	})},
 	WhyFlowCancelled: {facts: in("R3f", func(f *engine.Facts) {
 		member(f)
-		f.Flow.State, f.Flow.Policy, f.Flow.Cancelled, f.Flow.Reason = flowfabric.FlowCancelled, flowfabric.CancelAll, noon.Add(-time.Second), "too late"
+		f.Flow.State, f.Flow.Policy, f.Flow.Cancelled, f.Flow.Reason = flowfabric.FlowCancelled, flowfabric.CancelAll,
+			noon.Add(-time.Second), "too late"
 	})},
 
 	WhyActive: {facts: in("A1", func(f *engine.Facts) {
@@ -214,44 +237,55 @@ var examples = map[Cause]example{
 	})},
 	WhyAttemptTimeoutDue: {facts: in("A1", func(f *engine.Facts) { f.AttemptTimeoutAt = noon.Add(-time.Second) })},
 	WhyLeaseExpired:      {facts: in("A2", nil)},
-	WhyHolderDead:        {facts: in("A2", func(f *engine.Facts) { f.LeaseExpiresAt, f.DeclaredDead = noon.Add(20*time.Second), "host replaced" })},
-	WhyRevoked:           {facts: in("A3", nil)},
-	WhyReclaimsExhausted: {facts: in("A2", func(f *engine.Facts) { f.Attempts, f.Reclaims, f.Policy.MaxReclaims = 4, 3, 3 })},
+	WhyHolderDead: {facts: in("A2",
+		func(f *engine.Facts) { f.LeaseExpiresAt, f.DeclaredDead = noon.Add(20*time.Second), "host replaced" })},
+	WhyRevoked: {facts: in("A3", nil)},
+	WhyReclaimsExhausted: {
+		facts: in("A2", func(f *engine.Facts) { f.Attempts, f.Reclaims, f.Policy.MaxReclaims = 4, 3, 3 })},
 
 	WhyAwaitingSignal: {facts: in("S1", nil)},
 	WhyAwaitingApproval: {facts: in("S2", func(f *engine.Facts) {
 		reviewed("escalate")(f)
-		f.Suspension.Condition, f.Satisfied, f.OpenWaitpoints = "C\x1f2\x1fw\x1fapproved\x1f1\x1f2\x1f3", map[int]int{1: 1}, 3
-		f.Suspension.Waitpoints = []suspend.Waitpoint{{Key: "anna", State: "active"}, {Key: "ben", State: "active"}, {Key: "cleo", State: "active"}}
+		f.Suspension.Condition, f.Satisfied, f.OpenWaitpoints = "C\x1f2\x1fw\x1fapproved\x1f1\x1f2\x1f3",
+			map[int]int{1: 1}, 3
+		f.Suspension.Waitpoints = []suspend.Waitpoint{{Key: "anna", State: "active"}, {Key: "ben", State: "active"},
+			{Key: "cleo", State: "active"}}
 	})},
 	WhyAwaitingCallback: {facts: in("S3", reviewed("auto_resume_with_timeout_signal"))},
 	WhyAwaitingTool:     {facts: in("S4", reviewed("fail"))},
 	WhyPausedByOperator: {facts: in("S5", func(f *engine.Facts) {
-		f.Suspension.Reason, f.Suspension.Condition, f.Suspension.Waitpoints, f.OpenWaitpoints = "waiting_for_operator_review", "O", nil, 0
+		f.Suspension.Reason, f.Suspension.Condition, f.Suspension.Waitpoints,
+			f.OpenWaitpoints = "waiting_for_operator_review", "O", nil, 0
 	})},
-	WhyPausedByPolicy:       {facts: in("S6", reviewed("auto_resume"))},
-	WhyAwaitingBudget:       {facts: in("S7", func(f *engine.Facts) { reviewed("cancel")(f); f.Suspension.Reason = "paused_by_budget" })},
-	WhySuspensionTimeoutDue: {facts: in("S2", func(f *engine.Facts) { reviewed("expire")(f); f.TimeoutAt = noon.Add(-400 * time.Millisecond) })},
-	WhyDeadlineDue:          {facts: in("R1f", func(f *engine.Facts) { f.DeadlineAt = noon.Add(-100 * time.Millisecond) })},
+	WhyPausedByPolicy: {facts: in("S6", reviewed("auto_resume"))},
+	WhyAwaitingBudget: {
+		facts: in("S7", func(f *engine.Facts) { reviewed("cancel")(f); f.Suspension.Reason = "paused_by_budget" })},
+	WhySuspensionTimeoutDue: {facts: in("S2",
+		func(f *engine.Facts) { reviewed("expire")(f); f.TimeoutAt = noon.Add(-400 * time.Millisecond) })},
+	WhyDeadlineDue: {
+		facts: in("R1f", func(f *engine.Facts) { f.DeadlineAt = noon.Add(-100 * time.Millisecond) })},
 
 	WhyCompleted: {facts: in("T1", nil)},
 	WhyFailedNoRetries: {facts: in("T2", func(f *engine.Facts) {
 		failing(f)
-		f.Retries, f.Policy.Retry.MaxRetries, f.Attempts, f.AttemptLog[0].Index = 0, 0, 1, 0
+		f.Retries, f.Policy.Retry.MaxRetries, f.Attempts, f.AttemptLog[0].Index = 0, 0, 1, 1
 	})},
-	WhyFailedRetriesExhausted: {facts: in("T2", func(f *engine.Facts) { failing(f); f.Retries, f.Attempts, f.AttemptLog[0].Index = 3, 4, 3 })},
-	WhyFailedNotRetried:       {facts: in("T2", func(f *engine.Facts) { failing(f); f.Policy.Retry.Categories = []string{"attempt_timeout"} })},
-	WhyFailedPermanent:        {facts: in("T2", failing)},
+	WhyFailedRetriesExhausted: {
+		facts: in("T2", func(f *engine.Facts) { failing(f); f.Retries, f.Attempts, f.AttemptLog[0].Index = 3, 4, 4 })},
+	WhyFailedNotRetried: {
+		facts: in("T2", func(f *engine.Facts) { failing(f); f.Policy.Retry.Categories = []string{"attempt_timeout"} })},
+	WhyFailedPermanent: {facts: in("T2", failing)},
 	WhyFailedReclaimsExhausted: {facts: in("T2", func(f *engine.Facts) {
 		f.FailureCategory, f.AttemptLog, f.Reclaims = "max_reclaims_exceeded", lost("lease_expired", ""), 3
-		f.Attempts, f.AttemptLog[0].Index = 4, 3
+		f.Attempts, f.AttemptLog[0].Index = 4, 4
 	})},
 	WhyFailedWaitTimeout: {facts: in("T2", func(f *engine.Facts) { f.FailureCategory = "suspension_timeout" })},
 	WhyCancelled: {facts: in("T3n", func(f *engine.Facts) {
 		f.CancelledBy, f.CancelReason = engine.CancelOperator, "the article is no longer wanted"
 	})},
 	WhyCancelledWaitTimeout: {facts: in("T3", func(f *engine.Facts) { f.CancelledBy = "system_timeout_policy" })},
-	WhyExpiredDeadline:      {facts: in("T4", func(f *engine.Facts) { f.DeadlineAt, f.Replays = noon.Add(-time.Hour-time.Second), 10 })},
+	WhyExpiredDeadline: {
+		facts: in("T4", func(f *engine.Facts) { f.DeadlineAt, f.Replays = noon.Add(-time.Hour-time.Second), 10 })},
 	WhyExpiredAttemptTimeout: {facts: in("T4", func(f *engine.Facts) {
 		f.FailureCategory, f.Policy.AttemptTimeout = "attempt_timeout", 10*time.Minute
 	})},
@@ -283,7 +317,8 @@ func explained(t *testing.T, reason Cause) Explanation {
 }
 
 func TestPageOfExplanations(t *testing.T) {
-	const page, begin, end = "../../docs/how-to/why.md", "<!-- examples: written by TestPageOfExplanations -->\n", "<!-- end of examples -->\n"
+	const page, begin, end = "../../docs/how-to/why.md", "<!-- examples: written by TestPageOfExplanations -->\n",
+		"<!-- end of examples -->\n"
 	var made strings.Builder
 	for _, reason := range Causes() {
 		e := explained(t, reason)
@@ -310,15 +345,52 @@ func TestPageOfExplanations(t *testing.T) {
 		return
 	}
 	if want != string(raw) {
-		t.Errorf("%s is not what the library says; FLOWFABRIC_GOLDEN=write go test ./internal/explain -run TestPageOfExplanations writes it", page)
+		t.Errorf(
+			"%s is not what the library says; FLOWFABRIC_GOLDEN=write go test ./internal/explain -run TestPageOfExplanations writes it",
+			page)
 	}
 }
 
 // An error that explains nothing stays one.
 func TestErrorsThatExplainNothing(t *testing.T) {
-	for _, err := range []error{flowfabric.ErrTransport, denied.New("", "protocol_mismatch"), denied.New("", "corrupt")} {
+	for _, err := range []error{flowfabric.ErrTransport, denied.New("", "protocol_mismatch"),
+		denied.New("", "corrupt")} {
 		if got, same := gone(sample, err); !errors.Is(same, err) || got.Reason != "" {
 			t.Errorf("%v: %v, %v", err, got, same)
 		}
+	}
+}
+
+// inside are words that only this library's own code and documents of its design know.
+var inside = regexp.MustCompile(`(?i)\b(gates?|routes?|grants?|granted|rung|rings?|backlog|outbox|notices?|index|` +
+	`registry|filed|closed|closes)\b`)
+
+// Every text that a sentence is made of is in the words of those who read it, not only those of the examples.
+func TestSentencesAreInWordsOfTheirReaders(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if x, ok := n.(*ast.BasicLit); ok && x.Kind == token.STRING && strings.Contains(x.Value, " ") {
+				texts++
+				if word := inside.FindString(x.Value); word != "" {
+					t.Errorf("%s says %q: %s", name, word, x.Value)
+				}
+			}
+			return true
+		})
+	}
+	if texts < 100 {
+		t.Errorf("%d texts were looked at", texts)
 	}
 }

@@ -20,8 +20,9 @@ var suspensions = map[flowfabric.Code]Cause{
 
 // purposes are the reasons of a suspension in words.
 var purposes = map[string]string{
-	"waiting_for_signal": "for a signal", "step_boundary": "at the boundary of a step", "waiting_for_approval": "for an approval",
-	"waiting_for_callback": "for a callback", "waiting_for_tool_result": "for the result of a tool",
+	"waiting_for_signal": "for a signal", "step_boundary": "at the boundary of a step",
+	"waiting_for_approval": "for an approval", "waiting_for_callback": "for a callback",
+	"waiting_for_tool_result":     "for the result of a tool",
 	"waiting_for_operator_review": "for the review of an operator", "manual_pause": "as a manual pause",
 	"paused_by_policy": "by a policy", "paused_by_budget": "for want of budget",
 	"waiting_for_children": "to wait for children",
@@ -30,8 +31,10 @@ var purposes = map[string]string{
 // behaviours are what a suspension's timeout does.
 var behaviours = map[string]string{
 	"fail": "ends it failed, without a retry", "cancel": "ends it cancelled", "expire": "ends it expired",
-	"auto_resume": "resumes it without a signal", "auto_resume_open": "resumes it without a signal, and leaves its waitpoints open for the next wait", "auto_resume_with_timeout_signal": `resumes it with the signal "__timeout"`,
-	"escalate": "leaves it to an operator, without another timeout",
+	"auto_resume":                     "resumes it without a signal",
+	"auto_resume_open":                "resumes it without a signal, and leaves its waitpoints open for the next wait",
+	"auto_resume_with_timeout_signal": `resumes it with the signal "__timeout"`,
+	"escalate":                        "leaves it to an operator, without another timeout",
 }
 
 // suspended explains an execution that gave up its lease until something comes.
@@ -50,7 +53,8 @@ func suspended(f engine.Facts) account {
 		if s.Reason == "waiting_for_children" && apart(f) {
 			purpose = "to wait for other executions"
 		}
-		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purpose, name, moment(f, s.CreatedAt), inCondition(f))
+		a.why = fmt.Sprintf("It is suspended %s%s since %s, and needs %s.", purpose, name, moment(f, s.CreatedAt),
+			inCondition(f))
 		a.why += open(f)
 		ofChildren := waithook.OfChildren(s.Condition)
 		if ofChildren {
@@ -59,15 +63,20 @@ func suspended(f engine.Facts) account {
 		a.next = "It becomes claimable" + after(s) + " once an operator resumes it (admin.Resume)."
 		switch {
 		case s.Condition == waithook.ChildrenCondition && apart(f):
-			a.next = "It becomes claimable" + after(s) + " when it is told that enough of them have ended, which the ticks of the partitions do soon after that, or once an operator resumes it (admin.Resume)."
+			a.next = "It becomes claimable" + after(s) +
+				" when it is told that enough of them have ended, which the ticks of the partitions do soon after that, or once an operator resumes it (admin.Resume)."
 		case s.Condition == waithook.ChildrenCondition:
-			a.next = "It becomes claimable" + after(s) + " in the call that ends the last child that it needs, or once an operator resumes it (admin.Resume)."
+			a.next = "It becomes claimable" + after(s) +
+				" in the call that ends the last child that it needs, or once an operator resumes it (admin.Resume)."
 		case ofChildren || strings.Contains(s.Condition, "\x1eM\x1f"):
-			a.next = "It becomes claimable" + after(s) + " once that has come (the end of a child, client.Signal with a waitpoint's token, client.Approve or client.Send), or an operator resumes it (admin.Resume)."
+			a.next = "It becomes claimable" + after(s) +
+				" once that has come (the end of a child, client.Signal with a waitpoint's token, client.Approve or client.Send), or an operator resumes it (admin.Resume)."
 		case strings.HasPrefix(s.Condition, "M\x1f") && !strings.Contains(s.Condition, "\x1e"):
-			a.next = "It becomes claimable" + after(s) + " once one has come (client.Send), or an operator resumes it (admin.Resume)."
+			a.next = "It becomes claimable" + after(s) +
+				" once one has come (client.Send), or an operator resumes it (admin.Resume)."
 		case s.Condition != "O" && s.Condition != "T":
-			a.next = "It becomes claimable" + after(s) + " once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (admin.Resume)."
+			a.next = "It becomes claimable" + after(s) +
+				" once that has come (client.Signal with a waitpoint's token, or client.Approve), or an operator resumes it (admin.Resume)."
 		}
 	}
 	if f.TimeoutAt.IsZero() {
@@ -106,7 +115,8 @@ func open(f engine.Facts) string {
 	}
 	var parts []string
 	if len(keys) > 0 {
-		parts = append(parts, fmt.Sprintf("%s of it %s open (%s)", plural(len(keys), "waitpoint"), are(len(keys)), quoted(keys)))
+		parts = append(parts, fmt.Sprintf("%s of it %s open (%s)", plural(len(keys), "waitpoint"), are(len(keys)),
+			quoted(keys)))
 	}
 	if n := f.OpenWaitpoints - len(keys); n > 0 {
 		parts = append(parts, fmt.Sprintf("%s that it does not wait for %s open", plural(n, "waitpoint"), are(n)))

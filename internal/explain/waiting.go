@@ -22,20 +22,23 @@ func waits(f engine.Facts, workers crew) account {
 		if f.Lane.State == engine.LaneDisabled {
 			a.reason = WhyLaneDisabled
 		}
-		a.why = fmt.Sprintf("It could be claimed, but %s is %s since %s%s, and hands nothing out. %s", lane, f.Lane.State,
-			moment(f, f.Lane.Since), changedBy(f.Lane), came)
+		a.why = fmt.Sprintf("It could be claimed, but %s is %s since %s%s, and hands nothing out. %s", lane,
+			f.Lane.State, moment(f, f.Lane.Since), changedBy(f.Lane), came)
 		a.next = "It is handed out once somebody resumes the lane (admin.SetLane)" + served(f, workers) + "."
 	case f.Ahead < 0:
 		a.reason = WhyNotQueued
-		a.why = "It waits for a worker, but its queue has lost it, so that no claim finds it. " + came
+		a.why = "It waits for a worker, but its queue has lost it, so that no worker finds it. " + came
 		a.next = "An audit of the partition (admin.Audit with Repair) puts it back."
 	case !f.ClosedUntil.IsZero():
 		a = closed(f, workers)
 		a.why += " " + came
 	case !f.Ready:
-		a.reason = WhyRouteNotReady
-		a.why = "It waits for a worker, but its queue is not among those that claims look at, although its lane hands work out. " + came
-		a.next = "An audit of the partition (admin.Audit with Repair) puts that right; so does the next execution of its kind."
+		a.reason = WhyNotOffered
+		a.why =
+			"It waits for a worker, but workers do not look at its queue, although its lane hands work out. " +
+				came
+		a.next =
+			"An audit of the partition (admin.Audit with Repair) puts that right; so does the next execution of its kind."
 	default:
 		a = crewed(f, workers, work)
 		a.why += " " + came
@@ -48,15 +51,16 @@ func served(f engine.Facts, workers crew) string {
 	able, unable := workers.able(f.Route)
 	switch {
 	case len(able) > 0:
-		return fmt.Sprintf("; %s this kind from it", takeIt(len(able)))
+		return fmt.Sprintf("; %s this kind from its lane", takeIt(len(able)))
 	case f.Waiters > 0:
-		return "; idle instances are registered to be rung for it"
+		return "; idle workers that are not listed would take it"
 	case workers.blind(f.Route) != "":
-		return "; whether a worker takes this kind from it cannot be told, " + workers.blind(f.Route)
+		return "; whether a worker takes this kind from its lane cannot be told, " + workers.blind(f.Route)
 	case len(unable) > 0:
-		return fmt.Sprintf(" and a worker has the capabilities %s, which none of the %s that would take it has all of", quoted(f.Route.Capabilities), plural(len(unable), "live worker"))
+		return fmt.Sprintf(" and a worker has the capabilities %s, which none of the %s that would take it has all of",
+			quoted(f.Route.Capabilities), plural(len(unable), "live worker"))
 	}
-	return " and a worker starts that takes this kind from it" + needing(f.Route) + ": no live one does"
+	return " and a worker starts that takes this kind from its lane" + needing(f.Route) + ": no live one does"
 }
 
 func takeIt(n int) string {
@@ -97,11 +101,14 @@ func crewed(f engine.Facts, workers crew, work string) account {
 	switch {
 	case len(able) > 0 && blockedBy(able):
 		_, stuck, slots := slotsOf(able)
-		return account{reason: WhyWaitingStuck, why: fmt.Sprintf("It waits for a slot: %s %s, and handlers that ignore the end of their context had %d of %s when last heard of; %s.",
-			plural(len(able), "live worker"), take(len(able), work), stuck, plural(slots, "slot"), place),
+		return account{reason: WhyWaitingStuck,
+			why: fmt.Sprintf(
+				"It waits for a slot: %s %s, and handlers that ignore the end of their context had %d of %s when last heard of; %s.",
+				plural(len(able), "live worker"), take(len(able), work), stuck, plural(slots, "slot"), place),
 			next: "It is claimed once such a handler returns, its process is restarted (the worker's log and flowfabric_stuck_handlers tell which), or a worker starts that takes this kind from this lane" + needing(f.Route) + "."}
 	case len(able) > 0:
-		a := account{reason: WhyWaitingNext, why: fmt.Sprintf("It waits to be claimed: %s; %s.", ready(able, f.Route, work), place)}
+		a := account{reason: WhyWaitingNext,
+			why: fmt.Sprintf("It waits to be claimed: %s; %s.", ready(able, f.Route, work), place)}
 		a.next = "The next claim of such a worker takes it."
 		if f.Ahead > 0 {
 			a.reason = WhyWaitingBehind
@@ -109,20 +116,25 @@ func crewed(f engine.Facts, workers crew, work string) account {
 		}
 		return a
 	case f.Waiters > 0: // who asks for its route can run it, whatever the registry knows
-		return account{reason: WhyWaitingUnregistered, why: fmt.Sprintf("It waits for a claim: %s registered to be rung for %s; %s.",
-			areIdle(f.Waiters), work, place), next: "An instance that is rung claims it, if it still lives."}
+		return account{reason: WhyWaitingUnregistered,
+			why: fmt.Sprintf("It waits for a worker: %s waiting for %s; %s.",
+				areIdle(f.Waiters), work, place), next: "Such a worker claims it, if it still lives."}
 	case workers.blind(f.Route) != "":
-		return account{reason: WhyWaitingUnlisted, why: fmt.Sprintf("It waits for a worker for %s; %s. Whether there is one cannot be told, %s.",
-			work, place, workers.blind(f.Route)), next: "A worker that takes it claims it."}
+		return account{reason: WhyWaitingUnlisted,
+			why: fmt.Sprintf("It waits for a worker for %s; %s. Whether there is one cannot be told, %s.",
+				work, place, workers.blind(f.Route)), next: "A worker that takes it claims it."}
 	case len(unable) == 0:
-		return account{reason: WhyWaitingNoWorker, why: fmt.Sprintf("It waits for a worker: no live worker takes %s; %s.", work, place),
+		return account{reason: WhyWaitingNoWorker,
+			why:  fmt.Sprintf("It waits for a worker: no live worker takes %s; %s.", work, place),
 			next: "It is claimed once a worker starts that takes this kind from this lane" + needing(f.Route) + "."}
 	}
 	one := closest(unable, f.Route)
 	return account{
 		reason: WhyWaitingNoCapability,
-		why: fmt.Sprintf("It waits for a capable worker: %s %s, but none has all of its capabilities (%s): %s, which comes closest, lacks %s; %s.",
-			plural(len(unable), "live worker"), take(len(unable), work), quoted(f.Route.Capabilities), quote(one.Instance), quoted(lacks(one, f.Route)), place),
+		why: fmt.Sprintf(
+			"It waits for a capable worker: %s %s, but none has all of its capabilities (%s): %s, which comes closest, lacks %s; %s.",
+			plural(len(unable), "live worker"), take(len(unable), work), quoted(f.Route.Capabilities),
+			quote(one.Instance), quoted(lacks(one, f.Route)), place),
 		next: "It is claimed once a worker starts that takes this kind from this lane" + needing(f.Route) + ".",
 	}
 }
@@ -136,9 +148,9 @@ func take(n int, work string) string {
 
 func areIdle(n int) string {
 	if n == 1 {
-		return "no live worker is listed that can run it, but 1 idle instance is"
+		return "no live worker is listed that can run it, but 1 idle worker is"
 	}
-	return fmt.Sprintf("no live worker is listed that can run it, but %d idle instances are", n)
+	return fmt.Sprintf("no live worker is listed that can run it, but %d idle workers are", n)
 }
 
 func needing(r engine.Route) string {
@@ -153,7 +165,8 @@ func cameToWait(f engine.Facts) string {
 	switch f.State.Code {
 	case codes.WaitingFirst, codes.GrantedFirst, codes.HeldFirst:
 		if f.Continues > 0 {
-			return fmt.Sprintf("It goes on with another input, for the %s time: steps, waits and retries start over.", nth(f.Continues))
+			return fmt.Sprintf("It goes on with another input, for the %s time: steps, waits and retries start over.",
+				nth(f.Continues))
 		}
 		return "It has never run."
 	case codes.WaitingRetry, codes.GrantedRetry, codes.HeldRetry:
@@ -161,17 +174,18 @@ func cameToWait(f engine.Facts) string {
 	case codes.WaitingReplay, codes.GrantedReplay, codes.HeldReplay:
 		return fmt.Sprintf("It was replayed, for the %s time of at most %d.", nth(f.Replays), replayCap(f))
 	case codes.WaitingReclaim, codes.GrantedReclaim, codes.HeldReclaim:
-		return fmt.Sprintf("Its worker %s was lost, %s; this is reclaim %d of at most %d.", holder(f), failure(f), f.Reclaims, reclaimCap(f))
+		return fmt.Sprintf("Its worker %s was lost, %s; this is reclaim %d of at most %d.", holder(f), failure(f),
+			f.Reclaims, reclaimCap(f))
 	}
 	switch f.Released {
 	case engine.ReleasedBack:
-		return fmt.Sprintf("Its worker %s handed it back, and attempt %d goes on.", holder(f), attempt(f))
+		return fmt.Sprintf("Its worker %s handed it back, and attempt %d goes on.", holder(f), f.Attempts)
 	case engine.ReleasedDelayed:
-		return fmt.Sprintf("The delay that worker %s asked for is over, and attempt %d goes on.", holder(f), attempt(f))
+		return fmt.Sprintf("The delay that worker %s asked for is over, and attempt %d goes on.", holder(f), f.Attempts)
 	case engine.ReleasedSuspended:
-		return fmt.Sprintf("It was resumed%s, and attempt %d goes on.", resumedBy(f), attempt(f))
+		return fmt.Sprintf("It was resumed%s, and attempt %d goes on.", resumedBy(f), f.Attempts)
 	}
-	return fmt.Sprintf("Attempt %d goes on with the next claim.", attempt(f))
+	return fmt.Sprintf("Attempt %d goes on with the next claim.", f.Attempts)
 }
 
 // resumedBy says what ended the last suspension.
@@ -196,9 +210,6 @@ func resumedBy(f engine.Facts) string {
 	return ""
 }
 
-// attempt is the index of the current or last attempt.
-func attempt(f engine.Facts) uint32 { return max(f.Attempts, 1) - 1 }
-
 func reclaimCap(f engine.Facts) int {
 	if f.Policy.MaxReclaims == 0 {
 		return limits.DefaultMaxReclaims
@@ -206,7 +217,8 @@ func reclaimCap(f engine.Facts) int {
 	return f.Policy.MaxReclaims
 }
 
-// reclaimPause is how long the next reclaim waits: nothing for the first, then 1, 2, 4 … 60 s. The library decides it (lua/lib/policy.lua).
+// reclaimPause is how long the next reclaim waits: nothing for the first, then 1, 2, 4 … 60 s. The library decides it
+// (lua/lib/policy.lua).
 func reclaimPause(f engine.Facts) time.Duration {
 	if f.Reclaims == 0 || f.State.Code == codes.Revoked {
 		return 0
@@ -249,17 +261,20 @@ func delayed(f engine.Facts) account {
 	switch f.State.Code {
 	case codes.RetryBackoff:
 		a.reason = WhyRetryBackoff
-		a.why = fmt.Sprintf("It "+past("paused until %s and is due for", "pauses until %s before")+" retry %d of %d, because %s.", until, f.Retries, f.Policy.Retry.MaxRetries, failure(f))
+		a.why = fmt.Sprintf("It "+past("paused until %s and is due for", "pauses until %s before")+
+			" retry %d of %d, because %s.", until, f.Retries, f.Policy.Retry.MaxRetries, failure(f))
 	case codes.ReclaimBackoff:
 		a.reason = WhyReclaimBackoff
-		a.why = fmt.Sprintf("It "+past("paused until %s and is due for", "pauses until %s before")+" reclaim %d of at most %d, because workers were lost while they ran it: its handler may be the cause. "+
+		a.why = fmt.Sprintf("It "+past("paused until %s and is due for", "pauses until %s before")+
+			" reclaim %d of at most %d, because workers were lost while they ran it: its handler may be the cause. "+
 			"The last was %s; %s.", until, f.Reclaims, reclaimCap(f), holder(f), failure(f))
 	case codes.ResumeDelay:
 		a.reason = WhyResumeDelay
 		a.why = fmt.Sprintf("It was resumed%s, with a delay until %s"+past(", and is due", "")+".", resumedBy(f), until)
 	case codes.DelayedInterrupted:
 		a.reason = WhyDelayedByWorker
-		a.why = fmt.Sprintf("Its handler on worker %s delayed attempt %d until %s"+past(", and it is due", "")+".", holder(f), attempt(f), until)
+		a.why = fmt.Sprintf("Its handler on worker %s delayed attempt %d until %s"+past(", and it is due", "")+".",
+			holder(f), f.Attempts, until)
 	default:
 		a.reason = WhyDelayed
 		a.why = fmt.Sprintf("It was created with a delay until %s"+past(", is due,", "")+" and has never run.", until)
@@ -287,5 +302,7 @@ func debounced(f engine.Facts) string {
 	if f.Key.Replaced == 0 {
 		return "It is debounced: another submit under its key replaces the input and delays it again."
 	}
-	return fmt.Sprintf("It is debounced: its input is that of the last of %d submits. Another one replaces the input and delays it again.", f.Key.Replaced+1)
+	return fmt.Sprintf(
+		"It is debounced: its input is that of the last of %d submits. Another one replaces the input and delays it again.",
+		f.Key.Replaced+1)
 }

@@ -44,7 +44,8 @@ func lacks(w engine.WorkerRow, r engine.Route) (missing []string) {
 	return missing
 }
 
-// able splits those that take a route into those that can run it and those that lack a capability. Each is judged alone.
+// able splits those that take a route into those that can run it and those that lack a capability. Each is judged
+// alone.
 func (c crew) able(r engine.Route) (able, unable []engine.WorkerRow) {
 	for _, w := range c.live {
 		switch {
@@ -70,7 +71,7 @@ func (c crew) count(r engine.Route) (serving, capable int) {
 // blind says why a worker that can run a route may have been overlooked; "" when none was.
 func (c crew) blind(r engine.Route) string {
 	if c.err != nil {
-		return "the registry could not be read: " + quote(c.err.Error())
+		return "the list of workers could not be read: " + quote(c.err.Error())
 	}
 	for _, w := range c.live {
 		if w.Info.Namespace == "" || w.Info.Truncated && (w.Info.Serves(r.Namespace) || len(w.Info.Namespaces) > 0) {

@@ -1,7 +1,9 @@
-// Package fault holds the table of errors: package flowfabric fills it, and internal/denied names what it does not export.
+// Package fault holds the table of errors: package flowfabric fills it, and internal/denied names what it does not
+// export.
 package fault
 
-// Sentinel is one row of the table: a code as it travels on the wire, its class and what it means. Errors are compared with it.
+// Sentinel is one row of the table: a code as it travels on the wire, its class and what it means. Errors are
+// compared with it.
 type Sentinel struct {
 	Code    string
 	Class   uint8

@@ -1,5 +1,5 @@
-// Package flowdraw writes flows for people: as text, as a Mermaid flowchart and in the language of Graphviz. Whatever names hold, a
-// drawing keeps its shape.
+// Package flowdraw writes flows for people: as text, as a Mermaid flowchart and in the language of Graphviz. Whatever
+// names hold, a drawing keeps its shape.
 package flowdraw
 
 import (
@@ -18,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
 // Graph is a flow as it was read, with its members in an order in which those that depend on others come after them.
@@ -27,8 +28,9 @@ type Graph struct {
 }
 
 // memberStates are the public states in the order in which summaries name them.
-var memberStates = []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled, flowfabric.Expired, flowfabric.Skipped,
-	flowfabric.Active, flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota, flowfabric.Delayed, flowfabric.Suspended, flowfabric.WaitingChildren}
+var memberStates = []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled,
+	flowfabric.Expired, flowfabric.Skipped, flowfabric.Active, flowfabric.Waiting, flowfabric.WaitingBudget,
+	flowfabric.WaitingQuota, flowfabric.Delayed, flowfabric.Suspended, flowfabric.WaitingChildren}
 
 // levels gives every node its distance from the nodes that depend on nothing, by the longest way.
 func (s *Graph) levels() (of map[flowfabric.ExecutionID]int, most int) {
@@ -54,9 +56,9 @@ func (s *Graph) names() map[flowfabric.ExecutionID]string {
 	return out
 }
 
-// Text writes the flow for people: what it is and how it stands, and its nodes level by level, each with its state, what it waits
-// for, and whom it depends on. Times are the server's, UTC. Names that could break a line are quoted. The layout may change between
-// releases. It returns the first error of w.
+// Text writes the flow for people: what it is and how it stands, and its nodes level by level, each with its state,
+// what it waits for, and whom it depends on. Times are the server's, UTC. Names that could break a line are quoted.
+// The layout may change between releases. It returns the first error of w.
 func (s Graph) Text(w io.Writer) error {
 	var b bytes.Buffer
 	s.head(&b)
@@ -70,7 +72,9 @@ func (s Graph) Text(w io.Writer) error {
 		t := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
 		for _, m := range s.Nodes {
 			if level[m.ID] == l {
-				_, _ = fmt.Fprintf(t, "  %s\n", strings.TrimRight(strings.Join([]string{plain(m.Node), memberState(m), plain(m.Kind), remarks(m), from(m, names)}, "\t"), "\t"))
+				_, _ = fmt.Fprintf(t, "  %s\n",
+					strings.TrimRight(strings.Join([]string{plain(m.Node), memberState(m), plain(m.Kind), remarks(m),
+						from(m, names)}, "\t"), "\t"))
 			}
 		}
 		_ = t.Flush() // a buffer does not fail
@@ -93,10 +97,12 @@ func (s *Graph) head(b *bytes.Buffer) {
 	row("states", counts(s.Count))
 	row("created", times(s.FlowRecord))
 	if s.Policy != "" {
-		row("cancelled", fmt.Sprintf("%s at %s by %s: %s", s.Policy, stamp(s.Cancelled), plain(cmp.Or(s.CancelBy, "nobody")), plain(s.Reason)))
+		row("cancelled", fmt.Sprintf("%s at %s by %s: %s", s.Policy, stamp(s.Cancelled),
+			plain(cmp.Or(s.CancelBy, "nobody")), plain(prose.Folded(s.Reason))))
 	}
 	if x := s.Siblings; x != (engine.SiblingCancels{}) {
-		row("siblings", fmt.Sprintf("%d cancelled, %d had ended, %d gone, %d spared", x.Cancelled, x.AlreadyTerminal, x.NotFound, x.Spared))
+		row("siblings", fmt.Sprintf("%d cancelled, %d had ended, %d gone, %d spared", x.Cancelled, x.AlreadyTerminal,
+			x.NotFound, x.Spared))
 	}
 	if s.Backlog > 0 {
 		row("backlog", plural(s.Backlog, "piece")+" of unfinished work")
@@ -250,9 +256,11 @@ func nodeName(id flowfabric.ExecutionID, names map[flowfabric.ExecutionID]string
 	return id.UUID().String()
 }
 
-// plain is a text of a user's as it may stand in a line: quoted if it is empty, has blanks at its ends, or what is not printable.
+// plain is a text of a user's as it may stand in a line: quoted if it is empty, has blanks at its ends, or what is
+// not printable.
 func plain(text string) string {
-	if text == "" || strings.TrimSpace(text) != text || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == '"' }) {
+	if text == "" || strings.TrimSpace(text) != text ||
+		strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == '"' }) {
 		return strconv.Quote(text)
 	}
 	return text
@@ -273,13 +281,14 @@ func visible(text string) string {
 
 // colours of the states, border and filling.
 var colours = map[string][2]string{
-	"completed": {"#2e7d32", "#c8e6c9"}, "failed": {"#c62828", "#ffcdd2"}, "cancelled": {"#6d4c41", "#d7ccc8"}, "expired": {"#ad1457", "#f8bbd0"},
-	"skipped": {"#757575", "#eeeeee"}, "active": {"#1565c0", "#bbdefb"}, "waiting": {"#f9a825", "#fff9c4"}, "delayed": {"#ef6c00", "#ffe0b2"},
-	"suspended": {"#6a1b9a", "#e1bee7"}, "waiting_children": {"#546e7a", "#cfd8dc"}, "purged": {"#bdbdbd", "#ffffff"},
+	"completed": {"#2e7d32", "#c8e6c9"}, "failed": {"#c62828", "#ffcdd2"}, "cancelled": {"#6d4c41", "#d7ccc8"},
+	"expired": {"#ad1457", "#f8bbd0"}, "skipped": {"#757575", "#eeeeee"}, "active": {"#1565c0", "#bbdefb"},
+	"waiting": {"#f9a825", "#fff9c4"}, "delayed": {"#ef6c00", "#ffe0b2"}, "suspended": {"#6a1b9a", "#e1bee7"},
+	"waiting_children": {"#546e7a", "#cfd8dc"}, "purged": {"#bdbdbd", "#ffffff"},
 }
 
-// Mermaid writes the flow as a Mermaid flowchart: nodes with name, kind and state, in the colour of the state, edges with the names
-// of inputs. Whatever names hold, they stay labels. It returns the first error of w.
+// Mermaid writes the flow as a Mermaid flowchart: nodes with name, kind and state, in the colour of the state, edges
+// with the names of inputs. Whatever names hold, they stay labels. It returns the first error of w.
 func (s Graph) Mermaid(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "flowchart TD\n")
@@ -310,15 +319,17 @@ func (s Graph) Mermaid(w io.Writer) error {
 	return err
 }
 
-// Graphviz writes the flow as a graph in the language of dot, with the same content as [Graph.Mermaid]. It returns the first
-// error of w.
+// Graphviz writes the flow as a graph in the language of dot, with the same content as [Graph.Mermaid]. It returns
+// the first error of w.
 func (s Graph) Graphviz(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "digraph flow {\n  label=\"%s\";\n  node [shape=box, style=\"rounded,filled\"];\n", dot(fmt.Sprintf("%s %s %s", s.ID, s.Kind, s.State)))
+	fmt.Fprintf(&b, "digraph flow {\n  label=\"%s\";\n  node [shape=box, style=\"rounded,filled\"];\n",
+		dot(fmt.Sprintf("%s %s %s", s.ID, s.Kind, s.State)))
 	number := s.numbers()
 	for i, m := range s.Nodes {
 		state := memberState(m)
-		fmt.Fprintf(&b, "  n%d [label=\"%s\", color=\"%s\", fillcolor=\"%s\"];\n", i, label(dot, `\n`, m), colours[state][0], colours[state][1])
+		fmt.Fprintf(&b, "  n%d [label=\"%s\", color=\"%s\", fillcolor=\"%s\"];\n", i, label(dot, `\n`, m),
+			colours[state][0], colours[state][1])
 	}
 	for i, m := range s.Nodes {
 		for _, e := range drawn(m, number) {
@@ -368,7 +379,8 @@ func label(escape func(string) string, newline string, m engine.MemberRecord) st
 	return strings.Join(lines, newline)
 }
 
-// mermaid writes a text as the content of a quoted label: everything but letters, digits and harmless signs as its number.
+// mermaid writes a text as the content of a quoted label: everything but letters, digits and harmless signs as its
+// number.
 func mermaid(text string) string {
 	var b strings.Builder
 	for _, r := range visible(text) {

@@ -24,9 +24,11 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func drawing(name, kind, input string) Graph {
 	id := flowfabric.FlowID(flowfabric.MakeExecutionID(3, uuid.MustParse("019cb000-0000-7000-8000-000000000001")))
 	state := func(code flowfabric.Code) flowfabric.State { s, _ := flowfabric.Project(code); return s }
-	s := Graph{FlowRecord: engine.FlowRecord{ID: id, State: flowfabric.FlowCancelled, Seal: string(engine.SealGrowing), Namespace: "default", Kind: kind,
+	s := Graph{FlowRecord: engine.FlowRecord{ID: id, State: flowfabric.FlowCancelled, Seal: string(engine.SealGrowing),
+		Namespace: "default", Kind: kind,
 		CreatedAt: noon.Add(-time.Hour), ReleasedAt: noon.Add(-time.Hour), Members: 7, Edges: 6, Purged: 1,
-		Count:  map[flowfabric.PublicState]int{flowfabric.Completed: 1, flowfabric.Failed: 1, flowfabric.Cancelled: 1, flowfabric.Active: 1, flowfabric.WaitingChildren: 2},
+		Count: map[flowfabric.PublicState]int{flowfabric.Completed: 1, flowfabric.Failed: 1, flowfabric.Cancelled: 1,
+			flowfabric.Active: 1, flowfabric.WaitingChildren: 2},
 		Policy: flowfabric.CancelPending, Cancelled: noon, CancelBy: "anna", Reason: "too late", Backlog: 2,
 		Siblings: engine.SiblingCancels{Cancelled: 1, Spared: 2}, Tags: map[string]string{"team.name": name}}}
 	add := func(node string, code flowfabric.Code, m engine.MemberRecord) flowfabric.ExecutionID {
@@ -34,23 +36,30 @@ func drawing(name, kind, input string) Graph {
 		s.Nodes = append(s.Nodes, m)
 		return m.ID
 	}
-	fast := add("fast", "T1", engine.MemberRecord{Attempt: 0, StartedAt: noon, EndedAt: noon.Add(1500 * time.Millisecond)})
+	fast := add("fast", "T1",
+		engine.MemberRecord{Attempt: 0, StartedAt: noon, EndedAt: noon.Add(1500 * time.Millisecond)})
 	slow := add(name, "T3", engine.MemberRecord{Attempt: 2})
-	bad := add("bad", "T2", engine.MemberRecord{Attempt: 3, Category: "handler_error", StartedAt: noon, EndedAt: noon.Add(time.Minute)})
+	bad := add("bad", "T2", engine.MemberRecord{Attempt: 3, Category: "handler_error", StartedAt: noon,
+		EndedAt: noon.Add(time.Minute)})
 	gone := id.Member("gone")
-	join := add("join", "A1", engine.MemberRecord{Group: &engine.GroupRecord{Policy: codes.Quorum, K: 1, Total: 3, Succeeded: 1, Failed: 2, Satisfied: true, CancelRest: true},
-		Edges: []engine.EdgeRecord{{From: slow, Input: input, Outcome: flowfabric.Cancelled}, {From: bad, Outcome: flowfabric.Failed},
+	join := add("join", "A1", engine.MemberRecord{Group: &engine.GroupRecord{Policy: codes.Quorum, K: 1, Total: 3,
+		Succeeded: 1, Failed: 2, Satisfied: true, CancelRest: true},
+		Edges: []engine.EdgeRecord{{From: slow, Input: input, Outcome: flowfabric.Cancelled},
+			{From: bad, Outcome: flowfabric.Failed},
 			{From: fast, Input: "left", Outcome: flowfabric.Completed}}})
-	add("late", "R3f", engine.MemberRecord{Attempt: -1, Group: &engine.GroupRecord{Policy: codes.AllOf, Total: 2, Pending: true, Succeeded: 1},
+	add("late", "R3f", engine.MemberRecord{Attempt: -1,
+		Group: &engine.GroupRecord{Policy: codes.AllOf, Total: 2, Pending: true, Succeeded: 1},
 		Edges: []engine.EdgeRecord{{From: join}, {From: gone, Outcome: flowfabric.Completed}}})
-	add("parent", "R3i", engine.MemberRecord{Wait: &engine.WaitRecord{Mode: string(engine.WaitFirstSuccess), Total: 3, Others: 1, Pending: true}})
+	add("parent", "R3i", engine.MemberRecord{Wait: &engine.WaitRecord{Mode: string(engine.WaitFirstSuccess), Total: 3,
+		Others: 1, Pending: true}})
 	add("purged", "", engine.MemberRecord{Attempt: -1})
 	return s
 }
 
 func TestFlowDrawings(t *testing.T) {
 	s := drawing("a \"quoted\"\nname", "race", `<b>`)
-	for file, write := range map[string]func(io.Writer) error{"flow.txt": s.Text, "flow.mmd": s.Mermaid, "flow.dot": s.Graphviz} {
+	for file, write := range map[string]func(io.Writer) error{"flow.txt": s.Text, "flow.mmd": s.Mermaid,
+		"flow.dot": s.Graphviz} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
 			t.Fatal(err)
@@ -80,13 +89,16 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 var (
-	mermaidLine = regexp.MustCompile(`^(flowchart TD|  n\d+\["(?:[\pL\p{Nd} \-_.:/,+]|#\d+;|<br/>)*"\]:::[a-z_]+|  n\d+ (?:-->|-\.->)(?:\|"(?:[\pL\p{Nd} \-_.:/,+]|#\d+;)+"\|)? n\d+|  classDef [a-z_]+ [a-z#0-9:,]+)$`)
-	dotLine     = regexp.MustCompile(`^(digraph flow \{|\}|  label="(?:[^"\\]|\\.)*";|  node \[shape=box, style="rounded,filled"\];|  n\d+ \[label="(?:[^"\\]|\\.)*", color="#[0-9a-f]{6}", fillcolor="#[0-9a-f]{6}"\];|  n\d+ -> n\d+ \[label="(?:[^"\\]|\\.)*", style=(?:solid|dashed)\];)$`)
+	mermaidLine = regexp.MustCompile(
+		`^(flowchart TD|  n\d+\["(?:[\pL\p{Nd} \-_.:/,+]|#\d+;|<br/>)*"\]:::[a-z_]+|  n\d+ (?:-->|-\.->)(?:\|"(?:[\pL\p{Nd} \-_.:/,+]|#\d+;)+"\|)? n\d+|  classDef [a-z_]+ [a-z#0-9:,]+)$`)
+	dotLine = regexp.MustCompile(
+		`^(digraph flow \{|\}|  label="(?:[^"\\]|\\.)*";|  node \[shape=box, style="rounded,filled"\];|  n\d+ \[label="(?:[^"\\]|\\.)*", color="#[0-9a-f]{6}", fillcolor="#[0-9a-f]{6}"\];|  n\d+ -> n\d+ \[label="(?:[^"\\]|\\.)*", style=(?:solid|dashed)\];)$`)
 )
 
 // Whatever a name holds, a drawing has the lines it has with a plain one, and each is well formed.
 func FuzzFlowDrawings(f *testing.F) {
-	for _, text := range []string{"plain", `"];`, "a\nb", `\`, `\"`, "]:::x", "|", "#quot;", "<script>", "%%{init}%%", "\x00\xff", "end", "ü\u2028\u202e", "--> n1", "`"} {
+	for _, text := range []string{"plain", `"];`, "a\nb", `\`, `\"`, "]:::x", "|", "#quot;", "<script>", "%%{init}%%",
+		"\x00\xff", "end", "ü\u2028\u202e", "--> n1", "`"} {
 		f.Add(text, text, text)
 	}
 	lines := func(write func(io.Writer) error) []string {
@@ -105,7 +117,8 @@ func FuzzFlowDrawings(f *testing.F) {
 		for what, c := range map[string]struct {
 			write, want func(io.Writer) error
 			line        *regexp.Regexp
-		}{"text": {s.Text, base.Text, nil}, "mermaid": {s.Mermaid, base.Mermaid, mermaidLine}, "dot": {s.Graphviz, base.Graphviz, dotLine}} {
+		}{"text": {s.Text, base.Text, nil}, "mermaid": {s.Mermaid, base.Mermaid, mermaidLine},
+			"dot": {s.Graphviz, base.Graphviz, dotLine}} {
 			got, want := lines(c.write), lines(c.want)
 			if len(got) != len(want) {
 				t.Fatalf("%s has %d lines, want %d:\n%s", what, len(got), len(want), strings.Join(got, "\n"))

@@ -1,5 +1,5 @@
-// Package flowplan is a flow between package flow, which makes it of a graph, and package client, which sends it; and the template of a flow that
-// a schedule stores, and that the process which fires it sends.
+// Package flowplan is a flow between package flow, which makes it of a graph, and package client, which sends it; and
+// the template of a flow that a schedule stores, and that the process which fires it sends.
 package flowplan
 
 import (
@@ -25,14 +25,15 @@ type Plan struct {
 	Tags    map[string]string
 }
 
-// Of checks a *flow.Flow and gives its members the ids that they have in flow id. It changes nothing, and may be called again. The errors
-// are those of flow.Flow.Err, and flowfabric.ErrInvalidInput for the zero id. Package flow sets it when it is initialised.
+// Of checks a *flow.Flow and gives its members the ids that they have in flow id. It changes nothing, and may be
+// called again. The errors are those of flow.Flow.Err, and flowfabric.ErrInvalidInput for the zero id. Package flow
+// sets it when it is initialised.
 var Of func(flow any, id flowfabric.FlowID, d Defaults) (Plan, error)
 
-// More checks a *flow.Flow whose nodes are added to flow id, and gives them the ids that they have in it. It changes nothing. The errors are those
-// of flow.Flow.Err. Package flow sets it when it is initialised.
+// More checks a *flow.Flow whose nodes are added to flow id, and gives them the ids that they have in it. It changes
+// nothing. The errors are those of flow.Flow.Err. Package flow sets it when it is initialised.
 var More func(flow any, id flowfabric.FlowID, d Defaults) (Plan, error)
 
-// ChildrenOf checks a *flow.ChildSet of an execution in a namespace, and is what the execution asks the server for. It changes nothing. The errors are
-// those of flow.ChildSet.Wait. Package flow sets it when it is initialised.
+// ChildrenOf checks a *flow.ChildSet of an execution in a namespace, and is what the execution asks the server for.
+// It changes nothing. The errors are those of flow.ChildSet.Wait. Package flow sets it when it is initialised.
 var ChildrenOf func(set any, parent flowfabric.ExecutionID, continues int, namespace string) (engine.ChildWait, error)

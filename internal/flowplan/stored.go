@@ -11,8 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// Template is a flow that a schedule submits at each of its instants. It is stored as the schedule's input, and only Go reads it. It has no
-// ids: [Template.Plan] gives the members those of one flow.
+// Template is a flow that a schedule submits at each of its instants. It is stored as the schedule's input, and only
+// Go reads it. It has no ids: [Template.Plan] gives the members those of one flow.
 type Template struct {
 	Version int               `json:"v"`
 	Kind    string            `json:"kind"`
@@ -51,26 +51,32 @@ type templateEdge struct {
 	Input string `json:"input,omitempty"`
 }
 
-// Encode makes a template of a plan: equal flows have equal bytes. Errors: flowfabric.ErrInvalidInput for a node that begins or ends at an
-// instant of its own, or has more than 62 tags; ErrPayloadTooLarge above 1 MiB.
+// Encode makes a template of a plan: equal flows have equal bytes. Errors: flowfabric.ErrInvalidInput for a node that
+// begins or ends at an instant of its own, or has more than 62 tags; ErrPayloadTooLarge above 1 MiB.
 func (p Plan) Encode() ([]byte, error) {
 	t := Template{Version: templateVersion, Kind: p.Kind, Mode: p.Mode, Digest: p.Digest, Tags: p.Tags}
 	if len(p.Tags) > limits.MaxTags-2 {
-		return nil, fmt.Errorf("%w: the flow has %d tags, want at most %d, since two are the schedule's own", flowfabric.ErrInvalidInput, len(p.Tags), limits.MaxTags-2)
+		return nil, fmt.Errorf("%w: the flow has %d tags, want at most %d, since two are the schedule's own",
+			flowfabric.ErrInvalidInput, len(p.Tags), limits.MaxTags-2)
 	}
 	number := make(map[flowfabric.ExecutionID]int, len(p.Members))
 	for i := range p.Members {
 		m := &p.Members[i]
 		number[m.ID] = i
 		if !m.DelayUntil.IsZero() || !m.DeadlineAt.IsZero() {
-			return nil, fmt.Errorf("%w: node %s: DelayUntil and DeadlineAt name one instant; a flow that recurs takes Delay and Deadline", flowfabric.ErrInvalidInput, m.Node)
+			return nil, fmt.Errorf(
+				"%w: node %s: DelayUntil and DeadlineAt name one instant; a flow that recurs takes Delay and Deadline",
+				flowfabric.ErrInvalidInput, m.Node)
 		}
 		if len(m.Tags) > limits.MaxTags-2 {
-			return nil, fmt.Errorf("%w: node %s: %d tags, want at most %d, since two are the schedule's own", flowfabric.ErrInvalidInput, m.Node, len(m.Tags), limits.MaxTags-2)
+			return nil, fmt.Errorf("%w: node %s: %d tags, want at most %d, since two are the schedule's own",
+				flowfabric.ErrInvalidInput, m.Node, len(m.Tags), limits.MaxTags-2)
 		}
-		n := templateNode{Name: m.Node, Namespace: m.Namespace, Lane: m.Lane, Kind: m.Kind, Capabilities: m.Capabilities, Gates: m.Gates, Priority: m.Priority,
-			DelayMs: m.Delay.Milliseconds(), DeadlineMs: m.Deadline.Milliseconds(), Policy: valid.PackPolicy(m.NewExecution.Policy),
-			TimeoutMs: m.NewExecution.Policy.AttemptTimeout.Milliseconds(), Tags: m.Tags, Creator: m.Creator, Digest: m.Digest, Payload: m.Payload,
+		n := templateNode{Name: m.Node, Namespace: m.Namespace, Lane: m.Lane, Kind: m.Kind,
+			Capabilities: m.Capabilities, Gates: m.Gates, Priority: m.Priority, DelayMs: m.Delay.Milliseconds(),
+			DeadlineMs: m.Deadline.Milliseconds(), Policy: valid.PackPolicy(m.NewExecution.Policy),
+			TimeoutMs: m.NewExecution.Policy.AttemptTimeout.Milliseconds(), Tags: m.Tags, Creator: m.Creator,
+			Digest: m.Digest, Payload: m.Payload,
 			Group: m.Policy, K: m.K, CancelRest: m.CancelRest}
 		for _, e := range m.Edges {
 			n.Edges = append(n.Edges, templateEdge{From: number[e.From], Input: e.Input})
@@ -82,7 +88,8 @@ func (p Plan) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("encode flow: %w", err)
 	}
 	if len(text) > limits.MaxPayload {
-		return nil, fmt.Errorf("%w: the flow has %d bytes as it is stored, want at most %d", flowfabric.ErrPayloadTooLarge, len(text), limits.MaxPayload)
+		return nil, fmt.Errorf("%w: the flow has %d bytes as it is stored, want at most %d",
+			flowfabric.ErrPayloadTooLarge, len(text), limits.MaxPayload)
 	}
 	return text, nil
 }
@@ -94,19 +101,22 @@ func Decode(text []byte) (Template, error) {
 		return Template{}, fmt.Errorf("%w: the stored flow is not readable: %w", flowfabric.ErrInvalidInput, err)
 	}
 	if t.Version != templateVersion || len(t.Nodes) == 0 {
-		return Template{}, fmt.Errorf("%w: the stored flow has version %d and %d nodes", flowfabric.ErrInvalidInput, t.Version, len(t.Nodes))
+		return Template{}, fmt.Errorf("%w: the stored flow has version %d and %d nodes", flowfabric.ErrInvalidInput,
+			t.Version, len(t.Nodes))
 	}
 	for i, n := range t.Nodes {
 		for _, e := range n.Edges {
 			if e.From < 0 || e.From >= i {
-				return Template{}, fmt.Errorf("%w: the stored flow has an edge from node %d to node %d", flowfabric.ErrInvalidInput, e.From, i)
+				return Template{}, fmt.Errorf("%w: the stored flow has an edge from node %d to node %d",
+					flowfabric.ErrInvalidInput, e.From, i)
 			}
 		}
 	}
 	return t, nil
 }
 
-// Wait is when the work of one instant begins: not before Until, which is For from now. Zero: at once. Deadlines count from there.
+// Wait is when the work of one instant begins: not before Until, which is For from now. Zero: at once. Deadlines
+// count from there.
 type Wait struct {
 	Until time.Time
 	For   time.Duration
@@ -130,7 +140,8 @@ func (w Wait) Apply(x *engine.NewExecution, first bool) {
 }
 
 // Plan is one flow of the template. labels makes the tags of the flow, and of each member, of their own.
-func (t Template) Plan(id flowfabric.FlowID, wait Wait, labels func(own map[string]string) map[string]string) (Plan, error) {
+func (t Template) Plan(id flowfabric.FlowID, wait Wait,
+	labels func(own map[string]string) map[string]string) (Plan, error) {
 	p := Plan{Kind: t.Kind, Mode: t.Mode, Digest: t.Digest, Tags: labels(t.Tags)}
 	for _, n := range t.Nodes {
 		policy, err := valid.UnpackPolicy(n.Policy)
@@ -138,10 +149,12 @@ func (t Template) Plan(id flowfabric.FlowID, wait Wait, labels func(own map[stri
 			return Plan{}, err
 		}
 		policy.AttemptTimeout = time.Duration(n.TimeoutMs) * time.Millisecond
-		m := engine.FlowMember{Node: n.Name, Policy: n.Group, K: n.K, CancelRest: n.CancelRest, NewExecution: engine.NewExecution{ID: id.Member(n.Name),
-			Namespace: n.Namespace, Lane: n.Lane, Kind: n.Kind, Capabilities: n.Capabilities, Gates: n.Gates, Priority: n.Priority,
-			Delay: time.Duration(n.DelayMs) * time.Millisecond, Deadline: time.Duration(n.DeadlineMs) * time.Millisecond, Policy: policy,
-			Tags: labels(n.Tags), Creator: n.Creator, Digest: n.Digest, Payload: n.Payload}}
+		m := engine.FlowMember{Node: n.Name, Policy: n.Group, K: n.K, CancelRest: n.CancelRest,
+			NewExecution: engine.NewExecution{ID: id.Member(n.Name),
+				Namespace: n.Namespace, Lane: n.Lane, Kind: n.Kind, Capabilities: n.Capabilities, Gates: n.Gates,
+				Priority: n.Priority, Delay: time.Duration(n.DelayMs) * time.Millisecond,
+				Deadline: time.Duration(n.DeadlineMs) * time.Millisecond, Policy: policy,
+				Tags: labels(n.Tags), Creator: n.Creator, Digest: n.Digest, Payload: n.Payload}}
 		wait.Apply(&m.NewExecution, len(n.Edges) == 0)
 		for _, e := range n.Edges {
 			m.Edges = append(m.Edges, engine.FlowEdge{From: id.Member(t.Nodes[e.From].Name), Input: e.Input})

@@ -13,7 +13,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 )
 
-var work = handler.Define[string, string]("work", handler.Retry(2, time.Second, time.Minute), flowfabric.Timeout(time.Minute))
+var work = handler.Define[string, string]("work", handler.Retry(2, time.Second, time.Minute),
+	flowfabric.Timeout(time.Minute))
 
 func plan(t *testing.T, f *flow.Flow, id flowfabric.FlowID) flowplan.Plan {
 	t.Helper()
@@ -26,13 +27,17 @@ func plan(t *testing.T, f *flow.Flow, id flowfabric.FlowID) flowplan.Plan {
 
 func race() *flow.Flow {
 	f := flow.New("race", flow.Growing(), flowfabric.Tags(map[string]string{"a.b": "c"}))
-	fast := flow.Add(f, "fast", work, "x", flowfabric.Priority(7), flowfabric.Delay(time.Second), flowfabric.Quotas("gpu"))
-	deep := flow.Add(f, "deep", work, "y", flowfabric.Deadline(time.Hour), flowfabric.Tags(map[string]string{"d.e": "f"}))
-	flow.Add(f, "answer", work, "z", flow.NewInput[string]("left").From(fast), flow.After(deep), flow.AnyOf(), flow.CancelRemaining())
+	fast := flow.Add(f, "fast", work, "x", flowfabric.Priority(7), flowfabric.Delay(time.Second),
+		flowfabric.Quotas("gpu"))
+	deep := flow.Add(f, "deep", work, "y", flowfabric.Deadline(time.Hour),
+		flowfabric.Tags(map[string]string{"d.e": "f"}))
+	flow.Add(f, "answer", work, "z", flow.NewInput[string]("left").From(fast), flow.After(deep), flow.AnyOf(),
+		flow.CancelRemaining())
 	return f
 }
 
-// A flow that was stored is the flow that was planned, under another id: the server takes the one for a repeat of the other.
+// A flow that was stored is the flow that was planned, under another id: the server takes the one for a repeat of the
+// other.
 func TestAStoredFlowIsTheSameFlow(t *testing.T) {
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(3))
 	want := plan(t, race(), id)
@@ -48,14 +53,18 @@ func TestAStoredFlowIsTheSameFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := template.Plan(id, flowplan.Wait{}, maps.Clone[map[string]string])
-	if err != nil || got.Kind != want.Kind || got.Mode != want.Mode || got.Digest != want.Digest || got.Edges != want.Edges || len(got.Members) != 3 || got.Tags["a.b"] != "c" {
+	if err != nil || got.Kind != want.Kind || got.Mode != want.Mode || got.Digest != want.Digest ||
+		got.Edges != want.Edges || len(got.Members) != 3 || got.Tags["a.b"] != "c" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	for i, m := range got.Members {
 		w := want.Members[i]
-		if m.ID != w.ID || m.Node != w.Node || m.Namespace != "blue" || m.Creator != "me" || m.Digest != w.Digest || string(m.Payload) != string(w.Payload) || m.Policy != w.Policy ||
-			m.K != w.K || m.CancelRest != w.CancelRest || m.Priority != w.Priority || m.Delay != w.Delay || m.Deadline != w.Deadline || !maps.Equal(m.Tags, w.Tags) ||
-			len(m.Gates) != len(w.Gates) || m.NewExecution.Policy.Retry.MaxRetries != 2 || m.NewExecution.Policy.AttemptTimeout != time.Minute || len(m.Edges) != len(w.Edges) {
+		if m.ID != w.ID || m.Node != w.Node || m.Namespace != "blue" || m.Creator != "me" || m.Digest != w.Digest ||
+			string(m.Payload) != string(w.Payload) || m.Policy != w.Policy || m.K != w.K ||
+			m.CancelRest != w.CancelRest || m.Priority != w.Priority || m.Delay != w.Delay ||
+			m.Deadline != w.Deadline || !maps.Equal(m.Tags, w.Tags) || len(m.Gates) != len(w.Gates) ||
+			m.NewExecution.Policy.Retry.MaxRetries != 2 ||
+			m.NewExecution.Policy.AttemptTimeout != time.Minute || len(m.Edges) != len(w.Edges) {
 			t.Errorf("%+v, want %+v", m, w)
 		}
 		for n, e := range m.Edges {
@@ -77,12 +86,14 @@ func TestMembersWaitForTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
-	p, err := template.Plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Wait{Until: start, For: time.Minute}, maps.Clone[map[string]string])
+	p, err := template.Plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+		flowplan.Wait{Until: start, For: time.Minute}, maps.Clone[map[string]string])
 	if err != nil {
 		t.Fatal(err)
 	}
 	fast, deep, answer := p.Members[0], p.Members[1], p.Members[2]
-	if fast.Delay != time.Minute+time.Second || !deep.DelayUntil.Equal(start) || deep.Deadline != time.Hour+time.Minute || answer.Delay != 0 || !answer.DelayUntil.IsZero() {
+	if fast.Delay != time.Minute+time.Second || !deep.DelayUntil.Equal(start) ||
+		deep.Deadline != time.Hour+time.Minute || answer.Delay != 0 || !answer.DelayUntil.IsZero() {
 		t.Errorf("%+v\n%+v\n%+v", fast, deep, answer)
 	}
 }
@@ -95,7 +106,8 @@ func TestUnreadableTemplates(t *testing.T) {
 		`{"v":1,"nodes":[{"edges":[{"from":0}]}]}`:  "from node 0 to node 0",
 		`{"v":1,"nodes":[{"edges":[{"from":-1}]}]}`: "from node -1",
 	} {
-		if _, err := flowplan.Decode([]byte(text)); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), want) {
+		if _, err := flowplan.Decode([]byte(text)); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

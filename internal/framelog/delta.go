@@ -95,7 +95,8 @@ func (w *Writer) loadSummary(ctx context.Context) error {
 	s := &summary{document: mergepatch.Empty()}
 	if w.cfg.LastSequence > 0 {
 		if w.cfg.Summaries == nil {
-			return fmt.Errorf("summary: %w: WriterConfig.Summaries is missing, an earlier run may have left a document", flowfabric.ErrConfig)
+			return fmt.Errorf("summary: %w: WriterConfig.Summaries is missing, an earlier run may have left a document",
+				flowfabric.ErrConfig)
 		}
 		stored, err := w.cfg.Summaries.ReadSummary(ctx, w.cfg.Fence.Execution, w.cfg.Fence.Attempt)
 		if err != nil {

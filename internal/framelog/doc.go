@@ -1,6 +1,6 @@
 // Package framelog moves the frames of attempts: package stream says what they are. It holds the
-// batching [Writer] of the task that produces them, the paged [framelog.Read] of what is stored, and the tail [framelog.Hub] that
-// follows an execution live.
+// batching [Writer] of the task that produces them, the paged [framelog.Read] of what is stored, and the tail
+// [framelog.Hub] that follows an execution live.
 //
 //	handler ─Append─▶ queue ──one batch in flight──▶ AppendFrames ──▶ stored entries ──▶ Read
 //	                    ▲ full: Append waits              └─ published to who listens ──▶ Hub ─▶ tailers
@@ -21,15 +21,17 @@
 //
 // # Modes
 //
-// A frame is durable, a delta of the attempt's [stream.Summary], or best effort. Each mode has a log of its own, all have one
-// order. The writer merges a delta when it is queued and sends the document along: what the rules of the merge refuse
-// fails there, alone, and changes nothing. A best-effort frame never waits and never costs a durable one its place.
+// A frame is durable, a delta of the attempt's [stream.Summary], or best effort. Each mode has a log of its own, all
+// have one order. The writer merges a delta when it is queued and sends the document along: what the rules of the
+// merge refuse fails there, alone, and changes nothing. A best-effort frame never waits and never costs a durable one
+// its place.
 //
 // # Runs
 //
-// A drain, a delay and a wait keep the attempt, but its handler begins again: a new run, which appends the frames of a step that
-// was not recorded once more. Reads and tails tell of each run before its first frame, why it began and which frames before it were
-// recorded ([stream.Resumption]); a reader drops the others ([stream.Kept]). The end of an attempt says the same for the next one.
+// A drain, a delay and a wait keep the attempt, but its handler begins again: a new run, which appends the frames of
+// a step that was not recorded once more. Reads and tails tell of each run before its first frame, why it began and
+// which frames before it were recorded ([stream.Resumption]); a reader drops the others ([stream.Kept]). The end of
+// an attempt says the same for the next one.
 //
 // # Following: what can go wrong, and what follows
 //

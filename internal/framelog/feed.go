@@ -52,13 +52,14 @@ func (f *feed) run(ctx context.Context) error {
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(resubscribeFirst),
 		backoff.WithMaxInterval(resubscribeAtMost), backoff.WithMaxElapsedTime(0))
 	for {
-		err := f.src.Subscribe(ctx, f.id.Partition(), []string{frames, events}, f.confirmed, func(channel, text string) {
-			if channel == frames {
-				f.publish(text)
-			} else {
-				f.tell(newsState)
-			}
-		})
+		err := f.src.Subscribe(ctx, f.id.Partition(), []string{frames, events}, f.confirmed,
+			func(channel, text string) {
+				if channel == frames {
+					f.publish(text)
+				} else {
+					f.tell(newsState)
+				}
+			})
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -104,7 +105,8 @@ func (f *feed) publish(text string) {
 		f.tell(newsBehind)
 		return
 	}
-	m := message{attempt: said.Attempt, frames: said.Frames, resumed: said.Resumed, placed: make([]atomic.Pointer[placed], len(said.Frames))}
+	m := message{attempt: said.Attempt, frames: said.Frames, resumed: said.Resumed,
+		placed: make([]atomic.Pointer[placed], len(said.Frames))}
 	for i := range m.frames {
 		m.bytes += len(m.frames[i].Payload)
 	}

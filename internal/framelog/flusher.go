@@ -129,8 +129,8 @@ func (w *Writer) send(ctx context.Context, batch []stream.Frame) error {
 	} else {
 		w.logger().Warn("frames not acknowledged, sending them again", "first", first, "last", last, "error", err)
 	}
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(resendFirst), backoff.WithMaxInterval(resendAtMost),
-		backoff.WithMaxElapsedTime(0))
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(resendFirst),
+		backoff.WithMaxInterval(resendAtMost), backoff.WithMaxElapsedTime(0))
 	if err := pause(ctx, pauses.NextBackOff()); err != nil {
 		return err
 	}
@@ -181,8 +181,8 @@ func (w *Writer) stop(ctx context.Context, err error) {
 	dropped := len(w.queue)
 	switch {
 	case fenced:
-		err = fmt.Errorf("append frames of %s: %w: %w (%w: %d dropped after frame %d)", w.cfg.Fence, flowfabric.ErrLeaseLost,
-			err, denied.Unflushed, dropped, w.acked)
+		err = fmt.Errorf("append frames of %s: %w: %w (%w: %d dropped after frame %d)", w.cfg.Fence,
+			flowfabric.ErrLeaseLost, err, denied.Unflushed, dropped, w.acked)
 	default:
 		err = fmt.Errorf("append frames of %s: %w (%w: %d dropped after frame %d)", w.cfg.Fence,
 			err, denied.Unflushed, dropped, w.acked)

@@ -16,7 +16,8 @@ type TailSource interface {
 	Reader
 	// Subscribe delivers messages to fn until ctx ends or the connection is lost, and returns why. ready is called
 	// once the subscription is confirmed. fn must not block.
-	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
+	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(),
+		fn func(channel, message string)) error
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 }
 

@@ -85,10 +85,12 @@ func TestWriterComposesWaitingDeltas(t *testing.T) {
 		}
 		must(t, w.Append(t.Context(), delta(`{"n":null}`)))
 		must(t, w.Append(t.Context(), delta(`{"n":{"a":1}}`))) // a merge patch cannot say both at once
-		must(t, w.Append(t.Context(), stream.Frame{Type: "other", Mode: stream.ModeSummary, Payload: []byte(`{"n":{"b":2}}`)}))
+		must(t, w.Append(t.Context(),
+			stream.Frame{Type: "other", Mode: stream.ModeSummary, Payload: []byte(`{"n":{"b":2}}`)}))
 		must(t, w.Close(t.Context()))
 		document(t, s, 0, 3, `{"k0":1,"k1":1,"k2":1,"n":{"a":1,"b":2}}`)
-		if got, want := spell(s.stored(0)), `1s{"k0":1,"k1":1,"k2":1,"n":null} 2s{"n":{"a":1}} 3s{"n":{"b":2}}`; got != want {
+		if got, want := spell(s.stored(0)),
+			`1s{"k0":1,"k1":1,"k2":1,"n":null} 2s{"n":{"a":1}} 3s{"n":{"b":2}}`; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	})
@@ -102,7 +104,8 @@ func TestWriterRefusesDeltas(t *testing.T) {
 		must(t, w.Append(t.Context(), delta(`{"a":1}`)))
 		must(t, w.Flush(t.Context()))
 		for text, want := range map[string]error{
-			`[]`: flowfabric.ErrInvalidInput, `"x"`: flowfabric.ErrInvalidInput, `{"a":`: flowfabric.ErrInvalidInput, ``: flowfabric.ErrInvalidInput, `{"a":1e400}`: flowfabric.ErrInvalidInput,
+			`[]`: flowfabric.ErrInvalidInput, `"x"`: flowfabric.ErrInvalidInput, `{"a":`: flowfabric.ErrInvalidInput,
+			``: flowfabric.ErrInvalidInput, `{"a":1e400}`: flowfabric.ErrInvalidInput,
 			`{"a":"` + strings.Repeat("x", limits.MaxFrame) + `"}`: flowfabric.ErrPayloadTooLarge,
 		} {
 			wantIs(t, w.Append(t.Context(), delta(text)), want)
@@ -245,13 +248,17 @@ func TestWriterValidatesModes(t *testing.T) {
 		frame stream.Frame
 		names []string
 	}{
-		"mode":            {stream.Frame{Mode: 3}, []string{"mode", "best_effort"}},
-		"no ttl":          {stream.Frame{Mode: stream.ModeBestEffort}, []string{"ttl", "1s..1m0s"}},
-		"short ttl":       {stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Second - 1}, []string{"ttl", "1s..1m0s"}},
-		"long ttl":        {stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Minute + 1}, []string{"ttl", "1s..1m0s"}},
-		"durable ttl":     {stream.Frame{TTL: time.Second}, []string{"ttl", "durable"}},
-		"ttl of a delta":  {stream.Frame{Mode: stream.ModeSummary, TTL: time.Second, Payload: []byte(`{}`)}, []string{"ttl", "summary"}},
-		"text in a delta": {stream.Frame{Mode: stream.ModeSummary, Encoding: stream.UTF8, Payload: []byte(`{}`)}, []string{"encoding", "json"}},
+		"mode":   {stream.Frame{Mode: 3}, []string{"mode", "best_effort"}},
+		"no ttl": {stream.Frame{Mode: stream.ModeBestEffort}, []string{"ttl", "1s..1m0s"}},
+		"short ttl": {stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Second - 1},
+			[]string{"ttl", "1s..1m0s"}},
+		"long ttl": {stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Minute + 1},
+			[]string{"ttl", "1s..1m0s"}},
+		"durable ttl": {stream.Frame{TTL: time.Second}, []string{"ttl", "durable"}},
+		"ttl of a delta": {stream.Frame{Mode: stream.ModeSummary, TTL: time.Second, Payload: []byte(`{}`)},
+			[]string{"ttl", "summary"}},
+		"text in a delta": {stream.Frame{Mode: stream.ModeSummary, Encoding: stream.UTF8, Payload: []byte(`{}`)},
+			[]string{"encoding", "json"}},
 	} {
 		err := w.Append(t.Context(), c.frame)
 		wantIs(t, err, flowfabric.ErrInvalidInput)
@@ -270,7 +277,8 @@ func TestWriterValidatesModes(t *testing.T) {
 func TestWriterSizesTheLiveLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var keeps []int
-		w := writer(appender(func(_ context.Context, _ flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+		w := writer(appender(func(_ context.Context, _ flowfabric.Fence, first uint64,
+			frames []stream.Frame) (engine.Appended, error) {
 			for i, f := range frames {
 				if last := i == len(frames)-1; f.Keep > 0 != last {
 					t.Errorf("frame %d of %d keeps %d", i, len(frames), f.Keep)
@@ -297,7 +305,8 @@ func TestWriterFullQueueDropsTheOldestLiveFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		s := newServer()
-		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64,
+			frames []stream.Frame) (engine.Appended, error) {
 			<-gate
 			return s.AppendFrames(ctx, f, first, frames)
 		}))
@@ -326,7 +335,8 @@ func TestWriterFullQueueDropsTheOldestLiveFrame(t *testing.T) {
 		must(t, w.Close(t.Context()))
 		frames := s.stored(0)
 		contiguous(t, frames, 1, 1025)
-		if got := spell(append(frames[:3:3], frames[1023:]...)); got != "1bin flight 2dfirst 3b478 1024b1499 1025dlast" {
+		if got := spell(append(frames[:3:3], frames[1023:]...)); got !=
+			"1bin flight 2dfirst 3b478 1024b1499 1025dlast" {
 			t.Errorf("stored %s", got)
 		}
 		if w.Dropped() != 0 || w.LastAcknowledged() != 1025 {
@@ -338,7 +348,8 @@ func TestWriterFullQueueDropsTheOldestLiveFrame(t *testing.T) {
 // Nothing to drop: durable frames fill the queue, so the best-effort frame itself goes, and never waits.
 func TestWriterLiveFrameNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := writer(appender(func(ctx context.Context, _ flowfabric.Fence, _ uint64, _ []stream.Frame) (engine.Appended, error) {
+		w := writer(appender(func(ctx context.Context, _ flowfabric.Fence, _ uint64,
+			_ []stream.Frame) (engine.Appended, error) {
 			<-ctx.Done()
 			return engine.Appended{}, ctx.Err()
 		}))
@@ -351,7 +362,8 @@ func TestWriterLiveFrameNeverWaits(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		wantIs(t, w.Append(ctx, stream.Frame{Type: "s", Mode: stream.ModeSummary, Payload: []byte(`{}`)}), context.DeadlineExceeded)
+		wantIs(t, w.Append(ctx, stream.Frame{Type: "s", Mode: stream.ModeSummary, Payload: []byte(`{}`)}),
+			context.DeadlineExceeded)
 		wantIs(t, w.Close(ctx), denied.Unflushed)
 		wantIs(t, w.Append(t.Context(), live("x")), denied.Unflushed)
 	})
@@ -363,7 +375,8 @@ func TestWriterCountsDocuments(t *testing.T) {
 		gate := make(chan struct{})
 		s := newServer()
 		most := 0
-		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64,
+			frames []stream.Frame) (engine.Appended, error) {
 			<-gate
 			size := 0
 			for _, x := range frames {
@@ -408,7 +421,7 @@ func (s *server) mixed(t testing.TB, mode stream.FrameMode, n int) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.attempts[s.holder.Attempt]
+	a := s.attempts[s.holder.Attempt-1]
 	for range n {
 		f := stream.Frame{Sequence: a.count + 1, Mode: mode, Payload: fmt.Appendf(nil, "%d", a.count+1)}
 		if mode == stream.ModeSummary {
@@ -465,7 +478,8 @@ func TestReadPassesOverWhatIsHidden(t *testing.T) {
 		t.Fatalf("%s in %d reads, eof %t, gap %t", got, s.reads, page.EOF, page.Gap)
 	}
 	s.settle(codes.Completed, "attempt_success")
-	if rest := read(t, s, framelog.ReadOptions{Limit: 10, WithoutBestEffort: true, After: page.Next}); len(rest.Frames) > 0 || !rest.EOF {
+	if rest := read(t, s, framelog.ReadOptions{Limit: 10, WithoutBestEffort: true, After: page.Next}); len(
+		rest.Frames) > 0 || !rest.EOF {
 		t.Fatalf("%d frames, eof %t", len(rest.Frames), rest.EOF)
 	}
 	only := newServer() // nothing to show at all
@@ -500,10 +514,12 @@ func TestReadAfterExpiry(t *testing.T) {
 		t.Fatalf("%d frames, gap %t, eof %t", len(page.Frames), page.Gap, page.EOF)
 	}
 	s.trim(0, 7) // 5 durable frames and the deltas
-	for after, trimmed := range map[framelog.Place]uint64{{}: 15, first.Next: 5, framelog.PlaceOf(first.Frames[11]): 5, framelog.PlaceOf(first.Frames[9]): 5, framelog.PlaceOf(first.Frames[7]): 7} {
+	for after, trimmed := range map[framelog.Place]uint64{{}: 15, first.Next: 5, framelog.PlaceOf(first.Frames[11]): 5,
+		framelog.PlaceOf(first.Frames[9]): 5, framelog.PlaceOf(first.Frames[7]): 7} {
 		page = read(t, s, framelog.ReadOptions{Limit: 100, After: after})
 		if page.Trimmed != trimmed || !page.Gap || !page.EOF || len(page.Frames) != 7 {
-			t.Errorf("after %v: %d trimmed, want %d; eof %t, %d frames", after, page.Trimmed, trimmed, page.EOF, len(page.Frames))
+			t.Errorf("after %v: %d trimmed, want %d; eof %t, %d frames", after, page.Trimmed, trimmed, page.EOF,
+				len(page.Frames))
 		}
 	}
 	to := first.Frames[10].ID // best effort: gone

@@ -7,9 +7,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// Place is a place in one attempt's stream. The zero value is before the first frame. One that came from a [Page] or a frame also
-// knows how many frames lie before it, which makes the report of a trim gap exact. What follows a place in the middle of a run is
-// the rest of that run; the next run is told of before its first frame.
+// Place is a place in one attempt's stream. The zero value is before the first frame. One that came from a [Page] or
+// a frame also knows how many frames lie before it, which makes the report of a trim gap exact. What follows a place
+// in the middle of a run is the rest of that run; the next run is told of before its first frame.
 type Place struct {
 	id       stream.Cursor
 	sequence uint64 // of the last frame at or before id

@@ -34,8 +34,9 @@ func logs(meta engine.StreamMeta, withoutBestEffort bool) (modes []stream.FrameM
 // Page is a part of an attempt's stream, in order.
 type Page struct {
 	Frames []stream.Frame
-	// Resumed has each run that began between After and Next, in order. Its first frame is one of Frames, unless that was
-	// trimmed, has expired or is not shown; the frames that it repeats may be on earlier pages. See [stream.Kept].
+	// Resumed has each run that began between After and Next, in order. Its first frame is one of Frames, unless that
+	// was trimmed, has expired or is not shown; the frames that it repeats may be on earlier pages. See
+	// [stream.Kept].
 	Resumed []stream.Resumption
 	// Next is the last entry examined: the After of the next page. Without frames it is where the page began, or the
 	// last of the entries that are not shown or not stored any more.
@@ -44,8 +45,9 @@ type Page struct {
 	Exists       bool // at least one frame was ever appended
 	Closed       bool // the attempt has ended; more pages may follow: read until EOF
 	ClosedReason string
-	Recorded     uint64 // sequence of the last frame of the attempt that a recorded step covers; another attempt repeats the later ones
-	EOF          bool   // closed, and nothing after Next
+	// sequence of the last frame of the attempt that a recorded step covers; another attempt repeats the later ones
+	Recorded uint64
+	EOF      bool // closed, and nothing after Next
 
 	// Gap says that durable frames between After and the page's last were trimmed before they could be read; Trimmed
 	// is how many. Without the sequence at After ([PlaceAt]) that is an upper bound and a cursor at
@@ -63,7 +65,8 @@ type Page struct {
 // Errors: [flowfabric.ErrInvalidInput] for a limit out of bounds; [flowfabric.ErrNotFound].
 func Read(ctx context.Context, r Reader, id flowfabric.ExecutionID, attempt uint32, o ReadOptions) (Page, error) {
 	if o.Limit < 1 || o.Limit > limits.MaxReadFrames {
-		return Page{}, fmt.Errorf("read stream of %s: %w: limit is %d, want 1..%d", id, flowfabric.ErrInvalidInput, o.Limit, limits.MaxReadFrames)
+		return Page{}, fmt.Errorf("read stream of %s: %w: limit is %d, want 1..%d", id, flowfabric.ErrInvalidInput,
+			o.Limit, limits.MaxReadFrames)
 	}
 	var to *stream.Cursor
 	if o.To != (stream.Cursor{}) {
@@ -91,7 +94,8 @@ func (l attemptLog) of(mode stream.FrameMode, after stream.Cursor, to *stream.Cu
 
 // page reads frames first and the metadata after them: what the metadata calls closed cannot have grown since.
 // Only if that tells of frames which are not durable are the other logs read.
-func (l attemptLog) page(ctx context.Context, after Place, to *stream.Cursor, limit int) (Page, engine.StreamMeta, error) {
+func (l attemptLog) page(ctx context.Context, after Place, to *stream.Cursor,
+	limit int) (Page, engine.StreamMeta, error) {
 	var frames []stream.Frame
 	var err error
 	if after.id != greatest {
@@ -118,9 +122,11 @@ func (l attemptLog) page(ctx context.Context, after Place, to *stream.Cursor, li
 // runsAtOnce is how many runs one read asks for.
 const runsAtOnce = 256
 
-// runs returns the runs that begin on a page and notes with its frames which run each belongs to. A run of which only the end is
-// on the page is known by the next one, or is the last. All attempts but those that went on have one run, and cost no call.
-func (l attemptLog) runs(ctx context.Context, after stream.Cursor, page Page, meta engine.StreamMeta) (resumed []stream.Resumption, err error) {
+// runs returns the runs that begin on a page and notes with its frames which run each belongs to. A run of which only
+// the end is on the page is known by the next one, or is the last. All attempts but those that went on have one run,
+// and cost no call.
+func (l attemptLog) runs(ctx context.Context, after stream.Cursor, page Page,
+	meta engine.StreamMeta) (resumed []stream.Resumption, err error) {
 	next, current := []stream.Resumption(nil), meta.Runs
 	if meta.Runs > 1 && (len(page.Frames) > 0 || page.Next.id.Compare(after) > 0) {
 		for more := true; more; {
@@ -157,7 +163,8 @@ func (l attemptLog) runs(ctx context.Context, after stream.Cursor, page Page, me
 
 // mixed merges the logs of an attempt up to the last entry that the metadata knew: all of them were there then, so
 // none of a smaller id can appear later. durable is what was read of the main log before.
-func (l attemptLog) mixed(ctx context.Context, after Place, to *stream.Cursor, limit int, durable []stream.Frame, meta engine.StreamMeta) (Page, error) {
+func (l attemptLog) mixed(ctx context.Context, after Place, to *stream.Cursor, limit int, durable []stream.Frame,
+	meta engine.StreamMeta) (Page, error) {
 	bound := meta.LastID
 	if to != nil && to.Compare(bound) < 0 {
 		bound = *to
@@ -245,11 +252,13 @@ func pageUpTo(bound stream.Cursor, after Place, frames []stream.Frame, meta engi
 
 // pageOf judges what was read after a cursor.
 func pageOf(after Place, frames []stream.Frame, meta engine.StreamMeta) Page {
-	p := Page{Frames: frames, Exists: meta.Exists, Closed: meta.Closed, ClosedReason: meta.ClosedReason, Recorded: meta.Recorded.Sequence}
+	p := Page{Frames: frames, Exists: meta.Exists, Closed: meta.Closed, ClosedReason: meta.ClosedReason,
+		Recorded: meta.Recorded.Sequence}
 	for _, f := range frames {
 		p.Trimmed += after.advance(f, meta).trimmed
 	}
-	if !meta.Mixed() && len(frames) == 0 && meta.Count > 0 && meta.Trimmed == meta.Count && after.id.Compare(meta.LastID) < 0 {
+	if !meta.Mixed() && len(frames) == 0 && meta.Count > 0 && meta.Trimmed == meta.Count &&
+		after.id.Compare(meta.LastID) < 0 {
 		// Nothing is retained any more: there is no entry to wait for.
 		p.Trimmed = meta.Count
 		if after.known {

@@ -13,7 +13,7 @@ import (
 
 func read(t *testing.T, s *server, o framelog.ReadOptions) framelog.Page {
 	t.Helper()
-	page, err := framelog.Read(t.Context(), s, execution, 0, o)
+	page, err := framelog.Read(t.Context(), s, execution, 1, o)
 	must(t, err)
 	return page
 }
@@ -29,7 +29,7 @@ func TestReadLimits(t *testing.T) {
 	s := newServer()
 	s.frames(t, 3)
 	for _, limit := range []int{-1, 0, 10_001} {
-		_, err := framelog.Read(t.Context(), s, execution, 0, framelog.ReadOptions{Limit: limit})
+		_, err := framelog.Read(t.Context(), s, execution, 1, framelog.ReadOptions{Limit: limit})
 		wantIs(t, err, flowfabric.ErrInvalidInput)
 	}
 	if s.reads != 0 {
@@ -37,7 +37,8 @@ func TestReadLimits(t *testing.T) {
 	}
 	contiguous(t, read(t, s, framelog.ReadOptions{Limit: 1}).Frames, 1, 1)
 	contiguous(t, read(t, s, framelog.ReadOptions{Limit: 10_000}).Frames, 1, 3)
-	_, err := framelog.Read(t.Context(), s, flowfabric.MakeExecutionID(ids.Keyed(64, "n", "k", "other")), 0, framelog.ReadOptions{Limit: 1})
+	_, err := framelog.Read(t.Context(), s, flowfabric.MakeExecutionID(ids.Keyed(64, "n", "k", "other")), 1,
+		framelog.ReadOptions{Limit: 1})
 	wantIs(t, err, flowfabric.ErrNotFound)
 }
 
@@ -52,12 +53,13 @@ func TestReadBounds(t *testing.T) {
 		to          stream.Cursor
 		first, last uint64
 	}{
-		"everything":         {framelog.Place{}, stream.Cursor{}, 1, 20},
-		"after is without":   {framelog.PlaceAt(third), stream.Cursor{}, 4, 20},
-		"to is with":         {framelog.Place{}, third, 1, 3},
-		"from > to":          {framelog.PlaceAt(all[5].ID), third, 1, 0},
-		"from = to":          {framelog.PlaceAt(third), third, 1, 0},
-		"after the greatest": {framelog.PlaceAt(cursor(t, "18446744073709551615-18446744073709551615")), stream.Cursor{}, 1, 0},
+		"everything":       {framelog.Place{}, stream.Cursor{}, 1, 20},
+		"after is without": {framelog.PlaceAt(third), stream.Cursor{}, 4, 20},
+		"to is with":       {framelog.Place{}, third, 1, 3},
+		"from > to":        {framelog.PlaceAt(all[5].ID), third, 1, 0},
+		"from = to":        {framelog.PlaceAt(third), third, 1, 0},
+		"after the greatest": {framelog.PlaceAt(cursor(t, "18446744073709551615-18446744073709551615")),
+			stream.Cursor{}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := read(t, s, framelog.ReadOptions{After: c.after, To: c.to, Limit: 100})
@@ -95,7 +97,8 @@ func TestReadPagesUntilEOF(t *testing.T) {
 func TestReadByteCap(t *testing.T) {
 	s := newServer()
 	for i := range uint64(100) {
-		_, err := s.AppendFrames(t.Context(), fence, i+1, []stream.Frame{{Sequence: i + 1, Payload: make([]byte, 64<<10)}})
+		_, err := s.AppendFrames(t.Context(), fence, i+1,
+			[]stream.Frame{{Sequence: i + 1, Payload: make([]byte, 64<<10)}})
 		must(t, err)
 	}
 	s.settle(codes.Completed, "attempt_success")

@@ -85,15 +85,16 @@ func act(t *testing.T, s *server, r *rand.Rand, steps int) {
 	s.settle(codes.Completed, "attempt_success")
 }
 
-// A tail that goes on behind any event delivers exactly the rest: of what is stored, also when frames were trimmed, and of what another tail
-// has heard live, but for what the execution waited for in between. So does its text.
+// A tail that goes on behind any event delivers exactly the rest: of what is stored, also when frames were trimmed,
+// and of what another tail has heard live, but for what the execution waited for in between. So does its text.
 func TestTailGoesOnBehindEveryEvent(t *testing.T) {
 	seen := map[stream.TailKind]int{}
 	for seed := range uint64(60) {
 		inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			var heard []stream.TailEvent
-			live := follow(t.Context(), h, framelog.TailOptions{}, func(e stream.TailEvent) { heard = append(heard, e) })
+			live := follow(t.Context(), h, framelog.TailOptions{},
+				func(e stream.TailEvent) { heard = append(heard, e) })
 			synctest.Wait()
 			act(t, s, r, 25)
 			live.group.Wait()
@@ -166,7 +167,8 @@ func cut(text string, n int) (string, string, bool) {
 	return text, "", false
 }
 
-// What the execution waits for is told once to a tail that is there, to one that comes while it waits, and to none that knows it.
+// What the execution waits for is told once to a tail that is there, to one that comes while it waits, and to none
+// that knows it.
 func TestTailTellsWhatIsWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		there := follow(t.Context(), h, framelog.TailOptions{})
@@ -194,8 +196,8 @@ func TestTailTellsWhatIsWaitedFor(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		late = events(t, h, framelog.TailOptions{Stored: true})
 		last := late[len(late)-1]
-		if last.Kind != stream.TailRetry || last.Attempt != 1 || last.Type != flowfabric.AttemptRetry || last.At.UnixMilli() != 77_000 ||
-			last.Category != "io" || last.Message != "no ink" {
+		if last.Kind != stream.TailRetry || last.Attempt != 2 || last.Type != flowfabric.AttemptRetry ||
+			last.At.UnixMilli() != 77_000 || last.Category != "io" || last.Message != "no ink" {
 			t.Fatalf("%+v", last)
 		}
 		if again := events(t, h, framelog.TailOptions{Stored: true, From: last.Position}); len(again) != 0 {
@@ -203,7 +205,8 @@ func TestTailTellsWhatIsWaitedFor(t *testing.T) {
 		}
 		s.claim()
 		s.settle(codes.Completed, "attempt_success")
-		there.want(t, "A0 f1..2 S:approval R2:released>0 f3..3 S:payment E0:attempt_failure retry1 A1 E1:attempt_success END:T1")
+		there.want(t,
+			"A1 f1..2 S:approval R2:released>0 f3..3 S:payment E1:attempt_failure retry2 A2 E2:attempt_success END:T1")
 	})
 }
 
@@ -219,16 +222,18 @@ func TestTailGoesOnBehindTheEnd(t *testing.T) {
 		}
 		s.code = "R1p"
 		waits := events(t, h, framelog.TailOptions{From: end, Stored: true})
-		if len(waits) != 1 || waits[0].Kind != stream.TailRetry || waits[0].Type != flowfabric.AttemptReplay || waits[0].Attempt != 1 {
+		if len(waits) != 1 || waits[0].Kind != stream.TailRetry || waits[0].Type != flowfabric.AttemptReplay ||
+			waits[0].Attempt != 2 {
 			t.Errorf("replayed: %q", words(waits))
 		}
 		s.settle("T3", "")
-		if rest := events(t, h, framelog.TailOptions{From: end}); len(rest) != 1 || rest[0].Kind != stream.TailEnd || rest[0].State != flowfabric.Cancelled {
+		if rest := events(t, h, framelog.TailOptions{From: end}); len(rest) != 1 || rest[0].Kind != stream.TailEnd ||
+			rest[0].State != flowfabric.Cancelled {
 			t.Errorf("it ended again: %q", words(rest))
 		}
 		s.claim()
 		s.settle(codes.Completed, "attempt_success")
-		follow(t.Context(), h, framelog.TailOptions{From: end}).want(t, "A1 E1:attempt_success END:T1")
+		follow(t.Context(), h, framelog.TailOptions{From: end}).want(t, "A2 E2:attempt_success END:T1")
 	})
 }
 
@@ -241,15 +246,17 @@ func TestTailOfOneAttemptGoesOn(t *testing.T) {
 		s.claim()
 		s.frames(t, 3)
 		s.settle(codes.Completed, "attempt_success")
-		first, second := uint32(0), uint32(1)
+		first, second := uint32(1), uint32(2)
 		all := events(t, h, framelog.TailOptions{})
 		middle := all[2].Position // behind the second frame
-		follow(t.Context(), h, framelog.TailOptions{Attempt: &first, From: middle}).want(t, "f3..3 E0:lease_expired")
-		follow(t.Context(), h, framelog.TailOptions{Attempt: &second, From: middle}).want(t, "A1 f1..3 E1:attempt_success")
+		follow(t.Context(), h, framelog.TailOptions{Attempt: &first, From: middle}).want(t, "f3..3 E1:lease_expired")
+		follow(t.Context(), h, framelog.TailOptions{Attempt: &second, From: middle}).want(t,
+			"A2 f1..3 E2:attempt_success")
 		follow(t.Context(), h, framelog.TailOptions{Attempt: &first, From: all[4].Position}).want(t, "")
 		for _, o := range []framelog.TailOptions{{}, {Attempt: &second}, {From: all[4].Position}} {
 			for _, e := range events(t, h, o) {
-				if e.Kind == stream.TailAttempt && e.Attempt == 1 && !slices.Equal(e.Reused, []stream.Covered{{Attempt: 0, Recorded: 3}}) {
+				if e.Kind == stream.TailAttempt && e.Attempt == 2 &&
+					!slices.Equal(e.Reused, []stream.Covered{{Attempt: 1, Recorded: 3}}) {
 					t.Errorf("%+v: reused %v", o, e.Reused)
 				}
 			}

@@ -14,9 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// threeRuns is what run appends: two recorded frames and two that are not; the last two again and one more, recorded; two
-// that are not; those again.
-const threeRuns = "A0 f1..4 R2:released>2 f5..7 R3:released>7 f8..9 R4:released>7 f10..11 E0:attempt_success END:T1"
+// threeRuns is what run appends: two recorded frames and two that are not; the last two again and one more, recorded;
+// two that are not; those again.
+const threeRuns = "A1 f1..4 R2:released>2 f5..7 R3:released>7 f8..9 R4:released>7 f10..11 E1:attempt_success END:T1"
 
 // run appends the frames of threeRuns but for its end; between is called after every append.
 func (s *server) run(t testing.TB, between func()) {
@@ -87,7 +87,8 @@ func TestTailTellsOfEachRun(t *testing.T) {
 	}
 }
 
-// A tail that goes on after any frame tells of the runs after it and of no other, and each frame says which run it is of.
+// A tail that goes on after any frame tells of the runs after it and of no other, and each frame says which run it is
+// of.
 func TestTailGoesOnFromAnyFrame(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.run(t, func() {})
@@ -100,7 +101,7 @@ func TestTailGoesOnFromAnyFrame(t *testing.T) {
 			if want := []uint32{1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4}[f.Sequence-1]; f.Run != want {
 				t.Errorf("frame %d is of run %d, want %d", f.Sequence, f.Run, want)
 			}
-			rest, after := told(t, h, framelog.TailOptions{From: behind(0, f)})
+			rest, after := told(t, h, framelog.TailOptions{From: behind(1, f)})
 			if want := whole[slices.Index(whole, fmt.Sprint(f.Sequence))+1:]; !slices.Equal(rest, want) {
 				t.Errorf("after %d: told %s, want %s", f.Sequence, rest, want)
 			}
@@ -140,7 +141,9 @@ func TestReadTellsOfEachRun(t *testing.T) {
 		for after, eof := (framelog.Place{}), false; !eof; {
 			page := read(t, s, framelog.ReadOptions{After: after, Limit: limit})
 			for _, r := range page.Resumed {
-				if !slices.ContainsFunc(page.Frames, func(f stream.Frame) bool { return f.ID == r.First && f.Run == r.Run }) {
+				if !slices.ContainsFunc(page.Frames, func(f stream.Frame) bool {
+					return f.ID == r.First && f.Run == r.Run
+				}) {
 					t.Errorf("limit %d: run %d begins with %s, which is not on its page", limit, r.Run, r.First)
 				}
 			}
@@ -190,12 +193,13 @@ func TestRunsThatBeginWithWhatIsNotRead(t *testing.T) {
 		synctest.Wait()
 		s.frames(t, 1)
 		s.settle("T1", "attempt_success")
-		f.want(t, "A0 f1..2 R2:released>0 R3:released>0 f5..5 E0:attempt_success END:T1")
+		f.want(t, "A1 f1..2 R2:released>0 R3:released>0 f5..5 E1:attempt_success END:T1")
 
 		s.trim(0, 0)
 		page := read(t, s, framelog.ReadOptions{Limit: 10})
 		if len(page.Frames) != 0 || len(page.Resumed) != 2 || !page.EOF {
-			t.Errorf("%d frames, %d runs, EOF %t after everything was trimmed", len(page.Frames), len(page.Resumed), page.EOF)
+			t.Errorf("%d frames, %d runs, EOF %t after everything was trimmed", len(page.Frames), len(page.Resumed),
+				page.EOF)
 		}
 	})
 }

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	execution = flowfabric.MakeExecutionID(ids.Keyed(64, "default", "stream-test", "one"))
-	fence     = flowfabric.Fence{Execution: execution, Session: "i~0", Claim: 1, Epoch: 7}
+	fence     = flowfabric.Fence{Execution: execution, Session: "i~0", Claim: 1, Epoch: 7, Attempt: 1}
 	errLost   = fmt.Errorf("reply lost: %w", flowfabric.ErrTransport)
 )
 
@@ -78,10 +78,12 @@ type subscription struct {
 }
 
 func newServer() *server {
-	return &server{code: codes.Active, attempts: []*attempt{{}}, holder: fence, clock: 1000, subs: map[*subscription]struct{}{}}
+	return &server{code: codes.Active, attempts: []*attempt{{}}, holder: fence, clock: 1000,
+		subs: map[*subscription]struct{}{}}
 }
 
-func (s *server) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+func (s *server) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64,
+	frames []stream.Frame) (engine.Appended, error) {
 	if ctx.Err() != nil {
 		return engine.Appended{}, ctx.Err()
 	}
@@ -116,7 +118,7 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame)
 	if len(frames) > limits.MaxAppendFrames || bytes > limits.MaxAppendBytes {
 		return engine.Appended{}, denied.New("ff_append_frames", "payload_too_large", "batch")
 	}
-	a := s.attempts[f.Attempt]
+	a := s.attempts[f.Attempt-1]
 	if first > a.count+1 {
 		return engine.Appended{}, denied.New("ff_append_frames", "frame_sequence_gap", fmt.Sprint(a.count))
 	}
@@ -135,7 +137,8 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame)
 			a.durable++
 		case stream.ModeSummary:
 			if x.SummaryVersion != a.version+1 {
-				return engine.Appended{}, denied.New("ff_append_frames", "summary_version_conflict", fmt.Sprint(a.version))
+				return engine.Appended{},
+					denied.New("ff_append_frames", "summary_version_conflict", fmt.Sprint(a.version))
 			}
 			a.version++
 			if x.Document != nil {
@@ -155,7 +158,8 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame)
 		if a.epoch != f.Epoch {
 			a.epoch, a.run = f.Epoch, a.run+1
 			if a.run > 1 {
-				r := stream.Resumption{Run: a.run, Epoch: f.Epoch, Reason: "released", First: fresh[0].ID, Recorded: a.recorded.Sequence}
+				r := stream.Resumption{Run: a.run, Epoch: f.Epoch, Reason: "released", First: fresh[0].ID,
+					Recorded: a.recorded.Sequence}
 				a.runs = append(a.runs, r)
 				entry = fmt.Sprintf("%d %s %d %s", r.Epoch, r.Reason, r.Recorded, a.recorded.ID)
 			}
@@ -170,7 +174,8 @@ func encode(attempt, run uint32, entry string, frames []stream.Frame) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %d %d:%s", attempt, len(frames), run, len(entry), entry)
 	for _, f := range frames {
-		for _, part := range []string{f.ID.String(), f.Type, f.Encoding, f.Correlation, "", string(f.Payload), modeWord(f)} {
+		for _, part := range []string{f.ID.String(), f.Type, f.Encoding, f.Correlation, "", string(f.Payload),
+			modeWord(f)} {
 			fmt.Fprintf(&b, "%d:%s", len(part), part)
 		}
 	}
@@ -206,11 +211,12 @@ func (s *server) frames(t testing.TB, n int) uint64 {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.attempts[s.holder.Attempt]
+	a := s.attempts[s.holder.Attempt-1]
 	for n > 0 {
 		batch := make([]stream.Frame, min(n, 50))
 		for i := range batch {
-			batch[i] = stream.Frame{Sequence: a.count + uint64(i) + 1, Type: "token", Payload: fmt.Appendf(nil, "%d", a.count+uint64(i)+1)}
+			batch[i] = stream.Frame{Sequence: a.count + uint64(i) + 1, Type: "token",
+				Payload: fmt.Appendf(nil, "%d", a.count+uint64(i)+1)}
 		}
 		if _, err := s.append(s.holder, a.count+1, batch); err != nil {
 			t.Fatal(err)
@@ -230,7 +236,7 @@ func (s *server) settle(code flowfabric.Code, reason string) {
 	if n := len(s.attempts); n > 0 && !s.attempts[n-1].closed {
 		s.attempts[n-1].closed, s.attempts[n-1].reason = true, reason
 	}
-	s.publish(engine.EventChannel(execution), fmt.Sprintf("%s %d", code, max(len(s.attempts)-1, 0)))
+	s.publish(engine.EventChannel(execution), fmt.Sprintf("%s %d", code, len(s.attempts)))
 }
 
 // claim starts the next attempt; nothing is published, as on the real server.
@@ -239,7 +245,7 @@ func (s *server) claim() flowfabric.Fence {
 	defer s.mu.Unlock()
 	s.attempts = append(s.attempts, &attempt{})
 	s.code = codes.Active
-	s.holder.Attempt, s.holder.Epoch = uint32(len(s.attempts)-1), s.holder.Epoch+1
+	s.holder.Attempt, s.holder.Epoch = uint32(len(s.attempts)), s.holder.Epoch+1
 	return s.holder
 }
 
@@ -247,7 +253,7 @@ func (s *server) claim() flowfabric.Fence {
 func (s *server) record() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.attempts[s.holder.Attempt]
+	a := s.attempts[s.holder.Attempt-1]
 	a.recorded = engine.FramePlace{Sequence: a.count, ID: a.lastID}
 }
 
@@ -265,7 +271,7 @@ func (s *server) suspend(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.code, s.suspended = "S1", suspend.Record{ID: uuid.New(), Name: name, Code: "S1"}
-	s.publish(engine.EventChannel(execution), fmt.Sprintf("S1 %d", len(s.attempts)-1))
+	s.publish(engine.EventChannel(execution), fmt.Sprintf("S1 %d", len(s.attempts)))
 }
 
 func (s *server) ReadSuspension(ctx context.Context, _ flowfabric.ExecutionID) (suspend.Record, error) {
@@ -296,7 +302,7 @@ func (s *server) ReadSummary(_ context.Context, _ flowfabric.ExecutionID, index 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.documents++
-	return s.attempts[index].summary, nil
+	return s.attempts[index-1].summary, nil
 }
 
 func (s *server) ReadLog(ctx context.Context, q engine.LogRange) ([]stream.Frame, error) {
@@ -306,12 +312,12 @@ func (s *server) ReadLog(ctx context.Context, q engine.LogRange) ([]stream.Frame
 	if err := s.readable(ctx); err != nil {
 		return nil, err
 	}
-	if q.Execution != execution || int(q.Attempt) >= len(s.attempts) {
+	if q.Execution != execution || int(q.Attempt) > len(s.attempts) {
 		return nil, nil
 	}
 	var out []stream.Frame
 	bytes := 0
-	for _, f := range s.attempts[q.Attempt].frames {
+	for _, f := range s.attempts[q.Attempt-1].frames {
 		if f.Mode != q.Mode || f.ID.Compare(q.After) <= 0 || q.To != nil && f.ID.Compare(*q.To) > 0 {
 			continue
 		}
@@ -333,7 +339,8 @@ func (s *server) readable(ctx context.Context) error {
 	return nil
 }
 
-func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, index uint32) (engine.StreamMeta, error) {
+func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID,
+	index uint32) (engine.StreamMeta, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.states++
@@ -343,20 +350,21 @@ func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	if id != execution {
 		return engine.StreamMeta{}, denied.New("ff_read_attempt_stream", "execution_not_found")
 	}
-	m := engine.StreamMeta{Attempts: uint32(len(s.attempts)), Code: s.code, Epoch: s.holder.Epoch}
+	m := engine.StreamMeta{Attempts: uint32(len(s.attempts)), Kept: 1, Code: s.code, Epoch: s.holder.Epoch}
 	if state, _ := flowfabric.Project(s.code); state.Terminal() {
 		m.End = engine.StreamEnd{At: time.UnixMilli(s.endedAt), Category: "c", Message: "m"}
 	}
 	if s.code == codes.RetryBackoff {
 		m.Due, m.Category, m.Message = time.UnixMilli(77_000), "io", "no ink"
 	}
-	if int(index) >= len(s.attempts) {
+	if int(index) > len(s.attempts) {
 		state, _ := flowfabric.Project(s.code)
 		m.Closed = state.Terminal()
 		return m, nil
 	}
-	a := s.attempts[index]
-	m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID, m.Trimmed = a.count > 0, a.durable, a.bytes, a.count, a.lastID, a.trimmed
+	a := s.attempts[index-1]
+	m.Exists, m.Count, m.Bytes, m.LastSequence, m.LastID, m.Trimmed = a.count > 0, a.durable, a.bytes, a.count,
+		a.lastID, a.trimmed
 	m.Summary, m.Live, m.Runs, m.Recorded = a.version, a.live, a.run, a.recorded
 	m.Closed, m.ClosedReason = a.closed, a.reason
 	if i := slices.IndexFunc(a.frames, func(f stream.Frame) bool { return f.Mode == stream.ModeDurable }); i >= 0 {
@@ -365,7 +373,8 @@ func (s *server) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	return m, nil
 }
 
-func (s *server) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, index uint32, after stream.Cursor, limit int) ([]stream.Resumption, error) {
+func (s *server) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, index uint32, after stream.Cursor,
+	limit int) ([]stream.Resumption, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runReads++
@@ -373,7 +382,7 @@ func (s *server) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, index 
 		return nil, err
 	}
 	var out []stream.Resumption
-	for _, r := range s.attempts[index].runs {
+	for _, r := range s.attempts[index-1].runs {
 		if r.First.Compare(after) > 0 && len(out) < limit {
 			out = append(out, r)
 		}
@@ -381,7 +390,8 @@ func (s *server) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, index 
 	return out, nil
 }
 
-func (s *server) Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error {
+func (s *server) Subscribe(ctx context.Context, partition uint16, channels []string, ready func(),
+	fn func(channel, message string)) error {
 	sub := &subscription{fn: fn, drop: make(chan error, 1)}
 	s.mu.Lock()
 	s.subscribe++

@@ -46,14 +46,18 @@ func validate(o TailOptions) error {
 	if o.FromNow && o.From != "" {
 		return fmt.Errorf("%w: FromNow excludes From", flowfabric.ErrInvalidInput)
 	}
+	if o.Attempt != nil && *o.Attempt == 0 {
+		return fmt.Errorf("%w: attempts count from 1", flowfabric.ErrInvalidInput)
+	}
 	return nil
 }
 
 // Tail follows an execution: for each attempt TailAttempt, its frames in order and once, TailAttemptEnd; then
-// TailEnd. While it is suspended, or waits for another attempt, TailSuspended or TailRetry says so, once. Before the first frame of each run that goes on with an attempt comes TailResumed: with the frames after its
-// Resumed.Recorded dropped (and, when a later attempt follows, those after Recorded of the TailAttemptEnd), what is left is
-// each recorded step's output once. It survives lost connections and does not end before its execution does, or ctx. Leaving the loop
-// releases everything. Each range over the result is a tail of its own.
+// TailEnd. While it is suspended, or waits for another attempt, TailSuspended or TailRetry says so, once. Before the
+// first frame of each run that goes on with an attempt comes TailResumed: with the frames after its Resumed.Recorded
+// dropped (and, when a later attempt follows, those after Recorded of the TailAttemptEnd), what is left is each
+// recorded step's output once. It survives lost connections and does not end before its execution does, or ctx.
+// Leaving the loop releases everything. Each range over the result is a tail of its own.
 //
 // An error is the last thing yielded: the cause of ctx, [ErrHubClosed], [flowfabric.ErrNotFound],
 // [flowfabric.ErrInvalidInput], or another error of the server that trying again does not help.
@@ -71,7 +75,8 @@ var (
 	errDone = errors.New("the tail is complete")
 )
 
-func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions, yield func(stream.TailEvent, error) bool) error {
+func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions,
+	yield func(stream.TailEvent, error) bool) error {
 	if err := validate(o); err != nil {
 		return err
 	}
@@ -84,8 +89,8 @@ func (h *Hub) tail(ctx context.Context, id flowfabric.ExecutionID, o TailOptions
 	}
 	defer h.leave(f, box)
 
-	t := &tailer{ctx: ctx, feed: f, box: box, yield: yield, cursor: PlaceAt(stream.Cursor{}), durable: o.WithoutBestEffort, stored: o.Stored,
-		timer: time.NewTimer(lookEvery)}
+	t := &tailer{ctx: ctx, feed: f, box: box, yield: yield, cursor: PlaceAt(stream.Cursor{}),
+		durable: o.WithoutBestEffort, stored: o.Stored, timer: time.NewTimer(lookEvery)}
 	defer t.timer.Stop()
 	if err = t.place(o); err == nil {
 		err = t.begin(o.FromNow)
@@ -130,7 +135,7 @@ func (t *tailer) place(o TailOptions) error {
 	if err != nil {
 		return err
 	}
-	t.attempt, t.told = p.Attempt, p.Stage == tailpos.Announced
+	t.attempt, t.told = max(1, p.Attempt), p.Stage == tailpos.Announced
 	if p.Stage == tailpos.Over {
 		t.ended = int64(p.Ms)
 	}
@@ -147,8 +152,8 @@ func (t *tailer) place(o TailOptions) error {
 	case p.Attempt > *o.Attempt: // its end was told
 		return errDone
 	case p.Attempt < *o.Attempt:
-		*t = tailer{ctx: t.ctx, feed: t.feed, box: t.box, yield: t.yield, timer: t.timer, only: true, durable: t.durable, stored: t.stored,
-			cursor: PlaceAt(stream.Cursor{}), attempt: *o.Attempt, ended: t.ended}
+		*t = tailer{ctx: t.ctx, feed: t.feed, box: t.box, yield: t.yield, timer: t.timer, only: true,
+			durable: t.durable, stored: t.stored, cursor: PlaceAt(stream.Cursor{}), attempt: *o.Attempt, ended: t.ended}
 	}
 	return nil
 }
@@ -191,7 +196,7 @@ func (t *tailer) begin(now bool) error {
 	}
 	return t.persist(func() error {
 		meta, err := t.feed.src.ReadAttemptStream(t.ctx, t.feed.id, t.attempt)
-		if newest := max(meta.Attempts, 1) - 1; err == nil && !t.only && newest != t.attempt {
+		if newest := max(meta.Attempts, 1); err == nil && !t.only && newest != t.attempt {
 			t.attempt = newest
 			meta, err = t.feed.src.ReadAttemptStream(t.ctx, t.feed.id, newest)
 		}
@@ -213,7 +218,7 @@ func (t *tailer) run() error {
 		switch {
 		case meta.LastID.Compare(t.cursor.id) > 0: // there is more
 			how = lookRead
-		case meta.Closed || meta.Attempts > t.attempt+1: // a later attempt fences this one off
+		case meta.Closed || meta.Attempts > t.attempt: // a later attempt fences this one off
 			if err := t.finish(meta); err != nil {
 				return err
 			}
@@ -254,8 +259,8 @@ func (t *tailer) observe(how look) (page Page, meta engine.StreamMeta, err error
 
 // persist repeats a read while the server cannot be reached.
 func (t *tailer) persist(read func() error) error {
-	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(rereadFirst), backoff.WithMaxInterval(rereadAtMost),
-		backoff.WithMaxElapsedTime(0))
+	policy := backoff.NewExponentialBackOff(backoff.WithInitialInterval(rereadFirst),
+		backoff.WithMaxInterval(rereadAtMost), backoff.WithMaxElapsedTime(0))
 	err := backoff.Retry(func() error {
 		err := read()
 		if err != nil && (t.ctx.Err() != nil || flowfabric.ClassOf(err) != flowfabric.ClassRetry) {
@@ -269,7 +274,8 @@ func (t *tailer) persist(read func() error) error {
 	return err
 }
 
-// shared is the position behind a frame that was published: mostly the same for all who follow, so one of them writes it.
+// shared is the position behind a frame that was published: mostly the same for all who follow, so one of them writes
+// it.
 func (t *tailer) shared(slot *atomic.Pointer[placed]) stream.Position {
 	if p := slot.Load(); p != nil && p.again == t.again && p.wait == t.wait {
 		return p.position
@@ -284,7 +290,7 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 	if !t.begun && !t.only && t.attempt < meta.Kept { // what a later input has pushed out is skipped
 		return nil
 	}
-	if !t.begun && meta.Attempts > t.attempt {
+	if !t.begun && meta.Attempts >= t.attempt {
 		if err := t.start(meta); err != nil {
 			return err
 		}
@@ -334,7 +340,8 @@ func (t *tailer) start(meta engine.StreamMeta) error {
 		t.cover(earlier)
 	}
 	t.begun = true
-	return t.emit(stream.TailEvent{Kind: stream.TailAttempt, Type: meta.Type, At: meta.BeganAt, Reused: slices.Clone(t.covered)})
+	return t.emit(stream.TailEvent{Kind: stream.TailAttempt, Type: meta.Type, At: meta.BeganAt,
+		Reused: slices.Clone(t.covered)})
 }
 
 // cover notes which frames of attempt upto stay.
@@ -354,17 +361,20 @@ func (t *tailer) resume(r stream.Resumption) error {
 }
 
 // following are the attempts that are to begin, by the state of the execution.
-var following = map[flowfabric.Code]flowfabric.AttemptType{"R1t": flowfabric.AttemptRetry, "R2b": flowfabric.AttemptRetry,
-	"R1r": flowfabric.AttemptReclaim, "R2r": flowfabric.AttemptReclaim, "R1p": flowfabric.AttemptReplay}
+var following = map[flowfabric.Code]flowfabric.AttemptType{"R1t": flowfabric.AttemptRetry,
+	"R2b": flowfabric.AttemptRetry, "R1r": flowfabric.AttemptReclaim, "R2r": flowfabric.AttemptReclaim,
+	"R1p": flowfabric.AttemptReplay}
 
 // pending tells, once, what the execution waits for: an answer, or the attempt that is to begin.
 func (t *tailer) pending(meta engine.StreamMeta) error {
-	if kind, ok := following[meta.Code]; ok && !t.begun && !t.told && !t.only && meta.Attempts == t.attempt && t.attempt > 0 {
+	if kind, ok := following[meta.Code]; ok && !t.begun && !t.told && !t.only && meta.Attempts == t.attempt-1 &&
+		t.attempt > 1 {
 		t.told = true
-		return t.emit(stream.TailEvent{Kind: stream.TailRetry, Type: kind, At: meta.Due, Category: meta.Category, Message: meta.Message})
+		return t.emit(stream.TailEvent{Kind: stream.TailRetry, Type: kind, At: meta.Due, Category: meta.Category,
+			Message: meta.Message})
 	}
 	state, _ := flowfabric.Project(meta.Code)
-	if state.Public != flowfabric.Suspended || !t.begun || meta.Attempts != t.attempt+1 || meta.Epoch == t.looked {
+	if state.Public != flowfabric.Suspended || !t.begun || meta.Attempts != t.attempt || meta.Epoch == t.looked {
 		return nil
 	}
 	var record suspend.Record
@@ -397,7 +407,8 @@ func (t *tailer) emitGap(missing gap, at Place) error {
 	if missing == (gap{}) {
 		return nil
 	}
-	return t.emitAt(stream.TailEvent{Kind: stream.TailGap, Trimmed: missing.trimmed, Missed: missing.missed}, t.position(at))
+	return t.emitAt(stream.TailEvent{Kind: stream.TailGap, Trimmed: missing.trimmed, Missed: missing.missed},
+		t.position(at))
 }
 
 // emit yields one event.
@@ -419,22 +430,25 @@ func (t *tailer) emitAt(e stream.TailEvent, p stream.Position) error {
 func (t *tailer) finish(meta engine.StreamMeta) error {
 	if t.begun {
 		next := stream.Position(tailpos.Text(tailpos.Parts{Attempt: t.attempt + 1}))
-		if err := t.emitAt(stream.TailEvent{Kind: stream.TailAttemptEnd, At: meta.EndedAt, Reason: meta.ClosedReason, Category: meta.Category,
-			Message: meta.Message, Recorded: meta.Recorded.Sequence}, next); err != nil {
+		if err := t.emitAt(stream.TailEvent{Kind: stream.TailAttemptEnd, At: meta.EndedAt, Reason: meta.ClosedReason,
+			Category: meta.Category,
+			Message:  meta.Message, Recorded: meta.Recorded.Sequence}, next); err != nil {
 			return err
 		}
 		if t.only {
 			return errDone
 		}
 	}
-	if state, ok := flowfabric.Project(meta.Code); ok && state.Terminal() && meta.Attempts <= t.attempt+1 {
+	if state, ok := flowfabric.Project(meta.Code); ok && state.Terminal() && meta.Attempts <= t.attempt {
 		if t.ended != 0 && t.ended == meta.End.At.UnixMilli() {
 			return errDone // which was told
 		}
-		t.attempt = max(meta.Attempts, 1) - 1
-		if err := t.emitAt(stream.TailEvent{Kind: stream.TailEnd, Code: meta.Code, State: state.Public, At: meta.End.At, Category: meta.End.Category,
-			Message: meta.End.Message, By: meta.End.By}, stream.Position(tailpos.Text(tailpos.Parts{Attempt: meta.Attempts,
-			Stage: tailpos.Over, Ms: uint64(meta.End.At.UnixMilli())}))); err != nil {
+		t.attempt = meta.Attempts // 0 if none began
+		if err := t.emitAt(stream.TailEvent{Kind: stream.TailEnd, Code: meta.Code, State: state.Public, At: meta.End.At,
+			Category: meta.End.Category,
+			Message:  meta.End.Message, By: meta.End.By},
+			stream.Position(tailpos.Text(tailpos.Parts{Attempt: meta.Attempts + 1,
+				Stage: tailpos.Over, Ms: uint64(meta.End.At.UnixMilli())}))); err != nil {
 			return err
 		}
 		return errDone

@@ -21,7 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// story writes a tail's events down in short: "A0 f1..3 E0:attempt_success END:T1"; frames must be contiguous.
+// story writes a tail's events down in short: "A1 f1..3 E1:attempt_success END:T1"; frames must be contiguous.
 type story struct {
 	words       []string
 	first, last uint64
@@ -130,7 +130,7 @@ func inBubble(t *testing.T, body func(t *testing.T, s *server, h *framelog.Hub))
 	})
 }
 
-const whole = "A0 f1..30 E0:attempt_success END:T1"
+const whole = "A1 f1..30 E1:attempt_success END:T1"
 
 // catch up, then live, no duplicate and no hole.
 func TestTailCatchesUpAndGoesLive(t *testing.T) {
@@ -184,7 +184,7 @@ func TestTailJoinsABurst(t *testing.T) {
 	}
 	burst.Wait()
 	for _, f := range tails {
-		f.want(t, "A0 f1..2000 E0:attempt_success END:T1")
+		f.want(t, "A1 f1..2000 E1:attempt_success END:T1")
 	}
 }
 
@@ -224,7 +224,7 @@ func TestTailEndsWhenTheAttemptEnds(t *testing.T) {
 		s.frames(t, 1)
 		time.Sleep(time.Second)
 		s.settle(codes.Cancelled, "attempt_cancelled")
-		f.want(t, "A0 f1..1 E0:attempt_cancelled END:T3")
+		f.want(t, "A1 f1..1 E1:attempt_cancelled END:T3")
 		if f.took > 1200*time.Millisecond {
 			t.Errorf("ended after %v", f.took)
 		}
@@ -241,7 +241,7 @@ func TestTailOfAnAttemptWithoutFrames(t *testing.T) {
 				f := follow(t.Context(), h, framelog.TailOptions{})
 				time.Sleep(time.Second)
 				s.settle(codes.Failed, "attempt_failure")
-				f.want(t, "A0 E0:attempt_failure END:T2")
+				f.want(t, "A1 E1:attempt_failure END:T2")
 				if limit := map[bool]time.Duration{false: time.Second, true: 4 * time.Second}[muffled]; f.took > limit {
 					t.Errorf("ended after %v", f.took)
 				}
@@ -252,7 +252,8 @@ func TestTailOfAnAttemptWithoutFrames(t *testing.T) {
 
 func TestTailRefusesItsOptions(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
-		for _, err := range h.Tail(t.Context(), execution, framelog.TailOptions{FromNow: true, From: behind(1, stream.Frame{})}) {
+		for _, err := range h.Tail(t.Context(), execution,
+			framelog.TailOptions{FromNow: true, From: behind(2, stream.Frame{})}) {
 			if !errors.Is(err, flowfabric.ErrInvalidInput) {
 				t.Errorf("now and from: %v", err)
 			}
@@ -265,16 +266,18 @@ func TestTailRefusesItsOptions(t *testing.T) {
 
 // behind is the position of a frame of an attempt.
 func behind(attempt uint32, f stream.Frame) stream.Position {
-	return stream.Position(tailpos.Text(tailpos.Parts{Attempt: attempt, Stage: tailpos.Begun, Ms: f.ID.Ms, Seq: f.ID.Seq, Sequence: f.Sequence, Durables: f.Durables}))
+	return stream.Position(tailpos.Text(tailpos.Parts{Attempt: attempt, Stage: tailpos.Begun, Ms: f.ID.Ms,
+		Seq: f.ID.Seq, Sequence: f.Sequence, Durables: f.Durables}))
 }
 
 func TestTailFollowsAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.attempts, s.code = nil, codes.WaitingFirst
 		f := follow(t.Context(), h, framelog.TailOptions{})
-		second := uint32(1)
+		second := uint32(2)
 		only := follow(t.Context(), h, framelog.TailOptions{Attempt: &second})
-		from := follow(t.Context(), h, framelog.TailOptions{From: stream.Position(tailpos.Text(tailpos.Parts{Attempt: 2}))})
+		from := follow(t.Context(), h,
+			framelog.TailOptions{From: stream.Position(tailpos.Text(tailpos.Parts{Attempt: 3}))})
 		time.Sleep(5 * time.Second)
 		s.claim()
 		s.frames(t, 3)
@@ -287,13 +290,13 @@ func TestTailFollowsAttempts(t *testing.T) {
 		time.Sleep(time.Second)
 		s.frames(t, 5)
 		s.settle(codes.Completed, "attempt_success")
-		f.want(t, "A0 f1..3 E0:attempt_failure retry1 A1 E1:lease_expired A2 f1..10 E2:attempt_success END:T1")
-		only.want(t, "A1 E1:lease_expired")
-		from.want(t, "A2 f1..10 E2:attempt_success END:T1")
+		f.want(t, "A1 f1..3 E1:attempt_failure retry2 A2 E2:lease_expired A3 f1..10 E3:attempt_success END:T1")
+		only.want(t, "A2 E2:lease_expired")
+		from.want(t, "A3 f1..10 E3:attempt_success END:T1")
 		// The same afterwards, from what is stored.
 		follow(t.Context(), h, framelog.TailOptions{}).want(t,
-			"A0 f1..3 E0:attempt_failure A1 E1:lease_expired A2 f1..10 E2:attempt_success END:T1")
-		third := uint32(3)
+			"A1 f1..3 E1:attempt_failure A2 E2:lease_expired A3 f1..10 E3:attempt_success END:T1")
+		third := uint32(4)
 		follow(t.Context(), h, framelog.TailOptions{Attempt: &third}).want(t, "END:T1")
 	})
 }
@@ -315,7 +318,7 @@ func TestTailEndsBetweenAttempts(t *testing.T) {
 		f := follow(t.Context(), h, framelog.TailOptions{})
 		time.Sleep(time.Minute)
 		s.settle(codes.Cancelled, "attempt_cancelled")
-		f.want(t, "A0 f1..1 E0:attempt_failure retry1 END:T3")
+		f.want(t, "A1 f1..1 E1:attempt_failure retry2 END:T3")
 	})
 }
 
@@ -323,17 +326,18 @@ func TestTailResumesFromACursor(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
 		s.frames(t, 30)
 		at := s.stored(0)[11]
-		f := follow(t.Context(), h, framelog.TailOptions{From: behind(0, at)})
-		g := follow(t.Context(), h, framelog.TailOptions{From: behind(0, stream.Frame{ID: at.ID})})
-		ahead := follow(t.Context(), h, framelog.TailOptions{From: behind(0, stream.Frame{ID: stream.Cursor{Ms: 9999}})})
+		f := follow(t.Context(), h, framelog.TailOptions{From: behind(1, at)})
+		g := follow(t.Context(), h, framelog.TailOptions{From: behind(1, stream.Frame{ID: at.ID})})
+		ahead := follow(t.Context(), h,
+			framelog.TailOptions{From: behind(1, stream.Frame{ID: stream.Cursor{Ms: 9999}})})
 		now := follow(t.Context(), h, framelog.TailOptions{FromNow: true})
 		synctest.Wait()
 		s.frames(t, 10)
 		s.settle(codes.Completed, "attempt_success")
-		f.want(t, "f13..40 E0:attempt_success END:T1")
-		g.want(t, "f13..40 E0:attempt_success END:T1")
-		ahead.want(t, "E0:attempt_success END:T1")
-		now.want(t, "A0 f31..40 E0:attempt_success END:T1")
+		f.want(t, "f13..40 E1:attempt_success END:T1")
+		g.want(t, "f13..40 E1:attempt_success END:T1")
+		ahead.want(t, "E1:attempt_success END:T1")
+		now.want(t, "A1 f31..40 E1:attempt_success END:T1")
 	})
 }
 
@@ -347,7 +351,7 @@ func TestTailFromNowBeginsAtTheNewestAttempt(t *testing.T) {
 		synctest.Wait()
 		s.frames(t, 1)
 		s.settle(codes.Completed, "attempt_success")
-		f.want(t, "A1 f5..5 E1:attempt_success END:T1")
+		f.want(t, "A2 f5..5 E2:attempt_success END:T1")
 	})
 }
 
@@ -378,7 +382,7 @@ func TestTailStalledTailer(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				s.settle(codes.Completed, "attempt_success")
-				want := fmt.Sprintf("A0 f1..%d E0:attempt_success END:T1", c.frames)
+				want := fmt.Sprintf("A1 f1..%d E1:attempt_success END:T1", c.frames)
 				fast.want(t, want)
 				close(stall)
 				slow.want(t, want)
@@ -399,7 +403,7 @@ func TestTailReportsATrimGap(t *testing.T) {
 		synctest.Wait()
 		s.trim(0, 40)
 		late := follow(t.Context(), h, framelog.TailOptions{})
-		resumed := follow(t.Context(), h, framelog.TailOptions{From: behind(0, stream.Frame{ID: cursor(t, "1000-5")})})
+		resumed := follow(t.Context(), h, framelog.TailOptions{From: behind(1, stream.Frame{ID: cursor(t, "1000-5")})})
 		synctest.Wait()
 		s.frames(t, 900)
 		synctest.Wait()
@@ -407,11 +411,11 @@ func TestTailReportsATrimGap(t *testing.T) {
 		close(stall)
 		synctest.Wait()
 		s.settle(codes.Completed, "attempt_success")
-		slow.want(t, "A0 f1..100 gap600 f701..1000 E0:attempt_success END:T1")
-		late.want(t, "A0 gap60 f61..1000 E0:attempt_success END:T1")
-		resumed.want(t, "gap60 f61..1000 E0:attempt_success END:T1")
+		slow.want(t, "A1 f1..100 gap600 f701..1000 E1:attempt_success END:T1")
+		late.want(t, "A1 gap60 f61..1000 E1:attempt_success END:T1")
+		resumed.want(t, "gap60 f61..1000 E1:attempt_success END:T1")
 		s.trim(0, 0)
-		follow(t.Context(), h, framelog.TailOptions{}).want(t, "A0 gap1000 E0:attempt_success END:T1")
+		follow(t.Context(), h, framelog.TailOptions{}).want(t, "A1 gap1000 E1:attempt_success END:T1")
 	})
 }
 
@@ -565,7 +569,7 @@ func TestWriterToTail(t *testing.T) {
 		must(t, w.Append(t.Context(), stream.Frame{Type: "done", Encoding: stream.JSON, Payload: []byte(`{}`)}))
 		must(t, w.Close(t.Context()))
 		s.settle(codes.Completed, "attempt_success")
-		f.want(t, "A0 f1..2 E0:attempt_success END:T1")
+		f.want(t, "A1 f1..2 E1:attempt_success END:T1")
 		if !slices.Equal(payloads, []string{string(all), "{}"}) {
 			t.Errorf("payloads %q", payloads)
 		}

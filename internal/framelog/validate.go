@@ -15,14 +15,16 @@ import (
 
 // Appender is the one call that a [Writer] needs; *engine.Engine is one. It must not keep or change frames.
 type Appender interface {
-	AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error)
+	AppendFrames(ctx context.Context, fence flowfabric.Fence, first uint64,
+		frames []stream.Frame) (engine.Appended, error)
 }
 
 // Reader is what [Read] needs; *engine.Engine is one.
 type Reader interface {
 	ReadLog(ctx context.Context, q engine.LogRange) ([]stream.Frame, error)
 	ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (engine.StreamMeta, error)
-	ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Resumption, error)
+	ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
+		limit int) ([]stream.Resumption, error)
 }
 
 // Validate checks a frame as [Writer.Append] does, in this process and at once. The error
@@ -33,7 +35,8 @@ func Validate(f stream.Frame) error {
 	}
 	switch {
 	case len(f.Payload) > limits.MaxFrame:
-		return fmt.Errorf("frame: %w: payload has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(f.Payload), limits.MaxFrame)
+		return fmt.Errorf("frame: %w: payload has %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge,
+			len(f.Payload), limits.MaxFrame)
 	case len(f.Type) > limits.MaxFrameType:
 		return bad(fmt.Sprintf("type has %d bytes", len(f.Type)), "at most %d", limits.MaxFrameType)
 	case len(f.Correlation) > limits.MaxCorrelation:
@@ -54,7 +57,8 @@ func Validate(f stream.Frame) error {
 	switch f.Encoding {
 	case "", stream.UTF8:
 		if !utf8.Valid(f.Payload) {
-			return bad("payload is not valid UTF-8", "valid text with encoding %s (or encoding %s)", stream.UTF8, stream.Bytes)
+			return bad("payload is not valid UTF-8", "valid text with encoding %s (or encoding %s)", stream.UTF8,
+				stream.Bytes)
 		}
 	case stream.JSON:
 		if !json.Valid(f.Payload) {

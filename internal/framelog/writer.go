@@ -128,12 +128,12 @@ func NewWriter(cfg WriterConfig) *Writer {
 }
 
 // Append queues one frame; the payload is copied. While the queue is full it waits for room or for ctx to end
-// and then returns its cause; a best-effort frame is dropped instead, or an older one for it ([Writer.Shed]). A nil error
-// means queued, not stored: see Flush. The first summary delta of a writer may read the document first.
+// and then returns its cause; a best-effort frame is dropped instead, or an older one for it ([Writer.Shed]). A nil
+// error means queued, not stored: see Flush. The first summary delta of a writer may read the document first.
 //
-// Errors: what [Validate] says, at once and without effect on other frames; for a delta also what [stream.MergeSummary] says,
-// with the document unchanged; the sticky error of an earlier batch (matches [flowfabric.ErrLeaseLost] when fenced);
-// [denied.TaskConsumed] after Close.
+// Errors: what [Validate] says, at once and without effect on other frames; for a delta also what
+// [stream.MergeSummary] says, with the document unchanged; the sticky error of an earlier batch (matches
+// [flowfabric.ErrLeaseLost] when fenced); [denied.TaskConsumed] after Close.
 func (w *Writer) Append(ctx context.Context, f stream.Frame) error {
 	if err := Validate(f); err != nil {
 		return err
@@ -305,7 +305,8 @@ func (w *Writer) flush(ctx context.Context) error {
 		case w.err != nil:
 			return w.err
 		case ctx.Err() != nil:
-			return fmt.Errorf("flush frames of %s: %w: %d not acknowledged: %w", w.cfg.Fence, denied.Unflushed, len(w.queue), context.Cause(ctx))
+			return fmt.Errorf("flush frames of %s: %w: %d not acknowledged: %w", w.cfg.Fence, denied.Unflushed,
+				len(w.queue), context.Cause(ctx))
 		}
 		w.waitChange(ctx)
 	}

@@ -117,7 +117,8 @@ func TestWriterStopsAtASequenceGap(t *testing.T) {
 }
 
 func TestWriterFencedInMidStream(t *testing.T) {
-	for _, code := range []string{"stale_owner_cannot_append", "stream_closed", "execution_not_active", "execution_not_found"} {
+	for _, code := range []string{"stale_owner_cannot_append", "stream_closed", "execution_not_active",
+		"execution_not_found"} {
 		t.Run(code, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
@@ -138,7 +139,8 @@ func TestWriterFencedInMidStream(t *testing.T) {
 				}
 				<-ctx.Done()
 				wantIs(t, context.Cause(ctx), flowfabric.ErrLeaseLost)
-				for _, err := range []error{w.Append(t.Context(), token("late")), w.Flush(t.Context()), w.Close(t.Context()), w.Close(t.Context())} {
+				for _, err := range []error{w.Append(t.Context(), token("late")), w.Flush(t.Context()),
+					w.Close(t.Context()), w.Close(t.Context())} {
 					wantIs(t, err, flowfabric.ErrLeaseLost, denied.Unflushed)
 					if flowfabric.CodeOf(err) != code {
 						t.Errorf("code of %v is %s", err, flowfabric.CodeOf(err))
@@ -246,7 +248,10 @@ func TestWriterFencedByTheEndOfItsContext(t *testing.T) {
 		s.onAppend = func(int) (error, error) { return errLost, nil }
 		lease, end := context.WithCancelCause(t.Context())
 		causes := make(chan error, 2)
-		w := writer(s, func(c *framelog.WriterConfig) { c.Context, c.Cancel = lease, func(err error) { causes <- err } })
+		w := writer(s, func(c *framelog.WriterConfig) {
+			c.Context, c.Cancel = lease,
+				func(err error) { causes <- err }
+		})
 		must(t, w.Append(t.Context(), token("a")))
 		time.Sleep(5 * time.Second)
 		end(flowfabric.ErrCancelled)
@@ -281,7 +286,8 @@ func TestWriterFullQueueBlocks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
 				s := newServer()
-				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64,
+					frames []stream.Frame) (engine.Appended, error) {
 					<-gate
 					return s.AppendFrames(ctx, f, first, frames)
 				}))
@@ -323,7 +329,8 @@ func TestWriterBlockedAppendsStayInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		s := newServer()
-		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+		w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64,
+			frames []stream.Frame) (engine.Appended, error) {
 			<-gate
 			return s.AppendFrames(ctx, f, first, frames)
 		}))
@@ -350,7 +357,8 @@ func TestWriterBlockedAppendsStayInLine(t *testing.T) {
 
 func TestWriterCloseReleasesABlockedAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := writer(appender(func(ctx context.Context, _ flowfabric.Fence, _ uint64, _ []stream.Frame) (engine.Appended, error) {
+		w := writer(appender(func(ctx context.Context, _ flowfabric.Fence, _ uint64,
+			_ []stream.Frame) (engine.Appended, error) {
 			<-ctx.Done()
 			return engine.Appended{}, ctx.Err()
 		}))
@@ -376,7 +384,8 @@ func TestWriterCloseReleasesABlockedAppend(t *testing.T) {
 
 type appender func(context.Context, flowfabric.Fence, uint64, []stream.Frame) (engine.Appended, error)
 
-func (a appender) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+func (a appender) AppendFrames(ctx context.Context, f flowfabric.Fence, first uint64,
+	frames []stream.Frame) (engine.Appended, error) {
 	return a(ctx, f, first, frames)
 }
 
@@ -388,8 +397,9 @@ func TestWriterTriggers(t *testing.T) {
 		want         time.Duration
 		batches      []int
 	}{
-		"linger":         {frames: 3, size: 10, want: 20 * time.Millisecond, batches: []int{3}},
-		"own linger":     {frames: 3, size: 10, linger: 5 * time.Millisecond, want: 5 * time.Millisecond, batches: []int{3}},
+		"linger": {frames: 3, size: 10, want: 20 * time.Millisecond, batches: []int{3}},
+		"own linger": {frames: 3, size: 10, linger: 5 * time.Millisecond, want: 5 * time.Millisecond,
+			batches: []int{3}},
 		"63 frames wait": {frames: 63, size: 10, want: 20 * time.Millisecond, batches: []int{63}},
 		"64 frames":      {frames: 64, size: 10, batches: []int{64}},
 		"128 KiB":        {frames: 2, size: 64 << 10, batches: []int{2}},
@@ -399,7 +409,8 @@ func TestWriterTriggers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
 				done := make(chan time.Time, 10)
-				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64,
+					frames []stream.Frame) (engine.Appended, error) {
 					done <- time.Now()
 					return s.AppendFrames(ctx, f, first, frames)
 				}), func(cfg *framelog.WriterConfig) { cfg.Linger = c.linger })
@@ -433,7 +444,8 @@ func TestWriterSplitsBatches(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
 				gate := make(chan struct{})
-				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+				w := writer(appender(func(ctx context.Context, f flowfabric.Fence, first uint64,
+					frames []stream.Frame) (engine.Appended, error) {
 					<-gate
 					return s.AppendFrames(ctx, f, first, frames)
 				}))
@@ -463,20 +475,28 @@ func TestWriterValidates(t *testing.T) {
 			want  error
 			names []string
 		}{
-			"payload at the limit":     {stream.Frame{Payload: make([]byte, 65536), Encoding: stream.Bytes}, nil, nil},
-			"payload over":             {stream.Frame{Payload: make([]byte, 65537)}, flowfabric.ErrPayloadTooLarge, []string{"payload", "65536"}},
-			"type at the limit":        {stream.Frame{Type: strings.Repeat("t", 128)}, nil, nil},
-			"type over":                {stream.Frame{Type: strings.Repeat("t", 129)}, flowfabric.ErrInvalidInput, []string{"type", "128"}},
+			"payload at the limit": {stream.Frame{Payload: make([]byte, 65536), Encoding: stream.Bytes}, nil, nil},
+			"payload over": {stream.Frame{Payload: make([]byte, 65537)}, flowfabric.ErrPayloadTooLarge,
+				[]string{"payload", "65536"}},
+			"type at the limit": {stream.Frame{Type: strings.Repeat("t", 128)}, nil, nil},
+			"type over": {stream.Frame{Type: strings.Repeat("t", 129)}, flowfabric.ErrInvalidInput,
+				[]string{"type", "128"}},
 			"correlation at the limit": {stream.Frame{Correlation: strings.Repeat("c", 256)}, nil, nil},
-			"correlation over":         {stream.Frame{Correlation: strings.Repeat("c", 257)}, flowfabric.ErrInvalidInput, []string{"correlation", "256"}},
-			"encoding":                 {stream.Frame{Encoding: "latin1"}, flowfabric.ErrInvalidInput, []string{"encoding", "latin1"}},
-			"broken utf8":              {stream.Frame{Payload: []byte{0xff}}, flowfabric.ErrInvalidInput, []string{"UTF-8"}},
-			"named utf8":               {stream.Frame{Payload: []byte("ä"), Encoding: stream.UTF8}, nil, nil},
-			"bytes":                    {stream.Frame{Payload: []byte{0xff}, Encoding: stream.Bytes}, nil, nil},
-			"json":                     {stream.Frame{Payload: []byte(`{"a":1}`), Encoding: stream.JSON}, nil, nil},
-			"broken json":              {stream.Frame{Payload: []byte(`{"a":`), Encoding: stream.JSON}, flowfabric.ErrInvalidInput, []string{"JSON"}},
-			"empty json":               {stream.Frame{Encoding: stream.JSON}, flowfabric.ErrInvalidInput, []string{"JSON"}},
-			"before 1970":              {stream.Frame{ProducedAt: time.UnixMilli(-1)}, flowfabric.ErrInvalidInput, []string{"produced"}},
+			"correlation over": {stream.Frame{Correlation: strings.Repeat("c", 257)},
+				flowfabric.ErrInvalidInput, []string{"correlation", "256"}},
+			"encoding": {stream.Frame{Encoding: "latin1"}, flowfabric.ErrInvalidInput,
+				[]string{"encoding", "latin1"}},
+			"broken utf8": {stream.Frame{Payload: []byte{0xff}}, flowfabric.ErrInvalidInput,
+				[]string{"UTF-8"}},
+			"named utf8": {stream.Frame{Payload: []byte("ä"), Encoding: stream.UTF8}, nil, nil},
+			"bytes":      {stream.Frame{Payload: []byte{0xff}, Encoding: stream.Bytes}, nil, nil},
+			"json":       {stream.Frame{Payload: []byte(`{"a":1}`), Encoding: stream.JSON}, nil, nil},
+			"broken json": {stream.Frame{Payload: []byte(`{"a":`), Encoding: stream.JSON},
+				flowfabric.ErrInvalidInput, []string{"JSON"}},
+			"empty json": {stream.Frame{Encoding: stream.JSON}, flowfabric.ErrInvalidInput,
+				[]string{"JSON"}},
+			"before 1970": {stream.Frame{ProducedAt: time.UnixMilli(-1)}, flowfabric.ErrInvalidInput,
+				[]string{"produced"}},
 		} {
 			err := w.Append(t.Context(), c.frame)
 			if !errors.Is(err, c.want) {
@@ -571,7 +591,8 @@ func TestWriterConcurrentAppends(t *testing.T) {
 	for p := range 8 {
 		producers.Go(func() {
 			for i := range 500 {
-				if err := w.Append(t.Context(), stream.Frame{Type: fmt.Sprint(p), Payload: fmt.Appendf(nil, "%d", i)}); err != nil {
+				if err := w.Append(t.Context(),
+					stream.Frame{Type: fmt.Sprint(p), Payload: fmt.Appendf(nil, "%d", i)}); err != nil {
 					t.Error(err)
 				}
 				if i%100 == 0 {
@@ -610,7 +631,8 @@ func TestWriterPanicSurfacesInClose(t *testing.T) {
 }
 
 func BenchmarkWriterAppend(b *testing.B) {
-	w := writer(appender(func(_ context.Context, _ flowfabric.Fence, first uint64, frames []stream.Frame) (engine.Appended, error) {
+	w := writer(appender(func(_ context.Context, _ flowfabric.Fence, first uint64,
+		frames []stream.Frame) (engine.Appended, error) {
 		return engine.Appended{LastSequence: first + uint64(len(frames)) - 1}, nil
 	}))
 	f := token(strings.Repeat("x", 64))

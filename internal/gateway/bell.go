@@ -47,15 +47,20 @@ func (g *Gateway) start() {
 	} else {
 		left.Store(int32(g.engine.Partitions()))
 		for p := range g.engine.Partitions() {
-			g.tasks.Go(func() { g.listen(p, []string{engine.BellChannel(p, g.name), engine.UrgentChannel(p)}, confirmed, ring) })
+			g.tasks.Go(func() {
+				g.listen(p, []string{engine.BellChannel(p, g.name), engine.UrgentChannel(p)}, confirmed,
+					ring)
+			})
 		}
 	}
 	g.tasks.Go(g.sweep)
 }
 
-// listen subscribes until the gateway is closed, again whenever that ends. What was rung meanwhile was not heard: everything is looked at.
+// listen subscribes until the gateway is closed, again whenever that ends. What was rung meanwhile was not heard:
+// everything is looked at.
 func (g *Gateway) listen(partition uint16, channels []string, confirmed func(), ring func(channel, message string)) {
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(backoffMin), backoff.WithMaxInterval(backoffMax), backoff.WithMaxElapsedTime(0))
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(backoffMin), backoff.WithMaxInterval(backoffMax),
+		backoff.WithMaxElapsedTime(0))
 	first := true
 	for g.life.Err() == nil {
 		err := g.engine.Subscribe(g.life, partition, channels, func() {
@@ -67,7 +72,8 @@ func (g *Gateway) listen(partition uint16, channels []string, confirmed func(), 
 			g.heatAll()
 		}, ring)
 		if g.life.Err() == nil {
-			g.log.Warn("flowfabric: gateway: doorbell lost, subscribing again; looks now and then stand in for it", "error", err)
+			g.log.Warn("flowfabric: gateway: doorbell lost, subscribing again; looks now and then stand in for it",
+				"error", err)
 			sleep(g.life, pause.NextBackOff())
 		}
 	}
@@ -114,7 +120,8 @@ func (p *pool) forward(x *part) {
 	ctx, cancel := context.WithTimeout(p.g.life, callTimeout)
 	defer cancel()
 	if _, err := p.g.engine.ForwardRing(ctx, x.id, x.digest); err != nil && p.g.life.Err() == nil {
-		p.g.log.Debug("flowfabric: gateway: a wake was not passed on; polls stand in for it", "partition", x.id, "error", err)
+		p.g.log.Debug("flowfabric: gateway: a wake was not passed on; polls stand in for it", "partition", x.id,
+			"error", err)
 	}
 }
 
@@ -129,8 +136,8 @@ func (g *Gateway) heatAll() {
 	}
 }
 
-// sweep has those look again who wait at a partition that did not answer or whose registration is old, and finds work that nobody was rung
-// for. It forgets offers that nobody makes any more.
+// sweep has those look again who wait at a partition that did not answer or whose registration is old, and finds work
+// that nobody was rung for. It forgets offers that nobody makes any more.
 func (g *Gateway) sweep() {
 	ticks := time.NewTicker(g.every)
 	defer ticks.Stop()
@@ -170,7 +177,8 @@ func (g *Gateway) tidy(now time.Time) (waiting bool) {
 	return waiting
 }
 
-// poll looks at all partitions every few sweeps; in a cluster, where each is a call of its own, at some of them each time.
+// poll looks at all partitions every few sweeps; in a cluster, where each is a call of its own, at some of them each
+// time.
 func (g *Gateway) poll(n int) {
 	var turns [][]uint16
 	for p := range g.engine.Partitions() {

@@ -29,7 +29,8 @@ const (
 	nameLength   = 12
 	suffixLength = 12
 
-	callTimeout = 3 * time.Second // of one claim, which is the gateway's: it must be answered even if the worker has gone
+	// of one claim, which is the gateway's: it must be answered even if the worker has gone
+	callTimeout = 3 * time.Second
 	lastTimeout = 5 * time.Second // to give back what nobody takes
 	sweepEvery  = time.Second
 	pollSweeps  = 5               // sweeps from one look at all partitions to the next
@@ -48,8 +49,10 @@ type Engine interface {
 	SetSubscription(ctx context.Context, partition uint16, s engine.Subscription) (digest string, err error)
 	ForwardRing(ctx context.Context, partition uint16, subscription string) (heard int, err error)
 	Poll(ctx context.Context, partitions []uint16) (states []engine.PollState, workers int, err error)
-	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(), fn func(channel, message string)) error
-	RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (engine.Renewal, error)
+	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(),
+		fn func(channel, message string)) error
+	RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration,
+		processed uint64) (engine.Renewal, error)
 	SessionHeld(ctx context.Context, partition uint16, session string) ([]engine.Held, error)
 	ReleaseExecution(ctx context.Context, f flowfabric.Fence) (already bool, err error)
 }
@@ -74,7 +77,8 @@ type Gateway struct {
 // New builds a gateway; it makes no call and starts nothing before the first claim.
 func New(e Engine, log *slog.Logger) *Gateway {
 	life, end := context.WithCancel(context.Background())
-	return &Gateway{engine: e, log: log, name: "gw" + randomHex()[:nameLength-2], life: life, end: end, every: sweepEvery, listening: make(chan struct{}), pools: map[string]*pool{}}
+	return &Gateway{engine: e, log: log, name: "gw" + randomHex()[:nameLength-2], life: life, end: end,
+		every: sweepEvery, listening: make(chan struct{}), pools: map[string]*pool{}}
 }
 
 func randomHex() string { return strings.ReplaceAll(uuid.NewString(), "-", "")[20:] }
@@ -103,8 +107,9 @@ type Claim struct {
 	Route engine.Route
 }
 
-// Claim asks for work until there is some, at most as long as Wait. It may bring fewer than Max, and none when the time is over. When ctx
-// ends what was claimed goes back, and the error is that of ctx. Errors of class retry may be met by another try; flowfabric.ErrDraining after Close.
+// Claim asks for work until there is some, at most as long as Wait. It may bring fewer than Max, and none when the
+// time is over. When ctx ends what was claimed goes back, and the error is that of ctx. Errors of class retry may be
+// met by another try; flowfabric.ErrDraining after Close.
 func (g *Gateway) Claim(ctx context.Context, q Request) ([]Claim, error) {
 	p, a, err := g.enter(q.Offer)
 	if err != nil {
@@ -151,7 +156,8 @@ func (g *Gateway) Return(claims []Claim) {
 	for _, c := range claims {
 		each.Go(func() {
 			if _, err := g.engine.ReleaseExecution(ctx, c.Fence); err != nil {
-				g.log.Warn("flowfabric: gateway: what a worker did not wait for was not given back; it comes back when its lease ends",
+				g.log.Warn(
+					"flowfabric: gateway: what a worker did not wait for was not given back; it comes back when its lease ends",
 					"execution", c.Fence.Execution.String(), "error", err)
 			}
 		})
@@ -159,8 +165,9 @@ func (g *Gateway) Return(claims []Claim) {
 	each.Wait()
 }
 
-// Renew extends the lease of an execution by ttl. The error says why it is not this worker's any more, as denied.LeaseExpired,
-// ErrCancelled, ErrDeadline, ErrAttemptTimeout, denied.LeaseRevoked or ErrLeaseLost; one of class retry says nothing about the lease.
+// Renew extends the lease of an execution by ttl. The error says why it is not this worker's any more, as
+// denied.LeaseExpired, ErrCancelled, ErrDeadline, ErrAttemptTimeout, denied.LeaseRevoked or ErrLeaseLost; one of
+// class retry says nothing about the lease.
 func (g *Gateway) Renew(ctx context.Context, f flowfabric.Fence, ttl time.Duration) error {
 	partition := f.Execution.Partition()
 	r, err := g.engine.RenewSession(ctx, partition, f.Session, ttl, 0)

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -77,9 +78,10 @@ type env struct {
 func start(t *testing.T) *env {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
-	e, err := engine.Open(ctx, engine.Config{URL: testserver.Redis(t), Partitions: 4, Logger: quiet})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: testserver.Redis(t), Partitions: 4,
+		Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +104,8 @@ func (w *env) submit(partition uint16, kind string) flowfabric.ExecutionID {
 }
 
 func asking(worker string, max int, wait time.Duration, kinds ...string) Request {
-	return Request{Worker: worker, Offer: offer.New([]string{"n"}, []string{"l"}, kinds, nil), Max: max, Wait: wait, TTL: 30 * time.Second}
+	return Request{Worker: worker, Offer: offer.New([]string{"n"}, []string{"l"}, kinds, nil), Max: max, Wait: wait,
+		TTL: time.Hour}
 }
 
 func (w *env) claim(q Request) []Claim {
@@ -173,7 +176,8 @@ func TestWhatIsLeft(t *testing.T) {
 	w.waits(3)
 	var batch []engine.NewExecution
 	for range 3 {
-		batch = append(batch, engine.NewExecution{ID: flowfabric.NewExecutionID(2), Namespace: "n", Lane: "l", Kind: "k"})
+		batch = append(batch, engine.NewExecution{ID: flowfabric.NewExecutionID(2), Namespace: "n", Lane: "l",
+			Kind: "k"})
 	}
 	if _, err := w.e.CreateExecutions(w.ctx, 2, batch); err != nil {
 		t.Fatal(err)
@@ -216,7 +220,8 @@ func TestStoreThatFails(t *testing.T) {
 	w.submit(0, "k")
 	away := denied.New("ff_claim_next", flowfabric.CodeOf(denied.PartitionMissing))
 	w.e.failing(away)
-	if list, err := w.g.Claim(w.ctx, asking("w", 1, 0, "k")); err == nil || len(list) != 0 || !errors.Is(err, denied.PartitionMissing) {
+	if list, err := w.g.Claim(w.ctx, asking("w", 1, 0, "k")); err == nil || len(list) != 0 || !errors.Is(err,
+		denied.PartitionMissing) {
 		t.Fatalf("%v %v", list, err)
 	}
 	w.e.failing(nil)

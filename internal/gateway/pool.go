@@ -67,7 +67,8 @@ func (p *pool) wakeFirst() {
 	}
 }
 
-// take picks a partition to look at, which is not hot then, so that a ring meanwhile is not lost: the one with the most urgent work, or the next.
+// take picks a partition to look at, which is not hot then, so that a ring meanwhile is not lost: the one with the
+// most urgent work, or the next.
 func (p *pool) take() *part {
 	p.g.mu.Lock()
 	defer p.g.mu.Unlock()
@@ -125,7 +126,8 @@ func (p *pool) heat(x *part) {
 	x.hot = true
 }
 
-// again has a partition looked at again, of which there may be more: before others, if its last execution is as urgent as was said.
+// again has a partition looked at again, of which there may be more: before others, if its last execution is as
+// urgent as was said.
 func (p *pool) again(x *part, last engine.Claim) {
 	p.g.mu.Lock()
 	defer p.g.mu.Unlock()
@@ -149,7 +151,8 @@ func (p *pool) answered(x *part, err error) bool {
 	return false
 }
 
-// claim takes up to n executions from one partition, each under a session of its own. The caller has the partition's turn.
+// claim takes up to n executions from one partition, each under a session of its own. The caller has the partition's
+// turn.
 func (p *pool) claim(x *part, q Request, n int) (got []Claim, err error) {
 	session := p.session(q.Worker)
 	for range 2*n + 4 { // as many, and a few that store the subscription or find nothing
@@ -188,13 +191,16 @@ func (p *pool) claim(x *part, q Request, n int) (got []Claim, err error) {
 
 func (p *pool) session(worker string) string { return p.g.name + "~" + worker + "~" + randomHex() }
 
-// next1 makes one claim of one execution, again if it is not known what became of it: the number is the same, so the answer is, too.
+// next1 makes one claim of one execution, again if it is not known what became of it: the number is the same, so the
+// answer is, too.
 func (p *pool) next1(x *part, session string, ttl time.Duration) (reply engine.ClaimReply, err error) {
 	pause := 50 * time.Millisecond
 	for try := range 4 {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.g.life), callTimeout) // one that was sent must be answered
-		reply, err = p.admitter.ClaimNext(ctx, engine.ClaimRequest{Partition: x.id, Session: session, Number: 1, TTL: ttl, Max: 1,
-			Subscription: x.digest, Table: x.table.Version, Wait: true, Rotation: x.rotation})
+		// one that was sent must be answered
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.g.life), callTimeout)
+		reply, err = p.admitter.ClaimNext(ctx,
+			engine.ClaimRequest{Partition: x.id, Session: session, Number: 1, TTL: ttl, Max: 1,
+				Subscription: x.digest, Table: x.table.Version, Wait: true, Rotation: x.rotation})
 		cancel()
 		if err == nil || !unknownOutcome(err) {
 			break
@@ -206,7 +212,9 @@ func (p *pool) next1(x *part, session string, ttl time.Duration) (reply engine.C
 	}
 	x.rotation++
 	if err != nil && unknownOutcome(err) {
-		p.g.log.Warn("flowfabric: gateway: a claim was not answered; if it took something, that comes back when its lease ends", "partition", x.id,
+		p.g.log.Warn(
+			"flowfabric: gateway: a claim was not answered; if it took something, that comes back when its lease ends",
+			"partition", x.id,
 			"session", session, "error", err)
 	}
 	return reply, err
@@ -236,13 +244,15 @@ func (p *pool) declare(x *part) error {
 	return err
 }
 
-// keep adds a claim to those that the worker gets. One that is not for it goes back: a failover gave the id of its route to another one.
+// keep adds a claim to those that the worker gets. One that is not for it goes back: a failover gave the id of its
+// route to another one.
 func (p *pool) keep(x *part, got []Claim, c engine.Claim) []Claim {
 	route, known := x.table.Route(c.Route)
 	if known && p.offer.Serves(route) {
 		return append(got, Claim{c, route})
 	}
-	p.g.log.Warn("flowfabric: gateway: claimed an execution of another's route, handing it back", "execution", c.Fence.Execution.String(), "known", known)
+	p.g.log.Warn("flowfabric: gateway: claimed an execution of another's route, handing it back", "execution",
+		c.Fence.Execution.String(), "known", known)
 	x.table, x.digest = offer.Table{}, ""
 	p.g.Return([]Claim{{Claim: c}})
 	return got

@@ -19,7 +19,8 @@ func TestUrgentWorkIsClaimedNext(t *testing.T) {
 		w.Helper()
 		var items []engine.NewExecution
 		for range n {
-			items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n", Lane: "l", Kind: "k", Priority: priority})
+			items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n",
+				Lane: "l", Kind: "k", Priority: priority})
 			ids = append(ids, items[len(items)-1].ID)
 		}
 		if _, err := w.e.CreateExecutions(w.ctx, partition, items); err != nil {

@@ -1,5 +1,5 @@
-// Package ids makes the UUIDs that follow from what they name, and places names among partitions. What it returns together is what
-// flowfabric.MakeExecutionID takes.
+// Package ids makes the UUIDs that follow from what they name, and places names among partitions. What it returns
+// together is what flowfabric.MakeExecutionID takes.
 package ids
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Keyed is the execution that an idempotency key stands for: equal (namespace, kind, key) always give the same one in the same partition,
-// as long as the partition count is the same (it is fixed at boot).
+// Keyed is the execution that an idempotency key stands for: equal (namespace, kind, key) always give the same one in
+// the same partition, as long as the partition count is the same (it is fixed at boot).
 func Keyed(partitions uint16, namespace, kind, key string) (uint16, uuid.UUID) {
 	id := Derive("flowfabric idempotency v1", namespace, kind, key)
 	return Partition(id, partitions), id
@@ -33,17 +33,24 @@ func KeyedFlow(partitions uint16, namespace, kind, key string) (uint16, uuid.UUI
 	return Partition(id, partitions), id
 }
 
-// Scheduled is what a schedule submits at an instant: the same for everybody who fires it. incarnation tells schedules apart that had the
-// name one after the other.
-func Scheduled(partition uint16, name string, incarnation uint64, due time.Time) (uint16, uuid.UUID) {
-	return partition, Derive("flowfabric schedule v1", name, strconv.FormatUint(incarnation, 10), strconv.FormatInt(due.UnixMilli(), 10))
+// UniqueFlow is a key that one flow has at a time, and the partition of those flows.
+func UniqueFlow(partitions uint16, namespace, kind, key string) (uint16, uuid.UUID) {
+	id := Derive("flowfabric unique flow v1", namespace, kind, key)
+	return Partition(id, partitions), id
 }
 
-// ScheduledFlow is Scheduled for a flow. A flow of another revision of the schedule is another flow: what was staged and never released
-// for an instant is not met again after a change.
-func ScheduledFlow(partition uint16, name string, incarnation, revision uint64, due time.Time) (uint16, uuid.UUID) {
-	return partition, Derive("flowfabric scheduled flow v1", name, strconv.FormatUint(incarnation, 10), strconv.FormatUint(revision, 10),
+// Scheduled is what a schedule submits at an instant: the same for everybody who fires it. incarnation tells
+// schedules apart that had the name one after the other.
+func Scheduled(partition uint16, name string, incarnation uint64, due time.Time) (uint16, uuid.UUID) {
+	return partition, Derive("flowfabric schedule v1", name, strconv.FormatUint(incarnation, 10),
 		strconv.FormatInt(due.UnixMilli(), 10))
+}
+
+// ScheduledFlow is Scheduled for a flow. A flow of another revision of the schedule is another flow: what was staged
+// and never released for an instant is not met again after a change.
+func ScheduledFlow(partition uint16, name string, incarnation, revision uint64, due time.Time) (uint16, uuid.UUID) {
+	return partition, Derive("flowfabric scheduled flow v1", name, strconv.FormatUint(incarnation, 10),
+		strconv.FormatUint(revision, 10), strconv.FormatInt(due.UnixMilli(), 10))
 }
 
 // Derive makes a UUID out of texts, under a label that says what they are.
@@ -69,7 +76,8 @@ func Partition(id uuid.UUID, count uint16) uint16 { return crc16(id[:]) % max(co
 // SchedulePartition places a schedule by its name, in the same way.
 func SchedulePartition(name string, count uint16) uint16 { return crc16([]byte(name)) % max(count, 1) }
 
-// GatePartition is the partition of a budget or quota among n; of a limit, which is called "@<numbers>@<key>", that of its key.
+// GatePartition is the partition of a budget or quota among n; of a limit, which is called "@<numbers>@<key>", that
+// of its key.
 func GatePartition(name string, n uint16) uint16 {
 	h := fnv.New32a()
 	if limit, ok := strings.CutPrefix(name, "@"); ok {
@@ -94,7 +102,8 @@ func crc16(text []byte) uint16 {
 	return crc
 }
 
-// Worker is the worker instance of a session: "<instance>~<random>", or "<bell>~<instance>~<random>" where one process listens for many.
+// Worker is the worker instance of a session: "<instance>~<random>", or "<bell>~<instance>~<random>" where one
+// process listens for many.
 func Worker(session string) string {
 	first, rest, _ := strings.Cut(session, "~")
 	if second, _, found := strings.Cut(rest, "~"); found {

@@ -58,7 +58,8 @@ func TestKeyed(t *testing.T) {
 	}
 	// Parts are length-prefixed: no two splits of the same bytes meet.
 	seen := map[ff.ExecutionID][3]string{}
-	for _, parts := range [][3]string{{"a", "b", "c"}, {"ab", "", "c"}, {"a", "bc", ""}, {"", "abc", ""}, {"", "", "abc"}, {"abc", "", ""}} {
+	for _, parts := range [][3]string{{"a", "b", "c"}, {"ab", "", "c"}, {"a", "bc", ""}, {"", "abc", ""},
+		{"", "", "abc"}, {"abc", "", ""}} {
 		id := ff.MakeExecutionID(ids.Keyed(64, parts[0], parts[1], parts[2]))
 		if other, met := seen[id]; met {
 			t.Errorf("%q and %q give one id", parts, other)

@@ -21,7 +21,8 @@ var embedded atomic.Pointer[Resolver]
 // SetEmbedded is how package embedded, which a producer does not link, makes itself known to who imports it.
 func SetEmbedded(r Resolver) { embedded.Store(&r) }
 
-// Resolve is embedded.Resolve, if the program has package embedded; every URL of another scheme passes through unchanged. release is never nil.
+// Resolve is embedded.Resolve, if the program has package embedded; every URL of another scheme passes through
+// unchanged. release is never nil.
 func Resolve(ctx context.Context, url string, logger *slog.Logger) (realURL string, release func(), err error) {
 	if !strings.HasPrefix(url, EmbeddedURL) {
 		return url, func() {}, nil
@@ -29,6 +30,8 @@ func Resolve(ctx context.Context, url string, logger *slog.Logger) (realURL stri
 	if r := embedded.Load(); r != nil {
 		return (*r)(ctx, url, logger)
 	}
-	return "", func() {}, fmt.Errorf(`%w: URL: embedded:// needs the development server in this program; add the import _ "github.com/flowfabric/flowfabric-go/embedded"`,
-		flowfabric.ErrConfig)
+	return "", func() {},
+		fmt.Errorf(
+			`%w: URL: embedded:// needs the development server in this program; add the import _ "github.com/flowfabric/flowfabric-go/embedded"`,
+			flowfabric.ErrConfig)
 }

@@ -12,7 +12,8 @@ import (
 // This test program does not link package embedded.
 func TestEmbeddedThatIsNotLinked(t *testing.T) {
 	_, release, err := inproc.Resolve(t.Context(), "embedded://", nil)
-	if !errors.Is(err, flowfabric.ErrConfig) || !strings.Contains(err.Error(), `import _ "github.com/flowfabric/flowfabric-go/embedded"`) {
+	if !errors.Is(err, flowfabric.ErrConfig) ||
+		!strings.Contains(err.Error(), `import _ "github.com/flowfabric/flowfabric-go/embedded"`) {
 		t.Errorf("%v does not say what to import", err)
 	}
 	release()

@@ -13,8 +13,9 @@ import (
 
 // admissionAreas gives the type of every key of a partition of budgets or quotas.
 var admissionAreas = map[string]string{
-	"": "hash", ":budgets": "zset", ":trail": "stream", ":bd:": "hash", ":bu:": "hash", ":bx:": "zset", ":bl:": "hash", ":br:": "string", ":bh:": "list", ":bw:": "zset",
-	":quotas": "zset", ":qd:": "hash", ":qw:": "zset", ":qs:": "zset", ":qh:": "list", ":qc:": "zset", ":qr:": "zset",
+	"": "hash", ":budgets": "zset", ":trail": "stream", ":bd:": "hash", ":bu:": "hash", ":bx:": "zset", ":bl:": "hash",
+	":br:": "string", ":bh:": "list", ":bw:": "zset", ":quotas": "zset", ":qd:": "hash", ":qw:": "zset", ":qs:": "zset",
+	":qh:": "list", ":qc:": "zset", ":qr:": "zset",
 }
 
 var (
@@ -25,8 +26,8 @@ var (
 	waiterText = regexp.MustCompile(`^\d{1,5} [1-9]\d{0,15}$`)
 )
 
-// CheckAdmission reads the partition of budgets or of quotas with this root and tells, in order, everything in it that breaks a rule. A
-// partition that nobody has used yet breaks none.
+// CheckAdmission reads the partition of budgets or of quotas with this root and tells, in order, everything in it
+// that breaks a rule. A partition that nobody has used yet breaks none.
 func CheckAdmission(ctx context.Context, client rueidis.Client, root string) ([]string, error) {
 	list, err := client.Do(ctx, client.B().Eval().Script(listing).Numkeys(1).Key(root).Build()).AsStrSlice()
 	if err != nil {
@@ -94,13 +95,15 @@ func (a *admission) verify() {
 		}
 	}
 	for key := range a.Expires {
-		if !strings.HasPrefix(key, ":bl:") && !strings.HasPrefix(key, ":br:") && !strings.HasPrefix(key, ":qw:") && !ofLimit(key, ":qc:@", ":qr:@") {
+		if !strings.HasPrefix(key, ":bl:") && !strings.HasPrefix(key, ":br:") && !strings.HasPrefix(key, ":qw:") &&
+			!ofLimit(key, ":qc:@", ":qr:@") {
 			a.wrong("%s has a TTL", key)
 		}
 	}
 	for _, keys := range [][]string{names(a.Hashes), names(a.Texts), names(a.ZSets)} {
 		for _, key := range keys {
-			if (strings.HasPrefix(key, ":qw:") || strings.HasPrefix(key, ":bl:") || strings.HasPrefix(key, ":br:") || ofLimit(key, ":qc:@", ":qr:@")) && !a.Expires[key] {
+			if (strings.HasPrefix(key, ":qw:") || strings.HasPrefix(key, ":bl:") || strings.HasPrefix(key, ":br:") ||
+				ofLimit(key, ":qc:@", ":qr:@")) && !a.Expires[key] {
 				a.wrong("%s stays for ever", key)
 			}
 		}
@@ -111,12 +114,13 @@ func (a *admission) verify() {
 func (a *admission) owned(key string) {
 	family, _ := areaOf(key, admissionAreas)
 	name := strings.TrimPrefix(key, family)
-	definition := map[string]string{":bu:": ":bd:", ":bx:": ":bd:", ":bh:": ":bd:", ":bw:": ":bd:", ":qw:": ":qd:", ":qs:": ":qd:", ":qh:": ":qd:", ":qc:": ":qd:", ":qr:": ":qd:"}[family]
+	definition := map[string]string{":bu:": ":bd:", ":bx:": ":bd:", ":bh:": ":bd:", ":bw:": ":bd:", ":qw:": ":qd:",
+		":qs:": ":qd:", ":qh:": ":qd:", ":qc:": ":qd:", ":qr:": ":qd:"}[family]
 	if definition != "" && a.Hashes[definition+name] == nil && !ofLimit(key, ":qw:@", ":qs:@", ":qc:@", ":qr:@") {
 		a.wrong("%s belongs to nothing", key)
 	}
-	shape := map[string]*regexp.Regexp{":bw:": waiterText, ":qc:": waiterText, ":qr:": waiterText, ":qs:": holdText, ":qw:": holdText,
-		":bx:": spenderID}[family]
+	shape := map[string]*regexp.Regexp{":bw:": waiterText, ":qc:": waiterText, ":qr:": waiterText, ":qs:": holdText,
+		":qw:": holdText, ":bx:": spenderID}[family]
 	for member := range a.ZSets[key] {
 		if shape != nil && !shape.MatchString(member) {
 			a.wrong("%s has %q", key, member)
@@ -152,7 +156,8 @@ func (a *admission) numbers(what string, h map[string]string, fields ...string) 
 func (a *admission) budget(name string, h map[string]string) {
 	what := "budget " + name
 	n := a.numbers(what, h, "iv", "ct", "up", "rc", "ps", "bc", "bs")
-	for field, legal := range map[string][]string{"md": {"strict", "warn"}, "hd": {"reject", "fail", "block"}, "sf": {"allow", "warn"}, "st": {"0", "1"}} {
+	for field, legal := range map[string][]string{"md": {"strict", "warn"}, "hd": {"reject", "fail", "block"},
+		"sf": {"allow", "warn"}, "st": {"0", "1"}} {
 		if !slices.Contains(legal, h[field]) {
 			a.wrong("%s has field %s %q", what, field, h[field])
 		}
@@ -185,9 +190,10 @@ func (a *admission) budget(name string, h map[string]string) {
 // unchanged tells whether the audit log of a budget or quota says that it is as it was made, and was not corrected.
 func (a *admission) unchanged(log string) bool {
 	entries := a.Lists[log]
-	return len(entries) > 0 && strings.Contains(entries[0], "\x1fcreated\x1f") && !slices.ContainsFunc(entries, func(e string) bool {
-		return strings.Contains(e, "\x1fchanged\x1f") || strings.Contains(e, "\x1fadjusted\x1f")
-	})
+	return len(entries) > 0 && strings.Contains(entries[0], "\x1fcreated\x1f") &&
+		!slices.ContainsFunc(entries, func(e string) bool {
+			return strings.Contains(e, "\x1fchanged\x1f") || strings.Contains(e, "\x1fadjusted\x1f")
+		})
 }
 
 // ledgers: what executions reported in this period is part of what was used, unless somebody corrected that.

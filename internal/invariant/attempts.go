@@ -17,7 +17,8 @@ var (
 // attempts: I1, I5, I6. A pending replay may or may not have run before.
 func (x *execution) attempts(code flowfabric.Code) {
 	n := x.number("n")
-	ran := open(code) || slices.Contains([]flowfabric.Code{"R1t", "R1r", "R2b", "R2r", "G1t", "G1r", "R4t", "R4r", "T1", "T2", "T3", "T4", "T5"}, code) ||
+	ran := open(code) || slices.Contains([]flowfabric.Code{"R1t", "R1r", "R2b", "R2r", "G1t", "G1r", "R4t", "R4r", "T1",
+		"T2", "T3", "T4", "T5"}, code) ||
 		strings.HasSuffix(string(code), "p") && x.has("n") || strings.HasSuffix(string(code), "f") && x.has("lk")
 	for _, f := range []string{"n", "e", "ty", "la", "st", "ss", "cl"} {
 		x.want(f, ran)
@@ -35,7 +36,8 @@ func (x *execution) attempts(code flowfabric.Code) {
 		// A replay and another input start both counts anew.
 		others := x.number("rc") + x.number("lc")
 		if n < others || !x.has("pc") && !x.has("lk") && n > others+1 {
-			x.say("%v attempts after %v retries, %v reclaims and %v replays", n, x.number("rc"), x.number("lc"), x.number("pc"))
+			x.say("%v attempts after %v retries, %v reclaims and %v replays", n, x.number("rc"), x.number("lc"),
+				x.number("pc"))
 		}
 		if !x.Stepped && (x.number("st") > x.number("la") || x.number("ct") > x.number("st")) {
 			x.say("times out of order: %v", x.core)
@@ -51,9 +53,9 @@ func (x *execution) records(code flowfabric.Code) {
 	n := int(x.number("n"))
 	folded, epoch, replays := x.Hashes[":a:"+x.id], 0.0, 0.0
 	kept := x.links(n)
-	for i := kept; i < n; i++ {
+	for i := kept; i <= n; i++ {
 		record, ok := folded[strconv.Itoa(i)]
-		if last := i == n-1; ok == (last && (open(code) || code == codes.Completed)) {
+		if last := i == n; ok == (last && (open(code) || code == codes.Completed)) {
 			x.say("attempt %d of %v folded: %v", i, n, ok)
 		}
 		if !ok {
@@ -70,7 +72,8 @@ func (x *execution) records(code flowfabric.Code) {
 		}
 		e, _ := strconv.ParseFloat(parts[6], 64)
 		if e <= epoch || e > x.number("e") {
-			x.say("attempt %d ended under epoch %.0f, the one before under %.0f, the core has %s", i, e, epoch, x.core["e"])
+			x.say("attempt %d ended under epoch %.0f, the one before under %.0f, the core has %s", i, e, epoch,
+				x.core["e"])
 		}
 		epoch = e
 	}
@@ -90,29 +93,30 @@ func (x *execution) records(code flowfabric.Code) {
 				}
 				continue
 			}
-			if i, err := strconv.Atoi(strings.TrimSuffix(f, "r")); err != nil || i >= n || i < kept {
+			if i, err := strconv.Atoi(strings.TrimSuffix(f, "r")); err != nil || i > n || i < kept {
 				x.say("has a record %q of no attempt", f)
 			}
 		}
 	}
 }
 
-// links are "<how often>,<first attempt of this link>,<first attempt that is kept>", and it returns the last. The attempt before the link ended
-// because the execution continued.
+// links are "<how often>,<first attempt of this link>,<first attempt that is kept>", and it returns the last. The
+// attempt before the link ended because the execution continued.
 func (x *execution) links(n int) (kept int) {
 	if !x.has("lk") {
-		return 0
+		return 1
 	}
 	parts := strings.Split(x.core["lk"], ",")
 	if len(parts) != 3 || !whole(parts[0]) || !whole(parts[1]) || !whole(parts[2]) {
 		x.say("has the links %q", x.core["lk"])
-		return 0
+		return 1
 	}
 	times, first, kept := atoi(parts[0]), atoi(parts[1]), atoi(parts[2])
-	if times < 1 || first < times || first > n || kept >= first {
+	if times < 1 || first <= times || first > n+1 || kept < 1 || kept >= first {
 		x.say("has the links %q of %d attempts", x.core["lk"], n)
 	}
-	if before := strings.Split(x.Hashes[":a:"+x.id][strconv.Itoa(first-1)], "\x1f"); len(before) < 4 || before[3] != "continued" {
+	if before := strings.Split(x.Hashes[":a:"+x.id][strconv.Itoa(first-1)], "\x1f"); len(before) < 4 ||
+		before[3] != "continued" {
 		x.say("attempt %d, before its link, ended as %q", first-1, before)
 	}
 	for _, attempt := range slices.Concat(x.metas[x.id], x.results[x.id]) {
@@ -127,7 +131,7 @@ func (x *execution) links(n int) (kept int) {
 func (x *execution) progress(text string, n int) {
 	parts := strings.SplitN(text, "\x1f", 4)
 	attempt, err := strconv.Atoi(parts[0])
-	if len(parts) != 4 || err != nil || attempt < 0 || attempt >= n || !whole(parts[1]) ||
+	if len(parts) != 4 || err != nil || attempt < 1 || attempt > n || !whole(parts[1]) ||
 		parts[2] != "" && !whole(parts[2]) {
 		x.say("has the progress %.100q of %d attempts", text, n)
 	}
@@ -165,8 +169,9 @@ func (x *execution) stepLog() {
 	}
 	for name, text := range log {
 		parts := strings.Split(text, " ")
-		if _, ok := x.Hashes[":k:"+x.id][name]; !ok || len(parts) != 4 || !whole(parts[0]) || !whole(parts[1]) || !whole(parts[2]) || !whole(parts[3]) ||
-			float64(atoi(parts[0])) >= x.number("n") || float64(atoi(parts[3])) > x.number("so") {
+		if _, ok := x.Hashes[":k:"+x.id][name]; !ok || len(parts) != 4 || !whole(parts[0]) || !whole(parts[1]) ||
+			!whole(parts[2]) || !whole(parts[3]) || atoi(parts[0]) < 1 || float64(atoi(parts[0])) > x.number("n") ||
+			float64(atoi(parts[3])) > x.number("so") {
 			x.say("the log says of the step %q: %q", name, text)
 		}
 	}
@@ -184,16 +189,16 @@ func (x *execution) outcomes(code flowfabric.Code) {
 	}
 }
 
-// last is the index of the last attempt.
-func (x *execution) last() string { return strconv.Itoa(int(x.number("n")) - 1) }
+// last is the number of the last attempt.
+func (x *execution) last() string { return strconv.Itoa(int(x.number("n"))) }
 
 func (x *execution) stream(code flowfabric.Code) {
-	latest := -1
+	latest := 0
 	for _, attempt := range x.metas[x.id] {
 		meta := x.Hashes[":fm:"+x.id+":"+attempt]
 		i, _ := strconv.Atoi(attempt)
 		latest = max(latest, i)
-		if float64(i) >= x.number("n") {
+		if i < 1 || float64(i) > x.number("n") {
 			x.say("stream of attempt %d of %s", i, x.core["n"])
 		}
 		x.logs(attempt, meta)
@@ -202,7 +207,7 @@ func (x *execution) stream(code flowfabric.Code) {
 			x.say("stream of attempt %d: closed %q %q, should be %v", i, meta["z"], meta["y"], closed)
 		}
 	}
-	if latest >= 0 && x.core["fa"] != strconv.Itoa(latest) || latest < 0 && x.has("fa") {
+	if latest > 0 && x.core["fa"] != strconv.Itoa(latest) || latest == 0 && x.has("fa") {
 		x.say("frames of attempt %q, the newest stream is %d", x.core["fa"], latest)
 	}
 }

@@ -11,7 +11,8 @@ var (
 	tokenRow   = regexp.MustCompile(`^\d+\.\d+$`)
 )
 
-// awaited: one that others wait for says so, and has not ended; nobody else has a list of who waits. Who has ended waits for nobody.
+// awaited: one that others wait for says so, and has not ended; nobody else has a list of who waits. Who has ended
+// waits for nobody.
 func (x *execution) awaited(code flowfabric.Code) {
 	hash := x.Hashes[":aw:"+x.id]
 	if (x.core["aw"] != "") != (len(hash) > 0) || x.has("aw") && x.core["aw"] != "1" {

@@ -92,9 +92,11 @@ func (l *look) tallies() {
 	}
 }
 
-var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "ticked", "quiet", "table", "routes", "ring", "lanes", "feed", "fed", "noted", "revision",
-	"purged", "recounts", "clock_offset", "clock_pin", "gates", "space", "spaces", "mixed", "urged", "subroutes", "told",
-	"tally:again", "tally:T2", "tally:T3", "tally:T4", "tally:T5", "tally:F2", "tally:F3", "tally:F4", "tally:xc", "tally:xt", "tally:xn", "tally:xs"}
+var rootFields = []string{"protocol", "booted", "frozen", "wake", "owner", "ticked", "quiet", "table", "routes", "ring",
+	"lanes", "feed", "fed", "noted", "revision", "purged", "recounts", "clock_offset", "clock_pin", "gates", "space",
+	"spaces", "mixed", "urged", "subroutes", "told", "tally:again", "tally:T2", "tally:T3", "tally:T4", "tally:T5",
+	"tally:F2", "tally:F3", "tally:F4", "tally:xc",
+	"tally:xt", "tally:xn", "tally:xs"}
 
 func (l *look) rootFields() {
 	l.tallies()
@@ -213,6 +215,11 @@ func (l *look) routeTable() {
 	}
 	if len(rows) != len(ids) || classes != len(log) {
 		l.wrong("routes %d, route ids %d, classes %d, route log %d", len(rows), len(ids), classes, len(log))
+	}
+	for id := range l.Hashes[":makers"] {
+		if rows[id] == "" || !plain(id) {
+			l.wrong("a maker of class %s, which does not exist", id)
+		}
 	}
 	l.used()
 	l.laneTable()

@@ -18,19 +18,20 @@ const pipeline = 1000
 
 // Dump is everything a partition held. Keys stand without the partition root: ":x:<execution>".
 type Dump struct {
-	Partition uint16
-	Now       int64 // the partition's clock when it was read, ms, test offset included
-	Root      map[string]string
-	Hashes    map[string]map[string]string
-	ZSets     map[string]map[string]float64
-	Sets      map[string][]string // sorted
-	Texts     map[string]string
-	Lists     map[string][]string
-	Streams   map[string][]rueidis.XRangeEntry
-	Outbox    []rueidis.XRangeSlice // the outbox, whose entries may have several notices of a kind
-	Expires   map[string]bool       // keys with a TTL
-	Strange   []string              // keys of no known area, or of the wrong type
-	Stepped   bool                  // the partition's clock was set back: what happened later may bear an earlier time
+	Partition  uint16
+	Now        int64 // the partition's clock when it was read, ms, test offset included
+	Root       map[string]string
+	Hashes     map[string]map[string]string
+	ZSets      map[string]map[string]float64
+	Sets       map[string][]string // sorted
+	Texts      map[string]string
+	Lists      map[string][]string
+	Waitpoints map[string]map[string]string // of executions, by id
+	Streams    map[string][]rueidis.XRangeEntry
+	Outbox     []rueidis.XRangeSlice // the outbox, whose entries may have several notices of a kind
+	Expires    map[string]bool       // keys with a TTL
+	Strange    []string              // keys of no known area, or of the wrong type
+	Stepped    bool                  // the partition's clock was set back: what happened later may bear an earlier time
 
 	inside map[string]record.Waits // what executions wait for, where signals are part of it
 	folded map[string]bool         // logs that are made of those
@@ -46,17 +47,19 @@ var areas = map[string]string{
 	"": "hash", ":routes": "hash", ":routeids": "hash", ":routelog": "zset", ":ready": "set", ":delayed": "zset",
 	":alarms": "zset", ":sessions": "zset", ":done": "zset", ":unsuccessful": "zset", ":digests": "set",
 	":q:": "zset", ":int:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
-	":x:": "record", ":i:": "string", ":t:": "hash", ":k:": "hash", ":kl:": "hash", ":a:": "hash", ":o:": "string", ":f:": "stream",
-	":fm:": "hash", ":e:": "list", ":z:": "string", ":y:": "string",
-	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash", ":mb:": "list", ":mk:": "zset",
-	":g:": "list", ":gd:": "hash",
+	":x:": "record", ":i:": "string", ":t:": "hash", ":k:": "hash", ":kl:": "hash", ":a:": "hash", ":o:": "string",
+	":f:": "stream", ":fm:": "hash", ":e:": "list", ":z:": "string", ":y:": "string",
+	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash",
+	":mb:": "list", ":mk:": "zset", ":g:": "list", ":gd:": "hash",
 	":fd:": "stream", ":fl:": "stream", ":fs:": "hash", ":fe:": "stream",
 	":parked": "zset", ":routeuse": "hash", ":lanes": "hash", ":workers": "zset", ":wk:": "hash",
 	":schedules": "zset", ":sc:": "hash", ":feed": "stream", ":trail": "stream",
-	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash", ":outbox": "stream",
-	":paused": "zset", ":shares": "hash", ":weights": "hash", ":ring:": "zset", ":gring:": "zset", ":turns:": "zset", ":ins:": "string", ":refused": "zset", ":refusals": "hash",
-	":blocked": "zset", ":flows": "zset", ":flowdue": "zset", ":backlog": "zset", ":work": "hash",
-	":fw:": "hash", ":fx:": "zset", ":fu:": "list", ":ft:": "hash", ":fz:": "string", ":fo:": "list", ":fi:": "hash", ":fc:": "hash", ":aw:": "hash", ":m:": "links",
+	":scnames": "zset", ":gready": "set", ":closed": "zset", ":closings": "hash", ":attached": "hash",
+	":outbox": "stream", ":paused": "zset", ":shares": "hash", ":weights": "hash", ":makers": "hash",
+	":ring:": "zset", ":gring:": "zset",
+	":turns:": "zset", ":ins:": "string", ":refused": "zset", ":refusals": "hash", ":blocked": "zset", ":flows": "zset",
+	":flowdue": "zset", ":backlog": "zset", ":work": "hash", ":fw:": "hash", ":fx:": "zset", ":fu:": "list",
+	":ft:": "hash", ":fz:": "string", ":fo:": "list", ":fi:": "hash", ":fc:": "hash", ":aw:": "hash", ":m:": "links",
 }
 
 // area returns the family of a key (without the root) and its type, "" for a key that should not exist.
@@ -103,7 +106,8 @@ func Read(ctx context.Context, client rueidis.Client, partition uint16) (*Dump, 
 	}
 	for i := 0; i+1 < len(list); i += 2 {
 		key := list[i][len(root):]
-		if strings.HasPrefix(key, ":bad:") || slices.ContainsFunc(aside, func(id string) bool { return strings.Contains(key, id) }) {
+		if strings.HasPrefix(key, ":bad:") ||
+			slices.ContainsFunc(aside, func(id string) bool { return strings.Contains(key, id) }) {
 			continue
 		}
 		rest = append(rest, key)
@@ -115,9 +119,10 @@ func Read(ctx context.Context, client rueidis.Client, partition uint16) (*Dump, 
 }
 
 func empty(partition uint16) *Dump {
-	return &Dump{Partition: partition, root: keys.Root(partition), areas: areas, Root: map[string]string{}, Hashes: map[string]map[string]string{},
-		ZSets: map[string]map[string]float64{}, Sets: map[string][]string{}, Texts: map[string]string{},
-		Lists: map[string][]string{}, Streams: map[string][]rueidis.XRangeEntry{}, Expires: map[string]bool{},
+	return &Dump{Partition: partition, root: keys.Root(partition), areas: areas, Root: map[string]string{},
+		Hashes: map[string]map[string]string{}, ZSets: map[string]map[string]float64{}, Sets: map[string][]string{},
+		Texts: map[string]string{}, Lists: map[string][]string{}, Waitpoints: map[string]map[string]string{},
+		Streams: map[string][]rueidis.XRangeEntry{}, Expires: map[string]bool{},
 		inside: map[string]record.Waits{}, folded: map[string]bool{}, leads: map[string]int{}, aside: map[string]int{}}
 }
 
@@ -233,8 +238,8 @@ func (d *Dump) add(rest string, r rueidis.RedisResult) (err error) {
 	return err
 }
 
-// record files an execution: its fields as a hash, and the input and result that it holds as if they had keys of their own, as larger
-// ones have.
+// record files an execution: its fields as a hash, and the input and result that it holds as if they had keys of
+// their own, as larger ones have.
 func (d *Dump) record(rest, text string) {
 	v, err := record.Decode(text)
 	if err != nil {
@@ -247,16 +252,16 @@ func (d *Dump) record(rest, text string) {
 	if v.Input != "" {
 		d.Texts[":i:"+id] = v.Input
 	}
-	if attempt, ok := v.Attempt(); ok && v.Result != "" {
+	if attempt := v.Attempt(); attempt > 0 && v.Result != "" {
 		d.Texts[":o:"+id+":"+strconv.FormatUint(uint64(attempt), 10)] = v.Result
 	}
 }
 
-// inboxInline is how many bytes the signals may have that are part of the waits of an execution. Evaluating them renames their effect, which adds
-// a few bytes.
+// inboxInline is how many bytes the signals may have that are part of the waits of an execution. Evaluating them
+// renames their effect, which adds a few bytes.
 const inboxInline = 1024 + 100
 
-// waits files what an execution waits for as two hashes, of the suspension and of the waitpoints.
+// waits files what an execution waits for: the suspension as a hash, and the waitpoints.
 func (d *Dump) waits(rest, text string) {
 	w, id := record.DecodeWaits(text), strings.TrimPrefix(rest, ":u:")
 	if len(w.Suspension)+len(w.Waitpoints) == 0 {
@@ -266,14 +271,15 @@ func (d *Dump) waits(rest, text string) {
 		d.Hashes[rest] = w.Suspension
 	}
 	if len(w.Waitpoints) > 0 {
-		d.Hashes[":wp:"+id] = w.Waitpoints
+		d.Waitpoints[id] = w.Waitpoints
 	}
 	if len(w.Signals) > 0 || w.Suspension["ts"] != "" {
 		d.inside[id] = w
 	}
 }
 
-// unfold files the signals that executions have in their waits as if they had keys of their own, as more or larger ones have.
+// unfold files the signals that executions have in their waits as if they had keys of their own, as more or larger
+// ones have.
 func (d *Dump) unfold() {
 	put := func(key, field, value string) {
 		if d.Hashes[key] == nil {
@@ -315,8 +321,8 @@ func (d *Dump) unfold() {
 	}
 }
 
-// links files what a member depends on and who depends on it, as if all of it had keys of its own, as much of it has: the edges as a
-// hash, the dependants as a list. The group is a text.
+// links files what a member depends on and who depends on it, as if all of it had keys of its own, as much of it has:
+// the edges as a hash, the dependants as a list. The group is a text.
 func (d *Dump) links(rest, text string) {
 	l, err := record.DecodeLinks(text)
 	if err != nil {

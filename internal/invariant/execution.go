@@ -48,7 +48,8 @@ func (x *execution) want(field string, present bool) {
 
 // open tells whether the last attempt is still to be finished.
 func open(code flowfabric.Code) bool {
-	return code[0] == 'S' || slices.Contains([]flowfabric.Code{"A1", "A3", "R1i", "R2ai", "R2c", "R3i", "R4i", "G1i"}, code)
+	return code[0] == 'S' || slices.Contains([]flowfabric.Code{"A1", "A3", "R1i", "R2ai", "R2c", "R3i", "R4i", "G1i"},
+		code)
 }
 
 func (x *execution) verify() {
@@ -139,10 +140,12 @@ func (x *execution) index(code flowfabric.Code, state flowfabric.State) {
 	}
 	if want != "" && (len(indexes) != 1 || indexes[0] != want) {
 		x.say("is in %v, belongs in %s", indexes, want)
-	} else if got := x.ZSets[want][x.id]; got != score && !x.pinned(state, got, score) && !(state.Terminal() && x.own(state) == 0 && x.configured(x.core["r"]) && got > x.number("en")) {
+	} else if got := x.ZSets[want][x.id]; got != score && !x.pinned(state, got, score) &&
+		!(state.Terminal() && x.own(state) == 0 && x.configured(x.core["r"]) && got > x.number("en")) {
 		x.say("is in %s at %.0f, belongs at %.0f", want, got, score)
 	}
-	if code != codes.BlockedFirst || !x.has("du") { // a member keeps until when it was to be delayed
+	if code != codes.BlockedFirst && code != "R4f" || !x.has("du") {
+		// a member, and one that an operator holds, keep until when it is delayed
 		x.want("du", state.Eligibility == "not_eligible_until_time")
 	}
 	x.want("en", state.Terminal())

@@ -53,7 +53,8 @@ type group struct {
 }
 
 func parseGroup(text string) (g group, ok bool) {
-	n, err := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s %d", &g.policy, &g.k, &g.after, &g.n, &g.s, &g.f, &g.x, &g.state, &g.unneeded)
+	n, err := fmt.Sscanf(text, "%s %d %s %d %d %d %d %s %d", &g.policy, &g.k, &g.after, &g.n, &g.s, &g.f, &g.x,
+		&g.state, &g.unneeded)
 	if n == 8 {
 		g.unneeded, err = -1, nil
 	}
@@ -223,7 +224,8 @@ func (l *look) flow(id string, h map[string]string, members map[string]int, back
 func (l *look) leftovers(id string, h map[string]string, say func(string, ...any)) {
 	for member := range l.ZSets[":fx:"+id] {
 		code := l.core(member)["s"]
-		if endMark(code) == "" && !(h["cp"] == "cancel_pending" && strings.HasPrefix(code, "A")) && !l.working("x", member) {
+		if endMark(code) == "" && !(h["cp"] == "cancel_pending" && strings.HasPrefix(code, "A")) &&
+			!l.working("x", member) {
 			say("member %s (%s) was not cancelled", member, code)
 		}
 	}
@@ -248,7 +250,8 @@ func (x *execution) member(code flowfabric.Code) {
 	x.awaited(code)
 	flow, incoming, outgoing := x.core["fl"], x.Hashes[":fi:"+x.id], x.Lists[":fo:"+x.id]
 	if flow == "" {
-		if incoming != nil || outgoing != nil || x.leads[x.id] > 0 || x.Hashes[":fc:"+x.id] != nil && x.Hashes[":fc:"+x.id]["others"] == "" || code[:1] == "R" && code[:2] == "R3" {
+		if incoming != nil || outgoing != nil || x.leads[x.id] > 0 || x.Hashes[":fc:"+x.id] != nil &&
+			x.Hashes[":fc:"+x.id]["others"] == "" || code[:1] == "R" && code[:2] == "R3" {
 			x.say("is in no flow, and depends on others or others on it")
 		}
 		x.children(code)
@@ -320,13 +323,15 @@ func (x *execution) group(code flowfabric.Code, flow string, incoming map[string
 		}
 	}
 	if s != g.s || f != g.f || skipped != g.x || g.unneeded >= 0 && unneeded != g.unneeded {
-		x.say("has the group %q, its edges say %d succeeded, %d failed, %d skipped, %d of them unneeded", x.Texts[":m:"+x.id], s, f, skipped, unneeded)
+		x.say("has the group %q, its edges say %d succeeded, %d failed, %d skipped, %d of them unneeded",
+			x.Texts[":m:"+x.id], s, f, skipped, unneeded)
 	}
 	if g.state == "p" && g.verdict() != "p" && !barred {
 		x.say("has the group %q, which is decided", x.Texts[":m:"+x.id])
 	}
 	blocked := code == codes.BlockedFirst || code == codes.BlockedReplay
-	if blocked && !barred && (g.state == "s" && !(root && (staging || x.working("r", flow))) || g.state == "i" && !x.working("k", x.id)) {
+	if blocked && !barred &&
+		(g.state == "s" && !(root && (staging || x.working("r", flow))) || g.state == "i" && !x.working("k", x.id)) {
 		x.say("is blocked by the group %q", x.Texts[":m:"+x.id])
 	}
 	if g.state == "p" && !blocked && endMark(string(code)) == "" {
@@ -344,7 +349,8 @@ func (x *execution) children(code flowfabric.Code) {
 	}
 	var mode, after, state, rest string
 	var n, s, o int
-	if k, _ := fmt.Sscanf(x.core["wt"], "%s %d %d %d %s %s %s", &mode, &n, &s, &o, &after, &state, &rest); k != 7 || hash["name"] == "" {
+	if k, _ := fmt.Sscanf(x.core["wt"], "%s %d %d %d %s %s %s", &mode, &n, &s, &o, &after, &state, &rest); k != 7 ||
+		hash["name"] == "" {
 		x.say("waits for %q, name %q", x.core["wt"], hash["name"])
 		return
 	}
@@ -364,7 +370,8 @@ func (x *execution) children(code flowfabric.Code) {
 		}
 		switch mark := record[:1]; mark {
 		case ".", "~":
-			if c := x.look.core(id); c != nil && endMark(c["s"]) != "" && !x.working("u", id) && !x.barred(x.core["fl"]) {
+			if c := x.look.core(id); c != nil && endMark(c["s"]) != "" && !x.working("u", id) &&
+				!x.barred(x.core["fl"]) {
 				x.say("was not told that its child %s ended", id)
 			}
 		case "s":
@@ -394,7 +401,8 @@ func (x *execution) remaining(hash map[string]string) {
 		}
 	}
 	for id, record := range hash {
-		if c := x.look.core(id); len(id) == 36 && record[:1] == "." && c != nil && endMark(c["s"]) == "" && !x.barred(x.core["fl"]) {
+		if c := x.look.core(id); len(id) == 36 && record[:1] == "." && c != nil && endMark(c["s"]) == "" &&
+			!x.barred(x.core["fl"]) {
 			x.say("its wait is over, and nobody cancels its child %s", id)
 		}
 	}

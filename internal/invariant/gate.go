@@ -10,13 +10,16 @@ import (
 )
 
 var (
-	attachedRow   = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
-	shareRow      = regexp.MustCompile(`^\d{1,16}$`)
-	urgedRow      = regexp.MustCompile(`^\d{1,16} [1-9]\d{0,3} \d{1,18}$`)
-	weightRow     = regexp.MustCompile(`^[1-9]\d{0,3}$`)
-	noticeQuota   = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
-	noticeAwaited = regexp.MustCompile(`^([an] \d{1,5}\.[0-9a-f-]{36} [0-9a-f-]{36} \d+\.\d+|w \d{1,5}\.[0-9a-f-]{36} [0-9a-f-]{36} \d+\.\d+ [sfceknx],\d*)$`)
-	noticeSpent   = regexp.MustCompile(`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
+	attachedRow = regexp.MustCompile(`(?s)^([bq]:[\w.-]+(?:,[bq]:[\w.-]+)*) (\d{1,16}) .{0,64}$`)
+	shareRow    = regexp.MustCompile(`^\d{1,16}$`)
+	urgedRow    = regexp.MustCompile(`^\d{1,16} [1-9]\d{0,3} \d{1,18}$`)
+	weightRow   = regexp.MustCompile(`^[1-9]\d{0,3}$`)
+	noticeQuota = regexp.MustCompile(
+		`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (\d{1,16}) ([01])$`)
+	noticeAwaited = regexp.MustCompile(
+		`^([ank] \d{1,5}\.[0-9a-f-]{36} [0-9a-f-]{36} \d+\.\d+|w \d{1,5}\.[0-9a-f-]{36} [0-9a-f-]{36} \d+\.\d+ [sfceknx],\d*)$`)
+	noticeSpent = regexp.MustCompile(
+		`^([A-Za-z0-9][\w.-]{0,63}|@\d+\.\d+\.\d+@[\w.:/@+=%-]{1,128}) ([0-9a-f-]{36}) (failed|cancelled|expired|purged) \d{1,16}$`)
 )
 
 // gateTables verifies what a partition knows of gates and shares besides its routes.
@@ -37,7 +40,8 @@ func (l *look) gateTables() {
 		if strings.HasPrefix(scope, "t\x1f") {
 			level = 3
 		}
-		if !attachedRow.MatchString(row) || strings.Count(scope, "\x1f") != map[byte]int{'g': 0, 'n': 1, 'l': 2, 't': 2}[scope[0]] || !strings.Contains("gnlt", scope[:1]) {
+		if !attachedRow.MatchString(row) || strings.Count(scope, "\x1f") != map[byte]int{'g': 0, 'n': 1, 'l': 2,
+			't': 2}[scope[0]] || !strings.Contains("gnlt", scope[:1]) {
 			l.wrong("scope %q has %q attached", scope, row)
 		}
 	}
@@ -47,7 +51,8 @@ func (l *look) gateTables() {
 	if got, err := strconv.Atoi("0" + l.Root["gates"]); err != nil || got < level || got > 3 {
 		l.wrong("the root says %q of gates, there are some of level %d", l.Root["gates"], level)
 	}
-	if first := l.Root["space"]; first != "" && l.Root["spaces"] == "" && (len(spaces) > 1 || len(spaces) == 1 && !spaces[first]) {
+	if first := l.Root["space"]; first != "" && l.Root["spaces"] == "" &&
+		(len(spaces) > 1 || len(spaces) == 1 && !spaces[first]) {
 		l.wrong("there are several namespaces, the first was %q, and the root does not tell", first)
 	}
 	if l.Root["mixed"] == "" && len(lanes) > 1 {
@@ -73,9 +78,10 @@ func (l *look) gateTables() {
 	}
 }
 
-// notice verifies one of the outbox. The execution may have been purged; if not, it has the gate, and does not run under that epoch.
+// notice verifies one of the outbox. The execution may have been purged; if not, it has the gate, and does not run
+// under that epoch.
 func (l *look) notice(entry, kind, text string) {
-	if kind == "a" || kind == "n" || kind == "w" {
+	if kind == "a" || kind == "n" || kind == "k" || kind == "w" {
 		if shape := noticeAwaited; !shape.MatchString(kind + " " + text) {
 			l.wrong("entry %s of the outbox has %q: %q", entry, kind, text)
 		}
@@ -92,20 +98,23 @@ func (l *look) notice(entry, kind, text string) {
 		return
 	}
 	if !slices.Contains(strings.Split(l.gates(core["r"]), ","), kind+":"+parts[0]) {
-		l.wrong("entry %s of the outbox tells %s of %s, which has gates %q", entry, parts[0], parts[1], l.gates(core["r"]))
+		l.wrong("entry %s of the outbox tells %s of %s, which has gates %q", entry, parts[0], parts[1],
+			l.gates(core["r"]))
 	}
 	if kind != "q" {
 		return
 	}
 	state := core["s"]
-	if (state == "A1" || state == "A3") && core["e"] == parts[2] || granted(flowfabric.Code(state)) && core["ge"] == parts[2] {
+	if (state == "A1" || state == "A3") && core["e"] == parts[2] ||
+		granted(flowfabric.Code(state)) && core["ge"] == parts[2] {
 		l.wrong("entry %s of the outbox releases %s under epoch %s, which is %s", entry, parts[1], parts[2], state)
 	}
 	epoch, _ := strconv.ParseFloat(parts[2], 64)
 	last, _ := strconv.ParseFloat(core["e"], 64)
 	given, _ := strconv.ParseFloat(core["ge"], 64)
 	if epoch > max(last, given) {
-		l.wrong("entry %s of the outbox is of epoch %s of %s, whose last is %.0f", entry, parts[2], parts[1], max(last, given))
+		l.wrong("entry %s of the outbox is of epoch %s of %s, whose last is %.0f", entry, parts[2], parts[1],
+			max(last, given))
 	}
 }
 

@@ -54,7 +54,8 @@ func (l *look) indexes() {
 	}
 }
 
-// ready verifies that what claims look at is exactly the queues that are not empty, whose lane hands out and that no gate closed.
+// ready verifies that what claims look at is exactly the queues that are not empty, whose lane hands out and that no
+// gate closed.
 func (l *look) ready(nonEmpty []string) {
 	want := map[string][]string{":ready": nil, ":gready": nil}
 	add := func(key, member string) {
@@ -138,7 +139,8 @@ func (l *look) lane(route string) (state, keep string) {
 	return words[0], keep
 }
 
-var laneRow = regexp.MustCompile(`(?s)^(active|paused|draining|disabled) ((?:0|[1-9]\d{0,8})(?:(?:/(?:0|[1-9]\d{0,8})){3})?)(,[1-9]\d{0,8})? (0|[1-9]\d{0,15}) .{0,64}$`)
+var laneRow = regexp.MustCompile(
+	`(?s)^(active|paused|draining|disabled) ((?:0|[1-9]\d{0,8})(?:(?:/(?:0|[1-9]\d{0,8})){3})?)(,[1-9]\d{0,8})? (0|[1-9]\d{0,15}) .{0,64}$`)
 
 // laneTable verifies what operators said of lanes, and that the root tells whether any of it is out of the ordinary.
 func (l *look) laneTable() {
@@ -156,7 +158,8 @@ func (l *look) laneTable() {
 	}
 }
 
-// configured tells whether an operator ever said something of a route's lane: how long things were kept may have changed.
+// configured tells whether an operator ever said something of a route's lane: how long things were kept may have
+// changed.
 func (l *look) configured(route string) bool {
 	state, _ := l.lane(route)
 	return state != ""
@@ -209,7 +212,8 @@ func (l *look) sessions() {
 			l.wrong("session %s: %v", id, s)
 		}
 		if exp, _ := strconv.ParseFloat(s["exp"], 64); at > exp {
-			l.wrong("session %s is indexed at %.0f, after its expiry %.0f: its death would be noticed late", id, at, exp)
+			l.wrong("session %s is indexed at %.0f, after its expiry %.0f: its death would be noticed late", id, at,
+				exp)
 		}
 	}
 	for key, s := range l.Hashes {
@@ -270,16 +274,23 @@ func (l *look) waiters() {
 
 // satellites verifies that nothing belongs to an execution that does not exist, and sorts what belongs to attempts.
 func (l *look) satellites() {
-	for _, owned := range [][]string{names(l.Hashes), names(l.Texts), names(l.Streams), names(l.Lists), names(l.ZSets)} {
+	for _, id := range names(l.Waitpoints) {
+		if _, ok := l.Hashes[":x:"+id]; !ok {
+			l.wrong("waitpoints of %s have no core", id)
+		}
+	}
+	for _, owned := range [][]string{names(l.Hashes), names(l.Texts), names(l.Streams), names(l.Lists),
+		names(l.ZSets)} {
 		for _, key := range owned {
 			family, _ := area(key)
-			if !slices.Contains([]string{":i:", ":t:", ":k:", ":kl:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":wp:", ":us:", ":um:", ":mb:", ":mk:", ":g:", ":gd:",
+			if !slices.Contains([]string{":i:", ":t:", ":k:", ":kl:", ":a:", ":o:", ":f:", ":fm:", ":e:", ":u:", ":us:",
+				":um:", ":mb:", ":mk:", ":g:", ":gd:",
 				":fd:", ":fl:", ":fs:", ":fe:", ":fo:", ":fi:", ":fc:", ":m:"}, family) {
 				continue
 			}
 			id, attempt, _ := strings.Cut(strings.TrimPrefix(key, family), ":")
 			if family == ":g:" || family == ":gd:" {
-				if l.Hashes[":wp:"+id][attempt] == "" {
+				if l.Waitpoints[id][attempt] == "" {
 					l.wrong("%s has no waitpoint", key)
 				}
 				continue
@@ -309,8 +320,8 @@ func names[T any](m map[string]T) []string {
 	return list
 }
 
-// tombstones stand for executions that are gone, and go themselves. One whose time is over holds nobody's id any more, even
-// if the server, which has its own clock, has not removed it yet.
+// tombstones stand for executions that are gone, and go themselves. One whose time is over holds nobody's id any
+// more, even if the server, which has its own clock, has not removed it yet.
 func (l *look) tombstones() {
 	for key, text := range l.Texts {
 		id, ok := strings.CutPrefix(key, ":z:")
@@ -323,7 +334,8 @@ func (l *look) tombstones() {
 			until, err := strconv.ParseInt(parts[1], 10, 64)
 			over = err == nil && until <= l.Now
 		}
-		if _, lives := l.Hashes[":x:"+id]; lives && !over && !l.Stepped { // a clock that was set back may make it valid again
+		if _, lives := l.Hashes[":x:"+id]; lives && !over && !l.Stepped {
+			// a clock that was set back may make it valid again
 			l.wrong("%s stands beside a core", key)
 		}
 		if !l.Expires[key] {
@@ -332,12 +344,13 @@ func (l *look) tombstones() {
 	}
 }
 
-// lifetimes: only subscriptions, tombstones, the records of ended sessions, those of workers and best-effort frames expire by
-// themselves.
+// lifetimes: only subscriptions, tombstones, the records of ended sessions, those of workers and best-effort frames
+// expire by themselves.
 func (l *look) lifetimes() {
 	for key := range l.Expires {
 		family, _ := area(key)
-		if family == ":int:" || family == ":ins:" || family == ":z:" || family == ":fz:" || family == ":fl:" || family == ":wk:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
+		if family == ":int:" || family == ":ins:" || family == ":z:" || family == ":fz:" || family == ":fl:" ||
+			family == ":wk:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
 			continue
 		}
 		l.wrong("%s has a TTL", key)

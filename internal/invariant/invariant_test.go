@@ -17,12 +17,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 func connect(t *testing.T) (context.Context, rueidis.Client) {
 	t.Helper()
 	path := strings.TrimPrefix(testserver.Redis(t), "unix://")
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{path}, DisableCache: true, ForceSingleClient: true,
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{path}, DisableCache: true,
+		ForceSingleClient: true,
 		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
@@ -30,7 +32,7 @@ func connect(t *testing.T) (context.Context, rueidis.Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	return ctx, client
 }
@@ -80,8 +82,10 @@ func TestReadAllIsReadOfEach(t *testing.T) {
 		if diff := invariant.Difference(one.Text(), d.Text()); diff != "" {
 			t.Fatalf("partition %d: Read and ReadAll differ:\n%s", p, diff)
 		}
-		if len(d.ZSets[":q:1"]) != 700 || len(d.Texts) != 701 || len(d.Expires) != 1 || one.Now < d.Now || int(d.Partition) != p {
-			t.Errorf("partition %d: %d waiting, %d texts, %v expire, now %d and %d", p, len(d.ZSets[":q:1"]), len(d.Texts), d.Expires, d.Now, one.Now)
+		if len(d.ZSets[":q:1"]) != 700 || len(d.Texts) != 701 || len(d.Expires) != 1 || one.Now < d.Now ||
+			int(d.Partition) != p {
+			t.Errorf("partition %d: %d waiting, %d texts, %v expire, now %d and %d", p, len(d.ZSets[":q:1"]),
+				len(d.Texts), d.Expires, d.Now, one.Now)
 		}
 		if bad := checker.Violations(d); len(bad) > 0 {
 			t.Errorf("partition %d: %.500q", p, bad)
@@ -106,7 +110,8 @@ func TestCheckerRemembers(t *testing.T) {
 		for i := 0; i < len(fields); i += 2 {
 			r.Fields[fields[i]] = fields[i+1]
 		}
-		if err := client.Do(ctx, client.B().Set().Key(keys.Of(p).Core(id)).Value(r.Encode()).Build()).Error(); err != nil {
+		if err := client.Do(ctx, client.B().Set().Key(keys.Of(p).Core(id)).Value(r.Encode()).Build()).Error(); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,7 +176,8 @@ func TestDifferenceAndFingerprint(t *testing.T) {
 		t.Errorf("fingerprints %q and %q of the same", first, again)
 	}
 	for _, change := range [][]string{{"HSET", keys.Root(0), "wake", "1"}, {"SADD", keys.Of(0).Ready(), "2"},
-		{"RPUSH", keys.Of(0).Lost("x"), "1"}, {"PEXPIRE", keys.Of(0).Lost("x"), "100000"}, {"ZADD", keys.Of(0).Done(), "1", "x"}} {
+		{"RPUSH", keys.Of(0).Lost("x"), "1"}, {"PEXPIRE", keys.Of(0).Lost("x"), "100000"},
+		{"ZADD", keys.Of(0).Done(), "1", "x"}} {
 		if err := client.Do(ctx, client.B().Arbitrary(change...).Build()).Error(); err != nil {
 			t.Fatal(err)
 		}

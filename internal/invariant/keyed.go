@@ -7,12 +7,19 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// keyed: a key that callers chose names an execution that names it, too; one that has not ended has its key, so no two of those have the
-// same; and a key that is held beyond the end has an execution. A key that debounces ("~") is held by no more than one execution, which names it.
+// keyed: a key that callers chose names an execution that names it, too; one that has not ended has its key, so no
+// two of those have the same; and a key that is held beyond the end has an execution. A key that debounces ("~") is
+// held by no more than one execution, which names it.
 func (l *look) keyed() {
 	for key, text := range l.Texts {
 		if name, ok := strings.CutPrefix(key, ":y:"); ok {
 			id, till, _ := strings.Cut(text, " ")
+			if till == "f" {
+				if l.Hashes[":fw:"+id]["uk"] != name {
+					l.wrong("key %s is of flow %s, which names %q", name, id, l.Hashes[":fw:"+id]["uk"])
+				}
+				continue
+			}
 			if strings.HasPrefix(till, "~") {
 				l.marks(name, till)
 				till = "~"
@@ -23,6 +30,10 @@ func (l *look) keyed() {
 		}
 	}
 	for key, core := range l.Hashes {
+		if id, ok := strings.CutPrefix(key, ":fw:"); ok && core["uk"] != "" && core["en"] == "" &&
+			l.Texts[":y:"+core["uk"]] != id+" f" {
+			l.wrong("flow %s has key %s, which belongs to %q", id, core["uk"], l.Texts[":y:"+core["uk"]])
+		}
 		id, ok := strings.CutPrefix(key, ":x:")
 		if !ok || core["ky"] == "" {
 			continue
@@ -31,7 +42,8 @@ func (l *look) keyed() {
 		state, _ := flowfabric.Project(flowfabric.Code(core["s"]))
 		text, taken := l.Texts[":y:"+name]
 		if till == "~" {
-			if waits := core["lk"] == "" && (core["s"] == "R1f" || core["s"] == "R2af" || core["s"] == "R4f"); waits && !taken {
+			if waits := core["lk"] == "" && (core["s"] == "R1f" || core["s"] == "R2af" || core["s"] == "R4f"); waits &&
+				!taken {
 				l.wrong("%s (%s) debounces under key %s, and nobody has that", id, core["s"], name)
 			}
 			continue

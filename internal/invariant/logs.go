@@ -49,14 +49,15 @@ func (x *execution) logs(attempt string, meta map[string]string) {
 	x.order(say, meta, slices.Concat(main, deltas, live))
 	runs(say, meta, x.Streams[":fe:"+key])
 	document, ok := x.Hashes[":fs:"+key]
-	if ok != (version > 0) || ok && (document["v"] != meta["v"] || len(document["d"]) < 2 || len(document["d"]) > 256<<10 ||
-		!whole(document["f"]) || !whole(document["l"]) || len(document) != 4) {
+	if ok != (version > 0) ||
+		ok && (document["v"] != meta["v"] || len(document["d"]) < 2 || len(document["d"]) > 256<<10 ||
+			!whole(document["f"]) || !whole(document["l"]) || len(document) != 4) {
 		say("version %d of the summary is stored as %.300q", version, document)
 	}
 }
 
-// runs: every run after the first has an entry, by its first frame, of which the newest are kept; it tells which of the frames
-// before it were recorded.
+// runs: every run after the first has an entry, by its first frame, of which the newest are kept; it tells which of
+// the frames before it were recorded.
 func runs(say func(string, ...any), meta map[string]string, entries []rueidis.XRangeEntry) {
 	if !runText.MatchString(meta["e"]) || meta["r"] != "" && !placeText.MatchString(meta["r"]) {
 		say("its run is %q, recorded is %q", meta["e"], meta["r"])
@@ -69,8 +70,9 @@ func runs(say func(string, ...any), meta map[string]string, entries []rueidis.XR
 	for i, e := range entries {
 		recorded, _, _ := strings.Cut(e.FieldValues["r"], " ")
 		covered, _ := strconv.Atoi(recorded)
-		if ms, _ := cut(e.ID); ms > id || count(e.FieldValues, "n") != last-len(entries)+i+1 || !placeText.MatchString(e.FieldValues["r"]) ||
-			covered >= count(meta, "q") || !whole(e.FieldValues["e"]) || len(e.FieldValues) != 4 {
+		if ms, _ := cut(e.ID); ms > id || count(e.FieldValues, "n") != last-len(entries)+i+1 ||
+			!placeText.MatchString(e.FieldValues["r"]) || covered >= count(meta, "q") || !whole(e.FieldValues["e"]) ||
+			len(e.FieldValues) != 4 {
 			say("run %s of %d is %q", e.ID, last, e.FieldValues)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// mailbox: the record counts the messages that wait and their bytes, they are in the order of their numbers, and repeats are known by no more than the
-// last 1,000.
+// mailbox: the record counts the messages that wait and their bytes, they are in the order of their numbers, and
+// repeats are known by no more than the last 1,000.
 func (x *execution) mailbox() {
 	list, marks := x.Lists[":mb:"+x.id], x.ZSets[":mk:"+x.id]
 	if !x.has("mb") {
@@ -25,7 +25,8 @@ func (x *execution) mailbox() {
 		bytes += len(text)
 		parts := strings.SplitN(text, "\x1f", 6)
 		number, err := strconv.Atoi(parts[0])
-		if len(parts) != 6 || err != nil || number <= last || number > atoi(counts[0]) || parts[1] == "" || !whole(parts[2]) {
+		if len(parts) != 6 || err != nil || number <= last || number > atoi(counts[0]) || parts[1] == "" ||
+			!whole(parts[2]) {
 			x.say("after message %d comes %.100q, of %s", last, text, counts[0])
 		}
 		last = number

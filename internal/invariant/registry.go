@@ -11,8 +11,8 @@ const span = 10000
 // forgotten is how long after its expiry a worker's row is kept, ms.
 const forgotten = 3600000
 
-// registry verifies the rows of worker instances. A row and its record go about an hour after the expiry, one by the tick
-// and the other by its TTL, which do not always agree on the time.
+// registry verifies the rows of worker instances. A row and its record go about an hour after the expiry, one by the
+// tick and the other by its TTL, which do not always agree on the time.
 func (l *look) registry() {
 	rows := l.ZSets[":workers"]
 	for instance, at := range rows {
@@ -30,7 +30,8 @@ func (l *look) registry() {
 		if !listed && exp+forgotten > float64(l.Now) || listed && at != exp {
 			l.wrong("worker %s expires at %s and is listed at %.0f (%v)", instance, w["exp"], at, listed)
 		}
-		if !whole(w["exp"]) || !whole(w["seen"]) || !whole(w["reg"]) || !whole(w["in"]) || !whole(w["stuck"]) || w["token"] == "" || w["info"] == "" {
+		if !whole(w["exp"]) || !whole(w["seen"]) || !whole(w["reg"]) || !whole(w["in"]) || !whole(w["stuck"]) ||
+			w["token"] == "" || w["info"] == "" {
 			l.wrong("worker %s: %v", instance, w)
 		}
 		if seen, _ := strconv.ParseFloat(w["seen"], 64); seen >= exp {

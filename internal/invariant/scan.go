@@ -80,7 +80,8 @@ func primaries(ctx context.Context, client rueidis.Client) (list []rueidis.Clien
 // scan adds the keys of one node, without their roots.
 func scan(ctx context.Context, node rueidis.Client, found []map[string]bool) error {
 	for cursor := uint64(0); ; {
-		page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(prefix+"*").Count(pipeline).Build()).AsScanEntry()
+		page, err := node.Do(ctx,
+			node.B().Scan().Cursor(cursor).Match(prefix+"*").Count(pipeline).Build()).AsScanEntry()
 		if err != nil {
 			return fmt.Errorf("scan: %w", err)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
 )
 
-// schedules verifies that every schedule has its name in the list, and that those and no others are filed under their next
-// time that have one and are not paused; and that the counts of a record agree with each other.
+// schedules verifies that every schedule has its name in the list, and that those and no others are filed under their
+// next time that have one and are not paused; and that the counts of a record agree with each other.
 func (l *look) schedules() {
 	names, due := l.ZSets[":scnames"], l.ZSets[":schedules"]
 	for name, score := range names {
@@ -34,7 +34,8 @@ func (l *look) schedules() {
 		at, filed := due[name]
 		want, err := strconv.ParseFloat(record["nx"], 64)
 		if active := err == nil && record["pz"] == ""; active != filed || active && at != want {
-			l.wrong("schedule %q is filed at %v (%v), its record says %q, paused %q", name, at, filed, record["nx"], record["pz"])
+			l.wrong("schedule %q is filed at %v (%v), its record says %q, paused %q", name, at, filed, record["nx"],
+				record["pz"])
 		}
 		if rv, err := strconv.ParseUint(record["rv"], 10, 53); err != nil || rv > last {
 			l.wrong("schedule %q has revision %q, the partition's last is %d", name, record["rv"], last)
@@ -43,17 +44,19 @@ func (l *look) schedules() {
 	}
 }
 
-// scheduleEnd verifies that a schedule is not due after its end, where its definition can be read: not once it has fired as often as it may,
-// and at no instant after its last one.
+// scheduleEnd verifies that a schedule is not due after its end, where its definition can be read: not once it has
+// fired as often as it may, and at no instant after its last one.
 func (l *look) scheduleEnd(name string, record map[string]string) {
 	d, err := calendar.Decode([]byte(record["df"]))
 	if err != nil {
 		return // a test made it up
 	}
-	if fired, _ := strconv.ParseUint(record["fc"], 10, 64); d.Runs > 0 && (fired > d.Runs && record["rv"] == record["ic"] || fired >= d.Runs && record["nx"] != "") {
+	if fired, _ := strconv.ParseUint(record["fc"], 10, 64); d.Runs > 0 &&
+		(fired > d.Runs && record["rv"] == record["ic"] || fired >= d.Runs && record["nx"] != "") {
 		l.wrong("schedule %q fired %d of %d and is due at %q", name, fired, d.Runs, record["nx"])
 	}
-	if next, err := strconv.ParseInt(record["nx"], 10, 64); err == nil && !d.Until.IsZero() && next > d.Until.UnixMilli() {
+	if next, err := strconv.ParseInt(record["nx"], 10, 64); err == nil && !d.Until.IsZero() &&
+		next > d.Until.UnixMilli() {
 		l.wrong("schedule %q is due at %d and ended at %d", name, next, d.Until.UnixMilli())
 	}
 }

@@ -11,14 +11,15 @@ import (
 // reasons are the codes that a suspension may have by its reason.
 var reasons = map[string]flowfabric.Code{
 	"waiting_for_signal": "S1", "step_boundary": "S1", "waiting_for_approval": "S2", "waiting_for_callback": "S3",
-	"waiting_for_tool_result": "S4", "waiting_for_operator_review": "S5", "manual_pause": "S5", "paused_by_policy": "S6",
-	"paused_by_budget": "S7", "waiting_for_children": "S8",
+	"waiting_for_tool_result": "S4", "waiting_for_operator_review": "S5", "manual_pause": "S5",
+	"paused_by_policy": "S6", "paused_by_budget": "S7", "waiting_for_children": "S8",
 }
 
 var (
-	closeReasons = []string{"resumed", "resumed_by_operator", "cancelled", "expired:execution_deadline", "timed_out_fail",
-		"timed_out_cancel", "timed_out_expire", "timed_out_auto_resume"}
-	causes = []string{"signal", "message", "children", "operator", "timeout", "already_satisfied", "cancelled", "deadline"}
+	closeReasons = []string{"resumed", "resumed_by_operator", "cancelled", "expired:execution_deadline",
+		"timed_out_fail", "timed_out_cancel", "timed_out_expire", "timed_out_auto_resume"}
+	causes = []string{"signal", "message", "children", "operator", "timeout", "already_satisfied", "cancelled",
+		"deadline"}
 )
 
 // suspensionOf tells a suspension from others: by its id, when it began and who asked.
@@ -65,7 +66,8 @@ func (x *execution) active(u map[string]string, open bool, points map[string]poi
 		if left(u) && known && p.suspension != u["id"] { // it stayed open, and may have been closed since
 			continue
 		}
-		if known && p.suspension != u["id"] || !known && open || known && (p.state == "a") != open || known && p.state != "a" && p.state != "c" {
+		if known && p.suspension != u["id"] || !known && open || known && (p.state == "a") != open ||
+			known && p.state != "a" && p.state != "c" {
 			x.say("the suspension %s (open %v) waits on %s: %q", u["id"], open, id, p)
 		}
 		if known && (p.expires != u["to"] && open || !open && p.reason != u["cs"]) {
@@ -86,7 +88,8 @@ func left(u map[string]string) bool {
 
 func (x *execution) record(code flowfabric.Code, u map[string]string, open bool, points map[string]point) {
 	say := func(what string) { x.say("%s: %v", what, u) }
-	if len(u["id"]) != 36 || !whole(u["cr"]) || len(strings.Split(u["ho"], " ")) != 2 || u["c"] == "" || reasons[u["rc"]] == "" {
+	if len(u["id"]) != 36 || !whole(u["cr"]) || len(strings.Split(u["ho"], " ")) != 2 || u["c"] == "" ||
+		reasons[u["rc"]] == "" {
 		say("the suspension lacks something")
 	}
 	for field, value := range u {
@@ -107,7 +110,8 @@ func (x *execution) record(code flowfabric.Code, u map[string]string, open bool,
 		say("a closed suspension tells how it ended")
 	}
 	early := u["ca"] == "already_satisfied"
-	if mixed := slices.ContainsFunc(strings.Split(u["c"], "\x1e"), arrives); (u["cz"] != "") != (u["ca"] == "signal" || early) && (!early || !mixed) {
+	if mixed := slices.ContainsFunc(strings.Split(u["c"], "\x1e"),
+		arrives); (u["cz"] != "") != (u["ca"] == "signal" || early) && (!early || !mixed) {
 		say("only what a signal ended has a closer")
 	}
 	x.counts(u, open, points)
@@ -116,7 +120,8 @@ func (x *execution) record(code flowfabric.Code, u map[string]string, open bool,
 // arrives tells whether a node of a condition is met by something else than signals.
 func arrives(node string) bool { return node == "K" || strings.HasPrefix(node, "M\x1f") }
 
-// counts: the record counts what its waitpoints count, as long as all of them are known and what was matched still tells.
+// counts: the record counts what its waitpoints count, as long as all of them are known and what was matched still
+// tells.
 func (x *execution) counts(u map[string]string, open bool, points map[string]point) {
 	signals, matched, all := 0, 0, true
 	for id := range strings.SplitSeq(u["wp"], ",") {
@@ -126,7 +131,8 @@ func (x *execution) counts(u map[string]string, open bool, points map[string]poi
 		matched += atoi(p.matched)
 	}
 	if all && !left(u) && (signals != atoi(u["gn"]) || (open || u["cz"] != "") && matched != atoi(u["gm"])) {
-		x.say("the waitpoints count %d signals, %d matched, the suspension %q and %q", signals, matched, u["gn"], u["gm"])
+		x.say("the waitpoints count %d signals, %d matched, the suspension %q and %q", signals, matched, u["gn"],
+			u["gm"])
 	}
 	if atoi(u["gb"]) > 262144 || atoi(u["gn"]) > 10000+1000 || (u["gn"] != "") != (u["gl"] != "") {
 		x.say("the suspension counts %v", u)
@@ -177,13 +183,15 @@ func (x *execution) matched(u map[string]string) {
 		if !ok || g.id != id || !strings.Contains(","+u["wp"]+",", ","+g.waitpoint+",") && g.effect != "timeout" {
 			x.say("matched signal %s is %.200q", id, text)
 		}
-		if (g.effect == "timeout") != (id == u["id"]) || g.effect == "timeout" && u["bh"] != "auto_resume_with_timeout_signal" {
+		if (g.effect == "timeout") != (id == u["id"]) ||
+			g.effect == "timeout" && u["bh"] != "auto_resume_with_timeout_signal" {
 			x.say("matched signal %s has effect %s", id, g.effect)
 		}
 		size += len(text)
 	}
 	if len(signals) > atoi(u["gm"]) || size > atoi(u["gb"]) || (len(signals) == 0) != (atoi(u["gm"]) == 0) {
-		x.say("%d signals of %d bytes are matched, the suspension counts %q of %q", len(signals), size, u["gm"], u["gb"])
+		x.say("%d signals of %d bytes are matched, the suspension counts %q of %q", len(signals), size, u["gm"],
+			u["gb"])
 	}
 	if u["cz"] != "" && signals[u["cz"]] == "" {
 		x.say("signal %s closed the suspension and is not among the matched", u["cz"])
@@ -199,7 +207,8 @@ func (x *execution) reclosed(u map[string]string) {
 	if before == nil || u == nil || suspensionOf(before) != suspensionOf(u) {
 		return
 	}
-	if before["cl"] != "" && (before["cl"] != u["cl"] || before["cs"] != u["cs"] || before["ca"] != u["ca"] || before["gm"] != u["gm"]) ||
+	if before["cl"] != "" && (before["cl"] != u["cl"] || before["cs"] != u["cs"] || before["ca"] != u["ca"] ||
+		before["gm"] != u["gm"]) ||
 		before["c"] != u["c"] || before["wp"] != u["wp"] || atoi(before["gn"]) > atoi(u["gn"]) {
 		x.say("the suspension went back from %v to %v", before, u)
 	}

@@ -28,6 +28,11 @@ func (d *Dump) Text(without ...string) string {
 			add(k, show(f), "=", show(v))
 		}
 	}
+	for id, points := range d.Waitpoints {
+		for point, text := range points {
+			add(":waitpoint", id, point, "=", show(text))
+		}
+	}
 	for k, z := range d.ZSets {
 		for m, s := range z {
 			add(k, show(m), "@", strconv.FormatFloat(s, 'f', -1, 64))

@@ -42,7 +42,7 @@ const most = 144
 // waitpoints verifies every record of an execution, its entries in the two indexes, and its log. It returns them by id.
 func (x *execution) waitpoints(terminal bool) map[string]point {
 	all, opened := map[string]point{}, 0
-	for id, text := range x.Hashes[":wp:"+x.id] {
+	for id, text := range x.Waitpoints[x.id] {
 		p, ok := parsePoint(text)
 		if !ok {
 			x.say("waitpoint %s is %.200q", id, text)
@@ -72,7 +72,8 @@ func (x *execution) waitpoint(id string, p point) {
 	if len(id) != 36 || p.key == "" || p.kid == "" || len(p.digest) != 64 || len(p.nonce) != 32 || !whole(p.created) {
 		say("identity")
 	}
-	if !whole(p.signals) || !whole(p.matched) || !whole(p.payload) || atoi(p.matched) > atoi(p.signals) || (p.signals == "0") != (p.last == "") {
+	if !whole(p.signals) || !whole(p.matched) || !whole(p.payload) || atoi(p.matched) > atoi(p.signals) ||
+		(p.signals == "0") != (p.last == "") {
 		say("counts")
 	}
 	if p.open() != (p.closed == "") || p.open() != (p.reason == "") || !p.open() && !whole(p.closed) {
@@ -81,11 +82,13 @@ func (x *execution) waitpoint(id string, p point) {
 	member := x.id + ":" + id
 	expiry, pending := x.ZSets[":pending"][member]
 	if pending != (p.state == "p") || pending && expiry != p.end() {
-		x.say("waitpoint %s (%s) is in the pending ones: %v at %.0f, expires %q", id, p.state, pending, expiry, p.expires)
+		x.say("waitpoint %s (%s) is in the pending ones: %v at %.0f, expires %q", id, p.state, pending, expiry,
+			p.expires)
 	}
 	end, opened := x.ZSets[":open:"+p.kid][member]
 	if opened != p.open() || opened && end != p.end() {
-		x.say("waitpoint %s (%s) is in the open ones of %s: %v at %.0f, expires %q", id, p.state, p.kid, opened, end, p.expires)
+		x.say("waitpoint %s (%s) is in the open ones of %s: %v at %.0f, expires %q", id, p.state, p.kid, opened, end,
+			p.expires)
 	}
 	switch p.state {
 	case "p":
@@ -111,14 +114,16 @@ func (x *execution) waitpoint(id string, p point) {
 }
 
 // passedOver are the effects of signals that a wait did not take.
-var passedOver = map[string]bool{"no_op": true, "signal_ignored_matcher_failed": true, "appended_to_waitpoint_duplicate": true}
+var passedOver = map[string]bool{"no_op": true, "signal_ignored_matcher_failed": true,
+	"appended_to_waitpoint_duplicate": true}
 
 // log: a waitpoint keeps its last 1,000 signals in order, and knows each of them again; payloads wait only where
 // nobody has evaluated them.
 func (x *execution) log(id string, p point) {
 	entries, delivered := x.Lists[":g:"+x.id+":"+id], x.Hashes[":gd:"+x.id+":"+id]
 	if len(entries) != min(atoi(p.signals), 1000) || len(delivered) != atoi(p.signals) {
-		x.say("waitpoint %s: %d signals in the log, %d known again, %s counted", id, len(entries), len(delivered), p.signals)
+		x.say("waitpoint %s: %d signals in the log, %d known again, %s counted", id, len(entries), len(delivered),
+			p.signals)
 	}
 	size, last := 0, 0
 	for i, entry := range entries {
@@ -128,7 +133,8 @@ func (x *execution) log(id string, p point) {
 			continue
 		}
 		if g.order <= last || float64(g.order) > x.number("gq") {
-			x.say("waitpoint %s: signal %s has number %d after %d, and the execution has accepted %q", id, g.id, g.order, last, x.core["gq"])
+			x.say("waitpoint %s: signal %s has number %d after %d, and the execution has accepted %q", id, g.id,
+				g.order, last, x.core["gq"])
 		}
 		last = g.order
 		known := strings.Split(delivered[g.mark()], " ")
@@ -157,11 +163,13 @@ func (x *execution) reopened(all map[string]point) {
 	open := x.Hashes[":u:"+x.id]["bh"] == "auto_resume_open"
 	for id, p := range all {
 		before, known := x.before[x.id].points[id]
-		if !known || open && before.state == "a" && p.state == "p" && p.digest == before.digest && p.key == before.key { // its wait was over without it
+		if !known || open && before.state == "a" && p.state == "p" && p.digest == before.digest && p.key == before.key {
+			// its wait was over without it
 			continue
 		}
 		answered := before.state == "x" && p.state == "c" && p.reason == "resumed" // by what had come in time
-		if !before.open() && !answered && (p.state != before.state || p.closed != before.closed || p.reason != before.reason || p.digest != before.digest) ||
+		if !before.open() && !answered && (p.state != before.state || p.closed != before.closed ||
+			p.reason != before.reason || p.digest != before.digest) ||
 			before.state == "a" && p.state == "p" || p.key != before.key || p.created != before.created ||
 			atoi(p.signals) < atoi(before.signals) || atoi(p.matched) < atoi(before.matched) {
 			x.say("waitpoint %s went back from %q to %q", id, before, p)
@@ -178,8 +186,9 @@ func (l *look) tokens() {
 		}
 		for member := range z {
 			id, waitpoint, _ := strings.Cut(member, ":")
-			p, ok := parsePoint(l.Hashes[":wp:"+id][waitpoint])
-			if !ok || family == ":pending" && p.state != "p" || family == ":open:" && (!p.open() || ":open:"+p.kid != key) {
+			p, ok := parsePoint(l.Waitpoints[id][waitpoint])
+			if !ok || family == ":pending" && p.state != "p" ||
+				family == ":open:" && (!p.open() || ":open:"+p.kid != key) {
 				l.wrong("%s holds %s, which is %q", key, member, p.state)
 			}
 		}
@@ -191,7 +200,8 @@ func (l *look) tokens() {
 		}
 		parts := strings.Split(state, " ")
 		kid, ok := strings.CutPrefix(field, "k:")
-		if !ok || len(parts) != 2 || len(parts[0]) != 16 || !whole(parts[1]) || (parts[1] == "0") != (kid == kids["current"]) {
+		if !ok || len(parts) != 2 || len(parts[0]) != 16 || !whole(parts[1]) ||
+			(parts[1] == "0") != (kid == kids["current"]) {
 			l.wrong("token key %s is %q, the current one is %q", field, state, kids["current"])
 		}
 	}
@@ -223,7 +233,8 @@ func parseSignal(text string) (g signalParts, ok bool) {
 		!slices.Contains(effects, p[12]) || p[13] != "" && !whole(p[13]) || !whole(p[14]) {
 		return g, false
 	}
-	return signalParts{id: p[0], waitpoint: p[1], waitpointKey: p[2], key: p[8], effect: p[12], order: atoi(p[14]), payload: p[15]}, true
+	return signalParts{id: p[0], waitpoint: p[1], waitpointKey: p[2], key: p[8], effect: p[12], order: atoi(p[14]),
+		payload: p[15]}, true
 }
 
 func atoi(text string) int { n, _ := strconv.Atoi(text); return n }

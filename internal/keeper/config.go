@@ -16,7 +16,8 @@ type Engine interface {
 	// ClaimNext asks one partition for work; see [engine.ClaimRequest] for how numbers count.
 	ClaimNext(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)
 	// RenewSession extends a session and returns the notices after generation processed.
-	RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration, processed uint64) (engine.Renewal, error)
+	RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration,
+		processed uint64) (engine.Renewal, error)
 	// SessionHeld lists what the server holds under a session.
 	SessionHeld(ctx context.Context, partition uint16, session string) ([]engine.Held, error)
 	// CloseSession ends an empty session; denied.SessionHeld when it is not empty.
@@ -40,8 +41,8 @@ type Config struct {
 	TTL time.Duration
 	// Logger receives lost sessions, failing renewals and orphans. Default slog.Default().
 	Logger *slog.Logger
-	// Context is what every hold's context derives from. Default context.Background(). It should outlive the wish to stop, so that
-	// running work can be drained.
+	// Context is what every hold's context derives from. Default context.Background(). It should outlive the wish to
+	// stop, so that running work can be drained.
 	Context context.Context
 	// Clock is read for every question of trust. Default [SystemClock].
 	Clock Clock
@@ -53,8 +54,9 @@ type Config struct {
 	// OnLost is told of every hold that was taken away, with the cause its context ended with. These
 	// functions are called from the keeper's goroutines and must neither block nor call the keeper.
 	OnLost func(execution flowfabric.ExecutionID, cause error)
-	// OnSessionLost is told of every session that existed on the server and ended against this keeper's will: [lostTrust],
-	// [lostLate], [lostWrite], or the code of the server's answer (see flowfabric.CodeOf). It is called like OnLost.
+	// OnSessionLost is told of every session that existed on the server and ended against this keeper's will:
+	// [lostTrust], [lostLate], [lostWrite], or the code of the server's answer (see flowfabric.CodeOf). It is called
+	// like OnLost.
 	OnSessionLost func(partition uint16, cause string)
 }
 

@@ -1,5 +1,6 @@
 // Package keeper owns what a worker instance holds: one session per partition, its renewal, the time for which
-// it may be trusted, and what happens to running handlers when it is lost. What a lease promises is said in package flowfabric.
+// it may be trusted, and what happens to running handlers when it is lost. What a lease promises is said in package
+// flowfabric.
 //
 //	         Claim finds work               renew every ttl/3, claims extend too
 //	(no session) ─────────▶ open ◀──────────────────────────────────────────────┐
@@ -25,8 +26,8 @@
 //     hands the rest back, with its attempt.
 //   - What comes back that way again and again is revoked: the tick requeues it and counts a reclaim, of which there
 //     is a maximum.
-//   - What cannot be handed back, or was claimed with an answer that cannot be read: the session retires. It takes no more claims, is renewed only for what still runs, and then expires,
-//     so that the tick requeues the orphan.
+//   - What cannot be handed back, or was claimed with an answer that cannot be read: the session retires. It takes no
+//     more claims, is renewed only for what still runs, and then expires, so that the tick requeues the orphan.
 //   - The server forgot a hold and left no notice, as after a failover. The second comparison that misses it,
 //     some seconds after the first, ends its context; a settling call under way is answered by then.
 //

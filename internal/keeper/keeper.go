@@ -16,13 +16,14 @@ import (
 // Keeper keeps the sessions of one worker instance. Create it with New, run [Keeper.Run] for as long as
 // anything is held, end with [Keeper.Unresolved] and [Keeper.Close]. Safe for concurrent use.
 type Keeper struct {
-	cfg     Config
-	base    context.Context // of holds, with the values of cfg.Context: to enlist each with it would cost more than to end all when it ends
-	trust   time.Duration   // ttl − margin
-	retry   time.Duration   // pause after a failed renewal
-	call    time.Duration   // bound of one renewal call
-	confirm time.Duration   // between two looks that together end a hold
-	wake    chan struct{}   // capacity 1
+	cfg Config
+	// of holds, with the values of cfg.Context: to enlist each with it would cost more than to end all when it ends
+	base    context.Context
+	trust   time.Duration // ttl − margin
+	retry   time.Duration // pause after a failed renewal
+	call    time.Duration // bound of one renewal call
+	confirm time.Duration // between two looks that together end a hold
+	wake    chan struct{} // capacity 1
 	tasks   conc.WaitGroup
 
 	mu         sync.Mutex
@@ -91,11 +92,12 @@ func (k *Keeper) Claim(ctx context.Context, req engine.ClaimRequest) (Reply, err
 	return reply, err
 }
 
-// ClaimWith is Claim by another call, which does something else as well: call sends the request with what it is for. It is made at
-// most once, and not at all if another claim is under way or the keeper takes no more; made tells. An answer to the claim
-// that cannot be had leaves it pending, as in Claim.
+// ClaimWith is Claim by another call, which does something else as well: call sends the request with what it is for.
+// It is made at most once, and not at all if another claim is under way or the keeper takes no more; made tells. An
+// answer to the claim that cannot be had leaves it pending, as in Claim.
 func (k *Keeper) ClaimWith(ctx context.Context, req engine.ClaimRequest,
-	call func(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)) (reply Reply, made bool, err error) {
+	call func(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)) (
+	reply Reply, made bool, err error) {
 	p := k.partition(req.Partition)
 	select {
 	case p.turn <- struct{}{}:
@@ -203,7 +205,8 @@ func (k *Keeper) unresolved(s *session, err error) {
 		return
 	}
 	if s.garbled++; s.garbled >= maxGarbled {
-		k.cfg.Logger.Error("flowfabric: the answer to a claim cannot be read; its session takes no more work, and what it took is requeued on expiry",
+		k.cfg.Logger.Error(
+			"flowfabric: the answer to a claim cannot be read; its session takes no more work, and what it took is requeued on expiry",
 			"partition", s.partition, "session", s.id, "error", err)
 		s.pending = false
 		k.retire(s)
@@ -285,7 +288,8 @@ func (k *Keeper) lose(s *session, why string) {
 		return
 	}
 	if s.held.count > 0 {
-		k.cfg.Logger.Warn("flowfabric: lease lost", "partition", s.partition, "session", s.id, "executions", s.held.count, "reason", why)
+		k.cfg.Logger.Warn("flowfabric: lease lost", "partition", s.partition, "session", s.id, "executions",
+			s.held.count, "reason", why)
 	}
 	if s.opened {
 		k.cfg.OnSessionLost(s.partition, why)

@@ -161,7 +161,8 @@ func TestLostNotices(t *testing.T) {
 	}{
 		{"cancelled", flowfabric.ErrCancelled}, {"expired", flowfabric.ErrDeadline},
 		{"attempt_timeout", flowfabric.ErrAttemptTimeout}, {"revoked", flowfabric.ErrLeaseLost},
-		{"revoked", denied.LeaseRevoked}, {"over_budget", flowfabric.ErrOverBudget}, {"unheard_of", flowfabric.ErrLeaseLost},
+		{"revoked", denied.LeaseRevoked}, {"over_budget", flowfabric.ErrOverBudget},
+		{"unheard_of", flowfabric.ErrLeaseLost},
 	}
 	inBubble(t, len(causes)+1, func(b *bench) {
 		held := b.mustClaim(len(causes) + 1)

@@ -101,7 +101,8 @@ func (k *Keeper) renewOnce(ctx context.Context, s *session) (more bool) {
 	if err != nil {
 		s.tried = k.cfg.Clock()
 		if s.failures++; s.failures == 1 || s.failures == failureLimit {
-			k.cfg.Logger.Warn("flowfabric: lease renewal failed", "partition", s.partition, "failures", s.failures, "error", err)
+			k.cfg.Logger.Warn("flowfabric: lease renewal failed", "partition", s.partition, "failures", s.failures,
+				"error", err)
 		}
 		if sessionDied(err) {
 			k.lose(s, flowfabric.CodeOf(err))

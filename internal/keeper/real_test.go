@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // rig is a keeper on a real server, behind a proxy that can lose answers, and an engine that sees it directly.
@@ -29,7 +30,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := testwait.Context(t, context.Background())
 	t.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
 	url := testserver.Redis(t, testserver.TCP())
@@ -55,16 +56,19 @@ func newRig(t *testing.T) *rig {
 func (r *rig) submit(n int) {
 	r.Helper()
 	for range n {
-		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k", Payload: []byte("{}")}
-		if created, err := r.direct.CreateExecutions(r.ctx, 0, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
+		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k",
+			Payload: []byte("{}")}
+		if created, err := r.direct.CreateExecutions(r.ctx, 0, []engine.NewExecution{x}); err != nil ||
+			created[0].Err != nil {
 			r.Fatal(err, created)
 		}
 	}
-	table, err := r.direct.ClaimNext(r.ctx, engine.ClaimRequest{Session: "looker~1", Number: 1, TTL: time.Minute, Max: 1})
+	table, err := r.direct.ClaimNext(r.ctx, engine.ClaimRequest{Session: "looker~1", Number: 1, TTL: time.Hour, Max: 1})
 	if err != nil || len(table.Routes) != 1 {
 		r.Fatal(err, table)
 	}
-	if r.digest, err = r.direct.SetSubscription(r.ctx, 0, engine.Subscription{Classes: []uint64{table.Routes[0].ID}}); err != nil {
+	if r.digest, err = r.direct.SetSubscription(r.ctx, 0,
+		engine.Subscription{Classes: []uint64{table.Routes[0].ID}}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -80,21 +84,6 @@ func (r *rig) read(h *keeper.Held) engine.Snapshot {
 		r.Fatal(err)
 	}
 	return x
-}
-
-// eventually asks until a condition holds, for at most half a minute: far less than the ttl of an hour.
-func (r *rig) eventually(what string, ok func() bool) {
-	r.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			r.Fatalf("not in time: %s", what)
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-r.ctx.Done():
-		}
-	}
 }
 
 // A connection that dies with the answer to a claim on it: the claim had taken effect, its repeat names what it took.
@@ -116,7 +105,7 @@ func TestConnectionDiesWithAClaimsAnswer(t *testing.T) {
 	}
 	r.proxy.restore()
 	var second keeper.Reply
-	r.eventually("the repeat is answered", func() bool {
+	testwait.Until(r.T, "the repeat is answered", func() bool {
 		second, err = r.claim(1)
 		return err == nil
 	})
@@ -126,7 +115,7 @@ func TestConnectionDiesWithAClaimsAnswer(t *testing.T) {
 
 	poor, rich := second.Held[0], second.Held[1]
 	poor.Abandon()
-	r.eventually("it is handed back", func() bool { return r.read(poor).State.Code == codes.WaitingInterrupted })
+	testwait.Until(r.T, "it is handed back", func() bool { return r.read(poor).State.Code == codes.WaitingInterrupted })
 	if x := r.read(poor); x.Attempts != 1 || x.Retries != 0 || x.Reclaims != 0 {
 		t.Errorf("%d attempts, %d retries, %d reclaims", x.Attempts, x.Retries, x.Reclaims)
 	}
@@ -160,12 +149,13 @@ func TestLateClaimOnARealServer(t *testing.T) {
 	}
 	orphan := late.Claims[0].Fence.Execution
 	r.keeper.Reconnected(0)
-	r.eventually("the orphan is handed back", func() bool {
+	testwait.Until(r.T, "the orphan is handed back", func() bool {
 		x, err := r.direct.ReadExecution(r.ctx, orphan)
 		return err == nil && x.State.Code == codes.WaitingInterrupted
 	})
 	again, err := r.claim(1)
-	if err != nil || len(again.Held) != 1 || again.Held[0].Fence().Execution != orphan || again.Held[0].Fence().Session != fence.Session {
+	if err != nil || len(again.Held) != 1 || again.Held[0].Fence().Execution != orphan ||
+		again.Held[0].Fence().Session != fence.Session {
 		t.Fatalf("next: %+v, %v", again, err)
 	}
 	if err := busy.Held[0].Check(); err != nil {
@@ -191,7 +181,7 @@ func TestManyOrphans(t *testing.T) {
 		}
 	}
 	session := held[0].Fence().Session
-	r.eventually("only what runs is held", func() bool {
+	testwait.Until(r.T, "only what runs is held", func() bool {
 		members, err := r.direct.SessionHeld(r.ctx, 0, session)
 		return err == nil && len(members) == 50
 	})
@@ -220,7 +210,8 @@ func TestRevokedAndMarkedDead(t *testing.T) {
 	}
 	r.keeper.RenewNow(0) // as the ring does
 	<-revoked.Context().Done()
-	if cause := context.Cause(revoked.Context()); !errors.Is(cause, denied.LeaseRevoked) || !errors.Is(cause, flowfabric.ErrLeaseLost) {
+	if cause := context.Cause(revoked.Context()); !errors.Is(cause, denied.LeaseRevoked) ||
+		!errors.Is(cause, flowfabric.ErrLeaseLost) {
 		t.Errorf("cause %v", cause)
 	}
 	if err := errors.Join(others[0].Check(), others[1].Check()); err != nil {
@@ -234,7 +225,8 @@ func TestRevokedAndMarkedDead(t *testing.T) {
 	r.keeper.RenewNow(0)
 	for _, h := range others {
 		<-h.Context().Done()
-		if cause := context.Cause(h.Context()); !errors.Is(cause, flowfabric.ErrLeaseLost) || errors.Is(cause, denied.LeaseRevoked) {
+		if cause := context.Cause(h.Context()); !errors.Is(cause, flowfabric.ErrLeaseLost) ||
+			errors.Is(cause, denied.LeaseRevoked) {
 			t.Errorf("cause %v", cause)
 		}
 		h.Release()

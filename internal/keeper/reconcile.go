@@ -54,7 +54,8 @@ func (k *Keeper) reconcile(ctx context.Context, s *session) {
 	callCtx, cancel := context.WithTimeout(ctx, k.call)
 	defer cancel()
 	if err := k.compare(callCtx, s); err != nil && ctx.Err() == nil {
-		k.cfg.Logger.Debug("flowfabric: held executions were not compared", "partition", s.partition, "session", s.id, "error", err)
+		k.cfg.Logger.Debug("flowfabric: held executions were not compared", "partition", s.partition, "session", s.id,
+			"error", err)
 	}
 }
 
@@ -144,7 +145,8 @@ func (k *Keeper) handBack(ctx context.Context, s *session, m engine.Held) error 
 	case x.Session != s.id || x.State.Code != codes.Active || x.Attempts == 0:
 		return nil // it left between the two calls
 	}
-	fence := flowfabric.Fence{Execution: m.Execution, Session: s.id, Claim: m.Claim, Epoch: x.Epoch, Attempt: x.Attempts - 1}
+	fence := flowfabric.Fence{Execution: m.Execution, Session: s.id, Claim: m.Claim, Epoch: x.Epoch,
+		Attempt: x.Attempts}
 	if _, err := k.cfg.Engine.ReleaseExecution(ctx, fence); err != nil {
 		for _, gone := range []error{denied.NotActive, denied.StaleLease, denied.LeaseRevoked, denied.NoExecution} {
 			if errors.Is(err, gone) {
@@ -182,7 +184,8 @@ func (k *Keeper) returned(s *session, err error) error {
 	}
 	s.doubt(comparePause)
 	if s.refusals >= maxRefusals {
-		k.cfg.Logger.Error("flowfabric: executions are held but neither run nor handed back; their session takes no more work and expires",
+		k.cfg.Logger.Error(
+			"flowfabric: executions are held but neither run nor handed back; their session takes no more work and expires",
 			"partition", s.partition, "session", s.id, "error", err)
 		k.retire(s)
 	}

@@ -109,7 +109,8 @@ func TestPoisonIsRevoked(t *testing.T) {
 		}
 		last.Abandon()
 		synctest.Wait()
-		if b.server.count("release") != 5 || len(b.server.revoked) != 1 || b.server.revoked[0] != last.Fence().Execution {
+		if b.server.count("release") != 5 || len(b.server.revoked) != 1 ||
+			b.server.revoked[0] != last.Fence().Execution {
 			b.Errorf("handed back %d times, revoked %v", b.server.count("release"), b.server.revoked)
 		}
 		time.Sleep(2 * ttl)

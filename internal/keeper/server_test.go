@@ -147,6 +147,7 @@ func (s *server) call(ctx context.Context, method string, effect func() error) e
 	return err
 }
 
+// timed: virtual time
 func (x *serverSession) alive() bool { return x != nil && !x.closed && time.Now().Before(x.expiry) }
 
 func (s *server) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply engine.ClaimReply, err error) {
@@ -181,7 +182,8 @@ func (s *server) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply 
 		n := min(req.Max, len(s.queue))
 		for _, id := range s.queue[:n] {
 			s.epoch++
-			c := engine.Claim{Fence: flowfabric.Fence{Execution: id, Session: req.Session, Claim: req.Number, Epoch: s.epoch}}
+			c := engine.Claim{Fence: flowfabric.Fence{Execution: id, Session: req.Session, Claim: req.Number,
+				Attempt: 1, Epoch: s.epoch}}
 			x.held[id] = c
 			reply.Claims = append(reply.Claims, c)
 		}
@@ -194,7 +196,8 @@ func (s *server) ClaimNext(ctx context.Context, req engine.ClaimRequest) (reply 
 	return reply, nil
 }
 
-func (s *server) RenewSession(ctx context.Context, _ uint16, id string, ttl time.Duration, processed uint64) (r engine.Renewal, err error) {
+func (s *server) RenewSession(ctx context.Context, _ uint16, id string, ttl time.Duration,
+	processed uint64) (r engine.Renewal, err error) {
 	err = s.call(ctx, "renew", func() error {
 		x := s.sessions[id]
 		if !x.alive() {
@@ -230,7 +233,8 @@ func (s *server) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 		for session, x := range s.sessions {
 			if c, ok := x.held[id]; ok {
 				state, _ := flowfabric.Project(codes.Active)
-				out = engine.Snapshot{ID: id, State: state, Session: session, Epoch: c.Fence.Epoch, Attempts: c.Fence.Attempt + 1}
+				out = engine.Snapshot{ID: id, State: state, Session: session, Epoch: c.Fence.Epoch,
+					Attempts: c.Fence.Attempt}
 				return nil
 			}
 		}
@@ -239,7 +243,8 @@ func (s *server) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	return out, err
 }
 
-func (s *server) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, _, _ string) (already bool, err error) {
+func (s *server) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, _,
+	_ string) (already bool, err error) {
 	return false, s.call(ctx, "revoke", func() error {
 		x := s.sessions[session]
 		if _, held := x.held[id]; !held {

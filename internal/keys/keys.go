@@ -28,55 +28,79 @@ type Partition string
 // Of returns the keys of a partition.
 func Of(partition uint16) Partition { return Partition(Root(partition)) }
 
-func (p Partition) Routes() string        { return string(p) + ":routes" }       // hash: route → row
-func (p Partition) RouteIDs() string      { return string(p) + ":routeids" }     // hash: row → route
-func (p Partition) RouteLog() string      { return string(p) + ":routelog" }     // zset: class by table version
-func (p Partition) Ready() string         { return string(p) + ":ready" }        // set of non-empty open routes
-func (p Partition) Delayed() string       { return string(p) + ":delayed" }      // zset: execution by delay_until
-func (p Partition) Alarms() string        { return string(p) + ":alarms" }       // zset: execution by earliest timer
-func (p Partition) Sessions() string      { return string(p) + ":sessions" }     // zset: session by expiry
-func (p Partition) Done() string          { return string(p) + ":done" }         // zset: ended execution by purge time
-func (p Partition) Unsuccessful() string  { return string(p) + ":unsuccessful" } // zset: execution that ended other than completed by when
-func (p Partition) Pending() string       { return string(p) + ":pending" }      // zset: pending waitpoint by expiry
-func (p Partition) Kids() string          { return string(p) + ":kids" }         // hash: token keys and their states
-func (p Partition) Digests() string       { return string(p) + ":digests" }      // set: interests with waiters
-func (p Partition) Parked() string        { return string(p) + ":parked" }       // zset: suspended execution by when
-func (p Partition) RouteUse() string      { return string(p) + ":routeuse" }     // hash: route → retained executions
-func (p Partition) Lanes() string         { return string(p) + ":lanes" }        // hash: namespace and lane → operator's word
-func (p Partition) Workers() string       { return string(p) + ":workers" }      // zset: worker instance by expiry
-func (p Partition) Schedules() string     { return string(p) + ":schedules" }    // zset: schedule by next due time
-func (p Partition) ScheduleNames() string { return string(p) + ":scnames" }      // zset: every schedule
-func (p Partition) Feed() string          { return string(p) + ":feed" }         // stream: what happened
-func (p Partition) Trail() string         { return string(p) + ":trail" }        // stream: who changed what
-func (p Partition) Blocked() string       { return string(p) + ":blocked" }      // zset: member that waits for others by creation
-func (p Partition) Flows() string         { return string(p) + ":flows" }        // zset: flow by creation
-func (p Partition) FlowDue() string       { return string(p) + ":flowdue" }      // zset: flow to be given up or forgotten
-func (p Partition) Backlog() string       { return string(p) + ":backlog" }      // zset: unfinished work of flows
-func (p Partition) Work() string          { return string(p) + ":work" }         // hash: what that work is
-func (p Partition) Gready() string        { return string(p) + ":gready" }       // set of non-empty open routes with gates
-func (p Partition) Closed() string        { return string(p) + ":closed" }       // zset: route that a gate closed by when it opens
-func (p Partition) Closings() string      { return string(p) + ":closings" }     // hash: that route → why
-func (p Partition) Attached() string      { return string(p) + ":attached" }     // hash: scope → gates
-func (p Partition) Outbox() string        { return string(p) + ":outbox" }       // stream: what budgets and quotas are to be told
-func (p Partition) Paused() string        { return string(p) + ":paused" }       // zset: execution that an operator paused by when
-func (p Partition) Refused() string       { return string(p) + ":refused" }      // zset: execution:waitpoint that a refused token named by when
-func (p Partition) Refusals() string      { return string(p) + ":refusals" }     // hash: how many tokens were refused
-func (p Partition) Shares() string        { return string(p) + ":shares" }       // hash: namespace and lane → what it had, its weight
-func (p Partition) Weights() string       { return string(p) + ":weights" }      // hash: namespace and lane → its weight
-func (p Partition) Budgets() string       { return string(p) + ":budgets" }      // zset: every budget
-func (p Partition) Quotas() string        { return string(p) + ":quotas" }       // zset: every quota
-func (p Partition) News() string          { return string(p) + ":news" }         // channel: the feed has grown
-func (p Partition) Urgent() string        { return string(p) + ":urgent" }       // channel: work that should come next
+func (p Partition) Routes() string   { return string(p) + ":routes" }   // hash: route → row
+func (p Partition) RouteIDs() string { return string(p) + ":routeids" } // hash: row → route
+func (p Partition) RouteLog() string { return string(p) + ":routelog" } // zset: class by table version
+func (p Partition) Makers() string   { return string(p) + ":makers" }   // hash: class → namespace that made it
+func (p Partition) Ready() string    { return string(p) + ":ready" }    // set of non-empty open routes
+func (p Partition) Delayed() string  { return string(p) + ":delayed" }  // zset: execution by delay_until
+func (p Partition) Alarms() string   { return string(p) + ":alarms" }   // zset: execution by earliest timer
+func (p Partition) Sessions() string { return string(p) + ":sessions" } // zset: session by expiry
+func (p Partition) Done() string     { return string(p) + ":done" }     // zset: ended execution by purge time
+// zset: execution that ended other than completed by when
+func (p Partition) Unsuccessful() string { return string(p) + ":unsuccessful" }
+func (p Partition) Pending() string      { return string(p) + ":pending" }  // zset: pending waitpoint by expiry
+func (p Partition) Kids() string         { return string(p) + ":kids" }     // hash: token keys and their states
+func (p Partition) Digests() string      { return string(p) + ":digests" }  // set: interests with waiters
+func (p Partition) Parked() string       { return string(p) + ":parked" }   // zset: suspended execution by when
+func (p Partition) RouteUse() string     { return string(p) + ":routeuse" } // hash: route → retained executions
+// hash: namespace and lane → operator's word
+func (p Partition) Lanes() string         { return string(p) + ":lanes" }
+func (p Partition) Workers() string       { return string(p) + ":workers" }   // zset: worker instance by expiry
+func (p Partition) Schedules() string     { return string(p) + ":schedules" } // zset: schedule by next due time
+func (p Partition) ScheduleNames() string { return string(p) + ":scnames" }   // zset: every schedule
+func (p Partition) Feed() string          { return string(p) + ":feed" }      // stream: what happened
+func (p Partition) Trail() string         { return string(p) + ":trail" }     // stream: who changed what
+// zset: member that waits for others by creation
+func (p Partition) Blocked() string { return string(p) + ":blocked" }
+func (p Partition) Flows() string   { return string(p) + ":flows" } // zset: flow by creation
+// zset: flow to be given up or forgotten
+func (p Partition) FlowDue() string { return string(p) + ":flowdue" }
+func (p Partition) Backlog() string { return string(p) + ":backlog" } // zset: unfinished work of flows
+func (p Partition) Work() string    { return string(p) + ":work" }    // hash: what that work is
+// set of non-empty open routes with gates
+func (p Partition) Gready() string { return string(p) + ":gready" }
+
+// zset: route that a gate closed by when it opens
+func (p Partition) Closed() string   { return string(p) + ":closed" }
+func (p Partition) Closings() string { return string(p) + ":closings" } // hash: that route → why
+func (p Partition) Attached() string { return string(p) + ":attached" } // hash: scope → gates
+// stream: what budgets and quotas are to be told
+func (p Partition) Outbox() string { return string(p) + ":outbox" }
+
+// zset: execution that an operator paused by when
+func (p Partition) Paused() string { return string(p) + ":paused" }
+
+// zset: execution:waitpoint that a refused token named by when
+func (p Partition) Refused() string  { return string(p) + ":refused" }
+func (p Partition) Refusals() string { return string(p) + ":refusals" } // hash: how many tokens were refused
+// hash: namespace and lane → what it had, its weight
+func (p Partition) Shares() string { return string(p) + ":shares" }
+
+// hash: namespace and lane → its weight
+func (p Partition) Weights() string { return string(p) + ":weights" }
+func (p Partition) Budgets() string { return string(p) + ":budgets" } // zset: every budget
+func (p Partition) Quotas() string  { return string(p) + ":quotas" }  // zset: every quota
+func (p Partition) News() string    { return string(p) + ":news" }    // channel: the feed has grown
+func (p Partition) Urgent() string  { return string(p) + ":urgent" }  // channel: work that should come next
 
 func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
 func (p Partition) Interest(digest string) string { return string(p) + ":int:" + digest }
-func (p Partition) Spaces(digest string) string   { return string(p) + ":ins:" + digest }  // string: namespaces and weights of lanes of an interest
-func (p Partition) Ring(class string) string      { return string(p) + ":ring:" + class }  // zset: namespaces with work by turn
-func (p Partition) Gring(class string) string     { return string(p) + ":gring:" + class } // zset: likewise, work with gates
+
+// string: namespaces and weights of lanes of a subscription
+func (p Partition) Spaces(digest string) string { return string(p) + ":ins:" + digest }
+
+// zset: namespaces with work by turn
+func (p Partition) Ring(class string) string { return string(p) + ":ring:" + class }
+
+// zset: likewise, work with gates
+func (p Partition) Gring(class string) string { return string(p) + ":gring:" + class }
 func (p Partition) Turns(class, namespace string) string {
 	return string(p) + ":turns:" + class + ":" + namespace
 }
-func (p Partition) Aside(name string) string        { return string(p) + ":bad:" + name } // any: what an audit could not read
+
+// any: what an audit could not read
+func (p Partition) Aside(name string) string        { return string(p) + ":bad:" + name }
 func (p Partition) Waiters(digest string) string    { return string(p) + ":w:" + digest }
 func (p Partition) Session(id string) string        { return string(p) + ":s:" + id }
 func (p Partition) Held(session string) string      { return string(p) + ":h:" + session }
@@ -112,7 +136,9 @@ func (p Partition) History(id uuid.UUID) string  { return string(p) + ":e:" + id
 func (p Partition) Tombstone(id uuid.UUID) string {
 	return string(p) + ":z:" + id.String()
 }
-func (p Partition) Keyed(id uuid.UUID) string     { return string(p) + ":y:" + id.String() } // string: who has a key of callers
+
+// string: who has a key of callers
+func (p Partition) Keyed(id uuid.UUID) string     { return string(p) + ":y:" + id.String() }
 func (p Partition) Waits(id uuid.UUID) string     { return string(p) + ":u:" + id.String() }
 func (p Partition) Satisfied(id uuid.UUID) string { return string(p) + ":us:" + id.String() }
 func (p Partition) Messages(id uuid.UUID) string  { return string(p) + ":mb:" + id.String() }
@@ -170,7 +196,8 @@ func (p Partition) perAttempt(area string, id uuid.UUID, attempt uint32) string 
 // limitName is "@<at once>.<starts>.<window>@<key>".
 var limitName = regexp.MustCompile(`^@\d+\.\d+\.(\d+)(@(?s:.+))$`)
 
-// counted and timed name what a limit of a key counts: all limits of a key share its slots, and those with the same window its starts.
+// counted and timed name what a limit of a key counts: all limits of a key share its slots, and those with the same
+// window its starts.
 func counted(name string) string {
 	if m := limitName.FindStringSubmatch(name); m != nil {
 		return m[2]

@@ -15,7 +15,9 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
+	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/functions"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -51,11 +53,12 @@ func compiled(t testing.TB, name, text string) *vm.FunctionProto {
 
 func TestHeaders(t *testing.T) {
 	names, methods := map[string]bool{}, map[string]bool{}
-	for _, h := range Functions() {
+	for _, h := range contract.Functions() {
 		if h.Name+".lua" != path.Base(h.File) || !strings.HasPrefix(h.Name, "ff_") {
 			t.Errorf("%s: named %s", h.File, h.Name)
 		}
-		if define := "\nlocal function " + h.Name; !strings.Contains(read(h.File), define+"(k, argv)\n") && !strings.Contains(read(h.File), define+"(ctx, argv)\n") {
+		if define := "\nlocal function " + h.Name; !strings.Contains(read(h.File), define+"(k, argv)\n") &&
+			!strings.Contains(read(h.File), define+"(ctx, argv)\n") {
 			t.Errorf("%s does not define local function %s(ctx, argv), or (k, argv)", h.File, h.Name)
 		}
 		if names[h.Name] || methods[h.Method] {
@@ -70,11 +73,10 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("%s: flag %q", h.File, f)
 			}
 		}
-		if i := slices.IndexFunc(h.Errors, func(e string) bool { return strings.Trim(e, "abcdefghijklmnopqrstuvwxyz_") != "" }); i >= 0 {
+		if i := slices.IndexFunc(h.Errors, func(e string) bool {
+			return strings.Trim(e, "abcdefghijklmnopqrstuvwxyz_") != ""
+		}); i >= 0 {
 			t.Errorf("%s: error %q", h.File, h.Errors[i])
-		}
-		if !strings.Contains(read(h.File), "-- Errors:") || !strings.Contains(read(h.File), "-- Flags:") {
-			t.Errorf("%s: the header says nothing of errors or flags", h.File)
 		}
 		if enters(h) {
 			for _, e := range []string{"invalid_input", "partition_missing", "partition_frozen", "protocol_mismatch"} {
@@ -95,34 +97,46 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A malformed header is refused by name; the lines are what TestHeaders relies on.
-func TestHeaderContinuation(t *testing.T) {
-	h, err := parseHeader("execution/ff_create_execution.lua")
-	if err != nil {
-		t.Fatal(err)
+// slots are the names of the slots at the begin of a part of a header.
+func slots(s contract.Sequence) (names []string) {
+	for _, x := range s {
+		slot, ok := x.(contract.Slot)
+		if !ok {
+			break
+		}
+		names = append(names, slot.Name)
 	}
-	if !strings.Contains(h.Purpose, "+<state>") || h.Flags != nil || h.Method != "Engine.CreateExecutions" {
-		t.Errorf("%+v", h)
-	}
-	if _, err := parseHeader("lib/core.lua"); err == nil || !strings.Contains(err.Error(), "lua/lib/core.lua") {
-		t.Errorf("a file without header: %v", err)
-	}
+	return names
+}
+
+// rows tells whether a header has rows of slots with these names.
+func rows(s contract.Sequence, names []string) bool {
+	return slices.ContainsFunc(s, func(x contract.Shape) bool {
+		switch x := x.(type) {
+		case contract.Rows:
+			return slices.Equal(slots(x.Part), names) || rows(x.Part, names)
+		case contract.Maybe:
+			return rows(x.Part, names)
+		}
+		return false
+	})
 }
 
 // What a function names its arguments is what its header calls them.
 func TestArgumentsAreNamedAsInTheHeader(t *testing.T) {
-	named, quoted := regexp.MustCompile(`args\.(named|rows)\(argv, (\w+), .*?\{ ([^}]*) \}\)`), regexp.MustCompile(`'(\w+)'`)
+	named, quoted := regexp.MustCompile(`args\.(named|rows)\(argv, (\w+), .*?\{ ([^}]*) \}\)`),
+		regexp.MustCompile(`'(\w+)'`)
 	found := 0
-	for _, h := range Functions() {
+	for _, h := range contract.Functions() {
 		for _, m := range named.FindAllStringSubmatch(read(h.File), -1) {
 			var names []string
 			for _, n := range quoted.FindAllStringSubmatch(m[3], -1) {
 				names = append(names, n[1])
 			}
 			found++
-			want := strings.Join(names, " ")
-			if m[1] == "named" && (m[2] != "2" || !strings.HasPrefix(h.Args+" ", "protocol "+want+" ")) || m[1] == "rows" && !strings.Contains(h.Args, "{"+want+"}") {
-				t.Errorf("lua/%s: %s: the header says %q", h.File, m[0], h.Args)
+			if m[1] == "named" && (m[2] != "2" || !slices.Equal(slots(h.Args[1:])[:len(names)], names)) ||
+				m[1] == "rows" && !rows(h.Args, names) {
+				t.Errorf("lua/%s: %s: the header says %q", h.File, m[0], slots(h.Args))
 			}
 		}
 	}
@@ -145,7 +159,7 @@ func TestLibsAreListed(t *testing.T) {
 		t.Errorf("lib/ has %v, the list %v", onDisk, want)
 	}
 	for _, f := range sources(t) {
-		if dir := path.Dir(f); dir != "lib" && !slices.Contains(areas, dir) {
+		if dir := path.Dir(f); dir != "lib" && !slices.Contains(contract.Areas, dir) {
 			t.Errorf("%s is in no listed area", f)
 		}
 	}
@@ -153,16 +167,6 @@ func TestLibsAreListed(t *testing.T) {
 
 // The lint of the portable subset: what real servers, the embedded one and a later server in Rust
 // or C all run alike.
-
-// environment is everything a source may take from outside.
-var environment = map[string][]string{
-	"redis":    {"call", "sha1hex", "register_function"},
-	"string":   {"find", "match", "gmatch", "format", "sub", "gsub", "byte", "lower"},
-	"table":    {"concat", "sort"},
-	"math":     {"min", "max", "floor"},
-	"tonumber": nil, "unpack": nil, "pairs": nil,
-	"KEYS": nil, "ARGV": nil, // in scripts
-}
 
 func TestGlobals(t *testing.T) {
 	check := func(name, text string) {
@@ -172,7 +176,7 @@ func TestGlobals(t *testing.T) {
 				case vm.OP_SETGLOBAL:
 					t.Errorf("%s: function at line %d sets the global %s", name, p.LineDefined, global())
 				case vm.OP_GETGLOBAL:
-					if _, ok := environment[global()]; !ok {
+					if _, ok := functions.Environment[global()]; !ok {
 						t.Errorf("%s: function at line %d uses the global %s", name, p.LineDefined, global())
 					}
 				}
@@ -181,9 +185,6 @@ func TestGlobals(t *testing.T) {
 	}
 	for _, v := range variants {
 		check("library", withoutShebang(Library(v)))
-	}
-	for _, h := range Functions() {
-		check(h.Name, Script(h.Name, Variant{}))
 	}
 }
 
@@ -225,8 +226,8 @@ func TestLoadTime(t *testing.T) {
 				t.Errorf("line %d: %T at load time", s.Line(), s)
 			}
 		}
-		if registered != len(Functions()) {
-			t.Errorf("%d functions registered, %d exist", registered, len(Functions()))
+		if registered != len(contract.Functions()) {
+			t.Errorf("%d functions registered, %d exist", registered, len(contract.Functions()))
 		}
 	}
 }
@@ -288,7 +289,9 @@ func lint(t *testing.T, file string, node any) {
 		for i, name := range names(n.Lhs) {
 			for _, value := range n.Rhs[min(i+1, len(n.Rhs)):] {
 				if name != "" && reckons(value, name) {
-					bad(n, "%s is set before the value of the next variable is worked out from it: gopher-lua does that, others do not", name)
+					bad(n,
+						"%s is set before the value of the next variable is worked out from it: gopher-lua does that, others do not",
+						name)
 				}
 			}
 		}
@@ -297,7 +300,8 @@ func lint(t *testing.T, file string, node any) {
 	case *ast.LabelStmt:
 		bad(n, "label")
 	case *ast.IdentExpr:
-		if slices.Contains([]string{"cjson", "cmsgpack", "struct", "bit", "tostring", "coroutine", "loadstring", "load", "setmetatable", "rawset", "pcall", "error", "_G", "os", "require"}, n.Value) {
+		if slices.Contains([]string{"cjson", "cmsgpack", "struct", "bit", "tostring", "coroutine", "loadstring", "load",
+			"setmetatable", "rawset", "pcall", "error", "_G", "os", "require"}, n.Value) {
 			bad(n, "%s is outside the portable subset", n.Value)
 		}
 	case *ast.StringExpr:
@@ -315,7 +319,8 @@ func lint(t *testing.T, file string, node any) {
 		if !isName {
 			return
 		}
-		if allowed, isGlobal := environment[object.Value]; isGlobal && !slices.Contains(allowed, attributeKey(n)) {
+		if allowed, isGlobal := functions.Environment[object.Value]; isGlobal && !slices.Contains(allowed,
+			attributeKey(n)) {
 			bad(n, "%s is outside the portable subset", attribute(n))
 		}
 	case *ast.FuncCallExpr:
@@ -328,11 +333,13 @@ func lint(t *testing.T, file string, node any) {
 	}
 }
 
-var writes = regexp.MustCompile(`redis\.call\('(SET|UNLINK|HSET|HSETNX|HDEL|HINCRBY|DEL|EXPIRE|SADD|SREM|ZADD|ZREM|ZREMRANGEBYSCORE|RPUSH|LPOP|LTRIM|XADD|XDEL|XTRIM|S?PUBLISH)'|(indexes|flow|settle|doorbell|urgent|stream|publish|root|purge|history|signal|waitpoint|suspension|create|schedule|budget|gate|steps)\.(put|drop|deliver|save|wait|forget|apply|alarm|delay|fail|finish|pause|requeue|wake|close|to|need|run|forward|add|write|file|miss)\(`)
+var writes = regexp.MustCompile(
+	`redis\.call\('(SET|UNLINK|HSET|HSETNX|HDEL|HINCRBY|DEL|EXPIRE|SADD|SREM|ZADD|ZREM|ZREMRANGEBYSCORE|RPUSH|LPOP|LTRIM|XADD|XDEL|XTRIM|S?PUBLISH)'|(indexes|flow|settle|doorbell|urgent|stream|publish|root|purge|history|signal|waitpoint|suspension|create|schedule|budget|gate|steps)\.(put|drop|deliver|save|wait|forget|apply|alarm|delay|fail|finish|pause|requeue|wake|close|to|need|run|forward|add|write|file|miss)\(`)
 
 func TestReadersDoNotWrite(t *testing.T) {
-	for _, h := range Functions() {
-		writer := writes.MatchString(read(h.File)) || strings.Contains(read(h.File), "claim.run(") || strings.Contains(read(h.File), "audit.begin(") || strings.Contains(read(h.File), "tagging.change(")
+	for _, h := range contract.Functions() {
+		writer := writes.MatchString(read(h.File)) || strings.Contains(read(h.File), "claim.run(") ||
+			strings.Contains(read(h.File), "audit.begin(") || strings.Contains(read(h.File), "tagging.change(")
 		if readonly := slices.Contains(h.Flags, "no-writes"); readonly && writer {
 			t.Errorf("%s is flagged no-writes and has %q", h.Name, writes.FindString(read(h.File)))
 		} else if !readonly && !writer {
@@ -380,84 +387,51 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLibraryRegisters loads the library in a Lua of its own and looks at what it registers.
+// The library registers every function with the flags of its header.
 func TestLibraryRegisters(t *testing.T) {
 	for _, v := range variants {
-		text := Library(v)
-		if !strings.HasPrefix(text, "#!lua name="+Name+"\n") {
-			t.Fatalf("the library begins with %.40q", text)
+		lua := functions.New(nil)
+		code, err := functions.Compile(Library(v))
+		if err == nil {
+			err = lua.Load(code, false)
 		}
-		l := vm.NewState()
-		flagged := map[string]string{}
-		redis := l.NewTable()
-		redis.RawSetString("register_function", l.NewFunction(func(l *vm.LState) int {
-			f := l.CheckTable(1)
-			if f.RawGetString("callback").Type() != vm.LTFunction {
-				t.Errorf("%s has no callback", f.RawGetString("function_name"))
-			}
-			flags := ""
-			if list, ok := f.RawGetString("flags").(*vm.LTable); ok {
-				list.ForEach(func(_, v vm.LValue) { flags += " " + v.String() })
-			}
-			flagged[f.RawGetString("function_name").String()] = strings.TrimSpace(flags)
-			return 0
-		}))
-		l.SetGlobal("redis", redis)
-		if err := l.DoString(withoutShebang(text)); err != nil {
+		if err != nil || code.Name() != Name {
 			t.Fatalf("%+v: %v", v, err)
 		}
-		l.Close()
-		for _, h := range Functions() {
-			if got, ok := flagged[h.Name]; !ok || got != strings.Join(h.Flags, " ") {
-				t.Errorf("%s: registered %v with flags %q, the header says %v", h.Name, ok, got, h.Flags)
-			}
+		var want []functions.Function
+		for _, h := range contract.Functions() {
+			want = append(want, functions.Function{Name: h.Name, Flags: h.Flags})
+		}
+		if got := lua.Libraries()[0].Functions; !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v: registered %v, the headers say %v", v, got, want)
 		}
 	}
 }
 
 func TestVariants(t *testing.T) {
 	for _, v := range variants {
-		texts := map[string]string{"library": Library(v)}
-		for _, h := range Functions() {
-			texts[h.Name] = Script(h.Name, v)
+		text := Library(v)
+		if m := regexp.MustCompile(`@[A-Z]+@`).FindString(text); m != "" {
+			t.Errorf("%+v: %s is not filled in", v, m)
 		}
-		for name, text := range texts {
-			if m := regexp.MustCompile(`@[A-Z]+@`).FindString(text); m != "" {
-				t.Errorf("%s %+v: %s is not filled in", name, v, m)
-			}
-			if got := strings.Contains(text, "'SPUBLISH'"); got != (v.Sharded && strings.Contains(text, "publish.send")) {
-				t.Errorf("%s %+v: SPUBLISH %v", name, v, got)
-			}
-			if got := strings.Contains(text, "'clock_offset'"); got != (v.TestClock && strings.Contains(text, "clock.now")) {
-				t.Errorf("%s %+v: moved clock %v", name, v, got)
-			}
+		if got := strings.Contains(text, "'SPUBLISH'"); got != v.Sharded {
+			t.Errorf("%+v: SPUBLISH %v", v, got)
 		}
-		for _, name := range []string{"library", "ff_claim_next", "ff_tick"} {
-			if !strings.Contains(texts[name], "publish.send") || !strings.Contains(texts[name], "clock.now") {
-				t.Errorf("%s lacks a helper that it uses", name)
-			}
+		if got := strings.Contains(text, "'clock_offset'"); got != v.TestClock {
+			t.Errorf("%+v: moved clock %v", v, got)
 		}
-		if text := texts["ff_version"]; !strings.Contains(text, Hash()) {
+		if !strings.Contains(text, Hash()) {
 			t.Errorf("%+v: the library does not carry its hash", v)
 		}
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("Script of an unknown function did not panic")
+		if build(v) != text {
+			t.Errorf("%+v: two builds differ, so every process would reload the library of the other", v)
 		}
-	}()
-	Script("ff_nothing", Variant{})
+	}
 }
 
 func TestHash(t *testing.T) {
 	if !regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString(Hash()) {
 		t.Fatalf("Hash is %q", Hash())
-	}
-	for _, v := range variants {
-		library, script := Library(v), Script("ff_tick", v)
-		if Library(v) != library || Script("ff_tick", v) != script {
-			t.Errorf("%+v: two builds differ, so every process would reload the library of the other", v)
-		}
 	}
 }
 

@@ -16,16 +16,19 @@ import (
 // member is an id, and which of them is told by n.
 func member(n int) string { return fmt.Sprintf("%08x-0000-7000-8000-%012x", n*2654435761%(1<<32), n) }
 
-// What the functions store of the links of a member, the twin in Go reads, and the other way round, whatever inputs are called.
+// What the functions store of the links of a member, the twin in Go reads, and the other way round, whatever inputs
+// are called.
 func TestLinksTwins(t *testing.T) {
 	l := vm.NewState()
 	t.Cleanup(l.Close)
-	if err := l.DoString(strings.ReplaceAll(read("lib/reply.lua")+read("lib/group.lua")+read("lib/links.lua"), "\nlocal ", "\n")); err != nil {
+	if err := l.DoString(strings.ReplaceAll(read("lib/reply.lua")+read("lib/group.lua")+read("lib/links.lua"),
+		"\nlocal ", "\n")); err != nil {
 		t.Fatal(err)
 	}
 	call := func(table, name string, args ...vm.LValue) vm.LValue {
 		t.Helper()
-		if err := l.CallByParam(vm.P{Fn: l.GetField(l.GetGlobal(table), name), NRet: 1, Protect: true}, args...); err != nil {
+		if err := l.CallByParam(vm.P{Fn: l.GetField(l.GetGlobal(table), name), NRet: 1, Protect: true},
+			args...); err != nil {
 			t.Fatal(err)
 		}
 		defer l.Pop(1)
@@ -46,11 +49,13 @@ func TestLinksTwins(t *testing.T) {
 		ups, downs := r.IntN(2*record.Near), r.IntN(2*record.Near)
 		w := record.Links{Edges: map[string]string{}, Leads: downs}
 		if ups > 0 {
-			w.Group = fmt.Sprintf("%s %d cancel %d %d %d %d %s", []string{"quorum", "ended", "failed"}[r.IntN(3)], r.IntN(9), ups, r.IntN(9), r.IntN(9), r.IntN(1000), []string{"p", "s", "i", "i 0", "s 12"}[r.IntN(5)])
+			w.Group = fmt.Sprintf("%s %d cancel %d %d %d %d %s", []string{"quorum", "ended", "failed"}[r.IntN(3)],
+				r.IntN(9), ups, r.IntN(9), r.IntN(9), r.IntN(1000), []string{"p", "s", "i", "i 0", "s 12"}[r.IntN(5)])
 		}
 		for i := range ups {
 			if ups <= record.Near {
-				w.Edges[member(i)] = string(".~sfceknl"[r.IntN(9)]) + fmt.Sprintf(",%s,%s", []string{"", "0", "12"}[r.IntN(3)], inputs[r.IntN(len(inputs))])
+				w.Edges[member(i)] = string(".~sfceknl"[r.IntN(9)]) +
+					fmt.Sprintf(",%s,%s", []string{"", "0", "12"}[r.IntN(3)], inputs[r.IntN(len(inputs))])
 			}
 		}
 		for i := range downs {
@@ -60,7 +65,8 @@ func TestLinksTwins(t *testing.T) {
 			}
 		}
 		back, err := record.DecodeLinks(w.Encode())
-		if err != nil || back.Group != w.Group || !maps.Equal(back.Edges, w.Edges) || back.Leads != w.Leads || back.Aside != w.Aside || !slices.Equal(back.To, w.To) {
+		if err != nil || back.Group != w.Group || !maps.Equal(back.Edges, w.Edges) || back.Leads != w.Leads ||
+			back.Aside != w.Aside || !slices.Equal(back.To, w.To) {
 			t.Fatalf("seed %d: Go reads %+v (%v) of %+v", seed, back, err, w)
 		}
 		decoded := call("links", "decode", vm.LString(w.Encode()))
@@ -75,7 +81,8 @@ func TestLinksTwins(t *testing.T) {
 		cache := l.NewTable()
 		cache.RawSetString("links", known)
 		ctx.RawSetString("cache", cache)
-		if more := r.IntN(3) + 1; downs+more <= record.Near { // dependants are added to the text, and to links that were looked at, alike
+		if more := r.IntN(3) + 1; downs+more <= record.Near {
+			// dependants are added to the text, and to links that were looked at, alike
 			led, added := w, ""
 			led.To = slices.Clone(w.To)
 			for i := range more {
@@ -87,13 +94,15 @@ func TestLinksTwins(t *testing.T) {
 			known.RawSetString("text", vm.LString(w.Encode()))
 			known.RawSetString("table", call("links", "decode", vm.LString(w.Encode())))
 			for _, id := range []string{"text", "table"} {
-				if first := call("links", "lead", ctx, vm.LString(id), vm.LString(added), vm.LNumber(led.Aside-w.Aside)); vm.LVAsBool(first) != (downs == w.Aside && led.Leads > led.Aside) {
+				if first := call("links", "lead", ctx, vm.LString(id), vm.LString(added),
+					vm.LNumber(led.Aside-w.Aside)); vm.LVAsBool(first) != (downs == w.Aside && led.Leads > led.Aside) {
 					t.Fatalf("seed %d: the first of %d dependants, %d aside: %v", seed, downs, w.Aside, first)
 				}
 			}
 			table := call("links", "encode", known.RawGetString("table")).String()
 			if text := encoded(known.RawGetString("text")); text != led.Encode() || table != text {
-				t.Fatalf("seed %d: with %q more, %q is %q and %q, want %q", seed, added, w.Encode(), text, table, led.Encode())
+				t.Fatalf("seed %d: with %q more, %q is %q and %q, want %q", seed, added, w.Encode(), text, table,
+					led.Encode())
 			}
 		}
 		known.RawSetString("me", decoded)
@@ -115,7 +124,8 @@ func TestLinksTwins(t *testing.T) {
 			t.Fatalf("seed %d: was told %s of a stranger", seed, mark)
 		}
 	}
-	for _, text := range []string{"", "x", "-\x1f0", "-\x1f\x1e", "all 0\x1f0\x1e", "-\x1f1\x1e", "-\x1f0\x1ed" + member(1), "-\x1f17\x1ed" + member(1), "-\x1f1o2\x1eo" + member(1)} {
+	for _, text := range []string{"", "x", "-\x1f0", "-\x1f\x1e", "all 0\x1f0\x1e", "-\x1f1\x1e",
+		"-\x1f0\x1ed" + member(1), "-\x1f17\x1ed" + member(1), "-\x1f1o2\x1eo" + member(1)} {
 		if _, err := record.DecodeLinks(text); err == nil && !strings.HasPrefix(text, "all") {
 			t.Errorf("Go reads %q", text)
 		}

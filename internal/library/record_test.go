@@ -23,7 +23,8 @@ type codec struct {
 func newCodec(t *testing.T) *codec {
 	c := &codec{T: t, l: vm.NewState()}
 	t.Cleanup(c.l.Close)
-	if err := c.l.DoString(strings.ReplaceAll(read("lib/reply.lua")+read("lib/record.lua"), "\nlocal ", "\n")); err != nil {
+	if err := c.l.DoString(strings.ReplaceAll(read("lib/reply.lua")+read("lib/record.lua"), "\nlocal ", "\n")); err !=
+		nil {
 		t.Fatal(err)
 	}
 	return c
@@ -61,8 +62,10 @@ func (c *codec) table(r record.Record) *vm.LTable {
 
 // long are the fields of the codec by the names under which they are stored, which are those of the twin.
 var long = func() map[string]string {
-	out := map[string]string{"s": "state", "ss": "session", "cl": "claim_number", "e": "epoch", "en": "ended_at", "rz": "result_size", "la": "claimed_at",
-		"st": "first_claimed_at", "ty": "attempt_type", "rc": "retries", "lc": "reclaims", "r": "route", "ct": "created_at", "pr": "priority", "po": "policy",
+	out := map[string]string{"s": "state", "ss": "session", "cl": "claim_number", "e": "epoch", "n": "attempt",
+		"en": "ended_at", "rz": "result_size", "la": "claimed_at", "st": "first_claimed_at", "ty": "attempt_type",
+		"rc": "retries",
+		"lc": "reclaims", "r": "route", "ct": "created_at", "pr": "priority", "po": "policy",
 		"pd": "digest", "in": "input_size"}
 	for _, m := range regexp.MustCompile(`(?m)^  '(\w+)', '(\w+)',`).FindAllStringSubmatch(read("lib/record.lua"), -1) {
 		out[m[2]] = m[1]
@@ -70,16 +73,11 @@ var long = func() map[string]string {
 	return out
 }()
 
-// tableFields are the fields as a function on the server sees them: the number of the last attempt, where the twin counts attempts.
+// tableFields are the fields as a function on the server sees them.
 func tableFields(r record.Record) map[string]string {
 	fields := map[string]string{}
 	for name, value := range r.Fields {
-		if name != "n" {
-			fields[long[name]] = value
-		}
-	}
-	if attempt, ok := r.Attempt(); ok {
-		fields["attempt"] = fmt.Sprint(attempt)
+		fields[long[name]] = value
 	}
 	return fields
 }
@@ -96,14 +94,17 @@ func payload(r *rand.Rand) string {
 }
 
 // texts are values that a caller chose.
-var texts = []string{"x", "-", "%", "%e", "%-", "a b", "a\nb", "\t\r\v\f", "=", "a=b c=d", "\x00", "ü", "\xff\xfe", "2;3 \n5"}
+var texts = []string{"x", "-", "%", "%e", "%-", "a b", "a\nb", "\t\r\v\f", "=", "a=b c=d", "\x00", "ü", "\xff\xfe",
+	"2;3 \n5"}
 
 var free = strings.Fields("ss po pd cr fc cb lr rq rv rw nd wt gs fl")
 
 // state is a record with the fields that every execution has and the named ones, each with probability p.
 func state(r *rand.Rand, p float64) record.Record {
-	x := record.Record{Fields: map[string]string{"s": []string{"R1f", "A1", "T1", "S3", "G1i", "T5n"}[r.IntN(6)], "r": fmt.Sprint(r.IntN(2000) + 1), "ct": "1795378846881"}}
-	for _, field := range strings.Fields("cl e en la st ty rc lc pr po pd ss ta du tr to dl rt fl nd g wt ip dd fa sb tg ca cr fc cb lr rq rv ds pu pc tt wp uw sg rw gq rs gx gs gn ge") {
+	x := record.Record{Fields: map[string]string{"s": []string{"R1f", "A1", "T1", "S3", "G1i", "T5n"}[r.IntN(6)],
+		"r": fmt.Sprint(r.IntN(2000) + 1), "ct": "1795378846881"}}
+	for _, field := range strings.Fields(
+		"cl e en la st ty rc lc pr po pd ss ta du tr to dl rt fl nd g wt ip dd fa sb tg ca cr fc cb lr rq rv ds pu pc tt wp uw sg rw gq rs gx gs gn ge") {
 		if r.Float64() >= p {
 			continue
 		}
@@ -178,7 +179,10 @@ func TestBothCodecsAgreeOnEveryRecord(t *testing.T) {
 			t.Fatalf("Go reads %v (%v), it was %v", back.Fields, err, x.Fields)
 		}
 		seen := map[string]string{}
-		c.call("decode", 1, vm.LString(text))[0].(*vm.LTable).ForEach(func(k, v vm.LValue) { seen[k.String()] = v.String() })
+		c.call("decode", 1, vm.LString(text))[0].(*vm.LTable).ForEach(func(k,
+			v vm.LValue) {
+			seen[k.String()] = v.String()
+		})
 		want := tableFields(x)
 		if x.Input != "" {
 			want["input"] = x.Input
@@ -197,7 +201,8 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 	c, r := newCodec(t), rand.New(rand.NewPCG(3, 4))
 	for range rounds(600, 30_000) {
 		digest, input, result := texts[r.IntN(len(texts))], payload(r), payload(r)
-		x := record.Record{Fields: map[string]string{"s": "R1f", "r": fmt.Sprint(r.IntN(2000) + 1), "ct": "1795378846881"}}
+		x := record.Record{Fields: map[string]string{"s": "R1f", "r": fmt.Sprint(r.IntN(2000) + 1),
+			"ct": "1795378846881"}}
 		for _, field := range []string{"pr", "po", "to", "dl", "cr"} {
 			if r.IntN(4) == 0 {
 				x.Fields[field] = fmt.Sprint(r.IntN(9000) + 1)
@@ -282,7 +287,8 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 		case (blocked != vm.LNil) != (named == "" && flow != vm.LNil):
 			t.Fatalf("%q waits for others: %v", waits, blocked)
 		case blocked != vm.LNil:
-			for field, want := range map[string]string{"state": "R3f", "route": x.Fields["r"], "created_at": x.Fields["ct"], "flow": "flow", "plain": "true"} {
+			for field, want := range map[string]string{"state": "R3f", "route": x.Fields["r"],
+				"created_at": x.Fields["ct"], "flow": "flow", "plain": "true"} {
 				if got := c.l.GetField(blocked, field).String(); got != want {
 					t.Fatalf("%s of %q is %s, want %s", field, waits, got, want)
 				}
@@ -300,23 +306,25 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 		session, epoch := "w 1~"+texts[r.IntN(len(texts))], fmt.Sprint(r.Int64N(1<<50))
 		lease := c.call("lease", 1, vm.LString(session), vm.LString("7"), vm.LString(epoch), vm.LString(epoch))[0]
 		text = c.call("claimed", 1, vm.LString(text), lease)[0].String()
-		maps.Copy(x.Fields, map[string]string{"s": "A1", "ss": session, "cl": "7", "e": epoch, "n": "1", "la": epoch, "st": epoch, "ty": "initial"})
+		maps.Copy(x.Fields, map[string]string{"s": "A1", "ss": session, "cl": "7", "e": epoch, "n": "1", "la": epoch,
+			"st": epoch, "ty": "initial"})
 		if text != x.Encode() {
 			t.Fatalf("claimed %q, want %q", text, x.Encode())
 		}
-		token := c.call("token", 1, vm.LString(session), vm.LString("7"), vm.LString(epoch), vm.LString("0"))[0]
+		token := c.call("token", 1, vm.LString(session), vm.LString("7"), vm.LString(epoch), vm.LString("1"))[0]
 		if !strings.HasPrefix(text, token.String()) {
 			t.Fatalf("%q does not begin with %q", text, token)
 		}
 		if got := c.call("plain", 2, vm.LString(text), token); got[0].String() != x.Fields["r"] || got[1] != flow {
 			t.Fatalf("route and flow of %q are %v", text, got)
 		}
-		x.Fields["fa"] = "0"
+		x.Fields["fa"] = "1"
 		if c.call("plain", 1, vm.LString(x.Encode()), token)[0] != vm.LNil {
 			t.Fatalf("%q is taken for plain", x.Encode())
 		}
 		delete(x.Fields, "fa")
-		text = c.call("completed", 1, vm.LString(text), token, vm.LString("1795378846999"), vm.LString(result))[0].String()
+		text = c.call("completed", 1, vm.LString(text), token, vm.LString("1795378846999"),
+			vm.LString(result))[0].String()
 		x.Fields["s"], x.Fields["en"] = "T1", "1795378846999"
 		hold("rz", result, &x.Result)
 		if text != x.Encode() {
@@ -325,24 +333,29 @@ func TestSplicesAgreeWithTheCodec(t *testing.T) {
 	}
 }
 
-// A field that the codec does not know would be lost without a word, and a record that is written beside it would be overwritten.
+// A field that the codec does not know would be lost without a word, and a record that is written beside it would be
+// overwritten.
 func TestRecordsAreChangedByTheirCodecAlone(t *testing.T) {
 	direct := regexp.MustCompile(`redis\.call\('(?:H\w+|M?GET|M?SET|APPEND)', keys\.core\(`)
 	change := regexp.MustCompile(`record\.(?:set|clear)\(ctx, [^,]+, ([^\n]*)`)
 	name := regexp.MustCompile(`'(\w+)'(?:,|\))`)
-	known := append(slices.Collect(maps.Values(long)), "attempt", "input", "result")
+	known := append(slices.Collect(maps.Values(long)), "input", "result")
 	for _, file := range sources(t) {
 		if file == "lib/record.lua" {
 			continue
 		}
 		text := read(file)
 		for _, m := range direct.FindAllString(text, -1) {
-			t.Errorf("lua/%s: %s: a record is no hash: read it with core.read, change it with record.set(ctx, id, field, value, …) and record.clear(ctx, id, field, …)", file, m)
+			t.Errorf(
+				"lua/%s: %s: a record is no hash: read it with core.read, change it with record.set(ctx, id, field, value, …) and record.clear(ctx, id, field, …)",
+				file, m)
 		}
 		for _, m := range change.FindAllStringSubmatch(text, -1) {
 			for i, f := range name.FindAllStringSubmatch(m[1], -1) {
 				if i == 0 && f[1][0] > '9' && !slices.Contains(known, f[1]) {
-					t.Errorf("lua/%s: %s: the record has no field %s: add it to layout in lib/record.lua and named in internal/record", file, m[0], f[1])
+					t.Errorf(
+						"lua/%s: %s: the record has no field %s: add it to layout in lib/record.lua and named in internal/record",
+						file, m[0], f[1])
 				}
 			}
 		}

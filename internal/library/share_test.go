@@ -13,8 +13,8 @@ import (
 	vm "github.com/yuin/gopher-lua"
 )
 
-// sharing runs lib/share.lua and lib/ready.lua on their own: routes whose queues hold numbered items, oldest first, and the few commands that
-// these make, on keys in memory.
+// sharing runs lib/share.lua and lib/ready.lua on their own: routes whose queues hold numbered items, oldest first,
+// and the few commands that these make, on keys in memory.
 type sharing struct {
 	*testing.T
 	l      *vm.LState
@@ -32,8 +32,9 @@ type sharing struct {
 }
 
 func newSharing(t *testing.T) *sharing {
-	s := &sharing{T: t, l: vm.NewState(), hashes: map[string]map[string]string{"r": {"space": "nobody"}}, zsets: map[string]map[string]float64{},
-		sets: map[string]map[string]bool{}, texts: map[string]string{"r:ins:all": ""}, queues: map[string][]int{}, ids: map[string]string{}, names: map[string]string{}}
+	s := &sharing{T: t, l: vm.NewState(), hashes: map[string]map[string]string{"r": {"space": "nobody"}},
+		zsets: map[string]map[string]float64{}, sets: map[string]map[string]bool{}, texts: map[string]string{
+			"r:ins:all": ""}, queues: map[string][]int{}, ids: map[string]string{}, names: map[string]string{}}
 	t.Cleanup(s.l.Close)
 	redis := s.l.NewTable()
 	redis.RawSetString("call", s.l.NewFunction(s.call))
@@ -97,7 +98,9 @@ func (s *sharing) shares() map[string]string {
 // ordered lists the members of a sorted set.
 func (s *sharing) ordered(key string) []string {
 	z := s.zsets[key]
-	return slices.SortedFunc(maps.Keys(z), func(a, b string) int { return cmp.Or(cmp.Compare(z[a], z[b]), strings.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(z), func(a, b string) int {
+		return cmp.Or(cmp.Compare(z[a], z[b]), strings.Compare(a, b))
+	})
 }
 
 func (s *sharing) call(l *vm.LState) int {
@@ -264,7 +267,8 @@ func (s *sharing) claimAs(interest string, n int) (served []string) {
 	})
 	s.l.SetGlobal("rotation", vm.LNumber(s.turn))
 	s.turn++
-	if err := s.l.CallByParam(vm.P{Fn: s.l.GetGlobal("serve"), NRet: 1, Protect: true}, members, vm.LNumber(n), queue, vm.LString(interest)); err != nil {
+	if err := s.l.CallByParam(vm.P{Fn: s.l.GetGlobal("serve"), NRet: 1, Protect: true}, members, vm.LNumber(n), queue,
+		vm.LString(interest)); err != nil {
 		s.Fatal(err)
 	}
 	defer s.l.Pop(1)
@@ -296,8 +300,9 @@ func (s *sharing) weight(namespace string, n int) {
 	s.hash("r:weights")[namespace+"\x1fl"] = fmt.Sprint(n)
 }
 
-// Whatever comes, at whatever times and however many a claim takes: as long as two namespaces wait both, what they were given differs by little
-// more than a claim of each, by weight; and what one of them has in store earns it nothing.
+// Whatever comes, at whatever times and however many a claim takes: as long as two namespaces wait both, what they
+// were given differs by little more than a claim of each, by weight; and what one of them has in store earns it
+// nothing.
 func TestSharesByWeight(t *testing.T) {
 	for seed := range uint64(rounds(15, 300)) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -337,7 +342,9 @@ func TestSharesByWeight(t *testing.T) {
 				}
 				got := float64(given[i]-then[0])/float64(weights[i]) - float64(given[j]-then[1])/float64(weights[j])
 				if bound := 1/float64(weights[i]) + 1/float64(weights[j]) + 0.3; got > bound || got < -bound {
-					t.Fatalf("seed %d: %s of weight %d has %d, %s of weight %d has %d more than when both began to wait", seed,
+					t.Fatalf(
+						"seed %d: %s of weight %d has %d, %s of weight %d has %d more than when both began to wait",
+						seed,
 						ids[i], weights[i], given[i]-then[0], ids[j], weights[j], given[j]-then[1])
 				}
 			}
@@ -366,7 +373,8 @@ func TestSharesOfLargeClaims(t *testing.T) {
 	}
 }
 
-// A tenant's classes do not hide another's for longer than it takes to look at all of them, 64 a claim, and every class has its turn.
+// A tenant's classes do not hide another's for longer than it takes to look at all of them, 64 a claim, and every
+// class has its turn.
 func TestSharesOfManyRoutes(t *testing.T) {
 	s := newSharing(t)
 	for i := range 900 {
@@ -449,7 +457,8 @@ func TestSharesAreLowered(t *testing.T) {
 		s.fill(id, 0, 100)
 	}
 	const far = 4503599627370496
-	maps.Copy(s.shares(), map[string]string{"l": fmt.Sprint(far), "a\x1fl": fmt.Sprint(far + 500000), "b\x1fl": fmt.Sprint(far + 250000), "c\x1fl": fmt.Sprint(far),
+	maps.Copy(s.shares(), map[string]string{"l": fmt.Sprint(far), "a\x1fl": fmt.Sprint(far + 500000),
+		"b\x1fl": fmt.Sprint(far + 250000), "c\x1fl": fmt.Sprint(far),
 		"a\x1fother": "7", "other": "5"})
 	s.zsets["r:ring:1"] = map[string]float64{"a": far + 500000, "b": far + 250000, "c": far}
 	s.weight("b", 2)
@@ -457,7 +466,8 @@ func TestSharesAreLowered(t *testing.T) {
 	if first != "cbab" {
 		t.Errorf("first %s", first)
 	}
-	if got := s.shares(); got["l"] != "2048000000" || got["a\x1fl"] != "2048500000" || got["b\x1fl"] != "2048250000" || got["c\x1fl"] != "2048000000" {
+	if got := s.shares(); got["l"] != "2048000000" || got["a\x1fl"] != "2048500000" || got["b\x1fl"] != "2048250000" ||
+		got["c\x1fl"] != "2048000000" {
 		t.Errorf("lowered to %v", got)
 	}
 	if got := s.zsets["r:ring:1"]; got["a"] != 2048500000 || got["b"] != 2048250000 || got["c"] != 2048000000 {

@@ -41,7 +41,8 @@ func loadHelpers(t testing.TB) helpers {
 	for _, lib := range libs {
 		b.WriteString(libSource(lib, Variant{})) // in blocks: together they have too many locals
 	}
-	b.WriteString("exported = { args = args, policy = policy, route = route, core = core, lane = lane, gate = gate, budget = budget }\n")
+	b.WriteString(
+		"exported = { args = args, policy = policy, route = route, core = core, lane = lane, gate = gate, budget = budget }\n")
 	if err := l.DoString(b.String()); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,8 @@ func (h helpers) call(t testing.TB, library, function string, args ...vm.LValue)
 func accepted(v vm.LValue) bool { return v.Type() != vm.LTNil }
 
 func FuzzNames(f *testing.F) {
-	for _, s := range []string{"", "default", "a{b", "a b", "tab\t", "\x7f", "ü", strings.Repeat("x", 64), strings.Repeat("x", 65)} {
+	for _, s := range []string{"", "default", "a{b", "a b", "tab\t", "\x7f", "ü", strings.Repeat("x", 64),
+		strings.Repeat("x", 65)} {
 		f.Add(s)
 	}
 	h := loadHelpers(f)
@@ -75,7 +77,8 @@ func FuzzNames(f *testing.F) {
 }
 
 func FuzzGateNames(f *testing.F) {
-	for _, s := range []string{"", "a", "A.b_c-9", "-a", ".a", "_a", "a b", "a{b", "a:b", "a,b", "\x00", "ü", strings.Repeat("x", 64), strings.Repeat("x", 65)} {
+	for _, s := range []string{"", "a", "A.b_c-9", "-a", ".a", "_a", "a b", "a{b", "a:b", "a,b", "\x00", "ü",
+		strings.Repeat("x", 64), strings.Repeat("x", 65)} {
 		f.Add(s)
 	}
 	h := loadHelpers(f)
@@ -100,8 +103,9 @@ func FuzzGates(f *testing.F) {
 		}
 		return strings.Join(list, ",")
 	}
-	for _, s := range []string{"", "b:a", "q:a", "b:a,q:a", "q:a,b:a", "b:a,b:a", "x:a", "b:", "b", ",", "b:a,", ",b:a", "b:a{", "b:a\x1fq:b", "b:a,,q:a",
-		many("b", 16) + "," + many("q", 8), many("b", 17), many("q", 9), "b:" + strings.Repeat("x", 64), "b:" + strings.Repeat("x", 65)} {
+	for _, s := range []string{"", "b:a", "q:a", "b:a,q:a", "q:a,b:a", "b:a,b:a", "x:a", "b:", "b", ",", "b:a,", ",b:a",
+		"b:a{", "b:a\x1fq:b", "b:a,,q:a", many("b", 16) + "," + many("q", 8), many("b", 17), many("q", 9),
+		"b:" + strings.Repeat("x", 64), "b:" + strings.Repeat("x", 65)} {
 		f.Add(s)
 	}
 	h := loadHelpers(f)
@@ -134,7 +138,8 @@ func FuzzGates(f *testing.F) {
 // break a reply); it must never be the stricter one.
 func FuzzUUIDs(f *testing.F) {
 	id := "01970000-0000-7000-8000-00000000abcd"
-	for _, s := range []string{"", id, strings.ToUpper(id), strings.ReplaceAll(id, "-", "0"), id[:35] + "g", "{" + id[2:] + "}"} {
+	for _, s := range []string{"", id, strings.ToUpper(id), strings.ReplaceAll(id, "-", "0"), id[:35] + "g",
+		"{" + id[2:] + "}"} {
 		f.Add(s)
 	}
 	h := loadHelpers(f)
@@ -155,8 +160,9 @@ func FuzzUUIDs(f *testing.F) {
 func TestNumbers(t *testing.T) {
 	h := loadHelpers(t)
 	for text, want := range map[string]int64{
-		"0": 0, "7": 7, "9007199254740991": 9007199254740991, "": -1, "-1": -1, "+1": -1, "01": -1, "1.0": -1, "1e3": -1,
-		"0x10": -1, " 1": -1, "1 ": -1, "9007199254740992": -1, "99999999999999999": -1, "1\x00": -1, "nan": -1, "inf": -1,
+		"0": 0, "7": 7, "9007199254740991": 9007199254740991, "": -1, "-1": -1, "+1": -1, "01": -1, "1.0": -1,
+		"1e3": -1, "0x10": -1, " 1": -1, "1 ": -1, "9007199254740992": -1, "99999999999999999": -1, "1\x00": -1,
+		"nan": -1, "inf": -1,
 	} {
 		got, _ := h.call(t, "args", "int", vm.LString(text), vm.LNumber(0), vm.LNumber(9007199254740991))
 		if n, ok := got.(vm.LNumber); ok != (want >= 0) || ok && int64(n) != want {
@@ -221,8 +227,10 @@ func FuzzPolicies(f *testing.F) {
 
 func randomPolicy(r *rand.Rand) flowfabric.Policy {
 	p := flowfabric.Policy{
-		Retry: flowfabric.RetryPolicy{MaxRetries: 1 + r.IntN(1000), Initial: time.Duration(r.IntN(100_000)) * time.Millisecond,
-			Max: time.Duration(r.IntN(600_000_000)) * time.Millisecond, Multiplier: 1 + float64(r.IntN(99_000))/1000, Jitter: r.IntN(2) == 0},
+		Retry: flowfabric.RetryPolicy{MaxRetries: 1 + r.IntN(1000),
+			Initial:    time.Duration(r.IntN(100_000)) * time.Millisecond,
+			Max:        time.Duration(r.IntN(600_000_000)) * time.Millisecond,
+			Multiplier: 1 + float64(r.IntN(99_000))/1000, Jitter: r.IntN(2) == 0},
 		MaxReclaims: r.IntN(10_001), MaxReplays: r.IntN(1001), StreamFrames: r.IntN(1_000_001),
 	}
 	if r.IntN(3) == 0 {
@@ -259,7 +267,8 @@ func TestPause(t *testing.T) {
 		if err != nil || float64(ms) != float64(got.(vm.LNumber)) {
 			t.Fatalf("%s: pause %v is not whole", valid.PackPolicy(p), got)
 		}
-		initial, ceiling, multiplier := stored.Retry.Initial.Milliseconds(), stored.Retry.Max.Milliseconds(), int64(stored.Retry.Multiplier*1000+0.5)
+		initial, ceiling, multiplier := stored.Retry.Initial.Milliseconds(), stored.Retry.Max.Milliseconds(),
+			int64(stored.Retry.Multiplier*1000+0.5)
 		want := initial
 		if !stored.Retry.Fixed {
 			for i := 0; i < k && want < ceiling; i++ {
@@ -309,7 +318,8 @@ func TestScores(t *testing.T) {
 	}
 	const late = 9_999_999_999_999
 	for _, ordered := range [][2]int64{
-		{score(9000, 1), score(9000, 2)}, {score(9000, late-1), score(9000, late)}, {score(1, 1_700_000_000_000), score(0, 1_700_000_000_000)},
+		{score(9000, 1), score(9000, 2)}, {score(9000, late-1), score(9000, late)},
+		{score(1, 1_700_000_000_000), score(0, 1_700_000_000_000)},
 		{score(0, 1), score(0, late)}, {score(9000, 1_700_000_000_000), score(8999, 1_700_000_000_000-86_400_000)},
 	} {
 		if ordered[0] >= ordered[1] {

@@ -15,12 +15,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/record"
 )
 
-// What the functions store of waits, the twin in Go reads, and the other way round, whatever the texts. Waitpoints are written short.
+// What the functions store of waits, the twin in Go reads, and the other way round, whatever the texts. Waitpoints
+// are written short.
 func TestWaitsTwins(t *testing.T) {
 	l := vm.NewState()
 	t.Cleanup(l.Close)
 	for _, lib := range []string{"reply", "pack", "waits", "waitpoint"} {
-		if err := l.DoString(strings.ReplaceAll(read("lib/"+lib+".lua"), "\nlocal "+lib+" ", "\n"+lib+" ")); err != nil {
+		if err := l.DoString(strings.ReplaceAll(read("lib/"+lib+".lua"), "\nlocal "+lib+" ", "\n"+lib+" ")); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +41,8 @@ func TestWaitsTwins(t *testing.T) {
 	}
 	call := func(name string, arg vm.LValue) vm.LValue {
 		t.Helper()
-		if err := l.CallByParam(vm.P{Fn: l.GetField(l.GetGlobal("waits"), name), NRet: 1, Protect: true}, arg); err != nil {
+		if err := l.CallByParam(vm.P{Fn: l.GetField(l.GetGlobal("waits"), name), NRet: 1, Protect: true},
+			arg); err != nil {
 			t.Fatal(err)
 		}
 		defer l.Pop(1)
@@ -52,14 +55,17 @@ func TestWaitsTwins(t *testing.T) {
 		}
 		return out
 	}
-	long, short := map[string]string{}, map[string]string{} // fields of suspensions by the names of the twin, and the reverse
-	for k, v := range map[string]string{"nm": "name", "rc": "reason", "ho": "holder", "cr": "created_at", "to": "timeout_at", "bh": "behaviour", "c": "condition", "wp": "waitpoints"} {
+	// fields of suspensions by the names of the twin, and the reverse
+	long, short := map[string]string{}, map[string]string{}
+	for k, v := range map[string]string{"nm": "name", "rc": "reason", "ho": "holder", "cr": "created_at",
+		"to": "timeout_at", "bh": "behaviour", "c": "condition", "wp": "waitpoints"} {
 		long[k], short[v] = v, k
 	}
 	for _, m := range regexp.MustCompile(`(?m)^  (\w+) = '(\w+)',`).FindAllStringSubmatch(read("lib/waits.lua"), -1) {
 		long[m[2]], short[m[1]] = m[1], m[2]
 	}
-	strange := append([]string{"\x1b", "\x1c", "\x1d", "\x1be", "\x1b\x1b", "a\x1db\x1cc", "\x1bf\x1bg", "a=b", "="}, texts...)
+	strange := append([]string{"\x1b", "\x1c", "\x1d", "\x1be", "\x1b\x1b", "a\x1db\x1cc", "\x1bf\x1bg", "a=b", "="},
+		texts...)
 	ordinary, conditions := []string{"1", "x y", "170", "-"}, []string{"L\x1f1\x1f1\x1f", "C\x1f1\x1e\x1f", "O"}
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -98,7 +104,8 @@ func TestWaitsTwins(t *testing.T) {
 		stored.RawSetString("u", table(w.Suspension, long))
 		stored.RawSetString("points", table(w.Waitpoints, nil))
 		same := func(what string, got record.Waits) {
-			if !maps.Equal(got.Suspension, w.Suspension) || !maps.Equal(got.Waitpoints, w.Waitpoints) || !slices.Equal(got.Signals, w.Signals) {
+			if !maps.Equal(got.Suspension, w.Suspension) || !maps.Equal(got.Waitpoints, w.Waitpoints) ||
+				!slices.Equal(got.Signals, w.Signals) {
 				t.Fatalf("seed %d: %s %q, want %q", seed, what, got, w)
 			}
 		}
@@ -108,14 +115,18 @@ func TestWaitsTwins(t *testing.T) {
 			decoded := call("load", vm.LString(text)).(*vm.LTable)
 			fields := func(name string, names map[string]string) map[string]string {
 				out := map[string]string{}
-				decoded.RawGetString(name).(*vm.LTable).ForEach(func(k, v vm.LValue) { out[cmp.Or(names[k.String()], k.String())] = v.String() })
+				decoded.RawGetString(name).(*vm.LTable).ForEach(func(k,
+					v vm.LValue) {
+					out[cmp.Or(names[k.String()], k.String())] = v.String()
+				})
 				return out
 			}
 			out := record.Waits{Suspension: fields("u", short), Waitpoints: fields("points", nil)}
 			if list, ok := decoded.RawGetString("signals").(*vm.LTable); ok {
 				list.ForEach(func(_, v vm.LValue) {
 					g := v.(*vm.LTable)
-					out.Signals = append(out.Signals, record.Signal{Expiry: g.RawGetString("expiry").String(), Text: g.RawGetString("text").String()})
+					out.Signals = append(out.Signals,
+						record.Signal{Expiry: g.RawGetString("expiry").String(), Text: g.RawGetString("text").String()})
 				})
 			}
 			return out
@@ -128,7 +139,8 @@ func TestWaitsTwins(t *testing.T) {
 // point is a waitpoint in any state, which has some times in common with its suspension, if it has one.
 func point(r *rand.Rand, u map[string]string) string {
 	any := func(values ...string) string { return values[r.IntN(len(values))] }
-	p := []string{any("p", "a", "c", "x"), any("k", "a key"), "kid", "digest", "nonce", any("7", u["cr"]), any("", "7", u["cr"]), any("", "8", u["to"]), any("", "other", u["id"])}
+	p := []string{any("p", "a", "c", "x"), any("k", "a key"), "kid", "digest", "nonce", any("7", u["cr"]),
+		any("", "7", u["cr"]), any("", "8", u["to"]), any("", "other", u["id"])}
 	p = append(p, any("0", "3"), any("0", "1"), any("", "5"), any("", "6"), any("", "resumed"), any("0", "12"))
 	if p[9] == "0" && p[12] == "" {
 		copy(p[9:], []string{"0", "0", "", "", "", "0"})

@@ -1,10 +1,11 @@
-// Package limits is every bound and default of the library in one place; docs/reference/limits.md tells users of those they meet, and a test compares them.
+// Package limits is every bound and default of the library in one place; docs/reference/limits.md tells users of
+// those they meet, and a test compares them.
 package limits
 
 import "time"
 
-// TraceTags begins the keys of the tags that carry a trace from producer to handler, such as otel.traceparent. They count
-// towards [MaxTags]; handlers do not see them.
+// TraceTags begins the keys of the tags that carry a trace from producer to handler, such as otel.traceparent. They
+// count towards [MaxTags]; handlers do not see them.
 const TraceTags = "otel."
 
 // The limits. The server functions enforce the byte and count limits as well.
@@ -24,6 +25,8 @@ const (
 	MaxCallTags        = 2000    // tags of all items of one call
 	MaxClaimBytes      = 512 << 10
 	MaxClasses         = 1024 // per partition
+	MaxOwnClasses      = 512  // of them made by one namespace
+	SureClasses        = 128  // of them that a namespace may make whatever others have made, while there is room
 
 	MaxLaneWeight  = 1000 // of a lane, in the claims of a worker
 	MaxLaneWeights = 256  // lanes of a worker that have one
@@ -112,6 +115,7 @@ const (
 // Partition counts of a new deployment; the process that boots it first fixes them.
 const (
 	DefaultExecutionPartitions = 64
+	EmbeddedPartitions         = 8   // the default on the embedded server, which runs one call at a time anyway
 	MaxBudgets                 = 16  // gates of an execution
 	MaxQuotas                  = 8   // and limits of keys
 	MaxLimitKey                = 128 // bytes as stored
@@ -132,13 +136,15 @@ const (
 	DefaultSignal       = "signal" // the name of a signal that was given none
 )
 
-// Protocol is the number of the storage layout and of the calls. A store and a library of another number are refused, with ErrProtocol.
+// Protocol is the number of the storage layout and of the calls. A store and a library of another number are refused,
+// with ErrProtocol.
 const Protocol = 3
 
 // Limits of a flow.
 const (
 	MaxFlowMembers = 10_000
 	MaxFlowEdges   = 50_000
+	MaxHTTPNodes   = 1_000 // of a request over HTTP
 	MaxFanIn       = 1_000 // whom a member depends on, or waits for as its children
 )
 
@@ -153,6 +159,7 @@ const (
 	MaxToolResult    = MaxStepBytes - 16<<10 // as JSON; what is left of the step's value is for what a cipher adds
 )
 
-// DefaultMaxReclaims is how often an execution is requeued after its worker was lost, unless its policy says otherwise. Few deploys or
-// crashes hit the same execution that often; a handler that ends its process does. The first reclaim comes at once; later ones pause 1, 2, 4 … 60 s.
+// DefaultMaxReclaims is how often an execution is requeued after its worker was lost, unless its policy says
+// otherwise. Few deploys or crashes hit the same execution that often; a handler that ends its process does. The
+// first reclaim comes at once; later ones pause 1, 2, 4 … 60 s.
 const DefaultMaxReclaims = 10

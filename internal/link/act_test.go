@@ -8,7 +8,8 @@ import (
 )
 
 func TestOfTwoOptionsOfAKindTheLaterCounts(t *testing.T) {
-	got := link.ActOf([]flowfabric.ActOption{flowfabric.By("anna"), flowfabric.Reason("first"), flowfabric.Reason("second"), flowfabric.By("otto")})
+	got := link.ActOf([]flowfabric.ActOption{flowfabric.By("anna"), flowfabric.Reason("first"),
+		flowfabric.Reason("second"), flowfabric.By("otto")})
 	if want := (link.Act{By: "otto", Reason: "second"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -24,11 +24,12 @@ func Repeatable(err error) bool {
 	return errors.Is(err, flowfabric.ErrTransport) || errors.Is(err, flowfabric.ErrPartitionFrozen)
 }
 
-// Persist repeats a call while its outcome is unknown or the partition is frozen, for at most most. If a try was sent and not answered, and
-// the server then refuses a repeat before the function runs, the outcome is still unknown: flowfabric.ErrTransport.
+// Persist repeats a call while its outcome is unknown or the partition is frozen, for at most most. If a try was sent
+// and not answered, and the server then refuses a repeat before the function runs, the outcome is still unknown:
+// flowfabric.ErrTransport.
 func Persist[T any](ctx context.Context, most time.Duration, call func() (T, error)) (T, error) {
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second),
-		backoff.WithMaxElapsedTime(most))
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
+		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(most))
 	sent := false
 	return backoff.RetryWithData(func() (T, error) {
 		out, err := call()

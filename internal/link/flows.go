@@ -11,18 +11,20 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// maxDrains is how many calls one operation spends on the backlog of a partition before it leaves the rest to the tick: enough
-// for a flow of the greatest size.
+// maxDrains is how many calls one operation spends on the backlog of a partition before it leaves the rest to the
+// tick: enough for a flow of the greatest size.
 const maxDrains = 200
 
 // FlowReader is the part of the engine that reads flows and works off their backlog.
 type FlowReader interface {
 	DescribeFlow(ctx context.Context, id flowfabric.FlowID) (engine.FlowRecord, error)
-	FlowMembers(ctx context.Context, id flowfabric.FlowID, next int64, limit int, edges bool) (engine.FlowMembersPage, error)
+	FlowMembers(ctx context.Context, id flowfabric.FlowID, next int64, limit int,
+		edges bool) (engine.FlowMembersPage, error)
 	DrainFlows(ctx context.Context, partition uint16) (more bool, err error)
 }
 
-// Drain works off the backlog of a partition while something is left, within bounds. Nobody depends on it, the tick does the same.
+// Drain works off the backlog of a partition while something is left, within bounds. Nobody depends on it, the tick
+// does the same.
 func Drain(ctx context.Context, from FlowReader, partition uint16) {
 	for range maxDrains {
 		if more, err := from.DrainFlows(ctx, partition); err != nil || !more {
@@ -31,9 +33,10 @@ func Drain(ctx context.Context, from FlowReader, partition uint16) {
 	}
 }
 
-// ReadFlow reads a flow and its members, those after which they depend on first. The counters, which are read last, may be ahead of the
-// members. A flow that ended or was replayed meanwhile is read again.
-func ReadFlow(ctx context.Context, from FlowReader, id flowfabric.FlowID) (record engine.FlowRecord, nodes []engine.MemberRecord, err error) {
+// ReadFlow reads a flow and its members, those after which they depend on first. The counters, which are read last,
+// may be ahead of the members. A flow that ended or was replayed meanwhile is read again.
+func ReadFlow(ctx context.Context, from FlowReader,
+	id flowfabric.FlowID) (record engine.FlowRecord, nodes []engine.MemberRecord, err error) {
 	for {
 		before, err := from.DescribeFlow(ctx, id)
 		if err != nil {
@@ -65,7 +68,8 @@ func sortEdges(nodes []engine.MemberRecord) {
 	}
 	for _, m := range nodes {
 		slices.SortFunc(m.Edges, func(a, b engine.EdgeRecord) int {
-			return cmp.Or(cmp.Compare(number[a.From], number[b.From]), strings.Compare(a.From.String(), b.From.String()))
+			return cmp.Or(cmp.Compare(number[a.From], number[b.From]),
+				strings.Compare(a.From.String(), b.From.String()))
 		})
 	}
 }

@@ -59,7 +59,8 @@ func (g *Gates) Forget(gate flowfabric.Gate) {
 	delete(g.until, gate)
 }
 
-// Require refuses gates that do not exist. Nothing has been created when it fails. The reads are repeated as create calls are.
+// Require refuses gates that do not exist. Nothing has been created when it fails. The reads are repeated as create
+// calls are.
 func (g *Gates) Require(ctx context.Context, all []flowfabric.Gate) error {
 	var unsure []flowfabric.Gate
 	for _, gate := range all {

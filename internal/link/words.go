@@ -82,17 +82,21 @@ func signalWords(refused *flowfabric.Error) string {
 	case is(flowfabric.ErrTokenExpired):
 		return "the key of the token was rotated out; admin.ReissueToken makes a new token for its waitpoint"
 	case is(denied.NoTokenKeys):
-		return "the store knows no token key; start a worker with Config.TokenKeys (" + suspend.EnvTokenKeys + "), or call admin.RotateTokenKeys"
+		return "the store knows no token key; start a worker with Config.TokenKeys (" + suspend.EnvTokenKeys +
+			"), or call admin.RotateTokenKeys"
 	case is(denied.WaitpointClosed):
 		return "it came too late, the waitpoint closed" + closing(denied.Slot(refused, 0), denied.Slot(refused, 1))
 	case is(denied.WaitpointNotOpen):
 		return "the waitpoint is closed" + closing(denied.Slot(refused, 0), "") + "; no token opens it any more"
 	case is(denied.NoWaitpoint):
-		return fmt.Sprintf("the execution has no waitpoint %.80q; client.Waitpoints lists those it has", denied.Slot(refused, 0))
+		return fmt.Sprintf("the execution has no waitpoint %.80q; client.Waitpoints lists those it has",
+			denied.Slot(refused, 0))
 	case is(denied.SuspensionChanged):
-		return "it is suspended anew, as " + denied.Slot(refused, 0) + "; look at client.Suspension before you resume that one"
+		return "it is suspended anew, as " + denied.Slot(refused, 0) +
+			"; look at client.Suspension before you resume that one"
 	case is(denied.KidNotCurrent):
-		return fmt.Sprintf("tokens are signed with kid %q now, which is not among this client's token keys; add it to Config.TokenKeys (%s)",
+		return fmt.Sprintf(
+			"tokens are signed with kid %q now, which is not among this client's token keys; add it to Config.TokenKeys (%s)",
 			denied.Slot(refused, 0), suspend.EnvTokenKeys)
 	case is(denied.NotSignalable):
 		return "it has ended" + stateOf(refused) + "; nobody waits for a signal"
@@ -141,7 +145,8 @@ func AboutFlow(verb string, id flowfabric.FlowID, err error) error {
 	return fmt.Errorf("%s flow %s: %w", verb, id, err)
 }
 
-// Admit refuses a call about an execution that cannot be made: closed is the client's error once it is closed, or id is zero.
+// Admit refuses a call about an execution that cannot be made: closed is the client's error once it is closed, or id
+// is zero.
 func Admit(verb string, id flowfabric.ExecutionID, closed error) error {
 	err := closed
 	if err == nil && id.IsZero() {
@@ -167,7 +172,8 @@ func CheckBy(by string) error {
 // CheckNamed refuses a call that decides something in somebody's name and does not say whose, in 1..limit bytes.
 func CheckNamed(by string, limit int) error {
 	if by == "" || len(by) > limit || strings.ContainsFunc(by, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		return fmt.Errorf("%w: By has %d bytes, want 1..%d without control characters that say who asks (flowfabric.By, or client.Config.Creator)",
+		return fmt.Errorf(
+			"%w: By has %d bytes, want 1..%d without control characters that say who asks (flowfabric.By, or client.Config.Creator)",
 			flowfabric.ErrInvalidInput, len(by), limit)
 	}
 	return nil

@@ -67,12 +67,12 @@ type AuditedPartition struct {
 	Err error
 }
 
-// ErrAuditIncomplete is the error of a partition that moved, or whose server could not be reached, while it was audited.
-// What was found and repaired until then holds.
+// ErrAuditIncomplete is the error of a partition that moved, or whose server could not be reached, while it was
+// audited. What was found and repaired until then holds.
 var ErrAuditIncomplete = errors.New("the partition moved or could not be reached while it was audited")
 
-// Sound tells whether every partition was audited to its end and nothing is wrong any more. A retention that changed, and is
-// applied with Repair to what had ended before, is no damage.
+// Sound tells whether every partition was audited to its end and nothing is wrong any more. A retention that changed,
+// and is applied with Repair to what had ended before, is no damage.
 func (r AuditReport) Sound() bool {
 	for _, p := range r.Partitions {
 		if p.Err != nil {
@@ -91,16 +91,17 @@ func (r AuditReport) Sound() bool {
 
 // Audit lists all keys of every primary once (SCAN), derives from the records what each index must say, reports every
 // difference, and with Repair repairs it in the same pass. It may run while everything else does, and from several
-// processes: each comparison and repair is one atomic call over at most 100 items, so a sound store has no findings under
-// load, and nothing that others write is lost. Work that became claimable again rings workers; timers wake the tick.
+// processes: each comparison and repair is one atomic call over at most 100 items, so a sound store has no findings
+// under load, and nothing that others write is lost. Work that became claimable again rings workers; timers wake the
+// tick.
 //
-// What it repairs is what can be derived; a lost or broken record (kind "record") is only reported. An ended execution is
-// filed again when its lane's retention has changed since (kind "retention"). Memory: some hundred ids a partition, and the
-// ids of the executions of at most half a million at a time where counts of a route do not agree.
+// What it repairs is what can be derived; a lost or broken record (kind "record") is only reported. An ended
+// execution is filed again when its lane's retention has changed since (kind "retention"). Memory: some hundred ids a
+// partition, and the ids of the executions of at most half a million at a time where counts of a route do not agree.
 //
-// A partition whose slot moves, or whose primary fails over, while it is audited is begun anew, at most twice. The error
-// is that of ctx, with the report so far, or one that wraps [flowfabric.ErrConfig] or [flowfabric.ErrInvalidInput]; what
-// is wrong with a partition is in the report.
+// A partition whose slot moves, or whose primary fails over, while it is audited is begun anew, at most twice. The
+// error is that of ctx, with the report so far, or one that wraps [flowfabric.ErrConfig] or
+// [flowfabric.ErrInvalidInput]; what is wrong with a partition is in the report.
 func Audit(ctx context.Context, cfg AuditConfig) (AuditReport, error) {
 	gates := cfg.Gates || cfg.Partitions == nil
 	a, err := newAudit(cfg)
@@ -154,7 +155,8 @@ func newAudit(cfg AuditConfig) (*audit, error) {
 		return nil, fmt.Errorf("maintain: %w: AuditConfig.Engine is nil", flowfabric.ErrConfig)
 	}
 	if cfg.MaxFindings < 0 || cfg.Pause < 0 {
-		return nil, fmt.Errorf("maintain: %w: AuditConfig.MaxFindings and Pause must not be negative", flowfabric.ErrConfig)
+		return nil, fmt.Errorf("maintain: %w: AuditConfig.MaxFindings and Pause must not be negative",
+			flowfabric.ErrConfig)
 	}
 	cfg.MaxFindings = cmp.Or(cfg.MaxFindings, auditFindings)
 	if cfg.Partitions == nil {
@@ -167,7 +169,8 @@ func newAudit(cfg AuditConfig) (*audit, error) {
 	a := &audit{cfg: cfg, began: time.Now()}
 	for _, id := range slices.Compact(wanted) {
 		if id >= cfg.Engine.Partitions() {
-			return nil, fmt.Errorf("maintain: %w: partition %d of %d", flowfabric.ErrInvalidInput, id, cfg.Engine.Partitions())
+			return nil, fmt.Errorf("maintain: %w: partition %d of %d", flowfabric.ErrInvalidInput, id,
+				cfg.Engine.Partitions())
 		}
 		a.parts = append(a.parts, newPart(a, id))
 	}
@@ -185,7 +188,8 @@ func (a *audit) left() (list []*part) {
 }
 
 func (a *audit) report(ctx context.Context) AuditReport {
-	r := AuditReport{Repairing: a.cfg.Repair, Began: a.began, Took: time.Since(a.began), Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
+	r := AuditReport{Repairing: a.cfg.Repair, Began: a.began, Took: time.Since(a.began),
+		Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
 	for _, p := range a.parts {
 		if !p.done {
 			p.out.Err = fmt.Errorf("%w: %w", ErrAuditIncomplete, cmp.Or(ctx.Err(), p.out.Err, a.away, errMoved))

@@ -9,9 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// awaited compares what executions of the partition wait for, in whatever partition, with what is known there: that they wait, or how those
-// have ended. What a notice in an outbox is about to tell is no damage, so a difference counts if it is still there when the outboxes have nothing
-// about it.
+// awaited compares what executions of the partition wait for, in whatever partition, with what is known there: that
+// they wait, or how those have ended. What a notice in an outbox is about to tell is no damage, so a difference
+// counts if it is still there when the outboxes have nothing about it.
 func (p *part) awaited(ctx context.Context) {
 	for batch := range slices.Chunk(p.lists, auditBatch) {
 		open, err := p.cfg.Engine.OpenAwaited(ctx, p.id, batch)
@@ -110,7 +110,8 @@ func (p *part) lost(ctx context.Context, to uint16, list []engine.Awaiting) {
 	var found []engine.Finding
 	var ends []engine.AwaitedEnd
 	for i, a := range answers {
-		f := engine.Finding{Partition: p.id, Kind: engine.FindingMissing, Index: "fc", Member: list[i].Waiter.UUID().String(), Repaired: p.cfg.Repair, Repairable: true,
+		f := engine.Finding{Partition: p.id, Kind: engine.FindingMissing, Index: "fc",
+			Member: list[i].Waiter.UUID().String(), Repaired: p.cfg.Repair, Repairable: true,
 			Detail: fmt.Sprintf("it waits for %s, which does not know that", list[i].Awaited)}
 		if a.Ended {
 			f.Detail = fmt.Sprintf("it was not told how %s ended", list[i].Awaited)

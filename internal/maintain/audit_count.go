@@ -10,9 +10,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// count compares how many executions the routes of a partition count with how many there are. The counts are read before
-// the executions are listed: those created before were counted then (low is at least how many there were), and all
-// that are seen, with those purged meanwhile, are at most as many (high). Server time decides which is which.
+// count compares how many executions the routes of a partition count with how many there are. The counts are read
+// before the executions are listed: those created before were counted then (low is at least how many there were), and
+// all that are seen, with those purged meanwhile, are at most as many (high). Server time decides which is which.
 type count struct {
 	since    engine.RouteCount
 	uses     map[int64]*engine.RouteUse
@@ -35,7 +35,8 @@ func (c *count) add(x engine.Audited) {
 	}
 }
 
-// otherRoutes is what a class is multiplied by in the numbers of routes that are not its own; the first of these numbers is none of a route.
+// otherRoutes is what a class is multiplied by in the numbers of routes that are not its own; the first of these
+// numbers is none of a route.
 const otherRoutes = 1_000_000_000
 
 // suspects are the routes whose count is not what was seen.

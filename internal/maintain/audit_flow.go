@@ -8,11 +8,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// auditPatience is how often a flow that changes while its members are counted is begun anew. One that changes that much is alive.
+// auditPatience is how often a flow that changes while its members are counted is begun anew. One that changes that
+// much is alive.
 const auditPatience = 5
 
-// headers compares the flows with their members, which come before: what a header counts follows from them. A scan may list a flow
-// twice, which does no harm.
+// headers compares the flows with their members, which come before: what a header counts follows from them. A scan
+// may list a flow twice, which does no harm.
 func (p *part) headers(ctx context.Context) {
 	var list []engine.AuditedFlow
 	tries := map[string]int{}

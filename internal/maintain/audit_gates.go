@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	auditHolds = 1000             // holds of a quota that are looked at, those first of which nobody has heard for longest
+	// holds of a quota that are looked at, those first of which nobody has heard for longest
+	auditHolds = 1000
 	auditHeld  = 10 * time.Minute // for which a hold that is asked about is good
 )
 
@@ -110,7 +111,8 @@ func (g *gates) scan(ctx context.Context, server engine.Primary) {
 			name, _, _ := strings.Cut(k.Of, ":")
 			switch {
 			case !slices.Contains(gateAreas[g.kind], k.Area):
-				g.found([]engine.Finding{{Partition: k.Partition, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of, Detail: "a key of no known kind"}}, nil)
+				g.found([]engine.Finding{{Partition: k.Partition, Kind: engine.FindingUnknown, Index: k.Area,
+					Member: k.Of, Detail: "a key of no known kind"}}, nil)
 			case valid.GateName("name", name) == nil && k.Area != "bl" && k.Area != "br": // those go by themselves
 				g.names[place{k.Partition, name}] = true
 			case k.Area == "qs" && strings.HasPrefix(k.Of, "@"): // slots of a key, which any limit of it reads
@@ -128,7 +130,8 @@ func (g *gates) indexes(ctx context.Context) {
 	index := map[string]string{"b": "budgets", "q": "quotas"}[g.kind]
 	for partition := range g.present {
 		for cursor := ""; g.out.Err == nil; {
-			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Repair, engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
+			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Repair,
+				engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
 			if errors.Is(err, denied.PartitionMissing) {
 				break // each name in it is told
 			}
@@ -154,9 +157,11 @@ func (g *gates) one(ctx context.Context, at place) {
 	if g.kind == "b" {
 		partitions, area = budgets, "bd:"
 	}
-	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Repair, engine.IndexPage{Index: area + at.name, Limit: auditBatch})
+	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Repair,
+		engine.IndexPage{Index: area + at.name, Limit: auditBatch})
 	if errors.Is(err, denied.PartitionMissing) {
-		g.found([]engine.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: area[:2], Member: at.name, Detail: "its partition has lost its root"}}, nil)
+		g.found([]engine.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: area[:2], Member: at.name,
+			Detail: "its partition has lost its root"}}, nil)
 		return
 	}
 	g.found(list, err)
@@ -169,8 +174,8 @@ func (g *gates) one(ctx context.Context, at place) {
 	}
 }
 
-// budget compares what the last spenders reported in this period with what was used. It may be more after a correction only. That is
-// reported, and never changed: what was used is what somebody counted.
+// budget compares what the last spenders reported in this period with what was used. It may be more after a
+// correction only. That is reported, and never changed: what was used is what somebody counted.
 func (g *gates) budget(ctx context.Context, name string, partition uint16) {
 	b, err := g.cfg.Engine.ReadBudget(ctx, name, 100, 256)
 	if errors.Is(err, denied.NoBudget) {
@@ -196,14 +201,16 @@ func (g *gates) budget(ctx context.Context, name string, partition uint16) {
 	}
 	for dim, sum := range sums {
 		if sum > b.Used[dim] {
-			g.found([]engine.Finding{{Partition: partition, Kind: engine.FindingRecord, Index: "bu:" + name, Member: dim,
+			g.found([]engine.Finding{{Partition: partition, Kind: engine.FindingRecord, Index: "bu:" + name,
+				Member: dim,
 				Detail: fmt.Sprintf("%d used, executions reported %d", b.Used[dim], sum)}}, nil)
 		}
 	}
 }
 
-// quota asks the partitions of executions about holds that nobody has heard of for a while, at most 100 a call, and tells the quota. A hold
-// that is in order, and one that cannot be asked about, stays. No count is set: a slot is free because its hold is gone.
+// quota asks the partitions of executions about holds that nobody has heard of for a while, at most 100 a call, and
+// tells the quota. A hold that is in order, and one that cannot be asked about, stays. No count is set: a slot is
+// free because its hold is gone.
 func (g *gates) quota(ctx context.Context, name string, partition uint16) {
 	q, err := g.cfg.Engine.ReadQuota(ctx, name, auditHolds, 0)
 	if errors.Is(err, denied.NoQuota) {
@@ -228,7 +235,8 @@ func (g *gates) quota(ctx context.Context, name string, partition uint16) {
 		}
 	}
 	for list := range slices.Chunk(broken, auditBatch) {
-		g.settle(ctx, name, partition, list, slices.Repeat([]engine.HoldState{engine.HoldGone}, len(list)), "it is no hold")
+		g.settle(ctx, name, partition, list, slices.Repeat([]engine.HoldState{engine.HoldGone}, len(list)),
+			"it is no hold")
 	}
 	if !g.cfg.Repair { // asking takes back grants that are over
 		return
@@ -251,11 +259,13 @@ func (g *gates) quota(ctx context.Context, name string, partition uint16) {
 }
 
 // settle tells a quota what became of holds; those that are gone are findings.
-func (g *gates) settle(ctx context.Context, name string, partition uint16, holds []string, states []engine.HoldState, why string) {
+func (g *gates) settle(ctx context.Context, name string, partition uint16, holds []string, states []engine.HoldState,
+	why string) {
 	var list []engine.Finding
 	for i, text := range holds {
 		if states[i] != engine.HoldHeld {
-			list = append(list, engine.Finding{Partition: partition, Kind: engine.FindingPhantom, Index: "qs:" + name, Member: text, Detail: why,
+			list = append(list, engine.Finding{Partition: partition, Kind: engine.FindingPhantom, Index: "qs:" + name,
+				Member: text, Detail: why,
 				Repaired: g.cfg.Repair, Repairable: true})
 		}
 	}

@@ -17,15 +17,18 @@ import (
 var (
 	// The route table comes first: executions are held against it. The wake time comes last.
 	tables  = []string{"types", "routeids", "root", "routes", "routelog"}
-	indexes = []string{"closed", "closings", "ready", "gready", "delayed", "alarms", "parked", "blocked", "paused", "done", "unsuccessful", "pending", "sessions", "workers", "schedules", "scnames", "work",
-		"backlog", "flows", "flowdue", "attached", "shares", "weights", "outbox"}
+	indexes = []string{"closed", "closings", "ready", "gready", "delayed", "alarms", "parked", "blocked", "paused",
+		"done", "unsuccessful", "pending", "sessions", "workers", "schedules", "scnames", "work",
+		"backlog", "flows", "flowdue", "attached", "shares", "weights", "makers", "outbox"}
 
-	owned = []string{"i", "t", "k", "kl", "a", "e", "u", "wp", "us", "um", "mb", "mk", "o", "f", "fm", "fd", "fl", "fs", "fe", "g", "gd", "m", "fi", "fo",
-		"fc", "aw", "fx", "fu", "ft", "y"}
+	owned = []string{"i", "t", "k", "kl", "a", "e", "u", "wp", "us", "um", "mb", "mk", "o", "f", "fm", "fd", "fl", "fs",
+		"fe", "g", "gd", "m", "fi", "fo", "fc", "aw", "fx", "fu", "ft", "y"}
 	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
-	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done", "unsuccessful", "pending", "kids", "digests",
-		"parked", "routeuse", "lanes", "workers", "schedules", "scnames", "feed", "trail", "news", "int", "z", "blocked", "flows", "flowdue",
-		"backlog", "work", "fz", "gready", "closed", "closings", "attached", "outbox", "paused", "shares", "weights", "ins", "refused", "refusals", "bad"}
+	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done",
+		"unsuccessful", "pending", "kids", "digests", "parked", "routeuse", "lanes", "workers", "schedules", "scnames",
+		"feed", "trail", "news", "int", "z", "blocked", "flows", "flowdue", "backlog", "work", "fz", "gready", "closed",
+		"closings", "attached", "outbox", "paused", "shares", "weights", "makers",
+		"ins", "refused", "refusals", "bad"}
 )
 
 // part is the audit of one partition.
@@ -102,7 +105,8 @@ func (p *part) begin(ctx context.Context) {
 // index goes through one index, page by page.
 func (p *part) index(ctx context.Context, index string) {
 	for cursor := ""; p.out.Err == nil; {
-		next, _, found, err := p.cfg.Engine.AuditIndex(ctx, p.id, p.cfg.Repair, engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
+		next, _, found, err := p.cfg.Engine.AuditIndex(ctx, p.id, p.cfg.Repair,
+			engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
 		if p.unreadable(index, "", err) {
 			return
 		}
@@ -140,7 +144,8 @@ func (p *part) see(ctx context.Context, k engine.Key) {
 	case slices.Contains(families, k.Area) && k.Of != "" && len(k.Of) <= 80:
 		p.named[k.Area+":"+k.Of] = true
 	case !slices.Contains(others, k.Area):
-		p.found([]engine.Finding{{Partition: p.id, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of, Detail: "a key of no known kind"}}, nil)
+		p.found([]engine.Finding{{Partition: p.id, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of,
+			Detail: "a key of no known kind"}}, nil)
 	}
 }
 
@@ -173,12 +178,19 @@ func (p *part) executions(ctx context.Context) {
 	p.ids, p.single = nil, false
 }
 
-// unreadable reports what makes a function raise: a key of another type than it should be. The others are still looked at.
+// unreadable reports what makes a function raise: a key of another type than it should be. The others are still
+// looked at.
 func (p *part) unreadable(index, member string, err error) bool {
 	if !errors.Is(err, denied.Script) {
 		return false
 	}
-	p.found([]engine.Finding{{Partition: p.id, Kind: engine.FindingRecord, Index: index, Member: member, Detail: err.Error()}}, nil)
+	if index == tables[0] { // it reads nothing but the root
+		p.out.Err = fmt.Errorf("%w: its root is of another type: restore it: %w", flowfabric.ErrCorrupt, err)
+		p.done = true
+		return true
+	}
+	p.found([]engine.Finding{{Partition: p.id, Kind: engine.FindingRecord, Index: index, Member: member,
+		Detail: err.Error()}}, nil)
 	return true
 }
 
@@ -204,7 +216,8 @@ func (p *part) indexes(ctx context.Context) {
 	}
 	for _, rings := range []bool{true, false} { // what queues are compared with comes first
 		for index := range p.named {
-			if family, _, _ := strings.Cut(index, ":"); slices.Contains([]string{"ring", "gring", "turns"}, family) == rings {
+			if family, _, _ := strings.Cut(index, ":"); slices.Contains([]string{"ring", "gring", "turns"},
+				family) == rings {
 				p.index(ctx, index)
 			}
 		}

@@ -10,7 +10,8 @@ import (
 // dedupe is how many executions are told apart by id at a time, where counts do not agree.
 const dedupe = 500_000
 
-// primary audits what lives on one server and has not been audited yet. A partition is done if it was there all the time.
+// primary audits what lives on one server and has not been audited yet. A partition is done if it was there all the
+// time.
 func (a *audit) primary(ctx context.Context, server engine.Primary) {
 	here := a.here(ctx, server)
 	for _, p := range here {

@@ -17,9 +17,9 @@ const (
 	deliverPause       = 2 * time.Second // at most, about, between two tries: work waits for it
 )
 
-// delivery delivers the outboxes of the partitions whose ticks report entries, beside the ticks, which go on meanwhile. Only run.loop
-// touches the map; the workers see jobs and answers. An error pauses that partition's outbox, with backoff, and nothing else; the
-// tick finds it again.
+// delivery delivers the outboxes of the partitions whose ticks report entries, beside the ticks, which go on
+// meanwhile. Only run.loop touches the map; the workers see jobs and answers. An error pauses that partition's
+// outbox, with backoff, and nothing else; the tick finds it again.
 type delivery struct {
 	cfg     Config
 	jobs    chan parcel
@@ -51,7 +51,8 @@ type delivered struct {
 }
 
 func newDelivery(cfg Config, partitions int) *delivery {
-	return &delivery{cfg: cfg, jobs: make(chan parcel, partitions), answers: make(chan delivered, partitions), state: map[uint16]*parcels{}}
+	return &delivery{cfg: cfg, jobs: make(chan parcel, partitions), answers: make(chan delivered, partitions),
+		state: map[uint16]*parcels{}}
 }
 
 // start makes the workers.
@@ -76,8 +77,8 @@ func (d *delivery) stop() {
 	d.workers.Wait()
 }
 
-// want delivers what a tick has found, unless that has just failed. What is found while a go is under way may be what that one
-// is about to deliver, or newer: the end of it decides.
+// want delivers what a tick has found, unless that has just failed. What is found while a go is under way may be what
+// that one is about to deliver, or newer: the end of it decides.
 func (d *delivery) want(id uint16, entries int, now time.Time) {
 	p := d.state[id]
 	switch {
@@ -97,12 +98,15 @@ func (d *delivery) settle(ctx context.Context, a delivered) (again bool) {
 	if a.err != nil {
 		p.until = time.Now().Add(p.backoff.NextBackOff())
 		if p.failures++; p.failures == 1 && ctx.Err() == nil {
-			d.cfg.Logger.Warn("flowfabric: budgets, quotas or executions were not told what has ended, trying again until it works", "partition", a.partition, "error", a.err)
+			d.cfg.Logger.Warn(
+				"flowfabric: budgets, quotas or executions were not told what has ended, trying again until it works",
+				"partition", a.partition, "error", a.err)
 		}
 		return false
 	}
 	if p.failures > 0 {
-		d.cfg.Logger.Info("flowfabric: budgets, quotas and executions are told again", "partition", a.partition, "failures", p.failures)
+		d.cfg.Logger.Info("flowfabric: budgets, quotas and executions are told again", "partition", a.partition,
+			"failures", p.failures)
 		p.failures, p.until = 0, time.Time{}
 		p.backoff.Reset()
 	}

@@ -94,8 +94,8 @@ func (p *post) OpenRoutes(context.Context, uint16, []uint64) ([]bool, error) { p
 func (p *post) BudgetPartitions() uint16                                     { return 1 }
 func (p *post) QuotaPartitions() uint16                                      { return 1 }
 
-// What a tick finds in an outbox is delivered at once and to the last entry. While the quota does not answer nothing is forgotten, the
-// ticks go on, and one line is logged; a panic is such a failure, too.
+// What a tick finds in an outbox is delivered at once and to the last entry. While the quota does not answer nothing
+// is forgotten, the ticks go on, and one line is logged; a panic is such a failure, too.
 func TestOutboxIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -135,7 +135,8 @@ func TestOutboxIsDelivered(t *testing.T) {
 		}
 		stop()
 		running.Wait()
-		if n := strings.Count(log.String(), "quotas or executions were not told"); n != 1 || !strings.Contains(log.String(), "told again") {
+		if n := strings.Count(log.String(), "quotas or executions were not told"); n != 1 ||
+			!strings.Contains(log.String(), "told again") {
 			t.Errorf("%d complaints: %s", n, log.String())
 		}
 	})

@@ -36,12 +36,13 @@ type Firer interface {
 	FireSchedule(ctx context.Context, f engine.Firing) (engine.Fired, error)
 	// CreateFlow and StageFlow put together a flow that FireSchedule then releases.
 	CreateFlow(ctx context.Context, q engine.NewFlow) (engine.FlowCreated, error)
-	StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64, members []engine.FlowMember) (engine.FlowCreated, error)
+	StageFlow(ctx context.Context, id flowfabric.FlowID, revision *uint64,
+		members []engine.FlowMember) (engine.FlowCreated, error)
 }
 
-// firing fires the schedules of the partitions whose ticks report some, beside the ticks, which go on meanwhile. Only run.loop
-// touches the map; the workers see jobs and answers. An error pauses the schedules of that partition, with backoff, and nothing
-// else; a tick that finds them due begins again.
+// firing fires the schedules of the partitions whose ticks report some, beside the ticks, which go on meanwhile. Only
+// run.loop touches the map; the workers see jobs and answers. An error pauses the schedules of that partition, with
+// backoff, and nothing else; a tick that finds them due begins again.
 type firing struct {
 	cfg     Config
 	jobs    chan uint16
@@ -67,14 +68,16 @@ type fired struct {
 }
 
 func newFiring(cfg Config, partitions int) *firing {
-	return &firing{cfg: cfg, jobs: make(chan uint16, partitions), answers: make(chan fired, partitions), state: map[uint16]*fires{}}
+	return &firing{cfg: cfg, jobs: make(chan uint16, partitions), answers: make(chan fired, partitions),
+		state: map[uint16]*fires{}}
 }
 
 // start makes the workers.
 func (f *firing) start(ctx context.Context, partitions map[uint16]*partition) {
 	for id := range partitions {
-		f.state[id] = &fires{told: map[string]uint64{}, backoff: backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstBackoff),
-			backoff.WithMaxInterval(maxBackoff), backoff.WithMaxElapsedTime(0))}
+		f.state[id] = &fires{told: map[string]uint64{},
+			backoff: backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstBackoff),
+				backoff.WithMaxInterval(maxBackoff), backoff.WithMaxElapsedTime(0))}
 	}
 	for range fireConcurrency {
 		f.workers.Go(func() {
@@ -107,7 +110,8 @@ func (f *firing) settle(ctx context.Context, a fired) {
 	if a.err != nil {
 		p.until = time.Now().Add(p.backoff.NextBackOff())
 		if p.failures++; p.failures == 1 && ctx.Err() == nil {
-			f.cfg.Logger.Warn("flowfabric: schedules were not fired, trying again until it works", "partition", a.partition, "error", a.err)
+			f.cfg.Logger.Warn("flowfabric: schedules were not fired, trying again until it works", "partition",
+				a.partition, "error", a.err)
 		}
 		return
 	}
@@ -175,8 +179,8 @@ func (f *firing) complain(told map[string]uint64, s engine.Schedule, err error) 
 	if errors.Is(err, calendar.ErrNewer) {
 		level = slog.LevelWarn
 	}
-	f.cfg.Logger.Log(context.Background(), level, "flowfabric: a schedule is left to other processes", "schedule", s.Name,
-		"partition", s.Partition, "due", s.Next, "error", err)
+	f.cfg.Logger.Log(context.Background(), level, "flowfabric: a schedule is left to other processes", "schedule",
+		s.Name, "partition", s.Partition, "due", s.Next, "error", err)
 }
 
 // advance makes the steps of one schedule that are due, and returns how many.
@@ -210,23 +214,28 @@ func (f *firing) advance(ctx context.Context, s engine.Schedule, now time.Time) 
 
 // firingOf is the call that makes a step.
 func firingOf(s engine.Schedule, d recurrence.Definition, step calendar.Step, now time.Time) engine.Firing {
-	x, call := d.Item, engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: step.Then, Missed: engine.MissedInstants(step.Missed),
-		Limit: d.Runs, At: step.Fire, Solo: d.Overlap == recurrence.OverlapSkip}
+	x, call := d.Item, engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: step.Then,
+		Missed: engine.MissedInstants(step.Missed), Limit: d.Runs, At: step.Fire,
+		Solo: d.Overlap == recurrence.OverlapSkip}
 	switch {
 	case step.Fire.IsZero():
 	case x.Nodes > 0:
 		id := flowfabric.MakeExecutionID(ids.ScheduledFlow(s.Partition, s.Name, s.Incarnation, s.Revision, step.Fire))
-		call.Flow = engine.StagedFlow{ID: flowfabric.FlowID(id), Members: x.Nodes} // only asked about: what is not due any more need not be staged
+		// only asked about: what is not due any more need not be staged
+		call.Flow = engine.StagedFlow{ID: flowfabric.FlowID(id), Members: x.Nodes}
 	default:
-		call.Item = engine.NewExecution{ID: flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, step.Fire)),
-			Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: x.Deadline,
+		call.Item = engine.NewExecution{
+			ID:        flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, step.Fire)),
+			Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates,
+			Priority: x.Priority, Deadline: x.Deadline,
 			Policy: x.Policy, Tags: calendar.Labels(x.Tags, s.Name, step.Fire), Creator: x.Creator, Digest: x.Digest}
 		waitOf(s, d, step.Fire, now).Apply(&call.Item, true)
 	}
 	return call
 }
 
-// waitOf is how long the work of an instant waits before it begins. A first run at the schedule's creation does not wait.
+// waitOf is how long the work of an instant waits before it begins. A first run at the schedule's creation does not
+// wait.
 func waitOf(s engine.Schedule, d recurrence.Definition, instant, now time.Time) flowplan.Wait {
 	if instant.Equal(s.CreatedAt) {
 		return flowplan.Wait{}
@@ -235,10 +244,11 @@ func waitOf(s engine.Schedule, d recurrence.Definition, instant, now time.Time) 
 	return flowplan.Wait{Until: begin, For: begin.Sub(now)}
 }
 
-// stage puts together the flow of an instant and makes its step again: the call that releases the flow moves the schedule on, so neither
-// happens without the other. A flow that the server refuses is counted as missed. One that is staged and never released, because the
-// schedule was changed meanwhile, is given up by a tick a day later.
-func (f *firing) stage(ctx context.Context, s engine.Schedule, d recurrence.Definition, call engine.Firing, now time.Time) (engine.Firing, engine.Fired, error) {
+// stage puts together the flow of an instant and makes its step again: the call that releases the flow moves the
+// schedule on, so neither happens without the other. A flow that the server refuses is counted as missed. One that is
+// staged and never released, because the schedule was changed meanwhile, is given up by a tick a day later.
+func (f *firing) stage(ctx context.Context, s engine.Schedule, d recurrence.Definition, call engine.Firing,
+	now time.Time) (engine.Firing, engine.Fired, error) {
 	page, err := f.cfg.Schedules.Schedules(ctx, s.Partition, engine.ScheduleQuery{Name: s.Name, Whole: true, Limit: 1})
 	if err != nil {
 		return call, engine.Fired{}, err
@@ -282,15 +292,18 @@ func (f *firing) stage(ctx context.Context, s engine.Schedule, d recurrence.Defi
 	return missed, answer, err
 }
 
-// refusals are the codes with which the server refuses a flow for what it is. The same flow would be refused again; the next instant may not.
-var refusals = []string{"invalid_input", "invalid_policy", "invalid_capabilities", "invalid_tag_key", "payload_too_large", "too_many_routes", "lane_closed",
-	"idempotency_conflict", "flow_conflict", "result_purged", "flow_already_terminal", "fan_in_too_large", "flow_too_large"}
+// refusals are the codes with which the server refuses a flow for what it is. The same flow would be refused again;
+// the next instant may not.
+var refusals = []string{"invalid_input", "invalid_policy", "invalid_capabilities", "invalid_tag_key",
+	"payload_too_large", "too_many_routes", "lane_closed", "idempotency_conflict", "flow_conflict", "result_purged",
+	"flow_already_terminal", "fan_in_too_large", "flow_too_large"}
 
 // send stages a flow. Members that are there already are left alone.
 func (f *firing) send(ctx context.Context, x recurrence.Item, id flowfabric.FlowID, plan flowplan.Plan) error {
 	batches := engine.Batches(plan.Members)
-	_, err := f.cfg.Schedules.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: x.Namespace, Kind: x.Kind, Creator: x.Creator, Digest: plan.Digest,
-		Tags: plan.Tags, Members: batches[0]})
+	_, err := f.cfg.Schedules.CreateFlow(ctx,
+		engine.NewFlow{ID: id, Namespace: x.Namespace, Kind: x.Kind, Creator: x.Creator, Digest: plan.Digest,
+			Tags: plan.Tags, Members: batches[0]})
 	for _, batch := range batches[1:] {
 		if err != nil {
 			break

@@ -39,12 +39,14 @@ func newTimetable(t *testing.T, names ...string) *timetable {
 		return engine.TickReply{Owner: true, Next: time.Second, Schedules: len(b.due())}, nil
 	})
 	for _, name := range names {
-		d := schedule.Definition{Spec: schedule.Every(time.Minute, time.Time{}), Item: schedule.Item{Namespace: "n", Lane: "l", Kind: "k"}}
+		d := schedule.Definition{Spec: schedule.Every(time.Minute, time.Time{}),
+			Item: schedule.Item{Namespace: "n", Lane: "l", Kind: "k"}}
 		text, err := calendar.Encode(d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.records = append(b.records, engine.Schedule{Name: name, Revision: 1, Incarnation: 1, Definition: text, Next: d.Spec.Next(time.Now())})
+		b.records = append(b.records, engine.Schedule{Name: name, Revision: 1, Incarnation: 1, Definition: text,
+			Next: d.Spec.Next(time.Now())})
 	}
 	return b
 }
@@ -73,7 +75,8 @@ func (b *timetable) CreateFlow(context.Context, engine.NewFlow) (engine.FlowCrea
 	return engine.FlowCreated{}, flowfabric.ErrInvalidInput
 }
 
-func (b *timetable) StageFlow(context.Context, flowfabric.FlowID, *uint64, []engine.FlowMember) (engine.FlowCreated, error) {
+func (b *timetable) StageFlow(context.Context, flowfabric.FlowID, *uint64,
+	[]engine.FlowMember) (engine.FlowCreated, error) {
 	return engine.FlowCreated{}, flowfabric.ErrInvalidInput
 }
 
@@ -117,13 +120,16 @@ func TestLoopFiresWhatTicksReport(t *testing.T) {
 		b := newTimetable(t, "a", "b")
 		due := b.records[0].Next
 		told := 0
-		run(t, maintain.Config{Engine: b, OnFire: func(uint16, engine.Firing, engine.Fired) { told++ }}, 90*time.Second, nil)
+		run(t, maintain.Config{Engine: b, OnFire: func(uint16, engine.Firing, engine.Fired) { told++ }}, 90*time.Second,
+			nil)
 		equal(t, "fired", b.fired(), []string{"a", "b"})
 		f := b.fires[0]
-		if !f.At.Equal(due) || !f.Seen.Equal(due) || !f.Next.Equal(due.Add(time.Minute)) || f.Revision != 1 || f.Missed.Count != 0 || f.Solo {
+		if !f.At.Equal(due) || !f.Seen.Equal(due) || !f.Next.Equal(due.Add(time.Minute)) || f.Revision != 1 ||
+			f.Missed.Count != 0 || f.Solo {
 			t.Errorf("%+v", f)
 		}
-		if x := f.Item; x.ID != flowfabric.MakeExecutionID(ids.Scheduled(0, "a", 1, due)) || x.Kind != "k" || x.Tags["schedule.name"] != "a" {
+		if x := f.Item; x.ID != flowfabric.MakeExecutionID(ids.Scheduled(0, "a", 1, due)) || x.Kind != "k" ||
+			x.Tags["schedule.name"] != "a" {
 			t.Errorf("%+v", x)
 		}
 		if told != 2 {
@@ -172,7 +178,8 @@ func TestFailedFiringsBackOffAndTicksGoOn(t *testing.T) {
 		if n := len(b.of(0)); n < 590 {
 			t.Errorf("only %d ticks in ten minutes", n)
 		}
-		if strings.Count(log.String(), "schedules were not fired") != 1 || strings.Count(log.String(), "fired again") != 1 {
+		if strings.Count(log.String(), "schedules were not fired") != 1 ||
+			strings.Count(log.String(), "fired again") != 1 {
 			t.Errorf("log:\n%s", log.String())
 		}
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
-// fleet is what several processes share: who owns the tick of each partition and when it is due, by the rules of ff_tick.
-// Each partition has something due every second.
+// fleet is what several processes share: who owns the tick of each partition and when it is due, by the rules of
+// ff_tick. Each partition has something due every second.
 type fleet struct {
 	mu   sync.Mutex
 	rows []row
@@ -42,7 +42,8 @@ func newFleet(partitions int) *fleet {
 	return f
 }
 
-// process is one of them. From ill on, a slow one waits before and after each of its ticks, and a dead one has no answer.
+// process is one of them. From ill on, a slow one waits before and after each of its ticks, and a dead one has no
+// answer.
 type process struct {
 	*fleet
 	slow time.Duration
@@ -60,7 +61,8 @@ func (p process) AskTick(ctx context.Context, partition uint16, owner string) (e
 	return p.tick(ctx, partition, owner, false, true)
 }
 
-func (p process) tick(ctx context.Context, partition uint16, owner string, release, ask bool) (engine.TickReply, error) {
+func (p process) tick(ctx context.Context, partition uint16, owner string, release,
+	ask bool) (engine.TickReply, error) {
 	wait := func() error {
 		select {
 		case <-p.ill:
@@ -110,8 +112,8 @@ func (f *fleet) overdue() (ids []uint16) {
 	return ids
 }
 
-// Any number of processes tick; then one of them becomes too slow for its share, and one dies holding it: every partition is
-// ticked all the time. Those that live poll once a second and hear what is overdue, as workers do.
+// Any number of processes tick; then one of them becomes too slow for its share, and one dies holding it: every
+// partition is ticked all the time. Those that live poll once a second and hear what is overdue, as workers do.
 func TestFleet(t *testing.T) {
 	for _, processes := range []int{1, 2, 3, 8} {
 		t.Run(strconv.Itoa(processes), func(t *testing.T) {
@@ -127,14 +129,16 @@ func TestFleet(t *testing.T) {
 					if n == 1 {
 						p.slow = 400 * time.Millisecond
 					}
-					l := maintain.New(maintain.Config{Engine: p, Owner: "p" + strconv.Itoa(n), Logger: slog.New(slog.DiscardHandler)})
+					l := maintain.New(maintain.Config{Engine: p, Owner: "p" + strconv.Itoa(n),
+						Logger: slog.New(slog.DiscardHandler)})
 					all.Go(func() {
 						if err := l.Run(ctx); err != nil {
 							t.Errorf("Run: %v", err)
 						}
 					})
 					all.Go(func() {
-						for began := time.Now(); ctx.Err() == nil && (!p.dead || time.Since(began) < healthy); time.Sleep(time.Second) {
+						for began := time.Now(); ctx.Err() == nil &&
+							(!p.dead || time.Since(began) < healthy); time.Sleep(time.Second) {
 							for _, id := range f.overdue() {
 								l.Ring(id)
 							}

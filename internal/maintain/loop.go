@@ -9,18 +9,19 @@
 //
 // Each partition's root stores who owns its tick and when the next call is due. A bystander makes
 // no calls; it takes over when some reply of the server tells this process "tick overdue" and the process
-// hands that on with [Loop.Ring]. So a process that dies or hangs is replaced once somebody hears of it, a healthy fleet
-// makes one call per partition when something is due, and an idle store costs nothing.
+// hands that on with [Loop.Ring]. So a process that dies or hangs is replaced once somebody hears of it, a healthy
+// fleet makes one call per partition when something is due, and an idle store costs nothing.
 //
-// A dead owner of a partition where nothing is due would go unnoticed until its first timer is late. So the loop asks each partition
-// of others once when it starts, when it took over a late one (the owner probably has more), and when the process has
-// subscribed again ([Loop.Ask]): the server rings the owner. If nobody listens, the asking process takes over at once; an owner
-// that listens and does not tick is overdue two seconds later.
+// A dead owner of a partition where nothing is due would go unnoticed until its first timer is late. So the loop asks
+// each partition of others once when it starts, when it took over a late one (the owner probably has more), and when
+// the process has subscribed again ([Loop.Ask]): the server rings the owner. If nobody listens, the asking process
+// takes over at once; an owner that listens and does not tick is overdue two seconds later.
 //
-// Schedules that a tick finds due are fired by the owner, beside the ticks (fire.go): it reads them, plans what to do with package
-// schedule, and makes one call for each step, which does nothing if somebody else was faster.
+// Schedules that a tick finds due are fired by the owner, beside the ticks (fire.go): it reads them, plans what to do
+// with package schedule, and makes one call for each step, which does nothing if somebody else was faster.
 //
-// What a tick finds in the outbox (budgets and quotas are to be told of it) the owner delivers, beside the ticks as well (deliver.go).
+// What a tick finds in the outbox (budgets and quotas are to be told of it) the owner delivers, beside the ticks as
+// well (deliver.go).
 //
 // Failures: an error delays that partition alone, with exponential backoff and jitter, for as long as it takes.
 // A repeated, lost or doubled tick is harmless, since ff_tick is idempotent and decides by server time.
@@ -65,7 +66,8 @@ type Ticker interface {
 	// Tick works on what is due in a partition if owner owns its tick or may take it over. With release it
 	// gives the ownership back instead.
 	Tick(ctx context.Context, partition uint16, owner string, release bool) (engine.TickReply, error)
-	// AskTick is a tick for somebody who starts or may have missed something: a live owner is rung for a tick, a dead one replaced.
+	// AskTick is a tick for somebody who starts or may have missed something: a live owner is rung for a tick, a dead
+	// one replaced.
 	AskTick(ctx context.Context, partition uint16, owner string) (engine.TickReply, error)
 	// Partitions is the number of execution partitions.
 	Partitions() uint16
@@ -79,10 +81,11 @@ type Config struct {
 	Owner string
 	// Partitions to tend. Default (nil): all of the engine's.
 	Partitions []uint16
-	// Schedules fires schedules that are due, see package schedule. Default: Engine, if it is a [Firer]; nobody otherwise.
+	// Schedules fires schedules that are due, see package schedule. Default: Engine, if it is a [Firer]; nobody
+	// otherwise.
 	Schedules Firer
-	// Outbox is told what budgets and quotas are to be told, see admit.Deliver. Default: Engine, if it is an [admit.Outbox];
-	// nobody otherwise.
+	// Outbox is told what budgets and quotas are to be told, see admit.Deliver. Default: Engine, if it is an
+	// [admit.Outbox]; nobody otherwise.
 	Outbox admit.Outbox
 	// Logger receives the first failure of a streak and the recovery from it. Default slog.Default().
 	Logger *slog.Logger
@@ -134,12 +137,13 @@ func New(cfg Config) *Loop {
 
 // Ring asks for a tick of a partition soon: the process heard a "t" bell or a "tick overdue" hint. It never
 // blocks; rings that arrive before the tick began count as one, and partitions of others are ignored. A
-// partition in backoff after an error is tried again a second after it failed: the process that heard the hint has reached
-// the server.
+// partition in backoff after an error is tried again a second after it failed: the process that heard the hint has
+// reached the server.
 func (l *Loop) Ring(partition uint16) { l.note(partition, false) }
 
-// Ask is Ring after the process may have missed bells of a partition: it has subscribed, perhaps again. If this loop owns the
-// partition's tick it makes one; if another process does, that one is rung, and replaced if it does not listen. It waits for no backoff.
+// Ask is Ring after the process may have missed bells of a partition: it has subscribed, perhaps again. If this loop
+// owns the partition's tick it makes one; if another process does, that one is rung, and replaced if it does not
+// listen. It waits for no backoff.
 func (l *Loop) Ask(partition uint16) { l.note(partition, true) }
 
 func (l *Loop) note(partition uint16, ask bool) {
@@ -209,7 +213,8 @@ func (l *Loop) plan() (schedule, error) {
 		return schedule{}, err
 	}
 	if len(cfg.Owner) > limits.MaxInstance {
-		return schedule{}, fmt.Errorf("%w: maintain: Owner has %d bytes, want at most %d", flowfabric.ErrConfig, len(cfg.Owner), limits.MaxInstance)
+		return schedule{}, fmt.Errorf("%w: maintain: Owner has %d bytes, want at most %d", flowfabric.ErrConfig,
+			len(cfg.Owner), limits.MaxInstance)
 	}
 	count := cfg.Engine.Partitions()
 	partitions := cfg.Partitions
@@ -335,8 +340,8 @@ func (r *run) ask(p *partition) {
 	}
 }
 
-// sweep asks all partitions that are not ours, since their owners may be as dead as that of the one that was just taken over.
-// Take-overs that follow each other closely share a sweep.
+// sweep asks all partitions that are not ours, since their owners may be as dead as that of the one that was just
+// taken over. Take-overs that follow each other closely share a sweep.
 func (r *run) sweep(now time.Time) {
 	if r.swept.After(now) {
 		return
@@ -438,7 +443,9 @@ func (r *run) release(ctx context.Context) {
 	for id, p := range r.schedule.byID {
 		if p.owned || p.unsure {
 			calls.Go(func() {
-				if _, err := guarded(func() (engine.TickReply, error) { return r.cfg.Engine.Tick(ctx, id, r.cfg.Owner, true) }); err != nil {
+				if _, err := guarded(func() (engine.TickReply, error) {
+					return r.cfg.Engine.Tick(ctx, id, r.cfg.Owner, true)
+				}); err != nil {
 					failed.Add(1)
 				}
 			})

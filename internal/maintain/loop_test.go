@@ -125,6 +125,7 @@ func run(t *testing.T, cfg maintain.Config, d time.Duration, during func(l *main
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	l := maintain.New(cfg)
+	// timed: virtual time
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	var loop sync.WaitGroup
@@ -155,8 +156,11 @@ func TestOwnerTicksWhenDue(t *testing.T) {
 			{Owner: true, Idle: true, Next: 1},         // at 3.005 s: sleeps
 		}
 		var told []engine.TickReply
-		f := newTicker(1, func(_ context.Context, _ uint16, n int) (engine.TickReply, error) { return replies[n-1], nil })
-		run(t, maintain.Config{Engine: f, OnTick: func(_ uint16, r engine.TickReply) { told = append(told, r) }}, time.Hour, nil)
+		f := newTicker(1, func(_ context.Context, _ uint16, n int) (engine.TickReply, error) {
+			return replies[n-1], nil
+		})
+		run(t, maintain.Config{Engine: f, OnTick: func(_ uint16, r engine.TickReply) { told = append(told, r) }},
+			time.Hour, nil)
 		equal(t, "ticks", f.of(0), []time.Duration{0, 0, 3 * time.Second, 3005 * time.Millisecond})
 		equal(t, "OnTick", told, replies)
 		equal(t, "released", f.released(), []uint16{0})
@@ -222,17 +226,19 @@ func TestBystander(t *testing.T) {
 			equal(t, "released before the end", f.released(), nil)
 		})
 		s := 10 * time.Minute
-		equal(t, "ticks", f.of(0)[:6], []time.Duration{0, s, s + 250*time.Millisecond, s + 500*time.Millisecond, s + 750*time.Millisecond, s + time.Second})
+		equal(t, "ticks", f.of(0)[:6], []time.Duration{0, s, s + 250*time.Millisecond, s + 500*time.Millisecond,
+			s + 750*time.Millisecond, s + time.Second})
 		equal(t, "released", f.released(), []uint16{0})
 	})
 }
 
-// Every partition is asked once at the start. After a take-over those of others are asked again, since their owner may be the dead one, and
-// what was taken over by asking leads to no further asking.
+// Every partition is asked once at the start. After a take-over those of others are asked again, since their owner
+// may be the dead one, and what was taken over by asking leads to no further asking.
 func TestTakeOverAsksTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTicker(4, func(_ context.Context, p uint16, n int) (engine.TickReply, error) {
-			return engine.TickReply{Owner: p == 0 || p < 3 && n > 1, Idle: true}, nil // 0 is ours, 3 is a live process's
+			// 0 is ours, 3 is a live process's
+			return engine.TickReply{Owner: p == 0 || p < 3 && n > 1, Idle: true}, nil
 		})
 		run(t, maintain.Config{Engine: f}, time.Hour, func(l *maintain.Loop) {
 			time.Sleep(10 * time.Minute)
@@ -251,7 +257,8 @@ func TestTakeOverAsksTheOthers(t *testing.T) {
 func TestSweepsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTicker(8, func(_ context.Context, p uint16, n int) (engine.TickReply, error) {
-			return engine.TickReply{Owner: p < 7 && n > 1 && n%2 == 0, Next: 100 * time.Millisecond}, nil // won, lost, won …
+			// won, lost, won …
+			return engine.TickReply{Owner: p < 7 && n > 1 && n%2 == 0, Next: 100 * time.Millisecond}, nil
 		})
 		run(t, maintain.Config{Engine: f}, 61*time.Second, func(l *maintain.Loop) {
 			for range 600 {
@@ -261,12 +268,15 @@ func TestSweepsArePaced(t *testing.T) {
 			}
 		})
 		if n := len(f.asked(7)); n < 2 || n > 14 {
-			t.Errorf("the partition of a live process was asked %d times in a minute of take-overs, want once in five seconds", n)
+			t.Errorf(
+				"the partition of a live process was asked %d times in a minute of take-overs, want once in five seconds",
+				n)
 		}
 	})
 }
 
-// After a subscription bells may have been lost: what is ours is ticked, what is not is asked for, and a pause after errors ends.
+// After a subscription bells may have been lost: what is ours is ticked, what is not is asked for, and a pause after
+// errors ends.
 func TestAskAfterReconnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := true
@@ -330,7 +340,8 @@ func TestErrorsDelayOnePartitionOnly(t *testing.T) {
 		}
 		bad := f.of(1)
 		for i, lower := range []time.Duration{50, 75, 112} { // jitter: half to one and a half of 100, 150, 225 ms …
-			if gap := bad[i+1] - bad[i]; gap < lower*time.Millisecond || gap > 3*lower*time.Millisecond+3*time.Millisecond {
+			if gap := bad[i+1] - bad[i]; gap < lower*time.Millisecond ||
+				gap > 3*lower*time.Millisecond+3*time.Millisecond {
 				t.Errorf("pause %d is %s", i, gap)
 			}
 		}
@@ -355,7 +366,8 @@ func TestBoundedAndFair(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			return engine.TickReply{Owner: true, More: p == 0, Next: time.Second}, nil
 		})
-		run(t, maintain.Config{Engine: f, OnLag: func(_ uint16, lag time.Duration) { worst = max(worst, lag) }}, 10*time.Second, nil)
+		run(t, maintain.Config{Engine: f, OnLag: func(_ uint16, lag time.Duration) { worst = max(worst, lag) }},
+			10*time.Second, nil)
 		if f.atOnce != 2 {
 			t.Errorf("%d ticks at once, want 2", f.atOnce)
 		}
@@ -378,7 +390,8 @@ func TestPartitionsSubset(t *testing.T) {
 		f := newTicker(8, func(context.Context, uint16, int) (engine.TickReply, error) {
 			return engine.TickReply{Owner: true, Idle: true}, nil
 		})
-		run(t, maintain.Config{Engine: f, Partitions: []uint16{5, 2, 5}}, time.Second, func(l *maintain.Loop) { l.Ring(3) })
+		run(t, maintain.Config{Engine: f, Partitions: []uint16{5, 2, 5}}, time.Second,
+			func(l *maintain.Loop) { l.Ring(3) })
 		equal(t, "released", f.released(), []uint16{2, 5})
 		if len(f.calls) != 4 {
 			t.Errorf("calls %v, want one tick and one release for each of two", f.calls)
@@ -438,8 +451,8 @@ func TestReleaseIsBounded(t *testing.T) {
 	}
 }
 
-// After an outage the pause may be long. A process that hears that a tick is overdue has reached the server: the next try
-// comes within a second, but a server that goes on failing is asked no more than once a second.
+// After an outage the pause may be long. A process that hears that a tick is overdue has reached the server: the next
+// try comes within a second, but a server that goes on failing is asked no more than once a second.
 func TestRingShortensALongPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTicker(1, func(ctx context.Context, _ uint16, _ int) (engine.TickReply, error) {
@@ -474,7 +487,8 @@ func TestConfigIsChecked(t *testing.T) {
 		"brace":          {Engine: f, Owner: "a{b"},
 		"partition of 4": {Engine: f, Owner: "me", Partitions: []uint16{0, 4}},
 	} {
-		if err := maintain.New(cfg).Run(t.Context()); !errors.Is(err, flowfabric.ErrConfig) && !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if err := maintain.New(cfg).Run(t.Context()); !errors.Is(err, flowfabric.ErrConfig) &&
+			!errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package mergepatch is RFC 7396 on the summary documents of attempts: it parses deltas, merges them into a document, and composes two
-// of them into one.
+// Package mergepatch is RFC 7396 on the summary documents of attempts: it parses deltas, merges them into a document,
+// and composes two of them into one.
 package mergepatch
 
 import (

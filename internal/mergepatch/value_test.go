@@ -68,21 +68,27 @@ func TestMergeSummary(t *testing.T) {
 		"arrays are replaced whole":   {`{"a":[1,{"b":2}]}`, `{"a":[null,3]}`, `{"a":[null,3]}`},
 		"an empty array stays":        {`{"a":1}`, `{"a":[]}`, `{"a":[]}`},
 		"an object over a scalar":     {`{"a":1}`, `{"a":{"b":null,"c":[]}}`, `{"a":{"c":[]}}`},
-		"exact integers":              {`{}`, `{"ms":1713100800150123,"big":123456789012345678901234567890,"f":1.50}`, `{"big":123456789012345678901234567890,"f":1.50,"ms":1713100800150123}`},
-		"kept beside a change":        {`{"ms":1713100800150123}`, `{"a":1E+2}`, `{"a":1E+2,"ms":1713100800150123}`},
-		"sentinel":                    {`{"a":1}`, `{"a":"__ff_null__","b":{"c":"__ff_null__"}}`, `{"a":null,"b":{"c":null}}`},
-		"sentinel, escaped":           {`{}`, `{"a":"\u005f_ff_null__"}`, `{"a":null}`},
-		"sentinel in an array":        {`{}`, `{"a":["__ff_null__"]}`, `{"a":["__ff_null__"]}`},
-		"sentinel in the document":    {`{"a":"__ff_null__"}`, `{"b":1}`, `{"a":"__ff_null__","b":1}`},
-		"a stored null is deleted":    {`{"a":null,"b":1}`, `{"a":null}`, `{"b":1}`},
-		"the sentinel's own text":     {`{}`, `{"a":"__ff_text____ff_null__","b":"__ff_text____ff_text__x","c":"x__ff_text__"}`, `{"a":"__ff_null__","b":"__ff_text__x","c":"x__ff_text__"}`},
-		"keys spelled otherwise":      {`{"é":1}`, `{"\u00e9":2}`, `{"é":2}`},
-		"keys with quotes":            {`{"a\"}":1}`, `{"b\\":2}`, `{"a\"}":1,"b\\":2}`},
-		"the last of equal keys":      {`{}`, `{"a":1,"a":{"b":2},"\u0061":3}`, `{"a":3}`},
-		"spaces":                      {"{\n\"a\" : 1 }", "{\t\"b\": [ 1 , 2 ] }", `{"a":1,"b":[1,2]}`},
-		"16 levels":                   {``, deep(16), deep(16)},
-		"strings that look like JSON": {`{"a":"}"}`, `{"b":["]","\"","{"],"c":"[\\"}`, `{"a":"}","b":["]","\"","{"],"c":"[\\"}`},
-		"literals":                    {``, `{"a":true,"b":false,"c":[null,true]}`, `{"a":true,"b":false,"c":[null,true]}`},
+		"exact integers": {`{}`, `{"ms":1713100800150123,"big":123456789012345678901234567890,"f":1.50}`,
+			`{"big":123456789012345678901234567890,"f":1.50,"ms":1713100800150123}`},
+		"kept beside a change": {`{"ms":1713100800150123}`, `{"a":1E+2}`, `{"a":1E+2,"ms":1713100800150123}`},
+		"sentinel": {`{"a":1}`, `{"a":"__ff_null__","b":{"c":"__ff_null__"}}`,
+			`{"a":null,"b":{"c":null}}`},
+		"sentinel, escaped":        {`{}`, `{"a":"\u005f_ff_null__"}`, `{"a":null}`},
+		"sentinel in an array":     {`{}`, `{"a":["__ff_null__"]}`, `{"a":["__ff_null__"]}`},
+		"sentinel in the document": {`{"a":"__ff_null__"}`, `{"b":1}`, `{"a":"__ff_null__","b":1}`},
+		"a stored null is deleted": {`{"a":null,"b":1}`, `{"a":null}`, `{"b":1}`},
+		"the sentinel's own text": {`{}`,
+			`{"a":"__ff_text____ff_null__","b":"__ff_text____ff_text__x","c":"x__ff_text__"}`,
+			`{"a":"__ff_null__","b":"__ff_text__x","c":"x__ff_text__"}`},
+		"keys spelled otherwise": {`{"é":1}`, `{"\u00e9":2}`, `{"é":2}`},
+		"keys with quotes":       {`{"a\"}":1}`, `{"b\\":2}`, `{"a\"}":1,"b\\":2}`},
+		"the last of equal keys": {`{}`, `{"a":1,"a":{"b":2},"\u0061":3}`, `{"a":3}`},
+		"spaces":                 {"{\n\"a\" : 1 }", "{\t\"b\": [ 1 , 2 ] }", `{"a":1,"b":[1,2]}`},
+		"16 levels":              {``, deep(16), deep(16)},
+		"strings that look like JSON": {`{"a":"}"}`, `{"b":["]","\"","{"],"c":"[\\"}`,
+			`{"a":"}","b":["]","\"","{"],"c":"[\\"}`},
+		"literals": {``, `{"a":true,"b":false,"c":[null,true]}`,
+			`{"a":true,"b":false,"c":[null,true]}`},
 	} {
 		got, err := Apply([]byte(c[0]), []byte(c[1]))
 		if err != nil || string(got) != c[2] {
@@ -90,9 +96,13 @@ func TestMergeSummary(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"root array": `[]`, "root string": `"x"`, "root number": `1`, "root null": `null`, "root boolean": `true`, "nothing": ``, "broken": `{"a":`,
-		"two values": `{}{}`, "trailing comma": `{"a":1,}`, "17 levels": deep(17), "17 levels in an array": deep(15)[:75] + `[` + deep(2) + `]` + strings.Repeat("}", 15),
-		"1e400": `{"a":1e400}`, "1e400 in an array": `{"a":[1,[-1e400]]}`, "1e400 in an object in an array": `{"a":[{"b":1e400,"c":1}]}`, "no UTF-8": "{\"a\":\"\xff\"}", "NaN": `{"a":NaN}`, "a leading zero": `{"a":01}`,
+		"root array": `[]`, "root string": `"x"`, "root number": `1`, "root null": `null`, "root boolean": `true`,
+		"nothing": ``, "broken": `{"a":`,
+		"two values": `{}{}`, "trailing comma": `{"a":1,}`, "17 levels": deep(17),
+		"17 levels in an array": deep(15)[:75] + `[` + deep(2) + `]` + strings.Repeat("}", 15),
+		"1e400":                 `{"a":1e400}`, "1e400 in an array": `{"a":[1,[-1e400]]}`,
+		"1e400 in an object in an array": `{"a":[{"b":1e400,"c":1}]}`, "no UTF-8": "{\"a\":\"\xff\"}",
+		"NaN": `{"a":NaN}`, "a leading zero": `{"a":01}`,
 	} {
 		if got, err := Apply(nil, []byte(text)); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%s: %s, %v", name, got, err)
@@ -107,7 +117,8 @@ func TestMergeSummaryLimit(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(next), err)
 	}
 	_, err = Apply(document, []byte(`{"b":10}`))
-	if !errors.Is(err, denied.SummaryTooLarge) || !strings.Contains(err.Error(), "262145") || !strings.Contains(err.Error(), "262144") {
+	if !errors.Is(err, denied.SummaryTooLarge) || !strings.Contains(err.Error(), "262145") ||
+		!strings.Contains(err.Error(), "262144") {
 		t.Fatalf("one byte more: %v", err)
 	}
 }
@@ -154,7 +165,8 @@ func FuzzMergeSummary(f *testing.F) {
 		if len(text) != next.Size || !json.Valid(text) {
 			t.Fatalf("%s: %d bytes, computed %d", text, len(text), next.Size)
 		}
-		if want := reference(decode(t, target.Append(nil)), decode(t, a.Append(nil))); !reflect.DeepEqual(decode(t, text), want) {
+		if want := reference(decode(t, target.Append(nil)),
+			decode(t, a.Append(nil))); !reflect.DeepEqual(decode(t, text), want) {
 			t.Fatalf("%s with %s: %s, want %v", document, first, text, want)
 		}
 		again, err := Parse(text)
@@ -165,7 +177,8 @@ func FuzzMergeSummary(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if both, ok := Compose(a, b); ok && !bytes.Equal(merged(target, both).Append(nil), merged(next, b).Append(nil)) {
+		if both, ok := Compose(a, b); ok && !bytes.Equal(merged(target, both).Append(nil),
+			merged(next, b).Append(nil)) {
 			t.Fatalf("%s: %s then %s is not %s", document, first, second, both.Append(nil))
 		}
 	})
@@ -174,8 +187,8 @@ func FuzzMergeSummary(f *testing.F) {
 // accepted tells by other means whether a text is a delta.
 func accepted(text string) bool {
 	var v map[string]any // encoding/json knows the range of numbers
-	return json.Unmarshal([]byte(text), &v) == nil && v != nil && bytes.Equal(bytes.ToValidUTF8([]byte(text), nil), []byte(text)) &&
-		objects(v) <= limits.MaxSummaryDepth
+	return json.Unmarshal([]byte(text), &v) == nil && v != nil &&
+		bytes.Equal(bytes.ToValidUTF8([]byte(text), nil), []byte(text)) && objects(v) <= limits.MaxSummaryDepth
 }
 
 func objects(v any) (levels int) {

@@ -11,8 +11,9 @@ import (
 )
 
 // prose lists the errors whose slots are text for people.
-var prose = []string{"invalid_input", "invalid_policy", "invalid_capabilities", "invalid_tag_key", "payload_too_large", "summary_too_large", "too_many_routes",
-	"stale_lease", "replay_not_allowed", "invalid_resume_condition", "step_limit_exceeded", "mailbox_full", "partition_missing", "partition_frozen", "protocol_mismatch"}
+var prose = []string{"invalid_input", "invalid_policy", "invalid_capabilities", "invalid_tag_key", "payload_too_large",
+	"summary_too_large", "too_many_routes", "stale_lease", "replay_not_allowed", "invalid_resume_condition",
+	"step_limit_exceeded", "mailbox_full", "partition_missing", "partition_frozen", "protocol_mismatch"}
 
 // decode reads what a call was answered into the words of the model.
 func decode(c call, status int64, code string, slots []string) (r model.Reply, err error) {
@@ -155,10 +156,12 @@ func (w *walk) claim(q model.ClaimRequest) model.Claim {
 		return v
 	}
 	kind, continues, _ := strings.Cut(h[3], "/")
-	c := model.Claim{ID: h[0], Fence: model.Fence{Session: q.Session, Claim: q.Number, Epoch: uint64(n(2)), Attempt: int(n(1))},
-		Type: flowfabric.AttemptType(kind), Route: int(n(4)), Priority: int(n(5)), Created: n(6), Claimed: n(7), Retries: int(n(8)),
-		Reclaims: int(n(9)), TimeLeft: n(10), DeadlineIn: n(11), Sequence: uint64(n(12)), Input: n(13) != 0,
-		Tags: map[string]string{}, Steps: map[string]string{}}
+	c := model.Claim{ID: h[0], Fence: model.Fence{Session: q.Session, Claim: q.Number, Epoch: uint64(n(2)),
+		Attempt: int(n(1))},
+		Type: flowfabric.AttemptType(kind), Route: int(n(4)), Priority: int(n(5)), Created: n(6), Claimed: n(7),
+		Retries: int(n(8)), Reclaims: int(n(9)), TimeLeft: n(10), DeadlineIn: n(11), Sequence: uint64(n(12)),
+		Input: n(13) != 0,
+		Tags:  map[string]string{}, Steps: map[string]string{}}
 	c.Continues, _ = strconv.Atoi(continues) // none is 0
 	if n(13) == 1 {
 		w.next()

@@ -22,10 +22,11 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// TestAwaiting lets executions of two partitions wait for each other, for children and for signals, while the outbox is delivered late, twice, in part
-// or not at all. After every call each state and each mark is the one that follows; every end is told once; and whenever the outboxes are empty nobody
-// waits for one that has ended, and each awaited execution knows exactly who waits, but for leftovers
-// that a notice which comes late makes. 16 runs, or FLOWFABRIC_SOAK/10; FLOWFABRIC_SEED runs one.
+// TestAwaiting lets executions of two partitions wait for each other, for children and for signals, while the outbox
+// is delivered late, twice, in part or not at all. After every call each state and each mark is the one that follows;
+// every end is told once; and whenever the outboxes are empty nobody waits for one that has ended, and each awaited
+// execution knows exactly who waits, but for leftovers that a notice which comes late makes. 16 runs, or
+// FLOWFABRIC_SOAK/10; FLOWFABRIC_SEED runs one.
 func TestAwaiting(t *testing.T) {
 	t.Parallel()
 	s := redisOf(t, 2)
@@ -34,8 +35,9 @@ func TestAwaiting(t *testing.T) {
 		newAwaits(t, s, seed, did).run()
 	}
 	t.Log(did)
-	for _, what := range []string{"wait", "told", "told again", "in vain", "lost", "repeated", "elsewhere", "ended before", "ended meanwhile", "purged meanwhile", "several waiters",
-		"cancelled", "replayed", "timed out", "fails", "signalled", "child", "satisfied at once", "result_purged", "cycle_detected"} {
+	for _, what := range []string{"wait", "told", "told again", "in vain", "lost", "repeated", "elsewhere",
+		"ended before", "ended meanwhile", "purged meanwhile", "several waiters", "cancelled", "replayed", "timed out",
+		"fails", "signalled", "child", "satisfied at once", "result_purged", "cycle_detected"} {
 		if did[what] == 0 && seedAsked() == 0 {
 			t.Errorf("never happened: %s", what)
 		}
@@ -82,7 +84,8 @@ func (l *awaitList) decided() bool {
 			lost++
 		}
 	}
-	return won+lost == len(l.marks) || l.mode == "first" && won+lost > 0 || l.mode == "success" && won > 0 || l.mode == "fast" && lost > 0
+	return won+lost == len(l.marks) || l.mode == "first" && won+lost > 0 || l.mode == "success" && won > 0 ||
+		l.mode == "fast" && lost > 0
 }
 
 type awaits struct {
@@ -100,7 +103,8 @@ func newAwaits(t *testing.T, s *server, seed uint64, did map[string]int) *awaits
 	roots := []string{keys.Root(0), keys.Root(1)}
 	x.bounds = newBounds(t, s, seed, did, roots...)
 	for p, root := range roots {
-		for _, c := range [][]string{{"ff_boot", strconv.Itoa(limits.Protocol)}, {"ff_set_token_keys", strconv.Itoa(limits.Protocol), "seed", "k1", "0123456789abcdef", "0", "0"}} {
+		for _, c := range [][]string{{"ff_boot", strconv.Itoa(limits.Protocol)},
+			{"ff_set_token_keys", strconv.Itoa(limits.Protocol), "seed", "k1", "0123456789abcdef", "0", "0"}} {
 			_, code, _, err := s.fcall(x.ctx, s.raw, root, c[0], c[1:]...)
 			x.no(err)
 			x.same(code, "OK")
@@ -151,7 +155,8 @@ func (x *awaits) add(id flowfabric.ExecutionID) *awaiter {
 func (x *awaits) create() {
 	x.t.Helper()
 	id := flowfabric.MakeExecutionID(uint16(x.r.IntN(2)), x.id().UUID())
-	out, err := x.s.e.CreateExecutions(x.ctx, id.Partition(), []engine.NewExecution{{ID: id, Namespace: "default", Lane: "default", Kind: "k"}})
+	out, err := x.s.e.CreateExecutions(x.ctx, id.Partition(),
+		[]engine.NewExecution{{ID: id, Namespace: "default", Lane: "default", Kind: "k"}})
 	x.no(err)
 	x.no(out[0].Err)
 	x.add(id)
@@ -183,12 +188,15 @@ func (x *awaits) do() {
 		x.pass(int64(x.r.IntN(4000)))
 		x.tick()
 	case 11:
-		if m := x.any(func(m *awaiter) bool { return m.code == "S8" && m.list.point != uuid.Nil && !m.list.signalled }); m != nil {
+		if m := x.any(func(m *awaiter) bool {
+			return m.code == "S8" && m.list.point != uuid.Nil && !m.list.signalled
+		}); m != nil {
 			x.signal(m)
 		}
 	case 12:
 		if m := x.any(func(m *awaiter) bool { return m.code != "" && !done(m) }); m != nil && x.chance(50) {
-			_, err := x.s.e.CancelExecution(x.ctx, m.id, engine.Cancellation{Source: engine.CancelOperator, Reason: "test"})
+			_, err := x.s.e.CancelExecution(x.ctx, m.id,
+				engine.Cancellation{Source: engine.CancelOperator, Reason: "test"})
 			x.no(err)
 			x.say("cancel %s (%s)", m.full(), m.code)
 			x.did["cancelled"] += bool01(m.code == "S8")
@@ -205,7 +213,8 @@ func (x *awaits) do() {
 
 func (x *awaits) claim(p uint16) {
 	x.t.Helper()
-	q := engine.ClaimRequest{Partition: p, Session: "w0~1", Number: x.numbers[p] + 1, TTL: time.Hour, Max: 1 + x.r.IntN(3), Subscription: x.digest[p], Wait: true}
+	q := engine.ClaimRequest{Partition: p, Session: "w0~1", Number: x.numbers[p] + 1, TTL: time.Hour,
+		Max: 1 + x.r.IntN(3), Subscription: x.digest[p], Wait: true}
 	out, err := x.s.e.ClaimNext(x.ctx, q)
 	x.no(err)
 	if len(out.Claims) > 0 {
@@ -281,7 +290,8 @@ func (x *awaits) resume(m *awaiter) {
 	}
 }
 
-var outcomes = map[byte]flowfabric.PublicState{'s': flowfabric.Completed, 'f': flowfabric.Failed, 'c': flowfabric.Cancelled, 'e': flowfabric.Expired}
+var outcomes = map[byte]flowfabric.PublicState{'s': flowfabric.Completed, 'f': flowfabric.Failed,
+	'c': flowfabric.Cancelled, 'e': flowfabric.Expired}
 
 // over remembers what a wait came to.
 func (x *awaits) over(m *awaiter) {
@@ -292,11 +302,13 @@ func (x *awaits) over(m *awaiter) {
 	}
 }
 
-// wait lets a holder wait for others, maybe with a child and with a signal. Others may end between the look and the list, and calls come twice.
+// wait lets a holder wait for others, maybe with a child and with a signal. Others may end between the look and the
+// list, and calls come twice.
 func (x *awaits) wait(m *awaiter) {
 	x.t.Helper()
 	m.waits++
-	l := &awaitList{name: fmt.Sprint("wait", m.waits), mode: engine.WaitMode([]string{"all", "first", "success", "fast"}[x.r.IntN(4)]), marks: map[*awaiter]byte{},
+	l := &awaitList{name: fmt.Sprint("wait", m.waits),
+		mode: engine.WaitMode([]string{"all", "first", "success", "fast"}[x.r.IntN(4)]), marks: map[*awaiter]byte{},
 		kids: map[*awaiter]bool{}, need: 1, behaviour: []string{"fail", "auto_resume"}[x.r.IntN(2)]}
 	q := engine.ChildWait{Name: l.name, Mode: l.mode, Leave: true}
 	var ids []flowfabric.ExecutionID
@@ -335,7 +347,9 @@ func (x *awaits) wait(m *awaiter) {
 			x.did["ended before"]++
 		}
 		x.same(q.Others[i].Outcome, outcomes[l.marks[of]])
-		x.did["several waiters"] += bool01(l.marks[of] == '.' && x.any(func(o *awaiter) bool { return o != m && o.list != nil && !o.list.over && o.list.marks[of] == '.' }) != nil)
+		x.did["several waiters"] += bool01(l.marks[of] == '.' && x.any(func(o *awaiter) bool {
+			return o != m && o.list != nil && !o.list.over && o.list.marks[of] == '.'
+		}) != nil)
 		x.did["elsewhere"] += bool01(of.id.Partition() != m.id.Partition())
 	}
 	for _, of := range x.all {
@@ -351,7 +365,8 @@ func (x *awaits) wait(m *awaiter) {
 	if x.chance(20) {
 		x.no(x.s.e.WaitOthers(x.ctx, m.fence, q))
 	}
-	token, err := x.s.raw.Do(x.ctx, x.s.raw.B().Hget().Key(keys.Root(m.id.Partition())+":fc:"+m.id.UUID().String()).Field("others").Build()).ToString()
+	token, err := x.s.raw.Do(x.ctx, x.s.raw.B().Hget().Key(keys.Root(m.id.Partition())+":fc:"+
+		m.id.UUID().String()).Field("others").Build()).ToString()
 	x.no(err)
 	l.token, m.list = token, l
 	if x.chance(30) {
@@ -366,7 +381,8 @@ func (x *awaits) wait(m *awaiter) {
 func (x *awaits) child(m *awaiter, q engine.ChildWait) {
 	x.t.Helper()
 	kid := m.id.Child(q.Name, "c")
-	q.Children = []engine.FlowMember{{NewExecution: engine.NewExecution{ID: kid, Namespace: "default", Lane: "default", Kind: "k"}, Node: "c" + q.Name}}
+	q.Children = []engine.FlowMember{{NewExecution: engine.NewExecution{ID: kid, Namespace: "default", Lane: "default",
+		Kind: "k"}, Node: "c" + q.Name}}
 	q.Others = nil
 	_, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
 	x.no(err)
@@ -378,7 +394,8 @@ func (x *awaits) child(m *awaiter, q engine.ChildWait) {
 func (x *awaits) suspend(m *awaiter) {
 	x.t.Helper()
 	l := m.list
-	q := engine.Suspension{ID: x.id().UUID(), Request: l.name, Name: l.name, Reason: "waiting_for_children", Behaviour: l.behaviour, Condition: "K"}
+	q := engine.Suspension{ID: x.id().UUID(), Request: l.name, Name: l.name, Reason: "waiting_for_children",
+		Behaviour: l.behaviour, Condition: "K"}
 	if x.chance(40) {
 		q.Timeout = time.Duration(1+x.r.IntN(6000)) * time.Millisecond
 		l.until = x.now + q.Timeout.Milliseconds()
@@ -388,7 +405,8 @@ func (x *awaits) suspend(m *awaiter) {
 		w := point(x.points)
 		l.point, l.need = uuid.MustParse(w.ID), 1+x.r.IntN(2)
 		q.Condition = fmt.Sprintf("L\x1f1\x1f1\x1fgo\x1eK\x1eG\x1f%d\x1f1\x1f2", l.need)
-		q.Bindings = []engine.Binding{{Minted: engine.Minted{ID: l.point, Key: "go", Kid: w.Kid, Digest: w.Digest, Nonce: w.Nonce}}}
+		q.Bindings = []engine.Binding{
+			{Minted: engine.Minted{ID: l.point, Key: "go", Kid: w.Kid, Digest: w.Digest, Nonce: w.Nonce}}}
 	}
 	out, err := x.s.e.SuspendExecution(x.ctx, m.fence, q)
 	x.no(err)
@@ -408,7 +426,8 @@ func (x *awaits) signal(m *awaiter) {
 	x.t.Helper()
 	n, err := strconv.ParseUint(m.list.point.String()[24:], 16, 64)
 	x.no(err)
-	_, err = x.s.e.DeliverSignal(x.ctx, m.id, m.list.point, point(int(n)).Digest, suspend.SentSignal{ID: x.id().UUID(), Name: "go"})
+	_, err = x.s.e.DeliverSignal(x.ctx, m.id, m.list.point, point(int(n)).Digest,
+		suspend.SentSignal{ID: x.id().UUID(), Name: "go"})
 	x.no(err)
 	x.say("signal %s", m.full())
 	x.did["signalled"]++
@@ -473,8 +492,8 @@ type faulty struct {
 	on bool
 }
 
-// lossy: in every second run a partition may not answer. Its entries are delivered again after later ones of others, and may register a waiter again
-// that waits no longer. Such a one is told in vain.
+// lossy: in every second run a partition may not answer. Its entries are delivered again after later ones of others,
+// and may register a waiter again that waits no longer. Such a one is told in vain.
 func (x *awaits) lossy() bool { return x.seed%2 == 1 }
 
 var errLost = errors.New("lost")
@@ -491,7 +510,8 @@ func (f faulty) times() (n int) {
 	return 2
 }
 
-func (f faulty) Await(ctx context.Context, p uint16, items []engine.Awaiting, look bool) (out []engine.Awaited, err error) {
+func (f faulty) Await(ctx context.Context, p uint16, items []engine.Awaiting,
+	look bool) (out []engine.Awaited, err error) {
 	err = errLost
 	for range f.times() {
 		out, err = f.Engine.Await(ctx, p, items, look)
@@ -532,7 +552,9 @@ func (x *awaits) tells(e engine.AwaitedEnd) int {
 	x.t.Helper()
 	m, of := x.by[(&awaiter{id: e.Waiter}).full()], x.by[(&awaiter{id: e.Awaited}).full()]
 	x.say("tell %s that %s ended: %s,%s", m.full(), of.full(), e.Mark, e.Attempt)
-	if !slices.ContainsFunc(of.ends, func(end string) bool { return end == e.Mark+","+e.Attempt || of.code == "" && end[:2] == e.Mark+"," }) {
+	if !slices.ContainsFunc(of.ends, func(end string) bool {
+		return end == e.Mark+","+e.Attempt || of.code == "" && end[:2] == e.Mark+","
+	}) {
 		x.fatal("%s ended with %q", of.full(), of.ends)
 	}
 	if m.list == nil || m.list.token != e.Token {

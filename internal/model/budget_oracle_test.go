@@ -76,7 +76,9 @@ func (w waitlist) add(now int64, partition uint16, route uint64) {
 
 // take removes the n that wait longest.
 func (w waitlist) take(n int) (out []string) {
-	all := slices.SortedFunc(maps.Keys(w), func(a, b string) int { return cmp.Or(cmp.Compare(w[a], w[b]), strings.Compare(a, b)) })
+	all := slices.SortedFunc(maps.Keys(w), func(a, b string) int {
+		return cmp.Or(cmp.Compare(w[a], w[b]), strings.Compare(a, b))
+	})
 	for _, who := range all[:min(n, len(all))] {
 		delete(w, who)
 		out = append(out, who)
@@ -111,7 +113,8 @@ func wrongBudget(s admission.Budget) bool {
 }
 
 // put makes or changes a budget and returns it.
-func (b *budgetTruth) put(s admission.Budget, expected uint64, by string, now int64) (out *budgetTruth, already bool, wake []string, code string) {
+func (b *budgetTruth) put(s admission.Budget, expected uint64, by string,
+	now int64) (out *budgetTruth, already bool, wake []string, code string) {
 	s = normal(s)
 	switch {
 	case wrongBudget(s):
@@ -123,8 +126,9 @@ func (b *budgetTruth) put(s admission.Budget, expected uint64, by string, now in
 	case b != nil && expected != b.revision:
 		return b, false, nil, "budget_conflict"
 	case b == nil:
-		b = &budgetTruth{created: now, began: now, used: map[string]int64{}, told: map[string]uint64{}, waiting: waitlist{},
-			ledgers: map[string]*ledgerTruth{}, reports: map[string]reportTruth{}, spent: map[string]int64{}, wakes: map[string]wakeTruth{}}
+		b = &budgetTruth{created: now, began: now, used: map[string]int64{}, told: map[string]uint64{},
+			waiting: waitlist{}, ledgers: map[string]*ledgerTruth{}, reports: map[string]reportTruth{},
+			spent: map[string]int64{}, wakes: map[string]wakeTruth{}}
 		b.book = append(b.book, "created "+by)
 	default:
 		b.roll(now)
@@ -245,7 +249,8 @@ func (b *budgetTruth) report(u admission.Usage, now int64) (admission.Reported, 
 	}
 	late := u.Sequence > 0 && u.Epoch < l.newest
 	if late && u.Epoch < l.second() {
-		return admission.Reported{Replayed: true, Verdict: admission.WithinBudget, Applied: true, Late: true, Period: l.period}, ""
+		return admission.Reported{Replayed: true, Verdict: admission.WithinBudget, Applied: true, Late: true,
+			Period: l.period}, ""
 	}
 	if u.Sequence > 0 && u.Sequence <= l.last[u.Epoch] {
 		if !late && u.Sequence == l.last[u.Epoch] {
@@ -253,13 +258,19 @@ func (b *budgetTruth) report(u admission.Usage, now int64) (admission.Reported, 
 			r.Replayed = true
 			return r, ""
 		}
-		return admission.Reported{Replayed: true, Verdict: admission.WithinBudget, Applied: true, Late: late, Period: l.period}, ""
+		return admission.Reported{Replayed: true, Verdict: admission.WithinBudget, Applied: true, Late: late,
+			Period: l.period}, ""
 	}
 	r, ok := v.judge(u.Amounts)
 	if !ok {
 		return admission.Reported{}, "invalid_delta"
 	}
 	r.Late, r.Action, r.Left, r.Period = late, v.spec.OnHard, v.left(now), v.period
+	for _, x := range r.Breaches {
+		if x.Hard && r.Action == admission.HardBlock && u.Amounts[x.Dimension] > x.Limit {
+			r.Action = admission.HardFail // no period has room for it
+		}
+	}
 	b.roll(now)
 	b.count(u, id, r, again, now)
 	if id != "" {
@@ -282,7 +293,8 @@ func (b *budgetTruth) judge(amounts map[string]int64) (r admission.Reported, ok 
 		}
 		if hard := b.spec.Limits[dim].Hard; hard > 0 && b.used[dim]+amounts[dim] > hard {
 			r.Verdict, r.Applied = admission.HardBreach, b.spec.Warn
-			r.Breaches = append(r.Breaches, admission.Breach{Dimension: dim, Hard: true, Used: b.used[dim], Limit: hard})
+			r.Breaches = append(r.Breaches,
+				admission.Breach{Dimension: dim, Hard: true, Used: b.used[dim], Limit: hard})
 		}
 	}
 	if !r.Applied {
@@ -297,7 +309,8 @@ func (b *budgetTruth) judge(amounts map[string]int64) (r admission.Reported, ok 
 			if r.Verdict == admission.WithinBudget {
 				r.Verdict = admission.SoftBreach
 			}
-			r.Breaches = append(r.Breaches, admission.Breach{Dimension: dim, Used: used, Limit: soft, Crossed: b.told[dim] != b.period+1})
+			r.Breaches = append(r.Breaches,
+				admission.Breach{Dimension: dim, Used: used, Limit: soft, Crossed: b.told[dim] != b.period+1})
 		}
 	}
 	return r, true
@@ -408,7 +421,8 @@ func (b *budgetTruth) refund(id, outcome, by string, epoch uint64, now int64) bo
 	return true
 }
 
-// undo takes the last report of the newest holder back, if it was counted and not given back, from the period that it was counted in.
+// undo takes the last report of the newest holder back, if it was counted and not given back, from the period that it
+// was counted in.
 func (b *budgetTruth) undo(u admission.Usage, now int64) (undone bool, wake []string, code string) {
 	if b == nil {
 		return false, nil, "budget_not_found"
@@ -436,7 +450,8 @@ func (b *budgetTruth) undo(u admission.Usage, now int64) (undone bool, wake []st
 	return true, wake, ""
 }
 
-func (b *budgetTruth) adjust(by map[string]int64, who string, now int64) (used map[string]int64, wake []string, code string) {
+func (b *budgetTruth) adjust(by map[string]int64, who string,
+	now int64) (used map[string]int64, wake []string, code string) {
 	if b == nil {
 		return nil, nil, "budget_not_found"
 	}
@@ -479,7 +494,8 @@ func (b *budgetTruth) room(partition uint16, route uint64, now int64) (engine.Ro
 		return engine.Room{Open: true}, ""
 	}
 	b.waiting.add(now, partition, route)
-	return engine.Room{Dimension: dim, Used: v.used[dim], Limit: v.spec.Limits[dim].Hard, Left: v.left(now)}, ""
+	return engine.Room{Dimension: dim, Used: v.used[dim], Limit: v.spec.Limits[dim].Hard, Left: v.left(now),
+		Pause: 30 * time.Second}, ""
 }
 
 // record is the budget as it is read.
@@ -495,8 +511,9 @@ func (b *budgetTruth) record(now int64) string {
 	}
 	used := map[string]int64{}
 	maps.Copy(used, v.used)
-	return fmt.Sprint(v.spec, v.revision, at(v.created), v.changedBy, v.period, at(v.began), at(v.next), at(v.last), v.missed, v.hard, v.soft,
-		at(v.breached), v.dimension, used, len(v.waiting), spenders, v.book[max(0, len(v.book)-256):])
+	return fmt.Sprint(v.spec, v.revision, at(v.created), v.changedBy, v.period, at(v.began), at(v.next), at(v.last),
+		v.missed, v.hard, v.soft, at(v.breached), v.dimension, used, len(v.waiting), spenders,
+		v.book[max(0, len(v.book)-256):])
 }
 
 // budgetText is the same of what was read.
@@ -514,8 +531,9 @@ func budgetText(b admission.BudgetRecord) string {
 	for _, x := range b.Audit {
 		book = append(book, x.What+" "+x.By)
 	}
-	return fmt.Sprint(b.Budget, b.Revision, at(b.CreatedAt), b.ChangedBy, b.Period, at(b.PeriodBegan), at(b.NextReset), at(b.LastReset), b.Missed,
-		b.HardBreaches, b.SoftBreaches, at(b.LastBreach), b.BreachedDim, b.Used, b.Waiting, spenders, book)
+	return fmt.Sprint(b.Budget, b.Revision, at(b.CreatedAt), b.ChangedBy, b.Period, at(b.PeriodBegan), at(b.NextReset),
+		at(b.LastReset), b.Missed, b.HardBreaches, b.SoftBreaches, at(b.LastBreach), b.BreachedDim, b.Used, b.Waiting,
+		spenders, book)
 }
 
 // nameIn is a name whose budget or quota is in a partition.

@@ -19,8 +19,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// TestBudgets does random things to budgets, on both servers, and to budgetTruth: every reply is the same, and so is every budget as
-// it is read. 300 calls a history; 16 histories, or FLOWFABRIC_SOAK/25 (10,000: 120,000 calls).
+// TestBudgets does random things to budgets, on both servers, and to budgetTruth: every reply is the same, and so is
+// every budget as it is read. 300 calls a history; 16 histories, or FLOWFABRIC_SOAK/25 (10,000: 120,000 calls).
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	for _, on := range []struct {
@@ -37,8 +37,9 @@ func TestBudgets(t *testing.T) {
 				newBudgets(t, s, seed, did).run()
 			}
 			t.Log(did)
-			for _, what := range []string{"put", "remove", "report", "report again", "undo", "undone", "adjust", "reset", "refund", "check", "HARD_BREACH", "SOFT_BREACH",
-				"late", "purged", "replayed", "idempotency_conflict", "invalid_delta", "budget_conflict", "woken", "refunded", "missed", "warned"} {
+			for _, what := range []string{"put", "remove", "report", "report again", "undo", "undone", "adjust",
+				"reset", "refund", "check", "HARD_BREACH", "SOFT_BREACH", "late", "purged", "replayed",
+				"idempotency_conflict", "invalid_delta", "budget_conflict", "woken", "refunded", "missed", "warned"} {
 				if did[what] == 0 && seedAsked() == 0 {
 					t.Errorf("never happened: %s", what)
 				}
@@ -80,7 +81,8 @@ type bounds struct {
 }
 
 func newBounds(t *testing.T, s *server, seed uint64, did map[string]int, roots ...string) *bounds {
-	x := &bounds{t: t, ctx: t.Context(), s: s, r: rand.New(rand.NewPCG(seed, 7)), seed: seed, now: begin, roots: roots, did: did}
+	x := &bounds{t: t, ctx: t.Context(), s: s, r: rand.New(rand.NewPCG(seed, 7)), seed: seed, now: begin, roots: roots,
+		did: did}
 	s.reset(x.ctx, t)
 	for _, root := range roots {
 		all, err := s.raw.Do(x.ctx, s.raw.B().Keys().Pattern(root+"*").Build()).AsStrSlice()
@@ -98,11 +100,12 @@ func (x *bounds) pass(ms int64) {
 	x.t.Helper()
 	x.now += ms
 	x.no(x.s.setClock(x.ctx, x.s.raw, x.now))
-	if x.s.scripts != nil {
+	if x.s.ttls {
 		return // one clock for all
 	}
 	for _, root := range x.roots {
-		x.no(x.s.raw.Do(x.ctx, x.s.raw.B().Hset().Key(root).FieldValue().FieldValue("clock_pin", text(x.now)).Build()).Error())
+		x.no(x.s.raw.Do(x.ctx,
+			x.s.raw.B().Hset().Key(root).FieldValue().FieldValue("clock_pin", text(x.now)).Build()).Error())
 	}
 }
 
@@ -232,8 +235,9 @@ func (x *budgets) run() {
 }
 
 func (x *budgets) spec(name string) admission.Budget {
-	b := admission.Budget{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Warn: x.chance(20), WarnSoft: x.chance(50), StrictDimensions: x.chance(20),
-		OnHard: []admission.HardAction{"", admission.HardReject, admission.HardFail, admission.HardBlock}[x.r.IntN(4)], Limits: map[string]admission.Limit{}}
+	b := admission.Budget{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Warn: x.chance(20),
+		WarnSoft: x.chance(50), StrictDimensions: x.chance(20), OnHard: []admission.HardAction{"", admission.HardReject,
+			admission.HardFail, admission.HardBlock}[x.r.IntN(4)], Limits: map[string]admission.Limit{}}
 	if x.chance(60) {
 		b.Reset = time.Duration(1+x.r.IntN(10)) * time.Second
 	}

@@ -50,7 +50,8 @@ func (c call) usual() call {
 		c.Point = point(1)
 	}
 	if c.Wait.ID == "" {
-		c.Wait = model.Wait{ID: subject, Reason: "waiting_for_signal", Behaviour: "fail", Point: c.Point, Need: 1, Names: []string{"go"}}
+		c.Wait = model.Wait{ID: subject, Reason: "waiting_for_signal", Behaviour: "fail", Point: c.Point, Need: 1,
+			Names: []string{"go"}}
 	}
 	if c.Signal.ID == "" {
 		c.Signal = model.Signal{ID: subject, Name: "go"}
@@ -63,8 +64,8 @@ func (c call) usual() call {
 
 // point is the n-th waitpoint.
 func point(n int) model.Point {
-	return model.Point{ID: fmt.Sprintf("00000000-0000-4000-a000-%012x", n), Key: "key" + strconv.Itoa(n%2), Kid: model.Kid, Digest: fmt.Sprintf("%064x", n),
-		Nonce: fmt.Sprintf("%032x", n)}
+	return model.Point{ID: fmt.Sprintf("00000000-0000-4000-a000-%012x", n), Key: "key" + strconv.Itoa(n%2),
+		Kid: model.Kid, Digest: fmt.Sprintf("%064x", n), Nonce: fmt.Sprintf("%032x", n)}
 }
 
 func suspension(q model.Wait) []string {
@@ -80,7 +81,8 @@ func suspension(q model.Wait) []string {
 			bound = []string{q.Point.ID, q.Point.Key, "p", "", "", ""}
 		}
 	}
-	return append([]string{q.ID, q.Request, q.Name, q.Reason, timeout, q.Behaviour, text(q.Delay), condition, "", count}, bound...)
+	return append([]string{q.ID, q.Request, q.Name, q.Reason, timeout, q.Behaviour, text(q.Delay), condition, "",
+		count}, bound...)
 }
 
 // request is an id made of Number2.
@@ -142,7 +144,9 @@ var kinds = map[string]kind{
 		func(p *model.Partition, c call) model.Reply { return p.Claim(c.Claim) }, nil},
 	"complete": {"ff_complete_execution", func(c call) []string { return completion(c, "0") },
 		func(p *model.Partition, c call) model.Reply { return p.Complete(c.ID, c.Fence, int(c.Number)) }, nil},
-	"complete and claim": {"ff_complete_execution", func(c call) []string { return append(completion(c, "1"), request(c.Claim)...) },
+	"complete and claim": {"ff_complete_execution", func(c call) []string {
+		return append(completion(c, "1"), request(c.Claim)...)
+	},
 		func(p *model.Partition, c call) model.Reply {
 			return p.CompleteAndClaim(c.ID, c.Fence, int(c.Number), c.Claim)
 		}, nil},
@@ -153,12 +157,18 @@ var kinds = map[string]kind{
 		}
 		return append(fence(c), c.Failure.Category, c.Failure.Reason, bit(c.Failure.Permanent), after, "", "0")
 	}, func(p *model.Partition, c call) model.Reply { return p.Fail(c.ID, c.Fence, c.Failure) }, nil},
-	"continue": {"ff_continue_execution", func(c call) []string { return append(fence(c), strings.Repeat("x", int(c.Number))) },
+	"continue": {"ff_continue_execution", func(c call) []string {
+		return append(fence(c), strings.Repeat("x", int(c.Number)))
+	},
 		func(p *model.Partition, c call) model.Reply { return p.Continue(c.ID, c.Fence, int(c.Number)) }, nil},
 	"delay": {"ff_delay_execution", func(c call) []string { return append(fence(c), "+"+text(c.Number)) },
 		func(p *model.Partition, c call) model.Reply { return p.Delay(c.ID, c.Fence, c.Number) }, nil},
-	"release": {"ff_release_execution", fence, func(p *model.Partition, c call) model.Reply { return p.Release(c.ID, c.Fence) }, nil},
-	"cancel": {"ff_cancel_execution", func(c call) []string { return append(fence(c), c.Cancel.Source, c.Cancel.Reason, c.Cancel.By) },
+	"release": {"ff_release_execution", fence, func(p *model.Partition, c call) model.Reply {
+		return p.Release(c.ID, c.Fence)
+	}, nil},
+	"cancel": {"ff_cancel_execution", func(c call) []string {
+		return append(fence(c), c.Cancel.Source, c.Cancel.Reason, c.Cancel.By)
+	},
 		func(p *model.Partition, c call) model.Reply { return p.Cancel(c.ID, c.Fence, c.Cancel) }, nil},
 	"step": {"ff_record_step", func(c call) []string { return append(fence(c), c.Name, c.Value, "0") },
 		func(p *model.Partition, c call) model.Reply { return p.RecordStep(c.ID, c.Fence, c.Name, c.Value) }, nil},
@@ -170,11 +180,13 @@ var kinds = map[string]kind{
 		return append(fence(c), percent, c.Name)
 	}, func(p *model.Partition, c call) model.Reply { return p.Progress(c.ID, c.Fence, int(c.Number), c.Name) }, nil},
 	"append": {"ff_append_frames", func(c call) []string {
-		args, modes, groups := append(fence(c), strconv.FormatUint(c.Number2, 10), ""), cmp.Or(c.Modes, strings.Repeat("d", c.Count)), 0
+		args, modes, groups := append(fence(c), strconv.FormatUint(c.Number2, 10), ""),
+			cmp.Or(c.Modes, strings.Repeat("d", c.Count)), 0
 		for rest := modes; rest != ""; groups++ {
 			mode := rest[:1]
 			n := len(rest) - len(strings.TrimLeft(rest, mode))
-			args = append(args, map[string]string{"d": "d", "s": "s", "l": "l60000"}[mode], "token", "", "", "", strconv.Itoa(n))
+			args = append(args, map[string]string{"d": "d", "s": "s", "l": "l60000"}[mode], "token", "", "", "",
+				strconv.Itoa(n))
 			args = append(args, slices.Repeat([]string{strings.Repeat("f", int(c.Number))}, n)...)
 			rest = rest[n:]
 		}
@@ -187,11 +199,14 @@ var kinds = map[string]kind{
 		}
 		return args
 	}, func(p *model.Partition, c call) model.Reply {
-		return p.AppendFrames(c.ID, c.Fence, model.Batch{First: c.Number2, Count: c.Count, Size: int(c.Number), Modes: c.Modes, Base: c.Base, Document: c.Document + 2})
+		return p.AppendFrames(c.ID, c.Fence, model.Batch{First: c.Number2, Count: c.Count, Size: int(c.Number),
+			Modes: c.Modes, Base: c.Base, Document: c.Document + 2})
 	}, []int{0}}, // ids of frames are of the server's own clock
 	"priority": {"ff_change_priority", func(c call) []string { return []string{c.ID, text(c.Number), c.Name} },
 		func(p *model.Partition, c call) model.Reply { return p.ChangePriority(c.ID, int(c.Number), c.Name) }, nil},
-	"set delay": {"ff_set_delay", func(c call) []string { return []string{c.ID, text(c.Number), c.request(), c.Name, c.Value} },
+	"set delay": {"ff_set_delay", func(c call) []string {
+		return []string{c.ID, text(c.Number), c.request(), c.Name, c.Value}
+	},
 		func(p *model.Partition, c call) model.Reply {
 			return p.SetDelay(c.ID, c.Number, c.request(), c.Name, c.Value)
 		}, nil},
@@ -206,7 +221,9 @@ var kinds = map[string]kind{
 		func(p *model.Partition, c call) model.Reply { return p.SetTags(c.ID, c.Set, c.List) }, nil},
 	"purge": {"ff_purge_execution", func(c call) []string { return []string{c.ID, text(c.Number)} },
 		func(p *model.Partition, c call) model.Reply { return p.Purge(c.ID, c.Number) }, nil},
-	"revoke": {"ff_revoke_lease", func(c call) []string { return []string{c.ID, c.Session, c.Name, c.Value, c.request()} },
+	"revoke": {"ff_revoke_lease", func(c call) []string {
+		return []string{c.ID, c.Session, c.Name, c.Value, c.request()}
+	},
 		func(p *model.Partition, c call) model.Reply {
 			return p.Revoke(c.ID, c.Session, c.Name, c.Value, c.request())
 		}, nil},
@@ -226,7 +243,9 @@ var kinds = map[string]kind{
 		}
 		return args
 	}, func(p *model.Partition, c call) model.Reply { return p.SetSubscription(c.Name, c.Routes) }, nil},
-	"suspend": {"ff_suspend_execution", func(c call) []string { return append(fence(c), suspension(c.usual().Wait)...) },
+	"suspend": {"ff_suspend_execution", func(c call) []string {
+		return append(fence(c), suspension(c.usual().Wait)...)
+	},
 		func(p *model.Partition, c call) model.Reply { return p.Suspend(c.ID, c.Fence, c.usual().Wait) }, nil},
 	"pend": {"ff_create_pending_waitpoint", func(c call) []string {
 		w := c.usual().Point
@@ -239,7 +258,8 @@ var kinds = map[string]kind{
 	"signal": {"ff_deliver_signal", func(c call) []string {
 		c = c.usual()
 		g := c.Signal
-		return []string{c.ID, c.Point.ID, c.Point.Digest, g.ID, g.Name, "", "t", "s", "", g.Key, text(g.TTL), "", "json", g.Payload}
+		return []string{c.ID, c.Point.ID, c.Point.Digest, g.ID, g.Name, "", "t", "s", "", g.Key, text(g.TTL), "",
+			"json", g.Payload}
 	}, func(p *model.Partition, c call) model.Reply {
 		c = c.usual()
 		return p.Deliver(c.ID, c.Point.ID, c.Point.Digest, c.Signal)
@@ -268,7 +288,8 @@ var kinds = map[string]kind{
 		}
 		return []string{q.Namespace, q.Name, q.State, keep, q.By, ""}
 	}, func(p *model.Partition, c call) model.Reply { return p.SetLane(c.Lane) }, nil},
-	"lanes": {"ff_list_lanes", func(call) []string { return []string{""} }, func(p *model.Partition, _ call) model.Reply { return p.ListLanes() }, nil},
+	"lanes": {"ff_list_lanes", func(call) []string { return []string{""} },
+		func(p *model.Partition, _ call) model.Reply { return p.ListLanes() }, nil},
 }
 
 func (c call) apply(p *model.Partition) model.Reply { return kinds[c.Kind].apply(p, c) }
@@ -282,7 +303,8 @@ func (c call) wire() (function string, args []string) {
 // fence is the id and the four parts, the absent ones empty.
 func fence(c call) []string {
 	f := c.Fence
-	args := []string{c.ID, f.Session, strconv.FormatUint(f.Claim, 10), strconv.FormatUint(f.Epoch, 10), strconv.Itoa(f.Attempt)}
+	args := []string{c.ID, f.Session, strconv.FormatUint(f.Claim, 10), strconv.FormatUint(f.Epoch, 10),
+		strconv.Itoa(f.Attempt)}
 	if f.Claim == 0 {
 		args[2] = ""
 	}
@@ -300,7 +322,8 @@ func completion(c call, claims string) []string {
 }
 
 func request(q model.ClaimRequest) []string {
-	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Subscription, text(q.Table), bit(q.Wait), text(q.Rotation), "0"}
+	return []string{q.Session, strconv.FormatUint(q.Number, 10), text(q.TTL), strconv.Itoa(q.Max), q.Subscription,
+		text(q.Table), bit(q.Wait), text(q.Rotation), "0"}
 }
 
 func submission(s model.Submission) []string {
@@ -324,8 +347,10 @@ func submission(s model.Submission) []string {
 		}
 		id += " " + s.Key + " " + held
 	}
-	return append(append([]string{s.Route.Namespace, s.Route.Lane, s.Route.Kind, s.Route.Capabilities, strconv.Itoa(s.Priority), ahead(s.Delay),
-		ahead(s.Deadline), valid.PackPolicy(s.Policy), timeout, s.Creator}, pairs(s.Tags)...), "1", id, s.Digest, strings.Repeat("i", s.Input))
+	return append(append([]string{s.Route.Namespace, s.Route.Lane, s.Route.Kind, s.Route.Capabilities,
+		strconv.Itoa(s.Priority), ahead(s.Delay),
+		ahead(s.Deadline), valid.PackPolicy(s.Policy), timeout, s.Creator}, pairs(s.Tags)...), "1", id, s.Digest,
+		strings.Repeat("i", s.Input))
 }
 
 func pairs(m map[string]string) []string {

@@ -28,13 +28,13 @@ var (
 )
 
 func (q ClaimRequest) invalid() bool {
-	return len(q.Session) > 64 || q.Number < 1 || badTTL(q.TTL) || q.Max < 1 || q.Max > 100 || q.Table < 0 || q.Rotation < 0 ||
-		q.Subscription != "" && !hex.MatchString(q.Subscription)
+	return len(q.Session) > 64 || q.Number < 1 || badTTL(q.TTL) || q.Max < 1 || q.Max > 100 || q.Table < 0 ||
+		q.Rotation < 0 || q.Subscription != "" && !hex.MatchString(q.Subscription)
 }
 
-// Claim hands out what waits, of its lanes by turns, of each the best first, and opens the session when it finds work. Claim numbers
-// count up; the last one again answers what is still held under it. Slots: duplicate, registered as a waiter, more
-// work is left, tick overdue, the table's version, and how many routes the worker did not know.
+// Claim hands out what waits, of its lanes by turns, of each the best first, and opens the session when it finds
+// work. Claim numbers count up; the last one again answers what is still held under it. Slots: duplicate, registered
+// as a waiter, more work is left, tick overdue, the table's version, and how many routes the worker did not know.
 func (p *Partition) Claim(q ClaimRequest) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -99,8 +99,9 @@ func (p *Partition) unknown(version int64) (n int) {
 	return n
 }
 
-// pick chooses up to n of what waits in those of some routes whose lanes hand out. Of each route it looks at a few more heads than wanted, because
-// those whose deadline has passed stay for the tick. left reports whether anything stays in the queues.
+// pick chooses up to n of what waits in those of some routes whose lanes hand out. Of each route it looks at a few
+// more heads than wanted, because those whose deadline has passed stay for the tick. left reports whether anything
+// stays in the queues.
 func (p *Partition) pick(routes []int, n int, rotation int64) (picked []string, left bool) {
 	lanes := map[string][][]string{} // queues
 	for _, route := range routes {
@@ -130,9 +131,10 @@ func (p *Partition) pick(routes []int, n int, rotation int64) (picked []string, 
 	return picked, total > len(picked)
 }
 
-// round takes up to n heads of lanes in their turns, until one of them has none left when it has its turn: dry names it. They are all alike: how
-// many of them there are is how many places there are.
-func (p *Partition) round(names []string, heads map[string][]string, n int, rotation int64) (picked []string, dry string) {
+// round takes up to n heads of lanes in their turns, until one of them has none left when it has its turn: dry names
+// it. They are all alike: how many of them there are is how many places there are.
+func (p *Partition) round(names []string, heads map[string][]string, n int,
+	rotation int64) (picked []string, dry string) {
 	places := len(names)
 	rest := n % places
 	first := int(rotation%int64(places)) * stride(places) % places
@@ -178,7 +180,8 @@ func (p *Partition) take(x *Execution, q ClaimRequest) {
 		}
 		x.Attempts = append(x.Attempts, Attempt{Type: kind})
 	}
-	x.Held = Fence{Session: q.Session, Claim: q.Number, Epoch: max(x.Held.Epoch+1, uint64(p.Now)), Attempt: len(x.Attempts) - 1}
+	x.Held = Fence{Session: q.Session, Claim: q.Number, Epoch: max(x.Held.Epoch+1, uint64(p.Now)),
+		Attempt: len(x.Attempts)}
 	x.Claimed, x.Started, x.TimeLeft = p.Now, cmp.Or(x.Started, p.Now), 0
 	p.move(x, "A1")
 	if timeout > 0 {
@@ -190,7 +193,8 @@ func (p *Partition) take(x *Execution, q ClaimRequest) {
 // claimed describes claims together with everything their handlers need.
 func (p *Partition) claimed(q ClaimRequest, ids []string, again, left bool) Reply {
 	registered := !again && q.waits(len(ids), left)
-	r := answer(OK, flag(again), flag(registered), flag(left), flag(p.late()), number(p.Table), number(p.unknown(q.Table)))
+	r := answer(OK, flag(again), flag(registered), flag(left), flag(p.late()), number(p.Table),
+		number(p.unknown(q.Table)))
 	ahead := func(at int64) int64 {
 		if at == 0 {
 			return 0
@@ -199,8 +203,9 @@ func (p *Partition) claimed(q ClaimRequest, ids []string, again, left bool) Repl
 	}
 	for _, id := range ids {
 		x := p.Executions[id]
-		c := Claim{ID: id, Fence: x.Held, Type: x.attempt().Type, Continues: x.Links, Route: x.Route, Priority: x.Priority, Created: x.Created, Claimed: x.Claimed,
-			Retries: x.Retries, Reclaims: x.Reclaims, TimeLeft: ahead(x.TimeoutAt), DeadlineIn: ahead(x.Deadline),
+		c := Claim{ID: id, Fence: x.Held, Type: x.attempt().Type, Continues: x.Links, Route: x.Route,
+			Priority: x.Priority, Created: x.Created, Claimed: x.Claimed, Retries: x.Retries, Reclaims: x.Reclaims,
+			TimeLeft: ahead(x.TimeoutAt), DeadlineIn: ahead(x.Deadline),
 			Sequence: x.attempt().Sequence, Input: x.Input > 0, Tags: maps.Clone(x.Tags), Steps: maps.Clone(x.Steps)}
 		if x.Resumed {
 			c.Type = flowfabric.AttemptResumed

@@ -19,7 +19,8 @@ type script struct {
 
 func newScript() *script {
 	s := &script{p: model.New(begin)}
-	s.do(call{Kind: "create", Submit: model.Submission{ID: subject, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}}})
+	s.do(call{Kind: "create",
+		Submit: model.Submission{ID: subject, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}}})
 	s.do(call{Kind: "interest", Name: "aa", Routes: []int{1}})
 	return s
 }
@@ -42,13 +43,15 @@ func (s *script) do(c call) int {
 }
 
 func (s *script) claim(session string) model.Fence {
-	i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: session, Number: 1, TTL: lease, Max: 1, Subscription: "aa", Table: 1}})
+	i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: session, Number: 1, TTL: lease, Max: 1,
+		Subscription: "aa", Table: 1}})
 	return s.reply(i).Claims[0].Fence
 }
 
 // create submits an execution of the same lane.
 func (s *script) create(id string) int {
-	return s.do(call{Kind: "create", Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}}})
+	return s.do(call{Kind: "create",
+		Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}}})
 }
 
 func (s *script) lane(state string) {
@@ -106,7 +109,8 @@ func TestControl(t *testing.T) {
 		}},
 		{"one execution is claimed twice", false, func(s *script) {
 			s.claim("w1~1")
-			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Subscription: "aa", Table: 1}})
+			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1,
+				Subscription: "aa", Table: 1}})
 			s.reply(i).Claims = s.reply(2).Claims
 		}},
 		{"an epoch goes back", false, func(s *script) {
@@ -162,7 +166,8 @@ func TestControl(t *testing.T) {
 		{"a closed lane takes no work, and hands out what it has once it is open again", true, func(s *script) {
 			s.lane("disabled")
 			s.create(unknown)
-			s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w1~1", Number: 1, TTL: lease, Max: 1, Subscription: "aa", Table: 1}})
+			s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w1~1", Number: 1, TTL: lease, Max: 1,
+				Subscription: "aa", Table: 1}})
 			s.lane("active")
 			s.complete(s.claim("w1~1"))
 		}},
@@ -175,7 +180,8 @@ func TestControl(t *testing.T) {
 			claimed := s.ops[len(s.ops)-1]
 			s.requeue()
 			s.lane("paused")
-			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Subscription: "aa", Table: 1}})
+			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1,
+				Subscription: "aa", Table: 1}})
 			s.reply(i).Claims = claimed.Output.(*outcome).reply.Claims
 		}},
 		{"what ended is purged before its time", false, func(s *script) {
@@ -196,7 +202,8 @@ func TestControl(t *testing.T) {
 			s.do(call{Kind: "purge", ID: subject, Number: 86_400_000})
 			s.create(unknown)
 			s.do(call{Kind: "interest", Name: "aa", Routes: []int{1, 2}})
-			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1, Subscription: "aa", Table: 1}})
+			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1,
+				Subscription: "aa", Table: 1}})
 			s.reply(i).Claims[0].Route = 1
 		}},
 	} {
@@ -214,8 +221,9 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestLegal holds the table of moves against the codes there are: A2 is only shown, S3, S4, S6, S7 and S8 are as S1 is, R3 and T5
-// belong to flows (flow_oracle_test.go), G1 to gates (gates_test.go), R4 to operators, and whatever is left can be reached and left again.
+// TestLegal holds the table of moves against the codes there are: A2 is only shown, S3, S4, S6, S7 and S8 are as S1
+// is, R3 and T5 belong to flows (flow_oracle_test.go), G1 to gates (gates_test.go), R4 to operators, and whatever is
+// left can be reached and left again.
 func TestLegal(t *testing.T) {
 	t.Parallel()
 	reached := map[model.Code]bool{}
@@ -227,7 +235,8 @@ func TestLegal(t *testing.T) {
 	for _, text := range codes.All() {
 		code := flowfabric.Code(text)
 		_, left := model.Legal[code]
-		if elsewhere := slices.Contains([]model.Code{"A2", "R3f", "R3p", "R3i", "S3", "S4", "S6", "S7", "S8", "T5", "T5n"}, code) || code[:2] == "G1" || code[:2] == "R4"; left == elsewhere || reached[code] == elsewhere {
+		if elsewhere := slices.Contains([]model.Code{"A2", "R3f", "R3p", "R3i", "S3", "S4", "S6", "S7", "S8", "T5",
+			"T5n"}, code) || code[:2] == "G1" || code[:2] == "R4"; left == elsewhere || reached[code] == elsewhere {
 			t.Errorf("%s: reached %t, left %t", code, reached[code], left)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flowfabric/flowfabric-go/internal/library"
+	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 )
 
@@ -38,8 +38,8 @@ func (c *coverage) moved(from, to model.Code) {
 	c.moves[string(from+" "+to)]++
 }
 
-// beyond lists by function what the model does not know: limits that take thousands of calls, token keys, and flows, which have an
-// oracle of their own (flow_oracle_test.go).
+// beyond lists by function what the model does not know: limits that take thousands of calls, token keys, and flows,
+// which have an oracle of their own (flow_oracle_test.go).
 var beyond = map[string]string{
 	"ff_create_pending_waitpoint": "waitpoint_limit_exceeded step_limit_exceeded hmac_secret_not_initialized",
 	"ff_suspend_execution":        "signal_limit_exceeded step_limit_exceeded hmac_secret_not_initialized",
@@ -55,8 +55,9 @@ var beyond = map[string]string{
 
 // tooFar are the errors that only the tour reaches for certain.
 var tooFar = []string{"step_conflict", "summary_version_conflict", "frame_sequence_gap",
-	"waitpoint_not_pending", "waitpoint_not_found", "invalid_policy", "invalid_capabilities", "invalid_resume_condition",
-	"summary_too_large", "step_limit_exceeded", "too_many_routes", "pending_waitpoint_expired", "waitpoint_key_mismatch", "suspension_changed",
+	"waitpoint_not_pending", "waitpoint_not_found", "invalid_policy", "invalid_capabilities",
+	"invalid_resume_condition", "summary_too_large", "step_limit_exceeded", "too_many_routes",
+	"pending_waitpoint_expired", "waitpoint_key_mismatch", "suspension_changed",
 	"kid_not_current", "waitpoint_already_exists", "key_taken", "mailbox_full"}
 
 // itemCodes are errors that an item of a batch answers; the headers list those of whole calls.
@@ -67,14 +68,16 @@ var itemCodes = map[string]string{
 }
 
 // answers lists what a function may answer.
-func answers(h library.Header) []string {
+func answers(h contract.Function) []string {
 	all := slices.Concat([]string{model.OK}, h.Errors, strings.Fields(itemCodes[h.Name]))
-	return slices.DeleteFunc(all, func(code string) bool { return slices.Contains(strings.Fields(beyond[h.Name]), code) })
+	return slices.DeleteFunc(all, func(code string) bool {
+		return slices.Contains(strings.Fields(beyond[h.Name]), code)
+	})
 }
 
 // modelled lists the functions that the model has.
-func modelled() (all []library.Header) {
-	for _, h := range library.Functions() {
+func modelled() (all []contract.Function) {
+	for _, h := range contract.Functions() {
 		for _, k := range kinds {
 			if k.function == h.Name {
 				all = append(all, h)
@@ -140,5 +143,6 @@ func (c *coverage) log(t *testing.T, what string) {
 		_, code, _ := strings.Cut(pair, " ")
 		byCode[code] += n
 	}
-	t.Logf("%d %s, %d pairs of function and answer, %d moves; answers: %v", total, what, len(c.answers), len(c.moves), byCode)
+	t.Logf("%d %s, %d pairs of function and answer, %d moves; answers: %v", total, what, len(c.answers), len(c.moves),
+		byCode)
 }

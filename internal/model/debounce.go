@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Bounce is what the key of submissions that debounce remembers of them: the latest eight that its execution took in, and those of the
-// execution before.
+// Bounce is what the key of submissions that debounce remembers of them: the latest eight that its execution took in,
+// and those of the execution before.
 type Bounce struct {
 	Took   []string
 	Before string
@@ -16,8 +16,8 @@ type Bounce struct {
 // unclaimed tells whether a submission still changes an execution.
 func (x *Execution) unclaimed() bool { return x.Links == 0 && (x.Code == "R2af" || x.Code == "R1f") }
 
-// debounce admits a submission under a key that debounces, whose id is not known: it was applied before; or it replaces what the execution
-// that has the key was submitted with; or rest is false, and it makes another.
+// debounce admits a submission under a key that debounces, whose id is not known: it was applied before; or it
+// replaces what the execution that has the key was submitted with; or rest is false, and it makes another.
 func (p *Partition) debounce(s Submission) (r Reply, rest bool) {
 	if s.Delay == 0 || s.Most > 0 && s.Most < s.Delay {
 		return answer("invalid_input"), true
@@ -46,7 +46,8 @@ func (p *Partition) debounce(s Submission) (r Reply, rest bool) {
 		return answer("too_many_routes"), true
 	}
 	old := x.Route
-	x.Route, x.Priority, x.Policy, x.Creator, x.Digest, x.Input, x.Tags = route, clamp(s.Priority), s.Policy, s.Creator, "", s.Input, maps.Clone(s.Tags)
+	x.Route, x.Priority, x.Policy, x.Creator, x.Digest, x.Input, x.Tags = route, clamp(s.Priority), s.Policy, s.Creator,
+		"", s.Input, maps.Clone(s.Tags)
 	if x.Tags == nil {
 		x.Tags = map[string]string{}
 	}

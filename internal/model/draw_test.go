@@ -16,9 +16,10 @@ import (
 )
 
 // weights says how often each kind of call is drawn.
-var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5, "continue": 4, "release": 4, "cancel": 4,
-	"step": 8, "progress": 4, "append": 8, "priority": 3, "set delay": 5, "replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5,
-	"held": 2, "close": 3, "interest": 2, "tick": 14, "suspend": 9, "pend": 6, "unpend": 4, "signal": 12, "resume": 4, "send": 9, "receive": 7, "messages": 1,
+var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5,
+	"continue": 4, "release": 4, "cancel": 4, "step": 8, "progress": 4, "append": 8, "priority": 3, "set delay": 5,
+	"replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5, "held": 2, "close": 3, "interest": 2,
+	"tick": 14, "suspend": 9, "pend": 6, "unpend": 4, "signal": 12, "resume": 4, "send": 9, "receive": 7, "messages": 1,
 	"set lane": 5, "lanes": 1}
 
 // lottery has each kind as often as its weight.
@@ -30,7 +31,8 @@ var lottery = func() (all []string) {
 }()
 
 // fenced are the calls of a holder.
-var fenced = []string{"complete", "complete and claim", "fail", "delay", "continue", "release", "step", "progress", "append", "revoke", "suspend", "pend", "unpend", "receive"}
+var fenced = []string{"complete", "complete and claim", "fail", "delay", "continue", "release", "step", "progress",
+	"append", "revoke", "suspend", "pend", "unpend", "receive"}
 
 const (
 	workers = 3
@@ -116,8 +118,9 @@ func (h *hand) draw(t *rapid.T) call {
 		}
 	case "fail":
 		h.fence(t, &c)
-		c.Failure = model.Failure{Category: one(t, "category", "c1", "c2", "permanent", ""), Reason: one(t, "reason", "", "because"),
-			Permanent: rarely(t, "permanent", 8), After: one(t, "after", int64(-1), -1, -1, 0, 700)}
+		c.Failure = model.Failure{Category: one(t, "category", "c1", "c2", "permanent", ""),
+			Reason: one(t, "reason", "", "because"), Permanent: rarely(t, "permanent", 8),
+			After: one(t, "after", int64(-1), -1, -1, 0, 700)}
 	case "delay":
 		h.fence(t, &c)
 		c.Number = one(t, "ms", int64(0), 1, 1500, 20_000, -1)
@@ -157,13 +160,14 @@ func (h *hand) draw(t *rapid.T) call {
 	case "priority":
 		c.ID, c.Number, c.Name = h.id(t), one(t, "priority", int64(0), 1, 5, 9001, -3), h.who(t)
 	case "set delay":
-		c.ID, c.Number, c.Number2, c.Name = h.delayed(t), one(t, "delay", int64(0), 0, 1500), uint64(upto(t, "request", 6)), h.who(t)
+		c.ID, c.Number, c.Number2, c.Name = h.delayed(t), one(t, "delay", int64(0), 0, 1500),
+			uint64(upto(t, "request", 6)), h.who(t)
 	case "replay":
 		h.replay(t, &c)
 	case "tags":
 		c.ID = h.id(t)
-		c.Set = one(t, "set", nil, map[string]string{"a.b": "1"}, map[string]string{"a.b": "2", "c.d": ""}, map[string]string{"A": "x"},
-			map[string]string{"e.f": strings.Repeat("x", 257)})
+		c.Set = one(t, "set", nil, map[string]string{"a.b": "1"}, map[string]string{"a.b": "2", "c.d": ""},
+			map[string]string{"A": "x"}, map[string]string{"e.f": strings.Repeat("x", 257)})
 		c.List = one(t, "remove", nil, []string{"a.b"}, []string{"c.d", "x.y"})
 	case "purge":
 		c.ID, c.Number = h.id(t), one(t, "keep", int64(86_400_000), 100_000_000, 86_399_999)
@@ -183,7 +187,8 @@ func (h *hand) draw(t *rapid.T) call {
 			c.Session = ""
 		}
 	case "interest":
-		c.Name, c.Routes = one(t, "digest", "aa", "bb", "cc"), one(t, "routes", every, []int{1, 2}, nil, slices.Sorted(maps.Keys(h.p.Routes)))
+		c.Name, c.Routes = one(t, "digest", "aa", "bb", "cc"),
+			one(t, "routes", every, []int{1, 2}, nil, slices.Sorted(maps.Keys(h.p.Routes)))
 		if rarely(t, "bad", 30) {
 			c.Name = "not hex"
 		}
@@ -243,15 +248,20 @@ func (h *hand) learn(c call, r model.Reply) {
 
 func (h *hand) submission(t *rapid.T) model.Submission {
 	n := len(h.ids)
-	s := model.Submission{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", (n*7+3)%16, n), Route: model.Route{Namespace: "n", Lane: one(t, "lane", "l", "l", "m"),
-		Kind: one(t, "kind", "k1", "k1", "k2"), Capabilities: one(t, "capabilities", "", "", "gpu")}, Priority: one(t, "priority", 0, 0, 1, 2, 9001, -1),
-		Delay: one(t, "delay", int64(0), 0, 0, 1500), Deadline: one(t, "deadline", int64(0), 0, 4000, 60_000), Input: upto(t, "input", 3),
+	s := model.Submission{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", (n*7+3)%16, n),
+		Route: model.Route{Namespace: "n", Lane: one(t, "lane", "l", "l", "m"),
+			Kind: one(t, "kind", "k1", "k1", "k2"), Capabilities: one(t, "capabilities", "", "", "gpu")},
+		Priority: one(t, "priority", 0, 0, 1, 2, 9001, -1),
+		Delay:    one(t, "delay", int64(0), 0, 0, 1500), Deadline: one(t, "deadline", int64(0), 0, 4000, 60_000),
+		Input:  upto(t, "input", 3),
 		Digest: one(t, "digest", "d1", "", "d2"), Policy: h.policy(t), Creator: one(t, "creator", "", "me")}
 	if rarely(t, "keyed", 2) {
-		s.Key, s.Held = one(t, "key", "00000000-0000-8000-8000-00000000000a", "00000000-0000-8000-8000-00000000000b"), one(t, "held", int64(0), 0, -1, 3000, 100_000_000)
+		s.Key, s.Held = one(t, "key", "00000000-0000-8000-8000-00000000000a", "00000000-0000-8000-8000-00000000000b"),
+			one(t, "held", int64(0), 0, -1, 3000, 100_000_000)
 	}
 	if s.Key != "" && rarely(t, "debounced", 2) {
-		s.Debounce, s.Delay, s.Most = true, one(t, "puts off", int64(1500), 700, 4000), one(t, "most", int64(0), 0, 4000, 6000)
+		s.Debounce, s.Delay, s.Most = true, one(t, "puts off", int64(1500), 700, 4000),
+			one(t, "most", int64(0), 0, 4000, 6000)
 		s.Digest = one(t, "its digest", "", "", "", "d1")
 	}
 	if rarely(t, "tagged", 3) {
@@ -301,26 +311,30 @@ func spoil(how int, s *model.Submission) {
 func (h *hand) policy(t *rapid.T) (p flowfabric.Policy) {
 	switch upto(t, "retries", 6) {
 	case 1, 2:
-		p.Retry = flowfabric.RetryPolicy{MaxRetries: 2, Initial: 1000 * time.Millisecond, Max: 1200 * time.Millisecond, Multiplier: 1.5}
+		p.Retry = flowfabric.RetryPolicy{MaxRetries: 2, Initial: 1000 * time.Millisecond, Max: 1200 * time.Millisecond,
+			Multiplier: 1.5}
 	case 3:
 		p.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Max: time.Minute, Multiplier: 1}
 	case 4:
-		p.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Categories: []string{"c1", "attempt_timeout"}, Initial: 333 * time.Millisecond, Max: time.Minute,
-			Multiplier: 1.37}
+		p.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Categories: []string{"c1", "attempt_timeout"},
+			Initial: 333 * time.Millisecond, Max: time.Minute, Multiplier: 1.37}
 	}
 	p.MaxReclaims = one(t, "reclaims", 0, 1)
 	p.MaxReplays = one(t, "replays", 0, 1, -1)
 	p.AttemptTimeout = one(t, "timeout", 0, 0, 2500*time.Millisecond, 40*time.Second)
-	p.Retention = valid.RetainAll(one(t, "retention", 0, 0, 0, time.Second, 7*time.Second, 60*time.Second, 48*time.Hour))
+	p.Retention = valid.RetainAll(one(t, "retention", 0, 0, 0, time.Second, 7*time.Second, 60*time.Second,
+		48*time.Hour))
 	if upto(t, "of failed", 3) == 0 {
-		p.Retention.Failed, p.Retention.Cancelled = one(t, "retention of failed", 0, 5*time.Second), one(t, "retention of cancelled", 0, 3*time.Second)
+		p.Retention.Failed, p.Retention.Cancelled = one(t, "retention of failed", 0, 5*time.Second),
+			one(t, "retention of cancelled", 0, 3*time.Second)
 	}
 	return p
 }
 
 func (h *hand) request(t *rapid.T) model.ClaimRequest {
-	q := model.ClaimRequest{Session: h.session(t), TTL: one(t, "ttl", int64(30_000), 30_000, 5000, 1000), Max: one(t, "max", 1, 2, 10),
-		Subscription: one(t, "interest", "aa", "aa", "aa", "bb", "cc", ""), Wait: rarely(t, "wait", 2), Number: 1, Rotation: int64(upto(t, "rotation", 6))}
+	q := model.ClaimRequest{Session: h.session(t), TTL: one(t, "ttl", int64(30_000), 30_000, 5000, 1000),
+		Max: one(t, "max", 1, 2, 10), Subscription: one(t, "interest", "aa", "aa", "aa", "bb", "cc", ""),
+		Wait: rarely(t, "wait", 2), Number: 1, Rotation: int64(upto(t, "rotation", 6))}
 	if s := h.p.Sessions[q.Session]; s != nil {
 		q.Number = s.Last + one(t, "number", uint64(1), 1, 1, 0, 2)
 	} else if rarely(t, "late", 10) {
@@ -435,8 +449,8 @@ func (h *hand) replay(t *rapid.T, c *call) {
 		}
 	}
 	h.requests++
-	c.Replay = model.Replay{Request: fmt.Sprintf("00000000-0000-4000-8000-%012x", h.requests), Drop: rarely(t, "drop", 2),
-		Force: rarely(t, "force", 2), By: h.who(t), Reason: "again"}
+	c.Replay = model.Replay{Request: fmt.Sprintf("00000000-0000-4000-8000-%012x", h.requests),
+		Drop: rarely(t, "drop", 2), Force: rarely(t, "force", 2), By: h.who(t), Reason: "again"}
 	if x := h.p.Executions[c.ID]; x != nil && rarely(t, "from", 3) {
 		c.Replay.Drop, c.Replay.From = false, one(t, "step", append(own(x), "none")...)
 	}
@@ -451,7 +465,8 @@ func own(x *model.Execution) []string {
 func (h *hand) renew(t *rapid.T, c *call) {
 	c.Session, c.Number = h.session(t), one(t, "ttl", int64(30_000), 5000, 999)
 	if s := h.p.Sessions[c.Session]; s != nil {
-		c.Number2 = one(t, "processed", 0, s.Confirmed, s.Confirmed+uint64(len(s.Notices)), s.Confirmed+uint64(len(s.Notices))+1)
+		c.Number2 = one(t, "processed", 0, s.Confirmed, s.Confirmed+uint64(len(s.Notices)),
+			s.Confirmed+uint64(len(s.Notices))+1)
 	}
 }
 

@@ -14,17 +14,18 @@ type Code = flowfabric.Code
 
 // Legal is every move there is, from the left code to those on the right. "" is before the creation.
 var Legal = map[Code][]Code{
-	"":     {"R1f", "R2af"},                                 // create; with a delay
-	"R2af": {"R1f", "R2af", "T3n", "T4n"},                   // due; put off by another submit; cancel; deadline
-	"R1f":  {"A1", "R2af", "R1f", "T3", "T3n", "T4", "T4n"}, // claim; put off; changed, at the bound of its delay; cancel; deadline; of one that continues, or that never ran
-	"R1t":  {"A1", "T3", "T4"},                              // the same for what waits for its retry,
-	"R1i":  {"A1", "T3", "T4"},                              // whose attempt is paused,
-	"R1r":  {"A1", "T3", "T4"},                              // whose worker was lost,
-	"R1p":  {"A1", "T3", "T3n", "T4", "T4n"},                // or which was replayed, maybe before it ever ran
-	"R2ai": {"R1i", "T3", "T4"},                             // due
-	"R2b":  {"R1t", "T3", "T4"},                             // due
-	"R2r":  {"R1r", "T3", "T4"},                             // due
-	"R2c":  {"R1i", "T3", "T4"},                             // due
+	"":     {"R1f", "R2af"},               // create; with a delay
+	"R2af": {"R1f", "R2af", "T3n", "T4n"}, // due; put off by another submit; cancel; deadline
+	// claim; put off; changed, at the bound of its delay; cancel; deadline; of one that continues, or that never ran
+	"R1f":  {"A1", "R2af", "R1f", "T3", "T3n", "T4", "T4n"},
+	"R1t":  {"A1", "T3", "T4"},               // the same for what waits for its retry,
+	"R1i":  {"A1", "T3", "T4"},               // whose attempt is paused,
+	"R1r":  {"A1", "T3", "T4"},               // whose worker was lost,
+	"R1p":  {"A1", "T3", "T3n", "T4", "T4n"}, // or which was replayed, maybe before it ever ran
+	"R2ai": {"R1i", "T3", "T4"},              // due
+	"R2b":  {"R1t", "T3", "T4"},              // due
+	"R2r":  {"R1r", "T3", "T4"},              // due
+	"R2c":  {"R1i", "T3", "T4"},              // due
 	"A1":   {"T1", "T2", "T3", "T4", "R1t", "R2b", "R1i", "R2ai", "R1r", "R2r", "R1f", "A3", "S1", "S2", "S5"},
 	"S1":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // resumed; with a delay; escalated; its timeout; cancel; deadline
 	"S2":   {"R1i", "R2c", "S5", "T2", "T3", "T4"}, // for an approval
@@ -40,7 +41,8 @@ var Legal = map[Code][]Code{
 
 // claims says what attempt a claim makes of what waits; R1i goes on with the one it has.
 var claims = map[Code]flowfabric.AttemptType{
-	"R1f": flowfabric.AttemptInitial, "R1t": flowfabric.AttemptRetry, "R1r": flowfabric.AttemptReclaim, "R1p": flowfabric.AttemptReplay,
+	"R1f": flowfabric.AttemptInitial, "R1t": flowfabric.AttemptRetry, "R1r": flowfabric.AttemptReclaim,
+	"R1p": flowfabric.AttemptReplay,
 }
 
 // due says what a delay becomes.
@@ -107,11 +109,12 @@ type Attempt struct {
 	Held             Fence
 	Frames, Sequence uint64 // durable ones; of all modes
 	Version, Live    uint64 // summary deltas, best-effort frames
-	Run              uint64 // epoch of the last frame's run; 0 when the handler has begun again under the same claim since
-	Runs             uint64 // runs that appended frames
-	Recorded         uint64 // last frame that a recorded step covers
-	Closed           string // why its stream was closed, "" while it is open
-	Progress         Progress
+	// epoch of the last frame's run; 0 when the handler has begun again under the same claim since
+	Run      uint64
+	Runs     uint64 // runs that appended frames
+	Recorded uint64 // last frame that a recorded step covers
+	Closed   string // why its stream was closed, "" while it is open
+	Progress Progress
 }
 
 // Progress is what a handler said last.
@@ -165,7 +168,8 @@ func (x *Execution) forget(from int) {
 	}
 }
 
-// asked is the number of the first waitpoint that was handed out for a wait whose timeout ended the execution; 0 if there is none.
+// asked is the number of the first waitpoint that was handed out for a wait whose timeout ended the execution; 0 if
+// there is none.
 func (x *Execution) asked() (first int) {
 	u := x.Suspension
 	if u == nil || u.Cause != "timeout" || u.Only != "" || strings.HasPrefix(u.Behaviour, "auto_resume") {
@@ -185,8 +189,8 @@ func (x *Execution) attempt() *Attempt {
 // score orders a queue: higher priority first, then older.
 func (x *Execution) score() int64 { return x.Created - int64(x.Priority)*1_000_000_000_000 }
 
-// alarm is when time will do something to it wherever it is: deadline, timeout of attempt or suspension, or the requeue of what was
-// revoked. 0 = never.
+// alarm is when time will do something to it wherever it is: deadline, timeout of attempt or suspension, or the
+// requeue of what was revoked. 0 = never.
 func (x *Execution) alarm() int64 {
 	switch {
 	case x.terminal():
@@ -222,6 +226,7 @@ func (x *Execution) close(reason string) {
 
 func (x *Execution) clone() *Execution {
 	c := *x
-	c.Attempts, c.Tags, c.Steps, c.Order = slices.Clone(x.Attempts), maps.Clone(x.Tags), maps.Clone(x.Steps), maps.Clone(x.Order)
+	c.Attempts, c.Tags, c.Steps, c.Order = slices.Clone(x.Attempts), maps.Clone(x.Tags), maps.Clone(x.Steps),
+		maps.Clone(x.Order)
 	return &c // Released, Suspension, Points, Box and Marks are never changed in place
 }

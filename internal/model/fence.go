@@ -39,13 +39,13 @@ func (p *Partition) refuse(id string, f Fence) (x *Execution, answered Reply, ok
 func notActive(x *Execution) Reply {
 	attempt := ""
 	if n := len(x.Attempts); n > 0 {
-		attempt = number(n - 1)
+		attempt = number(n)
 	}
 	return answer("execution_not_active", string(x.Code), number(x.Held.Epoch), attempt, x.Released.String())
 }
 
-// made reports whether f is the fence under which something was made. Once the execution was claimed again, epoch and attempt alone
-// tell, because no two claims have the same epoch.
+// made reports whether f is the fence under which something was made. Once the execution was claimed again, epoch and
+// attempt alone tell, because no two claims have the same epoch.
 func (x *Execution) made(by, f Fence) bool {
 	return f.Epoch == by.Epoch && f.Attempt == by.Attempt && (f == by || x.Held.Epoch != by.Epoch)
 }

@@ -51,7 +51,8 @@ func TestFlowFaults(t *testing.T) {
 		{"a wait without children, by an execution without a flow, leaves nothing behind", func(x *shaped) {
 			x.lone()
 			x.take()
-			out, err := x.s.e.WaitChildren(x.ctx, x.claims[""].Fence, engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true})
+			out, err := x.s.e.WaitChildren(x.ctx, x.claims[""].Fence,
+				engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true})
 			x.no(err)
 			if !out.Satisfied {
 				x.fatal("%+v", out)
@@ -93,7 +94,8 @@ func TestFlowFaults(t *testing.T) {
 			x.take()
 			for _, node := range []string{"a", "b"} {
 				e := engine.NewExecution{ID: x.id.Member(node), Namespace: "default", Lane: "default", Kind: "k"}
-				q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true, Children: []engine.FlowMember{{NewExecution: e, Node: node}}}
+				q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true,
+					Children: []engine.FlowMember{{NewExecution: e, Node: node}}}
 				if _, err = x.s.e.WaitChildren(x.ctx, x.claims["a"].Fence, q); !errors.Is(err, denied.Idempotency) {
 					x.fatal("a waits for %s: %v", node, err)
 				}

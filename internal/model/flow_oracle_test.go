@@ -10,14 +10,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 )
 
-// oracle is what flows may do and must do, without keys, cursors or backlog (ADR 19). Where the order of events decides,
-// it follows what was seen and holds every single change against the rules:
+// oracle is what flows may do and must do, without keys, cursors or backlog (ADR 19). Where the order of events
+// decides, it follows what was seen and holds every single change against the rules:
 //
 //	call ──► library ──► keyspace ──► follow: every mark and every change of state has a reason
 //	  └────► applied here ─────────┘  settled: with an empty backlog, nothing that has a reason is left undone
 //
-// A member is told how its upstreams ended by marks on its edges: . open, ~ open and spared, s f c e k an outcome, l a success
-// that came after the decision, n a skip because nothing failed. Its group is p pending, s satisfied or i impossible.
+// A member is told how its upstreams ended by marks on its edges: . open, ~ open and spared, s f c e k an outcome, l
+// a success that came after the decision, n a skip because nothing failed. Its group is p pending, s satisfied or i
+// impossible.
 type oracle struct {
 	now     int64
 	ticked  bool // the call was a tick: time may have had its effects
@@ -189,7 +190,8 @@ func (m *member) end(code string) {
 	m.code, m.holder = code, nil
 	if !m.flow.barred() {
 		for _, down := range m.downs {
-			if mark := down.marks[m]; class(code) == 's' || mark != 's' && mark != 'l' || down.watch && down.group == 'p' {
+			if mark := down.marks[m]; class(code) == 's' || mark != 's' && mark != 'l' ||
+				down.watch && down.group == 'p' {
 				m.owed[down] = true
 			}
 		}
@@ -220,7 +222,8 @@ func (m *member) tally() {
 			lost++
 		}
 	}
-	if won+lost == len(m.kids) || m.waitMode == "first" && won+lost > 0 || m.waitMode == "success" && won > 0 || m.waitMode == "fast" && lost > 0 {
+	if won+lost == len(m.kids) || m.waitMode == "first" && won+lost > 0 || m.waitMode == "success" && won > 0 ||
+		m.waitMode == "fast" && lost > 0 {
 		m.wait = 'd'
 		if !ended(m.code) && !m.flow.barred() {
 			m.over()
@@ -296,12 +299,14 @@ func (o *oracle) follow(d *invariant.Dump) error {
 		}
 		for up, mark := range m.marks {
 			if got := seen(d, ":fi:", m, up); got != mark {
-				return fmt.Errorf("%s (%s) was told %q of %s, which is %s; %q is right: %s", m.node, m.code, got, up.node, up.code, mark, m.tell())
+				return fmt.Errorf("%s (%s) was told %q of %s, which is %s; %q is right: %s", m.node, m.code, got,
+					up.node, up.code, mark, m.tell())
 			}
 		}
 		for kid, mark := range m.kids {
 			if got := seen(d, ":fc:", m, kid); got != mark {
-				return fmt.Errorf("%s was told %q of its child %s, which is %s; %q is right", m.node, got, kid.node, kid.code, mark)
+				return fmt.Errorf("%s was told %q of its child %s, which is %s; %q is right", m.node, got, kid.node,
+					kid.code, mark)
 			}
 		}
 	}
@@ -353,7 +358,8 @@ func (o *oracle) tell(d *invariant.Dump, kinds string) (some bool) {
 			if mark == old || !strings.ContainsRune(kinds, rune(mark)) {
 				continue
 			}
-			if mark == '~' && (m.clears || m.spent[kid]) && o.needed(d, kid, m, false) || mark != '~' && kid.owed[m] && ended(kid.code) && kid.mark() == mark {
+			if mark == '~' && (m.clears || m.spent[kid]) && o.needed(d, kid, m, false) ||
+				mark != '~' && kid.owed[m] && ended(kid.code) && kid.mark() == mark {
 				m.kids[kid], some = mark, true
 				if mark != '~' {
 					delete(kid.owed, m)
@@ -377,7 +383,8 @@ func (o *oracle) told(d *invariant.Dump, m, up *member, mark byte) bool {
 	case 'l':
 		return up.owed[m] && class(up.code) == 's' && m.group != 'p'
 	}
-	// A decided group that cancels an upstream which nobody else depends on notes that at once, also in a cancelled flow.
+	// A decided group that cancels an upstream which nobody else depends on notes that at once, also in a cancelled
+	// flow.
 	alone := m.flow.barred() && m.clears && len(up.downs) == 1 && len(up.parents) == 0
 	return (up.owed[m] || alone) && up.mark() == mark
 }
@@ -394,7 +401,8 @@ func (o *oracle) needed(d *invariant.Dump, up, m *member, along bool) bool {
 			text, waits = core["wt"], true
 		}
 		still := !ended(core["s"]) && (strings.Contains(" "+text+" ", " p ") || strings.Contains(text, " m "))
-		if still && o.pending[w] || !along && (still || o.pending[w]) || !along && !ended(w.code) && (w.group == 'p' || waits && w.waits()) {
+		if still && o.pending[w] || !along && (still || o.pending[w]) ||
+			!along && !ended(w.code) && (w.group == 'p' || waits && w.waits()) {
 			return true
 		}
 	}
@@ -468,7 +476,8 @@ func (o *oracle) may(d *invariant.Dump, m *member, to string) bool {
 	return o.ticked && from == 'd' && m.due <= o.now && to == comesDue[m.code]
 }
 
-// lost tells whether a member may have been taken from its holder: it is dead, or told to give it back, or was too slow.
+// lost tells whether a member may have been taken from its holder: it is dead, or told to give it back, or was too
+// slow.
 func (o *oracle) lost(m *member) bool {
 	return o.ticked && (m.code == "A3" || m.code == "A1" && (m.timed || m.holder.doubtful(o.now)))
 }
@@ -536,7 +545,8 @@ func (o *oracle) headers(d *invariant.Dump) error {
 			counts[class(m.code)]++
 			if !ended(m.code) {
 				left++
-			} else if class(m.code) != 's' && !m.needless && len(m.parents) == 0 && !slices.ContainsFunc(m.downs, func(down *member) bool { return !down.aside() }) {
+			} else if class(m.code) != 's' && !m.needless && len(m.parents) == 0 &&
+				!slices.ContainsFunc(m.downs, func(down *member) bool { return !down.aside() }) {
 				failing++
 			}
 		}
@@ -557,8 +567,8 @@ func (o *oracle) headers(d *invariant.Dump) error {
 			return n
 		}
 		if h["st"] != state || number("nn") != f.size || number("ne") != f.edges || number("lv") != failing {
-			return fmt.Errorf("flow %s: state %s, %s members, %s edges, %s failing; want %s, %d, %d, %d", f.id, h["st"], h["nn"], h["ne"], h["lv"],
-				state, f.size, f.edges, failing)
+			return fmt.Errorf("flow %s: state %s, %s members, %s edges, %s failing; want %s, %d, %d, %d", f.id, h["st"],
+				h["nn"], h["ne"], h["lv"], state, f.size, f.edges, failing)
 		}
 		for _, c := range "bwdausfcek" {
 			if got := number("m" + string(c)); got != counts[byte(c)] {

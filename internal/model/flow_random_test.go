@@ -21,9 +21,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 )
 
-// TestFlows puts random flows together and does random things to them. After every call each change has a reason (oracle), and the
-// keyspace is sound; at the end nobody is stuck, and when its time is over everything is gone. FLOWFABRIC_SOAK is how many flows;
-// a seed that failed is in the message, and FLOWFABRIC_SEED runs it alone.
+// TestFlows puts random flows together and does random things to them. After every call each change has a reason
+// (oracle), and the keyspace is sound; at the end nobody is stuck, and when its time is over everything is gone.
+// FLOWFABRIC_SOAK is how many flows; a seed that failed is in the message, and FLOWFABRIC_SEED runs it alone.
 func TestFlows(t *testing.T) {
 	t.Parallel()
 	s := redisServer(t)
@@ -47,7 +47,8 @@ func TestFlows(t *testing.T) {
 		}
 	}
 	t.Log(total)
-	for _, what := range slices.Concat(doings, []string{"made at once", "drained by ticks", "resolution_pending", "flow_cancelled", "spared", "skipped", "not needed", "watched", "late", "inputs"}) {
+	for _, what := range slices.Concat(doings, []string{"made at once", "drained by ticks", "resolution_pending",
+		"flow_cancelled", "spared", "skipped", "not needed", "watched", "late", "inputs"}) {
 		if total[what] == 0 {
 			t.Errorf("never happened: %s", what)
 		}
@@ -97,8 +98,9 @@ type flows struct {
 }
 
 func newFlows(t *testing.T, s *server, seed uint64) *flows {
-	x := &flows{t: t, ctx: t.Context(), s: s, r: rand.New(rand.NewPCG(seed, 0)), o: newOracle(), checker: invariant.NewChecker(), seed: seed,
-		plans: map[*flowTruth][]engine.FlowMember{}, growth: map[*flowTruth]string{}, did: map[string]int{}}
+	x := &flows{t: t, ctx: t.Context(), s: s, r: rand.New(rand.NewPCG(seed, 0)), o: newOracle(),
+		checker: invariant.NewChecker(), seed: seed, plans: map[*flowTruth][]engine.FlowMember{},
+		growth: map[*flowTruth]string{}, did: map[string]int{}}
 	s.reset(x.ctx, t)
 	x.o.now = begin
 	for i := range x.holders {
@@ -111,7 +113,8 @@ func newFlows(t *testing.T, s *server, seed uint64) *flows {
 func (x *flows) fatal(format string, args ...any) {
 	x.t.Helper()
 	from := max(0, len(x.trail)-60)
-	x.t.Fatalf("FLOWFABRIC_SEED=%d, call %d: %s\n%s", x.seed, x.steps, fmt.Sprintf(format, args...), strings.Join(x.trail[from:], "\n"))
+	x.t.Fatalf("FLOWFABRIC_SEED=%d, call %d: %s\n%s", x.seed, x.steps, fmt.Sprintf(format, args...),
+		strings.Join(x.trail[from:], "\n"))
 }
 
 func (x *flows) no(err error) {
@@ -312,7 +315,8 @@ func (x *flows) truth(f *flowTruth, e engine.FlowMember, parent *member) *member
 	return m
 }
 
-// stage adds a few of the members that are planned, and releases the flow with the last of them, or before if it is an open one.
+// stage adds a few of the members that are planned, and releases the flow with the last of them, or before if it is
+// an open one.
 func (x *flows) stage(f *flowTruth) {
 	left := x.plans[f]
 	n := min(1+x.upto(99), len(left))
@@ -383,8 +387,9 @@ func (x *flows) lone() {
 	x.check()
 }
 
-var doings = []string{"stage", "stage", "claim", "claim", "claim", "complete", "complete", "complete many", "complete", "fail", "fail", "delay", "continue", "release",
-	"suspend", "resume", "wait", "wait", "cancel", "revoke", "priority", "cancel flow", "replay", "replay", "replay flow", "drain", "time", "time", "time", "die"}
+var doings = []string{"stage", "stage", "claim", "claim", "claim", "complete", "complete", "complete many", "complete",
+	"fail", "fail", "delay", "continue", "release", "suspend", "resume", "wait", "wait", "cancel", "revoke", "priority",
+	"cancel flow", "replay", "replay", "replay flow", "drain", "time", "time", "time", "die"}
 
 func (x *flows) do(what string) {
 	x.t.Helper()
@@ -476,8 +481,8 @@ func (x *flows) claim(most int) int {
 		x.holders[i] = h
 	}
 	for {
-		q := engine.ClaimRequest{Partition: partition, Session: h.session, Number: h.number + 1, TTL: lease * time.Millisecond, Max: most,
-			Subscription: x.digest, Wait: true}
+		q := engine.ClaimRequest{Partition: partition, Session: h.session, Number: h.number + 1,
+			TTL: lease * time.Millisecond, Max: most, Subscription: x.digest, Wait: true}
 		out, err := x.s.e.ClaimNext(x.ctx, q)
 		if x.digest == "" || err != nil && errors.Is(err, denied.UnknownSubscription) {
 			var all []uint64
@@ -513,7 +518,8 @@ func (x *flows) claimed(h *holder, c engine.Claim) {
 		if m.marks[up] == 's' {
 			want[name] = up.node + "#" + strconv.Itoa(int(up.good))
 		}
-		if m.marks[up] == 's' && up.good < up.kept { // it was replayed, and continued twice: what it made before is gone
+		if m.marks[up] == 's' && up.good < up.kept {
+			// it was replayed, and continued twice: what it made before is gone
 			want[name] = ""
 		}
 
@@ -559,9 +565,11 @@ func (x *flows) completeMany() {
 	var done []engine.Completion
 	var list []*member
 	for _, m := range x.held {
-		if m.code == "A1" && m.holder != nil && !m.holder.doubtful(x.o.now) && len(list) < 8 && x.chance(50) && !slices.Contains(list, m) {
+		if m.code == "A1" && m.holder != nil && !m.holder.doubtful(x.o.now) && len(list) < 8 && x.chance(50) &&
+			!slices.Contains(list, m) {
 			list = append(list, m)
-			done = append(done, engine.Completion{Fence: m.fence, Result: []byte(m.node + "#" + strconv.Itoa(int(m.fence.Attempt)))})
+			done = append(done, engine.Completion{Fence: m.fence,
+				Result: []byte(m.node + "#" + strconv.Itoa(int(m.fence.Attempt)))})
 		}
 	}
 	if len(list) == 0 {
@@ -626,7 +634,8 @@ func (x *flows) settleOnce(what string, m *member) error {
 		}
 		return err
 	case "suspend":
-		out, err := x.s.e.SuspendExecution(x.ctx, f, engine.Suspension{ID: x.uuid(), Request: fmt.Sprint(f.Epoch), Reason: "waiting_for_signal", Behaviour: "fail", Condition: "O"})
+		out, err := x.s.e.SuspendExecution(x.ctx, f, engine.Suspension{ID: x.uuid(), Request: fmt.Sprint(f.Epoch),
+			Reason: "waiting_for_signal", Behaviour: "fail", Condition: "O"})
 		if err == nil && !out.Already && mine {
 			m.code, m.holder = "S1", nil
 		}
@@ -647,7 +656,8 @@ func (x *flows) wait(m *member, mine bool) error {
 	if m.wait == 'd' {
 		m.waitName = "" // it is answered, and the next one that asks for it is told the same
 	}
-	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success", "fast"}[x.r.IntN(4)]), Leave: x.chance(30), Park: x.chance(80),
+	q := engine.ChildWait{Name: m.waitName, Mode: engine.WaitMode([]string{"all", "first", "success",
+		"fast"}[x.r.IntN(4)]), Leave: x.chance(30), Park: x.chance(80),
 		CancelRemaining: x.chance(40)}
 	again := m.code == "S8" // a repeat of what suspended it
 	if !again && (q.Name == "" || x.chance(40)) {
@@ -659,7 +669,8 @@ func (x *flows) wait(m *member, mine bool) error {
 		many = 90
 	}
 	for i := range x.upto(many) {
-		e := engine.FlowMember{NewExecution: x.item(m.id.Child(q.Name, fmt.Sprint("c", x.names, i))), Node: fmt.Sprint(m.node, ".", q.Name, ".", x.names, i)}
+		e := engine.FlowMember{NewExecution: x.item(m.id.Child(q.Name, fmt.Sprint("c", x.names, i))),
+			Node: fmt.Sprint(m.node, ".", q.Name, ".", x.names, i)}
 		for j := range i {
 			if x.chance(min(20, 100/i)) {
 				e.Edges = append(e.Edges, engine.FlowEdge{From: q.Children[j].ID})
@@ -669,13 +680,16 @@ func (x *flows) wait(m *member, mine bool) error {
 		q.Children = append(q.Children, e)
 	}
 	x.names++
-	suspends := again || q.Park && len(q.Children) > 0 && x.chance(40) && m.code != "R3i" // with the children as its condition; a repeat of what parked it parks
+	// with the children as its condition; a repeat of what parked it parks
+	suspends := again || q.Park && len(q.Children) > 0 && x.chance(40) && m.code != "R3i"
 	q.Park = q.Park && !suspends
 	out, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
 	if err == nil && suspends {
-		s, e := x.s.e.SuspendExecution(x.ctx, m.fence, engine.Suspension{ID: x.uuid(), Request: fmt.Sprint(m.fence.Epoch, q.Name), Name: q.Name,
-			Reason: "waiting_for_children", Behaviour: "fail", Condition: "K"})
-		out, err, q.Park = engine.ChildrenReply{Already: s.Already, Satisfied: s.Satisfied, Parked: !s.Satisfied}, e, true
+		s, e := x.s.e.SuspendExecution(x.ctx, m.fence,
+			engine.Suspension{ID: x.uuid(), Request: fmt.Sprint(m.fence.Epoch, q.Name), Name: q.Name,
+				Reason: "waiting_for_children", Behaviour: "fail", Condition: "K"})
+		out, err, q.Park = engine.ChildrenReply{Already: s.Already, Satisfied: s.Satisfied, Parked: !s.Satisfied}, e,
+			true
 	}
 	if err != nil || out.Already || !mine {
 		return err
@@ -744,7 +758,8 @@ func (x *flows) operate(what string, m *member) {
 		if x.chance(50) {
 			return
 		}
-		already, e := x.s.e.CancelExecution(x.ctx, m.id, engine.Cancellation{Source: engine.CancelOperator, Reason: "test"})
+		already, e := x.s.e.CancelExecution(x.ctx, m.id,
+			engine.Cancellation{Source: engine.CancelOperator, Reason: "test"})
 		if ended(m.code) {
 			err = nil
 		} else if err = e; e == nil && !already {
@@ -852,7 +867,8 @@ func (x *flows) replayFlow(f *flowTruth) {
 
 func (x *flows) cancelFlow(f *flowTruth) {
 	x.t.Helper()
-	policy := []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending, flowfabric.CancelFlow}[x.r.IntN(3)]
+	policy := []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending,
+		flowfabric.CancelFlow}[x.r.IntN(3)]
 	over := f.released && f.seal != ""
 	for _, m := range x.o.members {
 		over = over && (m.flow != f || ended(m.code))
@@ -986,8 +1002,8 @@ func (x *flows) work() {
 	}
 }
 
-// purge lets the retention run out: nothing of the flows is left. An execution with children stays an hour longer than the last of them, and so
-// on for those who made it.
+// purge lets the retention run out: nothing of the flows is left. An execution with children stays an hour longer
+// than the last of them, and so on for those who made it.
 func (x *flows) purge() {
 	x.t.Helper()
 	for range 5 {

@@ -30,7 +30,8 @@ type shaped struct {
 }
 
 func (x *shaped) node(name string, after ...string) *engine.FlowMember {
-	e := engine.FlowMember{Node: name, NewExecution: engine.NewExecution{ID: x.id.Member(name), Namespace: "default", Lane: "default", Kind: "k"}}
+	e := engine.FlowMember{Node: name, NewExecution: engine.NewExecution{ID: x.id.Member(name), Namespace: "default",
+		Lane: "default", Kind: "k"}}
 	for _, up := range after {
 		e.Edges = append(e.Edges, engine.FlowEdge{From: x.id.Member(up), Input: "of " + up})
 	}
@@ -80,8 +81,9 @@ func (x *shaped) take() {
 	h := x.holders[0]
 	digest, err := x.s.e.SetSubscription(x.ctx, partition, engine.Subscription{Classes: []uint64{1}})
 	x.no(err)
-	out, err := x.s.e.ClaimNext(x.ctx, engine.ClaimRequest{Partition: partition, Session: h.session, Number: h.number + 1, TTL: time.Hour, Max: 100,
-		Subscription: digest})
+	out, err := x.s.e.ClaimNext(x.ctx,
+		engine.ClaimRequest{Partition: partition, Session: h.session, Number: h.number + 1, TTL: time.Hour, Max: 100,
+			Subscription: digest})
 	x.no(err)
 	h.number++
 	for _, c := range out.Claims {
@@ -91,7 +93,8 @@ func (x *shaped) take() {
 
 func (x *shaped) complete(node string) {
 	x.t.Helper()
-	out, _, err := x.s.e.CompleteExecutions(x.ctx, partition, []engine.Completion{{Fence: x.claims[node].Fence, Result: []byte("r")}}, nil)
+	out, _, err := x.s.e.CompleteExecutions(x.ctx, partition,
+		[]engine.Completion{{Fence: x.claims[node].Fence, Result: []byte("r")}}, nil)
 	x.no(err)
 	x.no(out[0].Err)
 }
@@ -176,19 +179,21 @@ var shapes = []shape{
 		f := x.claims["parent"].Fence
 		q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true}
 		for i := range 90 {
-			q.Children = append(q.Children, engine.FlowMember{Node: fmt.Sprint("c", i), NewExecution: engine.NewExecution{
-				ID: f.Execution.Child("w", fmt.Sprint(i)), Namespace: "default", Lane: "default", Kind: "k"}})
+			q.Children = append(q.Children,
+				engine.FlowMember{Node: fmt.Sprint("c", i), NewExecution: engine.NewExecution{
+					ID: f.Execution.Child("w", fmt.Sprint(i)), Namespace: "default", Lane: "default", Kind: "k"}})
 		}
 		_, err = x.s.e.WaitChildren(x.ctx, f, q)
 		x.no(err)
 	}, func(x *shaped) {
-		_, err := x.s.e.CancelExecution(x.ctx, x.id.Member("parent"), engine.Cancellation{Source: engine.CancelOperator})
+		_, err := x.s.e.CancelExecution(x.ctx, x.id.Member("parent"),
+			engine.Cancellation{Source: engine.CancelOperator})
 		x.no(err)
 	}, map[string]int{"T3": 1, "T3n": 90}},
 }
 
-// TestFlowStops stops everybody between the call that has too much to do and any of the calls that go on with it. A new owner's ticks
-// alone bring every one of them to the same end.
+// TestFlowStops stops everybody between the call that has too much to do and any of the calls that go on with it. A
+// new owner's ticks alone bring every one of them to the same end.
 func TestFlowStops(t *testing.T) {
 	t.Parallel()
 	s := redisServer(t)
@@ -215,8 +220,8 @@ func TestFlowStops(t *testing.T) {
 	}
 }
 
-// stopped makes the call and some that go on with it, then leaves the rest to a new owner. It tells the end, and whether anything was
-// left when it stopped.
+// stopped makes the call and some that go on with it, then leaves the rest to a new owner. It tells the end, and
+// whether anything was left when it stopped.
 func stopped(t *testing.T, s *server, sh shape, stop int) (end string, left bool) {
 	t.Helper()
 	x := &shaped{flows: newFlows(t, s, 1), claims: map[string]engine.Claim{}}
@@ -271,14 +276,16 @@ func (x *shaped) picture(sh shape) string {
 	for member := range x.dump.ZSets[":fx:"+x.id.UUID().String()] {
 		core := x.dump.Hashes[":x:"+member]
 		counts[core["s"]]++
-		lines = append(lines, strings.Join([]string{core["nd"], core["s"], x.dump.Texts[":m:"+member], core["wt"], core["fc"], core["cb"]}, " "))
+		lines = append(lines, strings.Join([]string{core["nd"], core["s"], x.dump.Texts[":m:"+member], core["wt"],
+			core["fc"], core["cb"]}, " "))
 	}
 	if sh.ends != nil && fmt.Sprint(counts) != fmt.Sprint(sh.ends) {
 		x.fatal("it ends with %v, want %v", counts, sh.ends)
 	}
 	slices.Sort(lines)
 	h := x.dump.Hashes[":fw:"+x.id.UUID().String()]
-	for _, field := range []string{"st", "lv", "bl", "mb", "mw", "md", "ma", "mu", "ms", "mf", "mc", "me", "mk", "xc", "xt", "xn", "xs"} {
+	for _, field := range []string{"st", "lv", "bl", "mb", "mw", "md", "ma", "mu", "ms", "mf", "mc", "me", "mk", "xc",
+		"xt", "xn", "xs"} {
 		lines = append(lines, field+" "+h[field])
 	}
 	return strings.Join(lines, "\n")

@@ -14,8 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// TestFlowsTogether lets workers, operators, tickers and drainers work on the same flows at the same time. Afterwards the keyspace
-// is sound, everybody who could end has ended, and nobody waits without somebody to wait for. FLOWFABRIC_SOAK/5 rounds.
+// TestFlowsTogether lets workers, operators, tickers and drainers work on the same flows at the same time. Afterwards
+// the keyspace is sound, everybody who could end has ended, and nobody waits without somebody to wait for.
+// FLOWFABRIC_SOAK/5 rounds.
 func TestFlowsTogether(t *testing.T) {
 	t.Parallel()
 	s := redisServer(t)
@@ -33,8 +34,9 @@ func TestFlowsTogether(t *testing.T) {
 }
 
 // tolerated are the answers that others who work on the same flows may cause.
-var tolerated = []error{denied.NotActive, denied.StaleLease, denied.LeaseExpired, denied.LeaseRevoked, denied.NotTerminal,
-	denied.FlowCancelled, denied.ResolutionPending, denied.ReplayNotAllowed, denied.ReplaysExhausted, denied.FlowTerminal,
+var tolerated = []error{denied.NotActive, denied.StaleLease, denied.LeaseExpired, denied.LeaseRevoked,
+	denied.NotTerminal, denied.FlowCancelled, denied.ResolutionPending, denied.ReplayNotAllowed,
+	denied.ReplaysExhausted, denied.FlowTerminal,
 	denied.FlowSealed, denied.UnknownSubscription}
 
 // crowd is one round; each of its hands has numbers of its own.
@@ -104,7 +106,8 @@ func (c *crowd) note(what string, err error) {
 func (c *crowd) worker(r *rand.Rand, name string, calls int) {
 	session, number := engine.NewSessionID(name), uint64(0)
 	for range calls {
-		out, err := c.s.e.ClaimNext(c.ctx, engine.ClaimRequest{Partition: partition, Session: session, Number: number + 1, TTL: lease * time.Millisecond,
+		out, err := c.s.e.ClaimNext(c.ctx, engine.ClaimRequest{Partition: partition, Session: session,
+			Number: number + 1, TTL: lease * time.Millisecond,
 			Max: 1 + r.IntN(4), Subscription: c.digest})
 		c.note("claim", err)
 		if errors.Is(err, denied.LeaseExpired) {
@@ -127,8 +130,10 @@ func (c *crowd) worker(r *rand.Rand, name string, calls int) {
 			case 4:
 				q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true, Leave: r.IntN(2) == 0}
 				for i := range 1 + r.IntN(3) {
-					e := engine.NewExecution{ID: f.Execution.Child("w", fmt.Sprint(i)), Namespace: "default", Lane: "default", Kind: "k"}
-					q.Children = append(q.Children, engine.FlowMember{NewExecution: e, Node: claim.Node + "/" + fmt.Sprint(i)})
+					e := engine.NewExecution{ID: f.Execution.Child("w", fmt.Sprint(i)), Namespace: "default",
+						Lane: "default", Kind: "k"}
+					q.Children = append(q.Children,
+						engine.FlowMember{NewExecution: e, Node: claim.Node + "/" + fmt.Sprint(i)})
 				}
 				_, err = c.s.e.WaitChildren(c.ctx, f, q)
 				c.note("wait", err)
@@ -152,16 +157,19 @@ func (c *crowd) operator(r *rand.Rand, calls int) {
 		id, flow := c.ids[r.IntN(len(c.ids))], c.o.flows[r.IntN(len(c.o.flows))].id
 		switch r.IntN(12) {
 		case 0, 1:
-			_, err := c.s.e.CancelExecution(c.ctx, id, engine.Cancellation{Source: engine.CancelOperator, Reason: "test"})
+			_, err := c.s.e.CancelExecution(c.ctx, id,
+				engine.Cancellation{Source: engine.CancelOperator, Reason: "test"})
 			c.note("cancel", err)
 		case 2:
 			if r.IntN(6) == 0 {
-				policy := []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending, flowfabric.CancelFlow}[r.IntN(3)]
+				policy := []flowfabric.CancellationPolicy{flowfabric.CancelAll, flowfabric.CancelPending,
+					flowfabric.CancelFlow}[r.IntN(3)]
 				_, err := c.s.e.CancelFlow(c.ctx, flow, policy, "me", "test")
 				c.note("cancel flow", err)
 			}
 		case 3:
-			out, err := c.s.e.ReplayFlow(c.ctx, flow, engine.Replay{By: "me", Force: r.IntN(3) == 0}, []flowfabric.ExecutionID{id})
+			out, err := c.s.e.ReplayFlow(c.ctx, flow, engine.Replay{By: "me", Force: r.IntN(3) == 0},
+				[]flowfabric.ExecutionID{id})
 			c.note("replay flow", err)
 			for _, a := range out {
 				if !errors.Is(a.Err, denied.NotInFlow) {
@@ -213,8 +221,9 @@ func (c *crowd) quiet() {
 		c.no(c.s.setClock(c.ctx, c.s.raw, c.o.now))
 		out, err := c.s.e.Tick(c.ctx, partition, "ticker", false)
 		c.no(err)
-		claimed, err := c.s.e.ClaimNext(c.ctx, engine.ClaimRequest{Partition: partition, Session: engine.NewSessionID("last"), Number: 1,
-			TTL: lease * time.Millisecond, Max: 100, Subscription: c.digest})
+		claimed, err := c.s.e.ClaimNext(c.ctx,
+			engine.ClaimRequest{Partition: partition, Session: engine.NewSessionID("last"), Number: 1,
+				TTL: lease * time.Millisecond, Max: 100, Subscription: c.digest})
 		c.no(err)
 		var done []engine.Completion
 		for _, claim := range claimed.Claims {
@@ -232,13 +241,14 @@ func (c *crowd) quiet() {
 	c.sound()
 	for key, core := range c.dump.Hashes {
 		if id, ok := strings.CutPrefix(key, ":x:"); ok && core["s"][0] != 'T' && !c.awaits(id) {
-			c.fatal("%s of %s (%s) is stuck: group %q, edges %v, wait %q", core["nd"], core["fl"], core["s"], c.dump.Texts[":m:"+id], c.dump.Hashes[":fi:"+id], core["wt"])
+			c.fatal("%s of %s (%s) is stuck: group %q, edges %v, wait %q", core["nd"], core["fl"], core["s"],
+				c.dump.Texts[":m:"+id], c.dump.Hashes[":fi:"+id], core["wt"])
 		}
 	}
 }
 
-// awaits tells whether somebody whom a member waits for may still end: one that has not ended, or that ended before the member was
-// replayed, and may be replayed too.
+// awaits tells whether somebody whom a member waits for may still end: one that has not ended, or that ended before
+// the member was replayed, and may be replayed too.
 func (c *crowd) awaits(id string) bool {
 	core := c.dump.Hashes[":x:"+id]
 	for _, hash := range []string{":fi:", ":fc:"} {

@@ -12,13 +12,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
-// TestGateDeaths has a worker die after each of the calls by which an execution with a budget and two quotas runs: claim, check, admit,
-// admit, claim what was granted, report, complete. Others recover it in each of four ways, every call of theirs made twice. Then
-// the execution runs, no slot and no start is left that should not be, and it cost no retry.
+// TestGateDeaths has a worker die after each of the calls by which an execution with a budget and two quotas runs:
+// claim, check, admit, admit, claim what was granted, report, complete. Others recover it in each of four ways, every
+// call of theirs made twice. Then the execution runs, no slot and no start is left that should not be, and it cost no
+// retry.
 func TestGateDeaths(t *testing.T) {
 	t.Parallel()
 	s := redisServer(t)
-	for _, how := range []string{"its time is over", "its session is dead", "somebody wants its slot", "it is revoked"} {
+	for _, how := range []string{"its time is over", "its session is dead", "somebody wants its slot",
+		"it is revoked"} {
 		for after := range 8 {
 			t.Run(fmt.Sprint(how, " after call ", after), func(t *testing.T) { newDeath(t, s).run(after, how) })
 		}
@@ -45,7 +47,8 @@ var deathQuotas = []string{gateNames["q1"], gateNames["q2"]}
 func newDeath(t *testing.T, s *server) *death {
 	x := &death{checker: invariant.NewChecker()}
 	x.bounds = newBounds(t, s, 1, map[string]int{}, keys.BudgetRoot(1), keys.QuotaRoot(1), keys.QuotaRoot(2))
-	_, _, _, err := s.e.PutBudget(x.ctx, admission.Budget{Name: gateNames["b"], Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0, "me")
+	_, _, _, err := s.e.PutBudget(x.ctx,
+		admission.Budget{Name: gateNames["b"], Limits: map[string]admission.Limit{"tokens": {Hard: 100}}}, 0, "me")
 	x.no(err)
 	var gates []flowfabric.Gate
 	for _, name := range deathQuotas {
@@ -54,8 +57,9 @@ func newDeath(t *testing.T, s *server) *death {
 		gates = append(gates, flowfabric.QuotaGate(name))
 	}
 	x.id = x.bounds.id()
-	out, err := s.e.CreateExecutions(x.ctx, partition, []engine.NewExecution{{ID: x.id, Namespace: "default", Lane: "default", Kind: "k",
-		Gates: append(gates, flowfabric.BudgetGate(gateNames["b"]))}})
+	out, err := s.e.CreateExecutions(x.ctx, partition,
+		[]engine.NewExecution{{ID: x.id, Namespace: "default", Lane: "default", Kind: "k",
+			Gates: append(gates, flowfabric.BudgetGate(gateNames["b"]))}})
 	x.no(err)
 	x.no(out[0].Err)
 	return x
@@ -71,7 +75,8 @@ func (l *life) calls() []func() {
 	x := l.x
 	admit := func(name string) func() {
 		return func() {
-			a, err := x.s.e.Admit(x.ctx, name, partition, l.grant.Route, 10*time.Second, []engine.Hold{{Execution: x.id, Epoch: l.grant.Epoch}})
+			a, err := x.s.e.Admit(x.ctx, name, partition, l.grant.Route, 10*time.Second,
+				[]engine.Hold{{Execution: x.id, Epoch: l.grant.Epoch}})
 			x.no(err)
 			x.same(a.Count, 1)
 		}
@@ -80,7 +85,8 @@ func (l *life) calls() []func() {
 		func() {
 			digest, err := x.s.e.SetSubscription(x.ctx, partition, engine.Subscription{Classes: []uint64{1}})
 			x.no(err)
-			out, err := x.s.e.ClaimNext(x.ctx, engine.ClaimRequest{Partition: partition, Session: l.session, Number: 1, TTL: lease * time.Millisecond, Max: 1,
+			out, err := x.s.e.ClaimNext(x.ctx, engine.ClaimRequest{Partition: partition, Session: l.session, Number: 1,
+				TTL: lease * time.Millisecond, Max: 1,
 				Subscription: digest, Gates: true})
 			x.no(err)
 			x.same(len(out.Grants), 1)
@@ -100,8 +106,9 @@ func (l *life) calls() []func() {
 			l.claim = claims[0]
 		},
 		func() {
-			r, err := x.s.e.ReportUsage(x.ctx, admission.Usage{Budget: gateNames["b"], Execution: x.id, Epoch: l.claim.Fence.Epoch, Sequence: 1,
-				Amounts: map[string]int64{"tokens": 7}})
+			r, err := x.s.e.ReportUsage(x.ctx,
+				admission.Usage{Budget: gateNames["b"], Execution: x.id, Epoch: l.claim.Fence.Epoch, Sequence: 1,
+					Amounts: map[string]int64{"tokens": 7}})
 			x.no(err)
 			x.same(r.Applied, true)
 		},
@@ -141,7 +148,8 @@ func (x *death) run(after int, how string) {
 	x.same(b.Used["tokens"], used)
 	snap, err := x.s.e.ReadExecution(x.ctx, x.id)
 	x.no(err)
-	x.same(fmt.Sprint(snap.State.Code, snap.Attempts, snap.Reclaims, snap.Retries), fmt.Sprint("T1", 1+bool01(claimed && !ended), bool01(claimed && !ended), 0))
+	x.same(fmt.Sprint(snap.State.Code, snap.Attempts, snap.Reclaims, snap.Retries),
+		fmt.Sprint("T1", 1+bool01(claimed && !ended), bool01(claimed && !ended), 0))
 }
 
 // recover is what others do about it.
@@ -236,7 +244,8 @@ func (x *death) deliver() {
 	x.sound()
 }
 
-// slots wants so many of the quotas to hold it, and to have so many starts altogether, or one of each start if it was claimed.
+// slots wants so many of the quotas to hold it, and to have so many starts altogether, or one of each start if it was
+// claimed.
 func (x *death) slots(held, started int) {
 	x.t.Helper()
 	for i, name := range deathQuotas {
@@ -264,8 +273,8 @@ func (x *death) sound() {
 	}
 }
 
-// TestOldGrants has grants come back late, twice, or from others: none of that touches a newer grant, and quotas hear at once of one
-// that comes back.
+// TestOldGrants has grants come back late, twice, or from others: none of that touches a newer grant, and quotas hear
+// at once of one that comes back.
 func TestOldGrants(t *testing.T) {
 	t.Parallel()
 	x := newDeath(t, redisServer(t))

@@ -22,11 +22,12 @@ import (
 	stored "github.com/flowfabric/flowfabric-go/internal/record"
 )
 
-// TestGates has simulated workers take work with gates through all its calls: claim, check, admit, claim what was granted, finish. Calls
-// of all of them take turns; workers die between any two calls, replies are lost, calls are repeated, even long after, time passes,
-// operators interfere. After every call: what runs has its slots, no slot was given above the cap in force, no start above the
-// rate, no unit above a hard limit, and the partitions are sound. At the end all work ends, no slot is left, and the window has
-// exactly what started. 16 runs, or FLOWFABRIC_SOAK/10; FLOWFABRIC_SEED runs one.
+// TestGates has simulated workers take work with gates through all its calls: claim, check, admit, claim what was
+// granted, finish. Calls of all of them take turns; workers die between any two calls, replies are lost, calls are
+// repeated, even long after, time passes, operators interfere. After every call: what runs has its slots, no slot was
+// given above the cap in force, no start above the rate, no unit above a hard limit, and the partitions are sound. At
+// the end all work ends, no slot is left, and the window has exactly what started. 16 runs, or FLOWFABRIC_SOAK/10;
+// FLOWFABRIC_SEED runs one.
 func TestGates(t *testing.T) {
 	t.Parallel()
 	s := redisOf(t, gateParts)
@@ -35,8 +36,9 @@ func TestGates(t *testing.T) {
 		newGateRun(t, s, seed, did).run()
 	}
 	t.Log(did)
-	for _, what := range []string{"claim", "check", "admit", "granted", "complete", "fail", "delay", "release", "report", "kill", "lost reply", "twice",
-		"long after", "cancel", "revoke", "pause", "dead", "suspects", "killed grant", "delivered", "refused by cap", "refused by rate", "refused by budget",
+	for _, what := range []string{"claim", "check", "admit", "granted", "complete", "fail", "delay", "release",
+		"report", "kill", "lost reply", "twice", "long after", "cancel", "revoke", "pause", "dead", "suspects",
+		"killed grant", "delivered", "refused by cap", "refused by rate", "refused by budget",
 		"stale grant", "given up", "refunded"} {
 		if did[what] == 0 && seedAsked() == 0 {
 			t.Errorf("never happened: %s", what)
@@ -109,12 +111,12 @@ func (x *gateRun) everywhere() {
 	}
 }
 
-var gateNames = map[string]string{"b": nameIn(1, limits.DefaultBudgetPartitions, "gb"), "q1": nameIn(1, limits.DefaultQuotaPartitions, "ga"),
-	"q2": nameIn(2, limits.DefaultQuotaPartitions, "gb")}
+var gateNames = map[string]string{"b": nameIn(1, limits.DefaultBudgetPartitions, "gb"),
+	"q1": nameIn(1, limits.DefaultQuotaPartitions, "ga"), "q2": nameIn(2, limits.DefaultQuotaPartitions, "gb")}
 
 func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateRun {
-	x := &gateRun{checker: invariant.NewChecker(), faults: true, late: seed%2 == 0, caps: map[string]admission.Quota{}, most: map[string]int{},
-		started: map[string]int64{}, used: map[string]int64{}}
+	x := &gateRun{checker: invariant.NewChecker(), faults: true, late: seed%2 == 0, caps: map[string]admission.Quota{},
+		most: map[string]int{}, started: map[string]int64{}, used: map[string]int64{}}
 	roots := []string{keys.BudgetRoot(1), keys.QuotaRoot(1), keys.QuotaRoot(2)}
 	for p := range uint16(gateParts) {
 		roots = append(roots, keys.Root(p))
@@ -126,8 +128,9 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 		x.no(err)
 		x.same(code, "OK")
 	}
-	_, _, _, err := x.e.PutBudget(x.ctx, admission.Budget{Name: gateNames["b"], Reset: 45 * time.Second, Refund: []string{"failed", "cancelled"},
-		Limits: map[string]admission.Limit{"tokens": {Hard: gateHard}}}, 0, "me")
+	_, _, _, err := x.e.PutBudget(x.ctx,
+		admission.Budget{Name: gateNames["b"], Reset: 45 * time.Second, Refund: []string{"failed", "cancelled"},
+			Limits: map[string]admission.Limit{"tokens": {Hard: gateHard}}}, 0, "me")
 	x.no(err)
 	x.cap("q1", admission.Quota{Cap: 1 + x.r.IntN(3)})
 	x.cap("q2", admission.Quota{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5), Window: rateSpan * time.Millisecond})
@@ -160,11 +163,13 @@ func (x *gateRun) cap(which string, q admission.Quota) {
 
 // create makes executions of every combination of gates.
 func (x *gateRun) create(p uint16) {
-	b, q1, q2 := flowfabric.BudgetGate(gateNames["b"]), flowfabric.QuotaGate(gateNames["q1"]), flowfabric.QuotaGate(gateNames["q2"])
+	b, q1, q2 := flowfabric.BudgetGate(gateNames["b"]), flowfabric.QuotaGate(gateNames["q1"]),
+		flowfabric.QuotaGate(gateNames["q2"])
 	var items []engine.NewExecution
 	for _, gates := range [][]flowfabric.Gate{{q1}, {q1, q2}, {b, q1, q2}, {b}, {q2}, nil} {
 		for range 2 + x.r.IntN(3) {
-			e := engine.NewExecution{ID: flowfabric.MakeExecutionID(p, x.id().UUID()), Namespace: "default", Lane: "default", Kind: "k", Gates: gates}
+			e := engine.NewExecution{ID: flowfabric.MakeExecutionID(p, x.id().UUID()), Namespace: "default",
+				Lane: "default", Kind: "k", Gates: gates}
 			e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 2 * time.Second}
 			e.Policy.MaxReclaims = 100
 			items, x.ids = append(items, e), append(x.ids, e.ID)
@@ -186,7 +191,8 @@ func (x *gateRun) create(p uint16) {
 // born gives a worker a new session.
 func (x *gateRun) born(w *gateWorker) {
 	x.kids++
-	w.partition, w.session, w.number, w.todo = uint16(x.r.IntN(gateParts)), engine.NewSessionID(fmt.Sprint("w", w.n, "-", x.kids)), 0, nil
+	w.partition, w.session, w.number, w.todo = uint16(x.r.IntN(gateParts)),
+		engine.NewSessionID(fmt.Sprint("w", w.n, "-", x.kids)), 0, nil
 }
 
 // run is one run: calls in random turns, and an end.
@@ -256,12 +262,14 @@ func (x *gateRun) call(a *actor) {
 }
 
 func (x *gateRun) claim(w *gateWorker) task {
-	q := engine.ClaimRequest{Partition: w.partition, Session: w.session, Number: w.number + 1, TTL: lease * time.Millisecond, Max: 1 + x.r.IntN(5),
-		Subscription: x.digest[w.partition], Gates: true, Rotation: uint64(x.r.IntN(10))}
+	q := engine.ClaimRequest{Partition: w.partition, Session: w.session, Number: w.number + 1,
+		TTL: lease * time.Millisecond, Max: 1 + x.r.IntN(5), Subscription: x.digest[w.partition], Gates: true,
+		Rotation: uint64(x.r.IntN(10))}
 	return func() func() {
 		x.at(q.Partition)
 		out, err := x.e.ClaimNext(x.ctx, q)
-		x.say("worker %d claims in %d: %d claims, %d grants, %v", w.n, q.Partition, len(out.Claims), len(out.Grants), err)
+		x.say("worker %d claims in %d: %d claims, %d grants, %v", w.n, q.Partition, len(out.Claims), len(out.Grants),
+			err)
 		x.did["claim"]++
 		return func() {
 			if errors.Is(err, denied.LeaseExpired) {
@@ -321,7 +329,8 @@ func (x *gateRun) check1(w *gateWorker, s *share) task {
 			for _, r := range rooms {
 				if !r.Open {
 					x.did["refused by budget"]++
-					w.first(x.back(w, s.grants, false, engine.RouteClosing{Route: s.route, For: min(r.Left, 30*time.Second), Why: "budget", Wakes: s.grants[0].Wakes}))
+					w.first(x.back(w, s.grants, false, engine.RouteClosing{Route: s.route,
+						For: min(r.Left, 30*time.Second), Why: "budget", Wakes: s.grants[0].Wakes}))
 					return
 				}
 			}
@@ -347,8 +356,10 @@ func (x *gateRun) admit(w *gateWorker, s *share, i int) task {
 		after := x.quota(name)
 		q := x.caps[name]
 		x.say("worker %d asks %s for %v: %+v", w.n, name, holdTexts(holds), a)
-		if after.Held > before.Held && after.Held > q.Cap || q.Rate > 0 && after.Started > before.Started && after.Started > q.Rate {
-			x.fatal("%s admitted up to %d at once, %d starts: cap %d, rate %d", name, after.Held, after.Started, q.Cap, q.Rate)
+		if after.Held > before.Held && after.Held > q.Cap ||
+			q.Rate > 0 && after.Started > before.Started && after.Started > q.Rate {
+			x.fatal("%s admitted up to %d at once, %d starts: cap %d, rate %d", name, after.Held, after.Started, q.Cap,
+				q.Rate)
 		}
 		x.did["admit"]++
 		return func() {
@@ -359,7 +370,8 @@ func (x *gateRun) admit(w *gateWorker, s *share, i int) task {
 			}
 			if len(refused) > 0 {
 				x.did["refused by "+a.Why]++
-				w.first(x.back(w, refused, i > 0, engine.RouteClosing{Route: s.route, For: a.Retry, Why: a.Why, Wakes: refused[0].Wakes}))
+				w.first(x.back(w, refused, i > 0,
+					engine.RouteClosing{Route: s.route, For: a.Retry, Why: a.Why, Wakes: refused[0].Wakes}))
 			}
 			if len(a.Suspects) > 0 {
 				x.did["suspects"]++
@@ -411,7 +423,8 @@ func (x *gateRun) inquire(a *actor, name string, suspects []string) (list []task
 func (x *gateRun) judge(h engine.Hold, state engine.HoldState) {
 	x.t.Helper()
 	c := map[string]string{}
-	raw, err := x.s.raw.Do(x.ctx, x.s.raw.B().Get().Key(keys.Of(h.Execution.Partition()).Core(h.Execution.UUID())).Build()).ToString()
+	raw, err := x.s.raw.Do(x.ctx,
+		x.s.raw.B().Get().Key(keys.Of(h.Execution.Partition()).Core(h.Execution.UUID())).Build()).ToString()
 	if !rueidis.IsRedisNil(err) {
 		x.no(err)
 		r, err := stored.Decode(raw)
@@ -423,7 +436,8 @@ func (x *gateRun) judge(h engine.Hold, state engine.HoldState) {
 	switch {
 	case (c["s"] == "A1" || c["s"] == "A3") && c["e"] == epoch, strings.HasPrefix(c["s"], "G1") && c["ge"] == epoch:
 		want = engine.HoldHeld
-	case x.ran(holdText(h)), c["e"] != "" && len(c["e"]) == len(epoch) && c["e"] > epoch: // of one that is older, nobody knows
+	case x.ran(holdText(h)), c["e"] != "" && len(c["e"]) == len(epoch) && c["e"] > epoch:
+		// of one that is older, nobody knows
 		want = engine.HoldGone
 	}
 	if state != want {
@@ -514,7 +528,8 @@ func (x *gateRun) finish(w *gateWorker, c engine.Claim, s *share) (list []task) 
 		switch how {
 		case "complete":
 			var out []engine.Settled
-			if out, _, err = x.e.CompleteExecutions(x.ctx, c.Fence.Execution.Partition(), []engine.Completion{{Fence: c.Fence}}, nil); err == nil {
+			if out, _, err = x.e.CompleteExecutions(x.ctx, c.Fence.Execution.Partition(),
+				[]engine.Completion{{Fence: c.Fence}}, nil); err == nil {
 				err = out[0].Err
 			}
 		case "fail":
@@ -535,7 +550,8 @@ func (x *gateRun) finish(w *gateWorker, c engine.Claim, s *share) (list []task) 
 
 // report spends; what is beyond the limit is refused, and no matter.
 func (x *gateRun) report(c engine.Claim, name string) task {
-	u := admission.Usage{Budget: name, Execution: c.Fence.Execution, Epoch: c.Fence.Epoch, Sequence: 1, Amounts: map[string]int64{"tokens": int64(1 + x.r.IntN(15))}}
+	u := admission.Usage{Budget: name, Execution: c.Fence.Execution, Epoch: c.Fence.Epoch, Sequence: 1,
+		Amounts: map[string]int64{"tokens": int64(1 + x.r.IntN(15))}}
 	return func() func() {
 		r, err := x.e.ReportUsage(x.ctx, u)
 		x.no(err)
@@ -703,7 +719,8 @@ func (x *gateRun) check() {
 // starts is the window of the second quota as it is now.
 func (x *gateRun) starts() map[string]int64 {
 	x.t.Helper()
-	list, err := x.s.raw.Do(x.ctx, x.s.raw.B().Zrange().Key(keys.Partition(keys.QuotaRoot(2)).Window(gateNames["q2"])).Min("0").Max("-1").Withscores().Build()).AsZScores()
+	list, err := x.s.raw.Do(x.ctx, x.s.raw.B().Zrange().Key(
+		keys.Partition(keys.QuotaRoot(2)).Window(gateNames["q2"])).Min("0").Max("-1").Withscores().Build()).AsZScores()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		x.fatal("%v", err)
 	}
@@ -786,8 +803,8 @@ func (x *gateRun) open() (n int) {
 	return n
 }
 
-// settled: what is left of slots are holds of dead workers, which were asked for after their grants were over, and asking about them
-// frees them; then the window has exactly what started.
+// settled: what is left of slots are holds of dead workers, which were asked for after their grants were over, and
+// asking about them frees them; then the window has exactly what started.
 func (x *gateRun) settled() {
 	x.t.Helper()
 	for _, name := range []string{gateNames["q1"], gateNames["q2"]} {
@@ -818,5 +835,7 @@ func (x *gateRun) ran(hold string) bool {
 	h := x.hold(hold)
 	snap, err := x.e.ReadExecution(x.ctx, h.Execution)
 	x.no(err)
-	return snap.Epoch == h.Epoch || slices.ContainsFunc(snap.AttemptLog, func(a engine.AttemptRecord) bool { return a.Epoch == h.Epoch })
+	return snap.Epoch == h.Epoch || slices.ContainsFunc(snap.AttemptLog, func(a engine.AttemptRecord) bool {
+		return a.Epoch == h.Epoch
+	})
 }

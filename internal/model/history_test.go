@@ -73,11 +73,12 @@ type history struct {
 	err    error
 }
 
-// span is when the server made a call, in numbers of calls: exactly the one that is counted with it, or after one and before another.
+// span is when the server made a call, in numbers of calls: exactly the one that is counted with it, or after one and
+// before another.
 type span struct{ first, last int64 }
 
-// asServed is the history in the order in which the server made the calls, which is one of those that the clients could have seen. To check it
-// takes no search.
+// asServed is the history in the order in which the server made the calls, which is one of those that the clients
+// could have seen. To check it takes no search.
 func (h *history) asServed() []porcupine.Operation {
 	ops := slices.Clone(h.ops)
 	for i, s := range h.served {
@@ -86,7 +87,8 @@ func (h *history) asServed() []porcupine.Operation {
 	return ops
 }
 
-// astray is the first call, in that order, whose answer the model does not give, with both; "" without one. A read is made wherever its interval begins.
+// astray is the first call, in that order, whose answer the model does not give, with both; "" without one. A read is
+// made wherever its interval begins.
 func (h *history) astray() string {
 	ops := h.asServed()
 	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
@@ -99,7 +101,8 @@ func (h *history) astray() string {
 				view, code := p.View(c.ID)
 				return fmt.Sprintf("%+v\nserver %+v\nmodel  %s %+v", c, ops[i].Output, code, view)
 			}
-			return fmt.Sprintf("%+v\nserver %+v\nmodel  %+v", c, show(ops[i].Output.(*outcome).reply), show(c.apply(p.Clone())))
+			return fmt.Sprintf("%+v\nserver %+v\nmodel  %+v", c, show(ops[i].Output.(*outcome).reply),
+				show(c.apply(p.Clone())))
 		}
 		state = next
 	}
@@ -130,7 +133,8 @@ func (h *history) record(c *client, x call) (r model.Reply) {
 func (h *history) once(c *client, raw rueidis.Client, x call, lose bool) model.Reply {
 	called := time.Since(h.zero).Nanoseconds()
 	seen, served, err := h.perform(raw, x)
-	op := porcupine.Operation{ClientId: c.id, Input: x, Call: called, Output: &seen, Return: time.Since(h.zero).Nanoseconds()}
+	op := porcupine.Operation{ClientId: c.id, Input: x, Call: called, Output: &seen,
+		Return: time.Since(h.zero).Nanoseconds()}
 	if lose { // it took effect by now, but the client knows neither that nor the answer
 		op.Output = (*outcome)(nil)
 	}
@@ -157,7 +161,8 @@ func (h *history) perform(raw rueidis.Client, c call) (seen outcome, served span
 	if c.Kind != clock {
 		command = h.s.command(raw, root, c)
 	}
-	replies := raw.DoMulti(h.ctx, raw.B().Multi().Build(), raw.B().Incr().Key(counter).Build(), command, raw.B().Exec().Build())
+	replies := raw.DoMulti(h.ctx, raw.B().Multi().Build(), raw.B().Incr().Key(counter).Build(), command,
+		raw.B().Exec().Build())
 	done, err := replies[len(replies)-1].ToArray()
 	if err != nil {
 		return seen, served, err
@@ -210,15 +215,19 @@ const (
 // leaps are how far the clock moves: past a lease, exactly to its end, or to the end of a delay and just before.
 var leaps = []int64{advance, lease, 20_000, 1, lease - 1}
 
-// submit fills the partition with executions of different policies. One more is submitted later, when its route may be gone.
+// submit fills the partition with executions of different policies. One more is submitted later, when its route may
+// be gone.
 func (h *history) submit(c *client) {
 	h.record(c, call{Kind: "interest", Name: "aa", Routes: every})
 	for i := range 3 {
-		s := model.Submission{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), i), Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"},
-			Priority: c.r.IntN(3), Digest: "d", Policy: flowfabric.Policy{MaxReclaims: 1 + c.r.IntN(3), MaxReplays: c.r.IntN(4),
-				Retention: valid.RetainAll([]time.Duration{0, 15 * time.Second, 30 * time.Second, 48 * time.Hour}[c.r.IntN(4)])}}
+		s := model.Submission{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), i),
+			Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Priority: c.r.IntN(3), Digest: "d",
+			Policy: flowfabric.Policy{MaxReclaims: 1 + c.r.IntN(3), MaxReplays: c.r.IntN(4),
+				Retention: valid.RetainAll([]time.Duration{0, 15 * time.Second, 30 * time.Second,
+					48 * time.Hour}[c.r.IntN(4)])}}
 		if i == 1 {
-			s.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 2, Initial: 20 * time.Second, Max: time.Minute, Multiplier: 2}
+			s.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 2, Initial: 20 * time.Second, Max: time.Minute,
+				Multiplier: 2}
 			s.Delay = int64(c.r.IntN(2)) * 20_000
 		}
 		if i == 2 {
@@ -233,14 +242,16 @@ func (h *history) submit(c *client) {
 // again submits what was not submitted at the beginning, or again what may have been purged since.
 func (h *history) again(c *client) {
 	id := h.ids[len(h.ids)-1-c.r.IntN(2)]
-	h.record(c, call{Kind: "create", Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Digest: "d",
-		Policy: flowfabric.Policy{Retention: valid.RetainAll(20 * time.Second)}}})
+	h.record(c, call{Kind: "create",
+		Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Digest: "d",
+			Policy: flowfabric.Policy{Retention: valid.RetainAll(20 * time.Second)}}})
 }
 
 // lane closes the lane, or opens it again.
 func (h *history) lane(c *client) {
-	h.record(c, call{Kind: "set lane", Lane: model.LaneChange{LaneName: usual, State: []string{"active", "active", "active", "", "paused", "draining", "disabled"}[c.r.IntN(7)],
-		Keep: []int64{-1, 0, 20, 90_000}[c.r.IntN(4)], By: "op"}})
+	h.record(c, call{Kind: "set lane", Lane: model.LaneChange{LaneName: usual,
+		State: []string{"active", "active", "active", "", "paused", "draining", "disabled"}[c.r.IntN(7)],
+		Keep:  []int64{-1, 0, 20, 90_000}[c.r.IntN(4)], By: "op"}})
 }
 
 // worker claims, works and settles; a part of its calls comes too late, twice, or under the fence of another.
@@ -248,7 +259,8 @@ func (h *history) worker(c *client, calls int) {
 	session, number := fmt.Sprintf("w%d~0", c.id), uint64(1)
 	var held []model.Claim
 	for i := range calls {
-		request := model.ClaimRequest{Session: session, Number: number, TTL: lease, Max: 1 + c.r.IntN(2), Subscription: "aa", Table: 1}
+		request := model.ClaimRequest{Session: session, Number: number, TTL: lease, Max: 1 + c.r.IntN(2),
+			Subscription: "aa", Table: 1}
 		claimed := func(r model.Reply) {
 			switch {
 			case r.Code == "lease_expired":
@@ -295,16 +307,18 @@ func (h *history) worker(c *client, calls int) {
 
 // settle is something that a holder does.
 func (h *history) settle(c *client, mine model.Claim) call {
-	all := []string{"complete", "complete", "complete and claim", "fail", "fail", "delay", "continue", "release", "step", "progress", "append", "cancel",
-		"suspend", "suspend", "suspend", "pend", "unpend", "receive", "receive"}
+	all := []string{"complete", "complete", "complete and claim", "fail", "fail", "delay", "continue", "release",
+		"step", "progress", "append", "cancel", "suspend", "suspend", "suspend", "pend", "unpend", "receive", "receive"}
 	kind := all[c.r.IntN(len(all))]
 	value := text(int64(c.r.IntN(2)))
 	if kind == "receive" {
 		value = []string{"", "looked"}[c.r.IntN(2)]
 	}
-	return call{Wait: h.wait(c, mine), Point: pointOf(mine), Kind: kind, ID: mine.ID, Fence: mine.Fence, Name: "s", Message: model.Message{Mailbox: "a"}, Value: value, Number: int64(c.r.IntN(2)) * 20_000 % 101,
-		Number2: uint64(1 + c.r.IntN(2)), Count: 1, Failure: model.Failure{Category: "c", Permanent: c.r.IntN(5) == 0, After: int64(c.r.IntN(3)) - 1},
-		Cancel: model.Cancellation{Source: "owner", Reason: "r"}}
+	return call{Wait: h.wait(c, mine), Point: pointOf(mine), Kind: kind, ID: mine.ID, Fence: mine.Fence, Name: "s",
+		Message: model.Message{Mailbox: "a"}, Value: value, Number: int64(c.r.IntN(2)) * 20_000 % 101,
+		Number2: uint64(1 + c.r.IntN(2)), Count: 1,
+		Failure: model.Failure{Category: "c", Permanent: c.r.IntN(5) == 0, After: int64(c.r.IntN(3)) - 1},
+		Cancel:  model.Cancellation{Source: "owner", Reason: "r"}}
 }
 
 // pointOf is the waitpoint that a holder may open; who knows the claim can name it.
@@ -313,12 +327,15 @@ func pointOf(claim model.Claim) model.Point { return point(int(claim.Fence.Epoch
 // wait is a suspension on it, for at most 20 s or for ever.
 func (h *history) wait(c *client, mine model.Claim) model.Wait {
 	if c.r.IntN(4) == 0 {
-		return model.Wait{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), c.id), Name: "s", Reason: "waiting_for_signal", Timeout: int64(c.r.IntN(2)) * 20_000,
-			Behaviour: "auto_resume", Only: "M\x1fa"}
+		return model.Wait{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), c.id), Name: "s",
+			Reason: "waiting_for_signal", Timeout: int64(c.r.IntN(2)) * 20_000, Behaviour: "auto_resume",
+			Only: "M\x1fa"}
 	}
-	return model.Wait{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), c.id), Name: "it", Reason: "waiting_for_signal",
-		Timeout: int64(c.r.IntN(2)) * 20_000, Behaviour: []string{"fail", "cancel", "auto_resume_with_timeout_signal", "auto_resume_open", "escalate"}[c.r.IntN(5)],
-		Delay: int64(c.r.IntN(3)/2) * 20_000, Point: pointOf(mine), Pending: c.r.IntN(3) == 0, Need: 1 + c.r.IntN(2), Names: []string{"go", ""}}
+	return model.Wait{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), c.id), Name: "it",
+		Reason: "waiting_for_signal", Timeout: int64(c.r.IntN(2)) * 20_000, Behaviour: []string{"fail", "cancel",
+			"auto_resume_with_timeout_signal", "auto_resume_open", "escalate"}[c.r.IntN(5)],
+		Delay: int64(c.r.IntN(3)/2) * 20_000, Point: pointOf(mine), Pending: c.r.IntN(3) == 0, Need: 1 + c.r.IntN(2),
+		Names: []string{"go", ""}}
 }
 
 // signals is what others say to what somebody waits for.
@@ -329,14 +346,17 @@ func (h *history) signals(c *client, i int) {
 	}
 	id := fmt.Sprintf("%08x-0000-4000-9000-%012x", c.id, i)
 	if c.r.IntN(4) == 0 {
-		h.record(c, call{Kind: "resume", ID: claim.ID, Resume: model.Resumption{Request: id, Trigger: "operator", By: "op", Delay: int64(c.r.IntN(2)) * 20_000}})
+		h.record(c, call{Kind: "resume", ID: claim.ID,
+			Resume: model.Resumption{Request: id, Trigger: "operator", By: "op", Delay: int64(c.r.IntN(2)) * 20_000}})
 		return
 	}
 	if c.r.IntN(3) == 0 {
-		h.record(c, call{Kind: "send", ID: claim.ID, Message: model.Message{ID: id, Mailbox: []string{"a", "a", "b"}[c.r.IntN(3)], Key: []string{"", "k"}[c.r.IntN(2)], Payload: "1"}})
+		h.record(c, call{Kind: "send", ID: claim.ID, Message: model.Message{ID: id,
+			Mailbox: []string{"a", "a", "b"}[c.r.IntN(3)], Key: []string{"", "k"}[c.r.IntN(2)], Payload: "1"}})
 		return
 	}
-	h.record(c, call{Kind: "signal", ID: claim.ID, Point: pointOf(claim), Signal: model.Signal{ID: id, Name: "go", Key: []string{"", "k"}[c.r.IntN(2)], TTL: 1000}})
+	h.record(c, call{Kind: "signal", ID: claim.ID, Point: pointOf(claim),
+		Signal: model.Signal{ID: id, Name: "go", Key: []string{"", "k"}[c.r.IntN(2)], TTL: 1000}})
 }
 
 // operator does what people do to executions.
@@ -348,13 +368,15 @@ func (h *history) operator(c *client, calls int) {
 			h.record(c, call{Kind: "cancel", ID: id, Cancel: model.Cancellation{Source: "operator_override"}})
 		case 2, 3, 4:
 			request := fmt.Sprintf("%08x-0000-4000-8000-%012x", c.id, i)
-			h.record(c, call{Kind: "replay", ID: id, Replay: model.Replay{Request: request, Force: c.r.IntN(2) == 0, Drop: true}})
+			h.record(c, call{Kind: "replay", ID: id,
+				Replay: model.Replay{Request: request, Force: c.r.IntN(2) == 0, Drop: true}})
 		case 5, 6:
 			h.record(c, call{Kind: "revoke", ID: id, Name: "op", Number2: uint64(c.r.Uint32())})
 		case 7:
 			h.record(c, call{Kind: "priority", ID: id, Number: int64(c.r.IntN(4)), Name: "op"})
 		case 11:
-			h.record(c, call{Kind: "set delay", ID: id, Number: int64(c.r.IntN(2)) * 1500, Number2: uint64(c.r.Uint32()), Name: "op"})
+			h.record(c, call{Kind: "set delay", ID: id, Number: int64(c.r.IntN(2)) * 1500,
+				Number2: uint64(c.r.Uint32()), Name: "op"})
 		case 8:
 			if other, ok := h.anybody(c.r); ok {
 				h.record(c, call{Kind: "mark dead", Session: other.Fence.Session})
@@ -378,8 +400,8 @@ func (h *history) operator(c *client, calls int) {
 	}
 }
 
-// time ticks, and moves the clock past whole leases now and then. Two do, as two replicas of an engine would: one is the owner,
-// and the other takes over whenever the clock has made that one late.
+// time ticks, and moves the clock past whole leases now and then. Two do, as two replicas of an engine would: one is
+// the owner, and the other takes over whenever the clock has made that one late.
 func (h *history) time(c *client, calls int) {
 	for range calls {
 		switch c.r.IntN(6) {

@@ -4,13 +4,16 @@ import "github.com/flowfabric/flowfabric-go/internal/model"
 
 // held: one key after the other kind of hold, from who takes it first to who replays, purges and takes it again.
 func (x *pair) held() {
-	const key, first, second, third = "00000000-0000-8000-8000-00000000000a", subject, "00000002-0000-4000-8000-000000000000", "00000003-0000-4000-8000-000000000000"
-	var requests = map[string]string{first: "00000000-0000-4000-8000-000000000101", second: "00000000-0000-4000-8000-000000000102"}
+	const key, first, second, third = "00000000-0000-8000-8000-00000000000a", subject,
+		"00000002-0000-4000-8000-000000000000", "00000003-0000-4000-8000-000000000000"
+	var requests = map[string]string{first: "00000000-0000-4000-8000-000000000101",
+		second: "00000000-0000-4000-8000-000000000102"}
 	for _, held := range []int64{0, -1, 3000} {
 		x.start()
 		submit := func(id, digest, want string) {
 			x.t.Helper()
-			got := x.make(call{Kind: "create", Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Digest: digest,
+			got := x.make(call{Kind: "create", Submit: model.Submission{ID: id,
+				Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Digest: digest,
 				Key: key, Held: held}}).Code
 			if got != want {
 				x.t.Fatalf("held %d: %s is answered %s, want %s", held, id, got, want)
@@ -18,7 +21,8 @@ func (x *pair) held() {
 		}
 		replay := func(id, want string) {
 			x.t.Helper()
-			if got := x.make(call{Kind: "replay", ID: id, Replay: model.Replay{Request: requests[id], Force: true}}).Code; got != want {
+			if got := x.make(call{Kind: "replay", ID: id, Replay: model.Replay{Request: requests[id], Force: true}}).
+				Code; got != want {
 				x.t.Fatalf("held %d: the replay of %s is answered %s, want %s", held, id, got, want)
 			}
 		}
@@ -54,14 +58,17 @@ func (x *pair) held() {
 	}
 }
 
-// bounced: submits under one key that debounces, from the first to those of the next execution, with repeats of each; and such a key beside other keys.
+// bounced: submits under one key that debounces, from the first to those of the next execution, with repeats of each;
+// and such a key beside other keys.
 func (x *pair) bounced() {
-	const key, first, second, third, fourth = "00000000-0000-8000-8000-00000000000a", subject, "00000002-0000-4000-8000-000000000002", "00000003-0000-4000-8000-000000000003",
+	const key, first, second, third, fourth = "00000000-0000-8000-8000-00000000000a", subject,
+		"00000002-0000-4000-8000-000000000002", "00000003-0000-4000-8000-000000000003",
 		"00000004-0000-4000-8000-000000000004"
 	x.start()
 	submit := func(id, lane string, delay, most int64, want string) {
 		x.t.Helper()
-		got := x.make(call{Kind: "create", Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: lane, Kind: "k"}, Key: key, Debounce: true,
+		got := x.make(call{Kind: "create", Submit: model.Submission{ID: id,
+			Route: model.Route{Namespace: "n", Lane: lane, Kind: "k"}, Key: key, Debounce: true,
 			Delay: delay, Most: most}}).Code
 		if got != want {
 			x.t.Fatalf("%s is answered %s, want %s", id, got, want)
@@ -85,9 +92,11 @@ func (x *pair) bounced() {
 	submit(fourth, "l", 2000, 0, model.OK)
 	submit(third, "m", 2000, 5000, model.Replaced) // of the execution before
 	x.make(call{Kind: "replay", ID: first, Replay: model.Replay{Request: "00000000-0000-4000-8000-000000000101"}})
-	x.make(call{Kind: "create", Submit: model.Submission{ID: "00000006-0000-4000-8000-000000000006", Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Key: key}})
+	x.make(call{Kind: "create", Submit: model.Submission{ID: "00000006-0000-4000-8000-000000000006",
+		Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Key: key}})
 	x.make(call{Kind: "cancel", ID: fourth, Cancel: model.Cancellation{Source: "operator_override"}})
-	x.make(call{Kind: "create", Submit: model.Submission{ID: "00000007-0000-4000-8000-000000000007", Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Key: key}})
+	x.make(call{Kind: "create", Submit: model.Submission{ID: "00000007-0000-4000-8000-000000000007",
+		Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Key: key}})
 	submit("00000008-0000-4000-8000-000000000008", "l", 2000, 0, model.Duplicate)
 	x.compare()
 }

@@ -13,7 +13,7 @@ import (
 // LaneName is a lane of a namespace.
 type LaneName struct{ Namespace, Name string }
 
-// Lane is what an operator said about a lane. State is active, paused (accepts, hands nothing out), draining
+// Lane is what an operator said about a lane. State is active, paused (accepts work but dispatches none), draining
 // (hands out, accepts nothing) or disabled (neither).
 type Lane struct {
 	State string
@@ -35,11 +35,12 @@ type LaneChange struct {
 }
 
 const (
-	maxLanes  = 1024
-	maxKeep   = int64(315_360_000) // s
-	retained  = int64(86_400_000)  // ms that what completed is kept when nobody said anything; 14 times that of any other
-	tombstone = int64(86_400_000)  // ms that a purge by age keeps a derived id taken
-	unkeyed   = int64(3_600_000)   // ms that it keeps a random one taken, a UUIDv7
+	maxLanes = 1024
+	maxKeep  = int64(315_360_000) // s
+	// ms that what completed is kept when nobody said anything; 14 times that of any other
+	retained  = int64(86_400_000)
+	tombstone = int64(86_400_000) // ms that a purge by age keeps a derived id taken
+	unkeyed   = int64(3_600_000)  // ms that it keeps a random one taken, a UUIDv7
 )
 
 // lane is the lane of a route; an active one when nobody said anything.
@@ -65,8 +66,8 @@ func (p *Partition) kept(x *Execution) int64 {
 	return retained
 }
 
-// SetLane changes a lane. What runs in it goes on; what waits in it is handed out, or not, from now on. Slots: state, retention
-// in s, how many routes it has.
+// SetLane changes a lane. What runs in it goes on; what waits in it is handed out, or not, from now on. Slots: state,
+// retention in s, how many routes it has.
 func (p *Partition) SetLane(q LaneChange) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -103,8 +104,9 @@ func (p *Partition) SetLane(q LaneChange) Reply {
 	return answer(OK, slots...)
 }
 
-// ListLanes lists the lanes that have routes, and those that an operator said something about. Slots: no cursor, how many, then of
-// each namespace, name, state, retention, since, by, routes, waiting, ageing and weight, which it does not know.
+// ListLanes lists the lanes that have routes, and those that an operator said something about. Slots: no cursor, how
+// many, then of each namespace, name, state, retention, since, by, routes, waiting, ageing and weight, which it does
+// not know.
 func (p *Partition) ListLanes() Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -119,7 +121,8 @@ func (p *Partition) ListLanes() Reply {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}) {
 		l, in := all[name], p.routesOf(name)
-		r.Slots = append(r.Slots, name.Namespace, name.Name, l.State, number(l.Keep), number(l.Since), l.By, number(len(in)), number(p.waitingIn(in)), "0", "0")
+		r.Slots = append(r.Slots, name.Namespace, name.Name, l.State, number(l.Keep), number(l.Since), l.By,
+			number(len(in)), number(p.waitingIn(in)), "0", "0")
 	}
 	return r
 }

@@ -27,7 +27,8 @@ var every = func() (ids []int) {
 
 // lane draws the word of an operator about a lane; what is closed is mostly opened again.
 func (h *hand) lane(t *rapid.T, c *call) {
-	c.Lane = model.LaneChange{LaneName: one(t, "lane", usual, usual, usual, lanes[1], lanes[1], lanes[2]), Keep: one(t, "keep", int64(-1), -1, 0, 1, 3, 20),
+	c.Lane = model.LaneChange{LaneName: one(t, "lane", usual, usual, usual, lanes[1], lanes[1], lanes[2]),
+		Keep:  one(t, "keep", int64(-1), -1, 0, 1, 3, 20),
 		State: one(t, "state", "active", "", "paused", "draining", "disabled"), By: h.who(t)}
 	for _, name := range lanes {
 		if l, ok := h.p.Lanes[name]; ok && l.State != "active" && !rarely(t, "stays", 3) {
@@ -50,10 +51,12 @@ func (x *pair) closed() {
 		x.make(call{Kind: "set lane", Lane: model.LaneChange{LaneName: usual, State: state, Keep: keep, By: "me"}})
 	}
 	submit := func(id string) {
-		x.make(call{Kind: "create", Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Digest: "d"}})
+		x.make(call{Kind: "create",
+			Submit: model.Submission{ID: id, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Digest: "d"}})
 	}
 	empty := func() {
-		x.make(call{Kind: "claim", Claim: model.ClaimRequest{Session: "none~1", Number: 1, TTL: 30_000, Max: 1, Subscription: "aa", Wait: true}})
+		x.make(call{Kind: "claim", Claim: model.ClaimRequest{Session: "none~1", Number: 1, TTL: 30_000, Max: 1,
+			Subscription: "aa", Wait: true}})
 	}
 	x.wait = 1500
 	for _, from := range []string{"", "active", "paused", "draining", "disabled"} {
@@ -96,8 +99,8 @@ func (x *pair) closed() {
 	x.compare()
 }
 
-// kept follows what ended until it is purged: by its policy, its lane or the default, with a lane that changes its mind, and a
-// route that goes with its last execution and comes back.
+// kept follows what ended until it is purged: by its policy, its lane or the default, with a lane that changes its
+// mind, and a route that goes with its last execution and comes back.
 func (x *pair) kept() {
 	route := model.Route{Namespace: "n", Lane: "l", Kind: "k"}
 	const lives = time.Hour
@@ -107,7 +110,8 @@ func (x *pair) kept() {
 		at            int64 // ms after its end when it is purged
 	}{
 		{0, 0, 0, 86_400_000}, {2 * time.Second, 0, 0, 2000}, {48 * time.Hour, 0, 0, 172_800_000},
-		{0, 7, 0, 86_400_000}, {0, 7, 9, 9000}, {0, 9, 7, 9000}, {2 * time.Second, 7, 9, 2000}, {time.Second, 86_400, 1, 1000},
+		{0, 7, 0, 86_400_000}, {0, 7, 9, 9000}, {0, 9, 7, 9000}, {2 * time.Second, 7, 9, 2000},
+		{time.Second, 86_400, 1, 1000},
 	} {
 		x.start()
 		keep := func(s int64) {
@@ -115,7 +119,8 @@ func (x *pair) kept() {
 		}
 		keep(c.before)
 		submit := func(id string) string {
-			return x.make(call{Kind: "create", Submit: model.Submission{ID: id, Route: route, Digest: "d", Input: 1, Tags: map[string]string{"a.b": "1"},
+			return x.make(call{Kind: "create", Submit: model.Submission{ID: id, Route: route, Digest: "d", Input: 1,
+				Tags:   map[string]string{"a.b": "1"},
 				Policy: flowfabric.Policy{Retention: valid.RetainAll(c.policy), AttemptTimeout: lives}}}).Code
 		}
 		submit(subject)

@@ -13,14 +13,17 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/model"
 )
 
-// patience is how long the search for another order may take. A verdict that takes longer is unknown, and that fails, as the order that is known has failed already.
+// patience is how long the search for another order may take. A verdict that takes longer is unknown, and that fails,
+// as the order that is known has failed already.
 const patience = time.Minute
 
 // TestLinearizable runs histories of concurrent workers, operators and a ticker against Redis, with replies lost and
-// calls repeated while they are still on their way, and asks of each whether some order of its calls explains every answer. 200, or FLOWFABRIC_SOAK.
+// calls repeated while they are still on their way, and asks of each whether some order of its calls explains every
+// answer. 200, or FLOWFABRIC_SOAK.
 //
-// The server counts each call in the transaction that makes it, so one order that the clients could have seen is known, and to check it takes no time. Only if it
-// does not explain the answers are the others searched: a search can take longer than anybody waits, also for a history that is legal.
+// The server counts each call in the transaction that makes it, so one order that the clients could have seen is
+// known, and to check it takes no time. Only if it does not explain the answers are the others searched: a search can
+// take longer than anybody waits, also for a history that is legal.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	seed, _ := strconv.ParseUint(os.Getenv("FLOWFABRIC_SEED"), 10, 64)
@@ -81,7 +84,8 @@ type tally struct {
 
 func (y *tally) add(t *testing.T, n int, h *history) {
 	began := time.Now()
-	// The order in which the server made the calls explains them, unless something is wrong, or they were counted wrongly: then any other may.
+	// The order in which the server made the calls explains them, unless something is wrong, or they were counted
+	// wrongly: then any other may.
 	verdict := porcupine.CheckOperationsTimeout(sequential(model.New(begin)), h.asServed(), patience)
 	searched := verdict != porcupine.Ok
 	if searched {
@@ -93,7 +97,8 @@ func (y *tally) add(t *testing.T, n int, h *history) {
 	y.slowest = max(y.slowest, took)
 	if searched {
 		y.searched++
-		t.Logf("history %d is not legal in the order in which the server made its calls; the first that is not:\n%s", n, h.astray())
+		t.Logf("history %d is not legal in the order in which the server made its calls; the first that is not:\n%s", n,
+			h.astray())
 	}
 	switch verdict {
 	case porcupine.Ok:
@@ -148,8 +153,10 @@ func (y *tally) failed() bool {
 // verify fails for every history that is not known to be legal, and when histories did not hold what they are for.
 func (y *tally) verify(t *testing.T, seed uint64) {
 	t.Helper()
-	t.Logf("seed %d: %d histories legal, %d illegal, %d unknown; %d calls, %d of them overlapping, %d replies lost, %d purged, %d times the other ticked; %d searched; slowest check %s; %v; %v",
-		seed, y.ok, y.illegal, y.unknown, y.calls, y.overlap, y.lost, y.purged, y.taken, y.searched, y.slowest.Round(time.Millisecond), y.kinds, y.answers)
+	t.Logf(
+		"seed %d: %d histories legal, %d illegal, %d unknown; %d calls, %d of them overlapping, %d replies lost, %d purged, %d times the other ticked; %d searched; slowest check %s; %v; %v",
+		seed, y.ok, y.illegal, y.unknown, y.calls, y.overlap, y.lost, y.purged, y.taken, y.searched,
+		y.slowest.Round(time.Millisecond), y.kinds, y.answers)
 	if y.illegal+y.unknown > 0 {
 		t.Fatalf("%d illegal, %d unknown", y.illegal, y.unknown)
 	}
@@ -158,13 +165,15 @@ func (y *tally) verify(t *testing.T, seed uint64) {
 			t.Errorf("no history had a %q", kind)
 		}
 	}
-	for _, code := range []string{model.Already, "stale_lease", "lease_expired", "lease_revoked", "execution_not_active", "execution_not_terminal", "lane_closed"} {
+	for _, code := range []string{model.Already, "stale_lease", "lease_expired", "lease_revoked",
+		"execution_not_active", "execution_not_terminal", "lane_closed"} {
 		if y.answers[code] == 0 {
 			t.Errorf("no call of a history was answered %s", code)
 		}
 	}
 	if y.purged < y.ok/10 || y.taken < y.ok/4 {
-		t.Errorf("in %d histories ticks purged %d executions, and %d times the other replica ticked", y.ok, y.purged, y.taken)
+		t.Errorf("in %d histories ticks purged %d executions, and %d times the other replica ticked", y.ok, y.purged,
+			y.taken)
 	}
 	if y.overlap < y.calls/10 || y.lost < y.calls/200 {
 		t.Errorf("of %d calls only %d overlapped and %d were lost", y.calls, y.overlap, y.lost)

@@ -19,10 +19,12 @@ const mailboxWait = "M" + unit
 type Message struct{ ID, Mailbox, Key, By, Payload string }
 
 func mailboxName(name string) bool {
-	return len(name) >= 1 && len(name) <= limits.MaxMailbox && strings.IndexFunc(name, func(r rune) bool { return r < 0x20 || r > 0x7e }) < 0
+	return len(name) >= 1 && len(name) <= limits.MaxMailbox &&
+		strings.IndexFunc(name, func(r rune) bool { return r < 0x20 || r > 0x7e }) < 0
 }
 
-// heads lists what waits in a mailbox, "" for all, the first that came first: up to most, and no more than 128 KiB but for the first.
+// heads lists what waits in a mailbox, "" for all, the first that came first: up to most, and no more than 128 KiB
+// but for the first.
 func (x *Execution) heads(box string, most int) (all []string) {
 	bytes := 0
 	for _, text := range x.Box {
@@ -47,7 +49,8 @@ func (p *Partition) Send(id string, m Message) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || !mailboxName(m.Mailbox) || !uuid(m.ID) || len(m.Key) > limits.MaxIdempotencyKey || len(m.By) > limits.MaxSignalSource {
+	if !uuid(id) || !mailboxName(m.Mailbox) || !uuid(m.ID) || len(m.Key) > limits.MaxIdempotencyKey ||
+		len(m.By) > limits.MaxSignalSource {
 		return answer("invalid_input")
 	}
 	if len(m.Payload) > limits.MaxMessage {
@@ -143,7 +146,8 @@ func (p *Partition) Messages(id string) Reply {
 		return p.missing(id)
 	}
 	list := x.heads("", limits.MaxReceived)
-	return answer(OK, append([]string{number(x.Sent), number(len(x.Box)), number(len(strings.Join(x.Box, ""))), number(len(list))}, list...)...)
+	return answer(OK, append([]string{number(x.Sent), number(len(x.Box)), number(len(strings.Join(x.Box, ""))),
+		number(len(list))}, list...)...)
 }
 
 // missing is what readers are told of an execution that is not there.

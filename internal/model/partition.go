@@ -11,6 +11,8 @@ import (
 // Limits and periods of the library that answers depend on, in ms where they are times.
 const (
 	maxRoutes  = limits.MaxClasses
+	ownRoutes  = limits.MaxOwnClasses
+	sureRoutes = limits.SureClasses
 	maxAhead   = int64(315_360_000_000) // ten years
 	year       = int64(31_536_000_000)
 	glance     = 1000    // while anything is ready, the tick looks this often
@@ -22,11 +24,12 @@ const (
 
 // Partition is everything the model knows. Make it with [New]; move Now with [Partition.Advance].
 type Partition struct {
-	Now           int64 // ms
-	Gate          Gate
-	Routes        map[int]Row // by id
-	Issued        int         // route ids so far
-	Table         int64       // version of the route table: a time, so that a worker notices when a failover lost a route
+	Now    int64 // ms
+	Gate   Gate
+	Routes map[int]Row // by id
+	Issued int         // route ids so far
+	// version of the route table: a time, so that a worker notices when a failover lost a route
+	Table         int64
 	Lanes         map[LaneName]Lane
 	Subscriptions map[string]Subscription
 	Executions    map[string]*Execution
@@ -71,15 +74,18 @@ type Tombstone struct {
 
 // New is an empty partition.
 func New(now int64) *Partition {
-	return &Partition{Now: now, Routes: map[int]Row{}, Lanes: map[LaneName]Lane{}, Subscriptions: map[string]Subscription{}, Executions: map[string]*Execution{},
-		Tombstones: map[string]Tombstone{}, Keys: map[string]string{}, Bounces: map[string]Bounce{}, Sessions: map[string]*Session{}}
+	return &Partition{Now: now, Routes: map[int]Row{}, Lanes: map[LaneName]Lane{},
+		Subscriptions: map[string]Subscription{}, Executions: map[string]*Execution{},
+		Tombstones: map[string]Tombstone{}, Keys: map[string]string{}, Bounces: map[string]Bounce{},
+		Sessions: map[string]*Session{}}
 }
 
 // Clone is an independent copy.
 func (p *Partition) Clone() *Partition {
 	c := *p
 	c.Routes, c.Lanes = maps.Clone(p.Routes), maps.Clone(p.Lanes)
-	c.Subscriptions, c.Tombstones, c.Keys, c.Bounces = maps.Clone(p.Subscriptions), maps.Clone(p.Tombstones), maps.Clone(p.Keys), maps.Clone(p.Bounces)
+	c.Subscriptions, c.Tombstones, c.Keys, c.Bounces = maps.Clone(p.Subscriptions), maps.Clone(p.Tombstones),
+		maps.Clone(p.Keys), maps.Clone(p.Bounces)
 	c.Executions = make(map[string]*Execution, len(p.Executions))
 	for id, x := range p.Executions {
 		c.Executions[id] = x.clone()

@@ -193,12 +193,14 @@ func (x *pair) shut(why model.Gate, c call) {
 	x.t.Helper()
 	before, key := x.past, root
 	freeze := func(on string) {
-		if _, code, _, err := x.s.fcall(x.ctx, x.s.raw, root, "ff_freeze_partition", strconv.Itoa(limits.Protocol), on, "moved"); err != nil || code != model.OK {
+		if _, code, _, err := x.s.fcall(x.ctx, x.s.raw, root, "ff_freeze_partition", strconv.Itoa(limits.Protocol), on,
+			"moved"); err != nil || code != model.OK {
 			x.t.Fatalf("freeze %s: %s %v", on, code, err)
 		}
 	}
 	protocol := func(n string) {
-		if err := x.s.raw.Do(x.ctx, x.s.raw.B().Hset().Key(root).FieldValue().FieldValue("protocol", n).Build()).Error(); err != nil {
+		if err := x.s.raw.Do(x.ctx,
+			x.s.raw.B().Hset().Key(root).FieldValue().FieldValue("protocol", n).Build()).Error(); err != nil {
 			x.t.Fatalf("protocol: %v", err)
 		}
 	}
@@ -229,7 +231,8 @@ func (x *pair) compare() {
 		want, wantCode := x.p.View(id)
 		for i, stream := range want.Streams {
 			if stream.Sequence == 0 && stream.Reason == "lease_revoked" && i < len(got.Streams) {
-				want.Streams[i].Reason = got.Streams[i].Reason // without a frame, the library tells how the attempt ended later
+				// without a frame, the library tells how the attempt ended later
+				want.Streams[i].Reason = got.Streams[i].Reason
 			}
 		}
 		if code != wantCode || !reflect.DeepEqual(got, want) {
@@ -245,7 +248,8 @@ func (x *pair) drain() {
 		x.make(call{Kind: "set lane", Lane: model.LaneChange{LaneName: name, State: "active", Keep: -1}})
 	}
 	for worker := range 20 {
-		q := model.ClaimRequest{Session: "drain~" + strconv.Itoa(worker), Number: 1, TTL: 30_000, Max: 1, Subscription: "aa", Table: x.p.Table}
+		q := model.ClaimRequest{Session: "drain~" + strconv.Itoa(worker), Number: 1, TTL: 30_000, Max: 1,
+			Subscription: "aa", Table: x.p.Table}
 		r := x.make(call{Kind: "claim", Claim: q})
 		if r.Code == "interest_unknown" {
 			x.make(call{Kind: "interest", Name: "aa", Routes: every})

@@ -28,7 +28,8 @@ type quotaTruth struct {
 	book      []string
 }
 
-func (q *quotaTruth) put(s admission.Quota, expected uint64, by string, now int64) (out *quotaTruth, already bool, wake []string, code string) {
+func (q *quotaTruth) put(s admission.Quota, expected uint64, by string,
+	now int64) (out *quotaTruth, already bool, wake []string, code string) {
 	switch {
 	case s.Rate < 0 || s.Cap < 0 || s.Window < 0 || s.Rate > 0 && s.Window == 0:
 		return q, false, nil, "invalid_quota_spec"
@@ -39,7 +40,8 @@ func (q *quotaTruth) put(s admission.Quota, expected uint64, by string, now int6
 	case q != nil && expected != q.revision:
 		return q, false, nil, "quota_conflict"
 	case q == nil:
-		q = &quotaTruth{created: now, window: map[string]int64{}, slots: map[string]int64{}, forSlots: waitlist{}, forRate: waitlist{}}
+		q = &quotaTruth{created: now, window: map[string]int64{}, slots: map[string]int64{}, forSlots: waitlist{},
+			forRate: waitlist{}}
 		q.book = append(q.book, "created "+by)
 	default:
 		wake = append(q.forSlots.take(256), q.forRate.take(256)...)
@@ -60,7 +62,8 @@ func (q *quotaTruth) started(now int64) (n int) {
 }
 
 // admit lets the first ones start, as many as there is room for.
-func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, holds []string, now int64) (a engine.Admitted, code string) {
+func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, holds []string,
+	now int64) (a engine.Admitted, code string) {
 	if q == nil {
 		return a, "quota_policy_not_found"
 	}
@@ -75,7 +78,8 @@ func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, ho
 			if a.Why = q.full(started, held); a.Why != "" {
 				break
 			}
-			started, held = started+1, held+1 // also for one that is in the window since a release, of which nothing comes any more
+			// also for one that is in the window since a release, of which nothing comes any more
+			started, held = started+1, held+1
 			if _, before := q.window[hold]; q.spec.Rate > 0 && !before {
 				q.window[hold] = now
 			}
@@ -142,7 +146,9 @@ func jitter(who string, now, limit int64) int64 {
 }
 
 func ordered(set map[string]int64) []string {
-	return slices.SortedFunc(maps.Keys(set), func(a, b string) int { return cmp.Or(cmp.Compare(set[a], set[b]), strings.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(set), func(a, b string) int {
+		return cmp.Or(cmp.Compare(set[a], set[b]), strings.Compare(a, b))
+	})
 }
 
 // release forgets a hold, and its start if it never ran.
@@ -160,8 +166,8 @@ func (q *quotaTruth) release(hold string, ran bool) (freed bool) {
 	return freed
 }
 
-// wake is who may come now, for starts and for slots: some more than can, for not everybody still has work, but at most 256 with those
-// of the same call.
+// wake is who may come now, for starts and for slots: some more than can, for not everybody still has work, but at
+// most 256 with those of the same call.
 func (q *quotaTruth) wake(now int64, before []string) []string {
 	if q == nil {
 		return before
@@ -182,7 +188,8 @@ func (q *quotaTruth) wake(now int64, before []string) []string {
 	return before
 }
 
-func (q *quotaTruth) settle(ttl time.Duration, holds []string, states []engine.HoldState, now int64) (freed int, wake []string, code string) {
+func (q *quotaTruth) settle(ttl time.Duration, holds []string, states []engine.HoldState,
+	now int64) (freed int, wake []string, code string) {
 	if q == nil {
 		return 0, nil, "quota_policy_not_found"
 	}
@@ -205,8 +212,8 @@ func (q *quotaTruth) record(now int64) string {
 	for _, at := range q.slots {
 		suspect += bool01(at <= now)
 	}
-	return fmt.Sprint(q.spec, q.revision, q.created, q.changedBy, q.started(now), len(q.slots), suspect, len(q.forSlots), len(q.forRate), q.book,
-		ordered(q.slots))
+	return fmt.Sprint(q.spec, q.revision, q.created, q.changedBy, q.started(now), len(q.slots), suspect,
+		len(q.forSlots), len(q.forRate), q.book, ordered(q.slots))
 }
 
 func quotaText(q admission.QuotaRecord) string {
@@ -214,5 +221,6 @@ func quotaText(q admission.QuotaRecord) string {
 	for _, x := range q.Audit {
 		book = append(book, x.What+" "+x.By)
 	}
-	return fmt.Sprint(q.Quota, q.Revision, q.CreatedAt.UnixMilli(), q.ChangedBy, q.Started, q.Held, q.Suspect, q.ForSlots, q.ForRate, book, q.Holds)
+	return fmt.Sprint(q.Quota, q.Revision, q.CreatedAt.UnixMilli(), q.ChangedBy, q.Started, q.Held, q.Suspect,
+		q.ForSlots, q.ForRate, book, q.Holds)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// TestQuotas does random things to quotas, on both servers, and to quotaTruth: every reply is the same, and so is every quota as it is
-// read. 300 calls a history; 16 histories, or FLOWFABRIC_SOAK/25 (10,000: 120,000 calls).
+// TestQuotas does random things to quotas, on both servers, and to quotaTruth: every reply is the same, and so is
+// every quota as it is read. 300 calls a history; 16 histories, or FLOWFABRIC_SOAK/25 (10,000: 120,000 calls).
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	for _, on := range []struct {
@@ -30,7 +30,8 @@ func TestQuotas(t *testing.T) {
 				newQuotas(t, s, seed, did).run()
 			}
 			t.Log(did)
-			for _, what := range []string{"put", "remove", "admit", "admit again", "release", "settle", "rate", "cap", "suspect", "quota_conflict", "woken", "freed"} {
+			for _, what := range []string{"put", "remove", "admit", "admit again", "release", "settle", "rate", "cap",
+				"suspect", "quota_conflict", "woken", "freed"} {
 				if did[what] == 0 && seedAsked() == 0 {
 					t.Errorf("never happened: %s", what)
 				}
@@ -49,7 +50,8 @@ type quotas struct {
 
 func newQuotas(t *testing.T, s *server, seed uint64, did map[string]int) *quotas {
 	const of = limits.DefaultQuotaPartitions
-	x := &quotas{truth: map[string]*quotaTruth{}, names: []string{nameIn(3, of, "a"), nameIn(3, of, "b"), nameIn(5, of, "c")}}
+	x := &quotas{truth: map[string]*quotaTruth{},
+		names: []string{nameIn(3, of, "a"), nameIn(3, of, "b"), nameIn(5, of, "c")}}
 	x.bounds = newBounds(t, s, seed, did, keys.QuotaRoot(3), keys.QuotaRoot(5))
 	return x
 }
@@ -96,7 +98,8 @@ func (x *quotas) run() {
 
 func (x *quotas) put(name string) {
 	x.t.Helper()
-	q := admission.Quota{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Cap: x.r.IntN(6), Rate: x.r.IntN(8), Jitter: time.Duration(x.r.IntN(3)*100) * time.Millisecond}
+	q := admission.Quota{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Cap: x.r.IntN(6), Rate: x.r.IntN(8),
+		Jitter: time.Duration(x.r.IntN(3)*100) * time.Millisecond}
 	if x.chance(95) {
 		q.Window = time.Duration(1+x.r.IntN(20)) * 500 * time.Millisecond
 	}

@@ -120,7 +120,8 @@ func (p *Partition) AppendFrames(id string, f Fence, b Batch) Reply {
 	if a.Sequence = last; a.Run != f.Epoch {
 		a.Run, a.Runs = f.Epoch, a.Runs+1
 	}
-	a.Frames, a.Version, a.Live = a.Frames+uint64(strings.Count(fresh, "d")), a.Version+deltas, a.Live+uint64(strings.Count(fresh, "l"))
+	a.Frames, a.Version, a.Live = a.Frames+uint64(strings.Count(fresh, "d")), a.Version+deltas,
+		a.Live+uint64(strings.Count(fresh, "l"))
 	return answer(OK, number(a.Frames), number(a.Sequence), number(a.Version), number(len(fresh)))
 }
 

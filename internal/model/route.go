@@ -5,21 +5,28 @@ import "slices"
 // Route is where work belongs.
 type Route struct{ Namespace, Lane, Kind, Capabilities string }
 
-// Row is a row of the route table. It goes with the last execution of its route, and a route that comes back gets another
-// id: ids are never used again, so a worker that knows an old one waits for nothing instead of for somebody else's work.
+// Row is a row of the route table. It goes with the last execution of its route, and a route that comes back gets
+// another id: ids are never used again, so a worker that knows an old one waits for nothing instead of for somebody
+// else's work.
 type Row struct {
 	Route
 	Version int64 // of the table when it was added
 }
 
-// route finds the row of a route or adds one; 0 when the table is full.
+// route finds the row of a route or adds one; 0 when the table is full, or half full and the namespace has its share.
 func (p *Partition) route(r Route) int {
 	for id, row := range p.Routes {
 		if row.Route == r {
 			return id
 		}
 	}
-	if len(p.Routes) == maxRoutes {
+	made := 0
+	for _, row := range p.Routes {
+		if row.Namespace == r.Namespace {
+			made++
+		}
+	}
+	if len(p.Routes) >= maxRoutes || len(p.Routes) >= ownRoutes && made >= sureRoutes {
 		return 0
 	}
 	p.Table, p.Issued = max(p.Table+1, p.Now), p.Issued+1

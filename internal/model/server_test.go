@@ -2,7 +2,6 @@ package model_test
 
 import (
 	"context"
-	"crypto/sha1"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -21,7 +20,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
-	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -43,14 +41,13 @@ var root = keys.Root(partition)
 type server struct {
 	e          *engine.Engine
 	raw        rueidis.Client // looks at the keyspace and makes calls that the engine never would
-	scripts    map[string]string
 	setClock   func(ctx context.Context, raw rueidis.Client, ms int64) error
 	more       func() rueidis.Client // another connection
 	ttls       bool                  // key TTLs follow the clock
 	partitions uint16                // of executions; 0 = 1
 }
 
-// embeddedServer runs the library as scripts, and its clock is pinned.
+// embeddedServer has one clock for all, which is pinned.
 func embeddedServer(t testing.TB) *server {
 	t.Helper()
 	srv, err := embedded.Start(t.Context(), embedded.Config{InProcess: true})
@@ -59,17 +56,12 @@ func embeddedServer(t testing.TB) *server {
 	}
 	t.Cleanup(srv.Close)
 	srv.SetTime(time.UnixMilli(begin))
-	s := &server{scripts: map[string]string{}, ttls: true}
+	s := &server{ttls: true}
 	s.setClock = func(_ context.Context, _ rueidis.Client, ms int64) error {
 		srv.SetTime(time.UnixMilli(ms))
 		return nil
 	}
 	s.open(t, srv.URL(), false)
-	for _, h := range library.Functions() {
-		text := library.Script(h.Name, library.Variant{})
-		s.scripts[h.Name] = fmt.Sprintf("%x", sha1.Sum([]byte(text)))
-		s.must(t, s.raw.B().ScriptLoad().Script(text).Build())
-	}
 	return s
 }
 
@@ -90,7 +82,8 @@ func redisOf(t testing.TB, partitions uint16) *server {
 func (s *server) open(t testing.TB, url string, testClock bool) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	e, err := engine.Open(t.Context(), engine.Config{URL: url, Partitions: max(1, s.partitions), Logger: quiet, CallTimeout: 20 * time.Second, TestClock: testClock})
+	e, err := engine.Open(t.Context(), engine.Config{URL: url, Partitions: max(1, s.partitions), Logger: quiet,
+		CallTimeout: time.Hour, TestClock: testClock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +91,10 @@ func (s *server) open(t testing.TB, url string, testClock bool) {
 	s.e = e
 	s.more = func() rueidis.Client {
 		t.Helper()
-		c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{url[strings.Index(url, "://")+3:]}, DisableCache: true,
-			ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: 20 * time.Second, Dialer: net.Dialer{KeepAlive: -1},
+		c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{url[strings.Index(url, "://")+3:]},
+			DisableCache:      true,
+			ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: 20 * time.Second,
+			Dialer: net.Dialer{KeepAlive: -1},
 			DialCtxFn: func(ctx context.Context, address string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				if strings.HasPrefix(url, inproc.Scheme) {
 					return inproc.Dial(ctx, address)
@@ -113,13 +108,6 @@ func (s *server) open(t testing.TB, url string, testClock bool) {
 		return c
 	}
 	s.raw = s.more()
-}
-
-func (s *server) must(t testing.TB, command rueidis.Completed) {
-	t.Helper()
-	if err := s.raw.Do(context.Background(), command).Error(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // failer is what both kinds of tests have.
@@ -143,17 +131,19 @@ func (s *server) reset(ctx context.Context, t failer) {
 	if err := s.setClock(ctx, s.raw, begin); err != nil {
 		t.Fatalf("set the clock: %v", err)
 	}
-	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_boot", strconv.Itoa(limits.Protocol)); err != nil || code != model.OK {
+	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_boot", strconv.Itoa(limits.Protocol)); err != nil ||
+		code != model.OK {
 		t.Fatalf("boot: %s %v", code, err)
 	}
-	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_set_token_keys", strconv.Itoa(limits.Protocol), "seed", model.Kid, "0123456789abcdef", "0", "0"); err != nil || code != model.OK {
+	if _, code, _, err := s.fcall(ctx, s.raw, root, "ff_set_token_keys", strconv.Itoa(limits.Protocol), "seed",
+		model.Kid, "0123456789abcdef", "0", "0"); err != nil || code != model.OK {
 		t.Fatalf("seed: %s %v", code, err)
 	}
 }
 
 // fcall calls a function and splits its envelope.
-func (s *server) fcall(ctx context.Context, raw rueidis.Client, key, name string, args ...string) (status int64, code string,
-	slots []string, err error) {
+func (s *server) fcall(ctx context.Context, raw rueidis.Client, key, name string,
+	args ...string) (status int64, code string, slots []string, err error) {
 	reply, err := raw.Do(ctx, s.calling(raw, key, name, args...)).ToMessage()
 	if err != nil {
 		return 0, "", nil, fmt.Errorf("%s: no envelope: %w", name, err)
@@ -162,10 +152,7 @@ func (s *server) fcall(ctx context.Context, raw rueidis.Client, key, name string
 }
 
 func (s *server) calling(raw rueidis.Client, key, name string, args ...string) rueidis.Completed {
-	if s.scripts == nil {
-		return raw.B().Fcall().Function(name).Numkeys(1).Key(key).Arg(args...).Build()
-	}
-	return raw.B().Evalsha().Sha1(s.scripts[name]).Numkeys(1).Key(key).Arg(args...).Build()
+	return raw.B().Fcall().Function(name).Numkeys(1).Key(key).Arg(args...).Build()
 }
 
 // split takes an envelope apart.
@@ -216,7 +203,7 @@ func (s *server) view(ctx context.Context, id string) (v model.View, code string
 		return v, code, err
 	}
 	for attempt := range v.Attempts {
-		stream, err := s.stream(ctx, id, attempt)
+		stream, err := s.stream(ctx, id, attempt+1)
 		if err != nil {
 			return v, "", err
 		}
@@ -240,19 +227,23 @@ func (s *server) snapshot(ctx context.Context, id string) (v model.View, code st
 		}
 		return t.UnixMilli()
 	}
-	v = model.View{Code: snap.State.Code, Priority: snap.Priority, Creator: snap.Creator, Input: snap.InputBytes, Attempts: int(snap.Attempts),
-		Route: model.Route{Namespace: snap.Route.Namespace, Lane: snap.Route.Lane, Kind: snap.Route.Kind,
-			Capabilities: strings.Join(snap.Route.Capabilities, ",")},
-		Type: snap.AttemptType, Epoch: snap.Epoch, Session: snap.Session, LeaseExpires: ms(snap.LeaseExpiresAt), Retries: snap.Retries,
-		Reclaims: snap.Reclaims, Replays: snap.Replays, Created: ms(snap.CreatedAt), Started: ms(snap.StartedAt), Claimed: ms(snap.ClaimedAt),
-		Ended: ms(snap.CompletedAt), DelayUntil: ms(snap.DelayUntil), Deadline: ms(snap.DeadlineAt), Category: snap.FailureCategory,
-		Reason: snap.FailureReason, CancelledBy: snap.CancelledBy, CancelReason: snap.CancelReason, Steps: snap.Steps, Tags: map[string]string{},
-		Progress: model.Progress{At: ms(snap.Progress.At), Percent: snap.Progress.Percent, Message: snap.Progress.Message}}
+	v = model.View{Code: snap.State.Code, Priority: snap.Priority, Creator: snap.Creator, Input: snap.InputBytes,
+		Attempts: int(snap.Attempts), Route: model.Route{Namespace: snap.Route.Namespace, Lane: snap.Route.Lane,
+			Kind: snap.Route.Kind, Capabilities: strings.Join(snap.Route.Capabilities, ",")},
+		Type: snap.AttemptType, Epoch: snap.Epoch, Session: snap.Session, LeaseExpires: ms(snap.LeaseExpiresAt),
+		Retries: snap.Retries, Reclaims: snap.Reclaims, Replays: snap.Replays, Created: ms(snap.CreatedAt),
+		Started: ms(snap.StartedAt), Claimed: ms(snap.ClaimedAt), Ended: ms(snap.CompletedAt),
+		DelayUntil: ms(snap.DelayUntil), Deadline: ms(snap.DeadlineAt), Category: snap.FailureCategory,
+		Reason: snap.FailureReason, CancelledBy: snap.CancelledBy, CancelReason: snap.CancelReason, Steps: snap.Steps,
+		Tags: map[string]string{},
+		Progress: model.Progress{At: ms(snap.Progress.At), Percent: snap.Progress.Percent,
+			Message: snap.Progress.Message}}
 	for k, value := range snap.Tags {
 		v.Tags[k] = value
 	}
 	for _, a := range snap.AttemptLog {
-		v.Log = append(v.Log, model.Record{Index: int(a.Index), Type: a.Type, State: a.State, Category: a.Category, Reason: a.Reason,
+		v.Log = append(v.Log, model.Record{Index: int(a.Index), Type: a.Type, State: a.State, Category: a.Category,
+			Reason:  a.Reason,
 			Claimed: ms(a.ClaimedAt), Ended: ms(a.EndedAt),
 			Held: model.Fence{Session: a.Session, Claim: a.Claim, Epoch: a.Epoch, Attempt: int(a.Index)}})
 	}
@@ -264,5 +255,6 @@ func (s *server) stream(ctx context.Context, id string, attempt int) (model.Stre
 	if err != nil {
 		return model.Stream{}, fmt.Errorf("stream of attempt %s: %w", strconv.Itoa(attempt), err)
 	}
-	return model.Stream{Frames: m.Count, Sequence: m.LastSequence, Version: m.Summary, Live: m.Live, Runs: uint64(m.Runs), Recorded: m.Recorded.Sequence, Closed: m.Closed, Reason: m.ClosedReason}, nil
+	return model.Stream{Frames: m.Count, Sequence: m.LastSequence, Version: m.Summary, Live: m.Live,
+		Runs: uint64(m.Runs), Recorded: m.Recorded.Sequence, Closed: m.Closed, Reason: m.ClosedReason}, nil
 }

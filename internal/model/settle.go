@@ -63,7 +63,8 @@ func (p *Partition) Fail(id string, f Fence, why Failure) Reply {
 	if code := incomplete(id, f); code != "" {
 		return answer(code)
 	}
-	if !category.MatchString(why.Category) || len(why.Reason) > limits.MaxReason || why.After < -1 || why.After > maxAhead {
+	if !category.MatchString(why.Category) || len(why.Reason) > limits.MaxReason || why.After < -1 ||
+		why.After > maxAhead {
 		return answer("invalid_input")
 	}
 	x, refused, holder := p.refuse(id, f)
@@ -150,8 +151,8 @@ func (p *Partition) Delay(id string, f Fence, ms int64) Reply {
 	return answer(OK, number(at))
 }
 
-// Continue ends the attempt and starts the execution anew with an input of so many bytes. What it leaves of the link before stays until the next
-// time.
+// Continue ends the attempt and starts the execution anew with an input of so many bytes. What it leaves of the link
+// before stays until the next time.
 func (p *Partition) Continue(id string, f Fence, input int) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -267,8 +268,9 @@ func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source) || len(c.Reason) > limits.MaxReason ||
-		len(c.By) > limits.MaxName || c.By != "" && c.Source != "operator_override" {
+	if !uuid(id) || !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source) ||
+		len(c.Reason) > limits.MaxReason || len(c.By) > limits.MaxName ||
+		c.By != "" && c.Source != "operator_override" {
 		return answer("invalid_input")
 	}
 	code := incomplete(id, f)

@@ -28,8 +28,8 @@ type Submission struct {
 }
 
 // Create admits one execution: all is validated first; then an id that is known answers
-// what it is, unless its payload was another one; so does a key that another execution has; then its lane must accept work; then it waits in its route or for its delay. A batch is the same as
-// its items one after another.
+// what it is, unless its payload was another one; so does a key that another execution has; then its lane must accept
+// work; then it waits in its route or for its delay. A batch is the same as its items one after another.
 func (p *Partition) Create(s Submission) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -57,8 +57,8 @@ func (p *Partition) Create(s Submission) Reply {
 	if route == 0 {
 		return answer("too_many_routes")
 	}
-	x := &Execution{Route: route, Priority: clamp(s.Priority), Policy: s.Policy, Creator: s.Creator, Digest: s.Digest, Input: s.Input,
-		Created: p.Now, Tags: maps.Clone(s.Tags), Steps: map[string]string{}}
+	x := &Execution{Route: route, Priority: clamp(s.Priority), Policy: s.Policy, Creator: s.Creator, Digest: s.Digest,
+		Input: s.Input, Created: p.Now, Tags: maps.Clone(s.Tags), Steps: map[string]string{}}
 	if x.Tags == nil {
 		x.Tags = map[string]string{}
 	}
@@ -82,7 +82,8 @@ func (p *Partition) Create(s Submission) Reply {
 // holder is the execution that has a key; nil if nobody has it.
 func (p *Partition) holder(key string) (id string, x *Execution) {
 	id = p.Keys[key]
-	if x = p.Executions[id]; x == nil || x.Debounced && !x.unclaimed() || !x.Debounced && x.terminal() && x.Till >= 0 && x.Till <= p.Now {
+	if x = p.Executions[id]; x == nil || x.Debounced && !x.unclaimed() ||
+		!x.Debounced && x.terminal() && x.Till >= 0 && x.Till <= p.Now {
 		return "", nil
 	}
 	return id, x
@@ -119,7 +120,8 @@ func (s *Submission) validate() string {
 		return "invalid_input"
 	case !uuid(s.ID):
 		return "invalid_input"
-	case s.Key != "" && (!uuid(s.Key) || !s.Debounce && (s.Held < -1 || s.Held > year) || s.Debounce && (s.Most < 0 || s.Most > maxAhead)):
+	case s.Key != "" && (!uuid(s.Key) || !s.Debounce && (s.Held < -1 || s.Held > year) ||
+		s.Debounce && (s.Most < 0 || s.Most > maxAhead)):
 		return "invalid_input"
 	case len(s.Digest) > 64:
 		return "invalid_input"

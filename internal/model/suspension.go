@@ -14,8 +14,8 @@ const (
 	waitStep   = unit + "w:"
 )
 
-// Wait asks to suspend a held attempt until enough of some signals have come to one waitpoint, or, without one, until an
-// operator or the timeout ends it. Conditions of several parts the model does not know.
+// Wait asks to suspend a held attempt until enough of some signals have come to one waitpoint, or, without one, until
+// an operator or the timeout ends it. Conditions of several parts the model does not know.
 type Wait struct {
 	ID, Request, Name, Reason string
 	Timeout                   int64 // ms, 0 = none
@@ -31,7 +31,8 @@ type Wait struct {
 // reasons are the codes of the reasons that the model uses.
 var reasons = map[string]Code{"waiting_for_signal": "S1", "waiting_for_approval": "S2", "manual_pause": "S5"}
 
-var behaviours = []string{"fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "auto_resume_open", "escalate"}
+var behaviours = []string{"fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal",
+	"auto_resume_open", "escalate"}
 
 // Suspension is the current one of an execution, or its last.
 type Suspension struct {
@@ -97,7 +98,8 @@ func (u *Suspension) met() bool {
 
 // outcome is what a resumption tells; its signals are in no order.
 func (u *Suspension) outcome() string {
-	parts := []string{strings.Join([]string{u.Name, u.Cause, u.ID, instantText(u.Closed), instantText(u.Until), u.Closer, u.Who, u.Why,
+	parts := []string{strings.Join([]string{u.Name, u.Cause, u.ID, instantText(u.Closed), instantText(u.Until),
+		u.Closer, u.Who, u.Why,
 		number(len(u.Matched))}, unit)}
 	for _, text := range slices.Sorted(slices.Values(u.Matched)) {
 		parts = append(parts, number(len(text))+":"+text)
@@ -124,7 +126,8 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 		return answer("invalid_resume_condition")
 	}
 	x := p.Executions[id]
-	if x != nil && x.Suspension != nil && x.made(x.Suspension.By, f) && (x.Suspension.ID == q.ID || q.Request != "" && x.Suspension.Request == q.Request) {
+	if x != nil && x.Suspension != nil && x.made(x.Suspension.By, f) &&
+		(x.Suspension.ID == q.ID || q.Request != "" && x.Suspension.Request == q.Request) {
 		return x.waits(Already)
 	}
 	x, refused, holder := p.refuse(id, f)
@@ -156,7 +159,8 @@ func (p *Partition) Suspend(id string, f Fence, q Wait) Reply {
 	if late && !u.met() { // what was accepted in time counts, if it suffices
 		return answer("pending_waitpoint_expired", q.Point.Key)
 	}
-	if last := x.Suspension; last != nil && last.Name != "" && x.Told && x.Steps[answerStep+last.Name] == "" && !x.receipted(last) {
+	if last := x.Suspension; last != nil && last.Name != "" && x.Told && x.Steps[answerStep+last.Name] == "" &&
+		!x.receipted(last) {
 		x.recordAt(answerStep+last.Name, last.outcome(), last.After)
 	}
 	if q.Only == "" {
@@ -186,8 +190,8 @@ func (x *Execution) receipted(u *Suspension) bool {
 }
 
 func (q Wait) invalid() bool {
-	return !uuid(q.ID) || len(q.Request) > 256 || len(q.Name) > 128 || reasons[q.Reason] == "" || q.Timeout < 0 || q.Timeout > maxAhead ||
-		!slices.Contains(behaviours, q.Behaviour) || q.Delay < 0 || q.Delay > 2_592_000_000 ||
+	return !uuid(q.ID) || len(q.Request) > 256 || len(q.Name) > 128 || reasons[q.Reason] == "" || q.Timeout < 0 ||
+		q.Timeout > maxAhead || !slices.Contains(behaviours, q.Behaviour) || q.Delay < 0 || q.Delay > 2_592_000_000 ||
 		q.Only == "" && (!q.Pending && q.Point.invalid() || !uuid(q.Point.ID))
 }
 
@@ -234,7 +238,8 @@ func (x *Execution) waits(code string) Reply {
 	return r
 }
 
-// shut closes the suspension and its waitpoint. What came before something else than a signal ended it tells nobody anything.
+// shut closes the suspension and its waitpoint. What came before something else than a signal ended it tells nobody
+// anything.
 func (p *Partition) shut(x *Execution, e ending) {
 	u := *x.Suspension
 	u.Closed, u.Cause, u.Closer, u.Who, u.Why = p.Now, e.cause, e.closer, e.who, e.why
@@ -305,7 +310,8 @@ func (p *Partition) timeout(x *Execution) {
 		p.resume(x, ending{reason: "timed_out_auto_resume", cause: "timeout"})
 		return
 	case "auto_resume_with_timeout_signal":
-		g := strings.Join([]string{u.ID, "", "", "__timeout", "", "system", "", "", "", "", number(p.Now), "json", "timeout", "", "0", ""}, unit)
+		g := strings.Join([]string{u.ID, "", "", "__timeout", "", "system", "", "", "", "", number(p.Now), "json",
+			"timeout", "", "0", ""}, unit)
 		p.resume(x, ending{reason: "timed_out_auto_resume", cause: "timeout", signal: g})
 		return
 	}
@@ -318,7 +324,8 @@ func (p *Partition) timeout(x *Execution) {
 	p.finish(x, to, "suspension_timeout")
 }
 
-// reopen lets the waitpoint of a suspension serve another wait, if a step keeps it. What the condition took counts for that one.
+// reopen lets the waitpoint of a suspension serve another wait, if a step keeps it. What the condition took counts
+// for that one.
 func (p *Partition) reopen(x *Execution) {
 	u := x.Suspension
 	w, known := x.Points[u.Point.ID]
@@ -348,8 +355,9 @@ func (p *Partition) Resume(id string, q Resumption) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || q.Expected != "" && !uuid(q.Expected) || !uuid(q.Request) || q.Trigger != "operator" && q.Trigger != "auto_resume" ||
-		len(q.By) < 1 || len(q.By) > limits.MaxName || len(q.Why) > limits.MaxReason || q.Delay < 0 || q.Delay > 2_592_000_000 {
+	if !uuid(id) || q.Expected != "" && !uuid(q.Expected) || !uuid(q.Request) ||
+		q.Trigger != "operator" && q.Trigger != "auto_resume" || len(q.By) < 1 || len(q.By) > limits.MaxName ||
+		len(q.Why) > limits.MaxReason || q.Delay < 0 || q.Delay > 2_592_000_000 {
 		return answer("invalid_input")
 	}
 	x := p.Executions[id]
@@ -363,8 +371,9 @@ func (p *Partition) Resume(id string, q Resumption) Reply {
 	case q.Expected != "" && q.Expected != x.Suspension.ID:
 		return answer("suspension_changed", x.Suspension.ID)
 	}
-	p.resume(x, ending{cause: "operator", reason: map[string]string{"operator": "resumed_by_operator", "auto_resume": "resumed"}[q.Trigger],
-		who: q.By, why: q.Why, delay: q.Delay})
+	p.resume(x, ending{cause: "operator",
+		reason: map[string]string{"operator": "resumed_by_operator", "auto_resume": "resumed"}[q.Trigger],
+		who:    q.By, why: q.Why, delay: q.Delay})
 	x.ResumeRequest = q.Request
 	return answer(OK, string(x.Code), x.Suspension.ID)
 }

@@ -10,9 +10,10 @@ import (
 )
 
 // Tick does everything that happens because time passed: what dead sessions held is requeued, delays come
-// due, then alarms fire in their order, and what was kept long enough is purged. Only the owner ticks, or a process that finds it late. Slots: is the owner, more,
-// ms until the next, nothing to wait for, then the counts requeued, exhausted, promoted, timed out, expired,
-// suspensions that timed out, pending waitpoints that expired, purged, schedules that are due and entries of the outbox (the model knows neither).
+// due, then alarms fire in their order, and what was kept long enough is purged. Only the owner ticks, or a process
+// that finds it late. Slots: is the owner, more, ms until the next, nothing to wait for, then the counts requeued,
+// exhausted, promoted, timed out, expired, suspensions that timed out, pending waitpoints that expired, purged,
+// schedules that are due and entries of the outbox (the model knows neither).
 func (p *Partition) Tick(owner string, release bool) Reply {
 	if r, shut := p.enter(); shut {
 		return r
@@ -45,8 +46,8 @@ func (p *Partition) Tick(owner string, release bool) Reply {
 	p.retention(&n)
 	p.Wake = p.next()
 	idle, in := p.Wake == 0, max(0, p.Wake-p.Now)
-	return answer(OK, "1", "0", number(in), flag(idle), number(n.requeued), number(n.exhausted), number(n.promoted), number(n.timedout),
-		number(n.expired), number(n.suspensions), number(n.waitpoints), number(n.purged), "0", "0")
+	return answer(OK, "1", "0", number(in), flag(idle), number(n.requeued), number(n.exhausted), number(n.promoted),
+		number(n.timedout), number(n.expired), number(n.suspensions), number(n.waitpoints), number(n.purged), "0", "0")
 }
 
 type counts struct{ requeued, exhausted, promoted, timedout, expired, suspensions, waitpoints, purged int }
@@ -134,7 +135,8 @@ func (p *Partition) requeue(x *Execution, why string, n *counts) {
 	}
 	last := x.Reclaims >= cmp.Or(x.Policy.MaxReclaims, limits.DefaultMaxReclaims)
 	if last && x.Code == "A1" && said == "" {
-		said = fmt.Sprintf("worker %s was lost while it ran this, loss %d of a worker: its handler may be the cause", instance(x.Held.Session), x.Reclaims+1)
+		said = fmt.Sprintf("worker %s was lost while it ran this, loss %d of a worker: its handler may be the cause",
+			instance(x.Held.Session), x.Reclaims+1)
 	}
 	x.end(p.Now, "interrupted_reclaimed", why, said)
 	if last {
@@ -158,8 +160,8 @@ func (p *Partition) requeue(x *Execution, why string, n *counts) {
 	n.requeued++
 }
 
-// retention purges what was kept long enough. When it is looked at was decided at its end; if it is kept longer since, it is
-// looked at again.
+// retention purges what was kept long enough. When it is looked at was decided at its end; if it is kept longer
+// since, it is looked at again.
 func (p *Partition) retention(n *counts) {
 	over := func(x *Execution) bool { return x.terminal() && x.Filed <= p.Now }
 	for _, id := range p.sorted(over, func(x *Execution) int64 { return x.Filed }) {
@@ -177,8 +179,9 @@ func (p *Partition) retention(n *counts) {
 	}
 }
 
-// next is when the tick has to come again: at the first thing due, at the latest after a span, or a glance while something is ready, 0 when there is
-// nothing to wait for. If all that is left has ended, it comes when the first of that is to be purged.
+// next is when the tick has to come again: at the first thing due, at the latest after a span, or a glance while
+// something is ready, 0 when there is nothing to wait for. If all that is left has ended, it comes when the first of
+// that is to be purged.
 func (p *Partition) next() int64 {
 	first, anything, later := p.Now+span, false, int64(0)
 	at := func(instant int64) {

@@ -59,8 +59,10 @@ const subject = "00000001-0000-4000-8000-000000000000"
 func (x *pair) begin(delay int64) {
 	x.start()
 	retry := flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Second, Max: time.Minute, Multiplier: 2}
-	x.make(call{Kind: "create", Submit: model.Submission{ID: subject, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Delay: delay,
-		Deadline: x.limit, Input: 1, Policy: flowfabric.Policy{MaxReclaims: 2, AttemptTimeout: time.Hour, Retry: retry}}})
+	x.make(call{Kind: "create",
+		Submit: model.Submission{ID: subject, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Delay: delay,
+			Deadline: x.limit, Input: 1,
+			Policy: flowfabric.Policy{MaxReclaims: 2, AttemptTimeout: time.Hour, Retry: retry}}})
 }
 
 func (x *pair) claim(ttl int64) model.Fence {
@@ -93,8 +95,10 @@ func (x *pair) reach(code model.Code) (f model.Fence) {
 		x.begin(0)
 		f = x.claim(30_000)
 		if kind != "" {
-			x.make(call{Kind: kind, ID: subject, Fence: f, Number: x.wait, Name: "me", Cancel: model.Cancellation{Source: "owner"},
-				Failure: model.Failure{Category: "c1", After: map[model.Code]int64{"R1t": 0, "R2b": x.wait, "T2": 1}[code], Permanent: code == "T2"}})
+			x.make(call{Kind: kind, ID: subject, Fence: f, Number: x.wait, Name: "me",
+				Cancel: model.Cancellation{Source: "owner"},
+				Failure: model.Failure{Category: "c1",
+					After: map[model.Code]int64{"R1t": 0, "R2b": x.wait, "T2": 1}[code], Permanent: code == "T2"}})
 		}
 	}
 	switch code {
@@ -213,8 +217,9 @@ func (x *pair) wrongFences(kind string) {
 	if kind == "revoke" {
 		return
 	}
-	c := call{Kind: kind, ID: subject, Name: "s", Number: 1, Number2: 1, Count: 1, Message: model.Message{Mailbox: "a"}, Failure: model.Failure{Category: "c"},
-		Cancel: model.Cancellation{Source: "owner"}, Claim: model.ClaimRequest{Session: "other~1", Number: 1, TTL: 1000, Max: 1}}
+	c := call{Kind: kind, ID: subject, Name: "s", Number: 1, Number2: 1, Count: 1, Message: model.Message{Mailbox: "a"},
+		Failure: model.Failure{Category: "c"}, Cancel: model.Cancellation{Source: "owner"},
+		Claim: model.ClaimRequest{Session: "other~1", Number: 1, TTL: 1000, Max: 1}}
 	try := func(change func(*call)) {
 		x.t.Helper()
 		c.Fence, c.ID = x.reach("A1"), subject
@@ -249,7 +254,8 @@ func (x *pair) gates() {
 	for kind := range kinds {
 		c := call{Kind: kind, ID: subject, Fence: f, Name: "aa", Session: f.Session, Count: 1, Number: 1, Number2: 1,
 			Failure: model.Failure{Category: "c"},
-			Cancel:  model.Cancellation{Source: "owner"}, Claim: model.ClaimRequest{Session: "s~1", Number: 1, TTL: 1000, Max: 1}}
+			Cancel:  model.Cancellation{Source: "owner"},
+			Claim:   model.ClaimRequest{Session: "s~1", Number: 1, TTL: 1000, Max: 1}}
 		for _, why := range []model.Gate{model.Missing, model.Frozen, model.Mismatch} {
 			x.shut(why, c)
 		}
@@ -261,34 +267,52 @@ func (x *pair) gates() {
 func (x *pair) bounds() {
 	f := x.reach("A1")
 	long := strings.Repeat("x", 65)
-	good := call{ID: subject, Fence: f, Name: "aa", Session: f.Session, Count: 1, Number: 1, Number2: 1, Failure: model.Failure{Category: "c"},
-		Cancel: model.Cancellation{Source: "owner"}, Claim: model.ClaimRequest{Session: "s~1", Number: 1, TTL: 1000, Max: 1},
+	good := call{ID: subject, Fence: f, Name: "aa", Session: f.Session, Count: 1, Number: 1, Number2: 1,
+		Failure: model.Failure{Category: "c"}, Cancel: model.Cancellation{Source: "owner"},
+		Claim:  model.ClaimRequest{Session: "s~1", Number: 1, TTL: 1000, Max: 1},
 		Replay: model.Replay{Request: subject}, Lane: model.LaneChange{LaneName: usual, State: "paused", Keep: 1}}
 	for _, b := range []struct {
 		kind  string
 		spoil func(*call)
 	}{
-		{"claim", func(c *call) { c.Claim.TTL = 999 }}, {"claim", func(c *call) { c.Claim.TTL = 3_600_001 }}, {"claim", func(c *call) { c.Claim.Max = 101 }},
-		{"claim", func(c *call) { c.Claim.Max = 0 }}, {"claim", func(c *call) { c.Claim.Session = "none" }}, {"claim", func(c *call) { c.Claim.Number = 0 }},
-		{"claim", func(c *call) { c.Claim.Subscription = "xyz" }}, {"complete and claim", func(c *call) { c.Claim.TTL = 999 }},
+		{"claim", func(c *call) { c.Claim.TTL = 999 }}, {"claim", func(c *call) { c.Claim.TTL = 3_600_001 }},
+		{"claim", func(c *call) { c.Claim.Max = 101 }},
+		{"claim", func(c *call) { c.Claim.Max = 0 }}, {"claim", func(c *call) { c.Claim.Session = "none" }},
+		{"claim", func(c *call) { c.Claim.Number = 0 }},
+		{"claim", func(c *call) { c.Claim.Subscription = "xyz" }},
+		{"complete and claim", func(c *call) { c.Claim.TTL = 999 }},
 		{"fail", func(c *call) { c.Failure.Category = "" }}, {"fail", func(c *call) { c.Failure.Category = "a b" }},
-		{"fail", func(c *call) { c.Failure.Reason = strings.Repeat("x", 1025) }}, {"delay", func(c *call) { c.Number = -1 }},
-		{"delay", func(c *call) { c.Number = 315_360_000_001 }}, {"continue", func(c *call) { c.Number = limits.MaxPayload + 1 }}, {"cancel", func(c *call) { c.Cancel.Source = "me" }},
-		{"cancel", func(c *call) { c.Cancel.Reason = strings.Repeat("x", 1025) }}, {"step", func(c *call) { c.Name = "" }},
+		{"fail", func(c *call) { c.Failure.Reason = strings.Repeat("x", 1025) }},
+		{"delay", func(c *call) { c.Number = -1 }},
+		{"delay", func(c *call) { c.Number = 315_360_000_001 }}, {"continue",
+			func(c *call) { c.Number = limits.MaxPayload + 1 }}, {"cancel", func(c *call) { c.Cancel.Source = "me" }},
+		{"cancel", func(c *call) { c.Cancel.Reason = strings.Repeat("x", 1025) }},
+		{"step", func(c *call) { c.Name = "" }},
 		{"step", func(c *call) { c.Name = strings.Repeat("x", 129) }}, {"progress", func(c *call) { c.Number = 101 }},
 		{"progress", func(c *call) { c.Name = strings.Repeat("x", 1025) }}, {"append", func(c *call) { c.Count = 0 }},
-		{"append", func(c *call) { c.Count = 101 }}, {"append", func(c *call) { c.Number2 = 0 }}, {"priority", func(c *call) { c.Name = long }},
-		{"priority", func(c *call) { c.ID = "short" }}, {"set delay", func(c *call) { c.Name = long }}, {"set delay", func(c *call) { c.ID = "short" }}, {"replay", func(c *call) { c.Replay.By = long }}, {"replay", func(c *call) { c.ID = "short" }},
+		{"append", func(c *call) { c.Count = 101 }}, {"append", func(c *call) { c.Number2 = 0 }},
+		{"priority", func(c *call) { c.Name = long }},
+		{"priority", func(c *call) { c.ID = "short" }}, {"set delay", func(c *call) { c.Name = long }},
+		{"set delay", func(c *call) { c.ID = "short" }}, {"replay", func(c *call) { c.Replay.By = long }},
+		{"replay", func(c *call) { c.ID = "short" }},
 		{"replay", func(c *call) { c.Replay.Request = "short" }}, {"tags", func(c *call) { c.ID = "short" }},
-		{"tags", func(c *call) { c.Set = map[string]string{"a.b": strings.Repeat("x", 257)} }}, {"tags", func(c *call) { c.Set = map[string]string{"A": ""} }},
-		{"purge", func(c *call) { c.Number = 86_399_999 }}, {"purge", func(c *call) { c.ID, c.Number = "short", 86_400_000 }},
-		{"revoke", func(c *call) { c.Name = long }}, {"revoke", func(c *call) { c.ID = "short" }}, {"revoke", func(c *call) { c.Session = long }},
-		{"mark dead", func(c *call) { c.Session = "" }}, {"mark dead", func(c *call) { c.Value = strings.Repeat("x", 257) }},
-		{"renew", func(c *call) { c.Session = "" }}, {"renew", func(c *call) { c.Number = 999 }}, {"renew", func(c *call) { c.Number = 1000 }}, // notice 1 of none
-		{"held", func(c *call) { c.Session = long }}, {"close", func(c *call) { c.Session = "" }}, {"interest", func(c *call) { c.Name = "xyz" }},
+		{"tags", func(c *call) { c.Set = map[string]string{"a.b": strings.Repeat("x", 257)} }},
+		{"tags", func(c *call) { c.Set = map[string]string{"A": ""} }},
+		{"purge", func(c *call) { c.Number = 86_399_999 }},
+		{"purge", func(c *call) { c.ID, c.Number = "short", 86_400_000 }},
+		{"revoke", func(c *call) { c.Name = long }}, {"revoke", func(c *call) { c.ID = "short" }},
+		{"revoke", func(c *call) { c.Session = long }},
+		{"mark dead", func(c *call) { c.Session = "" }},
+		{"mark dead", func(c *call) { c.Value = strings.Repeat("x", 257) }},
+		// notice 1 of none
+		{"renew", func(c *call) { c.Session = "" }}, {"renew", func(c *call) { c.Number = 999 }},
+		{"renew", func(c *call) { c.Number = 1000 }},
+		{"held", func(c *call) { c.Session = long }}, {"close", func(c *call) { c.Session = "" }},
+		{"interest", func(c *call) { c.Name = "xyz" }},
 		{"tick", func(c *call) { c.Name = "" }}, {"tick", func(c *call) { c.Name = long }},
 		{"set lane", func(c *call) { c.Lane.Name = long }}, {"set lane", func(c *call) { c.Lane.Namespace = "" }},
-		{"set lane", func(c *call) { c.Lane.State = "closed" }}, {"set lane", func(c *call) { c.Lane.Keep = 315_360_001 }},
+		{"set lane", func(c *call) { c.Lane.State = "closed" }},
+		{"set lane", func(c *call) { c.Lane.Keep = 315_360_001 }},
 		{"set lane", func(c *call) { c.Lane.By = long }},
 	} {
 		c := good
@@ -309,13 +333,15 @@ func (x *pair) refusals() {
 	claim := model.ClaimRequest{Session: "tour~1", Number: 3, TTL: 30_000, Max: 1, Subscription: "aa"}
 	id := func(kind string, all ...string) {
 		for _, id := range append(all, subject) {
-			x.make(call{Kind: kind, ID: id, Number: 86_400_000, Replay: model.Replay{Request: unknown}, Set: map[string]string{"a.b": "1"}})
+			x.make(call{Kind: kind, ID: id, Number: 86_400_000, Replay: model.Replay{Request: unknown},
+				Set: map[string]string{"a.b": "1"}})
 		}
 	}
 	x.begin(0)
 	x.make(call{Kind: "claim", Claim: claim}) // no such session yet
 	for _, digest := range []string{"d1", "d2", "d1"} {
-		x.make(call{Kind: "create", Submit: model.Submission{ID: unknown, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k2"}, Digest: digest}})
+		x.make(call{Kind: "create", Submit: model.Submission{ID: unknown,
+			Route: model.Route{Namespace: "n", Lane: "l", Kind: "k2"}, Digest: digest}})
 	}
 	x.claim(30_000)
 	x.make(call{Kind: "claim", Claim: claim})
@@ -348,8 +374,10 @@ func (x *pair) refusals() {
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 4, Count: 1, Number: 1, Modes: "s"})
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 2, Count: 4, Number: 1, Modes: "sdsl"})
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 6, Count: 1, Number: 1, Modes: "s", Base: 2})
-	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 7, Count: 1, Number: 1, Modes: "s", Base: 3, Document: limits.MaxSummary - 1})
-	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 7, Count: 1, Number: 1, Modes: "s", Base: 3, Document: limits.MaxSummary - 2})
+	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 7, Count: 1, Number: 1, Modes: "s", Base: 3,
+		Document: limits.MaxSummary - 1})
+	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 7, Count: 1, Number: 1, Modes: "s", Base: 3,
+		Document: limits.MaxSummary - 2})
 	x.make(call{Kind: "append", ID: subject, Fence: f, Number2: 1, Count: 1, Number: limits.MaxFrame + 1})
 	x.make(call{Kind: "complete", ID: subject, Fence: f, Number: limits.MaxPayload + 1})
 	x.make(call{Kind: "complete", ID: subject, Fence: f})
@@ -394,7 +422,8 @@ func (x *pair) replayed() {
 	x.begin(0)
 	for n := range 11 {
 		x.override("")
-		x.make(call{Kind: "replay", ID: subject, Replay: model.Replay{Request: "00000000-0000-4000-8000-" + strings.Repeat("0", 10) + strconv.Itoa(10+n)}})
+		x.make(call{Kind: "replay", ID: subject,
+			Replay: model.Replay{Request: "00000000-0000-4000-8000-" + strings.Repeat("0", 10) + strconv.Itoa(10+n)}})
 	}
 	f := x.reach("A1")
 	for _, name := range []string{"b", "a", "c"} {
@@ -409,7 +438,8 @@ func (x *pair) replayed() {
 	x.make(call{Kind: "step", ID: subject, Fence: f, Name: "before", Value: "v"})
 	x.make(call{Kind: "pend", ID: subject, Fence: f, Name: "a", Point: point(1), Number: 20_000})
 	x.make(call{Kind: "step", ID: subject, Fence: f, Name: "mail", Value: "v"})
-	wait := model.Wait{ID: x.serial(), Name: "a", Reason: "waiting_for_signal", Behaviour: "fail", Timeout: 1000, Point: point(1), Pending: true, Need: 1, Names: []string{"go"}}
+	wait := model.Wait{ID: x.serial(), Name: "a", Reason: "waiting_for_signal", Behaviour: "fail", Timeout: 1000,
+		Point: point(1), Pending: true, Need: 1, Names: []string{"go"}}
 	x.make(call{Kind: "suspend", ID: subject, Fence: f, Wait: wait})
 	x.advance(x.p.Now + 1000)
 	x.tick()
@@ -442,9 +472,10 @@ func (x *pair) limits() {
 	x.make(call{Kind: "complete", ID: subject, Fence: f, Number: limits.MaxPayload})
 	x.compare()
 	x.start()
-	for i := range limits.MaxClasses + 1 {
-		x.make(call{Kind: "create", Submit: model.Submission{ID: "00000000-0000-4000-8000-" + strings.Repeat("0", 8) + text(int64(i+1000)),
-			Route: model.Route{Namespace: "n", Lane: "l", Kind: "k" + strconv.Itoa(i)}}})
+	for i := range limits.MaxOwnClasses + 1 {
+		x.make(call{Kind: "create",
+			Submit: model.Submission{ID: "00000000-0000-4000-8000-" + strings.Repeat("0", 8) + text(int64(i+1000)),
+				Route: model.Route{Namespace: "n", Lane: "l", Kind: "k" + strconv.Itoa(i)}}})
 	}
 	x.ids = slices.Clone(x.ids[:3])
 	x.compare()

@@ -58,9 +58,11 @@ func (p *Partition) View(id string) (v View, code string) {
 		}
 		return View{}, "execution_not_found"
 	}
-	v = View{Code: x.Code, Route: p.Routes[x.Route].Route, Priority: x.Priority, Creator: x.Creator, Input: x.Input, Attempts: len(x.Attempts),
-		Epoch: x.Held.Epoch, Session: x.Held.Session, Retries: x.Retries, Reclaims: x.Reclaims, Replays: x.Replays, Created: x.Created,
-		Started: x.Started, Claimed: x.Claimed, Ended: x.Ended, DelayUntil: x.DelayUntil, Deadline: x.Deadline, Category: x.Category,
+	v = View{Code: x.Code, Route: p.Routes[x.Route].Route, Priority: x.Priority, Creator: x.Creator, Input: x.Input,
+		Attempts: len(x.Attempts), Epoch: x.Held.Epoch, Session: x.Held.Session, Retries: x.Retries,
+		Reclaims: x.Reclaims, Replays: x.Replays, Created: x.Created, Started: x.Started, Claimed: x.Claimed,
+		Ended: x.Ended, DelayUntil: x.DelayUntil, Deadline: x.Deadline,
+		Category:    x.Category,
 		CancelledBy: x.CancelledBy, CancelReason: x.CancelReason, Steps: len(x.Steps), Tags: maps.Clone(x.Tags)}
 	if x.Code == "A1" {
 		v.LeaseExpires = p.Sessions[x.Held.Session].Expires
@@ -69,12 +71,14 @@ func (p *Partition) View(id string) (v View, code string) {
 		}
 	}
 	for i, a := range x.Attempts {
-		v.Streams = append(v.Streams, Stream{Frames: a.Frames, Sequence: a.Sequence, Version: a.Version, Live: a.Live, Runs: a.Runs, Recorded: a.Recorded, Closed: a.Closed != "", Reason: a.Closed})
+		v.Streams = append(v.Streams, Stream{Frames: a.Frames, Sequence: a.Sequence, Version: a.Version, Live: a.Live,
+			Runs: a.Runs, Recorded: a.Recorded, Closed: a.Closed != "", Reason: a.Closed})
 		if a.State == "" || x.Code == "T1" && i == len(x.Attempts)-1 {
 			continue
 		}
-		v.Log = append(v.Log, Record{Index: i, Type: a.Type, State: a.State, Category: a.Category, Reason: a.Reason, Claimed: a.Claimed,
-			Ended: a.Ended, Held: a.Held})
+		v.Log = append(v.Log, Record{Index: i + 1, Type: a.Type, State: a.State, Category: a.Category, Reason: a.Reason,
+			Claimed: a.Claimed,
+			Ended:   a.Ended, Held: a.Held})
 		v.Reason = a.Reason
 	}
 	if x.Code == "T1" { // the log tells of the failures before

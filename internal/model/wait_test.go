@@ -31,9 +31,12 @@ func (h *hand) wait(t *rapid.T, c *call) {
 		return
 	}
 	q := model.Wait{ID: h.serial(), Request: one(t, "request", "", "r1", "r2"), Name: c.Name,
-		Reason: one(t, "reason", "waiting_for_signal", "waiting_for_approval", "manual_pause"), Timeout: one(t, "timeout", int64(0), 1500, 5000, 50_000),
-		Behaviour: one(t, "behaviour", "fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "auto_resume_open", "auto_resume_open", "escalate"),
-		Delay:     one(t, "delay", int64(0), 0, 1200), Point: c.Point, Need: 1, Names: one(t, "names", []string{"go"}, []string{"go", ""}, []string{"", "go", "go"})}
+		Reason:  one(t, "reason", "waiting_for_signal", "waiting_for_approval", "manual_pause"),
+		Timeout: one(t, "timeout", int64(0), 1500, 5000, 50_000),
+		Behaviour: one(t, "behaviour", "fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal",
+			"auto_resume_open", "auto_resume_open", "escalate"),
+		Delay: one(t, "delay", int64(0), 0, 1200), Point: c.Point, Need: 1,
+		Names: one(t, "names", []string{"go"}, []string{"go", ""}, []string{"", "go", "go"})}
 	q.Need = 1 + upto(t, "need", len(q.Names))
 	if old, ok := h.known(t, c.ID); ok && rarely(t, "pending", 2) {
 		q.Point, q.Pending = old, true
@@ -78,10 +81,12 @@ func (h *hand) known(t *rapid.T, id string) (model.Point, bool) {
 	return mine[len(mine)-1-upto(t, "which", min(2, len(mine)))], true
 }
 
-// message draws what somebody sends: to mailboxes that are waited for, some again, and some too large for a full mailbox.
+// message draws what somebody sends: to mailboxes that are waited for, some again, and some too large for a full
+// mailbox.
 func (h *hand) message(t *rapid.T, c *call) {
 	c.ID = h.id(t)
-	c.Message = model.Message{ID: h.serial(), Mailbox: one(t, "mailbox", "a", "a", "b"), Key: one(t, "key", "", "", "k1", "k2"), By: one(t, "by", "", "me"),
+	c.Message = model.Message{ID: h.serial(), Mailbox: one(t, "mailbox", "a", "a", "b"),
+		Key: one(t, "key", "", "", "k1", "k2"), By: one(t, "by", "", "me"),
 		Payload: one(t, "payload", "", "1", "\"x\"")}
 	for _, old := range h.past {
 		if old.Kind == "send" && rarely(t, "again", 8) {
@@ -104,8 +109,8 @@ func (h *hand) signal(t *rapid.T, c *call) {
 		p := one(t, "point", h.points[max(0, len(h.points)-4):]...)
 		c.ID, c.Point = p.id, p.Point
 	}
-	c.Signal = model.Signal{ID: h.serial(), Name: one(t, "name", "go", "go", "on"), Key: one(t, "key", "", "", "k1"), TTL: one(t, "ttl", int64(1000), 60_000),
-		Payload: one(t, "payload", "", "1", "\x1f2\x1e")}
+	c.Signal = model.Signal{ID: h.serial(), Name: one(t, "name", "go", "go", "on"), Key: one(t, "key", "", "", "k1"),
+		TTL: one(t, "ttl", int64(1000), 60_000), Payload: one(t, "payload", "", "1", "\x1f2\x1e")}
 	switch upto(t, "odd", 24) {
 	case 0:
 		c.Point.Digest = point(998).Digest
@@ -128,8 +133,8 @@ func (h *hand) resume(t *rapid.T, c *call) {
 			c.ID = id
 		}
 	}
-	c.Resume = model.Resumption{Request: h.serial(), Trigger: one(t, "trigger", "operator", "auto_resume"), By: h.who(t), Why: one(t, "why", "", "because"),
-		Delay: one(t, "delay", int64(0), 0, 1500)}
+	c.Resume = model.Resumption{Request: h.serial(), Trigger: one(t, "trigger", "operator", "auto_resume"),
+		By: h.who(t), Why: one(t, "why", "", "because"), Delay: one(t, "delay", int64(0), 0, 1500)}
 	if rarely(t, "expected", 4) {
 		c.Resume.Expected = unknown
 		if x := h.p.Executions[c.ID]; x != nil && x.Suspension != nil && rarely(t, "right", 2) {

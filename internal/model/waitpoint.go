@@ -57,7 +57,8 @@ func (g Signal) mark() string {
 
 // stored is the text that the library keeps and hands to the handler.
 func (g Signal) stored(w Waitpoint) string {
-	return strings.Join([]string{g.ID, w.ID, w.Key, g.Name, "", "t", "s", "", g.Key, "", number(g.at), "json", g.effect, g.late, number(g.order), g.Payload}, unit)
+	return strings.Join([]string{g.ID, w.ID, w.Key, g.Name, "", "t", "s", "", g.Key, "", number(g.at), "json", g.effect,
+		g.late, number(g.order), g.Payload}, unit)
 }
 
 func (w Waitpoint) open() bool { return w.State == "p" || w.State == "a" }
@@ -75,8 +76,8 @@ var (
 )
 
 func (w Point) invalid() bool {
-	return !uuid(w.ID) || len(w.Key) < 1 || len(w.Key) > 256 || len(w.Kid) < 1 || len(w.Kid) > 32 || !hexDigest.MatchString(w.Digest) ||
-		!hexNonce.MatchString(w.Nonce)
+	return !uuid(w.ID) || len(w.Key) < 1 || len(w.Key) > 256 || len(w.Kid) < 1 || len(w.Kid) > 32 ||
+		!hexDigest.MatchString(w.Digest) || !hexNonce.MatchString(w.Nonce)
 }
 
 // put stores a waitpoint; clones of the execution keep theirs.

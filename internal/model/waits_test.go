@@ -12,8 +12,8 @@ var waitReasons = map[model.Code]string{"S1": "waiting_for_signal", "S2": "waiti
 // halt suspends what is held, for a time or for ever.
 func (x *pair) halt(f model.Fence, code model.Code, timeout int64, behaviour string, delay int64) model.Wait {
 	x.t.Helper()
-	q := model.Wait{ID: x.serial(), Name: "it", Reason: waitReasons[code], Timeout: timeout, Behaviour: behaviour, Delay: delay, Point: point(1), Need: 1,
-		Names: []string{"go"}}
+	q := model.Wait{ID: x.serial(), Name: "it", Reason: waitReasons[code], Timeout: timeout, Behaviour: behaviour,
+		Delay: delay, Point: point(1), Need: 1, Names: []string{"go"}}
 	x.make(call{Kind: "suspend", ID: subject, Fence: f, Wait: q})
 	return q
 }
@@ -28,12 +28,14 @@ func (x *pair) waits() {
 	for _, code := range []model.Code{"S1", "S2", "S5"} {
 		x.reach(code)
 		sent(call{})
-		x.make(call{Kind: "suspend", ID: subject, Fence: x.claim(30_000), Wait: model.Wait{ID: x.serial(), Reason: "manual_pause", Behaviour: "fail", Only: "O"}})
+		x.make(call{Kind: "suspend", ID: subject, Fence: x.claim(30_000),
+			Wait: model.Wait{ID: x.serial(), Reason: "manual_pause", Behaviour: "fail", Only: "O"}})
 		x.make(call{Kind: "resume", ID: subject})
 		x.make(call{Kind: "resume", ID: subject})
 		x.claim(30_000)
 		x.compare()
-		for _, behaviour := range []string{"fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "auto_resume_open", "escalate"} {
+		for _, behaviour := range []string{"fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal",
+			"auto_resume_open", "escalate"} {
 			x.halt(x.reach("A1"), code, 1000, behaviour, 100)
 			x.advance(x.p.Now + 999)
 			x.tick()
@@ -59,13 +61,15 @@ func (x *pair) waits() {
 // mailboxes sends and receives in every order, and reaches what those calls refuse.
 func (x *pair) mailboxes() {
 	send := func(change func(*call)) {
-		c := call{Kind: "send", ID: subject, Message: model.Message{ID: x.serial(), Mailbox: "a", By: "me", Payload: "1"}}
+		c := call{Kind: "send", ID: subject,
+			Message: model.Message{ID: x.serial(), Mailbox: "a", By: "me", Payload: "1"}}
 		change(&c)
 		x.make(c)
 	}
 	plain := func(*call) {}
 	receive := func(f model.Fence, name, box, why string) {
-		x.make(call{Kind: "receive", ID: subject, Fence: f, Name: name, Message: model.Message{Mailbox: box}, Count: 2, Value: why})
+		x.make(call{Kind: "receive", ID: subject, Fence: f, Name: name, Message: model.Message{Mailbox: box}, Count: 2,
+			Value: why})
 	}
 	f := x.reach("A1")
 	receive(f, "r1", "a", "")
@@ -130,12 +134,14 @@ func (x *pair) mailboxes() {
 func (x *pair) handedOut() {
 	f := x.reach("A1")
 	pend := call{Kind: "pend", ID: subject, Fence: f, Name: "a", Point: point(1), Number: 1000}
-	early := call{Kind: "signal", ID: subject, Point: point(1), Signal: model.Signal{ID: x.serial(), Name: "on", Key: "k", TTL: 1000}}
+	early := call{Kind: "signal", ID: subject, Point: point(1),
+		Signal: model.Signal{ID: x.serial(), Name: "on", Key: "k", TTL: 1000}}
 	x.make(pend)
 	x.make(pend)
 	x.make(early)
 	x.make(early)
-	wait := model.Wait{ID: x.serial(), Name: "a", Reason: "waiting_for_signal", Behaviour: "fail", Point: point(1), Pending: true, Need: 2, Names: []string{"on", ""}}
+	wait := model.Wait{ID: x.serial(), Name: "a", Reason: "waiting_for_signal", Behaviour: "fail", Point: point(1),
+		Pending: true, Need: 2, Names: []string{"on", ""}}
 	x.make(call{Kind: "suspend", ID: subject, Fence: f, Wait: wait})
 	x.make(early)
 	early.Signal = model.Signal{ID: x.serial(), Name: "on"}
@@ -166,27 +172,30 @@ func (x *pair) handedOut() {
 	x.make(call{Kind: "pend", ID: subject, Fence: f, Point: point(20), Number: 0})
 	x.advance(x.p.Now + 1000)
 	x.make(call{Kind: "signal", ID: subject, Point: point(20)})
-	x.make(call{Kind: "suspend", ID: subject, Fence: f, Wait: model.Wait{ID: x.serial(), Reason: "manual_pause", Behaviour: "fail", Point: point(20),
-		Pending: true, Need: 1, Names: []string{""}}})
+	x.make(call{Kind: "suspend", ID: subject, Fence: f,
+		Wait: model.Wait{ID: x.serial(), Reason: "manual_pause", Behaviour: "fail", Point: point(20),
+			Pending: true, Need: 1, Names: []string{""}}})
 	x.tick()
 	x.make(call{Kind: "signal", ID: subject, Point: point(20)})
 	x.make(call{Kind: "unpend", ID: subject, Fence: f, Point: point(20)})
 	x.compare()
 }
 
-// reminded waits several times on one waitpoint: what a wait took counts for the next one, and what it passed over does not. In the end the
-// handler closes the waitpoint, or a wait that is not to leave it open does.
+// reminded waits several times on one waitpoint: what a wait took counts for the next one, and what it passed over
+// does not. In the end the handler closes the waitpoint, or a wait that is not to leave it open does.
 func (x *pair) reminded() {
 	f := x.reach("A1")
 	send := func(n int, name, key string) {
-		x.make(call{Kind: "signal", ID: subject, Point: point(n), Signal: model.Signal{ID: x.serial(), Name: name, Key: key, TTL: 1000}})
+		x.make(call{Kind: "signal", ID: subject, Point: point(n),
+			Signal: model.Signal{ID: x.serial(), Name: name, Key: key, TTL: 1000}})
 	}
 	pend := func(n int, name string) {
 		x.make(call{Kind: "pend", ID: subject, Fence: f, Name: name, Point: point(n), Number: 60_000})
 	}
 	wait := func(n int, name, behaviour string, need int, names ...string) {
-		x.make(call{Kind: "suspend", ID: subject, Fence: f, Wait: model.Wait{ID: x.serial(), Name: name, Reason: "waiting_for_signal", Timeout: 1000,
-			Behaviour: behaviour, Point: point(n), Pending: true, Need: need, Names: names}})
+		x.make(call{Kind: "suspend", ID: subject, Fence: f,
+			Wait: model.Wait{ID: x.serial(), Name: name, Reason: "waiting_for_signal", Timeout: 1000,
+				Behaviour: behaviour, Point: point(n), Pending: true, Need: need, Names: names}})
 	}
 	over := func() {
 		x.advance(x.p.Now + 1000)

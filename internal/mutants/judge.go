@@ -7,14 +7,17 @@ import (
 	"strings"
 )
 
-// Verdict says what became of a bug.
+// Verdict says what became of a mutant.
 type Verdict string
 
 // The verdicts.
 const (
-	Caught   Verdict = "CAUGHT"   // a test failed
-	Survived Verdict = "SURVIVED" // all tests passed
-	Broken   Verdict = "BROKEN"   // nothing was proved: it did not build, or no test ran
+	Caught     Verdict = "CAUGHT"     // a test failed
+	Survived   Verdict = "SURVIVED"   // all tests passed
+	Equivalent Verdict = "EQUIVALENT" // all tests passed, as the list says
+	Listed     Verdict = "LISTED"     // a test failed, though the list says that none can
+	Hung       Verdict = "HUNG"       // the tests did not end in their time; on a busy machine this proves nothing
+	Broken     Verdict = "BROKEN"     // nothing was proved: it did not build, or no test ran
 )
 
 // event is one line of go test -json.
@@ -53,7 +56,7 @@ func judge(events []byte, wanted int) (verdict Verdict, detail, test string) {
 	}
 	switch {
 	case hung != "":
-		return Caught, hung + " (did not end)", ""
+		return Hung, hung + " (did not end)", ""
 	case failed != "":
 		return Caught, failed, failed
 	case crash != "":
@@ -68,7 +71,8 @@ func judge(events []byte, wanted int) (verdict Verdict, detail, test string) {
 
 // crashed recognises what ends a test binary without a verdict on one test: a panic, and a leak that TestMain reports.
 func crashed(line string) bool {
-	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "goleak: ")
+	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") ||
+		strings.HasPrefix(line, "goleak: ")
 }
 
 // depth counts the levels of a test name, or of the first alternative of a -run pattern.

@@ -10,63 +10,178 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/yuin/gopher-lua/parse"
 )
 
-// least is how many seeded bugs the catalogue promises, leastGo how many of them outside the Lua library.
-const (
-	least   = 60
-	leastGo = 12
-)
+// most is how many bugs the catalogue may have.
+const most = 150
 
-// The catalogue cannot rot: every bug still applies to the sources, exactly once, and is still a program.
-func TestCatalogueApplies(t *testing.T) {
+func project(t *testing.T) *Project {
+	t.Helper()
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources, err := findSources(root)
+	p, err := readProject(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := catalogue()
-	names, changes := map[string]bool{}, map[string]string{}
-	inGo := 0
-	for _, m := range all {
-		if m.Name == "" || m.In == "" {
-			t.Errorf("%+v is incomplete", m)
-		}
+	return p
+}
+
+// Each mutant of the library is a program that a server loads, differs from the others, and has a name of its own. To
+// parse every one takes half a minute, so a run parses one in forty.
+func TestMutantsAreLua(t *testing.T) {
+	p := project(t)
+	names, changes := map[string]bool{}, map[Mutant]string{}
+	count := map[string]int{}
+	for i, m := range p.Mutants {
 		if names[m.Name] {
 			t.Errorf("%q is there twice", m.Name)
 		}
 		names[m.Name] = true
-		file, changed, err := sources.Change(m)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if twin := changes[file+changed]; twin != "" {
+		change := Mutant{File: m.File, From: m.From, To: m.To, New: m.New}
+		if twin := changes[change]; twin != "" {
 			t.Errorf("%q and %q are the same change", m.Name, twin)
 		}
-		changes[file+changed] = m.Name
-		if !inLua(file) {
-			inGo++
-		} else if err := parses(file, changed); err != nil {
-			t.Errorf("%s: %v", m.Name, err)
+		changes[change] = m.Name
+		count[m.Operator]++
+		if !inLua(m.File) || i%40 != 0 && m.Operator != "" {
+			continue
+		}
+		changed, err := p.Apply(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parse.Parse(strings.NewReader(changed), m.File); err != nil {
+			t.Errorf("%s: %v", p.Describe(m), err)
+		}
+		if changed == p.Chunks[m.File].Source {
+			t.Errorf("%s changes nothing", m.Name)
 		}
 	}
-	if len(all) < least || inGo < leastGo {
-		t.Errorf("%d bugs, %d of them in Go; want at least %d and %d", len(all), inGo, least, leastGo)
+	for _, operator := range []string{negate, bound, constant, drop, write, swap} {
+		if count[operator] < 100 {
+			t.Errorf("operator %s makes %d mutants", operator, count[operator])
+		}
 	}
-	t.Logf("%d bugs, %d of them in Go", len(all), inGo)
+	if n := count[""]; n > most {
+		t.Errorf("%d bugs in the catalogue, at most %d may be", n, most)
+	}
+	t.Log(count)
 }
 
-var (
-	functions = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	topics    = regexp.MustCompile(`"([^"]+)": +(?:slices\.Concat\()?\w+Scenarios\b`)
-)
+// A file with probes is still a program, and each block begins with one.
+func TestProbesAreLua(t *testing.T) {
+	p := project(t)
+	c := &Coverage{}
+	c.number(p.Chunks)
+	for file, chunk := range p.Chunks {
+		text := c.probed(file, chunk)
+		if _, err := parse.Parse(strings.NewReader(text), file); err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(text, "reply.enter("); n < len(chunk.Blocks) {
+			t.Errorf("%s: %d probes in %d blocks", file, n, len(chunk.Blocks))
+		}
+	}
+}
 
-// testNames lists the tests of a package and the topics of the suite, each once.
-func testNames(t *testing.T, root, pkg string) (tests, scenarios []string) {
+// What the operators make of a small file.
+func TestOperators(t *testing.T) {
+	for source, want := range map[string][]string{
+		"if a == b then c() end": {"negate: if a ~= b then c() end", "drop: if a == b then  end"},
+		"if not a then c() end":  {"negate: if  a then c() end", "drop: if not a then  end"},
+		"if a < b then c() end": {"negate: if not (a < b) then c() end", "bound: if a <= b then c() end",
+			"drop: if a < b then  end"},
+		"if a and (b or c == d) then end": {"negate: if not (a) and (b or c == d) then end",
+			"negate: if a and (not (b) or c == d) then end", "negate: if a and (b or c ~= d) then end"},
+		"local x = a and b or c":            {"negate: local x = not (a) and b or c"},
+		"local x = t[1] + 2":                {"constant: local x = t[1] + 3"},
+		"local x = string.sub(y, 1, n - 1)": {"constant: local x = string.sub(y, 1, n - 2)"},
+		"local x = args.int(argv[2], 0, 10)": {"constant: local x = args.int(argv[2], 1, 10)",
+			"constant: local x = args.int(argv[2], 0, 11)"},
+		"local x = args.list(argv, 2)":   nil,
+		"local x = now + 1000":           nil,
+		"local x = 1000 * now":           {"constant: local x = 1001 * now"},
+		"n.touched = n.touched + 1":      {"drop: "},
+		"redis.call('EXPIRE', key, 600)": {"write: "},
+		"if #a > 0 then c() end": {"constant: if #a > 1 then c() end", "negate: if not (#a > 0) then c() end",
+			"drop: if #a > 0 then  end"},
+		"if a > (b or 1) then end": {"negate: if a > (not (b) or 1) then end", "constant: if a > (b or 2) then end",
+			"negate: if not (a > (b or 1)) then end", "bound: if a >= (b or 1) then end"},
+		"table.sort(t, function(a, b) return a < b end)": {
+			"negate: table.sort(t, function(a, b) return not (a < b) end)", "drop: "},
+		"local x = g(ctx, a, b)":         {"swap: local x = g(ctx, b, a)"},
+		"local x = g(ctx, a)":            nil,
+		"local x = math.max(a, b)":       nil,
+		"local x = redis.call('GET', a)": nil,
+		"redis.call('DEL', a)":           {"write: "},
+		"redis.call('ZADD', k, s, m)":    {"swap: redis.call('ZADD', k, m, s)", "write: "},
+		"a.b = c":                        {"drop: "},
+		"for i = 1, n do break end":      {"constant: for i = 2, n do break end", "drop: for i = 1, n do  end"},
+		"if a then return b end":         {"negate: if not (a) then return b end", "drop: if a then  end"},
+		"return a ~= b":                  {"negate: return a == b"},
+		"repeat a = 1 until b": {"constant: repeat a = 2 until b", "drop: repeat  until b",
+			"negate: repeat a = 1 until not (b)"},
+		"each(function(x) return x.n >= 3 end)": {
+			"constant: each(function(x) return x.n >= 4 end)", "negate: each(function(x) return not (x.n >= 3) end)",
+			"bound: each(function(x) return x.n > 3 end)", "drop: "},
+	} {
+		head, tail := "local function f(ctx)\n  ", "\nend\n"
+		c, err := parseChunk("f.lua", head+source+tail)
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		var got []string
+		for _, m := range c.Mutants {
+			text := c.Source[:m.From] + m.New + c.Source[m.To:]
+			got = append(got, m.Operator+": "+text[len(head):len(text)-len(tail)])
+			if !strings.HasPrefix(m.Name, "f.lua:f:"+m.Operator+":") {
+				t.Errorf("%s: named %s", source, m.Name)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s:\n got %q\nwant %q", source, got, want)
+		}
+	}
+	for _, source := range []string{"local x = 'a", "if a then", "local x = )", "end"} {
+		if _, err := parseChunk("f.lua", source); err == nil {
+			t.Errorf("%q is taken for Lua", source)
+		}
+	}
+}
+
+// What is written elsewhere renames no mutant; a statement that is there twice has two names.
+func TestNamesLast(t *testing.T) {
+	names := func(source string) (out []string) {
+		c, err := parseChunk("f.lua", source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range c.Mutants {
+			out = append(out, m.Name)
+		}
+		return out
+	}
+	before := names("local function f()\n  a = 1\n  a = 1\nend\n")
+	after := names("local function e() x() end\nlocal function f()\n  y()\n  a  =  1\n\n  a = 1\nend\n")
+	for _, name := range before {
+		if !slices.Contains(after, name) {
+			t.Errorf("%s is no more; there are %q", name, after)
+		}
+	}
+	if len(before) != 4 || len(slices.Compact(slices.Sorted(slices.Values(before)))) != 4 {
+		t.Errorf("names of four mutants: %q", before)
+	}
+}
+
+var functions = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// testNames lists the tests of a package.
+func testNames(t *testing.T, root, pkg string) (tests []string) {
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests in %s", pkg)
@@ -79,40 +194,32 @@ func testNames(t *testing.T, root, pkg string) (tests, scenarios []string) {
 		for _, match := range functions.FindAllSubmatch(text, -1) {
 			tests = append(tests, string(match[1]))
 		}
-		for _, match := range topics.FindAllSubmatch(text, -1) {
-			scenarios = append(scenarios, string(match[1]))
-		}
 	}
-	return tests, scenarios
+	return tests
 }
 
-// Every pattern names tests that exist, and topics of the suite.
+// Every pattern of the catalogue names tests that exist.
 func TestCatalogueNamesTests(t *testing.T) {
-	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	patterns := map[string][]string{}
-	for _, m := range catalogue() {
-		if !slices.Contains(patterns[m.By.Package], m.By.Run) {
-			patterns[m.By.Package] = append(patterns[m.By.Package], m.By.Run)
+	p := project(t)
+	for _, m := range p.Mutants {
+		if m.Operator != "" {
+			continue
 		}
-	}
-	for pkg, runs := range patterns {
-		tests, scenarios := testNames(t, root, pkg)
-		for _, run := range runs {
-			function, topic, nested := strings.Cut(run, "/")
-			if !slices.ContainsFunc(tests, regexp.MustCompile(function).MatchString) {
-				t.Errorf("%s has no test %s", pkg, function)
-			}
-			if nested && !slices.ContainsFunc(scenarios, regexp.MustCompile(topic).MatchString) {
-				t.Errorf("%s has no topic %s", pkg, topic)
-			}
+		if inLua(m.File) != (m.By == Test{}) {
+			t.Errorf("%s: names tests though its file is Lua, or none though it is not", m.Name)
+		}
+		if m.By == (Test{}) {
+			continue
+		}
+		function, _, _ := strings.Cut(m.By.Run, "/")
+		if !slices.ContainsFunc(testNames(t, p.Root, m.By.Package), regexp.MustCompile(function).MatchString) {
+			t.Errorf("%s: %s has no test %s", m.Name, m.By.Package, function)
 		}
 	}
 }
 
-// The suite is compiled once for all bugs in Lua files: the loader takes the place of a file that does nothing but embed them.
+// The suite is compiled once for all bugs in Lua files: the loader takes the place of a file that does nothing but
+// embed them.
 func TestLoaderReplacesTheEmbedding(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -126,45 +233,159 @@ func TestLoaderReplacesTheEmbedding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if replaced.Name.Name != source.Name.Name || len(source.Decls) != 2 || source.Scope.Lookup("Files") == nil || replaced.Scope.Lookup("Files") == nil {
+	if replaced.Name.Name != source.Name.Name || len(source.Decls) != 2 || source.Scope.Lookup("Files") == nil ||
+		replaced.Scope.Lookup("Files") == nil {
 		t.Errorf("%s declares more than the embedded Files, or the loader less", embedded)
 	}
 }
 
-func TestParses(t *testing.T) {
-	if err := parses("f.lua", "local x = 1\nreturn x\n"); err != nil {
-		t.Error(err)
+func TestFind(t *testing.T) {
+	b := Bug{Name: "m", In: "f", Old: "b", New: "x"}
+	if from, to, err := b.Find("abc"); err != nil || from != 1 || to != 2 {
+		t.Errorf("%d to %d, %v", from, to, err)
 	}
-	if err := parses("f.lua", "local x = and\n"); err == nil {
-		t.Error("what is no Lua parses")
+	laid := Bug{Name: "m", In: "f", Old: "\n  if a\n    then b", New: "b"}
+	if from, to, err := laid.Find("x\n\tif  a then\n\t\tb\nend"); err != nil || from != 3 || to != 17 {
+		t.Errorf("laid out differently: %d to %d, %v", from, to, err)
+	}
+	for _, source := range []string{"", "ac", "abcb"} {
+		if _, _, err := b.Find(source); err == nil {
+			t.Errorf("%q: found", source)
+		}
+	}
+	b.New = "b"
+	if _, _, err := b.Find("abc"); err == nil {
+		t.Error("a change that changes nothing is found")
 	}
 }
 
-func TestApply(t *testing.T) {
-	m := Mutant{Name: "m", In: "f", Old: "b", New: "x"}
-	if got, err := m.Apply("abc"); err != nil || got != "axc" {
-		t.Errorf("%q, %v", got, err)
+// A log of the server tells which scenario runs which block, and how long it takes.
+func TestReadLog(t *testing.T) {
+	c := &Coverage{First: map[string]int{"lua/a.lua": 0, "lua/b.lua": 3}, killed: map[string]map[int]int{}}
+	err := c.readLog([]byte("12:M 27 Nov 2026 02:46:49.100 # block 9\n" +
+		"12:M 27 Nov 2026 02:46:49.100 # scenario TestRedis/one/long\n" +
+		"12:M 27 Nov 2026 02:46:49.200 # block 4\n" +
+		"12:M 27 Nov 2026 02:46:49.200 # block 0\n" +
+		"12:M 27 Nov 2026 02:46:50.100 # scenario TestRedis/two/a_(b/c)\n" +
+		"12:M 27 Nov 2026 02:46:50.110 # block 4\n" +
+		"something else\n"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	laid := Mutant{Name: "m", In: "f", Old: "\n  if a\n    then b", New: "b"}
-	if got, err := laid.Apply("x\n\tif  a then\n\t\tb\nend"); err != nil || got != "x\n\tb\nend" {
-		t.Errorf("laid out differently: %q, %v", got, err)
+	want := []Scenario{{"TestRedis/one/long", time.Second, []int{0, 4}},
+		{"TestRedis/two/a_(b/c)", 10 * time.Millisecond, []int{4}}}
+	if !slices.EqualFunc(c.Scenarios, want, func(a, b Scenario) bool {
+		return a.Name == b.Name && a.Took == b.Took && slices.Equal(a.Blocks, b.Blocks)
+	}) {
+		t.Errorf("got %v, want %v", c.Scenarios, want)
 	}
-	for _, source := range []string{"", "ac", "abcb"} {
-		if _, err := m.Apply(source); err == nil {
-			t.Errorf("%q: applied", source)
+	inB := Mutant{File: "lua/b.lua", Function: "f", Block: 1}
+	file := &chunk{Blocks: make([][2]int, 3)}
+	if got := c.of(inB, file); !slices.Equal(got, []int{1, 0}) {
+		t.Errorf("scenarios of a block: %v, the shortest is not first", got)
+	}
+	c.noticed(inB, "TestRedis/one/long/part")
+	if got := c.of(inB, file); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("scenarios of a block: %v, the one that noticed another mutant of the function is not first", got)
+	}
+	if got := c.of(Mutant{File: "lua/b.lua", Block: 2}, file); len(got) != 0 {
+		t.Errorf("scenarios of a block that nothing runs: %v", got)
+	}
+	if got := c.of(Mutant{File: "lua/a.lua", Block: top}, file); !slices.Equal(got, []int{0}) {
+		t.Errorf("scenarios of what is in no function: %v", got)
+	}
+	if got := c.pattern([]int{1}); got != `^TestRedis$/^(two)$/^(a_\(b.c\))$` {
+		t.Errorf("pattern %s", got)
+	}
+	if err := new(Coverage).readLog(nil); err == nil {
+		t.Error("an empty log tells something")
+	}
+}
+
+// A sample depends on its seed alone, and has none that is listed as equivalent.
+func TestChoose(t *testing.T) {
+	all := []Mutant{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
+	chosen := func(o options) string {
+		mutants, err := o.choose(all, map[string]string{"b": "why"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, m := range mutants {
+			names = append(names, m.Name)
+		}
+		return strings.Join(names, "")
+	}
+	if got := chosen(options{}); got != "abcd" {
+		t.Errorf("all: %s", got)
+	}
+	if got := chosen(options{pattern: "a|b"}); got != "ab" {
+		t.Errorf("a pattern: %s", got)
+	}
+	if got := chosen(options{part: "1/3"}) + " " + chosen(options{part: "2/3"}) + " " +
+		chosen(options{part: "3/3"}); got != "a b cd" {
+		t.Errorf("parts: %s", got)
+	}
+	for _, part := range []string{"0/3", "4/3", "x"} {
+		if _, err := (options{part: part}).choose(all, nil); err == nil {
+			t.Errorf("-part %s is taken", part)
 		}
 	}
-	m.New = "b"
-	if _, err := m.Apply("abc"); err == nil {
-		t.Error("a change that changes nothing is applied")
+	seeds := map[string]bool{}
+	for _, seed := range []string{"1", "2", "3", "4", "5", "6", "7", "8"} {
+		got := chosen(options{sample: 2, seed: seed})
+		if len(got) != 2 || strings.Contains(got, "b") || got != chosen(options{sample: 2, seed: seed}) {
+			t.Errorf("sample: %s", got)
+		}
+		seeds[got] = true
+	}
+	if len(seeds) < 2 {
+		t.Error("all seeds choose the same")
+	}
+	file := filepath.Join(t.TempDir(), "out")
+	output := line(all[0], Result{Verdict: Caught}) + line(all[1], Result{Verdict: Equivalent}) +
+		line(all[2], Result{Verdict: Survived})
+	if err := os.WriteFile(file, []byte(output), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := chosen(options{after: file}); got != "cd" {
+		t.Errorf("after another run: %s", got)
+	}
+	if _, err := (options{pattern: "x"}).choose(all, nil); err == nil {
+		t.Error("a run without mutants is no error")
+	}
+}
+
+func TestEquivalent(t *testing.T) {
+	reasons, err := parseEquivalent("# a comment\n\na:b:1  it is only faster\n")
+	if err != nil || len(reasons) != 1 || reasons["a:b:1"] != "it is only faster" {
+		t.Errorf("%v, %v", reasons, err)
+	}
+	for _, source := range []string{"a:b:1\n", "a:b:1 x\na:b:1 y\n"} {
+		if _, err := parseEquivalent(source); err == nil {
+			t.Errorf("%q is taken", source)
+		}
+	}
+	for _, c := range []struct {
+		verdict Verdict
+		reason  string
+		want    Verdict
+	}{{Caught, "", Caught}, {Caught, "why", Listed}, {Survived, "", Survived}, {Survived, "why", Equivalent},
+		{Broken, "why", Broken}} {
+		if got := expect(Result{Verdict: c.verdict}, c.reason, ""); got.Verdict != c.want {
+			t.Errorf("%s, listed because %q: %s, want %s", c.verdict, c.reason, got.Verdict, c.want)
+		}
 	}
 }
 
 func TestJudge(t *testing.T) {
 	const (
-		build  = `{"Action":"build-output","Output":"# pkg\n"}` + "\n" + `{"Action":"build-output","Output":"x.go:1: undefined\n"}` + "\n" + `{"Action":"build-fail"}`
-		passed = `{"Action":"pass","Test":"TestA/b"}` + "\n" + `{"Action":"pass","Test":"TestA"}` + "\n" + `{"Action":"pass"}`
-		failed = `{"Action":"fail","Test":"TestA/b"}` + "\n" + `{"Action":"fail","Test":"TestA"}` + "\n" + `{"Action":"fail"}`
+		build = `{"Action":"build-output","Output":"# pkg\n"}` + "\n" +
+			`{"Action":"build-output","Output":"x.go:1: undefined\n"}` + "\n" + `{"Action":"build-fail"}`
+		passed = `{"Action":"pass","Test":"TestA/b"}` + "\n" + `{"Action":"pass","Test":"TestA"}` + "\n" +
+			`{"Action":"pass"}`
+		failed = `{"Action":"fail","Test":"TestA/b"}` + "\n" + `{"Action":"fail","Test":"TestA"}` + "\n" +
+			`{"Action":"fail"}`
 	)
 	for what, c := range map[string]struct {
 		events  string
@@ -172,18 +393,22 @@ func TestJudge(t *testing.T) {
 		verdict Verdict
 		detail  string
 	}{
-		"innermost failure":    {failed, 2, Caught, "TestA/b"},
-		"all pass":             {passed, 2, Survived, ""},
-		"only the parent ran":  {`{"Action":"pass","Test":"TestA"}`, 2, Broken, "no test ran"},
-		"nothing ran":          {`{"Action":"pass"}`, 1, Broken, "no test ran"},
-		"all skipped":          {`{"Action":"skip","Test":"TestA"}`, 1, Broken, "no test ran"},
-		"does not build":       {build, 1, Broken, "does not build: x.go:1: undefined"},
-		"build, then failure":  {build + "\n" + failed, 1, Broken, "does not build: x.go:1: undefined"},
-		"hangs":                {`{"Action":"output","Test":"TestA/c","Output":"panic: test timed out after 3m0s\n"}` + "\n" + failed, 1, Caught, "TestA/c (did not end)"},
-		"panics outside tests": {`{"Action":"output","Output":"panic: boom\n"}` + "\n" + `{"Action":"fail"}`, 1, Caught, "panic: boom"},
-		"leaks":                {passed + "\n" + `{"Action":"output","Output":"goleak: Errors on successful test run\n"}`, 1, Caught, "goleak: Errors on successful test run"},
-		"fails silently":       {`{"Action":"fail"}`, 1, Broken, "go test failed without a failing test"},
-		"is no JSON":           {"what?", 1, Broken, "no test ran"},
+		"innermost failure":   {failed, 2, Caught, "TestA/b"},
+		"all pass":            {passed, 2, Survived, ""},
+		"only the parent ran": {`{"Action":"pass","Test":"TestA"}`, 2, Broken, "no test ran"},
+		"nothing ran":         {`{"Action":"pass"}`, 1, Broken, "no test ran"},
+		"all skipped":         {`{"Action":"skip","Test":"TestA"}`, 1, Broken, "no test ran"},
+		"does not build":      {build, 1, Broken, "does not build: x.go:1: undefined"},
+		"build, then failure": {build + "\n" + failed, 1, Broken, "does not build: x.go:1: undefined"},
+		"hangs": {`{"Action":"output","Test":"TestA/c","Output":"panic: test timed out after 3m0s\n"}` +
+			"\n" + failed, 1, Hung, "TestA/c (did not end)"},
+		"panics outside tests": {`{"Action":"output","Output":"panic: boom\n"}` + "\n" + `{"Action":"fail"}`, 1, Caught,
+			"panic: boom"},
+		"leaks": {
+			passed + "\n" + `{"Action":"output","Output":"goleak: Errors on successful test run\n"}`, 1, Caught,
+			"goleak: Errors on successful test run"},
+		"fails silently": {`{"Action":"fail"}`, 1, Broken, "go test failed without a failing test"},
+		"is no JSON":     {"what?", 1, Broken, "no test ran"},
 	} {
 		verdict, detail, test := judge([]byte(c.events), c.wanted)
 		if verdict != c.verdict || detail != c.detail {
@@ -195,48 +420,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestKillers(t *testing.T) {
-	root := t.TempDir()
-	k, err := readKillers(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, gone := Mutant{Name: "a: b", By: Test{"./pkg", "^TestA$"}}, Mutant{Name: "gone"}
-	if _, known := k.of(here); known {
-		t.Error("a killer is known before any bug was caught")
-	}
-	k.caught(here, "TestA/b_(c)")
-	k.caught(gone, "TestB")
-	if err := k.write(root, []Mutant{here}); err != nil {
-		t.Fatal(err)
-	}
-	if k, err = readKillers(root); err != nil {
-		t.Fatal(err)
-	}
-	if got, known := k.of(here); !known || got != (Test{"./pkg", `^TestA$/^b_\(c\)$`}) {
-		t.Errorf("%+v, %t", got, known)
-	}
-	if got, known := k.of(gone); known {
-		t.Errorf("a bug that is gone is kept: %+v", got)
-	}
-	// Each bug that is remembered is in the catalogue, so that the file does not grow stale.
-	real, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if k, err = readKillers(real); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range catalogue() {
-		delete(k.test, m.Name)
-	}
-	for bug := range k.test {
-		t.Errorf("%s remembers %q, which is in no catalogue", killersFile, bug)
-	}
-}
-
 func TestDepth(t *testing.T) {
-	for name, want := range map[string]int{"TestA": 1, "^TestA$/^(b|c/d)$": 2, "^(A|B)$": 1, "A/b/c": 3, "A/b|C": 2, "[/]": 1} {
+	for name, want := range map[string]int{"TestA": 1, "^TestA$/^(b|c/d)$": 2, "^(A|B)$": 1, "A/b/c": 3, "A/b|C": 2,
+		"[/]": 1} {
 		if got := depth(name); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}
@@ -258,7 +444,7 @@ func TestPlaces(t *testing.T) {
 		"claim.parse":                         {"function claim.parse(", "\nend"},
 		"record/escape":                       {"local function escape(text)", "\nend"},
 		"ff_tick":                             {"local function ff_tick(k, argv)", "\nend"},
-		"internal/mutants.Sources.Change":     {"func (s *Sources) Change(", "\n}"},
+		"internal/mutants.Sources.find":       {"func (s *Sources) find(", "\n}"},
 		"internal/mutants.squeeze":            {"func squeeze(", "\n}"},
 		"internal/keys.Partition.Waits":       {"func (p Partition) Waits(", "}"},
 		"internal/mutants.there is no such":   {},
@@ -278,17 +464,18 @@ func TestPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		part := text[p.from:p.to]
-		if !strings.HasPrefix(part, want[0]) || !strings.HasSuffix(part, want[1]) || want[0] == "" || strings.Count(part, "\nend\n") > 0 {
+		if !strings.HasPrefix(part, want[0]) || !strings.HasSuffix(part, want[1]) || want[0] == "" ||
+			strings.Count(part, "\nend\n") > 0 {
 			t.Errorf("%s: %s", name, part)
 		}
 	}
 }
 
-// What a run says of every bug is understood by the next one that goes on from there.
+// What a run says of every mutant is understood by the next one that goes on from there.
 func TestRunsGoOn(t *testing.T) {
 	var output strings.Builder
 	output.WriteString("the tests pass on the unchanged sources (1s)\n")
-	all := catalogue()
+	all := project(t).Mutants
 	for i, m := range all {
 		verdict := Caught
 		if i == 0 {
@@ -296,7 +483,7 @@ func TestRunsGoOn(t *testing.T) {
 		}
 		output.WriteString(line(m, Result{verdict, "TestA/b  [c]", 123 * time.Second}))
 	}
-	names := caught(output.String())
+	names := tried(output.String())
 	for i, m := range all {
 		if names[m.Name] != (i > 0) {
 			t.Errorf("%q: %t", m.Name, names[m.Name])

@@ -13,9 +13,10 @@ import (
 	"strings"
 )
 
-// Sources finds the functions that the bugs are in. A function of the library is called what its callers call it ("claim.parse"); one that is
-// local to its file has the file's name before its own ("record/escape"), unless they are the same ("ff_claim_next"). A function in Go has
-// the directory of its package before it, and its receiver ("internal/keys.Partition.Core"). What is in no function is in a file ("limits.go").
+// Sources finds the functions that the bugs are in. A function of the library is called what its callers call it
+// ("claim.parse"); one that is local to its file has the file's name before its own ("record/escape"), unless they
+// are the same ("ff_claim_next"). A function in Go has the directory of its package before it, and its receiver
+// ("internal/keys.Partition.Core"). What is in no function is in a file ("limits.go").
 type Sources struct {
 	root   string
 	places map[string]place
@@ -35,7 +36,8 @@ func findSources(root string) (*Sources, error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || s.has(name, "go.mod")):
+		case entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" ||
+			s.has(name, "go.mod")):
 			return fs.SkipDir
 		case strings.HasSuffix(name, ".lua"):
 			return s.addLua(name)
@@ -123,27 +125,18 @@ func receiver(x ast.Expr) string {
 	return ""
 }
 
-// Change returns the file that a bug is in, and its text with the bug.
-func (s *Sources) Change(m Mutant) (file, changed string, err error) {
-	p, ok := s.places[m.In]
-	if !ok {
-		if !strings.Contains(path.Base(m.In), ".") || !s.has(".", m.In) {
-			return "", "", fmt.Errorf("%s: there is no function and no file %s", m.Name, m.In)
-		}
-		p.file = m.In
+// find returns where a function is, or a whole file.
+func (s *Sources) find(name string) (place, error) {
+	p, ok := s.places[name]
+	switch {
+	case !ok && strings.Contains(path.Base(name), ".") && s.has(".", name):
+		return place{file: name}, nil
+	case !ok:
+		return p, fmt.Errorf("there is no function and no file %s", name)
+	case p.twin != "":
+		return p, fmt.Errorf("%s is in %s and in %s", name, p.twin, p.file)
 	}
-	if p.twin != "" {
-		return "", "", fmt.Errorf("%s: %s is in %s and in %s", m.Name, m.In, p.twin, p.file)
-	}
-	text, err := s.read(p.file)
-	if err != nil {
-		return "", "", err
-	}
-	if p.to == 0 {
-		p.to = len(text)
-	}
-	part, err := m.Apply(text[p.from:p.to])
-	return p.file, text[:p.from] + part + text[p.to:], err
+	return p, nil
 }
 
 // squeeze makes one blank of each run of white space and returns where each byte came from.
@@ -164,6 +157,3 @@ func squeeze(text string) (string, []int) {
 
 // inLua tells whether a file is of the library on the server.
 func inLua(file string) bool { return strings.HasSuffix(file, ".lua") }
-
-// inLua tells it of the file that a bug is in.
-func (s *Sources) inLua(m Mutant) bool { return inLua(s.places[m.In].file) || inLua(m.In) }

@@ -30,7 +30,8 @@ func New(namespaces, lanes, kinds, capabilities []string) Offer {
 		}
 		return m
 	}
-	return Offer{Namespaces: set(namespaces), All: slices.Contains(namespaces, AllNamespaces), Lanes: set(lanes), Kinds: set(kinds), Capabilities: set(capabilities)}
+	return Offer{Namespaces: set(namespaces), All: slices.Contains(namespaces, AllNamespaces), Lanes: set(lanes),
+		Kinds: set(kinds), Capabilities: set(capabilities)}
 }
 
 // Serves reports whether work of a route may be given to this worker: namespace, lane and kind are among its own, and
@@ -41,7 +42,8 @@ func (o Offer) Serves(r engine.Route) bool {
 
 // class reports whether the worker serves a class of work, of whichever namespace.
 func (o Offer) class(r engine.Route) bool {
-	return o.Lanes[r.Lane] && o.Kinds[r.Kind] && !slices.ContainsFunc(r.Capabilities, func(c string) bool { return !o.Capabilities[c] })
+	return o.Lanes[r.Lane] && o.Kinds[r.Kind] &&
+		!slices.ContainsFunc(r.Capabilities, func(c string) bool { return !o.Capabilities[c] })
 }
 
 // Spaces are the namespaces of a subscription, none for all.

@@ -12,11 +12,14 @@ func TestOffer(t *testing.T) {
 	o := New([]string{"n"}, []string{"a", "b"}, []string{"k"}, []string{"x", "y"})
 	var table Table
 	table.Learn(engine.ClaimReply{Table: 1, TableFull: true, Routes: []engine.Route{
-		{ID: 9, Namespace: "n", Lane: "a", Kind: "k"}, {ID: 2, Namespace: "n", Lane: "b", Kind: "k", Capabilities: []string{"y"}},
-		{ID: 3, Namespace: "m", Lane: "a", Kind: "k"}, {ID: 4, Namespace: "n", Lane: "c", Kind: "k"}, {ID: 5, Namespace: "n", Lane: "a", Kind: "j"},
+		{ID: 9, Namespace: "n", Lane: "a", Kind: "k"},
+		{ID: 2, Namespace: "n", Lane: "b", Kind: "k", Capabilities: []string{"y"}},
+		{ID: 3, Namespace: "m", Lane: "a", Kind: "k"}, {ID: 4, Namespace: "n", Lane: "c", Kind: "k"},
+		{ID: 5, Namespace: "n", Lane: "a", Kind: "j"},
 		{ID: 6, Namespace: "n", Lane: "a", Kind: "k", Capabilities: []string{"x", "z"}},
 	}})
-	if got := o.Subscription(&table); !slices.Equal(got, []uint64{2, 3, 9}) { // of a class, whatever its own namespace is
+	if got := o.Subscription(&table); !slices.Equal(got, []uint64{2, 3, 9}) {
+		// of a class, whatever its own namespace is
 		t.Errorf("subscription %v, want [2 3 9]", got)
 	}
 	for id, serves := range map[uint64]bool{9: true, 2: true, 3: false, 4: false, 5: false, 6: false} {
@@ -34,8 +37,10 @@ func TestOffer(t *testing.T) {
 
 func TestTableLearns(t *testing.T) {
 	var table Table
-	table.Learn(engine.ClaimReply{Table: 9, TableFull: true, Routes: []engine.Route{{ID: 9}}, Others: []engine.Route{{ID: 8}}})
-	if lost := table.Learn(engine.ClaimReply{Table: 10, Routes: []engine.Route{{ID: 10}}}); lost || table.Classes() != 2 || table.Version != 10 {
+	table.Learn(engine.ClaimReply{Table: 9, TableFull: true, Routes: []engine.Route{{ID: 9}},
+		Others: []engine.Route{{ID: 8}}})
+	if lost := table.Learn(engine.ClaimReply{Table: 10, Routes: []engine.Route{{ID: 10}}}); lost ||
+		table.Classes() != 2 || table.Version != 10 {
 		t.Errorf("after a delta: lost %v, %d classes, version %d", lost, table.Classes(), table.Version)
 	}
 	if _, known := table.Route(8); !known {
@@ -49,8 +54,8 @@ func TestTableLearns(t *testing.T) {
 	}
 }
 
-// Rows of the route table go when nobody uses them, and nobody tells. A worker asks for all of them before those that went
-// crowd out those that are there.
+// Rows of the route table go when nobody uses them, and nobody tells. A worker asks for all of them before those that
+// went crowd out those that are there.
 func TestRoutesThatWent(t *testing.T) {
 	var table Table
 	o := New([]string{"n"}, []string{"l"}, []string{"k"}, nil)
@@ -77,7 +82,8 @@ func TestRoutesThatWent(t *testing.T) {
 		t.Errorf("knows %v at version %d", list, table.Version)
 	}
 	learn(true, 1000, 1000+limits.MaxClasses-2)
-	for id := uint64(1000 + limits.MaxClasses - 1); id <= 1000+limits.MaxClasses; id++ { // an interest has no room for more
+	for id := uint64(1000 + limits.MaxClasses - 1); id <= 1000+limits.MaxClasses; id++ {
+		// an interest has no room for more
 		learn(false, id, id)
 		if asks := table.Version == 0; asks != (table.Classes() > limits.MaxClasses) {
 			t.Fatalf("asks for the whole table with %d routes: %v", table.Classes(), asks)

@@ -20,8 +20,8 @@ const maxOthers = 4096
 // maxGone is how many classes a table may have beyond twice those that there were when it was last read as a whole.
 const maxGone = 16
 
-// Learn merges the table delta of a reply. It tells whether a failover lost rows that were known: then nothing is, and what was
-// derived of them is void.
+// Learn merges the table delta of a reply. It tells whether a failover lost rows that were known: then nothing is,
+// and what was derived of them is void.
 func (t *Table) Learn(reply engine.ClaimReply) (lost bool) {
 	if reply.Table < t.Version {
 		*t = Table{}
@@ -46,7 +46,8 @@ func (t *Table) Learn(reply engine.ClaimReply) (lost bool) {
 	if reply.TableFull {
 		t.whole = len(t.classes)
 	}
-	if len(t.classes) > min(2*t.whole+maxGone, limits.MaxClasses) { // nobody tells of rows that went: ask for all there are
+	if len(t.classes) > min(2*t.whole+maxGone, limits.MaxClasses) {
+		// nobody tells of rows that went: ask for all there are
 		t.Version = 0
 	}
 	return false

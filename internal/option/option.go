@@ -1,8 +1,12 @@
-// Package option is what the execution options of the root package are underneath. The packages that take options, handler, client and
-// flow, read from [Values] what the caller said; no user sees a type of this package.
+// Package option is what the execution options of the root package are underneath. The packages that take options,
+// handler, client and flow, read from [Values] what the caller said; no user sees a type of this package.
 package option
 
-import "time"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // Field is one thing that options say, as a bit.
 type Field uint32
@@ -30,7 +34,8 @@ const (
 	DebounceMax
 )
 
-// Values is what the options of one call say. Said tells which fields count: a zero value may have been said on purpose.
+// Values is what the options of one call say. Said tells which fields count: a zero value may have been said on
+// purpose.
 type Values struct {
 	Said           Field
 	Priority       int
@@ -55,6 +60,7 @@ type Values struct {
 	DebounceKey    string
 	Debounce       time.Duration
 	DebounceMax    time.Duration
+	ID             uuid.UUID // of the execution, if a test chooses it
 }
 
 // Has tells whether any of the fields was said.
@@ -63,8 +69,8 @@ func (v *Values) Has(f Field) bool { return v.Said&f != 0 }
 // setter is what each option of the root package has besides its markers.
 type setter interface{ Set(v *Values) }
 
-// Apply lets v say what an option says, instead of what v said about it. It is false for nil and for anything that the root package did
-// not make.
+// Apply lets v say what an option says, instead of what v said about it. It is false for nil and for anything that
+// the root package did not make.
 func Apply(v *Values, option any) bool {
 	s, ok := option.(setter)
 	if ok {

@@ -12,7 +12,7 @@ import (
 type gauges struct {
 	partitions, owned, schedules, outbox, outboxLag    *prometheus.Desc
 	waiting, oldest, executions, timers, purge, frozen *prometheus.Desc
-	flows, backlog, behind                             *prometheus.Desc
+	flows, backlog, behind, budgets                    *prometheus.Desc
 }
 
 var queueLabels = []string{"namespace", "lane", "kind", "state"}
@@ -24,24 +24,35 @@ func newGauges(prefix string) gauges {
 	return gauges{
 		partitions: desc("partitions", "Execution partitions of the deployment."),
 		owned:      desc("partitions_owned", "Partitions whose ticks this process makes."),
-		schedules:  desc("schedules_due", "Schedules that were due and not fired yet at the last tick of the partitions this process owns."),
-		outbox:     desc("outbox", "Entries of outboxes that budgets and quotas had not been told of at the last tick of the partitions this process owns."),
-		outboxLag:  desc("outbox_lag_seconds", "For how long a partition's outbox has not been seen empty."),
-		waiting:    desc("queue_waiting", "Executions that wait to be claimed, in the partitions this process owns.", queueLabels...),
-		oldest:     desc("queue_oldest_age_seconds", "Time since the creation of the oldest execution that waits.", queueLabels...),
-		executions: desc("executions", "Executions in the partitions this process owns, by index: delayed, suspended, blocked (members of flows that wait for others), ended (kept until they are purged).", "index"),
-		timers:     desc("timer_lag_seconds", "For how long the first thing that a tick should have done has been due."),
-		purge:      desc("purge_lag_seconds", "For how long the first execution that should have been purged has been due."),
-		frozen:     desc("partitions_frozen", "Partitions this process owns that are frozen."),
-		flows:      desc("flows", "Flows that are retained, in the partitions this process owns."),
-		backlog:    desc("flow_backlog", "Pieces of unfinished work of flows, in the partitions this process owns."),
-		behind:     desc("flow_backlog_lag_seconds", "For how long the first piece of unfinished work of flows has waited for its turn."),
+		schedules: desc("schedules_due",
+			"Schedules that were due and not fired yet at the last tick of the partitions this process owns."),
+		outbox: desc("outbox",
+			"Entries of outboxes that budgets and quotas had not been told of at the last tick of the partitions this process owns."),
+		outboxLag: desc("outbox_lag_seconds", "For how long a partition's outbox has not been seen empty."),
+		waiting: desc("queue_waiting", "Executions that wait to be claimed, in the partitions this process owns.",
+			queueLabels...),
+		oldest: desc("queue_oldest_age_seconds", "Time since the creation of the oldest execution that waits.",
+			queueLabels...),
+		executions: desc("executions",
+			"Executions in the partitions this process owns, by index: delayed, suspended, blocked (members of flows that wait for others), ended (kept until they are purged).",
+			"index"),
+		timers: desc("timer_lag_seconds",
+			"For how long the first thing that a tick should have done has been due."),
+		purge: desc("purge_lag_seconds",
+			"For how long the first execution that should have been purged has been due."),
+		frozen:  desc("partitions_frozen", "Partitions this process owns that are frozen."),
+		flows:   desc("flows", "Flows that are retained, in the partitions this process owns."),
+		backlog: desc("flow_backlog", "Pieces of unfinished work of flows, in the partitions this process owns."),
+		behind: desc("flow_backlog_lag_seconds",
+			"For how long the first piece of unfinished work of flows has waited for its turn."),
+		budgets: desc("budget_waiting",
+			"Executions that wait because a budget is used up, in the partitions this process owns.", "budget"),
 	}
 }
 
 func (g *gauges) describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.partitions, g.owned, g.schedules, g.outbox, g.outboxLag, g.waiting, g.oldest, g.executions, g.timers, g.purge, g.frozen,
-		g.flows, g.backlog, g.behind} {
+	for _, d := range []*prometheus.Desc{g.partitions, g.owned, g.schedules, g.outbox, g.outboxLag, g.waiting, g.oldest,
+		g.executions, g.timers, g.purge, g.frozen, g.flows, g.backlog, g.behind, g.budgets} {
 		out <- d
 	}
 }
@@ -77,6 +88,12 @@ func (m *Metrics) collect(out chan<- prometheus.Metric) {
 	for q, d := range all.queues {
 		gauge(g.waiting, d.waiting, q.namespace, q.lane, q.kind, q.state)
 		seconds(g.oldest, d.oldest, q.namespace, q.lane, q.kind, q.state)
+	}
+	for i, name := range all.budgets.Names() {
+		if i == maxBudgetLabels {
+			break
+		}
+		gauge(g.budgets, all.budgets[name], name)
 	}
 	for index, n := range all.indexes {
 		gauge(g.executions, n, index)

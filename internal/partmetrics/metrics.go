@@ -1,6 +1,7 @@
-// Package partmetrics tells Prometheus of partitions: what their ticks bring about, how long their queues are, and what is late. Workers and
-// `flowfabric serve` use it. A process tells of the partitions whose ticks it makes, and of no others, so a sum over processes counts every
-// partition once; docs/reference/metrics.md says what each metric means.
+// Package partmetrics tells Prometheus of partitions: what their ticks bring about, how long their queues are, and
+// what is late. Workers and `flowfabric serve` use it. A process tells of the partitions whose ticks it makes, and of
+// no others, so a sum over processes counts every partition once; docs/reference/metrics.md says what each metric
+// means.
 package partmetrics
 
 import (
@@ -23,6 +24,7 @@ type Store interface {
 	Partitions() uint16
 	Queues(ctx context.Context, partition uint16, namespace string, most int) ([]engine.Queue, error)
 	DescribePartition(ctx context.Context, partition uint16) (engine.PartitionInfo, error)
+	ReadGates(ctx context.Context, partition uint16) (engine.PartitionGates, error)
 }
 
 // Metrics is one collector for all loops of a process that keep time. No label carries an id or an error's text.
@@ -51,17 +53,27 @@ func New(prefix string) *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
 	}
 	m := &Metrics{
-		ticks:      vec("ticks_total", "Ticks answered, by result: owner, refused (another process owns the partition's tick).", "result"),
-		effects:    vec("tick_effects_total", "What ticks of owned partitions brought about, by effect.", "effect"),
-		tickLag:    prometheus.NewHistogram(prometheus.HistogramOpts{Name: prefix + "tick_lag_seconds", Help: "How late ticks of owned partitions began.", Buckets: tickLagBuckets}),
-		firings:    vec("schedule_firings_total", "Instants of schedules that this process fired, by what became of them.", "outcome"),
-		missed:     vec("schedule_missed_total", "Instants of schedules that this process found missed, by why.", "reason"),
-		deliveries: vec("outbox_deliveries_total", "Deliveries of outboxes to budgets and quotas by result: ok, error.", "result"),
+		ticks: vec("ticks_total",
+			"Ticks answered, by result: owner, refused (another process owns the partition's tick).", "result"),
+		effects: vec("tick_effects_total", "What ticks of owned partitions brought about, by effect.", "effect"),
+		tickLag: prometheus.NewHistogram(prometheus.HistogramOpts{Name: prefix + "tick_lag_seconds",
+			Help: "How late ticks of owned partitions began.", Buckets: tickLagBuckets}),
+		firings: vec("schedule_firings_total",
+			"Instants of schedules that this process fired, by what became of them.", "outcome"),
+		missed: vec("schedule_missed_total", "Instants of schedules that this process found missed, by why.",
+			"reason"),
+		deliveries: vec("outbox_deliveries_total", "Deliveries of outboxes to budgets and quotas by result: ok, error.",
+			"result"),
 
-		flows:         vec("flows_ended_total", "Flows that ended in owned partitions, by state: completed, failed, cancelled.", "state"),
-		siblings:      vec("sibling_cancels_total", "Members that a decided group did not need any more, by what became of them: cancelled, already_terminal, not_found, spared.", "disposition"),
-		skipped:       prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "skipped_total", Help: "Members of flows that were skipped in owned partitions."}),
-		tokensRefused: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "tokens_refused_total", Help: "Tokens of waitpoints that were refused in owned partitions."}),
+		flows: vec("flows_ended_total",
+			"Flows that ended in owned partitions, by state: completed, failed, cancelled.", "state"),
+		siblings: vec("sibling_cancels_total",
+			"Members that a decided group did not need any more, by what became of them: cancelled, already_terminal, not_found, spared.",
+			"disposition"),
+		skipped: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "skipped_total",
+			Help: "Members of flows that were skipped in owned partitions."}),
+		tokensRefused: prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "tokens_refused_total",
+			Help: "Tokens of waitpoints that were refused in owned partitions."}),
 
 		gauges:  newGauges(prefix),
 		watches: map[*Watch]struct{}{},
@@ -79,7 +91,8 @@ func New(prefix string) *Metrics {
 }
 
 func (m *Metrics) counters() []prometheus.Collector {
-	return []prometheus.Collector{m.ticks, m.effects, m.tickLag, m.firings, m.missed, m.deliveries, m.flows, m.siblings, m.skipped, m.tokensRefused}
+	return []prometheus.Collector{m.ticks, m.effects, m.tickLag, m.firings, m.missed, m.deliveries, m.flows, m.siblings,
+		m.skipped, m.tokensRefused}
 }
 
 // Describe implements [prometheus.Collector].
@@ -98,8 +111,8 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collect(out)
 }
 
-// Watch is what one loop of package maintain tells. Its methods that end in -ed, and Lag, are that loop's hooks; all of them may be called
-// concurrently and never block.
+// Watch is what one loop of package maintain tells. Its methods that end in -ed, and Lag, are that loop's hooks; all
+// of them may be called concurrently and never block.
 type Watch struct {
 	metrics *Metrics
 	total   int
@@ -180,7 +193,8 @@ func (m *Metrics) ticked(reply engine.TickReply) {
 		effect string
 		n      int
 	}{
-		{"requeued", reply.Requeued}, {"exhausted", reply.Exhausted}, {"promoted", reply.Promoted}, {"attempt_timeout", reply.TimedOut},
+		{"requeued", reply.Requeued}, {"exhausted", reply.Exhausted}, {"promoted", reply.Promoted},
+		{"attempt_timeout", reply.TimedOut},
 		{"expired", reply.Expired}, {"suspension_timeout", reply.Suspensions}, {"waitpoint_expired", reply.Waitpoints},
 		{"purged", reply.Purged}, {"rung", reply.Rung},
 	} {
@@ -190,10 +204,11 @@ func (m *Metrics) ticked(reply engine.TickReply) {
 	}
 }
 
-// flowed records what happened to flows between two looks at a partition. What happened before the first look of a process is not its own.
+// flowed records what happened to flows between two looks at a partition. What happened before the first look of a
+// process is not its own.
 func (m *Metrics) flowed(last, now engine.FlowTally) {
 	add := func(c *prometheus.CounterVec, label string, last, now int) {
-		if now > last { // a store that was emptied begins anew
+		if now > last { // a store that was emptied starts over
 			c.WithLabelValues(label).Add(float64(now - last))
 		}
 	}

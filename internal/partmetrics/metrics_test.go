@@ -45,7 +45,15 @@ func (d *deployment) DescribePartition(_ context.Context, partition uint16) (eng
 
 func (*deployment) Queues(_ context.Context, partition uint16, _ string, _ int) ([]engine.Queue, error) {
 	route := engine.Route{Namespace: "n", Lane: "l", Kind: "k"}
-	return []engine.Queue{{Route: route, Lane: engine.LaneActive, Depth: int(partition), Oldest: time.Now().Add(-time.Duration(partition) * time.Second)}}, nil
+	return []engine.Queue{{Route: route, Lane: engine.LaneActive, Depth: int(partition),
+		Oldest: time.Now().Add(-time.Duration(partition) * time.Second)}}, nil
+}
+
+// ReadGates answers that two budgets are used up, and that a quota is.
+func (*deployment) ReadGates(_ context.Context, partition uint16) (engine.PartitionGates, error) {
+	return engine.PartitionGates{Closed: []engine.Closing{{Why: "budget globex tokens 30 100 70",
+		Waiting: 10 * int(partition)}, {Why: "budget acme tokens 9 9", Waiting: 1},
+		{Why: "quota api cap", Waiting: 100}}}, nil
 }
 
 func (d *deployment) set(partition uint16, change func(*engine.PartitionInfo)) {
@@ -62,7 +70,9 @@ func scrape(t *testing.T, reg prometheus.Gatherer) []string {
 	answer := httptest.NewRecorder()
 	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	synctest.Wait()
-	return slices.DeleteFunc(strings.Split(strings.TrimSpace(answer.Body.String()), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(answer.Body.String()), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "#")
+	})
 }
 
 func shows(t *testing.T, reg prometheus.Gatherer, want ...string) {
@@ -75,14 +85,14 @@ func shows(t *testing.T, reg prometheus.Gatherer, want ...string) {
 	}
 }
 
-// A process tells of the partitions that its loops own, in sum, of what was read of them after a scrape and at most every 15 seconds; and
-// counts what happened to them since its first look.
+// A process tells of the partitions that its loops own, in sum, of what was read of them after a scrape and at most
+// every 15 seconds; and counts what happened to them since its first look.
 func TestOwnedPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &deployment{infos: map[uint16]engine.PartitionInfo{}}
 		for p := range uint16(4) {
 			store.set(p, func(i *engine.PartitionInfo) {
-				i.Delayed.Count, i.Flows.Count, i.Tally.Completed, i.TokensRefused = 10, 1, 100, 7
+				i.Delayed.Count, i.Flows.Count, i.Tally.Completed, i.TokensRefused, i.Closed.Count = 10, 1, 100, 7, 1
 			})
 		}
 		m, reg, quiet := New("x_"), prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
@@ -92,7 +102,8 @@ func TestOwnedPartitions(t *testing.T) {
 		one.Ticked(1, engine.TickReply{Owner: true, Schedules: 2, Outbox: 3, Requeued: 4})
 		two.Ticked(2, engine.TickReply{Owner: true, Schedules: 5})
 		two.Ticked(3, engine.TickReply{})
-		shows(t, reg, `x_partitions 0`, `x_partitions_owned 0`, `x_ticks_total{result="owner"} 3`, `x_ticks_total{result="refused"} 1`, `x_tick_effects_total{effect="requeued"} 4`)
+		shows(t, reg, `x_partitions 0`, `x_partitions_owned 0`, `x_ticks_total{result="owner"} 3`,
+			`x_ticks_total{result="refused"} 1`, `x_tick_effects_total{effect="requeued"} 4`)
 
 		ctx, stop := context.WithCancel(t.Context())
 		var running conc.WaitGroup
@@ -101,27 +112,36 @@ func TestOwnedPartitions(t *testing.T) {
 		synctest.Wait()
 		scrape(t, reg)
 		shows(t, reg, `x_partitions 8`, `x_partitions_owned 3`, `x_schedules_due 7`, `x_outbox 3`,
-			`x_executions{index="delayed"} 20`, `x_flows 2`, `x_flows_ended_total{state="completed"} 0`, `x_tokens_refused_total 0`,
-			`x_queue_waiting{kind="k",lane="l",namespace="n",state="active"} 3`, `x_queue_oldest_age_seconds{kind="k",lane="l",namespace="n",state="active"} 2`)
+			`x_budget_waiting{budget="globex"} 30`, `x_budget_waiting{budget="acme"} 2`,
+			`x_executions{index="delayed"} 20`, `x_flows 2`, `x_flows_ended_total{state="completed"} 0`,
+			`x_tokens_refused_total 0`,
+			`x_queue_waiting{kind="k",lane="l",namespace="n",state="active"} 3`,
+			`x_queue_oldest_age_seconds{kind="k",lane="l",namespace="n",state="active"} 2`)
 
 		store.set(1, func(i *engine.PartitionInfo) { i.Delayed.Count, i.Tally.Completed, i.TokensRefused = 50, 103, 9 })
 		one.Delivered(1, 2, nil)
 		read := store.reads
 		scrape(t, reg)
-		shows(t, reg, `x_executions{index="delayed"} 20`, `x_outbox 1`, `x_outbox_lag_seconds 0`, `x_outbox_deliveries_total{result="ok"} 1`) // the samples are young
+		// the samples are young
+		shows(t, reg, `x_executions{index="delayed"} 20`, `x_outbox 1`, `x_outbox_lag_seconds 0`,
+			`x_outbox_deliveries_total{result="ok"} 1`)
 		if n := store.reads - read; n != 2 {
 			t.Errorf("%d readings, want one by each of two scrapes of the partition that does not answer", n)
 		}
 		time.Sleep(sampleEvery)
-		shows(t, reg, `x_queue_oldest_age_seconds{kind="k",lane="l",namespace="n",state="active"} 17`, `x_outbox_lag_seconds 15`)
-		shows(t, reg, `x_executions{index="delayed"} 60`, `x_flows_ended_total{state="completed"} 3`, `x_tokens_refused_total 2`)
+		shows(t, reg, `x_queue_oldest_age_seconds{kind="k",lane="l",namespace="n",state="active"} 17`,
+			`x_outbox_lag_seconds 15`)
+		shows(t, reg, `x_executions{index="delayed"} 60`, `x_flows_ended_total{state="completed"} 3`,
+			`x_tokens_refused_total 2`)
 
 		one.Ticked(1, engine.TickReply{}) // another process has it now
-		shows(t, reg, `x_partitions_owned 2`, `x_schedules_due 5`, `x_outbox 0`, `x_outbox_lag_seconds 0`, `x_executions{index="delayed"} 10`)
+		shows(t, reg, `x_partitions_owned 2`, `x_schedules_due 5`, `x_outbox 0`, `x_outbox_lag_seconds 0`,
+			`x_executions{index="delayed"} 10`)
 		one.Ticked(1, engine.TickReply{Owner: true})
 		store.set(1, func(i *engine.PartitionInfo) { i.Tally.Completed = 200; i.Frozen = true })
 		scrape(t, reg)
-		shows(t, reg, `x_flows_ended_total{state="completed"} 3`, `x_partitions_frozen 1`, // what others saw is not told again
+		// what others saw is not told again
+		shows(t, reg, `x_flows_ended_total{state="completed"} 3`, `x_partitions_frozen 1`,
 			`x_queue_waiting{kind="k",lane="l",namespace="n",state="active"} 2`)
 		stop()
 		running.Wait()
@@ -133,9 +153,11 @@ func TestOwnedPartitions(t *testing.T) {
 func TestQueuesBeyondTheBound(t *testing.T) {
 	all, now := newSampled(), time.Now()
 	for i := range maxQueueLabels + 10 {
-		all.queue(engine.Queue{Route: engine.Route{Namespace: "n", Lane: "l", Kind: strings.Repeat("k", i+1)}, Lane: engine.LaneActive, Depth: 1}, now, 0)
+		all.queue(engine.Queue{Route: engine.Route{Namespace: "n", Lane: "l", Kind: strings.Repeat("k", i+1)},
+			Lane: engine.LaneActive, Depth: 1}, now, 0)
 	}
-	if other := all.queues[queue{"other", "other", "other", "active"}]; len(all.queues) != maxQueueLabels+1 || other.waiting != 10 {
+	if other := all.queues[queue{"other", "other", "other", "active"}]; len(all.queues) != maxQueueLabels+1 ||
+		other.waiting != 10 {
 		t.Errorf("%d queues, %+v", len(all.queues), other)
 	}
 }

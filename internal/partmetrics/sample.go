@@ -19,6 +19,8 @@ const (
 	sampleTimeout = 5 * time.Second
 	// maxQueueLabels bounds the queues that have series of their own; producers choose lanes and kinds.
 	maxQueueLabels = 256
+	// maxBudgetLabels bounds the budgets that have series of their own: those for which most waits.
+	maxBudgetLabels = 64
 	// sampleQueues is how many queues of a partition are read; of more, a scrape tells of some.
 	sampleQueues = 4096
 )
@@ -43,6 +45,7 @@ type sample struct {
 	at     time.Time // here
 	info   engine.PartitionInfo
 	queues []engine.Queue // nil while the partition is frozen
+	closed []engine.Closing
 }
 
 func newSampler(m *Metrics, store Store, owned *tended, log *slog.Logger) *sampler {
@@ -107,6 +110,11 @@ func (s *sampler) take(ctx context.Context, partition uint16) {
 	var err error
 	if now.info, err = s.store.DescribePartition(ctx, partition); err == nil && !now.info.Frozen {
 		now.queues, err = s.store.Queues(ctx, partition, "", sampleQueues)
+		if err == nil && now.info.Closed.Count > 0 {
+			var gates engine.PartitionGates
+			gates, err = s.store.ReadGates(ctx, partition)
+			now.closed = gates.Closed
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +128,9 @@ func (s *sampler) take(ctx context.Context, partition uint16) {
 	s.tallies[partition] = now.info.Tally
 	if last, ok := s.refused[partition]; ok && now.info.TokensRefused > last {
 		s.metrics.tokensRefused.Add(float64(now.info.TokensRefused - last))
-		s.log.Warn("flowfabric: tokens of waitpoints were refused: forged or cut links, or tokens of a key that was rotated out", "partition", partition,
+		s.log.Warn(
+			"flowfabric: tokens of waitpoints were refused: forged or cut links, or tokens of a key that was rotated out",
+			"partition", partition,
 			"count", now.info.TokensRefused-last)
 	}
 	s.refused[partition] = now.info.TokensRefused
@@ -145,9 +155,12 @@ type sampled struct {
 	flows         int
 	backlog       int
 	behind        time.Duration
+	budgets       engine.UsedUp
 }
 
-func newSampled() *sampled { return &sampled{queues: map[queue]depth{}, indexes: map[string]int{}} }
+func newSampled() *sampled {
+	return &sampled{queues: map[queue]depth{}, indexes: map[string]int{}, budgets: engine.UsedUp{}}
+}
 
 // add adds the samples of a loop. What was late has become later since.
 func (all *sampled) add(s *sampler, now time.Time) {
@@ -170,6 +183,9 @@ func (all *sampled) add(s *sampler, now time.Time) {
 		all.behind = max(all.behind, x.info.Behind())
 		all.timers = max(all.timers, x.info.Lag())
 		all.purge = max(all.purge, dueFor(x.info.Done, x.info.Now))
+		for _, c := range x.closed {
+			all.budgets.Add(c.Why, c.Waiting)
+		}
 		for _, q := range x.queues {
 			all.queue(q, x.info.Now, since)
 		}

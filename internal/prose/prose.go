@@ -1,4 +1,5 @@
-// Package prose writes numbers, spans of time, lists and errors as people read them. It keeps secrets of connections and tokens out of texts.
+// Package prose writes numbers, spans of time, lists and errors as people read them. It keeps secrets of connections
+// and tokens out of texts.
 package prose
 
 import (
@@ -7,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Span is a duration for people, in at most two units; empty for none.
@@ -54,6 +56,25 @@ func Ranges(numbers []uint16) string {
 		i = j + 1
 	}
 	return strings.Join(parts, ",")
+}
+
+// Folded is a text on one line: without line breaks and tabs.
+func Folded(text string) string {
+	if !strings.ContainsAny(text, "\r\n\t") {
+		return text
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// Cut shortens a text to limit bytes, at the end of a rune.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
 }
 
 // Join puts texts together, leaving out the empty ones.

@@ -2,9 +2,9 @@ package prose
 
 import "regexp"
 
-// secrets are what must never be printed, whatever message it got into: what stands before the @ of a URL, or of an address without a
-// scheme; what stands in the place of a port and is none; a URL's parameters (where some drivers take passwords); and the secret parts
-// of tokens and token keys, cut short or without a key id too.
+// secrets are what must never be printed, whatever message it got into: what stands before the @ of a URL, or of an
+// address without a scheme; what stands in the place of a port and is none; a URL's parameters (where some drivers
+// take passwords); and the secret parts of tokens and token keys, cut short or without a key id too.
 var secrets = []struct {
 	pattern *regexp.Regexp
 	with    string

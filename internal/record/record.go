@@ -1,11 +1,11 @@
-// Package record reads and writes the string that holds one execution. It is the twin of lua/lib/record.lua, which says what the
-// fields mean; a test holds the two together over random records. The engine reads inputs and results with it, the checks of
-// internal/invariant whole records. Only a function on the server ever writes one, but for tests that damage them.
+// Package record reads and writes the string that holds one execution. It is the twin of lua/lib/record.lua, which
+// says what the fields mean; a test holds the two together over random records. The engine reads inputs and results
+// with it, the checks of internal/invariant whole records. Only a function on the server ever writes one, but for
+// tests that damage them.
 package record
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,11 +14,13 @@ import (
 // Inline is how many bytes an input or a result may have that is part of the record.
 const Inline = 1024
 
-// Words are the fields in the record's first words, "-" where they are absent; "attempt" is the field n less one.
-var words = []string{"s", "ss", "cl", "e", "attempt", "en", "rz", "la", "st", "ty", "rc", "lc", "r", "ct", "pr", "po", "pd", "in"}
+// Words are the fields in the record's first words, "-" where they are absent; n is the number of the last attempt.
+var words = []string{"s", "ss", "cl", "e", "n", "en", "rz", "la", "st", "ty", "rc", "lc", "r", "ct", "pr", "po",
+	"pd", "in"}
 
 // named are the fields that follow with their names, in this order.
-var named = strings.Fields("ta du tr to dl rt fl nd g wt ip dd fa sb so tg ca cr fc cb lr rq rv ds pu pc tt wp uw sg rw gq mb sd rs gx gs gn ge lk rd aw ky")
+var named = strings.Fields(
+	"ta du tr to dl rt fl nd g wt ip dd fa sb so tg ca cr fc cb lr rq rv ds pu pc tt wp uw sg rw gq mb sd rs gx gs gn ge lk rd aw ky")
 
 // Record is one execution as it is stored.
 type Record struct {
@@ -39,7 +41,8 @@ func word(text string) string {
 	return escape.Replace(text)
 }
 
-var meanings = map[byte]string{'s': " ", 'n': "\n", 't': "\t", 'r': "\r", 'v': "\v", 'f': "\f", '%': "%", '-': "-", 'e': ""}
+var meanings = map[byte]string{'s': " ", 'n': "\n", 't': "\t", 'r': "\r", 'v': "\v", 'f': "\f", '%': "%", '-': "-",
+	'e': ""}
 
 func meaning(word string) string {
 	var b strings.Builder
@@ -68,14 +71,6 @@ func Decode(text string) (Record, error) {
 		if list[i] != "-" {
 			r.Fields[name] = meaning(list[i])
 		}
-	}
-	if attempt, ok := r.Fields["attempt"]; ok {
-		n, err := strconv.ParseUint(attempt, 10, 53)
-		if err != nil {
-			return Record{}, fmt.Errorf("attempt of a record: %w", err)
-		}
-		delete(r.Fields, "attempt")
-		r.Fields["n"] = strconv.FormatUint(n+1, 10)
 	}
 	for _, pair := range list[len(words):] {
 		name, value, ok := strings.Cut(pair, "=")
@@ -117,33 +112,27 @@ func (r Record) inline(field string) (int, error) {
 
 // Encode writes a record.
 func (r Record) Encode() string {
-	fields := maps.Clone(r.Fields)
-	if n, err := strconv.ParseUint(fields["n"], 10, 53); err == nil && n > 0 {
-		fields["attempt"] = strconv.FormatUint(n-1, 10)
-	} else if damaged, ok := fields["n"]; ok {
-		fields["attempt"] = damaged
-	}
 	var b strings.Builder
 	for i, name := range words {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		if v, ok := fields[name]; ok {
+		if v, ok := r.Fields[name]; ok {
 			b.WriteString(word(v))
 		} else {
 			b.WriteByte('-')
 		}
 	}
 	for _, name := range named {
-		if v, ok := fields[name]; ok {
+		if v, ok := r.Fields[name]; ok {
 			b.WriteString(" " + name + "=" + word(v))
 		}
 	}
 	return b.String() + "\n" + r.Input + r.Result
 }
 
-// Attempt is the index of the current or last attempt; ok is false before the first.
-func (r Record) Attempt() (attempt uint32, ok bool) {
-	n, err := strconv.ParseUint(r.Fields["n"], 10, 32)
-	return uint32(n - 1), err == nil && n > 0
+// Attempt is the number of the current or last attempt, 0 before the first.
+func (r Record) Attempt() uint32 {
+	n, _ := strconv.ParseUint(r.Fields["n"], 10, 32) // one that cannot be read counts as none
+	return uint32(n)
 }

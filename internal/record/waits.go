@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Waits is what one execution waits for: the fields of its current or last suspension, and its waitpoints by id, each with all
-// its parts joined by the unit separator (lua/lib/waitpoint.lua names them).
+// Waits is what one execution waits for: the fields of its current or last suspension, and its waitpoints by id, each
+// with all its parts joined by the unit separator (lua/lib/waitpoint.lua names them).
 type Waits struct {
 	Suspension map[string]string
 	Waitpoints map[string]string

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -28,8 +29,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	partitions = 4
-	// patience bounds every wait: far more than anything takes on a slow machine.
-	patience = 120 * time.Second
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -51,14 +50,14 @@ type env struct {
 
 func newEnv(t *testing.T, set *testserver.Set, workers ...string) *env {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	w := &env{T: t, ctx: ctx, set: set, runs: map[flowfabric.ExecutionID]int{}}
 	e, err := engine.Open(ctx, engine.Config{URL: set.URL(), Partitions: partitions, Logger: quiet})
 	w.no(err)
 	t.Cleanup(e.Close)
 	w.engine = e
-	w.client, err = client.Connect(ctx, client.Config{URL: set.URL(), Logger: quiet, SubmitTimeout: patience})
+	w.client, err = client.Connect(ctx, client.Config{URL: set.URL(), Logger: quiet, SubmitTimeout: time.Hour})
 	w.no(err)
 	t.Cleanup(w.client.Close)
 	for _, name := range workers {
@@ -70,7 +69,8 @@ func newEnv(t *testing.T, set *testserver.Set, workers ...string) *env {
 func (w *env) start(name string) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
-	r, err := runtime.New(runtime.Config{URL: w.set.URL(), Instance: name, LeaseTTL: 3 * time.Second, Concurrency: 4, Logger: quiet}, handler.Bind(double, w.double))
+	r, err := runtime.New(runtime.Config{URL: w.set.URL(), Instance: name, LeaseTTL: 3 * time.Second, Concurrency: 4,
+		Logger: quiet}, handler.Bind(double, w.double))
 	w.no(err)
 	var owner conc.WaitGroup
 	owner.Go(func() {
@@ -110,13 +110,7 @@ func (w *env) no(err error) {
 // until polls for something that other processes do.
 func (w *env) until(what string, done func() bool) {
 	w.Helper()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for deadline := time.Now().Add(patience); !done(); <-again.C {
-		if time.Now().After(deadline) {
-			w.Fatalf("waited too long until %s", what)
-		}
-	}
+	testwait.Until(w.T, what, done)
 }
 
 // read is ReadExecution that a primary which is away for a moment does not fail.
@@ -149,7 +143,8 @@ func (w *env) sound() {
 	for _, stop := range w.workers {
 		stop()
 	}
-	raw, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{w.set.Primary().Address()}, Password: passwords.Data, DisableCache: true, ForceSingleClient: true})
+	raw, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{w.set.Primary().Address()},
+		Password: passwords.Data, DisableCache: true, ForceSingleClient: true})
 	w.no(err)
 	defer raw.Close()
 	checker := invariant.NewChecker()
@@ -245,8 +240,9 @@ func (l *load) more(n int) {
 	})
 }
 
-// judge ends the load. An execution is either there, completed and known as such, or lost with a primary and reported as lost. While there
-// are two primaries, the Sentinels may name now one and now the other, so one that the other has may be reported as lost.
+// judge ends the load. An execution is either there, completed and known as such, or lost with a primary and reported
+// as lost. While there are two primaries, the Sentinels may name now one and now the other, so one that the other has
+// may be reported as lost.
 func (l *load) judge() {
 	l.w.Helper()
 	lost, again, elsewhere := 0, 0, 0
@@ -275,7 +271,9 @@ func (l *load) judge() {
 		}
 		ids[f.id] = true
 	}
-	l.w.Logf("%d executions, %d lost with a primary, %d reported as lost that the other primary had, %d run more than once, %d submits of unknown outcome", len(l.all), lost, elsewhere, again, l.unknown)
+	l.w.Logf(
+		"%d executions, %d lost with a primary, %d reported as lost that the other primary had, %d run more than once, %d submits of unknown outcome",
+		len(l.all), lost, elsewhere, again, l.unknown)
 }
 
 // done are executions that ended, and that the replicas know to have ended.
@@ -298,7 +296,8 @@ func (w *env) once(list []flowfabric.ExecutionID) {
 	w.Helper()
 	for _, id := range list {
 		if s, err := w.read(id); err != nil || s.State.Code != codes.Completed || s.Attempts != 1 || w.ran(id) != 1 {
-			w.Errorf("%s had ended before the failover: now %s after %d attempts, a handler ran %d times: %v", id, s.State.Code, s.Attempts, w.ran(id), err)
+			w.Errorf("%s had ended before the failover: now %s after %d attempts, a handler ran %d times: %v", id,
+				s.State.Code, s.Attempts, w.ran(id), err)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 var passwords = testserver.Passwords{Data: "data-secret", Sentinel: "sentinel-secret"}
 
-// The primary is killed under load, and then the Sentinels replace a live one by a replica that lacks the function library. Workers and
-// clients go on with each new primary by themselves.
+// The primary is killed under load, and then the Sentinels replace a live one by a replica that lacks the function
+// library. Workers and clients go on with each new primary by themselves.
 func TestPrimaryDies(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, testserver.Sentinel(t, testserver.ServerRedis, passwords), "one", "two")
@@ -44,7 +44,8 @@ func TestPrimaryDies(t *testing.T) {
 	w.sound()
 }
 
-// The primary hangs, is replaced, and comes back: for some seconds there are two. Nobody writes to the old one, which becomes a replica.
+// The primary hangs, is replaced, and comes back: for some seconds there are two. Nobody writes to the old one, which
+// becomes a replica.
 func TestPrimaryHangs(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, testserver.Sentinel(t, testserver.ServerValkey, passwords), "one")
@@ -73,18 +74,25 @@ func TestURL(t *testing.T) {
 		sentinel error
 		hint     string
 	}{
-		strings.Replace(good, "/store", "/other", 1):                                           {flowfabric.ErrConfig, "no primary of the name in the URL"},
-		strings.Replace(good, "sentinel-secret", "wrong", 1):                                   {flowfabric.ErrAuth, "sentinel_password"},
-		strings.Replace(good, "?sentinel_password=sentinel-secret", "", 1):                     {flowfabric.ErrAuth, "sentinel_password"},
-		strings.Replace(good, ":data-secret@", "", 1):                                          {flowfabric.ErrAuth, "user and password before the hosts are for the primary"},
-		"redis://:sentinel-secret@" + first:                                                    {flowfabric.ErrConfig, "redis+sentinel://"},
-		"redis+sentinel://" + set.Primary().Address() + "/store?sentinel_password=data-secret": {flowfabric.ErrConfig, "no Sentinel"},
+		strings.Replace(good, "/store", "/other", 1): {flowfabric.ErrConfig,
+			"no primary of the name in the URL"},
+		strings.Replace(good, "sentinel-secret", "wrong", 1): {flowfabric.ErrAuth,
+			"sentinel_password"},
+		strings.Replace(good, "?sentinel_password=sentinel-secret", "", 1): {flowfabric.ErrAuth,
+			"sentinel_password"},
+		strings.Replace(good, ":data-secret@", "", 1): {flowfabric.ErrAuth,
+			"user and password before the hosts are for the primary"},
+		"redis://:sentinel-secret@" + first: {flowfabric.ErrConfig,
+			"redis+sentinel://"},
+		"redis+sentinel://" + set.Primary().Address() + "/store?sentinel_password=data-secret": {flowfabric.ErrConfig,
+			"no Sentinel"},
 	} {
 		c, err := client.Connect(t.Context(), client.Config{URL: url, Logger: quiet})
 		if err == nil {
 			c.Close()
 		}
-		if !errors.Is(err, want.sentinel) || !strings.Contains(err.Error(), want.hint) || strings.ContainsAny(err.Error(), "\r\n") {
+		if !errors.Is(err, want.sentinel) || !strings.Contains(err.Error(), want.hint) ||
+			strings.ContainsAny(err.Error(), "\r\n") {
 			t.Errorf("%s: %v, want %v that says %q", url, err, want.sentinel, want.hint)
 		}
 		if err != nil && strings.Contains(err.Error(), "-secret") {
@@ -100,7 +108,8 @@ func TestURL(t *testing.T) {
 	for _, s := range set.Sentinels() {
 		s.Kill()
 	}
-	if _, err := client.Connect(t.Context(), client.Config{URL: good, Logger: quiet}); !errors.Is(err, flowfabric.ErrTransport) || !strings.Contains(err.Error(), "no answer at") {
+	if _, err := client.Connect(t.Context(), client.Config{URL: good, Logger: quiet}); !errors.Is(err,
+		flowfabric.ErrTransport) || !strings.Contains(err.Error(), "no answer at") {
 		t.Errorf("all Sentinels are dead: %v", err)
 	}
 }

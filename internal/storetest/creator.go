@@ -13,8 +13,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Creator makes executions in memory. A test blocks its calls with Gate and makes them fail with Fail and Refuse, which are set before
-// the first call.
+// Creator makes executions in memory. A test blocks its calls with Gate and makes them fail with Fail and Refuse,
+// which are set before the first call.
 type Creator struct {
 	Gate   chan struct{}                             // each call takes one, if not nil
 	Fail   func(ctx context.Context, call int) error // of a whole call, after its items were stored
@@ -44,7 +44,8 @@ func (f *Creator) Seen() []Call {
 }
 
 // CreateExecutions implements the part of the engine that makes executions.
-func (f *Creator) CreateExecutions(ctx context.Context, partition uint16, items []engine.NewExecution) ([]engine.Created, error) {
+func (f *Creator) CreateExecutions(ctx context.Context, partition uint16,
+	items []engine.NewExecution) ([]engine.Created, error) {
 	f.Mu.Lock()
 	call := Call{Ctx: ctx, Partition: partition}
 	for _, x := range items {
@@ -87,7 +88,8 @@ func (f *Creator) CreateExecutions(ctx context.Context, partition uint16, items 
 			out[i].Duplicate = true
 		default:
 			if f.Stored == nil {
-				f.Stored, f.Keys = map[flowfabric.ExecutionID]engine.NewExecution{}, map[uuid.UUID]flowfabric.ExecutionID{}
+				f.Stored, f.Keys = map[flowfabric.ExecutionID]engine.NewExecution{},
+					map[uuid.UUID]flowfabric.ExecutionID{}
 			}
 			f.Stored[x.ID] = x
 			if x.Key.ID != uuid.Nil {

@@ -1,4 +1,5 @@
-// Package tailpos reads and writes the text of a stream.Position: a place between two events of a tail, with what a tailer needs to go on there.
+// Package tailpos reads and writes the text of a stream.Position: a place between two events of a tail, with what a
+// tailer needs to go on there.
 package tailpos
 
 import (
@@ -22,11 +23,12 @@ const (
 
 // Parts are what a position says. The zero value is before the first event.
 type Parts struct {
-	Attempt uint32
+	Attempt uint32 // 0 only in the zero value
 	Stage   Stage
 
-	// With Begun: the last frame that was delivered or skipped, how many frames there are up to it, how many of them are durable (0 frames
-	// with an id: not known), the last run that was told of, and a mark of the last suspension that was. With Over Ms is when it ended.
+	// With Begun: the last frame that was delivered or skipped, how many frames there are up to it, how many of them
+	// are durable (0 frames with an id: not known), the last run that was told of, and a mark of the last suspension
+	// that was. With Over Ms is when it ended.
 	Ms, Seq            uint64
 	Sequence, Durables uint64
 	Run                uint32
@@ -86,14 +88,15 @@ func Parse(text string) (Parts, error) {
 			text string
 			bits int
 			to   *uint64
-		}{{ms, 64, &q.Ms}, {seq, 64, &q.Seq}, {words[2], 64, &q.Sequence}, {words[3], 64, &q.Durables}, {words[4], 32, &run}, {words[5], 64, &q.Wait}} {
+		}{{ms, 64, &q.Ms}, {seq, 64, &q.Seq}, {words[2], 64, &q.Sequence}, {words[3], 64, &q.Durables},
+			{words[4], 32, &run}, {words[5], 64, &q.Wait}} {
 			*field.to, valid = number(field.text, field.bits)
 			ok = ok && valid
 		}
 		q.Run = uint32(run)
 		ok = ok && cut
 	}
-	if !ok || q == (Parts{}) {
+	if !ok || q.Attempt == 0 {
 		return Parts{}, refused
 	}
 	return q, nil

@@ -13,11 +13,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// ResultReader reads the result of an attempt, and what those that a member of a flow depends on came to; *engine.Engine is one.
+// ResultReader reads the result of an attempt, and what those that a member of a flow depends on came to;
+// *engine.Engine is one.
 type ResultReader interface {
 	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (result []byte, ok bool, err error)
 	Upstreams(ctx context.Context, id flowfabric.ExecutionID) ([]engine.UpstreamOutcome, error)
-	CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID, ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error)
+	CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID,
+		ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error)
 }
 
 // ProgressRecorder stores how far an attempt got, under a fence; *engine.Engine is one.
@@ -28,13 +30,15 @@ type ProgressRecorder interface {
 // Spender counts what was used of budgets; *engine.Engine is one.
 type Spender interface {
 	ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error)
-	// UndoUsage takes back the last report of the execution to a budget. Routes that there is room for again are in wake.
+	// UndoUsage takes back the last report of the execution to a budget. Routes that there is room for again are in
+	// wake.
 	UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []engine.Waiter, err error)
 }
 
 // StepRecorder stores the value of a step under a fence; *engine.Engine is one.
 type StepRecorder interface {
-	RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte, took time.Duration) (already bool, err error)
+	RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte,
+		took time.Duration) (already bool, err error)
 }
 
 // FrameWriter takes the frames of one attempt; *framelog.Writer is one. Who made it closes it, after the handler and
@@ -47,7 +51,8 @@ type FrameWriter interface {
 
 // FrameReader reads stored frames in order; *engine.Engine is one.
 type FrameReader interface {
-	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor, limit int) ([]stream.Frame, error)
+	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
+		limit int) ([]stream.Frame, error)
 }
 
 // Lease tells whether the execution may still be acted on; *keeper.Held is one.
@@ -68,10 +73,12 @@ type Config struct {
 	// Progress takes what [handler.Task.Progress] is told. nil: it is only checked.
 	Progress ProgressRecorder
 
-	// Spender counts what [handler.Task.Spend] is told, in the budgets among the gates of Route. nil: spends are only checked.
+	// Spender counts what [handler.Task.Spend] is told, in the budgets among the gates of Route. nil: spends are only
+	// checked.
 	Spender Spender
 
-	// Keyring signs the tokens of waitpoints; tokenkeys.Development() will do in a test. nil: only waits without waitpoints.
+	// Keyring signs the tokens of waitpoints; tokenkeys.Development() will do in a test. nil: only waits without
+	// waitpoints.
 	Keyring *tokenkeys.Keyring
 	// Waitpoints opens those that are handed out before the handler waits. nil: they last as long as the task.
 	Waitpoints waits.Opener
@@ -83,7 +90,8 @@ type Config struct {
 	Worker *Worker
 
 	// Cancel ends the handler's context with a cause that wraps flowfabric.ErrLeaseLost, after the server refused
-	// a step or progress because another process holds the execution, or with an [*handler.OverBudgetError]. May be nil.
+	// a step or progress because another process holds the execution, or with an [*handler.OverBudgetError]. May be
+	// nil.
 	Cancel func(cause error)
 	// Logger is what Task.Logger returns. It should carry the attributes execution, attempt, kind, lane and worker.
 	// Default: slog.Default() with the first four.
@@ -94,7 +102,8 @@ type Config struct {
 type Worker struct {
 	// Draining is closed when the worker takes no more work.
 	Draining <-chan struct{}
-	// Batch is told that a call begins with items whose contexts are of, the first of which came waited ago. It returns the context of the call and what is
-	// to be told of its end. nil: nobody is told.
-	Batch func(ctx context.Context, route engine.Route, of []context.Context, waited time.Duration) (context.Context, func(err error))
+	// Batch is told that a call begins with items whose contexts are of, the first of which came waited ago. It
+	// returns the context of the call and what is to be told of its end. nil: nobody is told.
+	Batch func(ctx context.Context, route engine.Route, of []context.Context,
+		waited time.Duration) (context.Context, func(err error))
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 const (
@@ -22,8 +24,6 @@ const (
 	nodeTimeout, electionTimeout = "5000", "2000"
 	// failoverTimeout is how long a server tries to take over on command, and a little more.
 	failoverTimeout = 6 * time.Second
-	// clusterTimeout bounds what a cluster does by itself: agreeing, replicating, failing over.
-	clusterTimeout = 120 * time.Second
 )
 
 // Nodes is a cluster of three primaries with a replica each, on ports of 127.0.0.1 that only this test knows. Its
@@ -40,7 +40,8 @@ func Cluster(t testing.TB, kind Kind, opts ...Option) *Nodes {
 	c := &Nodes{t: t}
 	for range 2 * primaries {
 		_, bus, _ := net.SplitHostPort(freePort(t))
-		ours := []Option{TCP(), Args("--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", nodeTimeout,
+		ours := []Option{TCP(), Args("--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout",
+			nodeTimeout,
 			"--cluster-replica-validity-factor", "0", "--cluster-replica-no-failover", "yes",
 			"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")}
 		s := Start(t, kind, append(ours, opts...)...)
@@ -174,11 +175,13 @@ func (c *Nodes) Crash(slot int) (dead *Server) {
 func (c *Nodes) Settled() {
 	c.t.Helper()
 	why := ""
-	c.awaitOr("the cluster settles", func() bool { why = c.unsettled(); return why == "" }, func() string { return why })
+	c.awaitOr("the cluster settles", func() bool { why = c.unsettled(); return why == "" }, func() string {
+		return why
+	})
 }
 
-// Listed waits until every live node tells clients of every live replica, which may come seconds after the cluster has settled: a node
-// lists a replica once it has heard how far that one is.
+// Listed waits until every live node tells clients of every live replica, which may come seconds after the cluster
+// has settled: a node lists a replica once it has heard how far that one is.
 func (c *Nodes) Listed() {
 	c.t.Helper()
 	replicas := 0
@@ -209,8 +212,9 @@ func (s *Server) listed() int {
 	return len(replicas)
 }
 
-// strayed is a replica that is of another shard than its primary by this node's file of nodes: it has not heard of the replica's new shard. A
-// node that is killed then cannot start again, for Valkey calls such a file corrupt. Redis 7.0 writes no shards.
+// strayed is a replica that is of another shard than its primary by this node's file of nodes: it has not heard of
+// the replica's new shard. A node that is killed then cannot start again, for Valkey calls such a file corrupt. Redis
+// 7.0 writes no shards.
 func (s *Server) strayed() string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, "nodes.conf"))
 	shards, of := map[string]string{}, map[string]string{}
@@ -249,7 +253,8 @@ func (c *Nodes) unsettled() string {
 			return fmt.Sprintf("%s counts the replica %s to another shard than its primary", s.address, replica)
 		}
 		info, _ := s.ask("CLUSTER", "INFO")
-		if text, _ := info.(string); !strings.Contains(text, "cluster_state:ok") || !strings.Contains(text, "cluster_slots_ok:16384") {
+		if text, _ := info.(string); !strings.Contains(text, "cluster_state:ok") || !strings.Contains(text,
+			"cluster_slots_ok:16384") {
 			return s.address + " calls the cluster incomplete"
 		}
 		if v.me.primary {
@@ -274,24 +279,23 @@ func (c *Nodes) await(what string, done func() bool) {
 
 func (c *Nodes) awaitOr(what string, done func() bool, why func() string) {
 	c.t.Helper()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for deadline := time.Now().Add(clusterTimeout); !done(); <-again.C {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("waited too long until %s: %s", what, why())
+	testwait.Progress(c.t, what, func() (bool, any) {
+		if done() {
+			return true, nil
 		}
-	}
+		return false, why()
+	})
 }
 
-// ask runs a command on this server, see the function ask.
+// ask runs a command on this server, which may be paused, see the function ask.
 func (s *Server) ask(args ...string) (any, error) {
-	return ask(s.network, s.address, s.pass, args...)
+	return ask(s.network, s.address, s.pass, askTimeout, args...)
 }
 
 // do is ask for a command that must succeed.
 func (s *Server) do(args ...string) any {
 	s.t.Helper()
-	reply, err := s.ask(args...)
+	reply, err := ask(s.network, s.address, s.pass, 0, args...)
 	if err != nil {
 		s.t.Fatalf("%s: %s: %v", s.address, strings.Join(args, " "), err)
 	}

@@ -26,7 +26,8 @@ func (c *Nodes) CrashBehind(slot int, meanwhile func()) (dead *Server) {
 	return primary
 }
 
-// Hang pauses a primary until the Sentinels have replaced it. It still takes itself for the primary when it is resumed, until they tell it.
+// Hang pauses a primary until the Sentinels have replaced it. It still takes itself for the primary when it is
+// resumed, until they tell it.
 func (w *Set) Hang(primary *Server) {
 	w.t.Helper()
 	primary.Pause()

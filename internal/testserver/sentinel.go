@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 const (
@@ -19,12 +21,13 @@ const (
 	sentinelFile = "sentinel.conf"
 	replicas     = 2
 	watchers     = 3
-	// downAfter is for how many milliseconds a primary may be silent. failoverAfter is how long a Sentinel waits before it tries a failover again.
+	// downAfter is for how many milliseconds a primary may be silent. failoverAfter is how long a Sentinel waits
+	// before it tries a failover again.
 	downAfter, failoverAfter = 1000, 4000
 )
 
-// Set is a primary with two replicas and three Sentinels, on ports of 127.0.0.1 that only this test knows. Its methods belong to the test's
-// goroutine; all of them fail the test rather than return an error.
+// Set is a primary with two replicas and three Sentinels, on ports of 127.0.0.1 that only this test knows. Its
+// methods belong to the test's goroutine; all of them fail the test rather than return an error.
 type Set struct {
 	t            testing.TB
 	servers      []*Server
@@ -35,26 +38,29 @@ type Set struct {
 // Passwords makes the servers of data ask for the one, and the Sentinels for the other.
 type Passwords struct{ Data, Sentinel string }
 
-// Sentinel starts a set and returns when all Sentinels know each other and the replicas, and the replicas are in step. Sentinels are the
-// same program as the servers.
+// Sentinel starts a set and returns when all Sentinels know each other and the replicas, and the replicas are in
+// step. Sentinels are the same program as the servers.
 func Sentinel(t testing.TB, kind Kind, pass Passwords) *Set {
 	t.Helper()
 	w := &Set{t: t, pass: pass.Data, secret: pass.Sentinel}
 	secret := func(s *Server) { s.pass = pass.Data }
 	for range 1 + replicas {
-		w.servers = append(w.servers, Start(t, kind, TCP(), secret, Args("--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")))
+		w.servers = append(w.servers,
+			Start(t, kind, TCP(), secret, Args("--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")))
 	}
 	host, port, _ := net.SplitHostPort(w.servers[0].address)
 	for _, s := range w.servers[1:] {
 		s.do("REPLICAOF", host, port)
 	}
-	conf := fmt.Sprintf("sentinel monitor %[1]s %[2]s %[3]s 2\nsentinel down-after-milliseconds %[1]s %[4]d\nsentinel failover-timeout %[1]s %[5]d\n",
+	conf := fmt.Sprintf(
+		"sentinel monitor %[1]s %[2]s %[3]s 2\nsentinel down-after-milliseconds %[1]s %[4]d\nsentinel failover-timeout %[1]s %[5]d\n",
 		PrimaryName, host, port, downAfter, failoverAfter)
 	if pass.Data != "" {
 		conf += fmt.Sprintf("sentinel auth-pass %s %s\n", PrimaryName, pass.Data)
 	}
 	for range watchers {
-		w.sentinels = append(w.sentinels, Start(t, kind, TCP(), func(s *Server) { s.pass, s.watch = pass.Sentinel, conf }))
+		w.sentinels = append(w.sentinels,
+			Start(t, kind, TCP(), func(s *Server) { s.pass, s.watch = pass.Sentinel, conf }))
 	}
 	w.Settled()
 	return w
@@ -114,7 +120,8 @@ func (w *Set) replaced(old *Server) bool {
 	others := 0
 	for _, s := range live(w.sentinels) {
 		reply, _ := s.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", PrimaryName)
-		if at, ok := reply.([]any); ok && len(at) == 2 && net.JoinHostPort(at[0].(string), at[1].(string)) != old.address {
+		if at, ok := reply.([]any); ok && len(at) == 2 && net.JoinHostPort(at[0].(string),
+			at[1].(string)) != old.address {
 			others++
 		}
 	}
@@ -127,8 +134,8 @@ func (w *Set) Replicas() []*Server {
 	return slices.DeleteFunc(live(w.servers), func(s *Server) bool { return s == primary })
 }
 
-// Crash kills the primary and returns it once another took over. What it had not yet replicated is lost. [Server.Restart] brings it back, and
-// the Sentinels then make it a replica.
+// Crash kills the primary and returns it once another took over. What it had not yet replicated is lost.
+// [Server.Restart] brings it back, and the Sentinels then make it a replica.
 func (w *Set) Crash() (dead *Server) {
 	w.t.Helper()
 	dead = w.Primary()
@@ -189,7 +196,8 @@ func (w *Set) unsettled() string {
 			continue
 		}
 		reply, _ := s.ask("INFO", "replication")
-		if text, _ := reply.(string); !strings.Contains(text, "master_link_status:up") || !strings.Contains(text, "master_port:"+port) {
+		if text, _ := reply.(string); !strings.Contains(text, "master_link_status:up") || !strings.Contains(text,
+			"master_port:"+port) {
 			return s.address + " is not in step with the primary"
 		}
 	}
@@ -239,13 +247,8 @@ func live(servers []*Server) []*Server {
 // await waits until why says nothing any more.
 func (w *Set) await(what string, why func() string) {
 	w.t.Helper()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	text := why()
-	for deadline := time.Now().Add(clusterTimeout); text != ""; text = why() {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("waited too long until %s: %s", what, text)
-		}
-		<-again.C
-	}
+	testwait.Progress(w.t, what, func() (bool, any) {
+		text := why()
+		return text == "", text
+	})
 }

@@ -29,10 +29,8 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
-
-// readyTimeout bounds how long a server may take to answer its first PING; a loaded CI machine is slow.
-const readyTimeout = 30 * time.Second
 
 // Kind is a server program, by its name in PATH.
 type Kind string
@@ -226,10 +224,9 @@ func (s *Server) arguments() []string {
 	return append(args, s.args...)
 }
 
-// awaitPing asks until the server answers, has exited, or the time is up.
+// awaitPing asks until the server answers, has exited, or the test ends.
 func (s *Server) awaitPing() error {
-	deadline := time.NewTimer(readyTimeout)
-	defer deadline.Stop()
+	end := testwait.End(s.t)
 	again := time.NewTicker(2 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -240,20 +237,20 @@ func (s *Server) awaitPing() error {
 		select {
 		case <-s.exited:
 			return errors.New("it exited")
-		case <-deadline.C:
-			return fmt.Errorf("no answer to PING in %s: %w", readyTimeout, err)
+		case <-end:
+			return fmt.Errorf("no answer to PING: %w", err)
 		case <-again.C:
 		}
 	}
 }
 
 func ping(network, address string) error {
-	conn, err := net.DialTimeout(network, address, time.Second)
+	conn, err := net.DialTimeout(network, address, askTimeout)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	_ = conn.SetDeadline(time.Now().Add(askTimeout)) // timed: awaitPing asks again
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 		return err
 	}

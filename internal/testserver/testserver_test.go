@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -28,7 +27,6 @@ func do(t *testing.T, url, command string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	args := strings.Fields(command)
 	fmt.Fprintf(conn, "*%d\r\n", len(args))
 	for _, a := range args {

@@ -11,18 +11,22 @@ import (
 	"time"
 )
 
-// askTimeout bounds one command, MIGRATE included.
+// askTimeout bounds a command to a server that may be paused.
 const askTimeout = 10 * time.Second
 
-// ask sends one command over a connection of its own, which it begins with the password if there is one, and returns the reply: a string, an
-// int64, nil or a []any of these. An error reply is an error. Administration needs no more, and this package no driver.
-func ask(network, address, pass string, args ...string) (any, error) {
-	conn, err := net.DialTimeout(network, address, askTimeout)
+// ask sends one command over a connection of its own, which it begins with the password if there is one, and returns
+// the reply: a string, an int64, nil or a []any of these. An error reply is an error. A bound of 0 is none.
+// Administration needs no more, and this package no driver.
+func ask(network, address, pass string, bound time.Duration, args ...string) (any, error) {
+	conn, err := net.DialTimeout(network, address, bound)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(askTimeout))
+	if bound > 0 {
+		// timed: a server that is paused does not answer; a caller that needs an answer asks again
+		_ = conn.SetDeadline(time.Now().Add(bound))
+	}
 	r := bufio.NewReader(conn)
 	if pass != "" {
 		if _, err := exchange(conn, r, "AUTH", pass); err != nil {

@@ -12,7 +12,8 @@ import (
 
 // What is accepted signs, and neither ring nor error shows a secret.
 func FuzzParseKeyring(f *testing.F) {
-	for _, seed := range []string{"", "k1:" + secretA, "k1:" + secretA + ",k2:" + secretB, " k:" + secretA + " ", "k1:" + secretA + ",k1:" + secretA, "k:1:" + secretA, "k1:" + secretA[1:], "k1:+f" + secretA} {
+	for _, seed := range []string{"", "k1:" + secretA, "k1:" + secretA + ",k2:" + secretB, " k:" + secretA + " ",
+		"k1:" + secretA + ",k1:" + secretA, "k:1:" + secretA, "k1:" + secretA[1:], "k1:+f" + secretA} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -20,7 +21,8 @@ func FuzzParseKeyring(f *testing.F) {
 		shown := k.shown()
 		if err != nil {
 			shown = err.Error()
-			if k != nil || !errors.Is(err, denied.Kid) && !errors.Is(err, denied.Secret) && !errors.Is(err, denied.KidConflict) {
+			if k != nil || !errors.Is(err, denied.Kid) && !errors.Is(err, denied.Secret) && !errors.Is(err,
+				denied.KidConflict) {
 				t.Fatalf("%q: %v, %v", text, k, err)
 			}
 		}
@@ -37,7 +39,8 @@ func FuzzParseKeyring(f *testing.F) {
 				t.Errorf("kid %q: %+v", kid, key)
 			}
 		}
-		if m, token, err := k.Mint(flowfabric.NewExecutionID(1), "x"); err != nil || m.Kid != k.Kids()[0] || m.Digest != token.Digest() {
+		if m, token, err := k.Mint(flowfabric.NewExecutionID(1), "x"); err != nil || m.Kid != k.Kids()[0] ||
+			m.Digest != token.Digest() {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})

@@ -26,8 +26,8 @@ const (
 	tokenVersion         = 1
 )
 
-// Keyring holds the keys that tokens are signed with. Secrets stay in configuration; the server knows ids and fingerprints
-// only. It prints without secrets. Safe for concurrent use. The nil keyring has no keys.
+// Keyring holds the keys that tokens are signed with. Secrets stay in configuration; the server knows ids and
+// fingerprints only. It prints without secrets. Safe for concurrent use. The nil keyring has no keys.
 type Keyring struct {
 	keys  []tokenKey // the first signs where nothing else is known
 	mu    sync.Mutex
@@ -40,8 +40,8 @@ type tokenKey struct {
 }
 
 // Parse reads "kid:hex,kid:hex…": ids of 1..32 bytes of A-Z a-z 0-9 . _ -, secrets of 32 to 64 bytes. The first is
-// the one to sign with; the others are there to sign where it is not in use yet, and to make earlier tokens again. An empty
-// text is no keyring (nil). Errors: denied.Kid, denied.Secret, denied.KidConflict for a kid that is there
+// the one to sign with; the others are there to sign where it is not in use yet, and to make earlier tokens again. An
+// empty text is no keyring (nil). Errors: denied.Kid, denied.Secret, denied.KidConflict for a kid that is there
 // twice. They name a refused key by its place only: whatever stands in the place of a kid may be the secret.
 func Parse(text string) (*Keyring, error) {
 	if strings.TrimSpace(text) == "" {
@@ -67,11 +67,13 @@ func parseKey(text string) (tokenKey, error) {
 	case text == "":
 		return tokenKey{}, fmt.Errorf("%w: the key is empty; keys are separated by one comma each", denied.Kid)
 	case !ok:
-		return tokenKey{}, fmt.Errorf("%w: it has no key id; write it as kid:hex, for example k1:$(openssl rand -hex 32)", denied.Kid)
+		return tokenKey{}, fmt.Errorf(
+			"%w: it has no key id; write it as kid:hex, for example k1:$(openssl rand -hex 32)", denied.Kid)
 	case !waithook.ValidKid(kid):
 		return tokenKey{}, fmt.Errorf("%w: what stands before the colon is not one", denied.Kid)
 	case strings.Trim(secret, "0123456789abcdefABCDEF") != "" || len(secret)%2 != 0:
-		return tokenKey{}, fmt.Errorf("%w: what stands behind the colon is not an even number of hex digits", denied.Secret)
+		return tokenKey{}, fmt.Errorf("%w: what stands behind the colon is not an even number of hex digits",
+			denied.Secret)
 	}
 	raw, _ := hex.DecodeString(secret) // just checked
 	if len(raw) < minSecret || len(raw) > maxSecret {
@@ -85,7 +87,8 @@ func parseKey(text string) (tokenKey, error) {
 var Development = sync.OnceValue(func() *Keyring {
 	var secret [minSecret]byte
 	_, _ = rand.Read(secret[:]) // never fails
-	return &Keyring{using: map[uint16]string{}, keys: []tokenKey{{"dev-" + hex.EncodeToString(secret[:4]), secretOf(secret)}}}
+	return &Keyring{using: map[uint16]string{},
+		keys: []tokenKey{{"dev-" + hex.EncodeToString(secret[:4]), secretOf(secret)}}}
 })
 
 func secretOf(seed [minSecret]byte) []byte {
@@ -190,7 +193,8 @@ func (k *Keyring) Mint(execution flowfabric.ExecutionID, key string) (engine.Min
 }
 
 // Reissue makes a new token for a waitpoint, to be stored with engine.ReissueToken.
-func (k *Keyring) Reissue(execution flowfabric.ExecutionID, waitpoint uuid.UUID, key string) (engine.Minted, suspend.Token, error) {
+func (k *Keyring) Reissue(execution flowfabric.ExecutionID, waitpoint uuid.UUID,
+	key string) (engine.Minted, suspend.Token, error) {
 	m, token, err := k.Mint(execution, key)
 	if err != nil {
 		return m, token, err
@@ -202,23 +206,26 @@ func (k *Keyring) Reissue(execution flowfabric.ExecutionID, waitpoint uuid.UUID,
 	return m, token, nil
 }
 
-// Token makes the token of a stored waitpoint again; whoever has the keys can. flowfabric.ErrNoTokenKeys when the waitpoint's
-// key is not in the ring; ErrCorrupt for a nonce that is not 16 bytes of hex.
+// Token makes the token of a stored waitpoint again; whoever has the keys can. flowfabric.ErrNoTokenKeys when the
+// waitpoint's key is not in the ring; ErrCorrupt for a nonce that is not 16 bytes of hex.
 func (k *Keyring) Token(execution flowfabric.ExecutionID, w engine.Opened) (suspend.Token, error) {
 	key := k.find(w.Kid)
 	if key == nil {
-		return suspend.Token{}, fmt.Errorf("waitpoint %q: %w (it was signed with kid %q, which is not configured)", w.Key, flowfabric.ErrNoTokenKeys, w.Kid)
+		return suspend.Token{}, fmt.Errorf("waitpoint %q: %w (it was signed with kid %q, which is not configured)",
+			w.Key, flowfabric.ErrNoTokenKeys, w.Kid)
 	}
 	nonce, err := hex.DecodeString(w.Nonce)
 	if err != nil || len(nonce) != 16 {
-		return suspend.Token{}, fmt.Errorf("waitpoint %q: %w: its nonce is not 16 bytes of hex", w.Key, flowfabric.ErrCorrupt)
+		return suspend.Token{}, fmt.Errorf("waitpoint %q: %w: its nonce is not 16 bytes of hex", w.Key,
+			flowfabric.ErrCorrupt)
 	}
 	return makeToken(execution, w.ID, w.Kid+":"+key.mac(execution, w.ID, w.Key, nonce)), nil
 }
 
-// mac binds a token to everything that identifies its waitpoint. Each part has its length in front, so that no two sets of
-// parts are the same bytes.
-func (key *tokenKey) mac(execution flowfabric.ExecutionID, waitpoint uuid.UUID, waitpointKey string, nonce []byte) string {
+// mac binds a token to everything that identifies its waitpoint. Each part has its length in front, so that no two
+// sets of parts are the same bytes.
+func (key *tokenKey) mac(execution flowfabric.ExecutionID, waitpoint uuid.UUID, waitpointKey string,
+	nonce []byte) string {
 	h := hmac.New(sha256.New, key.secret)
 	id := execution.UUID()
 	partition := binary.BigEndian.AppendUint16(nil, execution.Partition())
@@ -232,7 +239,8 @@ func (key *tokenKey) mac(execution flowfabric.ExecutionID, waitpoint uuid.UUID, 
 
 // makeToken is the token of a waitpoint with this secret part.
 func makeToken(execution flowfabric.ExecutionID, waitpoint uuid.UUID, secret string) suspend.Token {
-	token, err := suspend.ParseToken(fmt.Sprintf("%d.%s.%s.%s", execution.Partition(), execution.UUID(), waitpoint, secret))
+	token, err := suspend.ParseToken(fmt.Sprintf("%d.%s.%s.%s", execution.Partition(), execution.UUID(), waitpoint,
+		secret))
 	if err != nil {
 		panic("tokenkeys: a token that was just made is not one: " + err.Error()) // without the token
 	}

@@ -60,7 +60,8 @@ func TestFingerprints(t *testing.T) {
 	lower, _ := keyring(t, "k1:"+secretA).First()
 	upper, _ := keyring(t, "k1:"+strings.ToUpper(secretA)).Key("k1")
 	other, _ := keyring(t, "k1:"+secretB).First()
-	if lower != upper || lower == other || len(lower.Fingerprint) != 16 || strings.Contains(secretA, lower.Fingerprint) {
+	if lower != upper || lower == other || len(lower.Fingerprint) != 16 ||
+		strings.Contains(secretA, lower.Fingerprint) {
 		t.Errorf("%+v, %+v, %+v", lower, upper, other)
 	}
 	if _, ok := keyring(t, "k1:"+secretA).Key("k2"); ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Configured is the keyring for a server: text if there is any (see [Parse]), [Development] for an embedded server, else
-// none (nil).
+// Configured is the keyring for a server: text if there is any (see [Parse]), [Development] for an embedded server,
+// else none (nil).
 func Configured(url, text string) (*Keyring, error) {
 	k, err := Parse(text)
 	if k == nil && err == nil && (strings.HasPrefix(url, "embedded://") || strings.HasPrefix(url, "inproc://")) {
@@ -25,10 +25,10 @@ type Seeder interface {
 	SeedTokenKey(ctx context.Context, k engine.TokenKey) ([]engine.KeySeeded, error)
 }
 
-// Seed makes the first key current in every partition that knows none, and learns which key the others use. It may be called
-// at every start; the nil keyring does nothing. flowfabric.ErrConfig when a partition uses a key that is not in the ring and
-// none of the ring is good there: the configuration is behind a rotation, or ahead of one. denied.KidConflict when a kid is in use with
-// another secret.
+// Seed makes the first key current in every partition that knows none, and learns which key the others use. It may be
+// called at every start; the nil keyring does nothing. flowfabric.ErrConfig when a partition uses a key that is not
+// in the ring and none of the ring is good there: the configuration is behind a rotation, or ahead of one.
+// denied.KidConflict when a kid is in use with another secret.
 func (k *Keyring) Seed(ctx context.Context, s Seeder) error {
 	first, ok := k.First()
 	if !ok {
@@ -40,7 +40,8 @@ func (k *Keyring) Seed(ctx context.Context, s Seeder) error {
 	}
 	for i, p := range partitions {
 		if _, has := k.Key(p.Current); !has && !p.Good {
-			return fmt.Errorf("%w: partition %d signs tokens with kid %q, which is not among the token keys (%s); add its secret, or rotate with admin.RotateTokenKeys",
+			return fmt.Errorf(
+				"%w: partition %d signs tokens with kid %q, which is not among the token keys (%s); add its secret, or rotate with admin.RotateTokenKeys",
 				flowfabric.ErrConfig, i, p.Current, strings.Join(k.Kids(), ","))
 		}
 		k.Use(uint16(i), p.Current)
@@ -53,7 +54,8 @@ type lister interface {
 	TokenKeys(ctx context.Context) []engine.PartitionKeys
 }
 
-// compare holds the other keys of the ring against what partitions know: a wrong secret would sign tokens that nobody accepts.
+// compare holds the other keys of the ring against what partitions know: a wrong secret would sign tokens that nobody
+// accepts.
 func (k *Keyring) compare(ctx context.Context, s Seeder) error {
 	l, ok := s.(lister)
 	if !ok || len(k.keys) < 2 {

@@ -13,14 +13,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // store is a fresh embedded store of two partitions.
 func store(t *testing.T) (context.Context, *engine.Engine) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
-	e, err := engine.Open(ctx, engine.Config{URL: testserver.Embedded(t), Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: testserver.Embedded(t), Partitions: 2,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +55,12 @@ func TestSeed(t *testing.T) {
 			t.Errorf("seeded %v", got)
 		}
 	}
-	if err := keyring(t, "k1:"+secretB).Seed(ctx, e); !errors.Is(err, denied.KidConflict) || !strings.Contains(err.Error(), `"k1"`) || strings.Contains(err.Error(), secretB) {
+	if err := keyring(t, "k1:"+secretB).Seed(ctx, e); !errors.Is(err, denied.KidConflict) ||
+		!strings.Contains(err.Error(), `"k1"`) || strings.Contains(err.Error(), secretB) {
 		t.Errorf("another secret under the kid: %v", err)
 	}
-	if err := keyring(t, "k2:"+secretB).Seed(ctx, e); !errors.Is(err, flowfabric.ErrConfig) || !strings.Contains(err.Error(), `signs tokens with kid "k1", which is not among the token keys (k2)`) {
+	if err := keyring(t, "k2:"+secretB).Seed(ctx, e); !errors.Is(err, flowfabric.ErrConfig) ||
+		!strings.Contains(err.Error(), `signs tokens with kid "k1", which is not among the token keys (k2)`) {
 		t.Errorf("another kid: %v", err)
 	}
 	if err := (*Keyring)(nil).Seed(ctx, e); err != nil {
@@ -107,13 +111,16 @@ func (s seeder) SeedTokenKey(context.Context, engine.TokenKey) ([]engine.KeySeed
 // One partition that was emptied is seeded again, and the others keep what they have.
 func TestSeedOfPartitionsThatDiffer(t *testing.T) {
 	k := keyring(t, "k1:"+secretA+",k2:"+secretB)
-	if err := k.Seed(t.Context(), seeder{answer: []engine.KeySeeded{{Current: "k1", Seeded: true, Good: true}, {Current: "k2"}}}); err != nil || !slices.Equal(signers(k), []string{"k1", "k2"}) {
+	if err := k.Seed(t.Context(), seeder{answer: []engine.KeySeeded{{Current: "k1", Seeded: true, Good: true},
+		{Current: "k2"}}}); err != nil || !slices.Equal(signers(k), []string{"k1", "k2"}) {
 		t.Errorf("%v; signs with %v", err, signers(k))
 	}
-	if err := k.Seed(t.Context(), seeder{answer: []engine.KeySeeded{{Current: "k1", Good: true}, {Current: "k9"}}}); !errors.Is(err, flowfabric.ErrConfig) || !strings.Contains(err.Error(), "partition 1 ") {
+	if err := k.Seed(t.Context(), seeder{answer: []engine.KeySeeded{{Current: "k1", Good: true},
+		{Current: "k9"}}}); !errors.Is(err, flowfabric.ErrConfig) || !strings.Contains(err.Error(), "partition 1 ") {
 		t.Errorf("%v", err)
 	}
-	if err := k.Seed(t.Context(), seeder{err: flowfabric.ErrTransport}); !errors.Is(err, flowfabric.ErrTransport) || !strings.Contains(err.Error(), `token key "k1"`) {
+	if err := k.Seed(t.Context(), seeder{err: flowfabric.ErrTransport}); !errors.Is(err, flowfabric.ErrTransport) ||
+		!strings.Contains(err.Error(), `token key "k1"`) {
 		t.Errorf("%v", err)
 	}
 }

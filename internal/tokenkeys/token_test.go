@@ -50,7 +50,8 @@ func TestTokensBindEverything(t *testing.T) {
 func TestTheTokenOfKnownParts(t *testing.T) {
 	id := flowfabric.MakeExecutionID(7, uuid.MustParse("01900000-0000-7000-8000-000000000001"))
 	nonce := strings.Repeat("0f", 16)
-	token, err := keyring(t, "k1:"+secretA).Token(id, engine.Opened{ID: uuid.MustParse("11111111-2222-4333-8444-555555555555"), Key: "approve", Kid: "k1", Nonce: nonce})
+	token, err := keyring(t, "k1:"+secretA).Token(id, engine.Opened{
+		ID: uuid.MustParse("11111111-2222-4333-8444-555555555555"), Key: "approve", Kid: "k1", Nonce: nonce})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func TestTokensAreMadeAgain(t *testing.T) {
 		t.Errorf("%v, %v", again, err)
 	}
 	r, fresh, err := ring.Reissue(id, m.ID, "approve")
-	if err != nil || r.ID != m.ID || r.Nonce == m.Nonce || fresh == token || r.Digest != fresh.Digest() || fresh.Waitpoint() != m.ID {
+	if err != nil || r.ID != m.ID || r.Nonce == m.Nonce || fresh == token || r.Digest != fresh.Digest() ||
+		fresh.Waitpoint() != m.ID {
 		t.Errorf("reissued %+v, %v", r, err)
 	}
 	for what, w := range map[string]engine.Opened{
@@ -84,11 +86,13 @@ func TestTokensAreMadeAgain(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := ring.Token(id, engine.Opened{ID: m.ID, Key: m.Key, Kid: "gone", Nonce: m.Nonce}); !errors.Is(err, flowfabric.ErrNoTokenKeys) || !strings.Contains(err.Error(), `"gone"`) {
+	if _, err := ring.Token(id, engine.Opened{ID: m.ID, Key: m.Key, Kid: "gone", Nonce: m.Nonce}); !errors.Is(err,
+		flowfabric.ErrNoTokenKeys) || !strings.Contains(err.Error(), `"gone"`) {
 		t.Errorf("a key that is not configured: %v", err)
 	}
 	for _, nonce := range []string{"", "zz", strings.Repeat("0", 30), strings.Repeat("0", 34)} {
-		if _, err := ring.Token(id, engine.Opened{ID: m.ID, Kid: "k1", Nonce: nonce}); !errors.Is(err, flowfabric.ErrCorrupt) {
+		if _, err := ring.Token(id, engine.Opened{ID: m.ID, Kid: "k1", Nonce: nonce}); !errors.Is(err,
+			flowfabric.ErrCorrupt) {
 			t.Errorf("nonce %q: %v", nonce, err)
 		}
 	}
@@ -111,19 +115,23 @@ func TestNothingPrintsASecret(t *testing.T) {
 		Map     map[string]suspend.Token
 	}{token, &token, ring, []suspend.Token{token}, map[string]suspend.Token{"t": token}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%p", "%t", "%10.3s", "% x", "%T"} {
-		for _, value := range []any{token, &token, ring, held, &held, []any{token, ring}, fmt.Errorf("failed: %w: %v", flowfabric.ErrInvalidToken, token)} {
+		for _, value := range []any{token, &token, ring, held, &held, []any{token, ring},
+			fmt.Errorf("failed: %w: %v", flowfabric.ErrInvalidToken, token)} {
 			hides(t, fmt.Sprintf("%s of %T", verb, value), fmt.Sprintf(verb, value), token)
 		}
 	}
-	if text := fmt.Sprintf("%v|%s|%#v|%x", token, &token, token, token); text != strings.Repeat("k1:<REDACTED:len=64>|", 3)+"k1:<REDACTED:len=64>" {
+	if text := fmt.Sprintf("%v|%s|%#v|%x", token, &token, token, token); text != strings.Repeat("k1:<REDACTED:len=64>|",
+		3)+"k1:<REDACTED:len=64>" {
 		t.Errorf("redacted as %s", text)
 	}
-	if text := fmt.Sprintf("%v|%#v|%s|%x", ring, ring, ring, ring); text != strings.Repeat("keyring k1|", 3)+"keyring k1" {
+	if text := fmt.Sprintf("%v|%#v|%s|%x", ring, ring, ring, ring); text != strings.Repeat("keyring k1|", 3)+
+		"keyring k1" {
 		t.Errorf("redacted as %s", text)
 	}
 	var log bytes.Buffer
 	for _, h := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
-		slog.New(h).Info("a token", "token", token, "pointer", &token, "ring", ring, "held", held, "list", []suspend.Token{token}, slog.Group("g", "t", token))
+		slog.New(h).Info("a token", "token", token, "pointer", &token, "ring", ring, "held", held, "list",
+			[]suspend.Token{token}, slog.Group("g", "t", token))
 	}
 	hides(t, "slog", log.String(), token)
 	if strings.Count(log.String(), "k1:<REDACTED:len=64>") < 6 {
@@ -142,7 +150,8 @@ func TestNothingPrintsASecret(t *testing.T) {
 func hides(t *testing.T, what, output string, token suspend.Token) {
 	t.Helper()
 	_, mac, _ := strings.Cut(token.Reveal(), ":")
-	for name, secret := range map[string]string{"MAC": mac, "digest": token.Digest(), "MAC in hex": hex.EncodeToString([]byte(mac)), "secret": secretA} {
+	for name, secret := range map[string]string{"MAC": mac, "digest": token.Digest(),
+		"MAC in hex": hex.EncodeToString([]byte(mac)), "secret": secretA} {
 		if strings.Contains(strings.ToLower(output), secret) {
 			t.Errorf("%s shows the %s: %s", what, name, output)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -48,7 +49,8 @@ func template(t *testing.T) []byte {
 	f := flow.New("report")
 	a := flow.Add(f, "a", work, 1)
 	flow.Add(f, "c", work, 3, flow.After(a, flow.Add(f, "b", work, 2)))
-	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{Namespace: "default"})
+	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+		flowplan.Defaults{Namespace: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +61,8 @@ func template(t *testing.T) []byte {
 	return text
 }
 
-// process is one of several that share a store: an engine behind a proxy of its own, and a maintenance loop that is stopped and
-// started.
+// process is one of several that share a store: an engine behind a proxy of its own, and a maintenance loop that is
+// stopped and started.
 type process struct {
 	name   string
 	proxy  *proxy
@@ -85,25 +87,34 @@ type agenda struct {
 	first     map[string]time.Time
 }
 
-// Five processes over 10,000 virtual instants: each is submitted once, in spite of loops that stop and start at any time,
-// connections that are reset in the middle of replies, and an owner that is cut off. What a policy does not run is counted.
+// Five processes over 10,000 virtual instants: each is submitted once, in spite of loops that stop and start at any
+// time, connections that are reset in the middle of replies, and an owner that is cut off. What a policy does not run
+// is counted.
 func TestSchedulesOfManyProcesses(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	a := newAgenda(t, ctx)
 	for i := range 5 {
-		a.put(fmt.Sprintf("every%d", i), schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), CatchUp: schedule.CatchUpAll})
+		a.put(fmt.Sprintf("every%d", i),
+			schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), CatchUp: schedule.CatchUpAll})
 	}
-	a.put("cron", schedule.Definition{Spec: schedule.Cron("*/5 * * * * *", "Australia/Lord_Howe"), CatchUp: schedule.CatchUpAll})
+	a.put("cron", schedule.Definition{Spec: schedule.Cron("*/5 * * * * *", "Australia/Lord_Howe"),
+		CatchUp: schedule.CatchUpAll})
 	a.put("last", schedule.Definition{Spec: schedule.Every(time.Second, time.Time{})})
 	a.put("skip", schedule.Definition{Spec: schedule.Cron("*/7 * * * * *", ""), CatchUp: schedule.CatchUpSkip})
-	a.put("solo", schedule.Definition{Spec: schedule.Every(3*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapSkip})
-	a.put("jitter", schedule.Definition{Spec: schedule.Every(2*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Jitter: time.Second})
-	a.put("runs", schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Runs: 777})
-	a.put("until", schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Until: a.now("until").Add(777 * time.Second)})
-	a.put("flow", schedule.Definition{Spec: schedule.Every(5*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Item: threeNodes})
+	a.put("solo", schedule.Definition{Spec: schedule.Every(3*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll,
+		Overlap: schedule.OverlapSkip})
+	a.put("jitter", schedule.Definition{Spec: schedule.Every(2*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll,
+		Jitter: time.Second})
+	a.put("runs", schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), CatchUp: schedule.CatchUpAll,
+		Runs: 777})
+	a.put("until", schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), CatchUp: schedule.CatchUpAll,
+		Until: a.now("until").Add(777 * time.Second)})
+	a.put("flow", schedule.Definition{Spec: schedule.Every(5*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll,
+		Item: threeNodes})
 	a.put("flow last", schedule.Definition{Spec: schedule.Every(5*time.Second, time.Time{}), Item: threeNodes})
-	a.put("flow runs", schedule.Definition{Spec: schedule.Every(5*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll, Runs: 111, Item: threeNodes})
+	a.put("flow runs", schedule.Definition{Spec: schedule.Every(5*time.Second, time.Time{}),
+		CatchUp: schedule.CatchUpAll, Runs: 111, Item: threeNodes})
 	for range spans {
 		a.disturb()
 		a.advance(span)
@@ -121,11 +132,13 @@ func newAgenda(t *testing.T, ctx context.Context) *agenda {
 	url := testserver.Redis(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	a := &agenda{t: t, ctx: ctx, random: rand.New(rand.NewPCG(seed, 0)), specs: map[string]schedule.Definition{}, first: map[string]time.Time{}}
+	a := &agenda{t: t, ctx: ctx, random: rand.New(rand.NewPCG(seed, 0)), specs: map[string]schedule.Definition{},
+		first: map[string]time.Time{}}
 	a.audit = a.open(url)
 	path := strings.TrimPrefix(url, "unix://")
 	var err error
-	a.raw, err = rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{path}, ForceSingleClient: true, DisableCache: true,
+	a.raw, err = rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{path}, ForceSingleClient: true,
+		DisableCache: true,
 		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
@@ -145,7 +158,8 @@ func newAgenda(t *testing.T, ctx context.Context) *agenda {
 
 func (a *agenda) open(url string) *engine.Engine {
 	a.t.Helper()
-	e, err := engine.Open(a.ctx, engine.Config{URL: url, TestClock: true, Partitions: 2, CallTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.Open(a.ctx, engine.Config{URL: url, TestClock: true, Partitions: 2, CallTimeout: 5 * time.Second,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -156,7 +170,8 @@ func (a *agenda) open(url string) *engine.Engine {
 func (a *agenda) start(p *process) {
 	var ctx context.Context
 	ctx, p.cancel = context.WithCancel(a.ctx)
-	p.loop = maintain.New(maintain.Config{Engine: counted{p.engine, &a.already}, Owner: p.name, Logger: slog.New(slog.DiscardHandler)})
+	p.loop = maintain.New(maintain.Config{Engine: counted{p.engine, &a.already}, Owner: p.name,
+		Logger: slog.New(slog.DiscardHandler)})
 	p.run.Go(func() {
 		if err := p.loop.Run(ctx); err != nil {
 			a.t.Errorf("%s: %v", p.name, err)
@@ -197,7 +212,8 @@ func (a *agenda) put(name string, d schedule.Definition) {
 		a.t.Fatal(err)
 	}
 	next := d.Spec.Next(a.now(name))
-	if _, err := a.audit.PutSchedule(a.ctx, engine.SchedulePut{Name: name, Definition: text, Input: input, Next: next, Limit: d.Runs}); err != nil {
+	if _, err := a.audit.PutSchedule(a.ctx, engine.SchedulePut{Name: name, Definition: text, Input: input, Next: next,
+		Limit: d.Runs}); err != nil {
 		a.t.Fatal(err)
 	}
 	a.names, a.specs[name], a.first[name] = append(a.names, name), d, next
@@ -218,7 +234,8 @@ func (a *agenda) now(name string) time.Time { return a.page(name).Now }
 func (a *agenda) advance(d time.Duration) {
 	a.t.Helper()
 	for p := range uint16(2) {
-		if err := a.raw.Do(a.ctx, a.raw.B().Hincrby().Key(keys.Root(p)).Field("clock_offset").Increment(d.Milliseconds()).Build()).Error(); err != nil {
+		if err := a.raw.Do(a.ctx, a.raw.B().Hincrby().Key(keys.Root(p)).Field("clock_offset").Increment(
+			d.Milliseconds()).Build()).Error(); err != nil {
 			a.t.Fatal(err)
 		}
 	}
@@ -247,8 +264,7 @@ func (a *agenda) disturb() {
 // settled waits until nothing is due; every process hears of it, as it would by its claims and polls.
 func (a *agenda) settled() {
 	a.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
+	testwait.Progress(a.t, "nothing is due", func() (bool, any) {
 		due := 0
 		for p := range uint16(2) {
 			page, err := a.audit.Schedules(a.ctx, p, engine.ScheduleQuery{Due: true})
@@ -261,18 +277,12 @@ func (a *agenda) settled() {
 				}
 			}
 		}
-		if due == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			a.t.Fatalf("%d schedules are still due", due)
-		}
 		for _, p := range a.processes {
 			p.loop.Ring(0)
 			p.loop.Ring(1)
 		}
-		<-time.After(20 * time.Millisecond)
-	}
+		return due == 0, due
+	})
 }
 
 // account compares what exists with what should.
@@ -286,7 +296,8 @@ func (a *agenda) account() {
 	for _, name := range a.names {
 		page := a.page(name)
 		s, d, instants, fired := page.Schedules[0], a.specs[name], uint64(0), uint64(0)
-		for at := a.first[name]; at.Before(s.Next) || s.Next.IsZero() && !at.IsZero() && (d.Runs == 0 || fired < d.Runs); at = d.Next(at) {
+		for at := a.first[name]; at.Before(s.Next) ||
+			s.Next.IsZero() && !at.IsZero() && (d.Runs == 0 || fired < d.Runs); at = d.Next(at) {
 			instants++
 			switch {
 			case a.ran(executions, s, at, d.Item.Nodes):
@@ -296,7 +307,8 @@ func (a *agenda) account() {
 			}
 		}
 		submitted += int(fired) * max(1, d.Item.Nodes)
-		if d.Item.Nodes > 0 && !s.Next.IsZero() && a.ran(executions, s, s.Next, d.Item.Nodes) { // its process was stopped on the way
+		if d.Item.Nodes > 0 && !s.Next.IsZero() && a.ran(executions, s, s.Next, d.Item.Nodes) {
+			// its process was stopped on the way
 			submitted += d.Item.Nodes
 		}
 		if over := d.Runs > 0 || !d.Until.IsZero(); over != s.Next.IsZero() || d.Runs > 0 && fired != d.Runs {
@@ -306,7 +318,8 @@ func (a *agenda) account() {
 			exact += int(instants)
 		}
 		if s.Fired != fired || s.Fired+s.Missed != instants {
-			a.t.Errorf("%s: %d instants, %d executions; it says %d fired, %d missed (%v)", name, instants, fired, s.Fired, s.Missed, s.Reasons)
+			a.t.Errorf("%s: %d instants, %d executions; it says %d fired, %d missed (%v)", name, instants, fired,
+				s.Fired, s.Missed, s.Reasons)
 		}
 		a.t.Logf("%s: %d instants, %d fired, %d missed %v", name, instants, s.Fired, s.Missed, s.Reasons)
 	}
@@ -328,14 +341,15 @@ func (a *agenda) account() {
 	}
 }
 
-// ran tells whether an instant was submitted. A flow was, if it was released with all of its members; one that was not and is there
-// is forgotten, since it never runs.
+// ran tells whether an instant was submitted. A flow was, if it was released with all of its members; one that was
+// not and is there is forgotten, since it never runs.
 func (a *agenda) ran(executions map[flowfabric.ExecutionID]bool, s engine.Schedule, at time.Time, nodes int) bool {
 	a.t.Helper()
 	if nodes == 0 {
 		return executions[flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, at))]
 	}
-	id := flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(s.Partition, s.Name, s.Incarnation, s.Revision, at)))
+	id := flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(s.Partition, s.Name, s.Incarnation, s.Revision,
+		at)))
 	record, err := a.audit.DescribeFlow(a.ctx, id)
 	switch {
 	case errors.Is(err, denied.NoFlow):

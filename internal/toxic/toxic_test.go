@@ -27,6 +27,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -54,7 +55,7 @@ var names = []string{"latency", "narrow", "resets", "half-open", "mute", "slow c
 // Every toxic comes over every connection of workers, producer and readers, alone and together, and both workers are
 // cut off for longer than their leases last. After the connection is restored everything settles, once.
 func TestToxics(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	w := newEnv(t, ctx)
 	began := time.Now()
@@ -89,7 +90,8 @@ func TestToxics(t *testing.T) {
 	for _, p := range w.proxies {
 		resets += p.count()
 	}
-	t.Logf("%d jobs acknowledged, %d without an answer, %d resets, %d attempts interrupted; restored and settled after %v",
+	t.Logf(
+		"%d jobs acknowledged, %d without an answer, %d resets, %d attempts interrupted; restored and settled after %v",
 		w.acked, w.unknown, resets, w.reclaims.Load(), time.Since(began).Round(time.Millisecond))
 	if resets == 0 || w.reclaims.Load() == 0 {
 		t.Error("no connection was reset or no lease was lost: nothing was proved")
@@ -130,7 +132,8 @@ func newEnv(t *testing.T, ctx context.Context) *env {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.audit.Close)
-	w.raw, err = rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{path}, ForceSingleClient: true, DisableCache: true,
+	w.raw, err = rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{path}, ForceSingleClient: true,
+		DisableCache: true,
 		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
@@ -174,7 +177,8 @@ func (w *env) run(poison func()) {
 	working, stop := context.WithCancel(w.ctx)
 	for i := range 2 {
 		name := fmt.Sprintf("worker-%d", i)
-		worker, err := runtime.New(runtime.Config{URL: w.proxies[i].url(), Instance: name, LeaseTTL: ttl, Concurrency: 16,
+		worker, err := runtime.New(runtime.Config{URL: w.proxies[i].url(), Instance: name, LeaseTTL: ttl,
+			Concurrency:  16,
 			DrainTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, crash.Bind(name))
 		if err != nil {
 			t.Fatal(err)
@@ -207,8 +211,9 @@ func (w *env) run(poison func()) {
 
 func (w *env) connect(i int) *client.Client {
 	w.t.Helper()
-	c, err := client.Connect(w.ctx, client.Config{URL: w.proxies[i].url(), SubmitTimeout: 2 * time.Second, CallTimeout: time.Second,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	c, err := client.Connect(w.ctx, client.Config{URL: w.proxies[i].url(), SubmitTimeout: 2 * time.Second,
+		CallTimeout: time.Second,
+		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -225,7 +230,8 @@ func (w *env) produce(ctx context.Context, submits, reads *client.Client) {
 			batch[i].Index = w.jobs + i
 		}
 		w.jobs += len(batch)
-		handles, _ := client.SubmitMany(w.ctx, submits, crash.Mix, batch, client.IdempotencyKeys(func(i int) string { return batch[i].Key() }))
+		handles, _ := client.SubmitMany(w.ctx, submits, crash.Mix, batch,
+			client.IdempotencyKeys(func(i int) string { return batch[i].Key() }))
 		for i, job := range batch {
 			if i >= len(handles) || handles[i] == nil {
 				w.unknown++
@@ -271,8 +277,10 @@ func (w *env) tail(x *client.Execution[crash.Answer]) {
 		switch event.Kind {
 		case stream.TailFrame:
 			frames[event.Attempt]++
-			if n := frames[event.Attempt]; event.Frame.Sequence != uint64(n) || string(event.Frame.Payload) != strconv.Itoa(n-1) {
-				w.t.Errorf("tail of %s attempt %d: frame %d has sequence %d, %q", x.ID(), event.Attempt, n, event.Frame.Sequence, event.Frame.Payload)
+			if n := frames[event.Attempt]; event.Frame.Sequence != uint64(n) ||
+				string(event.Frame.Payload) != strconv.Itoa(n-1) {
+				w.t.Errorf("tail of %s attempt %d: frame %d has sequence %d, %q", x.ID(), event.Attempt, n,
+					event.Frame.Sequence, event.Frame.Payload)
 				return
 			}
 		case stream.TailGap:
@@ -282,7 +290,8 @@ func (w *env) tail(x *client.Execution[crash.Answer]) {
 		}
 	}
 	if !ended || frames[last] != crash.Tokens {
-		w.t.Errorf("tail of %s: ended %v with %d frames in attempt %d, want %d", x.ID(), ended, frames[last], last, crash.Tokens)
+		w.t.Errorf("tail of %s: ended %v with %d frames in attempt %d, want %d", x.ID(), ended, frames[last], last,
+			crash.Tokens)
 	}
 }
 
@@ -334,7 +343,8 @@ func (w *env) look() {
 		existing++
 		w.reclaims.Add(int64(s.Reclaims))
 		if s.State.Code != job.Ends() || s.Retries != job.Failures() {
-			t.Errorf("job %d %s: code %s after %d retries, want %s after %d: %+v", i, id, s.State.Code, s.Retries, job.Ends(), job.Failures(), s.AttemptLog)
+			t.Errorf("job %d %s: code %s after %d retries, want %s after %d: %+v", i, id, s.State.Code, s.Retries,
+				job.Ends(), job.Failures(), s.AttemptLog)
 		}
 		w.mu.Lock()
 		if n := ends[id]; n != 1 {

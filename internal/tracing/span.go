@@ -40,7 +40,8 @@ func (w *Work) attributes(operation string) []attribute.KeyValue {
 		attribute.String("messaging.operation.name", operation))
 	switch operation {
 	case opProcess:
-		kv = append(kv, attribute.String("messaging.operation.type", "process"), attribute.Int("flowfabric.attempt", int(w.Attempt)),
+		kv = append(kv, attribute.String("messaging.operation.type", "process"),
+			attribute.Int("flowfabric.attempt", int(w.Attempt)),
 			attribute.String("flowfabric.attempt_type", string(w.AttemptType)))
 	case opBatch:
 		kv = append(kv, attribute.String("messaging.operation.type", "process"))
@@ -73,7 +74,8 @@ func (t *Tracer) Send(ctx context.Context, w Work) (context.Context, *Span) {
 	return begin(ctx, tracer, "send "+w.Kind, trace.SpanKindProducer, w.attributes(opSend), nil)
 }
 
-// Signal begins the span of a signal to an execution, by whoever holds its token (how is "signal") or an operator ("approve").
+// Signal begins the span of a signal to an execution, by whoever holds its token (how is "signal") or an operator
+// ("approve").
 func (t *Tracer) Signal(ctx context.Context, how string, w Work) (context.Context, *Span) {
 	tracer := t.current()
 	if tracer == nil {
@@ -115,8 +117,10 @@ func (w *Work) links() (links []trace.Link) {
 // On tells whether spans are made; it is for what is costly to find out for them.
 func (t *Tracer) On() bool { return t.current() != nil }
 
-func begin(ctx context.Context, tracer trace.Tracer, name string, kind trace.SpanKind, kv []attribute.KeyValue, links []trace.Link) (context.Context, *Span) {
-	ctx, span := tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(kv...), trace.WithLinks(links...))
+func begin(ctx context.Context, tracer trace.Tracer, name string, kind trace.SpanKind, kv []attribute.KeyValue,
+	links []trace.Link) (context.Context, *Span) {
+	ctx, span := tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(kv...),
+		trace.WithLinks(links...))
 	return ctx, &Span{span}
 }
 
@@ -130,8 +134,8 @@ func (s *Span) Set(key, value string) {
 // Execution adds the execution, once its id is final.
 func (s *Span) Execution(id flowfabric.ExecutionID) { s.Set("messaging.message.id", id.String()) }
 
-// End ends the span. With a kind of error (a code or category, which traces are grouped by) it counts as failed; text is
-// for people.
+// End ends the span. With a kind of error (a code or category, which traces are grouped by) it counts as failed; text
+// is for people.
 func (s *Span) End(kind, text string) {
 	if s == nil {
 		return

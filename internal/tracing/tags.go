@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// Tag returns tags and, when tracing is on, those that carry the context to the handler. The given map is not changed. Tracing
-// must not fail a submission: what does not fit the limits of tags is left out.
+// Tag returns tags and, when tracing is on, those that carry the context to the handler. The given map is not
+// changed. Tracing must not fail a submission: what does not fit the limits of tags is left out.
 func (t *Tracer) Tag(ctx context.Context, tags map[string]string) map[string]string {
 	if t.current() == nil {
 		return tags

@@ -38,8 +38,8 @@ type bound struct {
 	tracer   trace.Tracer
 }
 
-// New builds a tracer. A nil provider is the global one of package otel, whenever it is set; a nil propagator is the global
-// one, and W3C trace context as long as that has no fields.
+// New builds a tracer. A nil provider is the global one of package otel, whenever it is set; a nil propagator is the
+// global one, and W3C trace context as long as that has no fields.
 func New(provider trace.TracerProvider, propagator propagation.TextMapPropagator) *Tracer {
 	t := &Tracer{propagator: propagator}
 	if provider != nil {

@@ -37,7 +37,8 @@ func TestOffAllocatesNothing(t *testing.T) {
 	}
 }
 
-var here = trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
+var here = trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2},
+	TraceFlags: trace.FlagsSampled})
 
 // What a propagator writes comes back through tags, whatever its fields are called; what is too long is left out.
 func TestTagsCarryTheContext(t *testing.T) {
@@ -48,7 +49,8 @@ func TestTagsCarryTheContext(t *testing.T) {
 	long := trace.ContextWithSpanContext(context.Background(), here.WithTraceState(state))
 	on := New(noop.NewTracerProvider(), propagation.TraceContext{})
 	tags := on.Tag(long, map[string]string{"team.region": "eu", "otel.traceparent": "stale", "otel.baggage": "stale"})
-	want := map[string]string{"team.region": "eu", "otel.traceparent": "00-01000000000000000000000000000000-0200000000000000-01"}
+	want := map[string]string{"team.region": "eu",
+		"otel.traceparent": "00-01000000000000000000000000000000-0200000000000000-01"}
 	if !maps.Equal(tags, want) {
 		t.Errorf("tags %v, want %v", tags, want)
 	}
@@ -56,7 +58,8 @@ func TestTagsCarryTheContext(t *testing.T) {
 		t.Error(err)
 	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), carrier(tags))
-	if got := trace.SpanContextFromContext(ctx); got.TraceID() != here.TraceID() || got.SpanID() != here.SpanID() || !got.IsRemote() {
+	if got := trace.SpanContextFromContext(ctx); got.TraceID() != here.TraceID() || got.SpanID() != here.SpanID() ||
+		!got.IsRemote() {
 		t.Errorf("came back as %v", got)
 	}
 	c := carrier{}

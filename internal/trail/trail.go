@@ -1,4 +1,5 @@
-// Package trail takes along who changes what, from a caller to the engine, which has the server keep it together with the change.
+// Package trail takes along who changes what, from a caller to the engine, which has the server keep it together with
+// the change.
 package trail
 
 import (
@@ -88,7 +89,8 @@ func Of(ctx context.Context) string {
 }
 
 func (n Note) text() string {
-	return separator + strings.Join([]string{plain(n.Request, 64), plain(n.By, maxPart), plain(n.From, maxFrom), plain(n.Action, 64), plain(n.On, 64),
+	return separator + strings.Join([]string{plain(n.Request, 64), plain(n.By, maxPart), plain(n.From, maxFrom),
+		plain(n.Action, 64), plain(n.On, 64),
 		plain(n.Name, maxPart), plain(n.Namespace, 64), plain(n.Why, maxPart), plain(n.Detail, maxPart)}, separator)
 }
 
@@ -111,5 +113,6 @@ func Parse(text string) (n Note, ok bool) {
 	if len(p) != 9 {
 		return n, false
 	}
-	return Note{Request: p[0], By: p[1], From: p[2], Action: p[3], On: p[4], Name: p[5], Namespace: p[6], Why: p[7], Detail: p[8]}, true
+	return Note{Request: p[0], By: p[1], From: p[2], Action: p[3], On: p[4], Name: p[5], Namespace: p[6], Why: p[7],
+		Detail: p[8]}, true
 }

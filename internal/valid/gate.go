@@ -19,7 +19,8 @@ var (
 // flowfabric.ErrInvalidInput with the field.
 func GateName(field, name string) error {
 	if !gateNames.MatchString(name) {
-		return fmt.Errorf("%w: %s %q, want 1..%d letters, digits, _ . -, a letter or digit first", flowfabric.ErrInvalidInput, field, name, limits.MaxName)
+		return fmt.Errorf("%w: %s %q, want 1..%d letters, digits, _ . -, a letter or digit first",
+			flowfabric.ErrInvalidInput, field, name, limits.MaxName)
 	}
 	return nil
 }
@@ -28,7 +29,8 @@ func GateName(field, name string) error {
 // flowfabric.ErrInvalidInput with the field.
 func Dimension(field, name string) error {
 	if !dimensions.MatchString(name) {
-		return fmt.Errorf("%w: %s %q, want 1..64 of a-z 0-9 _ . with a letter first", flowfabric.ErrInvalidInput, field, name)
+		return fmt.Errorf("%w: %s %q, want 1..64 of a-z 0-9 _ . with a letter first", flowfabric.ErrInvalidInput, field,
+			name)
 	}
 	return nil
 }
@@ -43,7 +45,9 @@ func limit(g flowfabric.Gate, key string, l flowfabric.Limit) error {
 	case key == "":
 		return fmt.Errorf("%w: a limit key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput, limits.MaxLimitKey)
 	case len(text) > limits.MaxLimitKey:
-		return wrong("%d bytes as it is stored, want at most %d (a byte other than letters, digits and _.:/@+=- counts three)", len(text), limits.MaxLimitKey)
+		return wrong(
+			"%d bytes as it is stored, want at most %d (a byte other than letters, digits and _.:/@+=- counts three)",
+			len(text), limits.MaxLimitKey)
 	case l.Concurrency == 0 && l.Rate == 0:
 		return wrong("it limits nothing, want a Concurrency or a Rate")
 	case l.Concurrency < 0 || l.Concurrency > limits.MaxLimit:
@@ -66,7 +70,8 @@ func clip(s string) string {
 	return s[:64] + "…"
 }
 
-// Gates sorts gates, drops repeats and checks them: at most 16 budgets, and 8 quotas and limits of keys. flowfabric.ErrInvalidInput.
+// Gates sorts gates, drops repeats and checks them: at most 16 budgets, and 8 quotas and limits of keys.
+// flowfabric.ErrInvalidInput.
 func Gates(gates []flowfabric.Gate) ([]flowfabric.Gate, error) {
 	out := slices.Clone(gates)
 	slices.Sort(out)
@@ -74,14 +79,16 @@ func Gates(gates []flowfabric.Gate) ([]flowfabric.Gate, error) {
 	budgets, keys := 0, map[string]bool{}
 	for _, g := range out {
 		if len(g) < 2 || (g[:2] != "b:" && g[:2] != "q:") {
-			return nil, fmt.Errorf("%w: gate %q is made with neither BudgetGate nor QuotaGate", flowfabric.ErrInvalidInput, string(g))
+			return nil, fmt.Errorf("%w: gate %q is made with neither BudgetGate nor QuotaGate",
+				flowfabric.ErrInvalidInput, string(g))
 		}
 		if key, l, ok := g.Limit(); ok {
 			if err := limit(g, key, l); err != nil {
 				return nil, err
 			}
 			if keys[key] {
-				return nil, fmt.Errorf("%w: limit key %q is given twice, with different limits", flowfabric.ErrInvalidInput, key)
+				return nil, fmt.Errorf("%w: limit key %q is given twice, with different limits",
+					flowfabric.ErrInvalidInput, key)
 			}
 			keys[key] = true
 			continue
@@ -96,7 +103,8 @@ func Gates(gates []flowfabric.Gate) ([]flowfabric.Gate, error) {
 		}
 	}
 	if budgets > limits.MaxBudgets || len(out)-budgets > limits.MaxQuotas {
-		return nil, fmt.Errorf("%w: %d budgets and %d quotas or limits, want at most %d and %d", flowfabric.ErrInvalidInput, budgets, len(out)-budgets, limits.MaxBudgets, limits.MaxQuotas)
+		return nil, fmt.Errorf("%w: %d budgets and %d quotas or limits, want at most %d and %d",
+			flowfabric.ErrInvalidInput, budgets, len(out)-budgets, limits.MaxBudgets, limits.MaxQuotas)
 	}
 	return out, nil
 }

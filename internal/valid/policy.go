@@ -56,11 +56,12 @@ func Policy(p flowfabric.Policy) error {
 
 // PackPolicy is the form the server stores: whole numbers separated by commas, in the order max retries, backoff
 // (0 exponential, 1 fixed), initial ms, max ms, multiplier × 1000, jitter, max reclaims, max replays, stream
-// frames, and maybe [PackRetentions]; then, after a semicolon, the retryable categories. The zero policy packs to "". Lua reads it with
-// lua/lib/policy.lua; [UnpackPolicy] is its inverse.
+// frames, and maybe [PackRetentions]; then, after a semicolon, the retryable categories. The zero policy packs to "".
+// Lua reads it with lua/lib/policy.lua; [UnpackPolicy] is its inverse.
 func PackPolicy(p flowfabric.Policy) string {
 	r := p.Retry
-	if r.MaxRetries == 0 && len(r.Categories) == 0 && p.MaxReclaims == 0 && p.MaxReplays == 0 && p.StreamFrames == 0 && p.Retention == (flowfabric.Retentions{}) {
+	if r.MaxRetries == 0 && len(r.Categories) == 0 && p.MaxReclaims == 0 && p.MaxReplays == 0 && p.StreamFrames == 0 &&
+		p.Retention == (flowfabric.Retentions{}) {
 		return ""
 	}
 	fixed, jitter := 0, 0
@@ -91,8 +92,8 @@ func PackPolicy(p flowfabric.Policy) string {
 		replays = 0
 	}
 	packed := strconv.AppendInt(make([]byte, 0, 64), int64(r.MaxRetries), 10)
-	for _, n := range [...]int64{int64(fixed), initial.Milliseconds(), ceiling.Milliseconds(), int64(multiplier*1000 + 0.5), int64(jitter),
-		int64(reclaims), int64(replays), int64(p.StreamFrames)} {
+	for _, n := range [...]int64{int64(fixed), initial.Milliseconds(), ceiling.Milliseconds(),
+		int64(multiplier*1000 + 0.5), int64(jitter), int64(reclaims), int64(replays), int64(p.StreamFrames)} {
 		packed = strconv.AppendInt(append(packed, ','), n, 10)
 	}
 	if p.Retention != (flowfabric.Retentions{}) {
@@ -113,13 +114,15 @@ func UnpackPolicy(packed string) (flowfabric.Policy, error) {
 	numbers, categories, _ := strings.Cut(packed, ";")
 	fields := strings.Split(numbers, ",")
 	if len(fields) != 9 && len(fields) != 10 {
-		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy %.48q has %d numbers, want 9 or 10", denied.Policy, packed, len(fields))
+		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy %.48q has %d numbers, want 9 or 10", denied.Policy,
+			packed, len(fields))
 	}
 	var kept flowfabric.Retentions
 	if len(fields) == 10 {
 		var err error
 		if kept, err = UnpackRetentions(fields[9]); err != nil || kept == (flowfabric.Retentions{}) {
-			return flowfabric.Policy{}, fmt.Errorf("%w: packed policy retention is not within 1 s..10 years", denied.Policy)
+			return flowfabric.Policy{}, fmt.Errorf("%w: packed policy retention is not within 1 s..10 years",
+				denied.Policy)
 		}
 	}
 	var n [9]int64
@@ -150,7 +153,8 @@ func UnpackPolicy(packed string) (flowfabric.Policy, error) {
 		p.Retry.Categories = strings.Split(categories, ",")
 	}
 	if n[1] > 1 || n[5] > 1 {
-		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy %.48q has a flag that is not 0 or 1", denied.Policy, packed)
+		return flowfabric.Policy{}, fmt.Errorf("%w: packed policy %.48q has a flag that is not 0 or 1", denied.Policy,
+			packed)
 	}
 	return p, Policy(p)
 }

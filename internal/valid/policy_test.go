@@ -23,15 +23,20 @@ func TestPolicyPack(t *testing.T) {
 		{ff.Policy{AttemptTimeout: time.Minute}, ""}, // travels beside it
 		{ff.Policy{Retry: ff.RetryPolicy{Jitter: true, Fixed: true}}, ""},
 		{ff.Policy{Retry: valid.DefaultRetry()}, "3,0,1000,60000,2000,1,10,10,0"},
-		{ff.Policy{Retry: valid.DefaultRetry(), Retention: valid.RetainAll(time.Hour)}, "3,0,1000,60000,2000,1,10,10,0,3600"},
-		{ff.Policy{Retry: valid.DefaultRetry(), Retention: ff.Retentions{Failed: time.Minute}}, "3,0,1000,60000,2000,1,10,10,0,0/60/0/0"},
+		{ff.Policy{Retry: valid.DefaultRetry(), Retention: valid.RetainAll(time.Hour)},
+			"3,0,1000,60000,2000,1,10,10,0,3600"},
+		{ff.Policy{Retry: valid.DefaultRetry(), Retention: ff.Retentions{Failed: time.Minute}},
+			"3,0,1000,60000,2000,1,10,10,0,0/60/0/0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 5}}, "5,0,1000,60000,2000,0,10,10,0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Multiplier: 1.5}}, "1,0,0,60000,1500,0,10,10,0"},
 		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Initial: 2 * time.Minute}}, "1,0,120000,120000,2000,0,10,10,0"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 1500 * time.Microsecond, Max: time.Second, Multiplier: 1}}, "1,1,1,1000,1000,0,10,10,0"},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 1500 * time.Microsecond, Max: time.Second,
+			Multiplier: 1}}, "1,1,1,1000,1000,0,10,10,0"},
 		{ff.Policy{MaxReclaims: 7, MaxReplays: -1, StreamFrames: 500}, "0,0,1000,60000,2000,0,7,0,500"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 2, Categories: []string{"timeout", "io"}}}, "2,0,1000,60000,2000,0,10,10,0;io,timeout"},
-		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1000, Initial: limits.MaxBackoff, Max: limits.MaxBackoff, Multiplier: 100}, MaxReclaims: 10000, MaxReplays: 1000, StreamFrames: 1e6},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 2, Categories: []string{"timeout", "io"}}},
+			"2,0,1000,60000,2000,0,10,10,0;io,timeout"},
+		{ff.Policy{Retry: ff.RetryPolicy{MaxRetries: 1000, Initial: limits.MaxBackoff, Max: limits.MaxBackoff,
+			Multiplier: 100}, MaxReclaims: 10000, MaxReplays: 1000, StreamFrames: 1e6},
 			"1000,0,604800000,604800000,100000,0,10000,1000,1000000"},
 	} {
 		if err := valid.Policy(c.policy); err != nil {
@@ -60,13 +65,15 @@ func TestPolicyPack(t *testing.T) {
 func TestUnpackPolicyRefuses(t *testing.T) {
 	good := "3,0,1000,60000,2000,1,10,10,0"
 	for _, text := range []string{
-		"3", "3,0,1000", good + ",0", good + ",1,1", good + ",315360001", strings.Replace(good, "3", "", 1), strings.Replace(good, "3", "-3", 1),
-		strings.Replace(good, "3", "+3", 1), strings.Replace(good, "3", "03", 1), strings.Replace(good, "3", "3.0", 1),
-		strings.Replace(good, "3", "1001", 1), "3,2,1000,60000,2000,1,10,10,0", "3,0,1000,60000,2000,2,10,10,0",
-		"3,0,604800001,60000,2000,1,10,10,0", "3,0,1000,604800001,2000,1,10,10,0", "3,0,1000,60000,999,1,10,10,0",
-		"3,0,1000,60000,100001,1,10,10,0", "3,0,1000,60000,2000,1,10001,10,0", "3,0,1000,60000,2000,1,100,1001,0",
-		"3,0,1000,60000,2000,1,100,10,1000001", "3,0,9223372036854775807,60000,2000,1,10,10,0", "99999999999999999999" + good[1:],
-		good + ";a b", good + ";a,,b", good + ";" + strings.Repeat("a", 65), good + ";" + strings.Repeat("a,", 16) + "a",
+		"3", "3,0,1000", good + ",0", good + ",1,1", good + ",315360001", strings.Replace(good, "3", "", 1),
+		strings.Replace(good, "3", "-3", 1), strings.Replace(good, "3", "+3", 1), strings.Replace(good, "3", "03", 1),
+		strings.Replace(good, "3", "3.0", 1), strings.Replace(good, "3", "1001", 1), "3,2,1000,60000,2000,1,10,10,0",
+		"3,0,1000,60000,2000,2,10,10,0", "3,0,604800001,60000,2000,1,10,10,0", "3,0,1000,604800001,2000,1,10,10,0",
+		"3,0,1000,60000,999,1,10,10,0", "3,0,1000,60000,100001,1,10,10,0", "3,0,1000,60000,2000,1,10001,10,0",
+		"3,0,1000,60000,2000,1,100,1001,0", "3,0,1000,60000,2000,1,100,10,1000001",
+		"3,0,9223372036854775807,60000,2000,1,10,10,0", "99999999999999999999" + good[1:], good + ";a b",
+		good + ";a,,b", good + ";" + strings.Repeat("a", 65),
+		good + ";" + strings.Repeat("a,", 16) + "a",
 	} {
 		if p, err := valid.UnpackPolicy(text); !errors.Is(err, denied.Policy) {
 			t.Errorf("%q: %+v, %v", text, p, err)
@@ -124,7 +131,8 @@ func TestPolicyValidate(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	for _, p := range []ff.Policy{{}, {Retry: valid.DefaultRetry()}, {Retry: ff.RetryPolicy{Multiplier: 1}}, {AttemptTimeout: limits.MaxDelay}} {
+	for _, p := range []ff.Policy{{}, {Retry: valid.DefaultRetry()}, {Retry: ff.RetryPolicy{Multiplier: 1}},
+		{AttemptTimeout: limits.MaxDelay}} {
 		if err := valid.Policy(p); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}

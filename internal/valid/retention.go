@@ -56,7 +56,8 @@ func RetentionOf(r flowfabric.Retentions, outcome flowfabric.PublicState) time.D
 }
 
 // WithRetention returns r with d for an outcome; ok is false for a state that is none.
-func WithRetention(r flowfabric.Retentions, outcome flowfabric.PublicState, d time.Duration) (_ flowfabric.Retentions, ok bool) {
+func WithRetention(r flowfabric.Retentions, outcome flowfabric.PublicState,
+	d time.Duration) (_ flowfabric.Retentions, ok bool) {
 	of := retention(&r, outcome)
 	if of == nil {
 		return r, false
@@ -65,7 +66,8 @@ func WithRetention(r flowfabric.Retentions, outcome flowfabric.PublicState, d ti
 	return r, true
 }
 
-// PackRetentions is how they are stored, in seconds: one number if all are the same, else four joined by slashes (lua/lib/policy.lua).
+// PackRetentions is how they are stored, in seconds: one number if all are the same, else four joined by slashes
+// (lua/lib/policy.lua).
 func PackRetentions(r flowfabric.Retentions) string {
 	var parts [4]string
 	for i, d := range spans(r) {
@@ -86,8 +88,10 @@ func UnpackRetentions(text string) (flowfabric.Retentions, error) {
 	var n [4]time.Duration
 	for i, part := range parts {
 		s, err := strconv.ParseInt(part, 10, 64)
-		if err != nil || len(parts) != 1 && len(parts) != 4 || s < 0 || s > int64(limits.MaxDelay/time.Second) || strconv.FormatInt(s, 10) != part {
-			return flowfabric.Retentions{}, fmt.Errorf("%w: retention %.60q is not one number of seconds, or four", denied.Policy, text)
+		if err != nil || len(parts) != 1 && len(parts) != 4 || s < 0 || s > int64(limits.MaxDelay/time.Second) ||
+			strconv.FormatInt(s, 10) != part {
+			return flowfabric.Retentions{}, fmt.Errorf("%w: retention %.60q is not one number of seconds, or four",
+				denied.Policy, text)
 		}
 		n[i] = time.Duration(s) * time.Second
 	}

@@ -14,14 +14,20 @@ import (
 )
 
 // Name checks a namespace, lane, kind or worker name: 1..64 bytes, printable ASCII (0x20..0x7E)
-// without braces. field names the offender in the error, which wraps [flowfabric.ErrInvalidInput].
+// without braces, and neither . nor .., which no path can name. field names the offender in the error, which wraps
+// [flowfabric.ErrInvalidInput].
 func Name(field, name string) error {
 	if name == "" || len(name) > limits.MaxName {
-		return fmt.Errorf("%w: %s %.48q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, field, name, len(name), limits.MaxName)
+		return fmt.Errorf("%w: %s %.48q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, field, name, len(name),
+			limits.MaxName)
+	}
+	if name == "." || name == ".." {
+		return fmt.Errorf("%w: %s is %q, want a name that can stand in a path", flowfabric.ErrInvalidInput, field, name)
 	}
 	for i := range len(name) {
 		if c := name[i]; c < 0x20 || c > 0x7e || c == '{' || c == '}' {
-			return fmt.Errorf("%w: %s %.48q has byte %#02x at %d, want printable ASCII without braces", flowfabric.ErrInvalidInput, field, name, c, i)
+			return fmt.Errorf("%w: %s %.48q has byte %#02x at %d, want printable ASCII without braces",
+				flowfabric.ErrInvalidInput, field, name, c, i)
 		}
 	}
 	return nil
@@ -30,12 +36,15 @@ func Name(field, name string) error {
 // Category checks a failure category: 1..64 bytes of [A-Za-z0-9_.:-].
 func Category(category string) error {
 	if category == "" || len(category) > limits.MaxCategory {
-		return fmt.Errorf("%w: category %.48q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, category, len(category), limits.MaxCategory)
+		return fmt.Errorf("%w: category %.48q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, category,
+			len(category), limits.MaxCategory)
 	}
 	for i := range len(category) {
 		c := category[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_.:-", rune(c)) {
-			return fmt.Errorf("%w: category %.48q has byte %#02x at %d, want letters, digits or _.:-", flowfabric.ErrInvalidInput, category, c, i)
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') &&
+			!strings.ContainsRune("_.:-", rune(c)) {
+			return fmt.Errorf("%w: category %.48q has byte %#02x at %d, want letters, digits or _.:-",
+				flowfabric.ErrInvalidInput, category, c, i)
 		}
 	}
 	return nil
@@ -62,10 +71,12 @@ func Capabilities(tokens []string) ([]string, error) {
 	}
 	out := slices.Compact(slices.Sorted(slices.Values(tokens)))
 	if len(out) > limits.MaxCapabilities {
-		return nil, fmt.Errorf("%w: too_many_tokens: %d, want at most %d", denied.Capabilities, len(out), limits.MaxCapabilities)
+		return nil, fmt.Errorf("%w: too_many_tokens: %d, want at most %d", denied.Capabilities, len(out),
+			limits.MaxCapabilities)
 	}
 	if n := len(strings.Join(out, ",")); n > limits.MaxCapabilityBytes {
-		return nil, fmt.Errorf("%w: too_many_bytes: %d, want at most %d", denied.Capabilities, n, limits.MaxCapabilityBytes)
+		return nil, fmt.Errorf("%w: too_many_bytes: %d, want at most %d", denied.Capabilities, n,
+			limits.MaxCapabilityBytes)
 	}
 	return out, nil
 }
@@ -81,7 +92,8 @@ func Tags(tags map[string]string) error {
 			return fmt.Errorf("%w: tags: key %.48q: %w", flowfabric.ErrInvalidInput, k, denied.TagKey)
 		}
 		if len(v) > limits.MaxTagValue {
-			return fmt.Errorf("%w: tags: value of %q has %d bytes, want at most %d", flowfabric.ErrInvalidInput, k, len(v), limits.MaxTagValue)
+			return fmt.Errorf("%w: tags: value of %q has %d bytes, want at most %d", flowfabric.ErrInvalidInput, k,
+				len(v), limits.MaxTagValue)
 		}
 	}
 	return nil

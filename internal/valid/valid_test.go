@@ -13,12 +13,14 @@ import (
 )
 
 func TestValidateName(t *testing.T) {
-	for _, name := range []string{"a", "default", "Write article #7", "~!@$%^&*()[]<>|\\/?;:'\"", strings.Repeat("x", 64), " "} {
+	for _, name := range []string{"a", "default", "Write article #7", "~!@$%^&*()[]<>|\\/?;:'\"",
+		strings.Repeat("x", 64), " "} {
 		if err := valid.Name("lane", name); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	for _, name := range []string{"", strings.Repeat("x", 65), "a{b", "a}b", "a\x00", "a\n", "tab\t", "\x7f", "ü", "a\u00a0b", "\xff", strings.Repeat("{", 5000)} {
+	for _, name := range []string{"", strings.Repeat("x", 65), "a{b", "a}b", "a\x00", "a\n", "tab\t", "\x7f", "ü",
+		"a\u00a0b", "\xff", strings.Repeat("{", 5000)} {
 		err := valid.Name("lane", name)
 		if !errors.Is(err, ff.ErrInvalidInput) || !strings.Contains(err.Error(), "lane") || len(err.Error()) > 600 {
 			t.Errorf("%.20q: %v", name, err)
@@ -60,7 +62,8 @@ func TestNormalizeCapabilities(t *testing.T) {
 		"invalid_utf8":          {"a\xff"},
 		"control_or_whitespace": {"a\u00a0b"},
 	} {
-		if _, err := valid.Capabilities(tokens); !errors.Is(err, denied.Capabilities) || !strings.Contains(err.Error(), rule) {
+		if _, err := valid.Capabilities(tokens); !errors.Is(err, denied.Capabilities) || !strings.Contains(err.Error(),
+			rule) {
 			t.Errorf("%q: %v, want %s", tokens, err, rule)
 		}
 	}
@@ -80,7 +83,8 @@ func TestCapabilityLimits(t *testing.T) {
 	if got, err := valid.Capabilities(tokens[:256]); err != nil || len(got) != 256 {
 		t.Errorf("256 tokens: %d, %v", len(got), err)
 	}
-	if _, err := valid.Capabilities(tokens); !errors.Is(err, denied.Capabilities) || !strings.Contains(err.Error(), "too_many_tokens") {
+	if _, err := valid.Capabilities(tokens); !errors.Is(err, denied.Capabilities) || !strings.Contains(err.Error(),
+		"too_many_tokens") {
 		t.Errorf("257 tokens: %v", err)
 	}
 	if got, err := valid.Capabilities(append(tokens[:256:256], tokens[:100]...)); err != nil || len(got) != 256 {
@@ -90,7 +94,8 @@ func TestCapabilityLimits(t *testing.T) {
 	if _, err := valid.Capabilities(pair(4096)); err != nil {
 		t.Errorf("4096 bytes: %v", err)
 	}
-	if _, err := valid.Capabilities(pair(4097)); !errors.Is(err, denied.Capabilities) || !strings.Contains(err.Error(), "too_many_bytes") {
+	if _, err := valid.Capabilities(pair(4097)); !errors.Is(err, denied.Capabilities) || !strings.Contains(err.Error(),
+		"too_many_bytes") {
 		t.Errorf("4097 bytes: %v", err)
 	}
 }
@@ -108,12 +113,14 @@ func TestValidateTags(t *testing.T) {
 			t.Errorf("%v: %v", tags, err)
 		}
 	}
-	for _, key := range []string{"", "a", ".", "a.", ".a", "a..b", "A.b", "a.B", "1.a", "_a.b", "a.b-c", "a.b ", "ä.b", "a.\x00", "a." + strings.Repeat("b", 63)} {
+	for _, key := range []string{"", "a", ".", "a.", ".a", "a..b", "A.b", "a.B", "1.a", "_a.b", "a.b-c", "a.b ", "ä.b",
+		"a.\x00", "a." + strings.Repeat("b", 63)} {
 		if err := valid.Tags(map[string]string{key: "v"}); !errors.Is(err, ff.ErrInvalidInput) {
 			t.Errorf("key %q: %v", key, err)
 		}
 	}
-	if err := valid.Tags(map[string]string{"a.b": strings.Repeat("v", 257)}); !errors.Is(err, ff.ErrInvalidInput) || !strings.Contains(err.Error(), "a.b") {
+	if err := valid.Tags(map[string]string{"a.b": strings.Repeat("v", 257)}); !errors.Is(err, ff.ErrInvalidInput) ||
+		!strings.Contains(err.Error(), "a.b") {
 		t.Errorf("257 bytes: %v", err)
 	}
 	many["one.more"] = ""

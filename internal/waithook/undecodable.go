@@ -2,7 +2,8 @@ package waithook
 
 import flowfabric "github.com/flowfabric/flowfabric-go"
 
-// Undecodable says that a signal's payload does not decode into the type that the handler wants. It matches flowfabric.ErrInvalidInput.
+// Undecodable says that a signal's payload does not decode into the type that the handler wants. It matches
+// flowfabric.ErrInvalidInput.
 type Undecodable struct{ Err error }
 
 func (e *Undecodable) Error() string {

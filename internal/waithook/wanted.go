@@ -1,5 +1,6 @@
-// Package waithook is what package suspend, which users meet, and the machinery of waits above it have in common without showing it to users:
-// the error that asks to suspend, the way from a task to its waits, and the effects of signals.
+// Package waithook is what package suspend, which users meet, and the machinery of waits above it have in common
+// without showing it to users: the error that asks to suspend, the way from a task to its waits, and the effects of
+// signals.
 package waithook
 
 import (
@@ -30,23 +31,26 @@ func (w *Wanted) Error() string {
 	return "suspend the execution until " + w.Name + " is answered"
 }
 
-// Of returns what a task knows of its waits, nil if it is no task. Package handler sets it: package suspend, whose functions take
-// tasks, is below it and must not show to users what it asks of them.
+// Of returns what a task knows of its waits, nil if it is no task. Package handler sets it: package suspend, whose
+// functions take tasks, is below it and must not show to users what it asks of them.
 var Of = func(task any) (waits any) { return nil }
 
 // ValidKid tells whether a text can be the id of a token key: 1..32 bytes of A-Z a-z 0-9 . _ -.
 func ValidKid(kid string) bool {
-	return kid != "" && len(kid) <= 32 && strings.Trim(kid, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == ""
+	return kid != "" && len(kid) <= 32 &&
+		strings.Trim(kid, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == ""
 }
 
 // CheckName accepts 1..128 bytes of printable ASCII, like the names of steps.
 func CheckName(name string) error {
 	if name == "" || len(name) > limits.MaxStepName {
-		return fmt.Errorf("%w: wait name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name), limits.MaxStepName)
+		return fmt.Errorf("%w: wait name %.80q has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, name, len(name),
+			limits.MaxStepName)
 	}
 	for i := range len(name) {
 		if name[i] < 0x20 || name[i] > 0x7e {
-			return fmt.Errorf("%w: wait name %.80q has byte %#02x at %d, want printable ASCII", flowfabric.ErrInvalidInput, name, name[i], i)
+			return fmt.Errorf("%w: wait name %.80q has byte %#02x at %d, want printable ASCII",
+				flowfabric.ErrInvalidInput, name, name[i], i)
 		}
 	}
 	return nil

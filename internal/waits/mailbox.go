@@ -20,7 +20,8 @@ func keptReceipt(value []byte) receipt {
 	return receipt{r, err}
 }
 
-// Receipt takes the next receipt of a mailbox for this run: the mailbox and a number. It also returns what the wait of this name was answered, nil if it was not.
+// Receipt takes the next receipt of a mailbox for this run: the mailbox and a number. It also returns what the wait
+// of this name was answered, nil if it was not.
 func (p *Run) Receipt(ctx context.Context, mailbox string) (name string, answer *suspend.Result, err error) {
 	if err := p.inside(ctx, "receipt from "+mailbox); err != nil {
 		return "", nil, err
@@ -38,7 +39,8 @@ func (p *Run) Receipt(ctx context.Context, mailbox string) (name string, answer 
 }
 
 // Take hands out up to limit messages; what an earlier run took under this name if that is recorded.
-func (p *Run) Take(ctx context.Context, name, mailbox string, limit int, why string) ([]suspend.Message, string, error) {
+func (p *Run) Take(ctx context.Context, name, mailbox string, limit int,
+	why string) ([]suspend.Message, string, error) {
 	p.mu.Lock()
 	kept, ok := p.took[name]
 	p.mu.Unlock()
@@ -56,7 +58,8 @@ func (p *Run) Take(ctx context.Context, name, mailbox string, limit int, why str
 			return nil, "", fmt.Errorf("flush frames: %w", err)
 		}
 	}
-	r, recorded, err := p.cfg.Opener.ReceiveMessages(ctx, p.cfg.Claim.Fence, engine.Receiving{Name: name, Mailbox: mailbox, Limit: limit, Why: why})
+	r, recorded, err := p.cfg.Opener.ReceiveMessages(ctx, p.cfg.Claim.Fence,
+		engine.Receiving{Name: name, Mailbox: mailbox, Limit: limit, Why: why})
 	if err != nil {
 		if p.cfg.Refused != nil {
 			err = p.cfg.Refused(err)

@@ -50,7 +50,8 @@ func (b *box) ReceiveMessages(_ context.Context, _ flowfabric.Fence, q engine.Re
 
 func (b *box) put(texts ...string) {
 	for _, text := range texts {
-		b.queue = append(b.queue, suspend.Message{Number: uint64(len(b.queue) + 1), Mailbox: "user", Encoding: "json", Payload: []byte(`"` + text + `"`)})
+		b.queue = append(b.queue, suspend.Message{Number: uint64(len(b.queue) + 1), Mailbox: "user", Encoding: "json",
+			Payload: []byte(`"` + text + `"`)})
 	}
 }
 
@@ -71,7 +72,8 @@ func TestReceiveTakesOneAfterTheOther(t *testing.T) {
 		}
 		x.run.Begin()
 	}
-	if len(b.asked) != 2 || b.asked[0].Name != "user·1" || b.asked[1].Name != "user·2" || b.asked[1].Limit != 1 || b.asked[1].Why != "" {
+	if len(b.asked) != 2 || b.asked[0].Name != "user·1" || b.asked[1].Name != "user·2" || b.asked[1].Limit != 1 ||
+		b.asked[1].Why != "" {
 		t.Errorf("asked %+v", b.asked)
 	}
 	if unused := x.run.Unused(); !slices.Equal(unused, []string{"messages user·1", "messages user·2"}) {
@@ -99,7 +101,8 @@ func TestReceiveWaits(t *testing.T) {
 	if x.run.Unasked() != "" {
 		t.Errorf("the answer %s was asked for", x.run.Unasked())
 	}
-	for cause, want := range map[string]error{"timeout": flowfabric.ErrWaitTimeout, "operator": flowfabric.ErrNoSignal} {
+	for cause, want := range map[string]error{"timeout": flowfabric.ErrWaitTimeout,
+		"operator": flowfabric.ErrNoSignal} {
 		b.queue = nil
 		x = newTask(t, Config{Opener: b, Claim: engine.Claim{Resume: answered(t, "user·1", cause)}})
 		for range 2 {
@@ -146,10 +149,12 @@ func TestReceiptsOfEarlierRuns(t *testing.T) {
 	message := "7\x1fuser\x1f1000\x1fann\x1fjson\x1f\"a:\x1f\""
 	value := "\x1f26:" + message
 	b := &box{}
-	x := newTask(t, Config{Opener: b, Claim: engine.Claim{Steps: map[string][]byte{engine.StepReceipt + "user·1": []byte(value),
-		engine.StepReceipt + "user·2": []byte("timeout"), engine.StepReceipt + "user·3": []byte("\x1f9:torn")}}})
+	x := newTask(t, Config{Opener: b,
+		Claim: engine.Claim{Steps: map[string][]byte{engine.StepReceipt + "user·1": []byte(value),
+			engine.StepReceipt + "user·2": []byte("timeout"), engine.StepReceipt + "user·3": []byte("\x1f9:torn")}}})
 	m, err := suspend.ReceiveMessage(t.Context(), x, "user")
-	if err != nil || m.Number != 7 || m.By != "ann" || m.SentAt.UnixMilli() != 1000 || string(m.Payload) != "\"a:\x1f\"" {
+	if err != nil || m.Number != 7 || m.By != "ann" || m.SentAt.UnixMilli() != 1000 ||
+		string(m.Payload) != "\"a:\x1f\"" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if _, err := receive(t, x); !errors.Is(err, flowfabric.ErrWaitTimeout) {
@@ -166,7 +171,8 @@ func TestReceiptsOfEarlierRuns(t *testing.T) {
 func TestReceiptsAreRefused(t *testing.T) {
 	b := &box{}
 	x := newTask(t, Config{Opener: b, Inside: func(context.Context) string { return "charge" }})
-	if _, err := receive(t, x); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "inside step charge") {
+	if _, err := receive(t, x); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(),
+		"inside step charge") {
 		t.Errorf("%v", err)
 	}
 	x = newTask(t, Config{Opener: b})

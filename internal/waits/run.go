@@ -1,4 +1,5 @@
-// Package waits is what waits know while a handler runs: what earlier runs were answered, and which waitpoints are open.
+// Package waits is what waits know while a handler runs: what earlier runs were answered, and which waitpoints are
+// open.
 package waits
 
 import (
@@ -21,16 +22,20 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Opener opens pending waitpoints and takes messages under a fence, and tells which waitpoints are open; *engine.Engine is one.
+// Opener opens pending waitpoints and takes messages under a fence, and tells which waitpoints are open;
+// *engine.Engine is one.
 type Opener interface {
-	CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error)
+	CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted,
+		life time.Duration) (engine.Opened, error)
 	CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
-	ReceiveMessages(ctx context.Context, f flowfabric.Fence, q engine.Receiving) (r engine.Receipt, recorded bool, err error)
+	ReceiveMessages(ctx context.Context, f flowfabric.Fence,
+		q engine.Receiving) (r engine.Receipt, recorded bool, err error)
 }
 
-// Config is what a run is made of. The zero value waits for nothing that was ever answered. With a Keyring, Development()
-// for example, it opens waitpoints in memory only, which is enough for a unit test of a handler; fftest is more.
+// Config is what a run is made of. The zero value waits for nothing that was ever answered. With a Keyring,
+// Development() for example, it opens waitpoints in memory only, which is enough for a unit test of a handler; fftest
+// is more.
 type Config struct {
 	Claim   engine.Claim
 	Keyring *tokenkeys.Keyring // nil: only waits without waitpoints
@@ -67,7 +72,9 @@ type Run struct {
 
 // New reads what the claim brought.
 func New(cfg Config) *Run {
-	p := &Run{cfg: cfg, answers: map[string][]byte{}, told: map[string]suspend.Result{}, opened: map[string]engine.Opened{}, closed: map[uuid.UUID]bool{}, asked: map[string]bool{}, took: map[string]receipt{}, counts: map[string]int{}, last: cfg.Claim.Resume,
+	p := &Run{cfg: cfg, answers: map[string][]byte{}, told: map[string]suspend.Result{},
+		opened: map[string]engine.Opened{}, closed: map[uuid.UUID]bool{}, asked: map[string]bool{},
+		took: map[string]receipt{}, counts: map[string]int{}, last: cfg.Claim.Resume,
 		ended: cfg.Ended}
 	for name, value := range cfg.Claim.Steps {
 		if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
@@ -99,8 +106,8 @@ func (p *Run) End() {
 	p.ended = true
 }
 
-// Resumed notes that a suspension was answered at once, because signals had come early: another run follows, with what was
-// answered before and with this.
+// Resumed notes that a suspension was answered at once, because signals had come early: another run follows, with
+// what was answered before and with this.
 func (p *Run) Resumed(r suspend.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +181,8 @@ func (p *Run) Ask(ctx context.Context, name string) (*suspend.Result, error) {
 		return nil, fmt.Errorf("wait %s: %w: the handler has returned", name, denied.TaskConsumed)
 	}
 	if p.asked[waitName(name)] {
-		return nil, fmt.Errorf("%w: wait %s was already used in this run; names are unique (number those of a loop)", flowfabric.ErrInvalidInput, name)
+		return nil, fmt.Errorf("%w: wait %s was already used in this run; names are unique (number those of a loop)",
+			flowfabric.ErrInvalidInput, name)
 	}
 	p.asked[waitName(name)] = true
 	return p.answer(name)
@@ -209,7 +217,8 @@ func (p *Run) inside(ctx context.Context, what string) error {
 		return nil
 	}
 	if step := p.cfg.Inside(ctx); step != "" {
-		return fmt.Errorf("%w: %s is inside step %s; a step runs without stopping", flowfabric.ErrInvalidInput, what, step)
+		return fmt.Errorf("%w: %s is inside step %s; a step runs without stopping", flowfabric.ErrInvalidInput, what,
+			step)
 	}
 	return nil
 }
@@ -256,7 +265,8 @@ func (p *Run) Close(ctx context.Context, key string) error {
 	case ended:
 		return fmt.Errorf("close waitpoint %s: %w: the handler has returned", key, denied.TaskConsumed)
 	case !ok:
-		return fmt.Errorf("close waitpoint %s: %w: Pending has not opened one of this key", key, flowfabric.ErrInvalidInput)
+		return fmt.Errorf("close waitpoint %s: %w: Pending has not opened one of this key", key,
+			flowfabric.ErrInvalidInput)
 	case w.Closed:
 		return nil
 	case ctx.Err() != nil:
@@ -302,7 +312,8 @@ func (p *Run) open(ctx context.Context, key string, life time.Duration) (engine.
 	return w, nil
 }
 
-// create mints and stores a waitpoint, again with the partition's own key if it says which that is, which may change meanwhile.
+// create mints and stores a waitpoint, again with the partition's own key if it says which that is, which may change
+// meanwhile.
 func (p *Run) create(ctx context.Context, key string, life time.Duration) (engine.Opened, error) {
 	fence := p.cfg.Claim.Fence
 	for try := 0; ; try++ {
@@ -327,9 +338,9 @@ func (p *Run) create(ctx context.Context, key string, life time.Duration) (engin
 	}
 }
 
-// token makes the token of a pending waitpoint. When its key was rotated out and removed, that fails only if the waitpoint still
-// takes signals; the token of one that is closed is good for nothing, and is empty then. Only the store knows: neither the name
-// of a wait nor the signals that it took tell which waitpoints it closed.
+// token makes the token of a pending waitpoint. When its key was rotated out and removed, that fails only if the
+// waitpoint still takes signals; the token of one that is closed is good for nothing, and is empty then. Only the
+// store knows: neither the name of a wait nor the signals that it took tell which waitpoints it closed.
 func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error) {
 	id := p.cfg.Claim.Fence.Execution
 	token, missing := p.cfg.Keyring.Token(id, w)
@@ -344,7 +355,8 @@ func (p *Run) token(ctx context.Context, w engine.Opened) (suspend.Token, error)
 	}
 	r, err := p.cfg.Opener.ReadSuspension(ctx, id)
 	if err != nil {
-		return suspend.Token{}, fmt.Errorf("waitpoint %q: its token key %q is not configured; read whether it is still open: %w", w.Key, w.Kid, err)
+		return suspend.Token{}, fmt.Errorf(
+			"waitpoint %q: its token key %q is not configured; read whether it is still open: %w", w.Key, w.Kid, err)
 	}
 	open := map[uuid.UUID]bool{}
 	for _, stored := range r.Waitpoints { // closed ones are forgotten at last
@@ -374,7 +386,8 @@ func (p *Run) learn(partition uint16, err error) bool {
 // maxRemints is how often keys may be rotated while one waitpoint is made.
 const maxRemints = 3
 
-// Suspension builds the call that a handler's wait asks for. ErrNoTokenKeys when it needs waitpoints and there is no key.
+// Suspension builds the call that a handler's wait asks for. ErrNoTokenKeys when it needs waitpoints and there is no
+// key.
 func (p *Run) Suspension(w *waithook.Wanted) (engine.Suspension, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -382,7 +395,8 @@ func (p *Run) Suspension(w *waithook.Wanted) (engine.Suspension, error) {
 		Behaviour: w.Behaviour, ResumeDelay: w.ResumeDelay, Condition: w.Condition}
 	for _, key := range w.Keys {
 		if pending, ok := p.opened[key]; ok {
-			q.Bindings = append(q.Bindings, engine.Binding{Minted: engine.Minted{ID: pending.ID, Key: key}, Pending: true})
+			q.Bindings = append(q.Bindings,
+				engine.Binding{Minted: engine.Minted{ID: pending.ID, Key: key}, Pending: true})
 			continue
 		}
 		m, _, err := p.cfg.Keyring.Mint(p.cfg.Claim.Fence.Execution, key)
@@ -394,8 +408,8 @@ func (p *Run) Suspension(w *waithook.Wanted) (engine.Suspension, error) {
 	return q, nil
 }
 
-// Remint makes the fresh waitpoints of a suspension anew after a refusal that says which key is in use. It reports false if
-// that cannot help.
+// Remint makes the fresh waitpoints of a suspension anew after a refusal that says which key is in use. It reports
+// false if that cannot help.
 func (p *Run) Remint(q *engine.Suspension, refusal error) bool {
 	if !p.learn(p.cfg.Claim.Fence.Execution.Partition(), refusal) {
 		return false

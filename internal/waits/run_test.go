@@ -45,7 +45,8 @@ func newTask(t *testing.T, cfg Config) task {
 func told(name, cause string, signals ...string) []byte {
 	parts := []string{name, cause, uuid.NewString(), "1000", "", "", "", "", strconv.Itoa(len(signals))}
 	for i, payload := range signals {
-		s := strings.Join([]string{uuid.NewString(), uuid.NewString(), "approve", "go", "", "", "", "", "", "", "1000", "json", waithook.EffectSatisfied, "", strconv.Itoa(i + 1), payload}, "\x1f")
+		s := strings.Join([]string{uuid.NewString(), uuid.NewString(), "approve", "go", "", "", "", "", "", "", "1000",
+			"json", waithook.EffectSatisfied, "", strconv.Itoa(i + 1), payload}, "\x1f")
 		parts = append(parts, strconv.Itoa(len(s))+":"+s)
 	}
 	return []byte(strings.Join(parts, "\x1f"))
@@ -68,8 +69,9 @@ func TestAwaitAsksThenAnswers(t *testing.T) {
 		t.Fatalf("%t, %v, wanted %q", value, err, x.run.Wanted())
 	}
 	q, err := x.run.Suspension(w)
-	if err != nil || q.Name != "approve" || len(q.Bindings) != 1 || q.Bindings[0].Key != "approve" || q.Bindings[0].Pending || q.Bindings[0].Kid != "k1" ||
-		q.Behaviour != "fail" || q.Reason != "waiting_for_signal" || q.Timeout != 0 || q.ID == uuid.Nil {
+	if err != nil || q.Name != "approve" || len(q.Bindings) != 1 || q.Bindings[0].Key != "approve" ||
+		q.Bindings[0].Pending || q.Bindings[0].Kid != "k1" || q.Behaviour != "fail" ||
+		q.Reason != "waiting_for_signal" || q.Timeout != 0 || q.ID == uuid.Nil {
 		t.Errorf("%+v, %v", q, err)
 	}
 	x = newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "approve", "signal", "true")}})
@@ -94,7 +96,8 @@ func TestAWaitWhoseErrorIsLost(t *testing.T) {
 // Answers of earlier runs are kept as steps; the last one comes with the claim.
 func TestAnswersOfEarlierPasses(t *testing.T) {
 	x := newTask(t, Config{Claim: engine.Claim{
-		Steps:  map[string][]byte{engine.StepAwait + "first": told("first", "signal", "1"), "mine": []byte("x"), engine.StepAwait + "torn": []byte("?")},
+		Steps: map[string][]byte{engine.StepAwait + "first": told("first", "signal", "1"), "mine": []byte("x"),
+			engine.StepAwait + "torn": []byte("?")},
 		Resume: answered(t, "second", "signal", "2"),
 	}})
 	for i, name := range []string{"first", "second"} {
@@ -133,7 +136,8 @@ func TestNamesAreUsedOnceInAPass(t *testing.T) {
 		if _, err := suspend.Await[bool](t.Context(), x, "a"); err != nil {
 			t.Fatalf("run %d: %v", run, err)
 		}
-		if _, err := suspend.Await[bool](t.Context(), x, "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "wait a was already used in this run") {
+		if _, err := suspend.Await[bool](t.Context(), x, "a"); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			!strings.Contains(err.Error(), "wait a was already used in this run") {
 			t.Errorf("run %d, again: %v", run, err)
 		}
 		x.run.Begin()
@@ -143,7 +147,8 @@ func TestNamesAreUsedOnceInAPass(t *testing.T) {
 func TestNamesThatAreRefused(t *testing.T) {
 	x := newTask(t, Config{})
 	for _, name := range []string{"", strings.Repeat("n", 129), "é", "a\nb", "a\x7f"} {
-		if _, err := suspend.Await[bool](t.Context(), x, name); !errors.Is(err, flowfabric.ErrInvalidInput) || suspend.IsWanted(err) {
+		if _, err := suspend.Await[bool](t.Context(), x, name); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			suspend.IsWanted(err) {
 			t.Errorf("Await(%q): %v", name, err)
 		}
 		if _, err := suspend.Pending(t.Context(), x, name, time.Hour); !errors.Is(err, flowfabric.ErrInvalidInput) {
@@ -151,17 +156,20 @@ func TestNamesThatAreRefused(t *testing.T) {
 		}
 	}
 	for _, life := range []time.Duration{0, -1, time.Second - 1, limits.MaxWaitpointLife + 1} {
-		if _, err := suspend.Pending(t.Context(), x, "a", life); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "want 1s..168h0m0s") {
+		if _, err := suspend.Pending(t.Context(), x, "a", life); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			!strings.Contains(err.Error(), "want 1s..168h0m0s") {
 			t.Errorf("Pending for %v: %v", life, err)
 		}
 	}
-	if _, err := suspend.Await[bool](t.Context(), x, "bad options", suspend.Within(-1)); !errors.Is(err, flowfabric.ErrInvalidInput) || x.run.Wanted() != "" {
+	if _, err := suspend.Await[bool](t.Context(), x, "bad options", suspend.Within(-1)); !errors.Is(err,
+		flowfabric.ErrInvalidInput) || x.run.Wanted() != "" {
 		t.Errorf("%v; wanted %q", err, x.run.Wanted())
 	}
 }
 
 func TestWaitsInsideAStep(t *testing.T) {
-	x := newTask(t, Config{Inside: func(context.Context) string { return "send" }, Claim: engine.Claim{Resume: answered(t, "a", "signal", "true")}})
+	x := newTask(t, Config{Inside: func(context.Context) string { return "send" },
+		Claim: engine.Claim{Resume: answered(t, "a", "signal", "true")}})
 	_, wait := suspend.Await[bool](t.Context(), x, "a")
 	_, pending := suspend.Pending(t.Context(), x, "b", time.Hour)
 	for what, err := range map[string]error{"wait a": wait, "waitpoint b": pending} {
@@ -211,13 +219,16 @@ func TestAnswersWithoutASignal(t *testing.T) {
 		r.By, r.Reason = "anna", "waited long enough"
 		return newTask(t, Config{Claim: engine.Claim{Resume: r}})
 	}
-	if _, err := suspend.Await[bool](t.Context(), resumed("operator"), "a"); !errors.Is(err, flowfabric.ErrNoSignal) || !strings.Contains(err.Error(), `by anna: waited long enough`) {
+	if _, err := suspend.Await[bool](t.Context(), resumed("operator"), "a"); !errors.Is(err, flowfabric.ErrNoSignal) ||
+		!strings.Contains(err.Error(), `by anna: waited long enough`) {
 		t.Errorf("operator: %v", err)
 	}
-	if r, err := suspend.Wait(t.Context(), resumed("operator"), "a", suspend.Operator()); err != nil || r.By != "anna" || r.Cause != "operator" {
+	if r, err := suspend.Wait(t.Context(), resumed("operator"), "a", suspend.Operator()); err != nil ||
+		r.By != "anna" || r.Cause != "operator" {
 		t.Errorf("operator: %+v, %v", r, err)
 	}
-	if _, err := suspend.Await[bool](t.Context(), resumed("timeout"), "a"); !errors.Is(err, flowfabric.ErrWaitTimeout) || errors.Is(err, flowfabric.ErrNoSignal) {
+	if _, err := suspend.Await[bool](t.Context(), resumed("timeout"), "a"); !errors.Is(err,
+		flowfabric.ErrWaitTimeout) || errors.Is(err, flowfabric.ErrNoSignal) {
 		t.Errorf("timeout: %v", err)
 	}
 	if r, ok := suspend.Resumed(resumed("timeout")); !ok || r.Cause != "timeout" {
@@ -226,7 +237,8 @@ func TestAnswersWithoutASignal(t *testing.T) {
 	if _, ok := suspend.Resumed(newTask(t, Config{})); ok {
 		t.Error("it was never suspended")
 	}
-	if _, err := suspend.Await[bool](t.Context(), resumed("signal", `"yes"`), "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "does not decode into bool") {
+	if _, err := suspend.Await[bool](t.Context(), resumed("signal", `"yes"`), "a"); !errors.Is(err,
+		flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "does not decode into bool") {
 		t.Errorf("another type: %v", err)
 	}
 }
@@ -246,7 +258,8 @@ func (o *opener) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspen
 	return suspend.Record{Waitpoints: o.kept}, o.lost
 }
 
-func (o *opener) CreatePendingWaitpoint(_ context.Context, _ flowfabric.Fence, name string, m engine.Minted, life time.Duration) (engine.Opened, error) {
+func (o *opener) CreatePendingWaitpoint(_ context.Context, _ flowfabric.Fence, name string, m engine.Minted,
+	life time.Duration) (engine.Opened, error) {
 	o.asked = append(o.asked, m)
 	if len(o.replies) > 0 {
 		err := o.replies[0]
@@ -271,13 +284,15 @@ func TestPendingIsOpenedOnce(t *testing.T) {
 		}
 		x.run.Begin()
 	}
-	if other, err := suspend.Pending(t.Context(), x, "other", time.Hour); err != nil || other == one || len(o.asked) != 2 {
+	if other, err := suspend.Pending(t.Context(), x, "other", time.Hour); err != nil || other == one ||
+		len(o.asked) != 2 {
 		t.Errorf("another key: %v, %v, %d calls", other, err, len(o.asked))
 	}
 	_, err = suspend.Await[bool](t.Context(), x, "approve")
 	w, _ := errors.AsType[*waithook.Wanted](err)
 	q, err := x.run.Suspension(w)
-	if err != nil || len(q.Bindings) != 1 || !q.Bindings[0].Pending || q.Bindings[0].ID != one.Waitpoint() || q.Bindings[0].Digest != "" {
+	if err != nil || len(q.Bindings) != 1 || !q.Bindings[0].Pending || q.Bindings[0].ID != one.Waitpoint() ||
+		q.Bindings[0].Digest != "" {
 		t.Errorf("the wait does not use it: %+v, %v", q.Bindings, err)
 	}
 }
@@ -292,7 +307,8 @@ func TestPendingIsKeptAcrossAttempts(t *testing.T) {
 	w := first.run.opened["approve"]
 	kept := strings.Join([]string{w.ID.String(), w.Kid, w.Nonce, "1000", "approve"}, " ")
 	o := &opener{}
-	claim := engine.Claim{Fence: flowfabric.Fence{Execution: first.id}, Steps: map[string][]byte{engine.StepWaitpoint + "approve": []byte(kept)}}
+	claim := engine.Claim{Fence: flowfabric.Fence{Execution: first.id},
+		Steps: map[string][]byte{engine.StepWaitpoint + "approve": []byte(kept)}}
 	second := newTask(t, Config{Opener: o, Claim: claim})
 	if got := second.run.Unused(); !slices.Equal(got, []string{"waitpoint approve"}) {
 		t.Errorf("unused: %v", got)
@@ -302,11 +318,13 @@ func TestPendingIsKeptAcrossAttempts(t *testing.T) {
 		t.Errorf("%v, %v; asked %v, unused %v", two, err, o.asked, second.run.Unused())
 	}
 	third := newTask(t, Config{Claim: claim, Keyring: keyring(t, "k9:"+secretB)})
-	if _, err := suspend.Pending(t.Context(), third, "approve", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) || !strings.Contains(err.Error(), `signed with kid "k1"`) {
+	if _, err := suspend.Pending(t.Context(), third, "approve", time.Hour); !errors.Is(err,
+		flowfabric.ErrNoTokenKeys) || !strings.Contains(err.Error(), `signed with kid "k1"`) {
 		t.Errorf("without its key: %v", err)
 	}
 	claim.Steps[engine.StepWaitpoint+"approve"] = []byte("torn")
-	if _, err := suspend.Pending(t.Context(), newTask(t, Config{Opener: o, Claim: claim}), "approve", time.Hour); err != nil || len(o.asked) != 1 {
+	if _, err := suspend.Pending(t.Context(), newTask(t, Config{Opener: o, Claim: claim}), "approve",
+		time.Hour); err != nil || len(o.asked) != 1 {
 		t.Errorf("a record that cannot be read: %v; the server decides, asked %d times", err, len(o.asked))
 	}
 }
@@ -319,16 +337,19 @@ func TestPendingLearnsTheKeyInUse(t *testing.T) {
 		want    error
 		kids    string
 	}{
-		"first try":       {nil, nil, "k1"},
-		"second try":      {[]error{stale("k2")}, nil, "k1 k2"},
-		"changes again":   {[]error{stale("k2"), stale("k1")}, nil, "k1 k2 k1"},
-		"for ever":        {[]error{stale("k2"), stale("k1"), stale("k2"), stale("k1")}, denied.KidNotCurrent, "k1 k2 k1 k2"},
+		"first try":     {nil, nil, "k1"},
+		"second try":    {[]error{stale("k2")}, nil, "k1 k2"},
+		"changes again": {[]error{stale("k2"), stale("k1")}, nil, "k1 k2 k1"},
+		"for ever": {[]error{stale("k2"), stale("k1"), stale("k2"), stale("k1")}, denied.KidNotCurrent,
+			"k1 k2 k1 k2"},
 		"a key not ours":  {[]error{stale("k9")}, denied.KidNotCurrent, "k1"},
 		"another refusal": {[]error{denied.New("fake", "waitpoint_limit_exceeded")}, denied.WaitpointLimit, "k1"},
 		"no connection":   {[]error{flowfabric.ErrTransport}, flowfabric.ErrTransport, "k1"},
 	} {
 		o := &opener{replies: x.replies}
-		task := newTask(t, Config{Opener: o, Refused: func(err error) error { return errors.Join(errors.New("looked at"), err) }})
+		task := newTask(t, Config{Opener: o, Refused: func(err error) error {
+			return errors.Join(errors.New("looked at"), err)
+		}})
 		token, err := suspend.Pending(t.Context(), task, "approve", time.Hour)
 		var kids []string
 		for _, m := range o.asked {
@@ -355,7 +376,8 @@ func TestRemint(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := slices.Clone(q.Bindings)
-	for _, err := range []error{denied.New("fake", "kid_not_current", "k9"), denied.New("fake", "invalid_input", "k2"), flowfabric.ErrTransport} {
+	for _, err := range []error{denied.New("fake", "kid_not_current", "k9"), denied.New("fake", "invalid_input", "k2"),
+		flowfabric.ErrTransport} {
 		if x.run.Remint(&q, err) || !slices.Equal(q.Bindings, before) {
 			t.Errorf("minted anew after %v", err)
 		}
@@ -363,7 +385,8 @@ func TestRemint(t *testing.T) {
 	if !x.run.Remint(&q, denied.New("fake", "kid_not_current", "k2")) {
 		t.Fatal("not minted anew")
 	}
-	if q.Bindings[0] != before[0] || q.Bindings[1].Kid != "k2" || q.Bindings[1].Digest == before[1].Digest || q.Bindings[1].Key != "late" {
+	if q.Bindings[0] != before[0] || q.Bindings[1].Kid != "k2" || q.Bindings[1].Digest == before[1].Digest ||
+		q.Bindings[1].Key != "late" {
 		t.Errorf("%+v, then %+v", before, q.Bindings)
 	}
 }
@@ -371,7 +394,8 @@ func TestRemint(t *testing.T) {
 // A handler that changed between two runs leaves answers that nobody asks for.
 func TestUnused(t *testing.T) {
 	x := newTask(t, Config{Claim: engine.Claim{
-		Steps:  map[string][]byte{engine.StepAwait + "old": told("old", "signal", "1"), engine.StepAwait + "older": told("older", "signal", "1")},
+		Steps: map[string][]byte{engine.StepAwait + "old": told("old", "signal", "1"),
+			engine.StepAwait + "older": told("older", "signal", "1")},
 		Resume: answered(t, "new", "signal", "1"),
 	}})
 	if got := x.run.Unused(); !slices.Equal(got, []string{"wait new", "wait old", "wait older"}) {
@@ -390,14 +414,16 @@ func TestWaitsWithoutKeys(t *testing.T) {
 	if _, err := run.Suspension(suspend.On(suspend.Operator()).(*waithook.Wanted)); err != nil {
 		t.Error(err)
 	}
-	if _, err := run.Suspension(suspend.On(suspend.Signal("a")).(*waithook.Wanted)); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
+	if _, err := run.Suspension(suspend.On(suspend.Signal("a")).(*waithook.Wanted)); !errors.Is(err,
+		flowfabric.ErrNoTokenKeys) {
 		t.Error(err)
 	}
 }
 
 // Named narrows Await; anywhere else it would be ignored.
 func TestNamedIsForAwait(t *testing.T) {
-	if _, err := suspend.Wait(t.Context(), newTask(t, Config{}), "a", suspend.Signal("a"), suspend.Named("go")); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err := suspend.Wait(t.Context(), newTask(t, Config{}), "a", suspend.Signal("a"),
+		suspend.Named("go")); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}
 	if err := suspend.On(suspend.Signal("a"), suspend.Named("go")); !errors.Is(err, flowfabric.ErrInvalidInput) {
@@ -409,8 +435,8 @@ func TestNamedIsForAwait(t *testing.T) {
 	}
 }
 
-// The token of a waitpoint that is closed is needed no more, so its key may be gone, whatever the wait that closed it was called;
-// as long as it is open it may not, whatever was answered.
+// The token of a waitpoint that is closed is needed no more, so its key may be gone, whatever the wait that closed it
+// was called; as long as it is open it may not, whatever was answered.
 func TestPendingWithoutItsKey(t *testing.T) {
 	kept := func(id uuid.UUID, key string) []byte {
 		return []byte(id.String() + " gone " + strings.Repeat("0", 32) + " 9000000000000 " + key)
@@ -424,7 +450,8 @@ func TestPendingWithoutItsKey(t *testing.T) {
 	}}
 	x := newTask(t, Config{Claim: claim, Opener: o})
 	o.lost = flowfabric.ErrTransport
-	if token, err := suspend.Pending(t.Context(), x, "closed", time.Hour); !errors.Is(err, flowfabric.ErrTransport) || !token.IsZero() {
+	if token, err := suspend.Pending(t.Context(), x, "closed", time.Hour); !errors.Is(err, flowfabric.ErrTransport) ||
+		!token.IsZero() {
 		t.Errorf("nobody knows whether it is open: %v, %v", token, err)
 	}
 	o.lost, o.reads = nil, 0
@@ -436,10 +463,12 @@ func TestPendingWithoutItsKey(t *testing.T) {
 	if o.reads != 1 {
 		t.Errorf("the store was asked %d times, want once for all that is closed", o.reads)
 	}
-	if token, err := suspend.Pending(t.Context(), x, "open", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) || !token.IsZero() {
+	if token, err := suspend.Pending(t.Context(), x, "open", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) ||
+		!token.IsZero() {
 		t.Errorf("open: %v, %v", token, err)
 	}
-	if _, err := suspend.Pending(t.Context(), newTask(t, Config{Claim: claim}), "open", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) {
+	if _, err := suspend.Pending(t.Context(), newTask(t, Config{Claim: claim}), "open", time.Hour); !errors.Is(err,
+		flowfabric.ErrNoTokenKeys) {
 		t.Errorf("without a store: %v", err)
 	}
 }
@@ -453,17 +482,20 @@ func TestAskAsksThenAnswers(t *testing.T) {
 		t.Fatalf("%v %+v", err, w)
 	}
 	sent, err := x.run.Suspension(w)
-	if err != nil || sent.Question != `{"title":"Ship it?","choices":[{"name":"go"},{"name":"stop","label":"Stop"}]}` || sent.Bindings[0].Key != "ship" {
+	if err != nil || sent.Question != `{"title":"Ship it?","choices":[{"name":"go"},{"name":"stop","label":"Stop"}]}` ||
+		sent.Bindings[0].Key != "ship" {
 		t.Errorf("%+v, %v", sent, err)
 	}
 	for payload, want := range map[string]suspend.Answer{
-		`{"choice":"stop","comment":"later","by":"ann"}`: {Choice: "go", Comment: "later", By: "ann"}, // the name of the signal decides
+		// the name of the signal decides
+		`{"choice":"stop","comment":"later","by":"ann"}`: {Choice: "go", Comment: "later", By: "ann"},
 		`null`: {Choice: "go"}, `[1]`: {Choice: "go"},
 	} {
 		r := answered(t, "ship", "signal", payload)
 		r.Signals[0].Name = "go"
 		x := newTask(t, Config{Claim: engine.Claim{Resume: r}})
-		if a, err := suspend.Ask(t.Context(), x, "ship", q); err != nil || a.Choice != want.Choice || a.Comment != want.Comment || want.By != "" && a.By != want.By {
+		if a, err := suspend.Ask(t.Context(), x, "ship", q); err != nil || a.Choice != want.Choice ||
+			a.Comment != want.Comment || want.By != "" && a.By != want.By {
 			t.Errorf("%s: %+v, %v", payload, a, err)
 		}
 	}
@@ -509,7 +541,8 @@ func TestClose(t *testing.T) {
 		x.run.Begin()
 	}
 	step := []byte(o.asked[0].ID.String() + " k nonce 0 a")
-	later := newTask(t, Config{Opener: o, Claim: engine.Claim{Steps: map[string][]byte{engine.StepWaitpoint + "a": step}}})
+	later := newTask(t, Config{Opener: o,
+		Claim: engine.Claim{Steps: map[string][]byte{engine.StepWaitpoint + "a": step}}})
 	if err := suspend.Close(t.Context(), later, "a"); err != nil || len(o.closes) != 2 {
 		t.Errorf("in a later run: %v, closed %v", err, o.closes)
 	}

@@ -1,10 +1,12 @@
--- ff_adjust_budget: an operator corrects what was used, up or down, never below zero; it is written into the budget's book. Those who
--- wait for it are answered, to be woken. The same request again, within a day, answers what the first did.
+-- ff_adjust_budget: an operator corrects what was used, up or down, never below zero; it is written into the budget's
+-- book. Those who wait for it are answered, to be woken. The same request again, within a day, answers what the first
+-- did.
 -- Flags:   allow-oom
 -- Go:      Engine.AdjustBudget
--- Args:    protocol name by reason request count {dimension amount}
--- Replies: OK used {dimension used} count {waiter}; ALREADY_SATISFIED the same
--- Errors:  invalid_input invalid_delta budget_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:label by:bytes(1..64) reason:bytes(256) request:uuid dimensions:rows(1..16)
+--          {dimension:name(64) amount:int}
+-- Replies: OK used:rows {dimension:text used:int} waiters:rows {waiter:text}; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input invalid_delta budget_not_found
 local function ff_adjust_budget(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'by', 'reason', 'request' })
   local name = budget.name(q.name)

@@ -1,13 +1,15 @@
 -- ff_admit: asks a quota for starts, in order: it admits the first ones, as many as it has room for, each under a hold
--- "<partition>.<execution>:<epoch>"; one that was admitted before is not admitted twice. Why it stopped is rate or cap, and retry in how many ms to ask
--- again; a route that is refused is woken earlier if there is room. Suspects are holds that nobody has heard of for a while: their executions'
--- partitions know (ff_check_holds, ff_settle_holds). ttl is how long a hold is not suspect, ms. Without a hold it is asked whether there
--- is room for one: who has closed a route asks, so that a wake that came before the closing is not lost.
+-- "<partition>.<execution>:<epoch>"; one that was admitted before is not admitted twice. Why it stopped is rate or
+-- cap, and retry in how many ms to ask again; a route that is refused is woken earlier if there is room. Suspects are
+-- holds that nobody has heard of for a while: their executions' partitions know (ff_check_holds, ff_settle_holds).
+-- ttl is how long a hold is not suspect, ms. Without a hold it is asked whether there is room for one: who has closed
+-- a route asks, so that a wake that came before the closing is not lost.
 -- Flags:   none
 -- Go:      Engine.Admit
--- Args:    protocol name partition route ttl count {hold}
--- Replies: OK admitted why retry count {suspect}
--- Errors:  invalid_input quota_policy_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:name(192) partition:n(0..65535) route:n(1..) ttl:ms(1000..600000) holds:rows(0..100)
+--          {hold:bytes(40..64)}
+-- Replies: OK admitted:n why:text retry:ms suspects:rows {suspect:text}
+-- Errors:  @root invalid_input quota_policy_not_found
 local ff_admit_do = {}
 
 -- why returns what has no room for one more, nil when everything has.
@@ -36,7 +38,8 @@ local function ff_admit(ctx, argv)
 
   local slots, window, who = keys.slots(ctx.r, name), keys.window(ctx.r, name), q.partition .. ' ' .. q.route
   quota.trim(ctx, rule)
-  local started, held, admitted, why = quota.started(ctx, rule), rule.cap > 0 and redis.call('ZCARD', slots) or 0, 0, nil
+  local started, held, admitted, why = quota.started(ctx, rule), rule.cap > 0 and redis.call('ZCARD', slots) or 0, 0,
+    nil
   local taken, began = {}, {}
   if #holds == 0 then why = ff_admit_do.why(rule, started, held) end
   for i = 1, #holds do
@@ -58,8 +61,8 @@ local function ff_admit(ctx, argv)
   end
   if #taken > 0 and rule.cap > 0 then redis.call('ZADD', slots, unpack(taken)) end
   local retry, suspects = 0, {}
-  -- Who asks whether there is room opens the route. What is admitted was perhaps granted before the route was closed, which stays
-  -- closed, so that its wish for a slot must stay, too. A window wakes by time alone.
+  -- Who asks whether there is room opens the route. What is admitted was perhaps granted before the route was closed,
+  -- which stays closed, so that its wish for a slot must stay, too. A window wakes by time alone.
   if not why and #holds == 0 then redis.call('ZREM', keys.cap_waiters(ctx.r, name), who) end
   if not why then redis.call('ZREM', keys.rate_waiters(ctx.r, name), who) end
   if why == 'rate' then

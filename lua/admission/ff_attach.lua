@@ -1,11 +1,12 @@
--- ff_attach: says which budgets and quotas apply to everything that is created in a scope from now on; no gates detaches. With how add they are
--- added to those that are there, with remove taken from them, with set they replace those. A scope is g (everything),
--- n and a namespace, l, namespace and lane, or t, tag key and tag value, joined by the unit separator.
+-- ff_attach: says which budgets and quotas apply to everything that is created in a scope from now on; no gates
+-- detaches. With how add they are added to those that are there, with remove taken from them, with set they replace
+-- those. A scope is g (everything), n and a namespace, l, namespace and lane, or t, tag key and tag value, joined by
+-- the unit separator.
 -- Flags:   allow-oom
 -- Go:      Engine.attach
--- Args:    protocol scope gates by how
--- Replies: OK gates; ALREADY_SATISFIED gates
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol scope:text gates:text by:bytes(64) how:set|add|remove
+-- Replies: OK gates:text; ALREADY_SATISFIED gates:text
+-- Errors:  @root invalid_input
 local ff_attach_do = {}
 
 function ff_attach_do.scope(text)
@@ -50,20 +51,30 @@ function ff_attach_do.change(old, gates, how)
 end
 
 -- gated tells whether there may be a route with gates: one that is not its class's own.
-function ff_attach_do.gated(ctx) return redis.call('HLEN', keys.routes(ctx.r)) > redis.call('ZCARD', keys.route_log(ctx.r)) end
+function ff_attach_do.gated(ctx)
+  return redis.call('HLEN', keys.routes(ctx.r)) > redis.call('ZCARD', keys.route_log(ctx.r))
+end
 
 local function ff_attach(ctx, argv)
   local scope, gates, by = argv[2], argv[3], argv[4]
-  if not ff_attach_do.scope(scope) then return reply.err('invalid_input', 'scope: g, n namespace, l namespace lane, or t tag value') end
-  if not gates or not gate.valid(gates) then return reply.err('invalid_input', 'gates: at most 16 budgets and 8 quotas by name') end
+  if not ff_attach_do.scope(scope) then
+    return reply.err('invalid_input', 'scope: g, n namespace, l namespace lane, or t tag value')
+  end
+  if not gates or not gate.valid(gates) then
+    return reply.err('invalid_input', 'gates: at most 16 budgets and 8 quotas by name')
+  end
   if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
   local how = argv[5]
-  if how ~= 'set' and how ~= 'add' and how ~= 'remove' then return reply.err('invalid_input', 'how: set, add or remove') end
+  if how ~= 'set' and how ~= 'add' and how ~= 'remove' then
+    return reply.err('invalid_input', 'how: set, add or remove')
+  end
   local key = keys.attached(ctx.r)
   local old = string.match(redis.call('HGET', key, scope) or '', '^[^ ]*') or ''
   gates = ff_attach_do.change(old, gates, how)
   if old == gates then return reply.already(gates) end
-  if not gate.valid(gates) then return reply.err('invalid_input', 'gates: with those attached more than 16 budgets or 8 quotas') end
+  if not gate.valid(gates) then
+    return reply.err('invalid_input', 'gates: with those attached more than 16 budgets or 8 quotas')
+  end
   if gates ~= '' and old == '' and redis.call('HLEN', key) >= 1024 then
     return reply.err('invalid_input', 'scope: at most 1024 have something attached')
   end

@@ -1,30 +1,43 @@
--- ff_check_budgets: tells whether budgets have room for work of a route to begin; a route that is refused, or asks with wait 1, is woken when there is more. An
--- answer is + (there is room) or !<dimension> <used> <limit> <ms until the next period, 0 = none> or -<code> <detail>.
+-- ff_check_budgets: tells whether budgets have room for work of a route to begin; a route that is refused is woken
+-- when there is more. What a budget refused one of the executions waits until there is room for all of that, or a new
+-- period or other limits, and those behind it wait with it. An answer is + (there is room) or !<dimension> <used>
+-- <limit> <ms until the next period, 0 = none> <what was refused, 0 = there is no room at all> <ms until it is worth
+-- while to ask again> <how many executions, from the first, may begin> or -<code> <detail>.
 -- Flags:   none
 -- Go:      Engine.CheckBudgets
--- Args:    protocol partition route wait count {name}
--- Replies: OK count {answer}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol partition:n(0..65535) route:n(1..) budgets:rows(1..16) {budget:text} executions:rows(0..100)
+--          {execution:id}
+-- Replies: OK answers:rows {answer:text}
+-- Errors:  @root invalid_input
 local function ff_check_budgets(ctx, argv)
-  local q, names, behind = args.named(argv, 2, { 'partition', 'route', 'wait' }), args.list(argv, 5, 1, 16)
+  local q, names, at = args.named(argv, 2, { 'partition', 'route' }), args.list(argv, 4, 1, 16)
   if not args.int(q.partition, 0, 65535) or not args.int(q.route, 1, 9007199254740991) then
     return reply.err('invalid_input', 'partition and route')
   end
-  if q.wait ~= '0' and q.wait ~= '1' then return reply.err('invalid_input', 'wait: 0 or 1') end
-  if not names or argv[behind] then return reply.err('invalid_input', 'count: 1..16 names') end
-  local out = { 1, 'OK', argv[5] }
+  if not names then return reply.err('invalid_input', 'count: 1..16 names') end
+  local list, behind = args.list(argv, at, 0, 100)
+  if not list or argv[behind] then return reply.err('invalid_input', 'count: 0..100 executions') end
+  for i = 1, #list do
+    if not args.id(list[i]) then return reply.err('invalid_input', 'execution id') end
+  end
+  local out = { 1, 'OK', argv[4] }
   for i = 1, #names do
     local b, answer = budget.name(names[i]) and budget.read(ctx, names[i]), '+'
     if not b then
       answer = '-budget_not_found ' .. string.sub(names[i], 1, 64)
     else
-      local dim = budget.exhausted(b)
+      local dim, short = budget.exhausted(b), nil
+      if not dim then
+        short = budget.short(ctx, b, q.partition, list)
+        dim = short and short.dim
+      end
       if dim then
         answer = '!' .. dim .. ' ' .. reply.int(budget.count(b, dim)) .. ' ' .. reply.int(budget.hard(b, dim)) .. ' ' ..
-            reply.int(budget.left(ctx, b))
+            reply.int(budget.left(ctx, b)) .. ' ' .. (short and short.amount or '0') .. ' ' ..
+            reply.int(short and short.pause or budget.pause) .. ' ' .. reply.int(short and short.first or 0)
       end
       local waiters = keys.budget_waiters(ctx.r, names[i])
-      if dim or q.wait == '1' then
+      if dim then
         budget.wait(ctx, waiters, q.partition, q.route)
       else
         redis.call('ZREM', waiters, q.partition .. ' ' .. q.route)

@@ -1,10 +1,11 @@
--- ff_check_holds: tells a quota whether holds it admitted are still held: 1 the execution runs under that epoch or is granted, 0 it does not, 2 it does not
--- and never ran: its grant was returned, or is over and taken back by this call, of which its other quotas hear through the outbox.
+-- ff_check_holds: tells a quota whether holds it admitted are still held: 1 the execution runs under that epoch or is
+-- granted, 0 it does not, 2 it does not and never ran: its grant was returned, or is over and taken back by this
+-- call, of which its other quotas hear through the outbox.
 -- Flags:   allow-oom
 -- Go:      Engine.CheckHolds
--- Args:    protocol count {id epoch}
--- Replies: OK count {answer}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol holds:rows(1..100) {id:text epoch:text}
+-- Replies: OK answers:rows {answer:0|1|2}
+-- Errors:  @root invalid_input
 local function ff_check_holds(ctx, argv)
   local holds, behind = args.rows(argv, 2, 1, 100, { 'id', 'epoch' })
   if not holds or argv[behind] then return reply.err('invalid_input', 'count: 1..100 holds') end

@@ -1,10 +1,11 @@
--- ff_claim_granted: claims up to 100 executions that were granted to a session, whose gates let them pass. An answer is + (claimed now), = (an
--- earlier identical call had claimed it) or -<code> <detail>: the grant was taken back. The claims are those of + and =, in order.
+-- ff_claim_granted: claims up to 100 executions that were granted to a session, whose gates let them pass. An answer
+-- is + (claimed now), = (an earlier identical call had claimed it) or -<code> <detail>: the grant was taken back. The
+-- claims are those of + and =, in order.
 -- Flags:   none
 -- Go:      Engine.ClaimGranted
--- Args:    protocol session count {id epoch}
--- Replies: OK count {answer} claims {header [input] [tags {key value}] [steps {name value}] [resume] [flow [inputs {name value}]]}
--- Errors:  invalid_input lease_expired partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol session:bytes(1..64) grants:rows(1..100) {id:text epoch:text}
+-- Replies: OK answers:rows {answer:text} claims
+-- Errors:  @root invalid_input lease_expired
 local ff_granted = {}
 
 -- judge returns the answer for one, and its core if it is to be claimed or was.
@@ -14,7 +15,9 @@ function ff_granted.judge(ctx, session_id, id, epoch)
   if not c.state then return '-execution_not_found' end
   if c.state == 'A1' and c.session == session_id and c.epoch == epoch then return '=', c end
   if not core.granted(c) or c.grant_session ~= session_id or c.grant_epoch ~= epoch then return '-stale_lease' end
-  if c.deadline and tonumber(c.deadline) <= ctx.now or c.flow and graph.barred(ctx, c.flow) then return '-stale_lease' end
+  if c.deadline and tonumber(c.deadline) <= ctx.now or c.flow and graph.barred(ctx, c.flow) then
+    return '-stale_lease'
+  end
   return '+', c
 end
 

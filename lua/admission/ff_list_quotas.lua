@@ -1,12 +1,14 @@
 -- ff_list_quotas: the names of the quotas of a partition, in order, a page at a time.
 -- Flags:   no-writes
 -- Go:      Engine.QuotaNames
--- Args:    protocol after limit
--- Replies: OK more count {name}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol after:bytes(64) limit:n(1..1000)
+-- Replies: OK more:flag quotas:rows {quota:name(192)}
+-- Errors:  @root invalid_input
 local function ff_list_quotas(ctx, argv)
   local limit = args.int(argv[3], 1, 1000)
-  if not limit or not argv[2] or #argv[2] > 64 then return reply.err('invalid_input', 'limit: 1..1000, after: a name') end
+  if not limit or not argv[2] or #argv[2] > 64 then
+    return reply.err('invalid_input', 'limit: 1..1000, after: a name')
+  end
   local from = argv[2] == '' and '-' or '(' .. argv[2]
   local names = redis.call('ZRANGEBYLEX', keys.quotas(ctx.r), from, '+', 'LIMIT', '0', reply.int(limit + 1))
   local count = math.min(limit, #names)

@@ -1,9 +1,10 @@
--- ff_open_route: opens routes that a gate closed: there may be room. An answer is 1 if something waits there that is handed out, else 0.
+-- ff_open_route: opens routes that a gate closed: there may be room. An answer is 1 if something waits there that is
+-- handed out, else 0.
 -- Flags:   allow-oom
 -- Go:      Engine.OpenRoutes
--- Args:    protocol count {route}
--- Replies: OK count {answer}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol routes:rows(1..64) {route:text}
+-- Replies: OK answers:rows {answer:flag}
+-- Errors:  @root invalid_input
 local function ff_open_route(ctx, argv)
   local routes, behind = args.list(argv, 2, 1, 64)
   if not routes or argv[behind] then return reply.err('invalid_input', 'count: 1..64 routes') end

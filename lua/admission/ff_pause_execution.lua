@@ -1,10 +1,10 @@
--- ff_pause_execution: an operator keeps an execution that could be claimed from being handed out, until ff_unpause_execution. Others are refused: one that
--- runs, is suspended or delayed, waits for others, or has ended.
+-- ff_pause_execution: an operator keeps an execution that could be claimed from being handed out, until
+-- ff_unpause_execution. Others are refused: one that runs, is suspended or delayed, waits for others, or has ended.
 -- Flags:   allow-oom
 -- Go:      Engine.HoldExecution
--- Args:    protocol id by reason
--- Replies: OK code; ALREADY_SATISFIED code
--- Errors:  invalid_input execution_not_found execution_not_active execution_not_eligible partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id by:bytes(64) reason:bytes(256)
+-- Replies: OK code:code; ALREADY_SATISFIED code:code
+-- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
 local function ff_pause_execution(ctx, argv)
   local id, by, reason = args.id(argv[2]), argv[3], argv[4]
   if not id then return reply.err('invalid_input', 'execution id') end

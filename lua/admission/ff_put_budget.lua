@@ -3,9 +3,11 @@
 -- "<partition> <route>", and no longer wait here; the same call again answers the same ones.
 -- Flags:   none
 -- Go:      Engine.PutBudget
--- Args:    protocol name expected scope mode onhard onsoft interval strict refund by count {dimension hard soft}
--- Replies: OK revision count {waiter}; ALREADY_SATISFIED revision count {waiter}
--- Errors:  invalid_input invalid_budget_spec budget_conflict budget_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:label expected:n? scope:bytes(128) mode:strict|warn onhard:reject|fail|block
+--          onsoft:allow|warn interval:ms(0..315360000000) strict:flag refund:text by:bytes(64)
+--          dimensions:rows(0..16) {dimension:name(64) hard:n soft:n}
+-- Replies: OK revision:n waiters:rows {waiter:text}; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input invalid_budget_spec budget_conflict budget_not_found
 local ff_budget = {}
 
 ff_budget.modes = { strict = true, warn = true }
@@ -18,10 +20,14 @@ function ff_budget.judge(q, argv)
   if not ff_budget.modes[q.mode or ''] then return nil, 'mode: strict or warn' end
   if not ff_budget.hard[q.onhard or ''] then return nil, 'on hard limit: reject, fail or block' end
   if not ff_budget.soft[q.onsoft or ''] then return nil, 'on soft limit: allow or warn' end
-  if not (q.interval == '0' or args.int(q.interval, 1000, 315360000000)) then return nil, 'reset interval: 0, or 1 s to ten years' end
+  if not (q.interval == '0' or args.int(q.interval, 1000, 315360000000)) then
+    return nil, 'reset interval: 0, or 1 s to ten years'
+  end
   if q.strict ~= '0' and q.strict ~= '1' then return nil, 'strict dimensions: 0 or 1' end
   for outcome in string.gmatch(q.refund or '', '[^,]+') do
-    if outcome ~= 'failed' and outcome ~= 'cancelled' and outcome ~= 'expired' then return nil, 'refund: failed, cancelled, expired' end
+    if outcome ~= 'failed' and outcome ~= 'cancelled' and outcome ~= 'expired' then
+      return nil, 'refund: failed, cancelled, expired'
+    end
   end
   if not q.refund or #q.refund > 64 then return nil, 'refund: failed, cancelled, expired' end
   if not q.by or #q.by > 64 then return nil, 'by: at most 64 bytes' end
@@ -59,21 +65,27 @@ function ff_budget.again(ctx, b)
 end
 
 local function ff_put_budget(ctx, argv)
-  local q = args.named(argv, 2, { 'name', 'expected', 'scope', 'mode', 'onhard', 'onsoft', 'interval', 'strict', 'refund', 'by' })
+  local q = args.named(argv, 2, { 'name', 'expected', 'scope', 'mode', 'onhard', 'onsoft', 'interval', 'strict',
+    'refund', 'by' })
   local name, expected = budget.name(q.name), q.expected
-  if not name then return reply.err('invalid_input', 'budget: 1..64 letters, digits, _ . -, a letter or digit first') end
-  if expected ~= '' and not args.int(expected, 1, 9007199254740991) then return reply.err('invalid_input', 'expected revision') end
+  if not name then
+    return reply.err('invalid_input', 'budget: 1..64 letters, digits, _ . -, a letter or digit first')
+  end
+  if expected ~= '' and not args.int(expected, 1, 9007199254740991) then
+    return reply.err('invalid_input', 'expected revision')
+  end
   local limits, wrong = ff_budget.judge(q, argv)
   if not limits then return reply.err('invalid_budget_spec', wrong) end
-  local text = table.concat({ q.scope, q.mode, q.onhard, q.onsoft, q.interval, q.strict, q.refund, table.concat(limits, ',') }, '\31')
+  local text = table.concat({ q.scope, q.mode, q.onhard, q.onsoft, q.interval, q.strict, q.refund,
+    table.concat(limits, ',') }, '\31')
   local b = budget.read(ctx, name)
   if not b and expected ~= '' then return reply.err('budget_not_found', name) end
   if b and b.d.df == text then return ff_budget.again(ctx, b) end
   if b and expected ~= b.d.up then return reply.err('budget_conflict', name, b.d.up) end
 
   local key, revision, waiters = keys.budget(ctx.r, name), reply.int(b and tonumber(b.d.up) + 1 or 1), {}
-  local fields = { 'df', text, 'sc', q.scope, 'md', q.mode, 'hd', q.onhard, 'sf', q.onsoft, 'iv', q.interval, 'st', q.strict,
-    'rf', q.refund, 'up', revision, 'by', q.by }
+  local fields = { 'df', text, 'sc', q.scope, 'md', q.mode, 'hd', q.onhard, 'sf', q.onsoft, 'iv', q.interval, 'st',
+    q.strict, 'rf', q.refund, 'up', revision, 'by', q.by }
   local old = nil
   if b then
     budget.save(ctx, b)

@@ -1,11 +1,12 @@
--- ff_read_budget: one budget as it is now: its record, what is used, how many routes wait for it, the newest entries of its
--- book, and who spent last. A spender is "<partition>.<uuid> <ms> <period> <reports that were late> <dimension>=<amount>,…"; they are
--- fewer than asked for if they have more than about 2,560 amounts.
+-- ff_read_budget: one budget as it is now: its record, what is used, how many routes wait for it, the newest entries
+-- of its book, and who spent last. A spender is "<partition>.<uuid> <ms> <period> <reports that were late>
+-- <dimension>=<amount>,…"; they are fewer than asked for if they have more than about 2,560 amounts.
 -- Flags:   no-writes
 -- Go:      Engine.ReadBudget
--- Args:    protocol name spenders entries
--- Replies: OK now waiting fields {field value} used {dimension amount} entries {entry} spenders {spender}
--- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:label spenders:n(0..100) entries:n(0..256)
+-- Replies: OK now:instant waiting:n fields:rows {field:text value:text} used:rows {dimension:text amount:int}
+--          entries:rows {entry:text} spenders:rows {spender:text}
+-- Errors:  @root invalid_input budget_not_found
 local function ff_read_budget(ctx, argv)
   local name, spenders, entries = budget.name(argv[2]), args.int(argv[3], 0, 100), args.int(argv[4], 0, 256)
   if not name then return reply.err('invalid_input', 'budget') end
@@ -27,7 +28,8 @@ local function ff_read_budget(ctx, argv)
   put(b.used)
   local book = entries > 0 and redis.call('LRANGE', keys.budget_book(ctx.r, name), reply.int(-entries), '-1') or {}
   reply.add(out, book)
-  local list = spenders > 0 and redis.call('ZREVRANGE', keys.spenders(ctx.r, name), '0', reply.int(spenders - 1), 'WITHSCORES') or {}
+  local list = spenders > 0 and redis.call('ZREVRANGE', keys.spenders(ctx.r, name), '0', reply.int(spenders - 1),
+    'WITHSCORES') or {}
   local at, count, amounts = #out + 1, 0, 0
   out[at] = '0'
   for i = 1, #list, 2 do
@@ -38,7 +40,8 @@ local function ff_read_budget(ctx, argv)
     end
     table.sort(parts)
     count, amounts = count + 1, amounts + #parts
-    out[#out + 1] = table.concat({ list[i], reply.int(args.score(list[i + 1])), l.p or '0', l.lt or '0', table.concat(parts, ',') }, ' ')
+    out[#out + 1] = table.concat({ list[i], reply.int(args.score(list[i + 1])), l.p or '0', l.lt or '0',
+      table.concat(parts, ',') }, ' ')
   end
   out[at] = reply.int(count)
   return out

@@ -1,10 +1,10 @@
--- ff_read_outbox: the oldest entries of a partition's outbox, or those after one ('' from the first), about 100 notices (lib/gate.lua says what is in them), and how
--- many entries there are in all.
+-- ff_read_outbox: the oldest entries of a partition's outbox, or those after one ('' from the first), about 100
+-- notices (lib/gate.lua says what is in them), and how many entries there are in all.
 -- Flags:   no-writes
 -- Go:      Engine.ReadOutbox
--- Args:    protocol after
--- Replies: OK entries count {entry notices {kind text}}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol after:text
+-- Replies: OK entries:n outbox:rows {entry:text notices:rows {kind:text text:text}}
+-- Errors:  @root invalid_input
 local function ff_read_outbox(ctx, argv)
   local after = argv[2]
   if not after or after ~= '' and (#after > 41 or not string.find(after, '^%d+%-%d+$')) then

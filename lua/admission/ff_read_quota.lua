@@ -1,11 +1,12 @@
--- ff_read_quota: one quota as it is now: its record, starts in the window, slots that are taken and how many of them are suspect, routes that wait, the
--- newest entries of its book, and holds, each "<partition>.<execution>:<epoch> <ms when it becomes
--- suspect>".
+-- ff_read_quota: one quota as it is now: its record, starts in the window, slots that are taken and how many of them
+-- are suspect, routes that wait, the newest entries of its book, and holds, each "<partition>.<execution>:<epoch> <ms
+-- when it becomes suspect>".
 -- Flags:   no-writes
 -- Go:      Engine.ReadQuota
--- Args:    protocol name holds entries
--- Replies: OK now started held suspect forslots forrate fields {field value} entries {entry} holds {hold}
--- Errors:  invalid_input quota_policy_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:name(192) holds:n(0..1000) entries:n(0..256)
+-- Replies: OK now:instant started:n held:n suspect:n forslots:n forrate:n fields:rows {field:text value:text}
+--          entries:rows {entry:text} holds:rows {hold:text}
+-- Errors:  @root invalid_input quota_policy_not_found
 local function ff_read_quota(ctx, argv)
   local name, holds, entries = quota.name(argv[2]), args.int(argv[3], 0, 1000), args.int(argv[4], 0, 256)
   if not name then return reply.err('invalid_input', 'quota') end
@@ -14,7 +15,8 @@ local function ff_read_quota(ctx, argv)
   if not q then return reply.err('quota_policy_not_found', name) end
   local slots = keys.slots(ctx.r, name)
   local out = { 1, 'OK', ctx.t, reply.int(quota.started(ctx, q)), reply.int(redis.call('ZCARD', slots)),
-    reply.int(redis.call('ZCOUNT', slots, '-inf', ctx.t)), reply.int(redis.call('ZCARD', keys.cap_waiters(ctx.r, name))),
+    reply.int(redis.call('ZCOUNT', slots, '-inf', ctx.t)),
+    reply.int(redis.call('ZCARD', keys.cap_waiters(ctx.r, name))),
     reply.int(redis.call('ZCARD', keys.rate_waiters(ctx.r, name))), '0' }
   local n = 0
   for field, value in pairs(q.d) do

@@ -1,12 +1,13 @@
--- ff_release_grant: returns up to 100 executions that were granted to a session to their queues, and closes routes whose gates refuse, for so many ms:
--- what waits there is not handed out until then, or until ff_open_route. If
--- that has happened since the grant, which told wakes, the route stays open; 0 closes it anyway. reserved is 1 if a quota may have a hold of the execution. An answer is + or =
--- (it is not granted any more).
+-- ff_release_grant: returns up to 100 executions that were granted to a session to their queues, and closes routes
+-- whose gates refuse, for so many ms: what waits there is not handed out until then, or until ff_open_route. If that
+-- has happened since the grant, which told wakes, the route stays open; 0 closes it anyway. reserved is 1 if a quota
+-- may have a hold of the execution. An answer is + or = (it is not granted any more).
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseGrants
--- Args:    protocol session count {id epoch reserved} count {route ms why wakes}
--- Replies: OK count {answer}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol session:bytes(1..64) grants:rows(0..100) {id:id epoch:text reserved:flag} routes:rows(0..100)
+--          {route:n(1..) ms:ms(1..86400000) why:bytes(256) wakes:text}
+-- Replies: OK answers:rows {answer:text}
+-- Errors:  @root invalid_input
 local function ff_release_grant(ctx, argv)
   local id = argv[2]
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end

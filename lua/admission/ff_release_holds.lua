@@ -1,10 +1,10 @@
--- ff_release_holds: quotas are told that holds run no more; one that never ran (ran 0) did not start either. Repeating it changes nothing. Those
--- who wait are answered, as many as there is room for, to be woken; at most 256.
+-- ff_release_holds: quotas are told that holds run no more; one that never ran (ran 0) did not start either.
+-- Repeating it changes nothing. Those who wait are answered, as many as there is room for, to be woken; at most 256.
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseHolds
--- Args:    protocol count {name hold ran}
--- Replies: OK released count {waiter}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol holds:rows(1..100) {name:name(192) hold:text ran:flag}
+-- Replies: OK released:n waiters:rows {waiter:text}
+-- Errors:  @root invalid_input
 local function ff_release_holds(ctx, argv)
   local items, behind = args.rows(argv, 2, 1, 100, { 'name', 'hold', 'ran' })
   if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..100 items') end

@@ -1,17 +1,18 @@
--- ff_release_usage: gives back what executions reported in the current period of their budgets: because they ended in a way that a
--- budget refunds (failed, cancelled, expired), or at an operator's word (by). An item whose ledger has nothing is answered =. Of what was
--- purged nothing is given back; its ledger is forgotten half an hour later, and it is no spender any more. The execution is
--- "<partition>.<uuid>", the epoch that of the attempt that ended: if a later one has reported, what is told is old, and nothing is given
--- back; 0 is any.
+-- ff_release_usage: gives back what executions reported in the current period of their budgets: because they ended in
+-- a way that a budget refunds (failed, cancelled, expired), or at an operator's word (by). An item whose ledger has
+-- nothing is answered =. Of what was purged nothing is given back; its ledger is forgotten half an hour later, and it
+-- is no spender any more. The execution is "<partition>.<uuid>", the epoch that of the attempt that ended: if a later
+-- one has reported, what is told is old, and nothing is given back; 0 is any.
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseUsage
--- Args:    protocol by count {name execution outcome epoch}
--- Replies: OK count {answer} count {waiter}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol by:bytes(64) usages:rows(1..10) {name:label execution:ref outcome:text epoch:text}
+-- Replies: OK answers:rows {answer:text} waiters:rows {waiter:text}
+-- Errors:  @root invalid_input
 local function ff_release_usage(ctx, argv)
   local by = argv[2]
   if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  local items, behind = args.rows(argv, 3, 1, 10, { 'name', 'execution', 'outcome', 'epoch' }) -- of 64 dimensions each, and a note of it
+  -- of 64 dimensions each, and a note of it
+  local items, behind = args.rows(argv, 3, 1, 10, { 'name', 'execution', 'outcome', 'epoch' })
   if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..10 items') end
   for i = 1, #items do
     if not budget.name(items[i].name) then return reply.err('invalid_input', 'budget') end

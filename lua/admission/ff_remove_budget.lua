@@ -1,9 +1,10 @@
--- ff_remove_budget: forgets a budget with all it counted. Executions that have it as a gate do not run any more until it is made again.
+-- ff_remove_budget: forgets a budget with all it counted. Executions that have it as a gate do not run any more until
+-- it is made again.
 -- Flags:   allow-oom
 -- Go:      Engine.RemoveBudget
--- Args:    protocol name
--- Replies: OK revision; ALREADY_SATISFIED 0
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:label
+-- Replies: OK revision:n; ALREADY_SATISFIED 0
+-- Errors:  @root invalid_input
 local function ff_remove_budget(ctx, argv)
   local name = budget.name(argv[2])
   if not name then return reply.err('invalid_input', 'budget') end

@@ -1,16 +1,17 @@
--- ff_remove_quota: forgets a quota with all it admitted. Executions that have it as a gate do not run any more until it is made again.
+-- ff_remove_quota: forgets a quota with all it admitted. Executions that have it as a gate do not run any more until
+-- it is made again.
 -- Flags:   allow-oom
 -- Go:      Engine.RemoveQuota
--- Args:    protocol name
--- Replies: OK revision; ALREADY_SATISFIED 0
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:name(192)
+-- Replies: OK revision:n; ALREADY_SATISFIED 0
+-- Errors:  @root invalid_input
 local function ff_remove_quota(ctx, argv)
   local name, r = budget.name(argv[2]), ctx.r
   if not name then return reply.err('invalid_input', 'quota') end
   local revision = redis.call('HGET', keys.quota(r, name), 'up')
   redis.call('ZREM', keys.quotas(r), name)
-  redis.call('UNLINK', keys.quota(r, name), keys.window(r, name), keys.slots(r, name), keys.quota_book(r, name), keys.cap_waiters(r, name),
-    keys.rate_waiters(r, name))
+  redis.call('UNLINK', keys.quota(r, name), keys.window(r, name), keys.slots(r, name), keys.quota_book(r, name),
+    keys.cap_waiters(r, name), keys.rate_waiters(r, name))
   if not revision then return reply.already('0') end
   return reply.ok(revision)
 end

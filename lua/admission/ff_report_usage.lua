@@ -1,13 +1,18 @@
--- ff_report_usage: adds to what was used of a budget, all dimensions or none: what would pass a hard limit is refused, unless the
--- budget only warns. A report is known again by its key (for a day; the same amounts are answered as the first time) or, from the holder
--- of an execution, by epoch and sequence. A holder whose epoch is not the newest that was seen spent all the same: it counts, and is
--- marked late; one before the second newest is answered as late and counted already, for its sequence is not known any more. A budget counts
--- at most 64 dimensions in a period, of which those with limits have theirs kept free: another one is refused. The execution is "<partition>.<uuid>"; '' = of none. A breach is "<dimension> <hard|soft> <used> <limit> <1 if crossed with this report>".
+-- ff_report_usage: adds to what was used of a budget, all dimensions or none: what would pass a hard limit is
+-- refused, unless the budget only warns; what is refused is counted as such. With block, the ledger of a holder's
+-- execution keeps what it waits for. A report is known again by its key (for a day; the same amounts are answered as
+-- the first time) or, from the holder of an execution, by epoch and sequence. A holder whose epoch is not the newest
+-- that was seen spent all the same: it counts, and is marked late; one before the second newest is answered as late
+-- and counted already, for its sequence is not known any more. A budget counts at most 64 dimensions in a period, of
+-- which those with limits have theirs kept free: another one is refused. The execution is "<partition>.<uuid>"; '' =
+-- of none. A breach is "<dimension> <hard|soft> <used> <limit> <1 if crossed with this report>".
 -- Flags:   none
 -- Go:      Engine.ReportUsage
--- Args:    protocol name execution epoch sequence key count {dimension amount}
--- Replies: OK verdict applied late action left period count {breach}; ALREADY_SATISFIED the same
--- Errors:  invalid_input invalid_delta unknown_dimension budget_not_found idempotency_conflict partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:label execution:ref? epoch:n sequence:n key:bytes(128) dimensions:rows(1..16)
+--          {dimension:name(64) amount:n}
+-- Replies: OK verdict:OK|SOFT_BREACH|HARD_BREACH applied:flag late:flag action:text left:ms period:n breaches:rows
+--          {breach:text}; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input invalid_delta unknown_dimension budget_not_found idempotency_conflict
 local ff_report = {}
 
 ff_report.day = 86400000
@@ -33,8 +38,8 @@ function ff_report.again(text)
   return out
 end
 
--- place finds out where a holder's report stands among the others of its execution: new, late, or a repetition, whose reply
--- it returns.
+-- place finds out where a holder's report stands among the others of its execution: new, late, or a repetition, whose
+-- reply it returns.
 function ff_report.place(q, l)
   local e, seq = tonumber(l.e or '0'), tonumber(l.q or '0')
   if q.epoch > e then return { e = q.epoch, q = q.sequence, e2 = e, q2 = seq } end
@@ -44,7 +49,9 @@ function ff_report.place(q, l)
     return { e = e, q = q.sequence, e2 = tonumber(l.e2 or '0'), q2 = tonumber(l.q2 or '0') }
   end
   local e2, seq2 = tonumber(l.e2 or '0'), tonumber(l.q2 or '0')
-  if q.epoch < e2 or q.epoch == e2 and q.sequence <= seq2 then return nil, reply.already('OK', '1', '1', '', '0', l.p or '0', '0') end
+  if q.epoch < e2 or q.epoch == e2 and q.sequence <= seq2 then
+    return nil, reply.already('OK', '1', '1', '', '0', l.p or '0', '0')
+  end
   return { e = e, q = seq, e2 = q.epoch, q2 = q.sequence, late = true }
 end
 
@@ -82,7 +89,12 @@ function ff_report.ledger(ctx, b, q, l, place, text, applied)
       put('la', applied and q.amounts or '')
     end
   end
+  if not applied and q.sequence > 0 and q.action == 'block' then
+    local before = budget.need(b, l.n)
+    put('n', budget.stage(b) .. ' ' .. reply.int((before and before.times or 0) + 1) .. ' ' .. q.amounts)
+  end
   if applied then
+    if l.n then redis.call('HDEL', key, 'n') end -- it has gone on
     for i = 1, #q.deltas.order do
       local dim = q.deltas.order[i]
       put('d:' .. dim, reply.int(math.min(9007199254740991, tonumber(l['d:' .. dim] or '0') + q.deltas.by[dim])))
@@ -90,10 +102,12 @@ function ff_report.ledger(ctx, b, q, l, place, text, applied)
   end
   budget.some('HSET', key, fields)
   local forget = tonumber(l.x or '')
-  redis.call('PEXPIRE', key, reply.int(forget and forget - ctx.now or math.max(budget.kept, budget.left(ctx, b) + ff_report.day)))
+  redis.call('PEXPIRE', key,
+    reply.int(forget and forget - ctx.now or math.max(budget.kept, budget.left(ctx, b) + ff_report.day)))
   if not applied or forget then return end
   redis.call('ZADD', keys.spenders(r, q.name), ctx.t, q.id)
-  local old = redis.call('ZRANGEBYSCORE', keys.spenders(r, q.name), '-inf', reply.int(ctx.now - budget.kept), 'LIMIT', '0', '10')
+  local old = redis.call('ZRANGEBYSCORE', keys.spenders(r, q.name), '-inf', reply.int(ctx.now - budget.kept), 'LIMIT',
+    '0', '10')
   if #old > 0 then redis.call('ZREM', keys.spenders(r, q.name), unpack(old)) end
 end
 
@@ -101,7 +115,9 @@ end
 function ff_report.parse(argv)
   local q = { name = budget.name(argv[2]), id = argv[3], key = argv[6] }
   if not q.name then return nil, reply.err('invalid_input', 'budget') end
-  if q.id ~= '' and not budget.spender(q.id) then return nil, reply.err('invalid_input', 'execution: partition.uuid') end
+  if q.id ~= '' and not budget.spender(q.id) then
+    return nil, reply.err('invalid_input', 'execution: partition.uuid')
+  end
   q.epoch, q.sequence = args.int(argv[4], 0, 9007199254740991), args.int(argv[5], 0, 9007199254740991)
   if not q.epoch or not q.sequence or (q.sequence > 0) ~= (q.epoch > 0) or q.sequence > 0 and q.id == '' then
     return nil, reply.err('invalid_input', 'epoch and sequence: of the holder of an execution')
@@ -109,7 +125,9 @@ function ff_report.parse(argv)
   if not q.key or #q.key > 128 or string.find(q.key, '[^\33-\126]') then
     return nil, reply.err('invalid_input', 'report key: at most 128 printable bytes without spaces')
   end
-  if q.key == '' and q.sequence == 0 then return nil, reply.err('invalid_input', 'report key: required of who holds no lease') end
+  if q.key == '' and q.sequence == 0 then
+    return nil, reply.err('invalid_input', 'report key: required of who holds no lease')
+  end
   local code, detail
   q.deltas, code, detail = budget.deltas(argv, 7)
   if not q.deltas then return nil, reply.err(code, detail) end
@@ -130,6 +148,17 @@ function ff_report.unknown(b, q)
     if not b.d['h:' .. dim] then list[#list + 1] = dim end
   end
   return list[1] and reply.err('unknown_dimension', unpack(list))
+end
+
+-- action is what the budget wants done about a breach: what is larger than a limit fits into no period, so it does
+-- not wait for one.
+function ff_report.action(b, q, breaches)
+  if b.d.hd ~= 'block' then return b.d.hd end
+  for i = 1, #breaches do
+    local x = breaches[i]
+    if x.kind == 'hard' and q.deltas.by[x.dim] > x.limit then return 'fail' end
+  end
+  return 'block'
 end
 
 -- apply counts a report that is not refused, and a breach whether it is or not.
@@ -154,6 +183,18 @@ function ff_report.apply(ctx, b, q, breaches, refused)
   if soft then
     fields[#fields + 1] = 'bs'
     fields[#fields + 1] = reply.int(tonumber(b.d.bs) + 1)
+  end
+  if refused and not q.breached then
+    for dim, n in pairs(q.deltas.by) do
+      if b.d['h:' .. dim] then
+        fields[#fields + 1] = 'z:' .. dim
+        fields[#fields + 1] = reply.int(math.min(9007199254740991, tonumber(b.d['z:' .. dim] or '0') + n))
+      end
+    end
+  end
+  if refused and q.sequence > 0 and q.action == 'block' then
+    fields[#fields + 1] = 'nd'
+    fields[#fields + 1] = budget.stage(b)
   end
   if #fields > 0 then redis.call('HSET', key, unpack(fields)) end
   if refused then return end
@@ -185,18 +226,21 @@ local function ff_report_usage(ctx, argv)
   local breaches, overflow, refused, verdict = budget.judge(b, q.deltas)
   if not breaches then return reply.err('invalid_delta', overflow, 'the total would pass 9007199254740991') end
 
-  local out = { verdict, refused and '0' or '1', place and place.late and '1' or '0', b.d.hd, reply.int(budget.left(ctx, b)), b.d.rc,
-    reply.int(#breaches) }
+  q.action = ff_report.action(b, q, breaches)
+  local out = { verdict, refused and '0' or '1', place and place.late and '1' or '0', q.action,
+    reply.int(budget.left(ctx, b)), b.d.rc, reply.int(#breaches) }
   for i = 1, #breaches do
     local x = breaches[i]
-    out[#out + 1] = x.dim .. ' ' .. x.kind .. ' ' .. reply.int(x.used) .. ' ' .. reply.int(x.limit) .. ' ' .. (x.crossed and '1' or '0')
+    out[#out + 1] = x.dim .. ' ' .. x.kind .. ' ' .. reply.int(x.used) .. ' ' .. reply.int(x.limit) ..
+      ' ' .. (x.crossed and '1' or '0')
   end
   local text = table.concat(out, '\31')
   budget.save(ctx, b)
   ff_report.apply(ctx, b, q, breaches, refused)
   ff_report.ledger(ctx, b, q, l, place, text, not refused)
   if q.key ~= '' then
-    local mark = q.digest .. ' ' .. reply.int(ctx.now + ff_report.day) .. ' ' .. b.d.ct .. ' ' .. (refused and 'h' or text)
+    local mark = q.digest .. ' ' .. reply.int(ctx.now + ff_report.day) .. ' ' .. b.d.ct ..
+      ' ' .. (refused and 'h' or text)
     redis.call('SET', keys.report(ctx.r, q.name, q.key), mark, 'PX', reply.int(ff_report.day))
   end
   return { 1, 'OK', unpack(out) }

@@ -1,10 +1,10 @@
--- ff_reset_budget: begins a new period now, at an operator's word. When the next one begins by itself stays as it was, unless move.
--- The same request again, within a day, answers what the first did.
+-- ff_reset_budget: begins a new period now, at an operator's word. When the next one begins by itself stays as it
+-- was, unless move. The same request again, within a day, answers what the first did.
 -- Flags:   allow-oom
 -- Go:      Engine.ResetBudget
--- Args:    protocol name by move request
--- Replies: OK period left count {waiter}; ALREADY_SATISFIED the same
--- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:label by:bytes(1..64) move:flag request:uuid
+-- Replies: OK period:n left:ms waiters:rows {waiter:text}; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input budget_not_found
 local function ff_reset_budget(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'by', 'move', 'request' })
   local name, move = budget.name(q.name), q.move
@@ -23,5 +23,6 @@ local function ff_reset_budget(ctx, argv)
   budget.reset(ctx, b, 0, nx, q.by)
   budget.save(ctx, b)
   budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters)
-  return budget.say(ctx, name, q.request, reply.ok(b.d.rc, reply.int(budget.left(ctx, b)), reply.int(#waiters), unpack(waiters)))
+  return budget.say(ctx, name, q.request,
+    reply.ok(b.d.rc, reply.int(budget.left(ctx, b)), reply.int(#waiters), unpack(waiters)))
 end

@@ -1,10 +1,11 @@
--- ff_settle_holds: what executions' partitions said of holds that were suspect: 1 it is held, which is good for ttl ms; 0 it is not; 2 it is not, and
--- never ran. Those who wait are answered, as many as there is room for, to be woken; at most 256.
+-- ff_settle_holds: what executions' partitions said of holds that were suspect: 1 it is held, which is good for ttl
+-- ms; 0 it is not; 2 it is not, and never ran. Those who wait are answered, as many as there is room for, to be
+-- woken; at most 256.
 -- Flags:   allow-oom
 -- Go:      Engine.SettleHolds
--- Args:    protocol name ttl count {hold verdict}
--- Replies: OK freed count {waiter}
--- Errors:  invalid_input quota_policy_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:name(192) ttl:ms(1000..600000) holds:rows(1..100) {hold:text verdict:0|1|2}
+-- Replies: OK freed:n waiters:rows {waiter:text}
+-- Errors:  @root invalid_input quota_policy_not_found
 local function ff_settle_holds(ctx, argv)
   local name, ttl = quota.name(argv[2]), args.int(argv[3], 1000, quota.vouched)
   local holds, behind = args.rows(argv, 4, 1, 100, { 'hold', 'verdict' })

@@ -1,9 +1,9 @@
 -- ff_trim_outbox: forgets entries of the outbox that were delivered.
 -- Flags:   allow-oom
 -- Go:      Engine.TrimOutbox
--- Args:    protocol count {entry}
--- Replies: OK removed left
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol entries:rows(1..100) {entry:bytes(3..40)}
+-- Replies: OK removed:n left:n
+-- Errors:  @root invalid_input
 local function ff_trim_outbox(ctx, argv)
   local entries, behind = args.list(argv, 2, 1, 100)
   if not entries or argv[behind] then return reply.err('invalid_input', 'count: 1..100 entries') end

@@ -1,19 +1,22 @@
--- ff_undo_usage: takes back the last report of the holder of an execution, if it was counted, so that what one of several budgets
--- refuses is counted by none. A report that was refused, taken back before, late, or followed by another one stays as it is. What
--- was given back meanwhile is not given back twice. Breaches that the report met stay counted. Those who wait for the budget are
--- answered, to be woken, and again if the call is repeated. The execution is "<partition>.<uuid>".
+-- ff_undo_usage: takes back the last report of the holder of an execution, if it was counted, so that what one of
+-- several budgets refuses is counted by none. A report that was refused, taken back before, late, or followed by
+-- another one stays as it is. What was given back meanwhile is not given back twice. Breaches that the report met
+-- stay counted. Those who wait for the budget are answered, to be woken, and again if the call is repeated. The
+-- execution is "<partition>.<uuid>".
 -- Flags:   allow-oom
 -- Go:      Engine.UndoUsage
--- Args:    protocol name execution epoch sequence
--- Replies: OK count {waiter}; ALREADY_SATISFIED count {waiter}
--- Errors:  invalid_input budget_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:label execution:ref epoch:n(1..) sequence:n(1..)
+-- Replies: OK waiters:rows {waiter:text}; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input budget_not_found
 local function ff_undo_usage(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'execution', 'epoch', 'sequence' })
   local name, id = budget.name(q.name), budget.spender(q.execution)
   if not name then return reply.err('invalid_input', 'budget') end
   if not id then return reply.err('invalid_input', 'execution: partition.uuid') end
   local epoch, sequence = args.int(q.epoch, 1, 9007199254740991), args.int(q.sequence, 1, 9007199254740991)
-  if not epoch or not sequence then return reply.err('invalid_input', 'epoch and sequence: of the holder of an execution') end
+  if not epoch or not sequence then
+    return reply.err('invalid_input', 'epoch and sequence: of the holder of an execution')
+  end
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
   local l, request = budget.ledger(ctx, b, id), id .. ' ' .. q.epoch .. ' ' .. q.sequence

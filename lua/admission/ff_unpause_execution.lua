@@ -1,9 +1,10 @@
--- ff_unpause_execution: an execution that an operator paused may be claimed again, in its old place.
+-- ff_unpause_execution: an execution that an operator paused may be claimed again, in its old place; one that was put
+-- off meanwhile, when that is over.
 -- Flags:   allow-oom
 -- Go:      Engine.UnholdExecution
--- Args:    protocol id by
--- Replies: OK code; ALREADY_SATISFIED code
--- Errors:  invalid_input execution_not_found execution_not_active execution_not_eligible partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id by:bytes(64)
+-- Replies: OK code:code; ALREADY_SATISFIED code:code
+-- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
 local function ff_unpause_execution(ctx, argv)
   local id, by = args.id(argv[2]), argv[3]
   if not id then return reply.err('invalid_input', 'execution id') end
@@ -14,10 +15,16 @@ local function ff_unpause_execution(ctx, argv)
   if core.waiting(c) or core.granted(c) then return reply.already(c.state) end
   if not core.paused(c) then return reply.err('execution_not_eligible', c.state) end
 
-  local code = 'R1' .. string.sub(c.state, 3)
+  local at = tonumber(c.delay_until or '0')
+  local code = (at > ctx.now and 'R2a' or 'R1') .. string.sub(c.state, 3)
   indexes.leave(ctx, c, id)
   record.set(ctx, id, 'state', code)
-  indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
+  if at > ctx.now then
+    indexes.delay(ctx, at, id)
+  else
+    if c.delay_until then record.clear(ctx, id, 'delay_until') end
+    indexes.enqueue(ctx, c.route, lane.score(ctx, c), id)
+  end
   history.add(ctx, c, id, 'unpaused', by)
   core.announce(ctx, c, id, code)
   flow.apply(ctx)

@@ -1,10 +1,11 @@
 -- ff_cancel_execution: ends an execution on request, from every state that is not terminal. An active one is
--- cancelled by its holder (full fence) or by an explicit override, which may name a person; the holder then learns of it at once.
+-- cancelled by its holder (full fence) or by an explicit override, which may name a person; the holder then learns of
+-- it at once.
 -- Flags:   allow-oom
 -- Go:      Engine.CancelExecution
--- Args:    protocol id session claim epoch attempt source reason by
--- Replies: OK cancelled previous; ALREADY_SATISFIED cancelled
--- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence0 source:owner|operator_override|flow_cascade reason:bytes(1024) by:bytes(64)
+-- Replies: OK "cancelled" previous:code; ALREADY_SATISFIED "cancelled"
+-- Errors:  @root @fence invalid_input
 local function ff_cancel_execution(ctx, argv)
   local id, source, reason, person = args.id(argv[2]), argv[7], argv[8], argv[9]
   if not id then return reply.err('invalid_input', 'execution id') end

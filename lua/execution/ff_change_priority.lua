@@ -2,9 +2,9 @@
 -- keeping its age, and workers are told when it should come next; any other takes the new place when it next waits.
 -- Flags:   allow-oom
 -- Go:      Engine.ChangePriority
--- Args:    protocol id priority by
--- Replies: OK old new; ALREADY_SATISFIED old new
--- Errors:  invalid_input execution_not_found execution_not_active partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id priority:int by:bytes(64)
+-- Replies: OK old:int new:int; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input execution_not_found execution_not_active
 local function ff_change_priority(ctx, argv)
   local id, text, by = args.id(argv[2]), argv[3], argv[4]
   if not id then return reply.err('invalid_input', 'execution id') end

@@ -3,14 +3,15 @@
 -- earlier identical call had settled it) or -<code> <detail>.
 -- Flags:   allow-oom
 -- Go:      Engine.CompleteExecutions
--- Args:    protocol count {id session claim epoch attempt result} claim [session number ttl max interest table wait rotation grants]
--- Replies: OK count {answer} claim [status code {as ff_claim_next} or 0 code [detail]]
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol completions:rows(1..100) {fence result:bytes(1048576)} claim:flag [search]
+-- Replies: OK answers:rows {answer:text} claim:flag [1 OK {as ff_claim_next} or 0 code:text [detail:text]]
+-- Errors:  @root invalid_input
 local ff_complete = {}
 
 -- repeated tells whether the completion was recorded before, under the same fence, and the reply was lost.
 function ff_complete.repeated(c, f)
-  return c.state == 'T1' and c.session == f.session and c.claim_number == f.claim and c.epoch == f.epoch and core.attempt(c) == f.attempt
+  return c.state == 'T1' and c.session == f.session and c.claim_number == f.claim and c.epoch == f.epoch
+    and core.attempt(c) == f.attempt
 end
 
 -- parse reads count items: fences, each with its result. It returns nil and an error reply when one is cut short.
@@ -18,15 +19,18 @@ function ff_complete.parse(argv, count)
   local items = {}
   for n = 1, count do
     local i = 6 * n - 3
-    local f = { id = argv[i], session = argv[i + 1], claim = argv[i + 2], epoch = argv[i + 3], attempt = argv[i + 4], result = argv[i + 5] }
-    if not f.result then return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short') end
+    local f = { id = argv[i], session = argv[i + 1], claim = argv[i + 2], epoch = argv[i + 3], attempt = argv[i + 4],
+      result = argv[i + 5] }
+    if not f.result then
+      return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short')
+    end
     items[n] = f
   end
   return items
 end
 
--- judge returns nil for an item that is to be settled, else its answer. It notes of a plain record its token, route, and of a member the flow;
--- of another one its fields.
+-- judge returns nil for an item that is to be settled, else its answer. It notes of a plain record its token, route,
+-- and of a member the flow; of another one its fields.
 function ff_complete.judge(ctx, f, seen)
   local id = f.id
   if #f.result > 1048576 then return '-payload_too_large result: at most 1048576 bytes' end

@@ -1,11 +1,12 @@
--- ff_continue_execution: the holder ends its attempt and starts the execution anew with another input: a link. Its id, key, messages, tags and
--- deadline stay; its steps, waits and retries are those of a new execution. The answer says how often it has continued. A repetition of the
--- call is answered as the first one, until the execution is released otherwise.
+-- ff_continue_execution: the holder ends its attempt and starts the execution anew with another input: a link. Its
+-- id, key, messages, tags and deadline stay; its steps, waits and retries are those of a new execution. The answer
+-- says how often it has continued. A repetition of the call is answered as the first one, until the execution is
+-- released otherwise.
 -- Flags:   allow-oom
 -- Go:      Engine.ContinueExecution
--- Args:    protocol id session claim epoch attempt input
--- Replies: OK links; ALREADY_SATISFIED links
--- Errors:  invalid_input payload_too_large execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence input:bytes(1048576)
+-- Replies: OK links:n; ALREADY_SATISFIED links:n
+-- Errors:  @root @fence invalid_input payload_too_large
 local function ff_continue_execution(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end

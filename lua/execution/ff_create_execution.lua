@@ -1,13 +1,13 @@
 -- ff_create_execution: admits up to 100 executions. Each item is judged alone: a refused one does not touch its
--- neighbours. An answer is +<state> (created), =<state> (the id existed, the payload digest agrees), =<state> <id> (another
--- execution has its key), ~<state> <id> (it replaced what that execution was submitted with, whose key debounces) or -<code> <detail>
--- (refused). What items have in common is said once, before them and how many they are. The id of an item with a key is "<id> <key> <span>"
--- (lua/lib/keyed.lua).
+-- neighbours. An answer is +<state> (created), =<state> (the id existed, the payload digest agrees), =<state> <id>
+-- (another execution has its key), ~<state> <id> (it replaced what that execution was submitted with, whose key
+-- debounces) or -<code> <detail> (refused). What items have in common is said once, before them and how many they
+-- are. The id of an item with a key is "<id> <key> <span>" (lua/lib/keyed.lua).
 -- Flags:   none
 -- Go:      Engine.CreateExecutions
--- Args:    protocol {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload}}
--- Replies: OK count {answer}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol {* start executions:rows(1..100) {id:text digest:bytes(64) payload:bytes(1048576)}}
+-- Replies: OK answers:rows {answer:text}
+-- Errors:  @root invalid_input
 local function ff_create_execution(ctx, argv)
   local items, bad = create.parse(argv, 2)
   if not items then return bad end

@@ -2,9 +2,9 @@
 -- retry is consumed. An instant that is not in the future makes it claimable at once.
 -- Flags:   allow-oom
 -- Go:      Engine.DelayExecution
--- Args:    protocol id session claim epoch attempt delay
--- Replies: OK instant; ALREADY_SATISFIED instant
--- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence delay:when
+-- Replies: OK instant:instant; ALREADY_SATISFIED instant:instant
+-- Errors:  @root @fence invalid_input
 local function ff_delay_execution(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end

@@ -1,10 +1,11 @@
--- ff_fail_execution: ends the attempt; the stored policy decides between a retry and the dead letter. step is the durable step whose
--- function returned the error, after took ms by the worker's own clock; '' if it was none.
+-- ff_fail_execution: ends the attempt; the stored policy decides between a retry and the dead letter. step is the
+-- durable step whose function returned the error, after took ms by the worker's own clock; '' if it was none.
 -- Flags:   allow-oom
 -- Go:      Engine.FailExecution
--- Args:    protocol id session claim epoch attempt category reason permanent after step took
--- Replies: OK retry|failed instant now; ALREADY_SATISFIED the same
--- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence category:line(1..64) reason:bytes(1024) permanent:flag after:when? step:bytes(128)
+--          took:ms(0..315360000000)
+-- Replies: OK outcome:retry|failed instant:instant? now:instant; ALREADY_SATISFIED the same
+-- Errors:  @root @fence invalid_input
 local function ff_fail_execution(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end

@@ -1,11 +1,12 @@
 -- ff_purge_execution: removes an ended execution with everything that belongs to it. A tombstone keeps its id
 -- taken for keep ms (24 h to ten years); its key is free. With very many attempts it takes several calls: more is 1
--- until nothing is left. A member stays until its flow has ended, and the founder of a flow as long as it has other members.
+-- until nothing is left. A member stays until its flow has ended, and the founder of a flow as long as it has other
+-- members.
 -- Flags:   allow-oom
 -- Go:      Engine.PurgeExecution
--- Args:    protocol id keep
--- Replies: OK more; ALREADY_SATISFIED code
--- Errors:  invalid_input execution_not_found execution_not_terminal flow_open partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id keep:ms(86400000..315360000000)
+-- Replies: OK more:flag; ALREADY_SATISFIED code:code
+-- Errors:  @root invalid_input execution_not_found execution_not_terminal flow_open
 local function ff_purge_execution(ctx, argv)
   local id, keep = args.id(argv[2]), args.int(argv[3], 86400000, 315360000000)
   if not id then return reply.err('invalid_input', 'execution id') end

@@ -1,11 +1,11 @@
 -- ff_record_step: stores the value of one durable step under its name; the next pass of the handler gets it with
--- its claim. At most 1,000 steps of 256 KiB, 8 MiB in all. The frames that its run has appended so far count as recorded, too. took is
--- how long the step ran, in ms by the worker's own clock.
+-- its claim. At most 1,000 steps of 256 KiB, 8 MiB in all. The frames that its run has appended so far count as
+-- recorded, too. took is how long the step ran, in ms by the worker's own clock.
 -- Flags:   none
 -- Go:      Engine.RecordStep
--- Args:    protocol id session claim epoch attempt name value took
--- Replies: OK recorded; ALREADY_SATISFIED recorded
--- Errors:  invalid_input payload_too_large step_limit_exceeded step_conflict execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence name:bytes(1..128) value:bytes(262144) took:ms(0..315360000000)
+-- Replies: OK "recorded"; ALREADY_SATISFIED "recorded"
+-- Errors:  @root @fence invalid_input payload_too_large step_limit_exceeded step_conflict
 local function ff_record_step(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
@@ -25,7 +25,9 @@ local function ff_record_step(ctx, argv)
   end
   local total = tonumber(c.step_bytes or '0') + #value + #name
   if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
-  if c.step_bytes and redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
+  if c.step_bytes and redis.call('HLEN', key) >= 1000 then
+    return reply.err('step_limit_exceeded', 'steps: at most 1000')
+  end
   record.set(ctx, f.id, 'step_bytes', reply.int(total))
   steps.put(ctx, c, f.id, name, value, f.attempt, ctx.t, reply.int(took))
   stream.recorded(ctx, c, f)

@@ -2,9 +2,9 @@
 -- next claim continues it.
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseExecution
--- Args:    protocol id session claim epoch attempt
--- Replies: OK released; ALREADY_SATISFIED released
--- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence
+-- Replies: OK "released"; ALREADY_SATISFIED "released"
+-- Errors:  @root @fence invalid_input
 local function ff_release_execution(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end

@@ -1,11 +1,12 @@
--- ff_set_delay: an operator changes until when an execution waits that waits for a time: a delayed start, a pause before a retry or a
--- reclaim, a delay of its handler or of a resumption. delay is in ms from now; 0 makes it claimable at once, and is no error for one that is.
--- Others are refused, with their state. The same request is applied once.
+-- ff_set_delay: an operator changes until when an execution waits that waits for a time: a delayed start, a pause
+-- before a retry or a reclaim, a delay of its handler or of a resumption. delay is in ms from now; 0 makes it
+-- claimable at once, and is no error for one that is. Others are refused, with their state. The same request is
+-- applied once.
 -- Flags:   allow-oom
 -- Go:      Engine.SetDelay
--- Args:    protocol id delay request by reason
+-- Args:    protocol id:id delay:ms(0..315360000000) request:uuid by:bytes(64) reason:bytes(1024)
 -- Replies: OK; ALREADY_SATISFIED
--- Errors:  invalid_input execution_not_found execution_not_active execution_not_eligible partition_missing partition_frozen protocol_mismatch
+-- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
 local function ff_set_delay(ctx, argv)
   local q = args.named(argv, 2, { 'id', 'delay', 'request', 'by', 'reason' })
   local id, delay = args.id(q.id), args.int(q.delay, 0, 315360000000)

@@ -2,21 +2,24 @@
 -- attempt's last one. It belongs to the attempt, so the next one begins without.
 -- Flags:   none
 -- Go:      Engine.UpdateProgress
--- Args:    protocol id session claim epoch attempt percent message
--- Replies: OK stored
--- Errors:  invalid_input execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence percent:n(0..100)? message:bytes(1024)
+-- Replies: OK "stored"
+-- Errors:  @root @fence invalid_input
 local function ff_update_progress(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local percent, message = argv[7], argv[8]
-  if not percent or percent ~= '' and not args.int(percent, 0, 100) then return reply.err('invalid_input', 'percent: 0..100') end
+  if not percent or percent ~= '' and not args.int(percent, 0, 100) then
+    return reply.err('invalid_input', 'percent: 0..100')
+  end
   if not message or #message > 1024 then return reply.err('invalid_input', 'message: at most 1024 bytes') end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end
   local key = keys.attempts(ctx.r, f.id)
   if percent == '' or message == '' then
-    local attempt, before, text = string.match(redis.call('HGET', key, 'progress') or '', '^(%d+)\31%d+\31(%d*)\31(.*)$')
+    local attempt, before,
+      text = string.match(redis.call('HGET', key, 'progress') or '', '^(%d+)\31%d+\31(%d*)\31(.*)$')
     if attempt == f.attempt then
       if percent == '' then percent = before end
       if message == '' then message = text end

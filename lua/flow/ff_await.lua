@@ -1,12 +1,14 @@
--- ff_await: executions are told who waits for their ends (lib/awaited.lua): op + somebody waits, - no longer. waiter is
--- "<partition>.<execution>", token names its wait. The answer to + is '.', and the waiter will be told; known 1: that was so already. Or it is how
--- the execution has ended: mark and attempt, so that the waiter can be told at once; x when it is gone, and nothing tells how it ended. Repeating
--- the call changes nothing. With op ? it answers likewise and changes nothing.
+-- ff_await: executions are told who waits for their ends (lib/awaited.lua): op + somebody waits, - no longer, x no
+-- longer, and the execution is cancelled, with its flow unless the waiter is in that, too. waiter is
+-- "<partition>.<execution>", token names its wait. The answer to + is '.', and the waiter will be told; known 1: that
+-- was so already. Or it is how the execution has ended: mark and attempt, so that the waiter can be told at once; x
+-- when it is gone, and nothing tells how it ended. Repeating the call changes nothing. With op ? it answers likewise
+-- and changes nothing.
 -- Flags:   allow-oom
 -- Go:      Engine.Await
--- Args:    protocol count {op execution waiter token}
--- Replies: OK count {mark attempt known}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol items:rows(1..100) {op:+|-|?|x execution:id waiter:ref token:bytes(3..40)}
+-- Replies: OK items:rows {mark:text attempt:n? known:flag}
+-- Errors:  @root invalid_input
 local ff_await_do = {}
 
 -- add notes with + that somebody waits, and returns '.', or how the execution ended and its last attempt.
@@ -34,12 +36,30 @@ function ff_await_do.remove(ctx, x)
   if redis.call('EXISTS', key) == 0 and core.read(ctx, id).awaited then record.clear(ctx, id, 'awaited') end
 end
 
+-- cancel cancels an execution that somebody waited for under a token.
+function ff_await_do.cancel(ctx, x)
+  local id, partition, waiter = x.execution, awaited.whole(x.waiter)
+  local c = core.read(ctx, id)
+  if redis.call('HGET', keys.awaiting(ctx.r, id), x.waiter) ~= x.token then return end
+  ff_await_do.remove(ctx, x)
+  if not c.state or core.terminal(c) then return end
+  local h = c.flow and graph.head(ctx, c.flow)
+  local own = partition == string.match(ctx.r, '(%d+)}$') and core.read(ctx, waiter).flow == c.flow
+  if h and not own and (h.st == 'F0' or h.st == 'F1') then
+    flow.stop(ctx, h, 'cancel_all', '', ff_await_do.why)
+  else
+    flow.cancel(ctx, record.read(ctx, id), id, ff_await_do.why)
+  end
+end
+
+ff_await_do.why = 'nobody waits for it any more'
+
 local function ff_await(ctx, argv)
   local items, behind = args.rows(argv, 2, 1, 100, { 'op', 'execution', 'waiter', 'token' })
   if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..100 items') end
   for i = 1, #items do
     local x = items[i]
-    if x.op ~= '+' and x.op ~= '-' and x.op ~= '?' then return reply.err('invalid_input', 'op: +, - or ?') end
+    if not string.find(x.op, '^[-+x?]$') then return reply.err('invalid_input', 'op: +, -, x or ?') end
     if not args.id(x.execution) then return reply.err('invalid_input', 'execution id') end
     if not awaited.whole(x.waiter) then return reply.err('invalid_input', 'waiter: a partition and an execution') end
     if not awaited.valid(x.token) then return reply.err('invalid_input', 'token') end
@@ -50,11 +70,14 @@ local function ff_await(ctx, argv)
     local x, mark, attempt, known = items[i], '', '', '0'
     if x.op == '-' then
       ff_await_do.remove(ctx, x)
+    elseif x.op == 'x' then
+      ff_await_do.cancel(ctx, x)
     else
       known = redis.call('HGET', keys.awaiting(ctx.r, x.execution), x.waiter) == x.token and '1' or '0'
       mark, attempt = ff_await_do.add(ctx, x)
     end
     out[#out + 1], out[#out + 2], out[#out + 3] = mark, attempt, known
   end
+  flow.apply(ctx)
   return out
 end

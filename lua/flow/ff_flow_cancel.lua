@@ -1,11 +1,13 @@
--- ff_flow_cancel: cancels a flow. cancel_all takes every member with it that has not ended, cancel_pending those that are not
--- active, flow_only none. What does not fit into the call is in the backlog: more is 1; none of it can be claimed meanwhile.
--- unended is how many members have not ended. A flow that was cancelled before answers what was said then.
+-- ff_flow_cancel: cancels a flow. cancel_all takes every member with it that has not ended, cancel_pending those that
+-- are not active, flow_only none. What does not fit into the call is in the backlog: more is 1; none of it can be
+-- claimed meanwhile. unended is how many members have not ended. A flow that was cancelled before answers what was
+-- said then.
 -- Flags:   allow-oom
 -- Go:      Engine.CancelFlow
--- Args:    protocol flow policy by reason
--- Replies: OK policy reason unended more; ALREADY_SATISFIED policy reason unended more
--- Errors:  invalid_input invalid_cancellation_policy flow_not_found flow_already_terminal partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol flow:id policy:cancel_all|cancel_pending|flow_only by:bytes(64) reason:bytes(1024)
+-- Replies: OK policy:cancel_all|cancel_pending|flow_only reason:bytes(1024) unended:n more:flag; ALREADY_SATISFIED
+--          the same
+-- Errors:  @root invalid_input invalid_cancellation_policy flow_not_found flow_already_terminal
 local function ff_flow_cancel(ctx, argv)
   local id, mode, by, reason = args.id(argv[2]), argv[3], argv[4], argv[5]
   if not id then return reply.err('invalid_input', 'flow id') end

@@ -1,9 +1,9 @@
 -- ff_flow_describe: the header of a flow, field by field as lib/graph.lua names them, and its tags.
 -- Flags:   no-writes
 -- Go:      Engine.DescribeFlow
--- Args:    protocol flow
--- Replies: OK now fields {name value} tags {key value}
--- Errors:  invalid_input flow_not_found result_purged partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol flow:id
+-- Replies: OK now:instant fields:rows {name:text value:text} tags:rows {key:tag value:text}
+-- Errors:  @root invalid_input flow_not_found result_purged
 local function ff_flow_describe(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'flow id') end

@@ -1,10 +1,10 @@
--- ff_flow_drain: goes on with what the calls about flows left behind in this partition, oldest first, touching at most 64
--- members. The tick does the same; a caller in a hurry need not wait for it.
+-- ff_flow_drain: goes on with what the calls about flows left behind in this partition, oldest first, touching at
+-- most 64 members. The tick does the same; a caller in a hurry need not wait for it.
 -- Flags:   allow-oom
 -- Go:      Engine.DrainFlows
 -- Args:    protocol
--- Replies: OK more
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Replies: OK more:flag
+-- Errors:  @root invalid_input
 local function ff_flow_drain(ctx, argv)
   local more = flow.drain(ctx, 64)
   flow.apply(ctx)

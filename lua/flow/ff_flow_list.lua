@@ -1,9 +1,11 @@
 -- ff_flow_list: the flows of a partition by when they were created, a page at a time.
 -- Flags:   no-writes
 -- Go:      Engine.ListFlows
--- Args:    protocol newest score member limit
--- Replies: OK now size more count {id score state seal namespace kind released ended members lv b w d a u s f c e k}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol newest:flag score:score? member:bytes(128) limit:n(1..100)
+-- Replies: OK now:instant size:n more:flag flows:rows {id:uuid score:score state:code seal:text namespace:text
+--          kind:text released:instant? ended:instant? members:n? lv:n? b:n? w:n? d:n? a:n? u:n? s:n? f:n? c:n? e:n?
+--          k:n?}
+-- Errors:  @root invalid_input
 local function ff_flow_list(ctx, argv)
   if argv[2] ~= '0' and argv[2] ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
   local cursor = listing.cursor(argv, 3)

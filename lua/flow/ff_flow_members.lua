@@ -1,11 +1,14 @@
--- ff_flow_members: members of a flow in the order in which they came, so that a member comes after those it depends on: up to
--- limit with a number from next on. With edges 1 each brings the edges into it, upstream and "mark,attempt,input" (lib/group.lua).
--- A page may be shorter than its limit; next is -1 behind the last one. A member without a core has an empty code.
+-- ff_flow_members: members of a flow in the order in which they came, so that a member comes after those it depends
+-- on: up to limit with a number from next on. With edges 1 each brings the edges into it, upstream and
+-- "mark,attempt,input" (lib/group.lua). A page may be shorter than its limit; next is -1 behind the last one. A
+-- member without a core has an empty code.
 -- Flags:   no-writes
 -- Go:      Engine.FlowMembers
--- Args:    protocol flow next limit edges
--- Replies: OK next count {id number node code route attempt category started ended group wait edges {upstream edge}} routes {id row}
--- Errors:  invalid_input flow_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol flow:id next:n(0..10000000) limit:n(1..100) edges:flag
+-- Replies: OK next:int members:rows {id:uuid number:n node:text code:code route:n attempt:n? category:text
+--          started:instant? ended:instant? group:text wait:text edges:rows {upstream:uuid edge:text}} routes:rows
+--          {route:n(1..) row:text}
+-- Errors:  @root invalid_input flow_not_found
 local function ff_flow_members(ctx, argv)
   local id, from, limit = args.id(argv[2]), args.int(argv[3], 0, 10000000), args.int(argv[4], 1, 100)
   if not id then return reply.err('invalid_input', 'flow id') end
@@ -13,7 +16,8 @@ local function ff_flow_members(ctx, argv)
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
   if argv[5] ~= '0' and argv[5] ~= '1' then return reply.err('invalid_input', 'edges: 0 or 1') end
   if not graph.head(ctx, id) then return reply.err('flow_not_found') end
-  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, id), argv[3], '+inf', 'WITHSCORES', 'LIMIT', '0', reply.int(limit + 1))
+  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, id), argv[3], '+inf', 'WITHSCORES', 'LIMIT', '0',
+    reply.int(limit + 1))
   local out, routes, cost, count, after = { 1, 'OK', '-1', '' }, {}, 0, 0, '-1'
   local ids = {}
   for i = 1, #list, 2 do ids[#ids + 1] = list[i] end
@@ -25,7 +29,8 @@ local function ff_flow_members(ctx, argv)
       break
     end
     local c, g = core.read(ctx, list[i]), links.group(ctx, list[i])
-    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = list[i], number, c.node or '', c.state or '', c.route or ''
+    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4], out[#out + 5] = list[i], number, c.node or '',
+      c.state or '', c.route or ''
     out[#out + 1] = core.attempt(c)
     out[#out + 1], out[#out + 2], out[#out + 3] = c.failure_category or '', c.first_claimed_at or '', c.ended_at or ''
     out[#out + 1], out[#out + 2] = g and group.text(g) or '', c.children_wait or ''

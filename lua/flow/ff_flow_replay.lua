@@ -1,11 +1,12 @@
--- ff_flow_replay: replays up to 64 members of a flow, each judged alone as by ff_replay_execution; by which a flow that has ended
--- is open again. An answer is +code, =code (this request has replayed it) or -<code> <detail>. There are fewer answers than
--- members if those have many edges; the others were not looked at.
+-- ff_flow_replay: replays up to 64 members of a flow, each judged alone as by ff_replay_execution; by which a flow
+-- that has ended is open again. An answer is +code, =code (this request has replayed it) or -<code> <detail>. There
+-- are fewer answers than members if those have many edges; the others were not looked at.
 -- Flags:   none
 -- Go:      Engine.ReplayFlow
--- Args:    protocol flow request steps force by reason count {id}
--- Replies: OK count {answer}
--- Errors:  invalid_input flow_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol flow:id request:id steps:text force:flag by:bytes(64) reason:bytes(1024) members:rows(1..64)
+--          {id:id}
+-- Replies: OK answers:rows {answer:text}
+-- Errors:  @root invalid_input flow_not_found
 local function ff_flow_replay(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'flow id') end
@@ -25,7 +26,8 @@ local function ff_flow_replay(ctx, argv)
       out[3] = reply.int(i - 1)
       break
     end
-    local answer = c.state and c.flow ~= id and reply.err('execution_not_in_flow', ids[i]) or replay.refuse(ctx, c, ids[i], q)
+    local answer = c.state and c.flow ~= id and reply.err('execution_not_in_flow', ids[i])
+      or replay.refuse(ctx, c, ids[i], q)
     if not answer then
       out[#out + 1] = '+' .. replay.run(ctx, c, ids[i], q)
     elseif answer[1] == 1 then

@@ -1,11 +1,12 @@
--- ff_flow_seal: releases a flow, so that members without open dependencies may run, and says how it may grow from now on: seal
--- (not at all), grow (its members may add members; it ends when none is left) or open (as before). The caller tells
--- how many members and edges it has staged; a flow that lacks some is not released. more: the release goes on in the backlog.
+-- ff_flow_seal: releases a flow, so that members without open dependencies may run, and says how it may grow from now
+-- on: seal (not at all), grow (its members may add members; it ends when none is left) or open (as before). The
+-- caller tells how many members and edges it has staged; a flow that lacks some is not released. more: the release
+-- goes on in the backlog.
 -- Flags:   none
 -- Go:      Engine.SealFlow
--- Args:    protocol flow mode members edges
--- Replies: OK state more; ALREADY_SATISFIED state more
--- Errors:  invalid_input flow_not_found flow_already_terminal flow_sealed flow_incomplete partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol flow:id mode:seal|grow|open members:n(0..10000) edges:n(0..60000)
+-- Replies: OK state:code more:flag; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input flow_not_found flow_already_terminal flow_sealed flow_incomplete
 local function ff_flow_seal(ctx, argv)
   local id, seal = args.id(argv[2]), flow.modes[argv[3]]
   if not id then return reply.err('invalid_input', 'flow id') end

@@ -1,16 +1,22 @@
--- ff_flow_stage: adds up to 100 members to a flow that may still grow, each with all edges that lead into it; all or none. One
--- member may have 1,000 edges; each further one takes the room of eight, and of one for each of its tags. An item is one of
--- ff_create_execution, and what makes it a member. upstreams is all, any, quorum (k), ended or failed (group.lua), satisfied is run or cancel. Members that are there already are left alone. revision is what the flow must have, or ''.
--- An error ends with the node that it is about.
+-- ff_flow_stage: adds up to 100 members to a flow that may still grow, each with all edges that lead into it; all or
+-- none. One member may have 1,000 edges; each further one takes the room of eight, and of one for each of its tags.
+-- An item is one of ff_create_execution, and what makes it a member. upstreams is all, any, quorum (k), ended or
+-- failed (group.lua), satisfied is run or cancel. Members that are there already are left alone. revision is what the
+-- flow must have, or ''. An error ends with the node that it is about.
 -- Flags:   none
 -- Go:      Engine.StageFlow
--- Args:    protocol flow revision {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload node upstreams k satisfied edges {upstream input}}}
--- Replies: OK revision members edges; ALREADY_SATISFIED revision members edges
--- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed stale_graph_revision self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol flow:id revision:n? members
+-- Replies: OK revision:n members:n edges:n; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes
+--          lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed stale_graph_revision
+--          self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow
+--          namespace_mismatch fan_in_too_large flow_too_large
 local function ff_flow_stage(ctx, argv)
   local id, revision = args.id(argv[2]), argv[3]
   if not id then return reply.err('invalid_input', 'flow id') end
-  if revision ~= '' and not args.int(revision, 0, 9007199254740991) then return reply.err('invalid_input', 'revision') end
+  if revision ~= '' and not args.int(revision, 0, 9007199254740991) then
+    return reply.err('invalid_input', 'revision')
+  end
   local items, bad = member.parse(argv, 4)
   if not items then return bad end
   local h = graph.head(ctx, id)

@@ -1,9 +1,9 @@
 -- ff_flow_tags: sets and removes tags of a flow in any state, all of them or none. At most 64 are left.
 -- Flags:   none
 -- Go:      Engine.SetFlowTags
--- Args:    protocol flow sets {key value} removals {key}
--- Replies: OK count; ALREADY_SATISFIED count
--- Errors:  invalid_input invalid_tag_key flow_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol flow:id sets:rows(0..64) {key:tag value:bytes(256)} removals:rows(0..64) {key:text}
+-- Replies: OK count:n(0..64); ALREADY_SATISFIED count:n(0..64)
+-- Errors:  @root invalid_input invalid_tag_key flow_not_found
 local function ff_flow_tags(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'flow id') end

@@ -1,11 +1,12 @@
--- ff_tell_waiters: executions that wait for others are told how those ended (lib/awaited.lua). awaited is "<partition>.<execution>", token names the
--- wait. Those for which that was enough go on, in this call. What was told before, or belongs to a wait that is over, changes nothing. told is how many
--- were told something new.
+-- ff_tell_waiters: executions that wait for others are told how those ended (lib/awaited.lua). awaited is
+-- "<partition>.<execution>", token names the wait. Those for which that was enough go on, in this call. What was told
+-- before, or belongs to a wait that is over, changes nothing. told is how many were told something new.
 -- Flags:   allow-oom
 -- Go:      Engine.TellWaiters
--- Args:    protocol count {waiter awaited token mark attempt}
--- Replies: OK told
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol items:rows(1..100) {waiter:id awaited:ref token:bytes(3..40) mark:text
+--          attempt:n(0..4294967295)?}
+-- Replies: OK told:n
+-- Errors:  @root invalid_input
 local function ff_tell_waiters(ctx, argv)
   local items, behind = args.rows(argv, 2, 1, 100, { 'waiter', 'awaited', 'token', 'mark', 'attempt' })
   if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..100 items') end
@@ -15,7 +16,7 @@ local function ff_tell_waiters(ctx, argv)
     if not awaited.whole(x.awaited) then return reply.err('invalid_input', 'awaited: a partition and an execution') end
     if not awaited.valid(x.token) then return reply.err('invalid_input', 'token') end
     if not string.find(x.mark, '^[sfceknx]$') then return reply.err('invalid_input', 'mark') end
-    if x.attempt ~= '' and not args.int(x.attempt, 0, 4294967295) then return reply.err('invalid_input', 'attempt') end
+    if x.attempt ~= '' and not args.int(x.attempt, 1, 4294967295) then return reply.err('invalid_input', 'attempt') end
   end
 
   local told = 0

@@ -1,21 +1,27 @@
 -- ff_wait_children: the holder waits for children, members of its own flow that it makes in the same call (items as for
--- ff_flow_stage); an execution without a flow founds one, whose id is its own. With park 0 the children are only made: more of the
--- same wait follow, or a suspension with the part K in its condition. With park 1 the lease is given up until enough have ended: mode all,
--- first, success (the first that succeeds, or all) or fast (all have succeeded, or one did not). after says what becomes of those that
--- are open then: run or cancel; rest what becomes of them if this execution ends first: cancel or leave. If enough have ended already
--- the lease is kept, the outcomes are recorded as a step, and the answer brings them: child,mark,attempt,node of each.
+-- ff_flow_stage); an execution without a flow founds one, whose id is its own. With park 0 the children are only
+-- made: more of the same wait follow, or a suspension with the part K in its condition. With park 1 the lease is
+-- given up until enough have ended: mode all, first, success (the first that succeeds, or all) or fast (all have
+-- succeeded, or one did not). after says what becomes of those that are open then: run or cancel; rest what becomes
+-- of them if this execution ends first: cancel or leave. If enough have ended already the lease is kept, the outcomes
+-- are recorded as a step, and the answer brings them: child,mark,attempt,node of each.
 -- Flags:   none
 -- Go:      Engine.WaitChildren
--- Args:    protocol id session claim epoch attempt name mode after rest park {* namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload node upstreams k satisfied edges {upstream input}}}
--- Replies: OK made|parked|satisfied outcomes; ALREADY_SATISFIED made|parked outcomes
--- Errors:  invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed flow_cancelled self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large step_limit_exceeded execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence name:line(1..128) mode:all|first|success|fast after:run|cancel rest:cancel|leave park:flag
+--          members
+-- Replies: OK made|parked|satisfied outcomes:text; ALREADY_SATISFIED made|parked outcomes:text
+-- Errors:  @root @fence invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large
+--          too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed
+--          flow_cancelled self_referencing_edge dependency_already_exists execution_not_in_flow
+--          already_member_of_different_flow namespace_mismatch fan_in_too_large flow_too_large step_limit_exceeded
 local ff_wait = {}
 
 -- found is the header of the flow of an execution; one that has none becomes the first member of a new one.
 function ff_wait.found(ctx, c, id)
   if c.flow then return graph.head(ctx, c.flow), false end
   local row = pack.split(redis.call('HGET', keys.routes(ctx.r), c.route) or '', '\31')
-  return graph.new(ctx, id, { st = 'F1', sl = 'g', ns = row[1], kd = row[3] or '', rl = ctx.t, nn = '1', ma = '1' }), true
+  return graph.new(ctx, id, { st = 'F1', sl = 'g', ns = row[1], kd = row[3] or '', rl = ctx.t, nn = '1', ma = '1' }),
+    true
 end
 
 -- open makes the header that found planned.
@@ -41,7 +47,8 @@ end
 
 -- park gives up the lease. What is left of the attempt timeout is remembered.
 function ff_wait.park(ctx, c, f, w)
-  record.set(ctx, f.id, 'state', 'R3i', 'children_wait', wait.text(w), 'last_release', fence.release('k', f.epoch, f.attempt, 'parked'))
+  record.set(ctx, f.id, 'state', 'R3i', 'children_wait', wait.text(w), 'last_release',
+    fence.release('k', f.epoch, f.attempt, 'parked'))
   if c.attempt_deadline then
     record.set(ctx, f.id, 'attempt_left', reply.int(math.max(1, tonumber(c.attempt_deadline) - ctx.now)))
     record.clear(ctx, f.id, 'attempt_deadline')
@@ -89,7 +96,8 @@ local function ff_wait_children(ctx, argv)
   if answer then
     local slot = fence.released(c, f, 'k')
     if slot then return reply.already(slot, '') end
-    if q.park == '0' and fence.released(c, f, 'u') then return reply.already('made', '') end -- and the suspension followed
+    -- and the suspension followed
+    if q.park == '0' and fence.released(c, f, 'u') then return reply.already('made', '') end
     return answer
   end
   local known = q.park == '1' and redis.call('HGET', keys.steps(ctx.r, f.id), wait.step(q.name))

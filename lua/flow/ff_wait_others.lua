@@ -1,12 +1,15 @@
--- ff_wait_others: the holder is about to wait for executions that it did not make. They are put on the list of the wait of this name, with how
--- they ended if they have (mark and attempt; '.' for open ones), and the open ones are told by the outbox who waits (lib/awaited.lua). More of the
--- same wait may follow, and children of it (ff_wait_children, park 0); then a suspension with the part K in its condition. mode, after and
--- rest are as for ff_wait_children. Those that are on the list already stay as they are.
+-- ff_wait_others: the holder is about to wait for executions that it did not make. They are put on the list of the
+-- wait of this name, with how they ended if they have (mark and attempt; '.' for open ones), and the open ones are
+-- told by the outbox who waits (lib/awaited.lua). More of the same wait may follow, and children of it
+-- (ff_wait_children, park 0); then a suspension with the part K in its condition. mode, after and rest are as for
+-- ff_wait_children. Those that are on the list already stay as they are. An open one with the attempt 1 is
+-- cancelled when nobody waits for it any more.
 -- Flags:   none
 -- Go:      Engine.WaitOthers
--- Args:    protocol id session claim epoch attempt name mode after rest count {execution node mark attempt}
--- Replies: OK listed; ALREADY_SATISFIED listed
--- Errors:  invalid_input self_referencing_edge fan_in_too_large step_limit_exceeded execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence name:line(1..128) mode:all|first|success|fast after:run|cancel rest:cancel|leave
+--          others:rows(1..100) {execution:ref node:line(1..64) mark:text attempt:n?}
+-- Replies: OK listed:n; ALREADY_SATISFIED listed:n
+-- Errors:  @root @fence invalid_input self_referencing_edge fan_in_too_large step_limit_exceeded
 local ff_others = {}
 
 -- parse judges everything that needs no look at the store.
@@ -24,12 +27,16 @@ function ff_others.parse(ctx, argv, id)
     local x = items[i]
     local partition, other = awaited.whole(x.execution)
     if not partition then return nil, reply.err('invalid_input', 'execution: a partition and an id') end
-    if other == id and partition == string.match(ctx.r, '(%d+)}$') then return nil, reply.err('self_referencing_edge', x.node) end
+    if other == id and partition == string.match(ctx.r, '(%d+)}$') then
+      return nil, reply.err('self_referencing_edge', x.node)
+    end
     if #x.node < 1 or #x.node > 64 or string.find(x.node, '%c') then
       return nil, reply.err('invalid_input', 'node: 1 to 64 bytes without control characters')
     end
     if not string.find(x.mark, '^[.sfcekn]$') then return nil, reply.err('invalid_input', 'mark') end
-    if x.attempt ~= '' and not args.int(x.attempt, 0, 4294967295) then return nil, reply.err('invalid_input', 'attempt') end
+    if x.attempt ~= '' and not args.int(x.attempt, 1, 4294967295) then
+      return nil, reply.err('invalid_input', 'attempt')
+    end
   end
   q.items = items
   return q
@@ -61,7 +68,8 @@ local function ff_wait_others(ctx, argv)
     if fence.released(c, f, 'u') then return reply.already('0') end -- and the suspension followed
     return answer
   end
-  if redis.call('HEXISTS', keys.steps(ctx.r, f.id), wait.step(q.name)) == 1 then return reply.already('0') end -- and it is over
+  -- and it is over
+  if redis.call('HEXISTS', keys.steps(ctx.r, f.id), wait.step(q.name)) == 1 then return reply.already('0') end
   local new = ff_others.new(ctx, f.id, q)
   local count = wait.listed(ctx, f.id, q.name) + #new
   if count > 1000 then return reply.err('fan_in_too_large', '1000') end

@@ -11,23 +11,24 @@ function args.int(text, least, most)
   return n
 end
 
--- named gives the arguments from position i on their names; those that are missing are nil. It is how a function begins whose arguments are
--- more than a few, and a test holds the names to its header.
+-- named gives the arguments from position i on their names; those that are missing are nil. It is how a function
+-- begins whose arguments are more than a few, and a test holds the names to its header.
 function args.named(argv, i, names)
   local q = {}
   for n = 1, #names do q[names[n]] = argv[i + n - 1] end
   return q
 end
 
--- list reads a count within [least, most] from position i, and so many texts behind it. It returns them and the position behind, or nil.
+-- list reads a count within [least, most] from position i, and so many texts behind it. It returns them and the
+-- position behind, or nil.
 function args.list(argv, i, least, most)
   local count = args.int(argv[i], least, most)
   if not count or count > 0 and not argv[i + count] then return nil end
   return { unpack(argv, i + 1, i + count) }, i + count + 1
 end
 
--- rows reads a count within [least, most] from position i, and so many rows of these names behind it. It returns them and the position
--- behind, or nil.
+-- rows reads a count within [least, most] from position i, and so many rows of these names behind it. It returns them
+-- and the position behind, or nil.
 function args.rows(argv, i, least, most, names)
   local count, rows = args.int(argv[i], least, most), {}
   if not count or count > 0 and not argv[i + count * #names] then return nil end
@@ -35,19 +36,22 @@ function args.rows(argv, i, least, most, names)
   return rows, i + 1 + count * #names
 end
 
--- limit reads the name of a limit of a key, "@<at once>.<starts>.<window, ms>@<key>", 0 for what it does not limit: a quota that needs no
--- definition, as its name says everything.
+-- limit reads the name of a limit of a key, "@<at once>.<starts>.<window, ms>@<key>", 0 for what it does not limit: a
+-- quota that needs no definition, as its name says everything.
 function args.limit(name)
   local cap, rate, window, key = string.match(name or '', '^@(%d+)%.(%d+)%.(%d+)@([%w_.:/@+=%%-]+)$')
   if not key or #key > 128 then return nil end
-  local l = { cap = args.int(cap, 0, 1000000), rate = args.int(rate, 0, 1000000), window = args.int(window, 0, 2592000000) }
+  local l = { cap = args.int(cap, 0, 1000000), rate = args.int(rate, 0, 1000000),
+    window = args.int(window, 0, 2592000000) }
   if not l.cap or not l.rate or not l.window or (l.rate > 0) ~= (l.window > 0) then return nil end
   return l
 end
 
 -- uuid accepts the canonical lower-case form. It guards creation; elsewhere id is enough.
 function args.uuid(text)
-  if not text or #text ~= 36 or not string.find(text, '^[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+$') then return nil end
+  if not text or #text ~= 36 or not string.find(text, '^[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+%-[0-9a-f]+$') then
+    return nil
+  end
   local a, b, c, d = string.byte(text, 9), string.byte(text, 14), string.byte(text, 19), string.byte(text, 24)
   return a == 45 and b == 45 and c == 45 and d == 45 and text or nil
 end
@@ -62,13 +66,14 @@ end
 -- name accepts 1..most bytes of printable ASCII without braces.
 function args.name(text, most)
   if text and #text >= 1 and #text <= most and not string.find(text, '[^\32-\126]') and
-      not string.find(text, '[{}]') then
+      not string.find(text, '[{}]') and text ~= '.' and text ~= '..' then
     return text
   end
   return nil
 end
 
--- score reads a sorted set's score. The embedded server's Lua does not know numbers without a point before the exponent.
+-- score reads a sorted set's score. The embedded server's Lua does not know numbers without a point before the
+-- exponent.
 function args.score(text)
   return tonumber(text) or tonumber((string.gsub(text, 'e', '.0e')))
 end
@@ -78,8 +83,8 @@ function args.tag(text)
   return #text <= 64 and string.find(text, '^%l[%l%d_]*%.[%l%d_.]*[%l%d_]$') and not string.find(text, '..', 1, true)
 end
 
--- tags reads a count of at most 64 from position i, and so many keys and values behind it. It returns them as one list and the position
--- behind, or nil.
+-- tags reads a count of at most 64 from position i, and so many keys and values behind it. It returns them as one
+-- list and the position behind, or nil.
 function args.tags(argv, i)
   local count = args.int(argv[i], 0, 64)
   if not count or count > 0 and not argv[i + 2 * count] then return nil end

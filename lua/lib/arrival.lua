@@ -1,8 +1,10 @@
--- arrival: what meets a part of a condition without being a signal: a message (M), and that enough children have ended (K). Such a part
--- stays met: a message waits until the handler takes it, and a wait for children is decided once.
+-- arrival: what meets a part of a condition without being a signal: a message (M), and that enough children have
+-- ended (K). Such a part stays met: a message waits until the handler takes it, and a wait for children is decided
+-- once.
 local arrival = {}
 
--- begin meets the parts that are there already when a suspension begins; plan is what early signals made of it. It returns the plan.
+-- begin meets the parts that are there already when a suspension begins; plan is what early signals made of it. It
+-- returns the plan.
 function arrival.begin(ctx, c, id, nodes, plan, decided)
   local state = nil
   for i = 1, #nodes do
@@ -18,8 +20,8 @@ function arrival.begin(ctx, c, id, nodes, plan, decided)
   return plan
 end
 
--- came meets the parts of an open suspension that an arrival is for: op and, of a mailbox, its name. If that was the last part, the
--- execution goes on; e says why, as for suspension.resume.
+-- came meets the parts of an open suspension that an arrival is for: op and, of a mailbox, its name. If that was the
+-- last part, the execution goes on; e says why, as for suspension.resume.
 function arrival.came(ctx, c, id, op, box, e)
   local u = suspension.read(ctx, id)
   if u.closed_at then return end

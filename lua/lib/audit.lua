@@ -3,14 +3,15 @@
 -- (repaired), 0 (it could be) or - (it cannot). Kinds: missing, score, phantom, retention, flag, orphan, count, record.
 local audit = {}
 
-audit.codes = { R1f = true, R1t = true, R1p = true, R1i = true, R1r = true, R2af = true, R2ai = true, R2b = true, R2r = true, R2c = true,
-  R3f = true, R3p = true, R3i = true, A1 = true, A3 = true,
-  R4f = true, R4t = true, R4p = true, R4i = true, R4r = true, G1f = true, G1t = true, G1p = true, G1i = true, G1r = true,
-  S1 = true, S2 = true, S3 = true, S4 = true, S5 = true, S6 = true, S7 = true, S8 = true, T1 = true, T2 = true,
+audit.codes = { R1f = true, R1t = true, R1p = true, R1i = true, R1r = true, R2af = true, R2ai = true, R2b = true,
+  R2r = true, R2c = true, R3f = true, R3p = true, R3i = true, A1 = true, A3 = true,
+  R4f = true, R4t = true, R4p = true, R4i = true, R4r = true, G1f = true, G1t = true, G1p = true, G1i = true,
+  G1r = true, S1 = true, S2 = true, S3 = true, S4 = true, S5 = true, S6 = true, S7 = true, S8 = true, T1 = true,
+  T2 = true,
   T3 = true, T3n = true, T4 = true, T4n = true, T5 = true, T5n = true }
 
--- begin reads the argument that every audit has and prepares ctx; it returns what is wrong. Whether there are gates is read from the
--- rows of routes, whatever the root says.
+-- begin reads the argument that every audit has and prepares ctx; it returns what is wrong. Whether there are gates
+-- is read from the rows of routes, whatever the root says.
 function audit.begin(ctx, repair)
   if repair ~= '0' and repair ~= '1' then return reply.err('invalid_input', 'repair: 0 or 1') end
   ctx.repair, ctx.found = repair == '1', {}
@@ -35,8 +36,8 @@ function audit.broken(ctx, index, member, detail)
   add(ctx, 'record', index, member, detail, '-')
 end
 
--- aside renames a key that cannot be read, so that it stops nobody and somebody may look at it; name is what it was called. What
--- was set aside under that name before goes.
+-- aside renames a key that cannot be read, so that it stops nobody and somebody may look at it; name is what it was
+-- called. What was set aside under that name before goes.
 function audit.aside(ctx, key, name, index, member, detail)
   if audit.note(ctx, 'damaged', index, member, detail) then redis.call('RENAME', key, keys.aside(ctx.r, name)) end
 end
@@ -48,7 +49,8 @@ function audit.hands(ctx, id)
   return nil
 end
 
--- typed tells whether a key can be used: it is of the type that it should have, or not there, maybe because it was set aside just now.
+-- typed tells whether a key can be used: it is of the type that it should have, or not there, maybe because it was
+-- set aside just now.
 function audit.typed(ctx, key, name, want)
   ctx.cache.typed = ctx.cache.typed or {}
   if ctx.cache.typed[key] ~= nil then return ctx.cache.typed[key] end

@@ -1,17 +1,21 @@
--- audit_entries: whether the entries of sorted sets are where their records say: executions by time or score, and what else is filed.
--- A phantom, which no record names, is removed; what records tell is restored by the audits of records.
+-- audit_entries: whether the entries of sorted sets are where their records say: executions by time or score, and
+-- what else is filed. A phantom, which no record names, is removed; what records tell is restored by the audits of
+-- records.
 local audit_entries = {}
 
 -- sets are the sorted sets by name; families those with one set for each route, session, token key or flow.
-audit_entries.sets = { delayed = keys.delayed, alarms = keys.alarms, parked = keys.parked, done = keys.done, pending = keys.pending,
-  unsuccessful = keys.unsuccessful, sessions = keys.sessions, routelog = keys.route_log, workers = keys.workers, schedules = keys.schedules,
-  scnames = keys.schedule_names, blocked = keys.blocked, flows = keys.flows, flowdue = keys.flow_due, backlog = keys.backlog,
+audit_entries.sets = { delayed = keys.delayed, alarms = keys.alarms, parked = keys.parked, done = keys.done,
+  pending = keys.pending, unsuccessful = keys.unsuccessful, sessions = keys.sessions, routelog = keys.route_log,
+  workers = keys.workers, schedules = keys.schedules, scnames = keys.schedule_names, blocked = keys.blocked,
+  flows = keys.flows, flowdue = keys.flow_due,
+  backlog = keys.backlog,
   paused = keys.paused, closed = keys.closed, budgets = keys.budgets, quotas = keys.quotas }
-audit_entries.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members, ring = keys.ring, gring = keys.gring,
+audit_entries.families = { q = keys.queue, h = keys.held, open = keys.open, fx = keys.members, ring = keys.ring,
+  gring = keys.gring,
   turns = function(r, of) return r .. ':turns:' .. of end }
 
--- names tell whether the record of a member names the index. Those of executions get its core; others are for members that
--- are none.
+-- names tell whether the record of a member names the index. Those of executions get its core; others are for members
+-- that are none.
 local names, others = {}, {}
 
 function names.delayed(_, c) return core.delayed(c) end
@@ -34,7 +38,8 @@ end
 
 function others.open(ctx, member, kid)
   local w = waitpoint.read(ctx, string.sub(member, 1, 36), string.sub(member, 38))
-  return w and waitpoint.open(w) and w.kid == kid and redis.call('EXISTS', keys.core(ctx.r, string.sub(member, 1, 36))) == 1
+  return w and waitpoint.open(w) and w.kid == kid
+    and redis.call('EXISTS', keys.core(ctx.r, string.sub(member, 1, 36))) == 1
 end
 
 function others.sessions(ctx, member)
@@ -60,7 +65,8 @@ end
 
 function others.backlog(ctx, member) return redis.call('HEXISTS', keys.work(ctx.r), member) == 1 end
 
--- ring: a namespace with work without gates in a lane that hands out; gring: one that has turns; turns: the routes of a class and namespace.
+-- ring: a namespace with work without gates in a lane that hands out; gring: one that has turns; turns: the routes of
+-- a class and namespace.
 function others.ring(ctx, member, class)
   local _, lane_name, rest = route.split(route.read(ctx, class))
   local id = lane_name and route.find(ctx, route.row(member, lane_name, rest, ''))
@@ -74,7 +80,8 @@ function others.gring(ctx, member, class)
 end
 
 function others.turns(ctx, member, of)
-  return of == route.class(member) .. ':' .. route.namespace(ctx, member) and gate.of(ctx, member) ~= '' and gate.open(ctx, member) and
+  return of == route.class(member) .. ':' .. route.namespace(ctx, member) and gate.of(ctx, member) ~= ''
+    and gate.open(ctx, member) and
       redis.call('EXISTS', keys.queue(ctx.r, member)) == 1
 end
 
@@ -92,7 +99,8 @@ end
 
 -- cursor names an entry; one where nothing belongs stands for all that are as far out.
 local function cursor(score, member)
-  return (audit_entries.position(score) or (string.byte(score) == 45 and '-' or '') .. '9007199254740992') .. ' ' .. member
+  return (audit_entries.position(score) or (string.byte(score) == 45 and '-' or '') .. '9007199254740992') .. ' ' ..
+    member
 end
 
 -- seek finds where a page begins: behind the entry that ended the last one, also when that is gone or elsewhere now.
@@ -102,7 +110,8 @@ local function seek(key, cursor)
   return listing.rank(key, { score = score, member = member })
 end
 
--- closed: no gate closes a route for longer than a day, and each says why. One that opens too early is closed again by the next claim that asks.
+-- closed: no gate closes a route for longer than a day, and each says why. One that opens too early is closed again
+-- by the next claim that asks.
 local function closed(ctx, list)
   for i = 1, #list, 2 do
     local id, at = list[i], audit.score(list[i + 1])
@@ -111,7 +120,8 @@ local function closed(ctx, list)
         redis.call('ZADD', keys.closed(ctx.r), ctx.t, id)
         root.need(ctx, ctx.now)
       end
-      if redis.call('HEXISTS', keys.closings(ctx.r), id) == 0 and audit.note(ctx, 'missing', 'closings', id, 'it is closed') then
+      if redis.call('HEXISTS', keys.closings(ctx.r), id) == 0
+        and audit.note(ctx, 'missing', 'closings', id, 'it is closed') then
         redis.call('HSET', keys.closings(ctx.r), id, '')
       end
     end
@@ -155,7 +165,9 @@ function audit_entries.look(ctx, q)
   elseif #gone > 0 then
     redis.call('ZREM', q.key, unpack(gone))
     local class, namespace = string.match(q.family == 'turns' and q.of or '', '^(%d+):(.+)$')
-    if class and redis.call('EXISTS', q.key) == 0 then ready.leave(keys.gready(ctx.r), keys.gring(ctx.r, class), class, namespace) end
+    if class and redis.call('EXISTS', q.key) == 0 then
+      ready.leave(keys.gready(ctx.r), keys.gring(ctx.r, class), class, namespace)
+    end
     local h = q.family == 'fx' and graph.head(ctx, q.of)
     if h then redis.call('HINCRBY', keys.flow(ctx.r, q.of), 'vn', 1) end -- somebody may be counting the members
   end

@@ -1,4 +1,5 @@
--- audit_owners: whether sessions, waiting workers, schedules, registered workers, budgets and quotas are in the indexes that they belong to.
+-- audit_owners: whether sessions, waiting workers, schedules, registered workers, budgets and quotas are in the
+-- indexes that they belong to.
 local audit_owners = {}
 
 -- looks are by area; each looks at one record.
@@ -16,8 +17,11 @@ function audit_owners.looks.s(ctx, id)
   local by = h[2] and math.min(ends or ctx.now, ctx.now) or ends
   local at = redis.call('ZSCORE', keys.sessions(ctx.r), id)
   if at and audit.score(at) <= by then return end
-  if not at and h[2] and redis.call('EXISTS', keys.held(ctx.r, id)) == 0 and redis.call('PTTL', key) >= 0 then return end
-  if audit.note(ctx, at and 'score' or 'missing', 'sessions', id, (at or 'nowhere') .. ', belongs at ' .. reply.int(by)) then
+  if not at and h[2] and redis.call('EXISTS', keys.held(ctx.r, id)) == 0 and redis.call('PTTL', key) >= 0 then
+    return
+  end
+  if audit.note(ctx, at and 'score' or 'missing', 'sessions',
+    id, (at or 'nowhere') .. ', belongs at ' .. reply.int(by)) then
     redis.call('ZADD', keys.sessions(ctx.r), reply.int(by), id)
     root.need(ctx, by)
   end
@@ -32,7 +36,8 @@ end
 
 -- w: an interest that has waiters is among the digests, or nobody would wake them.
 function audit_owners.looks.w(ctx, digest)
-  if redis.call('EXISTS', keys.waiters(ctx.r, digest)) == 0 or redis.call('SISMEMBER', keys.digests(ctx.r), digest) == 1 then return end
+  if redis.call('EXISTS', keys.waiters(ctx.r, digest)) == 0
+    or redis.call('SISMEMBER', keys.digests(ctx.r), digest) == 1 then return end
   if audit.note(ctx, 'missing', 'digests', digest, 'it has waiters') then
     redis.call('SADD', keys.digests(ctx.r), digest)
     root.need(ctx, ctx.now + 1000)
@@ -43,16 +48,20 @@ end
 function audit_owners.looks.sc(ctx, name)
   local c = schedule.read(ctx, name)
   if not c then
-    if redis.call('EXISTS', keys.schedule(ctx.r, name)) == 1 then audit.broken(ctx, 'sc', name, 'schedule without revision') end
+    if redis.call('EXISTS', keys.schedule(ctx.r, name)) == 1 then
+      audit.broken(ctx, 'sc', name, 'schedule without revision')
+    end
     return
   end
-  if not redis.call('ZSCORE', keys.schedule_names(ctx.r), name) and audit.note(ctx, 'missing', 'scnames', name, 'nowhere') then
+  if not redis.call('ZSCORE', keys.schedule_names(ctx.r), name)
+    and audit.note(ctx, 'missing', 'scnames', name, 'nowhere') then
     redis.call('ZADD', keys.schedule_names(ctx.r), '0', name)
   end
   local at, by = redis.call('ZSCORE', keys.schedules(ctx.r), name), not c.pz and c.nx and audit.whole(c.nx) or nil
   if c.nx and not audit.whole(c.nx) then audit.broken(ctx, 'sc', name, 'next is no time') end
   if by and not (at and audit.score(at) == by) then
-    if audit.note(ctx, at and 'score' or 'missing', 'schedules', name, (at or 'nowhere') .. ', belongs at ' .. c.nx) then
+    if audit.note(ctx, at and 'score' or 'missing', 'schedules',
+      name, (at or 'nowhere') .. ', belongs at ' .. c.nx) then
       redis.call('ZADD', keys.schedules(ctx.r), c.nx, name)
       root.need(ctx, by)
     end
@@ -66,10 +75,13 @@ function audit_owners.looks.wk(ctx, instance)
   local exp = redis.call('HGET', keys.worker(ctx.r, instance), 'exp')
   local ends = audit.whole(exp or nil)
   if not ends or ends + registry.kept <= ctx.now or redis.call('ZSCORE', keys.workers(ctx.r), instance) then return end
-  if audit.note(ctx, 'missing', 'workers', instance, 'nowhere') then redis.call('ZADD', keys.workers(ctx.r), exp, instance) end
+  if audit.note(ctx, 'missing', 'workers', instance, 'nowhere') then
+    redis.call('ZADD', keys.workers(ctx.r), exp, instance)
+  end
 end
 
--- defined looks at a budget or quota by name: it is listed, its definition is complete, and what it counted goes with it.
+-- defined looks at a budget or quota by name: it is listed, its definition is complete, and what it counted goes with
+-- it.
 local function defined(ctx, index, area, name, key, fields, owned)
   local v = redis.call('HMGET', key, unpack(fields))
   if redis.call('EXISTS', key) == 0 then
@@ -81,7 +93,8 @@ local function defined(ctx, index, area, name, key, fields, owned)
   for i = 1, #fields do
     if not v[i] then return audit.broken(ctx, area, name, 'definition without ' .. fields[i]) end
   end
-  if not redis.call('ZSCORE', index, name) and audit.note(ctx, 'missing', area == 'bd' and 'budgets' or 'quotas', name, 'nowhere') then
+  if not redis.call('ZSCORE', index, name) and audit.note(ctx, 'missing', area == 'bd' and 'budgets' or 'quotas', name,
+    'nowhere') then
     redis.call('ZADD', index, '0', name)
   end
 end

@@ -1,13 +1,16 @@
--- audit_root: whether the root tells of its partition what there is, and whether the keys that there is one of can be used.
+-- audit_root: whether the root tells of its partition what there is, and whether the keys that there is one of can be
+-- used.
 local audit_root = {}
 
 audit_root.looks = {}
 
--- types: the keys that there is one of are of the types they should have. One that is not is set aside, and an empty one is filled again.
-local types = { hash = { 'routes', 'routeids', 'routeuse', 'lanes', 'closings', 'attached', 'shares', 'weights', 'work', 'kids' },
+-- types: the keys that there is one of are of the types they should have. One that is not is set aside, and an empty
+-- one is filled again.
+local types = { hash = { 'routes', 'routeids', 'routeuse', 'lanes', 'closings', 'attached', 'shares', 'weights', 'work',
+  'kids', 'makers' },
   set = { 'ready', 'gready', 'digests' }, stream = { 'feed', 'outbox', 'trail' },
-  zset = { 'delayed', 'alarms', 'parked', 'done', 'pending', 'sessions', 'routelog', 'workers', 'schedules', 'scnames', 'blocked', 'flows',
-    'flowdue', 'backlog', 'paused', 'closed', 'unsuccessful' } }
+  zset = { 'delayed', 'alarms', 'parked', 'done', 'pending', 'sessions', 'routelog', 'workers', 'schedules', 'scnames',
+    'blocked', 'flows', 'flowdue', 'backlog', 'paused', 'closed', 'unsuccessful' } }
 
 function audit_root.looks.types(ctx)
   for want, names in pairs(types) do
@@ -16,7 +19,8 @@ function audit_root.looks.types(ctx)
   return 1, ''
 end
 
--- quiet: nothing that is kept for hours comes due before, and the tick never looks far ahead. A repair removes it, see audit.note.
+-- quiet: nothing that is kept for hours comes due before, and the tick never looks far ahead. A repair removes it,
+-- see audit.note.
 local function quiet(ctx, told)
   local upto, r = audit.whole(told), ctx.r
   if upto and upto <= ctx.now then return end
@@ -26,7 +30,9 @@ local function quiet(ctx, told)
     local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
     if head[2] then first = math.min(first, audit.score(head[2]) + (i == 4 and registry.kept or 0)) end
   end
-  if not upto or upto > first then audit.note(ctx, 'flag', 'root', 'quiet', told .. ', something is due at ' .. reply.int(first)) end
+  if not upto or upto > first then
+    audit.note(ctx, 'flag', 'root', 'quiet', told .. ', something is due at ' .. reply.int(first))
+  end
 end
 
 -- attached: whether creations look at what is attached to scopes. A level is never too high.
@@ -61,12 +67,16 @@ function audit_root.looks.root(ctx)
       mixed = mixed or route.lane(ctx, ids[i]) ~= first
     end
   end
-  if mixed and not h[7] and audit.note(ctx, 'flag', 'root', 'mixed', 'there are several lanes') then redis.call('HSET', r, 'mixed', '1') end
+  if mixed and not h[7] and audit.note(ctx, 'flag', 'root', 'mixed', 'there are several lanes') then
+    redis.call('HSET', r, 'mixed', '1')
+  end
   if most > (audit.whole(h[2] or '0') or 0) and
       audit.note(ctx, 'flag', 'root', 'routes', (h[2] or '') .. ', the newest route is ' .. reply.int(most)) then
     redis.call('HSET', r, 'routes', reply.int(most))
   end
-  if h[3] and not audit.whole(h[3]) and audit.note(ctx, 'flag', 'root', 'ring', 'no time') then redis.call('HDEL', r, 'ring') end
+  if h[3] and not audit.whole(h[3]) and audit.note(ctx, 'flag', 'root', 'ring', 'no time') then
+    redis.call('HDEL', r, 'ring')
+  end
   local told = redis.call('HVALS', keys.lanes(r))
   for i = 1, #told do special = special or string.sub(told[i], 1, 9) ~= 'active 0 ' end
   if special ~= (h[4] and true or false) and
@@ -82,13 +92,13 @@ function audit_root.looks.root(ctx)
   return 7, ''
 end
 
--- wake: somebody must be told to tick when the first thing is due, every root.span while anything waits for its time, and within a second
--- while something waits for the tick alone.
+-- wake: somebody must be told to tick when the first thing is due, every root.span while anything waits for its time,
+-- and within a second while something waits for the tick alone.
 function audit_root.looks.wake(ctx)
   local r, first, some = ctx.r, nil, false
   local soon = redis.call('EXISTS', keys.ready(r), keys.gready(r)) > 0 or redis.call('XLEN', keys.outbox(r)) > 0
-  local sets = { keys.sessions(r), keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.done(r), keys.schedules(r),
-    keys.flow_due(r), keys.closed(r) }
+  local sets = { keys.sessions(r), keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.done(r),
+    keys.schedules(r), keys.flow_due(r), keys.closed(r) }
   for i = 1, 9 do
     local head = redis.call('ZRANGE', sets[i], 0, 0, 'WITHSCORES')
     local at = head[2] and audit.score(head[2])
@@ -103,6 +113,8 @@ function audit_root.looks.wake(ctx)
   end
   if not first or ctx.wake and ctx.wake <= math.max(first, ctx.now) then return 1, '' end
   local told = ctx.wake and reply.int(ctx.wake) or 'never'
-  if audit.note(ctx, 'flag', 'root', 'wake', told .. ', something is due at ' .. reply.int(first)) then root.need(ctx, first) end
+  if audit.note(ctx, 'flag', 'root', 'wake', told .. ', something is due at ' .. reply.int(first)) then
+    root.need(ctx, first)
+  end
   return 1, ''
 end

@@ -1,4 +1,5 @@
--- audit_tables: whether the sets, hashes and the stream that a partition has once agree with its records and with each other.
+-- audit_tables: whether the sets, hashes and the stream that a partition has once agree with its records and with
+-- each other.
 local audit_tables = {}
 
 -- looks are by index; each looks at a part, in no order, and returns how many it looked at, and the cursor.
@@ -16,7 +17,8 @@ local function set(ctx, q, name, key)
     local class, plain = ready.class(list[i])
     local wrong
     if not plain then
-      wrong = redis.call('EXISTS', (name == 'ready' and keys.ring or keys.gring)(ctx.r, class)) == 0 and 'its ring is empty'
+      wrong = redis.call('EXISTS', (name == 'ready' and keys.ring or keys.gring)(ctx.r, class)) == 0
+        and 'its ring is empty'
     elseif name == 'gready' or not route.plain(class) then
       wrong = 'it is no class of this set'
     else
@@ -39,9 +41,12 @@ function audit_tables.looks.closings(ctx, q)
     if not woken then
       wrong = not redis.call('ZSCORE', keys.closed(ctx.r), list[i]) and 'the route is open'
     else
-      wrong = gate.of(ctx, woken) == '' and 'wakes of a route without gates' or not audit.whole(list[i + 1]) and 'no count of wakes'
+      wrong = gate.of(ctx, woken) == '' and 'wakes of a route without gates'
+        or not audit.whole(list[i + 1]) and 'no count of wakes'
     end
-    if wrong and audit.note(ctx, 'phantom', 'closings', list[i], wrong) then redis.call('HDEL', keys.closings(ctx.r), list[i]) end
+    if wrong and audit.note(ctx, 'phantom', 'closings', list[i], wrong) then
+      redis.call('HDEL', keys.closings(ctx.r), list[i])
+    end
   end
   return #list / 2, cursor
 end
@@ -77,23 +82,38 @@ function audit_tables.looks.weights(ctx, q)
   return #list / 2, cursor
 end
 
+-- makers: who made a class. One whose maker is lost counts for nobody.
+function audit_tables.looks.makers(ctx, q)
+  local list, cursor = scan(q, 'HSCAN', keys.makers(ctx.r))
+  for i = 1, #list, 2 do
+    if redis.call('HEXISTS', keys.routes(ctx.r), list[i]) == 0
+      and audit.note(ctx, 'phantom', 'makers', list[i], 'there is no such class') then
+      redis.call('HDEL', keys.makers(ctx.r), list[i])
+    end
+  end
+  return #list / 2, cursor
+end
+
 -- notice tells whether one notice of the outbox can be understood.
 local function notice(kind, text)
-  if kind == 'a' or kind == 'n' or kind == 'w' then return awaited.notice(kind, text) ~= nil end
+  if kind == 'a' or kind == 'n' or kind == 'k' or kind == 'w' then return awaited.notice(kind, text) ~= nil end
   local name, id, rest = string.match(text, '^([^ ]+) ([^ ]+) (.*)$')
-  if not name or not budget.name(name) or not args.id(id) then return false end
+  if not name or not args.id(id) then return false end
   if kind == 'q' then
+    if not quota.name(name) then return false end
     local epoch, ran = string.match(rest, '^(%d+) ([01])$')
     return ran and audit.whole(epoch) and true or false
   end
   local outcome, epoch = string.match(rest, '^(%l+) ?(%d*)$')
+  if not budget.name(name) then return false end
   if epoch ~= '' and not audit.whole(epoch) then return false end
   return kind == 'b' and (outcome == 'failed' or outcome == 'cancelled' or outcome == 'expired' or outcome == 'purged')
 end
 
 -- outbox: an entry that cannot be understood would hold up those behind it. What of it can be is filed anew.
 function audit_tables.looks.outbox(ctx, q)
-  local list, last = redis.call('XRANGE', keys.outbox(ctx.r), q.cursor == '' and '-' or q.cursor, '+', 'COUNT', reply.int(q.limit)), ''
+  local list, last = redis.call('XRANGE', keys.outbox(ctx.r), q.cursor == '' and '-' or q.cursor, '+', 'COUNT',
+    reply.int(q.limit)), ''
   for i = 1, #list do
     local id, fields, good = list[i][1], list[i][2], {}
     for f = 1, #fields, 2 do
@@ -102,7 +122,8 @@ function audit_tables.looks.outbox(ctx, q)
         good[#good + 1] = fields[f + 1]
       end
     end
-    if #good < #fields and audit.note(ctx, 'phantom', 'outbox', id, reply.int((#fields - #good) / 2) .. ' notices of no shape') then
+    if #good < #fields and audit.note(ctx, 'phantom', 'outbox', id,
+      reply.int((#fields - #good) / 2) .. ' notices of no shape') then
       if #good > 0 then redis.call('XADD', keys.outbox(ctx.r), '*', unpack(good)) end
       redis.call('XDEL', keys.outbox(ctx.r), id)
       root.need(ctx, ctx.now)
@@ -114,8 +135,8 @@ function audit_tables.looks.outbox(ctx, q)
   return #list, ms .. '-' .. reply.int(tonumber(sequence) + 1)
 end
 
--- routeids is the inverse of routes, so that one is restored from the other. A row that is not used goes when the uses are
--- counted (ff_audit_routes).
+-- routeids is the inverse of routes, so that one is restored from the other. A row that is not used goes when the
+-- uses are counted (ff_audit_routes).
 function audit_tables.looks.routeids(ctx, q)
   local list, cursor = scan(q, 'HSCAN', keys.route_ids(ctx.r))
   for i = 1, #list, 2 do
@@ -139,7 +160,8 @@ local function flags(ctx, namespace, gates)
     redis.call('HSET', ctx.r, 'gates', '1')
     f[1] = '1'
   end
-  if namespace ~= route.space(ctx) and not f[2] and audit.note(ctx, 'flag', 'root', 'spaces', 'there are several namespaces') then
+  if namespace ~= route.space(ctx) and not f[2]
+    and audit.note(ctx, 'flag', 'root', 'spaces', 'there are several namespaces') then
     redis.call('HSET', ctx.r, 'spaces', '1')
     ctx.spaces, f[2] = '1', '1'
     ready.spread(ctx)
@@ -152,7 +174,9 @@ local function class(ctx, id, row)
   if not own or redis.call('HEXISTS', keys.routes(ctx.r), number) == 1 then return end
   if audit.note(ctx, 'missing', 'routes', number, own) then
     redis.call('HSET', keys.routes(ctx.r), number, own)
-    if not redis.call('HGET', keys.route_ids(ctx.r), own) then redis.call('HSET', keys.route_ids(ctx.r), own, number) end
+    if not redis.call('HGET', keys.route_ids(ctx.r), own) then
+      redis.call('HSET', keys.route_ids(ctx.r), own, number)
+    end
     route.announce(ctx, number)
   end
 end

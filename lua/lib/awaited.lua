@@ -1,11 +1,14 @@
--- awaited: waits for executions that the waiter did not make, in any partition. The waiter has such an execution among its children
--- (lib/wait.lua) under its full id "<partition>.<execution>", and in the same list under 'others' a token, by which what it is told is known
--- from what belongs to an earlier wait. The awaited execution keeps who waits: a hash, the waiter's full id -> that token, and the field
--- awaited of its record. So nobody else pays. Both sides put notices into the outbox of their partition (lib/gate.lua), which the maintenance loop
--- delivers at least once:
+-- awaited: waits for executions that the waiter did not make, in any partition. The waiter has such an execution
+-- among its children (lib/wait.lua) under its full id "<partition>.<execution>", and in the same list under 'others'
+-- a token, by which what it is told is known from what belongs to an earlier wait. The awaited execution keeps who
+-- waits: a hash, the waiter's full id -> that token, and the field awaited of its record. So nobody else pays. Both
+-- sides put notices into the outbox of their partition (lib/gate.lua), which the maintenance loop delivers at least
+-- once:
 --   a <awaited, full> <waiter> <token>                    it waits: ff_await notes that, or answers how the execution has ended
 --   n <awaited, full> <waiter> <token>                    it waits no longer
+--   k <awaited, full> <waiter> <token>                    likewise, and cancels the awaited one with its flow
 --   w <waiter, full> <awaited> <token> <mark>,<attempt>   it has ended: ff_tell_waiters
+-- One that is cancelled when nobody waits for it any more has an attempt on the waiter's list: ".,1,<node>".
 -- A notice that comes twice or late changes nothing: an entry is told once, and only under the token of its wait.
 local awaited = {}
 
@@ -40,13 +43,17 @@ function awaited.over(ctx, id, v)
     if v[i] == 'others' then token = v[i + 1] end
   end
   for i = 1, token and #v or 0, 2 do
-    if #v[i] > 36 and string.byte(v[i + 1], 1) == 46 then gate.note(ctx, 'n', v[i] .. ' ' .. id .. ' ' .. token) end -- .
+    -- .
+    if #v[i] > 36 and string.byte(v[i + 1], 1) == 46 then
+      gate.note(ctx, string.byte(v[i + 1], 3) == 44 and 'n' or 'k', v[i] .. ' ' .. id .. ' ' .. token)
+    end
   end
 end
 
 -- leave does that when an execution ends, or waits for something else, before its wait was over.
 function awaited.leave(ctx, c, id)
-  local open = core.suspended(c) or string.find(c.children_wait or '', ' [mp] %l+$') -- enough may have ended, and a signal be missing
+  -- enough may have ended, and a signal be missing
+  local open = core.suspended(c) or string.find(c.children_wait or '', ' [mp] %l+$')
   if not c.children_wait or not open then return end
   local key = keys.children(ctx.r, id)
   if redis.call('HEXISTS', key, 'others') == 1 then awaited.over(ctx, id, redis.call('HGETALL', key)) end

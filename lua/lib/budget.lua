@@ -2,16 +2,20 @@
 --   df its text, to compare    sc scope, for people   md strict or warn   hd reject, fail or block   sf allow or warn
 --   iv reset interval, ms      st 1 = strict dimensions      rf outcomes that are refunded      h:<dim> s:<dim> limits
 -- and what happened to it:
---   ct created  up revision  by who changed it  nx next reset  rc resets, the number of the period  ps period began  lr last reset
+--   ct created up revision by who changed it nx next reset rc resets, the number of the period ps period began lr
+--   last reset
 --   ms periods missed by the last reset   bc bs breaches, hard and soft   ba bd last hard breach, when and in which dimension
---   w:<dim> the period in which a soft breach was told
--- Periods end by themselves: a write to a budget whose time has come resets it first, and a read shows it as if it were reset.
+--   w:<dim> the period in which a soft breach was told   z:<dim> what was refused in this period, of dimensions with limits
+--   nd the period and revision in which work was refused last that waits for room (budget.short)
+-- Periods end by themselves: a write to a budget whose time has come resets it first, and a read shows it as if it
+-- were reset.
 local budget = {}
 
 local US, most = '\31', 9007199254740991
 
 budget.kept = 604800000 -- ms that the ledger of an execution is kept after its last report, at least
 budget.late = 1800000 -- ms that it is kept after a purge of the execution, for what is under way
+budget.pause = 30000 -- ms until a route that a budget refused asks again, if nobody wakes it
 budget.dimensions = 64 -- that are counted in a period, and that have limits
 
 function budget.name(text)
@@ -62,8 +66,20 @@ function budget.reset(ctx, b, missed, nx, by)
   local d = b.d
   b.past = { period = d.rc, began = d.ps, used = budget.listed(list), missed = missed, by = by }
   b.used, b.rolled = {}, true
-  d.rc, d.ps, d.lr, d.ms, d.nx = reply.int(tonumber(d.rc) + 1), ctx.t, ctx.t, reply.int(missed), nx and reply.int(nx) or nil
+  d.rc, d.ps, d.lr, d.ms, d.nx = reply.int(tonumber(d.rc) + 1), ctx.t, ctx.t, reply.int(missed),
+    nx and reply.int(nx) or nil
   d.ba, d.bd = nil, nil
+  b.stale = budget.refused(d)
+  for i = 1, #b.stale do d[b.stale[i]] = nil end
+end
+
+-- refused lists the fields of a definition that say what was refused.
+function budget.refused(d)
+  local list = {}
+  for field in pairs(d) do
+    if string.sub(field, 1, 2) == 'z:' then list[#list + 1] = field end
+  end
+  return list
 end
 
 -- read returns a budget as it is now, nil when there is none; b.d its definition, b.used what was used.
@@ -90,7 +106,7 @@ function budget.save(ctx, b)
   redis.call('DEL', keys.usage(ctx.r, b.name))
   redis.call('HSET', key, 'rc', d.rc, 'ps', d.ps, 'lr', d.lr, 'ms', d.ms)
   if d.nx then redis.call('HSET', key, 'nx', d.nx) end
-  redis.call('HDEL', key, 'ba', 'bd')
+  redis.call('HDEL', key, 'ba', 'bd', unpack(b.stale))
   budget.note(ctx, b.name, 'period', p.by, p.period .. ' ' .. p.began .. ' ' .. reply.int(p.missed) .. ' ' .. p.used)
 end
 
@@ -100,8 +116,8 @@ function budget.soft(b, dim) return tonumber(b.d['s:' .. dim] or '0') end
 
 function budget.count(b, dim) return tonumber(b.used[dim] or '0') end
 
--- exhausted returns a dimension that has reached its hard limit, nil when there is room in all of them. A budget that only
--- warns is never exhausted.
+-- exhausted returns a dimension that has reached its hard limit, nil when there is room in all of them. A budget that
+-- only warns is never exhausted.
 function budget.exhausted(b)
   if b.d.md == 'warn' then return nil end
   local found = nil
@@ -112,6 +128,35 @@ function budget.exhausted(b)
     end
   end
   return found
+end
+
+-- stage is the period and the limits that a refusal is about.
+function budget.stage(b) return b.d.rc .. '.' .. b.d.up end
+
+-- need is what a ledger says its execution waits for room for: its field n is the stage, how often it was refused,
+-- and the amounts. Nothing of another stage counts.
+function budget.need(b, text)
+  local stage, times, amounts = string.match(text or '', '^([%d.]+) (%d+) (.*)$')
+  if stage ~= budget.stage(b) then return nil end
+  return { times = tonumber(times), amounts = amounts }
+end
+
+-- short finds the first of these executions that was refused more than there is room for: a dimension, the amount,
+-- how many are before it, and how long to wait, which doubles with each refusal, up to an hour.
+function budget.short(ctx, b, partition, list)
+  if b.d.md == 'warn' or b.d.nd ~= budget.stage(b) then return nil end
+  for i = 1, #list do
+    local l = redis.call('HMGET', keys.ledger(ctx.r, b.name, partition .. '.' .. list[i]), 'b', 'n')
+    local need = l[1] == b.d.ct and budget.need(b, l[2] or nil)
+    for dim, amount in string.gmatch(need and need.amounts or '', '([^,=]+)=(%d+)') do
+      local hard = budget.hard(b, dim)
+      if hard > 0 and budget.count(b, dim) + tonumber(amount) > hard then
+        return { dim = dim, amount = amount, first = i - 1,
+          pause = math.min(3600000, budget.pause * 2 ^ math.min(need.times - 1, 7)) }
+      end
+    end
+  end
+  return nil
 end
 
 -- left is for how many ms the period goes on, 0 when it does not end.
@@ -141,8 +186,8 @@ function budget.deltas(argv, i, signed)
   return { order = order, by = by }
 end
 
--- crowded returns a dimension for which a budget has no place: it counts no more than 64 in a period, of which those with limits have
--- theirs kept free.
+-- crowded returns a dimension for which a budget has no place: it counts no more than 64 in a period, of which those
+-- with limits have theirs kept free.
 function budget.crowded(b, deltas)
   local used, limited, new, other = 0, 0, nil, nil
   for _ in pairs(b.used) do used = used + 1 end
@@ -162,7 +207,8 @@ end
 
 -- full is the refusal of a dimension that has no place.
 function budget.full(dim)
-  return reply.err('invalid_input', 'dimension ' .. dim .. ': a budget counts at most ' .. reply.int(budget.dimensions) .. ' in a period')
+  return reply.err('invalid_input',
+    'dimension ' .. dim .. ': a budget counts at most ' .. reply.int(budget.dimensions) .. ' in a period')
 end
 
 -- judge says what a report would do: breaches, each { dim, kind, used, limit, crossed }, and whether it is refused.
@@ -194,14 +240,16 @@ function budget.judge(b, deltas)
   return out, nil, refused, hard_breach and 'HARD_BREACH' or soft_breach and 'SOFT_BREACH' or 'OK'
 end
 
--- ledger is what an execution, a spender, reported to this budget (its field b is when the budget was made, so that one that was removed and made
--- anew begins with none), empty if nothing. Its field x is when that of a purged execution is forgotten.
+-- ledger is what an execution, a spender, reported to this budget (its field b is when the budget was made, so that
+-- one that was removed and made anew begins with none), empty if nothing. Its field x is when that of a purged
+-- execution is forgotten.
 function budget.ledger(ctx, b, id)
   local l = hash(keys.ledger(ctx.r, b.name, id))
   return l.b == b.d.ct and (tonumber(l.x or '') or ctx.now + 1) > ctx.now and l or {}
 end
 
--- purged has the ledger of an execution that was purged forgotten soon: repeated reports and refunds that are under way find it meanwhile.
+-- purged has the ledger of an execution that was purged forgotten soon: repeated reports and refunds that are under
+-- way find it meanwhile.
 function budget.purged(ctx, name, id)
   local key = keys.ledger(ctx.r, name, id)
   redis.call('ZREM', keys.spenders(ctx.r, name), id)
@@ -210,8 +258,8 @@ function budget.purged(ctx, name, id)
   redis.call('PEXPIRE', key, reply.int(budget.late))
 end
 
--- free gives the ledger's part of this period back, and returns whether there was any. Nothing is given back for the end of an attempt, of
--- this epoch, if a later one reported since; epoch 0 is any.
+-- free gives the ledger's part of this period back, and returns whether there was any. Nothing is given back for the
+-- end of an attempt, of this epoch, if a later one reported since; epoch 0 is any.
 function budget.free(ctx, b, id, why, by, epoch)
   local key = keys.ledger(ctx.r, b.name, id)
   local l = budget.ledger(ctx, b, id)
@@ -236,7 +284,8 @@ function budget.free(ctx, b, id, why, by, epoch)
   return true
 end
 
--- said is what a call answered that was made before under the request id that its caller made up, nil when there was none.
+-- said is what a call answered that was made before under the request id that its caller made up, nil when there was
+-- none.
 function budget.said(ctx, name, request)
   local text = redis.call('GET', keys.report(ctx.r, name, ' ' .. request))
   local expiry, rest = string.match(text or '', '^(%d+) (.*)$')

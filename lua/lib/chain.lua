@@ -1,6 +1,6 @@
--- chain: an execution that continues with another input. Each time begins a link, whose attempts are numbered on. The record says in one
--- field "<how often>,<first attempt of this link>,<first attempt that is kept>". The link before this one stays readable; what is older goes, so
--- that an execution may continue for ever.
+-- chain: an execution that continues with another input. Each time begins a link, whose attempts are numbered on. The
+-- record says in one field "<how often>,<first attempt of this link>,<first attempt that is kept>". The link before
+-- this one stays readable; what is older goes, so that an execution may continue for ever.
 local chain = {}
 
 local most_dropped = 200
@@ -8,10 +8,11 @@ local most_dropped = 200
 -- of reads that field: how often it has continued, the first attempt of its link, and the first attempt that is kept.
 function chain.of(c)
   local n, first = string.match(c.links or '', '^(%d+),(%d+),')
-  return tonumber(n or '0'), tonumber(first or '0'), record.kept(c)
+  return tonumber(n or '0'), tonumber(first or '1'), record.kept(c)
 end
 
--- drop removes what is stored of the attempts from a number on up to another, at most 200, and returns the first one that is left.
+-- drop removes what is stored of the attempts from a number on up to another, at most 200, and returns the first one
+-- that is left.
 local function drop(ctx, id, from, upto)
   local r, gone, fields = ctx.r, {}, {}
   local last = math.min(upto, from + most_dropped)
@@ -29,7 +30,9 @@ end
 -- put gives an execution another input.
 local function put(ctx, c, id, input)
   local size = #input
-  if tonumber(c.input_size or '0') > record.inline and size <= record.inline then redis.call('UNLINK', keys.input(ctx.r, id)) end
+  if tonumber(c.input_size or '0') > record.inline and size <= record.inline then
+    redis.call('UNLINK', keys.input(ctx.r, id))
+  end
   if size > record.inline then record.write(ctx, keys.input(ctx.r, id), input) end
   if size > 0 then record.set(ctx, id, 'input_size', reply.int(size)) else record.clear(ctx, id, 'input_size') end
   if size > 0 and size <= record.inline then record.set(ctx, id, 'input', input) else record.clear(ctx, id, 'input') end
@@ -50,10 +53,11 @@ function chain.go(ctx, c, f, input)
   if c.step_bytes then steps.clear(ctx, id) end
   awaited.leave(ctx, c, id)
   if c.flow or c.children_wait then redis.call('UNLINK', keys.children(ctx.r, id)) end
-  record.set(ctx, id, 'state', 'R1f', 'links', count .. ',' .. reply.int(core.started(c)) .. ',' .. reply.int(kept), 'last_release',
-    fence.release('c', f.epoch, f.attempt, count))
-  record.clear(ctx, id, 'retries', 'reclaims', 'failure_category', 'attempt_deadline', 'attempt_left', 'step_bytes', 'resume_bytes',
-    'children_wait')
+  local begins = reply.int(core.started(c) + 1)
+  record.set(ctx, id, 'state', 'R1f', 'links', count .. ',' .. begins .. ',' .. reply.int(kept),
+    'last_release', fence.release('c', f.epoch, f.attempt, count))
+  record.clear(ctx, id, 'retries', 'reclaims', 'failure_category', 'attempt_deadline', 'attempt_left', 'step_bytes',
+    'resume_bytes', 'children_wait')
   put(ctx, c, id, input)
   if c.attempt_deadline then indexes.alarm(ctx, c.deadline and tonumber(c.deadline), id) end
   history.add(ctx, c, id, 'continued', count, c.claimed_at)

@@ -5,8 +5,8 @@ local claim = {}
 -- R1f also begins the first attempt of a link (lua/lib/chain.lua), of type continue.
 local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' }
 
--- parse reads nine arguments from position i: session, number, ttl, max, interest, table, wait, rotation, and at most how much work with
--- gates is granted; with 0 none of it is looked at.
+-- parse reads nine arguments from position i: session, number, ttl, max, interest, table, wait, rotation, and at most
+-- how much work with gates is granted; with 0 none of it is looked at.
 function claim.parse(argv, i)
   local q = {
     session = argv[i], number = args.int(argv[i + 1], 1, 9007199254740991), number_text = argv[i + 1],
@@ -38,8 +38,8 @@ local function gather(ctx, turn, found)
   table.sort(found, merge.before)
 end
 
--- simply reads the head of a queue whose record is plain, without a table for all its fields; false if it is not, or of a flow that was
--- cancelled.
+-- simply reads the head of a queue whose record is plain, without a table for all its fields; false if it is not, or
+-- of a flow that was cancelled.
 local function simply(ctx, h)
   local text = record.spliceable(ctx, h.id)
   if not text then return false end
@@ -52,8 +52,9 @@ end
 
 local function of_lane(ctx, l) return merge.next(ctx, l.m) end
 
--- heads picks up to max claimable executions of what is ready: of the lanes by turns, of each the best score first. Where there may be several
--- namespaces, or gates, a turn chooses among them; the fourth result is that turn. nil when the interest is not known any more.
+-- heads picks up to max claimable executions of what is ready: of the lanes by turns, of each the best score first.
+-- Where there may be several namespaces, or gates, a turn chooses among them; the fourth result is that turn. nil
+-- when the interest is not known any more.
 local function heads(ctx, q, members, gated)
   local found, cores, turn = {}, {}, nil
   for i = 1, #members do
@@ -76,7 +77,9 @@ local function heads(ctx, q, members, gated)
     -- Whose turn it is moves on when all was looked at: else a lane could be looked at only when it is not its turn.
     order = lanes and turns.begin(lanes, math.floor(q.rotation / views), q.max)
   end
-  if not turn and considered > 1 and not order then merged = merge.open(ctx, members, from, considered, each, q.max + 4) end
+  if not turn and considered > 1 and not order then
+    merged = merge.open(ctx, members, from, considered, each, q.max + 4)
+  end
   if turn then
     gather(ctx, turn, found)
     local ids = {}
@@ -112,7 +115,8 @@ local function heads(ctx, q, members, gated)
       if turn then share.take(turn, h) end
     elseif c.flow and c.state and graph.barred(ctx, c.flow) then
       barred = barred + 1
-      if barred <= 64 then cores[#cores + 1] = { head = h, core = c, barred = true } end -- the backlog comes to the others
+      -- the backlog comes to the others
+      if barred <= 64 then cores[#cores + 1] = { head = h, core = c, barred = true } end
     elseif c.state and core.waiting(c) and c.route == h.route then
       if not c.deadline or tonumber(c.deadline) > ctx.now then
         h.core = c
@@ -130,19 +134,24 @@ local function heads(ctx, q, members, gated)
   return picked, cores, seen > #picked or #members > considered or turn and not turn.all or false, turn
 end
 
--- own is the route of what this call made claimable, if a claim may take it at once: nothing else is ready for it, so that it would be the
--- first in the queue. More than one route is for the queue, which knows their order.
+-- own is the route of what this call made claimable, if a claim may take it at once: nothing else is ready for it, so
+-- that it would be the first in the queue. More than one route is for the queue, which knows their order.
 local function own(ctx, q, members)
   local route_id, n = nil, 0
   for coming in pairs(ctx.moves.enqueued) do route_id, n = coming, n + 1 end
-  if n ~= 1 or #members > 0 or ctx.gates or not route.plain(route_id) or not lane.open(ctx, route_id) then return nil end
+  if n ~= 1 or #members > 0 or ctx.gates or not route.plain(route_id) or not lane.open(ctx, route_id) then
+    return nil
+  end
   return redis.call('SISMEMBER', keys.interest(ctx.r, q.interest), route_id) == 1 and route_id or nil
 end
 
--- at_once picks up to max of what this call made claimable in one route, best score first, and tells whether some are left.
+-- at_once picks up to max of what this call made claimable in one route, best score first, and tells whether some are
+-- left.
 local function at_once(ctx, q, route_id)
   local members, found, picked, left = ctx.moves.enqueued[route_id], {}, {}, {}
-  for i = 1, #members, 2 do found[#found + 1] = { id = members[i + 1], score = tonumber(members[i]), route = route_id } end
+  for i = 1, #members, 2 do
+    found[#found + 1] = { id = members[i + 1], score = tonumber(members[i]), route = route_id }
+  end
   table.sort(found, merge.before)
   for i = 1, #found do
     local h = found[i]
@@ -169,7 +178,9 @@ end
 -- cancelled: the flow's own cancellation has not come to it yet.
 local function rehome(ctx, stray)
   local h, c = stray.head, stray.core
-  if stray.barred and core.waiting(c) and c.route == h.route then return flow.cancel(ctx, c, h.id, graph.head(ctx, c.flow).cw or '') end
+  if stray.barred and core.waiting(c) and c.route == h.route then
+    return flow.cancel(ctx, c, h.id, graph.head(ctx, c.flow).cw or '')
+  end
   indexes.dequeue(ctx, h.route, h.id)
   if c.state and core.waiting(c) then
     indexes.enqueue(ctx, c.route, lane.score(ctx, c), h.id)
@@ -184,13 +195,14 @@ local function rehome(ctx, stray)
   end
 end
 
--- grant turns one picked execution, which has gates, into a granted one: held by the session, for as long as a grant lasts.
+-- grant turns one picked execution, which has gates, into a granted one: held by the session, for as long as a grant
+-- lasts.
 local function grant(ctx, q, h, held)
   local c = h.core
   local last, ends = math.max(tonumber(c.epoch or '0'), tonumber(c.grant_epoch or '0')), ctx.now + gate.ttl
   c.state, c.grant_epoch = 'G1' .. string.sub(c.state, 3), reply.int(math.max(last + 1, ctx.now))
-  record.set(ctx, h.id, 'state', c.state, 'grant_session', q.session, 'grant_number', q.number_text, 'grant_epoch', c.grant_epoch,
-    'grant_deadline', reply.int(ends))
+  record.set(ctx, h.id, 'state', c.state, 'grant_session', q.session, 'grant_number', q.number_text, 'grant_epoch',
+    c.grant_epoch, 'grant_deadline', reply.int(ends))
   indexes.alarm(ctx, c.deadline and math.min(ends, tonumber(c.deadline)) or ends, h.id)
   held[#held + 1] = q.number_text
   held[#held + 1] = h.id
@@ -205,7 +217,7 @@ local function first(ctx, q, h, held)
   held[#held + 1] = h.id
   if not h.unqueued then indexes.dequeue(ctx, h.route, h.id) end
   if h.flow then graph.moved(ctx, { state = 'R1f', flow = h.flow }, h.id, 'A1') end
-  if ctx.feed then feed.state(ctx, h.id, 'A1', '0', h.route, ctx.t, q.session) end
+  if ctx.feed then feed.state(ctx, h.id, 'A1', '1', h.route, ctx.t, q.session) end
 end
 
 -- take turns one picked execution into an active one; without held it is one that was granted, and held, before.
@@ -218,14 +230,16 @@ local function take(ctx, q, h, held)
   elseif c.epoch and tonumber(c.epoch) >= ctx.now then
     epoch = reply.int(tonumber(c.epoch) + 1)
   end
-  record.set(ctx, h.id, 'state', 'A1', 'session', q.session, 'claim_number', q.number_text, 'epoch', epoch, 'claimed_at', ctx.t)
+  record.set(ctx, h.id, 'state', 'A1', 'session', q.session, 'claim_number', q.number_text, 'epoch', epoch,
+    'claimed_at', ctx.t)
   local timeout = c.attempt_timeout
   if state == 'R1i' then
     timeout = c.attempt_timeout and (c.attempt_left or c.attempt_timeout)
     record.set(ctx, h.id, 'resumed_epoch', epoch)
   else
     local kind = state == 'R1f' and c.attempt and 'continue' or types[state]
-    record.set(ctx, h.id, 'attempt', reply.int(core.started(c)), 'attempt_type', kind, 'first_claimed_at', c.first_claimed_at or ctx.t)
+    record.set(ctx, h.id, 'attempt', reply.int(core.started(c) + 1), 'attempt_type', kind, 'first_claimed_at',
+      c.first_claimed_at or ctx.t)
   end
   if timeout then
     local due = ctx.now + tonumber(timeout)
@@ -312,7 +326,8 @@ local function describe(ctx, id, c, q, room, out)
       resume, room.bytes = '1', room.bytes - tonumber(c.resume_bytes)
     end
   end
-  out[#out + 1] = id .. ' ' .. attempt .. ' ' .. c.epoch .. ' ' .. kind .. ' ' .. c.route .. ' ' .. (c.priority or '0') ..
+  out[#out + 1] = id .. ' ' .. attempt .. ' ' .. c.epoch .. ' ' .. kind .. ' ' .. c.route ..
+    ' ' .. (c.priority or '0') ..
       ' ' .. c.created_at .. ' ' .. c.claimed_at .. ' ' .. (c.retries or '0') .. ' ' .. (c.reclaims or '0') .. ' ' ..
       left(ctx, c.attempt_deadline) .. ' ' .. left(ctx, c.deadline) ..
       ' ' .. sequence .. ' ' .. input .. ' ' .. (c.has_tags or '0') .. ' ' .. steps .. ' ' .. resume
@@ -343,8 +358,9 @@ local function tell(ctx, h, q, room, out)
       payload = size <= record.inline and string.sub(h.text, h.body) or redis.call('GET', keys.input(ctx.r, h.id))
     end
   end
-  out[#out + 1] = h.id .. ' 0 ' .. ctx.t .. ' initial ' .. h.route .. ' ' ..
-      (h.priority == '-' and '0' or h.priority) .. ' ' .. h.created .. ' ' .. ctx.t .. ' 0 0 0 0 0 ' .. input .. ' 0 0 0'
+  out[#out + 1] = h.id .. ' 1 ' .. ctx.t .. ' initial ' .. h.route .. ' ' ..
+      (h.priority == '-' and '0' or h.priority) .. ' ' .. h.created .. ' ' .. ctx.t .. ' 0 0 0 0 0 ' .. input ..
+        ' 0 0 0'
   local at = #out
   if payload then out[at + 1] = payload end
   if h.flow then
@@ -355,7 +371,8 @@ local function tell(ctx, h, q, room, out)
   end
 end
 
--- idle registers who listens for the session as a waiter and keeps its interest alive. An interest that has waiters is listed.
+-- idle registers who listens for the session as a waiter and keeps its interest alive. An interest that has waiters
+-- is listed.
 local function idle(ctx, q)
   if redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), session.bell(q.session)) == 1 then
     redis.call('SADD', keys.digests(ctx.r), q.interest)
@@ -364,8 +381,8 @@ local function idle(ctx, q)
   if ctx.spaces or ctx.gates or ctx.mixed then redis.call('EXPIRE', keys.spaces(ctx.r, q.interest), 600) end
 end
 
--- ready lists what a claim looks at: work with gates or work without, by turns if there are both, which the third result
--- tells; the second, whether it has gates.
+-- ready lists what a claim looks at: work with gates or work without, by turns if there are both, which the third
+-- result tells; the second, whether it has gates.
 function claim.ready(ctx, q)
   local members = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, q.interest))
   if not ctx.gates or q.grants == 0 then return members, false, false end
@@ -403,7 +420,8 @@ function claim.granted(ctx, q, list)
   end
 end
 
--- met wakes waiters for what this call made claimable and the claim did not take: later is what there was of each route.
+-- met wakes waiters for what this call made claimable and the claim did not take: later is what there was of each
+-- route.
 local function met(ctx, later, claims)
   for i = 1, #claims do
     local route_id = claims[i].route
@@ -427,7 +445,8 @@ function claim.rows(ctx, lists, out)
   if #ids > 0 then route.rows(ctx, ids, out) end
 end
 
--- run answers the slots: duplicate, registered, more, overdue, gated, the table delta, then the claims and the grants, and the rows of their routes.
+-- run answers the slots: duplicate, registered, more, overdue, gated, the table delta, then the claims and the
+-- grants, and the rows of their routes.
 function claim.run(ctx, q)
   local s = session.read(ctx, q.session)
   local duplicate = false
@@ -509,8 +528,8 @@ function claim.run(ctx, q)
     end
   end
 
-  local out = { 1, 'OK', duplicate and '1' or '0', registered, more and #claims + #grants > 0 and '1' or '0', root.overdue(ctx),
-    q.gated and '1' or '0' }
+  local out = { 1, 'OK', duplicate and '1' or '0', registered, more and #claims + #grants > 0 and '1' or '0',
+    root.overdue(ctx), q.gated and '1' or '0' }
   route.delta(ctx, q.known, out)
   claim.describe(ctx, q, claims, out)
   out[#out + 1] = reply.int(#grants)

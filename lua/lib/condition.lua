@@ -21,7 +21,9 @@ end
 function condition.of_mailbox(text) return string.match(text or '', '^M\31([^\30]*)$') end
 
 -- of_children tells whether children are a part of a condition.
-function condition.of_children(text) return text == 'K' or string.find(RS .. (text or '') .. RS, RS .. 'K' .. RS, 1, true) ~= nil end
+function condition.of_children(text)
+  return text == 'K' or string.find(RS .. (text or '') .. RS, RS .. 'K' .. RS, 1, true) ~= nil
+end
 
 local shape = {}
 
@@ -167,7 +169,8 @@ function condition.complete(state, nodes)
   return done[#nodes]
 end
 
--- take evaluates one signal on waitpoint number w in memory: the effect, and the tokens it adds.
+-- take evaluates one signal on waitpoint number w in memory: the effect, the tokens it adds, and whether it is one of
+-- those that are wanted.
 function condition.take(state, nodes, w, g)
   local fits, added = false, {}
   for i = 1, #nodes do
@@ -183,9 +186,27 @@ function condition.take(state, nodes, w, g)
     end
   end
   if #added == 0 then
-    if #nodes == 1 and nodes[1].op == 'L' then return 'no_op', added end
-    return fits and 'appended_to_waitpoint_duplicate' or 'signal_ignored_matcher_failed', added
+    if #nodes == 1 and nodes[1].op == 'L' then return 'no_op', added, fits end
+    return fits and 'appended_to_waitpoint_duplicate' or 'signal_ignored_matcher_failed', added, fits
   end
-  if condition.complete(state, nodes) then return 'resume_condition_satisfied', added end
-  return 'appended_to_waitpoint', added
+  if condition.complete(state, nodes) then return 'resume_condition_satisfied', added, fits end
+  return 'appended_to_waitpoint', added, fits
+end
+
+-- wanted are the names of signals on waitpoint number w that count.
+function condition.wanted(nodes, w)
+  local names, seen = {}, {}
+  local function want(name)
+    if name ~= '' and not seen[name] then
+      seen[name], names[#names + 1] = true, name
+    end
+  end
+  for i = 1, #nodes do
+    local n = nodes[i]
+    if n.op == 'L' and n.wp == w then
+      for s = 1, #n.names do want(n.names[s]) end
+    end
+    if n.op == 'C' and n.uses[w] then want(n.name) end
+  end
+  return names
 end

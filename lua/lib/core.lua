@@ -1,5 +1,5 @@
--- core: what the fields of an execution (lib/record.lua) mean: which class its state belongs to, which attempt it is in, and who is told
--- when its state changes.
+-- core: what the fields of an execution (lib/record.lua) mean: which class its state belongs to, which attempt it is
+-- in, and who is told when its state changes.
 local core = {}
 
 -- read returns the fields of an execution as this call has left them; absent ones are nil.
@@ -20,7 +20,8 @@ function core.blocked(c) return string.sub(c.state, 1, 2) == 'R3' end
 function core.terminal(c) return string.sub(c.state, 1, 1) == 'T' end
 function core.unsuccessful(c) return core.terminal(c) and c.state ~= 'T1' end
 
--- promoted is what a delayed execution becomes when its time has come; the state of the attempt decides which kind of claim follows.
+-- promoted is what a delayed execution becomes when its time has come; the state of the attempt decides which kind of
+-- claim follows.
 core.promoted = { R2af = 'R1f', R2ai = 'R1i', R2b = 'R1t', R2r = 'R1r', R2c = 'R1i' }
 
 -- announce tells waiting producers and tailers: "<code> <attempt>".

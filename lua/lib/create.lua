@@ -1,26 +1,28 @@
--- create: how executions come into being, for the functions that create some. They come in groups: what those of a group have in common,
--- their tags among it, and how many there are, then each with its id, digest and payload, and what else the function wants of it. Capabilities
--- may be followed by the unit separator and the group's own gates. Everything is judged before anything is written.
+-- create: how executions come into being, for the functions that create some. They come in groups: what those of a
+-- group have in common, their tags among it, and how many there are, then each with its id, digest and payload, and
+-- what else the function wants of it. Capabilities may be followed by the unit separator and the group's own gates.
+-- Everything is judged before anything is written.
 local create = {}
 
 local none = {}
 
--- head reads what a group has in common from position i, and how many of its kind follow, at most room. It returns the group and the
--- position behind, or nil and what is wrong.
+-- head reads what a group has in common from position i, and how many of its kind follow, at most room. It returns
+-- the group and the position behind, or nil and what is wrong.
 local function head(argv, i, room)
   local tags, at = none, i + 11
   if argv[i + 10] ~= '0' then tags, at = args.tags(argv, i + 10) end
   if not tags then return nil, argv[i + 10] and 'tags: at most 64' or 'arguments: a group is cut short' end
-  local group = { namespace = argv[i], lane = argv[i + 1], kind = argv[i + 2], capabilities = argv[i + 3], priority = argv[i + 4],
-    delay = argv[i + 5], deadline = argv[i + 6], policy = argv[i + 7], timeout = argv[i + 8], creator = argv[i + 9], tags = tags }
+  local group = { namespace = argv[i], lane = argv[i + 1], kind = argv[i + 2], capabilities = argv[i + 3],
+    priority = argv[i + 4], delay = argv[i + 5], deadline = argv[i + 6], policy = argv[i + 7], timeout = argv[i + 8],
+    creator = argv[i + 9], tags = tags }
   group.count = args.int(argv[at], 1, room)
   if not group.count then return nil, 'count: 1..100' end
   return group, at + 1
 end
 
--- parse reads items from position i to the end of the arguments, at most 100 with 2,000 tags; with(argv, i, item) reads what else the
--- function wants of each from position i, and returns the position behind it, or nil, a code and what is wrong. It returns the items, or nil
--- and an error reply.
+-- parse reads items from position i to the end of the arguments, at most 100 with 2,000 tags; with(argv, i, item)
+-- reads what else the function wants of each from position i, and returns the position behind it, or nil, a code and
+-- what is wrong. It returns the items, or nil and an error reply.
 function create.parse(argv, i, with)
   local items, n, tags = {}, 0, 0
   while argv[i] do
@@ -30,7 +32,9 @@ function create.parse(argv, i, with)
     for _ = 1, group.count do
       local item = { id = argv[i], digest = argv[i + 1], payload = argv[i + 2], group = group }
       i, n = i + 3, n + 1
-      if not item.payload then return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short') end
+      if not item.payload then
+        return nil, reply.err('invalid_input', 'arguments: item ' .. reply.int(n) .. ' is cut short')
+      end
       if with then
         local code, detail
         i, code, detail = with(argv, i, item)
@@ -47,15 +51,18 @@ end
 -- alike tells whether two groups differ in nothing but tags.
 local function alike(a, b)
   return a.namespace == b.namespace and a.lane == b.lane and a.kind == b.kind and a.capabilities == b.capabilities and
-      a.priority == b.priority and a.delay == b.delay and a.deadline == b.deadline and a.policy == b.policy and a.timeout == b.timeout and
+      a.priority == b.priority and a.delay == b.delay and a.deadline == b.deadline and a.policy == b.policy
+        and a.timeout == b.timeout and
       a.creator == b.creator
 end
 
--- template judges a group: what its executions begin with, or why they are refused. Groups mostly differ in nothing but tags, so one that is
--- like the one before takes over its template; where tags have gates, the tags are looked at, too.
+-- template judges a group: what its executions begin with, or why they are refused. Groups mostly differ in nothing
+-- but tags, so one that is like the one before takes over its template; where tags have gates, the tags are looked
+-- at, too.
 function create.template(ctx, group)
   local last = ctx.cache.group
-  local t = last and (ctx.gates ~= '3' or last.tags == none and group.tags == none) and alike(last, group) and last.template
+  local t = last and (ctx.gates ~= '3' or last.tags == none and group.tags == none) and alike(last, group)
+    and last.template
   if not t then
     t = { core = {} }
     t.refusal = create.judge(ctx, group, t)
@@ -144,23 +151,28 @@ function create.known(ctx, item, twin)
   return '=' .. state
 end
 
--- room tells whether the route of a group exists or may still be made.
-local function room(ctx, t)
-  t.new = t.route or t.new or route.room(ctx, t.row)
-  return t.new
+-- full tells whose maximum of classes the route of a group would exceed, nil when it exists or may still be made.
+local function full(ctx, t)
+  if t.route or t.new then return nil end
+  local whose
+  t.new, whose = route.room(ctx, t.row)
+  return whose
 end
 
 -- admit tells why a new item cannot be made now, or nil: its lane is closed, or there is no room for another route.
 function create.admit(ctx, item)
   local closed = lane.refusal(ctx, item.group.namespace, item.group.lane)
   if closed then return '-' .. closed end
-  return not room(ctx, item.group.template) and '-too_many_routes 1024' or nil
+  local whose = full(ctx, item.group.template)
+  return whose and '-too_many_routes ' .. whose or nil
 end
 
 -- look asks once whether any of the executions of a call exists, so that none of the usual new ones need be asked for.
 function create.look(ctx, items)
   local list = {}
-  for i = 1, #items do list[2 * i - 1], list[2 * i] = keys.core(ctx.r, items[i].id), keys.tombstone(ctx.r, items[i].id) end
+  for i = 1, #items do
+    list[2 * i - 1], list[2 * i] = keys.core(ctx.r, items[i].id), keys.tombstone(ctx.r, items[i].id)
+  end
   ctx.cache.unknown = redis.call('EXISTS', unpack(list)) == 0
 end
 
@@ -175,7 +187,8 @@ function create.write(ctx, item, m)
   local t = item.group.template
   if not t.written then
     create.place(ctx, t)
-    t.score = t.priority == 0 and ctx.t or lane.score(ctx, { created_at = ctx.t, priority = t.priority, route = t.route })
+    t.score = t.priority == 0 and ctx.t
+      or lane.score(ctx, { created_at = ctx.t, priority = t.priority, route = t.route })
     t.before, t.named = record.fresh(t.core)
     t.written = true
   end

@@ -1,8 +1,9 @@
--- debounce: of submits under one key, the latest input counts. The first makes an execution that is delayed. Each further one, as long as
--- that was never claimed, replaces what it was submitted with and puts it off again. What stays is its id, when it was created, its history, its
--- mailbox and whether an operator holds it. Once it was claimed, the next submit makes another execution.
--- The record of the key says "<execution> ~<marks>" and, behind a slash, "<execution before>,<marks>": a mark is the end of the id that a
--- submit sent, so that one that is repeated after a lost reply is known again, the last eight of each execution.
+-- debounce: of submits under one key, the latest input counts. The first makes an execution that is delayed. Each
+-- further one, as long as that was never claimed, replaces what it was submitted with and puts it off again. What
+-- stays is its id, when it was created, its history, its mailbox and whether an operator holds it. Once it was
+-- claimed, the next submit makes another execution. The record of the key says "<execution> ~<marks>" and, behind a
+-- slash, "<execution before>,<marks>": a mark is the end of the id that a submit sent, so that one that is repeated
+-- after a lost reply is known again, the last eight of each execution.
 local debounce = {}
 
 local most_marks = 8
@@ -18,15 +19,17 @@ local function add(marks, item)
   return #marks > 13 * most_marks and string.sub(marks, 14) or marks
 end
 
--- read splits what the record of a key says: the execution, its marks, the execution before, and the marks of that; '' where there is none.
+-- read splits what the record of a key says: the execution, its marks, the execution before, and the marks of that;
+-- '' where there is none.
 local function read(text)
   local id, marks, before = string.match(text or '', '^(%S+) ~([%x,]*)/?(%S*)$')
   if not id then return nil end
   return id, marks, string.sub(before, 1, 36), string.sub(before, 38)
 end
 
--- known answers for an item that debounces and whose submit was applied before, or that meets a key of another kind; it answers nil for one
--- that is to be written, and notes what it is to replace: a stored execution (was), or what twin is about to make in this call.
+-- known answers for an item that debounces and whose submit was applied before, or that meets a key of another kind;
+-- it answers nil for one that is to be written, and notes what it is to replace: a stored execution (was), or what
+-- twin is about to make in this call.
 function debounce.known(ctx, item, twin)
   if not item.group.template.delay then return '-invalid_input debounce: its delay is at least 1 ms' end
   if item.most > 0 and ctx.now + item.most < item.group.template.delay then
@@ -35,7 +38,9 @@ function debounce.known(ctx, item, twin)
   if twin then
     if not twin.most then return keyed.known(ctx, item, twin) end
     item.over = twin.over or twin.id
-    if twin.sent and marked(twin.sent, item) then return '~' .. (twin.code or twin.group.template.state) .. ' ' .. item.over end
+    if twin.sent and marked(twin.sent, item) then
+      return '~' .. (twin.code or twin.group.template.state) .. ' ' .. item.over
+    end
     return nil
   end
   local id, marks, before, older = read(item.named)
@@ -70,7 +75,8 @@ function debounce.follow(ctx, item, twin)
 end
 
 -- fields are those of an execution that a submit says.
-local fields = { 'priority', 'deadline', 'policy', 'retention', 'has_categories', 'attempt_timeout', 'creator', 'route' }
+local fields = { 'priority', 'deadline', 'policy', 'retention', 'has_categories', 'attempt_timeout', 'creator',
+  'route' }
 
 -- move lists an execution where its new content wants it.
 local function move(ctx, item, t)
@@ -79,7 +85,8 @@ local function move(ctx, item, t)
   if code == 'R2af' then
     indexes.delay(ctx, item.at, id)
   elseif code == 'R1f' then
-    indexes.enqueue(ctx, t.route, lane.score(ctx, { created_at = was.created_at, priority = t.core.priority, route = t.route }), id)
+    indexes.enqueue(ctx, t.route,
+      lane.score(ctx, { created_at = was.created_at, priority = t.core.priority, route = t.route }), id)
   end
   if t.deadline or was.deadline then indexes.alarm(ctx, t.deadline, id) end
   if t.route ~= was.route then
@@ -92,7 +99,8 @@ end
 function debounce.write(ctx, item)
   local id, was, t, tags = item.over, item.was, item.group.template, item.group.tags
   if not t.route or not t.core.route then create.place(ctx, t) end
-  local set, gone = { 'state', item.code, 'replaced', reply.int((tonumber(was.replaced or '') or 0) + item.times) }, { 'digest' }
+  local set, gone = { 'state', item.code, 'replaced', reply.int((tonumber(was.replaced or '') or 0) + item.times) },
+    { 'digest' }
   local function say(field, value)
     if value then
       set[#set + 1], set[#set + 2] = field, value
@@ -101,7 +109,8 @@ function debounce.write(ctx, item)
     end
   end
   for i = 1, #fields do say(fields[i], t.core[fields[i]]) end
-  say('delay_until', item.code == 'R2af' and reply.int(item.at) or nil)
+  -- one that an operator holds is put off, too: ff_unpause_execution
+  say('delay_until', item.at and reply.int(item.at) or nil)
   say('has_tags', #tags > 0 and '1' or nil)
   local size, before = #item.payload, tonumber(was.input_size or '') or 0
   say('input_size', size > 0 and reply.int(size) or nil)

@@ -1,5 +1,5 @@
--- doorbell: wakes registered waiters by a message on the channel of their instance. That removes the registration; a waiter that nobody
--- listens for is dropped and the next one tried, at most 8 times a call.
+-- doorbell: wakes registered waiters by a message on the channel of their instance. That removes the registration; a
+-- waiter that nobody listens for is dropped and the next one tried, at most 8 times a call.
 local doorbell = {}
 
 local function digests(ctx)
@@ -29,7 +29,8 @@ local function wake_interest(ctx, digest, count, message)
   return heard
 end
 
--- wants tells whether an interest may be given work of a namespace, of any with nil; when that is not known any more, it is rung.
+-- wants tells whether an interest may be given work of a namespace, of any with nil; when that is not known any more,
+-- it is rung.
 function doorbell.wants(ctx, digest, namespace)
   local spaces = namespace and ready.spaces(ctx, digest)
   if not spaces then return true end
@@ -39,13 +40,14 @@ function doorbell.wants(ctx, digest, namespace)
   return false
 end
 
--- ring wakes up to count waiters whose interest contains a member of what is ready (ready), of a namespace if it is given. The message is "w", or
--- what is told of urgent work.
+-- ring wakes up to count waiters whose interest contains a member of what is ready (ready), of a namespace if it is
+-- given. The message is "w", or what is told of urgent work.
 function doorbell.ring(ctx, member, namespace, count, message)
   local all, heard = digests(ctx), 0
   for i = 1, math.min(#all, 64) do
     if count <= 0 then break end
-    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), member) == 1 and doorbell.wants(ctx, all[i], namespace) then
+    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), member) == 1
+      and doorbell.wants(ctx, all[i], namespace) then
       local n = wake_interest(ctx, all[i], count, message or 'w')
       count, heard = count - n, heard + n
     end
@@ -59,7 +61,8 @@ function doorbell.wake(ctx, id, count, message)
   return doorbell.ring(ctx, ready.member(id), route.namespace(ctx, id), count, message)
 end
 
--- again repeats wake-ups of one interest that may have been lost; left is for how many items of each member no waiter was woken.
+-- again repeats wake-ups of one interest that may have been lost; left is for how many items of each member no waiter
+-- was woken.
 function doorbell.again(ctx, digest, left)
   local members, heard = ready.serves(ctx, digest), 0
   for i = 1, math.min(#members, 8) do
@@ -73,8 +76,8 @@ function doorbell.again(ctx, digest, left)
   return heard
 end
 
--- vacate takes the tick from an owner that leaves or is given up, and asks some other process for a tick that has work or waits for
--- it here. If none is found, a poll finds a second later that the tick has no owner.
+-- vacate takes the tick from an owner that leaves or is given up, and asks some other process for a tick that has
+-- work or waits for it here. If none is found, a poll finds a second later that the tick has no owner.
 function doorbell.vacate(ctx, instance)
   if root.owner(ctx) ~= instance then return end
   redis.call('HDEL', ctx.r, 'owner')

@@ -11,7 +11,8 @@ function feed.wanted(ctx)
   if not ctx.feed then return nil end
   if not ctx.cache.feed_kinds then
     local kinds, upto, length = string.match(ctx.feed, '^(%l*) (%d+) (%d+)$')
-    ctx.cache.feed_kinds, ctx.cache.feed_until, ctx.cache.feed_length = kinds or '', tonumber(upto or '0'), length or '1'
+    ctx.cache.feed_kinds, ctx.cache.feed_until, ctx.cache.feed_length = kinds or '', tonumber(upto or '0'),
+      length or '1'
   end
   return ctx.cache.feed_kinds, ctx.cache.feed_until, ctx.cache.feed_length
 end
@@ -29,7 +30,8 @@ end
 -- state notes that an execution is in another state now.
 function feed.state(ctx, id, code, attempt, route_id, epoch, session_id)
   if not ctx.feed then return end
-  add(ctx, string.sub(code, 1, 1) == 'T' and 'c' or 'l', id .. ' ' .. code .. ' ' .. (attempt ~= '' and attempt or '-') .. ' ' ..
+  add(ctx, string.sub(code, 1, 1) == 'T' and 'c' or 'l',
+    id .. ' ' .. code .. ' ' .. (attempt ~= '' and attempt or '-') .. ' ' ..
       (route_id or '-') .. ' ' .. (epoch or '-') .. ' ' .. (session_id or '-'))
 end
 
@@ -45,7 +47,8 @@ function feed.flush(ctx)
   if not e then return end
   ctx.moves.events = nil
   local number = reply.int(redis.call('HINCRBY', ctx.r, 'fed', 1))
-  redis.call('XADD', keys.feed(ctx.r), 'MAXLEN', '~', ctx.cache.feed_length, '*', 'n', number .. ' ' .. ctx.t, unpack(e))
+  redis.call('XADD', keys.feed(ctx.r), 'MAXLEN', '~', ctx.cache.feed_length, '*', 'n', number .. ' ' .. ctx.t,
+    unpack(e))
   publish.to(keys.news(ctx.r), number)
 end
 

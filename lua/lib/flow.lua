@@ -52,8 +52,8 @@ end
 -- modes say how a flow may grow after its release: field sl of its header.
 flow.modes = { seal = '1', grow = 'g', open = '' }
 
--- release says how a flow may grow, and lets the members run that wait for nothing else: those that are there already by the work of
--- this call, those that the call adds at once.
+-- release says how a flow may grow, and lets the members run that wait for nothing else: those that are there already
+-- by the work of this call, those that the call adds at once.
 function flow.release(ctx, h, mode)
   local seal = flow.modes[mode]
   graph.set(h, 'sl', seal ~= '' and seal or nil)
@@ -98,8 +98,8 @@ local function blocked(ctx, id)
   return text and record.blocked(text) or core.read(ctx, id)
 end
 
--- edge tells a member how one of its upstreams ended; it may be told again. An upstream that did not succeed and is replayed is
--- open again for those whose groups are pending.
+-- edge tells a member how one of its upstreams ended; it may be told again. An upstream that did not succeed and is
+-- replayed is open again for those whose groups are pending.
 function flow.edge(ctx, h, e, id)
   local c, g = blocked(ctx, id), links.group(ctx, id)
   if not c.state or not g then return end
@@ -107,7 +107,8 @@ function flow.edge(ctx, h, e, id)
   if not old then return end
   local mark = e.outcome
   if mark == '.' and (g.state ~= 'p' or old == '~') then return end
-  if (old == 's' or old == 'l') and mark ~= 's' and not (g.state == 'p' and group.watches(g)) then return end -- a success stays one
+  -- a success stays one
+  if (old == 's' or old == 'l') and mark ~= 's' and not (g.state == 'p' and group.watches(g)) then return end
   if old == 'l' then
     mark = 'l'
   elseif g.state ~= 'p' and mark == 's' and old ~= 's' then
@@ -131,7 +132,8 @@ function flow.child(ctx, e, id)
   redis.call('HSET', children, e.id, e.outcome .. ',' .. e.attempt .. ',' .. node)
   if not w or w.state ~= 'p' then return end -- not yet, or no longer
   local now = wait.count(w, e.outcome)
-  if now and core.terminal(c) then w.after = 'run' end -- nobody waits any more, and its end has said what becomes of the others
+  -- nobody waits any more, and its end has said what becomes of the others
+  if now and core.terminal(c) then w.after = 'run' end
   record.set(ctx, id, 'children_wait', wait.text(w))
   if not now or c.flow and graph.barred(ctx, c.flow) then return end
   if c.state == 'R3i' then
@@ -142,8 +144,8 @@ function flow.child(ctx, e, id)
   end
 end
 
--- foresee reads at once what telling many members how others ended will ask for: entries of the work, and lists of whom to tell, by who
--- ended.
+-- foresee reads at once what telling many members how others ended will ask for: entries of the work, and lists of
+-- whom to tell, by who ended.
 local function foresee(ctx, work, lists)
   local ids, wide, n = {}, {}, 0
   for i = 1, #work do
@@ -207,8 +209,9 @@ function steps.u(ctx, h, e)
   return #list < wanted
 end
 
--- needed tells whether a member that is to be cancelled still feeds a group that is pending, or a parent that waits, other
--- than owner and those that only watch. nil: not known yet, the call has looked at enough; the second result is how far.
+-- needed tells whether a member that is to be cancelled still feeds a group that is pending, or a parent that waits,
+-- other than owner and those that only watch. nil: not known yet, the call has looked at enough; the second result is
+-- how far.
 local function needed(ctx, id, owner, from)
   while true do
     if ctx.moves.nodes <= 0 then return nil, from end
@@ -220,7 +223,9 @@ local function needed(ctx, id, owner, from)
         local c = core.read(ctx, other)
         local state = waits and wait.parse(c.children_wait) or links.group(ctx, other)
         if state and not waits and group.watches(state) then state = nil end
-        if c.state and not graph.outcomes[c.state] and state and (state.state == 'p' or state.state == 'm') then return true end
+        if c.state and not graph.outcomes[c.state] and state and (state.state == 'p' or state.state == 'm') then
+          return true
+        end
       end
     end
     if #list < 8 then return false end
@@ -262,8 +267,9 @@ function children.one(ctx, id, child) return group.record(redis.call('HGET', key
 
 function children.tell(ctx, id, child, text) redis.call('HSET', keys.children(ctx.r, id), child, text) end
 
--- rest cancels the open upstreams of a decided group g, or the open children of a parent that ended or whose wait is over. The cursor is "<how far the
--- dependants of the first were looked at> <ids that are left>", so that all of them are read once.
+-- rest cancels the open upstreams of a decided group g, or the open children of a parent that ended or whose wait is
+-- over. The cursor is "<how far the dependants of the first were looked at> <ids that are left>", so that all of them
+-- are read once.
 local function rest(ctx, h, e, of, reason, g)
   local owner = string.sub(e.id, 1, 36)
   if e.at == '' then e.at = '0 ' .. of.open(ctx, owner, h.id) end
@@ -287,7 +293,8 @@ local function rest(ctx, h, e, of, reason, g)
     else
       local known, attempt, input = of.one(ctx, owner, id)
       if spare then
-        if known then of.tell(ctx, owner, id, '~,' .. (attempt or '') .. ',' .. (input or '')) end -- else the parent waits for others
+        -- else the parent waits for others
+        if known then of.tell(ctx, owner, id, '~,' .. (attempt or '') .. ',' .. (input or '')) end
         disposed(ctx, h, 'xs')
       else
         c.owner = g and owner
@@ -322,12 +329,15 @@ end
 -- c walks over the members in the order in which they came.
 function steps.c(ctx, h, e)
   local from = e.at == '' and '-inf' or '(' .. e.at
-  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, h.id), from, '+inf', 'WITHSCORES', 'LIMIT', '0', reply.int(ctx.moves.nodes))
+  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, h.id), from, '+inf', 'WITHSCORES', 'LIMIT', '0',
+    reply.int(ctx.moves.nodes))
   local wanted = ctx.moves.nodes
   for i = 1, #list, 2 do
     touch(ctx)
     local c = core.read(ctx, list[i])
-    if c.state and not core.terminal(c) and graph.cancels(h, graph.class(c.state)) then flow.cancel(ctx, c, list[i], h.cw or '') end
+    if c.state and not core.terminal(c) and graph.cancels(h, graph.class(c.state)) then
+      flow.cancel(ctx, c, list[i], h.cw or '')
+    end
     e.at = reply.int(args.score(list[i + 1]))
   end
   return #list / 2 < wanted
@@ -350,7 +360,9 @@ end
 function steps.x(ctx, h, e)
   touch(ctx)
   local c = core.read(ctx, e.id)
-  if c.state and not core.terminal(c) and graph.cancels(h, graph.class(c.state)) then flow.cancel(ctx, c, e.id, h.cw or '') end
+  if c.state and not core.terminal(c) and graph.cancels(h, graph.class(c.state)) then
+    flow.cancel(ctx, c, e.id, h.cw or '')
+  end
   return true
 end
 
@@ -358,7 +370,9 @@ function steps.k(ctx, h, e)
   touch(ctx)
   local c = core.read(ctx, e.id)
   local g = links.group(ctx, e.id)
-  if c.state and core.blocked(c) and g and g.state == 'i' and not graph.barred(ctx, h.id) then flow.skip(ctx, c, e.id) end
+  if c.state and core.blocked(c) and g and g.state == 'i' and not graph.barred(ctx, h.id) then
+    flow.skip(ctx, c, e.id)
+  end
   return true
 end
 
@@ -409,8 +423,8 @@ function flow.run(ctx)
   if #left > 0 then keep(ctx, left) end
 end
 
--- apply ends every function that may change the state of a member: it does what the ends of members ask for, then writes the moves.
--- It returns true when a route that lost entries still has some.
+-- apply ends every function that may change the state of a member: it does what the ends of members ask for, then
+-- writes the moves. It returns true when a route that lost entries still has some.
 function flow.apply(ctx)
   if ctx.moves.blocked then indexes.file(ctx) end -- before the work, which may free them again
   if ctx.moves.work then flow.run(ctx) end

@@ -1,8 +1,9 @@
--- frames: a batch of frames, as ff_append_frames gets it, stores it and tells live tailers of it. Each mode has a log of its own, so that
--- none can trim or expire another: d durable frames, s summary deltas beside the merged document, l best-effort frames, whose log has a TTL.
--- The id of an entry is "<ms>-<producer sequence>", and its ms never steps back: a reader merges the logs by it, and the sequence needs no
--- field. Fields of an entry: p payload, t type, e encoding, c correlation, w produced at (absent if empty), and beside frames of other modes
--- d durable frames so far (absent when that is the sequence), v summary version, x ttl.
+-- frames: a batch of frames, as ff_append_frames gets it, stores it and tells live tailers of it. Each mode has a log
+-- of its own, so that none can trim or expire another: d durable frames, s summary deltas beside the merged document,
+-- l best-effort frames, whose log has a TTL. The id of an entry is "<ms>-<producer sequence>", and its ms never steps
+-- back: a reader merges the logs by it, and the sequence needs no field. Fields of an entry: p payload, t type, e
+-- encoding, c correlation, w produced at (absent if empty), and beside frames of other modes d durable frames so far
+-- (absent when that is the sequence), v summary version, x ttl.
 local frames = { most = 100, document = 262144, deltas = 64 } -- frames, bytes, entries
 
 local encodings = { [''] = true, json = true, bytes = true }
@@ -15,11 +16,13 @@ local function lifetime(mode)
   return args.int(string.sub(mode, 2), 1000, 60000)
 end
 
--- group reads at most so many frames that differ in nothing but their payloads, from position at. For what is malformed it returns nil and
--- an error reply.
+-- group reads at most so many frames that differ in nothing but their payloads, from position at. For what is
+-- malformed it returns nil and an error reply.
 function frames.group(argv, at, most)
   local count = args.int(argv[at + 5], 1, most)
-  if not count or not argv[at + 5 + count] then return nil, reply.err('invalid_input', 'count: 1..100 frames in all') end
+  if not count or not argv[at + 5 + count] then
+    return nil, reply.err('invalid_input', 'count: 1..100 frames in all')
+  end
   local mode = argv[at]
   local ttl = mode ~= 'd' and mode ~= 's' and lifetime(mode)
   if ttl == nil then return nil, reply.err('invalid_input', 'mode: d, s, or l and a ttl of 1000..60000 ms') end
@@ -36,16 +39,19 @@ function frames.group(argv, at, most)
       fields[#fields + 1] = argv[at + part]
     end
   end
-  return { mode = ttl and 'l' or mode, ttl = ttl, at = at, first = at + 6, last = at + 5 + count, fields = fields, size = #fields }
+  return { mode = ttl and 'l' or mode, ttl = ttl, at = at, first = at + 6, last = at + 5 + count, fields = fields,
+    size = #fields }
 end
 
--- extras reads what follows the groups: with deltas the version before the first and the document after the last, with best-effort frames
--- how many their log holds.
+-- extras reads what follows the groups: with deltas the version before the first and the document after the last,
+-- with best-effort frames how many their log holds.
 function frames.extras(batch, argv, at)
   if batch.s > 0 then
     batch.base, batch.text = args.int(argv[at], 0, 9007199254740000), argv[at + 1] or ''
     if not batch.base then return nil, reply.err('invalid_input', 'base: the version before the first delta') end
-    if #batch.text > frames.document then return nil, reply.err('summary_too_large', 'document: at most 262144 bytes') end
+    if #batch.text > frames.document then
+      return nil, reply.err('summary_too_large', 'document: at most 262144 bytes')
+    end
     if #batch.text < 2 then return nil, reply.err('invalid_input', 'document') end
     at = at + 2
   end
@@ -58,8 +64,8 @@ function frames.extras(batch, argv, at)
   return batch
 end
 
--- parse reads a batch from position at: its groups, how many frames of each mode (d, s, l) and of all (count) they have, and the bytes of
--- their payloads. For what is malformed it returns nil and an error reply.
+-- parse reads a batch from position at: its groups, how many frames of each mode (d, s, l) and of all (count) they
+-- have, and the bytes of their payloads. For what is malformed it returns nil and an error reply.
 function frames.parse(argv, at)
   local groups = args.int(argv[at], 1, frames.most)
   if not groups then return nil, reply.err('invalid_input', 'groups: 1..100') end
@@ -95,7 +101,8 @@ function frames.skip(batch, argv, count)
   end
 end
 
--- place adds to the fields of a group where its next frame stands among frames of other modes, and returns the same in a word for tailers.
+-- place adds to the fields of a group where its next frame stands among frames of other modes, and returns the same
+-- in a word for tailers.
 local function place(group, durables, version)
   local fields, size, total = group.fields, group.size, reply.int(durables)
   fields[size + 1], fields[size + 2] = 'd', total
@@ -110,15 +117,17 @@ local function part(text) return reply.int(#text) .. ':' .. text end
 -- tell adds a frame to what live tailers get: each part with its length.
 local function tell(told, argv, group, id, payload, word)
   if not group.head then
-    group.head = part(argv[group.at + 1]) .. part(argv[group.at + 2]) .. part(argv[group.at + 3]) .. part(argv[group.at + 4])
+    group.head = part(argv[group.at + 1]) .. part(argv[group.at + 2]) .. part(argv[group.at + 3]) ..
+      part(argv[group.at + 4])
   end
   told[#told + 1] = part(id) .. group.head .. part(payload) .. part(word)
 end
 
 local digits = {} -- the last two digits of a number: to join them to the others costs a fifth of formatting all of it
 
--- write stores a batch behind what an attempt has, and counts it there: sequence and id of its last frame, durables, version, lives. told
--- collects the frames for live tailers, if there are any. It returns the id of the first frame. Its loop is what a frame costs.
+-- write stores a batch behind what an attempt has, and counts it there: sequence and id of its last frame, durables,
+-- version, lives. told collects the frames for live tailers, if there are any. It returns the id of the first frame.
+-- Its loop is what a frame costs.
 function frames.write(ctx, f, argv, batch, has, told)
   local call, ms = redis.call, tonumber(string.match(has.id, '^%d+'))
   local before = (ctx.now > ms and ctx.t or reply.int(ms)) .. '-' -- the clock may have stepped back, ids never do
@@ -165,7 +174,8 @@ function frames.summarize(ctx, f, batch, has)
   redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'v', version)
 end
 
--- expire has the log of best-effort frames end some time after the newest of them, as nothing in it is durable, and counts them.
+-- expire has the log of best-effort frames end some time after the newest of them, as nothing in it is durable, and
+-- counts them.
 function frames.expire(ctx, f, batch, has)
   local live, ttl = keys.live(ctx.r, f.id, f.attempt), nil
   for n = 1, #batch do ttl = batch[n].ttl or ttl end

@@ -1,10 +1,11 @@
 -- gate: work that asks budgets and quotas before it runs. The gates of an execution are fixed when it is
--- created and are the fifth part of its route: "b:" or "q:" and a name each, sorted, joined by commas. A claim grants such work (state G1, held by the
--- session like what runs); the worker asks the gates, which are in other partitions, and claims what was granted, or returns it and closes the
--- route until a time or a wake. Whatever stops running, and was admitted by quotas, is told to them through the outbox, in the
--- same call: entries "q <name> <execution> <epoch> <1 if it ran>" and, of what failed or was cancelled or expired, for its
--- budgets "b <name> <execution> <outcome> <epoch of the attempt that ended>". What was purged is told to its budgets as "b <name> <execution> purged 0". Notices to
--- other executions are in lib/awaited.lua.
+-- created and are the fifth part of its route: "b:" or "q:" and a name each, sorted, joined by commas. A claim grants
+-- such work (state G1, held by the session like what runs); the worker asks the gates, which are in other partitions,
+-- and claims what was granted, or returns it and closes the route until a time or a wake. Whatever stops running, and
+-- was admitted by quotas, is told to them through the outbox, in the same call: entries "q <name> <execution> <epoch>
+-- <1 if it ran>" and, of what failed or was cancelled or expired, for its budgets "b <name> <execution> <outcome>
+-- <epoch of the attempt that ended>". What was purged is told to its budgets as "b <name> <execution> purged 0".
+-- Notices to other executions are in lib/awaited.lua.
 local gate = { ttl = 5000 } -- ms that a grant lasts
 
 local US = '\31'
@@ -82,7 +83,8 @@ local function everything(ctx)
   return all
 end
 
--- attached lists what is attached to the scopes of a group; false is nothing. A call that asks for many reads everything.
+-- attached lists what is attached to the scopes of a group; false is nothing. A call that asks for many reads
+-- everything.
 local function attached(ctx, group)
   ctx.cache.asked = (ctx.cache.asked or 0) + 1
   if ctx.cache.asked <= 4 then return redis.call('HMGET', keys.attached(ctx.r), unpack(scopes(ctx, group))) end
@@ -97,7 +99,8 @@ local function attached(ctx, group)
   return list
 end
 
--- resolve returns the capabilities of a group of new executions, all its gates, and a refusal if they are malformed or too many.
+-- resolve returns the capabilities of a group of new executions, all its gates, and a refusal if they are malformed
+-- or too many.
 function gate.resolve(ctx, group)
   local caps, own = group.capabilities, ''
   local cut = string.find(caps, US, 1, true)
@@ -116,7 +119,9 @@ function gate.resolve(ctx, group)
   end
   table.sort(set)
   local all = table.concat(set, ',')
-  if not gate.valid(all) then return caps, '', '-invalid_input gates: with those of its scopes more than 16 budgets or 8 quotas' end
+  if not gate.valid(all) then
+    return caps, '', '-invalid_input gates: with those of its scopes more than 16 budgets or 8 quotas'
+  end
   return caps, all
 end
 
@@ -146,7 +151,9 @@ end
 
 -- purged tells the budgets of a route that an execution was purged, whatever it had used.
 function gate.purged(ctx, route_id, id)
-  for name in string.gmatch(gate.of(ctx, route_id), 'b:([^,]+)') do gate.note(ctx, 'b', name .. ' ' .. id .. ' purged 0') end
+  for name in string.gmatch(gate.of(ctx, route_id), 'b:([^,]+)') do
+    gate.note(ctx, 'b', name .. ' ' .. id .. ' purged 0')
+  end
 end
 
 -- flush writes what was noted, and has it delivered at once.
@@ -163,10 +170,11 @@ function gate.flush(ctx)
   root.need(ctx, ctx.now)
 end
 
--- wakes counts how often a route was woken, from 1: a grant carries it, so that a wake between a gate's refusal and the closing of
--- the route is not lost. A count that is no number is taken for none.
+-- wakes counts how often a route was woken, from 1: a grant carries it, so that a wake between a gate's refusal and
+-- the closing of the route is not lost. A count that is no number is taken for none.
 function gate.wakes(ctx, route_id)
-  return reply.int((args.int(redis.call('HGET', keys.closings(ctx.r), 'w' .. route_id) or '0', 0, 9007199254740991) or 0) + 1)
+  return reply.int((args.int(redis.call('HGET', keys.closings(ctx.r), 'w' .. route_id) or '0', 0, 9007199254740991)
+    or 0) + 1)
 end
 
 -- woken counts one wake more.

@@ -9,9 +9,10 @@
 --   m<class> members by class: b blocked w waiting d delayed a active u suspended, and the outcomes s f c e k
 --   xc siblings cancelled  xt had ended  xn were gone  xs spared
 --   op 1 = some of its members are optional (group.lua)
--- States: F0 staging (nothing is claimable), F1 open, F2 completed, F3 failed, F4 cancelled. A flow has completed when every
--- member without dependants succeeded. Dependants that stand aside (group.aside) are none here, and a member that was skipped because
--- nothing failed is no failure.
+--   uk key that no other flow has while this one has not ended: a UUID, whose record (lib/keyed.lua) says "<flow> f"
+-- States: F0 staging (nothing is claimable), F1 open, F2 completed, F3 failed, F4 cancelled. A flow has completed
+-- when every member without dependants succeeded. Dependants that stand aside (group.aside) are none here, and a
+-- member that was skipped because nothing failed is no failure.
 local graph = {}
 
 graph.outcomes = { T1 = 's', T2 = 'f', T3 = 'c', T3n = 'c', T4 = 'e', T4n = 'e', T5 = 'k', T5n = 'k' }
@@ -52,8 +53,20 @@ function graph.new(ctx, flow_id, fields)
   return fields
 end
 
+-- rival is the flow that has a key and has not ended, nil if that is none, or the flow called id.
+function graph.rival(ctx, key, id)
+  local text = redis.call('MGET', keys.keyed(ctx.r, key))[1]
+  local other = text and string.match(text, '^(%S+) f$')
+  local h = other and other ~= id and graph.head(ctx, other)
+  return h and not h.en and h or nil
+end
+
+-- own is what the record of a flow's key says if the flow has it.
+function graph.own(h) return h.id .. ' f' end
+
 -- begin plans to write a new header.
 function graph.begin(ctx, h)
+  if h.uk then record.write(ctx, keys.keyed(ctx.r, h.uk), graph.own(h)) end
   ctx.cache.flows = ctx.cache.flows or {}
   ctx.cache.flows[h.id], h.changed = h, true
   redis.call('ZADD', keys.flows(ctx.r), ctx.t, h.id)
@@ -81,11 +94,12 @@ end
 -- text is a counter as it is stored.
 function graph.text(h, field) return reply.int(graph.count(h, field)) end
 
-local counters = { rv = true, nn = true, ne = true, vn = true, bl = true, lv = true, pu = true, xc = true, xt = true, xn = true, xs = true,
-  mb = true, mw = true, md = true, ma = true, mu = true, ms = true, mf = true, mc = true, me = true, mk = true }
+local counters = { rv = true, nn = true, ne = true, vn = true, bl = true, lv = true, pu = true, xc = true, xt = true,
+  xn = true, xs = true, mb = true, mw = true, md = true, ma = true, mu = true, ms = true, mf = true, mc = true,
+  me = true, mk = true }
 
--- tally counts for the whole partition, in fields of the root, for metrics: tally:T5 members that were skipped, tally:F2 F3 F4 flows
--- that ended so (again, if they were open again), tally:xc xt xn xs what became of siblings.
+-- tally counts for the whole partition, in fields of the root, for metrics: tally:T5 members that were skipped,
+-- tally:F2 F3 F4 flows that ended so (again, if they were open again), tally:xc xt xn xs what became of siblings.
 function graph.tally(ctx, what)
   ctx.moves.tallies = ctx.moves.tallies or {}
   ctx.moves.tallies[what] = (ctx.moves.tallies[what] or 0) + 1
@@ -122,8 +136,9 @@ function graph.push(ctx, kind, id, flow_id, at, outcome, attempt)
   return e
 end
 
--- ended notes that a member has ended. c needs fl and wt (the children it waits for). With an owner, who cancels it because
--- of a group, nobody is told if only that group depends on it: c.told is what there is to tell. c.unneeded: it is skipped because nothing failed.
+-- ended notes that a member has ended. c needs fl and wt (the children it waits for). With an owner, who cancels it
+-- because of a group, nobody is told if only that group depends on it: c.told is what there is to tell. c.unneeded:
+-- it is skipped because nothing failed.
 local function ended(ctx, h, c, id, outcome, attempt)
   if c.unneeded then outcome = 'n' end
   local n, counted = links.leads(ctx, id)
@@ -153,6 +168,7 @@ function graph.moved(ctx, c, id, code, attempt)
     if before ~= 's' and counted == 0 and graph.outcome(c) ~= 'n' then graph.add(h, 'lv', -1) end
     if n > 0 and (before ~= 's' or counted < n) then graph.push(ctx, 'u', id, h.id, '0', '.') end
     if h.en then
+      if h.uk then record.write(ctx, keys.keyed(ctx.r, h.uk), graph.own(h)) end
       graph.set(h, 'en', nil)
       if h.st ~= 'F4' then graph.set(h, 'st', 'F1') end
       h.said = true

@@ -1,9 +1,11 @@
--- group: what a member waits for, one text of its links: "policy quorum after upstreams succeeded failed skipped state".
--- policy is all, any or quorum, or one that watches: ended is satisfied once all upstreams have ended, failed likewise if one did not
--- succeed. after is run or cancel, what happens to the others once it is decided; state is p pending, s satisfied or i impossible.
--- A ninth word says that the member is optional, failed or behind one that is: to be skipped because nothing failed is no failure of
--- its flow. It counts the upstreams that were skipped so. An edge into a member is "mark,attempt,input".
--- Marks: . open, ~ open and spared, s f c e k how the upstream ended, n skipped as not needed, l succeeded after the decision.
+-- group: what a member waits for, one text of its links: "policy quorum after upstreams succeeded failed skipped
+-- state". policy is all, any or quorum, or one that watches: ended is satisfied once all upstreams have ended, failed
+-- likewise if one did not succeed. after is run or cancel, what happens to the others once it is decided; state is p
+-- pending, s satisfied or i impossible. A ninth word says that the member is optional, failed or behind one that is:
+-- to be skipped because nothing failed is no failure of its flow. It counts the upstreams that were skipped so. An
+-- edge into a member is "mark,attempt,input".
+-- Marks: . open, ~ open and spared, s f c e k how the upstream ended, n skipped as not needed, l succeeded after the
+-- decision.
 local group = {}
 
 -- watches tells whether a member runs whatever its upstreams came to. It needs none of them.
@@ -16,10 +18,11 @@ function group.aside(g) return g.unneeded ~= nil or g.policy == 'ended' end
 function group.needless(g) return g.unneeded ~= nil and g.failed + g.skipped == g.unneeded end
 
 function group.parse(text)
-  local policy_, k, after, n, s, f, x, state, unneeded = string.match(text or '', '^(%l+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%l) ?(%d*)$')
+  local policy_, k, after, n, s, f, x, state,
+    unneeded = string.match(text or '', '^(%l+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%l) ?(%d*)$')
   if not policy_ then return nil end
-  return { policy = policy_, quorum = tonumber(k), after = after, upstreams = tonumber(n), succeeded = tonumber(s), failed = tonumber(f),
-    skipped = tonumber(x), state = state, unneeded = tonumber(unneeded) }
+  return { policy = policy_, quorum = tonumber(k), after = after, upstreams = tonumber(n), succeeded = tonumber(s),
+    failed = tonumber(f), skipped = tonumber(x), state = state, unneeded = tonumber(unneeded) }
 end
 
 function group.text(g)

@@ -1,7 +1,7 @@
 -- history: what happened to an execution out of the ordinary. Created, claimed and ended times are
--- in the core, ended attempts in their folded records, the last suspension in its own; the rest is a list of at most 1,000 entries, oldest first:
--- event, ms, attempt, epoch, session, then what the event says, joined by the unit separator. Where somebody asked for it from a place that
--- is known, that follows the session after a space.
+-- in the core, ended attempts in their folded records, the last suspension in its own; the rest is a list of at most
+-- 1,000 entries, oldest first: event, ms, attempt, epoch, session, then what the event says, joined by the unit
+-- separator. Where somebody asked for it from a place that is known, that follows the session after a space.
 local history = {}
 
 local most = 1000
@@ -22,7 +22,8 @@ end
 function history.add(ctx, c, id, event, detail, more)
   local holder = c.session or ''
   if ctx.note and ctx.note.from ~= '' then holder = holder .. ' ' .. ctx.note.from end
-  history.push(ctx, id, { history.entry(event, ctx.t, core.attempt(c), c.epoch or '', holder, detail or '', more or '') })
+  history.push(ctx, id,
+    { history.entry(event, ctx.t, core.attempt(c), c.epoch or '', holder, detail or '', more or '') })
 end
 
 -- last returns the newest entry of a kind among the last 64, as its seven parts; nil when there is none.

@@ -1,8 +1,8 @@
--- inbox: where accepted signals are stored. Small ones are kept once, in the waits of their execution, as long as all of them take at most
--- inbox.inline bytes. Those of a waitpoint are all there or, since there were too many, all in keys of their own: its log, what is known of
--- repeats, and the ones that a condition took. Nobody else asks where. The payload is kept while a signal waits to be evaluated, and as long
--- as the suspension that took it is the last one. A signal is stored as its parts joined by the unit separator; the payload, any bytes, comes
--- last.
+-- inbox: where accepted signals are stored. Small ones are kept once, in the waits of their execution, as long as all
+-- of them take at most inbox.inline bytes. Those of a waitpoint are all there or, since there were too many, all in
+-- keys of their own: its log, what is known of repeats, and the ones that a condition took. Nobody else asks where.
+-- The payload is kept while a signal waits to be evaluated, and as long as the suspension that took it is the last
+-- one. A signal is stored as its parts joined by the unit separator; the payload, any bytes, comes last.
 local inbox = {}
 
 -- inline is how many bytes the signals may have that are part of the waits.
@@ -11,17 +11,19 @@ inbox.inline = 1024
 local US = '\31'
 local most_logged = 1000
 
--- encode is the stored form; an ignored signal is kept without its payload. order numbers what the execution accepted: times of
--- a millisecond cannot tell which of two came first.
+-- encode is the stored form; an ignored signal is kept without its payload. order numbers what the execution
+-- accepted: times of a millisecond cannot tell which of two came first.
 function inbox.encode(g, payload)
-  return table.concat({ g.id, g.waitpoint, g.waitpoint_key, g.name, g.category, g.source_type, g.source, g.correlation, g.key,
+  return table.concat({ g.id, g.waitpoint, g.waitpoint_key, g.name, g.category, g.source_type, g.source, g.correlation,
+    g.key,
     g.created, g.accepted, g.encoding, g.effect, g.late or '', g.order, payload }, US)
 end
 
 function inbox.decode(text)
   local p = pack.split(text, US, 16)
-  return { id = p[1], waitpoint = p[2], waitpoint_key = p[3], name = p[4], category = p[5], source_type = p[6], source = p[7],
-    correlation = p[8], key = p[9], created = p[10], accepted = p[11], encoding = p[12], effect = p[13], late = p[14],
+  return { id = p[1], waitpoint = p[2], waitpoint_key = p[3], name = p[4], category = p[5], source_type = p[6],
+    source = p[7], correlation = p[8], key = p[9], created = p[10], accepted = p[11], encoding = p[12], effect = p[13],
+    late = p[14],
     order = p[15], payload = p[16] }
 end
 
@@ -42,7 +44,8 @@ function inbox.stood(effect) return takes[effect] or effect == inbox.buffered en
 
 -- parts are id, waitpoint, idempotency key and effect of a stored signal, without those between.
 local skip = '[^\31]*\31'
-local parts = '^([^\31]*)\31([^\31]*)\31' .. skip .. skip .. skip .. skip .. skip .. skip .. '([^\31]*)\31' .. skip .. skip .. skip ..
+local parts = '^([^\31]*)\31([^\31]*)\31' .. skip .. skip .. skip .. skip .. skip .. skip .. '([^\31]*)\31' .. skip ..
+  skip .. skip ..
     '([^\31]*)'
 
 -- read returns of a stored signal what a condition asks for, and where its effect and its payload are, for evaluated.
@@ -51,8 +54,8 @@ local whole = '^([^\31]*)\31([^\31]*)\31' .. skip .. '([^\31]*)\31' .. skip .. '
 
 function inbox.read(text)
   local id, wid, name, source_type, source, key, accepted, from, upto, order, payload = string.match(text, whole)
-  return { id = id, waitpoint = wid, name = name, source_type = source_type, source = source, key = key, accepted = accepted, text = text,
-    from = from, upto = upto, payload = payload, order = tonumber(order) or 0 }
+  return { id = id, waitpoint = wid, name = name, source_type = source_type, source = source, key = key,
+    accepted = accepted, text = text, from = from, upto = upto, payload = payload, order = tonumber(order) or 0 }
 end
 
 -- evaluated is that signal with another effect, and with its payload if it is to be kept.
@@ -109,7 +112,8 @@ function inbox.delivered(ctx, id, wid, g)
   return string.match(text or '', '^(%S+) (%S+) (%d+)$')
 end
 
--- taken lists the signals that the condition of the current or last suspension took. One that came again under another key counts as one.
+-- taken lists the signals that the condition of the current or last suspension took. One that came again under
+-- another key counts as one.
 function inbox.taken(ctx, id, u)
   if not u.matched or u.matched == '0' then return {} end
   if u.timeout_signal then return { u.timeout_signal } end
@@ -134,8 +138,8 @@ function inbox.fade(ctx, id)
   end
 end
 
--- unread makes signals that the condition of a suspension took buffered ones again, for the waitpoints in open: it is over without them. It
--- returns how many bytes those are by waitpoint.
+-- unread makes signals that the condition of a suspension took buffered ones again, for the waitpoints in open: it is
+-- over without them. It returns how many bytes those are by waitpoint.
 function inbox.unread(ctx, id, u, open)
   local inside, bytes, logs = waits.of(ctx, id).signals or {}, {}, {}
   local function again(text)
@@ -206,8 +210,8 @@ local function part(ctx, id)
   all.signals = nil
 end
 
--- keep stores an accepted signal, before its waitpoint w counts it; text is its stored form, u the suspension whose condition took it, or
--- nil.
+-- keep stores an accepted signal, before its waitpoint w counts it; text is its stored form, u the suspension whose
+-- condition took it, or nil.
 function inbox.keep(ctx, id, wid, w, g, text, u)
   local all = waits.of(ctx, id)
   local expiry, size = inbox.expiry(g, ctx.now), #text

@@ -1,6 +1,6 @@
--- indexes: which index lists an execution. Exactly one lists each execution that has not ended (a route's queue, the delayed set, a
--- session's held set, the parked set, the paused set, or the blocked set), and it has at most one alarm. Moves are collected in ctx and
--- written by apply, so a call over a hundred items touches each index once.
+-- indexes: which index lists an execution. Exactly one lists each execution that has not ended (a route's queue, the
+-- delayed set, a session's held set, the parked set, the paused set, or the blocked set), and it has at most one
+-- alarm. Moves are collected in ctx and written by apply, so a call over a hundred items touches each index once.
 local indexes = {}
 
 local function list(ctx, name, key)
@@ -24,8 +24,8 @@ function indexes.enqueue(ctx, route, score, id)
   q[#q + 1] = id
 end
 
--- dequeue takes it out of its route's queue, or out of what this call is about to put there: a member that an end makes claimable
--- may be cancelled by what else follows from that end.
+-- dequeue takes it out of its route's queue, or out of what this call is about to put there: a member that an end
+-- makes claimable may be cancelled by what else follows from that end.
 function indexes.dequeue(ctx, route, id)
   local coming = ctx.moves.enqueued and ctx.moves.enqueued[route]
   if coming then
@@ -69,7 +69,8 @@ function indexes.alarm(ctx, at, id)
   end
 end
 
--- leave removes an execution from the index that its state names, before another lists it, and tells quotas that it runs no more;
+-- leave removes an execution from the index that its state names, before another lists it, and tells quotas that it
+-- runs no more;
 -- quiet: they need not hear of it.
 function indexes.leave(ctx, c, id, quiet)
   if c.state == 'A1' then
@@ -98,8 +99,8 @@ function indexes.park(ctx, id, at)
   redis.call('ZADD', keys.parked(ctx.r), at or ctx.t, id)
 end
 
--- kept is for how many ms an execution is retained that ended with a code: what its policy says (own), or its lane, or 24 h for one
--- that completed and 14 days for any other, so that somebody can still look at it and replay it.
+-- kept is for how many ms an execution is retained that ended with a code: what its policy says (own), or its lane,
+-- or 24 h for one that completed and 14 days for any other, so that somebody can still look at it and replay it.
 function indexes.kept(ctx, route, own, code)
   local outcome = policy.outcome(code)
   local keep = policy.span(own, outcome)
@@ -120,7 +121,8 @@ function indexes.done(ctx, id, route, own, code, key)
     local outcome, o = string.sub(code, 1, 2), ctx.moves.outcomes or {}
     ctx.moves.outcomes, o[outcome] = o, (o[outcome] or 0) + 1
   end
-  local usual = not own and not key and not ctx.lanes and code == 'T1' -- mostly all of a call are kept as long as the first
+  -- mostly all of a call are kept as long as the first
+  local usual = not own and not key and not ctx.lanes and code == 'T1'
   local text = usual and ctx.moves.purge_text
   if not text then
     local at = math.max(ctx.now + indexes.kept(ctx, route, own, code), policy.till(key))
@@ -139,8 +141,8 @@ function indexes.unsuccessful(ctx, id)
   u[#u + 1] = id
 end
 
--- forget forgets a row that no execution uses any more, and a class that has no other routes either. Workers that know the class wait for
--- nothing.
+-- forget forgets a row that no execution uses any more, and a class that has no other routes either. Workers that
+-- know the class wait for nothing.
 function indexes.forget(ctx, id)
   local r, class = ctx.r, route.class(id)
   local others = route.others(class)
@@ -159,6 +161,7 @@ function indexes.forget(ctx, id)
   if ctx.gates then gate.removed(ctx, id) end
   if id == class then
     redis.call('ZREM', keys.route_log(r), id)
+    redis.call('HDEL', keys.makers(r), id)
   elseif redis.call('HINCRBY', keys.route_use(r), others, -1) <= 0 then
     indexes.forget(ctx, others)
   end
@@ -194,7 +197,8 @@ function indexes.reopen(ctx, route_id)
   return true
 end
 
--- queue writes what is enqueued, and wakes waiters for it; with later they are not woken yet, and later has what it was by route.
+-- queue writes what is enqueued, and wakes waiters for it; with later they are not woken yet, and later has what it
+-- was by route.
 function indexes.queue(ctx, later)
   for route, members in pairs(ctx.moves.enqueued) do
     redis.call('ZADD', keys.queue(ctx.r, route), unpack(members))
@@ -217,13 +221,13 @@ function indexes.file(ctx)
   ctx.moves.blocked = nil
 end
 
--- apply writes the collected moves, and what the feed is to hold; what may change the state of a member calls flow.apply. It returns
--- true when a route that lost entries still has some. While ctx.moves.coming is set a claim follows in this call: what became claimable is
--- left to it, and headers that it will change again are not written.
+-- apply writes the collected moves, and what the feed is to hold; what may change the state of a member calls
+-- flow.apply. It returns true when a route that lost entries still has some. While ctx.moves.coming is set a claim
+-- follows in this call: what became claimable is left to it, and headers that it will change again are not written.
 function indexes.apply(ctx)
   local r, rest = ctx.r, false
-  -- Only what there is is looked at and forgotten: a table made to be empty, or a field set to nil that was never there, costs
-  -- as much as a small command.
+  -- Only what there is is looked at and forgotten: a table made to be empty, or a field set to nil that was never
+  -- there, costs as much as a small command.
   if ctx.moves.unblocked then unblocked(ctx) end
   if ctx.moves.unheld then
     for sid, ids in pairs(ctx.moves.unheld) do

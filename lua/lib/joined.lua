@@ -1,5 +1,6 @@
--- joined: what an audit compares of a member of a flow: its flow lists it, its group and its wait for children say what the
--- records of its edges say, it was told how its upstreams and children ended, and somebody will do what is left to do about it.
+-- joined: what an audit compares of a member of a flow: its flow lists it, its group and its wait for children say
+-- what the records of its edges say, it was told how its upstreams and children ended, and somebody will do what is
+-- left to do about it.
 local joined = {}
 
 -- due tells whether a piece of work is in the backlog, or planned by this call.
@@ -34,8 +35,12 @@ end
 
 -- knows: a member has a list of those that depend on it.
 local function knows(ctx, id, entry, to)
-  local set = entries(ctx, keys.links(ctx.r, id), function() return links.dependants(ctx, id, 0, links.leads(ctx, id)) end)
-  if set.has[entry] or not audit.note(ctx, 'missing', 'm', id, 'it does not know that ' .. to .. ' depends on it') then return end
+  local set = entries(ctx, keys.links(ctx.r, id), function()
+    return links.dependants(ctx, id, 0, links.leads(ctx, id))
+  end)
+  if set.has[entry] or not audit.note(ctx, 'missing', 'm', id, 'it does not know that ' .. to .. ' depends on it') then
+    return
+  end
   links.lead(ctx, id, entry, string.byte(entry, 1) == 111 and 1 or 0)
   set.has[entry] = true
 end
@@ -51,8 +56,8 @@ local function ended(ctx, id)
   return graph.outcome(c), core.attempt(c), true
 end
 
--- gap walks over the numbers behind one, and returns the first that no member has, entries of nobody left aside. Whether an entry is a member at all is looked
--- at for the first 200.
+-- gap walks over the numbers behind one, and returns the first that no member has, entries of nobody left aside.
+-- Whether an entry is a member at all is looked at for the first 200.
 local function gap(ctx, key, flow_id, behind)
   local expected, looked = behind + 1, 0
   while true do
@@ -70,7 +75,8 @@ local function gap(ctx, key, flow_id, behind)
   end
 end
 
--- listed: the flow lists its members. One that it has lost gets the first number that is free behind those of its upstreams.
+-- listed: the flow lists its members. One that it has lost gets the first number that is free behind those of its
+-- upstreams.
 local function listed(ctx, h, id, incoming)
   local key, behind = keys.members(ctx.r, h.id), -1
   local at = redis.call('ZSCORE', key, id)
@@ -87,7 +93,8 @@ local function listed(ctx, h, id, incoming)
   local free = gap(ctx, key, h.id, math.max(from, behind))
   if behind <= from then ctx.cache.gaps[h.id] = free end
   redis.call('ZADD', key, reply.int(free), id)
-  h.vn = reply.int(redis.call('HINCRBY', keys.flow(ctx.r, h.id), 'vn', 1)) -- no reason to ask whether the flow has ended
+  -- no reason to ask whether the flow has ended
+  h.vn = reply.int(redis.call('HINCRBY', keys.flow(ctx.r, h.id), 'vn', 1))
 end
 
 -- counted: the counters of a group are those of its edges, and decide it. A decision stays.
@@ -97,7 +104,8 @@ local function counted(ctx, h, c, id, incoming)
   local g = group.parse(text) -- one that may be looked at without changing the other
   x.unneeded = g and g.unneeded and 0
   if not g or own.damaged or #incoming / 2 ~= g.upstreams or c.upstreams ~= reply.int(g.upstreams) then
-    audit.broken(ctx, 'm', id, 'depends on ' .. c.upstreams .. ', the group ' .. text .. ', and ' .. reply.int(#incoming / 2) .. ' edges')
+    audit.broken(ctx, 'm', id,
+      'depends on ' .. c.upstreams .. ', the group ' .. text .. ', and ' .. reply.int(#incoming / 2) .. ' edges')
     return nil
   end
   for i = 2, #incoming, 2 do
@@ -108,7 +116,8 @@ local function counted(ctx, h, c, id, incoming)
     end
     group.count(x, mark, 1)
   end
-  local same = x.succeeded == g.succeeded and x.failed == g.failed and x.skipped == g.skipped and x.unneeded == g.unneeded
+  local same = x.succeeded == g.succeeded and x.failed == g.failed and x.skipped == g.skipped
+    and x.unneeded == g.unneeded
   g.succeeded, g.failed, g.skipped, g.unneeded = x.succeeded, x.failed, x.skipped, x.unneeded
   local now = not graph.barred(ctx, h.id) and group.decide(g)
   if same and not now then return g end
@@ -120,8 +129,8 @@ local function counted(ctx, h, c, id, incoming)
   return g, now
 end
 
--- told: a member was told how those it depends on ended, or the backlog has it. What failed is open again for one that was
--- replayed.
+-- told: a member was told how those it depends on ended, or the backlog has it. What failed is open again for one
+-- that was replayed.
 local function told(ctx, h, c, id, incoming)
   local needless, own = false, links.group(ctx, id)
   local edge = own and group.aside(own) and 'o' or 'd'
@@ -133,7 +142,9 @@ local function told(ctx, h, c, id, incoming)
     needless = needless or mark == '.' and outcome == nil
     if open and outcome == false then
       audit.broken(ctx, 'm', id, 'its upstream ' .. up .. ' is gone, and nothing tells how it ended')
-    elseif open and outcome and not (c.replays and outcome ~= 's') and not graph.barred(ctx, h.id) and not due(ctx, 'u', up) then
+    elseif
+      open and outcome and not (c.replays and outcome ~= 's') and not graph.barred(ctx, h.id)
+        and not due(ctx, 'u', up) then
       if audit.note(ctx, 'missing', 'm', id, 'it was not told how ' .. up .. ' ended') then
         flow.edge(ctx, h, { id = up, outcome = outcome, attempt = attempt }, id)
       end
@@ -146,7 +157,9 @@ end
 local function stuck(ctx, h, c, id, g)
   if not core.blocked(c) or c.state == 'R3i' or g and g.state == 'p' or graph.barred(ctx, h.id) then return end
   if g and g.state == 'i' then
-    if not due(ctx, 'k', id) and audit.note(ctx, 'phantom', 'blocked', id, 'its group cannot be satisfied') then flow.skip(ctx, c, id) end
+    if not due(ctx, 'k', id) and audit.note(ctx, 'phantom', 'blocked', id, 'its group cannot be satisfied') then
+      flow.skip(ctx, c, id)
+    end
     return
   end
   local released = h.st ~= 'F0' and not due(ctx, 'r', h.id)
@@ -170,8 +183,8 @@ local function going(ctx, c, id)
   end
 end
 
--- waits: one that waits for children goes on when enough of them have ended. What the wait was is known to the handler, so one
--- whose wait is lost runs and says it again.
+-- waits: one that waits for children goes on when enough of them have ended. What the wait was is known to the
+-- handler, so one whose wait is lost runs and says it again.
 local function waits(ctx, h, c, id, children)
   local w, s, o, n = wait.parse(c.children_wait), 0, 0, 0
   for i = 1, #children, 2 do
@@ -221,7 +234,8 @@ local function children(ctx, h, c, id)
   local over = left and string.find(c.children_wait or '', ' cancel d %l+$')
   local work = over and wait.work(ctx, id, redis.call('HGET', keys.children(ctx.r, id), 'name') or '')
   if work and not graph.barred(ctx, h.id) and not due(ctx, 'o', work) and
-      audit.note(ctx, 'missing', 'work', 'o:' .. work, 'the children that its wait does not need were not cancelled') then
+      audit.note(ctx, 'missing', 'work', 'o:' .. work,
+        'the children that its wait does not need were not cancelled') then
     graph.push(ctx, 'o', work, h.id)
   end
   return v
@@ -254,7 +268,8 @@ function joined.look(ctx, c, id)
   local incoming = links.edges(ctx, id)
   ctx.cost = ctx.cost + #incoming / 50
   listed(ctx, h, id, incoming)
-  if graph.cancels(h, graph.class(c.state)) and not core.terminal(c) and not due(ctx, 'c', h.id) and not due(ctx, 'x', id) and
+  if graph.cancels(h, graph.class(c.state)) and not core.terminal(c) and not due(ctx, 'c', h.id)
+    and not due(ctx, 'x', id) and
       audit.note(ctx, 'missing', 'work', 'x:' .. id, 'its flow was cancelled') then
     graph.push(ctx, 'x', id, h.id)
   end
@@ -268,14 +283,18 @@ function joined.look(ctx, c, id)
   local needless = told(ctx, h, c, id, incoming)
   if c.upstreams and not g then return ctx.cost end
   if not now then stuck(ctx, h, c, id, g) end
-  if needless and g and g.after == 'cancel' and g.state ~= 'p' and not now and not c.replays and not graph.barred(ctx, h.id) and
-      not due(ctx, 's', id) and audit.note(ctx, 'missing', 'work', 's:' .. id, 'what its group does not need was not cancelled') then
+  if needless and g and g.after == 'cancel' and g.state ~= 'p' and not now and not c.replays
+    and not graph.barred(ctx, h.id) and
+      not due(ctx, 's', id)
+        and audit.note(ctx, 'missing', 'work', 's:' .. id, 'what its group does not need was not cancelled') then
     graph.push(ctx, 's', id, h.id, '', g.state)
   end
   local v = children(ctx, h, c, id)
   if joined.waits(ctx, c, id) and not graph.barred(ctx, h.id) then
     if ctx.repair then c = core.read(ctx, id) end -- it may have been told just now
-    if joined.waits(ctx, c, id) then waits(ctx, h, c, id, ctx.repair and redis.call('HGETALL', keys.children(ctx.r, id)) or v) end
+    if joined.waits(ctx, c, id) then
+      waits(ctx, h, c, id, ctx.repair and redis.call('HGETALL', keys.children(ctx.r, id)) or v)
+    end
   end
   return ctx.cost
 end

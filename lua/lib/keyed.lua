@@ -1,14 +1,17 @@
--- keyed: keys of callers, each of which leads to one execution: idempotency keys, and keys of what is not to be there twice at a time. The
--- partition follows from the key. There a record "<execution> <till>" says who has it: as long as that execution has not ended, and after that
--- as long as it is there (till is "-") or up to an instant (ms). So an end frees a key without a write: who wants it looks what became of
--- the execution. The execution names its key, too, as "<key>:<till>". A key is the UUID that internal/ids makes of its text. A key that
--- debounces has the till "~", which its record follows with marks (lua/lib/debounce.lua): nobody has it any more once its execution was claimed.
+-- keyed: keys of callers, each of which leads to one execution: idempotency keys, and keys of what is not to be there
+-- twice at a time. The partition follows from the key. There a record "<execution> <till>" says who has it: as long
+-- as that execution has not ended, and after that as long as it is there (till is "-") or up to an instant (ms). So
+-- an end frees a key without a write: who wants it looks what became of the execution. The execution names its key,
+-- too, as "<key>:<till>". A key is the UUID that internal/ids makes of its text. A key that debounces has the till
+-- "~", which its record follows with marks (lua/lib/debounce.lua): nobody has it any more once its execution was
+-- claimed.
 local keyed = {}
 
 local year = 31536000000
 
--- parse reads the id of an item with a key, "<execution> <key> <span>": span is "-" or for how many ms the key stays taken whatever becomes of
--- the execution. "~<ms>" is a key that debounces, and how long it may put its execution off in all (most), 0 for no such bound.
+-- parse reads the id of an item with a key, "<execution> <key> <span>": span is "-" or for how many ms the key stays
+-- taken whatever becomes of the execution. "~<ms>" is a key that debounces, and how long it may put its execution off
+-- in all (most), 0 for no such bound.
 local function parse(ctx, item)
   local id, key, span = string.match(item.id, '^(%S+) (%S+) (%S+)$')
   local most = span and string.match(span, '^~(%d+)$')
@@ -76,7 +79,8 @@ function keyed.take(ctx, item)
   return item.key .. ':' .. item.till
 end
 
--- split reads what the record of an execution says of its key: the name of the key's record, and what that says if it is this execution's.
+-- split reads what the record of an execution says of its key: the name of the key's record, and what that says if it
+-- is this execution's.
 function keyed.split(ctx, c, id)
   local key, till = string.match(c.key or '', '^(%S+):([%d~-]+)$')
   if not key then return nil end
@@ -91,7 +95,8 @@ function keyed.names(text, own)
   return text == own or string.byte(own, -1) == 126 and text ~= nil and string.sub(text, 1, #own) == own
 end
 
--- rival is who else has the key of an execution that is to run again; nil if nobody has. A key that debounces is for what was never claimed.
+-- rival is who else has the key of an execution that is to run again; nil if nobody has. A key that debounces is for
+-- what was never claimed.
 function keyed.rival(ctx, c, id)
   local key, own = keyed.split(ctx, c, id)
   if key and string.byte(own, -1) == 126 then return nil end

@@ -6,6 +6,7 @@ local keys = {}
 function keys.routes(r) return r .. ':routes' end       -- hash: route -> row
 function keys.route_ids(r) return r .. ':routeids' end  -- hash: row -> route
 function keys.route_log(r) return r .. ':routelog' end  -- zset: class by table version
+function keys.makers(r) return r .. ':makers' end       -- hash: class -> namespace that made it
 function keys.ready(r) return r .. ':ready' end         -- set: classes with work that is handed out (ready)
 function keys.delayed(r) return r .. ':delayed' end     -- zset: execution by delay_until
 function keys.alarms(r) return r .. ':alarms' end       -- zset: execution by earliest deadline or timeout
@@ -16,7 +17,8 @@ function keys.pending(r) return r .. ':pending' end     -- zset: pending waitpoi
 function keys.kids(r) return r .. ':kids' end           -- hash: current token key, and the state of each
 function keys.digests(r) return r .. ':digests' end     -- set: interests that have waiters
 function keys.parked(r) return r .. ':parked' end       -- zset: suspended execution by when it was suspended
-function keys.route_use(r) return r .. ':routeuse' end  -- hash: route -> executions that are retained; others of a class -> how many
+-- hash: route -> executions that are retained; others of a class -> how many
+function keys.route_use(r) return r .. ':routeuse' end
 function keys.lanes(r) return r .. ':lanes' end         -- hash: namespace and lane -> what an operator said
 function keys.workers(r) return r .. ':workers' end     -- zset: registered worker instance by expiry
 function keys.schedules(r) return r .. ':schedules' end -- zset: schedule that is not paused by its next due time
@@ -31,13 +33,18 @@ function keys.work(r) return r .. ':work' end           -- hash: what that work 
 function keys.gready(r) return r .. ':gready' end       -- set: likewise, with gates
 function keys.closed(r) return r .. ':closed' end       -- zset: route that a gate closed by when it opens again
 function keys.aside(r, name) return r .. ':bad:' .. name end -- any: what an audit could not read, under its former name
-function keys.closings(r) return r .. ':closings' end   -- hash: that route -> why, "w" and a route -> how often it was woken
-function keys.attached(r) return r .. ':attached' end   -- hash: scope -> gates of what is created in it, and who said so
-function keys.outbox(r) return r .. ':outbox' end       -- stream: what budgets, quotas and other executions are to be told
+-- hash: that route -> why, "w" and a route -> how often it was woken
+function keys.closings(r) return r .. ':closings' end
+-- hash: scope -> gates of what is created in it, and who said so
+function keys.attached(r) return r .. ':attached' end
+-- stream: what budgets, quotas and other executions are to be told
+function keys.outbox(r) return r .. ':outbox' end
 function keys.paused(r) return r .. ':paused' end       -- zset: execution that an operator paused by when
-function keys.refused(r) return r .. ':refused' end     -- zset: execution:waitpoint, as a refused token named it, by when
+-- zset: execution:waitpoint, as a refused token named it, by when
+function keys.refused(r) return r .. ':refused' end
 function keys.refusals(r) return r .. ':refusals' end   -- hash: how many tokens were refused
-function keys.shares(r) return r .. ':shares' end       -- hash: namespace and lane -> what it was given; lane -> where it is
+-- hash: namespace and lane -> what it was given; lane -> where it is
+function keys.shares(r) return r .. ':shares' end
 function keys.weights(r) return r .. ':weights' end     -- hash: namespace and lane -> its weight
 function keys.budgets(r) return r .. ':budgets' end     -- zset: every budget, all of one score
 function keys.quotas(r) return r .. ':quotas' end       -- zset: every quota, all of one score
@@ -47,21 +54,25 @@ function keys.urgent(r) return r .. ':urgent' end       -- channel: work that sh
 -- One per route, interest or session.
 function keys.queue(r, route) return r .. ':q:' .. route end          -- zset: execution by score
 function keys.interest(r, digest) return r .. ':int:' .. digest end   -- set: classes, as ready has them
-function keys.spaces(r, digest) return r .. ':ins:' .. digest end     -- string: namespaces, none for all, and weights of lanes
-function keys.ring(r, class) return r .. ':ring:' .. class end        -- zset: namespaces with work in the order of their turns
+-- string: namespaces, none for all, and weights of lanes
+function keys.spaces(r, digest) return r .. ':ins:' .. digest end
+-- zset: namespaces with work in the order of their turns
+function keys.ring(r, class) return r .. ':ring:' .. class end
 function keys.gring(r, class) return r .. ':gring:' .. class end      -- zset: likewise, work with gates
-function keys.turns(r, class, namespace) return r .. ':turns:' .. class .. ':' .. namespace end -- zset: routes with gates and work
+-- zset: routes with gates and work
+function keys.turns(r, class, namespace) return r .. ':turns:' .. class .. ':' .. namespace end
 function keys.waiters(r, digest) return r .. ':w:' .. digest end      -- zset: instance by expiry
 function keys.session(r, session) return r .. ':s:' .. session end    -- hash
 function keys.held(r, session) return r .. ':h:' .. session end       -- zset: execution by claim number
 function keys.lost(r, session) return r .. ':l:' .. session end       -- list: notices, oldest first
-function keys.open(r, kid) return r .. ':open:' .. kid end            -- zset: open waitpoint of a token key by when it ends
+-- zset: open waitpoint of a token key by when it ends
+function keys.open(r, kid) return r .. ':open:' .. kid end
 function keys.worker(r, instance) return r .. ':wk:' .. instance end  -- hash: a registered worker instance
 function keys.schedule(r, name) return r .. ':sc:' .. name end        -- hash: a schedule
 function keys.doorbell(r, instance) return r .. ':bell:' .. instance end  -- channel
 
--- counted and timed name what a limit of a key ("@<at once>.<starts>.<window>@<key>") counts: all limits of a key share its slots, and those
--- with the same window its starts. A quota's own name is what it is.
+-- counted and timed name what a limit of a key ("@<at once>.<starts>.<window>@<key>") counts: all limits of a key
+-- share its slots, and those with the same window its starts. A quota's own name is what it is.
 local function counted(name) return string.match(name, '^@%d+%.%d+%.%d+(@.+)$') or name end
 local function timed(name)
   local window = string.match(name, '^@%d+%.%d+%.(%d+@.+)$')
@@ -71,8 +82,10 @@ end
 -- One per budget or quota, in partitions of their own.
 function keys.budget(r, name) return r .. ':bd:' .. name end        -- hash: definition
 function keys.usage(r, name) return r .. ':bu:' .. name end         -- hash: dimension -> used in this period
-function keys.spenders(r, name) return r .. ':bx:' .. name end      -- zset: execution, as <partition>.<uuid>, by its last report
-function keys.ledger(r, name, spender) return r .. ':bl:' .. name .. ':' .. spender end -- hash: what an execution reported
+-- zset: execution, as <partition>.<uuid>, by its last report
+function keys.spenders(r, name) return r .. ':bx:' .. name end
+-- hash: what an execution reported
+function keys.ledger(r, name, spender) return r .. ':bl:' .. name .. ':' .. spender end
 function keys.report(r, name, key) return r .. ':br:' .. name .. ':' .. key end -- string: a report that was applied
 function keys.budget_book(r, name) return r .. ':bh:' .. name end   -- list: what was said of it, periods among it
 function keys.budget_waiters(r, name) return r .. ':bw:' .. name end -- zset: closed route, as partition and id, by when
@@ -88,40 +101,49 @@ function keys.core(r, id) return r .. ':x:' .. id end       -- string: lib/recor
 function keys.input(r, id) return r .. ':i:' .. id end      -- string
 function keys.tags(r, id) return r .. ':t:' .. id end       -- hash
 function keys.steps(r, id) return r .. ':k:' .. id end      -- hash: step name -> value
-function keys.step_log(r, id) return r .. ':kl:' .. id end  -- hash: step name -> attempt, when it was recorded, how long it took
+-- hash: step name -> attempt, when it was recorded, how long it took
+function keys.step_log(r, id) return r .. ':kl:' .. id end
 function keys.attempts(r, id) return r .. ':a:' .. id end   -- hash: folded attempts, long texts, categories
 function keys.history(r, id) return r .. ':e:' .. id end   -- list: what happened out of the ordinary
 function keys.keyed(r, id) return r .. ':y:' .. id end     -- string: who has a key of callers (keyed)
 function keys.tombstone(r, id) return r .. ':z:' .. id end -- string: what is left of a purged execution
-function keys.waits(r, id) return r .. ':u:' .. id end    -- string: the current or last suspension, and the waitpoints (waits)
+-- string: the current or last suspension, and the waitpoints (waits)
+function keys.waits(r, id) return r .. ':u:' .. id end
 function keys.satisfied(r, id) return r .. ':us:' .. id end -- hash: what satisfied parts of an open condition
 function keys.matched(r, id) return r .. ':um:' .. id end  -- hash: signal id -> a signal that a condition took
 function keys.messages(r, id) return r .. ':mb:' .. id end -- list: messages that nobody has received (mailbox)
 function keys.marks(r, id) return r .. ':mk:' .. id end   -- zset: what a message is known again by -> its number
-function keys.awaiting(r, id) return r .. ':aw:' .. id end -- hash: who waits for it, as partition and id -> token (awaited)
+-- hash: who waits for it, as partition and id -> token (awaited)
+function keys.awaiting(r, id) return r .. ':aw:' .. id end
 function keys.events(r, id) return r .. ':ev:' .. id end    -- channel
 function keys.frames(r, id) return r .. ':fr:' .. id end    -- channel
 
 -- One per flow, and per member of a flow.
 function keys.flow(r, id) return r .. ':fw:' .. id end      -- hash: header
-function keys.members(r, id) return r .. ':fx:' .. id end   -- zset: member by number, dependants after what they depend on
+-- zset: member by number, dependants after what they depend on
+function keys.members(r, id) return r .. ':fx:' .. id end
 function keys.roots(r, id) return r .. ':fu:' .. id end     -- list: members that wait for the release alone
 function keys.flow_tags(r, id) return r .. ':ft:' .. id end  -- hash
 function keys.flow_stone(r, id) return r .. ':fz:' .. id end -- string: what is left of a purged flow
-function keys.links(r, id) return r .. ':m:' .. id end          -- string: what a member depends on, and who depends on it (links)
+-- string: what a member depends on, and who depends on it (links)
+function keys.links(r, id) return r .. ':m:' .. id end
 function keys.outgoing(r, id) return r .. ':fo:' .. id end      -- list: those who depend on it, if they are many
 function keys.incoming(r, id) return r .. ':fi:' .. id end      -- hash: upstream -> edge, if they are many
-function keys.children(r, id) return r .. ':fc:' .. id end      -- hash: child, or other that it waits for -> how it ended
+-- hash: child, or other that it waits for -> how it ended
+function keys.children(r, id) return r .. ':fc:' .. id end
 
 -- One per attempt.
 function keys.result(r, id, attempt) return r .. ':o:' .. id .. ':' .. attempt end  -- string
 function keys.stream(r, id, attempt) return r .. ':f:' .. id .. ':' .. attempt end  -- stream
 function keys.meta(r, id, attempt) return r .. ':fm:' .. id .. ':' .. attempt end   -- hash
 function keys.deltas(r, id, attempt) return r .. ':fd:' .. id .. ':' .. attempt end  -- stream: summary deltas
-function keys.live(r, id, attempt) return r .. ':fl:' .. id .. ':' .. attempt end    -- stream: best-effort frames, with a TTL
+-- stream: best-effort frames, with a TTL
+function keys.live(r, id, attempt) return r .. ':fl:' .. id .. ':' .. attempt end
 function keys.summary(r, id, attempt) return r .. ':fs:' .. id .. ':' .. attempt end -- hash: the summary document
-function keys.runs(r, id, attempt) return r .. ':fe:' .. id .. ':' .. attempt end    -- stream: runs after the first, by their first frame
+-- stream: runs after the first, by their first frame
+function keys.runs(r, id, attempt) return r .. ':fe:' .. id .. ':' .. attempt end
 
 -- One per waitpoint.
 function keys.signals(r, id, waitpoint) return r .. ':g:' .. id .. ':' .. waitpoint end   -- list: signals in order
-function keys.delivered(r, id, waitpoint) return r .. ':gd:' .. id .. ':' .. waitpoint end -- hash: what was delivered, to know repeats
+-- hash: what was delivered, to know repeats
+function keys.delivered(r, id, waitpoint) return r .. ':gd:' .. id .. ':' .. waitpoint end

@@ -1,8 +1,9 @@
 -- lane: what an operator said about a lane of a namespace. active accepts and hands out; paused accepts but
--- does not hand out; draining hands out but does not accept; disabled does neither. A lane that hands nothing out has no
--- route in ready, so claims need not ask. A row is "state keep,age since by": keep is for how many seconds what ended in
--- the lane is retained (policy.span), 0 the default; age, if it is there, is how many ms of waiting a step of priority is worth. It stays when everything is as usual again, as the record of who said so; the root's field lanes tells
--- whether any row is not as usual.
+-- does not hand out; draining hands out but does not accept; disabled does neither. A lane that hands nothing out has
+-- no route in ready, so claims need not ask. A row is "state keep,age since by": keep is for how many seconds what
+-- ended in the lane is retained (policy.span), 0 the default; age, if it is there, is how many ms of waiting a step
+-- of priority is worth. It stays when everything is as usual again, as the record of who said so; the root's field
+-- lanes tells whether any row is not as usual.
 local lane = {}
 
 local US = '\31'
@@ -13,15 +14,16 @@ lane.states = { active = true, paused = true, draining = true, disabled = true }
 
 function lane.name(namespace, name) return namespace .. US .. name end
 
--- read returns the row of a lane; an active one that keeps things for the default time when nobody said anything. Who asks
--- for the record always reads it.
+-- read returns the row of a lane; an active one that keeps things for the default time when nobody said anything. Who
+-- asks for the record always reads it.
 function lane.read(ctx, name, always)
   ctx.cache.lane_rows = ctx.cache.lane_rows or {}
   local row = ctx.cache.lane_rows[name]
   if not row then
     local text = (ctx.lanes or always) and redis.call('HGET', keys.lanes(ctx.r), name) or ''
     local state, keep, age, since, by = string.match(text, '^(%l+) ([%d/]+),?(%d*) (%d+) (.*)$')
-    row = { state = state or 'active', keep = keep or '0', age = tonumber(age or '') or 0, since = since or '0', by = by or '' }
+    row = { state = state or 'active', keep = keep or '0', age = tonumber(age or '') or 0, since = since or '0',
+      by = by or '' }
     ctx.cache.lane_rows[name] = row
   end
   return row

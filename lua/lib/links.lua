@@ -1,25 +1,28 @@
--- links: the one string that holds what a member of a flow depends on and who depends on it, and the only file that knows its layout.
--- Its Go twin is internal/record; a test holds the two together. Read once a call, and written once, when the call ends:
---   <group (group.text) or -> US <how many depend on it>[o<how many of them are o>] {LF <upstream><mark>,<attempt>,<input>}
---   RS {<d, o or w><dependant>}
--- A dependant is d one that depends on the member, o one that does and stands aside (group.aside), or w a parent that waits for it. Up to links.near upstreams, and up to as many dependants,
--- are in the string. The edges of more upstreams are a hash of their own (keys.incoming), and more dependants a list (keys.outgoing).
--- A member that depends on nobody, and nobody on it, has no links.
+-- links: the one string that holds what a member of a flow depends on and who depends on it, and the only file that
+-- knows its layout. Its Go twin is internal/record; a test holds the two together. Read once a call, and written
+-- once, when the call ends:
+--   <group (group.text) or -> US <how many depend on it>[o<how many of them are o>] {LF
+--   <upstream><mark>,<attempt>,<input>} RS {<d, o or w><dependant>}
+-- A dependant is d one that depends on the member, o one that does and stands aside (group.aside), or w a parent that
+-- waits for it. Up to links.near upstreams, and up to as many dependants, are in the string. The edges of more
+-- upstreams are a hash of their own (keys.incoming), and more dependants a list (keys.outgoing). A member that
+-- depends on nobody, and nobody on it, has no links.
 local links = {}
 
 links.near = 16
 
 local none, empty = { out = 0, aside = 0, ins = '', outs = '' }, '-\0310\30'
 
--- decode reads links into a table: group, out how many depend on it, and ins and outs as they are stored. A text that is nothing of
--- the kind becomes the links of nobody, and damaged says so.
+-- decode reads links into a table: group, out how many depend on it, and ins and outs as they are stored. A text that
+-- is nothing of the kind becomes the links of nobody, and damaged says so.
 function links.decode(text)
   local words, out, aside, at = string.match(text, '^([^\31]*)\31(%d+)o?(%d*)()')
   local stop = out and string.find(text, '\30', at, true)
   local g = words and words ~= '-' and group.parse(words) or nil
   if not stop or not g and words ~= '-' then return { out = 0, aside = 0, ins = '', outs = '', damaged = true } end
   out, aside = tonumber(out), tonumber(aside) or 0
-  local l = { group = g, out = out, aside = aside, ins = string.sub(text, at, stop - 1), outs = string.sub(text, stop + 1) }
+  local l = { group = g, out = out, aside = aside, ins = string.sub(text, at, stop - 1),
+    outs = string.sub(text, stop + 1) }
   if #l.outs ~= (out > links.near and 0 or 37 * out) or aside > out then l.damaged = true end
   return l
 end
@@ -61,7 +64,8 @@ local function stored(ctx, id)
   return ctx.cache.links[id]
 end
 
--- of returns the links of a member as the call has left them, decoded when they are first asked for. Who changes its group says so with touch.
+-- of returns the links of a member as the call has left them, decoded when they are first asked for. Who changes its
+-- group says so with touch.
 function links.of(ctx, id)
   local l = stored(ctx, id)
   if not l then return none end
@@ -93,7 +97,8 @@ end
 
 local function far(l) return l.group and l.group.upstreams > links.near end
 
--- add makes the links of a new member: its group, nil if it depends on nobody, and the edges as upstream and "mark,attempt,input".
+-- add makes the links of a new member: its group, nil if it depends on nobody, and the edges as upstream and
+-- "mark,attempt,input".
 function links.add(ctx, id, g, edges)
   if not ctx.cache.links then ctx.cache.links = {} end
   local l = { group = g, out = 0, aside = 0, ins = '', outs = '' }
@@ -193,7 +198,8 @@ function links.dependants(ctx, id, from, count)
   return out
 end
 
--- led is the text of links with more dependants, made without a table for them; nil if they are too many for the text, or some stand aside.
+-- led is the text of links with more dependants, made without a table for them; nil if they are too many for the
+-- text, or some stand aside.
 local function led(text, more)
   local before, out, at = string.match(text, '^([^\31]*\31)(%d+)()')
   local stop = out and string.byte(text, at) ~= 111 and string.find(text, '\30', at, true) -- o
@@ -202,7 +208,8 @@ local function led(text, more)
   return before .. reply.int(n) .. string.sub(text, at) .. more, out == '0'
 end
 
--- lead adds dependants, 37 bytes each, aside of them o, and tells whether the first one is among them that does not stand aside.
+-- lead adds dependants, 37 bytes each, aside of them o, and tells whether the first one is among them that does not
+-- stand aside.
 function links.lead(ctx, id, more, aside)
   local text = stored(ctx, id) or empty
   if not text.out and aside == 0 then -- nobody has looked at it
@@ -245,7 +252,9 @@ function links.flush(ctx)
         sets[#sets + 1] = up
         sets[#sets + 1] = l.far[up]
       end
-      for first = 1, #sets, 1000 do redis.call('HSET', keys.incoming(ctx.r, id), unpack(sets, first, math.min(first + 999, #sets))) end
+      for first = 1, #sets, 1000 do
+        redis.call('HSET', keys.incoming(ctx.r, id), unpack(sets, first, math.min(first + 999, #sets)))
+      end
       l.told = nil
     end
   end

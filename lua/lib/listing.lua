@@ -1,6 +1,6 @@
--- listing: reading a sorted set page by page. A cursor is the score and the member of the last entry that was read; the next
--- page begins behind that place whether or not the entry is still there, so what stays where it is comes once, whatever comes
--- and goes around it.
+-- listing: reading a sorted set page by page. A cursor is the score and the member of the last entry that was read;
+-- the next page begins behind that place whether or not the entry is still there, so what stays where it is comes
+-- once, whatever comes and goes around it.
 local listing = {}
 
 -- after tells whether a comes after b, byte by byte as the server orders equal scores (Lua's own < follows the locale).
@@ -38,8 +38,8 @@ function listing.rank(key, cursor, before)
   return low
 end
 
--- page returns up to limit members with their scores as text, lowest score first or, with newest, highest first, and whether
--- there are more.
+-- page returns up to limit members with their scores as text, lowest score first or, with newest, highest first, and
+-- whether there are more.
 function listing.page(key, cursor, newest, limit)
   local size = redis.call('ZCARD', key)
   local first, last

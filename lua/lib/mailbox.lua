@@ -1,8 +1,9 @@
--- mailbox: messages to an execution, each to a mailbox of this name. What nobody has taken yet is one list, in the order in which it came,
--- whatever the mailbox. Taking messages is a durable step of the handler, so they are handed out once. Beside the list are marks, by which a
--- repeat is recognised: the idempotency key of a message, else its id -> its number. The field mailbox of the record tells
--- "<number of the last>,<how many wait>,<their bytes>". A message is its parts joined by the unit separator, the payload, any bytes, last:
--- number mailbox accepted by encoding payload.
+-- mailbox: messages to an execution, each to a mailbox of this name. What nobody has taken yet is one list, in the
+-- order in which it came, whatever the mailbox. Taking messages is a durable step of the handler, so they are handed
+-- out once. Beside the list are marks, by which a repeat is recognised: the idempotency key of a message, else its id
+-- -> its number. The field mailbox of the record tells "<number of the last>,<how many wait>,<their bytes>". A
+-- message is its parts joined by the unit separator, the payload, any bytes, last: number mailbox accepted by
+-- encoding payload.
 local mailbox = {}
 
 local US = '\31'
@@ -30,7 +31,8 @@ end
 
 -- parse reads six arguments from position i: mailbox, message id, idempotency key, by, encoding, payload.
 function mailbox.parse(argv, i)
-  local m = { box = argv[i], id = argv[i + 1], key = argv[i + 2], by = argv[i + 3], encoding = argv[i + 4], payload = argv[i + 5] }
+  local m = { box = argv[i], id = argv[i + 1], key = argv[i + 2], by = argv[i + 3], encoding = argv[i + 4],
+    payload = argv[i + 5] }
   if not mailbox.name(m.box) then return nil, reply.err('invalid_input', 'mailbox: 1..96 bytes of printable ASCII') end
   if not args.uuid(m.id) then return nil, reply.err('invalid_input', 'message id') end
   if not m.key or #m.key > 256 or string.find(m.key, '%c') then
@@ -56,7 +58,9 @@ function mailbox.put(ctx, c, id, m)
   if n >= most then return nil, reply.err('mailbox_full', 'messages: at most 1000 that nobody has received') end
   local number = reply.int(last + 1)
   local text = table.concat({ number, m.box, ctx.t, m.by, m.encoding, m.payload }, US)
-  if bytes + #text > most_bytes then return nil, reply.err('mailbox_full', 'bytes: at most 1048576 that nobody has received') end
+  if bytes + #text > most_bytes then
+    return nil, reply.err('mailbox_full', 'bytes: at most 1048576 that nobody has received')
+  end
   redis.call('RPUSH', keys.messages(ctx.r, id), text)
   redis.call('ZADD', keys.marks(ctx.r, id), number, m.key ~= '' and 'k' .. m.key or 's' .. m.id)
   if last >= known then redis.call('ZREMRANGEBYSCORE', keys.marks(ctx.r, id), '-inf', reply.int(last + 1 - known)) end
@@ -102,7 +106,9 @@ function mailbox.heads(ctx, c, id, box, max, behind)
   local _, n = mailbox.of(c)
   if n == 0 then return out end
   each(ctx, id, function(text)
-    if box ~= '' and not is(text, box) or behind and tonumber(string.match(text, '^%d+')) <= behind then return false end
+    if box ~= '' and not is(text, box) or behind and tonumber(string.match(text, '^%d+')) <= behind then
+      return false
+    end
     if #out > 0 and bytes + #text > taken_bytes then return true end
     out[#out + 1], bytes = text, bytes + #text
     return #out >= max

@@ -1,11 +1,13 @@
 -- member: how executions join a flow (ADR 19). A member enters together with every edge that leads into it, from
--- members that are there before it; so no graph has a cycle, and no group ever waits for an edge to be declared. Of each item is read, after
--- what create wants, node upstreams k satisfied edges, and of each edge upstream input. Everything is judged first.
+-- members that are there before it; so no graph has a cycle, and no group ever waits for an edge to be declared. Of
+-- each item is read, after what create wants, node upstreams k satisfied edges, and of each edge upstream input.
+-- Everything is judged first.
 local member = {}
 
 local policies = { all = true, any = true, quorum = true, ended = true, failed = true }
 
--- edges reads those of an item, n from position i on, into ups and inputs. It returns what is wrong, as code and detail.
+-- edges reads those of an item, n from position i on, into ups and inputs. It returns what is wrong, as code and
+-- detail.
 local function edges(argv, i, n, item)
   local ups, inputs, seen, named = {}, {}, {}, {}
   item.ups, item.inputs = ups, inputs
@@ -17,7 +19,9 @@ local function edges(argv, i, n, item)
     if seen[from] then return 'dependency_already_exists', from end
     seen[from] = true
     if input ~= '' then
-      if #input > 64 or string.find(input, '%c') then return 'invalid_input', 'input: at most 64 bytes without control characters' end
+      if #input > 64 or string.find(input, '%c') then
+        return 'invalid_input', 'input: at most 64 bytes without control characters'
+      end
       if named[input] then return 'invalid_input', 'input: ' .. input .. ' is there twice' end
       named[input], item.named = true, true
     end
@@ -42,7 +46,9 @@ local function shape(argv, i, item)
   end
   local quorum = item.policy == 'quorum'
   item.k = args.int(k, quorum and 1 or 0, quorum and n or 0)
-  if not item.k then return nil, 'invalid_input', quorum and 'k: 1..' .. reply.int(n) or 'k: 0, it belongs to quorum' end
+  if not item.k then
+    return nil, 'invalid_input', quorum and 'k: 1..' .. reply.int(n) or 'k: 0, it belongs to quorum'
+  end
   if n == 0 and (item.policy == 'any' or group.watches(item)) then
     return nil, 'invalid_input', 'policy: ' .. item.policy .. ' without an edge'
   end
@@ -64,13 +70,14 @@ function member.parse(argv, i)
   local room = 1000
   for n = 1, #items do room = room - #items[n].ups - (n > 1 and 8 + #items[n].group.tags / 2 or 0) end
   if room < 0 then
-    return nil, reply.err('invalid_input', 'edges: at most 1000 a call, for each further member eight less, and one for each of its tags')
+    return nil, reply.err('invalid_input',
+      'edges: at most 1000 a call, for each further member eight less, and one for each of its tags')
   end
   return items
 end
 
--- known judges an item whose id is there already; somebody else's is no child of parent, and would never tell it of its end. It
--- returns true, or nil and an error reply.
+-- known judges an item whose id is there already; somebody else's is no child of parent, and would never tell it of
+-- its end. It returns true, or nil and an error reply.
 local function known(ctx, h, item, answer, parent)
   local id = item.id
   if string.sub(answer, 1, 1) == '-' then
@@ -84,8 +91,8 @@ local function known(ctx, h, item, answer, parent)
   return true
 end
 
--- upstreams looks at where the edges of an item come from: here, from members of the same call, or from those that are there, which are
--- asked for once. It returns nil, or an error reply.
+-- upstreams looks at where the edges of an item come from: here, from members of the same call, or from those that
+-- are there, which are asked for once. It returns nil, or an error reply.
 local function upstreams(ctx, h, item, here, there)
   local ask, ups = {}, item.ups
   for e = 1, #ups do
@@ -148,7 +155,8 @@ local function foresee(ctx, items)
   if #ups > 0 then record.load(ctx, ups) end
 end
 
--- optional tells whether a new member may be skipped without failing its flow: it is for failures, or behind one that is.
+-- optional tells whether a new member may be skipped without failing its flow: it is for failures, or behind one that
+-- is.
 local function optional(ctx, h, item)
   if item.policy == 'failed' then
     if not h.op then graph.set(h, 'op', '1') end
@@ -162,8 +170,8 @@ local function optional(ctx, h, item)
   return false
 end
 
--- resolve gives the edges of a new member the outcomes that are known already; g is its group. out are the edges that leave
--- others, aside how many of them stand aside, and ends those that ended without success.
+-- resolve gives the edges of a new member the outcomes that are known already; g is its group. out are the edges that
+-- leave others, aside how many of them stand aside, and ends those that ended without success.
 local function resolve(ctx, item, g, new)
   local id, incoming, known, out, size = item.id, {}, not new.calm, new.out, 0
   local aside = group.aside(g)
@@ -186,12 +194,12 @@ local function resolve(ctx, item, g, new)
   links.add(ctx, id, g, incoming)
 end
 
--- write adds one new member. It waits until the flow is released, and then until its group is satisfied. new collects what is
--- written once for all.
+-- write adds one new member. It waits until the flow is released, and then until its group is satisfied. new collects
+-- what is written once for all.
 local function write(ctx, h, item, parent, new)
   local id, t, n, fields = item.id, item.group.template, #item.ups, {}
-  local g = { policy = item.policy, quorum = item.k, after = item.after, upstreams = n, succeeded = 0, failed = 0, skipped = 0,
-    state = 'p', unneeded = optional(ctx, h, item) and 0 or nil }
+  local g = { policy = item.policy, quorum = item.k, after = item.after, upstreams = n, succeeded = 0, failed = 0,
+    skipped = 0, state = 'p', unneeded = optional(ctx, h, item) and 0 or nil }
   fields.flow, fields.node = h.id, item.node
   if item.named then fields.has_inputs = '1' end
   if n > 0 then
@@ -220,7 +228,8 @@ local function write(ctx, h, item, parent, new)
   graph.moved(ctx, { flow = h.id }, id, code)
   if blocked and may_run then new.roots[#new.roots + 1] = id end
   if n == 0 or g.state == 'p' then return end
-  if g.after == 'cancel' and group.open(g) then graph.push(ctx, 's', id, h.id, '', g.state) end -- decided before it came
+  -- decided before it came
+  if g.after == 'cancel' and group.open(g) then graph.push(ctx, 's', id, h.id, '', g.state) end
   if g.state == 'i' then graph.push(ctx, 'k', id, h.id) end
 end
 

@@ -1,5 +1,5 @@
--- merge: the heads of several routes in the order of their scores. A few of each route are read at first, and more of the one
--- whose are used up: to read and sort all that might be wanted costs more than the claims themselves.
+-- merge: the heads of several routes in the order of their scores. A few of each route are read at first, and more of
+-- the one whose are used up: to read and sort all that might be wanted costs more than the claims themselves.
 local merge = {}
 
 -- before is the order of claims: the best score first, and of equal ones the older id.
@@ -14,7 +14,8 @@ local function follow(ctx, m, l)
   l.id = l.members[l.at]
   if not l.id and l.read < m.each and not l.ended then
     local n = math.min(m.chunk, m.each - l.read)
-    l.members = redis.call('ZRANGE', keys.queue(ctx.r, l.route), reply.int(l.read), reply.int(l.read + n - 1), 'WITHSCORES')
+    l.members = redis.call('ZRANGE', keys.queue(ctx.r, l.route), reply.int(l.read), reply.int(l.read + n - 1),
+      'WITHSCORES')
     local seen = #l.members / 2
     l.read, l.at, l.id = l.read + seen, 1, l.members[1]
     if seen < n then
@@ -38,8 +39,8 @@ local function sink(lists, n)
   lists[i] = top
 end
 
--- open begins with count routes of a list, classes' own ones, from position from on and round it; of each it will read at most each members, and want
--- are wanted in all.
+-- open begins with count routes of a list, classes' own ones, from position from on and round it; of each it will
+-- read at most each members, and want are wanted in all.
 function merge.open(ctx, members, from, count, each, want)
   local m = { each = each, chunk = math.min(each, math.floor((want + count - 1) / count) + 1), taken = 0, lists = {} }
   for i = 1, count do
@@ -52,8 +53,9 @@ function merge.open(ctx, members, from, count, each, want)
   return m
 end
 
--- lanes begins with count classes' own routes of a list, from position from on, for each of their lanes: lanes with heads, each with a weight and
--- what it has as m; of all of them about 256 heads are read at most. nil when they are of one lane, false when the interest is not known any more.
+-- lanes begins with count classes' own routes of a list, from position from on, for each of their lanes: lanes with
+-- heads, each with a weight and what it has as m; of all of them about 256 heads are read at most. nil when they are
+-- of one lane, false when the interest is not known any more.
 function merge.lanes(ctx, q, members, from, count)
   local classes, lanes, by = {}, {}, {}
   for i = 1, count do classes[i] = members[(from + i - 1) % #members + 1] end

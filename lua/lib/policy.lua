@@ -10,20 +10,24 @@ function policy.outcome(code)
   return n == 5 and 3 or n
 end
 
--- span is for how many seconds a text says that what ended so is kept, 0 if it does not say. A text is one number for every outcome, or
--- one for each, joined by slashes; an unreadable one says nothing.
+-- span is for how many seconds a text says that what ended so is kept, 0 if it does not say. A text is one number for
+-- every outcome, or one for each, joined by slashes; an unreadable one says nothing.
 function policy.span(text, outcome)
-  if text and string.find(text, '/', 1, true) then text = ({ string.match(text, '^(%d+)/(%d+)/(%d+)/(%d+)$') })[outcome] end
+  if text and string.find(text, '/', 1, true) then
+    text = ({ string.match(text, '^(%d+)/(%d+)/(%d+)/(%d+)$') })[outcome]
+  end
   return args.int(text, 0, 315360000) or 0
 end
 
--- till is the instant up to which an execution has its key whatever becomes of it, ms, by what its record says of the key; else 0.
+-- till is the instant up to which an execution has its key whatever becomes of it, ms, by what its record says of the
+-- key; else 0.
 function policy.till(key)
   local at = key and string.match(key, ':(%d+)$')
   return at and tonumber(at) or 0
 end
 
--- spans is the shortest text for what a text says, with what old says where it leaves a number out; nil for one that cannot be.
+-- spans is the shortest text for what a text says, with what old says where it leaves a number out; nil for one that
+-- cannot be.
 function policy.spans(text, old)
   if args.int(text, 0, 315360000) then return text end
   local parts = { string.match(text, '^(%d*)/(%d*)/(%d*)/(%d*)$') }
@@ -36,8 +40,8 @@ function policy.spans(text, old)
   return table.concat(parts, '/')
 end
 
--- Texts that were judged before: what a text means depends on nothing else, and most executions share a few. They are the one thing
--- that outlives a call, where the server keeps the library loaded.
+-- Texts that were judged before: what a text means depends on nothing else, and most executions share a few. They are
+-- the one thing that outlives a call, where the server keeps the library loaded.
 local judged, count = {}, 0
 
 local function judge(text)
@@ -105,8 +109,9 @@ function policy.pause(p, id, k)
   return d
 end
 
--- respite is the pause before reclaim k (k = 0 for the first) in whole milliseconds: none, then 1, 2, 4 … 60 s. One lost worker
--- is an accident of the worker; work that loses one after the other must not take down all of them in a row.
+-- respite is the pause before reclaim k (k = 0 for the first) in whole milliseconds: none, then 1, 2, 4 … 60 s. One
+-- lost worker is an accident of the worker; work that loses one after the other must not take down all of them in a
+-- row.
 function policy.respite(k)
   return k > 0 and math.min(60000, 1000 * 2 ^ math.min(k - 1, 6)) or 0
 end

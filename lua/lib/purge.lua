@@ -1,13 +1,13 @@
 -- purge: removes every key of an ended execution and leaves a tombstone, so that its id stays
--- taken for a while; its key is free. A tombstone is "code expiry digest", the digest of the payload's digest, short; its key's TTL only
--- cleans up: whether it is over is told by the expiry in it.
+-- taken for a while; its key is free. A tombstone is "code expiry digest", the digest of the payload's digest, short;
+-- its key's TTL only cleans up: whether it is over is told by the expiry in it.
 local purge = {}
 
 -- digest is what a tombstone keeps of the digest of a payload, '' of none.
 function purge.digest(text) return text and text ~= '' and string.sub(redis.sha1hex(text), 1, 16) or '' end
 
--- keep is how long a purge by age leaves a tombstone, ms: an id that was derived, from a schedule or the key of a flow, may come again; a
--- random one (UUIDv7) comes only with a submit that was not answered.
+-- keep is how long a purge by age leaves a tombstone, ms: an id that was derived, from a schedule or the key of a
+-- flow, may come again; a random one (UUIDv7) comes only with a submit that was not answered.
 function purge.keep(id) return string.sub(id, 15, 15) == '7' and 3600000 or 86400000 end
 
 -- write leaves a tombstone.
@@ -38,8 +38,8 @@ end
 
 -- attempt lists what is stored of one attempt.
 function purge.attempt(r, id, a)
-  return { keys.result(r, id, a), keys.stream(r, id, a), keys.meta(r, id, a), keys.deltas(r, id, a), keys.live(r, id, a),
-    keys.summary(r, id, a), keys.runs(r, id, a) }
+  return { keys.result(r, id, a), keys.stream(r, id, a), keys.meta(r, id, a), keys.deltas(r, id, a),
+    keys.live(r, id, a), keys.summary(r, id, a), keys.runs(r, id, a) }
 end
 
 -- unlink removes many keys, a few hundred at a time.
@@ -47,8 +47,8 @@ local function unlink(list)
   for first = 1, #list, 500 do redis.call('UNLINK', unpack(list, first, math.min(first + 499, #list))) end
 end
 
--- pinned tells whether a member must stay: its flow has not ended, or has its id and other members, and would be founded again
--- by another execution of this id.
+-- pinned tells whether a member must stay: its flow has not ended, or has its id and other members, and would be
+-- founded again by another execution of this id.
 function purge.pinned(ctx, c, id)
   local h = c.flow and graph.head(ctx, c.flow)
   return h and (not h.en or c.flow == id and graph.count(h, 'nn') - graph.count(h, 'pu') > 1)
@@ -58,6 +58,8 @@ end
 function purge.flow(ctx, h)
   local r = ctx.r
   purge.write(ctx, keys.flow_stone(r, h.id), h.st, h.pd, purge.keep(h.id))
+  local key = h.uk and keys.keyed(r, h.uk)
+  if key and keyed.owner(key) == graph.own(h) then redis.call('UNLINK', key) end
   redis.call('UNLINK', keys.flow(r, h.id), keys.members(r, h.id), keys.roots(r, h.id), keys.flow_tags(r, h.id))
   redis.call('ZREM', keys.flows(r), h.id)
   redis.call('ZREM', keys.flow_due(r), h.id)
@@ -93,24 +95,24 @@ end
 -- keep is how long the tombstone stays, ms. Returns true when nothing is left; flow.apply writes the rest.
 function purge.run(ctx, c, id, keep)
   local r, gone = ctx.r, {}
-  local first, attempts = tonumber(c.purged_until or '0') or 0, core.started(c)
+  local first, attempts = tonumber(c.purged_until or '1') or 1, core.started(c)
   first = math.max(first, record.kept(c))
-  local last = math.min(attempts, first + 200)
-  for attempt = first, last - 1 do
+  local last = math.min(attempts, first + 199)
+  for attempt = first, last do
     local own = purge.attempt(r, id, reply.int(attempt))
     for i = 1, #own do gone[#gone + 1] = own[i] end
   end
   if last < attempts then
     unlink(gone)
-    record.set(ctx, id, 'purged_until', reply.int(last))
+    record.set(ctx, id, 'purged_until', reply.int(last + 1))
     return false
   end
   purge.write(ctx, keys.tombstone(r, id), c.state, c.digest, keep)
   if c.had_waits then waitpoint.purge(ctx, id) end
   if c.mailbox then mailbox.purge(ctx, id) end
   if c.key then keyed.free(ctx, c, id) end
-  local rest = { keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.step_log(r, id), keys.attempts(r, id),
-    keys.history(r, id) }
+  local rest = { keys.core(r, id), keys.input(r, id), keys.tags(r, id), keys.steps(r, id), keys.step_log(r, id),
+    keys.attempts(r, id), keys.history(r, id) }
   for i = 1, #rest do gone[#gone + 1] = rest[i] end
   unlink(gone)
   record.forget(ctx, id)

@@ -1,9 +1,10 @@
 -- quota: how often, and how many at once, executions may start. A quota lives in a partition of its own kind,
--- "{q:n}". Its definition has df its text, sc scope, for people, rt starts a window, wn window in ms, cp how many at once, jt jitter in ms,
--- ct created, up revision, by who changed it; 0 is no limit. What it admitted is a hold, "<partition>.<execution>:<epoch>": in the
--- window by when, and in a slot by when it is to be asked about. No time frees a slot: either its execution's partition says, through its
--- outbox, that it runs no more, or it is asked when somebody wants the slot and has not heard for a while. A limit of a key has no definition
--- (args.limit): its name says it, and what it admitted is there as long as it counts.
+-- "{q:n}". Its definition has df its text, sc scope, for people, rt starts a window, wn window in ms, cp how many at
+-- once, jt jitter in ms, ct created, up revision, by who changed it; 0 is no limit. What it admitted is a hold,
+-- "<partition>.<execution>:<epoch>": in the window by when, and in a slot by when it is to be asked about. No time
+-- frees a slot: either its execution's partition says, through its outbox, that it runs no more, or it is asked when
+-- somebody wants the slot and has not heard for a while. A limit of a key has no definition (args.limit): its name
+-- says it, and what it admitted is there as long as it counts.
 local quota = {}
 
 -- name accepts the name of a quota, or of a limit of a key.
@@ -19,12 +20,15 @@ function quota.read(ctx, name)
   end
   local d = budget.hash(keys.quota(ctx.r, name))
   if not d.ct then return nil end
-  return { name = name, rate = tonumber(d.rt), window = tonumber(d.wn), cap = tonumber(d.cp), jitter = tonumber(d.jt), d = d }
+  return { name = name, rate = tonumber(d.rt), window = tonumber(d.wn), cap = tonumber(d.cp), jitter = tonumber(d.jt),
+    d = d }
 end
 
 function quota.note(ctx, name, what, by, detail)
   local key = keys.quota_book(ctx.r, name)
-  if redis.call('RPUSH', key, table.concat({ ctx.t, what, by, detail }, '\31')) > 256 then redis.call('LTRIM', key, -256, -1) end
+  if redis.call('RPUSH', key, table.concat({ ctx.t, what, by, detail }, '\31')) > 256 then
+    redis.call('LTRIM', key, -256, -1)
+  end
 end
 
 quota.vouched = 600000 -- ms that a hold is good at most, until it is asked about again
@@ -49,12 +53,14 @@ function quota.trim(ctx, q)
   if #ahead > 0 then redis.call('ZREM', key, unpack(ahead)) end
 end
 
--- suspects are at most 16 holds to be asked about: those whose time has come, then those that were to be asked later than any hold may.
+-- suspects are at most 16 holds to be asked about: those whose time has come, then those that were to be asked later
+-- than any hold may.
 function quota.suspects(ctx, q)
   local key = keys.slots(ctx.r, q.name)
   local out = redis.call('ZRANGEBYSCORE', key, '-inf', ctx.t, 'LIMIT', '0', '16')
   if #out == 16 then return out end
-  local ahead = redis.call('ZRANGEBYSCORE', key, '(' .. reply.int(ctx.now + quota.vouched), '+inf', 'LIMIT', '0', reply.int(16 - #out))
+  local ahead = redis.call('ZRANGEBYSCORE', key, '(' .. reply.int(ctx.now + quota.vouched), '+inf', 'LIMIT', '0',
+    reply.int(16 - #out))
   for i = 1, #ahead do out[#out + 1] = ahead[i] end
   return out
 end
@@ -65,15 +71,16 @@ function quota.jitter(ctx, who, limit)
   return tonumber(string.sub(redis.sha1hex(who .. ctx.t), 1, 7), 16) % limit
 end
 
--- until_rate is in how many ms there may be room in the window for a waiter that was just registered: for the k-th who came
--- within the last 30 s (older ones wait no more) when k starts have left it, not before 100 ms are over, and somewhat later, so that
--- they come one after the other. At most the window and its jitter, which is at least a tenth of it, but no more than 1 s.
+-- until_rate is in how many ms there may be room in the window for a waiter that was just registered: for the k-th
+-- who came within the last 30 s (older ones wait no more) when k starts have left it, not before 100 ms are over, and
+-- somewhat later, so that they come one after the other. At most the window and its jitter, which is at least a tenth
+-- of it, but no more than 1 s.
 function quota.until_rate(ctx, q, who)
   local k = redis.call('ZCOUNT', keys.rate_waiters(ctx.r, q.name), '(' .. reply.int(ctx.now - 30000), quota.ahead(ctx))
   local started = quota.started(ctx, q)
   local place = math.max(1, math.min(started, started - q.rate + k))
-  local head = redis.call('ZRANGEBYSCORE', keys.window(ctx.r, q.name), '(' .. reply.int(ctx.now - q.window), quota.ahead(ctx), 'WITHSCORES',
-    'LIMIT', reply.int(place - 1), '1')
+  local head = redis.call('ZRANGEBYSCORE', keys.window(ctx.r, q.name), '(' .. reply.int(ctx.now - q.window),
+    quota.ahead(ctx), 'WITHSCORES', 'LIMIT', reply.int(place - 1), '1')
   local at = head[2] and args.score(head[2]) + q.window or ctx.now
   return math.max(math.min(100, q.window), at - ctx.now) +
     quota.jitter(ctx, who, math.max(q.jitter, math.min(1000, math.floor(q.window / 10))))
@@ -86,19 +93,21 @@ function quota.until_slot(ctx, q, who)
   return math.max(250, math.min(pause, 10000)) + quota.jitter(ctx, who, 750)
 end
 
--- wait has a route woken when there is room, and in retry ms it asks itself. What waits for a limit of a key is forgotten a minute later: nobody
--- removes such a limit, and a key that nobody uses keeps nothing.
+-- wait has a route woken when there is room, and in retry ms it asks itself. What waits for a limit of a key is
+-- forgotten a minute later: nobody removes such a limit, and a key that nobody uses keeps nothing.
 function quota.wait(ctx, q, key, partition, route_id, retry)
   budget.wait(ctx, key, partition, route_id)
   if q.idle then redis.call('PEXPIRE', key, reply.int(retry + 60000)) end
 end
 
--- wake takes as many of those who wait for the window, and of those who wait for slots, as there is room for, and some more: not everybody
--- who waited still has work. A call takes 256 at most; the others go on waiting.
+-- wake takes as many of those who wait for the window, and of those who wait for slots, as there is room for, and
+-- some more: not everybody who waited still has work. A call takes 256 at most; the others go on waiting.
 function quota.wake(ctx, q, out)
   local free = 256
   if q.cap > 0 then free = q.cap - redis.call('ZCARD', keys.slots(ctx.r, q.name)) end
-  if q.rate > 0 then quota.pop(keys.rate_waiters(ctx.r, q.name), math.min(free, q.rate - quota.started(ctx, q)), out) end
+  if q.rate > 0 then
+    quota.pop(keys.rate_waiters(ctx.r, q.name), math.min(free, q.rate - quota.started(ctx, q)), out)
+  end
   quota.pop(keys.cap_waiters(ctx.r, q.name), free, out)
 end
 

@@ -1,9 +1,11 @@
--- ready: which routes claims look at: those that have work, whose lane hands out, and that no gate closed. Two sets have them by class
--- (lib/route.lua): ready the work without gates, gready the work with gates, so that claims which know of none never meet it. What
--- nearly everybody has, work of the class's own route, is there under the class. Where there are several namespaces, or gates, "c" and the class is
--- there, too, and further keys tell what for: ring (or gring), the namespaces with work, in the order of what they were given; and for work with
--- gates turns, for each namespace its routes in the order of their turns. So a claim finds what comes next without looking at all the others, and a
--- namespace or a limit costs nothing while it has no work. The turns of a lane that hands nothing out stay; its namespace is taken out.
+-- ready: which routes claims look at: those that have work, whose lane hands out, and that no gate closed. Two sets
+-- have them by class (lib/route.lua): ready the work without gates, gready the work with gates, so that claims which
+-- know of none never meet it. What nearly everybody has, work of the class's own route, is there under the class.
+-- Where there are several namespaces, or gates, "c" and the class is there, too, and further keys tell what for: ring
+-- (or gring), the namespaces with work, in the order of what they were given; and for work with gates turns, for each
+-- namespace its routes in the order of their turns. So a claim finds what comes next without looking at all the
+-- others, and a namespace or a limit costs nothing while it has no work. The turns of a lane that hands nothing out
+-- stay; its namespace is taken out.
 local ready = {}
 
 -- member is under what the sets have a route.
@@ -21,15 +23,20 @@ local function place(ctx, namespace, lane_name)
   return reply.int(math.max(args.int(v[1], 0, 9007199254740991) or 0, args.int(v[2], 0, 9007199254740991) or 0))
 end
 
--- enter puts a namespace into a ring, unless it is there: where it is itself of those that are given something, or its lane.
+-- enter puts a namespace into a ring, unless it is there: where it is itself of those that are given something, or
+-- its lane.
 function ready.enter(ctx, set, ring, class, namespace, lane_name)
-  if not redis.call('ZSCORE', ring, namespace) then redis.call('ZADD', ring, place(ctx, namespace, lane_name), namespace) end
+  if not redis.call('ZSCORE', ring, namespace) then
+    redis.call('ZADD', ring, place(ctx, namespace, lane_name), namespace)
+  end
   redis.call('SADD', set, 'c' .. class)
 end
 
 -- leave takes a namespace out of a ring, and the class out of the set when the ring is empty.
 function ready.leave(set, ring, class, namespace)
-  if redis.call('ZREM', ring, namespace) == 1 and redis.call('EXISTS', ring) == 0 then redis.call('SREM', set, 'c' .. class) end
+  if redis.call('ZREM', ring, namespace) == 1 and redis.call('EXISTS', ring) == 0 then
+    redis.call('SREM', set, 'c' .. class)
+  end
 end
 
 -- offer lists a route that has work, if its lane hands out and no gate closed it, which it tells.
@@ -64,7 +71,9 @@ function ready.drop(ctx, id)
   local class = route.class(id)
   if gates == '' then
     ready.leave(keys.ready(r), keys.ring(r, class), class, namespace)
-  elseif redis.call('ZREM', keys.turns(r, class, namespace), id) == 1 and redis.call('EXISTS', keys.turns(r, class, namespace)) == 0 then
+  elseif
+    redis.call('ZREM', keys.turns(r, class, namespace), id) == 1
+      and redis.call('EXISTS', keys.turns(r, class, namespace)) == 0 then
     ready.leave(keys.gready(r), keys.gring(r, class), class, namespace)
   end
 end
@@ -94,8 +103,8 @@ function ready.lists(ctx, id)
   return redis.call('ZSCORE', ring, namespace) and redis.call('SISMEMBER', set, 'c' .. class) == 1 or false
 end
 
--- lane opens or closes a lane of a namespace: all routes of one class at a time. It returns for how much of the class something may be
--- handed out now.
+-- lane opens or closes a lane of a namespace: all routes of one class at a time. It returns for how much of the class
+-- something may be handed out now.
 function ready.lane(ctx, class, namespace, lane_name, open)
   local r, waiting = ctx.r, 0
   local _, _, rest = route.split(route.read(ctx, class))
@@ -117,8 +126,8 @@ function ready.lane(ctx, class, namespace, lane_name, open)
   return waiting
 end
 
--- told reads what an interest says beside its classes: spaces, nil for all namespaces, and the weights of lanes. false when that is not
--- known any more.
+-- told reads what an interest says beside its classes: spaces, nil for all namespaces, and the weights of lanes.
+-- false when that is not known any more.
 local function told(ctx, digest)
   ctx.cache.interests = ctx.cache.interests or {}
   local all = ctx.cache.interests[digest]
@@ -137,14 +146,16 @@ local function told(ctx, digest)
   return all
 end
 
--- spaces lists the namespaces that an interest is restricted to: nil for all of them, false when that is not known any more.
+-- spaces lists the namespaces that an interest is restricted to: nil for all of them, false when that is not known
+-- any more.
 function ready.spaces(ctx, digest)
   local all = told(ctx, digest)
   if all then return all.spaces end
   return false
 end
 
--- weights has the weights of lanes that an interest gives, 1 where it says nothing; false when that is not known any more.
+-- weights has the weights of lanes that an interest gives, 1 where it says nothing; false when that is not known any
+-- more.
 function ready.weights(ctx, digest)
   local all = told(ctx, digest)
   return all and all.weights
@@ -194,6 +205,7 @@ end
 function ready.waiting(ctx, member)
   local class, plain = ready.class(member)
   if plain then return math.min(redis.call('ZCARD', keys.queue(ctx.r, class)), 64) end
-  local n = redis.call('ZCARD', keys.ring(ctx.r, class)) + (ctx.gates and redis.call('ZCARD', keys.gring(ctx.r, class)) or 0)
+  local n = redis.call('ZCARD', keys.ring(ctx.r, class)) + (ctx.gates and redis.call('ZCARD', keys.gring(ctx.r, class))
+    or 0)
   return math.min(n, 64)
 end

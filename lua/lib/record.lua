@@ -1,13 +1,16 @@
--- record: the one string that holds an execution, and the only file that knows its layout. Its Go twin is internal/record; a test
--- holds the two together. A record is one line of words and, behind its end, the input and the result:
+-- record: the one string that holds an execution, and the only file that knows its layout. Its Go twin is
+-- internal/record; a test holds the two together. A record is one line of words and, behind its end, the input and
+-- the result:
 --   <hot words> <cold words> {<name>=<value>}\n<input><result>
--- The hot words change with every claim and end, and the first five of them are the fence of the holder. Cold words are written once.
--- Fields that most executions lack have a name, of two letters. "-" stands for an absent field. Sizes are stored, so nothing ever searches
--- behind the line end, and payloads may hold any byte. An input or result of more than record.inline bytes has a key of its own.
--- The rest of the library knows fields by long names. The hot words are: state (its code), session, claim_number, epoch, attempt (number of
--- the last), ended_at, result_size (bytes), claimed_at, first_claimed_at, attempt_type, retries, reclaims. The cold words are: route (its id),
--- created_at, priority, policy, digest (of the payload), input_size (bytes). input and result, if they are small, are fields of the table, too.
--- session and claim_number stay after a release, as the record of the last holder; only the state A1 makes them a lease.
+-- The hot words change with every claim and end, and the first five of them are the fence of the holder. Cold words
+-- are written once. Fields that most executions lack have a name, of two letters. "-" stands for an absent field.
+-- Sizes are stored, so nothing ever searches behind the line end, and payloads may hold any byte. An input or result
+-- of more than record.inline bytes has a key of its own. The rest of the library knows fields by long names. The hot
+-- words are: state (its code), session, claim_number, epoch, attempt (number of the last), ended_at, result_size
+-- (bytes), claimed_at, first_claimed_at, attempt_type, retries, reclaims. The cold words are: route (its id),
+-- created_at, priority, policy, digest (of the payload), input_size (bytes). input and result, if they are small, are
+-- fields of the table, too. session and claim_number stay after a release, as the record of the last holder; only the
+-- state A1 makes them a lease.
 local record = {}
 
 -- inline is how many bytes an input or a result may have that is part of the record.
@@ -39,7 +42,7 @@ local layout = {
   'replay_request', 'rq', -- the last one
   'revoke_request', 'rv', -- the last one
   'deadline_span', 'ds', -- the original one
-  'purged_until', 'pu', -- purged up to this attempt
+  'purged_until', 'pu', -- the first attempt that is not purged yet
   'replays', 'pc',
   'suspension_deadline', 'tt',
   'open_waitpoints', 'wp',
@@ -54,7 +57,8 @@ local layout = {
   'grant_session', 'gs',
   'grant_number', 'gn', -- its claim number
   'grant_epoch', 'ge', -- epoch of the last grant that was not claimed
-  'links', 'lk', -- of one that has continued: how often, the first attempt of this link, the first one that is kept (chain)
+  -- of one that has continued: how often, the first attempt of this link, the first one that is kept (chain)
+  'links', 'lk',
   'replaced', 'rd', -- how often another submit under the key that debounces it has replaced what it was submitted with
   'awaited', 'aw', -- 1 = others wait for its end (awaited)
   'key', 'ky', -- its key and how long it has it (keyed); the last one, so that it can be added to a text
@@ -68,15 +72,18 @@ local function learn()
 end
 
 -- numbers are the named fields that are reckoned with.
-local numbers = { attempt_deadline = true, delay_until = true, attempt_left = true, attempt_timeout = true, deadline = true,
-  upstreams = true, start_delay = true, step_bytes = true, step_order = true, deadline_span = true, purged_until = true, replays = true,
-  suspension_deadline = true, open_waitpoints = true, resume_bytes = true, last_signal = true, dropped_attempts = true, grant_deadline =
+local numbers = { attempt_deadline = true, delay_until = true, attempt_left = true, attempt_timeout = true,
+  deadline = true, upstreams = true, start_delay = true, step_bytes = true, step_order = true, deadline_span = true,
+  purged_until = true, replays = true, suspension_deadline = true, open_waitpoints = true, resume_bytes = true,
+  last_signal = true, dropped_attempts = true,
+  grant_deadline =
   true, grant_number = true, grant_epoch = true, replaced = true }
 
 local line = '^(%S+) (%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ' ..
     '(%S+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) (%S+) (%S+) ([%d-]+)([^\n]*)\n()'
 
-local marks = { [' '] = '%s', ['\n'] = '%n', ['\t'] = '%t', ['\r'] = '%r', ['\11'] = '%v', ['\12'] = '%f', ['%'] = '%%' }
+local marks = { [' '] = '%s', ['\n'] = '%n', ['\t'] = '%t', ['\r'] = '%r', ['\11'] = '%v', ['\12'] = '%f', ['%'] =
+  '%%' }
 local meanings = { s = ' ', n = '\n', t = '\t', r = '\r', v = '\11', f = '\12', ['%'] = '%', ['-'] = '-', e = '' }
 
 -- escape makes one word of any text.
@@ -92,11 +99,12 @@ local function unescape(text)
   return (string.gsub(text, '%%(.)', meanings))
 end
 
--- decode reads a record into a table. A text that is no record, or has something else where a number belongs, becomes a table without
--- fields but damaged, which says why.
+-- decode reads a record into a table. A text that is no record, or has something else where a number belongs, becomes
+-- a table without fields but damaged, which says why.
 function record.decode(text)
   local c = {}
-  local state, session_id, claim, epoch, attempt, ended, result_size, claimed, first, type_, retries, reclaims, route_id, created, priority,
+  local state, session_id, claim, epoch, attempt, ended, result_size, claimed, first, type_, retries, reclaims,
+    route_id, created, priority,
     policy_, digest, size, named, body = string.match(text, line)
   if not state then return { damaged = 'it is no record' } end
   c.state = state
@@ -139,9 +147,11 @@ end
 
 -- encode is the reverse of decode.
 function record.encode(c)
-  local out = { c.state, c.session and escape(c.session) or '-', c.claim_number or '-', c.epoch or '-', c.attempt or '-', c.ended_at or '-',
-    c.result_size or '-', c.claimed_at or '-', c.first_claimed_at or '-', c.attempt_type or '-', c.retries or '-', c.reclaims or '-',
-    c.route, c.created_at, c.priority or '-', c.policy and escape(c.policy) or '-', c.digest and escape(c.digest) or '-',
+  local out = { c.state, c.session and escape(c.session) or '-', c.claim_number or '-', c.epoch or '-',
+    c.attempt or '-', c.ended_at or '-', c.result_size or '-', c.claimed_at or '-', c.first_claimed_at or '-',
+    c.attempt_type or '-', c.retries or '-', c.reclaims or '-', c.route, c.created_at, c.priority or '-',
+    c.policy and escape(c.policy) or '-',
+    c.digest and escape(c.digest) or '-',
     c.input_size or '-' }
   local n = 18
   for i = 1, #layout, 2 do
@@ -154,8 +164,8 @@ function record.encode(c)
   return table.concat(out, ' ') .. '\n' .. (c.input or '') .. (c.result or '')
 end
 
--- load reads those of many records that the call does not have yet with one command. texts has each as it is stored, false where there
--- is none.
+-- load reads those of many records that the call does not have yet with one command. texts has each as it is stored,
+-- false where there is none.
 function record.load(ctx, ids)
   if not ctx.cache.texts then ctx.cache.texts = {} end
   local texts, list, asked = ctx.cache.texts, {}, {}
@@ -182,9 +192,10 @@ function record.text(ctx, id)
   return text
 end
 
--- read returns the fields of an execution as this call has left them; none when there is no such execution. A table that was
--- returned does not change when the execution does: it is the state before what the caller does next. A record that cannot be read is as
--- one that is not there, so that it stops nobody: a function that meets its entry in an index removes that, and an audit sets it aside.
+-- read returns the fields of an execution as this call has left them; none when there is no such execution. A table
+-- that was returned does not change when the execution does: it is the state before what the caller does next. A
+-- record that cannot be read is as one that is not there, so that it stops nobody: a function that meets its entry in
+-- an index removes that, and an audit sets it aside.
 function record.read(ctx, id)
   if not ctx.cache.records then ctx.cache.records, ctx.cache.own = {}, {} end
   local c = ctx.cache.records[id]
@@ -198,7 +209,8 @@ function record.read(ctx, id)
   return c
 end
 
--- change returns the table that the call may change, and plans to write it. A table that was read before keeps the fields as they were.
+-- change returns the table that the call may change, and plans to write it. A table that was read before keeps the
+-- fields as they were.
 local function change(ctx, id)
   if ctx.cache.own and ctx.cache.own[id] then return ctx.cache.own[id] end
   local new = {}
@@ -236,8 +248,8 @@ function record.splice(ctx, id, text)
   ctx.cache.texts[id], ctx.cache.spliced[id] = text, text
 end
 
--- The plain paths. What follows makes and reads the texts of executions that have no named field, or but a key or those of a member of a flow,
--- without a table for each; it must agree with the codec above, byte for byte.
+-- The plain paths. What follows makes and reads the texts of executions that have no named field, or but a key or
+-- those of a member of a flow, without a table for each; it must agree with the codec above, byte for byte.
 
 -- spliceable returns a record as it is stored, if a plain path may make another one of it: the call has not decoded it.
 function record.spliceable(ctx, id)
@@ -245,7 +257,8 @@ function record.spliceable(ctx, id)
   return record.text(ctx, id)
 end
 
--- simple tells whether the named fields of a record are none, or a key that is not held up to an instant, or but those that every member
+-- simple tells whether the named fields of a record are none, or a key that is not held up to an instant, or but
+-- those that every member
 -- has: flow, node, how many it depends on, and whether it has inputs. It returns these.
 local function simple(named)
   if named == '' then return true end
@@ -264,8 +277,8 @@ function record.fresh(c)
   return before, named
 end
 
--- joining makes of the parts of a plain new execution those of a member of a flow, whose further fields are m; nil if the parts or the
--- fields have more names than a plain member has. Its state is m.state, if that is given.
+-- joining makes of the parts of a plain new execution those of a member of a flow, whose further fields are m; nil if
+-- the parts or the fields have more names than a plain member has. Its state is m.state, if that is given.
 function record.joining(before, named, m)
   if named ~= '\n' or m.start_delay then return nil end
   if m.state then before = m.state .. string.sub(before, 4) end
@@ -279,15 +292,17 @@ function record.holding(named, key) return string.sub(named, 1, -2) .. ' ky=' ..
 function record.compose(before, named, digest, payload)
   local size = #payload
   if size == 0 then return before .. (digest == '' and '-' or escape(digest)) .. ' -' .. named end
-  return before .. (digest == '' and '-' or escape(digest)) .. ' ' .. reply.int(size) .. named .. (size <= record.inline and payload or '')
+  return before .. (digest == '' and '-' or escape(digest)) .. ' ' .. reply.int(size) ..
+    named .. (size <= record.inline and payload or '')
 end
 
 local new = 'R1f - - - - - - - - - - - '
 
 local first = '^R[13]f %- %- %- %- %- %- %- %- %- %- %- (%d+) (%d+) ([%d-]+) %S+ %S+ ([%d-]+)([^\n]*)\n()'
 
--- unclaimed reads a plain record that waits for its first claim in a route: created, priority, input bytes ('-' for none), the place of
--- the body, and of a member flow, node and how many upstreams its inputs come from, if it has some; nil if it is none.
+-- unclaimed reads a plain record that waits for its first claim in a route: created, priority, input bytes ('-' for
+-- none), the place of the body, and of a member flow, node and how many upstreams its inputs come from, if it has
+-- some; nil if it is none.
 function record.unclaimed(text, route)
   local own, created, priority, size, named, body = string.match(text, first)
   if own ~= route or string.byte(text, 2) ~= 49 then return nil end -- 1
@@ -296,15 +311,15 @@ function record.unclaimed(text, route)
   return created, priority, size, body, flow_id, node and unescape(node), edges
 end
 
--- blocked reads a plain record of a member that waits for others and never ran, as core.read would, if that is all that is to be known of it;
--- nil if it is none.
+-- blocked reads a plain record of a member that waits for others and never ran, as core.read would, if that is all
+-- that is to be known of it; nil if it is none.
 function record.blocked(text)
   local route, created, priority, _, named = string.match(text, first)
   if not route or string.byte(text, 2) ~= 51 then return nil end -- 3
   local plain, flow_id = simple(named)
   if not plain or not flow_id then return nil end
-  return { state = 'R3f', route = route, created_at = created, priority = priority ~= '-' and priority or nil, flow = flow_id,
-    plain = true }
+  return { state = 'R3f', route = route, created_at = created, priority = priority ~= '-' and priority or nil,
+    flow = flow_id, plain = true }
 end
 
 -- freed is that record once it may run.
@@ -314,7 +329,8 @@ function record.freed(text) return 'R1' .. string.sub(text, 3) end
 function record.claimed(text, lease) return lease .. string.sub(text, #new + 1) end
 
 function record.lease(session_id, number, epoch, now)
-  return 'A1 ' .. escape(session_id) .. ' ' .. number .. ' ' .. epoch .. ' 0 - - ' .. now .. ' ' .. now .. ' initial - - '
+  return 'A1 ' .. escape(session_id) .. ' ' .. number .. ' ' .. epoch .. ' 1 - - ' .. now .. ' ' .. now ..
+    ' initial - - '
 end
 
 -- token is how the record of an execution begins that this fence holds.
@@ -334,7 +350,8 @@ end
 -- completed is that record after its end with success.
 function record.completed(text, token, now, result)
   local size = #result
-  return 'T1' .. string.sub(token, 3) .. now .. ' ' .. (size == 0 and '-' or reply.int(size)) .. ' ' .. string.sub(text, #token + 5) ..
+  return 'T1' .. string.sub(token, 3) .. now .. ' ' .. (size == 0 and '-' or reply.int(size)) .. ' ' ..
+    string.sub(text, #token + 5) ..
       (size <= record.inline and result or '')
 end
 
@@ -380,8 +397,8 @@ local word = '%S+ '
 local four = word .. word .. word .. word
 local words = '^' .. four .. four .. four .. four .. word .. '%S+()'
 
--- move changes the state and named fields (false removes one) of an execution. If this call has only read it, its text is edited, which is
--- half the work of set.
+-- move changes the state and named fields (false removes one) of an execution. If this call has only read it, its
+-- text is edited, which is half the work of set.
 function record.move(ctx, id, code, fields)
   if ctx.cache.dirty and ctx.cache.dirty[id] then
     record.set(ctx, id, 'state', code)
@@ -405,13 +422,13 @@ function record.move(ctx, id, code, fields)
   ctx.cache.records[id] = nil
 end
 
--- started is how many attempts there were.
-function record.started(c) return (tonumber(c.attempt or '') or -1) + 1 end
+-- started is how many attempts there were: the number of the last one, as they count from 1.
+function record.started(c) return tonumber(c.attempt or '') or 0 end
 
 -- kept is the first attempt of which something is stored: one that continues drops old ones.
-function record.kept(c) return tonumber((string.match(c.links or '', ',(%d+)$')) or '0') end
+function record.kept(c) return tonumber((string.match(c.links or '', ',(%d+)$')) or '1') end
 
--- list returns names and values of the fields, for readers in Go. They are told how many attempts were started, not the last one's number.
+-- list returns names and values of the fields, for readers in Go.
 function record.list(c)
   local out = c.attempt and { 'attempts', reply.int(record.started(c)) } or {}
   for field, value in pairs(c) do

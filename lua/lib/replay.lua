@@ -4,8 +4,8 @@ local replay = {}
 -- clear removes what the last run left on the core and beside it.
 local function clear(ctx, c, id, q)
   local drop = q.steps == 'drop'
-  record.clear(ctx, id, 'ended_at', 'retries', 'reclaims', 'failure_category', 'cancelled_by', 'last_release', 'delay_until',
-    'attempt_deadline', 'attempt_left')
+  record.clear(ctx, id, 'ended_at', 'retries', 'reclaims', 'failure_category', 'cancelled_by', 'last_release',
+    'delay_until', 'attempt_deadline', 'attempt_left')
   redis.call('HDEL', keys.attempts(ctx.r, id), 'cancel', 'progress')
   if drop then
     if c.attempt then record.set(ctx, id, 'dropped_attempts', reply.int(core.started(c))) end
@@ -25,8 +25,8 @@ local function clear(ctx, c, id, q)
   end
 end
 
--- stale tells whether the next run cannot use a step: it holds a waitpoint, which the end has closed, or outcomes of children
--- of which one did not succeed, and may have been replayed since.
+-- stale tells whether the next run cannot use a step: it holds a waitpoint, which the end has closed, or outcomes of
+-- children of which one did not succeed, and may have been replayed since.
 local function stale(ctx, id, name)
   local prefix = string.sub(name, 1, 3)
   if prefix == '\31w:' then return true end
@@ -62,7 +62,9 @@ function replay.reopen(ctx, c, id)
       gone[#gone + 1] = all[i]
       local name = string.match(all[i], '^\31c:(.*)$')
       if name and had[suspension.memo .. name] then gone[#gone + 1] = suspension.memo .. name end
-      if name and c.resume_bytes and suspension.read(ctx, id).name == name then record.clear(ctx, id, 'resume_bytes') end
+      if name and c.resume_bytes and suspension.read(ctx, id).name == name then
+        record.clear(ctx, id, 'resume_bytes')
+      end
     end
   end
   forget(ctx, c, id, gone)
@@ -71,11 +73,14 @@ end
 -- since forgets the steps that were recorded from a number on, and what a wait was answered that began behind it.
 function replay.since(ctx, c, id, from)
   forget(ctx, c, id, steps.since(ctx, id, from))
-  if c.resume_bytes and tonumber(suspension.read(ctx, id).after or '0') >= from then record.clear(ctx, id, 'resume_bytes') end
+  if c.resume_bytes and tonumber(suspension.read(ctx, id).after or '0') >= from then
+    record.clear(ctx, id, 'resume_bytes')
+  end
 end
 
--- asked is the number of the step that opened the first waitpoint of a wait whose time was over, which ended the execution. What was recorded
--- behind it told somebody of a link that is dead, and is done again, so that they are asked again. nil if there is none.
+-- asked is the number of the step that opened the first waitpoint of a wait whose time was over, which ended the
+-- execution. What was recorded behind it told somebody of a link that is dead, and is done again, so that they are
+-- asked again. nil if there is none.
 function replay.asked(ctx, id)
   local u, first = suspension.read(ctx, id), nil
   if u.cause ~= 'timeout' or u.close_reason == 'timed_out_auto_resume' then return nil end
@@ -99,7 +104,8 @@ end
 
 -- parse reads request, steps, force, by and reason from position i; it returns them, or nil and an error reply.
 function replay.parse(argv, i)
-  local q = { request = args.id(argv[i]), steps = argv[i + 1], force = argv[i + 2], by = argv[i + 3], reason = argv[i + 4] }
+  local q = { request = args.id(argv[i]), steps = argv[i + 1], force = argv[i + 2], by = argv[i + 3],
+    reason = argv[i + 4] }
   if not q.request then return nil, reply.err('invalid_input', 'request id') end
   q.from = string.match(q.steps or '', '^from (.+)$')
   if q.steps ~= 'keep' and q.steps ~= 'drop' and not steps.name(q.from) then
@@ -119,6 +125,8 @@ function replay.refuse(ctx, c, id, q)
   local h = c.flow and graph.head(ctx, c.flow)
   if h and graph.barred(ctx, c.flow) then return reply.err('flow_cancelled', c.flow) end
   if h and graph.count(h, 'bl') > 0 then return reply.err('resolution_pending', c.flow) end
+  local rival = h and h.uk and h.en and graph.rival(ctx, h.uk, h.id)
+  if rival then return reply.err('key_taken', rival.id) end
   if c.state == 'T1' and q.force == '0' then
     return reply.err('replay_not_allowed', 'it succeeded; a success is replayed only if forced')
   end
@@ -128,7 +136,8 @@ function replay.refuse(ctx, c, id, q)
   return nil
 end
 
--- again makes the group of a member that watches ready for another run: it waits for those of its upstreams that have not ended now.
+-- again makes the group of a member that watches ready for another run: it waits for those of its upstreams that have
+-- not ended now.
 local function again(ctx, h, id, g, free)
   local v, ups = links.edges(ctx, id), {}
   for i = 1, #v, 2 do ups[#ups + 1] = v[i] end
@@ -152,7 +161,8 @@ local function again(ctx, h, id, g, free)
 end
 
 -- regroup makes the group of a member ready for another run: what did not succeed is open again. It returns the code of
--- the state that follows. Nothing of a flow that is not released may run; the release comes to a member without a group.
+-- the state that follows. Nothing of a flow that is not released may run; the release comes to a member without a
+-- group.
 local function regroup(ctx, c, id)
   local g, h = c.flow and links.group(ctx, id), c.flow and graph.head(ctx, c.flow)
   local free = h and h.st == 'F0' and 'R3p' or 'R1p'
@@ -163,7 +173,8 @@ local function regroup(ctx, c, id)
     local mark = string.byte(v[i + 1], 1)
     if mark == 108 or mark ~= 115 and mark ~= 46 and g.state == 'i' then -- l, and what is neither s nor open
       local _, attempt, input = group.record(v[i + 1])
-      links.tell(ctx, id, v[i], mark == 108 and 's,' .. (attempt or '') .. ',' .. (input or '') or '.,,' .. (input or ''))
+      links.tell(ctx, id, v[i],
+        mark == 108 and 's,' .. (attempt or '') .. ',' .. (input or '') or '.,,' .. (input or ''))
     end
   end
   if g.state == 'i' then

@@ -17,7 +17,8 @@ end
 
 local digits = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
 
--- int formats a whole number below 2^53 without an exponent ('%d' costs a quarter of '%.0f', and most counts are small).
+-- int formats a whole number below 2^53 without an exponent ('%d' costs a quarter of '%.0f', and most counts are
+-- small).
 function reply.int(n)
   return digits[n] or string.format('%d', n)
 end

@@ -1,5 +1,5 @@
--- root: the entrance of every function that works on a partition. It checks the partition root and the caller's protocol, reads the clock
--- once, and hands out ctx, which is the request, and reaches the rest of the call's state:
+-- root: the entrance of every function that works on a partition. It checks the partition root and the caller's
+-- protocol, reads the clock once, and hands out ctx, which is the request, and reaches the rest of the call's state:
 --   r       the root key            now    server time, ms       t    the same as text
 --   moves   what the call changes in indexes, headers of flows and the feed, until indexes.apply, flow.apply and feed.flush write it
 --   cache   what the call has read, and what of it changed: records, waits and links are written when it ends
@@ -13,8 +13,8 @@
 -- A missing root is an error, never created on demand.
 local root = {}
 
--- mismatch refuses a caller or a store of another protocol number than this library's, and tells the other number, the caller's, and
--- whose the other is; nil when all three agree.
+-- mismatch refuses a caller or a store of another protocol number than this library's, and tells the other number,
+-- the caller's, and whose the other is; nil when all three agree.
 function root.mismatch(stored, given)
   if given == '@PROTOCOL@' and stored == given then return nil end
   if not args.int(given, 1, 1000000) then return reply.err('invalid_input', 'protocol') end
@@ -28,9 +28,11 @@ function root.enter(k, argv, claims, tick)
   local said, note = trail.split(argv[1])
   local r, h = k[1], nil
   if tick then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'owner', 'ring', 'quiet', 'told')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'owner',
+      'ring', 'quiet', 'told')
   elseif claims then
-    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'table', 'mixed')
+    h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces', 'table',
+      'mixed')
   else
     h = redis.call('HMGET', r, 'protocol', 'frozen', 'wake', 'lanes', 'feed', 'gates', 'ticked', 'spaces')
   end
@@ -39,7 +41,8 @@ function root.enter(k, argv, claims, tick)
   if h[2] then return nil, reply.err('partition_frozen', r) end
   local now = clock.now(r)
   local ctx = { r = r, now = now, t = reply.int(now), wake = h[3] and tonumber(h[3]), lanes = h[4], feed = h[5],
-    gates = h[6], ticked = h[7], spaces = h[8], note = note, table = claims and tonumber(h[9] or '0'), moves = {}, cache = {} }
+    gates = h[6], ticked = h[7], spaces = h[8], note = note, table = claims and tonumber(h[9] or '0'), moves = {},
+    cache = {} }
   root.current = ctx
   if claims then
     ctx.mixed = h[10]
@@ -66,16 +69,17 @@ function root.version(ctx)
   return ctx.table
 end
 
--- stepped tells that the server's clock stepped back since the last tick, whose time is the root's field ticked. Steps of up to root.step ms are
--- waited for.
+-- stepped tells that the server's clock stepped back since the last tick, whose time is the root's field ticked.
+-- Steps of up to root.step ms are waited for.
 root.step = 1000
 
 function root.stepped(ctx)
   return ctx.ticked and (tonumber(ctx.ticked) or 0) > ctx.now + root.step
 end
 
--- overdue tells a caller that nobody ticks: the owner is 2 s late, or there is work for a tick and no owner. After the clock stepped back
--- the wake time is that of another clock, so a tick is wanted at once. A wake time within a second needs no look: it is soon over.
+-- overdue tells a caller that nobody ticks: the owner is 2 s late, or there is work for a tick and no owner. After
+-- the clock stepped back the wake time is that of another clock, so a tick is wanted at once. A wake time within a
+-- second needs no look: it is soon over.
 function root.overdue(ctx)
   if not ctx.wake then return '0' end
   if ctx.now < ctx.wake then return ctx.wake > ctx.now + 1000 and root.stepped(ctx) and '1' or '0' end
@@ -83,7 +87,8 @@ function root.overdue(ctx)
   return '0'
 end
 
--- need lowers the wake time to due and wakes the tick's owner. While anything waits for its time, the tick looks every root.span at the
+-- need lowers the wake time to due and wakes the tick's owner. While anything waits for its time, the tick looks
+-- every root.span at the
 -- latest: then it is noticed that its owner died, though nothing is due for long.
 function root.need(ctx, due)
   local wake = math.max(ctx.now, math.min(due, ctx.now + root.span)) -- what is overdue already makes no tick late
@@ -93,9 +98,10 @@ function root.need(ctx, due)
   if root.owner(ctx) then publish.to(keys.doorbell(ctx.r, ctx.owner), 't') end
 end
 
--- What is kept for hours (ended executions, schedules, flows, registrations) need not be looked at with every tick: the root's field quiet
--- is until when nothing of it comes due, at most this many ms ahead. A function that files something for sooner says so, and so does any
--- that files something after the clock stepped back, since it may be sooner than what another clock said.
+-- What is kept for hours (ended executions, schedules, flows, registrations) need not be looked at with every tick:
+-- the root's field quiet is until when nothing of it comes due, at most this many ms ahead. A function that files
+-- something for sooner says so, and so does any that files something after the clock stepped back, since it may be
+-- sooner than what another clock said.
 root.span = 10000
 
 function root.filed(ctx, due)

@@ -1,12 +1,14 @@
--- route: where executions wait: what a worker must have to be given them (lane, kind and required capabilities), their namespace, and the
--- budgets and quotas that they have to ask (lib/gate.lua), mostly none. A row is these five parts joined by the unit separator: namespace,
--- lane, kind, capabilities, gates. Routes that differ in nothing but namespace and gates are of one class. Workers know classes alone:
--- there are at most 1,024 of them, each partition has a versioned table of them, and claims bring the rows of other routes along. Of routes
--- there may be any number.
--- A class has a number, which counts up. Its own route is that of the first namespace that the partition ever had, without gates:
--- what nearly everybody uses needs nothing but the class. The others are called <class><nine digits>. The table's version is also a time, so
--- that a worker notices when a failover lost a number and another class got it.
-local route = { most = 1024 }
+-- route: where executions wait: what a worker must have to be given them (lane, kind and required capabilities),
+-- their namespace, and the budgets and quotas that they have to ask (lib/gate.lua), mostly none. A row is these five
+-- parts joined by the unit separator: namespace, lane, kind, capabilities, gates. Routes that differ in nothing but
+-- namespace and gates are of one class. Workers know classes alone: there are at most 1,024 of them (of which one
+-- namespace makes 512, or 128 whatever others have made), each partition has a versioned table of them, and claims
+-- bring the rows of other routes along. Of routes there may be any number.
+-- A class has a number, which counts up. Its own route is that of the first namespace that the partition ever had,
+-- without gates: what nearly everybody uses needs nothing but the class. The others are called <class><nine digits>.
+-- The table's version is also a time, so that a worker notices when a failover lost a number and another class got
+-- it.
+local route = { most = 1024, half = 512, share = 128 }
 
 local US = '\31'
 
@@ -71,7 +73,8 @@ function route.load(ctx, ids)
   end
 end
 
--- split returns the parts of a row: namespace, lane, what follows both up to the gates, and the gates; nil if it is none.
+-- split returns the parts of a row: namespace, lane, what follows both up to the gates, and the gates; nil if it is
+-- none.
 function route.split(row)
   return string.match(row, '^([^\31]*)\31([^\31]*)\31([^\31]*\31[^\31]*)\31([^\31]*)$')
 end
@@ -103,17 +106,32 @@ function route.own(ctx, row)
   return space and lane_name and space .. US .. lane_name .. US .. rest .. US
 end
 
--- room tells whether a row that does not exist may be made: its class exists, or there is room for another. made has the classes that
--- the call is going to make.
+-- makers counts the classes by the namespace that made them, with those that the call is going to make.
+local function makers(ctx)
+  local counts = {}
+  for _, list in pairs({ redis.call('HVALS', keys.makers(ctx.r)), ctx.cache.making }) do
+    for i = 1, #list do counts[list[i]] = (counts[list[i]] or 0) + 1 end
+  end
+  return counts
+end
+
+-- room tells whether a row that does not exist may be made: its class exists, or there is room for another, in the
+-- partition and for the namespace; if not, whose maximum is reached. made has the classes that the call is going to
+-- make, making who makes them. Calls judge all that they make before they write any of it.
 function route.room(ctx, row)
   local class, made = route.own(ctx, row), ctx.cache.made or {}
   if not class then return true end -- the first of all
-  ctx.cache.made = made
+  ctx.cache.made, ctx.cache.making = made, ctx.cache.making or {}
   if made[class] or route.find(ctx, class) then return true end
-  ctx.cache.room = ctx.cache.room or route.most - redis.call('ZCARD', keys.route_log(ctx.r))
-  if ctx.cache.room <= 0 then return false end
-  ctx.cache.room = ctx.cache.room - 1
-  made[class] = true
+  local n, namespace = ctx.cache.classes or redis.call('ZCARD', keys.route_log(ctx.r)), string.match(row, '^[^\31]*')
+  if n >= route.most then return false, reply.int(route.most) end
+  if n >= route.half then
+    ctx.cache.makers = ctx.cache.makers or makers(ctx)
+    if (ctx.cache.makers[namespace] or 0) >= route.share then return false, 'namespace ' .. namespace end
+    ctx.cache.makers[namespace] = (ctx.cache.makers[namespace] or 0) + 1
+  end
+  ctx.cache.classes, made[class] = n + 1, true
+  ctx.cache.making[#ctx.cache.making + 1] = namespace
   return true
 end
 
@@ -139,7 +157,8 @@ function route.lane(ctx, id)
   return name or ''
 end
 
--- mix notes that classes are of several lanes: those that there are, are all of one lane as long as the root does not tell.
+-- mix notes that classes are of several lanes: those that there are, are all of one lane as long as the root does not
+-- tell.
 local function mix(ctx, row)
   local _, name = route.split(row)
   local first = redis.call('ZRANGE', keys.route_log(ctx.r), '0', '0')[1]
@@ -148,10 +167,11 @@ local function mix(ctx, row)
   ctx.mixed = '1'
 end
 
-local function add_class(ctx, row)
+local function add_class(ctx, row, namespace)
   mix(ctx, row)
   local class = reply.int(redis.call('HINCRBY', ctx.r, 'routes', 1))
   store(ctx, class, row)
+  redis.call('HSET', keys.makers(ctx.r), class, namespace)
   route.announce(ctx, class)
   return class
 end
@@ -166,7 +186,7 @@ function route.add(ctx, row)
     ctx.cache.space = space
   end
   local class_row = route.own(ctx, row)
-  local class = route.find(ctx, class_row) or add_class(ctx, class_row)
+  local class = route.find(ctx, class_row) or add_class(ctx, class_row, namespace)
   if row == class_row then return class end
   if namespace ~= space and not ctx.spaces then
     redis.call('HSET', ctx.r, 'spaces', '1')
@@ -190,13 +210,15 @@ function route.add(ctx, row)
   return id
 end
 
--- used counts how many retained executions a route has, or under route.others(class) how many routes; at zero it goes (indexes.apply).
+-- used counts how many retained executions a route has, or under route.others(class) how many routes; at zero it goes
+-- (indexes.apply).
 function route.used(ctx, id, change)
   ctx.moves.used = ctx.moves.used or {}
   ctx.moves.used[id] = (ctx.moves.used[id] or 0) + change
 end
 
--- delta appends what a worker that knows version `known` lacks: full flag, version, count, then number and own row of each class.
+-- delta appends what a worker that knows version `known` lacks: full flag, version, count, then number and own row of
+-- each class.
 function route.delta(ctx, known, out)
   local ids = {}
   if known < root.version(ctx) then

@@ -10,7 +10,8 @@ local schedule = {}
 
 -- read returns all fields but the definition and the input, nil when there is none.
 function schedule.read(ctx, name)
-  local fields = { 'rv', 'ic', 'nx', 'lf', 'lx', 'fc', 'mc', 'mf', 'mt', 'mn', 'mr', 'pz', 'pa', 'pb', 'ra', 'rb', 'ct', 'up', 'by', 'lw' }
+  local fields = { 'rv', 'ic', 'nx', 'lf', 'lx', 'fc', 'mc', 'mf', 'mt', 'mn', 'mr', 'pz', 'pa', 'pb', 'ra', 'rb', 'ct',
+    'up', 'by', 'lw' }
   local v = redis.call('HMGET', keys.schedule(ctx.r, name), unpack(fields))
   if not v[1] then return nil end
   local c = {}
@@ -26,14 +27,17 @@ function schedule.revise(ctx)
   return rv
 end
 
--- missed reads four arguments: how many, the first, the last, why. nil when they are malformed; a count of 0 needs no others.
+-- missed reads four arguments: how many, the first, the last, why. nil when they are malformed; a count of 0 needs no
+-- others.
 function schedule.missed(argv, i)
   local count = args.int(argv[i], 0, 9007199254740991)
   if not count then return nil end
   if count == 0 then return { count = 0 } end
   local first, last = args.int(argv[i + 1], 0, 9007199254740991), args.int(argv[i + 2], 0, 9007199254740991)
   local why = argv[i + 3]
-  if not first or not last or first > last or not why or #why > 32 or not string.find(why, '^%l[%l_]*$') then return nil end
+  if not first or not last or first > last or not why or #why > 32 or not string.find(why, '^%l[%l_]*$') then
+    return nil
+  end
   return { count = count, first = argv[i + 1], last = argv[i + 2], why = why }
 end
 
@@ -41,7 +45,8 @@ end
 -- largest number that is exact.
 local reasons, most = 32, 9007199254740991
 
--- miss counts instants that are not submitted. What was missed for the same reason with nothing fired between is one run.
+-- miss counts instants that are not submitted. What was missed for the same reason with nothing fired between is one
+-- run.
 function schedule.miss(ctx, name, c, m)
   if m.count == 0 then return end
   local key, first, run = keys.schedule(ctx.r, name), m.first, m.count
@@ -56,8 +61,8 @@ function schedule.miss(ctx, name, c, m)
   redis.call('HSET', key, field, reply.int(math.min(tonumber(redis.call('HGET', key, field) or '0') + m.count, most)))
 end
 
--- file sets when a schedule is due next, '' for never, and whether the tick looks for it. One that has fired as often as limit ('' without
--- end) is never due again. It returns what was set.
+-- file sets when a schedule is due next, '' for never, and whether the tick looks for it. One that has fired as often
+-- as limit ('' without end) is never due again. It returns what was set.
 function schedule.file(ctx, name, c, at, limit)
   local key = keys.schedule(ctx.r, name)
   if limit ~= '' and tonumber(c.fc or '0') >= tonumber(limit) then at = '' end

@@ -1,6 +1,6 @@
--- session: one worker instance's lease in one partition. Fields: exp expiry, ttl how long a renewal is good for, cl last claim
--- number, dead, lg generation of the newest lost notice, lb generation before the oldest kept one.
--- Dead is sticky: a session that expired or was closed is never revived.
+-- session: one worker instance's lease in one partition. Fields: exp expiry, ttl how long a renewal is good for, cl
+-- last claim number, dead, lg generation of the newest lost notice, lb generation before the oldest kept one. Dead is
+-- sticky: a session that expired or was closed is never revived.
 local session = {}
 
 function session.read(ctx, id)
@@ -25,8 +25,9 @@ function session.shorten(ctx, id, s, exp)
   end
 end
 
--- cut returns when a session that lives ends, at most its ttl from now: one that ends later was renewed before the clock stepped back, and
--- gets as long as a renewal gives. It is told apart from one that is renewed by now, so calling it again and again prolongs nothing.
+-- cut returns when a session that lives ends, at most its ttl from now: one that ends later was renewed before the
+-- clock stepped back, and gets as long as a renewal gives. It is told apart from one that is renewed by now, so
+-- calling it again and again prolongs nothing.
 function session.cut(ctx, id, s)
   if s.exp > ctx.now + s.ttl then
     s.exp = ctx.now + s.ttl
@@ -35,8 +36,8 @@ function session.cut(ctx, id, s)
   return s.exp
 end
 
--- bell is who is woken for a session: its id is "<instance>~<random>", or "<bell>~<instance>~<random>" where one process listens for many
--- instances.
+-- bell is who is woken for a session: its id is "<instance>~<random>", or "<bell>~<instance>~<random>" where one
+-- process listens for many instances.
 function session.bell(id)
   return string.match(id, '^([^~]*)~') or id
 end
@@ -49,7 +50,8 @@ end
 -- valid: 3..64 printable bytes of two or three parts. Checked where a session is opened; elsewhere
 -- an id that was never opened simply has no record.
 function session.valid(id)
-  return args.name(id, 64) and (string.find(id, '^[^~]+~[^~]+$') or string.find(id, '^[^~]+~[^~]+~[^~]+$')) and true or nil
+  return args.name(id, 64) and (string.find(id, '^[^~]+~[^~]+$') or string.find(id, '^[^~]+~[^~]+~[^~]+$')) and true
+    or nil
 end
 
 -- lost tells a holder that an execution was taken from it: a notice that the next renewal carries, and a wake-up.

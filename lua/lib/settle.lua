@@ -14,7 +14,8 @@ end
 function settle.fold(ctx, c, id, state, category, reason, ended)
   if c.state == 'A3' then category = 'lease_revoked' end -- the first end of an attempt is what readers were told
   local key, attempt = keys.attempts(ctx.r, id), core.attempt(c)
-  local folded = table.concat({ c.attempt_type or '', c.claimed_at or '', ended or ctx.t, state, category, c.session or '', c.epoch or '',
+  local folded = table.concat({ c.attempt_type or '', c.claimed_at or '', ended or ctx.t, state, category,
+    c.session or '', c.epoch or '',
     c.claim_number or '' }, '\31')
   if reason ~= '' then
     redis.call('HSET', key, attempt, folded, attempt .. 'r', reason)
@@ -33,11 +34,13 @@ function settle.finish(ctx, c, id, code, reason, extra)
     record.set(ctx, id, 'state', code, 'ended_at', ctx.t)
   end
   if c.attempt_deadline or c.attempt_left or c.suspension_deadline or c.delay_until or c.grant_deadline then
-    record.clear(ctx, id, 'attempt_deadline', 'attempt_left', 'suspension_deadline', 'delay_until', 'grant_deadline', 'grant_session',
-      'grant_number')
+    record.clear(ctx, id, 'attempt_deadline', 'attempt_left', 'suspension_deadline', 'delay_until', 'grant_deadline',
+      'grant_session', 'grant_number')
   end
   indexes.leave(ctx, c, id)
-  if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then indexes.alarm(ctx, nil, id) end
+  if c.deadline or c.attempt_deadline or c.suspension_deadline or c.grant_deadline or c.state == 'A3' then
+    indexes.alarm(ctx, nil, id)
+  end
   if ctx.gates and c.attempt then gate.ended(ctx, c, id, code) end
   indexes.done(ctx, id, c.route, c.retention, code, c.key)
   if code ~= 'T1' then indexes.unsuccessful(ctx, id) end
@@ -75,8 +78,8 @@ function settle.complete(ctx, c, id, result)
   if ctx.feed then feed.state(ctx, id, 'T1', attempt, c.route, c.epoch, c.session) end
 end
 
--- splice is complete for an execution with a plain record. f is its fence, with the token that the record begins with, its route, the flow if
--- it is a member, and the result.
+-- splice is complete for an execution with a plain record. f is its fence, with the token that the record begins
+-- with, its route, the flow if it is a member, and the result.
 function settle.splice(ctx, f)
   local result, route_id, flow_id = f.result, f.route, f.flow
   record.splice(ctx, f.id, record.completed(ctx.cache.texts[f.id], f.token, ctx.t, result))
@@ -160,13 +163,14 @@ function settle.fail(ctx, c, id, f)
   return 'retry', reply.int(at)
 end
 
--- requeue takes an execution from a dead session, or one whose lease was revoked: R1r, or R2r until a pause is over, or the end when
--- the reclaim cap is reached. A reclaim is not a retry. An operator who revokes a lease has lost no worker, so that has no pause.
--- Returns 'requeued' or 'exhausted'.
+-- requeue takes an execution from a dead session, or one whose lease was revoked: R1r, or R2r until a pause is over,
+-- or the end when the reclaim cap is reached. A reclaim is not a retry. An operator who revokes a lease has lost no
+-- worker, so that has no pause. Returns 'requeued' or 'exhausted'.
 function settle.requeue(ctx, c, id)
   local why = c.state == 'A3' and 'lease_revoked' or 'lease_expired'
   local count = tonumber(c.reclaims or '0')
-  local said = c.state == 'A1' and redis.call('HGET', keys.session(ctx.r, c.session), 'why') or '' -- by who declared it dead
+  -- by who declared it dead
+  local said = c.state == 'A1' and redis.call('HGET', keys.session(ctx.r, c.session), 'why') or ''
   local last = count >= policy.read(c.policy).reclaims
   if last and c.state == 'A1' and said == '' then -- name the suspect
     said = 'worker ' .. session.instance(c.session) .. ' was lost while it ran this, loss ' .. reply.int(count + 1) ..
@@ -196,8 +200,8 @@ function settle.requeue(ctx, c, id)
   return 'requeued'
 end
 
--- ungrant returns a granted execution to its queue; it was not claimed, so nothing else has happened to it. With quiet, no
--- quota has a slot for it.
+-- ungrant returns a granted execution to its queue; it was not claimed, so nothing else has happened to it. With
+-- quiet, no quota has a slot for it.
 function settle.ungrant(ctx, c, id, quiet)
   indexes.leave(ctx, c, id, quiet)
   c.state = 'R1' .. string.sub(c.state, 3)
@@ -237,10 +241,12 @@ function settle.timeout(ctx, c, id)
   if string.sub(u.behaviour, 1, 11) == 'auto_resume' then
     local g = nil
     if u.behaviour == 'auto_resume_with_timeout_signal' then
-      g = { id = u.id, waitpoint = '', waitpoint_key = '', name = '__timeout', category = '', source_type = 'system', source = '',
-        correlation = '', key = '', created = '', accepted = ctx.t, encoding = 'json', effect = 'timeout', late = '', order = '0' }
+      g = { id = u.id, waitpoint = '', waitpoint_key = '', name = '__timeout', category = '', source_type = 'system',
+        source = '', correlation = '', key = '', created = '', accepted = ctx.t, encoding = 'json', effect = 'timeout',
+        late = '', order = '0' }
     end
-    suspension.resume(ctx, c, id, u, { reason = 'timed_out_auto_resume', cause = 'timeout', trigger = 'timeout', delay = 0,
+    suspension.resume(ctx, c, id, u, { reason = 'timed_out_auto_resume', cause = 'timeout', trigger = 'timeout',
+      delay = 0,
       open = u.behaviour == 'auto_resume_open',
       signal = g and inbox.encode(g, '') })
     return

@@ -1,18 +1,20 @@
 -- share: the namespaces of a lane share what is handed out by weight, however much of it waits for each. Each has a
--- count of what it was given, a claim adding 1,000,000 divided by its weight; who has least comes next. Who had nothing to do does not
--- save up: it goes on where the lane is. The hash shares has "<namespace>\31<lane>" -> count, and "<lane>" -> where the lane is: at the
--- largest count at which one of its claims began, or a claim for each of those who wait further, so that these have their turn however many
--- others begin to wait; the hash weights has the weights that were set. Rings (lib/ready.lua) have the namespaces
--- with work in the order of their counts, by class: a claim looks at the first of each ring alone. A namespace that was given something
--- in another class has a place there that is too good, until a claim meets it and puts it right. Nothing of all this is read as
--- long as a partition has work of one namespace, and nothing written while none of a lane competes.
+-- count of what it was given, a claim adding 1,000,000 divided by its weight; who has least comes next. Who had
+-- nothing to do does not save up: it goes on where the lane is. The hash shares has "<namespace>\31<lane>" -> count,
+-- and "<lane>" -> where the lane is: at the largest count at which one of its claims began, or a claim for each of
+-- those who wait further, so that these have their turn however many others begin to wait; the hash weights has the
+-- weights that were set. Rings (lib/ready.lua) have the namespaces with work in the order of their counts, by class:
+-- a claim looks at the first of each ring alone. A namespace that was given something in another class has a place
+-- there that is too good, until a claim meets it and puts it right. Nothing of all this is read as long as a
+-- partition has work of one namespace, and nothing written while none of a lane competes.
 local share = {}
 
 local unit, high, whole, most = 1000000, 4503599627370496, 9007199254740991, 1024
 
 local function number(text) return math.min(args.int(text, 0, whole) or 0, high + unit) end
 
--- read returns the first namespaces of a ring that an interest may have, at most n, with their places, and whether that is all.
+-- read returns the first namespaces of a ring that an interest may have, at most n, with their places, and whether
+-- that is all.
 local function read(ring, spaces, n)
   local found = {}
   if not spaces then
@@ -30,8 +32,8 @@ local function read(ring, spaces, n)
   return found, false
 end
 
--- alike orders rings so that each lane comes once before any comes again: counts of different lanes cannot be compared. It returns how many lanes
--- there are.
+-- alike orders rings so that each lane comes once before any comes again: counts of different lanes cannot be
+-- compared. It returns how many lanes there are.
 local function alike(ctx, rings, place)
   local seen, rank, lanes = {}, {}, 0
   route.load(ctx, rings)
@@ -48,8 +50,9 @@ local function alike(ctx, rings, place)
   return lanes
 end
 
--- foremost takes n of too many rings, of each lane as many: those in which somebody has been given least, and of equal ones others with each rotation. Who
--- serves some namespaces only looks at other rings with each rotation. It returns how many lanes the rings are of.
+-- foremost takes n of too many rings, of each lane as many: those in which somebody has been given least, and of
+-- equal ones others with each rotation. Who serves some namespaces only looks at other rings with each rotation. It
+-- returns how many lanes the rings are of.
 local function foremost(ctx, q, rings, n, gated, spaces)
   local turn, out, place = q.rotation % 16777216 * n, {}, {}
   for i = 1, #rings do
@@ -72,8 +75,9 @@ local function foremost(ctx, q, rings, n, gated, spaces)
   return out, lanes
 end
 
--- chosen lists the namespaces that a claim looks at, by class, at most 64 classes, and whether those are all that have work, and about
--- how many others have some; the fourth result is the rotation of lanes. false when the interest is not known any more.
+-- chosen lists the namespaces that a claim looks at, by class, at most 64 classes, and whether those are all that
+-- have work, and about how many others have some; the fourth result is the rotation of lanes. false when the interest
+-- is not known any more.
 local function chosen(ctx, q, members, gated)
   local spaces, rings, classes, list, all, weight = ready.spaces(ctx, q.interest), {}, nil, {}, true, 0
   local rotation, lanes = q.rotation, 1
@@ -84,7 +88,8 @@ local function chosen(ctx, q, members, gated)
   end
   local n = math.min(#rings, 64, spaces and math.max(1, math.floor(1024 / #spaces)) or 64)
   if #rings > n then classes, lanes = foremost(ctx, q, rings, n, gated, spaces) else classes = rings end
-  -- Not all lanes are looked at: whose turn it is moves on when all were, else one could be looked at only when it is not its turn.
+  -- Not all lanes are looked at: whose turn it is moves on when all were, else one could be looked at only when it is
+  -- not its turn.
   if lanes > n then rotation = math.floor(rotation / math.floor((lanes + n - 1) / n)) end
   route.load(ctx, classes)
   for i = 1, n do
@@ -96,7 +101,8 @@ local function chosen(ctx, q, members, gated)
       all = all and complete
       weight = weight + (complete and 0 or redis.call('ZCARD', ring) - #found)
       for k = 1, #found do
-        list[#list + 1] = { class = class, namespace = found[k].name, lane = lane_name, ring = ring, place = found[k].place, rest = rest }
+        list[#list + 1] = { class = class, namespace = found[k].name, lane = lane_name, ring = ring,
+          place = found[k].place, rest = rest }
       end
     end
   end
@@ -123,12 +129,14 @@ local function find(ctx, list, gated)
   end
   for i = 1, #list do
     local x = list[i]
-    if #x.routes == 0 then ready.leave((gated and keys.gready or keys.ready)(ctx.r), x.ring, x.class, x.namespace) end -- it is nowhere
+    -- it is nowhere
+    if #x.routes == 0 then ready.leave((gated and keys.gready or keys.ready)(ctx.r), x.ring, x.class, x.namespace) end
   end
 end
 
--- compete sorts what was chosen by namespace and lane, with counts and weights, and says how many heads are read of each route: about twice
--- as many as are wanted in all, half of them for all lanes alike, half by weight, and likewise for the namespaces of a lane.
+-- compete sorts what was chosen by namespace and lane, with counts and weights, and says how many heads are read of
+-- each route: about twice as many as are wanted in all, half of them for all lanes alike, half by weight, and
+-- likewise for the namespaces of a lane.
 local function compete(ctx, turn, max, shares)
   local all, by, lanes, fields = {}, {}, {}, {}
   for i = 1, #turn.chosen do
@@ -182,13 +190,14 @@ local function compete(ctx, turn, max, shares)
   end
 end
 
--- begin chooses at which routes a claim looks, and how many heads of each it reads. Without lanes there is one, and with no counts none of a lane
--- competes with another. false when the interest is not known any more.
+-- begin chooses at which routes a claim looks, and how many heads of each it reads. Without lanes there is one, and
+-- with no counts none of a lane competes with another. false when the interest is not known any more.
 function share.begin(ctx, q, members, gated)
   local list, all, others, rotation = chosen(ctx, q, members, gated)
   if not list then return false end
   find(ctx, list, gated)
-  local turn = { chosen = list, all = all, others = others, rotation = rotation, routes = {}, each = {}, group = {}, seen = {} }
+  local turn = { chosen = list, all = all, others = others, rotation = rotation, routes = {}, each = {}, group = {},
+    seen = {} }
   compete(ctx, turn, q.max, ready.weights(ctx, q.interest))
   return turn
 end
@@ -240,7 +249,8 @@ function share.take(turn, h)
   g.count, l.taken = g.count + g.step, (l.taken or 0) + 1
 end
 
--- hold keeps a lane from passing a namespace of which more waits than was read, so that it gets what it missed: at most 256 claims.
+-- hold keeps a lane from passing a namespace of which more waits than was read, so that it gets what it missed: at
+-- most 256 claims.
 local function hold(ctx, turn)
   for i = 1, #turn.routes do
     local route_id, g = turn.routes[i], turn.group[turn.routes[i]]
@@ -251,8 +261,8 @@ local function hold(ctx, turn)
   end
 end
 
--- lower takes from all counts and places of a lane what is common to them, long before they leave the whole numbers: at most once in
--- 10^9 claims of a lane.
+-- lower takes from all counts and places of a lane what is common to them, long before they leave the whole numbers:
+-- at most once in 10^9 claims of a lane.
 local function lower(ctx, l)
   local key, base = keys.shares(ctx.r), l.count - 2048 * unit -- no count is further behind
   local sets = { l.name, reply.int(l.count - base) }
@@ -275,7 +285,8 @@ local function lower(ctx, l)
   end
 end
 
--- sweep forgets counts that say nothing, because their lane has passed them, whenever some were added and there are many.
+-- sweep forgets counts that say nothing, because their lane has passed them, whenever some were added and there are
+-- many.
 local function sweep(ctx, added)
   local key = keys.shares(ctx.r)
   if added == 0 or redis.call('HLEN', key) <= most then return end

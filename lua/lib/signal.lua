@@ -1,7 +1,8 @@
 -- signal: delivery to a waitpoint, pending or active, by a holder of its token or by an operator.
 local signal = {}
 
-local limits = { { field = 'name', most = 128 }, { field = 'category', most = 64 }, { field = 'source_type', most = 64 },
+local limits = { { field = 'name', most = 128 }, { field = 'category', most = 64 },
+  { field = 'source_type', most = 64 },
   { field = 'source', most = 256 }, { field = 'correlation', most = 256 }, { field = 'key', most = 256 } }
 local encodings = { json = true, utf8 = true, bytes = true }
 local buffered_signals, buffered_bytes, most_signals, matched_bytes = 1000, 262144, 10000, 262144
@@ -9,8 +10,8 @@ local buffered_signals, buffered_bytes, most_signals, matched_bytes = 1000, 2621
 -- most_taken is how many bytes the signals may have that the condition of a wait takes.
 signal.most_taken = matched_bytes
 
--- parse reads eleven arguments from position i: signal id, name, category, source type, source, correlation, idempotency key,
--- ttl, created, encoding, payload.
+-- parse reads eleven arguments from position i: signal id, name, category, source type, source, correlation,
+-- idempotency key, ttl, created, encoding, payload.
 function signal.parse(argv, i)
   local g = { id = argv[i], name = argv[i + 1], category = argv[i + 2], source_type = argv[i + 3], source = argv[i + 4],
     correlation = argv[i + 5], key = argv[i + 6], ttl = args.int(argv[i + 7], 0, 604800000),
@@ -95,11 +96,18 @@ local function evaluate(ctx, c, id, wid, w, g)
   local u = suspension.read(ctx, id)
   local at = core.suspended(c) and not u.closed_at and w.suspension == u.id and number(u, wid)
   if not at then return reply.err('waitpoint_closed', 'superseded', w.closed) end
-  if tonumber(u.signals or '0') >= most_signals then return reply.err('signal_limit_exceeded', 'signals of a suspension: at most 10000') end
+  if tonumber(u.signals or '0') >= most_signals then
+    return reply.err('signal_limit_exceeded', 'signals of a suspension: at most 10000')
+  end
   local nodes = condition.parse(u.condition, #suspension.list(u))
   if not nodes then return reply.err('corrupt', 'condition') end
-  local s, added = state(ctx, id, u, nodes), nil
-  g.effect, added = condition.take(s, nodes, at, g)
+  local s = state(ctx, id, u, nodes)
+  local effect, added, fits = condition.take(s, nodes, at, g)
+  if u.question and not fits then -- it would count for nothing, and nobody would notice
+    return reply.err('invalid_input', 'signal name: ' .. g.name .. ' is no choice of the question, want one of ' ..
+        table.concat(condition.wanted(nodes, at), ', '))
+  end
+  g.effect = effect
   local text = inbox.encode(g, g.payload)
   local bytes = tonumber(u.matched_bytes or '0') + #text
   if #added > 0 and bytes > matched_bytes then
@@ -178,7 +186,8 @@ end
 local nothing = { bytes = 0, signals = 0, satisfied = false }
 
 -- replay evaluates what pending waitpoints buffered, as their suspension begins: list names them, bound are their
--- records. It returns a plan without writing; satisfied is true when they suffice. Signals behind that stay as they are.
+-- records. It returns a plan without writing; satisfied is true when they suffice. Signals behind that stay as they
+-- are.
 function signal.replay(ctx, id, nodes, list, bound)
   local some = false
   for at = 1, #list do some = some or bound[at].signals ~= '0' end
@@ -215,14 +224,15 @@ local function chunks(list, write)
   for first = 1, #list, 500 do write(first, unpack(list, first, math.min(first + 499, #list))) end
 end
 
--- relabel puts the effects of evaluated signals into the records by which repeats are known. Those say of a signal with a key how long that
--- is.
+-- relabel puts the effects of evaluated signals into the records by which repeats are known. Those say of a signal
+-- with a key how long that is.
 local function relabel(key, changed)
   local updated, keyed, marks = {}, {}, {}
   for i = 1, #changed do
     local g = changed[i]
     if g.key == '' then
-      updated[#updated + 1], updated[#updated + 2] = inbox.mark(g), g.id .. ' ' .. g.effect .. ' ' .. inbox.expiry(g, tonumber(g.accepted))
+      updated[#updated + 1], updated[#updated + 2] = inbox.mark(g),
+        g.id .. ' ' .. g.effect .. ' ' .. inbox.expiry(g, tonumber(g.accepted))
     else
       keyed[#keyed + 1], marks[#marks + 1] = g, inbox.mark(g)
     end
@@ -232,7 +242,9 @@ local function relabel(key, changed)
     for i = 1, #old do
       local id, expiry = string.match(old[i] or '', '^(%S+) %S+ (%d+)$')
       local n = first + i - 1
-      if id then updated[#updated + 1], updated[#updated + 2] = marks[n], id .. ' ' .. keyed[n].effect .. ' ' .. expiry end
+      if id then
+        updated[#updated + 1], updated[#updated + 2] = marks[n], id .. ' ' .. keyed[n].effect .. ' ' .. expiry
+      end
     end
   end)
   chunks(updated, function(_, ...) redis.call('HSET', key, ...) end)
@@ -249,7 +261,8 @@ local function rewrite(key, l)
   chunks(l.entries, function(_, ...) redis.call('RPUSH', key, ...) end)
 end
 
--- apply writes a plan: effects into logs and delivery records, the matched signals, the parts they satisfied. u is the new suspension.
+-- apply writes a plan: effects into logs and delivery records, the matched signals, the parts they satisfied. u is
+-- the new suspension.
 function signal.apply(ctx, id, u, list, bound, plan)
   if not plan.logs then return end
   local r = ctx.r

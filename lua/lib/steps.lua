@@ -1,9 +1,11 @@
--- steps: the durable steps of an execution. Their values are one hash, which claims bring along. What people are told of each is another
--- hash, the log, which no claim reads: name -> "attempt recorded took order", times in ms. Both have the same names. Steps are numbered in the
--- order in which they are recorded; the answer of a wait, which is recorded later, has the number of the last step before the wait.
+-- steps: the durable steps of an execution. Their values are one hash, which claims bring along. What people are told
+-- of each is another hash, the log, which no claim reads: name -> "attempt recorded took order", times in ms. Both
+-- have the same names. Steps are numbered in the order in which they are recorded; the answer of a wait, which is
+-- recorded later, has the number of the last step before the wait.
 local steps = {}
 
--- put stores a step: the attempt that it belongs to, when it was recorded, how long it took, and its number, the next one unless it is given.
+-- put stores a step: the attempt that it belongs to, when it was recorded, how long it took, and its number, the next
+-- one unless it is given.
 function steps.put(ctx, c, id, name, value, attempt, at, took, order)
   if not order then
     order = reply.int(tonumber(c.step_order or '0') + 1)
@@ -38,7 +40,8 @@ end
 -- clear forgets all of them.
 function steps.clear(ctx, id) redis.call('UNLINK', keys.steps(ctx.r, id), keys.step_log(ctx.r, id)) end
 
--- failed notes the step whose function returned the error that an attempt failed with, beside the record of that attempt.
+-- failed notes the step whose function returned the error that an attempt failed with, beside the record of that
+-- attempt.
 function steps.failed(ctx, id, attempt, name, took)
   redis.call('HSET', keys.attempts(ctx.r, id), attempt .. 's', took .. ' ' .. name)
 end

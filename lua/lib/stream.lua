@@ -1,26 +1,29 @@
 -- stream: the part of an attempt's output stream that transitions touch. Meta fields: c durable frames ever
 -- appended, v summary deltas (the document's version), l best-effort frames, b payload bytes, q last producer sequence,
--- i last id, k durable frames to keep, z closed at, y closed reason, e run of the last frame, n runs when there is more than
--- one, r sequence and id of the last frame that a recorded step covers. It counts for all three logs, and closes them all.
+-- i last id, k durable frames to keep, z closed at, y closed reason, e run of the last frame, n runs when there is
+-- more than one, r sequence and id of the last frame that a recorded step covers. It counts for all three logs, and
+-- closes them all.
 --
--- A run is one pass of the handler: it has the epoch of its claim. A claim that is kept while the handler runs again (its wait
--- was answered already) is marked in e by a letter. A later run of an attempt repeats what the earlier one left unrecorded, so
--- its first frame has an entry of the same id in the log of runs: n number, e epoch, w why the run before it stopped, r as above.
+-- A run is one pass of the handler: it has the epoch of its claim. A claim that is kept while the handler runs again
+-- (its wait was answered already) is marked in e by a letter. A later run of an attempt repeats what the earlier one
+-- left unrecorded, so its first frame has an entry of the same id in the log of runs: n number, e epoch, w why the
+-- run before it stopped, r as above.
 local stream = {}
 
 local reasons = { h = 'released', d = 'delayed', u = 'suspended', k = 'children' } -- by the letter of the release
 
--- begin enters the run of a fence whose first frame was just appended; from is the run of the frame before it, release the
--- last one of the core, keep how many durable frames the attempt keeps. It returns the run's number, and for live tailers
--- what its entry says.
+-- begin enters the run of a fence whose first frame was just appended; from is the run of the frame before it,
+-- release the last one of the core, keep how many durable frames the attempt keeps. It returns the run's number, and
+-- for live tailers what its entry says.
 function stream.begin(ctx, f, from, release, first, keep)
   local meta = keys.meta(ctx.r, f.id, f.attempt)
   local v = redis.call('HMGET', meta, 'n', 'r')
   local number = reply.int((tonumber(v[1] or '1') or 1) + 1)
   local recorded = string.match(v[2] or '', '^%d+ %d+%-%d+$') or '0 0-0'
-  local why = reasons[string.match(from, '^' .. f.epoch .. '(%a)$') or string.match(release or '', '^(%a),') or ''] or ''
-  redis.call('XADD', keys.runs(ctx.r, f.id, f.attempt), 'MAXLEN', '~', keep + 256, first, 'n', number, 'e', f.epoch, 'w', why,
-    'r', recorded)
+  local why = reasons[string.match(from, '^' .. f.epoch .. '(%a)$') or string.match(release or '', '^(%a),') or '']
+    or ''
+  redis.call('XADD', keys.runs(ctx.r, f.id, f.attempt), 'MAXLEN', '~', keep + 256, first, 'n', number, 'e', f.epoch,
+    'w', why, 'r', recorded)
   redis.call('HSET', meta, 'n', number)
   return number, f.epoch .. ' ' .. why .. ' ' .. recorded
 end
@@ -30,8 +33,8 @@ function stream.again(ctx, c, f, why)
   if c.frames_attempt == f.attempt then redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'e', f.epoch .. why) end
 end
 
--- recorded notes that a step of this fence was recorded: the frames of its run until now are not repeated. A run that has
--- appended nothing leaves the frames of an earlier one as they are.
+-- recorded notes that a step of this fence was recorded: the frames of its run until now are not repeated. A run that
+-- has appended nothing leaves the frames of an earlier one as they are.
 function stream.recorded(ctx, c, f)
   if c.frames_attempt ~= f.attempt then return end
   local meta = keys.meta(ctx.r, f.id, f.attempt)

@@ -26,11 +26,12 @@ suspension.codes = {
   paused_by_budget = 'S7', waiting_for_children = 'S8',
 }
 
-suspension.behaviours = { fail = true, cancel = true, expire = true, auto_resume = true, auto_resume_with_timeout_signal = true,
-  auto_resume_open = true,
+suspension.behaviours = { fail = true, cancel = true, expire = true, auto_resume = true,
+  auto_resume_with_timeout_signal = true, auto_resume_open = true,
   escalate = true }
 
--- read returns the record of the current suspension or the last one; empty when there never was one. waits.set changes it.
+-- read returns the record of the current suspension or the last one; empty when there never was one. waits.set
+-- changes it.
 function suspension.read(ctx, id)
   return waits.of(ctx, id).u
 end
@@ -38,16 +39,18 @@ end
 -- holder is what a suspension keeps of the fence that it was made under: no epoch is given twice.
 function suspension.holder(f) return f.epoch .. ' ' .. f.attempt end
 
--- held tells whether a suspension was made under a fence. As long as nobody has claimed the execution again, its record tells the rest.
+-- held tells whether a suspension was made under a fence. As long as nobody has claimed the execution again, its
+-- record tells the rest.
 function suspension.held(c, u, f)
-  return u.holder == suspension.holder(f) and (c.epoch ~= f.epoch or c.session == f.session and c.claim_number == f.claim)
+  return u.holder == suspension.holder(f)
+    and (c.epoch ~= f.epoch or c.session == f.session and c.claim_number == f.claim)
 end
 
 -- resumed are the close reasons after which the attempt went on.
 local resumed = { resumed = true, resumed_by_operator = true, timed_out_auto_resume = true }
 
--- events are what the history tells of a suspension: that it began, and that the attempt went on. While the record is there nothing else
--- tells it.
+-- events are what the history tells of a suspension: that it began, and that the attempt went on. While the record is
+-- there nothing else tells it.
 function suspension.events(c, u)
   local epoch, attempt = string.match(u.holder or '', '^(%d+) (%d+)$')
   if not epoch or not u.created_at or u.cause == 'already_satisfied' then return {} end
@@ -68,7 +71,8 @@ function suspension.list(u)
   return pack.split(u.waitpoints, ',')
 end
 
--- outcome is what a resumption tells the handler: eight parts and the number of signals, then each signal with its length.
+-- outcome is what a resumption tells the handler: eight parts and the number of signals, then each signal with its
+-- length.
 function suspension.outcome(ctx, id, u)
   local signals = inbox.taken(ctx, id, u)
   local out = { table.concat({ u.name or '', u.cause or '', u.id or '', u.closed_at or '', u.timeout_at or '',
@@ -90,21 +94,24 @@ function suspension.remember(ctx, c, id, u)
   local name, value = suspension.memo .. u.name, suspension.outcome(ctx, id, u)
   local key = keys.steps(ctx.r, id)
   if redis.call('HEXISTS', key, name) == 1 then return nil end
-  if condition.of_mailbox(u.condition) and redis.call('HEXISTS', key, mailbox.step(u.name)) == 1 then return nil end -- the receipt says all
+  -- the receipt says all
+  if condition.of_mailbox(u.condition) and redis.call('HEXISTS', key, mailbox.step(u.name)) == 1 then return nil end
   local total = tonumber(c.step_bytes or '0') + #name + #value
   if total > 8388608 then return nil, reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
   if redis.call('HLEN', key) >= 1000 then return nil, reply.err('step_limit_exceeded', 'steps: at most 1000') end
   return { name = name, value = value, total = reply.int(total) }
 end
 
--- span is what the log of steps tells of the answer of a suspension: its attempt, when it ended, and how long it waited.
+-- span is what the log of steps tells of the answer of a suspension: its attempt, when it ended, and how long it
+-- waited.
 function suspension.span(ctx, u)
   local at = u.closed_at or ctx.t
-  return string.match(u.holder or '', ' (%d+)$') or '0', at, reply.int(math.max(0, tonumber(at) - tonumber(u.created_at or at)))
+  return string.match(u.holder or '', ' (%d+)$') or '0', at,
+    reply.int(math.max(0, tonumber(at) - tonumber(u.created_at or at)))
 end
 
--- replace stores a new record. What the last one told becomes a step, that it was becomes history, and its waitpoints no longer
--- share anything with it.
+-- replace stores a new record. What the last one told becomes a step, that it was becomes history, and its waitpoints
+-- no longer share anything with it.
 function suspension.replace(ctx, c, id, u, kept)
   local all, points = waits.of(ctx, id), {}
   if kept then
@@ -124,8 +131,8 @@ function suspension.replace(ctx, c, id, u, kept)
   waits.touch(ctx, id)
 end
 
--- reopen makes the waitpoints of a suspension that the handler had opened, and knows by a step, pending again, for at most seven days, with what
--- they were sent: it counts for the next wait.
+-- reopen makes the waitpoints of a suspension that the handler had opened, and knows by a step, pending again, for at
+-- most seven days, with what they were sent: it counts for the next wait.
 local function reopen(ctx, id, u)
   local open, list = {}, suspension.list(u)
   for i = 1, #list do
@@ -136,13 +143,15 @@ local function reopen(ctx, id, u)
   for wid, w in pairs(open) do waitpoint.reopen(ctx, id, wid, w, bytes[wid]) end
 end
 
--- shut closes the record and every waitpoint of it, the one way in which a suspension ends, and returns how many waitpoints those
--- were. The caller counts. e: reason (close reason), cause, and maybe trigger, closer, who and what (source and name of a signal), by, why, open
--- (waitpoints that the handler opened stay so); and known, waitpoints that were read and changed but not yet saved.
+-- shut closes the record and every waitpoint of it, the one way in which a suspension ends, and returns how many
+-- waitpoints those were. The caller counts. e: reason (close reason), cause, and maybe trigger, closer, who and what
+-- (source and name of a signal), by, why, open (waitpoints that the handler opened stay so); and known, waitpoints
+-- that were read and changed but not yet saved.
 function suspension.shut(ctx, c, id, u, e)
   if e.open then reopen(ctx, id, u) end
   local list = suspension.list(u)
-  u.closed_at, u.close_reason, u.cause, u.trigger, u.closing_signal, u.signal_source = ctx.t, e.reason, e.cause, e.trigger, e.closer, e.who
+  u.closed_at, u.close_reason, u.cause, u.trigger, u.closing_signal, u.signal_source = ctx.t, e.reason, e.cause,
+    e.trigger, e.closer, e.who
   u.signal_name = e.what
   if e.by and e.by ~= '' then u.resumed_by = e.by end
   if e.why and e.why ~= '' then u.why = e.why end
@@ -186,16 +195,19 @@ local function remembered(text, sid)
   return nil
 end
 
--- answer is the signal that stands as the answer to a waitpoint, as it is stored, '' if there is none yet: the first one that was taken; while
--- the waitpoint is open only a decision of the answer page counts, because others may follow. The payload comes from where it is kept: with
--- the signal, with the suspension that took it, or with the step that remembers what that told.
+-- answer is the signal that stands as the answer to a waitpoint, as it is stored, '' if there is none yet: the first
+-- one that was taken; while the waitpoint is open only a decision of the answer page counts, because others may
+-- follow. The payload comes from where it is kept: with the signal, with the suspension that took it, or with the
+-- step that remembers what that told.
 function suspension.answer(ctx, id, wid, w)
   if w.signals == '0' then return '' end
   local log, text, person = inbox.log(ctx, id, wid, 0, 1000), nil, false
   for i = 1, #log do
     local g = inbox.decode(log[i])
     local page = decided(g.key)
-    if (page or not waitpoint.open(w)) and inbox.stood(g.effect) and (not text or page and not person) then text, person = log[i], page end
+    if (page or not waitpoint.open(w)) and inbox.stood(g.effect) and (not text or page and not person) then
+      text, person = log[i], page
+    end
   end
   if not text or inbox.decode(text).payload ~= '' then return text or '' end
   local u, sid = suspension.read(ctx, id), string.sub(text, 1, 36)
@@ -220,8 +232,8 @@ function suspension.children(ctx, id, u)
   if w then wait.over(ctx, id, w) end
 end
 
--- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on. e is as in shut, and may have
--- delay, and core: fields of the execution that change, too.
+-- resume makes a suspended execution claimable, at once or after the delay of its policy. The attempt goes on. e is
+-- as in shut, and may have delay, and core: fields of the execution that change, too.
 function suspension.resume(ctx, c, id, u, e)
   local delay, fields = e.delay or tonumber(u.resume_delay or '0'), e.core or {}
   suspension.children(ctx, id, u)
@@ -244,7 +256,8 @@ function suspension.resume(ctx, c, id, u, e)
   core.announce(ctx, c, id, code)
 end
 
--- finish closes the suspension of an execution that ends while it waits; without one it closes what waitpoints are open.
+-- finish closes the suspension of an execution that ends while it waits; without one it closes what waitpoints are
+-- open.
 function suspension.finish(ctx, c, id, reason)
   if core.suspended(c) then
     local cause = { attempt_cancelled = 'cancelled', expired = 'deadline' }

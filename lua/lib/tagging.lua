@@ -1,7 +1,8 @@
 -- tagging: sets and removes tags of an execution or a flow, all of them or none. At most 64 are left.
 local tagging = {}
 
--- parse reads count {key value} count {key} from position 3 to the end of the arguments, or returns nil and an error reply.
+-- parse reads count {key value} count {key} from position 3 to the end of the arguments, or returns nil and an error
+-- reply.
 function tagging.parse(argv)
   local sets, at = args.tags(argv, 3)
   if not sets then return nil, reply.err('invalid_input', 'sets: at most 64') end
@@ -12,8 +13,8 @@ function tagging.parse(argv)
   return { sets = sets, removals = removals }
 end
 
--- change applies what parse read to the hash at key; had tells whether there are tags. It returns the reply and, if it changed anything,
--- whether there are some now.
+-- change applies what parse read to the hash at key; had tells whether there are tags. It returns the reply and, if
+-- it changed anything, whether there are some now.
 function tagging.change(q, key, had)
   local before, tags, count, changed = {}, {}, 0, false
   local stored = had and redis.call('HGETALL', key) or {}

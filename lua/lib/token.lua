@@ -35,8 +35,8 @@ function token.current(ctx)
   return ctx.cache.kid or nil
 end
 
--- mintable returns nil when a token signed with the key may be stored, else the error. A key that was rotated out still signs
--- what ends (until, nil: never) before it does.
+-- mintable returns nil when a token signed with the key may be stored, else the error. A key that was rotated out
+-- still signs what ends (until, nil: never) before it does.
 function token.mintable(ctx, kid, until_ms)
   local v = redis.call('HMGET', keys.kids(ctx.r), 'current', 'k:' .. kid)
   ctx.cache.kid = v[1]
@@ -61,9 +61,9 @@ function token.verify(ctx, w, digest)
   return nil
 end
 
--- refused leaves the trace of a token that opened nothing: a count for all, and for the waitpoint that it named, there or not, when;
--- the latest ones are kept. The commands are the same whatever there is, and within a second the same again change nothing but
--- the count.
+-- refused leaves the trace of a token that opened nothing: a count for all, and for the waitpoint that it named,
+-- there or not, when; the latest ones are kept. The commands are the same whatever there is, and within a second the
+-- same again change nothing but the count.
 function token.refused(ctx, id, wid)
   redis.call('HINCRBY', keys.refusals(ctx.r), 'n', '1')
   redis.call('ZADD', keys.refused(ctx.r), reply.int(ctx.now - ctx.now % 1000), id .. ':' .. wid)

@@ -1,6 +1,6 @@
--- trail: who changed what, as a stream of the newest ten thousand notes or so. A caller puts a note behind the protocol number: the request,
--- by whom, from where, and what of it only readers know, joined by the unit separator. A call that changes something leaves it here. A
--- request that takes several calls leaves one.
+-- trail: who changed what, as a stream of the newest ten thousand notes or so. A caller puts a note behind the
+-- protocol number: the request, by whom, from where, and what of it only readers know, joined by the unit separator.
+-- A call that changes something leaves it here. A request that takes several calls leaves one.
 local trail = {}
 
 local most = '10000'

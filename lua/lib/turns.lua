@@ -1,8 +1,8 @@
--- turns: which lane comes next. The lanes with work share claims by weight, however much of it waits in each, and however urgent or old it
--- is. No count is kept: the rotation of a claim, which grows with each claim of a worker, says where it begins. The weights make places, 3
--- and 1 make four of them. As many claims in a row begin at each place once, in strides near the golden section, so that the places of a lane
--- are spread. A claim goes round all places as often as it can, and takes what is left evenly apart: each lane gets its part of n, rounded up or
--- down.
+-- turns: which lane comes next. The lanes with work share claims by weight, however much of it waits in each, and
+-- however urgent or old it is. No count is kept: the rotation of a claim, which grows with each claim of a worker,
+-- says where it begins. The weights make places, 3 and 1 make four of them. As many claims in a row begin at each
+-- place once, in strides near the golden section, so that the places of a lane are spread. A claim goes round all
+-- places as often as it can, and takes what is left evenly apart: each lane gets its part of n, rounded up or down.
 local turns = {}
 
 local function divisor(a, b)
@@ -14,7 +14,8 @@ local function divisor(a, b)
   return a
 end
 
--- stride is near the golden section of n, and has no divisor in common with it, so that n strides come to each of n places.
+-- stride is near the golden section of n, and has no divisor in common with it, so that n strides come to each of n
+-- places.
 local function stride(n)
   local s = math.max(1, math.floor(n * 618 / 1000))
   while divisor(n, s) > 1 do s = s + 1 end
@@ -82,7 +83,8 @@ end
 -- took ends a turn: what came next was handed out. What was passed over is none.
 function turns.took(t) t.taken, t.now = t.taken + 1, nil end
 
--- part is which part of all that is read ahead of the turns is read of a lane: half of it for all lanes alike, half by weight.
+-- part is which part of all that is read ahead of the turns is read of a lane: half of it for all lanes alike, half
+-- by weight.
 function turns.part(lanes, l)
   local sum = 0
   for i = 1, #lanes do sum = sum + lanes[i].weight end

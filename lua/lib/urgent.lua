@@ -1,15 +1,17 @@
--- urgent: work that is to come before what workers would take next. Priority orders a queue, and busy workers take partitions in turn: without a word
--- from here, work of high priority waits until its partition has its turn. So who is rung for it is told its priority ("w" and the number), and where
--- nobody waits to be rung, all workers are told of it on one channel of the partition: priority and route. Of work without priority, and of work
--- with older or better work of its queue ahead of it, nothing is told.
+-- urgent: work that is to come before what workers would take next. Priority orders a queue, and busy workers take
+-- partitions in turn: without a word from here, work of high priority waits until its partition has its turn. So who
+-- is rung for it is told its priority ("w" and the number), and where nobody waits to be rung, all workers are told
+-- of it on one channel of the partition: priority and route. Of work without priority, and of work with older or
+-- better work of its queue ahead of it, nothing is told.
 local urgent = {}
 
--- every is for how many ms one message about a route does for others of the same or a lower priority: a worker that was told comes back until
--- it gets something lower, or waits here.
+-- every is for how many ms one message about a route does for others of the same or a lower priority: a worker that
+-- was told comes back until it gets something lower, or waits here.
 local every = 10
 
--- level is the priority of the first in a route's queue, if it is above 0 and among members (score and id in turn), or of whichever is first if there are
--- none; else nil. It follows from the score: what is older than its priority is worth counts for more where the lane has ageing.
+-- level is the priority of the first in a route's queue, if it is above 0 and among members (score and id in turn),
+-- or of whichever is first if there are none; else nil. It follows from the score: what is older than its priority is
+-- worth counts for more where the lane has ageing.
 function urgent.level(ctx, route_id, members)
   local head = redis.call('ZRANGE', keys.queue(ctx.r, route_id), '0', '0', 'WITHSCORES')
   if not head[1] then return nil end
@@ -26,7 +28,8 @@ end
 -- tell tells all workers.
 function urgent.tell(ctx, route_id, level)
   local at, told, of = string.match(redis.call('HGET', ctx.r, 'urged') or '', '^(%d+) (%d+) (%d+)$')
-  if at and of == route_id and level <= tonumber(told) and ctx.now >= tonumber(at) and ctx.now < tonumber(at) + every then return end
+  if at and of == route_id and level <= tonumber(told) and ctx.now >= tonumber(at)
+    and ctx.now < tonumber(at) + every then return end
   local message = reply.int(level) .. ' ' .. route_id
   redis.call('HSET', ctx.r, 'urged', ctx.t .. ' ' .. message)
   publish.to(keys.urgent(ctx.r), message)
@@ -40,7 +43,8 @@ function urgent.wake(ctx, route_id, count, members)
 end
 
 
--- first is the route and the level of what should come first of a member of ready, of a few of its namespaces; without gates.
+-- first is the route and the level of what should come first of a member of ready, of a few of its namespaces;
+-- without gates.
 local function first(ctx, member)
   local class, plain = ready.class(member)
   if plain then return class, urgent.level(ctx, class) end
@@ -55,8 +59,8 @@ local function first(ctx, member)
   return id, most
 end
 
--- forward wakes one waiter for each class of which an interest has work: the waiter that was woken has no free slot. It is told what that one was, and
--- when nobody else waits, all workers are.
+-- forward wakes one waiter for each class of which an interest has work: the waiter that was woken has no free slot.
+-- It is told what that one was, and when nobody else waits, all workers are.
 function urgent.forward(ctx, digest)
   local members, heard = ready.serves(ctx, digest), 0
   for i = 1, math.min(#members, 8) do

@@ -1,11 +1,13 @@
 -- wait: a member that waits for children it made, in one core field: "mode children succeeded others after state rest".
--- mode is all, first, success (the first that succeeds) or fast (all have succeeded, or one did not); after is run or cancel, what becomes
--- of the children that are open when the wait is over; state is m (its children are being made), p or d, decided; rest is cancel or leave,
--- what becomes of the children if the parent ends first. The children are a hash beside it: child -> "mark,attempt,node", and under
--- the name 'name' what the handler calls the wait. It stays until the next one. Executions that it did not make are in it under their full
--- ids (lib/awaited.lua): they count as children do, and nobody cancels them. The mark x is for one that is gone, and nothing tells how it ended. When a wait is over, its outcomes become the step
--- '\31c:' .. name, which the next claim brings: so every later pass is told the same, and none has to ask.
--- The parent is parked (R3i), or suspended with a condition that has the part K, which other things may end, too (lib/arrival.lua).
+-- mode is all, first, success (the first that succeeds) or fast (all have succeeded, or one did not); after is run or
+-- cancel, what becomes of the children that are open when the wait is over; state is m (its children are being made),
+-- p or d, decided; rest is cancel or leave, what becomes of the children if the parent ends first. The children are a
+-- hash beside it: child -> "mark,attempt,node", and under the name 'name' what the handler calls the wait. It stays
+-- until the next one. Executions that it did not make are in it under their full ids (lib/awaited.lua): they count as
+-- children do, and nobody cancels them. The mark x is for one that is gone, and nothing tells how it ended. When a
+-- wait is over, its outcomes become the step '\31c:' .. name, which the next claim brings: so every later pass is
+-- told the same, and none has to ask. The parent is parked (R3i), or suspended with a condition that has the part K,
+-- which other things may end, too (lib/arrival.lua).
 local wait = {}
 
 wait.modes = { all = true, first = true, success = true, fast = true }
@@ -13,7 +15,8 @@ wait.modes = { all = true, first = true, success = true, fast = true }
 function wait.parse(text)
   local mode, n, s, o, after, state, rest = string.match(text or '', '^(%l+) (%d+) (%d+) (%d+) (%l+) (%l) (%l+)$')
   if not mode then return nil end
-  return { mode = mode, children = tonumber(n), succeeded = tonumber(s), others = tonumber(o), after = after, state = state, rest = rest }
+  return { mode = mode, children = tonumber(n), succeeded = tonumber(s), others = tonumber(o), after = after,
+    state = state, rest = rest }
 end
 
 function wait.text(w)
@@ -45,7 +48,9 @@ function wait.tally(ctx, id, w)
     if #v[i] >= 36 then
       local mark = group.record(v[i + 1])
       w.children = w.children + 1
-      if mark == 's' then w.succeeded = w.succeeded + 1 elseif mark ~= '.' and mark ~= '~' then w.others = w.others + 1 end
+      if mark == 's' then w.succeeded = w.succeeded + 1 elseif mark ~= '.' and mark ~= '~' then
+        w.others = w.others + 1
+      end
     end
   end
   wait.decide(w)
@@ -56,7 +61,7 @@ end
 function wait.outcomes(v)
   local out = {}
   for i = 1, #v, 2 do
-    if #v[i] >= 36 then out[#out + 1] = v[i] .. ',' .. v[i + 1] end
+    if #v[i] >= 36 then out[#out + 1] = v[i] .. ',' .. string.gsub(v[i + 1], '^%.,1,', '.,,', 1) end
   end
   table.sort(out)
   return table.concat(out, '\31')
@@ -64,14 +69,17 @@ end
 
 function wait.step(name) return '\31c:' .. name end
 
--- room returns an error reply when the outcomes of count children, and other steps that come first, do not fit among the steps.
+-- room returns an error reply when the outcomes of count children, and other steps that come first, do not fit among
+-- the steps.
 function wait.room(ctx, c, id, name, count, others)
   local key, step = keys.steps(ctx.r, id), wait.step(name)
   if redis.call('HEXISTS', key, step) == 1 then return nil end
   if tonumber(c.step_bytes or '0') + #step + 120 * count > 8388608 then
     return reply.err('step_limit_exceeded', 'bytes: at most 8388608')
   end
-  if redis.call('HLEN', key) + (others or 0) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
+  if redis.call('HLEN', key) + (others or 0) >= 1000 then
+    return reply.err('step_limit_exceeded', 'steps: at most 1000')
+  end
   return nil
 end
 
@@ -92,8 +100,8 @@ function wait.fresh(ctx, c, id, name)
   if c.children_wait then record.clear(ctx, id, 'children_wait') end
 end
 
--- open lists the children that have not ended, those that depend on others before these: so that nobody who is about to be cancelled
--- spares another.
+-- open lists the children that have not ended, those that depend on others before these: so that nobody who is about
+-- to be cancelled spares another.
 function wait.open(ctx, v, flow_id)
   local ids, numbers, at, out = {}, {}, {}, {}
   for i = 1, #v, 2 do
@@ -117,8 +125,9 @@ end
 -- work is the name of what cancels the open children of a wait that is over. A parent may have several such at once.
 function wait.work(ctx, id, name) return id .. ':' .. reply.int(steps.order(ctx, id, wait.step(name)) or 0) end
 
--- over ends a wait: how the children are now becomes a step, and those that are open are cancelled if the wait says so. Room for the step
--- was judged when the wait began. name is that of the wait, nil: as the hash says. It returns the outcomes.
+-- over ends a wait: how the children are now becomes a step, and those that are open are cancelled if the wait says
+-- so. Room for the step was judged when the wait began. name is that of the wait, nil: as the hash says. It returns
+-- the outcomes.
 function wait.over(ctx, id, w, name)
   local c, v = record.read(ctx, id), redis.call('HGETALL', keys.children(ctx.r, id))
   local outcomes = wait.outcomes(v)

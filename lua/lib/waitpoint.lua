@@ -1,14 +1,15 @@
 -- waitpoint: an address for signals, with a key (the caller's name for it) and a token. All waitpoints
 -- of an execution are in one record (waits), so one of another execution cannot even be named. A record is its parts
--- joined by the unit separator: state key kid digest nonce created activated expires suspension, signals matched last closed reason bytes.
+-- joined by the unit separator: state key kid digest nonce created activated expires suspension, signals matched last
+-- closed reason bytes.
 -- States: p pending, a active, c closed, x expired.
 local waitpoint = {}
 
 local US = '\31'
 local most_open, most_kept = 64, 128
 
--- A record is the first nine parts and, unless all of them are as in one that got no signal and is open, the other six. What an active
--- one has in common with its suspension is '='.
+-- A record is the first nine parts and, unless all of them are as in one that got no signal and is open, the other
+-- six. What an active one has in common with its suspension is '='.
 local two = '([^\31]*)\31([^\31]*)\31'
 local nine = '^' .. two .. two .. two .. two .. '([^\31]*)()'
 local six = '^\31' .. two .. two .. '([^\31]*)\31([^\31]*)$'
@@ -18,7 +19,8 @@ function waitpoint.decode(text, u)
   local state, key, kid, digest, nonce, created, activated, expires, of, rest = string.match(text, nine)
   if not state then
     local p = pack.split(text, US) -- a damaged one
-    state, key, kid, digest, nonce, created, activated, expires, of = p[1], p[2] or '', p[3] or '', p[4] or '', p[5] or '', p[6] or '',
+    state, key, kid, digest, nonce, created, activated, expires, of = p[1], p[2] or '', p[3] or '', p[4] or '',
+      p[5] or '', p[6] or '',
         p[7] or '', p[8] or '', ''
     rest = 1
   end
@@ -28,18 +30,21 @@ function waitpoint.decode(text, u)
     if activated == '=' then activated = u.created_at or '' end
     if expires == '=' then expires = u.timeout_at or '' end
   end
-  local w = { state = state, key = key, kid = kid, digest = digest, nonce = nonce, created = created, activated = activated,
-    expires = expires, suspension = of, signals = '0', matched = '0', last = '', closed = '', reason = '', bytes = '0' }
+  local w = { state = state, key = key, kid = kid, digest = digest, nonce = nonce, created = created,
+    activated = activated, expires = expires, suspension = of, signals = '0', matched = '0', last = '', closed = '',
+    reason = '', bytes = '0' }
   if rest <= #text then
     local signals, matched, last, closed, reason, bytes = string.match(text, six, rest)
-    w.signals, w.matched, w.last, w.closed, w.reason, w.bytes = signals or '', matched or '', last or '', closed or '', reason or '',
+    w.signals, w.matched, w.last, w.closed, w.reason, w.bytes = signals or '', matched or '', last or '', closed or '',
+      reason or '',
         bytes or ''
   end
   return w
 end
 
 local function tail(w)
-  return US .. w.signals .. US .. (w.matched or '0') .. US .. (w.last or '') .. US .. (w.closed or '') .. US .. (w.reason or '') .. US ..
+  return US .. w.signals .. US .. (w.matched or '0') .. US .. (w.last or '') .. US .. (w.closed or '') ..
+    US .. (w.reason or '') .. US ..
       (w.bytes or '0')
 end
 
@@ -52,14 +57,16 @@ function waitpoint.encode(w, u)
     if activated == u.created_at then activated = '=' end
     if expires == u.timeout_at then expires = '=' end
   end
-  return w.state .. US .. w.key .. US .. w.kid .. US .. w.digest .. US .. w.nonce .. US .. created .. US .. activated .. US .. expires ..
+  return w.state .. US .. w.key .. US .. w.kid .. US .. w.digest .. US .. w.nonce .. US .. created .. US .. activated ..
+    US .. expires ..
       US .. of .. ((w.signals ~= '0' or w.closed and w.closed ~= '') and tail(w) or '')
 end
 
 -- whole is a record with all its parts, for readers in Go.
 function waitpoint.whole(text, u)
   local w = waitpoint.decode(text, u)
-  return table.concat({ w.state, w.key, w.kid, w.digest, w.nonce, w.created, w.activated, w.expires, w.suspension }, US) .. tail(w)
+  return table.concat({ w.state, w.key, w.kid, w.digest, w.nonce, w.created, w.activated, w.expires, w.suspension },
+    US) .. tail(w)
 end
 
 -- read returns one waitpoint of an execution, or nil.

@@ -1,22 +1,23 @@
--- waits: the one string that holds what an execution waits for, and the only file that knows its layout: its current or last suspension
--- (suspension says which fields that has), its waitpoints by id (waitpoint says what is in one), and small signals in the order in which
--- they came (signal says which). Its Go twin is internal/record; a test holds the two together. Read once a call, and written once,
--- when the call ends:
---   [<nine values, joined by GS> {GS <field>=<value>}] {FS <waitpoint id> US <waitpoint>} [FS FS {<bytes> <expiry> <signal>}]
--- The nine are id name reason holder created_at timeout_at behaviour condition waitpoints, which most suspensions have; an absent one is
--- empty. The last is "*n" if it lists the first n waitpoints. Other fields have a short name here.
--- Free texts are escaped. No other value, and no waitpoint, contains ESC, FS or GS; a signal may hold any byte.
+-- waits: the one string that holds what an execution waits for, and the only file that knows its layout: its current
+-- or last suspension (suspension says which fields that has), its waitpoints by id (waitpoint says what is in one),
+-- and small signals in the order in which they came (signal says which). Its Go twin is internal/record; a test holds
+-- the two together. Read once a call, and written once, when the call ends:
+--   [<nine values, joined by GS> {GS <field>=<value>}] {FS <waitpoint id> US <waitpoint>} [FS FS {<bytes> <expiry>
+--   <signal>}]
+-- The nine are id name reason holder created_at timeout_at behaviour condition waitpoints, which most suspensions
+-- have; an absent one is empty. The last is "*n" if it lists the first n waitpoints. Other fields have a short name
+-- here. Free texts are escaped. No other value, and no waitpoint, contains ESC, FS or GS; a signal may hold any byte.
 local waits = {}
 
 local marks = { ['\27'] = '\27e', ['\28'] = '\27f', ['\29'] = '\27g' }
 local meanings = { e = '\27', f = '\28', g = '\29' }
-local placed = { id = true, name = true, reason = true, holder = true, created_at = true, timeout_at = true, behaviour = true,
-  condition = true, waitpoints = true }
+local placed = { id = true, name = true, reason = true, holder = true, created_at = true, timeout_at = true,
+  behaviour = true, condition = true, waitpoints = true }
 local free = { name = true, request_key = true, resumed_by = true, why = true, signal_source = true, signal_name = true,
   timeout_signal = true, question = true }
 
--- stored has the names under which the other fields are stored, long the reverse, made when first needed. Fields that are in neither are
--- stored as they are.
+-- stored has the names under which the other fields are stored, long the reverse, made when first needed. Fields that
+-- are in neither are stored as they are.
 local stored = {
   request_key = 'rq',
   resume_delay = 'rd',
@@ -84,11 +85,14 @@ function waits.decode(text)
   if not id then return { u = {}, points = points, signals = came } end
   local listed = string.match(waitpoints, '^%*(%d+)$')
   if listed then waitpoints = table.concat(order, ',', 1, math.min(tonumber(listed), #order)) end
-  local u = { id = given(id), name = given(name), reason = given(reason), holder = given(holder), created_at = given(created),
-    timeout_at = given(timeout), behaviour = given(behaviour), condition = given(condition), waitpoints = given(waitpoints) }
+  local u = { id = given(id), name = given(name), reason = given(reason), holder = given(holder),
+    created_at = given(created), timeout_at = given(timeout), behaviour = given(behaviour),
+    condition = given(condition), waitpoints = given(waitpoints) }
   if rest <= #head then
     if not long.rq then learn() end
-    for short, value in string.gmatch(string.sub(head, rest), '\29(%w+)=([^\29]*)') do u[long[short] or short] = value end
+    for short, value in string.gmatch(string.sub(head, rest), '\29(%w+)=([^\29]*)') do
+      u[long[short] or short] = value
+    end
   end
   if string.find(head, '\27', 1, true) then
     for field, value in pairs(u) do u[field] = string.gsub(value, '\27(.)', meanings) end
@@ -101,7 +105,8 @@ local function plain(text)
   return text
 end
 
--- listed returns the waitpoints that a suspension lists if all of them are known; they come first, so that their ids are written once.
+-- listed returns the waitpoints that a suspension lists if all of them are known; they come first, so that their ids
+-- are written once.
 local function listed(u, points)
   if not u.waitpoints then return nil end
   local list = #u.waitpoints == 36 and { u.waitpoints } or pack.split(u.waitpoints, ',')
@@ -169,7 +174,8 @@ end
 -- load reads what an execution waits for and its record with one command.
 function waits.load(ctx, id)
   local texts = redis.call('MGET', keys.waits(ctx.r, id), keys.core(ctx.r, id))
-  ctx.cache.waits, ctx.cache.texts = { [id] = texts[1] and waits.decode(texts[1]) or { u = {}, points = {} } }, { [id] = texts[2] }
+  ctx.cache.waits, ctx.cache.texts = { [id] = texts[1] and waits.decode(texts[1]) or { u = {}, points = {} } },
+    { [id] = texts[2] }
 end
 
 -- none says that an execution waits for nothing yet, which its record tells, so that nobody reads.

@@ -1,19 +1,20 @@
--- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one index that the state names,
--- and the place in it; whether it is among the unsuccessful ones; the one alarm; the grant; the open waitpoints, among the pending ones and under their token key; the session of a
--- held one; the row of its route; its key; the edges, group and children of a member of a flow (lib/joined.lua). With repair 1 what is missing or misplaced is put right. Entries that no record names
--- are found by ff_audit_index. It may look at fewer than it was given, and answers at how many; a code is '' for an id
--- without a core.
+-- ff_audit_executions: compares up to 100 executions with what the indexes say of them: the one index that the state
+-- names, and the place in it; whether it is among the unsuccessful ones; the one alarm; the grant; the open
+-- waitpoints, among the pending ones and under their token key; the session of a held one; the row of its route; its
+-- key; the edges, group and children of a member of a flow (lib/joined.lua). With repair 1 what is missing or
+-- misplaced is put right. Entries that no record names are found by ff_audit_index. It may look at fewer than it was
+-- given, and answers at how many; a code is '' for an id without a core.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditExecutions
--- Args:    protocol repair count {id}
--- Replies: OK now count {code route created} findings {kind index member detail repaired}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol repair:flag executions:rows(1..100) {id:id}
+-- Replies: OK now:instant executions:rows {code:text route:n? created:instant?} findings
+-- Errors:  @root invalid_input
 local ff_audit = {}
 
 -- readable tells whether the fields that an audit reckons with are whole numbers.
 function ff_audit.readable(ctx, c, id)
-  local fields = { 'created_at', 'priority', 'delay_until', 'deadline', 'attempt_deadline', 'suspension_deadline', 'claim_number',
-    'ended_at', 'open_waitpoints', 'grant_deadline', 'grant_number', 'grant_epoch' }
+  local fields = { 'created_at', 'priority', 'delay_until', 'deadline', 'attempt_deadline', 'suspension_deadline',
+    'claim_number', 'ended_at', 'open_waitpoints', 'grant_deadline', 'grant_number', 'grant_epoch' }
   for i = 1, #fields do
     local f = fields[i]
     if c[f] and not audit.whole(c[f]) then
@@ -29,9 +30,12 @@ function ff_audit.readable(ctx, c, id)
     audit.broken(ctx, 'x', id, 'field key is no key and how long it is held')
     return false
   end
-  local own = core.delayed(c) and 'delay_until' or core.terminal(c) and 'ended_at' or c.state == 'A1' and 'claim_number' or 'created_at'
+  local own = core.delayed(c) and 'delay_until' or core.terminal(c) and 'ended_at' or c.state == 'A1' and 'claim_number'
+    or 'created_at'
   local needs = { 'created_at', 'route', own, c.state == 'A1' and 'session' or 'route' }
-  if core.granted(c) then needs = { 'created_at', 'route', 'grant_deadline', 'grant_session', 'grant_number', 'grant_epoch' } end
+  if core.granted(c) then
+    needs = { 'created_at', 'route', 'grant_deadline', 'grant_session', 'grant_number', 'grant_epoch' }
+  end
   for i = 1, #needs do
     if not c[needs[i]] then
       audit.broken(ctx, 'x', id, 'state ' .. c.state .. ' without field ' .. needs[i])
@@ -41,7 +45,8 @@ function ff_audit.readable(ctx, c, id)
   return true
 end
 
--- paused is since when an operator keeps one from being handed out: its history tells; else where it is filed; else now.
+-- paused is since when an operator keeps one from being handed out: its history tells; else where it is filed; else
+-- now.
 function ff_audit.paused(ctx, id)
   local told, at = history.last(ctx, id, 'paused'), redis.call('ZSCORE', keys.paused(ctx.r), id)
   if told and audit.whole(told[2]) then return told[2] end
@@ -49,7 +54,8 @@ function ff_audit.paused(ctx, id)
   return filed >= 0 and filed <= ctx.now and reply.int(filed) or ctx.t
 end
 
--- index returns name, key and score of the one index that lists an execution, nil when there is none or no record tells.
+-- index returns name, key and score of the one index that lists an execution, nil when there is none or no record
+-- tells.
 function ff_audit.index(ctx, c, id)
   if core.waiting(c) then return 'q:' .. c.route, keys.queue(ctx.r, c.route), lane.score(ctx, c) end
   if core.delayed(c) then return 'delayed', keys.delayed(ctx.r), c.delay_until end
@@ -87,7 +93,8 @@ function ff_audit.pinned(ctx, c, at, score)
   return at <= math.max(ctx.now + 3600000, indexes.over(ctx, c, audit.whole(h.en) or 0))
 end
 
--- refiled tells whether an ended execution may lie elsewhere because somebody changed for how long its lane keeps things.
+-- refiled tells whether an ended execution may lie elsewhere because somebody changed for how long its lane keeps
+-- things.
 function ff_audit.refiled(ctx, c)
   if not core.terminal(c) or policy.span(c.retention, policy.outcome(c.state)) > 0 then return false end
   local row = redis.call('HGET', keys.routes(ctx.r), c.route) or ''
@@ -99,7 +106,9 @@ function ff_audit.place(ctx, c, id)
   if not index then return end
   if not audit.typed(ctx, key, index, 'zset') then return end
   local at = redis.call('ZSCORE', key, id)
-  if at and (audit.score(at) == tonumber(score) or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))) then return end
+  if at and (audit.score(at) == tonumber(score) or ff_audit.pinned(ctx, c, audit.score(at), tonumber(score))) then
+    return
+  end
   local kind = not at and 'missing' or ff_audit.refiled(ctx, c) and 'retention' or 'score'
   if audit.note(ctx, kind, index, id, (at or 'nowhere') .. ', belongs at ' .. score) then
     ff_audit.settle(ctx, c, id, key, score)
@@ -111,7 +120,8 @@ function ff_audit.unsuccessful(ctx, c, id)
   if not core.unsuccessful(c) or not audit.typed(ctx, keys.unsuccessful(ctx.r), 'unsuccessful', 'zset') then return end
   local at = redis.call('ZSCORE', keys.unsuccessful(ctx.r), id)
   if at and audit.score(at) == tonumber(c.ended_at) then return end
-  if audit.note(ctx, at and 'score' or 'missing', 'unsuccessful', id, (at or 'nowhere') .. ', belongs at ' .. c.ended_at) then
+  if audit.note(ctx, at and 'score' or 'missing', 'unsuccessful',
+    id, (at or 'nowhere') .. ', belongs at ' .. c.ended_at) then
     redis.call('ZADD', keys.unsuccessful(ctx.r), c.ended_at, id)
   end
 end
@@ -122,7 +132,8 @@ function ff_audit.alarm(ctx, c, id)
   local at = redis.call('ZSCORE', keys.alarms(ctx.r), id)
   local set = at and audit.score(at)
   if set == due or c.state == 'A3' and set and set >= 0 and set <= due then return end
-  if audit.note(ctx, at and 'score' or 'missing', 'alarms', id, (at or 'nowhere') .. ', belongs at ' .. reply.int(due)) then
+  if audit.note(ctx, at and 'score' or 'missing', 'alarms',
+    id, (at or 'nowhere') .. ', belongs at ' .. reply.int(due)) then
     indexes.alarm(ctx, due, id)
   end
 end
@@ -161,11 +172,13 @@ function ff_audit.waitpoint(ctx, id, wid, w)
     audit.broken(ctx, 'wp', member, 'waitpoint without expiry or token key')
     return
   end
-  local lists = { { 'open:' .. w.kid, keys.open(ctx.r, w.kid) }, w.state == 'p' and { 'pending', keys.pending(ctx.r) } or nil }
+  local lists = { { 'open:' .. w.kid, keys.open(ctx.r, w.kid) },
+    w.state == 'p' and { 'pending', keys.pending(ctx.r) } or nil }
   for i = 1, #lists do
     local at = redis.call('ZSCORE', lists[i][2], member)
     if not at or audit.score(at) ~= tonumber(ends) then
-      if audit.note(ctx, at and 'score' or 'missing', lists[i][1], member, (at or 'nowhere') .. ', belongs at ' .. ends) then
+      if audit.note(ctx, at and 'score' or 'missing', lists[i][1],
+        member, (at or 'nowhere') .. ', belongs at ' .. ends) then
         redis.call('ZADD', lists[i][2], ends, member)
         if i == 2 then root.need(ctx, tonumber(ends)) end
       end
@@ -181,7 +194,9 @@ function ff_audit.waitpoints(ctx, c, id)
     local state = string.sub(text, 1, 2)
     if state == 'p\31' or state == 'a\31' then
       opened = opened + 1
-      if not core.terminal(c) then ff_audit.waitpoint(ctx, id, wid, waitpoint.decode(text, suspension.read(ctx, id))) end
+      if not core.terminal(c) then
+        ff_audit.waitpoint(ctx, id, wid, waitpoint.decode(text, suspension.read(ctx, id)))
+      end
     end
     count = count + 1
   end
@@ -204,9 +219,12 @@ function ff_audit.grant(ctx, c, id)
     if gate.of(ctx, c.route) == '' and redis.call('HEXISTS', keys.routes(ctx.r), c.route) == 1 then
       audit.broken(ctx, 'x', id, 'it is granted and its route has no gates')
     elseif tonumber(c.grant_epoch) <= (tonumber(c.epoch or '0') or 0) then
-      audit.broken(ctx, 'x', id, 'it is granted under epoch ' .. c.grant_epoch .. ', its last lease had ' .. (c.epoch or '0'))
+      audit.broken(ctx, 'x', id,
+        'it is granted under epoch ' .. c.grant_epoch .. ', its last lease had ' .. (c.epoch or '0'))
     end
-  elseif (c.grant_deadline or c.grant_session or c.grant_number) and audit.note(ctx, 'flag', 'x', id, 'of a grant that is over') then
+  elseif
+    (c.grant_deadline or c.grant_session or c.grant_number)
+      and audit.note(ctx, 'flag', 'x', id, 'of a grant that is over') then
     record.clear(ctx, id, 'grant_deadline', 'grant_session', 'grant_number')
   end
 end
@@ -216,15 +234,19 @@ function ff_audit.key(ctx, c, id)
   local key, own, name = keyed.split(ctx, c, id)
   local found, rival = keyed.owner(key), keyed.rival(ctx, c, id)
   if keyed.names(found, own) then return end
-  if string.byte(own, -1) == 126 then -- it debounces: one that was submitted later may have it, and what was claimed needs it no more
+  -- it debounces: one that was submitted later may have it, and what was claimed needs it no more
+  if string.byte(own, -1) == 126 then
     local lost = keyed.open(c) and not (found and core.read(ctx, string.match(found, '^%S*')).state)
-    if lost and audit.note(ctx, 'missing', 'y', name, (found or 'nothing') .. ', belongs to ' .. own) then redis.call('SET', key, own) end
+    if lost and audit.note(ctx, 'missing', 'y', name, (found or 'nothing') .. ', belongs to ' .. own) then
+      redis.call('SET', key, own)
+    end
     return
   end
   local held = not core.terminal(c) or string.sub(c.key, -2) == ':-' or policy.till(c.key) > ctx.now
   if rival and not core.terminal(c) then
     audit.broken(ctx, 'y', name, id .. ' has it as well as ' .. rival)
-  elseif held and not rival and audit.note(ctx, 'missing', 'y', name, (found or 'nothing') .. ', belongs to ' .. own) then
+  elseif
+    held and not rival and audit.note(ctx, 'missing', 'y', name, (found or 'nothing') .. ', belongs to ' .. own) then
     redis.call('SET', key, own)
   end
 end
@@ -238,7 +260,8 @@ function ff_audit.execution(ctx, c, id)
   ff_audit.unsuccessful(ctx, c, id)
   ff_audit.alarm(ctx, c, id)
   ff_audit.session(ctx, c)
-  if c.awaited and redis.call('EXISTS', keys.awaiting(ctx.r, id)) == 0 and audit.note(ctx, 'flag', 'x', id, 'awaited, and by nobody') then
+  if c.awaited and redis.call('EXISTS', keys.awaiting(ctx.r, id)) == 0
+    and audit.note(ctx, 'flag', 'x', id, 'awaited, and by nobody') then
     record.clear(ctx, id, 'awaited')
   end
   local cost = (core.paused(c) and 8 or 6) + 2 * ff_audit.waitpoints(ctx, c, id)

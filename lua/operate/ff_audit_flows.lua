@@ -1,13 +1,15 @@
--- ff_audit_flows: compares the headers of flows with their members, up to 100 members of a flow a call, and with repair 1 puts them
--- right: the counters, what the end of a flow follows from, its place among the flows and among those that the tick tends. A flow
--- with more members takes several calls: next, version and seen are what the call before answered, 0, 0 and '' at first. next is
--- -1 behind the last page, and -2 when the header has changed between two pages: nothing can be said then, one begins anew.
--- It may look at fewer flows than it was given, and answers at how many. Members are looked at by ff_audit_executions.
+-- ff_audit_flows: compares the headers of flows with their members, up to 100 members of a flow a call, and with
+-- repair 1 puts them
+-- right: the counters, what the end of a flow follows from, its place among the flows and among those that the tick
+-- tends. A flow with more members takes several calls: next, version and seen are what the call before answered, 0, 0
+-- and '' at first. next is -1 behind the last page, and -2 when the header has changed between two pages: nothing can
+-- be said then, one begins anew. It may look at fewer flows than it was given, and answers at how many. Members are
+-- looked at by ff_audit_executions.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditFlows
--- Args:    protocol repair count {flow next version seen}
--- Replies: OK count {next version seen} findings {kind index member detail repaired}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol repair:flag flows:rows(1..100) {flow:id next:int version:text seen:text}
+-- Replies: OK flows:rows {next:int version:text seen:text} findings
+-- Errors:  @root invalid_input
 local ff_flows = { open = { 'mb', 'mw', 'md', 'ma', 'mu' }, ended = { 'ms', 'mf', 'mc', 'me', 'mk' } }
 
 ff_flows.fields = { 'mb', 'mw', 'md', 'ma', 'mu', 'ms', 'mf', 'mc', 'me', 'mk', 'lv', 'bl', 'left', 'high' }
@@ -57,7 +59,9 @@ function ff_flows.page(ctx, h, seen, from)
     local kinds = { 'u:', 's:', 'w:', 'x:', 'k:' }
     for n = 1, 5 do names[#names + 1] = kinds[n] .. id end
   end
-  if #names > 0 and redis.call('EXISTS', keys.work(ctx.r)) == 1 then seen.bl = seen.bl + ff_flows.work(ctx, h, names) end
+  if #names > 0 and redis.call('EXISTS', keys.work(ctx.r)) == 1 then
+    seen.bl = seen.bl + ff_flows.work(ctx, h, names)
+  end
   return #list == 200 and from + 100 or nil
 end
 
@@ -70,8 +74,8 @@ function ff_flows.put(ctx, h, field, value)
   end
 end
 
--- total settles how many members there ever were, and how many of them are gone, and returns the latter. A number is given to
--- each member and never again, so a flow without a gap, which has not ended, has lost none.
+-- total settles how many members there ever were, and how many of them are gone, and returns the latter. A number is
+-- given to each member and never again, so a flow without a gap, which has not ended, has lost none.
 function ff_flows.total(ctx, h, seen)
   local nn, pu, least = graph.count(h, 'nn'), graph.count(h, 'pu'), math.max(seen.left, seen.high)
   if nn == seen.left + pu and nn >= seen.high then return pu end
@@ -81,8 +85,8 @@ function ff_flows.total(ctx, h, seen)
   return nn - seen.left
 end
 
--- outcomes counts those who ended. How a member ended that is gone is told by the counters alone, so they are raised to what is
--- seen; what is still missing, or too much, is taken for the usual end.
+-- outcomes counts those who ended. How a member ended that is gone is told by the counters alone, so they are raised
+-- to what is seen; what is still missing, or too much, is taken for the usual end.
 function ff_flows.outcomes(ctx, h, seen, gone)
   local want, sum, seen_sum = {}, 0, 0
   for i = 1, 5 do
@@ -109,7 +113,9 @@ function ff_flows.ending(ctx, h, seen, gone)
   if gone > 0 then failing = math.max(failing, graph.count(h, 'lv')) end
   ff_flows.put(ctx, h, 'lv', failing)
   local own = (h.st == 'F2' or h.st == 'F3') and (failing > 0 and 'F3' or 'F2') or h.st
-  if over and h.en and h.st ~= 'F1' and own == h.st or not over and not h.en and own ~= 'F2' and own ~= 'F3' then return end
+  if over and h.en and h.st ~= 'F1' and own == h.st or not over and not h.en and own ~= 'F2' and own ~= 'F3' then
+    return
+  end
   local detail = h.st .. ' ended at ' .. (h.en or '-') .. ', ' .. reply.int(unended) .. ' members have not'
   if not audit.note(ctx, 'flag', 'fw', h.id, detail) then return end
   if over and h.en and own ~= h.st then
@@ -121,7 +127,8 @@ function ff_flows.ending(ctx, h, seen, gone)
   end
 end
 
--- places: among the flows by when it was created; among those that the tick tends while it is staged, or when it is empty.
+-- places: among the flows by when it was created; among those that the tick tends while it is staged, or when it is
+-- empty.
 function ff_flows.places(ctx, h, gone)
   local id, created = h.id, audit.whole(h.ct)
   local at = redis.call('ZSCORE', keys.flows(ctx.r), id)
@@ -138,9 +145,22 @@ function ff_flows.places(ctx, h, gone)
   if not since then return end
   local due = since + 86400000
   if at and (audit.score(at) == due or h.st ~= 'F0' and audit.score(at) <= ctx.now + 86400000) then return end
-  if audit.note(ctx, at and 'score' or 'missing', 'flowdue', id, (at or 'nowhere') .. ', belongs at ' .. reply.int(due)) then
+  if audit.note(ctx, at and 'score' or 'missing', 'flowdue',
+    id, (at or 'nowhere') .. ', belongs at ' .. reply.int(due)) then
     redis.call('ZADD', keys.flow_due(ctx.r), reply.int(due), id)
     root.need(ctx, due)
+  end
+end
+
+-- key: a flow that has not ended has its key, and no other flow has it.
+function ff_flows.key(ctx, h)
+  local key = h.uk and not h.en and keys.keyed(ctx.r, h.uk)
+  if not key or keyed.owner(key) == graph.own(h) then return end
+  local rival = graph.rival(ctx, h.uk, h.id)
+  if rival then
+    audit.broken(ctx, 'y', h.uk, h.id .. ' has it as well as ' .. rival.id)
+  elseif audit.note(ctx, 'missing', 'y', h.uk, (keyed.owner(key) or 'nothing') .. ', belongs to ' .. graph.own(h)) then
+    redis.call('SET', key, graph.own(h))
   end
 end
 
@@ -152,6 +172,7 @@ function ff_flows.compare(ctx, h, seen)
   ff_flows.outcomes(ctx, h, seen, gone)
   ff_flows.ending(ctx, h, seen, gone)
   ff_flows.places(ctx, h, gone)
+  ff_flows.key(ctx, h)
   if h.st ~= 'F0' and redis.call('EXISTS', keys.roots(ctx.r, h.id)) == 1 and
       redis.call('HEXISTS', keys.work(ctx.r), 'r:' .. h.id) == 0 and
       audit.note(ctx, 'missing', 'work', 'r:' .. h.id, 'its roots were not released') then
@@ -163,7 +184,9 @@ end
 function ff_flows.flow(ctx, q)
   local h = graph.head(ctx, q.flow)
   if not h then
-    if redis.call('EXISTS', keys.flow(ctx.r, q.flow)) == 1 then audit.broken(ctx, 'fw', q.flow, 'a flow without state') end
+    if redis.call('EXISTS', keys.flow(ctx.r, q.flow)) == 1 then
+      audit.broken(ctx, 'fw', q.flow, 'a flow without state')
+    end
     return '-1', '0', ''
   end
   local version = graph.text(h, 'vn')

@@ -1,14 +1,16 @@
 -- ff_audit_index: looks at one page of an index from its own side, and with repair 1 removes what no record names or
--- restores what the records tell. Indexes: delayed alarms parked blocked paused done unsuccessful pending sessions routelog workers schedules
--- scnames flows flowdue backlog closed q:<route> ring:<class> gring:<class> turns:<class>:<namespace> h:<session> open:<kid> fx:<flow> (entries by place, of which none hides what is behind
--- it), ready gready types routes routeids work closings attached shares weights (in no order), outbox (oldest first), and at
--- once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. In a partition of budgets or quotas: budgets quotas bd:<budget>
--- qd:<quota>. The cursor is '' for the first page, and in the answer when there is no more.
+-- restores what the records tell. Indexes: delayed alarms parked blocked paused done unsuccessful pending sessions
+-- routelog workers schedules scnames flows flowdue backlog closed q:<route> ring:<class> gring:<class>
+-- turns:<class>:<namespace> h:<session> open:<kid> fx:<flow> (entries by place, of which none hides what is behind
+-- it), ready gready types routes routeids work closings attached shares weights makers (in no order), outbox (oldest
+-- first), and at once s:<session> l:<session> w:<digest> sc:<schedule> wk:<instance> root wake. In a partition of
+-- budgets or quotas: budgets quotas bd:<budget> qd:<quota>. The cursor is '' for the first page, and in the answer when
+-- there is no more.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditIndex
--- Args:    protocol repair index cursor limit
--- Replies: OK cursor checked findings {kind index member detail repaired}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol repair:flag index:text cursor:text limit:n(1..100)
+-- Replies: OK cursor:text checked:n findings
+-- Errors:  @root invalid_input
 local ff_index = {}
 
 -- parse says what is looked at, nil when there is no such index.

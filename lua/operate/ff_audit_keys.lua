@@ -1,20 +1,21 @@
--- ff_audit_keys: looks at up to 100 keys that belong to executions or flows, named by area, execution (or flow) and attempt or
--- waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with repair 1 it is removed; one whose execution does not
--- know that it has it is noted in the core. The area y has keys of callers (lua/lib/keyed.lua), named by the key instead of an execution.
+-- ff_audit_keys: looks at up to 100 keys that belong to executions or flows, named by area, execution (or flow) and
+-- attempt or waitpoint. One whose execution (or flow, or waitpoint) is gone is an orphan, with repair 1 it is
+-- removed; one whose execution does not know that it has it is noted in the core. The area y has keys of callers
+-- (lua/lib/keyed.lua), named by the key instead of an execution.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditKeys
--- Args:    protocol repair count {area id of}
--- Replies: OK findings {kind index member detail repaired}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol repair:flag keys:rows(1..100) {area:text id:id of:text}
+-- Replies: OK findings
+-- Errors:  @root invalid_input
 local ff_keys = {}
 
 -- single areas have one key an execution; several have one for each attempt or waitpoint.
-ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, kl = keys.step_log, a = keys.attempts, e = keys.history, u = keys.waits,
-  us = keys.satisfied, um = keys.matched, mb = keys.messages, mk = keys.marks,
+ff_keys.single = { i = keys.input, t = keys.tags, k = keys.steps, kl = keys.step_log, a = keys.attempts,
+  e = keys.history, u = keys.waits, us = keys.satisfied, um = keys.matched, mb = keys.messages, mk = keys.marks,
   aw = keys.awaiting, m = keys.links, fi = keys.incoming, fo = keys.outgoing, fc = keys.children,
   fx = keys.members, fu = keys.roots, ft = keys.flow_tags, y = keys.keyed }
-ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.deltas, fl = keys.live, fs = keys.summary,
-  fe = keys.runs, g = keys.signals, gd = keys.delivered }
+ff_keys.several = { o = keys.result, f = keys.stream, fm = keys.meta, fd = keys.deltas, fl = keys.live,
+  fs = keys.summary, fe = keys.runs, g = keys.signals, gd = keys.delivered }
 
 -- flows are the areas that belong to a flow.
 ff_keys.flows = { fx = true, fu = true, ft = true }
@@ -36,7 +37,11 @@ function ff_keys.keyed(ctx, name)
   local key = keys.keyed(ctx.r, name)
   local text = keyed.owner(key)
   local id = text and string.match(text, '^%S+') or ''
-  if not text and redis.call('EXISTS', key) == 0 or redis.call('EXISTS', keys.aside(ctx.r, 'x:' .. id)) == 1 then return end
+  if not text and redis.call('EXISTS', key) == 0 or redis.call('EXISTS', keys.aside(ctx.r, 'x:' .. id)) == 1 then
+    return
+  end
+  local h = graph.head(ctx, id)
+  if h and h.uk == name then return end
   local own, named = keyed.split(ctx, core.read(ctx, id), id)
   if own == key and keyed.names(text, named) then return end
   if audit.note(ctx, 'orphan', 'y', name, 'its execution is gone') then redis.call('UNLINK', key) end
@@ -49,7 +54,8 @@ function ff_keys.look(ctx, area, id, of)
   local flag = ff_keys.flags[area]
   local owner = ff_keys.flows[area] and keys.flow or keys.core
   local known = redis.call('EXISTS', owner(ctx.r, id)) == 1
-  if not known and redis.call('EXISTS', keys.aside(ctx.r, 'x:' .. id)) == 1 then return end -- it belongs to what was set aside
+  -- it belongs to what was set aside
+  if not known and redis.call('EXISTS', keys.aside(ctx.r, 'x:' .. id)) == 1 then return end
   if known and not waitpoint_gone and not flag or redis.call('EXISTS', key) == 0 then return end
   local member = of == '' and id or id .. ':' .. of
   if not known or waitpoint_gone then

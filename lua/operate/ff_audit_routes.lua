@@ -1,15 +1,17 @@
--- ff_audit_routes: compares how many executions the routes count with how many there are. Counting takes a while, so there
--- are two kinds of calls: the first, without routes, answer the counts, about 1,000 a call and in no order, and with how many purges and recounts they go
--- along; the cursor is '' for the first page, and in the answer when there is no more. The number of a class followed by nine zeros counts its other routes. The
--- second brings, for a route, the count of then, and how many executions were seen since: at least low of those counted
--- then (created by then), at most high in all. A purge may
--- have removed what was seen, so a count is raised to what is certain and lowered by what is certain: it never falls below
--- what there is, and a row never goes while it is used. After another recount nothing is compared.
+-- ff_audit_routes: compares how many executions the routes count with how many there are. Counting takes a while, so
+-- there are two kinds of calls: the first, without routes, answer the counts, about 1,000 a call and in no order, and
+-- with how many purges and recounts they go along; the cursor is '' for the first page, and in the answer when there
+-- is no more. The number of a class followed by nine zeros counts its other routes. The second brings, for a route,
+-- the count of then, and how many executions were seen since: at least low of those counted then (created by then),
+-- at most high in all. A purge may have removed what was seen, so a count is raised to what is certain and lowered by
+-- what is certain: it never falls below what there is, and a row never goes while it is used. After another recount
+-- nothing is compared.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditRoutes
--- Args:    protocol repair purged recounts cursor count {route stored low high}
--- Replies: OK now purged recounts compared cursor count {route uses} findings {kind index member detail repaired}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol repair:flag purged:n recounts:n cursor:text routes:rows(0..1024) {route:n(1..) stored:n low:n
+--          high:n}
+-- Replies: OK now:instant purged:n recounts:n compared:n cursor:text routes:rows {route:n(1..) uses:n} findings
+-- Errors:  @root invalid_input
 local ff_recount = {}
 
 -- count reads a count, which may be below zero where something went wrong; nil when it is none.
@@ -18,14 +20,17 @@ function ff_recount.count(text)
   return n and (string.byte(text) == 45 and -n or n)
 end
 
--- unused tells whether a count of nothing is as it should be: of a class that other routes keep, or of others that are not there.
+-- unused tells whether a count of nothing is as it should be: of a class that other routes keep, or of others that
+-- are not there.
 function ff_recount.unused(ctx, id)
   return id == route.others(route.class(id)) or route.kept(ctx, id)
 end
 
--- uses lists some of the routes that have a row, and with the first page those that have but a count, if there are more counts than rows.
+-- uses lists some of the routes that have a row, and with the first page those that have but a count, if there are
+-- more counts than rows.
 function ff_recount.uses(ctx, cursor)
-  local page, list, ids = redis.call('HSCAN', keys.routes(ctx.r), cursor == '' and '0' or cursor, 'COUNT', '1000'), {}, {}
+  local page, list, ids = redis.call('HSCAN', keys.routes(ctx.r), cursor == '' and '0' or cursor, 'COUNT', '1000'), {},
+    {}
   for i = 1, #page[2], 2 do
     ids[#ids + 1] = page[2][i]
     if route.plain(page[2][i]) then ids[#ids + 1] = route.others(page[2][i]) end
@@ -33,7 +38,8 @@ function ff_recount.uses(ctx, cursor)
   if cursor == '' and redis.call('HLEN', keys.route_use(ctx.r)) > redis.call('HLEN', keys.routes(ctx.r)) then
     local all = redis.call('HKEYS', keys.route_use(ctx.r))
     for i = 1, #all do
-      local known = redis.call('HEXISTS', keys.routes(ctx.r), all[i]) == 1 or all[i] == route.others(route.class(all[i]))
+      local known = redis.call('HEXISTS', keys.routes(ctx.r), all[i]) == 1
+        or all[i] == route.others(route.class(all[i]))
       if #ids < 4000 and not known then ids[#ids + 1] = all[i] end
     end
   end
@@ -51,8 +57,10 @@ end
 function ff_recount.parse(rows)
   for n = 1, #rows do
     local item = rows[n]
-    item.stored, item.low, item.high = ff_recount.count(item.stored), ff_recount.count(item.low), ff_recount.count(item.high)
-    if not audit.whole(item.route) or not item.stored or not item.low or not item.high or item.low < 0 or item.high < 0 then return nil end
+    item.stored, item.low, item.high = ff_recount.count(item.stored), ff_recount.count(item.low),
+      ff_recount.count(item.high)
+    if not audit.whole(item.route) or not item.stored or not item.low or not item.high or item.low < 0
+      or item.high < 0 then return nil end
   end
   return rows
 end
@@ -71,7 +79,9 @@ function ff_recount.apply(ctx, item, change, gone)
   local unused = now + change <= 0 and (change < 0 or gone == 0 and item.high + item.low == 0)
   if change == 0 and not unused then return false end
   local detail = reply.int(item.stored) .. ' counted, ' .. reply.int(item.high) .. ' found'
-  if not audit.note(ctx, unused and 'phantom' or 'count', unused and 'routes' or 'routeuse', item.route, detail) then return false end
+  if not audit.note(ctx, unused and 'phantom' or 'count', unused and 'routes' or 'routeuse', item.route, detail) then
+    return false
+  end
   if change ~= 0 then redis.call('HSET', keys.route_use(ctx.r), item.route, reply.int(now + change)) end
   if unused then indexes.forget(ctx, item.route) end
   return true
@@ -99,7 +109,8 @@ local function ff_audit_routes(ctx, argv)
   if changed then h[2] = reply.int(redis.call('HINCRBY', ctx.r, 'recounts', 1)) end
   local uses, next_page = {}, ''
   if #list == 0 then uses, next_page = ff_recount.uses(ctx, cursor) end
-  local out = { 1, 'OK', ctx.t, reply.int(purged + gone), h[2] or '0', same and '1' or '0', next_page, reply.int(#uses / 2) }
+  local out = { 1, 'OK', ctx.t, reply.int(purged + gone), h[2] or '0', same and '1' or '0', next_page,
+    reply.int(#uses / 2) }
   for i = 1, #uses do out[#out + 1] = uses[i] end
   return audit.finish(ctx, out)
 end

@@ -1,15 +1,18 @@
--- ff_fire_schedule: moves a schedule from the due time its caller saw on to the next one ('' for never): counts the instants between that
--- are missed, and submits one, at, unless that is '' . The item is one of ff_create_execution whose input is the schedule's. Or it is a
--- flow that was staged with so many members and edges: it is released as by ff_flow_seal, so that it runs if the schedule moves on and
--- not otherwise. Without a mode, or while it lacks some, the outcome is wanted, and nothing happens. With solo nothing is submitted while the schedule's last
--- execution or flow has not ended. What is refused or not submitted is counted as missed, with the reason. A schedule that has fired
--- as often as limit ('' without end) is not due any more: the next of the reply is when it is due now, 0 for never. If the schedule is not as its caller saw it any more,
--- nothing happens: so every instant is dealt with once.
+-- ff_fire_schedule: moves a schedule from the due time its caller saw on to the next one ('' for never): counts the
+-- instants between that are missed, and submits one, at, unless that is '' . The item is one of ff_create_execution
+-- whose input is the schedule's. Or it is a flow that was staged with so many members and edges: it is released as by
+-- ff_flow_seal, so that it runs if the schedule moves on and not otherwise. Without a mode, or while it lacks some,
+-- the outcome is wanted, and nothing happens. With solo nothing is submitted while the schedule's last execution or
+-- flow has not ended. What is refused or not submitted is counted as missed, with the reason. A schedule that has
+-- fired as often as limit ('' without end) is not due any more: the next of the reply is when it is due now, 0 for
+-- never. If the schedule is not as its caller saw it any more, nothing happens: so every instant is dealt with once.
 -- Flags:   none
 -- Go:      Engine.FireSchedule
--- Args:    protocol name revision seen next missed first last why limit at solo flow members edges mode [namespace lane kind capabilities priority delay deadline policy timeout creator tags {key value} count {id digest payload}]
--- Replies: OK outcome detail next; ALREADY_SATISFIED revision next
--- Errors:  invalid_input schedule_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:name(64) revision:n(1..) seen:instant next:instant? missed:n first:instant? last:instant?
+--          why:bytes(32) limit:n(1..)? at:instant solo:flag flow:uuid? members:text edges:text mode:text [start
+--          executions:rows(1..1) {id:uuid digest:bytes(64) payload:bytes(1048576)}]
+-- Replies: OK outcome:text detail:text next:instant; ALREADY_SATISFIED revision:n next:instant
+-- Errors:  @root invalid_input schedule_not_found
 local ff_fire = {}
 
 -- judge returns what is wrong with the arguments before the item, or nil.
@@ -67,14 +70,17 @@ function ff_fire.decide(ctx, c, item, solo)
   return 'created', item.id
 end
 
--- staged answers what becomes of a flow, as decide does of an item: wanted when it is not there as a whole, or was only asked about.
+-- staged answers what becomes of a flow, as decide does of an item: wanted when it is not there as a whole, or was
+-- only asked about.
 function ff_fire.staged(ctx, c, q)
   if q.solo == '1' and c.lx ~= q.flow and ff_fire.running(ctx, c) then return 'overlap', c.lx, 'overlap' end
   local h = graph.head(ctx, q.flow)
   if not h then return 'wanted', q.flow end
   if h.rl then return 'known', q.flow end
   if h.st ~= 'F0' then return 'refused', 'flow_already_terminal ' .. h.st, 'flow_already_terminal' end
-  if q.mode == '' or graph.count(h, 'nn') < tonumber(q.members) or graph.count(h, 'ne') < tonumber(q.edges) then return 'wanted', q.flow end
+  if q.mode == '' or graph.count(h, 'nn') < tonumber(q.members) or graph.count(h, 'ne') < tonumber(q.edges) then
+    return 'wanted', q.flow
+  end
   return 'created', q.flow
 end
 
@@ -91,7 +97,8 @@ function ff_fire.submit(ctx, q, item)
 end
 
 local function ff_fire_schedule(ctx, argv)
-  local q = args.named(argv, 2, { 'name', 'revision', 'seen', 'next', 'missed', 'first', 'last', 'why', 'limit', 'at', 'solo', 'flow',
+  local q = args.named(argv, 2, { 'name', 'revision', 'seen', 'next', 'missed', 'first', 'last', 'why', 'limit', 'at',
+    'solo', 'flow',
     'members', 'edges', 'mode' })
   local wrong = ff_fire.judge(ctx, q, argv)
   if wrong then return reply.err('invalid_input', wrong) end

@@ -1,18 +1,24 @@
--- ff_list_executions: the executions in one index of a partition, a page at a time: waiting (key: a route id), active (key: a
--- session id), flow (key: a flow id; its members), delayed, suspended, blocked, paused, ended or unsuccessful
--- (no key), in the order of the index, or with newest the other way round. A page may
--- be shorter than its limit; more tells whether there is another behind its last entry. An entry without a record has an
--- empty code, one whose record cannot be read "!" and why as its code: it is drift, and the page goes on. alive is that of the session.
--- purge is when an unsuccessful one may be purged, '' in the other indexes.
+-- ff_list_executions: the executions in one index of a partition, a page at a time: waiting (key: a route id), active
+-- (key: a session id), flow (key: a flow id; its members), delayed, suspended, blocked, paused, ended or unsuccessful
+-- (no key), in the order of the index, or with newest the other way round. A page may be shorter than its limit; more
+-- tells whether there is another behind its last entry. An entry without a record has an empty code, one whose record
+-- cannot be read "!" and why as its code: it is drift, and the page goes on. alive is that of the session. purge is
+-- when an unsuccessful one may be purged, '' in the other indexes.
 -- Flags:   no-writes
 -- Go:      Engine.ListExecutions
--- Args:    protocol index key newest score member limit tags reasons
--- Replies: OK now size alive more count {id score code route priority created started ended attempts type category session epoch claimed until deadline retries reclaims canceller purge reason tags {key value}} routes {id row} closed {id why}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol index:text key:text newest:flag score:score? member:bytes(128) limit:n(1..100) tags:flag
+--          reasons:flag
+-- Replies: OK now:instant size:n alive:flag more:flag executions:rows {id:uuid score:score code:code route:n
+--          priority:int? created:instant started:instant? ended:instant? attempts:n? type:text category:text
+--          session:text epoch:n? claimed:instant? until:instant? deadline:instant? retries:n? reclaims:n?
+--          canceller:text purge:instant? reason:text tags:rows {key:tag value:text}} routes:rows {route:n(1..)
+--          row:text} closed:rows {route:n(1..) why:text}
+-- Errors:  @root invalid_input
 local ff_list = {}
 
-ff_list.fields = { 'state', 'route', 'priority', 'created_at', 'first_claimed_at', 'ended_at', 'attempt', 'attempt_type',
-  'failure_category', 'session', 'epoch', 'claimed_at', 'delay_until', 'deadline', 'retries', 'reclaims', 'cancelled_by' }
+ff_list.fields = { 'state', 'route', 'priority', 'created_at', 'first_claimed_at', 'ended_at', 'attempt',
+  'attempt_type', 'failure_category', 'session', 'epoch', 'claimed_at', 'delay_until', 'deadline', 'retries',
+  'reclaims', 'cancelled_by' }
 
 -- index returns the key of an index, nil when there is no such index.
 function ff_list.index(ctx, name, key)
@@ -29,12 +35,12 @@ function ff_list.index(ctx, name, key)
   return nil
 end
 
--- reason is the message of the last attempt that failed, '' when there is none: a member of a flow that was skipped has a category, and
--- was never attempted.
+-- reason is the message of the last attempt that failed, '' when there is none: a member of a flow that was skipped
+-- has a category, and was never attempted.
 function ff_list.reason(ctx, c, id)
   if not c.failure_category or not c.attempt then return '' end
-  local attempt = core.attempt(c)
-  local texts = redis.call('HMGET', keys.attempts(ctx.r, id), attempt .. 'r', reply.int(math.max(0, tonumber(attempt) - 1)) .. 'r')
+  local n = core.started(c)
+  local texts = redis.call('HMGET', keys.attempts(ctx.r, id), reply.int(n) .. 'r', reply.int(n - 1) .. 'r')
   return texts[1] or texts[2] or ''
 end
 

@@ -1,12 +1,13 @@
 -- ff_list_lanes: the lanes of a partition: those that have routes, and those an operator said something about. waiting
--- counts what is in their queues; ageing and weight are 0 where none is set. The routes come in pages of about 2,500, in no order, so a lane
--- may come several times, each time with the routes of that page; what an operator said comes with the first page. The cursor is '' for
--- the first page, and in the answer when there is no more.
+-- counts what is in their queues; ageing and weight are 0 where none is set. The routes come in pages of about 2,500,
+-- in no order, so a lane may come several times, each time with the routes of that page; what an operator said comes
+-- with the first page. The cursor is '' for the first page, and in the answer when there is no more.
 -- Flags:   no-writes
 -- Go:      Engine.listLanes
--- Args:    protocol cursor
--- Replies: OK cursor count {namespace lane state retention since by routes waiting ageing weight}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol cursor:text
+-- Replies: OK cursor:text lanes:rows {namespace:text lane:text state:active|paused|draining|disabled retention:text
+--          since:instant by:text routes:n waiting:n ageing:ms weight:n}
+-- Errors:  @root invalid_input
 local ff_lanes = {}
 
 -- weights are those that were set, by lane of a namespace, and the names in order.
@@ -21,7 +22,9 @@ end
 
 local function ff_list_lanes(ctx, argv)
   local cursor = argv[2]
-  if not cursor or cursor ~= '' and not args.int(cursor, 0, 9007199254740991) then return reply.err('invalid_input', 'cursor') end
+  if not cursor or cursor ~= '' and not args.int(cursor, 0, 9007199254740991) then
+    return reply.err('invalid_input', 'cursor')
+  end
   local found, order = {}, {}
   local function entry(name)
     if not found[name] then

@@ -1,11 +1,15 @@
--- ff_list_schedules: schedules of a partition: those that are due ("due", oldest first, but for the name first ones), all in the order of names after one
--- ("all"), or one ("one"). At most limit, and about 512 KiB; more tells whether some are left. payload is the input of one that is read
--- "whole"; of others it stays, and input is its length. lastflow is the last flow: it is lastid if that is a flow.
+-- ff_list_schedules: schedules of a partition: those that are due ("due", oldest first, but for the name first ones),
+-- all in the order of names after one ("all"), or one ("one"). At most limit, and about 512 KiB; more tells whether
+-- some are left. payload is the input of one that is read "whole"; of others it stays, and input is its length.
+-- lastflow is the last flow: it is lastid if that is a flow.
 -- Flags:   no-writes
 -- Go:      Engine.Schedules
--- Args:    protocol which name limit
--- Replies: OK now more count {name revision incarnation next lastdue lastid fired missed from to run why paused pausedat pausedby resumedat resumedby created updated by input definition lastflow payload reasons {why count}}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol which:due|all|one|whole name:bytes(64) limit:n(1..100)
+-- Replies: OK now:instant more:flag schedules:rows {name:name(64) revision:n incarnation:n next:instant
+--          lastdue:instant lastid:text fired:n missed:n from:instant to:instant run:n why:text paused:flag
+--          pausedat:instant pausedby:text resumedat:instant resumedby:text created:instant updated:instant by:text
+--          input:n definition:text lastflow:text payload:text reasons:rows {why:text count:n}}
+-- Errors:  @root invalid_input
 local ff_schedules = {}
 
 -- names lists what may be shown, one more than the limit.
@@ -15,7 +19,8 @@ function ff_schedules.names(ctx, which, name, limit)
   if which == 'due' then
     return redis.call('ZRANGEBYSCORE', keys.schedules(ctx.r), '-inf', ctx.t, 'LIMIT', name, most)
   end
-  return redis.call('ZRANGEBYLEX', keys.schedule_names(ctx.r), name == '' and '-' or '(' .. name, '+', 'LIMIT', '0', most)
+  return redis.call('ZRANGEBYLEX', keys.schedule_names(ctx.r), name == '' and '-' or '(' .. name, '+', 'LIMIT', '0',
+    most)
 end
 
 -- add appends one record, with its input if it is whole, and returns its size; nil when there is none.
@@ -30,8 +35,9 @@ function ff_schedules.add(ctx, name, out, whole)
   local values = redis.call('HMGET', key, unpack(wanted))
   for i = 1, #wanted do c[wanted[i]] = values[i] end
   table.sort(reasons)
-  local slots = { name, c.rv or '0', c.ic or '0', c.nx or '0', c.lf or '0', c.lx or '', c.fc or '0', c.mc or '0', c.mf or '0',
-    c.mt or '0', c.mn or '0', c.mr or '', c.pz or '0', c.pa or '0', c.pb or '', c.ra or '0', c.rb or '', c.ct or '0', c.up or '0',
+  local slots = { name, c.rv or '0', c.ic or '0', c.nx or '0', c.lf or '0', c.lx or '', c.fc or '0', c.mc or '0',
+    c.mf or '0', c.mt or '0', c.mn or '0', c.mr or '', c.pz or '0', c.pa or '0', c.pb or '', c.ra or '0', c.rb or '',
+    c.ct or '0', c.up or '0',
     c.by or '', c.il or '0', c.df or '', c.lw or '', c['in'] or '', reply.int(#reasons) }
   for i = 1, #slots do out[#out + 1] = slots[i] end
   for i = 1, #reasons do
@@ -44,11 +50,16 @@ end
 local function ff_list_schedules(ctx, argv)
   local which, name, limit = argv[2], argv[3], args.int(argv[4], 1, 100)
   local one = which == 'one' or which == 'whole'
-  if which ~= 'due' and which ~= 'all' and not one then return reply.err('invalid_input', 'which: due, all, one or whole') end
-  if which == 'due' and not args.int(name, 0, 10000) then return reply.err('invalid_input', 'name: how many are left out') end
+  if which ~= 'due' and which ~= 'all' and not one then
+    return reply.err('invalid_input', 'which: due, all, one or whole')
+  end
+  if which == 'due' and not args.int(name, 0, 10000) then
+    return reply.err('invalid_input', 'name: how many are left out')
+  end
   if not name or (name ~= '' or one) and not args.name(name, 64) then return reply.err('invalid_input', 'name') end
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
-  local all, out, count, bytes, more = ff_schedules.names(ctx, which, name, limit), { 1, 'OK', ctx.t, '0', '0' }, 0, 0, false
+  local all, out, count, bytes, more = ff_schedules.names(ctx, which, name, limit), { 1, 'OK', ctx.t, '0', '0' }, 0, 0,
+    false
   for i = 1, #all do
     if i > limit or bytes > 524288 then
       more = true

@@ -1,10 +1,10 @@
--- ff_list_sessions: the sessions of a partition that are open, or dead and still hold something, up to limit a call, in the
--- order in which the tick looks at them. next is the cursor for the call after this one, '' at the end.
+-- ff_list_sessions: the sessions of a partition that are open, or dead and still hold something, up to limit a call,
+-- in the order in which the tick looks at them. next is the cursor for the call after this one, '' at the end.
 -- Flags:   no-writes
 -- Go:      Engine.listSessions
--- Args:    protocol after limit
--- Replies: OK now next count {session expiry dead why held}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol after:text limit:n(1..100)
+-- Replies: OK now:instant next:text sessions:rows {session:text expiry:instant dead:instant why:text held:n}
+-- Errors:  @root invalid_input
 local function ff_list_sessions(ctx, argv)
   local limit = args.int(argv[3], 1, 100)
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end

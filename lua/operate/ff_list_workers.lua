@@ -1,10 +1,11 @@
--- ff_list_workers: worker instances that registered in a partition and have not been forgotten, those that run out first
--- in front, up to limit and half a MiB a call. next is the cursor for the call after this one, '' at the end.
+-- ff_list_workers: worker instances that registered in a partition and have not been forgotten, those that run out
+-- first in front, up to limit and half a MiB a call. next is the cursor for the call after this one, '' at the end.
 -- Flags:   no-writes
 -- Go:      Engine.listWorkers
--- Args:    protocol after limit
--- Replies: OK now next count {instance expiry seen registered inflight stuck dead why info}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol after:text limit:n(1..100)
+-- Replies: OK now:instant next:text workers:rows {instance:text expiry:instant seen:instant registered:instant
+--          inflight:n stuck:n dead:instant why:text info:text}
+-- Errors:  @root invalid_input
 local function ff_list_workers(ctx, argv)
   local limit = args.int(argv[3], 1, 100)
   if not limit then return reply.err('invalid_input', 'limit: 1..100') end
@@ -14,7 +15,8 @@ local function ff_list_workers(ctx, argv)
   for i = 1, #page do
     if bytes > 524288 then break end
     local instance = page[i].member
-    local v = redis.call('HMGET', keys.worker(ctx.r, instance), 'exp', 'seen', 'reg', 'in', 'stuck', 'dead', 'why', 'info')
+    local v = redis.call('HMGET', keys.worker(ctx.r, instance), 'exp', 'seen', 'reg', 'in', 'stuck', 'dead', 'why',
+      'info')
     if v[1] then -- the record of one that is about to be forgotten may be gone already
       out[#out + 1] = instance
       if registry.stale(ctx, v[2]) then v[1], v[2] = reply.int(math.min(tonumber(v[1]) or 0, ctx.now)), ctx.t end

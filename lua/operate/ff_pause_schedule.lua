@@ -1,10 +1,11 @@
--- ff_pause_schedule: pauses a schedule (paused 1), or resumes it (0). What comes due while it is paused is not fired later; who
--- fires it next counts it as missed. An instant that was due before the pause and not fired counts with it.
+-- ff_pause_schedule: pauses a schedule (paused 1), or resumes it (0). What comes due while it is paused is not fired
+-- later; who fires it next counts it as missed. An instant that was due before the pause and not fired counts with
+-- it.
 -- Flags:   allow-oom
 -- Go:      Engine.PauseSchedule
--- Args:    protocol name paused by
--- Replies: OK since; ALREADY_SATISFIED since
--- Errors:  invalid_input schedule_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:name(64) paused:flag by:bytes(64)
+-- Replies: OK since:instant; ALREADY_SATISFIED since:instant
+-- Errors:  @root invalid_input schedule_not_found
 local function ff_pause_schedule(ctx, argv)
   local name, by = argv[2], argv[4]
   if not args.name(name, 64) then return reply.err('invalid_input', 'name') end

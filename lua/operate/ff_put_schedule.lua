@@ -1,13 +1,15 @@
--- ff_put_schedule: creates or changes a schedule. expected is the revision it must have: '' any, 0 none, it must be new.
--- seen is the next due time its caller knew ('' does not matter), so that nothing is fired between reading and changing; missed
--- are instants that were due before the change and will not be fired. next is when it is due from now on, '' for never; one that is new
--- is due at once if begin is 1. limit is how often it may fire since its creation, '' without end: once it has, it is never due. The same
--- definition again changes nothing. A paused schedule stays paused.
+-- ff_put_schedule: creates or changes a schedule. expected is the revision it must have: '' any, 0 none, it must be
+-- new. seen is the next due time its caller knew ('' does not matter), so that nothing is fired between reading and
+-- changing; missed are instants that were due before the change and will not be fired. next is when it is due from
+-- now on, '' for never; one that is new is due at once if begin is 1. limit is how often it may fire since its
+-- creation, '' without end: once it has, it is never due. The same definition again changes nothing. A paused
+-- schedule stays paused.
 -- Flags:   none
 -- Go:      Engine.PutSchedule
--- Args:    protocol name expected seen next missed first last why limit begin by definition payload
--- Replies: OK revision next; ALREADY_SATISFIED revision next
--- Errors:  invalid_input payload_too_large schedule_changed partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:name(64) expected:n? seen:instant? next:instant? missed:n first:text last:text why:text
+--          limit:n(1..)? begin:flag by:bytes(64) definition:bytes(1..65536) payload:bytes(1048576)
+-- Replies: OK revision:n next:instant; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input payload_too_large schedule_changed
 local ff_put = {}
 
 -- judge returns what is wrong with the arguments, or nil.
@@ -25,7 +27,8 @@ function ff_put.judge(q)
 end
 
 local function ff_put_schedule(ctx, argv)
-  local q = args.named(argv, 2, { 'name', 'expected', 'seen', 'next', 'missed', 'first', 'last', 'why', 'limit', 'begin', 'by',
+  local q = args.named(argv, 2, { 'name', 'expected', 'seen', 'next', 'missed', 'first', 'last', 'why', 'limit',
+    'begin', 'by',
     'definition', 'payload' })
   local wrong, missed = ff_put.judge(q), schedule.missed(argv, 6)
   if not missed then wrong = wrong or 'missed: count, first, last, reason' end

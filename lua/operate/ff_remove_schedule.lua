@@ -1,13 +1,15 @@
 -- ff_remove_schedule: forgets a schedule, if it has the expected revision ('' any). What it submitted stays.
 -- Flags:   allow-oom
 -- Go:      Engine.RemoveSchedule
--- Args:    protocol name expected
--- Replies: OK revision; ALREADY_SATISFIED
--- Errors:  invalid_input schedule_changed partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol name:name(64) expected:n?
+-- Replies: OK revision:n; ALREADY_SATISFIED
+-- Errors:  @root invalid_input schedule_changed
 local function ff_remove_schedule(ctx, argv)
   local name, expected = argv[2], argv[3]
   if not args.name(name, 64) then return reply.err('invalid_input', 'name') end
-  if expected ~= '' and not args.int(expected, 1, 9007199254740991) then return reply.err('invalid_input', 'expected revision') end
+  if expected ~= '' and not args.int(expected, 1, 9007199254740991) then
+    return reply.err('invalid_input', 'expected revision')
+  end
   local key = keys.schedule(ctx.r, name)
   local rv = redis.call('HGET', key, 'rv')
   if not rv then return reply.already() end

@@ -1,10 +1,11 @@
--- ff_set_feed: says which kinds of events are recorded in the partition's feed (letters c, l, s; see lua/lib/feed.lua) and
--- for how many ms from now on; what others want stays. Without kinds nothing is recorded any more, and the feed goes.
+-- ff_set_feed: says which kinds of events are recorded in the partition's feed (letters c, l, s; see
+-- lua/lib/feed.lua) and for how many ms from now on; what others want stays. Without kinds nothing is recorded any
+-- more, and the feed goes.
 -- Flags:   allow-oom
 -- Go:      Engine.setFeed
--- Args:    protocol kinds keep length
--- Replies: OK kinds until number; ALREADY_SATISFIED kinds until number
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol kinds:bytes(3) keep:ms(60000..604800000) length:n(1000..10000000)
+-- Replies: OK kinds:text until:instant number:n; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input
 local ff_feed = {}
 
 -- union is what is recorded when both are wanted, in a fixed order.
@@ -19,7 +20,9 @@ end
 
 local function ff_set_feed(ctx, argv)
   local kinds, keep, length = argv[2], args.int(argv[3], 60000, 604800000), args.int(argv[4], 1000, 10000000)
-  if not kinds or #kinds > 3 or string.find(kinds, '[^cls]') then return reply.err('invalid_input', 'kinds: of c, l and s') end
+  if not kinds or #kinds > 3 or string.find(kinds, '[^cls]') then
+    return reply.err('invalid_input', 'kinds: of c, l and s')
+  end
   if not keep then return reply.err('invalid_input', 'keep: 60000..604800000 ms') end
   if not length then return reply.err('invalid_input', 'length: 1000..10000000 entries') end
   local number = redis.call('HGET', ctx.r, 'fed') or '0'

@@ -1,13 +1,14 @@
 -- ff_set_lane: says whether a lane of a namespace takes work and hands it out, and for how many seconds what ends in it
--- is kept, and how many ms of waiting outweigh a step of priority (0: none do; for what becomes claimable from now on); '' leaves any as it is, a
--- retention of 0 is the default. It is one number, or one for each outcome, joined by slashes (policy.span), of which '' leaves one as it
--- is. What is running goes on. Claims see it at once: the
--- routes of a lane that hands nothing out are not ready.
+-- is kept, and how many ms of waiting outweigh a step of priority (0: none do; for what becomes claimable from now
+-- on); '' leaves any as it is, a retention of 0 is the default. It is one number, or one for each outcome, joined by
+-- slashes (policy.span), of which '' leaves one as it is. What is running goes on. Claims see it at once: the routes
+-- of a lane that hands nothing out are not ready.
 -- Flags:   allow-oom
 -- Go:      Engine.setLane
--- Args:    protocol namespace lane state retention by ageing
--- Replies: OK state retention routes; ALREADY_SATISFIED state retention routes
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol namespace:name(64) lane:name(64) state:active|paused|draining|disabled| retention:text
+--          by:bytes(64) ageing:ms(0..86400000)?
+-- Replies: OK state:active|paused|draining|disabled retention:text routes:n; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input
 local ff_lane = {}
 
 -- judge returns the name of what is wrong with the arguments, or nil.
@@ -15,7 +16,9 @@ function ff_lane.judge(q)
   if not args.name(q.namespace, 64) then return 'namespace' end
   if not args.name(q.lane, 64) then return 'lane' end
   if q.state ~= '' and not lane.states[q.state or 'x'] then return 'state: active, paused, draining or disabled' end
-  if q.retention ~= '' and not policy.spans(q.retention or 'x', '') then return 'retention: 0..315360000 s, or four of them' end
+  if q.retention ~= '' and not policy.spans(q.retention or 'x', '') then
+    return 'retention: 0..315360000 s, or four of them'
+  end
   if not q.by or #q.by > 64 then return 'by: at most 64 bytes' end
   if q.ageing ~= '' and not args.int(q.ageing, 0, 86400000) then return 'ageing: 0..86400000 ms' end
   return nil

@@ -1,11 +1,12 @@
--- ff_check_awaited: whether an execution (waiter, "<partition>.<execution>") may wait for others, and how those of them ended that have ended
--- already: mark and attempt of each, the mark '.' for one that has not. One that does not exist or was purged is an error, and so is one that
--- waits for the waiter itself, or that 1,000 others wait for already. It changes nothing.
+-- ff_check_awaited: whether an execution (waiter, "<partition>.<execution>") may wait for others, and how those of
+-- them ended that have ended
+-- already: mark and attempt of each, the mark '.' for one that has not. One that does not exist or was purged is an
+-- error, and so is one that waits for the waiter itself, or that 1,000 others wait for already. It changes nothing.
 -- Flags:   no-writes
 -- Go:      Engine.CheckAwaited
--- Args:    protocol waiter count {execution}
--- Replies: OK count {mark attempt}
--- Errors:  invalid_input execution_not_found result_purged corrupt cycle_detected fan_in_too_large partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol waiter:ref executions:rows(1..100) {execution:id}
+-- Replies: OK executions:rows {mark:text attempt:n?}
+-- Errors:  @root invalid_input execution_not_found result_purged corrupt cycle_detected fan_in_too_large
 local ff_check = {}
 
 -- waits tells whether an execution waits for the waiter, which may be its child.
@@ -30,7 +31,9 @@ local function ff_check_awaited(ctx, argv)
       return reply.err(missing[2], id)
     end
     local mark = graph.outcome(c) -- one that has ended waits no more, whatever its list says
-    if not mark and ff_check.waits(ctx, c, id, argv[2]) then return reply.err('cycle_detected', id, 'it waits for the waiter') end
+    if not mark and ff_check.waits(ctx, c, id, argv[2]) then
+      return reply.err('cycle_detected', id, 'it waits for the waiter')
+    end
     if not mark and c.awaited and redis.call('HLEN', keys.awaiting(ctx.r, id)) >= 1000 and
         redis.call('HEXISTS', keys.awaiting(ctx.r, id), argv[2]) == 0 then
       return reply.err('fan_in_too_large', id, '1000 executions wait for it')

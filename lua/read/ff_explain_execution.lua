@@ -1,11 +1,17 @@
 -- ff_explain_execution: one consistent look at everything that decides why an execution is where it is: its core, its
--- place in the queue, its lane, who waits for its route, its holder, what it is suspended on, its flow and those it waits for
--- there, whether a gate has closed its route, until when and why, who paused it, and whether anybody ticks. Of the interests that have waiters, and of those it waits for, it looks at 64. A purged one answers its code and until when that is known.
+-- place in the queue, its lane, who waits for its route, its holder, what it is suspended on, its flow and those it
+-- waits for there, whether a gate has closed its route, until when and why, who paused it, and whether anybody ticks.
+-- Of the interests that have waiters, and of those it waits for, it looks at 64. A purged one answers its code and
+-- until when that is known.
 -- Flags:   no-writes
 -- Go:      Engine.Explain
--- Args:    protocol id
--- Replies: OK now row alive expiry why lane keep since by ahead queued ready waiters interests owner wake overdue purge core {field value} attempts {field value} suspension {field value} waitpoints {waitpoint record} flow {field value} open others {id node code} closed why outbox paused by reason
--- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id
+-- Replies: OK now:instant row:text alive:flag expiry:instant why:text lane:text keep:text since:instant by:text
+--          ahead:int queued:n ready:n waiters:n interests:n owner:text wake:instant overdue:ms purge:instant core
+--          attempts suspension:rows {field:text value:text} waitpoints:rows {waitpoint:id record:text} flow:rows
+--          {field:text value:text} open:n others:rows {id:id node:text code:text} closed:n why:text outbox:n
+--          paused:flag by:text reason:text
+-- Errors:  @root invalid_input execution_not_found result_purged corrupt
 local ff_explain = {}
 
 -- queue tells how many are ahead of a waiting execution (-1: it is not in its queue), how many wait there, and whether
@@ -18,8 +24,8 @@ function ff_explain.queue(ctx, c, id)
     ready.lists(ctx, c.route) and '1' or '0'
 end
 
--- gates tells of one with gates until when its route is closed (0: it is open), why, and how many entries quotas have not been
--- told of; of one that an operator paused, or whose delay one changed, when, who, and why.
+-- gates tells of one with gates until when its route is closed (0: it is open), why, and how many entries quotas have
+-- not been told of; of one that an operator paused, or whose delay one changed, when, who, and why.
 function ff_explain.gates(ctx, c, id)
   local closed, why, outbox, paused, by, reason = '0', '', '0', '0', '', ''
   if gate.of(ctx, c.route) ~= '' then
@@ -51,7 +57,8 @@ function ff_explain.listeners(ctx, c)
   local all, waiters, interests = redis.call('SMEMBERS', keys.digests(ctx.r)), 0, 0
   local member, namespace = ready.member(c.route), not route.plain(c.route) and route.namespace(ctx, c.route) or nil
   for i = 1, math.min(#all, 64) do
-    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), member) == 1 and doorbell.wants(ctx, all[i], namespace) then
+    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), member) == 1
+      and doorbell.wants(ctx, all[i], namespace) then
       local n = redis.call('ZCOUNT', keys.waiters(ctx.r, all[i]), '(' .. ctx.t, '+inf')
       if n > 0 then waiters, interests = waiters + n, interests + 1 end
     end
@@ -69,7 +76,7 @@ end
 function ff_explain.attempts(ctx, c, id)
   local names, out = { 'progress', 'cancel', 'categories' }, {}
   local n = core.started(c)
-  for a = math.max(0, n - 2), n - 1 do
+  for a = math.max(1, n - 1), n do
     names[#names + 1], names[#names + 2] = reply.int(a), reply.int(a) .. 'r'
   end
   local values = redis.call('HMGET', keys.attempts(ctx.r, id), unpack(names))
@@ -79,8 +86,8 @@ function ff_explain.attempts(ctx, c, id)
   return out
 end
 
--- suspension is the record of what it waits for, or of what it was resumed from, and the waitpoints of that in the order in
--- which the condition numbers them.
+-- suspension is the record of what it waits for, or of what it was resumed from, and the waitpoints of that in the
+-- order in which the condition numbers them.
 function ff_explain.suspension(ctx, c, id)
   if not core.suspended(c) and not c.resume_bytes then return {}, {} end
   local u, fields, points = suspension.read(ctx, id), {}, {}
@@ -104,11 +111,13 @@ function ff_explain.fields(ctx, c, id)
   return list
 end
 
--- others counts the upstreams or children that have not told an execution that waits for them how they ended, and reads up to 64 of them.
+-- others counts the upstreams or children that have not told an execution that waits for them how they ended, and
+-- reads up to 64 of them.
 function ff_explain.others(ctx, c, id)
   local suspended = core.suspended(c) and condition.of_children(suspension.read(ctx, id).condition)
   if not core.blocked(c) and not suspended then return '0', {} end
-  local v, ids, out = (suspended or c.state == 'R3i') and redis.call('HGETALL', keys.children(ctx.r, id)) or links.edges(ctx, id), {}, {}
+  local v, ids, out = (suspended or c.state == 'R3i') and redis.call('HGETALL', keys.children(ctx.r, id))
+    or links.edges(ctx, id), {}, {}
   for i = 1, #v, 2 do
     local mark, _, node = nil, nil, nil
     if #v[i] >= 36 then mark, _, node = group.record(v[i + 1]) end
@@ -116,7 +125,8 @@ function ff_explain.others(ctx, c, id)
   end
   table.sort(ids, function(a, b) return a[1] < b[1] end)
   for i = 1, math.min(#ids, 64) do
-    local x = #ids[i][1] == 36 and core.read(ctx, ids[i][1]) or { node = ids[i][2] } -- else its partition knows the state
+    -- else its partition knows the state
+    local x = #ids[i][1] == 36 and core.read(ctx, ids[i][1]) or { node = ids[i][2] }
     out[#out + 1], out[#out + 2], out[#out + 3] = ids[i][1], x.node or '', x.state or ''
   end
   return reply.int(#ids), out

@@ -1,18 +1,22 @@
 -- ff_read_attempt_stream: what is known about the stream of one attempt; the frames themselves are read by plain
--- XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt, and how it ended: endedat category message. Of one that
--- has not begun they say how the one before it ended. due is until when the execution is delayed, epoch that of its last claim. endat
--- endcategory endmessage endby are how the execution ended. kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is removed.
+-- XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt, and how it ended: endedat
+-- category message. Of one that has not begun they say how the one before it ended. due is until when the execution
+-- is delayed, epoch that of its last claim. endat endcategory endmessage endby are how the execution ended. kept is
+-- the first attempt that is stored; the stream of an earlier one is closed, and its reason is removed.
 -- Flags:   no-writes
 -- Go:      Engine.ReadAttemptStream
--- Args:    protocol id attempt
--- Replies: OK exists frames bytes sequence lastid firstid retained closed closedat reason attempts code version live runs recorded recordedid type began endedat category message due epoch endat endcategory endmessage endby kept
--- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id attempt:n(0..4294967295)
+-- Replies: OK exists:flag frames:n bytes:n sequence:n lastid:text firstid:text retained:n closed:flag
+--          closedat:instant reason:text attempts:n code:code version:n live:n runs:n recorded:n recordedid:text
+--          type:text began:instant endedat:instant category:text message:text due:instant epoch:n endat:instant
+--          endcategory:text endmessage:text endby:text kept:n
+-- Errors:  @root invalid_input execution_not_found result_purged corrupt
 
 -- The reason why an attempt without frames ended: from its folded record, or from the code when it was the last.
 local ff_stream = {
   codes = { T1 = 'attempt_success', T2 = 'attempt_failure', T3 = 'attempt_cancelled', T4 = 'expired' },
-  states = { interrupted_reclaimed = 'lease_expired', ended_success = 'attempt_success', ended_cancelled = 'attempt_cancelled',
-    ended_failure = 'attempt_failure', continued = 'continued' },
+  states = { interrupted_reclaimed = 'lease_expired', ended_success = 'attempt_success',
+    ended_cancelled = 'attempt_cancelled', ended_failure = 'attempt_failure', continued = 'continued' },
 }
 
 function ff_stream.reason(past, code)
@@ -35,11 +39,11 @@ end
 
 -- attempt adds how an attempt began and ended, or if it has not begun how the one before it ended.
 function ff_stream.attempt(out, c, past, attempt, started)
-  local last = attempt == started - 1
-  local began = attempt == 0 and c.first_claimed_at or past.began or last and c.claimed_at
-  if attempt >= started then began = nil end
+  local last = attempt == started
+  local began = attempt == 1 and c.first_claimed_at or past.began or last and c.claimed_at
+  if attempt > started then began = nil end
   local n = #out
-  out[n + 1] = attempt < started and (past.type or last and c.attempt_type) or ''
+  out[n + 1] = attempt <= started and (past.type or last and c.attempt_type) or ''
   out[n + 2] = began or '0'
   out[n + 3] = past.ended or last and core.terminal(c) and c.ended_at or '0'
   out[n + 4], out[n + 5] = past.category or '', past.message
@@ -58,7 +62,7 @@ function ff_stream.whole(out, c, past)
 end
 
 local function ff_read_attempt_stream(ctx, argv)
-  local id, attempt = args.id(argv[2]), args.int(argv[3], 0, 4294967295)
+  local id, attempt = args.id(argv[2]), args.int(argv[3], 1, 4294967295)
   if not id then return reply.err('invalid_input', 'execution id') end
   if not attempt then return reply.err('invalid_input', 'attempt') end
   local c = core.read(ctx, id)
@@ -73,13 +77,12 @@ local function ff_read_attempt_stream(ctx, argv)
     if head[1] then first = head[1][1] end
   end
   local closed, reason = m[5] and true or false, m[6] or ''
-  local last = reply.int(math.max(0, started - 1))
-  local past = ff_stream.past(ctx, id, attempt < started and argv[3] or last)
+  local past = ff_stream.past(ctx, id, attempt <= started and argv[3] or reply.int(started))
   if not m[1] then
-    if attempt >= started then
+    if attempt > started then
       closed = core.terminal(c)
     else
-      closed = attempt < started - 1 or not settle.open(c)
+      closed = attempt < started or not settle.open(c)
       if closed then reason = ff_stream.reason(past, c.state) end
       if not closed and c.state == 'A3' then closed, reason = true, 'lease_revoked' end
     end
@@ -87,7 +90,9 @@ local function ff_read_attempt_stream(ctx, argv)
   local kept = record.kept(c)
   if attempt < kept then closed, reason = true, 'removed' end
   local recorded, place = '0', '0-0'
-  if m[10] and attempt >= tonumber(c.dropped_attempts or '0') then recorded, place = string.match(m[10], '^(%d+) (%d+%-%d+)$') end
+  if m[10] and attempt > tonumber(c.dropped_attempts or '0') then
+    recorded, place = string.match(m[10], '^(%d+) (%d+%-%d+)$')
+  end
   local out = { m[1] and '1' or '0', m[1] or '0', m[2] or '0', m[3] or '0', m[4] or '0-0', first, reply.int(retained),
     closed and '1' or '0', m[5] or '0', reason, reply.int(started), c.state, m[7] or '0', m[8] or '0',
     m[9] or (m[1] and '1' or '0'), recorded or '0', place or '0-0' }

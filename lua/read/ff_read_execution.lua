@@ -1,10 +1,11 @@
--- ff_read_execution: one consistent snapshot of an execution; result and input are read by plain GET. closed is why a gate keeps one that
--- waits from being handed out; wait and since are of the suspension that it is in.
+-- ff_read_execution: one consistent snapshot of an execution; result and input are read by plain GET. closed is why a
+-- gate keeps one that waits from being handed out; wait and since are of the suspension that it is in.
 -- Flags:   no-writes
 -- Go:      Engine.ReadExecution
--- Args:    protocol id
--- Replies: OK now row alive expiry steps closed wait since core {field value} attempts {field value} tags {key value}
--- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id
+-- Replies: OK now:instant row:text alive:flag expiry:instant steps:n closed:text wait:text since:instant core
+--          attempts tags:rows {key:tag value:text}
+-- Errors:  @root invalid_input execution_not_found result_purged corrupt
 local function ff_read_execution(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end
@@ -18,8 +19,9 @@ local function ff_read_execution(ctx, argv)
   end
   if c.step_bytes then steps = redis.call('HLEN', keys.steps(ctx.r, id)) end
   local u = core.suspended(c) and suspension.read(ctx, id) or {}
-  local out = { 1, 'OK', reply.int(ctx.now), redis.call('HGET', keys.routes(ctx.r), c.route) or '', alive, expiry, reply.int(steps),
-    core.waiting(c) and c.route and gate.closed(ctx, c.route) or '', u.name or '', u.created_at or '0' }
+  local out = { 1, 'OK', reply.int(ctx.now), redis.call('HGET', keys.routes(ctx.r), c.route) or '', alive, expiry,
+    reply.int(steps), core.waiting(c) and c.route and gate.closed(ctx, c.route) or '', u.name or '',
+    u.created_at or '0' }
   reply.add(out, record.list(c), 2)
   reply.add(out, redis.call('HGETALL', keys.attempts(ctx.r, id)), 2)
   reply.add(out, c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, id)) or {}, 2)

@@ -2,9 +2,9 @@
 -- list of what was out of the ordinary, the last suspension among it.
 -- Flags:   no-writes
 -- Go:      Engine.ReadHistory
--- Args:    protocol id
--- Replies: OK core {field value} attempts {field value} events {entry}
--- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id
+-- Replies: OK core attempts events:rows {entry:text}
+-- Errors:  @root invalid_input execution_not_found result_purged corrupt
 local function ff_read_history(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end

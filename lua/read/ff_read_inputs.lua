@@ -1,11 +1,12 @@
--- ff_read_inputs: what the upstreams of a member of a flow left it, under the names it gave them: who, and which attempt's
--- result. For members that have too much of it to come with the claim. An upstream that was purged leaves nothing. With all 1 it lists all
--- upstreams, whatever they came to: also mark (group.lua), node, and the category of what ended without success; a name may be empty.
+-- ff_read_inputs: what the upstreams of a member of a flow left it, under the names it gave them: who, and which
+-- attempt's result. For members that have too much of it to come with the claim. An upstream that was purged leaves
+-- nothing. With all 1 it lists all upstreams, whatever they came to: also mark (group.lua), node, and the category of
+-- what ended without success; a name may be empty.
 -- Flags:   no-writes
 -- Go:      Engine.inputs
--- Args:    protocol id all
--- Replies: OK count {name upstream attempt mark node category}
--- Errors:  invalid_input execution_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id all:flag
+-- Replies: OK inputs:rows {name:text upstream:id attempt:n? mark:text node:text category:text}
+-- Errors:  @root invalid_input execution_not_found
 local function ff_read_inputs(ctx, argv)
   local id, all = args.id(argv[2]), argv[3] == '1'
   if not id then return reply.err('invalid_input', 'execution id') end

@@ -1,11 +1,12 @@
--- ff_read_question: what the holder of a token may know: the question of the suspension that its waitpoint belongs to, '' if that has none,
--- or if nothing waits for the waitpoint yet; the state of the waitpoint; and the signal that stands as its answer, '' if there is none yet. The
--- token is judged first, presented by its SHA-256; one that opens nothing gets the same answer whatever there is, and leaves no trace.
+-- ff_read_question: what the holder of a token may know: the question of the suspension that its waitpoint belongs
+-- to, '' if that has none, or if nothing waits for the waitpoint yet; the state of the waitpoint; and the signal that
+-- stands as its answer, '' if there is none yet. The token is judged first, presented by its SHA-256; one that opens
+-- nothing gets the same answer whatever there is, and leaves no trace.
 -- Flags:   no-writes
 -- Go:      Engine.ReadQuestion
--- Args:    protocol id waitpoint digest
--- Replies: OK question state answer
--- Errors:  invalid_input invalid_token token_expired hmac_secret_not_initialized partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id waitpoint:id digest:hex(64)
+-- Replies: OK question:text state:p|a|c|e|x answer:text
+-- Errors:  @root invalid_input invalid_token token_expired hmac_secret_not_initialized
 local function ff_read_question(ctx, argv)
   local id, wid, digest = args.id(argv[2]), args.id(argv[3]), argv[4]
   if not id then return reply.err('invalid_input', 'execution id') end

@@ -1,10 +1,11 @@
 -- ff_read_signals: what was delivered to a waitpoint, oldest first, at most 100 a call: up to 1,000 signals are kept.
--- The payload is there while the signal waits to be evaluated; those of signals that a condition took are with its suspension.
+-- The payload is there while the signal waits to be evaluated; those of signals that a condition took are with its
+-- suspension.
 -- Flags:   no-writes
 -- Go:      Engine.ReadSignals
--- Args:    protocol id waitpoint offset
--- Replies: OK total count {signal}
--- Errors:  invalid_input execution_not_found result_purged corrupt waitpoint_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id waitpoint:id offset:n(0..1000000)
+-- Replies: OK total:n signals:rows {signal:text}
+-- Errors:  @root invalid_input execution_not_found result_purged corrupt waitpoint_not_found
 local function ff_read_signals(ctx, argv)
   local id, wid, offset = args.id(argv[2]), args.id(argv[3]), args.int(argv[4], 0, 1000000)
   if not id then return reply.err('invalid_input', 'execution id') end

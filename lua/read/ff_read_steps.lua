@@ -1,25 +1,30 @@
--- ff_read_steps: what is known of the durable steps of an execution, in no order: those that are recorded, the answers of waits, waitpoints
--- and outcomes of children among them, and those whose function returned the error that an attempt failed with, unless a replay has dropped
--- the steps since. With a name it is that recorded step alone, and its value.
+-- ff_read_steps: what is known of the durable steps of an execution, in no order: those that are recorded, the
+-- answers of waits, waitpoints and outcomes of children among them, and those whose function returned the error that
+-- an attempt failed with, unless a replay has dropped the steps since. With a name it is that recorded step alone,
+-- and its value.
 -- Flags:   no-writes
 -- Go:      Engine.readSteps
--- Args:    protocol id name
--- Replies: OK recorded {name attempt at took bytes} failed {name attempt at took reason} [value]
--- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id name:bytes(128)
+-- Replies: OK recorded:rows {name:text attempt:n at:instant took:ms bytes:n} failed:rows {name:text attempt:n
+--          at:instant took:ms reason:text} [value:text]
+-- Errors:  @root invalid_input execution_not_found result_purged corrupt
 local ff_list = {}
 
 -- add tells of one step. text is what the log says; a step without it is told of as the first attempt's.
 function ff_list.add(out, name, text, bytes)
   local attempt, at, took = string.match(text or '', '^(%d+) (%d+) (%d+)')
-  local row = { name, attempt or '0', at or '0', took or '0', reply.int(bytes) }
+  local row = { name, attempt or '1', at or '0', took or '0', reply.int(bytes) }
   for i = 1, #row do out[#out + 1] = row[i] end
 end
 
--- last is the answer of the last suspension, as long as it is no step yet and no receipt stands for it: name, value and what the log will tell of it.
+-- last is the answer of the last suspension, as long as it is no step yet and no receipt stands for it: name, value
+-- and what the log will tell of it.
 function ff_list.last(ctx, c, id)
   local u = c.resume_bytes and suspension.read(ctx, id) or {}
   if not u.name or redis.call('HEXISTS', keys.steps(ctx.r, id), suspension.memo .. u.name) == 1 then return nil end
-  if condition.of_mailbox(u.condition) and redis.call('HEXISTS', keys.steps(ctx.r, id), mailbox.step(u.name)) == 1 then return nil end
+  if condition.of_mailbox(u.condition) and redis.call('HEXISTS', keys.steps(ctx.r, id), mailbox.step(u.name)) == 1 then
+    return nil
+  end
   local attempt, at, took = suspension.span(ctx, u)
   return suspension.memo .. u.name, suspension.outcome(ctx, id, u), attempt .. ' ' .. at .. ' ' .. took
 end
@@ -41,7 +46,7 @@ function ff_list.failed(ctx, c, id, out)
   for i = 1, #v, 2 do stored[v[i]] = v[i + 1] end
   out[place] = '0'
   local _, first = chain.of(c)
-  first = math.max(first, tonumber(c.dropped_attempts or '0'))
+  first = math.max(first, tonumber(c.dropped_attempts or '0') + 1)
   for field, text in pairs(stored) do
     local attempt = string.match(field, '^(%d+)s$')
     if attempt and tonumber(attempt) >= first then

@@ -1,10 +1,12 @@
--- ff_read_suspension: the flow of an execution, '' if it is in none; its current suspension, or its last one, what that told the handler if it was
--- resumed, and every waitpoint that is still known, with the second in which a token was last refused for each (0: none lately).
+-- ff_read_suspension: the flow of an execution, '' if it is in none; its current suspension, or its last one, what
+-- that told the handler if it was resumed, and every waitpoint that is still known, with the second in which a token
+-- was last refused for each (0: none lately).
 -- Flags:   no-writes
 -- Go:      Engine.ReadSuspension
--- Args:    protocol id
--- Replies: OK code flow outcome record {field value} waitpoints {waitpoint record} {* refused}
--- Errors:  invalid_input execution_not_found result_purged corrupt partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id
+-- Replies: OK code:code flow:text outcome:text record:rows {field:text value:text} waitpoints:rows {waitpoint:id
+--          record:text} {* refused:text}
+-- Errors:  @root invalid_input execution_not_found result_purged corrupt
 local function ff_read_suspension(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end

@@ -1,12 +1,17 @@
 -- ff_append_frames: appends up to 100 frames to the stream of the held attempt. The producer sequence makes a
--- repeat exact: what is already there is skipped, a gap is refused, all or nothing. Neighbours that differ in nothing but their
--- payloads are one group. Its mode is d (durable), s (a summary delta) or l<ttl in ms> (best effort). If there are deltas, base is the
--- document's version before the batch, and document what it is after it. If there are best-effort frames, keep is how many their log holds.
+-- repeat exact: what is already there is skipped, a gap is refused, all or nothing. Neighbours that differ in nothing
+-- but their payloads are one group. Its mode is d (durable), s (a summary delta) or l<ttl in ms> (best effort). If
+-- there are deltas, base is the document's version before the batch, and document what it is after it. If there are
+-- best-effort frames, keep is how many their log holds.
 -- Flags:   allow-oom
 -- Go:      Engine.AppendFrames
--- Args:    protocol id session claim epoch attempt first groups {mode type encoding correlation produced count {payload}} [base document] [keep]
--- Replies: OK id frames sequence version appended; ALREADY_SATISFIED the same
--- Errors:  invalid_input payload_too_large execution_not_found stream_closed execution_not_active stale_owner_cannot_append frame_sequence_gap summary_too_large summary_version_conflict fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence first:n(1..9007199254740000) groups:rows(1..100) {mode:bytes(1..6) type:bytes(128)
+--          encoding:json|utf8|bytes| correlation:bytes(256) produced:instant? frames:rows(1..100)
+--          {payload:bytes(65536)}} [base:n document:bytes(262144)] [keep:n(1..16384)]
+-- Replies: OK id:text frames:n sequence:n version:n appended:n; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input payload_too_large execution_not_found stream_closed execution_not_active
+--          stale_owner_cannot_append frame_sequence_gap summary_too_large summary_version_conflict fence_required
+--          partial_fence
 local ff_append = { default = 10000 } -- durable frames that an attempt keeps if its policy does not say
 
 -- refuse maps the fence's answer to the stream's vocabulary.
@@ -25,8 +30,9 @@ function ff_append.has(ctx, c, f)
   if c.frames_attempt == f.attempt then
     m = redis.call('HMGET', keys.meta(ctx.r, f.id, f.attempt), 'c', 'b', 'q', 'i', 'z', 'k', 'v', 'l', 'e')
   end
-  return { durables = tonumber(m[1] or '0'), bytes = tonumber(m[2] or '0'), sequence = tonumber(m[3] or '0'), id = m[4] or '0-0',
-    closed = m[5], keep = tonumber(m[6] or '0'), version = tonumber(m[7] or '0'), lives = tonumber(m[8] or '0'), run = m[9] }
+  return { durables = tonumber(m[1] or '0'), bytes = tonumber(m[2] or '0'), sequence = tonumber(m[3] or '0'),
+    id = m[4] or '0-0', closed = m[5], keep = tonumber(m[6] or '0'), version = tonumber(m[7] or '0'),
+    lives = tonumber(m[8] or '0'), run = m[9] }
 end
 
 -- begin enters the first frames of an attempt on its record, and how many it keeps.
@@ -36,8 +42,8 @@ function ff_append.begin(ctx, c, f, has)
   if has.keep > 0 then redis.call('HSET', keys.meta(ctx.r, f.id, f.attempt), 'k', reply.int(has.keep)) end
 end
 
--- enter stores the counts of an attempt and the run of its last frame. first is the id of the batch's first frame. It returns, if another
--- run begins with that, the run's number and what its entry says.
+-- enter stores the counts of an attempt and the run of its last frame. first is the id of the batch's first frame. It
+-- returns, if another run begins with that, the run's number and what its entry says.
 function ff_append.enter(ctx, c, f, has, first)
   local meta = keys.meta(ctx.r, f.id, f.attempt)
   local total, bytes, sequence = reply.int(has.durables), reply.int(has.bytes), reply.int(has.sequence)
@@ -46,14 +52,17 @@ function ff_append.enter(ctx, c, f, has, first)
     return
   end
   redis.call('HSET', meta, 'c', total, 'b', bytes, 'q', sequence, 'i', has.id, 'e', f.epoch)
-  if has.run then return stream.begin(ctx, f, has.run, c.last_release, first, has.keep > 0 and has.keep or ff_append.default) end
+  if has.run then
+    return stream.begin(ctx, f, has.run, c.last_release, first, has.keep > 0 and has.keep or ff_append.default)
+  end
 end
 
 -- publish tells live tailers: attempt, count, the run's number, what its entry says if it begins here, then the frames.
 function ff_append.publish(ctx, f, told, number, entry)
   number = number or redis.call('HGET', keys.meta(ctx.r, f.id, f.attempt), 'n') or '1'
   entry = entry or ''
-  publish.to(keys.frames(ctx.r, f.id), f.attempt .. ' ' .. reply.int(#told) .. ' ' .. number .. ' ' .. reply.int(#entry) .. ':' .. entry ..
+  publish.to(keys.frames(ctx.r, f.id),
+    f.attempt .. ' ' .. reply.int(#told) .. ' ' .. number .. ' ' .. reply.int(#entry) .. ':' .. entry ..
     table.concat(told))
 end
 
@@ -77,7 +86,9 @@ local function ff_append_frames(ctx, argv)
     return reply.already(has.id, reply.int(has.durables), reply.int(has.sequence), reply.int(has.version), '0')
   end
   if known > 0 then frames.skip(batch, argv, known) end
-  if batch.s > 0 and batch.base ~= has.version then return reply.err('summary_version_conflict', reply.int(has.version)) end
+  if batch.s > 0 and batch.base ~= has.version then
+    return reply.err('summary_version_conflict', reply.int(has.version))
+  end
 
   if c.frames_attempt ~= f.attempt then ff_append.begin(ctx, c, f, has) end
   local told = publish.listeners(keys.frames(ctx.r, f.id)) > 0 and {} or nil
@@ -91,5 +102,6 @@ local function ff_append_frames(ctx, argv)
   if batch.l > 0 then frames.expire(ctx, f, batch, has) end
   local number, entry = ff_append.enter(ctx, c, f, has, id)
   if told then ff_append.publish(ctx, f, told, number, entry) end
-  return reply.ok(has.id, reply.int(has.durables), reply.int(has.sequence), reply.int(has.version), reply.int(batch.count))
+  return reply.ok(has.id, reply.int(has.durables), reply.int(has.sequence), reply.int(has.version),
+    reply.int(batch.count))
 end

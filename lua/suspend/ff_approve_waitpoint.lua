@@ -1,21 +1,23 @@
--- ff_approve_waitpoint: brings a signal to an open waitpoint on the word of an operator, who needs no token but must say
--- who they are. The waitpoint is named by its id or by its key.
+-- ff_approve_waitpoint: brings a signal to an open waitpoint on the word of an operator, who needs no token but must
+-- say who they are. The waitpoint is named by its id or by its key.
 -- Flags:   none
 -- Go:      Engine.ApproveWaitpoint
--- Args:    protocol id waitpoint signal name category sourcetype source correlation key ttl created encoding payload
--- Replies: OK signal effect state; ALREADY_SATISFIED signal effect state
--- Errors:  invalid_input payload_too_large execution_not_found result_purged waitpoint_not_found target_not_signalable waitpoint_closed signal_limit_exceeded corrupt partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id waitpoint:line(1..256) signal
+-- Replies: OK signal:uuid effect; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input payload_too_large execution_not_found result_purged waitpoint_not_found
+--          target_not_signalable waitpoint_closed signal_limit_exceeded corrupt
 local ff_approve = {}
 
--- find returns the waitpoint of this id or key. Of several with the key it is the one that this signal was brought to before,
--- so that a repeat does not answer the next; then an open one; else the one closed last.
+-- find returns the waitpoint of this id or key. Of several with the key it is the one that this signal was brought to
+-- before, so that a repeat does not answer the next; then an open one; else the one closed last.
 function ff_approve.find(ctx, id, which, g)
   local w = waitpoint.read(ctx, id, which)
   if w then return which, w end
   local wid = nil
   for other, o in pairs(waitpoint.all(ctx, id)) do
     if o.key == which and signal.known(ctx, id, other, g) then return other, o end
-    if o.key == which and (not w or waitpoint.open(o) or (not waitpoint.open(w) and tonumber(o.closed) > tonumber(w.closed))) then
+    if o.key == which and (not w or waitpoint.open(o)
+      or (not waitpoint.open(w) and tonumber(o.closed) > tonumber(w.closed))) then
       wid, w = other, o
     end
   end

@@ -1,10 +1,10 @@
--- ff_close_waitpoint: the holder takes back a pending waitpoint. What was buffered stays readable. The step that recorded the waitpoint says so
--- from then on, with 0 for its expiry, so that later runs know.
+-- ff_close_waitpoint: the holder takes back a pending waitpoint. What was buffered stays readable. The step that
+-- recorded the waitpoint says so from then on, with 0 for its expiry, so that later runs know.
 -- Flags:   allow-oom
 -- Go:      Engine.CloseWaitpoint
--- Args:    protocol id session claim epoch attempt waitpoint
--- Replies: OK closed; ALREADY_SATISFIED closed
--- Errors:  invalid_input waitpoint_not_found waitpoint_not_pending execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence waitpoint:id
+-- Replies: OK "closed"; ALREADY_SATISFIED "closed"
+-- Errors:  @root @fence invalid_input waitpoint_not_found waitpoint_not_pending
 local ff_close = {}
 
 -- mark notes in the step of the waitpoint, if there is one, that it was closed.

@@ -3,9 +3,11 @@
 -- handler gets the same one. At most 64 are open.
 -- Flags:   none
 -- Go:      Engine.CreatePendingWaitpoint
--- Args:    protocol id session claim epoch attempt name waitpoint key kid digest nonce lifetime
--- Replies: OK waitpoint key kid nonce expires; ALREADY_SATISFIED the same
--- Errors:  invalid_input waitpoint_already_exists waitpoint_limit_exceeded step_limit_exceeded hmac_secret_not_initialized kid_not_current execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence name:bytes(128) waitpoint:uuid key:line(1..256) kid:kid digest:hex(64) nonce:hex(32)
+--          lifetime:ms(1000..604800000)
+-- Replies: OK waitpoint:uuid key:text kid:kid nonce:hex(32) expires:instant; ALREADY_SATISFIED the same
+-- Errors:  @root @fence invalid_input waitpoint_already_exists waitpoint_limit_exceeded step_limit_exceeded
+--          hmac_secret_not_initialized kid_not_current
 local ff_pend = {}
 
 function ff_pend.answer(make, wid, w)
@@ -25,9 +27,11 @@ local function ff_create_pending_waitpoint(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
   local name, wid, lifetime = argv[7], argv[8], args.int(argv[13], 1000, 604800000)
-  local w = { state = 'p', key = argv[9], kid = argv[10], digest = argv[11], nonce = argv[12], created = ctx.t, signals = '0',
-    matched = '0', bytes = '0' }
-  if not name or #name > 128 or string.find(name, '%c') then return reply.err('invalid_input', 'name: at most 128 bytes') end
+  local w = { state = 'p', key = argv[9], kid = argv[10], digest = argv[11], nonce = argv[12], created = ctx.t,
+    signals = '0', matched = '0', bytes = '0' }
+  if not name or #name > 128 or string.find(name, '%c') then
+    return reply.err('invalid_input', 'name: at most 128 bytes')
+  end
   local wrong = waitpoint.judge(wid, w.key, w.kid, w.digest, w.nonce)
   if wrong then return reply.err('invalid_input', wrong) end
   if not lifetime then return reply.err('invalid_input', 'lifetime: 1000..604800000 ms') end
@@ -52,7 +56,8 @@ local function ff_create_pending_waitpoint(ctx, argv)
   if answer then return answer end
   local total = tonumber(c.step_bytes or '0') + #step + #value
   if name ~= '' then
-    local old = c.step_bytes and redis.call('HGET', keys.steps(ctx.r, f.id), step) -- its waitpoint is remembered no more
+    -- its waitpoint is remembered no more
+    local old = c.step_bytes and redis.call('HGET', keys.steps(ctx.r, f.id), step)
     if old then total = total - #step - #old end
     if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
     if c.step_bytes and not old and redis.call('HLEN', keys.steps(ctx.r, f.id)) >= 1000 then

@@ -1,11 +1,13 @@
 -- ff_deliver_signal: brings a signal to a waitpoint, pending or active, from a holder of its token, of which only
--- the SHA-256 is presented. A sender without the token gets the same answer whether the waitpoint exists or not. A delivery
--- that was made before is answered as it was then. A token that is refused is counted, and nothing else changes.
+-- the SHA-256 is presented. A sender without the token gets the same answer whether the waitpoint exists or not. A
+-- delivery that was made before is answered as it was then. A token that is refused is counted, and nothing else
+-- changes.
 -- Flags:   none
 -- Go:      Engine.DeliverSignal
--- Args:    protocol id waitpoint digest signal name category sourcetype source correlation key ttl created encoding payload
--- Replies: OK signal effect state; ALREADY_SATISFIED signal effect state
--- Errors:  invalid_input payload_too_large invalid_token token_expired hmac_secret_not_initialized target_not_signalable waitpoint_closed signal_limit_exceeded corrupt partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id waitpoint:id digest:hex(64) signal
+-- Replies: OK signal:uuid effect; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input payload_too_large invalid_token token_expired hmac_secret_not_initialized
+--          target_not_signalable waitpoint_closed signal_limit_exceeded corrupt
 local function ff_deliver_signal(ctx, argv)
   local id, wid, digest = args.id(argv[2]), args.id(argv[3]), argv[4]
   if not id then return reply.err('invalid_input', 'execution id') end

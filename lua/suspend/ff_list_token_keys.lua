@@ -3,8 +3,8 @@
 -- Flags:   no-writes
 -- Go:      Engine.listTokenKeys
 -- Args:    protocol
--- Replies: OK current count {kid fingerprint expiry open needed}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Replies: OK current:kid? keys:rows {kid:kid fingerprint:hex(16) expiry:instant open:n needed:instant}
+-- Errors:  @root invalid_input
 local function ff_list_token_keys(ctx, argv)
   local all, out, count = redis.call('HGETALL', keys.kids(ctx.r)), { 1, 'OK', token.current(ctx) or '', '0' }, 0
   for i = 1, #all, 2 do

@@ -1,12 +1,13 @@
--- ff_receive_messages: hands up to max messages of a mailbox to the holder, the first that came first, at most 128 KiB but for the first one, and records that as a
--- durable step, so that every later run is handed the same. name is that of the receipt. If none waits, nothing is recorded and the answer
--- is empty, unless why says what to record: that a wait for one is over, and how, or that the handler only looked. The frames that its run has
--- appended so far count as recorded, too.
+-- ff_receive_messages: hands up to max messages of a mailbox to the holder, the first that came first, at most 128
+-- KiB but for the first one, and records that as a durable step, so that every later run is handed the same. name is
+-- that of the receipt. If none waits, nothing is recorded and the answer is empty, unless why says what to record:
+-- that a wait for one is over, and how, or that the handler only looked. The frames that its run has appended so far
+-- count as recorded, too.
 -- Flags:   none
 -- Go:      Engine.ReceiveMessages
--- Args:    protocol id session claim epoch attempt name mailbox max why
--- Replies: OK value; ALREADY_SATISFIED value
--- Errors:  invalid_input step_limit_exceeded execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence name:line(1..125) mailbox:ascii(1..96) max:n(1..100) why:bytes(32)
+-- Replies: OK value:text; ALREADY_SATISFIED value:text
+-- Errors:  @root @fence invalid_input step_limit_exceeded
 local function ff_receive_messages(ctx, argv)
   local f, bad = fence.parse(argv, 2)
   if not f then return bad end
@@ -16,7 +17,9 @@ local function ff_receive_messages(ctx, argv)
   end
   if not mailbox.name(box) then return reply.err('invalid_input', 'mailbox: 1..96 bytes of printable ASCII') end
   if not max then return reply.err('invalid_input', 'max: 1..100') end
-  if not why or #why > 32 or string.find(why, '[^%l_]') then return reply.err('invalid_input', 'why: at most 32 of a-z _') end
+  if not why or #why > 32 or string.find(why, '[^%l_]') then
+    return reply.err('invalid_input', 'why: at most 32 of a-z _')
+  end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end
@@ -28,7 +31,9 @@ local function ff_receive_messages(ctx, argv)
   local value = mailbox.value(#list == 0 and why or '', list)
   local total = tonumber(c.step_bytes or '0') + #value + #step
   if total > 8388608 then return reply.err('step_limit_exceeded', 'bytes: at most 8388608') end
-  if c.step_bytes and redis.call('HLEN', key) >= 1000 then return reply.err('step_limit_exceeded', 'steps: at most 1000') end
+  if c.step_bytes and redis.call('HLEN', key) >= 1000 then
+    return reply.err('step_limit_exceeded', 'steps: at most 1000')
+  end
   if #list > 0 then mailbox.take(ctx, c, f.id, list) end
   record.set(ctx, f.id, 'step_bytes', reply.int(total))
   steps.put(ctx, c, f.id, step, value, f.attempt, ctx.t, '0')

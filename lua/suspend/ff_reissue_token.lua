@@ -1,10 +1,11 @@
--- ff_reissue_token: gives an open waitpoint a new token, because the old one was lost or its key is about to end. The old
--- token is dead at once.
+-- ff_reissue_token: gives an open waitpoint a new token, because the old one was lost or its key is about to end. The
+-- old token is dead at once.
 -- Flags:   allow-oom
 -- Go:      Engine.ReissueToken
--- Args:    protocol id waitpoint kid digest nonce by
--- Replies: OK waitpoint key; ALREADY_SATISFIED waitpoint key
--- Errors:  invalid_input execution_not_found waitpoint_not_found waitpoint_not_open hmac_secret_not_initialized kid_not_current partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id waitpoint:id kid:kid digest:hex(64) nonce:hex(32) by:line(1..64)
+-- Replies: OK waitpoint:uuid key:text; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input execution_not_found waitpoint_not_found waitpoint_not_open
+--          hmac_secret_not_initialized kid_not_current
 local ff_reissue = {}
 
 -- step keeps the recorded waitpoint of a handler in step with its new token.

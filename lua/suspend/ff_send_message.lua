@@ -1,11 +1,14 @@
--- ff_send_message: a message to a mailbox of an execution that has not ended. It waits there until the handler receives it; one that
--- waits for a message of this mailbox goes on. key is '' or makes a repeat harmless, as the message's id does: the last 1,000 are remembered.
--- The answer says which message of the execution it is, from 1, and how many wait.
+-- ff_send_message: a message to a mailbox of an execution that has not ended. It waits there until the handler
+-- receives it; one that waits for a message of this mailbox goes on. key is '' or makes a repeat harmless, as the
+-- message's id does: the last 1,000 are remembered. The answer says which message of the execution it is, from 1, and
+-- how many wait.
 -- Flags:   none
 -- Go:      Engine.SendMessage
--- Args:    protocol id mailbox message key by encoding payload
--- Replies: OK number waiting; ALREADY_SATISFIED number waiting
--- Errors:  invalid_input payload_too_large execution_not_found result_purged corrupt target_not_signalable mailbox_full partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id mailbox:ascii(1..96) message:uuid key:line(256) by:line(256) encoding:json|utf8|bytes
+--          payload:bytes(65536)
+-- Replies: OK number:n waiting:n; ALREADY_SATISFIED the same
+-- Errors:  @root invalid_input payload_too_large execution_not_found result_purged corrupt target_not_signalable
+--          mailbox_full
 local function ff_send_message(ctx, argv)
   local id = args.id(argv[2])
   if not id then return reply.err('invalid_input', 'execution id') end

@@ -3,9 +3,9 @@
 -- die before they are needed is refused unless forced.
 -- Flags:   allow-oom
 -- Go:      Engine.setTokenKeys
--- Args:    protocol mode kid fingerprint grace force
--- Replies: OK seeded|rotated previous reaped open; ALREADY_SATISFIED current good
--- Errors:  invalid_input invalid_kid invalid_grace_ms rotation_conflict grace_too_short partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol mode:seed|rotate kid:kid fingerprint:hex(16) grace:ms force:flag
+-- Replies: OK outcome:seeded|rotated previous:kid? reaped:n open:n; ALREADY_SATISFIED current:kid good:n
+-- Errors:  @root invalid_input invalid_kid invalid_grace_ms rotation_conflict grace_too_short
 local ff_keys = {}
 
 -- reap forgets keys whose time is over, by the predicate that verification uses; the current one has none.
@@ -13,7 +13,9 @@ function ff_keys.reap(ctx)
   local all, gone = redis.call('HGETALL', keys.kids(ctx.r)), {}
   for i = 1, #all, 2 do
     local expiry = string.match(all[i + 1], '^%x+ (%d+)$')
-    if string.sub(all[i], 1, 2) == 'k:' and not token.good(ctx, tonumber(expiry or '1')) then gone[#gone + 1] = all[i] end
+    if string.sub(all[i], 1, 2) == 'k:' and not token.good(ctx, tonumber(expiry or '1')) then
+      gone[#gone + 1] = all[i]
+    end
   end
   for first = 1, #gone, 500 do
     redis.call('HDEL', keys.kids(ctx.r), unpack(gone, first, math.min(first + 499, #gone)))
@@ -39,13 +41,17 @@ local function ff_set_token_keys(ctx, argv)
 
   local key, current = keys.kids(ctx.r), token.current(ctx)
   local known, expiry = token.state(ctx, kid)
-  if known and known ~= fingerprint and (token.good(ctx, expiry) or kid == current) then return reply.err('rotation_conflict', kid) end
+  if known and known ~= fingerprint and (token.good(ctx, expiry) or kid == current) then
+    return reply.err('rotation_conflict', kid)
+  end
   if mode == 'rotate' and current and kid ~= current and not (known and token.good(ctx, expiry)) and
       redis.call('EXISTS', keys.open(ctx.r, kid)) == 1 then
     return reply.err('rotation_conflict', kid) -- tokens that died with the key of this id would live again
   end
   if current == kid and known then return reply.already(current, '1') end
-  if mode == 'seed' and current and current ~= kid then return reply.already(current, token.good(ctx, expiry) and '1' or '0') end
+  if mode == 'seed' and current and current ~= kid then
+    return reply.already(current, token.good(ctx, expiry) and '1' or '0')
+  end
   local previous, open = '', 0
   if current and current ~= kid then
     local needed

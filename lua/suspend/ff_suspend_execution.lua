@@ -1,23 +1,33 @@
 -- ff_suspend_execution: the holder gives up its lease until a condition over waitpoints is met, an operator resumes it,
 -- or a timeout passes; the attempt stays. Waitpoints are fresh (mode f) or were pending (mode p, of which only id and
--- key are given). When signals that came early suffice, the lease is kept and the answer brings them. question is what people are asked, a
--- JSON object whose fields only its readers know; '' for none. With the part K in the condition it waits for the children that ff_wait_children made
--- before, under the same name: when the suspension is over, however, their outcomes are recorded as a step.
+-- key are given). When signals that came early suffice, the lease is kept and the answer brings them. question is
+-- what people are asked, a JSON object whose fields only its readers know; '' for none. With the part K in the
+-- condition it waits for the children that ff_wait_children made before, under the same name: when the suspension is
+-- over, however, their outcomes are recorded as a step.
 -- Flags:   none
 -- Go:      Engine.SuspendExecution
--- Args:    protocol id session claim epoch attempt suspension request name reason timeout behaviour delay condition question count {waitpoint key mode kid digest nonce}
--- Replies: OK suspended|satisfied suspension timeout outcome kid count {waitpoint key kid nonce}; ALREADY_SATISFIED the same
--- Errors:  invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending waitpoint_already_exists waitpoint_key_mismatch pending_waitpoint_expired signal_limit_exceeded step_limit_exceeded hmac_secret_not_initialized kid_not_current execution_not_found execution_not_active lease_revoked lease_expired stale_lease fence_required partial_fence partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol fence suspension:uuid request:bytes(256) name:line(128) reason:enum(suspension.codes)
+--          timeout:ms(1..315360000000)? behaviour:enum(suspension.behaviours) delay:ms(0..2592000000) condition:text
+--          question:object(8192)? waitpoints:rows(0..16) {waitpoint:id key:line(1..256) mode:f|p kid:kid?
+--          digest:hex(0..64) nonce:hex(0..32)}
+-- Replies: OK outcome:suspended|satisfied suspension:uuid timeout:instant outcome:text kid:kid? waitpoints:rows
+--          {waitpoint:uuid key:text kid:kid? nonce:hex(0..32)}; ALREADY_SATISFIED the same
+-- Errors:  @root @fence invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending
+--          waitpoint_already_exists waitpoint_key_mismatch pending_waitpoint_expired signal_limit_exceeded
+--          step_limit_exceeded hmac_secret_not_initialized kid_not_current
 local ff_suspend = {}
 
 -- parse judges everything that needs no look at the store.
 function ff_suspend.parse(argv)
   local q = { id = args.uuid(argv[7]), request = argv[8], name = argv[9], reason = argv[10], behaviour = argv[12],
-    delay = args.int(argv[13], 0, 2592000000), condition = argv[14], question = argv[15], count = args.int(argv[16], 0, 16),
+    delay = args.int(argv[13], 0, 2592000000), condition = argv[14], question = argv[15],
+    count = args.int(argv[16], 0, 16),
     list = {}, bound = {} }
   if not q.id then return nil, 'suspension id' end
   if not q.request or #q.request > 256 then return nil, 'request: at most 256 bytes' end
-  if not q.name or #q.name > 128 or string.find(q.name, '%c') then return nil, 'name: at most 128 bytes without control characters' end
+  if not q.name or #q.name > 128 or string.find(q.name, '%c') then
+    return nil, 'name: at most 128 bytes without control characters'
+  end
   if not suspension.codes[q.reason] then return nil, 'reason code' end
   if argv[11] ~= '' then
     q.timeout = args.int(argv[11], 1, 315360000000)
@@ -31,8 +41,9 @@ function ff_suspend.parse(argv)
   local ids, names = {}, {}
   for n = 1, q.count do
     local i = 11 + 6 * n
-    local wid, w = argv[i], { key = argv[i + 1], mode = argv[i + 2], kid = argv[i + 3], digest = argv[i + 4], nonce = argv[i + 5],
-      state = 'a', created = '', activated = '', expires = '', suspension = '', signals = '0', matched = '0', bytes = '0' }
+    local wid, w = argv[i], { key = argv[i + 1], mode = argv[i + 2], kid = argv[i + 3], digest = argv[i + 4],
+      nonce = argv[i + 5], state = 'a', created = '', activated = '', expires = '', suspension = '', signals = '0',
+      matched = '0', bytes = '0' }
     local wrong = nil
     if w.mode == 'f' then
       wrong = waitpoint.judge(wid, w.key, w.kid, w.digest, w.nonce)
@@ -87,17 +98,22 @@ end
 function ff_suspend.repeated(ctx, c, f, q)
   if not c.had_waits then return nil end
   local u = suspension.read(ctx, f.id)
-  if not suspension.held(c, u, f) or (u.id ~= q.id and (q.request == '' or u.request_key ~= q.request)) then return nil end
-  return ff_suspend.answer(ctx, reply.already, f.id, u, u.cause == 'already_satisfied' and 'satisfied' or 'suspended', {})
+  if not suspension.held(c, u, f) or (u.id ~= q.id and (q.request == '' or u.request_key ~= q.request)) then
+    return nil
+  end
+  return ff_suspend.answer(ctx, reply.already, f.id, u, u.cause == 'already_satisfied' and 'satisfied' or 'suspended',
+    {})
 end
 
 -- record writes the new record, and its waitpoints as they are now.
 function ff_suspend.record(ctx, c, f, q, plan, kept)
   local id = f.id
   local u = { id = q.id, reason = q.reason, holder = suspension.holder(f), created_at = ctx.t, behaviour = q.behaviour,
-    condition = q.condition, timeout_at = q.timeout and reply.int(ctx.now + q.timeout), name = q.name ~= '' and q.name or nil,
-    request_key = q.request ~= '' and q.request or nil, resume_delay = q.delay > 0 and reply.int(q.delay) or nil,
-    waitpoints = q.count > 0 and table.concat(q.list, ',') or nil, question = q.question ~= '' and q.question or nil, after = c.step_order }
+    condition = q.condition, timeout_at = q.timeout and reply.int(ctx.now + q.timeout),
+    name = q.name ~= '' and q.name or nil, request_key = q.request ~= '' and q.request or nil,
+    resume_delay = q.delay > 0 and reply.int(q.delay) or nil,
+    waitpoints = q.count > 0 and table.concat(q.list, ',') or nil, question = q.question ~= '' and q.question or nil,
+    after = c.step_order }
   if plan.signals > 0 then u.signals, u.last_signal_at = reply.int(plan.signals), ctx.t end
   if plan.bytes > 0 then u.matched, u.matched_bytes = reply.int(plan.taken), reply.int(plan.bytes) end
   if plan.state and not plan.satisfied then
@@ -117,7 +133,8 @@ function ff_suspend.record(ctx, c, f, q, plan, kept)
   return u, known
 end
 
--- children is the wait for children of a condition that has it as a part, as they are now; nil without one. The second result is an error.
+-- children is the wait for children of a condition that has it as a part, as they are now; nil without one. The
+-- second result is an error.
 function ff_suspend.children(ctx, c, f, q, kept)
   if not condition.of_children(q.condition) then return nil end
   local w = wait.parse(c.children_wait)
@@ -164,7 +181,9 @@ local function ff_suspend_execution(ctx, argv)
   local nodes
   nodes, wrong = condition.parse(q.condition, q.count)
   if not nodes then return reply.err('invalid_resume_condition', wrong) end
-  if nodes[1].op == 'T' and not q.timeout then return reply.err('invalid_resume_condition', 'timeout_only_without_deadline') end
+  if nodes[1].op == 'T' and not q.timeout then
+    return reply.err('invalid_resume_condition', 'timeout_only_without_deadline')
+  end
   local c = core.read(ctx, f.id)
   local answer = ff_suspend.repeated(ctx, c, f, q) or fence.check(ctx, c, f) or ff_suspend.bind(ctx, c, f.id, q)
   if answer then return answer end
@@ -177,9 +196,11 @@ local function ff_suspend_execution(ctx, argv)
   end
   kids, answer = ff_suspend.children(ctx, c, f, q, kept)
   if answer then return answer end
-  plan = arrival.begin(ctx, c, f.id, nodes, signal.replay(ctx, f.id, nodes, q.list, q.bound), kids and kids.state == 'd')
+  plan = arrival.begin(ctx, c, f.id, nodes, signal.replay(ctx, f.id, nodes, q.list, q.bound),
+    kids and kids.state == 'd')
   if plan.bytes > signal.most_taken then
-    return reply.err('signal_limit_exceeded', 'bytes of the signals that came before the wait and that it takes: at most 262144')
+    return reply.err('signal_limit_exceeded',
+      'bytes of the signals that came before the wait and that it takes: at most 262144')
   end
   if q.expired and not plan.satisfied then return reply.err('pending_waitpoint_expired', q.expired) end
 
@@ -189,7 +210,8 @@ local function ff_suspend_execution(ctx, argv)
   local u, known = ff_suspend.record(ctx, c, f, q, plan, kept)
   if plan.satisfied then
     if fresh > 0 then waitpoint.count(ctx, c, f.id, fresh) end
-    local closed = suspension.shut(ctx, c, f.id, u, { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal',
+    local closed = suspension.shut(ctx, c, f.id, u,
+      { reason = 'resumed', cause = 'already_satisfied', trigger = 'signal',
       closer = plan.closer })
     waitpoint.count(ctx, c, f.id, -closed)
     suspension.children(ctx, f.id, u)

@@ -1,4 +1,5 @@
--- ff_boot: makes a partition's root key. One that is there is left alone, and refused if it has another protocol number.
+-- ff_boot: makes a partition's root key. One that is there is left alone, and refused if it has another protocol
+-- number.
 -- Flags:   allow-oom
 -- Go:      Engine.boot
 -- Args:    protocol

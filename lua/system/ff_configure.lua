@@ -1,16 +1,18 @@
 -- ff_configure: reads the deployment's partition counts, and fixes them if nobody has and the caller may.
 -- The one function whose key is not a partition root: KEYS = { ff:config:partitions }.
 -- Flags:   allow-oom
--- Go:      Engine.configure
--- Args:    protocol executions budgets quotas create
--- Replies: OK executions budgets quotas created
+-- Go:      Engine.configured
+-- Args:    protocol executions:n budgets:n quotas:n create:flag
+-- Replies: OK executions:n budgets:n quotas:n created:flag
 -- Errors:  invalid_input config_missing
 local function ff_configure(k, argv)
   local names = { 'num_flow_partitions', 'num_budget_partitions', 'num_quota_partitions' }
   local h = redis.call('HMGET', k[1], unpack(names))
   local created = '0'
   for i = 1, 3 do
-    if h[i] and not args.int(h[i], 1, 65535) then return reply.err('invalid_input', names[i] .. ' is stored as ' .. h[i]) end
+    if h[i] and not args.int(h[i], 1, 65535) then
+      return reply.err('invalid_input', names[i] .. ' is stored as ' .. h[i])
+    end
     if not args.int(argv[i + 1], 1, 65535) then return reply.err('invalid_input', names[i] .. ': 1..65535') end
   end
   if not h[1] or not h[2] or not h[3] then

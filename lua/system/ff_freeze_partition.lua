@@ -2,8 +2,8 @@
 -- moved key by key, or thaws it. Leases go on running out meanwhile.
 -- Flags:   allow-oom
 -- Go:      Engine.freeze
--- Args:    protocol frozen reason
--- Replies: OK frozen; ALREADY_SATISFIED frozen
+-- Args:    protocol frozen:flag reason:bytes(256)
+-- Replies: OK frozen:flag; ALREADY_SATISFIED frozen:flag
 -- Errors:  invalid_input partition_missing protocol_mismatch
 local function ff_freeze_partition(k, argv)
   local frozen, reason = argv[2], argv[3]

@@ -1,8 +1,8 @@
--- ff_version: the identity of the loaded library.
+-- ff_version: the identity of the loaded library. It takes no keys.
 -- Flags:   no-writes
 -- Go:      Engine.loadOn
--- Args:    none, no keys
--- Replies: OK protocol revision hash
+-- Args:    none
+-- Replies: OK protocol revision:n hash:text
 -- Errors:  none
 local function ff_version(k, argv)
   return reply.ok('@PROTOCOL@', '@REVISION@', '@HASH@')

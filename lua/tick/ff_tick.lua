@@ -2,18 +2,21 @@
 -- and what was revoked is requeued, delays come due, attempt and suspension timeouts and deadlines fire, pending
 -- waitpoints expire, what ended is purged when its time is over, lost wake-ups are repeated, what calls
 -- about flows left behind goes on, routes that gates closed open. At most about 100 executions a
--- call. Schedules that are due are counted for the caller, which alone can reckon with calendars, and so are entries of the outbox, which it delivers. Only the owner ticks; a process that hears
--- that a tick is overdue may take over. With release 1 the owner gives the tick up. With release 2 another process asks: the owner is woken
--- and has to tick within two seconds; if nobody listens under its name, the caller takes over in this call.
+-- call. Schedules that are due are counted for the caller, which alone can reckon with calendars, and so are entries
+-- of the outbox, which it delivers. Only the owner ticks; a process that hears that a tick is overdue may take over.
+-- With release 1 the owner gives the tick up. With release 2 another process asks: the owner is woken and has to tick
+-- within two seconds; if nobody listens under its name, the caller takes over in this call.
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
--- Args:    protocol owner release
--- Replies: OK owner more next idle requeued exhausted promoted timedout expired rung suspensions waitpoints purged schedules outbox; ALREADY_SATISFIED owner
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol owner:bytes(1..64) release:0|1|2
+-- Replies: OK owner:flag more:flag next:ms idle:flag requeued:n exhausted:n promoted:n timedout:n expired:n rung:n
+--          suspensions:n waitpoints:n purged:n schedules:n outbox:n; ALREADY_SATISFIED owner:text
+-- Errors:  @root invalid_input
 local ff_tick_do = {}
 
--- stepped has this tick and those that follow at once look at every session and at every route that gates closed, after the clock stepped back:
--- their times are those of another clock. A live session stays for one ttl (session.cut), and a gate is asked again. Everything else keeps its time.
+-- stepped has this tick and those that follow at once look at every session and at every route that gates closed,
+-- after the clock stepped back: their times are those of another clock. A live session stays for one ttl
+-- (session.cut), and a gate is asked again. Everything else keeps its time.
 function ff_tick_do.stepped(ctx)
   if not root.stepped(ctx) then return end
   local again = { keys.sessions(ctx.r), keys.closed(ctx.r) }
@@ -172,11 +175,13 @@ function ff_tick_do.retention(ctx, budget, n)
       redis.call('ZREM', keys.done(ctx.r), due[i])
       redis.call('ZREM', keys.unsuccessful(ctx.r), due[i])
     else
-      local ended = tonumber(c.ended_at or '') -- a damaged record must not stop the others: it is looked at again in a day
+      -- a damaged record must not stop the others: it is looked at again in a day
+      local ended = tonumber(c.ended_at or '')
       local at = ended and indexes.over(ctx, c, ended) or ctx.now + 86400000
       local h = c.flow and graph.head(ctx, c.flow)
       if h then -- nobody needs a member before its flow has ended, and somebody may until then
-        local since = math.max(tonumber(h.en) or 0, ended or 0) -- one that must stay is looked at again after as long as it has stayed
+        -- one that must stay is looked at again after as long as it has stayed
+        local since = math.max(tonumber(h.en) or 0, ended or 0)
         local again = purge.pinned(ctx, c, due[i]) and ctx.now + math.min(3600000, math.max(1000, ctx.now - since))
         at = math.max(at, again or (tonumber(h.en) or 0) + indexes.kept(ctx, c.route, c.retention, c.state))
       end
@@ -258,11 +263,13 @@ function ff_tick_do.rering(ctx, n)
   end
 end
 
--- some tells whether there may be anything in the sets that mostly are empty. What was worked on may have put something there.
+-- some tells whether there may be anything in the sets that mostly are empty. What was worked on may have put
+-- something there.
 function ff_tick_do.some(ctx, n)
   if ctx.some == nil then
     local r = ctx.r
-    ctx.some = redis.call('EXISTS', keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.ready(r), keys.gready(r)) > 0
+    ctx.some = redis.call('EXISTS', keys.delayed(r), keys.alarms(r), keys.pending(r), keys.backlog(r), keys.ready(r),
+      keys.gready(r)) > 0
   end
   return ctx.some or n.touched > 0
 end
@@ -286,14 +293,16 @@ function ff_tick_do.until_when(ctx)
   local first = ctx.now + root.span
   local sets = { keys.done(ctx.r), keys.schedules(ctx.r), keys.flow_due(ctx.r), keys.workers(ctx.r) }
   for i = 1, 4 do
-    local head = redis.call('ZRANGEBYSCORE', sets[i], '-inf', reply.int(first - (i == 4 and 3600000 or 0)), 'WITHSCORES', 'LIMIT', '0', '1')
+    local head = redis.call('ZRANGEBYSCORE', sets[i], '-inf', reply.int(first - (i == 4 and 3600000 or 0)),
+      'WITHSCORES', 'LIMIT', '0', '1')
     if head[2] then first = math.min(first, args.score(head[2]) + (i == 4 and 3600000 or 0)) end
   end
   return first > ctx.now and reply.int(first) or nil
 end
 
--- later is the head of those sets that only need a tick when their time comes; nil when they are empty. It is a second from now
--- at least, but for a schedule, which is to be fired on time: when a tick is wanted in a second anyway, that alone counts.
+-- later is the head of those sets that only need a tick when their time comes; nil when they are empty. It is a
+-- second from now at least, but for a schedule, which is to be fired on time: when a tick is wanted in a second
+-- anyway, that alone counts.
 function ff_tick_do.later(ctx, soon)
   if soon and ff_tick_do.quiet(ctx) then return nil end
   local least, sets = nil, { keys.schedules(ctx.r), keys.done(ctx.r), keys.workers(ctx.r), keys.flow_due(ctx.r) }
@@ -312,13 +321,15 @@ function ff_tick_do.later(ctx, soon)
   return least
 end
 
--- next_due is the earliest thing a tick waits for, nil when nothing exists. A schedule that is due waits for the caller.
+-- next_due is the earliest thing a tick waits for, nil when nothing exists. A schedule that is due waits for the
+-- caller.
 function ff_tick_do.next_due(ctx, n, outbox)
   local least = nil
   local sets = { keys.sessions(ctx.r), keys.delayed(ctx.r), keys.alarms(ctx.r), keys.pending(ctx.r), keys.done(ctx.r) }
   for i = 1, 5 do
     local at = ctx.heads[sets[i]]
-    if n.touched > 0 and (i < 5 or not ff_tick_do.quiet(ctx)) then -- what was worked on may have moved from one set to another
+    -- what was worked on may have moved from one set to another
+    if n.touched > 0 and (i < 5 or not ff_tick_do.quiet(ctx)) then
       ff_tick_do.is_due(ctx, sets[i])
       at = ctx.heads[sets[i]]
     end
@@ -339,7 +350,8 @@ function ff_tick_do.next_due(ctx, n, outbox)
   return least and at and math.min(least, at) or least or at
 end
 
--- ask wakes the owner for a tick, and tells whether somebody heard it. An owner that hears it and does not tick is late from now on.
+-- ask wakes the owner for a tick, and tells whether somebody heard it. An owner that hears it and does not tick is
+-- late from now on.
 function ff_tick_do.ask(ctx, owner)
   if publish.to(keys.doorbell(ctx.r, owner), 't') == 0 then return false end
   if not ctx.wake or ctx.wake > ctx.now then redis.call('HSET', ctx.r, 'wake', ctx.t) end
@@ -351,7 +363,9 @@ local function ff_tick(k, argv)
   if not ctx then return refused end
   local owner = args.name(argv[2], 64)
   if not owner then return reply.err('invalid_input', 'owner') end
-  if argv[3] ~= '0' and argv[3] ~= '1' and argv[3] ~= '2' then return reply.err('invalid_input', 'release: 0, 1 or 2') end
+  if argv[3] ~= '0' and argv[3] ~= '1' and argv[3] ~= '2' then
+    return reply.err('invalid_input', 'release: 0, 1 or 2')
+  end
   if argv[3] == '1' then
     if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end
     doorbell.vacate(ctx, owner)

@@ -1,10 +1,10 @@
--- ff_leave_worker: a worker instance ends in good order and its name is free at once. The row of another process under the
--- same name is left alone.
+-- ff_leave_worker: a worker instance ends in good order and its name is free at once. The row of another process
+-- under the same name is left alone.
 -- Flags:   allow-oom
 -- Go:      Engine.LeaveWorker
--- Args:    protocol instance token
--- Replies: OK left; ALREADY_SATISFIED left
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol instance:name(48) token:bytes(1..64)
+-- Replies: OK "left"; ALREADY_SATISFIED "left"
+-- Errors:  @root invalid_input
 local function ff_leave_worker(ctx, argv)
   local instance, token = args.name(argv[2], 48), args.name(argv[3], 64)
   if not instance then return reply.err('invalid_input', 'instance') end

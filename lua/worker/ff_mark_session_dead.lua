@@ -1,10 +1,11 @@
 -- ff_mark_session_dead: declares a worker's session dead before it expires, so that the tick requeues what it holds
--- at once. If the worker owns the tick, it loses it, and another process is asked for it. The worker, if it lives, is woken and finds every write refused.
+-- at once. If the worker owns the tick, it loses it, and another process is asked for it. The worker, if it lives, is
+-- woken and finds every write refused.
 -- Flags:   allow-oom
 -- Go:      Engine.MarkSessionDead
--- Args:    protocol session reason
--- Replies: OK dead held; ALREADY_SATISFIED dead
--- Errors:  invalid_input session_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol session:bytes(1..64) reason:bytes(256)
+-- Replies: OK "dead" held:n; ALREADY_SATISFIED "dead"
+-- Errors:  @root invalid_input session_not_found
 local function ff_mark_session_dead(ctx, argv)
   local id, reason = argv[2], argv[3]
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end

@@ -3,9 +3,9 @@
 -- loses this partition's tick, and another process is asked for it. One that lives registers again.
 -- Flags:   allow-oom
 -- Go:      Engine.MarkWorkerDead
--- Args:    protocol instance reason
--- Replies: OK dead; ALREADY_SATISFIED dead
--- Errors:  invalid_input worker_not_found partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol instance:name(48) reason:bytes(256)
+-- Replies: OK "dead"; ALREADY_SATISFIED "dead"
+-- Errors:  @root invalid_input worker_not_found
 local function ff_mark_worker_dead(ctx, argv)
   local instance, reason = args.name(argv[2], 48), argv[3]
   if not instance then return reply.err('invalid_input', 'instance') end

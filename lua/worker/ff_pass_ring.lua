@@ -2,9 +2,9 @@
 -- route of its interest.
 -- Flags:   allow-oom
 -- Go:      Engine.ForwardRing
--- Args:    protocol interest
--- Replies: OK heard
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol interest:hex(1..64)
+-- Replies: OK heard:n
+-- Errors:  @root invalid_input
 local function ff_pass_ring(ctx, argv)
   local digest = argv[2]
   if not digest or #digest < 1 or #digest > 64 or string.find(digest, '[^%x]') then

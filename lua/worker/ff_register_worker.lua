@@ -1,12 +1,14 @@
--- ff_register_worker: says that a worker instance is there, for a ttl, and what it is; made again before the ttl is over it
--- says that it still is. token is the process: while the row of another lives, the name is taken. A row that ran out, was
--- left or was given up is anybody's. Leases do not depend on it. revision is this library's, so that a process which has a
--- newer one notices. inflight are its handlers at work, stuck those of them that ignore the end of their context.
+-- ff_register_worker: says that a worker instance is there, for a ttl, and what it is; made again before the ttl is
+-- over it says that it still is. token is the process: while the row of another lives, the name is taken. A row that
+-- ran out, was left or was given up is anybody's. Leases do not depend on it. revision is this library's, so that a
+-- process which has a newer one notices. inflight are its handlers at work, stuck those of them that ignore the end
+-- of their context.
 -- Flags:   allow-oom
 -- Go:      Engine.RegisterWorker
--- Args:    protocol instance token ttl inflight stuck info
--- Replies: OK registered|renewed expiry revision
--- Errors:  invalid_input instance_in_use partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol instance:name(48) token:bytes(1..64) ttl:ms(1000..3600000) inflight:n(0..1000000)
+--          stuck:n(0..1000000) info:bytes(1..131072)
+-- Replies: OK outcome:registered|renewed expiry:instant revision:n
+-- Errors:  @root invalid_input instance_in_use
 local function ff_register_worker(ctx, argv)
   local q = args.named(argv, 2, { 'instance', 'token', 'ttl', 'inflight', 'stuck', 'info' })
   local instance, token = args.name(q.instance, 48), args.name(q.token, 64)

@@ -2,9 +2,9 @@
 -- lost work. With a session, only that holder's lease is taken. A repeated request does not take the next holder's.
 -- Flags:   allow-oom
 -- Go:      Engine.RevokeLease
--- Args:    protocol id session by reason request
--- Replies: OK revoked session epoch; ALREADY_SATISFIED already_revoked|already_expired
--- Errors:  invalid_input execution_not_found execution_not_active stale_lease partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol id:id session:bytes(64) by:bytes(64) reason:bytes(1024) request:uuid
+-- Replies: OK "revoked" session:text epoch:n; ALREADY_SATISFIED why:already_revoked|already_expired
+-- Errors:  @root invalid_input execution_not_found execution_not_active stale_lease
 local function ff_revoke_lease(ctx, argv)
   local id, holder, by, reason, request = args.id(argv[2]), argv[3], argv[4], argv[5], args.id(argv[6])
   if not id then return reply.err('invalid_input', 'execution id') end
@@ -23,7 +23,8 @@ local function ff_revoke_lease(ctx, argv)
   if c.attempt_deadline or c.attempt_left then record.clear(ctx, id, 'attempt_deadline', 'attempt_left') end
   history.add(ctx, c, id, 'revoked', by, reason)
   indexes.unhold(ctx, c.session, id)
-  indexes.alarm(ctx, math.min(ctx.now, tonumber(c.deadline or ctx.t)), id) -- a deadline stands when the clock steps back
+  -- a deadline stands when the clock steps back
+  indexes.alarm(ctx, math.min(ctx.now, tonumber(c.deadline or ctx.t)), id)
   stream.close(ctx, c, id, 'lease_revoked')
   core.announce(ctx, c, id, 'A3')
   session.lost(ctx, c.session, id, c.epoch, 'revoked')

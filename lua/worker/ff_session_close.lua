@@ -2,9 +2,9 @@
 -- was still on its way cannot open it again.
 -- Flags:   allow-oom
 -- Go:      Engine.CloseSession
--- Args:    protocol session
--- Replies: OK closed; ALREADY_SATISFIED closed
--- Errors:  invalid_input session_not_empty partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol session:bytes(1..64)
+-- Replies: OK "closed"; ALREADY_SATISFIED "closed"
+-- Errors:  @root invalid_input session_not_empty
 local function ff_session_close(ctx, argv)
   local id = argv[2]
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end

@@ -1,9 +1,9 @@
 -- ff_session_held: what a session holds, in order of claim, 100 a call.
 -- Flags:   no-writes
 -- Go:      Engine.SessionHeld
--- Args:    protocol session offset
--- Replies: OK alive total count {id claim}
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol session:bytes(1..64) offset:n
+-- Replies: OK alive:flag total:n executions:rows {id:uuid claim:n}
+-- Errors:  @root invalid_input
 local function ff_session_held(ctx, argv)
   local id, offset = argv[2], args.int(argv[3], 0, 9007199254740991)
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end

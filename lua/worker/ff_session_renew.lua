@@ -2,9 +2,9 @@
 -- and returns the next (at most 100). A session that is not alive stays dead.
 -- Flags:   allow-oom
 -- Go:      Engine.RenewSession
--- Args:    protocol session ttl processed
--- Replies: OK overdue generation more count {notice}
--- Errors:  invalid_input lease_expired partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol session:bytes(1..64) ttl:ms(1000..3600000) processed:n
+-- Replies: OK overdue:flag generation:n more:flag notices:rows {notice:text}
+-- Errors:  @root invalid_input lease_expired
 local function ff_session_renew(ctx, argv)
   local id, ttl, processed = argv[2], args.int(argv[3], 1000, 3600000), args.int(argv[4], 0, 9007199254740991)
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end

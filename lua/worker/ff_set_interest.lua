@@ -1,12 +1,13 @@
--- ff_set_interest: stores which classes of work a kind of worker can serve, under a digest, and of which namespaces: none given means all,
--- and what weights of lanes its claims have (1..1000); a lane that is not named has the weight 1.
--- Class 0 exists nowhere; it keeps the set of a worker that can serve nothing yet from vanishing. Expires 10 minutes after the
--- last idle claim that used it.
+-- ff_set_interest: stores which classes of work a kind of worker can serve, under a digest, and of which namespaces:
+-- none given means all, and what weights of lanes its claims have (1..1000); a lane that is not named has the weight 1.
+-- Class 0 exists nowhere; it keeps the set of a worker that can serve nothing yet from vanishing. Expires 10 minutes
+-- after the last idle claim that used it.
 -- Flags:   allow-oom
 -- Go:      Engine.SetSubscription
--- Args:    protocol digest count {namespace} count {class} [count {lane weight}]
--- Replies: OK digest
--- Errors:  invalid_input partition_missing partition_frozen protocol_mismatch
+-- Args:    protocol digest:hex(1..64) namespaces:rows {namespace:name(64)} classes:rows(0..1024) {class:n(1..)}
+--          [lanes:rows {lane:text weight:n(0..1000)}]
+-- Replies: OK digest:hex(1..64)
+-- Errors:  @root invalid_input
 local function ff_set_interest(ctx, argv)
   local digest, spaces, at = argv[2], args.list(argv, 3, 0, 256)
   if not digest or #digest < 1 or #digest > 64 or string.find(digest, '[^%x]') then

@@ -12,7 +12,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/tools/browser/scene"
 )
 
-// Each of the actions that TestActions leaves out has its effect, and the reason that was given for it is in the audit trail.
+// Each of the actions that TestActions leaves out has its effect, and the reason that was given for it is in the
+// audit trail.
 func TestActionsHaveReasons(t *testing.T) {
 	d := deploy(t, true)
 	ctx := t.Context()
@@ -50,7 +51,8 @@ func TestActionsHaveReasons(t *testing.T) {
 	b.press("Resume")
 	b.wait(`document.querySelector("dialog :invalid")`) // nobody goes on without an answer and a reason
 	confirm("resume execution", "Resume", "Resumed.")
-	if x, err := d.client.Suspension(ctx, d.scene.Suspended); err == nil && len(x.Waitpoints) > 0 && x.Waitpoints[0].State == "active" {
+	if x, err := d.client.Suspension(ctx, d.scene.Suspended); err == nil && len(x.Waitpoints) > 0 &&
+		x.Waitpoints[0].State == "active" {
 		t.Errorf("%+v", x)
 	}
 	waits := d.submit(map[string]any{"kind": "transcribe-audio", "lane": "audio"})
@@ -80,12 +82,14 @@ func TestActionsHaveReasons(t *testing.T) {
 	confirm("seal flow", "Seal", "Sealed.")
 	menu("flows/"+f.ID().String(), "Actions", "Cancel…")
 	confirm("cancel flow", "Cancel the flow", "The flow is cancelled.")
-	if s, err := f.Wait(ctx); err != nil || s.State != flowfabric.FlowCancelled || s.Reason != "because of cancel flow" {
+	if s, err := f.Wait(ctx); err != nil || s.State != flowfabric.FlowCancelled ||
+		s.Reason != "because of cancel flow" {
 		t.Errorf("%+v, %v", s, err)
 	}
 
 	for _, x := range []struct{ item, field, value, button, told string }{
-		{"Drain…", "", "", "Drain", "Lane audio is draining."}, {"Close…", "", "", "Close", "Lane audio is closed."}, {"Open…", "", "", "Open", "Lane audio is open."},
+		{"Drain…", "", "", "Drain", "Lane audio is draining."}, {"Close…", "", "", "Close", "Lane audio is closed."},
+		{"Open…", "", "", "Open", "Lane audio is open."},
 		{"Weight…", "Weight", "7", "Set it", "The weight is set."},
 	} {
 		menu("queues", "Change", x.item)
@@ -104,7 +108,8 @@ func TestActionsHaveReasons(t *testing.T) {
 	menu("schedules", "Change", "Remove…")
 	confirm("remove schedule", "Remove", "Removed.")
 	menu("schedules", "New schedule", "")
-	for label, value := range map[string]string{"Name": "yearly", "Kind": "resize-image", "Cron": "0 0 1 1 *", "Input": `"x.png"`} {
+	for label, value := range map[string]string{"Name": "yearly", "Kind": "resize-image", "Cron": "0 0 1 1 *",
+		"Input": `"x.png"`} {
 		b.fill(label, value)
 	}
 	confirm("put schedule", "Save", "The schedule is saved.")

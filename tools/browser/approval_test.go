@@ -18,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -44,7 +45,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	s := &site{ctx: ctx, tokens: make(chan suspend.Token, 1)}
 	silent := slog.New(slog.DiscardHandler)
 	worker, err := runtime.New(runtime.Config{URL: "embedded://", Logger: silent}, handler.Bind(release,
@@ -53,7 +54,8 @@ func newSite(t *testing.T) *site {
 			if err != nil {
 				return suspend.Answer{}, err
 			}
-			if _, err := handler.Step(ctx, t, "mail", func(context.Context) (bool, error) { s.tokens <- token; return true, nil }); err != nil {
+			if _, err := handler.Step(ctx, t, "mail",
+				func(context.Context) (bool, error) { s.tokens <- token; return true, nil }); err != nil {
 				return suspend.Answer{}, err
 			}
 			return suspend.Await[suspend.Answer](ctx, t, "release")
@@ -64,11 +66,13 @@ func newSite(t *testing.T) *site {
 	var running conc.WaitGroup
 	running.Go(func() { _ = worker.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-	if s.client, err = client.Connect(ctx, client.Config{URL: "embedded://", Logger: silent}); err != nil {
+	if s.client, err = client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
+		URL: "embedded://", Logger: silent}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.client.Close)
-	page := suspend.HTTPHandler(suspend.HTTPConfig{Deliver: s.client, Logger: silent, Page: func(*http.Request, suspend.Token) suspend.Page { return question }})
+	page := suspend.HTTPHandler(suspend.HTTPConfig{Deliver: s.client, Logger: silent,
+		Page: func(*http.Request, suspend.Token) suspend.Page { return question }})
 	mux := http.NewServeMux()
 	mux.Handle("/answers/", http.StripPrefix("/answers", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -116,17 +120,21 @@ func TestApprovalInABrowser(t *testing.T) {
 	x, link := s.ask(t)
 	b, other := openBrowser(t), openBrowser(t) // somebody else has the link, too
 	for _, b := range []*tab{b, other} {
-		b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("button[value=reject]")))
+		b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(link),
+			chromedp.WaitVisible(chromedp.CSS("button[value=reject]")))
 	}
 
 	b.want("document.title", question.Title)
 	b.want("document.querySelector('h1').innerText", question.Title)
 	b.want("document.documentElement.lang", "en")
-	b.want("[...document.querySelectorAll('button[name=choice]')].map(b => b.innerText).join('|')", "Approve & release|Reject")
+	b.want("[...document.querySelectorAll('button[name=choice]')].map(b => b.innerText).join('|')",
+		"Approve & release|Reject")
 	b.want("document.querySelector('main p').innerText.split('\\n').length", "3") // line breaks are kept
 	b.want("document.scripts.length", "0")
-	b.want("getComputedStyle(document.querySelector('main')).maxWidth", "576px") // the policy lets the style sheet through
-	b.want("[...document.querySelectorAll('textarea, input:not([type=hidden])')].every(f => f.labels.length == 1)", "true")
+	// the policy lets the style sheet through
+	b.want("getComputedStyle(document.querySelector('main')).maxWidth", "576px")
+	b.want("[...document.querySelectorAll('textarea, input:not([type=hidden])')].every(f => f.labels.length == 1)",
+		"true")
 	b.shoot("question")
 
 	// With the keyboard alone, in the order in which it reads.
@@ -139,7 +147,8 @@ func TestApprovalInABrowser(t *testing.T) {
 		t.Errorf("Tab goes to %s", got)
 	}
 	b.shoot("focus")
-	b.do(chromedp.SendKeys(chromedp.CSS("#comment"), "Ship it"), chromedp.SendKeys(chromedp.CSS("#by"), "Zoë"), chromedp.SendKeys(chromedp.CSS("#by"), kb.Enter))
+	b.do(chromedp.SendKeys(chromedp.CSS("#comment"), "Ship it"), chromedp.SendKeys(chromedp.CSS("#by"), "Zoë"),
+		chromedp.SendKeys(chromedp.CSS("#by"), kb.Enter))
 	b.want("document.querySelector('#by').value", "Zoë") // Enter has not sent anything
 	if s.posts.Load() != 0 || s.state(t, x) != flowfabric.Suspended {
 		t.Fatalf("looking and typing did %d posts", s.posts.Load())
@@ -157,7 +166,8 @@ func TestApprovalInABrowser(t *testing.T) {
 
 	other.do(chromedp.Click(chromedp.CSS("button[value=reject]")), chromedp.WaitVisible(chromedp.CSS("[role=status]")))
 	other.want("document.querySelector('h1').innerText", "Already answered")
-	other.want("document.querySelector('[role=status]').innerText", "An answer was already recorded: “Approve & release”. It stands, and yours was not recorded.")
+	other.want("document.querySelector('[role=status]').innerText",
+		"An answer was already recorded: “Approve & release”. It stands, and yours was not recorded.")
 	other.shoot("already")
 	if s.posts.Load() != 2 {
 		t.Errorf("%d posts, want one for each click", s.posts.Load())
@@ -167,7 +177,8 @@ func TestApprovalInABrowser(t *testing.T) {
 	b.do(chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("dl")))
 	b.want("document.title", question.Title)
 	b.want("document.querySelector('[role=status]').innerText", "This was answered. The answer stands.")
-	b.want("[...document.querySelectorAll('dt')].map(e => e.innerText + '=' + e.nextElementSibling.innerText.replace(/^20.*UTC$/, 'then')).join('|')",
+	b.want(
+		"[...document.querySelectorAll('dt')].map(e => e.innerText + '=' + e.nextElementSibling.innerText.replace(/^20.*UTC$/, 'then')).join('|')",
 		"Answer=Approve & release|By=Zoë|At=then|Comment=Ship it")
 	b.want("document.querySelectorAll('form, button, input, textarea').length", "0")
 	b.want("Date.parse(document.querySelector('time').dateTime) > Date.now() - 600000", "true")
@@ -182,18 +193,21 @@ func TestApprovalWithALoginInAnotherLanguage(t *testing.T) {
 	signed := suspend.HTTPHandler(suspend.HTTPConfig{Deliver: s.client, Logger: slog.New(slog.DiscardHandler),
 		By: func(*http.Request) (string, error) { return "زوي", nil },
 		Texts: func(*http.Request) suspend.Texts {
-			return suspend.Texts{Lang: "ar", Dir: "rtl", Approve: "موافق", Reject: "رفض", AnsweringAs: "{name}", ThankYou: "شكرا"}
+			return suspend.Texts{Lang: "ar", Dir: "rtl", Approve: "موافق", Reject: "رفض", AnsweringAs: "{name}",
+				ThankYou: "شكرا"}
 		}})
 	web := httptest.NewServer(signed)
 	t.Cleanup(web.Close)
 	x, link := s.ask(t)
 	b := openBrowser(t)
-	b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(web.URL+link[strings.Index(link, "?"):]), chromedp.WaitVisible(chromedp.CSS("button[value=reject]")))
+	b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(web.URL+link[strings.Index(link, "?"):]),
+		chromedp.WaitVisible(chromedp.CSS("button[value=reject]")))
 	b.want("document.documentElement.lang + document.documentElement.dir", "arrtl")
 	b.want("document.querySelectorAll('#by').length", "0")
 	b.want("getComputedStyle(document.querySelector('.choices')).direction", "rtl")
 	b.shoot("rtl")
-	b.do(chromedp.Click(chromedp.CSS("button[value=approve]")), chromedp.WaitVisible(chromedp.CSS("[role=status]"))) // a post of the page's own site passes
+	// a post of the page's own site passes
+	b.do(chromedp.Click(chromedp.CSS("button[value=approve]")), chromedp.WaitVisible(chromedp.CSS("[role=status]")))
 	b.want("document.querySelector('h1').innerText", "شكرا")
 	if answer, err := x.Result(s.ctx); err != nil || answer.By != "زوي" {
 		t.Errorf("the handler got %+v, %v", answer, err)
@@ -205,7 +219,8 @@ func TestApprovalOnAPhoneInTheDark(t *testing.T) {
 	s := newSite(t)
 	_, link := s.ask(t)
 	b := openBrowser(t)
-	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
+	dark := emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
 	b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile, chromedp.EmulateScale(2)),
 		chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, dark)
@@ -213,7 +228,8 @@ func TestApprovalOnAPhoneInTheDark(t *testing.T) {
 		}),
 		chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("button[value=reject]")))
 	b.want("document.documentElement.scrollWidth <= 360", "true") // nothing to scroll sideways
-	b.want("[...document.querySelectorAll('button[name=choice]')].every(b => b.getBoundingClientRect().height >= 44)", "true")
+	b.want("[...document.querySelectorAll('button[name=choice]')].every(b => b.getBoundingClientRect().height >= 44)",
+		"true")
 	b.want("getComputedStyle(document.querySelector('main')).backgroundColor", "rgb(31, 35, 39)")
 	b.shoot("phone")
 	b.quiet()
@@ -224,7 +240,8 @@ func TestALinkThatDoesNotWork(t *testing.T) {
 	s := newSite(t)
 	_, link := s.ask(t)
 	b := openBrowser(t)
-	b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(link[:len(link)-1]), chromedp.WaitVisible(chromedp.CSS("[role=status]")))
+	b.do(chromedp.EmulateViewport(1100, 800), chromedp.Navigate(link[:len(link)-1]),
+		chromedp.WaitVisible(chromedp.CSS("[role=status]")))
 	b.want("document.querySelector('h1').innerText", "This link does not work")
 	b.shoot("refused")
 }

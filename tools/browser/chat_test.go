@@ -36,7 +36,8 @@ func startChat(t *testing.T, flags ...string) *chat {
 		t.Fatal(err)
 	}
 	program := exec.Command(path, append([]string{"-addr", "127.0.0.1:0", "-lease", "2s", "-pace", "8ms"}, flags...)...)
-	program.Env = append(program.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=", "FLOWFABRIC_URL=", "FLOWFABRIC_TOKEN_KEYS=")
+	program.Env = append(program.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=",
+		"FLOWFABRIC_URL=", "FLOWFABRIC_TOKEN_KEYS=")
 	out, err := program.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,8 @@ func startChat(t *testing.T, flags ...string) *chat {
 			c.base, _, _ = strings.Cut(rest, " ")
 		}
 	}
-	if c.client, err = client.Connect(t.Context(), client.Config{URL: store, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if c.client, err = client.Connect(t.Context(),
+		client.Config{URL: store, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.client.Close)
@@ -142,7 +144,9 @@ func (b *tab) say(text string) {
 // turn waits until it is the user's turn, after so many messages of theirs.
 func (b *tab) turn(messages int) {
 	b.Helper()
-	b.wait(fmt.Sprintf(`document.querySelectorAll(".user:not(:has(small))").length === %d && document.getElementById("state").textContent.startsWith("Your turn")`, messages))
+	b.wait(fmt.Sprintf(
+		`document.querySelectorAll(".user:not(:has(small))").length === %d && document.getElementById("state").textContent.startsWith("Your turn")`,
+		messages))
 }
 
 // streams waits until an answer comes that has so many characters and more.
@@ -151,8 +155,9 @@ func (b *tab) streams(characters int) {
 	b.wait(fmt.Sprintf(`document.querySelector(".assistant.open .text")?.textContent.length > %d`, characters))
 }
 
-// Tools of one answer run at once, an approval decides what is published, a page that is loaded again and a second one go on in the middle of an answer, and
-// a worker that is killed there costs nothing: at the end the pages show what is recorded, to the letter.
+// Tools of one answer run at once, an approval decides what is published, a page that is loaded again and a second
+// one go on in the middle of an answer, and a worker that is killed there costs nothing: at the end the pages show
+// what is recorded, to the letter.
 func TestChat(t *testing.T) {
 	t.Parallel()
 	c := startChat(t, "-limit", "100000")
@@ -171,13 +176,16 @@ func TestChat(t *testing.T) {
 	b.press("Approve")
 	b.turn(2)
 	c.agree(b)
-	b.want(`document.title.startsWith("Search") && !document.querySelector("#blocks img, #blocks script, #card img")`, "true")
-	note, err := http.Get(c.base + strings.TrimPrefix(b.text(`document.querySelector(".assistant .text a").getAttribute("href")`), "/"))
+	b.want(`document.title.startsWith("Search") && !document.querySelector("#blocks img, #blocks script, #card img")`,
+		"true")
+	note, err := http.Get(
+		c.base + strings.TrimPrefix(b.text(`document.querySelector(".assistant .text a").getAttribute("href")`), "/"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer note.Body.Close()
-	if text, err := io.ReadAll(note.Body); err != nil || !strings.Contains(string(text), "<script>document") || note.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+	if text, err := io.ReadAll(note.Body); err != nil || !strings.Contains(string(text), "<script>document") ||
+		note.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("%s is published as %s: %v", text, note.Header.Get("Content-Type"), err)
 	}
 
@@ -218,7 +226,8 @@ func TestChat(t *testing.T) {
 // hostile is a message that is full of markup.
 const hostile = `Publish a note: <img src=x onerror="document.title='owned'"><script>document.title='owned'</script> & "quotes" </textarea> ]]>`
 
-// An answer that the budget does not pay for is not recorded, which the page shows, and nothing goes on until a person allows more, or ends it.
+// An answer that the budget does not pay for is not recorded, which the page shows, and nothing goes on until a
+// person allows more, or ends it.
 func TestChatBudget(t *testing.T) {
 	t.Parallel()
 	c := startChat(t, "-limit", "500")

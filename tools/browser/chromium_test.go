@@ -7,16 +7,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // screenshots is where they are left, beside the tests.
@@ -44,12 +46,14 @@ func openBrowser(t *testing.T) *tab {
 	if program == "" {
 		t.Fatal("no Chromium is installed. On Debian or Ubuntu: make browser (as root), or apt-get install chromium")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("headless", true), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
-		chromedp.Flag("no-first-run", true), chromedp.Flag("no-default-browser-check", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("headless", true), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true),
+		chromedp.Flag("no-default-browser-check", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("hide-scrollbars", true))
 	t.Cleanup(cancel)
 	return openTab(t, ctx)
@@ -145,17 +149,19 @@ func (b *tab) quiet(expected ...string) {
 	b.complaints = nil
 }
 
-// wait waits until an expression is true.
+// ages are what changes on a page by itself: how long ago something was.
+var ages = regexp.MustCompile(`\d[\d.]* (ms|s|min|h|d)\b`)
+
+// wait waits until an expression is true, as long as the page changes by more than the time.
 func (b *tab) wait(expression string) {
 	b.Helper()
-	for end := time.Now().Add(90 * time.Second); ; time.Sleep(30 * time.Millisecond) {
+	testwait.Progress(b, expression, func() (bool, any) {
 		if b.text("!!("+expression+")") == "true" {
-			return
+			return true, nil
 		}
-		if time.Now().After(end) {
-			b.Fatalf("it never came to %s at %s; the page says:\n%.2000s", expression, b.text("location.hash"), b.text("document.body.innerText"))
-		}
-	}
+		page := ages.ReplaceAllString(b.text("document.body.innerText"), "…")
+		return false, fmt.Sprintf("%s: %.2000s", b.text("location.hash"), page)
+	})
 }
 
 // literal is a text in JavaScript.
@@ -167,8 +173,10 @@ func literal(text string) string {
 // press clicks the first button, link or menu item in sight that says a text, within the top dialog if there is one.
 func (b *tab) press(text string) {
 	b.Helper()
-	find := `(() => { const all = [...([...document.querySelectorAll("dialog[open]")].pop() ?? document).querySelectorAll("button, a, [role=menuitem]")]
-		return all.find(e => e.checkVisibility() && !e.disabled && (e.innerText.trim().replace(/\s*▾$/, "") === ` + literal(text) + ` || e.getAttribute("aria-label") === ` + literal(text) + `)) })()`
+	find :=
+		`(() => { const all = [...([...document.querySelectorAll("dialog[open]")].pop() ?? document).querySelectorAll("button, a, [role=menuitem]")]
+		return all.find(e => e.checkVisibility() && !e.disabled && (e.innerText.trim().replace(/\s*▾$/, "") === ` + literal(text) +
+			` || e.getAttribute("aria-label") === ` + literal(text) + `)) })()`
 	b.wait(find)
 	b.text(find + `.click()`)
 }
@@ -176,11 +184,15 @@ func (b *tab) press(text string) {
 // fill types into the field with a label, within the top dialog if there is one.
 func (b *tab) fill(label, value string) {
 	b.Helper()
-	find := `[...([...document.querySelectorAll("dialog[open]")].pop() ?? document).querySelectorAll("label")].find(l => l.checkVisibility() && l.innerText.trim() === ` + literal(label) + `)?.control`
+	find :=
+		`[...([...document.querySelectorAll("dialog[open]")].pop() ?? document).querySelectorAll("label")].find(l => l.checkVisibility() && l.innerText.trim() === ` +
+			literal(label) + `)?.control`
 	b.wait(find)
-	b.text(`(() => { const f = ` + find + `; const set = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(f), "value").set
+	b.text(`(() => { const f = ` + find +
+		`; const set = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(f), "value").set
 		if (f.type === "checkbox") { f.click(); return }
-		set.call(f, ` + literal(value) + `); f.dispatchEvent(new Event(f.tagName === "SELECT" ? "change" : "input", { bubbles: true })) })()`)
+		set.call(f, ` + literal(value) +
+		`); f.dispatchEvent(new Event(f.tagName === "SELECT" ? "change" : "input", { bubbles: true })) })()`)
 }
 
 // says waits until the page, or the top dialog, says a text.

@@ -26,7 +26,8 @@ import (
 // window sets the size of the page and its colours.
 func (b *tab) window(width, height int64, scheme string) {
 	b.Helper()
-	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+		Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}
 	b.do(chromedp.EmulateViewport(width, height), chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media)
 		return err
@@ -53,24 +54,30 @@ func (b *tab) visit(place string) {
 	}
 }
 
-// asked401 is what the browser notes when the page asks, without a token, whether the application that it is mounted in knows who is there.
+// asked401 is what the browser notes when the page asks, without a token, whether the application that it is mounted
+// in knows who is there.
 const asked401 = "status of 401 (Unauthorized)"
 
 // places are all pages, with something on them.
 func (d *deployment) places() map[string]string {
 	s := d.scene
-	return map[string]string{"overview": "", "executions": "executions", "execution": "executions/" + s.Written.String(), "failed": "executions/" + s.Failed.String(), "suspended": "executions/" + s.Suspended.String(),
-		"flows": "flows", "flow": "flows/" + s.BrokenFlow.String(), "approvals": "approvals", "queues": "queues", "workers": "workers", "schedules": "schedules", "limits": "limits", "health": "health"}
+	return map[string]string{"overview": "", "executions": "executions",
+		"execution": "executions/" + s.Written.String(), "failed": "executions/" + s.Failed.String(),
+		"suspended": "executions/" + s.Suspended.String(), "flows": "flows", "flow": "flows/" + s.BrokenFlow.String(),
+		"approvals": "approvals", "queues": "queues",
+		"workers": "workers", "schedules": "schedules", "limits": "limits", "health": "health"}
 }
 
 // full leaves a screenshot that is small enough to be kept.
 func (b *tab) full(folder, name string) {
 	b.Helper()
 	quality := int64(60)
-	image, err := chromedp.Run(b.ctx, chromedp.Action[[]byte](func(ctx context.Context, _ *chromedp.Target) ([]byte, error) {
-		got, err := chromedp.Call(ctx, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{Format: "webp", Quality: &quality})
-		return got.Data, err
-	}))
+	image, err := chromedp.Run(b.ctx,
+		chromedp.Action[[]byte](func(ctx context.Context, _ *chromedp.Target) ([]byte, error) {
+			got, err := chromedp.Call(ctx, cdppage.CaptureScreenshot,
+				cdppage.CaptureScreenshotParams{Format: "webp", Quality: &quality})
+			return got.Data, err
+		}))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -85,7 +92,10 @@ func (b *tab) full(folder, name string) {
 // keepsRules fails for what the rules of accessibility find. The page has loaded them.
 func (b *tab) keepsRules(name string) {
 	b.Helper()
-	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ").slice(0, 200)).join(" | "))))`, chromedp.EvalAwaitPromise))
+	found, err := chromedp.Run(b.ctx,
+		chromedp.Evaluate[string](
+			`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ").slice(0, 200)).join(" | "))))`,
+			chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -94,7 +104,8 @@ func (b *tab) keepsRules(name string) {
 	}
 }
 
-// Every page loads for every role without a complaint of the browser, keeps the rules of accessibility, and fits a phone.
+// Every page loads for every role without a complaint of the browser, keeps the rules of accessibility, and fits a
+// phone.
 func TestEveryPage(t *testing.T) {
 	d := deploy(t, true)
 	rules := axe(t)
@@ -114,7 +125,9 @@ func TestEveryPage(t *testing.T) {
 			b.keepsRules(name + " (" + look.scheme + ")")
 			if look.width == 380 {
 				if wide := b.text("document.documentElement.scrollWidth"); wide > "380" {
-					t.Errorf("%s is %s wide on a phone: %s", name, wide, b.text(`[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > 381 && !e.closest(".scroll, pre, .log, .clip")).slice(0, 4).map(e => e.tagName + "." + e.className + " " + e.innerText?.slice(0, 30)).join("; ")`))
+					t.Errorf("%s is %s wide on a phone: %s", name, wide,
+						b.text(
+							`[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > 381 && !e.closest(".scroll, pre, .log, .clip")).slice(0, 4).map(e => e.tagName + "." + e.className + " " + e.innerText?.slice(0, 30)).join("; ")`))
 				}
 			}
 			b.full(screenshots, fmt.Sprintf("%s-%d-%s", name, look.width, look.scheme))
@@ -147,12 +160,17 @@ var actions = []struct {
 	{func(d *deployment) string { return "executions" }, "", "Submit one", "producer operator admin"},
 	{func(d *deployment) string { return "executions" }, "All that match", "Cancel…", "operator admin"},
 	{func(d *deployment) string { return "executions" }, "All that match", "Purge…", "admin"},
-	{func(d *deployment) string { return "executions/" + d.scene.Suspended.String() }, "Actions", "Cancel…", "producer operator admin"},
-	{func(d *deployment) string { return "executions/" + d.scene.Suspended.String() }, "Actions", "Resume without an answer…", "operator admin"},
-	{func(d *deployment) string { return "executions/" + d.scene.Failed.String() }, "Actions", "Replay…", "operator admin"},
-	{func(d *deployment) string { return "executions/" + d.scene.Failed.String() }, "Actions", "Change tags…", "operator admin"},
+	{func(d *deployment) string { return "executions/" + d.scene.Suspended.String() }, "Actions", "Cancel…",
+		"producer operator admin"},
+	{func(d *deployment) string { return "executions/" + d.scene.Suspended.String() }, "Actions",
+		"Resume without an answer…", "operator admin"},
+	{func(d *deployment) string { return "executions/" + d.scene.Failed.String() }, "Actions", "Replay…",
+		"operator admin"},
+	{func(d *deployment) string { return "executions/" + d.scene.Failed.String() }, "Actions", "Change tags…",
+		"operator admin"},
 	{func(d *deployment) string { return "executions/" + d.scene.Failed.String() }, "Actions", "Purge…", "admin"},
-	{func(d *deployment) string { return "flows/" + d.scene.BrokenFlow.String() }, "Actions", "Replay…", "operator admin"},
+	{func(d *deployment) string { return "flows/" + d.scene.BrokenFlow.String() }, "Actions", "Replay…",
+		"operator admin"},
 	{func(d *deployment) string { return "approvals" }, "", "Approve", "operator admin"},
 	{func(d *deployment) string { return "queues" }, "Change", "Pause…", "operator admin"},
 	{func(d *deployment) string { return "workers" }, "", "Give up writer-1", "operator admin"},
@@ -176,8 +194,12 @@ func TestWhoSeesWhat(t *testing.T) {
 		b.enter(d, role)
 		for _, a := range actions {
 			b.visit(a.place(d))
-			has := `[...document.querySelectorAll("main button")].some(e => e.innerText.trim().replace(/\s*▾$/, "") === ` + literal(a.item) + ` || e.getAttribute("aria-label") === ` + literal(a.item) + `)`
-			if a.open != "" && b.text(`[...document.querySelectorAll("main button")].some(e => e.innerText.trim().replace(/\s*▾$/, "") === `+literal(a.open)+`)`) == "true" {
+			has :=
+				`[...document.querySelectorAll("main button")].some(e => e.innerText.trim().replace(/\s*▾$/, "") === ` +
+					literal(a.item) + ` || e.getAttribute("aria-label") === ` + literal(a.item) + `)`
+			if a.open != "" && b.text(
+				`[...document.querySelectorAll("main button")].some(e => e.innerText.trim().replace(/\s*▾$/, "") === `+
+					literal(a.open)+`)`) == "true" {
 				b.press(a.open)
 				b.wait(`document.querySelector("[role=menu]")`)
 			}
@@ -226,7 +248,8 @@ func TestActions(t *testing.T) {
 	b.fill("Input", `{"file":`)
 	b.press("Submit")
 	b.says("The input is not JSON")
-	b.wait(`((r, d) => r.top >= d.top && r.bottom <= d.bottom)(document.querySelector("dialog .notice").getBoundingClientRect(), document.querySelector("dialog").getBoundingClientRect())`)
+	b.wait(
+		`((r, d) => r.top >= d.top && r.bottom <= d.bottom)(document.querySelector("dialog .notice").getBoundingClientRect(), document.querySelector("dialog").getBoundingClientRect())`)
 	b.window(1280, 900, "light")
 	b.fill("Input", `{"file":"one.wav"}`)
 	b.fill("Lane", "audio")
@@ -264,7 +287,8 @@ func TestActions(t *testing.T) {
 	confirm("nobody listens", "Cancel", "Cancelled.")
 	d.until(one, "cancelled")
 	b.wait(`document.querySelector(".history")?.innerText.includes("nobody listens")`)
-	if x, err := d.client.Get(ctx, mustID(t, one)); err != nil || x.Priority != 700 || x.Tags["desk.name"] != "audio" || x.CancelledBy != "operator_override:admin" || x.CancelReason != "nobody listens" {
+	if x, err := d.client.Get(ctx, mustID(t, one)); err != nil || x.Priority != 700 || x.Tags["desk.name"] != "audio" ||
+		x.CancelledBy != "operator_override:admin" || x.CancelReason != "nobody listens" {
 		t.Errorf("%+v, %v", x, err)
 	}
 	menu(here, "Actions", "Replay…")
@@ -279,7 +303,8 @@ func TestActions(t *testing.T) {
 	b.press("Cancel 8")
 	b.says("8 executions done")
 	b.press("Close")
-	if n := counted(ctx, t, d, admin.Filter{Kind: "transcribe-audio", States: []flowfabric.PublicState{flowfabric.Cancelled}}); n != 8 {
+	if n := counted(ctx, t, d,
+		admin.Filter{Kind: "transcribe-audio", States: []flowfabric.PublicState{flowfabric.Cancelled}}); n != 8 {
 		t.Errorf("%d are cancelled", n)
 	}
 	b.visit("executions?kind=transcribe-audio&state=cancelled")
@@ -287,7 +312,8 @@ func TestActions(t *testing.T) {
 	b.text(`document.querySelectorAll("tbody .pick input")[1].click()`)
 	b.press("Replay…")
 	confirm("two of them", "Replay", "2 executions done.")
-	if n := counted(ctx, t, d, admin.Filter{Kind: "transcribe-audio", States: []flowfabric.PublicState{flowfabric.Waiting}}); n != 2 {
+	if n := counted(ctx, t, d,
+		admin.Filter{Kind: "transcribe-audio", States: []flowfabric.PublicState{flowfabric.Waiting}}); n != 2 {
 		t.Errorf("%d wait", n)
 	}
 	menu("executions/"+d.scene.Failed.String(), "Actions", "Purge…")
@@ -358,7 +384,8 @@ func TestActions(t *testing.T) {
 	if got := state(one); got == "" {
 		t.Error(got)
 	}
-	b.quiet(asked401, "status of 4", "status of 503") // what was refused on purpose, and what was asked of the purged and the frozen
+	// what was refused on purpose, and what was asked of the purged and the frozen
+	b.quiet(asked401, "status of 4", "status of 503")
 }
 
 func counted(ctx context.Context, t *testing.T, d *deployment, f admin.Filter) (n int) {
@@ -384,8 +411,10 @@ func mustID(t *testing.T, text string) flowfabric.ExecutionID {
 // Whatever programs have stored is text: nothing of it runs, loads or breaks the page.
 func TestHostilePayloads(t *testing.T) {
 	d := deploy(t, false)
-	hostile := []string{`<script>window.broken = 1</script>`, `<img src=x onerror="window.broken = 2">`, `"><svg onload=window.broken=3>`, "javascript:window.broken=4", "\u202etxt.exe\u202c \u200f\u200e",
-		"\u0000\u0001\u001b[31m\u007f", `{"broken": `, "' OR 1=1; --", "${window.broken=5}", strings.Repeat("𓀀 wide ", 2000), "a\r\nb\u2028c"}
+	hostile := []string{`<script>window.broken = 1</script>`, `<img src=x onerror="window.broken = 2">`,
+		`"><svg onload=window.broken=3>`, "javascript:window.broken=4", "\u202etxt.exe\u202c \u200f\u200e",
+		"\u0000\u0001\u001b[31m\u007f", `{"broken": `, "' OR 1=1; --", "${window.broken=5}",
+		strings.Repeat("𓀀 wide ", 2000), "a\r\nb\u2028c"}
 	var ids []string
 	for i, text := range hostile {
 		tag := strings.Map(func(r rune) rune {
@@ -394,30 +423,37 @@ func TestHostilePayloads(t *testing.T) {
 			}
 			return r
 		}, text)
-		ids = append(ids, d.submit(map[string]any{"kind": "echo<b>", "lane": "la'ne\"&<i>", "input": map[string]any{"text": text, text: text}, "tags": map[string]string{"evil.tag": tag[:min(len(tag), 200)]}}))
-		exec, err := client.Submit(t.Context(), d.client, scene.Send, scene.Invoice{Customer: text, Cents: -i - 1}, flowfabric.Lane("mail"))
+		ids = append(ids, d.submit(map[string]any{"kind": "echo<b>", "lane": "la'ne\"&<i>", "input": map[string]any{
+			"text": text, text: text}, "tags": map[string]string{"evil.tag": tag[:min(len(tag), 200)]}}))
+		exec, err := client.Submit(t.Context(), d.client, scene.Send, scene.Invoice{Customer: text, Cents: -i - 1},
+			flowfabric.Lane("mail"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.until(exec.ID().String(), "failed")
 		ids = append(ids, exec.ID().String())
-		d.ask("operator", "POST", "executions/"+ids[len(ids)-2]+":hold", map[string]any{"reason": text[:min(len(text), 900)]})
+		d.ask("operator", "POST", "executions/"+ids[len(ids)-2]+":hold",
+			map[string]any{"reason": text[:min(len(text), 900)]})
 	}
-	ids = append(ids, d.submit(map[string]any{"kind": "echo", "input": strings.Repeat("<b>x</b>", 35_000)})) // about a megabyte of JSON
+	// about a megabyte of JSON
+	ids = append(ids, d.submit(map[string]any{"kind": "echo", "input": strings.Repeat("<b>x</b>", 35_000)}))
 	b := openBrowser(t)
 	b.window(1280, 900, "light")
 	b.enter(d, "admin")
 	for _, id := range ids {
 		b.visit("executions/" + id)
 		b.wait(`document.querySelector("#input").closest("section").querySelector("pre")`)
-		if got := b.text(`String(window.broken) + document.querySelectorAll("main script, main img, main iframe, main b b").length`); got != "undefined0" {
+		if got := b.text(
+			`String(window.broken) + document.querySelectorAll("main script, main img, main iframe, main b b").length`); got !=
+			"undefined0" {
 			t.Errorf("%s: %s", id, got)
 		}
 		if got := b.text("document.documentElement.scrollWidth"); got > "1280" {
 			t.Errorf("%s is %s wide", id, got)
 		}
 	}
-	for _, place := range []string{"", "executions", "executions?error=%3Cscript%3E", "queues", "health", "health?by=%3Cb%3E", "executions/%3Cscript%3Ewindow.broken=6%3C%2Fscript%3E", "flows/..%2F..", "%3Cscript%3E"} {
+	for _, place := range []string{"", "executions", "executions?error=%3Cscript%3E", "queues", "health",
+		"health?by=%3Cb%3E", "executions/%3Cscript%3Ewindow.broken=6%3C%2Fscript%3E", "flows/..%2F..", "%3Cscript%3E"} {
 		b.visit(place)
 		if got := b.text(`String(window.broken)`); got != "undefined" {
 			t.Errorf("%s: %s", place, got)
@@ -449,7 +485,8 @@ func TestReloadInTheMiddle(t *testing.T) {
 	for i := range 60 {
 		fmt.Fprintf(&want, "word-%d ", i)
 	}
-	if got := b.text(`[...document.querySelectorAll(".log .text")].map(e => e.textContent).join("")`); got != want.String() {
+	if got := b.text(`[...document.querySelectorAll(".log .text")].map(e => e.textContent).join("")`); got !=
+		want.String() {
 		t.Errorf("the page says %q", got)
 	}
 	b.quiet(asked401)
@@ -510,7 +547,8 @@ func TestKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("e"))
 	b.wait(`location.hash === "#/executions"`)
 	b.wait(`document.querySelector(".filters")`)
-	b.text(`document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true, cancelable: true}))`) // what drives the browser would type it, too
+	// what drives the browser would type it, too
+	b.text(`document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true, cancelable: true}))`)
 	b.want(`document.activeElement.labels?.[0].innerText`, "Kind")
 	b.do(chromedp.KeyEvent("narrate"))
 	b.wait(`location.hash.includes("kind=narrate")`)
@@ -531,8 +569,8 @@ func TestKeyboard(t *testing.T) {
 	b.quiet(asked401)
 }
 
-// Somebody answers a question in the inbox: the handler goes on with the answer and the name, and a second operator, who still sees the
-// question, is told who was first.
+// Somebody answers a question in the inbox: the handler goes on with the answer and the name, and a second operator,
+// who still sees the question, is told who was first.
 func TestTwoOperators(t *testing.T) {
 	d := deploy(t, true)
 	first, second := openBrowser(t), openBrowser(t)
@@ -543,7 +581,9 @@ func TestTwoOperators(t *testing.T) {
 		b.says("Release v2.4.0 to everybody?")
 		b.says("for release-team")
 	}
-	second.text(`window.fetch = (real => (url, init) => String(url).includes("/approvals") || String(url).includes("overview") ? new Promise(() => {}) : real(url, init))(window.fetch)`) // its list does not change any more
+	// its list does not change any more
+	second.text(
+		`window.fetch = (real => (url, init) => String(url).includes("/approvals") || String(url).includes("overview") ? new Promise(() => {}) : real(url, init))(window.fetch)`)
 	first.fill("Comment", "ship it")
 	first.press("Approve") // of the oldest
 	first.says("Your answer was delivered.")
@@ -572,7 +612,8 @@ func TestTenThousandRows(t *testing.T) {
 	d := deploy(t, false)
 	for range 10 {
 		inputs := make([]string, 1000)
-		if _, err := client.SubmitMany(t.Context(), d.client, scene.Never, inputs, flowfabric.Lane("audio")); err != nil {
+		if _, err := client.SubmitMany(t.Context(), d.client, scene.Never, inputs,
+			flowfabric.Lane("audio")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -636,7 +677,10 @@ func TestFirstPaint(t *testing.T) {
 		b.do(chromedp.Navigate(d.base))
 		b.wait(`document.querySelector(".tiles")`)
 		var seen struct{ First, Bytes float64 }
-		if err := json.Unmarshal([]byte(b.text(`JSON.stringify({first: performance.getEntriesByName("first-contentful-paint")[0]?.startTime, bytes: performance.getEntriesByType("resource").filter(r => r.name.includes("/assets/")).reduce((n, r) => n + r.encodedBodySize, 0)})`)), &seen); err != nil {
+		if err := json.Unmarshal(
+			[]byte(b.text(
+				`JSON.stringify({first: performance.getEntriesByName("first-contentful-paint")[0]?.startTime, bytes: performance.getEntriesByType("resource").filter(r => r.name.includes("/assets/")).reduce((n, r) => n + r.encodedBodySize, 0)})`)),
+			&seen); err != nil {
 			t.Fatal(err)
 		}
 		paints = append(paints, seen.First)
@@ -663,7 +707,9 @@ func TestWhoMayEnter(t *testing.T) {
 	b.window(1280, 900, "light")
 	b.do(chromedp.Navigate(d.base))
 	b.wait(`document.querySelector("input[type=password]")`)
-	if b.text(`(r => Math.abs(r.left + r.right - innerWidth) < 40 && r.top > 20)(document.querySelector(".signin").getBoundingClientRect())`) != "true" {
+	if b.text(
+		`(r => Math.abs(r.left + r.right - innerWidth) < 40 && r.top > 20)(document.querySelector(".signin").getBoundingClientRect())`) !=
+		"true" {
 		t.Error("the form to sign in is not in the middle")
 	}
 	b.fill("Token", "fft_wrong")
@@ -677,7 +723,8 @@ func TestWhoMayEnter(t *testing.T) {
 	for name, place := range d.places() {
 		if !strings.Contains(place, "/") {
 			b.visit(place)
-			if text := b.text(`document.querySelector("main").innerText`); strings.Contains(text, "transcribe-audio") || strings.Contains(text, "This page has failed") {
+			if text := b.text(`document.querySelector("main").innerText`); strings.Contains(text, "transcribe-audio") ||
+				strings.Contains(text, "This page has failed") {
 				t.Errorf("%s: %.300s", name, text)
 			}
 		}
@@ -690,7 +737,8 @@ func TestWhoMayEnter(t *testing.T) {
 	b.quiet(asked401, "status of 401", "status of 403", "status of 404")
 }
 
-// A conversation: the page says whose message is waited for, sends one, and shows what it did and what nobody has received.
+// A conversation: the page says whose message is waited for, sends one, and shows what it did and what nobody has
+// received.
 func TestMessages(t *testing.T) {
 	d := deploy(t, false)
 	x, err := client.Submit(t.Context(), d.client, scene.Chat, "Ann")
@@ -726,19 +774,22 @@ func TestMessages(t *testing.T) {
 	b.fill("Payload", `{"total":9007199254740993,"text":"`+strings.Repeat("<b>long</b> ", 30)+`"}`)
 	b.press("Send")
 	b.wait(`document.querySelector("#messages")`)
-	if got := b.text(`document.querySelector("#messages").closest("section").innerText`); !strings.Contains(got, "1 not received yet") || !strings.Contains(got, "tool number 2, by operator") ||
+	if got := b.text(`document.querySelector("#messages").closest("section").innerText`); !strings.Contains(got,
+		"1 not received yet") || !strings.Contains(got, "tool number 2, by operator") ||
 		!strings.Contains(got, `{"total":9007199254740993,"text":"<b>long</b>`) || strings.Contains(got, `"}`) {
 		t.Errorf("the list says %s", got)
 	}
 	b.press("Show message 2")
-	b.wait(`document.querySelector("#messages").closest("section").innerText.includes('"}') || document.querySelector("#messages").closest("section").querySelector("pre")`)
+	b.wait(
+		`document.querySelector("#messages").closest("section").innerText.includes('"}') || document.querySelector("#messages").closest("section").querySelector("pre")`)
 
 	reader := openBrowser(t)
 	reader.window(380, 760, "dark")
 	reader.enter(d, "viewer")
 	reader.visit("executions/" + id)
 	reader.says("tool number 2, by operator")
-	if got := reader.text(`[...document.querySelectorAll("button")].map(e => e.innerText).join()`); strings.Contains(got, "Send") {
+	if got := reader.text(`[...document.querySelectorAll("button")].map(e => e.innerText).join()`); strings.Contains(
+		got, "Send") {
 		t.Errorf("a viewer may %s", got)
 	}
 	if wide := reader.text("document.documentElement.scrollWidth"); wide > "380" {
@@ -754,8 +805,8 @@ func TestMessages(t *testing.T) {
 	reader.quiet(asked401)
 }
 
-// The picture of an execution has everything that happened to it: an attempt that failed, one whose worker was killed, one that was taken
-// away, a wait that was answered, and who did what.
+// The picture of an execution has everything that happened to it: an attempt that failed, one whose worker was
+// killed, one that was taken away, a wait that was answered, and who did what.
 func TestTimeline(t *testing.T) {
 	d := deploy(t, false)
 	b := openBrowser(t)
@@ -764,7 +815,8 @@ func TestTimeline(t *testing.T) {
 	kinds := func(id string) string {
 		t.Helper()
 		b.visit("executions/" + id)
-		return b.text(`[...document.querySelectorAll(".timeline tr:not(.step)")].map(r => r.querySelector("th").innerText + ":" + [...r.querySelectorAll(".span")].map(s => s.className.replace("span t-", "")).join(",")).join(" ")`)
+		return b.text(
+			`[...document.querySelectorAll(".timeline tr:not(.step)")].map(r => r.querySelector("th").innerText + ":" + [...r.querySelectorAll(".span")].map(s => s.className.replace("span t-", "")).join(",")).join(" ")`)
 	}
 
 	killed := startWorker(t, d.store)
@@ -792,7 +844,8 @@ func TestTimeline(t *testing.T) {
 	b.says("5 frames")
 	d.ask("operator", "POST", "executions/"+slow.ID().String()+":revoke", map[string]any{"reason": "take it"})
 	b.wait(`document.querySelectorAll(".timeline th").length >= 4`)
-	if got := kinds(slow.ID().String()); got != "Waiting:waiting,waiting Attempt 1:lost Attempt 2:active People:" || b.text(`document.querySelector(".person").title.startsWith("revoked by operator")`) != "true" {
+	if got := kinds(slow.ID().String()); got != "Waiting:waiting,waiting Attempt 1:lost Attempt 2:active People:" ||
+		b.text(`document.querySelector(".person").title.startsWith("revoked by operator")`) != "true" {
 		t.Errorf("taken away: %s, %s", got, b.text(`document.querySelector(".person")?.title`))
 	}
 
@@ -801,18 +854,21 @@ func TestTimeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.until(asked.ID().String(), "suspended")
-	d.ask("zoe", "POST", "executions/"+asked.ID().String()+"/waitpoints/approval:answer", map[string]any{"payload": map[string]any{"choice": "approve"}})
+	d.ask("zoe", "POST", "executions/"+asked.ID().String()+"/waitpoints/approval:answer",
+		map[string]any{"payload": map[string]any{"choice": "approve"}})
 	d.until(asked.ID().String(), "completed")
 	if got := kinds(asked.ID().String()); got != "Waiting:waiting,suspended,waiting Attempt 1:pause,good People:" {
 		t.Errorf("an answer: %s", got)
 	}
 
-	failed, err := client.Submit(t.Context(), d.client, scene.Send, scene.Invoice{Customer: "Globex", Cents: 1}, flowfabric.Lane("mail"))
+	failed, err := client.Submit(t.Context(), d.client, scene.Send, scene.Invoice{Customer: "Globex", Cents: 1},
+		flowfabric.Lane("mail"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.until(failed.ID().String(), "failed")
-	if got := kinds(failed.ID().String()); got != "Waiting:waiting,waiting,waiting Attempt 1:bad Attempt 2:bad Attempt 3:bad" {
+	if got := kinds(failed.ID().String()); got !=
+		"Waiting:waiting,waiting,waiting Attempt 1:bad Attempt 2:bad Attempt 3:bad" {
 		t.Errorf("retries: %s", got)
 	}
 	d.ask("operator", "POST", "executions/"+failed.ID().String()+":replay", map[string]any{"reason": "again"})
@@ -824,12 +880,14 @@ func TestTimeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.until(tally.ID().String(), "completed")
-	if got := kinds(tally.ID().String()); got != "Waiting:waiting,waiting,waiting Attempt 1:next Attempt 2:next Attempt 3:good" {
+	if got := kinds(tally.ID().String()); got !=
+		"Waiting:waiting,waiting,waiting Attempt 1:next Attempt 2:next Attempt 3:good" {
 		t.Errorf("an execution that continued: %s", got)
 	}
 	b.says("2 times, with another input")
 	b.says("Attempt 2 continued with another input")
-	b.wait(`document.querySelector(".log").innerText.includes("Attempt 3 begins, with another input") && !document.querySelector(".log").innerText.includes("ended: continued")`)
+	b.wait(
+		`document.querySelector(".log").innerText.includes("Attempt 3 begins, with another input") && !document.querySelector(".log").innerText.includes("ended: continued")`)
 
 	family, err := client.Submit(t.Context(), d.client, scene.Family, "otter")
 	if err != nil {

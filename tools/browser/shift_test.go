@@ -21,7 +21,8 @@ func TestNothingJumps(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(places)) {
 			b.do(chromedp.Navigate("about:blank"))
 			b.do(chromedp.Navigate(d.base + "#/" + places[name]))
-			b.wait(`document.querySelector("main h1") && !document.querySelector("main .loading, main [aria-busy=true]")`)
+			b.wait(
+				`document.querySelector("main h1") && !document.querySelector("main .loading, main [aria-busy=true]")`)
 			loads, again := b.shifted(name, "0", 500*time.Millisecond), 0.0
 			if width > 400 { // what is live loads again every two seconds
 				again = b.shifted(name, b.text(`performance.now()`), 2500*time.Millisecond)
@@ -35,12 +36,14 @@ func TestNothingJumps(t *testing.T) {
 	b.quiet(asked401)
 }
 
-// shifted sums up the layout shifts (a part of the window times a part of its height) since an instant of the page until a while from now.
+// shifted sums up the layout shifts (a part of the window times a part of its height) since an instant of the page
+// until a while from now.
 func (b *tab) shifted(name, since string, until time.Duration) float64 {
 	b.Helper()
 	text := b.textOf(`new Promise(done => {
 		let sum = 0
-		const o = new PerformanceObserver(list => list.getEntries().forEach(e => { if (!e.hadRecentInput && e.startTime >= ` + since + `) sum += e.value }))
+		const o = new PerformanceObserver(list => list.getEntries().forEach(e => { if (!e.hadRecentInput && e.startTime >= ` + since +
+		`) sum += e.value }))
 		o.observe({ type: "layout-shift", buffered: true })
 		setTimeout(() => done(String(sum)), ` + strconv.FormatInt(until.Milliseconds(), 10) + `)
 	})`)

@@ -3,7 +3,6 @@ package browser
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -23,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/tools/browser/scene"
 )
 
@@ -45,7 +45,7 @@ func build(dir, pkg, name string) (string, error) {
 		to = *binaries.Load()
 	}
 	path := filepath.Join(to, name)
-	build := exec.Command("go", "build", "-o", path, pkg)
+	build := exec.Command("go", "build", "-tags", "no_openai,no_anthropic", "-o", path, pkg) // the chat without SDKs
 	build.Dir = dir
 	if text, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, text)
@@ -86,7 +86,7 @@ func deploy(t *testing.T, fill bool) *deployment {
 	d := &deployment{t: t, store: testserver.Redis(t), secrets: map[string]string{}}
 	var entries []string
 	add := func(name string, role httpapi.Role, namespaces ...string) {
-		secret, entry, err := httpapi.NewToken(name, role, namespaces...)
+		secret, entry, err := httpapi.NewToken(name, role, time.Time{}, namespaces...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func deploy(t *testing.T, fill bool) *deployment {
 	if err := os.WriteFile(d.tokens, []byte("["+strings.Join(entries, ",")+"]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	s, err := scene.Start(ctx, d.store)
 	if err != nil {
@@ -150,17 +150,14 @@ func (d *deployment) serve() {
 			logs.WriteString(lines.Text() + "\n")
 		}
 	})
-	for end := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if answer, err := http.Get(d.base + "readyz"); err == nil {
-			answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return
-			}
+	testwait.Until(d.t, "flowfabric serve answers", func() bool {
+		answer, err := http.Get(d.base + "readyz")
+		if err != nil {
+			return false
 		}
-		if time.Now().After(end) {
-			d.t.Fatal("flowfabric serve does not answer")
-		}
-	}
+		answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
 }
 
 func (d *deployment) kill() {
@@ -207,15 +204,10 @@ func (d *deployment) submit(body map[string]any) string {
 // until waits until an execution is in a state.
 func (d *deployment) until(id, state string) {
 	d.t.Helper()
-	for end := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	testwait.Progress(d.t, id+" is "+state, func() (bool, any) {
 		_, x := d.ask("viewer", "GET", "executions/"+id, nil)
-		if x["state"] == state {
-			return
-		}
-		if time.Now().After(end) {
-			d.t.Fatalf("%s is %v, want %s", id, x["state"], state)
-		}
-	}
+		return x["state"] == state, x["state"]
+	})
 }
 
 // axe is the source of the rules of accessibility.
@@ -227,7 +219,8 @@ func axe(t *testing.T) string {
 	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		missing("axe-core needs npm, which is not here (tools/install-node): the rules of accessibility are not checked")
+		missing(
+			"axe-core needs npm, which is not here (tools/install-node): the rules of accessibility are not checked")
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json"} {

@@ -24,10 +24,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
-// counting writes so many numbered frames, one after the other, and slowly enough that somebody can reload and kill in between.
+// counting writes so many numbered frames, one after the other, and slowly enough that somebody can reload and kill
+// in between.
 const counting = 60
 
 var count = handler.Define[int, int]("count", flowfabric.Retries(0))
@@ -91,7 +93,8 @@ for (const kind of ["attempt", "frame", "gap", "attempt_end", "retry", "end"])
   })
 </script>`
 
-// The page in the documents shows each piece of the output once, from another origin, when the worker is killed in the middle.
+// The page in the documents shows each piece of the output once, from another origin, when the worker is killed in
+// the middle.
 func TestDocumentedPage(t *testing.T) {
 	b := openBrowser(t)
 	silent := slog.New(slog.DiscardHandler)
@@ -100,7 +103,8 @@ func TestDocumentedPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	c, err := client.Connect(t.Context(), client.Config{URL: store.URL(), Logger: silent})
+	c, err := client.Connect(t.Context(),
+		client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: store.URL(), Logger: silent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +125,8 @@ func TestDocumentedPage(t *testing.T) {
 			fmt.Fprint(w, strings.Replace(html, "http://127.0.0.1:7788", base, 1))
 			return
 		}
-		answer, err := http.Post(base+"/v1/executions/"+q.URL.Query().Get("id")+"/stream-token", "application/json", strings.NewReader(`{"life_s":60}`))
+		answer, err := http.Post(base+"/v1/executions/"+q.URL.Query().Get("id")+"/stream-token", "application/json",
+			strings.NewReader(`{"life_s":60}`))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
@@ -131,7 +136,8 @@ func TestDocumentedPage(t *testing.T) {
 	}))
 	defer app.Close()
 	defer app.CloseClientConnections()
-	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open, AllowedOrigins: []string{app.URL}, Logger: silent})
+	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open,
+		AllowedOrigins: []string{app.URL}, Logger: silent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,8 +169,8 @@ func TestDocumentedPage(t *testing.T) {
 	b.quiet("favicon.ico")
 }
 
-// A page that is loaded again in the middle of a stream, while the worker is killed, has everything of every attempt once, and is told of the
-// new attempt.
+// A page that is loaded again in the middle of a stream, while the worker is killed, has everything of every attempt
+// once, and is told of the new attempt.
 func TestStreamSurvivesReloadAndKill(t *testing.T) {
 	b := openBrowser(t)
 	ctx := b.ctx
@@ -174,7 +180,8 @@ func TestStreamSurvivesReloadAndKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	c, err := client.Connect(t.Context(), client.Config{URL: store.URL(), Logger: silent})
+	c, err := client.Connect(t.Context(),
+		client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: store.URL(), Logger: silent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +205,8 @@ func TestStreamSurvivesReloadAndKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.Post(web.URL+"/v1/executions/"+exec.ID().String()+"/stream-token", "application/json", strings.NewReader(`{}`))
+	answer, err := http.Post(web.URL+"/v1/executions/"+exec.ID().String()+"/stream-token", "application/json",
+		strings.NewReader(`{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,23 +226,22 @@ func TestStreamSurvivesReloadAndKill(t *testing.T) {
 	}
 	until := func(what string) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); !slices.Contains(list(), what); time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("no %q in %q", what, list())
-			}
-		}
+		testwait.Progress(t, what, func() (bool, any) {
+			seen := list()
+			return slices.Contains(seen, what), fmt.Sprintf("%q", seen)
+		})
 	}
 	link := web.URL + "/page?id=" + exec.ID().String() + "&token=" + made.Token
 	b.do(chromedp.Navigate(link))
-	until("frame 0 10")
+	until("frame 1 10")
 	if err := first.Process.Kill(); err != nil { // SIGKILL
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(link)) // the same page again: only its session storage is left
 	startWorker(t, store.URL())
-	until("frame 1 5")
+	until("frame 2 5")
 	b.do(chromedp.Navigate(link)) // the same page again: only its session storage is left
-	until("end 1 completed")
+	until("end 2 completed")
 
 	seen, at := list(), 0
 	want := func(text string) {
@@ -244,24 +251,24 @@ func TestStreamSurvivesReloadAndKill(t *testing.T) {
 		}
 		at++
 	}
-	want("attempt 0 initial")
+	want("attempt 1 initial")
 	frames := 0
-	for ; at < len(seen) && strings.HasPrefix(seen[at], "frame 0 "); frames++ {
-		want(fmt.Sprint("frame 0 ", frames))
+	for ; at < len(seen) && strings.HasPrefix(seen[at], "frame 1 "); frames++ {
+		want(fmt.Sprint("frame 1 ", frames))
 	}
 	if frames < 11 || frames >= counting {
 		t.Errorf("the first attempt had %d frames when it was killed", frames)
 	}
-	want("attempt_end 0 lease_expired")
+	want("attempt_end 1 lease_expired")
 	if at < len(seen) && strings.HasPrefix(seen[at], "retry ") {
-		want("retry 1 reclaim")
+		want("retry 2 reclaim")
 	}
-	want("attempt 1 reclaim")
+	want("attempt 2 reclaim")
 	for i := range counting {
-		want(fmt.Sprint("frame 1 ", i))
+		want(fmt.Sprint("frame 2 ", i))
 	}
-	want("attempt_end 1 attempt_success")
-	want("end 1 completed")
+	want("attempt_end 2 attempt_success")
+	want("end 2 completed")
 	if at != len(seen) {
 		t.Errorf("more came: %q", seen[at:])
 	}

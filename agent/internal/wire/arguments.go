@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Arguments makes valid JSON, which a message can record, of the arguments that a model wrote: nothing is an empty object, JSON stays as it is, and
-// anything else becomes a JSON string.
+// Arguments makes valid JSON, which a message can record, of the arguments that a model wrote: nothing is an empty
+// object, JSON stays as it is, and anything else becomes a JSON string.
 func Arguments(text string) json.RawMessage {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -18,8 +18,8 @@ func Arguments(text string) json.RawMessage {
 	return quote(text)
 }
 
-// Object makes an object, as services demand it, of recorded arguments: nothing and null are an empty object, and what is no object goes into one,
-// so that the model sees what it wrote.
+// Object makes an object, as services demand it, of recorded arguments: nothing and null are an empty object, and
+// what is no object goes into one, so that the model sees what it wrote.
 func Object(arguments json.RawMessage) json.RawMessage {
 	text := bytes.TrimSpace(arguments)
 	if len(text) == 0 || string(text) == "null" {

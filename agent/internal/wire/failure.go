@@ -47,8 +47,8 @@ func (s Secrets) Hide(text string) string {
 	return text
 }
 
-// Broken is the text of an error of the connection, without the URL, whose query may have a key. Nothing is wrapped: an inner timeout is not the
-// end of the caller's context.
+// Broken is the text of an error of the connection, without the URL, whose query may have a key. Nothing is wrapped:
+// an inner timeout is not the end of the caller's context.
 func (s Secrets) Broken(err error) error {
 	var in *url.Error
 	if errors.As(err, &in) {

@@ -7,8 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent"
 )
 
-// Schema is the schema of a tool's arguments: an object, as services demand it. Encoded it is the same each time, or a service's cache of prompts would
-// not find it again, and its properties keep their order.
+// Schema is the schema of a tool's arguments: an object, as services demand it. Encoded it is the same each time, or
+// a service's cache of prompts would not find it again, and its properties keep their order.
 func Schema(t agent.ToolSpec) (map[string]json.RawMessage, error) {
 	fields := map[string]json.RawMessage{"properties": json.RawMessage(`{}`)}
 	if t.Schema != nil {

@@ -18,7 +18,8 @@ func TestSchemaIsAnObject(t *testing.T) {
 		{nil, `{"properties":{},"type":"object"}`},
 		{&jsonschema.Schema{}, `{"properties":{},"type":"object"}`},
 		{&jsonschema.Schema{Types: []string{"null", "object"}}, `{"properties":{},"type":"object"}`},
-		{&jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"b": {}, "a": {}}, PropertyOrder: []string{"b", "a"}}, `{"properties":{"b":true,"a":true},"type":"object"}`},
+		{&jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"b": {}, "a": {}},
+			PropertyOrder: []string{"b", "a"}}, `{"properties":{"b":true,"a":true},"type":"object"}`},
 	} {
 		fields, err := wire.Schema(agent.ToolSpec{Name: "x", Schema: tt.schema})
 		if err != nil {
@@ -28,7 +29,8 @@ func TestSchemaIsAnObject(t *testing.T) {
 			t.Errorf("the schema is %s, want %s", got, tt.want)
 		}
 	}
-	if _, err := wire.Schema(agent.ToolSpec{Name: "x", Schema: &jsonschema.Schema{Not: &jsonschema.Schema{}}}); err == nil {
+	if _, err := wire.Schema(agent.ToolSpec{Name: "x", Schema: &jsonschema.Schema{Not: &jsonschema.Schema{}}}); err ==
+		nil {
 		t.Error("a schema that nothing fits makes no error")
 	}
 }

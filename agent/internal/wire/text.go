@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// String is a JSON string as the bytes that it stands for. Unlike a string of encoding/json it may end within a character: invalid UTF-8 stays as
-// it is, and one half of a surrogate pair becomes three bytes that [Text] joins with the other half. Null decodes as nil.
+// String is a JSON string as the bytes that it stands for. Unlike a string of encoding/json it may end within a
+// character: invalid UTF-8 stays as it is, and one half of a surrogate pair becomes three bytes that [Text] joins
+// with the other half. Null decodes as nil.
 type String []byte
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -63,7 +64,8 @@ func appendUnit(out []byte, unit rune) []byte {
 	return utf8.AppendRune(out, unit)
 }
 
-// Text joins pieces of text to whole characters. The zero value is ready to use. How the text was cut into pieces does not show in what comes out.
+// Text joins pieces of text to whole characters. The zero value is ready to use. How the text was cut into pieces
+// does not show in what comes out.
 type Text struct {
 	rest    []byte // the first bytes of a character, at most five
 	invalid bool   // what came out last stands for invalid bytes
@@ -107,8 +109,8 @@ func (t *Text) End() string {
 	return ""
 }
 
-// decodePair decodes what is no UTF-8: the character of two surrogates, or -1 for invalid bytes, and how many bytes that took. A size of 0
-// says that more bytes must tell.
+// decodePair decodes what is no UTF-8: the character of two surrogates, or -1 for invalid bytes, and how many bytes
+// that took. A size of 0 says that more bytes must tell.
 func decodePair(in []byte) (rune, int) {
 	high, size := surrogate(in, 0xA0)
 	switch {
@@ -127,7 +129,8 @@ func decodePair(in []byte) (rune, int) {
 	return utf16.DecodeRune(high, low), 6
 }
 
-// surrogate decodes a surrogate whose second byte is from..from+15. It is 0 if in starts otherwise, and the size is 0 if in is too short to tell.
+// surrogate decodes a surrogate whose second byte is from..from+15. It is 0 if in starts otherwise, and the size is 0
+// if in is too short to tell.
 func surrogate(in []byte, from byte) (unit rune, size int) {
 	if len(in) > 0 && in[0] != 0xED || len(in) > 1 && in[1]&0xF0 != from || len(in) > 2 && in[2]&0xC0 != 0x80 {
 		return 0, 1

@@ -65,7 +65,8 @@ func TestStringKeepsWhatIsSplit(t *testing.T) {
 	}
 }
 
-// FuzzText proves that the cut does not show, that the text is valid, and that it is what the standard library makes of it.
+// FuzzText proves that the cut does not show, that the text is valid, and that it is what the standard library makes
+// of it.
 func FuzzText(f *testing.F) {
 	f.Add([]byte("a\xf0\x9f\x98\x80b"), uint(2), uint(4))
 	f.Add([]byte("\xed\xa0\xbd\xed\xb8\x80\xff\xff"), uint(4), uint(7))
@@ -108,7 +109,8 @@ func FuzzString(f *testing.F) {
 			}
 			return s
 		}
-		if got := strings.Join(joined(string(raw)), ""); err == nil && !strings.Contains(string(in), "\xed") && squeeze(got) != squeeze(want) {
+		if got := strings.Join(joined(string(raw)), ""); err == nil && !strings.Contains(string(in), "\xed") &&
+			squeeze(got) != squeeze(want) {
 			t.Fatalf("%q is %q, want %q", in, got, want)
 		}
 	})

@@ -19,9 +19,9 @@ type Turn struct {
 // notRun is the result of a call that has none, because services refuse such a conversation.
 const notRun = "The tool was not run."
 
-// Turns brings a conversation into the order that services demand: the results of calls follow their answer at once, each call has one, and
-// what the user said meanwhile comes after them. Blank messages are left out. A result without its call becomes text of the user. An id
-// that validID refuses becomes another one.
+// Turns brings a conversation into the order that services demand: the results of calls follow their answer at once,
+// each call has one, and what the user said meanwhile comes after them. Blank messages are left out. A result without
+// its call becomes text of the user. An id that validID refuses becomes another one.
 //
 // It fails for good if a role is unknown, or if nothing follows the last answer.
 func Turns(messages []agent.Message, validID func(string) bool) ([]Turn, error) {
@@ -108,7 +108,8 @@ func settle(turns []Turn, open []call) {
 	for _, c := range open {
 		t := turns[len(turns)-1]
 		asked := t.Answer.Calls[c.slot]
-		t.Results[c.slot] = agent.Message{Role: agent.ToolRole, Call: asked.ID, Tool: asked.Name, Text: notRun, Failed: true}
+		t.Results[c.slot] = agent.Message{Role: agent.ToolRole, Call: asked.ID, Tool: asked.Name, Text: notRun,
+			Failed: true}
 	}
 }
 

@@ -42,7 +42,8 @@ func TestTurnsRepairTheOrder(t *testing.T) {
 		{Role: agent.User, Text: "go"},
 		{Role: agent.Assistant}, // says nothing
 		{Role: agent.User, Text: " "},
-		{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "a", Name: "one"}, {ID: "a", Name: "two"}, {ID: "", Name: "bad name"}, {ID: "d", Name: ""}}},
+		{Role: agent.Assistant, Calls: []agent.ToolCall{{ID: "a", Name: "one"}, {ID: "a", Name: "two"},
+			{ID: "", Name: "bad name"}, {ID: "d", Name: ""}}},
 		{Role: agent.User, Text: "hurry"},
 		{Role: agent.ToolRole, Call: "", Text: "3"},
 		{Role: agent.ToolRole, Call: "a", Text: "1"},
@@ -94,14 +95,16 @@ func TestTurnsRefuseWhatNoServiceTakes(t *testing.T) {
 func TestNoErrorShowsAKey(t *testing.T) {
 	var secrets wire.Secrets
 	secrets.Learn(http.Header{"Authorization": {"Bearer sk-secret-1"}, "X-Api-Key": {"sk-secret-2", "short"}})
-	err := secrets.Broken(&url.Error{Op: "Post", URL: "http://host/?key=sk-other", Err: errors.New("the proxy refuses sk-secret-1\nand sk-secret-2, in short")})
+	err := secrets.Broken(&url.Error{Op: "Post", URL: "http://host/?key=sk-other",
+		Err: errors.New("the proxy refuses sk-secret-1\nand sk-secret-2, in short")})
 	if want := "the proxy refuses *** and ***, in short"; err.Error() != want {
 		t.Errorf("the error is %q, want %q", err, want)
 	}
 }
 
 func TestExcerptIsOneShortLine(t *testing.T) {
-	if got := wire.Excerpt("a\n b\xff" + strings.Repeat("é", 2000)); len(got) > 1100 || strings.Contains(got, "\n") || !strings.HasPrefix(got, "a b\uFFFDé") {
+	if got := wire.Excerpt("a\n b\xff" + strings.Repeat("é", 2000)); len(got) > 1100 || strings.Contains(got, "\n") ||
+		!strings.HasPrefix(got, "a b\uFFFDé") {
 		t.Errorf("the excerpt is %q", got)
 	}
 }

@@ -1,5 +1,5 @@
-// Package drivertest holds what the tests of drivers share: that every job reaches a handler once, byte by byte, and that the
-// scenarios every system can run do run and count right.
+// Package drivertest holds what the tests of drivers share: that every job reaches a handler once, byte by byte, and
+// that the scenarios every system can run do run and count right.
 package drivertest
 
 import (
@@ -34,8 +34,8 @@ func Needs(t *testing.T, program string) {
 	t.Skipf("%s is not installed; see make bench-deps", program)
 }
 
-// Delivery submits one job and then many, works, and checks that each was handled once with its payload. share is the part of
-// them that the server then retains: 1, 0, or [NotRetained].
+// Delivery submits one job and then many, works, and checks that each was handled once with its payload. share is the
+// part of them that the server then retains: 1, 0, or [NotRetained].
 func Delivery(t *testing.T, system driver.System, share int) {
 	t.Helper()
 	const jobs = 251
@@ -117,12 +117,15 @@ func retains(t *testing.T, store driver.Store, share, jobs int) {
 // Scenarios runs those that every system can run, small, and checks their counts. share is as in [Delivery].
 func Scenarios(t *testing.T, system driver.System, share int) {
 	t.Helper()
-	o := scenario.Options{Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 1, Samples: 5, Tailers: 1, Held: 20,
-		Workers: 2, Members: 128, Lease: time.Second, Window: 200 * time.Millisecond, Settle: 10 * time.Millisecond}
-	jobs := map[string]int{"submit": 0, "drain": o.Items, "lifecycle": o.Items, "latency": 0, "idle": 0, "memory": o.Held + o.Partitions}
+	o := scenario.Options{Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 1, Samples: 5,
+		Tailers: 1, Held: 20, Workers: 2, Members: 128, Lease: time.Second, Window: 200 * time.Millisecond,
+		Settle: 10 * time.Millisecond}
+	jobs := map[string]int{"submit": 0, "drain": o.Items, "lifecycle": o.Items, "latency": 0, "idle": 0,
+		"memory": o.Held + o.Partitions}
 	positive := map[string][]string{
 		"submit": {measure.Throughput, measure.P50, measure.CmdsItem}, "drain": {measure.Throughput, measure.CmdsItem},
-		"lifecycle": {measure.Throughput, measure.CmdsItem}, "latency": {measure.P50, measure.Items}, "idle": {measure.Workers},
+		"lifecycle": {measure.Throughput, measure.CmdsItem}, "latency": {measure.P50, measure.Items},
+		"idle":   {measure.Workers},
 		"memory": {measure.Items},
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -142,7 +145,8 @@ func Scenarios(t *testing.T, system driver.System, share int) {
 					t.Errorf("%s %s: %s is %v", sc.Name, r.Variant, figure, f[figure])
 				}
 			}
-			if n, ok := f[measure.Retained]; jobs[sc.Name] > 0 && (ok != (share != NotRetained) || ok && int(n) != share*jobs[sc.Name]) {
+			if n, ok := f[measure.Retained]; jobs[sc.Name] > 0 && (ok != (share != NotRetained) ||
+				ok && int(n) != share*jobs[sc.Name]) {
 				t.Errorf("%s %s: %v jobs are retained of %d, counted: %v", sc.Name, r.Variant, n, jobs[sc.Name], ok)
 			}
 		}

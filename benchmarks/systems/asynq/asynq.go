@@ -1,29 +1,33 @@
-// Package asynq drives hibiken/asynq, a task queue for Go on Redis, through its public interface: Client to submit, Server to work,
-// Inspector to count. It runs on the same server program as FlowFabric, through the same unix socket.
+// Package asynq drives hibiken/asynq, a task queue for Go on Redis, through its public interface: Client to submit,
+// Server to work, Inspector to count. It runs on the same server program as FlowFabric, through the same unix socket.
 //
 // # What is compared
 //
-// A task gets what asynq gives it when nothing is asked for: queue "default", 25 retries, a timeout of 30 minutes, an identifier
-// made by asynq. There are three configurations:
+// A task gets what asynq gives it when nothing is asked for: queue "default", 25 retries, a timeout of 30 minutes, an
+// identifier made by asynq. There are three configurations:
 //
-//   - asynq: default settings and a retention of an hour, so that the outcome of a task can be asked for like that of an execution.
+//   - asynq: default settings and a retention of an hour, so that the outcome of a task can be asked for like that of
+//     an execution.
 //   - asynq-delete: default settings only. asynq then deletes a task as soon as it succeeds.
-//   - asynq-tuned: like asynq, but a worker with nothing to do looks every 5 ms for tasks (TaskCheckInterval), where the default is 1 s,
-//     and clients and workers have up to 100 connections (PoolSize), where the default is 10 per processor. asynq polls, so this is
-//     how its users lower the time that a task waits for an idle worker; most are content with 100 ms. At 1 ms the wait is
-//     shorter still, for five times what scenario idle shows. More connections save goroutines from waiting for one.
+//   - asynq-tuned: like asynq, but a worker with nothing to do looks every 5 ms for tasks (TaskCheckInterval), where
+//     the default is 1 s, and clients and workers have up to 100 connections (PoolSize), where the default is 10 per
+//     processor. asynq polls, so this is how its users lower the time that a task waits for an idle worker; most are
+//     content with 100 ms. At 1 ms the wait is shorter still, for five times what scenario idle shows. More
+//     connections save goroutines from waiting for one.
 //
-// asynq enqueues one task in a call and has nothing for many. SubmitMany therefore calls it from as many goroutines as a client has
-// connections by default. On two processors, half as many or more than twice as many differed by less than the noise, with 100
-// connections too; with as many goroutines as tasks it was slower. Tasks are confirmed one by one.
+// asynq enqueues one task in a call and has nothing for many. SubmitMany therefore calls it from as many goroutines
+// as a client has connections by default. On two processors, half as many or more than twice as many differed by less
+// than the noise, with 100 connections too; with as many goroutines as tasks it was slower. Tasks are confirmed one
+// by one.
 //
 // # What differs from its defaults, and why
 //
 //   - The log goes through slog and is dropped, as for every system. Level info is asynq's default.
-//   - ShutdownTimeout is minutes, not 8 s: asynq puts tasks back that have not ended by then, and the scenario memory ends 10,000 of them
-//     at once. It has no influence on anything that is measured.
+//   - ShutdownTimeout is minutes, not 8 s: asynq puts tasks back that have not ended by then, and the scenario memory
+//     ends 10,000 of them at once. It has no influence on anything that is measured.
 //
-// A worker renews what it holds every 5 s and its leases last 30 s; neither can be chosen, so the scenario renew leaves asynq out.
+// A worker renews what it holds every 5 s and its leases last 30 s; neither can be chosen, so the scenario renew
+// leaves asynq out.
 package asynq
 
 import (

@@ -6,13 +6,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver/drivertest"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/asynq"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,8 +24,10 @@ var configurations = []struct {
 	retained int
 	settings string
 }{
-	{asynq.Default(program), 1, fmt.Sprintf("Retention 1h0m0s, TaskCheckInterval 1s, PoolSize %d", 10*runtime.GOMAXPROCS(0))},
-	{asynq.Delete(program), 0, fmt.Sprintf("Retention 0s, TaskCheckInterval 1s, PoolSize %d", 10*runtime.GOMAXPROCS(0))},
+	{asynq.Default(program), 1,
+		fmt.Sprintf("Retention 1h0m0s, TaskCheckInterval 1s, PoolSize %d", 10*runtime.GOMAXPROCS(0))},
+	{asynq.Delete(program), 0,
+		fmt.Sprintf("Retention 0s, TaskCheckInterval 1s, PoolSize %d", 10*runtime.GOMAXPROCS(0))},
 	{asynq.Tuned(program), 1, "Retention 1h0m0s, TaskCheckInterval 5ms, PoolSize 100"},
 }
 
@@ -75,7 +77,7 @@ func TestWorkerTellsItsErrors(t *testing.T) {
 	}
 	select {
 	case <-handling:
-	case <-time.After(time.Minute):
+	case <-testwait.End(t):
 		t.Error("the job was not handled")
 	}
 	if err := stop(); err == nil || !strings.Contains(err.Error(), "NOT FOUND") {

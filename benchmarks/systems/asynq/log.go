@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// log is an asynq.Logger that formats and drops, like the logs of all systems, and keeps the first error: a worker that lost a
-// settlement or its connection has not done what is measured.
+// log is an asynq.Logger that formats and drops, like the logs of all systems, and keeps the first error: a worker
+// that lost a settlement or its connection has not done what is measured.
 type log struct {
 	out *slog.Logger
 

@@ -1,26 +1,29 @@
-// Package bullmq drives BullMQ through processes of Node.js: one submits, one works, as far as a scenario needs them. What they run is
-// in node/, and is what BullMQ's users write: Queue.add, Queue.addBulk, and a Worker with an async no-op function.
+// Package bullmq drives BullMQ through processes of Node.js: one submits, one works, as far as a scenario needs them.
+// What they run is in node/, and is what BullMQ's users write: Queue.add, Queue.addBulk, and a Worker with an async
+// no-op function.
 //
 //	driver ──requests, a line each──▶ producer.js ──ioredis──▶ server ◀──ioredis── worker.js ──batches of counts──▶ driver
 //
 // The pipes to this process are no part of what is measured, as far as that can be:
 //
-//   - Payloads are handed over before a measured part begins. "So many submitters, so many jobs a call" then runs in producer.js, which
-//     times the calls itself ([driver.Producer]).
-//   - Where handlers only count, worker.js has the no-op handler and tells of the jobs it handled once per turn of its event loop: some
-//     µs of its time per message, and the last one arrives some tens of µs late. Elsewhere (latency, and where jobs are held) the
-//     payload goes to the handler of this process, and the job completes when that has returned.
-//   - Latency is the difference of two readings of the machine's monotonic clock: in producer.js before Queue.add, in worker.js as the
-//     first thing in the handler.
+//   - Payloads are handed over before a measured part begins. "So many submitters, so many jobs a call" then runs in
+//     producer.js, which times the calls itself ([driver.Producer]).
+//   - Where handlers only count, worker.js has the no-op handler and tells of the jobs it handled once per turn of
+//     its event loop: some µs of its time per message, and the last one arrives some tens of µs late. Elsewhere
+//     (latency, and where jobs are held) the payload goes to the handler of this process, and the job completes when
+//     that has returned.
+//   - Latency is the difference of two readings of the machine's monotonic clock: in producer.js before Queue.add, in
+//     worker.js as the first thing in the handler.
 //
-// Processor time of both processes counts as client ([driver.Remote]), this one's reading of messages included. BullMQ carries JSON, so the
-// payload is base64, in and out. Settings are BullMQ's and ioredis' defaults: completed jobs are kept without limit, events are
-// written, jobs are not retried. Workers of one store share a process, as those of other systems do; [driver.Spawner] gives further ones.
+// Processor time of both processes counts as client ([driver.Remote]), this one's reading of messages included.
+// BullMQ carries JSON, so the payload is base64, in and out. Settings are BullMQ's and ioredis' defaults: completed
+// jobs are kept without limit, events are written, jobs are not retried. Workers of one store share a process, as
+// those of other systems do; [driver.Spawner] gives further ones.
 //
-// V8 compiles what it has seen run often: client time per job halves within the first thousands of jobs. Programs in production have run
-// for long, so processes live as long as their server, over all rounds, with new connections in each; and before the first round
-// some thousand jobs go through them. Garbage is collected when V8 sees fit: forced collections throw compiled code away too, and doubled
-// the client time of the jobs after them.
+// V8 compiles what it has seen run often: client time per job halves within the first thousands of jobs. Programs in
+// production have run for long, so processes live as long as their server, over all rounds, with new connections in
+// each; and before the first round some thousand jobs go through them. Garbage is collected when V8 sees fit: forced
+// collections throw compiled code away too, and doubled the client time of the jobs after them.
 package bullmq
 
 import (

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,8 +55,8 @@ func open(t *testing.T) *store {
 func TestScenarios(t *testing.T) {
 	system, srv := serve(t)
 	srv.Stop() // every scenario has one of its own
-	o := scenario.Options{Items: 300, Payload: 64, Concurrency: 8, Partitions: 4, Rounds: 1, Samples: 20, Held: 100, Workers: 3,
-		Lease: time.Second, Window: 50 * time.Millisecond}
+	o := scenario.Options{Items: 300, Payload: 64, Concurrency: 8, Partitions: 4, Rounds: 1, Samples: 20, Held: 100,
+		Workers: 3, Lease: time.Second, Window: 50 * time.Millisecond}
 	exact := map[string]map[string]float64{
 		"submit":    {},
 		"drain":     {measure.Retained: 300},
@@ -79,7 +80,8 @@ func TestScenarios(t *testing.T) {
 			for i, round := range r.Rounds {
 				for figure, n := range want {
 					if round.Figures[figure] != n {
-						t.Errorf("%s %s, round %d: %s is %v, want %v", sc.Name, r.Variant, i, figure, round.Figures[figure], n)
+						t.Errorf("%s %s, round %d: %s is %v, want %v", sc.Name, r.Variant, i, figure,
+							round.Figures[figure], n)
 					}
 				}
 				if _, ok := round.Figures[measure.AllocItem]; ok {
@@ -91,7 +93,8 @@ func TestScenarios(t *testing.T) {
 		case "submit":
 			for i, items := range []float64{75, 300, 300} {
 				f := results[i].Rounds[0].Figures
-				if f[measure.Items] != items || f[measure.P50] <= 0 || f[measure.CallsItem] < 1 || f[measure.ClientItem] <= 0 {
+				if f[measure.Items] != items || f[measure.P50] <= 0 || f[measure.CallsItem] < 1 ||
+					f[measure.ClientItem] <= 0 {
 					t.Errorf("%s: %+v", results[i].Variant, f)
 				}
 			}
@@ -164,7 +167,7 @@ func TestPayloads(t *testing.T) {
 	for n := range 256 {
 		select {
 		case <-handled:
-		case <-time.After(30 * time.Second):
+		case <-testwait.End(t):
 			t.Fatalf("%d of 256 jobs handled", n)
 		}
 	}
@@ -209,10 +212,11 @@ func TestCountsAndClock(t *testing.T) {
 	s := open(t)
 	var handled atomic.Int64
 	began := make(chan time.Time, 100)
-	stop, err := s.Work(t.Context(), driver.Worker{Concurrency: 8, Counts: true, Handle: func(ctx context.Context, _ []byte) {
-		handled.Add(1)
-		began <- driver.Began(ctx)
-	}})
+	stop, err := s.Work(t.Context(),
+		driver.Worker{Concurrency: 8, Counts: true, Handle: func(ctx context.Context, _ []byte) {
+			handled.Add(1)
+			began <- driver.Began(ctx)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,20 +266,24 @@ func TestTroubles(t *testing.T) {
 		}
 	}
 	s.producer.reader.Wait()
-	if err := s.Submit(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "producer.js has ended: signal: killed") {
+	if err := s.Submit(t.Context(), nil); err == nil ||
+		!strings.Contains(err.Error(), "producer.js has ended: signal: killed") {
 		t.Errorf("submitting by a dead process: %v", err)
 	}
 	dir := t.TempDir()
-	for script, text := range map[string]string{"mad.js": "console.log('hello')", "dead.js": "throw new Error('cannot go on')"} {
+	for script, text := range map[string]string{"mad.js": "console.log('hello')",
+		"dead.js": "throw new Error('cannot go on')"} {
 		if err := os.WriteFile(filepath.Join(dir, script), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := System{Dir: dir}.start(t.Context(), s.processes.url, script)
-		if want := map[string]string{"mad.js": "invalid character", "dead.js": "cannot go on"}[script]; err == nil || !strings.Contains(err.Error(), want) {
+		if want := map[string]string{"mad.js": "invalid character", "dead.js": "cannot go on"}[script]; err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", script, err, want)
 		}
 	}
-	if _, err := (System{}).start(t.Context(), "postgres://x", "worker.js"); err == nil || !strings.Contains(err.Error(), "postgres://x") {
+	if _, err := (System{}).start(t.Context(), "postgres://x", "worker.js"); err == nil ||
+		!strings.Contains(err.Error(), "postgres://x") {
 		t.Errorf("%v, want an error about the server", err)
 	}
 }
@@ -294,7 +302,8 @@ func TestProcessesLiveOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := make(chan []byte, 10)
-		stop, err := s.Work(t.Context(), driver.Worker{Concurrency: 1, Handle: func(_ context.Context, payload []byte) { got <- payload }})
+		stop, err := s.Work(t.Context(),
+			driver.Worker{Concurrency: 1, Handle: func(_ context.Context, payload []byte) { got <- payload }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +348,8 @@ func TestWarming(t *testing.T) {
 
 func TestNotInstalled(t *testing.T) {
 	serve(t)
-	for _, system := range []System{{Program: "redis-server", Node: "/nowhere/node"}, {Program: "redis-server", Dir: "/nowhere"}} {
+	for _, system := range []System{{Program: "redis-server", Node: "/nowhere/node"},
+		{Program: "redis-server", Dir: "/nowhere"}} {
 		_, err := system.Serve(t.Context(), driver.Serving{})
 		if !errors.Is(err, driver.ErrNotInstalled) || !strings.Contains(err.Error(), "make bench-deps") {
 			t.Errorf("%+v: %v, want an error that says how to install it", system, err)

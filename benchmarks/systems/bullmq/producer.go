@@ -30,7 +30,8 @@ func (s *store) SubmitMany(ctx context.Context, payloads [][]byte) error {
 }
 
 // Prepare implements [driver.Producer].
-func (s *store) Prepare(ctx context.Context, payloads [][]byte, submitters, perCall int) (func(context.Context) ([]time.Duration, error), error) {
+func (s *store) Prepare(ctx context.Context, payloads [][]byte, submitters,
+	perCall int) (func(context.Context) ([]time.Duration, error), error) {
 	batch := s.number()
 	for some := range slices.Chunk(payloads, chunk) {
 		if _, err := s.producer.call(ctx, request{Op: "prepare", Batch: batch, Payloads: some}); err != nil {

@@ -62,7 +62,8 @@ func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, e
 		s.mu.Unlock()
 		return errors.Join(err, here.trouble.err())
 	}
-	_, err = here.host.call(ctx, request{Op: "start", Worker: number, Concurrency: w.Concurrency, LeaseMS: w.Lease.Milliseconds(), Counts: w.Counts,
+	_, err = here.host.call(ctx, request{Op: "start", Worker: number, Concurrency: w.Concurrency,
+		LeaseMS: w.Lease.Milliseconds(), Counts: w.Counts,
 		WorkMS: float64(w.Work) / float64(time.Millisecond)})
 	if err != nil {
 		return nil, errors.Join(err, stop())

@@ -19,7 +19,8 @@ type claimant struct {
 }
 
 // Claimant implements [driver.Claimer]: sessions and claims of package engine, as a worker makes them.
-func (s *store) Claimant(_ context.Context, number, of int, settle bool) (func(context.Context, int) (int, error), error) {
+func (s *store) Claimant(_ context.Context, number, of int,
+	settle bool) (func(context.Context, int) (int, error), error) {
 	c := &claimant{store: s, at: uint16(number), step: uint16(of), settle: settle}
 	return c.claim, nil
 }
@@ -65,13 +66,15 @@ func (c *claimant) open(ctx context.Context) error {
 }
 
 func (c *claimant) request(most int) engine.ClaimRequest {
-	return engine.ClaimRequest{Partition: c.at, Session: c.session, Number: c.number + 1, TTL: time.Minute, Max: most, Subscription: c.subscription}
+	return engine.ClaimRequest{Partition: c.at, Session: c.session, Number: c.number + 1, TTL: time.Minute, Max: most,
+		Subscription: c.subscription}
 }
 
 func (c *claimant) complete(ctx context.Context, claims []engine.Claim) error {
 	items := make([]engine.Completion, len(claims))
 	for i := range claims {
-		items[i] = engine.Completion{Fence: claims[i].Fence, Result: []byte(`{"number":100000,"bytes":229,"state":"done"}`)}
+		items[i] = engine.Completion{Fence: claims[i].Fence,
+			Result: []byte(`{"number":100000,"bytes":229,"state":"done"}`)}
 	}
 	settled, _, err := c.store.engine.CompleteExecutions(ctx, c.at, items, nil)
 	for i := range settled {

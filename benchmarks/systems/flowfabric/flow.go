@@ -16,15 +16,17 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Graphs implements [driver.Grapher]: a worker that keeps the times of every job, and a flow for every graph, made in calls of
-// 100 members through package engine, as package client makes them. Flows go round the partitions.
-func (s *store) Graphs(ctx context.Context, concurrency int, times driver.Times) (func(context.Context, driver.Graph) error, func() error, error) {
-	stop, err := s.work(ctx, driver.Worker{Concurrency: concurrency}, func(_ context.Context, _ *handler.Task, in []byte) ([]byte, error) {
-		graph, node := int(binary.BigEndian.Uint32(in)), int(binary.BigEndian.Uint32(in[4:]))
-		times.Began(graph, node, time.Now())
-		times.Ended(graph, node, time.Now())
-		return nil, nil
-	})
+// Graphs implements [driver.Grapher]: a worker that keeps the times of every job, and a flow for every graph, made in
+// calls of 100 members through package engine, as package client makes them. Flows go round the partitions.
+func (s *store) Graphs(ctx context.Context, concurrency int,
+	times driver.Times) (func(context.Context, driver.Graph) error, func() error, error) {
+	stop, err := s.work(ctx, driver.Worker{Concurrency: concurrency},
+		func(_ context.Context, _ *handler.Task, in []byte) ([]byte, error) {
+			graph, node := int(binary.BigEndian.Uint32(in)), int(binary.BigEndian.Uint32(in[4:]))
+			times.Began(graph, node, time.Now())
+			times.Ended(graph, node, time.Now())
+			return nil, nil
+		})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,8 +51,9 @@ func (s *store) submitGraph(ctx context.Context, id flowfabric.FlowID, g driver.
 		binary.BigEndian.PutUint32(payload, uint32(g.Number))
 		binary.BigEndian.PutUint32(payload[4:], uint32(i))
 		name := strconv.Itoa(i)
-		m := engine.FlowMember{Node: name, CancelRest: n.CancelRest, NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default",
-			Lane: info.Lane, Kind: info.Kind, Policy: info.Policy, Payload: payload}}
+		m := engine.FlowMember{Node: name, CancelRest: n.CancelRest,
+			NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default",
+				Lane: info.Lane, Kind: info.Kind, Policy: info.Policy, Payload: payload}}
 		if n.Need > 0 {
 			m.Policy, m.K = codes.Quorum, n.Need
 		}
@@ -106,7 +109,8 @@ func (s *store) Settled(ctx context.Context) (members, edges int, left bool, err
 				break
 			}
 			last := page.Flows[len(page.Flows)-1]
-			page, listErr = s.engine.ListFlows(ctx, p, false, engine.Position{Score: last.CreatedAt.UnixMilli(), Member: last.Member}, 100)
+			page, listErr = s.engine.ListFlows(ctx, p, false,
+				engine.Position{Score: last.CreatedAt.UnixMilli(), Member: last.Member}, 100)
 		}
 	}
 	return members, edges, left, nil

@@ -150,8 +150,10 @@ func (s *store) work(ctx context.Context, w driver.Worker, fn function, namespac
 	return s.workOn(ctx, w, namespaces, handler.Bind(definition, fn))
 }
 
-func (s *store) workOn(ctx context.Context, w driver.Worker, namespaces []string, bindings ...handler.Binding) (func() error, error) {
-	worker, err := runtime.New(runtime.Config{URL: s.server.URL(), Concurrency: w.Concurrency, LeaseTTL: w.Lease, Logger: s.log, TokenKeys: tokenKeys,
+func (s *store) workOn(ctx context.Context, w driver.Worker, namespaces []string,
+	bindings ...handler.Binding) (func() error, error) {
+	worker, err := runtime.New(runtime.Config{URL: s.server.URL(), Concurrency: w.Concurrency, LeaseTTL: w.Lease,
+		Logger: s.log, TokenKeys: tokenKeys,
 		Namespaces: namespaces}, bindings...)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,8 @@ import (
 
 // SubmitFor implements [driver.Sharer]: a tenant is a namespace.
 func (s *store) SubmitFor(ctx context.Context, tenant string, priority int, payloads [][]byte) error {
-	_, err := client.SubmitMany(ctx, s.client, definition, payloads, flowfabric.Namespace(tenant), flowfabric.Priority(priority))
+	_, err := client.SubmitMany(ctx, s.client, definition, payloads, flowfabric.Namespace(tenant),
+		flowfabric.Priority(priority))
 	return err
 }
 
@@ -52,13 +53,15 @@ func (s *store) Gate(ctx context.Context, budgets, quotas []string) error {
 
 // SubmitGated implements [driver.Gater].
 func (s *store) SubmitGated(ctx context.Context, budgets, quotas []string, payloads [][]byte) error {
-	_, err := client.SubmitMany(ctx, s.client, definition, payloads, flowfabric.Budgets(budgets...), flowfabric.Quotas(quotas...))
+	_, err := client.SubmitMany(ctx, s.client, definition, payloads, flowfabric.Budgets(budgets...),
+		flowfabric.Quotas(quotas...))
 	return err
 }
 
 // Report implements [driver.Gater].
 func (s *store) Report(ctx context.Context, budget, key string) error {
-	r, err := admin.New(s.client).ReportUsage(ctx, admission.Usage{Budget: budget, Key: key, Amounts: map[string]int64{"uses": 1}})
+	r, err := admin.New(s.client).ReportUsage(ctx,
+		admission.Usage{Budget: budget, Key: key, Amounts: map[string]int64{"uses": 1}})
 	if err == nil && !r.Applied {
 		err = fmt.Errorf("the report was not applied: %s", r.Verdict)
 	}

@@ -14,14 +14,15 @@ import (
 func (s *store) Streams(ctx context.Context, n int) ([]driver.Stream, func() error, error) {
 	tasks := make(chan *handler.Task, n)
 	over := make(chan struct{})
-	stopWorker, err := s.work(ctx, driver.Worker{Concurrency: n}, func(ctx context.Context, t *handler.Task, _ []byte) ([]byte, error) {
-		tasks <- t
-		select {
-		case <-over:
-		case <-ctx.Done():
-		}
-		return nil, nil
-	})
+	stopWorker, err := s.work(ctx, driver.Worker{Concurrency: n},
+		func(ctx context.Context, t *handler.Task, _ []byte) ([]byte, error) {
+			tasks <- t
+			select {
+			case <-over:
+			case <-ctx.Done():
+			}
+			return nil, nil
+		})
 	if err != nil {
 		return nil, nil, err
 	}

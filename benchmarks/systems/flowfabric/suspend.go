@@ -16,30 +16,32 @@ import (
 const waitKey = "go"
 
 // Suspend implements [driver.Suspender]: each execution hands out the token of a pending waitpoint and awaits it.
-func (s *store) Suspend(ctx context.Context, payload []byte, n int, resumed func(int)) (func(context.Context, int) error, func() error, error) {
+func (s *store) Suspend(ctx context.Context, payload []byte, n int,
+	resumed func(int)) (func(context.Context, int) error, func() error, error) {
 	var mu sync.Mutex
 	tokens, index := []suspend.Token{}, map[string]int{}
 	handedOut := make(chan struct{}, n)
-	stop, err := s.work(ctx, driver.Worker{Concurrency: 64}, func(ctx context.Context, t *handler.Task, _ []byte) ([]byte, error) {
-		if _, again := suspend.Resumed(t); !again {
-			token, err := suspend.Pending(ctx, t, waitKey, time.Hour)
-			if err != nil {
-				return nil, err
+	stop, err := s.work(ctx, driver.Worker{Concurrency: 64},
+		func(ctx context.Context, t *handler.Task, _ []byte) ([]byte, error) {
+			if _, again := suspend.Resumed(t); !again {
+				token, err := suspend.Pending(ctx, t, waitKey, time.Hour)
+				if err != nil {
+					return nil, err
+				}
+				mu.Lock()
+				index[t.ID().String()] = len(tokens)
+				tokens = append(tokens, token)
+				mu.Unlock()
+				handedOut <- struct{}{}
+			} else {
+				mu.Lock()
+				i := index[t.ID().String()]
+				mu.Unlock()
+				resumed(i)
 			}
-			mu.Lock()
-			index[t.ID().String()] = len(tokens)
-			tokens = append(tokens, token)
-			mu.Unlock()
-			handedOut <- struct{}{}
-		} else {
-			mu.Lock()
-			i := index[t.ID().String()]
-			mu.Unlock()
-			resumed(i)
-		}
-		_, err := suspend.Await[json.RawMessage](ctx, t, waitKey)
-		return nil, err
-	})
+			_, err := suspend.Await[json.RawMessage](ctx, t, waitKey)
+			return nil, err
+		})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,15 +1,17 @@
-// Package raw is the ceiling: the least that a queue on Redis or Valkey can cost a Go program, through the same client library as
-// FlowFabric. It is no task system, and nobody should use it as one.
+// Package raw is the ceiling: the least that a queue on Redis or Valkey can cost a Go program, through the same
+// client library as FlowFabric. It is no task system, and nobody should use it as one.
 //
-// A list is the queue. Submit pushes one element, and the client puts the commands of many goroutines into one write; SubmitMany pushes
-// 100 in a command. A worker waits with BLMPOP for as many as it has free slots, so that one command takes a whole batch, and
-// hands each to a goroutine. What is confirmed is the same as elsewhere: a submission returns when the server has stored it.
+// A list is the queue. Submit pushes one element, and the client puts the commands of many goroutines into one write;
+// SubmitMany pushes 100 in a command. A worker waits with BLMPOP for as many as it has free slots, so that one
+// command takes a whole batch, and hands each to a goroutine. What is confirmed is the same as elsewhere: a
+// submission returns when the server has stored it.
 //
 // A typed job is its JSON, encoded and decoded here like elsewhere, and has no result.
 //
-// What is missing: everything else. There is no identifier, no state, no lease and no fence: a worker that dies loses what it took,
-// and the same goes for a panic (at most once). No retry, no delay, no priority, no deadline, no cancellation; nothing is retained, so no
-// outcome, no history and no count; no metrics, no log. One key holds all, so it does not spread over a cluster.
+// What is missing: everything else. There is no identifier, no state, no lease and no fence: a worker that dies loses
+// what it took, and the same goes for a panic (at most once). No retry, no delay, no priority, no deadline, no
+// cancellation; nothing is retained, so no outcome, no history and no count; no metrics, no log. One key holds all,
+// so it does not spread over a cluster.
 package raw
 
 import (
@@ -66,8 +68,10 @@ func (System) Open(_ context.Context, at driver.Server, cfg driver.Settings) (dr
 
 // dial opens a client that pipelines on one connection.
 func dial(socket string) (rueidis.Client, error) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{socket}, DisableCache: true, ForceSingleClient: true,
-		DisableRetry: true, PipelineMultiplex: -1, DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{socket}, DisableCache: true,
+		ForceSingleClient: true,
+		DisableRetry:      true, PipelineMultiplex: -1,
+		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
 	if err != nil && client != nil { // the library returns one that would dial again later

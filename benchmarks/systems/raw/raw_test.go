@@ -3,13 +3,13 @@ package raw_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver/drivertest"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/raw"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,15 +37,17 @@ func TestTakesNoMoreThanItsSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if err := store.SubmitMany(t.Context(), [][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d"), []byte("e")}); err != nil {
+	if err := store.SubmitMany(t.Context(),
+		[][]byte{[]byte("a"), []byte("b"), []byte("c"), []byte("d"), []byte("e")}); err != nil {
 		t.Fatal(err)
 	}
 	began, letGo := make(chan string, 5), make(chan struct{})
 	work := func(concurrency int) func() error {
-		stop, err := store.Work(t.Context(), driver.Worker{Concurrency: concurrency, Handle: func(_ context.Context, payload []byte) {
-			began <- string(payload)
-			<-letGo
-		}})
+		stop, err := store.Work(t.Context(),
+			driver.Worker{Concurrency: concurrency, Handle: func(_ context.Context, payload []byte) {
+				began <- string(payload)
+				<-letGo
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +58,7 @@ func TestTakesNoMoreThanItsSlots(t *testing.T) {
 			select {
 			case payload := <-began:
 				seen += payload
-			case <-time.After(time.Minute):
+			case <-testwait.End(t):
 				t.Fatalf("only %q have begun", seen)
 			}
 		}

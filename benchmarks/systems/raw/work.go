@@ -38,8 +38,8 @@ func (s *store) Work(ctx context.Context, cfg driver.Worker) (stop func() error,
 		client.Close()
 		return nil, fmt.Errorf("raw: connect a worker: %w", err)
 	}
-	w := &worker{Worker: cfg, typed: s.typed, client: client, take: take, id: id, slots: make(chan struct{}, cfg.Concurrency), over: make(chan struct{}),
-		ended: make(chan struct{})}
+	w := &worker{Worker: cfg, typed: s.typed, client: client, take: take, id: id,
+		slots: make(chan struct{}, cfg.Concurrency), over: make(chan struct{}), ended: make(chan struct{})}
 	var running conc.WaitGroup
 	running.Go(func() {
 		defer close(w.ended)

@@ -4,24 +4,25 @@
 // Arguments of a job are JSON in River, and a []byte in JSON is base64: that is what users get who have bytes, and what
 // jobs here have. A payload of 256 B therefore travels as 344 and is decoded before the handler has it.
 //
-// Producers share one client that only inserts; every worker is a client with connections of its own. Workers listen for
-// notifications, as they do unless told otherwise. River completes jobs in batches, in the background, some time after
-// their handlers have returned; stopping a worker waits for that. Completed jobs are retained for 24 hours, its default.
-// It has no metrics of its own to turn on.
+// Producers share one client that only inserts; every worker is a client with connections of its own. Workers listen
+// for notifications, as they do unless told otherwise. River completes jobs in batches, in the background, some time
+// after their handlers have returned; stopping a worker waits for that. Completed jobs are retained for 24 hours, its
+// default. It has no metrics of its own to turn on.
 //
 // # What is tuned
 //
-// "river" has the defaults of [river.Config] and of pgxpool (four connections, or as many as there are processors), and as
-// many workers as the scenario says. It fetches at most every 100 ms, and no more jobs at once than there are idle workers:
-// with 64 workers, 640 jobs a second are the most it can do.
+// "river" has the defaults of [river.Config] and of pgxpool (four connections, or as many as there are processors),
+// and as many workers as the scenario says. It fetches at most every 100 ms, and no more jobs at once than there are
+// idle workers: with 64 workers, 640 jobs a second are the most it can do.
 //
-// "river-tuned" has [tunedWorkers] workers whatever the scenario says, so that it fetches as many jobs at once. That is in
-// its favour, and costs the others nothing: handlers do nothing here; where they take time, it has as many workers as the others. It fetches and notifies every 2 ms at most, looks for
-// jobs ten times as often without being notified (more often changed neither rates nor latencies, and costs idle workers
-// as much more), and has more connections (beyond that, the server only uses more processor time).
+// "river-tuned" has [tunedWorkers] workers whatever the scenario says, so that it fetches as many jobs at once. That
+// is in its favour, and costs the others nothing: handlers do nothing here; where they take time, it has as many
+// workers as the others. It fetches and notifies every 2 ms at most, looks for jobs ten times as often without being
+// notified (more often changed neither rates nor latencies, and costs idle workers as much more), and has more
+// connections (beyond that, the server only uses more processor time).
 //
-// Tables are vacuumed and analyzed before a worker starts, as PostgreSQL would have done by itself long before in production.
-// PostgreSQL is set as [postgres.Settings] says, not as it is delivered.
+// Tables are vacuumed and analyzed before a worker starts, as PostgreSQL would have done by itself long before in
+// production. PostgreSQL is set as [postgres.Settings] says, not as it is delivered.
 package river
 
 import (
@@ -79,8 +80,8 @@ func (s System) Version() string {
 	}
 	out := fmt.Sprintf("%s, pgx %s", versions["github.com/riverqueue/river"], versions["github.com/jackc/pgx/v5"])
 	if s.Tuned {
-		out += fmt.Sprintf(", MaxWorkers %d, FetchCooldown %v, FetchPollInterval %v, %d connections", tunedWorkers, tunedCooldown,
-			tunedPoll, tunedConnections)
+		out += fmt.Sprintf(", MaxWorkers %d, FetchCooldown %v, FetchPollInterval %v, %d connections", tunedWorkers,
+			tunedCooldown, tunedPoll, tunedConnections)
 	}
 	return out + ", PostgreSQL with " + strings.Join(postgres.Settings, ", ")
 }
@@ -93,7 +94,8 @@ func (System) Serve(ctx context.Context, how driver.Serving) (driver.Server, err
 // Open makes River's tables and connects a client that inserts.
 func (s System) Open(ctx context.Context, server driver.Server, cfg driver.Settings) (driver.Store, error) {
 	// Records are formatted and thrown away: what an application pays for its log's destination is its own affair.
-	st := &store{url: server.URL(), tuned: s.Tuned, typed: cfg.Typed, log: slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	st := &store{url: server.URL(), tuned: s.Tuned, typed: cfg.Typed,
+		log: slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	var err error
 	if st.pool, err = st.connect(ctx); err != nil {
 		return nil, err

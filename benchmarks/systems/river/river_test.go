@@ -15,14 +15,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
 	"github.com/flowfabric/flowfabric-go/benchmarks/systems/river"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var systems = []driver.System{river.System{}, river.System{Tuned: true}}
 
-var tiny = scenario.Options{Items: 200, Payload: 64, Concurrency: 32, Batch: 8, Partitions: 4, Rounds: 1, Samples: 5, Tailers: 3,
-	Held: 50, Members: 128, Lease: time.Second, Workers: 3, Window: 50 * time.Millisecond}
+var tiny = scenario.Options{Items: 200, Payload: 64, Concurrency: 32, Batch: 8, Partitions: 4, Rounds: 1, Samples: 5,
+	Tailers: 3, Held: 50, Members: 128, Lease: time.Second, Workers: 3, Window: 50 * time.Millisecond}
 
 func installed(t *testing.T, err error) {
 	t.Helper()
@@ -35,7 +36,7 @@ func installed(t *testing.T, err error) {
 }
 
 func TestScenarios(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	counts := map[string]map[string]float64{ // exact ones
 		"drain":     {measure.Retained: 200},
@@ -59,7 +60,8 @@ func TestScenarios(t *testing.T) {
 		installed(t, err)
 		for _, r := range results {
 			if r.NotAvailable() != "" || !strings.HasPrefix(r.Server, "postgresql ") || len(r.Rounds) != tiny.Rounds {
-				t.Errorf("%s %s of %s on %s: %d rounds, %q", sc.Name, r.Variant, r.System, r.Server, len(r.Rounds), r.NotAvailable())
+				t.Errorf("%s %s of %s on %s: %d rounds, %q", sc.Name, r.Variant, r.System, r.Server, len(r.Rounds),
+					r.NotAvailable())
 			}
 			for i, round := range r.Rounds {
 				if round.Figures[measure.Items] > 0 {
@@ -72,12 +74,14 @@ func TestScenarios(t *testing.T) {
 						continue
 					}
 					if round.Figures[figure] <= 0 {
-						t.Errorf("%s %s of %s, round %d: %s is %v", sc.Name, r.Variant, r.System, i, figure, round.Figures[figure])
+						t.Errorf("%s %s of %s, round %d: %s is %v", sc.Name, r.Variant, r.System, i, figure,
+							round.Figures[figure])
 					}
 				}
 				for figure, want := range counts[sc.Name] {
 					if got := round.Figures[figure]; got != want {
-						t.Errorf("%s %s of %s, round %d: %s is %v, want %v", sc.Name, r.Variant, r.System, i, figure, got, want)
+						t.Errorf("%s %s of %s, round %d: %s is %v, want %v", sc.Name, r.Variant, r.System, i, figure,
+							got, want)
 					}
 				}
 			}
@@ -137,19 +141,20 @@ func checkPayloads(t *testing.T, store driver.Store) {
 	var mu sync.Mutex
 	got := map[string]int{}
 	handled := make(chan struct{}, 1000)
-	stop, err := store.Work(t.Context(), driver.Worker{Concurrency: 64, Handle: func(_ context.Context, payload []byte) {
-		mu.Lock()
-		got[string(payload)]++
-		mu.Unlock()
-		handled <- struct{}{}
-	}})
+	stop, err := store.Work(t.Context(),
+		driver.Worker{Concurrency: 64, Handle: func(_ context.Context, payload []byte) {
+			mu.Lock()
+			got[string(payload)]++
+			mu.Unlock()
+			handled <- struct{}{}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 257 {
 		select {
 		case <-handled:
-		case <-time.After(time.Minute):
+		case <-testwait.End(t):
 			t.Fatalf("%d of 257 jobs were handled", i)
 		}
 	}
@@ -185,9 +190,10 @@ func checkEndOfContext(t *testing.T, store driver.Store) {
 	}
 	select {
 	case <-began:
-	case <-time.After(time.Minute):
+	case <-testwait.End(t):
 		t.Fatal("the job has not begun")
 	}
+	// timed: the handler does not return, so that only its context ends the wait
 	short, end := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer end()
 	if left, err := store.(driver.Settler).Settle(short, 0); !errors.Is(err, context.DeadlineExceeded) {
@@ -206,7 +212,8 @@ func TestNames(t *testing.T) {
 	if a, b := systems[0].Name(), systems[1].Name(); a != "river" || b != "river-tuned" {
 		t.Errorf("%s and %s", a, b)
 	}
-	if v := systems[1].Version(); !strings.Contains(v, "MaxWorkers 2000, FetchCooldown 2ms") || !strings.Contains(v, "shared_buffers=1GB") {
+	if v := systems[1].Version(); !strings.Contains(v, "MaxWorkers 2000, FetchCooldown 2ms") ||
+		!strings.Contains(v, "shared_buffers=1GB") {
 		t.Errorf("version %q does not tell what was tuned", v)
 	}
 }

@@ -64,7 +64,7 @@ function Output({ id, onMoved }) {
     return () => { leave(); cancelAnimationFrame(frame) }
   }, [id])
   return html`<div class="output"><div ref=${log} class="log" tabindex="0" role="log" aria-label="Output" aria-live="off" onScroll=${e => { stick.current = e.target.scrollHeight - e.target.scrollTop - e.target.clientHeight < 40 }}></div>
-    ${info.frames === 0 && html`<p class="dim">${info.ended ? "It has put out nothing." : "Nothing was put out yet. It appears here as it comes."}</p>`}
+    ${info.frames === 0 && html`<p class="dim">${info.ended ? "No output." : "No output yet. It appears here as it comes."}</p>`}
     <p class="dim" role="status">${plural(info.frames, "frame")}${info.gaps ? `, ${number(info.gaps)} were lost` : ""}${info.ended ? "" : info.state === "live" ? ", live" : info.state === "away" ? ", connecting again…" : ""}</p></div>`
 }
 
@@ -99,9 +99,9 @@ function actions(x, reload) {
     x.state === "active" && simple("revoke", "revoke", "Take it from its worker", `${x.worker || "Its worker"} is told to stop, and another one begins a new attempt. No retry is used up.`, "Taken away.", true),
     !end && !held && x.state !== "suspended" && x.state !== "active" && simple("hold", "hold", "Hold", "No worker gets it until somebody lets it go on.", "Held."),
     held && may("unhold") && { label: "Let it go on…", run: () => act({ title: "Let it go on", text: say("Workers may have it again."), action: "Let it go on", run: v => post(`${path}:unhold`, { reason: v.reason }), done: "It goes on.", then: reload }) },
-    !end && may("setPriority") && { label: "Set the priority…", run: () => act({ title: "Set the priority", text: say(`Its priority is ${x.priority}.`), action: "Set it", fields: [{ name: "priority", label: "Priority", kind: "number", min: 0, max: 9000, value: String(x.priority), hint: "0..9000, higher first" }],
+    !end && may("setPriority") && { label: "Set the priority…", run: () => act({ title: "Set the priority", text: say(`Its priority is ${x.priority}.`), action: "Set it", fields: [{ name: "priority", label: "Priority", kind: "number", min: 0, max: 9000, required: true, value: String(x.priority), hint: "0..9000, higher first" }],
       run: v => post(`${path}:priority`, { priority: Number(v.priority), reason: v.reason }), done: "The priority is set.", then: reload }) },
-    x.state === "delayed" && may("setDelay") && { label: "Change the delay…", run: () => act({ title: "Change the delay", text: say("It waits for so long from now."), action: "Change it", fields: [{ name: "seconds", label: "Seconds", kind: "number", min: 0, value: "3600" }],
+    x.state === "delayed" && may("setDelay") && { label: "Change the delay…", run: () => act({ title: "Change the delay", text: say("It waits for so long from now."), action: "Change it", fields: [{ name: "seconds", label: "Seconds", kind: "number", min: 0, required: true, value: "3600" }],
       run: v => post(`${path}:delay`, { delay_ms: Number(v.seconds) * 1000, reason: v.reason }), done: "The delay is changed.", then: reload }) },
     may("setTags") && { label: "Change tags…", run: () => act({ title: "Change tags", text: say("Set a tag, or leave its value empty to take it away."), action: "Change", fields: [{ name: "key", label: "Key", required: true, maxlength: 64, hint: "With a dot, such as team.name" }, { name: "value", label: "Value", maxlength: 256 }],
       run: v => post(`${path}:tags`, { reason: v.reason, ...(v.value ? { set: { [v.key.trim()]: v.value } } : { remove: [v.key.trim()] }) }), done: "Changed.", then: reload }) },

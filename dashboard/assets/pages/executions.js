@@ -25,13 +25,16 @@ export function asked(f, ns) {
 
 function Filters({ f, set }) {
   const [draft, change] = useDraft(f, typed => set(typed, become))
-  const flip = state => set({ ...draft, state: draft.state.includes(state) ? draft.state.filter(s => s !== state) : [...draft.state, state] })
+  const flip = state => { // of what the address says: it is new before the page is drawn again, and people click fast
+    const on = filterOf(new URLSearchParams(location.hash.split("?")[1])).state
+    set({ ...draft, state: on.includes(state) ? on.filter(s => s !== state) : [...on, state] })
+  }
   return html`<form class="filters" onSubmit=${e => { e.preventDefault(); set(draft) }} aria-label="Filters">
     <fieldset><legend>States</legend><div class="states">${states.map(s => html`<button key=${s} type="button" class=${"pill" + (draft.state.includes(s) ? " on" : "")} aria-pressed=${draft.state.includes(s)} onClick=${() => flip(s)}>${stateWord(s)}</button>`)}</div></fieldset>
     <div class="fields"><${Field} label="Kind" value=${draft.kind} onInput=${change("kind")} maxlength="64" />
     <${Field} label="Lane" value=${draft.lane} onInput=${change("lane")} maxlength="64" />
     <${Field} label="Tags" value=${draft.tag} onInput=${change("tag")} placeholder="key=value, …" />
-    <${Field} label="Message of the failure" value=${draft.error} onInput=${change("error")} placeholder="contains" />
+    <${Field} label="Error message" value=${draft.error} onInput=${change("error")} placeholder="contains" />
     <${Field} label="Time" kind="choice" options=${times} value=${draft.within} onInput=${v => set({ ...draft, within: v })} />
     <${Field} label="Order in each state" kind="choice" options=${[["true", "newest first"], ["false", "next first"]]} value=${String(draft.newest)} onInput=${v => set({ ...draft, newest: v === "true" })} /></div></form>`
 }
@@ -65,7 +68,7 @@ function Bulk({ action, query, what, close, hold }) {
   const [run, setRun] = useState(null)
   const [error, setError] = useState(null)
   const [stop] = useState({ now: false })
-  const body = extra => ({ action, reason: values.reason, priority: action === "priority" ? Number(values.priority) : undefined, ...extra })
+  const body = extra => ({ action, reason: values.reason, priority: action === "priority" && values.priority !== "" ? Number(values.priority) : undefined, ...extra })
   useEffect(() => {
     let here = true
     const look = async () => {
@@ -112,7 +115,7 @@ function Bulk({ action, query, what, close, hold }) {
   const n = count?.matched ?? 0
   return html`<form onSubmit=${start}><h2 id="dialog-title">${a.label}: ${count ? plural(n, "execution") : "counting…"}</h2>
     <div class="say"><p>${what}. ${!count ? "Counting…" : n === 0 ? "Nothing matches, so there is nothing to do." : html`<b>${plural(n, "execution")}</b> ${count.more ? "so far " : ""}match and will ${a.verb}. Those to which it does not apply, because of their state, are left as they are.`}</p></div>
-    ${a.priority && html`<${Field} label="Priority" kind="number" min="0" max="9000" value=${values.priority} onInput=${v => set({ ...values, priority: v })} hint="0..9000, higher first" />`}
+    ${a.priority && html`<${Field} label="Priority" kind="number" min="0" max="9000" required value=${values.priority} onInput=${v => set({ ...values, priority: v })} hint="0..9000, higher first" />`}
     ${!run?.over && html`<${Field} label="Reason" value=${values.reason} onInput=${v => set({ ...values, reason: v })} hint="Noted with your name in each history." maxlength="500" />`}
     ${run && html`<div role="status"><progress max=${Math.max(n, 1)} value=${run.done + run.skipped + run.failed} aria-label="Progress"></progress>
       <p>${plural(run.done, "execution")} done${run.skipped ? `, ${number(run.skipped)} left as they are` : ""}${run.failed ? `, ${number(run.failed)} failed` : ""}${run.stopped ? ". Stopped." : ""}</p>
@@ -134,7 +137,7 @@ function submitNew(ns, then) {
     { name: "unique", label: "Unique key", maxlength: 256, hint: "With one, an execution that has the key and has not ended is shown instead of a second one." },
   ], run: v => post("executions", { kind: v.kind.trim(), input: asJSON(v.input, "The input"), lane: v.lane.trim() || undefined, namespace: ns && ns !== "*" ? ns : undefined,
     priority: Number(v.priority) || undefined, delay_ms: Number(v.delay) * 1000 || undefined, unique_key: v.unique.trim() || undefined, debounce_key: v.debounce.trim() || undefined }),
-    done: r => r.replaced ? "Its input is yours now." : r.duplicate ? "That execution existed already." : "Submitted.", then: r => { then?.(); go(["executions", r.id]) } })
+    done: r => r.replaced ? "Input replaced." : r.duplicate ? "That execution existed already." : "Submitted.", then: r => { then?.(); go(["executions", r.id]) } })
 }
 
 export default function Executions({ query }) {

@@ -1,7 +1,7 @@
 import { html } from "../vendor/preact-htm.js"
 import { get, post, remove, send } from "../api.js"
 import { may, useLoad } from "../live.js"
-import { act, asJSON, Bar, Chip, Empty, Loaded, Menu, More, number, open, plural, Section, segment, shortID, span, Table, Time, to, visible } from "../ui.js"
+import { act, asJSON, Bar, Bound, Chip, Empty, Loaded, Menu, More, number, open, plural, Section, segment, shortID, span, Table, Time, to, visible } from "../ui.js"
 
 const scope = s => s.tag_key ? `tag ${s.tag_key}=${s.tag}` : s.lane ? `lane ${s.lane} of ${s.namespace || "default"}` : s.namespace ? `namespace ${s.namespace}` : "everything"
 
@@ -15,6 +15,11 @@ function Log({ title, load, close }) {
 }
 
 export default function Limits() {
+  if (!may("listBudgets")) return html`<div><h1>Budgets & quotas</h1><${Bound} what="budgets and quotas belong" /></div>`
+  return html`<${All} />`
+}
+
+function All() {
   const page = useLoad(async signal => {
     const [budgets, quotas, gates] = await Promise.all([get("budgets", {}, signal), get("quotas", {}, signal), get("gates", {}, signal).catch(e => { if (e.status === 403) return { attached: [], closed: [] }; throw e })])
     return { budgets: budgets.items, quotas: quotas.items, gates, all: { budgets, quotas } }
@@ -27,7 +32,7 @@ export default function Limits() {
   const quotaDefinition = ({ scope, rate, window_ms, cap, jitter_ms }) => ({ scope, rate, window_ms, cap, jitter_ms })
   const drop = (what, b) => act({ title: `Remove ${b.name}`, text: "Work that names it is refused until it is made again. Work that waits for it goes on waiting.", action: "Remove", danger: true, run: v => remove(path(what, b), { reason: v.reason }), done: "Removed.", then: page.reload })
   const correct = b => act({ title: `Correct ${b.name}`, text: "The amount is added to what was used; a negative one is taken away.", action: "Correct", fields: [{ name: "dimension", label: "Dimension", kind: "choice", value: Object.keys(b.used ?? b.limits ?? {})[0] ?? "", options: Object.keys({ ...b.limits, ...b.used }).map(d => [d, d]) },
-    { name: "amount", label: "Amount", kind: "number", value: "0" }], run: v => post(path("budgets", b) + ":adjust", { amounts: { [v.dimension]: Number(v.amount) }, reason: v.reason }), done: "Corrected.", then: page.reload })
+    { name: "amount", label: "Amount", kind: "number", required: true, value: "0" }], run: v => post(path("budgets", b) + ":adjust", { amounts: { [v.dimension]: Number(v.amount) }, reason: v.reason }), done: "Corrected.", then: page.reload })
   const reset = b => act({ title: `Reset ${b.name}`, text: `A new period begins now: what was used counts no more${b.waiting ? `, and ${plural(b.waiting, "queue")} that wait for it may go on` : ""}.`, action: "Reset", run: v => post(path("budgets", b) + ":reset", { reason: v.reason }), done: "A new period has begun.", then: page.reload })
   return html`<div><h1>Budgets & quotas</h1>
     <${Loaded} of=${page}>${({ budgets, quotas, gates }) => html`<div>
@@ -37,7 +42,7 @@ export default function Limits() {
           <span class="dim">${b.scope ? visible(b.scope) + ", " : ""}${b.next_reset ? html`resets <${Time} at=${b.next_reset} />` : "never resets"}</span><span class="fill"></span>
           <${Menu} label="Change" items=${[{ label: "What happened…", run: () => open(Log, { title: b.name, load: s => get(path("budgets", b), {}, s) }) }, may("putBudget") && { label: "Edit…", run: () => edit("budgets", b, definition(b)) }, may("adjustBudget") && { label: "Correct…", run: () => correct(b) },
             may("resetBudget") && { label: "Reset…", run: () => reset(b) }, may("removeBudget") && { label: "Remove…", danger: true, run: () => drop("budgets", b) }]} /></div>
-        ${Object.entries({ ...b.limits, ...Object.fromEntries(Object.keys(b.used ?? {}).filter(d => !b.limits?.[d]).map(d => [d, {}])) }).map(([d, l]) => html`<div key=${d} class="meter"><span>${d}</span><span class="num">${number(b.used?.[d] ?? 0)}${l.hard ? ` of ${number(l.hard)}` : ""}${l.soft ? html` <span class="dim">warns at ${number(l.soft)}</span>` : ""}</span>
+        ${Object.entries({ ...b.limits, ...Object.fromEntries(Object.keys(b.used ?? {}).filter(d => !b.limits?.[d]).map(d => [d, {}])) }).map(([d, l]) => html`<div key=${d} class="meter"><span>${d}</span><span class="num">${number(b.used?.[d] ?? 0)}${l.hard ? ` of ${number(l.hard)}` : ""}${l.soft ? html` <span class="dim">warns at ${number(l.soft)}</span>` : ""}${b.refused?.[d] ? html` <span class="dim">${number(b.refused[d])} refused</span>` : ""}</span>
           ${l.hard ? html`<${Bar} value=${b.used?.[d] ?? 0} of=${l.hard} label=${`${d}: ${number(b.used?.[d] ?? 0)} of ${number(l.hard)}`} />` : ""}</div>`)}</li>`)}</ul>`}<//>
     <${Section} id="quotas" title="Quotas" note="how much at once, and how often" actions=${may("putQuota") && html`<button type="button" onClick=${() => edit("quotas", null, { cap: 10, rate: 100, window_ms: 60000 })}>New quota</button>`}>
       ${quotas.length === 0 ? html`<${Empty} title="No quotas"><p>A quota bounds how many executions run at once, or start in a while. For limits per customer or key use <code>flowfabric.LimitKey</code>, which needs no quota.</p><//>`
@@ -48,5 +53,5 @@ export default function Limits() {
     ${gates.closed.length > 0 && html`<${Section} id="closed" title="Kept back" note="queues that wait for a budget, a quota or a limit"><${Table} label="Queues that are kept back" rows=${gates.closed} id=${c => [c.partition, c.namespace, c.lane, c.kind, c.why].join("/")} columns=${[
       { name: "Kind", cell: c => html`<a href=${to(["executions"], { kind: c.kind, lane: c.lane })}>${c.kind}</a>` }, { name: "Lane", cell: c => c.lane }, { name: "Why", class: "grow", cell: c => html`<span class="clip" title=${visible(c.why)}>${visible(c.why)}</span>` },
       { name: "Waiting", class: "num", cell: c => number(c.waiting) }, { name: "Until", class: "num", cell: c => html`<${Time} at=${c.until} />` }, { name: "Partition", class: "num wide", cell: c => c.partition }]} /><//>`}
-    ${gates.attached.length > 0 && html`<${Section} id="attached" title="Attached" note="asked for all that is created in a scope"><ul class="plain">${gates.attached.map(a => html`<li key=${JSON.stringify(a.scope)}><b>${scope(a.scope)}</b>: ${[...(a.budgets ?? []).map(b => `budget ${b}`), ...(a.quotas ?? []).map(q => `quota ${q}`)].join(", ")} <span class="dim">${a.by && `by ${a.by} `}<${Time} at=${a.at} /></span></li>`)}</ul><//>`}</div>`}<//><${More} of=${page.data?.all.budgets} what="budgets" /><${More} of=${page.data?.all.quotas} what="quotas" /></div>`
+    ${gates.attached.length > 0 && html`<${Section} id="attached" title="Attached" note="applied to everything created in a scope"><ul class="plain">${gates.attached.map(a => html`<li key=${JSON.stringify(a.scope)}><b>${scope(a.scope)}</b>: ${[...(a.budgets ?? []).map(b => `budget ${b}`), ...(a.quotas ?? []).map(q => `quota ${q}`)].join(", ")} <span class="dim">${a.by && `by ${a.by} `}<${Time} at=${a.at} /></span></li>`)}</ul><//>`}</div>`}<//><${More} of=${page.data?.all.budgets} what="budgets" /><${More} of=${page.data?.all.quotas} what="quotas" /></div>`
 }

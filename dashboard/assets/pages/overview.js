@@ -2,7 +2,7 @@ import { html, useEffect, useState } from "../vendor/preact-htm.js"
 import { get } from "../api.js"
 import { may, me, namespace, pulse, useLoad, useStore } from "../live.js"
 import { Chart } from "../chart.js"
-import { Chip, Empty, Loaded, number, plural, rate, Section, shortID, Since, Table, Time, to, visible } from "../ui.js"
+import { Bound, Chip, Empty, Loaded, number, plural, rate, Section, shortID, Since, Table, Time, to, visible } from "../ui.js"
 
 function Tile({ name, value, note, href, bad }) {
   const inner = html`<span class="name">${name}</span><span class="value">${value}</span><span class="note">${note ?? ""}</span>`
@@ -14,11 +14,12 @@ function warnings(now, queues, checks, some) {
   const list = [], are = n => n === 1 ? "is" : "are", health = [to(["health"]), "See the health page"]
   if (now.partitions_silent) list.push(["silent", `${plural(now.partitions_silent, "partition")} of the store ${now.partitions_silent === 1 ? "does" : "do"} not answer.`, ...health])
   if (now.partitions_frozen) list.push(["frozen", `${plural(now.partitions_frozen, "partition")} ${are(now.partitions_frozen)} frozen and refuse every call.`, ...health])
-  if (now.partitions_overdue) list.push(["overdue", `Nobody keeps the time of ${plural(now.partitions_overdue, "partition")}: delays and timeouts come late.`, ...health])
+  if (now.partitions_overdue) list.push(["overdue", `No process runs the timers of ${plural(now.partitions_overdue, "partition")}: delays and timeouts come late.`, ...health])
   if (!some && now.waiting && !now.workers && now.partitions) list.push(["nobody", `${plural(now.waiting, "execution")} ${now.waiting === 1 ? "waits" : "wait"} and no worker runs.`, to(["workers"]), "See the workers"])
   if (now.workers_lost) list.push(["lost", `${plural(now.workers_lost, "worker")} stopped without saying so in the last hour.`, to(["workers"]), "See the workers"])
   for (const c of checks) {
     if (c.check === "served" && !(!now.workers && now.waiting)) list.push(["served", `${c.found}.`, to(["queues"]), "See the queues"])
+    else if (c.check === "budgets" && c.status === "warn") list.push(["budgets", `${c.found}.`, to(["limits"]), "See the limits"])
     else if (c.status === "fail") list.push([c.check + c.node, `${c.check}: ${c.found}.`, ...health])
   }
   const paused = queues.filter(q => q.depth && q.lane_state !== "active" && q.lane_state !== "draining")
@@ -49,6 +50,7 @@ export default function Overview() {
   const some = !!who.namespaces
   return html`<div><h1>Overview</h1>
     <div role="status">${warnings(now, queues, doctor.data?.checks ?? [], some).map(([key, text, href, link]) => html`<div key=${key} class="notice warn"><p>${visible(text)} <a href=${href}>${link}</a></p></div>`)}</div>
+    ${some && html`<${Bound} what="counts of what runs, of workers and of rates belong" />`}
     <div class="tiles">
       <${Tile} name="Waiting" value=${number(now.waiting)} note=${now.oldest ? html`oldest <${Since} at=${now.oldest} />` : "nothing waits"} href=${to(["executions"], { state: "waiting" })} />
       ${!some && html`<${Tile} name="Running" value=${number(now.active)} note=${`of ${plural(now.slots, "slot")}`} href=${to(["executions"], { state: "active" })} />

@@ -17,11 +17,12 @@ export default function Schedules() {
   const path = s => `schedules/${segment(s.name)}`
   const put = () => act({ title: "New schedule", action: "Save", fields: [
     { name: "name", label: "Name", required: true, maxlength: 64 }, { name: "kind", label: "Kind", required: true, maxlength: 64 },
-    { name: "cron", label: "Cron", hint: "minute hour day month weekday; leave it empty for a period" }, { name: "zone", label: "Time zone", hint: "such as Europe/Berlin; default UTC" },
+    { name: "cron", label: "Cron", hint: "minute hour day month weekday; leave it empty for a period" }, { name: "zone", label: "Time zone", hint: "of Cron, such as Europe/Berlin; default UTC" },
     { name: "every", label: "Every so many seconds", kind: "number", min: 1, value: "" }, { name: "until", label: "Until", hint: "such as 2026-12-31T17:00:00Z; leave it empty for no end" }, { name: "runs", label: "Runs", kind: "number", min: 1, value: "", hint: "it ends after so many" },
     { name: "jitter", label: "Start up to so many seconds later", kind: "number", min: 0, value: "" }, { name: "input", label: "Input", kind: "area", rows: 3, value: "{}", hint: "JSON" }],
     run: v => {
       if (page.data?.items.some(s => s.name === v.name.trim())) throw new Error("A schedule has this name already. Remove it first.")
+      if (v.zone.trim() && !v.cron.trim()) throw new Error("A time zone goes with Cron. Leave it empty for a period.")
       return send("PUT", `schedules/${segment(v.name.trim())}`, { reason: v.reason, kind: v.kind.trim(), cron: v.cron.trim() || undefined, zone: v.zone.trim() || undefined, every_ms: Number(v.every) * 1000 || undefined, until: v.until.trim() || undefined, max_runs: Number(v.runs) || undefined, jitter_ms: Number(v.jitter) * 1000 || undefined, input: asJSON(v.input, "The input"), namespace: ns && ns !== "*" ? ns : undefined })
     }, done: "The schedule is saved.", then: page.reload })
   return html`<div><div class="title"><h1>Schedules</h1><div class="actions">${may("putSchedule") && html`<button type="button" class="main" onClick=${put}>New schedule</button>`}</div></div>

@@ -52,7 +52,8 @@ type Model struct{ Pause time.Duration }
 // Outline returns the plan of an article.
 func (m Model) Outline(ctx context.Context, topic string) (string, error) {
 	fmt.Println("model: outline of", topic)
-	return topic + " rise and fall twice a day because the moon pulls at the sea and the earth turns below it", m.wait(ctx)
+	return topic + " rise and fall twice a day because the moon pulls at the sea and the earth turns below it",
+		m.wait(ctx)
 }
 
 // Write calls emit with each word as soon as it is there, and returns the whole text.

@@ -121,7 +121,8 @@ func produce(ctx context.Context, journal *crash.Journal) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.Connect(ctx, client.Config{URL: os.Getenv("FF_CRASH_URL"), SubmitTimeout: patience, Partitions: uint16(partitions)})
+	c, err := client.Connect(ctx, client.Config{URL: os.Getenv("FF_CRASH_URL"), SubmitTimeout: patience,
+		Partitions: uint16(partitions)})
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,8 @@ func submit(ctx context.Context, c *client.Client, journal *crash.Journal, first
 	}
 	journal.Note("sent %d %d", first, n)
 	for ctx.Err() == nil {
-		_, err := client.SubmitMany(ctx, c, crash.Mix, jobs, client.IdempotencyKeys(func(i int) string { return jobs[i].Key() }))
+		_, err := client.SubmitMany(ctx, c, crash.Mix, jobs,
+			client.IdempotencyKeys(func(i int) string { return jobs[i].Key() }))
 		if err == nil {
 			journal.Note("acked %d %d", first, n)
 			return

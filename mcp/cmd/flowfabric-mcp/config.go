@@ -34,7 +34,8 @@ type tool struct {
 	Input       json.RawMessage `json:"input"`  // a JSON Schema
 	Output      json.RawMessage `json:"output"` // a JSON Schema; without one the result is only text
 
-	Tasks             mcp.TaskMode         `json:"tasks"`    // never or required; default: for clients that support them
+	// never or required; default: for clients that support them
+	Tasks             mcp.TaskMode         `json:"tasks"`
 	Progress          *[]string            `json:"progress"` // types of frames; default token and progress
 	Waitpoints        map[string]waitpoint `json:"waitpoints"`
 	AnsweredElsewhere bool                 `json:"answered_elsewhere"`
@@ -98,7 +99,8 @@ func load(path string) (config, []mcp.Kind, error) {
 		if len(t.Input) == 0 {
 			return c, nil, fmt.Errorf(`tools[%d] (%s): input is missing; {"type":"object"} takes anything`, i, t.Kind)
 		}
-		kinds = append(kinds, mcp.RawTool(handler.Define[json.RawMessage, json.RawMessage](t.Kind, t.defaults()...), t.Description, t.Input, t.Output, t.options()...))
+		kinds = append(kinds, mcp.RawTool(handler.Define[json.RawMessage, json.RawMessage](t.Kind, t.defaults()...),
+			t.Description, t.Input, t.Output, t.options()...))
 	}
 	return c, kinds, nil
 }

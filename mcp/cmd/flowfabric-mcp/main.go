@@ -1,6 +1,7 @@
-// Command flowfabric-mcp serves kinds of work as tools of the Model Context Protocol: to the process that starts it, over standard input and output,
-// or over HTTP. A file names the kinds; the workers that have their handlers run elsewhere. https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/mcp.md
-// has examples. "flowfabric mcp" runs it, too.
+// Command flowfabric-mcp serves kinds of work as tools of the Model Context Protocol: to the process that starts it,
+// over standard input and output, or over HTTP. A file names the kinds; the workers that have their handlers run
+// elsewhere. https://github.com/flowfabric/flowfabric-go/blob/main/docs/how-to/mcp.md has examples. "flowfabric mcp"
+// runs it, too.
 package main
 
 import (
@@ -57,26 +58,32 @@ type flags struct {
 // errUsage marks a command line that makes no sense.
 var errUsage = errors.New("invalid usage")
 
-// run is main without the process. The exit code is 2 for a command line or a file that makes no sense, and 1 for everything else that went wrong.
+// run is main without the process. The exit code is 2 for a command line or a file that makes no sense, and 1 for
+// everything else that went wrong.
 func run(ctx context.Context, args []string, in io.ReadCloser, out io.WriteCloser, problems io.Writer) int {
 	var f flags
 	set := flag.NewFlagSet("flowfabric-mcp", flag.ContinueOnError)
 	set.SetOutput(problems)
 	set.Usage = func() { fmt.Fprint(problems, usage); set.PrintDefaults() }
 	set.StringVar(&f.config, "config", "", "`file` that names the tools")
-	set.StringVar(&f.url, "url", os.Getenv("FLOWFABRIC_URL"), "`address` of the server: redis://, rediss://, valkey://, valkeys:// or unix://")
-	set.StringVar(&f.namespace, "namespace", "default", "`namespace` of executions, for callers that have none of their own")
-	set.StringVar(&f.by, "by", os.Getenv("FLOWFABRIC_BY"), "`who` is served over standard input and output (default the user of the operating system)")
+	set.StringVar(&f.url, "url", os.Getenv("FLOWFABRIC_URL"),
+		"`address` of the server: redis://, rediss://, valkey://, valkeys:// or unix://")
+	set.StringVar(&f.namespace, "namespace", "default",
+		"`namespace` of executions, for callers that have none of their own")
+	set.StringVar(&f.by, "by", os.Getenv("FLOWFABRIC_BY"),
+		"`who` is served over standard input and output (default the user of the operating system)")
 	set.StringVar(&f.http, "http", "", "`host:port` to listen on (default: standard input and output)")
 	set.StringVar(&f.path, "path", "/mcp", "`path` of the server over HTTP")
-	set.StringVar(&f.tokens, "tokens", os.Getenv("FLOWFABRIC_API_TOKENS_FILE"), "`file` of bearer tokens, as flowfabric serve reads it ('flowfabric token new' makes them)")
+	set.StringVar(&f.tokens, "tokens", os.Getenv("FLOWFABRIC_API_TOKENS_FILE"),
+		"`file` of bearer tokens, as flowfabric serve reads it ('flowfabric token new' makes them)")
 	if err := set.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
 		}
 		return 2
 	}
-	err := serve(ctx, f, set.Args(), &mcp.IOTransport{Reader: in, Writer: out}, slog.New(slog.NewTextHandler(problems, nil)))
+	err := serve(ctx, f, set.Args(), &mcp.IOTransport{Reader: in, Writer: out},
+		slog.New(slog.NewTextHandler(problems, nil)))
 	if err == nil || ctx.Err() != nil {
 		return 0
 	}
@@ -97,26 +104,30 @@ func serve(ctx context.Context, f flags, rest []string, stdio mcp.Transport, log
 		return fmt.Errorf("%w: no server is named: set -url or FLOWFABRIC_URL (redis://host:6379)", errUsage)
 	}
 	if strings.HasPrefix(f.url, "embedded://") {
-		return fmt.Errorf("%w: embedded:// is a server inside another program, which nobody else can reach; 'flowfabric dev' starts one on a port", errUsage)
+		return fmt.Errorf(
+			"%w: embedded:// is a server inside another program, which nobody else can reach; 'flowfabric dev' starts one on a port",
+			errUsage)
 	}
 	file, kinds, err := load(f.config)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", errUsage, f.config, err)
 	}
-	cfg := ours.Config{Name: cmp.Or(file.Name, "flowfabric"), Title: file.Title, Instructions: file.Instructions, Version: version(), Logger: log,
-		Local: httpapi.Principal{Name: cmp.Or(f.by, username()), Role: httpapi.Admin}}
+	cfg := ours.Config{Name: cmp.Or(file.Name, "flowfabric"), Title: file.Title, Instructions: file.Instructions,
+		Version: version(), Logger: log, Local: httpapi.Principal{Name: cmp.Or(f.by, username()), Role: httpapi.Admin}}
 	if cfg.TaskKey, err = taskKey(os.Getenv("FLOWFABRIC_MCP_KEY")); err != nil {
 		return err
 	}
 	if len(cfg.TaskKey) == 0 {
-		log.Warn("flowfabric-mcp: FLOWFABRIC_MCP_KEY is not set: clients cannot come back for a task once this process has ended")
+		log.Warn(
+			"flowfabric-mcp: FLOWFABRIC_MCP_KEY is not set: clients cannot come back for a task once this process has ended")
 	}
 	if f.http != "" {
 		if cfg.Authorize, err = f.authorize(log); err != nil {
 			return err
 		}
 	}
-	c, err := client.Connect(ctx, client.Config{URL: f.url, ClientName: "flowfabric-mcp", Namespace: f.namespace, Logger: log})
+	c, err := client.Connect(ctx, client.Config{URL: f.url, ClientName: "flowfabric-mcp", Namespace: f.namespace,
+		Logger: log})
 	if err != nil {
 		return err
 	}
@@ -146,8 +157,10 @@ func listen(ctx context.Context, f flags, s *ours.Server, log *slog.Logger) erro
 	log.Info("flowfabric-mcp: serving", "url", "http://"+listener.Addr().String()+f.path)
 	requests, end := context.WithCancel(context.Background())
 	defer end()
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return requests }, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return requests },
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	ctx, cancel := context.WithCancel(ctx)
 	var stopping conc.WaitGroup
 	stopping.Go(func() {
@@ -177,7 +190,8 @@ func (f *flags) authorize(log *slog.Logger) (func(*http.Request) (httpapi.Princi
 	case err != nil:
 		return nil, fmt.Errorf("%w: -http %s: %w", errUsage, f.http, err)
 	case f.tokens != "" && text != "":
-		return nil, fmt.Errorf("%w: -tokens and FLOWFABRIC_API_TOKENS are both set; one of them says who may call", errUsage)
+		return nil, fmt.Errorf("%w: -tokens and FLOWFABRIC_API_TOKENS are both set; one of them says who may call",
+			errUsage)
 	case f.tokens != "":
 		tokens, err := httpapi.LoadTokens(f.tokens, log)
 		if err != nil {
@@ -191,7 +205,9 @@ func (f *flags) authorize(log *slog.Logger) (func(*http.Request) (httpapi.Princi
 		}
 		return tokens.Authorize, nil
 	case host != "localhost" && (ip == nil || !ip.IsLoopback()):
-		return nil, fmt.Errorf("%w: -http %s is not a loopback address: without tokens everybody who reaches it may call and answer; name some with -tokens ('flowfabric token new' makes them)", errUsage, f.http)
+		return nil, fmt.Errorf(
+			"%w: -http %s is not a loopback address: without tokens everybody who reaches it may call and answer; name some with -tokens ('flowfabric token new' makes them)",
+			errUsage, f.http)
 	}
 	log.Warn("flowfabric-mcp: no tokens: everybody on this machine may call and answer")
 	return httpapi.Open, nil

@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	ours "github.com/flowfabric/flowfabric-go/mcp"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -67,17 +68,19 @@ const keys = "k1:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1
 // start runs a server on a port, and a worker, until the test ends; and writes the file of tools.
 func start(t *testing.T) (ctx context.Context, url, config string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := testwait.Context(t, t.Context())
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
 	must(t, err)
 	type topic struct{ Topic string }
 	worker, err := runtime.New(runtime.Config{URL: server.URL(), Logger: quiet, TokenKeys: keys},
-		handler.Bind(handler.Define[topic, string]("write-article"), handler.Plain(func(_ context.Context, in topic) (string, error) { return "all about " + in.Topic, nil })),
-		handler.Bind(handler.Define[topic, string]("publish"), func(ctx context.Context, t *handler.Task, in topic) (string, error) {
-			note, err := suspend.Await[string](ctx, t, "note")
-			return in.Topic + ": " + note, err
-		}))
+		handler.Bind(handler.Define[topic, string]("write-article"),
+			handler.Plain(func(_ context.Context, in topic) (string, error) { return "all about " + in.Topic, nil })),
+		handler.Bind(handler.Define[topic, string]("publish"),
+			func(ctx context.Context, t *handler.Task, in topic) (string, error) {
+				note, err := suspend.Await[string](ctx, t, "note")
+				return in.Topic + ": " + note, err
+			}))
 	must(t, err)
 	var running conc.WaitGroup
 	running.Go(func() { _ = worker.Run(ctx) })
@@ -105,17 +108,20 @@ func TestStdio(t *testing.T) {
 	process.Env = append(os.Environ(), asCommand+"=1", "FLOWFABRIC_URL="+url)
 	var problems bytes.Buffer
 	process.Stderr = &problems
-	c := mcp.NewClient(&mcp.Implementation{Name: "desktop", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, q *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		if q.Params.Message != "Any remarks?" {
-			t.Errorf("asked %q", q.Params.Message)
-		}
-		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"value": "low tide"}}, nil
-	}})
-	session, err := c.Connect(ctx, &mcp.CommandTransport{Command: process}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
+	c := mcp.NewClient(&mcp.Implementation{Name: "desktop", Version: "1"}, &mcp.ClientOptions{
+		ElicitationHandler: func(_ context.Context, q *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			if q.Params.Message != "Any remarks?" {
+				t.Errorf("asked %q", q.Params.Message)
+			}
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"value": "low tide"}}, nil
+		}})
+	session, err := c.Connect(ctx, &mcp.CommandTransport{Command: process},
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
 	if err != nil {
 		t.Fatalf("%v: %s", err, &problems)
 	}
-	if got := session.InitializeResult(); got.ServerInfo.Name != "publisher" || got.Instructions != "Write first, then publish." {
+	if got := session.InitializeResult(); got.ServerInfo.Name != "publisher" ||
+		got.Instructions != "Write first, then publish." {
 		t.Errorf("%+v", got)
 	}
 	listed, err := session.ListTools(ctx, nil)
@@ -123,12 +129,15 @@ func TestStdio(t *testing.T) {
 	if len(listed.Tools) != 2 {
 		t.Errorf("%d tools", len(listed.Tools))
 	}
-	r, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "write-article", Arguments: map[string]any{"topic": "tides"}})
+	r, err := session.CallTool(ctx,
+		&mcp.CallToolParams{Name: "write-article", Arguments: map[string]any{"topic": "tides"}})
 	must(t, err)
-	if structured, _ := json.Marshal(r.StructuredContent); text(r) != "all about tides" || string(structured) != `{"result":"all about tides"}` {
+	if structured, _ := json.Marshal(r.StructuredContent); text(r) != "all about tides" ||
+		string(structured) != `{"result":"all about tides"}` {
 		t.Errorf("%s %s", text(r), structured)
 	}
-	r, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "publish_article", Arguments: map[string]any{"topic": "tides"}})
+	r, err = session.CallTool(ctx,
+		&mcp.CallToolParams{Name: "publish_article", Arguments: map[string]any{"topic": "tides"}})
 	must(t, err)
 	if text(r) != `tides: low tide` {
 		t.Errorf("%s", text(r))
@@ -164,7 +173,7 @@ func (b *buffer) String() string { b.mu.Lock(); defer b.mu.Unlock(); return b.te
 // Over HTTP, callers have the tokens of "flowfabric serve".
 func TestHTTP(t *testing.T) {
 	ctx, url, config := start(t)
-	secret, entry, err := httpapi.NewToken("shop", httpapi.Producer)
+	secret, entry, err := httpapi.NewToken("shop", httpapi.Producer, time.Time{})
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	must(t, os.WriteFile(file, []byte("["+entry+"]"), 0o600))
@@ -173,7 +182,8 @@ func TestHTTP(t *testing.T) {
 	var running conc.WaitGroup
 	code := -1
 	running.Go(func() {
-		code = run(serving, []string{"-config", config, "-url", url, "-http", "127.0.0.1:0", "-tokens", file}, nil, nil, &problems)
+		code = run(serving, []string{"-config", config, "-url", url, "-http", "127.0.0.1:0", "-tokens", file}, nil, nil,
+			&problems)
 	})
 	address := regexp.MustCompile(`url=(http://\S+/mcp)`)
 	for !address.MatchString(problems.String()) {
@@ -183,15 +193,18 @@ func TestHTTP(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 	}
 	endpoint := address.FindStringSubmatch(problems.String())[1]
-	if r, err := http.Post(endpoint, "application/json", strings.NewReader("{}")); err != nil || r.StatusCode != http.StatusUnauthorized || r.Header.Get("WWW-Authenticate") != "Bearer" {
+	if r, err := http.Post(endpoint, "application/json", strings.NewReader("{}")); err != nil ||
+		r.StatusCode != http.StatusUnauthorized || r.Header.Get("WWW-Authenticate") != "Bearer" {
 		t.Errorf("without a token: %v %v", r, err)
 	} else {
 		_ = r.Body.Close()
 	}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx,
-		&mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &http.Client{Transport: bearer(secret)}, MaxRetries: -1}, nil)
+		&mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &http.Client{Transport: bearer(secret)},
+			MaxRetries: -1}, nil)
 	must(t, err)
-	r, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "write-article", Arguments: map[string]any{"topic": "tides"}})
+	r, err := session.CallTool(ctx,
+		&mcp.CallToolParams{Name: "write-article", Arguments: map[string]any{"topic": "tides"}})
 	must(t, err)
 	if text(r) != "all about tides" {
 		t.Errorf("%s", text(r))
@@ -217,7 +230,8 @@ func TestThePagesFile(t *testing.T) {
 	must(t, os.WriteFile(path, block[1], 0o600))
 	_, kinds, err := load(path)
 	must(t, err)
-	c, err := client.Connect(t.Context(), client.Config{URL: "embedded://", Logger: slog.New(slog.DiscardHandler)})
+	c, err := client.Connect(t.Context(), client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
+		URL: "embedded://", Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	defer c.Close()
 	if _, err := ours.New(c, ours.Config{}, kinds...); err != nil || len(kinds) != 2 {
@@ -261,25 +275,30 @@ func TestWhatIsRefused(t *testing.T) {
 		{want: `tasks: "always"`, file: one(`,"tasks":"always"`)},
 		{want: `time: invalid duration "soon"`, file: one(`,"timeout":"soon"`)},
 		{want: "waitpoint w: a schema is missing", file: one(`,"waitpoints":{"w":{"message":"m"}}`)},
-		{want: "the kind has two tools", file: `{"tools":[{"kind":"k","description":"d","input":{"type":"object"}},{"kind":"k","description":"d","name":"l","input":{"type":"object"}}]}`},
+		{want: "the kind has two tools",
+			file: `{"tools":[{"kind":"k","description":"d","input":{"type":"object"}},{"kind":"k","description":"d","name":"l","input":{"type":"object"}}]}`},
 	} {
 		args := c.args
 		if c.file != "" {
 			args = []string{"-url", url, "-config", file(c.file)}
 		}
 		var problems buffer
-		if code := run(t.Context(), args, io.NopCloser(strings.NewReader("")), nil, &problems); code != 2 || !strings.Contains(problems.String(), c.want) {
+		if code := run(t.Context(), args, io.NopCloser(strings.NewReader("")), nil, &problems); code != 2 ||
+			!strings.Contains(problems.String(), c.want) {
 			t.Errorf("%v %s: exit %d, want %q: %s", args, c.file, code, c.want, problems.String())
 		}
 	}
 	t.Setenv("FLOWFABRIC_MCP_KEY", "short")
 	var problems buffer
-	if code := run(t.Context(), []string{"-url", url, "-config", config}, io.NopCloser(strings.NewReader("")), nil, &problems); code != 2 || !strings.Contains(problems.String(), "64 hex digits") {
+	if code := run(t.Context(), []string{"-url", url, "-config", config}, io.NopCloser(strings.NewReader("")), nil,
+		&problems); code != 2 || !strings.Contains(problems.String(), "64 hex digits") {
 		t.Errorf("exit %d: %s", code, problems.String())
 	}
 	problems = buffer{}
 	t.Setenv("FLOWFABRIC_MCP_KEY", "")
-	if code := run(t.Context(), []string{"-url", "redis://user:hunter2@127.0.0.1:1", "-config", config}, io.NopCloser(strings.NewReader("")), nil, &problems); code != 1 || strings.Contains(problems.String(), "hunter2") {
+	if code := run(t.Context(), []string{"-url", "redis://user:hunter2@127.0.0.1:1", "-config", config},
+		io.NopCloser(strings.NewReader("")), nil, &problems); code != 1 ||
+		strings.Contains(problems.String(), "hunter2") {
 		t.Errorf("exit %d: %s", code, problems.String())
 	}
 }

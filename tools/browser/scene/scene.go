@@ -1,5 +1,6 @@
-// Package scene fills a store with the work of an invented publisher, so that every page of the dashboard has something to show: articles that
-// are written by a model, releases that people approve, invoices that fail, flows, schedules, budgets.
+// Package scene fills a store with the work of an invented publisher, so that every page of the dashboard has
+// something to show: articles that are written by a model, releases that people approve, invoices that fail, flows,
+// schedules, budgets.
 package scene
 
 import (
@@ -55,10 +56,12 @@ var (
 	Publish = handler.Define[string, string]("publish")
 	Report  = handler.Define[string, string]("nightly-report")
 	Slow    = handler.Define[int, string]("narrate", flowfabric.Retries(0)) // so many words, one every 40 ms
-	Chat    = handler.Define[string, int]("chat", flowfabric.Retries(0))    // answers messages to the mailbox user until one says bye
-	Tally   = handler.Define[int, int]("tally")                             // counts down to 0, one execution that continues with what is left
-	Family  = handler.Define[string, string]("family")                      // waits for two children, which resize
-	Never   = handler.Define[string, string]("transcribe-audio")            // no worker serves it
+	// answers messages to the mailbox user until one says bye
+	Chat = handler.Define[string, int]("chat", flowfabric.Retries(0))
+	// counts down to 0, one execution that continues with what is left
+	Tally  = handler.Define[int, int]("tally")
+	Family = handler.Define[string, string]("family")           // waits for two children, which resize
+	Never  = handler.Define[string, string]("transcribe-audio") // no worker serves it
 )
 
 // Scene is a store with work, and a worker.
@@ -101,7 +104,7 @@ func write(ctx context.Context, t *handler.Task, in Draft) (Article, error) {
 		return Article{}, err
 	}
 	if _, err := handler.Step(ctx, t, "review", func(ctx context.Context) (bool, error) {
-		if strings.HasPrefix(in.Topic, "moon") && t.Attempt() == 0 {
+		if strings.HasPrefix(in.Topic, "moon") && t.Attempt() == 1 {
 			return false, errors.New("the model is overloaded (529)")
 		}
 		return true, pause(ctx, 20*time.Millisecond)
@@ -121,16 +124,22 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 func release(ctx context.Context, t *handler.Task, version string) (suspend.Answer, error) {
-	if _, err := handler.Step(ctx, t, "build", func(ctx context.Context) (string, error) { return version + "-rc1", pause(ctx, 40*time.Millisecond) }); err != nil {
+	if _, err := handler.Step(ctx, t, "build", func(ctx context.Context) (string, error) {
+		return version + "-rc1", pause(ctx, 40*time.Millisecond)
+	}); err != nil {
 		return suspend.Answer{}, err
 	}
-	answer, err := suspend.Ask(ctx, t, "approval", suspend.Question{Title: "Release " + version + " to everybody?", Assignee: "release-team",
-		Text:    "All 412 tests passed.\nAnna and Otto reviewed it on Monday. After you approve, it goes to every machine within an hour.",
-		Choices: []suspend.Choice{{Name: "approve", Label: "Approve"}, {Name: "reject", Label: "Send it back"}}}, suspend.Within(72*time.Hour))
+	answer, err := suspend.Ask(ctx, t, "approval",
+		suspend.Question{Title: "Release " + version + " to everybody?", Assignee: "release-team",
+			Text:    "All 412 tests passed.\nAnna and Otto reviewed it on Monday. After you approve, it goes to every machine within an hour.",
+			Choices: []suspend.Choice{{Name: "approve", Label: "Approve"}, {Name: "reject", Label: "Send it back"}}},
+		suspend.Within(72*time.Hour))
 	if err != nil {
 		return answer, err
 	}
-	_, err = handler.Step(ctx, t, "roll out", func(ctx context.Context) (string, error) { return answer.Choice, pause(ctx, 30*time.Millisecond) })
+	_, err = handler.Step(ctx, t, "roll out", func(ctx context.Context) (string, error) {
+		return answer.Choice, pause(ctx, 30*time.Millisecond)
+	})
 	return answer, err
 }
 
@@ -177,11 +186,15 @@ func Start(ctx context.Context, url string) (*Scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := runtime.New(runtime.Config{URL: url, AppVersion: "2.7", TokenKeys: Keys, Worker: "writers", Instance: "writer-1", Lanes: []string{"default", "mail", "images"}, Concurrency: 24, LeaseTTL: 2 * time.Second, Logger: quiet},
-		handler.Bind(Write, write), handler.Bind(Release, release), handler.Bind(Chat, chat), handler.Bind(Tally, tally), handler.Bind(Family, family),
+	w, err := runtime.New(runtime.Config{URL: url, AppVersion: "2.7", TokenKeys: Keys, Worker: "writers",
+		Instance: "writer-1", Lanes: []string{"default", "mail", "images"}, Concurrency: 24, LeaseTTL: 2 * time.Second,
+		Logger: quiet},
+		handler.Bind(Write, write), handler.Bind(Release, release), handler.Bind(Chat, chat),
+		handler.Bind(Tally, tally), handler.Bind(Family, family),
 		handler.Bind(Send, func(_ context.Context, _ *handler.Task, in Invoice) (string, error) {
 			if in.Cents <= 0 {
-				return "", handler.Permanent(fmt.Errorf("invoice for %s over %d cents: the amount must be positive", in.Customer, in.Cents))
+				return "", handler.Permanent(fmt.Errorf("invoice for %s over %d cents: the amount must be positive",
+					in.Customer, in.Cents))
 			}
 			return "", errors.New("mail server: 451 try again later")
 		}),
@@ -233,30 +246,37 @@ func (s *Scene) Fill(ctx context.Context) error {
 
 func (s *Scene) limits(ctx context.Context) error {
 	err := errors.Join(
-		s.Admin.PutBudget(ctx, admission.Budget{Name: "llm-tokens", Scope: "all models", OnHard: admission.HardBlock, Reset: 24 * time.Hour,
+		s.Admin.PutBudget(ctx, admission.Budget{Name: "llm-tokens", Scope: "all models", OnHard: admission.HardBlock,
+			Reset:  24 * time.Hour,
 			Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}, "cents": {Hard: 5_000}}}, 0),
-		s.Admin.PutQuota(ctx, admission.Quota{Name: "mail", Scope: "the mail provider", Rate: 100, Window: time.Minute, Cap: 10}, 0))
+		s.Admin.PutQuota(ctx, admission.Quota{Name: "mail", Scope: "the mail provider", Rate: 100, Window: time.Minute,
+			Cap: 10}, 0))
 	if err != nil {
 		return err
 	}
-	_, err = s.Admin.ReportUsage(ctx, admission.Usage{Budget: "llm-tokens", Amounts: map[string]int64{"tokens": 862_140, "cents": 1_204}, Key: "scene"})
+	_, err = s.Admin.ReportUsage(ctx, admission.Usage{Budget: "llm-tokens",
+		Amounts: map[string]int64{"tokens": 862_140, "cents": 1_204}, Key: "scene"})
 	return err
 }
 
 func (s *Scene) plans(ctx context.Context) error {
-	_, one := client.Schedule(ctx, s.Client, "nightly-report", schedule.Cron("30 2 * * *", "Europe/Berlin"), Report, "yesterday")
-	_, two := client.Schedule(ctx, s.Client, "refresh-sources", schedule.Every(15*time.Minute, time.Time{}), Fetch, "feeds")
+	_, one := client.Schedule(ctx, s.Client, "nightly-report", schedule.Cron("30 2 * * *", "Europe/Berlin"), Report,
+		"yesterday")
+	_, two := client.Schedule(ctx, s.Client, "refresh-sources", schedule.Every(15*time.Minute, time.Time{}), Fetch,
+		"feeds")
 	return errors.Join(one, two, s.Admin.PauseSchedule(ctx, "refresh-sources", flowfabric.By("anna")))
 }
 
 func (s *Scene) articles(ctx context.Context) error {
-	written, err := client.Submit(ctx, s.Client, Write, Draft{"moon phases", 60}, flowfabric.Tags(map[string]string{"desk.name": "science"}))
+	written, err := client.Submit(ctx, s.Client, Write, Draft{"moon phases", 60},
+		flowfabric.Tags(map[string]string{"desk.name": "science"}))
 	if err != nil {
 		return err
 	}
 	s.Written = written.ID()
 	for _, topic := range []string{"tides", "lighthouses", "whales"} {
-		if _, err := client.Submit(ctx, s.Client, Write, Draft{topic, 40}, flowfabric.Tags(map[string]string{"desk.name": "science", "issue.month": "may"})); err != nil {
+		if _, err := client.Submit(ctx, s.Client, Write, Draft{topic, 40},
+			flowfabric.Tags(map[string]string{"desk.name": "science", "issue.month": "may"})); err != nil {
 			return err
 		}
 	}
@@ -265,7 +285,8 @@ func (s *Scene) articles(ctx context.Context) error {
 		return err
 	}
 	s.Failed = failed.ID()
-	if _, err := client.Submit(ctx, s.Client, Send, Invoice{"Globex", 4200}, flowfabric.Lane("mail"), flowfabric.Quotas("mail")); err != nil {
+	if _, err := client.Submit(ctx, s.Client, Send, Invoice{"Globex", 4200}, flowfabric.Lane("mail"),
+		flowfabric.Quotas("mail")); err != nil {
 		return err
 	}
 	images := make([]string, 40)
@@ -349,7 +370,8 @@ func (s *Scene) people(ctx context.Context) error {
 
 func (s *Scene) waiting(ctx context.Context) error {
 	for i := range 6 {
-		if _, err := client.Submit(ctx, s.Client, Never, fmt.Sprintf("interview-%d.wav", i), flowfabric.Lane("audio"), flowfabric.Priority(i*100)); err != nil {
+		if _, err := client.Submit(ctx, s.Client, Never, fmt.Sprintf("interview-%d.wav", i), flowfabric.Lane("audio"),
+			flowfabric.Priority(i*100)); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,5 @@
-// Command show fills a Redis of its own with a scene and serves the dashboard for it, until it is interrupted: for people who change the pages.
+// Command show fills a Redis of its own with a scene and serves the dashboard for it, until it is interrupted: for
+// people who change the pages.
 //
 //	go run ./show -addr 127.0.0.1:7799 -assets ../../dashboard/assets   # the files as they are now, without building again
 package main
@@ -55,7 +56,8 @@ func run(addr, url, assets string) error {
 		return err
 	}
 	defer c.Close()
-	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open, History: true, Logger: slog.New(slog.DiscardHandler)})
+	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open, History: true,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,8 @@ func run(addr, url, assets string) error {
 	if assets != "" {
 		mux.Handle("/assets/", http.StripPrefix("/assets/", http.FileServer(http.Dir(assets))))
 	}
-	fmt.Printf("http://%s/\nexecution %s\nsuspended %s\nfailed %s\nflow %s\nbroken flow %s\n", addr, s.Written, s.Suspended, s.Failed, s.Flow, s.BrokenFlow)
+	fmt.Printf("http://%s/\nexecution %s\nsuspended %s\nfailed %s\nflow %s\nbroken flow %s\n", addr, s.Written,
+		s.Suspended, s.Failed, s.Flow, s.BrokenFlow)
 	server := &http.Server{Addr: addr, Handler: mux}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	_ = server.ListenAndServe()
