@@ -137,11 +137,12 @@ func (s *steady) all(ctx context.Context, out io.Writer) error {
 // produce runs all producers until producing ends; what they have begun they bring to its end.
 func (s *steady) produce(ctx, producing context.Context) error {
 	producers := pool.New().WithErrors().WithContext(ctx).WithCancelOnError().WithFirstError()
+	run := time.Now().UnixMilli() // a key of an earlier run may still name an execution that was cancelled
 	for name, work := range s.work() {
 		for twin := range s.Twins {
 			producers.Go(func(ctx context.Context) error {
 				for n := 0; producing.Err() == nil; n++ {
-					if err := work(ctx, fmt.Sprintf("%s-%d-%d", name, twin, n)); err != nil {
+					if err := work(ctx, fmt.Sprintf("%s-%d-%d-%d", name, run, twin, n)); err != nil {
 						return fmt.Errorf("%s %d of producer %d: %w", name, n, twin, err)
 					}
 					s.done.Add(1)
