@@ -133,9 +133,15 @@ function gate.note(ctx, kind, text)
   out[#out + 1] = text
 end
 
+-- named goes over the names of the budgets (kind b) or quotas (q) of a route. A comma begins each: "b:" may also stand
+-- within the name of a limit, whose key may have it.
+local function named(ctx, route_id, kind)
+  return string.gmatch(',' .. gate.of(ctx, route_id), ',' .. kind .. ':([^,]+)')
+end
+
 -- leave tells the quotas of a route that an execution does not run any more under an epoch, or never ran.
 function gate.leave(ctx, route_id, id, epoch, ran)
-  for name in string.gmatch(gate.of(ctx, route_id), 'q:([^,]+)') do
+  for name in named(ctx, route_id, 'q') do
     gate.note(ctx, 'q', name .. ' ' .. id .. ' ' .. (epoch or '0') .. ' ' .. ran)
   end
 end
@@ -144,14 +150,14 @@ end
 function gate.ended(ctx, c, id, code)
   local outcome = outcomes[string.sub(code, 1, 2)]
   if not outcome then return end
-  for name in string.gmatch(gate.of(ctx, c.route), 'b:([^,]+)') do
+  for name in named(ctx, c.route, 'b') do
     gate.note(ctx, 'b', name .. ' ' .. id .. ' ' .. outcome .. ' ' .. (c.epoch or '0'))
   end
 end
 
 -- purged tells the budgets of a route that an execution was purged, whatever it had used.
 function gate.purged(ctx, route_id, id)
-  for name in string.gmatch(gate.of(ctx, route_id), 'b:([^,]+)') do
+  for name in named(ctx, route_id, 'b') do
     gate.note(ctx, 'b', name .. ' ' .. id .. ' purged 0')
   end
 end
