@@ -43,6 +43,7 @@ type Server struct {
 	Only     []string              // run only these topics; none runs all
 	Share    int                   // run one in so many of the random and exhaustive steps; 0 runs all
 	Restart  func()                // kills the server and starts it again; with Persistence
+	Twin     string                // URL of a second server like this one, to run topics on both at the same time
 }
 
 // scenario is one test; needs names the features it cannot do without. One that damages the store on purpose says
@@ -148,36 +149,62 @@ var order = []string{
 // partitions of the store under test; scenarios take them in turn.
 const partitions = 32
 
-// Run runs the suite against one server.
-func Run(t *testing.T, s Server) {
+// house is a server with what its scenarios share: one of them runs there at a time.
+type house struct {
+	Server
+	e    *engine.Engine
+	look func(p uint16) rueidis.Client
+	next uint16
+}
+
+func newHouse(t *testing.T, s Server) *house {
+	t.Helper()
 	e, raw := connect(t, s)
-	look := func(uint16) rueidis.Client { return raw }
+	h := &house{Server: s, e: e, look: func(uint16) rueidis.Client { return raw }}
 	if s.Node != nil {
-		look = lookers(t, s)
+		h.look = lookers(t, s)
 	}
-	next := uint16(0)
+	return h
+}
+
+// Run runs the suite against one server, or against two by turns.
+func Run(t *testing.T, s Server) {
+	free := make(chan *house, 2)
+	free <- newHouse(t, s)
+	if s.Twin != "" {
+		twin := s
+		twin.URL = s.Twin
+		free <- newHouse(t, twin)
+	}
 	all := topics()
 	for _, topic := range order {
 		if s.Marked && slices.Contains(unmarked, topic) || len(s.Only) > 0 && !slices.Contains(s.Only, topic) {
 			continue
 		}
 		t.Run(topic, func(t *testing.T) {
+			if s.Twin != "" {
+				t.Parallel()
+			}
+			h := <-free
+			defer func() { free <- h }()
 			for _, sc := range all[topic] {
-				t.Run(sc.name, func(t *testing.T) {
-					for _, f := range sc.needs {
-						if !s.Features.has(f) {
-							t.Skipf("%s has no %s", s.Name, f)
-						}
-					}
-					w := newEnv(t, &s, e, look(next), next)
-					next = (next + 1) % partitions
-					sc.run(w)
-					if sc.damaged == "" {
-						w.audited()
-					}
-				})
+				t.Run(sc.name, func(t *testing.T) { h.run(t, sc) })
 			}
 		})
+	}
+}
+
+func (h *house) run(t *testing.T, sc scenario) {
+	for _, f := range sc.needs {
+		if !h.Features.has(f) {
+			t.Skipf("%s has no %s", h.Name, f)
+		}
+	}
+	w := newEnv(t, &h.Server, h.e, h.look(h.next), h.next)
+	h.next = (h.next + 1) % partitions
+	sc.run(w)
+	if sc.damaged == "" {
+		w.audited()
 	}
 }
 
@@ -266,7 +293,7 @@ func TestEmbedded(t *testing.T) {
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	Run(t, Server{Name: "redis", URL: testserver.Redis(t), Features: redisFeatures})
+	Run(t, Server{Name: "redis", URL: testserver.Redis(t), Twin: testserver.Redis(t), Features: redisFeatures})
 }
 
 func TestValkey(t *testing.T) {
