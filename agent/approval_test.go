@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,9 +71,15 @@ func TestNobodyIsAskedAboutBadArguments(t *testing.T) {
 func TestOrderOfApprovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var did []string
-		tools := []agent.Tool{search(func(text string) { did = append(did, text) }),
+		var mu sync.Mutex // approved calls run together
+		do := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			did = append(did, what)
+		}
+		tools := []agent.Tool{search(do),
 			agent.NewTool("refund", "", func(context.Context, amount) (string, error) {
-				did = append(did, "refund")
+				do("refund")
 				return "paid", nil
 			}, agent.NeedsApproval(agent.Approval{Assignee: "support"}))}
 		model := &script{answers: []agent.Response{wants("refund", `{"cents":1}`, "search", `{"text":"x"}`, "refund",

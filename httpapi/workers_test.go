@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -569,11 +570,12 @@ func TestAnotherGatewayGoesOn(t *testing.T) {
 	a.as("worker", "POST", "/v1/workers/{x}:claim", `{}`, 404)
 }
 
-// A client that goes away while it waits for work takes nothing with it.
+// A client that goes away while it waits for work takes nothing with it but what it was answered before.
 func TestClaimOfNobody(t *testing.T) {
 	a := newAPI(t)
 	r := a.remote("worker", "remote")
-	var given []claimed // before the client went away
+	answers := &recorded{h: a.server.Config.Handler, begun: make(chan struct{}, 1)}
+	a.server.Config.Handler = answers
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		q, _ := http.NewRequestWithContext(ctx, "POST", a.server.URL+"/v1/workers/"+r.session+":claim",
@@ -582,16 +584,22 @@ func TestClaimOfNobody(t *testing.T) {
 		var gone conc.WaitGroup
 		gone.Go(func() {
 			if answer, err := http.DefaultClient.Do(q); err == nil {
-				var taken claimAnswer
-				if err := json.NewDecoder(answer.Body).Decode(&taken); err == nil {
-					given = append(given, taken.Executions...)
-				}
 				answer.Body.Close()
 			}
 		})
+		<-answers.begun
 		a.submit(`{"kind":"remote"}`)
 		cancel()
 		gone.Wait()
+	}
+	answers.running.Wait()
+	a.server.Config.Handler = answers.h
+	var given []claimed
+	for _, body := range answers.bodies {
+		var taken claimAnswer
+		if err := json.Unmarshal(body, &taken); err == nil {
+			given = append(given, taken.Executions...)
+		}
 	}
 	for _, x := range append(r.take(20-len(given)), given...) {
 		if x.Reclaims != 0 {
@@ -601,6 +609,43 @@ func TestClaimOfNobody(t *testing.T) {
 	}
 	r.nothing()
 }
+
+// recorded keeps the answers of h to claims, whether or not anybody reads them.
+type recorded struct {
+	h       http.Handler
+	begun   chan struct{}
+	running sync.WaitGroup
+	mu      sync.Mutex
+	bodies  [][]byte
+}
+
+func (r *recorded) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	if !strings.HasSuffix(q.URL.Path, ":claim") {
+		r.h.ServeHTTP(w, q)
+		return
+	}
+	r.running.Add(1)
+	defer r.running.Done()
+	r.begun <- struct{}{}
+	body := &keeping{ResponseWriter: w}
+	r.h.ServeHTTP(body, q)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bodies = append(r.bodies, body.text)
+}
+
+// keeping is a writer that keeps what was written.
+type keeping struct {
+	http.ResponseWriter
+	text []byte
+}
+
+func (k *keeping) Write(b []byte) (int, error) {
+	k.text = append(k.text, b...)
+	return k.ResponseWriter.Write(b)
+}
+
+func (k *keeping) Unwrap() http.ResponseWriter { return k.ResponseWriter }
 
 // Many workers of one kind get everything once, from one gateway.
 func TestManyRemoteWorkers(t *testing.T) {
