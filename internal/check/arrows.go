@@ -20,7 +20,7 @@ var levels = [][]string{
 	{"lua", "internal/fault", "internal/limits", "internal/codes", "internal/option", "internal/ids", "internal/trail",
 		"internal/prose", "internal/slowbody", "internal/integer"},
 	{"."},
-	{"internal/denied", "internal/contract"},
+	{"internal/denied", "internal/contract", "internal/wire"},
 	{"internal/valid"},
 	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing",
 		"internal/mergepatch", "internal/tailpos", "internal/waithook", "schedule"},
@@ -69,7 +69,8 @@ var beside = map[string]struct {
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
 // a user can do and so see no internal package.
 var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/clienttest", "internal/cluster",
-	"internal/conformance", "internal/crash", "internal/invariant", "internal/model", "internal/mutants",
+	"internal/conformance", "internal/contract/generate", "internal/crash", "internal/invariant",
+	"internal/model", "internal/mutants",
 	"internal/race", "internal/sentinel", "internal/storetest", "internal/testserver", "internal/testwait",
 	"internal/toxic", "docs", "ops"}
 

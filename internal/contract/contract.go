@@ -126,6 +126,12 @@ func split(file string) map[string]string {
 	return parts
 }
 
+// Parse reads the words of arguments or of a reply, in which a name of groups stands for other words.
+func Parse(text string, groups map[string]string) (Sequence, error) {
+	r := resolver{groups: groups}
+	return r.parse(text)
+}
+
 // resolver turns headers into functions. One may answer what another does, so it knows all of them.
 type resolver struct {
 	groups map[string]string

@@ -135,7 +135,7 @@ func TestHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range Functions() {
-		if f.Args != nil && f.Args[0].(Slot).Name != "protocol" {
+		if f.Args != nil && f.Args[0].(Group).Name != "protocol" {
 			t.Errorf("%s has no protocol number", f.Name)
 		}
 	}

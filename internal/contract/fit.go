@@ -83,6 +83,10 @@ func (o Maybe) fit(m *match, at int, rest func(at int) bool) bool {
 	return o.Part.fit(m, at, rest) || rest(at)
 }
 
+func (g Group) fit(m *match, at int, rest func(at int) bool) bool { return g.Part.fit(m, at, rest) }
+
+func (a As) fit(m *match, at int, rest func(at int) bool) bool { return a.Part.fit(m, at, rest) }
+
 func (s Sequence) fit(m *match, at int, rest func(at int) bool) bool {
 	if len(s) == 0 {
 		return rest(at)

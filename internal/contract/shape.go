@@ -30,6 +30,16 @@ type (
 	}
 	// Text is one of some fixed texts.
 	Text []string
+	// Group is what lua/groups.txt says for a name.
+	Group struct {
+		Name string
+		Part Sequence
+	}
+	// As is what another function answers behind its OK.
+	As struct {
+		Function string
+		Part     Sequence
+	}
 	// Rows are so many times the same slots.
 	Rows struct {
 		Part    Sequence
@@ -112,7 +122,8 @@ func (p *parser) part(token string, before Sequence) (Sequence, error) {
 	case "{":
 		if name, ok := strings.CutPrefix(p.text, "as "); ok {
 			name, p.text, _ = strings.Cut(name, "}")
-			return p.replies(name)
+			part, err := p.replies(name)
+			return Sequence{As{name, part}}, err
 		}
 		var free bool
 		if p.text, free = strings.CutPrefix(p.text, "* "); !free && !counts(before) {
@@ -158,7 +169,7 @@ func (p *parser) group(name string) (Sequence, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return s, nil
+	return Sequence{Group{name, s}}, nil
 }
 
 // inside is what stands before the other half of a bracket.

@@ -91,15 +91,15 @@ func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, repair b
 		return nil, nil, err
 	}
 	r.number()
-	list = make([]Audited, r.count(3))
+	list = make([]Audited, r.Count(3))
 	for i := range list {
-		list[i].Code = flowfabric.Code(r.text())
-		route, created := r.text(), r.text()
+		list[i].Code = flowfabric.Code(r.Text())
+		route, created := r.Text(), r.Text()
 		list[i].Route, _ = strconv.ParseUint(route, 10, 64)
 		list[i].Created, _ = strconv.ParseInt(created, 10, 64)
 	}
-	if r.err == nil && (len(list) == 0 || len(list) > len(ids)) {
-		r.stop("%d of %d executions", len(list), len(ids))
+	if r.Err == nil && (len(list) == 0 || len(list) > len(ids)) {
+		r.Stop("%d of %d executions", len(list), len(ids))
 	}
 	found = r.findings(partition)
 	return list, found, r.fail()
@@ -149,7 +149,7 @@ func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, 
 	if err != nil {
 		return "", 0, nil, err
 	}
-	next, checked = r.text(), int(r.number())
+	next, checked = r.Text(), r.Int()
 	found = r.findings(partition)
 	return next, checked, found, r.fail()
 }
@@ -185,15 +185,15 @@ func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool,
 	if err != nil {
 		return nil, nil, err
 	}
-	list = make([]AuditedFlow, r.count(3))
-	if r.err == nil && (len(list) == 0 || len(list) > len(flows)) {
-		r.stop("%d of %d flows", len(list), len(flows))
+	list = make([]AuditedFlow, r.Count(3))
+	if r.Err == nil && (len(list) == 0 || len(list) > len(flows)) {
+		r.Stop("%d of %d flows", len(list), len(flows))
 		return nil, nil, r.fail()
 	}
 	for i := range list {
 		next := r.number()
 		list[i] = AuditedFlow{ID: flows[i].ID, Next: int(max(0, next)), Done: next == -1, Busy: next == -2,
-			version: r.text(), seen: r.text()}
+			version: r.Text(), seen: r.Text()}
 	}
 	found = r.findings(partition)
 	return list, found, r.fail()
@@ -253,9 +253,9 @@ func (e *Engine) routeUses(ctx context.Context, partition uint16, repair bool,
 }
 
 func routeCount(r *reader, partition uint16) (out RouteCount, cursor string, found []Finding, err error) {
-	out = RouteCount{Now: r.number(), Purged: r.number(), Recounts: r.number(), Compared: r.flag()}
-	cursor = r.text()
-	n := r.count(2)
+	out = RouteCount{Now: r.number(), Purged: r.number(), Recounts: r.number(), Compared: r.Flag()}
+	cursor = r.Text()
+	n := r.Count(2)
 	out.Uses = make(map[int64]int64, n)
 	for range n {
 		route := r.number()
@@ -268,16 +268,16 @@ func routeCount(r *reader, partition uint16) (out RouteCount, cursor string, fou
 // findings reads the list that every audit ends with.
 func (r *reader) findings(partition uint16) []Finding {
 	var out []Finding
-	for range r.count(5) {
-		f := Finding{Partition: partition, Kind: r.text(), Index: r.text(), Member: r.text(), Detail: r.text()}
-		switch s := r.text(); s {
+	for range r.Count(5) {
+		f := Finding{Partition: partition, Kind: r.Text(), Index: r.Text(), Member: r.Text(), Detail: r.Text()}
+		switch s := r.Text(); s {
 		case "1":
 			f.Repaired, f.Repairable = true, true
 		case "0":
 			f.Repairable = true
 		case "-":
 		default:
-			r.stop("slot %d is %q, want 0, 1 or -", r.at-1, clip(s))
+			r.Stop("slot %d is %q, want 0, 1 or -", r.At(), clip(s))
 		}
 		out = append(out, f)
 	}

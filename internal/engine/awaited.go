@@ -93,11 +93,11 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 			if err != nil {
 				return nil, err
 			}
-			if n := r.count(2); n != len(batch) {
-				r.stop("%d answers to %d executions", n, len(batch))
+			if n := r.Count(2); n != len(batch) {
+				r.Stop("%d answers to %d executions", n, len(batch))
 			}
 			for _, i := range batch {
-				mark := r.text()
+				mark := r.Text()
 				out[i] = ChildOutcome{ID: list[i], Outcome: endings[mark], Attempt: r.attempt()}
 			}
 			if err := r.fail(); err != nil {
@@ -162,14 +162,14 @@ func (e *Engine) Await(ctx context.Context, partition uint16, items []Awaiting, 
 	if err != nil {
 		return nil, err
 	}
-	if n := r.count(3); n != len(items) {
-		r.stop("%d answers to %d items", n, len(items))
+	if n := r.Count(3); n != len(items) {
+		r.Stop("%d answers to %d items", n, len(items))
 	}
 	out := make([]Awaited, len(items))
 	for i, x := range items {
-		mark := r.text()
-		out[i] = Awaited{Ended: mark != "" && mark != ".", End: AwaitedEnd{Awaiting: x, Mark: mark, Attempt: r.text()},
-			Known: r.flag()}
+		mark := r.Text()
+		out[i] = Awaited{Ended: mark != "" && mark != ".", End: AwaitedEnd{Awaiting: x, Mark: mark, Attempt: r.Text()},
+			Known: r.Flag()}
 	}
 	return out, r.fail()
 }
@@ -185,7 +185,7 @@ func (e *Engine) TellWaiters(ctx context.Context, partition uint16, items []Awai
 	if err != nil {
 		return 0, err
 	}
-	told = int(r.number())
+	told = r.Int()
 	return told, r.fail()
 }
 

@@ -57,7 +57,7 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uin
 	}
 	revision = r.unsigned()
 	wake = waiters(r)
-	return revision, r.already, wake, r.fail()
+	return revision, r.Already, wake, r.fail()
 }
 
 // make calls what creates a budget or quota, and makes its partition's root if this is the first one there. What
@@ -101,7 +101,7 @@ func (e *Engine) RemoveBudget(ctx context.Context, name string) (already bool, e
 	if err != nil {
 		return false, err
 	}
-	return r.already, nil
+	return r.Already, nil
 }
 
 // ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua).
@@ -118,15 +118,15 @@ func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.
 	if err != nil {
 		return admission.Reported{}, err
 	}
-	out := admission.Reported{Replayed: r.already, Verdict: admission.Verdict(r.text()), Applied: r.flag(),
-		Late: r.flag(), Action: admission.HardAction(r.text()), Left: r.millis(), Period: r.unsigned()}
-	for range r.count(1) {
-		h := header{rest: r.text()}
+	out := admission.Reported{Replayed: r.Already, Verdict: admission.Verdict(r.Text()), Applied: r.Flag(),
+		Late: r.Flag(), Action: admission.HardAction(r.Text()), Left: r.Millis(), Period: r.unsigned()}
+	for range r.Count(1) {
+		h := header{rest: r.Text()}
 		b := admission.Breach{Dimension: h.next()}
 		kind := h.next()
 		b.Hard, b.Used, b.Limit, b.Crossed = kind == "hard", int64(h.unsigned()), int64(h.unsigned()), h.next() == "1"
 		if h.err != nil {
-			r.stop("breach: %w", h.err)
+			r.Stop("breach: %w", h.err)
 		}
 		out.Breaches = append(out.Breaches, b)
 	}
@@ -144,7 +144,7 @@ func (e *Engine) UndoUsage(ctx context.Context, u admission.Usage) (undone bool,
 		return false, nil, err
 	}
 	wake = waiters(r)
-	return !r.already, wake, r.fail()
+	return !r.Already, wake, r.fail()
 }
 
 func amounts(args []string, by map[string]int64) []string {
@@ -174,12 +174,12 @@ func revisionText(n uint64) string {
 // waiters reads who is to be woken.
 func waiters(r *reader) []Waiter {
 	var out []Waiter
-	for range r.count(1) {
-		h := header{rest: r.text()}
+	for range r.Count(1) {
+		h := header{rest: r.Text()}
 		if w := (Waiter{Partition: uint16(h.unsigned()), Route: h.unsigned()}); h.err == nil {
 			out = append(out, w)
 		} else {
-			r.stop("waiter: %w", h.err)
+			r.Stop("waiter: %w", h.err)
 		}
 	}
 	return out
@@ -199,10 +199,10 @@ func (e *Engine) AdjustBudget(ctx context.Context, name string, by map[string]in
 }
 
 func (r *reader) amounts() map[string]int64 {
-	n := r.count(2)
+	n := r.Count(2)
 	out := make(map[string]int64, n)
 	for range n {
-		dim := r.text()
+		dim := r.Text()
 		out[dim] = r.number()
 	}
 	return out
@@ -216,7 +216,7 @@ func (e *Engine) ResetBudget(ctx context.Context, name, by string,
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	period, left = r.unsigned(), r.millis()
+	period, left = r.unsigned(), r.Millis()
 	wake = waiters(r)
 	return period, left, wake, r.fail()
 }
@@ -270,8 +270,8 @@ func (e *Engine) releaseUsage(ctx context.Context, by string,
 	if err != nil {
 		return nil, nil, err
 	}
-	for range r.count(1) {
-		released = append(released, r.text() == "+")
+	for range r.Count(1) {
+		released = append(released, r.Text() == "+")
 	}
 	wake = waiters(r)
 	return released, wake, r.fail()
@@ -323,8 +323,8 @@ func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint6
 		if err != nil {
 			return nil, err
 		}
-		if n := r.count(1); n != len(by[root]) {
-			r.stop("%d answers to %d budgets", n, len(by[root]))
+		if n := r.Count(1); n != len(by[root]) {
+			r.Stop("%d answers to %d budgets", n, len(by[root]))
 		}
 		for _, i := range by[root] {
 			out[i].read(r)
@@ -337,7 +337,7 @@ func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint6
 }
 
 func (o *Room) read(r *reader) {
-	text := r.text()
+	text := r.Text()
 	switch {
 	case text == "+":
 		o.Open = true
@@ -346,12 +346,12 @@ func (o *Room) read(r *reader) {
 		o.Dimension, o.Used, o.Limit, o.Left = h.next(), int64(h.unsigned()), int64(h.unsigned()), h.millis()
 		o.Refused, o.Pause, o.First = int64(h.unsigned()), h.millis(), int(h.unsigned())
 		if h.err != nil {
-			r.stop("room: %w", h.err)
+			r.Stop("room: %w", h.err)
 		}
 	case strings.HasPrefix(text, "-"):
 		code, detail, _ := strings.Cut(text[1:], " ")
 		o.Err = denied.New(fnCheckBudgets.name, code, detail)
 	default:
-		r.stop("room %q", clip(text))
+		r.Stop("room %q", clip(text))
 	}
 }

@@ -21,8 +21,8 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 	if err != nil {
 		return admission.BudgetRecord{}, err
 	}
-	r.instant()
-	b := admission.BudgetRecord{Waiting: int(r.number())}
+	r.Instant()
+	b := admission.BudgetRecord{Waiting: r.Int()}
 	b.Name = name
 	budgetFields(&b, r)
 	b.Used = r.amounts()
@@ -30,7 +30,7 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 	for i := range b.Audit {
 		spelledIDs(&b.Audit[i])
 	}
-	for range r.count(1) {
+	for range r.Count(1) {
 		b.Spenders = append(b.Spenders, spender(r))
 	}
 	return b, r.fail()
@@ -49,7 +49,7 @@ func (e *Engine) FindGate(ctx context.Context, gate flowfabric.Gate) error {
 }
 
 func budgetFields(b *admission.BudgetRecord, r *reader) {
-	v := r.pairs()
+	v := r.Pairs()
 	number := func(field string) uint64 { n, _ := strconv.ParseUint(v[field], 10, 64); return n }
 	at := func(field string) time.Time {
 		if v[field] == "" {
@@ -80,15 +80,15 @@ func budgetFields(b *admission.BudgetRecord, r *reader) {
 
 func auditLog(r *reader) []admission.AuditEntry {
 	var out []admission.AuditEntry
-	for range r.count(1) {
-		parts := strings.SplitN(r.text(), "\x1f", 4)
+	for range r.Count(1) {
+		parts := strings.SplitN(r.Text(), "\x1f", 4)
 		if len(parts) != 4 {
-			r.stop("audit entry of %d parts", len(parts))
+			r.Stop("audit entry of %d parts", len(parts))
 			return out
 		}
 		ms, err := strconv.ParseInt(parts[0], 10, 64)
 		if err != nil {
-			r.stop("audit entry: %w", err)
+			r.Stop("audit entry: %w", err)
 		}
 		out = append(out, admission.AuditEntry{At: time.UnixMilli(ms), What: parts[1], By: parts[2], Detail: parts[3]})
 	}
@@ -111,12 +111,12 @@ func spelledIDs(e *admission.AuditEntry) {
 }
 
 func spender(r *reader) admission.Spender {
-	h := header{rest: r.text()}
+	h := header{rest: r.Text()}
 	id, err := parseSpender(h.next())
 	s := admission.Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())), Period: h.unsigned(),
 		Late: h.unsigned(), Used: map[string]int64{}}
 	if err = errors.Join(err, h.err); err != nil {
-		r.stop("spender: %w", err)
+		r.Stop("spender: %w", err)
 	}
 	for part := range strings.SplitSeq(h.rest, ",") {
 		if dim, text, ok := strings.Cut(part, "="); ok {
@@ -149,9 +149,9 @@ func (e *Engine) names(ctx context.Context, f function, roots []string) ([]strin
 			if err != nil {
 				return nil, err
 			}
-			more = r.flag()
-			for range r.count(1) {
-				after = r.text()
+			more = r.Flag()
+			for range r.Count(1) {
+				after = r.Text()
 				out = append(out, after)
 			}
 			if err := r.fail(); err != nil {

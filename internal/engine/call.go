@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 var protocol = strconv.Itoa(limits.Protocol)
@@ -37,6 +38,19 @@ func (e *Engine) call(ctx context.Context, f function, partition uint16, args ..
 		return nil, err
 	}
 	return e.run(ctx, e.client, f, root, args)
+}
+
+// ask makes a call that package wire writes and whose answer it reads. already: the envelope says so.
+func ask[R any, P interface {
+	*R
+	wire.Reply
+}](ctx context.Context, e *Engine, partition uint16, q wire.Call) (out R, already bool, err error) {
+	r, err := e.call(ctx, functionOf[q.Function()], partition, q.Append([]string{protocol})...)
+	if err != nil {
+		return out, false, err
+	}
+	P(&out).Read(&r.Reader)
+	return out, r.Already, r.fail()
 }
 
 // root is the key of a partition, as the only one of a call.
@@ -186,7 +200,7 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 	if err != nil {
 		return nil, callError(op, err)
 	}
-	r := &reader{op: op, slots: msgs}
+	r := &reader{op: op, Reader: wire.NewReader(slots(msgs), 1)}
 	if len(msgs) < 2 {
 		return nil, fmt.Errorf("%s: %w: %d slots", op, denied.Reply, len(msgs))
 	}
@@ -194,15 +208,14 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: status: %w", op, denied.Reply, err)
 	}
-	r.at = 1
-	code := r.text()
-	if r.err != nil {
+	code := r.Text()
+	if r.Err != nil {
 		return nil, r.fail()
 	}
 	if status == 0 {
 		detail := make([]string, 0, len(msgs)-2)
-		for r.at < len(msgs) && r.err == nil {
-			detail = append(detail, r.text())
+		for r.More() {
+			detail = append(detail, r.Text())
 		}
 		if code == "protocol_mismatch" && len(detail) == 3 {
 			theirs, _ := strconv.ParseInt(detail[0], 10, 64)
@@ -213,7 +226,7 @@ func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 	switch code {
 	case "OK", "DUPLICATE":
 	case "ALREADY_SATISFIED":
-		r.already = true
+		r.Already = true
 	default:
 		return nil, fmt.Errorf("%s: %w: success called %q", op, denied.Reply, clip(code))
 	}

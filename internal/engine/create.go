@@ -66,8 +66,8 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	if err != nil {
 		return nil, err
 	}
-	if n := r.count(1); n != len(sent) {
-		r.stop("%d answers to %d items", n, len(sent))
+	if n := r.Count(1); n != len(sent) {
+		r.Stop("%d answers to %d items", n, len(sent))
 	}
 	for _, i := range sent {
 		text, mark, refused := r.answer()
@@ -79,7 +79,7 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 		if other {
 			owner, err := ids.ParseUUID(holder)
 			if err != nil {
-				r.stop("the holder of a key: %v", err)
+				r.Stop("the holder of a key: %v", err)
 				break
 			}
 			out[i].ID = flowfabric.MakeExecutionID(partition, owner)

@@ -145,7 +145,7 @@ func readLibrary(ctx context.Context, node rueidis.Client) LibraryReport {
 	case err != nil:
 		return LibraryReport{Err: err}
 	}
-	out := LibraryReport{Protocol: int(r.number()), Revision: int(r.number()), Hash: r.text()}
+	out := LibraryReport{Protocol: r.Int(), Revision: r.Int(), Hash: r.Text()}
 	out.Err = r.fail()
 	return out
 }

@@ -227,7 +227,7 @@ func (s *StoreReport) unserved(answers []rueidis.RedisResult, live []WorkerInfo)
 		s.doubt(err)
 		own := &reader{}
 		r := route(0, row, own)
-		if s.WorkErr != nil || own.err != nil || depth == 0 ||
+		if s.WorkErr != nil || own.Err != nil || depth == 0 ||
 			slices.ContainsFunc(live, func(i WorkerInfo) bool { return i.Takes(r) }) {
 			continue
 		}

@@ -306,7 +306,7 @@ func (e *Engine) configured(ctx context.Context, wish Counts, create bool) (Coun
 	if err != nil {
 		return Counts{}, damage(err)
 	}
-	n, err := strconv.ParseUint(r.text(), 10, 16)
+	n, err := strconv.ParseUint(r.Text(), 10, 16)
 	if err != nil || n == 0 {
 		return Counts{}, fmt.Errorf("%s: %w: partition count", fnConfigure.name, denied.Reply)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // requirements packs what a worker must have and what must be asked before the work runs.
@@ -116,6 +117,11 @@ func when(at time.Time, in time.Duration) string {
 	return ""
 }
 
+func fenceOf(f flowfabric.Fence) wire.Fence {
+	return wire.Fence{ID: f.Execution.UUID().String(), Session: f.Session, Claim: int(f.Claim), Epoch: int(f.Epoch),
+		Attempt: int(f.Attempt)}
+}
+
 func fenceArgs(args []string, f flowfabric.Fence) []string {
 	words := make(words, 0, fenceWords)
 	return words.fence(args, f)
@@ -195,28 +201,28 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 	if err != nil {
 		return nil, nil, err
 	}
-	if n := r.count(1); n != len(items) {
-		r.stop("%d answers to %d items", n, len(items))
+	if n := r.Count(1); n != len(items) {
+		r.Stop("%d answers to %d items", n, len(items))
 	}
 	out := make([]Settled, len(items))
 	for i := range out {
 		_, out[i].Already, out[i].Err = r.settled()
 	}
-	if !r.flag() || r.err != nil {
+	if !r.Flag() || r.Err != nil {
 		return out, nil, r.fail()
 	}
-	if !r.flag() {
-		code := r.text()
+	if !r.Flag() {
+		code := r.Text()
 		var detail []string
-		for r.at < len(r.slots) && r.err == nil {
-			detail = append(detail, r.text())
+		for r.More() {
+			detail = append(detail, r.Text())
 		}
-		if r.err != nil {
+		if r.Err != nil {
 			return out, nil, r.fail()
 		}
 		return out, nil, denied.New(fnClaim.name, code, detail...)
 	}
-	r.text() // OK
+	r.Text() // OK
 	reply, err := e.claimed(ctx, partition, *next, r)
 	return out, &reply, err
 }
@@ -224,45 +230,38 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 // FailExecution ends the attempt (lua/execution/ff_fail_execution.lua): the stored policy decides between a retry
 // and the dead letter. A repeat after a lost reply answers the same outcome with Already set.
 func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure Failure) (FailOutcome, error) {
-	after, permanent := "", "0"
+	after := ""
 	if failure.RetryAfter != nil {
 		after = strconv.FormatInt(max(0, failure.RetryAfter.Milliseconds()), 10)
 	}
-	if failure.Permanent {
-		permanent = "1"
-	}
-	args := append(fenceArgs([]string{protocol}, f), failure.Category, cut(failure.Reason, limits.MaxReason), permanent,
-		after, failure.Step, span(failure.StepTook))
-	r, err := e.call(ctx, fnFail, f.Execution.Partition(), args...)
-	if err != nil {
-		return FailOutcome{}, err
-	}
-	out := FailOutcome{Already: r.already, Retry: r.text() == "retry"}
-	at, now := r.millis(), r.millis()
+	r, already, err := ask[wire.FailExecutionReply](ctx, e, f.Execution.Partition(), wire.FailExecution{
+		Fence: fenceOf(f), Category: failure.Category, Reason: cut(failure.Reason, limits.MaxReason),
+		Permanent: failure.Permanent, After: after, Step: failure.Step, Took: span(failure.StepTook)})
+	out := FailOutcome{Already: already, Retry: r.Outcome == "retry"}
 	if out.Retry {
-		out.RetryIn = max(0, at-now)
+		out.RetryIn = max(0, r.Instant.Sub(r.Now))
 	}
-	return out, r.fail()
+	return out, err
 }
 
 // DelayExecution puts the held attempt aside for d (0..10 years; 0 makes it claimable at once). The same attempt
 // goes on later and no retry is consumed (lua/execution/ff_delay_execution.lua).
 func (e *Engine) DelayExecution(ctx context.Context, f flowfabric.Fence, d time.Duration) (already bool, err error) {
-	args := append(fenceArgs([]string{protocol}, f), "+"+strconv.FormatInt(max(0, d.Milliseconds()), 10))
-	return e.settled(ctx, fnDelay, f.Execution.Partition(), args)
+	return e.settled(ctx, f.Execution.Partition(), wire.DelayExecution{Fence: fenceOf(f),
+		Delay: "+" + strconv.FormatInt(max(0, d.Milliseconds()), 10)})
 }
 
 // ContinueExecution ends the held attempt and starts the execution anew with another input, at most 1 MiB
 // (lua/execution/ff_continue_execution.lua): the id stays, steps and waits go. ErrPayloadTooLarge.
 func (e *Engine) ContinueExecution(ctx context.Context, f flowfabric.Fence, input []byte) (already bool, err error) {
-	args := append(fenceArgs([]string{protocol}, f), rueidis.BinaryString(input))
-	return e.settled(ctx, fnContinue, f.Execution.Partition(), args)
+	return e.settled(ctx, f.Execution.Partition(),
+		wire.ContinueExecution{Fence: fenceOf(f), Input: rueidis.BinaryString(input)})
 }
 
 // ReleaseExecution hands unfinished work back without consuming an attempt or a retry
 // (lua/execution/ff_release_execution.lua).
 func (e *Engine) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (already bool, err error) {
-	return e.settled(ctx, fnRelease, f.Execution.Partition(), fenceArgs([]string{protocol}, f))
+	return e.settled(ctx, f.Execution.Partition(), wire.ReleaseExecution{Fence: fenceOf(f)})
 }
 
 // CancelExecution ends an execution from any state that is not terminal (lua/execution/ff_cancel_execution.lua).
@@ -270,15 +269,13 @@ func (e *Engine) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (alre
 // execution that ended otherwise answers denied.NotActive with its code in slot 0.
 func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 	c Cancellation) (already bool, err error) {
-	args := make([]string, 1, 9)
-	args[0] = protocol
-	if c.Fence != nil {
-		args = fenceArgs(args, *c.Fence)
-		args[1] = id.UUID().String()
-	} else {
-		args = append(args, id.UUID().String(), "", "", "", "")
+	q := wire.CancelExecution{Source: c.Source, Reason: cut(c.Reason, limits.MaxReason), By: c.By}
+	if f := c.Fence; f != nil {
+		claim, epoch, attempt := int(f.Claim), int(f.Epoch), int(f.Attempt)
+		q.Fence0 = wire.Fence0{Session: f.Session, Claim: &claim, Epoch: &epoch, Attempt: &attempt}
 	}
-	return e.settled(ctx, fnCancel, id.Partition(), append(args, c.Source, cut(c.Reason, limits.MaxReason), c.By))
+	q.Fence0.ID = id.UUID().String()
+	return e.settled(ctx, id.Partition(), q)
 }
 
 // RecordStep stores the value (≤ 256 KiB) of a durable step under its name (1..128 bytes); every later claim
@@ -286,22 +283,21 @@ func (e *Engine) CancelExecution(ctx context.Context, id flowfabric.ExecutionID,
 // recorded; denied.StepConflict: another one is; denied.StepLimit: 1,000 steps or 8 MiB.
 func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string, value []byte,
 	took time.Duration) (already bool, err error) {
-	args := append(fenceArgs([]string{protocol}, f), name, rueidis.BinaryString(value), span(took))
-	return e.settled(ctx, fnRecordStep, f.Execution.Partition(), args)
+	return e.settled(ctx, f.Execution.Partition(), wire.RecordStep{Fence: fenceOf(f), Name: name,
+		Value: rueidis.BinaryString(value), Took: span(took)})
 }
 
-func (e *Engine) settled(ctx context.Context, f function, partition uint16, args []string) (bool, error) {
-	r, err := e.call(ctx, f, partition, args...)
+// settled makes a call of whose answer only the envelope matters.
+func (e *Engine) settled(ctx context.Context, partition uint16, q wire.Call) (already bool, err error) {
+	r, err := e.call(ctx, functionOf[q.Function()], partition, q.Append([]string{protocol})...)
 	if err != nil {
 		return false, err
 	}
-	return r.already, nil
+	return r.Already, nil
 }
 
 // span is how long something took, within the bounds of the library.
-func span(d time.Duration) string {
-	return strconv.FormatInt(min(max(0, d.Milliseconds()), limits.MaxDelay.Milliseconds()), 10)
-}
+func span(d time.Duration) time.Duration { return min(max(0, d), limits.MaxDelay) }
 
 // cut shortens text to limit bytes at a rune boundary.
 func cut(s string, limit int) string {

@@ -120,30 +120,30 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	if err != nil {
 		return Facts{}, err
 	}
-	f := Facts{Now: r.instant()}
-	row, of := r.text(), holding{r.flag(), r.instant()}
-	f.HolderAlive, f.DeclaredDead = of.alive, r.text()
-	f.Lane.State, f.Lane.Retention = LaneState(r.text()), r.retentions()
-	f.Lane.Since, f.Lane.By = r.instant(), r.text()
-	f.Ahead, f.Queued, f.Ready = int(r.number()), int(r.number()), r.flag()
-	f.Waiters, f.Subscriptions = int(r.number()), int(r.number())
-	f.TickOwner, f.TickWake, f.TickOverdue, f.PurgeAt = r.text(), r.instant(), r.flag(), r.instant()
-	core, attempts, u := r.pairs(), r.pairs(), r.pairs()
+	f := Facts{Now: r.Instant()}
+	row, of := r.Text(), holding{r.Flag(), r.Instant()}
+	f.HolderAlive, f.DeclaredDead = of.alive, r.Text()
+	f.Lane.State, f.Lane.Retention = LaneState(r.Text()), r.retentions()
+	f.Lane.Since, f.Lane.By = r.Instant(), r.Text()
+	f.Ahead, f.Queued, f.Ready = r.Int(), r.Int(), r.Flag()
+	f.Waiters, f.Subscriptions = r.Int(), r.Int()
+	f.TickOwner, f.TickWake, f.TickOverdue, f.PurgeAt = r.Text(), r.Instant(), r.Flag(), r.Instant()
+	core, attempts, u := r.Pairs(), r.Pairs(), r.Pairs()
 	points := f.waitpoints(r)
-	header := r.pairs()
-	f.Open = int(r.number())
-	for range r.count(3) {
-		text, node := r.text(), r.text()
+	header := r.Pairs()
+	f.Open = r.Int()
+	for range r.Count(3) {
+		text, node := r.Text(), r.Text()
 		x := Other{Node: node, Apart: strings.Contains(text, ".")}
 		if x.ID, err = parseFull(id.Partition(), text); err != nil {
-			r.stop("%w", err)
+			r.Stop("%w", err)
 		}
-		x.State, _ = flowfabric.Project(flowfabric.Code(r.text()))
+		x.State, _ = flowfabric.Project(flowfabric.Code(r.Text()))
 		f.Others = append(f.Others, x)
 	}
-	f.ClosedUntil, f.ClosedWhy, f.Outbox = r.instant(), r.text(), int(r.number())
-	f.HeldAt, f.HeldBy, f.HoldReason = r.instant(), r.text(), r.text()
-	if r.err != nil {
+	f.ClosedUntil, f.ClosedWhy, f.Outbox = r.Instant(), r.Text(), r.Int()
+	f.HeldAt, f.HeldBy, f.HoldReason = r.Instant(), r.Text(), r.Text()
+	if r.Err != nil {
 		return Facts{}, r.fail()
 	}
 	if f.Snapshot, err = snapshot(id, r, core, attempts, row, of); err != nil {
@@ -176,7 +176,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		record.Now, f.Flow = f.Now, &record
 	}
 	f.suspended(u, points, r)
-	if r.err != nil {
+	if r.Err != nil {
 		return Facts{}, r.fail()
 	}
 	return f, e.states(ctx, f.Others)
@@ -184,10 +184,10 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 
 // waitpoints reads those that the condition names, in its order.
 func (f *Facts) waitpoints(r *reader) (points []suspend.Waitpoint) {
-	for range r.count(2) {
-		w, err := decodeWaitpoint(r.text(), r.text())
+	for range r.Count(2) {
+		w, err := decodeWaitpoint(r.Text(), r.Text())
 		if err != nil {
-			r.stop("%w", err)
+			r.Stop("%w", err)
 			return nil
 		}
 		points = append(points, w)

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -114,17 +115,11 @@ func (e *Engine) setFeed(ctx context.Context, partition uint16, wish FeedWish) F
 	if length == 0 {
 		length = DefaultFeedLength
 	}
-	r, err := e.call(ctx, fnSetFeed, partition, protocol, wish.kinds(),
-		strconv.FormatInt(max(wish.Keep, MinFeedKeep).Milliseconds(), 10), strconv.Itoa(length))
-	if err != nil {
-		out.Err = err
-		return out
-	}
-	kinds := r.text()
-	out.Ends, out.Leases, out.Signals = strings.Contains(kinds, "c"), strings.Contains(kinds, "l"),
-		strings.Contains(kinds, "s")
-	out.Until, out.Number = r.instant(), r.unsigned()
-	out.Err = r.fail()
+	r, _, err := ask[wire.SetFeedReply](ctx, e, partition,
+		wire.SetFeed{Kinds: wish.kinds(), Keep: max(wish.Keep, MinFeedKeep), Length: length})
+	out.Ends, out.Leases, out.Signals = strings.Contains(r.Kinds, "c"), strings.Contains(r.Kinds, "l"),
+		strings.Contains(r.Kinds, "s")
+	out.Until, out.Number, out.Err = r.Until, uint64(r.Number), err
 	return out
 }
 

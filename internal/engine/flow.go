@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // NewFlow is a flow and the first of its members.
@@ -92,9 +93,9 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 	if err != nil {
 		return FlowCreated{}, err
 	}
-	out := FlowCreated{Already: r.already, State: r.flowState(), Revision: r.unsigned(), Members: int(r.unsigned()),
-		Edges: int(r.unsigned()), More: r.flag()}
-	if r.at < len(r.slots) {
+	out := FlowCreated{Already: r.Already, State: r.flowState(), Revision: r.unsigned(), Members: int(r.unsigned()),
+		Edges: int(r.unsigned()), More: r.Flag()}
+	if r.More() {
 		out.Other = flowfabric.FlowID(r.id(q.ID.Partition()))
 	}
 	return out, r.fail()
@@ -167,7 +168,7 @@ func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint
 	if err != nil {
 		return FlowCreated{}, err
 	}
-	out := FlowCreated{Already: r.already, Revision: r.unsigned(), Members: int(r.unsigned()), Edges: int(r.unsigned())}
+	out := FlowCreated{Already: r.Already, Revision: r.unsigned(), Members: int(r.unsigned()), Edges: int(r.unsigned())}
 	return out, r.fail()
 }
 
@@ -240,7 +241,7 @@ func (e *Engine) SealFlow(ctx context.Context, id flowfabric.FlowID, mode SealMo
 	if err != nil {
 		return "", false, err
 	}
-	state, more = r.flowState(), r.flag()
+	state, more = r.flowState(), r.Flag()
 	return state, more, r.fail()
 }
 
@@ -262,15 +263,16 @@ func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy fl
 	if err != nil {
 		return FlowCancelled{}, err
 	}
-	out := FlowCancelled{Already: r.already, Policy: flowfabric.CancellationPolicy(r.text()), Reason: r.text(),
-		Unended: int(r.unsigned()), More: r.flag()}
+	out := FlowCancelled{Already: r.Already, Policy: flowfabric.CancellationPolicy(r.Text()), Reason: r.Text(),
+		Unended: int(r.unsigned()), More: r.Flag()}
 	return out, r.fail()
 }
 
 // SetFlowTags sets and removes tags of a flow in any state, all of them or none (lua/flow/ff_flow_tags.lua). A key in
 // both is removed. denied.NoFlow; denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[string]string, remove []string) error {
-	return e.setTags(ctx, fnFlowTags, flowfabric.ExecutionID(id), set, remove)
+	of := flowfabric.ExecutionID(id)
+	return e.setTags(ctx, of, set, remove, wire.FlowTags{Flow: of.UUID().String(), Sets: set, Removals: remove})
 }
 
 // DrainFlows goes on with what calls about flows left behind in a partition (lua/flow/ff_flow_drain.lua); more tells
@@ -280,7 +282,7 @@ func (e *Engine) DrainFlows(ctx context.Context, partition uint16) (more bool, e
 	if err != nil {
 		return false, err
 	}
-	more = r.flag()
+	more = r.Flag()
 	return more, r.fail()
 }
 
@@ -311,9 +313,9 @@ func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
 		if err != nil {
 			return nil, err
 		}
-		n := r.count(1)
+		n := r.Count(1)
 		if n < 1 || n > len(left) {
-			r.stop("%d answers to %d members", n, len(left))
+			r.Stop("%d answers to %d members", n, len(left))
 			return nil, r.fail()
 		}
 		for range n {

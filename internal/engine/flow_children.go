@@ -104,19 +104,19 @@ func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 	if err != nil {
 		return ChildrenReply{}, err
 	}
-	out := ChildrenReply{Already: r.already}
-	switch what := r.text(); what {
+	out := ChildrenReply{Already: r.Already}
+	switch what := r.Text(); what {
 	case "made":
 	case "parked":
 		out.Parked = true
 	case "satisfied":
 		out.Satisfied = true
 	default:
-		r.stop("slot 0 is %q", clip(what))
+		r.Stop("slot 0 is %q", clip(what))
 	}
-	if text := r.text(); out.Satisfied && r.err == nil {
+	if text := r.Text(); out.Satisfied && r.Err == nil {
 		if out.Outcomes, err = DecodeChildren(f.Execution.Partition(), []byte(text)); err != nil {
-			r.stop("%w", err)
+			r.Stop("%w", err)
 		}
 	}
 	return out, r.fail()
@@ -202,13 +202,13 @@ func (e *Engine) upstreams(ctx context.Context, id flowfabric.ExecutionID, all b
 	if err != nil {
 		return nil, err
 	}
-	out := make([]UpstreamOutcome, r.count(6))
+	out := make([]UpstreamOutcome, r.Count(6))
 	for i := range out {
 		x := &out[i]
-		x.Input, x.From, x.Attempt = r.text(), r.id(id.Partition()), r.attempt()
-		mark := r.text()
+		x.Input, x.From, x.Attempt = r.Text(), r.id(id.Partition()), r.attempt()
+		mark := r.Text()
 		x.Outcome, x.Late, x.Spared = endings[mark], mark == "l", mark == "~"
-		x.Node, x.Category = r.text(), r.text()
+		x.Node, x.Category = r.Text(), r.Text()
 	}
 	return out, r.fail()
 }

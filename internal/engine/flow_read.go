@@ -25,9 +25,9 @@ func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRe
 	if err != nil {
 		return FlowRecord{}, err
 	}
-	now := r.instant()
-	out := flowRecord(fields{m: r.pairs(), r: r})
-	out.Now, out.ID, out.Tags = now, id, r.pairs()
+	now := r.Instant()
+	out := flowRecord(fields{m: r.Pairs(), r: r})
+	out.Now, out.ID, out.Tags = now, id, r.Pairs()
 	return out, r.fail()
 }
 
@@ -60,16 +60,16 @@ func (f fields) classes() map[flowfabric.PublicState]int {
 func (f fields) flowState(name string) flowfabric.FlowState {
 	state, ok := FlowStateOf(f.m[name])
 	if !ok {
-		f.r.stop("state of a flow %q", clip(f.m[name]))
+		f.r.Stop("state of a flow %q", clip(f.m[name]))
 	}
 	return state
 }
 
 func (r *reader) flowState() flowfabric.FlowState {
-	code := r.text()
+	code := r.Text()
 	state, ok := FlowStateOf(code)
 	if !ok {
-		r.stop("slot %d is %q, want the state of a flow", r.at-1, clip(code))
+		r.Stop("slot %d is %q, want the state of a flow", r.At(), clip(code))
 	}
 	return state
 }
@@ -102,13 +102,13 @@ func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int
 		return FlowMembersPage{}, err
 	}
 	out := FlowMembersPage{Next: r.number()}
-	n := r.count(12)
+	n := r.Count(12)
 	used := make([]string, 0, n)
 	for range n {
 		m, route := memberRecord(partition, r)
 		out.Members, used = append(out.Members, m), append(used, route)
 	}
-	rows := r.pairs()
+	rows := r.Pairs()
 	for i, route := range used {
 		parts := strings.Split(rows[route], "\x1f")
 		if len(parts) == 5 {
@@ -119,20 +119,20 @@ func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int
 }
 
 func memberRecord(partition uint16, r *reader) (m MemberRecord, route string) {
-	m.ID, m.Number, m.Node = r.id(partition), r.number(), r.text()
-	code := r.text()
+	m.ID, m.Number, m.Node = r.id(partition), r.number(), r.Text()
+	code := r.Text()
 	m.State, _ = flowfabric.Project(flowfabric.Code(code))
-	route = r.text()
-	m.Attempt, m.Category, m.StartedAt, m.EndedAt = r.attempt(), r.text(), r.maybeInstant(), r.maybeInstant()
+	route = r.Text()
+	m.Attempt, m.Category, m.StartedAt, m.EndedAt = r.attempt(), r.Text(), r.maybeInstant(), r.maybeInstant()
 	if flowfabric.Code(code) == codes.Completed {
 		m.Category = "" // it is that of a failed attempt before
 	}
-	m.Group, m.Wait = groupRecord(r.text()), waitRecord(r.text())
-	for range r.count(2) {
-		from, text := r.id(partition), r.text()
+	m.Group, m.Wait = groupRecord(r.Text()), waitRecord(r.Text())
+	for range r.Count(2) {
+		from, text := r.id(partition), r.Text()
 		parts := strings.SplitN(text, ",", 3)
 		if len(parts) != 3 {
-			r.stop("slot %d is %q, want an edge", r.at-1, clip(text))
+			r.Stop("slot %d is %q, want an edge", r.At(), clip(text))
 			return m, route
 		}
 		edge := EdgeRecord{From: from, Input: parts[2], Outcome: endings[parts[0]], Late: parts[0] == "l",
@@ -149,26 +149,26 @@ var endings = map[string]flowfabric.PublicState{"s": flowfabric.Completed, "l": 
 
 // attempt reads the number of an attempt, 0 for an empty slot.
 func (r *reader) attempt() int {
-	text := r.text()
+	text := r.Text()
 	if text == "" {
 		return 0
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		r.stop("slot %d: %w", r.at-1, err)
+		r.Stop("slot %d: %w", r.At(), err)
 	}
 	return n
 }
 
 // maybeInstant reads an instant, zero for an empty slot.
 func (r *reader) maybeInstant() time.Time {
-	text := r.text()
+	text := r.Text()
 	if text == "" {
 		return time.Time{}
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		r.stop("slot %d: %w", r.at-1, err)
+		r.Stop("slot %d: %w", r.At(), err)
 	}
 	return time.UnixMilli(n)
 }
@@ -235,14 +235,14 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 	if err != nil {
 		return FlowsPage{}, err
 	}
-	out := FlowsPage{Now: r.instant(), Size: int(r.number()), More: r.flag()}
+	out := FlowsPage{Now: r.Instant(), Size: r.Int(), More: r.Flag()}
 	names := []string{"st", "sl", "ns", "kd", "rl", "en", "nn", "lv", "mb", "mw", "md", "ma", "mu", "ms", "mf", "mc",
 		"me", "mk"}
-	for range r.count(2 + len(names)) {
-		x := FlowSummary{Member: r.text(), CreatedAt: r.instant()}
+	for range r.Count(2 + len(names)) {
+		x := FlowSummary{Member: r.Text(), CreatedAt: r.Instant()}
 		f := fields{m: make(map[string]string, len(names)), r: r}
 		for _, name := range names {
-			f.m[name] = r.text()
+			f.m[name] = r.Text()
 		}
 		if id, err := ids.ParseUUID(x.Member); err == nil {
 			x.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, id))

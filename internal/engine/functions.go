@@ -13,7 +13,7 @@ var (
 	fnVersion         = function{name: "ff_version", method: "loadOn", readonly: true}
 	fnConfigure       = function{name: "ff_configure", method: "configured", bare: true}
 	fnBoot            = function{name: "ff_boot", method: "boot", bare: true}
-	fnFreeze          = function{name: "ff_freeze_partition", method: "freeze"}
+	fnFreeze          = function{name: "ff_freeze_partition", method: "FreezePartition"}
 	fnPoll            = function{name: "ff_poll", method: "Poll", readonly: true}
 	fnCreate          = function{name: "ff_create_execution", method: "CreateExecutions", once: true}
 	fnComplete        = function{name: "ff_complete_execution", method: "CompleteExecutions"}
@@ -142,3 +142,12 @@ var functions = []function{
 	fnReleaseHolds, fnSettleHolds, fnReadQuota, fnListQuotas, fnClaimGranted, fnReleaseGrant, fnOpenRoute, fnCheckHolds,
 	fnReadOutbox, fnTrimOutbox, fnAttach, fnReadGates, fnHold, fnUnhold, fnSetShare,
 }
+
+// functionOf are the functions by name.
+var functionOf = func() map[string]function {
+	out := map[string]function{}
+	for _, f := range functions {
+		out[f.name] = f
+	}
+	return out
+}()

@@ -33,7 +33,7 @@ func (e *Engine) ClaimGranted(ctx context.Context, partition uint16, session str
 	if err != nil {
 		return nil, nil, err
 	}
-	out := make([]Answer, r.count(1))
+	out := make([]Answer, r.Count(1))
 	for i := range out {
 		_, out[i].Already, out[i].Err = r.settled()
 	}
@@ -96,8 +96,8 @@ func (e *Engine) openRoutes(ctx context.Context, partition uint16, routes []uint
 	if err != nil {
 		return nil, err
 	}
-	for range r.count(1) {
-		waiting = append(waiting, r.flag())
+	for range r.Count(1) {
+		waiting = append(waiting, r.Flag())
 	}
 	return waiting, r.fail()
 }
@@ -119,10 +119,10 @@ func (e *Engine) ReadOutbox(ctx context.Context, partition uint16,
 	if err != nil {
 		return nil, 0, err
 	}
-	total = int(r.number())
-	for range r.count(2) {
-		x := OutboxEntry{ID: r.text()}
-		for range r.count(2) {
+	total = r.Int()
+	for range r.Count(2) {
+		x := OutboxEntry{ID: r.Text()}
+		for range r.Count(2) {
 			x.notice(partition, r)
 		}
 		entries = append(entries, x)
@@ -131,11 +131,11 @@ func (e *Engine) ReadOutbox(ctx context.Context, partition uint16,
 }
 
 func (x *OutboxEntry) notice(partition uint16, r *reader) {
-	kind := r.text()
-	h := header{rest: r.text()}
+	kind := r.Text()
+	h := header{rest: r.Text()}
 	if kind == "a" || kind == "n" || kind == "k" || kind == "w" {
 		if x.awaited(kind, partition, &h); h.err != nil {
-			r.stop("notice: %w", h.err)
+			r.Stop("notice: %w", h.err)
 		}
 		return
 	}
@@ -152,10 +152,10 @@ func (x *OutboxEntry) notice(partition uint16, r *reader) {
 		}
 		x.Refunds = append(x.Refunds, refund)
 	default:
-		r.stop("notice of kind %q", clip(kind))
+		r.Stop("notice of kind %q", clip(kind))
 	}
 	if h.err != nil {
-		r.stop("notice: %w", h.err)
+		r.Stop("notice: %w", h.err)
 	}
 }
 
@@ -167,7 +167,7 @@ func (e *Engine) TrimOutbox(ctx context.Context, partition uint16, ids []string)
 		return 0, err
 	}
 	r.number()
-	left = int(r.number())
+	left = r.Int()
 	return left, r.fail()
 }
 
@@ -249,7 +249,7 @@ func (e *Engine) attach(ctx context.Context, partition uint16, scope admission.S
 	if err != nil {
 		return false, err
 	}
-	return r.already, nil
+	return r.Already, nil
 }
 
 // Attachment is what was attached to a scope.
@@ -299,13 +299,13 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 	if err != nil {
 		return PartitionGates{}, err
 	}
-	r.instant()
-	out := PartitionGates{Partition: partition, Outbox: int(r.number())}
-	for range r.count(2) {
-		scope, ok := parseScope(r.text())
-		parts := strings.SplitN(r.text(), " ", 3)
+	r.Instant()
+	out := PartitionGates{Partition: partition, Outbox: r.Int()}
+	for range r.Count(2) {
+		scope, ok := parseScope(r.Text())
+		parts := strings.SplitN(r.Text(), " ", 3)
 		if !ok || len(parts) != 3 {
-			r.stop("attachment")
+			r.Stop("attachment")
 			break
 		}
 		ms, _ := strconv.ParseInt(parts[1], 10, 64)
@@ -315,9 +315,9 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 		}
 		out.Attached = append(out.Attached, a)
 	}
-	for range r.count(5) {
-		c := Closing{Route: parseRoute(r), Until: r.instant(), Why: r.text()}
-		c.Waiting = int(r.number())
+	for range r.Count(5) {
+		c := Closing{Route: parseRoute(r), Until: r.Instant(), Why: r.Text()}
+		c.Waiting = r.Int()
 		out.Closed = append(out.Closed, c)
 	}
 	return out, r.fail()
@@ -332,7 +332,7 @@ func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID, b
 	if err != nil {
 		return false, err
 	}
-	return r.already, nil
+	return r.Already, nil
 }
 
 // UnholdExecution lets it be handed out again (lua/admission/ff_unpause_execution.lua).
@@ -341,7 +341,7 @@ func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID,
 	if err != nil {
 		return false, err
 	}
-	return r.already, nil
+	return r.Already, nil
 }
 
 // SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition.
@@ -368,5 +368,5 @@ func (e *Engine) setShare(ctx context.Context, partition uint16, namespace, lane
 	if err != nil {
 		return false, err
 	}
-	return r.already, nil
+	return r.Already, nil
 }

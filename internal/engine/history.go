@@ -164,7 +164,7 @@ var ofHolds = map[string]EventKind{"paused": EventHeld, "unpaused": EventUnheld}
 func recorded(text string, r *reader) []Event {
 	p := strings.SplitN(text, "\x1f", 7)
 	if len(p) != 7 {
-		r.stop("history entry %q", clip(text))
+		r.Stop("history entry %q", clip(text))
 		return nil
 	}
 	f := fields{m: map[string]string{"at": p[1], "attempt": p[2], "epoch": p[3], "claimed": p[6]}, r: r}
@@ -185,7 +185,7 @@ func recorded(text string, r *reader) []Event {
 	case EventDelay: // until, request, who
 		told := strings.SplitN(p[5], " ", 3)
 		if len(told) != 3 {
-			r.stop("history entry %q", clip(text))
+			r.Stop("history entry %q", clip(text))
 			return nil
 		}
 		if ms, err := strconv.ParseInt(told[0], 10, 64); err == nil && ms > 0 {
@@ -198,7 +198,7 @@ func recorded(text string, r *reader) []Event {
 		e.By = p[5]
 		was := strings.SplitN(p[6], " ", 5) // code, ended at, category, steps, reason
 		if len(was) != 5 {
-			r.stop("history entry %q", clip(text))
+			r.Stop("history entry %q", clip(text))
 			return nil
 		}
 		e.Code, e.Reason = flowfabric.Code(was[0]), was[4]

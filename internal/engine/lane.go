@@ -12,6 +12,8 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // laneCalls is how many partitions are asked at the same time.
@@ -84,7 +86,7 @@ func (e *Engine) SetLane(ctx context.Context, namespace, lane string, change Lan
 
 // setLane changes a lane in one partition (lua/operate/ff_set_lane.lua).
 func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane string, change LaneChange) LaneSet {
-	out, keep, ageing := LaneSet{Partition: partition}, "", ""
+	out, keep := LaneSet{Partition: partition}, ""
 	if len(change.Retention) > 0 {
 		parts := make([]string, 4)
 		for i, outcome := range []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled,
@@ -101,23 +103,17 @@ func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane 
 		}
 		keep = strings.Join(parts, "/")
 	}
-	if change.Ageing != nil {
-		if *change.Ageing%time.Millisecond != 0 {
-			out.Err = fmt.Errorf("%s: %w: ageing %s is not whole milliseconds", fnSetLane.name,
-				flowfabric.ErrInvalidInput, *change.Ageing)
-			return out
-		}
-		ageing = strconv.FormatInt(change.Ageing.Milliseconds(), 10)
-	}
-	r, err := e.call(ctx, fnSetLane, partition, protocol, namespace, lane, string(change.State), keep, change.By,
-		ageing)
-	if err != nil {
-		out.Err = err
+	if change.Ageing != nil && *change.Ageing%time.Millisecond != 0 {
+		out.Err = fmt.Errorf("%s: %w: ageing %s is not whole milliseconds", fnSetLane.name,
+			flowfabric.ErrInvalidInput, *change.Ageing)
 		return out
 	}
-	out.Already, out.State = r.already, LaneState(r.text())
-	out.Retention, out.Routes = r.retentions(), int(r.number())
-	out.Err = r.fail()
+	r, already, err := ask[wire.SetLaneReply](ctx, e, partition, wire.SetLane{Namespace: namespace, Lane: lane,
+		State: string(change.State), Retention: keep, By: change.By, Ageing: change.Ageing})
+	if err == nil {
+		out.Retention, err = valid.UnpackRetentions(r.Retention)
+	}
+	out.Already, out.State, out.Routes, out.Err = already, LaneState(r.State), r.Routes, err
 	return out
 }
 
@@ -137,17 +133,18 @@ func (e *Engine) listLanes(ctx context.Context, partition uint16) PartitionLanes
 	out := PartitionLanes{Partition: partition}
 	at := map[[2]string]int{}
 	for cursor, more := "", true; more; more = cursor != "" {
-		r, err := e.call(ctx, fnListLanes, partition, protocol, cursor)
+		r, _, err := ask[wire.ListLanesReply](ctx, e, partition, wire.ListLanes{Cursor: cursor})
 		if err != nil {
 			out.Err = err
 			return out
 		}
-		cursor = r.text()
-		for range r.count(10) {
-			l := Lane{Namespace: r.text(), Name: r.text(), State: LaneState(r.text()),
-				Retention: r.retentions(), Since: r.instant(), By: r.text(), Routes: int(r.number()),
-				Waiting: int(r.number()),
-				Ageing:  r.millis(), Weight: int(r.number())}
+		cursor = r.Cursor
+		for _, x := range r.Lanes {
+			l := Lane{Namespace: x.Namespace, Name: x.Lane, State: LaneState(x.State), Since: x.Since, By: x.By,
+				Routes: x.Routes, Waiting: x.Waiting, Ageing: x.Ageing, Weight: x.Weight}
+			if l.Retention, out.Err = valid.UnpackRetentions(x.Retention); out.Err != nil {
+				return out
+			}
 			name := [2]string{l.Namespace, l.Name}
 			if i, known := at[name]; known {
 				out.Lanes[i].Routes += l.Routes
@@ -156,9 +153,6 @@ func (e *Engine) listLanes(ctx context.Context, partition uint16) PartitionLanes
 			}
 			at[name] = len(out.Lanes)
 			out.Lanes = append(out.Lanes, l)
-		}
-		if out.Err = r.fail(); out.Err != nil {
-			return out
 		}
 	}
 	slices.SortFunc(out.Lanes, func(a, b Lane) int {

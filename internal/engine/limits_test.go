@@ -119,7 +119,7 @@ func FuzzTags(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.count(1)
+		r.Count(1)
 		_, _, refused := r.answer()
 		if err := valid.Tags(map[string]string{key: value}); (refused == nil) != (err == nil) {
 			t.Errorf("%q=%q: server %v, Go %v", key, value, refused, err)

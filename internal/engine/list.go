@@ -135,17 +135,17 @@ func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQue
 	if err != nil {
 		return ListPage{}, err
 	}
-	out := ListPage{Now: r.instant(), Size: int(r.number())}
-	alive := r.flag()
-	out.More = r.flag()
-	n := r.count(4 + len(listedFields))
+	out := ListPage{Now: r.Instant(), Size: r.Int()}
+	alive := r.Flag()
+	out.More = r.Flag()
+	n := r.Count(4 + len(listedFields))
 	out.Executions = make([]Listed, 0, n)
 	used := make([]string, 0, n)
 	for range n {
 		x, route := listed(partition, q, alive, r)
 		out.Executions, used = append(out.Executions, x), append(used, route)
 	}
-	rows, closed := r.pairs(), r.pairs()
+	rows, closed := r.Pairs(), r.Pairs()
 	for i := range out.Executions {
 		out.Executions[i].route(used[i], rows)
 		out.Executions[i].State = Gated(out.Executions[i].State, closed[used[i]])
@@ -155,32 +155,32 @@ func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQue
 
 // listed reads one entry; what is wrong with it alone becomes its Drift. It returns the id of its route, too.
 func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, string) {
-	x := Listed{Index: q.Index, Member: r.text(), Score: r.number()}
+	x := Listed{Index: q.Index, Member: r.Text(), Score: r.number()}
 	own := &reader{}
 	f := fields{m: make(map[string]string, len(listedFields)), r: own}
 	for _, name := range listedFields {
-		f.m[name] = r.text()
+		f.m[name] = r.Text()
 	}
-	x.FailureReason = r.text()
-	x.Tags = r.pairs()
+	x.FailureReason = r.Text()
+	x.Tags = r.Pairs()
 	if id, err := ids.ParseUUID(x.Member); err != nil {
-		own.stop("%q is no execution id", clip(x.Member))
+		own.Stop("%q is no execution id", clip(x.Member))
 	} else {
 		x.ID = flowfabric.MakeExecutionID(partition, id)
 	}
 	code := flowfabric.Code(f.m["state"])
 	if why, damaged := strings.CutPrefix(string(code), "!"); damaged {
-		own.stop("%s", clip(why))
+		own.Stop("%s", clip(why))
 	} else if code == "" {
-		own.stop("there is no such execution")
+		own.Stop("there is no such execution")
 	} else if code == codes.Active && q.Index == IndexActive && !alive {
 		code = codes.LeaseExpired
 	}
 	known := false
 	if x.State, known = flowfabric.Project(code); !known {
-		own.stop("state %q", clip(string(code)))
+		own.Stop("state %q", clip(string(code)))
 	} else if !q.Index.of(x.State) {
-		own.stop("its state is %s", code)
+		own.Stop("its state is %s", code)
 	}
 	x.Priority, x.Attempts, x.AttemptType = int(f.number("priority")), uint32(f.number("attempts")),
 		flowfabric.AttemptType(f.m["attempt_type"])
@@ -200,8 +200,8 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	case IndexUnsuccessful:
 		x.PurgeAt = f.instant("purge")
 	}
-	if own.err != nil {
-		x.Drift = own.err.Error()
+	if own.Err != nil {
+		x.Drift = own.Err.Error()
 	}
 	return x, f.m["route"]
 }
@@ -210,11 +210,11 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 func (l *Listed) route(id string, rows map[string]string) {
 	own := &reader{}
 	f := fields{m: map[string]string{"route": id}, r: own}
-	if n := uint64(f.number("route")); own.err == nil && n != 0 {
+	if n := uint64(f.number("route")); own.Err == nil && n != 0 {
 		l.Route = route(n, rows[id], own)
 	}
-	if own.err != nil && l.Drift == "" {
-		l.Drift = own.err.Error()
+	if own.Err != nil && l.Drift == "" {
+		l.Drift = own.Err.Error()
 	}
 }
 

@@ -43,7 +43,7 @@ func (e *Engine) SendMessage(ctx context.Context, id flowfabric.ExecutionID, m M
 	if err != nil {
 		return Sent{}, err
 	}
-	out := Sent{Number: uint64(r.number()), Waiting: int(r.number()), Already: r.already}
+	out := Sent{Number: uint64(r.number()), Waiting: r.Int(), Already: r.Already}
 	return out, r.fail()
 }
 
@@ -112,11 +112,11 @@ func (e *Engine) ReadMessages(ctx context.Context, id flowfabric.ExecutionID, be
 	if err != nil {
 		return Mailboxes{}, err
 	}
-	out := Mailboxes{Total: uint64(r.number()), Waiting: int(r.number()), Bytes: int(r.number())}
-	for range r.count(1) {
-		m, err := decodeMessage(r.text())
+	out := Mailboxes{Total: uint64(r.number()), Waiting: r.Int(), Bytes: r.Int()}
+	for range r.Count(1) {
+		m, err := decodeMessage(r.Text())
 		if err != nil {
-			r.stop("%w", err)
+			r.Stop("%w", err)
 			break
 		}
 		out.Messages = append(out.Messages, m)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // ReplayExecution runs an ended execution again (lua/execution/ff_replay_execution.lua): it waits at its old age and
@@ -22,16 +22,11 @@ import (
 // for a success that is not forced; denied.ReplaysExhausted at the policy's cap; ErrNotFound also for what is being
 // purged.
 func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID, q Replay) (already bool, err error) {
-	force := "0"
-	if q.Force {
-		force = "1"
-	}
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
 	}
-	return e.settled(ctx, fnReplay, id.Partition(),
-		[]string{protocol, id.UUID().String(), q.Request.String(), q.steps(), force,
-			cut(q.By, limits.MaxName), cut(q.Reason, limits.MaxReason)})
+	return e.settled(ctx, id.Partition(), wire.ReplayExecution{ID: id.UUID().String(), Request: q.Request.String(),
+		Steps: q.steps(), Force: q.Force, By: cut(q.By, limits.MaxName), Reason: cut(q.Reason, limits.MaxReason)})
 }
 
 // ChangePriority gives an execution that has not ended another priority, clamped to 0..9000
@@ -39,13 +34,9 @@ func (e *Engine) ReplayExecution(ctx context.Context, id flowfabric.ExecutionID,
 // are the priorities before and after. denied.NotActive for one that has ended.
 func (e *Engine) ChangePriority(ctx context.Context, id flowfabric.ExecutionID, priority int,
 	by string) (old, now int, err error) {
-	r, err := e.call(ctx, fnPriority, id.Partition(), protocol, id.UUID().String(), strconv.Itoa(priority),
-		cut(by, limits.MaxName))
-	if err != nil {
-		return 0, 0, err
-	}
-	old, now = int(r.number()), int(r.number())
-	return old, now, r.fail()
+	r, _, err := ask[wire.ChangePriorityReply](ctx, e, id.Partition(),
+		wire.ChangePriority{ID: id.UUID().String(), Priority: priority, By: cut(by, limits.MaxName)})
+	return r.Old, r.New, err
 }
 
 // DelayChange says until when an execution waits that waits for a time.
@@ -62,33 +53,28 @@ func (e *Engine) SetDelay(ctx context.Context, id flowfabric.ExecutionID, q Dela
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
 	}
-	ms := strconv.FormatInt(int64((q.Delay+time.Millisecond-1)/time.Millisecond), 10)
-	return e.settled(ctx, fnSetDelay, id.Partition(), []string{protocol, id.UUID().String(), ms, q.Request.String(),
-		cut(q.By, limits.MaxName), cut(q.Reason, limits.MaxReason)})
+	return e.settled(ctx, id.Partition(), wire.SetDelay{ID: id.UUID().String(),
+		Delay: q.Delay + time.Millisecond - 1, Request: q.Request.String(), By: cut(q.By, limits.MaxName),
+		Reason: cut(q.Reason, limits.MaxReason)})
 }
 
 // SetTags sets and removes tags of an execution in any state, all of them or none (lua/execution/ff_set_tags.lua).
 // A key in both is removed. denied.TagKey, ErrInvalidInput for a value over 256 bytes or more than 64 tags.
 func (e *Engine) SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error {
-	return e.setTags(ctx, fnSetTags, id, set, remove)
+	return e.setTags(ctx, id, set, remove, wire.SetTags{ID: id.UUID().String(), Sets: set, Removals: remove})
 }
 
-// setTags changes the tags of an execution or a flow.
-func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.ExecutionID, set map[string]string,
-	remove []string) error {
+// setTags makes a call that changes the tags of an execution or a flow.
+func (e *Engine) setTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string,
+	q wire.Call) error {
 	if err := valid.Tags(set); err != nil {
-		return fmt.Errorf("%s: %w", fn.name, err)
+		return fmt.Errorf("%s: %w", q.Function(), err)
 	}
 	if len(remove) > limits.MaxTags {
-		return fmt.Errorf("%s: %w: %d tags to remove, want at most %d", fn.name, flowfabric.ErrInvalidInput,
+		return fmt.Errorf("%s: %w: %d tags to remove, want at most %d", q.Function(), flowfabric.ErrInvalidInput,
 			len(remove), limits.MaxTags)
 	}
-	args := []string{protocol, id.UUID().String(), strconv.Itoa(len(set))}
-	for k, v := range set {
-		args = append(args, k, v)
-	}
-	args = append(append(args, strconv.Itoa(len(remove))), remove...)
-	_, err := e.settled(ctx, fn, id.Partition(), args)
+	_, err := e.settled(ctx, id.Partition(), q)
 	return err
 }
 
@@ -97,14 +83,11 @@ func (e *Engine) setTags(ctx context.Context, fn function, id flowfabric.Executi
 // before. denied.NotTerminal, ErrNotFound.
 func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID,
 	keep time.Duration) (already bool, err error) {
-	ms := strconv.FormatInt(cmp.Or(keep, 24*time.Hour).Milliseconds(), 10)
+	q := wire.PurgeExecution{ID: id.UUID().String(), Keep: cmp.Or(keep, 24*time.Hour)}
 	for {
-		r, err := e.call(ctx, fnPurge, id.Partition(), protocol, id.UUID().String(), ms)
-		if err != nil || r.already {
-			return err == nil, err
-		}
-		if more := r.flag(); r.err != nil || !more {
-			return false, r.fail()
+		r, already, err := ask[wire.PurgeExecutionReply](ctx, e, id.Partition(), q)
+		if err != nil || already || !r.More {
+			return already, err
 		}
 	}
 }
@@ -116,56 +99,49 @@ func (e *Engine) PurgeExecution(ctx context.Context, id flowfabric.ExecutionID,
 // nobody holds it.
 func (e *Engine) RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by,
 	reason string) (already bool, err error) {
-	return e.settled(ctx, fnRevoke, id.Partition(), []string{protocol, id.UUID().String(), session,
-		cut(by, limits.MaxName), cut(reason, limits.MaxReason), uuid.NewString()})
+	return e.settled(ctx, id.Partition(), wire.RevokeLease{ID: id.UUID().String(), Session: session,
+		By: cut(by, limits.MaxName), Reason: cut(reason, limits.MaxReason), Request: uuid.NewString()})
 }
 
 // MarkSessionDead declares a session dead before it expires (lua/worker/ff_mark_session_dead.lua): the tick requeues
 // what it holds. reason is cut to 256 bytes. already: it was dead. denied.NoSession.
 func (e *Engine) MarkSessionDead(ctx context.Context, partition uint16, session,
 	reason string) (already bool, err error) {
-	return e.settled(ctx, fnMarkDead, partition, []string{protocol, session, cut(reason, limits.MaxDeadReason)})
+	return e.settled(ctx, partition,
+		wire.MarkSessionDead{Session: session, Reason: cut(reason, limits.MaxDeadReason)})
 }
 
 // UpdateProgress stores how far the holder got (lua/execution/ff_update_progress.lua): percent 0..100 (-1 keeps the
 // last), message ≤ 1 KiB ("" keeps the last). It belongs to the attempt. Errors of a fenced call; ErrInvalidInput for
 // a longer message, which is not cut.
 func (e *Engine) UpdateProgress(ctx context.Context, f flowfabric.Fence, percent int, message string) error {
-	text := ""
+	q := wire.UpdateProgress{Fence: fenceOf(f), Message: message}
 	if percent >= 0 {
-		text = strconv.Itoa(percent)
+		q.Percent = &percent
 	}
-	args := append(fenceArgs([]string{protocol}, f), text, message)
-	_, err := e.settled(ctx, fnProgress, f.Execution.Partition(), args)
+	_, err := e.settled(ctx, f.Execution.Partition(), q)
 	return err
 }
 
 // ForwardRing rings one other waiter for each ready route of a subscription: this instance was rung and has no slot
 // free (lua/worker/ff_pass_ring.lua).
 func (e *Engine) ForwardRing(ctx context.Context, partition uint16, subscription string) (heard int, err error) {
-	r, err := e.call(ctx, fnForwardRing, partition, protocol, subscription)
-	if err != nil {
-		return 0, err
-	}
-	heard = int(r.number())
-	return heard, r.fail()
+	r, _, err := ask[wire.PassRingReply](ctx, e, partition, wire.PassRing{Interest: subscription})
+	return r.Heard, err
 }
 
 // FreezePartition refuses every call to a partition with ErrPartitionFrozen until ThawPartition, so that its slot can
-// be moved key by key. Leases go on running out: a freeze that is shorter than
+// be moved key by key (lua/system/ff_freeze_partition.lua). Leases go on running out: a freeze that is shorter than
 // the shortest lease loses none. Freezing twice is no error.
 func (e *Engine) FreezePartition(ctx context.Context, partition uint16, reason string) error {
-	return e.freeze(ctx, partition, "1", cut(reason, limits.MaxDeadReason))
+	_, err := e.settled(ctx, partition,
+		wire.FreezePartition{Frozen: true, Reason: cut(reason, limits.MaxDeadReason)})
+	return err
 }
 
 // ThawPartition ends a freeze. Thawing a partition that is not frozen is no error.
 func (e *Engine) ThawPartition(ctx context.Context, partition uint16) error {
-	return e.freeze(ctx, partition, "0", "")
-}
-
-// freeze sets or clears the partition's frozen mark (lua/system/ff_freeze_partition.lua).
-func (e *Engine) freeze(ctx context.Context, partition uint16, frozen, reason string) error {
-	_, err := e.settled(ctx, fnFreeze, partition, []string{protocol, frozen, reason})
+	_, err := e.settled(ctx, partition, wire.FreezePartition{})
 	return err
 }
 
@@ -177,12 +153,12 @@ func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]
 	if err != nil {
 		return nil, err
 	}
-	core, attempts := r.pairs(), r.pairs()
+	core, attempts := r.Pairs(), r.Pairs()
 	entries := make([]string, 0, 8)
-	for range r.count(1) {
-		entries = append(entries, r.text())
+	for range r.Count(1) {
+		entries = append(entries, r.Text())
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return nil, r.fail()
 	}
 	events := timeline(core, attempts, entries, r)

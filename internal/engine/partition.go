@@ -102,16 +102,16 @@ func (e *Engine) DescribePartition(ctx context.Context, partition uint16) (Parti
 	if err != nil {
 		return PartitionInfo{}, err
 	}
-	p := PartitionInfo{Partition: partition, Now: r.instant(), Protocol: int(r.number()), Frozen: r.flag(),
-		FrozenReason: r.text(), Wake: r.instant(), Owner: r.text(), TickOverdue: r.flag(), Booted: r.instant(),
-		Table: r.unsigned(), Recording: r.text(),
-		Ready: int(r.number()), Routes: int(r.number()), Lanes: int(r.number()), Feed: int(r.number())}
+	p := PartitionInfo{Partition: partition, Now: r.Instant(), Protocol: r.Int(), Frozen: r.Flag(),
+		FrozenReason: r.Text(), Wake: r.Instant(), Owner: r.Text(), TickOverdue: r.Flag(), Booted: r.Instant(),
+		Table: r.unsigned(), Recording: r.Text(),
+		Ready: r.Int(), Routes: r.Int(), Lanes: r.Int(), Feed: r.Int()}
 	timers := []*Timer{&p.Delayed, &p.Alarms, &p.Sessions, &p.Pending, &p.Parked, &p.Done, &p.Workers, &p.Schedules}
-	if n := r.count(2); n != len(timers) {
-		r.stop("%d sets, want %d", n, len(timers))
+	if n := r.Count(2); n != len(timers) {
+		r.Stop("%d sets, want %d", n, len(timers))
 	}
 	for _, t := range timers {
-		t.Count, t.Head = int(r.number()), r.instant()
+		t.Count, t.Head = r.Int(), r.Instant()
 	}
 	p.later(r)
 	return p, r.fail()
@@ -120,32 +120,32 @@ func (e *Engine) DescribePartition(ctx context.Context, partition uint16) (Parti
 // later reads what a partition says of flows and gates.
 func (p *PartitionInfo) later(r *reader) {
 	timers := []*Timer{&p.Blocked, &p.Flows, &p.FlowDue, &p.Backlog}
-	if n := r.count(2); n != len(timers) {
-		r.stop("%d sets of flows, want %d", n, len(timers))
+	if n := r.Count(2); n != len(timers) {
+		r.Stop("%d sets of flows, want %d", n, len(timers))
 	}
 	for _, t := range timers {
-		t.Count, t.Head = int(r.number()), r.instant()
+		t.Count, t.Head = r.Int(), r.Instant()
 	}
 	t := &p.Tally
 	counts := []*int{&t.Skipped, &t.Completed, &t.Failed, &t.Cancelled,
 		&t.Siblings.Cancelled, &t.Siblings.AlreadyTerminal, &t.Siblings.NotFound, &t.Siblings.Spared, &p.TokensRefused}
-	if n := r.count(1); n != len(counts) {
-		r.stop("%d tallies, want %d", n, len(counts))
+	if n := r.Count(1); n != len(counts) {
+		r.Stop("%d tallies, want %d", n, len(counts))
 	}
 	for _, n := range counts {
 		*n = int(r.unsigned())
 	}
 	timers = []*Timer{&p.Closed, &p.Held, &p.Outbox}
-	if n := r.count(2); n != len(timers) {
-		r.stop("%d sets of gates, want %d", n, len(timers))
+	if n := r.Count(2); n != len(timers) {
+		r.Stop("%d sets of gates, want %d", n, len(timers))
 	}
 	for _, t := range timers {
-		t.Count, t.Head = int(r.number()), r.instant()
+		t.Count, t.Head = r.Int(), r.Instant()
 	}
 	e := &p.Ends
 	counts = []*int{&e.Purged, &e.Completed, &e.Failed, &e.Cancelled, &e.Expired, &e.Skipped}
-	if n := r.count(1); n != len(counts) {
-		r.stop("%d ends, want %d", n, len(counts))
+	if n := r.Count(1); n != len(counts) {
+		r.Stop("%d ends, want %d", n, len(counts))
 	}
 	for _, n := range counts {
 		*n = int(r.unsigned())

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Queue is what waits for one route in one partition.
@@ -27,27 +29,20 @@ type Queue struct {
 func (e *Engine) Queues(ctx context.Context, partition uint16, namespace string, most int) ([]Queue, error) {
 	found := map[uint64]Queue{}
 	for cursor, more := "", true; more; more = cursor != "" && (most == 0 || len(found) < most) {
-		r, err := e.call(ctx, fnReadQueues, partition, protocol, cursor, namespace)
+		r, _, err := ask[wire.ReadQueuesReply](ctx, e, partition, wire.ReadQueues{Cursor: cursor, Namespace: namespace})
 		if err != nil {
 			return nil, err
 		}
-		r.instant()
-		cursor = r.text()
-		for range r.count(7) {
-			q := Queue{Partition: partition}
-			own := &reader{}
-			id := r.unsigned()
-			q.Route = route(id, r.text(), own)
+		cursor = r.Cursor
+		for _, x := range r.Queues {
+			q, own, id := Queue{Partition: partition, Lane: LaneState(x.State), Depth: x.Depth, Oldest: x.Oldest,
+				Priority: x.Priority, Retained: x.Retained}, &reader{}, uint64(x.Route)
+			q.Route = route(id, x.Row, own)
 			q.Route.ID = id
-			q.Lane, q.Depth, q.Oldest = LaneState(r.text()), int(r.number()), r.instant()
-			q.Priority, q.Retained = int(r.number()), int(r.number())
-			if own.err != nil {
-				q.Drift = own.err.Error()
+			if own.Err != nil {
+				q.Drift = own.Err.Error()
 			}
 			found[id] = q
-		}
-		if err := r.fail(); err != nil {
-			return nil, err
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b Queue) int { return cmp.Compare(a.Route.ID, b.Route.ID) }),

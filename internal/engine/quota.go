@@ -65,7 +65,7 @@ func (e *Engine) PutQuota(ctx context.Context, q admission.Quota, expected uint6
 	}
 	revision = r.unsigned()
 	wake = waiters(r)
-	return revision, r.already, wake, r.fail()
+	return revision, r.Already, wake, r.fail()
 }
 
 func (e *Engine) onQuota(ctx context.Context, f function, name string, args ...string) (*reader, error) {
@@ -93,7 +93,7 @@ func (e *Engine) RemoveQuota(ctx context.Context, name string) (already bool, er
 	if err != nil {
 		return false, err
 	}
-	return r.already, nil
+	return r.Already, nil
 }
 
 // Admitted answers Admit.
@@ -118,9 +118,9 @@ func (e *Engine) Admit(ctx context.Context, name string, partition uint16, route
 	if err != nil {
 		return Admitted{}, err
 	}
-	out := Admitted{Count: int(r.number()), Why: r.text(), Retry: r.millis()}
-	for range r.count(1) {
-		out.Suspects = append(out.Suspects, r.text())
+	out := Admitted{Count: r.Int(), Why: r.Text(), Retry: r.Millis()}
+	for range r.Count(1) {
+		out.Suspects = append(out.Suspects, r.Text())
 	}
 	return out, r.fail()
 }
@@ -150,7 +150,7 @@ func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released i
 	if err != nil {
 		return 0, nil, err
 	}
-	released = int(r.number())
+	released = r.Int()
 	wake = waiters(r)
 	return released, wake, r.fail()
 }
@@ -176,8 +176,8 @@ func (e *Engine) CheckHolds(ctx context.Context, partition uint16, holds []Hold)
 		return nil, err
 	}
 	var out []HoldState
-	for range r.count(1) {
-		out = append(out, HoldState(r.text()))
+	for range r.Count(1) {
+		out = append(out, HoldState(r.Text()))
 	}
 	return out, r.fail()
 }
@@ -194,7 +194,7 @@ func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration
 	if err != nil {
 		return 0, nil, err
 	}
-	freed = int(r.number())
+	freed = r.Int()
 	wake = waiters(r)
 	return freed, wake, r.fail()
 }
@@ -211,10 +211,10 @@ func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int)
 	if err != nil {
 		return admission.QuotaRecord{}, err
 	}
-	r.instant()
-	q := admission.QuotaRecord{Started: int(r.number()), Held: int(r.number()), Suspect: int(r.number()),
-		ForSlots: int(r.number()), ForRate: int(r.number())}
-	v := r.pairs()
+	r.Instant()
+	q := admission.QuotaRecord{Started: r.Int(), Held: r.Int(), Suspect: r.Int(),
+		ForSlots: r.Int(), ForRate: r.Int()}
+	v := r.Pairs()
 	number := func(field string) int64 { n, _ := strconv.ParseInt(v[field], 10, 64); return n }
 	q.Name, q.Scope, q.Rate, q.Cap = name, v["sc"], int(number("rt")), int(number("cp"))
 	q.Window, q.Jitter = time.Duration(number("wn"))*time.Millisecond, time.Duration(number("jt"))*time.Millisecond
@@ -223,8 +223,8 @@ func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int)
 		q.CreatedAt = time.UnixMilli(at)
 	}
 	q.Audit = auditLog(r)
-	for range r.count(1) {
-		hold, _, _ := strings.Cut(r.text(), " ")
+	for range r.Count(1) {
+		hold, _, _ := strings.Cut(r.Text(), " ")
 		q.Holds = append(q.Holds, hold)
 	}
 	return q, r.fail()

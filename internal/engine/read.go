@@ -30,11 +30,11 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	if err != nil {
 		return Snapshot{}, err
 	}
-	r.instant()
-	row, of, steps := r.text(), holding{r.flag(), r.instant()}, int(r.number())
-	closed, wait := r.text(), flowfabric.Wait{Name: r.text(), Since: r.instant()}
-	core, attempts, tags := r.pairs(), r.pairs(), r.pairs()
-	if r.err != nil {
+	r.Instant()
+	row, of, steps := r.Text(), holding{r.Flag(), r.Instant()}, r.Int()
+	closed, wait := r.Text(), flowfabric.Wait{Name: r.Text(), Since: r.Instant()}
+	core, attempts, tags := r.Pairs(), r.Pairs(), r.Pairs()
+	if r.Err != nil {
 		return Snapshot{}, r.fail()
 	}
 	s, err := snapshot(id, r, core, attempts, row, of)
@@ -165,7 +165,7 @@ func progress(text string, attempts uint32, r *reader) Progress {
 		return Progress{}
 	}
 	if len(p) != 4 {
-		r.stop("progress %q", clip(text))
+		r.Stop("progress %q", clip(text))
 		return Progress{}
 	}
 	f := fields{m: map[string]string{"at": p[1], "percent": p[2]}, r: r}
@@ -187,7 +187,7 @@ func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 		}
 		parts := strings.Split(v, "\x1f")
 		if len(parts) != 8 {
-			r.stop("attempt %s has %d parts, want 8", k, len(parts))
+			r.Stop("attempt %s has %d parts, want 8", k, len(parts))
 			return nil
 		}
 		at := fields{m: map[string]string{"claimed": parts[1], "ended": parts[2], "epoch": parts[6], "claim": parts[7]},
@@ -347,7 +347,7 @@ func (f fields) number(name string) int64 {
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil {
-		f.r.stop("field %s is %q", name, clip(v))
+		f.r.Stop("field %s is %q", name, clip(v))
 	}
 	return n
 }

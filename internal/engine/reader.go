@@ -2,9 +2,7 @@ package engine
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 	"unsafe"
 
 	"github.com/google/uuid"
@@ -13,149 +11,78 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
-// reader walks the slots of a reply. The first slot of an unexpected shape stops it: later reads return zero
-// values, and fail returns the error. Nothing is ever coerced.
+// reader is a wire.Reader with what only this package reads.
 type reader struct {
-	op      string
-	slots   []rueidis.RedisMessage
-	at      int
-	already bool // the envelope said ALREADY_SATISFIED
-	err     error
+	wire.Reader
+	op string
 }
+
+// slots are those of the driver.
+type slots []rueidis.RedisMessage
+
+func (s slots) Len() int                   { return len(s) }
+func (s slots) Text(i int) (string, error) { return s[i].ToString() }
 
 func (r *reader) fail() error {
-	if r.err == nil {
+	if r.Err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %w", r.op, denied.Reply, r.err)
-}
-
-func (r *reader) stop(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf(format, args...)
-	}
-}
-
-func (r *reader) text() string {
-	if r.err != nil {
-		return ""
-	}
-	if r.at >= len(r.slots) {
-		r.stop("slot %d of %d", r.at, len(r.slots))
-		return ""
-	}
-	s, err := r.slots[r.at].ToString()
-	if err != nil {
-		r.stop("slot %d: %w", r.at, err)
-		return ""
-	}
-	r.at++
-	return s
+	return fmt.Errorf("%s: %w: %w", r.op, denied.Reply, r.Err)
 }
 
 // bytes returns a slot without copying it: the driver made it for this reply alone, and nothing else of the reply
 // shares its memory.
 func (r *reader) bytes() []byte {
-	s := r.text()
+	s := r.Text()
 	if s == "" {
 		return nil
 	}
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
-func (r *reader) number() int64 {
-	s := r.text()
-	if r.err != nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		r.stop("slot %d is %q, want a number", r.at-1, clip(s))
-		return 0 // not the limit that ParseInt returns for a number out of range
-	}
-	return n
-}
+func (r *reader) number() int64 { return int64(r.Int()) }
 
 func (r *reader) unsigned() uint64 {
 	n := r.number()
 	if n < 0 {
-		r.stop("slot %d is negative", r.at-1)
+		r.Stop("slot %d is negative", r.At())
 		return 0
 	}
 	return uint64(n)
 }
 
-// count reads the length of a list of size slots an element.
-func (r *reader) count(size int) int {
-	n := r.number()
-	if r.err == nil && (n < 0 || int(n) > (len(r.slots)-r.at)/max(size, 1)) {
-		r.stop("slot %d announces %d elements, %d slots are left", r.at-1, n, len(r.slots)-r.at)
-		return 0
-	}
-	return int(n)
-}
-
-func (r *reader) flag() bool {
-	switch s := r.text(); s {
-	case "1":
-		return true
-	case "0":
-	default:
-		r.stop("slot %d is %q, want 0 or 1", r.at-1, clip(s))
-	}
-	return false
-}
-
-// millis reads a duration; an empty slot is 0.
-func (r *reader) millis() time.Duration {
-	if r.at < len(r.slots) {
-		if s, err := r.slots[r.at].ToString(); err == nil && s == "" {
-			r.at++
-			return 0
-		}
-	}
-	return time.Duration(r.number()) * time.Millisecond
-}
-
 // retentions reads for how long things are kept, see valid.PackRetentions.
 func (r *reader) retentions() flowfabric.Retentions {
-	kept, err := valid.UnpackRetentions(r.text())
+	kept, err := valid.UnpackRetentions(r.Text())
 	if err != nil {
-		r.stop("%w", err)
+		r.Stop("%w", err)
 	}
 	return kept
 }
 
-func (r *reader) instant() time.Time {
-	n := r.number()
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(n)
-}
-
 func (r *reader) id(partition uint16) flowfabric.ExecutionID {
-	s := r.text()
-	if r.err != nil {
+	s := r.Text()
+	if r.Err != nil {
 		return flowfabric.ExecutionID{}
 	}
 	u, err := uuid.Parse(s)
 	if err != nil {
-		r.stop("slot %d: %w", r.at-1, err)
+		r.Stop("slot %d: %w", r.At(), err)
 	}
 	return flowfabric.MakeExecutionID(partition, u)
 }
 
 func (r *reader) uuid() uuid.UUID {
-	s := r.text()
-	if r.err != nil {
+	s := r.Text()
+	if r.Err != nil {
 		return uuid.Nil
 	}
 	u, err := uuid.Parse(s)
 	if err != nil {
-		r.stop("slot %d: %w", r.at-1, err)
+		r.Stop("slot %d: %w", r.At(), err)
 	}
 	return u
 }
@@ -163,13 +90,13 @@ func (r *reader) uuid() uuid.UUID {
 // answer reads one item's answer: its mark and what follows it. '+' is done, '=' it already held, '~' it replaced
 // something; what begins with '-' is refused.
 func (r *reader) answer() (text string, mark byte, refused error) {
-	s := r.text()
-	if r.err != nil {
-		return "", 0, r.err
+	s := r.Text()
+	if r.Err != nil {
+		return "", 0, r.Err
 	}
 	if s == "" || !strings.Contains("+=~-", s[:1]) {
-		r.stop("slot %d is %q, want an answer", r.at-1, clip(s))
-		return "", 0, r.err
+		r.Stop("slot %d is %q, want an answer", r.At(), clip(s))
+		return "", 0, r.Err
 	}
 	if s[0] != '-' {
 		return s[1:], s[0], nil
@@ -185,19 +112,6 @@ func (r *reader) answer() (text string, mark byte, refused error) {
 func (r *reader) settled() (text string, already bool, refused error) {
 	text, mark, refused := r.answer()
 	return text, mark == '=', refused
-}
-
-func (r *reader) pairs() map[string]string {
-	n := r.count(2)
-	if n == 0 {
-		return nil
-	}
-	m := make(map[string]string, n)
-	for range n {
-		k := r.text()
-		m[k] = r.text()
-	}
-	return m
 }
 
 func clip(s string) string {

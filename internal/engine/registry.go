@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // MaxWorkerInfo bounds what a worker says of itself, as JSON.
@@ -151,25 +152,17 @@ func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered
 	if err != nil {
 		return Registered{}, fmt.Errorf("%s: %w", fnRegister.name, err)
 	}
-	r, err := e.call(ctx, fnRegister, e.registryOf(q.Instance), protocol, q.Instance, q.Token,
-		strconv.FormatInt(q.TTL.Milliseconds(), 10), strconv.Itoa(q.InFlight), strconv.Itoa(q.Stuck), info)
+	r, _, err := ask[wire.RegisterWorkerReply](ctx, e, e.registryOf(q.Instance), wire.RegisterWorker{
+		Instance: q.Instance, Token: q.Token, TTL: q.TTL, Inflight: q.InFlight, Stuck: q.Stuck, Info: info})
 	if err != nil {
 		return Registered{}, err
 	}
-	out := Registered{}
-	switch s := r.text(); s {
-	case "renewed":
-		out.Renewed = true
-	case "registered":
-	default:
-		r.stop("slot 2 is %q, want registered or renewed", clip(s))
-	}
-	out.ExpiresAt = r.instant()
-	if revision := r.number(); r.err == nil && revision < library.Revision {
+	out := Registered{Renewed: r.Outcome == "renewed", ExpiresAt: r.Expiry}
+	if r.Revision < library.Revision {
 		e.renew(ctx)
 	}
-	if err := r.fail(); err != nil || out.Renewed {
-		return out, err
+	if out.Renewed {
+		return out, nil
 	}
 	return out, e.sameCounts(ctx)
 }
@@ -189,15 +182,15 @@ func TakenFor(err error) (until time.Time, left time.Duration) {
 // LeaveWorker ends a registration in good order: the name is free at once (lua/worker/ff_leave_worker.lua). already:
 // the process of the token has none. The registration of another process is left alone.
 func (e *Engine) LeaveWorker(ctx context.Context, instance, token string) (already bool, err error) {
-	return e.settled(ctx, fnLeave, e.registryOf(instance), []string{protocol, instance, token})
+	return e.settled(ctx, e.registryOf(instance), wire.LeaveWorker{Instance: instance, Token: token})
 }
 
 // MarkWorkerDead gives a worker instance up: its name is free, and its row says so
 // (lua/worker/ff_mark_worker_dead.lua). What it holds goes with its sessions, see [Engine.MarkSessionDead]. reason is
 // cut to 256 bytes. already: it was given up before. denied.NoWorker.
 func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (already bool, err error) {
-	return e.settled(ctx, fnMarkWorkerDead, e.registryOf(instance),
-		[]string{protocol, instance, cut(reason, limits.MaxDeadReason)})
+	return e.settled(ctx, e.registryOf(instance),
+		wire.MarkWorkerDead{Instance: instance, Reason: cut(reason, limits.MaxDeadReason)})
 }
 
 // Workers lists the worker instances that registered, lost ones for an hour; each partition has its own error. It is no
@@ -286,37 +279,25 @@ func (e *Engine) ReadWorker(ctx context.Context,
 // listWorkers reads a page of one partition's registry (lua/operate/ff_list_workers.lua).
 func (e *Engine) listWorkers(ctx context.Context, partition uint16,
 	after string) (rows []WorkerRow, next string, err error) {
-	r, err := e.call(ctx, fnListWorkers, partition, protocol, after, strconv.Itoa(listPage))
-	if err != nil {
-		return nil, "", err
-	}
-	now := r.instant()
-	next = r.text()
-	for range r.count(9) {
-		w := WorkerRow{Instance: r.text(), ExpiresAt: r.instant(), SeenAt: r.instant(), RegisteredAt: r.instant(),
-			InFlight: int(r.number()), Stuck: int(r.number()), Dead: r.flag(), Reason: r.text()}
-		if err := json.Unmarshal(r.bytes(), &w.Info); err != nil {
+	r, _, err := ask[wire.ListWorkersReply](ctx, e, partition, wire.ListWorkers{After: after, Limit: listPage})
+	for _, x := range r.Workers {
+		w := WorkerRow{Instance: x.Instance, ExpiresAt: x.Expiry, SeenAt: x.Seen, RegisteredAt: x.Registered,
+			InFlight: x.Inflight, Stuck: x.Stuck, Dead: x.Dead, Reason: x.Why, Alive: !x.Dead && x.Expiry.After(r.Now)}
+		if err := json.Unmarshal([]byte(x.Info), &w.Info); err != nil {
 			w.Info = WorkerInfo{}
 		}
-		w.Alive = !w.Dead && w.ExpiresAt.After(now)
 		rows = append(rows, w)
 	}
-	return rows, next, r.fail()
+	return rows, r.Next, err
 }
 
 // listSessions reads a page of one partition's sessions (lua/operate/ff_list_sessions.lua).
 func (e *Engine) listSessions(ctx context.Context, partition uint16,
 	after string) (rows []SessionRow, next string, err error) {
-	r, err := e.call(ctx, fnListSessions, partition, protocol, after, strconv.Itoa(listPage))
-	if err != nil {
-		return nil, "", err
+	r, _, err := ask[wire.ListSessionsReply](ctx, e, partition, wire.ListSessions{After: after, Limit: listPage})
+	for _, x := range r.Sessions {
+		rows = append(rows, SessionRow{ID: x.Session, ExpiresAt: x.Expiry, Dead: x.Dead, Reason: x.Why, Held: x.Held,
+			Alive: !x.Dead && x.Expiry.After(r.Now)})
 	}
-	now := r.instant()
-	next = r.text()
-	for range r.count(5) {
-		s := SessionRow{ID: r.text(), ExpiresAt: r.instant(), Dead: r.flag(), Reason: r.text(), Held: int(r.number())}
-		s.Alive = !s.Dead && s.ExpiresAt.After(now)
-		rows = append(rows, s)
-	}
-	return rows, next, r.fail()
+	return rows, r.Next, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Schedule is the record of a schedule. What its definition means is up to who stored it: package schedule.
@@ -86,22 +87,14 @@ func (e *Engine) SchedulePartition(name string) uint16 {
 // is none), or is not due at Seen; ErrInvalidInput, also for more than 10,000 schedules in a partition;
 // ErrPayloadTooLarge.
 func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, error) {
-	expected, seen := "", ""
-	if q.Expected != nil {
-		expected = strconv.FormatUint(*q.Expected, 10)
+	if q.Missed.Count == 0 {
+		q.Missed = MissedInstants{}
 	}
-	if !q.Seen.IsZero() {
-		seen = ms(q.Seen)
-	}
-	args := append([]string{protocol, q.Name, expected, seen, orNever(q.Next)}, q.Missed.args()...)
-	args = append(args, endless(q.Limit), bit(q.Begin))
-	r, err := e.call(ctx, fnPutSchedule, e.SchedulePartition(q.Name),
-		append(args, q.By, rueidis.BinaryString(q.Definition), rueidis.BinaryString(q.Input))...)
-	if err != nil {
-		return ScheduleSet{}, err
-	}
-	out := ScheduleSet{Already: r.already, Revision: r.unsigned(), Next: r.instant()}
-	return out, r.fail()
+	r, already, err := ask[wire.PutScheduleReply](ctx, e, e.SchedulePartition(q.Name), wire.PutSchedule{
+		Name: q.Name, Expected: revisionOf(q.Expected), Seen: q.Seen, Next: q.Next, Missed: int(q.Missed.Count),
+		First: q.Missed.From, Last: q.Missed.To, Why: q.Missed.Reason, Limit: int(q.Limit), Begin: q.Begin, By: q.By,
+		Definition: rueidis.BinaryString(q.Definition), Payload: rueidis.BinaryString(q.Input)})
+	return ScheduleSet{Already: already, Revision: uint64(r.Revision), Next: r.Next}, err
 }
 
 // Firing moves a schedule on by one step.
@@ -183,15 +176,15 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 		args = appendItems(args, 1, func(int) *NewExecution { return &f.Item }, nil)
 	}
 	r, err := e.call(ctx, fnFireSchedule, partition, args...)
-	if err != nil || r.already {
+	if err != nil || r.Already {
 		return Fired{Already: err == nil}, err
 	}
-	out := Fired{Outcome: FireOutcome(r.text())}
-	if detail := r.text(); out.Outcome == FireRefused {
+	out := Fired{Outcome: FireOutcome(r.Text())}
+	if detail := r.Text(); out.Outcome == FireRefused {
 		code, rest, _ := strings.Cut(detail, " ")
 		out.Refusal = denied.New(fnFireSchedule.name, code, rest)
 	}
-	out.Next = r.instant()
+	out.Next = r.Instant()
 	return out, r.fail()
 }
 
@@ -202,21 +195,24 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 // Errors: denied.NoSchedule; ErrInvalidInput for a by of more than 64 bytes.
 func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool,
 	by string) (since time.Time, already bool, err error) {
-	r, err := e.call(ctx, fnPauseSchedule, e.SchedulePartition(name), protocol, name, bit(paused), by)
-	if err != nil {
-		return time.Time{}, false, err
-	}
-	return r.instant(), r.already, r.fail()
+	r, already, err := ask[wire.PauseScheduleReply](ctx, e, e.SchedulePartition(name),
+		wire.PauseSchedule{Name: name, Paused: paused, By: by})
+	return r.Since, already, err
 }
 
 // RemoveSchedule forgets a schedule (lua/operate/ff_remove_schedule.lua); what it submitted stays. expected is the
 // revision it must have, nil any. already: there was none. Errors: denied.ScheduleChanged, with its revision in slot 0.
 func (e *Engine) RemoveSchedule(ctx context.Context, name string, expected *uint64) (already bool, err error) {
-	revision := ""
-	if expected != nil {
-		revision = strconv.FormatUint(*expected, 10)
+	return e.settled(ctx, e.SchedulePartition(name),
+		wire.RemoveSchedule{Name: name, Expected: revisionOf(expected)})
+}
+
+func revisionOf(expected *uint64) *int {
+	if expected == nil {
+		return nil
 	}
-	return e.settled(ctx, fnRemoveSchedule, e.SchedulePartition(name), []string{protocol, name, revision})
+	n := int(*expected)
+	return &n
 }
 
 // ScheduleQuery says which schedules of a partition are read. The zero value: all of them, from the first page on.
@@ -255,8 +251,8 @@ func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuer
 	if err != nil {
 		return SchedulePage{}, err
 	}
-	page := SchedulePage{Now: r.instant(), More: r.flag()}
-	for range r.count(25) {
+	page := SchedulePage{Now: r.Instant(), More: r.Flag()}
+	for range r.Count(25) {
 		page.Schedules = append(page.Schedules, r.schedule(partition))
 	}
 	return page, r.fail()
@@ -264,29 +260,29 @@ func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuer
 
 // schedule reads one record.
 func (r *reader) schedule(partition uint16) Schedule {
-	s := Schedule{Partition: partition, Name: r.text(), Revision: r.unsigned(), Incarnation: r.unsigned(),
-		Next: r.instant(), LastDue: r.instant()}
-	if text := r.text(); text != "" {
+	s := Schedule{Partition: partition, Name: r.Text(), Revision: r.unsigned(), Incarnation: r.unsigned(),
+		Next: r.Instant(), LastDue: r.Instant()}
+	if text := r.Text(); text != "" {
 		id, err := uuid.Parse(text)
 		if err != nil {
-			r.stop("slot %d: %w", r.at-1, err)
+			r.Stop("slot %d: %w", r.At(), err)
 		}
 		s.LastID = flowfabric.MakeExecutionID(partition, id)
 	}
 	s.Fired, s.Missed = r.unsigned(), r.unsigned()
-	s.LastMissed = MissedInstants{From: r.instant(), To: r.instant(), Count: r.unsigned(), Reason: r.text()}
-	s.Paused, s.PausedAt, s.PausedBy, s.ResumedAt, s.ResumedBy = r.flag(), r.instant(), r.text(), r.instant(), r.text()
-	s.CreatedAt, s.UpdatedAt, s.By, s.InputBytes, s.Definition = r.instant(), r.instant(), r.text(), int(r.number()),
+	s.LastMissed = MissedInstants{From: r.Instant(), To: r.Instant(), Count: r.unsigned(), Reason: r.Text()}
+	s.Paused, s.PausedAt, s.PausedBy, s.ResumedAt, s.ResumedBy = r.Flag(), r.Instant(), r.Text(), r.Instant(), r.Text()
+	s.CreatedAt, s.UpdatedAt, s.By, s.InputBytes, s.Definition = r.Instant(), r.Instant(), r.Text(), r.Int(),
 		r.bytes()
-	if flow := r.text(); flow != "" && flow == s.LastID.UUID().String() {
+	if flow := r.Text(); flow != "" && flow == s.LastID.UUID().String() {
 		s.LastID, s.LastFlow = flowfabric.ExecutionID{}, flowfabric.FlowID(s.LastID)
 	}
 	s.Input = r.bytes()
-	for range r.count(2) {
+	for range r.Count(2) {
 		if s.Reasons == nil {
 			s.Reasons = map[string]uint64{}
 		}
-		why := r.text()
+		why := r.Text()
 		s.Reasons[why] = r.unsigned()
 	}
 	return s

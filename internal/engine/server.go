@@ -163,8 +163,8 @@ func (e *Engine) loadOn(ctx context.Context, node rueidis.CoreClient, key ...str
 	r, err := decode(fnVersion.name, resp)
 	switch {
 	case err == nil:
-		p, rev, hash := r.number(), r.number(), r.text()
-		if r.err != nil {
+		p, rev, hash := r.number(), r.number(), r.Text()
+		if r.Err != nil {
 			return r.fail()
 		}
 		if p != limits.Protocol {

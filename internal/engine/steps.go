@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // stepKinds are the kinds of the steps that the library makes, by how their names begin.
@@ -37,33 +38,30 @@ func (e *Engine) StepValue(ctx context.Context, id flowfabric.ExecutionID,
 // readSteps reads all steps, or with a name one that is recorded, and its value (lua/read/ff_read_steps.lua).
 func (e *Engine) readSteps(ctx context.Context, id flowfabric.ExecutionID,
 	name string) (out []flowfabric.StepRecord, value []byte, err error) {
-	r, err := e.call(ctx, fnReadSteps, id.Partition(), protocol, id.UUID().String(), name)
-	if err != nil {
-		return nil, nil, err
-	}
-	for range r.count(5) {
-		s := r.step()
-		s.Bytes = int(r.number())
+	r, _, err := ask[wire.ReadStepsReply](ctx, e, id.Partition(), wire.ReadSteps{ID: id.UUID().String(), Name: name})
+	for _, x := range r.Recorded {
+		s := step(x.Name, x.Attempt, x.At, x.Took)
+		s.Bytes = x.Bytes
 		out = append(out, s)
 	}
-	for range r.count(5) {
-		s := r.step()
-		s.Failed, s.Error = true, r.text()
+	for _, x := range r.Failed {
+		s := step(x.Name, x.Attempt, x.At, x.Took)
+		s.Failed, s.Error = true, x.Reason
 		out = append(out, s)
 	}
-	if name != "" && len(out) > 0 {
-		value = r.bytes()
+	if r.Value != nil {
+		value = []byte(*r.Value)
 	}
 	slices.SortFunc(out, func(a, b flowfabric.StepRecord) int {
 		return cmp.Or(a.EndedAt.Compare(b.EndedAt), cmp.Compare(a.Attempt, b.Attempt), strings.Compare(a.Name, b.Name))
 	})
-	return out, value, r.fail()
+	return out, value, err
 }
 
-// step reads what both kinds of rows begin with: name, attempt, end and duration.
-func (r *reader) step() flowfabric.StepRecord {
-	s := flowfabric.StepRecord{Name: r.text(), Kind: "step", Attempt: uint32(r.number()), EndedAt: r.instant()}
-	s.StartedAt = s.EndedAt.Add(-time.Duration(r.number()) * time.Millisecond)
+// step is what both kinds of rows begin with.
+func step(name string, attempt int, at time.Time, took time.Duration) flowfabric.StepRecord {
+	s := flowfabric.StepRecord{Name: name, Kind: "step", Attempt: uint32(attempt), EndedAt: at,
+		StartedAt: at.Add(-took)}
 	for _, k := range stepKinds {
 		if rest, ok := strings.CutPrefix(s.Name, k.prefix); ok {
 			s.Name, s.Kind = rest, k.kind

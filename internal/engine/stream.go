@@ -46,10 +46,10 @@ func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 	if err != nil {
 		return Appended{}, err
 	}
-	out := Appended{Duplicate: r.already}
-	id, idErr := ParseStreamID(r.text())
+	out := Appended{Duplicate: r.Already}
+	id, idErr := ParseStreamID(r.Text())
 	if idErr != nil {
-		r.stop("%w", idErr)
+		r.Stop("%w", idErr)
 	}
 	out.LastID, out.Count, out.LastSequence, out.Summary = id, r.unsigned(), r.unsigned(), r.unsigned()
 	return out, r.fail()
@@ -103,26 +103,26 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 		return StreamMeta{}, err
 	}
 	var m StreamMeta
-	m.Exists, m.Count, m.Bytes, m.LastSequence = r.flag(), r.unsigned(), r.unsigned(), r.unsigned()
-	last, err1 := ParseStreamID(r.text())
-	head, err2 := ParseStreamID(r.text())
+	m.Exists, m.Count, m.Bytes, m.LastSequence = r.Flag(), r.unsigned(), r.unsigned(), r.unsigned()
+	last, err1 := ParseStreamID(r.Text())
+	head, err2 := ParseStreamID(r.Text())
 	if err1 != nil || err2 != nil {
-		r.stop("stream ids")
+		r.Stop("stream ids")
 	}
 	m.LastID, m.FirstID = last, head
 	retained := r.unsigned()
 	m.Trimmed = m.Count - min(retained, m.Count)
-	m.Closed, m.ClosedAt, m.ClosedReason = r.flag(), r.instant(), r.text()
-	m.Attempts, m.Code = uint32(r.unsigned()), flowfabric.Code(r.text())
+	m.Closed, m.ClosedAt, m.ClosedReason = r.Flag(), r.Instant(), r.Text()
+	m.Attempts, m.Code = uint32(r.unsigned()), flowfabric.Code(r.Text())
 	m.Summary, m.Live = r.unsigned(), r.unsigned()
 	m.Runs, m.Recorded.Sequence = uint32(r.unsigned()), r.unsigned()
-	if m.Recorded.ID, err = ParseStreamID(r.text()); err != nil {
-		r.stop("%w", err)
+	if m.Recorded.ID, err = ParseStreamID(r.Text()); err != nil {
+		r.Stop("%w", err)
 	}
-	m.Type, m.BeganAt, m.EndedAt, m.Category, m.Message = flowfabric.AttemptType(r.text()), r.instant(), r.instant(),
-		r.text(), r.text()
-	m.Due, m.Epoch = r.instant(), r.unsigned()
-	m.End = StreamEnd{At: r.instant(), Category: r.text(), Message: r.text(), By: r.text()}
+	m.Type, m.BeganAt, m.EndedAt, m.Category, m.Message = flowfabric.AttemptType(r.Text()), r.Instant(), r.Instant(),
+		r.Text(), r.Text()
+	m.Due, m.Epoch = r.Instant(), r.unsigned()
+	m.End = StreamEnd{At: r.Instant(), Category: r.Text(), Message: r.Text(), By: r.Text()}
 	m.Kept = uint32(r.unsigned())
 	return m, r.fail()
 }

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -31,15 +32,14 @@ func (e *Engine) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence,
 	if err != nil {
 		return Opened{}, err
 	}
-	out := Opened{ID: r.uuid(), Key: r.text(), Kid: r.text(), Nonce: r.text(), ExpiresAt: r.instant()}
+	out := Opened{ID: r.uuid(), Key: r.Text(), Kid: r.Text(), Nonce: r.Text(), ExpiresAt: r.Instant()}
 	return out, r.fail()
 }
 
 // CloseWaitpoint takes a pending waitpoint back (lua/suspend/ff_close_waitpoint.lua). already: it was closed or has
 // expired. denied.NoWaitpoint; denied.WaitpointNotPending for one that a suspension waits on.
 func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error) {
-	return e.settled(ctx, fnCloseWaitpoint, f.Execution.Partition(),
-		append(fenceArgs([]string{protocol}, f), id.String()))
+	return e.settled(ctx, f.Execution.Partition(), wire.CloseWaitpoint{Fence: fenceOf(f), Waitpoint: id.String()})
 }
 
 // SuspendExecution gives up the lease until a condition is met (lua/suspend/ff_suspend_execution.lua). The attempt
@@ -67,23 +67,23 @@ func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Sus
 	if err != nil {
 		return Suspended{}, err
 	}
-	out := Suspended{Already: r.already}
-	switch what := r.text(); what {
+	out := Suspended{Already: r.Already}
+	switch what := r.Text(); what {
 	case "satisfied":
 		out.Satisfied = true
 	case "suspended":
 	default:
-		r.stop("suspended is %q", clip(what))
+		r.Stop("suspended is %q", clip(what))
 	}
-	out.Suspension, out.TimeoutAt = r.uuid(), r.instant()
+	out.Suspension, out.TimeoutAt = r.uuid(), r.Instant()
 	outcome := r.bytes()
-	out.Kid = r.text()
-	for range r.count(4) {
-		out.Waitpoints = append(out.Waitpoints, Opened{ID: r.uuid(), Key: r.text(), Kid: r.text(), Nonce: r.text()})
+	out.Kid = r.Text()
+	for range r.Count(4) {
+		out.Waitpoints = append(out.Waitpoints, Opened{ID: r.uuid(), Key: r.Text(), Kid: r.Text(), Nonce: r.Text()})
 	}
-	if out.Satisfied && r.err == nil {
+	if out.Satisfied && r.Err == nil {
 		if out.Resume, err = DecodeResume(outcome); err != nil {
-			r.stop("%w", err)
+			r.Stop("%w", err)
 		}
 	}
 	return out, r.fail()
@@ -104,19 +104,19 @@ type ResumeRequest struct {
 // code), denied.SuspensionChanged (slot 0: the current one), ErrNotFound.
 func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID,
 	q ResumeRequest) (already bool, err error) {
-	expected, trigger := "", "operator"
+	call := wire.ResumeExecution{ID: id.UUID().String(), Trigger: "operator", By: q.By,
+		Reason: cut(q.Reason, limits.MaxReason), Delay: q.Delay}
 	if q.Suspension != uuid.Nil {
-		expected = q.Suspension.String()
+		call.Suspension = q.Suspension.String()
 	}
 	if q.Auto {
-		trigger = "auto_resume"
+		call.Trigger = "auto_resume"
 	}
 	if q.Request == uuid.Nil {
 		q.Request = uuid.New()
 	}
-	return e.settled(ctx, fnResume, id.Partition(),
-		[]string{protocol, id.UUID().String(), expected, q.Request.String(), trigger,
-			q.By, cut(q.Reason, limits.MaxReason), strconv.FormatInt(q.Delay.Milliseconds(), 10)})
+	call.Request = q.Request.String()
+	return e.settled(ctx, id.Partition(), call)
 }
 
 // DeliverSignal brings a signal to a waitpoint for whoever holds its token, of which digest is the SHA-256 in 64 hex
@@ -157,9 +157,9 @@ func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.Executio
 	if err != nil {
 		return suspend.Delivered{}, err
 	}
-	out := suspend.Delivered{Signal: r.uuid(), Effect: r.text()}
-	out.Open = openState(r.text())
-	out.Duplicate = r.already && out.Signal != s.ID
+	out := suspend.Delivered{Signal: r.uuid(), Effect: r.Text()}
+	out.Open = openState(r.Text())
+	out.Duplicate = r.Already && out.Signal != s.ID
 	return out, r.fail()
 }
 
@@ -174,7 +174,7 @@ func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m 
 		return "", err
 	}
 	r.uuid()
-	key = r.text()
+	key = r.Text()
 	return key, r.fail()
 }
 
@@ -185,38 +185,38 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 	if err != nil {
 		return suspend.Record{}, err
 	}
-	out := suspend.Record{Code: flowfabric.Code(r.text())}
-	if flow := r.text(); flow != "" {
+	out := suspend.Record{Code: flowfabric.Code(r.Text())}
+	if flow := r.Text(); flow != "" {
 		u, err := uuid.Parse(flow)
 		if err != nil {
-			r.stop("flow: %w", err)
+			r.Stop("flow: %w", err)
 		}
 		out.Flow = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), u))
 	}
 	outcome := r.bytes()
-	u := r.pairs()
-	for range r.count(2) {
-		w, err := decodeWaitpoint(r.text(), r.text())
+	u := r.Pairs()
+	for range r.Count(2) {
+		w, err := decodeWaitpoint(r.Text(), r.Text())
 		if err != nil {
-			r.stop("%w", err)
+			r.Stop("%w", err)
 			break
 		}
 		out.Waitpoints = append(out.Waitpoints, w)
 	}
 	for i := range out.Waitpoints {
-		out.Waitpoints[i].RefusedAt = r.instant()
+		out.Waitpoints[i].RefusedAt = r.Instant()
 	}
 	slices.SortFunc(out.Waitpoints, func(a, b suspend.Waitpoint) int {
 		return strings.Compare(a.ID.String(), b.ID.String())
 	})
-	if outcome != nil && r.err == nil {
+	if outcome != nil && r.Err == nil {
 		resume, err := DecodeResume(outcome)
 		if err != nil {
-			r.stop("%w", err)
+			r.Stop("%w", err)
 		}
 		out.Result = &resume
 	}
-	if r.err == nil && u["id"] != "" {
+	if r.Err == nil && u["id"] != "" {
 		fillSuspension(&out, u, r)
 	}
 	return out, r.fail()
@@ -230,7 +230,7 @@ func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 		}
 		n, err := strconv.ParseInt(u[field], 10, 64)
 		if err != nil {
-			r.stop("suspension %s is %q", field, clip(u[field]))
+			r.Stop("suspension %s is %q", field, clip(u[field]))
 		}
 		return n
 	}
@@ -242,7 +242,7 @@ func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 	}
 	id, err := uuid.Parse(u["id"])
 	if err != nil {
-		r.stop("suspension id: %w", err)
+		r.Stop("suspension id: %w", err)
 	}
 	out.ID, out.Name, out.Reason, out.Behaviour, out.Condition = id, u["name"], u["reason"], u["behaviour"],
 		u["condition"]
@@ -263,7 +263,7 @@ func (r *reader) question(text string) *suspend.Question {
 	}
 	q := new(suspend.Question)
 	if err := json.Unmarshal([]byte(text), q); err != nil {
-		r.stop("question %q: %w", clip(text), err)
+		r.Stop("question %q: %w", clip(text), err)
 		return nil
 	}
 	return q
@@ -278,11 +278,11 @@ func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 	if err != nil {
 		return suspend.Asked{}, err
 	}
-	out := suspend.Asked{Question: r.question(r.text()), Open: openState(r.text())}
-	if text := r.text(); text != "" {
+	out := suspend.Asked{Question: r.question(r.Text()), Open: openState(r.Text())}
+	if text := r.Text(); text != "" {
 		s, err := decodeSignal(text)
 		if err != nil {
-			r.stop("%w", err)
+			r.Stop("%w", err)
 		}
 		out.Answer = &s
 	}
@@ -299,11 +299,11 @@ func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, wai
 	if err != nil {
 		return nil, 0, err
 	}
-	total = int(r.number())
-	for range r.count(1) {
-		s, err := decodeSignal(r.text())
+	total = r.Int()
+	for range r.Count(1) {
+		s, err := decodeSignal(r.Text())
 		if err != nil {
-			r.stop("%w", err)
+			r.Stop("%w", err)
 			break
 		}
 		out = append(out, s)

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Tick does, for one partition, what is due because time passed, about 100 executions a call
@@ -9,11 +11,7 @@ import (
 // owner or the tick is 2 s overdue. release gives the ownership up. owner is a worker instance id, which is
 // rung with "t" when an earlier timer is set.
 func (e *Engine) Tick(ctx context.Context, partition uint16, owner string, release bool) (TickReply, error) {
-	flag := "0"
-	if release {
-		flag = "1"
-	}
-	return e.tick(ctx, partition, owner, flag)
+	return e.tick(ctx, partition, owner, bit(release))
 }
 
 // AskTick is a tick by a process that may have missed something, or that starts (lua/tick/ff_tick.lua). If another
@@ -25,14 +23,12 @@ func (e *Engine) AskTick(ctx context.Context, partition uint16, owner string) (T
 }
 
 func (e *Engine) tick(ctx context.Context, partition uint16, owner, release string) (TickReply, error) {
-	r, err := e.call(ctx, fnTick, partition, protocol, owner, release)
-	if err != nil || r.already {
+	r, already, err := ask[wire.TickReply](ctx, e, partition, wire.Tick{Owner: owner, Release: release})
+	if already {
 		return TickReply{}, err
 	}
-	out := TickReply{Owner: r.flag(), More: r.flag(), Next: r.millis(), Idle: r.flag()}
-	for _, n := range []*int{&out.Requeued, &out.Exhausted, &out.Promoted, &out.TimedOut, &out.Expired, &out.Rung,
-		&out.Suspensions, &out.Waitpoints, &out.Purged, &out.Schedules, &out.Outbox} {
-		*n = int(r.number())
-	}
-	return out, r.fail()
+	return TickReply{Owner: r.Owner, More: r.More, Next: r.Next, Idle: r.Idle, Requeued: r.Requeued,
+		Exhausted: r.Exhausted, Promoted: r.Promoted, TimedOut: r.TimedOut, Expired: r.Expired, Rung: r.Rung,
+		Suspensions: r.Suspensions, Waitpoints: r.Waitpoints, Purged: r.Purged, Schedules: r.Schedules,
+		Outbox: r.Outbox}, err
 }

@@ -65,8 +65,8 @@ func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, err
 			if err != nil {
 				return err
 			}
-			if r.already {
-				out[i] = KeySeeded{Current: r.text(), Good: r.flag()}
+			if r.Already {
+				out[i] = KeySeeded{Current: r.Text(), Good: r.Flag()}
 			} else {
 				out[i] = KeySeeded{Current: k.Kid, Seeded: true, Good: true}
 			}
@@ -98,12 +98,12 @@ func (e *Engine) rotate(ctx context.Context, partition uint16, k TokenKey, grace
 		out.Err = err
 		return out
 	}
-	if r.already {
-		out.Noop, out.Previous = true, r.text()
+	if r.Already {
+		out.Noop, out.Previous = true, r.Text()
 		return out
 	}
-	r.text()
-	out.Previous, out.Reaped, out.Open = r.text(), int(r.number()), int(r.number())
+	r.Text()
+	out.Previous, out.Reaped, out.Open = r.Text(), r.Int(), r.Int()
 	out.Err = r.fail()
 	return out
 }
@@ -140,10 +140,10 @@ func (e *Engine) listTokenKeys(ctx context.Context, partition uint16) PartitionK
 		out.Err = err
 		return out
 	}
-	out.Current = r.text()
-	for range r.count(5) {
-		k := KeyState{TokenKey: TokenKey{Kid: r.text(), Fingerprint: r.text()}, ExpiresAt: r.instant(),
-			Open: int(r.number()), NeededUntil: r.instant()}
+	out.Current = r.Text()
+	for range r.Count(5) {
+		k := KeyState{TokenKey: TokenKey{Kid: r.Text(), Fingerprint: r.Text()}, ExpiresAt: r.Instant(),
+			Open: r.Int(), NeededUntil: r.Instant()}
 		k.Current = k.Kid == out.Current
 		out.Keys = append(out.Keys, k)
 	}

@@ -85,20 +85,20 @@ func claimArgs(args []string, q ClaimRequest) []string {
 
 // claimed decodes a claim reply and reads the blobs that were too large to come with it.
 func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, r *reader) (ClaimReply, error) {
-	out := ClaimReply{Duplicate: r.flag(), Registered: r.flag(), More: r.flag(), TickOverdue: r.flag(), Gated: r.flag(),
-		TableFull: r.flag(), Table: r.unsigned(), Routes: parseRoutes(r)}
+	out := ClaimReply{Duplicate: r.Flag(), Registered: r.Flag(), More: r.Flag(), TickOverdue: r.Flag(), Gated: r.Flag(),
+		TableFull: r.Flag(), Table: r.unsigned(), Routes: parseRoutes(r)}
 	var err error
 	if out.Claims, err = e.claims(ctx, partition, q.Session, q.Number, r); err != nil {
 		return out, err
 	}
-	if n := r.count(1); n > 0 {
+	if n := r.Count(1); n > 0 {
 		out.Grants = make([]Grant, n)
 	}
 	for i := range out.Grants {
-		h := header{rest: r.text()}
+		h := header{rest: r.Text()}
 		if out.Grants[i] = (Grant{Execution: h.id(partition), Epoch: h.unsigned(), Route: h.unsigned(),
 			Wakes: h.unsigned()}); h.err != nil {
-			r.stop("grant %d: %w", i, h.err)
+			r.Stop("grant %d: %w", i, h.err)
 		}
 	}
 	out.Others = parseRoutes(r)
@@ -108,7 +108,7 @@ func (e *Engine) claimed(ctx context.Context, partition uint16, q ClaimRequest, 
 // claims decodes a list of claims. number is 0 where each claim has its own, which is not told.
 func (e *Engine) claims(ctx context.Context, partition uint16, session string, number uint64,
 	r *reader) ([]Claim, error) {
-	n := r.count(1)
+	n := r.Count(1)
 	if n == 0 {
 		return nil, r.fail()
 	}
@@ -116,14 +116,14 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 	var later []large
 	for i := range out {
 		c := &out[i]
-		h := header{rest: r.text()}
+		h := header{rest: r.Text()}
 		c.Fence = flowfabric.Fence{Execution: h.id(partition), Session: session, Claim: number,
 			Attempt: uint32(h.unsigned()), Epoch: h.unsigned()}
 		kind, continues, linked := strings.Cut(h.next(), "/")
 		c.Type, c.Route, c.Priority = flowfabric.AttemptType(kind), h.unsigned(), int(h.unsigned())
 		if linked {
 			if c.Continues, h.err = strconv.Atoi(continues); h.err != nil {
-				r.stop("claim %d: %w", i, h.err)
+				r.Stop("claim %d: %w", i, h.err)
 			}
 		}
 		c.CreatedAt, c.ClaimedAt = time.UnixMilli(int64(h.unsigned())), time.UnixMilli(int64(h.unsigned()))
@@ -136,20 +136,20 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 			inputs = h.next()
 		}
 		if h.err != nil || h.rest != "" {
-			r.stop("claim header %d: %w, %q left", i, h.err, clip(h.rest))
+			r.Stop("claim header %d: %w, %q left", i, h.err, clip(h.rest))
 		}
 		if input == "1" {
 			c.Input = r.bytes()
 		}
 		if tags == "1" {
-			c.Tags = r.pairs()
+			c.Tags = r.Pairs()
 		}
 		if steps == "1" {
-			m := r.count(2)
+			m := r.Count(2)
 			c.Steps = make(map[string][]byte, m)
 			for range m {
-				name := r.text()
-				c.Steps[name] = []byte(r.text())
+				name := r.Text()
+				c.Steps[name] = []byte(r.Text())
 			}
 		}
 		if resume == "1" {
@@ -161,7 +161,7 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 		if input == "2" || steps == "2" || resume == "2" || inputs == "2" {
 			later = append(later, large{i, input == "2", steps == "2", resume == "2", inputs == "2"})
 		}
-		if r.err != nil {
+		if r.Err != nil {
 			return nil, r.fail()
 		}
 	}
@@ -170,20 +170,20 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 
 // member reads what a member of a flow is told: its flow and node, and what its upstreams left it.
 func (c *Claim) member(partition uint16, r *reader, inputs bool) {
-	flow, node, _ := strings.Cut(r.text(), " ")
+	flow, node, _ := strings.Cut(r.Text(), " ")
 	id, err := ids.ParseUUID(flow)
 	if err != nil {
-		r.stop("flow of a claim: %w", err)
+		r.Stop("flow of a claim: %w", err)
 		return
 	}
 	c.Flow, c.Node = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, id)), node
 	if !inputs {
 		return
 	}
-	n := r.count(2)
+	n := r.Count(2)
 	c.Inputs = make(map[string][]byte, n)
 	for range n {
-		name := r.text()
+		name := r.Text()
 		c.Inputs[name] = r.bytes()
 	}
 }
@@ -191,12 +191,12 @@ func (c *Claim) member(partition uint16, r *reader, inputs bool) {
 // resumed reads what ended the last suspension.
 func (c *Claim) resumed(r *reader) {
 	blob := r.bytes()
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
 	resume, err := DecodeResume(blob)
 	if err != nil {
-		r.stop("%w", err)
+		r.Stop("%w", err)
 	}
 	c.Resume = &resume
 }
@@ -300,7 +300,7 @@ func (h *header) id(partition uint16) flowfabric.ExecutionID {
 }
 
 func parseRoutes(r *reader) []Route {
-	n := r.count(2)
+	n := r.Count(2)
 	if n == 0 {
 		return nil
 	}
@@ -314,13 +314,13 @@ func parseRoutes(r *reader) []Route {
 // parseRoute reads an id and its row: namespace, lane, kind, capabilities and gates joined by the unit separator.
 func parseRoute(r *reader) Route {
 	id := r.unsigned()
-	return route(id, r.text(), r)
+	return route(id, r.Text(), r)
 }
 
 func route(id uint64, row string, r *reader) Route {
 	parts := strings.Split(row, "\x1f")
 	if len(parts) != 5 {
-		r.stop("route %d has %d parts, want 5", id, len(parts))
+		r.Stop("route %d has %d parts, want 5", id, len(parts))
 		return Route{}
 	}
 	out := Route{ID: id, Namespace: parts[0], Lane: parts[1], Kind: parts[2]}
@@ -353,18 +353,18 @@ func (e *Engine) RenewSession(ctx context.Context, partition uint16, session str
 	if err != nil {
 		return Renewal{}, err
 	}
-	out := Renewal{TickOverdue: r.flag(), Generation: r.unsigned(), MoreLost: r.flag()}
-	for range r.count(1) {
-		notice := r.text()
+	out := Renewal{TickOverdue: r.Flag(), Generation: r.unsigned(), MoreLost: r.Flag()}
+	for range r.Count(1) {
+		notice := r.Text()
 		fields := strings.Fields(notice)
 		if len(fields) != 3 {
-			r.stop("notice %q", clip(notice))
+			r.Stop("notice %q", clip(notice))
 			break
 		}
 		id, err1 := ids.ParseUUID(fields[0])
 		epoch, err2 := strconv.ParseUint(fields[1], 10, 64)
 		if err1 != nil || err2 != nil {
-			r.stop("notice %q", clip(notice))
+			r.Stop("notice %q", clip(notice))
 			break
 		}
 		out.Lost = append(out.Lost, Lost{Execution: flowfabric.MakeExecutionID(partition, id), Epoch: epoch,
@@ -405,9 +405,9 @@ func (e *Engine) heldPage(ctx context.Context, partition uint16, session string,
 	if err != nil {
 		return nil, 0, err
 	}
-	r.flag()
-	total = int(r.number())
-	for range r.count(2) {
+	r.Flag()
+	total = r.Int()
+	for range r.Count(2) {
 		out = append(out, Held{Execution: r.id(partition), Claim: r.unsigned()})
 	}
 	return out, total, r.fail()
@@ -443,13 +443,13 @@ func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollSt
 	for i, p := range partitions {
 		states[i].Partition = p
 	}
-	workers = int(r.number())
-	for range r.count(3) {
+	workers = r.Int()
+	for range r.Count(3) {
 		place := r.number()
-		if r.err == nil && (place < 1 || place > int64(len(states))) {
-			r.stop("place %d of %d", place, len(states))
+		if r.Err == nil && (place < 1 || place > int64(len(states))) {
+			r.Stop("place %d of %d", place, len(states))
 		}
-		if ready, overdue := r.number(), r.flag(); r.err == nil {
+		if ready, overdue := r.number(), r.Flag(); r.Err == nil {
 			states[place-1].Ready, states[place-1].TickOverdue = int(ready), overdue
 		}
 	}

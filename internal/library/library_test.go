@@ -100,11 +100,14 @@ func TestHeaders(t *testing.T) {
 // slots are the names of the slots at the begin of a part of a header.
 func slots(s contract.Sequence) (names []string) {
 	for _, x := range s {
-		slot, ok := x.(contract.Slot)
-		if !ok {
-			break
+		switch x := x.(type) {
+		case contract.Slot:
+			names = append(names, x.Name)
+		case contract.Group:
+			names = append(names, slots(x.Part)...)
+		default:
+			return names
 		}
-		names = append(names, slot.Name)
 	}
 	return names
 }
@@ -116,6 +119,8 @@ func rows(s contract.Sequence, names []string) bool {
 		case contract.Rows:
 			return slices.Equal(slots(x.Part), names) || rows(x.Part, names)
 		case contract.Maybe:
+			return rows(x.Part, names)
+		case contract.Group:
 			return rows(x.Part, names)
 		}
 		return false

@@ -5,7 +5,7 @@
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseGrants
 -- Args:    protocol session:bytes(1..64) grants:rows(0..100) {id:id epoch:text reserved:flag} routes:rows(0..100)
---          {route:n(1..) ms:ms(1..86400000) why:bytes(256) wakes:text}
+--          {route:n(1..) pause:ms(1..86400000) why:bytes(256) wakes:text}
 -- Replies: OK answers:rows {answer:text}
 -- Errors:  @root invalid_input
 local function ff_release_grant(ctx, argv)
@@ -13,7 +13,7 @@ local function ff_release_grant(ctx, argv)
   if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
   local grants, at = args.rows(argv, 3, 0, 100, { 'id', 'epoch', 'reserved' })
   if not grants then return reply.err('invalid_input', 'count: 0..100') end
-  local routes, behind = args.rows(argv, at, 0, 100, { 'route', 'ms', 'why', 'wakes' })
+  local routes, behind = args.rows(argv, at, 0, 100, { 'route', 'pause', 'why', 'wakes' })
   if not routes or argv[behind] then return reply.err('invalid_input', 'routes: 0..100') end
   for i = 1, #grants do
     local g = grants[i]
@@ -24,7 +24,7 @@ local function ff_release_grant(ctx, argv)
   for i = 1, #routes do
     local x = routes[i]
     if not args.int(x.route, 1, 9007199254740991) then return reply.err('invalid_input', 'route') end
-    if not args.int(x.ms, 1, 86400000) then return reply.err('invalid_input', 'closed for: 1..86400000 ms') end
+    if not args.int(x.pause, 1, 86400000) then return reply.err('invalid_input', 'closed for: 1..86400000 ms') end
     if #x.why > 256 then return reply.err('invalid_input', 'why: at most 256 bytes') end
     if not args.int(x.wakes, 0, 9007199254740991) then return reply.err('invalid_input', 'wakes') end
   end
@@ -33,7 +33,7 @@ local function ff_release_grant(ctx, argv)
   for i = 1, #routes do
     local x = routes[i]
     if gate.of(ctx, x.route) ~= '' and (x.wakes == '0' or x.wakes == gate.wakes(ctx, x.route)) then
-      gate.close(ctx, x.route, ctx.now + tonumber(x.ms), x.why)
+      gate.close(ctx, x.route, ctx.now + tonumber(x.pause), x.why)
       ready.drop(ctx, x.route)
     end
   end

@@ -9,7 +9,7 @@
 -- Go:      Engine.WaitChildren
 -- Args:    protocol fence name:line(1..128) mode:all|first|success|fast after:run|cancel rest:cancel|leave park:flag
 --          members
--- Replies: OK made|parked|satisfied outcomes:text; ALREADY_SATISFIED made|parked outcomes:text
+-- Replies: OK what:made|parked|satisfied outcomes:text; ALREADY_SATISFIED what:made|parked outcomes:text
 -- Errors:  @root @fence invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large
 --          too_many_routes lane_closed idempotency_conflict flow_not_found flow_already_terminal flow_sealed
 --          flow_cancelled self_referencing_edge dependency_already_exists execution_not_in_flow

@@ -27,12 +27,14 @@ function schedule.revise(ctx)
   return rv
 end
 
--- missed reads four arguments: how many, the first, the last, why. nil when they are malformed; a count of 0 needs no
+-- missed reads four arguments: how many, the first, the last, why. nil when they are malformed; a count of 0 has no
 -- others.
 function schedule.missed(argv, i)
   local count = args.int(argv[i], 0, 9007199254740991)
   if not count then return nil end
-  if count == 0 then return { count = 0 } end
+  if count == 0 then
+    return argv[i + 1] == '' and argv[i + 2] == '' and argv[i + 3] == '' and { count = 0 } or nil
+  end
   local first, last = args.int(argv[i + 1], 0, 9007199254740991), args.int(argv[i + 2], 0, 9007199254740991)
   local why = argv[i + 3]
   if not first or not last or first > last or not why or #why > 32 or not string.find(why, '^%l[%l_]*$') then

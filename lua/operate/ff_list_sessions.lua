@@ -3,7 +3,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.listSessions
 -- Args:    protocol after:text limit:n(1..100)
--- Replies: OK now:instant next:text sessions:rows {session:text expiry:instant dead:instant why:text held:n}
+-- Replies: OK now:instant next:text sessions:rows {session:text expiry:instant dead:flag why:text held:n}
 -- Errors:  @root invalid_input
 local function ff_list_sessions(ctx, argv)
   local limit = args.int(argv[3], 1, 100)

@@ -4,7 +4,7 @@
 -- Go:      Engine.listWorkers
 -- Args:    protocol after:text limit:n(1..100)
 -- Replies: OK now:instant next:text workers:rows {instance:text expiry:instant seen:instant registered:instant
---          inflight:n stuck:n dead:instant why:text info:text}
+--          inflight:n stuck:n dead:flag why:text info:text}
 -- Errors:  @root invalid_input
 local function ff_list_workers(ctx, argv)
   local limit = args.int(argv[3], 1, 100)

@@ -6,7 +6,7 @@
 -- schedule stays paused.
 -- Flags:   none
 -- Go:      Engine.PutSchedule
--- Args:    protocol name:name(64) expected:n? seen:instant? next:instant? missed:n first:text last:text why:text
+-- Args:    protocol name:name(64) expected:n? seen:instant? next:instant? missed:n first:instant? last:instant? why:text
 --          limit:n(1..)? begin:flag by:bytes(64) definition:bytes(1..65536) payload:bytes(1048576)
 -- Replies: OK revision:n next:instant; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input payload_too_large schedule_changed

@@ -10,7 +10,7 @@
 --          timeout:ms(1..315360000000)? behaviour:enum(suspension.behaviours) delay:ms(0..2592000000) condition:text
 --          question:object(8192)? waitpoints:rows(0..16) {waitpoint:id key:line(1..256) mode:f|p kid:kid?
 --          digest:hex(0..64) nonce:hex(0..32)}
--- Replies: OK outcome:suspended|satisfied suspension:uuid timeout:instant outcome:text kid:kid? waitpoints:rows
+-- Replies: OK what:suspended|satisfied suspension:uuid timeout:instant outcome:text kid:kid? waitpoints:rows
 --          {waitpoint:uuid key:text kid:kid? nonce:hex(0..32)}; ALREADY_SATISFIED the same
 -- Errors:  @root @fence invalid_input invalid_resume_condition waitpoint_not_found waitpoint_not_pending
 --          waitpoint_already_exists waitpoint_key_mismatch pending_waitpoint_expired signal_limit_exceeded

@@ -1,7 +1,7 @@
 -- ff_freeze_partition: freezes a partition, so that every function is refused with partition_frozen while its slot is
 -- moved key by key, or thaws it. Leases go on running out meanwhile.
 -- Flags:   allow-oom
--- Go:      Engine.freeze
+-- Go:      Engine.FreezePartition
 -- Args:    protocol frozen:flag reason:bytes(256)
 -- Replies: OK frozen:flag; ALREADY_SATISFIED frozen:flag
 -- Errors:  invalid_input partition_missing protocol_mismatch

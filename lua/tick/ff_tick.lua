@@ -9,8 +9,8 @@
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
 -- Args:    protocol owner:bytes(1..64) release:0|1|2
--- Replies: OK owner:flag more:flag next:ms idle:flag requeued:n exhausted:n promoted:n timedout:n expired:n rung:n
---          suspensions:n waitpoints:n purged:n schedules:n outbox:n; ALREADY_SATISFIED owner:text
+-- Replies: OK owner:flag more:flag next:ms idle:flag requeued:n exhausted:n promoted:n timed_out:n expired:n rung:n
+--          suspensions:n waitpoints:n purged:n schedules:n outbox:n; ALREADY_SATISFIED other:text
 -- Errors:  @root invalid_input
 local ff_tick_do = {}
 
