@@ -138,23 +138,21 @@ func (c *call) putBudget() error {
 	return c.showBudget(name)
 }
 
-// named is the key that the path names, of something that belongs to no namespace.
-func (c *call) named() (string, error) { return c.r.PathValue("key"), nil }
+func (c *call) removeBudget() error { return c.remove(c.h.admin.RemoveBudget) }
 
-func (c *call) removeBudget() error { return c.remove(c.named, c.h.admin.RemoveBudget) }
-
-// remove forgets something that has a name, if the principal may see it. The reason is in the query.
-func (c *call) remove(named func() (string, error),
-	do func(context.Context, string, ...flowfabric.ActOption) (bool, error)) error {
-	q := c.query()
-	if q.err != nil {
-		return q.err
-	}
-	name, err := named()
+// remove forgets what the path names and belongs to no namespace.
+func (c *call) remove(do func(context.Context, string, ...flowfabric.ActOption) (bool, error)) error {
+	reason, err := c.reason()
 	if err == nil {
-		_, err = do(c.ctx(), name, c.act(why{q.text("reason")})...)
+		_, err = do(c.ctx(), c.r.PathValue("key"), c.act(reason)...)
 	}
 	return c.nothingToSay(err)
+}
+
+// reason is the one in the query of a change that has no body.
+func (c *call) reason() (why, error) {
+	q := c.query()
+	return why{q.text("reason")}, q.err
 }
 
 // nothingToSay answers a change that was made, or says why it was not.

@@ -91,7 +91,7 @@ func (c *call) putQuota() error {
 	return c.showQuota(name)
 }
 
-func (c *call) removeQuota() error { return c.remove(c.named, c.h.admin.RemoveQuota) }
+func (c *call) removeQuota() error { return c.remove(c.h.admin.RemoveQuota) }
 
 // scopeBody is one of four: everything, a namespace, a lane of a namespace, or a tag.
 type scopeBody struct {

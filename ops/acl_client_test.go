@@ -414,12 +414,12 @@ var methods = []method{
 	}},
 	{"Admin.Schedules", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Schedules(s.ctx)) }},
 	{"Admin.PauseSchedule", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PauseSchedule(s.ctx, s.schedule())
+		return admin.New(c).PauseSchedule(s.ctx, s.schedule(), nil)
 	}},
 	{"Admin.ResumeSchedule", false, func(s *stage, c *client.Client) error {
 		name := s.schedule()
-		s.no(admin.New(s.o).PauseSchedule(s.ctx, name))
-		return admin.New(c).ResumeSchedule(s.ctx, name)
+		s.no(admin.New(s.o).PauseSchedule(s.ctx, name, nil))
+		return admin.New(c).ResumeSchedule(s.ctx, name, nil)
 	}},
 	{"Admin.RemoveSchedule", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).RemoveSchedule(s.ctx, s.schedule(), nil))

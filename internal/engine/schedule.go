@@ -86,14 +86,11 @@ func (e *Engine) SchedulePartition(name string) uint16 {
 // is none), or is not due at Seen; ErrInvalidInput, also for more than 10,000 schedules in a partition;
 // ErrPayloadTooLarge.
 func (e *Engine) PutSchedule(ctx context.Context, q SchedulePut) (ScheduleSet, error) {
-	expected, seen := "", ""
-	if q.Expected != nil {
-		expected = strconv.FormatUint(*q.Expected, 10)
-	}
+	seen := ""
 	if !q.Seen.IsZero() {
 		seen = ms(q.Seen)
 	}
-	args := append([]string{protocol, q.Name, expected, seen, orNever(q.Next)}, q.Missed.args()...)
+	args := append([]string{protocol, q.Name, anyOr(q.Expected), seen, orNever(q.Next)}, q.Missed.args()...)
 	args = append(args, endless(q.Limit), bit(q.Begin))
 	r, err := e.call(ctx, fnPutSchedule, e.SchedulePartition(q.Name),
 		append(args, q.By, rueidis.BinaryString(q.Definition), rueidis.BinaryString(q.Input))...)
@@ -197,12 +194,14 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 
 // PauseSchedule pauses a schedule, or resumes it (lua/operate/ff_pause_schedule.lua). What comes due in between is not
 // fired later but counted as missed by the next firing of the schedule. since is when it was paused, or resumed.
-// already: it was so.
+// already: it was so. expected is the revision it must have, nil any.
 //
-// Errors: denied.NoSchedule; ErrInvalidInput for a by of more than 64 bytes.
-func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool,
-	by string) (since time.Time, already bool, err error) {
-	r, err := e.call(ctx, fnPauseSchedule, e.SchedulePartition(name), protocol, name, bit(paused), by)
+// Errors: denied.NoSchedule; denied.ScheduleChanged, with its revision in slot 0; ErrInvalidInput for a by of more
+// than 64 bytes.
+func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string,
+	expected *uint64) (since time.Time, already bool, err error) {
+	r, err := e.call(ctx, fnPauseSchedule, e.SchedulePartition(name), protocol, name, bit(paused), by,
+		anyOr(expected))
 	if err != nil {
 		return time.Time{}, false, err
 	}
@@ -212,11 +211,7 @@ func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool,
 // RemoveSchedule forgets a schedule (lua/operate/ff_remove_schedule.lua); what it submitted stays. expected is the
 // revision it must have, nil any. already: there was none. Errors: denied.ScheduleChanged, with its revision in slot 0.
 func (e *Engine) RemoveSchedule(ctx context.Context, name string, expected *uint64) (already bool, err error) {
-	revision := ""
-	if expected != nil {
-		revision = strconv.FormatUint(*expected, 10)
-	}
-	return e.settled(ctx, fnRemoveSchedule, e.SchedulePartition(name), []string{protocol, name, revision})
+	return e.settled(ctx, fnRemoveSchedule, e.SchedulePartition(name), []string{protocol, name, anyOr(expected)})
 }
 
 // ScheduleQuery says which schedules of a partition are read. The zero value: all of them, from the first page on.
@@ -297,6 +292,14 @@ func (m MissedInstants) args() []string {
 		return []string{"0", "", "", ""}
 	}
 	return []string{strconv.FormatUint(m.Count, 10), ms(m.From), ms(m.To), m.Reason}
+}
+
+// anyOr formats a revision that something must have; nil: any.
+func anyOr(expected *uint64) string {
+	if expected == nil {
+		return ""
+	}
+	return strconv.FormatUint(*expected, 10)
 }
 
 // orNever formats an instant that may be none.
