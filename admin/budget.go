@@ -43,20 +43,31 @@ const (
 // changed it since to something else; ErrNotFound. client.ErrClosed.
 func (a *Admin) PutBudget(ctx context.Context, b admission.Budget, revision uint64,
 	opts ...flowfabric.ActOption) error {
+	_, err := a.putBudget(ctx, b, revision, opts)
+	return err
+}
+
+// putBudget is PutBudget; already: the budget was as b says.
+func (a *Admin) putBudget(ctx context.Context, b admission.Budget, revision uint64,
+	opts []flowfabric.ActOption) (already bool, err error) {
 	act, err := a.gating(opts, valid.GateName("budget", b.Name), validateBudget(b))
 	if err == nil {
 		var wake []engine.Waiter
-		_, _, wake, err = a.store.PutBudget(act.Noted(ctx, putting(revision), "budget", b.Name), b, revision, act.By)
+		_, already, wake, err = a.store.PutBudget(act.Noted(ctx, putting(revision), "budget", b.Name), b, revision,
+			act.By)
 		a.wake(ctx, "change of "+b.Name, wake)
 	}
-	return about(putting(revision), "budget", b.Name, conflict(revision, err))
+	return already, about(putting(revision), "budget", b.Name, conflict(revision, err))
 }
 
 // EnsureBudget makes a budget if there is none of its name, and leaves one that is there as it is, whatever it says.
 // It is for the start of a program whose budgets operators change later: then the number is theirs. If the number is
-// the program's, call [Admin.SyncBudgets] instead. Errors: those of [Admin.PutBudget], but for ErrConflict.
-func (a *Admin) EnsureBudget(ctx context.Context, b admission.Budget, opts ...flowfabric.ActOption) error {
-	return ensured(a.PutBudget(ctx, b, 0, opts...))
+// the program's, call [Admin.SyncBudgets] instead. made is false when there was one, or when an answer was lost and
+// the repeat found it made. Errors: those of [Admin.PutBudget], but for ErrConflict.
+func (a *Admin) EnsureBudget(ctx context.Context, b admission.Budget,
+	opts ...flowfabric.ActOption) (made bool, err error) {
+	already, err := a.putBudget(ctx, b, 0, opts)
+	return ensured(already, err)
 }
 
 // SyncBudgets makes budgets what the program says, at each of its starts: those that are not there are made, others
@@ -74,11 +85,11 @@ func (a *Admin) SyncBudgets(ctx context.Context, budgets []admission.Budget, opt
 }
 
 // ensured is what became of something that was to be made: a conflict says that it is there, with other settings.
-func ensured(err error) error {
+func ensured(already bool, err error) (made bool, _ error) {
 	if errors.Is(err, flowfabric.ErrConflict) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil && !already, err
 }
 
 // synced puts something under the revision that it has, and again if somebody changes it meanwhile.

@@ -577,17 +577,22 @@ func TestWhoOwnsLimits(t *testing.T) {
 				t.Errorf("limits %+v and cap %d, want %d and %d", b.Limits, q.Cap, want, cap)
 			}
 		}
-		ensure := func() {
+		ensure := func(want bool) {
 			t.Helper()
-			no(t, a.EnsureBudget(ctx, tokens("acme", 100)))
-			no(t, a.EnsureQuota(ctx, admission.Quota{Name: "api", Cap: 2}))
+			b, err := a.EnsureBudget(ctx, tokens("acme", 100))
+			no(t, err)
+			q, err := a.EnsureQuota(ctx, admission.Quota{Name: "api", Cap: 2})
+			no(t, err)
+			if b != want || q != want {
+				t.Errorf("made: %v, %v, want %v", b, q, want)
+			}
 		}
-		ensure()
-		ensure()
+		ensure(true)
+		ensure(false)
 		limit(100, 2)
 		no(t, a.PutBudget(ctx, tokens("acme", 500), 1, flowfabric.By("anna")))
 		no(t, a.PutQuota(ctx, admission.Quota{Name: "api", Cap: 5}, 1, flowfabric.By("anna")))
-		ensure()
+		ensure(false)
 		limit(500, 5)
 		spend(ctx, t, c, "acme", "k", flowfabric.NewExecutionID(0), 50)
 		for range 2 {
@@ -598,6 +603,7 @@ func TestWhoOwnsLimits(t *testing.T) {
 		if n := used(ctx, t, c, "acme"); n != 50 {
 			t.Errorf("%d used, want 50", n)
 		}
-		is(t, a.EnsureBudget(ctx, tokens("acme", -1)), flowfabric.ErrInvalidInput, "tokens")
+		_, err := a.EnsureBudget(ctx, tokens("acme", -1))
+		is(t, err, flowfabric.ErrInvalidInput, "tokens")
 	})
 }

@@ -31,18 +31,28 @@ const (
 // name, before any call; ErrConflict: with revision 0 the name is taken by a quota with other settings, else somebody
 // changed it since to something else; ErrNotFound. client.ErrClosed.
 func (a *Admin) PutQuota(ctx context.Context, q admission.Quota, revision uint64, opts ...flowfabric.ActOption) error {
+	_, err := a.putQuota(ctx, q, revision, opts)
+	return err
+}
+
+// putQuota is PutQuota; already: the quota was as q says.
+func (a *Admin) putQuota(ctx context.Context, q admission.Quota, revision uint64,
+	opts []flowfabric.ActOption) (already bool, err error) {
 	act, err := a.gating(opts, valid.GateName("quota", q.Name), validateQuota(q))
 	if err == nil {
 		var wake []engine.Waiter
-		_, _, wake, err = a.store.PutQuota(act.Noted(ctx, putting(revision), "quota", q.Name), q, revision, act.By)
+		_, already, wake, err = a.store.PutQuota(act.Noted(ctx, putting(revision), "quota", q.Name), q, revision,
+			act.By)
 		a.wake(ctx, "change of "+q.Name, wake)
 	}
-	return about(putting(revision), "quota", q.Name, conflict(revision, err))
+	return already, about(putting(revision), "quota", q.Name, conflict(revision, err))
 }
 
 // EnsureQuota is [Admin.EnsureBudget] for a quota.
-func (a *Admin) EnsureQuota(ctx context.Context, q admission.Quota, opts ...flowfabric.ActOption) error {
-	return ensured(a.PutQuota(ctx, q, 0, opts...))
+func (a *Admin) EnsureQuota(ctx context.Context, q admission.Quota,
+	opts ...flowfabric.ActOption) (made bool, err error) {
+	already, err := a.putQuota(ctx, q, 0, opts)
+	return ensured(already, err)
 }
 
 // SyncQuotas is [Admin.SyncBudgets] for quotas.

@@ -51,7 +51,7 @@ func TestScheduleEndsAtItsDate(t *testing.T) {
 func TestAnEarlierEndGivesUpWhatIsDue(t *testing.T) {
 	k := newCalendar(t)
 	k.no(scheduled(k, "s", hourly, client.CatchUp(schedule.CatchUpAll)))
-	k.no(admin.New(k.c).PauseSchedule(k.ctx, "s"))
+	k.no(admin.New(k.c).PauseSchedule(k.ctx, "s", nil))
 	k.now = k.now.Add(2 * time.Hour)
 	k.server.SetTime(k.now)
 	k.no(scheduled(k, "s", hourly, client.CatchUp(schedule.CatchUpAll), client.Until(k.now.Add(-2*time.Hour))))
@@ -112,7 +112,7 @@ func TestFirstRunNow(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	// A change before the first run keeps it, also one of the times.
-	k.no(admin.New(k.c).PauseSchedule(k.ctx, "s"))
+	k.no(admin.New(k.c).PauseSchedule(k.ctx, "s", nil))
 	k.no(scheduled(k, "t", hourly, client.FirstRunNow()))
 	k.no(scheduled(k, "t", daily, client.FirstRunNow()))
 	k.pass(0)

@@ -169,9 +169,9 @@ func TestSchedulePauses(t *testing.T) {
 	k.no(err)
 	k.pass(time.Minute)
 	k.steps(1)
-	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report", flowfabric.By("anna")))
+	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report", nil, flowfabric.By("anna")))
 	k.pass(3 * time.Hour)
-	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report"))
+	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report", nil))
 	if info := k.get("report"); !info.Paused || info.PausedBy != "anna" || info.Fired != 1 {
 		t.Errorf("%+v", info)
 	}
@@ -179,7 +179,7 @@ func TestSchedulePauses(t *testing.T) {
 	if len(runs) != 1 || !runs[0].After(k.now) {
 		t.Errorf("paused, next %v", runs)
 	}
-	k.no(admin.New(k.c).ResumeSchedule(k.ctx, "report", flowfabric.By("otto")))
+	k.no(admin.New(k.c).ResumeSchedule(k.ctx, "report", nil, flowfabric.By("otto")))
 	k.pass(time.Hour)
 	k.steps(2) // what was missed, then the next one
 	if info := k.get("report"); info.Fired != 2 || info.Reasons["paused"] != 3 || info.Missed != 3 ||
@@ -195,7 +195,7 @@ func TestScheduleChanges(t *testing.T) {
 	first, err := client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "x"},
 		client.CatchUp(schedule.CatchUpAll))
 	k.no(err)
-	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report")) // so that nothing is fired while it is changed
+	k.no(admin.New(k.c).PauseSchedule(k.ctx, "report", nil)) // so that nothing is fired while it is changed
 	k.now = k.now.Add(2 * time.Hour)
 	k.server.SetTime(k.now)
 	same, err := client.Schedule(k.ctx, k.c, "report", hourly, write, draft{Topic: "y"},
@@ -233,7 +233,7 @@ func TestScheduleChanges(t *testing.T) {
 		!strings.Contains(err.Error(), `"report"`) {
 		t.Errorf("get: %v", err)
 	}
-	if err := admin.New(k.c).PauseSchedule(k.ctx, "report"); !errors.Is(err, denied.NoSchedule) {
+	if err := admin.New(k.c).PauseSchedule(k.ctx, "report", nil); !errors.Is(err, denied.NoSchedule) {
 		t.Errorf("pause: %v", err)
 	}
 }

@@ -20,7 +20,8 @@ import (
 // scheduler is the part of the engine behind the calls of this file. Each of them may be repeated.
 type scheduler interface {
 	SchedulePartition(name string) uint16
-	PauseSchedule(ctx context.Context, name string, paused bool, by string) (since time.Time, already bool, err error)
+	PauseSchedule(ctx context.Context, name string, paused bool, by string,
+		expected *uint64) (since time.Time, already bool, err error)
 	RemoveSchedule(ctx context.Context, name string, expected *uint64) (already bool, err error)
 	Schedules(ctx context.Context, partition uint16, q engine.ScheduleQuery) (engine.SchedulePage, error)
 }
@@ -176,21 +177,26 @@ func (s ScheduleInfo) NextRuns(n int) []time.Time {
 }
 
 // PauseSchedule keeps a schedule from firing until [Admin.ResumeSchedule]. What it submitted goes on. Pausing what is
-// paused is no error. Errors: flowfabric.ErrNotFound; ErrInvalidInput for a By of more than 64 bytes.
-func (a *Admin) PauseSchedule(ctx context.Context, name string, opts ...flowfabric.ActOption) error {
-	return a.setPaused(ctx, "pause", name, true, opts)
+// paused is no error. expected is the revision that the schedule must have; nil pauses it whatever its revision is.
+// Errors: flowfabric.ErrNotFound; ErrConflict if it has another revision; ErrInvalidInput for a By of more than 64
+// bytes.
+func (a *Admin) PauseSchedule(ctx context.Context, name string, expected *uint64,
+	opts ...flowfabric.ActOption) error {
+	return a.setPaused(ctx, "pause", name, true, expected, opts)
 }
 
 // ResumeSchedule ends a pause. Instants that fell into it are not fired; they count as missed (reason paused), as
-// does one that was due and not fired when the pause began. Errors: those of [Admin.PauseSchedule].
-func (a *Admin) ResumeSchedule(ctx context.Context, name string, opts ...flowfabric.ActOption) error {
-	return a.setPaused(ctx, "resume", name, false, opts)
+// does one that was due and not fired when the pause began. expected and errors: those of [Admin.PauseSchedule].
+func (a *Admin) ResumeSchedule(ctx context.Context, name string, expected *uint64,
+	opts ...flowfabric.ActOption) error {
+	return a.setPaused(ctx, "resume", name, false, expected, opts)
 }
 
-func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, opts []flowfabric.ActOption) error {
+func (a *Admin) setPaused(ctx context.Context, verb, name string, paused bool, expected *uint64,
+	opts []flowfabric.ActOption) error {
 	act, err := a.act(opts)
 	if err = cmp.Or(a.admitSchedule(name), err); err == nil {
-		_, _, err = a.store.PauseSchedule(act.Noted(ctx, verb, "schedule", name), name, paused, act.By)
+		_, _, err = a.store.PauseSchedule(act.Noted(ctx, verb, "schedule", name), name, paused, act.By, expected)
 	}
 	if err != nil {
 		return fmt.Errorf("%s schedule %q: %w", verb, name, err)

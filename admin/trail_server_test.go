@@ -86,8 +86,8 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 						Item: schedule.Item{Kind: "write_article"}}, Input: []byte("1")}, anna, why)
 				return err
 			}},
-			{"pause schedule nightly", func() error { return a.PauseSchedule(ctx, "nightly", anna, why) }},
-			{"resume schedule nightly", func() error { return a.ResumeSchedule(ctx, "nightly", anna, why) }},
+			{"pause schedule nightly", func() error { return a.PauseSchedule(ctx, "nightly", nil, anna, why) }},
+			{"resume schedule nightly", func() error { return a.ResumeSchedule(ctx, "nightly", nil, anna, why) }},
 			{"remove schedule nightly", func() error {
 				_, err := a.RemoveSchedule(ctx, "nightly", nil, anna, why)
 				return err

@@ -37,6 +37,11 @@ type budgetBody struct {
 	why
 }
 
+type budgetEnsure struct {
+	budgetSettings
+	why
+}
+
 type budget struct {
 	Name string `json:"name"`
 	budgetSettings
@@ -65,6 +70,16 @@ type spender struct {
 	At        *time.Time       `json:"at,omitempty"`
 	Period    uint64           `json:"period"`
 	Used      map[string]int64 `json:"used"`
+}
+
+func (s *budgetSettings) budget(name string) admission.Budget {
+	b := admission.Budget{Name: name, Scope: s.Scope, Warn: s.Warn, OnHard: admission.HardAction(s.OnHard),
+		WarnSoft: s.WarnSoft, Reset: ms(s.ResetMs), StrictDimensions: s.Strict, Refund: s.Refund,
+		Limits: map[string]admission.Limit{}}
+	for dimension, l := range s.Limits {
+		b.Limits[dimension] = admission.Limit(l)
+	}
+	return b
 }
 
 func newBudget(b admission.BudgetRecord) budget {
@@ -109,15 +124,15 @@ func (c *call) budgets() error {
 
 func (c *call) budget() error {
 	name := c.r.PathValue("key")
-	return c.showBudget(name)
+	return c.showBudget(http.StatusOK, name)
 }
 
-func (c *call) showBudget(name string) error {
+func (c *call) showBudget(status int, name string) error {
 	b, err := c.h.admin.GetBudget(c.ctx(), name)
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, newBudget(b))
+	return c.answerJSON(status, newBudget(b))
 }
 
 func (c *call) putBudget() error {
@@ -126,35 +141,49 @@ func (c *call) putBudget() error {
 	if err := c.body(&body); err != nil {
 		return err
 	}
-	b := admission.Budget{Name: name, Scope: body.Scope, Warn: body.Warn, OnHard: admission.HardAction(body.OnHard),
-		WarnSoft: body.WarnSoft, Reset: ms(body.ResetMs), StrictDimensions: body.Strict, Refund: body.Refund,
-		Limits: map[string]admission.Limit{}}
-	for dimension, l := range body.Limits {
-		b.Limits[dimension] = admission.Limit(l)
-	}
-	if err := c.h.admin.PutBudget(c.ctx(), b, body.Revision, c.act(body.why)...); err != nil {
+	if err := c.h.admin.PutBudget(c.ctx(), body.budget(name), body.Revision, c.act(body.why)...); err != nil {
 		return err
 	}
-	return c.showBudget(name)
+	return c.showBudget(http.StatusOK, name)
 }
 
-// named is the key that the path names, of something that belongs to no namespace.
-func (c *call) named() (string, error) { return c.r.PathValue("key"), nil }
-
-func (c *call) removeBudget() error { return c.remove(c.named, c.h.admin.RemoveBudget) }
-
-// remove forgets something that has a name, if the principal may see it. The reason is in the query.
-func (c *call) remove(named func() (string, error),
-	do func(context.Context, string, ...flowfabric.ActOption) (bool, error)) error {
-	q := c.query()
-	if q.err != nil {
-		return q.err
+// ensureBudget makes a budget, or answers the one that is there, whatever it says.
+func (c *call) ensureBudget() error {
+	name := c.r.PathValue("key")
+	var body budgetEnsure
+	if err := c.body(&body); err != nil {
+		return err
 	}
-	name, err := named()
+	made, err := c.h.admin.EnsureBudget(c.ctx(), body.budget(name), c.act(body.why)...)
+	if err != nil {
+		return err
+	}
+	return c.showBudget(madeStatus(made), name)
+}
+
+// madeStatus is the status of an answer about what was made, or was there.
+func madeStatus(made bool) int {
+	if made {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+func (c *call) removeBudget() error { return c.remove(c.h.admin.RemoveBudget) }
+
+// remove forgets what the path names and belongs to no namespace.
+func (c *call) remove(do func(context.Context, string, ...flowfabric.ActOption) (bool, error)) error {
+	reason, err := c.reason()
 	if err == nil {
-		_, err = do(c.ctx(), name, c.act(why{q.text("reason")})...)
+		_, err = do(c.ctx(), c.r.PathValue("key"), c.act(reason)...)
 	}
 	return c.nothingToSay(err)
+}
+
+// reason is the one in the query of a change that has no body.
+func (c *call) reason() (why, error) {
+	q := c.query()
+	return why{q.text("reason")}, q.err
 }
 
 // nothingToSay answers a change that was made, or says why it was not.

@@ -17,8 +17,10 @@ const (
 
 // checkup is what an examination found, as flowfabric doctor --json prints it.
 type checkup struct {
-	Healthy bool      `json:"healthy" jsonschema:"no check has failed"`
-	Checks  []finding `json:"checks"`
+	Healthy     bool      `json:"healthy" jsonschema:"no check has failed"`
+	Keys        int       `json:"keys" jsonschema:"that the primaries have"`
+	AuditedKeys int       `json:"audited_keys" jsonschema:"how many of them an audit looked at: 0, because this makes none"`
+	Checks      []finding `json:"checks"`
 }
 
 type finding struct {
@@ -76,7 +78,8 @@ func (x *examinations) make(ctx context.Context, diagnose func(context.Context) 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), examinationTime)
 	defer cancel()
 	found := doctor.Examine(diagnose(ctx))
-	out = checkup{Healthy: found.Healthy, Checks: make([]finding, 0, len(found.Checks))}
+	out = checkup{Healthy: found.Healthy, Keys: found.Keys, AuditedKeys: found.AuditedKeys,
+		Checks: make([]finding, 0, len(found.Checks))}
 	for _, k := range found.Checks {
 		out.Checks = append(out.Checks, finding{k.Name, string(k.Status), k.Node, k.Found, k.Do})
 	}

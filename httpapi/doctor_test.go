@@ -33,7 +33,8 @@ func TestDoctor(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		a := newAPI(t)
 		c := into[checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200))
-		if !c.Healthy || c.status("version") != "warn" || c.status("partitions") != "ok" || c.status("served") != "ok" {
+		if !c.Healthy || c.status("version") != "warn" || c.status("partitions") != "ok" ||
+			c.status("served") != "ok" || c.status("drift") != "skip" || c.AuditedKeys != 0 {
 			t.Errorf("%+v", c)
 		}
 		a.as("blue", "GET", "/v1/doctor", "", 403)

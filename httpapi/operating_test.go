@@ -65,6 +65,31 @@ func (a *api) gatesAndPartitions() {
 	a.as("viewer", "GET", llm, "", 200)
 	a.as("viewer", "GET", "/v1/quotas/none", "", 404)
 
+	// What is there is answered as it is, and what is new is made.
+	if q := into[quota](t, a.as("operator", "POST", llm+":ensure", `{"cap":9}`, 200)); q.Cap != 4 {
+		t.Errorf("%+v", q)
+	}
+	if b := into[budget](t, a.as("operator", "POST", acme+":ensure", `{"limits":{"tokens":{"hard":9}}}`, 200)); b.
+		Limits["tokens"].Hard != 20 {
+		t.Errorf("%+v", b)
+	}
+	for i, want := range []int{201, 200} {
+		q := into[quota](t, a.as("operator", "POST", "/v1/quotas/fresh:ensure", `{"cap":9,"scope":"x"}`, want))
+		b := into[budget](t, a.as("operator", "POST", "/v1/budgets/fresh:ensure",
+			`{"limits":{"tokens":{"hard":9}},"on_hard":"block"}`, want))
+		if q.Cap != 9 || q.Scope != "x" || b.Limits["tokens"].Hard != 9 || b.OnHard != "block" {
+			t.Errorf("%d: %+v, %+v", i, q, b)
+		}
+	}
+	a.as("operator", "POST", "/v1/budgets/bad:ensure", `{"limits":{"tokens":{"hard":-1}}}`, 400)
+	a.as("operator", "POST", "/v1/budgets/bad:ensure", `{"revision":1}`, 400)
+	a.as("operator", "POST", "/v1/quotas/bad:ensure", `{"cap":-1}`, 400)
+	a.as("producer", "POST", "/v1/budgets/bad:ensure", `{}`, 403)
+	a.as("blue", "POST", "/v1/budgets/bad:ensure", `{}`, 403)
+	a.as("blue", "POST", "/v1/quotas/bad:ensure", `{}`, 403)
+	a.as("operator", "DELETE", "/v1/quotas/fresh", "", 204)
+	a.as("operator", "DELETE", "/v1/budgets/fresh", "", 204)
+
 	a.as("operator", "POST", "/v1/gates:attach",
 		`{"scope":{"namespace":"elsewhere"},"budgets":["acme"],"quotas":["llm"]}`, 204)
 	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{}}`, 400)
@@ -143,9 +168,10 @@ var noted = map[string]string{"cancel": "cancel execution", "replay": "replay ex
 	"setFlowTags": "set tags flow", "setLane": "set lane", "markWorkerDead": "mark dead worker",
 	"putSchedule": "put schedule", "syncSchedules": "put schedule", "pauseSchedule": "pause schedule",
 	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putBudget": "create budget",
-	"removeBudget": "remove budget", "adjustBudget": "adjust budget", "resetBudget": "reset budget", "refundBudget": "",
-	"putQuota": "create quota", "removeQuota": "remove quota", "attachGates": "attach scope",
-	"detachGates": "detach scope",
+	"ensureBudget": "create budget", "removeBudget": "remove budget", "adjustBudget": "adjust budget",
+	"resetBudget": "reset budget", "refundBudget": "",
+	"putQuota": "create quota", "ensureQuota": "create quota", "removeQuota": "remove quota",
+	"attachGates": "attach scope", "detachGates": "detach scope",
 	// the test has nothing to refund, and one key
 	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "",
 	"submit": "", "submitBatch": "", "submitFlow": "", "addToFlow": "", "signal": "", "sendMessage": "",

@@ -29,6 +29,11 @@ type quotaBody struct {
 	why
 }
 
+type quotaEnsure struct {
+	quotaSettings
+	why
+}
+
 type quota struct {
 	Name string `json:"name"`
 	quotaSettings
@@ -38,6 +43,11 @@ type quota struct {
 	Waiting  int         `json:"waiting" jsonschema:"queues that wait for it"`
 	Holds    []string    `json:"holds,omitempty" jsonschema:"who has the slots, at most 1000; not in lists"`
 	Events   []gateEvent `json:"events,omitempty" jsonschema:"what happened to it, the newest first; not in lists"`
+}
+
+func (s *quotaSettings) quota(name string) admission.Quota {
+	return admission.Quota{Name: name, Scope: s.Scope, Rate: s.Rate, Window: ms(s.WindowMs), Cap: s.Cap,
+		Jitter: ms(s.JitterMs)}
 }
 
 func newQuota(q admission.QuotaRecord) quota {
@@ -66,15 +76,15 @@ func (c *call) quotas() error {
 
 func (c *call) quota() error {
 	name := c.r.PathValue("key")
-	return c.showQuota(name)
+	return c.showQuota(http.StatusOK, name)
 }
 
-func (c *call) showQuota(name string) error {
+func (c *call) showQuota(status int, name string) error {
 	q, err := c.h.admin.GetQuota(c.ctx(), name)
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, newQuota(q))
+	return c.answerJSON(status, newQuota(q))
 }
 
 func (c *call) putQuota() error {
@@ -83,15 +93,27 @@ func (c *call) putQuota() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	q := admission.Quota{Name: name, Scope: b.Scope, Rate: b.Rate, Window: ms(b.WindowMs), Cap: b.Cap,
-		Jitter: ms(b.JitterMs)}
-	if err := c.h.admin.PutQuota(c.ctx(), q, b.Revision, c.act(b.why)...); err != nil {
+	if err := c.h.admin.PutQuota(c.ctx(), b.quota(name), b.Revision, c.act(b.why)...); err != nil {
 		return err
 	}
-	return c.showQuota(name)
+	return c.showQuota(http.StatusOK, name)
 }
 
-func (c *call) removeQuota() error { return c.remove(c.named, c.h.admin.RemoveQuota) }
+// ensureQuota makes a quota, or answers the one that is there, whatever it says.
+func (c *call) ensureQuota() error {
+	name := c.r.PathValue("key")
+	var b quotaEnsure
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	made, err := c.h.admin.EnsureQuota(c.ctx(), b.quota(name), c.act(b.why)...)
+	if err != nil {
+		return err
+	}
+	return c.showQuota(madeStatus(made), name)
+}
+
+func (c *call) removeQuota() error { return c.remove(c.h.admin.RemoveQuota) }
 
 // scopeBody is one of four: everything, a namespace, a lane of a namespace, or a tag.
 type scopeBody struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -60,7 +61,7 @@ func (c *call) putSchedule() error {
 			return err
 		}
 		set, err := d.Put(c.ctx(), c.h.client, c.act(b.why)...)
-		if len(own) > 0 && errors.Is(err, flowfabric.ErrConflict) && tries < 5 {
+		if len(own) > 0 && errors.Is(err, denied.ScheduleChanged) && tries < maxScheduleTries {
 			continue // somebody else has made or changed it meanwhile
 		}
 		if err != nil {
@@ -290,14 +291,29 @@ func (c *call) schedule() (admin.ScheduleInfo, error) {
 	return s, err
 }
 
-func (c *call) changeSchedule(do func(context.Context, string, ...flowfabric.ActOption) error) error {
-	var b why
-	if err := c.body(&b); err != nil {
+// onSchedule does something to the schedule that the path names, which must have the revision that was judged: of its
+// name another namespace may have made one since.
+func (c *call) onSchedule(do func(s admin.ScheduleInfo) error) error {
+	for tries := 1; ; tries++ {
+		s, err := c.schedule()
+		if err == nil {
+			err = do(s)
+		}
+		if tries < maxScheduleTries && errors.Is(err, denied.ScheduleChanged) {
+			continue
+		}
 		return err
 	}
-	s, err := c.schedule()
+}
+
+// maxScheduleTries is how often a schedule is looked at again that somebody changed meanwhile.
+const maxScheduleTries = 5
+
+func (c *call) changeSchedule(do func(context.Context, string, *uint64, ...flowfabric.ActOption) error) error {
+	var b why
+	err := c.body(&b)
 	if err == nil {
-		err = do(c.ctx(), s.Name, c.act(b)...)
+		err = c.onSchedule(func(s admin.ScheduleInfo) error { return do(c.ctx(), s.Name, &s.Revision, c.act(b)...) })
 	}
 	return c.nothingToSay(err)
 }
@@ -307,15 +323,12 @@ func (c *call) pauseSchedule() error { return c.changeSchedule(c.h.admin.PauseSc
 func (c *call) resumeSchedule() error { return c.changeSchedule(c.h.admin.ResumeSchedule) }
 
 func (c *call) removeSchedule() error {
-	var expected *uint64 // the one that was looked at, if others may make one of the name that is not the principal's
-	named := func() (string, error) {
-		s, err := c.schedule()
-		if len(c.who.Namespaces) > 0 {
-			expected = &s.Revision
-		}
-		return s.Name, err
+	reason, err := c.reason()
+	if err == nil {
+		err = c.onSchedule(func(s admin.ScheduleInfo) error {
+			_, err := c.h.admin.RemoveSchedule(c.ctx(), s.Name, &s.Revision, c.act(reason)...)
+			return err
+		})
 	}
-	return c.remove(named, func(ctx context.Context, name string, opts ...flowfabric.ActOption) (bool, error) {
-		return c.h.admin.RemoveSchedule(ctx, name, expected, opts...)
-	})
+	return c.nothingToSay(err)
 }

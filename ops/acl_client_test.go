@@ -414,12 +414,12 @@ var methods = []method{
 	}},
 	{"Admin.Schedules", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Schedules(s.ctx)) }},
 	{"Admin.PauseSchedule", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).PauseSchedule(s.ctx, s.schedule())
+		return admin.New(c).PauseSchedule(s.ctx, s.schedule(), nil)
 	}},
 	{"Admin.ResumeSchedule", false, func(s *stage, c *client.Client) error {
 		name := s.schedule()
-		s.no(admin.New(s.o).PauseSchedule(s.ctx, name))
-		return admin.New(c).ResumeSchedule(s.ctx, name)
+		s.no(admin.New(s.o).PauseSchedule(s.ctx, name, nil))
+		return admin.New(c).ResumeSchedule(s.ctx, name, nil)
 	}},
 	{"Admin.RemoveSchedule", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).RemoveSchedule(s.ctx, s.schedule(), nil))
@@ -434,8 +434,8 @@ var methods = []method{
 			admission.Budget{Name: s.budget(), Limits: map[string]admission.Limit{"tokens": {Hard: 7}}}, 1)
 	}},
 	{"Admin.EnsureBudget", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).EnsureBudget(s.ctx,
-			admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}})
+		return second(admin.New(c).EnsureBudget(s.ctx,
+			admission.Budget{Name: s.name("b"), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}))
 	}},
 	{"Admin.SyncBudgets", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SyncBudgets(s.ctx,
@@ -473,7 +473,7 @@ var methods = []method{
 		return admin.New(c).PutQuota(s.ctx, admission.Quota{Name: s.quota(), Cap: 5}, 1)
 	}},
 	{"Admin.EnsureQuota", false, func(s *stage, c *client.Client) error {
-		return admin.New(c).EnsureQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3})
+		return second(admin.New(c).EnsureQuota(s.ctx, admission.Quota{Name: s.name("q"), Cap: 3}))
 	}},
 	{"Admin.SyncQuotas", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SyncQuotas(s.ctx, []admission.Quota{{Name: s.quota(), Cap: 5}})

@@ -25,8 +25,9 @@ budget as a gate (submit --budget, gate attach) waits while a hard limit of it i
 what ls does.`,
 	}
 	list := budgetListCommand(a)
-	cmd.AddCommand(list, budgetShowCommand(a), budgetCreateCommand(a), budgetUpdateCommand(a), budgetReportCommand(a),
-		budgetAdjustCommand(a), budgetResetCommand(a), budgetRefundCommand(a), budgetRemoveCommand(a))
+	cmd.AddCommand(list, budgetShowCommand(a), budgetCreateCommand(a), budgetEnsureCommand(a), budgetUpdateCommand(a),
+		budgetReportCommand(a), budgetAdjustCommand(a), budgetResetCommand(a), budgetRefundCommand(a),
+		budgetRemoveCommand(a))
 	listsAlone(cmd, list)
 	cmd.Long = strings.TrimSuffix(cmd.Long, ". Alone it does what list does.") + "."
 	return cmd
@@ -437,6 +438,44 @@ out, or has a soft one only: it is counted and keeps nothing from running.`,
 			return err
 		}
 		return a.showChanged("budget", gateChanged{Name: args[0], Done: "created", Note: budgetNote(b)})
+	})
+	return cmd
+}
+
+// ensured is the answer of ensure; note is about what was made.
+func ensured(name, note string, made bool) gateChanged {
+	if !made {
+		return gateChanged{Name: name, Done: "unchanged", Note: "it was there, and stays as it is"}
+	}
+	return gateChanged{Name: name, Done: "created", Note: note}
+}
+
+func budgetEnsureCommand(a *app) *cobra.Command {
+	var f budgetFlags
+	cmd := &cobra.Command{
+		Use:   "ensure NAME",
+		Short: "Create a budget if there is none of its name",
+		Long: `ensure makes a budget as create does. One that is there stays as it is, whatever it says. So a script may
+run it at each deployment: operators own the numbers afterwards, and change them with update.`,
+		Example: "  flowfabric budget ensure acme --limit tokens=1000000 --reset 24h",
+		Args:    exactly("NAME"),
+	}
+	f.add(cmd)
+	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
+		b := admission.Budget{Name: args[0]}
+		if err := f.apply(cmd, &b); err != nil {
+			return err
+		}
+		c, err := a.client(ctx, mayBoot)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		made, err := admin.New(c).EnsureBudget(ctx, b, a.why())
+		if err != nil {
+			return err
+		}
+		return a.showChanged("budget", ensured(args[0], budgetNote(b), made))
 	})
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -136,6 +137,50 @@ func TestDoctor(t *testing.T) {
 				t.Errorf("%v: audit does not say %q: %s%s", tc.damage, tc.says, out, errOut)
 			}
 		}
+	})
+	// What was not audited is not called sound: the check says so, and --json how many keys were audited.
+	t.Run("unaudited", func(t *testing.T) {
+		srv := testserver.Start(t, testserver.ServerRedis,
+			testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "noeviction"))
+		t.Setenv("FLOWFABRIC_URL", srv.URL())
+		w := fresh
+		c, err := client.Connect(t.Context(), client.Config{CallTimeout: time.Hour, URL: srv.URL(), Partitions: 2,
+			Logger: slog.New(slog.DiscardHandler)}) // boots the store, without work that somebody must maintain
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		audited := func(line string, exit int, s doctor.Status, all bool) {
+			t.Helper()
+			code, checks := examined(w, line+" --json")
+			_, out, _ := w.run(line+" --json", "")
+			var c doctor.Checkup
+			if err := json.Unmarshal([]byte(out), &c); err != nil || c.Keys == 0 {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if want(checks, map[string]doctor.Status{doctor.Drift: s}); code != exit {
+				t.Errorf("%s: exit %d, want %d", line, code, exit)
+			}
+			number := 0
+			if all {
+				number = c.Keys
+			}
+			if c.AuditedKeys != number {
+				t.Errorf("%s: %d of %d keys audited, want %d", line, c.AuditedKeys, c.Keys, number)
+			}
+			_, text, _ := w.run(line, "")
+			if said := strings.Contains(text, fmt.Sprintf("0 of %d keys were audited", c.Keys)) &&
+				strings.Contains(text, "doctor --audit"); said == all {
+				t.Errorf("%s, for people: %s", line, text)
+			}
+		}
+		audited("doctor", exitOK, doctor.OK, true)
+		srv.Do("ZADD", "ff:{fp:0}:done", "1", flowfabric.NewExecutionID(0).UUID().String())
+		audited("doctor", exitFailed, doctor.Fail, true)
+		audited("doctor --audit=false", exitOK, doctor.Skip, false)
+		srv.Do("EVAL", "for i = 1, 10001 do redis.call('SET', 'other:' .. i, '1') end", "0")
+		audited("doctor", exitOK, doctor.Skip, false)
+		audited("doctor --audit", exitFailed, doctor.Fail, true)
 	})
 	t.Run("embedded", func(t *testing.T) {
 		_, checks := examined(newEnv(t, testserver.Embedded(t)), "doctor --json --audit")

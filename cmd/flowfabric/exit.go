@@ -42,7 +42,7 @@ type exit struct {
 // exits is the table. The first row with an error that matches decides; an error that no row knows is judged by its
 // class.
 var exits = []exit{
-	{exitOK, "success; also an interrupted dev, tail or top", nil},
+	{exitOK, "success; also an interrupted dev, tail or top; doctor: no check that it made has failed", nil},
 	{exitInterrupted, "interrupted before it was done", []error{errInterrupted}},
 	{exitOutcome, "the execution that was waited for ended without a result",
 		[]error{flowfabric.ErrFailed, flowfabric.ErrCancelled, flowfabric.ErrExpired, flowfabric.ErrSkipped}},

@@ -114,7 +114,9 @@ func init() {
 		"queues --namespace other")
 	sessions["budget"] = lines("budget",
 		"budget create acme --limit tokens=1000000 --soft tokens=800000 --limit cost.cents=500 --reset 24h --on-hard fail --refund failed,cancelled --by anna",
-		"budget create acme --limit tokens=5", "budget create 'no name'", "budget create x --limit tokens=many",
+		"budget create acme --limit tokens=5", "budget ensure acme --limit tokens=5",
+		"budget ensure sure --limit tokens=5 --json", "budget ensure sure --json", "budget rm sure",
+		"budget ensure x --reset 5ms", "budget create 'no name'", "budget create x --limit tokens=many",
 		"budget create x --limit tokens", "budget create x --limit tokens=5 --soft tokens=6",
 		"budget create x --limit tokens=0", "budget create x --limit tokens=5 --limit tokens=6",
 		"budget create none --soft tokens=5", "budget create bare --json", "budget show none", "budget show bare",
@@ -138,6 +140,8 @@ func init() {
 		"budget update nobody --limit tokens=1", "budget show nobody", "budget adjust nobody tokens=1 --json",
 		"budget reset nobody", "budget refund nobody <done>", "budget rm watch", "budget rm watch", "budget nonsense")
 	sessions["quota"] = lines("quota ls", "quota create gpu --cap 4 --by anna", "quota create gpu --cap 5",
+		"quota ensure gpu --cap 5", "quota ensure sure --json", "quota ensure sure --cap 1", "quota rm sure",
+		"quota ensure x --cap -1",
 		"quota create mail --rate 100 --window 1m --jitter 1s --for letters --json", "quota create x --rate 5",
 		"quota create x --cap -1", "quota", "quota ls --json", "quota update gpu --cap 8", "quota update gpu --cap 8",
 		"quota create none", "quota update mail --rate 0 --json", "quota update mail --rate 100", "quota rm none",

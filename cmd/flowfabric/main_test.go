@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,7 +26,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if line := os.Getenv(asCommand); line != "" {
+		os.Exit(run(context.Background(), strings.Fields(line), os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // TestExitCodes covers every command line that ends by itself.
 func TestExitCodes(t *testing.T) {

@@ -25,8 +25,8 @@ func quotaCommand(a *app) *cobra.Command {
 quota as a gate (submit --quota, gate attach) waits while it is full. Alone it does what ls does.`,
 	}
 	list := quotaListCommand(a)
-	cmd.AddCommand(list, quotaShowCommand(a), quotaLimitCommand(a), quotaCreateCommand(a), quotaUpdateCommand(a),
-		quotaRemoveCommand(a))
+	cmd.AddCommand(list, quotaShowCommand(a), quotaLimitCommand(a), quotaCreateCommand(a), quotaEnsureCommand(a),
+		quotaUpdateCommand(a), quotaRemoveCommand(a))
 	listsAlone(cmd, list)
 	cmd.Long = strings.TrimSuffix(cmd.Long, " Alone it does what list does.")
 	return cmd
@@ -343,6 +343,34 @@ settings changes nothing; with others it is refused, see update.`,
 			return err
 		}
 		return a.showChanged("quota", gateChanged{Name: args[0], Done: "created", Note: quotaNote(q)})
+	})
+	return cmd
+}
+
+func quotaEnsureCommand(a *app) *cobra.Command {
+	var f quotaFlags
+	cmd := &cobra.Command{
+		Use:   "ensure NAME",
+		Short: "Create a quota if there is none of its name",
+		Long: `ensure makes a quota as create does. One that is there stays as it is, whatever it says. So a script may
+run it at each deployment: operators own the numbers afterwards, and change them with update.`,
+		Example: "  flowfabric quota ensure gpu --cap 4",
+		Args:    exactly("NAME"),
+	}
+	f.add(cmd)
+	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
+		q := admission.Quota{Name: args[0]}
+		f.apply(cmd, &q)
+		c, err := a.client(ctx, mayBoot)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		made, err := admin.New(c).EnsureQuota(ctx, q, a.why())
+		if err != nil {
+			return err
+		}
+		return a.showChanged("quota", ensured(args[0], quotaNote(q), made))
 	})
 	return cmd
 }

@@ -401,7 +401,7 @@ type scheduleChanged struct {
 }
 
 func schedulesPauseCommand(a *app, verb, done, short, long string,
-	call func(*admin.Admin, context.Context, string, ...flowfabric.ActOption) error) *cobra.Command {
+	call func(*admin.Admin, context.Context, string, *uint64, ...flowfabric.ActOption) error) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " NAME",
 		Short:   short,
@@ -410,7 +410,7 @@ func schedulesPauseCommand(a *app, verb, done, short, long string,
 		Args:    exactly("NAME"),
 		RunE: a.once(func(ctx context.Context, args []string) error {
 			return a.operate(ctx, func(o *admin.Admin) error {
-				if err := call(o, ctx, args[0], a.why()); err != nil {
+				if err := call(o, ctx, args[0], nil, a.why()); err != nil {
 					return err
 				}
 				return a.show(scheduleChanged{args[0], done}, func(p *page) { p.say("%s %s", done, args[0]) })

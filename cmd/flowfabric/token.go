@@ -40,8 +40,9 @@ func tokenNewCommand(a *app) *cobra.Command {
 		Short: "Make a token and show its secret once",
 		Long: `new makes a token: its secret, which is for whoever calls and is shown only here, and the entry for the
 file of tokens, which has a hash of it. --file adds the entry to the file, which keeps its mode and owner; a
-new one is its maker's alone, so give it to the user that serves (chown). A process that serves reads the
-file again within seconds. After --expires the token is refused; its entry stays until 'token rm'.
+new one is its maker's alone, so give it to the user that serves (chown). Of several commands at once each
+keeps what the others add and remove. A process that serves reads the file again within seconds. After
+--expires the token is refused; its entry stays until 'token rm'.
 
 The name is noted with every change that is made with the token. Roles: viewer reads; producer also submits,
 signals and cancels; operator also changes what there is; admin also purges; worker takes work. With --in it
@@ -49,7 +50,7 @@ sees and changes one namespace alone: no budgets, quotas, checks and partitions,
 		Example: `  flowfabric token new anna --role operator --file /etc/flowfabric/tokens.json
   flowfabric token new shop --role producer --in default --expires 720h --file /etc/flowfabric/tokens.json`,
 		Args: exactly("NAME"),
-		RunE: a.once(func(_ context.Context, args []string) error {
+		RunE: a.once(func(ctx context.Context, args []string) error {
 			if expires < 0 {
 				return usage("--expires is %s, want a time from now, or 0 for never", expires)
 			}
@@ -62,7 +63,7 @@ sees and changes one namespace alone: no budgets, quotas, checks and partitions,
 				return usage("%v", err)
 			}
 			if file != "" {
-				if err := addToken(file, entry); err != nil {
+				if err := addToken(ctx, file, entry); err != nil {
 					return err
 				}
 			}
@@ -142,8 +143,8 @@ seconds, and ends the streams that it has opened within a minute.`,
 		Args:    exactly("NAME"),
 	}
 	file := tokenFileFlag(cmd)
-	cmd.RunE = a.once(func(_ context.Context, args []string) error {
-		if err := removeToken(*file, args[0]); err != nil {
+	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
+		if err := removeToken(ctx, *file, args[0]); err != nil {
 			return err
 		}
 		return a.show(map[string]string{"removed": args[0], "file": *file}, func(p *page) {

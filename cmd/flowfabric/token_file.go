@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,28 +29,32 @@ func readTokens(file string) (list []json.RawMessage, err error) {
 }
 
 // addToken adds an entry to a file, which is made if it does not exist.
-func addToken(file, entry string) error {
-	list, err := readTokens(file)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return writeTokens(file, append(list, json.RawMessage(entry)))
+func addToken(ctx context.Context, file, entry string) error {
+	return locked(ctx, file, func() error {
+		list, err := readTokens(file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return writeTokens(file, append(list, json.RawMessage(entry)))
+	})
 }
 
 // removeToken removes the entry of a name from a file.
-func removeToken(file, name string) error {
-	list, err := readTokens(file)
-	if err != nil {
-		return err
-	}
-	left := slices.DeleteFunc(slices.Clone(list), func(entry json.RawMessage) bool {
-		var t listedToken
-		return json.Unmarshal(entry, &t) == nil && t.Name == name
+func removeToken(ctx context.Context, file, name string) error {
+	return locked(ctx, file, func() error {
+		list, err := readTokens(file)
+		if err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(slices.Clone(list), func(entry json.RawMessage) bool {
+			var t listedToken
+			return json.Unmarshal(entry, &t) == nil && t.Name == name
+		})
+		if len(left) == len(list) {
+			return fmt.Errorf("token %q of %s: %w", name, file, flowfabric.ErrNotFound)
+		}
+		return writeTokens(file, left)
 	})
-	if len(left) == len(list) {
-		return fmt.Errorf("token %q of %s: %w", name, file, flowfabric.ErrNotFound)
-	}
-	return writeTokens(file, left)
 }
 
 func writeTokens(file string, list []json.RawMessage) error {

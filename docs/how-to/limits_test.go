@@ -17,7 +17,7 @@ import (
 
 // budget gives a tenant a million tokens a month. All work in its namespace counts towards it.
 func budget(ctx context.Context, a *admin.Admin, tenant string) error {
-	err := a.EnsureBudget(ctx, admission.Budget{
+	_, err := a.EnsureBudget(ctx, admission.Budget{
 		Name:   tenant,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}}, // 0 is no limit
 		OnHard: admission.HardBlock,
@@ -45,7 +45,8 @@ func complete(_ context.Context, topic string) (text string, tokens int64, err e
 
 // quota is for an API that takes 600 calls a minute, and 20 at once.
 func quota(ctx context.Context, a *admin.Admin) error {
-	return a.EnsureQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: time.Minute, Cap: 20})
+	_, err := a.EnsureQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: time.Minute, Cap: 20})
+	return err
 }
 
 // each tenant may run two at once and start 100 a minute, whatever the others do.

@@ -464,7 +464,7 @@ var writings = []writing{
 		return fmt.Sprint(w.schedule(w.named("s")).Fired, record.State), err
 	}},
 	{"ff_pause_schedule", "pause a schedule", staging, func(w *env, e *engine.Engine, _ fixed) (string, error) {
-		since, _, err := e.PauseSchedule(w.ctx, w.named("s"), true, "op")
+		since, _, err := e.PauseSchedule(w.ctx, w.named("s"), true, "op", nil)
 		return fmt.Sprint(since.UnixMilli()), err
 	}},
 	{"ff_remove_schedule", "remove a schedule", staging, func(w *env, e *engine.Engine, _ fixed) (string, error) {

@@ -265,14 +265,14 @@ var scheduleScenarios = []scenario{
 	{name: "a paused schedule does not fire, shows who paused it, and can resume", run: func(w *env) {
 		s := w.recurring(w.named("s"), time.Second)
 		w.advance(time.Minute)
-		since, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
+		since, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna", nil)
 		w.no(err)
 		same(w, "already", already, false)
 		w.check()
 		w.unchanged("a firing",
 			func() { same(w, "paused", w.fire(w.firing(s, time.Second)), engine.Fired{Already: true}) })
 		w.advance(time.Minute)
-		again, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "otto")
+		again, already, err := w.e.PauseSchedule(w.ctx, s.Name, true, "otto", nil)
 		w.no(err)
 		w.all("again", eq(again.Equal(since), true), eq(already, true))
 		page, err := w.e.Schedules(w.ctx, w.p, engine.ScheduleQuery{Due: true})
@@ -282,17 +282,17 @@ var scheduleScenarios = []scenario{
 		w.all("told", eq(now.Paused, true), eq(now.PausedBy, "anna"), eq(now.PausedAt.Equal(since), true))
 		w.put(s.Name, s.Next, "in another") // stays paused
 		same(w, "after a change", w.schedule(s.Name).Paused, true)
-		resumed, _, err := w.e.PauseSchedule(w.ctx, s.Name, false, "otto")
+		resumed, _, err := w.e.PauseSchedule(w.ctx, s.Name, false, "otto", nil)
 		w.no(err)
 		w.check()
 		now = w.schedule(s.Name)
 		w.all("resumed", eq(now.Paused, false), eq(now.ResumedBy, "otto"), eq(now.ResumedAt.Equal(resumed), true),
 			eq(now.Next.Equal(s.Next), true))
 		same(w, "fires", w.fire(w.firing(now, time.Second)).Outcome, engine.FireCreated)
-		_, _, err = w.e.PauseSchedule(w.ctx, w.named("none"), true, "x")
+		_, _, err = w.e.PauseSchedule(w.ctx, w.named("none"), true, "x", nil)
 		w.is(err, denied.NoSchedule)
 	}},
-	{name: "a schedule is changed or removed only under the expected revision", run: func(w *env) {
+	{name: "a schedule is changed, paused, resumed or removed only under the expected revision", run: func(w *env) {
 		name := w.named("s")
 		zero, next := uint64(0), w.clock().Add(time.Hour)
 		put := func(definition string, expected *uint64, seen time.Time) (engine.ScheduleSet, error) {
@@ -315,6 +315,15 @@ var scheduleScenarios = []scenario{
 		}
 		_, err = put("c", &first.Revision, time.Time{})
 		w.is(err, denied.ScheduleChanged)
+		for _, paused := range []bool{true, false} {
+			w.unchanged("of another revision", func() {
+				_, _, err = w.e.PauseSchedule(w.ctx, name, paused, "anna", &first.Revision)
+				w.is(err, denied.ScheduleChanged)
+			})
+			_, already, err := w.e.PauseSchedule(w.ctx, name, paused, "anna", &second.Revision)
+			w.no(err)
+			same(w, "already", already, false)
+		}
 		_, err = w.e.RemoveSchedule(w.ctx, name, &first.Revision)
 		w.is(err, denied.ScheduleChanged)
 		same(w, "removed", must(w.e.RemoveSchedule(w.ctx, name, &second.Revision)), false)
@@ -523,10 +532,10 @@ var scheduleScenarios = []scenario{
 			f.Limit = 2
 			w.all("fires", eq(w.fire(f).Outcome, "created"), eq(w.schedule(s.Name).Fired, 2), eq(w.filed(), 0))
 			same(w, "endless", w.limited(s.Name, "d", w.clock(), 0).Next.IsZero(), false)
-			_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
+			_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna", nil)
 			w.no(err)
 			same(w, "paused", w.limited(s.Name, "e", w.clock(), 2).Next.IsZero(), true)
-			_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna")
+			_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna", nil)
 			w.no(err)
 			w.check()
 			w.all("resumed", eq(w.schedule(s.Name).Next.IsZero(), true), eq(w.filed(), 0))
@@ -599,10 +608,10 @@ var scheduleScenarios = []scenario{
 			w.advance(time.Hour)
 			g := w.scheduled(s).stage()
 			f := g.firing(s)
-			_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna")
+			_, _, err := w.e.PauseSchedule(w.ctx, s.Name, true, "anna", nil)
 			w.no(err)
 			w.unchanged("paused", func() { same(w, "paused", w.fire(f), engine.Fired{Already: true}) })
-			_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna")
+			_, _, err = w.e.PauseSchedule(w.ctx, s.Name, false, "anna", nil)
 			w.no(err)
 			w.put(s.Name, s.Next, "another")
 			w.unchanged("changed", func() { same(w, "changed", w.fire(f), engine.Fired{Already: true}) })

@@ -3,6 +3,13 @@
 // findings.
 package doctor
 
+import (
+	"fmt"
+	"slices"
+
+	"github.com/flowfabric/flowfabric-go/internal/prose"
+)
+
 // Status is the result of a check.
 type Status string
 
@@ -25,14 +32,37 @@ type Check struct {
 
 // Checkup is what an examination found. [Examine] makes one.
 type Checkup struct {
-	Healthy bool    `json:"healthy"` // nothing has failed
-	Checks  []Check `json:"checks"`
+	Healthy     bool    `json:"healthy"`      // no check has failed
+	Keys        int     `json:"keys"`         // that the primaries have
+	AuditedKeys int     `json:"audited_keys"` // of them: all or none
+	Checks      []Check `json:"checks"`
 }
 
 // Add adds a check.
 func (c *Checkup) Add(name string, s Status, node, found, do string) {
 	c.Healthy = c.Healthy && s != Fail
 	c.Checks = append(c.Checks, Check{name, s, node, found, do})
+}
+
+// Drift is the check that compares indexes with records. It needs an audit, which reads every key, and which [Examine]
+// does not make: the check is skipped until somebody has made one.
+const Drift = "drift"
+
+// Audited says what an audit of all keys has found.
+func (c *Checkup) Audited(s Status, found, do string) {
+	c.AuditedKeys = c.Keys
+	c.drift(s, "", found, do)
+}
+
+// NotAudited says that no audit was made, or none to its end, and why.
+func (c *Checkup) NotAudited(s Status, node, why, do string) {
+	found := fmt.Sprintf("0 of %s were audited", prose.Count(c.Keys, "key"))
+	c.drift(s, node, prose.Join(": ", found, why), do)
+}
+
+func (c *Checkup) drift(s Status, node, found, do string) {
+	c.Checks = slices.DeleteFunc(c.Checks, func(k Check) bool { return k.Name == Drift })
+	c.Add(Drift, s, node, found, do)
 }
 
 // Worst counts the checks that failed, and those that warn.

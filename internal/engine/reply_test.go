@@ -106,7 +106,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_pause_schedule", func(ctx context.Context, e *Engine) error {
-		_, _, err := e.PauseSchedule(ctx, "s", true, "me")
+		_, _, err := e.PauseSchedule(ctx, "s", true, "me", nil)
 		return err
 	}},
 	{"ff_list_schedules", func(ctx context.Context, e *Engine) error {

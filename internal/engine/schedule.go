@@ -190,13 +190,17 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 
 // PauseSchedule pauses a schedule, or resumes it (lua/operate/ff_pause_schedule.lua). What comes due in between is not
 // fired later but counted as missed by the next firing of the schedule. since is when it was paused, or resumed.
-// already: it was so.
+// already: it was so. expected is the revision it must have, nil any.
 //
-// Errors: denied.NoSchedule; ErrInvalidInput for a by of more than 64 bytes.
-func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool,
-	by string) (since time.Time, already bool, err error) {
-	r, already, err := ask[wire.PauseScheduleReply](ctx, e, e.SchedulePartition(name),
-		wire.PauseSchedule{Name: name, Paused: paused, By: by})
+// Errors: denied.NoSchedule; denied.ScheduleChanged, with its revision in slot 0; ErrInvalidInput for a by of more
+// than 64 bytes.
+func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string,
+	expected *uint64) (since time.Time, already bool, err error) {
+	q := wire.PauseSchedule{Name: name, Paused: paused, By: by}
+	if expected != nil {
+		q.Expected = int(*expected)
+	}
+	r, already, err := ask[wire.PauseScheduleReply](ctx, e, e.SchedulePartition(name), q)
 	return r.Since, already, err
 }
 

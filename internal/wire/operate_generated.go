@@ -893,19 +893,20 @@ func (x *ListWorkersReply) Read(r *Reader) {
 	}
 }
 
-// PauseSchedule is a call of ff_pause_schedule, pauses a schedule (paused 1), or resumes it (0). What comes due
-// while it is paused is not fired later; who fires it next counts it as missed. An instant that was due before the
-// pause and not fired counts with it.
+// PauseSchedule is a call of ff_pause_schedule, pauses a schedule (paused 1), or resumes it (0), if it has the
+// expected revision ("" any). What comes due while it is paused is not fired later; who fires it next counts it as
+// missed. An instant that was due before the pause and not fired counts with it.
 type PauseSchedule struct {
-	Name   string // 1..64 bytes
-	Paused bool
-	By     string // 0..64 bytes
+	Name     string // 1..64 bytes
+	Paused   bool
+	By       string // 0..64 bytes
+	Expected int    // 1.., or none
 }
 
 func (PauseSchedule) Function() string { return "ff_pause_schedule" }
 
 func (a PauseSchedule) Append(to []string) []string {
-	to = append(to, a.Name, flag(a.Paused), a.By)
+	to = append(to, a.Name, flag(a.Paused), a.By, none(number(a.Expected)))
 	return to
 }
 

@@ -264,7 +264,7 @@ func (s *Scene) plans(ctx context.Context) error {
 		"yesterday")
 	_, two := client.Schedule(ctx, s.Client, "refresh-sources", schedule.Every(15*time.Minute, time.Time{}), Fetch,
 		"feeds")
-	return errors.Join(one, two, s.Admin.PauseSchedule(ctx, "refresh-sources", flowfabric.By("anna")))
+	return errors.Join(one, two, s.Admin.PauseSchedule(ctx, "refresh-sources", nil, flowfabric.By("anna")))
 }
 
 func (s *Scene) articles(ctx context.Context) error {
