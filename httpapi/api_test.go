@@ -158,6 +158,20 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 			answer, err := suspend.Await[string](ctx, t, "approval")
 			return answer, err
 		}),
+		handler.Bind(handler.Define[json.RawMessage, string]("drafts", flowfabric.Retries(1)),
+			func(ctx context.Context, t *handler.Task, _ json.RawMessage) (string, error) {
+				if err := t.Frame(ctx, "token", "draft"); err != nil {
+					return "", err
+				}
+				if t.Attempt() == 1 {
+					return "", handler.RetryAfter(0, errors.New("no ink"))
+				}
+				answer, err := suspend.Await[string](ctx, t, "approval")
+				if err != nil {
+					return "", err
+				}
+				return answer, t.Frame(ctx, "token", "final")
+			}),
 		handler.Bind(handler.Define[json.RawMessage, suspend.Answer]("decides"),
 			func(ctx context.Context, t *handler.Task, _ json.RawMessage) (suspend.Answer, error) {
 				return suspend.Ask(ctx, t, "ship",
