@@ -537,6 +537,16 @@ func TestEveryRoute(t *testing.T) {
 		t.Errorf("%+v", many)
 	}
 
+	for _, tags := range []string{`{"kind":"echo","tags":{"nodot":"x"}}`, `{"set":{"nodot":"x"}}`} {
+		path, role := "/v1/executions", "producer"
+		if strings.Contains(tags, "set") {
+			path, role = "/v1/executions/"+many.Items[0].ID+":tags", "operator"
+		}
+		if p := into[problem](t, a.as(role, "POST", path, tags, 400)); p.Code != "invalid_tag_key" {
+			t.Errorf("%s: %+v", tags, p)
+		}
+	}
+
 	failed := a.submit(`{"kind":"fails"}`)
 	if r := into[result](t, a.do(request{method: "GET", path: failed + "/result", role: "viewer",
 		header: http.Header{"Prefer": {"respond-async, wait=30"}}})); r.State != "failed" ||
