@@ -176,8 +176,9 @@ func TestCodeOfTellsThePreciseCode(t *testing.T) {
 		several++
 		for name, err := range map[string]error{
 			"itself": one, "wrapped": fmt.Errorf("tags: %w", one), "answered": denied.New("ff_x", code),
-			"behind its kind":        fmt.Errorf("%w: tags: key %q: %w", one.Kind, "A", one),
-			"deep behind its kind":   fmt.Errorf("%w: x: %w", one.Kind, fmt.Errorf("y: %w", errors.Join(errors.New("z"), one))),
+			"behind its kind": fmt.Errorf("%w: tags: key %q: %w", one.Kind, "A", one),
+			"deep behind its kind": fmt.Errorf("%w: x: %w", one.Kind,
+				fmt.Errorf("y: %w", errors.Join(errors.New("z"), one))),
 			"joined with its kind":   errors.Join(errors.New("x"), one.Kind, one),
 			"before its kind":        fmt.Errorf("%w: %w", one, one.Kind),
 			"answered behind a kind": fmt.Errorf("%w: %w", one.Kind, denied.New("ff_x", code)),
