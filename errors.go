@@ -197,7 +197,6 @@ var (
 	_ = define("fence_required", ClassCaller, "only its holder or an explicit override changes an active execution")
 	_ = define("partial_fence", ClassCaller, "the fence must have session, claim, epoch and attempt")
 	_ = define("claim_out_of_order", ClassStop, "the claim number is neither the session's last nor its next")
-	_ = define("claim_in_flight", ClassRetry, "an earlier claim of this session is still unanswered")
 	_ = define("session_not_empty", ClassInfo, "the session still holds executions")
 	_ = define("waitpoint_already_exists", ClassInfo, "a waitpoint with this id exists; an id is never used twice")
 	_ = define("waitpoint_not_pending", ClassInfo, "the waitpoint is no longer pending")
@@ -316,8 +315,8 @@ func ClassOf(err error) Class {
 }
 
 // CodeOf returns the wire code of err's sentinel, or "" when err wraps none of this package. Several codes may match
-// one sentinel: both "flow_not_found" and "budget_not_found" are [ErrNotFound]. That of an [Error] with a code that
-// this version does not know is "parse".
+// one sentinel: both "flow_not_found" and "budget_not_found" are [ErrNotFound]. Of an error that wraps both, the
+// precise one counts. That of an [Error] with a code that this version does not know is "parse".
 func CodeOf(err error) string {
 	if s := find(err); s != nil {
 		return s.Code
@@ -330,7 +329,26 @@ func find(err error) *fault.Sentinel {
 		return e.row()
 	}
 	if s, ok := errors.AsType[*fault.Sentinel](err); ok {
-		return s
+		return precise(err, s)
 	}
 	return nil
+}
+
+// precise is the sentinel in err that s, which err wraps first, stands for; s if there is none.
+func precise(err error, s *fault.Sentinel) *fault.Sentinel {
+	switch x := err.(type) {
+	case *fault.Sentinel:
+		if x.Kind == error(s) {
+			return x
+		}
+	case interface{ Unwrap() error }:
+		return precise(x.Unwrap(), s)
+	case interface{ Unwrap() []error }:
+		for _, wrapped := range x.Unwrap() {
+			if found := precise(wrapped, s); found != s {
+				return found
+			}
+		}
+	}
+	return s
 }

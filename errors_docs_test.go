@@ -66,6 +66,7 @@ TestErrorDocs writes this page from errors.go and the headers of the Lua functio
 to do: stop (the answer is final for this caller), retry (nothing was decided; make the same call again), info (the change no longer applies), caller (correct the
 request), bug (report it). The last column names the functions that can refuse a whole call with this error. Items of a batch have their own answers. An error
 without functions comes from Go. One error may stand for several codes, and one without a name (–) needs no program to act on it: flowfabric.CodeOf tells the code.
+` + "No error has the code " + strings.Join(umbrellas, ", ") + `: they only stand for others.
 
 | Code | Error | Class | Meaning | Functions |
 |---|---|---|---|---|

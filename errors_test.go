@@ -6,12 +6,17 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
 // definitions reads code and class of every sentinel from errors.go, so that none is forgotten here.
@@ -158,3 +163,107 @@ func TestErrorsThatStandForSeveralCodes(t *testing.T) {
 		}
 	}
 }
+
+// However an error that stands for several codes and one of its codes are wrapped together, the precise one is told; an
+// error that stands for something else hides what it wraps.
+func TestCodeOfTellsThePreciseCode(t *testing.T) {
+	several := 0
+	for code := range definitions(t) {
+		one := fault.Of(code)
+		if one.Kind == nil {
+			continue
+		}
+		several++
+		for name, err := range map[string]error{
+			"itself": one, "wrapped": fmt.Errorf("tags: %w", one), "answered": denied.New("ff_x", code),
+			"behind its kind": fmt.Errorf("%w: tags: key %q: %w", one.Kind, "A", one),
+			"deep behind its kind": fmt.Errorf("%w: x: %w", one.Kind,
+				fmt.Errorf("y: %w", errors.Join(errors.New("z"), one))),
+			"joined with its kind":   errors.Join(errors.New("x"), one.Kind, one),
+			"before its kind":        fmt.Errorf("%w: %w", one, one.Kind),
+			"answered behind a kind": fmt.Errorf("%w: %w", one.Kind, denied.New("ff_x", code)),
+		} {
+			if got := ff.CodeOf(err); got != code || ff.ClassOf(err) != ff.Class(one.Class) {
+				t.Errorf("%s, %s: code %q, class %s", code, name, got, ff.ClassOf(err))
+			}
+		}
+		if got := ff.CodeOf(fmt.Errorf("%w: %w", ff.ErrTransport, error(one))); got != "transport" {
+			t.Errorf("%s behind what is not its kind: code %q", code, got)
+		}
+	}
+	if several < 20 {
+		t.Errorf("%d codes have an error that stands for them", several)
+	}
+}
+
+// A code that nothing answers is a promise to those who handle errors that nobody keeps: each is in the header of a
+// function, or made in Go. To compare with an error does not make one.
+func TestEveryCodeIsAnswered(t *testing.T) {
+	answered, names := map[string]bool{}, map[string]string{}
+	for _, h := range contract.Functions() {
+		for _, code := range h.Errors {
+			answered[code] = true
+		}
+	}
+	for code, name := range sentinels(t) {
+		if name != "_" && fault.Of(code).Kind == nil {
+			names["flowfabric."+name] = code
+		}
+	}
+	files := token.NewFileSet()
+	table, err := parser.ParseFile(files, "internal/denied/denied.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(table, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 {
+			if c, ok := v.Values[0].(*ast.CallExpr); ok && len(c.Args) == 1 {
+				code, _ := strconv.Unquote(c.Args[0].(*ast.BasicLit).Value)
+				names["denied."+v.Names[0].Name] = code
+			}
+		}
+		return true
+	})
+	err = filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || strings.HasSuffix(path, "_test.go") || !strings.HasSuffix(path, ".go") ||
+			strings.HasPrefix(path, "internal/model") || strings.HasPrefix(path, "internal/conformance") {
+			return err
+		}
+		file, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.CallExpr:
+				if name, _ := x.Fun.(*ast.SelectorExpr); name == nil {
+					return true
+				} else if name.Sel.Name == "Is" {
+					return false
+				} else if name.Sel.Name == "New" && len(x.Args) > 1 {
+					if code, ok := x.Args[1].(*ast.BasicLit); ok {
+						text, _ := strconv.Unquote(code.Value)
+						answered[text] = true
+					}
+				}
+			case *ast.SelectorExpr:
+				if from, ok := x.X.(*ast.Ident); ok {
+					answered[names[from.Name+"."+x.Sel.Name]] = true
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code := range definitions(t) {
+		if umbrella := slices.Contains(umbrellas, code); answered[code] == umbrella {
+			t.Errorf("%s is answered: %t; it only stands for others: %t", code, answered[code], umbrella)
+		}
+	}
+}
+
+// umbrellas are codes that no error has: their errors only stand for others.
+var umbrellas = []string{"conflict", "limit_reached", "wrong_state"}

@@ -158,6 +158,20 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 			answer, err := suspend.Await[string](ctx, t, "approval")
 			return answer, err
 		}),
+		handler.Bind(handler.Define[json.RawMessage, string]("drafts", flowfabric.Retries(1)),
+			func(ctx context.Context, t *handler.Task, _ json.RawMessage) (string, error) {
+				if err := t.Frame(ctx, "token", "draft"); err != nil {
+					return "", err
+				}
+				if t.Attempt() == 1 {
+					return "", handler.RetryAfter(0, errors.New("no ink"))
+				}
+				answer, err := suspend.Await[string](ctx, t, "approval")
+				if err != nil {
+					return "", err
+				}
+				return answer, t.Frame(ctx, "token", "final")
+			}),
 		handler.Bind(handler.Define[json.RawMessage, suspend.Answer]("decides"),
 			func(ctx context.Context, t *handler.Task, _ json.RawMessage) (suspend.Answer, error) {
 				return suspend.Ask(ctx, t, "ship",
@@ -521,6 +535,16 @@ func TestEveryRoute(t *testing.T) {
 	if many.Items[0].ID == "" || many.Items[1].Problem == nil || many.Items[1].Problem.Code != "invalid_input" ||
 		many.Items[2].Problem != nil || many.Items[3].Problem == nil {
 		t.Errorf("%+v", many)
+	}
+
+	for _, tags := range []string{`{"kind":"echo","tags":{"nodot":"x"}}`, `{"set":{"nodot":"x"}}`} {
+		path, role := "/v1/executions", "producer"
+		if strings.Contains(tags, "set") {
+			path, role = "/v1/executions/"+many.Items[0].ID+":tags", "operator"
+		}
+		if p := into[problem](t, a.as(role, "POST", path, tags, 400)); p.Code != "invalid_tag_key" {
+			t.Errorf("%s: %+v", tags, p)
+		}
 	}
 
 	failed := a.submit(`{"kind":"fails"}`)

@@ -3,9 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -23,6 +21,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/integer"
+	"github.com/flowfabric/flowfabric-go/internal/misfit"
 )
 
 // body reads the JSON object of a request into a struct. What its schema does not allow and members that are there
@@ -88,10 +87,6 @@ type judging struct {
 var jsonTypes = map[jsontext.Kind]string{'n': "null", 't': "boolean", 'f': "boolean", '"': "string", '0': "number",
 	'{': "object", '[': "array"}
 
-// wants says what a schema wants.
-var wants = map[string]string{"boolean": "true or false", "string": "a string", "integer": "a whole number",
-	"number": "a number", "object": "an object", "array": "an array"}
-
 func (j *judging) value(s *jsonschema.Schema) error {
 	kind := j.in.PeekKind()
 	is := jsonTypes[kind]
@@ -104,7 +99,7 @@ func (j *judging) value(s *jsonschema.Schema) error {
 		if err := j.in.SkipValue(); err != nil {
 			return err
 		}
-		return invalid(string(j.in.StackPointer()), "it is a JSON %s, want %s", kind, wants[s.Type])
+		return invalid(string(j.in.StackPointer()), "%s", misfit.Type(kind.String(), s.Type))
 	case is == "object":
 		return j.object(s)
 	case is == "array":
@@ -136,7 +131,7 @@ func (j *judging) object(s *jsonschema.Schema) error {
 			member = s.AdditionalProperties
 		}
 		if member == nil {
-			return invalid(string(j.in.StackPointer()), "there is no such member")
+			return invalid(string(j.in.StackPointer()), misfit.Unknown)
 		}
 		if err := j.value(member); err != nil {
 			return err
@@ -187,13 +182,13 @@ func absent(field string) *problem {
 	if strings.HasSuffix(field, "/lease") {
 		return noLease(field)
 	}
-	return invalid(field, "it is missing")
+	return invalid(field, misfit.Missing)
 }
 
 // decodeProblem says what is wrong with a body, if anything is.
 func decodeProblem(err error) error {
 	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
-		return invalid(string(wrong.JSONPointer), "it is no %s", formatOf(wrong.GoType))
+		return invalid(string(wrong.JSONPointer), "it is no %s", misfit.Format(wrong.GoType))
 	}
 	if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
@@ -202,24 +197,6 @@ func decodeProblem(err error) error {
 		return invalid(string(wrong.JSONPointer), "the body is not JSON, at byte %d: %v", wrong.ByteOffset, wrong.Err)
 	}
 	return err
-}
-
-// formatOf is what a value of the right type of JSON still has to be for a type of Go.
-func formatOf(t reflect.Type) string {
-	switch {
-	case t == nil:
-		return "value that is wanted here"
-	case t == reflect.TypeFor[time.Time]():
-		return "time like 2026-01-31T17:00:00Z"
-	case t.Kind() == reflect.Slice:
-		return "base64"
-	case t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uint64:
-		return fmt.Sprintf("whole number from 0 to %d", uint64(math.MaxUint64)>>(64-t.Bits()))
-	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Int64:
-		most := int64(math.MaxInt64) >> (64 - t.Bits())
-		return fmt.Sprintf("whole number from %d to %d", -most-1, most)
-	}
-	return "value that is wanted here"
 }
 
 // query reads the parameters of a request. The first mistake counts.

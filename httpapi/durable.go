@@ -437,11 +437,11 @@ func (d *durable) nextCursor(now time.Time) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// An offset is the parts of a position in hexadecimal, those in front that grow first. What is over comes before the
-// attempt that a replay adds.
-const offsetFormat = "%08x%01x%016x%016x%08x%016x%016x%016x"
+// An offset is the parts of a position in hexadecimal, those in front that grow first, without the mark of a wait,
+// behind which no offset is. What is over comes before the attempt that a replay adds.
+const offsetFormat = "%08x%01x%016x%016x%08x%016x%016x"
 
-const offsetLength = 8 + 1 + 16 + 16 + 8 + 16 + 16 + 16
+const offsetLength = 8 + 1 + 16 + 16 + 8 + 16 + 16
 
 var stages = [...]tailpos.Stage{tailpos.Awaited, tailpos.Announced, tailpos.Over, tailpos.Begun}
 
@@ -457,7 +457,7 @@ func offsetText(p stream.Position) string {
 		}
 	}
 	return fmt.Sprintf(offsetFormat, parts.Attempt, stage, parts.Ms, parts.Seq, parts.Run, parts.Sequence,
-		parts.Durables, parts.Wait)
+		parts.Durables)
 }
 
 var errOffset = errors.New("no offset")
@@ -469,7 +469,7 @@ func parseOffset(text string) (stream.Position, error) {
 	var parts tailpos.Parts
 	var stage int
 	if _, err := fmt.Sscanf(text, offsetFormat, &parts.Attempt, &stage, &parts.Ms, &parts.Seq, &parts.Run,
-		&parts.Sequence, &parts.Durables, &parts.Wait); err != nil || stage >= len(stages) {
+		&parts.Sequence, &parts.Durables); err != nil || stage >= len(stages) {
 		return "", errOffset
 	}
 	parts.Stage = stages[stage]

@@ -64,7 +64,7 @@ func Tool[In, Out any](def *handler.Definition[In, Out], description string, opt
 	k.submit = func(ctx context.Context, c *client.Client, input json.RawMessage,
 		opts []client.SubmitOption) (flowfabric.ExecutionID, error) {
 		var in In
-		if err := json.Unmarshal(input, &in); err != nil {
+		if err := decode(input, &in); err != nil {
 			return flowfabric.ExecutionID{}, fmt.Errorf("%w: %w", errArguments, err)
 		}
 		x, err := client.Submit(ctx, c, def, in, opts...)

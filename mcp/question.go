@@ -226,7 +226,7 @@ func (a ask) valid(content map[string]any) error {
 	if content == nil {
 		content = map[string]any{}
 	}
-	return r.Validate(content)
+	return validate(r, content)
 }
 
 // deliver sends answers. One that comes too late is ignored, as the protocol wants: the question is gone.

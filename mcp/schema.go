@@ -3,7 +3,6 @@ package mcp
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -57,19 +56,22 @@ func newRawForm(text json.RawMessage, property string) (form, error) {
 	return f, nil
 }
 
+// errDefaults does not tell more, as the arguments are not its cause.
+var errDefaults = errors.New("the defaults of the input schema do not fit it")
+
 // value checks an object and returns the value that it stands for.
 func (f *form) value(object json.RawMessage) (json.RawMessage, error) {
 	if len(object) == 0 || string(object) == "null" {
 		object = json.RawMessage("{}")
 	}
 	var instance map[string]any
-	if err := json.Unmarshal(object, &instance); err != nil {
-		return nil, fmt.Errorf("%w: want a JSON object", err)
-	}
-	if err := f.resolved.ApplyDefaults(&instance); err != nil {
+	if err := decode(object, &instance); err != nil {
 		return nil, err
 	}
-	if err := f.resolved.Validate(instance); err != nil {
+	if err := f.resolved.ApplyDefaults(&instance); err != nil {
+		return nil, errDefaults
+	}
+	if err := validate(f.resolved, instance); err != nil {
 		return nil, err
 	}
 	var filled any = instance

@@ -181,7 +181,7 @@ func judged(open map[string]asked, responses map[string]json.RawMessage, by stri
 			continue
 		}
 		var answer sdk.ElicitResult
-		err := json.Unmarshal(responses[key], &answer)
+		err := decode(responses[key], &answer)
 		if err == nil {
 			var d delivery
 			if d, ok, err = a.judge(&answer, by); ok {

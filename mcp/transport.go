@@ -60,7 +60,8 @@ type leavingConn struct {
 	left func()
 }
 
-// Read also answers what the SDK would take for another request, see [listensToTasks].
+// Read also answers what the SDK would take for another request, see [listensToTasks], and what it cannot decode, see
+// [wrongParams].
 func (c *leavingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		m, err := c.Connection.Read(ctx)
@@ -69,10 +70,18 @@ func (c *leavingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			return nil, err
 		}
 		q, ok := m.(*jsonrpc.Request)
-		if !ok || !q.IsCall() || q.Method != "subscriptions/listen" || !listensToTasks(q.Params) {
+		if !ok || !q.IsCall() {
 			return m, nil
 		}
-		if err := c.Connection.Write(ctx, &jsonrpc.Response{ID: q.ID, Error: errUndeclared()}); err != nil {
+		refused := error(nil)
+		if wrong := wrongParams(q.Method, q.Params); wrong != nil {
+			refused = wrong
+		} else if q.Method == "subscriptions/listen" && listensToTasks(q.Params) {
+			refused = errUndeclared()
+		} else {
+			return m, nil
+		}
+		if err := c.Connection.Write(ctx, &jsonrpc.Response{ID: q.ID, Error: refused}); err != nil {
 			c.left()
 			return nil, err
 		}
@@ -103,7 +112,7 @@ func (s *Server) HTTP() (http.Handler, error) {
 				http.Error(w, "unauthorized: a bearer token is missing or not known", http.StatusUnauthorized)
 				return
 			}
-			if refused := checkTaskRequest(w, q); refused != nil {
+			if refused := checkRequest(w, q); refused != nil {
 				refused.write(w)
 				return
 			}
@@ -113,22 +122,21 @@ func (s *Server) HTTP() (http.Handler, error) {
 
 // refusal is a JSON-RPC error that is answered before the SDK sees the request.
 type refusal struct {
-	id  json.RawMessage
-	err error
+	id     json.RawMessage
+	status int
+	err    error
 }
 
 func (r *refusal) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusBadRequest)
+	w.WriteHeader(r.status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": r.id, "error": r.err})
 }
 
-// checkTaskRequest holds requests for tasks to what the extension says of them and the SDK does not know: the header
-// that names the task, by which proxies route, must agree with the body.
-func checkTaskRequest(w http.ResponseWriter, q *http.Request) *refusal {
-	method := q.Header.Get("Mcp-Method")
-	named := method == "tasks/get" || method == "tasks/update" || method == "tasks/cancel"
-	if q.Method != http.MethodPost || !named && method != "subscriptions/listen" {
+// checkRequest refuses parameters that the SDK cannot decode, and holds requests for tasks to what the extension says
+// of them and the SDK does not know: the header that names the task, by which proxies route, must agree with the body.
+func checkRequest(w http.ResponseWriter, q *http.Request) *refusal {
+	if q.Method != http.MethodPost {
 		return nil
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBody))
@@ -138,21 +146,31 @@ func checkTaskRequest(w http.ResponseWriter, q *http.Request) *refusal {
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
-	if err != nil || json.Unmarshal(body, &m) != nil || m.Method != method {
+	if err != nil || json.Unmarshal(body, &m) != nil || len(m.ID) == 0 {
 		return nil // the SDK says so
 	}
-	if !named {
+	if wrong := wrongParams(m.Method, m.Params); wrong != nil {
+		return &refusal{m.ID, http.StatusOK, wrong}
+	}
+	if q.Header.Get("Mcp-Method") != m.Method {
+		return nil // the SDK says so
+	}
+	switch m.Method {
+	default:
+		return nil
+	case "subscriptions/listen":
 		if listensToTasks(m.Params) {
-			return &refusal{m.ID, errUndeclared()}
+			return &refusal{m.ID, http.StatusBadRequest, errUndeclared()}
 		}
 		return nil
+	case "tasks/get", "tasks/update", "tasks/cancel":
 	}
 	var p struct {
 		TaskID string `json:"taskId"`
 	}
 	_ = json.Unmarshal(m.Params, &p)
 	if name := headerText(q.Header.Get("Mcp-Name")); name != p.TaskID {
-		return &refusal{m.ID,
+		return &refusal{m.ID, http.StatusBadRequest,
 			&jsonrpc.Error{Code: sdk.CodeHeaderMismatch, Message: "the header Mcp-Name is not params.taskId"}}
 	}
 	return nil

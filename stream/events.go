@@ -40,14 +40,14 @@ type TailEvent struct {
 	Kind TailKind
 	// 1 for the first; with TailRetry the one that is to begin, with TailEnd the last one, 0 if there was none
 	Attempt  uint32
-	Position Position // behind this event: client.From goes on there
+	Position Position // behind this event, the same for every reader: client.From goes on there
 
 	// Type is, with TailAttempt and TailRetry, what the attempt is: flowfabric.AttemptInitial, AttemptRetry (the one
 	// before it failed), AttemptReclaim (its worker was lost) or AttemptReplay.
 	Type flowfabric.AttemptType
-	// At is when, by the server's clock: the attempt was claimed (the last time, unless it is the first), it is to
-	// begin, it was suspended, it ended, or the execution ended. Zero if that is not known, and of a TailRetry if it
-	// waits for nothing but a worker.
+	// At is when, by the server's clock: the attempt was claimed for the first time, it is to begin, it was suspended,
+	// it ended, or the execution ended. Every reader is told the same instant of what has happened, whenever it reads.
+	// Zero if that is not known, and of a TailRetry if it waits for nothing but a worker.
 	At time.Time
 	// Reused has, with TailAttempt, each earlier attempt of which frames stay: recorded steps cover them, and this
 	// attempt does not repeat them.

@@ -14,6 +14,8 @@ type Resumption struct {
 	// children, or they had ended already); "" when unknown.
 	Reason string
 	First  Cursor // its first frame
+	// Durables is how many durable frames of the attempt come before it.
+	Durables uint64
 	// Recorded is the sequence of the last frame that a recorded step covers, 0 for none. The steps of one run must
 	// run one after the other for that to say which frames are repeated, and the frames must be appended inside them.
 	Recorded uint64

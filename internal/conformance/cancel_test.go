@@ -33,7 +33,7 @@ var cancelScenarios = []scenario{
 			switch code {
 			case "R1t", "R2b", "R1p":
 				ended = "ended_failure" // its attempt was over before
-			case "R1r", "R2r":
+			case "A3", "R1r", "R2r":
 				ended = "interrupted_reclaimed"
 			}
 			same(w, string(code)+" attempt", last.State, ended)

@@ -86,7 +86,7 @@ var runScenarios = []scenario{
 			p, err := framelog.Read(w.ctx, w.e, f.Execution, 1, framelog.ReadOptions{Limit: 100})
 			w.no(err)
 			want := stream.Resumption{Run: 2, Epoch: next.Epoch, Reason: x.reason, First: p.Frames[4].ID,
-				Recorded: kept.Sequence}
+				Durables: 4, Recorded: kept.Sequence}
 			sameList(w, "stored", runs, want)
 			sameList(w, "read", p.Resumed, runs...)
 			same(w, "runs of the frames", ofRuns(p.Frames), "1111222")

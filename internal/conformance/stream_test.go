@@ -222,6 +222,86 @@ var streamScenarios = []scenario{
 		w.complete(second.Fence, "")
 		shown(2, flowfabric.AttemptRetry, again, w.now(), "")
 	}},
+	{name: "an attempt began when it was first claimed, however often it goes on", run: func(w *env) {
+		for _, retried := range []bool{false, true} {
+			w.reset()
+			id := w.create(retries(2))
+			f := w.worker("w1").one(id).Fence
+			if retried {
+				w.fail(f, "x")
+				w.advance(time.Minute)
+				w.tick()
+				f = w.worker("w2").one(id).Fence
+			}
+			attempt, began := f.Attempt, w.now()
+			shown := func(what string) {
+				w.Helper()
+				m, err := w.e.ReadAttemptStream(w.ctx, id, attempt)
+				w.no(err)
+				same(w, fmt.Sprint("attempt ", attempt, " ", what), m.BeganAt.UnixMilli(), began)
+				w.age()
+			}
+			for i := range 3 {
+				shown("claimed")
+				w.release(f)
+				shown("handed back")
+				f = w.worker(fmt.Sprint("again", i)).one(id).Fence
+			}
+			w.fail(f, "x")
+			shown("failed")
+			w.advance(time.Minute)
+			w.tick()
+			next := w.worker("w3").one(id).Fence
+			shown("followed")
+			w.complete(next, "")
+			shown("of an execution that has ended")
+		}
+	}},
+	{name: "what was said of the end of an attempt stays, whatever follows", run: func(w *env) {
+		ends := map[string]func(f flowfabric.Fence){
+			"completed": func(f flowfabric.Fence) { w.complete(f, "") },
+			"failed":    func(f flowfabric.Fence) { w.fail(f, "x") },
+			"cancelled": func(f flowfabric.Fence) { w.cancel(f.Execution) },
+			"revoked":   func(f flowfabric.Fence) { w.revoke(f.Execution) },
+		}
+		follows := map[string]func(id flowfabric.ExecutionID){
+			"a tick":   func(flowfabric.ExecutionID) { w.tick() },
+			"a cancel": func(id flowfabric.ExecutionID) { w.cancelIf(id) },
+			"a replay": func(id flowfabric.ExecutionID) {
+				w.cancelIf(id)
+				w.replay(id, engine.Replay{Force: true, DropSteps: true})
+			},
+			"the next attempt": func(id flowfabric.ExecutionID) {
+				if w.tick(); w.read(id).State.Terminal() {
+					w.replay(id, engine.Replay{Force: true})
+				}
+				w.worker("w2").one(id)
+			},
+		}
+		for end, run := range ends {
+			for then, follow := range follows {
+				for _, frames := range []int{0, 3} {
+					w.reset()
+					f := w.worker("w1").one(w.create(retries(0))).Fence
+					if frames > 0 {
+						w.frames(f, 1, frames)
+					}
+					w.age()
+					run(f)
+					said := func() string {
+						m := w.meta(f)
+						return fmt.Sprint(m.Closed, m.ClosedReason, " ", m.Type, " ", m.BeganAt.UnixMilli(), " ",
+							m.EndedAt.UnixMilli(), " ", m.Category, " ", m.Message)
+					}
+					before := said()
+					same(w, end+": ended at", w.meta(f).EndedAt.UnixMilli(), w.now())
+					w.age()
+					follow(f.Execution)
+					same(w, fmt.Sprint(end, " with ", frames, " frames, then ", then), said(), before)
+				}
+			}
+		}
+	}},
 	{name: "a stream is trimmed to about the number of frames in its policy", run: func(w *env) {
 		for _, keep := range []int{3, 0} {
 			f := w.worker("w1").one(w.create(func(x *engine.NewExecution) { x.Policy.StreamFrames = keep })).Fence

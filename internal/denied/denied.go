@@ -12,7 +12,6 @@ var (
 	FenceRequired       = fault.Named("fence_required")
 	PartialFence        = fault.Named("partial_fence")
 	ClaimOrder          = fault.Named("claim_out_of_order")
-	ClaimInFlight       = fault.Named("claim_in_flight")
 	SessionHeld         = fault.Named("session_not_empty")
 	WaitpointExists     = fault.Named("waitpoint_already_exists")
 	WaitpointNotPending = fault.Named("waitpoint_not_pending")

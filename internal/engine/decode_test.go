@@ -24,7 +24,7 @@ func encodeFrames(m FrameMessage) string {
 	}
 	if r := m.Resumed; r != nil {
 		entry = strings.Join([]string{strconv.FormatUint(r.Epoch, 10), r.Reason, strconv.FormatUint(r.Recorded, 10),
-			"1699999999999-4"}, " ")
+			"1699999999999-4", strconv.FormatUint(r.Durables, 10)}, " ")
 	}
 	b.WriteString(strconv.FormatUint(uint64(m.Attempt), 10) + " " + strconv.Itoa(len(m.Frames)) + " " +
 		strconv.FormatUint(uint64(run), 10) + " ")
@@ -78,7 +78,7 @@ func TestDecodeFrames(t *testing.T) {
 		frames[i].Run = 3
 	}
 	message.Resumed = &stream.Resumption{Run: 3, Epoch: 1700000000009, Reason: "delayed", First: frames[0].ID,
-		Recorded: 12}
+		Recorded: 12, Durables: 11}
 	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -92,8 +92,9 @@ func TestDecodeFrames(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", " ", "1", "1 ", "x 0 1 0:", "-1 0 1 0:", "4294967296 0 1 0:", "0 101 1 0:", "0 1 1 0:", "0 0 4294967296 0:",
-		"0 0 x 0:", "0 0 1 ", "0 0 2 9:1 x 0 0-0", "0 1 2 1:x1:1-11:11:t0:0:0:1:p0:",
-		"0 1 2 9:x w 0 0-03:1-11:t0:0:0:1:p0:", "0 1 2 7:1 w 0 03:1-11:t0:0:0:1:p0:", "0 0 1 0:x", whole + "0",
+		"0 0 x 0:", "0 0 1 ", "0 0 2 11:1 x 0 0-0 0", "0 1 2 1:x1:1-11:11:t0:0:0:1:p0:",
+		"0 1 2 11:x w 0 0-0 03:1-11:t0:0:0:1:p0:", "0 1 2 9:1 w 0 0 03:1-11:t0:0:0:1:p0:",
+		"0 1 2 11:1 w 0 0-0 x3:1-11:t0:0:0:1:p0:", "0 0 1 0:x", whole + "0",
 		"0 18446744073709551615 1 0:", "0 1 1 0:9223372036854775807:x", "0 1 1 0:99999999999999999999:x",
 		"0 1 1 0:-1:x", "0 1 1 0:3:1-11:t0:0:0:1:p0:", "0 1 1 0:3:1-x1:t0:0:0:1:p0:", "0 1 1 0:3:1-11:t0:0:0:1:p1:s",
 		"0 1 1 0:3:1-11:t0:0:0:1:p2:s,", "0 1 1 0:3:1-11:t0:0:0:1:p3:s,1", "0 1 1 0:3:1-11:t0:0:0:1:p4:s1,x",

@@ -51,9 +51,6 @@ func (x *NewExecution) Validate(now time.Time) error {
 		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator),
 			limits.MaxName)
 	}
-	if err := valid.Retentions(x.Policy.Retention); err != nil {
-		return fmt.Errorf("%w: %w", flowfabric.ErrInvalidInput, err)
-	}
 	if err := x.validate(); err != nil {
 		return err
 	}

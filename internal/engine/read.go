@@ -176,8 +176,8 @@ func progress(text string, attempts uint32, r *reader) Progress {
 	return out
 }
 
-// attemptLog unfolds the records "type, claimed, ended, state, category, session, epoch, claim" and their reasons, by
-// index.
+// attemptLog unfolds the records "type, claimed, ended, state, category, session, epoch, claim, began" and their
+// reasons, by index. A tail alone tells when an attempt began: it may have been claimed again.
 func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 	var out []AttemptRecord
 	for k, v := range attempts {
@@ -186,8 +186,8 @@ func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 			continue // a reason ("1r"), the cancel text or the categories
 		}
 		parts := strings.Split(v, "\x1f")
-		if len(parts) != 8 {
-			r.Stop("attempt %s has %d parts, want 8", k, len(parts))
+		if len(parts) != 9 {
+			r.Stop("attempt %s has %d parts, want 9", k, len(parts))
 			return nil
 		}
 		at := fields{m: map[string]string{"claimed": parts[1], "ended": parts[2], "epoch": parts[6], "claim": parts[7]},

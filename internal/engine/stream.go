@@ -166,7 +166,7 @@ func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attemp
 		if err = errors.Join(err, runErr); err != nil {
 			return nil, fmt.Errorf("read runs: %w: run %s: %w", denied.Reply, clip(entry.ID), err)
 		}
-		r, ok := parseResumption(v["e"] + " " + v["w"] + " " + v["r"])
+		r, ok := parseResumption(v["e"] + " " + v["w"] + " " + v["r"] + " " + v["d"])
 		if !ok {
 			return nil, fmt.Errorf("read runs: %w: run %s says %q", denied.Reply, entry.ID, v)
 		}
@@ -176,17 +176,18 @@ func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attemp
 	return out, nil
 }
 
-// parseResumption reads "<epoch> <reason> <recorded sequence> <recorded id>".
+// parseResumption reads "<epoch> <reason> <recorded sequence> <recorded id> <durable frames before it>".
 func parseResumption(text string) (r stream.Resumption, ok bool) {
 	parts := strings.Split(text, " ")
-	if len(parts) != 4 {
+	if len(parts) != 5 {
 		return r, false
 	}
 	epoch, err1 := strconv.ParseUint(parts[0], 10, 64)
 	sequence, err2 := strconv.ParseUint(parts[2], 10, 64)
 	_, err3 := ParseStreamID(parts[3])
-	r.Epoch, r.Reason, r.Recorded = epoch, parts[1], sequence
-	return r, err1 == nil && err2 == nil && err3 == nil
+	before, err4 := strconv.ParseUint(parts[4], 10, 64)
+	r.Epoch, r.Reason, r.Recorded, r.Durables = epoch, parts[1], sequence, before
+	return r, err1 == nil && err2 == nil && err3 == nil && err4 == nil
 }
 
 // chunk is how many frames one XRANGE asks for: even of the largest kind they stay within the byte cap.

@@ -249,8 +249,8 @@ type StreamMeta struct {
 	// Recorded is the last frame that a recorded step covers. Another attempt repeats the frames after it.
 	Recorded FramePlace
 
-	// Of the attempt: what it is and when it was claimed, the last time or if it is the first the first time; when
-	// and why it ended without success. Of one that has not begun: why the one before it ended so.
+	// Of the attempt: what it is and when it was claimed for the first time; when and why it ended without success. Of
+	// one that has not begun: why the one before it ended so.
 	Type              flowfabric.AttemptType
 	BeganAt, EndedAt  time.Time
 	Category, Message string

@@ -23,10 +23,9 @@ type message struct {
 	placed []atomic.Pointer[placed] // the position behind each frame, as the first tailer that needed it wrote it
 }
 
-// placed is a position, and what tailers that share it have been told before.
+// placed is a position, and the run that tailers which share it have been told of.
 type placed struct {
 	again    uint32
-	wait     uint64
 	position stream.Position
 }
 

@@ -30,7 +30,7 @@ func PlaceOf(f stream.Frame) Place {
 // justBefore is the place between a frame and whatever comes before it.
 func justBefore(f stream.Frame) Place {
 	p := PlaceOf(f)
-	p.sequence--
+	p.sequence -= min(p.sequence, 1)
 	if f.Mode == stream.ModeDurable && p.durables > 0 {
 		p.durables--
 	}
@@ -38,6 +38,13 @@ func justBefore(f stream.Frame) Place {
 		p.id.Ms--
 	}
 	return p
+}
+
+// beforeRun is the place between the first frame of a run and whatever comes before it: the same for all who are told
+// of the run, whatever they were shown or found stored.
+func beforeRun(r stream.Resumption) Place {
+	before := r.First.Seq - min(r.First.Seq, 1) // of the producer, as in every id of a frame
+	return Place{id: stream.Cursor{Ms: r.First.Ms, Seq: before}, sequence: before, durables: r.Durables, known: true}
 }
 
 // orStart is p; the zero value stands for the beginning, before which there is nothing.
@@ -55,20 +62,23 @@ type gap struct {
 	missed  uint64 // frames of other modes, as far as both places are known
 }
 
-// advance moves c past f and returns what is missing between the two. When the place of c is not known, every durable
-// frame before f counts if c lies before the first retained one: an upper bound.
-func (c *Place) advance(f stream.Frame, meta engine.StreamMeta) (missing gap) {
-	before := f.Durables
-	if f.Mode == stream.ModeDurable && before > 0 {
-		before--
-	}
+// advance moves c past f and returns what is missing between the two.
+func (c *Place) advance(f stream.Frame, meta engine.StreamMeta) gap {
+	missing := c.reach(justBefore(f), meta)
+	*c = PlaceOf(f)
+	return missing
+}
+
+// reach moves c on to a known place and returns what is missing between the two. When the place of c is not known,
+// every durable frame before the other counts if c lies before the first retained one: an upper bound.
+func (c *Place) reach(to Place, meta engine.StreamMeta) (missing gap) {
 	switch {
 	case c.known:
-		missing = c.missing(f.Sequence-min(f.Sequence, 1), before)
+		missing = c.missing(to.sequence, to.durables)
 	case meta.Trimmed > 0 && c.id.Compare(meta.FirstID) < 0:
-		missing.trimmed = before
+		missing.trimmed = to.durables
 	}
-	*c = PlaceOf(f)
+	*c = to
 	return missing
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,37 +57,42 @@ func words(events []stream.TailEvent) (out []string) {
 // act is a random history, with pauses in which a tail that follows hears of everything.
 func act(t *testing.T, s *server, r *rand.Rand, steps int) {
 	for range steps {
-		switch r.IntN(8) {
-		case 0, 1, 2:
-			s.frames(t, 1+r.IntN(4))
-		case 3:
-			s.record()
-		case 4:
-			s.goOn()
-		case 5:
-			s.suspend(fmt.Sprint("wait", r.IntN(1000)))
-			time.Sleep(5 * time.Second)
-			if r.IntN(2) == 0 {
-				s.goOn()
-				s.suspend("next")
-				time.Sleep(5 * time.Second)
-			}
-			s.goOn()
-		case 6:
-			s.settle([]flowfabric.Code{codes.RetryBackoff, codes.WaitingReclaim}[r.IntN(2)], "attempt_failure")
-			if r.IntN(2) == 0 {
-				time.Sleep(5 * time.Second)
-			}
-			s.claim()
-		case 7:
-			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
-		}
+		step(t, s, r)
 	}
 	s.settle(codes.Completed, "attempt_success")
 }
 
+// step is one thing that may happen to an execution that is running, after which it is running.
+func step(t *testing.T, s *server, r *rand.Rand) {
+	switch r.IntN(8) {
+	case 0, 1, 2:
+		s.frames(t, 1+r.IntN(4))
+	case 3:
+		s.record()
+	case 4:
+		s.goOn()
+	case 5:
+		s.suspend(fmt.Sprint("wait", r.IntN(1000)))
+		time.Sleep(5 * time.Second)
+		if r.IntN(2) == 0 {
+			s.goOn()
+			s.suspend("next")
+			time.Sleep(5 * time.Second)
+		}
+		s.goOn()
+	case 6:
+		s.settle([]flowfabric.Code{codes.RetryBackoff, codes.WaitingReclaim}[r.IntN(2)], "attempt_failure")
+		if r.IntN(2) == 0 {
+			time.Sleep(5 * time.Second)
+		}
+		s.claim()
+	case 7:
+		time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+	}
+}
+
 // A tail that goes on behind any event delivers exactly the rest: of what is stored, also when frames were trimmed,
-// and of what another tail has heard live, but for what the execution waited for in between. So does its text.
+// and of what another tail has heard live, but for what the execution waited for in between.
 func TestTailGoesOnBehindEveryEvent(t *testing.T) {
 	seen := map[stream.TailKind]int{}
 	for seed := range uint64(60) {
@@ -109,7 +115,7 @@ func TestTailGoesOnBehindEveryEvent(t *testing.T) {
 			for i, e := range heard {
 				seen[e.Kind]++
 				rest := words(events(t, h, framelog.TailOptions{From: e.Position}))
-				if want := words(lasting(heard[i+1:])); !alike(rest, want) {
+				if want := words(lasting(heard[i+1:])); !slices.Equal(rest, want) {
 					t.Fatalf("seed %d, behind %s:\n%q\nwant\n%q", seed, words(heard[i:i+1]), rest, want)
 				}
 			}
@@ -133,38 +139,81 @@ func TestTailGoesOnBehindEveryEvent(t *testing.T) {
 	}
 }
 
-// alike compares words but for the marks of suspensions in positions, which a tail has that was there.
-func alike(a, b []string) bool {
-	return slices.EqualFunc(a, b, func(x, y string) bool { return unmarked(x) == unmarked(y) })
-}
-
-func unmarked(word string) string {
-	var kind, attempt, position, rest string
-	_, _ = fmt.Sscanf(word, "%s %s %q", &kind, &attempt, &position)
-	if i := len(position); i > 0 && position[i-1] != 'r' {
-		for j := i - 1; j > 0; j-- {
-			if position[j] == '.' {
-				position = position[:j]
-				break
+// An event has one position, whoever is told of it: a tail that heard it live, one that joined in between, one that
+// comes when all is over or frames are gone, and one that does not want what does not last.
+func TestEveryReaderHasOnePositionOfAnEvent(t *testing.T) {
+	told := map[stream.TailKind]int{}
+	for seed := range uint64(60) {
+		inBubble(t, func(t *testing.T, s *server, h *framelog.Hub) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			var mu sync.Mutex
+			positions, readers := map[string]stream.Position{}, []*tailing{}
+			note := func(reader string, e stream.TailEvent) {
+				what := fmt.Sprint(e.Kind, " ", e.Attempt, " ", e.Frame.Sequence, " ", e.Resumed.Run)
+				if e.Suspension != nil {
+					what += " " + e.Suspension.ID.String()
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if e.Kind == stream.TailGap { // which tells of one reader
+					return
+				}
+				told[e.Kind]++
+				if p, ok := positions[what]; ok && p != e.Position {
+					t.Errorf("seed %d: %s: %q of %s, %q of another reader", seed, what, e.Position, reader, p)
+				}
+				positions[what] = e.Position
 			}
+			join := func(reader string, o framelog.TailOptions) {
+				first := true
+				readers = append(readers, follow(t.Context(), h, o, func(e stream.TailEvent) {
+					if !first || !o.FromNow { // the first says where such a tail began
+						note(reader, e)
+					}
+					first = false
+				}))
+			}
+			join("who was there", framelog.TailOptions{})
+			join("who was there for what lasts", framelog.TailOptions{WithoutBestEffort: true})
+			for range 25 {
+				step(t, s, r)
+				switch r.IntN(6) {
+				case 0:
+					join("who joined", framelog.TailOptions{WithoutBestEffort: r.IntN(2) == 0})
+				case 1:
+					join("who joined for what comes", framelog.TailOptions{FromNow: true})
+				case 2, 3:
+					s.live(t)
+				}
+				synctest.Wait()
+			}
+			s.settle(codes.Completed, "attempt_success")
+			for _, reader := range readers {
+				reader.group.Wait()
+			}
+			late := func(reader string) {
+				for _, durable := range []bool{false, true} {
+					for _, e := range events(t, h, framelog.TailOptions{WithoutBestEffort: durable}) {
+						note(reader, e)
+					}
+				}
+			}
+			late("who comes late")
+			for attempt := range s.attempts {
+				s.expire(attempt, stream.ModeBestEffort)
+			}
+			late("who comes when frames have expired")
+			for attempt := range s.attempts {
+				s.trim(attempt, r.IntN(6))
+			}
+			late("who comes when frames were trimmed")
+		})
+	}
+	for k := stream.TailAttempt; k <= stream.TailEnd; k++ {
+		if told[k] == 0 && k != stream.TailGap {
+			t.Errorf("no event was %s", k)
 		}
 	}
-	if _, after, ok := cut(word, 3); ok {
-		rest = after
-	}
-	return kind + attempt + position + rest
-}
-
-// cut returns what follows n words.
-func cut(text string, n int) (string, string, bool) {
-	for i := range len(text) {
-		if text[i] == ' ' {
-			if n--; n == 0 {
-				return text[:i], text[i:], true
-			}
-		}
-	}
-	return text, "", false
 }
 
 // What the execution waits for is told once to a tail that is there, to one that comes while it waits, and to none

@@ -123,7 +123,7 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame)
 		return engine.Appended{}, denied.New("ff_append_frames", "frame_sequence_gap", fmt.Sprint(a.count))
 	}
 	s.batches = append(s.batches, len(frames))
-	skip := min(int(a.count+1-first), len(frames))
+	skip, durables := min(int(a.count+1-first), len(frames)), a.durable
 	fresh := make([]stream.Frame, 0, len(frames))
 	for i, x := range frames[skip:] {
 		if x.Sequence != first+uint64(skip+i) {
@@ -159,9 +159,9 @@ func (s *server) append(f flowfabric.Fence, first uint64, frames []stream.Frame)
 			a.epoch, a.run = f.Epoch, a.run+1
 			if a.run > 1 {
 				r := stream.Resumption{Run: a.run, Epoch: f.Epoch, Reason: "released", First: fresh[0].ID,
-					Recorded: a.recorded.Sequence}
+					Recorded: a.recorded.Sequence, Durables: durables}
 				a.runs = append(a.runs, r)
-				entry = fmt.Sprintf("%d %s %d %s", r.Epoch, r.Reason, r.Recorded, a.recorded.ID)
+				entry = fmt.Sprintf("%d %s %d %s %d", r.Epoch, r.Reason, r.Recorded, a.recorded.ID, durables)
 			}
 		}
 		s.publish(engine.FrameChannel(execution), encode(f.Attempt, a.run, entry, fresh))
@@ -224,6 +224,18 @@ func (s *server) frames(t testing.TB, n int) uint64 {
 		n -= len(batch)
 	}
 	return a.count
+}
+
+// live appends a best-effort frame of the current holder.
+func (s *server) live(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.attempts[s.holder.Attempt-1].count + 1
+	if _, err := s.append(s.holder, next, []stream.Frame{{Sequence: next, Type: "tick", Mode: stream.ModeBestEffort,
+		TTL: limits.MaxLiveTTL}}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // settle ends the current attempt; code is what the execution becomes.

@@ -158,19 +158,24 @@ func (t *tailer) place(o TailOptions) error {
 	return nil
 }
 
-// position is behind what was delivered, up to the given place of the attempt.
+// position is behind what was delivered, up to the given place of the attempt. It says nothing of what this tail alone
+// has heard or was shown: the position behind an event is that event's id for every reader.
 func (t *tailer) position(at Place) stream.Position {
+	return stream.Position(tailpos.Text(t.parts(at)))
+}
+
+func (t *tailer) parts(at Place) tailpos.Parts {
 	p := tailpos.Parts{Attempt: t.attempt}
 	switch {
 	case t.begun:
-		p.Stage, p.Ms, p.Seq, p.Run, p.Wait = tailpos.Begun, at.id.Ms, at.id.Seq, t.again, t.wait
+		p.Stage, p.Ms, p.Seq, p.Run = tailpos.Begun, at.id.Ms, at.id.Seq, t.again
 		if at.known {
 			p.Sequence, p.Durables = at.sequence, at.durables
 		}
 	case t.told:
 		p.Stage = tailpos.Announced
 	}
-	return stream.Position(tailpos.Text(p))
+	return p
 }
 
 // look says how the next state of the attempt is learnt.
@@ -200,7 +205,9 @@ func (t *tailer) begin(now bool) error {
 			t.attempt = newest
 			meta, err = t.feed.src.ReadAttemptStream(t.ctx, t.feed.id, newest)
 		}
-		t.cursor = last(meta)
+		if t.cursor = last(meta); meta.Runs > 1 {
+			t.again = meta.Runs
+		}
 		return err
 	})
 }
@@ -277,10 +284,10 @@ func (t *tailer) persist(read func() error) error {
 // shared is the position behind a frame that was published: mostly the same for all who follow, so one of them writes
 // it.
 func (t *tailer) shared(slot *atomic.Pointer[placed]) stream.Position {
-	if p := slot.Load(); p != nil && p.again == t.again && p.wait == t.wait {
+	if p := slot.Load(); p != nil && p.again == t.again {
 		return p.position
 	}
-	p := &placed{t.again, t.wait, t.position(t.cursor)}
+	p := &placed{t.again, t.position(t.cursor)}
 	slot.Store(p)
 	return p.position
 }
@@ -299,9 +306,11 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 	resumed := page.Resumed
 	for _, f := range page.Frames {
 		for len(resumed) > 0 && resumed[0].First.Compare(f.ID) <= 0 {
-			if err := t.resume(resumed[0]); err != nil {
+			missing, err := t.resume(resumed[0], meta)
+			if err != nil {
 				return err
 			}
+			rest.trimmed -= missing.trimmed
 			resumed = resumed[1:]
 		}
 		before := justBefore(f)
@@ -315,9 +324,11 @@ func (t *tailer) deliver(page Page, meta engine.StreamMeta) error {
 		}
 	}
 	for _, r := range resumed { // what they begin with is not shown or not stored any more
-		if err := t.resume(r); err != nil {
+		missing, err := t.resume(r, meta)
+		if err != nil {
 			return err
 		}
+		rest.trimmed -= missing.trimmed
 	}
 	if t.cursor.known && page.Next.known { // after the last frame that is stored
 		rest.missed = t.cursor.missing(page.Next.sequence, page.Next.durables).missed
@@ -351,13 +362,17 @@ func (t *tailer) cover(meta engine.StreamMeta) {
 	}
 }
 
-// resume tells of a run, once.
-func (t *tailer) resume(r stream.Resumption) error {
+// resume tells of a run, once, where its first frame comes, and returns what is missing before that.
+func (t *tailer) resume(r stream.Resumption, meta engine.StreamMeta) (missing gap, err error) {
 	if r.Run <= t.again {
-		return nil
+		return gap{}, nil
+	}
+	missing = t.cursor.reach(beforeRun(r), meta)
+	if err := t.emitGap(missing, t.cursor); err != nil {
+		return gap{}, err
 	}
 	t.again = r.Run
-	return t.emit(stream.TailEvent{Kind: stream.TailResumed, Resumed: r})
+	return missing, t.emit(stream.TailEvent{Kind: stream.TailResumed, Resumed: r})
 }
 
 // following are the attempts that are to begin, by the state of the execution.
@@ -378,21 +393,28 @@ func (t *tailer) pending(meta engine.StreamMeta) error {
 		return nil
 	}
 	var record suspend.Record
+	var now engine.StreamMeta
 	if err := t.persist(func() (err error) {
-		record, err = t.feed.src.ReadSuspension(t.ctx, t.feed.id)
+		if record, err = t.feed.src.ReadSuspension(t.ctx, t.feed.id); err == nil {
+			now, err = t.feed.src.ReadAttemptStream(t.ctx, t.feed.id, t.attempt)
+		}
 		return err
 	}); err != nil {
 		return err
 	}
-	if state, _ = flowfabric.Project(record.Code); state.Public != flowfabric.Suspended || !record.ClosedAt.IsZero() {
-		return nil // it goes on; the next look tells how
+	if state, _ = flowfabric.Project(record.Code); state.Public != flowfabric.Suspended || !record.ClosedAt.IsZero() ||
+		now.Epoch != meta.Epoch {
+		return nil // it went on; the next look tells how, and what was put out before it waits again
 	}
 	t.looked = meta.Epoch
 	if mark(record) == t.wait {
 		return nil
 	}
 	t.wait = mark(record)
-	return t.emit(stream.TailEvent{Kind: stream.TailSuspended, At: record.CreatedAt, Suspension: &record})
+	at := t.parts(t.cursor)
+	at.Wait = t.wait
+	return t.emitAt(stream.TailEvent{Kind: stream.TailSuspended, At: record.CreatedAt, Suspension: &record},
+		stream.Position(tailpos.Text(at)))
 }
 
 // mark tells suspensions of an execution apart.
@@ -516,7 +538,7 @@ func (t *tailer) follow(m message) (fits bool, err error) {
 			continue
 		}
 		if i == 0 && m.resumed != nil {
-			if err := t.resume(*m.resumed); err != nil {
+			if _, err := t.resume(*m.resumed, engine.StreamMeta{}); err != nil {
 				return false, err
 			}
 		}

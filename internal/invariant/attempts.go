@@ -48,22 +48,24 @@ func (x *execution) attempts(code flowfabric.Code) {
 	}
 }
 
-// records: every attempt that has ended has one, unless its end is that of the execution and a success.
+// records: every attempt that has ended has one, unless its end is that of the execution and a success. One that was
+// revoked has ended.
 func (x *execution) records(code flowfabric.Code) {
 	n := int(x.number("n"))
 	folded, epoch, replays := x.Hashes[":a:"+x.id], 0.0, 0.0
 	kept := x.links(n)
 	for i := kept; i <= n; i++ {
 		record, ok := folded[strconv.Itoa(i)]
-		if last := i == n; ok == (last && (open(code) || code == codes.Completed)) {
+		if last := i == n; ok == (last && (open(code) && code != "A3" || code == codes.Completed)) {
 			x.say("attempt %d of %v folded: %v", i, n, ok)
 		}
 		if !ok {
 			continue
 		}
 		parts := strings.Split(record, "\x1f")
-		if len(parts) != 8 || !slices.Contains(attemptTypes, parts[0]) || !slices.Contains(attemptEnds, parts[3]) ||
-			!whole(parts[1]) || !whole(parts[2]) || parts[5] == "" || !whole(parts[6]) || !whole(parts[7]) {
+		if len(parts) != 9 || !slices.Contains(attemptTypes, parts[0]) || !slices.Contains(attemptEnds, parts[3]) ||
+			!whole(parts[1]) || !whole(parts[2]) || parts[5] == "" || !whole(parts[6]) || !whole(parts[7]) ||
+			!whole(parts[8]) {
 			x.say("attempt %d is recorded as %q", i, record)
 			continue
 		}

@@ -72,7 +72,7 @@ func runs(say func(string, ...any), meta map[string]string, entries []rueidis.XR
 		covered, _ := strconv.Atoi(recorded)
 		if ms, _ := cut(e.ID); ms > id || count(e.FieldValues, "n") != last-len(entries)+i+1 ||
 			!placeText.MatchString(e.FieldValues["r"]) || covered >= count(meta, "q") || !whole(e.FieldValues["e"]) ||
-			len(e.FieldValues) != 4 {
+			!whole(e.FieldValues["d"]) || len(e.FieldValues) != 5 {
 			say("run %s of %d is %q", e.ID, last, e.FieldValues)
 		}
 	}

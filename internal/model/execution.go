@@ -208,10 +208,10 @@ func (x *Execution) alarm() int64 {
 // overdue reports whether the deadline has passed.
 func (x *Execution) overdue(now int64) bool { return x.Deadline != 0 && x.Deadline <= now }
 
-// end closes the current attempt's books. What was revoked stays so, whatever ends it.
+// end closes the current attempt's books. Those of one that was revoked were closed then.
 func (x *Execution) end(now int64, state, category, reason string) {
 	if x.Code == "A3" {
-		category = "lease_revoked"
+		return
 	}
 	a := x.attempt()
 	a.State, a.Category, a.Reason, a.Ended, a.Claimed, a.Held = state, category, reason, now, x.Claimed, x.Held

@@ -164,6 +164,7 @@ func (p *Partition) Revoke(id, session, by, reason, request string) Reply {
 	case session != "" && session != x.Held.Session:
 		return answer("stale_lease")
 	}
+	x.end(p.Now, "interrupted_reclaimed", "lease_revoked", "")
 	x.close("lease_revoked")
 	p.lost(x, id, "revoked")
 	x.TimeoutAt, x.TimeLeft, x.RevokedAt, x.RevokedBy = 0, 0, p.Now, request

@@ -89,7 +89,7 @@ func Tags(tags map[string]string) error {
 	}
 	for k, v := range tags {
 		if len(k) > limits.MaxTagKey || !tagKey(k) {
-			return fmt.Errorf("%w: tags: key %.48q: %w", flowfabric.ErrInvalidInput, k, denied.TagKey)
+			return fmt.Errorf("tags: key %.48q: %w", k, denied.TagKey)
 		}
 		if len(v) > limits.MaxTagValue {
 			return fmt.Errorf("%w: tags: value of %q has %d bytes, want at most %d", flowfabric.ErrInvalidInput, k,

@@ -236,10 +236,12 @@ local function take(ctx, q, h, held)
   if state == 'R1i' then
     timeout = c.attempt_timeout and (c.attempt_left or c.attempt_timeout)
     record.set(ctx, h.id, 'resumed_epoch', epoch)
+    if c.attempt ~= '1' and not c.attempt_began then record.set(ctx, h.id, 'attempt_began', c.claimed_at) end
   else
     local kind = state == 'R1f' and c.attempt and 'continue' or types[state]
     record.set(ctx, h.id, 'attempt', reply.int(core.started(c) + 1), 'attempt_type', kind, 'first_claimed_at',
       c.first_claimed_at or ctx.t)
+    if c.attempt_began then record.clear(ctx, h.id, 'attempt_began') end
   end
   if timeout then
     local due = ctx.now + tonumber(timeout)

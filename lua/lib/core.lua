@@ -11,6 +11,9 @@ function core.attempt(c) return c.attempt or '' end
 -- started is how many attempts there were.
 function core.started(c) return record.started(c) end
 
+-- began is when the current or last attempt was claimed for the first time.
+function core.began(c) return c.attempt_began or c.attempt == '1' and c.first_claimed_at or c.claimed_at end
+
 function core.waiting(c) return string.sub(c.state, 1, 2) == 'R1' end
 function core.delayed(c) return string.sub(c.state, 1, 2) == 'R2' end
 function core.granted(c) return string.sub(c.state, 1, 2) == 'G1' end

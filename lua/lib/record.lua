@@ -53,6 +53,7 @@ local layout = {
   'mailbox', 'mb', -- messages: number of the last, how many wait, their bytes (mailbox)
   'dropped_attempts', 'sd', -- attempts started before a replay dropped the recorded steps
   'resumed_epoch', 'rs', -- epoch that continued an attempt
+  'attempt_began', 'ab', -- first claim of an attempt that was continued, but of the first: first_claimed_at
   'grant_deadline', 'gx', -- when the grant ends of one that is granted and not yet claimed (G1)
   'grant_session', 'gs',
   'grant_number', 'gn', -- its claim number

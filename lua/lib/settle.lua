@@ -10,13 +10,14 @@ function settle.open(c)
 end
 
 -- fold keeps the record of an attempt that did not end in success, or that a replay is about to follow. ended is
--- when it ended, now unless given.
+-- when it ended, now unless given. The first end of an attempt stays, as readers were told of it: what was revoked was
+-- folded then.
 function settle.fold(ctx, c, id, state, category, reason, ended)
-  if c.state == 'A3' then category = 'lease_revoked' end -- the first end of an attempt is what readers were told
+  if c.state == 'A3' then return end
   local key, attempt = keys.attempts(ctx.r, id), core.attempt(c)
   local folded = table.concat({ c.attempt_type or '', c.claimed_at or '', ended or ctx.t, state, category,
     c.session or '', c.epoch or '',
-    c.claim_number or '' }, '\31')
+    c.claim_number or '', core.began(c) or '' }, '\31')
   if reason ~= '' then
     redis.call('HSET', key, attempt, folded, attempt .. 'r', reason)
   else

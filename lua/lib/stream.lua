@@ -7,25 +7,25 @@
 -- A run is one pass of the handler: it has the epoch of its claim. A claim that is kept while the handler runs again
 -- (its wait was answered already) is marked in e by a letter. A later run of an attempt repeats what the earlier one
 -- left unrecorded, so its first frame has an entry of the same id in the log of runs: n number, e epoch, w why the
--- run before it stopped, r as above.
+-- run before it stopped, r as above, d durable frames before it.
 local stream = {}
 
 local reasons = { h = 'released', d = 'delayed', u = 'suspended', k = 'children' } -- by the letter of the release
 
--- begin enters the run of a fence whose first frame was just appended; from is the run of the frame before it,
--- release the last one of the core, keep how many durable frames the attempt keeps. It returns the run's number, and
--- for live tailers what its entry says.
-function stream.begin(ctx, f, from, release, first, keep)
+-- begin enters the run of a fence whose first frame was just appended. has says of the attempt: run, that of the frame
+-- before, before, how many durable frames came before, and most, how many it keeps. release is the last one of the
+-- core. It returns the run's number, and for live tailers what its entry says.
+function stream.begin(ctx, f, has, release, first)
   local meta = keys.meta(ctx.r, f.id, f.attempt)
   local v = redis.call('HMGET', meta, 'n', 'r')
   local number = reply.int((tonumber(v[1] or '1') or 1) + 1)
   local recorded = string.match(v[2] or '', '^%d+ %d+%-%d+$') or '0 0-0'
-  local why = reasons[string.match(from, '^' .. f.epoch .. '(%a)$') or string.match(release or '', '^(%a),') or '']
-    or ''
-  redis.call('XADD', keys.runs(ctx.r, f.id, f.attempt), 'MAXLEN', '~', keep + 256, first, 'n', number, 'e', f.epoch,
-    'w', why, 'r', recorded)
+  local own, before = string.match(has.run, '^' .. f.epoch .. '(%a)$'), reply.int(has.before)
+  local why = reasons[own or string.match(release or '', '^(%a),') or ''] or ''
+  redis.call('XADD', keys.runs(ctx.r, f.id, f.attempt), 'MAXLEN', '~', has.most + 256, first, 'n', number, 'e', f.epoch,
+    'w', why, 'r', recorded, 'd', before)
   redis.call('HSET', meta, 'n', number)
-  return number, f.epoch .. ' ' .. why .. ' ' .. recorded
+  return number, f.epoch .. ' ' .. why .. ' ' .. recorded .. ' ' .. before
 end
 
 -- again notes that the handler runs again under the claim that it has; why is u for a wait, k for a wait for children.

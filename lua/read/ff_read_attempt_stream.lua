@@ -31,8 +31,8 @@ function ff_stream.past(ctx, id, attempt)
   local v = redis.call('HMGET', keys.attempts(ctx.r, id), attempt, attempt .. 'r', 'cancel')
   local past = { message = v[2] or '', cancel = v[3] or '' }
   if v[1] then
-    past.type, past.began, past.ended, past.state, past.category = string.match(v[1],
-      '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)')
+    past.type, past.ended, past.state, past.category, past.began = string.match(v[1],
+      '^([^\31]*)\31[^\31]*\31([^\31]*)\31([^\31]*)\31([^\31]*)\31.*\31([^\31]*)$')
   end
   return past
 end
@@ -40,7 +40,7 @@ end
 -- attempt adds how an attempt began and ended, or if it has not begun how the one before it ended.
 function ff_stream.attempt(out, c, past, attempt, started)
   local last = attempt == started
-  local began = attempt == 1 and c.first_claimed_at or past.began or last and c.claimed_at
+  local began = past.began or last and core.began(c)
   if attempt > started then began = nil end
   local n = #out
   out[n + 1] = attempt <= started and (past.type or last and c.attempt_type) or ''

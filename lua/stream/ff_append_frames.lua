@@ -52,9 +52,7 @@ function ff_append.enter(ctx, c, f, has, first)
     return
   end
   redis.call('HSET', meta, 'c', total, 'b', bytes, 'q', sequence, 'i', has.id, 'e', f.epoch)
-  if has.run then
-    return stream.begin(ctx, f, has.run, c.last_release, first, has.keep > 0 and has.keep or ff_append.default)
-  end
+  if has.run then return stream.begin(ctx, f, has, c.last_release, first) end
 end
 
 -- publish tells live tailers: attempt, count, the run's number, what its entry says if it begins here, then the frames.
@@ -92,12 +90,11 @@ local function ff_append_frames(ctx, argv)
 
   if c.frames_attempt ~= f.attempt then ff_append.begin(ctx, c, f, has) end
   local told = publish.listeners(keys.frames(ctx.r, f.id)) > 0 and {} or nil
-  local before = has.durables
+  has.before, has.most = has.durables, has.keep > 0 and has.keep or ff_append.default
   has.bytes = has.bytes + batch.bytes
   local id = frames.write(ctx, f, argv, batch, has, told)
-  local exact = has.keep > 0 and math.floor(has.durables / 64) > math.floor(before / 64)
-  local keep = has.keep > 0 and has.keep or ff_append.default
-  if batch.d > 0 and has.durables > keep then frames.trim(ctx, f, keep, exact) end
+  local exact = has.keep > 0 and math.floor(has.durables / 64) > math.floor(has.before / 64)
+  if batch.d > 0 and has.durables > has.most then frames.trim(ctx, f, has.most, exact) end
   if batch.s > 0 then frames.summarize(ctx, f, batch, has) end
   if batch.l > 0 then frames.expire(ctx, f, batch, has) end
   local number, entry = ff_append.enter(ctx, c, f, has, id)

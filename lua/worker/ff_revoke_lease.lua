@@ -22,6 +22,7 @@ local function ff_revoke_lease(ctx, argv)
   record.set(ctx, id, 'state', 'A3', 'revoke_request', request)
   if c.attempt_deadline or c.attempt_left then record.clear(ctx, id, 'attempt_deadline', 'attempt_left') end
   history.add(ctx, c, id, 'revoked', by, reason)
+  settle.fold(ctx, c, id, 'interrupted_reclaimed', 'lease_revoked', '')
   indexes.unhold(ctx, c.session, id)
   -- a deadline stands when the clock steps back
   indexes.alarm(ctx, math.min(ctx.now, tonumber(c.deadline or ctx.t)), id)
