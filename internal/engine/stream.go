@@ -122,7 +122,7 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	m.Type, m.BeganAt, m.EndedAt, m.Category, m.Message = flowfabric.AttemptType(r.text()), r.instant(), r.instant(),
 		r.text(), r.text()
 	m.Due, m.Epoch = r.instant(), r.unsigned()
-	m.End = StreamEnd{At: r.instant(), Category: r.text(), Message: r.text(), By: r.text()}
+	m.End = StreamEnd{At: r.instant(), Category: r.text(), Message: r.text(), By: r.text(), Source: r.text()}
 	m.Kept = uint32(r.unsigned())
 	return m, r.fail()
 }

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -75,14 +74,15 @@ func allUsed(n int) string {
 }
 
 func cancelled(f engine.Facts) (Cause, string) {
-	if by, named := strings.CutPrefix(f.CancelledBy, engine.CancelOperator+":"); named {
-		return WhyCancelled, quote(by) + " cancelled it" + reasoned(f.CancelReason)
-	}
-	switch f.CancelledBy {
-	case "system_timeout_policy":
+	switch f.CancelSource {
+	case engine.CancelTimeout:
 		return WhyCancelledWaitTimeout, "its suspension lasted too long"
 	case engine.CancelOperator:
-		return WhyCancelled, "an operator or producer cancelled it" + reasoned(f.CancelReason)
+		who := "an operator or producer"
+		if f.CancelledBy != "" {
+			who = quote(f.CancelledBy)
+		}
+		return WhyCancelled, who + " cancelled it" + reasoned(f.CancelReason)
 	case engine.CancelFlow:
 		switch f.CancelReason {
 		case "sibling_quorum_satisfied":
@@ -96,7 +96,7 @@ func cancelled(f engine.Facts) (Cause, string) {
 		}
 		return WhyCancelled, "its flow was cancelled" + reasoned(f.CancelReason)
 	}
-	return WhyCancelled, "its holder (" + quote(f.CancelledBy) + ") cancelled it" + reasoned(f.CancelReason)
+	return WhyCancelled, "its holder (" + quote(engine.Instance(f.Session)) + ") cancelled it" + reasoned(f.CancelReason)
 }
 
 // reasoned is because, also of those who said nothing.

@@ -4,8 +4,8 @@ local replay = {}
 -- clear removes what the last run left on the core and beside it.
 local function clear(ctx, c, id, q)
   local drop = q.steps == 'drop'
-  record.clear(ctx, id, 'ended_at', 'retries', 'reclaims', 'failure_category', 'cancelled_by', 'last_release',
-    'delay_until', 'attempt_deadline', 'attempt_left')
+  record.clear(ctx, id, 'ended_at', 'retries', 'reclaims', 'failure_category', 'cancelled_by', 'cancel_source',
+    'last_release', 'delay_until', 'attempt_deadline', 'attempt_left')
   redis.call('HDEL', keys.attempts(ctx.r, id), 'cancel', 'progress')
   if drop then
     if c.attempt then record.set(ctx, id, 'dropped_attempts', reply.int(core.started(c))) end
