@@ -28,10 +28,11 @@ type Change struct {
 	// Namespace in which it is; "" for what is in none, and for executions, flows and schedules that were changed by
 	// id or name from Go or with the command.
 	Namespace string
-	By        string // who: flowfabric.By, the name of the token of the HTTP API, or else client.Config.Creator
-	From      string // "go", "cli" or "api" with the host or address
-	Why       string // flowfabric.Reason
-	Detail    string // what it was set to, and the like
+	// By is who: flowfabric.By, the name of the token of the HTTP API, or else client.Config.Creator; "" for nobody.
+	By     string
+	From   string // "go", "cli" or "api" with the host or address
+	Why    string // flowfabric.Reason
+	Detail string // what it was set to, and the like
 }
 
 // String is the change as one line.
@@ -40,9 +41,15 @@ func (c Change) String() string {
 	if c.Detail != "" {
 		line += " (" + c.Detail + ")"
 	}
-	line += ", by " + c.By
+	var who []string
+	if c.By != "" {
+		who = append(who, "by "+c.By)
+	}
 	if c.From != "" {
-		line += " from " + c.From
+		who = append(who, "from "+c.From)
+	}
+	if len(who) > 0 {
+		line += ", " + strings.Join(who, " ")
 	}
 	if c.Why != "" {
 		line += ": " + c.Why

@@ -64,7 +64,7 @@ func SignalName(name string) SignalOption {
 }
 
 // SignalSource says what kind of sender this is (≤ 64 bytes, for example webhook or person) and who (≤ 256 bytes).
-// Default "client" and Config.Creator. Approve ignores it: there the source is an operator, named by flowfabric.By.
+// Default "client" and Config.Creator, which may be nobody. Approve ignores it: there the source is an operator, named by flowfabric.By.
 func SignalSource(kind, who string) SignalOption {
 	return signalFunc(func(s *suspend.SentSignal) error { s.SourceType, s.Source = kind, who; return nil })
 }
@@ -219,7 +219,7 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 
 // newSignal makes what Signal and Approve send.
 func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentSignal, error) {
-	s := suspend.SentSignal{SourceType: defaultSourceType, Source: c.by()}
+	s := suspend.SentSignal{SourceType: defaultSourceType, Source: c.cfg.Creator}
 	var said option.Values
 	for i, o := range opts {
 		if own, ok := any(o).(signalFunc); ok {
