@@ -31,7 +31,7 @@ type Snapshot struct {
 	CompletedAt     time.Time
 	DelayUntil      time.Time
 	DeadlineAt      time.Time
-	FailureCategory string // of the last failure; "" once it has completed
+	FailureCategory string // of the last failure, see the package comment; "" once it has completed
 	FailureReason   string // likewise
 	CancelledBy     string // the person or token that asked for the cancellation; "" if none was named
 	// what kind of source cancelled it: operator_override (somebody who asked for it), owner (its worker, see Worker),
@@ -79,7 +79,7 @@ type AttemptRecord struct {
 	State     string
 	ClaimedAt time.Time
 	EndedAt   time.Time
-	Category  string
+	Category  string // see the package comment
 	Worker    string // instance
 	Session   string // with Epoch and Claim the fence it was held under
 	Epoch     uint64

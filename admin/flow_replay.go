@@ -183,7 +183,7 @@ func (r *flowReplaying) choose() (parts [3][]engine.MemberRecord, err error) {
 		for _, m := range r.nodes {
 			switch {
 			case m.State.Code == "" || !m.State.Terminal() || m.State.Public == flowfabric.Completed:
-			case m.State.Public == flowfabric.Skipped && m.Category == "not_needed":
+			case m.State.Public == flowfabric.Skipped && m.Category == codes.CategoryNotNeeded:
 			case r.Everything || needed(m.ID):
 				wanted[m.ID] = true
 			default:

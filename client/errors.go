@@ -45,7 +45,7 @@ func (e *ItemError) Unwrap() error { return e.Err }
 type OutcomeError struct {
 	ID       flowfabric.ExecutionID
 	State    flowfabric.PublicState // failed, cancelled, expired or skipped
-	Category string                 // of the last failure; "" when there was none
+	Category string                 // of the last failure, see package flowfabric; "" for none
 	Reason   string                 // of the failure or the cancellation, ≤ 1 KiB; may be empty
 	By       string                 // the person or token that cancelled it; "" if none was named
 	Source   string                 // what kind of source cancelled it, see flowfabric.Snapshot.CancelSource

@@ -56,7 +56,7 @@ type execution struct {
 }
 
 type failure struct {
-	Category string `json:"category"`
+	Category string `json:"category" jsonschema:"the reference page of categories lists them"`
 	Message  string `json:"message,omitempty"`
 }
 
@@ -100,7 +100,8 @@ func newExecution(s flowfabric.Snapshot) execution {
 		Retries: s.Retries, MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays,
 		Continues: s.Continues, CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt),
 		ClaimedAt: utc(s.ClaimedAt), EndedAt: utc(s.CompletedAt), ChangedAt: utc(s.ChangedAt),
-		DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt), CancelledBy: s.CancelledBy, CancelSource: s.CancelSource,
+		DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt), CancelledBy: s.CancelledBy,
+		CancelSource: s.CancelSource,
 		CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags, Node: s.Node,
 		KeyUntil: utc(s.Key.Until), Replaced: s.Key.Replaced,
 	}

@@ -66,7 +66,7 @@ type TailEvent struct {
 	// unknown.
 	Reason string
 	// Category and Message say what went wrong, with TailAttemptEnd, TailRetry and TailEnd: the category of the
-	// failure (what the handler chose, or one of handler_panic and the constants beside it) and its text, at most 1
+	// failure (see package flowfabric) and its text, at most 1
 	// KiB. With a TailEnd of one that was cancelled Message is the reason that was given, By says who cancelled, and
 	// Source what kind of source that is, as in flowfabric.Snapshot.
 	Category, Message, By, Source string
