@@ -6,7 +6,7 @@ package flowfabric
 type ActOption interface{ act() }
 
 // By names the person or program that makes the change: flowfabric.By("anna"). At most 64 bytes unless the command says
-// otherwise. Without it, client.Config.Creator is named.
+// otherwise. Without it, client.Config.Creator is named, and nobody if that is empty.
 type By string
 
 func (By) act() {}

@@ -60,4 +60,28 @@
 //     lease; it uses up no retry.
 //   - A replay is a new attempt of an execution that has ended, because somebody asked for it (admin.Admin.Replay).
 //   - A tombstone is what is left of an execution or a flow that was purged: it keeps the id taken for a time.
+//
+// # Categories
+//
+// A category says why an attempt or an execution ended without success. Snapshots, lists, histories, streams and
+// metrics have it. A handler may give categories of its own (handler.Category). Workers and the store give these:
+//
+//   - handler_error: the handler returned an error
+//   - handler_panic: the handler panicked
+//   - extractor_payload_decode: the input, or a recorded step, does not decode
+//   - runtime_no_handler: the worker has no handler for the kind
+//   - attempt_timeout: the attempt ran longer than its Timeout
+//   - await_ignored: the handler completed although it had asked to wait
+//   - suspend_refused: what the handler wants to wait for cannot be waited for
+//   - child_failed: the handler returned that a child has no result
+//   - budget_exceeded: a hard limit of a budget stopped the handler
+//   - permanent: the handler chose it: never retried, whatever the policy says
+//   - frames_lost: a failover lost frames that were acknowledged; retried like any
+//   - execution_deadline: the Deadline passed; the execution expires
+//   - suspension_timeout: a wait lasted too long; no retry follows
+//   - lease_expired: the worker of the attempt was lost; uses up no retry
+//   - lease_revoked: an operator took the attempt away; uses up no retry
+//   - max_reclaims_exceeded: workers were lost more often than handler.MaxReclaims; it fails
+//   - dependency_impossible: what the node depends on did not succeed; it is skipped
+//   - not_needed: nothing failed before a node for failures; it is skipped
 package flowfabric

@@ -40,8 +40,8 @@ type MemberRecord struct {
 	State     State // Code is empty when there is no such execution any more
 	Kind      string
 	Lane      string
-	Attempt   int // number of the last attempt, 0 before the first
-	Category  string
+	Attempt   int    // number of the last attempt, 0 before the first
+	Category  string // of its failure, or why it was skipped, see the package comment
 	StartedAt time.Time
 	EndedAt   time.Time
 	Group     *GroupRecord

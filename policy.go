@@ -12,7 +12,8 @@ type RetryPolicy struct {
 	Max        time.Duration // default 60 s; 0..7 days
 	Multiplier float64       // default 2; 1..100, kept to three decimals
 	Jitter     bool
-	// Categories, when not empty, are the only failure categories that are retried (≤ 16 of ≤ 64 bytes).
+	// Categories, when not empty, are the only failure categories that are retried (≤ 16 of ≤ 64 bytes), see
+	// the package comment.
 	Categories []string
 }
 

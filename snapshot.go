@@ -31,11 +31,12 @@ type Snapshot struct {
 	CompletedAt     time.Time
 	DelayUntil      time.Time
 	DeadlineAt      time.Time
-	FailureCategory string // of the last failure; "" once it has completed
+	FailureCategory string // of the last failure, see the package comment; "" once it has completed
 	FailureReason   string // likewise
-	// operator_override, with ":" and a name if one was given; flow_cascade; owner:<instance>; or
-	// system_timeout_policy
-	CancelledBy  string
+	CancelledBy     string // the person or token that asked for the cancellation; "" if none was named
+	// what kind of source cancelled it: operator_override (somebody who asked for it), owner (its worker, see Worker),
+	// flow_cascade (its flow, or who depends on it) or system_timeout_policy (its wait lasted too long)
+	CancelSource string
 	CancelReason string
 	InputBytes   int
 	Steps        int
@@ -78,7 +79,7 @@ type AttemptRecord struct {
 	State     string
 	ClaimedAt time.Time
 	EndedAt   time.Time
-	Category  string
+	Category  string // see the package comment
 	Worker    string // instance
 	Session   string // with Epoch and Claim the fence it was held under
 	Epoch     uint64

@@ -54,10 +54,10 @@ func (a *Admin) admit(verb string, id flowfabric.ExecutionID) error {
 	return link.Admit(verb, id, a.conn.Closed())
 }
 
-// act is who asks and why: by default the client's Creator asks.
+// act is who asks and why: by default the client's Creator asks, and nobody is named without it.
 func (a *Admin) act(opts []flowfabric.ActOption) (link.Act, error) {
 	act := link.ActOf(opts)
-	act.By = cmp.Or(act.By, a.conn.Creator, link.DefaultBy)
+	act.By = cmp.Or(act.By, a.conn.Creator)
 	return act, link.CheckBy(act.By)
 }
 

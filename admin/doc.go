@@ -32,8 +32,8 @@
 // # Who and why
 //
 // Every change takes flowfabric.By and flowfabric.Reason. The audit trail keeps both, see [Admin.TrailPage]. Without
-// By the Creator of the client's configuration asks, or "client". What is decided in somebody's name ([Admin.Resume],
-// [Admin.ReissueToken]) is refused without either.
+// By the Creator of the client's configuration asks, and without either nobody is named. What is decided in somebody's
+// name ([Admin.Resume], [Admin.ReissueToken]) is refused then.
 //
 // Calls are safe to repeat unless their comment says otherwise. After client.Client.Close all of them answer
 // client.ErrClosed. All methods may be called concurrently.

@@ -39,7 +39,11 @@ type FlowReplayed struct {
 	Blocked  int       // wait for what they depend on
 	Already  int       // of the two, those that this request had replayed before
 	Unneeded int       // those that FlowReplay.Everything would have replayed, too
-	Refused  []NodeRefusal
+	// Kept are nodes that succeeded after a node with flow.AllEnded or flow.AnyFailed that is replayed. They stay
+	// completed, with the result of what they were given then, also if that node is skipped this time. FlowReplay.Nodes
+	// with How.Force replays them, too.
+	Kept    []string
+	Refused []NodeRefusal
 }
 
 // NodeRefusal is one member that was not replayed.
@@ -75,7 +79,8 @@ type flows interface {
 //
 // Nodes with flow.AllEnded or flow.AnyFailed that have ended are replayed with what they depend on, also those that
 // succeeded: they wait until it has ended again. So cleanup runs again after the work, and what is for failures is
-// skipped if nothing fails this time.
+// skipped if nothing fails this time. Other nodes after them are replayed like any node: one that failed waits for
+// them, and is skipped with them; one that succeeded stays completed ([FlowReplayed].Kept): its effects are out.
 //
 // Each member is judged alone: refusals are in the result and are no error. Calls are repeated with the same request,
 // which replays no member twice; after an error the whole may be repeated with FlowReplayed.Request, which is valid
@@ -143,39 +148,41 @@ func (r *flowReplaying) run(ctx context.Context) error {
 			record.Policy), denied.FlowCancelled)
 	}
 	r.nodes = nodes
-	parts, err := r.choose()
+	members, err := r.choose()
 	if err != nil {
 		return err
 	}
-	for i, part := range parts {
-		q := r.request
-		q.Force = q.Force || i == again
-		for batch := range slices.Chunk(part, maxReplayBatch) {
-			if err := r.batch(ctx, q, batch); err != nil {
-				return err
-			}
+	for len(members) > 0 {
+		q, n := r.request, 1
+		for n < min(len(members), maxReplayBatch) && members[n].force == members[0].force {
+			n++
 		}
+		q.Force = q.Force || members[0].force
+		if err := r.batch(ctx, q, members[:n]); err != nil {
+			return err
+		}
+		members = members[n:]
 	}
 	return nil
 }
 
-// The parts of a replay, in their order. Nodes that watch others wait for those that run at the time of their replay.
-const (
-	working  = iota // those that depend on others before them
-	watching        // nodes that watch others, after them
-	again           // likewise those that may have succeeded, because what they watch is replayed
-)
+// replayed is a member to replay. One that watches what is replayed may have succeeded.
+type replayed struct {
+	engine.MemberRecord
+	force bool
+}
 
 // watches tells whether a member runs whatever those it depends on came to.
 func watches(m engine.MemberRecord) bool {
 	return m.Group != nil && (m.Group.Policy == codes.AllEnded || m.Group.Policy == codes.AnyFailed)
 }
 
-// choose returns the members to replay, part by part.
-func (r *flowReplaying) choose() (parts [3][]engine.MemberRecord, err error) {
+// choose returns the members to replay, in their order: first those that depend on others before these, then those that
+// watch others and what ran behind them, after what they wait for, because they wait for what runs at that time.
+func (r *flowReplaying) choose() (members []replayed, err error) {
 	wanted, err := r.subtree()
 	if err != nil {
-		return parts, err
+		return nil, err
 	}
 	if r.Nodes == nil {
 		wanted = map[flowfabric.ExecutionID]bool{}
@@ -183,7 +190,7 @@ func (r *flowReplaying) choose() (parts [3][]engine.MemberRecord, err error) {
 		for _, m := range r.nodes {
 			switch {
 			case m.State.Code == "" || !m.State.Terminal() || m.State.Public == flowfabric.Completed:
-			case m.State.Public == flowfabric.Skipped && m.Category == "not_needed":
+			case m.State.Public == flowfabric.Skipped && m.Category == codes.CategoryNotNeeded:
 			case r.Everything || needed(m.ID):
 				wanted[m.ID] = true
 			default:
@@ -191,23 +198,32 @@ func (r *flowReplaying) choose() (parts [3][]engine.MemberRecord, err error) {
 			}
 		}
 	}
-	for _, m := range r.nodes { // members come after those they depend on
-		upstream := slices.ContainsFunc(m.Edges, func(e engine.EdgeRecord) bool { return wanted[e.From] })
+	var late []replayed
+	anew := map[flowfabric.ExecutionID]bool{} // those that watch and may have succeeded, and what runs behind them
+	for _, m := range r.nodes {               // members come after those they depend on
+		among := func(set map[flowfabric.ExecutionID]bool) bool {
+			return slices.ContainsFunc(m.Edges, func(e engine.EdgeRecord) bool { return set[e.From] })
+		}
 		switch {
-		case !watches(m):
+		case watches(m) && wanted[m.ID]:
+			late = append(late, replayed{m, false})
+		case watches(m) && m.State.Terminal() && among(wanted):
+			wanted[m.ID], anew[m.ID] = true, true
+			late = append(late, replayed{m, true})
+		case watches(m) || m.Group == nil || !m.Group.Satisfied || !among(anew):
 		case wanted[m.ID]:
-			parts[watching] = append(parts[watching], m)
-		case upstream && m.State.Terminal():
-			wanted[m.ID] = true
-			parts[again] = append(parts[again], m)
+			anew[m.ID] = true
+			late = append(late, replayed{m, false})
+		case m.State.Public == flowfabric.Completed:
+			r.out.Kept = append(r.out.Kept, m.Node)
 		}
 	}
 	for _, m := range slices.Backward(r.nodes) {
-		if wanted[m.ID] && !watches(m) {
-			parts[working] = append(parts[working], m)
+		if wanted[m.ID] && !watches(m) && !anew[m.ID] {
+			members = append(members, replayed{m, false})
 		}
 	}
-	return parts, nil
+	return append(members, late...), nil
 }
 
 // subtree is the nodes that were named, and the skipped ones among those that depend on them.
@@ -250,7 +266,7 @@ func needs(nodes []engine.MemberRecord) func(flowfabric.ExecutionID) bool {
 }
 
 // batch replays up to 64 members, those again whose flow still works off its backlog.
-func (r *flowReplaying) batch(ctx context.Context, q engine.Replay, batch []engine.MemberRecord) error {
+func (r *flowReplaying) batch(ctx context.Context, q engine.Replay, batch []replayed) error {
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
 		backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(r.admin.conn.SubmitTimeout))
 	for {
@@ -262,7 +278,7 @@ func (r *flowReplaying) batch(ctx context.Context, q engine.Replay, batch []engi
 		if err != nil {
 			return err
 		}
-		var later []engine.MemberRecord
+		var later []replayed
 		var refused []NodeRefusal
 		for i, a := range answers {
 			switch {

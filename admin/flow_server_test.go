@@ -168,6 +168,40 @@ func TestReplayRunsCleanupAgain(t *testing.T) {
 	})
 }
 
+// Behind a node for failures that a replay skips, what failed is skipped, and what succeeded stays and is named.
+func TestReplayBehindWhatIsForFailures(t *testing.T) {
+	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
+		f := flow.New("undone")
+		a := flow.Add(f, "a", write, draft{Topic: "a"})
+		undo := flow.Add(f, "undo", write, draft{Topic: "u"}, flow.After(a), flow.AnyFailed())
+		tell := flow.Add(f, "tell", write, draft{Topic: "t"}, flow.After(undo))
+		flow.Add(f, "page", write, draft{Topic: "p"}, flow.After(tell), flow.AnyFailed())
+		flow.Add(f, "log", write, draft{Topic: "l"}, flow.After(undo))
+		fl := submitFlow(ctx, t, c, f)
+		h := newHands(ctx, t, e, fl.ID().Partition())
+		h.Fail(h.Claim()["a"])
+		h.Complete("x", h.Claim()["undo"])
+		third := h.Claim()
+		h.Complete("x", third["log"])
+		h.Fail(third["tell"])
+		h.Complete("x", h.Claim()["page"])
+		s, err := fl.Wait(ctx)
+		if err != nil || states(s) != "completed:[undo page log] failed:[a tell]" {
+			t.Fatalf("%s, %v", states(s), err)
+		}
+		done, err := admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{})
+		if err != nil || done.Runnable != 1 || done.Blocked != 3 || len(done.Refused) != 0 ||
+			!slices.Equal(done.Kept, []string{"log"}) {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		h.Complete("x", h.Claim()["a"])
+		if s, err = fl.Wait(ctx); err != nil || s.State != flowfabric.FlowCompleted ||
+			states(s) != "completed:[a log] skipped:[undo tell page]" {
+			t.Errorf("%s: %+v, %v", states(s), s.FlowRecord, err)
+		}
+	})
+}
+
 func TestListFlows(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		var ids []flowfabric.FlowID

@@ -24,19 +24,22 @@ type Event struct {
 	Attempt uint32 // the attempt it belongs to, 1 for the first; 0 for none
 	Epoch   uint64
 	Session string // who held it: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP
-	By      string // who asked for it
-	From    string // from where, such as "api 10.1.2.3" or "cli web-1"; "" when that is not known
-	Code    flowfabric.Code
-	Detail  string
-	Reason  string // of an attempt's end, a revocation, a cancellation, a hold or a replay; see Kind
-	Until   time.Time
+	By      string // the person or token that asked for it
+	// Source is what kind of source that is. Cancelled, ended: see flowfabric.Snapshot.CancelSource. Resumed: the type
+	// of the signal's source; message; operator; auto_resume.
+	Source string
+	From   string // from where, such as "api 10.1.2.3" or "cli web-1"; "" when that is not known
+	Code   flowfabric.Code
+	Detail string
+	Reason string // of an attempt's end, a revocation, a cancellation, a hold or a replay; see Kind
+	Until  time.Time
 }
 
 // String is the event as one line: time, kind, attempt, and what there is to say about it. Texts of users are quoted
 // where they are not plain.
 func (e Event) String() string {
 	return engine.Event{At: e.At, Kind: engine.EventKind(e.Kind), Attempt: e.Attempt, Epoch: e.Epoch,
-		Session: e.Session, By: e.By, From: e.From, Code: e.Code, Detail: e.Detail, Reason: e.Reason,
+		Session: e.Session, By: e.By, Source: e.Source, From: e.From, Code: e.Code, Detail: e.Detail, Reason: e.Reason,
 		Until: e.Until}.String()
 }
 
@@ -54,7 +57,7 @@ func (a *Admin) History(ctx context.Context, id flowfabric.ExecutionID) ([]Event
 	out := make([]Event, len(events))
 	for i, e := range events {
 		out[i] = Event{At: e.At, Kind: string(e.Kind), Attempt: e.Attempt, Epoch: e.Epoch, Session: e.Session, By: e.By,
-			From: e.From, Code: e.Code, Detail: e.Detail, Reason: e.Reason, Until: e.Until}
+			Source: e.Source, From: e.From, Code: e.Code, Detail: e.Detail, Reason: e.Reason, Until: e.Until}
 	}
 	return out, nil
 }

@@ -118,7 +118,8 @@ type Listed struct {
 	Epoch           uint64
 	Session         string // the last holder; the present one of an active execution
 	FailureCategory string // see flowfabric.Snapshot
-	CancelledBy     string
+	CancelledBy     string // this and the next, see flowfabric.Snapshot
+	CancelSource    string
 	FailureReason   string            // the message, if asked for
 	Tags            map[string]string // if asked for
 }
@@ -129,7 +130,8 @@ func newListed(x engine.Listed) Listed {
 		DelayUntil: x.DelayUntil, DeadlineAt: x.DeadlineAt, Since: x.Since, PurgeAt: x.PurgeAt,
 		Attempts: x.Attempts, AttemptType: x.AttemptType, Retries: x.Retries, Reclaims: x.Reclaims, Epoch: x.Epoch,
 		Session:         x.Session,
-		FailureCategory: x.FailureCategory, CancelledBy: x.CancelledBy, FailureReason: x.FailureReason, Tags: x.Tags}
+		FailureCategory: x.FailureCategory, CancelledBy: x.CancelledBy, CancelSource: x.CancelSource,
+		FailureReason: x.FailureReason, Tags: x.Tags}
 }
 
 // ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that

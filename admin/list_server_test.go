@@ -228,7 +228,7 @@ func TestListNewestEndedOfTheWholeStore(t *testing.T) {
 	}
 	for _, x := range all {
 		if x.PurgeAt.Sub(x.EndedAt) != 14*24*time.Hour || x.State.Public != flowfabric.Cancelled ||
-			x.CancelledBy != "operator_override:tests" {
+			x.CancelledBy != "tests" || x.CancelSource != "operator_override" {
 			t.Fatalf("%+v", x)
 		}
 	}

@@ -29,15 +29,15 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 			return a.Replay(ctx, id, Replay{FromScratch: true, Force: true, Request: request}, flowfabric.By("anna"),
 				flowfabric.Reason("fixed"))
 		}, engine.Replay{Request: request, DropSteps: true, Force: true, By: "anna", Reason: "fixed"}},
-		{func() error { return a.SetPriority(ctx, id, 0) }, repriority{0, "client"}},
+		{func() error { return a.SetPriority(ctx, id, 0) }, repriority{0, ""}},
 		{func() error { return a.SetPriority(ctx, id, 9000, flowfabric.By("anna")) }, repriority{9000, "anna"}},
-		{func() error { return a.Revoke(ctx, id, flowfabric.Reason("stuck")) }, revoked{"", "client", "stuck"}},
+		{func() error { return a.Revoke(ctx, id, flowfabric.Reason("stuck")) }, revoked{"", "", "stuck"}},
 		{func() error {
 			return a.RevokeFrom(ctx, id, "w~1", flowfabric.Reason("stuck"), flowfabric.By("anna"))
 		}, revoked{"w~1", "anna", "stuck"}},
 		{func() error { return a.SetTags(ctx, id, tags, []string{"team.old", "team.older"}) },
 			retag{tags, []string{"team.old", "team.older"}}},
-		{func() error { return a.Hold(ctx, id, flowfabric.Reason("look")) }, "hold client look"},
+		{func() error { return a.Hold(ctx, id, flowfabric.Reason("look")) }, "hold  look"},
 		{func() error { return a.Unhold(ctx, id, flowfabric.By("anna")) }, "unhold anna"},
 		{func() error { return a.Freeze(ctx, 3, flowfabric.By("anna"), flowfabric.Reason("move")) },
 			"freeze 3 move (by anna)"},

@@ -126,12 +126,8 @@ func (a *Admin) Partitions(ctx context.Context) ([]Partition, error) {
 func (a *Admin) Freeze(ctx context.Context, partition uint16, opts ...flowfabric.ActOption) error {
 	act, err := a.act(opts)
 	if err = cmp.Or(a.conn.Closed(), err); err == nil {
-		why := "by " + act.By
-		if act.Reason != "" {
-			why = act.Reason + " (by " + act.By + ")"
-		}
 		err = a.store.FreezePartition(act.Noted(ctx, "freeze", "partition", strconv.Itoa(int(partition))), partition,
-			why)
+			act.Words())
 	}
 	if err != nil {
 		return fmt.Errorf("freeze partition %d: %w", partition, err)

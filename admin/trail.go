@@ -28,10 +28,11 @@ type Change struct {
 	// Namespace in which it is; "" for what is in none, and for executions, flows and schedules that were changed by
 	// id or name from Go or with the command.
 	Namespace string
-	By        string // who: flowfabric.By, the name of the token of the HTTP API, or else client.Config.Creator
-	From      string // "go", "cli" or "api" with the host or address
-	Why       string // flowfabric.Reason
-	Detail    string // what it was set to, and the like
+	// By is who: flowfabric.By, the name of the token of the HTTP API, or else client.Config.Creator; "" for nobody.
+	By     string
+	From   string // "go", "cli", "api" or "link" (of a waitpoint's token) with the host or address
+	Why    string // flowfabric.Reason
+	Detail string // what it was set to, and the like
 }
 
 // String is the change as one line.
@@ -40,9 +41,15 @@ func (c Change) String() string {
 	if c.Detail != "" {
 		line += " (" + c.Detail + ")"
 	}
-	line += ", by " + c.By
+	var who []string
+	if c.By != "" {
+		who = append(who, "by "+c.By)
+	}
 	if c.From != "" {
-		line += " from " + c.From
+		who = append(who, "from "+c.From)
+	}
+	if len(who) > 0 {
+		line += ", " + strings.Join(who, " ")
 	}
 	if c.Why != "" {
 		line += ": " + c.Why
@@ -66,8 +73,9 @@ func (q TrailQuery) has(c engine.Change) bool {
 // that cursor names: "", or the Cursor of the page before, with the same query. What is done to one execution is in
 // its [Admin.History] as well, and stays there as long as the execution; of the trail each partition keeps the newest
 // 10,000 entries or so. An entry is written together with the change. A change that takes calls to several partitions
-// is one entry, but for its parts that fall on two pages. Submissions and signals are not in the trail: executions
-// and waitpoints say who made them. A page looks at 10,000 entries at most, and may be short with a cursor.
+// is one entry, but for its parts that fall on two pages. Answers of people to waitpoints are in the trail, also those
+// by link. Submissions, messages and other signals are not: executions and waitpoints say who made them. A page
+// looks at 10,000 entries at most, and may be short with a cursor.
 //
 // Errors: flowfabric.ErrInvalidInput for a limit or cursor that is not legal, before any call; ErrTransport;
 // [client.ErrClosed].

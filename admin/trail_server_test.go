@@ -180,7 +180,7 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 			}
 		}
 		if want := []string{"priority anna", "tagged anna", "held anna", "unheld anna",
-			"cancelled operator_override:anna"}; !slices.Equal(lines, want) {
+			"cancelled anna"}; !slices.Equal(lines, want) {
 			t.Errorf("history of who came from where: %q, want %q", lines, want)
 		}
 	})

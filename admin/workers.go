@@ -154,8 +154,7 @@ func (a *Admin) MarkWorkerDead(ctx context.Context, instance string,
 	if err := cmp.Or(err, valid.Name("instance", instance)); err != nil {
 		return 0, fmt.Errorf("%s: %w", verb, err)
 	}
-	reason := strings.TrimSpace(act.Reason + " (by " + act.By + ")")
-	ctx = act.Noted(ctx, "mark dead", "worker", instance)
+	ctx, reason := act.Noted(ctx, "mark dead", "worker", instance), act.Words()
 	_, err = a.store.MarkWorkerDead(ctx, instance, reason)
 	unknown := errors.Is(err, denied.NoWorker)
 	if err != nil && !unknown {

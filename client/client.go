@@ -215,13 +215,10 @@ func (c *Client) ended() error {
 	return nil
 }
 
-// by names who asks if the call does not say.
-func (c *Client) by() string { return cmp.Or(c.cfg.Creator, link.DefaultBy) }
-
-// act is who asks for a change, and why.
+// act is who asks for a change, and why: by default Config.Creator asks, and nobody is named without it.
 func (c *Client) act(opts []flowfabric.ActOption) (link.Act, error) {
 	act := link.ActOf(opts)
-	act.By = cmp.Or(act.By, c.by())
+	act.By = cmp.Or(act.By, c.cfg.Creator)
 	return act, link.CheckBy(act.By)
 }
 

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -44,18 +45,18 @@ func (e *ItemError) Unwrap() error { return e.Err }
 type OutcomeError struct {
 	ID       flowfabric.ExecutionID
 	State    flowfabric.PublicState // failed, cancelled, expired or skipped
-	Category string                 // of the last failure; "" when there was none
+	Category string                 // of the last failure, see package flowfabric; "" for none
 	Reason   string                 // of the failure or the cancellation, ≤ 1 KiB; may be empty
-	// who cancelled: operator_override, with ":" and a name if there is one, flow_cascade or owner:<instance>
-	By       string
-	Attempts uint32 // attempts started
+	By       string                 // the person or token that cancelled it; "" if none was named
+	Source   string                 // what kind of source cancelled it, see flowfabric.Snapshot.CancelSource
+	Attempts uint32                 // attempts started
 }
 
 func newOutcomeError(s engine.Snapshot) *OutcomeError {
 	e := &OutcomeError{ID: s.ID, State: s.State.Public, Category: s.FailureCategory, Reason: s.FailureReason,
 		Attempts: s.Attempts}
 	if e.State == flowfabric.Cancelled {
-		e.Reason, e.By = s.CancelReason, s.CancelledBy
+		e.Reason, e.By, e.Source = s.CancelReason, s.CancelledBy, s.CancelSource
 	}
 	return e
 }
@@ -68,8 +69,8 @@ func (e *OutcomeError) Error() string {
 	switch {
 	case e.By != "":
 		text += " (by " + e.By + ")"
-	case e.Category != "":
-		text += " (" + e.Category + ")"
+	case e.Source != "" || e.Category != "":
+		text += " (" + cmp.Or(e.Source, e.Category) + ")"
 	}
 	if e.Reason != "" {
 		text += ": " + e.Reason

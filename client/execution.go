@@ -185,8 +185,8 @@ func (c *Client) outcomeNow(ctx context.Context, id flowfabric.ExecutionID) (raw
 
 // Cancel ends an execution in any state that is not terminal; a handler that runs it gets a context ended with
 // flowfabric.ErrCancelled. The reason is cut to 1 KiB. Cancelling twice is no error, and the first stands. Snapshots,
-// history and [OutcomeError] say who cancelled: operator_override:anna with flowfabric.By, or else with
-// Config.Creator; operator_override without both.
+// history and [OutcomeError] say who cancelled (flowfabric.By, or else Config.Creator; maybe nobody), and that it was
+// on request: their source is operator_override.
 //
 // Errors: flowfabric.ErrTerminal, with the state, for one that ended otherwise; ErrNotFound, also for a purged one;
 // ErrInvalidInput for a By of more than 64 bytes.

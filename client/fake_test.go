@@ -144,7 +144,7 @@ func (f *fakeStore) end(id flowfabric.ExecutionID, code flowfabric.Code, result 
 	f.ended[id] = engine.Snapshot{
 		ID: id, State: state, Attempts: 1, FailureCategory: "handler_error", FailureReason: "boom",
 		CancelReason: "no need",
-		CancelledBy:  "operator_override",
+		CancelSource: "operator_override",
 	}
 	if result != "" {
 		f.results[id] = []byte(result)

@@ -34,7 +34,8 @@ type Sent struct {
 // execution was submitted until it ends: one that nobody waits for yet is kept. Messages are received once, in the
 // order in which they were accepted. It needs no token: who may call it may send. mailbox is 1..96 bytes of printable
 // ASCII. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too, as bytes that are not
-// JSON; at most 64 KiB. By says who sends it (default Config.Creator).
+// JSON; at most 64 KiB. By says who sends it (default Config.Creator, and
+// nobody without it).
 //
 // An execution keeps up to 1,000 messages, and 1 MiB of them, that nobody has received. The call's own repeats are
 // harmless. A caller that repeats it after ErrTransport gives it a flowfabric.IdempotencyKey, by which a message is
@@ -61,7 +62,7 @@ func (c *Client) Send(ctx context.Context, id flowfabric.ExecutionID, mailbox st
 }
 
 func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engine.Message, error) {
-	m := engine.Message{Mailbox: mailbox, By: c.by()}
+	m := engine.Message{Mailbox: mailbox, By: c.cfg.Creator}
 	var said option.Values
 	for i, o := range opts {
 		if by, ok := o.(flowfabric.By); ok {
@@ -82,10 +83,13 @@ func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engi
 	if err := suspend.CheckMailbox(mailbox); err != nil {
 		return m, err
 	}
-	if err := link.CheckNamed(m.By, limits.MaxSignalSource); err != nil {
+	var err error
+	if m.By != "" {
+		err = link.CheckNamed(m.By, limits.MaxSignalSource)
+	}
+	if err != nil {
 		return m, err
 	}
-	var err error
 	if m.Encoding, m.Payload, err = encoded(payload); err == nil && len(m.Payload) > limits.MaxMessage {
 		err = fmt.Errorf("%w: a message of %d bytes, want at most %d", flowfabric.ErrPayloadTooLarge, len(m.Payload),
 			limits.MaxMessage)

@@ -205,7 +205,7 @@ func (c *Client) converge(ctx context.Context, owner string, wanted map[string]*
 // drop removes a schedule while it is the owner's.
 func (c *Client) drop(ctx context.Context, owner string, s engine.Schedule) (removed bool, err error) {
 	for try := 1; ; try++ {
-		already, err := c.store.RemoveSchedule(link.Act{By: c.by()}.Noted(ctx, "remove", "schedule", s.Name,
+		already, err := c.store.RemoveSchedule(link.Act{By: c.cfg.Creator}.Noted(ctx, "remove", "schedule", s.Name,
 			"no longer declared by "+owner), s.Name, &s.Revision)
 		if err == nil || !errors.Is(err, denied.ScheduleChanged) || try >= maxPutTries {
 			return err == nil && !already, err

@@ -121,7 +121,7 @@ func TestFailureAndCancel(t *testing.T) {
 	wg.Go(func() {
 		_, err := stopped.Result(ctx)
 		if o, ok := errors.AsType[*client.OutcomeError](err); !ok || !errors.Is(err, flowfabric.ErrCancelled) ||
-			o.Reason != "changed my mind" || o.By != engine.CancelOperator+":anna" {
+			o.Reason != "changed my mind" || o.By != "anna" || o.Source != engine.CancelOperator {
 			t.Errorf("%v", err)
 		}
 	})

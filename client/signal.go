@@ -64,7 +64,8 @@ func SignalName(name string) SignalOption {
 }
 
 // SignalSource says what kind of sender this is (≤ 64 bytes, for example webhook or person) and who (≤ 256 bytes).
-// Default "client" and Config.Creator. Approve ignores it: there the source is an operator, named by flowfabric.By.
+// Default "client" and Config.Creator, which may be nobody. Approve ignores it: there the source is an operator, named
+// by flowfabric.By.
 func SignalSource(kind, who string) SignalOption {
 	return signalFunc(func(s *suspend.SentSignal) error { s.SourceType, s.Source = kind, who; return nil })
 }
@@ -96,7 +97,8 @@ func SignalDetails(d suspend.SentSignal) SignalOption {
 // suspend.ParseToken read. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too, as
 // bytes that are not JSON. The answer says what became of it (Effect), and whether the waitpoint takes more signals
 // (Open). A signal may be taken and still count for nothing, because no condition wants its name: look at Effect.
-// Where a question is asked ([suspend.Ask]), one that is no choice is refused.
+// Where a question is asked ([suspend.Ask]), one that is no choice is refused. An answer, whose payload is a
+// suspend.Answer or another object with the choice that the signal is named after, is in the audit trail if it counts.
 //
 // The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it an
 // flowfabric.IdempotencyKey.
@@ -161,6 +163,9 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 	case id.Partition() >= c.store.Partitions():
 		err = denied.New("signal", flowfabric.CodeOf(flowfabric.ErrInvalidToken))
 	default:
+		if chosen(s.Payload) == s.Name { // what a person decides, by whatever link or door; other signals are work
+			ctx = link.Act{By: s.Source}.Execution(ctx, "answer", id, waitpoint.String(), s.Name)
+		}
 		var d suspend.Delivered
 		if d, err = c.store.DeliverSignal(ctx, id, waitpoint, digest, s); err == nil {
 			return d, nil
@@ -219,7 +224,7 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 
 // newSignal makes what Signal and Approve send.
 func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentSignal, error) {
-	s := suspend.SentSignal{SourceType: defaultSourceType, Source: c.by()}
+	s := suspend.SentSignal{SourceType: defaultSourceType, Source: c.cfg.Creator}
 	var said option.Values
 	for i, o := range opts {
 		if own, ok := any(o).(signalFunc); ok {

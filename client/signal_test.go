@@ -76,7 +76,7 @@ func TestSignalsCarryWhatWasSaid(t *testing.T) {
 	token := tokenIn(t, 1)
 	target, now := token.Waitpoint().String()+" "+token.Digest(), time.Now()
 	plain := func(encoding, payload string) suspend.SentSignal {
-		return suspend.SentSignal{Name: "signal", SourceType: "client", Source: "client", Encoding: encoding,
+		return suspend.SentSignal{Name: "signal", SourceType: "client", Encoding: encoding,
 			Payload: []byte(payload)}
 	}
 	chosen := plain("json", `{"choice":"go"}`)

@@ -70,22 +70,8 @@ type Outcome struct {
 
 // Failure is how an attempt ends that failed.
 type Failure struct {
-	// Category is 1..64 bytes: one of the handler's own (see [Category]), or
-	//   - handler_error: the handler returned an error
-	//   - handler_panic: the handler panicked
-	//   - extractor_payload_decode: the input, or a recorded step, does not decode
-	//   - runtime_no_handler: this worker has no handler for the kind
-	//   - attempt_timeout: the attempt ran longer than its Timeout
-	//   - await_ignored: the handler completed although it had asked to wait
-	//   - suspend_refused: what the handler wants to wait for cannot be waited for
-	//   - child_failed: the handler returned that a child has no result
-	//   - budget_exceeded: a hard limit of a budget stopped the handler, or the handler returned that
-	//
-	// A stored failure, a history or a metric may also show permanent (never retried, see [Category]); frames_lost
-	// (the server no longer has frames that it acknowledged, after a failover; retried like any failure);
-	// execution_deadline (the deadline passed, the end); suspension_timeout (a wait lasted too long, the end);
-	// lease_expired and lease_revoked (the worker died or was relieved of an attempt, which uses up no retry);
-	// max_reclaims_exceeded (that happened more often than [MaxReclaims] allows, the end).
+	// Category is 1..64 bytes: one of the handler's own (see [Category]), or one that a worker gives: package
+	// flowfabric lists them.
 	Category   string
 	Reason     string         // cut to 1 KiB
 	Permanent  bool           // no retry whatever the policy says

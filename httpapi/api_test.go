@@ -631,7 +631,7 @@ func TestEveryRoute(t *testing.T) {
 	a.as("operator", "POST", idle+":unhold", "", 204)
 	a.as("producer", "POST", idle+":cancel", `{"reason":"not needed"}`, 204)
 	if r := into[result](t, a.as("viewer", "GET", idle+"/result", "", 200)); r.State != "cancelled" ||
-		r.By != "operator_override:the-producer" || r.Reason != "not needed" {
+		r.By != "the-producer" || r.Source != "operator_override" || r.Reason != "not needed" {
 		t.Errorf("%+v", r)
 	}
 	stuck := a.submit(`{"kind":"stuck"}`)

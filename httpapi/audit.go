@@ -19,7 +19,7 @@ type changed struct {
 	On        string     `json:"on" jsonschema:"to what kind of thing"`
 	Name      string     `json:"name" jsonschema:"its id or name; the filter of a bulk action"`
 	Namespace string     `json:"namespace,omitempty"`
-	By        string     `json:"by" jsonschema:"who; for the API the name of the token"`
+	By        string     `json:"by" jsonschema:"who; for the API the name of the token; empty if nobody was named"`
 	From      string     `json:"from,omitempty" jsonschema:"api, cli or go, with the address or host"`
 	Why       string     `json:"why,omitempty" jsonschema:"the reason that was given"`
 	Detail    string     `json:"detail,omitempty" jsonschema:"what it was set to, and the like"`

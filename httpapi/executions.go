@@ -310,7 +310,8 @@ type result struct {
 	State    string   `json:"state" jsonschema:"completed, failed, cancelled, expired or skipped"`
 	Output   *payload `json:"output,omitempty" jsonschema:"what the handler returned, if it completed"`
 	Failure  *failure `json:"failure,omitempty"`
-	By       string   `json:"by,omitempty" jsonschema:"who cancelled it"`
+	By       string   `json:"by,omitempty" jsonschema:"who cancelled it: a person or token, if one was named"`
+	Source   string   `json:"source,omitempty" jsonschema:"what kind of source cancelled it: operator_override, owner (its worker), flow_cascade or system_timeout_policy"`
 	Reason   string   `json:"reason,omitempty" jsonschema:"why it was cancelled"`
 	Attempts uint32   `json:"attempts,omitempty"`
 }
@@ -368,9 +369,9 @@ func (c *call) result() error {
 		return failed
 	}
 	if end, ok := errors.AsType[*client.OutcomeError](err); ok {
-		end.Reason = shown.ended(end.By, end.Reason)
-		out := result{State: string(end.State), By: end.By, Attempts: end.Attempts}
-		if end.By != "" {
+		end.Reason = shown.ended(end.Source, end.Reason)
+		out := result{State: string(end.State), By: end.By, Source: end.Source, Attempts: end.Attempts}
+		if end.Source != "" {
 			out.Reason = end.Reason
 		} else if end.Category != "" {
 			out.Failure = &failure{end.Category, end.Reason}
@@ -393,7 +394,8 @@ type entry struct {
 	Kind    string     `json:"kind"`
 	Attempt uint32     `json:"attempt,omitempty" jsonschema:"1 for the first"`
 	Worker  string     `json:"worker,omitempty"`
-	By      string     `json:"by,omitempty"`
+	By      string     `json:"by,omitempty" jsonschema:"the person or token that asked for it"`
+	Source  string     `json:"source,omitempty" jsonschema:"of a cancellation and an end what kind of source cancelled it, as in the result; of a resumption the type of the signal's source, message, operator or auto_resume"`
 	From    string     `json:"from,omitempty" jsonschema:"from where, if that is known"`
 	Detail  string     `json:"detail,omitempty"`
 	Reason  string     `json:"reason,omitempty" jsonschema:"of an end, a revocation, a cancellation, a hold or a replay; of a suspension the name under which the handler waits, and of its end the name of the signal, which is the choice that a person made"`
@@ -417,8 +419,8 @@ func (c *call) history() error {
 	out := history{Items: make([]entry, 0, len(events))}
 	for _, e := range events {
 		e = shown.past(e)
-		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.From, e.Detail,
-			e.Reason, utc(e.Until), e.String()})
+		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.Source, e.From,
+			e.Detail, e.Reason, utc(e.Until), e.String()})
 	}
 	return c.answerJSON(http.StatusOK, out)
 }

@@ -399,6 +399,7 @@ type flowReplay struct {
 
 type flowReplayed struct {
 	Runnable int      `json:"runnable"`
+	Kept     []string `json:"kept,omitempty" jsonschema:"nodes that stay completed behind a node that is replayed whatever came before it"`
 	Blocked  int      `json:"blocked" jsonschema:"wait for what they depend on"`
 	Refused  []string `json:"refused,omitempty"`
 }
@@ -417,7 +418,7 @@ func (c *call) replayFlow() error {
 	if err != nil {
 		return err
 	}
-	out := flowReplayed{Runnable: r.Runnable, Blocked: r.Blocked}
+	out := flowReplayed{Runnable: r.Runnable, Blocked: r.Blocked, Kept: r.Kept}
 	for _, n := range r.Refused {
 		out.Refused = append(out.Refused, strings.TrimSpace(n.Node+": "+inMembers(n.Err.Error())))
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
@@ -148,13 +147,13 @@ func (r *redactor) event(e stream.TailEvent) stream.TailEvent {
 	if e.Kind == stream.TailFrame {
 		e.Frame = r.frame(e.Frame)
 	}
-	e.Message = r.ended(e.By, e.Message)
+	e.Message = r.ended(e.Source, e.Message)
 	return e
 }
 
-// ended is the message of a failure, or the reason of a cancellation: a person's is shown as it is.
-func (r *redactor) ended(by, text string) string {
-	if by != "" && !strings.HasPrefix(by, engine.CancelOwner+":") {
+// ended is the message of a failure, or the reason of a cancellation, which has a source: a person's is shown as it is.
+func (r *redactor) ended(source, text string) string {
+	if source != "" && source != engine.CancelOwner {
 		return text
 	}
 	return r.text("failure", text)
@@ -165,7 +164,7 @@ func (r *redactor) snapshot(s flowfabric.Snapshot) flowfabric.Snapshot {
 		return s
 	}
 	s.FailureReason = r.text("failure", s.FailureReason)
-	s.CancelReason = r.ended(s.CancelledBy, s.CancelReason)
+	s.CancelReason = r.ended(s.CancelSource, s.CancelReason)
 	s.Progress.Message = r.text("progress", s.Progress.Message)
 	s.AttemptLog = slices.Clone(s.AttemptLog)
 	for i := range s.AttemptLog {
@@ -181,7 +180,7 @@ func (r *redactor) past(e admin.Event) admin.Event {
 	case engine.EventAttempt:
 		e.Reason = r.text("failure", e.Reason)
 	case engine.EventCancelled:
-		e.Reason = r.ended(e.By, e.Reason)
+		e.Reason = r.ended(e.Source, e.Reason)
 	}
 	return e
 }

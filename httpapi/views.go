@@ -39,7 +39,8 @@ type execution struct {
 	DelayUntil   *time.Time        `json:"delay_until,omitempty"`
 	DeadlineAt   *time.Time        `json:"deadline_at,omitempty"`
 	Failure      *failure          `json:"failure,omitempty" jsonschema:"of the last attempt that failed"`
-	CancelledBy  string            `json:"cancelled_by,omitempty"`
+	CancelledBy  string            `json:"cancelled_by,omitempty" jsonschema:"the person or token that asked for it, if one was named"`
+	CancelSource string            `json:"cancel_source,omitempty" jsonschema:"operator_override, owner (its worker), flow_cascade or system_timeout_policy"`
 	CancelReason string            `json:"cancel_reason,omitempty"`
 	InputBytes   int               `json:"input_bytes"`
 	Steps        int               `json:"steps" jsonschema:"recorded steps"`
@@ -55,7 +56,7 @@ type execution struct {
 }
 
 type failure struct {
-	Category string `json:"category"`
+	Category string `json:"category" jsonschema:"the reference page of categories lists them"`
 	Message  string `json:"message,omitempty"`
 }
 
@@ -100,6 +101,7 @@ func newExecution(s flowfabric.Snapshot) execution {
 		Continues: s.Continues, CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt),
 		ClaimedAt: utc(s.ClaimedAt), EndedAt: utc(s.CompletedAt), ChangedAt: utc(s.ChangedAt),
 		DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt), CancelledBy: s.CancelledBy,
+		CancelSource: s.CancelSource,
 		CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags, Node: s.Node,
 		KeyUntil: utc(s.Key.Until), Replaced: s.Key.Replaced,
 	}
@@ -216,7 +218,8 @@ type event struct {
 	Reason   string     `json:"reason,omitempty"`
 	Category string     `json:"category,omitempty"`
 	Message  string     `json:"message,omitempty"`
-	By       string     `json:"by,omitempty"`
+	By       string     `json:"by,omitempty" jsonschema:"of the end: the person or token that cancelled it, if one was named"`
+	Source   string     `json:"source,omitempty" jsonschema:"of the end: what kind of source cancelled it"`
 	State    string     `json:"state,omitempty"`
 }
 
@@ -263,7 +266,8 @@ func newFrame(f stream.Frame) frame {
 
 func newEvent(e stream.TailEvent) event {
 	v := event{Kind: e.Kind.String(), Attempt: e.Attempt, Type: string(e.Type), At: utc(e.At), Trimmed: e.Trimmed,
-		Missed: e.Missed, Reason: e.Reason, Category: e.Category, Message: e.Message, By: e.By, State: string(e.State)}
+		Missed: e.Missed, Reason: e.Reason, Category: e.Category, Message: e.Message, By: e.By, Source: e.Source,
+		State: string(e.State)}
 	for _, c := range e.Reused {
 		v.Reused = append(v.Reused, covered{c.Attempt, c.Recorded})
 	}

@@ -239,7 +239,7 @@ func (f *asking) stop() {
 
 // faults are failures of our machinery and not of what the tool does. The protocol has an error of its own for them.
 var faults = []string{codes.CategoryPanic, codes.CategoryDecode, codes.CategoryNoHandler, codes.CategoryAwaitIgnored,
-	codes.CategorySuspend, "frames_lost", "max_reclaims_exceeded"}
+	codes.CategorySuspend, codes.CategoryFramesLost, codes.CategoryReclaims}
 
 // result is what an execution that has ended answers. An error is a *jsonrpc.Error.
 func (s *Server) result(ctx context.Context, k *Kind, id flowfabric.ExecutionID) (*sdk.CallToolResult, error) {

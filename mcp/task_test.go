@@ -128,7 +128,7 @@ func TestATaskIsCancelled(t *testing.T) {
 	must(t, err)
 	got, err := e.client.Get(e.ctx, x)
 	must(t, err)
-	if got.CancelledBy != "operator_override:ada" || got.Creator != "ada" {
+	if got.CancelledBy != "ada" || got.Creator != "ada" {
 		t.Errorf("cancelled by %s, created by %s", got.CancelledBy, got.Creator)
 	}
 }

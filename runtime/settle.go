@@ -14,9 +14,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// categoryFramesLost is the failure of an attempt whose acknowledged frames the server no longer has.
-const categoryFramesLost = "frames_lost"
-
 // settle ends the attempt as the handler decided, and gives up the hold: settled, lost, or abandoned with a log
 // line. Frames come first: a terminal call must not overtake them.
 func (j *job) settle(outcome handler.Outcome) {
@@ -24,7 +21,7 @@ func (j *job) settle(outcome handler.Outcome) {
 	switch { // they can never be delivered; the attempt can still fail
 	case errors.Is(err, denied.FrameGap): // the server lost acknowledged frames (a failover): the policy decides
 		outcome, err = refusedOutcome("frames", err), nil
-		outcome.Failure.Category, outcome.Failure.Permanent = categoryFramesLost, false
+		outcome.Failure.Category, outcome.Failure.Permanent = codes.CategoryFramesLost, false
 	case flowfabric.ClassOf(err) == flowfabric.ClassCaller:
 		outcome, err = refusedOutcome("frames", err), nil
 	}

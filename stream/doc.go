@@ -39,7 +39,7 @@
 //	TailSuspended   the attempt waits for an answer               At, Suspension
 //	TailAttemptEnd  the attempt has ended, all frames are there   At, Reason, Category, Message, Recorded
 //	TailRetry       another attempt is to begin                   At, Type, Category, Message
-//	TailEnd         the execution has ended                       At, State, Code, Category, Message, By
+//	TailEnd         the execution has ended                       At, State, Code, Category, Message, By, Source
 //
 // TailSuspended and TailRetry tell what the execution waits for: a tail that comes while it waits is told, once, and
 // one that comes later is not. All other events are part of the history.

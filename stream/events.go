@@ -66,9 +66,10 @@ type TailEvent struct {
 	// unknown.
 	Reason string
 	// Category and Message say what went wrong, with TailAttemptEnd, TailRetry and TailEnd: the category of the
-	// failure (what the handler chose, or one of handler_panic and the constants beside it) and its text, at most 1
-	// KiB. With a TailEnd of one that was cancelled Message is the reason that was given, and By says who cancelled.
-	Category, Message, By string
+	// failure (see package flowfabric) and its text, at most 1
+	// KiB. With a TailEnd of one that was cancelled Message is the reason that was given, By says who cancelled, and
+	// Source what kind of source that is, as in flowfabric.Snapshot.
+	Category, Message, By, Source string
 	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later
 	// attempt repeats the frames after it.
 	Recorded uint64

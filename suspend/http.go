@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/slowbody"
+	"github.com/flowfabric/flowfabric-go/internal/trail"
 )
 
 // HTTPConfig says how [HTTPHandler] answers. Only Deliver is required.
@@ -121,6 +123,9 @@ func Link(base string, t Token) string {
 //	409  too late, with ClosedStatus 409     413  a payload over 64 KiB     415  neither JSON nor a form
 //	429  the waitpoint has its maximum of signals     500, 503  the store cannot answer now; nothing is known to have been done
 //
+// An answer that counts is in the audit trail (admin.Admin.TrailPage): by the name that HTTPConfig.By or the form
+// gives, from "link" and the address of the connection.
+//
 // A body has 30 s to come. The http.Server needs timeouts of its own: ReadHeaderTimeout 5 s, ReadTimeout 15 s and
 // IdleTimeout 60 s end connections that send slowly or nothing, and WriteTimeout 30 s leaves time for a store that
 // answers late.
@@ -167,7 +172,7 @@ func (h *callback) warn() {
 func (h *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer slowbody.Limit(w, r, slowbody.Within)()
 	guard(w.Header())
-	x := &exchange{h: h, r: r, texts: english}
+	x := &exchange{h: h, r: fromLink(r), texts: english}
 	if h.cfg.Texts != nil {
 		x.texts = h.cfg.Texts(r).complete()
 	}
@@ -176,6 +181,20 @@ func (h *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.warn()
 	}
 	a.write(w, r)
+}
+
+// fromLink says for the audit trail where an answer comes from, unless who mounts the handler did.
+func fromLink(r *http.Request) *http.Request {
+	a := trail.ActorOf(r.Context())
+	if a.From != "" {
+		return r
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	a.From = "link " + host
+	return r.WithContext(trail.Acting(r.Context(), a))
 }
 
 // exchange is one request, and what is known of it.

@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -403,4 +405,68 @@ func TestNoLogHasASecret(t *testing.T) {
 			t.Errorf("the log lacks %q, so this test has not seen what it must:\n%s", want, text)
 		}
 	}
+}
+
+// What people answer by link is in the audit trail: who, from where and what. What changes nothing is not.
+func TestAnswersByLinkAreInTheTrail(t *testing.T) {
+	d := newDesk(t, slog.DiscardHandler)
+	close(d.goOn)
+	trail := func(want ...string) {
+		t.Helper()
+		page, err := admin.New(d.client).TrailPage(d.ctx, admin.TrailQuery{}, "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range page.Items {
+			got = append(got, strings.Join([]string{c.Action, c.On, c.Name, c.By, c.From, c.Detail}, "|"))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("the trail has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	entry := func(x *client.Execution[suspend.Answer], token suspend.Token, by, from, choice string) string {
+		return strings.Join([]string{"answer|execution", x.ID().String(), by, from,
+			token.Waitpoint().String() + ", " + choice}, "|")
+	}
+	named, first := d.ask()
+	d.parked(named)
+	if status, page := d.post(url.Values{"token": {first.Reveal()}, "choice": {"approve"},
+		"by": {"anna"}}); status != 200 {
+		t.Fatalf("%d %s", status, page)
+	}
+	want := []string{entry(named, first, "anna", "link 127.0.0.1", "approve")}
+	trail(want...)
+	d.post(url.Values{"token": {first.Reveal()}, "choice": {"reject"}, "by": {"olga"}}) // it is answered already
+	trail(want...)
+
+	program, second := d.ask()
+	d.parked(program)
+	if status, body := d.postJSON(map[string]any{"token": second.Reveal(), "name": "reject", "source": "ci",
+		"payload": map[string]any{"choice": "reject"}}); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	want = append(want, entry(program, second, "ci", "link 127.0.0.1", "reject"))
+	trail(want...)
+
+	nobody, third := d.ask()
+	d.parked(nobody)
+	if _, err := d.client.Signal(d.ctx, third, suspend.Answer{Choice: "approve"}); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, entry(nobody, third, "", "go "+host, "approve"))
+	trail(want...)
+
+	callback, fourth := d.ask() // which is no answer of a person
+	d.parked(callback)
+	if status, body := d.postJSON(map[string]any{"token": fourth.Reveal(), "payload": 1}); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	trail(want...)
 }

@@ -408,8 +408,9 @@ func (a *app) replayed(id flowfabric.FlowID, out admin.FlowReplayed) error {
 		Runnable int               `json:"runnable"`
 		Blocked  int               `json:"blocked"`
 		Unneeded int               `json:"unneeded"`
+		Kept     []string          `json:"kept,omitempty"`
 		Refused  []refusal         `json:"refused"`
-	}{id, "replayed", out.Runnable, out.Blocked, out.Unneeded, refused}, func(p *page) {
+	}{id, "replayed", out.Runnable, out.Blocked, out.Unneeded, out.Kept, refused}, func(p *page) {
 		if out.Runnable+out.Blocked == 0 {
 			p.say("replayed nothing of %s", id.String())
 		} else {
@@ -417,6 +418,9 @@ func (a *app) replayed(id flowfabric.FlowID, out admin.FlowReplayed) error {
 		}
 		if out.Unneeded > 0 {
 			p.say("%s not needed any more; --everything replays them, too", plainly(out.Unneeded))
+		}
+		for _, node := range out.Kept {
+			p.say("kept %s: it has completed behind a node that is replayed", node)
 		}
 		for _, r := range refused {
 			p.say("refused %s: %s", r.Node, r.Error)

@@ -53,6 +53,7 @@ type historyEvent struct {
 	Worker  string                 `json:"worker,omitempty"`
 	Session string                 `json:"session,omitempty"`
 	By      string                 `json:"by,omitempty"`
+	Source  string                 `json:"source,omitempty"`
 	From    string                 `json:"from,omitempty"`
 	State   flowfabric.PublicState `json:"state,omitempty"`
 	Detail  string                 `json:"detail,omitempty"`
@@ -63,6 +64,7 @@ type historyEvent struct {
 func newHistoryEvent(e admin.Event) historyEvent {
 	state, _ := flowfabric.Project(e.Code)
 	return historyEvent{At: utc(e.At), Event: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch, Worker: ids.Worker(e.Session),
-		Session: e.Session, By: e.By, From: e.From, State: state.Public, Detail: e.Detail, Reason: e.Reason,
-		Until: utc(e.Until)}
+		Session: e.Session, By: e.By, Source: e.Source, From: e.From, State: state.Public, Detail: e.Detail,
+		Reason: e.Reason,
+		Until:  utc(e.Until)}
 }

@@ -84,6 +84,7 @@ type execution struct {
 	FailureCategory string                 `json:"failure_category,omitempty"`
 	FailureReason   string                 `json:"failure_reason,omitempty"`
 	CancelledBy     string                 `json:"cancelled_by,omitempty"`
+	CancelSource    string                 `json:"cancel_source,omitempty"`
 	CancelReason    string                 `json:"cancel_reason,omitempty"`
 	InputBytes      int                    `json:"input_bytes"`
 	Steps           int                    `json:"steps"`
@@ -169,6 +170,7 @@ func newExecution(s engine.Snapshot) execution {
 		Continues: s.Continues, CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt), ClaimedAt: utc(s.ClaimedAt),
 		CompletedAt: utc(s.CompletedAt), DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt),
 		FailureCategory: s.FailureCategory, FailureReason: s.FailureReason, CancelledBy: s.CancelledBy,
+		CancelSource: s.CancelSource,
 		CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags,
 	}
 	x.Budgets, x.Quotas = byKind(s.Route.Gates)
@@ -288,7 +290,8 @@ func (x execution) text(p *page) {
 			x.MaxRetries, x.Reclaims, x.Replays),
 		"continued", times(x.Continues),
 		"progress", said, "failure", join(": ", x.FailureCategory, x.FailureReason),
-		"cancelled", join(": ", x.CancelledBy, x.CancelReason), "input", count(x.InputBytes, "byte"), "steps", x.Steps,
+		"cancelled", join(": ", canceller(x.CancelledBy, x.CancelSource), x.CancelReason), "input",
+		count(x.InputBytes, "byte"), "steps", x.Steps,
 		"tags", strings.Join(tags, " "))
 	if len(x.AttemptLog) > 0 {
 		p.WriteByte('\n')

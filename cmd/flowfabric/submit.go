@@ -250,12 +250,22 @@ type ended struct {
 	Category string                 `json:"category,omitempty"`
 	Reason   string                 `json:"reason,omitempty"`
 	By       string                 `json:"cancelled_by,omitempty"`
+	Source   string                 `json:"cancel_source,omitempty"`
+}
+
+// canceller says who cancelled something, else what kind of source did.
+func canceller(by, source string) string {
+	if by != "" {
+		return "by " + by
+	}
+	return source
 }
 
 // endOf tells an end from an error that says nothing about it.
 func endOf(result []byte, err error) (ended, bool) {
 	if outcome, ok := errors.AsType[*client.OutcomeError](err); ok {
-		return ended{State: outcome.State, Category: outcome.Category, Reason: outcome.Reason, By: outcome.By}, true
+		return ended{State: outcome.State, Category: outcome.Category, Reason: outcome.Reason, By: outcome.By,
+			Source: outcome.Source}, true
 	}
 	if err != nil {
 		return ended{}, false

@@ -110,6 +110,7 @@ type tailEvent struct {
 	State    flowfabric.PublicState `json:"state,omitempty"`        // of the end, with what follows
 	Category string                 `json:"category,omitempty"`     // of the failure
 	By       string                 `json:"cancelled_by,omitempty"` // who cancelled
+	Source   string                 `json:"cancel_source,omitempty"`
 }
 
 // waitView is what a suspended execution waits for.
@@ -133,7 +134,7 @@ func newWaitView(r *suspend.Record) *waitView {
 func newTailEvent(e stream.TailEvent) tailEvent {
 	v := tailEvent{Event: e.Kind.String(), Attempt: e.Attempt, Position: e.Position, Why: e.Type, Since: utc(e.At),
 		Reused: e.Reused, Trimmed: e.Trimmed, Missed: e.Missed, Reason: e.Reason, Message: e.Message, State: e.State,
-		Category: e.Category, By: e.By}
+		Category: e.Category, By: e.By, Source: e.Source}
 	switch e.Kind {
 	case stream.TailSuspended:
 		v.Waits = newWaitView(e.Suspension)
@@ -171,7 +172,7 @@ func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.Executio
 		if err == nil {
 			if e.Kind == stream.TailEnd && e.State != flowfabric.Completed {
 				end = &client.OutcomeError{ID: id, State: e.State, Category: e.Category, Reason: e.Message, By: e.By,
-					Attempts: e.Attempt}
+					Source: e.Source, Attempts: e.Attempt}
 			}
 			err = a.tailed(e, end, raw)
 		}
@@ -228,7 +229,8 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 				first = fmt.Sprintf("%d --", e.Attempt)
 			}
 			p.say("%s execution %s", first,
-				join(": ", join(" ", string(v.State), bracketed(cmp.Or(v.By, v.Category))), v.Message))
+				join(": ", join(" ", string(v.State), bracketed(cmp.Or(canceller(v.By, v.Source), v.Category))),
+					v.Message))
 		}
 	})
 }

@@ -6,9 +6,6 @@ import { act, asJSON, bytes, number, Payload, plural, shortID, Time, visible } f
 // mailboxOf is the mailbox of a receipt, whose name is the mailbox, a dot in the middle and a number; "" for the name of any other wait.
 export const mailboxOf = name => (name || "").includes("·") ? name.slice(0, name.indexOf("·")) : ""
 
-// sender is who resumed an execution, without the word that says that it was by a message.
-export const sender = e => e.kind === "resumed" && e.detail === "message" ? (e.by || "").replace(/^message /, "") : e.by
-
 // sendMessage asks for a message and sends it. Sent again after a fault, it counts once.
 export function sendMessage({ id, kind, mailbox = "", then }) {
   const key = [...crypto.getRandomValues(new Uint8Array(12))].map(b => b.toString(16).padStart(2, "0")).join("")

@@ -1,8 +1,8 @@
 // The story of one execution in one picture: its attempts, steps and waits, what was lost, who did what, and how long each of it took.
 import { html } from "./vendor/preact-htm.js"
 import { serverNow, useBeat } from "./live.js"
-import { mailboxOf, sender } from "./message.js"
-import { instant, person, plural, sayEnd, span, visible } from "./ui.js"
+import { mailboxOf } from "./message.js"
+import { instant, plural, sayEnd, span, visible } from "./ui.js"
 
 const ends = new Set(["completed", "failed", "cancelled", "expired", "skipped"])
 
@@ -15,7 +15,7 @@ export function spans(x, history, now) {
   const start = (at, kind, text) => { if (wait?.kind !== kind) { go(at); wait = { from: at, kind, text } } }
   for (const e of history) {
     const at = Date.parse(e.at), why = e.reason ? `: ${e.reason}` : ""
-    const who = person(sender(e))
+    const who = e.by
     if (who && e.kind !== "created" && e.kind !== "ended") marks.push({ at, text: `${e.kind.replaceAll("_", " ")} by ${who}${e.from ? ` (${e.from})` : ""}${why}` })
     switch (e.kind) {
       case "created": {

@@ -104,12 +104,6 @@ export function Chip({ kind = "", children, title }) {
   return html`<span class=${"chip " + kind} title=${title}>${children}</span>`
 }
 
-// person is who did something, "" for what happened by itself.
-export function person(by) {
-  const name = (by || "").replace(/^operator_override:/, "")
-  return ["system", "system_timeout_policy", "flow_cascade"].includes(name) ? "" : name
-}
-
 const ends = {
   ended_success: "succeeded", ended_failure: "failed", ended_cancelled: "cancelled", ended_expired: "expired", "interrupted_reclaimed lease_expired": "its worker was lost",
   "interrupted_reclaimed lease_revoked": "taken from its worker",

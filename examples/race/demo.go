@@ -193,7 +193,7 @@ func (m *meet) conclude(out outcome) error {
 			saw = "has run elsewhere, or was done with streaming"
 		}
 		fmt.Fprintf(m.out, "    %-8s  %s\n", seen.provider, saw)
-		fmt.Fprintf(m.out, "              on record: %s by %s, %s\n", seen.State.Public, seen.CancelledBy,
+		fmt.Fprintf(m.out, "              on record: %s, %s, %s\n", seen.State.Public, seen.CancelSource,
 			seen.CancelReason)
 	}
 	fmt.Fprintf(m.out, "\nPublished by the node publish, which was given one answer, the one of %s:\n\n",

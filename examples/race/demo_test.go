@@ -69,7 +69,7 @@ func TestRace(t *testing.T) {
 			t.Fatalf("nobody has won:\n%s", out)
 		}
 		for _, want := range []string{
-			`\n    hare +(was at token \d+ of 40 when its context ended: cancelled: |has run elsewhere).*\n +on record: cancelled by flow_cascade, sibling_quorum_satisfied\n`,
+			`\n    hare +(was at token \d+ of 40 when its context ended: cancelled: |has run elsewhere).*\n +on record: cancelled, flow_cascade, sibling_quorum_satisfied\n`,
 			`\n[^\n]*\bhare\b[^\n]*\bcancelled\b`, `\n[^\n]*\bpublish\b[^\n]*\bcompleted\b`,
 			`\n[^\n]*\b` + won[1] + `\b[^\n]*\bcompleted\b`,
 			`\nflowchart `, `any of 3 satisfied`,

@@ -24,7 +24,7 @@ var cancelScenarios = []scenario{
 			}
 			s := w.code(x.id, want)
 			w.all(string(code), eq(s.State.Public, flowfabric.Cancelled), eq(s.State.AttemptState, attempt),
-				eq(s.CancelledBy, engine.CancelOperator), eq(s.CancelReason, "told to"))
+				eq(s.CancelledBy, ""), eq(s.CancelSource, engine.CancelOperator), eq(s.CancelReason, "told to"))
 			if x.worker == nil {
 				continue
 			}
@@ -79,7 +79,8 @@ var cancelScenarios = []scenario{
 		x = w.state("A1")
 		w.no(owner(&x.fence))
 		w.check()
-		same(w, "by", w.code(x.id, "T3").CancelledBy, "owner:w1")
+		s := w.code(x.id, "T3")
+		w.all("by", eq(s.CancelledBy, ""), eq(s.CancelSource, engine.CancelOwner), eq(s.Worker(), "w1"))
 		w.unchanged("again", func() {
 			already, err := w.e.CancelExecution(w.ctx, x.id,
 				engine.Cancellation{Source: engine.CancelOwner, Fence: &x.fence})

@@ -186,6 +186,41 @@ var cleanupScenarios = []scenario{
 		g.complete(g.claim()["cleanup"], "")
 		g.ends(flowfabric.FlowCompleted)
 	}},
+	{name: "behind what is for failures, on replay, a failure waits for it and a success stays", run: func(w *env) {
+		g := w.flow().node("work", nil).node("undo", []string{"work"}, anyFailed).node("tell",
+			[]string{"undo"}).node("log", []string{"undo"}).submit(engine.SealClosed)
+		g.fail(g.claim()["work"])
+		g.complete(g.claim()["undo"], "first")
+		c := g.claim()
+		g.fail(c["tell"])
+		g.complete(c["log"], "logged")
+		g.ends(flowfabric.FlowFailed)
+		again := func() {
+			w.Helper()
+			w.replay(g.id.Member("work"), engine.Replay{})
+			w.replay(g.id.Member("undo"), engine.Replay{Force: true})
+			w.replay(g.id.Member("tell"), engine.Replay{})
+			same(w, "it waits", g.group("tell"), "0 0 0 of 1 pending")
+			g.are(flowfabric.WaitingChildren, "undo", "tell")
+			g.are(flowfabric.Completed, "log")
+		}
+		again()
+		g.fail(g.claim()["work"])
+		g.complete(g.claim()["undo"], "second")
+		tell := g.claim()["tell"]
+		same(w, "inputs", fmt.Sprintf("%q", tell.Inputs), `map["from-undo":"second"]`)
+		g.fail(tell)
+		again()
+		g.complete(g.claim()["work"], "")
+		g.are(flowfabric.Skipped, "undo", "tell")
+		same(w, "why", g.shown("tell").Category, "not_needed")
+		g.are(flowfabric.Completed, "log") // what it did is done
+		g.ends(flowfabric.FlowCompleted)
+		w.replay(g.id.Member("log"), engine.Replay{Force: true}) // who asks has it judged anew
+		g.are(flowfabric.Skipped, "log")
+		same(w, "why", g.shown("log").Category, "not_needed")
+		g.ends(flowfabric.FlowCompleted)
+	}},
 	{name: "what is for failures is skipped again by a replay while nothing failed", run: func(w *env) {
 		g := w.flow().node("work", nil).node("undo", []string{"work"}, anyFailed).submit(engine.SealClosed)
 		g.complete(g.claim()["work"], "")

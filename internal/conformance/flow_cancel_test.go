@@ -45,7 +45,7 @@ var flowCancelScenarios = []scenario{
 					continue
 				}
 				s := w.read(x.id)
-				w.all(what, eq(s.State.Public, "cancelled"), eq(s.CancelledBy, "flow_cascade"),
+				w.all(what, eq(s.State.Public, "cancelled"), eq(s.CancelledBy, ""), eq(s.CancelSource, "flow_cascade"),
 					eq(s.CancelReason, "no more"))
 				w.all(what+" unended", eq(out.Unended, 0), eq(g.header().EndedAt.IsZero(), false))
 				if code == "A1" {

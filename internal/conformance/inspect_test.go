@@ -228,7 +228,8 @@ var inspectScenarios = []scenario{
 				eq(x.ClaimedAt, s.ClaimedAt), eq(x.DelayUntil, s.DelayUntil), eq(x.DeadlineAt, s.DeadlineAt),
 				eq(x.Attempts, s.Attempts), eq(x.AttemptType, s.AttemptType), eq(x.Retries, s.Retries),
 				eq(x.Reclaims, s.Reclaims), eq(x.Epoch, s.Epoch), eq(x.Session, s.Session),
-				eq(x.FailureCategory, s.FailureCategory), eq(x.CancelledBy, s.CancelledBy), eq(x.Drift, ""))
+				eq(x.FailureCategory, s.FailureCategory), eq(x.CancelledBy, s.CancelledBy),
+				eq(x.CancelSource, s.CancelSource), eq(x.Drift, ""))
 			return x
 		}
 		same(w, "no tags", len(read(engine.IndexActive, k.session, false).Tags), 0)

@@ -357,7 +357,7 @@ var operatorScenarios = []scenario{
 			w.replay(x.id, engine.Replay{Force: true, By: "me", Reason: "why not"})
 			s := w.code(x.id, "R1p")
 			w.all(string(code)+" reset", eq(s.Retries, 0), eq(s.Reclaims, 0), eq(s.Replays, 1),
-				eq(s.FailureCategory, ""), eq(s.CancelledBy, ""), eq(s.CancelReason, ""),
+				eq(s.FailureCategory, ""), eq(s.CancelledBy, ""), eq(s.CancelSource, ""), eq(s.CancelReason, ""),
 				eq(s.CompletedAt.IsZero(), true), eq(s.DelayUntil.IsZero(), true))
 			w.all("kept", eq(s.Epoch, before.Epoch), eq(s.Attempts, before.Attempts), eq(s.Priority, 4),
 				eq(s.CreatedAt.UnixMilli(), score))

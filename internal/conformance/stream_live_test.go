@@ -675,7 +675,7 @@ var liveScenarios = []scenario{
 				w.no(err)
 				e = end(id)
 				w.all("cancelled", eq(e.State, flowfabric.Cancelled), eq(e.Category, ""), eq(e.Message, "not needed"),
-					eq(e.By, "operator_override:anna"))
+					eq(e.By, "anna"), eq(e.Source, "operator_override"))
 			}
 			late := w.create(deadline(time.Second))
 			w.advance(2 * time.Second)

@@ -407,7 +407,7 @@ func (row timeoutRow) verify(w *env) {
 			eq(a.Reason, "no answer within the time limit (on timeout: "+row.behaviour+")"),
 			eq(s.FailureCategory, "suspension_timeout"), eq(len(x.ZSets[":alarms"]), 0), eq(len(x.ZSets[":done"]), 1))
 		if row.behaviour == "cancel" {
-			same(w, "cancelled by", s.CancelledBy, "system_timeout_policy")
+			same(w, "cancelled by", s.CancelSource, "system_timeout_policy")
 		}
 	default:
 		same(w, row.behaviour+" alarm", x.ZSets[":alarms"][id.UUID().String()], float64(s.DeadlineAt.UnixMilli()))

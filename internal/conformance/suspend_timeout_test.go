@@ -478,14 +478,18 @@ var timeoutScenarios = []scenario{
 			for _, e := range events {
 				if e.Kind == engine.EventSuspended || e.Kind == engine.EventResumed || e.Kind == engine.EventPriority {
 					got = append(got, engine.Event{Kind: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch,
-						Session: e.Session, Detail: e.Detail, Reason: e.Reason, By: e.By, At: e.At})
+						Session: e.Session, Detail: e.Detail, Reason: e.Reason, By: e.By, Source: e.Source, At: e.At})
 				}
 			}
 			sameList(w, "history", got, want...)
 		}
 		told := func(kind engine.EventKind, f flowfabric.Fence, detail, reason, by string) engine.Event {
-			return engine.Event{Kind: kind, Attempt: f.Attempt, Epoch: f.Epoch, Session: f.Session, Detail: detail,
+			e := engine.Event{Kind: kind, Attempt: f.Attempt, Epoch: f.Epoch, Session: f.Session, Detail: detail,
 				Reason: reason, By: by, At: time.UnixMilli(now)}
+			if kind == "resumed" {
+				e.Source, e.By, _ = strings.Cut(by, " ")
+			}
+			return e
 		}
 		seen(told("suspended", s.fence, "waiting_for_signal", "first", ""))
 		pass(time.Second)
@@ -506,7 +510,7 @@ var timeoutScenarios = []scenario{
 		w.code(id, "S5")
 		seen() // the reason that it had
 		w.resume(id)
-		seen(told("resumed", c.Fence, "operator", "", "op"))
+		seen(told("resumed", c.Fence, "operator", "", "operator op"))
 		c = w.claims(id)
 		m := w.pend(c.Fence, "early too")
 		w.signal(id, m, "go", waithook.EffectBuffered)
@@ -516,8 +520,8 @@ var timeoutScenarios = []scenario{
 		seen() // it never suspended
 		third := w.stopped(c.Fence)
 		seen(told("suspended", c.Fence, "waiting_for_signal", "", ""))
-		signal := w.signal(id, third, "go", waithook.EffectSatisfied).Signal
-		seen(told("resumed", c.Fence, "signal", "go", "signal "+signal.String()))
+		w.signal(id, third, "go", waithook.EffectSatisfied)
+		seen(told("resumed", c.Fence, "signal", "go", "")) // nobody said who sent it
 		w.stopped(w.claims(id).Fence)
 		w.cancel(id)
 		w.replay(id, engine.Replay{By: "op", Force: true})

@@ -6,6 +6,8 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // notes are the entries of the partition's audit trail, the newest first.
@@ -50,6 +52,22 @@ var trailScenarios = []scenario{
 		}
 		same(w, "the history", strings.Join(told, ", "),
 			"created  , held anna api 192.0.2.1, unheld bea , priority anna api 192.0.2.1, tagged anna api 192.0.2.1")
+	}},
+	{name: "a signal leaves its note if it counts, and none if it counts for nothing", run: func(w *env) {
+		w.seed()
+		_, c, m := w.waiting()
+		deliver := func(request, name, effect string) {
+			w.Helper()
+			d, err := w.e.DeliverSignal(w.noted(request, "answer"), c.Fence.Execution, m.ID, m.Digest,
+				suspend.SentSignal{Name: name})
+			w.no(err)
+			w.check()
+			same(w, "effect", d.Effect, effect)
+		}
+		deliver("r1", "other", waithook.EffectNone)
+		sameList(w, "the trail", w.notes())
+		deliver("r2", "go", waithook.EffectSatisfied)
+		sameList(w, "the trail", w.notes(), "answer|x|anna|api 192.0.2.1|a b|7")
 	}},
 	{name: "what changes nothing leaves no note", run: func(w *env) {
 		id := w.create()

@@ -375,7 +375,7 @@ var whyStateScenarios = []scenario{
 		_, err := w.e.CancelExecution(w.ctx, held.Execution,
 			engine.Cancellation{Source: engine.CancelOwner, Fence: &held})
 		w.no(err)
-		w.says(w.why(held.Execution), explain.WhyCancelled, `its holder ("owner:w2") cancelled it`)
+		w.says(w.why(held.Execution), explain.WhyCancelled, `its holder ("w2") cancelled it`)
 		cascade := w.create()
 		_, err = w.e.CancelExecution(w.ctx, cascade, engine.Cancellation{Source: engine.CancelFlow})
 		w.no(err)

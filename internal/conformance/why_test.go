@@ -158,6 +158,7 @@ func skipped(from, to flowfabric.Code) func(*env, *placed) placed {
 		w.editRecord(x.id.UUID(), func(f fields) {
 			f["s"] = string(to)
 			delete(f, "cb")
+			delete(f, "cs")
 		})
 		return *x
 	}

@@ -15,7 +15,6 @@ func TestRefusalsMatchAnswers(t *testing.T) {
 		denied.FenceRequired,
 		denied.PartialFence,
 		denied.ClaimOrder,
-		denied.ClaimInFlight,
 		denied.SessionHeld,
 		denied.WaitpointExists,
 		denied.WaitpointNotPending,

@@ -46,6 +46,9 @@ func (e Event) String() string {
 	if e.By != "" {
 		b.WriteString(", by " + printable(e.By))
 	}
+	if e.Source != "" && e.Source != e.Detail {
+		b.WriteString(" (" + printable(e.Source) + ")")
+	}
 	if e.From != "" {
 		b.WriteString(" from " + printable(e.From))
 	}

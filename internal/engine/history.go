@@ -18,6 +18,7 @@ type Event struct {
 	Epoch   uint64
 	Session string // who held it; the instance is Instance(Session)
 	By      string // who asked for it
+	Source  string // cancelled, ended: see flowfabric.Snapshot.CancelSource; resumed: the type of the source
 	From    string // from where, if that is known
 	Code    flowfabric.Code
 	// claimed: why; attempt_ended: state and category; ended: category of a failure that ended it; priority: "old
@@ -49,7 +50,7 @@ const (
 	EventContinued EventKind = "continued"
 	// Detail: the reason; Reason: the name under which the handler waits
 	EventSuspended EventKind = "suspended"
-	// Detail: the cause; By: the operator, or the source of the signal; Reason: the name of the signal
+	// Detail: the cause; By: the operator, or the sender of the signal or message; Reason: the name of the signal
 	EventResumed   EventKind = "resumed"
 	EventEscalated EventKind = "escalated"          // the suspension lasted too long; Detail: the reason it had
 	EventOverslept EventKind = "suspension_timeout" // Detail: what it led to
@@ -97,7 +98,8 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 	if at := f.instant("ended_at"); !at.IsZero() {
 		out = append(out, Event{At: at, Kind: EventEnded, Attempt: current,
 			Epoch: uint64(f.number("epoch")), Session: core["session"],
-			By: core["cancelled_by"], Code: flowfabric.Code(core["state"]), Detail: endCategory(core)})
+			By: core["cancelled_by"], Source: core["cancel_source"], Code: flowfabric.Code(core["state"]),
+			Detail: endCategory(core)})
 	}
 	return out
 }
@@ -107,7 +109,7 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 func endCategory(core map[string]string) string {
 	code := core["state"]
 	if strings.HasPrefix(code, "T1") ||
-		strings.HasPrefix(code, "T3") && core["cancelled_by"] != "system_timeout_policy" {
+		strings.HasPrefix(code, "T3") && core["cancel_source"] != CancelTimeout {
 		return ""
 	}
 	return core["failure_category"]
@@ -180,7 +182,10 @@ func recorded(text string, r *reader) []Event {
 		}
 		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
 			Session: e.Session}, e}
-	case EventRevoked, EventCancelled, EventHeld, EventUnheld, EventTagged:
+	case EventCancelled:
+		e.Source, e.By, _ = strings.Cut(p[5], " ")
+		e.Reason = p[6]
+	case EventRevoked, EventHeld, EventUnheld, EventTagged:
 		e.By, e.Reason = p[5], p[6]
 	case EventDelay: // until, request, who
 		told := strings.SplitN(p[5], " ", 3)
@@ -219,7 +224,7 @@ func recorded(text string, r *reader) []Event {
 		e.By, e.Detail = p[5], p[6]
 	case EventResumed:
 		e.Detail, e.Reason, _ = strings.Cut(p[5], " ")
-		e.By = p[6]
+		e.Source, e.By, _ = strings.Cut(p[6], "\t")
 	default:
 		e.Detail = p[5]
 	}

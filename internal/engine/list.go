@@ -112,6 +112,7 @@ type Listed struct {
 	Session         string // the last holder; the present one of an active execution
 	FailureCategory string // see Snapshot
 	CancelledBy     string
+	CancelSource    string
 	FailureReason   string            // if asked for
 	Tags            map[string]string // if asked for
 }
@@ -122,7 +123,7 @@ func (l Listed) Position() Position { return Position{l.Score, l.Member} }
 // listedFields are the core fields of an entry in the order of the reply.
 var listedFields = []string{"state", "route", "priority", "created_at", "first_claimed_at", "ended_at", "attempts",
 	"attempt_type", "failure_category", "session", "epoch", "claimed_at", "delay_until", "deadline", "retries",
-	"reclaims", "cancelled_by", "purge"}
+	"reclaims", "cancelled_by", "cancel_source", "purge"}
 
 // ListExecutions reads a page of one index of a partition (lua/operate/ff_list_executions.lua). Entries that stay
 // where they are while pages are read come exactly once; one that changes its place within the index comes once,
@@ -188,7 +189,8 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		f.instant("ended_at"), f.instant("claimed_at")
 	x.DelayUntil, x.DeadlineAt = f.instant("delay_until"), f.instant("deadline")
 	x.Retries, x.Reclaims, x.Epoch = int(f.number("retries")), int(f.number("reclaims")), uint64(f.number("epoch"))
-	x.Session, x.FailureCategory, x.CancelledBy = f.m["session"], f.m["failure_category"], f.m["cancelled_by"]
+	x.Session, x.FailureCategory = f.m["session"], f.m["failure_category"]
+	x.CancelledBy, x.CancelSource = f.m["cancelled_by"], f.m["cancel_source"]
 	if code == codes.Completed {
 		x.FailureCategory, x.FailureReason = "", ""
 	}

@@ -101,7 +101,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		Replays: int(f.number("replays")), CreatedAt: f.instant("created_at"), StartedAt: f.instant("first_claimed_at"),
 		ClaimedAt: f.instant("claimed_at"), CompletedAt: f.instant("ended_at"), DelayUntil: f.instant("delay_until"),
 		DeadlineAt: f.instant("deadline"), FailureCategory: core["failure_category"], CancelledBy: core["cancelled_by"],
-		CancelReason: attempts["cancel"], InputBytes: int(f.number("input_size")),
+		CancelSource: core["cancel_source"], CancelReason: attempts["cancel"], InputBytes: int(f.number("input_size")),
 	}
 	code := flowfabric.Code(core["state"])
 	if code == codes.Active {

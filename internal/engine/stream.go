@@ -122,7 +122,7 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	m.Type, m.BeganAt, m.EndedAt, m.Category, m.Message = flowfabric.AttemptType(r.Text()), r.Instant(), r.Instant(),
 		r.Text(), r.Text()
 	m.Due, m.Epoch = r.Instant(), r.unsigned()
-	m.End = StreamEnd{At: r.Instant(), Category: r.Text(), Message: r.Text(), By: r.Text()}
+	m.End = StreamEnd{At: r.Instant(), Category: r.Text(), Message: r.Text(), By: r.Text(), Source: r.Text()}
 	m.Kept = uint32(r.unsigned())
 	return m, r.fail()
 }

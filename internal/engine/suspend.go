@@ -251,7 +251,7 @@ func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 	out.ResumeDelay = time.Duration(number("resume_delay")) * time.Millisecond
 	out.Signals, out.Matched = int(number("signals")), int(number("matched"))
 	out.CloseReason, out.Cause, out.Trigger = u["close_reason"], u["cause"], u["trigger"]
-	_, sender, _ := strings.Cut(u["signal_source"], " ") // behind its type
+	_, sender, _ := strings.Cut(u["signal_source"], "\t") // behind its type
 	out.By = cmp.Or(u["resumed_by"], sender)
 	out.Question = r.question(u["question"])
 }

@@ -159,11 +159,12 @@ type Cancellation struct {
 	Fence  *flowfabric.Fence // required with CancelOwner
 }
 
-// Sources of a cancellation.
+// Sources of a cancellation. CancelTimeout is not asked for: the timeout of a wait says so.
 const (
 	CancelOwner    = "owner"
 	CancelOperator = "operator_override"
 	CancelFlow     = "flow_cascade"
+	CancelTimeout  = "system_timeout_policy"
 )
 
 // Lost is one notice of an execution taken from a session by somebody else.
@@ -263,8 +264,9 @@ type StreamMeta struct {
 
 // StreamEnd is how an execution ended; the zero value: it has not.
 type StreamEnd struct {
-	At                    time.Time
-	Category, Message, By string
+	At                time.Time
+	Category, Message string
+	By, Source        string // who cancelled it, see flowfabric.Snapshot
 }
 
 // Mixed tells whether the attempt has frames that are not durable; their logs exist only then.

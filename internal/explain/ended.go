@@ -2,9 +2,9 @@ package explain
 
 import (
 	"fmt"
-	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -31,7 +31,7 @@ func over(f engine.Facts) account {
 		end(cancelled(f))
 	case state == flowfabric.Expired:
 		end(expired(f))
-	case f.FailureCategory == "not_needed":
+	case f.FailureCategory == codes.CategoryNotNeeded:
 		end(WhySkipped,
 			"nothing that it depends on failed, and it runs only if something did, or depends on what does; that fails no flow")
 	default:
@@ -51,10 +51,10 @@ func over(f engine.Facts) account {
 func failed(f engine.Facts) (Cause, string) {
 	last, p := failure(f), f.Policy.Retry
 	switch {
-	case f.FailureCategory == "max_reclaims_exceeded":
+	case f.FailureCategory == codes.CategoryReclaims:
 		return WhyFailedReclaimsExhausted, fmt.Sprintf(
 			"%s, and it had been reclaimed %s, which is all its policy allows", last, plural(f.Reclaims, "time"))
-	case f.FailureCategory == "suspension_timeout":
+	case f.FailureCategory == codes.CategoryWaitTimeout:
 		return WhyFailedWaitTimeout, "its suspension lasted too long, which no retry follows"
 	case p.MaxRetries == 0:
 		return WhyFailedNoRetries, last + ", and its policy has no retries"
@@ -75,14 +75,15 @@ func allUsed(n int) string {
 }
 
 func cancelled(f engine.Facts) (Cause, string) {
-	if by, named := strings.CutPrefix(f.CancelledBy, engine.CancelOperator+":"); named {
-		return WhyCancelled, quote(by) + " cancelled it" + reasoned(f.CancelReason)
-	}
-	switch f.CancelledBy {
-	case "system_timeout_policy":
+	switch f.CancelSource {
+	case engine.CancelTimeout:
 		return WhyCancelledWaitTimeout, "its suspension lasted too long"
 	case engine.CancelOperator:
-		return WhyCancelled, "an operator or producer cancelled it" + reasoned(f.CancelReason)
+		who := "an operator or producer"
+		if f.CancelledBy != "" {
+			who = quote(f.CancelledBy)
+		}
+		return WhyCancelled, who + " cancelled it" + reasoned(f.CancelReason)
 	case engine.CancelFlow:
 		switch f.CancelReason {
 		case "sibling_quorum_satisfied":
@@ -96,7 +97,8 @@ func cancelled(f engine.Facts) (Cause, string) {
 		}
 		return WhyCancelled, "its flow was cancelled" + reasoned(f.CancelReason)
 	}
-	return WhyCancelled, "its holder (" + quote(f.CancelledBy) + ") cancelled it" + reasoned(f.CancelReason)
+	return WhyCancelled,
+		"its holder (" + quote(engine.Instance(f.Session)) + ") cancelled it" + reasoned(f.CancelReason)
 }
 
 // reasoned is because, also of those who said nothing.
@@ -109,9 +111,9 @@ func reasoned(text string) string {
 
 func expired(f engine.Facts) (Cause, string) {
 	switch f.FailureCategory {
-	case "suspension_timeout":
+	case codes.CategoryWaitTimeout:
 		return WhyExpiredWaitTimeout, "its suspension lasted too long"
-	case "attempt_timeout":
+	case codes.CategoryTimeout:
 		return WhyExpiredAttemptTimeout,
 			fmt.Sprintf("attempt %d ran longer than the %s it may, and no retry was left for that", f.Attempts,
 				f.Policy.AttemptTimeout)

@@ -281,9 +281,9 @@ var examples = map[Cause]example{
 	})},
 	WhyFailedWaitTimeout: {facts: in("T2", func(f *engine.Facts) { f.FailureCategory = "suspension_timeout" })},
 	WhyCancelled: {facts: in("T3n", func(f *engine.Facts) {
-		f.CancelledBy, f.CancelReason = engine.CancelOperator, "the article is no longer wanted"
+		f.CancelSource, f.CancelReason = engine.CancelOperator, "the article is no longer wanted"
 	})},
-	WhyCancelledWaitTimeout: {facts: in("T3", func(f *engine.Facts) { f.CancelledBy = "system_timeout_policy" })},
+	WhyCancelledWaitTimeout: {facts: in("T3", func(f *engine.Facts) { f.CancelSource = engine.CancelTimeout })},
 	WhyExpiredDeadline: {
 		facts: in("T4", func(f *engine.Facts) { f.DeadlineAt, f.Replays = noon.Add(-time.Hour-time.Second), 10 })},
 	WhyExpiredAttemptTimeout: {facts: in("T4", func(f *engine.Facts) {

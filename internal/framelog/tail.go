@@ -468,7 +468,7 @@ func (t *tailer) finish(meta engine.StreamMeta) error {
 		t.attempt = meta.Attempts // 0 if none began
 		if err := t.emitAt(stream.TailEvent{Kind: stream.TailEnd, Code: meta.Code, State: state.Public, At: meta.End.At,
 			Category: meta.End.Category,
-			Message:  meta.End.Message, By: meta.End.By},
+			Message:  meta.End.Message, By: meta.End.By, Source: meta.End.Source},
 			stream.Position(tailpos.Text(tailpos.Parts{Attempt: meta.Attempts + 1,
 				Stage: tailpos.Over, Ms: uint64(meta.End.At.UnixMilli())}))); err != nil {
 			return err

@@ -26,6 +26,3 @@ type Connection struct {
 
 // Of finds the connection of a *client.Client. Package client sets it when it is initialised.
 var Of func(client any) *Connection
-
-// DefaultBy is who asks when neither the call nor the configuration says so.
-const DefaultBy = "client"

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"cmp"
 	"context"
 	"strings"
 
@@ -11,7 +10,7 @@ import (
 
 // Noted has the calls that follow kept in the audit trail, as one change of what is called name.
 func (a Act) Noted(ctx context.Context, action, on, name string, detail ...string) context.Context {
-	return trail.With(ctx, trail.Note{Action: action, On: on, Name: name, By: cmp.Or(a.By, DefaultBy), Why: a.Reason,
+	return trail.With(ctx, trail.Note{Action: action, On: on, Name: name, By: a.By, Why: a.Reason,
 		Detail: strings.Join(detail, ", ")})
 }
 
@@ -24,6 +23,6 @@ func (a Act) Execution(ctx context.Context, action string, id flowfabric.Executi
 // In is [Act.Noted] for a change of something that belongs to a namespace.
 func (a Act) In(ctx context.Context, namespace, action, on, name string, detail ...string) context.Context {
 	return trail.With(ctx,
-		trail.Note{Action: action, On: on, Name: name, Namespace: namespace, By: cmp.Or(a.By, DefaultBy), Why: a.Reason,
+		trail.Note{Action: action, On: on, Name: name, Namespace: namespace, By: a.By, Why: a.Reason,
 			Detail: strings.Join(detail, ", ")})
 }

@@ -82,6 +82,7 @@ type Execution struct {
 
 	Category                  string // of the last failure
 	CancelledBy, CancelReason string
+	CancelSource              string
 	Released                  *Release
 	Request                   string // of the last replay
 	Tags, Steps               map[string]string

@@ -244,21 +244,25 @@ func (m *member) over() {
 	}
 }
 
-// replay makes an ended member ready to run again: an impossible group forgets what did not succeed.
+// replay makes an ended member ready to run again: a group that watches or was satisfied is judged anew, and an
+// impossible one forgets what did not succeed.
 func (m *member) replay(now int64) {
+	anew := m.watch || m.group == 's'
 	for up, mark := range m.marks {
-		if m.watch && !ended(up.code) {
+		won := mark == 's' || mark == 'l'
+		switch {
+		case anew && !ended(up.code):
 			m.marks[up] = '.'
-		} else if mark == 'l' {
+		case anew && won && class(up.code) == 'k': // it was replayed, and skipped
+			m.marks[up] = up.mark()
+		case won:
 			m.marks[up] = 's'
-		} else if m.watch {
-			continue
-		} else if mark != 's' && m.group == 'i' {
+		case !anew && m.group == 'i':
 			m.marks[up] = '.'
 		}
 	}
 	m.needless = false
-	if m.group == 'i' || m.watch {
+	if m.group == 'i' || anew {
 		m.group = 'p'
 		m.decide()
 		m.clears = false // members that it did not need may be needed again

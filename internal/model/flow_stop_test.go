@@ -277,7 +277,7 @@ func (x *shaped) picture(sh shape) string {
 		core := x.dump.Hashes[":x:"+member]
 		counts[core["s"]]++
 		lines = append(lines, strings.Join([]string{core["nd"], core["s"], x.dump.Texts[":m:"+member], core["wt"],
-			core["fc"], core["cb"]}, " "))
+			core["fc"], core["cb"], core["cs"]}, " "))
 	}
 	if sh.ends != nil && fmt.Sprint(counts) != fmt.Sprint(sh.ends) {
 		x.fatal("it ends with %v, want %v", counts, sh.ends)

@@ -111,7 +111,7 @@ func (p *Partition) Replay(id string, q Replay) Reply {
 	x.Replays++
 	x.Request = q.Request
 	x.Retries, x.Reclaims, x.Ended, x.Filed = 0, 0, 0, 0
-	x.Category, x.CancelledBy, x.CancelReason, x.Released = "", "", "", nil
+	x.Category, x.CancelledBy, x.CancelSource, x.CancelReason, x.Released = "", "", "", "", nil
 	if a := x.attempt(); a != nil {
 		a.Progress = Progress{}
 	}

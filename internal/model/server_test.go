@@ -234,8 +234,8 @@ func (s *server) snapshot(ctx context.Context, id string) (v model.View, code st
 		Retries: snap.Retries, Reclaims: snap.Reclaims, Replays: snap.Replays, Created: ms(snap.CreatedAt),
 		Started: ms(snap.StartedAt), Claimed: ms(snap.ClaimedAt), Ended: ms(snap.CompletedAt),
 		DelayUntil: ms(snap.DelayUntil), Deadline: ms(snap.DeadlineAt), Category: snap.FailureCategory,
-		Reason: snap.FailureReason, CancelledBy: snap.CancelledBy, CancelReason: snap.CancelReason, Steps: snap.Steps,
-		Tags: map[string]string{},
+		Reason: snap.FailureReason, CancelledBy: snap.CancelledBy, CancelSource: snap.CancelSource,
+		CancelReason: snap.CancelReason, Steps: snap.Steps, Tags: map[string]string{},
 		Progress: model.Progress{At: ms(snap.Progress.At), Percent: snap.Progress.Percent,
 			Message: snap.Progress.Message}}
 	for k, value := range snap.Tags {

@@ -287,15 +287,11 @@ func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 	case x.terminal():
 		return notActive(x)
 	}
-	by := c.Source
-	if c.By != "" {
-		by += ":" + c.By
-	}
 	if fenced {
 		if _, refused, holder := p.refuse(id, f); !holder {
 			return refused
 		}
-		by = "owner:" + instance(f.Session)
+		c.Source, c.By = "owner", ""
 		x.Released = &Release{Op: "x", By: f}
 	}
 	was := x.Code
@@ -305,7 +301,7 @@ func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 	if was == "A1" && !fenced {
 		p.lost(x, id, "cancelled")
 	}
-	x.CancelledBy = by
+	x.CancelledBy, x.CancelSource = c.By, c.Source
 	if c.Reason != "" {
 		x.CancelReason = c.Reason
 	}

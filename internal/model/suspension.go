@@ -317,7 +317,7 @@ func (p *Partition) timeout(x *Execution) {
 	}
 	state, to := "ended_failure", map[string]Code{"fail": "T2", "cancel": "T3", "expire": "T4"}[u.Behaviour]
 	if to == "T3" {
-		state, x.CancelledBy = "ended_cancelled", "system_timeout_policy"
+		state, x.CancelSource = "ended_cancelled", "system_timeout_policy"
 	}
 	x.end(p.Now, state, "suspension_timeout", "no answer within the time limit (on timeout: "+u.Behaviour+")")
 	x.Category = "suspension_timeout"

@@ -24,6 +24,7 @@ type View struct {
 	DelayUntil, Deadline             int64
 	Category, Reason                 string
 	CancelledBy, CancelReason        string
+	CancelSource                     string
 	Steps                            int
 	Tags                             map[string]string
 	Log                              []Record
@@ -63,7 +64,8 @@ func (p *Partition) View(id string) (v View, code string) {
 		Reclaims: x.Reclaims, Replays: x.Replays, Created: x.Created, Started: x.Started, Claimed: x.Claimed,
 		Ended: x.Ended, DelayUntil: x.DelayUntil, Deadline: x.Deadline,
 		Category:    x.Category,
-		CancelledBy: x.CancelledBy, CancelReason: x.CancelReason, Steps: len(x.Steps), Tags: maps.Clone(x.Tags)}
+		CancelledBy: x.CancelledBy, CancelSource: x.CancelSource,
+		CancelReason: x.CancelReason, Steps: len(x.Steps), Tags: maps.Clone(x.Tags)}
 	if x.Code == "A1" {
 		v.LeaseExpires = p.Sessions[x.Held.Session].Expires
 		if !p.alive(x.Held.Session) {

@@ -211,7 +211,7 @@ func (a SettleHoldsHold) Append(to []string) []string {
 // within a day, answers what the first did.
 type AdjustBudget struct {
 	Name       string
-	By         string // 1..64 bytes
+	By         string // 0..64 bytes
 	Reason     string // 0..256 bytes
 	Request    string
 	Dimensions []AdjustBudgetDimension // 1..16
@@ -948,7 +948,7 @@ func (x *ReportUsageReply) Read(r *Reader) {
 // begins by itself stays as it was, unless move. The same request again, within a day, answers what the first did.
 type ResetBudget struct {
 	Name    string
-	By      string // 1..64 bytes
+	By      string // 0..64 bytes
 	Move    bool
 	Request string
 }

@@ -146,28 +146,29 @@ func (a FireScheduleStart) Append(to []string) []string {
 
 // ListExecutionsExecution is one of Executions of ListExecutions.
 type ListExecutionsExecution struct {
-	ID        string
-	Score     string
-	Code      string
-	Route     int
-	Priority  int // or none
-	Created   time.Time
-	Started   time.Time // or none
-	Ended     time.Time // or none
-	Attempts  int       // or none
-	Type      string
-	Category  string
-	Session   string
-	Epoch     int       // or none
-	Claimed   time.Time // or none
-	Until     time.Time // or none
-	Deadline  time.Time // or none
-	Retries   int       // or none
-	Reclaims  int       // or none
-	Canceller string
-	Purge     time.Time // or none
-	Reason    string
-	Tags      map[string]string
+	ID           string
+	Score        string
+	Code         string
+	Route        int
+	Priority     int // or none
+	Created      time.Time
+	Started      time.Time // or none
+	Ended        time.Time // or none
+	Attempts     int       // or none
+	Type         string
+	Category     string
+	Session      string
+	Epoch        int       // or none
+	Claimed      time.Time // or none
+	Until        time.Time // or none
+	Deadline     time.Time // or none
+	Retries      int       // or none
+	Reclaims     int       // or none
+	Canceller    string
+	Cancelsource string
+	Purge        time.Time // or none
+	Reason       string
+	Tags         map[string]string
 }
 
 func (x *ListExecutionsExecution) Read(r *Reader) {
@@ -190,6 +191,7 @@ func (x *ListExecutionsExecution) Read(r *Reader) {
 	x.Retries = r.IntOr0()
 	x.Reclaims = r.IntOr0()
 	x.Canceller = r.Text()
+	x.Cancelsource = r.Text()
 	x.Purge = r.InstantOr0()
 	x.Reason = r.Text()
 	x.Tags = r.Pairs()
@@ -754,7 +756,7 @@ func (x *ListExecutionsReply) Read(r *Reader) {
 	x.Size = r.Int()
 	x.Alive = r.Flag()
 	x.More = r.Flag()
-	x.Executions = make([]ListExecutionsExecution, r.Count(22))
+	x.Executions = make([]ListExecutionsExecution, r.Count(23))
 	for i := range x.Executions {
 		x.Executions[i].Read(r)
 	}

@@ -236,9 +236,9 @@ func (x *ExplainExecutionReply) Read(r *Reader) {
 // ReadAttemptStream is a call of ff_read_attempt_stream, what is known about the stream of one attempt; the frames
 // themselves are read by plain XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt,
 // and how it ended: endedat category message. Of one that has not begun they say how the one before it ended. due
-// is until when the execution is delayed, epoch that of its last claim. endat endcategory endmessage endby are how
-// the execution ended. kept is the first attempt that is stored; the stream of an earlier one is closed, and its
-// reason is removed.
+// is until when the execution is delayed, epoch that of its last claim. endat endcategory endmessage endby
+// endsource are how the execution ended. kept is the first attempt that is stored; the stream of an earlier one is
+// closed, and its reason is removed.
 type ReadAttemptStream struct {
 	ID      string
 	Attempt int // 0..4294967295
@@ -281,6 +281,7 @@ type ReadAttemptStreamReply struct {
 	Endcategory string
 	Endmessage  string
 	Endby       string
+	Endsource   string
 	Kept        int
 }
 
@@ -313,6 +314,7 @@ func (x *ReadAttemptStreamReply) Read(r *Reader) {
 	x.Endcategory = r.Text()
 	x.Endmessage = r.Text()
 	x.Endby = r.Text()
+	x.Endsource = r.Text()
 	x.Kept = r.Int()
 }
 

@@ -145,7 +145,8 @@ func (x *CreatePendingWaitpointReply) Read(r *Reader) {
 // DeliverSignal is a call of ff_deliver_signal, brings a signal to a waitpoint, pending or active, from a holder of
 // its token, of which only the SHA-256 is presented. A sender without the token gets the same answer whether the
 // waitpoint exists or not. A delivery that was made before is answered as it was then. A token that is refused is
-// counted, and nothing else changes.
+// counted, and nothing else changes. The trail has no note of a signal that counts for nothing: who has a token may
+// send many.
 type DeliverSignal struct {
 	ID        string
 	Waitpoint string

@@ -27,12 +27,13 @@ local function ff_cancel_execution(ctx, argv)
     if answer then return answer end
   end
 
-  local by = f and 'owner:' .. session.instance(f.session) or source .. (person ~= '' and ':' .. person or '')
+  if f then source, person = 'owner', '' end -- whatever it says: the session that is kept names the worker
   if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', '', '') end
   if #reason > 0 then redis.call('HSET', keys.attempts(ctx.r, id), 'cancel', reason) end
-  local extra = { 'cancelled_by', by }
+  local extra = { 'cancel_source', source }
   if f then extra[3], extra[4] = 'last_release', fence.release('x', f.epoch, f.attempt, '') end
-  history.add(ctx, c, id, 'cancelled', by, reason)
+  if person ~= '' then extra[3], extra[4] = 'cancelled_by', person end
+  history.add(ctx, c, id, 'cancelled', source .. ' ' .. person, reason)
   settle.finish(ctx, c, id, 'T3', 'attempt_cancelled', extra)
   if c.state == 'A1' and not f then session.lost(ctx, c.session, id, c.epoch, 'cancelled') end
   flow.apply(ctx)

@@ -44,8 +44,8 @@ end
 function flow.cancel(ctx, c, id, reason)
   if settle.open(c) then settle.fold(ctx, c, id, 'ended_cancelled', '', '') end
   if reason ~= '' then redis.call('HSET', keys.attempts(ctx.r, id), 'cancel', reason) end
-  history.add(ctx, c, id, 'cancelled', 'flow_cascade', reason)
-  settle.finish(ctx, c, id, 'T3', 'attempt_cancelled', { 'cancelled_by', 'flow_cascade' })
+  history.add(ctx, c, id, 'cancelled', 'flow_cascade ', reason)
+  settle.finish(ctx, c, id, 'T3', 'attempt_cancelled', { 'cancel_source', 'flow_cascade' })
   if c.state == 'A1' then session.lost(ctx, c.session, id, c.epoch, 'cancelled') end
 end
 

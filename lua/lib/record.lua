@@ -37,7 +37,8 @@ local layout = {
   'has_categories', 'ca', -- 1
   'creator', 'cr',
   'failure_category', 'fc',
-  'cancelled_by', 'cb',
+  'cancelled_by', 'cb', -- the person or token, if it was named
+  'cancel_source', 'cs', -- operator_override, owner (the session names it), flow_cascade or system_timeout_policy
   'last_release', 'lr', -- op,epoch,attempt,slot
   'replay_request', 'rq', -- the last one
   'revoke_request', 'rv', -- the last one

@@ -4,8 +4,8 @@ local replay = {}
 -- clear removes what the last run left on the core and beside it.
 local function clear(ctx, c, id, q)
   local drop = q.steps == 'drop'
-  record.clear(ctx, id, 'ended_at', 'retries', 'reclaims', 'failure_category', 'cancelled_by', 'last_release',
-    'delay_until', 'attempt_deadline', 'attempt_left')
+  record.clear(ctx, id, 'ended_at', 'retries', 'reclaims', 'failure_category', 'cancelled_by', 'cancel_source',
+    'last_release', 'delay_until', 'attempt_deadline', 'attempt_left')
   redis.call('HDEL', keys.attempts(ctx.r, id), 'cancel', 'progress')
   if drop then
     if c.attempt then record.set(ctx, id, 'dropped_attempts', reply.int(core.started(c))) end
@@ -136,8 +136,8 @@ function replay.refuse(ctx, c, id, q)
   return nil
 end
 
--- again makes the group of a member that watches ready for another run: it waits for those of its upstreams that have
--- not ended now.
+-- again decides a group anew by what its upstreams are now, for another run of its member: it waits for those that
+-- have not ended, and counts a success no more that was replayed and skipped since.
 local function again(ctx, h, id, g, free)
   local v, ups = links.edges(ctx, id), {}
   for i = 1, #v, 2 do ups[#ups + 1] = v[i] end
@@ -145,7 +145,12 @@ local function again(ctx, h, id, g, free)
   for i = 1, #v, 2 do
     local mark, attempt, input = group.record(v[i + 1])
     local up = core.read(ctx, v[i])
-    local now = up.state and not core.terminal(up) and '.' or mark == 'l' and 's' or mark
+    local now = mark == 'l' and 's' or mark
+    if up.state and not core.terminal(up) then
+      now = '.'
+    elseif up.state and now == 's' and graph.class(up.state) == 'k' then
+      now = graph.outcome(up)
+    end
     if now ~= mark then
       links.tell(ctx, id, v[i], now .. ',' .. (now == '.' and '' or attempt) .. ',' .. input)
       group.count(g, mark, -1)
@@ -155,19 +160,19 @@ local function again(ctx, h, id, g, free)
   g.state = 'p'
   group.decide(g)
   links.touch(ctx, id)
-  if g.state == 'i' then graph.push(ctx, 'k', id, h.id) end -- nothing is left that failed
+  if g.state == 'i' then graph.push(ctx, 'k', id, h.id) end -- nothing is left that it needs
   if g.state == 's' and h.st == 'F0' then redis.call('RPUSH', keys.roots(ctx.r, h.id), id) end
   return g.state == 's' and free or 'R3p'
 end
 
--- regroup makes the group of a member ready for another run: what did not succeed is open again. It returns the code of
--- the state that follows. Nothing of a flow that is not released may run; the release comes to a member without a
--- group.
+-- regroup makes the group of a member ready for another run: what a member that watches, or that has run, waited for is
+-- judged anew, and of one that was skipped what did not succeed is open again. It returns the code of the state that
+-- follows. Nothing of a flow that is not released may run; the release comes to a member without a group.
 local function regroup(ctx, c, id)
   local g, h = c.flow and links.group(ctx, id), c.flow and graph.head(ctx, c.flow)
   local free = h and h.st == 'F0' and 'R3p' or 'R1p'
   if not g then return free end
-  if group.watches(g) then return again(ctx, h, id, g, free) end
+  if group.watches(g) or g.state == 's' then return again(ctx, h, id, g, free) end
   local v = links.edges(ctx, id)
   for i = 1, #v, 2 do
     local mark = string.byte(v[i + 1], 1)

@@ -256,6 +256,6 @@ function settle.timeout(ctx, c, id)
   settle.fold(ctx, c, id, cancel and 'ended_cancelled' or 'ended_failure', 'suspension_timeout',
     'no answer within the time limit (on timeout: ' .. u.behaviour .. ')')
   local extra = { 'failure_category', 'suspension_timeout' }
-  if cancel then extra[3], extra[4] = 'cancelled_by', 'system_timeout_policy' end
+  if cancel then extra[3], extra[4] = 'cancel_source', 'system_timeout_policy' end
   settle.finish(ctx, c, id, cancel and 'T3' or (u.behaviour == 'expire' and 'T4' or 'T2'), 'suspension_timeout', extra)
 end

@@ -123,7 +123,7 @@ local function evaluate(ctx, c, id, wid, w, g)
   w.signals, w.last = reply.int(tonumber(w.signals) + 1), ctx.t
   if g.effect == 'resume_condition_satisfied' then
     suspension.resume(ctx, c, id, u, { reason = 'resumed', cause = 'signal', trigger = 'signal', closer = g.id,
-      who = g.source ~= '' and g.source_type .. ' ' .. g.source or nil,
+      who = suspension.sender(g.source_type, g.source),
       what = g.name, known = { [wid] = w }, core = { last_signal = g.order } })
     return reply.ok(g.id, g.effect, 'c')
   end

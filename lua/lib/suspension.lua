@@ -10,7 +10,8 @@
 --   matched         how many matched             matched_bytes    has_matched: 1 = those that it took have a key of their own
 --   closed_at  close_reason  cause  trigger      closing_signal   the signal that closed it
 --   resumed_by      an operator                  why              the reason that the operator gave
---   signal_source, signal_name: of the signal that resumed           timeout_signal   the signal of its timeout
+--   signal_source, signal_name: of the signal that resumed, the source as sender writes it
+--   timeout_signal  the signal of its timeout
 --   session, claimed_at: of the holder that suspended, once closed
 local suspension = {}
 
@@ -49,6 +50,11 @@ end
 -- resumed are the close reasons after which the attempt went on.
 local resumed = { resumed = true, resumed_by_operator = true, timed_out_auto_resume = true }
 
+-- sender is who resumed an execution: what kind of source that is, and its name, which have no tab; nil for nobody.
+function suspension.sender(kind, name)
+  return (kind ~= '' or name ~= '') and kind .. '\t' .. name or nil
+end
+
 -- events are what the history tells of a suspension: that it began, and that the attempt went on. While the record is
 -- there nothing else tells it.
 function suspension.events(c, u)
@@ -61,7 +67,7 @@ function suspension.events(c, u)
   if resumed[u.close_reason] then
     local cause = u.signal_name and u.cause .. ' ' .. u.signal_name or u.cause or ''
     out[2] = history.entry('resumed', u.closed_at, attempt, epoch, session, cause,
-      u.resumed_by or u.signal_source or u.closing_signal and 'signal ' .. u.closing_signal or '')
+      u.resumed_by and suspension.sender(u.trigger or '', u.resumed_by) or u.signal_source or '')
   end
   return out
 end

@@ -11,14 +11,14 @@
 -- Replies: OK now:instant size:n alive:flag more:flag executions:rows {id:uuid score:score code:code route:n
 --          priority:int? created:instant started:instant? ended:instant? attempts:n? type:text category:text
 --          session:text epoch:n? claimed:instant? until:instant? deadline:instant? retries:n? reclaims:n?
---          canceller:text purge:instant? reason:text tags:rows {key:tag value:text}} routes:rows {route:n(1..)
---          row:text} closed:rows {route:n(1..) why:text}
+--          canceller:text cancelsource:text purge:instant? reason:text tags:rows {key:tag value:text}} routes:rows
+--          {route:n(1..) row:text} closed:rows {route:n(1..) why:text}
 -- Errors:  @root invalid_input
 local ff_list = {}
 
 ff_list.fields = { 'state', 'route', 'priority', 'created_at', 'first_claimed_at', 'ended_at', 'attempt',
   'attempt_type', 'failure_category', 'session', 'epoch', 'claimed_at', 'delay_until', 'deadline', 'retries',
-  'reclaims', 'cancelled_by' }
+  'reclaims', 'cancelled_by', 'cancel_source' }
 
 -- index returns the key of an index, nil when there is no such index.
 function ff_list.index(ctx, name, key)

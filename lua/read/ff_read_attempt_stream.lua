@@ -1,15 +1,15 @@
 -- ff_read_attempt_stream: what is known about the stream of one attempt; the frames themselves are read by plain
 -- XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt, and how it ended: endedat
 -- category message. Of one that has not begun they say how the one before it ended. due is until when the execution
--- is delayed, epoch that of its last claim. endat endcategory endmessage endby are how the execution ended. kept is
--- the first attempt that is stored; the stream of an earlier one is closed, and its reason is removed.
+-- is delayed, epoch that of its last claim. endat endcategory endmessage endby endsource are how the execution ended.
+-- kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is removed.
 -- Flags:   no-writes
 -- Go:      Engine.ReadAttemptStream
 -- Args:    protocol id:id attempt:n(0..4294967295)
 -- Replies: OK exists:flag frames:n bytes:n sequence:n lastid:text firstid:text retained:n closed:flag
 --          closedat:instant reason:text attempts:n code:code version:n live:n runs:n recorded:n recordedid:text
 --          type:text began:instant endedat:instant category:text message:text due:instant epoch:n endat:instant
---          endcategory:text endmessage:text endby:text kept:n
+--          endcategory:text endmessage:text endby:text endsource:text kept:n
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt
 
 -- The reason why an attempt without frames ended: from its folded record, or from the code when it was the last.
@@ -58,7 +58,7 @@ function ff_stream.whole(out, c, past)
   local cancelled = ended and not failed and c.state ~= 'T1'
   out[n + 4] = failed and c.failure_category or ''
   out[n + 5] = failed and past.message or cancelled and past.cancel or ''
-  out[n + 6] = cancelled and c.cancelled_by or ''
+  out[n + 6], out[n + 7] = cancelled and c.cancelled_by or '', cancelled and c.cancel_source or ''
 end
 
 local function ff_read_attempt_stream(ctx, argv)

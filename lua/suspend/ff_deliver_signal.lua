@@ -1,7 +1,7 @@
 -- ff_deliver_signal: brings a signal to a waitpoint, pending or active, from a holder of its token, of which only
 -- the SHA-256 is presented. A sender without the token gets the same answer whether the waitpoint exists or not. A
 -- delivery that was made before is answered as it was then. A token that is refused is counted, and nothing else
--- changes.
+-- changes. The trail has no note of a signal that counts for nothing: who has a token may send many.
 -- Flags:   none
 -- Go:      Engine.DeliverSignal
 -- Args:    protocol id:id waitpoint:id digest:hex(64) signal
@@ -23,6 +23,7 @@ local function ff_deliver_signal(ctx, argv)
     return bad
   end
   local answer = signal.deliver(ctx, id, wid, w, g)
+  if answer[2] == 'OK' and not inbox.stood(answer[4]) then ctx.note = nil end -- it counts for nothing
   flow.apply(ctx)
   return answer
 end

@@ -23,7 +23,7 @@ local function ff_send_message(ctx, argv)
   if not number then return waiting end
   if core.suspended(c) then
     arrival.came(ctx, c, id, 'M', m.box, { reason = 'resumed', cause = 'message', trigger = 'message',
-      who = m.by ~= '' and 'message ' .. m.by or nil })
+      who = suspension.sender('message', m.by) })
     flow.apply(ctx)
   end
   return reply.ok(number, waiting)

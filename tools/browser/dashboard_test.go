@@ -288,7 +288,7 @@ func TestActions(t *testing.T) {
 	d.until(one, "cancelled")
 	b.wait(`document.querySelector(".history")?.innerText.includes("nobody listens")`)
 	if x, err := d.client.Get(ctx, mustID(t, one)); err != nil || x.Priority != 700 || x.Tags["desk.name"] != "audio" ||
-		x.CancelledBy != "operator_override:admin" || x.CancelReason != "nobody listens" {
+		x.CancelledBy != "admin" || x.CancelReason != "nobody listens" {
 		t.Errorf("%+v, %v", x, err)
 	}
 	menu(here, "Actions", "Replay…")

@@ -1,10 +1,10 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js"
 import { follow, get, post } from "../api.js"
 import { may, useBeat, useLoad, whileVisible } from "../live.js"
-import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, person, plural, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
+import { act, bytes, checkID, Chip, Copy, Empty, Facts, Failure, go, instant, Loaded, Menu, number, Payload, plural, Said, sayEnd, Section, segment, shortID, Since, span, State, stateWord, Tags, Time, to, visible } from "../ui.js"
 import { Timeline } from "../timeline.js"
 import { Answer } from "../answer.js"
-import { mailboxOf, Messages, sender, sendMessage } from "../message.js"
+import { mailboxOf, Messages, sendMessage } from "../message.js"
 
 const ended = new Set(["completed", "failed", "cancelled", "expired", "skipped"])
 export const isEnded = state => ended.has(state)
@@ -168,8 +168,7 @@ export default function Execution({ id }) {
 
 // sayEvent is an event of the history in words.
 export function sayEvent(e) {
-  const name = person(sender(e))
-  const who = name ? html` by <b>${visible(name)}</b>${e.from ? html` <span class="dim">(${visible(e.from)})</span>` : ""}` : ""
+  const who = e.by ? html` by <b>${visible(e.by)}</b>${e.from ? html` <span class="dim">(${visible(e.from)})</span>` : ""}` : ""
   const why = e.reason && e.kind !== "resumed" ? html`: ${visible(e.reason)}` : ""
   const what = {
     created: "Created", claimed: html`Attempt ${e.attempt + 1} taken by ${e.worker || "a worker"}`, attempt_ended: html`Attempt ${e.attempt + 1}: ${visible(sayEnd(e.detail))}`,
