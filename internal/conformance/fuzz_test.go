@@ -86,8 +86,10 @@ func (w *env) damage(commands []string) {
 		x.worker.session, "ROUTE", w.core(waiting)["r"], "STOPPED", stopped.UUID().String(), "ASLEEP",
 		asleep.UUID().String(), "WAIT", wait.ID.String(), "HANDED", handed.ID.String(), "SIGNAL", token, "SCORE",
 		strconv.FormatInt(w.at(ended, "ct")-5e12, 10), "ROW", strings.Join([]string{"n", "l", "k77", "", ""}, "\x1f"),
-		"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"]},
-			"\x1f"))
+		"RECORD", strings.Join([]string{"initial", "1", "2", "ended_success", "", done["ss"], done["e"], done["cl"],
+			"1"}, "\x1f"),
+		"FOLDED", strings.Join([]string{"initial", "1", "2", "interrupted_reclaimed", "lease_revoked",
+			w.core(x.id)["ss"], w.core(x.id)["e"], w.core(x.id)["cl"], "1"}, "\x1f"))
 	for _, command := range commands {
 		if command == sound {
 			w.check()
@@ -103,7 +105,7 @@ const sound = "sound"
 // revoke makes ACTIVE a revoked execution.
 func revoke(then ...string) []string {
 	return append([]string{"ZREM ROOT:h:SESSION ACTIVE", "record ACTIVE s=A3", "record ACTIVE -ta",
-		"HSET ROOT:fm:ACTIVE:1 z 1 y lease_revoked", sound}, then...)
+		"HSET ROOT:a:ACTIVE 1 FOLDED", "HSET ROOT:fm:ACTIVE:1 z 1 y lease_revoked", sound}, then...)
 }
 
 // replay makes ENDED a replayed execution that waits for its second attempt.
@@ -174,7 +176,7 @@ var damages = map[string][]string{
 	"a result of no attempt":        replay("SET ROOT:o:ENDED:2 x"),
 	"a short record":                replay("HSET ROOT:a:ENDED 0 initial\x1f1\x1f2\x1fended_success\x1f\x1fw1"),
 	"a record of another epoch": replay(
-		"HSET ROOT:a:ENDED 0 initial\x1f1\x1f2\x1fended_success\x1f\x1fw1~x\x1f9007199254740991\x1f1"),
+		"HSET ROOT:a:ENDED 0 initial\x1f1\x1f2\x1fended_success\x1f\x1fw1~x\x1f9007199254740991\x1f1\x1f1"),
 	"a replay forgotten":    replay("record ENDED s=T1 en=5", "record ENDED -pc -rq", "HDEL ROOT:a:ENDED 1"),
 	"a replay by request x": replay("record ENDED rq=x"),
 	"a long history": {"RPUSH ROOT:e:WAITING" + strings.Repeat(" x", 1000), sound,
