@@ -26,6 +26,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -271,9 +272,11 @@ func TestDurableStreamsSuite(t *testing.T) {
 		stop()
 		running.Wait()
 	}()
-	// not 5 s: other packages' tests run beside it
-	cmd := exec.CommandContext(t.Context(), node, "node_modules/vitest/vitest.mjs", "run", "--reporter=json",
-		"--outputFile=report.json", "--testTimeout=120000", "-t",
+	// Without bounds of its own: other packages' tests run beside it.
+	ctx, cancel := testwait.Context(t, t.Context())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, "node_modules/vitest/vitest.mjs", "run", "--reporter=json",
+		"--outputFile=report.json", "--testTimeout=0", "--hookTimeout=0", "-t",
 		"^(Property-Based Tests .fast-check. |Stream Closure )?("+strings.Join(suiteParts, "|")+")",
 		"suite.test.js")
 	cmd.Dir = dir

@@ -96,17 +96,18 @@ func tell(t *testing.T, address, keys string) string {
 	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 
-	e, err := engine.Open(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: time.Second})
+	const dial = time.Second // many of the addresses have no server, and what is said of them counts
+	e, err := engine.Open(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: dial})
 	if said.say(err); err == nil {
 		e.Close()
 	}
-	_, err = engine.Diagnose(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: time.Second})
+	_, err = engine.Diagnose(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: dial})
 	said.say(err)
 	_, release, err := embedded.Resolve(ctx, address, said.logger())
 	said.say(err)
 	release()
 	c, err := client.Connect(ctx,
-		client.Config{URL: address, TokenKeys: keys, Logger: said.logger(), DialTimeout: time.Second})
+		client.Config{URL: address, TokenKeys: keys, Logger: said.logger(), DialTimeout: dial})
 	if said.say(err); err == nil {
 		fmt.Fprintf(&said, "%v %+v %#v\n", c, c, c)
 		c.Close()

@@ -246,7 +246,7 @@ func (f *fleet) pause() {
 func (f *fleet) wake(all bool) {
 	f.t.Helper()
 	for w, since := range f.stopped {
-		if all || time.Since(since) > ttl+2*time.Second {
+		if all || time.Since(since) > ttl+2*time.Second { // timed: how long it is stopped is the fault
 			w.signal(f.t, syscall.SIGCONT)
 			delete(f.stopped, w)
 		}

@@ -149,6 +149,7 @@ func TestTailCatchesUpAndGoesLive(t *testing.T) {
 			begin := time.Now()
 			n := s.frames(t, 1)
 			synctest.Wait()
+			// timed: virtual time
 			if f.seen.Load() != n || time.Since(begin) > 50*time.Millisecond {
 				t.Errorf("frame %d: saw %d after %v", n, f.seen.Load(), time.Since(begin))
 			}

@@ -159,6 +159,7 @@ func (w *Set) Failover() *Server {
 		if now = w.Primary(); now != nil && now != old {
 			return ""
 		}
+		// timed: then they are told again
 		if time.Since(told) > failoverAfter*time.Millisecond { // they refuse while another failover is fresh
 			_, _ = w.sentinels[0].ask("SENTINEL", "FAILOVER", PrimaryName)
 			told = time.Now()

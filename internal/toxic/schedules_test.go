@@ -158,6 +158,7 @@ func newAgenda(t *testing.T, ctx context.Context) *agenda {
 
 func (a *agenda) open(url string) *engine.Engine {
 	a.t.Helper()
+	// timed: calls of one that is cut off are to end, and loops repeat them
 	e, err := engine.Open(a.ctx, engine.Config{URL: url, TestClock: true, Partitions: 2, CallTimeout: 5 * time.Second,
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -67,7 +67,7 @@ func TestWorkerProcess(t *testing.T) {
 
 func startWorker(t *testing.T, url string) *exec.Cmd {
 	t.Helper()
-	command := exec.Command(os.Args[0], "-test.run", "^TestWorkerProcess$", "-test.timeout", "2m")
+	command := exec.Command(os.Args[0], "-test.run", "^TestWorkerProcess$", "-test.timeout", "0")
 	command.Env = append(os.Environ(), workerURL+"="+url)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
