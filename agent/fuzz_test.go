@@ -91,3 +91,24 @@ func FuzzCut(f *testing.F) {
 		}
 	})
 }
+
+// Whatever a transcript holds is read or refused. What was read says the same once it is written.
+func FuzzTranscript(f *testing.F) {
+	for _, seed := range []string{`{"id":"1","name":"refund","arguments":{"a":1}}`, `{"id":"1","written":"{"}`, "null",
+		`{"written":"\ud800"}`, `{"arguments":1e999}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var c, again ToolCall
+		if json.Unmarshal(text, &c) != nil {
+			return
+		}
+		written, err := json.Marshal(c)
+		if err != nil {
+			t.Fatalf("%q is read and not written: %v", text, err)
+		}
+		if err := json.Unmarshal(written, &again); err != nil || again.ID != c.ID || again.Name != c.Name {
+			t.Errorf("%q is written as %s and read as %+v, %v", text, written, again, err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -235,6 +236,17 @@ func TestCancelNamesTheState(t *testing.T) {
 		if !errors.Is(err, flowfabric.ErrTerminal) || err.Error() != "cancel "+e.ID().String()+": "+
 			flowfabric.ErrTerminal.Error()+": it is failed" {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+func FuzzEvent(f *testing.F) {
+	for _, seed := range []string{"T1 2", "T1", "R1f 1", "S1 1", "", "T1 99999999999"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		if s, awaited := parseEvent(message); s.completed && (!awaited || !strings.HasPrefix(message, "T1")) {
+			t.Errorf("%q is a completion", message)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"runtime"
+	"slices"
 	"testing"
 )
 
@@ -54,4 +55,24 @@ func TestLinkIsCutBetweenRequests(t *testing.T) {
 	if _, err := l.connect(t.Context()); err == nil {
 		t.Error("connected over a link that is cut")
 	}
+}
+
+// What a client sends is read once it is all there, and not before.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range []string{"*2\r\n$3\r\nGET\r\n$1\r\na\r\n*1", "*1\r\n$9223372036854775807\r\n", "*1\r\n$2\r\na",
+		"*-1\r\n", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		args, size := parseRequest([]byte(text))
+		if size == 0 {
+			return
+		}
+		if again, n := parseRequest([]byte(text)[:size]); n != size || !slices.Equal(again, args) {
+			t.Errorf("%q: %q of %d bytes, then %q of %d", text, args, size, again, n)
+		}
+		if _, n := parseRequest([]byte(text)[:size-1]); n >= size {
+			t.Errorf("%q is there before its last byte", text)
+		}
+	})
 }

@@ -487,3 +487,24 @@ func mine(t *testing.T, entry string) *[]token {
 	}
 	return &list
 }
+
+// Whatever a file of tokens says is refused, or it is tokens with names and roles.
+func FuzzTokens(f *testing.F) {
+	_, entry, err := NewToken("a", Operator, time.Unix(1000, 0), "blue")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{"[" + entry + "]", "[" + entry + "," + entry + "]", "[]", "{}", "",
+		`[{"name":"a"}]`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := parseTokens([]byte(text))
+		for _, x := range list {
+			if err == nil && (x.Name == "" || x.Role == "" ||
+				x.sum == [32]byte{} && !strings.Contains(text, "000000")) {
+				t.Fatalf("%q: %+v", text, x)
+			}
+		}
+	})
+}

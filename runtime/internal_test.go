@@ -395,3 +395,15 @@ func TestLostReplies(t *testing.T) {
 		t.Errorf("only %d replies were lost", f.lost.Load())
 	}
 }
+
+func FuzzUrgent(f *testing.F) {
+	for _, seed := range []string{"9000 7", "9000", "0 7", "-1 7", "9000 -7", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		m, ok := parseUrgent(message)
+		if again, taken := parseUrgent(fmt.Sprint(m.priority, " ", m.route)); ok && (!taken || again != m) {
+			t.Errorf("%q: %+v, then %+v", message, m, again)
+		}
+	})
+}

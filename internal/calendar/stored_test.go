@@ -169,3 +169,26 @@ func TestLabels(t *testing.T) {
 		t.Errorf("labels %v", tags)
 	}
 }
+
+// Whatever is stored is read or refused. What was read says the same once it is stored again.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{`{"cron":"@daily","item":{"namespace":"a","lane":"b","kind":"c"}}`,
+		`{"every":1000,"anchor":5,"until":9,"runs":2,"item":{"namespace":"a","lane":"b","kind":"c"}}`,
+		"{}", "", "null"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := calendar.Decode(text)
+		if err != nil {
+			return
+		}
+		stored, err := calendar.Encode(d)
+		if err != nil {
+			t.Skip(err) // it is too large now
+		}
+		back, err := calendar.Decode(stored)
+		if again, wrong := calendar.Encode(back); err != nil || wrong != nil || string(again) != string(stored) {
+			t.Errorf("%q is stored as %s, and that as %s (%v, %v)", text, stored, again, err, wrong)
+		}
+	})
+}

@@ -112,3 +112,27 @@ func TestUnreadableTemplates(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is stored is read or refused, and planned or refused.
+func FuzzDecode(f *testing.F) {
+	text, err := plan(&testing.T{}, race(), flowfabric.FlowID(flowfabric.NewExecutionID(0))).Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		template, err := flowplan.Decode(text)
+		if err != nil {
+			if !errors.Is(err, flowfabric.ErrInvalidInput) {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		id := flowfabric.FlowID(flowfabric.NewExecutionID(3))
+		if p, err := template.Plan(id, flowplan.Wait{}, maps.Clone[map[string]string]); err == nil &&
+			len(p.Members) != len(template.Nodes) {
+			t.Errorf("%q: %d members of %d nodes", text, len(p.Members), len(template.Nodes))
+		}
+	})
+}
