@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -40,13 +41,9 @@ func FuzzArguments(f *testing.F) {
 			t.Errorf("not a question: %v", wanted)
 		}
 		a := turn{Message: Message{Calls: []ToolCall{{Name: name, Arguments: json.RawMessage(arguments)}}}}
-		if err := a.settle(1); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, a.settle(1))
 		data, err := json.Marshal(a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		var again turn
 		if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(a, again) {
 			t.Errorf("stored %+v, read %+v: %v", a, again, err)

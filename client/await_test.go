@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 var echo = handler.Define[string, string]("echo")
@@ -26,9 +27,7 @@ func waiting(t *testing.T, test func(t *testing.T, f *fakeStore, c *Client, e *E
 		f := newFake()
 		c := f.client(t)
 		e, err := Submit(t.Context(), c, echo, "hi")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		test(t, f, c, e)
 		c.Close()
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/race"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -155,9 +156,7 @@ func TestFlowsThatAreTakenAlong(t *testing.T) {
 			first := flow.Add(f, "first", lonely, 1, flowfabric.Delay(24*time.Hour))
 			flow.Add(f, "last", lonely, 2, flow.After(first))
 			submitted, err := client.SubmitFlow(t.Context(), w.Client(), f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			x := fftest.Submit(w, follower, submitted.Member("last").String())
 			x.AwaitSuspension()
 			x.Cancel()

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // A worker does not die between the note of a request and its delivery: what is noted counts as recorded.
@@ -14,9 +16,7 @@ func TestLinkIsCutBetweenRequests(t *testing.T) {
 	l := &link{dial: func(context.Context) (net.Conn, error) { return ours, nil }, journal: newJournal(crash{}),
 		died: func() {}}
 	c, err := l.connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	const request = "*1\r\n$4\r\nPING\r\n"
 	sent := make(chan error, 1)
 	go func() {

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/mcp"
 )
 
@@ -39,9 +40,9 @@ func TestAnExecutionIsATask(t *testing.T) {
 		t.Errorf("%v", task)
 	}
 	created, err := time.Parse(time.RFC3339Nano, task["createdAt"].(string))
-	must(t, err)
+	must.No(t, err)
 	updated, err := time.Parse(time.RFC3339Nano, task["lastUpdatedAt"].(string))
-	must(t, err)
+	must.No(t, err)
 	if updated.Before(created) || created.Before(began) {
 		t.Errorf("created %s, updated %s", created, updated)
 	}
@@ -126,9 +127,9 @@ func TestATaskIsCancelled(t *testing.T) {
 	}
 	execution, _, _ := strings.Cut(id, ".")
 	x, err := flowfabric.ParseExecutionID(execution)
-	must(t, err)
+	must.No(t, err)
 	got, err := e.client.Get(e.ctx, x)
-	must(t, err)
+	must.No(t, err)
 	if got.CancelledBy != "operator_override:ada" || got.Creator != "ada" {
 		t.Errorf("cancelled by %s, created by %s", got.CancelledBy, got.Creator)
 	}
@@ -230,9 +231,9 @@ func TestWhoMayCall(t *testing.T) {
 	w.reaches(t, id, "input_required")
 	execution, _, _ := strings.Cut(id, ".")
 	x, err := flowfabric.ParseExecutionID(execution)
-	must(t, err)
+	must.No(t, err)
 	got, err := e.client.Get(e.ctx, x)
-	must(t, err)
+	must.No(t, err)
 	if got.Route.Namespace != "acme" {
 		t.Errorf("namespace %s", got.Route.Namespace)
 	}
@@ -244,7 +245,7 @@ func TestWhoMayCall(t *testing.T) {
 	if code := w.refused(t, "tasks/get", map[string]any{"taskId": id}); code != -32602 {
 		t.Errorf("after the namespace was taken away: %v", code)
 	}
-	must(t, e.client.Cancel(e.ctx, x))
+	must.No(t, e.client.Cancel(e.ctx, x))
 }
 
 func TestAKeyMeetsTheFirstExecution(t *testing.T) {
@@ -263,8 +264,8 @@ func TestAKeyMeetsTheFirstExecution(t *testing.T) {
 	}
 	for _, text := range ids {
 		id, err := flowfabric.ParseExecutionID(text)
-		must(t, err)
-		must(t, e.client.Cancel(e.ctx, id))
+		must.No(t, err)
+		must.No(t, e.client.Cancel(e.ctx, id))
 	}
 }
 

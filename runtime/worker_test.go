@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -247,9 +248,7 @@ func TestMiddlewareThatWaitsForNothing(t *testing.T) {
 			t.Errorf("%s: %q", input, got.FailureReason)
 		}
 	}
-	if err := worker.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, worker.stop())
 }
 
 // Middleware sees every run; its panic fails the attempt instead of holding the execution for ever.
@@ -273,9 +272,7 @@ func TestMiddleware(t *testing.T) {
 	if got := w.reach(bad, codes.Failed); got.FailureCategory != codes.CategoryPanic {
 		t.Errorf("category %q", got.FailureCategory)
 	}
-	if err := worker.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, worker.stop())
 	want := "outcome=complete"
 	for line := range strings.Lines(log.String()) {
 		if strings.Contains(line, want) {
@@ -298,9 +295,7 @@ func TestDrainReleases(t *testing.T) {
 	first := w.start(runtime.Config{DrainTimeout: -1}, b)
 	id := w.submit("x", retries(3))
 	<-started
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, first.stop())
 	if cause := <-causes; !errors.Is(cause, flowfabric.ErrDraining) {
 		t.Errorf("cause %v", cause)
 	}
@@ -329,9 +324,7 @@ func TestDrainWaits(t *testing.T) {
 	id := w.submit("x")
 	<-started
 	time.AfterFunc(50*time.Millisecond, func() { close(finish) })
-	if err := worker.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, worker.stop())
 	w.reach(id, codes.Completed)
 }
 
@@ -386,9 +379,7 @@ func TestRunsOnce(t *testing.T) {
 
 func TestNoServer(t *testing.T) {
 	worker, err := runtime.New(runtime.Config{URL: "redis://127.0.0.1:1", Logger: quiet}, greetBinding())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if err := worker.Run(t.Context()); !errors.Is(err, flowfabric.ErrTransport) ||
 		!strings.HasPrefix(err.Error(), "flowfabric: start worker: ") {
 		t.Errorf("no server: %v", err)

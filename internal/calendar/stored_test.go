@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -36,13 +37,9 @@ func TestStoredForm(t *testing.T) {
 			Item: schedule.Item{Nodes: 3, Namespace: "default", Kind: "report", Digest: "d"}},
 	} {
 		text, err := calendar.Encode(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		back, err := calendar.Decode(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		again, err := calendar.Encode(back)
 		if err != nil || string(again) != string(text) {
 			t.Errorf("stored as %s, then as %s (%v)", text, again, err)

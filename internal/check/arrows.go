@@ -69,9 +69,9 @@ var beside = map[string]struct {
 // tops are the trees that nothing imports. They may import what they like, except that examples show what
 // a user can do and so see no internal package.
 var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/clienttest", "internal/cluster",
-	"internal/conformance", "internal/crash", "internal/invariant", "internal/model", "internal/mutants",
-	"internal/race", "internal/sentinel", "internal/storetest", "internal/testserver", "internal/testwait",
-	"internal/toxic", "docs", "ops"}
+	"internal/conformance", "internal/crash", "internal/invariant", "internal/model", "internal/must",
+	"internal/mutants", "internal/race", "internal/sentinel", "internal/storetest", "internal/testserver",
+	"internal/testwait", "internal/toxic", "docs", "ops"}
 
 // owners lists who may import a library, and everything below its path, directly. A name covers the tree
 // under it; no name at all means nobody.
@@ -92,7 +92,7 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/otel":            {"internal/tracing", "client", "runtime", "agent"},
 	"pgregory.net/rapid":                  {},
 	"github.com/anishathalye/porcupine":   {},
-	"testing": {"fftest", "internal/clienttest", "internal/conformance",
+	"testing": {"fftest", "internal/clienttest", "internal/conformance", "internal/must",
 		"internal/testserver", "internal/testwait"},
 }
 

@@ -12,7 +12,7 @@ import (
 // helpers are the trees, besides files of tests, whose code runs in tests alone.
 var helpers = []string{"benchmarks/driver/drivertest", "internal/clienttest", "internal/cluster",
 	"internal/conformance", "internal/crash",
-	"internal/invariant", "internal/model", "internal/race", "internal/sentinel", "internal/storetest",
+	"internal/invariant", "internal/model", "internal/must", "internal/race", "internal/sentinel", "internal/storetest",
 	"internal/testserver", "internal/testwait", "internal/toxic"}
 
 // marker begins the comment that allows a fixed time in its line and the next one, or before the package clause in
