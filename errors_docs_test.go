@@ -14,15 +14,14 @@ import (
 	ff "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // sentinels reads from errors.go what each error is called, by code.
 func sentinels(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	names := map[string]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		v, ok := n.(*ast.ValueSpec)
@@ -89,15 +88,11 @@ without functions comes from Go. One error may stand for several codes, and one 
 	}
 	const document = "docs/reference/errors.md"
 	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
-		if err := os.WriteFile(document, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, os.WriteFile(document, []byte(b.String()), 0o644))
 		return
 	}
 	stored, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if string(stored) != b.String() {
 		t.Errorf("%s is not what the sources say; write it again with FLOWFABRIC_GOLDEN=write", document)
 	}

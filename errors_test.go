@@ -17,15 +17,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/fault"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // definitions reads code and class of every sentinel from errors.go, so that none is forgotten here.
 func definitions(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	out := map[string]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	ff "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 const sampleUUID = "01970000-0000-7000-8000-00000000abcd"
@@ -73,9 +74,7 @@ func TestExecutionIDText(t *testing.T) {
 	}
 	in := document{ID: ff.NewExecutionID(9), Map: map[ff.ExecutionID]int{ff.NewExecutionID(1): 1}}
 	text, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var out document
 	if err := json.Unmarshal(text, &out); err != nil || out.ID != in.ID || len(out.Map) != 1 {
 		t.Errorf("%s: %+v, %v", text, out, err)
@@ -115,9 +114,7 @@ func TestNewExecutionIDOrder(t *testing.T) {
 
 func TestFenceString(t *testing.T) {
 	id, err := ff.ParseExecutionID("3-" + sampleUUID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if got, want := (ff.Fence{Execution: id, Epoch: 12, Attempt: 2}).String(), id.String()+"#2@12"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // The page of limits says what the code says, line by line.
 func TestLimitsDocs(t *testing.T) {
 	text, err := os.ReadFile("docs/reference/limits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	bytes := func(n int) string {
 		switch {
 		case n%(1<<20) == 0:
@@ -146,13 +145,9 @@ var unlisted = strings.Fields(
 // Every bound of the code is on the page, or among those that are not meant to be.
 func TestLimitsAreOnThePage(t *testing.T) {
 	own, err := os.ReadFile("limits_docs_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	file, err := parser.ParseFile(token.NewFileSet(), "internal/limits/limits.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	known := map[string]bool{}
 	for name := range file.Scope.Objects {
 		if !strings.HasPrefix(name, "Max") {

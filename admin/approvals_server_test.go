@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // ask suspends an execution with a question to somebody; "" asks nothing. Only an operator ends it.
@@ -46,9 +47,7 @@ func TestApprovalsOnAServer(t *testing.T) {
 			var since time.Time
 			for cursor := ""; ; {
 				page, err := a.Approvals(ctx, f, cursor, limit)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, err)
 				for _, x := range page.Items {
 					if x.Since.Before(since) || len(x.Waitpoints) > 0 || x.Reason != "waiting_for_approval" ||
 						x.Name != "it" || f.Assignee != "" && x.Question.Title != "of "+f.Assignee {
@@ -74,9 +73,7 @@ func TestApprovalsOnAServer(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		page, err := a.Approvals(ctx, admin.ApprovalFilter{}, "", 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		for _, bad := range []func() error{
 			func() error {
 				_, err := a.Approvals(ctx, admin.ApprovalFilter{Assignee: "ann"}, page.Cursor, 0)

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // bulk is a bulk action that does not stop.
@@ -21,9 +22,7 @@ func bulk(ctx context.Context, t *testing.T, c *client.Client, f admin.Filter, a
 	o admin.BulkOptions) admin.BulkResult {
 	t.Helper()
 	got, err := admin.New(c).Bulk(ctx, f, action, o, flowfabric.Reason("test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return got
 }
 
@@ -127,9 +126,7 @@ func TestALargeBulkActionGoesOnWhereItWasInterrupted(t *testing.T) {
 		}
 		count := 0
 		for x, err := range admin.New(c).List(ctx, admin.Filter{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			if count++; x.Priority != 3 {
 				t.Fatalf("%s has priority %d", x.ID, x.Priority)
 			}
@@ -146,9 +143,7 @@ func TestListsBetweenTwoTimes(t *testing.T) {
 		x := submit(ctx, t, c, "tides")
 		finish(ctx, t, e, x.ID(), "wet")
 		s, err := x.Get(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		for _, w := range []struct {
 			since, until time.Duration
 			want         int
@@ -226,9 +221,7 @@ func TestListsTheMembersOfAFlow(t *testing.T) {
 		seen := map[flowfabric.ExecutionID]flowfabric.PublicState{}
 		for cursor, first := "", true; first || cursor != ""; first = false {
 			page, err := admin.New(c).ListPage(ctx, admin.Filter{Flow: f.ID()}, cursor, 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			for _, x := range page.Items {
 				seen[x.ID] = x.State.Public
 			}

@@ -50,9 +50,9 @@ func (f *fakeStore) admin(t *testing.T, over ...store) *Admin {
 	for _, o := range over {
 		s = o
 	}
-	return &Admin{store: s, conn: &link.Connection{Namespace: "default", SubmitTimeout: 15 * time.Second,
+	return &Admin{store: s, conn: &link.Connection{Namespace: "default", SubmitTimeout: time.Hour,
 		Logger: slog.New(slog.DiscardHandler),
-		Life:   t.Context(), Closed: func() error { return nil }, Gates: link.NewGates(s, 15*time.Second)}}
+		Life:   t.Context(), Closed: func() error { return nil }, Gates: link.NewGates(s, time.Hour)}}
 }
 
 func (f *fakeStore) Partitions() uint16 { return 4 }

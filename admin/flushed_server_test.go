@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -27,19 +28,13 @@ func TestAClientOutlivesAFlush(t *testing.T) {
 			defer cancel()
 			c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: url,
 				Partitions: 4, Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			defer c.Close()
 			s, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			collect(t, ctx, s, len(cancelled(t, ctx, c, 12))) // so that partitions have counted events
 			x, err := client.Submit(ctx, c, write, draft{Topic: "gone"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			ends := make(chan error, 2)
 			go func() { _, err := x.Result(ctx); ends <- err }()
 			go func() {
@@ -77,9 +72,7 @@ func TestAClientOutlivesAFlush(t *testing.T) {
 			old := s.Cursor()
 			flush(t, url)
 			resumed, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{From: old})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			for _, err := range resumed.Events(ctx) {
 				if !errors.Is(err, flowfabric.ErrFeedGap) {
 					t.Errorf("first event after a cursor of a lost store: %v", err)
@@ -100,9 +93,7 @@ func flush(t *testing.T, url string) {
 func send(t *testing.T, url string, command ...string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "redis://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer conn.Close()
 	text := fmt.Sprintf("*%d\r\n", len(command))
 	for _, word := range command {

@@ -18,15 +18,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
-
-func no(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // is wants an error that matches and says so much.
 func is(t *testing.T, err, want error, says string) {
@@ -53,7 +47,7 @@ func spend(ctx context.Context, t *testing.T, c *client.Client, name, key string
 func used(ctx context.Context, t *testing.T, c *client.Client, name string) int64 {
 	t.Helper()
 	b, err := admin.New(c).GetBudget(ctx, name)
-	no(t, err)
+	must.No(t, err)
 	return b.Used["tokens"]
 }
 
@@ -80,14 +74,14 @@ func TestBudgets(t *testing.T) {
 		}
 
 		for range 2 { // equal is no error
-			no(t, admin.New(c).PutBudget(ctx, tokens("acme", 100), 0, flowfabric.By("anna")))
+			must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 100), 0, flowfabric.By("anna")))
 		}
 		is(t, admin.New(c).PutBudget(ctx, tokens("acme", 101), 0), denied.BudgetConflict, "at revision 1")
 		for _, name := range []string{"zoo", "bank", "acme2"} {
-			no(t, admin.New(c).PutBudget(ctx, tokens(name, 7), 0))
+			must.No(t, admin.New(c).PutBudget(ctx, tokens(name, 7), 0))
 		}
 		list, err := admin.New(c).Budgets(ctx)
-		no(t, err)
+		must.No(t, err)
 		var names []string
 		for _, b := range list {
 			names = append(names, b.Name)
@@ -115,7 +109,7 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("%v, %v", after, err)
 		}
 		b, err := admin.New(c).GetBudget(ctx, "acme")
-		no(t, err)
+		must.No(t, err)
 		if left, limited := b.Headroom("tokens"); left != 0 || !limited || !slices.Equal(b.Exhausted(),
 			[]string{"tokens"}) {
 			t.Errorf("%d, %v, %v", left, limited, b.Exhausted())
@@ -134,7 +128,7 @@ func TestBudgets(t *testing.T) {
 
 		more := b.Budget
 		more.Limits = map[string]admission.Limit{"tokens": {Hard: 200, Soft: 150}}
-		no(t, admin.New(c).PutBudget(ctx, more, b.Revision))
+		must.No(t, admin.New(c).PutBudget(ctx, more, b.Revision))
 		more.Limits["tokens"] = admission.Limit{Hard: 300}
 		is(t, admin.New(c).PutBudget(ctx, more, b.Revision), denied.BudgetConflict, "at revision 2")
 		if b, err = admin.New(c).GetBudget(ctx, "acme"); err != nil || b.Limits["tokens"].Hard != 200 ||
@@ -154,7 +148,7 @@ func TestBudgetPeriods(t *testing.T) {
 	k := newCalendar(t)
 	b := tokens("hourly", 10)
 	b.Reset = time.Minute
-	no(t, admin.New(k.c).PutBudget(k.ctx, b, 0))
+	must.No(t, admin.New(k.c).PutBudget(k.ctx, b, 0))
 	k.server.SetTime(k.now.Add(time.Second))
 	for _, x := range []struct {
 		restart bool
@@ -268,18 +262,18 @@ func TestQuotas(t *testing.T) {
 		is(t, err, denied.NoQuota, `get quota "gpu"`)
 		q := admission.Quota{Name: "gpu", Rate: 10, Window: time.Minute, Cap: 2}
 		for range 2 {
-			no(t, admin.New(c).PutQuota(ctx, q, 0))
+			must.No(t, admin.New(c).PutQuota(ctx, q, 0))
 		}
 		q.Cap = 3
 		is(t, admin.New(c).PutQuota(ctx, q, 0), denied.QuotaConflict, "at revision 1")
-		no(t, admin.New(c).PutQuota(ctx, q, 1))
+		must.No(t, admin.New(c).PutQuota(ctx, q, 1))
 		is(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu"}, 1), denied.QuotaConflict,
 			"you had revision 1, it is at revision 2")
 		hold := engine.Hold{Execution: flowfabric.NewExecutionID(0), Epoch: 1}
 		_, err = e.Admit(ctx, "gpu", 0, 1, time.Minute, []engine.Hold{hold})
-		no(t, err)
+		must.No(t, err)
 		info, err := admin.New(c).GetQuota(ctx, "gpu")
-		no(t, err)
+		must.No(t, err)
 		if free, limited := info.Free(); free != 2 || !limited || info.Started != 1 || len(info.Holds) != 1 ||
 			info.Revision != 2 {
 			t.Errorf("%d, %+v", free, info)
@@ -298,7 +292,7 @@ func TestQuotas(t *testing.T) {
 func gatesOf(ctx context.Context, t *testing.T, c *client.Client, id flowfabric.ExecutionID) string {
 	t.Helper()
 	s, err := c.Get(ctx, id)
-	no(t, err)
+	must.No(t, err)
 	return fmt.Sprint(s.Route.Gates)
 }
 
@@ -332,9 +326,9 @@ func TestExplicitGates(t *testing.T) {
 		if page, err := admin.New(c).ListPage(ctx, admin.Filter{}, "", 10); err != nil || len(page.Items) != 0 {
 			t.Errorf("%+v, %v", page, err)
 		}
-		no(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
-		no(t, admin.New(c).PutBudget(ctx, tokens("team", 10), 0))
-		no(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
+		must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
+		must.No(t, admin.New(c).PutBudget(ctx, tokens("team", 10), 0))
+		must.No(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
 		for what, err := range attempt() {
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
@@ -346,13 +340,13 @@ func TestExplicitGates(t *testing.T) {
 			"[budget acme]":           {flowfabric.Quotas()},
 		} {
 			x, err := client.Submit(ctx, c, costly, draft{Topic: "x"}, opts...)
-			no(t, err)
+			must.No(t, err)
 			if got := gatesOf(ctx, t, c, x.ID()); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
 		fl, err := client.SubmitFlow(ctx, c, node(), flowfabric.IdempotencyKey("k"), flowfabric.Budgets("acme"))
-		no(t, err)
+		must.No(t, err)
 		if !fl.Duplicate() || gatesOf(ctx, t, c, fl.Member("a")) != "[budget acme budget team quota gpu]" ||
 			gatesOf(ctx, t, c, fl.Member("b")) != "[budget acme quota gpu]" {
 			t.Errorf("%v, %s, %s", fl.Duplicate(), gatesOf(ctx, t, c, fl.Member("a")),
@@ -376,14 +370,14 @@ func TestExplicitGates(t *testing.T) {
 // What is attached holds for what is created from then on, in every partition, and can be taken back one by one.
 func TestAttach(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		no(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
-		no(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
+		must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
+		must.No(t, admin.New(c).PutQuota(ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
 		before := submit(ctx, t, c, "before", flowfabric.Lane("big"))
 		acme, gpu := flowfabric.BudgetGate("acme"), flowfabric.QuotaGate("gpu")
 		lane, tag := admission.Scope{Lane: "big"}, admission.Scope{TagKey: "app.tenant", Tag: "acme"}
-		no(t, admin.New(c).AttachGates(ctx, lane, []flowfabric.Gate{gpu}, flowfabric.By("anna")))
-		no(t, admin.New(c).AttachGates(ctx, lane, []flowfabric.Gate{acme, gpu}))
-		no(t, admin.New(c).AttachGates(ctx, tag, []flowfabric.Gate{acme}))
+		must.No(t, admin.New(c).AttachGates(ctx, lane, []flowfabric.Gate{gpu}, flowfabric.By("anna")))
+		must.No(t, admin.New(c).AttachGates(ctx, lane, []flowfabric.Gate{acme, gpu}))
+		must.No(t, admin.New(c).AttachGates(ctx, tag, []flowfabric.Gate{acme}))
 		var got []string
 		for _, opts := range [][]client.SubmitOption{{flowfabric.Lane("big")}, {flowfabric.Lane("big")},
 			{flowfabric.Tags(map[string]string{"app.tenant": "acme"})}, nil} {
@@ -397,27 +391,27 @@ func TestAttach(t *testing.T) {
 			t.Errorf("what existed got %s", got)
 		}
 		all, err := admin.New(c).Gates(ctx)
-		no(t, err)
+		must.No(t, err)
 		if len(all.Attached) != 2 || all.Partitions != 2 || all.Attached[0].Mixed ||
 			all.Attached[0].Scope != (admission.Scope{Namespace: "default", Lane: "big"}) ||
 			!reflect.DeepEqual(all.Attached[0].Gates, []flowfabric.Gate{acme, gpu}) ||
 			all.Attached[0].By != "billing" || all.Attached[1].Scope != tag {
 			t.Errorf("%+v", all)
 		}
-		no(t, e.FreezePartition(ctx, 1, "slot move"))
+		must.No(t, e.FreezePartition(ctx, 1, "slot move"))
 		err = admin.New(c).DetachGates(ctx, lane, []flowfabric.Gate{gpu})
 		is(t, err, flowfabric.ErrPartitionFrozen, "1 of 2 partitions")
-		no(t, e.ThawPartition(ctx, 1))
+		must.No(t, e.ThawPartition(ctx, 1))
 		if all, err = admin.New(c).Gates(ctx); err != nil || !all.Attached[0].Mixed {
 			t.Errorf("%+v, %v", all, err)
 		}
-		no(t, admin.New(c).DetachGates(ctx, lane, []flowfabric.Gate{gpu}))
+		must.No(t, admin.New(c).DetachGates(ctx, lane, []flowfabric.Gate{gpu}))
 		if all, err = admin.New(c).Gates(ctx); err != nil || all.Attached[0].Mixed ||
 			!slices.Equal(all.Attached[0].Gates, []flowfabric.Gate{acme}) {
 			t.Errorf("%+v, %v", all, err)
 		}
-		no(t, admin.New(c).DetachGates(ctx, lane, nil))
-		no(t, admin.New(c).DetachGates(ctx, tag, nil))
+		must.No(t, admin.New(c).DetachGates(ctx, lane, nil))
+		must.No(t, admin.New(c).DetachGates(ctx, tag, nil))
 		if all, err = admin.New(c).Gates(ctx); err != nil || len(all.Attached) != 0 {
 			t.Errorf("%+v, %v", all, err)
 		}
@@ -429,16 +423,16 @@ func grants(ctx context.Context, t *testing.T, e *engine.Engine, partition uint1
 	t.Helper()
 	q := engine.ClaimRequest{Partition: partition, Session: session, Number: 1, TTL: time.Hour, Max: 10, Gates: true}
 	table, err := e.ClaimNext(ctx, q)
-	no(t, err)
+	must.No(t, err)
 	var routes []uint64
 	for _, r := range table.Routes {
 		routes = append(routes, r.ID)
 	}
 	q.Subscription, err = e.SetSubscription(ctx, partition, engine.Subscription{Classes: routes})
-	no(t, err)
+	must.No(t, err)
 	q.Table = table.Table
 	reply, err := e.ClaimNext(ctx, q)
-	no(t, err)
+	must.No(t, err)
 	return append(table.Grants, reply.Grants...)
 }
 
@@ -446,20 +440,20 @@ func grants(ctx context.Context, t *testing.T, e *engine.Engine, partition uint1
 // time that was said.
 func TestWaking(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		no(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
+		must.No(t, admin.New(c).PutBudget(ctx, tokens("acme", 10), 0))
 		x := submit(ctx, t, c, "tides", flowfabric.Budgets("acme"))
 		spender, n := flowfabric.NewExecutionID(0), 0
 		exhaust := func() {
 			n++
 			b, err := admin.New(c).GetBudget(ctx, "acme")
-			no(t, err)
+			must.No(t, err)
 			left, _ := b.Headroom("tokens")
 			spend(ctx, t, c, "acme", fmt.Sprint("key", n), spender, left)
 		}
 		for round, room := range map[string]func() error{
 			"update": func() error {
 				b, err := admin.New(c).GetBudget(ctx, "acme")
-				no(t, err)
+				must.No(t, err)
 				spec := b.Budget
 				spec.Limits = map[string]admission.Limit{"tokens": {Hard: b.Limits["tokens"].Hard + 10}}
 				return admin.New(c).PutBudget(ctx, spec, b.Revision)
@@ -482,7 +476,7 @@ func TestWaking(t *testing.T) {
 			if err != nil || rooms[0].Open {
 				t.Fatalf("%s: %+v, %v", round, rooms, err)
 			}
-			no(t, e.ReleaseGrants(ctx, x.ID().Partition(), session, []engine.GrantReturn{{Grant: list[0]}},
+			must.No(t, e.ReleaseGrants(ctx, x.ID().Partition(), session, []engine.GrantReturn{{Grant: list[0]}},
 				[]engine.RouteClosing{{Route: list[0].Route, For: time.Hour, Why: "budget acme tokens 10 10"}}))
 			all, err := admin.New(c).Gates(ctx)
 			if err != nil || len(all.Closed) != 1 || all.Closed[0].Why != "budget acme tokens 10 10" ||
@@ -492,7 +486,7 @@ func TestWaking(t *testing.T) {
 			if b, err := admin.New(c).GetBudget(ctx, "acme"); err != nil || b.Waiting != 1 {
 				t.Errorf("%s: %+v, %v", round, b, err)
 			}
-			no(t, room())
+			must.No(t, room())
 			if all, err = admin.New(c).Gates(ctx); err != nil || len(all.Closed) != 0 {
 				t.Errorf("%s: %+v, %v", round, all, err)
 			}
@@ -504,14 +498,14 @@ func TestHold(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides")
 		for range 2 {
-			no(t, admin.New(c).Hold(ctx, x.ID(), flowfabric.Reason("look first"), flowfabric.By("anna")))
+			must.No(t, admin.New(c).Hold(ctx, x.ID(), flowfabric.Reason("look first"), flowfabric.By("anna")))
 		}
 		events, err := admin.New(c).History(ctx, x.ID())
 		if err != nil || !strings.Contains(fmt.Sprint(events), "look first") {
 			t.Errorf("%v, %v", events, err)
 		}
 		for range 2 {
-			no(t, admin.New(c).Unhold(ctx, x.ID()))
+			must.No(t, admin.New(c).Unhold(ctx, x.ID()))
 		}
 		held := claim(ctx, t, e, x.ID())
 		is(t, admin.New(c).Hold(ctx, x.ID()), denied.NotEligible, "active")
@@ -527,9 +521,9 @@ func TestHold(t *testing.T) {
 func TestShares(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		submit(ctx, t, c, "tides")
-		no(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Namespace: "default", Weight: new(7)}))
-		no(t, admin.New(c).SetLane(ctx, "later", admin.LaneChange{Namespace: "default", Weight: new(3)}))
-		no(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Ageing: new(90 * time.Second)},
+		must.No(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Namespace: "default", Weight: new(7)}))
+		must.No(t, admin.New(c).SetLane(ctx, "later", admin.LaneChange{Namespace: "default", Weight: new(3)}))
+		must.No(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Ageing: new(90 * time.Second)},
 			flowfabric.By("anna")))
 		if l := laneOf(ctx, t, c, "default"); l.Weight != 7 || l.Ageing != 90*time.Second || l.Mixed ||
 			l.State != admin.LaneActive || l.By != "anna" {
@@ -538,10 +532,10 @@ func TestShares(t *testing.T) {
 		if l := laneOf(ctx, t, c, "later"); l.Weight != 3 || l.Mixed || l.Routes != 0 {
 			t.Errorf("%+v", l)
 		}
-		no(t, e.FreezePartition(ctx, 1, "slot move"))
+		must.No(t, e.FreezePartition(ctx, 1, "slot move"))
 		is(t, admin.New(c).SetLane(ctx, "later", admin.LaneChange{Namespace: "default", Weight: new(0)}),
 			flowfabric.ErrPartitionFrozen, "1 of 2 partitions")
-		no(t, e.ThawPartition(ctx, 1))
+		must.No(t, e.ThawPartition(ctx, 1))
 		if l := laneOf(ctx, t, c, "later"); !l.Mixed {
 			t.Errorf("%+v", l)
 		}
@@ -551,11 +545,11 @@ func TestShares(t *testing.T) {
 // What a schedule submits asks the gates of its definition.
 func TestScheduledGates(t *testing.T) {
 	k := newCalendar(t)
-	no(t, admin.New(k.c).PutBudget(k.ctx, tokens("acme", 10), 0))
-	no(t, admin.New(k.c).PutBudget(k.ctx, tokens("team", 10), 0))
-	no(t, admin.New(k.c).PutQuota(k.ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
+	must.No(t, admin.New(k.c).PutBudget(k.ctx, tokens("acme", 10), 0))
+	must.No(t, admin.New(k.c).PutBudget(k.ctx, tokens("team", 10), 0))
+	must.No(t, admin.New(k.c).PutQuota(k.ctx, admission.Quota{Name: "gpu", Cap: 1}, 0))
 	_, err := client.Schedule(k.ctx, k.c, "nightly", daily, costly, draft{Topic: "tides"}, flowfabric.Budgets("team"))
-	no(t, err)
+	must.No(t, err)
 	k.pass(time.Minute)
 	k.steps(1)
 	if got := gatesOf(k.ctx, t, k.c, k.get("nightly").LastID); got != "[budget team quota gpu]" {
@@ -570,9 +564,9 @@ func TestWhoOwnsLimits(t *testing.T) {
 		limit := func(want int64, cap int) {
 			t.Helper()
 			b, err := a.GetBudget(ctx, "acme")
-			no(t, err)
+			must.No(t, err)
 			q, err := a.GetQuota(ctx, "api")
-			no(t, err)
+			must.No(t, err)
 			if b.Limits["tokens"].Hard != want || q.Cap != cap {
 				t.Errorf("limits %+v and cap %d, want %d and %d", b.Limits, q.Cap, want, cap)
 			}
@@ -580,9 +574,9 @@ func TestWhoOwnsLimits(t *testing.T) {
 		ensure := func(want bool) {
 			t.Helper()
 			b, err := a.EnsureBudget(ctx, tokens("acme", 100))
-			no(t, err)
+			must.No(t, err)
 			q, err := a.EnsureQuota(ctx, admission.Quota{Name: "api", Cap: 2})
-			no(t, err)
+			must.No(t, err)
 			if b != want || q != want {
 				t.Errorf("made: %v, %v, want %v", b, q, want)
 			}
@@ -590,14 +584,14 @@ func TestWhoOwnsLimits(t *testing.T) {
 		ensure(true)
 		ensure(false)
 		limit(100, 2)
-		no(t, a.PutBudget(ctx, tokens("acme", 500), 1, flowfabric.By("anna")))
-		no(t, a.PutQuota(ctx, admission.Quota{Name: "api", Cap: 5}, 1, flowfabric.By("anna")))
+		must.No(t, a.PutBudget(ctx, tokens("acme", 500), 1, flowfabric.By("anna")))
+		must.No(t, a.PutQuota(ctx, admission.Quota{Name: "api", Cap: 5}, 1, flowfabric.By("anna")))
 		ensure(false)
 		limit(500, 5)
 		spend(ctx, t, c, "acme", "k", flowfabric.NewExecutionID(0), 50)
 		for range 2 {
-			no(t, a.SyncBudgets(ctx, []admission.Budget{tokens("acme", 100), tokens("new", 1)}))
-			no(t, a.SyncQuotas(ctx, []admission.Quota{{Name: "api", Cap: 2}}))
+			must.No(t, a.SyncBudgets(ctx, []admission.Budget{tokens("acme", 100), tokens("new", 1)}))
+			must.No(t, a.SyncQuotas(ctx, []admission.Quota{{Name: "api", Cap: 2}}))
 		}
 		limit(100, 2)
 		if n := used(ctx, t, c, "acme"); n != 50 {

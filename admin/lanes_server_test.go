@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -20,9 +21,7 @@ import (
 func laneOf(ctx context.Context, t *testing.T, c *client.Client, name string) admin.Lane {
 	t.Helper()
 	lanes, err := admin.New(c).Lanes(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, l := range lanes {
 		if l.Name == name {
 			return l
@@ -42,10 +41,8 @@ func TestLanesOnAServer(t *testing.T) {
 		}{{admin.LanePaused, false}, {admin.LaneDraining, true}, {admin.LaneDisabled, true},
 			{admin.LaneActive, false}} {
 			for range 2 { // the second changes nothing
-				if err := admin.New(c).SetLane(ctx, limits.DefaultLane, admin.LaneChange{State: step.state},
-					flowfabric.By("anna")); err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, admin.New(c).SetLane(ctx, limits.DefaultLane, admin.LaneChange{State: step.state},
+					flowfabric.By("anna")))
 			}
 			l := laneOf(ctx, t, c, "default")
 			if l.State != step.state || l.By != "anna" || l.Mixed || l.Since.IsZero() || l.Namespace != "default" ||
@@ -65,18 +62,14 @@ func TestLanesOnAServer(t *testing.T) {
 			l.State != admin.LaneActive || l.By != "billing" {
 			t.Errorf("%+v", l)
 		}
-		if err := x.Cancel(ctx, flowfabric.Reason("no need")); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, x.Cancel(ctx, flowfabric.Reason("no need")))
 		ended, err := admin.New(c).ListPage(ctx, admin.Filter{States: []flowfabric.PublicState{flowfabric.Cancelled}},
 			"", 10)
 		if err != nil || len(ended.Items) != 1 || ended.Items[0].PurgeAt.Sub(ended.Items[0].EndedAt) != time.Minute {
 			t.Errorf("%+v, %v", ended, err)
 		}
-		if err := admin.New(c).SetLane(ctx, "default",
-			admin.LaneChange{Namespace: "blue", State: admin.LanePaused}); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, admin.New(c).SetLane(ctx, "default",
+			admin.LaneChange{Namespace: "blue", State: admin.LanePaused}))
 		if l := laneOf(ctx, t, c, "default"); l.State != admin.LaneActive {
 			t.Errorf("the lane of another namespace was paused: %+v", l)
 		}
@@ -98,9 +91,7 @@ func TestLanesOnAServer(t *testing.T) {
 func TestPartialFailures(t *testing.T) {
 	ctx, c, e := open(t) // four partitions
 	submitMany(ctx, t, c, 400)
-	if err := e.FreezePartition(ctx, 2, "slot move"); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, e.FreezePartition(ctx, 2, "slot move"))
 	refused := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, flowfabric.ErrPartitionFrozen) || !strings.Contains(err.Error(), "1 of 4 partitions") ||
@@ -134,9 +125,7 @@ func TestPartialFailures(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if err := e.ThawPartition(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, e.ThawPartition(ctx, 2))
 	l := laneOf(ctx, t, c, "default")
 	if !l.Mixed || l.State != admin.LanePaused || l.Partitions[2].State != admin.LaneActive ||
 		l.Partitions[2].Partition != 2 || l.Partitions[1].State != admin.LanePaused {
@@ -146,22 +135,16 @@ func TestPartialFailures(t *testing.T) {
 		queues[0].State != admin.LanePaused {
 		t.Errorf("%+v, %v", queues, err)
 	}
-	if err := admin.New(c).SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused}); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused}))
 	if l := laneOf(ctx, t, c, "default"); l.Mixed || l.State != admin.LanePaused || l.Waiting != 400 {
 		t.Errorf("%+v", l)
 	}
 	// A lane that only some partitions were told of differs from those that know nothing of it.
-	if err := e.FreezePartition(ctx, 0, "again"); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, e.FreezePartition(ctx, 0, "again"))
 	if err := admin.New(c).SetLane(ctx, "later", admin.LaneChange{Retention: everyOutcome(time.Hour)}); err == nil {
 		t.Error("a frozen partition answered")
 	}
-	if err := e.ThawPartition(ctx, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, e.ThawPartition(ctx, 0))
 	if l := laneOf(ctx, t, c, "later"); !l.Mixed || l.Partitions[0].Retention != (flowfabric.Retentions{}) ||
 		l.Partitions[3].Retention != valid.RetainAll(time.Hour) {
 		t.Errorf("%+v", l)
@@ -224,9 +207,7 @@ func TestQueues(t *testing.T) {
 	submit(ctx, t, c, "b", flowfabric.Delay(time.Hour))
 	submit(ctx, t, c, "c", flowfabric.Namespace("blue"))
 	queues, err := admin.New(c).Queues(ctx, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var got []string
 	for _, q := range queues {
 		got = append(got, fmt.Sprint(q.Lane, q.Capabilities, q.State, q.Mixed, q.Depth, " ", q.Priority, " ",

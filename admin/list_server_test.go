@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // submitMany creates n executions over all partitions.
@@ -23,9 +24,7 @@ func submitMany(ctx context.Context, t *testing.T, c *client.Client, n int,
 	t.Helper()
 	inputs := make([]draft, n)
 	all, err := client.SubmitMany(ctx, c, write, inputs, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, x := range all {
 		ids = append(ids, x.ID())
 	}
@@ -41,9 +40,7 @@ func pages(ctx context.Context, t *testing.T, c *client.Client, f admin.Filter, 
 			between(n)
 		}
 		page, err := admin.New(c).ListPage(ctx, f, cursor, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if len(page.Items) > limit || n > 500 {
 			t.Fatalf("page %d has %d, limit %d", n, len(page.Items), limit)
 		}
@@ -66,9 +63,7 @@ func counts(listed []admin.Listed) map[flowfabric.ExecutionID]int {
 func cancelAll(ctx context.Context, t *testing.T, c *client.Client, ids []flowfabric.ExecutionID) {
 	t.Helper()
 	for _, id := range ids {
-		if err := c.Cancel(ctx, id, flowfabric.Reason("test")); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, c.Cancel(ctx, id, flowfabric.Reason("test")))
 	}
 }
 
@@ -189,9 +184,7 @@ func TestListWhileThingsGo(t *testing.T) {
 	cursor, seen := "", map[flowfabric.ExecutionID]bool{}
 	for {
 		page, err := admin.New(c).ListPage(ctx, admin.Filter{States: waiting.States}, cursor, 20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		for _, x := range page.Items {
 			if seen[x.ID] {
 				t.Fatalf("%s was listed twice", x.ID)
@@ -321,9 +314,7 @@ func TestListWhatDidNotSucceed(t *testing.T) { // by the time of the end, whatev
 			id := submit(ctx, t, c, "x", flowfabric.Retention(time.Duration(1+i%3)*time.Hour)).ID()
 			cancelAll(ctx, t, c, []flowfabric.ExecutionID{id})
 			s, err := c.Get(ctx, id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			ended, at = append(ended, id), append(at, s.CompletedAt)
 			for time.Since(s.CompletedAt) < 2*time.Millisecond {
 				// the clock of a server of this machine: each end has its own time

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -24,9 +25,7 @@ func tailed(ctx context.Context, t *testing.T, x *client.Execution[verdict]) str
 	t.Helper()
 	var said []string
 	for event, err := range x.Tail(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		switch event.Kind {
 		case stream.TailFrame:
 			said = append(said, string('0'+rune(event.Attempt))+":"+string(event.Frame.Payload))
@@ -53,10 +52,8 @@ func TestReplayOnAServer(t *testing.T) {
 		}
 		request := uuid.New()
 		for range 2 { // the second is the same request
-			if err := admin.New(c).Replay(ctx, x.ID(), admin.Replay{Force: true, Request: request},
-				flowfabric.Reason("tide tables changed")); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, admin.New(c).Replay(ctx, x.ID(), admin.Replay{Force: true, Request: request},
+				flowfabric.Reason("tide tables changed")))
 		}
 		if s, err := x.Get(ctx); err != nil || s.Replays != 1 || s.State.Code != codes.WaitingReplay {
 			t.Fatalf("%+v, %v", s, err)
@@ -77,9 +74,7 @@ func TestReplayOnAServer(t *testing.T) {
 			t.Errorf("tail %q", got)
 		}
 		events, err := admin.New(c).History(ctx, x.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		var lines []string
 		for _, event := range events {
 			lines = append(lines, event.String())
@@ -98,13 +93,9 @@ func TestReplayOnAServer(t *testing.T) {
 func TestChangePriorityAndTagsOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := submit(ctx, t, c, "tides", flowfabric.Tags(map[string]string{"team.name": "sea", "team.old": "1"}))
-		if err := admin.New(c).SetPriority(ctx, x.ID(), limits.MaxPriority, flowfabric.By("anna")); err != nil {
-			t.Fatal(err)
-		}
-		if err := admin.New(c).SetTags(ctx, x.ID(), map[string]string{"team.name": "moon", "team.new": "2"},
-			[]string{"team.old", "team.none"}); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, admin.New(c).SetPriority(ctx, x.ID(), limits.MaxPriority, flowfabric.By("anna")))
+		must.No(t, admin.New(c).SetTags(ctx, x.ID(), map[string]string{"team.name": "moon", "team.new": "2"},
+			[]string{"team.old", "team.none"}))
 		s, err := x.Get(ctx)
 		if err != nil || s.Priority != limits.MaxPriority || len(s.Tags) != 2 || s.Tags["team.name"] != "moon" ||
 			s.Tags["team.new"] != "2" {
@@ -145,9 +136,7 @@ func TestRevokeOnAServer(t *testing.T) {
 			t.Errorf("revoke of one that waits: %v", err)
 		}
 		held := claim(ctx, t, e, x.ID())
-		if err := e.UpdateProgress(ctx, held.Fence, 40, "page 4"); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, e.UpdateProgress(ctx, held.Fence, 40, "page 4"))
 		if s, err := x.Get(ctx); err != nil || s.Progress.Percent != 40 || s.Progress.Message != "page 4" {
 			t.Errorf("%+v, %v", s.Progress, err)
 		}
@@ -156,9 +145,7 @@ func TestRevokeOnAServer(t *testing.T) {
 			t.Errorf("revoke of another's: %v", err)
 		}
 		for range 2 { // twice is no error
-			if err := admin.New(c).RevokeFrom(ctx, x.ID(), held.Fence.Session, flowfabric.Reason("stuck")); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, admin.New(c).RevokeFrom(ctx, x.ID(), held.Fence.Session, flowfabric.Reason("stuck")))
 		}
 		if err := e.UpdateProgress(ctx, held.Fence, 1, ""); !errors.Is(err, denied.LeaseRevoked) {
 			t.Errorf("the holder's write: %v", err)
@@ -166,9 +153,7 @@ func TestRevokeOnAServer(t *testing.T) {
 		if s, err := x.Get(ctx); err != nil || s.State.Code != codes.Revoked {
 			t.Errorf("%+v, %v", s, err)
 		}
-		if err := x.Cancel(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, x.Cancel(ctx))
 		if err := admin.New(c).Revoke(ctx, x.ID(), flowfabric.Reason("stuck")); !errors.Is(err,
 			flowfabric.ErrTerminal) {
 			t.Errorf("revoke of what has ended: %v", err)
@@ -186,9 +171,7 @@ func TestPurgeOnAServer(t *testing.T) {
 		}
 		finish(ctx, t, e, x.ID(), "wet")
 		for range 2 { // twice is no error
-			if err := admin.New(c).Purge(ctx, x.ID(), 0); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, admin.New(c).Purge(ctx, x.ID(), 0))
 		}
 		if _, err := x.Get(ctx); !errors.Is(err, flowfabric.ErrResultPurged) {
 			t.Errorf("get: %v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
@@ -53,9 +54,7 @@ func TestOperatorCallsCarryWhatWasAsked(t *testing.T) {
 	}
 	a.conn.Creator, f.asked = "billing", nil
 	for range 2 {
-		if err := a.Replay(ctx, id, Replay{}); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, a.Replay(ctx, id, Replay{}))
 	}
 	one, two := f.asked[0].(engine.Replay), f.asked[1].(engine.Replay)
 	if one.Request == uuid.Nil || one.Request == two.Request || one.By != "billing" || one.DropSteps || one.Force {

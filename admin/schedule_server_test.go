@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -92,17 +93,13 @@ func (k *calendar) steps(n int) (out []engine.FireOutcome) {
 func (k *calendar) get(name string) admin.ScheduleInfo {
 	k.t.Helper()
 	info, err := admin.New(k.c).GetSchedule(k.ctx, name)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must.No(k.t, err)
 	return info
 }
 
 func (k *calendar) no(err error) {
 	k.t.Helper()
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must.No(k.t, err)
 }
 
 var daily = schedule.Cron("0 9 * * *", "Europe/Berlin") // 07:00 UTC in May

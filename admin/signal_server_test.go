@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -43,10 +44,8 @@ func TestResumeOnAServer(t *testing.T) {
 	}
 	request := uuid.New()
 	for range 2 { // the second is the same request
-		if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{Suspension: s.ID, Request: request},
-			flowfabric.By("anna"), flowfabric.Reason("seen it")); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{Suspension: s.ID, Request: request},
+			flowfabric.By("anna"), flowfabric.Reason("seen it")))
 	}
 	if err := admin.New(b.Client).Resume(b.Ctx, x.ID(), admin.Resume{}, flowfabric.By("anna")); !errors.Is(err,
 		denied.NotSuspended) ||
@@ -129,9 +128,7 @@ func TestRotationToTheSameKey(t *testing.T) {
 	}
 	other, err := client.Connect(b.Ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
 		URL: b.Server.URL(), TokenKeys: "a:" + strings.Repeat("00", 32), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer other.Close()
 	rotated, err = admin.New(other).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "a", Grace: time.Hour, Force: true})
 	if !errors.Is(err, denied.KidConflict) || !errors.Is(rotated[0].Err, denied.KidConflict) ||
@@ -191,9 +188,7 @@ func TestReissueAfterSomebodyElsesRotation(t *testing.T) {
 		t.Setenv(suspend.EnvTokenKeys, "")
 		other, err := client.Connect(b.Ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
 			URL: b.Server.URL(), TokenKeys: keys, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if _, err := admin.New(other).ReissueToken(b.Ctx, x.ID(), token.Waitpoint(),
 			flowfabric.By("anna")); !errors.Is(err, want) {
 			t.Errorf("%d bytes of keys: %v, want %v", len(keys), err, want)

@@ -12,15 +12,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // next takes one event out of a running subscription.
 func next(t *testing.T, ctx context.Context, s *admin.Subscription) (event admin.FeedEvent) {
 	t.Helper()
 	for e, err := range s.Events(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		return e
 	}
 	t.Fatal("the events ended")
@@ -56,9 +55,7 @@ func cancelled(t *testing.T, ctx context.Context, c *client.Client, n int) (ids 
 		if err == nil {
 			err = x.Cancel(ctx)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		ids = append(ids, x.ID())
 	}
 	return ids
@@ -68,14 +65,10 @@ func cancelled(t *testing.T, ctx context.Context, c *client.Client, n int) (ids 
 func TestSubscribeFromNow(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		earlier, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		old := cancelled(t, ctx, c, 8)
 		s, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		ids := cancelled(t, ctx, c, 8)
 		got := collect(t, ctx, s, 8)
 		for _, id := range ids {
@@ -92,9 +85,7 @@ func TestSubscribeFromNow(t *testing.T) {
 			t.Errorf("who subscribed before got %d", len(got))
 		}
 		all, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{Oldest: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if got := collect(t, ctx, all, 16); len(got) != 16 {
 			t.Errorf("the oldest first: %d", len(got))
 		}
@@ -105,9 +96,7 @@ func TestSubscribeFromNow(t *testing.T) {
 func TestSubscribeGoesOn(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		s, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		first := cancelled(t, ctx, c, 3)
 		collect(t, ctx, s, 3)
 		cursor := s.Cursor()
@@ -134,21 +123,13 @@ func TestSubscribeGoesOn(t *testing.T) {
 func TestSubscribeKinds(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		ends, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		leases, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{Leases: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		x, err := client.Submit(ctx, c, write, draft{Topic: "kinds"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		claim(ctx, t, e, x.ID())
-		if err := x.Cancel(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, x.Cancel(ctx))
 		if got := next(t, ctx, leases); got.Kind != "lease" || got.Code != "A1" || got.Execution != x.ID() {
 			t.Errorf("who follows leases got %+v", got)
 		}
@@ -162,9 +143,7 @@ func TestSubscribeKinds(t *testing.T) {
 func TestSubscribeLeft(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, _ *engine.Engine) {
 		s, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		id := cancelled(t, ctx, c, 1)[0]
 		for range 2 {
 			if e := next(t, ctx, s); e.Execution != id || e.Kind != "end" || e.State != flowfabric.Cancelled ||
@@ -179,9 +158,7 @@ func TestSubscribeLeft(t *testing.T) {
 func TestSubscribeGap(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		s, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		cancelled(t, ctx, c, 4)
 		collect(t, ctx, s, 4)
 		lost := cancelled(t, ctx, c, 1)[0]
@@ -223,9 +200,7 @@ func TestSubscribeGapAtTheBeginning(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		subscribed := func(o admin.SubscribeOptions) *admin.Subscription {
 			s, err := admin.New(c).Subscribe(ctx, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			return s
 		}
 		early := subscribed(admin.SubscribeOptions{})
@@ -297,9 +272,7 @@ func TestSubscribeRefuses(t *testing.T) {
 func TestSubscribeEnds(t *testing.T) {
 	ctx, c, _ := open(t)
 	s, err := admin.New(c).Subscribe(ctx, admin.SubscribeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	why := errors.New("why")
 	ended, stop := context.WithCancelCause(ctx)
 	stop(why)
@@ -332,9 +305,7 @@ func TestSubscribeChoosesExecutions(t *testing.T) {
 		subs := map[string]*admin.Subscription{}
 		for name, o := range options {
 			s, err := admin.New(c).Subscribe(ctx, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			subs[name] = s
 		}
 		want := map[string][]flowfabric.ExecutionID{}
@@ -345,9 +316,7 @@ func TestSubscribeChoosesExecutions(t *testing.T) {
 			if err == nil {
 				err = x.Cancel(ctx)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			for _, name := range [][]string{nil, {"lane"}, {"tag"}, {"lane", "tag", "kind"}, {"namespace"}, nil}[i] {
 				want[name] = append(want[name], x.ID())
 			}

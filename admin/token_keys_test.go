@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
@@ -74,9 +75,7 @@ func TestResumeCarriesWhatWasAsked(t *testing.T) {
 	}
 	f.asked = nil
 	for range 2 {
-		if err := a.Resume(ctx, id, Resume{}, flowfabric.By("anna")); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, a.Resume(ctx, id, Resume{}, flowfabric.By("anna")))
 	}
 	if one, two := f.asked[0].(engine.ResumeRequest).Request,
 		f.asked[1].(engine.ResumeRequest).Request; one == uuid.Nil || one == two {

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -28,9 +29,7 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 		growing := flow.New("shore", flow.Unsealed())
 		flow.Add(growing, "only", handler.Define[int, int]("nobody"), 1)
 		f, err := client.SubmitFlow(ctx, c, growing)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		finish(ctx, t, e, ended, "wet")
 		id := submit(ctx, t, c, "tides").ID()
 		ctx = trail.Acting(ctx, trail.Actor{From: "api 192.0.2.7"})
@@ -122,9 +121,7 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 			t.Fatalf("%d entries, %v, want %d", len(before.Items), err, len(cases))
 		}
 		for _, x := range cases[4:5] { // done already
-			if err := x.do(); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, x.do())
 		}
 		if err := a.SetPriority(ctx, id, 8, anna); !errors.Is(err, flowfabric.ErrTerminal) {
 			t.Fatal(err)
@@ -137,9 +134,7 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 		var pages []admin.Change
 		for cursor := ""; ; {
 			page, err := a.TrailPage(ctx, admin.TrailQuery{On: "execution", By: "anna"}, cursor, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			pages = append(pages, page.Items...)
 			if cursor = page.Cursor; cursor == "" {
 				break
@@ -167,9 +162,7 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 		}
 
 		history, err := a.History(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		var lines []string
 		for _, h := range history {
 			if h.From != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -23,9 +24,7 @@ func TestWarningsOfAClient(t *testing.T) {
 	var log bytes.Buffer
 	c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
 		URL: testserver.Embedded(t), Partitions: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer c.Close()
 	said := func(do func() error) string {
 		log.Reset()

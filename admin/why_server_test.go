@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestWhyOnAServer(t *testing.T) {
@@ -29,9 +30,7 @@ func TestWhyOnAServer(t *testing.T) {
 		_, err := e.RegisterWorker(ctx, engine.Registration{Instance: "tester", Token: "t", TTL: time.Hour,
 			Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"},
 				Kinds: []string{"write-article"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		says(x.ID(), explain.WhyWaitingNext, "1 live worker takes")
 		finish(ctx, t, e, x.ID(), "wet")
 		says(x.ID(), explain.WhyCompleted, `worker "tester" completed it`)
@@ -39,14 +38,10 @@ func TestWhyOnAServer(t *testing.T) {
 			why.Code != codes.Completed {
 			t.Errorf("%+v, %v", why, err)
 		}
-		if err := admin.New(c).Purge(ctx, x.ID(), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, admin.New(c).Purge(ctx, x.ID(), 0))
 		says(x.ID(), explain.WhyPurged, "It ended completed")
 		says(flowfabric.NewExecutionID(1), explain.WhyNotFound, "never created")
-		if err := e.FreezePartition(ctx, 1, "moving"); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, e.FreezePartition(ctx, 1, "moving"))
 		says(flowfabric.NewExecutionID(1), explain.WhyPartitionFrozen, `because of "moving"`)
 		for _, bad := range []flowfabric.ExecutionID{{}, flowfabric.NewExecutionID(7)} {
 			if why, err := admin.New(c).Why(ctx, bad); !errors.Is(err, flowfabric.ErrInvalidInput) || why.Reason != "" {

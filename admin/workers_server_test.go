@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // Workers as they registered and as the partitions know them, and giving one up.
@@ -21,16 +22,12 @@ func TestWorkers(t *testing.T) {
 			_, err := e.RegisterWorker(ctx,
 				engine.Registration{Instance: instance, Token: "t", TTL: time.Minute, InFlight: 7,
 					Info: engine.WorkerInfo{Pool: "pool", Kinds: []string{"write-article"}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 		}
 		list := func() map[string]admin.Worker {
 			t.Helper()
 			workers, err := admin.New(c).Workers(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			out := map[string]admin.Worker{}
 			for i, w := range workers {
 				out[w.Instance] = w
@@ -123,9 +120,7 @@ func TestWorkersOfSomePartitions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := e.FreezePartition(ctx, 1, "moving"); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, e.FreezePartition(ctx, 1, "moving"))
 		workers, err := admin.New(c).Workers(ctx)
 		if !errors.Is(err, flowfabric.ErrPartitionFrozen) || len(workers) == 0 || len(workers) == 6 {
 			t.Errorf("%d workers, %v", len(workers), err)

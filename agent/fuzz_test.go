@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -40,13 +41,9 @@ func FuzzArguments(f *testing.F) {
 			t.Errorf("not a question: %v", wanted)
 		}
 		a := turn{Message: Message{Calls: []ToolCall{{Name: name, Arguments: json.RawMessage(arguments)}}}}
-		if err := a.settle(1); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, a.settle(1))
 		data, err := json.Marshal(a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		var again turn
 		if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(a, again) {
 			t.Errorf("stored %+v, read %+v: %v", a, again, err)
@@ -88,6 +85,27 @@ func FuzzCut(f *testing.F) {
 		}
 		if seen := visible(text); !utf8.ValidString(seen) || strings.ContainsAny(seen, "\x00\x1b\r\x7f\u202e\u2028") {
 			t.Errorf("%q is not safe to show", seen)
+		}
+	})
+}
+
+// Whatever a transcript holds is read or refused. What was read says the same once it is written.
+func FuzzTranscript(f *testing.F) {
+	for _, seed := range []string{`{"id":"1","name":"refund","arguments":{"a":1}}`, `{"id":"1","written":"{"}`, "null",
+		`{"written":"\ud800"}`, `{"arguments":1e999}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var c, again ToolCall
+		if json.Unmarshal(text, &c) != nil {
+			return
+		}
+		written, err := json.Marshal(c)
+		if err != nil {
+			t.Fatalf("%q is read and not written: %v", text, err)
+		}
+		if err := json.Unmarshal(written, &again); err != nil || again.ID != c.ID || again.Name != c.Name {
+			t.Errorf("%q is written as %s and read as %+v, %v", text, written, again, err)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -110,9 +111,7 @@ func TestReadTranscript(t *testing.T) {
 			read := func() agent.Result {
 				got, err := agent.ReadTranscript(t.Context(), w.Client(), x.ID(),
 					agent.TranscriptOptions{Name: name, Codec: codec})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, err)
 				return got
 			}
 			waiting := read()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 var echo = handler.Define[string, string]("echo")
@@ -25,9 +27,7 @@ func waiting(t *testing.T, test func(t *testing.T, f *fakeStore, c *Client, e *E
 		f := newFake()
 		c := f.client(t)
 		e, err := Submit(t.Context(), c, echo, "hi")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		test(t, f, c, e)
 		c.Close()
 	})
@@ -235,6 +235,17 @@ func TestCancelNamesTheState(t *testing.T) {
 		if !errors.Is(err, flowfabric.ErrTerminal) || err.Error() != "cancel "+e.ID().String()+": "+
 			flowfabric.ErrTerminal.Error()+": it is failed" {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+func FuzzEvent(f *testing.F) {
+	for _, seed := range []string{"T1 2", "T1", "R1f 1", "S1 1", "", "T1 99999999999"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		if s, awaited := parseEvent(message); s.completed && (!awaited || !strings.HasPrefix(message, "T1")) {
+			t.Errorf("%q is a completion", message)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/clienttest"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // more is n nodes that are added to a flow of kind article, each after d.
@@ -35,9 +36,7 @@ func TestNodesJoinAnOpenFlow(t *testing.T) {
 		h := newHands(ctx, t, e, fl.ID().Partition())
 		first, node := more(3)
 		for range 2 { // the second finds them
-			if err := fl.Add(ctx, first); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, fl.Add(ctx, first))
 		}
 		s := snapshot(ctx, t, fl)
 		if s.Members != 7 || s.Edges != 7 || states(s) != "waiting:[a] waiting_children:[b c d e000 e001 e002]" {
@@ -59,9 +58,7 @@ func TestNodesJoinAnOpenFlow(t *testing.T) {
 			t.Errorf("%+v, %v", out, err)
 		}
 		late, _ := more(250) // several calls, with an upstream that has ended
-		if err := c.Flow(fl.ID()).Add(ctx, late); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, c.Flow(fl.ID()).Add(ctx, late))
 		if s = snapshot(ctx, t, fl); s.Members != 254 || s.Count[flowfabric.Waiting] != 247 {
 			t.Errorf("%+v", s.FlowRecord)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -73,9 +74,7 @@ func lossy(t *testing.T, l *losing) (context.Context, *Client) {
 	quiet := slog.New(slog.DiscardHandler)
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: testserver.Embedded(t), Partitions: 2,
 		Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	l.store, l.lost = e, map[string]int{}
 	c := newClient(Config{URL: "redis://lossy", Logger: quiet}.withDefaults(), l, noTails{}, nil, e.Close)
 	t.Cleanup(c.Close)
@@ -146,14 +145,10 @@ func TestSubmitUniqueFlow(t *testing.T) {
 		}
 	}
 	q, err := c.newFlowSubmission([]FlowOption{flowfabric.Unique("cut")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	id := c.flowID(wide(150), &q)
 	plan, err := c.plan(wide(150), id, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if _, err := c.store.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: plan.Kind,
 		Digest: plan.Digest, Members: engine.Batches(plan.Members)[0], Key: q.taken}); err != nil {
 		t.Fatal(err)
@@ -234,9 +229,7 @@ func TestFlowThatIsCancelledInPart(t *testing.T) {
 	l := &losing{}
 	ctx, c := lossy(t, l)
 	fl, err := SubmitFlow(ctx, c, wide(200))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	short, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l.stuck = cancel

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // The event of the end before a replay may come after the replay has returned: it must not answer who waits for the
@@ -160,9 +161,7 @@ func TestDebounce(t *testing.T) {
 	ctx := t.Context()
 	first, err := Submit(ctx, c, echo, "tides", flowfabric.Debounce("k", 1500*time.Microsecond),
 		flowfabric.DebounceMax(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if x := f.Stored[first.ID()]; !x.Key.Debounce || x.Key.Most != time.Hour || x.Delay != time.Millisecond ||
 		x.Digest != "" {
 		t.Errorf("%+v", x)

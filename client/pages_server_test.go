@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/clienttest"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -59,9 +60,7 @@ func TestFramesAreReadInPages(t *testing.T) {
 		var after stream.Cursor
 		for read := 0; ; {
 			page, err := c.Frames(ctx, x.ID(), 1, after, 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			for _, f := range page {
 				if string(f.Payload) != fmt.Sprint(read) {
 					t.Errorf("frame %d is %q", read, f.Payload)
@@ -90,9 +89,7 @@ func TestFramesAreReadInPages(t *testing.T) {
 func TestTheSignalLogIsReadInPages(t *testing.T) {
 	b := clienttest.NewBooth(t).Seed()
 	x, token := b.Park(time.Hour)
-	if err := b.Signal(token); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, b.Signal(token))
 	points, err := b.Client.Waitpoints(b.Ctx, x.ID())
 	if err != nil || len(points) == 0 {
 		t.Fatalf("%v, %v", points, err)

@@ -8,14 +8,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestConflictNamesTheKey(t *testing.T) {
 	c := newFake().client(t)
 	x, err := Submit(t.Context(), c, echo, "a", flowfabric.IdempotencyKey("tides-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	_, one := Submit(t.Context(), c, echo, "b", flowfabric.IdempotencyKey("tides-1"))
 	_, many := SubmitMany(t.Context(), c, echo, []string{"b"}, IdempotencyKeys(func(int) string { return "tides-1" }))
 	item, _ := errors.AsType[*ItemError](many)

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -60,9 +61,7 @@ func TestSubmitAndResult(t *testing.T) {
 	}
 	var text, kinds strings.Builder
 	for event, err := range x.Tail(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		fmt.Fprint(&kinds, event.Kind, " ")
 		if event.Kind == stream.TailFrame {
 			text.Write(event.Frame.Payload)
@@ -101,9 +100,7 @@ func TestIdempotency(t *testing.T) {
 func TestFailureAndCancel(t *testing.T) {
 	ctx, c, e := open(t)
 	bad, err := client.Submit(ctx, c, write, draft{Topic: "tides"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if _, err := e.FailExecution(ctx, claim(ctx, t, e, bad.ID()).Fence,
 		engine.Failure{Category: "handler_error", Reason: "no ink"}); err != nil {
 		t.Fatal(err)
@@ -114,9 +111,7 @@ func TestFailureAndCancel(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	stopped, err := client.Submit(ctx, c, write, draft{Topic: "moons"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		_, err := stopped.Result(ctx)
@@ -144,9 +139,7 @@ func TestDelayAndDeadline(t *testing.T) {
 	ctx, c, _ := open(t)
 	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.Delay(time.Hour),
 		flowfabric.Deadline(2*time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	s, err := x.Get(ctx)
 	if err != nil || s.State.Public != flowfabric.Delayed || s.DelayUntil.Sub(s.CreatedAt) != time.Hour ||
 		s.DeadlineAt.Sub(s.CreatedAt) != 2*time.Hour {
@@ -167,9 +160,7 @@ func TestSubmitManyOnAServer(t *testing.T) {
 		inputs[i].Topic = fmt.Sprint(i)
 	}
 	got, err := client.SubmitMany(ctx, c, write, inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, i := range []int{0, 99, 100, 249} {
 		if s, err := got[i].Get(ctx); err != nil || s.State.Public != flowfabric.Waiting {
 			t.Errorf("input %d: %+v, %v", i, s, err)
@@ -203,19 +194,13 @@ func TestEmbeddedURLIsShared(t *testing.T) {
 	cfg := client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: "embedded://",
 		Logger: slog.New(slog.DiscardHandler)}
 	one, err := client.Connect(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer one.Close()
 	two, err := client.Connect(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer two.Close()
 	x, err := client.Submit(t.Context(), one, write, draft{Topic: "tides"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if _, err := two.Get(t.Context(), x.ID()); err != nil {
 		t.Errorf("two clients of one process do not meet: %v", err)
 	}
@@ -243,9 +228,7 @@ func TestProducerLinksNeitherFxNorZap(t *testing.T) {
 func TestCloseEndsTails(t *testing.T) {
 	ctx, c, e := open(t)
 	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	held := claim(ctx, t, e, x.ID())
 	if _, err := e.AppendFrames(ctx, held.Fence, 1, []stream.Frame{{Type: "token", Payload: []byte("w")}}); err != nil {
 		t.Fatal(err)
@@ -268,9 +251,7 @@ func TestCloseEndsTails(t *testing.T) {
 func TestDeadlineInThePast(t *testing.T) {
 	ctx, c, e := open(t)
 	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"}, flowfabric.DeadlineAt(time.Now().Add(-time.Hour)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if _, err := e.Tick(ctx, x.ID().Partition(), engine.NewSessionID("tester"), false); err != nil {
 		// as a worker would
 		t.Fatal(err)
@@ -284,23 +265,17 @@ func TestDeadlineInThePast(t *testing.T) {
 func TestRawInput(t *testing.T) {
 	ctx, c, _ := open(t)
 	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if raw, err := c.RawInput(ctx, x.ID()); string(raw) != `{"Topic":"tides"}` || err != nil {
 		t.Errorf("input %q, %v", raw, err)
 	}
 	empty, err := client.Submit(ctx, c, handler.Define[[]byte, []byte]("raw"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if raw, err := c.RawInput(ctx, empty.ID()); len(raw) != 0 || err != nil {
 		t.Errorf("an empty input: %q, %v", raw, err)
 	}
-	if err := errors.Join(c.Cancel(ctx, x.ID(), flowfabric.Reason("enough")),
-		admin.New(c).Purge(ctx, x.ID(), 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, errors.Join(c.Cancel(ctx, x.ID(), flowfabric.Reason("enough")),
+		admin.New(c).Purge(ctx, x.ID(), 0)))
 	for want, id := range map[error]flowfabric.ExecutionID{flowfabric.ErrResultPurged: x.ID(),
 		flowfabric.ErrNotFound:     flowfabric.NewExecutionID(1),
 		flowfabric.ErrInvalidInput: flowfabric.NewExecutionID(99)} {

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -53,9 +54,7 @@ func TestSignalsOnAServer(t *testing.T) {
 		string(got.Payload) != `{"Topic":"wet"}` {
 		t.Errorf("%+v", got)
 	}
-	if err := x.Cancel(b.Ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, x.Cancel(b.Ctx))
 	if err := b.Signal(token); !errors.Is(err, denied.NotSignalable) ||
 		!strings.HasSuffix(err.Error(), "it is cancelled; nobody waits for a signal") {
 		t.Errorf("after the end: %v", err)
@@ -112,9 +111,7 @@ func TestAStoreWithoutKeys(t *testing.T) {
 	b := newBooth(t)
 	x := submit(b.Ctx, t, b.Client, "tides")
 	_, token, err := b.Ring.Reissue(x.ID(), uuid.New(), "release")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if err := b.Signal(token); !errors.Is(err, flowfabric.ErrNoTokenKeys) ||
 		!strings.Contains(err.Error(), "start a worker with Config.TokenKeys") {
 		t.Errorf("%v", err)

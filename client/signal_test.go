@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -60,13 +61,9 @@ var (
 func tokenIn(t *testing.T, partition uint16) suspend.Token {
 	t.Helper()
 	k, err := tokenkeys.Parse(twoKeys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	_, token, err := k.Reissue(flowfabric.NewExecutionID(partition), known, "early")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return token
 }
 

@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -24,9 +25,7 @@ func TestASubmitThatIsRefusedAConnectionDidNotHappen(t *testing.T) {
 	connect := func(timeout time.Duration) *client.Client {
 		c, err := client.Connect(t.Context(),
 			client.Config{URL: s.URL(), Partitions: 2, SubmitTimeout: timeout, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		t.Cleanup(c.Close)
 		return c
 	}

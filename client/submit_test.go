@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestConfigIsCheckedBeforeAnyIO(t *testing.T) {
@@ -48,16 +49,12 @@ func TestSubmitFillsInAndOverrides(t *testing.T) {
 		flowfabric.Tags(map[string]string{"team.name": "all", "team.region": "eu"}))
 	at := time.Now().Add(time.Minute)
 	plain, err := Submit(t.Context(), c, def, "in")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	changed, err := Submit(t.Context(), c, def, "in", flowfabric.Lane("fast"), flowfabric.Priority(9000),
 		flowfabric.Capabilities("b", "a", "b"), flowfabric.DeadlineAt(at.Add(time.Minute)),
 		flowfabric.DelayUntil(at), flowfabric.Tags(map[string]string{"team.name": "x"}), flowfabric.Namespace("blue"),
 		flowfabric.Creator("me"), flowfabric.Retries(7), flowfabric.Timeout(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	got := f.Stored[plain.ID()]
 	if got.Lane != "slow" || got.Priority != 3 || fmt.Sprint(got.Capabilities) != "[gpu]" ||
 		got.Deadline != time.Hour ||
@@ -224,13 +221,9 @@ func TestSubmitManyWithKeys(t *testing.T) {
 	inputs := make([]int, 300)
 	key := IdempotencyKeys(func(i int) string { return fmt.Sprint("key-", i) })
 	first, err := SubmitMany(t.Context(), c, def, inputs, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	again, err := SubmitMany(t.Context(), c, def, inputs, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for i := range inputs {
 		if first[i].Duplicate() || !again[i].Duplicate() || first[i].ID() != again[i].ID() {
 			t.Fatalf("input %d: %s, then %s", i, first[i].ID(), again[i].ID())

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // A call that waits for a suspension learns of it whether it came before or comes later, and that it will not come
@@ -20,9 +21,7 @@ func TestAwaitSuspension(t *testing.T) {
 	if err != nil || s.Name != "release" || s.Reason != "waiting_for_approval" {
 		t.Fatalf("suspended before: %+v, %v", s, err)
 	}
-	if err := b.Signal(token); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, b.Signal(token))
 
 	var later conc.WaitGroup
 	later.Go(func() {
@@ -39,9 +38,7 @@ func TestAwaitSuspension(t *testing.T) {
 	}
 	later.Wait()
 
-	if err := x.Cancel(b.Ctx, flowfabric.Reason("enough")); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, x.Cancel(b.Ctx, flowfabric.Reason("enough")))
 	if _, err := x.AwaitSuspension(b.Ctx); !errors.Is(err, flowfabric.ErrTerminal) {
 		t.Errorf("of an execution that has ended: %v", err)
 	}

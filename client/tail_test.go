@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -12,9 +13,7 @@ import (
 func TestTailOptions(t *testing.T) {
 	three := uint32(3)
 	position, err := stream.ParsePosition("a2r")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for name, c := range map[string]struct {
 		option TailOption
 		want   framelog.TailOptions

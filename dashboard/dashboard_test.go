@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // api answers every request with its path.
@@ -21,9 +22,7 @@ func api(w http.ResponseWriter, q *http.Request) {
 func page(t *testing.T) *Handler {
 	t.Helper()
 	h, err := New(Config{API: http.HandlerFunc(api)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return h
 }
 
@@ -86,9 +85,7 @@ func TestCompressionAndCache(t *testing.T) {
 	h := page(t)
 	plain, packed := ask(h, "GET", "/assets/ui.js"), ask(h, "GET", "/assets/ui.js", "Accept-Encoding", "br, gzip;q=0.8")
 	r, err := gzip.NewReader(packed.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if text, err := io.ReadAll(r); err != nil || string(text) != plain.Body.String() ||
 		packed.Header().Get("Content-Encoding") != "gzip" || packed.Header().Get("Vary") != "Accept-Encoding" {
 		t.Errorf("%v, %s", err, packed.Header())

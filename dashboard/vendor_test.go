@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // vendored is what assets/vendor/vendor.json says of the files that are not ours: where each comes from, and what is
@@ -29,13 +31,9 @@ type vendored struct {
 func TestVendoredFiles(t *testing.T) {
 	const folder = "assets/vendor"
 	text, err := files.ReadFile(folder + "/vendor.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var list []vendored
-	if err := json.Unmarshal(text, &list); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, json.Unmarshal(text, &list))
 	known := []string{"vendor.json"}
 	for _, v := range list {
 		body, err := files.ReadFile(path.Join(folder, v.File))
@@ -58,9 +56,7 @@ func TestVendoredFiles(t *testing.T) {
 		known = append(known, v.File)
 	}
 	entries, err := fs.ReadDir(files, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, e := range entries {
 		if !slices.Contains(known, e.Name()) {
 			t.Errorf("%s is in no entry of vendor.json", e.Name())
@@ -87,9 +83,7 @@ func TestOwnFilesKeepToThePolicy(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if _, err := os.Stat("assets/package.json"); err == nil {
 		t.Error("there is something to build")
 	}
@@ -134,7 +128,5 @@ func TestImports(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 }

@@ -19,6 +19,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -32,9 +33,7 @@ func start(t *testing.T, cfg embedded.Config) *embedded.Server {
 		cfg.Logger = quiet()
 	}
 	s, err := embedded.Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -49,9 +48,7 @@ type conn struct {
 func dial(t *testing.T, url string) *conn {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "redis://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return &conn{t: t, Conn: c, r: bufio.NewReader(c)}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -46,9 +47,7 @@ func dialServer(t *testing.T, url string) *conn {
 		return dial(t, url)
 	}
 	c, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return &conn{t: t, Conn: c, r: bufio.NewReader(c)}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // An in-process server lives in a bubble: TIME and key TTLs follow the bubble's clock, and nothing of it remains.
@@ -18,17 +19,13 @@ func TestInProcess(t *testing.T) {
 		var log bytes.Buffer
 		s, err := embedded.Start(t.Context(),
 			embedded.Config{InProcess: true, Addr: "ignored", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		defer s.Close()
 		if log.Len() > 0 {
 			t.Errorf("announced: %s", &log)
 		}
 		c, err := client.Connect(t.Context(), client.Config{URL: s.URL(), Partitions: 64, Logger: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		defer c.Close()
 		for range 3 {
 			begin := time.Now()
@@ -51,9 +48,7 @@ func TestInProcessAddresses(t *testing.T) {
 	}
 	for _, s := range []*embedded.Server{first, second} {
 		e, err := engine.Open(t.Context(), engine.Config{URL: s.URL(), Partitions: 1, Logger: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if !e.Embedded() {
 			t.Errorf("%s is %s", s.URL(), e.Server())
 		}

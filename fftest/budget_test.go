@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -93,9 +94,7 @@ func TestBlockedByABudget(t *testing.T) {
 			if tc.raised > 0 {
 				w.Sleep(tc.raised)
 				b.Limits["tokens"] = admission.Limit{Hard: 6}
-				if err := admin.New(w.Client()).PutBudget(t.Context(), b, 1); err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, admin.New(w.Client()).PutBudget(t.Context(), b, 1))
 			}
 			r := x.Wait()
 			r.WantResult(3)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func wire(args ...string) string {
@@ -79,13 +80,9 @@ func TestLinkDies(t *testing.T) {
 		l := &link{journal: j, dial: func(context.Context) (net.Conn, error) { return sink{got: &got}, nil },
 			died: func() { deaths++ }}
 		one, err := l.connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		other, err := l.connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		tick := call("ff_tick", "owner", "0")
 		step := call("ff_record_step", "id", "session", "1", "1", "0", "name", "value")
 		done := call("ff_complete_execution", strconv.Itoa(limits.Protocol))

@@ -166,7 +166,7 @@ func parseRequest(data []byte) (args []string, size int) {
 	}
 	for range count {
 		n, ok := number('$')
-		if !ok || len(rest) < n+2 {
+		if !ok || len(rest)-2 < n {
 			return nil, 0
 		}
 		args = append(args, string(rest[:n]))

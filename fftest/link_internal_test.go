@@ -4,7 +4,10 @@ import (
 	"context"
 	"net"
 	"runtime"
+	"slices"
 	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // A worker does not die between the note of a request and its delivery: what is noted counts as recorded.
@@ -13,9 +16,7 @@ func TestLinkIsCutBetweenRequests(t *testing.T) {
 	l := &link{dial: func(context.Context) (net.Conn, error) { return ours, nil }, journal: newJournal(crash{}),
 		died: func() {}}
 	c, err := l.connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	const request = "*1\r\n$4\r\nPING\r\n"
 	sent := make(chan error, 1)
 	go func() {
@@ -54,4 +55,24 @@ func TestLinkIsCutBetweenRequests(t *testing.T) {
 	if _, err := l.connect(t.Context()); err == nil {
 		t.Error("connected over a link that is cut")
 	}
+}
+
+// What a client sends is read once it is all there, and not before.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range []string{"*2\r\n$3\r\nGET\r\n$1\r\na\r\n*1", "*1\r\n$9223372036854775807\r\n", "*1\r\n$2\r\na",
+		"*-1\r\n", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		args, size := parseRequest([]byte(text))
+		if size == 0 {
+			return
+		}
+		if again, n := parseRequest([]byte(text)[:size]); n != size || !slices.Equal(again, args) {
+			t.Errorf("%q: %q of %d bytes, then %q of %d", text, args, size, again, n)
+		}
+		if _, n := parseRequest([]byte(text)[:size-1]); n >= size {
+			t.Errorf("%q is there before its last byte", text)
+		}
+	})
 }

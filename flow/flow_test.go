@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -37,9 +38,7 @@ var someone = flowplan.Defaults{Namespace: "shop", Creator: "me"}
 func build(t *testing.T, f *flow.Flow) flowplan.Plan {
 	t.Helper()
 	p, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(3)), someone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return p
 }
 
@@ -218,9 +217,7 @@ func TestPlan(t *testing.T) {
 	payload[0] = 'X'
 	b.With(left.From(a), flow.AnyOf(), flow.AllOf())
 	p, err := flowplan.Of(f, id, someone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if p.Kind != "report" || f.Kind() != "report" || p.Mode != engine.SealGrowing || p.Edges != 3 ||
 		p.Tags["team.name"] != "a" || len(p.Digest) != 32 {
 		t.Errorf("%+v", p)
@@ -327,9 +324,7 @@ func TestGates(t *testing.T) {
 	flow.Add(f, "c", costly, 1, flowfabric.Budgets("x", "team"), flowfabric.Quotas())
 	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)),
 		flowplan.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.BudgetGate("all")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for i, want := range []string{"[budget all budget team quota gpu]", "[budget all budget own budget team quota gpu]",
 		"[budget all budget team budget x quota gpu]"} {
 		if got := fmt.Sprint(plan.Members[i].Gates); got != want {

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -25,9 +26,7 @@ func TestRawBytesPassThrough(t *testing.T) {
 	}
 	d := handler.Define[[]byte, []byte]("raw")
 	payload, _, err := d.Encode(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Input: payload}})
 	out := handler.Bind(d, handler.Plain(echo[[]byte])).Run(context.Background(), task)
 	result, err := d.Decode(out.Result)
@@ -52,13 +51,9 @@ type gcm struct{ cipher.AEAD }
 func newGCM(t *testing.T) gcm {
 	t.Helper()
 	block, err := aes.NewCipher(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return gcm{aead}
 }
 

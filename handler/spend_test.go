@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -171,9 +172,7 @@ func TestSpend(t *testing.T) {
 	b := newTill(purseOf("b", 0, ""), purseOf("a", 100, admission.HardReject))
 	task, ctx := b.task(nil)
 	for range 2 {
-		if err := task.Spend(ctx, "tokens", 50); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, task.Spend(ctx, "tokens", 50))
 	}
 	if want := []string{"a#1", "b#1", "a#2", "b#2"}; !slices.Equal(b.calls, want) || b.spent() != "a 100, b 100" {
 		t.Errorf("%v, %s", b.calls, b.spent())
@@ -214,9 +213,7 @@ func TestSpendIsAllOrNothing(t *testing.T) {
 	b := newTill(purseOf("a", 0, ""), purseOf("b", 10, admission.HardReject), purseOf("c", 0, ""))
 	b.purses["b"].left = 90 * time.Second
 	task, ctx := b.task(nil)
-	if err := task.Spend(ctx, "tokens", 7); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, task.Spend(ctx, "tokens", 7))
 	err := task.Spend(ctx, "tokens", 4)
 	over, ok := errors.AsType[*handler.OverBudgetError](err)
 	if !ok || !errors.Is(err, flowfabric.ErrOverBudget) || over.Budget != "b" || over.Left != 90*time.Second ||
@@ -346,9 +343,7 @@ func TestSpendOfUnknownDimensions(t *testing.T) {
 		b := newTill(tokens, cost)
 		task, ctx := b.task(nil)
 		for range 2 {
-			if err := task.SpendAll(ctx, map[string]int64{"tokens": 2, "cost": 3}); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, task.SpendAll(ctx, map[string]int64{"tokens": 2, "cost": 3}))
 		}
 		if want := []string{"a#1", "a#2", "b#1", "b#2", "a#3", "b#3"}; !slices.Equal(b.calls, want) {
 			t.Errorf("%v, want %v", b.calls, want)
@@ -461,9 +456,7 @@ func TestSpendWarnings(t *testing.T) {
 	logger, log := quiet()
 	task, ctx := b.task(func(cfg *taskhook.Config) { cfg.Logger = logger })
 	for range 4 {
-		if err := task.Spend(ctx, "tokens", 4); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, task.Spend(ctx, "tokens", 4))
 	}
 	for message, want := range map[string]string{
 		"above the soft limit of a budget":                   "dimension=tokens used=8 limit=5",
@@ -554,9 +547,7 @@ func TestSpendsThatNobodyAskedFor(t *testing.T) {
 		want bool
 	}{{taskhook.Unasked(t.Context()), false}, {t.Context(), true}} {
 		log.Reset()
-		if err := task.Spend(x.ctx, "tokens", 1); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, task.Spend(x.ctx, "tokens", 1))
 		if warned := strings.Contains(log.String(), "nothing is counted"); warned != x.want {
 			t.Errorf("warned %v: %s", warned, log.String())
 		}

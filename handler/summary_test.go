@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -68,9 +69,7 @@ func TestTaskSummaryAlone(t *testing.T) {
 func TestTaskLive(t *testing.T) {
 	frames := &tape{}
 	task := newTask(taskhook.Config{Frames: frames})
-	if err := task.Live(context.Background(), "token", "x", 5*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, task.Live(context.Background(), "token", "x", 5*time.Second))
 	if f := frames.frames[0]; f.Mode != stream.ModeBestEffort || f.TTL != 5*time.Second || f.Type != "token" ||
 		string(f.Payload) != "x" {
 		t.Errorf("%+v", f)

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -56,9 +57,7 @@ func TestTaskAccessors(t *testing.T) {
 
 func TestTaskAlone(t *testing.T) {
 	task := newTask(taskhook.Config{})
-	if err := errors.Join(task.Frame(context.Background(), "log", "x"), task.Flush(context.Background())); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, errors.Join(task.Frame(context.Background(), "log", "x"), task.Flush(context.Background())))
 	for range task.Stream(context.Background()) {
 		t.Fatal("a task without a store has a stream")
 	}
@@ -120,9 +119,7 @@ func TestOwnStream(t *testing.T) {
 		t.Fatalf("empty: %q, %v", got, err)
 	}
 	for _, word := range []string{"a", "b", "c", "d", "e"} {
-		if err := task.FrameBytes(ctx, stream.Frame{Type: "token", Payload: []byte(word)}); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, task.FrameBytes(ctx, stream.Frame{Type: "token", Payload: []byte(word)}))
 	}
 	// A loop that appends must not follow itself for ever.
 	got, err := read(func(stream.Frame) { _ = task.Frame(ctx, "echo", "!"); _ = task.Flush(ctx) })

@@ -30,6 +30,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -78,16 +79,12 @@ func testTokens(t *testing.T) *Tokens {
 	var entries []string
 	for _, r := range []Role{Viewer, Producer, Operator, Admin, Worker} {
 		secret, entry, err := NewToken("the-"+string(r), r, time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		secrets[string(r)] = secret
 		entries = append(entries, entry)
 	}
 	secret, entry, err := NewToken("the-blue", Admin, time.Time{}, "blue")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	secrets["blue"] = secret
 	entries = append(entries, entry)
 	if secret, entry, err = NewToken("the-red", Admin, time.Time{}, "red"); err != nil {
@@ -95,27 +92,21 @@ func testTokens(t *testing.T) *Tokens {
 	}
 	secrets["red"] = secret
 	tokens, err := ParseTokens("[" + strings.Join(append(entries, entry), ",") + "]")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return tokens
 }
 
 func newAPI(t *testing.T, change ...func(*Config)) *api {
 	t.Helper()
 	dev, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(dev.Close)
 	url := dev.URL()
 	const keys = "k1:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 	quiet := slog.New(slog.DiscardHandler)
 	c, err := client.Connect(t.Context(), client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: url,
 		TokenKeys: keys, Partitions: 4, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	a := &api{t: t, store: dev, client: c, release: make(chan struct{}), logs: &lockedBuffer{}, seen: map[string]bool{}}
 	echo := handler.Define[json.RawMessage, json.RawMessage]("echo")
 	fails := handler.Define[json.RawMessage, json.RawMessage]("fails")
@@ -178,9 +169,7 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 					suspend.Question{Title: "Ship it?", Text: "42 tests", Assignee: "ops",
 						Choices: []suspend.Choice{{Name: "go", Label: "Ship"}, {Name: "stop"}}})
 			}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	running.Go(func() {
@@ -226,9 +215,7 @@ type request struct {
 func (a *api) do(q request) got {
 	a.t.Helper()
 	r, err := http.NewRequestWithContext(a.t.Context(), q.method, a.server.URL+q.path, strings.NewReader(q.body))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.No(a.t, err)
 	r.Header = q.header.Clone()
 	if r.Header == nil {
 		r.Header = http.Header{}
@@ -240,14 +227,10 @@ func (a *api) do(q request) got {
 		r.Header.Set("Authorization", "Bearer "+secrets[q.role])
 	}
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.No(a.t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.No(a.t, err)
 	a.check(q, answer, body)
 	return got{answer.StatusCode, answer.Header, body}
 }
@@ -366,9 +349,7 @@ func (a *api) valid(q request, t reflect.Type, body []byte) {
 	schema, ok := resolved.Load(t)
 	if !ok {
 		s, err := schemaOf(t, true).Resolve(nil)
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		must.No(a.t, err)
 		schema, _ = resolved.LoadOrStore(t, s)
 	}
 	var v any
@@ -412,9 +393,7 @@ func (a *api) follow(path string, header http.Header, last func(sse) bool) (all 
 	ctx, cancel := testwait.Context(a.t, a.t.Context())
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, "GET", a.server.URL+path, nil)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.No(a.t, err)
 	r.Header = header.Clone()
 	if r.Header == nil {
 		r.Header = http.Header{}
@@ -423,9 +402,7 @@ func (a *api) follow(path string, header http.Header, last func(sse) bool) (all 
 		r.Header.Set("Authorization", "Bearer "+secrets["viewer"])
 	}
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.No(a.t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(answer.Body)
@@ -457,9 +434,7 @@ func (a *api) follow(path string, header http.Header, last func(sse) bool) (all 
 				schema, e.text = of[watchedOverview](), line[6:]
 			}
 			a.valid(request{path: path}, schema, []byte(line[6:]))
-			if err := json.Unmarshal([]byte(line[6:]), &e.data); err != nil {
-				a.t.Fatal(err)
-			}
+			must.No(a.t, json.Unmarshal([]byte(line[6:]), &e.data))
 		}
 	}
 	return all, answer.StatusCode
@@ -476,9 +451,7 @@ func names(all []sse) string {
 func TestMakesItsDocument(t *testing.T) {
 	const path = "openapi.json"
 	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
-		if err := os.WriteFile(path, document(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, os.WriteFile(path, document(), 0o644))
 	}
 	if committed, err := os.ReadFile(path); err != nil || !bytes.Equal(committed, document()) {
 		t.Errorf("%s is not what the routes say (%v); write it again with FLOWFABRIC_GOLDEN=write", path, err)
@@ -657,17 +630,11 @@ func TestEveryRoute(t *testing.T) {
 	second := a.submit(`{"kind":"asks"}`)
 	a.until(second, "suspended")
 	id, err := flowfabric.ParseExecutionID(second[len("/v1/executions/"):])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	record, err := a.client.Suspension(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	token, err := admin.New(a.client).ReissueToken(t.Context(), id, record.Waitpoints[0].ID, flowfabric.By("test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	a.as("producer", "POST", "/v1/signals", `{"token":"`+token.Reveal()+`","payload":"yes"}`, 200)
 	a.until(second, "completed")
 	a.as("viewer", "POST", second+"/stream-token", `{"life_s":60}`, 201)
@@ -710,9 +677,7 @@ func (a *api) flowsAndSchedules() {
 	first := flow.Add(f, "first", echo, 1)
 	flow.Add(f, "second", fails, 2, flow.After(first))
 	made, err := client.SubmitFlow(ctx, a.client, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if _, err := made.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -740,9 +705,7 @@ func (a *api) flowsAndSchedules() {
 	idle := flow.New("idle")
 	flow.Add(idle, "only", handler.Define[int, int]("nobody"), 1)
 	waits, err := client.SubmitFlow(ctx, a.client, idle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	a.as("blue", "GET", "/v1/flows/"+waits.ID().String(), "", 404)
 	a.as("blue", "POST", "/v1/flows/"+waits.ID().String()+":cancel", `{}`, 404)
 	a.as("producer", "POST", "/v1/flows/"+waits.ID().String()+":cancel", `{"policy":"cancel_all","reason":"no"}`, 204)

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // questions asks people, and answers for them.
@@ -60,17 +61,11 @@ func TestSignalsAnswerQuestions(t *testing.T) {
 	path := a.submit(`{"kind":"decides"}`)
 	a.until(path, "suspended")
 	id, err := flowfabric.ParseExecutionID(path[len("/v1/executions/"):])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	record, err := a.client.Suspension(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	token, err := admin.New(a.client).ReissueToken(t.Context(), id, record.Waitpoints[0].ID, flowfabric.By("test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, bad := range []string{`"payload":true`, `"name":"approve"`, `"payload":{"choice":"maybe"}`,
 		`"payload":"go"`} {
 		if p := into[problem](t, a.as("producer", "POST", "/v1/signals", `{"token":"`+token.Reveal()+`",`+bad+`}`,

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // Attempts count from 1 in every answer that names one, and an answer without an attempt names none.
@@ -16,9 +18,7 @@ func TestAttemptsCountFromOne(t *testing.T) {
 	for name, want := range map[string][]float64{"": {1}, "/history": {1, 2}, "/steps": {2}, "/summary": {2},
 		"/stream?as=events": {1, 2}} {
 		var doc any
-		if err := json.Unmarshal(a.as("viewer", "GET", path+name, "", 200).body, &doc); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, json.Unmarshal(a.as("viewer", "GET", path+name, "", 200).body, &doc))
 		found := map[float64]bool{}
 		numbersOf(doc, found)
 		if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {

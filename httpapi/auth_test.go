@@ -18,6 +18,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // Every role at every route: who may, may; who may not is told so, and nothing is looked at for them.
@@ -204,9 +205,7 @@ func TestTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	if _, err := LoadTokens(path, nil); !errors.Is(err, flowfabric.ErrConfig) {
 		t.Errorf("no file: %v", err)
@@ -214,9 +213,7 @@ func TestTokens(t *testing.T) {
 	write("[" + one + "]")
 	var log bytes.Buffer
 	tokens, err := LoadTokens(path, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	who := func(secret string) string {
 		q, _ := http.NewRequest("GET", "/", nil)
 		q.Header.Set("Authorization", "bearer "+secret)
@@ -231,9 +228,7 @@ func TestTokens(t *testing.T) {
 	}
 	later := func(text string, at time.Time) { // as a second later
 		write(text)
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, os.Chtimes(path, at, at))
 		tokens.looked = time.Time{}
 	}
 	later("["+two+"]", time.Now().Add(time.Minute))
@@ -292,9 +287,7 @@ func TestOrigins(t *testing.T) {
 	r, _ := http.NewRequest(preflight.method, a.server.URL+preflight.path, nil)
 	r.Header = preflight.header
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	answer.Body.Close()
 	if answer.StatusCode != 204 || answer.Header.Get("Access-Control-Allow-Origin") != "https://app.example" {
 		t.Errorf("%d %v", answer.StatusCode, answer.Header)
@@ -384,9 +377,7 @@ func TestExpiredTokens(t *testing.T) {
 	over, first, _ := NewToken("over", Viewer, time.Now().Add(-time.Second))
 	good, second, _ := NewToken("good", Viewer, time.Now().Add(time.Hour))
 	tokens, err := ParseTokens("[" + first + "," + second + "]")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	a := newAPI(t, func(c *Config) { c.Authorize, c.Tokens = nil, tokens })
 	ask := func(path, secret string) *http.Response {
 		t.Helper()
@@ -395,9 +386,7 @@ func TestExpiredTokens(t *testing.T) {
 			q.Header.Set("Authorization", "Bearer "+secret)
 		}
 		answer, err := http.DefaultClient.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		answer.Body.Close()
 		return answer
 	}
@@ -423,13 +412,9 @@ func TestStreamsOfRevokedTokens(t *testing.T) {
 	first, one, _ := NewToken("one", Viewer, time.Time{})
 	_, two, _ := NewToken("two", Viewer, time.Time{})
 	tokens, err := ParseTokens("[" + one + "]")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	rest, err := ParseTokens("[" + two + "]")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	a := newAPI(t, func(c *Config) {
 		usual := c.Authorize
 		c.Tokens = tokens
@@ -482,8 +467,25 @@ func TestStreamsOfRevokedTokens(t *testing.T) {
 func mine(t *testing.T, entry string) *[]token {
 	t.Helper()
 	list, err := parseTokens([]byte("[" + entry + "]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return &list
+}
+
+// Whatever a file of tokens says is refused, or it is tokens with names and roles.
+func FuzzTokens(f *testing.F) {
+	_, entry, err := NewToken("a", Operator, time.Unix(1000, 0), "blue")
+	must.No(f, err)
+	for _, seed := range []string{"[" + entry + "]", "[" + entry + "," + entry + "]", "[]", "{}", "",
+		`[{"name":"a"}]`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := parseTokens([]byte(text))
+		for _, x := range list {
+			if err == nil && (x.Name == "" || x.Role == "" ||
+				x.sum == [32]byte{} && !strings.Contains(text, "000000")) {
+				t.Fatalf("%q: %+v", text, x)
+			}
+		}
+	})
 }

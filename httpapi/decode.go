@@ -25,7 +25,7 @@ import (
 )
 
 // body reads the JSON object of a request into a struct. What its schema does not allow and members that are there
-// twice are refused with the place where they are. An empty body is an empty object.
+// twice are refused with the place where they are. A body without a value is an empty object.
 func (c *call) body(into any) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	text, readErr := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
@@ -38,7 +38,7 @@ func (c *call) body(into any) error {
 		}
 		return invalid("", "the body could not be read to its end")
 	}
-	if len(text) == 0 {
+	if len(bytes.TrimLeft(text, " \t\r\n")) == 0 {
 		text = []byte("{}")
 	} else if err != nil || kind != "application/json" {
 		return &problem{Status: http.StatusUnsupportedMediaType, Code: "invalid_input", Field: "Content-Type",

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -54,14 +55,10 @@ func TestDoctor(t *testing.T) {
 			testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "volatile-lru"))
 		c, err := client.Connect(t.Context(),
 			client.Config{URL: srv.URL(), Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		defer c.Close()
 		h, err := New(Config{Admin: admin.New(c), Authorize: Open, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		defer h.Close()
 		examined := func() checkup {
 			w := httptest.NewRecorder()

@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -65,14 +66,10 @@ func TestDurableStream(t *testing.T) {
 	ask := func(query string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), "GET", a.server.URL+x+"/stream?"+query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		r.Header.Set("Authorization", "Bearer "+secrets["viewer"])
 		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		t.Cleanup(func() { answer.Body.Close() })
 		return answer
 	}
@@ -80,9 +77,7 @@ func TestDurableStream(t *testing.T) {
 		t.Helper()
 		answer := ask(query)
 		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		return answer, string(body)
 	}
 	until := func(query, want string) (g *http.Response) {
@@ -134,14 +129,10 @@ func TestDurableStream(t *testing.T) {
 	}
 	a.until(x, "completed")
 	r, err := http.NewRequestWithContext(t.Context(), "HEAD", a.server.URL+x+"/stream?as=text", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	r.Header.Set("Authorization", "Bearer "+secrets["viewer"])
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	answer.Body.Close()
 	if after := answer.Header.Get("Stream-Next-Offset"); answer.StatusCode != 200 ||
 		answer.Header.Get("Stream-Closed") != "true" || after <= offset {
@@ -155,13 +146,9 @@ func TestChunks(t *testing.T) {
 	x := a.submit(`{"kind":"talks","input":500}`)
 	a.until(x, "completed")
 	id, err := flowfabric.ParseExecutionID(strings.TrimPrefix(x, "/v1/executions/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", x, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	d := &durable{c: &call{h: a.h, r: r}, id: id, view: views["text"]}
 	var text, want strings.Builder
 	for i := range 500 {
@@ -170,9 +157,7 @@ func TestChunks(t *testing.T) {
 	from, chunks := stream.Position(""), 0
 	for ; ; chunks++ {
 		c, err := d.read(from, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		for _, m := range c.messages {
 			text.Write(m)
 		}
@@ -273,9 +258,7 @@ func TestEveryReaderIsToldTheSame(t *testing.T) {
 func mustOffset(t *testing.T, text string) string {
 	t.Helper()
 	p, err := parseOffset(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return string(p)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -133,9 +134,7 @@ func TestHeartbeat(t *testing.T) {
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", a.server.URL+path+"/events", nil)
 	r.Header.Set("Authorization", "Bearer "+secrets["viewer"])
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer answer.Body.Close()
 	lines, comments := bufio.NewScanner(answer.Body), 0
 	for comments < 2 && lines.Scan() {
@@ -153,17 +152,13 @@ func TestSlowBody(t *testing.T) {
 	a := newAPI(t)
 	a.h.slow = 200 * time.Millisecond
 	conn, err := net.Dial("tcp", a.server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn,
 		"POST /v1/executions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\nAuthorization: Bearer %s\r\n\r\n{",
 		secrets["producer"])
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusBadRequest {
 		t.Errorf("%d", answer.StatusCode)
@@ -178,9 +173,7 @@ func TestBodiesThatNeverCome(t *testing.T) {
 	for _, first := range []string{"GET /healthz", "GET /v1/me", "POST /v1/executions", "GET /nowhere",
 		"DELETE /v1/executions", "POST /v1/signals"} {
 		conn, err := net.Dial("tcp", a.server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		fmt.Fprintf(conn,
 			"%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\nAuthorization: Bearer guess\r\n\r\n{",
 			first)
@@ -208,9 +201,7 @@ func TestSlowReader(t *testing.T) {
 	path := a.submit(`{"kind":"talks","input":9000}`)
 	a.until(path, "completed")
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer conn.Close()
 	_ = conn.(*net.TCPConn).SetReadBuffer(4096)
 	fmt.Fprintf(conn, "GET %s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", path, secrets["viewer"])
@@ -265,16 +256,12 @@ func TestResumeElsewhere(t *testing.T) {
 	}
 	a.as("operator", "POST", path+":revoke", `{"reason":"as if it were lost"}`, 204)
 	c, err := client.Connect(t.Context(), client.Config{URL: a.store.URL(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer c.Close()
 	cfg := a.h.cfg
 	cfg.Admin = admin.New(c)
 	other, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	elsewhere := httptest.NewServer(other)
 	defer elsewhere.Close()
 	first := a.server

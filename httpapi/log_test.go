@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // What probers, pages and workers ask for every few seconds does not fill the log; changes and refusals have their
@@ -18,16 +19,12 @@ import (
 func TestReadsAreNotLogged(t *testing.T) {
 	c, err := client.Connect(t.Context(),
 		client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: "embedded://"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer c.Close()
 	var log bytes.Buffer
 	h, err := New(Config{Admin: admin.New(c), Authorize: Open,
 		Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer h.Close()
 	call := func(method, path, body string, want int) string {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -146,9 +147,7 @@ func (a *api) gatesAndPartitions() {
 	open := flow.New("open", flow.Unsealed())
 	flow.Add(open, "only", handler.Define[int, int]("nobody"), 1)
 	made, err := client.SubmitFlow(t.Context(), a.client, open)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	path := "/v1/flows/" + made.ID().String()
 	a.as("blue", "POST", path+":seal", `{}`, 404)
 	a.as("operator", "POST", path+":tags", `{"set":{"a.b":"c"}}`, 204)

@@ -10,6 +10,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -34,9 +35,7 @@ func TestOverview(t *testing.T) {
 	a.submit(`{"kind":"nobody","lane":"side","namespace":"blue"}`)
 	testwait.Until(t, "the worker that was just started is registered", func() bool {
 		workers, err := admin.New(a.client).Workers(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		return len(workers) > 0
 	})
 	o := into[overview](t, a.as("viewer", "GET", "/v1/overview", "", 200))

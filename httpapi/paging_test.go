@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // Each list is complete in pages of any size, in one order, and what comes or goes meanwhile moves no other item.
@@ -23,14 +25,10 @@ func TestListsArePaged(t *testing.T) {
 			Items []json.RawMessage `json:"items"`
 			Next  string            `json:"next_cursor"`
 		}
-		if err := json.Unmarshal(a.as("viewer", "GET", path, "", 200).body, &page); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, json.Unmarshal(a.as("viewer", "GET", path, "", 200).body, &page))
 		for _, x := range page.Items {
 			var row struct{ Name, Lane, Kind, Instance string }
-			if err := json.Unmarshal(x, &row); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, json.Unmarshal(x, &row))
 			names = append(names, strings.Trim(strings.Join([]string{row.Instance, row.Lane, row.Name, row.Kind}, "/"),
 				"/"))
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -78,9 +79,7 @@ func (a *api) sayings() {
 				}
 				return nil, context.Cause(ctx)
 			}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	running.Go(func() {
@@ -196,9 +195,7 @@ func (a *api) with(redact func(Redaction) []byte) *Handler {
 	cfg := a.h.cfg
 	cfg.Redact = redact
 	h, err := New(cfg)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.No(a.t, err)
 	a.t.Cleanup(h.Close)
 	return h
 }

@@ -26,6 +26,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -254,9 +256,7 @@ func TestDurableStreamsSuite(t *testing.T) {
 	d := &desk{a: a, pens: map[string]*pen{}, work: map[flowfabric.ExecutionID]*pen{}}
 	w, err := runtime.New(runtime.Config{URL: a.store.URL(), Concurrency: 1000, Logger: slog.New(slog.DiscardHandler)},
 		handler.Bind(penKind, d.hold))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	var running conc.WaitGroup
 	running.Go(func() {
@@ -271,9 +271,11 @@ func TestDurableStreamsSuite(t *testing.T) {
 		stop()
 		running.Wait()
 	}()
-	// not 5 s: other packages' tests run beside it
-	cmd := exec.CommandContext(t.Context(), node, "node_modules/vitest/vitest.mjs", "run", "--reporter=json",
-		"--outputFile=report.json", "--testTimeout=120000", "-t",
+	// Without bounds of its own: other packages' tests run beside it.
+	ctx, cancel := testwait.Context(t, t.Context())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, "node_modules/vitest/vitest.mjs", "run", "--reporter=json",
+		"--outputFile=report.json", "--testTimeout=0", "--hookTimeout=0", "-t",
 		"^(Property-Based Tests .fast-check. |Stream Closure )?("+strings.Join(suiteParts, "|")+")",
 		"suite.test.js")
 	cmd.Dir = dir
@@ -292,9 +294,7 @@ func TestDurableStreamsSuite(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(report, &result); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, json.Unmarshal(report, &result))
 	for _, file := range result.TestResults {
 		for _, x := range file.AssertionResults {
 			switch why := unlike[x.FullName]; {
@@ -320,9 +320,7 @@ func suiteInstalled(t *testing.T) (dir, node string) {
 		missing("the suite of the Durable Streams protocol needs npm (tools/install-node): %v", err)
 	}
 	dir = t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/durable-streams")); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, os.CopyFS(dir, os.DirFS("testdata/durable-streams")))
 	install := func(dir string) {
 		cmd := exec.CommandContext(t.Context(), npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 		cmd.Dir = dir

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // terms of work mean the same wherever work comes from: a submission, a schedule, a node of a flow.
@@ -26,13 +27,9 @@ func TestTermsOfWork(t *testing.T) {
 	node := func(where, path string, more ...flowfabric.Gate) flowfabric.Snapshot {
 		t.Helper()
 		id, err := flowfabric.ParseExecutionID(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		s, err := a.client.Get(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		p := s.Policy
 		if s.Route.Lane != "side" || s.Priority != 7 || p.AttemptTimeout != 5*time.Second || p.Retry.MaxRetries != 2 ||
 			p.Retention.Failed != 10*time.Minute || !slices.Equal(s.Route.Capabilities, []string{"gpu"}) ||
@@ -56,9 +53,7 @@ func TestTermsOfWork(t *testing.T) {
 		`,"nodes":[{"name":"a","kind":"nobody","retention_s":{"failed":600}}]}`, 200)
 	for name, own := range map[string]bool{"one": true, "many": false} {
 		s, err := admin.New(a.client).GetSchedule(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		i := s.Definition.Item
 		if !charges(i.Gates) || own != (i.Lane == "side" && i.Priority == 7 && i.Deadline == time.Hour &&
 			i.Policy.AttemptTimeout == 5*time.Second && i.Policy.Retry.MaxRetries == 2 && i.Policy.Retention.Failed ==

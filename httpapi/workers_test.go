@@ -18,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // remote is a worker that knows nothing but the API.
@@ -546,9 +547,7 @@ func TestAnotherGatewayGoesOn(t *testing.T) {
 	tokens := a.h.cfg.Authorize
 	a.h.Close() // as if it had died: nothing is handed over
 	second, err := New(Config{Admin: admin.New(a.client), Authorize: tokens, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer second.Close()
 	a.server.Config.Handler = second
 	if l := r.renew(x.Lease); !l[0].Held {

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/mcp"
 )
 
@@ -20,7 +21,7 @@ func TestKindsAreTools(t *testing.T) {
 	session := e.connect(t, e.serve(t, e.server(t, mcp.Config{Name: "press", Authorize: authorize}, kinds()...)), "ada",
 		nil)
 	tools, err := session.ListTools(e.ctx, nil)
-	must(t, err)
+	must.No(t, err)
 	got := map[string]string{}
 	for _, tool := range tools.Tools {
 		in, _ := json.Marshal(tool.InputSchema)
@@ -46,7 +47,7 @@ func TestCallsAnswerResults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, err := session.CallTool(e.ctx,
 				&sdk.CallToolParams{Name: "write-article", Arguments: Topic{Topic: "tides"}})
-			must(t, err)
+			must.No(t, err)
 			structured, _ := json.Marshal(r.StructuredContent)
 			if string(structured) != `{"text":"all about tides","title":"tides"}` ||
 				text(r) != `{"title":"tides","text":"all about tides"}` || r.IsError {
@@ -57,7 +58,7 @@ func TestCallsAnswerResults(t *testing.T) {
 			}
 			r, err = session.CallTool(e.ctx,
 				&sdk.CallToolParams{Name: "shout_loud", Arguments: map[string]any{"input": "hey"}})
-			must(t, err)
+			must.No(t, err)
 			structured, _ = json.Marshal(r.StructuredContent)
 			if string(structured) != `{"result":"hey!"}` || text(r) != "hey!" {
 				t.Errorf("%s, %q", structured, text(r))
@@ -75,7 +76,7 @@ func TestFailuresAreToolErrors(t *testing.T) {
 		"cancel":   "cancelled: not today",
 	} {
 		r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "broken", Arguments: map[string]any{"input": how}})
-		must(t, err)
+		must.No(t, err)
 		category, _, _ := strings.Cut(want, ":")
 		if !r.IsError || text(r) != want || r.Meta["flowfabric/category"] != category {
 			t.Errorf("%q: %v %q %v", how, r.IsError, text(r), r.Meta)
@@ -84,7 +85,7 @@ func TestFailuresAreToolErrors(t *testing.T) {
 	for _, arguments := range []any{map[string]any{}, map[string]any{"input": 7},
 		map[string]any{"input": "x", "more": 1}, nil} {
 		r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "broken", Arguments: arguments})
-		must(t, err)
+		must.No(t, err)
 		if !r.IsError || !strings.HasPrefix(text(r), "invalid_arguments: ") {
 			t.Errorf("%v: %q", arguments, text(r))
 		}
@@ -120,7 +121,7 @@ func TestFramesAreProgress(t *testing.T) {
 			params := &sdk.CallToolParams{Name: "write-article", Arguments: Topic{Topic: "tides"}}
 			params.SetProgressToken("p1")
 			r, err := session.CallTool(e.ctx, params)
-			must(t, err)
+			must.No(t, err)
 			if r.IsError {
 				t.Error(text(r))
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/mcp"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -140,10 +141,10 @@ func start(t *testing.T, more ...handler.Binding) *env {
 	ctx, cancel := testwait.Context(t, t.Context())
 	c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: "embedded://",
 		Logger: quiet})
-	must(t, err)
+	must.No(t, err)
 	worker, err := runtime.New(runtime.Config{URL: "embedded://", Logger: quiet,
 		Namespaces: []string{"acme", "globex"}}, append(bindings(), more...)...)
-	must(t, err)
+	must.No(t, err)
 	var running conc.WaitGroup
 	running.Go(func() { _ = worker.Run(ctx) })
 	t.Cleanup(func() {
@@ -175,7 +176,7 @@ func (e *env) server(t *testing.T, cfg mcp.Config, kinds ...mcp.Kind) *mcp.Serve
 	t.Helper()
 	cfg.Logger = cmp.Or(cfg.Logger, quiet)
 	s, err := mcp.New(e.client, cfg, kinds...)
-	must(t, err)
+	must.No(t, err)
 	return s
 }
 
@@ -183,7 +184,7 @@ func (e *env) server(t *testing.T, cfg mcp.Config, kinds ...mcp.Kind) *mcp.Serve
 func (e *env) serve(t *testing.T, s *mcp.Server) string {
 	t.Helper()
 	h, err := s.HTTP()
-	must(t, err)
+	must.No(t, err)
 	return e.listen(t, h)
 }
 
@@ -212,7 +213,7 @@ func (e *env) connect(t *testing.T, url, token string, opts *sdk.ClientOptions) 
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opts)
 	session, err := c.Connect(e.ctx, &sdk.StreamableClientTransport{Endpoint: url,
 		HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1}, nil)
-	must(t, err)
+	must.No(t, err)
 	t.Cleanup(func() { _ = session.Close(); http.DefaultTransport.(*http.Transport).CloseIdleConnections() })
 	return session
 }
@@ -225,16 +226,9 @@ func (e *env) beside(t *testing.T, s *mcp.Server, opts *sdk.ClientOptions, versi
 	serving.Go(func() { _ = s.Run(e.ctx, ours) })
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, opts).Connect(e.ctx, theirs,
 		&sdk.ClientSessionOptions{ProtocolVersion: version})
-	must(t, err)
+	must.No(t, err)
 	t.Cleanup(func() { _ = session.Close(); serving.Wait() })
 	return session
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // until waits for a condition.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/mcp"
 )
 
@@ -46,10 +47,10 @@ func TestOfficialTasksClient(t *testing.T) {
 	}
 	execution, _, _ := strings.Cut(reference.TaskID, ".")
 	id, err := flowfabric.ParseExecutionID(execution)
-	must(t, err)
+	must.No(t, err)
 	e.until(t, "suspended", func() bool {
 		x, err := e.client.Get(e.ctx, id)
-		must(t, err)
+		must.No(t, err)
 		if x.State.Public.Terminal() {
 			t.Fatalf("it is %s: %s %s", x.State.Public, x.FailureReason, x.CancelReason)
 		}

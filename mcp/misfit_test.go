@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/mcp"
 )
 
@@ -53,7 +54,7 @@ func TestMessagesNameMembersOfTheJSON(t *testing.T) {
 		t.Helper()
 		for over, session := range sessions {
 			r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
-			must(t, err)
+			must.No(t, err)
 			got, is := strings.CutPrefix(text(r), "invalid_arguments: arguments: ")
 			if !is || ofGo.MatchString(got) || want != "" && got != want {
 				t.Errorf("%s over %s, %s:\n%s\nwant\n%s", name, over, arguments, got, want)
@@ -62,7 +63,7 @@ func TestMessagesNameMembersOfTheJSON(t *testing.T) {
 	}
 	// Every tool, whatever its schema.
 	tools, err := sessions["http"].ListTools(e.ctx, nil)
-	must(t, err)
+	must.No(t, err)
 	for _, tool := range tools.Tools {
 		schema, _ := tool.InputSchema.(map[string]any)
 		properties, _ := schema["properties"].(map[string]any)
@@ -108,15 +109,15 @@ func TestMessagesNameMembersOfTheJSON(t *testing.T) {
 	ask := func(method, params string) string {
 		q, err := http.NewRequestWithContext(e.ctx, "POST", url, strings.NewReader(
 			`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`))
-		must(t, err)
+		must.No(t, err)
 		q.Header.Set("Authorization", "Bearer ada")
 		q.Header.Set("Content-Type", "application/json")
 		q.Header.Set("Accept", "application/json, text/event-stream")
 		answer, err := http.DefaultClient.Do(q)
-		must(t, err)
+		must.No(t, err)
 		defer answer.Body.Close()
 		var m struct{ Error *jsonrpc.Error }
-		must(t, json.NewDecoder(answer.Body).Decode(&m))
+		must.No(t, json.NewDecoder(answer.Body).Decode(&m))
 		if m.Error == nil {
 			t.Fatalf("%s %s: no error", method, params)
 		}
@@ -151,16 +152,16 @@ func TestMessagesNameMembersOfTheJSON(t *testing.T) {
 	var serving conc.WaitGroup
 	serving.Go(func() { _ = s.Run(e.ctx, ours) })
 	wire, err := theirs.Connect(context.WithoutCancel(e.ctx))
-	must(t, err)
+	must.No(t, err)
 	id, err := jsonrpc.MakeID("one")
-	must(t, err)
-	must(t, wire.Write(e.ctx, &jsonrpc.Request{ID: id, Method: "tools/call", Params: json.RawMessage(`{"name":5}`)}))
+	must.No(t, err)
+	must.No(t, wire.Write(e.ctx, &jsonrpc.Request{ID: id, Method: "tools/call", Params: json.RawMessage(`{"name":5}`)}))
 	answer, err := wire.Read(e.ctx)
-	must(t, err)
+	must.No(t, err)
 	if r, ok := answer.(*jsonrpc.Response); !ok || r.Error == nil ||
 		r.Error.Error() != "invalid params: /name: it is a JSON number, want a string" {
 		t.Errorf("over stdio: %+v", answer)
 	}
-	must(t, wire.Close())
+	must.No(t, wire.Close())
 	serving.Wait()
 }

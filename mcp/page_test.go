@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/mcp"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -69,32 +70,32 @@ func TestPage(t *testing.T) {
 			return "all about " + in.Topic, nil
 		})))
 	secret, entry, err := httpapi.NewToken("desk", httpapi.Operator, time.Time{})
-	must(t, err)
+	must.No(t, err)
 	file := filepath.Join(t.TempDir(), "tokens.json")
-	must(t, os.WriteFile(file, []byte("["+entry+"]"), 0o600))
+	must.No(t, os.WriteFile(file, []byte("["+entry+"]"), 0o600))
 	tokens, err := httpapi.LoadTokens(file, quiet)
-	must(t, err)
+	must.No(t, err)
 	key, err := hex.DecodeString("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f")
-	must(t, err)
+	must.No(t, err)
 	mux := http.NewServeMux()
-	must(t, Serve(e.client, mux, tokens, key))
+	must.No(t, Serve(e.client, mux, tokens, key))
 	url := e.listen(t, mux) + "/mcp"
 
 	r, err := e.connect(t, url, secret, nil).CallTool(e.ctx,
 		&sdk.CallToolParams{Name: "write-draft", Arguments: Draft{Topic: "tides"}})
-	must(t, err)
+	must.No(t, err)
 	if text(r) != "all about tides" {
 		t.Errorf("%q", text(r))
 	}
 	r, err = e.connect(t, url, secret, asksUser("accept", map[string]any{"choice": "approve"}, nil)).CallTool(e.ctx,
 		&sdk.CallToolParams{Name: "publish-draft", Arguments: Draft{Topic: "tides"}})
-	must(t, err)
+	must.No(t, err)
 	if text(r) != "approve" {
 		t.Errorf("%q", text(r))
 	}
 	r, err = e.connect(t, url, secret, asksUser("accept", map[string]any{"stars": 4, "remarks": "wet"}, nil)).CallTool(
 		e.ctx, &sdk.CallToolParams{Name: "critique", Arguments: Draft{Topic: "tides"}})
-	must(t, err)
+	must.No(t, err)
 	if text(r) != `{"stars":4,"remarks":"wet"}` {
 		t.Errorf("%q", text(r))
 	}

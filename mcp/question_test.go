@@ -16,6 +16,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/mcp"
 )
 
@@ -62,7 +63,7 @@ func TestACallAsksTheUser(t *testing.T) {
 				}
 				r, err := connect(t, asksUser(c.action, c.content, &asked)).CallTool(e.ctx,
 					&sdk.CallToolParams{Name: c.tool, Arguments: arguments})
-				must(t, err)
+				must.No(t, err)
 				if text(r) != c.result || asked.Load().Message != c.message {
 					t.Errorf("%q, asked %+v", text(r), asked.Load())
 				}
@@ -77,18 +78,18 @@ func TestADismissedQuestionStaysOpen(t *testing.T) {
 	s := e.server(t, mcp.Config{Authorize: authorize}, kinds()...)
 	session := e.connect(t, e.serve(t, s), "ada", asksUser("cancel", nil, nil))
 	r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "publish", Arguments: Topic{Topic: "dunes"}})
-	must(t, err)
+	must.No(t, err)
 	if !r.IsError || !strings.HasPrefix(text(r), "unanswered: ") {
 		t.Fatalf("%q", text(r))
 	}
 	id, err := flowfabric.ParseExecutionID(r.Meta["flowfabric/execution"].(string))
-	must(t, err)
+	must.No(t, err)
 	x, err := e.client.Get(e.ctx, id)
-	must(t, err)
+	must.No(t, err)
 	if x.State.Public != flowfabric.Suspended {
 		t.Errorf("it is %s", x.State.Public)
 	}
-	must(t, e.client.Cancel(e.ctx, id))
+	must.No(t, e.client.Cancel(e.ctx, id))
 }
 
 // Of two questions, the answer to one counts although the other is dismissed, and the other is asked again.
@@ -108,7 +109,7 @@ func TestTwoQuestions(t *testing.T) {
 			}
 			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"value": value}}, nil
 		}}).CallTool(e.ctx, &sdk.CallToolParams{Name: "duo", Arguments: struct{}{}})
-		must(t, err)
+		must.No(t, err)
 		if got := text(r); !strings.Contains(got, `first=\"one\"`) || !strings.Contains(got, `second=2`) {
 			t.Errorf("%s: %s", via, got)
 		}
@@ -122,20 +123,20 @@ func TestTwoQuestions(t *testing.T) {
 		return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"value": "one"}}, nil
 	}})
 	r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "duo", Arguments: struct{}{}})
-	must(t, err)
+	must.No(t, err)
 	if !strings.HasPrefix(text(r), "unanswered: ") {
 		t.Fatalf("%s", text(r))
 	}
 	id, err := flowfabric.ParseExecutionID(r.Meta["flowfabric/execution"].(string))
-	must(t, err)
+	must.No(t, err)
 	record, err := e.client.Suspension(e.ctx, id)
-	must(t, err)
+	must.No(t, err)
 	for _, w := range record.Waitpoints {
 		if got := w.Matched == 1; got != (w.Key == "first") {
 			t.Errorf("waitpoint %s: %d signals count", w.Key, w.Matched)
 		}
 	}
-	must(t, e.client.Cancel(e.ctx, id))
+	must.No(t, e.client.Cancel(e.ctx, id))
 }
 
 // When somebody else answers, the client's form goes away and the call returns.
@@ -169,12 +170,12 @@ func (e *env) answer(t *testing.T, title, by string) {
 	t.Helper()
 	e.until(t, title, func() bool {
 		page, err := admin.New(e.client).Approvals(e.ctx, admin.ApprovalFilter{}, "", 100)
-		must(t, err)
+		must.No(t, err)
 		for _, x := range page.Items {
 			if x.Question != nil && x.Question.Title == title {
 				_, err := e.client.Approve(e.ctx, x.ID, "approval", map[string]any{"choice": "approve"},
 					flowfabric.By(by), signal("approve"))
-				must(t, err)
+				must.No(t, err)
 				return true
 			}
 		}
@@ -237,7 +238,7 @@ func TestMessages(t *testing.T) {
 			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"value": words[turn.Add(1)-1]}}, nil
 		}})
 		r, err := session.CallTool(e.ctx, &sdk.CallToolParams{Name: "chat", Arguments: struct{}{}})
-		must(t, err)
+		must.No(t, err)
 		if text(r) != "low tide " {
 			t.Errorf("%s: %q", via, text(r))
 		}
@@ -320,7 +321,7 @@ func TestADisconnectEndsTheCallAlone(t *testing.T) {
 		id := <-started
 		hangUp()
 		calling.Wait()
-		must(t, end())
+		must.No(t, end())
 		select {
 		case <-ended: // while the execution runs
 		case <-e.ctx.Done():
@@ -347,7 +348,7 @@ func TestADisconnectEndsTheCallAlone(t *testing.T) {
 		body := strings.NewReader(
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}}`)
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
-		must(t, err)
+		must.No(t, err)
 		for name, value := range map[string]string{"Content-Type": "application/json",
 			"Accept": "application/json, text/event-stream", "Authorization": "Bearer ada",
 			"Mcp-Protocol-Version": "2025-06-18"} {
@@ -383,9 +384,9 @@ func (w *wire) post(t *testing.T, method string, params map[string]any) (int, ma
 		"io.modelcontextprotocol/clientCapabilities": map[string]any{"elicitation": map[string]any{},
 			"extensions": extensions}}
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
-	must(t, err)
+	must.No(t, err)
 	q, err := http.NewRequestWithContext(w.e.ctx, http.MethodPost, w.url, bytes.NewReader(body))
-	must(t, err)
+	must.No(t, err)
 	for name, value := range map[string]string{"Content-Type": "application/json",
 		"Accept": "application/json, text/event-stream", "Authorization": "Bearer " + w.token,
 		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method} {
@@ -401,15 +402,15 @@ func (w *wire) post(t *testing.T, method string, params map[string]any) (int, ma
 		q.Header.Set(name, value)
 	}
 	r, err := http.DefaultClient.Do(q)
-	must(t, err)
+	must.No(t, err)
 	defer r.Body.Close()
 	answer, err := io.ReadAll(r.Body)
-	must(t, err)
+	must.No(t, err)
 	var m map[string]any
 	for _, line := range strings.Split(string(answer), "\n") {
 		line = strings.TrimPrefix(line, "data: ")
 		if strings.HasPrefix(line, "{") {
-			must(t, json.Unmarshal([]byte(line), &m))
+			must.No(t, json.Unmarshal([]byte(line), &m))
 		}
 	}
 	return r.StatusCode, m

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestFormsStandForValues(t *testing.T) {
@@ -24,9 +25,7 @@ func TestFormsStandForValues(t *testing.T) {
 		"empty":   func() (*jsonschema.Schema, error) { return jsonschema.For[struct{}](nil) },
 	} {
 		s, err := schema()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		forms[name] = newForm(s, "input")
 	}
 	for name, text := range map[string]string{
@@ -34,9 +33,7 @@ func TestFormsStandForValues(t *testing.T) {
 		"defaults":  `{"type":"object","properties":{"a":{"type":"integer","default":7}}}`,
 	} {
 		f, err := newRawForm(json.RawMessage(text), "input")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		forms[name] = f
 	}
 	for _, c := range []struct{ form, object, want string }{ // want "" is a refusal

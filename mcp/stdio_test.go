@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/sourcegraph/conc"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/mcp"
 )
 
@@ -33,15 +34,15 @@ func TestTasksOverStdio(t *testing.T) {
 		params["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28",
 			"io.modelcontextprotocol/clientCapabilities": map[string]any{"extensions": json.RawMessage(extensions)}}
 		request, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": next, "method": method, "params": params})
-		must(t, err)
+		must.No(t, err)
 		_, err = fmt.Fprintf(requests, "%s\n", request)
-		must(t, err)
+		must.No(t, err)
 		for lines.Scan() {
 			var m struct {
 				ID            int
 				Result, Error map[string]any
 			}
-			must(t, json.Unmarshal(lines.Bytes(), &m))
+			must.No(t, json.Unmarshal(lines.Bytes(), &m))
 			if m.ID == next {
 				return m.Result, m.Error
 			}
@@ -78,8 +79,8 @@ func TestTasksOverStdio(t *testing.T) {
 	_, err := io.WriteString(requests,
 		`{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"note","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`+
 			"\n")
-	must(t, err)
-	must(t, requests.Close())
+	must.No(t, err)
+	must.No(t, requests.Close())
 	var rest conc.WaitGroup
 	rest.Go(func() { _, _ = io.Copy(io.Discard, answers) })
 	serving.Wait()

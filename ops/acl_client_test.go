@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -608,9 +609,7 @@ func TestEveryClientMethodIsSomebodysJob(t *testing.T) {
 			})} {
 			w, err := runtime.New(runtime.Config{URL: as("worker", s), TokenKeys: keys, LeaseTTL: time.Second,
 				Logger: quiet, Registerer: prometheus.NewRegistry()}, b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			serve(t, ctx, w)
 		}
 		clients := map[string]*client.Client{}

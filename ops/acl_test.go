@@ -27,6 +27,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -48,9 +49,7 @@ func guarded(t *testing.T, kind testserver.Kind, change ...func(user, rules stri
 		rules += own
 	}
 	file := filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, os.WriteFile(file, []byte(rules), 0o600))
 	return testserver.Start(t, kind, testserver.TCP(), testserver.Args("--aclfile", file))
 }
 
@@ -113,9 +112,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 			if event.Frame.Type != "" {
 				if frames++; event.Frame.Type == "token" {
 					token, err := suspend.ParseToken(string(event.Frame.Payload))
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.No(t, err)
 					if _, err := p.Signal(ctx, token, "on"); err != nil {
 						t.Fatalf("signal: %v", err)
 					}
@@ -133,9 +130,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		}
 		for _, what := range []string{"fail", "delay", "cancel", "panic"} {
 			x, err := client.Submit(ctx, p, job, what)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			_, err = x.Result(ctx)
 			if ok := err == nil; ok != (what == "delay") || errors.Is(err, flowfabric.ErrAuth) {
 				t.Errorf("%s: %v", what, err)
@@ -197,13 +192,9 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 	t.Helper()
 	p, err := open(t, ctx, "producer", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	o, err := open(t, ctx, "operator", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	submit := func(delay time.Duration) flowfabric.FlowID {
 		t.Helper()
 		id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
@@ -265,13 +256,9 @@ func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	t.Helper()
 	p, err := open(t, ctx, "producer", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	o, err := open(t, ctx, "operator", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	_, _, _, budget := o.PutBudget(ctx, admission.Budget{Name: "acme", Refund: []string{"failed"},
 		Limits: map[string]admission.Limit{"tokens": {Hard: 5}}}, 0, "me")
 	_, _, _, quota := o.PutQuota(ctx, admission.Quota{Name: "api", Cap: 1}, 0, "me")
@@ -330,9 +317,7 @@ var job = handler.Define[string, string]("job", handler.Retry(1, time.Millisecon
 func work(t *testing.T, ctx context.Context, cfg runtime.Config) (stop func() error) {
 	t.Helper()
 	w, err := runtime.New(cfg, handler.Bind(job, do))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return serve(t, ctx, w)
 }
 
@@ -415,9 +400,7 @@ func TestUsersAreRefusedTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, err := open(t, ctx, "producer", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if err := e.FreezePartition(ctx, 0, "x"); !errors.Is(err, flowfabric.ErrAuth) ||
 		!strings.Contains(err.Error(), "ff_freeze_partition") {
 		t.Errorf("a producer freezes: %v", err)
@@ -441,9 +424,7 @@ func TestMissingRightInsideAFunction(t *testing.T) {
 			t.Fatal(err)
 		}
 		e, err := open(t, t.Context(), "producer", s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		_, err = e.CreateExecutions(t.Context(), 0,
 			[]engine.NewExecution{{ID: flowfabric.NewExecutionID(0), Namespace: "n", Lane: "l", Kind: "k"}})
 		if !errors.Is(err, flowfabric.ErrAuth) {
@@ -457,9 +438,7 @@ func schedules(t *testing.T, ctx context.Context, s *testserver.Server) {
 	t.Helper()
 	c, err := client.Connect(ctx,
 		client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: as("operator", s), Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(c.Close)
 	f := flow.New("scheduled")
 	for i := range 101 {
@@ -468,9 +447,7 @@ func schedules(t *testing.T, ctx context.Context, s *testserver.Server) {
 	hourly := schedule.Every(time.Hour, time.Time{})
 	_, err = c.SyncSchedules(ctx, "ops", client.DeclareSchedule("one", hourly, idle, "in", client.FirstRunNow()),
 		client.DeclareFlowSchedule("all", hourly, f, client.FirstRunNow()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, name := range []string{"one", "all"} {
 		for {
 			info, err := admin.New(c).GetSchedule(ctx, name)
@@ -554,9 +531,7 @@ func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 func ask(t *testing.T, s *testserver.Server, user, command string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer func() { _ = conn.Close() }()
 	r := bufio.NewReader(conn)
 	for _, line := range []string{"AUTH " + user + " change-me-" + user, command} {
@@ -564,9 +539,7 @@ func ask(t *testing.T, s *testserver.Server, user, command string) string {
 			t.Fatal(err)
 		}
 		answer, err := r.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if line == command {
 			return answer
 		}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // promtool runs Prometheus' own checker in this directory. Where it is not installed the test is skipped loudly;
@@ -54,9 +56,7 @@ func metrics(t *testing.T) map[string][]string {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return string(b)
 }
 
@@ -113,9 +113,7 @@ func TestExpressions(t *testing.T) {
 			} `json:"targets"`
 		} `json:"panels"`
 	}
-	if err := json.Unmarshal([]byte(read(t, "dashboard.json")), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, json.Unmarshal([]byte(read(t, "dashboard.json")), &dashboard))
 	var rules bytes.Buffer
 	rules.WriteString("groups:\n- name: dashboard\n  rules:\n")
 	ids, used := map[int]bool{}, ""
@@ -143,9 +141,7 @@ func TestExpressions(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "panels.yaml")
-	if err := os.WriteFile(file, rules.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, os.WriteFile(file, rules.Bytes(), 0o600))
 	promtool(t, "check", "rules", file)
 }
 
@@ -183,9 +179,7 @@ func TestRunbook(t *testing.T) {
 		}
 	}
 	files, err := os.ReadDir("../docs/runbook")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var have []string
 	all := metrics(t)
 	for _, f := range files {

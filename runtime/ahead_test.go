@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -41,14 +42,10 @@ func newAheadEnv(t *testing.T) *aheadEnv {
 	ctx, cancel := testwait.Context(t, context.Background())
 	t.Cleanup(cancel)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(func() { server.Close() })
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 1, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	return &aheadEnv{T: t, ctx: ctx, url: server.URL(), engine: e}
 }
@@ -271,13 +268,9 @@ func TestPauseWhileSomethingIsAhead(t *testing.T) {
 			ahead := e.full(w, ids)
 			c, err := client.Connect(e.ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: e.url,
 				Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			defer c.Close()
-			if err := admin.New(c).SetLane(e.ctx, "default", admin.LaneChange{State: admin.LanePaused}); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, admin.New(c).SetLane(e.ctx, "default", admin.LaneChange{State: admin.LanePaused}))
 			want := aheadSlots + aheadMost
 			if back {
 				e.until("what waited is back", func() bool { return len(e.in(flowfabric.Waiting, ahead)) == aheadMost })
@@ -288,9 +281,7 @@ func TestPauseWhileSomethingIsAhead(t *testing.T) {
 			if n := len(e.in(flowfabric.Waiting, ids)); n != len(ids)-want || w.count() != want {
 				t.Errorf("%d wait and %d have begun, want %d and %d", n, w.count(), len(ids)-want, want)
 			}
-			if err := admin.New(c).SetLane(e.ctx, "default", admin.LaneChange{State: admin.LaneActive}); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, admin.New(c).SetLane(e.ctx, "default", admin.LaneChange{State: admin.LaneActive}))
 			e.completed(ids, 1)
 		})
 	}

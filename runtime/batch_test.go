@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -44,14 +45,10 @@ func TestCompletedBatch(t *testing.T) {
 	defer cancel()
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer server.Close()
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 1, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	const all = 16
 	var begun atomic.Int64
@@ -68,9 +65,7 @@ func TestCompletedBatch(t *testing.T) {
 			}
 			return in, nil
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	c := &choosy{}
 	w.open = func(ctx context.Context, cfg Config) (store, func(), error) {
 		s, release, err := open(ctx, cfg)
@@ -97,9 +92,7 @@ func TestCompletedBatch(t *testing.T) {
 	for _, x := range items {
 		testwait.Until(t, "it has completed", func() bool {
 			s, err := e.ReadExecution(ctx, x.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			if s.Attempts > 1 {
 				t.Errorf("%s took %d attempts", x.ID, s.Attempts)
 			}

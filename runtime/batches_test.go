@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -55,9 +56,7 @@ func (w *env) submitTogether(n int, change ...func(*engine.NewExecution)) []flow
 		ids[i] = items[i].ID
 	}
 	created, err := w.engine.CreateExecutions(w.ctx, 1, items)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	for _, c := range created {
 		if c.Err != nil {
 			w.Fatal(c.Err)
@@ -164,15 +163,11 @@ func TestBatchHandlerDrains(t *testing.T) {
 	<-started
 	waits := w.submit("late")
 	w.reach(waits, codes.Active)
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, r.stop())
 	var done, back int
 	for _, id := range append(ids, waits) {
 		s, err := w.engine.ReadExecution(w.ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		switch s.State.Code {
 		case codes.Completed:
 			done++

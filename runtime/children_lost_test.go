@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // between stands between a worker and the server when it makes children: meanwhile runs before the call that parks.
@@ -74,9 +75,7 @@ func (b *bench) ofChildren(t *testing.T, wrap *between) (runs *atomic.Int64, end
 	t.Helper()
 	runs, ended = &atomic.Int64{}, make(chan struct{})
 	worker, err := New(Config{URL: b.worker.target().URL, Logger: quiet}, many(runs)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	worker.open = func(ctx context.Context, cfg Config) (store, func(), error) {
 		s, release, err := open(ctx, cfg)
 		wrap.store = &watched{store: s, id: b.id, ended: ended}

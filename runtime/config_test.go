@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -91,13 +92,9 @@ func TestNewRefusesHandlers(t *testing.T) {
 // The default instance is unique per worker and within its limit.
 func TestDefaultInstance(t *testing.T) {
 	a, err := runtime.New(runtime.Config{URL: "embedded://"}, greetBinding())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	b, err := runtime.New(runtime.Config{URL: "embedded://"}, greetBinding())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if a.Instance() == b.Instance() || len(a.Instance()) > limits.MaxInstance {
 		t.Errorf("instances %q and %q", a.Instance(), b.Instance())
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -19,9 +20,7 @@ func TestDamagedRootStopsOnePartition(t *testing.T) {
 	defer cancel()
 	opened := func() *engine.Engine {
 		e, err := engine.Open(ctx, engine.Config{URL: s.URL(), Partitions: 4, Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		t.Cleanup(e.Close)
 		return e
 	}

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -56,9 +57,7 @@ func TestChainsNeedNoClaims(t *testing.T) {
 			defer cancel()
 			url := testserver.Redis(t)
 			e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Partitions: 2, Logger: quiet})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			defer e.Close()
 			var runs [length]atomic.Int64
 			worker, err := New(Config{URL: url, Logger: quiet, LeaseTTL: time.Hour},
@@ -67,9 +66,7 @@ func TestChainsNeedNoClaims(t *testing.T) {
 						runs[n].Add(1)
 						return n, nil
 					}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			h := &dependants{lose: lose}
 			worker.open = func(ctx context.Context, cfg Config) (store, func(), error) {
 				s, release, err := open(ctx, cfg)
@@ -103,9 +100,7 @@ func TestChainsNeedNoClaims(t *testing.T) {
 			}
 			testwait.Progress(t, "the flow has ended", func() (bool, any) {
 				f, err := e.DescribeFlow(ctx, id)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, err)
 				return !f.EndedAt.IsZero(), fmt.Sprint(f.Count)
 			})
 			for i := range runs {

@@ -16,6 +16,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -34,15 +35,11 @@ func TestDrainWithoutAServer(t *testing.T) {
 			defer cancel()
 			srv := testserver.Start(t, testserver.ServerRedis, testserver.TCP())
 			e, err := engine.Open(ctx, engine.Config{URL: srv.URL(), Partitions: 4, Logger: quiet})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			defer e.Close()
 			b, started, causes := blocking()
 			worker, err := runtime.New(runtime.Config{URL: srv.URL(), DrainTimeout: -1, Logger: quiet}, b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			run, stop := context.WithCancel(ctx)
 			defer stop()
 			var running conc.WaitGroup
@@ -72,9 +69,7 @@ func TestDrainWithoutAServer(t *testing.T) {
 func standStill(t *testing.T, srv *testserver.Server) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.URL(), "redis://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer conn.Close()
 	if _, err := conn.Write([]byte("INFO server\r\n")); err != nil {
 		t.Fatal(err)
@@ -85,9 +80,7 @@ func standStill(t *testing.T, srv *testserver.Server) {
 			if err == nil {
 				err = syscall.Kill(pid, syscall.SIGSTOP)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			return
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -51,14 +52,10 @@ func newEnv(t *testing.T) *env {
 	ctx, cancel := testwait.Context(t, context.Background())
 	t.Cleanup(cancel)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(func() { server.Close() })
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 4, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	return &env{T: t, ctx: ctx, url: server.URL(), engine: e}
 }
@@ -77,9 +74,7 @@ func (w *env) start(cfg runtime.Config, bindings ...handler.Binding) *running {
 		cfg.Logger = quiet
 	}
 	worker, err := runtime.New(cfg, bindings...)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	ctx, cancel := context.WithCancel(w.ctx)
 	var wg conc.WaitGroup
 	var result error
@@ -94,9 +89,7 @@ func (w *env) start(cfg runtime.Config, bindings ...handler.Binding) *running {
 func (w *env) submit(in any, change ...func(*engine.NewExecution)) flowfabric.ExecutionID {
 	w.Helper()
 	payload, err := json.Marshal(in)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)), Namespace: "default",
 		Lane: "default", Kind: "greet", Payload: payload}
 	for _, c := range change {

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -28,23 +29,17 @@ func onePartition(t *testing.T, h func(context.Context, *handler.Task, string) (
 	t.Helper()
 	url := testserver.Redis(t)
 	e, err := engine.Open(t.Context(), engine.Config{CallTimeout: time.Hour, URL: url, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	raw, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{strings.TrimPrefix(url, "unix://")},
 		DisableCache: true, ForceSingleClient: true,
 		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(raw.Close)
 	worker, err := runtime.New(runtime.Config{URL: url}, handler.Bind(handler.Define[string, string]("kind-a"), h))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = worker.Run(ctx) })
@@ -91,9 +86,7 @@ func TestAnotherKindUnderALostRouteID(t *testing.T) {
 	})
 	for _, lost := range [][]string{{"DEL", k.Routes(), k.RouteIDs(), k.RouteLog()},
 		{"HDEL", string(k), "table", "routes"}} {
-		if err := do(lost...).Error(); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, do(lost...).Error())
 	}
 	other := createKind(t, e, "kind-b")
 	testwait.Until(t, "the other kind's work was handed back", func() bool {
@@ -119,16 +112,12 @@ func TestProgressOfAFrozenPartition(t *testing.T) {
 	})
 	id := createKind(t, e, "kind-a")
 	<-began
-	if err := e.FreezePartition(t.Context(), 0, "slot move"); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, e.FreezePartition(t.Context(), 0, "slot move"))
 	close(frozen)
 	if err := <-said; err != nil {
 		t.Errorf("progress: %v", err)
 	}
-	if err := e.ThawPartition(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, e.ThawPartition(t.Context(), 0))
 	testwait.Until(t, "it has ended", ended(t, e, id))
 	if s, err := e.ReadExecution(t.Context(), id); err != nil || s.Attempts != 1 || s.Retries != 0 {
 		t.Errorf("%d attempts, %d retries, %v", s.Attempts, s.Retries, err)

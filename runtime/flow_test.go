@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -27,15 +28,11 @@ func (w *env) submitFlow(f *flow.Flow) flowfabric.FlowID {
 	w.Helper()
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)))
 	plan, err := flowplan.Of(f, id, flowplan.Defaults{Namespace: "default", Creator: "test"})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	_, err = w.engine.CreateFlow(w.ctx,
 		engine.NewFlow{ID: id, Namespace: "default", Kind: plan.Kind, Digest: plan.Digest, Tags: plan.Tags,
 			Members: plan.Members, Mode: plan.Mode})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	return id
 }
 
@@ -55,9 +52,7 @@ func (w *env) flowEnds(id flowfabric.FlowID) (r engine.FlowRecord) {
 func (w *env) snapshot(id flowfabric.ExecutionID) engine.Snapshot {
 	w.Helper()
 	s, err := w.engine.ReadExecution(w.ctx, id)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	return s
 }
 

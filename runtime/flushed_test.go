@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -29,9 +30,7 @@ func flushing(t *testing.T, f func(w *env, ask func(command string) string)) {
 		t.Run(name, func(t *testing.T) {
 			w := start(t)
 			conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "redis://"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			defer conn.Close()
 			answers := bufio.NewReader(conn)
 			f(w, func(command string) string {
@@ -44,9 +43,7 @@ func flushing(t *testing.T, f func(w *env, ask func(command string) string)) {
 					t.Fatal(err)
 				}
 				line, err := answers.ReadString('\n')
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, err)
 				return strings.TrimSpace(line)
 			})
 		})
@@ -139,9 +136,7 @@ func TestAWorkerEndsWhenTheStoreHasOtherCounts(t *testing.T) {
 				partitions))
 			ask("EXEC")
 			e, err := engine.Open(w.ctx, engine.Config{URL: w.url, Logger: quiet})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			defer e.Close()
 			w.eventually("the worker ends", func() bool { return worker.Ready() != nil })
 			err = worker.stop()

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -161,9 +162,7 @@ func newCrew(t *testing.T, url string) *crew {
 	t.Cleanup(cancel)
 	e, err := engine.Open(ctx,
 		engine.Config{CallTimeout: time.Hour, URL: url, Partitions: 2, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	return &crew{t, ctx, url, e, handler.Define[string, string]("k")}
 }

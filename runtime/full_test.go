@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -53,9 +54,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			for _, id := range ended {
 				w.reach(id, codes.Completed)
 			}
-			if err := first.stop(); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, first.stop())
 			raw := plain(t, s.URL())
 			raw.limit(ctx, raw.used(ctx)+2<<20)
 			waiting := []flowfabric.ExecutionID{}
@@ -129,14 +128,10 @@ type memory struct {
 func plain(t *testing.T, url string) memory {
 	t.Helper()
 	option, err := rueidis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	option.DisableCache, option.ForceSingleClient = true, true
 	client, err := rueidis.NewClient(option)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(client.Close)
 	return memory{t, client}
 }

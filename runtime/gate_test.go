@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -41,9 +42,7 @@ func (w *env) free(quota string) {
 	w.Helper()
 	w.eventually("all slots of "+quota+" are free", func() bool {
 		q, err := w.engine.ReadQuota(w.ctx, quota, 0, 0)
-		if err != nil {
-			w.Fatal(err)
-		}
+		must.No(w, err)
 		return q.Held == 0
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -314,14 +315,10 @@ func TestLostReplies(t *testing.T) {
 	defer cancel()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer server.Close()
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 2, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	var runs sync.Map
 	kind := handler.Define[string, string]("k")
@@ -343,9 +340,7 @@ func TestLostReplies(t *testing.T) {
 			}
 			return "first run", nil
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	f := &faulty{}
 	f.lose.Store(true)
 	w.open = func(ctx context.Context, cfg Config) (store, func(), error) {
@@ -394,4 +389,16 @@ func TestLostReplies(t *testing.T) {
 	if f.lost.Load() < 10 {
 		t.Errorf("only %d replies were lost", f.lost.Load())
 	}
+}
+
+func FuzzUrgent(f *testing.F) {
+	for _, seed := range []string{"9000 7", "9000", "0 7", "-1 7", "9000 -7", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		m, ok := parseUrgent(message)
+		if again, taken := parseUrgent(fmt.Sprint(m.priority, " ", m.route)); ok && (!taken || again != m) {
+			t.Errorf("%q: %+v, then %+v", message, m, again)
+		}
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -49,9 +50,7 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 	servers(t, func(w *env) {
 		c, err := client.Connect(w.ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: w.url,
 			Logger: quiet})
-		if err != nil {
-			w.Fatal(err)
-		}
+		must.No(w, err)
 		defer c.Close()
 		into := func(lane string, partition int) func(*engine.NewExecution) {
 			return func(x *engine.NewExecution) { x.Lane, x.ID = lane, flowfabric.NewExecutionID(uint16(partition%4)) }
@@ -76,16 +75,12 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 		defer stop()
 		w.eventually("the load runs", func() bool { return seen.count() > 50 })
 
-		if err := admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LanePaused},
-			flowfabric.By("anna")); err != nil {
-			w.Fatal(err)
-		}
+		must.No(w, admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LanePaused},
+			flowfabric.By("anna")))
 		var waits []flowfabric.ExecutionID // not claimed when the call had returned
 		for x, err := range admin.New(c).List(w.ctx,
 			admin.Filter{Lane: "default", States: []flowfabric.PublicState{flowfabric.Waiting}}) {
-			if err != nil {
-				w.Fatal(err)
-			}
+			must.No(w, err)
 			waits = append(waits, x.ID)
 		}
 		before := len(submitted)
@@ -121,9 +116,7 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 			w.Errorf("%d have not started, %d wait", late, queues[0].Depth)
 		}
 
-		if err := admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LaneActive}); err != nil {
-			w.Fatal(err)
-		}
+		must.No(w, admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LaneActive}))
 		for _, id := range all {
 			w.reach(id, codes.Completed)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -65,9 +66,7 @@ type bench struct {
 func newBench(t *testing.T, logger *slog.Logger, wrap func(store) store) *bench {
 	t.Helper()
 	server, err := embedded.Start(t.Context(), embedded.Config{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(server.Close)
 	b := &bench{id: flowfabric.NewExecutionID(0)}
 	if b.engine, err = engine.Open(t.Context(), engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 2,
@@ -83,9 +82,7 @@ func newBench(t *testing.T, logger *slog.Logger, wrap func(store) store) *bench 
 	b.worker, err = New(Config{URL: server.URL(), Logger: logger, LeaseTTL: time.Hour},
 		handler.Bind(handler.Define[string, string]("k"),
 			func(context.Context, *handler.Task, string) (string, error) { b.runs.Add(1); return "", nil }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	b.worker.open = func(ctx context.Context, cfg Config) (store, func(), error) {
 		s, release, err := open(ctx, cfg)
 		return wrap(s), release, err
@@ -112,9 +109,7 @@ func (b *bench) run(t *testing.T, ready <-chan struct{}) engine.Snapshot {
 	stop()
 	running.Wait()
 	s, err := b.engine.ReadExecution(t.Context(), b.id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return s
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -35,9 +36,7 @@ import (
 func observed(t testing.TB, reg prometheus.Gatherer) map[string]*dto.MetricFamily {
 	t.Helper()
 	all, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	out := make(map[string]*dto.MetricFamily, len(all))
 	for _, f := range all {
 		out[f.GetName()] = f
@@ -183,24 +182,18 @@ func TestMetricsMove(t *testing.T) {
 
 	flood := w.submit("flood")
 	w.reach(flood, codes.Active)
-	if err := w.engine.FreezePartition(w.ctx, flood.Partition(), "test"); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, w.engine.FreezePartition(w.ctx, flood.Partition(), "test"))
 	m.reads(1, "server_call_errors_total", "class=retry", "error=partition_frozen")
 	close(frozen)
 	<-flooded
-	if err := w.engine.ThawPartition(w.ctx, flood.Partition()); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, w.engine.ThawPartition(w.ctx, flood.Partition()))
 	m.reads(1, "frames_lost_total", "cause=shed")
 	w.reach(flood, codes.Completed)
 
 	every := schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), Overlap: schedule.OverlapSkip,
 		Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "nobody serves it"}}
 	text, err := calendar.Encode(every)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	put := engine.SchedulePut{Name: "every second", Definition: text, Next: time.Now().Add(time.Second)}
 	if _, err := w.engine.PutSchedule(w.ctx, put); err != nil {
 		t.Fatal(err)
@@ -229,9 +222,7 @@ func TestMetricsMove(t *testing.T) {
 
 	documented(t, m.reg)
 	problems, err := testutil.GatherAndLint(m.reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -283,9 +274,7 @@ var row = regexp.MustCompile("^\\| `([a-z_]+)` \\| (counter|gauge|histogram) \\|
 func documented(t *testing.T, reg prometheus.Gatherer) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/reference/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	told := map[string]string{}
 	for line := range strings.Lines(string(page)) {
 		if m := row.FindStringSubmatch(line); m != nil {
@@ -403,9 +392,7 @@ func TestWorkersShareCollectors(t *testing.T) {
 	}
 	m.reads(1, "ticks_total", "result=refused")
 	w.eventually("four partitions are owned once", func() bool { return reading(t, reg, "partitions_owned") == 4 })
-	if err := one.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, one.stop())
 	if n := reading(t, reg, "slots"); n != 3 {
 		t.Errorf("%v slots after one has stopped, want 3", n)
 	}

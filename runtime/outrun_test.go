@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -45,9 +46,7 @@ func TestRefusalThatOutranTheNotice(t *testing.T) {
 					told <- context.Cause(ctx)
 					return "", context.Cause(ctx)
 				}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			b.worker.open = opened
 			b.run(t, ready)
 			if cause := <-told; !errors.Is(cause, want) {

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -213,9 +214,7 @@ func TestRunReturnsTheExitCodeOfAComponent(t *testing.T) {
 			})
 			<-ready
 			w.reach(w.submit("x"), codes.Completed)
-			if err := shutdown.Shutdown(x.options...); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, shutdown.Shutdown(x.options...))
 			running.Wait()
 			exit, ok := errors.AsType[*runtime.ExitError](result)
 			if ok != (x.code != 0) || ok && exit.Code != x.code || x.stop != nil && !errors.Is(result, x.stop) ||
@@ -233,14 +232,10 @@ func TestModule(t *testing.T) {
 	app := fx.New(fx.NopLogger, fx.StopTimeout(25*time.Second),
 		runtime.Module(runtime.Config{URL: w.url, Logger: quiet}),
 		runtime.Provide(greet, func() *greeter { return &greeter{"hi "} }), fx.Populate(&worker))
-	if err := app.Start(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, app.Start(w.ctx))
 	if err := worker.Ready(); err != nil {
 		t.Errorf("not ready after the start: %v", err)
 	}
 	w.reach(w.submit("x"), codes.Completed)
-	if err := app.Stop(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, app.Stop(w.ctx))
 }

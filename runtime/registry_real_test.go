@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -58,9 +59,7 @@ func TestRegistrationIsListed(t *testing.T) {
 		t.Errorf("first %+v, later %+v", row, again)
 	}
 	close(hold)
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, r.stop())
 	if row, ok := w.registered("one"); ok {
 		t.Errorf("it left %+v", row)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -33,9 +34,7 @@ func TestWorkersFireSchedulesThatEnd(t *testing.T) {
 	}
 	c, err := client.Connect(w.ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: w.url,
 		Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(c.Close)
 	var workers []*running
 	for i := range 3 {
@@ -49,9 +48,7 @@ func TestWorkersFireSchedulesThatEnd(t *testing.T) {
 		client.DeclareSchedule("thrice", every, work, "once", client.MaxRuns(3), client.FirstRunNow(),
 			client.CatchUp(schedule.CatchUpAll), client.Jitter(300*time.Millisecond)),
 		client.DeclareFlowSchedule("flows", every, f, client.MaxRuns(2), client.CatchUp(schedule.CatchUpAll)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for n := range 3 + 2*2 {
 		select {
 		case <-ended:
@@ -59,9 +56,7 @@ func TestWorkersFireSchedulesThatEnd(t *testing.T) {
 			t.Fatalf("only %d pieces of work ran: %v", n, runs)
 		}
 		if n == 2 {
-			if err := workers[0].stop(); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, workers[0].stop())
 		}
 	}
 	for name, want := range map[string]uint64{"thrice": 3, "flows": 2} {

@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -41,14 +42,10 @@ func newTreasury(t *testing.T, budgets ...admission.Budget) *treasury {
 	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(server.Close)
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 2, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	for _, b := range budgets {
 		if _, _, _, err := e.PutBudget(ctx, b, 0, "test"); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // stubborn is a worker on a silent store whose handlers run until they are let go, whatever becomes of their contexts.
@@ -66,9 +67,7 @@ func inStubborn(t *testing.T, handlers, slots int, f func(w *stubborn)) {
 func (w *stubborn) stuckMetric() float64 {
 	w.Helper()
 	families, err := w.reg.Gather()
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	for _, f := range families {
 		if f.GetName() == "flowfabric_stuck_handlers" && f.GetMetric()[0].GetLabel()[0].GetValue() == "k" {
 			return f.GetMetric()[0].GetGauge().GetValue()

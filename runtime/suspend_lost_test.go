@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -51,14 +52,10 @@ func TestLostRepliesOfWaits(t *testing.T) {
 	defer cancel()
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer server.Close()
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: server.URL(), Partitions: 1, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	var runs atomic.Int64
 	w, err := New(Config{URL: server.URL(), Logger: quiet, LeaseTTL: time.Hour,
@@ -84,9 +81,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 				b, err := suspend.Await[string](ctx, task, "late")
 				return a + b, err
 			}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	f := &forgetful{}
 	w.open = func(ctx context.Context, cfg Config) (store, func(), error) {
 		s, release, err := open(ctx, cfg)
@@ -111,9 +106,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 		t.Helper()
 		testwait.Progress(t, "it is "+string(code), func() (bool, any) {
 			s, err := e.ReadExecution(ctx, x.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			return s.State.Code == code, s.State.Code
 		})
 	}
@@ -133,9 +126,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 	}
 	reach(codes.Completed)
 	events, err := e.ReadHistory(ctx, x.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	suspended := 0
 	for _, ev := range events {
 		if ev.Kind == engine.EventSuspended {

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -30,9 +31,7 @@ func raw(t *testing.T, url string) rueidis.Client {
 		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -41,9 +40,7 @@ func raw(t *testing.T, url string) rueidis.Client {
 func gauge(t *testing.T, reg *prometheus.Registry, name string) float64 {
 	t.Helper()
 	all, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, f := range all {
 		if f.GetName() == name {
 			return f.GetMetric()[0].GetGauge().GetValue()
@@ -95,9 +92,7 @@ func TestManySuspended(t *testing.T) {
 	w.eventually("no handler runs", func() bool { return gauge(t, reg, "flowfabric_in_flight") == 0 })
 	for p := range uint16(4) {
 		sessions, err := c.Do(w.ctx, c.B().Zrange().Key(keys.Of(p).Sessions()).Min("0").Max("-1").Build()).AsStrSlice()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		for _, s := range sessions {
 			if held, err := w.engine.SessionHeld(w.ctx, p, s); err != nil || len(held) > 0 {
 				t.Errorf("partition %d: session %s holds %d executions, %v", p, s, len(held), err)

@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -43,9 +44,7 @@ func envAt(t *testing.T, url string) *env {
 	ctx, cancel := testwait.Context(t, context.Background())
 	t.Cleanup(cancel)
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Partitions: 4, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	return &env{T: t, ctx: ctx, url: url, engine: e}
 }
@@ -76,9 +75,7 @@ func (w *env) present(token suspend.Token, payload string) (suspend.Delivered, e
 func (w *env) result(id flowfabric.ExecutionID, attempt uint32) string {
 	w.Helper()
 	r, _, err := w.engine.ReadResult(w.ctx, id, attempt)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	return string(r)
 }
 
@@ -86,9 +83,7 @@ func (w *env) result(id flowfabric.ExecutionID, attempt uint32) string {
 func (w *env) events(id flowfabric.ExecutionID) map[engine.EventKind]int {
 	w.Helper()
 	all, err := w.engine.ReadHistory(w.ctx, id)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	n := map[engine.EventKind]int{}
 	for _, e := range all {
 		n[e.Kind]++
@@ -99,9 +94,7 @@ func (w *env) events(id flowfabric.ExecutionID) map[engine.EventKind]int {
 func (w *env) suspension(id flowfabric.ExecutionID) suspend.Record {
 	w.Helper()
 	s, err := w.engine.ReadSuspension(w.ctx, id)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	return s
 }
 
@@ -392,15 +385,11 @@ func (l *safeLog) text() string {
 // A worker whose keys cannot verify what is signed here does not start.
 func TestForeignKeyring(t *testing.T) {
 	w := newEnv(t)
-	if err := w.start(signing(), greetBinding()).stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, w.start(signing(), greetBinding()).stop())
 	for keys, want := range map[string]error{keyB: flowfabric.ErrConfig,
 		"A:" + strings.Repeat("c3", 32): denied.KidConflict} {
 		worker, err := runtime.New(runtime.Config{URL: w.url, TokenKeys: keys, Logger: quiet}, greetBinding())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if err := worker.Run(w.ctx); !errors.Is(err, want) || strings.Contains(err.Error(), "c3c3") ||
 			strings.Contains(err.Error(), "b2b2") {
 			t.Errorf("run: %v, want %v", err, want)
@@ -442,9 +431,7 @@ func TestRotationUnderWorkers(t *testing.T) {
 			}
 			old := signs("A")
 			ring, err := tokenkeys.Parse(keyB)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			key, _ := ring.First()
 			for _, r := range w.engine.RotateTokenKey(w.ctx, key, 0, true) { // at once, so that A is refused
 				if r.Err != nil {
@@ -493,13 +480,9 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 				return s.Code == codes.AwaitingSignal && s.Name == "second"
 			})
 		}
-		if err := first.stop(); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, first.stop())
 		ring, err := tokenkeys.Parse(keyB)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		key, _ := ring.First()
 		for _, r := range w.engine.RotateTokenKey(w.ctx, key, 0, true) {
 			if r.Err != nil {
@@ -531,9 +514,7 @@ func TestChangedHandlerIsTold(t *testing.T) {
 	w.reach(id, codes.AwaitingSignal)
 	w.signalled(id, "first", `"1"`, waithook.EffectSatisfied)
 	w.eventually("it waits again", func() bool { return w.suspension(id).Name == "second" })
-	if err := old.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, old.stop())
 	w.signalled(id, "second", `"2"`, waithook.EffectSatisfied)
 	log := records{"were not used", make(chan slog.Record, 8)}
 	cfg := signing()

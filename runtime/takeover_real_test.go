@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -71,9 +72,7 @@ func TestTimersAfterTheOwnerWasKilled(t *testing.T) {
 			s := w.reach(id, codes.Completed)
 			lateness = append(lateness, s.ClaimedAt.Sub(s.CreatedAt)-delay)
 		}
-		if err := r.stop(); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, r.stop())
 	}
 	slices.Sort(lateness)
 	n := len(lateness)
@@ -92,9 +91,7 @@ func TestOwnerIsMarkedDead(t *testing.T) {
 	p := id.Partition()
 	q := engine.ClaimRequest{Partition: p, Session: "hung~1", Number: 1, Max: 1, TTL: time.Hour}
 	table, err := w.engine.ClaimNext(w.ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if q.Subscription, err = w.engine.SetSubscription(w.ctx, p,
 		engine.Subscription{Classes: []uint64{table.Routes[0].ID}}); err != nil {
 		t.Fatal(err)
@@ -117,9 +114,7 @@ func TestOwnerIsMarkedDead(t *testing.T) {
 	w.start(runtime.Config{}, greetBinding())
 	c, err := client.Connect(w.ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: w.url,
 		Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer c.Close()
 	marked, ran := time.Now(), testwait.Running(t)
 	if held, err := admin.New(c).MarkWorkerDead(w.ctx, "hung"); err != nil || held != 1 {

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -87,9 +88,7 @@ func TestTimerSetWhileNobodyListens(t *testing.T) {
 			}()
 			b.run(t, done)
 			s, err := b.engine.ReadExecution(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			if late := s.ClaimedAt.Sub(s.CreatedAt) - time.Second/2; s.ClaimedAt.IsZero() ||
 				late > most+time.Since(began)-ran() {
 				t.Errorf("%s, %v late, want at most %v", s.State.Code, late, most)

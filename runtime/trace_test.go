@@ -21,6 +21,7 @@ import (
 	states "github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -117,9 +118,7 @@ func tracedClient(t *testing.T, w *env, r *recorder) *client.Client {
 		cfg.TracerProvider = r
 	}
 	c, err := client.Connect(w.ctx, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -146,9 +145,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		ctx, outer := tracer{of: r}.Start(w.ctx, "outer")
 		tags := map[string]string{"team.region": "eu"}
 		x, err := client.Submit(ctx, c, greet, "x", flowfabric.Tags(tags))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		sent := r.named(w, "send greet", 0)
 		sent.has(t, map[attribute.Key]string{
 			"messaging.system": "flowfabric", "messaging.operation.name": "send", "messaging.operation.type": "send",
@@ -219,13 +216,9 @@ func TestTraceNeverFailsASubmission(t *testing.T) {
 		t.Helper()
 		ctx, _ := tracer{of: r}.Start(w.ctx, "outer")
 		x, err := client.Submit(ctx, c, greet, "x", opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		s, err := w.engine.ReadExecution(w.ctx, x.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		return s.Tags
 	}
 	if tags := tagsOf(tracedClient(t, w, nil)); len(tags) != 0 {
@@ -250,9 +243,7 @@ func TestTraceNeverFailsASubmission(t *testing.T) {
 	silent, err := client.Connect(w.ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: w.url,
 		Logger: quiet, TracerProvider: r,
 		Propagator: propagation.NewCompositeTextMapPropagator(none...)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(silent.Close)
 	if tags := tagsOf(silent); len(tags) != 0 {
 		t.Errorf("a silent propagator, but %v", tags)

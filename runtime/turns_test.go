@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -34,9 +35,7 @@ func lineUp(t *testing.T, partitions uint16, f func(l *line)) {
 		t.Cleanup(cancel)
 		e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Partitions: partitions,
 			Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		t.Cleanup(e.Close)
 		f(&line{env: &env{T: t, ctx: ctx, url: url, engine: e}, started: make(chan flowfabric.ExecutionID),
 			next: make(chan struct{}), lanes: make(chan string, 1000),
@@ -44,9 +43,7 @@ func lineUp(t *testing.T, partitions uint16, f func(l *line)) {
 	}
 	t.Run("embedded", func(t *testing.T) {
 		server, err := embedded.Start(t.Context(), embedded.Config{Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		t.Cleanup(func() { server.Close() })
 		run(t, server.URL())
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -64,21 +65,6 @@ func TestConcurrencyIsABound(t *testing.T) {
 	}
 }
 
-func TestRetriesThenSucceeds(t *testing.T) {
-	w := newEnv(t)
-	w.start(runtime.Config{},
-		handler.Bind(greet, func(_ context.Context, task *handler.Task, _ string) (string, error) {
-			if task.Attempt() < 3 {
-				return "", errors.New("not yet")
-			}
-			return "third time", nil
-		}))
-	got := w.reach(w.submit("x", retries(3)), codes.Completed)
-	if got.Retries != 2 || got.Attempts != 3 {
-		t.Errorf("%d retries, %d attempts", got.Retries, got.Attempts)
-	}
-}
-
 // Every way to end badly keeps its category.
 func TestFailureCategories(t *testing.T) {
 	w := newEnv(t)
@@ -97,32 +83,6 @@ func TestFailureCategories(t *testing.T) {
 		if got.FailureCategory != want {
 			t.Errorf("%v: category %q, want %q", in, got.FailureCategory, want)
 		}
-	}
-}
-
-// A delay returns to the same attempt and uses up nothing.
-func TestDelay(t *testing.T) {
-	w := newEnv(t)
-	var runs atomic.Int64
-	w.start(runtime.Config{}, handler.Bind(greet, func(_ context.Context, _ *handler.Task, _ string) (string, error) {
-		if runs.Add(1) == 1 {
-			return "", handler.Delay(20 * time.Millisecond)
-		}
-		return "later", nil
-	}))
-	got := w.reach(w.submit("x"), codes.Completed)
-	if got.Attempts != 1 || got.Retries != 0 || runs.Load() != 2 {
-		t.Errorf("%d attempts, %d retries, %d runs", got.Attempts, got.Retries, runs.Load())
-	}
-}
-
-func TestHandlerCancels(t *testing.T) {
-	w := newEnv(t)
-	w.start(runtime.Config{}, handler.Bind(greet, func(context.Context, *handler.Task, string) (string, error) {
-		return "", handler.Cancel("pointless")
-	}))
-	if got := w.reach(w.submit("x"), codes.Cancelled); got.CancelReason != "pointless" {
-		t.Errorf("reason %q", got.CancelReason)
 	}
 }
 
@@ -152,35 +112,6 @@ func TestCancelReachesTheHandler(t *testing.T) {
 		t.Errorf("cause %v", cause)
 	}
 	w.reach(id, codes.Cancelled)
-}
-
-func TestAttemptTimeout(t *testing.T) {
-	w := newEnv(t)
-	b, _, causes := blocking()
-	w.start(runtime.Config{}, b)
-	id := w.submit("x", func(x *engine.NewExecution) { x.Policy.AttemptTimeout = 50 * time.Millisecond })
-	if cause := <-causes; !errors.Is(cause, flowfabric.ErrAttemptTimeout) {
-		t.Errorf("cause %v", cause)
-	}
-	if got := w.reach(id, codes.Failed, codes.Expired); got.FailureCategory != codes.CategoryTimeout {
-		t.Errorf("category %q", got.FailureCategory)
-	}
-}
-
-func TestDeadline(t *testing.T) {
-	w := newEnv(t)
-	b, _, causes := blocking()
-	w.start(runtime.Config{}, b)
-	for within := 3 * time.Second; ; within *= 2 { // on a slow machine it may pass before the claim
-		id := w.submit("x", func(x *engine.NewExecution) { x.Deadline = within })
-		if w.reach(id, codes.Expired, codes.ExpiredN).Attempts == 0 {
-			continue
-		}
-		if cause := <-causes; !errors.Is(cause, flowfabric.ErrDeadline) {
-			t.Errorf("cause %v", cause)
-		}
-		return
-	}
 }
 
 // A recorded step is not repeated by the next attempt, and frames are stored before the attempt ends.
@@ -247,9 +178,7 @@ func TestMiddlewareThatWaitsForNothing(t *testing.T) {
 			t.Errorf("%s: %q", input, got.FailureReason)
 		}
 	}
-	if err := worker.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, worker.stop())
 }
 
 // Middleware sees every run; its panic fails the attempt instead of holding the execution for ever.
@@ -273,9 +202,7 @@ func TestMiddleware(t *testing.T) {
 	if got := w.reach(bad, codes.Failed); got.FailureCategory != codes.CategoryPanic {
 		t.Errorf("category %q", got.FailureCategory)
 	}
-	if err := worker.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, worker.stop())
 	want := "outcome=complete"
 	for line := range strings.Lines(log.String()) {
 		if strings.Contains(line, want) {
@@ -298,9 +225,7 @@ func TestDrainReleases(t *testing.T) {
 	first := w.start(runtime.Config{DrainTimeout: -1}, b)
 	id := w.submit("x", retries(3))
 	<-started
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, first.stop())
 	if cause := <-causes; !errors.Is(cause, flowfabric.ErrDraining) {
 		t.Errorf("cause %v", cause)
 	}
@@ -329,9 +254,7 @@ func TestDrainWaits(t *testing.T) {
 	id := w.submit("x")
 	<-started
 	time.AfterFunc(50*time.Millisecond, func() { close(finish) })
-	if err := worker.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, worker.stop())
 	w.reach(id, codes.Completed)
 }
 
@@ -386,9 +309,7 @@ func TestRunsOnce(t *testing.T) {
 
 func TestNoServer(t *testing.T) {
 	worker, err := runtime.New(runtime.Config{URL: "redis://127.0.0.1:1", Logger: quiet}, greetBinding())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if err := worker.Run(t.Context()); !errors.Is(err, flowfabric.ErrTransport) ||
 		!strings.HasPrefix(err.Error(), "flowfabric: start worker: ") {
 		t.Errorf("no server: %v", err)

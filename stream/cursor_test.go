@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -41,9 +42,7 @@ func TestCursorsAreOrdered(t *testing.T) {
 
 func TestCursorInJSON(t *testing.T) {
 	var v struct{ After stream.Cursor }
-	if err := json.Unmarshal([]byte(`{"After":"12-3"}`), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, json.Unmarshal([]byte(`{"After":"12-3"}`), &v))
 	if out, err := json.Marshal(v); err != nil || string(out) != `{"After":"12-3"}` {
 		t.Errorf("got %s, %v", out, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -23,9 +24,7 @@ func TestTranscript(t *testing.T) {
 	}
 	var tr stream.Transcript
 	at, err := stream.ParsePosition("a7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for i, step := range []struct {
 		event   stream.TailEvent
 		text    string

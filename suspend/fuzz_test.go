@@ -3,8 +3,10 @@ package suspend
 import (
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -54,6 +56,22 @@ func FuzzParseCallback(f *testing.F) {
 		if s.Name == "" || s.Encoding != "json" || err != nil && !errors.Is(err, flowfabric.ErrInvalidInput) &&
 			!errors.Is(err, flowfabric.ErrPayloadTooLarge) {
 			t.Errorf("%q: %+v, %v", body, s, err)
+		}
+	})
+}
+
+// A form is either refused, or has one choice of the page.
+func FuzzForm(f *testing.F) {
+	for _, seed := range []string{"choice=go&by=ivy&comment=a%0D%0Ab", "choice=go&choice=no", "by=%ff", "",
+		"choice=x"} {
+		f.Add(seed)
+	}
+	p := Page{Choices: []Choice{{Name: "go"}, {Name: "no"}}}
+	f.Fuzz(func(t *testing.T, text string) {
+		fields, _ := url.ParseQuery(text)
+		a, wrong := readAnswer(fields, p)
+		if wrong == nil && (!p.offers(a.Choice) || !utf8.ValidString(a.Comment+a.By)) {
+			t.Errorf("%q: %+v", text, a)
 		}
 	})
 }

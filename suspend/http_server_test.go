@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -68,17 +69,13 @@ func newDesk(t *testing.T, log slog.Handler) *desk {
 			}
 			return suspend.Await[suspend.Answer](ctx, t, "release", suspend.Because(suspend.ReasonApproval))
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var running conc.WaitGroup
 	running.Go(func() { _ = worker.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	d.client, err = client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: server,
 		TokenKeys: keys, Partitions: 2, Logger: logger})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(d.client.Close)
 	mux := http.NewServeMux()
 	mux.Handle("/answers/",
@@ -186,9 +183,7 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 		late != `{"status":"closed"}`+"\n" {
 		t.Errorf("a signal that is late: %d %s", status, late) // S6
 	}
-	if err := admin.New(d.client).Purge(d.ctx, x.ID(), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, admin.New(d.client).Purge(d.ctx, x.ID(), 0))
 	if status, body := d.postJSON(map[string]any{"token": token.Reveal(), "payload": 1}); status != 401 {
 		t.Errorf("after the purge: %d %s", status, body)
 	}
@@ -371,9 +366,7 @@ func TestNoLogHasASecret(t *testing.T) {
 	waitpoints, err := d.client.Waitpoints(d.ctx, x.ID())
 	slog.Info("waitpoints", "list", waitpoints, "error", err)
 	fresh, err := admin.New(d.client).ReissueToken(d.ctx, x.ID(), token.Waitpoint(), flowfabric.By("anna"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	d.post(url.Values{"token": {token.Reveal()}, "choice": {"approve"}}) // dead now
 	d.post(url.Values{"token": {fresh.Reveal()}, "choice": {"approve"}})
 	d.post(url.Values{"token": {fresh.Reveal()}, "choice": {"reject"}})

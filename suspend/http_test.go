@@ -22,6 +22,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -108,9 +109,7 @@ func asJSON(t *testing.T, pairs ...any) string {
 		fields[pairs[i].(string)] = pairs[i+1]
 	}
 	text, err := json.Marshal(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return string(text)
 }
 
@@ -527,9 +526,7 @@ func TestJSONAnswers(t *testing.T) {
 		d := &desk{}
 		x.body["token"] = token.Reveal()
 		text, err := json.Marshal(x.body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		v := postJSON(HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Page: x.page}), string(text))
 		if taken := x.says == ""; taken != (v.Code == 200 && len(d.sent) == 1) || taken != (v.Code != 400) ||
 			!strings.Contains(v.body, x.says) {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,9 +22,7 @@ func aToken(t testing.TB) Token {
 	var mac [32]byte
 	_, _ = rand.Read(mac[:])
 	token, err := ParseToken(fmt.Sprintf("1.%s.%s.k1:%x", flowfabric.NewExecutionID(1).UUID(), uuid.New(), mac))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return token
 }
 

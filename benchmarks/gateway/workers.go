@@ -117,8 +117,8 @@ func (b *bench) drainGo() (float64, error) {
 	if err := b.fill(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithCancel(b.ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(b.ctx)
+	defer cancel(nil)
 	var done atomic.Int64
 	all := make(chan struct{})
 	w, err := runtime.New(runtime.Config{URL: b.store.URL(), Concurrency: 64, Logger: slog.New(slog.DiscardHandler)},
@@ -133,14 +133,14 @@ func (b *bench) drainGo() (float64, error) {
 	}
 	var running conc.WaitGroup
 	defer running.Wait()
-	defer cancel()
+	defer cancel(nil)
 	began := time.Now()
-	running.Go(func() { _ = w.Run(ctx) })
+	running.Go(func() { cancel(w.Run(ctx)) })
 	select {
 	case <-all:
 		return float64(b.o.Work) / time.Since(began).Seconds(), nil
-	case <-time.After(2 * time.Minute):
-		return 0, errors.New("the worker in Go does not end")
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
 	}
 }
 

@@ -27,8 +27,6 @@ import (
 )
 
 const (
-	// readyTimeout bounds how long a server may take to listen; a loaded machine is slow.
-	readyTimeout = 30 * time.Second
 	// stopTimeout is when a server that was told to quit is killed; it gives its own children five seconds.
 	stopTimeout = 10 * time.Second
 
@@ -110,9 +108,8 @@ func (s *Server) start(ctx context.Context, t *template) error {
 // quit makes the server end at once. Unlike a kill it ends its processes too, and gives shared memory back.
 func (s *Server) quit() error { return s.cmd.Process.Signal(syscall.SIGQUIT) }
 
+// connect waits until the server answers, has ended, or ctx ends.
 func (s *Server) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	var err error

@@ -84,10 +84,8 @@ func freeAddresses(n int) (out []string, err error) {
 	return out, nil
 }
 
-// complete waits until every node knows all others and that all slots are served.
+// complete waits until every node knows all others and that all slots are served, or ctx ends.
 func (c *Cluster) complete(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, errors.New("the nodes do not agree"))
-	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for _, s := range c.nodes {

@@ -19,13 +19,11 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 )
-
-// readyTimeout bounds how long a server may take to listen; a loaded machine is slow.
-const readyTimeout = 30 * time.Second
 
 // Server is a running server and a connection for looking at it. It is a [driver.Server].
 type Server struct {
@@ -36,6 +34,10 @@ type Server struct {
 	address string // path of the socket, or host and port
 	client  rueidis.Client
 	name    string
+
+	running  conc.WaitGroup
+	exited   chan struct{}
+	exitedAs error // set before exited is closed
 }
 
 // appendOnly are the options of the append-only file.
@@ -64,7 +66,8 @@ func startOn(ctx context.Context, program string, how driver.Serving, address st
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, stays: how.Dir != "", network: "unix", address: filepath.Join(dir, "s.sock")}
+	s := &Server{dir: dir, stays: how.Dir != "", network: "unix", address: filepath.Join(dir, "s.sock"),
+		exited: make(chan struct{})}
 	listen := []string{"--port", "0", "--unixsocket", s.address}
 	if address != "" {
 		s.network, s.address = "tcp", address
@@ -79,6 +82,10 @@ func startOn(ctx context.Context, program string, how driver.Serving, address st
 		s.clear()
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
+	s.running.Go(func() {
+		defer close(s.exited)
+		s.exitedAs = s.cmd.Wait()
+	})
 	if err := s.connect(ctx); err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("connect to %s: %w", program, err)
@@ -86,9 +93,8 @@ func startOn(ctx context.Context, program string, how driver.Serving, address st
 	return s, nil
 }
 
+// connect waits until the server answers, has ended, or ctx ends.
 func (s *Server) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -99,6 +105,8 @@ func (s *Server) connect(ctx context.Context) error {
 		}
 		select {
 		case <-again.C:
+		case <-s.exited:
+			return fmt.Errorf("it ended at its start: %w", s.exitedAs)
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), err)
 		}
@@ -162,7 +170,7 @@ func (s *Server) Stop() {
 		s.client.Close()
 	}
 	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
+	s.running.Wait()
 	s.clear()
 }
 

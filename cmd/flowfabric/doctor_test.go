@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/doctor"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -61,9 +62,7 @@ func TestDoctor(t *testing.T) {
 			srv := testserver.Start(t, kind, testserver.AOF(),
 				testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "volatile-lru"))
 			w := newEnv(t, srv.URL())
-			if err := w.engine.FreezePartition(w.ctx, 2, "slot move"); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, w.engine.FreezePartition(w.ctx, 2, "slot move"))
 			code, checks := examined(w, "doctor --json")
 			want(checks, map[string]doctor.Status{"version": doctor.OK, "library": doctor.OK, "partitions": doctor.OK,
 				"frozen": doctor.Warn, "persistence": doctor.OK,
@@ -71,9 +70,7 @@ func TestDoctor(t *testing.T) {
 			if code != exitFailed {
 				t.Errorf("exit %d", code)
 			}
-			if err := w.engine.ThawPartition(w.ctx, 2); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, w.engine.ThawPartition(w.ctx, 2))
 			_, checks = examined(w, "doctor --json --audit")
 			want(checks, map[string]doctor.Status{"drift": doctor.OK})
 			_, out, _ := w.run("doctor", "")

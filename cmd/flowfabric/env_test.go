@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -88,9 +89,7 @@ func (w *env) wait(name, kind string, opts ...client.SubmitOption) {
 	w.Helper()
 	x, err := client.Submit(w.ctx, w.client, handler.Define[map[string]any, map[string]any](kind),
 		map[string]any{"n": 1}, append(opts, flowfabric.IdempotencyKey(name))...)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	w.names[name] = x.ID().String()
 }
 
@@ -118,9 +117,7 @@ func (w *env) work() {
 			return suspend.Await[suspend.Answer](ctx, t, "editor", suspend.Within(48*time.Hour),
 				suspend.Because(suspend.ReasonApproval))
 		}))
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	ctx, stop := context.WithCancel(w.ctx)
 	var running conc.WaitGroup
 	defer running.Wait()
@@ -129,18 +126,14 @@ func (w *env) work() {
 	for _, name := range []string{"done", "failed"} {
 		kind := map[string]*handler.Definition[map[string]any, map[string]any]{"done": echo, "failed": broken}[name]
 		x, err := client.Submit(w.ctx, w.client, kind, map[string]any{"text": "tides"}, flowfabric.IdempotencyKey(name))
-		if err != nil {
-			w.Fatal(err)
-		}
+		must.No(w, err)
 		w.names[name] = x.ID().String()
 		if _, err := x.Result(w.ctx); (err == nil) != (name == "done") {
 			w.Fatal(err)
 		}
 	}
 	x, err := client.Submit(w.ctx, w.client, ask, map[string]any{}, flowfabric.IdempotencyKey("asking"))
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	w.names["asking"] = x.ID().String()
 	if _, err := x.AwaitSuspension(w.ctx); err != nil {
 		w.Fatal(err)
@@ -152,15 +145,11 @@ func (w *env) hold() {
 	w.Helper()
 	w.wait("held", "held")
 	id, err := flowfabric.ParseExecutionID(w.names["held"])
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	request := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("w2"), Number: 1,
 		TTL: time.Hour, Max: 1}
 	table, err := w.engine.ClaimNext(w.ctx, request)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	for _, r := range table.Routes {
 		if r.Kind == "held" {
 			if request.Subscription, err = w.engine.SetSubscription(w.ctx, id.Partition(),

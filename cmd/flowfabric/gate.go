@@ -331,10 +331,13 @@ func (a *app) parseScope(text string) (admission.Scope, error) {
 	case kind == "namespace" && rest != "":
 		return admission.Scope{Namespace: rest}, nil
 	case kind == "lane" && rest != "":
-		if namespace, lane, ok := strings.Cut(rest, "/"); ok {
+		namespace, lane, ok := strings.Cut(rest, "/")
+		if !ok {
+			return admission.Scope{Namespace: a.namespace, Lane: rest}, nil
+		}
+		if namespace != "" && lane != "" { // without a lane it would be the namespace, and without both everything
 			return admission.Scope{Namespace: namespace, Lane: lane}, nil
 		}
-		return admission.Scope{Namespace: a.namespace, Lane: rest}, nil
 	case kind == "tag":
 		if key, value, ok := strings.Cut(rest, "="); ok && key != "" {
 			return admission.Scope{TagKey: key, Tag: value}, nil

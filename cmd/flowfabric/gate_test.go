@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -32,9 +33,7 @@ func TestBlockedWork(t *testing.T) {
 	ok("budget report acme tokens=10 --key all")
 	id, err := flowfabric.ParseExecutionID(
 		strings.TrimSpace(ok("submit report --key costly --budget acme --quota gpu")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	w.close(id, "budget acme tokens 10 10")
 	for line, want := range map[string]string{
 		"budget show acme":                 "budget acme: 10 used of 10 tokens",
@@ -70,9 +69,7 @@ func (w *env) close(id flowfabric.ExecutionID, why string) {
 	w.Helper()
 	must := func(err error) {
 		w.Helper()
-		if err != nil {
-			w.Fatal(err)
-		}
+		must.No(w, err)
 	}
 	q := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("w3"), Number: 1, TTL: time.Hour,
 		Max: 10, Gates: true}

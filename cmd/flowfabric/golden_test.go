@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // step is one command line of a golden session.
@@ -226,15 +227,11 @@ func (w *env) graphs() {
 		b := flow.Add(f, "b", report, map[string]any{"n": 2}, flow.NewInput[map[string]any]("left").From(a))
 		flow.Add(f, "c \"quoted\"", report, map[string]any{"n": 3}, flow.After(a, b), flow.AnyOf())
 		fl, err := client.SubmitFlow(w.ctx, w.client, f, flowfabric.IdempotencyKey(name))
-		if err != nil {
-			w.Fatal(err)
-		}
+		must.No(w, err)
 		w.names[name] = fl.ID().String()
 		if name == "broken" {
 			w.names["b"] = fl.Member("b").String()
-			if err := w.client.Cancel(w.ctx, fl.Member("a"), flowfabric.Reason("out of disk")); err != nil {
-				w.Fatal(err)
-			}
+			must.No(w, w.client.Cancel(w.ctx, fl.Member("a"), flowfabric.Reason("out of disk")))
 		}
 	}
 }
@@ -300,9 +297,7 @@ func (w *env) checkJSON(line, out string) {
 func compare(t *testing.T, path, text string) {
 	t.Helper()
 	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/library"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -21,15 +22,11 @@ func TestLoad(t *testing.T) {
 			rules := "user default on nopass ~* &* +@all\n"
 			for _, user := range []string{"loader", "producer"} {
 				own, err := os.ReadFile(filepath.Join("..", "..", "ops", "acl", user+".acl"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, err)
 				rules += string(own)
 			}
 			file := filepath.Join(t.TempDir(), "users.acl")
-			if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, os.WriteFile(file, []byte(rules), 0o600))
 			s := testserver.Start(t, kind, testserver.TCP(), testserver.Args("--aclfile", file))
 			as := func(user string, args ...string) (int, string) {
 				var out bytes.Buffer

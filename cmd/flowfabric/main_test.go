@@ -22,6 +22,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -36,9 +37,7 @@ func TestMain(m *testing.M) {
 // TestExitCodes covers every command line that ends by itself.
 func TestExitCodes(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer func() { _ = busy.Close() }()
 	for _, tc := range []struct {
 		line, env   string
@@ -92,18 +91,14 @@ func TestDev(t *testing.T) {
 
 	text := make([]byte, 4096)
 	n, err := reader.Read(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	match := regexp.MustCompile(`export FLOWFABRIC_URL=(redis://127\.0\.0\.1:\d+)\n`).FindStringSubmatch(
 		string(text[:n]))
 	if match == nil || !strings.Contains(string(text[:n]), "development only") {
 		t.Fatalf("unexpected announcement: %s", text[:n])
 	}
 	eng, err := engine.Open(t.Context(), engine.Config{CallTimeout: time.Hour, URL: match[1]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer eng.Close()
 	// One after the other in partitions of their own: the first may be seen by the ticks of the start, the
 	// last only because its bell is heard.
@@ -182,9 +177,7 @@ func TestRedaction(t *testing.T) {
 func TestExitCodesOfServers(t *testing.T) {
 	srv := testserver.Start(t, testserver.ServerRedis, testserver.TCP())
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	_ = closed.Close()
 	w := newEnv(t, testserver.Embedded(t))
 	interrupted, interrupt := context.WithCancel(t.Context())

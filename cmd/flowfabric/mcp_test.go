@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestMCPRunsAnotherProgram(t *testing.T) {
@@ -23,9 +25,7 @@ func TestMCPRunsAnotherProgram(t *testing.T) {
 		t.Errorf("exit %d: %s", code, &problems)
 	}
 	script := "#!/bin/sh\nread line\necho \"$line: $*\"\necho problem >&2\nexit 3\n"
-	if err := os.WriteFile(filepath.Join(dir, mcpProgram), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, os.WriteFile(filepath.Join(dir, mcpProgram), []byte(script), 0o700))
 	if code := mcp("mcp"); code != 3 || out.String() != "input: --config tools.json\n" ||
 		problems.String() != "problem\n" {
 		t.Errorf("exit %d: %q %q", code, &out, &problems)

@@ -26,6 +26,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -96,17 +97,18 @@ func tell(t *testing.T, address, keys string) string {
 	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 
-	e, err := engine.Open(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: time.Second})
+	const dial = time.Second // many of the addresses have no server, and what is said of them counts
+	e, err := engine.Open(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: dial})
 	if said.say(err); err == nil {
 		e.Close()
 	}
-	_, err = engine.Diagnose(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: time.Second})
+	_, err = engine.Diagnose(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: dial})
 	said.say(err)
 	_, release, err := embedded.Resolve(ctx, address, said.logger())
 	said.say(err)
 	release()
 	c, err := client.Connect(ctx,
-		client.Config{URL: address, TokenKeys: keys, Logger: said.logger(), DialTimeout: time.Second})
+		client.Config{URL: address, TokenKeys: keys, Logger: said.logger(), DialTimeout: dial})
 	if said.say(err); err == nil {
 		fmt.Fprintf(&said, "%v %+v %#v\n", c, c, c)
 		c.Close()
@@ -305,14 +307,10 @@ func TestNoErrorShowsAWaitpointToken(t *testing.T) {
 			for _, method := range []string{http.MethodGet, http.MethodPost} {
 				body := url.Values{"token": {text}, "choice": {"approve"}}.Encode()
 				request, err := http.NewRequestWithContext(t.Context(), method, at, strings.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, err)
 				request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 				answer, err := http.DefaultClient.Do(request)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, err)
 				if method == http.MethodPost { // the page's form has the token, which its reader sent
 					fmt.Fprintf(&said, "%s %v\n", answer.Status, answer.Header)
 				}
@@ -371,9 +369,7 @@ func secretsAtWork(t *testing.T, kind testserver.Kind) {
 			}
 			return suspend.Await[suspend.Answer](ctx, t, "editor", suspend.Within(time.Hour))
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	running, stop := context.WithCancel(ctx)
@@ -383,23 +379,17 @@ func secretsAtWork(t *testing.T, kind testserver.Kind) {
 	serving.Go(func() { said.say(worker.Run(running)) })
 	c, err := client.Connect(ctx, client.Config{URL: good, TokenKeys: keys, Logger: said.logger(),
 		CallTimeout: time.Hour, SubmitTimeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer c.Close()
 	x, err := client.Submit(ctx, c, ask, map[string]any{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if _, err := x.AwaitSuspension(ctx); err != nil {
 		t.Fatal(err)
 	}
 	mac := token.Reveal()[strings.LastIndexByte(token.Reveal(), ':')+1:]
 	hidden := []string{canaryPassword, canaryKey, mac, token.Digest()}
 	bad, err := suspend.ParseToken(token.Reveal()[:len(token.Reveal())-8] + "00000000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	_, err = c.Signal(ctx, bad, "x")
 	said.say(err)
 	for _, args := range [][]string{{"ls"}, {"show", x.ID().String()}, {"why", x.ID().String()},

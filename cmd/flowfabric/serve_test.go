@@ -22,6 +22,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -58,21 +59,15 @@ func (o *output) await(t *testing.T, pattern string) string {
 func get(t *testing.T, url, secret string) (int, string) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if secret != "" {
 		q.Header.Set("Authorization", "Bearer "+secret)
 	}
 	answer, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return answer.StatusCode, string(body)
 }
 
@@ -83,9 +78,7 @@ func post(t *testing.T, url, secret, body string) string {
 	q.Header.Set("Authorization", "Bearer "+secret)
 	q.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusCreated {
 		t.Fatalf("%s: %s", body, answer.Status)
@@ -116,9 +109,7 @@ func showsPartitions(t *testing.T, url, secret string) {
 func TestServe(t *testing.T) {
 	store, err := embedded.Start(t.Context(),
 		embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer store.Close()
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	var shown bytes.Buffer
@@ -173,9 +164,7 @@ func TestServe(t *testing.T) {
 	q.Header.Set("Authorization", "Bearer "+made.Secret)
 	q.Header.Set("Prefer", "wait=30")
 	answer, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	body, _ := io.ReadAll(answer.Body)
 	answer.Body.Close()
 	if answer.StatusCode != 200 || !strings.Contains(string(body), `"expired"`) {
@@ -210,9 +199,7 @@ func TestReachable(t *testing.T) {
 	for at, want := range map[string]string{"0.0.0.0:7788": "localhost:7788", "[::]:7788": "localhost:7788",
 		"127.0.0.1:7788": "127.0.0.1:7788"} {
 		addr, err := net.ResolveTCPAddr("tcp", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if got := "http://" + reachable(addr); got != "http://"+want || redact(got) != got {
 			t.Errorf("%s: %s, logged as %s", at, got, redact(got))
 		}
@@ -245,9 +232,7 @@ func TestServeRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, err := embedded.Start(t.Context(),
 				embedded.Config{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			defer store.Close()
 			for k, v := range x.env {
 				t.Setenv(k, v)

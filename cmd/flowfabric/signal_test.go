@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // What an answer delivers: approve says "approve" unless told otherwise, a signal without anything says nothing.
@@ -20,9 +22,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		f, cmd := answerFlags{otherwise: tc.otherwise}, &cobra.Command{}
 		f.add(cmd)
-		if err := cmd.Flags().Parse(words(t.Fatalf, tc.line)); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, cmd.Flags().Parse(words(t.Fatalf, tc.line)))
 		payload, _, err := f.answer(&app{out: io.Discard}, "anna", cmd.Flags().Changed)
 		got, _ := json.Marshal(payload)
 		if err != nil || string(got) != tc.want {

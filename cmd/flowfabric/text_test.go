@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -29,25 +30,19 @@ func TestLineBreaks(t *testing.T) {
 		handler.Bind(poem, func(context.Context, *handler.Task, map[string]any) (map[string]any, error) {
 			return nil, handler.Permanent(errors.New("no rhyme:\nmoon\nspoon"))
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	ctx, stop := context.WithCancel(w.ctx)
 	var running conc.WaitGroup
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { _ = worker.Run(ctx) })
 	asked, err := client.Submit(w.ctx, w.client, review, map[string]any{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if _, err := asked.AwaitSuspension(w.ctx); err != nil {
 		t.Fatal(err)
 	}
 	failed, err := client.Submit(w.ctx, w.client, poem, map[string]any{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if _, err := failed.Result(w.ctx); err == nil {
 		t.Fatal("no failure")
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // The file of tokens keeps its mode, its owner and its place behind a link, whatever a command changes in it.
@@ -31,21 +32,13 @@ func TestTokenFile(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
 		t.Fatalf("a new file: %v, %v", info, err)
 	}
-	if err := os.Symlink("real.json", link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(file, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, os.Symlink("real.json", link))
+	must.No(t, os.Chmod(file, 0o640))
 	if os.Geteuid() == 0 {
-		if err := os.Chown(file, 1234, 5678); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, os.Chown(file, 1234, 5678))
 	}
 	before, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	kept := func(after string) {
 		t.Helper()
 		is, err := os.Stat(file)

@@ -7,6 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -14,13 +15,9 @@ import (
 func TestTopRates(t *testing.T) {
 	w := newEnv(t, testserver.Embedded(t))
 	id, err := flowfabric.ParseExecutionID(w.names["failed"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	last, err := w.client.Get(w.ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 	rates, err := recent(w.ctx, admin.New(w.client), last.CompletedAt.Add(rateWindow))
 	failed := rates[routeOf("default", "default", "broken")]

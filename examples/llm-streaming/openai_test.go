@@ -156,3 +156,19 @@ func TestRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a service streams is an answer of as many tokens as were emitted, or an error.
+func FuzzChat(f *testing.F) {
+	for _, seed := range []string{"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n",
+		"data: {\"error\":{\"message\":\"no\"}}\n\n", "data:\r\n\r\n", ": x\ndata: [DONE]", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		var text strings.Builder
+		emitted := 0
+		p, err := readChat(strings.NewReader(body), func(s string) error { emitted++; text.WriteString(s); return nil })
+		if err == nil && (p.Text != text.String() || p.Tokens != emitted) {
+			t.Errorf("%q: %+v of %d tokens %q", body, p, emitted, text.String())
+		}
+	})
+}

@@ -130,7 +130,7 @@ func (v *world) serve() {
 	if v.breaks > 0 {
 		serving = breaking(v.api, v.breaks)
 	}
-	server := &http.Server{Handler: serving, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: serving}
 	v.server = server
 	v.serves.Go(func() { _ = server.Serve(listener) })
 }

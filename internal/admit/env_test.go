@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -51,9 +52,7 @@ func servers(t *testing.T, f func(w *env)) {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	s, err := embedded.Start(t.Context(), embedded.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(func() { s.Close() })
 	w := open(t, s.URL(), false)
 	now := time.Now()
@@ -77,9 +76,7 @@ func realEnv(t *testing.T, url string) *env {
 		return d.DialContext(ctx, "unix", path)
 	}
 	raw, err := rueidis.NewClient(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(raw.Close)
 	offset := time.Duration(0)
 	w.advance = func(d time.Duration) {
@@ -100,9 +97,7 @@ func realEnv(t *testing.T, url string) *env {
 				err = raw.Do(w.ctx, raw.B().Hset().Key(root).FieldValue().FieldValue("clock_offset",
 					strconv.FormatInt(offset.Milliseconds(), 10)).Build()).Error()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 		}
 	}
 	return w
@@ -114,18 +109,14 @@ func open(t *testing.T, url string, testClock bool) *env {
 	t.Cleanup(cancel)
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Partitions: partitions,
 		TestClock: testClock, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	return &env{T: t, ctx: ctx, url: url, e: e}
 }
 
 func (w *env) no(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 }
 
 func (w *env) quota(q admission.Quota) flowfabric.Gate {

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -132,9 +133,7 @@ func TestWindowIsNoHerd(t *testing.T) {
 	defer cancel()
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: testserver.Redis(t), Partitions: parts,
 		Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	w := &env{T: t, ctx: ctx, e: e, advance: func(time.Duration) {}}
 	g := w.quota(admission.Quota{Name: "q", Rate: 100, Window: time.Second})

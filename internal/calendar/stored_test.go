@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -36,13 +37,9 @@ func TestStoredForm(t *testing.T) {
 			Item: schedule.Item{Nodes: 3, Namespace: "default", Kind: "report", Digest: "d"}},
 	} {
 		text, err := calendar.Encode(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		back, err := calendar.Decode(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		again, err := calendar.Encode(back)
 		if err != nil || string(again) != string(text) {
 			t.Errorf("stored as %s, then as %s (%v)", text, again, err)
@@ -168,4 +165,27 @@ func TestLabels(t *testing.T) {
 		tags["schedule.due"] != "2026-05-01T07:00:00Z" || len(own) != 1 {
 		t.Errorf("labels %v", tags)
 	}
+}
+
+// Whatever is stored is read or refused. What was read says the same once it is stored again.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{`{"cron":"@daily","item":{"namespace":"a","lane":"b","kind":"c"}}`,
+		`{"every":1000,"anchor":5,"until":9,"runs":2,"item":{"namespace":"a","lane":"b","kind":"c"}}`,
+		"{}", "", "null"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := calendar.Decode(text)
+		if err != nil {
+			return
+		}
+		stored, err := calendar.Encode(d)
+		if err != nil {
+			t.Skip(err) // it is too large now
+		}
+		back, err := calendar.Decode(stored)
+		if again, wrong := calendar.Encode(back); err != nil || wrong != nil || string(again) != string(stored) {
+			t.Errorf("%q is stored as %s, and that as %s (%v, %v)", text, stored, again, err, wrong)
+		}
+	})
 }

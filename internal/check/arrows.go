@@ -70,9 +70,8 @@ var beside = map[string]struct {
 // a user can do and so see no internal package.
 var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/clienttest", "internal/cluster",
 	"internal/conformance", "internal/contract/generate", "internal/crash", "internal/invariant",
-	"internal/model", "internal/mutants",
-	"internal/race", "internal/sentinel", "internal/storetest", "internal/testserver", "internal/testwait",
-	"internal/toxic", "docs", "ops"}
+	"internal/model", "internal/must", "internal/mutants", "internal/race", "internal/sentinel",
+	"internal/storetest", "internal/testserver", "internal/testwait", "internal/toxic", "docs", "ops"}
 
 // owners lists who may import a library, and everything below its path, directly. A name covers the tree
 // under it; no name at all means nobody.
@@ -93,7 +92,7 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/otel":            {"internal/tracing", "client", "runtime", "agent"},
 	"pgregory.net/rapid":                  {},
 	"github.com/anishathalye/porcupine":   {},
-	"testing": {"fftest", "internal/clienttest", "internal/conformance",
+	"testing": {"fftest", "internal/clienttest", "internal/conformance", "internal/must",
 		"internal/testserver", "internal/testwait"},
 }
 

@@ -179,6 +179,14 @@ func TestTotals(t *testing.T) {
 	late := time.Now().After(end) // timed: it says when
 }
 `),
+		"short_test.go": file(`func f(t *testing.T) {
+	o := Options{URL: url, ConnWriteTimeout: 20 * time.Second}
+	if took := time.Since(began); err != nil || took > time.Minute {
+		t.Error(took)
+	}
+	late := time.Since(began) >= 5*time.Second
+}
+`),
 		"all_test.go": {Data: []byte("// timed: virtual time\n\npackage a\n\n" + bad)},
 		"virtual_test.go": file("func g(t *testing.T) { synctest.Test(t, " +
 			strings.TrimSpace(strings.Replace(bad, "func f", "func", 1)) + ") }\n"),
@@ -191,13 +199,18 @@ func TestTotals(t *testing.T) {
 		again()
 	}
 	at := time.Now().Add(time.Hour)
+	o := Options{CallTimeout: time.Hour, Settle: time.Second}
+	if took := time.Since(began); took < time.Second {
+		t.Error(took)
+	}
 }
 `),
 		"plain.go":           file(bad),
 		"testdata/c_test.go": file(bad),
 	})
 	want := []string{"a_test.go:4:17: a context", "a_test.go:5:6: a wait", "a_test.go:7:6: a connection",
-		"a_test.go:10:2: a select", "internal/toxic/helper.go:3:9: a wait", "mcp/b_test.go:3:12: a context"}
+		"a_test.go:10:2: a select", "internal/toxic/helper.go:3:9: a wait", "mcp/b_test.go:3:12: a context",
+		"short_test.go:4:25: a call", "short_test.go:5:2: a failure", "short_test.go:8:10: a failure"}
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%v %q", err, got)
 	}

@@ -43,6 +43,7 @@ var trees = []struct{ under, class string }{
 	{"internal/crash", "tests"},
 	{"internal/invariant", "tests"},
 	{"internal/model", "tests"},
+	{"internal/must", "tests"},
 	{"internal/mutants", "tests"},
 	{"internal/race", "tests"},
 	{"internal/sentinel", "tests"},

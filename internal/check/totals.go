@@ -10,8 +10,9 @@ import (
 )
 
 // helpers are the trees, besides files of tests, whose code runs in tests alone.
-var helpers = []string{"internal/clienttest", "internal/cluster", "internal/conformance", "internal/crash",
-	"internal/invariant", "internal/model", "internal/race", "internal/sentinel", "internal/storetest",
+var helpers = []string{"benchmarks/driver/drivertest", "internal/clienttest", "internal/cluster",
+	"internal/conformance", "internal/crash",
+	"internal/invariant", "internal/model", "internal/must", "internal/race", "internal/sentinel", "internal/storetest",
 	"internal/testserver", "internal/testwait", "internal/toxic"}
 
 // marker begins the comment that allows a fixed time in its line and the next one, or before the package clause in
@@ -72,12 +73,71 @@ func total(n ast.Node) string {
 			len(n.Args) == 1 && later(n.Args[0]):
 			return "a connection that ends after a fixed time"
 		}
+	case *ast.KeyValueExpr:
+		if key, ok := n.Key.(*ast.Ident); ok && slices.Contains(ends, key.Name) && short(n.Value) {
+			return "a call that ends after a fixed time"
+		}
+	case *ast.BinaryExpr:
+		if isSince(n.X) && exceeds(n) {
+			return "a failure after a fixed time"
+		}
+	case *ast.IfStmt:
+		if took := sinceIn(n.Init); took != "" && exceeding(n.Cond, took) {
+			return "a failure after a fixed time"
+		}
 	case *ast.CommClause:
 		if n.Comm != nil && receivesAfter(n.Comm) && slices.ContainsFunc(n.Body, fails) {
 			return "a select that fails after a fixed time"
 		}
 	}
 	return ""
+}
+
+// ends are the fields that end a call, or an attempt to connect.
+var ends = []string{"CallTimeout", "ConnWriteTimeout", "DialTimeout", "ReadHeaderTimeout", "ReadTimeout",
+	"SubmitTimeout", "WaitDelay", "WriteTimeout"}
+
+// short tells whether an expression is a time of less than hours: it names a smaller unit.
+func short(x ast.Expr) (found bool) {
+	ast.Inspect(x, func(n ast.Node) bool {
+		if unit, ok := n.(*ast.SelectorExpr); ok {
+			pkg, ok := unit.X.(*ast.Ident)
+			found = found || ok && pkg.Name == "time" &&
+				slices.Contains([]string{"Microsecond", "Millisecond", "Second", "Minute"}, unit.Sel.Name)
+		}
+		return !found
+	})
+	return found
+}
+
+func isSince(x ast.Expr) bool {
+	call, ok := x.(*ast.CallExpr)
+	return ok && called(call, "time", "Since")
+}
+
+// exceeds tells whether a comparison asks if something took longer than a fixed time.
+func exceeds(n *ast.BinaryExpr) bool { return (n.Op == token.GTR || n.Op == token.GEQ) && short(n.Y) }
+
+// sinceIn returns the name that a statement gives to a time.Since(…), or nothing.
+func sinceIn(s ast.Stmt) string {
+	assign, ok := s.(*ast.AssignStmt)
+	if !ok || len(assign.Lhs) != 1 || !isSince(assign.Rhs[0]) {
+		return ""
+	}
+	name, _ := assign.Lhs[0].(*ast.Ident)
+	return name.Name
+}
+
+// exceeding tells whether a condition asks if a named time is longer than a fixed one.
+func exceeding(condition ast.Expr, name string) (found bool) {
+	ast.Inspect(condition, func(n ast.Node) bool {
+		if compared, ok := n.(*ast.BinaryExpr); ok && exceeds(compared) {
+			x, ok := compared.X.(*ast.Ident)
+			found = found || ok && x.Name == name
+		}
+		return !found
+	})
+	return found
 }
 
 // called tells whether a call is of one of a package's functions.

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -52,14 +53,10 @@ func open(t *testing.T, url string) (context.Context, *client.Client, *engine.En
 	quiet := slog.New(slog.DiscardHandler)
 	c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: url,
 		Partitions: 4, Creator: "tests", Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(c.Close)
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	return ctx, c, e
 }
@@ -70,9 +67,7 @@ func Claim(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.Ex
 	q := engine.ClaimRequest{Partition: id.Partition(), Session: engine.NewSessionID("tester"), Number: 1,
 		TTL: time.Hour, Max: 10}
 	table, err := e.ClaimNext(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var routes []uint64
 	for _, r := range table.Routes {
 		routes = append(routes, r.ID)
@@ -82,9 +77,7 @@ func Claim(ctx context.Context, t *testing.T, e *engine.Engine, id flowfabric.Ex
 	}
 	q.Table = table.Table
 	reply, err := e.ClaimNext(ctx, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, x := range reply.Claims {
 		if x.Fence.Execution == id {
 			return x
@@ -112,14 +105,10 @@ func on(t *testing.T, url string, test func(ctx context.Context, t *testing.T, c
 	quiet := slog.New(slog.DiscardHandler)
 	c, err := client.Connect(ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: url,
 		Partitions: 2, Creator: "billing", Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer c.Close()
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	test(ctx, t, c, e)
 }
@@ -128,9 +117,7 @@ func Submit(ctx context.Context, t *testing.T, c *client.Client, topic string,
 	opts ...client.SubmitOption) *client.Execution[Verdict] {
 	t.Helper()
 	x, err := client.Submit(ctx, c, Write, Draft{topic}, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return x
 }
 
@@ -239,18 +226,14 @@ func SubmitFlow(ctx context.Context, t *testing.T, c *client.Client, f *flow.Flo
 	opts ...client.FlowOption) *client.Flow {
 	t.Helper()
 	fl, err := client.SubmitFlow(ctx, c, f, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return fl
 }
 
 func Snapshot(ctx context.Context, t *testing.T, fl *client.Flow) client.FlowSnapshot {
 	t.Helper()
 	s, err := fl.Snapshot(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return s
 }
 
@@ -287,9 +270,7 @@ func NewBooth(t *testing.T) *Booth {
 	t.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(server.Close)
 	b := &Booth{T: t, Ctx: ctx, Server: server, Now: time.UnixMilli(1_800_000_000_000)}
 	server.SetTime(b.Now)
@@ -313,9 +294,7 @@ func NewBooth(t *testing.T) *Booth {
 // Seed makes key a current.
 func (b *Booth) Seed() *Booth {
 	b.Helper()
-	if err := b.Ring.Seed(b.Ctx, b.Engine); err != nil {
-		b.Fatal(err)
-	}
+	must.No(b, b.Ring.Seed(b.Ctx, b.Engine))
 	return b
 }
 
@@ -331,9 +310,7 @@ func (b *Booth) Park(within time.Duration) (*client.Execution[Verdict], suspend.
 	x := Submit(b.Ctx, b.T, b.Client, "tides")
 	held := Claim(b.Ctx, b.T, b.Engine, x.ID())
 	m, token, err := b.Ring.Reissue(x.ID(), uuid.New(), "release")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.No(b, err)
 	if _, err := b.Engine.SuspendExecution(b.Ctx, held.Fence,
 		engine.Suspension{ID: uuid.New(), Name: "release", Reason: "waiting_for_approval", Timeout: within,
 			Behaviour: "fail", Condition: "L\x1f1\x1f1\x1f", Bindings: []engine.Binding{{Minted: m}}}); err != nil {
@@ -357,8 +334,6 @@ func Flip(t *testing.T, token suspend.Token) suspend.Token {
 		text[len(text)-1] = '0'
 	}
 	flipped, err := suspend.ParseToken(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return flipped
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -95,9 +96,7 @@ func addresses(url string) []string { return strings.Split(strings.TrimPrefix(ur
 
 func (w *env) no(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 }
 
 // until polls for something that other processes do.

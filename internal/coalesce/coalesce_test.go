@@ -303,6 +303,7 @@ func TestGivesUpAfterTheTimeout(t *testing.T) {
 		if _, ok := errors.AsType[*unknownError](err); !ok || !errors.Is(err, flowfabric.ErrTransport) {
 			t.Errorf("error %v, want an unknown outcome that wraps ErrTransport", err)
 		}
+		// timed: virtual time
 		if took := time.Since(began); took < 5*time.Second || took > 15*time.Second {
 			t.Errorf("gave up after %s, want at most 15s", took)
 		}

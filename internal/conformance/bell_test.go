@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -70,26 +71,7 @@ var bellScenarios = []scenario{
 			k := w.worker("w1")
 			k.nothing()
 			ear := w.listen(engine.BellChannel(w.p, "w1"))
-			switch way {
-			case "release":
-				w.release(f)
-			case "retry at once":
-				zero := time.Duration(0)
-				_, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: "x", RetryAfter: &zero})
-				w.no(err)
-			case "retry later":
-				w.fail(f, "x")
-				ear.silent()
-				w.advance(time.Second)
-				w.tick()
-			case "requeue":
-				w.advance(ttl)
-				w.tick()
-			case "delay over":
-				w.delay(f, time.Second)
-				w.advance(time.Second)
-				w.tick()
-			}
+			w.frees(way, f, ear)
 			ear.hears("w")
 			k.one(id)
 		}
@@ -270,6 +252,33 @@ var bellScenarios = []scenario{
 		same(w, "whose loss it was", x.FailureReason,
 			"worker w2 was lost while it ran this, loss 2 of a worker: its handler may be the cause")
 	}},
+}
+
+// frees makes held work claimable: release, retry at once, retry later, requeue or delay over.
+func (w *env) frees(way string, f flowfabric.Fence, ear *ear) {
+	w.Helper()
+	switch way {
+	case "release":
+		w.release(f)
+	case "retry at once":
+		zero := time.Duration(0)
+		_, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: "x", RetryAfter: &zero})
+		w.no(err)
+	case "retry later":
+		w.fail(f, "x")
+		ear.silent()
+		w.advance(time.Second)
+		w.tick()
+	case "requeue":
+		w.advance(ttl)
+		w.tick()
+	case "delay over":
+		w.delay(f, time.Second)
+		w.advance(time.Second)
+		w.tick()
+	default:
+		w.Fatalf("no way %q", way)
+	}
 }
 
 // ear hears one channel. Silence is proven without waiting: a message sent by the test arrives next.

@@ -227,7 +227,7 @@ func connect(t *testing.T, s Server) (*engine.Engine, rueidis.Client) {
 func plain(t *testing.T, url string) rueidis.Client {
 	t.Helper()
 	o := rueidis.ClientOption{DisableCache: true, ForceSingleClient: true, PipelineMultiplex: -1,
-		ConnWriteTimeout: 20 * time.Second}
+		ConnWriteTimeout: time.Hour}
 	if path, ok := strings.CutPrefix(url, "unix://"); ok {
 		o.InitAddress = []string{path}
 		o.DialFn = func(path string, d *net.Dialer, _ *tlsConfig) (net.Conn, error) { return d.Dial("unix", path) }

@@ -72,24 +72,6 @@ var urgentScenarios = []scenario{
 				f = k.one(id).Fence
 			}
 			switch way {
-			case "release":
-				w.release(f)
-			case "retry at once":
-				zero := time.Duration(0)
-				_, err := w.e.FailExecution(w.ctx, f, engine.Failure{Category: "x", RetryAfter: &zero})
-				w.no(err)
-			case "retry later":
-				w.fail(f, "x")
-				ear.silent()
-				w.advance(time.Second)
-				w.tick()
-			case "requeue":
-				w.advance(ttl)
-				w.tick()
-			case "delay over":
-				w.delay(f, time.Second)
-				w.advance(time.Second)
-				w.tick()
 			case "delay ended":
 				w.delay(f, time.Hour)
 				_, err := w.e.SetDelay(w.ctx, id, engine.DelayChange{By: "me"})
@@ -123,6 +105,8 @@ var urgentScenarios = []scenario{
 				w.no(err)
 				_, err = w.e.UnholdExecution(w.ctx, id, "me")
 				w.no(err)
+			default:
+				w.frees(way, f, ear)
 			}
 			ear.hears("8 1")
 		}

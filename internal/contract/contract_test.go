@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // words parses text as arguments.
@@ -51,14 +53,10 @@ func TestShapes(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	s, err := words("id:id list:rows(0..2) {name:name(3) at:instant?} rest:bytes(2)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	id := strings.Repeat("i", 36)
 	values, err := Decode(s, []string{id, "2", "a", "", "b", "17", "xy"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var got []string
 	for _, v := range values {
 		got = append(got, v.Slot.Name+"="+v.Text)
@@ -131,9 +129,7 @@ func TestTypes(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	groups, err := readGroups()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, f := range Functions() {
 		if f.Args != nil && f.Args[0].(Group).Name != "protocol" {
 			t.Errorf("%s has no protocol number", f.Name)

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -48,18 +49,14 @@ func TestKill(t *testing.T) {
 		inputs[i].Index = i
 	}
 	submitted, err := client.SubmitMany(ctx, c, streaming, inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 
 	var done []kill
 	for n := range kills {
 		i := 0
 		victim := waitHolding(t, ctx, e, submitted, workers, &i)
 		at := time.Now()
-		if err := victim.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, victim.cmd.Process.Kill())
 		<-victim.done
 		k := kill{worker: victim.name, at: at}
 		for _, x := range submitted {
@@ -112,14 +109,10 @@ func TestKill(t *testing.T) {
 func connect(t *testing.T, ctx context.Context, url string) (*client.Client, *engine.Engine) {
 	t.Helper()
 	c, err := client.Connect(ctx, client.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(c.Close)
 	e, err := engine.Open(ctx, engine.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	return c, e
 }
@@ -165,9 +158,7 @@ func gapless(t *testing.T, ctx context.Context, e *engine.Engine, id flowfabric.
 	whole bool) {
 	t.Helper()
 	frames, err := e.ReadFrames(ctx, id, attempt, stream.Cursor{}, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for i, f := range frames {
 		if f.Sequence != uint64(i+1) || string(f.Payload) != strconv.Itoa(i) {
 			t.Errorf("%s attempt %d: frame %d has sequence %d and payload %q", id, attempt, i, f.Sequence, f.Payload)
@@ -226,20 +217,14 @@ func TestPause(t *testing.T) {
 
 	first := start(t, url, "first")
 	x, err := client.Submit(ctx, c, hold, job{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	first.expect(t, "holding ")
 	second := start(t, url, "second")
-	if err := first.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, first.cmd.Process.Signal(syscall.SIGSTOP))
 	if got := second.expect(t, "holding "); got != x.ID().String()+" 2" {
 		t.Fatalf("the second worker holds %q, want attempt 2 of %s", got, x.ID())
 	}
-	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, first.cmd.Process.Signal(syscall.SIGCONT))
 	if cause := first.expect(t, "lost "); !strings.Contains(cause, "lease_lost") {
 		t.Errorf("the stopped worker's context ended with %q, want ErrLeaseLost", cause)
 	}
@@ -258,9 +243,7 @@ func TestPause(t *testing.T) {
 	if m, err := e.ReadAttemptStream(ctx, x.ID(), 1); err != nil || m.Count != 0 || !m.Closed {
 		t.Errorf("attempt 1: %+v (%v): want closed and empty", m, err)
 	}
-	if err := x.Cancel(ctx, flowfabric.Reason("test over")); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, x.Cancel(ctx, flowfabric.Reason("test over")))
 	if cause := second.expect(t, "lost "); !strings.Contains(cause, "cancelled") {
 		t.Errorf("the second worker's context ended with %q, want ErrCancelled", cause)
 	}

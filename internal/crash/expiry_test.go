@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -35,9 +36,7 @@ func TestExpireAtOnce(t *testing.T) {
 	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: url, Partitions: partitions, TestClock: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	raw := rawClient(t, url)
 
@@ -61,20 +60,16 @@ func TestExpireAtOnce(t *testing.T) {
 		return
 	}
 	for p := range uint16(partitions) {
-		if err := raw.Do(ctx, raw.B().Hset().Key(keys.Root(p)).FieldValue().
+		must.No(t, raw.Do(ctx, raw.B().Hset().Key(keys.Root(p)).FieldValue().
 			FieldValue("clock_offset", strconv.FormatInt((lease+time.Minute).Milliseconds(), 10)).Build()).
-			Error(); err != nil {
-			t.Fatal(err)
-		}
+			Error())
 	}
-	if err := raw.Do(ctx, raw.B().SlowlogReset().Build()).Error(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, raw.Do(ctx, raw.B().SlowlogReset().Build()).Error())
 
-	began := time.Now()
+	ran := testwait.Running(t)
 	meter := &meter{Engine: e, raw: raw}
 	requeued := drain(t, ctx, meter, total)
-	took := time.Since(began)
+	took := ran()
 	if requeued != total {
 		t.Errorf("%d executions were requeued, want %d", requeued, total)
 	}
@@ -232,9 +227,7 @@ func drain(t *testing.T, ctx context.Context, ticker maintain.Ticker, total int)
 			cancel()
 		}
 	}})
-	if err := loop.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, loop.Run(ctx))
 	return requeued
 }
 
@@ -242,14 +235,10 @@ func drain(t *testing.T, ctx context.Context, ticker maintain.Ticker, total int)
 func slowlog(t *testing.T, ctx context.Context, raw rueidis.Client, function string) (slowest time.Duration, over int) {
 	t.Helper()
 	entries, err := raw.Do(ctx, raw.B().SlowlogGet().Count(100_000).Build()).ToArray()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for _, entry := range entries {
 		fields, err := entry.ToArray()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		took, err1 := fields[2].AsInt64()
 		args, err2 := fields[3].AsStrSlice()
 		if err1 != nil || err2 != nil {

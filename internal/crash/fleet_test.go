@@ -18,6 +18,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // fleet is a producer and eight workers against one server, in processes of their own, and what was done to them.
@@ -140,9 +141,7 @@ func rawClient(t *testing.T, url string) rueidis.Client {
 	c, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{url[len("unix://"):]}, DialCtxFn: dialUnix, ForceSingleClient: true, DisableCache: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -246,7 +245,7 @@ func (f *fleet) pause() {
 func (f *fleet) wake(all bool) {
 	f.t.Helper()
 	for w, since := range f.stopped {
-		if all || time.Since(since) > ttl+2*time.Second {
+		if all || time.Since(since) > ttl+2*time.Second { // timed: how long it is stopped is the fault
 			w.signal(f.t, syscall.SIGCONT)
 			delete(f.stopped, w)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -63,9 +64,7 @@ func TestGatesUnderFire(t *testing.T) {
 	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: 4, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	l := &ledgerOfRuns{t: t, e: e, caps: map[string]int{"narrow": narrow, "wide": wide}, gates: map[string][]string{}}
 	for name, most := range l.caps {
@@ -100,9 +99,7 @@ func TestGatesUnderFire(t *testing.T) {
 func startLimited(t *testing.T, url, name string) *process {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	cmd := exec.Command(exe, "-test.run=^$")
 	cmd.Env = append(os.Environ(), "FF_CRASH_URL="+url, "FF_CRASH_NAME="+name, "FF_CRASH_LIMITED=1")
 	p := launch(t, name, cmd)

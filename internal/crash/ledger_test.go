@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // ledger is what all journals together say, by execution.
@@ -48,9 +49,7 @@ func readLedger(t *testing.T, journals []string) *ledger {
 				e.writes = append(e.writes, w)
 			}
 		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 	}
 	return l
 }

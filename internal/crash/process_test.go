@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -29,15 +30,11 @@ func launch(t *testing.T, name string, cmd *exec.Cmd) *process {
 	p := &process{name: name, cmd: cmd, lines: make(chan string, 100_000), done: make(chan struct{})}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if p.input, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, cmd.Start())
 	go func() { // ends with the process, whose end cleanup waits for
 		defer close(p.done)
 		s := bufio.NewScanner(out)

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -300,22 +301,16 @@ func buildNext(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	write := func(name, text string) {
 		path := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, os.WriteFile(path, []byte(text), 0o600))
 		overlay.Replace[filepath.Join(root, filepath.FromSlash(name))] = path
 	}
 	change := func(name, old, text string) {
 		b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if strings.Count(string(b), old) != 1 {
 			t.Fatalf("%s does not say %q once", name, old)
 		}
@@ -330,13 +325,9 @@ func buildNext(t *testing.T) string {
 		"-- ff_next: a function that only this revision has.\n-- Flags:   no-writes\n-- Go:      Engine.next\n"+
 			"-- Args:    none\n-- Replies: OK\n-- Errors:  none\nlocal function ff_next(k, argv) return reply.ok() end\n")
 	text, err := json.Marshal(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	file, path := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "next-worker")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, os.WriteFile(file, text, 0o600))
 	if out, err := exec.Command("go", "build", "-overlay", file, "-o", path, "./worker").CombinedOutput(); err != nil {
 		t.Fatalf("build the next worker: %v\n%s", err, out)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/crash"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -89,9 +90,7 @@ func (f *fleet) watch(n int) (check func(t *testing.T)) {
 	return func(t *testing.T) {
 		t.Helper()
 		ends, err := crash.Ends(f.ctx, f.engine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		bad := 0
 		for i := range n {
 			id, err := crash.Job{Index: i}.Execution(f.ctx, f.engine)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -59,14 +60,10 @@ func TestServerLosesItsLastSecond(t *testing.T) {
 	f := besiege(t, server, jobs, kills, func(f *fleet, before int64) {
 		path := logOf(t, server)
 		log, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		size := int64(len(log))
 		keep := before + wholeTransactions(log[before:before+f.random.Int64N(max(1, size-before))])
-		if err := os.Truncate(path, keep); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, os.Truncate(path, keep))
 		cut += size - keep
 	})
 
@@ -208,8 +205,6 @@ func logOf(t *testing.T, server *testserver.Server) string {
 func sizeOf(t *testing.T, path string) int64 {
 	t.Helper()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return info.Size()
 }

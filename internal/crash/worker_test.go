@@ -18,6 +18,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -124,9 +125,7 @@ func emit(ctx context.Context, t *handler.Task, i int) error {
 func start(t *testing.T, url, name string) *process {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	cmd := exec.Command(exe, "-test.run=^$")
 	cmd.Env = append(os.Environ(), "FF_CRASH_URL="+url, "FF_CRASH_NAME="+name)
 	p := launch(t, name, cmd)

@@ -79,6 +79,7 @@ func TestSentinelURLs(t *testing.T) {
 		"valkeys+sentinel://h/main?sentinel_password=x": {sentinels: []string{"h:26379"}, name: "main", secret: "x",
 			tls: true},
 	} {
+		// timed: nothing is dialled
 		o, err := Config{URL: url, ClientName: "me", DialTimeout: time.Minute}.withDefaults().options()
 		if err != nil {
 			t.Errorf("%s: %v", url, err)

@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -20,9 +21,9 @@ func TestDamagedStore(t *testing.T) {
 	for name, url := range map[string]string{"redis": testserver.Redis(t), "embedded": testserver.Embedded(t)} {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, Config{URL: url, Partitions: 5})
-			must(t, e, "DEL", keys.Root(3))
-			must(t, e, "SET", keys.Root(3), "x")
-			must(t, e, "SET", keys.Of(1).Sessions(), "x")
+			answered(t, e, "DEL", keys.Root(3))
+			answered(t, e, "SET", keys.Root(3), "x")
+			answered(t, e, "SET", keys.Of(1).Sessions(), "x")
 			second := open(t, Config{URL: url})
 			if _, err := second.ReadExecution(t.Context(), flowfabric.NewExecutionID(0)); !errors.Is(err,
 				flowfabric.ErrNotFound) {
@@ -41,7 +42,7 @@ func TestDamagedStore(t *testing.T) {
 			}
 			for what, damage := range map[string][]string{"lost in part": {"HDEL", keys.Config, "num_quota_partitions"},
 				"lost": {"DEL", keys.Config}} {
-				must(t, e, damage...)
+				answered(t, e, damage...)
 				no := false
 				for _, cfg := range []Config{{URL: url}, {URL: url, CreateConfig: &no}} {
 					if _, err := Open(t.Context(), cfg); !errors.Is(err, flowfabric.ErrCorrupt) ||
@@ -56,7 +57,7 @@ func TestDamagedStore(t *testing.T) {
 					t.Errorf("somebody has written partition counts: %d, %v", n, err)
 				}
 			}
-			must(t, e, "SET", keys.Config, "x")
+			answered(t, e, "SET", keys.Config, "x")
 			if s := second.Diagnose(t.Context()).Store; !errors.Is(s.Err, flowfabric.ErrCorrupt) {
 				t.Errorf("partition counts of another type: %+v", s)
 			}
@@ -67,9 +68,7 @@ func TestDamagedStore(t *testing.T) {
 // The doctor and the audit look for the same types.
 func TestTypesOfKeys(t *testing.T) {
 	text, err := os.ReadFile("../../lua/lib/audit_root.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	_, table, _ := strings.Cut(string(text), "local types = {")
 	table, _, _ = strings.Cut(table, "\n\n")
 	found := map[string][]string{}

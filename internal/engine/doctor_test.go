@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -31,9 +32,7 @@ func TestDiagnose(t *testing.T) {
 			cfg := Config{URL: start(t, testserver.Args("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")),
 				Partitions: 3}
 			fresh, err := Diagnose(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			n := fresh.Nodes[0]
 			if fresh.Store.Booted || !n.Library.Missing || len(fresh.Nodes) != 1 || fresh.Cluster || fresh.Embedded ||
 				fresh.Supported != nil {
@@ -48,13 +47,9 @@ func TestDiagnose(t *testing.T) {
 				t.Errorf("rights: %+v", r)
 			}
 			e, err := Open(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			defer e.Close()
-			if err := e.FreezePartition(t.Context(), 1, "moving"); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, e.FreezePartition(t.Context(), 1, "moving"))
 			d, err := Diagnose(t.Context(), cfg)
 			if err != nil || d.Nodes[0].Library != OwnLibrary() {
 				t.Errorf("library %+v, want %+v, %v", d.Nodes[0].Library, OwnLibrary(), err)
@@ -88,15 +83,11 @@ func TestDiagnoseRights(t *testing.T) {
 	srv := testserver.Start(t, testserver.ServerValkey)
 	cfg := Config{URL: srv.URL()}
 	e, err := Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	user := func(name string, rules ...string) Config {
 		args := append([]string{"ACL", "SETUSER", name, "on", ">secret"}, rules...)
-		if err := e.client.Do(t.Context(), e.client.B().Arbitrary(args...).Build()).Error(); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, e.client.Do(t.Context(), e.client.B().Arbitrary(args...).Build()).Error())
 		c := cfg
 		c.Username, c.Password = name, "secret"
 		return c
@@ -121,9 +112,7 @@ func TestDiagnoseRights(t *testing.T) {
 func TestDiagnoseCluster(t *testing.T) {
 	nodes := testserver.Cluster(t, testserver.ServerValkey)
 	e, err := Open(t.Context(), Config{URL: nodes.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	var d, own Diagnosis
 	testwait.Progress(t, "all replicas are known", func() (bool, any) {
@@ -160,9 +149,7 @@ func TestDiagnoseEmbedded(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	e, err := Open(t.Context(), Config{URL: testserver.Embedded(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	if d = e.Diagnose(t.Context()); !d.Embedded || len(d.Nodes) != 1 || d.Nodes[0].Err != nil || !d.Store.Booted {
 		t.Errorf("over an open connection: %+v", d)
@@ -173,9 +160,7 @@ func TestDiagnoseEmbedded(t *testing.T) {
 func TestDiagnoseGone(t *testing.T) {
 	srv := testserver.Start(t, testserver.ServerValkey)
 	e, err := Open(t.Context(), Config{URL: srv.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	srv.Kill()
 	if d := e.Diagnose(t.Context()); len(d.Nodes) != 1 || !errors.Is(d.Nodes[0].Err, flowfabric.ErrTransport) ||
@@ -219,9 +204,7 @@ func TestRenamedCommands(t *testing.T) {
 				cfg := Config{URL: testserver.Start(t, kind,
 					testserver.Args("--rename-command", command, "HIDDEN"+command)).URL(), Partitions: 1}
 				d, err := Diagnose(t.Context(), cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, err)
 				if got := strings.Join(d.Rights.Unknown, " "); got != command || d.Rights.Err != nil ||
 					len(d.Rights.Denied) > 0 {
 					t.Errorf("unknown %q, %+v", got, d.Rights)
@@ -266,9 +249,7 @@ func TestDiagnoseReplica(t *testing.T) {
 			replica := testserver.Start(t, testserver.ServerValkey, testserver.Args("--replicaof", host, port),
 				testserver.Args(args...))
 			d, err := Diagnose(t.Context(), Config{URL: replica.URL()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			n := d.Nodes[0]
 			if d.Cluster || n.Primary() || n.Role != "slave" || (n.PrimaryAt != "") != (args == nil) ||
 				args == nil && n.PrimaryAt != primary.Address() {
@@ -289,9 +270,7 @@ func TestDiagnoseWork(t *testing.T) {
 				made, err := e.CreateExecutions(t.Context(), partition,
 					[]NewExecution{{ID: flowfabric.NewExecutionID(partition), Namespace: "shop", Lane: lane,
 						Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}})
-				if err := cmp.Or(err, made[0].Err); err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, cmp.Or(err, made[0].Err))
 			}
 			submit(0, "default", "mail")
 			submit(1, "default", "mail")
@@ -357,9 +336,7 @@ func TestMaxClasses(t *testing.T) {
 		return err
 	}
 	for first := 0; first < limits.MaxOwnClasses; first += 64 {
-		if err := make(first, 64); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, make(first, 64))
 	}
 	r := e.Diagnose(t.Context()).Store.Roots[0]
 	if r.Maker != "shop" || r.Made != r.Routes || r.Made != limits.MaxOwnClasses || r.Share() != r.Made {
@@ -382,9 +359,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 			e := open(t, cfg)
 			do := func(args ...string) {
 				t.Helper()
-				if err := e.client.Do(t.Context(), e.client.B().Arbitrary(args...).Build()).Error(); err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, e.client.Do(t.Context(), e.client.B().Arbitrary(args...).Build()).Error())
 			}
 			diagnose := func(want string) StoreReport {
 				t.Helper()
@@ -412,9 +387,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				t.Fatal(err, made)
 			}
 			subscription, err := e.SetSubscription(t.Context(), partition, Subscription{Classes: []uint64{1}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			session := NewSessionID("w1")
 			if r, err := e.ClaimNext(t.Context(), ClaimRequest{Partition: partition, Session: session, Number: 1,
 				TTL: time.Minute, Max: 1, Subscription: subscription}); err != nil || len(r.Claims) != 1 {

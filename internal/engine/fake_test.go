@@ -13,6 +13,8 @@ import (
 
 	"github.com/sourcegraph/conc"
 	"go.uber.org/goleak"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // TestMain keeps the log quiet and finds goroutines that an engine leaves behind.
@@ -62,9 +64,7 @@ func helloReply(server, version, mode string) string {
 func startFake(t testing.TB) *fake {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	f := &fake{listener: l, hello: helloReply("redis", "7.0.15", "standalone"), get: nilReply}
 	f.fcall = func(name string) string {
 		switch name {
@@ -176,9 +176,7 @@ func openFake(t testing.TB) (*Engine, *fake) {
 	t.Helper()
 	f := startFake(t)
 	e, err := Open(context.Background(), Config{URL: f.url()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	return e, f
 }

@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -116,9 +117,7 @@ func FuzzTags(f *testing.F) {
 		r, err := e.call(context.Background(), fnCreate, 0, protocol, "n", "l", "k",
 			"", "0", "", "", "", "", "", "1", key, value, "1", flowfabric.NewExecutionID(0).UUID().String(), "",
 			"payload")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		r.Count(1)
 		_, _, refused := r.answer()
 		if err := valid.Tags(map[string]string{key: value}); (refused == nil) != (err == nil) {

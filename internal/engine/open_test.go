@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -26,9 +27,7 @@ import (
 func open(t testing.TB, cfg Config) *Engine {
 	t.Helper()
 	e, err := Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -39,7 +38,7 @@ func do(t testing.TB, e *Engine, args ...string) rueidis.RedisResult {
 	return e.client.Do(context.Background(), e.client.B().Arbitrary(args[0]).Args(args[1:]...).Build())
 }
 
-func must(t testing.TB, e *Engine, args ...string) string {
+func answered(t testing.TB, e *Engine, args ...string) string {
 	t.Helper()
 	resp := do(t, e, args...)
 	if err := resp.Error(); err != nil {
@@ -64,9 +63,7 @@ func oneLine(t *testing.T, what string, err, sentinel error, hint string) {
 
 func TestNobodyListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	address := l.Addr().String()
 	_ = l.Close()
 	for _, url := range []string{"redis://" + address, "unix://" + filepath.Join(t.TempDir(), "s.sock")} {
@@ -109,8 +106,8 @@ func TestAuth(t *testing.T) {
 	for name, option := range map[string][]testserver.Option{"unix": nil, "tcp": {testserver.TCP()}} {
 		url := testserver.Redis(t, option...)
 		admin := open(t, Config{URL: url})
-		must(t, admin, "ACL", "SETUSER", "limited", "on", ">pw", "~*", "&*", "+@all", "-@scripting")
-		must(t, admin, "CONFIG", "SET", "requirepass", "s3cret")
+		answered(t, admin, "ACL", "SETUSER", "limited", "on", ">pw", "~*", "&*", "+@all", "-@scripting")
+		answered(t, admin, "CONFIG", "SET", "requirepass", "s3cret")
 		for what, cfg := range map[string]Config{
 			"no password":    {URL: url},
 			"wrong password": {URL: url, Password: "wrong"},
@@ -167,11 +164,11 @@ func TestPartitionsAreFixedOnce(t *testing.T) {
 			t.Errorf("%d and %d partitions, want 5", first.Partitions(), second.Partitions())
 		}
 		for p := range uint16(5) {
-			if got := must(t, first, "HGET", keys.Root(p), "protocol"); got != protocol {
+			if got := answered(t, first, "HGET", keys.Root(p), "protocol"); got != protocol {
 				t.Errorf("partition %d has protocol %q", p, got)
 			}
 		}
-		must(t, first, "HSET", keys.Config, "num_flow_partitions", "many")
+		answered(t, first, "HSET", keys.Config, "num_flow_partitions", "many")
 		if _, err := Open(t.Context(), Config{URL: url}); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("a corrupt partition count: %v", err)
 		}
@@ -180,10 +177,10 @@ func TestPartitionsAreFixedOnce(t *testing.T) {
 
 func TestFrozenPartition(t *testing.T) {
 	e := open(t, Config{URL: testserver.Redis(t), Partitions: 4})
-	must(t, e, "HSET", keys.Root(3), "frozen", "1")
+	answered(t, e, "HSET", keys.Root(3), "frozen", "1")
 	_, err := e.ReadExecution(t.Context(), sampleID)
 	oneLine(t, "frozen", err, flowfabric.ErrPartitionFrozen, keys.Root(3))
-	must(t, e, "HDEL", keys.Root(3), "frozen")
+	answered(t, e, "HDEL", keys.Root(3), "frozen")
 }
 
 // A store of another protocol number is refused, when it is opened and by every later call, and the error names both
@@ -196,7 +193,7 @@ func TestStoreOfAnotherProtocol(t *testing.T) {
 		} {
 			e := open(t, Config{URL: url, Partitions: 4})
 			for p := range uint16(4) {
-				must(t, e, "HSET", keys.Root(p), "protocol", strconv.Itoa(theirs))
+				answered(t, e, "HSET", keys.Root(p), "protocol", strconv.Itoa(theirs))
 			}
 			want := fmt.Sprintf("the store has protocol %d, this application %d; %s", theirs, limits.Protocol, advice)
 			_, err := e.ReadExecution(t.Context(), sampleID)
@@ -205,14 +202,14 @@ func TestStoreOfAnotherProtocol(t *testing.T) {
 			oneLine(t, "a poll", err, flowfabric.ErrProtocol, want)
 			oneLine(t, "boot", e.boot(t.Context()), flowfabric.ErrProtocol, want)
 			if !e.Embedded() {
-				must(t, e, "FUNCTION", "FLUSH", "SYNC")
+				answered(t, e, "FUNCTION", "FLUSH", "SYNC")
 			}
 			_, err = Open(t.Context(), Config{URL: url})
 			oneLine(t, "open", err, flowfabric.ErrProtocol, want)
 			if list, err := do(t, e, "FUNCTION", "LIST").ToArray(); !e.Embedded() && (err != nil || len(list) != 0) {
 				t.Errorf("%d libraries were loaded (%v)", len(list), err)
 			}
-			must(t, e, "FLUSHALL")
+			answered(t, e, "FLUSHALL")
 		}
 	}
 }
@@ -264,7 +261,7 @@ func TestLibraries(t *testing.T) {
 			if got := version(t, e); got[0] != protocol || got[2] != library.Hash() {
 				t.Fatalf("a fresh server has version %v", got)
 			}
-			must(t, e, "FUNCTION", "LOAD", "REPLACE", c.text)
+			answered(t, e, "FUNCTION", "LOAD", "REPLACE", c.text)
 			before := version(t, e)
 			other, err := Open(t.Context(), Config{URL: url})
 			if c.refusal != "" {
@@ -282,7 +279,7 @@ func TestLibraries(t *testing.T) {
 	t.Run("protocol 999 that shares nothing", func(t *testing.T) {
 		url := testserver.Redis(t)
 		e := open(t, Config{URL: url, Partitions: 1})
-		must(t, e, "FUNCTION", "LOAD", "REPLACE",
+		answered(t, e, "FUNCTION", "LOAD", "REPLACE",
 			"#!lua name=flowfabric\nredis.register_function{function_name='ff_version', "+
 				"callback=function() return {1,'OK','999','1','x'} end, flags={'no-writes'}}")
 		_, err := Open(t.Context(), Config{URL: url})
@@ -292,12 +289,12 @@ func TestLibraries(t *testing.T) {
 	})
 	t.Run("protocol 999 under an engine that runs", func(t *testing.T) {
 		e := open(t, Config{URL: testserver.Redis(t), Partitions: 1})
-		must(t, e, "FUNCTION", "LOAD", "REPLACE", strings.ReplaceAll(text, "'"+protocol+"'", "'999'"))
-		must(t, e, "DEL", keys.Root(0))
+		answered(t, e, "FUNCTION", "LOAD", "REPLACE", strings.ReplaceAll(text, "'"+protocol+"'", "'999'"))
+		answered(t, e, "DEL", keys.Root(0))
 		_, err := e.callKeys(t.Context(), fnBoot, []string{keys.Root(0)}, protocol)
 		oneLine(t, "boot", err, flowfabric.ErrProtocol,
 			"the library has protocol 999, this application "+protocol+"; upgrade this application")
-		must(t, e, "HSET", keys.Root(0), "protocol", protocol)
+		answered(t, e, "HSET", keys.Root(0), "protocol", protocol)
 		_, _, err = e.Poll(t.Context(), []uint16{0})
 		oneLine(t, "poll", err, flowfabric.ErrProtocol, "the library has protocol 999")
 		_, err = e.Tick(t.Context(), 0, "w", false)
@@ -312,7 +309,7 @@ func TestReload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, Config{URL: url, Partitions: 4})
 			for range 20 {
-				must(t, e, "FUNCTION", "FLUSH", "SYNC")
+				answered(t, e, "FUNCTION", "FLUSH", "SYNC")
 				p := pool.New().WithErrors()
 				for i := range 8 {
 					p.Go(func() error {
@@ -324,9 +321,7 @@ func TestReload(t *testing.T) {
 						return err
 					})
 				}
-				if err := p.Wait(); err != nil {
-					t.Fatal(err)
-				}
+				must.No(t, p.Wait())
 			}
 		})
 	}
@@ -359,9 +354,7 @@ func TestRestart(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	e := open(t, Config{URL: testserver.Redis(t), Partitions: 2})
-	if err := e.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, e.Ping(t.Context()))
 	e.Close()
 	e.Close()
 	ctx, cancel := testwait.Context(t, t.Context())

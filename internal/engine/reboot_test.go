@@ -65,22 +65,22 @@ func TestFlushedStoreIsBootedAgain(t *testing.T) {
 				}
 			}})
 		for name, call := range callsOnPartition3(e) {
-			must(t, e, "FLUSHALL")
+			answered(t, e, "FLUSHALL")
 			if err := call(t.Context()); err != nil {
 				t.Errorf("%s after a flush: %v", name, err)
 			}
 			for p := range uint16(4) {
-				if got := must(t, e, "HGET", keys.Root(p), "protocol"); got != protocol {
+				if got := answered(t, e, "HGET", keys.Root(p), "protocol"); got != protocol {
 					t.Errorf("%s: partition %d has protocol %q", name, p, got)
 				}
 			}
-			if got := must(t, e, "HGET", keys.Config, "num_flow_partitions"); got != "4" {
+			if got := answered(t, e, "HGET", keys.Config, "num_flow_partitions"); got != "4" {
 				t.Errorf("%s: the store has %q partitions", name, got)
 			}
 		}
-		must(t, e, "FLUSHALL")
+		answered(t, e, "FLUSHALL")
 		if !e.Embedded() {
-			must(t, e, "FUNCTION", "FLUSH")
+			answered(t, e, "FUNCTION", "FLUSH")
 		}
 		configured.Store(0)
 		var all sync.WaitGroup
@@ -108,7 +108,7 @@ func TestFlushedStoreIsBootedAgain(t *testing.T) {
 func TestStoreMadeAnewWithOtherCounts(t *testing.T) {
 	for _, url := range []string{testserver.Redis(t), testserver.Embedded(t)} {
 		e := open(t, Config{URL: url, Partitions: 4})
-		must(t, e, "FLUSHALL")
+		answered(t, e, "FLUSHALL")
 		other := open(t, Config{URL: url, Partitions: 2})
 		for name, call := range callsOnPartition3(e) {
 			err := call(t.Context())
@@ -119,11 +119,11 @@ func TestStoreMadeAnewWithOtherCounts(t *testing.T) {
 				t.Errorf("%s: %+v", name, counts)
 			}
 		}
-		if n := must(t, e, "EXISTS", keys.Root(3)); n != "0" && n != "" {
+		if n := answered(t, e, "EXISTS", keys.Root(3)); n != "0" && n != "" {
 			t.Errorf("partition 3 was made (%s)", n)
 		}
 		// Of more partitions a call on one of the old ones notices nothing; the next new registration of a worker does.
-		must(t, e, "FLUSHALL")
+		answered(t, e, "FLUSHALL")
 		open(t, Config{URL: url, Partitions: 8})
 		if _, err := other.Tick(t.Context(), 0, "w", false); err != nil {
 			t.Error(err)
@@ -138,7 +138,7 @@ func TestFlushedStoreOfAProcessThatMayNotBootIt(t *testing.T) {
 	url, no := testserver.Redis(t), false
 	first := open(t, Config{URL: url, Partitions: 4})
 	e := open(t, Config{URL: url, CreateConfig: &no})
-	must(t, e, "FLUSHALL")
+	answered(t, e, "FLUSHALL")
 	for name, call := range callsOnPartition3(e) {
 		oneLine(t, name, call(t.Context()), flowfabric.ErrConfig, "let a process boot it that may")
 	}

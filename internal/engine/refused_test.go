@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -51,9 +52,7 @@ func TestRefusedConnections(t *testing.T) {
 		t.Run(string(kind)+" with too many clients", func(t *testing.T) {
 			s := testserver.Start(t, kind, testserver.TCP(), testserver.Args("--maxclients", "1"))
 			conn, err := net.Dial("tcp", s.Address())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, err)
 			defer func() { _ = conn.Close() }()
 			if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 				t.Fatal(err)
@@ -81,9 +80,7 @@ func TestTLSWhereNobodySpeaksIt(t *testing.T) {
 		"a plain answer": {"-ERR Protocol error\r\n", time.Hour, flowfabric.ErrConfig, "speaks plain text"},
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		stop := context.AfterFunc(t.Context(), func() { _ = listener.Close() })
 		done := make(chan struct{})
 		go func() {
@@ -120,18 +117,14 @@ func TestCallsDoNotWaitForTheDialOfAnother(t *testing.T) {
 	s := testserver.Start(t, testserver.ServerRedis, testserver.TCP())
 	e, err := Open(t.Context(), Config{URL: s.URL(), Partitions: 1, Logger: slog.New(slog.DiscardHandler),
 		DialTimeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	s.Kill()
 	if _, _, err := e.Poll(t.Context(), []uint16{0}); !errors.Is(err, flowfabric.ErrTransport) {
 		t.Fatalf("without a server: %v", err)
 	}
 	silent, err := net.Listen("tcp", s.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	accepted := make(chan net.Conn, 16)
 	go func() {
 		defer close(accepted)

@@ -10,6 +10,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -22,14 +23,10 @@ func listeners(t testing.TB, e *Engine, channel string) int64 {
 		command = "SHARDNUMSUB"
 	}
 	answer, err := do(t, e, "PUBSUB", command, channel).AsMap()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	m := answer[channel]
 	n, err := m.AsInt64()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return n
 }
 
@@ -40,9 +37,7 @@ func publish(t testing.TB, e *Engine, channel, message string) int64 {
 		command = "SPUBLISH"
 	}
 	n, err := do(t, e, command, channel, message).AsInt64()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return n
 }
 

@@ -22,7 +22,7 @@ func TestVariantsDoNotReplaceEachOther(t *testing.T) {
 			e := open(t, Config{URL: url, Partitions: 1, TestClock: carried})
 			if revision != "" {
 				text := strings.ReplaceAll(library.Library(e.variant), library.Hash(), e.hash())
-				must(t, e, "FUNCTION", "LOAD", "REPLACE", strings.Replace(text, "reply.ok('"+protocol+"', '"+
+				answered(t, e, "FUNCTION", "LOAD", "REPLACE", strings.Replace(text, "reply.ok('"+protocol+"', '"+
 					strconv.Itoa(library.Revision)+"'", "reply.ok('"+protocol+"', '"+revision+"'", 1))
 			}
 			carries := version(t, e)

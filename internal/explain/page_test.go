@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -329,9 +330,7 @@ func TestPageOfExplanations(t *testing.T) {
 		fmt.Fprintf(&made, "- **`%s`**%s: %s *%s*\n", reason, code, e.Sentence, e.Next)
 	}
 	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	head, rest, ok := strings.Cut(string(raw), begin)
 	_, tail, closed := strings.Cut(rest, end)
 	if !ok || !closed {
@@ -339,9 +338,7 @@ func TestPageOfExplanations(t *testing.T) {
 	}
 	want := head + begin + made.String() + "\n" + end + tail
 	if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, os.WriteFile(page, []byte(want), 0o644))
 		return
 	}
 	if want != string(raw) {
@@ -368,18 +365,14 @@ var inside = regexp.MustCompile(`(?i)\b(gates?|routes?|grants?|granted|rung|ring
 // Every text that a sentence is made of is in the words of those who read it, not only those of the examples.
 func TestSentencesAreInWordsOfTheirReaders(t *testing.T) {
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	texts := 0
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if x, ok := n.(*ast.BasicLit); ok && x.Kind == token.STRING && strings.Contains(x.Value, " ") {
 				texts++

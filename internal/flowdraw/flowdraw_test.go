@@ -16,6 +16,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -61,14 +62,10 @@ func TestFlowDrawings(t *testing.T) {
 	for file, write := range map[string]func(io.Writer) error{"flow.txt": s.Text, "flow.mmd": s.Mermaid,
 		"flow.dot": s.Graphviz} {
 		var b bytes.Buffer
-		if err := write(&b); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, write(&b))
 		path := filepath.Join("testdata", file)
 		if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
-			if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, os.WriteFile(path, b.Bytes(), 0o644))
 			continue
 		}
 		if want, err := os.ReadFile(path); err != nil || b.String() != string(want) {
@@ -103,9 +100,7 @@ func FuzzFlowDrawings(f *testing.F) {
 	}
 	lines := func(write func(io.Writer) error) []string {
 		var b bytes.Buffer
-		if err := write(&b); err != nil {
-			f.Fatal(err)
-		}
+		must.No(f, write(&b))
 		return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	}
 	base := drawing("x", "y", "z")

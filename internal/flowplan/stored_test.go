@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 var work = handler.Define[string, string]("work", handler.Retry(2, time.Second, time.Minute),
@@ -19,9 +20,7 @@ var work = handler.Define[string, string]("work", handler.Retry(2, time.Second, 
 func plan(t *testing.T, f *flow.Flow, id flowfabric.FlowID) flowplan.Plan {
 	t.Helper()
 	p, err := flowplan.Of(f, id, flowplan.Defaults{Namespace: "blue", Creator: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return p
 }
 
@@ -42,16 +41,12 @@ func TestAStoredFlowIsTheSameFlow(t *testing.T) {
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(3))
 	want := plan(t, race(), id)
 	text, err := plan(t, race(), flowfabric.FlowID(flowfabric.NewExecutionID(0))).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if again, err := plan(t, race(), id).Encode(); err != nil || string(again) != string(text) {
 		t.Errorf("%s\n%s, %v", text, again, err)
 	}
 	template, err := flowplan.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	got, err := template.Plan(id, flowplan.Wait{}, maps.Clone[map[string]string])
 	if err != nil || got.Kind != want.Kind || got.Mode != want.Mode || got.Digest != want.Digest ||
 		got.Edges != want.Edges || len(got.Members) != 3 || got.Tags["a.b"] != "c" {
@@ -78,19 +73,13 @@ func TestAStoredFlowIsTheSameFlow(t *testing.T) {
 // The members that wait for no other wait for the start, and all deadlines count from there.
 func TestMembersWaitForTheStart(t *testing.T) {
 	text, err := plan(t, race(), flowfabric.FlowID(flowfabric.NewExecutionID(0))).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	template, err := flowplan.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	start := time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
 	p, err := template.Plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)),
 		flowplan.Wait{Until: start, For: time.Minute}, maps.Clone[map[string]string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	fast, deep, answer := p.Members[0], p.Members[1], p.Members[2]
 	if fast.Delay != time.Minute+time.Second || !deep.DelayUntil.Equal(start) ||
 		deep.Deadline != time.Hour+time.Minute || answer.Delay != 0 || !answer.DelayUntil.IsZero() {
@@ -111,4 +100,26 @@ func TestUnreadableTemplates(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+}
+
+// Whatever is stored is read or refused, and planned or refused.
+func FuzzDecode(f *testing.F) {
+	text, err := plan(&testing.T{}, race(), flowfabric.FlowID(flowfabric.NewExecutionID(0))).Encode()
+	must.No(f, err)
+	f.Add(text)
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		template, err := flowplan.Decode(text)
+		if err != nil {
+			if !errors.Is(err, flowfabric.ErrInvalidInput) {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		id := flowfabric.FlowID(flowfabric.NewExecutionID(3))
+		if p, err := template.Plan(id, flowplan.Wait{}, maps.Clone[map[string]string]); err == nil &&
+			len(p.Members) != len(template.Nodes) {
+			t.Errorf("%q: %d members of %d nodes", text, len(p.Members), len(template.Nodes))
+		}
+	})
 }

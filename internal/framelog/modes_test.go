@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -55,19 +56,19 @@ func TestWriterMergesDeltas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		w := writer(s)
-		must(t, w.Append(t.Context(), token("a")))
-		must(t, w.Append(t.Context(), delta(`{ "n": 1, "x": {"y": 1} }`)))
-		must(t, w.Append(t.Context(), live("b")))
-		must(t, w.Append(t.Context(), delta(`{"n":2,"x":{"y":null}}`)))
-		must(t, w.Append(t.Context(), token("c")))
-		must(t, w.Flush(t.Context()))
+		must.No(t, w.Append(t.Context(), token("a")))
+		must.No(t, w.Append(t.Context(), delta(`{ "n": 1, "x": {"y": 1} }`)))
+		must.No(t, w.Append(t.Context(), live("b")))
+		must.No(t, w.Append(t.Context(), delta(`{"n":2,"x":{"y":null}}`)))
+		must.No(t, w.Append(t.Context(), token("c")))
+		must.No(t, w.Flush(t.Context()))
 		document(t, s, 0, 2, `{"n":2,"x":{}}`)
 		want := `1da 2s{"n":1,"x":{"y":1}} 3bb 4s{"n":2,"x":{"y":null}} 5dc`
 		if got := spell(s.stored(0)); got != want {
 			t.Fatalf("got  %s\nwant %s", got, want)
 		}
-		must(t, w.Append(t.Context(), delta(`{"m":[]}`)))
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Append(t.Context(), delta(`{"m":[]}`)))
+		must.No(t, w.Close(t.Context()))
 		document(t, s, 0, 3, `{"m":[],"n":2,"x":{}}`)
 		if !slices.Equal(s.batches, []int{5, 1}) || s.documents != 0 {
 			t.Errorf("batches %v, %d documents were read", s.batches, s.documents)
@@ -81,13 +82,13 @@ func TestWriterComposesWaitingDeltas(t *testing.T) {
 		s := newServer()
 		w := writer(s)
 		for i := range 100 {
-			must(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"n":%d,"k%d":1}`, i, i%3))))
+			must.No(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"n":%d,"k%d":1}`, i, i%3))))
 		}
-		must(t, w.Append(t.Context(), delta(`{"n":null}`)))
-		must(t, w.Append(t.Context(), delta(`{"n":{"a":1}}`))) // a merge patch cannot say both at once
-		must(t, w.Append(t.Context(),
+		must.No(t, w.Append(t.Context(), delta(`{"n":null}`)))
+		must.No(t, w.Append(t.Context(), delta(`{"n":{"a":1}}`))) // a merge patch cannot say both at once
+		must.No(t, w.Append(t.Context(),
 			stream.Frame{Type: "other", Mode: stream.ModeSummary, Payload: []byte(`{"n":{"b":2}}`)}))
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 		document(t, s, 0, 3, `{"k0":1,"k1":1,"k2":1,"n":{"a":1,"b":2}}`)
 		if got, want := spell(s.stored(0)),
 			`1s{"k0":1,"k1":1,"k2":1,"n":null} 2s{"n":{"a":1}} 3s{"n":{"b":2}}`; got != want {
@@ -101,8 +102,8 @@ func TestWriterRefusesDeltas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		w := writer(s)
-		must(t, w.Append(t.Context(), delta(`{"a":1}`)))
-		must(t, w.Flush(t.Context()))
+		must.No(t, w.Append(t.Context(), delta(`{"a":1}`)))
+		must.No(t, w.Flush(t.Context()))
 		for text, want := range map[string]error{
 			`[]`: flowfabric.ErrInvalidInput, `"x"`: flowfabric.ErrInvalidInput, `{"a":`: flowfabric.ErrInvalidInput,
 			``: flowfabric.ErrInvalidInput, `{"a":1e400}`: flowfabric.ErrInvalidInput,
@@ -115,12 +116,12 @@ func TestWriterRefusesDeltas(t *testing.T) {
 		wantIs(t, w.Append(t.Context(), bytes), flowfabric.ErrInvalidInput)
 		big := strings.Repeat("x", 60<<10)
 		for i := range 4 {
-			must(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"big%d":%q}`, i, big))))
+			must.No(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"big%d":%q}`, i, big))))
 		}
 		wantIs(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"big4":%q}`, big))), denied.SummaryTooLarge)
-		must(t, w.Append(t.Context(), delta(`{"big0":null,"big1":null,"big2":null,"big3":null}`)))
-		must(t, w.Append(t.Context(), token("b")))
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Append(t.Context(), delta(`{"big0":null,"big1":null,"big2":null,"big3":null}`)))
+		must.No(t, w.Append(t.Context(), token("b")))
+		must.No(t, w.Close(t.Context()))
 		frames := s.stored(0)
 		document(t, s, 0, frames[len(frames)-2].SummaryVersion, `{"a":1}`)
 		contiguous(t, frames, 1, uint64(len(frames)))
@@ -132,28 +133,28 @@ func TestWriterGoesOnWithTheDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		w := writer(s)
-		must(t, w.Append(t.Context(), delta(`{"a":1,"b":{"c":1}}`)))
-		must(t, w.Append(t.Context(), token("x")))
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Append(t.Context(), delta(`{"a":1,"b":{"c":1}}`)))
+		must.No(t, w.Append(t.Context(), token("x")))
+		must.No(t, w.Close(t.Context()))
 
 		blind := writer(s, func(c *framelog.WriterConfig) { c.LastSequence = 2 })
 		wantIs(t, blind.Append(t.Context(), delta(`{"d":1}`)), flowfabric.ErrConfig)
-		must(t, blind.Close(t.Context()))
+		must.No(t, blind.Close(t.Context()))
 
 		next := writer(s, func(c *framelog.WriterConfig) { c.LastSequence, c.Summaries = 2, s })
 		for i := range 5 {
-			must(t, next.Append(t.Context(), delta(fmt.Sprintf(`{"b":{"c":null,"d":%d}}`, i))))
-			must(t, next.Flush(t.Context()))
+			must.No(t, next.Append(t.Context(), delta(fmt.Sprintf(`{"b":{"c":null,"d":%d}}`, i))))
+			must.No(t, next.Flush(t.Context()))
 		}
-		must(t, next.Close(t.Context()))
+		must.No(t, next.Close(t.Context()))
 		document(t, s, 0, 6, `{"a":1,"b":{"d":4}}`)
 		if s.documents != 1 {
 			t.Errorf("%d documents were read", s.documents)
 		}
 		s.claim()
 		other := writer(s, func(c *framelog.WriterConfig) { c.Fence = s.holder; c.Summaries = s })
-		must(t, other.Append(t.Context(), delta(`{"z":1}`)))
-		must(t, other.Close(t.Context()))
+		must.No(t, other.Append(t.Context(), delta(`{"z":1}`)))
+		must.No(t, other.Close(t.Context()))
 		document(t, s, 1, 1, `{"z":1}`)
 		if s.documents != 1 {
 			t.Error("a new attempt has no document to read")
@@ -173,8 +174,8 @@ func TestWriterCannotReadTheDocument(t *testing.T) {
 	for want, r := range map[error]brokenSummaries{flowfabric.ErrTransport: {errLost}, flowfabric.ErrCorrupt: {}} {
 		w := writer(s, func(c *framelog.WriterConfig) { c.LastSequence, c.Summaries = 1, r })
 		wantIs(t, w.Append(t.Context(), delta(`{}`)), want)
-		must(t, w.Append(t.Context(), stream.Frame{}))
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Append(t.Context(), stream.Frame{}))
+		must.No(t, w.Close(t.Context()))
 		s.mu.Lock()
 		s.attempts[0] = &attempt{count: 1, durable: 1}
 		s.mu.Unlock()
@@ -194,18 +195,18 @@ func TestWriterModesSurviveLostReplies(t *testing.T) {
 		for i := range 2000 {
 			switch r.IntN(3) {
 			case 0:
-				must(t, w.Append(t.Context(), token(fmt.Sprint(i))))
+				must.No(t, w.Append(t.Context(), token(fmt.Sprint(i))))
 			case 1:
 				patch := fmt.Sprintf(`{"k%d":%d,"k%d":null,"o":{"k%d":%d}}`, r.IntN(20), i, r.IntN(20), r.IntN(20), i)
-				must(t, w.Append(t.Context(), delta(patch)))
+				must.No(t, w.Append(t.Context(), delta(patch)))
 				var err error
 				want, err = stream.MergeSummary(want, []byte(patch))
-				must(t, err)
+				must.No(t, err)
 			case 2:
-				must(t, w.Append(t.Context(), live(fmt.Sprint(i))))
+				must.No(t, w.Append(t.Context(), live(fmt.Sprint(i))))
 			}
 		}
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 		frames := s.stored(0)
 		contiguous(t, frames, 1, w.LastAcknowledged())
 		versions, replayed := uint64(0), []byte{}
@@ -216,7 +217,7 @@ func TestWriterModesSurviveLostReplies(t *testing.T) {
 				}
 				var err error
 				replayed, err = stream.MergeSummary(replayed, f.Payload)
-				must(t, err)
+				must.No(t, err)
 			}
 		}
 		document(t, s, 0, versions, string(want))
@@ -236,7 +237,7 @@ func TestWriterFencedByAnotherDocument(t *testing.T) {
 		s.attempts[0].version = 1
 		var cause error
 		w := writer(s, func(c *framelog.WriterConfig) { c.Cancel = func(err error) { cause = err } })
-		must(t, w.Append(t.Context(), delta(`{}`)))
+		must.No(t, w.Append(t.Context(), delta(`{}`)))
 		wantIs(t, w.Close(t.Context()), denied.SummaryConflict, flowfabric.ErrLeaseLost)
 		wantIs(t, cause, denied.SummaryConflict)
 	})
@@ -268,9 +269,9 @@ func TestWriterValidatesModes(t *testing.T) {
 			}
 		}
 	}
-	must(t, w.Append(t.Context(), stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Second}))
-	must(t, w.Append(t.Context(), stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Minute}))
-	must(t, w.Close(t.Context()))
+	must.No(t, w.Append(t.Context(), stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Second}))
+	must.No(t, w.Append(t.Context(), stream.Frame{Mode: stream.ModeBestEffort, TTL: time.Minute}))
+	must.No(t, w.Close(t.Context()))
 }
 
 // The number of best-effort frames to keep follows the rate of the batches.
@@ -290,11 +291,11 @@ func TestWriterSizesTheLiveLog(t *testing.T) {
 		for _, pause := range []time.Duration{0, 100 * time.Millisecond, time.Millisecond} {
 			time.Sleep(pause)
 			for range 20 {
-				must(t, w.Append(t.Context(), live("x")))
+				must.No(t, w.Append(t.Context(), live("x")))
 			}
-			must(t, w.Flush(t.Context()))
+			must.No(t, w.Flush(t.Context()))
 		}
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 		if !slices.Equal(keeps, []int{64, 452, 3000}) { // 45.12 Hz, then 4,036 Hz
 			t.Errorf("keeps %v", keeps)
 		}
@@ -310,19 +311,19 @@ func TestWriterFullQueueDropsTheOldestLiveFrame(t *testing.T) {
 			<-gate
 			return s.AppendFrames(ctx, f, first, frames)
 		}))
-		must(t, w.Append(t.Context(), live("in flight")))
+		must.No(t, w.Append(t.Context(), live("in flight")))
 		time.Sleep(time.Second)
-		must(t, w.Append(t.Context(), token("first")))
+		must.No(t, w.Append(t.Context(), token("first")))
 		for i := range 1500 {
-			must(t, w.Append(t.Context(), live(fmt.Sprint(i))))
+			must.No(t, w.Append(t.Context(), live(fmt.Sprint(i))))
 		}
 		if w.Shed() != 1500-1022 {
 			t.Errorf("%d were dropped", w.Shed())
 		}
 		var waiting conc.WaitGroup
-		waiting.Go(func() { must(t, w.Append(t.Context(), token("last"))) }) // a durable frame waits
+		waiting.Go(func() { must.No(t, w.Append(t.Context(), token("last"))) }) // a durable frame waits
 		synctest.Wait()
-		must(t, w.Append(t.Context(), live("late"))) // goes: it does not push in
+		must.No(t, w.Append(t.Context(), live("late"))) // goes: it does not push in
 		if w.Shed() != 1500-1022+1 {
 			t.Errorf("%d were dropped", w.Shed())
 		}
@@ -331,8 +332,8 @@ func TestWriterFullQueueDropsTheOldestLiveFrame(t *testing.T) {
 		synctest.Wait()
 		close(gate)
 		waiting.Wait()
-		must(t, flushed)
-		must(t, w.Close(t.Context()))
+		must.No(t, flushed)
+		must.No(t, w.Close(t.Context()))
 		frames := s.stored(0)
 		contiguous(t, frames, 1, 1025)
 		if got := spell(append(frames[:3:3], frames[1023:]...)); got !=
@@ -354,9 +355,9 @@ func TestWriterLiveFrameNeverWaits(t *testing.T) {
 			return engine.Appended{}, ctx.Err()
 		}))
 		for range 1024 {
-			must(t, w.Append(t.Context(), token("x")))
+			must.No(t, w.Append(t.Context(), token("x")))
 		}
-		must(t, w.Append(t.Context(), live("x")))
+		must.No(t, w.Append(t.Context(), live("x")))
 		if w.Shed() != 1 {
 			t.Errorf("%d were dropped", w.Shed())
 		}
@@ -387,14 +388,14 @@ func TestWriterCountsDocuments(t *testing.T) {
 		}))
 		big := strings.Repeat("x", 60<<10)
 		for i := range 4 {
-			must(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"big%d":%q}`, i, big))))
+			must.No(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"big%d":%q}`, i, big))))
 		}
 		var waiting conc.WaitGroup
 		done := 0
 		waiting.Go(func() {
 			for i := range 10 {
-				must(t, w.Append(t.Context(), token("x"))) // keeps the deltas apart
-				must(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"n":%d}`, i))))
+				must.No(t, w.Append(t.Context(), token("x"))) // keeps the deltas apart
+				must.No(t, w.Append(t.Context(), delta(fmt.Sprintf(`{"n":%d}`, i))))
 				done++
 			}
 		})
@@ -404,12 +405,12 @@ func TestWriterCountsDocuments(t *testing.T) {
 		}
 		close(gate)
 		waiting.Wait()
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 		if most > limits.MaxAppendBytes {
 			t.Errorf("a batch of %d bytes", most)
 		}
 		var stored map[string]any
-		must(t, json.Unmarshal(s.attempts[0].summary.Document, &stored))
+		must.No(t, json.Unmarshal(s.attempts[0].summary.Document, &stored))
 		if len(stored) != 5 || stored["n"] != 9.0 {
 			t.Errorf("%d members, n is %v", len(stored), stored["n"])
 		}

@@ -8,20 +8,21 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 func read(t *testing.T, s *server, o framelog.ReadOptions) framelog.Page {
 	t.Helper()
 	page, err := framelog.Read(t.Context(), s, execution, 1, o)
-	must(t, err)
+	must.No(t, err)
 	return page
 }
 
 func cursor(t *testing.T, text string) stream.Cursor {
 	t.Helper()
 	c, err := engine.ParseStreamID(text)
-	must(t, err)
+	must.No(t, err)
 	return c
 }
 
@@ -99,7 +100,7 @@ func TestReadByteCap(t *testing.T) {
 	for i := range uint64(100) {
 		_, err := s.AppendFrames(t.Context(), fence, i+1,
 			[]stream.Frame{{Sequence: i + 1, Payload: make([]byte, 64<<10)}})
-		must(t, err)
+		must.No(t, err)
 	}
 	s.settle(codes.Completed, "attempt_success")
 	var all []stream.Frame

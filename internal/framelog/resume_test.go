@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -19,9 +20,7 @@ import (
 func events(t *testing.T, h *framelog.Hub, o framelog.TailOptions) (all []stream.TailEvent) {
 	t.Helper()
 	for e, err := range h.Tail(t.Context(), execution, o) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		all = append(all, e)
 	}
 	return all

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tailpos"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -149,6 +150,7 @@ func TestTailCatchesUpAndGoesLive(t *testing.T) {
 			begin := time.Now()
 			n := s.frames(t, 1)
 			synctest.Wait()
+			// timed: virtual time
 			if f.seen.Load() != n || time.Since(begin) > 50*time.Millisecond {
 				t.Errorf("frame %d: saw %d after %v", n, f.seen.Load(), time.Since(begin))
 			}
@@ -370,12 +372,12 @@ func TestTailStalledTailer(t *testing.T) {
 				synctest.Wait()
 				w := writer(s)
 				for range c.frames {
-					must(t, w.Append(t.Context(), token(strings.Repeat("x", c.size))))
+					must.No(t, w.Append(t.Context(), token(strings.Repeat("x", c.size))))
 					if c.size > 100 {
 						time.Sleep(time.Second)
 					}
 				}
-				must(t, w.Close(t.Context()))
+				must.No(t, w.Close(t.Context()))
 				synctest.Wait()
 				if fast.seen.Load() != uint64(c.frames) || slow.seen.Load() != 3 {
 					t.Errorf("fast saw %d, slow %d", fast.seen.Load(), slow.seen.Load())
@@ -522,7 +524,7 @@ func TestTailBreakReleasesEverything(t *testing.T) {
 		s.frames(t, 10)
 		for _, kind := range []stream.TailKind{stream.TailAttempt, stream.TailFrame} {
 			for e, err := range h.Tail(t.Context(), execution, framelog.TailOptions{}) {
-				must(t, err)
+				must.No(t, err)
 				if e.Kind == kind {
 					break
 				}
@@ -565,9 +567,9 @@ func TestWriterToTail(t *testing.T) {
 			all[i] = byte(i)
 		}
 		w := writer(s)
-		must(t, w.Append(t.Context(), stream.Frame{Type: "blob", Encoding: stream.Bytes, Payload: all}))
-		must(t, w.Append(t.Context(), stream.Frame{Type: "done", Encoding: stream.JSON, Payload: []byte(`{}`)}))
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Append(t.Context(), stream.Frame{Type: "blob", Encoding: stream.Bytes, Payload: all}))
+		must.No(t, w.Append(t.Context(), stream.Frame{Type: "done", Encoding: stream.JSON, Payload: []byte(`{}`)}))
+		must.No(t, w.Close(t.Context()))
 		s.settle(codes.Completed, "attempt_success")
 		f.want(t, "A1 f1..2 E1:attempt_success END:T1")
 		if !slices.Equal(payloads, []string{string(all), "{}"}) {

@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -37,13 +38,6 @@ func writer(s framelog.Appender, more ...func(*framelog.WriterConfig)) *framelog
 }
 
 func token(text string) stream.Frame { return stream.Frame{Type: "token", Payload: []byte(text)} }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func wantIs(t testing.TB, err error, targets ...error) {
 	t.Helper()
@@ -60,9 +54,9 @@ func TestWriterBatchesTenThousandAppendsInOrder(t *testing.T) {
 		w := writer(s)
 		r := rand.New(rand.NewPCG(1, 2))
 		for i := range 10_000 {
-			must(t, w.Append(t.Context(), token(fmt.Sprintf("%d %s", i, strings.Repeat("x", r.IntN(2000))))))
+			must.No(t, w.Append(t.Context(), token(fmt.Sprintf("%d %s", i, strings.Repeat("x", r.IntN(2000))))))
 		}
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 		if s.appends > 200 {
 			t.Errorf("%d calls, want at most 200", s.appends)
 		}
@@ -94,9 +88,9 @@ func TestWriterSurvivesLostRepliesExactly(t *testing.T) {
 		}
 		w := writer(s)
 		for i := range 3000 {
-			must(t, w.Append(t.Context(), token(fmt.Sprint(i))))
+			must.No(t, w.Append(t.Context(), token(fmt.Sprint(i))))
 		}
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 		contiguous(t, s.stored(0), 1, 3000)
 		if s.appends <= len(s.batches) {
 			t.Fatal("no reply was lost; the test shows nothing")
@@ -108,7 +102,7 @@ func TestWriterStopsAtASequenceGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		w := writer(s, func(c *framelog.WriterConfig) { c.LastSequence = 5 }) // but the stream is empty
-		must(t, w.Append(t.Context(), token("six")))
+		must.No(t, w.Append(t.Context(), token("six")))
 		wantIs(t, w.Close(t.Context()), denied.FrameGap, flowfabric.ErrLeaseLost, denied.Unflushed)
 		if n := len(s.stored(0)); n != 0 || w.Dropped() != 1 || w.LastAcknowledged() != 5 {
 			t.Errorf("%d stored, %d dropped, %d acknowledged", n, w.Dropped(), w.LastAcknowledged())
@@ -131,11 +125,11 @@ func TestWriterFencedInMidStream(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				w := writer(s, func(c *framelog.WriterConfig) { c.Cancel = cancel })
 				for range 10 {
-					must(t, w.Append(ctx, token("kept")))
+					must.No(t, w.Append(ctx, token("kept")))
 				}
-				must(t, w.Flush(ctx))
+				must.No(t, w.Flush(ctx))
 				for range 63 { // below the trigger: they leave when the linger ends
-					must(t, w.Append(ctx, token("dropped")))
+					must.No(t, w.Append(ctx, token("dropped")))
 				}
 				<-ctx.Done()
 				wantIs(t, context.Cause(ctx), flowfabric.ErrLeaseLost)
@@ -160,15 +154,15 @@ func TestWriterOfTheNextAttemptStartsAtOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		old := writer(s)
-		must(t, old.Append(t.Context(), token("a")))
-		must(t, old.Flush(t.Context()))
+		must.No(t, old.Append(t.Context(), token("a")))
+		must.No(t, old.Flush(t.Context()))
 		s.settle(codes.WaitingReclaim, "lease_expired")
 		next := s.claim()
-		must(t, old.Append(t.Context(), token("b")))
+		must.No(t, old.Append(t.Context(), token("b")))
 		wantIs(t, old.Close(t.Context()), denied.StaleAppend)
 		w := writer(s, func(c *framelog.WriterConfig) { c.Fence = next })
-		must(t, w.Append(t.Context(), token("c")))
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Append(t.Context(), token("c")))
+		must.No(t, w.Close(t.Context()))
 		contiguous(t, s.stored(0), 1, 1)
 		contiguous(t, s.stored(1), 1, 1)
 	})
@@ -179,11 +173,11 @@ func TestWriterContinuesAfterAResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		first := writer(s)
-		must(t, first.Append(t.Context(), token("a")))
-		must(t, first.Close(t.Context()))
+		must.No(t, first.Append(t.Context(), token("a")))
+		must.No(t, first.Close(t.Context()))
 		second := writer(s, func(c *framelog.WriterConfig) { c.LastSequence = 1 })
-		must(t, second.Append(t.Context(), token("b")))
-		must(t, second.Close(t.Context()))
+		must.No(t, second.Append(t.Context(), token("b")))
+		must.No(t, second.Close(t.Context()))
 		contiguous(t, s.stored(0), 1, 2)
 	})
 }
@@ -193,10 +187,10 @@ func TestWriterFlushBeforeTheTerminalCall(t *testing.T) {
 		s := newServer()
 		w := writer(s)
 		for i := range 100 {
-			must(t, w.Append(t.Context(), token(fmt.Sprint(i))))
+			must.No(t, w.Append(t.Context(), token(fmt.Sprint(i))))
 		}
 		start := time.Now()
-		must(t, w.Flush(t.Context()))
+		must.No(t, w.Flush(t.Context()))
 		contiguous(t, s.stored(0), 1, 100)
 		if time.Since(start) != 0 {
 			t.Errorf("flush lingered %v", time.Since(start))
@@ -204,7 +198,7 @@ func TestWriterFlushBeforeTheTerminalCall(t *testing.T) {
 		s.mu.Lock()
 		s.onAppend = func(int) (error, error) { return errLost, nil }
 		s.mu.Unlock()
-		must(t, w.Append(t.Context(), token("last")))
+		must.No(t, w.Append(t.Context(), token("last")))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		wantIs(t, w.Flush(ctx), denied.Unflushed, context.DeadlineExceeded)
@@ -232,8 +226,8 @@ func TestWriterOutageShorterThanTheLease(t *testing.T) {
 			return nil, nil
 		}
 		w := writer(s)
-		must(t, w.Append(t.Context(), token("a")))
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Append(t.Context(), token("a")))
+		must.No(t, w.Close(t.Context()))
 		contiguous(t, s.stored(0), 1, 1)
 		if d := time.Since(begin); d > 24*time.Second {
 			t.Errorf("took %v after an outage of 20 s", d)
@@ -252,7 +246,7 @@ func TestWriterFencedByTheEndOfItsContext(t *testing.T) {
 			c.Context, c.Cancel = lease,
 				func(err error) { causes <- err }
 		})
-		must(t, w.Append(t.Context(), token("a")))
+		must.No(t, w.Append(t.Context(), token("a")))
 		time.Sleep(5 * time.Second)
 		end(flowfabric.ErrCancelled)
 		wantIs(t, <-causes, flowfabric.ErrLeaseLost, flowfabric.ErrCancelled)
@@ -271,12 +265,12 @@ func TestWriterWithEverythingStoredIsNotFencedByItsContext(t *testing.T) {
 		w := writer(s, func(c *framelog.WriterConfig) {
 			c.Context, c.Cancel = lease, func(err error) { t.Error("cancelled:", err) }
 		})
-		must(t, w.Append(t.Context(), token("a")))
-		must(t, w.Flush(t.Context()))
+		must.No(t, w.Append(t.Context(), token("a")))
+		must.No(t, w.Flush(t.Context()))
 		end()
 		synctest.Wait()
 		wantIs(t, w.Append(t.Context(), token("b")), flowfabric.ErrLeaseLost)
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 	})
 }
 
@@ -293,7 +287,7 @@ func TestWriterFullQueueBlocks(t *testing.T) {
 				}))
 				text := strings.Repeat("x", c.size)
 				for range c.frames {
-					must(t, w.Append(t.Context(), token(text)))
+					must.No(t, w.Append(t.Context(), token(text)))
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				start := time.Now()
@@ -317,7 +311,7 @@ func TestWriterFullQueueBlocks(t *testing.T) {
 				}
 				close(gate)
 				waiting.Wait()
-				must(t, w.Close(t.Context()))
+				must.No(t, w.Close(t.Context()))
 				contiguous(t, s.stored(0), 1, uint64(c.frames)+3)
 			})
 		})
@@ -336,9 +330,9 @@ func TestWriterBlockedAppendsStayInLine(t *testing.T) {
 		}))
 		large := strings.Repeat("x", 64<<10)
 		for range 15 {
-			must(t, w.Append(t.Context(), token(large)))
+			must.No(t, w.Append(t.Context(), token(large)))
 		}
-		must(t, w.Append(t.Context(), token("leaves room for little")))
+		must.No(t, w.Append(t.Context(), token("leaves room for little")))
 		var waiting conc.WaitGroup
 		waiting.Go(func() { _ = w.Append(t.Context(), stream.Frame{Type: "large", Payload: []byte(large)}) })
 		synctest.Wait()
@@ -348,7 +342,7 @@ func TestWriterBlockedAppendsStayInLine(t *testing.T) {
 		synctest.Wait()
 		close(gate)
 		waiting.Wait()
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 		if frames := s.stored(0); len(frames) != 20 || frames[16].Type != "large" {
 			t.Errorf("%d frames, the 17th is %s", len(frames), frames[16].Type)
 		}
@@ -363,7 +357,7 @@ func TestWriterCloseReleasesABlockedAppend(t *testing.T) {
 			return engine.Appended{}, ctx.Err()
 		}))
 		for range 1024 {
-			must(t, w.Append(t.Context(), token("x")))
+			must.No(t, w.Append(t.Context(), token("x")))
 		}
 		var waiting conc.WaitGroup
 		waiting.Go(func() {
@@ -416,13 +410,13 @@ func TestWriterTriggers(t *testing.T) {
 				}), func(cfg *framelog.WriterConfig) { cfg.Linger = c.linger })
 				start := time.Now()
 				for range c.frames {
-					must(t, w.Append(t.Context(), token(strings.Repeat("x", c.size))))
+					must.No(t, w.Append(t.Context(), token(strings.Repeat("x", c.size))))
 					synctest.Wait() // the flusher has seen it
 				}
 				if got := (<-done).Sub(start); got != c.want {
 					t.Errorf("sent after %v, want %v", got, c.want)
 				}
-				must(t, w.Close(t.Context()))
+				must.No(t, w.Close(t.Context()))
 				if !slices.Equal(s.batches, c.batches) {
 					t.Errorf("batches %v, want %v", s.batches, c.batches)
 				}
@@ -449,14 +443,14 @@ func TestWriterSplitsBatches(t *testing.T) {
 					<-gate
 					return s.AppendFrames(ctx, f, first, frames)
 				}))
-				must(t, w.Append(t.Context(), token("first")))
+				must.No(t, w.Append(t.Context(), token("first")))
 				time.Sleep(time.Second) // in flight
 				for i := range c.frames - 1 {
-					must(t, w.Append(t.Context(), token(strings.Repeat("x", min(c.size, 64<<10)-i%2))))
+					must.No(t, w.Append(t.Context(), token(strings.Repeat("x", min(c.size, 64<<10)-i%2))))
 				}
-				must(t, w.Append(t.Context(), token("last")))
+				must.No(t, w.Append(t.Context(), token("last")))
 				close(gate)
-				must(t, w.Close(t.Context()))
+				must.No(t, w.Close(t.Context()))
 				if !slices.Equal(s.batches[1:], c.batches) {
 					t.Errorf("batches %v, want 1 and %v", s.batches, c.batches)
 				}
@@ -509,7 +503,7 @@ func TestWriterValidates(t *testing.T) {
 				}
 			}
 		}
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 		contiguous(t, s.stored(0), 1, 6)
 	})
 }
@@ -519,9 +513,9 @@ func TestWriterKeepsItsOwnCopy(t *testing.T) {
 		s := newServer()
 		w := writer(s)
 		buffer := []byte("before")
-		must(t, w.Append(t.Context(), stream.Frame{Payload: buffer}))
+		must.No(t, w.Append(t.Context(), stream.Frame{Payload: buffer}))
 		copy(buffer, "after!")
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 		if got := s.stored(0)[0].Payload; !bytes.Equal(got, []byte("before")) {
 			t.Errorf("stored %q", got)
 		}
@@ -533,7 +527,7 @@ func TestWriterOtherErrorsStickWithoutFencing(t *testing.T) {
 		s := newServer()
 		s.onAppend = func(int) (error, error) { return flowfabric.ErrAuth, nil }
 		w := writer(s, func(c *framelog.WriterConfig) { c.Cancel = func(err error) { t.Error("cancelled:", err) } })
-		must(t, w.Append(t.Context(), token("a")))
+		must.No(t, w.Append(t.Context(), token("a")))
 		err := w.Flush(t.Context())
 		wantIs(t, err, flowfabric.ErrAuth, denied.Unflushed)
 		if errors.Is(err, flowfabric.ErrLeaseLost) {
@@ -552,7 +546,7 @@ func TestWriterRefusesAShortAnswer(t *testing.T) {
 		w := writer(appender(func(context.Context, flowfabric.Fence, uint64, []stream.Frame) (engine.Appended, error) {
 			return engine.Appended{}, nil
 		}))
-		must(t, w.Append(t.Context(), token("a")))
+		must.No(t, w.Append(t.Context(), token("a")))
 		wantIs(t, w.Close(t.Context()), denied.Reply, denied.Unflushed)
 	})
 }
@@ -563,14 +557,14 @@ func TestWriterWithoutFramesIsFree(t *testing.T) {
 	writers := make([]*framelog.Writer, 100)
 	for i := range writers {
 		writers[i] = writer(s)
-		must(t, writers[i].Flush(t.Context()))
+		must.No(t, writers[i].Flush(t.Context()))
 	}
 	if n := runtime.NumGoroutine(); n != before {
 		t.Errorf("%d goroutines, %d before", n, before)
 	}
 	for _, w := range writers {
-		must(t, w.Close(t.Context()))
-		must(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
+		must.No(t, w.Close(t.Context()))
 		wantIs(t, w.Append(t.Context(), token("late")), denied.TaskConsumed)
 	}
 	if s.appends != 0 {
@@ -604,7 +598,7 @@ func TestWriterConcurrentAppends(t *testing.T) {
 		})
 	}
 	producers.Wait()
-	must(t, w.Close(t.Context()))
+	must.No(t, w.Close(t.Context()))
 	frames := s.stored(0)
 	contiguous(t, frames, 1, 4000)
 	next := map[string]int{}
@@ -620,7 +614,7 @@ func TestWriterPanicSurfacesInClose(t *testing.T) {
 	w := writer(appender(func(context.Context, flowfabric.Fence, uint64, []stream.Frame) (engine.Appended, error) {
 		panic("appender")
 	}))
-	must(t, w.Append(t.Context(), token("a")))
+	must.No(t, w.Append(t.Context(), token("a")))
 	wantIs(t, w.Flush(t.Context()), denied.Unflushed)
 	defer func() {
 		if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "appender") {
@@ -638,11 +632,9 @@ func BenchmarkWriterAppend(b *testing.B) {
 	f := token(strings.Repeat("x", 64))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := w.Append(b.Context(), f); err != nil {
-			b.Fatal(err)
-		}
+		must.No(b, w.Append(b.Context(), f))
 	}
-	must(b, w.Close(context.Background()))
+	must.No(b, w.Close(context.Background()))
 }
 
 func BenchmarkWriterWithoutFrames(b *testing.B) {

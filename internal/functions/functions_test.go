@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric-go/internal/functions"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // memory is a store of texts. The command BREAK panics, as a defect would.
@@ -68,9 +69,7 @@ func again(t testing.TB, lua *functions.Interpreter, head string, bodies map[str
 	if err == nil {
 		err = lua.Load(c, true)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 }
 
 func one(t *testing.T, body string, args ...string) functions.Reply {
@@ -315,9 +314,7 @@ func TestCompilationsAreShared(t *testing.T) {
 	text := func(i int) string { return "#!lua name=shared\nlocal n = " + strconv.Itoa(i) }
 	compile := func(i int) *functions.Compiled {
 		c, err := functions.Compile(text(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		return c
 	}
 	first := compile(0)

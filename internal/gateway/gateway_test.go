@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -82,9 +83,7 @@ func start(t *testing.T) *env {
 	t.Cleanup(cancel)
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: testserver.Redis(t), Partitions: 4,
 		Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	c := &counted{Engine: e, blind: true}
 	g := New(c, quiet)
 	t.Cleanup(func() {
@@ -111,9 +110,7 @@ func asking(worker string, max int, wait time.Duration, kinds ...string) Request
 func (w *env) claim(q Request) []Claim {
 	w.Helper()
 	got, err := w.g.Claim(w.ctx, q)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 	return got
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestDialReachesWhoListens(t *testing.T) {
@@ -26,9 +27,7 @@ func TestDialReachesWhoListens(t *testing.T) {
 	}
 	for name, url := range map[string]string{"first": first, "second": strings.TrimPrefix(second, "inproc://")} {
 		conn, err := inproc.Dial(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if far[name] == nil {
 			t.Errorf("%s led elsewhere", url)
 		}

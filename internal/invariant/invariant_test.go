@@ -15,6 +15,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -28,9 +29,7 @@ func connect(t *testing.T) (context.Context, rueidis.Client) {
 		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(client.Close)
 	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
@@ -58,9 +57,7 @@ func put(ctx context.Context, t *testing.T, client rueidis.Client, partitions ui
 			commands = append(commands, b("SET", k.Core(id), r.Encode()), b("ZADD", k.Queue("1"), at, id.String()))
 		}
 		for _, r := range client.DoMulti(ctx, commands...) {
-			if err := r.Error(); err != nil {
-				t.Fatal(err)
-			}
+			must.No(t, r.Error())
 		}
 	}
 }
@@ -76,9 +73,7 @@ func TestReadAllIsReadOfEach(t *testing.T) {
 	checker := invariant.NewChecker()
 	for p, d := range all {
 		one, err := invariant.Read(ctx, client, uint16(p))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if diff := invariant.Difference(one.Text(), d.Text()); diff != "" {
 			t.Fatalf("partition %d: Read and ReadAll differ:\n%s", p, diff)
 		}
@@ -119,9 +114,7 @@ func TestCheckerRemembers(t *testing.T) {
 	back := func(p uint16) bool {
 		t.Helper()
 		d, err := invariant.Read(ctx, client, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		return strings.Contains(fmt.Sprint(checker.Violations(d)), "went back")
 	}
 	look := func(what string, p uint16, want bool) {
@@ -149,9 +142,7 @@ func TestCheckerRemembers(t *testing.T) {
 	look("an attempt gone back", 1, true)
 	set(1, "pc", "0")
 	look("a replay gone back", 1, true)
-	if err := client.Do(ctx, client.B().Del().Key(keys.Of(1).Core(id)).Build()).Error(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, client.Do(ctx, client.B().Del().Key(keys.Of(1).Core(id)).Build()).Error())
 	look("nothing", 1, false)
 	set(1, "s", "R1f")
 	look("the id again", 1, false)
@@ -166,9 +157,7 @@ func TestDifferenceAndFingerprint(t *testing.T) {
 	hash := func() string {
 		t.Helper()
 		h, err := invariant.Fingerprint(ctx, client, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		return h
 	}
 	first := hash()
@@ -178,9 +167,7 @@ func TestDifferenceAndFingerprint(t *testing.T) {
 	for _, change := range [][]string{{"HSET", keys.Root(0), "wake", "1"}, {"SADD", keys.Of(0).Ready(), "2"},
 		{"RPUSH", keys.Of(0).Lost("x"), "1"}, {"PEXPIRE", keys.Of(0).Lost("x"), "100000"},
 		{"ZADD", keys.Of(0).Done(), "1", "x"}} {
-		if err := client.Do(ctx, client.B().Arbitrary(change...).Build()).Error(); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, client.Do(ctx, client.B().Arbitrary(change...).Build()).Error())
 		next := hash()
 		if next == first {
 			t.Errorf("%q goes unseen", change)

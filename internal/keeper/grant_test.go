@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -47,9 +48,7 @@ func TestGrantsAreNoOrphans(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: testserver.Redis(t), Partitions: 1,
 		Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer e.Close()
 	create := func(gates ...flowfabric.Gate) flowfabric.ExecutionID {
 		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k",
@@ -68,9 +67,7 @@ func TestGrantsAreNoOrphans(t *testing.T) {
 	defer func() { stop(); running.Wait() }()
 
 	digest, err := e.SetSubscription(ctx, 0, engine.Subscription{Classes: []uint64{1, 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for i := range 2 {
 		reply, err := k.Claim(ctx, engine.ClaimRequest{Max: 5, Subscription: digest, Rotation: uint64(i)})
 		if err != nil || len(reply.Held) != i || reply.Duplicate {

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -141,9 +142,7 @@ func TestUnresolvedThenClose(t *testing.T) {
 			b.server.settle(h.Fence())
 			h.Release()
 		}
-		if err := b.keeper.Close(b.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, b.keeper.Close(b.ctx))
 		if !b.server.session(held[0].Fence().Session).closed {
 			t.Error("the empty session was not closed")
 		}

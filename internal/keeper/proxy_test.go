@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/sourcegraph/conc"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // proxy stands between an engine and a real server. While it is cut, requests still arrive but no answer comes
@@ -23,9 +25,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, server string) *proxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	p := &proxy{server: server, listener: l, conns: map[net.Conn]struct{}{}}
 	p.tasks.Go(p.accept)
 	t.Cleanup(func() {

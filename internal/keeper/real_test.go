@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -37,9 +38,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{T: t, ctx: ctx, proxy: newProxy(t, strings.TrimPrefix(url, "redis://"))}
 	open := func(url string) *engine.Engine {
 		e, err := engine.Open(ctx, engine.Config{URL: url, Partitions: 1, Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		t.Cleanup(e.Close)
 		return e
 	}
@@ -233,9 +232,7 @@ func TestRevokedAndMarkedDead(t *testing.T) {
 	}
 	for requeued := 0; requeued < 3; {
 		tick, err := r.direct.Tick(r.ctx, 0, "ticker", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		requeued += tick.Requeued
 	}
 	next, err := r.claim(3)

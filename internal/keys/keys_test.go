@@ -12,6 +12,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // twin runs lua/lib/keys.lua itself, so that the comparison is with what servers execute and not with a copy.
@@ -31,9 +32,7 @@ var definition = regexp.MustCompile(`(?m)^function keys\.(\w+)\(r((?:, \w+)*)\)`
 func loadTwin(t testing.TB) *twin {
 	t.Helper()
 	source, err := os.ReadFile("../../lua/lib/keys.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	w := &twin{state: lua.NewState()}
 	t.Cleanup(w.state.Close)
 	if err := w.state.DoString(string(source) + "\nkeys_under_test = keys"); err != nil {

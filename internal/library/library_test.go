@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/functions"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/lua"
 )
 
@@ -152,9 +153,7 @@ func TestArgumentsAreNamedAsInTheHeader(t *testing.T) {
 
 func TestLibsAreListed(t *testing.T) {
 	onDisk, err := fs.Glob(lua.Files, "lib/*.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	want := []string{"lib/time_test_clock.lua"} // replaces time where the clock must move
 	for _, l := range libs {
 		want = append(want, "lib/"+l+".lua")

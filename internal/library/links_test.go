@@ -10,6 +10,7 @@ import (
 
 	vm "github.com/yuin/gopher-lua"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 )
 
@@ -21,16 +22,12 @@ func member(n int) string { return fmt.Sprintf("%08x-0000-7000-8000-%012x", n*26
 func TestLinksTwins(t *testing.T) {
 	l := vm.NewState()
 	t.Cleanup(l.Close)
-	if err := l.DoString(strings.ReplaceAll(read("lib/reply.lua")+read("lib/group.lua")+read("lib/links.lua"),
-		"\nlocal ", "\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, l.DoString(strings.ReplaceAll(read("lib/reply.lua")+read("lib/group.lua")+read("lib/links.lua"),
+		"\nlocal ", "\n")))
 	call := func(table, name string, args ...vm.LValue) vm.LValue {
 		t.Helper()
-		if err := l.CallByParam(vm.P{Fn: l.GetField(l.GetGlobal(table), name), NRet: 1, Protect: true},
-			args...); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, l.CallByParam(vm.P{Fn: l.GetField(l.GetGlobal(table), name), NRet: 1, Protect: true},
+			args...))
 		defer l.Pop(1)
 		return l.Get(-1)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	vm "github.com/yuin/gopher-lua"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // sharing runs lib/share.lua and lib/ready.lua on their own: routes whose queues hold numbered items, oldest first,
@@ -72,9 +74,7 @@ function serve(members, most, queue, interest)
 end
 dead = {}
 `)
-	if err := s.l.DoString(b.String()); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, s.l.DoString(b.String()))
 	return s
 }
 

@@ -16,6 +16,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -43,9 +44,7 @@ func loadHelpers(t testing.TB) helpers {
 	}
 	b.WriteString(
 		"exported = { args = args, policy = policy, route = route, core = core, lane = lane, gate = gate, budget = budget }\n")
-	if err := l.DoString(b.String()); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, l.DoString(b.String()))
 	return helpers{l}
 }
 
@@ -247,9 +246,7 @@ func TestPause(t *testing.T) {
 	for range 2000 {
 		p := randomPolicy(r)
 		stored, err := valid.UnpackPolicy(valid.PackPolicy(p))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		table, _ := h.call(t, "policy", "read", vm.LString(valid.PackPolicy(p)))
 		for field, want := range map[string]int{"retries": stored.Retry.MaxRetries, "reclaims": stored.MaxReclaims,
 			"replays": max(stored.MaxReplays, 0), "frames": stored.StreamFrames} {
@@ -308,9 +305,7 @@ func TestScores(t *testing.T) {
 		ctx.RawSetString("moves", h.NewTable())
 		got, _ := h.call(t, "lane", "score", ctx, c)
 		n, err := strconv.ParseInt(vm.LVAsString(got), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if n > 1<<53 || n < -1<<53 {
 			t.Errorf("priority %d, created %d: score %d is not exact", priority, created, n)
 		}

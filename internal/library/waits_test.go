@@ -12,6 +12,7 @@ import (
 
 	vm "github.com/yuin/gopher-lua"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 )
 
@@ -41,10 +42,8 @@ func TestWaitsTwins(t *testing.T) {
 	}
 	call := func(name string, arg vm.LValue) vm.LValue {
 		t.Helper()
-		if err := l.CallByParam(vm.P{Fn: l.GetField(l.GetGlobal("waits"), name), NRet: 1, Protect: true},
-			arg); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, l.CallByParam(vm.P{Fn: l.GetField(l.GetGlobal("waits"), name), NRet: 1, Protect: true},
+			arg))
 		defer l.Pop(1)
 		return l.Get(-1)
 	}

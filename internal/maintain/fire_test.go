@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -42,9 +43,7 @@ func newTimetable(t *testing.T, names ...string) *timetable {
 		d := schedule.Definition{Spec: schedule.Every(time.Minute, time.Time{}),
 			Item: schedule.Item{Namespace: "n", Lane: "l", Kind: "k"}}
 		text, err := calendar.Encode(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		b.records = append(b.records, engine.Schedule{Name: name, Revision: 1, Incarnation: 1, Definition: text,
 			Next: d.Spec.Next(time.Now())})
 	}

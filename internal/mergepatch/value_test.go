@@ -12,15 +12,14 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // anyValue parses a value that need not be an object.
 func anyValue(t *testing.T, text string) *Value {
 	t.Helper()
 	var tight bytes.Buffer
-	if err := json.Compact(&tight, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, json.Compact(&tight, []byte(text)))
 	p := parser{rest: tight.String()}
 	v := p.value(0)
 	if p.err != nil || p.rest != "" {

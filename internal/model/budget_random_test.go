@@ -22,6 +22,14 @@ import (
 // TestBudgets does random things to budgets, on both servers, and to budgetTruth: every reply is the same, and so is
 // every budget as it is read. 300 calls a history; 16 histories, or FLOWFABRIC_SOAK/25 (10,000: 120,000 calls).
 func TestBudgets(t *testing.T) {
+	randomly(t, func(t *testing.T, s *server, seed uint64, did map[string]int) { newBudgets(t, s, seed, did).run() },
+		"put", "remove", "report", "report again", "undo", "undone", "adjust", "reset", "refund", "check",
+		"HARD_BREACH", "SOFT_BREACH", "late", "purged", "replayed", "idempotency_conflict", "invalid_delta",
+		"budget_conflict", "woken", "refunded", "missed", "warned")
+}
+
+// randomly makes histories on both servers, each from its seed, and wants all of these things to happen.
+func randomly(t *testing.T, history func(t *testing.T, s *server, seed uint64, did map[string]int), all ...string) {
 	t.Parallel()
 	for _, on := range []struct {
 		name  string
@@ -34,17 +42,21 @@ func TestBudgets(t *testing.T) {
 			s := on.start(t)
 			did := map[string]int{}
 			for seed := range seeds(max(on.least, soak()/on.per)) {
-				newBudgets(t, s, seed, did).run()
+				history(t, s, seed, did)
 			}
 			t.Log(did)
-			for _, what := range []string{"put", "remove", "report", "report again", "undo", "undone", "adjust",
-				"reset", "refund", "check", "HARD_BREACH", "SOFT_BREACH", "late", "purged", "replayed",
-				"idempotency_conflict", "invalid_delta", "budget_conflict", "woken", "refunded", "missed", "warned"} {
-				if did[what] == 0 && seedAsked() == 0 {
-					t.Errorf("never happened: %s", what)
-				}
-			}
+			happened(t, did, all...)
 		})
+	}
+}
+
+// happened wants that all of these things happened at least once, unless a seed was asked for.
+func happened(t *testing.T, did map[string]int, all ...string) {
+	t.Helper()
+	for _, what := range all {
+		if did[what] == 0 && seedAsked() == 0 {
+			t.Errorf("never happened: %s", what)
+		}
 	}
 }
 

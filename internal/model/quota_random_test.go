@@ -15,29 +15,9 @@ import (
 // TestQuotas does random things to quotas, on both servers, and to quotaTruth: every reply is the same, and so is
 // every quota as it is read. 300 calls a history; 16 histories, or FLOWFABRIC_SOAK/25 (10,000: 120,000 calls).
 func TestQuotas(t *testing.T) {
-	t.Parallel()
-	for _, on := range []struct {
-		name  string
-		start func(testing.TB) *server
-		least int
-		per   int
-	}{{"embedded", embeddedServer, 3, 250}, {"redis", redisServer, 16, 25}} {
-		t.Run(on.name, func(t *testing.T) {
-			t.Parallel()
-			s := on.start(t)
-			did := map[string]int{}
-			for seed := range seeds(max(on.least, soak()/on.per)) {
-				newQuotas(t, s, seed, did).run()
-			}
-			t.Log(did)
-			for _, what := range []string{"put", "remove", "admit", "admit again", "release", "settle", "rate", "cap",
-				"suspect", "quota_conflict", "woken", "freed"} {
-				if did[what] == 0 && seedAsked() == 0 {
-					t.Errorf("never happened: %s", what)
-				}
-			}
-		})
-	}
+	randomly(t, func(t *testing.T, s *server, seed uint64, did map[string]int) { newQuotas(t, s, seed, did).run() },
+		"put", "remove", "admit", "admit again", "release", "settle", "rate", "cap", "suspect", "quota_conflict",
+		"woken", "freed")
 }
 
 type quotas struct {

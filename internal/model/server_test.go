@@ -93,7 +93,7 @@ func (s *server) open(t testing.TB, url string, testClock bool) {
 		t.Helper()
 		c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{url[strings.Index(url, "://")+3:]},
 			DisableCache:      true,
-			ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: 20 * time.Second,
+			ForceSingleClient: true, PipelineMultiplex: -1, ConnWriteTimeout: time.Hour,
 			Dialer: net.Dialer{KeepAlive: -1},
 			DialCtxFn: func(ctx context.Context, address string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				if strings.HasPrefix(url, inproc.Scheme) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/yuin/gopher-lua/parse"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // most is how many bugs the catalogue may have.
@@ -20,13 +22,9 @@ const most = 150
 func project(t *testing.T) *Project {
 	t.Helper()
 	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	p, err := readProject(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return p
 }
 
@@ -51,9 +49,7 @@ func TestMutantsAreLua(t *testing.T) {
 			continue
 		}
 		changed, err := p.Apply(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if _, err := parse.Parse(strings.NewReader(changed), m.File); err != nil {
 			t.Errorf("%s: %v", p.Describe(m), err)
 		}
@@ -158,9 +154,7 @@ func TestOperators(t *testing.T) {
 func TestNamesLast(t *testing.T) {
 	names := func(source string) (out []string) {
 		c, err := parseChunk("f.lua", source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		for _, m := range c.Mutants {
 			out = append(out, m.Name)
 		}
@@ -188,9 +182,7 @@ func testNames(t *testing.T, root, pkg string) (tests []string) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		for _, match := range functions.FindAllSubmatch(text, -1) {
 			tests = append(tests, string(match[1]))
 		}
@@ -222,17 +214,11 @@ func TestCatalogueNamesTests(t *testing.T) {
 // embed them.
 func TestLoaderReplacesTheEmbedding(t *testing.T) {
 	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	source, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, filepath.FromSlash(embedded)), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	replaced, err := parser.ParseFile(token.NewFileSet(), "loader.go", loader, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if replaced.Name.Name != source.Name.Name || len(source.Decls) != 2 || source.Scope.Lookup("Files") == nil ||
 		replaced.Scope.Lookup("Files") == nil {
 		t.Errorf("%s declares more than the embedded Files, or the loader less", embedded)
@@ -269,9 +255,7 @@ func TestReadLog(t *testing.T) {
 		"12:M 27 Nov 2026 02:46:50.100 # scenario TestRedis/two/a_(b/c)\n" +
 		"12:M 27 Nov 2026 02:46:50.110 # block 4\n" +
 		"something else\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	want := []Scenario{{"TestRedis/one/long", time.Second, []int{0, 4}},
 		{"TestRedis/two/a_(b/c)", 10 * time.Millisecond, []int{4}}}
 	if !slices.EqualFunc(c.Scenarios, want, func(a, b Scenario) bool {
@@ -307,9 +291,7 @@ func TestChoose(t *testing.T) {
 	all := []Mutant{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
 	chosen := func(o options) string {
 		mutants, err := o.choose(all, map[string]string{"b": "why"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		var names []string
 		for _, m := range mutants {
 			names = append(names, m.Name)
@@ -345,9 +327,7 @@ func TestChoose(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "out")
 	output := line(all[0], Result{Verdict: Caught}) + line(all[1], Result{Verdict: Equivalent}) +
 		line(all[2], Result{Verdict: Survived})
-	if err := os.WriteFile(file, []byte(output), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, os.WriteFile(file, []byte(output), 0o600))
 	if got := chosen(options{after: file}); got != "cd" {
 		t.Errorf("after another run: %s", got)
 	}
@@ -432,13 +412,9 @@ func TestDepth(t *testing.T) {
 // Functions of every form are found, each with all of its text and nothing more.
 func TestPlaces(t *testing.T) {
 	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	s, err := findSources(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	for name, want := range map[string][2]string{
 		"core.waiting":                        {"function core.waiting(c)", " end"},
 		"claim.parse":                         {"function claim.parse(", "\nend"},
@@ -460,9 +436,7 @@ func TestPlaces(t *testing.T) {
 			continue
 		}
 		text, err := s.read(p.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		part := text[p.from:p.to]
 		if !strings.HasPrefix(part, want[0]) || !strings.HasSuffix(part, want[1]) || want[0] == "" ||
 			strings.Count(part, "\nend\n") > 0 {

@@ -59,7 +59,10 @@ func DecodeWaits(text string) Waits {
 	}
 	if n, ok := strings.CutPrefix(w.Suspension["wp"], "*"); ok {
 		listed, _ := strconv.Atoi(n)
-		w.Suspension["wp"] = strings.Join(order[:min(listed, len(order))], ",")
+		w.Suspension["wp"] = strings.Join(order[:max(0, min(listed, len(order)))], ",")
+	}
+	if w.Suspension["wp"] == "" {
+		delete(w.Suspension, "wp")
 	}
 	for id, point := range w.Waitpoints {
 		w.Waitpoints[id] = whole(point, w.Suspension)

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -102,9 +103,7 @@ func (w *env) ran(id flowfabric.ExecutionID) int {
 
 func (w *env) no(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	must.No(w, err)
 }
 
 // until polls for something that other processes do.

@@ -21,7 +21,7 @@ func (c *Nodes) MoveSlot(slot int, to *Server, halfway func()) (moved int) {
 	for {
 		keys := from.do("CLUSTER", "GETKEYSINSLOT", number, "10").([]any)
 		for _, key := range keys {
-			from.do("MIGRATE", host, port, key.(string), "0", "5000")
+			from.do("MIGRATE", host, port, key.(string), "0", "3600000")
 			if moved++; moved == half && halfway != nil {
 				halfway()
 			}

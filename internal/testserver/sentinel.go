@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -74,9 +75,7 @@ func (s *Server) configureSentinel() {
 	if s.pass != "" {
 		conf += fmt.Sprintf("requirepass %s\n", s.pass)
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, sentinelFile), []byte(conf+s.watch), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	must.No(s.t, os.WriteFile(filepath.Join(s.dir, sentinelFile), []byte(conf+s.watch), 0o600))
 }
 
 // URL names all Sentinels, in the form engine.Config.URL takes.
@@ -159,6 +158,7 @@ func (w *Set) Failover() *Server {
 		if now = w.Primary(); now != nil && now != old {
 			return ""
 		}
+		// timed: then they are told again
 		if time.Since(told) > failoverAfter*time.Millisecond { // they refuse while another failover is fresh
 			_, _ = w.sentinels[0].ask("SENTINEL", "FAILOVER", PrimaryName)
 			told = time.Now()

@@ -29,6 +29,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/embedded"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -76,9 +77,7 @@ func Valkey(t testing.TB, opts ...Option) (url string) {
 func Embedded(t testing.TB) (url string) {
 	t.Helper()
 	s, err := embedded.Start(t.Context(), embedded.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(s.Close)
 	return s.URL()
 }
@@ -112,9 +111,7 @@ func Start(t testing.TB, kind Kind, opts ...Option) *Server {
 	}
 	// Not t.TempDir: the path of a unix socket must stay below about 100 bytes.
 	dir, err := os.MkdirTemp("", "ff")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &Server{t: t, program: program, dir: dir, network: "unix", address: filepath.Join(dir, "s.sock")}
 	for _, opt := range opts {
@@ -269,9 +266,7 @@ func ping(network, address string) error {
 func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
@@ -23,9 +24,7 @@ func do(t *testing.T, url, command string) string {
 		network, address = "tcp", rest
 	}
 	conn, err := net.Dial(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer func() { _ = conn.Close() }()
 	args := strings.Fields(command)
 	fmt.Fprintf(conn, "*%d\r\n", len(args))
@@ -34,9 +33,7 @@ func do(t *testing.T, url, command string) string {
 	}
 	for r := bufio.NewReader(conn); ; {
 		line, err := r.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "$") || line == "$-1" {
 			return line
 		}

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
@@ -85,9 +86,7 @@ func TestKeyringsSignWithWhatIsInUse(t *testing.T) {
 	k := keyring(t, "k1:"+secretA+",k2:"+secretB)
 	kid := func(partition uint16) string {
 		m, _, err := k.Mint(flowfabric.NewExecutionID(partition), "x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		return m.Kid
 	}
 	k.Use(1, "k2")

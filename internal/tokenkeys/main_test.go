@@ -2,6 +2,7 @@ package tokenkeys
 
 import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 	"go.uber.org/goleak"
 
@@ -18,9 +19,7 @@ var (
 func keyring(t testing.TB, text string) *Keyring {
 	t.Helper()
 	k, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return k
 }
 
@@ -30,8 +29,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func aToken(t testing.TB) suspend.Token {
 	t.Helper()
 	_, token, err := keyring(t, "k1:"+secretA).Mint(flowfabric.NewExecutionID(1), "approve")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return token
 }

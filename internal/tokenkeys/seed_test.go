@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -23,9 +24,7 @@ func store(t *testing.T) (context.Context, *engine.Engine) {
 	t.Cleanup(cancel)
 	e, err := engine.Open(ctx, engine.Config{CallTimeout: time.Hour, URL: testserver.Embedded(t), Partitions: 2,
 		Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(e.Close)
 	return ctx, e
 }
@@ -48,9 +47,7 @@ func TestSeed(t *testing.T) {
 	ctx, e := store(t)
 	a := keyring(t, "k1:"+secretA)
 	for range 2 { // at every start
-		if err := a.Seed(ctx, e); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, a.Seed(ctx, e))
 		if got := current(ctx, t, e); !slices.Equal(got, []string{"k1", "k1"}) {
 			t.Errorf("seeded %v", got)
 		}
@@ -75,9 +72,7 @@ func TestSeed(t *testing.T) {
 func TestSeedLearnsWhatIsInUse(t *testing.T) {
 	ctx, e := store(t)
 	first := keyring(t, "k1:"+secretA)
-	if err := first.Seed(ctx, e); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, first.Seed(ctx, e))
 	ahead := keyring(t, "k2:"+secretB+",k1:"+secretA)
 	if err := ahead.Seed(ctx, e); err != nil || !slices.Equal(signers(ahead), []string{"k1", "k1"}) {
 		t.Errorf("%v; signs with %v", err, signers(ahead))
@@ -128,9 +123,7 @@ func TestSeedOfPartitionsThatDiffer(t *testing.T) {
 // A wrong secret of a key that is not the first would sign tokens that nobody accepts.
 func TestSeedComparesEveryKey(t *testing.T) {
 	ctx, e := store(t)
-	if err := keyring(t, "k1:"+secretA).Seed(ctx, e); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, keyring(t, "k1:"+secretA).Seed(ctx, e))
 	if err := keyring(t, "k2:"+secretB+",k1:"+secretB).Seed(ctx, e); !errors.Is(err, denied.KidConflict) {
 		t.Error(err)
 	}

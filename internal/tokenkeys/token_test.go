@@ -14,6 +14,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -52,9 +53,7 @@ func TestTheTokenOfKnownParts(t *testing.T) {
 	nonce := strings.Repeat("0f", 16)
 	token, err := keyring(t, "k1:"+secretA).Token(id, engine.Opened{
 		ID: uuid.MustParse("11111111-2222-4333-8444-555555555555"), Key: "approve", Kid: "k1", Nonce: nonce})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	const want = "7.01900000-0000-7000-8000-000000000001.11111111-2222-4333-8444-555555555555.k1:34ec68cfe8d085a61460702ba1ecf783a5ded633ec3c500298ce6fef9cb0258e"
 	if token.Reveal() != want {
 		t.Errorf("%s, want %s", token.Reveal(), want)

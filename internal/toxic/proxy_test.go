@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // toxic is what a proxy does to its connections; the zero value is a clean one.
@@ -42,9 +44,7 @@ type link struct {
 func newProxy(t *testing.T, upstream string) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	p := &proxy{listener: l, upstream: upstream, changed: make(chan struct{}), open: map[*link]bool{}}
 	p.owner.Go(p.accept)
 	t.Cleanup(p.close)

@@ -28,6 +28,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -51,13 +52,9 @@ func template(t *testing.T) []byte {
 	flow.Add(f, "c", work, 3, flow.After(a, flow.Add(f, "b", work, 2)))
 	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)),
 		flowplan.Defaults{Namespace: "default"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	text, err := plan.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return text
 }
 
@@ -142,9 +139,7 @@ func newAgenda(t *testing.T, ctx context.Context) *agenda {
 		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(a.raw.Close)
 	for i := range processes {
 		p := &process{name: fmt.Sprintf("p%d", i), proxy: newProxy(t, path)}
@@ -158,11 +153,10 @@ func newAgenda(t *testing.T, ctx context.Context) *agenda {
 
 func (a *agenda) open(url string) *engine.Engine {
 	a.t.Helper()
+	// timed: calls of one that is cut off are to end, and loops repeat them
 	e, err := engine.Open(a.ctx, engine.Config{URL: url, TestClock: true, Partitions: 2, CallTimeout: 5 * time.Second,
 		Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.No(a.t, err)
 	a.t.Cleanup(e.Close)
 	return e
 }
@@ -208,9 +202,7 @@ func (a *agenda) put(name string, d schedule.Definition) {
 		d.Item = schedule.Item{Namespace: "default", Lane: "default", Kind: "k"}
 	}
 	text, err := calendar.Encode(d)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.No(a.t, err)
 	next := d.Spec.Next(a.now(name))
 	if _, err := a.audit.PutSchedule(a.ctx, engine.SchedulePut{Name: name, Definition: text, Input: input, Next: next,
 		Limit: d.Runs}); err != nil {
@@ -222,9 +214,7 @@ func (a *agenda) put(name string, d schedule.Definition) {
 func (a *agenda) page(name string) engine.SchedulePage {
 	a.t.Helper()
 	page, err := a.audit.Schedules(a.ctx, a.audit.SchedulePartition(name), engine.ScheduleQuery{Name: name})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.No(a.t, err)
 	return page
 }
 
@@ -234,10 +224,8 @@ func (a *agenda) now(name string) time.Time { return a.page(name).Now }
 func (a *agenda) advance(d time.Duration) {
 	a.t.Helper()
 	for p := range uint16(2) {
-		if err := a.raw.Do(a.ctx, a.raw.B().Hincrby().Key(keys.Root(p)).Field("clock_offset").Increment(
-			d.Milliseconds()).Build()).Error(); err != nil {
-			a.t.Fatal(err)
-		}
+		must.No(a.t, a.raw.Do(a.ctx, a.raw.B().Hincrby().Key(keys.Root(p)).Field("clock_offset").Increment(
+			d.Milliseconds()).Build()).Error())
 	}
 }
 
@@ -268,9 +256,7 @@ func (a *agenda) settled() {
 		due := 0
 		for p := range uint16(2) {
 			page, err := a.audit.Schedules(a.ctx, p, engine.ScheduleQuery{Due: true})
-			if err != nil {
-				a.t.Fatal(err)
-			}
+			must.No(a.t, err)
 			for _, s := range page.Schedules {
 				if s.Next.Before(page.Now.Add(-10 * time.Second)) { // what came due since is for the next time
 					due++
@@ -332,9 +318,7 @@ func (a *agenda) account() {
 	checker := invariant.NewChecker()
 	for p := range uint16(2) {
 		dump, err := invariant.Read(a.ctx, a.raw, p)
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		must.No(a.t, err)
 		if bad := checker.Violations(dump); len(bad) > 0 {
 			a.t.Errorf("partition %d:\n%s", p, strings.Join(bad[:min(len(bad), 10)], "\n"))
 		}
@@ -374,14 +358,10 @@ func (a *agenda) executions() map[flowfabric.ExecutionID]bool {
 	for p := range uint16(2) {
 		prefix := keys.Root(p) + ":x:"
 		all, err := a.raw.Do(a.ctx, a.raw.B().Keys().Pattern(prefix+"*").Build()).AsStrSlice()
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		must.No(a.t, err)
 		for _, key := range slices.Compact(all) {
 			id, err := ids.ParseUUID(key[len(prefix):])
-			if err != nil {
-				a.t.Fatal(err)
-			}
+			must.No(a.t, err)
 			out[flowfabric.MakeExecutionID(p, id)] = true
 		}
 	}

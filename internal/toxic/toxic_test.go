@@ -26,6 +26,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/crash"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -137,9 +138,7 @@ func newEnv(t *testing.T, ctx context.Context) *env {
 		DialCtxFn: func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", path)
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(w.raw.Close)
 	for range 4 {
 		w.proxies = append(w.proxies, newProxy(t, path))
@@ -171,18 +170,14 @@ func (w *env) run(poison func()) {
 	t := w.t
 	t.Helper()
 	var workers, producer sync.WaitGroup
-	if err := crash.RecordEnds(w.ctx, w.audit); err != nil {
-		w.t.Fatal(err)
-	}
+	must.No(w.t, crash.RecordEnds(w.ctx, w.audit))
 	working, stop := context.WithCancel(w.ctx)
 	for i := range 2 {
 		name := fmt.Sprintf("worker-%d", i)
 		worker, err := runtime.New(runtime.Config{URL: w.proxies[i].url(), Instance: name, LeaseTTL: ttl,
 			Concurrency:  16,
-			DrainTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, crash.Bind(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+			DrainTimeout: time.Hour, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, crash.Bind(name))
+		must.No(t, err)
 		workers.Go(func() {
 			if err := worker.Run(working); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -211,12 +206,11 @@ func (w *env) run(poison func()) {
 
 func (w *env) connect(i int) *client.Client {
 	w.t.Helper()
+	// timed: what gets no reply is to end, as unknown
 	c, err := client.Connect(w.ctx, client.Config{URL: w.proxies[i].url(), SubmitTimeout: 2 * time.Second,
-		CallTimeout: time.Second,
+		CallTimeout: time.Second, // timed: likewise
 		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.No(w.t, err)
 	return c
 }
 
@@ -323,9 +317,7 @@ func (w *env) look() {
 	t := w.t
 	t.Helper()
 	ends, err := crash.Ends(w.ctx, w.audit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	existing := 0
 	for i := range w.jobs {
 		job := crash.Job{Index: i}
@@ -337,9 +329,7 @@ func (w *env) look() {
 		if errors.Is(err, flowfabric.ErrNotFound) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		existing++
 		w.reclaims.Add(int64(s.Reclaims))
 		if s.State.Code != job.Ends() || s.Retries != job.Failures() {
@@ -356,9 +346,7 @@ func (w *env) look() {
 		t.Errorf("%d executions for %d acknowledged submits", existing, w.acked)
 	}
 	dumps, err := invariant.ReadAll(w.ctx, w.raw, partitions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	checker := invariant.NewChecker()
 	for _, d := range dumps {
 		for _, bad := range checker.Violations(d) {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -43,9 +44,7 @@ var here = trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1
 // What a propagator writes comes back through tags, whatever its fields are called; what is too long is left out.
 func TestTagsCarryTheContext(t *testing.T) {
 	state, err := trace.ParseTraceState("vendor=" + strings.Repeat("x", 250))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	long := trace.ContextWithSpanContext(context.Background(), here.WithTraceState(state))
 	on := New(noop.NewTracerProvider(), propagation.TraceContext{})
 	tags := on.Tag(long, map[string]string{"team.region": "eu", "otel.traceparent": "stale", "otel.baggage": "stale"})

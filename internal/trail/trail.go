@@ -94,17 +94,18 @@ func (n Note) text() string {
 		plain(n.Name, maxPart), plain(n.Namespace, 64), plain(n.Why, maxPart), plain(n.Detail, maxPart)}, separator)
 }
 
-// plain cuts a text, and has no control characters.
+// plain is a text without control characters, of at most so many bytes.
 func plain(text string, most int) string {
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "")
-	}
-	return strings.Map(func(r rune) rune {
+	text = strings.Map(func(r rune) rune { // first, for a byte that is no character takes three then
 		if r < 0x20 || r == 0x7f {
 			return ' '
 		}
 		return r
 	}, text)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
 }
 
 // Parse reads what the server kept.

@@ -32,3 +32,19 @@ func TestNotes(t *testing.T) {
 		t.Error("two parts are a note")
 	}
 }
+
+// A note that was read says the same once it is written, but for control characters and what is too long.
+func FuzzParse(f *testing.F) {
+	f.Add("r\x1fme\x1fgo\x1fcancel\x1fexecution\x1fa\x1fblue\x1fwhy\x1f7")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		n, ok := Parse(text)
+		if ok != (strings.Count(text, separator) == 8) {
+			t.Fatalf("%q is a note: %v", text, ok)
+		}
+		written := n.text()
+		if again, ok := Parse(strings.TrimPrefix(written, separator)); !ok || again.text() != written {
+			t.Errorf("%q is written as %q, and that as %q", text, written, again.text())
+		}
+	})
+}

@@ -138,3 +138,21 @@ func TestPolicyValidate(t *testing.T) {
 		}
 	}
 }
+
+func FuzzUnpackRetentions(f *testing.F) {
+	for _, seed := range []string{"", "60", "1/2/3/4", "1/2", "-1", "01"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := valid.UnpackRetentions(text)
+		if err != nil {
+			if !errors.Is(err, denied.Policy) {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		if again, err := valid.UnpackRetentions(valid.PackRetentions(r)); err != nil || again != r {
+			t.Fatalf("%q: %+v packs to %q and back to %+v, %v", text, r, valid.PackRetentions(r), again, err)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 )
 
@@ -20,8 +21,6 @@ var (
 func keyring(t testing.TB, text string) *tokenkeys.Keyring {
 	t.Helper()
 	k, err := tokenkeys.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return k
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -55,9 +56,7 @@ func told(name, cause string, signals ...string) []byte {
 func answered(t *testing.T, name, cause string, signals ...string) *suspend.Result {
 	t.Helper()
 	r, err := engine.DecodeResume(told(name, cause, signals...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return &r
 }
 
@@ -301,9 +300,7 @@ func TestPendingIsOpenedOnce(t *testing.T) {
 func TestPendingIsKeptAcrossAttempts(t *testing.T) {
 	first := newTask(t, Config{Opener: &opener{}})
 	one, err := suspend.Pending(t.Context(), first, "approve", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	w := first.run.opened["approve"]
 	kept := strings.Join([]string{w.ID.String(), w.Kid, w.Nonce, "1000", "approve"}, " ")
 	o := &opener{}
@@ -372,9 +369,7 @@ func TestRemint(t *testing.T) {
 	_, err := suspend.Wait(t.Context(), x, "both", suspend.AllOf(suspend.Signal("early"), suspend.Signal("late")))
 	w, _ := errors.AsType[*waithook.Wanted](err)
 	q, err := x.run.Suspension(w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	before := slices.Clone(q.Bindings)
 	for _, err := range []error{denied.New("fake", "kid_not_current", "k9"), denied.New("fake", "invalid_input", "k2"),
 		flowfabric.ErrTransport} {

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/tools/browser/scene"
 )
 
@@ -75,9 +76,7 @@ func TestActionsHaveReasons(t *testing.T) {
 	open := flow.New("pictures", flow.Unsealed())
 	flow.Add(open, "only", scene.Never, "one.wav", flowfabric.Lane("audio"))
 	f, err := client.SubmitFlow(ctx, d.client, open)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	menu("flows/"+f.ID().String(), "Actions", "Seal…")
 	confirm("seal flow", "Seal", "Sealed.")
 	menu("flows/"+f.ID().String(), "Actions", "Cancel…")

@@ -18,6 +18,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -60,9 +61,7 @@ func newSite(t *testing.T) *site {
 			}
 			return suspend.Await[suspend.Answer](ctx, t, "release")
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var running conc.WaitGroup
 	running.Go(func() { _ = worker.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
@@ -91,9 +90,7 @@ func newSite(t *testing.T) *site {
 func (s *site) ask(t *testing.T) (*client.Execution[suspend.Answer], string) {
 	t.Helper()
 	x, err := client.Submit(s.ctx, s.client, release, "v2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var token suspend.Token
 	select {
 	case token = <-s.tokens:
@@ -109,9 +106,7 @@ func (s *site) ask(t *testing.T) (*client.Execution[suspend.Answer], string) {
 func (s *site) state(t *testing.T, x *client.Execution[suspend.Answer]) flowfabric.PublicState {
 	t.Helper()
 	snapshot, err := x.Get(s.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return snapshot.State.Public
 }
 

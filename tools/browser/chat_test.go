@@ -19,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 // chat is examples/chat in a process of its own, with its embedded store.
@@ -32,19 +33,13 @@ type chat struct {
 func startChat(t *testing.T, flags ...string) *chat {
 	t.Helper()
 	path, err := chatProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	program := exec.Command(path, append([]string{"-addr", "127.0.0.1:0", "-lease", "2s", "-pace", "8ms"}, flags...)...)
 	program.Env = append(program.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=",
 		"FLOWFABRIC_URL=", "FLOWFABRIC_TOKEN_KEYS=")
 	out, err := program.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
+	must.No(t, program.Start())
 	t.Cleanup(func() {
 		_ = program.Process.Signal(syscall.SIGTERM)
 		_, _ = io.Copy(io.Discard, out)
@@ -118,9 +113,7 @@ const shown = `JSON.stringify([...document.querySelectorAll("#blocks > [data-rol
 func (c *chat) agree(b *tab) {
 	b.Helper()
 	var page []line
-	if err := json.Unmarshal([]byte(b.text(shown)), &page); err != nil {
-		b.Fatal(err)
-	}
+	must.No(b, json.Unmarshal([]byte(b.text(shown)), &page))
 	for i := range page {
 		if len(page[i].Calls) == 0 {
 			page[i].Calls = nil
@@ -180,9 +173,7 @@ func TestChat(t *testing.T) {
 		"true")
 	note, err := http.Get(
 		c.base + strings.TrimPrefix(b.text(`document.querySelector(".assistant .text a").getAttribute("href")`), "/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer note.Body.Close()
 	if text, err := io.ReadAll(note.Body); err != nil || !strings.Contains(string(text), "<script>document") ||
 		note.Header.Get("Content-Type") != "text/plain; charset=utf-8" {

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -98,18 +99,14 @@ func openTab(t *testing.T, ctx context.Context) *tab {
 
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	if err := chromedp.Do(b.ctx, actions...); err != nil {
-		b.Fatal(err)
-	}
+	must.No(b, chromedp.Do(b.ctx, actions...))
 }
 
 // text is what an expression says.
 func (b *tab) text(expression string) string {
 	b.Helper()
 	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+expression+")"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.No(b, err)
 	return text
 }
 
@@ -125,15 +122,9 @@ func (b *tab) want(expression, want string) {
 func (b *tab) shoot(name string) {
 	b.Helper()
 	image, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := os.MkdirAll(screenshots, 0o755); err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(screenshots, name+".png"), image, 0o644); err != nil {
-		b.Fatal(err)
-	}
+	must.No(b, err)
+	must.No(b, os.MkdirAll(screenshots, 0o755))
+	must.No(b, os.WriteFile(filepath.Join(screenshots, name+".png"), image, 0o644))
 }
 
 // quiet fails when the browser complained about the page, but for what is expected: parts of complaints.

@@ -19,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
 	"github.com/flowfabric/flowfabric-go/tools/browser/scene"
 )
@@ -78,15 +79,9 @@ func (b *tab) full(folder, name string) {
 				cdppage.CaptureScreenshotParams{Format: "webp", Quality: &quality})
 			return got.Data, err
 		}))
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, name+".webp"), image, 0o644); err != nil {
-		b.Fatal(err)
-	}
+	must.No(b, err)
+	must.No(b, os.MkdirAll(folder, 0o755))
+	must.No(b, os.WriteFile(filepath.Join(folder, name+".webp"), image, 0o644))
 }
 
 // keepsRules fails for what the rules of accessibility find. The page has loaded them.
@@ -96,9 +91,7 @@ func (b *tab) keepsRules(name string) {
 		chromedp.Evaluate[string](
 			`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ").slice(0, 200)).join(" | "))))`,
 			chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.No(b, err)
 	if found != "[]" {
 		b.Errorf("%s: %s", name, found)
 	}
@@ -391,9 +384,7 @@ func TestActions(t *testing.T) {
 func counted(ctx context.Context, t *testing.T, d *deployment, f admin.Filter) (n int) {
 	t.Helper()
 	for _, err := range d.admin.List(ctx, f) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		n++
 	}
 	return n
@@ -402,9 +393,7 @@ func counted(ctx context.Context, t *testing.T, d *deployment, f admin.Filter) (
 func mustID(t *testing.T, text string) flowfabric.ExecutionID {
 	t.Helper()
 	id, err := flowfabric.ParseExecutionID(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return id
 }
 
@@ -427,9 +416,7 @@ func TestHostilePayloads(t *testing.T) {
 			"text": text, text: text}, "tags": map[string]string{"evil.tag": tag[:min(len(tag), 200)]}}))
 		exec, err := client.Submit(t.Context(), d.client, scene.Send, scene.Invoice{Customer: text, Cents: -i - 1},
 			flowfabric.Lane("mail"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		d.until(exec.ID().String(), "failed")
 		ids = append(ids, exec.ID().String())
 		d.ask("operator", "POST", "executions/"+ids[len(ids)-2]+":hold",
@@ -469,9 +456,7 @@ func TestReloadInTheMiddle(t *testing.T) {
 	b.window(1280, 900, "light")
 	b.enter(d, "viewer")
 	exec, err := client.Submit(t.Context(), d.client, scene.Slow, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	b.visit("executions/" + exec.ID().String())
 	b.says("word-10 ")
 	b.do(chromedp.Navigate(d.base)) // leave it, and come back
@@ -655,9 +640,7 @@ func grouped(n int) string {
 func (b *tab) textOf(expression string) string {
 	b.Helper()
 	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.No(b, err)
 	return text
 }
 
@@ -677,12 +660,10 @@ func TestFirstPaint(t *testing.T) {
 		b.do(chromedp.Navigate(d.base))
 		b.wait(`document.querySelector(".tiles")`)
 		var seen struct{ First, Bytes float64 }
-		if err := json.Unmarshal(
+		must.No(t, json.Unmarshal(
 			[]byte(b.text(
 				`JSON.stringify({first: performance.getEntriesByName("first-contentful-paint")[0]?.startTime, bytes: performance.getEntriesByType("resource").filter(r => r.name.includes("/assets/")).reduce((n, r) => n + r.encodedBodySize, 0)})`)),
-			&seen); err != nil {
-			t.Fatal(err)
-		}
+			&seen))
 		paints = append(paints, seen.First)
 		if seen.Bytes >= 60_000 {
 			t.Errorf("%v bytes were loaded", seen.Bytes)
@@ -742,9 +723,7 @@ func TestWhoMayEnter(t *testing.T) {
 func TestMessages(t *testing.T) {
 	d := deploy(t, false)
 	x, err := client.Submit(t.Context(), d.client, scene.Chat, "Ann")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	id := x.ID().String()
 	d.until(id, "suspended")
 	b := openBrowser(t)
@@ -821,14 +800,10 @@ func TestTimeline(t *testing.T) {
 
 	killed := startWorker(t, d.store)
 	x, err := client.Submit(t.Context(), d.client, count, counting)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	b.visit("executions/" + x.ID().String())
 	b.says("5 frames")
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, killed.Process.Kill())
 	startWorker(t, d.store)
 	d.until(x.ID().String(), "completed")
 	b.wait(`document.querySelector(".title .state").innerText.includes("completed")`)
@@ -837,9 +812,7 @@ func TestTimeline(t *testing.T) {
 	}
 
 	slow, err := client.Submit(t.Context(), d.client, scene.Slow, 200)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	b.visit("executions/" + slow.ID().String())
 	b.says("5 frames")
 	d.ask("operator", "POST", "executions/"+slow.ID().String()+":revoke", map[string]any{"reason": "take it"})
@@ -850,9 +823,7 @@ func TestTimeline(t *testing.T) {
 	}
 
 	asked, err := client.Submit(t.Context(), d.client, scene.Release, "v9")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	d.until(asked.ID().String(), "suspended")
 	d.ask("zoe", "POST", "executions/"+asked.ID().String()+"/waitpoints/approval:answer",
 		map[string]any{"payload": map[string]any{"choice": "approve"}})
@@ -863,9 +834,7 @@ func TestTimeline(t *testing.T) {
 
 	failed, err := client.Submit(t.Context(), d.client, scene.Send, scene.Invoice{Customer: "Globex", Cents: 1},
 		flowfabric.Lane("mail"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	d.until(failed.ID().String(), "failed")
 	if got := kinds(failed.ID().String()); got !=
 		"Waiting:waiting,waiting,waiting Attempt 1:bad Attempt 2:bad Attempt 3:bad" {
@@ -876,9 +845,7 @@ func TestTimeline(t *testing.T) {
 	b.wait(`document.querySelectorAll(".timeline th").length >= 8`)
 
 	tally, err := client.Submit(t.Context(), d.client, scene.Tally, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	d.until(tally.ID().String(), "completed")
 	if got := kinds(tally.ID().String()); got !=
 		"Waiting:waiting,waiting,waiting Attempt 1:next Attempt 2:next Attempt 3:good" {
@@ -890,9 +857,7 @@ func TestTimeline(t *testing.T) {
 		`document.querySelector(".log").innerText.includes("Attempt 3 begins, with another input") && !document.querySelector(".log").innerText.includes("ended: continued")`)
 
 	family, err := client.Submit(t.Context(), d.client, scene.Family, "otter")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	d.until(family.ID().String(), "completed")
 	b.visit("executions/" + family.ID().String())
 	b.says("the flow of its children")

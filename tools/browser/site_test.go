@@ -21,6 +21,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/tools/browser/scene"
@@ -87,9 +88,7 @@ func deploy(t *testing.T, fill bool) *deployment {
 	var entries []string
 	add := func(name string, role httpapi.Role, namespaces ...string) {
 		secret, entry, err := httpapi.NewToken(name, role, time.Time{}, namespaces...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		d.secrets[name] = secret
 		entries = append(entries, entry)
 	}
@@ -99,26 +98,18 @@ func deploy(t *testing.T, fill bool) *deployment {
 	add("zoe", httpapi.Operator)
 	add("blue", httpapi.Operator, "blue")
 	d.tokens = filepath.Join(t.TempDir(), "tokens.json")
-	if err := os.WriteFile(d.tokens, []byte("["+strings.Join(entries, ",")+"]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, os.WriteFile(d.tokens, []byte("["+strings.Join(entries, ",")+"]"), 0o600))
 	ctx, cancel := testwait.Context(t, t.Context())
 	t.Cleanup(cancel)
 	s, err := scene.Start(ctx, d.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	t.Cleanup(s.Stop)
 	d.scene, d.client, d.admin = s, s.Client, s.Admin
 	if fill {
-		if err := s.Fill(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, s.Fill(ctx))
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	d.base = "http://" + listener.Addr().String() + "/"
 	listener.Close()
 	d.serve()
@@ -130,19 +121,13 @@ func deploy(t *testing.T, fill bool) *deployment {
 func (d *deployment) serve() {
 	d.t.Helper()
 	path, err := program()
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.No(d.t, err)
 	addr := strings.TrimSuffix(strings.TrimPrefix(d.base, "http://"), "/")
 	d.serving = exec.Command(path, "serve", "--url", d.store, "--addr", addr, "--tokens", d.tokens)
 	d.serving.Env = append(os.Environ(), "FLOWFABRIC_TOKEN_KEYS="+scene.Keys)
 	pipe, err := d.serving.StderrPipe()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if err := d.serving.Start(); err != nil {
-		d.t.Fatal(err)
-	}
+	must.No(d.t, err)
+	must.No(d.t, d.serving.Start())
 	d.logs = &bytes.Buffer{}
 	logs := d.logs
 	d.reading.Go(func() {
@@ -177,15 +162,11 @@ func (d *deployment) ask(name, method, path string, body any) (status int, answe
 		}
 	}
 	q, err := http.NewRequestWithContext(d.t.Context(), method, d.base+"v1/"+path, bytes.NewReader(text))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.No(d.t, err)
 	q.Header.Set("Authorization", "Bearer "+d.secrets[name])
 	q.Header.Set("Content-Type", "application/json")
 	got, err := http.DefaultClient.Do(q)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must.No(d.t, err)
 	defer got.Body.Close()
 	_ = json.NewDecoder(got.Body).Decode(&answer)
 	return got.StatusCode, answer
@@ -225,12 +206,8 @@ func axe(t *testing.T) string {
 	dir := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json"} {
 		text, err := os.ReadFile(filepath.Join("testdata/axe", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
+		must.No(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}
 	install := exec.CommandContext(t.Context(), npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	install.Dir = dir
@@ -238,8 +215,6 @@ func axe(t *testing.T) string {
 		missing("axe-core cannot be installed: %v: %s", err, text)
 	}
 	source, err := os.ReadFile(filepath.Join(dir, "node_modules/axe-core/axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	return string(source)
 }

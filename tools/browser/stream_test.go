@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -57,21 +58,15 @@ func TestWorkerProcess(t *testing.T) {
 			}
 			return n, nil
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
+	must.No(t, w.Run(t.Context()))
 }
 
 func startWorker(t *testing.T, url string) *exec.Cmd {
 	t.Helper()
-	command := exec.Command(os.Args[0], "-test.run", "^TestWorkerProcess$", "-test.timeout", "2m")
+	command := exec.Command(os.Args[0], "-test.run", "^TestWorkerProcess$", "-test.timeout", "0")
 	command.Env = append(os.Environ(), workerURL+"="+url)
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, command.Start())
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 	return command
 }
@@ -99,20 +94,14 @@ func TestDocumentedPage(t *testing.T) {
 	b := openBrowser(t)
 	silent := slog.New(slog.DiscardHandler)
 	store, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer store.Close()
 	c, err := client.Connect(t.Context(),
 		client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: store.URL(), Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer c.Close()
 	text, err := os.ReadFile("../../docs/how-to/http.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	_, after, _ := strings.Cut(string(text), "```html\n")
 	html, _, found := strings.Cut(after, "```\n")
 	if !found || strings.Count(html, "http://127.0.0.1:7788") != 1 {
@@ -138,9 +127,7 @@ func TestDocumentedPage(t *testing.T) {
 	defer app.CloseClientConnections()
 	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open,
 		AllowedOrigins: []string{app.URL}, Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	web := httptest.NewServer(api)
 	defer web.Close()
 	defer web.CloseClientConnections()
@@ -148,9 +135,7 @@ func TestDocumentedPage(t *testing.T) {
 
 	first := startWorker(t, store.URL())
 	exec, err := client.Submit(b.ctx, c, count, counting)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	b.do(chromedp.Navigate(app.URL + "/?id=" + exec.ID().String()))
 	b.wait(`document.querySelector("#text").textContent.startsWith("012345678910")`)
 	if err := first.Process.Kill(); err != nil { // SIGKILL
@@ -176,20 +161,14 @@ func TestStreamSurvivesReloadAndKill(t *testing.T) {
 	ctx := b.ctx
 	silent := slog.New(slog.DiscardHandler)
 	store, err := embedded.Start(t.Context(), embedded.Config{Addr: "127.0.0.1:0", Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer store.Close()
 	c, err := client.Connect(t.Context(),
 		client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour, URL: store.URL(), Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	defer c.Close()
 	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open, Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/", api)
 	mux.HandleFunc("GET /page", func(w http.ResponseWriter, q *http.Request) {
@@ -202,26 +181,18 @@ func TestStreamSurvivesReloadAndKill(t *testing.T) {
 
 	first := startWorker(t, store.URL())
 	exec, err := client.Submit(ctx, c, count, counting)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	answer, err := http.Post(web.URL+"/v1/executions/"+exec.ID().String()+"/stream-token", "application/json",
 		strings.NewReader(`{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	var made struct {
 		Token string `json:"access_token"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&made); err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, json.NewDecoder(answer.Body).Decode(&made))
 	answer.Body.Close()
 	list := func() (seen []string) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(b.text(`JSON.stringify(seen.list)`)), &seen); err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, json.Unmarshal([]byte(b.text(`JSON.stringify(seen.list)`)), &seen))
 		return seen
 	}
 	until := func(what string) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/agent/internal/wire"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestSchemaIsAnObject(t *testing.T) {
@@ -22,9 +23,7 @@ func TestSchemaIsAnObject(t *testing.T) {
 			PropertyOrder: []string{"b", "a"}}, `{"properties":{"b":true,"a":true},"type":"object"}`},
 	} {
 		fields, err := wire.Schema(agent.ToolSpec{Name: "x", Schema: tt.schema})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.No(t, err)
 		if got, _ := json.Marshal(fields); string(got) != tt.want {
 			t.Errorf("the schema is %s, want %s", got, tt.want)
 		}

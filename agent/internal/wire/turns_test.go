@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/agent/internal/wire"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
 func TestArgumentsAreAlwaysValid(t *testing.T) {
@@ -50,9 +51,7 @@ func TestTurnsRepairTheOrder(t *testing.T) {
 		{Role: agent.ToolRole, Call: "a", Text: "2", Failed: true},
 		{Role: agent.ToolRole, Call: "a", Tool: "one", Text: "twice"},
 	}, func(id string) bool { return wire.Words(id, 40) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.No(t, err)
 	if len(turns) != 2 || turns[0].Answer != nil || !reflect.DeepEqual(turns[0].Said, []string{"go"}) {
 		t.Fatalf("turns are %+v", turns)
 	}

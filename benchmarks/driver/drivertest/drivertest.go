@@ -14,10 +14,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
-
-// patience bounds a test on a loaded machine.
-const patience = 2 * time.Minute
 
 // NotRetained is for systems that cannot count completed jobs.
 const NotRetained = -1
@@ -39,7 +37,7 @@ func Needs(t *testing.T, program string) {
 func Delivery(t *testing.T, system driver.System, share int) {
 	t.Helper()
 	const jobs = 251
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	s, err := system.Serve(ctx, driver.Serving{})
 	if err != nil {
@@ -128,7 +126,7 @@ func Scenarios(t *testing.T, system driver.System, share int) {
 		"idle":   {measure.Workers},
 		"memory": {measure.Items},
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
 	for _, sc := range scenario.All {
 		if _, ok := jobs[sc.Name]; !ok {

@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	ours "github.com/flowfabric/flowfabric-go/mcp"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -71,7 +72,7 @@ func start(t *testing.T) (ctx context.Context, url, config string) {
 	ctx, cancel := testwait.Context(t, t.Context())
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := embedded.Start(ctx, embedded.Config{Logger: quiet})
-	must(t, err)
+	must.No(t, err)
 	type topic struct{ Topic string }
 	worker, err := runtime.New(runtime.Config{URL: server.URL(), Logger: quiet, TokenKeys: keys},
 		handler.Bind(handler.Define[topic, string]("write-article"),
@@ -81,20 +82,13 @@ func start(t *testing.T) (ctx context.Context, url, config string) {
 				note, err := suspend.Await[string](ctx, t, "note")
 				return in.Topic + ": " + note, err
 			}))
-	must(t, err)
+	must.No(t, err)
 	var running conc.WaitGroup
 	running.Go(func() { _ = worker.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait(); server.Close() })
 	config = filepath.Join(t.TempDir(), "tools.json")
-	must(t, os.WriteFile(config, []byte(tools), 0o600))
+	must.No(t, os.WriteFile(config, []byte(tools), 0o600))
 	return ctx, server.URL(), config
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func text(r *mcp.CallToolResult) string { return r.Content[0].(*mcp.TextContent).Text }
@@ -103,7 +97,7 @@ func text(r *mcp.CallToolResult) string { return r.Content[0].(*mcp.TextContent)
 func TestStdio(t *testing.T) {
 	ctx, url, config := start(t)
 	program, err := os.Executable()
-	must(t, err)
+	must.No(t, err)
 	process := exec.CommandContext(ctx, program, "-config", config, "-by", "ada")
 	process.Env = append(os.Environ(), asCommand+"=1", "FLOWFABRIC_URL="+url)
 	var problems bytes.Buffer
@@ -125,24 +119,24 @@ func TestStdio(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	listed, err := session.ListTools(ctx, nil)
-	must(t, err)
+	must.No(t, err)
 	if len(listed.Tools) != 2 {
 		t.Errorf("%d tools", len(listed.Tools))
 	}
 	r, err := session.CallTool(ctx,
 		&mcp.CallToolParams{Name: "write-article", Arguments: map[string]any{"topic": "tides"}})
-	must(t, err)
+	must.No(t, err)
 	if structured, _ := json.Marshal(r.StructuredContent); text(r) != "all about tides" ||
 		string(structured) != `{"result":"all about tides"}` {
 		t.Errorf("%s %s", text(r), structured)
 	}
 	r, err = session.CallTool(ctx,
 		&mcp.CallToolParams{Name: "publish_article", Arguments: map[string]any{"topic": "tides"}})
-	must(t, err)
+	must.No(t, err)
 	if text(r) != `tides: low tide` {
 		t.Errorf("%s", text(r))
 	}
-	must(t, session.Close())
+	must.No(t, session.Close())
 	if !process.ProcessState.Success() {
 		t.Errorf("%s: %s", process.ProcessState, &problems)
 	}
@@ -174,9 +168,9 @@ func (b *buffer) String() string { b.mu.Lock(); defer b.mu.Unlock(); return b.te
 func TestHTTP(t *testing.T) {
 	ctx, url, config := start(t)
 	secret, entry, err := httpapi.NewToken("shop", httpapi.Producer, time.Time{})
-	must(t, err)
+	must.No(t, err)
 	file := filepath.Join(t.TempDir(), "tokens.json")
-	must(t, os.WriteFile(file, []byte("["+entry+"]"), 0o600))
+	must.No(t, os.WriteFile(file, []byte("["+entry+"]"), 0o600))
 	serving, stop := context.WithCancel(ctx)
 	var problems buffer
 	var running conc.WaitGroup
@@ -202,14 +196,14 @@ func TestHTTP(t *testing.T) {
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx,
 		&mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &http.Client{Transport: bearer(secret)},
 			MaxRetries: -1}, nil)
-	must(t, err)
+	must.No(t, err)
 	r, err := session.CallTool(ctx,
 		&mcp.CallToolParams{Name: "write-article", Arguments: map[string]any{"topic": "tides"}})
-	must(t, err)
+	must.No(t, err)
 	if text(r) != "all about tides" {
 		t.Errorf("%s", text(r))
 	}
-	must(t, session.Close())
+	must.No(t, session.Close())
 	stop()
 	running.Wait()
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
@@ -221,18 +215,18 @@ func TestHTTP(t *testing.T) {
 // The file of docs/how-to/mcp.md is one that the command takes.
 func TestThePagesFile(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/how-to/mcp.md")
-	must(t, err)
+	must.No(t, err)
 	block := regexp.MustCompile("(?s)```json\n(\\{\n  \"name\".*?)```").FindSubmatch(page)
 	if block == nil {
 		t.Fatal("the page has no such file")
 	}
 	path := filepath.Join(t.TempDir(), "tools.json")
-	must(t, os.WriteFile(path, block[1], 0o600))
+	must.No(t, os.WriteFile(path, block[1], 0o600))
 	_, kinds, err := load(path)
-	must(t, err)
+	must.No(t, err)
 	c, err := client.Connect(t.Context(), client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,
 		URL: "embedded://", Logger: slog.New(slog.DiscardHandler)})
-	must(t, err)
+	must.No(t, err)
 	defer c.Close()
 	if _, err := ours.New(c, ours.Config{}, kinds...); err != nil || len(kinds) != 2 {
 		t.Errorf("%d tools: %v", len(kinds), err)
@@ -244,7 +238,7 @@ func TestWhatIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := func(text string) string {
 		path := filepath.Join(dir, "refused.json")
-		must(t, os.WriteFile(path, []byte(text), 0o600))
+		must.No(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	one := func(fields string) string {
