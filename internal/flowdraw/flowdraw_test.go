@@ -98,9 +98,10 @@ func FuzzFlowDrawings(f *testing.F) {
 		"\x00\xff", "end", "ü\u2028\u202e", "--> n1", "`"} {
 		f.Add(text, text, text)
 	}
-	lines := func(write func(io.Writer) error) []string {
+	lines := func(t *testing.T, write func(io.Writer) error) []string {
+		t.Helper()
 		var b bytes.Buffer
-		must.No(f, write(&b))
+		must.No(t, write(&b))
 		return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	}
 	base := drawing("x", "y", "z")
@@ -114,7 +115,7 @@ func FuzzFlowDrawings(f *testing.F) {
 			line        *regexp.Regexp
 		}{"text": {s.Text, base.Text, nil}, "mermaid": {s.Mermaid, base.Mermaid, mermaidLine},
 			"dot": {s.Graphviz, base.Graphviz, dotLine}} {
-			got, want := lines(c.write), lines(c.want)
+			got, want := lines(t, c.write), lines(t, c.want)
 			if len(got) != len(want) {
 				t.Fatalf("%s has %d lines, want %d:\n%s", what, len(got), len(want), strings.Join(got, "\n"))
 			}
