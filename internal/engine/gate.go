@@ -12,6 +12,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Answer is what became of one of several things that were asked for.
@@ -61,16 +63,16 @@ type RouteClosing struct {
 // (lua/admission/ff_release_grant.lua).
 func (e *Engine) ReleaseGrants(ctx context.Context, partition uint16, session string, grants []GrantReturn,
 	closings []RouteClosing) error {
-	args := []string{protocol, session, strconv.Itoa(len(grants))}
+	q := wire.ReleaseGrant{Session: session}
 	for _, g := range grants {
-		args = append(args, g.Execution.UUID().String(), strconv.FormatUint(g.Epoch, 10), bit(g.Reserved))
+		q.Grants = append(q.Grants, wire.ReleaseGrantGrant{ID: g.Execution.UUID().String(),
+			Epoch: strconv.FormatUint(g.Epoch, 10), Reserved: g.Reserved})
 	}
-	args = append(args, strconv.Itoa(len(closings)))
 	for _, c := range closings {
-		args = append(args, strconv.FormatUint(c.Route, 10),
-			strconv.FormatInt(max(1, min(c.For.Milliseconds(), 86400000)), 10), c.Why, strconv.FormatUint(c.Wakes, 10))
+		q.Routes = append(q.Routes, wire.ReleaseGrantRoute{Route: int(c.Route), Why: c.Why,
+			Pause: min(max(c.For, time.Millisecond), 24*time.Hour), Wakes: strconv.FormatUint(c.Wakes, 10)})
 	}
-	_, err := e.call(ctx, fnReleaseGrant, partition, args...)
+	_, err := e.settled(ctx, partition, q)
 	return err
 }
 
@@ -78,28 +80,17 @@ func (e *Engine) ReleaseGrants(ctx context.Context, partition uint16, session st
 // tells where something waits that is handed out; after an error, of the calls before it.
 func (e *Engine) OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error) {
 	for batch := range slices.Chunk(routes, 64) {
-		some, err := e.openRoutes(ctx, partition, batch)
+		q := wire.OpenRoute{}
+		for _, id := range batch {
+			q.Routes = append(q.Routes, strconv.FormatUint(id, 10))
+		}
+		r, _, err := ask[wire.OpenRouteReply](ctx, e, partition, q)
 		if err != nil {
 			return waiting, err
 		}
-		waiting = append(waiting, some...)
+		waiting = append(waiting, r.Answers...)
 	}
 	return waiting, nil
-}
-
-func (e *Engine) openRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error) {
-	args := []string{protocol, strconv.Itoa(len(routes))}
-	for _, id := range routes {
-		args = append(args, strconv.FormatUint(id, 10))
-	}
-	r, err := e.call(ctx, fnOpenRoute, partition, args...)
-	if err != nil {
-		return nil, err
-	}
-	for range r.Count(1) {
-		waiting = append(waiting, r.Flag())
-	}
-	return waiting, r.fail()
 }
 
 // OutboxEntry is what budgets, quotas and other executions are to be told because of one call.
@@ -162,13 +153,8 @@ func (x *OutboxEntry) notice(partition uint16, r *reader) {
 // TrimOutbox forgets 1..100 entries that were delivered (lua/admission/ff_trim_outbox.lua) and returns how many are
 // left.
 func (e *Engine) TrimOutbox(ctx context.Context, partition uint16, ids []string) (left int, err error) {
-	r, err := e.call(ctx, fnTrimOutbox, partition, append([]string{protocol, strconv.Itoa(len(ids))}, ids...)...)
-	if err != nil {
-		return 0, err
-	}
-	r.number()
-	left = r.Int()
-	return left, r.fail()
+	r, _, err := ask[wire.TrimOutboxReply](ctx, e, partition, wire.TrimOutbox{Entries: ids})
+	return r.Left, err
 }
 
 func scopeText(s admission.Scope) string {
@@ -245,11 +231,8 @@ func (e *Engine) attach(ctx context.Context, partition uint16, scope admission.S
 	for i, g := range gates {
 		names[i] = string(g)
 	}
-	r, err := e.call(ctx, fnAttach, partition, protocol, scopeText(scope), strings.Join(names, ","), by, string(how))
-	if err != nil {
-		return false, err
-	}
-	return r.Already, nil
+	return e.settled(ctx, partition, wire.Attach{Scope: scopeText(scope), Gates: strings.Join(names, ","), By: by,
+		How: string(how)})
 }
 
 // Attachment is what was attached to a scope.
@@ -295,18 +278,16 @@ func (e *Engine) Gates(ctx context.Context) []PartitionGates {
 
 // ReadGates reads one partition (lua/admission/ff_read_gates.lua).
 func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGates, error) {
-	r, err := e.call(ctx, fnReadGates, partition, protocol)
+	r, _, err := ask[wire.ReadGatesReply](ctx, e, partition, wire.ReadGates{})
 	if err != nil {
 		return PartitionGates{}, err
 	}
-	r.Instant()
-	out := PartitionGates{Partition: partition, Outbox: r.Int()}
-	for range r.Count(2) {
-		scope, ok := parseScope(r.Text())
-		parts := strings.SplitN(r.Text(), " ", 3)
+	out := PartitionGates{Partition: partition, Outbox: r.Outbox}
+	for _, x := range r.Attached {
+		scope, ok := parseScope(x.Scope)
+		parts := strings.SplitN(x.Gates, " ", 3)
 		if !ok || len(parts) != 3 {
-			r.Stop("attachment")
-			break
+			return out, fmt.Errorf("%s: %w: attachment", fnReadGates.name, denied.Reply)
 		}
 		ms, _ := strconv.ParseInt(parts[1], 10, 64)
 		a := Attachment{Scope: scope, At: time.UnixMilli(ms), By: parts[2]}
@@ -315,12 +296,12 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 		}
 		out.Attached = append(out.Attached, a)
 	}
-	for range r.Count(5) {
-		c := Closing{Route: parseRoute(r), Until: r.Instant(), Why: r.Text()}
-		c.Waiting = r.Int()
-		out.Closed = append(out.Closed, c)
+	own := &reader{op: fnReadGates.name}
+	for _, x := range r.Closed {
+		out.Closed = append(out.Closed, Closing{Route: route(uint64(x.Route), x.Row, own), Until: x.Until, Why: x.Why,
+			Waiting: x.Waiting})
 	}
-	return out, r.fail()
+	return out, own.fail()
 }
 
 // HoldExecution keeps an execution that could be claimed from being handed out
@@ -328,20 +309,12 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 // ErrNotFound.
 func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by,
 	reason string) (already bool, err error) {
-	r, err := e.call(ctx, fnHold, id.Partition(), protocol, id.UUID().String(), by, reason)
-	if err != nil {
-		return false, err
-	}
-	return r.Already, nil
+	return e.settled(ctx, id.Partition(), wire.PauseExecution{ID: id.UUID().String(), By: by, Reason: reason})
 }
 
 // UnholdExecution lets it be handed out again (lua/admission/ff_unpause_execution.lua).
 func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error) {
-	r, err := e.call(ctx, fnUnhold, id.Partition(), protocol, id.UUID().String(), by)
-	if err != nil {
-		return false, err
-	}
-	return r.Already, nil
+	return e.settled(ctx, id.Partition(), wire.UnpauseExecution{ID: id.UUID().String(), By: by})
 }
 
 // SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition.
@@ -364,9 +337,5 @@ func (e *Engine) setShare(ctx context.Context, partition uint16, namespace, lane
 	if weight < 0 {
 		return false, fmt.Errorf("%s: %w: weight %d, want 0..1000", fnSetShare.name, flowfabric.ErrInvalidInput, weight)
 	}
-	r, err := e.call(ctx, fnSetShare, partition, protocol, namespace, lane, strconv.Itoa(weight))
-	if err != nil {
-		return false, err
-	}
-	return r.Already, nil
+	return e.settled(ctx, partition, wire.SetShare{Namespace: namespace, Lane: lane, Weight: weight})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Hold is one admission: an execution under an epoch.
@@ -167,19 +168,17 @@ const (
 
 // CheckHolds asks the partition of 1..100 executions whether they are still held (lua/admission/ff_check_holds.lua).
 func (e *Engine) CheckHolds(ctx context.Context, partition uint16, holds []Hold) ([]HoldState, error) {
-	args := []string{protocol, strconv.Itoa(len(holds))}
+	q := wire.CheckHolds{}
 	for _, h := range holds {
-		args = append(args, h.Execution.UUID().String(), strconv.FormatUint(h.Epoch, 10))
+		q.Holds = append(q.Holds, wire.CheckHoldsHold{ID: h.Execution.UUID().String(),
+			Epoch: strconv.FormatUint(h.Epoch, 10)})
 	}
-	r, err := e.call(ctx, fnCheckHolds, partition, args...)
-	if err != nil {
-		return nil, err
-	}
+	r, _, err := ask[wire.CheckHoldsReply](ctx, e, partition, q)
 	var out []HoldState
-	for range r.Count(1) {
-		out = append(out, HoldState(r.Text()))
+	for _, state := range r.Answers {
+		out = append(out, HoldState(state))
 	}
-	return out, r.fail()
+	return out, err
 }
 
 // SettleHolds tells a quota what became of suspects (lua/admission/ff_settle_holds.lua); those that are held are good

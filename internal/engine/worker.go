@@ -306,17 +306,13 @@ func parseRoutes(r *reader) []Route {
 	}
 	out := make([]Route, n)
 	for i := range out {
-		out[i] = parseRoute(r)
+		id := r.unsigned()
+		out[i] = route(id, r.Text(), r)
 	}
 	return out
 }
 
 // parseRoute reads an id and its row: namespace, lane, kind, capabilities and gates joined by the unit separator.
-func parseRoute(r *reader) Route {
-	id := r.unsigned()
-	return route(id, r.Text(), r)
-}
-
 func route(id uint64, row string, r *reader) Route {
 	parts := strings.Split(row, "\x1f")
 	if len(parts) != 5 {
