@@ -209,7 +209,8 @@ func (j *judge) object(pointer string, s *jsonschema.Schema, x map[string]any, d
 	return true
 }
 
-// methods have the types that the SDK decodes parameters into, before anything of ours sees them.
+// methods have the types that the SDK decodes parameters into, before anything of ours sees them, but for
+// logging/setLevel, which the protocol deprecates.
 var methods = map[string]reflect.Type{
 	"initialize": reflect.TypeFor[sdk.InitializeParams](), "ping": reflect.TypeFor[sdk.PingParams](),
 	"tools/call": reflect.TypeFor[sdk.CallToolParamsRaw](), "tools/list": reflect.TypeFor[sdk.ListToolsParams](),
@@ -223,7 +224,6 @@ var methods = map[string]reflect.Type{
 	"resources/subscribe":      reflect.TypeFor[sdk.SubscribeParams](),
 	"resources/unsubscribe":    reflect.TypeFor[sdk.UnsubscribeParams](),
 	"completion/complete":      reflect.TypeFor[sdk.CompleteParams](),
-	"logging/setLevel":         reflect.TypeFor[sdk.SetLoggingLevelParams](),
 }
 
 // wrongParams refuses parameters that the SDK cannot decode; nil: it can.
