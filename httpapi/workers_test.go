@@ -600,7 +600,19 @@ func TestClaimOfNobody(t *testing.T) {
 			given = append(given, taken.Executions...)
 		}
 	}
-	for _, x := range append(r.take(20-len(given)), given...) {
+	kept := 0 // what the server saw that nobody would read, it took back
+	for _, x := range given {
+		q := request{method: "POST", path: "/v1/workers/" + r.session + ":complete", role: r.role,
+			body: `{"lease":"` + x.Lease + `"}`}
+		switch g := a.do(q); g.status {
+		case 200:
+			kept++
+		case 409:
+		default:
+			t.Errorf("%d %s", g.status, g.body)
+		}
+	}
+	for _, x := range r.take(20 - kept) {
 		if x.Reclaims != 0 {
 			t.Errorf("%+v", x)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type silent struct {
 	mu      sync.Mutex
 	gone    bool
 	work    []engine.Claim
+	held    []engine.Held // handed out, and not settled
 	polls   []polled
 	overdue map[uint16]time.Time // since when a partition's tick is overdue
 	ticks   map[uint16]time.Time // when a tick was first made after that
@@ -138,7 +140,9 @@ func (s *silent) ClaimNext(ctx context.Context, q engine.ClaimRequest) (engine.C
 		n := min(q.Max, len(s.work))
 		reply.Claims, s.work = s.work[:n], s.work[n:]
 		for i := range reply.Claims {
-			reply.Claims[i].Fence.Session, reply.Claims[i].Fence.Claim = q.Session, q.Number
+			f := &reply.Claims[i].Fence
+			f.Session, f.Claim = q.Session, q.Number
+			s.held = append(s.held, engine.Held{Execution: f.Execution, Claim: f.Claim})
 		}
 		reply.Registered = false
 	}
@@ -201,19 +205,41 @@ func (s *silent) RenewSession(ctx context.Context, _ uint16, _ string, _ time.Du
 }
 
 func (s *silent) SessionHeld(ctx context.Context, _ uint16, _ string) ([]engine.Held, error) {
-	return nil, s.answer(ctx)
+	if err := s.answer(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.held), nil
+}
+
+// settled forgets an execution that was handed out.
+func (s *silent) settled(id flowfabric.ExecutionID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = slices.DeleteFunc(s.held, func(h engine.Held) bool { return h.Execution == id })
 }
 
 func (s *silent) CloseSession(ctx context.Context, _ uint16, _ string) error { return s.answer(ctx) }
 
-func (s *silent) ReleaseExecution(ctx context.Context, _ flowfabric.Fence) (bool, error) {
-	return false, s.answer(ctx)
+func (s *silent) ReleaseExecution(ctx context.Context, f flowfabric.Fence) (bool, error) {
+	err := s.answer(ctx)
+	if err == nil {
+		s.settled(f.Execution)
+	}
+	return false, err
 }
 
 func (s *silent) CompleteExecutions(
 	ctx context.Context, _ uint16, items []engine.Completion, _ *engine.ClaimRequest,
 ) ([]engine.Settled, *engine.ClaimReply, error) {
-	return make([]engine.Settled, len(items)), nil, s.answer(ctx)
+	err := s.answer(ctx)
+	for _, x := range items {
+		if err == nil {
+			s.settled(x.Fence.Execution)
+		}
+	}
+	return make([]engine.Settled, len(items)), nil, err
 }
 
 func (s *silent) RegisterWorker(ctx context.Context, q engine.Registration) (engine.Registered, error) {

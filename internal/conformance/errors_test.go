@@ -149,6 +149,7 @@ var errorScenarios = []scenario{
 				changed = true
 			}
 		}
+		w.no(w.e.ThawPartition(w.ctx, w.p)) // a call may have frozen it
 		w.Logf("seed %d: %d calls, %d refused", seed, n, refusals)
 		if refusals < n/2 {
 			w.Errorf("only %d of %d calls were refused", refusals, n)
