@@ -370,9 +370,9 @@ var goBugs = []Bug{
 		Old: `"READONLY", `,
 		New: ``,
 		By:  in("internal/engine", "^TestRefusals$")},
-	{Name: "engine: a negative length is believed", In: "internal/engine.reader.count",
-		Old: `(n < 0 || int(n) >`,
-		New: `(int(n) >`,
+	{Name: "engine: a negative length is believed", In: "internal/wire.Reader.Count",
+		Old: `(n < 0 || n >`,
+		New: `(n >`,
 		By:  in("internal/engine", "^TestLyingCounts$")},
 	{Name: "engine: Sentinels are asked in plain text", In: "internal/engine.Config.options",
 		Old: `o.Dialer, o.TLSConfig, o.ClientName`,
@@ -448,7 +448,7 @@ var goBugs = []Bug{
 `,
 		New: `claim.DeadlineIn, flowfabric.ErrAttemptTimeout
 `,
-		By: in("runtime", "^TestDeadline$")},
+		By: in("fftest", "^TestRunHitsDeadline$")},
 	{Name: "runtime: a job waits for the handler before it", In: "runtime.goroutinePool.next",
 		Old: `		p.call()
 		return j, true`,
