@@ -272,9 +272,9 @@ func TestDurableStreamsSuite(t *testing.T) {
 		running.Wait()
 	}()
 	// Without bounds of its own: other packages' tests run beside it.
-	ctx, cancel := testwait.Context(t, t.Context())
+	ending, cancel := testwait.Context(t, t.Context())
 	defer cancel()
-	cmd := exec.CommandContext(ctx, node, "node_modules/vitest/vitest.mjs", "run", "--reporter=json",
+	cmd := exec.CommandContext(ending, node, "node_modules/vitest/vitest.mjs", "run", "--reporter=json",
 		"--outputFile=report.json", "--testTimeout=0", "--hookTimeout=0", "-t",
 		"^(Property-Based Tests .fast-check. |Stream Closure )?("+strings.Join(suiteParts, "|")+")",
 		"suite.test.js")
