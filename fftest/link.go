@@ -24,6 +24,7 @@ type link struct {
 	crashed bool   // guarded by journal.mu
 
 	sent atomic.Int64 // requests, of a worker's link
+	deaf atomic.Bool  // the crash has come: no answer reaches the worker any more, however soon the server gives it
 
 	// sending is held for reading from when the journal notes a request until the server has it: a worker does not
 	// die in between, as what is noted counts as recorded.
@@ -96,6 +97,15 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Read returns what the server answers, and nothing that it answers after the crash.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.link.deaf.Load() {
+		return 0, errCut
+	}
+	return n, err
+}
+
 // send notes and sends the requests in p, those before the crash if there is one. late are who dies of what was sent.
 func (c *conn) send(p []byte) (late []*link, crashed bool, err error) {
 	c.link.sending.RLock()
@@ -116,6 +126,9 @@ func (c *conn) send(p []byte) (late []*link, crashed bool, err error) {
 		if deliver {
 			whole += size
 		}
+	}
+	if crashed {
+		c.link.deaf.Store(true)
 	}
 	if whole > 0 {
 		if _, err := c.Conn.Write(c.partial[:whole]); err != nil {
