@@ -196,11 +196,8 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 // than 64 bytes.
 func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string,
 	expected *uint64) (since time.Time, already bool, err error) {
-	q := wire.PauseSchedule{Name: name, Paused: paused, By: by}
-	if expected != nil {
-		q.Expected = int(*expected)
-	}
-	r, already, err := ask[wire.PauseScheduleReply](ctx, e, e.SchedulePartition(name), q)
+	r, already, err := ask[wire.PauseScheduleReply](ctx, e, e.SchedulePartition(name),
+		wire.PauseSchedule{Name: name, Paused: paused, By: by, Expected: revisionOf(expected)})
 	return r.Since, already, err
 }
 
