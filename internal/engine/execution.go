@@ -286,11 +286,8 @@ func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string
 
 // settled makes a call of whose answer only the envelope matters.
 func (e *Engine) settled(ctx context.Context, partition uint16, q wire.Call) (already bool, err error) {
-	r, err := e.call(ctx, functionOf[q.Function()], partition, q.Append([]string{protocol})...)
-	if err != nil {
-		return false, err
-	}
-	return r.Already, nil
+	r, err := e.send(ctx, partition, q)
+	return err == nil && r.Already, err
 }
 
 // span is how long something took, within the bounds of the library.

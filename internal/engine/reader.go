@@ -27,10 +27,15 @@ func (s slots) Len() int                   { return len(s) }
 func (s slots) Text(i int) (string, error) { return s[i].ToString() }
 
 func (r *reader) fail() error {
-	if r.Err == nil {
+	return unread(r.op, r.Err)
+}
+
+// unread is the error for an answer whose texts could not be read, nil if err is.
+func unread(op string, err error) error {
+	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %w", r.op, denied.Reply, r.Err)
+	return fmt.Errorf("%s: %w: %w", op, denied.Reply, err)
 }
 
 // bytes returns a slot without copying it: the driver made it for this reply alone, and nothing else of the reply
