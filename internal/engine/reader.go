@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -69,27 +68,7 @@ func (r *reader) retentions() flowfabric.Retentions {
 }
 
 func (r *reader) id(partition uint16) flowfabric.ExecutionID {
-	s := r.Text()
-	if r.Err != nil {
-		return flowfabric.ExecutionID{}
-	}
-	u, err := uuid.Parse(s)
-	if err != nil {
-		r.Stop("slot %d: %w", r.At(), err)
-	}
-	return flowfabric.MakeExecutionID(partition, u)
-}
-
-func (r *reader) uuid() uuid.UUID {
-	s := r.Text()
-	if r.Err != nil {
-		return uuid.Nil
-	}
-	u, err := uuid.Parse(s)
-	if err != nil {
-		r.Stop("slot %d: %w", r.At(), err)
-	}
-	return u
+	return flowfabric.MakeExecutionID(partition, r.UUID())
 }
 
 // answer reads one item's answer: its mark and what follows it. '+' is done, '=' it already held, '~' it replaced

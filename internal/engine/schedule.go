@@ -173,7 +173,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 		if err := f.Item.validate(); err != nil {
 			return Fired{}, fmt.Errorf("%s: %w", fnFireSchedule.name, err)
 		}
-		args = appendItems(args, 1, func(int) *NewExecution { return &f.Item }, nil)
+		args = appendItems(args, 1, func(int) *NewExecution { return &f.Item })
 	}
 	r, err := e.call(ctx, fnFireSchedule, partition, args...)
 	if err != nil || r.Already {

@@ -8,7 +8,7 @@
 -- Go:      Engine.ListExecutions
 -- Args:    protocol index:text key:text newest:flag score:score? member:bytes(128) limit:n(1..100) tags:flag
 --          reasons:flag
--- Replies: OK now:instant size:n alive:flag more:flag executions:rows {id:uuid score:score code:code route:n
+-- Replies: OK now:instant size:n alive:flag more:flag executions:rows {id:text score:score code:code route:n
 --          priority:int? created:instant started:instant? ended:instant? attempts:n? type:text category:text
 --          session:text epoch:n? claimed:instant? until:instant? deadline:instant? retries:n? reclaims:n?
 --          canceller:text cancelsource:text purge:instant? reason:text tags:rows {key:tag value:text}} routes:rows
