@@ -47,6 +47,17 @@ func (r *reader) bytes() []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
+// values are payloads by their names.
+func (r *reader) values() map[string][]byte {
+	n := r.Count(2)
+	m := make(map[string][]byte, n)
+	for range n {
+		name := r.Text()
+		m[name] = r.bytes()
+	}
+	return m
+}
+
 func (r *reader) number() int64 { return int64(r.Int()) }
 
 func (r *reader) unsigned() uint64 {

@@ -263,8 +263,8 @@ type ListSchedulesSchedule struct {
 	Revision    int
 	Incarnation int
 	Next        time.Time
-	Lastdue     time.Time
-	Lastid      string
+	LastDue     time.Time
+	LastID      string
 	Fired       int
 	Missed      int
 	From        time.Time
@@ -272,16 +272,16 @@ type ListSchedulesSchedule struct {
 	Run         int
 	Why         string
 	Paused      bool
-	Pausedat    time.Time
-	Pausedby    string
-	Resumedat   time.Time
-	Resumedby   string
+	PausedAt    time.Time
+	PausedBy    string
+	ResumedAt   time.Time
+	ResumedBy   string
 	Created     time.Time
 	Updated     time.Time
 	By          string
 	Input       int
 	Definition  string
-	Lastflow    string
+	LastFlow    string
 	Payload     string
 	Reasons     []ListSchedulesScheduleReason
 }
@@ -291,8 +291,8 @@ func (x *ListSchedulesSchedule) Read(r *Reader) {
 	x.Revision = r.Int()
 	x.Incarnation = r.Int()
 	x.Next = r.Instant()
-	x.Lastdue = r.Instant()
-	x.Lastid = r.Text()
+	x.LastDue = r.Instant()
+	x.LastID = r.Text()
 	x.Fired = r.Int()
 	x.Missed = r.Int()
 	x.From = r.Instant()
@@ -300,16 +300,16 @@ func (x *ListSchedulesSchedule) Read(r *Reader) {
 	x.Run = r.Int()
 	x.Why = r.Text()
 	x.Paused = r.Flag()
-	x.Pausedat = r.Instant()
-	x.Pausedby = r.Text()
-	x.Resumedat = r.Instant()
-	x.Resumedby = r.Text()
+	x.PausedAt = r.Instant()
+	x.PausedBy = r.Text()
+	x.ResumedAt = r.Instant()
+	x.ResumedBy = r.Text()
 	x.Created = r.Instant()
 	x.Updated = r.Instant()
 	x.By = r.Text()
 	x.Input = r.Int()
 	x.Definition = r.Text()
-	x.Lastflow = r.Text()
+	x.LastFlow = r.Text()
 	x.Payload = r.Text()
 	x.Reasons = make([]ListSchedulesScheduleReason, r.Count(2))
 	for i := range x.Reasons {
@@ -681,8 +681,8 @@ type FireSchedule struct {
 	At       time.Time // or none
 	Solo     bool
 	Flow     string // or none
-	Members  string
-	Edges    string
+	Members  int    // 0..10000
+	Edges    int    // 0..60000
 	Mode     string
 	Start    *FireScheduleStart // may be missing
 }
@@ -690,7 +690,7 @@ type FireSchedule struct {
 func (FireSchedule) Function() string { return "ff_fire_schedule" }
 
 func (a FireSchedule) Append(to []string) []string {
-	to = append(to, a.Name, number(a.Revision), instant(a.Seen), none(instant(a.Next)), number(a.Missed), none(instant(a.First)), none(instant(a.Last)), a.Why, none(number(a.Limit)), none(instant(a.At)), flag(a.Solo), a.Flow, a.Members, a.Edges, a.Mode)
+	to = append(to, a.Name, number(a.Revision), instant(a.Seen), none(instant(a.Next)), number(a.Missed), none(instant(a.First)), none(instant(a.Last)), a.Why, none(number(a.Limit)), none(instant(a.At)), flag(a.Solo), a.Flow, number(a.Members), number(a.Edges), a.Mode)
 	if a.Start != nil {
 		to = a.Start.Append(to)
 	}
@@ -803,7 +803,7 @@ func (x *ListLanesReply) Read(r *Reader) {
 // ListSchedules is a call of ff_list_schedules, schedules of a partition: those that are due ("due", oldest first,
 // but for the name first ones), all in the order of names after one ("all"), or one ("one"). At most limit, and
 // about 512 KiB; more tells whether some are left. payload is the input of one that is read "whole"; of others it
-// stays, and input is its length. lastflow is the last flow: it is lastid if that is a flow.
+// stays, and input is its length. last_flow is the last flow: it is last_id if that is a flow.
 type ListSchedules struct {
 	Which string // due|all|one|whole
 	Name  string // 0..64 bytes

@@ -190,8 +190,8 @@ function decode.ff_fire_schedule(argv)
     at = argv[11],
     solo = argv[12] == '1',
     flow = argv[13],
-    members = argv[14],
-    edges = argv[15],
+    members = args.int(argv[14], 0, 10000),
+    edges = args.int(argv[15], 0, 60000),
     mode = argv[16],
   }
   if not args.name(q.name, 64) then
@@ -231,10 +231,10 @@ function decode.ff_fire_schedule(argv)
     return nil, reply.err('invalid_input', 'flow: a UUID in lower case, or none')
   end
   if not q.members then
-    return nil, reply.err('invalid_input', 'members: a text')
+    return nil, reply.err('invalid_input', 'members: 0..10000')
   end
   if not q.edges then
-    return nil, reply.err('invalid_input', 'edges: a text')
+    return nil, reply.err('invalid_input', 'edges: 0..60000')
   end
   if not q.mode then
     return nil, reply.err('invalid_input', 'mode: a text')
