@@ -177,10 +177,11 @@ func (w *env) measure(table *bytes.Buffer, image []saved, c call, at int) {
 		kind, end = "number", 1<<53-1
 		start, _ = strconv.ParseInt(m[1], 10, 64)
 		if told := complaint(kind, start+1); start > 0 && told != "" && !strings.HasPrefix(c.args[at], "+") {
+			best := told // one row more that is accepted, or else refused for something else
 			for width := 1; width < 16 && at+width*int(start) < len(c.args); width++ {
-				if rows := "rows:" + strconv.Itoa(width); complaint(rows, start+1) != told {
-					kind, end = rows, 1<<13
-					break
+				rows := "rows:" + strconv.Itoa(width)
+				if got := complaint(rows, start+1); got != best && (got == "" || best == told) {
+					kind, end, best = rows, 1<<13, got
 				}
 			}
 		}

@@ -259,7 +259,7 @@ var budgetScenarios = []scenario{
 			refuses("invalid_delta", reporting(b, "1", "tokens", bad)...)
 			refuses("invalid_delta", reporting(b, "2", "requests", "1", "tokens", bad)...)
 		}
-		refuses("invalid_delta", reporting(b, "1", "tokens")...)
+		refuses("invalid_input", reporting(b, "1", "tokens")...)
 		refuses("invalid_delta", reporting(b, "2", "tokens", "9007199254740991", "tokens", "1")...)
 		refuses("invalid_delta", reporting(b, "1", "tokens", "9007199254740991")...) // with what is used it is too much
 		for _, bad := range []string{"", "x", "0", "-1", "65", "1.0", "1e0"} {

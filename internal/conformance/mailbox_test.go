@@ -400,7 +400,7 @@ var mailboxScenarios = []scenario{
 		}
 		send(engine.Message{Mailbox: "a", Encoding: "xml"}, "encoding: json, utf8 or bytes")
 		send(engine.Message{Mailbox: "a", Encoding: "json", Key: strings.Repeat("k", 257)},
-			"idempotency key: at most 256 bytes without control characters")
+			"key: at most 256 bytes without control characters")
 		send(engine.Message{Mailbox: "a", Encoding: "json", By: "a\x1f"},
 			"by: at most 256 bytes without control characters")
 		w.mail(id, strings.Repeat("x", 96), "1")

@@ -159,14 +159,14 @@ var compositeScenarios = []scenario{
 			w.refuses(what, denied.Condition, x.detail,
 				w.suspending(c.Fence, waitFor(x.condition, freshly(x.fresh)...)))
 		}
-		w.refuses("17 waitpoints", flowfabric.ErrInvalidInput, "waitpoints: at most 16",
+		w.refuses("17 waitpoints", flowfabric.ErrInvalidInput, "waitpoints: 0..16",
 			w.suspending(c.Fence, waitFor(names(1, 1, "a"), freshly(17)...)))
 		twice := freshly(2)
 		twice[1].ID = twice[0].ID
 		both := waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)
-		w.refuses("one id twice", flowfabric.ErrInvalidInput, "the same waitpoint twice", w.suspending(c.Fence, both))
+		w.refuses("one id twice", flowfabric.ErrInvalidInput, "waitpoints: the same one twice", w.suspending(c.Fence, both))
 		twice[1].ID, twice[1].Key = uuid.New(), twice[0].Key
-		w.refuses("one key twice", flowfabric.ErrInvalidInput, "the same waitpoint twice",
+		w.refuses("one key twice", flowfabric.ErrInvalidInput, "waitpoints: the same one twice",
 			w.suspending(c.Fence, waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)))
 		// The largest that is allowed, and what was refused has left nothing in its way.
 		all := make([]int, 16)

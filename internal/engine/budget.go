@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +44,7 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uin
 	refund := slices.Clone(b.Refund)
 	slices.Sort(refund)
 	q := wire.PutBudget{Name: b.Name, Expected: int(expected), Scope: b.Scope, Mode: mode,
-		Onhard: string(cmp.Or(b.OnHard, admission.HardReject)), Onsoft: soft, Interval: b.Reset, By: by,
+		OnHard: string(cmp.Or(b.OnHard, admission.HardReject)), OnSoft: soft, Interval: b.Reset, By: by,
 		Strict: b.StrictDimensions, Refund: strings.Join(slices.Compact(refund), ",")}
 	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
 		q.Dimensions = append(q.Dimensions, wire.PutBudgetDimension{Dimension: dim, Hard: int(b.Limits[dim].Hard),
@@ -232,7 +231,7 @@ func (e *Engine) releaseUsage(ctx context.Context, by string,
 	q := wire.ReleaseUsage{By: by}
 	for _, x := range items {
 		q.Usages = append(q.Usages, wire.ReleaseUsageUsage{Name: x.Budget, Execution: full(x.Execution),
-			Outcome: x.Outcome, Epoch: strconv.FormatUint(x.Epoch, 10)})
+			Outcome: x.Outcome, Epoch: int(x.Epoch)})
 	}
 	r, _, err := read[wire.ReleaseUsageReply](e.sendTo(ctx, rootOf(e.budgets, items[0].Budget), q))
 	if errors.Is(err, denied.PartitionMissing) {

@@ -66,11 +66,11 @@ func (e *Engine) ReleaseGrants(ctx context.Context, partition uint16, session st
 	q := wire.ReleaseGrant{Session: session}
 	for _, g := range grants {
 		q.Grants = append(q.Grants, wire.ReleaseGrantGrant{ID: g.Execution.UUID().String(),
-			Epoch: strconv.FormatUint(g.Epoch, 10), Reserved: g.Reserved})
+			Epoch: int(g.Epoch), Reserved: g.Reserved})
 	}
 	for _, c := range closings {
 		q.Routes = append(q.Routes, wire.ReleaseGrantRoute{Route: int(c.Route), Why: c.Why,
-			Pause: min(max(c.For, time.Millisecond), 24*time.Hour), Wakes: strconv.FormatUint(c.Wakes, 10)})
+			Pause: min(max(c.For, time.Millisecond), 24*time.Hour), Wakes: int(c.Wakes)})
 	}
 	_, err := e.settled(ctx, partition, q)
 	return err

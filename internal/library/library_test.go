@@ -99,59 +99,6 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// slots are the names of the slots at the begin of a part of a header.
-func slots(s contract.Sequence) (names []string) {
-	for _, x := range s {
-		switch x := x.(type) {
-		case contract.Slot:
-			names = append(names, x.Name)
-		case contract.Group:
-			names = append(names, slots(x.Part)...)
-		default:
-			return names
-		}
-	}
-	return names
-}
-
-// rows tells whether a header has rows of slots with these names.
-func rows(s contract.Sequence, names []string) bool {
-	return slices.ContainsFunc(s, func(x contract.Shape) bool {
-		switch x := x.(type) {
-		case contract.Rows:
-			return slices.Equal(slots(x.Part), names) || rows(x.Part, names)
-		case contract.Maybe:
-			return rows(x.Part, names)
-		case contract.Group:
-			return rows(x.Part, names)
-		}
-		return false
-	})
-}
-
-// What a function names its arguments is what its header calls them.
-func TestArgumentsAreNamedAsInTheHeader(t *testing.T) {
-	named, quoted := regexp.MustCompile(`args\.(named|rows)\(argv, (\w+), .*?\{ ([^}]*) \}\)`),
-		regexp.MustCompile(`'(\w+)'`)
-	found := 0
-	for _, h := range contract.Functions() {
-		for _, m := range named.FindAllStringSubmatch(read(h.File), -1) {
-			var names []string
-			for _, n := range quoted.FindAllStringSubmatch(m[3], -1) {
-				names = append(names, n[1])
-			}
-			found++
-			if m[1] == "named" && (m[2] != "2" || !slices.Equal(slots(h.Args[1:])[:len(names)], names)) ||
-				m[1] == "rows" && !rows(h.Args, names) {
-				t.Errorf("lua/%s: %s: the header says %q", h.File, m[0], slots(h.Args))
-			}
-		}
-	}
-	if found < 10 {
-		t.Errorf("%d lists of names were found", found)
-	}
-}
-
 func TestLibsAreListed(t *testing.T) {
 	onDisk, err := fs.Glob(lua.Files, "lib/*.lua")
 	must.No(t, err)
@@ -244,7 +191,7 @@ func TestPortableSubset(t *testing.T) {
 			if strings.Contains(line, "[[") || strings.Contains(line, "[=[") {
 				t.Errorf("%s:%d: long brackets would not survive the comment stripper", file, n+1)
 			}
-			if len(line) > 140 && !strings.HasPrefix(line, "-- ") {
+			if len(line) > 140 && !strings.HasPrefix(line, "-- ") && !strings.HasPrefix(file, "decode/") {
 				t.Errorf("%s:%d: %d characters", file, n+1, len(line))
 			}
 		}

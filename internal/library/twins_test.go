@@ -43,7 +43,7 @@ func loadHelpers(t testing.TB) helpers {
 		b.WriteString(libSource(lib, Variant{})) // in blocks: together they have too many locals
 	}
 	b.WriteString(
-		"exported = { args = args, policy = policy, route = route, core = core, lane = lane, gate = gate, budget = budget }\n")
+		"exported = { args = args, policy = policy, route = route, core = core, lane = lane, gate = gate }\n")
 	must.No(t, l.DoString(b.String()))
 	return helpers{l}
 }
@@ -82,11 +82,11 @@ func FuzzGateNames(f *testing.F) {
 	}
 	h := loadHelpers(f)
 	f.Fuzz(func(t *testing.T, name string) {
-		got, _ := h.call(t, "budget", "name", vm.LString(name))
+		got, _ := h.call(t, "args", "label", vm.LString(name))
 		if err := valid.GateName("budget", name); accepted(got) != (err == nil) {
 			t.Errorf("name %q: Lua %v, Go %v", name, got, err)
 		}
-		got, _ = h.call(t, "budget", "dimension", vm.LString(name))
+		got, _ = h.call(t, "args", "dimension", vm.LString(name))
 		if err := valid.Dimension("dimension", name); accepted(got) != (err == nil) {
 			t.Errorf("dimension %q: Lua %v, Go %v", name, got, err)
 		}

@@ -6,7 +6,7 @@ import "time"
 
 // AdjustBudgetDimension is one of Dimensions of AdjustBudget.
 type AdjustBudgetDimension struct {
-	Dimension string // 1..64 bytes
+	Dimension string
 	Amount    int
 }
 
@@ -42,7 +42,7 @@ func (a ClaimGrantedGrant) Append(to []string) []string {
 
 // PutBudgetDimension is one of Dimensions of PutBudget.
 type PutBudgetDimension struct {
-	Dimension string // 1..64 bytes
+	Dimension string
 	Hard      int
 	Soft      int
 }
@@ -109,13 +109,13 @@ func (x *ReadOutboxOutbox) Read(r *Reader) {
 // ReleaseGrantGrant is one of Grants of ReleaseGrant.
 type ReleaseGrantGrant struct {
 	ID       string
-	Epoch    string
+	Epoch    int
 	Reserved bool
 }
 
 // Append writes it behind other slots.
 func (a ReleaseGrantGrant) Append(to []string) []string {
-	to = append(to, a.ID, a.Epoch, flag(a.Reserved))
+	to = append(to, a.ID, number(a.Epoch), flag(a.Reserved))
 	return to
 }
 
@@ -124,18 +124,18 @@ type ReleaseGrantRoute struct {
 	Route int           // 1..
 	Pause time.Duration // 1..86400000 ms
 	Why   string        // 0..256 bytes
-	Wakes string
+	Wakes int
 }
 
 // Append writes it behind other slots.
 func (a ReleaseGrantRoute) Append(to []string) []string {
-	to = append(to, number(a.Route), millis(a.Pause), a.Why, a.Wakes)
+	to = append(to, number(a.Route), millis(a.Pause), a.Why, number(a.Wakes))
 	return to
 }
 
 // ReleaseHoldsHold is one of Holds of ReleaseHolds.
 type ReleaseHoldsHold struct {
-	Name string // 1..192 bytes
+	Name string
 	Hold string
 	Ran  bool
 }
@@ -151,18 +151,18 @@ type ReleaseUsageUsage struct {
 	Name      string
 	Execution string
 	Outcome   string
-	Epoch     string
+	Epoch     int
 }
 
 // Append writes it behind other slots.
 func (a ReleaseUsageUsage) Append(to []string) []string {
-	to = append(to, a.Name, a.Execution, a.Outcome, a.Epoch)
+	to = append(to, a.Name, a.Execution, a.Outcome, number(a.Epoch))
 	return to
 }
 
 // ReportUsageDimension is one of Dimensions of ReportUsage.
 type ReportUsageDimension struct {
-	Dimension string // 1..64 bytes
+	Dimension string
 	Amount    int
 }
 
@@ -192,7 +192,7 @@ type AdjustBudget struct {
 	By         string // 0..64 bytes
 	Reason     string // 0..256 bytes
 	Request    string
-	Dimensions []AdjustBudgetDimension // 1..16
+	Dimensions []AdjustBudgetDimension // 1..64
 }
 
 func (AdjustBudget) Function() string { return "ff_adjust_budget" }
@@ -230,7 +230,7 @@ func (x *AdjustBudgetReply) Read(r *Reader) {
 // (ff_check_holds, ff_settle_holds). ttl is how long a hold is not suspect, ms. Without a hold it is asked whether
 // there is room for one: who has closed a route asks, so that a wake that came before the closing is not lost.
 type Admit struct {
-	Name      string        // 1..192 bytes
+	Name      string
 	Partition int           // 0..65535
 	Route     int           // 1..
 	TTL       time.Duration // 1000..600000 ms
@@ -489,19 +489,19 @@ type PutBudget struct {
 	Expected   int           // 1.., or none
 	Scope      string        // 0..128 bytes
 	Mode       string        // strict|warn
-	Onhard     string        // reject|fail|block
-	Onsoft     string        // allow|warn
+	OnHard     string        // reject|fail|block
+	OnSoft     string        // allow|warn
 	Interval   time.Duration // 0..315360000000 ms
 	Strict     bool
-	Refund     string
+	Refund     string               // 0..64 bytes
 	By         string               // 0..64 bytes
-	Dimensions []PutBudgetDimension // 0..16
+	Dimensions []PutBudgetDimension // 0..64
 }
 
 func (PutBudget) Function() string { return "ff_put_budget" }
 
 func (a PutBudget) Append(to []string) []string {
-	to = append(to, a.Name, none(number(a.Expected)), a.Scope, a.Mode, a.Onhard, a.Onsoft, millis(a.Interval), flag(a.Strict), a.Refund, a.By)
+	to = append(to, a.Name, none(number(a.Expected)), a.Scope, a.Mode, a.OnHard, a.OnSoft, millis(a.Interval), flag(a.Strict), a.Refund, a.By)
 	to = append(to, number(len(a.Dimensions)))
 	for _, x := range a.Dimensions {
 		to = x.Append(to)
@@ -531,7 +531,7 @@ type PutQuota struct {
 	Expected int           // 1.., or none
 	Scope    string        // 0..128 bytes
 	Rate     int           // 0..1000000
-	Window   time.Duration // 1..2592000000 ms
+	Window   time.Duration // 0..2592000000 ms
 	Cap      int           // 0..1000000
 	Jitter   time.Duration // 0..60000 ms
 	By       string        // 0..64 bytes
@@ -666,9 +666,9 @@ func (x *ReadOutboxReply) Read(r *Reader) {
 // taken and how many of them are suspect, routes that wait, the newest entries of its book, and holds, each
 // "<partition>.<execution>:<epoch> <ms when it becomes suspect>".
 type ReadQuota struct {
-	Name    string // 1..192 bytes
-	Holds   int    // 0..1000
-	Entries int    // 0..256
+	Name    string
+	Holds   int // 0..1000
+	Entries int // 0..256
 }
 
 func (ReadQuota) Function() string { return "ff_read_quota" }
@@ -846,7 +846,7 @@ func (x *RemoveBudgetReply) Read(r *Reader) {
 // RemoveQuota is a call of ff_remove_quota, forgets a quota with all it admitted. Executions that have it as a gate
 // do not run any more until it is made again.
 type RemoveQuota struct {
-	Name string // 1..192 bytes
+	Name string
 }
 
 func (RemoveQuota) Function() string { return "ff_remove_quota" }
@@ -884,7 +884,7 @@ type ReportUsage struct {
 	Epoch      int
 	Sequence   int
 	Key        string                 // 0..128 bytes
-	Dimensions []ReportUsageDimension // 1..16
+	Dimensions []ReportUsageDimension // 1..64
 }
 
 func (ReportUsage) Function() string { return "ff_report_usage" }
@@ -958,7 +958,7 @@ func (x *ResetBudgetReply) Read(r *Reader) {
 // others what is handed out there; 0 is the usual one, 1.
 type SetShare struct {
 	Namespace string // 1..64 bytes
-	Lane      string // 1..64 bytes, or none
+	Lane      string // 1..64 bytes
 	Weight    int    // 0..1000
 }
 
@@ -982,7 +982,7 @@ func (x *SetShareReply) Read(r *Reader) {
 // held, which is good for ttl ms; 0 it is not; 2 it is not, and never ran. Those who wait are answered, as many as
 // there is room for, to be woken; at most 256.
 type SettleHolds struct {
-	Name  string            // 1..192 bytes
+	Name  string
 	TTL   time.Duration     // 1000..600000 ms
 	Holds []SettleHoldsHold // 1..100
 }

@@ -273,7 +273,7 @@ type FlowCreate struct {
 	Kind      string            // 1..64 bytes
 	Creator   string            // 0..64 bytes
 	Digest    string            // 0..64 bytes
-	Mode      string            // seal|grow|open|
+	Mode      string            // seal|grow|open, or none
 	Tags      map[string]string // 0..64
 	Members   Members
 }

@@ -3,19 +3,13 @@
 -- did.
 -- Flags:   allow-oom
 -- Go:      Engine.AdjustBudget
--- Args:    protocol name:label by:bytes(64) reason:bytes(256) request:uuid dimensions:rows(1..16)
---          {dimension:name(64) amount:int}
+-- Args:    protocol name:label by:bytes(64) reason:bytes(256) request:id dimensions:rows(1..64)
+--          {dimension:dimension !invalid_delta amount:int}
 -- Replies: OK used waiters:rows {waiter:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input invalid_delta budget_not_found
-local function ff_adjust_budget(ctx, argv)
-  local q = args.named(argv, 2, { 'name', 'by', 'reason', 'request' })
-  local name = budget.name(q.name)
-  if not name then return reply.err('invalid_input', 'budget') end
-  if not q.by or #q.by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  if not q.reason or #q.reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
-  if not args.id(q.request) then return reply.err('invalid_input', 'request') end
-  local deltas, code, detail = budget.deltas(argv, 6, true)
-  if not deltas then return reply.err(code, detail) end
+local function ff_adjust_budget(ctx, q)
+  local name, deltas, wrong = q.name, budget.deltas(q.dimensions)
+  if not deltas then return reply.err('invalid_delta', wrong) end
   local before = budget.said(ctx, name, q.request)
   if before then return before end
   local b = budget.read(ctx, name)

@@ -6,8 +6,8 @@
 -- a route asks, so that a wake that came before the closing is not lost.
 -- Flags:   none
 -- Go:      Engine.Admit
--- Args:    protocol name:name(192) partition:n(0..65535) route:n(1..) ttl:ms(1000..600000) holds:rows(0..100)
---          {hold:bytes(40..64)}
+-- Args:    protocol name:quota partition:n(0..65535) route:n(1..) ttl:ms(1000..600000) holds:rows(0..100)
+--          {hold:bytes(64)}
 -- Replies: OK count:n why:text retry:ms suspects:rows {suspect:text}
 -- Errors:  @root invalid_input quota_policy_not_found
 local ff_admit_do = {}
@@ -19,24 +19,17 @@ function ff_admit_do.why(q, started, held)
   return nil
 end
 
-local function ff_admit(ctx, argv)
-  local q, holds, behind = args.named(argv, 2, { 'name', 'partition', 'route', 'ttl' }), args.list(argv, 6, 0, 100)
-  local name, ttl = quota.name(q.name), args.int(q.ttl, 1000, quota.vouched)
-  if not name then return reply.err('invalid_input', 'quota') end
-  if not args.int(q.partition, 0, 65535) or not args.int(q.route, 1, 9007199254740991) then
-    return reply.err('invalid_input', 'partition and route')
-  end
-  if not ttl then return reply.err('invalid_input', 'ttl: 1000..600000') end
-  if not holds or argv[behind] then return reply.err('invalid_input', 'count: 0..100 holds') end
+local function ff_admit(ctx, q)
+  local name, ttl, holds = q.name, q.ttl, q.holds
   for i = 1, #holds do
-    if not string.find(holds[i], '^%d+%.[%x-]+:%d+$') or #holds[i] > 64 then
-      return reply.err('invalid_input', 'hold: partition.execution:epoch')
+    if not string.find(holds[i], '^%d+%.[%x-]+:%d+$') then
+      return reply.err('invalid_input', 'holds: hold: partition.execution:epoch')
     end
   end
   local rule = quota.read(ctx, name)
   if not rule then return reply.err('quota_policy_not_found', name) end
 
-  local slots, window, who = keys.slots(ctx.r, name), keys.window(ctx.r, name), q.partition .. ' ' .. q.route
+  local slots, window, who = keys.slots(ctx.r, name), keys.window(ctx.r, name), reply.int(q.partition) .. ' ' .. reply.int(q.route)
   quota.trim(ctx, rule)
   local started, held, admitted, why = quota.started(ctx, rule), rule.cap > 0 and redis.call('ZCARD', slots) or 0, 0,
     nil

@@ -55,18 +55,13 @@ function ff_attach_do.gated(ctx)
   return redis.call('HLEN', keys.routes(ctx.r)) > redis.call('ZCARD', keys.route_log(ctx.r))
 end
 
-local function ff_attach(ctx, argv)
-  local scope, gates, by = argv[2], argv[3], argv[4]
+local function ff_attach(ctx, q)
+  local scope, gates, by, how = q.scope, q.gates, q.by, q.how
   if not ff_attach_do.scope(scope) then
     return reply.err('invalid_input', 'scope: g, n namespace, l namespace lane, or t tag value')
   end
-  if not gates or not gate.valid(gates) then
+  if not gate.valid(gates) then
     return reply.err('invalid_input', 'gates: at most 16 budgets and 8 quotas by name')
-  end
-  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  local how = argv[5]
-  if how ~= 'set' and how ~= 'add' and how ~= 'remove' then
-    return reply.err('invalid_input', 'how: set, add or remove')
   end
   local key = keys.attached(ctx.r)
   local old = string.match(redis.call('HGET', key, scope) or '', '^[^ ]*') or ''

@@ -9,26 +9,17 @@
 --          {execution:id}
 -- Replies: OK answers:rows {answer:text}
 -- Errors:  @root invalid_input
-local function ff_check_budgets(ctx, argv)
-  local q, names, at = args.named(argv, 2, { 'partition', 'route' }), args.list(argv, 4, 1, 16)
-  if not args.int(q.partition, 0, 65535) or not args.int(q.route, 1, 9007199254740991) then
-    return reply.err('invalid_input', 'partition and route')
-  end
-  if not names then return reply.err('invalid_input', 'count: 1..16 names') end
-  local list, behind = args.list(argv, at, 0, 100)
-  if not list or argv[behind] then return reply.err('invalid_input', 'count: 0..100 executions') end
-  for i = 1, #list do
-    if not args.id(list[i]) then return reply.err('invalid_input', 'execution id') end
-  end
-  local out = { 1, 'OK', argv[4] }
+local function ff_check_budgets(ctx, q)
+  local names, list, partition, route = q.budgets, q.executions, reply.int(q.partition), reply.int(q.route)
+  local out = { 1, 'OK', reply.int(#names) }
   for i = 1, #names do
-    local b, answer = budget.name(names[i]) and budget.read(ctx, names[i]), '+'
+    local b, answer = args.label(names[i]) and budget.read(ctx, names[i]), '+'
     if not b then
       answer = '-budget_not_found ' .. string.sub(names[i], 1, 64)
     else
       local dim, short = budget.exhausted(b), nil
       if not dim then
-        short = budget.short(ctx, b, q.partition, list)
+        short = budget.short(ctx, b, partition, list)
         dim = short and short.dim
       end
       if dim then

@@ -6,10 +6,8 @@
 -- Args:    protocol holds:rows(1..100) {id:text epoch:text}
 -- Replies: OK answers:rows {answer:0|1|2}
 -- Errors:  @root invalid_input
-local function ff_check_holds(ctx, argv)
-  local holds, behind = args.rows(argv, 2, 1, 100, { 'id', 'epoch' })
-  if not holds or argv[behind] then return reply.err('invalid_input', 'count: 1..100 holds') end
-  local out = { 1, 'OK', argv[2] }
+local function ff_check_holds(ctx, q)
+  local holds, out = q.holds, { 1, 'OK', reply.int(#q.holds) }
   for i = 1, #holds do
     local id, epoch = holds[i].id, holds[i].epoch
     local c, answer = core.read(ctx, id), '0'

@@ -21,12 +21,10 @@ function ff_granted.judge(ctx, session_id, id, epoch)
   return '+', c
 end
 
-local function ff_claim_granted(ctx, argv)
-  local id, grants, behind = argv[2], args.rows(argv, 3, 1, 100, { 'id', 'epoch' })
-  if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
-  if not grants or argv[behind] then return reply.err('invalid_input', 'count: 1..100') end
+local function ff_claim_granted(ctx, q)
+  local id, grants = q.session, q.grants
   if not session.read(ctx, id).alive then return reply.err('lease_expired') end
-  local out, list, seen = { 1, 'OK', argv[3] }, {}, {}
+  local out, list, seen = { 1, 'OK', reply.int(#grants) }, {}, {}
   for n = 1, #grants do
     local g = grants[n]
     local answer, c = ff_granted.judge(ctx, id, g.id, g.epoch)
@@ -36,9 +34,9 @@ local function ff_claim_granted(ctx, argv)
     if c then list[#list + 1] = { id = g.id, core = c } end
   end
 
-  local q = { session = id }
-  claim.granted(ctx, q, list)
+  local wanted = { session = id }
+  claim.granted(ctx, wanted, list)
   flow.apply(ctx)
-  claim.describe(ctx, q, list, out)
+  claim.describe(ctx, wanted, list, out)
   return out
 end

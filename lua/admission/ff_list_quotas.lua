@@ -4,12 +4,8 @@
 -- Args:    protocol after:bytes(64) limit:n(1..1000)
 -- Replies: OK more:flag names:rows {name:name(192)}
 -- Errors:  @root invalid_input
-local function ff_list_quotas(ctx, argv)
-  local limit = args.int(argv[3], 1, 1000)
-  if not limit or not argv[2] or #argv[2] > 64 then
-    return reply.err('invalid_input', 'limit: 1..1000, after: a name')
-  end
-  local from = argv[2] == '' and '-' or '(' .. argv[2]
+local function ff_list_quotas(ctx, q)
+  local limit, from = q.limit, q.after == '' and '-' or '(' .. q.after
   local names = redis.call('ZRANGEBYLEX', keys.quotas(ctx.r), from, '+', 'LIMIT', '0', reply.int(limit + 1))
   local count = math.min(limit, #names)
   return reply.ok(#names > limit and '1' or '0', reply.int(count), unpack(names, 1, count))

@@ -5,10 +5,8 @@
 -- Args:    protocol routes:rows(1..64) {route:text}
 -- Replies: OK answers:rows {answer:flag}
 -- Errors:  @root invalid_input
-local function ff_open_route(ctx, argv)
-  local routes, behind = args.list(argv, 2, 1, 64)
-  if not routes or argv[behind] then return reply.err('invalid_input', 'count: 1..64 routes') end
-  local out = { 1, 'OK', argv[2] }
+local function ff_open_route(ctx, q)
+  local routes, out = q.routes, { 1, 'OK', reply.int(#q.routes) }
   for i = 1, #routes do
     if gate.of(ctx, routes[i]) ~= '' then gate.woken(ctx, routes[i]) end
     gate.forget(ctx, routes[i])

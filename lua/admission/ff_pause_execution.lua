@@ -5,11 +5,8 @@
 -- Args:    protocol id:id by:bytes(64) reason:bytes(256)
 -- Replies: OK code:code; ALREADY_SATISFIED code:code
 -- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
-local function ff_pause_execution(ctx, argv)
-  local id, by, reason = args.id(argv[2]), argv[3], argv[4]
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
+local function ff_pause_execution(ctx, q)
+  local id, by, reason = q.id, q.by, q.reason
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   if core.paused(c) then return reply.already(c.state) end

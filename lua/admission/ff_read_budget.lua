@@ -7,10 +7,8 @@
 -- Replies: OK now:instant waiting:n fields:rows {field:text value:text} used
 --          entries:rows {entry:text} spenders:rows {spender:text}
 -- Errors:  @root invalid_input budget_not_found
-local function ff_read_budget(ctx, argv)
-  local name, spenders, entries = budget.name(argv[2]), args.int(argv[3], 0, 100), args.int(argv[4], 0, 256)
-  if not name then return reply.err('invalid_input', 'budget') end
-  if not spenders or not entries then return reply.err('invalid_input', 'spenders: 0..100, entries: 0..256') end
+local function ff_read_budget(ctx, q)
+  local name, spenders, entries = q.name, q.spenders, q.entries
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
   local out = { 1, 'OK', ctx.t, reply.int(redis.call('ZCARD', keys.budget_waiters(ctx.r, name))) }

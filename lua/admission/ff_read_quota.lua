@@ -3,14 +3,14 @@
 -- when it becomes suspect>".
 -- Flags:   no-writes
 -- Go:      Engine.ReadQuota
--- Args:    protocol name:name(192) holds:n(0..1000) entries:n(0..256)
+-- Args:    protocol name:quota holds:n(0..1000) entries:n(0..256)
 -- Replies: OK now:instant started:n held:n suspect:n for_slots:n for_rate:n fields:rows {field:text value:text}
 --          entries:rows {entry:text} holds:rows {hold:text}
 -- Errors:  @root invalid_input quota_policy_not_found
 local function ff_read_quota(ctx, argv)
-  local name, holds, entries = quota.name(argv[2]), args.int(argv[3], 0, 1000), args.int(argv[4], 0, 256)
-  if not name then return reply.err('invalid_input', 'quota') end
-  if not holds or not entries then return reply.err('invalid_input', 'holds: 0..1000, entries: 0..256') end
+  local a, bad = decode.ff_read_quota(argv)
+  if not a then return bad end
+  local name, holds, entries = a.name, a.holds, a.entries
   local q = quota.read(ctx, name)
   if not q then return reply.err('quota_policy_not_found', name) end
   local slots = keys.slots(ctx.r, name)

@@ -2,17 +2,11 @@
 -- Repeating it changes nothing. Those who wait are answered, as many as there is room for, to be woken; at most 256.
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseHolds
--- Args:    protocol holds:rows(1..100) {name:name(192) hold:text ran:flag}
+-- Args:    protocol holds:rows(1..100) {name:quota hold:text ran:flag}
 -- Replies: OK released:n waiters:rows {waiter:text}
 -- Errors:  @root invalid_input
-local function ff_release_holds(ctx, argv)
-  local items, behind = args.rows(argv, 2, 1, 100, { 'name', 'hold', 'ran' })
-  if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..100 items') end
-  for i = 1, #items do
-    if not quota.name(items[i].name) then return reply.err('invalid_input', 'quota') end
-    if items[i].ran ~= '0' and items[i].ran ~= '1' then return reply.err('invalid_input', 'ran: 0 or 1') end
-  end
-
+local function ff_release_holds(ctx, q)
+  local items = q.holds
   local seen, order, released, waiters = {}, {}, 0, {}
   for i = 1, #items do
     local name, hold = items[i].name, items[i].hold
@@ -20,7 +14,7 @@ local function ff_release_holds(ctx, argv)
     if not seen[name] then
       seen[name], order[#order + 1] = true, name
     end
-    if items[i].ran == '0' then
+    if not items[i].ran then
       local back = redis.call('ZREM', keys.window(ctx.r, name), hold)
       freed = math.max(freed, back)
     end

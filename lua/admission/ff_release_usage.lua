@@ -5,22 +5,13 @@
 -- one has reported, what is told is old, and nothing is given back; 0 is any.
 -- Flags:   allow-oom
 -- Go:      Engine.ReleaseUsage
--- Args:    protocol by:bytes(64) usages:rows(1..10) {name:label execution:ref outcome:text epoch:text}
+-- Args:    protocol by:bytes(64) usages:rows(1..10) {name:label execution:ref outcome:text epoch:n}
 -- Replies: OK answers:rows {answer:text} waiters:rows {waiter:text}
 -- Errors:  @root invalid_input
 local function ff_release_usage(ctx, argv)
-  local by = argv[2]
-  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  -- of 64 dimensions each, and a note of it
-  local items, behind = args.rows(argv, 3, 1, 10, { 'name', 'execution', 'outcome', 'epoch' })
-  if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..10 items') end
-  for i = 1, #items do
-    if not budget.name(items[i].name) then return reply.err('invalid_input', 'budget') end
-    if not budget.spender(items[i].execution) then return reply.err('invalid_input', 'execution: partition.uuid') end
-    if not args.int(items[i].epoch, 0, 9007199254740991) then return reply.err('invalid_input', 'epoch') end
-  end
-
-  local out, waiters, known = { 1, 'OK', argv[3] }, {}, {}
+  local a, bad = decode.ff_release_usage(argv)
+  if not a then return bad end
+  local items, out, waiters, known = a.usages, { 1, 'OK', reply.int(#a.usages) }, {}, {}
   for i = 1, #items do
     local q, answer = items[i], '='
     local name, purged = q.name, q.outcome == 'purged'
@@ -32,7 +23,7 @@ local function ff_release_usage(ctx, argv)
       answer = '-budget_not_found ' .. name
     elseif q.outcome == 'asked' or string.find(',' .. (b.d.rf or '') .. ',', ',' .. q.outcome .. ',', 1, true) then
       budget.save(ctx, b)
-      if budget.free(ctx, b, q.execution, q.outcome, by, tonumber(q.epoch)) then
+      if budget.free(ctx, b, q.execution, q.outcome, a.by, q.epoch) then
         answer, b.freed = '+', true
       end
     end

@@ -5,9 +5,8 @@
 -- Args:    protocol name:label
 -- Replies: OK revision:n; ALREADY_SATISFIED 0
 -- Errors:  @root invalid_input
-local function ff_remove_budget(ctx, argv)
-  local name = budget.name(argv[2])
-  if not name then return reply.err('invalid_input', 'budget') end
+local function ff_remove_budget(ctx, q)
+  local name = q.name
   local revision, r = redis.call('HGET', keys.budget(ctx.r, name), 'up'), ctx.r
   redis.call('ZREM', keys.budgets(r), name)
   redis.call('UNLINK', keys.budget(r, name), keys.usage(r, name), keys.spenders(r, name), keys.budget_book(r, name),

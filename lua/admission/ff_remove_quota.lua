@@ -2,12 +2,11 @@
 -- it is made again.
 -- Flags:   allow-oom
 -- Go:      Engine.RemoveQuota
--- Args:    protocol name:name(192)
+-- Args:    protocol name:label
 -- Replies: OK revision:n; ALREADY_SATISFIED 0
 -- Errors:  @root invalid_input
-local function ff_remove_quota(ctx, argv)
-  local name, r = budget.name(argv[2]), ctx.r
-  if not name then return reply.err('invalid_input', 'quota') end
+local function ff_remove_quota(ctx, q)
+  local name, r = q.name, ctx.r
   local revision = redis.call('HGET', keys.quota(r, name), 'up')
   redis.call('ZREM', keys.quotas(r), name)
   redis.call('UNLINK', keys.quota(r, name), keys.window(r, name), keys.slots(r, name), keys.quota_book(r, name),

@@ -8,8 +8,8 @@
 -- of none. A breach is "<dimension> <hard|soft> <used> <limit> <1 if crossed with this report>".
 -- Flags:   none
 -- Go:      Engine.ReportUsage
--- Args:    protocol name:label execution:ref? epoch:n sequence:n key:bytes(128) dimensions:rows(1..16)
---          {dimension:name(64) amount:n}
+-- Args:    protocol name:label execution:ref? epoch:n sequence:n key:bytes(128) dimensions:rows(1..64)
+--          {dimension:dimension !invalid_delta amount:n}
 -- Replies: OK verdict:OK|SOFT_BREACH|HARD_BREACH applied:flag late:flag action:text left:ms period:n breaches:rows
 --          {breach:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input invalid_delta unknown_dimension budget_not_found idempotency_conflict
@@ -111,32 +111,24 @@ function ff_report.ledger(ctx, b, q, l, place, text, applied)
   if #old > 0 then redis.call('ZREM', keys.spenders(r, q.name), unpack(old)) end
 end
 
--- parse judges the arguments.
-function ff_report.parse(argv)
-  local q = { name = budget.name(argv[2]), id = argv[3], key = argv[6] }
-  if not q.name then return nil, reply.err('invalid_input', 'budget') end
-  if q.id ~= '' and not budget.spender(q.id) then
-    return nil, reply.err('invalid_input', 'execution: partition.uuid')
+-- judge returns what is wrong with the arguments, or nil. It notes what they come to.
+function ff_report.judge(q)
+  q.id = q.execution
+  if (q.sequence > 0) ~= (q.epoch > 0) or q.sequence > 0 and q.id == '' then
+    return reply.err('invalid_input', 'epoch: with a sequence, of the holder of an execution')
   end
-  q.epoch, q.sequence = args.int(argv[4], 0, 9007199254740991), args.int(argv[5], 0, 9007199254740991)
-  if not q.epoch or not q.sequence or (q.sequence > 0) ~= (q.epoch > 0) or q.sequence > 0 and q.id == '' then
-    return nil, reply.err('invalid_input', 'epoch and sequence: of the holder of an execution')
+  if string.find(q.key, '[^\33-\126]') then
+    return reply.err('invalid_input', 'key: at most 128 bytes of printable ASCII without spaces')
   end
-  if not q.key or #q.key > 128 or string.find(q.key, '[^\33-\126]') then
-    return nil, reply.err('invalid_input', 'report key: at most 128 printable bytes without spaces')
-  end
-  if q.key == '' and q.sequence == 0 then
-    return nil, reply.err('invalid_input', 'report key: required of who holds no lease')
-  end
-  local code, detail
-  q.deltas, code, detail = budget.deltas(argv, 7)
-  if not q.deltas then return nil, reply.err(code, detail) end
+  if q.key == '' and q.sequence == 0 then return reply.err('invalid_input', 'key: required of who holds no lease') end
+  local deltas, wrong = budget.deltas(q.dimensions)
+  if not deltas then return reply.err('invalid_delta', wrong) end
   local list = {}
-  for dim, n in pairs(q.deltas.by) do list[#list + 1] = dim .. '=' .. reply.int(n) end
+  for dim, n in pairs(deltas.by) do list[#list + 1] = dim .. '=' .. reply.int(n) end
   table.sort(list)
-  q.amounts = table.concat(list, ',')
+  q.deltas, q.amounts = deltas, table.concat(list, ',')
   q.digest = redis.sha1hex(q.id .. ' ' .. q.amounts)
-  return q
+  return nil
 end
 
 -- unknown refuses dimensions that a strict budget does not know, all of them by name.
@@ -207,9 +199,9 @@ function ff_report.apply(ctx, b, q, breaches, refused)
   redis.call('HSET', keys.usage(ctx.r, q.name), unpack(sets))
 end
 
-local function ff_report_usage(ctx, argv)
-  local q, bad = ff_report.parse(argv)
-  if not q then return bad end
+local function ff_report_usage(ctx, q)
+  local bad = ff_report.judge(q)
+  if bad then return bad end
   local b = budget.read(ctx, q.name)
   if not b then return reply.err('budget_not_found', q.name) end
   local before = ff_report.known(ctx, b, q)

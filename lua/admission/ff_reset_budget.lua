@@ -2,16 +2,11 @@
 -- was, unless move. The same request again, within a day, answers what the first did.
 -- Flags:   allow-oom
 -- Go:      Engine.ResetBudget
--- Args:    protocol name:label by:bytes(64) move:flag request:uuid
+-- Args:    protocol name:label by:bytes(64) move:flag request:id
 -- Replies: OK period:n left:ms waiters:rows {waiter:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input budget_not_found
-local function ff_reset_budget(ctx, argv)
-  local q = args.named(argv, 2, { 'name', 'by', 'move', 'request' })
-  local name, move = budget.name(q.name), q.move
-  if not name then return reply.err('invalid_input', 'budget') end
-  if not q.by or #q.by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  if move ~= '0' and move ~= '1' then return reply.err('invalid_input', 'move: 0 or 1') end
-  if not args.id(q.request) then return reply.err('invalid_input', 'request') end
+local function ff_reset_budget(ctx, q)
+  local name, move = q.name, q.move
   local before = budget.said(ctx, name, q.request)
   if before then return before end
   local b = budget.read(ctx, name)
@@ -19,7 +14,7 @@ local function ff_reset_budget(ctx, argv)
 
   budget.save(ctx, b)
   local nx, iv, waiters = tonumber(b.d.nx or ''), tonumber(b.d.iv), {}
-  if move == '1' and iv > 0 then nx = ctx.now + iv end
+  if move and iv > 0 then nx = ctx.now + iv end
   budget.reset(ctx, b, 0, nx, q.by)
   budget.save(ctx, b)
   budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters)

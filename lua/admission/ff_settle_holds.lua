@@ -3,18 +3,13 @@
 -- woken; at most 256.
 -- Flags:   allow-oom
 -- Go:      Engine.SettleHolds
--- Args:    protocol name:name(192) ttl:ms(1000..600000) holds:rows(1..100) {hold:text verdict:0|1|2}
+-- Args:    protocol name:quota ttl:ms(1000..600000) holds:rows(1..100) {hold:text verdict:0|1|2}
 -- Replies: OK freed:n waiters:rows {waiter:text}
 -- Errors:  @root invalid_input quota_policy_not_found
 local function ff_settle_holds(ctx, argv)
-  local name, ttl = quota.name(argv[2]), args.int(argv[3], 1000, quota.vouched)
-  local holds, behind = args.rows(argv, 4, 1, 100, { 'hold', 'verdict' })
-  if not name then return reply.err('invalid_input', 'quota') end
-  if not ttl then return reply.err('invalid_input', 'ttl: 1000..600000') end
-  if not holds or argv[behind] then return reply.err('invalid_input', 'count: 1..100 holds') end
-  for i = 1, #holds do
-    if not string.find(holds[i].verdict, '^[012]$') then return reply.err('invalid_input', 'verdict: 0, 1 or 2') end
-  end
+  local a, bad = decode.ff_settle_holds(argv)
+  if not a then return bad end
+  local name, ttl, holds = a.name, a.ttl, a.holds
   local q, freed, waiters = quota.read(ctx, name), 0, {}
   if not q then return reply.err('quota_policy_not_found', name) end
 

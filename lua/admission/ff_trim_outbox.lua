@@ -4,11 +4,12 @@
 -- Args:    protocol entries:rows(1..100) {entry:bytes(3..40)}
 -- Replies: OK removed:n left:n
 -- Errors:  @root invalid_input
-local function ff_trim_outbox(ctx, argv)
-  local entries, behind = args.list(argv, 2, 1, 100)
-  if not entries or argv[behind] then return reply.err('invalid_input', 'count: 1..100 entries') end
+local function ff_trim_outbox(ctx, q)
+  local entries = q.entries
   for i = 1, #entries do
-    if not string.find(entries[i], '^%d+%-%d+$') or #entries[i] > 40 then return reply.err('invalid_input', 'entry') end
+    if not string.find(entries[i], '^%d+%-%d+$') then
+      return reply.err('invalid_input', 'entries: entry: the id of an entry')
+    end
   end
   local n = redis.call('XDEL', keys.outbox(ctx.r), unpack(entries))
   return reply.ok(reply.int(n), reply.int(redis.call('XLEN', keys.outbox(ctx.r))))

@@ -8,18 +8,11 @@
 -- Args:    protocol name:label execution:ref epoch:n(1..) sequence:n(1..)
 -- Replies: OK waiters:rows {waiter:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input budget_not_found
-local function ff_undo_usage(ctx, argv)
-  local q = args.named(argv, 2, { 'name', 'execution', 'epoch', 'sequence' })
-  local name, id = budget.name(q.name), budget.spender(q.execution)
-  if not name then return reply.err('invalid_input', 'budget') end
-  if not id then return reply.err('invalid_input', 'execution: partition.uuid') end
-  local epoch, sequence = args.int(q.epoch, 1, 9007199254740991), args.int(q.sequence, 1, 9007199254740991)
-  if not epoch or not sequence then
-    return reply.err('invalid_input', 'epoch and sequence: of the holder of an execution')
-  end
+local function ff_undo_usage(ctx, q)
+  local name, id, epoch, sequence = q.name, q.execution, q.epoch, q.sequence
   local b = budget.read(ctx, name)
   if not b then return reply.err('budget_not_found', name) end
-  local l, request = budget.ledger(ctx, b, id), id .. ' ' .. q.epoch .. ' ' .. q.sequence
+  local l, request = budget.ledger(ctx, b, id), id .. ' ' .. reply.int(epoch) .. ' ' .. reply.int(sequence)
   if tonumber(l.e or '0') ~= epoch or tonumber(l.q or '0') ~= sequence or (l.la or '') == '' then
     local waiters = {}
     local before = budget.said(ctx, name, request)

@@ -5,10 +5,8 @@
 -- Args:    protocol id:id by:bytes(64)
 -- Replies: OK code:code; ALREADY_SATISFIED code:code
 -- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
-local function ff_unpause_execution(ctx, argv)
-  local id, by = args.id(argv[2]), argv[3]
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
+local function ff_unpause_execution(ctx, q)
+  local id, by = q.id, q.by
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   if core.terminal(c) then return fence.not_active(c) end

@@ -57,6 +57,36 @@ function decode.ff_flow_cancel(argv)
   return q
 end
 
+function decode.ff_flow_create(argv)
+  local q = {
+    flow = argv[2],
+    namespace = argv[3],
+    kind = argv[4],
+    creator = argv[5],
+    digest = argv[6],
+    mode = argv[7],
+  }
+  if not q.flow then
+    return nil, reply.err('invalid_input', 'flow: a text')
+  end
+  if not args.name(q.namespace, 64) then
+    return nil, reply.err('invalid_input', 'namespace: 1..64 bytes of printable ASCII without braces')
+  end
+  if not args.name(q.kind, 64) then
+    return nil, reply.err('invalid_input', 'kind: 1..64 bytes of printable ASCII without braces')
+  end
+  if not q.creator or #q.creator > 64 then
+    return nil, reply.err('invalid_input', 'creator: at most 64 bytes')
+  end
+  if not q.digest or #q.digest > 64 then
+    return nil, reply.err('invalid_input', 'digest: at most 64 bytes')
+  end
+  if q.mode ~= '' and q.mode ~= 'seal' and q.mode ~= 'grow' and q.mode ~= 'open' then
+    return nil, reply.err('invalid_input', 'mode: seal, grow or open, or none')
+  end
+  return q
+end
+
 function decode.ff_flow_describe(argv)
   local q = {
     flow = argv[2],

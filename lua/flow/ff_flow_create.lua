@@ -7,7 +7,7 @@
 -- Flags:   none
 -- Go:      Engine.CreateFlow
 -- Args:    protocol flow:text namespace:name(64) kind:name(64) creator:bytes(64) digest:bytes(64)
---          mode:seal|grow|open| tags:rows(0..64) {key:tag value:bytes(256)} members
+--          mode:seal|grow|open? tags:rows(0..64) {key:tag value:bytes(256)} members
 -- Replies: OK state:code revision:n members:n edges:n more:flag; ALREADY_SATISFIED state:code
 --          revision:n members:n edges:n more:flag [flow:uuid]
 -- Errors:  @root invalid_input invalid_policy invalid_capabilities invalid_tag_key payload_too_large too_many_routes
@@ -18,25 +18,19 @@ local ff_create = {}
 
 -- parse judges everything that needs no look at the store.
 function ff_create.parse(argv)
-  local q = args.named(argv, 2, { 'flow', 'namespace', 'kind', 'creator', 'digest', 'mode' })
-  local behind
+  local q, bad = decode.ff_flow_create(argv)
+  if not q then return nil, bad end
+  local behind, code, detail
   q.tags, behind = args.tags(argv, 8)
-  q.flow, q.key = string.match(q.flow or '', '^(%S+) ?(.*)$')
-  if q.key ~= '' and not args.uuid(q.key) then return nil, reply.err('invalid_input', 'key') end
-  if not args.uuid(q.flow) then return nil, reply.err('invalid_input', 'flow id') end
-  if not q.tags then return nil, reply.err('invalid_input', 'tags: at most 64') end
-  if not args.name(q.namespace, 64) then return nil, reply.err('invalid_input', 'namespace') end
-  if not args.name(q.kind, 64) then return nil, reply.err('invalid_input', 'kind') end
-  if #q.creator > 64 then return nil, reply.err('invalid_input', 'creator: at most 64 bytes') end
-  if #q.digest > 64 then return nil, reply.err('invalid_input', 'digest: at most 64 bytes') end
-  if q.mode ~= '' and not flow.modes[q.mode] then
-    return nil, reply.err('invalid_input', 'mode: seal, grow, open or nothing')
+  q.flow, q.key = string.match(q.flow, '^(%S+) ?(.*)$')
+  if not args.uuid(q.flow) or q.key ~= '' and not args.uuid(q.key) then
+    return nil, reply.err('invalid_input', 'flow: a UUID in lower case, and another one behind it or none')
   end
-  local code, detail = args.wrong_tags(q.tags)
+  if not q.tags then return nil, reply.err('invalid_input', 'tags: at most 64') end
+  code, detail = args.wrong_tags(q.tags)
   if code then return nil, reply.err(code, detail) end
   q.items = {}
   if not argv[behind] then return q end
-  local bad
   q.items, bad = member.parse(argv, behind)
   if not q.items then return nil, bad end
   return q

@@ -12,8 +12,8 @@
 local function ff_flow_members(ctx, q)
   local id, limit = q.flow, q.limit
   if not graph.head(ctx, id) then return reply.err('flow_not_found') end
-  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, id), reply.int(q.next), '+inf', 'WITHSCORES', 'LIMIT', '0',
-    reply.int(limit + 1))
+  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, id), reply.int(q.next), '+inf', 'WITHSCORES',
+    'LIMIT', '0', reply.int(limit + 1))
   local out, routes, cost, count, after = { 1, 'OK', '-1', '' }, {}, 0, 0, '-1'
   local ids = {}
   for i = 1, #list, 2 do ids[#ids + 1] = list[i] end

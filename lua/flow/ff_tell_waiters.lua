@@ -18,7 +18,8 @@ local function ff_tell_waiters(ctx, q)
     local x = items[i]
     local v = redis.call('HMGET', keys.children(ctx.r, x.waiter), 'others', x.awaited)
     if v[1] == x.token and group.record(v[2]) == '.' and core.read(ctx, x.waiter).state then
-      flow.child(ctx, { id = x.awaited, outcome = x.mark, attempt = x.attempt and reply.int(x.attempt) or '' }, x.waiter)
+      local attempt = x.attempt and reply.int(x.attempt) or ''
+      flow.child(ctx, { id = x.awaited, outcome = x.mark, attempt = attempt }, x.waiter)
       told = told + 1
     end
   end

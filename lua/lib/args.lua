@@ -42,29 +42,12 @@ function args.kid(text)
   return text and #text >= 1 and #text <= 32 and not string.find(text, '[^%w._-]')
 end
 
--- named gives the arguments from position i on their names; those that are missing are nil. It is how a function
--- begins whose arguments are more than a few, and a test holds the names to its header.
-function args.named(argv, i, names)
-  local q = {}
-  for n = 1, #names do q[names[n]] = argv[i + n - 1] end
-  return q
-end
-
 -- list reads a count within [least, most] from position i, and so many texts behind it. It returns them and the
 -- position behind, or nil.
 function args.list(argv, i, least, most)
   local count = args.int(argv[i], least, most)
   if not count or count > 0 and not argv[i + count] then return nil end
   return { unpack(argv, i + 1, i + count) }, i + count + 1
-end
-
--- rows reads a count within [least, most] from position i, and so many rows of these names behind it. It returns them
--- and the position behind, or nil.
-function args.rows(argv, i, least, most, names)
-  local count, rows = args.int(argv[i], least, most), {}
-  if not count or count > 0 and not argv[i + count * #names] then return nil end
-  for n = 1, count do rows[n] = args.named(argv, i + 1 + (n - 1) * #names, names) end
-  return rows, i + 1 + count * #names
 end
 
 -- limit reads the name of a limit of a key, "@<at once>.<starts>.<window, ms>@<key>", 0 for what it does not limit: a
@@ -77,6 +60,9 @@ function args.limit(name)
   if not l.cap or not l.rate or not l.window or (l.rate > 0) ~= (l.window > 0) then return nil end
   return l
 end
+
+-- quota accepts the name of a quota, or of a limit of a key.
+function args.quota(text) return (args.label(text) or args.limit(text)) and text or nil end
 
 -- uuid accepts the canonical lower-case form. It guards creation; elsewhere id is enough.
 function args.uuid(text)

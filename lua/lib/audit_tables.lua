@@ -100,12 +100,12 @@ local function notice(kind, text)
   local name, id, rest = string.match(text, '^([^ ]+) ([^ ]+) (.*)$')
   if not name or not args.id(id) then return false end
   if kind == 'q' then
-    if not quota.name(name) then return false end
+    if not args.quota(name) then return false end
     local epoch, ran = string.match(rest, '^(%d+) ([01])$')
     return ran and audit.whole(epoch) and true or false
   end
   local outcome, epoch = string.match(rest, '^(%l+) ?(%d*)$')
-  if not budget.name(name) then return false end
+  if not args.label(name) then return false end
   if epoch ~= '' and not audit.whole(epoch) then return false end
   return kind == 'b' and (outcome == 'failed' or outcome == 'cancelled' or outcome == 'expired' or outcome == 'purged')
 end

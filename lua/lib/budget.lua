@@ -18,20 +18,6 @@ budget.late = 1800000 -- ms that it is kept after a purge of the execution, for 
 budget.pause = 30000 -- ms until a route that a budget refused asks again, if nobody wakes it
 budget.dimensions = 64 -- that are counted in a period, and that have limits
 
-function budget.name(text)
-  return text and #text <= 64 and string.find(text, '^%w[%w_.-]*$') and text or nil
-end
-
-function budget.dimension(text)
-  return text and #text <= 64 and string.find(text, '^%l[%l%d_.]*$') and text or nil
-end
-
--- spender accepts an execution as "<partition>.<uuid>", in the one way to write it, so that each has one ledger.
-function budget.spender(text)
-  local partition, id = string.match(text or '', '^(%d+)%.(.*)$')
-  return args.int(partition, 0, 65535) and args.uuid(id) and text or nil
-end
-
 local function hash(key)
   local v, h = redis.call('HGETALL', key), {}
   for i = 1, #v, 2 do h[v[i]] = v[i + 1] end
@@ -165,24 +151,15 @@ function budget.left(ctx, b)
   return nx and math.max(1, nx - ctx.now) or 0
 end
 
--- deltas reads a count and pairs of dimension and amount from position i, merged by dimension. The second result names
--- what is wrong. With signed, amounts may be negative.
-function budget.deltas(argv, i, signed)
-  local count = args.int(argv[i], 1, 64)
-  if not count then return nil, 'invalid_input', 'dimensions: 1..64' end
+-- deltas merges amounts by dimension, in their order. nil, and what is wrong, when they pass what can be counted.
+function budget.deltas(rows)
   local order, by = {}, {}
-  for n = 1, count do
-    local dim, text = argv[i + 2 * n - 1], argv[i + 2 * n]
-    if not budget.dimension(dim) then return nil, 'invalid_input', 'dimension ' .. string.sub(dim or '', 1, 64) end
-    local minus = signed and string.byte(text or '', 1) == 45
-    local amount = args.int(minus and string.sub(text, 2) or text, 0, most)
-    if not amount then return nil, 'invalid_delta', dim end
-    if minus then amount = -amount end
+  for n = 1, #rows do
+    local dim = rows[n].dimension
     if not by[dim] then order[#order + 1] = dim end
-    by[dim] = (by[dim] or 0) + amount
-    if by[dim] > most or by[dim] < -most then return nil, 'invalid_delta', dim end
+    by[dim] = (by[dim] or 0) + rows[n].amount
+    if by[dim] > most or by[dim] < -most then return nil, dim end
   end
-  if argv[i + 2 * count + 1] then return nil, 'invalid_input', 'arguments: more than count dimensions' end
   return { order = order, by = by }
 end
 

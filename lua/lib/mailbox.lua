@@ -8,7 +8,6 @@ local mailbox = {}
 
 local US = '\31'
 local most, most_bytes, known, taken_bytes = 1000, 1048576, 1000, 131072
-local encodings = { json = true, utf8 = true, bytes = true }
 
 -- name: 1..96 bytes of printable ASCII.
 function mailbox.name(text) return text and #text >= 1 and #text <= 96 and not string.find(text, '[^ -~]') end
@@ -27,24 +26,6 @@ end
 
 local function count(ctx, id, last, n, bytes)
   record.set(ctx, id, 'mailbox', reply.int(last) .. ',' .. reply.int(n) .. ',' .. reply.int(bytes))
-end
-
--- parse reads six arguments from position i: mailbox, message id, idempotency key, by, encoding, payload.
-function mailbox.parse(argv, i)
-  local m = { box = argv[i], id = argv[i + 1], key = argv[i + 2], by = argv[i + 3], encoding = argv[i + 4],
-    payload = argv[i + 5] }
-  if not mailbox.name(m.box) then return nil, reply.err('invalid_input', 'mailbox: 1..96 bytes of printable ASCII') end
-  if not args.uuid(m.id) then return nil, reply.err('invalid_input', 'message id') end
-  if not m.key or #m.key > 256 or string.find(m.key, '%c') then
-    return nil, reply.err('invalid_input', 'idempotency key: at most 256 bytes without control characters')
-  end
-  if not m.by or #m.by > 256 or string.find(m.by, '%c') then
-    return nil, reply.err('invalid_input', 'by: at most 256 bytes without control characters')
-  end
-  if not encodings[m.encoding] then return nil, reply.err('invalid_input', 'encoding: json, utf8 or bytes') end
-  if not m.payload then return nil, reply.err('invalid_input', 'payload') end
-  if #m.payload > 65536 then return nil, reply.err('payload_too_large', 'message: at most 65536 bytes') end
-  return m
 end
 
 -- repeated is the number of a message that came before, among the last that are remembered.

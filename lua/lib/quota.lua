@@ -7,11 +7,6 @@
 -- says it, and what it admitted is there as long as it counts.
 local quota = {}
 
--- name accepts the name of a quota, or of a limit of a key.
-function quota.name(text)
-  return budget.name(text) or args.limit(text) and text or nil
-end
-
 function quota.read(ctx, name)
   local l = args.limit(name)
   if l then

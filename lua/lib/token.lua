@@ -6,11 +6,6 @@ local token = {}
 
 local most_refused = 256
 
--- kid: 1..32 of A-Z a-z 0-9 . _ -
-function token.kid(text)
-  return text and #text >= 1 and #text <= 32 and not string.find(text, '[^%w._-]')
-end
-
 -- hex: exactly size lower-case digits.
 function token.hex(text, size)
   return text and #text == size and not string.find(text, '[^0-9a-f]')

@@ -94,7 +94,7 @@ end
 function waitpoint.judge(wid, key, kid, digest, nonce)
   if not args.uuid(wid) then return 'waitpoint id' end
   if not waitpoint.key(key) then return 'waitpoint key: 1..256 bytes without control characters' end
-  if not token.kid(kid) then return 'kid: 1..32 of A-Z a-z 0-9 . _ -' end
+  if not args.kid(kid) then return 'kid: 1..32 of A-Z a-z 0-9 . _ -' end
   if not token.hex(digest, 64) then return 'token digest: 64 hex digits' end
   if not token.hex(nonce, 32) then return 'nonce: 32 hex digits' end
   return nil

@@ -168,7 +168,7 @@ end
 -- waitpoint compares one open waitpoint with the two indexes.
 function ff_audit.waitpoint(ctx, id, wid, w)
   local member, ends = id .. ':' .. wid, w.expires ~= '' and w.expires or '9999999999999'
-  if not audit.whole(ends) or not token.kid(w.kid) or (w.state == 'p' and w.expires == '') then
+  if not audit.whole(ends) or not args.kid(w.kid) or (w.state == 'p' and w.expires == '') then
     audit.broken(ctx, 'wp', member, 'waitpoint without expiry or token key')
     return
   end

@@ -17,11 +17,8 @@ function ff_close.mark(ctx, c, id, wid)
   record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes) + #new - #value))
 end
 
-local function ff_close_waitpoint(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
-  local wid = args.id(argv[7])
-  if not wid then return reply.err('invalid_input', 'waitpoint id') end
+local function ff_close_waitpoint(ctx, q)
+  local f, wid = q.fence, q.waitpoint
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end

@@ -3,7 +3,7 @@
 -- handler gets the same one. At most 64 are open.
 -- Flags:   none
 -- Go:      Engine.CreatePendingWaitpoint
--- Args:    protocol fence name:bytes(128) waitpoint:uuid key:line(1..256) kid:kid digest:hex(64) nonce:hex(32)
+-- Args:    protocol fence name:line(128) waitpoint:uuid key:line(1..256) kid:kid digest:hex(64) nonce:hex(32)
 --          lifetime:ms(1000..604800000)
 -- Replies: OK waitpoint:uuid key:text kid:kid nonce:hex(32) expires:instant; ALREADY_SATISFIED the same
 -- Errors:  @root @fence invalid_input waitpoint_already_exists waitpoint_limit_exceeded step_limit_exceeded
@@ -23,19 +23,10 @@ function ff_pend.recorded(ctx, id, step)
   return w and ff_pend.answer(reply.already, wid, w)
 end
 
-local function ff_create_pending_waitpoint(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
-  local name, wid, lifetime = argv[7], argv[8], args.int(argv[13], 1000, 604800000)
-  local w = { state = 'p', key = argv[9], kid = argv[10], digest = argv[11], nonce = argv[12], created = ctx.t,
-    signals = '0', matched = '0', bytes = '0' }
-  if not name or #name > 128 or string.find(name, '%c') then
-    return reply.err('invalid_input', 'name: at most 128 bytes')
-  end
-  local wrong = waitpoint.judge(wid, w.key, w.kid, w.digest, w.nonce)
-  if wrong then return reply.err('invalid_input', wrong) end
-  if not lifetime then return reply.err('invalid_input', 'lifetime: 1000..604800000 ms') end
-  w.expires = reply.int(ctx.now + lifetime)
+local function ff_create_pending_waitpoint(ctx, q)
+  local f, name, wid = q.fence, q.name, q.waitpoint
+  local w = { state = 'p', key = q.key, kid = q.kid, digest = q.digest, nonce = q.nonce, created = ctx.t,
+    expires = reply.int(ctx.now + q.lifetime), signals = '0', matched = '0', bytes = '0' }
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end

@@ -8,18 +8,9 @@
 -- Args:    protocol fence name:line(1..125) mailbox:ascii(1..96) max:n(1..100) why:bytes(32)
 -- Replies: OK value:text; ALREADY_SATISFIED value:text
 -- Errors:  @root @fence invalid_input step_limit_exceeded
-local function ff_receive_messages(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
-  local name, box, max, why = argv[7], argv[8], args.int(argv[9], 1, 100), argv[10]
-  if not name or #name < 1 or #name > 125 or string.find(name, '%c') then
-    return reply.err('invalid_input', 'name: 1..125 bytes without control characters')
-  end
-  if not mailbox.name(box) then return reply.err('invalid_input', 'mailbox: 1..96 bytes of printable ASCII') end
-  if not max then return reply.err('invalid_input', 'max: 1..100') end
-  if not why or #why > 32 or string.find(why, '[^%l_]') then
-    return reply.err('invalid_input', 'why: at most 32 of a-z _')
-  end
+local function ff_receive_messages(ctx, q)
+  local f, name, box, max, why = q.fence, q.name, q.mailbox, q.max, q.why
+  if string.find(why, '[^%l_]') then return reply.err('invalid_input', 'why: at most 32 lower-case letters and _') end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end

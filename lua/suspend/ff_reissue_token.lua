@@ -2,7 +2,7 @@
 -- old token is dead at once.
 -- Flags:   allow-oom
 -- Go:      Engine.ReissueToken
--- Args:    protocol id:id waitpoint:id kid:kid digest:hex(64) nonce:hex(32) by:line(1..64)
+-- Args:    protocol id:id waitpoint:uuid kid:kid digest:hex(64) nonce:hex(32) by:line(1..64)
 -- Replies: OK waitpoint:uuid key:text; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input execution_not_found waitpoint_not_found waitpoint_not_open
 --          hmac_secret_not_initialized kid_not_current
@@ -17,15 +17,8 @@ function ff_reissue.step(ctx, c, id, wid, w)
   record.set(ctx, id, 'step_bytes', reply.int(tonumber(c.step_bytes) + #new - #value))
 end
 
-local function ff_reissue_token(ctx, argv)
-  local id, wid, kid, digest, nonce, by = args.id(argv[2]), args.id(argv[3]), argv[4], argv[5], argv[6], argv[7]
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if not wid then return reply.err('invalid_input', 'waitpoint id') end
-  local wrong = waitpoint.judge(wid, 'key', kid, digest, nonce)
-  if wrong then return reply.err('invalid_input', wrong) end
-  if not by or #by < 1 or #by > 64 or string.find(by, '%c') then
-    return reply.err('invalid_input', 'by: 1..64 bytes without control characters')
-  end
+local function ff_reissue_token(ctx, q)
+  local id, wid, kid, digest, nonce, by = q.id, q.waitpoint, q.kid, q.digest, q.nonce, q.by
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   local w = waitpoint.read(ctx, id, wid)

@@ -5,15 +5,13 @@
 -- Flags:   none
 -- Go:      Engine.SendMessage
 -- Args:    protocol id:id mailbox:ascii(1..96) message:uuid key:line(256) by:line(256) encoding:json|utf8|bytes
---          payload:bytes(65536)
+--          !payload_too_large payload:bytes(65536)
 -- Replies: OK number:n waiting:n; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input payload_too_large execution_not_found result_purged corrupt target_not_signalable
 --          mailbox_full
-local function ff_send_message(ctx, argv)
-  local id = args.id(argv[2])
-  if not id then return reply.err('invalid_input', 'execution id') end
-  local m, bad = mailbox.parse(argv, 3)
-  if not m then return bad end
+local function ff_send_message(ctx, q)
+  local id = q.id
+  local m = { box = q.mailbox, id = q.message, key = q.key, by = q.by, encoding = q.encoding, payload = q.payload }
   local c = core.read(ctx, id)
   if not c.state then return purge.missing(ctx, id) end
   local before = mailbox.repeated(ctx, c, id, m)

@@ -3,7 +3,8 @@
 -- die before they are needed is refused unless forced.
 -- Flags:   allow-oom
 -- Go:      Engine.setTokenKeys
--- Args:    protocol mode:seed|rotate kid:kid fingerprint:hex(16) grace:ms force:flag
+-- Args:    protocol mode:seed|rotate !invalid_kid kid:kid !invalid_input fingerprint:hex(16)
+--          !invalid_grace_ms grace:ms !invalid_input force:flag
 -- Replies: OK outcome:seeded|rotated previous:kid? reaped:n open:n; ALREADY_SATISFIED current:kid good:n
 -- Errors:  @root invalid_input invalid_kid invalid_grace_ms rotation_conflict grace_too_short
 local ff_keys = {}
@@ -30,14 +31,9 @@ function ff_keys.needed(ctx, kid)
   return last[2] and args.score(last[2]) or 0, redis.call('ZCARD', key)
 end
 
-local function ff_set_token_keys(ctx, argv)
-  local mode, kid, fingerprint, force = argv[2], argv[3], argv[4], argv[6]
-  local grace = args.int(argv[5], 0, 9007199254740991 - ctx.now)
-  if mode ~= 'seed' and mode ~= 'rotate' then return reply.err('invalid_input', 'mode: seed or rotate') end
-  if not token.kid(kid) then return reply.err('invalid_kid', '1..32 of A-Z a-z 0-9 . _ -') end
-  if not token.hex(fingerprint, 16) then return reply.err('invalid_input', 'fingerprint: 16 hex digits') end
-  if not grace then return reply.err('invalid_grace_ms', 'whole ms from 0') end
-  if force ~= '0' and force ~= '1' then return reply.err('invalid_input', 'force: 0 or 1') end
+local function ff_set_token_keys(ctx, q)
+  local mode, kid, fingerprint, force, grace = q.mode, q.kid, q.fingerprint, q.force, q.grace
+  if grace > 9007199254740991 - ctx.now then return reply.err('invalid_grace_ms', 'grace: it ends too late') end
 
   local key, current = keys.kids(ctx.r), token.current(ctx)
   local known, expiry = token.state(ctx, kid)
@@ -56,7 +52,7 @@ local function ff_set_token_keys(ctx, argv)
   if current and current ~= kid then
     local needed
     needed, open = ff_keys.needed(ctx, current)
-    if open > 0 and needed > ctx.now + grace and force == '0' then
+    if open > 0 and needed > ctx.now + grace and not force then
       return reply.err('grace_too_short', current, reply.int(open), reply.int(needed))
     end
     previous = current

@@ -17,46 +17,21 @@
 --          step_limit_exceeded hmac_secret_not_initialized kid_not_current
 local ff_suspend = {}
 
--- parse judges everything that needs no look at the store.
-function ff_suspend.parse(argv)
-  local q = { id = args.uuid(argv[7]), request = argv[8], name = argv[9], reason = argv[10], behaviour = argv[12],
-    delay = args.int(argv[13], 0, 2592000000), condition = argv[14], question = argv[15],
-    count = args.int(argv[16], 0, 16),
-    list = {}, bound = {} }
-  if not q.id then return nil, 'suspension id' end
-  if not q.request or #q.request > 256 then return nil, 'request: at most 256 bytes' end
-  if not q.name or #q.name > 128 or string.find(q.name, '%c') then
-    return nil, 'name: at most 128 bytes without control characters'
-  end
-  if not suspension.codes[q.reason] then return nil, 'reason code' end
-  if argv[11] ~= '' then
-    q.timeout = args.int(argv[11], 1, 315360000000)
-    if not q.timeout then return nil, 'timeout: 1 ms to ten years' end
-  end
-  if not suspension.behaviours[q.behaviour] then return nil, 'timeout behaviour' end
-  if not q.delay then return nil, 'resume delay: 0..2592000000 ms' end
-  if not q.question or #q.question > 8192 then return nil, 'question: at most 8192 bytes' end
-  if q.question ~= '' and not string.find(q.question, '^{.*}$') then return nil, 'question: a JSON object' end
-  if not q.count or #argv ~= 16 + 6 * q.count then return nil, 'waitpoints: at most 16' end
+-- judge makes waitpoints of what the call says of them, or returns what is wrong.
+function ff_suspend.judge(q)
   local ids, names = {}, {}
+  q.id, q.count, q.list, q.bound = q.suspension, #q.waitpoints, {}, {}
   for n = 1, q.count do
-    local i = 11 + 6 * n
-    local wid, w = argv[i], { key = argv[i + 1], mode = argv[i + 2], kid = argv[i + 3], digest = argv[i + 4],
-      nonce = argv[i + 5], state = 'a', created = '', activated = '', expires = '', suspension = '', signals = '0',
-      matched = '0', bytes = '0' }
-    local wrong = nil
-    if w.mode == 'f' then
-      wrong = waitpoint.judge(wid, w.key, w.kid, w.digest, w.nonce)
-    elseif w.mode ~= 'p' then
-      wrong = 'waitpoint mode: f or p'
-    elseif not args.id(wid) then
-      wrong = 'waitpoint id'
-    end
-    if not wrong and (ids[wid] or names[w.key]) then wrong = 'the same waitpoint twice' end
-    if wrong then return nil, wrong end
-    ids[wid], names[w.key], q.list[n], q.bound[n] = true, true, wid, w
+    local x = q.waitpoints[n]
+    local wid = x.waitpoint
+    local wrong = x.mode == 'f' and waitpoint.judge(wid, x.key, x.kid, x.digest, x.nonce) or
+      (ids[wid] or names[x.key]) and 'waitpoints: the same one twice'
+    if wrong then return wrong end
+    ids[wid], names[x.key], q.list[n] = true, true, wid
+    q.bound[n] = { key = x.key, mode = x.mode, kid = x.kid, digest = x.digest, nonce = x.nonce, state = 'a',
+      created = '', activated = '', expires = '', suspension = '', signals = '0', matched = '0', bytes = '0' }
   end
-  return q
+  return nil
 end
 
 -- bind reads the pending waitpoints and makes the fresh ones, in memory. Returns an error reply, or nil.
@@ -173,12 +148,9 @@ function ff_suspend.park(ctx, c, f, q)
   if first or c.attempt_deadline then indexes.alarm(ctx, first, f.id) end
 end
 
-local function ff_suspend_execution(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
-  local q, wrong = ff_suspend.parse(argv)
-  if not q then return reply.err('invalid_input', wrong) end
-  local nodes
+local function ff_suspend_execution(ctx, q)
+  local f, wrong, nodes = q.fence, ff_suspend.judge(q), nil
+  if wrong then return reply.err('invalid_input', wrong) end
   nodes, wrong = condition.parse(q.condition, q.count)
   if not nodes then return reply.err('invalid_resume_condition', wrong) end
   if nodes[1].op == 'T' and not q.timeout then

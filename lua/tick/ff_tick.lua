@@ -370,7 +370,8 @@ local function ff_tick(k, argv)
     return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
   end
   local current = root.owner(ctx)
-  if current and current ~= owner and root.overdue(ctx) == '0' and (q.release ~= '2' or ff_tick_do.ask(ctx, current)) then
+  if current and current ~= owner and root.overdue(ctx) == '0' and
+      (q.release ~= '2' or ff_tick_do.ask(ctx, current)) then
     return reply.already(current)
   end
 

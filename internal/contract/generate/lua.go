@@ -150,6 +150,8 @@ func (r *luaReader) rows(count contract.Slot, part contract.Sequence, last bool)
 		slots = append(slots, slot)
 	}
 	switch {
+	case slots[0].Type.Name == "tag":
+		return fmt.Errorf("tags are read by hand")
 	case len(slots) == 1:
 		step.Kind = "list"
 		value, check := judged(slots[0], "x", "argv[at]")
