@@ -634,6 +634,21 @@ var awaitScenarios = []scenario{
 		spread(w, other)
 		same(w, "told", x.told(), "children map[a:expired]")
 	}},
+	{name: "what ended while something was attached is told after it was detached", run: func(w *env) {
+		other := w.neighbour()
+		attach := func(gates string) { other.must("ff_attach", proto, "n\x1felsewhere", gates, "me", "set") }
+		attach("q:some")
+		x, a := w.waiter(), other.create()
+		x.waits(engine.WaitAll, map[string]flowfabric.ExecutionID{"a": a})
+		spread(w, other)
+		other.cancel(a)
+		attach("")
+		other.check()
+		same(w, "outbox", other.tick().Outbox, 1)
+		spread(w, other)
+		other.tick()
+		same(w, "told", x.told(), "children map[a:cancelled]")
+	}},
 	{name: "one that ended while it waited for the waiter is no cycle", run: func(w *env) {
 		other := w.neighbour()
 		x, there := w.waiter(), other.waiter()

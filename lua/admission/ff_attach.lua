@@ -85,6 +85,8 @@ local function ff_attach(ctx, q)
   end
   if #all == 0 and not ff_attach_do.gated(ctx) then
     redis.call('HDEL', ctx.r, 'gates')
+    -- it told the tick to look at the outbox
+    if redis.call('XLEN', keys.outbox(ctx.r)) > 0 then redis.call('HSET', ctx.r, 'told', '1') end
   else
     redis.call('HSET', ctx.r, 'gates', level)
   end
