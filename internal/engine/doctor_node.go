@@ -12,6 +12,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/library"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // NodeReport is what one node says of itself. Err is set when the node did not answer at all; a field that it does not
@@ -138,16 +139,12 @@ func (n *NodeReport) configuration(ctx context.Context, node rueidis.Client) {
 
 // readLibrary asks for the version (lua/system/ff_version.lua).
 func readLibrary(ctx context.Context, node rueidis.Client) LibraryReport {
-	r, err := decode(fnVersion.name, node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(0).Build()))
-	switch {
-	case missingFunction(err):
+	r, _, err := read[wire.VersionReply](decode(fnVersion.name,
+		node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(0).Build())))
+	if missingFunction(err) {
 		return LibraryReport{Missing: true, Err: unloadable(ctx, node)}
-	case err != nil:
-		return LibraryReport{Err: err}
 	}
-	out := LibraryReport{Protocol: r.Int(), Revision: r.Int(), Hash: r.Text()}
-	out.Err = r.fail()
-	return out
+	return LibraryReport{Protocol: r.Protocol, Revision: r.Revision, Hash: r.Hash, Err: err}
 }
 
 // unloadable says why nobody can load a library onto a node: it has no command FUNCTION. That this user may not run
