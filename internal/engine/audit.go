@@ -56,11 +56,7 @@ type AuditedFlow struct {
 }
 
 // AuditedKey names a key of an execution or a flow by its area, as in lua/lib/keys.lua, and its attempt or waitpoint.
-type AuditedKey struct {
-	Area string
-	ID   uuid.UUID
-	Of   string
-}
+type AuditedKey = wire.AuditKeysKey
 
 // RouteUse is how many executions a route counts, and what was seen of it; see [Engine.AuditRoutes].
 type RouteUse = wire.AuditRoutesRoute
@@ -98,11 +94,8 @@ func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, repair b
 	return list, findings(partition, r.Findings), nil
 }
 
-// IndexPage is a part of an index: what follows the cursor of the page before, "" for the first.
-type IndexPage struct {
-	Index, Cursor string
-	Limit         int // 1..100 entries
-}
+// IndexPage is a part of an index, at most 100 entries: what follows the cursor of the page before, "" for the first.
+type IndexPage = wire.AuditIndex
 
 // AuditIndex looks at one page of an index from its own side (lua/operate/ff_audit_index.lua, which lists the
 // indexes) and returns the cursor of the next, "" after the last. Safe at any time: an entry is only removed, or
@@ -137,19 +130,15 @@ func (e *Engine) GatePartitions() (budgets, quotas uint16) {
 
 func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, repair bool,
 	page IndexPage) (next string, checked int, found []Finding, err error) {
-	r, _, err := read[wire.AuditIndexReply](e.sendTo(ctx, root,
-		wire.AuditIndex{Repair: repair, Index: page.Index, Cursor: page.Cursor, Limit: page.Limit}))
+	page.Repair = repair
+	r, _, err := read[wire.AuditIndexReply](e.sendTo(ctx, root, page))
 	return r.Cursor, r.Checked, findings(partition, r.Findings), err
 }
 
 // AuditKeys looks at up to 100 keys of executions (lua/operate/ff_audit_keys.lua): whose execution is gone is an
 // orphan, and removed with repair. ErrPartitionFrozen, ErrInvalidInput.
 func (e *Engine) AuditKeys(ctx context.Context, partition uint16, repair bool, list []AuditedKey) ([]Finding, error) {
-	q := wire.AuditKeys{Repair: repair}
-	for _, k := range list {
-		q.Keys = append(q.Keys, wire.AuditKeysKey{Area: k.Area, ID: k.ID.String(), Of: k.Of})
-	}
-	r, _, err := ask[wire.AuditKeysReply](ctx, e, partition, q)
+	r, _, err := ask[wire.AuditKeysReply](ctx, e, partition, wire.AuditKeys{Repair: repair, Keys: list})
 	return findings(partition, r.Findings), err
 }
 

@@ -77,7 +77,8 @@ func readNode(ctx context.Context, timeout time.Duration, address string, node r
 	if err == nil {
 		out.info(infoFields(text))
 	} else {
-		out.InfoErr, out.Role = callError("info", err), readRole(ctx, node)
+		out.InfoErr = callError("info", err)
+		out.Role, _ = readRole(ctx, node) // "": it does not tell
 	}
 	out.configuration(ctx, node)
 	if out.Primary() {
@@ -113,14 +114,14 @@ func (n *NodeReport) info(f info) {
 	}
 }
 
-// readRole asks a node that does not answer INFO. "" is one that does not tell.
-func readRole(ctx context.Context, node rueidis.Client) string {
+// readRole asks a node for its role, "master" or "slave".
+func readRole(ctx context.Context, node rueidis.Client) (string, error) {
 	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
 	if err != nil || len(role) == 0 {
-		return ""
+		return "", callError("role", err)
 	}
 	name, _ := role[0].ToString()
-	return name
+	return name, nil
 }
 
 // configuration reads what INFO does not tell. Managed servers refuse it.
