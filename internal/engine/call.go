@@ -79,9 +79,8 @@ type oneTry struct{ wire.Call }
 
 // root is the key of a partition, as the only one of a call.
 func (e *Engine) root(f function, partition uint16) ([]string, error) {
-	if int(partition) >= len(e.roots) {
-		return nil, fmt.Errorf("%s: %w: partition %d of %d", f.name, flowfabric.ErrInvalidInput, partition,
-			len(e.roots))
+	if err := e.exists(f.name, partition); err != nil {
+		return nil, err
 	}
 	return e.roots[partition : partition+1], nil
 }

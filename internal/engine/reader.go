@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -47,6 +46,17 @@ func (r *reader) bytes() []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
+// values are payloads by their names.
+func (r *reader) values() map[string][]byte {
+	n := r.Count(2)
+	m := make(map[string][]byte, n)
+	for range n {
+		name := r.Text()
+		m[name] = r.bytes()
+	}
+	return m
+}
+
 func (r *reader) number() int64 { return int64(r.Int()) }
 
 func (r *reader) unsigned() uint64 {
@@ -59,27 +69,7 @@ func (r *reader) unsigned() uint64 {
 }
 
 func (r *reader) id(partition uint16) flowfabric.ExecutionID {
-	s := r.Text()
-	if r.Err != nil {
-		return flowfabric.ExecutionID{}
-	}
-	u, err := uuid.Parse(s)
-	if err != nil {
-		r.Stop("slot %d: %w", r.At(), err)
-	}
-	return flowfabric.MakeExecutionID(partition, u)
-}
-
-func (r *reader) uuid() uuid.UUID {
-	s := r.Text()
-	if r.Err != nil {
-		return uuid.Nil
-	}
-	u, err := uuid.Parse(s)
-	if err != nil {
-		r.Stop("slot %d: %w", r.At(), err)
-	}
-	return u
+	return flowfabric.MakeExecutionID(partition, r.UUID())
 }
 
 // answer reads one item's answer: its mark and what follows it. '+' is done, '=' it already held, '~' it replaced

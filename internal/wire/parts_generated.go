@@ -35,7 +35,7 @@ type Signal struct {
 	Signal      string
 	Name        string        // 1..128 bytes
 	Category    string        // 0..64 bytes
-	Sourcetype  string        // 0..64 bytes
+	SourceType  string        // 0..64 bytes
 	Source      string        // 0..256 bytes
 	Correlation string        // 0..256 bytes
 	Key         string        // 0..256 bytes
@@ -47,7 +47,7 @@ type Signal struct {
 
 // Append writes it behind other slots.
 func (a Signal) Append(to []string) []string {
-	to = append(to, a.Signal, a.Name, a.Category, a.Sourcetype, a.Source, a.Correlation, a.Key, millis(a.TTL), none(instant(a.Created)), a.Encoding, a.Payload)
+	to = append(to, a.Signal, a.Name, a.Category, a.SourceType, a.Source, a.Correlation, a.Key, millis(a.TTL), none(instant(a.Created)), a.Encoding, a.Payload)
 	return to
 }
 
