@@ -174,7 +174,7 @@ func parseScope(text string) (s admission.Scope, ok bool) {
 	return s, true
 }
 
-// AttachAnswer is the answer of one partition to Attach.
+// AttachAnswer is the answer of one partition to ChangeAttached or SetShare.
 type AttachAnswer struct {
 	Partition uint16
 	Already   bool
@@ -191,31 +191,23 @@ const (
 	AttachRemove AttachHow = "remove" // these no longer
 )
 
-// Attach says which gates apply to what is created in a scope from now on, in every partition; none detaches. The
-// call may be repeated.
-func (e *Engine) Attach(ctx context.Context, scope admission.Scope, gates []flowfabric.Gate, by string) []AttachAnswer {
-	return e.ChangeAttached(ctx, scope, AttachSet, gates, by)
-}
-
-// ChangeAttached is Attach with gates that are added to those of the scope, or taken from them, in each partition by
-// one atomic call.
+// ChangeAttached says which gates apply to what is created in a scope from now on (lua/admission/ff_attach.lua), in
+// each partition by one atomic call; to set none detaches all. The call may be repeated.
 func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how AttachHow, gates []flowfabric.Gate,
 	by string) []AttachAnswer {
-	return inEach(e, func(partition uint16) AttachAnswer {
-		already, err := e.attach(ctx, partition, scope, how, gates, by)
-		return AttachAnswer{Partition: partition, Already: already, Err: err}
-	})
-}
-
-// attach does so in one partition (lua/admission/ff_attach.lua).
-func (e *Engine) attach(ctx context.Context, partition uint16, scope admission.Scope, how AttachHow,
-	gates []flowfabric.Gate, by string) (already bool, err error) {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = string(g)
 	}
-	return e.settled(ctx, partition, wire.Attach{Scope: scopeText(scope), Gates: strings.Join(names, ","), By: by,
+	return e.settledInEach(ctx, wire.Attach{Scope: scopeText(scope), Gates: strings.Join(names, ","), By: by,
 		How: string(how)})
+}
+
+func (e *Engine) settledInEach(ctx context.Context, q wire.Call) []AttachAnswer {
+	return inEach(e, func(partition uint16) AttachAnswer {
+		already, err := e.settled(ctx, partition, q)
+		return AttachAnswer{Partition: partition, Already: already, Err: err}
+	})
 }
 
 // Attachment is what was attached to a scope.
@@ -295,19 +287,8 @@ func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID,
 	return e.settled(ctx, id.Partition(), wire.UnpauseExecution{ID: id.UUID().String(), By: by})
 }
 
-// SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition.
+// SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition
+// (lua/admission/ff_set_share.lua).
 func (e *Engine) SetShare(ctx context.Context, namespace, lane string, weight int) []AttachAnswer {
-	return inEach(e, func(partition uint16) AttachAnswer {
-		already, err := e.setShare(ctx, partition, namespace, lane, weight)
-		return AttachAnswer{Partition: partition, Already: already, Err: err}
-	})
-}
-
-// setShare does so in one partition (lua/admission/ff_set_share.lua).
-func (e *Engine) setShare(ctx context.Context, partition uint16, namespace, lane string,
-	weight int) (already bool, err error) {
-	if weight < 0 {
-		return false, fmt.Errorf("%s: %w: weight %d, want 0..1000", fnSetShare.name, flowfabric.ErrInvalidInput, weight)
-	}
-	return e.settled(ctx, partition, wire.SetShare{Namespace: namespace, Lane: lane, Weight: weight})
+	return e.settledInEach(ctx, wire.SetShare{Namespace: namespace, Lane: lane, Weight: weight})
 }

@@ -958,7 +958,7 @@ func (x *ResetBudgetReply) Read(r *Reader) {
 // others what is handed out there; 0 is the usual one, 1.
 type SetShare struct {
 	Namespace string // 1..64 bytes
-	Lane      string // 1..64 bytes, or none
+	Lane      string // 1..64 bytes
 	Weight    int    // 0..1000
 }
 

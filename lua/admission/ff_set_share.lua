@@ -1,8 +1,8 @@
 -- ff_set_share: gives a namespace a weight in a lane, 1..1000, by which it shares with the others what is handed out
 -- there; 0 is the usual one, 1.
 -- Flags:   allow-oom
--- Go:      Engine.setShare
--- Args:    protocol namespace:name(64) lane:name(64)? weight:n(0..1000)
+-- Go:      Engine.SetShare
+-- Args:    protocol namespace:name(64) lane:name(64) weight:n(0..1000)
 -- Replies: OK weight:n(0..1000); ALREADY_SATISFIED weight:n(0..1000)
 -- Errors:  @root invalid_input
 local function ff_set_share(ctx, argv)
