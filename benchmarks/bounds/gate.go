@@ -229,7 +229,7 @@ func attachments(b *bench) {
 	for i := range 1023 {
 		b.no(b.s.Do(b.ctx, "HSET", key, fmt.Sprint("t\x1fapp.k", i%64, "\x1fv", i/64), "q:quota 1 bounds").Error())
 	}
-	_ = b.e.Attach(b.ctx, admission.Scope{TagKey: "app.last", Tag: "v"},
+	_ = b.e.ChangeAttached(b.ctx, admission.Scope{TagKey: "app.last", Tag: "v"}, engine.AttachSet,
 		[]flowfabric.Gate{flowfabric.QuotaGate("quota")}, "bounds")
 	for _, n := range []int{31, limits.MaxBatch} {
 		items := make([]engine.NewExecution, n)

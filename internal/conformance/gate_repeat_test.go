@@ -214,7 +214,7 @@ var gateWritings = []writing{
 		return fmt.Sprint(left), err
 	}),
 	gateWriting("ff_attach", "", func(w *env, e *engine.Engine, s stagedGates) (string, error) {
-		return "", e.Attach(w.ctx, admission.Scope{Namespace: "elsewhere"},
+		return "", e.ChangeAttached(w.ctx, admission.Scope{Namespace: "elsewhere"}, engine.AttachSet,
 			[]flowfabric.Gate{flowfabric.QuotaGate(s.quota)}, "me")[w.p].Err
 	}),
 	gateWriting("ff_pause_execution", "pause", func(w *env, e *engine.Engine, s stagedGates) (string, error) {

@@ -119,11 +119,11 @@ var (
 	fnCheckHolds      = function{name: "ff_check_holds", method: "CheckHolds"}
 	fnReadOutbox      = function{name: "ff_read_outbox", method: "ReadOutbox", readonly: true}
 	fnTrimOutbox      = function{name: "ff_trim_outbox", method: "TrimOutbox"}
-	fnAttach          = function{name: "ff_attach", method: "attach"}
+	fnAttach          = function{name: "ff_attach", method: "ChangeAttached"}
 	fnReadGates       = function{name: "ff_read_gates", method: "ReadGates", readonly: true}
 	fnHold            = function{name: "ff_pause_execution", method: "HoldExecution"}
 	fnUnhold          = function{name: "ff_unpause_execution", method: "UnholdExecution"}
-	fnSetShare        = function{name: "ff_set_share", method: "setShare"}
+	fnSetShare        = function{name: "ff_set_share", method: "SetShare"}
 )
 
 var functions = []function{

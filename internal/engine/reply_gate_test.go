@@ -144,8 +144,6 @@ func TestGateInput(t *testing.T) {
 			_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Window: time.Microsecond}, 0, "")
 			return err
 		}(), denied.QuotaSpec, "window"},
-		"a negative share": {func() error { _, err := e.setShare(ctx, 0, "n", "l", -1); return err }(),
-			flowfabric.ErrInvalidInput, "weight"},
 		"no refunds": {func() error { _, _, err := e.ReleaseUsage(ctx, "me", nil); return err }(), nil, ""},
 		"no holds":   {func() error { _, _, err := e.ReleaseHolds(ctx, nil); return err }(), nil, ""},
 		"no budgets": {func() error { _, err := e.CheckBudgets(ctx, 0, 1, nil); return err }(), nil, ""},

@@ -3,7 +3,7 @@
 -- those. A scope is g (everything), n and a namespace, l, namespace and lane, or t, tag key and tag value, joined by
 -- the unit separator.
 -- Flags:   allow-oom
--- Go:      Engine.attach
+-- Go:      Engine.ChangeAttached
 -- Args:    protocol scope:text gates:text by:bytes(64) how:set|add|remove
 -- Replies: OK gates:text; ALREADY_SATISFIED gates:text
 -- Errors:  @root invalid_input

@@ -1,7 +1,7 @@
 -- ff_set_share: gives a namespace a weight in a lane, 1..1000, by which it shares with the others what is handed out
 -- there; 0 is the usual one, 1.
 -- Flags:   allow-oom
--- Go:      Engine.setShare
+-- Go:      Engine.SetShare
 -- Args:    protocol namespace:name(64) lane:name(64) weight:n(0..1000)
 -- Replies: OK weight:n(0..1000); ALREADY_SATISFIED weight:n(0..1000)
 -- Errors:  @root invalid_input

@@ -5,7 +5,7 @@
 -- Go:      Engine.setTokenKeys
 -- Args:    protocol mode:seed|rotate !invalid_kid kid:kid !invalid_input fingerprint:hex(16)
 --          !invalid_grace_ms grace:ms !invalid_input force:flag
--- Replies: OK outcome:seeded|rotated previous:kid? reaped:n open:n; ALREADY_SATISFIED current:kid good:n
+-- Replies: OK outcome:seeded|rotated previous:kid? reaped:n open:n; ALREADY_SATISFIED current:kid good:flag
 -- Errors:  @root invalid_input invalid_kid invalid_grace_ms rotation_conflict grace_too_short
 local ff_keys = {}
 
