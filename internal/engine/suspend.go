@@ -166,12 +166,8 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 		return suspend.Record{}, err
 	}
 	out, own := suspend.Record{Code: flowfabric.Code(r.Code)}, &reader{op: fnReadSuspension.name}
-	if r.Flow != "" {
-		flow, err := uuid.Parse(r.Flow)
-		if err != nil {
-			own.Stop("flow: %w", err)
-		}
-		out.Flow = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), flow))
+	if r.Flow != uuid.Nil {
+		out.Flow = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), r.Flow))
 	}
 	if len(r.All) != len(r.Waitpoints) {
 		own.Stop("%d waitpoints, and of %d when a token was refused", len(r.Waitpoints), len(r.All))
