@@ -108,10 +108,7 @@ func decoded[T any](f function, texts []string, read func(text string) (T, error
 
 // misread says of an answer that something in it cannot be; nil if err is.
 func misread(f function, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w: %w", f.name, denied.Reply, err)
+	return (&reader{op: f.name, Reader: wire.Reader{Err: err}}).fail()
 }
 
 // parts reads what the library has joined of n parts.
