@@ -45,7 +45,14 @@ func ask[R any, P interface {
 	*R
 	wire.Reply
 }](ctx context.Context, e *Engine, partition uint16, q wire.Call) (out R, already bool, err error) {
-	r, err := e.call(ctx, functionOf[q.Function()], partition, q.Append([]string{protocol})...)
+	return read[R, P](e.send(ctx, partition, q))
+}
+
+// read reads the answer to a call.
+func read[R any, P interface {
+	*R
+	wire.Reply
+}](r *reader, err error) (out R, already bool, _ error) {
 	if err != nil {
 		return out, false, err
 	}
@@ -53,11 +60,27 @@ func ask[R any, P interface {
 	return out, r.Already, r.fail()
 }
 
+// send makes a call that package wire writes.
+func (e *Engine) send(ctx context.Context, partition uint16, q wire.Call) (*reader, error) {
+	return e.call(ctx, functionOf[q.Function()], partition, q.Append([]string{protocol})...)
+}
+
+// sendTo is send to a root of another kind.
+func (e *Engine) sendTo(ctx context.Context, root string, q wire.Call) (*reader, error) {
+	f := functionOf[q.Function()]
+	if _, once := q.(oneTry); once {
+		f.once = true
+	}
+	return e.run(ctx, e.client, f, []string{root}, q.Append([]string{protocol}))
+}
+
+// oneTry is a call that its caller repeats, not the engine.
+type oneTry struct{ wire.Call }
+
 // root is the key of a partition, as the only one of a call.
 func (e *Engine) root(f function, partition uint16) ([]string, error) {
-	if int(partition) >= len(e.roots) {
-		return nil, fmt.Errorf("%s: %w: partition %d of %d", f.name, flowfabric.ErrInvalidInput, partition,
-			len(e.roots))
+	if err := e.exists(f.name, partition); err != nil {
+		return nil, err
 	}
 	return e.roots[partition : partition+1], nil
 }

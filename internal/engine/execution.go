@@ -171,7 +171,7 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 		return nil, nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnComplete.name, flowfabric.ErrInvalidInput,
 			len(items), limits.MaxBatch)
 	}
-	args, total := make([]string, 2, 3+6*len(items)+8), 0
+	args, total := make([]string, 2, 3+6*len(items)+9), 0
 	args[0], args[1] = protocol, strconv.Itoa(len(items))
 	words := make(words, 0, fenceWords*len(items))
 	for i := range items {
@@ -192,7 +192,7 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 	if next == nil {
 		args = append(args, "0")
 	} else {
-		args = claimArgs(append(args, "1"), *next)
+		args = next.search().Append(append(args, "1"))
 	}
 	r, err := e.call(ctx, fnComplete, partition, args...)
 	if err != nil {
@@ -286,11 +286,8 @@ func (e *Engine) RecordStep(ctx context.Context, f flowfabric.Fence, name string
 
 // settled makes a call of whose answer only the envelope matters.
 func (e *Engine) settled(ctx context.Context, partition uint16, q wire.Call) (already bool, err error) {
-	r, err := e.call(ctx, functionOf[q.Function()], partition, q.Append([]string{protocol})...)
-	if err != nil {
-		return false, err
-	}
-	return r.Already, nil
+	r, err := e.send(ctx, partition, q)
+	return err == nil && r.Already, err
 }
 
 // span is how long something took, within the bounds of the library.

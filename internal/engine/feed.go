@@ -137,13 +137,9 @@ func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after stream.Cu
 	if err != nil {
 		return nil, err
 	}
-	start := "(" + after.String()
-	if after == (stream.Cursor{}) {
-		start = "-"
-	}
 	key := keys.Of(partition).Feed()
 	entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
-		return c.B().Xrange().Key(key).Start(start).End("+").Count(int64(limit)).Build()
+		return c.B().Xrange().Key(key).Start(behind(after)).End("+").Count(int64(limit)).Build()
 	}).AsXRangeSlices()
 	if err != nil {
 		return nil, callError("read feed", err)

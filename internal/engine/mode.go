@@ -111,14 +111,7 @@ func spelled(f *stream.Frame, word string) bool {
 // ReadSummary reads the summary document of an attempt; the zero Version says that there is none. A plain read of one
 // hash, so that document and version fit; no lease is needed.
 func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (stream.Summary, error) {
-	if attempt == 0 {
-		return stream.Summary{}, fmt.Errorf("read summary: %w: attempts count from 1", flowfabric.ErrInvalidInput)
-	}
-	if id.Partition() >= e.partitions {
-		return stream.Summary{}, fmt.Errorf("read summary: %w: partition %d of %d", flowfabric.ErrInvalidInput,
-			id.Partition(), e.partitions)
-	}
-	client, err := e.reads(ctx)
+	client, err := e.readsOf(ctx, "read summary", id, attempt, 1)
 	if err != nil {
 		return stream.Summary{}, err
 	}

@@ -20,30 +20,23 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/record"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // ReadExecution returns a consistent snapshot (lua/read/ff_read_execution.lua). An active execution whose session
 // is dead is shown as A2, lease expired. ErrNotFound when it never existed or was
 // purged long ago; ErrResultPurged, with its last code in slot 0, while a tombstone is left.
 func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (Snapshot, error) {
-	r, err := e.call(ctx, fnRead, id.Partition(), protocol, id.UUID().String())
+	r, _, err := ask[wire.ReadExecutionReply](ctx, e, id.Partition(), wire.ReadExecution{ID: id.UUID().String()})
 	if err != nil {
 		return Snapshot{}, err
 	}
-	r.Instant()
-	row, of, steps := r.Text(), holding{r.Flag(), r.Instant()}, r.Int()
-	closed, wait := r.Text(), flowfabric.Wait{Name: r.Text(), Since: r.Instant()}
-	core, attempts, tags := r.Pairs(), r.Pairs(), r.Pairs()
-	if r.Err != nil {
-		return Snapshot{}, r.fail()
-	}
-	s, err := snapshot(id, r, core, attempts, row, of)
+	s, err := snapshot(id, &reader{op: fnRead.name}, r.Core, r.Attempts, r.Row, holding{r.Alive, r.Expiry})
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s.Steps, s.Tags = steps, tags
-	s.State = Gated(s.State, closed)
-	relate(&s, core, wait)
+	s.Steps, s.Tags, s.State = r.Steps, r.Tags, Gated(s.State, r.Closed)
+	relate(&s, r.Core, flowfabric.Wait{Name: r.Wait, Since: r.Since})
 	return s, nil
 }
 
@@ -206,9 +199,8 @@ func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 // ReadResult returns the result of an attempt; ok is false when it stored none.
 func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
 	attempt uint32) (result []byte, ok bool, err error) {
-	if id.Partition() >= e.partitions {
-		return nil, false, fmt.Errorf("read result: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(),
-			e.partitions)
+	if err := e.exists("read result", id.Partition()); err != nil {
+		return nil, false, err
 	}
 	k := keys.Of(id.Partition())
 	s, err := e.stored(ctx, k.Core(id.UUID()), k.Result(id.UUID(), attempt))
@@ -219,9 +211,8 @@ func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
 // ReadInput returns the input of an execution as it was submitted; ok is false when none is stored: it was empty, or
 // there is no such execution (any more).
 func (e *Engine) ReadInput(ctx context.Context, id flowfabric.ExecutionID) (input []byte, ok bool, err error) {
-	if id.Partition() >= e.partitions {
-		return nil, false, fmt.Errorf("read input: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(),
-			e.partitions)
+	if err := e.exists("read input", id.Partition()); err != nil {
+		return nil, false, err
 	}
 	k := keys.Of(id.Partition())
 	s, err := e.stored(ctx, k.Core(id.UUID()), k.Input(id.UUID()))
@@ -231,12 +222,19 @@ func (e *Engine) ReadInput(ctx context.Context, id flowfabric.ExecutionID) (inpu
 	return s.blob, s.blob != nil, err
 }
 
+// exists refuses a partition there is none of.
+func (e *Engine) exists(op string, partition uint16) error {
+	if partition < e.partitions {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: partition %d of %d", op, flowfabric.ErrInvalidInput, partition, e.partitions)
+}
+
 // KeyHolder is the execution that has a key of a partition, or had it last and is still retained; ErrNotFound if
 // there is none.
 func (e *Engine) KeyHolder(ctx context.Context, partition uint16, key uuid.UUID) (flowfabric.ExecutionID, error) {
-	if partition >= e.partitions {
-		return flowfabric.ExecutionID{}, fmt.Errorf("read key: %w: partition %d of %d", flowfabric.ErrInvalidInput,
-			partition, e.partitions)
+	if err := e.exists("read key", partition); err != nil {
+		return flowfabric.ExecutionID{}, err
 	}
 	name := keys.Of(partition).Keyed(key)
 	text, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed {

@@ -27,10 +27,15 @@ func (s slots) Len() int                   { return len(s) }
 func (s slots) Text(i int) (string, error) { return s[i].ToString() }
 
 func (r *reader) fail() error {
-	if r.Err == nil {
+	return unread(r.op, r.Err)
+}
+
+// unread is the error for an answer whose texts could not be read, nil if err is.
+func unread(op string, err error) error {
+	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %w", r.op, denied.Reply, r.Err)
+	return fmt.Errorf("%s: %w: %w", op, denied.Reply, err)
 }
 
 // bytes returns a slot without copying it: the driver made it for this reply alone, and nothing else of the reply
@@ -41,6 +46,17 @@ func (r *reader) bytes() []byte {
 		return nil
 	}
 	return unsafe.Slice(unsafe.StringData(s), len(s))
+}
+
+// values are payloads by their names.
+func (r *reader) values() map[string][]byte {
+	n := r.Count(2)
+	m := make(map[string][]byte, n)
+	for range n {
+		name := r.Text()
+		m[name] = r.bytes()
+	}
+	return m
 }
 
 func (r *reader) number() int64 { return int64(r.Int()) }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -150,21 +151,23 @@ type Fired struct {
 //
 // Errors: denied.NoSchedule, ErrInvalidInput, ErrOutOfMemory, ErrPartitionFrozen.
 func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
-	partition, at := e.SchedulePartition(f.Name), orNever(f.At)
-	args := append([]string{protocol, f.Name, strconv.FormatUint(f.Revision, 10), ms(f.Seen), orNever(f.Next)},
-		f.Missed.args()...)
-	args = append(args, endless(f.Limit), at, bit(f.Solo))
-	switch w := f.Flow; {
-	case at != "" && !w.ID.IsZero():
+	partition := e.SchedulePartition(f.Name)
+	if f.Missed.Count == 0 {
+		f.Missed = MissedInstants{}
+	}
+	q := wire.FireSchedule{Name: f.Name, Revision: int(f.Revision), Seen: f.Seen, Next: f.Next,
+		Missed: int(f.Missed.Count), First: f.Missed.From, Last: f.Missed.To, Why: f.Missed.Reason,
+		Limit: int(f.Limit), At: f.At, Solo: f.Solo}
+	w, item := f.Flow, !f.At.IsZero() && f.Flow.ID.IsZero()
+	if !f.At.IsZero() && !item {
 		if w.ID.Partition() != partition {
 			return Fired{}, fmt.Errorf("%s: %w: flow %q is not of partition %d", fnFireSchedule.name,
 				flowfabric.ErrInvalidInput, w.ID, partition)
 		}
-		args = append(args, w.ID.UUID().String(), strconv.Itoa(w.Members), strconv.Itoa(w.Edges), string(w.Mode))
-	default:
-		args = append(args, "", "", "", "")
+		q.Flow, q.Members, q.Edges, q.Mode = w.ID.UUID().String(), w.Members, w.Edges, string(w.Mode)
 	}
-	if at != "" && f.Flow.ID.IsZero() {
+	args := q.Append([]string{protocol})
+	if item {
 		if f.Item.ID.IsZero() || f.Item.ID.Partition() != partition {
 			return Fired{}, fmt.Errorf("%s: %w: id %q is not of partition %d", fnFireSchedule.name,
 				flowfabric.ErrInvalidInput, f.Item.ID, partition)
@@ -175,17 +178,16 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 		}
 		args = appendItems(args, 1, func(int) *NewExecution { return &f.Item })
 	}
-	r, err := e.call(ctx, fnFireSchedule, partition, args...)
-	if err != nil || r.Already {
+	r, already, err := read[wire.FireScheduleReply](e.call(ctx, fnFireSchedule, partition, args...))
+	if err != nil || already {
 		return Fired{Already: err == nil}, err
 	}
-	out := Fired{Outcome: FireOutcome(r.Text())}
-	if detail := r.Text(); out.Outcome == FireRefused {
-		code, rest, _ := strings.Cut(detail, " ")
+	out := Fired{Outcome: FireOutcome(r.Outcome), Next: r.Next}
+	if out.Outcome == FireRefused {
+		code, rest, _ := strings.Cut(r.Detail, " ")
 		out.Refusal = denied.New(fnFireSchedule.name, code, rest)
 	}
-	out.Next = r.Instant()
-	return out, r.fail()
+	return out, nil
 }
 
 // PauseSchedule pauses a schedule, or resumes it (lua/operate/ff_pause_schedule.lua). What comes due in between is not
@@ -196,11 +198,8 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 // than 64 bytes.
 func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string,
 	expected *uint64) (since time.Time, already bool, err error) {
-	q := wire.PauseSchedule{Name: name, Paused: paused, By: by}
-	if expected != nil {
-		q.Expected = int(*expected)
-	}
-	r, already, err := ask[wire.PauseScheduleReply](ctx, e, e.SchedulePartition(name), q)
+	r, already, err := ask[wire.PauseScheduleReply](ctx, e, e.SchedulePartition(name),
+		wire.PauseSchedule{Name: name, Paused: paused, By: by, Expected: revisionOf(expected)})
 	return r.Since, already, err
 }
 
@@ -239,81 +238,50 @@ type SchedulePage struct {
 // Schedules reads schedules of one partition (lua/operate/ff_list_schedules.lua), by name or, with Due, by time. A
 // page ends at the limit or at about 512 KiB; the next one begins after its last name.
 func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuery) (SchedulePage, error) {
-	which, name, limit := "all", q.After, q.Limit
+	c := wire.ListSchedules{Which: "all", Name: q.After, Limit: cmp.Or(q.Limit, limits.MaxListed)}
 	switch {
 	case q.Name != "" && q.Whole:
-		which, name = "whole", q.Name
+		c.Which, c.Name = "whole", q.Name
 	case q.Name != "":
-		which, name = "one", q.Name
+		c.Which, c.Name = "one", q.Name
 	case q.Due:
-		which, name = "due", strconv.Itoa(q.Skip)
+		c.Which, c.Name = "due", strconv.Itoa(q.Skip)
 	}
-	if limit == 0 {
-		limit = limits.MaxListed
+	r, _, err := ask[wire.ListSchedulesReply](ctx, e, partition, c)
+	page := SchedulePage{Now: r.Now, More: r.More}
+	for _, x := range r.Schedules {
+		s, err := schedule(partition, x)
+		if err != nil {
+			return page, fmt.Errorf("%s: %w: schedule %q: %w", fnListSchedules.name, denied.Reply, clip(x.Name), err)
+		}
+		page.Schedules = append(page.Schedules, s)
 	}
-	r, err := e.call(ctx, fnListSchedules, partition, protocol, which, name, strconv.Itoa(limit))
-	if err != nil {
-		return SchedulePage{}, err
-	}
-	page := SchedulePage{Now: r.Instant(), More: r.Flag()}
-	for range r.Count(25) {
-		page.Schedules = append(page.Schedules, r.schedule(partition))
-	}
-	return page, r.fail()
+	return page, err
 }
 
-// schedule reads one record.
-func (r *reader) schedule(partition uint16) Schedule {
-	s := Schedule{Partition: partition, Name: r.Text(), Revision: r.unsigned(), Incarnation: r.unsigned(),
-		Next: r.Instant(), LastDue: r.Instant()}
-	if text := r.Text(); text != "" {
-		id, err := uuid.Parse(text)
+func schedule(partition uint16, x wire.ListSchedulesSchedule) (s Schedule, err error) {
+	s = Schedule{Name: x.Name, Partition: partition, Revision: uint64(x.Revision), Incarnation: uint64(x.Incarnation),
+		Definition: []byte(x.Definition), InputBytes: x.Input, Next: x.Next, LastDue: x.LastDue, Fired: uint64(x.Fired),
+		Missed: uint64(x.Missed), Paused: x.Paused, PausedAt: x.PausedAt, PausedBy: x.PausedBy, ResumedAt: x.ResumedAt,
+		ResumedBy: x.ResumedBy, CreatedAt: x.Created, UpdatedAt: x.Updated, By: x.By,
+		LastMissed: MissedInstants{From: x.From, To: x.To, Count: uint64(x.Run), Reason: x.Why}}
+	if x.Payload != "" {
+		s.Input = []byte(x.Payload)
+	}
+	if x.LastID != "" {
+		last, err := uuid.Parse(x.LastID)
 		if err != nil {
-			r.Stop("slot %d: %w", r.At(), err)
+			return s, err
 		}
-		s.LastID = flowfabric.MakeExecutionID(partition, id)
+		if s.LastID = flowfabric.MakeExecutionID(partition, last); x.LastFlow == x.LastID {
+			s.LastID, s.LastFlow = flowfabric.ExecutionID{}, flowfabric.FlowID(s.LastID)
+		}
 	}
-	s.Fired, s.Missed = r.unsigned(), r.unsigned()
-	s.LastMissed = MissedInstants{From: r.Instant(), To: r.Instant(), Count: r.unsigned(), Reason: r.Text()}
-	s.Paused, s.PausedAt, s.PausedBy, s.ResumedAt, s.ResumedBy = r.Flag(), r.Instant(), r.Text(), r.Instant(), r.Text()
-	s.CreatedAt, s.UpdatedAt, s.By, s.InputBytes, s.Definition = r.Instant(), r.Instant(), r.Text(), r.Int(),
-		r.bytes()
-	if flow := r.Text(); flow != "" && flow == s.LastID.UUID().String() {
-		s.LastID, s.LastFlow = flowfabric.ExecutionID{}, flowfabric.FlowID(s.LastID)
-	}
-	s.Input = r.bytes()
-	for range r.Count(2) {
+	for _, missed := range x.Reasons {
 		if s.Reasons == nil {
 			s.Reasons = map[string]uint64{}
 		}
-		why := r.Text()
-		s.Reasons[why] = r.unsigned()
+		s.Reasons[missed.Why] = uint64(missed.Count)
 	}
-	return s
+	return s, nil
 }
-
-func (m MissedInstants) args() []string {
-	if m.Count == 0 {
-		return []string{"0", "", "", ""}
-	}
-	return []string{strconv.FormatUint(m.Count, 10), ms(m.From), ms(m.To), m.Reason}
-}
-
-// orNever formats an instant that may be none.
-func orNever(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return ms(t)
-}
-
-// endless formats a limit that may be none.
-func endless(n uint64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatUint(n, 10)
-}
-
-// ms formats an instant.
-func ms(t time.Time) string { return strconv.FormatInt(max(0, t.UnixMilli()), 10) }

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // serverInfo is what the server says of itself.
@@ -160,20 +161,16 @@ func (e *Engine) loadFor(ctx context.Context, key string) error {
 // refuse, and binds a dedicated client to the one that does.
 func (e *Engine) loadOn(ctx context.Context, node rueidis.CoreClient, key ...string) error {
 	resp := node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(int64(len(key))).Key(key...).Build())
-	r, err := decode(fnVersion.name, resp)
+	r, _, err := read[wire.VersionReply](decode(fnVersion.name, resp))
 	switch {
 	case err == nil:
-		p, rev, hash := r.number(), r.number(), r.Text()
-		if r.Err != nil {
-			return r.fail()
+		if r.Protocol != limits.Protocol {
+			return mismatch("load function library", "library", int64(r.Protocol))
 		}
-		if p != limits.Protocol {
-			return mismatch("load function library", "library", p)
-		}
-		if err := e.sameClock(hash); err != nil {
+		if err := e.sameClock(r.Hash); err != nil {
 			return err
 		}
-		if rev > library.Revision || rev == library.Revision && hash == e.hash() {
+		if r.Revision > library.Revision || r.Revision == library.Revision && r.Hash == e.hash() {
 			return nil
 		}
 	case !missingFunction(err):

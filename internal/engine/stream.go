@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -46,13 +47,14 @@ func (e *Engine) AppendFrames(ctx context.Context, f flowfabric.Fence, first uin
 	if err != nil {
 		return Appended{}, err
 	}
-	out := Appended{Duplicate: r.Already}
-	id, idErr := ParseStreamID(r.Text())
-	if idErr != nil {
-		r.Stop("%w", idErr)
+	var x wire.AppendFramesReply
+	x.Read(&r.Reader)
+	last, err := ParseStreamID(x.ID)
+	if err != nil {
+		r.Stop("%w", err)
 	}
-	out.LastID, out.Count, out.LastSequence, out.Summary = id, r.unsigned(), r.unsigned(), r.unsigned()
-	return out, r.fail()
+	return Appended{LastID: last, Count: uint64(x.Frames), LastSequence: uint64(x.Sequence),
+		Summary: uint64(x.Version), Duplicate: r.Already}, r.fail()
 }
 
 // frameArgs adds the frames of a batch: how many groups they form, the groups, and what the modes of the frames need.
@@ -97,34 +99,49 @@ func groupArgs(args []string, frames []stream.Frame) []string {
 // ReadAttemptStream tells what is known about an attempt's stream (lua/read/ff_read_attempt_stream.lua). An
 // attempt that wrote nothing has Exists false and still reports Closed once it has ended.
 func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (StreamMeta, error) {
-	r, err := e.call(ctx, fnReadStream, id.Partition(), protocol, id.UUID().String(),
-		strconv.FormatUint(uint64(attempt), 10))
+	r, _, err := ask[wire.ReadAttemptStreamReply](ctx, e, id.Partition(),
+		wire.ReadAttemptStream{ID: id.UUID().String(), Attempt: int(attempt)})
 	if err != nil {
 		return StreamMeta{}, err
 	}
-	var m StreamMeta
-	m.Exists, m.Count, m.Bytes, m.LastSequence = r.Flag(), r.unsigned(), r.unsigned(), r.unsigned()
-	last, err1 := ParseStreamID(r.Text())
-	head, err2 := ParseStreamID(r.Text())
-	if err1 != nil || err2 != nil {
-		r.Stop("stream ids")
+	last, err1 := ParseStreamID(r.LastID)
+	first, err2 := ParseStreamID(r.FirstID)
+	recorded, err3 := ParseStreamID(r.RecordedID)
+	if err = errors.Join(err1, err2, err3); err != nil {
+		return StreamMeta{}, fmt.Errorf("%s: %w: %w", fnReadStream.name, denied.Reply, err)
 	}
-	m.LastID, m.FirstID = last, head
-	retained := r.unsigned()
-	m.Trimmed = m.Count - min(retained, m.Count)
-	m.Closed, m.ClosedAt, m.ClosedReason = r.Flag(), r.Instant(), r.Text()
-	m.Attempts, m.Code = uint32(r.unsigned()), flowfabric.Code(r.Text())
-	m.Summary, m.Live = r.unsigned(), r.unsigned()
-	m.Runs, m.Recorded.Sequence = uint32(r.unsigned()), r.unsigned()
-	if m.Recorded.ID, err = ParseStreamID(r.Text()); err != nil {
-		r.Stop("%w", err)
+	return StreamMeta{Exists: r.Exists, Count: uint64(r.Frames), Bytes: uint64(r.Bytes),
+		LastSequence: uint64(r.Sequence), LastID: last, FirstID: first, Trimmed: uint64(max(0, r.Frames-r.Retained)),
+		Closed: r.Closed, ClosedAt: r.ClosedAt, ClosedReason: r.Reason, Attempts: uint32(r.Attempts),
+		Code: flowfabric.Code(r.Code), Summary: uint64(r.Version), Live: uint64(r.Live), Runs: uint32(r.Runs),
+		Recorded: FramePlace{Sequence: uint64(r.Recorded), ID: recorded}, Type: flowfabric.AttemptType(r.Type),
+		BeganAt: r.Began, EndedAt: r.EndedAt, Category: r.Category, Message: r.Message, Due: r.Due,
+		Epoch: uint64(r.Epoch), Kept: uint32(r.Kept), End: StreamEnd{At: r.EndAt, Category: r.EndCategory,
+			Message: r.EndMessage, By: r.EndBy, Source: r.EndSource}}, nil
+}
+
+// readsOf is the connection for what is read of an attempt, limit entries at most.
+func (e *Engine) readsOf(ctx context.Context, op string, id flowfabric.ExecutionID, attempt uint32,
+	limit int) (rueidis.Client, error) {
+	if limit < 1 || limit > limits.MaxReadFrames {
+		return nil, fmt.Errorf("%s: %w: limit %d, want 1..%d", op, flowfabric.ErrInvalidInput, limit,
+			limits.MaxReadFrames)
 	}
-	m.Type, m.BeganAt, m.EndedAt, m.Category, m.Message = flowfabric.AttemptType(r.Text()), r.Instant(), r.Instant(),
-		r.Text(), r.Text()
-	m.Due, m.Epoch = r.Instant(), r.unsigned()
-	m.End = StreamEnd{At: r.Instant(), Category: r.Text(), Message: r.Text(), By: r.Text(), Source: r.Text()}
-	m.Kept = uint32(r.unsigned())
-	return m, r.fail()
+	if attempt == 0 {
+		return nil, fmt.Errorf("%s: %w: attempts count from 1", op, flowfabric.ErrInvalidInput)
+	}
+	if err := e.exists(op, id.Partition()); err != nil {
+		return nil, err
+	}
+	return e.reads(ctx)
+}
+
+// behind is where a range begins that excludes an entry; the zero id is the beginning.
+func behind(id stream.Cursor) string {
+	if id == (stream.Cursor{}) {
+		return "-"
+	}
+	return "(" + id.String()
 }
 
 // ReadRuns reads, in order, up to limit (1..10,000) of an attempt's resumptions whose first frame comes after the
@@ -132,27 +149,12 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 // any, and one for each of about as many runs as it keeps frames. Plain XRANGE; no lease is needed.
 func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
 	limit int) ([]stream.Resumption, error) {
-	if limit < 1 || limit > limits.MaxReadFrames {
-		return nil, fmt.Errorf("read runs: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit,
-			limits.MaxReadFrames)
-	}
-	if attempt == 0 {
-		return nil, fmt.Errorf("read runs: %w: attempts count from 1", flowfabric.ErrInvalidInput)
-	}
-	if id.Partition() >= e.partitions {
-		return nil, fmt.Errorf("read runs: %w: partition %d of %d", flowfabric.ErrInvalidInput, id.Partition(),
-			e.partitions)
-	}
-	client, err := e.reads(ctx)
+	client, err := e.readsOf(ctx, "read runs", id, attempt, limit)
 	if err != nil {
 		return nil, err
 	}
-	start := "(" + after.String()
-	if after == (stream.Cursor{}) {
-		start = "-"
-	}
 	entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
-		return c.B().Xrange().Key(keys.Of(id.Partition()).Runs(id.UUID(), attempt)).Start(start).End("+").Count(
+		return c.B().Xrange().Key(keys.Of(id.Partition()).Runs(id.UUID(), attempt)).Start(behind(after)).End("+").Count(
 			int64(limit)).Build()
 	}).AsXRange()
 	if err != nil {
@@ -214,18 +216,7 @@ func (e *Engine) ReadFrames(ctx context.Context, id flowfabric.ExecutionID, atte
 // ReadLog reads frames in order. A reply is cut at 4 MiB of payload. Plain XRANGE, on a connection of its own, so
 // that a long read never delays a claim or a renewal; no lease is needed.
 func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error) {
-	if q.Limit < 1 || q.Limit > limits.MaxReadFrames {
-		return nil, fmt.Errorf("read frames: %w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, q.Limit,
-			limits.MaxReadFrames)
-	}
-	if q.Attempt == 0 {
-		return nil, fmt.Errorf("read frames: %w: attempts count from 1", flowfabric.ErrInvalidInput)
-	}
-	if q.Execution.Partition() >= e.partitions {
-		return nil, fmt.Errorf("read frames: %w: partition %d of %d", flowfabric.ErrInvalidInput,
-			q.Execution.Partition(), e.partitions)
-	}
-	client, err := e.reads(ctx)
+	client, err := e.readsOf(ctx, "read frames", q.Execution, q.Attempt, q.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -238,12 +229,8 @@ func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error
 	left := limits.MaxReadBytes
 	for len(out) < q.Limit && left >= limits.MaxFrame {
 		want := min(q.Limit-len(out), chunk, left/limits.MaxFrame)
-		start := "(" + after.String()
-		if after == (stream.Cursor{}) {
-			start = "-"
-		}
 		entries, err := e.plainOn(ctx, client, func(c rueidis.Client) rueidis.Completed {
-			return c.B().Xrange().Key(key).Start(start).End(end).Count(int64(want)).Build()
+			return c.B().Xrange().Key(key).Start(behind(after)).End(end).Count(int64(want)).Build()
 		}).AsXRange()
 		if err != nil {
 			return nil, callError("read frames", err)

@@ -23,12 +23,6 @@ func (e *Engine) AskTick(ctx context.Context, partition uint16, owner string) (T
 }
 
 func (e *Engine) tick(ctx context.Context, partition uint16, owner, release string) (TickReply, error) {
-	r, already, err := ask[wire.TickReply](ctx, e, partition, wire.Tick{Owner: owner, Release: release})
-	if already {
-		return TickReply{}, err
-	}
-	return TickReply{Owner: r.Owner, More: r.More, Next: r.Next, Idle: r.Idle, Requeued: r.Requeued,
-		Exhausted: r.Exhausted, Promoted: r.Promoted, TimedOut: r.TimedOut, Expired: r.Expired, Rung: r.Rung,
-		Suspensions: r.Suspensions, Waitpoints: r.Waitpoints, Purged: r.Purged, Schedules: r.Schedules,
-		Outbox: r.Outbox}, err
+	r, _, err := ask[TickReply](ctx, e, partition, wire.Tick{Owner: owner, Release: release})
+	return r, err
 }

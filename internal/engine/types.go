@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -129,10 +130,7 @@ type Completion struct {
 }
 
 // Settled answers one completion. Already: an earlier, identical call had settled it.
-type Settled struct {
-	Already bool
-	Err     error
-}
+type Settled = Answer
 
 // Failure ends an attempt.
 type Failure struct {
@@ -293,25 +291,9 @@ func (q Replay) steps() string {
 	return "keep"
 }
 
-// TickReply answers Tick.
-type TickReply struct {
-	Owner     bool          // this caller owns the partition's tick
-	More      bool          // due work is left; call again at once
-	Next      time.Duration // until the next call is due; meaningless unless Owner
-	Idle      bool          // nothing to wait for; the owner is rung when that changes
-	Requeued  int           // executions of dead sessions
-	Promoted  int           // delays that came due
-	TimedOut  int           // attempt timeouts
-	Expired   int           // deadlines
-	Rung      int
-	Exhausted int // executions that reached their reclaim cap
-
-	Suspensions int // suspension timeouts
-	Waitpoints  int // pending waitpoints that expired
-	Purged      int // ended executions whose retention was over
-	Schedules   int // schedules that are due; the owner fires them
-	Outbox      int // entries for budgets and quotas; the owner delivers them
-}
+// TickReply answers Tick. Next, until the next call is due, means nothing unless Owner; More says that due work is
+// left: call again at once. Idle: there is nothing to wait for, and the owner is rung when that changes.
+type TickReply = wire.TickReply
 
 // NewSessionID mints a session id for an instance: "<instance>~<12 hex>".
 func NewSessionID(instance string) string {

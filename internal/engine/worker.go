@@ -17,8 +17,10 @@ import (
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Subscription is which work the claims of a worker ask for: at most 1,024 classes, which may be none, and 256
@@ -34,27 +36,20 @@ type Subscription struct {
 // It returns the digest that claims name (lua/worker/ff_set_interest.lua). It expires 10 minutes after the last idle
 // claim that used it.
 func (e *Engine) SetSubscription(ctx context.Context, partition uint16, s Subscription) (digest string, err error) {
-	classes := slices.Compact(slices.Sorted(slices.Values(s.Classes)))
-	namespaces := slices.Compact(slices.Sorted(slices.Values(s.Namespaces)))
-	args := make([]string, 2, 5+len(namespaces)+len(classes)+2*len(s.Weights))
-	args = append(append(args, strconv.Itoa(len(namespaces))), namespaces...)
-	args = append(args, strconv.Itoa(len(classes)))
-	for _, id := range classes {
-		args = append(args, strconv.FormatUint(id, 10))
+	q := wire.SetInterest{Namespaces: slices.Compact(slices.Sorted(slices.Values(s.Namespaces)))}
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(s.Classes))) {
+		q.Classes = append(q.Classes, int(id))
 	}
 	if len(s.Weights) > 0 {
-		args = append(args, strconv.Itoa(len(s.Weights)))
-		for _, lane := range slices.Sorted(maps.Keys(s.Weights)) {
-			args = append(args, lane, strconv.Itoa(s.Weights[lane]))
-		}
+		q.Lanes = &wire.SetInterestLanes{}
 	}
-	sum := sha256.Sum256([]byte(strings.Join(args[2:], ",")))
-	digest = hex.EncodeToString(sum[:12])
-	args[0], args[1] = protocol, digest
-	if _, err := e.call(ctx, fnSetSubscription, partition, args...); err != nil {
-		return "", err
+	for _, lane := range slices.Sorted(maps.Keys(s.Weights)) {
+		q.Lanes.Lanes = append(q.Lanes.Lanes, wire.SetInterestLanesLane{Lane: lane, Weight: s.Weights[lane]})
 	}
-	return digest, nil
+	sum := sha256.Sum256([]byte(strings.Join(q.Append(nil)[1:], ",")))
+	q.Digest = hex.EncodeToString(sum[:12])
+	_, err = e.settled(ctx, partition, q)
+	return q.Digest, err
 }
 
 // ClaimNext claims up to Max executions with everything their handlers need (lua/worker/ff_claim_next.lua). It
@@ -62,25 +57,20 @@ func (e *Engine) SetSubscription(ctx context.Context, partition uint16, s Subscr
 // ErrTransport the same Number must be repeated before anything else is done with the session. denied.LeaseExpired:
 // the session is dead, mint a new one; denied.UnknownSubscription: store the subscription again.
 func (e *Engine) ClaimNext(ctx context.Context, q ClaimRequest) (ClaimReply, error) {
-	r, err := e.call(ctx, fnClaim, q.Partition, claimArgs([]string{protocol}, q)...)
+	r, err := e.call(ctx, fnClaim, q.Partition, q.search().Append(append(make([]string, 0, 10), protocol))...)
 	if err != nil {
 		return ClaimReply{}, err
 	}
 	return e.claimed(ctx, q.Partition, q, r)
 }
 
-func claimArgs(args []string, q ClaimRequest) []string {
-	wait := "0"
-	if q.Wait {
-		wait = "1"
-	}
-	grants := "0"
+func (q ClaimRequest) search() wire.Search {
+	s := wire.Search{Session: q.Session, Number: int(q.Number), TTL: q.TTL, Max: q.Max, Interest: q.Subscription,
+		Table: int(q.Table), Wait: bit(q.Wait), Rotation: int(q.Rotation)}
 	if q.Gates {
-		grants = strconv.Itoa(min(cmp.Or(max(q.MaxGrants, 0), 32), 32))
+		s.Grants = min(cmp.Or(max(q.MaxGrants, 0), 32), 32)
 	}
-	return append(args, q.Session, strconv.FormatUint(q.Number, 10), strconv.FormatInt(q.TTL.Milliseconds(), 10),
-		strconv.Itoa(q.Max), q.Subscription, strconv.FormatUint(q.Table, 10), wait, strconv.FormatUint(q.Rotation, 10),
-		grants)
+	return s
 }
 
 // claimed decodes a claim reply and reads the blobs that were too large to come with it.
@@ -130,42 +120,38 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 		c.Retries, c.Reclaims = int(h.unsigned()), int(h.unsigned())
 		c.TimeLeft, c.DeadlineIn = h.millis(), h.millis()
 		c.LastSequence = h.unsigned()
-		input, tags, steps, resume := h.next(), h.next(), h.next(), h.next()
-		inputs := ""
+		l := large{claim: c, input: h.next()}
+		tags := h.next()
+		l.steps, l.resume = h.next(), h.next()
 		if h.rest != "" { // a member of a flow
-			inputs = h.next()
+			l.inputs = h.next()
 		}
 		if h.err != nil || h.rest != "" {
 			r.Stop("claim header %d: %w, %q left", i, h.err, clip(h.rest))
 		}
-		if input == "1" {
+		if l.input == "1" {
 			c.Input = r.bytes()
 		}
 		if tags == "1" {
 			c.Tags = r.Pairs()
 		}
-		if steps == "1" {
-			m := r.Count(2)
-			c.Steps = make(map[string][]byte, m)
-			for range m {
-				name := r.Text()
-				c.Steps[name] = []byte(r.Text())
-			}
+		if l.steps == "1" {
+			c.Steps = r.values()
 		}
-		if resume == "1" {
+		if l.resume == "1" {
 			c.resumed(r)
 		}
-		if inputs != "" {
-			c.member(partition, r, inputs == "1")
+		if l.inputs != "" {
+			c.member(partition, r, l.inputs == "1")
 		}
-		if input == "2" || steps == "2" || resume == "2" || inputs == "2" {
-			later = append(later, large{i, input == "2", steps == "2", resume == "2", inputs == "2"})
+		if l.input == "2" || l.steps == "2" || l.resume == "2" || l.inputs == "2" {
+			later = append(later, l)
 		}
 		if r.Err != nil {
 			return nil, r.fail()
 		}
 	}
-	return out, e.blobs(ctx, partition, out, later)
+	return out, e.blobs(ctx, keys.Of(partition), later)
 }
 
 // member reads what a member of a flow is told: its flow and node, and what its upstreams left it.
@@ -177,14 +163,8 @@ func (c *Claim) member(partition uint16, r *reader, inputs bool) {
 		return
 	}
 	c.Flow, c.Node = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, id)), node
-	if !inputs {
-		return
-	}
-	n := r.Count(2)
-	c.Inputs = make(map[string][]byte, n)
-	for range n {
-		name := r.Text()
-		c.Inputs[name] = r.bytes()
+	if inputs {
+		c.Inputs = r.values()
 	}
 }
 
@@ -201,65 +181,58 @@ func (c *Claim) resumed(r *reader) {
 	c.Resume = &resume
 }
 
-// large is a claim whose input, steps or resumption did not come with it.
+// large is a claim with parts that did not come with it: those are "2".
 type large struct {
-	claim                int
-	input, steps, resume bool
-	inputs               bool
+	claim                        *Claim
+	input, steps, resume, inputs string
 }
 
-// blobs reads what was too large to come with a claim, in one round trip.
-func (e *Engine) blobs(ctx context.Context, partition uint16, claims []Claim, later []large) error {
-	if len(later) == 0 {
-		return nil
-	}
-	p := keys.Of(partition)
+// blobs reads what was too large to come with its claim, in one round trip.
+func (e *Engine) blobs(ctx context.Context, p keys.Partition, later []large) error {
 	var builds []func(rueidis.Client) rueidis.Completed
-	for _, m := range later {
-		id := claims[m.claim].Fence.Execution.UUID()
-		if m.input {
+	for _, l := range later {
+		id := l.claim.Fence.Execution.UUID()
+		if l.input == "2" {
 			builds = append(builds, func(c rueidis.Client) rueidis.Completed {
 				return c.B().Get().Key(p.Input(id)).Build()
 			})
 		}
-		if m.steps {
+		if l.steps == "2" {
 			builds = append(builds, func(c rueidis.Client) rueidis.Completed {
 				return c.B().Hgetall().Key(p.Steps(id)).Build()
 			})
 		}
 	}
 	answers := e.plainAll(ctx, builds)
-	for _, m := range later {
-		c := &claims[m.claim]
-		if m.inputs {
-			inputs, err := e.inputs(ctx, c.Fence.Execution)
-			if err != nil {
+	for _, l := range later {
+		c, err := l.claim, error(nil)
+		if l.inputs == "2" {
+			if c.Inputs, err = e.inputs(ctx, c.Fence.Execution); err != nil {
 				return err
 			}
-			c.Inputs = inputs
 		}
-		if m.resume {
+		if l.resume == "2" {
 			record, err := e.ReadSuspension(ctx, c.Fence.Execution)
 			if err != nil {
 				return err
 			}
 			c.Resume = record.Result
 		}
-		if m.input {
-			b, err := answers[0].AsBytes()
+		if l.input == "2" {
+			c.Input, err = answers[0].AsBytes()
 			if c.InputLost = rueidis.IsRedisNil(err); err != nil && !c.InputLost {
 				return callError("read input", err)
 			}
-			c.Input, answers = b, answers[1:]
+			answers = answers[1:]
 		}
-		if m.steps {
-			b, err := answers[0].AsStrMap()
+		if l.steps == "2" {
+			m, err := answers[0].AsStrMap()
 			if err != nil {
 				return callError("read steps", err)
 			}
-			c.Steps, answers = make(map[string][]byte, len(b)), answers[1:]
-			for k, v := range b {
-				c.Steps[k] = []byte(v)
+			c.Steps, answers = make(map[string][]byte, len(m)), answers[1:]
+			for name, value := range m {
+				c.Steps[name] = []byte(value)
 			}
 		}
 	}
@@ -312,7 +285,7 @@ func parseRoutes(r *reader) []Route {
 	return out
 }
 
-// parseRoute reads an id and its row: namespace, lane, kind, capabilities and gates joined by the unit separator.
+// route reads an id and its row: namespace, lane, kind, capabilities and gates joined by the unit separator.
 func route(id uint64, row string, r *reader) Route {
 	parts := strings.Split(row, "\x1f")
 	if len(parts) != 5 {
@@ -344,29 +317,21 @@ func (e *Engine) RenewSession(ctx context.Context, partition uint16, session str
 	if err != nil {
 		return Renewal{}, err
 	}
-	r, err := e.run(ctx, client, fnRenew, root,
-		[]string{protocol, session, strconv.FormatInt(ttl.Milliseconds(), 10), strconv.FormatUint(processed, 10)})
+	q := wire.SessionRenew{Session: session, TTL: ttl, Processed: int(processed)}
+	r, _, err := read[wire.SessionRenewReply](e.run(ctx, client, fnRenew, root, q.Append([]string{protocol})))
 	if err != nil {
 		return Renewal{}, err
 	}
-	out := Renewal{TickOverdue: r.Flag(), Generation: r.unsigned(), MoreLost: r.Flag()}
-	for range r.Count(1) {
-		notice := r.Text()
-		fields := strings.Fields(notice)
-		if len(fields) != 3 {
-			r.Stop("notice %q", clip(notice))
-			break
+	out := Renewal{TickOverdue: r.Overdue, Generation: uint64(r.Generation), MoreLost: r.More}
+	for _, notice := range r.Notices {
+		h := header{rest: notice}
+		lost := Lost{Execution: h.id(partition), Epoch: h.unsigned(), Cause: h.next()}
+		if h.err != nil || h.rest != "" {
+			return out, fmt.Errorf("%s: %w: notice %q", fnRenew.name, denied.Reply, clip(notice))
 		}
-		id, err1 := ids.ParseUUID(fields[0])
-		epoch, err2 := strconv.ParseUint(fields[1], 10, 64)
-		if err1 != nil || err2 != nil {
-			r.Stop("notice %q", clip(notice))
-			break
-		}
-		out.Lost = append(out.Lost, Lost{Execution: flowfabric.MakeExecutionID(partition, id), Epoch: epoch,
-			Cause: fields[2]})
+		out.Lost = append(out.Lost, lost)
 	}
-	return out, r.fail()
+	return out, nil
 }
 
 // SessionHeld lists what a session holds, in order of claim (lua/worker/ff_session_held.lua). More than a page is read
@@ -411,7 +376,7 @@ func (e *Engine) heldPage(ctx context.Context, partition uint16, session string,
 
 // CloseSession ends an empty session; denied.SessionHeld when it holds something (lua/worker/ff_session_close.lua).
 func (e *Engine) CloseSession(ctx context.Context, partition uint16, session string) error {
-	_, err := e.call(ctx, fnClose, partition, protocol, session)
+	_, err := e.settled(ctx, partition, wire.SessionClose{Session: session})
 	return err
 }
 
@@ -421,9 +386,8 @@ func (e *Engine) CloseSession(ctx context.Context, partition uint16, session str
 func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollState, workers int, err error) {
 	roots := make([]string, len(partitions))
 	for i, p := range partitions {
-		if p >= e.partitions {
-			return nil, 0, fmt.Errorf("%s: %w: partition %d of %d", fnPoll.name, flowfabric.ErrInvalidInput, p,
-				e.partitions)
+		if err := e.exists(fnPoll.name, p); err != nil {
+			return nil, 0, err
 		}
 		roots[i] = e.roots[p]
 	}
@@ -431,7 +395,7 @@ func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollSt
 		return nil, 0, fmt.Errorf("%s: %w: %d partitions in one call", fnPoll.name, flowfabric.ErrInvalidInput,
 			len(roots))
 	}
-	r, err := e.callKeys(ctx, fnPoll, roots, protocol)
+	r, _, err := read[wire.PollReply](e.callKeys(ctx, fnPoll, roots, protocol))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -439,15 +403,11 @@ func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollSt
 	for i, p := range partitions {
 		states[i].Partition = p
 	}
-	workers = r.Int()
-	for range r.Count(3) {
-		place := r.number()
-		if r.Err == nil && (place < 1 || place > int64(len(states))) {
-			r.Stop("place %d of %d", place, len(states))
+	for _, x := range r.Partitions {
+		if x.Place < 1 || x.Place > len(states) {
+			return nil, 0, fmt.Errorf("%s: %w: place %d of %d", fnPoll.name, denied.Reply, x.Place, len(states))
 		}
-		if ready, overdue := r.number(), r.Flag(); r.Err == nil {
-			states[place-1].Ready, states[place-1].TickOverdue = int(ready), overdue
-		}
+		states[x.Place-1].Ready, states[x.Place-1].TickOverdue = x.Ready, x.Overdue
 	}
-	return states, workers, r.fail()
+	return states, r.Workers, nil
 }

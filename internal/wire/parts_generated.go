@@ -4,6 +4,17 @@ package wire
 
 import "time"
 
+// Used is a part of calls or answers.
+type Used struct {
+	Dimension string
+	Amount    int
+}
+
+func (x *Used) Read(r *Reader) {
+	x.Dimension = r.Text()
+	x.Amount = r.Int()
+}
+
 // Fence is a part of calls or answers.
 type Fence struct {
 	ID      string
@@ -57,7 +68,7 @@ type Finding struct {
 	Index    string
 	Member   string
 	Detail   string
-	Repaired bool
+	Repaired string // 0|1|-
 }
 
 func (x *Finding) Read(r *Reader) {
@@ -65,7 +76,7 @@ func (x *Finding) Read(r *Reader) {
 	x.Index = r.Text()
 	x.Member = r.Text()
 	x.Detail = r.Text()
-	x.Repaired = r.Flag()
+	x.Repaired = r.Text()
 }
 
 // Fence0 is a part of calls or answers.

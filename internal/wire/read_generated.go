@@ -239,9 +239,9 @@ func (x *ExplainExecutionReply) Read(r *Reader) {
 
 // ReadAttemptStream is a call of ff_read_attempt_stream, what is known about the stream of one attempt; the frames
 // themselves are read by plain XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt,
-// and how it ended: endedat category message. Of one that has not begun they say how the one before it ended. due
-// is until when the execution is delayed, epoch that of its last claim. endat endcategory endmessage endby
-// endsource are how the execution ended. kept is the first attempt that is stored; the stream of an earlier one is
+// and how it ended: ended_at category message. Of one that has not begun they say how the one before it ended. due
+// is until when the execution is delayed, epoch that of its last claim. end_at end_category end_message end_by
+// end_source are how the execution ended. kept is the first attempt that is stored; the stream of an earlier one is
 // closed, and its reason is removed.
 type ReadAttemptStream struct {
 	ID      string
@@ -261,11 +261,11 @@ type ReadAttemptStreamReply struct {
 	Frames      int
 	Bytes       int
 	Sequence    int
-	Lastid      string
-	Firstid     string
+	LastID      string
+	FirstID     string
 	Retained    int
 	Closed      bool
-	Closedat    time.Time
+	ClosedAt    time.Time
 	Reason      string
 	Attempts    int
 	Code        string
@@ -273,19 +273,19 @@ type ReadAttemptStreamReply struct {
 	Live        int
 	Runs        int
 	Recorded    int
-	Recordedid  string
+	RecordedID  string
 	Type        string
 	Began       time.Time
-	Endedat     time.Time
+	EndedAt     time.Time
 	Category    string
 	Message     string
 	Due         time.Time
 	Epoch       int
-	Endat       time.Time
-	Endcategory string
-	Endmessage  string
-	Endby       string
-	Endsource   string
+	EndAt       time.Time
+	EndCategory string
+	EndMessage  string
+	EndBy       string
+	EndSource   string
 	Kept        int
 }
 
@@ -294,11 +294,11 @@ func (x *ReadAttemptStreamReply) Read(r *Reader) {
 	x.Frames = r.Int()
 	x.Bytes = r.Int()
 	x.Sequence = r.Int()
-	x.Lastid = r.Text()
-	x.Firstid = r.Text()
+	x.LastID = r.Text()
+	x.FirstID = r.Text()
 	x.Retained = r.Int()
 	x.Closed = r.Flag()
-	x.Closedat = r.Instant()
+	x.ClosedAt = r.Instant()
 	x.Reason = r.Text()
 	x.Attempts = r.Int()
 	x.Code = r.Text()
@@ -306,19 +306,19 @@ func (x *ReadAttemptStreamReply) Read(r *Reader) {
 	x.Live = r.Int()
 	x.Runs = r.Int()
 	x.Recorded = r.Int()
-	x.Recordedid = r.Text()
+	x.RecordedID = r.Text()
 	x.Type = r.Text()
 	x.Began = r.Instant()
-	x.Endedat = r.Instant()
+	x.EndedAt = r.Instant()
 	x.Category = r.Text()
 	x.Message = r.Text()
 	x.Due = r.Instant()
 	x.Epoch = r.Int()
-	x.Endat = r.Instant()
-	x.Endcategory = r.Text()
-	x.Endmessage = r.Text()
-	x.Endby = r.Text()
-	x.Endsource = r.Text()
+	x.EndAt = r.Instant()
+	x.EndCategory = r.Text()
+	x.EndMessage = r.Text()
+	x.EndBy = r.Text()
+	x.EndSource = r.Text()
 	x.Kept = r.Int()
 }
 

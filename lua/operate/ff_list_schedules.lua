@@ -1,14 +1,14 @@
 -- ff_list_schedules: schedules of a partition: those that are due ("due", oldest first, but for the name first ones),
 -- all in the order of names after one ("all"), or one ("one"). At most limit, and about 512 KiB; more tells whether
 -- some are left. payload is the input of one that is read "whole"; of others it stays, and input is its length.
--- lastflow is the last flow: it is lastid if that is a flow.
+-- last_flow is the last flow: it is last_id if that is a flow.
 -- Flags:   no-writes
 -- Go:      Engine.Schedules
 -- Args:    protocol which:due|all|one|whole name:bytes(64) limit:n(1..100)
 -- Replies: OK now:instant more:flag schedules:rows {name:name(64) revision:n incarnation:n next:instant
---          lastdue:instant lastid:text fired:n missed:n from:instant to:instant run:n why:text paused:flag
---          pausedat:instant pausedby:text resumedat:instant resumedby:text created:instant updated:instant by:text
---          input:n definition:text lastflow:text payload:text reasons:rows {why:text count:n}}
+--          last_due:instant last_id:text fired:n missed:n from:instant to:instant run:n why:text paused:flag
+--          paused_at:instant paused_by:text resumed_at:instant resumed_by:text created:instant updated:instant by:text
+--          input:n definition:text last_flow:text payload:text reasons:rows {why:text count:n}}
 -- Errors:  @root invalid_input
 local ff_schedules = {}
 
@@ -47,17 +47,15 @@ function ff_schedules.add(ctx, name, out, whole)
   return #(c.df or '') + 512
 end
 
-local function ff_list_schedules(ctx, argv)
-  local which, name, limit = argv[2], argv[3], args.int(argv[4], 1, 100)
+local function ff_list_schedules(ctx, q)
+  local which, name, limit = q.which, q.name, q.limit
   local one = which == 'one' or which == 'whole'
-  if which ~= 'due' and which ~= 'all' and not one then
-    return reply.err('invalid_input', 'which: due, all, one or whole')
-  end
   if which == 'due' and not args.int(name, 0, 10000) then
     return reply.err('invalid_input', 'name: how many are left out')
   end
-  if not name or (name ~= '' or one) and not args.name(name, 64) then return reply.err('invalid_input', 'name') end
-  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
+  if (name ~= '' or one) and not args.name(name, 64) then
+    return reply.err('invalid_input', 'name: 1..64 bytes of printable ASCII without braces')
+  end
   local all, out, count, bytes, more = ff_schedules.names(ctx, which, name, limit), { 1, 'OK', ctx.t, '0', '0' }, 0, 0,
     false
   for i = 1, #all do

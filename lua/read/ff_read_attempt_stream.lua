@@ -1,15 +1,15 @@
 -- ff_read_attempt_stream: what is known about the stream of one attempt; the frames themselves are read by plain
--- XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt, and how it ended: endedat
+-- XRANGE. An attempt that wrote nothing still ends. type and began are of the attempt, and how it ended: ended_at
 -- category message. Of one that has not begun they say how the one before it ended. due is until when the execution
--- is delayed, epoch that of its last claim. endat endcategory endmessage endby endsource are how the execution ended.
--- kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is removed.
+-- is delayed, epoch that of its last claim. end_at end_category end_message end_by end_source are how the execution
+-- ended. kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is removed.
 -- Flags:   no-writes
 -- Go:      Engine.ReadAttemptStream
 -- Args:    protocol id:id attempt:n(0..4294967295)
--- Replies: OK exists:flag frames:n bytes:n sequence:n lastid:text firstid:text retained:n closed:flag
---          closedat:instant reason:text attempts:n code:code version:n live:n runs:n recorded:n recordedid:text
---          type:text began:instant endedat:instant category:text message:text due:instant epoch:n endat:instant
---          endcategory:text endmessage:text endby:text endsource:text kept:n
+-- Replies: OK exists:flag frames:n bytes:n sequence:n last_id:text first_id:text retained:n closed:flag
+--          closed_at:instant reason:text attempts:n code:code version:n live:n runs:n recorded:n recorded_id:text
+--          type:text began:instant ended_at:instant category:text message:text due:instant epoch:n end_at:instant
+--          end_category:text end_message:text end_by:text end_source:text kept:n
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt
 
 -- The reason why an attempt without frames ended: from its folded record, or from the code when it was the last.
