@@ -132,7 +132,7 @@ func answers(f function, err error, got, want int) error {
 	if err != nil || got == want {
 		return err
 	}
-	return misread(f, fmt.Errorf("%d answers to %d items", got, want))
+	return unread(f.name, fmt.Errorf("%d answers to %d items", got, want))
 }
 
 var marks = map[flowfabric.PublicState]string{"": ".", flowfabric.Completed: "s", flowfabric.Failed: "f",

@@ -94,7 +94,7 @@ func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int
 		for _, up := range x.Edges {
 			parts := strings.SplitN(up.Edge, ",", 3)
 			if len(parts) != 3 {
-				return out, misread(fnFlowMembers, fmt.Errorf("%q is no edge", clip(up.Edge)))
+				return out, unread(fnFlowMembers.name, fmt.Errorf("%q is no edge", clip(up.Edge)))
 			}
 			edge := EdgeRecord{From: flowfabric.MakeExecutionID(partition, up.Upstream), Input: parts[2],
 				Outcome: endings[parts[0]], Late: parts[0] == "l", Spared: parts[0] == "~"}

@@ -19,7 +19,7 @@ func FlowStateOf(code string) (state flowfabric.FlowState, ok bool) {
 func stateOf(f function, code string) (flowfabric.FlowState, error) {
 	state, ok := FlowStateOf(code)
 	if !ok {
-		return "", misread(f, fmt.Errorf("%q is no state of a flow", clip(code)))
+		return "", unread(f.name, fmt.Errorf("%q is no state of a flow", clip(code)))
 	}
 	return state, nil
 }

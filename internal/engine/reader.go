@@ -26,11 +26,9 @@ type slots []rueidis.RedisMessage
 func (s slots) Len() int                   { return len(s) }
 func (s slots) Text(i int) (string, error) { return s[i].ToString() }
 
-func (r *reader) fail() error {
-	return unread(r.op, r.Err)
-}
+func (r *reader) fail() error { return unread(r.op, r.Err) }
 
-// unread is the error for an answer whose texts could not be read, nil if err is.
+// unread is the error for an answer in which something cannot be read, or cannot be; nil if err is.
 func unread(op string, err error) error {
 	if err == nil {
 		return nil
@@ -115,16 +113,11 @@ func decoded[T any](f function, texts []string, read func(text string) (T, error
 	for _, text := range texts {
 		x, err := read(text)
 		if err != nil {
-			return nil, misread(f, err)
+			return nil, unread(f.name, err)
 		}
 		out = append(out, x)
 	}
 	return out, nil
-}
-
-// misread says of an answer that something in it cannot be; nil if err is.
-func misread(f function, err error) error {
-	return (&reader{op: f.name, Reader: wire.Reader{Err: err}}).fail()
 }
 
 // parts reads what the library has joined of n parts.

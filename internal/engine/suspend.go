@@ -71,7 +71,7 @@ func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Sus
 	case r.What != "suspended":
 		err = fmt.Errorf("suspended is %q", clip(r.What))
 	}
-	return out, misread(fnSuspend, err)
+	return out, unread(fnSuspend.name, err)
 }
 
 // ResumeRequest asks to resume a suspended execution without a signal.
