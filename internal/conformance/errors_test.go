@@ -394,7 +394,7 @@ func (w *env) stage() staged {
 		call{"ff_create_execution", createArgs(w.item(bouncing("staged", time.Minute, time.Hour), retries(1),
 			lane("another"), tags(map[string]string{"x.y": "z"})))},
 		call{"ff_claim_next", claimArgs(k.request(2))},
-		call{"ff_set_interest", []string{proto, "abc123", "1", "default", "2", "1", "2"}},
+		call{"ff_set_interest", []string{proto, "abc123", "1", "default", "2", "1", "2", "0"}},
 		call{"ff_session_renew", []string{proto, k.session, "30000", "1"}},
 		call{"ff_session_held", []string{proto, k.session, "0"}},
 		call{"ff_session_close", []string{proto, k.session}},

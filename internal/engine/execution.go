@@ -227,9 +227,9 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 // FailExecution ends the attempt (lua/execution/ff_fail_execution.lua): the stored policy decides between a retry
 // and the dead letter. A repeat after a lost reply answers the same outcome with Already set.
 func (e *Engine) FailExecution(ctx context.Context, f flowfabric.Fence, failure Failure) (FailOutcome, error) {
-	after := ""
+	var after *time.Duration
 	if failure.RetryAfter != nil {
-		after = strconv.FormatInt(max(0, failure.RetryAfter.Milliseconds()), 10)
+		after = new(max(0, *failure.RetryAfter))
 	}
 	r, already, err := ask[wire.FailExecutionReply](ctx, e, f.Execution.Partition(), wire.FailExecution{
 		Fence: fenceOf(f), Category: failure.Category, Reason: cut(failure.Reason, limits.MaxReason),

@@ -40,11 +40,8 @@ func (e *Engine) SetSubscription(ctx context.Context, partition uint16, s Subscr
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(s.Classes))) {
 		q.Classes = append(q.Classes, int(id))
 	}
-	if len(s.Weights) > 0 {
-		q.Lanes = &wire.SetInterestLanes{}
-	}
 	for _, lane := range slices.Sorted(maps.Keys(s.Weights)) {
-		q.Lanes.Lanes = append(q.Lanes.Lanes, wire.SetInterestLanesLane{Lane: lane, Weight: s.Weights[lane]})
+		q.Lanes = append(q.Lanes, wire.SetInterestLane{Lane: lane, Weight: s.Weights[lane]})
 	}
 	sum := sha256.Sum256([]byte(strings.Join(q.Append(nil)[1:], ",")))
 	q.Digest = hex.EncodeToString(sum[:12])

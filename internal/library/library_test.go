@@ -147,7 +147,7 @@ func TestArgumentsAreNamedAsInTheHeader(t *testing.T) {
 			}
 		}
 	}
-	if found < 20 {
+	if found < 10 {
 		t.Errorf("%d lists of names were found", found)
 	}
 }

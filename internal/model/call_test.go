@@ -241,7 +241,7 @@ var kinds = map[string]kind{
 		for _, r := range c.Routes {
 			args = append(args, strconv.Itoa(r))
 		}
-		return args
+		return append(args, "0")
 	}, func(p *model.Partition, c call) model.Reply { return p.SetSubscription(c.Name, c.Routes) }, nil},
 	"suspend": {"ff_suspend_execution", func(c call) []string {
 		return append(fence(c), suspension(c.usual().Wait)...)

@@ -216,16 +216,16 @@ type FailExecution struct {
 	Category  string // 1..64 bytes
 	Reason    string // 0..1024 bytes
 	Permanent bool
-	After     string        // or none
-	Step      string        // 0..128 bytes
-	Took      time.Duration // 0..315360000000 ms
+	After     *time.Duration // 0..315360000000 ms, or none
+	Step      string         // 0..128 bytes
+	Took      time.Duration  // 0..315360000000 ms
 }
 
 func (FailExecution) Function() string { return "ff_fail_execution" }
 
 func (a FailExecution) Append(to []string) []string {
 	to = a.Fence.Append(to)
-	to = append(to, a.Category, a.Reason, flag(a.Permanent), a.After, a.Step, millis(a.Took))
+	to = append(to, a.Category, a.Reason, flag(a.Permanent), millisOr(a.After), a.Step, millis(a.Took))
 	return to
 }
 

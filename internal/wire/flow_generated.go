@@ -171,8 +171,8 @@ type TellWaitersItem struct {
 	Waiter  string
 	Awaited string
 	Token   string // 3..40 bytes
-	Mark    string
-	Attempt int // 1..4294967295, or none
+	Mark    string // s|f|c|e|k|n|x
+	Attempt int    // 1..4294967295, or none
 }
 
 // Append writes it behind other slots.
@@ -185,8 +185,8 @@ func (a TellWaitersItem) Append(to []string) []string {
 type WaitOthersOther struct {
 	Execution string
 	Node      string // 1..64 bytes
-	Mark      string
-	Attempt   int // 1..4294967295, or none
+	Mark      string // .|s|f|c|e|k|n
+	Attempt   int    // 1..4294967295, or none
 }
 
 // Append writes it behind other slots.

@@ -245,7 +245,7 @@ func (x *ExplainExecutionReply) Read(r *Reader) {
 // closed, and its reason is removed.
 type ReadAttemptStream struct {
 	ID      string
-	Attempt int // 0..4294967295
+	Attempt int // 1..4294967295
 }
 
 func (ReadAttemptStream) Function() string { return "ff_read_attempt_stream" }

@@ -19,29 +19,15 @@ func (x *SessionHeldExecution) Read(r *Reader) {
 	x.Claim = r.Int()
 }
 
-// SetInterestLanesLane is one of Lanes of SetInterestLanes.
-type SetInterestLanesLane struct {
-	Lane   string
-	Weight int // 0..1000
+// SetInterestLane is one of Lanes of SetInterest.
+type SetInterestLane struct {
+	Lane   string // 1..64 bytes
+	Weight int    // 1..1000
 }
 
 // Append writes it behind other slots.
-func (a SetInterestLanesLane) Append(to []string) []string {
+func (a SetInterestLane) Append(to []string) []string {
 	to = append(to, a.Lane, number(a.Weight))
-	return to
-}
-
-// SetInterestLanes is what may be missing of SetInterest.
-type SetInterestLanes struct {
-	Lanes []SetInterestLanesLane
-}
-
-// Append writes it behind other slots.
-func (a SetInterestLanes) Append(to []string) []string {
-	to = append(to, number(len(a.Lanes)))
-	for _, x := range a.Lanes {
-		to = x.Append(to)
-	}
 	return to
 }
 
@@ -318,10 +304,10 @@ func (x *SessionRenewReply) Read(r *Reader) {
 // lane that is not named has the weight 1. Class 0 exists nowhere; it keeps the set of a worker that can serve
 // nothing yet from vanishing. Expires 10 minutes after the last idle claim that used it.
 type SetInterest struct {
-	Digest     string // 1..64 bytes
-	Namespaces []string
+	Digest     string            // 1..64 bytes
+	Namespaces []string          // 0..256
 	Classes    []int             // 0..1024
-	Lanes      *SetInterestLanes // may be missing
+	Lanes      []SetInterestLane // 0..256
 }
 
 func (SetInterest) Function() string { return "ff_set_interest" }
@@ -334,8 +320,9 @@ func (a SetInterest) Append(to []string) []string {
 	for _, x := range a.Classes {
 		to = append(to, number(x))
 	}
-	if a.Lanes != nil {
-		to = a.Lanes.Append(to)
+	to = append(to, number(len(a.Lanes)))
+	for _, x := range a.Lanes {
+		to = x.Append(to)
 	}
 	return to
 }

@@ -6,18 +6,15 @@
 -- Args:    protocol fence0 source:owner|operator_override|flow_cascade reason:bytes(1024) by:bytes(64)
 -- Replies: OK "cancelled" previous:code; ALREADY_SATISFIED "cancelled"
 -- Errors:  @root @fence invalid_input
-local function ff_cancel_execution(ctx, argv)
-  local id, source, reason, person = args.id(argv[2]), argv[7], argv[8], argv[9]
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if source ~= 'owner' and source ~= 'operator_override' and source ~= 'flow_cascade' then
-    return reply.err('invalid_input', 'source: owner, operator_override or flow_cascade')
+local function ff_cancel_execution(ctx, q)
+  local f, id, source, reason, person = q.fence, q.fence.id, q.source, q.reason, q.by
+  if person ~= '' and source ~= 'operator_override' then
+    return reply.err('invalid_input', 'by: only with operator_override')
   end
-  if not reason or #reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
-  if not person or #person > 64 or person ~= '' and source ~= 'operator_override' then
-    return reply.err('invalid_input', 'by: at most 64 bytes, and only with operator_override')
+  if f.session == '' then
+    if source == 'owner' then return reply.err('fence_required') end
+    f = nil
   end
-  local f, bad = fence.parse(argv, 2)
-  if not f and (source == 'owner' or bad[2] ~= 'fence_required') then return bad end
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   if c.state == 'T3' or c.state == 'T3n' then return reply.already('cancelled') end

@@ -5,13 +5,8 @@
 -- Args:    protocol id:id priority:int by:bytes(64)
 -- Replies: OK old:int new:int; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input execution_not_found execution_not_active
-local function ff_change_priority(ctx, argv)
-  local id, text, by = args.id(argv[2]), argv[3], argv[4]
-  if not id then return reply.err('invalid_input', 'execution id') end
-  local wanted = text and args.int((string.gsub(text, '^%-', '')), 0, 9007199254740991)
-  if not wanted then return reply.err('invalid_input', 'priority') end
-  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  wanted = string.byte(text, 1) == 45 and 0 or math.min(wanted, 9000)
+local function ff_change_priority(ctx, q)
+  local id, by, wanted = q.id, q.by, math.max(0, math.min(q.priority, 9000))
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   if core.terminal(c) then return fence.not_active(c) end

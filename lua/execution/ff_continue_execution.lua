@@ -4,15 +4,11 @@
 -- released otherwise.
 -- Flags:   allow-oom
 -- Go:      Engine.ContinueExecution
--- Args:    protocol fence input:bytes(1048576)
+-- Args:    protocol fence !payload_too_large input:bytes(1048576)
 -- Replies: OK links:n; ALREADY_SATISFIED links:n
 -- Errors:  @root @fence invalid_input payload_too_large
-local function ff_continue_execution(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
-  local input = argv[7]
-  if not input then return reply.err('invalid_input', 'input') end
-  if #input > 1048576 then return reply.err('payload_too_large', 'input: at most 1048576 bytes') end
+local function ff_continue_execution(ctx, q)
+  local f = q.fence
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then
@@ -20,7 +16,7 @@ local function ff_continue_execution(ctx, argv)
     if before then return reply.already(before) end
     return answer
   end
-  local count = chain.go(ctx, c, f, input)
+  local count = chain.go(ctx, c, f, q.input)
   flow.apply(ctx)
   return reply.ok(count)
 end

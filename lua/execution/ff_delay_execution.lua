@@ -5,11 +5,9 @@
 -- Args:    protocol fence delay:when
 -- Replies: OK instant:instant; ALREADY_SATISFIED instant:instant
 -- Errors:  @root @fence invalid_input
-local function ff_delay_execution(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
-  local at, ok = args.instant(argv[7] or 'x', ctx.now)
-  if not ok or not at then return reply.err('invalid_input', 'delay: whole ms, at most ten years') end
+local function ff_delay_execution(ctx, q)
+  local f, at = q.fence, args.instant(q.delay, ctx.now)
+  if not at then return reply.err('invalid_input', 'delay: at most ten years') end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then

@@ -7,10 +7,8 @@
 -- Args:    protocol id:id keep:ms(86400000..315360000000)
 -- Replies: OK more:flag; ALREADY_SATISFIED code:code
 -- Errors:  @root invalid_input execution_not_found execution_not_terminal flow_open
-local function ff_purge_execution(ctx, argv)
-  local id, keep = args.id(argv[2]), args.int(argv[3], 86400000, 315360000000)
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if not keep then return reply.err('invalid_input', 'keep: 86400000..315360000000 ms') end
+local function ff_purge_execution(ctx, q)
+  local id, keep = q.id, q.keep
   local c = core.read(ctx, id)
   if not c.state then
     local code = purge.read(ctx, id)

@@ -3,17 +3,13 @@
 -- recorded, too. took is how long the step ran, in ms by the worker's own clock.
 -- Flags:   none
 -- Go:      Engine.RecordStep
--- Args:    protocol fence name:bytes(1..128) value:bytes(262144) took:ms(0..315360000000)
+-- Args:    protocol fence name:bytes(1..128) !payload_too_large value:bytes(262144) !invalid_input
+--          took:ms(0..315360000000)
 -- Replies: OK "recorded"; ALREADY_SATISFIED "recorded"
 -- Errors:  @root @fence invalid_input payload_too_large step_limit_exceeded step_conflict
-local function ff_record_step(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
-  local name, value, took = argv[7], argv[8], args.int(argv[9], 0, 315360000000)
-  if not steps.name(name) then return reply.err('invalid_input', 'step name: 1..128 bytes') end
-  if not value then return reply.err('invalid_input', 'step value') end
-  if not took then return reply.err('invalid_input', 'took: whole ms, at most ten years') end
-  if #value > 262144 then return reply.err('payload_too_large', 'step: at most 262144 bytes') end
+local function ff_record_step(ctx, q)
+  local f, name, value, took = q.fence, q.name, q.value, q.took
+  if not steps.name(name) then return reply.err('invalid_input', 'name: another first byte') end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end

@@ -5,9 +5,8 @@
 -- Args:    protocol fence
 -- Replies: OK "released"; ALREADY_SATISFIED "released"
 -- Errors:  @root @fence invalid_input
-local function ff_release_execution(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
+local function ff_release_execution(ctx, q)
+  local f = q.fence
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then

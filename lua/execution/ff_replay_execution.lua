@@ -8,15 +8,13 @@
 -- has it again.
 -- Flags:   none
 -- Go:      Engine.ReplayExecution
--- Args:    protocol id:id request:uuid steps:text force:flag by:bytes(64) reason:bytes(1024)
+-- Args:    protocol id:id request:id steps:text force:flag by:bytes(64) reason:bytes(1024)
 -- Replies: OK code:code replays:n; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input execution_not_found execution_not_terminal flow_cancelled resolution_pending
 --          replay_not_allowed step_not_found max_replays_exhausted key_taken
-local function ff_replay_execution(ctx, argv)
-  local id = args.id(argv[2])
-  if not id then return reply.err('invalid_input', 'execution id') end
-  local q, bad = replay.parse(argv, 3)
-  if not q then return bad end
+local function ff_replay_execution(ctx, q)
+  local id, bad = q.id, replay.judge(q)
+  if bad then return bad end
   local c = core.read(ctx, id)
   local answer = replay.refuse(ctx, c, id, q)
   if answer then return answer end

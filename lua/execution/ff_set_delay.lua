@@ -4,17 +4,11 @@
 -- applied once.
 -- Flags:   allow-oom
 -- Go:      Engine.SetDelay
--- Args:    protocol id:id delay:ms(0..315360000000) request:uuid by:bytes(64) reason:bytes(1024)
+-- Args:    protocol id:id delay:ms(0..315360000000) request:id by:bytes(64) reason:bytes(1024)
 -- Replies: OK; ALREADY_SATISFIED
 -- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
-local function ff_set_delay(ctx, argv)
-  local q = args.named(argv, 2, { 'id', 'delay', 'request', 'by', 'reason' })
-  local id, delay = args.id(q.id), args.int(q.delay, 0, 315360000000)
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if not delay then return reply.err('invalid_input', 'delay: whole ms, at most ten years') end
-  if not args.id(q.request) then return reply.err('invalid_input', 'request id') end
-  if not q.by or #q.by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  if not q.reason or #q.reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
+local function ff_set_delay(ctx, q)
+  local id, delay = q.id, q.delay
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   local last = history.last(ctx, id, 'delay_changed')

@@ -5,14 +5,8 @@
 -- Args:    protocol fence percent:n(0..100)? message:bytes(1024)
 -- Replies: OK "stored"
 -- Errors:  @root @fence invalid_input
-local function ff_update_progress(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
-  local percent, message = argv[7], argv[8]
-  if not percent or percent ~= '' and not args.int(percent, 0, 100) then
-    return reply.err('invalid_input', 'percent: 0..100')
-  end
-  if not message or #message > 1024 then return reply.err('invalid_input', 'message: at most 1024 bytes') end
+local function ff_update_progress(ctx, q)
+  local f, percent, message = q.fence, q.percent and reply.int(q.percent) or '', q.message
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then return answer end

@@ -54,15 +54,10 @@ end
 
 ff_await_do.why = 'nobody waits for it any more'
 
-local function ff_await(ctx, argv)
-  local items, behind = args.rows(argv, 2, 1, 100, { 'op', 'execution', 'waiter', 'token' })
-  if not items or argv[behind] then return reply.err('invalid_input', 'count: 1..100 items') end
+local function ff_await(ctx, q)
+  local items = q.items
   for i = 1, #items do
-    local x = items[i]
-    if not string.find(x.op, '^[-+x?]$') then return reply.err('invalid_input', 'op: +, -, x or ?') end
-    if not args.id(x.execution) then return reply.err('invalid_input', 'execution id') end
-    if not awaited.whole(x.waiter) then return reply.err('invalid_input', 'waiter: a partition and an execution') end
-    if not awaited.valid(x.token) then return reply.err('invalid_input', 'token') end
+    if not awaited.valid(items[i].token) then return reply.err('invalid_input', 'items: token: of a wait') end
   end
 
   local out = { 1, 'OK', reply.int(#items) }

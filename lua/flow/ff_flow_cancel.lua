@@ -4,18 +4,13 @@
 -- said then.
 -- Flags:   allow-oom
 -- Go:      Engine.CancelFlow
--- Args:    protocol flow:id policy:cancel_all|cancel_pending|flow_only by:bytes(64) reason:bytes(1024)
+-- Args:    protocol flow:id !invalid_cancellation_policy policy:cancel_all|cancel_pending|flow_only !invalid_input
+--          by:bytes(64) reason:bytes(1024)
 -- Replies: OK policy:cancel_all|cancel_pending|flow_only reason:bytes(1024) unended:n more:flag; ALREADY_SATISFIED
 --          the same
 -- Errors:  @root invalid_input invalid_cancellation_policy flow_not_found flow_already_terminal
-local function ff_flow_cancel(ctx, argv)
-  local id, mode, by, reason = args.id(argv[2]), argv[3], argv[4], argv[5]
-  if not id then return reply.err('invalid_input', 'flow id') end
-  if mode ~= 'cancel_all' and mode ~= 'cancel_pending' and mode ~= 'flow_only' then
-    return reply.err('invalid_cancellation_policy', 'cancel_all, cancel_pending or flow_only')
-  end
-  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  if not reason or #reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
+local function ff_flow_cancel(ctx, q)
+  local id, mode, by, reason = q.flow, q.policy, q.by, q.reason
   local h = graph.head(ctx, id)
   if not h then return reply.err('flow_not_found') end
   local make = reply.ok

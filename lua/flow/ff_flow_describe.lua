@@ -4,9 +4,8 @@
 -- Args:    protocol flow:id
 -- Replies: OK now:instant fields:rows {name:text value:text} tags:rows {key:tag value:text}
 -- Errors:  @root invalid_input flow_not_found result_purged
-local function ff_flow_describe(ctx, argv)
-  local id = args.id(argv[2])
-  if not id then return reply.err('invalid_input', 'flow id') end
+local function ff_flow_describe(ctx, q)
+  local id = q.flow
   local v = redis.call('HGETALL', keys.flow(ctx.r, id))
   if #v == 0 then
     local code = purge.stone(ctx, keys.flow_stone(ctx.r, id))

@@ -9,14 +9,10 @@
 --          started:instant? ended:instant? group:text wait:text edges:rows {upstream:uuid edge:text}} routes:rows
 --          {route:n(1..) value:text}
 -- Errors:  @root invalid_input flow_not_found
-local function ff_flow_members(ctx, argv)
-  local id, from, limit = args.id(argv[2]), args.int(argv[3], 0, 10000000), args.int(argv[4], 1, 100)
-  if not id then return reply.err('invalid_input', 'flow id') end
-  if not from then return reply.err('invalid_input', 'next') end
-  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
-  if argv[5] ~= '0' and argv[5] ~= '1' then return reply.err('invalid_input', 'edges: 0 or 1') end
+local function ff_flow_members(ctx, q)
+  local id, limit = q.flow, q.limit
   if not graph.head(ctx, id) then return reply.err('flow_not_found') end
-  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, id), argv[3], '+inf', 'WITHSCORES', 'LIMIT', '0',
+  local list = redis.call('ZRANGEBYSCORE', keys.members(ctx.r, id), reply.int(q.next), '+inf', 'WITHSCORES', 'LIMIT', '0',
     reply.int(limit + 1))
   local out, routes, cost, count, after = { 1, 'OK', '-1', '' }, {}, 0, 0, '-1'
   local ids = {}
@@ -38,7 +34,7 @@ local function ff_flow_members(ctx, argv)
       routes[c.route] = true
       routes[#routes + 1] = c.route
     end
-    local edges = argv[5] == '1' and g and links.edges(ctx, list[i]) or {}
+    local edges = q.edges and g and links.edges(ctx, list[i]) or {}
     reply.add(out, edges, 2)
     cost, count = cost + #edges / 2, count + 1
   end

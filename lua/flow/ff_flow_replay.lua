@@ -7,18 +7,11 @@
 --          {id:id}
 -- Replies: OK answers:rows {answer:text}
 -- Errors:  @root invalid_input flow_not_found
-local function ff_flow_replay(ctx, argv)
-  local id = args.id(argv[2])
-  if not id then return reply.err('invalid_input', 'flow id') end
-  local q, bad = replay.parse(argv, 3)
-  if not q then return bad end
-  local ids, behind = args.list(argv, 8, 1, 64)
-  if not ids or argv[behind] then return reply.err('invalid_input', 'count: 1..64') end
-  for i = 1, #ids do
-    if not args.id(ids[i]) then return reply.err('invalid_input', 'execution id') end
-  end
+local function ff_flow_replay(ctx, q)
+  local id, ids, bad = q.flow, q.members, replay.judge(q)
+  if bad then return bad end
   if not graph.head(ctx, id) then return reply.err('flow_not_found') end
-  local out, cost = { 1, 'OK', argv[8] }, 0
+  local out, cost = { 1, 'OK', reply.int(#ids) }, 0
   for i = 1, #ids do
     local c = core.read(ctx, ids[i])
     cost = cost + 1 + math.floor(tonumber(c.upstreams or '0') / 80)

@@ -12,12 +12,10 @@
 --          self_referencing_edge dependency_already_exists execution_not_in_flow already_member_of_different_flow
 --          namespace_mismatch fan_in_too_large flow_too_large
 local function ff_flow_stage(ctx, argv)
-  local id, revision = args.id(argv[2]), argv[3]
-  if not id then return reply.err('invalid_input', 'flow id') end
-  if revision ~= '' and not args.int(revision, 0, 9007199254740991) then
-    return reply.err('invalid_input', 'revision')
-  end
-  local items, bad = member.parse(argv, 4)
+  local q, bad = decode.ff_flow_stage(argv)
+  if not q then return bad end
+  local id, revision, items = q.flow, q.revision and reply.int(q.revision), nil
+  items, bad = member.parse(argv, 4)
   if not items then return bad end
   local h = graph.head(ctx, id)
   if not h then return reply.err('flow_not_found') end
@@ -27,7 +25,7 @@ local function ff_flow_stage(ctx, argv)
   if new == 0 then return reply.already(h.rv, h.nn or '0', h.ne or '0') end
   if h.st ~= 'F0' and h.st ~= 'F1' then return reply.err('flow_already_terminal', h.st) end
   if h.sl == '1' then return reply.err('flow_sealed', id) end
-  if revision ~= '' and revision ~= h.rv then return reply.err('stale_graph_revision', h.rv) end
+  if revision and revision ~= h.rv then return reply.err('stale_graph_revision', h.rv) end
 
   member.write(ctx, h, items)
   if h.st == 'F0' then graph.expire(ctx, h) end

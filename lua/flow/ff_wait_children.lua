@@ -60,23 +60,6 @@ function ff_wait.park(ctx, c, f, w)
   core.announce(ctx, c, f.id, 'R3i')
 end
 
--- parse judges everything that needs no look at the store.
-function ff_wait.parse(argv)
-  local q = { name = argv[7], mode = argv[8], after = argv[9], rest = argv[10], park = argv[11], items = {} }
-  if not q.name or #q.name < 1 or #q.name > 128 or string.find(q.name, '%c') then
-    return nil, reply.err('invalid_input', 'name: 1 to 128 bytes without control characters')
-  end
-  if not wait.modes[q.mode or ''] then return nil, reply.err('invalid_input', 'mode: all, first, success or fast') end
-  if q.after ~= 'run' and q.after ~= 'cancel' then return nil, reply.err('invalid_input', 'after: run or cancel') end
-  if q.rest ~= 'cancel' and q.rest ~= 'leave' then return nil, reply.err('invalid_input', 'rest: cancel or leave') end
-  if q.park ~= '0' and q.park ~= '1' then return nil, reply.err('invalid_input', 'park: 0 or 1') end
-  if not argv[12] then return q end
-  local bad
-  q.items, bad = member.parse(argv, 12)
-  if not q.items then return nil, bad end
-  return q
-end
-
 -- refuse tells why a flow takes no children; new is whether there are any that it does not have.
 function ff_wait.refuse(ctx, h, id)
   if h.st == 'F4' then return reply.err('flow_cancelled', id) end
@@ -86,21 +69,22 @@ function ff_wait.refuse(ctx, h, id)
 end
 
 local function ff_wait_children(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
-  local q
-  q, bad = ff_wait.parse(argv)
+  local q, bad = decode.ff_wait_children(argv)
   if not q then return bad end
+  local f = q.fence
+  q.items = {}
+  if argv[12] then q.items, bad = member.parse(argv, 12) end
+  if not q.items then return bad end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then
     local slot = fence.released(c, f, 'k')
     if slot then return reply.already(slot, '') end
     -- and the suspension followed
-    if q.park == '0' and fence.released(c, f, 'u') then return reply.already('made', '') end
+    if not q.park and fence.released(c, f, 'u') then return reply.already('made', '') end
     return answer
   end
-  local known = q.park == '1' and redis.call('HGET', keys.steps(ctx.r, f.id), wait.step(q.name))
+  local known = q.park and redis.call('HGET', keys.steps(ctx.r, f.id), wait.step(q.name))
   if known then return reply.ok('satisfied', known) end
   local h, founded = ff_wait.found(ctx, c, f.id)
   if not h then return reply.err('flow_not_found') end
@@ -122,7 +106,7 @@ local function ff_wait_children(ctx, argv)
   end
   ff_wait.list(ctx, q.items, f.id)
   if new > 0 then member.write(ctx, h, q.items, f.id) end
-  if q.park == '0' then
+  if not q.park then
     if #q.items > 0 then -- for the case that this execution ends before it waits
       local w = wait.tally(ctx, f.id, { mode = q.mode, after = q.after, rest = q.rest })
       w.state = 'm'

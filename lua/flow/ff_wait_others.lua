@@ -7,39 +7,20 @@
 -- Flags:   none
 -- Go:      Engine.WaitOthers
 -- Args:    protocol fence name:line(1..128) mode:all|first|success|fast after:run|cancel rest:cancel|leave
---          others:rows(1..100) {execution:ref node:line(1..64) mark:text attempt:n(1..4294967295)?}
+--          others:rows(1..100) {execution:ref node:line(1..64) mark:.|s|f|c|e|k|n attempt:n(1..4294967295)?}
 -- Replies: OK listed:n; ALREADY_SATISFIED listed:n
 -- Errors:  @root @fence invalid_input self_referencing_edge fan_in_too_large step_limit_exceeded
 local ff_others = {}
 
--- parse judges everything that needs no look at the store.
-function ff_others.parse(ctx, argv, id)
-  local q = { name = argv[7], mode = argv[8], after = argv[9], rest = argv[10] }
-  if not q.name or #q.name < 1 or #q.name > 128 or string.find(q.name, '%c') then
-    return nil, reply.err('invalid_input', 'name: 1 to 128 bytes without control characters')
-  end
-  if not wait.modes[q.mode or ''] then return nil, reply.err('invalid_input', 'mode: all, first, success or fast') end
-  if q.after ~= 'run' and q.after ~= 'cancel' then return nil, reply.err('invalid_input', 'after: run or cancel') end
-  if q.rest ~= 'cancel' and q.rest ~= 'leave' then return nil, reply.err('invalid_input', 'rest: cancel or leave') end
-  local items, behind = args.rows(argv, 11, 1, 100, { 'execution', 'node', 'mark', 'attempt' })
-  if not items or argv[behind] then return nil, reply.err('invalid_input', 'count: 1..100 executions') end
+-- own tells of what it would wait for itself, or nil.
+function ff_others.own(ctx, items, id)
   for i = 1, #items do
-    local x = items[i]
-    local partition, other = awaited.whole(x.execution)
-    if not partition then return nil, reply.err('invalid_input', 'execution: a partition and an id') end
+    local partition, other = awaited.whole(items[i].execution)
     if other == id and partition == string.match(ctx.r, '(%d+)}$') then
-      return nil, reply.err('self_referencing_edge', x.node)
-    end
-    if #x.node < 1 or #x.node > 64 or string.find(x.node, '%c') then
-      return nil, reply.err('invalid_input', 'node: 1 to 64 bytes without control characters')
-    end
-    if not string.find(x.mark, '^[.sfcekn]$') then return nil, reply.err('invalid_input', 'mark') end
-    if x.attempt ~= '' and not args.int(x.attempt, 1, 4294967295) then
-      return nil, reply.err('invalid_input', 'attempt')
+      return reply.err('self_referencing_edge', items[i].node)
     end
   end
-  q.items = items
-  return q
+  return nil
 end
 
 -- new are those that the list of this wait does not have yet, each once.
@@ -47,21 +28,19 @@ function ff_others.new(ctx, id, q)
   local out, seen = {}, {}
   local key = keys.children(ctx.r, id)
   local same = redis.call('HGET', key, 'name') == q.name
-  for i = 1, #q.items do
-    local full = q.items[i].execution
+  for i = 1, #q.others do
+    local full = q.others[i].execution
     if not seen[full] and not (same and redis.call('HEXISTS', key, full) == 1) then
-      seen[full], out[#out + 1] = true, q.items[i]
+      seen[full], out[#out + 1] = true, q.others[i]
     end
   end
   return out
 end
 
-local function ff_wait_others(ctx, argv)
-  local f, bad = fence.parse(argv, 2)
-  if not f then return bad end
-  local q
-  q, bad = ff_others.parse(ctx, argv, f.id)
-  if not q then return bad end
+local function ff_wait_others(ctx, q)
+  local f = q.fence
+  local bad = ff_others.own(ctx, q.others, f.id)
+  if bad then return bad end
   local c = core.read(ctx, f.id)
   local answer = fence.check(ctx, c, f)
   if answer then
@@ -82,7 +61,8 @@ local function ff_wait_others(ctx, argv)
   local token = redis.call('HGET', key, 'others')
   for i = 1, #new do
     local x = new[i]
-    fields[#fields + 1], fields[#fields + 2] = x.execution, x.mark .. ',' .. x.attempt .. ',' .. x.node
+    local attempt = x.attempt and reply.int(x.attempt) or ''
+    fields[#fields + 1], fields[#fields + 2] = x.execution, x.mark .. ',' .. attempt .. ',' .. x.node
     if x.mark == '.' then awaited.expect(ctx, x.execution, f.id, token) end
   end
   if #fields > 0 then redis.call('HSET', key, unpack(fields)) end

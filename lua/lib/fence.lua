@@ -21,10 +21,10 @@ function fence.parse(argv, i)
   return f
 end
 
--- optional reads the same, of which all but the id may be missing: then it returns nil.
+-- optional reads the same, of which all but the id may be missing: session tells.
 function fence.optional(argv, i)
   local f, bad = fence.parse(argv, i)
-  if not f and bad[2] == 'fence_required' then return nil end
+  if not f and bad[2] == 'fence_required' then return { id = argv[i], session = '' } end
   return f, bad
 end
 

@@ -102,19 +102,13 @@ local function rearm(ctx, c, id)
   indexes.alarm(ctx, due, id)
 end
 
--- parse reads request, steps, force, by and reason from position i; it returns them, or nil and an error reply.
-function replay.parse(argv, i)
-  local q = { request = args.id(argv[i]), steps = argv[i + 1], force = argv[i + 2], by = argv[i + 3],
-    reason = argv[i + 4] }
-  if not q.request then return nil, reply.err('invalid_input', 'request id') end
-  q.from = string.match(q.steps or '', '^from (.+)$')
+-- judge notes the step from which steps are dropped, or returns an error reply.
+function replay.judge(q)
+  q.from = string.match(q.steps, '^from (.+)$')
   if q.steps ~= 'keep' and q.steps ~= 'drop' and not steps.name(q.from) then
-    return nil, reply.err('invalid_input', 'steps: keep, drop, or from and the name of a step')
+    return reply.err('invalid_input', 'steps: keep, drop, or from and the name of a step')
   end
-  if q.force ~= '0' and q.force ~= '1' then return nil, reply.err('invalid_input', 'force: 0 or 1') end
-  if not q.by or #q.by > 64 then return nil, reply.err('invalid_input', 'by: at most 64 bytes') end
-  if not q.reason or #q.reason > 1024 then return nil, reply.err('invalid_input', 'reason: at most 1024 bytes') end
-  return q
+  return nil
 end
 
 -- refuse returns why an execution is not replayed, or that this request has replayed it before; nil when it may be.
@@ -127,7 +121,7 @@ function replay.refuse(ctx, c, id, q)
   if h and graph.count(h, 'bl') > 0 then return reply.err('resolution_pending', c.flow) end
   local rival = h and h.uk and h.en and graph.rival(ctx, h.uk, h.id)
   if rival then return reply.err('key_taken', rival.id) end
-  if c.state == 'T1' and q.force == '0' then
+  if c.state == 'T1' and not q.force then
     return reply.err('replay_not_allowed', 'it succeeded; a success is replayed only if forced')
   end
   if q.from and not (c.step_bytes and steps.order(ctx, id, q.from)) then return reply.err('step_not_found', q.from) end

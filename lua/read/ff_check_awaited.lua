@@ -17,25 +17,21 @@ function ff_check.waits(ctx, c, id, waiter)
   return group.record(v[1]) == '.' or own and (group.record(v[2]) == '.' or group.record(v[2]) == '~')
 end
 
-local function ff_check_awaited(ctx, argv)
-  if not awaited.whole(argv[2]) then return reply.err('invalid_input', 'waiter: a partition and an execution') end
-  local ids, behind = args.list(argv, 3, 1, 100)
-  if not ids or argv[behind] then return reply.err('invalid_input', 'count: 1..100 executions') end
-  local out = { 1, 'OK', reply.int(#ids) }
+local function ff_check_awaited(ctx, q)
+  local ids, out = q.executions, { 1, 'OK', reply.int(#q.executions) }
   for i = 1, #ids do
     local id = ids[i]
-    if not args.id(id) then return reply.err('invalid_input', 'execution id') end
     local c = core.read(ctx, id)
     if not c.state then
       local missing = purge.missing(ctx, id)
       return reply.err(missing[2], id)
     end
     local mark = graph.outcome(c) -- one that has ended waits no more, whatever its list says
-    if not mark and ff_check.waits(ctx, c, id, argv[2]) then
+    if not mark and ff_check.waits(ctx, c, id, q.waiter) then
       return reply.err('cycle_detected', id, 'it waits for the waiter')
     end
     if not mark and c.awaited and redis.call('HLEN', keys.awaiting(ctx.r, id)) >= 1000 and
-        redis.call('HEXISTS', keys.awaiting(ctx.r, id), argv[2]) == 0 then
+        redis.call('HEXISTS', keys.awaiting(ctx.r, id), q.waiter) == 0 then
       return reply.err('fan_in_too_large', id, '1000 executions wait for it')
     end
     out[#out + 1], out[#out + 2] = mark or '.', mark and core.attempt(c) or ''

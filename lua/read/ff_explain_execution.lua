@@ -138,8 +138,9 @@ local function ff_explain_execution(k, argv)
     if refused[2] == 'partition_frozen' then refused[4] = redis.call('HGET', k[1], 'frozen') end
     return refused
   end
-  local id = args.id(argv[2])
-  if not id then return reply.err('invalid_input', 'execution id') end
+  local q, bad = decode.ff_explain_execution(argv)
+  if not q then return bad end
+  local id = q.id
   local c = core.read(ctx, id)
   if c.damaged then return reply.err('corrupt', c.damaged) end
   if not c.state then

@@ -5,7 +5,7 @@
 -- ended. kept is the first attempt that is stored; the stream of an earlier one is closed, and its reason is removed.
 -- Flags:   no-writes
 -- Go:      Engine.ReadAttemptStream
--- Args:    protocol id:id attempt:n(0..4294967295)
+-- Args:    protocol id:id attempt:n(1..4294967295)
 -- Replies: OK exists:flag frames:n bytes:n sequence:n last_id:text first_id:text retained:n closed:flag
 --          closed_at:instant reason:text attempts:n code:code version:n live:n runs:n recorded:n recorded_id:text
 --          type:text began:instant ended_at:instant category:text message:text due:instant epoch:n end_at:instant
@@ -61,23 +61,21 @@ function ff_stream.whole(out, c, past)
   out[n + 6], out[n + 7] = cancelled and c.cancelled_by or '', cancelled and c.cancel_source or ''
 end
 
-local function ff_read_attempt_stream(ctx, argv)
-  local id, attempt = args.id(argv[2]), args.int(argv[3], 1, 4294967295)
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if not attempt then return reply.err('invalid_input', 'attempt') end
+local function ff_read_attempt_stream(ctx, q)
+  local id, attempt, number = q.id, q.attempt, reply.int(q.attempt)
   local c = core.read(ctx, id)
   if not c.state then return purge.missing(ctx, id) end
   local started = core.started(c)
-  local m = redis.call('HMGET', keys.meta(ctx.r, id, argv[3]), 'c', 'b', 'q', 'i', 'z', 'y', 'v', 'l', 'n', 'r')
+  local m = redis.call('HMGET', keys.meta(ctx.r, id, number), 'c', 'b', 'q', 'i', 'z', 'y', 'v', 'l', 'n', 'r')
   local first, retained = '0-0', 0
   if m[1] then
-    local key = keys.stream(ctx.r, id, argv[3])
+    local key = keys.stream(ctx.r, id, number)
     retained = redis.call('XLEN', key)
     local head = redis.call('XRANGE', key, '-', '+', 'COUNT', 1)
     if head[1] then first = head[1][1] end
   end
   local closed, reason = m[5] and true or false, m[6] or ''
-  local past = ff_stream.past(ctx, id, attempt <= started and argv[3] or reply.int(started))
+  local past = ff_stream.past(ctx, id, attempt <= started and number or reply.int(started))
   if not m[1] then
     if attempt > started then
       closed = core.terminal(c)

@@ -6,9 +6,8 @@
 -- Replies: OK now:instant row:text alive:flag expiry:instant steps:n closed:text wait:text since:instant core
 --          attempts tags:rows {key:tag value:text}
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt
-local function ff_read_execution(ctx, argv)
-  local id = args.id(argv[2])
-  if not id then return reply.err('invalid_input', 'execution id') end
+local function ff_read_execution(ctx, q)
+  local id = q.id
   local c = core.read(ctx, id)
   if not c.state then return purge.missing(ctx, id) end
   if c.purged_until then return reply.err('result_purged', c.state) end -- half of it is gone already

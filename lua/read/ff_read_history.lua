@@ -5,9 +5,8 @@
 -- Args:    protocol id:id
 -- Replies: OK core attempts events:rows {entry:text}
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt
-local function ff_read_history(ctx, argv)
-  local id = args.id(argv[2])
-  if not id then return reply.err('invalid_input', 'execution id') end
+local function ff_read_history(ctx, q)
+  local id = q.id
   local c = core.read(ctx, id)
   if not c.state then return purge.missing(ctx, id) end
   local out = { 1, 'OK' }

@@ -7,10 +7,8 @@
 -- Args:    protocol id:id all:flag
 -- Replies: OK inputs:rows {name:text upstream:uuid attempt:n? mark:text node:text category:text}
 -- Errors:  @root invalid_input execution_not_found
-local function ff_read_inputs(ctx, argv)
-  local id, all = args.id(argv[2]), argv[3] == '1'
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if not all and argv[3] ~= '0' then return reply.err('invalid_input', 'all: 0 or 1') end
+local function ff_read_inputs(ctx, q)
+  local id, all = q.id, q.all
   if not core.read(ctx, id).state then return reply.err('execution_not_found') end
   local v, out = links.edges(ctx, id), { 1, 'OK', '' }
   local ups = {}

@@ -4,16 +4,13 @@
 -- nothing gets the same answer whatever there is, and leaves no trace.
 -- Flags:   no-writes
 -- Go:      Engine.ReadQuestion
--- Args:    protocol id:id waitpoint:id digest:hex(64)
+-- Args:    protocol id:id waitpoint:id !invalid_token digest:hex(64)
 -- Replies: OK question:text state:p|a|c|e|x answer:text
 -- Errors:  @root invalid_input invalid_token token_expired hmac_secret_not_initialized
-local function ff_read_question(ctx, argv)
-  local id, wid, digest = args.id(argv[2]), args.id(argv[3]), argv[4]
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if not wid then return reply.err('invalid_input', 'waitpoint id') end
-  if not token.hex(digest, 64) then return reply.err('invalid_token') end
+local function ff_read_question(ctx, q)
+  local id, wid = q.id, q.waitpoint
   local u, w = suspension.read(ctx, id), waitpoint.read(ctx, id, wid)
-  local bad = token.verify(ctx, w, digest)
+  local bad = token.verify(ctx, w, q.digest)
   if bad then return bad end
   return reply.ok(w.suspension == u.id and u.question or '', w.state, suspension.answer(ctx, id, wid, w))
 end

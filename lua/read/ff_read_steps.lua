@@ -60,10 +60,9 @@ function ff_list.failed(ctx, c, id, out)
   out[place] = reply.int(n)
 end
 
-local function ff_read_steps(ctx, argv)
-  local id, name = args.id(argv[2]), argv[3]
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if name ~= '' and not steps.name(name) then return reply.err('invalid_input', 'step name: 1..128 bytes') end
+local function ff_read_steps(ctx, q)
+  local id, name = q.id, q.name
+  if name ~= '' and not steps.name(name) then return reply.err('invalid_input', 'name: another first byte') end
   local c = core.read(ctx, id)
   if not c.state then return purge.missing(ctx, id) end
   if c.purged_until then return reply.err('result_purged', c.state) end

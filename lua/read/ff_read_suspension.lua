@@ -7,9 +7,8 @@
 -- Replies: OK code:code flow:uuid? outcome:text record:rows {field:text value:text} waitpoints:rows {waitpoint:id
 --          record:text} {* refused:instant}
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt
-local function ff_read_suspension(ctx, argv)
-  local id = args.id(argv[2])
-  if not id then return reply.err('invalid_input', 'execution id') end
+local function ff_read_suspension(ctx, q)
+  local id = q.id
   local c = core.read(ctx, id)
   if not c.state then return purge.missing(ctx, id) end
   local u = suspension.read(ctx, id)

@@ -8,7 +8,7 @@
 -- within two seconds; if nobody listens under its name, the caller takes over in this call.
 -- Flags:   allow-oom
 -- Go:      Engine.Tick
--- Args:    protocol owner:bytes(1..64) release:0|1|2
+-- Args:    protocol owner:name(64) release:0|1|2
 -- Replies: OK owner:flag more:flag next:ms idle:flag requeued:n exhausted:n promoted:n timed_out:n expired:n rung:n
 --          suspensions:n waitpoints:n purged:n schedules:n outbox:n; ALREADY_SATISFIED other:text
 -- Errors:  @root invalid_input
@@ -361,18 +361,16 @@ end
 local function ff_tick(k, argv)
   local ctx, refused = root.enter(k, argv, false, true)
   if not ctx then return refused end
-  local owner = args.name(argv[2], 64)
-  if not owner then return reply.err('invalid_input', 'owner') end
-  if argv[3] ~= '0' and argv[3] ~= '1' and argv[3] ~= '2' then
-    return reply.err('invalid_input', 'release: 0, 1 or 2')
-  end
-  if argv[3] == '1' then
+  local q, bad = decode.ff_tick(argv)
+  if not q then return bad end
+  local owner = q.owner
+  if q.release == '1' then
     if root.owner(ctx) ~= owner then return reply.already(root.owner(ctx) or '') end
     doorbell.vacate(ctx, owner)
     return reply.ok('0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0')
   end
   local current = root.owner(ctx)
-  if current and current ~= owner and root.overdue(ctx) == '0' and (argv[3] ~= '2' or ff_tick_do.ask(ctx, current)) then
+  if current and current ~= owner and root.overdue(ctx) == '0' and (q.release ~= '2' or ff_tick_do.ask(ctx, current)) then
     return reply.already(current)
   end
 

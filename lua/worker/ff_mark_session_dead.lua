@@ -6,10 +6,8 @@
 -- Args:    protocol session:bytes(1..64) reason:bytes(256)
 -- Replies: OK "dead" held:n; ALREADY_SATISFIED "dead"
 -- Errors:  @root invalid_input session_not_found
-local function ff_mark_session_dead(ctx, argv)
-  local id, reason = argv[2], argv[3]
-  if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
-  if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
+local function ff_mark_session_dead(ctx, q)
+  local id, reason = q.session, q.reason
   local s = session.read(ctx, id)
   if s.dead then return reply.already('dead') end
   if not s.exp then return reply.err('session_not_found') end

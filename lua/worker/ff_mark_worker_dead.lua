@@ -6,10 +6,8 @@
 -- Args:    protocol instance:name(48) reason:bytes(256)
 -- Replies: OK "dead"; ALREADY_SATISFIED "dead"
 -- Errors:  @root invalid_input worker_not_found
-local function ff_mark_worker_dead(ctx, argv)
-  local instance, reason = args.name(argv[2], 48), argv[3]
-  if not instance then return reply.err('invalid_input', 'instance') end
-  if not reason or #reason > 256 then return reply.err('invalid_input', 'reason: at most 256 bytes') end
+local function ff_mark_worker_dead(ctx, q)
+  local instance, reason = q.instance, q.reason
   local w = registry.read(ctx, instance)
   if w.dead then return reply.already('dead') end
   if not w.exp then return reply.err('worker_not_found') end

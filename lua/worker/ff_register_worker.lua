@@ -5,21 +5,13 @@
 -- of their context.
 -- Flags:   allow-oom
 -- Go:      Engine.RegisterWorker
--- Args:    protocol instance:name(48) token:bytes(1..64) ttl:ms(1000..3600000) inflight:n(0..1000000)
+-- Args:    protocol instance:name(48) token:name(64) ttl:ms(1000..3600000) inflight:n(0..1000000)
 --          stuck:n(0..1000000) info:bytes(1..131072)
 -- Replies: OK outcome:registered|renewed expiry:instant revision:n
 -- Errors:  @root invalid_input instance_in_use
-local function ff_register_worker(ctx, argv)
-  local q = args.named(argv, 2, { 'instance', 'token', 'ttl', 'inflight', 'stuck', 'info' })
-  local instance, token = args.name(q.instance, 48), args.name(q.token, 64)
-  local ttl, inflight, info = args.int(q.ttl, 1000, 3600000), args.int(q.inflight, 0, 1000000), q.info
-  local stuck = inflight and args.int(q.stuck, 0, inflight)
-  if not instance then return reply.err('invalid_input', 'instance') end
-  if not token then return reply.err('invalid_input', 'token') end
-  if not ttl then return reply.err('invalid_input', 'ttl: 1000..3600000') end
-  if not inflight then return reply.err('invalid_input', 'inflight: 0..1000000') end
-  if not stuck then return reply.err('invalid_input', 'stuck: 0..inflight') end
-  if not info or #info < 1 or #info > 131072 then return reply.err('invalid_input', 'info: 1..131072 bytes') end
+local function ff_register_worker(ctx, q)
+  local instance, token, ttl, inflight, stuck, info = q.instance, q.token, q.ttl, q.inflight, q.stuck, q.info
+  if stuck > inflight then return reply.err('invalid_input', 'stuck: at most as many as inflight') end
   local w = registry.read(ctx, instance)
   if w.alive and w.token ~= token then
     return reply.err('instance_in_use', reply.int(w.exp), reply.int(w.exp - ctx.now))

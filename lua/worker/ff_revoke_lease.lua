@@ -2,16 +2,11 @@
 -- lost work. With a session, only that holder's lease is taken. A repeated request does not take the next holder's.
 -- Flags:   allow-oom
 -- Go:      Engine.RevokeLease
--- Args:    protocol id:id session:bytes(64) by:bytes(64) reason:bytes(1024) request:uuid
+-- Args:    protocol id:id session:bytes(64) by:bytes(64) reason:bytes(1024) request:id
 -- Replies: OK "revoked" session:text epoch:n; ALREADY_SATISFIED why:already_revoked|already_expired
 -- Errors:  @root invalid_input execution_not_found execution_not_active stale_lease
-local function ff_revoke_lease(ctx, argv)
-  local id, holder, by, reason, request = args.id(argv[2]), argv[3], argv[4], argv[5], args.id(argv[6])
-  if not id then return reply.err('invalid_input', 'execution id') end
-  if not holder or #holder > 64 then return reply.err('invalid_input', 'session') end
-  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  if not reason or #reason > 1024 then return reply.err('invalid_input', 'reason: at most 1024 bytes') end
-  if not request then return reply.err('invalid_input', 'request id') end
+local function ff_revoke_lease(ctx, q)
+  local id, holder, by, reason, request = q.id, q.session, q.by, q.reason, q.request
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
   if c.state == 'A3' or c.revoke_request == request then return reply.already('already_revoked') end

@@ -5,9 +5,8 @@
 -- Args:    protocol session:bytes(1..64)
 -- Replies: OK "closed"; ALREADY_SATISFIED "closed"
 -- Errors:  @root invalid_input session_not_empty
-local function ff_session_close(ctx, argv)
-  local id = argv[2]
-  if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
+local function ff_session_close(ctx, q)
+  local id = q.session
   local s = session.read(ctx, id)
   if s.dead or not s.exp then return reply.already('closed') end
   local held = redis.call('ZCARD', keys.held(ctx.r, id))

@@ -4,10 +4,8 @@
 -- Args:    protocol session:bytes(1..64) offset:n
 -- Replies: OK alive:flag total:n executions:rows {id:uuid claim:n}
 -- Errors:  @root invalid_input
-local function ff_session_held(ctx, argv)
-  local id, offset = argv[2], args.int(argv[3], 0, 9007199254740991)
-  if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
-  if not offset then return reply.err('invalid_input', 'offset') end
+local function ff_session_held(ctx, q)
+  local id, offset = q.session, q.offset
   local held = keys.held(ctx.r, id)
   local members = redis.call('ZRANGE', held, offset, offset + 99, 'WITHSCORES')
   for i = 2, #members, 2 do members[i] = reply.int(args.score(members[i])) end

@@ -5,12 +5,9 @@
 -- Args:    protocol session:bytes(1..64) ttl:ms(1000..3600000) processed:n
 -- Replies: OK overdue:flag generation:n more:flag notices:rows {notice:text}
 -- Errors:  @root invalid_input lease_expired
-local function ff_session_renew(ctx, argv)
-  local id, ttl, processed = argv[2], args.int(argv[3], 1000, 3600000), args.int(argv[4], 0, 9007199254740991)
-  if not id or #id < 1 or #id > 64 then return reply.err('invalid_input', 'session') end
-  if not ttl then return reply.err('invalid_input', 'lease ttl: 1000..3600000') end
+local function ff_session_renew(ctx, q)
+  local id, ttl, processed = q.session, q.ttl, q.processed
   local s = session.read(ctx, id)
-  if not processed then return reply.err('invalid_input', 'processed generation') end
   if not s.alive then return reply.err('lease_expired') end
   if processed > s.lg then processed = s.lb end -- a failover lost notices that the holder knows: tell all there are
   local key = keys.session(ctx.r, id)

@@ -4,37 +4,25 @@
 -- after the last idle claim that used it.
 -- Flags:   allow-oom
 -- Go:      Engine.SetSubscription
--- Args:    protocol digest:hex(1..64) namespaces:rows {namespace:name(64)} classes:rows(0..1024) {class:n(1..)}
---          [lanes:rows {lane:text weight:n(0..1000)}]
+-- Args:    protocol digest:hex(1..64) namespaces:rows(0..256) {namespace:name(64)} classes:rows(0..1024)
+--          {class:n(1..999999999)} lanes:rows(0..256) {lane:name(64) weight:n(1..1000)}
 -- Replies: OK digest:hex(1..64)
 -- Errors:  @root invalid_input
-local function ff_set_interest(ctx, argv)
-  local digest, spaces, at = argv[2], args.list(argv, 3, 0, 256)
-  if not digest or #digest < 1 or #digest > 64 or string.find(digest, '[^%x]') then
-    return reply.err('invalid_input', 'digest: 1..64 hex digits')
-  end
-  if not spaces then return reply.err('invalid_input', 'count: 0..256 namespaces') end
-  local classes, behind = args.list(argv, at, 0, 1024)
-  if not classes then return reply.err('invalid_input', 'count: 0..1024 classes') end
-  local lanes, last = {}, behind
-  if argv[behind] then lanes, last = args.rows(argv, behind, 0, 256, { 'lane', 'weight' }) end
-  if not lanes or argv[last] then return reply.err('invalid_input', 'count: 0..256 weights of lanes') end
+local function ff_set_interest(ctx, q)
+  local digest, spaces, classes, lanes = q.digest, q.namespaces, q.classes, q.lanes
   local first, own = route.space(ctx), #spaces == 0
   for i = 1, #spaces do
-    if not args.name(spaces[i], 64) then return reply.err('invalid_input', 'namespace') end
     own = own or spaces[i] == first
   end
   local told = table.concat(spaces, '\31')
   for i = 1, #lanes do
-    if not args.name(lanes[i].lane, 64) then return reply.err('invalid_input', 'lane') end
-    if not args.int(lanes[i].weight, 1, 1000) then return reply.err('invalid_input', 'weight: 1..1000') end
-    told = told .. (i == 1 and '\30' or '\31') .. lanes[i].lane .. '\31' .. lanes[i].weight
+    told = told .. (i == 1 and '\30' or '\31') .. lanes[i].lane .. '\31' .. reply.int(lanes[i].weight)
   end
   local members = { '0' }
   for i = 1, #classes do
-    if not args.int(classes[i], 1, 999999999) then return reply.err('invalid_input', 'class') end
-    if own then members[#members + 1] = classes[i] end
-    members[#members + 1] = 'c' .. classes[i]
+    local class = reply.int(classes[i])
+    if own then members[#members + 1] = class end
+    members[#members + 1] = 'c' .. class
   end
   local key = keys.interest(ctx.r, digest)
   redis.call('DEL', key)
