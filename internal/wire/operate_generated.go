@@ -681,8 +681,8 @@ type FireSchedule struct {
 	At       time.Time // or none
 	Solo     bool
 	Flow     string // or none
-	Members  int
-	Edges    int
+	Members  string
+	Edges    string
 	Mode     string
 	Start    *FireScheduleStart // may be missing
 }
@@ -690,7 +690,7 @@ type FireSchedule struct {
 func (FireSchedule) Function() string { return "ff_fire_schedule" }
 
 func (a FireSchedule) Append(to []string) []string {
-	to = append(to, a.Name, number(a.Revision), instant(a.Seen), none(instant(a.Next)), number(a.Missed), none(instant(a.First)), none(instant(a.Last)), a.Why, none(number(a.Limit)), none(instant(a.At)), flag(a.Solo), a.Flow, number(a.Members), number(a.Edges), a.Mode)
+	to = append(to, a.Name, number(a.Revision), instant(a.Seen), none(instant(a.Next)), number(a.Missed), none(instant(a.First)), none(instant(a.Last)), a.Why, none(number(a.Limit)), none(instant(a.At)), flag(a.Solo), a.Flow, a.Members, a.Edges, a.Mode)
 	if a.Start != nil {
 		to = a.Start.Append(to)
 	}

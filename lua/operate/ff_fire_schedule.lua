@@ -9,7 +9,7 @@
 -- Flags:   none
 -- Go:      Engine.FireSchedule
 -- Args:    protocol name:name(64) revision:n(1..) seen:instant next:instant? missed:n first:instant? last:instant?
---          why:bytes(32) limit:n(1..)? at:instant? solo:flag flow:uuid? members:n edges:n mode:text [start
+--          why:bytes(32) limit:n(1..)? at:instant? solo:flag flow:uuid? members:text edges:text mode:text [start
 --          executions:rows(1..1) {id:uuid digest:bytes(64) payload:bytes(1048576)}]
 -- Replies: OK outcome:text detail:text next:instant; ALREADY_SATISFIED revision:n next:instant
 -- Errors:  @root invalid_input schedule_not_found
