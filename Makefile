@@ -19,7 +19,7 @@ check: ## gofmt, go vet, staticcheck, and the project's own rules (import arrows
 		printf 'gofmt wants (run make fmt):\n%s\n' "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run ./internal/check
-	$(GO) run ./internal/contract/generate -check -dir internal/wire
+	$(GO) run ./internal/contract/generate -check -root .
 	$(GO) run $(STATICCHECK) ./...
 	cd benchmarks && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd httpapi/spec && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
@@ -46,7 +46,7 @@ quick: ## the inner loop: the packages that users meet and what is below them, a
 test: ## the tests of this module in minutes, with the race detector where goroutines are (as root on Debian it first installs the servers); PKG=./client/... narrows them down
 	@$(MAKE) --no-print-directory deps || echo 'make test: going on without; tests that need the server say so'
 	@case "$(PKG)" in \
-		./...) rm -f $(PASSED) && $(MAKE) --no-print-directory -j3 test-suite test-plain test-raced && ./tools/tree >$(PASSED);; \
+		./...) mkdir -p .build && rm -f $(PASSED) && $(MAKE) --no-print-directory -j3 test-suite test-plain test-raced && ./tools/tree >$(PASSED);; \
 		*) $(GO) test $(RACE) $(TEST_FLAGS) $(PKG);; \
 	esac
 

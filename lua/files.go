@@ -11,7 +11,8 @@ package lua
 
 import "embed"
 
-// Files are the Lua files, a directory for each area and lib for the helpers.
+// Files are the Lua files, a directory for each area, lib for the helpers, and decode for what is generated from the
+// headers.
 //
-//go:embed groups.txt lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua operate/*.lua read/*.lua flow/*.lua admission/*.lua tick/*.lua
+//go:embed groups.txt lib/*.lua system/*.lua execution/*.lua worker/*.lua stream/*.lua suspend/*.lua operate/*.lua read/*.lua flow/*.lua admission/*.lua tick/*.lua decode/*.lua
 var Files embed.FS

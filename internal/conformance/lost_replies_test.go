@@ -615,7 +615,7 @@ var flowWritings = []writing{
 		token := w.hash(w.k.Children(s.fence.Execution.UUID()))["others"]
 		_, err := e.TellWaiters(w.ctx, w.p,
 			[]engine.AwaitedEnd{{Awaiting: engine.Awaiting{Awaited: s.waiting, Waiter: s.fence.Execution, Token: token},
-				Mark: "s", Attempt: "1"}})
+				Mark: "s", Attempt: 1}})
 		return "", err
 	}},
 	{"ff_wait_children", "wait for children that have ended", func(w *env, s fixed) {

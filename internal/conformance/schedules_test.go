@@ -92,7 +92,7 @@ func wireFire(w *env, s engine.Schedule, missed string) []string {
 	next := strconv.FormatInt(s.Next.Add(time.Hour).UnixMilli(), 10)
 	id := flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next))
 	return []string{proto, s.Name, strconv.FormatUint(s.Revision, 10), at, next, missed, at, at, "late", "", at, "1",
-		"", "", "", "", "default", "default", "k", "", "0", "", "+1000", "", "", "me", "1", "a.b", "c", "1",
+		"", "0", "0", "", "default", "default", "k", "", "0", "", "+1000", "", "", "me", "1", "a.b", "c", "1",
 		id.UUID().String(), "d", ""}
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -169,6 +171,9 @@ func set(v reflect.Value, text string) {
 		v.SetString(text)
 	case v.Kind() == reflect.Bool:
 		v.SetBool(text == "1")
+	case v.Type() == reflect.TypeFor[uuid.UUID]():
+		id, _ := uuid.Parse(text)
+		v.Set(reflect.ValueOf(id))
 	case v.Type() == reflect.TypeFor[time.Duration]():
 		v.SetInt(n * int64(time.Millisecond))
 	case v.Kind() == reflect.Int:

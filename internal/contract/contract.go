@@ -26,7 +26,19 @@ type Function struct {
 	Replies []Reply
 	Errors  []string
 	File    string
+	// Decoded tells what generated code reads: all arguments, which come to the function by name, their begin, of which
+	// the function asks it, or nothing.
+	Decoded Decoded
 }
+
+// Decoded is how much of a function's arguments generated code reads.
+type Decoded int
+
+const (
+	DecodedNothing Decoded = iota
+	DecodedBegin
+	DecodedAll
+)
 
 // Reply is one form of an answer.
 type Reply struct {
@@ -113,6 +125,12 @@ func split(file string) map[string]string {
 		panic(err)
 	}
 	parts, label := map[string]string{}, ""
+	switch f := name(file); {
+	case strings.Contains(string(text), "\nlocal function "+f+"(ctx, q)\n"):
+		parts["Decoded"] = "all"
+	case strings.Contains(string(text), "decode."+f+"(argv)"):
+		parts["Decoded"] = "begin"
+	}
 	for line := range strings.Lines(string(text)) {
 		text, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "-- ")
 		if !ok {
@@ -145,6 +163,7 @@ func (r *resolver) function(file string) (Function, error) {
 		return done, nil
 	}
 	parts := r.lines[f.Name]
+	f.Decoded = map[string]Decoded{"begin": DecodedBegin, "all": DecodedAll}[parts["Decoded"]]
 	f.Purpose, f.Method = parts[f.Name], parts["Go"]
 	for _, label := range append([]string{f.Name}, labels...) {
 		if parts[label] == "" {

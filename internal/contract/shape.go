@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -15,6 +16,7 @@ import (
 //	[a b]           the slots in it, or nothing
 //	(x or y)        one or the other, also within the other brackets
 //	{as ff_x}       what ff_x answers behind its OK
+//	!code           the slots behind it are refused with this code, and not with invalid_input
 //	x; y            in replies: one or the other, by the first word; "the same" is what follows the first word of x
 type Shape interface {
 	// fit tells whether this part begins at a place, and the rest fits behind it.
@@ -26,7 +28,8 @@ type (
 	Slot struct {
 		Name string
 		Type Type
-		None bool // it may be ''
+		None bool   // it may be ''
+		Code string // with which it is refused
 	}
 	// Text is one of some fixed texts.
 	Text []string
@@ -57,6 +60,7 @@ type parser struct {
 	text    string
 	groups  map[string]string
 	within  []string // groups that are being read
+	code    string   // of refusals
 	replies func(function string) (Sequence, error)
 }
 
@@ -137,6 +141,10 @@ func (p *parser) part(token string, before Sequence) (Sequence, error) {
 	case "(":
 		return p.inside("(", ")")
 	}
+	if code, ok := strings.CutPrefix(token, "!"); ok {
+		p.code = code
+		return nil, nil
+	}
 	if text, ok := strings.CutPrefix(token, `"`); ok {
 		return Sequence{Text{strings.TrimSuffix(text, `"`)}}, nil
 	}
@@ -148,7 +156,7 @@ func (p *parser) part(token string, before Sequence) (Sequence, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", token, err)
 		}
-		return Sequence{Slot{Name: name, Type: t, None: none}}, nil
+		return Sequence{Slot{Name: name, Type: t, None: none, Code: cmp.Or(p.code, "invalid_input")}}, nil
 	case p.groups[token] != "":
 		return p.group(token)
 	case strings.Contains(token, "|"), strings.Trim(token, "0123456789") == "",
@@ -164,7 +172,8 @@ func (p *parser) group(name string) (Sequence, error) {
 			return nil, fmt.Errorf("the group %s contains itself", name)
 		}
 	}
-	inner := parser{text: p.groups[name], groups: p.groups, within: append(p.within, name), replies: p.replies}
+	inner := parser{text: p.groups[name], groups: p.groups, within: append(p.within, name), code: p.code,
+		replies: p.replies}
 	s, err := inner.all()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

@@ -21,12 +21,14 @@ import (
 //	flag          0 or 1
 //	int           a whole number that may be negative
 //	score         a number as sorted sets have it
+//	scan          the cursor of a scan, a whole number
 //	when          an instant, or + and milliseconds from now
 //	bytes(1..9)   so many bytes
 //	ascii(1..9)   so many bytes of printable ASCII
 //	line(1..9)    so many bytes without control characters
 //	name(9)       1 to so many bytes of printable ASCII without braces, neither . nor ..
 //	label         1 to 64 letters, digits, _ . and -, a letter or digit first
+//	dimension     1 to 64 lower-case letters, digits, _ and ., a letter first
 //	uuid          a UUID in lower case
 //	id            36 bytes
 //	ref           the partition and the id of an execution, as in 12.uuid
@@ -42,6 +44,7 @@ type Type struct {
 	Name   string
 	Lo, Hi int64
 	Words  []string // of an enum
+	Table  string   // whose keys the words are, "" for none
 }
 
 const whole = 1<<53 - 1
@@ -50,18 +53,20 @@ var (
 	call   = regexp.MustCompile(`^([a-z]+)(?:\(([^()]*)\))?$`)
 	digits = regexp.MustCompile(`^(0|[1-9][0-9]{0,15})$`)
 	forms  = map[string]*regexp.Regexp{
-		"int":   regexp.MustCompile(`^-?(0|[1-9][0-9]{0,15})$`),
-		"score": regexp.MustCompile(`^-?[0-9.]+(e[+-]?[0-9]+)?$|^[+-]?inf$`),
-		"when":  regexp.MustCompile(`^\+?(0|[1-9][0-9]{0,15})$`),
-		"label": regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`),
-		"uuid":  regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`),
-		"id":    regexp.MustCompile(`(?s)^.{36}$`),
-		"ref":   regexp.MustCompile(`(?s)^(0|[1-9][0-9]{0,4})\..{36}$`),
-		"tag":   regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$`),
-		"kid":   regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`),
-		"code":  regexp.MustCompile(`^[A-Z][0-9a-z]{1,3}$`),
-		"flag":  regexp.MustCompile(`^[01]$`),
-		"text":  regexp.MustCompile(``),
+		"int":       regexp.MustCompile(`^-?(0|[1-9][0-9]{0,15})$`),
+		"score":     regexp.MustCompile(`^-?[0-9.]+(e[+-]?[0-9]+)?$|^[+-]?inf$`),
+		"when":      regexp.MustCompile(`^\+?(0|[1-9][0-9]{0,15})$`),
+		"dimension": regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`),
+		"label":     regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`),
+		"uuid":      regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`),
+		"id":        regexp.MustCompile(`(?s)^.{36}$`),
+		"ref":       regexp.MustCompile(`(?s)^(0|[1-9][0-9]{0,4})\..{36}$`),
+		"tag":       regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$`),
+		"kid":       regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`),
+		"code":      regexp.MustCompile(`^[A-Z][0-9a-z]{1,3}$`),
+		"scan":      regexp.MustCompile(`^(0|[1-9][0-9]{0,15})$`),
+		"flag":      regexp.MustCompile(`^[01]$`),
+		"text":      regexp.MustCompile(``),
 	}
 	numbers = []string{"n", "rows", "ms", "instant"}
 	sized   = []string{"bytes", "ascii", "line", "name", "hex", "object"}
@@ -80,6 +85,7 @@ func parseType(text string) (Type, error) {
 	case t.Name == "enum":
 		var err error
 		t.Words, err = keysOf(bounds)
+		t.Name, t.Table = "enum", bounds
 		return t, err
 	case slices.Contains(numbers, t.Name):
 		t.Hi = whole
@@ -163,6 +169,51 @@ func (t Type) String() string {
 	default:
 		return t.Name + "(" + lo + ".." + hi + ")"
 	}
+}
+
+// Want is what a slot may hold, in words.
+func (t Type) Want() string {
+	lo, hi := strconv.FormatInt(t.Lo, 10), strconv.FormatInt(t.Hi, 10)
+	span := lo + ".." + hi
+	switch {
+	case t.Lo == t.Hi:
+		span = hi
+	case t.Hi == whole || t.Hi == math.MaxInt64:
+		span = "at least " + lo
+	case t.Lo == 0 && slices.Contains(sized, t.Name):
+		span = "at most " + hi
+	}
+	switch t.Name {
+	case "enum":
+		last := len(t.Words) - 1
+		return strings.Join(t.Words[:last], ", ") + " or " + t.Words[last]
+	case "n":
+		if t.Lo == 0 && t.Hi == whole {
+			return "a whole number"
+		}
+		return span
+	case "ms":
+		return span + " ms"
+	case "bytes":
+		return span + " bytes"
+	case "ascii":
+		return span + " bytes of printable ASCII"
+	case "line":
+		return span + " bytes without control characters"
+	case "name":
+		return span + " bytes of printable ASCII without braces"
+	case "hex":
+		return span + " hexadecimal digits"
+	case "object":
+		return "a JSON object of " + span + " bytes"
+	}
+	return map[string]string{"rows": span, "instant": "milliseconds since 1970", "flag": "0 or 1",
+		"scan": "a cursor of an answer", "int": "a whole number",
+		"score": "a number", "when": "milliseconds since 1970, or + and milliseconds from now",
+		"label":     "1..64 letters, digits, _ . and -, a letter or digit first",
+		"dimension": "1..64 lower-case letters, digits, _ and ., a letter first", "uuid": "a UUID in lower case",
+		"id": "36 bytes", "ref": "a partition and an id", "tag": "dotted lower-case parts, at most 64 bytes",
+		"kid": "1..32 letters, digits, _ . and -", "code": "the code of a state", "text": "a text"}[t.Name]
 }
 
 var key = regexp.MustCompile(`\b([a-z_]+) =`)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/record"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Awaiting says that an execution (Waiter) waits for another that it did not make. Token names its wait, so that what
@@ -30,7 +32,7 @@ type Awaiting struct {
 type AwaitedEnd struct {
 	Awaiting
 	Mark    string // as lua/lib/group.lua has them, and x for one that is gone
-	Attempt string // its last, "" for none
+	Attempt int    // its last, 0 for none
 }
 
 // Awaited answers Await. Ended: it has ended, as End tells. Known: the waiter would be told already.
@@ -85,23 +87,20 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 	}
 	for _, p := range order {
 		for batch := range slices.Chunk(by[p], limits.MaxBatch) {
-			args := []string{protocol, full(waiter), strconv.Itoa(len(batch))}
+			q := wire.CheckAwaited{Waiter: full(waiter)}
 			for _, i := range batch {
-				args = append(args, list[i].UUID().String())
+				q.Executions = append(q.Executions, list[i].UUID().String())
 			}
-			r, err := e.call(ctx, fnCheckAwaited, p, args...)
+			r, _, err := ask[wire.CheckAwaitedReply](ctx, e, p, q)
+			if err == nil {
+				err = answers(fnCheckAwaited, len(r.Executions), len(batch))
+			}
 			if err != nil {
 				return nil, err
 			}
-			if n := r.Count(2); n != len(batch) {
-				r.Stop("%d answers to %d executions", n, len(batch))
-			}
-			for _, i := range batch {
-				mark := r.Text()
-				out[i] = ChildOutcome{ID: list[i], Outcome: endings[mark], Attempt: r.attempt()}
-			}
-			if err := r.fail(); err != nil {
-				return nil, err
+			for n, i := range batch {
+				x := r.Executions[n]
+				out[i] = ChildOutcome{ID: list[i], Outcome: endings[x.Mark], Attempt: x.Attempt}
 			}
 		}
 	}
@@ -116,36 +115,36 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 func (e *Engine) WaitOthers(ctx context.Context, f flowfabric.Fence, q ChildWait) error {
 	rest, after := q.leftovers()
 	for batch := range slices.Chunk(q.Others, limits.MaxBatch) {
-		args := append(fenceArgs([]string{protocol}, f), q.Name, string(q.Mode), after, rest, strconv.Itoa(len(batch)))
+		call := wire.WaitOthers{Fence: fenceOf(f), Name: q.Name, Mode: string(q.Mode), After: after, Rest: rest}
 		for _, x := range batch {
-			args = append(args, full(x.ID), x.Node, x.mark(), x.last())
+			if x.Outcome == "" && x.Cancel {
+				x.Attempt = 1
+			}
+			call.Others = append(call.Others, wire.WaitOthersOther{Execution: full(x.ID), Node: x.Node,
+				Mark: marks[x.Outcome], Attempt: x.Attempt})
 		}
-		if _, err := e.call(ctx, fnWaitOthers, f.Execution.Partition(), args...); err != nil {
+		if _, err := e.settled(ctx, f.Execution.Partition(), call); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// answers refuses another number of answers than were asked for.
+func answers(f function, got, want int) error {
+	if got == want {
+		return nil
+	}
+	return misread(f, fmt.Errorf("%d answers to %d items", got, want))
+}
+
 var marks = map[flowfabric.PublicState]string{"": ".", flowfabric.Completed: "s", flowfabric.Failed: "f",
 	flowfabric.Cancelled: "c", flowfabric.Expired: "e", flowfabric.Skipped: "k"}
-
-func (x ChildOutcome) mark() string { return marks[x.Outcome] }
-
-func (x ChildOutcome) last() string {
-	if x.Outcome == "" && x.Cancel {
-		return "1"
-	}
-	if x.Attempt == 0 {
-		return ""
-	}
-	return strconv.Itoa(x.Attempt)
-}
 
 // Await tells executions of one partition who waits for them, or no longer, at most 100 (lua/flow/ff_await.lua). With
 // look it changes nothing, and answers likewise. It may be repeated.
 func (e *Engine) Await(ctx context.Context, partition uint16, items []Awaiting, look bool) ([]Awaited, error) {
-	args := []string{protocol, strconv.Itoa(len(items))}
+	var q wire.Await
 	for _, x := range items {
 		op := "+"
 		switch {
@@ -156,37 +155,34 @@ func (e *Engine) Await(ctx context.Context, partition uint16, items []Awaiting, 
 		case look:
 			op = "?"
 		}
-		args = append(args, op, x.Awaited.UUID().String(), full(x.Waiter), x.Token)
+		q.Items = append(q.Items, wire.AwaitItem{Op: op, Execution: x.Awaited.UUID().String(), Waiter: full(x.Waiter),
+			Token: x.Token})
 	}
-	r, err := e.call(ctx, fnAwait, partition, args...)
+	r, _, err := ask[wire.AwaitReply](ctx, e, partition, q)
+	if err == nil {
+		err = answers(fnAwait, len(r.Items), len(items))
+	}
 	if err != nil {
 		return nil, err
 	}
-	if n := r.Count(3); n != len(items) {
-		r.Stop("%d answers to %d items", n, len(items))
-	}
 	out := make([]Awaited, len(items))
-	for i, x := range items {
-		mark := r.Text()
-		out[i] = Awaited{Ended: mark != "" && mark != ".", End: AwaitedEnd{Awaiting: x, Mark: mark, Attempt: r.Text()},
-			Known: r.Flag()}
+	for i, x := range r.Items {
+		out[i] = Awaited{Ended: x.Mark != "" && x.Mark != ".", Known: x.Known,
+			End: AwaitedEnd{Awaiting: items[i], Mark: x.Mark, Attempt: x.Attempt}}
 	}
-	return out, r.fail()
+	return out, nil
 }
 
 // TellWaiters tells executions of one partition how others ended that they wait for, at most 100 ends
 // (lua/flow/ff_tell_waiters.lua). It may be repeated; told counts what was new.
 func (e *Engine) TellWaiters(ctx context.Context, partition uint16, items []AwaitedEnd) (told int, err error) {
-	args := []string{protocol, strconv.Itoa(len(items))}
+	var q wire.TellWaiters
 	for _, x := range items {
-		args = append(args, x.Waiter.UUID().String(), full(x.Awaited), x.Token, x.Mark, x.Attempt)
+		q.Items = append(q.Items, wire.TellWaitersItem{Waiter: x.Waiter.UUID().String(), Awaited: full(x.Awaited),
+			Token: x.Token, Mark: x.Mark, Attempt: x.Attempt})
 	}
-	r, err := e.call(ctx, fnTellWaiters, partition, args...)
-	if err != nil {
-		return 0, err
-	}
-	told = r.Int()
-	return told, r.fail()
+	r, _, err := ask[wire.TellWaitersReply](ctx, e, partition, q)
+	return r.Told, err
 }
 
 // awaited reads a notice of the outbox (lua/lib/awaited.lua).
@@ -203,8 +199,12 @@ func (x *OutboxEntry) awaited(kind string, partition uint16, h *header) {
 			Awaiting{Awaited: whole, Waiter: own, Token: token, Over: kind != "a", Cancel: kind == "k"})
 	case "w":
 		mark, attempt, _ := strings.Cut(h.next(), ",")
-		x.Ends = append(x.Ends, AwaitedEnd{Awaiting: Awaiting{Awaited: own, Waiter: whole, Token: token}, Mark: mark,
-			Attempt: attempt})
+		last, err := strconv.Atoi(cmp.Or(attempt, "0"))
+		if err != nil && h.err == nil {
+			h.err = err
+		}
+		x.Ends = append(x.Ends,
+			AwaitedEnd{Awaiting: Awaiting{Awaited: own, Waiter: whole, Token: token}, Mark: mark, Attempt: last})
 	}
 }
 

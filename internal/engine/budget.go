@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Waiter is a route of a partition that a gate had closed, and that may be opened.
@@ -41,67 +44,55 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uin
 	}
 	refund := slices.Clone(b.Refund)
 	slices.Sort(refund)
-	hard := b.OnHard
-	if hard == "" {
-		hard = admission.HardReject
+	q := wire.PutBudget{Name: b.Name, Expected: int(expected), Scope: b.Scope, Mode: mode,
+		Onhard: string(cmp.Or(b.OnHard, admission.HardReject)), Onsoft: soft, Interval: b.Reset, By: by,
+		Strict: b.StrictDimensions, Refund: strings.Join(slices.Compact(refund), ",")}
+	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
+		q.Dimensions = append(q.Dimensions, wire.PutBudgetDimension{Dimension: dim, Hard: int(b.Limits[dim].Hard),
+			Soft: int(b.Limits[dim].Soft)})
 	}
-	args := []string{protocol, b.Name, revisionText(expected), b.Scope, mode, string(hard), soft,
-		strconv.FormatInt(b.Reset.Milliseconds(), 10), bit(b.StrictDimensions),
-		strings.Join(slices.Compact(refund), ","), by, strconv.Itoa(len(b.Limits))}
-	for _, dim := range sorted(b.Limits) {
-		args = append(args, dim, strconv.FormatInt(b.Limits[dim].Hard, 10), strconv.FormatInt(b.Limits[dim].Soft, 10))
-	}
-	r, err := e.make(ctx, fnPutBudget, e.budgets, b.Name, "budget_not_found", args)
-	if err != nil {
-		return 0, false, nil, err
-	}
-	revision = r.unsigned()
-	wake = waiters(r)
-	return revision, r.Already, wake, r.fail()
+	r, already, err := read[wire.PutBudgetReply](e.onGate(ctx, flowfabric.BudgetGate(b.Name), expected == 0, q))
+	wake, err = waiters(fnPutBudget, r.Waiters, err)
+	return uint64(r.Revision), already, wake, err
 }
 
-// make calls what creates a budget or quota, and makes its partition's root if this is the first one there. What
-// changes one, of an expected revision (the third argument), makes nothing: where there is no root it answers absent.
-func (e *Engine) make(ctx context.Context, f function, roots []string, name, absent string,
-	args []string) (*reader, error) {
-	root := rootOf(roots, name)
-	r, err := e.run(ctx, e.client, f, []string{root}, args)
+// onGate makes a call about a budget or quota. That its partition was never used means that there is none; a call
+// that makes one makes the partition's root then.
+func (e *Engine) onGate(ctx context.Context, gate flowfabric.Gate, makes bool, q wire.Call) (*reader, error) {
+	roots, absent := e.quotas, "quota_policy_not_found"
+	if gate.IsBudget() {
+		roots, absent = e.budgets, "budget_not_found"
+	}
+	root := rootOf(roots, gate.Name())
+	r, err := e.sendTo(ctx, root, q)
 	if !errors.Is(err, denied.PartitionMissing) {
 		return r, err
 	}
-	if args[2] != "" {
-		return nil, denied.New(f.name, absent, name)
+	if !makes {
+		return nil, denied.New(q.Function(), absent, gate.Name())
 	}
-	if _, err := e.callKeys(ctx, fnBoot, []string{root}, protocol); err != nil {
+	if _, err := e.sendTo(ctx, root, wire.Boot{}); err != nil {
 		return nil, err
 	}
-	return e.run(ctx, e.client, f, []string{root}, args)
+	return e.sendTo(ctx, root, q)
 }
 
 func rootOf(roots []string, name string) string {
 	return roots[ids.GatePartition(name, uint16(len(roots)))]
 }
 
-// onBudget calls a function of a budget; that its partition was never used means that there is no such budget.
-func (e *Engine) onBudget(ctx context.Context, f function, name string, args ...string) (*reader, error) {
-	r, err := e.run(ctx, e.client, f, []string{rootOf(e.budgets, name)}, append([]string{protocol}, args...))
-	if errors.Is(err, denied.PartitionMissing) {
-		return nil, denied.New(f.name, "budget_not_found", name)
-	}
-	return r, err
-}
-
 // RemoveBudget forgets a budget (lua/admission/ff_remove_budget.lua). Executions that have it as a gate wait until it
 // is made again.
 func (e *Engine) RemoveBudget(ctx context.Context, name string) (already bool, err error) {
-	r, err := e.onBudget(ctx, fnRemoveBudget, name, name)
-	if errors.Is(err, denied.NoBudget) {
+	return removed(e.onGate(ctx, flowfabric.BudgetGate(name), false, wire.RemoveBudget{Name: name}))
+}
+
+// removed tells whether there was no budget or quota to remove.
+func removed(r *reader, err error) (already bool, _ error) {
+	if errors.Is(err, denied.NoBudget) || errors.Is(err, denied.NoQuota) {
 		return true, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	return r.Already, nil
+	return err == nil && r.Already, err
 }
 
 // ReportUsage adds to what was used of a budget, all dimensions or none (lua/admission/ff_report_usage.lua).
@@ -109,28 +100,28 @@ func (e *Engine) RemoveBudget(ctx context.Context, name string) (already bool, e
 // denied.Idempotency; ErrInvalidInput also of what would be a 65th dimension of the period, of which those with
 // limits have theirs kept free; a breach is no error.
 func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
-	id := ""
+	q := wire.ReportUsage{Name: u.Budget, Epoch: int(u.Epoch), Sequence: int(u.Sequence), Key: u.Key,
+		Dimensions: amounts[wire.ReportUsageDimension](u.Amounts)}
 	if !u.Execution.IsZero() {
-		id = spenderText(u.Execution)
+		q.Execution = full(u.Execution)
 	}
-	args := []string{u.Budget, id, strconv.FormatUint(u.Epoch, 10), strconv.FormatUint(u.Sequence, 10), u.Key}
-	r, err := e.onBudget(ctx, fnReportUsage, u.Budget, amounts(args, u.Amounts)...)
+	r, already, err := read[wire.ReportUsageReply](e.onGate(ctx, flowfabric.BudgetGate(u.Budget), false, q))
 	if err != nil {
 		return admission.Reported{}, err
 	}
-	out := admission.Reported{Replayed: r.Already, Verdict: admission.Verdict(r.Text()), Applied: r.Flag(),
-		Late: r.Flag(), Action: admission.HardAction(r.Text()), Left: r.Millis(), Period: r.unsigned()}
-	for range r.Count(1) {
-		h := header{rest: r.Text()}
+	out := admission.Reported{Replayed: already, Verdict: admission.Verdict(r.Verdict), Applied: r.Applied,
+		Late: r.Late, Action: admission.HardAction(r.Action), Left: r.Left, Period: uint64(r.Period)}
+	for _, text := range r.Breaches {
+		h := header{rest: text}
 		b := admission.Breach{Dimension: h.next()}
 		kind := h.next()
 		b.Hard, b.Used, b.Limit, b.Crossed = kind == "hard", int64(h.unsigned()), int64(h.unsigned()), h.next() == "1"
 		if h.err != nil {
-			r.Stop("breach: %w", h.err)
+			return out, unread(q.Function(), fmt.Errorf("breach: %w", h.err))
 		}
 		out.Breaches = append(out.Breaches, b)
 	}
-	return out, r.fail()
+	return out, nil
 }
 
 // UndoUsage takes back the last report of the holder of an execution, by Budget, Execution, Epoch and Sequence
@@ -138,87 +129,66 @@ func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.
 // the last one. The waiters are to be woken with OpenRoutes, whether undone or not: a reply may have been lost.
 // denied.NoBudget.
 func (e *Engine) UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []Waiter, err error) {
-	r, err := e.onBudget(ctx, fnUndoUsage, u.Budget, u.Budget, spenderText(u.Execution),
-		strconv.FormatUint(u.Epoch, 10), strconv.FormatUint(u.Sequence, 10))
-	if err != nil {
-		return false, nil, err
-	}
-	wake = waiters(r)
-	return !r.Already, wake, r.fail()
+	r, already, err := read[wire.UndoUsageReply](e.onGate(ctx, flowfabric.BudgetGate(u.Budget), false,
+		wire.UndoUsage{Name: u.Budget, Execution: full(u.Execution), Epoch: int(u.Epoch), Sequence: int(u.Sequence)}))
+	wake, err = waiters(fnUndoUsage, r.Waiters, err)
+	return err == nil && !already, wake, err
 }
 
-func amounts(args []string, by map[string]int64) []string {
-	args = append(args, strconv.Itoa(len(by)))
-	for _, dim := range sorted(by) {
-		args = append(args, dim, strconv.FormatInt(by[dim], 10))
-	}
-	return args
-}
-
-func sorted[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func revisionText(n uint64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatUint(n, 10)
-}
-
-// waiters reads who is to be woken.
-func waiters(r *reader) []Waiter {
-	var out []Waiter
-	for range r.Count(1) {
-		h := header{rest: r.Text()}
-		if w := (Waiter{Partition: uint16(h.unsigned()), Route: h.unsigned()}); h.err == nil {
-			out = append(out, w)
-		} else {
-			r.Stop("waiter: %w", h.err)
-		}
+// amounts are the rows of what was used or reported, in the order of dimensions.
+func amounts[T ~struct {
+	Dimension string
+	Amount    int
+}](by map[string]int64) (out []T) {
+	for _, dim := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, T{Dimension: dim, Amount: int(by[dim])})
 	}
 	return out
+}
+
+// usage is what rows say that was used.
+func usage(rows []wire.Used) map[string]int64 {
+	out := make(map[string]int64, len(rows))
+	for _, x := range rows {
+		out[x.Dimension] = int64(x.Amount)
+	}
+	return out
+}
+
+// waiters reads who is to be woken, if the call did not fail.
+func waiters(f function, list []string, err error) (out []Waiter, _ error) {
+	for _, text := range list {
+		h := header{rest: text}
+		out = append(out, Waiter{Partition: uint16(h.unsigned()), Route: h.unsigned()})
+		if h.err != nil {
+			return nil, unread(f.name, fmt.Errorf("waiter: %w", h.err))
+		}
+	}
+	return out, err
 }
 
 // AdjustBudget corrects what was used, up or down, never below zero (lua/admission/ff_adjust_budget.lua), once whatever
 // becomes of replies. who is required.
 func (e *Engine) AdjustBudget(ctx context.Context, name string, by map[string]int64, who,
 	reason string) (used map[string]int64, wake []Waiter, err error) {
-	r, err := e.onBudget(ctx, fnAdjustBudget, name, amounts([]string{name, who, reason, uuid.NewString()}, by)...)
+	r, _, err := read[wire.AdjustBudgetReply](e.onGate(ctx, flowfabric.BudgetGate(name), false,
+		wire.AdjustBudget{Name: name, By: who, Reason: reason, Request: uuid.NewString(),
+			Dimensions: amounts[wire.AdjustBudgetDimension](by)}))
 	if err != nil {
 		return nil, nil, err
 	}
-	used = r.amounts()
-	wake = waiters(r)
-	return used, wake, r.fail()
-}
-
-func (r *reader) amounts() map[string]int64 {
-	n := r.Count(2)
-	out := make(map[string]int64, n)
-	for range n {
-		dim := r.Text()
-		out[dim] = r.number()
-	}
-	return out
+	wake, err = waiters(fnAdjustBudget, r.Waiters, nil)
+	return usage(r.Used), wake, err
 }
 
 // ResetBudget begins a new period now (lua/admission/ff_reset_budget.lua), once whatever becomes of replies. With
 // move the next one is a whole interval away.
 func (e *Engine) ResetBudget(ctx context.Context, name, by string,
 	move bool) (period uint64, left time.Duration, wake []Waiter, err error) {
-	r, err := e.onBudget(ctx, fnResetBudget, name, name, by, bit(move), uuid.NewString())
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	period, left = r.unsigned(), r.Millis()
-	wake = waiters(r)
-	return period, left, wake, r.fail()
+	r, _, err := read[wire.ResetBudgetReply](e.onGate(ctx, flowfabric.BudgetGate(name), false,
+		wire.ResetBudget{Name: name, By: by, Move: move, Request: uuid.NewString()}))
+	wake, err = waiters(fnResetBudget, r.Waiters, err)
+	return uint64(r.Period), r.Left, wake, err
 }
 
 // Refund is an execution whose reports to a budget are to be given back. Outcome is failed, cancelled or expired, of
@@ -259,22 +229,20 @@ func (e *Engine) ReleaseUsage(ctx context.Context, by string,
 
 func (e *Engine) releaseUsage(ctx context.Context, by string,
 	items []Refund) (released []bool, wake []Waiter, err error) {
-	args := []string{protocol, by, strconv.Itoa(len(items))}
+	q := wire.ReleaseUsage{By: by}
 	for _, x := range items {
-		args = append(args, x.Budget, spenderText(x.Execution), x.Outcome, strconv.FormatUint(x.Epoch, 10))
+		q.Usages = append(q.Usages, wire.ReleaseUsageUsage{Name: x.Budget, Execution: full(x.Execution),
+			Outcome: x.Outcome, Epoch: strconv.FormatUint(x.Epoch, 10)})
 	}
-	r, err := e.run(ctx, e.client, fnReleaseUsage, []string{rootOf(e.budgets, items[0].Budget)}, args)
+	r, _, err := read[wire.ReleaseUsageReply](e.sendTo(ctx, rootOf(e.budgets, items[0].Budget), q))
 	if errors.Is(err, denied.PartitionMissing) {
 		return make([]bool, len(items)), nil, nil // no budget was ever made there, so none counted anything
 	}
-	if err != nil {
-		return nil, nil, err
+	for _, mark := range r.Answers {
+		released = append(released, mark == "+")
 	}
-	for range r.Count(1) {
-		released = append(released, r.Text() == "+")
-	}
-	wake = waiters(r)
-	return released, wake, r.fail()
+	wake, err = waiters(fnReleaseUsage, r.Waiters, err)
+	return released, wake, err
 }
 
 // Room tells whether a budget has room for work to begin.
@@ -303,41 +271,38 @@ func (e *Engine) CheckBudgets(ctx context.Context, partition uint16, route uint6
 		root := rootOf(e.budgets, name)
 		by[root] = append(by[root], i)
 	}
-	for _, root := range sorted(by) {
-		args := []string{protocol, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10),
-			strconv.Itoa(len(by[root]))}
+	q := wire.CheckBudgets{Partition: int(partition), Route: int(route), Executions: make([]string, len(executions))}
+	for i, id := range executions {
+		q.Executions[i] = id.UUID().String()
+	}
+	for _, root := range slices.Sorted(maps.Keys(by)) {
+		q.Budgets = q.Budgets[:0]
 		for _, i := range by[root] {
-			args = append(args, names[i])
+			q.Budgets = append(q.Budgets, names[i])
 		}
-		args = append(args, strconv.Itoa(len(executions)))
-		for _, id := range executions {
-			args = append(args, id.UUID().String())
-		}
-		r, err := e.run(ctx, e.client, fnCheckBudgets, []string{root}, args)
+		r, _, err := read[wire.CheckBudgetsReply](e.sendTo(ctx, root, q))
 		if errors.Is(err, denied.PartitionMissing) {
 			for _, i := range by[root] {
-				out[i].Err = denied.New(fnCheckBudgets.name, "budget_not_found", names[i])
+				out[i].Err = denied.New(q.Function(), "budget_not_found", names[i])
 			}
 			continue
+		}
+		if n := len(r.Answers); err == nil && n != len(by[root]) {
+			err = unread(q.Function(), fmt.Errorf("%d answers to %d budgets", n, len(by[root])))
 		}
 		if err != nil {
 			return nil, err
 		}
-		if n := r.Count(1); n != len(by[root]) {
-			r.Stop("%d answers to %d budgets", n, len(by[root]))
-		}
-		for _, i := range by[root] {
-			out[i].read(r)
-		}
-		if err := r.fail(); err != nil {
-			return nil, err
+		for n, i := range by[root] {
+			if err := out[i].read(r.Answers[n]); err != nil {
+				return nil, unread(q.Function(), err)
+			}
 		}
 	}
 	return out, nil
 }
 
-func (o *Room) read(r *reader) {
-	text := r.Text()
+func (o *Room) read(text string) error {
 	switch {
 	case text == "+":
 		o.Open = true
@@ -346,12 +311,13 @@ func (o *Room) read(r *reader) {
 		o.Dimension, o.Used, o.Limit, o.Left = h.next(), int64(h.unsigned()), int64(h.unsigned()), h.millis()
 		o.Refused, o.Pause, o.First = int64(h.unsigned()), h.millis(), int(h.unsigned())
 		if h.err != nil {
-			r.Stop("room: %w", h.err)
+			return fmt.Errorf("room: %w", h.err)
 		}
 	case strings.HasPrefix(text, "-"):
 		code, detail, _ := strings.Cut(text[1:], " ")
 		o.Err = denied.New(fnCheckBudgets.name, code, detail)
 	default:
-		r.Stop("room %q", clip(text))
+		return fmt.Errorf("room %q", clip(text))
 	}
+	return nil
 }

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,87 +14,80 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // ReadBudget reads a budget with at most so many of its last spenders (≤ 100) and newest audit entries (≤ 256)
 // (lua/admission/ff_read_budget.lua). denied.NoBudget.
 func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries int) (admission.BudgetRecord, error) {
-	r, err := e.onBudget(ctx, fnReadBudget, name, name, strconv.Itoa(spenders), strconv.Itoa(entries))
+	r, _, err := read[wire.ReadBudgetReply](e.onGate(ctx, flowfabric.BudgetGate(name), false,
+		wire.ReadBudget{Name: name, Spenders: spenders, Entries: entries}))
 	if err != nil {
 		return admission.BudgetRecord{}, err
 	}
-	r.Instant()
-	b := admission.BudgetRecord{Waiting: r.Int()}
+	b := admission.BudgetRecord{Waiting: r.Waiting, Used: usage(r.Used)}
 	b.Name = name
-	budgetFields(&b, r)
-	b.Used = r.amounts()
-	b.Audit = auditLog(r)
+	budgetFields(&b, r.Fields)
+	b.Audit, err = auditLog(r.Entries)
 	for i := range b.Audit {
 		spelledIDs(&b.Audit[i])
 	}
-	for range r.Count(1) {
-		b.Spenders = append(b.Spenders, spender(r))
+	for _, text := range r.Spenders {
+		s, wrong := spender(text)
+		b.Spenders, err = append(b.Spenders, s), cmp.Or(err, wrong)
 	}
-	return b, r.fail()
+	return b, unread(fnReadBudget.name, err)
 }
 
 // FindGate tells whether a budget or quota exists (lua/admission/ff_read_budget.lua, ff_read_quota.lua): nil,
 // denied.NoBudget or denied.NoQuota. It makes one try; to repeat it is up to the caller.
 func (e *Engine) FindGate(ctx context.Context, gate flowfabric.Gate) error {
-	on, f := e.onQuota, fnReadQuota
+	q := oneTry{wire.ReadQuota{Name: gate.Name()}}
 	if gate.IsBudget() {
-		on, f = e.onBudget, fnReadBudget
+		q.Call = wire.ReadBudget{Name: gate.Name()}
 	}
-	f.once = true
-	_, err := on(ctx, f, gate.Name(), gate.Name(), "0", "0")
+	_, err := e.onGate(ctx, gate, false, q)
 	return err
 }
 
-func budgetFields(b *admission.BudgetRecord, r *reader) {
-	v := r.Pairs()
-	number := func(field string) uint64 { n, _ := strconv.ParseUint(v[field], 10, 64); return n }
-	at := func(field string) time.Time {
-		if v[field] == "" {
-			return time.Time{}
-		}
-		return time.UnixMilli(int64(number(field)))
-	}
+// budgetFields reads the record of a budget; what is no number in it counts as 0.
+func budgetFields(b *admission.BudgetRecord, v map[string]string) {
+	f := fields{m: v, r: &reader{}}
 	b.Scope, b.Warn, b.OnHard, b.WarnSoft = v["sc"], v["md"] == "warn", admission.HardAction(v["hd"]), v["sf"] == "warn"
-	b.Reset, b.StrictDimensions = time.Duration(number("iv"))*time.Millisecond, v["st"] == "1"
+	b.Reset, b.StrictDimensions = time.Duration(f.number("iv"))*time.Millisecond, v["st"] == "1"
 	if v["rf"] != "" {
 		b.Refund = strings.Split(v["rf"], ",")
 	}
 	b.Limits, b.Refused = map[string]admission.Limit{}, map[string]int64{}
-	for field, text := range v {
+	for field := range v {
 		if dim, ok := strings.CutPrefix(field, "z:"); ok {
-			b.Refused[dim] = int64(number(field))
+			b.Refused[dim] = f.number(field)
 		}
 		if dim, ok := strings.CutPrefix(field, "h:"); ok {
-			hard, _ := strconv.ParseInt(text, 10, 64)
-			b.Limits[dim] = admission.Limit{Hard: hard, Soft: int64(number("s:" + dim))}
+			b.Limits[dim] = admission.Limit{Hard: f.number(field), Soft: f.number("s:" + dim)}
 		}
 	}
-	b.Revision, b.CreatedAt, b.ChangedBy = number("up"), at("ct"), v["by"]
-	b.Period, b.PeriodBegan, b.NextReset, b.LastReset, b.Missed = number("rc"), at("ps"), at("nx"), at("lr"),
-		number("ms")
-	b.HardBreaches, b.SoftBreaches, b.LastBreach, b.BreachedDim = number("bc"), number("bs"), at("ba"), v["bd"]
+	b.Revision, b.CreatedAt, b.ChangedBy = uint64(f.number("up")), f.instant("ct"), v["by"]
+	b.Period, b.PeriodBegan, b.NextReset = uint64(f.number("rc")), f.instant("ps"), f.instant("nx")
+	b.LastReset, b.Missed = f.instant("lr"), uint64(f.number("ms"))
+	b.HardBreaches, b.SoftBreaches = uint64(f.number("bc")), uint64(f.number("bs"))
+	b.LastBreach, b.BreachedDim = f.instant("ba"), v["bd"]
 }
 
-func auditLog(r *reader) []admission.AuditEntry {
-	var out []admission.AuditEntry
-	for range r.Count(1) {
-		parts := strings.SplitN(r.Text(), "\x1f", 4)
+// auditLog reads the entries of a budget's or quota's book.
+func auditLog(entries []string) (out []admission.AuditEntry, err error) {
+	for _, text := range entries {
+		parts := strings.SplitN(text, "\x1f", 4)
 		if len(parts) != 4 {
-			r.Stop("audit entry of %d parts", len(parts))
-			return out
+			return out, fmt.Errorf("audit entry of %d parts", len(parts))
 		}
 		ms, err := strconv.ParseInt(parts[0], 10, 64)
 		if err != nil {
-			r.Stop("audit entry: %w", err)
+			return out, fmt.Errorf("audit entry: %w", err)
 		}
 		out = append(out, admission.AuditEntry{At: time.UnixMilli(ms), What: parts[1], By: parts[2], Detail: parts[3]})
 	}
-	return out
+	return out, nil
 }
 
 // spelledIDs has the executions that a budget's audit log names written as everywhere else.
@@ -110,29 +105,29 @@ func spelledIDs(e *admission.AuditEntry) {
 	}
 }
 
-func spender(r *reader) admission.Spender {
-	h := header{rest: r.Text()}
+func spender(text string) (admission.Spender, error) {
+	h := header{rest: text}
 	id, err := parseSpender(h.next())
 	s := admission.Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())), Period: h.unsigned(),
 		Late: h.unsigned(), Used: map[string]int64{}}
 	if err = errors.Join(err, h.err); err != nil {
-		r.Stop("spender: %w", err)
+		return s, fmt.Errorf("spender: %w", err)
 	}
 	for part := range strings.SplitSeq(h.rest, ",") {
 		if dim, text, ok := strings.Cut(part, "="); ok {
 			s.Used[dim], _ = strconv.ParseInt(text, 10, 64)
 		}
 	}
-	return s
+	return s, nil
 }
 
 // BudgetNames lists all budgets by name (lua/admission/ff_list_budgets.lua).
 func (e *Engine) BudgetNames(ctx context.Context) ([]string, error) {
-	return e.names(ctx, fnListBudgets, e.budgets)
+	return e.names(ctx, e.budgets, func(after string) wire.Call { return wire.ListBudgets{After: after, Limit: 500} })
 }
 
-// names reads the names in all partitions of a kind.
-func (e *Engine) names(ctx context.Context, f function, roots []string) ([]string, error) {
+// names reads the names in all partitions of a kind. The lists of budgets and of quotas are answered alike.
+func (e *Engine) names(ctx context.Context, roots []string, list func(after string) wire.Call) ([]string, error) {
 	var out []string
 	commands := make(rueidis.Commands, len(roots))
 	for i, root := range roots {
@@ -141,22 +136,18 @@ func (e *Engine) names(ctx context.Context, f function, roots []string) ([]strin
 	for i, resp := range e.client.DoMulti(ctx, commands...) {
 		n, err := resp.AsInt64()
 		if err != nil {
-			return nil, callError(f.name, err)
+			return nil, callError(list("").Function(), err)
 		}
 		after := ""
 		for more := n > 0; more; {
-			r, err := e.run(ctx, e.client, f, roots[i:i+1], []string{protocol, after, "500"})
+			r, _, err := read[wire.ListBudgetsReply](e.sendTo(ctx, roots[i], list(after)))
 			if err != nil {
 				return nil, err
 			}
-			more = r.Flag()
-			for range r.Count(1) {
-				after = r.Text()
-				out = append(out, after)
+			if more = r.More; len(r.Names) > 0 {
+				after = r.Names[len(r.Names)-1]
 			}
-			if err := r.fail(); err != nil {
-				return nil, err
-			}
+			out = append(out, r.Names...)
 		}
 	}
 	slices.Sort(out)

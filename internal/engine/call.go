@@ -65,6 +65,18 @@ func (e *Engine) send(ctx context.Context, partition uint16, q wire.Call) (*read
 	return e.call(ctx, functionOf[q.Function()], partition, q.Append([]string{protocol})...)
 }
 
+// sendTo is send to a root of another kind.
+func (e *Engine) sendTo(ctx context.Context, root string, q wire.Call) (*reader, error) {
+	f := functionOf[q.Function()]
+	if _, once := q.(oneTry); once {
+		f.once = true
+	}
+	return e.run(ctx, e.client, f, []string{root}, q.Append([]string{protocol}))
+}
+
+// oneTry is a call that its caller repeats, not the engine.
+type oneTry struct{ wire.Call }
+
 // root is the key of a partition, as the only one of a call.
 func (e *Engine) root(f function, partition uint16) ([]string, error) {
 	if err := e.exists(f.name, partition); err != nil {

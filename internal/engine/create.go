@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
@@ -15,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // CreateExecutions admits 1..100 executions of one partition, with at most 1 MiB of payload and 2,000 tags in all, in
@@ -59,9 +61,8 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 	if err != nil {
 		return nil, err
 	}
-	args := appendItems(append(make([]string, 0, 13+3*len(sent)), protocol), len(sent), func(i int) *NewExecution {
-		return &items[sent[i]]
-	}, nil)
+	args := appendItems(append(make([]string, 0, 13+3*len(sent)), protocol), len(sent),
+		func(i int) *NewExecution { return &items[sent[i]] })
 	r, err := e.run(ctx, e.client, fnCreate, root, args)
 	if err != nil {
 		return nil, err
@@ -91,25 +92,39 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 }
 
 // appendItems adds new executions as the server reads them: of each row of alike ones what they have in common and
-// how many there are, then three arguments for each, and what more adds for the function that is called.
-func appendItems(args []string, n int, item func(i int) *NewExecution,
-	more func(args []string, i int) []string) []string {
+// how many there are, then three arguments for each. It makes no list of rows first, because every submission does it.
+func appendItems(args []string, n int, item func(i int) *NewExecution) []string {
 	for from, upto := 0, 0; from < n; from = upto {
-		first := item(from)
-		policy := valid.PackPolicy(first.Policy)
-		for upto = from + 1; upto < n && item(upto).alike(first, policy); upto++ {
-		}
-		args = first.appendHead(args, policy)
-		args = append(args, strconv.Itoa(upto-from))
+		var start wire.Start
+		upto, start = startOf(from, n, item)
+		args = append(start.Append(args), strconv.Itoa(upto-from))
 		for i := from; i < upto; i++ {
 			x := item(i)
 			args = append(args, x.slot(), x.Digest, rueidis.BinaryString(x.Payload))
-			if more != nil {
-				args = more(args, i)
-			}
 		}
 	}
 	return args
+}
+
+// startOf tells up to which of n items those from one on differ in nothing but id, key, digest and payload, and what
+// they have in common.
+func startOf(from, n int, item func(i int) *NewExecution) (upto int, start wire.Start) {
+	x := item(from)
+	policy := valid.PackPolicy(x.Policy)
+	for upto = from + 1; upto < n && item(upto).alike(x, policy); upto++ {
+	}
+	return upto, wire.Start{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
+		Capabilities: requirements(x.Capabilities, x.Gates), Priority: x.Priority, Delay: when(x.DelayUntil, x.Delay),
+		Deadline: when(x.DeadlineAt, x.Deadline), Policy: policy, Timeout: whole(x.Policy.AttemptTimeout),
+		Creator: x.Creator, Tags: x.Tags}
+}
+
+// whole is a span that is none if it is not positive, and else at least a millisecond.
+func whole(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return max(d, time.Millisecond)
 }
 
 // slot is the id of an item, with its key if it has one.
@@ -133,19 +148,4 @@ func (x *NewExecution) alike(y *NewExecution, policy string) bool {
 		x.DelayUntil.Equal(y.DelayUntil) && x.DeadlineAt.Equal(y.DeadlineAt) &&
 		slices.Equal(x.Capabilities, y.Capabilities) && slices.Equal(x.Gates, y.Gates) &&
 		x.Policy.AttemptTimeout == y.Policy.AttemptTimeout && valid.PackPolicy(x.Policy) == policy
-}
-
-// appendHead adds what alike items have in common.
-func (x *NewExecution) appendHead(args []string, policy string) []string {
-	timeout := ""
-	if x.Policy.AttemptTimeout > 0 {
-		timeout = strconv.FormatInt(max(1, x.Policy.AttemptTimeout.Milliseconds()), 10)
-	}
-	args = append(args, x.Namespace, x.Lane, x.Kind, requirements(x.Capabilities, x.Gates), strconv.Itoa(x.Priority),
-		when(x.DelayUntil, x.Delay), when(x.DeadlineAt, x.Deadline), policy, timeout, x.Creator,
-		strconv.Itoa(len(x.Tags)))
-	for k, v := range x.Tags {
-		args = append(args, k, v)
-	}
-	return args
 }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/google/uuid"
+	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
@@ -80,25 +80,22 @@ func (e *Engine) CreateFlow(ctx context.Context, q NewFlow) (FlowCreated, error)
 	if q.Key != uuid.Nil {
 		id += " " + q.Key.String()
 	}
-	args := []string{protocol, id, q.Namespace, q.Kind, cut(q.Creator, limits.MaxName), q.Digest,
-		string(q.Mode), strconv.Itoa(len(q.Tags))}
-	for k, v := range q.Tags {
-		args = append(args, k, v)
-	}
-	args, err := memberArgs(fnFlowCreate.name, args, q.ID.Partition(), q.Members)
+	members, err := rowsOf(fnFlowCreate.name, q.ID.Partition(), q.Members)
 	if err != nil {
 		return FlowCreated{}, err
 	}
-	r, err := e.call(ctx, fnFlowCreate, q.ID.Partition(), args...)
+	r, already, err := ask[wire.FlowCreateReply](ctx, e, q.ID.Partition(), wire.FlowCreate{Flow: id,
+		Namespace: q.Namespace, Kind: q.Kind, Creator: cut(q.Creator, limits.MaxName), Digest: q.Digest,
+		Mode: string(q.Mode), Tags: q.Tags, Members: members})
 	if err != nil {
 		return FlowCreated{}, err
 	}
-	out := FlowCreated{Already: r.Already, State: r.flowState(), Revision: r.unsigned(), Members: int(r.unsigned()),
-		Edges: int(r.unsigned()), More: r.Flag()}
-	if r.More() {
-		out.Other = flowfabric.FlowID(r.id(q.ID.Partition()))
+	out := FlowCreated{Already: already, Revision: uint64(r.Revision), Members: r.Members, Edges: r.Edges, More: r.More}
+	if r.Flow != nil {
+		out.Other = flowfabric.FlowID(flowfabric.MakeExecutionID(q.ID.Partition(), *r.Flow))
 	}
-	return out, r.fail()
+	out.State, err = stateOf(fnFlowCreate, r.State)
+	return out, err
 }
 
 // StageFlow adds 1..100 members with at most 1,000 edges each and 1 MiB of payload (lua/flow/ff_flow_stage.lua).
@@ -156,61 +153,61 @@ func fits(members []FlowMember) int {
 
 func (e *Engine) stage(ctx context.Context, id flowfabric.FlowID, revision *uint64,
 	members []FlowMember) (FlowCreated, error) {
-	expected := ""
-	if revision != nil {
-		expected = strconv.FormatUint(*revision, 10)
-	}
-	args, err := memberArgs(fnFlowStage.name, []string{protocol, id.UUID().String(), expected}, id.Partition(), members)
+	rows, err := rowsOf(fnFlowStage.name, id.Partition(), members)
 	if err != nil {
 		return FlowCreated{}, err
 	}
-	r, err := e.call(ctx, fnFlowStage, id.Partition(), args...)
-	if err != nil {
-		return FlowCreated{}, err
-	}
-	out := FlowCreated{Already: r.Already, Revision: r.unsigned(), Members: int(r.unsigned()), Edges: int(r.unsigned())}
-	return out, r.fail()
+	r, already, err := ask[wire.FlowStageReply](ctx, e, id.Partition(),
+		wire.FlowStage{Flow: id.UUID().String(), Revision: revisionOf(revision), Members: rows})
+	return FlowCreated{Already: already, Revision: uint64(r.Revision), Members: r.Members, Edges: r.Edges}, err
 }
 
-// memberArgs appends the items of members.
-func memberArgs(op string, args []string, partition uint16, members []FlowMember) ([]string, error) {
+// rowsOf judges members, and puts together those that are alike.
+func rowsOf(op string, partition uint16, members []FlowMember) (out wire.Members, err error) {
 	total := 0
 	for i := range members {
 		m := &members[i]
 		if m.ID.IsZero() || m.ID.Partition() != partition {
-			return nil, fmt.Errorf("%s: %w: node %q: id %q is not of partition %d", op, flowfabric.ErrInvalidInput,
+			return out, fmt.Errorf("%s: %w: node %q: id %q is not of partition %d", op, flowfabric.ErrInvalidInput,
 				m.Node, m.ID, partition)
 		}
 		if err := m.validate(); err != nil {
-			return nil, fmt.Errorf("%s: node %q: %w", op, m.Node, err)
+			return out, fmt.Errorf("%s: node %q: %w", op, m.Node, err)
 		}
 		total += len(m.Payload)
 		for _, edge := range m.Edges {
 			if edge.From.Partition() != partition {
-				return nil, fmt.Errorf("%s: %w: node %q: its upstream %q is not of partition %d", op, denied.NotInFlow,
+				return out, fmt.Errorf("%s: %w: node %q: its upstream %q is not of partition %d", op, denied.NotInFlow,
 					m.Node, edge.From, partition)
 			}
 		}
 	}
 	if total > limits.MaxCallBytes {
-		return nil, fmt.Errorf("%s: %w: the call has %d payload bytes, want at most %d", op,
+		return out, fmt.Errorf("%s: %w: the call has %d payload bytes, want at most %d", op,
 			flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
 	}
-	return appendItems(args, len(members), func(i int) *NewExecution { return &members[i].NewExecution },
-		func(args []string, i int) []string { return members[i].appendEdges(args) }), nil
+	for len(members) > 0 {
+		n, start := startOf(0, len(members), func(i int) *NewExecution { return &members[i].NewExecution })
+		row := wire.MembersAll{Start: start, Members: make([]wire.MembersAllMember, n)}
+		for i := range row.Members {
+			row.Members[i].Member = members[i].row()
+		}
+		out.All, members = append(out.All, row), members[n:]
+	}
+	return out, nil
 }
 
-// appendEdges adds what makes an item a member.
-func (m *FlowMember) appendEdges(args []string) []string {
-	policy, rest := cmp.Or(m.Policy, codes.AllOf), "run"
+func (m *FlowMember) row() wire.Member {
+	out := wire.Member{ID: m.ID.UUID().String(), Digest: m.Digest, Payload: rueidis.BinaryString(m.Payload),
+		Node: m.Node, Upstreams: cmp.Or(m.Policy, codes.AllOf), K: m.K, Satisfied: "run",
+		Edges: make([]wire.MemberEdge, len(m.Edges))}
 	if m.CancelRest {
-		rest = "cancel"
+		out.Satisfied = "cancel"
 	}
-	args = append(args, m.Node, string(policy), strconv.Itoa(m.K), rest, strconv.Itoa(len(m.Edges)))
-	for _, edge := range m.Edges {
-		args = append(args, edge.From.UUID().String(), edge.Input)
+	for i, edge := range m.Edges {
+		out.Edges[i] = wire.MemberEdge{Upstream: edge.From.UUID().String(), Input: edge.Input}
 	}
-	return args
+	return out
 }
 
 // Batches splits members, in their order, into calls of CreateFlow, StageFlow or WaitChildren: at most 100 members,
@@ -236,13 +233,13 @@ func Batches(members []FlowMember) [][]FlowMember {
 // denied.FlowSealed, denied.FlowTerminal, denied.NoFlow.
 func (e *Engine) SealFlow(ctx context.Context, id flowfabric.FlowID, mode SealMode, members,
 	edges int) (state flowfabric.FlowState, more bool, err error) {
-	r, err := e.call(ctx, fnFlowSeal, id.Partition(), protocol, id.UUID().String(), string(mode), strconv.Itoa(members),
-		strconv.Itoa(edges))
+	r, _, err := ask[wire.FlowSealReply](ctx, e, id.Partition(),
+		wire.FlowSeal{Flow: id.UUID().String(), Mode: string(mode), Members: members, Edges: edges})
 	if err != nil {
 		return "", false, err
 	}
-	state, more = r.flowState(), r.Flag()
-	return state, more, r.fail()
+	state, err = stateOf(fnFlowSeal, r.State)
+	return state, r.More, err
 }
 
 // FlowCancelled answers CancelFlow.
@@ -258,14 +255,10 @@ type FlowCancelled struct {
 // claimed. denied.CancellationPolicy, denied.NoFlow; denied.FlowTerminal when it has completed or failed.
 func (e *Engine) CancelFlow(ctx context.Context, id flowfabric.FlowID, policy flowfabric.CancellationPolicy, by,
 	reason string) (FlowCancelled, error) {
-	r, err := e.call(ctx, fnFlowCancel, id.Partition(), protocol, id.UUID().String(), string(policy),
-		cut(by, limits.MaxName), cut(reason, limits.MaxReason))
-	if err != nil {
-		return FlowCancelled{}, err
-	}
-	out := FlowCancelled{Already: r.Already, Policy: flowfabric.CancellationPolicy(r.Text()), Reason: r.Text(),
-		Unended: int(r.unsigned()), More: r.Flag()}
-	return out, r.fail()
+	r, already, err := ask[wire.FlowCancelReply](ctx, e, id.Partition(), wire.FlowCancel{Flow: id.UUID().String(),
+		Policy: string(policy), By: cut(by, limits.MaxName), Reason: cut(reason, limits.MaxReason)})
+	return FlowCancelled{Already: already, Policy: flowfabric.CancellationPolicy(r.Policy), Reason: r.Reason,
+		Unended: r.Unended, More: r.More}, err
 }
 
 // SetFlowTags sets and removes tags of a flow in any state, all of them or none (lua/flow/ff_flow_tags.lua). A key in
@@ -278,12 +271,8 @@ func (e *Engine) SetFlowTags(ctx context.Context, id flowfabric.FlowID, set map[
 // DrainFlows goes on with what calls about flows left behind in a partition (lua/flow/ff_flow_drain.lua); more tells
 // that something is left. Nobody has to call it, the tick does the same.
 func (e *Engine) DrainFlows(ctx context.Context, partition uint16) (more bool, err error) {
-	r, err := e.call(ctx, fnFlowDrain, partition, protocol)
-	if err != nil {
-		return false, err
-	}
-	more = r.Flag()
-	return more, r.fail()
+	r, _, err := ask[wire.FlowDrainReply](ctx, e, partition, wire.FlowDrain{})
+	return r.More, err
 }
 
 // FlowReplayed answers one item of ReplayFlow. Err is ErrNotFound, denied.NotTerminal, denied.NotInFlow,
@@ -304,21 +293,21 @@ func (e *Engine) ReplayFlow(ctx context.Context, id flowfabric.FlowID, q Replay,
 	out := make([]FlowReplayed, 0, len(members))
 	for {
 		left := members[len(out):]
-		args := []string{protocol, id.UUID().String(), q.Request.String(), q.steps(), bit(q.Force),
-			cut(q.By, limits.MaxName), cut(q.Reason, limits.MaxReason), strconv.Itoa(len(left))}
+		call := wire.FlowReplay{Flow: id.UUID().String(), Request: q.Request.String(), Steps: q.steps(), Force: q.Force,
+			By: cut(q.By, limits.MaxName), Reason: cut(q.Reason, limits.MaxReason)}
 		for _, m := range left {
-			args = append(args, m.UUID().String())
+			call.Members = append(call.Members, m.UUID().String())
 		}
-		r, err := e.call(ctx, fnFlowReplay, id.Partition(), args...)
+		answer, _, err := ask[wire.FlowReplayReply](ctx, e, id.Partition(), call)
 		if err != nil {
 			return nil, err
 		}
-		n := r.Count(1)
-		if n < 1 || n > len(left) {
+		r := &reader{Reader: wire.NewReader(wire.Texts(answer.Answers), 0), op: fnFlowReplay.name}
+		if n := len(answer.Answers); n < 1 || n > len(left) {
 			r.Stop("%d answers to %d members", n, len(left))
 			return nil, r.fail()
 		}
-		for range n {
+		for r.More() {
 			var x FlowReplayed
 			var text string
 			text, x.Already, x.Err = r.settled()

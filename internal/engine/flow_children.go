@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // WaitMode says how many children must have ended.
@@ -95,31 +96,24 @@ func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 		}
 		q.Children = q.Children[n:]
 	}
-	args := append(fenceArgs([]string{protocol}, f), q.Name, string(q.Mode), after, rest, bit(q.Park))
-	args, err := memberArgs(fnWaitChildren.name, args, f.Execution.Partition(), q.Children)
+	members, err := rowsOf(fnWaitChildren.name, f.Execution.Partition(), q.Children)
 	if err != nil {
 		return ChildrenReply{}, err
 	}
-	r, err := e.call(ctx, fnWaitChildren, f.Execution.Partition(), args...)
+	r, already, err := ask[wire.WaitChildrenReply](ctx, e, f.Execution.Partition(), wire.WaitChildren{Fence: fenceOf(f),
+		Name: q.Name, Mode: string(q.Mode), After: after, Rest: rest, Park: q.Park, Members: members})
 	if err != nil {
 		return ChildrenReply{}, err
 	}
-	out := ChildrenReply{Already: r.Already}
-	switch what := r.Text(); what {
-	case "made":
-	case "parked":
-		out.Parked = true
+	out := ChildrenReply{Already: already, Parked: r.What == "parked", Satisfied: r.What == "satisfied"}
+	switch r.What {
+	case "made", "parked":
 	case "satisfied":
-		out.Satisfied = true
+		out.Outcomes, err = DecodeChildren(f.Execution.Partition(), []byte(r.Outcomes))
 	default:
-		r.Stop("slot 0 is %q", clip(what))
+		err = fmt.Errorf("%q is no answer", clip(r.What))
 	}
-	if text := r.Text(); out.Satisfied && r.Err == nil {
-		if out.Outcomes, err = DecodeChildren(f.Execution.Partition(), []byte(text)); err != nil {
-			r.Stop("%w", err)
-		}
-	}
-	return out, r.fail()
+	return out, misread(fnWaitChildren, err)
 }
 
 // StepChildren begins the names of the steps that keep the outcomes of a wait for children; the name of the wait
@@ -198,17 +192,12 @@ func (e *Engine) Upstreams(ctx context.Context, id flowfabric.ExecutionID) ([]Up
 
 // upstreams lists all upstreams of a member, or those that left something for it.
 func (e *Engine) upstreams(ctx context.Context, id flowfabric.ExecutionID, all bool) ([]UpstreamOutcome, error) {
-	r, err := e.call(ctx, fnReadInputs, id.Partition(), protocol, id.UUID().String(), bit(all))
-	if err != nil {
-		return nil, err
+	r, _, err := ask[wire.ReadInputsReply](ctx, e, id.Partition(), wire.ReadInputs{ID: id.UUID().String(), All: all})
+	out := make([]UpstreamOutcome, len(r.Inputs))
+	for i, x := range r.Inputs {
+		out[i] = UpstreamOutcome{EdgeRecord: EdgeRecord{From: flowfabric.MakeExecutionID(id.Partition(), x.Upstream),
+			Input: x.Name, Outcome: endings[x.Mark], Attempt: x.Attempt, Late: x.Mark == "l", Spared: x.Mark == "~"},
+			Node: x.Node, Category: x.Category}
 	}
-	out := make([]UpstreamOutcome, r.Count(6))
-	for i := range out {
-		x := &out[i]
-		x.Input, x.From, x.Attempt = r.Text(), r.id(id.Partition()), r.attempt()
-		mark := r.Text()
-		x.Outcome, x.Late, x.Spared = endings[mark], mark == "l", mark == "~"
-		x.Node, x.Category = r.Text(), r.Text()
-	}
-	return out, r.fail()
+	return out, err
 }

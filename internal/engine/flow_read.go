@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -10,30 +11,34 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // classes are the counters of a header by the public state they count.
 var classes = map[string]flowfabric.PublicState{"mb": flowfabric.WaitingChildren, "mw": flowfabric.Waiting,
 	"md": flowfabric.Delayed, "ma": flowfabric.Active, "mu": flowfabric.Suspended, "ms": flowfabric.Completed,
-	"mf": flowfabric.Failed,
-	"mc": flowfabric.Cancelled, "me": flowfabric.Expired, "mk": flowfabric.Skipped}
+	"mf": flowfabric.Failed, "mc": flowfabric.Cancelled, "me": flowfabric.Expired, "mk": flowfabric.Skipped}
 
 // DescribeFlow reads the header of a flow (lua/flow/ff_flow_describe.lua). denied.NoFlow; ErrResultPurged for one
 // that is no longer retained, with its last state in slot 0.
 func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRecord, error) {
-	r, err := e.call(ctx, fnFlowDescribe, id.Partition(), protocol, id.UUID().String())
+	r, _, err := ask[wire.FlowDescribeReply](ctx, e, id.Partition(), wire.FlowDescribe{Flow: id.UUID().String()})
 	if err != nil {
 		return FlowRecord{}, err
 	}
-	now := r.Instant()
-	out := flowRecord(fields{m: r.Pairs(), r: r})
-	out.Now, out.ID, out.Tags = now, id, r.Pairs()
-	return out, r.fail()
+	own := &reader{op: fnFlowDescribe.name}
+	out := flowRecord(fields{m: r.Fields, r: own})
+	out.Now, out.ID, out.Tags = r.Now, id, r.Tags
+	return out, own.fail()
 }
 
 // flowRecord reads the fields of a header.
 func flowRecord(f fields) (out FlowRecord) {
-	out.State = f.flowState("st")
+	state, ok := FlowStateOf(f.m["st"])
+	if !ok {
+		f.r.Stop("state of a flow %q", clip(f.m["st"]))
+	}
+	out.State = state
 	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = string(sealOf(f.m["sl"])), f.m["ns"], f.m["kd"],
 		f.m["cr"], f.m["pd"]
 	out.Revision, out.CreatedAt, out.ChangedAt = uint64(f.number("rv")), f.instant("ct"), f.instant("mt")
@@ -43,35 +48,13 @@ func flowRecord(f fields) (out FlowRecord) {
 	out.Policy, out.CancelBy, out.Reason = flowfabric.CancellationPolicy(f.m["cp"]), f.m["cb"], f.m["cw"]
 	out.Siblings = SiblingCancels{Cancelled: int(f.number("xc")), AlreadyTerminal: int(f.number("xt")),
 		NotFound: int(f.number("xn")), Spared: int(f.number("xs"))}
-	out.Count = f.classes()
-	return out
-}
-
-func (f fields) classes() map[flowfabric.PublicState]int {
-	out := map[flowfabric.PublicState]int{}
-	for name, state := range classes {
+	out.Count = map[flowfabric.PublicState]int{}
+	for name, class := range classes {
 		if n := int(f.number(name)); n != 0 {
-			out[state] = n
+			out.Count[class] = n
 		}
 	}
 	return out
-}
-
-func (f fields) flowState(name string) flowfabric.FlowState {
-	state, ok := FlowStateOf(f.m[name])
-	if !ok {
-		f.r.Stop("state of a flow %q", clip(f.m[name]))
-	}
-	return state
-}
-
-func (r *reader) flowState() flowfabric.FlowState {
-	code := r.Text()
-	state, ok := FlowStateOf(code)
-	if !ok {
-		r.Stop("slot %d is %q, want the state of a flow", r.At(), clip(code))
-	}
-	return state
 }
 
 func sealOf(text string) SealMode {
@@ -96,82 +79,40 @@ type FlowMembersPage struct {
 func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int64, limit int,
 	edges bool) (FlowMembersPage, error) {
 	partition := id.Partition()
-	r, err := e.call(ctx, fnFlowMembers, partition, protocol, id.UUID().String(), strconv.FormatInt(next, 10),
-		strconv.Itoa(limit), bit(edges))
+	r, _, err := ask[wire.FlowMembersReply](ctx, e, partition,
+		wire.FlowMembers{Flow: id.UUID().String(), Next: int(next), Limit: limit, Edges: edges})
 	if err != nil {
 		return FlowMembersPage{}, err
 	}
-	out := FlowMembersPage{Next: r.number()}
-	n := r.Count(12)
-	used := make([]string, 0, n)
-	for range n {
-		m, route := memberRecord(partition, r)
-		out.Members, used = append(out.Members, m), append(used, route)
-	}
-	rows := r.Pairs()
-	for i, route := range used {
-		parts := strings.Split(rows[route], "\x1f")
-		if len(parts) == 5 {
-			out.Members[i].Lane, out.Members[i].Kind = parts[1], parts[2]
+	out := FlowMembersPage{Next: int64(r.Next)}
+	for _, x := range r.Members {
+		m := MemberRecord{ID: flowfabric.MakeExecutionID(partition, x.ID), Number: int64(x.Number), Node: x.Node,
+			Attempt: x.Attempt, Category: x.Category, StartedAt: x.Started, EndedAt: x.Ended,
+			Group: groupRecord(x.Group), Wait: waitRecord(x.Wait)}
+		if m.State, _ = flowfabric.Project(flowfabric.Code(x.Code)); m.State.Code == codes.Completed {
+			m.Category = "" // it is that of a failed attempt before
 		}
-	}
-	return out, r.fail()
-}
-
-func memberRecord(partition uint16, r *reader) (m MemberRecord, route string) {
-	m.ID, m.Number, m.Node = r.id(partition), r.number(), r.Text()
-	code := r.Text()
-	m.State, _ = flowfabric.Project(flowfabric.Code(code))
-	route = r.Text()
-	m.Attempt, m.Category, m.StartedAt, m.EndedAt = r.attempt(), r.Text(), r.maybeInstant(), r.maybeInstant()
-	if flowfabric.Code(code) == codes.Completed {
-		m.Category = "" // it is that of a failed attempt before
-	}
-	m.Group, m.Wait = groupRecord(r.Text()), waitRecord(r.Text())
-	for range r.Count(2) {
-		from, text := r.id(partition), r.Text()
-		parts := strings.SplitN(text, ",", 3)
-		if len(parts) != 3 {
-			r.Stop("slot %d is %q, want an edge", r.At(), clip(text))
-			return m, route
+		if parts := strings.Split(r.Routes[x.Route], "\x1f"); len(parts) == 5 {
+			m.Lane, m.Kind = parts[1], parts[2]
 		}
-		edge := EdgeRecord{From: from, Input: parts[2], Outcome: endings[parts[0]], Late: parts[0] == "l",
-			Spared: parts[0] == "~"}
-		edge.Attempt, _ = strconv.Atoi(parts[1]) // empty: none
-		m.Edges = append(m.Edges, edge)
+		for _, up := range x.Edges {
+			parts := strings.SplitN(up.Edge, ",", 3)
+			if len(parts) != 3 {
+				return out, misread(fnFlowMembers, fmt.Errorf("%q is no edge", clip(up.Edge)))
+			}
+			edge := EdgeRecord{From: flowfabric.MakeExecutionID(partition, up.Upstream), Input: parts[2],
+				Outcome: endings[parts[0]], Late: parts[0] == "l", Spared: parts[0] == "~"}
+			edge.Attempt, _ = strconv.Atoi(parts[1]) // empty: none
+			m.Edges = append(m.Edges, edge)
+		}
+		out.Members = append(out.Members, m)
 	}
-	return m, route
+	return out, nil
 }
 
 var endings = map[string]flowfabric.PublicState{"s": flowfabric.Completed, "l": flowfabric.Completed,
 	"f": flowfabric.Failed, "c": flowfabric.Cancelled, "e": flowfabric.Expired, "k": flowfabric.Skipped,
 	"n": flowfabric.Skipped}
-
-// attempt reads the number of an attempt, 0 for an empty slot.
-func (r *reader) attempt() int {
-	text := r.Text()
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		r.Stop("slot %d: %w", r.At(), err)
-	}
-	return n
-}
-
-// maybeInstant reads an instant, zero for an empty slot.
-func (r *reader) maybeInstant() time.Time {
-	text := r.Text()
-	if text == "" {
-		return time.Time{}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		r.Stop("slot %d: %w", r.At(), err)
-	}
-	return time.UnixMilli(n)
-}
 
 // groupRecord reads lib/group.lua's text, nil when there is none or it is not one.
 func groupRecord(text string) *GroupRecord {
@@ -230,29 +171,25 @@ type FlowsPage struct {
 // ListFlows reads 1..100 flows of a partition behind a position, by when they were created (lua/flow/ff_flow_list.lua).
 func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, after Position,
 	limit int) (FlowsPage, error) {
-	r, err := e.call(ctx, fnFlowList, partition,
-		append(append([]string{protocol, bit(newest)}, after.args()...), strconv.Itoa(limit))...)
-	if err != nil {
-		return FlowsPage{}, err
+	q := wire.FlowList{Newest: newest, Member: after.Member, Limit: limit}
+	if q.Member != "" {
+		q.Score = strconv.FormatInt(after.Score, 10)
 	}
-	out := FlowsPage{Now: r.Instant(), Size: r.Int(), More: r.Flag()}
-	names := []string{"st", "sl", "ns", "kd", "rl", "en", "nn", "lv", "mb", "mw", "md", "ma", "mu", "ms", "mf", "mc",
-		"me", "mk"}
-	for range r.Count(2 + len(names)) {
-		x := FlowSummary{Member: r.Text(), CreatedAt: r.Instant()}
-		f := fields{m: make(map[string]string, len(names)), r: r}
-		for _, name := range names {
-			f.m[name] = r.Text()
+	r, _, err := ask[wire.FlowListReply](ctx, e, partition, q)
+	out := FlowsPage{Now: r.Now, Size: r.Size, More: r.More}
+	for _, x := range r.Flows {
+		s := FlowSummary{Member: x.Member, CreatedAt: x.Created, Seal: string(sealOf(x.Seal)), Namespace: x.Namespace,
+			Kind: x.Kind, ReleasedAt: x.Released, EndedAt: x.Ended, Members: x.Members, Failing: x.Failing,
+			Count: map[flowfabric.PublicState]int{flowfabric.WaitingChildren: x.WaitingChildren,
+				flowfabric.Waiting: x.Waiting, flowfabric.Delayed: x.Delayed, flowfabric.Active: x.Active,
+				flowfabric.Suspended: x.Suspended, flowfabric.Completed: x.Completed, flowfabric.Failed: x.Failed,
+				flowfabric.Cancelled: x.Cancelled, flowfabric.Expired: x.Expired, flowfabric.Skipped: x.Skipped}}
+		maps.DeleteFunc(s.Count, func(_ flowfabric.PublicState, n int) bool { return n == 0 })
+		if id, err := ids.ParseUUID(s.Member); err == nil {
+			s.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, id))
 		}
-		if id, err := ids.ParseUUID(x.Member); err == nil {
-			x.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, id))
-		}
-		x.State, _ = FlowStateOf(f.m["st"])
-		x.Seal, x.Namespace, x.Kind = string(sealOf(f.m["sl"])), f.m["ns"], f.m["kd"]
-		x.ReleasedAt, x.EndedAt, x.Members, x.Failing = f.instant("rl"), f.instant("en"), int(f.number("nn")),
-			int(f.number("lv"))
-		x.Count = f.classes()
-		out.Flows = append(out.Flows, x)
+		s.State, _ = FlowStateOf(x.State)
+		out.Flows = append(out.Flows, s)
 	}
-	return out, r.fail()
+	return out, err
 }

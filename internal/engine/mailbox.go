@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -38,13 +39,10 @@ func (e *Engine) SendMessage(ctx context.Context, id flowfabric.ExecutionID, m M
 	if m.ID == uuid.Nil {
 		m.ID = uuid.New()
 	}
-	r, err := e.call(ctx, fnSend, id.Partition(), protocol, id.UUID().String(), m.Mailbox, m.ID.String(), m.Key, m.By,
-		m.Encoding, rueidis.BinaryString(m.Payload))
-	if err != nil {
-		return Sent{}, err
-	}
-	out := Sent{Number: uint64(r.number()), Waiting: r.Int(), Already: r.Already}
-	return out, r.fail()
+	r, already, err := ask[wire.SendMessageReply](ctx, e, id.Partition(), wire.SendMessage{ID: id.UUID().String(),
+		Mailbox: m.Mailbox, Message: m.ID.String(), Key: m.Key, By: m.By, Encoding: m.Encoding,
+		Payload: rueidis.BinaryString(m.Payload)})
+	return Sent{Number: uint64(r.Number), Waiting: r.Waiting, Already: already}, err
 }
 
 // Receipt is what a receipt took from a mailbox, or why it took nothing.
@@ -82,16 +80,12 @@ type Receiving struct {
 // that was recorded is answered as it was; recorded is false if there was nothing to record. denied.StepLimit.
 func (e *Engine) ReceiveMessages(ctx context.Context, f flowfabric.Fence,
 	q Receiving) (receipt Receipt, recorded bool, err error) {
-	r, err := e.call(ctx, fnReceive, f.Execution.Partition(),
-		append(fenceArgs([]string{protocol}, f), q.Name, q.Mailbox, strconv.Itoa(q.Limit), q.Why)...)
-	if err != nil {
+	r, _, err := ask[wire.ReceiveMessagesReply](ctx, e, f.Execution.Partition(), wire.ReceiveMessages{
+		Fence: fenceOf(f), Name: q.Name, Mailbox: q.Mailbox, Max: q.Limit, Why: q.Why})
+	if err != nil || r.Value == "" {
 		return Receipt{}, false, err
 	}
-	value := r.bytes()
-	if err := r.fail(); err != nil || len(value) == 0 {
-		return Receipt{}, false, err
-	}
-	receipt, err = DecodeReceipt(value)
+	receipt, err = DecodeReceipt([]byte(r.Value))
 	return receipt, err == nil, err
 }
 
@@ -107,21 +101,14 @@ type Mailboxes struct {
 // for the first (lua/read/ff_read_messages.lua). ErrNotFound; ErrResultPurged while a tombstone is left.
 func (e *Engine) ReadMessages(ctx context.Context, id flowfabric.ExecutionID, behind uint64,
 	limit int) (Mailboxes, error) {
-	r, err := e.call(ctx, fnReadMessages, id.Partition(), protocol, id.UUID().String(), strconv.FormatUint(behind, 10),
-		strconv.Itoa(limit))
+	r, _, err := ask[wire.ReadMessagesReply](ctx, e, id.Partition(),
+		wire.ReadMessages{ID: id.UUID().String(), Behind: int(behind), Max: limit})
 	if err != nil {
 		return Mailboxes{}, err
 	}
-	out := Mailboxes{Total: uint64(r.number()), Waiting: r.Int(), Bytes: r.Int()}
-	for range r.Count(1) {
-		m, err := decodeMessage(r.Text())
-		if err != nil {
-			r.Stop("%w", err)
-			break
-		}
-		out.Messages = append(out.Messages, m)
-	}
-	return out, r.fail()
+	out := Mailboxes{Total: uint64(r.Last), Waiting: r.Waiting, Bytes: r.Bytes}
+	out.Messages, err = decoded(fnReadMessages, r.Messages, decodeMessage)
+	return out, err
 }
 
 // DecodeReceipt reads the step that keeps a receipt.

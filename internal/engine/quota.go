@@ -23,7 +23,7 @@ type Hold struct {
 
 // String is how quotas write it: "<partition>.<execution>:<epoch>".
 func (h Hold) String() string {
-	return spenderText(h.Execution) + ":" + strconv.FormatUint(h.Epoch, 10)
+	return full(h.Execution) + ":" + strconv.FormatUint(h.Epoch, 10)
 }
 
 // ParseHold reads what a quota wrote.
@@ -37,11 +37,7 @@ func ParseHold(text string) (Hold, error) {
 	return Hold{Execution: id, Epoch: epoch}, nil
 }
 
-// spenderText is how budgets and quotas write an execution: "<partition>.<uuid>".
-func spenderText(id flowfabric.ExecutionID) string {
-	return strconv.Itoa(int(id.Partition())) + "." + id.UUID().String()
-}
-
+// parseSpender reads how budgets and quotas write an execution, see full.
 func parseSpender(text string) (flowfabric.ExecutionID, error) {
 	where, name, _ := strings.Cut(text, ".")
 	partition, bad := strconv.ParseUint(where, 10, 16)
@@ -57,73 +53,38 @@ func (e *Engine) PutQuota(ctx context.Context, q admission.Quota, expected uint6
 		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name,
 			denied.QuotaSpec)
 	}
-	r, err := e.make(ctx, fnPutQuota, e.quotas, q.Name, "quota_policy_not_found",
-		[]string{protocol, q.Name, revisionText(expected), q.Scope, strconv.Itoa(q.Rate),
-			strconv.FormatInt(q.Window.Milliseconds(), 10), strconv.Itoa(q.Cap),
-			strconv.FormatInt(q.Jitter.Milliseconds(), 10), by})
-	if err != nil {
-		return 0, false, nil, err
-	}
-	revision = r.unsigned()
-	wake = waiters(r)
-	return revision, r.Already, wake, r.fail()
-}
-
-func (e *Engine) onQuota(ctx context.Context, f function, name string, args ...string) (*reader, error) {
-	r, err := e.run(ctx, e.client, f, []string{rootOf(e.quotas, name)}, append([]string{protocol}, args...))
-	if !errors.Is(err, denied.PartitionMissing) {
-		return r, err
-	}
-	if _, _, limit := flowfabric.QuotaGate(name).Limit(); !limit || f.name != fnAdmit.name {
-		return nil, denied.New(f.name, "quota_policy_not_found", name)
-	}
-	root := rootOf(e.quotas, name) // nobody makes a limit: the first who asks it finds its partition unused
-	if _, err := e.callKeys(ctx, fnBoot, []string{root}, protocol); err != nil {
-		return nil, err
-	}
-	return e.run(ctx, e.client, f, []string{root}, append([]string{protocol}, args...))
+	r, already, err := read[wire.PutQuotaReply](e.onGate(ctx, flowfabric.QuotaGate(q.Name), expected == 0,
+		wire.PutQuota{Name: q.Name, Expected: int(expected), Scope: q.Scope, Rate: q.Rate, Window: q.Window, Cap: q.Cap,
+			Jitter: q.Jitter, By: by}))
+	wake, err = waiters(fnPutQuota, r.Waiters, err)
+	return uint64(r.Revision), already, wake, err
 }
 
 // RemoveQuota forgets a quota (lua/admission/ff_remove_quota.lua). Executions that have it as a gate wait until it is
 // made again.
 func (e *Engine) RemoveQuota(ctx context.Context, name string) (already bool, err error) {
-	r, err := e.onQuota(ctx, fnRemoveQuota, name, name)
-	if errors.Is(err, denied.NoQuota) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return r.Already, nil
+	return removed(e.onGate(ctx, flowfabric.QuotaGate(name), false, wire.RemoveQuota{Name: name}))
 }
 
-// Admitted answers Admit.
-type Admitted struct {
-	Count    int           // the first so many holds were admitted, now or before
-	Why      string        // why not more: rate or cap; "" = all
-	Retry    time.Duration // when to ask again
-	Suspects []string      // holds that nobody has heard of for a while, as ParseHold reads them; see CheckHolds
-}
+// Admitted answers Admit. The first Count holds were admitted, now or before; Why, rate or cap, tells why not more, and
+// Retry when to ask again. Suspects are holds that nobody has heard of for a while, as ParseHold reads them; see
+// CheckHolds.
+type Admitted = wire.AdmitReply
 
 // Admit asks a quota to let up to 100 executions of a route start (lua/admission/ff_admit.lua), in order. ttl is how
 // long a hold is good before it is suspect, 1 s … 1 h. With no hold it asks whether there is room for one; Why is ""
 // if there is. denied.NoQuota.
 func (e *Engine) Admit(ctx context.Context, name string, partition uint16, route uint64, ttl time.Duration,
 	holds []Hold) (Admitted, error) {
-	args := []string{name, strconv.Itoa(int(partition)), strconv.FormatUint(route, 10),
-		strconv.FormatInt(ttl.Milliseconds(), 10), strconv.Itoa(len(holds))}
-	for _, h := range holds {
-		args = append(args, h.String())
+	q := wire.Admit{Name: name, Partition: int(partition), Route: int(route), TTL: ttl,
+		Holds: make([]string, len(holds))}
+	for i, h := range holds {
+		q.Holds[i] = h.String()
 	}
-	r, err := e.onQuota(ctx, fnAdmit, name, args...)
-	if err != nil {
-		return Admitted{}, err
-	}
-	out := Admitted{Count: r.Int(), Why: r.Text(), Retry: r.Millis()}
-	for range r.Count(1) {
-		out.Suspects = append(out.Suspects, r.Text())
-	}
-	return out, r.fail()
+	gate := flowfabric.QuotaGate(name)
+	_, _, limit := gate.Limit() // which nobody makes: the first who asks it finds its partition unused
+	r, _, err := read[wire.AdmitReply](e.onGate(ctx, gate, limit, q))
+	return r, err
 }
 
 // Released is a hold that is no more. Ran: its execution was claimed; else the start did not happen either.
@@ -140,20 +101,16 @@ func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released i
 	if len(items) == 0 {
 		return 0, nil, nil
 	}
-	args := []string{protocol, strconv.Itoa(len(items))}
+	q := wire.ReleaseHolds{}
 	for _, x := range items {
-		args = append(args, x.Quota, x.Hold.String(), bit(x.Ran))
+		q.Holds = append(q.Holds, wire.ReleaseHoldsHold{Name: x.Quota, Hold: x.Hold.String(), Ran: x.Ran})
 	}
-	r, err := e.run(ctx, e.client, fnReleaseHolds, []string{rootOf(e.quotas, items[0].Quota)}, args)
+	r, _, err := read[wire.ReleaseHoldsReply](e.sendTo(ctx, rootOf(e.quotas, items[0].Quota), q))
 	if errors.Is(err, denied.PartitionMissing) {
 		return 0, nil, nil // no quota was ever made there, so none admitted anything
 	}
-	if err != nil {
-		return 0, nil, err
-	}
-	released = r.Int()
-	wake = waiters(r)
-	return released, wake, r.fail()
+	wake, err = waiters(fnReleaseHolds, r.Waiters, err)
+	return r.Released, wake, err
 }
 
 // HoldState is what an execution's partition says of a hold.
@@ -185,24 +142,22 @@ func (e *Engine) CheckHolds(ctx context.Context, partition uint16, holds []Hold)
 // for ttl.
 func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration, holds []string,
 	states []HoldState) (freed int, wake []Waiter, err error) {
-	args := []string{name, strconv.FormatInt(ttl.Milliseconds(), 10), strconv.Itoa(len(holds))}
+	q := wire.SettleHolds{Name: name, TTL: ttl}
 	for i, h := range holds {
-		args = append(args, h, string(states[i]))
+		q.Holds = append(q.Holds, wire.SettleHoldsHold{Hold: h, Verdict: string(states[i])})
 	}
-	r, err := e.onQuota(ctx, fnSettleHolds, name, args...)
-	if err != nil {
-		return 0, nil, err
-	}
-	freed = r.Int()
-	wake = waiters(r)
-	return freed, wake, r.fail()
+	r, _, err := read[wire.SettleHoldsReply](e.onGate(ctx, flowfabric.QuotaGate(name), false, q))
+	wake, err = waiters(fnSettleHolds, r.Waiters, err)
+	return r.Freed, wake, err
 }
 
 // ReadQuota reads a quota with at most so many holds (≤ 1,000) and newest audit entries (≤ 256)
 // (lua/admission/ff_read_quota.lua).
 func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int) (admission.QuotaRecord, error) {
-	r, err := e.onQuota(ctx, fnReadQuota, name, name, strconv.Itoa(holds), strconv.Itoa(entries))
-	if _, l, ok := flowfabric.QuotaGate(name).Limit(); ok && errors.Is(err, denied.NoQuota) {
+	gate := flowfabric.QuotaGate(name)
+	r, _, err := read[wire.ReadQuotaReply](e.onGate(ctx, gate, false,
+		wire.ReadQuota{Name: name, Holds: holds, Entries: entries}))
+	if _, l, ok := gate.Limit(); ok && errors.Is(err, denied.NoQuota) {
 		// no key was ever used there
 		return admission.QuotaRecord{Quota: admission.Quota{Name: name, Rate: l.Rate, Window: l.Per,
 			Cap: l.Concurrency}}, nil
@@ -210,26 +165,20 @@ func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int)
 	if err != nil {
 		return admission.QuotaRecord{}, err
 	}
-	r.Instant()
-	q := admission.QuotaRecord{Started: r.Int(), Held: r.Int(), Suspect: r.Int(),
-		ForSlots: r.Int(), ForRate: r.Int()}
-	v := r.Pairs()
-	number := func(field string) int64 { n, _ := strconv.ParseInt(v[field], 10, 64); return n }
-	q.Name, q.Scope, q.Rate, q.Cap = name, v["sc"], int(number("rt")), int(number("cp"))
-	q.Window, q.Jitter = time.Duration(number("wn"))*time.Millisecond, time.Duration(number("jt"))*time.Millisecond
-	q.Revision, q.ChangedBy = uint64(number("up")), v["by"]
-	if at := number("ct"); at > 0 { // a limit of a key is made by nobody
-		q.CreatedAt = time.UnixMilli(at)
-	}
-	q.Audit = auditLog(r)
-	for range r.Count(1) {
-		hold, _, _ := strings.Cut(r.Text(), " ")
+	f := fields{m: r.Fields, r: &reader{}} // what is no number counts as 0
+	q := admission.QuotaRecord{Started: r.Started, Held: r.Held, Suspect: r.Suspect, ForSlots: r.ForSlots,
+		ForRate: r.ForRate, Revision: uint64(f.number("up")), ChangedBy: f.m["by"], CreatedAt: f.instant("ct")}
+	q.Name, q.Scope, q.Rate, q.Cap = name, f.m["sc"], int(f.number("rt")), int(f.number("cp"))
+	q.Window, q.Jitter = time.Duration(f.number("wn"))*time.Millisecond, time.Duration(f.number("jt"))*time.Millisecond
+	q.Audit, err = auditLog(r.Entries)
+	for _, text := range r.Holds {
+		hold, _, _ := strings.Cut(text, " ")
 		q.Holds = append(q.Holds, hold)
 	}
-	return q, r.fail()
+	return q, unread(fnReadQuota.name, err)
 }
 
 // QuotaNames lists all quotas by name (lua/admission/ff_list_quotas.lua).
 func (e *Engine) QuotaNames(ctx context.Context) ([]string, error) {
-	return e.names(ctx, fnListQuotas, e.quotas)
+	return e.names(ctx, e.quotas, func(after string) wire.Call { return wire.ListQuotas{After: after, Limit: 500} })
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -27,10 +26,15 @@ func (s slots) Len() int                   { return len(s) }
 func (s slots) Text(i int) (string, error) { return s[i].ToString() }
 
 func (r *reader) fail() error {
-	if r.Err == nil {
+	return unread(r.op, r.Err)
+}
+
+// unread is the error for an answer whose texts could not be read, nil if err is.
+func unread(op string, err error) error {
+	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %w", r.op, denied.Reply, r.Err)
+	return fmt.Errorf("%s: %w: %w", op, denied.Reply, err)
 }
 
 // bytes returns a slot without copying it: the driver made it for this reply alone, and nothing else of the reply
@@ -75,27 +79,7 @@ func (r *reader) retentions() flowfabric.Retentions {
 }
 
 func (r *reader) id(partition uint16) flowfabric.ExecutionID {
-	s := r.Text()
-	if r.Err != nil {
-		return flowfabric.ExecutionID{}
-	}
-	u, err := uuid.Parse(s)
-	if err != nil {
-		r.Stop("slot %d: %w", r.At(), err)
-	}
-	return flowfabric.MakeExecutionID(partition, u)
-}
-
-func (r *reader) uuid() uuid.UUID {
-	s := r.Text()
-	if r.Err != nil {
-		return uuid.Nil
-	}
-	u, err := uuid.Parse(s)
-	if err != nil {
-		r.Stop("slot %d: %w", r.At(), err)
-	}
-	return u
+	return flowfabric.MakeExecutionID(partition, r.UUID())
 }
 
 // answer reads one item's answer: its mark and what follows it. '+' is done, '=' it already held, '~' it replaced

@@ -164,8 +164,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 			return Fired{}, fmt.Errorf("ff_fire_schedule: %w: flow %q is not of partition %d",
 				flowfabric.ErrInvalidInput, w.ID, partition)
 		}
-		q.Flow, q.Members, q.Edges, q.Mode = w.ID.UUID().String(), strconv.Itoa(w.Members), strconv.Itoa(w.Edges),
-			string(w.Mode)
+		q.Flow, q.Members, q.Edges, q.Mode = w.ID.UUID().String(), w.Members, w.Edges, string(w.Mode)
 	}
 	args := q.Append([]string{protocol})
 	if item {
@@ -177,7 +176,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 		if err := f.Item.validate(); err != nil {
 			return Fired{}, fmt.Errorf("ff_fire_schedule: %w", err)
 		}
-		args = appendItems(args, 1, func(int) *NewExecution { return &f.Item }, nil)
+		args = appendItems(args, 1, func(int) *NewExecution { return &f.Item })
 	}
 	r, already, err := read[wire.FireScheduleReply](e.call(ctx, fnFireSchedule, partition, args...))
 	if err != nil || already {
@@ -199,11 +198,8 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 // than 64 bytes.
 func (e *Engine) PauseSchedule(ctx context.Context, name string, paused bool, by string,
 	expected *uint64) (since time.Time, already bool, err error) {
-	q := wire.PauseSchedule{Name: name, Paused: paused, By: by}
-	if expected != nil {
-		q.Expected = int(*expected)
-	}
-	r, already, err := ask[wire.PauseScheduleReply](ctx, e, e.SchedulePartition(name), q)
+	r, already, err := ask[wire.PauseScheduleReply](ctx, e, e.SchedulePartition(name),
+		wire.PauseSchedule{Name: name, Paused: paused, By: by, Expected: revisionOf(expected)})
 	return r.Since, already, err
 }
 

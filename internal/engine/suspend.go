@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,14 +26,10 @@ import (
 // denied.KidNotCurrent (slot 0: the current kid).
 func (e *Engine) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m Minted,
 	life time.Duration) (Opened, error) {
-	args := append(fenceArgs([]string{protocol}, f), name, m.ID.String(), m.Key, m.Kid, m.Digest, m.Nonce,
-		strconv.FormatInt(life.Milliseconds(), 10))
-	r, err := e.call(ctx, fnPend, f.Execution.Partition(), args...)
-	if err != nil {
-		return Opened{}, err
-	}
-	out := Opened{ID: r.uuid(), Key: r.Text(), Kid: r.Text(), Nonce: r.Text(), ExpiresAt: r.Instant()}
-	return out, r.fail()
+	r, _, err := ask[wire.CreatePendingWaitpointReply](ctx, e, f.Execution.Partition(),
+		wire.CreatePendingWaitpoint{Fence: fenceOf(f), Name: name, Waitpoint: m.ID.String(), Key: m.Key, Kid: m.Kid,
+			Digest: m.Digest, Nonce: m.Nonce, Lifetime: life})
+	return Opened{ID: r.Waitpoint, Key: r.Key, Kid: r.Kid, Nonce: r.Nonce, ExpiresAt: r.Expires}, err
 }
 
 // CloseWaitpoint takes a pending waitpoint back (lua/suspend/ff_close_waitpoint.lua). already: it was closed or has
@@ -50,43 +46,32 @@ func (e *Engine) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid
 // denied.WaitpointKey for a binding (slot 0: its key); denied.StepLimit when the answer of the wait before cannot be
 // kept; denied.KidNotCurrent (slot 0: the current kid).
 func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Suspension) (Suspended, error) {
-	timeout := ""
-	if q.Timeout > 0 {
-		timeout = strconv.FormatInt(max(1, q.Timeout.Milliseconds()), 10)
-	}
-	args := append(fenceArgs([]string{protocol}, f), q.ID.String(), q.Request, q.Name, q.Reason, timeout, q.Behaviour,
-		strconv.FormatInt(q.ResumeDelay.Milliseconds(), 10), q.Condition, q.Question, strconv.Itoa(len(q.Bindings)))
+	call := wire.SuspendExecution{Fence: fenceOf(f), Suspension: q.ID.String(), Request: q.Request, Name: q.Name,
+		Reason: q.Reason, Timeout: whole(q.Timeout), Behaviour: q.Behaviour, Delay: q.ResumeDelay,
+		Condition: q.Condition, Question: q.Question}
 	for _, b := range q.Bindings {
-		if b.Pending {
-			args = append(args, b.ID.String(), b.Key, "p", "", "", "")
-		} else {
-			args = append(args, b.ID.String(), b.Key, "f", b.Kid, b.Digest, b.Nonce)
+		w := wire.SuspendExecutionWaitpoint{Waitpoint: b.ID.String(), Key: b.Key, Mode: "p"}
+		if !b.Pending {
+			w.Mode, w.Kid, w.Digest, w.Nonce = "f", b.Kid, b.Digest, b.Nonce
 		}
+		call.Waitpoints = append(call.Waitpoints, w)
 	}
-	r, err := e.call(ctx, fnSuspend, f.Execution.Partition(), args...)
+	r, already, err := ask[wire.SuspendExecutionReply](ctx, e, f.Execution.Partition(), call)
 	if err != nil {
 		return Suspended{}, err
 	}
-	out := Suspended{Already: r.Already}
-	switch what := r.Text(); what {
-	case "satisfied":
-		out.Satisfied = true
-	case "suspended":
-	default:
-		r.Stop("suspended is %q", clip(what))
+	out := Suspended{Already: already, Satisfied: r.What == "satisfied", Suspension: r.Suspension, TimeoutAt: r.Timeout,
+		Kid: r.Kid}
+	for _, w := range r.Waitpoints {
+		out.Waitpoints = append(out.Waitpoints, Opened{ID: w.Waitpoint, Key: w.Key, Kid: w.Kid, Nonce: w.Nonce})
 	}
-	out.Suspension, out.TimeoutAt = r.uuid(), r.Instant()
-	outcome := r.bytes()
-	out.Kid = r.Text()
-	for range r.Count(4) {
-		out.Waitpoints = append(out.Waitpoints, Opened{ID: r.uuid(), Key: r.Text(), Kid: r.Text(), Nonce: r.Text()})
+	switch {
+	case out.Satisfied:
+		out.Resume, err = DecodeResume([]byte(r.Outcome))
+	case r.What != "suspended":
+		err = fmt.Errorf("suspended is %q", clip(r.What))
 	}
-	if out.Satisfied && r.Err == nil {
-		if out.Resume, err = DecodeResume(outcome); err != nil {
-			r.Stop("%w", err)
-		}
-	}
-	return out, r.fail()
+	return out, misread(fnSuspend, err)
 }
 
 // ResumeRequest asks to resume a suspended execution without a signal.
@@ -125,7 +110,8 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flowfabric.ExecutionID,
 // denied.SignalLimit. A repeat of the same signal or key is answered like the first.
 func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
-	return e.deliver(ctx, fnDeliver, id, s, waitpoint.String(), digest)
+	q := wire.DeliverSignal{ID: id.UUID().String(), Waitpoint: waitpoint.String(), Digest: digest, Signal: signal(s)}
+	return e.deliver(ctx, id, q.Signal, q)
 }
 
 // ApproveWaitpoint delivers on the word of an operator, without a token (lua/suspend/ff_approve_waitpoint.lua).
@@ -134,33 +120,32 @@ func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 func (e *Engine) ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
 	s.SourceType = waithook.SourceOperator
-	return e.deliver(ctx, fnApprove, id, s, waitpoint)
+	q := wire.ApproveWaitpoint{ID: id.UUID().String(), Waitpoint: waitpoint, Signal: signal(s)}
+	return e.deliver(ctx, id, q.Signal, q)
 }
 
-func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.ExecutionID, s suspend.SentSignal,
-	target ...string) (suspend.Delivered, error) {
+func signal(s suspend.SentSignal) wire.Signal {
 	if s.ID == uuid.Nil {
 		s.ID = uuid.New()
 	}
-	ttl := "0"
+	out := wire.Signal{Signal: s.ID.String(), Name: s.Name, Category: s.Category, SourceType: s.SourceType,
+		Source: s.Source, Correlation: joinTrace(s.Correlation, s.Trace), Key: s.IdempotencyKey,
+		Encoding: cmp.Or(s.Encoding, "json"), Payload: rueidis.BinaryString(s.Payload)}
 	if s.IdempotencyKey != "" {
-		ttl = strconv.FormatInt(cmp.Or(s.DedupTTL, limits.DefaultDedupTTL).Milliseconds(), 10)
+		out.TTL = cmp.Or(s.DedupTTL, limits.DefaultDedupTTL)
 	}
-	created := ""
-	if !s.CreatedAt.IsZero() {
-		created = strconv.FormatInt(max(0, s.CreatedAt.UnixMilli()), 10)
+	if s.CreatedAt.UnixMilli() > 0 {
+		out.Created = s.CreatedAt
 	}
-	args := append(append([]string{protocol, id.UUID().String()}, target...), s.ID.String(), s.Name, s.Category,
-		s.SourceType, s.Source, joinTrace(s.Correlation, s.Trace), s.IdempotencyKey, ttl, created,
-		cmp.Or(s.Encoding, "json"), rueidis.BinaryString(s.Payload))
-	r, err := e.call(ctx, f, id.Partition(), args...)
-	if err != nil {
-		return suspend.Delivered{}, err
-	}
-	out := suspend.Delivered{Signal: r.uuid(), Effect: r.Text()}
-	out.Open = openState(r.Text())
-	out.Duplicate = r.Already && out.Signal != s.ID
-	return out, r.fail()
+	return out
+}
+
+// deliver makes one of the two calls that bring a signal; their answers are alike.
+func (e *Engine) deliver(ctx context.Context, id flowfabric.ExecutionID, s wire.Signal,
+	q wire.Call) (suspend.Delivered, error) {
+	r, already, err := ask[wire.DeliverSignalReply](ctx, e, id.Partition(), q)
+	return suspend.Delivered{Signal: r.Signal, Effect: r.Effect.Effect, Open: openState(r.Effect.State),
+		Duplicate: already && r.Signal.String() != s.Signal}, err
 }
 
 // ReissueToken gives an open waitpoint a new token; the old one is dead at once (lua/suspend/ff_reissue_token.lua).
@@ -168,88 +153,67 @@ func (e *Engine) deliver(ctx context.Context, f function, id flowfabric.Executio
 // denied.WaitpointNotOpen.
 func (e *Engine) ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m Minted,
 	by string) (key string, err error) {
-	r, err := e.call(ctx, fnReissue, id.Partition(), protocol, id.UUID().String(), m.ID.String(), m.Kid, m.Digest,
-		m.Nonce, by)
-	if err != nil {
-		return "", err
-	}
-	r.uuid()
-	key = r.Text()
-	return key, r.fail()
+	r, _, err := ask[wire.ReissueTokenReply](ctx, e, id.Partition(), wire.ReissueToken{ID: id.UUID().String(),
+		Waitpoint: m.ID.String(), Kid: m.Kid, Digest: m.Digest, Nonce: m.Nonce, By: by})
+	return r.Key, err
 }
 
 // ReadSuspension reads the current or last suspension of an execution and its waitpoints
 // (lua/read/ff_read_suspension.lua). ErrNotFound; ErrResultPurged while a tombstone is left.
 func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error) {
-	r, err := e.call(ctx, fnReadSuspension, id.Partition(), protocol, id.UUID().String())
+	r, _, err := ask[wire.ReadSuspensionReply](ctx, e, id.Partition(), wire.ReadSuspension{ID: id.UUID().String()})
 	if err != nil {
 		return suspend.Record{}, err
 	}
-	out := suspend.Record{Code: flowfabric.Code(r.Text())}
-	if flow := r.Text(); flow != "" {
-		u, err := uuid.Parse(flow)
+	out, own := suspend.Record{Code: flowfabric.Code(r.Code)}, &reader{op: fnReadSuspension.name}
+	if r.Flow != "" {
+		flow, err := uuid.Parse(r.Flow)
 		if err != nil {
-			r.Stop("flow: %w", err)
+			own.Stop("flow: %w", err)
 		}
-		out.Flow = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), u))
+		out.Flow = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), flow))
 	}
-	outcome := r.bytes()
-	u := r.Pairs()
-	for range r.Count(2) {
-		w, err := decodeWaitpoint(r.Text(), r.Text())
+	if len(r.All) != len(r.Waitpoints) {
+		own.Stop("%d waitpoints, and of %d when a token was refused", len(r.Waitpoints), len(r.All))
+		return out, own.fail()
+	}
+	for i, x := range r.Waitpoints {
+		w, err := decodeWaitpoint(x.Waitpoint, x.Record)
 		if err != nil {
-			r.Stop("%w", err)
-			break
+			own.Stop("%w", err)
 		}
+		w.RefusedAt = r.All[i].Refused
 		out.Waitpoints = append(out.Waitpoints, w)
-	}
-	for i := range out.Waitpoints {
-		out.Waitpoints[i].RefusedAt = r.Instant()
 	}
 	slices.SortFunc(out.Waitpoints, func(a, b suspend.Waitpoint) int {
 		return strings.Compare(a.ID.String(), b.ID.String())
 	})
-	if outcome != nil && r.Err == nil {
-		resume, err := DecodeResume(outcome)
+	if r.Outcome != "" {
+		resume, err := DecodeResume([]byte(r.Outcome))
 		if err != nil {
-			r.Stop("%w", err)
+			own.Stop("%w", err)
 		}
 		out.Result = &resume
 	}
-	if r.Err == nil && u["id"] != "" {
-		fillSuspension(&out, u, r)
+	if r.Record["id"] != "" {
+		fillSuspension(&out, r.Record, own)
 	}
-	return out, r.fail()
+	return out, own.fail()
 }
 
 // fillSuspension reads the fields of lua/lib/suspension.lua.
 func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
-	number := func(field string) int64 {
-		if u[field] == "" {
-			return 0
-		}
-		n, err := strconv.ParseInt(u[field], 10, 64)
-		if err != nil {
-			r.Stop("suspension %s is %q", field, clip(u[field]))
-		}
-		return n
-	}
-	at := func(field string) time.Time {
-		if n := number(field); n > 0 {
-			return time.UnixMilli(n)
-		}
-		return time.Time{}
-	}
+	f := fields{m: u, r: r}
 	id, err := uuid.Parse(u["id"])
 	if err != nil {
 		r.Stop("suspension id: %w", err)
 	}
 	out.ID, out.Name, out.Reason, out.Behaviour, out.Condition = id, u["name"], u["reason"], u["behaviour"],
 		u["condition"]
-	out.CreatedAt, out.TimeoutAt, out.LastSignalAt, out.ClosedAt = at("created_at"), at("timeout_at"),
-		at("last_signal_at"), at("closed_at")
-	out.ResumeDelay = time.Duration(number("resume_delay")) * time.Millisecond
-	out.Signals, out.Matched = int(number("signals")), int(number("matched"))
+	out.CreatedAt, out.TimeoutAt, out.LastSignalAt, out.ClosedAt = f.instant("created_at"), f.instant("timeout_at"),
+		f.instant("last_signal_at"), f.instant("closed_at")
+	out.ResumeDelay = time.Duration(f.number("resume_delay")) * time.Millisecond
+	out.Signals, out.Matched = int(f.number("signals")), int(f.number("matched"))
 	out.CloseReason, out.Cause, out.Trigger = u["close_reason"], u["cause"], u["trigger"]
 	_, sender, _ := strings.Cut(u["signal_source"], "\t") // behind its type
 	out.By = cmp.Or(u["resumed_by"], sender)
@@ -274,19 +238,21 @@ func (r *reader) question(text string) *suspend.Question {
 // whatever there is or is not; ErrTokenExpired.
 func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
 	digest string) (suspend.Asked, error) {
-	r, err := e.call(ctx, fnReadQuestion, id.Partition(), protocol, id.UUID().String(), waitpoint.String(), digest)
+	r, _, err := ask[wire.ReadQuestionReply](ctx, e, id.Partition(),
+		wire.ReadQuestion{ID: id.UUID().String(), Waitpoint: waitpoint.String(), Digest: digest})
 	if err != nil {
 		return suspend.Asked{}, err
 	}
-	out := suspend.Asked{Question: r.question(r.Text()), Open: openState(r.Text())}
-	if text := r.Text(); text != "" {
-		s, err := decodeSignal(text)
+	own := &reader{op: fnReadQuestion.name}
+	out := suspend.Asked{Question: own.question(r.Question), Open: openState(r.State)}
+	if r.Answer != "" {
+		s, err := decodeSignal(r.Answer)
 		if err != nil {
-			r.Stop("%w", err)
+			own.Stop("%w", err)
 		}
 		out.Answer = &s
 	}
-	return out, r.fail()
+	return out, own.fail()
 }
 
 // ReadSignals reads what was delivered to a waitpoint, oldest first, 100 a call from offset; total is how many are
@@ -294,19 +260,11 @@ func (e *Engine) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, wa
 // denied.NoWaitpoint.
 func (e *Engine) ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
 	offset int) (out []suspend.StoredSignal, total int, err error) {
-	r, err := e.call(ctx, fnReadSignals, id.Partition(), protocol, id.UUID().String(), waitpoint.String(),
-		strconv.Itoa(offset))
+	r, _, err := ask[wire.ReadSignalsReply](ctx, e, id.Partition(),
+		wire.ReadSignals{ID: id.UUID().String(), Waitpoint: waitpoint.String(), Offset: offset})
 	if err != nil {
 		return nil, 0, err
 	}
-	total = r.Int()
-	for range r.Count(1) {
-		s, err := decodeSignal(r.Text())
-		if err != nil {
-			r.Stop("%w", err)
-			break
-		}
-		out = append(out, s)
-	}
-	return out, total, r.fail()
+	out, err = decoded(fnReadSignals, r.Signals, decodeSignal)
+	return out, r.Total, err
 }

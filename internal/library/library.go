@@ -59,6 +59,10 @@ func build(v Variant) string {
 	for _, lib := range libs {
 		b.WriteString(libSource(lib, v))
 	}
+	b.WriteString("local decode = {}\n")
+	for _, area := range contract.Areas {
+		b.WriteString(read("decode/" + area + ".lua"))
+	}
 	for _, h := range contract.Functions() {
 		// A block of its own: a chunk has at most 200 locals.
 		b.WriteString("do\n" + read(h.File))
@@ -92,6 +96,9 @@ func call(h contract.Function, given string) string {
 	case strings.Contains(read(h.File), "root.enter("):
 		return "root.leave(" + h.Name + "(" + given + "))"
 	default:
+		if h.Decoded == contract.DecodedAll {
+			given += ", decode." + h.Name
+		}
 		return "root.run(" + h.Name + ", " + given + ")"
 	}
 }
@@ -99,7 +106,8 @@ func call(h contract.Function, given string) string {
 // enters tells whether a function works on a partition.
 func enters(h contract.Function) bool {
 	text := read(h.File)
-	return strings.Contains(text, "root.enter(") || strings.Contains(text, "local function "+h.Name+"(ctx, argv)")
+	return strings.Contains(text, "root.enter(") || h.Decoded == contract.DecodedAll ||
+		strings.Contains(text, "local function "+h.Name+"(ctx, argv)")
 }
 
 // Hash identifies the content, whatever the variant.
@@ -107,6 +115,9 @@ var Hash = sync.OnceValue(func() string {
 	h := sha256.New()
 	for _, lib := range libs {
 		h.Write([]byte(read("lib/" + lib + ".lua")))
+	}
+	for _, area := range contract.Areas {
+		h.Write([]byte(read("decode/" + area + ".lua")))
 	}
 	for _, f := range contract.Functions() {
 		h.Write([]byte(read(f.File)))

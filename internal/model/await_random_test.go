@@ -256,7 +256,7 @@ func (x *awaits) end(m *awaiter, code string) {
 		m.list.over = true
 	}
 	m.code = code
-	last := ""
+	last := "0"
 	if m.fence.Epoch != 0 {
 		last = strconv.Itoa(int(m.fence.Attempt))
 	}
@@ -547,9 +547,9 @@ func (f faulty) TellWaiters(ctx context.Context, p uint16, items []engine.Awaite
 func (x *awaits) tells(e engine.AwaitedEnd) int {
 	x.t.Helper()
 	m, of := x.by[(&awaiter{id: e.Waiter}).full()], x.by[(&awaiter{id: e.Awaited}).full()]
-	x.say("tell %s that %s ended: %s,%s", m.full(), of.full(), e.Mark, e.Attempt)
+	x.say("tell %s that %s ended: %s,%d", m.full(), of.full(), e.Mark, e.Attempt)
 	if !slices.ContainsFunc(of.ends, func(end string) bool {
-		return end == e.Mark+","+e.Attempt || of.code == "" && end[:2] == e.Mark+","
+		return end == fmt.Sprintf("%s,%d", e.Mark, e.Attempt) || of.code == "" && end[:2] == e.Mark+","
 	}) {
 		x.fatal("%s ended with %q", of.full(), of.ends)
 	}

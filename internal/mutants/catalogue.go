@@ -8,7 +8,7 @@ func catalogue() []Bug { return slices.Concat(libraryBugs, goBugs) }
 
 var libraryBugs = []Bug{
 	{Name: "audit: who only looks repairs", In: "audit.begin",
-		Old: `ctx.repair, ctx.found = repair == '1', {}`,
+		Old: `ctx.repair, ctx.found = repair, {}`,
 		New: `ctx.repair, ctx.found = true, {}`},
 	{Name: "audit: a parent whose wait is lost waits on", In: "joined.look",
 		Old: `if joined.waits(ctx, c, id) then waits(`,

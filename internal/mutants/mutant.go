@@ -94,7 +94,7 @@ func readProject(root string) (*Project, error) {
 			return nil, err
 		}
 		p.Chunks["lua/"+file] = c
-		if !slices.Contains(replaced, file) {
+		if !slices.Contains(replaced, file) && !strings.HasPrefix(file, "decode/") { // which is generated
 			p.Mutants = append(p.Mutants, c.Mutants...)
 		}
 	}

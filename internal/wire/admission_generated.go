@@ -16,17 +16,6 @@ func (a AdjustBudgetDimension) Append(to []string) []string {
 	return to
 }
 
-// AdjustBudgetUsed is one of Used of AdjustBudget.
-type AdjustBudgetUsed struct {
-	Dimension string
-	Used      int
-}
-
-func (x *AdjustBudgetUsed) Read(r *Reader) {
-	x.Dimension = r.Text()
-	x.Used = r.Int()
-}
-
 // CheckHoldsHold is one of Holds of CheckHolds.
 type CheckHoldsHold struct {
 	ID    string
@@ -62,17 +51,6 @@ type PutBudgetDimension struct {
 func (a PutBudgetDimension) Append(to []string) []string {
 	to = append(to, a.Dimension, number(a.Hard), number(a.Soft))
 	return to
-}
-
-// ReadBudgetUsed is one of Used of ReadBudget.
-type ReadBudgetUsed struct {
-	Dimension string
-	Amount    int
-}
-
-func (x *ReadBudgetUsed) Read(r *Reader) {
-	x.Dimension = r.Text()
-	x.Amount = r.Int()
 }
 
 // ReadGatesAttached is one of Attached of ReadGates.
@@ -230,12 +208,12 @@ func (a AdjustBudget) Append(to []string) []string {
 
 // AdjustBudgetReply is the answer to [AdjustBudget].
 type AdjustBudgetReply struct {
-	Used    []AdjustBudgetUsed
+	Used    []Used
 	Waiters []string
 }
 
 func (x *AdjustBudgetReply) Read(r *Reader) {
-	x.Used = make([]AdjustBudgetUsed, r.Count(2))
+	x.Used = make([]Used, r.Count(2))
 	for i := range x.Used {
 		x.Used[i].Read(r)
 	}
@@ -270,14 +248,14 @@ func (a Admit) Append(to []string) []string {
 
 // AdmitReply is the answer to [Admit].
 type AdmitReply struct {
-	Admitted int
+	Count    int
 	Why      string
 	Retry    time.Duration
 	Suspects []string
 }
 
 func (x *AdmitReply) Read(r *Reader) {
-	x.Admitted = r.Int()
+	x.Count = r.Int()
 	x.Why = r.Text()
 	x.Retry = r.Millis()
 	x.Suspects = make([]string, r.Count(1))
@@ -412,15 +390,15 @@ func (a ListBudgets) Append(to []string) []string {
 
 // ListBudgetsReply is the answer to [ListBudgets].
 type ListBudgetsReply struct {
-	More    bool
-	Budgets []string
+	More  bool
+	Names []string
 }
 
 func (x *ListBudgetsReply) Read(r *Reader) {
 	x.More = r.Flag()
-	x.Budgets = make([]string, r.Count(1))
-	for i := range x.Budgets {
-		x.Budgets[i] = r.Text()
+	x.Names = make([]string, r.Count(1))
+	for i := range x.Names {
+		x.Names[i] = r.Text()
 	}
 }
 
@@ -439,15 +417,15 @@ func (a ListQuotas) Append(to []string) []string {
 
 // ListQuotasReply is the answer to [ListQuotas].
 type ListQuotasReply struct {
-	More   bool
-	Quotas []string
+	More  bool
+	Names []string
 }
 
 func (x *ListQuotasReply) Read(r *Reader) {
 	x.More = r.Flag()
-	x.Quotas = make([]string, r.Count(1))
-	for i := range x.Quotas {
-		x.Quotas[i] = r.Text()
+	x.Names = make([]string, r.Count(1))
+	for i := range x.Names {
+		x.Names[i] = r.Text()
 	}
 }
 
@@ -508,7 +486,7 @@ func (x *PauseExecutionReply) Read(r *Reader) {
 // same ones.
 type PutBudget struct {
 	Name       string
-	Expected   *int          // or none
+	Expected   int           // 1.., or none
 	Scope      string        // 0..128 bytes
 	Mode       string        // strict|warn
 	Onhard     string        // reject|fail|block
@@ -523,7 +501,7 @@ type PutBudget struct {
 func (PutBudget) Function() string { return "ff_put_budget" }
 
 func (a PutBudget) Append(to []string) []string {
-	to = append(to, a.Name, numberOr(a.Expected), a.Scope, a.Mode, a.Onhard, a.Onsoft, millis(a.Interval), flag(a.Strict), a.Refund, a.By)
+	to = append(to, a.Name, none(number(a.Expected)), a.Scope, a.Mode, a.Onhard, a.Onsoft, millis(a.Interval), flag(a.Strict), a.Refund, a.By)
 	to = append(to, number(len(a.Dimensions)))
 	for _, x := range a.Dimensions {
 		to = x.Append(to)
@@ -550,7 +528,7 @@ func (x *PutBudgetReply) Read(r *Reader) {
 // to be woken, and when it is repeated, those who wait then.
 type PutQuota struct {
 	Name     string
-	Expected *int          // or none
+	Expected int           // 1.., or none
 	Scope    string        // 0..128 bytes
 	Rate     int           // 0..1000000
 	Window   time.Duration // 1..2592000000 ms
@@ -562,7 +540,7 @@ type PutQuota struct {
 func (PutQuota) Function() string { return "ff_put_quota" }
 
 func (a PutQuota) Append(to []string) []string {
-	to = append(to, a.Name, numberOr(a.Expected), a.Scope, number(a.Rate), millis(a.Window), number(a.Cap), millis(a.Jitter), a.By)
+	to = append(to, a.Name, none(number(a.Expected)), a.Scope, number(a.Rate), millis(a.Window), number(a.Cap), millis(a.Jitter), a.By)
 	return to
 }
 
@@ -602,7 +580,7 @@ type ReadBudgetReply struct {
 	Now      time.Time
 	Waiting  int
 	Fields   map[string]string
-	Used     []ReadBudgetUsed
+	Used     []Used
 	Entries  []string
 	Spenders []string
 }
@@ -611,7 +589,7 @@ func (x *ReadBudgetReply) Read(r *Reader) {
 	x.Now = r.Instant()
 	x.Waiting = r.Int()
 	x.Fields = r.Pairs()
-	x.Used = make([]ReadBudgetUsed, r.Count(2))
+	x.Used = make([]Used, r.Count(2))
 	for i := range x.Used {
 		x.Used[i].Read(r)
 	}
@@ -706,8 +684,8 @@ type ReadQuotaReply struct {
 	Started  int
 	Held     int
 	Suspect  int
-	Forslots int
-	Forrate  int
+	ForSlots int
+	ForRate  int
 	Fields   map[string]string
 	Entries  []string
 	Holds    []string
@@ -718,8 +696,8 @@ func (x *ReadQuotaReply) Read(r *Reader) {
 	x.Started = r.Int()
 	x.Held = r.Int()
 	x.Suspect = r.Int()
-	x.Forslots = r.Int()
-	x.Forrate = r.Int()
+	x.ForSlots = r.Int()
+	x.ForRate = r.Int()
 	x.Fields = r.Pairs()
 	x.Entries = make([]string, r.Count(1))
 	for i := range x.Entries {

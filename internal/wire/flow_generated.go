@@ -2,7 +2,11 @@
 
 package wire
 
-import "time"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // AwaitItem is one of Items of Await.
 type AwaitItem struct {
@@ -72,31 +76,31 @@ func (a MembersAll) Append(to []string) []string {
 
 // FlowListFlow is one of Flows of FlowList.
 type FlowListFlow struct {
-	ID        string
-	Score     string
-	State     string
-	Seal      string
-	Namespace string
-	Kind      string
-	Released  time.Time // or none
-	Ended     time.Time // or none
-	Members   int       // or none
-	Lv        int       // or none
-	B         int       // or none
-	W         int       // or none
-	D         int       // or none
-	A         int       // or none
-	U         int       // or none
-	S         int       // or none
-	F         int       // or none
-	C         int       // or none
-	E         int       // or none
-	K         int       // or none
+	Member          string
+	Created         time.Time
+	State           string // or none
+	Seal            string
+	Namespace       string
+	Kind            string
+	Released        time.Time // or none
+	Ended           time.Time // or none
+	Members         int       // or none
+	Failing         int       // or none
+	WaitingChildren int       // or none
+	Waiting         int       // or none
+	Delayed         int       // or none
+	Active          int       // or none
+	Suspended       int       // or none
+	Completed       int       // or none
+	Failed          int       // or none
+	Cancelled       int       // or none
+	Expired         int       // or none
+	Skipped         int       // or none
 }
 
 func (x *FlowListFlow) Read(r *Reader) {
-	x.ID = r.Text()
-	x.Score = r.Text()
+	x.Member = r.Text()
+	x.Created = r.Instant()
 	x.State = r.Text()
 	x.Seal = r.Text()
 	x.Namespace = r.Text()
@@ -104,37 +108,37 @@ func (x *FlowListFlow) Read(r *Reader) {
 	x.Released = r.InstantOr0()
 	x.Ended = r.InstantOr0()
 	x.Members = r.IntOr0()
-	x.Lv = r.IntOr0()
-	x.B = r.IntOr0()
-	x.W = r.IntOr0()
-	x.D = r.IntOr0()
-	x.A = r.IntOr0()
-	x.U = r.IntOr0()
-	x.S = r.IntOr0()
-	x.F = r.IntOr0()
-	x.C = r.IntOr0()
-	x.E = r.IntOr0()
-	x.K = r.IntOr0()
+	x.Failing = r.IntOr0()
+	x.WaitingChildren = r.IntOr0()
+	x.Waiting = r.IntOr0()
+	x.Delayed = r.IntOr0()
+	x.Active = r.IntOr0()
+	x.Suspended = r.IntOr0()
+	x.Completed = r.IntOr0()
+	x.Failed = r.IntOr0()
+	x.Cancelled = r.IntOr0()
+	x.Expired = r.IntOr0()
+	x.Skipped = r.IntOr0()
 }
 
 // FlowMembersMemberEdge is one of Edges of FlowMembersMember.
 type FlowMembersMemberEdge struct {
-	Upstream string
+	Upstream uuid.UUID
 	Edge     string
 }
 
 func (x *FlowMembersMemberEdge) Read(r *Reader) {
-	x.Upstream = r.Text()
+	x.Upstream = r.UUID()
 	x.Edge = r.Text()
 }
 
 // FlowMembersMember is one of Members of FlowMembers.
 type FlowMembersMember struct {
-	ID       string
+	ID       uuid.UUID
 	Number   int
 	Node     string
-	Code     string
-	Route    int
+	Code     string // or none
+	Route    string
 	Attempt  int // or none
 	Category string
 	Started  time.Time // or none
@@ -145,11 +149,11 @@ type FlowMembersMember struct {
 }
 
 func (x *FlowMembersMember) Read(r *Reader) {
-	x.ID = r.Text()
+	x.ID = r.UUID()
 	x.Number = r.Int()
 	x.Node = r.Text()
 	x.Code = r.Text()
-	x.Route = r.Int()
+	x.Route = r.Text()
 	x.Attempt = r.IntOr0()
 	x.Category = r.Text()
 	x.Started = r.InstantOr0()
@@ -162,29 +166,18 @@ func (x *FlowMembersMember) Read(r *Reader) {
 	}
 }
 
-// FlowMembersRoute is one of Routes of FlowMembers.
-type FlowMembersRoute struct {
-	Route int // 1..
-	Row   string
-}
-
-func (x *FlowMembersRoute) Read(r *Reader) {
-	x.Route = r.Int()
-	x.Row = r.Text()
-}
-
 // TellWaitersItem is one of Items of TellWaiters.
 type TellWaitersItem struct {
 	Waiter  string
 	Awaited string
 	Token   string // 3..40 bytes
 	Mark    string
-	Attempt *int // 0..4294967295, or none
+	Attempt int // 1..4294967295, or none
 }
 
 // Append writes it behind other slots.
 func (a TellWaitersItem) Append(to []string) []string {
-	to = append(to, a.Waiter, a.Awaited, a.Token, a.Mark, numberOr(a.Attempt))
+	to = append(to, a.Waiter, a.Awaited, a.Token, a.Mark, none(number(a.Attempt)))
 	return to
 }
 
@@ -193,12 +186,12 @@ type WaitOthersOther struct {
 	Execution string
 	Node      string // 1..64 bytes
 	Mark      string
-	Attempt   *int // or none
+	Attempt   int // 1..4294967295, or none
 }
 
 // Append writes it behind other slots.
 func (a WaitOthersOther) Append(to []string) []string {
-	to = append(to, a.Execution, a.Node, a.Mark, numberOr(a.Attempt))
+	to = append(to, a.Execution, a.Node, a.Mark, none(number(a.Attempt)))
 	return to
 }
 
@@ -301,7 +294,7 @@ type FlowCreateReply struct {
 	Members  int
 	Edges    int
 	More     bool
-	Flow     *string // may be missing
+	Flow     *uuid.UUID // may be missing
 }
 
 func (x *FlowCreateReply) Read(r *Reader) {
@@ -312,7 +305,7 @@ func (x *FlowCreateReply) Read(r *Reader) {
 		x.Edges = r.Int()
 		x.More = r.Flag()
 		if r.More() {
-			one := r.Text()
+			one := r.UUID()
 			x.Flow = &one
 		}
 		return
@@ -425,7 +418,7 @@ func (a FlowMembers) Append(to []string) []string {
 type FlowMembersReply struct {
 	Next    int
 	Members []FlowMembersMember
-	Routes  []FlowMembersRoute
+	Routes  map[string]string
 }
 
 func (x *FlowMembersReply) Read(r *Reader) {
@@ -434,10 +427,7 @@ func (x *FlowMembersReply) Read(r *Reader) {
 	for i := range x.Members {
 		x.Members[i].Read(r)
 	}
-	x.Routes = make([]FlowMembersRoute, r.Count(2))
-	for i := range x.Routes {
-		x.Routes[i].Read(r)
-	}
+	x.Routes = r.Pairs()
 }
 
 // FlowReplay is a call of ff_flow_replay, replays up to 64 members of a flow, each judged alone as by

@@ -20,7 +20,7 @@ func (x *AuditExecutionsExecution) Read(r *Reader) {
 // AuditFlowsFlow is one of Flows of AuditFlows.
 type AuditFlowsFlow struct {
 	Flow    string
-	Next    int
+	Next    int // 0..10000000
 	Version string
 	Seen    string
 }
@@ -48,7 +48,7 @@ func (x *AuditFlowsReplyFlow) Read(r *Reader) {
 type AuditKeysKey struct {
 	Area string
 	ID   string
-	Of   string
+	Of   string // 0..36 bytes
 }
 
 // Append writes it behind other slots.
@@ -469,8 +469,8 @@ func (x *AuditFlowsReply) Read(r *Reader) {
 type AuditIndex struct {
 	Repair bool
 	Index  string
-	Cursor string
-	Limit  int // 1..100
+	Cursor string // 0..65536 bytes
+	Limit  int    // 1..100
 }
 
 func (AuditIndex) Function() string { return "ff_audit_index" }
@@ -540,7 +540,7 @@ type AuditRoutes struct {
 	Repair   bool
 	Purged   int
 	Recounts int
-	Cursor   string
+	Cursor   string             // or none
 	Routes   []AuditRoutesRoute // 0..1024
 }
 
@@ -681,8 +681,8 @@ type FireSchedule struct {
 	At       time.Time // or none
 	Solo     bool
 	Flow     string // or none
-	Members  string
-	Edges    string
+	Members  int    // 0..10000
+	Edges    int    // 0..60000
 	Mode     string
 	Start    *FireScheduleStart // may be missing
 }
@@ -690,7 +690,7 @@ type FireSchedule struct {
 func (FireSchedule) Function() string { return "ff_fire_schedule" }
 
 func (a FireSchedule) Append(to []string) []string {
-	to = append(to, a.Name, number(a.Revision), instant(a.Seen), none(instant(a.Next)), number(a.Missed), none(instant(a.First)), none(instant(a.Last)), a.Why, none(number(a.Limit)), none(instant(a.At)), flag(a.Solo), a.Flow, a.Members, a.Edges, a.Mode)
+	to = append(to, a.Name, number(a.Revision), instant(a.Seen), none(instant(a.Next)), number(a.Missed), none(instant(a.First)), none(instant(a.Last)), a.Why, none(number(a.Limit)), none(instant(a.At)), flag(a.Solo), a.Flow, number(a.Members), number(a.Edges), a.Mode)
 	if a.Start != nil {
 		to = a.Start.Append(to)
 	}
@@ -776,7 +776,7 @@ func (x *ListExecutionsReply) Read(r *Reader) {
 // that page; what an operator said comes with the first page. The cursor is "" for the first page, and in the
 // answer when there is no more.
 type ListLanes struct {
-	Cursor string
+	Cursor string // or none
 }
 
 func (ListLanes) Function() string { return "ff_list_lanes" }
@@ -902,13 +902,13 @@ type PauseSchedule struct {
 	Name     string // 1..64 bytes
 	Paused   bool
 	By       string // 0..64 bytes
-	Expected int    // 1.., or none
+	Expected *int   // or none
 }
 
 func (PauseSchedule) Function() string { return "ff_pause_schedule" }
 
 func (a PauseSchedule) Append(to []string) []string {
-	to = append(to, a.Name, flag(a.Paused), a.By, none(number(a.Expected)))
+	to = append(to, a.Name, flag(a.Paused), a.By, numberOr(a.Expected))
 	return to
 }
 
@@ -935,8 +935,8 @@ type PutSchedule struct {
 	Missed     int
 	First      time.Time // or none
 	Last       time.Time // or none
-	Why        string
-	Limit      int // 1.., or none
+	Why        string    // 0..32 bytes
+	Limit      int       // 1.., or none
 	Begin      bool
 	By         string // 0..64 bytes
 	Definition string // 1..65536 bytes
@@ -968,8 +968,8 @@ func (x *PutScheduleReply) Read(r *Reader) {
 // between. In a lane with ageing, where priority does not show in the order, it is sought among the 16 that are
 // next. The cursor is "" for the first page, and in the answer when there is no more.
 type ReadQueues struct {
-	Cursor    string
-	Namespace string // 0..64 bytes
+	Cursor    string // or none
+	Namespace string // 1..64 bytes, or none
 }
 
 func (ReadQueues) Function() string { return "ff_read_queues" }
@@ -1058,7 +1058,7 @@ func (x *SetFeedReply) Read(r *Reader) {
 type SetLane struct {
 	Namespace string // 1..64 bytes
 	Lane      string // 1..64 bytes
-	State     string // active|paused|draining|disabled|
+	State     string // active|paused|draining|disabled, or none
 	Retention string
 	By        string         // 0..64 bytes
 	Ageing    *time.Duration // 0..86400000 ms, or none

@@ -4,6 +4,17 @@ package wire
 
 import "time"
 
+// Used is a part of calls or answers.
+type Used struct {
+	Dimension string
+	Amount    int
+}
+
+func (x *Used) Read(r *Reader) {
+	x.Dimension = r.Text()
+	x.Amount = r.Int()
+}
+
 // Fence is a part of calls or answers.
 type Fence struct {
 	ID      string
@@ -24,7 +35,7 @@ type Signal struct {
 	Signal      string
 	Name        string        // 1..128 bytes
 	Category    string        // 0..64 bytes
-	Sourcetype  string        // 0..64 bytes
+	SourceType  string        // 0..64 bytes
 	Source      string        // 0..256 bytes
 	Correlation string        // 0..256 bytes
 	Key         string        // 0..256 bytes
@@ -36,7 +47,7 @@ type Signal struct {
 
 // Append writes it behind other slots.
 func (a Signal) Append(to []string) []string {
-	to = append(to, a.Signal, a.Name, a.Category, a.Sourcetype, a.Source, a.Correlation, a.Key, millis(a.TTL), none(instant(a.Created)), a.Encoding, a.Payload)
+	to = append(to, a.Signal, a.Name, a.Category, a.SourceType, a.Source, a.Correlation, a.Key, millis(a.TTL), none(instant(a.Created)), a.Encoding, a.Payload)
 	return to
 }
 
@@ -57,7 +68,7 @@ type Finding struct {
 	Index    string
 	Member   string
 	Detail   string
-	Repaired bool
+	Repaired string // 0|1|-
 }
 
 func (x *Finding) Read(r *Reader) {
@@ -65,7 +76,7 @@ func (x *Finding) Read(r *Reader) {
 	x.Index = r.Text()
 	x.Member = r.Text()
 	x.Detail = r.Text()
-	x.Repaired = r.Flag()
+	x.Repaired = r.Text()
 }
 
 // Fence0 is a part of calls or answers.

@@ -2,7 +2,11 @@
 
 package wire
 
-import "time"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // CheckAwaitedExecution is one of Executions of CheckAwaited.
 type CheckAwaitedExecution struct {
@@ -42,7 +46,7 @@ func (x *ExplainExecutionOther) Read(r *Reader) {
 // ReadInputsInput is one of Inputs of ReadInputs.
 type ReadInputsInput struct {
 	Name     string
-	Upstream string
+	Upstream uuid.UUID
 	Attempt  int // or none
 	Mark     string
 	Node     string
@@ -51,7 +55,7 @@ type ReadInputsInput struct {
 
 func (x *ReadInputsInput) Read(r *Reader) {
 	x.Name = r.Text()
-	x.Upstream = r.Text()
+	x.Upstream = r.UUID()
 	x.Attempt = r.IntOr0()
 	x.Mark = r.Text()
 	x.Node = r.Text()
@@ -105,11 +109,11 @@ func (x *ReadSuspensionWaitpoint) Read(r *Reader) {
 
 // ReadSuspensionAll is one of ReadSuspension.All.
 type ReadSuspensionAll struct {
-	Refused string
+	Refused time.Time
 }
 
 func (x *ReadSuspensionAll) Read(r *Reader) {
-	x.Refused = r.Text()
+	x.Refused = r.Instant()
 }
 
 // CheckAwaited is a call of ff_check_awaited, whether an execution (waiter, "<partition>.<execution>") may wait for

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Reader walks the slots of a reply. The first slot of an unexpected shape stops it: later reads return zero values,
@@ -89,6 +91,19 @@ func (r *Reader) Int() int {
 		return 0 // not the limit that Atoi returns for a number out of range
 	}
 	return n
+}
+
+// UUID reads one, in whatever way it is written.
+func (r *Reader) UUID() uuid.UUID {
+	s := r.Text()
+	if r.Err != nil {
+		return uuid.Nil
+	}
+	id, err := uuid.Parse(s)
+	if err != nil {
+		r.Stop("slot %d: %w", r.at-1, err)
+	}
+	return id
 }
 
 // empty tells whether the next slot is none, and skips it then.

@@ -2,7 +2,11 @@
 
 package wire
 
-import "time"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // ListTokenKeysKey is one of Keys of ListTokenKeys.
 type ListTokenKeysKey struct {
@@ -39,14 +43,14 @@ func (a SuspendExecutionWaitpoint) Append(to []string) []string {
 
 // SuspendExecutionReplyWaitpoint is one of Waitpoints of SuspendExecution.
 type SuspendExecutionReplyWaitpoint struct {
-	Waitpoint string
+	Waitpoint uuid.UUID
 	Key       string
 	Kid       string // or none
 	Nonce     string // 0..32 bytes
 }
 
 func (x *SuspendExecutionReplyWaitpoint) Read(r *Reader) {
-	x.Waitpoint = r.Text()
+	x.Waitpoint = r.UUID()
 	x.Key = r.Text()
 	x.Kid = r.Text()
 	x.Nonce = r.Text()
@@ -70,12 +74,12 @@ func (a ApproveWaitpoint) Append(to []string) []string {
 
 // ApproveWaitpointReply is the answer to [ApproveWaitpoint].
 type ApproveWaitpointReply struct {
-	Signal string
+	Signal uuid.UUID
 	Effect Effect
 }
 
 func (x *ApproveWaitpointReply) Read(r *Reader) {
-	x.Signal = r.Text()
+	x.Signal = r.UUID()
 	x.Effect.Read(r)
 }
 
@@ -127,7 +131,7 @@ func (a CreatePendingWaitpoint) Append(to []string) []string {
 
 // CreatePendingWaitpointReply is the answer to [CreatePendingWaitpoint].
 type CreatePendingWaitpointReply struct {
-	Waitpoint string
+	Waitpoint uuid.UUID
 	Key       string
 	Kid       string
 	Nonce     string // 32..32 bytes
@@ -135,7 +139,7 @@ type CreatePendingWaitpointReply struct {
 }
 
 func (x *CreatePendingWaitpointReply) Read(r *Reader) {
-	x.Waitpoint = r.Text()
+	x.Waitpoint = r.UUID()
 	x.Key = r.Text()
 	x.Kid = r.Text()
 	x.Nonce = r.Text()
@@ -164,12 +168,12 @@ func (a DeliverSignal) Append(to []string) []string {
 
 // DeliverSignalReply is the answer to [DeliverSignal].
 type DeliverSignalReply struct {
-	Signal string
+	Signal uuid.UUID
 	Effect Effect
 }
 
 func (x *DeliverSignalReply) Read(r *Reader) {
-	x.Signal = r.Text()
+	x.Signal = r.UUID()
 	x.Effect.Read(r)
 }
 
@@ -248,12 +252,12 @@ func (a ReissueToken) Append(to []string) []string {
 
 // ReissueTokenReply is the answer to [ReissueToken].
 type ReissueTokenReply struct {
-	Waitpoint string
+	Waitpoint uuid.UUID
 	Key       string
 }
 
 func (x *ReissueTokenReply) Read(r *Reader) {
-	x.Waitpoint = r.Text()
+	x.Waitpoint = r.UUID()
 	x.Key = r.Text()
 }
 
@@ -279,12 +283,12 @@ func (a ResumeExecution) Append(to []string) []string {
 // ResumeExecutionReply is the answer to [ResumeExecution].
 type ResumeExecutionReply struct {
 	Code       string
-	Suspension string
+	Suspension uuid.UUID
 }
 
 func (x *ResumeExecutionReply) Read(r *Reader) {
 	x.Code = r.Text()
-	x.Suspension = r.Text()
+	x.Suspension = r.UUID()
 }
 
 // SendMessage is a call of ff_send_message, a message to a mailbox of an execution that has not ended. It waits
@@ -394,7 +398,7 @@ func (a SuspendExecution) Append(to []string) []string {
 // SuspendExecutionReply is the answer to [SuspendExecution].
 type SuspendExecutionReply struct {
 	What       string // suspended|satisfied
-	Suspension string
+	Suspension uuid.UUID
 	Timeout    time.Time
 	Outcome    string
 	Kid        string // or none
@@ -403,7 +407,7 @@ type SuspendExecutionReply struct {
 
 func (x *SuspendExecutionReply) Read(r *Reader) {
 	x.What = r.Text()
-	x.Suspension = r.Text()
+	x.Suspension = r.UUID()
 	x.Timeout = r.Instant()
 	x.Outcome = r.Text()
 	x.Kid = r.Text()

@@ -3,7 +3,6 @@
 package wire
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -67,7 +66,13 @@ func millisOr(d *time.Duration) string {
 
 func pairs(to []string, m map[string]string) []string {
 	to = append(to, number(len(m)))
-	for _, key := range slices.Sorted(maps.Keys(m)) {
+	var few [8]string // on the stack
+	names := few[:0]
+	for key := range m {
+		names = append(names, key)
+	}
+	slices.Sort(names)
+	for _, key := range names {
 		to = append(to, key, m[key])
 	}
 	return to

@@ -4,14 +4,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // A slot of another form stops the reader, which then answers zero values and says where that was.
 func TestReader(t *testing.T) {
 	for want, read := range map[string]func(r *Reader){
-		`slot 1 is "x", want a number`: func(r *Reader) { r.Text(); r.Int() },
-		`slot 1 is "x", want 0 or 1`:   func(r *Reader) { r.Text(); r.Flag() },
-		`slot 0 is "", want "done"`:    func(r *Reader) { r.Fixed("done") },
+		`slot 1 is "x", want a number`:   func(r *Reader) { r.Text(); r.Int() },
+		`slot 1 is "x", want 0 or 1`:     func(r *Reader) { r.Text(); r.Flag() },
+		`slot 0 is "", want "done"`:      func(r *Reader) { r.Fixed("done") },
+		"slot 0: invalid UUID length: 0": func(r *Reader) { r.UUID() },
 		`slot 3 of 3`: func(r *Reader) {
 			for range 4 {
 				r.Text()
@@ -39,7 +42,7 @@ func TestReader(t *testing.T) {
 			t.Errorf("%v, want %s", r.Err, want)
 		}
 		if r.Int() != 0 || r.Text() != "" || r.Flag() || !r.Instant().IsZero() || r.Count(1) != 0 || r.More() ||
-			r.Millis() != 0 || len(r.Pairs()) > 0 || r.Err.Error() != want {
+			r.Millis() != 0 || len(r.Pairs()) > 0 || r.UUID() != uuid.Nil || r.Err.Error() != want {
 			t.Errorf("it goes on behind %v", r.Err)
 		}
 	}

@@ -2,16 +2,20 @@
 
 package wire
 
-import "time"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // SessionHeldExecution is one of Executions of SessionHeld.
 type SessionHeldExecution struct {
-	ID    string
+	ID    uuid.UUID
 	Claim int
 }
 
 func (x *SessionHeldExecution) Read(r *Reader) {
-	x.ID = r.Text()
+	x.ID = r.UUID()
 	x.Claim = r.Int()
 }
 

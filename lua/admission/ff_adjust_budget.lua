@@ -5,7 +5,7 @@
 -- Go:      Engine.AdjustBudget
 -- Args:    protocol name:label by:bytes(64) reason:bytes(256) request:uuid dimensions:rows(1..16)
 --          {dimension:name(64) amount:int}
--- Replies: OK used:rows {dimension:text used:int} waiters:rows {waiter:text}; ALREADY_SATISFIED the same
+-- Replies: OK used waiters:rows {waiter:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input invalid_delta budget_not_found
 local function ff_adjust_budget(ctx, argv)
   local q = args.named(argv, 2, { 'name', 'by', 'reason', 'request' })

@@ -8,7 +8,7 @@
 -- Go:      Engine.Admit
 -- Args:    protocol name:name(192) partition:n(0..65535) route:n(1..) ttl:ms(1000..600000) holds:rows(0..100)
 --          {hold:bytes(40..64)}
--- Replies: OK admitted:n why:text retry:ms suspects:rows {suspect:text}
+-- Replies: OK count:n why:text retry:ms suspects:rows {suspect:text}
 -- Errors:  @root invalid_input quota_policy_not_found
 local ff_admit_do = {}
 

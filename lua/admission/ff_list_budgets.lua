@@ -2,7 +2,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.BudgetNames
 -- Args:    protocol after:bytes(64) limit:n(1..1000)
--- Replies: OK more:flag budgets:rows {budget:label}
+-- Replies: OK more:flag names:rows {name:label}
 -- Errors:  @root invalid_input
 local function ff_list_budgets(ctx, argv)
   local limit = args.int(argv[3], 1, 1000)

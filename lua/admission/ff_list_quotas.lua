@@ -2,7 +2,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.QuotaNames
 -- Args:    protocol after:bytes(64) limit:n(1..1000)
--- Replies: OK more:flag quotas:rows {quota:name(192)}
+-- Replies: OK more:flag names:rows {name:name(192)}
 -- Errors:  @root invalid_input
 local function ff_list_quotas(ctx, argv)
   local limit = args.int(argv[3], 1, 1000)

@@ -3,7 +3,7 @@
 -- "<partition> <route>", and no longer wait here; the same call again answers the same ones.
 -- Flags:   none
 -- Go:      Engine.PutBudget
--- Args:    protocol name:label expected:n? scope:bytes(128) mode:strict|warn onhard:reject|fail|block
+-- Args:    protocol name:label expected:n(1..)? scope:bytes(128) mode:strict|warn onhard:reject|fail|block
 --          onsoft:allow|warn interval:ms(0..315360000000) strict:flag refund:text by:bytes(64)
 --          dimensions:rows(0..16) {dimension:name(64) hard:n soft:n}
 -- Replies: OK revision:n waiters:rows {waiter:text}; ALREADY_SATISFIED the same

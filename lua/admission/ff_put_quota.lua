@@ -3,7 +3,7 @@
 -- repeated, those who wait then.
 -- Flags:   none
 -- Go:      Engine.PutQuota
--- Args:    protocol name:label expected:n? scope:bytes(128) rate:n(0..1000000) window:ms(1..2592000000)
+-- Args:    protocol name:label expected:n(1..)? scope:bytes(128) rate:n(0..1000000) window:ms(1..2592000000)
 --          cap:n(0..1000000) jitter:ms(0..60000) by:bytes(64)
 -- Replies: OK revision:n waiters:rows {waiter:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input invalid_quota_spec quota_conflict quota_policy_not_found

@@ -4,7 +4,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.ReadBudget
 -- Args:    protocol name:label spenders:n(0..100) entries:n(0..256)
--- Replies: OK now:instant waiting:n fields:rows {field:text value:text} used:rows {dimension:text amount:int}
+-- Replies: OK now:instant waiting:n fields:rows {field:text value:text} used
 --          entries:rows {entry:text} spenders:rows {spender:text}
 -- Errors:  @root invalid_input budget_not_found
 local function ff_read_budget(ctx, argv)

@@ -4,7 +4,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.ReadQuota
 -- Args:    protocol name:name(192) holds:n(0..1000) entries:n(0..256)
--- Replies: OK now:instant started:n held:n suspect:n forslots:n forrate:n fields:rows {field:text value:text}
+-- Replies: OK now:instant started:n held:n suspect:n for_slots:n for_rate:n fields:rows {field:text value:text}
 --          entries:rows {entry:text} holds:rows {hold:text}
 -- Errors:  @root invalid_input quota_policy_not_found
 local function ff_read_quota(ctx, argv)

@@ -2,17 +2,14 @@
 -- Flags:   no-writes
 -- Go:      Engine.ListFlows
 -- Args:    protocol newest:flag score:score? member:bytes(128) limit:n(1..100)
--- Replies: OK now:instant size:n more:flag flows:rows {id:uuid score:score state:code seal:text namespace:text
---          kind:text released:instant? ended:instant? members:n? lv:n? b:n? w:n? d:n? a:n? u:n? s:n? f:n? c:n? e:n?
---          k:n?}
+-- Replies: OK now:instant size:n more:flag flows:rows {member:text created:instant state:code? seal:text
+--          namespace:text kind:text released:instant? ended:instant? members:n? failing:n? waiting_children:n?
+--          waiting:n? delayed:n? active:n? suspended:n? completed:n? failed:n? cancelled:n? expired:n? skipped:n?}
 -- Errors:  @root invalid_input
-local function ff_flow_list(ctx, argv)
-  if argv[2] ~= '0' and argv[2] ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
-  local cursor = listing.cursor(argv, 3)
-  if cursor == false then return reply.err('invalid_input', 'cursor: score and member, or neither') end
-  local limit = args.int(argv[5], 1, 100)
-  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
-  local page, more, size = listing.page(keys.flows(ctx.r), cursor, argv[2] == '1', limit)
+local function ff_flow_list(ctx, q)
+  local cursor = listing.cursor(q.score, q.member)
+  if cursor == false then return reply.err('invalid_input', 'score: with a member, or neither') end
+  local page, more, size = listing.page(keys.flows(ctx.r), cursor, q.newest, q.limit)
   local out = { 1, 'OK', ctx.t, reply.int(size), more and '1' or '0', reply.int(#page) }
   for i = 1, #page do
     out[#out + 1] = page[i].member

@@ -5,9 +5,9 @@
 -- Flags:   no-writes
 -- Go:      Engine.FlowMembers
 -- Args:    protocol flow:id next:n(0..10000000) limit:n(1..100) edges:flag
--- Replies: OK next:int members:rows {id:uuid number:n node:text code:code route:n attempt:n? category:text
+-- Replies: OK next:int members:rows {id:uuid number:n node:text code:code? route:text attempt:n? category:text
 --          started:instant? ended:instant? group:text wait:text edges:rows {upstream:uuid edge:text}} routes:rows
---          {route:n(1..) row:text}
+--          {route:n(1..) value:text}
 -- Errors:  @root invalid_input flow_not_found
 local function ff_flow_members(ctx, argv)
   local id, from, limit = args.id(argv[2]), args.int(argv[3], 0, 10000000), args.int(argv[4], 1, 100)

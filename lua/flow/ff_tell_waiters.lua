@@ -4,7 +4,7 @@
 -- Flags:   allow-oom
 -- Go:      Engine.TellWaiters
 -- Args:    protocol items:rows(1..100) {waiter:id awaited:ref token:bytes(3..40) mark:text
---          attempt:n(0..4294967295)?}
+--          attempt:n(1..4294967295)?}
 -- Replies: OK told:n
 -- Errors:  @root invalid_input
 local function ff_tell_waiters(ctx, argv)

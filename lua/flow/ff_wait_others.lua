@@ -7,7 +7,7 @@
 -- Flags:   none
 -- Go:      Engine.WaitOthers
 -- Args:    protocol fence name:line(1..128) mode:all|first|success|fast after:run|cancel rest:cancel|leave
---          others:rows(1..100) {execution:ref node:line(1..64) mark:text attempt:n?}
+--          others:rows(1..100) {execution:ref node:line(1..64) mark:text attempt:n(1..4294967295)?}
 -- Replies: OK listed:n; ALREADY_SATISFIED listed:n
 -- Errors:  @root @fence invalid_input self_referencing_edge fan_in_too_large step_limit_exceeded
 local ff_others = {}

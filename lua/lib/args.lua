@@ -11,6 +11,37 @@ function args.int(text, least, most)
   return n
 end
 
+-- signed reads a whole decimal number that may be negative.
+function args.signed(text)
+  if not text then return nil end
+  local n = args.int((string.gsub(text, '^%-', '')), 0, 9007199254740991)
+  return n and string.byte(text, 1) == 45 and -n or n
+end
+
+-- scan accepts the cursor of a scan.
+function args.scan(text) return args.int(text, 0, 9007199254740991) and text or nil end
+
+-- label accepts the name of a budget or quota: letters, digits, _ . and -, a letter or digit first.
+function args.label(text)
+  return text and #text <= 64 and string.find(text, '^%w[%w_.-]*$') and text or nil
+end
+
+-- dimension accepts the name of what a budget counts.
+function args.dimension(text)
+  return text and #text <= 64 and string.find(text, '^%l[%l%d_.]*$') and text or nil
+end
+
+-- ref accepts an execution as "<partition>.<uuid>", in the one way to write it.
+function args.ref(text)
+  local partition, id = string.match(text or '', '^(%d+)%.(.*)$')
+  return args.int(partition, 0, 65535) and args.uuid(id) and text or nil
+end
+
+-- kid accepts the name of a token key.
+function args.kid(text)
+  return text and #text >= 1 and #text <= 32 and not string.find(text, '[^%w._-]')
+end
+
 -- named gives the arguments from position i on their names; those that are missing are nil. It is how a function
 -- begins whose arguments are more than a few, and a test holds the names to its header.
 function args.named(argv, i, names)
@@ -80,7 +111,8 @@ end
 
 -- tag accepts a key of dotted lower-case parts, at most 64 bytes in all.
 function args.tag(text)
-  return #text <= 64 and string.find(text, '^%l[%l%d_]*%.[%l%d_.]*[%l%d_]$') and not string.find(text, '..', 1, true)
+  return text and #text <= 64 and string.find(text, '^%l[%l%d_]*%.[%l%d_.]*[%l%d_]$') and
+    not string.find(text, '..', 1, true)
 end
 
 -- tags reads a count of at most 64 from position i, and so many keys and values behind it. It returns them as one

@@ -13,10 +13,8 @@ audit.codes = { R1f = true, R1t = true, R1p = true, R1i = true, R1r = true, R2af
 -- begin reads the argument that every audit has and prepares ctx; it returns what is wrong. Whether there are gates
 -- is read from the rows of routes, whatever the root says.
 function audit.begin(ctx, repair)
-  if repair ~= '0' and repair ~= '1' then return reply.err('invalid_input', 'repair: 0 or 1') end
-  ctx.repair, ctx.found = repair == '1', {}
+  ctx.repair, ctx.found = repair, {}
   ctx.gates = ctx.gates or '1'
-  return nil
 end
 
 local function add(ctx, kind, index, member, detail, healed)

@@ -21,6 +21,13 @@ function fence.parse(argv, i)
   return f
 end
 
+-- optional reads the same, of which all but the id may be missing: then it returns nil.
+function fence.optional(argv, i)
+  local f, bad = fence.parse(argv, i)
+  if not f and bad[2] == 'fence_required' then return nil end
+  return f, bad
+end
+
 -- check returns nil for the holder, else the error reply.
 function fence.check(ctx, c, f)
   if not c.state then return reply.err('execution_not_found') end

@@ -12,9 +12,8 @@ local function after(a, b)
   return #a > #b
 end
 
--- cursor reads a score and a member from position i of the arguments: nil at the beginning, false when malformed.
-function listing.cursor(argv, i)
-  local score, member = argv[i], argv[i + 1]
+-- cursor reads a score and a member: nil at the beginning, false when malformed.
+function listing.cursor(score, member)
   if not score or not member or #member > 128 then return false end
   if score == '' and member == '' then return nil end
   local digits = string.byte(score, 1) == 45 and string.sub(score, 2) or score

@@ -27,7 +27,7 @@ end
 function registry.page(key, after, most)
   if after == '' then return listing.page(key, nil, false, most) end
   local score, member = string.match(after or '', '^(%d+) (.+)$')
-  local cursor = score and listing.cursor({ score, member }, 1)
+  local cursor = score and listing.cursor(score, member)
   if not cursor then return nil end
   return listing.page(key, cursor, false, most)
 end

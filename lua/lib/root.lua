@@ -124,9 +124,14 @@ function root.leave(answer)
   return answer
 end
 
--- run is a whole call of a function that needs nothing more of the root.
-function root.run(f, k, argv)
+-- run is a whole call of a function that needs nothing more of the root. decode gives its arguments their names, or
+-- refuses them; without one it is given them as they are.
+function root.run(f, k, argv, decode)
   local ctx, refused = root.enter(k, argv)
   if not ctx then return refused end
+  if decode then
+    argv, refused = decode(argv)
+    if not argv then return refused end
+  end
   return root.leave(f(ctx, argv))
 end

@@ -27,20 +27,15 @@ function schedule.revise(ctx)
   return rv
 end
 
--- missed reads four arguments: how many, the first, the last, why. nil when they are malformed; a count of 0 has no
--- others.
-function schedule.missed(argv, i)
-  local count = args.int(argv[i], 0, 9007199254740991)
-  if not count then return nil end
-  if count == 0 then
-    return argv[i + 1] == '' and argv[i + 2] == '' and argv[i + 3] == '' and { count = 0 } or nil
-  end
-  local first, last = args.int(argv[i + 1], 0, 9007199254740991), args.int(argv[i + 2], 0, 9007199254740991)
-  local why = argv[i + 3]
-  if not first or not last or first > last or not why or #why > 32 or not string.find(why, '^%l[%l_]*$') then
+-- missed is what four arguments say of instants that were missed: how many, the first, the last, why. nil when they do
+-- not go together; a count of 0 has no others.
+function schedule.missed(q)
+  local first, last, why = q.first, q.last, q.why
+  if q.missed == 0 then return first == '' and last == '' and why == '' and { count = 0 } or nil end
+  if first == '' or last == '' or tonumber(first) > tonumber(last) or not string.find(why, '^%l[%l_]*$') then
     return nil
   end
-  return { count = count, first = argv[i + 1], last = argv[i + 2], why = why }
+  return { count = q.missed, first = first, last = last, why = why }
 end
 
 -- reasons is how many reasons a record counts one by one; the others are counted together. A count stops at most, the

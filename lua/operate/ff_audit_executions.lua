@@ -271,14 +271,9 @@ function ff_audit.execution(ctx, c, id)
   return cost
 end
 
-local function ff_audit_executions(ctx, argv)
-  local wrong = audit.begin(ctx, argv[2])
-  if wrong then return wrong end
-  local ids, behind = args.list(argv, 3, 1, 100)
-  if not ids or argv[behind] then return reply.err('invalid_input', 'count: 1..100') end
-  for i = 1, #ids do
-    if not args.id(ids[i]) then return reply.err('invalid_input', 'execution id') end
-  end
+local function ff_audit_executions(ctx, q)
+  audit.begin(ctx, q.repair)
+  local ids = q.executions
   ctx.cache.reported, ctx.known = {}, {}
   local seen, touched = {}, 0
   for i = 1, #ids do

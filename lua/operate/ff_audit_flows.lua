@@ -7,7 +7,7 @@
 -- looked at by ff_audit_executions.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditFlows
--- Args:    protocol repair:flag flows:rows(1..100) {flow:id next:int version:text seen:text}
+-- Args:    protocol repair:flag flows:rows(1..100) {flow:id next:n(0..10000000) version:text seen:text}
 -- Replies: OK flows:rows {next:int version:text seen:text} findings
 -- Errors:  @root invalid_input
 local ff_flows = { open = { 'mb', 'mw', 'md', 'ma', 'mu' }, ended = { 'ms', 'mf', 'mc', 'me', 'mk' } }
@@ -197,19 +197,17 @@ function ff_flows.flow(ctx, q)
   return '-1', version, ''
 end
 
-local function ff_audit_flows(ctx, argv)
-  local wrong = audit.begin(ctx, argv[2])
-  if wrong then return wrong end
-  local list, behind = args.rows(argv, 3, 1, 100, { 'flow', 'next', 'version', 'seen' })
-  if not list or argv[behind] then return reply.err('invalid_input', 'count: 1..100') end
+local function ff_audit_flows(ctx, q)
+  audit.begin(ctx, q.repair)
+  local list = q.flows
   for i = 1, #list do
-    local q = list[i]
-    local text = q.seen
-    q.next, q.seen = args.int(q.next, 0, 10000000), ff_flows.parse(text)
-    if not args.id(q.flow) then return reply.err('invalid_input', 'flow id') end
-    if not q.next or not q.seen then return reply.err('invalid_input', 'next, version or seen') end
+    local f = list[i]
+    local text = f.seen
+    f.seen = ff_flows.parse(text)
     -- what a caller leaves out by beginning in the middle would be taken for lost
-    if q.next % 100 ~= 0 or (q.next > 0) ~= (text ~= '') then return reply.err('invalid_input', 'next and seen') end
+    if not f.seen or f.next % 100 ~= 0 or (f.next > 0) ~= (text ~= '') then
+      return reply.err('invalid_input', 'flows: next and seen')
+    end
   end
   local seen, touched = {}, 0
   for i = 1, #list do

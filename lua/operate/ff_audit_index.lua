@@ -8,7 +8,7 @@
 -- there is no more.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditIndex
--- Args:    protocol repair:flag index:text cursor:text limit:n(1..100)
+-- Args:    protocol repair:flag index:text cursor:bytes(65536) limit:n(1..100)
 -- Replies: OK cursor:text checked:n findings
 -- Errors:  @root invalid_input
 local ff_index = {}
@@ -28,22 +28,19 @@ end
 
 -- valid judges a cursor; one of a scan is a number.
 function ff_index.valid(q)
-  if not q.cursor or #q.cursor > 65536 then return false end
   if q.cursor == '' then return true end
   if q.stream then return string.find(q.cursor, '^%d+%-%d+$') and #q.cursor <= 40 end
   if not q.key then return args.int(q.cursor, 0, 9007199254740991) end
   return audit_entries.position(string.match(q.cursor, '^(%S+) .') or '')
 end
 
-local function ff_audit_index(ctx, argv)
-  local wrong = audit.begin(ctx, argv[2])
-  if wrong then return wrong end
-  local q = ff_index.parse(ctx, argv[3] or '')
-  if not q then return reply.err('invalid_input', 'index') end
-  q.index, q.cursor, q.limit = argv[3], argv[4], args.int(argv[5], 1, 100)
-  if not q.limit then return reply.err('invalid_input', 'limit: 1..100') end
-  if not ff_index.valid(q) then return reply.err('invalid_input', 'cursor') end
+local function ff_audit_index(ctx, q)
+  audit.begin(ctx, q.repair)
+  local x = ff_index.parse(ctx, q.index)
+  if not x then return reply.err('invalid_input', 'index: no such one') end
+  x.index, x.cursor, x.limit = q.index, q.cursor, q.limit
+  if not ff_index.valid(x) then return reply.err('invalid_input', 'cursor: none of this index') end
   local checked, cursor = 1, ''
-  if q.alone then q.alone(ctx, q.of) else checked, cursor = q.look(ctx, q) end
+  if x.alone then x.alone(ctx, x.of) else checked, cursor = x.look(ctx, x) end
   return audit.finish(ctx, { 1, 'OK', cursor, reply.int(checked) })
 end

@@ -4,7 +4,7 @@
 -- (lua/lib/keyed.lua), named by the key instead of an execution.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditKeys
--- Args:    protocol repair:flag keys:rows(1..100) {area:text id:id of:text}
+-- Args:    protocol repair:flag keys:rows(1..100) {area:text id:id of:bytes(36)}
 -- Replies: OK findings
 -- Errors:  @root invalid_input
 local ff_keys = {}
@@ -24,11 +24,10 @@ ff_keys.flows = { fx = true, fu = true, ft = true }
 ff_keys.flags = { t = 'has_tags', u = 'had_waits', aw = 'awaited' }
 
 -- judge returns what is wrong with the arguments of one key.
-function ff_keys.judge(area, id, of)
-  if not args.id(id) then return 'execution id' end
-  if ff_keys.single[area or ''] then return of ~= '' and 'an area of one key an execution' or nil end
-  if not ff_keys.several[area or ''] then return 'area' end
-  if not of or of == '' or #of > 36 then return 'attempt or waitpoint' end
+function ff_keys.judge(area, of)
+  if ff_keys.single[area] then return of ~= '' and 'keys: of: an area of one key an execution' or nil end
+  if not ff_keys.several[area] then return 'keys: area: no such one' end
+  if of == '' then return 'keys: of: an attempt or a waitpoint' end
   return nil
 end
 
@@ -68,13 +67,11 @@ function ff_keys.look(ctx, area, id, of)
   end
 end
 
-local function ff_audit_keys(ctx, argv)
-  local wrong = audit.begin(ctx, argv[2])
-  if wrong then return wrong end
-  local list, behind = args.rows(argv, 3, 1, 100, { 'area', 'id', 'of' })
-  if not list or argv[behind] then return reply.err('invalid_input', 'count: 1..100') end
+local function ff_audit_keys(ctx, q)
+  audit.begin(ctx, q.repair)
+  local list = q.keys
   for i = 1, #list do
-    wrong = ff_keys.judge(list[i].area, list[i].id, list[i].of)
+    local wrong = ff_keys.judge(list[i].area, list[i].of)
     if wrong then return reply.err('invalid_input', wrong) end
   end
   for i = 1, #list do ff_keys.look(ctx, list[i].area, list[i].id, list[i].of) end

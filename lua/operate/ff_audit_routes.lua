@@ -8,7 +8,7 @@
 -- nothing is compared.
 -- Flags:   allow-oom
 -- Go:      Engine.AuditRoutes
--- Args:    protocol repair:flag purged:n recounts:n cursor:text routes:rows(0..1024) {route:n(1..) stored:n low:n
+-- Args:    protocol repair:flag purged:n recounts:n cursor:scan? routes:rows(0..1024) {route:n(1..) stored:int low:n
 --          high:n}
 -- Replies: OK now:instant purged:n recounts:n compared:n cursor:text routes:rows {route:n(1..) uses:n} findings
 -- Errors:  @root invalid_input
@@ -53,18 +53,6 @@ function ff_recount.uses(ctx, cursor)
   return list, page[1] ~= '0' and page[1] or ''
 end
 
--- parse reads the routes of the second call; nil when something is no number.
-function ff_recount.parse(rows)
-  for n = 1, #rows do
-    local item = rows[n]
-    item.stored, item.low, item.high = ff_recount.count(item.stored), ff_recount.count(item.low),
-      ff_recount.count(item.high)
-    if not audit.whole(item.route) or not item.stored or not item.low or not item.high or item.low < 0
-      or item.high < 0 then return nil end
-  end
-  return rows
-end
-
 -- change is by how much a count is certainly wrong.
 function ff_recount.change(item, gone)
   local change = 0
@@ -75,30 +63,22 @@ end
 
 -- apply writes the new count. Who came to nothing is not used by anybody.
 function ff_recount.apply(ctx, item, change, gone)
-  local now = ff_recount.count(redis.call('HGET', keys.route_use(ctx.r), item.route) or nil) or 0
+  local id = reply.int(item.route)
+  local now = ff_recount.count(redis.call('HGET', keys.route_use(ctx.r), id) or nil) or 0
   local unused = now + change <= 0 and (change < 0 or gone == 0 and item.high + item.low == 0)
   if change == 0 and not unused then return false end
   local detail = reply.int(item.stored) .. ' counted, ' .. reply.int(item.high) .. ' found'
-  if not audit.note(ctx, unused and 'phantom' or 'count', unused and 'routes' or 'routeuse', item.route, detail) then
+  if not audit.note(ctx, unused and 'phantom' or 'count', unused and 'routes' or 'routeuse', id, detail) then
     return false
   end
-  if change ~= 0 then redis.call('HSET', keys.route_use(ctx.r), item.route, reply.int(now + change)) end
-  if unused then indexes.forget(ctx, item.route) end
+  if change ~= 0 then redis.call('HSET', keys.route_use(ctx.r), id, reply.int(now + change)) end
+  if unused then indexes.forget(ctx, id) end
   return true
 end
 
-local function ff_audit_routes(ctx, argv)
-  local wrong = audit.begin(ctx, argv[2])
-  if wrong then return wrong end
-  local purged, recounts = args.int(argv[3], 0, 9007199254740991), args.int(argv[4], 0, 9007199254740991)
-  local cursor = argv[5]
-  if not cursor or cursor ~= '' and not audit.whole(cursor) then return reply.err('invalid_input', 'cursor') end
-  local rows, behind = args.rows(argv, 6, 0, 1024, { 'route', 'stored', 'low', 'high' })
-  if not purged or not recounts then return reply.err('invalid_input', 'purged and recounts') end
-  if not rows or argv[behind] then return reply.err('invalid_input', 'count: 0..1024') end
-  local list = ff_recount.parse(rows)
-  if not list then return reply.err('invalid_input', 'route, stored, low or high') end
-
+local function ff_audit_routes(ctx, q)
+  audit.begin(ctx, q.repair)
+  local purged, recounts, list = q.purged, q.recounts, q.routes
   local h = redis.call('HMGET', ctx.r, 'purged', 'recounts')
   local gone = (audit.whole(h[1] or nil) or 0) - purged
   local same = (audit.whole(h[2] or nil) or 0) == recounts and gone >= 0
@@ -108,7 +88,7 @@ local function ff_audit_routes(ctx, argv)
   end
   if changed then h[2] = reply.int(redis.call('HINCRBY', ctx.r, 'recounts', 1)) end
   local uses, next_page = {}, ''
-  if #list == 0 then uses, next_page = ff_recount.uses(ctx, cursor) end
+  if #list == 0 then uses, next_page = ff_recount.uses(ctx, q.cursor) end
   local out = { 1, 'OK', ctx.t, reply.int(purged + gone), h[2] or '0', same and '1' or '0', next_page,
     reply.int(#uses / 2) }
   for i = 1, #uses do out[#out + 1] = uses[i] end

@@ -9,42 +9,31 @@
 -- Flags:   none
 -- Go:      Engine.FireSchedule
 -- Args:    protocol name:name(64) revision:n(1..) seen:instant next:instant? missed:n first:instant? last:instant?
---          why:bytes(32) limit:n(1..)? at:instant? solo:flag flow:uuid? members:text edges:text mode:text [start
---          executions:rows(1..1) {id:uuid digest:bytes(64) payload:bytes(1048576)}]
+--          why:bytes(32) limit:n(1..)? at:instant? solo:flag flow:uuid? members:n(0..10000) edges:n(0..60000)
+--          mode:text [start executions:rows(1..1) {id:uuid digest:bytes(64) payload:bytes(1048576)}]
 -- Replies: OK outcome:text detail:text next:instant; ALREADY_SATISFIED revision:n next:instant
 -- Errors:  @root invalid_input schedule_not_found
 local ff_fire = {}
 
 -- judge returns what is wrong with the arguments before the item, or nil.
-function ff_fire.judge(ctx, q, argv)
-  local most = 9007199254740991
-  if not args.name(q.name, 64) then return 'name' end
-  if not args.int(q.revision, 1, most) then return 'revision' end
-  local seen = args.int(q.seen, 0, most)
-  if not seen then return 'seen' end
-  if q.next ~= '' and not args.int(q.next, seen + 1, most) then return 'next: later than seen' end
-  if q.limit ~= '' and not args.int(q.limit, 1, most) then return 'limit: at least 1' end
-  local missed = schedule.missed(argv, 6)
-  if not missed then return 'missed: count, first, last, reason' end
-  if q.at == '' then
-    if missed.count == 0 then return 'at: nothing is fired, and nothing missed' end
-    if argv[17] or q.flow ~= '' then return 'item: nothing is fired' end
-  else
-    if not args.int(q.at, seen, ctx.now) then return 'at: from seen to now' end
-    if q.next ~= '' and tonumber(q.next) <= tonumber(q.at) then return 'next: later than at' end
+function ff_fire.judge(ctx, q, item)
+  local seen, at, later = tonumber(q.seen), tonumber(q.at), tonumber(q.next)
+  if later and later <= seen then return 'next: later than seen' end
+  if not q.gone then return 'missed: with first, last and why, or 0' end
+  if not at then
+    if q.gone.count == 0 then return 'at: nothing is fired, and nothing missed' end
+    return (item or q.flow ~= '') and 'executions: nothing is fired' or nil
   end
-  if q.solo ~= '0' and q.solo ~= '1' then return 'solo: 0 or 1' end
-  return q.flow ~= '' and ff_fire.judge_flow(q, argv) or nil
+  if at < seen or at > ctx.now then return 'at: from seen to now' end
+  if later and later <= at then return 'next: later than at' end
+  return q.flow ~= '' and ff_fire.judge_flow(q, item) or nil
 end
 
 -- judge_flow returns what is wrong with the arguments of a flow, or nil.
-function ff_fire.judge_flow(q, argv)
-  if not args.uuid(q.flow) then return 'flow id' end
-  if not args.int(q.members, 1, 10000) then return 'members: 1..10000' end
-  if not args.int(q.edges, 0, 60000) then return 'edges: 0..60000' end
+function ff_fire.judge_flow(q, item)
+  if q.members < 1 then return 'members: 1..10000' end
   if q.mode ~= '' and not flow.modes[q.mode] then return 'mode: seal, grow, open or nothing' end
-  if argv[17] then return 'item: a flow is fired' end
-  return nil
+  return item and 'executions: a flow is fired' or nil
 end
 
 -- running tells whether the schedule's last execution, or flow, has not ended.
@@ -73,12 +62,12 @@ end
 -- staged answers what becomes of a flow, as decide does of an item: wanted when it is not there as a whole, or was
 -- only asked about.
 function ff_fire.staged(ctx, c, q)
-  if q.solo == '1' and c.lx ~= q.flow and ff_fire.running(ctx, c) then return 'overlap', c.lx, 'overlap' end
+  if q.solo and c.lx ~= q.flow and ff_fire.running(ctx, c) then return 'overlap', c.lx, 'overlap' end
   local h = graph.head(ctx, q.flow)
   if not h then return 'wanted', q.flow end
   if h.rl then return 'known', q.flow end
   if h.st ~= 'F0' then return 'refused', 'flow_already_terminal ' .. h.st, 'flow_already_terminal' end
-  if q.mode == '' or graph.count(h, 'nn') < tonumber(q.members) or graph.count(h, 'ne') < tonumber(q.edges) then
+  if q.mode == '' or graph.count(h, 'nn') < q.members or graph.count(h, 'ne') < q.edges then
     return 'wanted', q.flow
   end
   return 'created', q.flow
@@ -97,31 +86,32 @@ function ff_fire.submit(ctx, q, item)
 end
 
 local function ff_fire_schedule(ctx, argv)
-  local q = args.named(argv, 2, { 'name', 'revision', 'seen', 'next', 'missed', 'first', 'last', 'why', 'limit', 'at',
-    'solo', 'flow',
-    'members', 'edges', 'mode' })
-  local wrong = ff_fire.judge(ctx, q, argv)
+  local q, bad = decode.ff_fire_schedule(argv)
+  if not q then return bad end
+  q.gone = schedule.missed(q)
+  local wrong = ff_fire.judge(ctx, q, argv[17])
   if wrong then return reply.err('invalid_input', wrong) end
   local name, at, item = q.name, q.at, nil
   if at ~= '' and q.flow == '' then
-    local items, bad = create.parse(argv, 17)
+    local items
+    items, bad = create.parse(argv, 17)
     if not items then return bad end
-    if #items > 1 then return reply.err('invalid_input', 'item: one') end
+    if #items > 1 then return reply.err('invalid_input', 'executions: one') end
     item = items[1]
   end
   local c = schedule.read(ctx, name)
   if not c then return reply.err('schedule_not_found', name) end
-  if c.rv ~= q.revision or c.nx ~= q.seen or c.pz then return reply.already(c.rv, c.nx or '0') end
+  if c.rv ~= reply.int(q.revision) or c.nx ~= q.seen or c.pz then return reply.already(c.rv, c.nx or '0') end
   local key, outcome, detail, why = keys.schedule(ctx.r, name), 'missed', '', nil
   if item then
     item.payload = redis.call('HGET', key, 'in') or ''
-    outcome, detail, why = ff_fire.decide(ctx, c, item, q.solo == '1')
+    outcome, detail, why = ff_fire.decide(ctx, c, item, q.solo)
   elseif at ~= '' then
     outcome, detail, why = ff_fire.staged(ctx, c, q)
     if outcome == 'wanted' then return reply.ok(outcome, detail, c.nx) end
   end
 
-  schedule.miss(ctx, name, c, schedule.missed(argv, 6))
+  schedule.miss(ctx, name, c, q.gone)
   if why then
     schedule.miss(ctx, name, c, { count = 1, first = at, last = at, why = why })
   elseif outcome == 'created' or outcome == 'known' then
@@ -132,6 +122,6 @@ local function ff_fire_schedule(ctx, argv)
     c.fc = redis.call('HINCRBY', key, 'fc', 1)
     ff_fire.submit(ctx, q, item)
   end
-  local due = schedule.file(ctx, name, c, q.next, q.limit)
+  local due = schedule.file(ctx, name, c, q.next, q.limit and reply.int(q.limit) or '')
   return reply.ok(outcome, detail, due ~= '' and due or '0')
 end

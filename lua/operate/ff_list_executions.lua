@@ -8,7 +8,7 @@
 -- Go:      Engine.ListExecutions
 -- Args:    protocol index:text key:text newest:flag score:score? member:bytes(128) limit:n(1..100) tags:flag
 --          reasons:flag
--- Replies: OK now:instant size:n alive:flag more:flag executions:rows {id:uuid score:score code:code route:n
+-- Replies: OK now:instant size:n alive:flag more:flag executions:rows {id:text score:score code:code route:n
 --          priority:int? created:instant started:instant? ended:instant? attempts:n? type:text category:text
 --          session:text epoch:n? claimed:instant? until:instant? deadline:instant? retries:n? reclaims:n?
 --          canceller:text cancelsource:text purge:instant? reason:text tags:rows {key:tag value:text}} routes:rows
@@ -23,7 +23,7 @@ ff_list.fields = { 'state', 'route', 'priority', 'created_at', 'first_claimed_at
 -- index returns the key of an index, nil when there is no such index.
 function ff_list.index(ctx, name, key)
   if name == 'waiting' then return args.int(key, 1, 9007199254740991) and keys.queue(ctx.r, key) end
-  if name == 'active' then return key and #key >= 1 and #key <= 64 and keys.held(ctx.r, key) end
+  if name == 'active' then return #key >= 1 and #key <= 64 and keys.held(ctx.r, key) end
   if name == 'flow' then return args.id(key) and keys.members(ctx.r, key) end
   if key ~= '' then return nil end
   if name == 'delayed' then return keys.delayed(ctx.r) end
@@ -65,9 +65,9 @@ function ff_list.add(ctx, out, entry, routes, q)
     routes[#routes + 1] = c.route
   end
   out[#out + 1] = ff_list.purge(ctx, q.index, entry.member)
-  out[#out + 1] = q.reasons == '1' and ff_list.reason(ctx, c, entry.member) or ''
+  out[#out + 1] = q.reasons and ff_list.reason(ctx, c, entry.member) or ''
   local bytes = #out[#out]
-  local tags = q.tags == '1' and c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}
+  local tags = q.tags and c.has_tags and redis.call('HGETALL', keys.tags(ctx.r, entry.member)) or {}
   out[#out + 1] = reply.int(#tags / 2)
   for i = 1, #tags do
     out[#out + 1] = tags[i]
@@ -76,22 +76,15 @@ function ff_list.add(ctx, out, entry, routes, q)
   return bytes
 end
 
-local function ff_list_executions(ctx, argv)
-  local q = args.named(argv, 2, { 'index', 'key', 'newest', 'score', 'member', 'limit', 'tags', 'reasons' })
+local function ff_list_executions(ctx, q)
   local key = ff_list.index(ctx, q.index, q.key)
   if not key then
     return reply.err('invalid_input',
       'index: waiting route, active session, flow id, delayed, suspended, blocked, paused, ended or unsuccessful')
   end
-  if q.newest ~= '0' and q.newest ~= '1' then return reply.err('invalid_input', 'newest: 0 or 1') end
-  local cursor = listing.cursor(argv, 5)
-  if cursor == false then return reply.err('invalid_input', 'cursor: score and member, or neither') end
-  local limit = args.int(q.limit, 1, 100)
-  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
-  if q.tags ~= '0' and q.tags ~= '1' then return reply.err('invalid_input', 'tags: 0 or 1') end
-  if q.reasons ~= '0' and q.reasons ~= '1' then return reply.err('invalid_input', 'reasons: 0 or 1') end
-
-  local page, more, size = listing.page(key, cursor, q.newest == '1', limit)
+  local cursor = listing.cursor(q.score, q.member)
+  if cursor == false then return reply.err('invalid_input', 'score: with a member, or neither') end
+  local page, more, size = listing.page(key, cursor, q.newest, q.limit)
   local alive = q.index == 'active' and session.read(ctx, q.key).alive and '1' or '0'
   local out, routes, bytes, count = { 1, 'OK', ctx.t, reply.int(size), alive, '', '' }, {}, 0, 0
   for i = 1, #page do

@@ -4,7 +4,7 @@
 -- with the first page. The cursor is '' for the first page, and in the answer when there is no more.
 -- Flags:   no-writes
 -- Go:      Engine.listLanes
--- Args:    protocol cursor:text
+-- Args:    protocol cursor:scan?
 -- Replies: OK cursor:text lanes:rows {namespace:text lane:text state:active|paused|draining|disabled retention:text
 --          since:instant by:text routes:n waiting:n ageing:ms weight:n}
 -- Errors:  @root invalid_input
@@ -20,12 +20,8 @@ function ff_lanes.weights(ctx)
   return by, names
 end
 
-local function ff_list_lanes(ctx, argv)
-  local cursor = argv[2]
-  if not cursor or cursor ~= '' and not args.int(cursor, 0, 9007199254740991) then
-    return reply.err('invalid_input', 'cursor')
-  end
-  local found, order = {}, {}
+local function ff_list_lanes(ctx, q)
+  local cursor, found, order = q.cursor, {}, {}
   local function entry(name)
     if not found[name] then
       found[name] = { routes = 0, waiting = 0 }

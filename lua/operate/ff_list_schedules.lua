@@ -47,17 +47,15 @@ function ff_schedules.add(ctx, name, out, whole)
   return #(c.df or '') + 512
 end
 
-local function ff_list_schedules(ctx, argv)
-  local which, name, limit = argv[2], argv[3], args.int(argv[4], 1, 100)
+local function ff_list_schedules(ctx, q)
+  local which, name, limit = q.which, q.name, q.limit
   local one = which == 'one' or which == 'whole'
-  if which ~= 'due' and which ~= 'all' and not one then
-    return reply.err('invalid_input', 'which: due, all, one or whole')
-  end
   if which == 'due' and not args.int(name, 0, 10000) then
     return reply.err('invalid_input', 'name: how many are left out')
   end
-  if not name or (name ~= '' or one) and not args.name(name, 64) then return reply.err('invalid_input', 'name') end
-  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
+  if (name ~= '' or one) and not args.name(name, 64) then
+    return reply.err('invalid_input', 'name: 1..64 bytes of printable ASCII without braces')
+  end
   local all, out, count, bytes, more = ff_schedules.names(ctx, which, name, limit), { 1, 'OK', ctx.t, '0', '0' }, 0, 0,
     false
   for i = 1, #all do

@@ -5,11 +5,9 @@
 -- Args:    protocol after:text limit:n(1..100)
 -- Replies: OK now:instant next:text sessions:rows {session:text expiry:instant dead:flag why:text held:n}
 -- Errors:  @root invalid_input
-local function ff_list_sessions(ctx, argv)
-  local limit = args.int(argv[3], 1, 100)
-  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
-  local page, more = registry.page(keys.sessions(ctx.r), argv[2], limit)
-  if not page then return reply.err('invalid_input', 'after') end
+local function ff_list_sessions(ctx, q)
+  local page, more = registry.page(keys.sessions(ctx.r), q.after, q.limit)
+  if not page then return reply.err('invalid_input', 'after: no cursor') end
   local next = more and page[#page].score .. ' ' .. page[#page].member or ''
   local out = { 1, 'OK', ctx.t, next, reply.int(#page) }
   for i = 1, #page do

@@ -6,11 +6,9 @@
 -- Replies: OK now:instant next:text workers:rows {instance:text expiry:instant seen:instant registered:instant
 --          inflight:n stuck:n dead:flag why:text info:text}
 -- Errors:  @root invalid_input
-local function ff_list_workers(ctx, argv)
-  local limit = args.int(argv[3], 1, 100)
-  if not limit then return reply.err('invalid_input', 'limit: 1..100') end
-  local page, more = registry.page(keys.workers(ctx.r), argv[2], limit)
-  if not page then return reply.err('invalid_input', 'after') end
+local function ff_list_workers(ctx, q)
+  local page, more = registry.page(keys.workers(ctx.r), q.after, q.limit)
+  if not page then return reply.err('invalid_input', 'after: no cursor') end
   local out, count, bytes, last = { 1, 'OK', ctx.t, '', '0' }, 0, 0, 0
   for i = 1, #page do
     if bytes > 524288 then break end

@@ -3,21 +3,15 @@
 -- before the pause and not fired counts with it.
 -- Flags:   allow-oom
 -- Go:      Engine.PauseSchedule
--- Args:    protocol name:name(64) paused:flag by:bytes(64) expected:n(1..)?
+-- Args:    protocol name:name(64) paused:flag by:bytes(64) expected:n?
 -- Replies: OK since:instant; ALREADY_SATISFIED since:instant
 -- Errors:  @root invalid_input schedule_not_found schedule_changed
-local function ff_pause_schedule(ctx, argv)
-  local name, by, expected = argv[2], argv[4], argv[5]
-  if not args.name(name, 64) then return reply.err('invalid_input', 'name') end
-  if argv[3] ~= '0' and argv[3] ~= '1' then return reply.err('invalid_input', 'paused: 0 or 1') end
-  if not by or #by > 64 then return reply.err('invalid_input', 'by: at most 64 bytes') end
-  if expected ~= '' and not args.int(expected, 1, 9007199254740991) then
-    return reply.err('invalid_input', 'expected revision')
-  end
+local function ff_pause_schedule(ctx, q)
+  local name, by, pause = q.name, q.by, q.paused
   local c = schedule.read(ctx, name)
   if not c then return reply.err('schedule_not_found', name) end
-  if expected ~= '' and expected ~= c.rv then return reply.err('schedule_changed', c.rv) end
-  local key, pause = keys.schedule(ctx.r, name), argv[3] == '1'
+  if q.expected and reply.int(q.expected) ~= c.rv then return reply.err('schedule_changed', c.rv) end
+  local key = keys.schedule(ctx.r, name)
   if pause == (c.pz ~= nil) then return reply.already((pause and c.pa or c.ra) or '0') end
 
   if pause then

@@ -6,42 +6,22 @@
 -- schedule stays paused.
 -- Flags:   none
 -- Go:      Engine.PutSchedule
--- Args:    protocol name:name(64) expected:n? seen:instant? next:instant? missed:n first:instant? last:instant? why:text
---          limit:n(1..)? begin:flag by:bytes(64) definition:bytes(1..65536) payload:bytes(1048576)
+-- Args:    protocol name:name(64) expected:n? seen:instant? next:instant? missed:n first:instant? last:instant? why:bytes(32)
+--          limit:n(1..)? begin:flag by:bytes(64) definition:bytes(1..65536) !payload_too_large
+--          payload:bytes(1048576)
 -- Replies: OK revision:n next:instant; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input payload_too_large schedule_changed
-local ff_put = {}
-
--- judge returns what is wrong with the arguments, or nil.
-function ff_put.judge(q)
-  if not args.name(q.name, 64) then return 'name: 1..64 printable bytes without braces' end
-  if q.expected ~= '' and not args.int(q.expected, 0, 9007199254740991) then return 'expected revision' end
-  if q.seen ~= '' and not args.int(q.seen, 0, 9007199254740991) then return 'seen' end
-  if q.next ~= '' and not args.int(q.next, 0, 9007199254740991) then return 'next' end
-  if q.limit ~= '' and not args.int(q.limit, 1, 9007199254740991) then return 'limit: at least 1' end
-  if q.begin ~= '0' and q.begin ~= '1' then return 'begin: 0 or 1' end
-  if not q.by or #q.by > 64 then return 'by: at most 64 bytes' end
-  if not q.definition or #q.definition < 1 or #q.definition > 65536 then return 'definition: 1..65536 bytes' end
-  if not q.payload then return 'payload' end
-  return nil
-end
-
-local function ff_put_schedule(ctx, argv)
-  local q = args.named(argv, 2, { 'name', 'expected', 'seen', 'next', 'missed', 'first', 'last', 'why', 'limit',
-    'begin', 'by',
-    'definition', 'payload' })
-  local wrong, missed = ff_put.judge(q), schedule.missed(argv, 6)
-  if not missed then wrong = wrong or 'missed: count, first, last, reason' end
-  if wrong then return reply.err('invalid_input', wrong) end
-  if #q.payload > 1048576 then return reply.err('payload_too_large', 'payload: at most 1048576 bytes') end
+local function ff_put_schedule(ctx, q)
+  local missed = schedule.missed(q)
+  if not missed then return reply.err('invalid_input', 'missed: with first, last and why, or 0') end
   local name, key = q.name, keys.schedule(ctx.r, q.name)
   local c = schedule.read(ctx, name)
   if c then
     if redis.call('HGET', key, 'df') == q.definition then return reply.already(c.rv, c.nx or '0') end
-    if q.expected ~= '' and q.expected ~= c.rv then return reply.err('schedule_changed', c.rv) end
+    if q.expected and reply.int(q.expected) ~= c.rv then return reply.err('schedule_changed', c.rv) end
     if q.seen ~= '' and q.seen ~= c.nx then return reply.err('schedule_changed', c.rv) end
   else
-    if q.expected ~= '' and q.expected ~= '0' then return reply.err('schedule_changed', '0') end
+    if (q.expected or 0) ~= 0 then return reply.err('schedule_changed', '0') end
     if redis.call('ZCARD', keys.schedule_names(ctx.r)) >= 10000 then
       return reply.err('invalid_input', 'name: at most 10000 schedules in a partition')
     end
@@ -62,10 +42,10 @@ local function ff_put_schedule(ctx, argv)
   if c then
     schedule.miss(ctx, name, c, missed)
   else
-    if q.begin == '1' then q.next = ctx.t end
+    if q.begin then q.next = ctx.t end
     redis.call('HSET', key, 'ic', rv, 'ct', ctx.t)
     redis.call('ZADD', keys.schedule_names(ctx.r), '0', name)
   end
-  local at = schedule.file(ctx, name, c or {}, q.next, q.limit)
+  local at = schedule.file(ctx, name, c or {}, q.next, q.limit and reply.int(q.limit) or '')
   return reply.ok(rv, at ~= '' and at or '0')
 end

@@ -6,7 +6,7 @@
 -- page, and in the answer when there is no more.
 -- Flags:   no-writes
 -- Go:      Engine.Queues
--- Args:    protocol cursor:text namespace:bytes(64)
+-- Args:    protocol cursor:scan? namespace:name(64)?
 -- Replies: OK now:instant cursor:text queues:rows {route:n(1..) row:text state:text depth:n oldest:instant
 --          priority:int retained:n}
 -- Errors:  @root invalid_input
@@ -68,15 +68,8 @@ function ff_queues.page(ctx, cursor, namespace)
   return ids, rows, page[1] ~= '0' and page[1] or ''
 end
 
-local function ff_read_queues(ctx, argv)
-  local cursor, namespace = argv[2], argv[3]
-  if not cursor or cursor ~= '' and not args.int(cursor, 0, 9007199254740991) then
-    return reply.err('invalid_input', 'cursor')
-  end
-  if not namespace or namespace ~= '' and not args.name(namespace, 64) then
-    return reply.err('invalid_input', 'namespace')
-  end
-  local ids, rows, next_page = ff_queues.page(ctx, cursor, namespace)
+local function ff_read_queues(ctx, q)
+  local ids, rows, next_page = ff_queues.page(ctx, q.cursor, q.namespace)
   local out, count = { 1, 'OK', ctx.t, next_page, '' }, 0
   local used = #ids > 0 and redis.call('HMGET', keys.route_use(ctx.r), unpack(ids)) or {}
   for i = 1, #ids do

@@ -4,16 +4,11 @@
 -- Args:    protocol name:name(64) expected:n?
 -- Replies: OK revision:n; ALREADY_SATISFIED
 -- Errors:  @root invalid_input schedule_changed
-local function ff_remove_schedule(ctx, argv)
-  local name, expected = argv[2], argv[3]
-  if not args.name(name, 64) then return reply.err('invalid_input', 'name') end
-  if expected ~= '' and not args.int(expected, 1, 9007199254740991) then
-    return reply.err('invalid_input', 'expected revision')
-  end
-  local key = keys.schedule(ctx.r, name)
+local function ff_remove_schedule(ctx, q)
+  local name, key = q.name, keys.schedule(ctx.r, q.name)
   local rv = redis.call('HGET', key, 'rv')
   if not rv then return reply.already() end
-  if expected ~= '' and expected ~= rv then return reply.err('schedule_changed', rv) end
+  if q.expected and reply.int(q.expected) ~= rv then return reply.err('schedule_changed', rv) end
 
   redis.call('DEL', key)
   redis.call('ZREM', keys.schedules(ctx.r), name)

@@ -18,13 +18,9 @@ function ff_feed.union(a, b)
   return out
 end
 
-local function ff_set_feed(ctx, argv)
-  local kinds, keep, length = argv[2], args.int(argv[3], 60000, 604800000), args.int(argv[4], 1000, 10000000)
-  if not kinds or #kinds > 3 or string.find(kinds, '[^cls]') then
-    return reply.err('invalid_input', 'kinds: of c, l and s')
-  end
-  if not keep then return reply.err('invalid_input', 'keep: 60000..604800000 ms') end
-  if not length then return reply.err('invalid_input', 'length: 1000..10000000 entries') end
+local function ff_set_feed(ctx, q)
+  local kinds, keep, length = q.kinds, q.keep, q.length
+  if string.find(kinds, '[^cls]') then return reply.err('invalid_input', 'kinds: of c, l and s') end
   local number = redis.call('HGET', ctx.r, 'fed') or '0'
   local old, upto, most = feed.wanted(ctx)
   if kinds == '' then

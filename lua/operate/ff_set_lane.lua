@@ -5,24 +5,11 @@
 -- of a lane that hands nothing out are not ready.
 -- Flags:   allow-oom
 -- Go:      Engine.setLane
--- Args:    protocol namespace:name(64) lane:name(64) state:active|paused|draining|disabled| retention:text
+-- Args:    protocol namespace:name(64) lane:name(64) state:active|paused|draining|disabled? retention:text
 --          by:bytes(64) ageing:ms(0..86400000)?
 -- Replies: OK state:active|paused|draining|disabled retention:text routes:n; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input
 local ff_lane = {}
-
--- judge returns the name of what is wrong with the arguments, or nil.
-function ff_lane.judge(q)
-  if not args.name(q.namespace, 64) then return 'namespace' end
-  if not args.name(q.lane, 64) then return 'lane' end
-  if q.state ~= '' and not lane.states[q.state or 'x'] then return 'state: active, paused, draining or disabled' end
-  if q.retention ~= '' and not policy.spans(q.retention or 'x', '') then
-    return 'retention: 0..315360000 s, or four of them'
-  end
-  if not q.by or #q.by > 64 then return 'by: at most 64 bytes' end
-  if q.ageing ~= '' and not args.int(q.ageing, 0, 86400000) then return 'ageing: 0..86400000 ms' end
-  return nil
-end
 
 -- classes lists the classes of a lane.
 function ff_lane.classes(ctx, name)
@@ -84,10 +71,10 @@ function ff_lane.usual(ctx)
   return nil
 end
 
-local function ff_set_lane(ctx, argv)
-  local q = args.named(argv, 2, { 'namespace', 'lane', 'state', 'retention', 'by', 'ageing' })
-  local wrong = ff_lane.judge(q)
-  if wrong then return reply.err('invalid_input', wrong) end
+local function ff_set_lane(ctx, q)
+  if q.retention ~= '' and not policy.spans(q.retention, '') then
+    return reply.err('invalid_input', 'retention: 0..315360000 s, or four of them')
+  end
   local name = lane.name(q.namespace, q.lane)
   local evicted = nil
   if redis.call('HLEN', keys.lanes(ctx.r)) >= 1024 and redis.call('HEXISTS', keys.lanes(ctx.r), name) == 0 then
@@ -97,7 +84,7 @@ local function ff_set_lane(ctx, argv)
   local old = lane.read(ctx, name, true)
   local state = q.state ~= '' and q.state or old.state
   local keep = q.retention ~= '' and policy.spans(q.retention, old.keep) or old.keep
-  local age = q.ageing ~= '' and tonumber(q.ageing) or old.age
+  local age = q.ageing or old.age
   local classes = ff_lane.classes(ctx, q.lane)
   local count = ff_lane.count(ctx, q, classes)
   if state == old.state and keep == old.keep and age == old.age then return reply.already(state, keep, count) end

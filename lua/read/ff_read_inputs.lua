@@ -5,7 +5,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.inputs
 -- Args:    protocol id:id all:flag
--- Replies: OK inputs:rows {name:text upstream:id attempt:n? mark:text node:text category:text}
+-- Replies: OK inputs:rows {name:text upstream:uuid attempt:n? mark:text node:text category:text}
 -- Errors:  @root invalid_input execution_not_found
 local function ff_read_inputs(ctx, argv)
   local id, all = args.id(argv[2]), argv[3] == '1'

@@ -5,7 +5,7 @@
 -- Go:      Engine.ReadSuspension
 -- Args:    protocol id:id
 -- Replies: OK code:code flow:text outcome:text record:rows {field:text value:text} waitpoints:rows {waitpoint:id
---          record:text} {* refused:text}
+--          record:text} {* refused:instant}
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt
 local function ff_read_suspension(ctx, argv)
   local id = args.id(argv[2])

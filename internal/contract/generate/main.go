@@ -1,6 +1,6 @@
 // Command generate writes what follows from the headers of package lua: the Go types of all calls and answers of the
-// library, with what writes and reads them, in package wire. It is run by go generate, and by make check, which fails
-// when what is committed is something else.
+// library, with what writes and reads them, in package wire, and the Lua that reads and judges arguments, in
+// lua/decode. It is run by go generate, and by make check, which fails when what is committed is something else.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"go/format"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -21,23 +22,26 @@ import (
 var wire string
 
 func main() {
-	dir := flag.String("dir", ".", "directory of the package wire")
+	root := flag.String("root", "../..", "directory of the module")
 	check := flag.Bool("check", false, "write nothing; fail if a file is not what would be written")
 	flag.Parse()
-	if err := write(*dir, *check); err != nil {
+	if err := write(*root, *check); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-func write(dir string, check bool) error {
+func write(root string, check bool) error {
 	files, err := generate(contract.Functions())
 	if err != nil {
 		return err
 	}
 	for name, text := range files {
-		name = filepath.Join(dir, name)
+		name = filepath.Join(root, name)
 		if !check {
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				return err
+			}
 			if err := os.WriteFile(name, text, 0o644); err != nil {
 				return err
 			}
@@ -48,7 +52,7 @@ func write(dir string, check bool) error {
 	return nil
 }
 
-// generate makes the files of package wire for functions, by name.
+// generate makes the files for functions, by path.
 func generate(functions []contract.Function) (map[string][]byte, error) {
 	files, err := build(functions)
 	if err != nil {
@@ -68,9 +72,44 @@ func generate(functions []contract.Function) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w in\n%s", err, b.Bytes())
 		}
-		out[f.Name+"_generated.go"] = text
+		out["internal/wire/"+f.Name+"_generated.go"] = text
+	}
+	byArea, err := decoders(functions)
+	if err != nil {
+		return nil, err
+	}
+	if t, err = template.New("decode").Parse(decode); err != nil {
+		return nil, err
+	}
+	for _, area := range contract.Areas {
+		var b bytes.Buffer
+		if err := t.Execute(&b, byArea[area]); err != nil {
+			return nil, err
+		}
+		out["lua/decode/"+area+".lua"] = indent(b.String())
 	}
 	return out, nil
+}
+
+// indent gives the lines of a Lua text the depth of their blocks.
+func indent(text string) []byte {
+	var out bytes.Buffer
+	depth := 0
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "end" || line == "}" {
+			depth--
+		}
+		if line != "" {
+			out.WriteString(strings.Repeat("  ", depth))
+		}
+		out.WriteString(line + "\n")
+		if strings.HasPrefix(line, "function ") || slices.ContainsFunc([]string{"then", "do", "{"},
+			func(s string) bool { return strings.HasSuffix(line, s) }) {
+			depth++
+		}
+	}
+	return out.Bytes()
 }
 
 // wrap is the comment of a call.

@@ -15,6 +15,7 @@ func functions(t *testing.T) []contract.Function {
 	t.Helper()
 	parse := func(text string) contract.Sequence {
 		s, err := contract.Parse(text, map[string]string{"protocol": "protocol:n", "who": "id:uuid session:name(64)",
+			"fence":    "id:id session:name(64) claim:n epoch:n attempt:n",
 			"findings": "findings:rows {kind:text repaired:flag}",
 			"pair":     "tags:rows(0..64) {key:tag value:bytes(256)}"})
 		if err != nil {
@@ -28,10 +29,15 @@ func functions(t *testing.T) []contract.Function {
 				"names:rows(1..9) {name:text} parts:rows {part:id n:n} [rest:text]"),
 			Replies: []contract.Reply{{Code: "OK", Slots: parse(`"done" revision:n findings`)},
 				{Code: "ALREADY_SATISFIED", Slots: parse("revision:n")}}},
+		{Name: "ff_take_thing", Purpose: "takes a thing.", File: "flow/ff_take_thing.lua", Decoded: contract.DecodedAll,
+			Args: parse("protocol fence name:name(64) label:label? expected:n? on:flag how:a|b? " +
+				"why:enum(suspension.codes) !payload_too_large payload:bytes(1..9) !invalid_input due:instant? " +
+				"parts:rows(1..9) {part:uuid n:int} key:line(4) digest:hex(64) names:rows(2) {name:line(3)}"),
+			Replies: []contract.Reply{{Code: "OK"}}},
 		{Name: "ff_read_thing", Purpose: "reads a thing.", File: "read/ff_read_thing.lua", Flags: []string{"no-writes"},
 			Args: parse("protocol thing_id:id {* who pair}"),
 			Replies: []contract.Reply{{Code: "OK", Slots: parse("now:instant took:ms? at:instant? count:n? " +
-				"parts:rows {part:id n:rows {m:int}} findings [value:text]")}}},
+				"parts:rows {part:uuid n:rows {m:int}} findings [value:text]")}}},
 	}
 }
 
@@ -40,9 +46,12 @@ func TestGenerate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"flow", "read", "parts"} {
+	for _, name := range []string{"flow", "read", "parts", "decode"} {
 		golden := filepath.Join("testdata", name+".golden")
-		text := files[name+"_generated.go"]
+		text := files["internal/wire/"+name+"_generated.go"]
+		if name == "decode" {
+			text = files["lua/decode/flow.lua"]
+		}
 		if os.Getenv("FLOWFABRIC_GOLDEN") == "write" {
 			if err := os.WriteFile(golden, text, 0o644); err != nil {
 				t.Fatal(err)
@@ -67,6 +76,16 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	for _, text := range []string{"[a:n]", "{* a:n}", "list:rows {a:n more:rows {b:n}}"} {
+		s, err := contract.Parse(text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := contract.Function{Name: "ff_x", File: "read/ff_x.lua", Args: s, Decoded: contract.DecodedAll}
+		if _, err := decoders([]contract.Function{f}); err == nil || !strings.Contains(err.Error(), "read by hand") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }
 
 func TestWrite(t *testing.T) {
@@ -77,13 +96,13 @@ func TestWrite(t *testing.T) {
 	if err := write(dir, true); err != nil {
 		t.Error(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "read_generated.go"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "internal/wire/read_generated.go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := write(dir, true); err == nil || !strings.Contains(err.Error(), "go generate ./internal/wire") {
 		t.Errorf("what was changed by hand passes: %v", err)
 	}
-	if err := write("../../wire", true); err != nil {
+	if err := write("../../..", true); err != nil {
 		t.Error(err)
 	}
 }

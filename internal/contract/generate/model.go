@@ -19,7 +19,12 @@ type file struct {
 }
 
 // Times tells whether the file has a time or a duration in it.
-func (f file) Times() bool {
+func (f file) Times() bool { return f.has("time.") }
+
+// IDs tells whether it has a UUID in it.
+func (f file) IDs() bool { return f.has("uuid.") }
+
+func (f file) has(what string) bool {
 	all := slices.Clone(f.Parts)
 	for _, c := range f.Calls {
 		all = append(all, c.Args)
@@ -28,7 +33,7 @@ func (f file) Times() bool {
 		}
 	}
 	return slices.ContainsFunc(all, func(s *structure) bool {
-		return slices.ContainsFunc(s.Fields, func(x field) bool { return strings.Contains(x.Type, "time.") })
+		return slices.ContainsFunc(s.Fields, func(x field) bool { return strings.Contains(x.Type, what) })
 	})
 }
 
@@ -436,6 +441,11 @@ func (b *builder) kindOf(s contract.Slot) (kind, goType string) {
 		return kind, goType
 	case "flag":
 		return "flag", "bool"
+	case "uuid":
+		if b.reading {
+			return "UUID", "uuid.UUID"
+		}
+		return "text", "string"
 	default:
 		return "text", "string"
 	}
