@@ -410,7 +410,7 @@ var auditScenarios = []scenario{
 		w.cancel(ids[0])
 		_, err = w.e.PurgeExecution(w.ctx, ids[0], 0)
 		w.no(err)
-		seen := func(low int64) []engine.RouteUse {
+		seen := func(low int) []engine.RouteUse {
 			return []engine.RouteUse{{Route: 1, Stored: since.Uses[1], Low: low, High: low}}
 		}
 		_, list, err := w.e.AuditRoutes(w.ctx, w.p, true, since, seen(3))

@@ -485,7 +485,7 @@ var writings = []writing{
 	{"ff_audit_keys", "audit keys",
 		func(w *env, s fixed) { w.editRecord(s.ended.UUID(), func(f fields) { delete(f, "tg") }) },
 		func(w *env, e *engine.Engine, s fixed) (string, error) {
-			_, err := e.AuditKeys(w.ctx, w.p, true, []engine.AuditedKey{{Area: "t", ID: s.ended.UUID()}})
+			_, err := e.AuditKeys(w.ctx, w.p, true, []engine.AuditedKey{{Area: "t", ID: s.ended.UUID().String()}})
 			return "", err
 		}},
 	{"ff_audit_flows", "audit flows", func(w *env, s fixed) {

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/google/uuid"
 )
 
@@ -57,22 +56,16 @@ type AuditedFlow struct {
 }
 
 // AuditedKey names a key of an execution or a flow by its area, as in lua/lib/keys.lua, and its attempt or waitpoint.
-type AuditedKey struct {
-	Area string
-	ID   uuid.UUID
-	Of   string
-}
+type AuditedKey = wire.AuditKeysKey
 
 // RouteUse is how many executions a route counts, and what was seen of it; see [Engine.AuditRoutes].
-type RouteUse struct {
-	Route, Stored, Low, High int64
-}
+type RouteUse = wire.AuditRoutesRoute
 
 // RouteCount is the state of the counts at one instant.
 type RouteCount struct {
 	Now              int64 // ms
-	Purged, Recounts int64
-	Uses             map[int64]int64
+	Purged, Recounts int
+	Uses             map[int]int
 	Compared         bool
 }
 
@@ -81,35 +74,28 @@ type RouteCount struct {
 // caller brings the others again. Safe at any time. ErrPartitionFrozen; ErrInvalidInput for no ids or more than 100.
 func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, repair bool,
 	ids []uuid.UUID) (list []Audited, found []Finding, err error) {
-	args := make([]string, 0, 3+len(ids))
-	args = append(args, protocol, flagText(repair), strconv.Itoa(len(ids)))
+	q := wire.AuditExecutions{Repair: repair}
 	for _, id := range ids {
-		args = append(args, id.String())
+		q.Executions = append(q.Executions, id.String())
 	}
-	r, err := e.call(ctx, fnAuditExecutions, partition, args...)
+	r, _, err := ask[wire.AuditExecutionsReply](ctx, e, partition, q)
+	if n := len(r.Executions); err == nil && (n == 0 || n > len(ids)) {
+		err = unread(q.Function(), fmt.Errorf("%d of %d executions", n, len(ids)))
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	r.number()
-	list = make([]Audited, r.Count(3))
-	for i := range list {
-		list[i].Code = flowfabric.Code(r.Text())
-		route, created := r.Text(), r.Text()
-		list[i].Route, _ = strconv.ParseUint(route, 10, 64)
-		list[i].Created, _ = strconv.ParseInt(created, 10, 64)
+	for _, x := range r.Executions {
+		a := Audited{Code: flowfabric.Code(x.Code)} // what is no number counts as 0
+		a.Route, _ = strconv.ParseUint(x.Route, 10, 64)
+		a.Created, _ = strconv.ParseInt(x.Created, 10, 64)
+		list = append(list, a)
 	}
-	if r.Err == nil && (len(list) == 0 || len(list) > len(ids)) {
-		r.Stop("%d of %d executions", len(list), len(ids))
-	}
-	found = r.findings(partition)
-	return list, found, r.fail()
+	return list, findings(partition, r.Findings), nil
 }
 
-// IndexPage is a part of an index: what follows the cursor of the page before, "" for the first.
-type IndexPage struct {
-	Index, Cursor string
-	Limit         int // 1..100 entries
-}
+// IndexPage is a part of an index, at most 100 entries: what follows the cursor of the page before, "" for the first.
+type IndexPage = wire.AuditIndex
 
 // AuditIndex looks at one page of an index from its own side (lua/operate/ff_audit_index.lua, which lists the
 // indexes) and returns the cursor of the next, "" after the last. Safe at any time: an entry is only removed, or
@@ -144,30 +130,16 @@ func (e *Engine) GatePartitions() (budgets, quotas uint16) {
 
 func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, repair bool,
 	page IndexPage) (next string, checked int, found []Finding, err error) {
-	r, err := e.run(ctx, e.client, fnAuditIndex, []string{root},
-		[]string{protocol, flagText(repair), page.Index, page.Cursor, strconv.Itoa(page.Limit)})
-	if err != nil {
-		return "", 0, nil, err
-	}
-	next, checked = r.Text(), r.Int()
-	found = r.findings(partition)
-	return next, checked, found, r.fail()
+	page.Repair = repair
+	r, _, err := read[wire.AuditIndexReply](e.sendTo(ctx, root, page))
+	return r.Cursor, r.Checked, findings(partition, r.Findings), err
 }
 
 // AuditKeys looks at up to 100 keys of executions (lua/operate/ff_audit_keys.lua): whose execution is gone is an
 // orphan, and removed with repair. ErrPartitionFrozen, ErrInvalidInput.
 func (e *Engine) AuditKeys(ctx context.Context, partition uint16, repair bool, list []AuditedKey) ([]Finding, error) {
-	args := make([]string, 0, 3+3*len(list))
-	args = append(args, protocol, flagText(repair), strconv.Itoa(len(list)))
-	for _, k := range list {
-		args = append(args, k.Area, k.ID.String(), k.Of)
-	}
-	r, err := e.call(ctx, fnAuditKeys, partition, args...)
-	if err != nil {
-		return nil, err
-	}
-	found := r.findings(partition)
-	return found, r.fail()
+	r, _, err := ask[wire.AuditKeysReply](ctx, e, partition, wire.AuditKeys{Repair: repair, Keys: list})
+	return findings(partition, r.Findings), err
 }
 
 // AuditFlows compares the headers of up to 100 flows with their members, up to 100 members of each a call, and with
@@ -176,27 +148,23 @@ func (e *Engine) AuditKeys(ctx context.Context, partition uint16, repair bool, l
 // nothing happens to it for as long as its calls take. Safe at any time. ErrPartitionFrozen, ErrInvalidInput.
 func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool,
 	flows []AuditedFlow) (list []AuditedFlow, found []Finding, err error) {
-	args := make([]string, 0, 3+4*len(flows))
-	args = append(args, protocol, flagText(repair), strconv.Itoa(len(flows)))
+	q := wire.AuditFlows{Repair: repair}
 	for _, f := range flows {
-		args = append(args, f.ID.String(), strconv.Itoa(f.Next), cmp.Or(f.version, "0"), f.seen)
+		q.Flows = append(q.Flows, wire.AuditFlowsFlow{Flow: f.ID.String(), Next: f.Next,
+			Version: cmp.Or(f.version, "0"), Seen: f.seen})
 	}
-	r, err := e.call(ctx, fnAuditFlows, partition, args...)
+	r, _, err := ask[wire.AuditFlowsReply](ctx, e, partition, q)
+	if n := len(r.Flows); err == nil && (n == 0 || n > len(flows)) {
+		err = unread(q.Function(), fmt.Errorf("%d of %d flows", n, len(flows)))
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	list = make([]AuditedFlow, r.Count(3))
-	if r.Err == nil && (len(list) == 0 || len(list) > len(flows)) {
-		r.Stop("%d of %d flows", len(list), len(flows))
-		return nil, nil, r.fail()
+	for i, x := range r.Flows {
+		list = append(list, AuditedFlow{ID: flows[i].ID, Next: max(0, x.Next), Done: x.Next == -1, Busy: x.Next == -2,
+			version: x.Version, seen: x.Seen})
 	}
-	for i := range list {
-		next := r.number()
-		list[i] = AuditedFlow{ID: flows[i].ID, Next: int(max(0, next)), Done: next == -1, Busy: next == -2,
-			version: r.Text(), seen: r.Text()}
-	}
-	found = r.findings(partition)
-	return list, found, r.fail()
+	return list, findings(partition, r.Findings), nil
 }
 
 // AuditRoutes reads how many executions the routes of a partition count, or compares an earlier reading with what was
@@ -205,88 +173,34 @@ func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool,
 // between.
 func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, repair bool, since RouteCount,
 	seen []RouteUse) (out RouteCount, found []Finding, err error) {
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	if len(seen) == 0 {
-		return e.routeUses(ctx, partition, repair, since)
-	}
-	for part := range slices.Chunk(seen, limits.MaxClasses) {
-		args := make([]string, 0, 6+4*len(part))
-		args = append(args, protocol, flagText(repair), number(since.Purged), number(since.Recounts), "",
-			strconv.Itoa(len(part)))
-		for _, u := range part {
-			args = append(args, number(u.Route), number(u.Stored), number(u.Low), number(u.High))
-		}
-		r, err := e.call(ctx, fnAuditRoutes, partition, args...)
+	q := wire.AuditRoutes{Repair: repair, Purged: since.Purged, Recounts: since.Recounts}
+	for more := true; more; more = q.Cursor != "" || len(seen) > 0 {
+		n := min(len(seen), limits.MaxClasses)
+		q.Routes, seen = seen[:n], seen[n:]
+		r, _, err := ask[wire.AuditRoutesReply](ctx, e, partition, q)
 		if err != nil {
 			return out, found, err
 		}
-		var list []Finding
-		if out, _, list, err = routeCount(r, partition); err != nil {
-			return out, found, err
+		if n > 0 {
+			q.Recounts = r.Recounts // what this call changed itself
 		}
-		found = append(found, list...)
-		since.Recounts = out.Recounts // what this call changed itself
+		if n > 0 || out.Uses == nil { // what came since the first page is in those of later pages
+			out = RouteCount{Now: r.Now.UnixMilli(), Purged: r.Purged, Recounts: r.Recounts, Compared: r.Compared,
+				Uses: map[int]int{}}
+		}
+		for _, x := range r.Routes {
+			out.Uses[x.Route] = x.Uses
+		}
+		found, q.Cursor = append(found, findings(partition, r.Findings)...), r.Cursor
 	}
 	return out, found, nil
 }
 
-// routeUses reads all counts; what came meanwhile is in those of later pages.
-func (e *Engine) routeUses(ctx context.Context, partition uint16, repair bool,
-	since RouteCount) (all RouteCount, found []Finding, err error) {
-	for cursor, more := "", true; more; more = cursor != "" {
-		r, err := e.call(ctx, fnAuditRoutes, partition, protocol, flagText(repair), strconv.FormatInt(since.Purged, 10),
-			strconv.FormatInt(since.Recounts, 10), cursor, "0")
-		if err != nil {
-			return all, found, err
-		}
-		page, next, list, err := routeCount(r, partition)
-		if err != nil {
-			return all, found, err
-		}
-		if all.Uses == nil {
-			all = page
-		}
-		maps.Copy(all.Uses, page.Uses)
-		found, cursor = append(found, list...), next
-	}
-	return all, found, nil
-}
-
-func routeCount(r *reader, partition uint16) (out RouteCount, cursor string, found []Finding, err error) {
-	out = RouteCount{Now: r.number(), Purged: r.number(), Recounts: r.number(), Compared: r.Flag()}
-	cursor = r.Text()
-	n := r.Count(2)
-	out.Uses = make(map[int64]int64, n)
-	for range n {
-		route := r.number()
-		out.Uses[route] = r.number()
-	}
-	found = r.findings(partition)
-	return out, cursor, found, r.fail()
-}
-
-// findings reads the list that every audit ends with.
-func (r *reader) findings(partition uint16) []Finding {
-	var out []Finding
-	for range r.Count(5) {
-		f := Finding{Partition: partition, Kind: r.Text(), Index: r.Text(), Member: r.Text(), Detail: r.Text()}
-		switch s := r.Text(); s {
-		case "1":
-			f.Repaired, f.Repairable = true, true
-		case "0":
-			f.Repairable = true
-		case "-":
-		default:
-			r.Stop("slot %d is %q, want 0, 1 or -", r.At(), clip(s))
-		}
-		out = append(out, f)
+// findings are what an audit of a partition found.
+func findings(partition uint16, list []wire.Finding) (out []Finding) {
+	for _, f := range list {
+		out = append(out, Finding{Partition: partition, Kind: f.Kind, Index: f.Index, Member: f.Member,
+			Detail: f.Detail, Repaired: f.Repaired == "1", Repairable: f.Repaired == "0" || f.Repaired == "1"})
 	}
 	return out
-}
-
-func flagText(on bool) string {
-	if on {
-		return "1"
-	}
-	return "0"
 }

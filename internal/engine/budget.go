@@ -218,31 +218,25 @@ const refundsPerCall = 10
 func (e *Engine) ReleaseUsage(ctx context.Context, by string,
 	items []Refund) (released []bool, wake []Waiter, err error) {
 	for part := range slices.Chunk(items, refundsPerCall) {
-		done, woken, err := e.releaseUsage(ctx, by, part)
-		released, wake = append(released, done...), append(wake, woken...)
-		if err != nil {
+		q := wire.ReleaseUsage{By: by}
+		for _, x := range part {
+			q.Usages = append(q.Usages, wire.ReleaseUsageUsage{Name: x.Budget, Execution: full(x.Execution),
+				Outcome: x.Outcome, Epoch: strconv.FormatUint(x.Epoch, 10)})
+		}
+		r, _, err := read[wire.ReleaseUsageReply](e.sendTo(ctx, rootOf(e.budgets, part[0].Budget), q))
+		if errors.Is(err, denied.PartitionMissing) { // no budget was ever made there, so none counted anything
+			released = append(released, make([]bool, len(part))...)
+			continue
+		}
+		for _, mark := range r.Answers {
+			released = append(released, mark == "+")
+		}
+		woken, err := waiters(fnReleaseUsage, r.Waiters, err)
+		if wake = append(wake, woken...); err != nil {
 			return released, wake, err
 		}
 	}
 	return released, wake, nil
-}
-
-func (e *Engine) releaseUsage(ctx context.Context, by string,
-	items []Refund) (released []bool, wake []Waiter, err error) {
-	q := wire.ReleaseUsage{By: by}
-	for _, x := range items {
-		q.Usages = append(q.Usages, wire.ReleaseUsageUsage{Name: x.Budget, Execution: full(x.Execution),
-			Outcome: x.Outcome, Epoch: strconv.FormatUint(x.Epoch, 10)})
-	}
-	r, _, err := read[wire.ReleaseUsageReply](e.sendTo(ctx, rootOf(e.budgets, items[0].Budget), q))
-	if errors.Is(err, denied.PartitionMissing) {
-		return make([]bool, len(items)), nil, nil // no budget was ever made there, so none counted anything
-	}
-	for _, mark := range r.Answers {
-		released = append(released, mark == "+")
-	}
-	wake, err = waiters(fnReleaseUsage, r.Waiters, err)
-	return released, wake, err
 }
 
 // Room tells whether a budget has room for work to begin.

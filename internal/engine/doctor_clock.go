@@ -84,14 +84,7 @@ func (s *StoreReport) last(resp rueidis.RedisResult) (string, time.Time) {
 
 // unsure keeps the first reason why something could not be read.
 func (s *StoreReport) unsure(err error) {
-	if why := whyUnread(err); s.AheadErr == nil {
-		s.AheadErr = why
+	if err != nil && !rueidis.IsRedisNil(err) && s.AheadErr == nil {
+		s.AheadErr = callError("read sessions and quotas", err)
 	}
-}
-
-func whyUnread(err error) error {
-	if err == nil || rueidis.IsRedisNil(err) {
-		return nil
-	}
-	return callError("read sessions and quotas", err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/library"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // NodeReport is what one node says of itself. Err is set when the node did not answer at all; a field that it does not
@@ -76,7 +77,8 @@ func readNode(ctx context.Context, timeout time.Duration, address string, node r
 	if err == nil {
 		out.info(infoFields(text))
 	} else {
-		out.InfoErr, out.Role = callError("info", err), readRole(ctx, node)
+		out.InfoErr = callError("info", err)
+		out.Role, _ = readRole(ctx, node) // "": it does not tell
 	}
 	out.configuration(ctx, node)
 	if out.Primary() {
@@ -112,14 +114,14 @@ func (n *NodeReport) info(f info) {
 	}
 }
 
-// readRole asks a node that does not answer INFO. "" is one that does not tell.
-func readRole(ctx context.Context, node rueidis.Client) string {
+// readRole asks a node for its role, "master" or "slave".
+func readRole(ctx context.Context, node rueidis.Client) (string, error) {
 	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
 	if err != nil || len(role) == 0 {
-		return ""
+		return "", callError("role", err)
 	}
 	name, _ := role[0].ToString()
-	return name
+	return name, nil
 }
 
 // configuration reads what INFO does not tell. Managed servers refuse it.
@@ -138,16 +140,12 @@ func (n *NodeReport) configuration(ctx context.Context, node rueidis.Client) {
 
 // readLibrary asks for the version (lua/system/ff_version.lua).
 func readLibrary(ctx context.Context, node rueidis.Client) LibraryReport {
-	r, err := decode(fnVersion.name, node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(0).Build()))
-	switch {
-	case missingFunction(err):
+	r, _, err := read[wire.VersionReply](decode(fnVersion.name,
+		node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(0).Build())))
+	if missingFunction(err) {
 		return LibraryReport{Missing: true, Err: unloadable(ctx, node)}
-	case err != nil:
-		return LibraryReport{Err: err}
 	}
-	out := LibraryReport{Protocol: r.Int(), Revision: r.Int(), Hash: r.Text()}
-	out.Err = r.fail()
-	return out
+	return LibraryReport{Protocol: r.Protocol, Revision: r.Revision, Hash: r.Hash, Err: err}
 }
 
 // unloadable says why nobody can load a library onto a node: it has no command FUNCTION. That this user may not run

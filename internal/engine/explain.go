@@ -10,6 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -116,40 +117,36 @@ var releases = map[string]string{"h": ReleasedBack, "d": ReleasedDelayed, "u": R
 // ErrNotFound; ErrResultPurged while a tombstone is left (slots: the last code, until when it stays, ms);
 // ErrPartitionFrozen (slots: the partition's root, why it is frozen); denied.PartitionMissing.
 func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts, error) {
-	r, err := e.call(ctx, fnExplain, id.Partition(), protocol, id.UUID().String())
+	a, _, err := ask[wire.ExplainExecutionReply](ctx, e, id.Partition(), wire.ExplainExecution{ID: id.UUID().String()})
 	if err != nil {
 		return Facts{}, err
 	}
-	f := Facts{Now: r.Instant()}
-	row, of := r.Text(), holding{r.Flag(), r.Instant()}
-	f.HolderAlive, f.DeclaredDead = of.alive, r.Text()
-	f.Lane.State, f.Lane.Retention = LaneState(r.Text()), r.retentions()
-	f.Lane.Since, f.Lane.By = r.Instant(), r.Text()
-	f.Ahead, f.Queued, f.Ready = r.Int(), r.Int(), r.Flag()
-	f.Waiters, f.Subscriptions = r.Int(), r.Int()
-	f.TickOwner, f.TickWake, f.TickOverdue, f.PurgeAt = r.Text(), r.Instant(), r.Flag(), r.Instant()
-	core, attempts, u := r.Pairs(), r.Pairs(), r.Pairs()
-	points := f.waitpoints(r)
-	header := r.Pairs()
-	f.Open = r.Int()
-	for range r.Count(3) {
-		text, node := r.Text(), r.Text()
-		x := Other{Node: node, Apart: strings.Contains(text, ".")}
-		if x.ID, err = parseFull(id.Partition(), text); err != nil {
+	f := Facts{Now: a.Now, HolderAlive: a.Alive, DeclaredDead: a.Why, Ahead: a.Ahead, Queued: a.Queued, Ready: a.Ready,
+		Lane: Lane{State: LaneState(a.Lane), Since: a.Since, By: a.LaneBy}, Waiters: a.Waiters,
+		Subscriptions: a.Interests, TickOwner: a.Owner, TickWake: a.Wake, TickOverdue: a.Overdue, PurgeAt: a.Purge,
+		Open: a.Open, ClosedUntil: a.Closed, ClosedWhy: a.ClosedWhy, Outbox: a.Outbox, HeldAt: a.Held, HeldBy: a.HeldBy,
+		HoldReason: a.HoldReason}
+	core, r := a.Core, &reader{op: fnExplain.name}
+	if f.Lane.Retention, err = valid.UnpackRetentions(a.Keep); err != nil {
+		r.Stop("%w", err)
+	}
+	points := waitpoints(a.Waitpoints, r)
+	for _, o := range a.Others {
+		x := Other{Node: o.Node, Apart: strings.Contains(o.ID, ".")}
+		if x.ID, err = parseFull(id.Partition(), o.ID); err != nil {
 			r.Stop("%w", err)
 		}
-		x.State, _ = flowfabric.Project(flowfabric.Code(r.Text()))
+		x.State, _ = flowfabric.Project(flowfabric.Code(o.Code))
 		f.Others = append(f.Others, x)
 	}
-	f.ClosedUntil, f.ClosedWhy, f.Outbox = r.Instant(), r.Text(), r.Int()
-	f.HeldAt, f.HeldBy, f.HoldReason = r.Instant(), r.Text(), r.Text()
 	if r.Err != nil {
 		return Facts{}, r.fail()
 	}
-	if f.Snapshot, err = snapshot(id, r, core, attempts, row, of); err != nil {
+	if f.Snapshot, err = snapshot(id, r, core, a.Attempts, a.Row, holding{a.Alive, a.Expiry}); err != nil {
 		return Facts{}, err
 	}
-	relate(&f.Snapshot, core, flowfabric.Wait{Name: u["name"], Since: fields{m: u, r: r}.instant("created_at")})
+	u := fields{m: a.Suspension, r: r}
+	relate(&f.Snapshot, core, flowfabric.Wait{Name: u.m["name"], Since: u.instant("created_at")})
 	if core["deadline"] == "0" { // before 1970, which is a deadline too
 		f.DeadlineAt = time.UnixMilli(0)
 	}
@@ -168,14 +165,14 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	f.Released = released(core)
 	f.GrantedTo, f.GrantEnds = core["grant_session"], x.instant("grant_deadline")
 	f.Node, f.Group, f.Wait = core["node"], groupRecord(core["upstreams"]), waitRecord(core["children_wait"])
-	if len(header) > 0 {
-		record := flowRecord(fields{m: header, r: r})
+	if len(a.Flow) > 0 {
+		record := flowRecord(fields{m: a.Flow, r: r})
 		if of, err := ids.ParseUUID(core["flow"]); err == nil {
 			record.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), of))
 		}
 		record.Now, f.Flow = f.Now, &record
 	}
-	f.suspended(u, points, r)
+	f.suspended(a.Suspension, points, r)
 	if r.Err != nil {
 		return Facts{}, r.fail()
 	}
@@ -183,9 +180,9 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 }
 
 // waitpoints reads those that the condition names, in its order.
-func (f *Facts) waitpoints(r *reader) (points []suspend.Waitpoint) {
-	for range r.Count(2) {
-		w, err := decodeWaitpoint(r.Text(), r.Text())
+func waitpoints(rows []wire.ExplainExecutionWaitpoint, r *reader) (points []suspend.Waitpoint) {
+	for _, x := range rows {
+		w, err := decodeWaitpoint(x.Waitpoint, x.Record)
 		if err != nil {
 			r.Stop("%w", err)
 			return nil

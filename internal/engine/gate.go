@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sourcegraph/conc/pool"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -106,48 +104,39 @@ type OutboxEntry struct {
 // how many there are in all (lua/admission/ff_read_outbox.lua).
 func (e *Engine) ReadOutbox(ctx context.Context, partition uint16,
 	after string) (entries []OutboxEntry, total int, err error) {
-	r, err := e.call(ctx, fnReadOutbox, partition, protocol, after)
-	if err != nil {
-		return nil, 0, err
-	}
-	total = r.Int()
-	for range r.Count(2) {
-		x := OutboxEntry{ID: r.Text()}
-		for range r.Count(2) {
-			x.notice(partition, r)
+	r, _, err := ask[wire.ReadOutboxReply](ctx, e, partition, wire.ReadOutbox{After: after})
+	for _, entry := range r.Outbox {
+		x := OutboxEntry{ID: entry.Entry}
+		for _, n := range entry.Notices {
+			if err := x.notice(partition, n.Kind, header{rest: n.Text}); err != nil {
+				return entries, r.Entries, unread(fnReadOutbox.name, err)
+			}
 		}
 		entries = append(entries, x)
 	}
-	return entries, total, r.fail()
+	return entries, r.Entries, err
 }
 
-func (x *OutboxEntry) notice(partition uint16, r *reader) {
-	kind := r.Text()
-	h := header{rest: r.Text()}
-	if kind == "a" || kind == "n" || kind == "k" || kind == "w" {
-		if x.awaited(kind, partition, &h); h.err != nil {
-			r.Stop("notice: %w", h.err)
-		}
-		return
-	}
-	name := h.next()
-	id := h.id(partition)
+func (x *OutboxEntry) notice(partition uint16, kind string, h header) error {
 	switch kind {
+	case "a", "n", "k", "w":
+		x.awaited(kind, partition, &h)
 	case "q":
-		x.Released = append(x.Released, Released{Quota: name, Hold: Hold{Execution: id, Epoch: h.unsigned()},
-			Ran: h.next() == "1"})
+		x.Released = append(x.Released, Released{Quota: h.next(),
+			Hold: Hold{Execution: h.id(partition), Epoch: h.unsigned()}, Ran: h.next() == "1"})
 	case "b":
-		refund := Refund{Budget: name, Execution: id, Outcome: h.next()}
+		refund := Refund{Budget: h.next(), Execution: h.id(partition), Outcome: h.next()}
 		if h.rest != "" {
 			refund.Epoch = h.unsigned()
 		}
 		x.Refunds = append(x.Refunds, refund)
 	default:
-		r.Stop("notice of kind %q", clip(kind))
+		return fmt.Errorf("notice of kind %q", clip(kind))
 	}
 	if h.err != nil {
-		r.Stop("notice: %w", h.err)
+		return fmt.Errorf("notice: %w", h.err)
 	}
+	return nil
 }
 
 // TrimOutbox forgets 1..100 entries that were delivered (lua/admission/ff_trim_outbox.lua) and returns how many are
@@ -212,16 +201,10 @@ func (e *Engine) Attach(ctx context.Context, scope admission.Scope, gates []flow
 // one atomic call.
 func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how AttachHow, gates []flowfabric.Gate,
 	by string) []AttachAnswer {
-	out := make([]AttachAnswer, e.partitions)
-	p := pool.New().WithMaxGoroutines(laneCalls)
-	for i := range e.partitions {
-		p.Go(func() {
-			already, err := e.attach(ctx, i, scope, how, gates, by)
-			out[i] = AttachAnswer{Partition: i, Already: already, Err: err}
-		})
-	}
-	p.Wait()
-	return out
+	return inEach(e, func(partition uint16) AttachAnswer {
+		already, err := e.attach(ctx, partition, scope, how, gates, by)
+		return AttachAnswer{Partition: partition, Already: already, Err: err}
+	})
 }
 
 // attach does so in one partition (lua/admission/ff_attach.lua).
@@ -262,18 +245,13 @@ type PartitionGates struct {
 
 // Gates reads what every partition knows of gates; each has its own error.
 func (e *Engine) Gates(ctx context.Context) []PartitionGates {
-	out := make([]PartitionGates, e.partitions)
-	p := pool.New().WithMaxGoroutines(laneCalls)
-	for i := range e.partitions {
-		p.Go(func() {
-			var err error
-			if out[i], err = e.ReadGates(ctx, i); err != nil {
-				out[i] = PartitionGates{Partition: i, Err: err}
-			}
-		})
-	}
-	p.Wait()
-	return out
+	return inEach(e, func(partition uint16) PartitionGates {
+		out, err := e.ReadGates(ctx, partition)
+		if err != nil {
+			return PartitionGates{Partition: partition, Err: err}
+		}
+		return out
+	})
 }
 
 // ReadGates reads one partition (lua/admission/ff_read_gates.lua).
@@ -319,16 +297,10 @@ func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID,
 
 // SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition.
 func (e *Engine) SetShare(ctx context.Context, namespace, lane string, weight int) []AttachAnswer {
-	out := make([]AttachAnswer, e.partitions)
-	p := pool.New().WithMaxGoroutines(laneCalls)
-	for i := range e.partitions {
-		p.Go(func() {
-			already, err := e.setShare(ctx, i, namespace, lane, weight)
-			out[i] = AttachAnswer{Partition: i, Already: already, Err: err}
-		})
-	}
-	p.Wait()
-	return out
+	return inEach(e, func(partition uint16) AttachAnswer {
+		already, err := e.setShare(ctx, partition, namespace, lane, weight)
+		return AttachAnswer{Partition: partition, Already: already, Err: err}
+	})
 }
 
 // setShare does so in one partition (lua/admission/ff_set_share.lua).

@@ -161,8 +161,10 @@ func attemptTypes(core, attempts map[string]string, r *reader) map[uint32]string
 // ofHolds are the kinds that the library has another word for.
 var ofHolds = map[string]EventKind{"paused": EventHeld, "unpaused": EventUnheld}
 
-// recorded reads one entry of the list: event, ms, attempt, epoch, session, and two texts. A pause tells also when
-// what it ended was claimed.
+// pauses are the kinds that tell also when what they ended was claimed.
+var pauses = []EventKind{EventDelayed, EventReleased, EventContinued, EventSuspended}
+
+// recorded reads one entry of the list: event, ms, attempt, epoch, session, and two texts.
 func recorded(text string, r *reader) []Event {
 	p := strings.SplitN(text, "\x1f", 7)
 	if len(p) != 7 {
@@ -180,8 +182,6 @@ func recorded(text string, r *reader) []Event {
 		} else if e.Kind == EventReleased {
 			e.Detail = p[5]
 		}
-		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
-			Session: e.Session}, e}
 	case EventCancelled:
 		e.Source, e.By, _ = strings.Cut(p[5], " ")
 		e.Reason = p[6]
@@ -212,12 +212,8 @@ func recorded(text string, r *reader) []Event {
 		}
 	case EventContinued: // its attempt may be one that is not kept
 		e.Detail = p[5]
-		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
-			Session: e.Session}, e}
 	case EventSuspended:
 		e.Detail, e.Reason, _ = strings.Cut(p[5], " ")
-		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
-			Session: e.Session}, e}
 	case EventLateInput:
 		e.Detail, e.Reason = p[5], p[6]
 	case EventReissued:
@@ -227,6 +223,10 @@ func recorded(text string, r *reader) []Event {
 		e.Source, e.By, _ = strings.Cut(p[6], "\t")
 	default:
 		e.Detail = p[5]
+	}
+	if slices.Contains(pauses, e.Kind) {
+		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
+			Session: e.Session}, e}
 	}
 	return []Event{e}
 }

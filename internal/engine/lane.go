@@ -75,10 +75,15 @@ type PartitionLanes struct {
 // SetLane changes a lane in every partition. Claims see it at once; what runs goes on. The answers are in the order of
 // partitions, each with its own error; the call may be repeated.
 func (e *Engine) SetLane(ctx context.Context, namespace, lane string, change LaneChange) []LaneSet {
-	out := make([]LaneSet, e.partitions)
+	return inEach(e, func(partition uint16) LaneSet { return e.setLane(ctx, partition, namespace, lane, change) })
+}
+
+// inEach asks all partitions, some at the same time. The answers are in their order.
+func inEach[T any](e *Engine, ask func(partition uint16) T) []T {
+	out := make([]T, e.partitions)
 	p := pool.New().WithMaxGoroutines(laneCalls)
 	for i := range e.partitions {
-		p.Go(func() { out[i] = e.setLane(ctx, i, namespace, lane, change) })
+		p.Go(func() { out[i] = ask(i) })
 	}
 	p.Wait()
 	return out
@@ -119,13 +124,7 @@ func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane 
 
 // Lanes lists the lanes of every partition; each partition has its own error.
 func (e *Engine) Lanes(ctx context.Context) []PartitionLanes {
-	out := make([]PartitionLanes, e.partitions)
-	p := pool.New().WithMaxGoroutines(laneCalls)
-	for i := range e.partitions {
-		p.Go(func() { out[i] = e.listLanes(ctx, i) })
-	}
-	p.Wait()
-	return out
+	return inEach(e, func(partition uint16) PartitionLanes { return e.listLanes(ctx, partition) })
 }
 
 // listLanes reads the lanes of one partition (lua/operate/ff_list_lanes.lua).

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Index is where a partition keeps an execution; each is in one. What ended other than completed is in
@@ -130,9 +131,12 @@ var listedFields = []string{"state", "route", "priority", "created_at", "first_c
 // twice or not at all. An active execution whose session is dead is shown as lease expired. A damaged entry is listed
 // with its Drift and stops nothing.
 func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQuery) (ListPage, error) {
-	r, err := e.call(ctx, fnListExecutions, partition,
-		append(append([]string{protocol, string(q.Index), q.Key, bit(q.Newest)},
-			q.After.args()...), strconv.Itoa(q.Limit), bit(q.Tags), bit(q.Reasons))...)
+	page := wire.ListExecutions{Index: string(q.Index), Key: q.Key, Newest: q.Newest, Limit: q.Limit, Tags: q.Tags,
+		Reasons: q.Reasons}
+	if page.Member = q.After.Member; page.Member != "" {
+		page.Score = strconv.FormatInt(q.After.Score, 10)
+	}
+	r, err := e.send(ctx, partition, page)
 	if err != nil {
 		return ListPage{}, err
 	}

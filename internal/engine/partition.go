@@ -1,8 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Timer is one of a partition's sets that are ordered by time.
@@ -98,56 +102,42 @@ func (p PartitionInfo) Undelivered() time.Duration { return p.Outbox.late(p.Now)
 
 // DescribePartition reads how a partition is (lua/operate/ff_describe_partition.lua), also while it is frozen.
 func (e *Engine) DescribePartition(ctx context.Context, partition uint16) (PartitionInfo, error) {
-	r, err := e.call(ctx, fnDescribe, partition, protocol)
+	r, _, err := ask[wire.DescribePartitionReply](ctx, e, partition, wire.DescribePartition{})
 	if err != nil {
 		return PartitionInfo{}, err
 	}
-	p := PartitionInfo{Partition: partition, Now: r.Instant(), Protocol: r.Int(), Frozen: r.Flag(),
-		FrozenReason: r.Text(), Wake: r.Instant(), Owner: r.Text(), TickOverdue: r.Flag(), Booted: r.Instant(),
-		Table: r.unsigned(), Recording: r.Text(),
-		Ready: r.Int(), Routes: r.Int(), Lanes: r.Int(), Feed: r.Int()}
-	timers := []*Timer{&p.Delayed, &p.Alarms, &p.Sessions, &p.Pending, &p.Parked, &p.Done, &p.Workers, &p.Schedules}
-	if n := r.Count(2); n != len(timers) {
-		r.Stop("%d sets, want %d", n, len(timers))
-	}
-	for _, t := range timers {
-		t.Count, t.Head = r.Int(), r.Instant()
-	}
-	p.later(r)
-	return p, r.fail()
+	p := PartitionInfo{Partition: partition, Now: r.Now, Protocol: r.Protocol, Frozen: r.Frozen, FrozenReason: r.Reason,
+		Wake: r.Wake, Owner: r.Owner, TickOverdue: r.Overdue, Booted: r.Booted, Table: uint64(r.Table),
+		Recording: r.Feed, Ready: r.Ready, Routes: r.Routes, Lanes: r.Lanes, Feed: r.Fed}
+	t, x, s := &p.Tally, &p.Ends, &p.Tally.Siblings
+	return p, unread(fnDescribe.name, cmp.Or(
+		timers("sets", r.Sets, &p.Delayed, &p.Alarms, &p.Sessions, &p.Pending, &p.Parked, &p.Done, &p.Workers,
+			&p.Schedules),
+		timers("sets of flows", r.Flows, &p.Blocked, &p.Flows, &p.FlowDue, &p.Backlog),
+		spread("tallies", r.Tallies, &t.Skipped, &t.Completed, &t.Failed, &t.Cancelled, &s.Cancelled,
+			&s.AlreadyTerminal, &s.NotFound, &s.Spared, &p.TokensRefused),
+		timers("sets of gates", r.Gates, &p.Closed, &p.Held, &p.Outbox),
+		spread("ends", r.Ends, &x.Purged, &x.Completed, &x.Failed, &x.Cancelled, &x.Expired, &x.Skipped)))
 }
 
-// later reads what a partition says of flows and gates.
-func (p *PartitionInfo) later(r *reader) {
-	timers := []*Timer{&p.Blocked, &p.Flows, &p.FlowDue, &p.Backlog}
-	if n := r.Count(2); n != len(timers) {
-		r.Stop("%d sets of flows, want %d", n, len(timers))
+// spread puts what is answered by place where it belongs.
+func spread[T any](what string, list []T, to ...*T) error {
+	if len(list) != len(to) {
+		return fmt.Errorf("%d %s, want %d", len(list), what, len(to))
 	}
-	for _, t := range timers {
-		t.Count, t.Head = r.Int(), r.Instant()
+	for i, x := range list {
+		*to[i] = x
 	}
-	t := &p.Tally
-	counts := []*int{&t.Skipped, &t.Completed, &t.Failed, &t.Cancelled,
-		&t.Siblings.Cancelled, &t.Siblings.AlreadyTerminal, &t.Siblings.NotFound, &t.Siblings.Spared, &p.TokensRefused}
-	if n := r.Count(1); n != len(counts) {
-		r.Stop("%d tallies, want %d", n, len(counts))
+	return nil
+}
+
+func timers[T ~struct {
+	Count int
+	Head  time.Time
+}](what string, rows []T, to ...*Timer) error {
+	list := make([]Timer, len(rows))
+	for i, x := range rows {
+		list[i] = Timer(x)
 	}
-	for _, n := range counts {
-		*n = int(r.unsigned())
-	}
-	timers = []*Timer{&p.Closed, &p.Held, &p.Outbox}
-	if n := r.Count(2); n != len(timers) {
-		r.Stop("%d sets of gates, want %d", n, len(timers))
-	}
-	for _, t := range timers {
-		t.Count, t.Head = r.Int(), r.Instant()
-	}
-	e := &p.Ends
-	counts = []*int{&e.Purged, &e.Completed, &e.Failed, &e.Cancelled, &e.Expired, &e.Skipped}
-	if n := r.Count(1); n != len(counts) {
-		r.Stop("%d ends, want %d", n, len(counts))
-	}
-	for _, n := range counts {
-		*n = int(r.unsigned())
-	}
+	return spread(what, list, to...)
 }

@@ -114,7 +114,7 @@ func (e *Engine) ReleaseHolds(ctx context.Context, items []Released) (released i
 }
 
 // HoldState is what an execution's partition says of a hold.
-type HoldState string
+type HoldState = string
 
 // The states of a hold.
 const (
@@ -131,11 +131,7 @@ func (e *Engine) CheckHolds(ctx context.Context, partition uint16, holds []Hold)
 			Epoch: strconv.FormatUint(h.Epoch, 10)})
 	}
 	r, _, err := ask[wire.CheckHoldsReply](ctx, e, partition, q)
-	var out []HoldState
-	for _, state := range r.Answers {
-		out = append(out, HoldState(state))
-	}
-	return out, err
+	return r.Answers, err
 }
 
 // SettleHolds tells a quota what became of suspects (lua/admission/ff_settle_holds.lua); those that are held are good
@@ -144,7 +140,7 @@ func (e *Engine) SettleHolds(ctx context.Context, name string, ttl time.Duration
 	states []HoldState) (freed int, wake []Waiter, err error) {
 	q := wire.SettleHolds{Name: name, TTL: ttl}
 	for i, h := range holds {
-		q.Holds = append(q.Holds, wire.SettleHoldsHold{Hold: h, Verdict: string(states[i])})
+		q.Holds = append(q.Holds, wire.SettleHoldsHold{Hold: h, Verdict: states[i]})
 	}
 	r, _, err := read[wire.SettleHoldsReply](e.onGate(ctx, flowfabric.QuotaGate(name), false, q))
 	wake, err = waiters(fnSettleHolds, r.Waiters, err)

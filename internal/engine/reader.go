@@ -9,7 +9,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -67,15 +66,6 @@ func (r *reader) unsigned() uint64 {
 		return 0
 	}
 	return uint64(n)
-}
-
-// retentions reads for how long things are kept, see valid.PackRetentions.
-func (r *reader) retentions() flowfabric.Retentions {
-	kept, err := valid.UnpackRetentions(r.Text())
-	if err != nil {
-		r.Stop("%w", err)
-	}
-	return kept
 }
 
 func (r *reader) id(partition uint16) flowfabric.ExecutionID {

@@ -78,7 +78,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_audit_keys", func(ctx context.Context, e *Engine) error {
-		_, err := e.AuditKeys(ctx, 3, true, []AuditedKey{{Area: "i", ID: sampleID.UUID()}})
+		_, err := e.AuditKeys(ctx, 3, true, []AuditedKey{{Area: "i", ID: sampleID.UUID().String()}})
 		return err
 	}},
 	{"ff_audit_flows", func(ctx context.Context, e *Engine) error {

@@ -35,11 +35,13 @@ func (e *Engine) Primaries(ctx context.Context) ([]Primary, error) {
 	nodes := e.client.Nodes()
 	for address, node := range nodes {
 		if e.server.cluster {
-			is, err := e.isPrimary(ctx, node)
+			asking, cancel := context.WithTimeout(ctx, e.cfg.CallTimeout)
+			role, err := readRole(asking, node)
+			cancel()
 			if err != nil {
 				away = cmp.Or(away, fmt.Errorf("ask %s for its role: %w", address, err))
 			}
-			if !is {
+			if role != "master" {
 				continue
 			}
 		}
@@ -50,17 +52,6 @@ func (e *Engine) Primaries(ctx context.Context) ([]Primary, error) {
 	}
 	slices.SortFunc(list, func(a, b Primary) int { return cmp.Compare(a.Address, b.Address) })
 	return list, nil
-}
-
-func (e *Engine) isPrimary(ctx context.Context, node rueidis.Client) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.CallTimeout)
-	defer cancel()
-	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
-	if err != nil || len(role) == 0 {
-		return false, callError("role", err)
-	}
-	name, _ := role[0].ToString()
-	return name == "master", nil
 }
 
 // Serves tells which partitions live on the server at this moment.

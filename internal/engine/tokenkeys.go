@@ -2,14 +2,12 @@ package engine
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/sourcegraph/conc/pool"
-)
 
-// keyCalls is how many partitions are asked at once.
-const keyCalls = 16
+	"github.com/flowfabric/flowfabric-go/internal/wire"
+)
 
 // TokenKey names a key by its id and the fingerprint of its secret, 16 hex digits. The secret stays in configuration.
 type TokenKey struct {
@@ -58,19 +56,17 @@ type PartitionKeys struct {
 // fails is the error.
 func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, error) {
 	out := make([]KeySeeded, e.partitions)
-	p := pool.New().WithContext(ctx).WithMaxGoroutines(keyCalls).WithCancelOnError().WithFirstError()
+	p := pool.New().WithContext(ctx).WithMaxGoroutines(laneCalls).WithCancelOnError().WithFirstError()
 	for i := range e.partitions {
 		p.Go(func(ctx context.Context) error {
-			r, err := e.setTokenKeys(ctx, i, "seed", k, 0, false)
-			if err != nil {
-				return err
-			}
-			if r.Already {
-				out[i] = KeySeeded{Current: r.Text(), Good: r.Flag()}
-			} else {
+			r, already, err := e.setTokenKeys(ctx, i, "seed", k, 0, false)
+			switch {
+			case already:
+				out[i] = KeySeeded{Current: r.Current, Good: r.Good}
+			case err == nil:
 				out[i] = KeySeeded{Current: k.Kid, Seeded: true, Good: true}
 			}
-			return r.fail()
+			return err
 		})
 	}
 	return out, p.Wait()
@@ -80,73 +76,35 @@ func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, err
 // a partition refuses (denied.GraceTooShort) when waitpoints are open whose tokens are needed for longer. The answers
 // are in the order of partitions, each with its own error; the call may be repeated.
 func (e *Engine) RotateTokenKey(ctx context.Context, k TokenKey, grace time.Duration, force bool) []KeyRotated {
-	out := make([]KeyRotated, e.partitions)
-	p := pool.New().WithMaxGoroutines(keyCalls)
-	for i := range e.partitions {
-		p.Go(func() {
-			out[i] = e.rotate(ctx, i, k, grace, force)
-		})
-	}
-	p.Wait()
-	return out
-}
-
-func (e *Engine) rotate(ctx context.Context, partition uint16, k TokenKey, grace time.Duration, force bool) KeyRotated {
-	out := KeyRotated{Partition: partition}
-	r, err := e.setTokenKeys(ctx, partition, "rotate", k, grace, force)
-	if err != nil {
-		out.Err = err
-		return out
-	}
-	if r.Already {
-		out.Noop, out.Previous = true, r.Text()
-		return out
-	}
-	r.Text()
-	out.Previous, out.Reaped, out.Open = r.Text(), r.Int(), r.Int()
-	out.Err = r.fail()
-	return out
+	return inEach(e, func(partition uint16) KeyRotated {
+		r, already, err := e.setTokenKeys(ctx, partition, "rotate", k, grace, force)
+		if already {
+			r.Previous = r.Current
+		}
+		return KeyRotated{Partition: partition, Noop: already, Previous: r.Previous, Reaped: r.Reaped, Open: r.Open,
+			Err: err}
+	})
 }
 
 // setTokenKeys makes a key known to one partition (lua/suspend/ff_set_token_keys.lua).
 func (e *Engine) setTokenKeys(ctx context.Context, partition uint16, mode string, k TokenKey, grace time.Duration,
-	force bool) (*reader, error) {
-	flag := "0"
-	if force {
-		flag = "1"
-	}
-	return e.call(ctx, fnSetKeys, partition, protocol, mode, k.Kid, k.Fingerprint,
-		strconv.FormatInt(grace.Milliseconds(), 10), flag)
+	force bool) (wire.SetTokenKeysReply, bool, error) {
+	return ask[wire.SetTokenKeysReply](ctx, e, partition,
+		wire.SetTokenKeys{Mode: mode, Kid: k.Kid, Fingerprint: k.Fingerprint, Grace: grace, Force: force})
 }
 
 // TokenKeys lists the keys that verify tokens, by partition; each has its own error.
 func (e *Engine) TokenKeys(ctx context.Context) []PartitionKeys {
-	out := make([]PartitionKeys, e.partitions)
-	p := pool.New().WithMaxGoroutines(keyCalls)
-	for i := range e.partitions {
-		p.Go(func() {
-			out[i] = e.listTokenKeys(ctx, i)
-		})
-	}
-	p.Wait()
-	return out
+	return inEach(e, func(partition uint16) PartitionKeys { return e.listTokenKeys(ctx, partition) })
 }
 
 // listTokenKeys reads the keys of one partition (lua/suspend/ff_list_token_keys.lua).
 func (e *Engine) listTokenKeys(ctx context.Context, partition uint16) PartitionKeys {
-	out := PartitionKeys{Partition: partition}
-	r, err := e.call(ctx, fnListKeys, partition, protocol)
-	if err != nil {
-		out.Err = err
-		return out
+	r, _, err := ask[wire.ListTokenKeysReply](ctx, e, partition, wire.ListTokenKeys{})
+	out := PartitionKeys{Partition: partition, Current: r.Current, Err: err}
+	for _, k := range r.Keys {
+		out.Keys = append(out.Keys, KeyState{TokenKey: TokenKey{Kid: k.Kid, Fingerprint: k.Fingerprint},
+			Current: k.Kid == r.Current, ExpiresAt: k.Expiry, Open: k.Open, NeededUntil: k.Needed})
 	}
-	out.Current = r.Text()
-	for range r.Count(5) {
-		k := KeyState{TokenKey: TokenKey{Kid: r.Text(), Fingerprint: r.Text()}, ExpiresAt: r.Instant(),
-			Open: r.Int(), NeededUntil: r.Instant()}
-		k.Current = k.Kid == out.Current
-		out.Keys = append(out.Keys, k)
-	}
-	out.Err = r.fail()
 	return out
 }

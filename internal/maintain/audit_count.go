@@ -15,7 +15,7 @@ import (
 // all that are seen, with those purged meanwhile, are at most as many (high). Server time decides which is which.
 type count struct {
 	since    engine.RouteCount
-	uses     map[int64]*engine.RouteUse
+	uses     map[int]*engine.RouteUse
 	seen     map[uuid.UUID]bool // only where they are counted again
 	doubtful bool
 }
@@ -24,9 +24,9 @@ func (c *count) add(x engine.Audited) {
 	if x.Route == 0 {
 		return // its record is broken, and reported
 	}
-	u := c.uses[int64(x.Route)]
+	u := c.uses[int(x.Route)]
 	if u == nil {
-		u = &engine.RouteUse{Route: int64(x.Route)}
+		u = &engine.RouteUse{Route: int(x.Route)}
 		c.uses[u.Route] = u
 	}
 	u.High++
@@ -41,7 +41,7 @@ const otherRoutes = 1_000_000_000
 
 // suspects are the routes whose count is not what was seen.
 func (c *count) suspects() (list []engine.RouteUse) {
-	others := map[int64]int64{}
+	others := map[int]int{}
 	for route := range c.since.Uses { // the routes of a class that are not its own are counted under a number of theirs
 		if n := route % otherRoutes; route > otherRoutes && n != 0 {
 			if c.uses[route-n] == nil {
@@ -75,7 +75,7 @@ func (p *part) beginCount(ctx context.Context) {
 	}
 	since, _, err := p.cfg.Engine.AuditRoutes(ctx, p.id, false, engine.RouteCount{}, nil)
 	p.failed(err)
-	p.count = count{since: since, uses: map[int64]*engine.RouteUse{}, seen: map[uuid.UUID]bool{}, doubtful: p.doubtful}
+	p.count = count{since: since, uses: map[int]*engine.RouteUse{}, seen: map[uuid.UUID]bool{}, doubtful: p.doubtful}
 }
 
 // compare asks whether the counts are wrong for certain; what a purge explains is not.

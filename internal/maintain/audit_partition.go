@@ -138,7 +138,7 @@ func (p *part) see(ctx context.Context, k engine.Key) {
 		if k.Area == "fx" {
 			p.named["fx:"+k.Of] = true
 		}
-		if p.keys = append(p.keys, engine.AuditedKey{Area: k.Area, ID: owner, Of: rest}); len(p.keys) == auditBatch {
+		if p.keys = append(p.keys, engine.AuditedKey{Area: k.Area, ID: id, Of: rest}); len(p.keys) == auditBatch {
 			p.satellites(ctx)
 		}
 	case slices.Contains(families, k.Area) && k.Of != "" && len(k.Of) <= 80:

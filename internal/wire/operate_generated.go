@@ -7,14 +7,14 @@ import "time"
 // AuditExecutionsExecution is one of Executions of AuditExecutions.
 type AuditExecutionsExecution struct {
 	Code    string
-	Route   int       // or none
-	Created time.Time // or none
+	Route   string
+	Created string
 }
 
 func (x *AuditExecutionsExecution) Read(r *Reader) {
 	x.Code = r.Text()
-	x.Route = r.IntOr0()
-	x.Created = r.InstantOr0()
+	x.Route = r.Text()
+	x.Created = r.Text()
 }
 
 // AuditFlowsFlow is one of Flows of AuditFlows.
@@ -85,34 +85,34 @@ func (x *AuditRoutesReplyRoute) Read(r *Reader) {
 // DescribePartitionSet is one of Sets of DescribePartition.
 type DescribePartitionSet struct {
 	Count int
-	Head  int
+	Head  time.Time
 }
 
 func (x *DescribePartitionSet) Read(r *Reader) {
 	x.Count = r.Int()
-	x.Head = r.Int()
+	x.Head = r.Instant()
 }
 
-// DescribePartitionMore is one of More of DescribePartition.
-type DescribePartitionMore struct {
+// DescribePartitionFlow is one of Flows of DescribePartition.
+type DescribePartitionFlow struct {
 	Count int
-	Head  int
+	Head  time.Time
 }
 
-func (x *DescribePartitionMore) Read(r *Reader) {
+func (x *DescribePartitionFlow) Read(r *Reader) {
 	x.Count = r.Int()
-	x.Head = r.Int()
+	x.Head = r.Instant()
 }
 
 // DescribePartitionGate is one of Gates of DescribePartition.
 type DescribePartitionGate struct {
 	Count int
-	Head  int
+	Head  time.Time
 }
 
 func (x *DescribePartitionGate) Read(r *Reader) {
 	x.Count = r.Int()
-	x.Head = r.Int()
+	x.Head = r.Instant()
 }
 
 // FireScheduleStartExecution is one of Executions of FireScheduleStart.
@@ -560,7 +560,7 @@ type AuditRoutesReply struct {
 	Now      time.Time
 	Purged   int
 	Recounts int
-	Compared int
+	Compared bool
 	Cursor   string
 	Routes   []AuditRoutesReplyRoute
 	Findings []Finding
@@ -570,7 +570,7 @@ func (x *AuditRoutesReply) Read(r *Reader) {
 	x.Now = r.Instant()
 	x.Purged = r.Int()
 	x.Recounts = r.Int()
-	x.Compared = r.Int()
+	x.Compared = r.Flag()
 	x.Cursor = r.Text()
 	x.Routes = make([]AuditRoutesReplyRoute, r.Count(2))
 	for i := range x.Routes {
@@ -607,7 +607,7 @@ type DescribePartitionReply struct {
 	Reason   string
 	Wake     time.Time
 	Owner    string
-	Overdue  time.Duration
+	Overdue  bool
 	Booted   time.Time
 	Table    int
 	Feed     string
@@ -616,7 +616,7 @@ type DescribePartitionReply struct {
 	Lanes    int
 	Fed      int
 	Sets     []DescribePartitionSet
-	More     []DescribePartitionMore
+	Flows    []DescribePartitionFlow
 	Tallies  []int
 	Gates    []DescribePartitionGate
 	Ends     []int
@@ -629,7 +629,7 @@ func (x *DescribePartitionReply) Read(r *Reader) {
 	x.Reason = r.Text()
 	x.Wake = r.Instant()
 	x.Owner = r.Text()
-	x.Overdue = r.Millis()
+	x.Overdue = r.Flag()
 	x.Booted = r.Instant()
 	x.Table = r.Int()
 	x.Feed = r.Text()
@@ -641,9 +641,9 @@ func (x *DescribePartitionReply) Read(r *Reader) {
 	for i := range x.Sets {
 		x.Sets[i].Read(r)
 	}
-	x.More = make([]DescribePartitionMore, r.Count(2))
-	for i := range x.More {
-		x.More[i].Read(r)
+	x.Flows = make([]DescribePartitionFlow, r.Count(2))
+	for i := range x.Flows {
+		x.Flows[i].Read(r)
 	}
 	x.Tallies = make([]int, r.Count(1))
 	for i := range x.Tallies {

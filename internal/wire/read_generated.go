@@ -175,12 +175,12 @@ type ExplainExecutionReply struct {
 	LaneBy     string
 	Ahead      int
 	Queued     int
-	Ready      int
+	Ready      bool
 	Waiters    int
 	Interests  int
 	Owner      string
 	Wake       time.Time
-	Overdue    time.Duration
+	Overdue    bool
 	Purge      time.Time
 	Core       map[string]string
 	Attempts   map[string]string
@@ -189,12 +189,12 @@ type ExplainExecutionReply struct {
 	Flow       map[string]string
 	Open       int
 	Others     []ExplainExecutionOther
-	Closed     int
+	Closed     time.Time
 	ClosedWhy  string
 	Outbox     int
-	Paused     bool
-	PausedBy   string
-	Reason     string
+	Held       time.Time
+	HeldBy     string
+	HoldReason string
 }
 
 func (x *ExplainExecutionReply) Read(r *Reader) {
@@ -209,12 +209,12 @@ func (x *ExplainExecutionReply) Read(r *Reader) {
 	x.LaneBy = r.Text()
 	x.Ahead = r.Int()
 	x.Queued = r.Int()
-	x.Ready = r.Int()
+	x.Ready = r.Flag()
 	x.Waiters = r.Int()
 	x.Interests = r.Int()
 	x.Owner = r.Text()
 	x.Wake = r.Instant()
-	x.Overdue = r.Millis()
+	x.Overdue = r.Flag()
 	x.Purge = r.Instant()
 	x.Core = r.Pairs()
 	x.Attempts = r.Pairs()
@@ -229,12 +229,12 @@ func (x *ExplainExecutionReply) Read(r *Reader) {
 	for i := range x.Others {
 		x.Others[i].Read(r)
 	}
-	x.Closed = r.Int()
+	x.Closed = r.Instant()
 	x.ClosedWhy = r.Text()
 	x.Outbox = r.Int()
-	x.Paused = r.Flag()
-	x.PausedBy = r.Text()
-	x.Reason = r.Text()
+	x.Held = r.Instant()
+	x.HeldBy = r.Text()
+	x.HoldReason = r.Text()
 }
 
 // ReadAttemptStream is a call of ff_read_attempt_stream, what is known about the stream of one attempt; the frames

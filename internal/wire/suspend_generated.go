@@ -344,7 +344,7 @@ func (a SetTokenKeys) Append(to []string) []string {
 // SetTokenKeysReply is the answer to [SetTokenKeys].
 type SetTokenKeysReply struct {
 	Current  string
-	Good     int
+	Good     bool
 	Outcome  string // seeded|rotated
 	Previous string // or none
 	Reaped   int
@@ -354,7 +354,7 @@ type SetTokenKeysReply struct {
 func (x *SetTokenKeysReply) Read(r *Reader) {
 	if r.Already {
 		x.Current = r.Text()
-		x.Good = r.Int()
+		x.Good = r.Flag()
 		return
 	}
 	x.Outcome = r.Text()

@@ -7,7 +7,7 @@
 -- Flags:   allow-oom
 -- Go:      Engine.AuditExecutions
 -- Args:    protocol repair:flag executions:rows(1..100) {id:id}
--- Replies: OK now:instant executions:rows {code:text route:n? created:instant?} findings
+-- Replies: OK now:instant executions:rows {code:text route:text created:text} findings
 -- Errors:  @root invalid_input
 local ff_audit = {}
 

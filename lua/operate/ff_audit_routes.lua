@@ -10,7 +10,7 @@
 -- Go:      Engine.AuditRoutes
 -- Args:    protocol repair:flag purged:n recounts:n cursor:scan? routes:rows(0..1024) {route:n(1..) stored:int low:n
 --          high:n}
--- Replies: OK now:instant purged:n recounts:n compared:n cursor:text routes:rows {route:n(1..) uses:n} findings
+-- Replies: OK now:instant purged:n recounts:n compared:flag cursor:text routes:rows {route:n(1..) uses:int} findings
 -- Errors:  @root invalid_input
 local ff_recount = {}
 

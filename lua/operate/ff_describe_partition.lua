@@ -9,9 +9,9 @@
 -- Flags:   no-writes
 -- Go:      Engine.DescribePartition
 -- Args:    protocol
--- Replies: OK now:instant protocol:n frozen:flag reason:text wake:instant owner:text overdue:ms booted:instant
---          table:n feed:text ready:n routes:n lanes:n fed:n sets:rows {count:n head:int} more:rows {count:n
---          head:int} tallies:rows {n:int} gates:rows {count:n head:int} ends:rows {n:n}
+-- Replies: OK now:instant protocol:n frozen:flag reason:text wake:instant owner:text overdue:flag booted:instant
+--          table:n feed:text ready:n routes:n lanes:n fed:n sets:rows {count:n head:instant} flows:rows {count:n
+--          head:instant} tallies:rows {n:n} gates:rows {count:n head:instant} ends:rows {n:n}
 -- Errors:  invalid_input partition_missing protocol_mismatch
 local ff_describe = {}
 

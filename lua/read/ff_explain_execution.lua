@@ -7,10 +7,10 @@
 -- Go:      Engine.Explain
 -- Args:    protocol id:id
 -- Replies: OK now:instant row:text alive:flag expiry:instant why:text lane:text keep:text since:instant lane_by:text
---          ahead:int queued:n ready:n waiters:n interests:n owner:text wake:instant overdue:ms purge:instant core
---          attempts suspension:rows {field:text value:text} waitpoints:rows {waitpoint:id record:text} flow:rows
---          {field:text value:text} open:n others:rows {id:id node:text code:text} closed:n closed_why:text outbox:n
---          paused:flag paused_by:text reason:text
+--          ahead:int queued:n ready:flag waiters:n interests:n owner:text wake:instant overdue:flag purge:instant
+--          core attempts suspension:rows {field:text value:text} waitpoints:rows {waitpoint:id record:text} flow:rows
+--          {field:text value:text} open:n others:rows {id:id node:text code:text} closed:instant closed_why:text
+--          outbox:n held:instant held_by:text hold_reason:text
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt
 local ff_explain = {}
 

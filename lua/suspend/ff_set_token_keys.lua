@@ -4,7 +4,7 @@
 -- Flags:   allow-oom
 -- Go:      Engine.setTokenKeys
 -- Args:    protocol mode:seed|rotate kid:kid fingerprint:hex(16) grace:ms force:flag
--- Replies: OK outcome:seeded|rotated previous:kid? reaped:n open:n; ALREADY_SATISFIED current:kid good:n
+-- Replies: OK outcome:seeded|rotated previous:kid? reaped:n open:n; ALREADY_SATISFIED current:kid good:flag
 -- Errors:  @root invalid_input invalid_kid invalid_grace_ms rotation_conflict grace_too_short
 local ff_keys = {}
 
