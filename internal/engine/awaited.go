@@ -92,10 +92,7 @@ func (e *Engine) CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID
 				q.Executions = append(q.Executions, list[i].UUID().String())
 			}
 			r, _, err := ask[wire.CheckAwaitedReply](ctx, e, p, q)
-			if err == nil {
-				err = answers(fnCheckAwaited, len(r.Executions), len(batch))
-			}
-			if err != nil {
+			if err = answers(fnCheckAwaited, err, len(r.Executions), len(batch)); err != nil {
 				return nil, err
 			}
 			for n, i := range batch {
@@ -130,12 +127,12 @@ func (e *Engine) WaitOthers(ctx context.Context, f flowfabric.Fence, q ChildWait
 	return nil
 }
 
-// answers refuses another number of answers than were asked for.
-func answers(f function, got, want int) error {
-	if got == want {
-		return nil
+// answers refuses another number of answers than were asked for, unless there is an error already.
+func answers(f function, err error, got, want int) error {
+	if err != nil || got == want {
+		return err
 	}
-	return misread(f, fmt.Errorf("%d answers to %d items", got, want))
+	return unread(f.name, fmt.Errorf("%d answers to %d items", got, want))
 }
 
 var marks = map[flowfabric.PublicState]string{"": ".", flowfabric.Completed: "s", flowfabric.Failed: "f",
@@ -159,10 +156,7 @@ func (e *Engine) Await(ctx context.Context, partition uint16, items []Awaiting, 
 			Token: x.Token})
 	}
 	r, _, err := ask[wire.AwaitReply](ctx, e, partition, q)
-	if err == nil {
-		err = answers(fnAwait, len(r.Items), len(items))
-	}
-	if err != nil {
+	if err = answers(fnAwait, err, len(r.Items), len(items)); err != nil {
 		return nil, err
 	}
 	out := make([]Awaited, len(items))

@@ -113,7 +113,7 @@ func (e *Engine) WaitChildren(ctx context.Context, f flowfabric.Fence, q ChildWa
 	default:
 		err = fmt.Errorf("%q is no answer", clip(r.What))
 	}
-	return out, misread(fnWaitChildren, err)
+	return out, unread(fnWaitChildren.name, err)
 }
 
 // StepChildren begins the names of the steps that keep the outcomes of a wait for children; the name of the wait

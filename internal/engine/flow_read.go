@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -39,7 +40,7 @@ func flowRecord(f fields) (out FlowRecord) {
 		f.r.Stop("state of a flow %q", clip(f.m["st"]))
 	}
 	out.State = state
-	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = string(sealOf(f.m["sl"])), f.m["ns"], f.m["kd"],
+	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = sealOf(f.m["sl"]), f.m["ns"], f.m["kd"],
 		f.m["cr"], f.m["pd"]
 	out.Revision, out.CreatedAt, out.ChangedAt = uint64(f.number("rv")), f.instant("ct"), f.instant("mt")
 	out.ReleasedAt, out.EndedAt, out.Cancelled = f.instant("rl"), f.instant("en"), f.instant("ca")
@@ -57,14 +58,9 @@ func flowRecord(f fields) (out FlowRecord) {
 	return out
 }
 
-func sealOf(text string) SealMode {
-	switch text {
-	case "1":
-		return SealClosed
-	case "g":
-		return SealGrowing
-	}
-	return SealOpen
+// sealOf is the seal of a header.
+func sealOf(text string) string {
+	return string(cmp.Or(map[string]SealMode{"1": SealClosed, "g": SealGrowing}[text], SealOpen))
 }
 
 // FlowMembersPage is one page; Next is -1 behind the last.
@@ -98,7 +94,7 @@ func (e *Engine) FlowMembers(ctx context.Context, id flowfabric.FlowID, next int
 		for _, up := range x.Edges {
 			parts := strings.SplitN(up.Edge, ",", 3)
 			if len(parts) != 3 {
-				return out, misread(fnFlowMembers, fmt.Errorf("%q is no edge", clip(up.Edge)))
+				return out, unread(fnFlowMembers.name, fmt.Errorf("%q is no edge", clip(up.Edge)))
 			}
 			edge := EdgeRecord{From: flowfabric.MakeExecutionID(partition, up.Upstream), Input: parts[2],
 				Outcome: endings[parts[0]], Late: parts[0] == "l", Spared: parts[0] == "~"}
@@ -178,7 +174,7 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 	r, _, err := ask[wire.FlowListReply](ctx, e, partition, q)
 	out := FlowsPage{Now: r.Now, Size: r.Size, More: r.More}
 	for _, x := range r.Flows {
-		s := FlowSummary{Member: x.Member, CreatedAt: x.Created, Seal: string(sealOf(x.Seal)), Namespace: x.Namespace,
+		s := FlowSummary{Member: x.Member, CreatedAt: x.Created, Seal: sealOf(x.Seal), Namespace: x.Namespace,
 			Kind: x.Kind, ReleasedAt: x.Released, EndedAt: x.Ended, Members: x.Members, Failing: x.Failing,
 			Count: map[flowfabric.PublicState]int{flowfabric.WaitingChildren: x.WaitingChildren,
 				flowfabric.Waiting: x.Waiting, flowfabric.Delayed: x.Delayed, flowfabric.Active: x.Active,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
@@ -115,25 +114,13 @@ func (e *Engine) ReadMessages(ctx context.Context, id flowfabric.ExecutionID, be
 func DecodeReceipt(value []byte) (Receipt, error) {
 	why, rest, more := strings.Cut(string(value), unit)
 	out := Receipt{Why: why}
-	for more {
-		size, tail, ok := strings.Cut(rest, ":")
-		n, err := strconv.Atoi(size)
-		if !ok || err != nil || n < 0 || n > len(tail) {
-			return Receipt{}, fmt.Errorf("%w: message %d of a receipt is cut short", denied.Reply, len(out.Messages))
-		}
-		m, err := decodeMessage(tail[:n])
-		if err != nil {
+	if more {
+		var err error
+		if out.Messages, err = packed(rest, decodeMessage); err != nil {
 			return Receipt{}, err
 		}
-		out.Messages = append(out.Messages, m)
-		if rest = tail[n:]; rest == "" {
-			break
-		}
-		if rest, more = strings.CutPrefix(rest, unit); !more {
-			return Receipt{}, fmt.Errorf("%w: %d bytes follow the messages of a receipt", denied.Reply, len(rest))
-		}
 	}
-	if (len(out.Messages) == 0) != (why != "") {
+	if more != (why == "") {
 		return Receipt{}, fmt.Errorf("%w: a receipt of %d messages says %q", denied.Reply, len(out.Messages), clip(why))
 	}
 	return out, nil
@@ -141,18 +128,7 @@ func DecodeReceipt(value []byte) (Receipt, error) {
 
 // decodeMessage reads what lua/lib/mailbox.lua stores.
 func decodeMessage(text string) (suspend.Message, error) {
-	p := strings.SplitN(text, unit, 6)
-	if len(p) != 6 {
-		return suspend.Message{}, fmt.Errorf("%w: a message of %d parts", denied.Reply, len(p))
-	}
-	number, err := strconv.ParseUint(p[0], 10, 64)
-	var at time.Time
-	if err == nil {
-		at, err = millisAt(p[2])
-	}
-	if err != nil {
-		return suspend.Message{}, fmt.Errorf("%w: message: %w", denied.Reply, err)
-	}
-	return suspend.Message{Number: number, Mailbox: p[1], SentAt: at, By: p[3], Encoding: p[4], Payload: []byte(p[5])},
-		nil
+	r := parts("message", strings.SplitN(text, unit, 6), 6)
+	return suspend.Message{Number: r.unsigned(), Mailbox: r.Text(), SentAt: r.InstantOr0(), By: r.Text(),
+		Encoding: r.Text(), Payload: []byte(r.Text())}, r.fail()
 }

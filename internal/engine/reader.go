@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -24,11 +25,9 @@ type slots []rueidis.RedisMessage
 func (s slots) Len() int                   { return len(s) }
 func (s slots) Text(i int) (string, error) { return s[i].ToString() }
 
-func (r *reader) fail() error {
-	return unread(r.op, r.Err)
-}
+func (r *reader) fail() error { return unread(r.op, r.Err) }
 
-// unread is the error for an answer whose texts could not be read, nil if err is.
+// unread is the error for an answer in which something cannot be read, or cannot be; nil if err is.
 func unread(op string, err error) error {
 	if err == nil {
 		return nil
@@ -97,6 +96,47 @@ func (r *reader) answer() (text string, mark byte, refused error) {
 func (r *reader) settled() (text string, already bool, refused error) {
 	text, mark, refused := r.answer()
 	return text, mark == '=', refused
+}
+
+// decoded reads the texts of an answer.
+func decoded[T any](f function, texts []string, read func(text string) (T, error)) (out []T, err error) {
+	for _, text := range texts {
+		x, err := read(text)
+		if err != nil {
+			return nil, unread(f.name, err)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// parts reads what the library has joined of n parts.
+func parts(what string, of []string, n int) *reader {
+	r := &reader{Reader: wire.NewReader(wire.Texts(of), 0), op: what}
+	if len(of) != n {
+		r.Stop("%d parts, want %d", len(of), n)
+	}
+	return r
+}
+
+// packed reads texts that the library has written as "<length>:<text>", with the unit separator between two.
+func packed[T any](text string, read func(text string) (T, error)) (out []T, err error) {
+	for more := true; more; {
+		size, tail, ok := strings.Cut(text, ":")
+		n, err := strconv.Atoi(size)
+		if !ok || err != nil || n < 0 || n > len(tail) {
+			return nil, fmt.Errorf("%w: text %d of a list is cut short", denied.Reply, len(out))
+		}
+		x, err := read(tail[:n])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x)
+		if text, more = strings.CutPrefix(tail[n:], unit); !more && text != "" {
+			return nil, fmt.Errorf("%w: %d bytes follow a list", denied.Reply, len(text))
+		}
+	}
+	return out, nil
 }
 
 func clip(s string) string {

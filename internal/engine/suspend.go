@@ -71,7 +71,7 @@ func (e *Engine) SuspendExecution(ctx context.Context, f flowfabric.Fence, q Sus
 	case r.What != "suspended":
 		err = fmt.Errorf("suspended is %q", clip(r.What))
 	}
-	return out, misread(fnSuspend, err)
+	return out, unread(fnSuspend.name, err)
 }
 
 // ResumeRequest asks to resume a suspended execution without a signal.
@@ -166,12 +166,8 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 		return suspend.Record{}, err
 	}
 	out, own := suspend.Record{Code: flowfabric.Code(r.Code)}, &reader{op: fnReadSuspension.name}
-	if r.Flow != "" {
-		flow, err := uuid.Parse(r.Flow)
-		if err != nil {
-			own.Stop("flow: %w", err)
-		}
-		out.Flow = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), flow))
+	if r.Flow != uuid.Nil {
+		out.Flow = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), r.Flow))
 	}
 	if len(r.All) != len(r.Waitpoints) {
 		own.Stop("%d waitpoints, and of %d when a token was refused", len(r.Waitpoints), len(r.All))

@@ -3,14 +3,11 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -45,16 +42,11 @@ type Opened struct {
 
 // DecodeOpened reads the step that keeps a pending waitpoint.
 func DecodeOpened(blob []byte) (Opened, error) {
-	p := strings.SplitN(string(blob), " ", 5)
-	if len(p) != 5 {
-		return Opened{}, fmt.Errorf("%w: a waitpoint of %d parts", denied.Reply, len(p))
-	}
-	id, err1 := uuid.Parse(p[0])
-	ms, err2 := strconv.ParseInt(p[3], 10, 64)
-	if err1 != nil || err2 != nil {
-		return Opened{}, fmt.Errorf("%w: waitpoint %q", denied.Reply, clip(string(blob)))
-	}
-	return Opened{ID: id, Kid: p[1], Nonce: p[2], ExpiresAt: time.UnixMilli(ms), Closed: ms == 0, Key: p[4]}, nil
+	r := parts("waitpoint", strings.SplitN(string(blob), " ", 5), 5)
+	out := Opened{ID: r.UUID(), Kid: r.Text(), Nonce: r.Text()}
+	ms := r.number()
+	out.ExpiresAt, out.Closed, out.Key = time.UnixMilli(ms), ms == 0, r.Text()
+	return out, r.fail()
 }
 
 // Binding is one waitpoint of a suspension: a fresh one, or a pending one of which only ID and Key matter.
@@ -93,34 +85,20 @@ var waitpointStates = map[string]string{"p": "pending", "a": "active", "c": "clo
 // openState tells whether a waitpoint with this letter takes signals.
 func openState(letter string) bool { return letter == "p" || letter == "a" }
 
-// waitpointParts is how many parts lua/lib/waitpoint.lua joins.
-const waitpointParts = 15
-
-func decodeWaitpoint(id, text string) (suspend.Waitpoint, error) {
-	p := strings.Split(text, unit)
-	state := waitpointStates[p[0]]
-	if len(p) != waitpointParts || state == "" {
-		return suspend.Waitpoint{}, fmt.Errorf("%w: waitpoint %s", denied.Reply, clip(id))
+// decodeWaitpoint reads what lua/lib/waitpoint.lua stores.
+func decodeWaitpoint(id, text string) (w suspend.Waitpoint, err error) {
+	r := parts("waitpoint "+clip(id), append([]string{id}, strings.Split(text, unit)...), 16)
+	w.ID = r.UUID()
+	letter := r.Text()
+	if w.State = waitpointStates[letter]; w.State == "" {
+		r.Stop("state %q", clip(letter))
 	}
-	w := suspend.Waitpoint{State: state, Key: p[1], Kid: p[2], Fingerprint: fingerprint(p[3]), CloseReason: p[13]}
-	var errs [9]error
-	w.ID, errs[0] = uuid.Parse(id)
-	w.CreatedAt, errs[1] = millisAt(p[5])
-	w.ActivatedAt, errs[2] = millisAt(p[6])
-	w.ExpiresAt, errs[3] = millisAt(p[7])
-	if p[8] != "" {
-		w.Suspension, errs[4] = uuid.Parse(p[8])
-	}
-	w.Signals, errs[5] = strconv.Atoi(p[9])
-	w.Matched, errs[6] = strconv.Atoi(p[10])
-	w.LastSignalAt, errs[7] = millisAt(p[11])
-	w.ClosedAt, errs[8] = millisAt(p[12])
-	for _, err := range errs {
-		if err != nil {
-			return suspend.Waitpoint{}, fmt.Errorf("%w: waitpoint %s: %w", denied.Reply, clip(id), err)
-		}
-	}
-	return w, nil
+	w.Key, w.Kid, w.Fingerprint = r.Text(), r.Text(), fingerprint(r.Text())
+	r.Text() // the nonce
+	w.CreatedAt, w.ActivatedAt, w.ExpiresAt, w.Suspension = r.InstantOr0(), r.InstantOr0(), r.InstantOr0(), r.UUIDOr0()
+	w.Signals, w.Matched, w.LastSignalAt, w.ClosedAt = r.Int(), r.Int(), r.InstantOr0(), r.InstantOr0()
+	w.CloseReason = r.Text()
+	return w, r.fail()
 }
 
 // fingerprint of a token, made from its digest, which would itself open the waitpoint.

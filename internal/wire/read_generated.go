@@ -571,7 +571,7 @@ func (a ReadSuspension) Append(to []string) []string {
 // ReadSuspensionReply is the answer to [ReadSuspension].
 type ReadSuspensionReply struct {
 	Code       string
-	Flow       string
+	Flow       uuid.UUID // or none
 	Outcome    string
 	Record     map[string]string
 	Waitpoints []ReadSuspensionWaitpoint
@@ -580,7 +580,7 @@ type ReadSuspensionReply struct {
 
 func (x *ReadSuspensionReply) Read(r *Reader) {
 	x.Code = r.Text()
-	x.Flow = r.Text()
+	x.Flow = r.UUIDOr0()
 	x.Outcome = r.Text()
 	x.Record = r.Pairs()
 	x.Waitpoints = make([]ReadSuspensionWaitpoint, r.Count(2))

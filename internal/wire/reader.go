@@ -123,6 +123,14 @@ func (r *Reader) IntOr0() int {
 	return r.Int()
 }
 
+// UUIDOr0 reads a UUID; none is the one of zeros.
+func (r *Reader) UUIDOr0() uuid.UUID {
+	if r.empty() {
+		return uuid.Nil
+	}
+	return r.UUID()
+}
+
 // IntOr reads a number; none is nil.
 func (r *Reader) IntOr() *int {
 	if r.empty() {

@@ -42,13 +42,14 @@ func TestReader(t *testing.T) {
 			t.Errorf("%v, want %s", r.Err, want)
 		}
 		if r.Int() != 0 || r.Text() != "" || r.Flag() || !r.Instant().IsZero() || r.Count(1) != 0 || r.More() ||
-			r.Millis() != 0 || len(r.Pairs()) > 0 || r.UUID() != uuid.Nil || r.Err.Error() != want {
+			r.UUID() != uuid.Nil || r.Millis() != 0 || len(r.Pairs()) > 0 || r.Err.Error() != want {
 			t.Errorf("it goes on behind %v", r.Err)
 		}
 	}
 	r := NewReader(Texts{"", "", "0", "1500", "1", "a", "b", "rest"}, 0)
-	if r.IntOr0() != 0 || !r.InstantOr0().IsZero() || !r.Instant().IsZero() || r.Millis() != 1500*time.Millisecond ||
-		r.Pairs()["a"] != "b" || r.Left() != 1 || r.Text() != "rest" || r.At() != 7 || r.More() || r.Err != nil {
+	if r.UUIDOr0() != uuid.Nil || !r.InstantOr0().IsZero() || !r.Instant().IsZero() ||
+		r.Millis() != 1500*time.Millisecond || r.Pairs()["a"] != "b" || r.Left() != 1 ||
+		r.Text() != "rest" || r.At() != 7 || r.More() || r.Err != nil {
 		t.Errorf("%+v", r)
 	}
 }

@@ -4,7 +4,7 @@
 -- Flags:   no-writes
 -- Go:      Engine.ReadSuspension
 -- Args:    protocol id:id
--- Replies: OK code:code flow:text outcome:text record:rows {field:text value:text} waitpoints:rows {waitpoint:id
+-- Replies: OK code:code flow:uuid? outcome:text record:rows {field:text value:text} waitpoints:rows {waitpoint:id
 --          record:text} {* refused:instant}
 -- Errors:  @root invalid_input execution_not_found result_purged corrupt
 local function ff_read_suspension(ctx, argv)

@@ -36,7 +36,7 @@ func functions(t *testing.T) []contract.Function {
 			Replies: []contract.Reply{{Code: "OK"}}},
 		{Name: "ff_read_thing", Purpose: "reads a thing.", File: "read/ff_read_thing.lua", Flags: []string{"no-writes"},
 			Args: parse("protocol thing_id:id {* who pair}"),
-			Replies: []contract.Reply{{Code: "OK", Slots: parse("now:instant took:ms? at:instant? count:n? " +
+			Replies: []contract.Reply{{Code: "OK", Slots: parse("now:instant took:ms? at:instant? count:n? of:uuid? " +
 				"parts:rows {part:uuid n:rows {m:int}} findings [value:text]")}}},
 	}
 }

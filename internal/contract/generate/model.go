@@ -125,7 +125,7 @@ func (s step) Method() string        { return method(s.Kind, s.None) }
 func (s step) ElementMethod() string { return method(s.Element, s.None) }
 
 func method(kind string, none bool) string {
-	if none && (kind == "int" || kind == "instant") {
+	if none && (kind == "int" || kind == "instant" || kind == "UUID") {
 		kind += "Or0"
 	}
 	return strings.ToUpper(kind[:1]) + kind[1:]
