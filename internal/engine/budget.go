@@ -220,7 +220,7 @@ func (e *Engine) ReleaseUsage(ctx context.Context, by string,
 		q := wire.ReleaseUsage{By: by}
 		for _, x := range part {
 			q.Usages = append(q.Usages, wire.ReleaseUsageUsage{Name: x.Budget, Execution: full(x.Execution),
-				Outcome: x.Outcome, Epoch: strconv.FormatUint(x.Epoch, 10)})
+				Outcome: x.Outcome, Epoch: int(x.Epoch)})
 		}
 		r, _, err := read[wire.ReleaseUsageReply](e.sendTo(ctx, rootOf(e.budgets, part[0].Budget), q))
 		if errors.Is(err, denied.PartitionMissing) { // no budget was ever made there, so none counted anything

@@ -168,7 +168,7 @@ func (w *words) number(n uint64) string {
 func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items []Completion,
 	next *ClaimRequest) ([]Settled, *ClaimReply, error) {
 	if len(items) < 1 || len(items) > limits.MaxBatch {
-		return nil, nil, fmt.Errorf("%s: %w: %d items, want 1..%d", fnComplete.name, flowfabric.ErrInvalidInput,
+		return nil, nil, fmt.Errorf("ff_complete_execution: %w: %d items, want 1..%d", flowfabric.ErrInvalidInput,
 			len(items), limits.MaxBatch)
 	}
 	args, total := make([]string, 2, 3+6*len(items)+9), 0
@@ -177,7 +177,7 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 	for i := range items {
 		x := &items[i]
 		if x.Fence.Execution.Partition() != partition {
-			return nil, nil, fmt.Errorf("%s: %w: item %d: %s is not of partition %d", fnComplete.name,
+			return nil, nil, fmt.Errorf("ff_complete_execution: %w: item %d: %s is not of partition %d",
 				flowfabric.ErrInvalidInput, i, x.Fence.Execution, partition)
 		}
 		args = append(words.fence(args, x.Fence), rueidis.BinaryString(x.Result))
@@ -186,7 +186,7 @@ func (e *Engine) CompleteExecutions(ctx context.Context, partition uint16, items
 		}
 	}
 	if total > limits.MaxCallBytes && len(items) > 1 {
-		return nil, nil, fmt.Errorf("%s: %w: the batch has %d result bytes, want at most %d", fnComplete.name,
+		return nil, nil, fmt.Errorf("ff_complete_execution: %w: the batch has %d result bytes, want at most %d",
 			flowfabric.ErrPayloadTooLarge, total, limits.MaxCallBytes)
 	}
 	if next == nil {

@@ -1,15 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
-	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -24,7 +23,6 @@ const (
 	MinFeedKeep       = time.Minute
 	MaxFeedKeep       = 7 * 24 * time.Hour
 	DefaultFeedLength = 100_000 // entries kept in a partition, about; an entry holds all events of one call
-	feedCalls         = 16      // partitions that are asked at the same time
 )
 
 // FeedWish says what is to be recorded in the feeds. Recording costs an append for every call that has such an event,
@@ -99,28 +97,16 @@ type FeedEntry struct {
 // SetFeed starts or prolongs recording in every partition; a zero wish without kinds ends it for all, and removes what
 // was recorded. Each partition has its own error; the call may be repeated.
 func (e *Engine) SetFeed(ctx context.Context, wish FeedWish) []FeedState {
-	out := make([]FeedState, e.partitions)
-	p := pool.New().WithMaxGoroutines(feedCalls)
-	for i := range e.partitions {
-		p.Go(func() { out[i] = e.setFeed(ctx, i, wish) })
-	}
-	p.Wait()
-	return out
+	return everyPartition(e, func(i uint16) FeedState { return e.setFeed(ctx, i, wish) })
 }
 
 // setFeed says what one partition records (lua/operate/ff_set_feed.lua).
 func (e *Engine) setFeed(ctx context.Context, partition uint16, wish FeedWish) FeedState {
-	out := FeedState{Partition: partition}
-	length := wish.Length
-	if length == 0 {
-		length = DefaultFeedLength
-	}
-	r, _, err := ask[wire.SetFeedReply](ctx, e, partition,
-		wire.SetFeed{Kinds: wish.kinds(), Keep: max(wish.Keep, MinFeedKeep), Length: length})
-	out.Ends, out.Leases, out.Signals = strings.Contains(r.Kinds, "c"), strings.Contains(r.Kinds, "l"),
-		strings.Contains(r.Kinds, "s")
-	out.Until, out.Number, out.Err = r.Until, uint64(r.Number), err
-	return out
+	r, _, err := ask[wire.SetFeedReply](ctx, e, partition, wire.SetFeed{Kinds: wish.kinds(),
+		Keep: max(wish.Keep, MinFeedKeep), Length: cmp.Or(wish.Length, DefaultFeedLength)})
+	return FeedState{Partition: partition, Ends: strings.Contains(r.Kinds, "c"),
+		Leases: strings.Contains(r.Kinds, "l"), Signals: strings.Contains(r.Kinds, "s"), Until: r.Until,
+		Number: uint64(r.Number), Err: err}
 }
 
 // NewsChannel is where a partition publishes that its feed has grown.
@@ -207,13 +193,11 @@ func parseFeedEntry(partition uint16, raw rueidis.XRangeSlice) (entry FeedEntry,
 	if len(raw.FieldValues) == 0 || raw.FieldValues[0].Field != "n" {
 		return entry, fmt.Errorf("has no number")
 	}
-	number, at, _ := strings.Cut(raw.FieldValues[0].Value, " ")
-	ms, err := strconv.ParseInt(at, 10, 64)
-	if err != nil {
-		return entry, fmt.Errorf("time: %w", err)
-	}
-	if entry.Number, err = strconv.ParseUint(number, 10, 64); err != nil {
-		return entry, fmt.Errorf("number: %w", err)
+	h := header{rest: raw.FieldValues[0].Value}
+	entry.Number = h.unsigned()
+	at := time.UnixMilli(int64(h.unsigned()))
+	if h.err != nil || h.rest != "" {
+		return entry, fmt.Errorf("number and time %q", clip(raw.FieldValues[0].Value))
 	}
 	for _, f := range raw.FieldValues[1:] {
 		event, err := parseFeedEvent(partition, f.Field, f.Value)
@@ -221,7 +205,7 @@ func parseFeedEntry(partition uint16, raw rueidis.XRangeSlice) (entry FeedEntry,
 			return entry, err
 		}
 		if event.Kind != "" {
-			event.At = time.UnixMilli(ms)
+			event.At = at
 			entry.Events = append(entry.Events, event)
 		}
 	}
@@ -229,61 +213,27 @@ func parseFeedEntry(partition uint16, raw rueidis.XRangeSlice) (entry FeedEntry,
 }
 
 // parseFeedEvent reads one event; the zero event is one of a kind that a newer library records.
-func parseFeedEvent(partition uint16, kind, text string) (FeedEvent, error) {
+func parseFeedEvent(partition uint16, kind, text string) (e FeedEvent, err error) {
+	h := header{rest: text}
 	switch kind {
 	case "c", "l":
-		return parseChange(partition, kind, text)
+		e = FeedEvent{Kind: FeedLease, Execution: h.id(partition), Code: flowfabric.Code(h.next()),
+			Attempt: int(h.orNone()), Route: h.orNone(), Epoch: h.orNone(), Session: h.rest}
+		if kind == "c" {
+			e.Kind = FeedEnd
+		}
+		if _, known := flowfabric.Project(e.Code); !known || e.Session == "" {
+			return FeedEvent{}, fmt.Errorf("event %q", clip(text))
+		}
+		if e.Session == "-" {
+			e.Session = ""
+		}
 	case "s":
-		return parseSignalled(partition, text)
+		e = FeedEvent{Kind: FeedSignal, Execution: h.id(partition), Waitpoint: h.uuid(), Signal: h.uuid(),
+			Effect: h.next(), Name: h.rest}
 	}
-	return FeedEvent{}, nil
-}
-
-func parseChange(partition uint16, kind, text string) (FeedEvent, error) {
-	w := strings.SplitN(text, " ", 6)
-	if len(w) != 6 {
-		return FeedEvent{}, fmt.Errorf("event %q", clip(text))
-	}
-	id, err := uuid.Parse(w[0])
-	if err != nil {
-		return FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), err)
-	}
-	e := FeedEvent{Kind: FeedLease, Execution: flowfabric.MakeExecutionID(partition, id), Code: flowfabric.Code(w[1])}
-	if kind == "c" {
-		e.Kind = FeedEnd
-	}
-	if _, known := flowfabric.Project(e.Code); !known {
-		return FeedEvent{}, fmt.Errorf("event %q: state", clip(text))
-	}
-	for i, set := range []func(n uint64){func(n uint64) { e.Attempt = int(n) }, func(n uint64) { e.Route = n },
-		func(n uint64) { e.Epoch = n }} {
-		if w[2+i] == "-" {
-			continue
-		}
-		n, err := strconv.ParseUint(w[2+i], 10, 63)
-		if err != nil {
-			return FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), err)
-		}
-		set(n)
-	}
-	if w[5] != "-" {
-		e.Session = w[5]
+	if h.err != nil {
+		return FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), h.err)
 	}
 	return e, nil
-}
-
-func parseSignalled(partition uint16, text string) (FeedEvent, error) {
-	w := strings.SplitN(text, " ", 5)
-	if len(w) != 5 {
-		return FeedEvent{}, fmt.Errorf("event %q", clip(text))
-	}
-	var ids [3]uuid.UUID
-	for i := range ids {
-		var err error
-		if ids[i], err = uuid.Parse(w[i]); err != nil {
-			return FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), err)
-		}
-	}
-	return FeedEvent{Kind: FeedSignal, Execution: flowfabric.MakeExecutionID(partition, ids[0]), Waitpoint: ids[1],
-		Signal: ids[2], Effect: w[3], Name: w[4]}, nil
 }

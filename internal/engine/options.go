@@ -14,18 +14,18 @@ func (x *NewExecution) Use(v *option.Values) {
 	if v.Said == 0 {
 		return
 	}
-	if v.Has(option.Priority) {
-		x.Priority = v.Priority
-	}
-	if v.Has(option.Lane) {
-		x.Lane = v.Lane
-	}
-	if v.Has(option.Timeout) {
-		x.Policy.AttemptTimeout = v.Timeout
-	}
-	if v.Has(option.Retries) {
-		x.Policy.Retry.MaxRetries = v.Retries
-	}
+	use(v, option.Priority, &x.Priority, v.Priority)
+	use(v, option.Lane, &x.Lane, v.Lane)
+	use(v, option.Timeout, &x.Policy.AttemptTimeout, v.Timeout)
+	use(v, option.Retries, &x.Policy.Retry.MaxRetries, v.Retries)
+	use(v, option.Deadline, &x.Deadline, v.Deadline)
+	use(v, option.Deadline, &x.DeadlineAt, v.DeadlineAt)
+	use(v, option.Delay, &x.Delay, v.Delay)
+	use(v, option.Delay, &x.DelayUntil, v.DelayUntil)
+	use(v, option.Capabilities, &x.Capabilities, v.Capabilities)
+	use(v, option.Tags, &x.Tags, v.Tags)
+	use(v, option.Namespace, &x.Namespace, v.Namespace)
+	use(v, option.Creator, &x.Creator, v.Creator)
 	if v.Has(option.Retention) {
 		unknown := false
 		for outcome, d := range v.Retention {
@@ -36,25 +36,14 @@ func (x *NewExecution) Use(v *option.Values) {
 			x.Policy.Retention.Completed = -1 // which the check of the policy refuses
 		}
 	}
-	if v.Has(option.Deadline) {
-		x.Deadline, x.DeadlineAt = v.Deadline, v.DeadlineAt
-	}
-	if v.Has(option.Delay) {
-		x.Delay, x.DelayUntil = v.Delay, v.DelayUntil
-	}
-	if v.Has(option.Capabilities) {
-		x.Capabilities = v.Capabilities
-	}
-	if v.Has(option.Tags) {
-		x.Tags = v.Tags
-	}
-	if v.Has(option.Namespace) {
-		x.Namespace = v.Namespace
-	}
-	if v.Has(option.Creator) {
-		x.Creator = v.Creator
-	}
 	x.Gates = ReplaceGates(x.Gates, v)
+}
+
+// use sets what was said.
+func use[T any](v *option.Values, said option.Field, to *T, from T) {
+	if v.Has(said) {
+		*to = from
+	}
 }
 
 // ReplaceGates returns gates with the budgets that options say instead of the budgets there are, and with the quotas

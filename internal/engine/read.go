@@ -31,7 +31,7 @@ func (e *Engine) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s, err := snapshot(id, &reader{op: fnRead.name}, r.Core, r.Attempts, r.Row, holding{r.Alive, r.Expiry})
+	s, err := snapshot(id, &reader{op: "ff_read_execution"}, r.Core, r.Attempts, r.Row, holding{r.Alive, r.Expiry})
 	if err != nil {
 		return Snapshot{}, err
 	}

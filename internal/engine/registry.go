@@ -150,7 +150,7 @@ func (e *Engine) registryOf(instance string) uint16 {
 func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered, error) {
 	info, err := q.Info.encode()
 	if err != nil {
-		return Registered{}, fmt.Errorf("%s: %w", fnRegister.name, err)
+		return Registered{}, fmt.Errorf("ff_register_worker: %w", err)
 	}
 	r, _, err := ask[wire.RegisterWorkerReply](ctx, e, e.registryOf(q.Instance), wire.RegisterWorker{
 		Instance: q.Instance, Token: q.Token, TTL: q.TTL, Inflight: q.InFlight, Stuck: q.Stuck, Info: info})
@@ -196,29 +196,27 @@ func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (a
 // Workers lists the worker instances that registered, lost ones for an hour; each partition has its own error. It is no
 // snapshot of one moment: one that registers meanwhile may be missing.
 func (e *Engine) Workers(ctx context.Context) []PartitionWorkers {
-	out := make([]PartitionWorkers, e.partitions)
-	p := pool.New().WithMaxGoroutines(laneCalls)
-	for i := range e.partitions {
-		p.Go(func() {
-			rows, err := pages(func(after string) ([]WorkerRow, string, error) { return e.listWorkers(ctx, i, after) })
-			rows = once(rows, func(w WorkerRow) string { return w.Instance })
-			out[i] = PartitionWorkers{Partition: i, Workers: rows, Err: err}
-		})
-	}
-	p.Wait()
-	return out
+	return everyPartition(e, func(i uint16) PartitionWorkers {
+		rows, err := pages(func(after string) ([]WorkerRow, string, error) { return e.listWorkers(ctx, i, after) })
+		return PartitionWorkers{i, once(rows, func(w WorkerRow) string { return w.Instance }), err}
+	})
 }
 
 // Sessions lists the sessions of every partition; each partition has its own error. It is no snapshot of one moment:
 // one that is opened meanwhile may be missing.
 func (e *Engine) Sessions(ctx context.Context) []PartitionSessions {
-	out := make([]PartitionSessions, e.partitions)
+	return everyPartition(e, func(i uint16) PartitionSessions {
+		rows, err := e.PartitionSessions(ctx, i)
+		return PartitionSessions{i, rows, err}
+	})
+}
+
+// everyPartition asks every partition, several at the same time. The answers are in the order of the partitions.
+func everyPartition[T any](e *Engine, ask func(partition uint16) T) []T {
+	out := make([]T, e.partitions)
 	p := pool.New().WithMaxGoroutines(laneCalls)
 	for i := range e.partitions {
-		p.Go(func() {
-			rows, err := e.PartitionSessions(ctx, i)
-			out[i] = PartitionSessions{Partition: i, Sessions: rows, Err: err}
-		})
+		p.Go(func() { out[i] = ask(i) })
 	}
 	p.Wait()
 	return out

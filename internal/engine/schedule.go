@@ -161,7 +161,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 	w, item := f.Flow, !f.At.IsZero() && f.Flow.ID.IsZero()
 	if !f.At.IsZero() && !item {
 		if w.ID.Partition() != partition {
-			return Fired{}, fmt.Errorf("%s: %w: flow %q is not of partition %d", fnFireSchedule.name,
+			return Fired{}, fmt.Errorf("ff_fire_schedule: %w: flow %q is not of partition %d",
 				flowfabric.ErrInvalidInput, w.ID, partition)
 		}
 		q.Flow, q.Members, q.Edges, q.Mode = w.ID.UUID().String(), w.Members, w.Edges, string(w.Mode)
@@ -169,12 +169,12 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 	args := q.Append([]string{protocol})
 	if item {
 		if f.Item.ID.IsZero() || f.Item.ID.Partition() != partition {
-			return Fired{}, fmt.Errorf("%s: %w: id %q is not of partition %d", fnFireSchedule.name,
-				flowfabric.ErrInvalidInput, f.Item.ID, partition)
+			return Fired{}, fmt.Errorf("ff_fire_schedule: %w: id %q is not of partition %d", flowfabric.ErrInvalidInput,
+				f.Item.ID, partition)
 		}
 		f.Item.Payload = nil
 		if err := f.Item.validate(); err != nil {
-			return Fired{}, fmt.Errorf("%s: %w", fnFireSchedule.name, err)
+			return Fired{}, fmt.Errorf("ff_fire_schedule: %w", err)
 		}
 		args = appendItems(args, 1, func(int) *NewExecution { return &f.Item })
 	}
@@ -252,7 +252,7 @@ func (e *Engine) Schedules(ctx context.Context, partition uint16, q ScheduleQuer
 	for _, x := range r.Schedules {
 		s, err := schedule(partition, x)
 		if err != nil {
-			return page, fmt.Errorf("%s: %w: schedule %q: %w", fnListSchedules.name, denied.Reply, clip(x.Name), err)
+			return page, fmt.Errorf("ff_list_schedules: %w: schedule %q: %w", denied.Reply, clip(x.Name), err)
 		}
 		page.Schedules = append(page.Schedules, s)
 	}

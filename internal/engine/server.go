@@ -36,10 +36,7 @@ func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 		return serverInfo{}, callError("identify server", err)
 	}
 	text := func(k string) string {
-		v, ok := m[k]
-		if !ok {
-			return ""
-		}
+		v := m[k]
 		s, _ := v.ToString()
 		return s
 	}
@@ -47,12 +44,11 @@ func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 		return serverInfo{}, fmt.Errorf("%w: a Sentinel answers there, which keeps no data; write %s",
 			flowfabric.ErrConfig, sentinelExample)
 	}
-	s := serverInfo{name: text("server"), version: text("version"), cluster: text("mode") == "cluster"}
-	s.embedded = s.name == "miniredis"
-	if s.embedded {
-		s.cluster = false
+	s := serverInfo{name: text("server"), version: text("version")}
+	if s.embedded = s.name == "miniredis"; s.embedded {
 		return s, nil
 	}
+	s.cluster = text("mode") == "cluster"
 	info, err := client.Do(ctx, client.B().Info().Section("server").Build()).ToString()
 	if err != nil {
 		return s, callError("identify server (INFO)", err)

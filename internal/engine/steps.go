@@ -28,8 +28,7 @@ func (e *Engine) Steps(ctx context.Context, id flowfabric.ExecutionID) ([]flowfa
 func (e *Engine) StepValue(ctx context.Context, id flowfabric.ExecutionID,
 	name string) (value []byte, ok bool, err error) {
 	if name == "" {
-		return nil, false, fmt.Errorf("%s: %w: the name of the step is empty", fnReadSteps.name,
-			flowfabric.ErrInvalidInput)
+		return nil, false, fmt.Errorf("ff_read_steps: %w: the name of the step is empty", flowfabric.ErrInvalidInput)
 	}
 	list, value, err := e.readSteps(ctx, id, name)
 	return value, err == nil && len(list) > 0, err

@@ -108,7 +108,7 @@ func (e *Engine) ReadAttemptStream(ctx context.Context, id flowfabric.ExecutionI
 	first, err2 := ParseStreamID(r.FirstID)
 	recorded, err3 := ParseStreamID(r.RecordedID)
 	if err = errors.Join(err1, err2, err3); err != nil {
-		return StreamMeta{}, fmt.Errorf("%s: %w: %w", fnReadStream.name, denied.Reply, err)
+		return StreamMeta{}, fmt.Errorf("ff_read_attempt_stream: %w: %w", denied.Reply, err)
 	}
 	return StreamMeta{Exists: r.Exists, Count: uint64(r.Frames), Bytes: uint64(r.Bytes),
 		LastSequence: uint64(r.Sequence), LastID: last, FirstID: first, Trimmed: uint64(max(0, r.Frames-r.Retained)),

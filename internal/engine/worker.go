@@ -261,12 +261,26 @@ func (h *header) unsigned() uint64 {
 
 func (h *header) millis() time.Duration { return time.Duration(h.unsigned()) * time.Millisecond }
 
-func (h *header) id(partition uint16) flowfabric.ExecutionID {
+// orNone is unsigned, or 0 for -.
+func (h *header) orNone() uint64 {
+	rest, none := strings.CutPrefix(h.rest, "- ")
+	if none {
+		h.rest = rest
+		return 0
+	}
+	return h.unsigned()
+}
+
+func (h *header) uuid() uuid.UUID {
 	id, err := uuid.Parse(h.next())
 	if err != nil && h.err == nil {
 		h.err = err
 	}
-	return flowfabric.MakeExecutionID(partition, id)
+	return id
+}
+
+func (h *header) id(partition uint16) flowfabric.ExecutionID {
+	return flowfabric.MakeExecutionID(partition, h.uuid())
 }
 
 func parseRoutes(r *reader) []Route {
@@ -324,7 +338,7 @@ func (e *Engine) RenewSession(ctx context.Context, partition uint16, session str
 		h := header{rest: notice}
 		lost := Lost{Execution: h.id(partition), Epoch: h.unsigned(), Cause: h.next()}
 		if h.err != nil || h.rest != "" {
-			return out, fmt.Errorf("%s: %w: notice %q", fnRenew.name, denied.Reply, clip(notice))
+			return out, fmt.Errorf("ff_session_renew: %w: notice %q", denied.Reply, clip(notice))
 		}
 		out.Lost = append(out.Lost, lost)
 	}
@@ -389,8 +403,7 @@ func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollSt
 		roots[i] = e.roots[p]
 	}
 	if len(roots) == 0 || e.server.cluster && len(roots) > 1 {
-		return nil, 0, fmt.Errorf("%s: %w: %d partitions in one call", fnPoll.name, flowfabric.ErrInvalidInput,
-			len(roots))
+		return nil, 0, fmt.Errorf("ff_poll: %w: %d partitions in one call", flowfabric.ErrInvalidInput, len(roots))
 	}
 	r, _, err := read[wire.PollReply](e.callKeys(ctx, fnPoll, roots, protocol))
 	if err != nil {
@@ -402,7 +415,7 @@ func (e *Engine) Poll(ctx context.Context, partitions []uint16) (states []PollSt
 	}
 	for _, x := range r.Partitions {
 		if x.Place < 1 || x.Place > len(states) {
-			return nil, 0, fmt.Errorf("%s: %w: place %d of %d", fnPoll.name, denied.Reply, x.Place, len(states))
+			return nil, 0, fmt.Errorf("ff_poll: %w: place %d of %d", denied.Reply, x.Place, len(states))
 		}
 		states[x.Place-1].Ready, states[x.Place-1].TickOverdue = x.Ready, x.Overdue
 	}

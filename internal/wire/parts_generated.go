@@ -288,6 +288,41 @@ var Calls = map[string]func() Call{
 	"ff_wait_others":              func() Call { return new(WaitOthers) },
 }
 
+// ReadOnly are the functions that write nothing.
+var ReadOnly = map[string]bool{
+	"ff_check_awaited":       true,
+	"ff_describe_partition":  true,
+	"ff_explain_execution":   true,
+	"ff_flow_describe":       true,
+	"ff_flow_list":           true,
+	"ff_flow_members":        true,
+	"ff_list_budgets":        true,
+	"ff_list_executions":     true,
+	"ff_list_lanes":          true,
+	"ff_list_quotas":         true,
+	"ff_list_schedules":      true,
+	"ff_list_sessions":       true,
+	"ff_list_token_keys":     true,
+	"ff_list_workers":        true,
+	"ff_poll":                true,
+	"ff_read_attempt_stream": true,
+	"ff_read_budget":         true,
+	"ff_read_execution":      true,
+	"ff_read_gates":          true,
+	"ff_read_history":        true,
+	"ff_read_inputs":         true,
+	"ff_read_messages":       true,
+	"ff_read_outbox":         true,
+	"ff_read_question":       true,
+	"ff_read_queues":         true,
+	"ff_read_quota":          true,
+	"ff_read_signals":        true,
+	"ff_read_steps":          true,
+	"ff_read_suspension":     true,
+	"ff_session_held":        true,
+	"ff_version":             true,
+}
+
 // Replies make an empty answer of each function whose answer is not read by hand.
 var Replies = map[string]func() Reply{
 	"ff_adjust_budget":            func() Reply { return new(AdjustBudgetReply) },

@@ -48,6 +48,9 @@ type call struct {
 	Forms  [][]step // else the one and the other
 }
 
+// ReadOnly tells whether it writes nothing.
+func (c call) ReadOnly() bool { return slices.Contains(c.Flags, "no-writes") }
+
 // structure is a Go struct, with the steps that write or read it.
 type structure struct {
 	Name          string
