@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -65,10 +64,6 @@ func (r *reader) unsigned() uint64 {
 		return 0
 	}
 	return uint64(n)
-}
-
-func (r *reader) id(partition uint16) flowfabric.ExecutionID {
-	return flowfabric.MakeExecutionID(partition, r.UUID())
 }
 
 // answer reads one item's answer: its mark and what follows it. '+' is done, '=' it already held, '~' it replaced

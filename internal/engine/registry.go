@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -196,7 +195,7 @@ func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (a
 // Workers lists the worker instances that registered, lost ones for an hour; each partition has its own error. It is no
 // snapshot of one moment: one that registers meanwhile may be missing.
 func (e *Engine) Workers(ctx context.Context) []PartitionWorkers {
-	return everyPartition(e, func(i uint16) PartitionWorkers {
+	return inEach(e, func(i uint16) PartitionWorkers {
 		rows, err := pages(func(after string) ([]WorkerRow, string, error) { return e.listWorkers(ctx, i, after) })
 		return PartitionWorkers{i, once(rows, func(w WorkerRow) string { return w.Instance }), err}
 	})
@@ -205,21 +204,10 @@ func (e *Engine) Workers(ctx context.Context) []PartitionWorkers {
 // Sessions lists the sessions of every partition; each partition has its own error. It is no snapshot of one moment:
 // one that is opened meanwhile may be missing.
 func (e *Engine) Sessions(ctx context.Context) []PartitionSessions {
-	return everyPartition(e, func(i uint16) PartitionSessions {
+	return inEach(e, func(i uint16) PartitionSessions {
 		rows, err := e.PartitionSessions(ctx, i)
 		return PartitionSessions{i, rows, err}
 	})
-}
-
-// everyPartition asks every partition, several at the same time. The answers are in the order of the partitions.
-func everyPartition[T any](e *Engine, ask func(partition uint16) T) []T {
-	out := make([]T, e.partitions)
-	p := pool.New().WithMaxGoroutines(laneCalls)
-	for i := range e.partitions {
-		p.Go(func() { out[i] = ask(i) })
-	}
-	p.Wait()
-	return out
 }
 
 // PartitionSessions is [Engine.Sessions] of one partition, by id.

@@ -373,16 +373,11 @@ const heldPage = 100
 
 func (e *Engine) heldPage(ctx context.Context, partition uint16, session string,
 	offset int) (out []Held, total int, err error) {
-	r, err := e.call(ctx, fnHeld, partition, protocol, session, strconv.Itoa(offset))
-	if err != nil {
-		return nil, 0, err
+	r, _, err := ask[wire.SessionHeldReply](ctx, e, partition, wire.SessionHeld{Session: session, Offset: offset})
+	for _, x := range r.Executions {
+		out = append(out, Held{Execution: flowfabric.MakeExecutionID(partition, x.ID), Claim: uint64(x.Claim)})
 	}
-	r.Flag()
-	total = r.Int()
-	for range r.Count(2) {
-		out = append(out, Held{Execution: r.id(partition), Claim: r.unsigned()})
-	}
-	return out, total, r.fail()
+	return out, r.Total, err
 }
 
 // CloseSession ends an empty session; denied.SessionHeld when it holds something (lua/worker/ff_session_close.lua).
