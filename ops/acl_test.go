@@ -262,8 +262,8 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	_, _, _, budget := o.PutBudget(ctx, admission.Budget{Name: "acme", Refund: []string{"failed"},
 		Limits: map[string]admission.Limit{"tokens": {Hard: 5}}}, 0, "me")
 	_, _, _, quota := o.PutQuota(ctx, admission.Quota{Name: "api", Cap: 1}, 0, "me")
-	attached := o.Attach(ctx, admission.Scope{Namespace: "default"}, []flowfabric.Gate{flowfabric.QuotaGate("api")},
-		"me")
+	attached := o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet,
+		[]flowfabric.Gate{flowfabric.QuotaGate("api")}, "me")
 	if err := errors.Join(budget, quota, attached[0].Err, attached[1].Err); err != nil {
 		t.Fatalf("operator: %v", err)
 	}
@@ -278,7 +278,7 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	if err != nil || created[0].Err != nil {
 		t.Fatalf("producer: %v, %+v", err, created)
 	}
-	o.Attach(ctx, admission.Scope{Namespace: "default"}, nil, "me")
+	o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet, nil, "me")
 	for _, x := range items {
 		for {
 			f, err := o.Explain(ctx, x.ID)
@@ -306,7 +306,8 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	_, holds := o.ReadQuota(ctx, "api", 10, 10)
 	_, quotas := o.QuotaNames(ctx)
 	if err := errors.Join(second, adjust, read, list, holds, quotas,
-		o.Attach(ctx, admission.Scope{Namespace: "default"}, nil, "me")[0].Err, o.Gates(ctx)[1].Err); err != nil {
+		o.ChangeAttached(ctx, admission.Scope{Namespace: "default"}, engine.AttachSet, nil, "me")[0].Err,
+		o.Gates(ctx)[1].Err); err != nil {
 		t.Errorf("operator: %v", err)
 	}
 }

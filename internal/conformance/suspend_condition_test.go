@@ -164,7 +164,8 @@ var compositeScenarios = []scenario{
 		twice := freshly(2)
 		twice[1].ID = twice[0].ID
 		both := waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)
-		w.refuses("one id twice", flowfabric.ErrInvalidInput, "waitpoints: the same one twice", w.suspending(c.Fence, both))
+		w.refuses("one id twice", flowfabric.ErrInvalidInput, "waitpoints: the same one twice",
+			w.suspending(c.Fence, both))
 		twice[1].ID, twice[1].Key = uuid.New(), twice[0].Key
 		w.refuses("one key twice", flowfabric.ErrInvalidInput, "waitpoints: the same one twice",
 			w.suspending(c.Fence, waitFor(conditionOf(count(1, "w", "", 1, 2)), twice...)))

@@ -54,10 +54,11 @@ var (
 	call   = regexp.MustCompile(`^([a-z]+)(?:\(([^()]*)\))?$`)
 	digits = regexp.MustCompile(`^(0|[1-9][0-9]{0,15})$`)
 	forms  = map[string]*regexp.Regexp{
-		"int":       regexp.MustCompile(`^-?(0|[1-9][0-9]{0,15})$`),
-		"score":     regexp.MustCompile(`^-?[0-9.]+(e[+-]?[0-9]+)?$|^[+-]?inf$`),
-		"when":      regexp.MustCompile(`^\+?(0|[1-9][0-9]{0,15})$`),
-		"quota":     regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]{0,63}|@\d+\.\d+\.\d+@[A-Za-z0-9_.:/@+=%-]{1,128})$`),
+		"int":   regexp.MustCompile(`^-?(0|[1-9][0-9]{0,15})$`),
+		"score": regexp.MustCompile(`^-?[0-9.]+(e[+-]?[0-9]+)?$|^[+-]?inf$`),
+		"when":  regexp.MustCompile(`^\+?(0|[1-9][0-9]{0,15})$`),
+		"quota": regexp.MustCompile(
+			`^([A-Za-z0-9][A-Za-z0-9_.-]{0,63}|@\d+\.\d+\.\d+@[A-Za-z0-9_.:/@+=%-]{1,128})$`),
 		"dimension": regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`),
 		"label":     regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`),
 		"uuid":      regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`),
@@ -212,7 +213,8 @@ func (t Type) Want() string {
 	return map[string]string{"rows": span, "instant": "milliseconds since 1970", "flag": "0 or 1",
 		"scan": "a cursor of an answer", "int": "a whole number",
 		"score": "a number", "when": "milliseconds since 1970, or + and milliseconds from now",
-		"quota": "the name of a quota, or a limit of a key", "label": "1..64 letters, digits, _ . and -, a letter or digit first",
+		"quota":     "the name of a quota, or a limit of a key",
+		"label":     "1..64 letters, digits, _ . and -, a letter or digit first",
 		"dimension": "1..64 lower-case letters, digits, _ and ., a letter first", "uuid": "a UUID in lower case",
 		"id": "36 bytes", "ref": "a partition and an id", "tag": "dotted lower-case parts, at most 64 bytes",
 		"kid": "1..32 letters, digits, _ . and -", "code": "the code of a state", "text": "a text"}[t.Name]

@@ -29,7 +29,8 @@ local function ff_admit(ctx, q)
   local rule = quota.read(ctx, name)
   if not rule then return reply.err('quota_policy_not_found', name) end
 
-  local slots, window, who = keys.slots(ctx.r, name), keys.window(ctx.r, name), reply.int(q.partition) .. ' ' .. reply.int(q.route)
+  local slots, window = keys.slots(ctx.r, name), keys.window(ctx.r, name)
+  local who = reply.int(q.partition) .. ' ' .. reply.int(q.route)
   quota.trim(ctx, rule)
   local started, held, admitted, why = quota.started(ctx, rule), rule.cap > 0 and redis.call('ZCARD', slots) or 0, 0,
     nil
