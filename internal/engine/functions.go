@@ -71,5 +71,4 @@ var (
 	fnClaimGranted   = functionOf["ff_claim_granted"]
 	fnReadOutbox     = functionOf["ff_read_outbox"]
 	fnReadGates      = functionOf["ff_read_gates"]
-	fnSetShare       = functionOf["ff_set_share"]
 )

@@ -224,14 +224,6 @@ func (l *Listed) route(id string, rows map[string]string) {
 	}
 }
 
-// args are the position's two arguments.
-func (p Position) args() []string {
-	if p.Member == "" {
-		return []string{"", ""}
-	}
-	return []string{strconv.FormatInt(p.Score, 10), p.Member}
-}
-
 func bit(b bool) string {
 	if b {
 		return "1"
