@@ -263,6 +263,15 @@ func noConfig(err error) bool {
 // rootsWithoutConfig is the error of a store whose partition counts are lost, nil for a new one: with other counts
 // nobody would find its work.
 func rootsWithoutConfig(ctx context.Context, client rueidis.Client) error {
+	if client.Mode() != rueidis.ClientModeCluster { // a new store is asked once
+		all := client.B().Exists().Key(rootsOf(maxPartitions, keys.Root)...).Build()
+		switch n, err := client.Do(ctx, all).AsInt64(); {
+		case err != nil:
+			return callError("look for roots", err)
+		case n == 0:
+			return nil
+		}
+	}
 	commands := make(rueidis.Commands, maxPartitions)
 	for i := range commands {
 		commands[i] = client.B().Exists().Key(keys.Root(uint16(i))).Build()
