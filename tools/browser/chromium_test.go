@@ -150,7 +150,7 @@ func (b *tab) wait(expression string) {
 		if b.text("!!("+expression+")") == "true" {
 			return true, nil
 		}
-		page := ages.ReplaceAllString(b.text(`document.body?.innerText ?? ""`), "…") // a page that is loading has no body
+		page := ages.ReplaceAllString(b.text("document.body?.innerText ?? ''"), "…") // one that loads has no body
 		return false, fmt.Sprintf("%s: %.2000s", b.text("location.hash"), page)
 	})
 }
