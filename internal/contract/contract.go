@@ -126,7 +126,7 @@ func split(file string) map[string]string {
 	}
 	parts, label := map[string]string{}, ""
 	switch f := name(file); {
-	case strings.Contains(string(text), "\nlocal function "+f+"(ctx, q)\n"):
+	case strings.Contains(string(text), "\nlocal function "+f+"(ctx, q)"):
 		parts["Decoded"] = "all"
 	case strings.Contains(string(text), "decode."+f+"(argv)"):
 		parts["Decoded"] = "begin"
