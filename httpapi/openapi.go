@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
 // object is a JSON object of the document, whose members come out in order of their names.
@@ -128,17 +131,27 @@ func reference(t reflect.Type, schemas object, closed bool) object {
 	if name == "" { // of a change that needs no body
 		return object{"type": "object", "additionalProperties": false}
 	}
+	name = strings.ToLower(name[:1]) + name[1:]
+	if known, there := schemaTypes.LoadOrStore(name, t); there && known != t {
+		panic(fmt.Sprintf("%v and %v are both called %s", known, t, name)) // a test has made it
+	}
 	if schemas[name] == nil {
 		schemas[name] = schemaOf(t, closed)
 	}
 	return object{"$ref": "#/components/schemas/" + name}
 }
 
+// schemaTypes are the types that have a schema, by its name.
+var schemaTypes sync.Map
+
 // kinds are types that do not speak for themselves.
 var kinds = map[reflect.Type]*jsonschema.Schema{
-	of[json.RawMessage](): {Description: "any JSON value"},
-	of[[]byte]():          {Type: "string", ContentEncoding: "base64"},
-	of[time.Time]():       {Type: "string", Format: "date-time"},
+	of[json.RawMessage]():        {Description: "any JSON value"},
+	of[[]byte]():                 {Type: "string", ContentEncoding: "base64"},
+	of[time.Time]():              {Type: "string", Format: "date-time"},
+	of[flowfabric.Millis]():      {Type: "integer", Description: "milliseconds"},
+	of[flowfabric.ExecutionID](): {Type: "string"},
+	of[flowfabric.FlowID]():      {Type: "string"},
 }
 
 // schemaOf is the schema of a type; closed: it has no other members.

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric-go/internal/words"
 )
 
 // route is one operation: how it is called, who may, what it takes and answers, and what does it. The mux and the
@@ -467,6 +469,9 @@ func init() { // the document is made of the table
 func (c *call) answerJSON(status int, v any) error {
 	if c.broken != nil {
 		return c.broken
+	}
+	if c.who.Role != Operator && c.who.Role != Admin {
+		v = words.Blanked(v, "operator")
 	}
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -18,7 +18,7 @@ type Package struct {
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
 	{"lua", "internal/fault", "internal/limits", "internal/codes", "internal/option", "internal/ids", "internal/trail",
-		"internal/prose", "internal/slowbody", "internal/integer", "internal/misfit"},
+		"internal/prose", "internal/slowbody", "internal/words", "internal/integer", "internal/misfit"},
 	{"."},
 	{"internal/denied", "internal/contract", "internal/wire"},
 	{"internal/valid"},

@@ -85,7 +85,8 @@ func auditLog(entries []string) (out []admission.AuditEntry, err error) {
 		if err != nil {
 			return out, fmt.Errorf("audit entry: %w", err)
 		}
-		out = append(out, admission.AuditEntry{At: time.UnixMilli(ms), What: parts[1], By: parts[2], Detail: parts[3]})
+		out = append(out, admission.AuditEntry{At: time.UnixMilli(ms).UTC(), What: parts[1], By: parts[2],
+			Detail: parts[3]})
 	}
 	return out, nil
 }
@@ -108,7 +109,7 @@ func spelledIDs(e *admission.AuditEntry) {
 func spender(text string) (admission.Spender, error) {
 	h := header{rest: text}
 	id, err := parseSpender(h.next())
-	s := admission.Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())), Period: h.unsigned(),
+	s := admission.Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())).UTC(), Period: h.unsigned(),
 		Late: h.unsigned(), Used: map[string]int64{}}
 	if err = errors.Join(err, h.err); err != nil {
 		return s, fmt.Errorf("spender: %w", err)

@@ -300,14 +300,14 @@ func rootReport(partition uint16, resp rueidis.RedisResult) RootReport {
 	out.Owner, _ = text(2)
 	if ticked, there := text(4); there {
 		ms, _ := strconv.ParseInt(ticked, 10, 64)
-		out.Ticked = time.UnixMilli(ms)
+		out.Ticked = time.UnixMilli(ms).UTC()
 	}
 	if wake, there := text(3); there {
 		ms, err := strconv.ParseInt(wake, 10, 64)
 		if err != nil {
 			out.Err = fmt.Errorf("%w: wake time %q of partition %d", flowfabric.ErrCorrupt, clip(wake), partition)
 		}
-		out.Wake = time.UnixMilli(ms)
+		out.Wake = time.UnixMilli(ms).UTC()
 	}
 	return out
 }

@@ -65,7 +65,7 @@ func (s *StoreReport) readAhead(ctx context.Context, client rueidis.Client, quot
 		} else if len(fields) == 2 {
 			exp, _ := strconv.ParseInt(fields[0], 10, 64)
 			ttl, _ := strconv.ParseInt(fields[1], 10, 64)
-			due = time.UnixMilli(exp - ttl) // of its last renewal
+			due = time.UnixMilli(exp - ttl).UTC() // of its last renewal
 		}
 		if a.By = due.Sub(s.At); a.By > clockSlack {
 			s.Ahead = append(s.Ahead, a)
@@ -79,7 +79,7 @@ func (s *StoreReport) last(resp rueidis.RedisResult) (string, time.Time) {
 	if s.unsure(err); err != nil || len(page) == 0 {
 		return "", time.Time{}
 	}
-	return page[0].Member, time.UnixMilli(int64(page[0].Score))
+	return page[0].Member, time.UnixMilli(int64(page[0].Score)).UTC()
 }
 
 // unsure keeps the first reason why something could not be read.

@@ -148,7 +148,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	u := fields{m: a.Suspension, r: r}
 	relate(&f.Snapshot, core, flowfabric.Wait{Name: u.m["name"], Since: u.instant("created_at")})
 	if core["deadline"] == "0" { // before 1970, which is a deadline too
-		f.DeadlineAt = time.UnixMilli(0)
+		f.DeadlineAt = time.UnixMilli(0).UTC()
 	}
 	f.Lane.Namespace, f.Lane.Name = f.Route.Namespace, f.Route.Lane
 	if by := ParseClosing(f.ClosedWhy); by.Kind == ClosedByCap {

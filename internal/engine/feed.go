@@ -195,7 +195,7 @@ func parseFeedEntry(partition uint16, raw rueidis.XRangeSlice) (entry FeedEntry,
 	}
 	h := header{rest: raw.FieldValues[0].Value}
 	entry.Number = h.unsigned()
-	at := time.UnixMilli(int64(h.unsigned()))
+	at := time.UnixMilli(int64(h.unsigned())).UTC()
 	if h.err != nil || h.rest != "" {
 		return entry, fmt.Errorf("number and time %q", clip(raw.FieldValues[0].Value))
 	}

@@ -260,7 +260,7 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 			return out, fmt.Errorf("%s: %w: attachment", fnReadGates.name, denied.Reply)
 		}
 		ms, _ := strconv.ParseInt(parts[1], 10, 64)
-		a := Attachment{Scope: scope, At: time.UnixMilli(ms), By: parts[2]}
+		a := Attachment{Scope: scope, At: time.UnixMilli(ms).UTC(), By: parts[2]}
 		for name := range strings.SplitSeq(parts[0], ",") {
 			a.Gates = append(a.Gates, flowfabric.Gate(name))
 		}

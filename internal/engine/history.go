@@ -178,7 +178,7 @@ func recorded(text string, r *reader) []Event {
 	switch e.Kind {
 	case EventDelayed, EventReleased:
 		if ms, err := strconv.ParseInt(p[5], 10, 64); err == nil {
-			e.Until = time.UnixMilli(ms)
+			e.Until = time.UnixMilli(ms).UTC()
 		} else if e.Kind == EventReleased {
 			e.Detail = p[5]
 		}
@@ -194,7 +194,7 @@ func recorded(text string, r *reader) []Event {
 			return nil
 		}
 		if ms, err := strconv.ParseInt(told[0], 10, 64); err == nil && ms > 0 {
-			e.Until = time.UnixMilli(ms)
+			e.Until = time.UnixMilli(ms).UTC()
 		}
 		e.By, e.Reason = told[2], p[6]
 	case EventPriority:
@@ -208,7 +208,7 @@ func recorded(text string, r *reader) []Event {
 		}
 		e.Code, e.Reason = flowfabric.Code(was[0]), was[4]
 		if ms, err := strconv.ParseInt(was[1], 10, 64); err == nil {
-			e.Until = time.UnixMilli(ms)
+			e.Until = time.UnixMilli(ms).UTC()
 		}
 	case EventContinued: // its attempt may be one that is not kept
 		e.Detail = p[5]

@@ -200,9 +200,9 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	}
 	switch q.Index {
 	case IndexSuspended, IndexHeld:
-		x.Since = time.UnixMilli(x.Score)
+		x.Since = time.UnixMilli(x.Score).UTC()
 	case IndexEnded:
-		x.PurgeAt = time.UnixMilli(x.Score)
+		x.PurgeAt = time.UnixMilli(x.Score).UTC()
 	case IndexUnsuccessful:
 		x.PurgeAt = f.instant("purge")
 	}

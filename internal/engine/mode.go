@@ -133,6 +133,7 @@ func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, att
 		return stream.Summary{}, fmt.Errorf("read summary: %w: version %q, times %q and %q", denied.Reply, clip(v["v"]),
 			clip(v["f"]), clip(v["l"]))
 	}
-	s.Document, s.Version, s.FirstAt, s.UpdatedAt = []byte(v["d"]), version, time.UnixMilli(first), time.UnixMilli(last)
+	s.Document, s.Version = []byte(v["d"]), version
+	s.FirstAt, s.UpdatedAt = time.UnixMilli(first).UTC(), time.UnixMilli(last).UTC()
 	return s, nil
 }

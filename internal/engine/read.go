@@ -49,7 +49,7 @@ func relate(s *Snapshot, core map[string]string, wait flowfabric.Wait) {
 	if s.State.Public == flowfabric.Suspended {
 		s.Wait = wait
 		if ms, err := strconv.ParseInt(core["suspension_deadline"], 10, 64); err == nil {
-			s.Wait.TimeoutAt = time.UnixMilli(ms)
+			s.Wait.TimeoutAt = time.UnixMilli(ms).UTC()
 		}
 	}
 	times := []time.Time{s.ClaimedAt, s.CompletedAt, s.Wait.Since}
@@ -146,7 +146,7 @@ func keyHold(text string) flowfabric.KeyHold {
 	_, till, keyed := strings.Cut(text, ":")
 	hold := flowfabric.KeyHold{Keyed: keyed, Retained: till == "-", Debounced: till == "~"}
 	if ms, err := strconv.ParseInt(till, 10, 64); err == nil && ms > 0 {
-		hold.Until = time.UnixMilli(ms)
+		hold.Until = time.UnixMilli(ms).UTC()
 	}
 	return hold
 }
@@ -352,7 +352,7 @@ func (f fields) number(name string) int64 {
 
 func (f fields) instant(name string) time.Time {
 	if n := f.number(name); n != 0 {
-		return time.UnixMilli(n)
+		return time.UnixMilli(n).UTC()
 	}
 	return time.Time{}
 }

@@ -175,7 +175,7 @@ func TakenFor(err error) (until time.Time, left time.Duration) {
 	}
 	at, _ := strconv.ParseInt(denied.Slot(refused, 0), 10, 64)
 	ms, _ := strconv.ParseInt(denied.Slot(refused, 1), 10, 64)
-	return time.UnixMilli(at), time.Duration(ms) * time.Millisecond
+	return time.UnixMilli(at).UTC(), time.Duration(ms) * time.Millisecond
 }
 
 // LeaveWorker ends a registration in good order: the name is free at once (lua/worker/ff_leave_worker.lua). already:

@@ -267,7 +267,7 @@ func parseFrame(entry rueidis.XRangeEntry, mode stream.FrameMode) (stream.Frame,
 		if err != nil {
 			return stream.Frame{}, fmt.Errorf("read frames: %w: time %q of %s", denied.Reply, clip(w), entry.ID)
 		}
-		f.ProducedAt = time.UnixMilli(ms)
+		f.ProducedAt = time.UnixMilli(ms).UTC()
 	}
 	if !place(&f, v["d"], cmp.Or(v["v"], v["x"])) {
 		return stream.Frame{}, fmt.Errorf("read frames: %w: place of %s", denied.Reply, entry.ID)
@@ -330,7 +330,7 @@ func DecodeFrames(message string) (FrameMessage, error) {
 			if err != nil {
 				return FrameMessage{}, fmt.Errorf("frame message: %w: frame %d", denied.Reply, i)
 			}
-			f.ProducedAt = time.UnixMilli(ms)
+			f.ProducedAt = time.UnixMilli(ms).UTC()
 		}
 	}
 	if d.rest != "" {

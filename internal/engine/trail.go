@@ -76,7 +76,7 @@ func (e *Engine) ReadTrail(ctx context.Context, source int, before Position,
 		ms, err2 := strconv.ParseInt(at, 10, 64)
 		note, ok := trail.Parse(text)
 		if err == nil && err2 == nil && ok {
-			changes = append(changes, Change{Note: note, At: time.UnixMilli(ms), id: id, source: source})
+			changes = append(changes, Change{Note: note, At: time.UnixMilli(ms).UTC(), id: id, source: source})
 		}
 	}
 	return changes, len(entries) == limit, nil

@@ -45,7 +45,7 @@ func DecodeOpened(blob []byte) (Opened, error) {
 	r := parts("waitpoint", strings.SplitN(string(blob), " ", 5), 5)
 	out := Opened{ID: r.UUID(), Kid: r.Text(), Nonce: r.Text()}
 	ms := r.number()
-	out.ExpiresAt, out.Closed, out.Key = time.UnixMilli(ms), ms == 0, r.Text()
+	out.ExpiresAt, out.Closed, out.Key = time.UnixMilli(ms).UTC(), ms == 0, r.Text()
 	return out, r.fail()
 }
 

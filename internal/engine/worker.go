@@ -113,7 +113,8 @@ func (e *Engine) claims(ctx context.Context, partition uint16, session string, n
 				r.Stop("claim %d: %w", i, h.err)
 			}
 		}
-		c.CreatedAt, c.ClaimedAt = time.UnixMilli(int64(h.unsigned())), time.UnixMilli(int64(h.unsigned()))
+		c.CreatedAt = time.UnixMilli(int64(h.unsigned())).UTC()
+		c.ClaimedAt = time.UnixMilli(int64(h.unsigned())).UTC()
 		c.Retries, c.Reclaims = int(h.unsigned()), int(h.unsigned())
 		c.TimeLeft, c.DeadlineIn = h.millis(), h.millis()
 		c.LastSequence = h.unsigned()

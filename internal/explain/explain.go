@@ -183,7 +183,7 @@ func gone(id flowfabric.ExecutionID, err error) (Explanation, error) {
 	case errors.Is(err, flowfabric.ErrResultPurged):
 		state, _ := flowfabric.Project(flowfabric.Code(denied.Slot(refused, 0)))
 		ms, _ := strconv.ParseInt(denied.Slot(refused, 1), 10, 64)
-		out.Reason, out.State, out.Code, out.At = WhyPurged, state.Public, state.Code, time.UnixMilli(ms)
+		out.Reason, out.State, out.Code, out.At = WhyPurged, state.Public, state.Code, time.UnixMilli(ms).UTC()
 		out.Sentence = fmt.Sprintf("It ended %s and was purged: what is left is a tombstone, which keeps its id taken.",
 			state.Public)
 		out.Next = "Nothing moves it; the tombstone goes at " + stamp(out.At) + ", and then the id is free."

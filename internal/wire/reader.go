@@ -170,7 +170,7 @@ func (r *Reader) Instant() time.Time {
 	if n == 0 {
 		return time.Time{}
 	}
-	return time.UnixMilli(int64(n))
+	return time.UnixMilli(int64(n)).UTC()
 }
 
 // InstantOr0 reads a time; none is the zero one.
