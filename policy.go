@@ -1,6 +1,9 @@
 package flowfabric
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // RetryPolicy decides what follows a failed attempt. The pause before retry k (k = 0 for the first) is
 // min(Initial × Multiplier^k, Max) or, with Fixed, Initial; with Jitter it is multiplied by a factor in [0.8, 1.2]
@@ -37,4 +40,16 @@ type Retentions struct {
 	Failed    time.Duration
 	Cancelled time.Duration // also members of flows that were skipped
 	Expired   time.Duration
+}
+
+// MarshalJSON writes the outcomes that it says something of, in whole seconds: {"completed":3600}.
+func (r Retentions) MarshalJSON() ([]byte, error) {
+	said := map[PublicState]int64{}
+	for outcome, d := range map[PublicState]time.Duration{Completed: r.Completed, Failed: r.Failed,
+		Cancelled: r.Cancelled, Expired: r.Expired} {
+		if d != 0 {
+			said[outcome] = int64(d / time.Second)
+		}
+	}
+	return json.Marshal(said)
 }

@@ -11,10 +11,9 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
-	"github.com/flowfabric/flowfabric-go/internal/link"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -137,7 +136,7 @@ func (f *fakeStore) Queues(context.Context, uint16, string, int) ([]engine.Queue
 	return nil, f.refusal
 }
 
-func (f *fakeStore) PartitionSessions(context.Context, uint16) ([]engine.SessionRow, error) {
+func (f *fakeStore) PartitionSessions(context.Context, uint16) ([]flowfabric.WorkerSession, error) {
 	return nil, f.refusal
 }
 
@@ -145,8 +144,8 @@ func (f *fakeStore) ListExecutions(context.Context, uint16, engine.ListQuery) (e
 	return engine.ListPage{}, f.refusal
 }
 
-func (f *fakeStore) DescribePartition(_ context.Context, p uint16) (engine.PartitionInfo, error) {
-	return engine.PartitionInfo{Partition: p}, f.refusal
+func (f *fakeStore) DescribePartition(_ context.Context, p uint16) (flowfabric.Partition, error) {
+	return flowfabric.Partition{Partition: p}, f.refusal
 }
 
 type laneAsked struct {

@@ -525,7 +525,8 @@ func TestShares(t *testing.T) {
 		must.No(t, admin.New(c).SetLane(ctx, "later", admin.LaneChange{Namespace: "default", Weight: new(3)}))
 		must.No(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Ageing: new(90 * time.Second)},
 			flowfabric.By("anna")))
-		if l := laneOf(ctx, t, c, "default"); l.Weight != 7 || l.Ageing != 90*time.Second || l.Mixed ||
+		if l := laneOf(ctx, t, c, "default"); l.Weight != 7 || l.Ageing != flowfabric.Millis(90*time.Second) ||
+			l.Mixed ||
 			l.State != admin.LaneActive || l.By != "anna" {
 			t.Errorf("%+v", l)
 		}

@@ -20,9 +20,9 @@ type inspector interface {
 	SetShare(ctx context.Context, namespace, lane string, weight int) []engine.AttachAnswer
 	Lanes(ctx context.Context) []engine.PartitionLanes
 	Queues(ctx context.Context, partition uint16, namespace string, most int) ([]engine.Queue, error)
-	PartitionSessions(ctx context.Context, partition uint16) ([]engine.SessionRow, error)
+	PartitionSessions(ctx context.Context, partition uint16) ([]flowfabric.WorkerSession, error)
 	ListExecutions(ctx context.Context, partition uint16, q engine.ListQuery) (engine.ListPage, error)
-	DescribePartition(ctx context.Context, partition uint16) (engine.PartitionInfo, error)
+	DescribePartition(ctx context.Context, partition uint16) (flowfabric.Partition, error)
 	FreezePartition(ctx context.Context, partition uint16, reason string) error
 	ThawPartition(ctx context.Context, partition uint16) error
 }
@@ -59,20 +59,23 @@ const (
 
 // Lane is what the partitions know of a lane, put together.
 type Lane struct {
-	Namespace, Name string
-	State           LaneState
-	// of what ends in it and whose policy names none; 0 is the default, 24 h of what completed, else 14 days
-	Retention flowfabric.Retentions
-	Since     time.Time     // of the state; zero when nobody ever said anything
-	By        string        // who said so last
-	Ageing    time.Duration // what a step of priority is worth in waiting; 0: no waiting outweighs one
-	Weight    int           // of the namespace in the lane, see [LaneChange]; 0 is the usual one, 1
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	State     LaneState `json:"state" jsonschema:"active, paused, draining or disabled"`
+	// Retention is of what ends in it and whose policy names none; 0 is the default, 24 h of what completed, else 14
+	// days.
+	Retention flowfabric.Retentions `json:"retention_s,omitzero" jsonschema:"seconds that it keeps what ended in it, by outcome, where it does not keep it as long as is usual: 24 h of what completed, else 14 days"`
+	Since     time.Time             `json:"since,omitzero" jsonschema:"when somebody said something of it last"`
+	By        string                `json:"by,omitempty" jsonschema:"who did"`
+	Ageing    flowfabric.Millis     `json:"ageing_ms,omitempty" jsonschema:"waiting that outweighs a step of priority; absent where no waiting does"`
+	Weight    int                   `json:"weight,omitempty" jsonschema:"of the namespace in the lane; absent where it is the usual one, 1"`
 	// Mixed: partitions differ in state, retention, ageing or weight, because a change did not reach all of them;
 	// making it again settles it. State, Retention and Ageing are then those of the partition whose state changed
 	// last, as is Weight.
-	Mixed           bool
-	Routes, Waiting int             // over all partitions
-	Partitions      []LanePartition // every partition that answered, in order
+	Mixed      bool            `json:"mixed,omitempty" jsonschema:"partitions differ, because a change did not reach all of them: make it again"`
+	Routes     int             `json:"routes" jsonschema:"queues, over all partitions"`
+	Waiting    int             `json:"waiting" jsonschema:"executions"`
+	Partitions []LanePartition `json:"-"` // every partition that answered, in order
 }
 
 // LanePartition is a lane in one partition.
@@ -146,7 +149,7 @@ func (l *Lane) merge(answered []uint16) {
 		l.Mixed = l.Mixed || !first && x.differs(l.Partitions[0])
 		if first || x.Since.After(l.Since) {
 			l.State, l.Retention, l.Since, l.By = x.State, x.Retention, x.Since, x.By
-			l.Ageing, l.Weight = x.Ageing, x.Weight
+			l.Ageing, l.Weight = flowfabric.Millis(x.Ageing), x.Weight
 		}
 	}
 }
@@ -233,7 +236,7 @@ func (a *Admin) doubtLane(ctx context.Context, namespace, lane string) {
 			return
 		}
 		for _, w := range p.Workers {
-			if w.Info.Serves(namespace) && slices.Contains(w.Info.Lanes, lane) {
+			if engine.Serves(w.WorkerInfo, namespace) && slices.Contains(w.Lanes, lane) {
 				return
 			}
 		}

@@ -108,7 +108,7 @@ func TestPartialFailures(t *testing.T) {
 	}
 	queues, err := admin.New(c).Queues(ctx, "")
 	refused("queues", err)
-	if len(queues) != 1 || queues[0].Depth != 300 || len(queues[0].Partitions) != 3 {
+	if len(queues) != 1 || queues[0].Waiting != 300 || len(queues[0].Partitions) != 3 {
 		t.Errorf("%+v", queues)
 	}
 	if _, err := admin.New(c).ListPage(ctx, admin.Filter{}, "", 0); !errors.Is(err, flowfabric.ErrPartitionFrozen) ||
@@ -210,8 +210,8 @@ func TestQueues(t *testing.T) {
 	must.No(t, err)
 	var got []string
 	for _, q := range queues {
-		got = append(got, fmt.Sprint(q.Lane, q.Capabilities, q.State, q.Mixed, q.Depth, " ", q.Priority, " ",
-			q.Retained, q.Oldest.IsZero()))
+		got = append(got, fmt.Sprint(q.Lane, q.Capabilities, q.State, q.Mixed, q.Waiting, " ", q.Priority, " ",
+			q.Stored, q.OldestAt.IsZero()))
 	}
 	if want :=
 		"default[]activefalse 0 0 1 true default[eu gpu]activefalse 200 0 200 false old[]activefalse 301 3 301 false"; strings.Join(got,
@@ -219,7 +219,7 @@ func TestQueues(t *testing.T) {
 		t.Errorf("%s, want %s", strings.Join(got, " "), want)
 	}
 	s, err := first.Get(ctx)
-	if err != nil || !queues[2].Oldest.Equal(s.CreatedAt) || queues[2].Kind != "write-article" {
+	if err != nil || !queues[2].OldestAt.Equal(s.CreatedAt) || queues[2].Kind != "write-article" {
 		t.Errorf("%+v, created %s, %v", queues[2], s.CreatedAt, err)
 	}
 	sum := 0
@@ -231,10 +231,10 @@ func TestQueues(t *testing.T) {
 	}
 	claim(ctx, t, e, first.ID())
 	all, err := admin.New(c).Queues(ctx, admin.AllNamespaces)
-	if err != nil || len(all) != 4 || all[0].Namespace != "blue" || all[0].Depth != 1 {
+	if err != nil || len(all) != 4 || all[0].Namespace != "blue" || all[0].Waiting != 1 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if all[3].Depth+all[2].Depth+all[1].Depth != 501-10 { // claim takes ten
+	if all[3].Waiting+all[2].Waiting+all[1].Waiting != 501-10 { // claim takes ten
 		t.Errorf("%+v", all)
 	}
 }

@@ -18,16 +18,18 @@ const partitionCalls = 16
 
 // Queue is what waits in one lane for workers of one kind and capabilities, in all partitions together.
 type Queue struct {
-	Namespace, Lane, Kind string
-	Capabilities          []string // required of the worker
-	State                 LaneState
-	Mixed                 bool      // partitions differ in the lane's state, see Lane.Mixed; State is that of most
-	Depth                 int       // how many wait
-	Oldest                time.Time // creation of the oldest that waits; zero when nothing does
-	Priority              int       // the highest of what is claimed next in a partition
-	Retained              int       // executions in any state, until they are purged
-	Drift                 string    // of rows that are damaged, "" for sound ones
-	Partitions            []QueuePartition
+	Namespace    string           `json:"namespace"`
+	Lane         string           `json:"lane"`
+	Kind         string           `json:"kind"`
+	Capabilities []string         `json:"capabilities,omitempty" jsonschema:"that a worker needs"`
+	State        LaneState        `json:"lane_state" jsonschema:"of the lane: active, paused, draining or disabled; that of most partitions"`
+	Mixed        bool             `json:"mixed,omitempty" jsonschema:"partitions differ in the lane's state"`
+	Waiting      int              `json:"waiting" jsonschema:"executions"`
+	OldestAt     time.Time        `json:"oldest_at,omitzero" jsonschema:"creation of the oldest that waits"`
+	Priority     int              `json:"highest_priority" jsonschema:"of what is claimed next in a partition"`
+	Stored       int              `json:"stored" jsonschema:"executions in any state, until they are purged"`
+	Drift        string           `json:"drift,omitempty" jsonschema:"what is wrong with rows that are damaged"`
+	Partitions   []QueuePartition `json:"-"`
 }
 
 // QueuePartition is a queue in one partition.
@@ -86,11 +88,11 @@ func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
 }
 
 func (q *Queue) add(x engine.Queue) {
-	q.Depth += x.Depth
-	q.Retained += x.Retained
+	q.Waiting += x.Depth
+	q.Stored += x.Retained
 	q.Priority = max(q.Priority, x.Priority)
-	if !x.Oldest.IsZero() && (q.Oldest.IsZero() || x.Oldest.Before(q.Oldest)) {
-		q.Oldest = x.Oldest
+	if !x.Oldest.IsZero() && (q.OldestAt.IsZero() || x.Oldest.Before(q.OldestAt)) {
+		q.OldestAt = x.Oldest
 	}
 	q.Partitions = append(q.Partitions, QueuePartition{x.Partition, x.Route.ID, LaneState(x.Lane), x.Depth, x.Oldest,
 		x.Priority, x.Retained})

@@ -151,6 +151,9 @@ func TestRotationUnderALongWait(t *testing.T) {
 		if refused := r.Partition == x.ID().Partition(); refused != (r.Err != nil) {
 			t.Errorf("%+v", r)
 		}
+		if r.Err == nil {
+			b.Ring.Use(r.Partition, "b")
+		}
 	}
 	endless, forever := b.Park(0)
 	rotate(b, admin.Rotation{Kid: "d", Grace: time.Millisecond, Force: true})

@@ -39,12 +39,13 @@ type Rotation struct {
 
 // KeyRotated is what one partition answered to a rotation.
 type KeyRotated struct {
-	Partition uint16
-	Previous  string // the key that signed until now; "" if there was none
-	Noop      bool   // it was the current key already
-	Reaped    int    // keys forgotten because their grace was over
-	Open      int    // waitpoints open under the previous key
-	Err       error  // flowfabric.ErrState, ErrConflict, or why the call failed
+	Partition uint16 `json:"partition"`
+	Previous  string `json:"previous,omitempty" jsonschema:"the key that signed until now"`
+	Noop      bool   `json:"already" jsonschema:"it was the key before"`
+	Reaped    int    `json:"forgotten_keys" jsonschema:"keys whose grace was over"`
+	Open      int    `json:"open_waitpoints" jsonschema:"under the key before"`
+	Err       error  `json:"-"` // flowfabric.ErrState, ErrConflict, or why the call failed
+	Error     string `json:"error,omitempty" jsonschema:"why it was not done there; repeat the request"`
 }
 
 // RotateTokenKeys makes a key sign new tokens in every partition. What travels is its fingerprint, never the secret.
@@ -79,8 +80,10 @@ func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, opts ...flowfab
 	rotated := make([]KeyRotated, len(answers))
 	var failed partitionErrors
 	for i, x := range answers {
-		rotated[i] = KeyRotated(x)
+		rotated[i] = KeyRotated{Partition: x.Partition, Previous: x.Previous, Noop: x.Noop, Reaped: x.Reaped,
+			Open: x.Open, Err: x.Err}
 		if x.Err != nil {
+			rotated[i].Error = x.Err.Error()
 			failed.add(x.Partition, x.Err)
 		} else {
 			a.conn.Keyring.Use(x.Partition, r.Kid)
@@ -91,20 +94,21 @@ func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, opts ...flowfab
 
 // PartitionKeys are the token keys of one partition.
 type PartitionKeys struct {
-	Partition uint16
-	Current   string // the id of the key that signs
-	Keys      []TokenKey
-	Err       error
+	Partition uint16     `json:"partition"`
+	Current   string     `json:"current,omitempty" jsonschema:"the id of the key that signs"`
+	Keys      []TokenKey `json:"keys"`
+	Err       error      `json:"-"`
+	Error     string     `json:"error,omitempty"`
 }
 
 // TokenKey is a key that verifies tokens in a partition.
 type TokenKey struct {
-	Kid         string    // its id
-	Fingerprint string    // of its secret, 16 hex digits
-	Current     bool      // it signs
-	ExpiresAt   time.Time // zero for the current one
-	Open        int       // waitpoints open under it
-	NeededUntil time.Time // when the last of them ends; far in the future if one has no end
+	Kid         string    `json:"kid"`
+	Fingerprint string    `json:"fingerprint" jsonschema:"of its secret, 16 hex digits"`
+	Current     bool      `json:"current" jsonschema:"it signs"`
+	ExpiresAt   time.Time `json:"expires_at,omitzero" jsonschema:"absent for the current one"`
+	Open        int       `json:"open_waitpoints" jsonschema:"under it"`
+	NeededUntil time.Time `json:"needed_until,omitzero" jsonschema:"when the last of them ends; far in the future if one has no end"`
 }
 
 // TokenKeys lists the keys that verify tokens, by partition: which one signs, until when the others are good, how many
@@ -118,12 +122,13 @@ func (a *Admin) TokenKeys(ctx context.Context) ([]PartitionKeys, error) {
 	listed := make([]PartitionKeys, len(answers))
 	var failed partitionErrors
 	for i, p := range answers {
-		listed[i] = PartitionKeys{Partition: p.Partition, Current: p.Current, Err: p.Err}
+		listed[i] = PartitionKeys{Partition: p.Partition, Current: p.Current, Keys: []TokenKey{}, Err: p.Err}
 		for _, k := range p.Keys {
 			listed[i].Keys = append(listed[i].Keys,
 				TokenKey{k.Kid, k.Fingerprint, k.Current, k.ExpiresAt, k.Open, k.NeededUntil})
 		}
 		if p.Err != nil {
+			listed[i].Error = p.Err.Error()
 			failed.add(p.Partition, p.Err)
 		}
 	}

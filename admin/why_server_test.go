@@ -28,7 +28,7 @@ func TestWhyOnAServer(t *testing.T) {
 		x := submit(ctx, t, c, "tides")
 		says(x.ID(), explain.WhyWaitingNoWorker, `no live worker takes kind "write-article"`)
 		_, err := e.RegisterWorker(ctx, engine.Registration{Instance: "tester", Token: "t", TTL: time.Hour,
-			Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"},
+			Info: flowfabric.WorkerInfo{Namespaces: []string{"default"}, Lanes: []string{"default"},
 				Kinds: []string{"write-article"}}})
 		must.No(t, err)
 		says(x.ID(), explain.WhyWaitingNext, "1 live worker takes")

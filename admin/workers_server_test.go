@@ -21,14 +21,14 @@ func TestWorkers(t *testing.T) {
 			t.Helper()
 			_, err := e.RegisterWorker(ctx,
 				engine.Registration{Instance: instance, Token: "t", TTL: time.Minute, InFlight: 7,
-					Info: engine.WorkerInfo{Pool: "pool", Kinds: []string{"write-article"}}})
+					Info: flowfabric.WorkerInfo{Pool: "pool", Kinds: []string{"write-article"}}})
 			must.No(t, err)
 		}
-		list := func() map[string]admin.Worker {
+		list := func() map[string]flowfabric.Worker {
 			t.Helper()
 			workers, err := admin.New(c).Workers(ctx)
 			must.No(t, err)
-			out := map[string]admin.Worker{}
+			out := map[string]flowfabric.Worker{}
 			for i, w := range workers {
 				out[w.Instance] = w
 				if i > 0 && workers[i-1].Instance >= w.Instance {
@@ -45,11 +45,11 @@ func TestWorkers(t *testing.T) {
 		all := list()
 		idle, busy := all["idle"], all["tester"]
 		if len(all) != 2 || !idle.Alive || !idle.Registered || idle.InFlight != 0 || len(idle.Sessions) != 0 ||
-			idle.Info.Pool != "pool" {
+			idle.Pool != "pool" {
 			t.Errorf("idle: %+v", idle)
 		}
 		if !busy.Alive || busy.InFlight != 3 || busy.Reported != 7 || len(busy.Sessions) != 3 ||
-			busy.LastSeen.IsZero() || busy.Info.Kinds[0] != "write-article" {
+			busy.SeenAt.IsZero() || busy.Kinds[0] != "write-article" {
 			t.Errorf("busy: %+v", busy)
 		}
 		if s := busy.Sessions[0]; !s.Alive || s.Held != 1 || s.Partition > 1 {
@@ -93,7 +93,7 @@ func TestUnregisteredWorker(t *testing.T) {
 			t.Fatalf("%+v, %v", workers, err)
 		}
 		if w := workers[0]; w.Instance != "tester" || w.Registered || !w.Alive || w.InFlight != 1 ||
-			!w.LastSeen.IsZero() {
+			!w.SeenAt.IsZero() {
 			t.Errorf("%+v", w)
 		}
 		if held, err := admin.New(c).MarkWorkerDead(ctx, "tester"); err != nil || held != 1 {

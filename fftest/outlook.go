@@ -57,10 +57,10 @@ func (w *Env) outlook(ctx context.Context) (o outlook, err error) {
 				return o, err
 			}
 		}
-		for _, t := range []admin.Timer{p.Delayed, p.Alarms} {
+		for _, t := range []flowfabric.Timer{p.Delayed, p.Alarms} {
 			o.moves(t.Head)
 		}
-		for _, t := range []admin.Timer{p.Pending, p.Done, p.Schedules, p.FlowDue} {
+		for _, t := range []flowfabric.Timer{p.Pending, p.Ended, p.Schedules, p.FlowDue} {
 			o.sooner(t.Head)
 		}
 		if p.Closed.Count > 0 {
@@ -155,7 +155,8 @@ func (w *Env) serves(r admin.Queue) bool {
 	if len(cfg.Lanes) == 0 {
 		cfg.Lanes = []string{limits.DefaultLane}
 	}
-	info := engine.WorkerInfo{Namespace: cmp.Or(cfg.Namespace, limits.DefaultNamespace), Namespaces: cfg.Namespaces}
+	info := flowfabric.WorkerInfo{
+		Namespaces: append([]string{cmp.Or(cfg.Namespace, limits.DefaultNamespace)}, cfg.Namespaces...)}
 	for _, c := range r.Capabilities {
 		if !slices.Contains(cfg.Capabilities, c) {
 			return false
@@ -163,7 +164,7 @@ func (w *Env) serves(r admin.Queue) bool {
 	}
 	for _, b := range w.bindings {
 		if b.Info().Kind == r.Kind {
-			return info.Serves(r.Namespace) && slices.Contains(cfg.Lanes, r.Lane)
+			return engine.Serves(info, r.Namespace) && slices.Contains(cfg.Lanes, r.Lane)
 		}
 	}
 	return false

@@ -150,6 +150,7 @@ var kinds = map[reflect.Type]*jsonschema.Schema{
 	of[[]byte]():                 {Type: "string", ContentEncoding: "base64"},
 	of[time.Time]():              {Type: "string", Format: "date-time"},
 	of[flowfabric.Millis]():      {Type: "integer", Description: "milliseconds"},
+	of[flowfabric.Retentions]():  {Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer"}},
 	of[flowfabric.ExecutionID](): {Type: "string"},
 	of[flowfabric.FlowID]():      {Type: "string"},
 }

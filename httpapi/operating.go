@@ -241,18 +241,8 @@ func (c *call) signal() error {
 }
 
 type laneList struct {
-	Items      []lane `json:"items"`
-	NextCursor string `json:"next_cursor,omitempty"`
-}
-
-type lane struct {
-	Namespace string     `json:"namespace"`
-	Name      string     `json:"name"`
-	State     string     `json:"state"`
-	Since     *time.Time `json:"since,omitempty"`
-	By        string     `json:"by,omitempty"`
-	Waiting   int        `json:"waiting"`
-	Mixed     bool       `json:"mixed,omitempty" jsonschema:"partitions differ, because a change did not reach all of them"`
+	Items      []admin.Lane `json:"items"`
+	NextCursor string       `json:"next_cursor,omitempty"`
 }
 
 // asked is the namespace that the query names, and the page.
@@ -275,35 +265,14 @@ func (c *call) lanes() error {
 	if err != nil {
 		return err
 	}
-	out := laneList{Items: make([]lane, 0, len(list))}
-	list, out.NextCursor = cut(page, list, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
-	for _, l := range list {
-		out.Items = append(out.Items, lane{l.Namespace, l.Name, string(l.State), utc(l.Since), l.By, l.Waiting,
-			l.Mixed})
-	}
+	var out laneList
+	out.Items, out.NextCursor = cut(page, list, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
 	return c.answerJSON(http.StatusOK, out)
 }
 
 type queueList struct {
-	Items      []queue `json:"items"`
-	NextCursor string  `json:"next_cursor,omitempty"`
-}
-
-type queue struct {
-	Namespace    string     `json:"namespace"`
-	Lane         string     `json:"lane"`
-	Kind         string     `json:"kind"`
-	Capabilities []string   `json:"capabilities,omitempty"`
-	LaneState    string     `json:"lane_state"`
-	Depth        int        `json:"depth" jsonschema:"how many wait"`
-	Oldest       *time.Time `json:"oldest,omitempty"`
-	Retained     int        `json:"retained" jsonschema:"executions in any state"`
-	Drift        string     `json:"drift,omitempty"`
-}
-
-func newQueue(q admin.Queue) queue {
-	return queue{q.Namespace, q.Lane, q.Kind, q.Capabilities, string(q.State), q.Depth, utc(q.Oldest), q.Retained,
-		q.Drift}
+	Items      []admin.Queue `json:"items"`
+	NextCursor string        `json:"next_cursor,omitempty"`
 }
 
 func (c *call) queues() error {
@@ -315,35 +284,16 @@ func (c *call) queues() error {
 	if err != nil {
 		return err
 	}
-	out := queueList{Items: make([]queue, 0, len(list))}
-	list, out.NextCursor = cut(page, list, func(q admin.Queue) string {
+	var out queueList
+	out.Items, out.NextCursor = cut(page, list, func(q admin.Queue) string {
 		return keyOf(q.Namespace, q.Lane, q.Kind, strings.Join(q.Capabilities, ","), q.Drift)
 	})
-	for _, q := range list {
-		out.Items = append(out.Items, newQueue(q))
-	}
 	return c.answerJSON(http.StatusOK, out)
 }
 
 type workerList struct {
-	Items      []worker `json:"items"`
-	NextCursor string   `json:"next_cursor,omitempty"`
-}
-
-type worker struct {
-	Instance    string            `json:"instance"`
-	Pool        string            `json:"pool,omitempty"`
-	Namespaces  []string          `json:"namespaces,omitempty"`
-	Lanes       []string          `json:"lanes,omitempty"`
-	Kinds       []string          `json:"kinds,omitempty"`
-	Concurrency int               `json:"concurrency,omitempty"`
-	Version     string            `json:"version,omitempty" jsonschema:"of the application"`
-	Labels      map[string]string `json:"labels,omitempty" jsonschema:"of the application"`
-	Alive       bool              `json:"alive"`
-	Dead        bool              `json:"dead,omitempty" jsonschema:"an operator gave it up"`
-	Reason      string            `json:"reason,omitempty"`
-	LastSeen    *time.Time        `json:"last_seen,omitempty"`
-	InFlight    int               `json:"in_flight"`
+	Items      []flowfabric.Worker `json:"items"`
+	NextCursor string              `json:"next_cursor,omitempty"`
 }
 
 func (c *call) workers() error {
@@ -356,19 +306,13 @@ func (c *call) workers() error {
 	if err != nil {
 		return err
 	}
-	out := workerList{Items: make([]worker, 0, len(list))}
-	for _, w := range list {
-		serves := slices.DeleteFunc(append([]string{w.Info.Namespace}, w.Info.Namespaces...), func(n string) bool {
-			return n == ""
+	if len(c.who.Namespaces) > 0 {
+		list = slices.DeleteFunc(list, func(w flowfabric.Worker) bool {
+			return !slices.Contains(w.Namespaces, "*") && !slices.ContainsFunc(w.Namespaces, c.who.may)
 		})
-		if len(c.who.Namespaces) > 0 && !slices.Contains(serves, "*") && !slices.ContainsFunc(serves, c.who.may) {
-			continue
-		}
-		out.Items = append(out.Items, worker{w.Instance, w.Info.Pool, serves, w.Info.Lanes, w.Info.Kinds,
-			w.Info.Concurrency, w.Info.Version, w.Info.Labels, w.Alive, w.Dead, w.Reason,
-			utc(w.LastSeen), w.InFlight})
 	}
-	out.Items, out.NextCursor = cut(page, out.Items, func(w worker) string { return w.Instance })
+	var out workerList
+	out.Items, out.NextCursor = cut(page, list, func(w flowfabric.Worker) string { return w.Instance })
 	return c.answerJSON(http.StatusOK, out)
 }
 

@@ -134,7 +134,7 @@ func (a *api) gatesAndPartitions() {
 		t.Errorf("%+v", l)
 	}
 	if l := into[rotatedList](t, a.as("admin", "POST", "/v1/token-keys:rotate", `{"kid":"k1"}`, 200)); len(l.Items) !=
-		4 || !l.Items[0].Already {
+		4 || !l.Items[0].Noop {
 		t.Errorf("%+v", l)
 	}
 	a.as("admin", "POST", "/v1/token-keys:rotate", `{"kid":"k2"}`, 400)

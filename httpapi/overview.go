@@ -44,29 +44,29 @@ func (c *call) self() error {
 
 // sample is the store at one moment. Of a token that is bound to namespaces it has only what queues tell.
 type sample struct {
-	At         time.Time  `json:"at"`
-	Waiting    int        `json:"waiting"`
-	Oldest     *time.Time `json:"oldest,omitempty" jsonschema:"creation of the oldest that waits"`
-	Stored     int        `json:"stored" jsonschema:"executions in any state"`
-	Delayed    int        `json:"delayed"`
-	Suspended  int        `json:"suspended"`
-	Held       int        `json:"held"`
-	Blocked    int        `json:"waiting_children" jsonschema:"wait for others"`
-	Active     int        `json:"active"`
-	Ended      int        `json:"ended" jsonschema:"and still stored"`
-	Closed     int        `json:"closed" jsonschema:"queues that a budget or quota keeps back, by partition"`
-	UsedUp     []usedUp   `json:"budgets_used_up,omitempty" jsonschema:"budgets that have no room for the work that waits for them, at most ten, those for which most waits in front"`
-	Created    float64    `json:"created_per_s" jsonschema:"over the last ten seconds, like the rates that follow"`
-	Completed  float64    `json:"completed_per_s"`
-	Failed     float64    `json:"failed_per_s" jsonschema:"failed or expired"`
-	Workers    int        `json:"workers" jsonschema:"that live"`
-	Lost       int        `json:"workers_lost" jsonschema:"that stopped without saying so within the last hour"`
-	Slots      int        `json:"slots" jsonschema:"executions that the workers can run at once"`
-	Partitions int        `json:"partitions" jsonschema:"that answer"`
-	Silent     int        `json:"partitions_silent" jsonschema:"that do not answer"`
-	Frozen     int        `json:"partitions_frozen"`
-	Overdue    int        `json:"partitions_overdue" jsonschema:"no process runs their timers"`
-	LagMs      int64      `json:"lag_ms" jsonschema:"for how long the earliest thing is due that nobody has done"`
+	At         time.Time         `json:"at"`
+	Waiting    int               `json:"waiting"`
+	OldestAt   time.Time         `json:"oldest_at,omitzero" jsonschema:"creation of the oldest that waits"`
+	Stored     int               `json:"stored" jsonschema:"executions in any state"`
+	Delayed    int               `json:"delayed"`
+	Suspended  int               `json:"suspended"`
+	Held       int               `json:"held"`
+	Blocked    int               `json:"waiting_children" jsonschema:"wait for others"`
+	Active     int               `json:"active"`
+	Ended      int               `json:"ended" jsonschema:"and still stored"`
+	Closed     int               `json:"closed" jsonschema:"queues that a budget or quota keeps back, by partition"`
+	UsedUp     []usedUp          `json:"budgets_used_up,omitempty" jsonschema:"budgets that have no room for the work that waits for them, at most ten, those for which most waits in front"`
+	Created    float64           `json:"created_per_s" jsonschema:"over the last ten seconds, like the rates that follow"`
+	Completed  float64           `json:"completed_per_s"`
+	Failed     float64           `json:"failed_per_s" jsonschema:"failed or expired"`
+	Workers    int               `json:"workers" jsonschema:"that live"`
+	Lost       int               `json:"workers_lost" jsonschema:"that stopped without saying so within the last hour"`
+	Slots      int               `json:"slots" jsonschema:"executions that the workers can run at once"`
+	Partitions int               `json:"partitions" jsonschema:"that answer"`
+	Silent     int               `json:"partitions_silent" jsonschema:"that do not answer"`
+	Frozen     int               `json:"partitions_frozen"`
+	Overdue    int               `json:"partitions_overdue" jsonschema:"no process runs their timers"`
+	Lag        flowfabric.Millis `json:"lag_ms" jsonschema:"for how long the earliest thing is due that nobody has done"`
 }
 
 type usedUp struct {
@@ -85,9 +85,9 @@ type point struct {
 }
 
 type overview struct {
-	Now     sample  `json:"now"`
-	Queues  []queue `json:"queues" jsonschema:"the fifty with most work"`
-	History []point `json:"history" jsonschema:"of the last hour, every ten seconds, as far as this process has looked; empty for a token that is bound to namespaces"`
+	Now     sample        `json:"now"`
+	Queues  []admin.Queue `json:"queues" jsonschema:"the fifty with most work"`
+	History []point       `json:"history" jsonschema:"of the last hour, every ten seconds, as far as this process has looked; empty for a token that is bound to namespaces"`
 }
 
 // counts is what has happened since the store was made.
@@ -99,7 +99,7 @@ type counts struct {
 // look is what was seen at once.
 type look struct {
 	sample
-	queues []queue // all of them
+	queues []admin.Queue // all of them
 	counts counts
 }
 
@@ -233,7 +233,7 @@ func (s *sampler) rate(l *look) {
 
 // observe asks the store. What some partitions do not tell is missing in the sums; it is an error when none answers.
 func observe(ctx context.Context, a *admin.Admin) (*look, error) {
-	l := &look{queues: []queue{}}
+	l := &look{}
 	partitions, err := a.Partitions(ctx)
 	for _, p := range partitions {
 		if p.Err != nil {
@@ -245,15 +245,15 @@ func observe(ctx context.Context, a *admin.Admin) (*look, error) {
 			l.At = p.Now.UTC()
 		}
 		l.Delayed += p.Delayed.Count
-		l.Suspended += p.Parked.Count
+		l.Suspended += p.Suspended.Count
 		l.Blocked += p.Blocked.Count
 		l.Held += p.Held.Count
-		l.Ended += p.Done.Count
+		l.Ended += p.Ended.Count
 		l.Closed += p.Closed.Count
 		l.counts.completed += p.Totals.Completed
 		l.counts.failed += p.Totals.Failed + p.Totals.Expired
 		l.counts.created += p.Totals.Purged // and what is stored
-		l.LagMs = max(l.LagMs, p.Lag.Milliseconds())
+		l.Lag = max(l.Lag, p.Lag)
 		if p.Frozen {
 			l.Frozen++
 		}
@@ -279,7 +279,7 @@ func observe(ctx context.Context, a *admin.Admin) (*look, error) {
 		switch {
 		case w.Alive:
 			l.Workers++
-			l.Slots += w.Info.Concurrency
+			l.Slots += w.Concurrency
 		case !w.Dead:
 			l.Lost++
 		}
@@ -288,11 +288,9 @@ func observe(ctx context.Context, a *admin.Admin) (*look, error) {
 	if queues == nil {
 		return nil, err
 	}
-	for _, q := range queues {
-		l.queues = append(l.queues, newQueue(q))
-	}
-	slices.SortStableFunc(l.queues, func(a, b queue) int {
-		return cmp.Or(cmp.Compare(b.Depth, a.Depth), cmp.Compare(b.Retained, a.Retained))
+	l.queues = queues
+	slices.SortStableFunc(l.queues, func(a, b admin.Queue) int {
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Stored, a.Stored))
 	})
 	l.sum(l.queues)
 	l.counts.created += l.Stored
@@ -300,23 +298,23 @@ func observe(ctx context.Context, a *admin.Admin) (*look, error) {
 }
 
 // sum is what queues tell.
-func (s *sample) sum(queues []queue) {
-	s.Waiting, s.Stored, s.Oldest = 0, 0, nil
+func (s *sample) sum(queues []admin.Queue) {
+	s.Waiting, s.Stored, s.OldestAt = 0, 0, time.Time{}
 	for _, q := range queues {
-		s.Waiting += q.Depth
-		s.Stored += q.Retained
-		if q.Oldest != nil && (s.Oldest == nil || q.Oldest.Before(*s.Oldest)) {
-			s.Oldest = q.Oldest
+		s.Waiting += q.Waiting
+		s.Stored += q.Stored
+		if !q.OldestAt.IsZero() && (s.OldestAt.IsZero() || q.OldestAt.Before(s.OldestAt)) {
+			s.OldestAt = q.OldestAt
 		}
 	}
 }
 
 // of is what a principal may know of a look.
-func (l *look) of(who Principal) (sample, []queue) {
+func (l *look) of(who Principal) (sample, []admin.Queue) {
 	if len(who.Namespaces) == 0 {
 		return l.sample, l.queues[:min(len(l.queues), overviewTop)]
 	}
-	s, own := sample{At: l.At, Partitions: l.Partitions}, []queue{}
+	s, own := sample{At: l.At, Partitions: l.Partitions}, []admin.Queue{}
 	for _, q := range l.queues {
 		if who.may(q.Namespace) {
 			own = append(own, q)
@@ -364,8 +362,8 @@ func (c *call) overview() error {
 
 // watched is what followers of the overview are told.
 type watchedOverview struct {
-	Now    sample  `json:"now"`
-	Queues []queue `json:"queues"`
+	Now    sample        `json:"now"`
+	Queues []admin.Queue `json:"queues"`
 }
 
 // overviews follows the overview: a look every two seconds, made once for everybody who follows.

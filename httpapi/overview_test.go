@@ -39,7 +39,7 @@ func TestOverview(t *testing.T) {
 		return len(workers) > 0
 	})
 	o := into[overview](t, a.as("viewer", "GET", "/v1/overview", "", 200))
-	if o.Now.Waiting != 2 || o.Now.Delayed != 1 || o.Now.Stored != 3 || o.Now.Oldest == nil || o.Now.Workers != 1 ||
+	if o.Now.Waiting != 2 || o.Now.Delayed != 1 || o.Now.Stored != 3 || o.Now.OldestAt.IsZero() || o.Now.Workers != 1 ||
 		o.Now.Slots != 32 || o.Now.Partitions != 4 || len(o.Queues) != 2 || len(o.History) != 1 {
 		t.Errorf("%+v", o)
 	}

@@ -143,7 +143,7 @@ type workers struct {
 
 type workerSession struct {
 	id       string
-	info     engine.WorkerInfo
+	info     flowfabric.WorkerInfo
 	offer    offer.Offer
 	lease    time.Duration
 	token    string
@@ -157,10 +157,9 @@ const (
 	maxSessions = 1000   // of one token that live, of those that a process remembers
 )
 
-func newSession(id, token string, info engine.WorkerInfo) *workerSession {
-	return &workerSession{id: id, info: info, token: token, lease: time.Duration(info.LeaseMs) * time.Millisecond,
-		offer: offer.New(append([]string{info.Namespace}, info.Namespaces...), info.Lanes, info.Kinds,
-			info.Capabilities).Weighing(info.LaneWeights)}
+func newSession(id, token string, info flowfabric.WorkerInfo) *workerSession {
+	return &workerSession{id: id, info: info, token: token, lease: time.Duration(info.Lease),
+		offer: offer.New(info.Namespaces, info.Lanes, info.Kinds, info.Capabilities).Weighing(info.LaneWeights)}
 }
 
 // tokenOf is what a session of a principal is registered under: another one cannot use it.
@@ -224,8 +223,8 @@ func checkNames(field string, list []string, least int) error {
 }
 
 // info checks what a worker says, and fills in what it does not.
-func (b *workerBody) info(c *call) (engine.WorkerInfo, error) {
-	none := engine.WorkerInfo{}
+func (b *workerBody) info(c *call) (flowfabric.WorkerInfo, error) {
+	none := flowfabric.WorkerInfo{}
 	if b.Name == "" {
 		b.Name = "http"
 	}
@@ -281,9 +280,10 @@ func (b *workerBody) info(c *call) (engine.WorkerInfo, error) {
 	if len(b.Labels) > 32 {
 		return none, invalid("/labels", "there are %d, want at most 32", len(b.Labels))
 	}
-	return engine.WorkerInfo{Pool: b.Name, Namespace: b.Namespaces[0], Namespaces: b.Namespaces[1:], Lanes: b.Lanes,
+	return flowfabric.WorkerInfo{Pool: b.Name, Namespaces: b.Namespaces, Lanes: b.Lanes,
 		LaneWeights: b.LaneWeights, Kinds: b.Kinds, Capabilities: capabilities, Concurrency: max(1, b.Concurrency),
-		Host: "api", Version: b.Version, Labels: b.Labels, StartedAt: time.Now(), LeaseMs: b.LeaseMs}, nil
+		Host: "api", Version: b.Version, Labels: b.Labels, StartedAt: time.Now(),
+		Lease: flowfabric.Millis(ms(b.LeaseMs))}, nil
 }
 
 func (c *call) openWorker() error {
@@ -330,7 +330,7 @@ func (c *call) session(inFlight int) (*workerSession, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !found || owner != token || info.LeaseMs == 0:
+		case !found || owner != token || info.Lease == 0:
 			return nil, gone
 		}
 		s = newSession(id, token, info)
@@ -338,7 +338,7 @@ func (c *call) session(inFlight int) (*workerSession, error) {
 	if s.token != token {
 		return nil, gone
 	}
-	for _, name := range append([]string{s.info.Namespace}, s.info.Namespaces...) {
+	for _, name := range s.info.Namespaces {
 		// the token may have lost some since
 		if !c.who.may(name) {
 			return nil, &problem{Status: http.StatusForbidden, Code: "forbidden",

@@ -223,12 +223,12 @@ func TestRemoteWorkerEnds(t *testing.T) {
 		t.Errorf("%+v", y)
 	}
 	if l := into[workerList](t, a.as("viewer", "GET", "/v1/workers", "", 200)); !slices.ContainsFunc(l.Items,
-		func(w workerOf) bool { return w.Instance == again.session && slices.Equal(w.Kinds, []string{"remote"}) }) {
+		func(w flowfabric.Worker) bool {
+			return w.Instance == again.session && slices.Equal(w.Kinds, []string{"remote"})
+		}) {
 		t.Errorf("%+v", l)
 	}
 }
-
-type workerOf = worker
 
 // work calls every route of workers.
 func (a *api) work() {

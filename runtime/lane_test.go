@@ -112,8 +112,8 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 				w.Errorf("%s started in a paused lane", id)
 			}
 		}
-		if late < 20 || late != queues[0].Depth {
-			w.Errorf("%d have not started, %d wait", late, queues[0].Depth)
+		if late < 20 || late != queues[0].Waiting {
+			w.Errorf("%d have not started, %d wait", late, queues[0].Waiting)
 		}
 
 		must.No(w, admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LaneActive}))

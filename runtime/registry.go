@@ -12,6 +12,7 @@ import (
 
 	"github.com/sourcegraph/conc"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -44,7 +45,7 @@ type membership struct {
 
 	name  string // of the instance
 	token string // of this process
-	info  engine.WorkerInfo
+	info  flowfabric.WorkerInfo
 	ended context.CancelFunc
 	loop  conc.WaitGroup
 	news  chan struct{} // capacity 1: what it says of itself has changed
@@ -61,8 +62,8 @@ func newMembership(r *run, w *Worker, seeds *tokenSeeds) *membership {
 	return &membership{store: r.store, seeds: seeds, log: r.log, ctx: r.ctx, ttl: cfg.LeaseTTL, waiting: w.waiting,
 		fatal: r.fatal,
 		name:  cfg.Instance, token: rand.Text(), ended: func() {}, news: make(chan struct{}, 1),
-		info: engine.WorkerInfo{
-			Pool: cfg.Worker, Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Lanes: cfg.Lanes,
+		info: flowfabric.WorkerInfo{
+			Pool: cfg.Worker, Namespaces: append([]string{cfg.Namespace}, cfg.Namespaces...), Lanes: cfg.Lanes,
 			LaneWeights: cfg.LaneWeights, Kinds: w.registry.kinds(), Capabilities: cfg.Capabilities,
 			Concurrency: cfg.Concurrency, Host: host, PID: os.Getpid(), Version: cfg.AppVersion, Labels: cfg.Labels,
 			StartedAt: time.Now(),

@@ -9,16 +9,16 @@ import (
 	"github.com/sourcegraph/conc"
 	"go.uber.org/fx"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
 // registered is the row of an instance, if there is one.
-func (w *env) registered(instance string) (engine.WorkerRow, bool) {
+func (w *env) registered(instance string) (flowfabric.Worker, bool) {
 	w.Helper()
 	for _, p := range w.engine.Workers(w.ctx) {
 		if p.Err != nil {
@@ -30,7 +30,7 @@ func (w *env) registered(instance string) (engine.WorkerRow, bool) {
 			}
 		}
 	}
-	return engine.WorkerRow{}, false
+	return flowfabric.Worker{}, false
 }
 
 // On a server: what a worker says of itself, what it holds, and that it leaves.
@@ -44,16 +44,17 @@ func TestRegistrationIsListed(t *testing.T) {
 			<-hold
 			return "", nil
 		}))
-	var row engine.WorkerRow
+	var row flowfabric.Worker
 	w.eventually("it is registered", func() bool { row, _ = w.registered("one"); return row.Alive })
-	if i := row.Info; len(i.Lanes) != 2 || i.Kinds[0] != "greet" || i.Capabilities[0] != "gpu" || i.Version != "v1" ||
+	if i := row.WorkerInfo; len(i.Lanes) != 2 || i.Kinds[0] != "greet" || i.Capabilities[0] != "gpu" ||
+		i.Version != "v1" ||
 		i.Revision == 0 || i.Host == "" {
 		t.Errorf("row %+v", row)
 	}
 	w.submit("x")
 	<-held
 	w.eventually("it says what it holds",
-		func() bool { row, _ := w.registered("one"); return row.InFlight == 1 && row.Alive })
+		func() bool { row, _ := w.registered("one"); return row.Reported == 1 && row.Alive })
 	again, _ := w.registered("one")
 	if again.RegisteredAt != row.RegisteredAt || !again.SeenAt.After(row.SeenAt) {
 		t.Errorf("first %+v, later %+v", row, again)

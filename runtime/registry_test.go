@@ -104,7 +104,7 @@ func TestWorkerRegistersRenewsAndLeaves(t *testing.T) {
 		q := s.called()
 		if i := q.Info; q.Instance != "w" || q.TTL != ttl || q.InFlight != 0 || i.Pool != "pool" || i.Version != "v7" ||
 			i.Labels["zone"] != "b" || strings.Join(i.Kinds, " ") != "k" || strings.Join(i.Lanes, " ") != "default" ||
-			i.Namespace != "default" ||
+			strings.Join(i.Namespaces, " ") != "default" ||
 			i.Concurrency != 64 || i.PID == 0 || i.StartedAt.IsZero() {
 			t.Errorf("registered as %+v", q)
 		}

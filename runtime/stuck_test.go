@@ -30,8 +30,8 @@ type stubborn struct {
 // scraped is a silent store that can be asked for gauges.
 type scraped struct{ *silent }
 
-func (scraped) DescribePartition(context.Context, uint16) (engine.PartitionInfo, error) {
-	return engine.PartitionInfo{}, nil
+func (scraped) DescribePartition(context.Context, uint16) (flowfabric.Partition, error) {
+	return flowfabric.Partition{}, nil
 }
 func (scraped) Queues(context.Context, uint16, string, int) ([]engine.Queue, error) { return nil, nil }
 

@@ -226,7 +226,7 @@ func (m *constants) polls(ctx context.Context) error {
 }
 
 func (m *constants) registrations(ctx context.Context) (err error) {
-	info := engine.WorkerInfo{Pool: "workers", Namespace: "default", Lanes: []string{"default"},
+	info := flowfabric.WorkerInfo{Pool: "workers", Namespaces: []string{"default"}, Lanes: []string{"default"},
 		Kinds: []string{"bench", "bench-typed"}, Concurrency: 64, Host: "a-host-of-a-usual-name", PID: 12345,
 		Version: "v1.2.3", StartedAt: time.Now()}
 	m.c.Bytes.Registration, err = m.grown(ctx, m.s.Memory, func() error {

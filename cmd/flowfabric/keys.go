@@ -26,23 +26,6 @@ knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`,
 	return cmd
 }
 
-// partitionKeys is an admin.PartitionKeys for --json.
-type partitionKeys struct {
-	Partition uint16     `json:"partition"`
-	Current   string     `json:"current,omitempty"`
-	Keys      []tokenKey `json:"keys"`
-	Error     string     `json:"error,omitempty"`
-}
-
-type tokenKey struct {
-	Kid         string    `json:"kid"`
-	Fingerprint string    `json:"fingerprint"`
-	Current     bool      `json:"current"`
-	ExpiresAt   time.Time `json:"expires_at,omitzero"`
-	Open        int       `json:"open_waitpoints"`
-	NeededUntil time.Time `json:"needed_until,omitzero"`
-}
-
 func keysListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
@@ -56,16 +39,7 @@ func keysListCommand(a *app) *cobra.Command {
 				if err != nil && len(listed) == 0 {
 					return err
 				}
-				out := make([]partitionKeys, len(listed))
-				for i, p := range listed {
-					out[i] = partitionKeys{Partition: p.Partition, Current: p.Current, Keys: []tokenKey{},
-						Error: message(p.Err)}
-					for _, k := range p.Keys {
-						out[i].Keys = append(out[i].Keys,
-							tokenKey{k.Kid, k.Fingerprint, k.Current, utc(k.ExpiresAt), k.Open, utc(k.NeededUntil)})
-					}
-				}
-				if shown := a.show(out, func(p *page) { keysTable(p, listed) }); shown != nil {
+				if shown := a.show(listed, func(p *page) { keysTable(p, listed) }); shown != nil {
 					return shown
 				}
 				return err
@@ -116,16 +90,6 @@ func keysTable(p *page, listed []admin.PartitionKeys) {
 	p.table([]string{"KID", "FINGERPRINT", "SIGNS IN", "KNOWN IN", "OPEN WAITPOINTS", "GOOD UNTIL"}, rows)
 }
 
-// partitionRotated is an engine.KeyRotated for --json.
-type partitionRotated struct {
-	Partition uint16 `json:"partition"`
-	Outcome   string `json:"outcome"` // rotated, already or failed
-	Previous  string `json:"previous,omitempty"`
-	Reaped    int    `json:"forgotten_keys"`
-	Open      int    `json:"open_waitpoints"` // under the previous key
-	Error     string `json:"error,omitempty"`
-}
-
 func keysRotateCommand(a *app) *cobra.Command {
 	var grace time.Duration
 	var force bool
@@ -145,16 +109,13 @@ longer than the grace refuses, unless --force.`,
 				if err != nil && len(rotated) == 0 {
 					return err
 				}
-				out := make([]partitionRotated, len(rotated))
 				done := 0
-				for i, r := range rotated {
-					out[i] = partitionRotated{Partition: r.Partition, Outcome: outcome("rotated", r.Noop, r.Err),
-						Previous: r.Previous, Reaped: r.Reaped, Open: r.Open, Error: message(r.Err)}
+				for _, r := range rotated {
 					if r.Err == nil {
 						done++
 					}
 				}
-				if shown := a.show(out, func(p *page) {
+				if shown := a.show(rotated, func(p *page) {
 					p.say("%s signs in %d of %s", args[0], done, count(len(rotated), "partition"))
 				}); shown != nil {
 					return shown

@@ -48,14 +48,12 @@ func laneListCommand(a *app) *cobra.Command {
 			if err != nil && len(found) == 0 {
 				return err
 			}
-			out := make([]lane, len(found))
 			rows := make([][]any, len(found))
 			for i, l := range found {
-				out[i] = newLane(l)
 				rows[i] = []any{l.Namespace, l.Name, laneCell(l.State, l.Mixed), l.Waiting, keeps(l.Retention),
-					span(l.Ageing), limitCell(int64(l.Weight), ""), instant(l.Since), l.By}
+					span(time.Duration(l.Ageing)), limitCell(int64(l.Weight), ""), instant(l.Since), l.By}
 			}
-			if shown := a.show(out, func(p *page) {
+			if shown := a.show(found, func(p *page) {
 				p.table([]string{"NAMESPACE", "LANE", "STATE", "WAITING", "KEEPS", "AGEING", "WEIGHT", "SINCE", "BY"},
 					rows)
 			}); shown != nil {
@@ -65,27 +63,6 @@ func laneListCommand(a *app) *cobra.Command {
 		})
 	})
 	return cmd
-}
-
-// lane is a admin.Lane for --json.
-type lane struct {
-	Namespace string          `json:"namespace"`
-	Lane      string          `json:"lane"`
-	State     admin.LaneState `json:"state"`
-	Mixed     bool            `json:"mixed,omitempty"` // partitions differ: repeat the change
-	Waiting   int             `json:"waiting"`
-	Retention keptFor         `json:"retention_seconds"`   // of what ends in it
-	Ageing    int64           `json:"ageing_ms,omitempty"` // of waiting that outweigh a step of priority
-	// of the namespace in the lane, if it is not the usual one, 1
-	Weight int       `json:"weight,omitempty"`
-	Since  time.Time `json:"since,omitzero"`
-	By     string    `json:"by,omitempty"`
-}
-
-func newLane(l admin.Lane) lane {
-	return lane{Namespace: l.Namespace, Lane: l.Name, State: l.State, Mixed: l.Mixed, Waiting: l.Waiting,
-		Retention: newKeptFor(l.Retention), Ageing: l.Ageing.Milliseconds(), Weight: l.Weight, Since: utc(l.Since),
-		By: l.By}
 }
 
 func laneStateCommand(a *app, verb, short string, state admin.LaneState, long string) *cobra.Command {
@@ -186,13 +163,13 @@ func (a *app) showLane(ctx context.Context, o *admin.Admin, name string) error {
 	}
 	for _, l := range lanes {
 		if l.Name == name {
-			return a.show(newLane(l), func(p *page) {
+			return a.show(l, func(p *page) {
 				p.say("lane %s is %s, keeps what ended for %s%s; %d waiting", l.Name, string(l.State),
 					keeps(l.Retention), order(l), l.Waiting)
 			})
 		}
 	}
-	return a.show(newLane(admin.Lane{Namespace: a.namespace, Name: name, State: admin.LaneActive}), func(p *page) {
+	return a.show(admin.Lane{Namespace: a.namespace, Name: name, State: admin.LaneActive}, func(p *page) {
 		p.say("lane %s is active, keeps what ended for %s; nothing waiting", name, keeps(flowfabric.Retentions{}))
 	})
 }
@@ -201,7 +178,7 @@ func (a *app) showLane(ctx context.Context, o *admin.Admin, name string) error {
 func order(l admin.Lane) string {
 	text := ""
 	if l.Ageing > 0 {
-		text += fmt.Sprintf(", counts %s of waiting as a step of priority", span(l.Ageing))
+		text += fmt.Sprintf(", counts %s of waiting as a step of priority", span(time.Duration(l.Ageing)))
 	}
 	if l.Weight > 0 {
 		text += fmt.Sprintf(", gives namespace %s the weight %d", l.Namespace, l.Weight)

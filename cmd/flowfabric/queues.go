@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,14 +36,12 @@ executions of its kind are stored in any state.`,
 			if err != nil && len(found) == 0 {
 				return err
 			}
-			out := make([]queue, len(found))
 			rows := make([][]any, len(found))
 			for i, q := range found {
-				out[i] = newQueue(q)
 				rows[i] = []any{q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...), laneCell(q.State, q.Mixed),
-					q.Depth, instant(q.Oldest), q.Retained, q.Drift}
+					q.Waiting, instant(q.OldestAt), q.Stored, q.Drift}
 			}
-			if shown := a.show(out, func(p *page) {
+			if shown := a.show(found, func(p *page) {
 				p.table([]string{"NAMESPACE", "LANE", "KIND", "REQUIRES", "LANE STATE", "WAITING", "OLDEST", "STORED",
 					"DAMAGE"}, rows)
 			}); shown != nil {
@@ -54,27 +51,6 @@ executions of its kind are stored in any state.`,
 		})
 	})
 	return cmd
-}
-
-// queue is a admin.Queue for --json.
-type queue struct {
-	Namespace    string          `json:"namespace"`
-	Lane         string          `json:"lane"`
-	Kind         string          `json:"kind"`
-	Capabilities []string        `json:"capabilities,omitempty"`
-	State        admin.LaneState `json:"lane_state"`
-	Mixed        bool            `json:"mixed,omitempty"` // partitions differ in the lane's state
-	Waiting      int             `json:"waiting"`
-	Oldest       time.Time       `json:"oldest_at,omitzero"`
-	Priority     int             `json:"highest_priority"`
-	Stored       int             `json:"stored"`
-	Drift        string          `json:"drift,omitempty"`
-}
-
-func newQueue(q admin.Queue) queue {
-	return queue{Namespace: q.Namespace, Lane: q.Lane, Kind: q.Kind, Capabilities: q.Capabilities, State: q.State,
-		Mixed: q.Mixed, Waiting: q.Depth, Oldest: utc(q.Oldest), Priority: q.Priority, Stored: q.Retained,
-		Drift: q.Drift}
 }
 
 // laneCell colours lanes that do not do everything.

@@ -79,17 +79,3 @@ func keeps(r flowfabric.Retentions) string {
 	return span(all.Completed) + ", failed " + span(all.Failed) + ", cancelled " + span(all.Cancelled) + ", expired " +
 		span(all.Expired)
 }
-
-// keptFor is a retention for --json, in seconds.
-type keptFor struct {
-	Completed int64 `json:"completed"`
-	Failed    int64 `json:"failed"`
-	Cancelled int64 `json:"cancelled"`
-	Expired   int64 `json:"expired"`
-}
-
-func newKeptFor(r flowfabric.Retentions) keptFor {
-	r = effective(r)
-	return keptFor{int64(r.Completed / time.Second), int64(r.Failed / time.Second), int64(r.Cancelled / time.Second),
-		int64(r.Expired / time.Second)}
-}

@@ -54,30 +54,30 @@ const rateWindow = 10 * time.Second
 
 // topView is one picture.
 type topView struct {
-	At         time.Time  `json:"at"` // the server's
-	Waiting    int        `json:"waiting"`
-	Delayed    int        `json:"delayed"`
-	Suspended  int        `json:"suspended"`
-	Held       int        `json:"held"`          // by operators
-	Closed     int        `json:"closed_routes"` // of partitions: a budget or quota refused, for a while
-	UsedUp     []usedUp   `json:"budgets_used_up,omitempty"`
-	Outbox     int        `json:"outbox"` // entries that budgets and quotas have not been told of
-	InFlight   int        `json:"in_flight"`
-	Ended      int        `json:"ended"`  // and still stored
-	Totals     totals     `json:"totals"` // since the store was made
-	EndedRate  float64    `json:"ended_per_second"`
-	FailedRate float64    `json:"failed_per_second"`
-	Workers    int        `json:"workers_alive"`
-	Lost       int        `json:"workers_lost"`
-	Slots      int        `json:"slots"`
-	Partitions int        `json:"partitions"`
-	Owned      int        `json:"partitions_maintained"`
-	Overdue    int        `json:"partitions_overdue"` // nobody ticks although it is time
-	Frozen     int        `json:"partitions_frozen"`
-	LagMs      int64      `json:"lag_ms"` // since the earliest thing came due that waits for a tick
-	Schedules  int        `json:"schedules"`
-	Queues     []topQueue `json:"queues"`
-	Error      string     `json:"error,omitempty"` // what could not be read
+	At         time.Time         `json:"at"` // the server's
+	Waiting    int               `json:"waiting"`
+	Delayed    int               `json:"delayed"`
+	Suspended  int               `json:"suspended"`
+	Held       int               `json:"held"`          // by operators
+	Closed     int               `json:"closed_routes"` // of partitions: a budget or quota refused, for a while
+	UsedUp     []usedUp          `json:"budgets_used_up,omitempty"`
+	Outbox     int               `json:"outbox"` // entries that budgets and quotas have not been told of
+	InFlight   int               `json:"in_flight"`
+	Ended      int               `json:"ended"`  // and still stored
+	Totals     flowfabric.Totals `json:"totals"` // since the store was made
+	EndedRate  float64           `json:"ended_per_second"`
+	FailedRate float64           `json:"failed_per_second"`
+	Workers    int               `json:"workers_alive"`
+	Lost       int               `json:"workers_lost"`
+	Slots      int               `json:"slots"`
+	Partitions int               `json:"partitions"`
+	Owned      int               `json:"partitions_maintained"`
+	Overdue    int               `json:"partitions_overdue"` // nobody ticks although it is time
+	Frozen     int               `json:"partitions_frozen"`
+	Lag        flowfabric.Millis `json:"lag_ms"` // since the earliest thing came due that waits for a tick
+	Schedules  int               `json:"schedules"`
+	Queues     []topQueue        `json:"queues"`
+	Error      string            `json:"error,omitempty"` // what could not be read
 }
 
 // usedUp is an admin.UsedUp for --json.
@@ -86,29 +86,18 @@ type usedUp struct {
 	Waiting int    `json:"waiting"`
 }
 
-// totals is an admin.Totals of all partitions for --json.
-type totals struct {
-	Purged    int `json:"purged"`
-	Completed int `json:"completed"`
-	Failed    int `json:"failed"`
-	Cancelled int `json:"cancelled"`
-	Expired   int `json:"expired"`
-	Skipped   int `json:"skipped"`
+// add adds what another partition counted.
+func add(t *flowfabric.Totals, x flowfabric.Totals) {
+	t.Purged, t.Completed, t.Failed = t.Purged+x.Purged, t.Completed+x.Completed, t.Failed+x.Failed
+	t.Cancelled, t.Expired, t.Skipped = t.Cancelled+x.Cancelled, t.Expired+x.Expired, t.Skipped+x.Skipped
 }
-
-func (t *totals) add(p admin.Totals) {
-	t.Purged, t.Completed, t.Failed = t.Purged+p.Purged, t.Completed+p.Completed, t.Failed+p.Failed
-	t.Cancelled, t.Expired, t.Skipped = t.Cancelled+p.Cancelled, t.Expired+p.Expired, t.Skipped+p.Skipped
-}
-
-func (t totals) ended() int { return admin.Totals(t).Ended() }
 
 // topQueue is a queue in the picture.
 type topQueue struct {
-	queue
-	AgeMs      int64   `json:"oldest_ms,omitempty"`
-	EndedRate  float64 `json:"ended_per_second"`
-	FailedRate float64 `json:"failed_per_second"`
+	admin.Queue
+	Age        flowfabric.Millis `json:"oldest_ms,omitempty"`
+	EndedRate  float64           `json:"ended_per_second"`
+	FailedRate float64           `json:"failed_per_second"`
 }
 
 // watch shows pictures until ctx ends; an interrupt is how a person ends it. A server that is away for a while is
@@ -161,10 +150,10 @@ func (a *app) picture(ctx context.Context, o *admin.Admin, namespace string, las
 // since replaces the rates of all by what was counted since an earlier picture of the same partitions, if there is one.
 func (v *topView) since(last topView) {
 	took := v.At.Sub(last.At).Seconds()
-	if last.At.IsZero() || took <= 0 || v.Partitions != last.Partitions || v.Totals.ended() < last.Totals.ended() {
+	if last.At.IsZero() || took <= 0 || v.Partitions != last.Partitions || v.Totals.Ended() < last.Totals.Ended() {
 		return
 	}
-	v.EndedRate = float64(v.Totals.ended()-last.Totals.ended()) / took
+	v.EndedRate = float64(v.Totals.Ended()-last.Totals.Ended()) / took
 	v.FailedRate = float64(v.Totals.Failed+v.Totals.Expired-last.Totals.Failed-last.Totals.Expired) / took
 }
 
@@ -183,14 +172,14 @@ func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, err
 			v.At = utc(p.Now)
 		}
 		v.Delayed += p.Delayed.Count
-		v.Suspended += p.Parked.Count
-		v.Ended += p.Done.Count
+		v.Suspended += p.Suspended.Count
+		v.Ended += p.Ended.Count
 		v.Held += p.Held.Count
 		v.Closed += p.Closed.Count
 		v.Outbox += p.Outbox.Count
 		v.Schedules += p.Schedules.Count
-		v.Totals.add(p.Totals)
-		v.LagMs = max(v.LagMs, p.Lag.Milliseconds())
+		add(&v.Totals, p.Totals)
+		v.Lag = max(v.Lag, p.Lag)
 		for n, is := range map[*int]bool{&v.Owned: p.Owner != "", &v.Overdue: p.TickOverdue, &v.Frozen: p.Frozen} {
 			if is {
 				*n++
@@ -214,7 +203,7 @@ func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, err
 		switch {
 		case w.Alive:
 			v.Workers++
-			v.Slots += w.Info.Concurrency
+			v.Slots += w.Concurrency
 		case !w.Dead:
 			v.Lost++
 		}
@@ -224,13 +213,13 @@ func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, err
 	rates, err := recent(ctx, o, v.At)
 	errs = append(errs, err)
 	for _, q := range queues {
-		t := topQueue{queue: newQueue(q)}
-		if !q.Oldest.IsZero() {
-			t.AgeMs = max(v.At.Sub(q.Oldest), 0).Milliseconds()
+		t := topQueue{Queue: q}
+		if !q.OldestAt.IsZero() {
+			t.Age = flowfabric.Millis(max(v.At.Sub(q.OldestAt), 0))
 		}
 		r := rates[routeOf(q.Namespace, q.Lane, q.Kind)]
 		t.EndedRate, t.FailedRate = r.ended, r.failed
-		v.Waiting += q.Depth
+		v.Waiting += q.Waiting
 		v.Queues = append(v.Queues, t)
 	}
 	v.EndedRate, v.FailedRate = rates[""].ended, rates[""].failed
@@ -296,7 +285,7 @@ func (v topView) text(p *page) {
 			fmt.Sprintf("%d alive with %d slots, %d lost", v.Workers, v.Slots, v.Lost)),
 		"partitions", styled(alarm(v.Overdue+v.Frozen, red),
 			fmt.Sprintf("%d, %d maintained, %d overdue, %d frozen, lag %d ms", v.Partitions, v.Owned, v.Overdue,
-				v.Frozen, v.LagMs)),
+				v.Frozen, time.Duration(v.Lag).Milliseconds())),
 		"gates", fmt.Sprintf("%d routes closed, %d notices to deliver", v.Closed, v.Outbox),
 		"budgets", v.usedUp(), "schedules", v.Schedules, "error", v.Error)
 	if len(v.Queues) == 0 {
@@ -306,7 +295,7 @@ func (v topView) text(p *page) {
 	rows := make([][]any, len(v.Queues))
 	for i, q := range v.Queues {
 		rows[i] = []any{q.Namespace, q.Lane, q.Kind, join(",", q.Capabilities...), laneCell(q.State, q.Mixed),
-			q.Waiting, span(time.Duration(q.AgeMs) * time.Millisecond), fmt.Sprintf("%.1f", q.EndedRate),
+			q.Waiting, span(time.Duration(q.Age)), fmt.Sprintf("%.1f", q.EndedRate),
 			fmt.Sprintf("%.1f", q.FailedRate), q.Stored}
 	}
 	p.table([]string{"NAMESPACE", "LANE", "KIND", "REQUIRES", "LANE STATE", "WAITING", "OLDEST", "ENDED/S", "FAILED/S",

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
@@ -21,50 +21,15 @@ func workersCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// workerView is a admin.Worker for --json.
-type workerView struct {
-	Instance     string            `json:"instance"`
-	State        string            `json:"state"` // alive, lost, or dead: given up by an operator
-	Pool         string            `json:"pool,omitempty"`
-	Namespace    string            `json:"namespace,omitempty"`
-	Lanes        []string          `json:"lanes,omitempty"`
-	Kinds        []string          `json:"kinds,omitempty"`
-	Capabilities []string          `json:"capabilities,omitempty"`
-	Concurrency  int               `json:"concurrency,omitempty"`
-	InFlight     int               `json:"in_flight"`
-	Stuck        int               `json:"stuck,omitempty"` // slots of handlers that ignore the end of their context
-	Sessions     int               `json:"sessions"`
-	Host         string            `json:"host,omitempty"`
-	PID          int               `json:"pid,omitempty"`
-	Version      string            `json:"version,omitempty"`
-	Revision     int               `json:"library_revision,omitempty"`
-	Labels       map[string]string `json:"labels,omitempty"`
-	Registered   bool              `json:"registered"` // false: its registration was forgotten
-	StartedAt    time.Time         `json:"started_at,omitzero"`
-	SeenAt       time.Time         `json:"seen_at,omitzero"`
-	ExpiresAt    time.Time         `json:"expires_at,omitzero"`
-	Reason       string            `json:"reason,omitempty"` // why it was given up
-}
-
-func newWorkerView(w admin.Worker) workerView {
-	i := w.Info
-	v := workerView{Instance: w.Instance, State: "lost", Pool: i.Pool, Namespace: i.Namespace, Lanes: i.Lanes,
-		Kinds: i.Kinds, Capabilities: i.Capabilities, Concurrency: i.Concurrency, InFlight: w.InFlight, Stuck: w.Stuck,
-		Sessions: len(w.Sessions), Host: i.Host, PID: i.PID, Version: i.Version, Revision: i.Revision, Labels: i.Labels,
-		Registered: w.Registered,
-		StartedAt:  utc(i.StartedAt),
-		SeenAt:     utc(w.LastSeen), ExpiresAt: utc(w.ExpiresAt), Reason: w.Reason}
+// workerState is how a worker is, for people.
+func workerState(w flowfabric.Worker) cell {
 	switch {
 	case w.Dead:
-		v.State = "dead"
+		return cell{"dead", yellow}
 	case w.Alive:
-		v.State = "alive"
+		return cell{"alive", green}
 	}
-	return v
-}
-
-func (v workerView) state() cell {
-	return cell{v.State, map[string]style{"alive": green, "lost": red, "dead": yellow}[v.State]}
+	return cell{"lost", red}
 }
 
 func workersListCommand(a *app) *cobra.Command {
@@ -81,22 +46,19 @@ operator gave up. A process that was killed counts as alive until its lease is o
 				if err != nil && len(found) == 0 {
 					return err
 				}
-				out := make([]workerView, len(found))
 				rows := make([][]any, len(found))
 				for i, w := range found {
-					v := newWorkerView(w)
-					out[i] = v
-					slots := fmt.Sprint(v.InFlight)
-					if v.Concurrency > 0 {
-						slots = fmt.Sprintf("%d/%d", v.InFlight, v.Concurrency)
+					slots := fmt.Sprint(w.InFlight)
+					if w.Concurrency > 0 {
+						slots = fmt.Sprintf("%d/%d", w.InFlight, w.Concurrency)
 					}
-					if v.Stuck > 0 { // which it may not hold any more
-						slots = fmt.Sprintf("%d/%d, %d stuck", max(v.InFlight, w.Reported), v.Concurrency, v.Stuck)
+					if w.Stuck > 0 { // which it may not hold any more
+						slots = fmt.Sprintf("%d/%d, %d stuck", max(w.InFlight, w.Reported), w.Concurrency, w.Stuck)
 					}
-					rows[i] = []any{v.Instance, v.state(), v.Pool, join(",", v.Lanes...), join(",", v.Kinds...),
-						join(",", v.Capabilities...), slots, v.Host, v.Version, instant(v.SeenAt), v.Reason}
+					rows[i] = []any{w.Instance, workerState(w), w.Pool, join(",", w.Lanes...), join(",", w.Kinds...),
+						join(",", w.Capabilities...), slots, w.Host, w.Version, instant(w.SeenAt), w.Reason}
 				}
-				if shown := a.show(out, func(p *page) {
+				if shown := a.show(found, func(p *page) {
 					p.table([]string{"INSTANCE", "STATE", "POOL", "LANES", "KINDS", "HAS", "BUSY", "HOST", "VERSION",
 						"SEEN", "WHY"}, rows)
 				}); shown != nil {

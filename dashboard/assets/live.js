@@ -83,7 +83,7 @@ export function followPulse() {
 // moved is what tells one sample from the next, but for the time.
 function moved(now) {
   if (!now) return ""
-  const { at, lag_ms, created_per_s, completed_per_s, failed_per_s, oldest, ...rest } = now
+  const { at, lag_ms, created_per_s, completed_per_s, failed_per_s, oldest_at, ...rest } = now
   return JSON.stringify(rest) + (created_per_s + completed_per_s + failed_per_s > 0 ? at : "")
 }
 

@@ -193,7 +193,7 @@ func TestDeadLetters(t *testing.T) {
 	for {
 		if parts, err := admin.New(c).Partitions(ctx); err != nil {
 			t.Fatal(err)
-		} else if !slices.ContainsFunc(parts, func(p admin.Partition) bool { return p.Recording == "" }) {
+		} else if !slices.ContainsFunc(parts, func(p flowfabric.Partition) bool { return p.Recording == "" }) {
 			break // it follows
 		}
 	}

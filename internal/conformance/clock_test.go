@@ -183,7 +183,7 @@ var clockScenarios = []scenario{
 		w.register(live, "t")
 		w.advance(-step)
 		w.register(live, "t")
-		rows := map[string]engine.WorkerRow{}
+		rows := map[string]flowfabric.Worker{}
 		for _, r := range w.workers() {
 			rows[r.Instance] = r
 		}

@@ -13,8 +13,8 @@ var inspectGateScenarios = []scenario{
 		w.all("closed, paused", eq(p.Closed.Count, 1), eq(p.Held.Count, 2))
 		same(w, "opens", p.Closed.Head.UnixMilli(), w.closedUntil(w.routeOf(s.closed)))
 		same(w, "ready", p.Ready, 1) // the class of what waits with gates, also of the other namespace
-		if p.Outbox.Count == 0 || p.Outbox.Head.IsZero() || p.Undelivered() < 0 || p.Lag() != 0 {
-			w.Errorf("outbox %+v, undelivered for %s, lag %s", p.Outbox, p.Undelivered(), p.Lag())
+		if p.Outbox.Count == 0 || p.Outbox.Head.IsZero() || p.Undelivered < 0 || p.Lag != 0 {
+			w.Errorf("outbox %+v, undelivered for %s, lag %s", p.Outbox, p.Undelivered, p.Lag)
 		}
 		w.no(w.e.FreezePartition(w.ctx, w.p, "look"))
 		_, err = w.e.DescribePartition(w.ctx, w.p)

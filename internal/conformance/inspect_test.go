@@ -53,7 +53,7 @@ func (w *env) queues() map[string]engine.Queue {
 	return out
 }
 
-func (w *env) describe() engine.PartitionInfo {
+func (w *env) describe() flowfabric.Partition {
 	w.Helper()
 	p, err := w.e.DescribePartition(w.ctx, w.p)
 	w.no(err)
@@ -485,7 +485,7 @@ var inspectScenarios = []scenario{
 		all, err := w.e.PartitionSessions(w.ctx, w.p)
 		w.no(err)
 		same(w, "sessions", len(all), len(held))
-		same(w, "in order", slices.IsSortedFunc(all, func(a, b engine.SessionRow) int {
+		same(w, "in order", slices.IsSortedFunc(all, func(a, b flowfabric.WorkerSession) int {
 			return strings.Compare(a.ID, b.ID)
 		}), true)
 		seen := map[flowfabric.ExecutionID]bool{}
@@ -515,9 +515,9 @@ var inspectScenarios = []scenario{
 		empty := w.describe()
 		w.all("empty", eq(empty.Partition, w.p), eq(empty.Protocol, limits.Protocol), eq(empty.Frozen, false),
 			eq(empty.Owner, ""), eq(empty.TickOverdue, false), eq(empty.Ready, 0), eq(empty.Routes, 0),
-			eq(empty.Lag(), time.Duration(0)), eq(empty.Wake.IsZero(), true), eq(empty.Delayed, engine.Timer{}),
-			eq(empty.Done, engine.Timer{}))
-		same(w, "booted", strconv.FormatInt(empty.Booted.UnixMilli(), 10), w.root()["booted"])
+			eq(empty.Lag, 0), eq(empty.WakeAt.IsZero(), true), eq(empty.Delayed, flowfabric.Timer{}),
+			eq(empty.Ended, flowfabric.Timer{}))
+		same(w, "booted", strconv.FormatInt(empty.BootedAt.UnixMilli(), 10), w.root()["booted"])
 		w.seed()
 		late := w.create(kind("late"), delay(time.Minute))
 		w.create(kind("later"), delay(time.Hour), deadline(2*time.Hour))
@@ -533,7 +533,7 @@ var inspectScenarios = []scenario{
 		w.setLane("other", engine.LanePaused, "")
 		w.tick()
 		p := w.describe()
-		heads := func(what string, t engine.Timer, count int, head int64) {
+		heads := func(what string, t flowfabric.Timer, count int, head int64) {
 			w.Helper()
 			w.all(what, eq(t.Count, count), eq(t.Head.UnixMilli(), head))
 		}
@@ -546,17 +546,18 @@ var inspectScenarios = []scenario{
 		heads("alarms", p.Alarms, 3, score(w.k.Alarms()))
 		heads("sessions", p.Sessions, 1, score(w.k.Sessions()))
 		heads("pending", p.Pending, 1, score(w.k.Pending()))
-		heads("parked", p.Parked, 1, score(w.k.Parked()))
-		heads("done", p.Done, 1, w.at(ended, "en")+14*day.Milliseconds())
+		heads("parked", p.Suspended, 1, score(w.k.Parked()))
+		heads("done", p.Ended, 1, w.at(ended, "en")+14*day.Milliseconds())
 		w.all("the rest", eq(p.Ready, 1), eq(p.Routes, 4), eq(p.Lanes, 1), eq(p.Feed, 0), eq(p.Workers.Count, 0),
 			eq(p.Schedules.Count, 0))
 		w.all("root", eq(p.Owner, ticker), eq(p.TickOverdue, false),
-			eq(strconv.FormatInt(p.Wake.UnixMilli(), 10), w.root()["wake"]),
+			eq(strconv.FormatInt(p.WakeAt.UnixMilli(), 10), w.root()["wake"]),
 			eq(strconv.FormatUint(p.Table, 10), w.root()["table"]))
-		same(w, "nothing is late", p.Lag(), time.Duration(0))
+		same(w, "nothing is late", p.Lag, 0)
 		w.advance(time.Minute + 5*time.Second)
 		p = w.describe()
-		if lag := p.Lag(); lag < 30*time.Second || lag > 40*time.Second || !p.TickOverdue { // the session was due first
+		if lag := time.Duration(p.Lag); lag < 30*time.Second || lag > 40*time.Second ||
+			!p.TickOverdue { // the session was due first
 			w.Fatalf("lag %s, overdue %v", lag, p.TickOverdue)
 		}
 		w.no(w.e.FreezePartition(w.ctx, w.p, "slot move"))
@@ -566,7 +567,7 @@ var inspectScenarios = []scenario{
 		w.is(err, flowfabric.ErrPartitionFrozen)
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		w.settleTime()
-		same(w, "caught up", w.describe().Lag(), time.Duration(0))
+		same(w, "caught up", w.describe().Lag, 0)
 		_, err = w.e.DescribePartition(w.ctx, partitions)
 		w.is(err, flowfabric.ErrInvalidInput)
 	}},

@@ -41,7 +41,7 @@ var flowRetentionScenarios = []scenario{
 			w.advance(time.Second) // the children are gone, and the parent is due
 			w.settleTime()
 			d := w.describe()
-			same(w, own.String()+": what is left", d.Done.Count, 0)
+			same(w, own.String()+": what is left", d.Ended.Count, 0)
 			w.check()
 		}
 	}},
@@ -174,8 +174,8 @@ var flowRetentionScenarios = []scenario{
 				w.Fatalf("%d purged in %d calls", purged, calls)
 			}
 			next := w.tickOnce() // they have stayed two minutes
-			if next.More || w.describe().Done.Head.Sub(w.describe().Now) < time.Minute {
-				w.Fatalf("%+v, %+v", next, w.describe().Done)
+			if next.More || w.describe().Ended.Head.Sub(w.describe().Now) < time.Minute {
+				w.Fatalf("%+v, %+v", next, w.describe().Ended)
 			}
 			w.quiet = false
 			w.check()

@@ -179,6 +179,6 @@ func set(v reflect.Value, text string) {
 	case v.Kind() == reflect.Int:
 		v.SetInt(n)
 	case n != 0:
-		v.Set(reflect.ValueOf(time.UnixMilli(n)))
+		v.Set(reflect.ValueOf(time.UnixMilli(n).UTC()))
 	}
 }

@@ -10,9 +10,10 @@ import (
 )
 
 // joins registers a worker that takes kind k from the lane default, unless info says otherwise. It returns its name.
-func (w *env) joins(prefix string, change func(*engine.WorkerInfo), caps ...string) string {
+func (w *env) joins(prefix string, change func(*flowfabric.WorkerInfo), caps ...string) string {
 	w.Helper()
-	info := engine.WorkerInfo{Namespace: "default", Lanes: []string{"slow", "default"}, Kinds: []string{"other", "k"},
+	info := flowfabric.WorkerInfo{Namespaces: []string{"default"}, Lanes: []string{"slow", "default"},
+		Kinds:        []string{"other", "k"},
 		Capabilities: caps, Concurrency: 4}
 	if change != nil {
 		change(&info)
@@ -44,7 +45,8 @@ var whyWorkerScenarios = []scenario{
 		says := func(inFlight, stuck int) explain.Explanation {
 			_, err := w.e.RegisterWorker(w.ctx,
 				engine.Registration{Instance: name, Token: "t", TTL: ttl, InFlight: inFlight, Stuck: stuck,
-					Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"}, Kinds: []string{"k"},
+					Info: flowfabric.WorkerInfo{Namespaces: []string{"default"}, Lanes: []string{"default"},
+						Kinds:       []string{"k"},
 						Concurrency: 4}})
 			w.no(err)
 			return w.why(id)
@@ -65,10 +67,10 @@ var whyWorkerScenarios = []scenario{
 		none := w.why(first)
 		w.says(none, explain.WhyWaitingNoWorker)
 		w.counts(none, 0, 0)
-		for what, change := range map[string]func(*engine.WorkerInfo){
-			"namespace": func(i *engine.WorkerInfo) { i.Namespace = "n2" },
-			"lane":      func(i *engine.WorkerInfo) { i.Lanes = []string{"slow"} },
-			"kind":      func(i *engine.WorkerInfo) { i.Kinds = []string{"k2"} },
+		for what, change := range map[string]func(*flowfabric.WorkerInfo){
+			"namespace": func(i *flowfabric.WorkerInfo) { i.Namespaces = []string{"n2"} },
+			"lane":      func(i *flowfabric.WorkerInfo) { i.Lanes = []string{"slow"} },
+			"kind":      func(i *flowfabric.WorkerInfo) { i.Kinds = []string{"k2"} },
 		} {
 			name := w.joins("other", change)
 			w.says(w.why(first), explain.WhyWaitingNoWorker,
@@ -104,7 +106,7 @@ var whyWorkerScenarios = []scenario{
 		id := w.create(capabilities("eu", "gpu"))
 		a := w.joins("a", nil, "gpu")
 		b := w.joins("b", nil, "arm")
-		w.joins("c", func(i *engine.WorkerInfo) { i.Kinds = []string{"k2"} }, "eu", "gpu")
+		w.joins("c", func(i *flowfabric.WorkerInfo) { i.Kinds = []string{"k2"} }, "eu", "gpu")
 		e := w.why(id)
 		w.says(e, explain.WhyWaitingNoCapability, "2 live workers take kind", `("eu", "gpu")`,
 			`"`+a+`", which comes closest, lacks "eu"`)
@@ -128,7 +130,7 @@ var whyWorkerScenarios = []scenario{
 	}},
 	{name: "the explanation says so if the worker registry is incomplete", run: func(w *env) {
 		id := w.create()
-		name := w.joins("cut", func(i *engine.WorkerInfo) { i.Kinds, i.Truncated = []string{"a"}, true })
+		name := w.joins("cut", func(i *flowfabric.WorkerInfo) { i.Kinds, i.Truncated = []string{"a"}, true })
 		e := w.why(id)
 		w.says(e, explain.WhyWaitingUnlisted, `worker "`+name+`" takes is not listed in full`)
 		w.counts(e, -1, -1)

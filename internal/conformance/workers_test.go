@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -32,14 +33,14 @@ func (w *env) register(instance, token string) engine.Registered {
 	w.Helper()
 	r, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: instance, Token: token, TTL: ttl, InFlight: 3,
 		Stuck: 2,
-		Info:  engine.WorkerInfo{Pool: "pool", Kinds: []string{"k"}}})
+		Info:  flowfabric.WorkerInfo{Pool: "pool", Kinds: []string{"k"}}})
 	w.no(err)
 	w.check()
 	return r
 }
 
 // workers are the rows of the scenario's partition.
-func (w *env) workers() []engine.WorkerRow {
+func (w *env) workers() []flowfabric.Worker {
 	w.Helper()
 	p := w.e.Workers(w.ctx)[w.p]
 	w.no(p.Err)
@@ -47,7 +48,7 @@ func (w *env) workers() []engine.WorkerRow {
 }
 
 // lone is the only row of the partition.
-func (w *env) lone() engine.WorkerRow {
+func (w *env) lone() flowfabric.Worker {
 	w.Helper()
 	rows := w.workers()
 	if len(rows) != 1 {
@@ -56,7 +57,7 @@ func (w *env) lone() engine.WorkerRow {
 	return rows[0]
 }
 
-func (w *env) sessions() []engine.SessionRow {
+func (w *env) sessions() []flowfabric.WorkerSession {
 	w.Helper()
 	p := w.e.Sessions(w.ctx)[w.p]
 	w.no(p.Err)
@@ -69,8 +70,8 @@ var registryScenarios = []scenario{
 		first := w.register(name, "t1")
 		same(w, "renewed", first.Renewed, false)
 		row := w.lone()
-		w.all("row", eq(row.Instance, name), eq(row.Alive, true), eq(row.Dead, false), eq(row.InFlight, 3),
-			eq(row.Stuck, 2), eq(row.Info.Pool, "pool"), eqList(row.Info.Kinds, "k"))
+		w.all("row", eq(row.Instance, name), eq(row.Alive, true), eq(row.Dead, false), eq(row.Reported, 3),
+			eq(row.Stuck, 2), eq(row.Pool, "pool"), eqList(row.Kinds, "k"))
 		same(w, "expiry", row.ExpiresAt, first.ExpiresAt)
 		same(w, "ttl", row.ExpiresAt.Sub(row.SeenAt), ttl)
 		same(w, "registered", row.RegisteredAt, row.SeenAt)
@@ -239,13 +240,13 @@ var registryScenarios = []scenario{
 			"invalid_input")
 		name := w.homed("very")
 		_, err := w.e.RegisterWorker(w.ctx, engine.Registration{Instance: name, Token: "t", TTL: ttl,
-			Info: engine.WorkerInfo{Pool: "p", Kinds: slices.Repeat([]string{strings.Repeat("k", 64)}, 10_000),
+			Info: flowfabric.WorkerInfo{Pool: "p", Kinds: slices.Repeat([]string{strings.Repeat("k", 64)}, 10_000),
 				Lanes: []string{"l"}}})
 		w.no(err)
-		i := slices.IndexFunc(w.workers(), func(r engine.WorkerRow) bool { return r.Instance == name })
+		i := slices.IndexFunc(w.workers(), func(r flowfabric.Worker) bool { return r.Instance == name })
 		row := w.workers()[i]
-		w.all("shortened", eq(row.Info.Truncated, true), eq(row.Info.Pool, "p"), eqList(row.Info.Lanes, "l"))
-		if n := len(row.Info.Kinds); n < 500 || n > 2000 {
+		w.all("shortened", eq(row.Truncated, true), eq(row.Pool, "p"), eqList(row.Lanes, "l"))
+		if n := len(row.Kinds); n < 500 || n > 2000 {
 			w.Fatalf("%d of 10,000 kinds are left", n)
 		}
 	}},

@@ -295,7 +295,7 @@ func TestDiagnoseWork(t *testing.T) {
 			render := UnservedRoute{Namespace: "shop", Lane: "default", Kind: "render", Capabilities: []string{"gpu"},
 				Waiting: 1}
 			unserved(mail, render)
-			register := func(instance string, info WorkerInfo) {
+			register := func(instance string, info flowfabric.WorkerInfo) {
 				t.Helper()
 				if _, err := e.RegisterWorker(t.Context(),
 					Registration{Instance: instance, Token: instance, TTL: time.Minute, Info: info}); err != nil {
@@ -303,12 +303,13 @@ func TestDiagnoseWork(t *testing.T) {
 				}
 			}
 			register("elsewhere",
-				WorkerInfo{Namespace: "other", Lanes: []string{"default"}, Kinds: []string{"mail", "render"}})
+				flowfabric.WorkerInfo{Namespaces: []string{"other"}, Lanes: []string{"default"},
+					Kinds: []string{"mail", "render"}})
 			unserved(mail, render)
-			register("weak", WorkerInfo{Namespace: "shop", Lanes: []string{"default"},
+			register("weak", flowfabric.WorkerInfo{Namespaces: []string{"shop"}, Lanes: []string{"default"},
 				Kinds: []string{"mail", "render"}})
 			unserved(render)
-			register("able", WorkerInfo{Namespaces: []string{"*"}, Namespace: "other", Lanes: []string{"default"},
+			register("able", flowfabric.WorkerInfo{Namespaces: []string{"other", "*"}, Lanes: []string{"default"},
 				Kinds: []string{"render"}, Capabilities: []string{"gpu"}})
 			unserved()
 			if _, err := e.MarkWorkerDead(t.Context(), "weak", "gone"); err != nil {

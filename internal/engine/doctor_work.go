@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -23,9 +24,9 @@ type UnservedRoute struct {
 	Waiting               int // executions, over all partitions
 }
 
-// Takes tells whether the worker claims work of a route. A worker whose lists were cut, or are not known, may.
-func (i WorkerInfo) Takes(r Route) bool {
-	if i.Namespace == "" || i.Truncated {
+// takes tells whether a worker claims work of a route. A worker whose lists were cut, or are not known, may.
+func takes(i flowfabric.WorkerInfo, r Route) bool {
+	if len(i.Namespaces) == 0 || i.Truncated {
 		return true
 	}
 	for _, c := range r.Capabilities {
@@ -33,7 +34,7 @@ func (i WorkerInfo) Takes(r Route) bool {
 			return false
 		}
 	}
-	return i.Serves(r.Namespace) && slices.Contains(i.Lanes, r.Lane) && slices.Contains(i.Kinds, r.Kind)
+	return Serves(i, r.Namespace) && slices.Contains(i.Lanes, r.Lane) && slices.Contains(i.Kinds, r.Kind)
 }
 
 // readWork reads how full the route tables are, and what waits that nobody serves. Routes that a gate closed, or
@@ -196,7 +197,7 @@ func (s *StoreReport) doubt(err error) {
 }
 
 // liveWorkers reads what the workers say of themselves.
-func (s *StoreReport) liveWorkers(answers []rueidis.RedisResult) (live []WorkerInfo) {
+func (s *StoreReport) liveWorkers(answers []rueidis.RedisResult) (live []flowfabric.WorkerInfo) {
 	for _, resp := range answers {
 		fields, err := resp.ToArray()
 		s.doubt(err)
@@ -207,7 +208,7 @@ func (s *StoreReport) liveWorkers(answers []rueidis.RedisResult) (live []WorkerI
 			continue // it was heard of before the clock stepped back, and not since
 		}
 		text, _ := fields[0].ToString()
-		var info WorkerInfo
+		var info flowfabric.WorkerInfo
 		_ = json.Unmarshal([]byte(text), &info) // what cannot be read may take anything
 		live = append(live, info)
 	}
@@ -215,7 +216,7 @@ func (s *StoreReport) liveWorkers(answers []rueidis.RedisResult) (live []WorkerI
 }
 
 // unserved adds up what nobody takes, from pairs of a route's row and the length of its queue.
-func (s *StoreReport) unserved(answers []rueidis.RedisResult, live []WorkerInfo) {
+func (s *StoreReport) unserved(answers []rueidis.RedisResult, live []flowfabric.WorkerInfo) {
 	found := map[string]*UnservedRoute{}
 	for pair := range slices.Chunk(answers, 2) {
 		row, err := pair[0].ToString()
@@ -228,7 +229,7 @@ func (s *StoreReport) unserved(answers []rueidis.RedisResult, live []WorkerInfo)
 		own := &reader{}
 		r := route(0, row, own)
 		if s.WorkErr != nil || own.Err != nil || depth == 0 ||
-			slices.ContainsFunc(live, func(i WorkerInfo) bool { return i.Takes(r) }) {
+			slices.ContainsFunc(live, func(i flowfabric.WorkerInfo) bool { return takes(i, r) }) {
 			continue
 		}
 		key := strings.Join([]string{r.Namespace, r.Lane, r.Kind, strings.Join(r.Capabilities, ",")}, "\x1f")

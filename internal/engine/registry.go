@@ -27,34 +27,14 @@ const MaxWorkerInfo = 128 << 10
 // listPage is how many rows the listings of this file ask for at once.
 const listPage = 100
 
-// WorkerInfo is what a worker says of itself when it registers. It is stored as JSON of at most [MaxWorkerInfo] bytes,
-// which the server never looks into; fields that another revision of the library added are ignored.
-type WorkerInfo struct {
-	Pool         string            `json:"pool,omitempty"`
-	Namespace    string            `json:"namespace,omitempty"`
-	Namespaces   []string          `json:"namespaces,omitempty"` // besides Namespace; "*" is every one
-	Lanes        []string          `json:"lanes,omitempty"`
-	LaneWeights  map[string]int    `json:"lane_weights,omitempty"`
-	Kinds        []string          `json:"kinds,omitempty"`
-	Capabilities []string          `json:"capabilities,omitempty"`
-	Concurrency  int               `json:"concurrency,omitempty"`
-	Host         string            `json:"host,omitempty"`
-	PID          int               `json:"pid,omitempty"`
-	Revision     int               `json:"revision,omitempty"` // of the library that the process would load; filled in
-	Version      string            `json:"version,omitempty"`  // of the application
-	Labels       map[string]string `json:"labels,omitempty"`   // of the application
-	StartedAt    time.Time         `json:"started,omitzero"`
-	Truncated    bool              `json:"truncated,omitempty"` // lists were cut, because they exceed MaxWorkerInfo
-	LeaseMs      int64             `json:"lease_ms,omitempty"`  // of what is claimed for it, if a gateway does that
+// Serves tells whether a worker takes work of a namespace.
+func Serves(i flowfabric.WorkerInfo, namespace string) bool {
+	return slices.Contains(i.Namespaces, namespace) || slices.Contains(i.Namespaces, "*")
 }
 
-// Serves tells whether the worker takes work of a namespace.
-func (i WorkerInfo) Serves(namespace string) bool {
-	return i.Namespace == namespace || slices.Contains(i.Namespaces, namespace) || slices.Contains(i.Namespaces, "*")
-}
-
-// encode is the JSON of a worker's info, within its bounds: the lists of a worker that serves very many things are cut.
-func (i WorkerInfo) encode() (string, error) {
+// encode is the JSON of what a worker says of itself, at most MaxWorkerInfo bytes, which the server never looks into:
+// the lists of a worker that serves very many things are cut. Fields that another revision added are ignored.
+func encode(i flowfabric.WorkerInfo) (string, error) {
 	i.Revision = library.Revision
 	for {
 		b, err := json.Marshal(i)
@@ -85,7 +65,7 @@ type Registration struct {
 	TTL      time.Duration // 1 s..1 h, in whole milliseconds
 	InFlight int           // handlers at work, each in a slot, 0..1,000,000
 	Stuck    int           // those of them that ignore the end of their context, 0..InFlight
-	Info     WorkerInfo
+	Info     flowfabric.WorkerInfo
 }
 
 // Registered is the answer to a [Registration].
@@ -94,42 +74,18 @@ type Registered struct {
 	ExpiresAt time.Time
 }
 
-// WorkerRow is a row of the worker registry.
-type WorkerRow struct {
-	Instance string
-	Info     WorkerInfo // zero when it cannot be read
-	InFlight int        // handlers that were at work, as the worker said when it was last seen
-	// those of them that ignored the end of their context: their slots are not free until they return
-	Stuck        int
-	RegisteredAt time.Time
-	SeenAt       time.Time
-	ExpiresAt    time.Time
-	Alive        bool   // not given up, and not expired on the server's clock
-	Dead         bool   // given up by an operator
-	Reason       string // why
-}
-
-// PartitionWorkers are the worker instances that one partition registers, by name.
+// PartitionWorkers are the worker instances that one partition registers, by name, without their sessions. What one
+// says of itself is zero when it cannot be read.
 type PartitionWorkers struct {
 	Partition uint16
-	Workers   []WorkerRow
+	Workers   []flowfabric.Worker
 	Err       error
-}
-
-// SessionRow is a session: one worker instance's lease in one partition.
-type SessionRow struct {
-	ID        string
-	ExpiresAt time.Time
-	Alive     bool   // not declared dead, and not expired on the server's clock
-	Dead      bool   // declared dead; the tick takes what it holds
-	Reason    string // why an operator declared it dead
-	Held      int    // executions
 }
 
 // PartitionSessions are the sessions of one partition that are open, or dead and still hold something.
 type PartitionSessions struct {
 	Partition uint16
-	Sessions  []SessionRow
+	Sessions  []flowfabric.WorkerSession
 	Err       error
 }
 
@@ -147,7 +103,7 @@ func (e *Engine) registryOf(instance string) uint16 {
 // [*CountsError]. denied.InstanceInUse, see [TakenFor], while another process's registration under the name lives;
 // ErrInvalidInput.
 func (e *Engine) RegisterWorker(ctx context.Context, q Registration) (Registered, error) {
-	info, err := q.Info.encode()
+	info, err := encode(q.Info)
 	if err != nil {
 		return Registered{}, fmt.Errorf("ff_register_worker: %w", err)
 	}
@@ -196,8 +152,11 @@ func (e *Engine) MarkWorkerDead(ctx context.Context, instance, reason string) (a
 // snapshot of one moment: one that registers meanwhile may be missing.
 func (e *Engine) Workers(ctx context.Context) []PartitionWorkers {
 	return inEach(e, func(i uint16) PartitionWorkers {
-		rows, err := pages(func(after string) ([]WorkerRow, string, error) { return e.listWorkers(ctx, i, after) })
-		return PartitionWorkers{i, once(rows, func(w WorkerRow) string { return w.Instance }), err}
+		rows, err := pages(func(after string) ([]flowfabric.Worker, string, error) {
+			return e.listWorkers(ctx, i,
+				after)
+		})
+		return PartitionWorkers{i, once(rows, func(w flowfabric.Worker) string { return w.Instance }), err}
 	})
 }
 
@@ -211,11 +170,11 @@ func (e *Engine) Sessions(ctx context.Context) []PartitionSessions {
 }
 
 // PartitionSessions is [Engine.Sessions] of one partition, by id.
-func (e *Engine) PartitionSessions(ctx context.Context, partition uint16) ([]SessionRow, error) {
-	rows, err := pages(func(after string) ([]SessionRow, string, error) {
+func (e *Engine) PartitionSessions(ctx context.Context, partition uint16) ([]flowfabric.WorkerSession, error) {
+	rows, err := pages(func(after string) ([]flowfabric.WorkerSession, string, error) {
 		return e.listSessions(ctx, partition, after)
 	})
-	return once(rows, func(s SessionRow) string { return s.ID }), err
+	return once(rows, func(s flowfabric.WorkerSession) string { return s.ID }), err
 }
 
 // pages reads a listing to its end.
@@ -245,7 +204,7 @@ func once[T any](rows []T, name func(T) string) []T {
 // ReadWorker reads what a worker instance said of itself, and the token under which it did; found is false if nobody
 // of that name is known. It does not tell whether the worker lives: [Engine.RegisterWorker] does.
 func (e *Engine) ReadWorker(ctx context.Context,
-	instance string) (info WorkerInfo, token string, found bool, err error) {
+	instance string) (info flowfabric.WorkerInfo, token string, found bool, err error) {
 	key := keys.Of(e.registryOf(instance)).Worker(instance)
 	fields, err := e.plain(ctx, func(c rueidis.Client) rueidis.Completed {
 		return c.B().Hmget().Key(key).Field("token", "info").Build()
@@ -264,13 +223,14 @@ func (e *Engine) ReadWorker(ctx context.Context,
 
 // listWorkers reads a page of one partition's registry (lua/operate/ff_list_workers.lua).
 func (e *Engine) listWorkers(ctx context.Context, partition uint16,
-	after string) (rows []WorkerRow, next string, err error) {
+	after string) (rows []flowfabric.Worker, next string, err error) {
 	r, _, err := ask[wire.ListWorkersReply](ctx, e, partition, wire.ListWorkers{After: after, Limit: listPage})
 	for _, x := range r.Workers {
-		w := WorkerRow{Instance: x.Instance, ExpiresAt: x.Expiry, SeenAt: x.Seen, RegisteredAt: x.Registered,
-			InFlight: x.Inflight, Stuck: x.Stuck, Dead: x.Dead, Reason: x.Why, Alive: !x.Dead && x.Expiry.After(r.Now)}
-		if err := json.Unmarshal([]byte(x.Info), &w.Info); err != nil {
-			w.Info = WorkerInfo{}
+		w := flowfabric.Worker{Instance: x.Instance, ExpiresAt: x.Expiry, SeenAt: x.Seen, RegisteredAt: x.Registered,
+			Reported: x.Inflight, Stuck: x.Stuck, Dead: x.Dead, Reason: x.Why, Registered: true,
+			Alive: !x.Dead && x.Expiry.After(r.Now)}
+		if err := json.Unmarshal([]byte(x.Info), &w.WorkerInfo); err != nil {
+			w.WorkerInfo = flowfabric.WorkerInfo{}
 		}
 		rows = append(rows, w)
 	}
@@ -279,10 +239,11 @@ func (e *Engine) listWorkers(ctx context.Context, partition uint16,
 
 // listSessions reads a page of one partition's sessions (lua/operate/ff_list_sessions.lua).
 func (e *Engine) listSessions(ctx context.Context, partition uint16,
-	after string) (rows []SessionRow, next string, err error) {
+	after string) (rows []flowfabric.WorkerSession, next string, err error) {
 	r, _, err := ask[wire.ListSessionsReply](ctx, e, partition, wire.ListSessions{After: after, Limit: listPage})
 	for _, x := range r.Sessions {
-		rows = append(rows, SessionRow{ID: x.Session, ExpiresAt: x.Expiry, Dead: x.Dead, Reason: x.Why, Held: x.Held,
+		rows = append(rows, flowfabric.WorkerSession{Partition: partition, ID: x.Session, ExpiresAt: x.Expiry,
+			Dead: x.Dead, Reason: x.Why, Held: x.Held,
 			Alive: !x.Dead && x.Expiry.After(r.Now)})
 	}
 	return rows, r.Next, err

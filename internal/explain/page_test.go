@@ -87,16 +87,16 @@ func reviewed(behaviour string) func(*engine.Facts) {
 	}
 }
 
-func writer(instance string, caps ...string) engine.WorkerRow {
-	return engine.WorkerRow{Instance: instance, Alive: true, InFlight: 64,
-		Info: engine.WorkerInfo{Namespace: "default", Lanes: []string{"default"},
+func writer(instance string, caps ...string) flowfabric.Worker {
+	return flowfabric.Worker{Instance: instance, Alive: true, Reported: 64,
+		WorkerInfo: flowfabric.WorkerInfo{Namespaces: []string{"default"}, Lanes: []string{"default"},
 			Kinds: []string{"write-article"}, Capabilities: caps, Concurrency: 64}}
 }
 
 // stuck is a writer whose slots are all taken by handlers that ignore the end of their context.
-func stuck(instance string) engine.WorkerRow {
+func stuck(instance string) flowfabric.Worker {
 	w := writer(instance)
-	w.Stuck = w.Info.Concurrency
+	w.Stuck = w.Concurrency
 	return w
 }
 
@@ -151,13 +151,13 @@ var examples = map[Cause]example{
 	WhyPartitionMissing: {err: denied.New("", "partition_missing", "ff:{fp:3}")},
 
 	WhyWaitingNext: {facts: in("R1f", nil),
-		workers: crew{live: []engine.WorkerRow{writer("writer-1"), writer("writer-2")}}},
+		workers: crew{live: []flowfabric.Worker{writer("writer-1"), writer("writer-2")}}},
 	WhyWaitingBehind: {facts: in("R1f", func(f *engine.Facts) { f.Ahead, f.Queued = 12, 40 }),
-		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
-	WhyWaitingStuck:    {facts: in("R1f", nil), workers: crew{live: []engine.WorkerRow{stuck("writer-1")}}},
+		workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
+	WhyWaitingStuck:    {facts: in("R1f", nil), workers: crew{live: []flowfabric.Worker{stuck("writer-1")}}},
 	WhyWaitingNoWorker: {facts: in("R1t", func(f *engine.Facts) { failing(f) })},
 	WhyWaitingNoCapability: {facts: in("R1f", func(f *engine.Facts) { f.Route.Capabilities = []string{"eu", "gpu"} }),
-		workers: crew{live: []engine.WorkerRow{writer("writer-1", "arm"), writer("writer-2", "gpu")}}},
+		workers: crew{live: []flowfabric.Worker{writer("writer-1", "arm"), writer("writer-2", "gpu")}}},
 	WhyWaitingUnregistered: {
 		facts: in("R1p", func(f *engine.Facts) { f.Waiters, f.Subscriptions, f.Replays = 2, 1, 1 })},
 	WhyWaitingUnlisted: {facts: in("R1f", nil), workers: crew{err: errors.New("partition 9: partition_frozen")}},
@@ -175,18 +175,18 @@ var examples = map[Cause]example{
 	WhyGranted:  {facts: in("G1f", granting(4*time.Second))},
 	WhyGrantDue: {facts: in("G1t", func(f *engine.Facts) { failing(f); granting(-100 * time.Millisecond)(f) })},
 	WhyWaitingBudget: {facts: in("R1f", shutting("budget acme tokens 1000000 1000000", 21*time.Second)),
-		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+		workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
 	WhyWaitingRate: {facts: in("R1f", shutting("quota openai rate", 1800*time.Millisecond)),
-		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+		workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
 	WhyWaitingSlot: {facts: in("R1i", func(f *engine.Facts) {
 		shutting("quota openai cap", 700*time.Millisecond)(f)
 		f.Released, f.Outbox, f.Slots = engine.ReleasedSuspended, 2, 20
-	}), workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+	}), workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
 	WhyNoBudget: {facts: in("R1f", shutting("budget_not_found acme", 20*time.Second)),
-		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+		workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
 	WhyNoQuota: {facts: in("R1f", shutting("quota_policy_not_found openai", 20*time.Second))},
 	WhyUnavailable: {facts: in("R1f", shutting("unavailable quota openai", time.Minute)),
-		workers: crew{live: []engine.WorkerRow{writer("writer-1")}}},
+		workers: crew{live: []flowfabric.Worker{writer("writer-1")}}},
 	WhyCheckDue: {facts: in("R1f", shutting("quota openai rate", -300*time.Millisecond))},
 	WhyExecutionHeld: {facts: in("R4f", func(f *engine.Facts) {
 		f.HeldAt, f.HeldBy, f.HoldReason = noon.Add(-10*time.Minute), "anna", "the tenant asked for it"

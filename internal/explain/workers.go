@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"slices"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 // crew are the live workers of a store, as far as they could be read.
 type crew struct {
-	live []engine.WorkerRow
+	live []flowfabric.Worker
 	err  error // the registry of some partition could not be read
 }
 
@@ -30,14 +31,15 @@ func muster(ctx context.Context, from Source) (c crew) {
 }
 
 // takes tells whether a worker would claim of a route if only it had the capabilities.
-func takes(w engine.WorkerRow, r engine.Route) bool {
-	return w.Info.Serves(r.Namespace) && slices.Contains(w.Info.Lanes, r.Lane) && slices.Contains(w.Info.Kinds, r.Kind)
+func takes(w flowfabric.Worker, r engine.Route) bool {
+	return engine.Serves(w.WorkerInfo, r.Namespace) && slices.Contains(w.Lanes, r.Lane) && slices.Contains(w.Kinds,
+		r.Kind)
 }
 
 // lacks lists the capabilities of a route that a worker does not have.
-func lacks(w engine.WorkerRow, r engine.Route) (missing []string) {
+func lacks(w flowfabric.Worker, r engine.Route) (missing []string) {
 	for _, token := range r.Capabilities {
-		if !slices.Contains(w.Info.Capabilities, token) {
+		if !slices.Contains(w.Capabilities, token) {
 			missing = append(missing, token)
 		}
 	}
@@ -46,7 +48,7 @@ func lacks(w engine.WorkerRow, r engine.Route) (missing []string) {
 
 // able splits those that take a route into those that can run it and those that lack a capability. Each is judged
 // alone.
-func (c crew) able(r engine.Route) (able, unable []engine.WorkerRow) {
+func (c crew) able(r engine.Route) (able, unable []flowfabric.Worker) {
 	for _, w := range c.live {
 		switch {
 		case !takes(w, r):
@@ -74,7 +76,8 @@ func (c crew) blind(r engine.Route) string {
 		return "the list of workers could not be read: " + quote(c.err.Error())
 	}
 	for _, w := range c.live {
-		if w.Info.Namespace == "" || w.Info.Truncated && (w.Info.Serves(r.Namespace) || len(w.Info.Namespaces) > 0) {
+		if len(w.Namespaces) == 0 || w.Truncated && (engine.Serves(w.WorkerInfo, r.Namespace) ||
+			len(w.Namespaces) > 1) {
 			return "what worker " + quote(w.Instance) + " takes is not listed in full"
 		}
 	}
@@ -82,12 +85,12 @@ func (c crew) blind(r engine.Route) string {
 }
 
 // closest returns of the workers that lack something one that lacks the least.
-func closest(unable []engine.WorkerRow, r engine.Route) engine.WorkerRow {
-	return slices.MinFunc(unable, func(a, b engine.WorkerRow) int { return len(lacks(a, r)) - len(lacks(b, r)) })
+func closest(unable []flowfabric.Worker, r engine.Route) flowfabric.Worker {
+	return slices.MinFunc(unable, func(a, b flowfabric.Worker) int { return len(lacks(a, r)) - len(lacks(b, r)) })
 }
 
 // ready says how many can run a route, and how busy they were when they were last heard of.
-func ready(able []engine.WorkerRow, r engine.Route, work string) string {
+func ready(able []flowfabric.Worker, r engine.Route, work string) string {
 	used, stuck, slots := slotsOf(able)
 	text := plural(len(able), "live worker")
 	if len(r.Capabilities) > 0 {
@@ -101,9 +104,9 @@ func ready(able []engine.WorkerRow, r engine.Route, work string) string {
 }
 
 // slotsOf sums up how many slots workers have, how many of those are in use, and how many are in use by stuck handlers.
-func slotsOf(workers []engine.WorkerRow) (used, stuck, slots int) {
+func slotsOf(workers []flowfabric.Worker) (used, stuck, slots int) {
 	for _, w := range workers {
-		used, stuck, slots = used+w.InFlight, stuck+w.Stuck, slots+w.Info.Concurrency
+		used, stuck, slots = used+w.Reported, stuck+w.Stuck, slots+w.Concurrency
 	}
 	return used, stuck, slots
 }
@@ -117,7 +120,7 @@ func stuckIn(stuck int) string {
 }
 
 // blockedBy tells whether stuck handlers have all slots of all workers.
-func blockedBy(workers []engine.WorkerRow) bool {
+func blockedBy(workers []flowfabric.Worker) bool {
 	_, stuck, slots := slotsOf(workers)
 	return slots > 0 && stuck >= slots
 }

@@ -23,7 +23,7 @@ var tickLagBuckets = []float64{.001, .005, .01, .05, .1, .5, 1, 2, 5, 15}
 type Store interface {
 	Partitions() uint16
 	Queues(ctx context.Context, partition uint16, namespace string, most int) ([]engine.Queue, error)
-	DescribePartition(ctx context.Context, partition uint16) (engine.PartitionInfo, error)
+	DescribePartition(ctx context.Context, partition uint16) (flowfabric.Partition, error)
 	ReadGates(ctx context.Context, partition uint16) (engine.PartitionGates, error)
 }
 
@@ -206,7 +206,8 @@ func (m *Metrics) ticked(reply engine.TickReply) {
 
 // flowed records what happened to flows between two looks at a partition. What happened before the first look of a
 // process is not its own.
-func (m *Metrics) flowed(last, now engine.FlowTally) {
+func (m *Metrics) flowed(from, to flowfabric.Partition) {
+	last, now := from.FlowTotals, to.FlowTotals
 	add := func(c *prometheus.CounterVec, label string, last, now int) {
 		if now > last { // a store that was emptied starts over
 			c.WithLabelValues(label).Add(float64(now - last))
@@ -215,10 +216,10 @@ func (m *Metrics) flowed(last, now engine.FlowTally) {
 	add(m.flows, "completed", last.Completed, now.Completed)
 	add(m.flows, "failed", last.Failed, now.Failed)
 	add(m.flows, "cancelled", last.Cancelled, now.Cancelled)
-	add(m.siblings, "cancelled", last.Siblings.Cancelled, now.Siblings.Cancelled)
-	add(m.siblings, "already_terminal", last.Siblings.AlreadyTerminal, now.Siblings.AlreadyTerminal)
-	add(m.siblings, "not_found", last.Siblings.NotFound, now.Siblings.NotFound)
-	add(m.siblings, "spared", last.Siblings.Spared, now.Siblings.Spared)
+	add(m.siblings, "cancelled", from.Siblings.Cancelled, to.Siblings.Cancelled)
+	add(m.siblings, "already_terminal", from.Siblings.AlreadyTerminal, to.Siblings.AlreadyTerminal)
+	add(m.siblings, "not_found", from.Siblings.NotFound, to.Siblings.NotFound)
+	add(m.siblings, "spared", from.Siblings.Spared, to.Siblings.Spared)
 	if now.Skipped > last.Skipped {
 		m.skipped.Add(float64(now.Skipped - last.Skipped))
 	}

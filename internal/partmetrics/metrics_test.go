@@ -17,6 +17,7 @@ import (
 	"github.com/sourcegraph/conc"
 	"go.uber.org/goleak"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -25,13 +26,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // deployment answers what is asked of partitions; one that it does not know does not answer.
 type deployment struct {
 	mu    sync.Mutex
-	infos map[uint16]engine.PartitionInfo
+	infos map[uint16]flowfabric.Partition
 	reads int
 }
 
 func (*deployment) Partitions() uint16 { return 8 }
 
-func (d *deployment) DescribePartition(_ context.Context, partition uint16) (engine.PartitionInfo, error) {
+func (d *deployment) DescribePartition(_ context.Context, partition uint16) (flowfabric.Partition, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reads++
@@ -56,7 +57,7 @@ func (*deployment) ReadGates(_ context.Context, partition uint16) (engine.Partit
 		{Why: "quota api cap", Waiting: 100}}}, nil
 }
 
-func (d *deployment) set(partition uint16, change func(*engine.PartitionInfo)) {
+func (d *deployment) set(partition uint16, change func(*flowfabric.Partition)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	info := d.infos[partition]
@@ -89,10 +90,11 @@ func shows(t *testing.T, reg prometheus.Gatherer, want ...string) {
 // every 15 seconds; and counts what happened to them since its first look.
 func TestOwnedPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &deployment{infos: map[uint16]engine.PartitionInfo{}}
+		store := &deployment{infos: map[uint16]flowfabric.Partition{}}
 		for p := range uint16(4) {
-			store.set(p, func(i *engine.PartitionInfo) {
-				i.Delayed.Count, i.Flows.Count, i.Tally.Completed, i.TokensRefused, i.Closed.Count = 10, 1, 100, 7, 1
+			store.set(p, func(i *flowfabric.Partition) {
+				i.Delayed.Count, i.Flows.Count, i.FlowTotals.Completed, i.TokensRefused, i.Closed.Count = 10, 1, 100,
+					7, 1
 			})
 		}
 		m, reg, quiet := New("x_"), prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
@@ -118,7 +120,10 @@ func TestOwnedPartitions(t *testing.T) {
 			`x_queue_waiting{kind="k",lane="l",namespace="n",state="active"} 3`,
 			`x_queue_oldest_age_seconds{kind="k",lane="l",namespace="n",state="active"} 2`)
 
-		store.set(1, func(i *engine.PartitionInfo) { i.Delayed.Count, i.Tally.Completed, i.TokensRefused = 50, 103, 9 })
+		store.set(1, func(i *flowfabric.Partition) {
+			i.Delayed.Count, i.FlowTotals.Completed, i.TokensRefused = 50,
+				103, 9
+		})
 		one.Delivered(1, 2, nil)
 		read := store.reads
 		scrape(t, reg)
@@ -138,7 +143,7 @@ func TestOwnedPartitions(t *testing.T) {
 		shows(t, reg, `x_partitions_owned 2`, `x_schedules_due 5`, `x_outbox 0`, `x_outbox_lag_seconds 0`,
 			`x_executions{index="delayed"} 10`)
 		one.Ticked(1, engine.TickReply{Owner: true})
-		store.set(1, func(i *engine.PartitionInfo) { i.Tally.Completed = 200; i.Frozen = true })
+		store.set(1, func(i *flowfabric.Partition) { i.FlowTotals.Completed = 200; i.Frozen = true })
 		scrape(t, reg)
 		// what others saw is not told again
 		shows(t, reg, `x_flows_ended_total{state="completed"} 3`, `x_partitions_frozen 1`,

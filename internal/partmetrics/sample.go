@@ -8,6 +8,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -36,21 +37,21 @@ type sampler struct {
 
 	mu      sync.Mutex
 	samples map[uint16]sample
-	tallies map[uint16]engine.FlowTally // of owned partitions, what was recorded last
-	refused map[uint16]int              // likewise
+	tallies map[uint16]flowfabric.Partition // of owned partitions, what was recorded last
+	refused map[uint16]int                  // likewise
 }
 
 // sample is how a partition was.
 type sample struct {
 	at     time.Time // here
-	info   engine.PartitionInfo
+	info   flowfabric.Partition
 	queues []engine.Queue // nil while the partition is frozen
 	closed []engine.Closing
 }
 
 func newSampler(m *Metrics, store Store, owned *tended, log *slog.Logger) *sampler {
 	return &sampler{store: store, tended: owned, log: log, metrics: m, wake: make(chan struct{}, 1),
-		samples: map[uint16]sample{}, tallies: map[uint16]engine.FlowTally{}, refused: map[uint16]int{}}
+		samples: map[uint16]sample{}, tallies: map[uint16]flowfabric.Partition{}, refused: map[uint16]int{}}
 }
 
 // ask has samples taken, unless they are young. It never blocks.
@@ -123,9 +124,9 @@ func (s *sampler) take(ctx context.Context, partition uint16) {
 		return
 	}
 	if last, ok := s.tallies[partition]; ok {
-		s.metrics.flowed(last, now.info.Tally)
+		s.metrics.flowed(last, now.info)
 	}
-	s.tallies[partition] = now.info.Tally
+	s.tallies[partition] = now.info
 	if last, ok := s.refused[partition]; ok && now.info.TokensRefused > last {
 		s.metrics.tokensRefused.Add(float64(now.info.TokensRefused - last))
 		s.log.Warn(
@@ -175,14 +176,14 @@ func (all *sampled) add(s *sampler, now time.Time) {
 			all.frozen++
 		}
 		all.indexes["delayed"] += x.info.Delayed.Count
-		all.indexes["suspended"] += x.info.Parked.Count
-		all.indexes["ended"] += x.info.Done.Count
+		all.indexes["suspended"] += x.info.Suspended.Count
+		all.indexes["ended"] += x.info.Ended.Count
 		all.indexes["blocked"] += x.info.Blocked.Count
 		all.flows += x.info.Flows.Count
 		all.backlog += x.info.Backlog.Count
-		all.behind = max(all.behind, x.info.Behind())
-		all.timers = max(all.timers, x.info.Lag())
-		all.purge = max(all.purge, dueFor(x.info.Done, x.info.Now))
+		all.behind = max(all.behind, time.Duration(x.info.Behind))
+		all.timers = max(all.timers, time.Duration(x.info.Lag))
+		all.purge = max(all.purge, engine.DueFor(x.info.Ended, x.info.Now))
 		for _, c := range x.closed {
 			all.budgets.Add(c.Why, c.Waiting)
 		}
@@ -203,12 +204,4 @@ func (all *sampled) queue(q engine.Queue, now time.Time, since time.Duration) {
 		d.oldest = max(d.oldest, now.Sub(q.Oldest)+since)
 	}
 	all.queues[name] = d
-}
-
-// dueFor is for how long the head of a timer has been due.
-func dueFor(t engine.Timer, now time.Time) time.Duration {
-	if t.Head.IsZero() {
-		return 0
-	}
-	return max(0, now.Sub(t.Head))
 }

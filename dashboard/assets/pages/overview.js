@@ -22,7 +22,7 @@ function warnings(now, queues, checks, some) {
     else if (c.check === "budgets" && c.status === "warn") list.push(["budgets", `${c.found}.`, to(["limits"]), "See the limits"])
     else if (c.status === "fail") list.push([c.check + c.node, `${c.check}: ${c.found}.`, ...health])
   }
-  const paused = queues.filter(q => q.depth && q.lane_state !== "active" && q.lane_state !== "draining")
+  const paused = queues.filter(q => q.waiting && q.lane_state !== "active" && q.lane_state !== "draining")
   if (paused.length) list.push(["paused", `Work waits in ${plural(new Set(paused.map(q => q.namespace + " " + q.lane)).size, "lane")} that ${are(paused.length)} not open.`, to(["queues"]), "See the queues"])
   return list
 }
@@ -52,7 +52,7 @@ export default function Overview() {
     <div role="status">${warnings(now, queues, doctor.data?.checks ?? [], some).map(([key, text, href, link]) => html`<div key=${key} class="notice warn"><p>${visible(text)} <a href=${href}>${link}</a></p></div>`)}</div>
     ${some && html`<${Bound} what="counts of what runs, of workers and of rates belong" />`}
     <div class="tiles">
-      <${Tile} name="Waiting" value=${number(now.waiting)} note=${now.oldest ? html`oldest <${Since} at=${now.oldest} />` : "nothing waits"} href=${to(["executions"], { state: "waiting" })} />
+      <${Tile} name="Waiting" value=${number(now.waiting)} note=${now.oldest_at ? html`oldest <${Since} at=${now.oldest_at} />` : "nothing waits"} href=${to(["executions"], { state: "waiting" })} />
       ${!some && html`<${Tile} name="Running" value=${number(now.active)} note=${`of ${plural(now.slots, "slot")}`} href=${to(["executions"], { state: "active" })} />
       <${Tile} name="Completed" value=${`${rate(now.completed_per_s)}/s`} note=${`${number(now.ended)} ended in all`} href=${to(["executions"], { state: "completed", newest: true })} />
       <${Tile} name="Failing" value=${`${rate(now.failed_per_s)}/s`} note="failed or expired" bad=${now.failed_per_s > 0} href=${to(["executions"], { state: "failed", newest: true })} />
@@ -71,9 +71,9 @@ export default function Overview() {
           { name: "Kind", cell: q => html`<a href=${to(["executions"], { kind: q.kind, lane: q.lane })}>${q.kind}</a>` },
           ...(new Set(queues.map(q => q.namespace)).size > 1 ? [{ name: "Namespace", cell: q => q.namespace }] : []),
           { name: "Lane", cell: q => html`${q.lane} ${q.lane_state !== "active" && html`<${Chip} kind="warn">${q.lane_state}<//>`}` },
-          { name: "Waiting", class: "num", cell: q => number(q.depth) },
-          { name: "Oldest", class: "num", cell: q => html`<${Since} at=${q.oldest} />` },
-          { name: "Stored", class: "num wide", cell: q => number(q.retained) }]} />`}<//>
+          { name: "Waiting", class: "num", cell: q => number(q.waiting) },
+          { name: "Oldest", class: "num", cell: q => html`<${Since} at=${q.oldest_at} />` },
+          { name: "Stored", class: "num wide", cell: q => number(q.stored) }]} />`}<//>
     <${Section} id="failures" title="Recent failures" note="of the last 24 hours" actions=${html`<a href=${to(["executions"], { state: "failed", newest: true })}>All failures</a>`}>
       <${Loaded} of=${failed}>${data => data.items.length === 0 ? html`<${Empty} title="Nothing has failed"><p>What fails for good is listed here, with what to do next.</p><//>` : html`<ul class="plain">${data.items.map(x => html`<li key=${x.id}>
         <a href=${to(["executions", x.id])}>${x.kind} ${shortID(x.id)}</a> <span class="dim"><${Time} at=${x.ended_at} /></span>

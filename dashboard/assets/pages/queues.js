@@ -38,7 +38,7 @@ export default function Queues() {
         { name: "Lane", cell: q => q.lane },
         ...(several ? [{ name: "Namespace", cell: q => q.namespace }] : []),
         { name: "Needs", class: "wide", cell: q => q.capabilities?.join(", ") ?? html`<span class="none">–</span>` },
-        { name: "Waiting", class: "num", cell: q => number(q.depth) },
-        { name: "Oldest", class: "num", cell: q => html`<${Since} at=${q.oldest} />` },
-        { name: "Stored", class: "num", cell: q => number(q.retained) }]} />`}<//></div>`}<//><${More} of=${page.data?.all.lanes} what="lanes" /><${More} of=${page.data?.all.queues} what="queues" /></div>`
+        { name: "Waiting", class: "num", cell: q => number(q.waiting) },
+        { name: "Oldest", class: "num", cell: q => html`<${Since} at=${q.oldest_at} />` },
+        { name: "Stored", class: "num", cell: q => number(q.stored) }]} />`}<//></div>`}<//><${More} of=${page.data?.all.lanes} what="lanes" /><${More} of=${page.data?.all.queues} what="queues" /></div>`
 }

@@ -21,6 +21,6 @@ export default function Workers() {
         { name: "Lanes", class: "wide wider", cell: w => w.lanes?.join(", ") ?? "all" },
         { name: "Namespaces", class: "wide", cell: w => w.namespaces?.join(", ") ?? "" },
         { name: "Pool", class: "wide wider", cell: w => w.pool ?? "" },
-        { name: "Seen", class: "num", cell: w => html`<${Time} at=${w.last_seen} />` },
+        { name: "Seen", class: "num", cell: w => html`<${Time} at=${w.seen_at} />` },
         ...(may("markWorkerDead") ? [{ name: "Actions", class: "end", cell: w => !w.dead && html`<button type="button" onClick=${() => giveUp(w)} aria-label=${`Give up ${w.instance}`}>Give up…</button>` }] : [])]} />`}<//><${More} of=${page.data} what="workers" /></div>`
 }
