@@ -60,7 +60,7 @@ func TestDecodeFrames(t *testing.T) {
 		{ID: stream.Cursor{Ms: 1700000000000, Seq: 1}, Sequence: 1, Type: "token", Encoding: "utf8",
 			Payload: []byte("a:b 7:\x00\xff"), Durables: 1},
 		{ID: stream.Cursor{Ms: 1700000000001, Seq: 2}, Sequence: 2, Type: "", Encoding: "json", Correlation: "c 1:",
-			ProducedAt: time.UnixMilli(5), Payload: []byte{}, Durables: 2},
+			ProducedAt: time.UnixMilli(5).UTC(), Payload: []byte{}, Durables: 2},
 		{ID: stream.Cursor{Ms: 1700000000001, Seq: 3}, Sequence: 3, Encoding: "json", Payload: []byte("{}"),
 			Mode: stream.ModeSummary, SummaryVersion: 7, Durables: 2},
 		{ID: stream.Cursor{Ms: 1700000000001, Seq: 4}, Sequence: 4, Encoding: "utf8", Payload: []byte{},
@@ -114,7 +114,7 @@ func FuzzDecodeFrames(f *testing.F) {
 		Encoding: "utf8", Payload: []byte("x"), Run: 2}}, Resumed: &stream.Resumption{Run: 2, Reason: "released"}}))
 	f.Add(encodeFrames(FrameMessage{Attempt: 1<<32 - 1,
 		Frames: []stream.Frame{{Encoding: "json", Mode: stream.ModeSummary, SummaryVersion: 1,
-			ProducedAt: time.UnixMilli(-1)},
+			ProducedAt: time.UnixMilli(-1).UTC()},
 			{Encoding: "bytes", Correlation: "c", Mode: stream.ModeBestEffort, TTL: time.Second}}}))
 	f.Add("0 1 1 0:9223372036854775807:x")
 	f.Fuzz(func(t *testing.T, message string) {

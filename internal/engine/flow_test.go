@@ -79,7 +79,7 @@ var goodFlows = map[string][]string{
 
 func TestFlowReplies(t *testing.T) {
 	e, f := openFake(t)
-	at := time.UnixMilli(1700000000000)
+	at := time.UnixMilli(1700000000000).UTC()
 	f.answer(func(name string) string { return envelope(1, good[name]...) })
 	h, err := e.DescribeFlow(t.Context(), sampleFlow)
 	want := FlowRecord{Now: at, ID: sampleFlow, State: flowfabric.FlowCancelled, Seal: string(SealGrowing),
