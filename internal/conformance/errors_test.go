@@ -418,6 +418,12 @@ func (w *env) stage() staged {
 		call{"ff_read_attempt_stream", []string{proto, id.UUID().String(), "1"}},
 	)
 	calls = slices.Concat(calls, flows, gated)
+	for _, h := range contract.Functions() {
+		args, simple := plainArgs(h, id)
+		if simple && !slices.ContainsFunc(calls, func(c call) bool { return c.name == h.Name }) {
+			calls = append(calls, call{h.Name, args})
+		}
+	}
 	for _, c := range calls {
 		if c.name == "ff_close_waitpoint" {
 			c.args[6] = handed.ID.String()
@@ -427,6 +433,28 @@ func (w *env) stage() staged {
 	calls = append(calls, call{"ff_complete_execution",
 		slices.Concat([]string{proto, "1"}, fenceArgs(f), []string{"r", "1"}, claimArgs(next)[1:])})
 	return staged{calls: calls, fence: f}
+}
+
+// plainArgs are good arguments of a function that only reads and takes nothing but single values, made of its header.
+// So a new one is staged before anybody has thought of a better call. id is an execution.
+func plainArgs(h contract.Function, id flowfabric.ExecutionID) (args []string, simple bool) {
+	for i, x := range h.Args {
+		if i == 0 { // the protocol
+			args = append(args, proto)
+			continue
+		}
+		slot, single := x.(contract.Slot)
+		if !single || slot.Type.Name == "rows" {
+			return nil, false
+		}
+		good := slices.Concat(slot.Type.Words, []string{id.UUID().String(), elsewhere(id, "x"), "default", "1", "a.b"})
+		fits := slices.IndexFunc(good, slot.Type.Holds)
+		if fits < 0 {
+			return nil, false
+		}
+		args = append(args, good[fits])
+	}
+	return args, slices.Contains(h.Flags, "no-writes") && len(args) > 0
 }
 
 // stageFlows makes flows in every state, and returns a good call of every function about them.
