@@ -100,28 +100,27 @@ type Listed struct {
 	// follow may be empty. "" for a sound one.
 	Drift string
 
-	State           flowfabric.State
-	Route           flowfabric.Route
-	Priority        int
-	CreatedAt       time.Time
-	StartedAt       time.Time // of the first attempt
-	EndedAt         time.Time
-	ClaimedAt       time.Time // of the last claim
-	DelayUntil      time.Time
-	DeadlineAt      time.Time
-	Since           time.Time // when it was suspended or held; of those only
-	PurgeAt         time.Time // of ended ones only
-	Attempts        uint32
-	AttemptType     flowfabric.AttemptType
-	Retries         int
-	Reclaims        int
-	Epoch           uint64
-	Session         string // the last holder; the present one of an active execution
-	FailureCategory string // see flowfabric.Snapshot
-	CancelledBy     string // this and the next, see flowfabric.Snapshot
-	CancelSource    string
-	FailureReason   string            // the message, if asked for
-	Tags            map[string]string // if asked for
+	State        flowfabric.State
+	Route        flowfabric.Route
+	Priority     int
+	CreatedAt    time.Time
+	StartedAt    time.Time // of the first attempt
+	EndedAt      time.Time
+	ClaimedAt    time.Time // of the last claim
+	DelayUntil   time.Time
+	DeadlineAt   time.Time
+	Since        time.Time // when it was suspended or held; of those only
+	PurgeAt      time.Time // of ended ones only
+	Attempts     uint32
+	AttemptType  flowfabric.AttemptType
+	Retries      int
+	Reclaims     int
+	Epoch        uint64
+	Session      string // the last holder; the present one of an active execution
+	CancelledBy  string // this and the next, see flowfabric.Snapshot
+	CancelSource string
+	Failure      flowfabric.Failure // see flowfabric.Snapshot; with its message if asked for
+	Tags         map[string]string  // if asked for
 }
 
 func newListed(x engine.Listed) Listed {
@@ -129,9 +128,9 @@ func newListed(x engine.Listed) Listed {
 		CreatedAt: x.CreatedAt, StartedAt: x.StartedAt, EndedAt: x.EndedAt, ClaimedAt: x.ClaimedAt,
 		DelayUntil: x.DelayUntil, DeadlineAt: x.DeadlineAt, Since: x.Since, PurgeAt: x.PurgeAt,
 		Attempts: x.Attempts, AttemptType: x.AttemptType, Retries: x.Retries, Reclaims: x.Reclaims, Epoch: x.Epoch,
-		Session:         x.Session,
-		FailureCategory: x.FailureCategory, CancelledBy: x.CancelledBy, CancelSource: x.CancelSource,
-		FailureReason: x.FailureReason, Tags: x.Tags}
+		Session:     x.Session,
+		CancelledBy: x.CancelledBy, CancelSource: x.CancelSource,
+		Failure: x.Failure, Tags: x.Tags}
 }
 
 // ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that
@@ -333,7 +332,7 @@ func (f Filter) has(x engine.Listed) bool {
 			return false
 		}
 	}
-	if f.ErrorText != "" && !strings.Contains(strings.ToLower(x.FailureReason), strings.ToLower(f.ErrorText)) {
+	if f.ErrorText != "" && !strings.Contains(strings.ToLower(x.Failure.Message), strings.ToLower(f.ErrorText)) {
 		return false
 	}
 	at := x.CreatedAt
@@ -343,7 +342,7 @@ func (f Filter) has(x engine.Listed) bool {
 	if !f.Since.IsZero() && at.Before(f.Since) || !f.Until.IsZero() && !at.Before(f.Until) {
 		return false
 	}
-	if !f.routed(x.Route) || len(f.Categories) > 0 && !slices.Contains(f.Categories, x.FailureCategory) {
+	if !f.routed(x.Route) || len(f.Categories) > 0 && !slices.Contains(f.Categories, x.Failure.Category) {
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
@@ -365,5 +364,5 @@ func (f Filter) has(x engine.Listed) bool {
 // gaveUp tells whether an execution ended because its attempts failed, whatever its state is called.
 func gaveUp(x engine.Listed) bool {
 	return x.State.Public == flowfabric.Failed ||
-		x.State.Public == flowfabric.Expired && x.FailureCategory == codes.CategoryTimeout
+		x.State.Public == flowfabric.Expired && x.Failure.Category == codes.CategoryTimeout
 }

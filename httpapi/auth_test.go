@@ -87,7 +87,7 @@ func TestNamespacesBound(t *testing.T) {
 	}
 	a.as("blue", "POST", "/v1/executions", `{"kind":"echo","namespace":"default"}`, 403)
 	own := into[submitted](t, a.as("blue", "POST", "/v1/executions", `{"kind":"echo","input":2}`, 201))
-	if x := into[execution](t, a.as("blue", "GET", "/v1/executions/"+own.ID, "", 200)); x.Namespace != "blue" {
+	if x := into[flowfabric.Snapshot](t, a.as("blue", "GET", "/v1/executions/"+own.ID, "", 200)); x.Namespace != "blue" {
 		t.Errorf("%+v", x)
 	}
 	a.until("/v1/executions/"+own.ID, "completed")

@@ -92,10 +92,8 @@ func newListed(x admin.Listed) listed {
 		CreatedAt: utc(x.CreatedAt), StartedAt: utc(x.StartedAt), ClaimedAt: utc(x.ClaimedAt),
 		CompletedAt: utc(x.EndedAt), DelayUntil: utc(x.DelayUntil), DeadlineAt: utc(x.DeadlineAt),
 		SuspendedAt: utc(x.Since), PurgeAt: utc(x.PurgeAt),
-		FailureCategory: x.FailureCategory, FailureReason: x.FailureReason, Tags: x.Tags, Drift: x.Drift}
-	if x.State.BlockingReason != "none" {
-		v.Reason = x.State.BlockingReason
-	}
+		FailureCategory: x.Failure.Category, FailureReason: x.Failure.Message, Tags: x.Tags, Drift: x.Drift}
+	v.Reason = x.State.BlockingReason
 	if v.held() {
 		v.HeldAt, v.SuspendedAt = v.SuspendedAt, time.Time{}
 	}
