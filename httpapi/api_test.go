@@ -538,7 +538,7 @@ func TestEveryRoute(t *testing.T) {
 	a.until(failed, "failed")
 	page := into[executionPage](t, a.as("viewer", "GET",
 		"/v1/executions?state=failed&category=handler_error&kind=fails&limit=1&error=INK", "", 200))
-	if len(page.Items) != 1 || page.Items[0].ID != failed[len("/v1/executions/"):] ||
+	if len(page.Items) != 1 || page.Items[0].ID.String() != failed[len("/v1/executions/"):] ||
 		page.Items[0].Failure.Message != "no ink" {
 		t.Errorf("%+v", page)
 	}

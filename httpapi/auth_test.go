@@ -92,7 +92,7 @@ func TestNamespacesBound(t *testing.T) {
 	}
 	a.until("/v1/executions/"+own.ID, "completed")
 	if page := into[executionPage](t, a.as("blue", "GET", "/v1/executions", "", 200)); len(page.Items) != 1 ||
-		page.Items[0].ID != own.ID {
+		page.Items[0].ID.String() != own.ID {
 		t.Errorf("%+v", page)
 	}
 	for _, path := range []string{"/v1/executions?namespace=default", "/v1/executions?namespace=*",

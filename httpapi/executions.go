@@ -265,12 +265,12 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
-	out := executionPage{Items: make([]listed, 0, len(page.Items)), NextCursor: page.Cursor}
+	out := executionPage{Items: make([]admin.Listed, 0, len(page.Items)), NextCursor: page.Cursor}
 	for _, x := range page.Items {
 		if x.ID.IsZero() || c.who.may(x.Route.Namespace) {
 			x.Failure.Message = c.redactorOf(x.ID, x.Route).text("failure", x.Failure.Message)
 			if strings.Contains(strings.ToLower(x.Failure.Message), said) {
-				out.Items = append(out.Items, newListed(x))
+				out.Items = append(out.Items, x)
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -21,45 +20,9 @@ func utc(t time.Time) *time.Time {
 	return &t
 }
 
-// listed is an execution of a page: fewer fields, of one read.
-type listed struct {
-	ID         string              `json:"id"`
-	Drift      string              `json:"drift,omitempty" jsonschema:"what is wrong with the entry; then the rest may be empty"`
-	State      string              `json:"state"`
-	Namespace  string              `json:"namespace"`
-	Lane       string              `json:"lane"`
-	Kind       string              `json:"kind"`
-	Priority   int                 `json:"priority"`
-	Attempts   uint32              `json:"attempts"`
-	Retries    int                 `json:"retries"`
-	Worker     string              `json:"worker,omitempty"`
-	CreatedAt  *time.Time          `json:"created_at,omitempty"`
-	StartedAt  *time.Time          `json:"started_at,omitempty"`
-	EndedAt    *time.Time          `json:"ended_at,omitempty"`
-	DelayUntil *time.Time          `json:"delay_until,omitempty"`
-	Since      *time.Time          `json:"since,omitempty" jsonschema:"when it was suspended or held"`
-	PurgeAt    *time.Time          `json:"purge_at,omitempty"`
-	Failure    *flowfabric.Failure `json:"failure,omitempty"`
-	Tags       map[string]string   `json:"tags,omitempty"`
-}
-
 type executionPage struct {
-	Items      []listed `json:"items"`
-	NextCursor string   `json:"next_cursor,omitempty" jsonschema:"absent after the last page"`
-}
-
-func newListed(x admin.Listed) listed {
-	l := listed{Drift: x.Drift, State: string(x.State.Public), Namespace: x.Route.Namespace, Lane: x.Route.Lane,
-		Kind: x.Route.Kind, Priority: x.Priority, Attempts: x.Attempts, Retries: x.Retries, Worker: instance(x.Session),
-		CreatedAt: utc(x.CreatedAt), StartedAt: utc(x.StartedAt), EndedAt: utc(x.EndedAt),
-		DelayUntil: utc(x.DelayUntil), Since: utc(x.Since), PurgeAt: utc(x.PurgeAt), Tags: x.Tags}
-	if !x.ID.IsZero() {
-		l.ID = x.ID.String()
-	}
-	if x.Failure != (flowfabric.Failure{}) {
-		l.Failure = &x.Failure
-	}
-	return l
+	Items      []admin.Listed `json:"items"`
+	NextCursor string         `json:"next_cursor,omitempty" jsonschema:"absent after the last page"`
 }
 
 // instance is the worker of a session.

@@ -92,9 +92,9 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		AttemptType: flowfabric.AttemptType(core["attempt_type"]), Epoch: uint64(f.number("epoch")),
 		Session: core["session"], Worker: Instance(core["session"]), Retries: int(f.number("retries")),
 		Reclaims: int(f.number("reclaims")), Replays: int(f.number("replays")), InputBytes: int(f.number("input_size")),
-		CreatedAt: f.instant("created_at"), StartedAt: f.instant("first_claimed_at"), ClaimedAt: f.instant("claimed_at"),
-		EndedAt: f.instant("ended_at"), DelayUntil: f.instant("delay_until"), DeadlineAt: f.instant("deadline"),
-		Failure:     flowfabric.Failure{Category: core["failure_category"]},
+		CreatedAt: f.instant("created_at"), StartedAt: f.instant("first_claimed_at"),
+		ClaimedAt: f.instant("claimed_at"), EndedAt: f.instant("ended_at"), DelayUntil: f.instant("delay_until"),
+		DeadlineAt: f.instant("deadline"), Failure: flowfabric.Failure{Category: core["failure_category"]},
 		CancelledBy: core["cancelled_by"], CancelSource: core["cancel_source"], CancelReason: attempts["cancel"],
 	}
 	code := flowfabric.Code(core["state"])
