@@ -1,105 +1,99 @@
 package flowfabric
 
-import (
-	"time"
+import "time"
 
-	"github.com/flowfabric/flowfabric-go/internal/ids"
-)
-
-// Snapshot is a consistent read of one execution.
+// Snapshot is a consistent read of one execution. Its JSON is what the HTTP API answers and 'flowfabric show' prints.
 type Snapshot struct {
-	ID             ExecutionID
-	State          State
-	Route          Route
-	Priority       int
-	Creator        string
-	Policy         Policy
-	Attempts       uint32 // attempts started so far, and so the number of the last one (handler.Task.Attempt)
-	AttemptType    AttemptType
-	Epoch          uint64
-	Session        string // last holder: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP
-	LeaseExpiresAt time.Time
-	Retries        int // used so far; a replay starts over at 0
-	Reclaims       int // likewise
-	Replays        int
-	// how often its handler went on with another input (handler.Continue); older attempts than those of the input
-	// before are not kept
-	Continues       int
-	CreatedAt       time.Time
-	StartedAt       time.Time
-	ClaimedAt       time.Time
-	CompletedAt     time.Time
-	DelayUntil      time.Time
-	DeadlineAt      time.Time
-	FailureCategory string // of the last failure, see the package comment; "" once it has completed
-	FailureReason   string // likewise
-	CancelledBy     string // the person or token that asked for the cancellation; "" if none was named
-	// what kind of source cancelled it: operator_override (somebody who asked for it), owner (its worker, see Worker),
-	// flow_cascade (its flow, or who depends on it) or system_timeout_policy (its wait lasted too long)
-	CancelSource string
-	CancelReason string
-	InputBytes   int
-	Steps        int
-	Tags         map[string]string
-	AttemptLog   []AttemptRecord // ended attempts that were not the last, plus a failed last one
-	Progress     Progress        // of the current or last attempt
-	Flow         FlowID          // of which it is a node or a child; zero: none
-	Node         string          // its name in the flow
-	Wait         Wait            // what it waits for while it is suspended
-	Key          KeyHold         // how it holds the key that it was submitted with
-	ChangedAt    time.Time       // of the last creation, claim, suspension, or end of an attempt or of all
+	ID ExecutionID `json:"id"`
+	State
+	Route
+	Priority    int         `json:"priority"`
+	Creator     string      `json:"creator,omitempty"`
+	Policy      Policy      `json:"-"`
+	MaxRetries  int         `json:"max_retries"` // of Policy
+	Attempts    uint32      `json:"attempts" jsonschema:"attempts started so far, and so the number of the last one"`
+	AttemptType AttemptType `json:"attempt_type,omitempty" jsonschema:"initial, retry, reclaim or replay"`
+	Epoch       uint64      `json:"epoch,omitempty" see:"operator"`
+	// Session is the last holder's: "<instance>~<random>", or "<gateway>~<worker>~<random>" over HTTP.
+	Session        string    `json:"session,omitempty" see:"operator"`
+	Worker         string    `json:"worker,omitempty" jsonschema:"the instance that has it, or had it last"`
+	LeaseExpiresAt time.Time `json:"lease_expires_at,omitzero"`
+	Retries        int       `json:"retries" jsonschema:"used so far; a replay starts over at 0"`
+	Reclaims       int       `json:"reclaims" jsonschema:"likewise"`
+	Replays        int       `json:"replays"`
+	// Continues is how often its handler went on with another input (handler.Continue); older attempts than those of
+	// the input before are not kept.
+	Continues    int       `json:"continues" jsonschema:"how often it went on with another input"`
+	CreatedAt    time.Time `json:"created_at,omitzero"`
+	StartedAt    time.Time `json:"started_at,omitzero"`
+	ClaimedAt    time.Time `json:"claimed_at,omitzero"`
+	EndedAt      time.Time `json:"ended_at,omitzero"`
+	ChangedAt    time.Time `json:"changed_at,omitzero" jsonschema:"of the last creation, claim, suspension, or end of an attempt or of all"`
+	DelayUntil   time.Time `json:"delay_until,omitzero"`
+	DeadlineAt   time.Time `json:"deadline_at,omitzero"`
+	Failure      Failure   `json:"failure,omitzero" jsonschema:"of the last attempt that failed; absent once it has completed"`
+	CancelledBy  string    `json:"cancelled_by,omitempty" jsonschema:"the person or token that asked for it, if one was named"`
+	CancelSource string    `json:"cancel_source,omitempty" jsonschema:"operator_override (somebody who asked for it), owner (its worker), flow_cascade (its flow, or who depends on it) or system_timeout_policy (its wait lasted too long)"`
+	CancelReason string    `json:"cancel_reason,omitempty"`
+	InputBytes   int       `json:"input_bytes"`
+	Steps        int       `json:"steps" jsonschema:"recorded steps"`
+
+	Tags     map[string]string `json:"tags,omitempty"`
+	Progress Progress          `json:"progress,omitzero" jsonschema:"of the current or last attempt"`
+	Flow     FlowID            `json:"flow,omitzero" jsonschema:"of which it is a node or a child"`
+	Node     string            `json:"node,omitempty" jsonschema:"its name in the flow"`
+	Wait     Wait              `json:"wait,omitzero" jsonschema:"what it waits for while it is suspended"`
+	// KeyHeld says how long it holds the key that it was submitted with: until it has ended, and maybe longer
+	// ([Unique], [IdempotencyKey]), or until a worker is given it ([Debounce]); "": it was submitted without one. The
+	// key itself is not stored.
+	KeyHeld  string    `json:"key_held,omitempty" jsonschema:"how long it has the key that it was submitted with: until_ended, retained, until_time (see key_until) or until_claimed (a debounce key)"`
+	KeyUntil time.Time `json:"key_until,omitzero"` // it holds the key at least until then, see [KeyWindow]
+	Replaced int       `json:"replaced,omitempty" jsonschema:"how many further submissions under its debounce key it took in, each of which replaced the one before"`
+
+	AttemptLog []AttemptRecord `json:"attempt_log,omitempty" jsonschema:"ended attempts that were not the last, and a failed last one"`
 }
 
-// Worker is the instance that holds the execution; empty when nobody does.
-func (s *Snapshot) Worker() string { return ids.Worker(s.Session) }
+// Failure is why an attempt failed. The zero value: none did.
+type Failure struct {
+	Category string `json:"category" jsonschema:"the reference page of categories lists them"`
+	Message  string `json:"message,omitempty"`
+}
 
 // Wait is a suspension while it lasts. The zero value: there is none. client.Client.Suspension has its question.
 type Wait struct {
-	Name      string // as the handler called it
-	Since     time.Time
-	TimeoutAt time.Time // zero: it has no end of its own
-}
-
-// KeyHold is how an execution holds the key that it was submitted with: until it has ended, and maybe longer
-// ([Unique], [IdempotencyKey]), or until a worker is given it ([Debounce]). The key itself is not stored.
-type KeyHold struct {
-	Keyed     bool      // it was submitted with a key
-	Retained  bool      // it holds the key as long as it is retained
-	Debounced bool      // the key is one of Debounce
-	Replaced  int       // how many further submissions under its key it took in, each of which replaced the one before
-	Until     time.Time // it holds the key at least until then, see [KeyWindow]; zero: there is no such time
+	Name      string    `json:"name" jsonschema:"as the handler called it"`
+	Since     time.Time `json:"since,omitzero"`
+	TimeoutAt time.Time `json:"timeout_at,omitzero" jsonschema:"absent: it has no end of its own"`
 }
 
 // AttemptRecord is an attempt that ended.
 type AttemptRecord struct {
-	Index uint32 // its number, 1 for the first
-	Type  AttemptType
-	// ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay), continued (with another
-	// input)
-	State     string
-	ClaimedAt time.Time
-	EndedAt   time.Time
-	Category  string // see the package comment
-	Worker    string // instance
-	Session   string // with Epoch and Claim the fence it was held under
-	Epoch     uint64
-	Claim     uint64
-	Reason    string
+	Index     uint32      `json:"index" jsonschema:"number of the attempt, 1 for the first"`
+	Type      AttemptType `json:"type"`
+	State     string      `json:"state" jsonschema:"ended_failure, interrupted_reclaimed, ended_cancelled, ended_success (before a replay) or continued (with another input)"`
+	ClaimedAt time.Time   `json:"claimed_at,omitzero"`
+	EndedAt   time.Time   `json:"ended_at,omitzero"`
+	Category  string      `json:"category,omitempty"` // see the package comment
+	Message   string      `json:"message,omitempty"`
+	Worker    string      `json:"worker,omitempty"`                 // instance
+	Session   string      `json:"session,omitempty" see:"operator"` // with Epoch and Claim the fence it was held under
+	Epoch     uint64      `json:"epoch,omitempty" see:"operator"`
+	Claim     uint64      `json:"claim,omitempty" see:"operator"`
 }
 
 // Progress is what a handler last said of how far it got. The zero value: it said nothing.
 type Progress struct {
-	Percent int // 0..100; -1 when it gave none
-	Message string
-	At      time.Time
+	Percent *int      `json:"percent,omitempty"` // 0..100; nil when it gave none
+	Message string    `json:"message,omitempty"`
+	At      time.Time `json:"at,omitzero"`
 }
 
 // Route is where an execution waits and what its worker must have: a row of its partition's route table.
 type Route struct {
-	ID           uint64
-	Namespace    string
-	Lane         string
-	Kind         string
-	Capabilities []string
-	Gates        []Gate // budgets and quotas that are asked before its work runs
+	ID           uint64   `json:"-"`
+	Namespace    string   `json:"namespace"`
+	Lane         string   `json:"lane"`
+	Kind         string   `json:"kind"`
+	Capabilities []string `json:"capabilities,omitempty"`
+	Gates        []Gate   `json:"-"` // budgets and quotas that are asked before its work runs
 }

@@ -148,12 +148,12 @@ func TestListsBetweenTwoTimes(t *testing.T) {
 			since, until time.Duration
 			want         int
 		}{{0, time.Millisecond, 1}, {-time.Hour, 0, 0}, {time.Millisecond, time.Hour, 0}} {
-			f := admin.Filter{Since: s.CompletedAt.Add(w.since), Until: s.CompletedAt.Add(w.until)}
+			f := admin.Filter{Since: s.EndedAt.Add(w.since), Until: s.EndedAt.Add(w.until)}
 			if page, err := admin.New(c).ListPage(ctx, f, "", 10); err != nil || len(page.Items) != w.want {
 				t.Errorf("%s..%s: %d, %v", w.since, w.until, len(page.Items), err)
 			}
 		}
-		if _, err := admin.New(c).ListPage(ctx, admin.Filter{Since: s.CompletedAt, Until: s.CompletedAt}, "",
+		if _, err := admin.New(c).ListPage(ctx, admin.Filter{Since: s.EndedAt, Until: s.EndedAt}, "",
 			10); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("an empty range: %v", err)
 		}
@@ -181,8 +181,8 @@ func TestABulkActionChoosesByTheMessageOfTheFailure(t *testing.T) {
 				t.Errorf("%s: %v, %v", text, page.Items, err)
 			}
 			for _, x := range page.Items {
-				if !slices.Contains(want, x.ID) || !strings.Contains(strings.ToLower(x.FailureReason), text) {
-					t.Errorf("%s: %s %q", text, x.ID, x.FailureReason)
+				if !slices.Contains(want, x.ID) || !strings.Contains(strings.ToLower(x.Failure.Message), text) {
+					t.Errorf("%s: %s %q", text, x.ID, x.Failure.Message)
 				}
 			}
 		}

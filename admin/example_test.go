@@ -58,7 +58,7 @@ func Example() {
 	_, err = exec.Result(ctx)
 	fmt.Println("failed:", errors.Is(err, flowfabric.ErrFailed))
 	seen, err := exec.Get(ctx)
-	fmt.Printf("got to %d %%: %s (%v)\n", seen.Progress.Percent, seen.Progress.Message, err)
+	fmt.Printf("got to %d %%: %s (%v)\n", *seen.Progress.Percent, seen.Progress.Message, err)
 
 	err = a.SetTags(ctx, exec.ID(), map[string]string{"print.ink": "refilled"}, []string{"print.waiting"})
 	fmt.Println("tagged:", err)

@@ -92,7 +92,7 @@ func TestSkippedMembersAreListed(t *testing.T) {
 		}
 		for _, x := range page.Items {
 			if x.State.Public == flowfabric.Skipped &&
-				(x.FailureCategory == "" || x.FailureReason != "" || x.Attempts != 0) {
+				(x.Failure.Category == "" || x.Failure.Message != "" || x.Attempts != 0) {
 				t.Errorf("%+v", x)
 			}
 		}

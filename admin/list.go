@@ -93,35 +93,32 @@ type Page[T any] struct {
 	Cursor string
 }
 
-// Listed is one execution of a listing.
+// Listed is one execution of a listing: what [flowfabric.Snapshot] says that one read of many tells.
 type Listed struct {
-	ID flowfabric.ExecutionID // zero for an entry that names none
-	// Drift says what is wrong with the entry, for example that there is no execution behind it; then the fields that
-	// follow may be empty. "" for a sound one.
-	Drift string
-
-	State           flowfabric.State
-	Route           flowfabric.Route
-	Priority        int
-	CreatedAt       time.Time
-	StartedAt       time.Time // of the first attempt
-	EndedAt         time.Time
-	ClaimedAt       time.Time // of the last claim
-	DelayUntil      time.Time
-	DeadlineAt      time.Time
-	Since           time.Time // when it was suspended or held; of those only
-	PurgeAt         time.Time // of ended ones only
-	Attempts        uint32
-	AttemptType     flowfabric.AttemptType
-	Retries         int
-	Reclaims        int
-	Epoch           uint64
-	Session         string // the last holder; the present one of an active execution
-	FailureCategory string // see flowfabric.Snapshot
-	CancelledBy     string // this and the next, see flowfabric.Snapshot
-	CancelSource    string
-	FailureReason   string            // the message, if asked for
-	Tags            map[string]string // if asked for
+	ID    flowfabric.ExecutionID `json:"id,omitzero" jsonschema:"absent for an entry that names none"`
+	Drift string                 `json:"drift,omitempty" jsonschema:"what is wrong with the entry, for example that there is no execution behind it; then the rest may be empty"`
+	flowfabric.State
+	flowfabric.Route
+	Priority     int                    `json:"priority"`
+	Attempts     uint32                 `json:"attempts"`
+	AttemptType  flowfabric.AttemptType `json:"attempt_type,omitempty" jsonschema:"initial, retry, reclaim or replay"`
+	Retries      int                    `json:"retries"`
+	Reclaims     int                    `json:"reclaims"`
+	Epoch        uint64                 `json:"epoch,omitempty" see:"operator"`
+	Session      string                 `json:"session,omitempty" see:"operator"`
+	Worker       string                 `json:"worker,omitempty" jsonschema:"the instance that has it, or had it last"`
+	CreatedAt    time.Time              `json:"created_at,omitzero"`
+	StartedAt    time.Time              `json:"started_at,omitzero"` // of the first attempt
+	ClaimedAt    time.Time              `json:"claimed_at,omitzero"` // of the last claim
+	EndedAt      time.Time              `json:"ended_at,omitzero"`
+	DelayUntil   time.Time              `json:"delay_until,omitzero"`
+	DeadlineAt   time.Time              `json:"deadline_at,omitzero"`
+	Since        time.Time              `json:"since,omitzero" jsonschema:"when it was suspended or held; of those only"`
+	PurgeAt      time.Time              `json:"purge_at,omitzero" jsonschema:"of ended ones only"`
+	Failure      flowfabric.Failure     `json:"failure,omitzero"` // with its message if asked for
+	CancelledBy  string                 `json:"cancelled_by,omitempty"`
+	CancelSource string                 `json:"cancel_source,omitempty"`
+	Tags         map[string]string      `json:"tags,omitempty"` // if asked for
 }
 
 func newListed(x engine.Listed) Listed {
@@ -129,9 +126,8 @@ func newListed(x engine.Listed) Listed {
 		CreatedAt: x.CreatedAt, StartedAt: x.StartedAt, EndedAt: x.EndedAt, ClaimedAt: x.ClaimedAt,
 		DelayUntil: x.DelayUntil, DeadlineAt: x.DeadlineAt, Since: x.Since, PurgeAt: x.PurgeAt,
 		Attempts: x.Attempts, AttemptType: x.AttemptType, Retries: x.Retries, Reclaims: x.Reclaims, Epoch: x.Epoch,
-		Session:         x.Session,
-		FailureCategory: x.FailureCategory, CancelledBy: x.CancelledBy, CancelSource: x.CancelSource,
-		FailureReason: x.FailureReason, Tags: x.Tags}
+		Session: x.Session, Worker: engine.Instance(x.Session), CancelledBy: x.CancelledBy,
+		CancelSource: x.CancelSource, Failure: x.Failure, Tags: x.Tags}
 }
 
 // ListPage lists executions in all partitions, limit of them (1..1,000; 0 is 100), beginning behind the place that
@@ -333,7 +329,7 @@ func (f Filter) has(x engine.Listed) bool {
 			return false
 		}
 	}
-	if f.ErrorText != "" && !strings.Contains(strings.ToLower(x.FailureReason), strings.ToLower(f.ErrorText)) {
+	if f.ErrorText != "" && !strings.Contains(strings.ToLower(x.Failure.Message), strings.ToLower(f.ErrorText)) {
 		return false
 	}
 	at := x.CreatedAt
@@ -343,7 +339,7 @@ func (f Filter) has(x engine.Listed) bool {
 	if !f.Since.IsZero() && at.Before(f.Since) || !f.Until.IsZero() && !at.Before(f.Until) {
 		return false
 	}
-	if !f.routed(x.Route) || len(f.Categories) > 0 && !slices.Contains(f.Categories, x.FailureCategory) {
+	if !f.routed(x.Route) || len(f.Categories) > 0 && !slices.Contains(f.Categories, x.Failure.Category) {
 		return false
 	}
 	return len(f.States) == 0 || slices.ContainsFunc(f.States, func(s flowfabric.PublicState) bool {
@@ -365,5 +361,5 @@ func (f Filter) has(x engine.Listed) bool {
 // gaveUp tells whether an execution ended because its attempts failed, whatever its state is called.
 func gaveUp(x engine.Listed) bool {
 	return x.State.Public == flowfabric.Failed ||
-		x.State.Public == flowfabric.Expired && x.FailureCategory == codes.CategoryTimeout
+		x.State.Public == flowfabric.Expired && x.Failure.Category == codes.CategoryTimeout
 }

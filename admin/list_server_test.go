@@ -315,8 +315,8 @@ func TestListWhatDidNotSucceed(t *testing.T) { // by the time of the end, whatev
 			cancelAll(ctx, t, c, []flowfabric.ExecutionID{id})
 			s, err := c.Get(ctx, id)
 			must.No(t, err)
-			ended, at = append(ended, id), append(at, s.CompletedAt)
-			for time.Since(s.CompletedAt) < 2*time.Millisecond {
+			ended, at = append(ended, id), append(at, s.EndedAt)
+			for time.Since(s.EndedAt) < 2*time.Millisecond {
 				// the clock of a server of this machine: each end has its own time
 				runtime.Gosched()
 			}

@@ -137,7 +137,8 @@ func TestRevokeOnAServer(t *testing.T) {
 		}
 		held := claim(ctx, t, e, x.ID())
 		must.No(t, e.UpdateProgress(ctx, held.Fence, 40, "page 4"))
-		if s, err := x.Get(ctx); err != nil || s.Progress.Percent != 40 || s.Progress.Message != "page 4" {
+		if s, err := x.Get(ctx); err != nil || s.Progress.Percent == nil || *s.Progress.Percent != 40 ||
+			s.Progress.Message != "page 4" {
 			t.Errorf("%+v, %v", s.Progress, err)
 		}
 		if err := admin.New(c).RevokeFrom(ctx, x.ID(), "somebody~1", flowfabric.Reason("stuck")); !errors.Is(err,

@@ -53,7 +53,7 @@ type OutcomeError struct {
 }
 
 func newOutcomeError(s engine.Snapshot) *OutcomeError {
-	e := &OutcomeError{ID: s.ID, State: s.State.Public, Category: s.FailureCategory, Reason: s.FailureReason,
+	e := &OutcomeError{ID: s.ID, State: s.State.Public, Category: s.Failure.Category, Reason: s.Failure.Message,
 		Attempts: s.Attempts}
 	if e.State == flowfabric.Cancelled {
 		e.Reason, e.By, e.Source = s.CancelReason, s.CancelledBy, s.CancelSource

@@ -142,7 +142,7 @@ func (f *fakeStore) end(id flowfabric.ExecutionID, code flowfabric.Code, result 
 	defer f.Mu.Unlock()
 	state, _ := flowfabric.Project(code)
 	f.ended[id] = engine.Snapshot{
-		ID: id, State: state, Attempts: 1, FailureCategory: "handler_error", FailureReason: "boom",
+		ID: id, State: state, Attempts: 1, Failure: flowfabric.Failure{Category: "handler_error", Message: "boom"},
 		CancelReason: "no need",
 		CancelSource: "operator_override",
 	}

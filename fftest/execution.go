@@ -109,7 +109,7 @@ func (x *Execution[Out]) report(ctx context.Context) (*Report[Out], error) {
 		return nil, err
 	}
 	r.State = r.Snapshot.State.Public
-	r.Elapsed = r.Snapshot.CompletedAt.Sub(r.Snapshot.CreatedAt)
+	r.Elapsed = r.Snapshot.EndedAt.Sub(r.Snapshot.CreatedAt)
 	r.Result, r.Err = x.handle.Result(ctx)
 	r.Attempts = attempts(r.Snapshot)
 	var ended uint64 // what was recorded of the attempt before
@@ -157,8 +157,8 @@ func attempts(s flowfabric.Snapshot) []flowfabric.AttemptRecord {
 		!slices.ContainsFunc(log, func(a flowfabric.AttemptRecord) bool { return a.Index == n }) {
 		log = append(log, flowfabric.AttemptRecord{
 			Index: n, Type: s.AttemptType, State: string(s.State.Public), ClaimedAt: s.ClaimedAt,
-			EndedAt: s.CompletedAt,
-			Worker:  engine.Instance(s.Session),
+			EndedAt: s.EndedAt,
+			Worker:  s.Worker,
 		})
 	}
 	slices.SortFunc(log, func(a, b flowfabric.AttemptRecord) int { return cmp.Compare(a.Index, b.Index) })

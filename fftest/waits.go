@@ -59,7 +59,7 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 		}
 	}
 	if w := open(); w != nil { // it ended in its sleep
-		w.Lasted, w.Cause = s.CompletedAt.Sub(w.Began), end
+		w.Lasted, w.Cause = s.EndedAt.Sub(w.Began), end
 	}
 	for _, a := range answers {
 		waits = append(waits, Wait{Name: a.Name, Began: a.ResumedAt, Cause: a.Cause, Answer: &a})

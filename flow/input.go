@@ -90,7 +90,7 @@ type Outcome struct {
 	// State is completed, failed, cancelled, expired or skipped, as the node was told; "" while the upstream has not
 	// ended, which a node with [AllEnded] or [AnyFailed] does not see.
 	State    flowfabric.PublicState
-	Category string // why it did not succeed, see flowfabric.Snapshot.FailureCategory
+	Category string // why it did not succeed, see flowfabric.Snapshot.Failure
 }
 
 // Outcomes reads what those that the handler's node depends on came to, by the names of the nodes: for nodes with

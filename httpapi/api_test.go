@@ -370,12 +370,12 @@ func (a *api) submit(body string) string {
 }
 
 // until asks until the execution is in a state.
-func (a *api) until(path, state string) execution {
+func (a *api) until(path, state string) flowfabric.Snapshot {
 	a.t.Helper()
-	var x execution
+	var x flowfabric.Snapshot
 	testwait.Progress(a.t, path+" is "+state, func() (bool, any) {
-		x = into[execution](a.t, a.as("viewer", "GET", path, "", http.StatusOK))
-		return x.State == state, x.State
+		x = into[flowfabric.Snapshot](a.t, a.as("viewer", "GET", path, "", http.StatusOK))
+		return string(x.Public) == state, string(x.Public)
 	})
 	return x
 }
@@ -485,9 +485,9 @@ func TestEveryRoute(t *testing.T) {
 		string(r.Output.Value) != `{"a":[1,"é",null]}` || g.header.Get("Preference-Applied") != "wait=30" {
 		t.Errorf("%d %s", g.status, g.body)
 	}
-	x := into[execution](t, a.as("viewer", "GET", done, "", 200))
-	if x.State != "completed" || x.Kind != "echo" || x.Priority != 5 || x.Tags["team.name"] != "data" ||
-		x.Creator != "the-producer" || x.KeyHeld != "retained" || x.EndedAt == nil {
+	x := into[flowfabric.Snapshot](t, a.as("viewer", "GET", done, "", 200))
+	if x.Public != "completed" || x.Kind != "echo" || x.Priority != 5 || x.Tags["team.name"] != "data" ||
+		x.Creator != "the-producer" || x.KeyHeld != "retained" || x.EndedAt.IsZero() {
 		t.Errorf("%+v", x)
 	}
 	if in := into[payload](t, a.as("viewer", "GET", done+"/input", "", 200)); string(in.Value) != `{"a":[1,"é",null]}` {
@@ -538,7 +538,7 @@ func TestEveryRoute(t *testing.T) {
 	a.until(failed, "failed")
 	page := into[executionPage](t, a.as("viewer", "GET",
 		"/v1/executions?state=failed&category=handler_error&kind=fails&limit=1&error=INK", "", 200))
-	if len(page.Items) != 1 || page.Items[0].ID != failed[len("/v1/executions/"):] ||
+	if len(page.Items) != 1 || page.Items[0].ID.String() != failed[len("/v1/executions/"):] ||
 		page.Items[0].Failure.Message != "no ink" {
 		t.Errorf("%+v", page)
 	}
@@ -588,8 +588,8 @@ func TestEveryRoute(t *testing.T) {
 	if put.Replaced || put.Duplicate || !off.Replaced || !off.Duplicate || off.ID != put.ID {
 		t.Errorf("%+v %+v", put, off)
 	}
-	if x := into[execution](t, a.as("viewer", "GET", "/v1/executions/"+put.ID, "", 200)); x.KeyHeld !=
-		"until_claimed" || x.Replaced != 1 || x.DelayUntil == nil {
+	if x := into[flowfabric.Snapshot](t, a.as("viewer", "GET", "/v1/executions/"+put.ID, "", 200)); x.KeyHeld !=
+		"until_claimed" || x.Replaced != 1 || x.DelayUntil.IsZero() {
 		t.Errorf("%+v", x)
 	}
 	if e := into[explanation](t, a.as("viewer", "GET", "/v1/executions/"+put.ID+"/why", "", 200)); e.Reason !=

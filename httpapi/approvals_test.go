@@ -77,7 +77,7 @@ func TestSignalsAnswerQuestions(t *testing.T) {
 		flowfabric.ErrInvalidInput) {
 		t.Errorf("Approve: %v", err)
 	}
-	if x := a.until(path, "suspended"); x.State != "suspended" {
+	if x := a.until(path, "suspended"); x.Public != "suspended" {
 		t.Errorf("%+v", x)
 	}
 	a.as("producer", "POST", "/v1/signals", `{"token":"`+token.Reveal()+`","payload":{"choice":"go"}}`, 200)

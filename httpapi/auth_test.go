@@ -87,12 +87,12 @@ func TestNamespacesBound(t *testing.T) {
 	}
 	a.as("blue", "POST", "/v1/executions", `{"kind":"echo","namespace":"default"}`, 403)
 	own := into[submitted](t, a.as("blue", "POST", "/v1/executions", `{"kind":"echo","input":2}`, 201))
-	if x := into[execution](t, a.as("blue", "GET", "/v1/executions/"+own.ID, "", 200)); x.Namespace != "blue" {
+	if x := into[flowfabric.Snapshot](t, a.as("blue", "GET", "/v1/executions/"+own.ID, "", 200)); x.Namespace != "blue" {
 		t.Errorf("%+v", x)
 	}
 	a.until("/v1/executions/"+own.ID, "completed")
 	if page := into[executionPage](t, a.as("blue", "GET", "/v1/executions", "", 200)); len(page.Items) != 1 ||
-		page.Items[0].ID != own.ID {
+		page.Items[0].ID.String() != own.ID {
 		t.Errorf("%+v", page)
 	}
 	for _, path := range []string{"/v1/executions?namespace=default", "/v1/executions?namespace=*",

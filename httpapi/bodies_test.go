@@ -155,7 +155,8 @@ func TestBodiesAreWhatTheDocumentSays(t *testing.T) {
 func TestValuesOfBodies(t *testing.T) {
 	a := newAPI(t)
 	path := a.submit(`{"kind":"nobody","priority":7.0,"delay_ms":36e5,"tags":{"test.tag":"1"},"input":1.0}`)
-	if x := into[execution](t, a.as("viewer", "GET", path, "", 200)); x.Priority != 7 || x.State != "delayed" ||
+	if x := into[flowfabric.Snapshot](t, a.as("viewer", "GET", path, "", 200)); x.Priority != 7 ||
+		x.Public != "delayed" ||
 		x.Tags["test.tag"] != "1" {
 		t.Errorf("%+v", x)
 	}

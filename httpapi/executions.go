@@ -265,12 +265,12 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
-	out := executionPage{Items: make([]listed, 0, len(page.Items)), NextCursor: page.Cursor}
+	out := executionPage{Items: make([]admin.Listed, 0, len(page.Items)), NextCursor: page.Cursor}
 	for _, x := range page.Items {
 		if x.ID.IsZero() || c.who.may(x.Route.Namespace) {
-			x.FailureReason = c.redactorOf(x.ID, x.Route).text("failure", x.FailureReason)
-			if strings.Contains(strings.ToLower(x.FailureReason), said) {
-				out.Items = append(out.Items, newListed(x))
+			x.Failure.Message = c.redactorOf(x.ID, x.Route).text("failure", x.Failure.Message)
+			if strings.Contains(strings.ToLower(x.Failure.Message), said) {
+				out.Items = append(out.Items, x)
 			}
 		}
 	}
@@ -286,7 +286,7 @@ func (c *call) get() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, newExecution(c.redactorOf(id, s.Route).snapshot(s)))
+	return c.answerJSON(http.StatusOK, c.redactorOf(id, s.Route).snapshot(s))
 }
 
 func (c *call) input() error {
@@ -307,13 +307,13 @@ func (c *call) input() error {
 
 // result is how an execution ended.
 type result struct {
-	State    string   `json:"state" jsonschema:"completed, failed, cancelled, expired or skipped"`
-	Output   *payload `json:"output,omitempty" jsonschema:"what the handler returned, if it completed"`
-	Failure  *failure `json:"failure,omitempty"`
-	By       string   `json:"by,omitempty" jsonschema:"who cancelled it: a person or token, if one was named"`
-	Source   string   `json:"source,omitempty" jsonschema:"what kind of source cancelled it: operator_override, owner (its worker), flow_cascade or system_timeout_policy"`
-	Reason   string   `json:"reason,omitempty" jsonschema:"why it was cancelled"`
-	Attempts uint32   `json:"attempts,omitempty"`
+	State    string              `json:"state" jsonschema:"completed, failed, cancelled, expired or skipped"`
+	Output   *payload            `json:"output,omitempty" jsonschema:"what the handler returned, if it completed"`
+	Failure  *flowfabric.Failure `json:"failure,omitempty"`
+	By       string              `json:"by,omitempty" jsonschema:"who cancelled it: a person or token, if one was named"`
+	Source   string              `json:"source,omitempty" jsonschema:"what kind of source cancelled it: operator_override, owner (its worker), flow_cascade or system_timeout_policy"`
+	Reason   string              `json:"reason,omitempty" jsonschema:"why it was cancelled"`
+	Attempts uint32              `json:"attempts,omitempty"`
 }
 
 type unfinished struct {
@@ -374,7 +374,7 @@ func (c *call) result() error {
 		if end.Source != "" {
 			out.Reason = end.Reason
 		} else if end.Category != "" {
-			out.Failure = &failure{end.Category, end.Reason}
+			out.Failure = &flowfabric.Failure{Category: end.Category, Message: end.Reason}
 		}
 		return c.answerJSON(http.StatusOK, out)
 	}

@@ -163,12 +163,12 @@ func (r *redactor) snapshot(s flowfabric.Snapshot) flowfabric.Snapshot {
 	if r == nil {
 		return s
 	}
-	s.FailureReason = r.text("failure", s.FailureReason)
+	s.Failure.Message = r.text("failure", s.Failure.Message)
 	s.CancelReason = r.ended(s.CancelSource, s.CancelReason)
 	s.Progress.Message = r.text("progress", s.Progress.Message)
 	s.AttemptLog = slices.Clone(s.AttemptLog)
 	for i := range s.AttemptLog {
-		s.AttemptLog[i].Reason = r.text("failure", s.AttemptLog[i].Reason)
+		s.AttemptLog[i].Message = r.text("failure", s.AttemptLog[i].Message)
 	}
 	return s
 }

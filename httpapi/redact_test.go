@@ -19,6 +19,7 @@ import (
 
 	"github.com/sourcegraph/conc"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -288,7 +289,7 @@ func TestWithheld(t *testing.T) {
 	a.sayings()
 	var path string
 	for _, p := range a.said() {
-		if into[execution](t, a.as("viewer", "GET", p, "", 200)).Kind == "tells" {
+		if into[flowfabric.Snapshot](t, a.as("viewer", "GET", p, "", 200)).Kind == "tells" {
 			path = p
 		}
 	}
@@ -325,7 +326,7 @@ func TestWithheld(t *testing.T) {
 				string(frames[2].Base64) != tc.text {
 				t.Errorf("%+v", frames)
 			}
-			if x := into[execution](t, a.as("viewer", "GET", path, "", 200)); x.Progress.Message != tc.text ||
+			if x := into[flowfabric.Snapshot](t, a.as("viewer", "GET", path, "", 200)); x.Progress.Message != tc.text ||
 				x.AttemptLog[0].Message != tc.text {
 				t.Errorf("%+v", x)
 			}

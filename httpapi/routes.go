@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/words"
 )
 
@@ -119,7 +120,7 @@ var routes = []*route{
 			{name: "cursor", text: "next_cursor of the page before", kind: "string"}}),
 		answers: ok[executionPage]("A page. It may be short, or empty, and have a next one."), handle: (*call).list},
 	{method: http.MethodGet, path: "/v1/executions/{id}", name: "getExecution", summary: "Read an execution",
-		need: viewer, answers: ok[execution]("A consistent snapshot."), handle: (*call).get},
+		need: viewer, answers: ok[flowfabric.Snapshot]("A consistent snapshot."), handle: (*call).get},
 	{method: http.MethodGet, path: "/v1/executions/{id}/input", name: "getInput",
 		summary: "Read what an execution was submitted with", need: viewer, answers: ok[payload]("The input."),
 		handle: (*call).input},

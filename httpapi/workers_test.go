@@ -140,7 +140,8 @@ func TestRemoteWorker(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	r.call("progress", x.Lease, `"percent":50,"message":"half"`, 204)
-	if s := into[execution](t, a.as("viewer", "GET", path, "", 200)); s.State != "active" || s.Worker != r.session ||
+	if s := into[flowfabric.Snapshot](t, a.as("viewer", "GET", path, "", 200)); s.Public != "active" ||
+		s.Worker != r.session ||
 		s.Progress.Message != "half" || *s.Progress.Percent != 50 || s.Steps != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -464,8 +465,8 @@ func TestEveryWriteIsFenced(t *testing.T) {
 		"an id with a bracket": {base64.RawURLEncoding.EncodeToString([]byte("0-{x},s,1,1,1")), "invalid_input", 400},
 	}
 	look := func() string {
-		x := into[execution](t, a.as("viewer", "GET", path, "", 200))
-		x.LeaseUntil = nil
+		x := into[flowfabric.Snapshot](t, a.as("viewer", "GET", path, "", 200))
+		x.LeaseExpiresAt = time.Time{}
 		text, _ := json.Marshal(x)
 		return string(text) + string(a.as("viewer", "GET", path+"/history", "", 200).body) +
 			string(a.as("viewer", "GET", path+"/transcript", "", 200).body) +
@@ -742,8 +743,8 @@ func TestRemoteWorkerInput(t *testing.T) {
 	}
 	r.call("renew", "", `"leases":["x"]`, 400)
 	r.call("step", x.Lease, `"name":"s","value":"`+strings.Repeat("v", 256<<10)+`"`, 413)
-	if s := into[execution](t, a.as("viewer", "GET", "/v1/executions/"+x.ID, "", 200)); s.Steps != 0 ||
-		s.State != "active" {
+	if s := into[flowfabric.Snapshot](t, a.as("viewer", "GET", "/v1/executions/"+x.ID, "", 200)); s.Steps != 0 ||
+		s.Public != "active" {
 		t.Errorf("%+v", s)
 	}
 	r.call("complete", x.Lease, "", 200)

@@ -52,7 +52,7 @@ func TestOfficialTasksClient(t *testing.T) {
 		x, err := e.client.Get(e.ctx, id)
 		must.No(t, err)
 		if x.State.Public.Terminal() {
-			t.Fatalf("it is %s: %s %s", x.State.Public, x.FailureReason, x.CancelReason)
+			t.Fatalf("it is %s: %s %s", x.State.Public, x.Failure.Message, x.CancelReason)
 		}
 		return x.State.Public == flowfabric.Suspended
 	})

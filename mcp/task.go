@@ -249,7 +249,7 @@ func (s *Server) describe(who caller, x flowfabric.Snapshot) *task {
 		t.LastUpdatedAt = t.CreatedAt
 	}
 	if kept := valid.RetentionOf(x.Policy.Retention, x.State.Public); x.State.Public.Terminal() && kept > 0 {
-		ms := (x.CompletedAt.Sub(x.CreatedAt) + kept).Milliseconds()
+		ms := (x.EndedAt.Sub(x.CreatedAt) + kept).Milliseconds()
 		t.TTLMs = &ms
 	}
 	return t
@@ -266,8 +266,8 @@ func said(x flowfabric.Snapshot) string {
 		return "waiting for children"
 	case x.State.Public == flowfabric.Suspended:
 		return "waiting for an answer"
-	case !x.State.Public.Terminal() && x.FailureCategory != "":
-		return fmt.Sprintf("waiting for attempt %d after %s", x.Attempts+1, x.FailureCategory)
+	case !x.State.Public.Terminal() && x.Failure.Category != "":
+		return fmt.Sprintf("waiting for attempt %d after %s", x.Attempts+1, x.Failure.Category)
 	}
 	return strings.ReplaceAll(string(x.State.Public), "_", " ")
 }

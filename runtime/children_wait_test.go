@@ -53,7 +53,7 @@ func TestChildrenFailFast(t *testing.T) {
 			}))...)
 		id := w.submitKind("parent", "")
 		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != `"completed failed"` {
-			t.Errorf("got %s, %s %s", w.result(id, 1), s.FailureCategory, s.FailureReason)
+			t.Errorf("got %s, %s %s", w.result(id, 1), s.Failure.Category, s.Failure.Message)
 		}
 		if s := w.reach(id.Child("parts", "open"), codes.Cancelled, codes.CancelN); s.State.Code == codes.Cancelled {
 			w.eventually("the handler hears of it", func() bool { return cancelled.Load() == 1 })
@@ -97,7 +97,7 @@ func TestChildrenOrSomethingElse(t *testing.T) {
 				}
 			}
 			if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != want {
-				t.Errorf("%s: got %s, want %s, %s %s", in, w.result(id, 1), want, s.FailureCategory, s.FailureReason)
+				t.Errorf("%s: got %s, want %s, %s %s", in, w.result(id, 1), want, s.Failure.Category, s.Failure.Message)
 			}
 		}
 	})
@@ -123,7 +123,7 @@ func TestChildrenAndAnOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != `"told "` {
-			t.Errorf("got %s, %s %s", w.result(id, 1), s.FailureCategory, s.FailureReason)
+			t.Errorf("got %s, %s %s", w.result(id, 1), s.Failure.Category, s.Failure.Message)
 		}
 		w.reach(id.Child("parts", "c"), codes.Cancelled, codes.CancelN)
 	})

@@ -250,7 +250,7 @@ func TestChildrenAll(t *testing.T) {
 		id := w.submitKind("parent", "x")
 		s := w.reach(id, codes.Completed, codes.Failed)
 		if got := w.result(id, 1); got != `"xa b failed skipped f 0 failed"` {
-			t.Errorf("got %s, %s %s", got, s.FailureCategory, s.FailureReason)
+			t.Errorf("got %s, %s %s", got, s.Failure.Category, s.Failure.Message)
 		}
 		if s.Attempts != 1 || runs.Load() != 3 || steps.Load() != 1 {
 			t.Errorf("%d attempts, %d runs, %d steps", s.Attempts, runs.Load(), steps.Load())
@@ -305,7 +305,7 @@ func TestChildrenBetweenSignals(t *testing.T) {
 			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), waithook.EffectSatisfied)
 		}
 		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != `"0 1"` || s.Attempts != 1 {
-			t.Errorf("%s after %d attempts: %s %s", w.result(id, 1), s.Attempts, s.FailureCategory, s.FailureReason)
+			t.Errorf("%s after %d attempts: %s %s", w.result(id, 1), s.Attempts, s.Failure.Category, s.Failure.Message)
 		}
 	})
 }
@@ -384,14 +384,14 @@ func TestChildrenInAFlow(t *testing.T) {
 		b := flow.Add(growing, "b", adult, "b")
 		one, two := w.submitFlow(sealed), w.submitFlow(growing)
 		w.flowEnds(one)
-		if s := w.snapshot(a.ID(one)); s.FailureCategory != codes.CategorySuspend || s.Attempts != 1 ||
-			!strings.Contains(s.FailureReason, "flow.Growing") {
-			t.Errorf("sealed: %s %s after %d", s.FailureCategory, s.FailureReason, s.Attempts)
+		if s := w.snapshot(a.ID(one)); s.Failure.Category != codes.CategorySuspend || s.Attempts != 1 ||
+			!strings.Contains(s.Failure.Message, "flow.Growing") {
+			t.Errorf("sealed: %s %s after %d", s.Failure.Category, s.Failure.Message, s.Attempts)
 		}
 		r := w.flowEnds(two)
 		if s := w.snapshot(b.ID(two)); r.State != flowfabric.FlowFailed || r.Members != 2 ||
-			s.FailureCategory != codes.CategoryChild || s.Attempts != 1 {
-			t.Errorf("growing: %s, %s %s after %d", r.State, s.FailureCategory, s.FailureReason, s.Attempts)
+			s.Failure.Category != codes.CategoryChild || s.Attempts != 1 {
+			t.Errorf("growing: %s, %s %s after %d", r.State, s.Failure.Category, s.Failure.Message, s.Attempts)
 		}
 		repaired.Store(true)
 		child := b.ID(two).Child("w", "c")
@@ -516,8 +516,8 @@ func TestChildrenMisuse(t *testing.T) {
 		"changed": {codes.CategorySuspend, "compute them in a step"},
 	} {
 		s := w.reach(w.submitKind("parent", in), codes.Failed)
-		if s.FailureCategory != want[0] || !strings.Contains(s.FailureReason, want[1]) {
-			t.Errorf("%s: %s %s", in, s.FailureCategory, s.FailureReason)
+		if s.Failure.Category != want[0] || !strings.Contains(s.Failure.Message, want[1]) {
+			t.Errorf("%s: %s %s", in, s.Failure.Category, s.Failure.Message)
 		}
 	}
 }

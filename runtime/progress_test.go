@@ -34,7 +34,8 @@ func TestProgress(t *testing.T) {
 	id := w.submit("x")
 	<-told
 	got, err := w.engine.ReadExecution(w.ctx, id)
-	if err != nil || got.Progress.Percent != 40 || got.Progress.Message != "page 5" || got.Progress.At.IsZero() {
+	if err != nil || got.Progress.Percent == nil || *got.Progress.Percent != 40 ||
+		got.Progress.Message != "page 5" || got.Progress.At.IsZero() {
 		t.Errorf("%+v, %v", got.Progress, err)
 	}
 	if _, err := w.engine.RevokeLease(w.ctx, id, "", "test", "stuck"); err != nil {

@@ -115,7 +115,7 @@ func (y *treasury) reach(id flowfabric.ExecutionID, code flowfabric.Code) engine
 			y.Fatal(err)
 		}
 		if s.State.Code != code && s.State.Terminal() && code[0] == 'T' {
-			y.Fatalf("%s (%s: %s), want %s", s.State.Code, s.FailureCategory, s.FailureReason, code)
+			y.Fatalf("%s (%s: %s), want %s", s.State.Code, s.Failure.Category, s.Failure.Message, code)
 		}
 		return s.State.Code == code, s.State.Code
 	})
@@ -179,9 +179,9 @@ func TestHardBreachFailsTheExecution(t *testing.T) {
 	y.work(nil, io.Discard, spree)
 	id := y.submit("acme", "", "b")
 	s := y.reach(id, codes.Failed)
-	if s.FailureCategory != codes.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 ||
-		!strings.Contains(s.FailureReason, "budget b: 10 more tokens do not fit, 40 of 45 used") {
-		t.Errorf("%s after %d attempts, %d retries: %s", s.FailureCategory, s.Attempts, s.Retries, s.FailureReason)
+	if s.Failure.Category != codes.CategoryOverBudget || s.Attempts != 1 || s.Retries != 0 ||
+		!strings.Contains(s.Failure.Message, "budget b: 10 more tokens do not fit, 40 of 45 used") {
+		t.Errorf("%s after %d attempts, %d retries: %s", s.Failure.Category, s.Attempts, s.Retries, s.Failure.Message)
 	}
 	frames, err := y.engine.ReadFrames(y.ctx, id, 1, stream.Cursor{}, 100)
 	if err != nil || len(frames) != 5 {
@@ -258,8 +258,8 @@ func TestHardBreachForEver(t *testing.T) {
 	y.work(nil, io.Discard, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		return "", task.Spend(ctx, "tokens", 46)
 	})
-	if s := y.reach(y.submit("acme", "", "b"), codes.Failed); s.FailureCategory != codes.CategoryOverBudget {
-		t.Errorf("it failed of %q", s.FailureCategory)
+	if s := y.reach(y.submit("acme", "", "b"), codes.Failed); s.Failure.Category != codes.CategoryOverBudget {
+		t.Errorf("it failed of %q", s.Failure.Category)
 	}
 }
 
@@ -440,9 +440,9 @@ func TestSharedBudget(t *testing.T) {
 	<-half
 	stopped, other := y.submit("acme", "spree", "shared"), y.submit("globex", "spree", "own")
 	s := y.reach(stopped, codes.Failed)
-	if s.FailureCategory != codes.CategoryOverBudget ||
-		!strings.Contains(s.FailureReason, "10 more tokens do not fit, 150 of 155 used") {
-		t.Errorf("%s: %s", s.FailureCategory, s.FailureReason)
+	if s.Failure.Category != codes.CategoryOverBudget ||
+		!strings.Contains(s.Failure.Message, "10 more tokens do not fit, 150 of 155 used") {
+		t.Errorf("%s: %s", s.Failure.Category, s.Failure.Message)
 	}
 	y.reach(other, codes.Completed)
 	close(rest)

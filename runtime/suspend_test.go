@@ -301,9 +301,9 @@ func TestWaitMistakes(t *testing.T) {
 		"closed":    {codes.CategorySuspend, "suspend refused"},
 	} {
 		got := w.reach(w.submit(name), codes.Failed)
-		if reason := got.AttemptLog[0].Reason; got.FailureCategory != want[0] || !strings.Contains(reason, want[1]) ||
+		if reason := got.AttemptLog[0].Message; got.Failure.Category != want[0] || !strings.Contains(reason, want[1]) ||
 			got.Attempts != 1 {
-			t.Errorf("%s: %d attempts, category %s, %s", name, got.Attempts, got.FailureCategory, reason)
+			t.Errorf("%s: %d attempts, category %s, %s", name, got.Attempts, got.Failure.Category, reason)
 		}
 	}
 }
@@ -326,9 +326,9 @@ func TestNoTokenKeys(t *testing.T) {
 		}))
 	for in, category := range map[string]string{"await": codes.CategorySuspend, "pending": codes.CategoryHandlerError} {
 		got := w.reach(w.submit(in, retries(1)), codes.Failed)
-		if reason := got.AttemptLog[0].Reason; got.FailureCategory != category || got.Retries != 1 ||
+		if reason := got.AttemptLog[0].Message; got.Failure.Category != category || got.Retries != 1 ||
 			!strings.Contains(reason, suspend.EnvTokenKeys) {
-			t.Errorf("%s: %d retries, category %s, %s", in, got.Retries, got.FailureCategory, reason)
+			t.Errorf("%s: %d retries, category %s, %s", in, got.Retries, got.Failure.Category, reason)
 		}
 	}
 	id := w.submit("operator")

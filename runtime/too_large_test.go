@@ -113,8 +113,8 @@ func TestWhatIsRefusedForItselfIsNotRetried(t *testing.T) {
 			id := w.submit("x", retries(5))
 			got := w.reach(id, codes.Failed, codes.Completed)
 			if got.State.Public != flowfabric.Failed || got.Attempts != 1 ||
-				!strings.Contains(got.FailureReason, x.says) {
-				t.Errorf("%s after %d attempts: %s", got.State.Public, got.Attempts, got.FailureReason)
+				!strings.Contains(got.Failure.Message, x.says) {
+				t.Errorf("%s after %d attempts: %s", got.State.Public, got.Attempts, got.Failure.Message)
 			}
 		})
 	}

@@ -80,8 +80,8 @@ func TestFailureCategories(t *testing.T) {
 	for in, want := range map[any]string{"panic": codes.CategoryPanic, "goexit": codes.CategoryPanic,
 		"error": codes.CategoryHandlerError, 7: codes.CategoryDecode} {
 		got := w.reach(w.submit(in), codes.Failed)
-		if got.FailureCategory != want {
-			t.Errorf("%v: category %q, want %q", in, got.FailureCategory, want)
+		if got.Failure.Category != want {
+			t.Errorf("%v: category %q, want %q", in, got.Failure.Category, want)
 		}
 	}
 }
@@ -174,8 +174,8 @@ func TestMiddlewareThatWaitsForNothing(t *testing.T) {
 		},
 	}}, greetBinding())
 	for _, input := range []string{"signal", "children"} {
-		if got := w.reach(w.submit(input), codes.Failed); !strings.Contains(got.FailureReason, "what to wait for") {
-			t.Errorf("%s: %q", input, got.FailureReason)
+		if got := w.reach(w.submit(input), codes.Failed); !strings.Contains(got.Failure.Message, "what to wait for") {
+			t.Errorf("%s: %q", input, got.Failure.Message)
 		}
 	}
 	must.No(t, worker.stop())
@@ -199,8 +199,8 @@ func TestMiddleware(t *testing.T) {
 	}}, greetBinding())
 	ok, bad := w.submit("x"), w.submit("panic")
 	w.reach(ok, codes.Completed)
-	if got := w.reach(bad, codes.Failed); got.FailureCategory != codes.CategoryPanic {
-		t.Errorf("category %q", got.FailureCategory)
+	if got := w.reach(bad, codes.Failed); got.Failure.Category != codes.CategoryPanic {
+		t.Errorf("category %q", got.Failure.Category)
 	}
 	must.No(t, worker.stop())
 	want := "outcome=complete"

@@ -36,15 +36,16 @@ func TestBlockedWork(t *testing.T) {
 	must.No(t, err)
 	w.close(id, "budget acme tokens 10 10")
 	for line, want := range map[string]string{
-		"budget show acme":                 "budget acme: 10 used of 10 tokens",
-		"gate ls":                          "budget acme: 10 used of 10 tokens",
-		"budget show acme --json":          `"reason":{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":10}`,
-		"budget ls --json":                 `"exhausted":["tokens"]`,
-		"gate ls --json":                   `"kind":"report","waiting":1`,
-		"show " + id.String():              "waiting_budget (budget acme: 10 used of 10 tokens)",
-		"ls --state waiting_budget --json": `"state":"waiting_budget"`,
-		"ls --state waiting_budget":        id.String(),
-		"show --json " + id.String():       `"blocking_reason":"waiting_budget","closed":{"code":"budget","budget":"acme"`,
+		"budget show acme":                   "budget acme: 10 used of 10 tokens",
+		"gate ls":                            "budget acme: 10 used of 10 tokens",
+		"budget show acme --json":            `"reason":{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":10}`,
+		"budget ls --json":                   `"exhausted":["tokens"]`,
+		"gate ls --json":                     `"kind":"report","waiting":1`,
+		"show " + id.String():                "waiting_budget (budget acme: 10 used of 10 tokens)",
+		"ls --state waiting_budget --json":   `"state":"waiting_budget"`,
+		"ls --state waiting_budget":          id.String(),
+		"show --json " + id.String():         `"blocking_reason":"waiting_budget"`,
+		"show --json --steps " + id.String(): `"closed":{"code":"budget","budget":"acme"`,
 	} {
 		if out := ok(line); !strings.Contains(out, want) {
 			t.Errorf("%s: %s", line, out)

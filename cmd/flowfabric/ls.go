@@ -6,13 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
-	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -57,54 +55,6 @@ out (category attempt_timeout); what ran into its deadline is under expired only
 	return cmd
 }
 
-// listed is an admin.Listed for --json.
-type listed struct {
-	ID              flowfabric.ExecutionID `json:"id"`
-	State           flowfabric.PublicState `json:"state"`
-	Reason          string                 `json:"blocking_reason,omitempty"`
-	Namespace       string                 `json:"namespace"`
-	Lane            string                 `json:"lane"`
-	Kind            string                 `json:"kind"`
-	Capabilities    []string               `json:"capabilities,omitempty"`
-	Priority        int                    `json:"priority"`
-	Attempts        uint32                 `json:"attempts"`
-	Retries         int                    `json:"retries"`
-	Worker          string                 `json:"worker,omitempty"`
-	CreatedAt       time.Time              `json:"created_at,omitzero"`
-	StartedAt       time.Time              `json:"started_at,omitzero"`
-	ClaimedAt       time.Time              `json:"claimed_at,omitzero"`
-	CompletedAt     time.Time              `json:"completed_at,omitzero"`
-	DelayUntil      time.Time              `json:"delay_until,omitzero"`
-	DeadlineAt      time.Time              `json:"deadline_at,omitzero"`
-	SuspendedAt     time.Time              `json:"suspended_at,omitzero"`
-	HeldAt          time.Time              `json:"held_at,omitzero"`
-	PurgeAt         time.Time              `json:"purge_at,omitzero"`
-	FailureCategory string                 `json:"failure_category,omitempty"`
-	FailureReason   string                 `json:"failure_reason,omitempty"`
-	Tags            map[string]string      `json:"tags,omitempty"`
-	// what is wrong with the entry; 'flowfabric audit' tells more
-	Drift string `json:"drift,omitempty"`
-}
-
-func newListed(x admin.Listed) listed {
-	v := listed{ID: x.ID, State: x.State.Public, Namespace: x.Route.Namespace, Lane: x.Route.Lane, Kind: x.Route.Kind,
-		Capabilities: x.Route.Capabilities, Priority: x.Priority, Attempts: x.Attempts, Retries: x.Retries,
-		CreatedAt: utc(x.CreatedAt), StartedAt: utc(x.StartedAt), ClaimedAt: utc(x.ClaimedAt),
-		CompletedAt: utc(x.EndedAt), DelayUntil: utc(x.DelayUntil), DeadlineAt: utc(x.DeadlineAt),
-		SuspendedAt: utc(x.Since), PurgeAt: utc(x.PurgeAt),
-		FailureCategory: x.FailureCategory, FailureReason: x.FailureReason, Tags: x.Tags, Drift: x.Drift}
-	if x.State.BlockingReason != "none" {
-		v.Reason = x.State.BlockingReason
-	}
-	if v.held() {
-		v.HeldAt, v.SuspendedAt = v.SuspendedAt, time.Time{}
-	}
-	if x.State.Public == flowfabric.Active {
-		v.Worker = ids.Worker(x.Session)
-	}
-	return v
-}
-
 // list prints page after page, so that a long listing begins at once and needs no memory.
 func (a *app) list(ctx context.Context, o *admin.Admin, f admin.Filter, cursor string, limit int) error {
 	p := &page{colour: a.colour()}
@@ -119,14 +69,13 @@ func (a *app) list(ctx context.Context, o *admin.Admin, f admin.Filter, cursor s
 			return err
 		}
 		for _, x := range found.Items {
-			v := newListed(x)
 			if a.json {
-				if err := a.line(v); err != nil {
+				if err := a.line(x); err != nil {
 					return err
 				}
 				continue
 			}
-			rows = append(rows, v.row())
+			rows = append(rows, listedRow(x))
 		}
 		cursor = found.Cursor
 		if left -= len(found.Items); cursor == "" || limit > 0 && left <= 0 {
@@ -156,7 +105,9 @@ func (a *app) next(cursor string) error {
 }
 
 // held tells whether an operator keeps it from being handed out.
-func (v listed) held() bool { return v.State == flowfabric.Waiting && v.Reason == heldReason }
+func held(s flowfabric.State) bool {
+	return s.Public == flowfabric.Waiting && s.BlockingReason == heldReason
+}
 
 // heldReason is the blocking reason of a held execution.
 const heldReason = "held_by_operator"
@@ -164,36 +115,36 @@ const heldReason = "held_by_operator"
 // shownReason is how much of the message of a failure a line has; 'flowfabric show' has all of it.
 const shownReason = 120
 
-// row is a line of the table; what matters of a state is in its last column.
-func (v listed) row() []any {
-	detail, failed := "", join(": ", v.FailureCategory, excerpt(v.FailureReason, shownReason))
+// listedRow is a line of the table; what matters of a state is in its last column.
+func listedRow(v admin.Listed) []any {
+	detail, failed := "", join(": ", v.Failure.Category, excerpt(v.Failure.Message, shownReason))
 	switch {
 	case v.Drift != "":
 		detail = "damaged: " + v.Drift
-	case v.held():
+	case held(v.State):
 		detail = "held by an operator"
-		if !v.HeldAt.IsZero() {
-			detail += " since " + instant(v.HeldAt)
+		if !v.Since.IsZero() {
+			detail += " since " + instant(v.Since)
 		}
-	case v.State == flowfabric.Active:
+	case v.Public == flowfabric.Active:
 		detail = "on " + v.Worker
-	case v.State == flowfabric.Delayed:
+	case v.Public == flowfabric.Delayed:
 		detail = "until " + instant(v.DelayUntil)
 		if failed != "" {
 			detail += ", after " + failed
 		}
-	case v.State == flowfabric.Suspended:
-		detail = strings.ReplaceAll(v.Reason, "_", " ") + " since " + instant(v.SuspendedAt)
-	case !v.CompletedAt.IsZero():
-		detail = join(" ", failed, "at "+instant(v.CompletedAt))
+	case v.Public == flowfabric.Suspended:
+		detail = strings.ReplaceAll(v.BlockingReason, "_", " ") + " since " + instant(v.Since)
+	case !v.EndedAt.IsZero():
+		detail = join(" ", failed, "at "+instant(v.EndedAt))
 	case failed != "":
 		detail = "after " + failed
 	}
 	for _, k := range slices.Sorted(maps.Keys(v.Tags)) {
 		detail = join(" ", detail, k+"="+v.Tags[k])
 	}
-	state := styled(stateStyle(v.State), v.State)
-	if v.held() {
+	state := styled(stateStyle(v.Public), v.Public)
+	if held(v.State) {
 		state = styled(yellow, "held")
 	}
 	return []any{v.ID.String(), state, v.Lane, v.Kind, v.Priority, v.Attempts, instant(v.CreatedAt), detail}

@@ -13,7 +13,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -45,75 +44,18 @@ durable steps: which attempt ran each, how long it took, and which ones failed.`
 // shown is what else is shown of an execution.
 type shown struct{ input, result, summary, steps bool }
 
-// execution is an engine.Snapshot for --json. Times are RFC 3339 in UTC, absent when there is none.
+// execution is what show prints of one.
 type execution struct {
-	ID    flowfabric.ExecutionID `json:"id"`
-	State flowfabric.PublicState `json:"state"`
-	// of one whose gates keep it from running, as why tells it
-	Reason       string          `json:"blocking_reason,omitempty"`
-	Closed       *closing        `json:"closed,omitempty"`      // its queue, by a gate
-	ClosedUntil  time.Time       `json:"closed_until,omitzero"` // its gates are asked again
-	Code         flowfabric.Code `json:"code"`
-	Namespace    string          `json:"namespace"`
-	Lane         string          `json:"lane"`
-	Kind         string          `json:"kind"`
-	Capabilities []string        `json:"capabilities,omitempty"`
-	Budgets      []string        `json:"budgets,omitempty"`
-	Quotas       []string        `json:"quotas,omitempty"`
-	Priority     int             `json:"priority"`
-	Creator      string          `json:"creator,omitempty"`
-	// how long it holds the key that it was submitted with, in words
-	Key             string                 `json:"key,omitempty"`
-	Attempts        uint32                 `json:"attempts"`
-	AttemptType     flowfabric.AttemptType `json:"attempt_type,omitempty"`
-	Epoch           uint64                 `json:"epoch"`
-	Session         string                 `json:"session,omitempty"`
-	Worker          string                 `json:"worker,omitempty"`
-	LeaseExpiresAt  time.Time              `json:"lease_expires_at,omitzero"`
-	Retries         int                    `json:"retries"`
-	MaxRetries      int                    `json:"max_retries"`
-	Reclaims        int                    `json:"reclaims"`
-	Replays         int                    `json:"replays"`
-	Continues       int                    `json:"continues"`
-	CreatedAt       time.Time              `json:"created_at,omitzero"`
-	StartedAt       time.Time              `json:"started_at,omitzero"`
-	ClaimedAt       time.Time              `json:"claimed_at,omitzero"`
-	CompletedAt     time.Time              `json:"completed_at,omitzero"`
-	DelayUntil      time.Time              `json:"delay_until,omitzero"`
-	DeadlineAt      time.Time              `json:"deadline_at,omitzero"`
-	FailureCategory string                 `json:"failure_category,omitempty"`
-	FailureReason   string                 `json:"failure_reason,omitempty"`
-	CancelledBy     string                 `json:"cancelled_by,omitempty"`
-	CancelSource    string                 `json:"cancel_source,omitempty"`
-	CancelReason    string                 `json:"cancel_reason,omitempty"`
-	InputBytes      int                    `json:"input_bytes"`
-	Steps           int                    `json:"steps"`
-	Tags            map[string]string      `json:"tags,omitempty"`
-	Progress        *progress              `json:"progress,omitempty"`
-	AttemptLog      []attempt              `json:"attempt_log,omitempty"`
-	End             *ended                 `json:"end,omitempty"`          // --result
-	Summary         *summaryView           `json:"summary,omitempty"`      // --summary
-	StepList        []stepView             `json:"step_list,omitempty"`    // --steps
-	Input           json.RawMessage        `json:"input,omitempty"`        // --input, if it is JSON
-	InputRaw        []byte                 `json:"input_base64,omitempty"` // --input, if it is not
-}
-
-type progress struct {
-	Percent *int      `json:"percent,omitempty"`
-	Message string    `json:"message,omitempty"`
-	At      time.Time `json:"at"`
-}
-
-// attempt is one that ended.
-type attempt struct {
-	Index     uint32                 `json:"index"`
-	Type      flowfabric.AttemptType `json:"type"`
-	State     string                 `json:"state"`
-	Worker    string                 `json:"worker,omitempty"`
-	ClaimedAt time.Time              `json:"claimed_at,omitzero"`
-	EndedAt   time.Time              `json:"ended_at,omitzero"`
-	Category  string                 `json:"category,omitempty"`
-	Reason    string                 `json:"reason,omitempty"`
+	flowfabric.Snapshot
+	Closed      *closing        `json:"closed,omitempty"`      // its queue, by a gate
+	ClosedUntil time.Time       `json:"closed_until,omitzero"` // its gates are asked again
+	Budgets     []string        `json:"budgets,omitempty"`
+	Quotas      []string        `json:"quotas,omitempty"`
+	End         *ended          `json:"end,omitempty"`          // --result
+	Summary     *summaryView    `json:"summary,omitempty"`      // --summary
+	StepList    []stepView      `json:"step_list,omitempty"`    // --steps
+	Input       json.RawMessage `json:"input,omitempty"`        // --input, if it is JSON
+	InputRaw    []byte          `json:"input_base64,omitempty"` // --input, if it is not
 }
 
 // stepView is a step that was recorded, or that an attempt failed in.
@@ -144,51 +86,21 @@ type summaryView struct {
 }
 
 // keyHold says how long an execution holds its key.
-func keyHold(k flowfabric.KeyHold) string {
-	switch {
-	case !k.Keyed:
-		return ""
-	case k.Debounced && k.Replaced == 0:
+func keyHold(s flowfabric.Snapshot) string {
+	switch s.KeyHeld {
+	case "until_claimed":
+		if s.Replaced > 0 {
+			return fmt.Sprintf("debounced, until it is claimed; the last of %d submits", s.Replaced+1)
+		}
 		return "debounced, until it is claimed"
-	case k.Debounced:
-		return fmt.Sprintf("debounced, until it is claimed; the last of %d submits", k.Replaced+1)
-	case k.Retained:
+	case "retained":
 		return "as long as it is retained"
-	case k.Until.IsZero():
+	case "until_time":
+		return "until " + instant(s.KeyUntil) + ", and until it has ended"
+	case "until_ended":
 		return "until it has ended"
 	}
-	return "until " + instant(utc(k.Until)) + ", and until it has ended"
-}
-
-func newExecution(s engine.Snapshot) execution {
-	x := execution{
-		ID: s.ID, State: s.State.Public, Code: s.State.Code, Namespace: s.Route.Namespace, Lane: s.Route.Lane,
-		Kind: s.Route.Kind, Capabilities: s.Route.Capabilities, Priority: s.Priority, Creator: s.Creator,
-		Attempts: s.Attempts, AttemptType: s.AttemptType, Epoch: s.Epoch, Session: s.Session,
-		Worker: engine.Instance(s.Session), LeaseExpiresAt: utc(s.LeaseExpiresAt), Retries: s.Retries,
-		MaxRetries: s.Policy.Retry.MaxRetries, Reclaims: s.Reclaims, Replays: s.Replays,
-		Continues: s.Continues, CreatedAt: utc(s.CreatedAt), StartedAt: utc(s.StartedAt), ClaimedAt: utc(s.ClaimedAt),
-		CompletedAt: utc(s.CompletedAt), DelayUntil: utc(s.DelayUntil), DeadlineAt: utc(s.DeadlineAt),
-		FailureCategory: s.FailureCategory, FailureReason: s.FailureReason, CancelledBy: s.CancelledBy,
-		CancelSource: s.CancelSource,
-		CancelReason: s.CancelReason, InputBytes: s.InputBytes, Steps: s.Steps, Tags: s.Tags,
-	}
-	x.Budgets, x.Quotas = byKind(s.Route.Gates)
-	x.Key = keyHold(s.Key)
-	if s.State.BlockingReason != "none" {
-		x.Reason = s.State.BlockingReason
-	}
-	if !s.Progress.At.IsZero() {
-		x.Progress = &progress{Message: s.Progress.Message, At: utc(s.Progress.At)}
-		if s.Progress.Percent >= 0 {
-			x.Progress.Percent = &s.Progress.Percent
-		}
-	}
-	for _, r := range s.AttemptLog {
-		x.AttemptLog = append(x.AttemptLog, attempt{Index: r.Index, Type: r.Type, State: r.State, Worker: r.Worker,
-			ClaimedAt: utc(r.ClaimedAt), EndedAt: utc(r.EndedAt), Category: r.Category, Reason: r.Reason})
-	}
-	return x
+	return ""
 }
 
 func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.ExecutionID, with shown) error {
@@ -197,7 +109,8 @@ func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.E
 	if err != nil {
 		return err
 	}
-	x := newExecution(s)
+	x := execution{Snapshot: s}
+	x.Budgets, x.Quotas = byKind(s.Route.Gates)
 	if len(s.Route.Gates) > 0 && s.State.LifecyclePhase == "runnable" {
 		x.gated(o.Why(ctx, id))
 	}
@@ -245,10 +158,10 @@ var forWorkers = []string{"waiting_next", "waiting_behind", "waiting_no_worker",
 // gated says what keeps one with gates from running, if that is no worker, and if it still waits. Without an
 // explanation, x stays.
 func (x *execution) gated(e admin.Explanation, err error) {
-	if err != nil || e.Code != x.Code || x.Reason == heldReason || slices.Contains(forWorkers, e.Reason) {
+	if err != nil || e.Code != x.Code || x.BlockingReason == heldReason || slices.Contains(forWorkers, e.Reason) {
 		return
 	}
-	x.Reason = e.Reason
+	x.BlockingReason = e.Reason
 	if !e.ClosedUntil.IsZero() {
 		why := newClosing(e.ClosedWhy)
 		x.Closed, x.ClosedUntil = &why, utc(e.ClosedUntil)
@@ -256,25 +169,22 @@ func (x *execution) gated(e admin.Explanation, err error) {
 }
 
 func (x execution) text(p *page) {
-	state := styled(stateStyle(x.State), x.State)
+	state := styled(stateStyle(x.Public), x.Public)
 	switch {
-	case x.Reason == heldReason && x.State == flowfabric.Waiting:
+	case x.BlockingReason == heldReason && x.Public == flowfabric.Waiting:
 		state = styled(yellow, "held (by an operator)")
 	case x.Closed != nil:
 		state.text += " (" + x.Closed.String() + ")"
-	case x.Reason != "":
-		state.text += " (" + strings.ReplaceAll(x.Reason, "_", " ") + ")"
+	case x.BlockingReason != "":
+		state.text += " (" + strings.ReplaceAll(x.BlockingReason, "_", " ") + ")"
 	}
 	holder := x.Worker
-	if x.State != flowfabric.Active && holder != "" {
+	if x.Public != flowfabric.Active && holder != "" {
 		holder += " (last)"
 	}
-	said := ""
-	if x.Progress != nil {
-		said = x.Progress.Message
-		if x.Progress.Percent != nil {
-			said = strings.TrimSpace(fmt.Sprintf("%d %% %s", *x.Progress.Percent, said))
-		}
+	said := x.Progress.Message
+	if x.Progress.Percent != nil {
+		said = strings.TrimSpace(fmt.Sprintf("%d %% %s", *x.Progress.Percent, said))
 	}
 	var tags []string
 	for _, k := range slices.Sorted(maps.Keys(x.Tags)) {
@@ -283,13 +193,13 @@ func (x execution) text(p *page) {
 	p.facts("id", x.ID.String(), "state", state, "kind", x.Kind, "lane", x.Namespace+"/"+x.Lane, "requires",
 		strings.Join(x.Capabilities, ","), "budgets", strings.Join(x.Budgets, ","), "quotas",
 		strings.Join(x.Quotas, ","), "priority", x.Priority, "created", instant(x.CreatedAt), "creator", x.Creator,
-		"key held", x.Key, "started", instant(x.StartedAt), "claimed", instant(x.ClaimedAt), "worker", holder,
-		"lease until", leaseOf(x), "not before", instant(x.DelayUntil), "deadline", instant(x.DeadlineAt), "ended",
-		instant(x.CompletedAt),
-		"attempts", fmt.Sprintf("%d (%d of %d retries, %d lost leases, %d replays)", x.Attempts, x.Retries,
+		"key held", keyHold(x.Snapshot), "started", instant(x.StartedAt), "claimed", instant(x.ClaimedAt),
+		"worker", holder, "lease until", leaseOf(x), "not before", instant(x.DelayUntil), "deadline",
+		instant(x.DeadlineAt), "ended", instant(x.EndedAt), "attempts",
+		fmt.Sprintf("%d (%d of %d retries, %d lost leases, %d replays)", x.Attempts, x.Retries,
 			x.MaxRetries, x.Reclaims, x.Replays),
 		"continued", times(x.Continues),
-		"progress", said, "failure", join(": ", x.FailureCategory, x.FailureReason),
+		"progress", said, "failure", join(": ", x.Failure.Category, x.Failure.Message),
 		"cancelled", join(": ", canceller(x.CancelledBy, x.CancelSource), x.CancelReason), "input",
 		count(x.InputBytes, "byte"), "steps", x.Steps,
 		"tags", strings.Join(tags, " "))
@@ -298,7 +208,7 @@ func (x execution) text(p *page) {
 		rows := make([][]any, len(x.AttemptLog))
 		for i, r := range x.AttemptLog {
 			rows[i] = []any{r.Index, r.Type, r.State, r.Worker, instant(r.ClaimedAt), instant(r.EndedAt),
-				join(": ", r.Category, r.Reason)}
+				join(": ", r.Category, r.Message)}
 		}
 		p.table([]string{"ATTEMPT", "TYPE", "STATE", "WORKER", "CLAIMED", "ENDED", "FAILURE"}, rows)
 	}
@@ -327,7 +237,7 @@ func (x execution) text(p *page) {
 
 // leaseOf is when the lease ends, while there is one.
 func leaseOf(x execution) string {
-	if x.State != flowfabric.Active {
+	if x.Public != flowfabric.Active {
 		return ""
 	}
 	return instant(x.LeaseExpiresAt)

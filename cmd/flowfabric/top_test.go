@@ -19,12 +19,12 @@ func TestTopRates(t *testing.T) {
 	last, err := w.client.Get(w.ctx, id)
 	must.No(t, err)
 	same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
-	rates, err := recent(w.ctx, admin.New(w.client), last.CompletedAt.Add(rateWindow))
+	rates, err := recent(w.ctx, admin.New(w.client), last.EndedAt.Add(rateWindow))
 	failed := rates[routeOf("default", "default", "broken")]
 	if err != nil || !same(failed.ended, 0.1) || !same(failed.failed, 0.1) || !same(rates[""].failed, 0.1) {
 		t.Errorf("the failed one is just within the window: %+v, %v", rates, err)
 	}
-	rates, err = recent(w.ctx, admin.New(w.client), last.CompletedAt.Add(rateWindow+time.Millisecond))
+	rates, err = recent(w.ctx, admin.New(w.client), last.EndedAt.Add(rateWindow+time.Millisecond))
 	if err != nil || len(rates) != 0 {
 		t.Errorf("all of it is too old: %+v, %v", rates, err)
 	}

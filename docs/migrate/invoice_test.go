@@ -178,14 +178,14 @@ func TestSubmitInvoice(t *testing.T) {
 		w.Sleep(10 * time.Minute)
 		s, err := exec.Get(t.Context())
 		if err != nil || s.State.Public != flowfabric.Expired || s.Attempts != 6 ||
-			s.FailureCategory != "attempt_timeout" || s.Priority != 100 {
-			t.Errorf("%s after %d attempts, %s, priority %d: %v", s.State.Public, s.Attempts, s.FailureCategory,
+			s.Failure.Category != "attempt_timeout" || s.Priority != 100 {
+			t.Errorf("%s after %d attempts, %s, priority %d: %v", s.State.Public, s.Attempts, s.Failure.Category,
 				s.Priority, err)
 		}
 		if first := s.StartedAt.Sub(began); first < time.Minute || first > time.Minute+2*time.Second {
 			t.Errorf("it began after %s", first)
 		}
-		if took := s.CompletedAt.Sub(s.StartedAt); took < 6*time.Minute || took > 8*time.Minute {
+		if took := s.EndedAt.Sub(s.StartedAt); took < 6*time.Minute || took > 8*time.Minute {
 			t.Errorf("six attempts of a minute took %s", took)
 		}
 		if raw, err := w.Client().RawInput(t.Context(),

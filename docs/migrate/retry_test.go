@@ -204,7 +204,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	select {
 	case s := <-told:
-		if s.Route.Kind != "charge" || s.FailureReason != "no such customer" {
+		if s.Route.Kind != "charge" || s.Failure.Message != "no such customer" {
 			t.Errorf("%+v", s)
 		}
 	case <-ctx.Done():

@@ -197,7 +197,7 @@ func (s *show) resumedBy(ctx context.Context) error {
 		return err
 	}
 	s.view.line("resumed", "The handler runs again from the top, on %s. Steps on record are not repeated.",
-		snapshot.Worker())
+		snapshot.Worker)
 	return nil
 }
 

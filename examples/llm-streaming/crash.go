@@ -110,7 +110,7 @@ func (f *fleet) killer(view View) func(context.Context, *client.Execution[Answer
 				view.Notice("no worker killed: " + err.Error())
 				return
 			}
-			holder := snapshot.Worker()
+			holder := snapshot.Worker
 			pid, err := f.kill(holder)
 			if err != nil {
 				view.Notice("no worker killed: " + err.Error())

@@ -38,7 +38,7 @@ func (p *producer) resumed(ctx context.Context, i int, exec *client.Execution[An
 		if log := snapshot.AttemptLog; len(log) > 0 && strings.HasPrefix(log[len(log)-1].State, "interrupted") {
 			end = "died with its worker"
 		}
-		if holder := snapshot.Worker(); holder != "" {
+		if holder := snapshot.Worker; holder != "" {
 			where = " on " + holder
 		}
 	}

@@ -204,8 +204,8 @@ func (d *show) record(ctx context.Context, jobs ...job) error {
 			return err
 		}
 		text := fmt.Sprintf("%s in attempt %d", seen.State.Public, seen.Attempts)
-		if seen.FailureCategory != "" {
-			text = fmt.Sprintf("%s: %s, and not retried", seen.State.Public, seen.FailureCategory)
+		if seen.Failure.Category != "" {
+			text = fmt.Sprintf("%s: %s, and not retried", seen.State.Public, seen.Failure.Category)
 		}
 		d.view.note(j.Name, text)
 		d.view.note("", fmt.Sprintf("budget: %d of %d tokens used", used, j.limit))

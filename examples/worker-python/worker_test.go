@@ -231,7 +231,7 @@ func TestKilledMidway(t *testing.T) {
 		t.Errorf("%+v: titles %v, texts %v", out, titles, texts)
 	}
 	s, err := v.client.Get(ctx, x.ID())
-	if err != nil || s.Reclaims != 1 || s.Attempts != 2 || !strings.HasPrefix(s.Worker(), "python-") {
+	if err != nil || s.Reclaims != 1 || s.Attempts != 2 || !strings.HasPrefix(s.Worker, "python-") {
 		t.Errorf("%v: %+v", err, s)
 	}
 }

@@ -72,9 +72,9 @@ func crash(t *testing.T, losing int, kill func(*env, *load, uint16) *testserver.
 	l.more(3, everywhere()...)
 	for id, before := range ends {
 		if now, err := w.read(id); err != nil || now.State.Code != before.State.Code ||
-			now.Attempts != before.Attempts || !now.CompletedAt.Equal(before.CompletedAt) {
-			t.Errorf("%s had ended as %s at %v, now %s at %v: %v", id, before.State.Code, before.CompletedAt,
-				now.State.Code, now.CompletedAt, err)
+			now.Attempts != before.Attempts || !now.EndedAt.Equal(before.EndedAt) {
+			t.Errorf("%s had ended as %s at %v, now %s at %v: %v", id, before.State.Code, before.EndedAt,
+				now.State.Code, now.EndedAt, err)
 		}
 	}
 	dead.Restart()

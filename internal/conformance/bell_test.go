@@ -237,7 +237,7 @@ var bellScenarios = []scenario{
 		ear.hears("w")
 		k.one(id)
 		x := w.read(id)
-		same(w, "who has it", x.Worker(), "w1")
+		same(w, "who has it", x.Worker, "w1")
 		b := w.create()
 		k.one(b)
 		w.cancel(b)
@@ -249,7 +249,7 @@ var bellScenarios = []scenario{
 		w.advance(ttl)
 		w.tick()
 		x = w.read(id)
-		same(w, "whose loss it was", x.FailureReason,
+		same(w, "whose loss it was", x.Failure.Message,
 			"worker w2 was lost while it ran this, loss 2 of a worker: its handler may be the cause")
 	}},
 }

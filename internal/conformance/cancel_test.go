@@ -80,7 +80,7 @@ var cancelScenarios = []scenario{
 		w.no(owner(&x.fence))
 		w.check()
 		s := w.code(x.id, "T3")
-		w.all("by", eq(s.CancelledBy, ""), eq(s.CancelSource, engine.CancelOwner), eq(s.Worker(), "w1"))
+		w.all("by", eq(s.CancelledBy, ""), eq(s.CancelSource, engine.CancelOwner), eq(s.Worker, "w1"))
 		w.unchanged("again", func() {
 			already, err := w.e.CancelExecution(w.ctx, x.id,
 				engine.Cancellation{Source: engine.CancelOwner, Fence: &x.fence})

@@ -45,7 +45,7 @@ var continueScenarios = []scenario{
 			w.goOn(c.Fence, "second")
 			s := w.code(id, "R1f")
 			w.all("waits", eq(s.State.Public, "waiting"), eq(s.Attempts, 2), eq(s.Retries, 0), eq(s.Steps, 0),
-				eq(s.Continues, 1), eq(s.InputBytes, 6), eq(s.Progress.Message, ""), eq(s.FailureCategory, ""))
+				eq(s.Continues, 1), eq(s.InputBytes, 6), eq(s.Progress.Message, ""), eq(s.Failure.Category, ""))
 			w.all("its end", eq(s.AttemptLog[1].State, "continued"), eq(s.AttemptLog[1].Category, ""))
 			next := k.one(id)
 			w.all("the second link", eq(next.Type, "continue"), eq(next.Fence.Attempt, 3), eq(next.Retries, 0),

@@ -93,7 +93,7 @@ var debounceScenarios = []scenario{
 		w.about("by the delay of the last", w.dueIn(id), 2*time.Hour)
 		s := w.read(id)
 		w.says(w.why(id), explain.WhyDebounced, "its input is that of the last of 3 submits", "makes it claimable")
-		w.all("snapshot", eq(s.Key.Debounced, true), eq(s.Key.Replaced, 2), eq(s.InputBytes, 5))
+		w.all("snapshot", eq(s.KeyHeld, "until_claimed"), eq(s.Replaced, 2), eq(s.InputBytes, 5))
 		w.advance(2*time.Hour + time.Second)
 		w.settleTime()
 		c := w.worker("a").one(id)

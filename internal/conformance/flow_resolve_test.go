@@ -233,7 +233,7 @@ var flowResolveScenarios = []scenario{
 		g.fail(g.claim()["a"])
 		s := w.code(g.id.Member("b"), "T5n")
 		w.all("shown", eq(s.State.Public, "skipped"), eq(s.State.AttemptState, "none"),
-			eq(s.FailureCategory, "dependency_impossible"), eq(s.Attempts, 0))
+			eq(s.Failure.Category, "dependency_impossible"), eq(s.Attempts, 0))
 		same(w, "history", w.kinds(g.id.Member("b")), "created skipped ended")
 		for _, key := range []string{w.k.Blocked(), w.k.Delayed(), w.k.Alarms(), w.k.Parked()} {
 			n, err := w.do("ZCARD", key).AsInt64()

@@ -224,11 +224,11 @@ var inspectScenarios = []scenario{
 			sameList(w, "entries", idsOf(all), id)
 			s, x := w.read(id), all[0]
 			w.all("like its snapshot", eq(x.State, s.State), eqDeep(x.Route, s.Route), eq(x.Priority, s.Priority),
-				eq(x.CreatedAt, s.CreatedAt), eq(x.StartedAt, s.StartedAt), eq(x.EndedAt, s.CompletedAt),
+				eq(x.CreatedAt, s.CreatedAt), eq(x.StartedAt, s.StartedAt), eq(x.EndedAt, s.EndedAt),
 				eq(x.ClaimedAt, s.ClaimedAt), eq(x.DelayUntil, s.DelayUntil), eq(x.DeadlineAt, s.DeadlineAt),
 				eq(x.Attempts, s.Attempts), eq(x.AttemptType, s.AttemptType), eq(x.Retries, s.Retries),
 				eq(x.Reclaims, s.Reclaims), eq(x.Epoch, s.Epoch), eq(x.Session, s.Session),
-				eq(x.FailureCategory, s.FailureCategory), eq(x.CancelledBy, s.CancelledBy),
+				eq(x.Failure.Category, s.Failure.Category), eq(x.CancelledBy, s.CancelledBy),
 				eq(x.CancelSource, s.CancelSource), eq(x.Drift, ""))
 			return x
 		}

@@ -55,9 +55,13 @@ var operatorScenarios = []scenario{
 		shown := func() progress {
 			w.check()
 			p := w.read(id).Progress
-			return progress{p.Percent, p.Message}
+			out := progress{-1, p.Message}
+			if p.Percent != nil {
+				out.percent = *p.Percent
+			}
+			return out
 		}
-		same(w, "none yet", shown(), progress{0, ""})
+		same(w, "none yet", shown(), progress{-1, ""})
 		w.no(w.e.UpdateProgress(w.ctx, f, 50, "half"))
 		same(w, "stored", shown(), progress{50, "half"})
 		w.no(w.e.UpdateProgress(w.ctx, f, 60, ""))
@@ -85,7 +89,7 @@ var operatorScenarios = []scenario{
 		w.advance(time.Second)
 		w.settleTime()
 		g := k.one(id).Fence
-		same(w, "cleared by the next attempt", shown(), progress{0, ""})
+		same(w, "cleared by the next attempt", shown(), progress{-1, ""})
 		w.no(w.e.UpdateProgress(w.ctx, g, -1, "only text"))
 		same(w, "no percent", shown(), progress{-1, "only text"})
 	}},
@@ -293,7 +297,7 @@ var operatorScenarios = []scenario{
 			w.all("requeued, exhausted", eq(r.Requeued, 1-i), eq(r.Exhausted, i))
 		}
 		s := w.code(id, "T2")
-		w.all("end", eq(s.FailureCategory, "max_reclaims_exceeded"), eq(s.Attempts, 2))
+		w.all("end", eq(s.Failure.Category, "max_reclaims_exceeded"), eq(s.Attempts, 2))
 	}},
 	{name: "after a revocation, a cancel and a replay, the same worker can claim and complete it", run: func(w *env) {
 		id := w.create()
@@ -357,15 +361,15 @@ var operatorScenarios = []scenario{
 			w.replay(x.id, engine.Replay{Force: true, By: "me", Reason: "why not"})
 			s := w.code(x.id, "R1p")
 			w.all(string(code)+" reset", eq(s.Retries, 0), eq(s.Reclaims, 0), eq(s.Replays, 1),
-				eq(s.FailureCategory, ""), eq(s.CancelledBy, ""), eq(s.CancelSource, ""), eq(s.CancelReason, ""),
-				eq(s.CompletedAt.IsZero(), true), eq(s.DelayUntil.IsZero(), true))
+				eq(s.Failure.Category, ""), eq(s.CancelledBy, ""), eq(s.CancelSource, ""), eq(s.CancelReason, ""),
+				eq(s.EndedAt.IsZero(), true), eq(s.DelayUntil.IsZero(), true))
 			w.all("kept", eq(s.Epoch, before.Epoch), eq(s.Attempts, before.Attempts), eq(s.Priority, 4),
 				eq(s.CreatedAt.UnixMilli(), score))
 			events, err := w.e.ReadHistory(w.ctx, x.id)
 			w.no(err)
 			e := events[len(events)-1]
 			w.all("lineage", eq(e.Kind, "replayed"), eq(e.Code, code), eq(e.By, "me"), eq(e.Reason, "why not"),
-				eq(e.Until.Equal(before.CompletedAt), true))
+				eq(e.Until.Equal(before.EndedAt), true))
 			k := w.worker("w2")
 			n := k.one(x.id)
 			w.all("claim", eq(n.Type, "replay"), eq(n.Fence.Attempt, before.Attempts+1),
@@ -377,7 +381,7 @@ var operatorScenarios = []scenario{
 			if code == "T1" {
 				old := w.read(x.id).AttemptLog[0]
 				w.all("the first run's record", eq(old.State, "ended_success"),
-					eq(old.EndedAt.Equal(before.CompletedAt), true), eq(old.Session, x.worker.session))
+					eq(old.EndedAt.Equal(before.EndedAt), true), eq(old.Session, x.worker.session))
 				kept, _, err := w.e.ReadResult(w.ctx, x.id, 1)
 				w.no(err)
 				same(w, "and result", string(kept), "r")
@@ -441,7 +445,7 @@ var operatorScenarios = []scenario{
 			w.advance(10 * time.Second)
 			w.settleTime()
 			s := w.code(id, "T4")
-			w.all("end", eq(s.FailureCategory, "execution_deadline"), eq(s.Retries, 1))
+			w.all("end", eq(s.Failure.Category, "execution_deadline"), eq(s.Retries, 1))
 		}
 	}},
 	{name: "a replay keeps the recorded steps unless told to drop them", run: func(w *env) {
@@ -587,10 +591,10 @@ var operatorScenarios = []scenario{
 		w.advance(time.Hour)
 		w.settleTime()
 		s := w.read(id)
-		w.all("while it is retried", eq(s.FailureCategory, "c1"), eq(s.FailureReason, "boom"))
+		w.all("while it is retried", eq(s.Failure.Category, "c1"), eq(s.Failure.Message, "boom"))
 		w.complete(w.worker("w2").one(id).Fence, "r")
 		s = w.read(id)
-		w.all("completed", eq(s.FailureCategory, ""), eq(s.FailureReason, ""), eq(s.AttemptLog[0].Reason, "boom"))
+		w.all("completed", eq(s.Failure.Category, ""), eq(s.Failure.Message, ""), eq(s.AttemptLog[0].Message, "boom"))
 	}},
 	{name: "a purge leaves only a tombstone, which still recognises duplicates", run: func(w *env) {
 		digest := func(x *engine.NewExecution) { x.Digest = "d1" }

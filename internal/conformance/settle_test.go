@@ -25,7 +25,7 @@ var settleScenarios = []scenario{
 		w.no(w.complete(f, "\x00result").Err)
 		s := w.code(id, "T1")
 		w.all("outcome", eq(s.State.Public, "completed"), eq(s.State.TerminalOutcome, "success"),
-			eq(s.CompletedAt.IsZero(), false), eq(len(s.AttemptLog), 0))
+			eq(s.EndedAt.IsZero(), false), eq(len(s.AttemptLog), 0))
 		r, ok, err := w.e.ReadResult(w.ctx, id, 1)
 		w.no(err)
 		w.all("result", eq(ok, true), eq(string(r), "\x00result"))
@@ -134,15 +134,15 @@ var settleScenarios = []scenario{
 		s := w.code(id, "T2")
 		w.all("attempts", eq(s.Attempts, 9), eq(len(s.AttemptLog), 9), eq(s.AttemptLog[3].Type, "retry"),
 			eq(s.AttemptLog[3].State, "ended_failure"), eq(s.AttemptLog[3].Category, "handler_error"),
-			eq(s.AttemptLog[3].Reason, "because"), eq(s.AttemptLog[3].Worker, "w1"))
+			eq(s.AttemptLog[3].Message, "because"), eq(s.AttemptLog[3].Worker, "w1"))
 	}},
 	{name: "failures are not retried if permanent, of an unlisted category or out of retries", run: func(w *env) {
 		k := w.worker("w1")
 		last := w.create()
 		same(w, "no policy, no retry", w.fail(k.one(last).Fence, "handler_error").Retry, false)
 		s := w.code(last, "T2")
-		w.all("shown", eq(s.State.Public, "failed"), eq(s.FailureCategory, "handler_error"),
-			eq(s.FailureReason, "because"))
+		w.all("shown", eq(s.State.Public, "failed"), eq(s.Failure.Category, "handler_error"),
+			eq(s.Failure.Message, "because"))
 		told := w.create(retries(5))
 		o, err := w.e.FailExecution(w.ctx, k.one(told).Fence, engine.Failure{Category: "x", Permanent: true})
 		w.no(err)
@@ -363,6 +363,6 @@ var settleScenarios = []scenario{
 		w.no(err)
 		same(w, "retry", o.Retry, true)
 		w.check()
-		same(w, "cut at a rune", w.read(f.Execution).AttemptLog[0].Reason, strings.Repeat("é", 512))
+		same(w, "cut at a rune", w.read(f.Execution).AttemptLog[0].Message, strings.Repeat("é", 512))
 	}},
 }

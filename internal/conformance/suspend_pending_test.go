@@ -404,8 +404,8 @@ func (row timeoutRow) verify(w *env) {
 	case row.attempt != "":
 		a := s.AttemptLog[0]
 		w.all(row.behaviour+" attempt", eq(a.State, row.attempt), eq(a.Category, "suspension_timeout"),
-			eq(a.Reason, "no answer within the time limit (on timeout: "+row.behaviour+")"),
-			eq(s.FailureCategory, "suspension_timeout"), eq(len(x.ZSets[":alarms"]), 0), eq(len(x.ZSets[":done"]), 1))
+			eq(a.Message, "no answer within the time limit (on timeout: "+row.behaviour+")"),
+			eq(s.Failure.Category, "suspension_timeout"), eq(len(x.ZSets[":alarms"]), 0), eq(len(x.ZSets[":done"]), 1))
 		if row.behaviour == "cancel" {
 			same(w, "cancelled by", s.CancelSource, "system_timeout_policy")
 		}

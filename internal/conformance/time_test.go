@@ -92,9 +92,9 @@ var timeScenarios = []scenario{
 				w.settleTime()
 			}
 			s := w.code(id, "T2")
-			w.all("end", eq(s.FailureCategory, "max_reclaims_exceeded"), eq(s.Attempts, 3), eq(s.Reclaims, 2),
+			w.all("end", eq(s.Failure.Category, "max_reclaims_exceeded"), eq(s.Attempts, 3), eq(s.Reclaims, 2),
 				eq(s.Retries, 0), eq(len(s.AttemptLog), 3))
-			same(w, "the suspect", s.FailureReason,
+			same(w, "the suspect", s.Failure.Message,
 				"worker w1 was lost while it ran this, loss 3 of a worker: its handler may be the cause")
 			m, err := w.e.ReadAttemptStream(w.ctx, id, 3)
 			w.no(err)
@@ -127,7 +127,7 @@ var timeScenarios = []scenario{
 			w.advance(ttl)
 			w.settleTime()
 			s := w.code(id, "T2")
-			w.all("end", eq(s.FailureCategory, "max_reclaims_exceeded"), eq(s.Reclaims, 10))
+			w.all("end", eq(s.Failure.Category, "max_reclaims_exceeded"), eq(s.Reclaims, 10))
 		}},
 	{name: "work that pauses after lost workers is not dispatched, but can be cancelled and can expire",
 		run: func(w *env) {
@@ -170,7 +170,7 @@ var timeScenarios = []scenario{
 		w.advance(10 * time.Second)
 		same(w, "timed out", w.tick().TimedOut, 1)
 		s := w.code(id, "R2b")
-		w.all("retry", eq(s.Retries, 1), eq(s.FailureCategory, "attempt_timeout"),
+		w.all("retry", eq(s.Retries, 1), eq(s.Failure.Category, "attempt_timeout"),
 			eq(s.AttemptLog[0].State, "ended_failure"))
 		w.unchanged("the holder", func() { w.is(w.complete(f, "").Err, denied.NotActive) })
 		w.advance(time.Second)
@@ -181,7 +181,7 @@ var timeScenarios = []scenario{
 		w.advance(10 * time.Second)
 		same(w, "timed out", w.tick().TimedOut, 1)
 		s = w.code(id, "T4")
-		w.all("the end", eq(s.State.Public, "expired"), eq(s.FailureCategory, "attempt_timeout"))
+		w.all("the end", eq(s.State.Public, "expired"), eq(s.Failure.Category, "attempt_timeout"))
 	}},
 	{name: "a timeout of the last attempt ends as expired, also if the holder reports it", run: func(w *env) {
 		id := w.create(timeout(10 * time.Second))
@@ -255,7 +255,7 @@ var timeScenarios = []scenario{
 				want = "T4n"
 			}
 			s := w.code(x.id, want)
-			w.all(string(code)+" category", eq(s.FailureCategory, "execution_deadline"), eq(sum.Expired, 1))
+			w.all(string(code)+" category", eq(s.Failure.Category, "execution_deadline"), eq(sum.Expired, 1))
 			if code == "A1" {
 				same(w, "told", w.renew(x.worker, 0).Lost[0].Cause, "expired")
 			}

@@ -272,7 +272,7 @@ func (f *fleet) one(j crash.Job, rolled bool, faults map[string][]fault, out *re
 	}
 	var why []string
 	for _, a := range s.AttemptLog {
-		why = append(why, fmt.Sprintf("%d %s %s %s", a.Index, a.State, a.Category, a.Reason))
+		why = append(why, fmt.Sprintf("%d %s %s %s", a.Index, a.State, a.Category, a.Message))
 	}
 	ends := j.Ends()
 	if n := len(s.AttemptLog); rolled && n > 0 && s.AttemptLog[n-1].Category == "frames_lost" &&

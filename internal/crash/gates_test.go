@@ -168,7 +168,7 @@ func (l *ledgerOfRuns) wait(ctx context.Context, done func() bool) {
 				l.t.Fatal(err)
 			}
 			if x.State.Code != "T1" && strings.HasPrefix(string(x.State.Code), "T") {
-				l.t.Fatalf("%s ended as %s %s", id, x.State.Code, x.FailureCategory)
+				l.t.Fatalf("%s ended as %s %s", id, x.State.Code, x.Failure.Category)
 			}
 			return x.State.Code == "T1"
 		})

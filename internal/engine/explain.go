@@ -98,7 +98,7 @@ func (f Facts) KeptUntil() time.Time {
 	if how == flowfabric.Completed {
 		usual = 24 * time.Hour
 	}
-	return f.CompletedAt.Add(cmp.Or(valid.RetentionOf(f.Policy.Retention, how),
+	return f.EndedAt.Add(cmp.Or(valid.RetentionOf(f.Policy.Retention, how),
 		valid.RetentionOf(f.Lane.Retention, how), usual))
 }
 

@@ -93,7 +93,7 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 	}
 	for _, a := range log {
 		out = append(out, Event{At: a.EndedAt, Kind: EventAttempt, Attempt: a.Index, Epoch: a.Epoch, Session: a.Session,
-			Detail: strings.TrimSpace(a.State + " " + a.Category), Reason: a.Reason})
+			Detail: strings.TrimSpace(a.State + " " + a.Category), Reason: a.Message})
 	}
 	if at := f.instant("ended_at"); !at.IsZero() {
 		out = append(out, Event{At: at, Kind: EventEnded, Attempt: current,

@@ -94,28 +94,27 @@ type Listed struct {
 	// follow may be empty. "" for a sound one.
 	Drift string
 
-	State           flowfabric.State
-	Route           Route
-	Priority        int
-	CreatedAt       time.Time
-	StartedAt       time.Time // of the first attempt
-	EndedAt         time.Time
-	ClaimedAt       time.Time // of the last claim
-	DelayUntil      time.Time
-	DeadlineAt      time.Time
-	Since           time.Time // suspended or held since, in IndexSuspended and IndexHeld only
-	PurgeAt         time.Time // in IndexEnded and IndexUnsuccessful only
-	Attempts        uint32
-	AttemptType     flowfabric.AttemptType
-	Retries         int
-	Reclaims        int
-	Epoch           uint64
-	Session         string // the last holder; the present one of an active execution
-	FailureCategory string // see Snapshot
-	CancelledBy     string
-	CancelSource    string
-	FailureReason   string            // if asked for
-	Tags            map[string]string // if asked for
+	State        flowfabric.State
+	Route        Route
+	Priority     int
+	CreatedAt    time.Time
+	StartedAt    time.Time // of the first attempt
+	EndedAt      time.Time
+	ClaimedAt    time.Time // of the last claim
+	DelayUntil   time.Time
+	DeadlineAt   time.Time
+	Since        time.Time // suspended or held since, in IndexSuspended and IndexHeld only
+	PurgeAt      time.Time // in IndexEnded and IndexUnsuccessful only
+	Attempts     uint32
+	AttemptType  flowfabric.AttemptType
+	Retries      int
+	Reclaims     int
+	Epoch        uint64
+	Session      string // the last holder; the present one of an active execution
+	CancelledBy  string
+	CancelSource string
+	Failure      flowfabric.Failure // see Snapshot; with its message if asked for
+	Tags         map[string]string  // if asked for
 }
 
 // Position is where the entry stands.
@@ -166,7 +165,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	for _, name := range listedFields {
 		f.m[name] = r.Text()
 	}
-	x.FailureReason = r.Text()
+	x.Failure.Message = r.Text()
 	x.Tags = r.Pairs()
 	if id, err := ids.ParseUUID(x.Member); err != nil {
 		own.Stop("%q is no execution id", clip(x.Member))
@@ -193,10 +192,10 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 		f.instant("ended_at"), f.instant("claimed_at")
 	x.DelayUntil, x.DeadlineAt = f.instant("delay_until"), f.instant("deadline")
 	x.Retries, x.Reclaims, x.Epoch = int(f.number("retries")), int(f.number("reclaims")), uint64(f.number("epoch"))
-	x.Session, x.FailureCategory = f.m["session"], f.m["failure_category"]
+	x.Session, x.Failure.Category = f.m["session"], f.m["failure_category"]
 	x.CancelledBy, x.CancelSource = f.m["cancelled_by"], f.m["cancel_source"]
-	if code == codes.Completed {
-		x.FailureCategory, x.FailureReason = "", ""
+	if code == codes.Completed || x.Failure.Category == "" {
+		x.Failure = flowfabric.Failure{}
 	}
 	switch q.Index {
 	case IndexSuspended, IndexHeld:

@@ -52,7 +52,7 @@ func relate(s *Snapshot, core map[string]string, wait flowfabric.Wait) {
 			s.Wait.TimeoutAt = time.UnixMilli(ms).UTC()
 		}
 	}
-	times := []time.Time{s.ClaimedAt, s.CompletedAt, s.Wait.Since}
+	times := []time.Time{s.ClaimedAt, s.EndedAt, s.Wait.Since}
 	for _, a := range s.AttemptLog {
 		times = append(times, a.EndedAt)
 	}
@@ -90,11 +90,12 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	s := Snapshot{
 		ID: id, Priority: int(f.number("priority")), Creator: core["creator"], Attempts: uint32(f.number("attempts")),
 		AttemptType: flowfabric.AttemptType(core["attempt_type"]), Epoch: uint64(f.number("epoch")),
-		Session: core["session"], Retries: int(f.number("retries")), Reclaims: int(f.number("reclaims")),
-		Replays: int(f.number("replays")), CreatedAt: f.instant("created_at"), StartedAt: f.instant("first_claimed_at"),
-		ClaimedAt: f.instant("claimed_at"), CompletedAt: f.instant("ended_at"), DelayUntil: f.instant("delay_until"),
-		DeadlineAt: f.instant("deadline"), FailureCategory: core["failure_category"], CancelledBy: core["cancelled_by"],
-		CancelSource: core["cancel_source"], CancelReason: attempts["cancel"], InputBytes: int(f.number("input_size")),
+		Session: core["session"], Worker: Instance(core["session"]), Retries: int(f.number("retries")),
+		Reclaims: int(f.number("reclaims")), Replays: int(f.number("replays")), InputBytes: int(f.number("input_size")),
+		CreatedAt: f.instant("created_at"), StartedAt: f.instant("first_claimed_at"),
+		ClaimedAt: f.instant("claimed_at"), EndedAt: f.instant("ended_at"), DelayUntil: f.instant("delay_until"),
+		DeadlineAt: f.instant("deadline"), Failure: flowfabric.Failure{Category: core["failure_category"]},
+		CancelledBy: core["cancelled_by"], CancelSource: core["cancel_source"], CancelReason: attempts["cancel"],
 	}
 	code := flowfabric.Code(core["state"])
 	if code == codes.Active {
@@ -120,16 +121,17 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	s.Policy = policy
 	s.Policy.Retention, _ = valid.UnpackRetentions(f.m["retention"]) // one that cannot be read counts as none
 	s.Policy.AttemptTimeout = time.Duration(f.number("attempt_timeout")) * time.Millisecond
-	s.Key = keyHold(core["key"])
+	s.MaxRetries = policy.Retry.MaxRetries
+	s.KeyHeld, s.KeyUntil = keyHold(core["key"])
 	s.Continues = Continues(core["links"])
-	s.Key.Replaced = int(f.number("replaced"))
+	s.Replaced = int(f.number("replaced"))
 	s.AttemptLog = attemptLog(attempts, r)
 	s.Progress = progress(attempts["progress"], s.Attempts, r)
-	if n := len(s.AttemptLog); n > 0 {
-		s.FailureReason = s.AttemptLog[n-1].Reason
+	if n := len(s.AttemptLog); n > 0 && s.Failure.Category != "" {
+		s.Failure.Message = s.AttemptLog[n-1].Message
 	}
 	if code == codes.Completed { // AttemptLog tells of the failures before
-		s.FailureCategory, s.FailureReason = "", ""
+		s.Failure = flowfabric.Failure{}
 	}
 	return s, r.fail()
 }
@@ -142,13 +144,20 @@ func Continues(links string) int {
 }
 
 // keyHold reads what a record says of its key: "<key>:<till>".
-func keyHold(text string) flowfabric.KeyHold {
+func keyHold(text string) (held string, until time.Time) {
 	_, till, keyed := strings.Cut(text, ":")
-	hold := flowfabric.KeyHold{Keyed: keyed, Retained: till == "-", Debounced: till == "~"}
-	if ms, err := strconv.ParseInt(till, 10, 64); err == nil && ms > 0 {
-		hold.Until = time.UnixMilli(ms).UTC()
+	switch {
+	case !keyed:
+		return "", until
+	case till == "~":
+		return "until_claimed", until
+	case till == "-":
+		return "retained", until
 	}
-	return hold
+	if ms, err := strconv.ParseInt(till, 10, 64); err == nil && ms > 0 {
+		return "until_time", time.UnixMilli(ms).UTC()
+	}
+	return "until_ended", until
 }
 
 // progress reads "attempt, ms, percent, message", if it belongs to the current or last attempt.
@@ -162,9 +171,9 @@ func progress(text string, attempts uint32, r *reader) Progress {
 		return Progress{}
 	}
 	f := fields{m: map[string]string{"at": p[1], "percent": p[2]}, r: r}
-	out := Progress{Percent: -1, Message: p[3], At: f.instant("at")}
+	out := Progress{Message: p[3], At: f.instant("at")}
 	if p[2] != "" {
-		out.Percent = int(f.number("percent"))
+		out.Percent = new(int(f.number("percent")))
 	}
 	return out
 }
@@ -189,7 +198,7 @@ func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
 			Index: uint32(index), Type: flowfabric.AttemptType(parts[0]), State: parts[3],
 			ClaimedAt: at.instant("claimed"), EndedAt: at.instant("ended"), Category: parts[4],
 			Worker: Instance(parts[5]), Session: parts[5], Epoch: uint64(at.number("epoch")),
-			Claim: uint64(at.number("claim")), Reason: attempts[k+"r"],
+			Claim: uint64(at.number("claim")), Message: attempts[k+"r"],
 		})
 	}
 	slices.SortFunc(out, func(a, b AttemptRecord) int { return int(a.Index) - int(b.Index) })

@@ -49,14 +49,14 @@ func progress(f engine.Facts) string {
 	switch {
 	case p.At.IsZero():
 		return ""
-	case p.Percent < 0 && p.Message == "":
+	case p.Percent == nil && p.Message == "":
 		return fmt.Sprintf(" It said nothing but that it was there, at %s.", moment(f, p.At))
-	case p.Percent < 0:
+	case p.Percent == nil:
 		return fmt.Sprintf(" It said %s at %s.", quote(p.Message), moment(f, p.At))
 	case p.Message == "":
-		return fmt.Sprintf(" It was at %d %% at %s.", p.Percent, moment(f, p.At))
+		return fmt.Sprintf(" It was at %d %% at %s.", *p.Percent, moment(f, p.At))
 	}
-	return fmt.Sprintf(" It was at %d %% at %s: %s.", p.Percent, moment(f, p.At), quote(p.Message))
+	return fmt.Sprintf(" It was at %d %% at %s: %s.", *p.Percent, moment(f, p.At), quote(p.Message))
 }
 
 // timedOut says what the retry policy makes of an attempt timeout.

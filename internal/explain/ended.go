@@ -20,7 +20,7 @@ func over(f engine.Facts) account {
 	}
 	end := func(reason Cause, how string) {
 		a.reason = reason
-		a.why = fmt.Sprintf("It ended %s at %s%s: %s.", f.State.Public, moment(f, f.CompletedAt), ran, how)
+		a.why = fmt.Sprintf("It ended %s at %s%s: %s.", f.State.Public, moment(f, f.EndedAt), ran, how)
 	}
 	switch state := f.State.Public; {
 	case state == flowfabric.Completed:
@@ -31,7 +31,7 @@ func over(f engine.Facts) account {
 		end(cancelled(f))
 	case state == flowfabric.Expired:
 		end(expired(f))
-	case f.FailureCategory == codes.CategoryNotNeeded:
+	case f.Failure.Category == codes.CategoryNotNeeded:
 		end(WhySkipped,
 			"nothing that it depends on failed, and it runs only if something did, or depends on what does; that fails no flow")
 	default:
@@ -51,16 +51,16 @@ func over(f engine.Facts) account {
 func failed(f engine.Facts) (Cause, string) {
 	last, p := failure(f), f.Policy.Retry
 	switch {
-	case f.FailureCategory == codes.CategoryReclaims:
+	case f.Failure.Category == codes.CategoryReclaims:
 		return WhyFailedReclaimsExhausted, fmt.Sprintf(
 			"%s, and it had been reclaimed %s, which is all its policy allows", last, plural(f.Reclaims, "time"))
-	case f.FailureCategory == codes.CategoryWaitTimeout:
+	case f.Failure.Category == codes.CategoryWaitTimeout:
 		return WhyFailedWaitTimeout, "its suspension lasted too long, which no retry follows"
 	case p.MaxRetries == 0:
 		return WhyFailedNoRetries, last + ", and its policy has no retries"
 	case f.Retries >= p.MaxRetries:
 		return WhyFailedRetriesExhausted, fmt.Sprintf("%s, and %s used up", last, allUsed(p.MaxRetries))
-	case !retries(f, f.FailureCategory):
+	case !retries(f, f.Failure.Category):
 		return WhyFailedNotRetried, fmt.Sprintf("%s, which is not among the categories that its policy retries (%s)",
 			last, quoted(p.Categories))
 	}
@@ -110,7 +110,7 @@ func reasoned(text string) string {
 }
 
 func expired(f engine.Facts) (Cause, string) {
-	switch f.FailureCategory {
+	switch f.Failure.Category {
 	case codes.CategoryWaitTimeout:
 		return WhyExpiredWaitTimeout, "its suspension lasted too long"
 	case codes.CategoryTimeout:

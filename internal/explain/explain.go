@@ -274,8 +274,8 @@ func failure(f engine.Facts) string {
 			continue
 		}
 		text := fmt.Sprintf("attempt %d ended with %s", a.Index, quote(a.Category))
-		if a.Reason != "" {
-			text += ": " + quote(a.Reason)
+		if a.Message != "" {
+			text += ": " + quote(a.Message)
 		}
 		return text
 	}

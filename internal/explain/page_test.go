@@ -60,7 +60,7 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 			Behaviour: "fail", Condition: "L\x1f1\x1f1\x1f",
 			Waitpoints: []suspend.Waitpoint{{Key: "approve", State: "active"}}}
 	case state.Terminal():
-		f.CompletedAt, f.PurgeAt = noon.Add(-time.Hour), noon.Add(14*24*time.Hour-time.Hour)
+		f.EndedAt, f.PurgeAt = noon.Add(-time.Hour), noon.Add(14*24*time.Hour-time.Hour)
 		if state.Public == flowfabric.Completed {
 			f.PurgeAt = noon.Add(23 * time.Hour)
 		}
@@ -73,11 +73,11 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 
 // lost is the record of an attempt that ended so.
 func lost(category, reason string) []engine.AttemptRecord {
-	return []engine.AttemptRecord{{Index: 1, State: "ended_failure", Category: category, Reason: reason}}
+	return []engine.AttemptRecord{{Index: 1, State: "ended_failure", Category: category, Message: reason}}
 }
 
 func failing(f *engine.Facts) {
-	f.Retries, f.FailureCategory, f.AttemptLog = 2, "handler_error", lost("handler_error", "the model is overloaded")
+	f.Retries, f.Failure.Category, f.AttemptLog = 2, "handler_error", lost("handler_error", "the model is overloaded")
 	f.Attempts, f.AttemptLog[0].Index = 2, 2
 }
 
@@ -193,7 +193,7 @@ var examples = map[Cause]example{
 	})},
 
 	WhyDelayed:         {facts: in("R2af", nil)},
-	WhyDebounced:       {facts: in("R2af", func(f *engine.Facts) { f.Key.Debounced, f.Key.Replaced = true, 3 })},
+	WhyDebounced:       {facts: in("R2af", func(f *engine.Facts) { f.KeyHeld, f.Replaced = "until_claimed", 3 })},
 	WhyDelayedByWorker: {facts: in("R2ai", nil)},
 	WhyRetryBackoff:    {facts: in("R2b", failing)},
 	WhyReclaimBackoff: {facts: in("R2r", func(f *engine.Facts) {
@@ -233,7 +233,7 @@ var examples = map[Cause]example{
 	})},
 
 	WhyActive: {facts: in("A1", func(f *engine.Facts) {
-		f.Progress = engine.Progress{Percent: 40, Message: "second chapter", At: noon.Add(-5 * time.Second)}
+		f.Progress = engine.Progress{Percent: new(40), Message: "second chapter", At: noon.Add(-5 * time.Second)}
 		f.AttemptTimeoutAt, f.DeadlineAt = noon.Add(9*time.Minute), noon.Add(time.Hour)
 	})},
 	WhyAttemptTimeoutDue: {facts: in("A1", func(f *engine.Facts) { f.AttemptTimeoutAt = noon.Add(-time.Second) })},
@@ -277,10 +277,10 @@ var examples = map[Cause]example{
 		facts: in("T2", func(f *engine.Facts) { failing(f); f.Policy.Retry.Categories = []string{"attempt_timeout"} })},
 	WhyFailedPermanent: {facts: in("T2", failing)},
 	WhyFailedReclaimsExhausted: {facts: in("T2", func(f *engine.Facts) {
-		f.FailureCategory, f.AttemptLog, f.Reclaims = "max_reclaims_exceeded", lost("lease_expired", ""), 3
+		f.Failure.Category, f.AttemptLog, f.Reclaims = "max_reclaims_exceeded", lost("lease_expired", ""), 3
 		f.Attempts, f.AttemptLog[0].Index = 4, 4
 	})},
-	WhyFailedWaitTimeout: {facts: in("T2", func(f *engine.Facts) { f.FailureCategory = "suspension_timeout" })},
+	WhyFailedWaitTimeout: {facts: in("T2", func(f *engine.Facts) { f.Failure.Category = "suspension_timeout" })},
 	WhyCancelled: {facts: in("T3n", func(f *engine.Facts) {
 		f.CancelSource, f.CancelReason = engine.CancelOperator, "the article is no longer wanted"
 	})},
@@ -288,9 +288,9 @@ var examples = map[Cause]example{
 	WhyExpiredDeadline: {
 		facts: in("T4", func(f *engine.Facts) { f.DeadlineAt, f.Replays = noon.Add(-time.Hour-time.Second), 10 })},
 	WhyExpiredAttemptTimeout: {facts: in("T4", func(f *engine.Facts) {
-		f.FailureCategory, f.Policy.AttemptTimeout = "attempt_timeout", 10*time.Minute
+		f.Failure.Category, f.Policy.AttemptTimeout = "attempt_timeout", 10*time.Minute
 	})},
-	WhyExpiredWaitTimeout: {facts: in("T4", func(f *engine.Facts) { f.FailureCategory = "suspension_timeout" })},
+	WhyExpiredWaitTimeout: {facts: in("T4", func(f *engine.Facts) { f.Failure.Category = "suspension_timeout" })},
 	WhySkipped:            {facts: in("T5n", nil)},
 }
 

@@ -278,7 +278,7 @@ func delayed(f engine.Facts) account {
 	default:
 		a.reason = WhyDelayed
 		a.why = fmt.Sprintf("It was created with a delay until %s"+past(", is due,", "")+" and has never run.", until)
-		if f.Key.Debounced {
+		if f.KeyHeld == "until_claimed" {
 			a.reason = WhyDebounced
 			a.why += " " + debounced(f)
 		}
@@ -299,10 +299,10 @@ func delayed(f engine.Facts) account {
 
 // debounced says what a key that debounces has to do with the delay of an execution.
 func debounced(f engine.Facts) string {
-	if f.Key.Replaced == 0 {
+	if f.Replaced == 0 {
 		return "It is debounced: another submit under its key replaces the input and delays it again."
 	}
 	return fmt.Sprintf(
 		"It is debounced: its input is that of the last of %d submits. Another one replaces the input and delays it again.",
-		f.Key.Replaced+1)
+		f.Replaced+1)
 }

@@ -232,18 +232,22 @@ func (s *server) snapshot(ctx context.Context, id string) (v model.View, code st
 			Kind: snap.Route.Kind, Capabilities: strings.Join(snap.Route.Capabilities, ",")},
 		Type: snap.AttemptType, Epoch: snap.Epoch, Session: snap.Session, LeaseExpires: ms(snap.LeaseExpiresAt),
 		Retries: snap.Retries, Reclaims: snap.Reclaims, Replays: snap.Replays, Created: ms(snap.CreatedAt),
-		Started: ms(snap.StartedAt), Claimed: ms(snap.ClaimedAt), Ended: ms(snap.CompletedAt),
-		DelayUntil: ms(snap.DelayUntil), Deadline: ms(snap.DeadlineAt), Category: snap.FailureCategory,
-		Reason: snap.FailureReason, CancelledBy: snap.CancelledBy, CancelSource: snap.CancelSource,
+		Started: ms(snap.StartedAt), Claimed: ms(snap.ClaimedAt), Ended: ms(snap.EndedAt),
+		DelayUntil: ms(snap.DelayUntil), Deadline: ms(snap.DeadlineAt), Category: snap.Failure.Category,
+		Reason: snap.Failure.Message, CancelledBy: snap.CancelledBy, CancelSource: snap.CancelSource,
 		CancelReason: snap.CancelReason, Steps: snap.Steps, Tags: map[string]string{},
-		Progress: model.Progress{At: ms(snap.Progress.At), Percent: snap.Progress.Percent,
-			Message: snap.Progress.Message}}
+		Progress: model.Progress{At: ms(snap.Progress.At), Message: snap.Progress.Message}}
+	if p := snap.Progress.Percent; p != nil {
+		v.Progress.Percent = *p
+	} else if !snap.Progress.At.IsZero() {
+		v.Progress.Percent = -1
+	}
 	for k, value := range snap.Tags {
 		v.Tags[k] = value
 	}
 	for _, a := range snap.AttemptLog {
 		v.Log = append(v.Log, model.Record{Index: int(a.Index), Type: a.Type, State: a.State, Category: a.Category,
-			Reason:  a.Reason,
+			Reason:  a.Message,
 			Claimed: ms(a.ClaimedAt), Ended: ms(a.EndedAt),
 			Held: model.Fence{Session: a.Session, Claim: a.Claim, Epoch: a.Epoch, Attempt: int(a.Index)}})
 	}
