@@ -96,10 +96,10 @@ type Progress struct {
 
 // Route is where an execution waits and what its worker must have: a row of its partition's route table.
 type Route struct {
-	ID           uint64
-	Namespace    string
-	Lane         string
-	Kind         string
-	Capabilities []string
-	Gates        []Gate // budgets and quotas that are asked before its work runs
+	ID           uint64   `json:"-"`
+	Namespace    string   `json:"namespace"`
+	Lane         string   `json:"lane"`
+	Kind         string   `json:"kind"`
+	Capabilities []string `json:"capabilities,omitempty" jsonschema:"that its worker must have"`
+	Gates        []Gate   `json:"-"` // budgets and quotas that are asked before its work runs
 }
