@@ -94,6 +94,6 @@ type Route struct {
 	Namespace    string   `json:"namespace"`
 	Lane         string   `json:"lane"`
 	Kind         string   `json:"kind"`
-	Capabilities []string `json:"capabilities,omitempty"`
+	Capabilities []string `json:"capabilities,omitempty" jsonschema:"that its worker must have"`
 	Gates        []Gate   `json:"-"` // budgets and quotas that are asked before its work runs
 }

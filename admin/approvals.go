@@ -27,15 +27,16 @@ type ApprovalFilter struct {
 
 // Approval is an open wait of a suspended execution.
 type Approval struct {
-	ID         flowfabric.ExecutionID
-	Route      flowfabric.Route
-	Flow       flowfabric.FlowID // of which it is a node or a child; zero: none
-	Name       string            // under which the handler waits
-	Reason     string
-	Question   *suspend.Question // nil: the wait has none
-	Since      time.Time
-	TimeoutAt  time.Time           // zero: it has no end of its own
-	Waitpoints []suspend.Waitpoint // those that are open; none if only an operator or the time ends it
+	ID flowfabric.ExecutionID `json:"execution"`
+	flowfabric.Route
+	Flow      flowfabric.FlowID `json:"flow,omitzero" jsonschema:"if it is a node or a child of one"`
+	Name      string            `json:"name" jsonschema:"under which the handler waits"`
+	Reason    string            `json:"reason,omitempty"`
+	Question  *suspend.Question `json:"question,omitempty"`
+	Since     time.Time         `json:"since,omitzero"`
+	TimeoutAt time.Time         `json:"timeout_at,omitzero"` // zero: it has no end of its own
+	// Waitpoints are those that are open; none if only an operator or the time ends the wait.
+	Waitpoints []suspend.Waitpoint `json:"waitpoints" jsonschema:"those that are open; none if only an operator or the time ends the wait"`
 }
 
 // maxJudged is how many suspended executions a page with an assignee looks at before it returns with what it has.
@@ -145,7 +146,7 @@ func (a *Admin) approval(ctx context.Context, x Listed) (*Approval, error) {
 		return nil, inPartition(x.ID.Partition(), err)
 	}
 	open := &Approval{ID: x.ID, Route: x.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question,
-		Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
+		Since: r.CreatedAt, TimeoutAt: r.TimeoutAt, Waitpoints: []suspend.Waitpoint{}}
 	for _, w := range r.Waitpoints {
 		if w.Open() {
 			open.Waitpoints = append(open.Waitpoints, w)

@@ -25,9 +25,10 @@ type SendOption interface{ SendOption() }
 
 // Sent answers a [Client.Send].
 type Sent struct {
-	Number    uint64 // the message's place among all that the execution got, from 1
-	Waiting   int    // messages of the execution that nobody has received yet, this one included if it is one
-	Duplicate bool   // a message with this idempotency key came before; Number is that one's
+	Number uint64 `json:"number" jsonschema:"its place among all messages of the execution, from 1"`
+	// Waiting are messages of the execution that nobody has received yet, this one included if it is one.
+	Waiting   int  `json:"waiting" jsonschema:"messages of the execution that nobody has received yet"`
+	Duplicate bool `json:"duplicate" jsonschema:"a message with this key came before; number is that one's"`
 }
 
 // Send puts a message into a mailbox of an execution, for suspend.Receive there. It may be sent from when the
@@ -99,10 +100,11 @@ func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engi
 
 // Mailboxes tells of the messages of an execution.
 type Mailboxes struct {
-	Total    uint64            // that came so far
-	Waiting  int               // that nobody has received yet
-	Bytes    int               // of those, as they are stored
-	Messages []suspend.Message // of those, a page
+	Total   uint64 `json:"total" jsonschema:"messages that came so far"`
+	Waiting int    `json:"waiting" jsonschema:"those that nobody has received yet"`
+	Bytes   int    `json:"bytes" jsonschema:"of those, as they are stored"`
+	// Messages are a page of those.
+	Messages []suspend.Message `json:"items" jsonschema:"of those, the first that came first; at most 100 and 128 KiB"`
 }
 
 // Messages lists messages that were sent to an execution and that nobody has received yet, whatever the mailbox, the
@@ -121,6 +123,9 @@ func (c *Client) Messages(ctx context.Context, id flowfabric.ExecutionID, after 
 	m, err := c.store.ReadMessages(ctx, id, after, limits.MaxReceived)
 	if err != nil {
 		return Mailboxes{}, link.Operated("messages of", id, err)
+	}
+	if m.Messages == nil {
+		m.Messages = []suspend.Message{}
 	}
 	return Mailboxes(m), nil
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/google/uuid"
 	"github.com/sourcegraph/conc"
 	"go.uber.org/goleak"
 
@@ -482,7 +483,7 @@ func TestEveryRoute(t *testing.T) {
 	g := a.do(request{method: "GET", path: done + "/result", role: "viewer",
 		header: http.Header{"Prefer": {"wait=30"}}})
 	if r := into[result](t, g); g.status != 200 || r.State != "completed" ||
-		string(r.Output.Value) != `{"a":[1,"é",null]}` || g.header.Get("Preference-Applied") != "wait=30" {
+		string(*r.Output) != `{"a":[1,"é",null]}` || g.header.Get("Preference-Applied") != "wait=30" {
 		t.Errorf("%d %s", g.status, g.body)
 	}
 	x := into[flowfabric.Snapshot](t, a.as("viewer", "GET", done, "", 200))
@@ -490,8 +491,8 @@ func TestEveryRoute(t *testing.T) {
 		x.Creator != "the-producer" || x.KeyHeld != "retained" || x.EndedAt.IsZero() {
 		t.Errorf("%+v", x)
 	}
-	if in := into[payload](t, a.as("viewer", "GET", done+"/input", "", 200)); string(in.Value) != `{"a":[1,"é",null]}` {
-		t.Errorf("%s", in.Value)
+	if in := into[payload](t, a.as("viewer", "GET", done+"/input", "", 200)); string(in) != `{"a":[1,"é",null]}` {
+		t.Errorf("%s", in)
 	}
 	again := a.do(request{method: "POST", path: "/v1/executions", role: "producer",
 		body: `{"kind":"echo","input":{"a":[1,"é",null]}}`, header: http.Header{"Idempotency-Key": {`"order-1"`}}})
@@ -615,15 +616,15 @@ func TestEveryRoute(t *testing.T) {
 
 	ask := a.submit(`{"kind":"asks"}`)
 	a.until(ask, "suspended")
-	if v := into[payload](t, a.as("viewer", "GET", ask+"/steps/draft", "", 200)); string(v.Value) != `"dear"` {
+	if v := into[payload](t, a.as("viewer", "GET", ask+"/steps/draft", "", 200)); string(v) != `"dear"` {
 		t.Errorf("%+v", v)
 	}
 	points := into[waitpointList](t, a.as("viewer", "GET", ask+"/waitpoints", "", 200))
 	if len(points.Items) != 1 || points.Items[0].Key != "approval" {
 		t.Fatalf("%+v", points)
 	}
-	if d := into[delivered](t, a.as("operator", "POST", ask+"/waitpoints/approval:answer",
-		`{"payload":"yes","idempotency_key":"once"}`, 200)); d.Duplicate || d.Signal == "" {
+	if d := into[suspend.Delivered](t, a.as("operator", "POST", ask+"/waitpoints/approval:answer",
+		`{"payload":"yes","idempotency_key":"once"}`, 200)); d.Duplicate || d.Signal == uuid.Nil {
 		t.Errorf("%+v", d)
 	}
 	a.until(ask, "completed")
@@ -895,7 +896,7 @@ func (a *api) bulkAndFeed() {
 	ask := a.submit(`{"kind":"asks"}`)
 	a.until(ask, "suspended")
 	page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?kind=asks", "", 200))
-	if len(page.Items) != 1 || page.Items[0].Execution != ask[len("/v1/executions/"):] ||
+	if len(page.Items) != 1 || page.Items[0].ID.String() != ask[len("/v1/executions/"):] ||
 		len(page.Items[0].Waitpoints) != 1 || page.Items[0].Name != "approval" {
 		t.Errorf("%+v", page)
 	}

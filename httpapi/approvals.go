@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,64 +15,17 @@ import (
 )
 
 type approvalPage struct {
-	Items      []approval `json:"items"`
-	NextCursor string     `json:"next_cursor,omitempty"`
+	Items      []admin.Approval `json:"items"`
+	NextCursor string           `json:"next_cursor,omitempty"`
 }
 
-type approval struct {
-	Execution  string      `json:"execution"`
-	Namespace  string      `json:"namespace"`
-	Lane       string      `json:"lane"`
-	Kind       string      `json:"kind"`
-	Flow       string      `json:"flow,omitempty" jsonschema:"if it is a node or a child of one"`
-	Name       string      `json:"name" jsonschema:"under which the handler waits"`
-	Reason     string      `json:"reason,omitempty"`
-	Question   *question   `json:"question,omitempty"`
-	Since      *time.Time  `json:"since,omitempty"`
-	TimeoutAt  *time.Time  `json:"timeout_at,omitempty"`
-	Waitpoints []waitpoint `json:"waitpoints" jsonschema:"those that are open; none if only an operator or the time ends the wait"`
-}
-
-// question is what a person is asked.
-type question struct {
-	Title    string   `json:"title" jsonschema:"1..200 bytes, one line of plain text"`
-	Text     string   `json:"text,omitempty" jsonschema:"at most 4 KiB of plain text; line breaks are kept"`
-	Choices  []choice `json:"choices,omitempty" jsonschema:"2..8; default approve and reject"`
-	Assignee string   `json:"assignee,omitempty" jsonschema:"at most 128 bytes: who should answer, for lists"`
-}
-
-type choice struct {
-	Name  string `json:"name" jsonschema:"1..128 bytes; an answer is a signal of this name"`
-	Label string `json:"label,omitempty" jsonschema:"at most 128 bytes; default the name"`
-}
-
-func newQuestion(q *suspend.Question) *question {
-	if q == nil {
-		return nil
+// chosenBy is the condition that one of the choices of a question comes to a waitpoint.
+func chosenBy(q *suspend.Question, key string) suspend.Condition {
+	names := []string{"approve", "reject"}
+	if len(q.Choices) > 0 {
+		names = nil
 	}
-	out := &question{Title: q.Title, Text: q.Text, Assignee: q.Assignee}
 	for _, c := range q.Choices {
-		out.Choices = append(out.Choices, choice{c.Name, cmp.Or(c.Label, c.Name)})
-	}
-	return out
-}
-
-// asked is the question that a worker brings, with its choices.
-func (q *question) asked() suspend.Question {
-	if len(q.Choices) == 0 {
-		q.Choices = []choice{{"approve", "Approve"}, {"reject", "Reject"}}
-	}
-	out := suspend.Question{Title: q.Title, Text: q.Text, Assignee: q.Assignee}
-	for _, c := range q.Choices {
-		out.Choices = append(out.Choices, suspend.Choice(c))
-	}
-	return out
-}
-
-// until is the condition that one of the choices comes to a waitpoint.
-func (q *question) until(key string) suspend.Condition {
-	var names []string
-	for _, c := range q.asked().Choices {
 		names = append(names, c.Name)
 	}
 	return suspend.Signals(key, 1, names...)
@@ -94,24 +46,10 @@ func (c *call) approvals() error {
 	if err != nil {
 		return err
 	}
-	out := approvalPage{Items: make([]approval, 0, len(page.Items)), NextCursor: page.Cursor}
-	for _, x := range page.Items {
-		out.Items = append(out.Items, newApproval(x))
+	if page.Items == nil {
+		page.Items = []admin.Approval{}
 	}
-	return c.answerJSON(http.StatusOK, out)
-}
-
-func newApproval(x admin.Approval) approval {
-	open := approval{Execution: x.ID.String(), Namespace: x.Route.Namespace, Lane: x.Route.Lane, Kind: x.Route.Kind,
-		Name: x.Name, Reason: x.Reason, Question: newQuestion(x.Question), Since: utc(x.Since),
-		TimeoutAt: utc(x.TimeoutAt), Waitpoints: []waitpoint{}}
-	if !x.Flow.IsZero() {
-		open.Flow = x.Flow.String()
-	}
-	for _, p := range x.Waitpoints {
-		open.Waitpoints = append(open.Waitpoints, newWaitpoint(p))
-	}
-	return open
+	return c.answerJSON(http.StatusOK, approvalPage{page.Items, page.Cursor})
 }
 
 // wait answers as the list of approvals does, of one execution; a browser would report a refusal as an error where
@@ -134,13 +72,13 @@ func (c *call) wait() error {
 		return nil
 	}
 	x := admin.Approval{ID: id, Route: s.Route, Flow: r.Flow, Name: r.Name, Reason: r.Reason, Question: r.Question,
-		Since: r.CreatedAt, TimeoutAt: r.TimeoutAt}
+		Since: r.CreatedAt, TimeoutAt: r.TimeoutAt, Waitpoints: []suspend.Waitpoint{}}
 	for _, w := range r.Waitpoints {
 		if w.Open() {
 			x.Waitpoints = append(x.Waitpoints, w)
 		}
 	}
-	return c.answerJSON(http.StatusOK, newApproval(x))
+	return c.answerJSON(http.StatusOK, x)
 }
 
 // chosen says where the mistake is in an answer that is none of the choices of its question.

@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // questions asks people, and answers for them.
@@ -17,12 +18,13 @@ func (a *api) questions() {
 	path := a.submit(`{"kind":"decides"}`)
 	a.until(path, "suspended")
 	page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?assignee=ops", "", 200))
-	if len(page.Items) != 1 || page.NextCursor != "" || page.Items[0].Execution != path[len("/v1/executions/"):] {
+	if len(page.Items) != 1 || page.NextCursor != "" || page.Items[0].ID.String() != path[len("/v1/executions/"):] {
 		t.Fatalf("%+v", page)
 	}
 	q := page.Items[0].Question
 	if q == nil || q.Title != "Ship it?" || q.Text != "42 tests" || q.Assignee != "ops" || len(q.Choices) != 2 ||
-		q.Choices[0] != (choice{"go", "Ship"}) || q.Choices[1] != (choice{"stop", "stop"}) {
+		q.Choices[0] != (suspend.Choice{Name: "go", Label: "Ship"}) ||
+		q.Choices[1] != (suspend.Choice{Name: "stop", Label: "stop"}) {
 		t.Errorf("%+v", q)
 	}
 	if page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?assignee=nobody", "", 200)); len(
@@ -30,7 +32,8 @@ func (a *api) questions() {
 		t.Errorf("%+v", page)
 	}
 	a.as("viewer", "GET", "/v1/approvals?assignee="+strings.Repeat("x", 129), "", 400)
-	if one := into[approval](t, a.as("viewer", "GET", path+"/wait", "", 200)); !reflect.DeepEqual(one, page.Items[0]) {
+	if one := into[admin.Approval](t, a.as("viewer", "GET", path+"/wait", "", 200)); !reflect.DeepEqual(one,
+		page.Items[0]) {
 		t.Errorf("%+v", one)
 	}
 	a.as("blue", "GET", path+"/wait", "", 404)
@@ -49,7 +52,7 @@ func (a *api) questions() {
 		!strings.HasSuffix(p.Detail, " by the-operator") {
 		t.Errorf("%+v", p)
 	}
-	if r := into[result](t, a.as("viewer", "GET", path+"/result", "", 200)); string(r.Output.Value) !=
+	if r := into[result](t, a.as("viewer", "GET", path+"/result", "", 200)); string(*r.Output) !=
 		`{"choice":"go","comment":"well done","by":"the-operator"}` {
 		t.Errorf("%+v", r)
 	}
@@ -100,13 +103,14 @@ func TestRemoteWorkerAsks(t *testing.T) {
 	}
 	page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals", "", 200))
 	if len(page.Items) != 1 || page.Items[0].Reason != "waiting_for_approval" ||
-		page.Items[0].Question.Title != "Well?" || page.Items[0].Question.Choices[1] != (choice{"reject", "Reject"}) {
+		page.Items[0].Question.Title != "Well?" ||
+		page.Items[0].Question.Choices[1] != (suspend.Choice{Name: "reject", Label: "Reject"}) {
 		t.Fatalf("%+v", page)
 	}
 	a.as("operator", "POST", path+"/waitpoints/ok:answer", `{"payload":{"choice":"maybe"}}`, 400)
 	a.as("operator", "POST", path+"/waitpoints/ok:answer", `{"payload":{"choice":"reject"}}`, 200)
 	if y := r.one(); y.Waits["ok"].Signals[0].Name != "reject" ||
-		string(y.Waits["ok"].Signals[0].Payload.Value) != `{"choice":"reject"}` {
+		string(y.Waits["ok"].Signals[0].Payload) != `{"choice":"reject"}` {
 		t.Errorf("%+v", y)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -21,33 +20,6 @@ type messageBody struct {
 	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null"`
 	Base64         []byte          `json:"base64,omitempty" jsonschema:"instead of payload, bytes that are not JSON"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty" jsonschema:"1..256 bytes: a repeat is recognised among the last 1,000 messages of the execution"`
-}
-
-type messageSent struct {
-	Number    uint64 `json:"number" jsonschema:"its place among all messages of the execution, from 1"`
-	Waiting   int    `json:"waiting" jsonschema:"messages of the execution that nobody has received yet"`
-	Duplicate bool   `json:"duplicate" jsonschema:"a message with this key came before; number is that one's"`
-}
-
-type messageList struct {
-	Total   uint64    `json:"total" jsonschema:"messages that came so far"`
-	Waiting int       `json:"waiting" jsonschema:"those that nobody has received yet"`
-	Bytes   int       `json:"bytes" jsonschema:"of those, as they are stored"`
-	Items   []message `json:"items" jsonschema:"of those, the first that came first; at most 100 and 128 KiB"`
-}
-
-// message is one of a mailbox, as readers and workers see it.
-type message struct {
-	Number  uint64     `json:"number"`
-	Mailbox string     `json:"mailbox"`
-	SentAt  *time.Time `json:"sent_at,omitempty"`
-	By      string     `json:"by,omitempty" jsonschema:"who sent it, as the sender says"`
-	Payload payload    `json:"payload"`
-}
-
-func newMessage(m suspend.Message) message {
-	return message{Number: m.Number, Mailbox: m.Mailbox, SentAt: utc(m.SentAt), By: m.By,
-		Payload: newPayload(m.Payload)}
 }
 
 func (c *call) sendMessage() error {
@@ -80,7 +52,7 @@ func (c *call) sendMessage() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, messageSent{s.Number, s.Waiting, s.Duplicate})
+	return c.answerJSON(http.StatusOK, s)
 }
 
 func (c *call) messages() error {
@@ -101,13 +73,10 @@ func (c *call) messages() error {
 	if err != nil {
 		return err
 	}
-	out := messageList{Total: m.Total, Waiting: m.Waiting, Bytes: m.Bytes, Items: make([]message, 0, len(m.Messages))}
-	for _, x := range m.Messages {
-		item := newMessage(x)
-		item.Payload = shown.payload("message", x.Payload)
-		out.Items = append(out.Items, item)
+	for i := range m.Messages {
+		m.Messages[i].Payload = shown.payload("message", m.Messages[i].Payload)
 	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerJSON(http.StatusOK, m)
 }
 
 type receiveBody struct {
@@ -122,22 +91,21 @@ func (b *receiveBody) leaseOf() string { return b.Lease }
 
 // receipt is what a receipt took, or why it took nothing.
 type receipt struct {
-	Messages []message `json:"messages"`
-	Nothing  string    `json:"nothing,omitempty" jsonschema:"why there is none: looked, or how the wait for one ended, timeout or operator"`
+	Messages []suspend.Message `json:"messages"`
+	Nothing  string            `json:"nothing,omitempty" jsonschema:"why there is none: looked, or how the wait for one ended, timeout or operator"`
 }
 
 type receiveAnswer struct {
-	Messages []message `json:"messages"`
-	Nothing  string    `json:"nothing,omitempty" jsonschema:"why there is none, and will be none: looked, or how the wait for one ended, timeout or operator"`
-	Wait     bool      `json:"wait" jsonschema:"there is none yet, and nothing was recorded: suspend until this mailbox and number"`
+	Messages []suspend.Message `json:"messages"`
+	Nothing  string            `json:"nothing,omitempty" jsonschema:"why there is none, and will be none: looked, or how the wait for one ended, timeout or operator"`
+	Wait     bool              `json:"wait" jsonschema:"there is none yet, and nothing was recorded: suspend until this mailbox and number"`
 }
 
 func newReceipt(r engine.Receipt) receipt {
-	out := receipt{Messages: make([]message, 0, len(r.Messages)), Nothing: r.Why}
-	for _, m := range r.Messages {
-		out.Messages = append(out.Messages, newMessage(m))
+	if r.Messages == nil {
+		r.Messages = []suspend.Message{}
 	}
-	return out
+	return receipt{r.Messages, r.Why}
 }
 
 // receipted checks which receipt is meant, and returns its name.

@@ -5,35 +5,40 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // mailboxes calls the routes of messages, and sees each status that a sender can get.
 func (a *api) mailboxes() {
 	t := a.t
 	path := a.submit(`{"kind":"nobody"}`)
-	if s := into[messageSent](t, a.as("producer", "POST", path+"/messages",
-		`{"mailbox":"user","payload":{"say":"hi"},"idempotency_key":"one"}`, 200)); s != (messageSent{1, 1, false}) {
+	if s := into[client.Sent](t, a.as("producer", "POST", path+"/messages",
+		`{"mailbox":"user","payload":{"say":"hi"},"idempotency_key":"one"}`, 200)); s != (client.Sent{Number: 1,
+		Waiting: 1}) {
 		t.Errorf("%+v", s)
 	}
 	again := a.do(request{method: "POST", path: path + "/messages", role: "operator",
 		body: `{"mailbox":"user","payload":"other"}`, header: http.Header{"Idempotency-Key": {`"one"`}}})
-	if s := into[messageSent](t, again); again.status != 200 || s != (messageSent{1, 1, true}) {
+	if s := into[client.Sent](t, again); again.status != 200 || s != (client.Sent{Number: 1, Waiting: 1,
+		Duplicate: true}) {
 		t.Errorf("a repeat: %d %+v", again.status, s)
 	}
-	if s := into[messageSent](t, a.as("producer", "POST", path+"/messages", `{"mailbox":"Other box","base64":"AP8="}`,
-		200)); s != (messageSent{2, 2, false}) {
+	if s := into[client.Sent](t, a.as("producer", "POST", path+"/messages", `{"mailbox":"Other box","base64":"AP8="}`,
+		200)); s != (client.Sent{Number: 2, Waiting: 2}) {
 		t.Errorf("%+v", s)
 	}
 	a.as("admin", "POST", path+"/messages", `{"mailbox":"user"}`, 200)
-	m := into[messageList](t, a.as("viewer", "GET", path+"/messages", "", 200))
-	if m.Total != 3 || m.Waiting != 3 || m.Bytes == 0 || len(m.Items) != 3 || m.Items[0].Mailbox != "user" ||
-		m.Items[0].By != "the-producer" || m.Items[0].SentAt == nil ||
-		string(m.Items[0].Payload.Value) != `{"say":"hi"}` || string(m.Items[1].Payload.Base64) != "\x00\xff" ||
-		string(m.Items[2].Payload.Value) != "null" {
+	m := into[client.Mailboxes](t, a.as("viewer", "GET", path+"/messages", "", 200))
+	if m.Total != 3 || m.Waiting != 3 || m.Bytes == 0 || len(m.Messages) != 3 || m.Messages[0].Mailbox != "user" ||
+		m.Messages[0].By != "the-producer" || m.Messages[0].SentAt.IsZero() ||
+		string(m.Messages[0].Payload) != `{"say":"hi"}` || string(m.Messages[1].Payload) != "\x00\xff" ||
+		string(m.Messages[2].Payload) != "null" {
 		t.Errorf("%+v", m)
 	}
-	if m := into[messageList](t, a.as("viewer", "GET", path+"/messages?after=2", "", 200)); m.Waiting != 3 ||
-		len(m.Items) != 1 || m.Items[0].Number != 3 {
+	if m := into[client.Mailboxes](t, a.as("viewer", "GET", path+"/messages?after=2", "", 200)); m.Waiting != 3 ||
+		len(m.Messages) != 1 || m.Messages[0].Number != 3 {
 		t.Errorf("behind the second: %+v", m)
 	}
 	for body, field := range map[string]string{`{}`: "/mailbox", `{"mailbox":"é"}`: "/mailbox",
@@ -55,9 +60,9 @@ func (a *api) mailboxes() {
 	if p := into[problem](t, a.as("producer", "POST", path+"/messages", long, 409)); p.Code != "mailbox_full" {
 		t.Errorf("%+v", p)
 	}
-	if m := into[messageList](t, a.as("viewer", "GET", path+"/messages", "", 200)); m.Waiting != 18 ||
-		len(m.Items) >= 18 {
-		t.Errorf("a page has %d of %d messages and %d bytes", len(m.Items), m.Waiting, m.Bytes)
+	if m := into[client.Mailboxes](t, a.as("viewer", "GET", path+"/messages", "", 200)); m.Waiting != 18 ||
+		len(m.Messages) >= 18 {
+		t.Errorf("a page has %d of %d messages and %d bytes", len(m.Messages), m.Waiting, m.Bytes)
 	}
 	a.as("producer", "POST", path+":cancel", `{}`, 204)
 	if p := into[problem](t, a.as("producer", "POST", path+"/messages", `{"mailbox":"user"}`, 409)); p.Code !=
@@ -86,9 +91,9 @@ func TestRemoteWorkerReceives(t *testing.T) {
 		t.Helper()
 		return into[receiveAnswer](t, r.call("receive", lease, members, 200))
 	}
-	said := func(list []message) (all string) {
+	said := func(list []suspend.Message) (all string) {
 		for _, m := range list {
-			all += fmt.Sprintf("%s %s by %s;", m.Mailbox, m.Payload.Value, m.By)
+			all += fmt.Sprintf("%s %s by %s;", m.Mailbox, m.Payload, m.By)
 		}
 		return all
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
@@ -153,6 +154,10 @@ var kinds = map[reflect.Type]*jsonschema.Schema{
 	of[flowfabric.Retentions]():  {Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer"}},
 	of[flowfabric.ExecutionID](): {Type: "string"},
 	of[flowfabric.FlowID]():      {Type: "string"},
+	of[uuid.UUID]():              {Type: "string", Format: "uuid"},
+	of[flowfabric.Payload](): {Type: "object", Description: "what a program stored or sent",
+		Properties: map[string]*jsonschema.Schema{"value": {Description: "if it is JSON: any JSON value"},
+			"base64": {Type: "string", ContentEncoding: "base64", Description: "if it is not"}}},
 }
 
 // schemaOf is the schema of a type; closed: it has no other members.

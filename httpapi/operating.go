@@ -120,23 +120,7 @@ func (c *call) resume(b *resumeBody) error {
 }
 
 type waitpointList struct {
-	Items []waitpoint `json:"items"`
-}
-
-type waitpoint struct {
-	ID          string     `json:"id"`
-	Key         string     `json:"key"`
-	State       string     `json:"state" jsonschema:"pending, active, closed or expired"`
-	CreatedAt   *time.Time `json:"created_at,omitempty"`
-	ExpiresAt   *time.Time `json:"expires_at,omitempty"`
-	Signals     int        `json:"signals"`
-	ClosedAt    *time.Time `json:"closed_at,omitempty"`
-	CloseReason string     `json:"close_reason,omitempty"`
-}
-
-func newWaitpoint(p suspend.Waitpoint) waitpoint {
-	return waitpoint{p.ID.String(), p.Key, string(p.State), utc(p.CreatedAt), utc(p.ExpiresAt), p.Signals,
-		utc(p.ClosedAt), p.CloseReason}
+	Items []suspend.Waitpoint `json:"items"`
 }
 
 func (c *call) waitpoints() error {
@@ -148,11 +132,7 @@ func (c *call) waitpoints() error {
 	if err != nil {
 		return err
 	}
-	out := waitpointList{Items: make([]waitpoint, 0, len(list))}
-	for _, p := range list {
-		out.Items = append(out.Items, newWaitpoint(p))
-	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerJSON(http.StatusOK, waitpointList{append([]suspend.Waitpoint{}, list...)})
 }
 
 // reply is an answer to a waitpoint.
@@ -160,13 +140,6 @@ type reply struct {
 	Name           string          `json:"name,omitempty" jsonschema:"of the signal, 1..128 bytes; default the choice of the payload, if it has one, else signal"`
 	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null. To a question: choice, and maybe comment and by"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
-}
-
-type delivered struct {
-	Signal    string `json:"signal" jsonschema:"its id"`
-	Effect    string `json:"effect"`
-	Duplicate bool   `json:"duplicate"`
-	Open      bool   `json:"open" jsonschema:"the waitpoint takes more signals"`
 }
 
 func (b *reply) value() json.RawMessage {
@@ -211,7 +184,7 @@ func (c *call) delivered(d suspend.Delivered, err error) error {
 	if err != nil {
 		return chosen(err)
 	}
-	return c.answerJSON(http.StatusOK, delivered{d.Signal.String(), d.Effect, d.Duplicate, d.Open})
+	return c.answerJSON(http.StatusOK, d)
 }
 
 // signal is one with a token, which is all that its sender needs.

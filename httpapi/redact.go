@@ -84,7 +84,7 @@ func (r *redactor) shown(what string, raw []byte) (out []byte) {
 // payload is a value of a program that is mostly JSON.
 func (r *redactor) payload(what string, raw []byte) payload {
 	if r == nil || len(raw) == 0 {
-		return newPayload(raw)
+		return raw
 	}
 	shown := r.shown(what, raw)
 	switch {
@@ -93,7 +93,7 @@ func (r *redactor) payload(what string, raw []byte) payload {
 	case json.Valid(raw):
 		shown = asJSON(string(shown))
 	}
-	return newPayload(shown)
+	return shown
 }
 
 // document is a value that must stay JSON.

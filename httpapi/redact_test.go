@@ -310,10 +310,10 @@ func TestWithheld(t *testing.T) {
 				h.ServeHTTP(w, q)
 				return w.Body.Bytes()
 			}
-			if p := into[payload](t, a.as("viewer", "GET", path+"/input", "", 200)); string(p.Value) != tc.value {
+			if p := into[payload](t, a.as("viewer", "GET", path+"/input", "", 200)); string(p) != tc.value {
 				t.Errorf("%+v", p)
 			}
-			if r := into[result](t, a.as("viewer", "GET", path+"/result", "", 200)); string(r.Output.Value) !=
+			if r := into[result](t, a.as("viewer", "GET", path+"/result", "", 200)); string(*r.Output) !=
 				tc.value {
 				t.Errorf("%+v", r)
 			}

@@ -8,7 +8,10 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/words"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // route is one operation: how it is called, who may, what it takes and answers, and what does it. The mux and the
@@ -138,7 +141,7 @@ var routes = []*route{
 		answers: ok[explanation]("An explanation in a sentence."), handle: (*call).why},
 	{method: http.MethodGet, path: "/v1/executions/{id}/wait", name: "getWait",
 		summary: "Read what an execution waits for now, with its question", need: viewer,
-		answers: []answer{{status: http.StatusOK, text: "Its wait.", body: of[approval]()},
+		answers: []answer{{status: http.StatusOK, text: "Its wait.", body: of[admin.Approval]()},
 			{status: http.StatusNoContent, text: "It waits for nothing."}}, handle: (*call).wait},
 	{method: http.MethodGet, path: "/v1/executions/{id}/waitpoints", name: "listWaitpoints",
 		summary: "List what an execution waits for, or waited for", need: viewer,
@@ -152,11 +155,11 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/executions/{id}/messages", name: "listMessages",
 		summary: "List messages to an execution that nobody has received yet", need: viewer,
 		query:   []param{{name: "after", text: "Those behind this number; default from the first", kind: "integer"}},
-		answers: ok[messageList]("How many there are, and a page of them."), handle: (*call).messages},
+		answers: ok[client.Mailboxes]("How many there are, and a page of them."), handle: (*call).messages},
 	{method: http.MethodPost, path: "/v1/executions/{id}/messages", name: "sendMessage",
 		summary: "Send a message to a mailbox of an execution", need: producer, body: of[messageBody](),
 		headers: keyParam,
-		answers: ok[messageSent]("It was accepted, or had been before."), handle: (*call).sendMessage},
+		answers: ok[client.Sent]("It was accepted, or had been before."), handle: (*call).sendMessage},
 	{method: http.MethodGet, path: "/v1/executions/{id}/summary", name: "getSummary",
 		summary: "Read the summary document of the newest attempt", need: viewer,
 		answers: ok[summary]("The document; version 0 if there is none."), handle: (*call).summary},
@@ -221,11 +224,11 @@ var routes = []*route{
 	act("purge", "purge", "Remove an ended execution for good", root, (*call).purge),
 	{method: http.MethodPost, path: "/v1/executions/{id}/waitpoints/{key}:answer", name: "answerWaitpoint",
 		summary: "Answer a waitpoint on your own word", need: operator, body: of[reply](), headers: keyParam,
-		answers: ok[delivered]("It was delivered, or had been before."), handle: (*call).answer},
+		answers: ok[suspend.Delivered]("It was delivered, or had been before."), handle: (*call).answer},
 	{method: http.MethodPost, path: "/v1/signals", name: "signal",
 		summary: "Send a signal with the token of its waitpoint", need: producer, body: of[signal](),
 		headers: keyParam,
-		answers: ok[delivered]("It was delivered, or had been before."), handle: (*call).signal},
+		answers: ok[suspend.Delivered]("It was delivered, or had been before."), handle: (*call).signal},
 	{method: http.MethodPost, path: "/v1/executions:bulk", name: "bulk",
 		summary: "Do something to every execution that a filter matches", need: operator, query: filters,
 		body: of[bulkBody](),

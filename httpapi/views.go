@@ -30,20 +30,8 @@ func instance(session string) string {
 	return ids.Worker(session)
 }
 
-// payload is what a program stored: a JSON value as it is, anything else as base64.
-type payload struct {
-	Value  json.RawMessage `json:"value,omitempty" jsonschema:"if it is JSON"`
-	Base64 []byte          `json:"base64,omitempty" jsonschema:"if it is not"`
-}
-
-func newPayload(raw []byte) (p payload) {
-	if len(raw) > 0 && utf8.Valid(raw) && json.Valid(raw) {
-		p.Value = raw
-	} else {
-		p.Base64 = raw
-	}
-	return p
-}
+// payload is what a program stored.
+type payload = flowfabric.Payload
 
 // event is one of a stream; which members are there depends on its kind.
 type event struct {

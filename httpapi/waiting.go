@@ -34,14 +34,14 @@ type waitpointToken struct {
 }
 
 type suspendBody struct {
-	Lease         string         `json:"lease"`
-	Wait          string         `json:"wait,omitempty" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the answer under it. None with a mailbox"`
-	Until         *conditionBody `json:"until,omitempty" jsonschema:"default: a signal on the waitpoint of the same name"`
-	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result or waiting_for_operator_review; with a question, the default is waiting_for_approval"`
-	Question      *question      `json:"question,omitempty" jsonschema:"that people are asked. Without until, one of its choices answers the wait, on the waitpoint of the same name"`
-	WithinMs      int64          `json:"within_ms,omitempty" jsonschema:"how long at most, up to ten years; default for ever"`
-	OnTimeout     string         `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal, auto_resume_open (waitpoints that were opened before the wait stay open for the next one on their keys) or escalate"`
-	ResumeAfterMs int64          `json:"resume_after_ms,omitempty" jsonschema:"pause between the answer and the next run, up to 30 days"`
+	Lease         string            `json:"lease"`
+	Wait          string            `json:"wait,omitempty" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the answer under it. None with a mailbox"`
+	Until         *conditionBody    `json:"until,omitempty" jsonschema:"default: a signal on the waitpoint of the same name"`
+	Reason        string            `json:"reason,omitempty" jsonschema:"waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result or waiting_for_operator_review; with a question, the default is waiting_for_approval"`
+	Question      *suspend.Question `json:"question,omitempty" jsonschema:"that people are asked. Without until, one of its choices answers the wait, on the waitpoint of the same name"`
+	WithinMs      int64             `json:"within_ms,omitempty" jsonschema:"how long at most, up to ten years; default for ever"`
+	OnTimeout     string            `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal, auto_resume_open (waitpoints that were opened before the wait stay open for the next one on their keys) or escalate"`
+	ResumeAfterMs int64             `json:"resume_after_ms,omitempty" jsonschema:"pause between the answer and the next run, up to 30 days"`
 }
 
 // conditionBody has exactly one of its forms. Members of a group may be groups once.
@@ -72,8 +72,8 @@ type conditionLeaf struct {
 }
 
 type suspendAnswer struct {
-	Suspended bool        `json:"suspended" jsonschema:"the lease is given up; a later claim brings the answer"`
-	Answer    *waitAnswer `json:"answer,omitempty" jsonschema:"signals came early and suffice: go on, under the same lease"`
+	Suspended bool            `json:"suspended" jsonschema:"the lease is given up; a later claim brings the answer"`
+	Answer    *suspend.Result `json:"answer,omitempty" jsonschema:"signals came early and suffice: go on, under the same lease"`
 }
 
 type childrenBody struct {
@@ -100,7 +100,7 @@ type otherBody struct {
 
 type childrenAnswer struct {
 	Parked   bool                    `json:"parked" jsonschema:"the lease is given up; a later claim brings the outcomes"`
-	Answer   *waitAnswer             `json:"answer,omitempty" jsonschema:"what ended a wait with a condition or a limit at once"`
+	Answer   *suspend.Result         `json:"answer,omitempty" jsonschema:"what ended a wait with a condition or a limit at once"`
 	Outcomes map[string]childOutcome `json:"outcomes,omitempty" jsonschema:"by the name of the child; enough had ended: go on, under the same lease"`
 }
 
@@ -114,16 +114,6 @@ func (b *waitpointBody) leaseOf() string      { return b.Lease }
 func (b *closeWaitpointBody) leaseOf() string { return b.Lease }
 func (b *suspendBody) leaseOf() string        { return b.Lease }
 func (b *childrenBody) leaseOf() string       { return b.Lease }
-
-// newWaitAnswer is what ended a wait, as a worker sees it.
-func newWaitAnswer(r suspend.Result) waitAnswer {
-	out := waitAnswer{Cause: r.Cause, At: utc(r.ResumedAt), By: r.By, Reason: r.Reason}
-	for _, s := range r.Signals {
-		out.Signals = append(out.Signals, received{s.ID.String(), s.WaitpointKey, s.Name, s.Source, utc(s.AcceptedAt),
-			newPayload(s.Payload)})
-	}
-	return out
-}
 
 // signing makes a call that needs the partition to know a token key. A store that was flushed knows none: then ours
 // are declared, and the call is made again. A partition that signs with another key of ours says so, and the call is
@@ -303,7 +293,7 @@ func (b *suspendBody) wanted() (*waithook.Wanted, error) {
 		}
 	}
 	if b.Question != nil && b.Until == nil {
-		cond = b.Question.until(b.Wait)
+		cond = chosenBy(b.Question, b.Wait)
 	}
 	return b.on(b.Wait, cond)
 }
@@ -328,7 +318,7 @@ func (b *suspendBody) message() (*waithook.Wanted, error) {
 func (b *suspendBody) on(name string, cond suspend.Condition) (*waithook.Wanted, error) {
 	opts := []suspend.Option{suspend.Within(ms(b.WithinMs)), suspend.ResumeAfter(ms(b.ResumeAfterMs))}
 	if b.Question != nil {
-		opts = append(opts, suspend.Because(suspend.ReasonApproval), suspend.Asking(b.Question.asked()))
+		opts = append(opts, suspend.Because(suspend.ReasonApproval), suspend.Asking(*b.Question))
 	}
 	if b.Reason != "" {
 		opts = append(opts, suspend.Because(suspend.Reason(b.Reason)))
@@ -361,8 +351,7 @@ func (c *call) suspendWork(f flowfabric.Fence, b *suspendBody) (*suspendAnswer, 
 	}
 	out := &suspendAnswer{Suspended: !r.Satisfied}
 	if r.Satisfied {
-		answer := newWaitAnswer(r.Resume)
-		out.Answer = &answer
+		out.Answer = &r.Resume
 	}
 	return out, nil
 }
@@ -534,8 +523,7 @@ func (c *call) childrenOr(f flowfabric.Fence, q engine.ChildWait, until *waithoo
 	kids, err := c.h.conn.Engine.WaitChildren(c.ctx(), f, q)
 	out, err := c.childrenAnswer(kids, err)
 	if err == nil {
-		answer := newWaitAnswer(r.Resume)
-		out.Answer = &answer
+		out.Answer = &r.Resume
 	}
 	return out, err
 }
@@ -559,7 +547,7 @@ func (c *call) outcomes(list []engine.ChildOutcome) (map[string]childOutcome, er
 				return nil, err
 			}
 			if room -= len(raw); room >= 0 {
-				p := newPayload(raw)
+				p := payload(raw)
 				child.Result = &p
 			}
 		}

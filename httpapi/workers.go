@@ -26,6 +26,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Bounds of workers that speak HTTP.
@@ -90,30 +91,13 @@ type claimed struct {
 	InputLost    bool                               `json:"input_lost,omitempty" jsonschema:"somebody deleted it from the store; fail the execution"`
 	Tags         map[string]string                  `json:"tags,omitempty"`
 	Steps        map[string]payload                 `json:"steps,omitempty" jsonschema:"recorded by earlier runs, by name: do not run these again"`
-	Waits        map[string]waitAnswer              `json:"waits,omitempty" jsonschema:"what ended the waits of earlier runs, by name"`
+	Waits        map[string]suspend.Result          `json:"waits,omitempty" jsonschema:"what ended the waits of earlier runs, by name"`
 	Receipts     map[string]map[string]receipt      `json:"receipts,omitempty" jsonschema:"what earlier runs received, by mailbox and number"`
 	Children     map[string]map[string]childOutcome `json:"children,omitempty" jsonschema:"how the children of earlier waits ended, by the names of the wait and of the child"`
 	Flow         string                             `json:"flow,omitempty"`
 	Node         string                             `json:"node,omitempty"`
 	Inputs       map[string]payload                 `json:"inputs,omitempty" jsonschema:"results of upstream nodes, by the name of the input"`
 	Budgets      []string                           `json:"budgets,omitempty" jsonschema:"to spend from"`
-}
-
-type waitAnswer struct {
-	Cause   string     `json:"cause" jsonschema:"signal, message, children, operator, timeout or already_satisfied"`
-	At      *time.Time `json:"at,omitempty"`
-	By      string     `json:"by,omitempty" jsonschema:"the operator who resumed it"`
-	Reason  string     `json:"reason,omitempty"`
-	Signals []received `json:"signals,omitempty"`
-}
-
-type received struct {
-	ID        string     `json:"id"`
-	Waitpoint string     `json:"waitpoint" jsonschema:"its key"`
-	Name      string     `json:"name"`
-	Source    string     `json:"source,omitempty"`
-	At        *time.Time `json:"at,omitempty"`
-	Payload   payload    `json:"payload"`
 }
 
 type leasesBody struct {
@@ -426,7 +410,7 @@ func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 		Retries: x.Retries, Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(),
 		DeadlineInMs: x.DeadlineIn.Milliseconds(),
 		LastSequence: x.LastSequence,
-		Input:        newPayload(x.Input), InputLost: x.InputLost, Tags: x.Tags, Node: x.Node}
+		Input:        x.Input, InputLost: x.InputLost, Tags: x.Tags, Node: x.Node}
 	if !x.Flow.IsZero() {
 		out.Flow = x.Flow.String()
 	}
@@ -434,7 +418,7 @@ func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 		if out.Inputs == nil {
 			out.Inputs = map[string]payload{}
 		}
-		out.Inputs[name] = newPayload(value)
+		out.Inputs[name] = value
 	}
 	for _, gate := range x.Route.Gates {
 		if gate.IsBudget() {
@@ -447,14 +431,14 @@ func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 		}
 	}
 	if x.Resume != nil && x.Resume.Name != "" && !engine.IsReceipt(x.Resume.Name) { // receive tells of those
-		out.wait(x.Resume.Name, newWaitAnswer(*x.Resume))
+		out.wait(x.Resume.Name, *x.Resume)
 	}
 	return out, nil
 }
 
-func (out *claimed) wait(name string, answer waitAnswer) {
+func (out *claimed) wait(name string, answer suspend.Result) {
 	if out.Waits == nil {
-		out.Waits = map[string]waitAnswer{}
+		out.Waits = map[string]suspend.Result{}
 	}
 	out.Waits[name] = answer
 }
@@ -470,7 +454,7 @@ func (out *claimed) recorded(c *call, id flowfabric.ExecutionID, name string, va
 		}
 		r, err := engine.DecodeResume(value)
 		if err == nil {
-			out.wait(wait, newWaitAnswer(r))
+			out.wait(wait, r)
 		}
 		return err
 	}
@@ -491,7 +475,7 @@ func (out *claimed) recorded(c *call, id flowfabric.ExecutionID, name string, va
 	if out.Steps == nil {
 		out.Steps = map[string]payload{}
 	}
-	out.Steps[name] = newPayload(value)
+	out.Steps[name] = value
 	return nil
 }
 

@@ -103,7 +103,7 @@ func TestRemoteWorker(t *testing.T) {
 	waiting.Go(func() { x = r.one() })
 	path := a.submit(`{"kind":"remote","input":{"n":2},"tags":{"test.tag":"1"}}`)
 	waiting.Wait()
-	if "/v1/executions/"+x.ID != path || string(x.Input.Value) != `{"n":2}` || x.AttemptType != "initial" ||
+	if "/v1/executions/"+x.ID != path || string(x.Input) != `{"n":2}` || x.AttemptType != "initial" ||
 		x.Tags["test.tag"] != "1" || x.LeaseMs != 30000 {
 		t.Fatalf("%+v", x)
 	}
@@ -133,7 +133,7 @@ func TestRemoteWorker(t *testing.T) {
 		l.Items[0].EndedAt.Sub(*l.Items[0].StartedAt) != 1500*time.Millisecond {
 		t.Errorf("%+v", l)
 	}
-	if v := into[payload](t, a.as("viewer", "GET", path+"/steps/charge", "", 200)); string(v.Value) != `{"id":7}` {
+	if v := into[payload](t, a.as("viewer", "GET", path+"/steps/charge", "", 200)); string(v) != `{"id":7}` {
 		t.Errorf("%+v", v)
 	}
 	if p := into[problem](t, a.as("viewer", "GET", path+"/steps/a%2Fb:c", "", 404)); p.Code != "not_found" {
@@ -154,7 +154,7 @@ func TestRemoteWorker(t *testing.T) {
 	if c := into[already](t, r.call("complete", x.Lease, `"result":"done"`, 200)); !c.Already {
 		t.Errorf("%+v", c)
 	}
-	if out := ended(t, a, path); out.State != "completed" || string(out.Output.Value) != `"done"` {
+	if out := ended(t, a, path); out.State != "completed" || string(*out.Output) != `"done"` {
 		t.Errorf("%+v", out)
 	}
 	if l := r.renew(x.Lease); l[0].Held || l[0].Code != "lease_lost" {
@@ -187,7 +187,7 @@ func TestRemoteWorkerEnds(t *testing.T) {
 		l.Items[1].Error != "no route" || l.Items[1].EndedAt.Sub(*l.Items[1].StartedAt) != 20*time.Millisecond {
 		t.Errorf("%+v", l)
 	}
-	if x.AttemptType != "retry" || x.Attempt != 2 || x.Retries != 1 || string(x.Steps["s"].Value) != "null" ||
+	if x.AttemptType != "retry" || x.Attempt != 2 || x.Retries != 1 || string(x.Steps["s"]) != "null" ||
 		len(x.Steps) != 1 {
 		t.Errorf("%+v", x)
 	}
@@ -277,7 +277,7 @@ func TestRemoteWorkerWaits(t *testing.T) {
 	a.as("producer", "POST", "/v1/signals", `{"token":"`+w.Token+`","name":"approve","payload":{"by":"ann"}}`, 200)
 	y := r.one()
 	if y.ID != x.ID || y.AttemptType != "resumed" || y.Waits["ok"].Cause != "signal" ||
-		string(y.Waits["ok"].Signals[0].Payload.Value) != `{"by":"ann"}` || y.Lease == x.Lease {
+		string(y.Waits["ok"].Signals[0].Payload) != `{"by":"ann"}` || y.Lease == x.Lease {
 		t.Errorf("%+v", y)
 	}
 	early := into[waitpointToken](t, r.call("waitpoint", y.Lease, `"key":"early","life_ms":60000`, 200))
@@ -301,7 +301,7 @@ func TestRemoteWorkerWaits(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	z := r.one()
-	if o := z.Children["pages"]; len(o) != 2 || o["a"].Outcome != "completed" || string(o["a"].Result.Value) != "1" ||
+	if o := z.Children["pages"]; len(o) != 2 || o["a"].Outcome != "completed" || string(*o["a"].Result) != "1" ||
 		o["b"].Outcome != "failed" || o["b"].Result != nil {
 		t.Errorf("%+v", z)
 	}
@@ -355,7 +355,7 @@ func TestRemoteWorkerWaits(t *testing.T) {
 		o.Outcomes = z.Children["others"]
 	}
 	if said := o.Outcomes["said"]; said.Outcome != "completed" || said.ID != other.ID ||
-		string(said.Result.Value) != `"hello"` {
+		string(*said.Result) != `"hello"` {
 		t.Errorf("%+v", o)
 	}
 	taken := into[submitted](t, a.as("producer", "POST", "/v1/executions", `{"kind":"nobody"}`, 201))
@@ -529,7 +529,7 @@ func TestRemoteWorkerDies(t *testing.T) {
 	r.call("step", x.Lease, `"name":"s","value":1`, 200)
 	next := a.remote("worker", "remote")
 	y := next.one() // comes when the lease has run out
-	if y.ID != x.ID || y.AttemptType != "reclaim" || y.Reclaims != 1 || string(y.Steps["s"].Value) != "1" {
+	if y.ID != x.ID || y.AttemptType != "reclaim" || y.Reclaims != 1 || string(y.Steps["s"]) != "1" {
 		t.Errorf("%+v", y)
 	}
 	if l := r.renew(x.Lease); l[0].Held || l[0].Code != "lease_expired" {
@@ -804,7 +804,7 @@ func (a *api) links() {
 		}
 	}
 	x = r.one()
-	if x.AttemptType != "continue" || x.Continues != 1 || x.Attempt != 2 || string(x.Input.Value) != `{"page":2}` ||
+	if x.AttemptType != "continue" || x.Continues != 1 || x.Attempt != 2 || string(x.Input) != `{"page":2}` ||
 		len(x.Steps) != 0 {
 		a.t.Errorf("%+v", x)
 	}

@@ -61,8 +61,8 @@ type Page struct {
 // Choice is one answer: the name of the signal that it sends (1..128 bytes, not beginning with "__") and what the
 // button says.
 type Choice struct {
-	Name  string `json:"name"`
-	Label string `json:"label,omitempty"`
+	Name  string `json:"name" jsonschema:"1..128 bytes; an answer is a signal of this name"`
+	Label string `json:"label,omitempty" jsonschema:"at most 128 bytes; default the name"`
 }
 
 // Answer is the payload that the page's form delivers, as JSON; its signal is named like the choice. A handler reads

@@ -14,12 +14,12 @@ import (
 
 // Message is a message of a mailbox as it was accepted.
 type Message struct {
-	Number   uint64 // its place among all messages that the execution got, from 1
-	Mailbox  string
-	SentAt   time.Time // when the server accepted it
-	By       string    // who sent it, as the sender says; "" if unknown
-	Encoding string    // json, utf8 or bytes, of Payload
-	Payload  []byte
+	Number   uint64             `json:"number" jsonschema:"its place among all messages of the execution, from 1"`
+	Mailbox  string             `json:"mailbox"`
+	SentAt   time.Time          `json:"sent_at,omitzero" jsonschema:"when the server accepted it"`
+	By       string             `json:"by,omitempty" jsonschema:"who sent it, as the sender says"`
+	Encoding string             `json:"encoding,omitempty" jsonschema:"json, utf8 or bytes, of the payload"`
+	Payload  flowfabric.Payload `json:"payload"`
 }
 
 // Receive takes the next message of a mailbox and returns its payload, decoded as [Await] decodes that of a signal.

@@ -18,13 +18,13 @@ import (
 // Question is what a person is asked, in plain text, and the answers to choose from. It is stored with the wait, as
 // JSON of at most 8 KiB.
 type Question struct {
-	Title string `json:"title"`          // 1..200 bytes, one line
-	Text  string `json:"text,omitempty"` // ≤ 4 KiB; line breaks are kept
+	Title string `json:"title" jsonschema:"1..200 bytes, one line of plain text"`
+	Text  string `json:"text,omitempty" jsonschema:"at most 4 KiB of plain text; line breaks are kept"`
 	// Choices are 2..8 answers with different names. Names have 1..128 bytes, labels up to 128. Default Approve and
 	// Reject, which are named approve and reject.
-	Choices []Choice `json:"choices"`
+	Choices []Choice `json:"choices,omitempty" jsonschema:"2..8; default approve and reject"`
 	// ≤ 128 bytes: who should answer. It is for lists to filter by, and keeps nobody from answering
-	Assignee string `json:"assignee,omitempty"`
+	Assignee string `json:"assignee,omitempty" jsonschema:"at most 128 bytes: who should answer, for lists"`
 }
 
 // Asked is what the holder of a waitpoint's token may know of it.

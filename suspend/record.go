@@ -10,22 +10,22 @@ import (
 
 // Waitpoint is a waitpoint as anybody may see it: never its token, nor what would do in its stead.
 type Waitpoint struct {
-	ID           uuid.UUID
-	Key          string
-	State        string // pending (opened before its wait), active, closed or expired
-	Kid          string // of the key its token is signed with
-	Fingerprint  string // of the token, 16 hex digits
-	CreatedAt    time.Time
-	ActivatedAt  time.Time
-	ExpiresAt    time.Time // pending: when it expires; active: the suspension's timeout
-	Suspension   uuid.UUID
-	Signals      int
-	Matched      int
-	LastSignalAt time.Time
-	ClosedAt     time.Time
-	CloseReason  string
+	ID           uuid.UUID `json:"id"`
+	Key          string    `json:"key"`
+	State        string    `json:"state" jsonschema:"pending (opened before its wait), active, closed or expired"`
+	Kid          string    `json:"kid,omitempty" see:"operator" jsonschema:"of the key that its token is signed with"`
+	Fingerprint  string    `json:"token_fingerprint,omitempty" see:"operator" jsonschema:"16 hex digits"`
+	CreatedAt    time.Time `json:"created_at,omitzero"`
+	ActivatedAt  time.Time `json:"activated_at,omitzero" jsonschema:"when an execution began to wait for it"`
+	ExpiresAt    time.Time `json:"expires_at,omitzero" jsonschema:"pending: by itself; active: the end of the wait"`
+	Suspension   uuid.UUID `json:"suspension,omitzero" see:"operator" jsonschema:"that waits, or waited, for it"`
+	Signals      int       `json:"signals" jsonschema:"that it has"`
+	Matched      int       `json:"matched" jsonschema:"of these, that count for the wait"`
+	LastSignalAt time.Time `json:"last_signal_at,omitzero"`
+	ClosedAt     time.Time `json:"closed_at,omitzero"`
+	CloseReason  string    `json:"close_reason,omitempty"`
 	// the second in which a token was last refused for it; zero: not lately. A partition remembers its last 256
-	RefusedAt time.Time
+	RefusedAt time.Time `json:"refused_at,omitzero" see:"operator" jsonschema:"when a token was last refused for it"`
 }
 
 // Open reports whether the waitpoint takes signals.
@@ -33,25 +33,26 @@ func (w Waitpoint) Open() bool { return w.State == "pending" || w.State == "acti
 
 // Record is the current suspension of an execution, or its last one.
 type Record struct {
-	Code         flowfabric.Code   // the execution's state now
-	Flow         flowfabric.FlowID // of which the execution is a node or a child; zero: none
-	ID           uuid.UUID         // nil: it was never suspended
-	Name         string
-	Reason       string
-	Question     *Question // that people are asked; nil: none
-	Behaviour    string
-	CreatedAt    time.Time
-	TimeoutAt    time.Time
-	ResumeDelay  time.Duration
-	Condition    string
-	Signals      int
-	Matched      int
-	LastSignalAt time.Time
-	ClosedAt     time.Time // zero: it is open
-	CloseReason  string
-	Cause        string
-	Trigger      string // signal, operator, auto_resume, timeout, cancelled or deadline
-	By           string // who ended it, as they say: an operator, or the source of the signal; "" if nobody did
-	Result       *Result
-	Waitpoints   []Waitpoint // every one that is still known, also of earlier suspensions
+	Code         flowfabric.Code   `json:"code,omitempty" see:"operator" jsonschema:"the execution's state now"`
+	Flow         flowfabric.FlowID `json:"flow,omitzero" jsonschema:"of which the execution is a node or a child"`
+	ID           uuid.UUID         `json:"id,omitzero" see:"operator" jsonschema:"none: it was never suspended"`
+	Name         string            `json:"name" jsonschema:"under which the handler waits"`
+	Reason       string            `json:"reason,omitempty"`
+	Question     *Question         `json:"question,omitempty" jsonschema:"that people are asked"`
+	Behaviour    string            `json:"on_timeout,omitempty"`
+	CreatedAt    time.Time         `json:"created_at,omitzero"`
+	TimeoutAt    time.Time         `json:"timeout_at,omitzero"`
+	ResumeDelay  flowfabric.Millis `json:"resume_after_ms,omitempty"`
+	Condition    string            `json:"-"` // as it is stored
+	Signals      int               `json:"signals" jsonschema:"that it has"`
+	Matched      int               `json:"matched" jsonschema:"of these, that count"`
+	LastSignalAt time.Time         `json:"last_signal_at,omitzero"`
+	ClosedAt     time.Time         `json:"closed_at,omitzero" jsonschema:"none: it is open"`
+	CloseReason  string            `json:"close_reason,omitempty"`
+	Cause        string            `json:"cause,omitempty"`
+	Trigger      string            `json:"trigger,omitempty" jsonschema:"signal, operator, auto_resume, timeout, cancelled or deadline"`
+	// who ended it, as they say: an operator, or the source of the signal; "" if nobody did
+	By         string      `json:"by,omitempty" jsonschema:"who ended it"`
+	Result     *Result     `json:"-"`
+	Waitpoints []Waitpoint `json:"waitpoints" jsonschema:"every one that is still known, also of earlier suspensions"`
 }

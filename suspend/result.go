@@ -8,18 +8,19 @@ import (
 
 // Result tells what ended a wait.
 type Result struct {
-	Name string // under which the handler waited; "" if it gave none
+	Name string `json:"name,omitempty" jsonschema:"under which the handler waited"`
 
 	// Cause is what ended it: "signal"; "message", to a mailbox that it waited for; "children", enough of those that
 	// it waited for have ended; "operator"; "timeout"; or "already_satisfied", by signals or a message that came
 	// before the suspension.
-	Cause string
+	Cause string `json:"cause" jsonschema:"signal, message, children, operator, timeout or already_satisfied"`
 
-	Suspension uuid.UUID
-	ResumedAt  time.Time
-	TimeoutAt  time.Time      // zero: none was set
-	Closer     string         // id of the signal that closed the condition; "" without one
-	By         string         // the operator who resumed it
-	Reason     string         // what they said
-	Signals    []StoredSignal // that satisfied the condition, in the order they were accepted
+	Suspension uuid.UUID `json:"-"`
+	ResumedAt  time.Time `json:"resumed_at,omitzero"`
+	TimeoutAt  time.Time `json:"timeout_at,omitzero"` // zero: none was set
+	Closer     string    `json:"closer,omitempty" jsonschema:"the id of the signal that closed the condition"`
+	By         string    `json:"by,omitempty" jsonschema:"the operator who resumed it"`
+	Reason     string    `json:"reason,omitempty" jsonschema:"what they said"`
+	// Signals are those that satisfied the condition, in the order they were accepted.
+	Signals []StoredSignal `json:"signals,omitempty"`
 }

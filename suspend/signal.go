@@ -73,32 +73,31 @@ type SentSignal struct {
 
 // Delivered answers a delivery.
 type Delivered struct {
-	Signal uuid.UUID // the first delivery's id, if this one repeats it
+	Signal uuid.UUID `json:"signal" jsonschema:"its id, or that of the delivery that it repeats"`
 	// of the first delivery: resume_condition_satisfied, appended_to_waitpoint, buffered_for_pending_waitpoint,
 	// no_op, …
-	Effect    string
-	Duplicate bool // another delivery with this idempotency key came first
-	Open      bool // the waitpoint takes more signals
+	Effect    string `json:"effect" jsonschema:"what became of it"`
+	Duplicate bool   `json:"duplicate" jsonschema:"another delivery with this idempotency key came first"`
+	Open      bool   `json:"open" jsonschema:"the waitpoint takes more signals"`
 }
 
 // StoredSignal is a signal as it was accepted.
 type StoredSignal struct {
-	ID             uuid.UUID
-	Waitpoint      uuid.UUID
-	WaitpointKey   string
-	Name           string
-	Category       string
-	SourceType     string
-	Source         string
-	Correlation    string
-	IdempotencyKey string
-	CreatedAt      time.Time // the sender's clock
-	AcceptedAt     time.Time // the server's
-	Encoding       string
-	Effect         string
-	LateBy         time.Duration // how long after the suspension's timeout it came
-	// its place among all signals that the execution accepted, from 1; 0: made by a timeout
-	Order   int64
-	Trace   string // W3C traceparent of the sender's span
-	Payload []byte
+	ID             uuid.UUID          `json:"id"`
+	Waitpoint      uuid.UUID          `json:"-"`
+	WaitpointKey   string             `json:"waitpoint" jsonschema:"its key"`
+	Name           string             `json:"name"`
+	Category       string             `json:"category,omitempty"`
+	SourceType     string             `json:"source_type,omitempty"`
+	Source         string             `json:"source,omitempty" jsonschema:"who sent it, as the sender says"`
+	Correlation    string             `json:"correlation,omitempty"`
+	IdempotencyKey string             `json:"idempotency_key,omitempty"`
+	CreatedAt      time.Time          `json:"created_at,omitzero" jsonschema:"by the sender's clock"`
+	AcceptedAt     time.Time          `json:"accepted_at,omitzero" jsonschema:"by the server's"`
+	Encoding       string             `json:"encoding,omitempty" jsonschema:"json, utf8 or bytes"`
+	Effect         string             `json:"effect,omitempty"`
+	LateBy         flowfabric.Millis  `json:"late_by_ms,omitempty" jsonschema:"after the end of the wait"`
+	Order          int64              `json:"order,omitempty" jsonschema:"among all signals that the execution accepted, from 1; none: made by a timeout"`
+	Trace          string             `json:"-"` // W3C traceparent of the sender's span
+	Payload        flowfabric.Payload `json:"payload"`
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -48,14 +47,13 @@ stdin, at most 64 KiB (default null).`,
 				if err != nil {
 					return err
 				}
-				return a.show(sent{ID: id, Number: s.Number, Waiting: s.Waiting, Duplicate: s.Duplicate},
-					func(p *page) {
-						again := ""
-						if s.Duplicate {
-							again = "; it had been sent before"
-						}
-						p.say("%s: message %d (%d not yet received%s)", id.String(), s.Number, s.Waiting, again)
-					})
+				return a.show(sent{id, s}, func(p *page) {
+					again := ""
+					if s.Duplicate {
+						again = "; it had been sent before"
+					}
+					p.say("%s: message %d (%d not yet received%s)", id.String(), s.Number, s.Waiting, again)
+				})
 			})
 		}),
 	}
@@ -82,12 +80,10 @@ func (a *app) payload(args []string, raw bool) (any, error) {
 	return json.RawMessage(data), nil
 }
 
-// sent is a client.Sent for --json.
+// sent is what became of a message to an execution.
 type sent struct {
-	ID        flowfabric.ExecutionID `json:"id"`
-	Number    uint64                 `json:"number"`
-	Waiting   int                    `json:"waiting"`
-	Duplicate bool                   `json:"duplicate"`
+	ID flowfabric.ExecutionID `json:"id"`
+	client.Sent
 }
 
 func messagesCommand(a *app) *cobra.Command {
@@ -110,14 +106,11 @@ up to 100 messages and 128 KiB. With --json the payloads are there in full.`,
 				if err != nil {
 					return err
 				}
-				out := mailboxes{ID: id, Total: m.Total, Waiting: m.Waiting, Bytes: m.Bytes,
-					Messages: make([]sentMessage, len(m.Messages))}
 				rows := make([][]any, len(m.Messages))
 				for i, x := range m.Messages {
-					out.Messages[i] = newSentMessage(x)
 					rows[i] = []any{x.Number, x.Mailbox, instant(x.SentAt), x.By, glimpse(x)}
 				}
-				return a.show(out, func(p *page) {
+				return a.show(mailboxes{id, m}, func(p *page) {
 					p.say("%d of %s not yet received, %s", m.Waiting, count(int(m.Total), "message"),
 						count(m.Bytes, "byte"))
 					if len(rows) > 0 {
@@ -131,33 +124,10 @@ up to 100 messages and 128 KiB. With --json the payloads are there in full.`,
 	return cmd
 }
 
-// mailboxes is a client.Mailboxes for --json.
+// mailboxes are those of an execution.
 type mailboxes struct {
-	ID       flowfabric.ExecutionID `json:"id"`
-	Total    uint64                 `json:"total"`
-	Waiting  int                    `json:"waiting"`
-	Bytes    int                    `json:"bytes"`
-	Messages []sentMessage          `json:"messages"`
-}
-
-// sentMessage is a suspend.Message for --json.
-type sentMessage struct {
-	Number  uint64          `json:"number"`
-	Mailbox string          `json:"mailbox"`
-	SentAt  time.Time       `json:"sent_at"`
-	By      string          `json:"by,omitempty"`
-	Payload json.RawMessage `json:"payload,omitempty"`       // if it is JSON
-	Bytes   []byte          `json:"payload_bytes,omitempty"` // base64, if it is not
-}
-
-func newSentMessage(m suspend.Message) sentMessage {
-	out := sentMessage{Number: m.Number, Mailbox: m.Mailbox, SentAt: utc(m.SentAt), By: m.By}
-	if utf8.Valid(m.Payload) && json.Valid(m.Payload) {
-		out.Payload = m.Payload
-	} else {
-		out.Bytes = m.Payload
-	}
-	return out
+	ID flowfabric.ExecutionID `json:"id"`
+	client.Mailboxes
 }
 
 // glimpse is the beginning of a payload.

@@ -158,21 +158,17 @@ something else is said: --choice reject refuses, and --payload is for handlers t
 	return cmd
 }
 
-// delivery is an suspend.Delivered for --json.
+// delivery is what became of a signal to an execution.
 type delivery struct {
-	ID        flowfabric.ExecutionID `json:"id"`
-	Signal    string                 `json:"signal"`
-	Effect    string                 `json:"effect"` // what became of it
-	Duplicate bool                   `json:"duplicate"`
-	Open      bool                   `json:"open"` // the waitpoint takes more
+	ID flowfabric.ExecutionID `json:"id"`
+	suspend.Delivered
 }
 
 func (a *app) delivered(id flowfabric.ExecutionID, d suspend.Delivered, err error) error {
 	if err != nil {
 		return err
 	}
-	v := delivery{ID: id, Signal: d.Signal.String(), Effect: d.Effect, Duplicate: d.Duplicate, Open: d.Open}
-	return a.show(v, func(p *page) {
+	return a.show(delivery{id, d}, func(p *page) {
 		more := "the waitpoint is closed"
 		if d.Open {
 			more = "the waitpoint takes more"

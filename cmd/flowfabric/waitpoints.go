@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric-go/client"
@@ -41,7 +39,7 @@ with and a fingerprint are shown, never the token. What people are asked follows
 				out := make([]waitpoint, len(found))
 				rows := make([][]any, len(found))
 				for i, w := range found {
-					out[i] = newWaitpoint(w)
+					out[i].Waitpoint = w
 					if w.Suspension == asked.ID && w.Open() {
 						out[i].Question = q
 					}
@@ -60,6 +58,9 @@ with and a fingerprint are shown, never the token. What people are asked follows
 						}
 						var choices []string
 						for _, c := range q.Choices {
+							if c.Label == c.Name {
+								c.Label = ""
+							}
 							choices = append(choices, join(": ", c.Name, c.Label))
 						}
 						p.facts("choices", strings.Join(choices, ", "), "assignee", q.Assignee)
@@ -70,27 +71,8 @@ with and a fingerprint are shown, never the token. What people are asked follows
 	}
 }
 
-// waitpoint is an suspend.Waitpoint for --json.
+// waitpoint is one with what people are asked, if it is open and its wait has a question.
 type waitpoint struct {
-	ID           uuid.UUID         `json:"waitpoint"`
-	Key          string            `json:"key"`
-	State        string            `json:"state"`
-	Kid          string            `json:"kid,omitempty"`
-	Fingerprint  string            `json:"token_fingerprint,omitempty"`
-	CreatedAt    time.Time         `json:"created_at,omitzero"`
-	ActivatedAt  time.Time         `json:"activated_at,omitzero"`
-	ExpiresAt    time.Time         `json:"expires_at,omitzero"`
-	Signals      int               `json:"signals"`
-	Matched      int               `json:"matched"`
-	LastSignalAt time.Time         `json:"last_signal_at,omitzero"`
-	ClosedAt     time.Time         `json:"closed_at,omitzero"`
-	CloseReason  string            `json:"close_reason,omitempty"`
-	Question     *suspend.Question `json:"question,omitempty"` // of an open one, if its wait has one
-}
-
-func newWaitpoint(w suspend.Waitpoint) waitpoint {
-	return waitpoint{ID: w.ID, Key: w.Key, State: w.State, Kid: w.Kid, Fingerprint: w.Fingerprint,
-		CreatedAt: utc(w.CreatedAt), ActivatedAt: utc(w.ActivatedAt), ExpiresAt: utc(w.ExpiresAt), Signals: w.Signals,
-		Matched:      w.Matched,
-		LastSignalAt: utc(w.LastSignalAt), ClosedAt: utc(w.ClosedAt), CloseReason: w.CloseReason}
+	suspend.Waitpoint
+	Question *suspend.Question `json:"question,omitempty"`
 }

@@ -334,7 +334,7 @@ var suspensionTimeScenarios = []scenario{
 		id := c.Fence.Execution
 		for cycle := range 2 {
 			m := w.stopped(c.Fence, resumedAfter(500*time.Millisecond))
-			same(w, "recorded", w.record(id).ResumeDelay, 500*time.Millisecond)
+			same(w, "recorded", w.record(id).ResumeDelay, flowfabric.Millis(500*time.Millisecond))
 			w.signal(id, m, "go", waithook.EffectSatisfied)
 			s := w.code(id, "R2c")
 			w.all("shown", eq(s.State.Public, "delayed"), eq(s.State.Eligibility, "not_eligible_until_time"),

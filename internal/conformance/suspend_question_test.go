@@ -79,7 +79,8 @@ var questionScenarios = []scenario{
 			onPending(early))
 		r := w.record(id)
 		w.all("question", eq(r.Question.Title, "Ship it?"), eq(r.Question.Text, "42 tests passed.\nLast commit: fix"),
-			eqList(r.Question.Choices, suspend.Choice{Name: "go", Label: "Ship"}, suspend.Choice{Name: "stop"}),
+			eqList(r.Question.Choices, suspend.Choice{Name: "go", Label: "Ship"},
+				suspend.Choice{Name: "stop", Label: "stop"}),
 			eq(r.Question.Assignee, "ops@example.com"))
 		same(w, "for the token", w.titled(id, early), "Ship it?")
 		w.unchanged("read by nobody", func() {

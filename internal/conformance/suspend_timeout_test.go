@@ -189,7 +189,7 @@ var timeoutScenarios = []scenario{
 		w.signal(s.id, s.wp, "go", waithook.EffectSatisfied) // late, but nothing else has ended the wait
 		list, _, err := w.e.ReadSignals(w.ctx, s.id, s.wp.ID, 0)
 		w.no(err)
-		same(w, "late by", list[0].LateBy, 500*time.Millisecond)
+		same(w, "late by", list[0].LateBy, flowfabric.Millis(500*time.Millisecond))
 		same(w, "a late tick", w.tick().Suspensions, 0)
 		w.code(s.id, "R1i")
 		w.no(w.complete(w.claims(s.id).Fence, "").Err)

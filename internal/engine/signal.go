@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -17,7 +18,8 @@ func decodeSignal(text string) (s suspend.StoredSignal, err error) {
 	s.WaitpointKey, s.Name, s.Category, s.SourceType, s.Source = r.Text(), r.Text(), r.Text(), r.Text(), r.Text()
 	s.Correlation, s.Trace = cutTrace(r.Text())
 	s.IdempotencyKey, s.CreatedAt, s.AcceptedAt = r.Text(), r.InstantOr0(), r.InstantOr0()
-	s.Encoding, s.Effect, s.LateBy, s.Order, s.Payload = r.Text(), r.Text(), r.Millis(), r.number(), []byte(r.Text())
+	s.Encoding, s.Effect, s.LateBy, s.Order = r.Text(), r.Text(), flowfabric.Millis(r.Millis()), r.number()
+	s.Payload = []byte(r.Text())
 	return s, r.fail()
 }
 

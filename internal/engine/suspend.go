@@ -208,7 +208,7 @@ func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 		u["condition"]
 	out.CreatedAt, out.TimeoutAt, out.LastSignalAt, out.ClosedAt = f.instant("created_at"), f.instant("timeout_at"),
 		f.instant("last_signal_at"), f.instant("closed_at")
-	out.ResumeDelay = time.Duration(f.number("resume_delay")) * time.Millisecond
+	out.ResumeDelay = flowfabric.Millis(f.number("resume_delay")) * flowfabric.Millis(time.Millisecond)
 	out.Signals, out.Matched = int(f.number("signals")), int(f.number("matched"))
 	out.CloseReason, out.Cause, out.Trigger = u["close_reason"], u["cause"], u["trigger"]
 	_, sender, _ := strings.Cut(u["signal_source"], "\t") // behind its type
@@ -216,7 +216,7 @@ func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 	out.Question = r.question(u["question"])
 }
 
-// question reads a question as it is stored.
+// question reads a question as it is stored. A choice without a label is labelled with its name.
 func (r *reader) question(text string) *suspend.Question {
 	if text == "" {
 		return nil
@@ -225,6 +225,9 @@ func (r *reader) question(text string) *suspend.Question {
 	if err := json.Unmarshal([]byte(text), q); err != nil {
 		r.Stop("question %q: %w", clip(text), err)
 		return nil
+	}
+	for i, c := range q.Choices {
+		q.Choices[i].Label = cmp.Or(c.Label, c.Name)
 	}
 	return q
 }

@@ -1,0 +1,34 @@
+package flowfabric
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// Payload is what a program stored or sent. In JSON it is an object: a value that is JSON is in its member value, and
+// bytes that are not are in base64.
+type Payload []byte
+
+// written is a payload in JSON.
+type written struct {
+	Value  json.RawMessage `json:"value,omitempty"`
+	Base64 []byte          `json:"base64,omitempty"`
+}
+
+// MarshalJSON writes the object.
+func (p Payload) MarshalJSON() ([]byte, error) {
+	if len(p) > 0 && utf8.Valid(p) && json.Valid(p) {
+		return json.Marshal(written{Value: json.RawMessage(p)})
+	}
+	return json.Marshal(written{Base64: p})
+}
+
+// UnmarshalJSON reads the object.
+func (p *Payload) UnmarshalJSON(text []byte) error {
+	var w written
+	err := json.Unmarshal(text, &w)
+	if *p = Payload(w.Value); w.Value == nil {
+		*p = w.Base64
+	}
+	return err
+}
