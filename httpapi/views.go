@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/stream"
