@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/words"
 )
 
@@ -338,7 +339,7 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/schedules", name: "listSchedules", summary: "List schedules", need: viewer,
 		query: pages, answers: ok[scheduleList]("Schedules that you may see, by name."), handle: (*call).schedules},
 	{method: http.MethodGet, path: "/v1/schedules/{key}", name: "getSchedule", summary: "Read a schedule", need: viewer,
-		answers: ok[scheduleItem]("The schedule."), handle: (*call).getSchedule},
+		answers: ok[admin.ScheduleInfo]("The schedule."), handle: (*call).getSchedule},
 	{method: http.MethodPut, path: "/v1/schedules/{key}", name: "putSchedule", summary: "Create or change a schedule",
 		need: operator, body: of[schedulePut](), answers: ok[scheduleMade]("It is as the body says."),
 		handle: (*call).putSchedule},
