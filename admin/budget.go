@@ -112,13 +112,13 @@ func validateBudget(b admission.Budget) error {
 	bad := func(format string, a ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{denied.BudgetSpec}, a...)...)
 	}
-	switch {
+	switch reset := time.Duration(b.Reset); {
 	case len(b.Scope) > maxScope:
 		return bad("scope has %d bytes, want at most %d", len(b.Scope), maxScope)
 	case !slices.Contains([]admission.HardAction{"", admission.HardReject, admission.HardFail, admission.HardBlock},
 		b.OnHard):
 		return bad("action on a hard limit is %.40q, want reject, fail or block", b.OnHard)
-	case b.Reset != 0 && (b.Reset < time.Second || b.Reset > maxReset || b.Reset%time.Millisecond != 0):
+	case b.Reset != 0 && (reset < time.Second || reset > maxReset || reset%time.Millisecond != 0):
 		return bad("reset %s, want 0 or whole milliseconds of 1s..10 years", b.Reset)
 	case len(b.Limits) > maxDimensions:
 		return bad("it has %d dimensions, want at most %d", len(b.Limits), maxDimensions)

@@ -110,9 +110,9 @@ func TestBudgets(t *testing.T) {
 		}
 		b, err := admin.New(c).GetBudget(ctx, "acme")
 		must.No(t, err)
-		if left, limited := b.Headroom("tokens"); left != 0 || !limited || !slices.Equal(b.Exhausted(),
+		if left, limited := b.Headroom["tokens"]; left != 0 || !limited || !slices.Equal(b.Exhausted,
 			[]string{"tokens"}) {
-			t.Errorf("%d, %v, %v", left, limited, b.Exhausted())
+			t.Errorf("%d, %v, %v", left, limited, b.Exhausted)
 		}
 		last := b.Audit[len(b.Audit)-1]
 		if b.Revision != 1 || b.ChangedBy != "anna" || last.What != "adjusted" || last.By != "billing" ||
@@ -147,7 +147,7 @@ func TestBudgets(t *testing.T) {
 func TestBudgetPeriods(t *testing.T) {
 	k := newCalendar(t)
 	b := tokens("hourly", 10)
-	b.Reset = time.Minute
+	b.Reset = flowfabric.Millis(time.Minute)
 	must.No(t, admin.New(k.c).PutBudget(k.ctx, b, 0))
 	k.server.SetTime(k.now.Add(time.Second))
 	for _, x := range []struct {
@@ -183,8 +183,10 @@ func TestGateRefusals(t *testing.T) {
 		{dims(admission.Limit{Hard: 5, Soft: 6}), denied.BudgetSpec, "soft limit of tokens"},
 		{admission.Budget{Name: "b", Limits: map[string]admission.Limit{"Tokens": {}}}, denied.BudgetSpec, "dimension"},
 		{admission.Budget{Name: "b", Limits: many}, denied.BudgetSpec, "65 dimensions"},
-		{admission.Budget{Name: "b", Reset: 999 * time.Millisecond}, denied.BudgetSpec, "reset 999ms"},
-		{admission.Budget{Name: "b", Reset: time.Minute + time.Microsecond}, denied.BudgetSpec, "reset"},
+		{admission.Budget{Name: "b", Reset: flowfabric.Millis(999 * time.Millisecond)}, denied.BudgetSpec,
+			"reset 999ms"},
+		{admission.Budget{Name: "b", Reset: flowfabric.Millis(time.Minute + time.Microsecond)}, denied.BudgetSpec,
+			"reset"},
 		{admission.Budget{Name: "b", OnHard: "explode"}, denied.BudgetSpec, "explode"},
 		{admission.Budget{Name: "b", Refund: []string{"success"}}, denied.BudgetSpec, "success"},
 		{admission.Budget{Name: "b", Scope: strings.Repeat("x", 129)}, denied.BudgetSpec, "129"},
@@ -199,10 +201,11 @@ func TestGateRefusals(t *testing.T) {
 		{admission.Quota{Name: "{q}"}, flowfabric.ErrInvalidInput, "quota"},
 		{admission.Quota{Name: "q", Rate: -1}, denied.QuotaSpec, "rate -1"},
 		{admission.Quota{Name: "q", Rate: 5}, denied.QuotaSpec, "without a window"},
-		{admission.Quota{Name: "q", Rate: 5, Window: 31 * 24 * time.Hour}, denied.QuotaSpec, "30 days"},
-		{admission.Quota{Name: "q", Window: time.Nanosecond}, denied.QuotaSpec, "window"},
+		{admission.Quota{Name: "q", Rate: 5, Window: flowfabric.Millis(31 * 24 * time.Hour)}, denied.QuotaSpec,
+			"30 days"},
+		{admission.Quota{Name: "q", Window: flowfabric.Millis(time.Nanosecond)}, denied.QuotaSpec, "window"},
 		{admission.Quota{Name: "q", Cap: 1_000_001}, denied.QuotaSpec, "cap"},
-		{admission.Quota{Name: "q", Jitter: 61 * time.Second}, denied.QuotaSpec, "jitter"},
+		{admission.Quota{Name: "q", Jitter: flowfabric.Millis(61 * time.Second)}, denied.QuotaSpec, "jitter"},
 	} {
 		is(t, admin.New(c).PutQuota(ctx, x.q, 0), x.want, x.says)
 	}
@@ -260,7 +263,7 @@ func TestQuotas(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		_, err := admin.New(c).GetQuota(ctx, "gpu")
 		is(t, err, denied.NoQuota, `get quota "gpu"`)
-		q := admission.Quota{Name: "gpu", Rate: 10, Window: time.Minute, Cap: 2}
+		q := admission.Quota{Name: "gpu", Rate: 10, Window: flowfabric.Millis(time.Minute), Cap: 2}
 		for range 2 {
 			must.No(t, admin.New(c).PutQuota(ctx, q, 0))
 		}
@@ -274,12 +277,12 @@ func TestQuotas(t *testing.T) {
 		must.No(t, err)
 		info, err := admin.New(c).GetQuota(ctx, "gpu")
 		must.No(t, err)
-		if free, limited := info.Free(); free != 2 || !limited || info.Started != 1 || len(info.Holds) != 1 ||
+		if info.Free == nil || *info.Free != 2 || info.Started != 1 || len(info.Holds) != 1 ||
 			info.Revision != 2 {
-			t.Errorf("%d, %+v", free, info)
+			t.Errorf("%+v", info)
 		}
 		list, err := admin.New(c).Quotas(ctx)
-		if err != nil || len(list) != 1 || list[0].Held != 1 || list[0].Window != time.Minute {
+		if err != nil || len(list) != 1 || list[0].Held != 1 || list[0].Window != flowfabric.Millis(time.Minute) {
 			t.Errorf("%+v, %v", list, err)
 		}
 		if removed, err := admin.New(c).RemoveQuota(ctx, "gpu"); !removed || err != nil {
@@ -447,7 +450,7 @@ func TestWaking(t *testing.T) {
 			n++
 			b, err := admin.New(c).GetBudget(ctx, "acme")
 			must.No(t, err)
-			left, _ := b.Headroom("tokens")
+			left := b.Headroom["tokens"]
 			spend(ctx, t, c, "acme", fmt.Sprint("key", n), spender, left)
 		}
 		for round, room := range map[string]func() error{

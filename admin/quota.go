@@ -77,13 +77,13 @@ func validateQuota(q admission.Quota) error {
 		return bad("scope has %d bytes, want at most %d", len(q.Scope), maxScope)
 	case q.Rate < 0 || q.Rate > maxStarts:
 		return bad("rate %d, want 0..%d starts in a window", q.Rate, maxStarts)
-	case q.Window < 0 || q.Window > maxWindow || q.Window%time.Millisecond != 0:
+	case q.Window < 0 || time.Duration(q.Window) > maxWindow || time.Duration(q.Window)%time.Millisecond != 0:
 		return bad("window %s, want whole milliseconds, at most 30 days", q.Window)
 	case q.Rate > 0 && q.Window == 0:
 		return bad("rate %d without a window", q.Rate)
 	case q.Cap < 0 || q.Cap > maxStarts:
 		return bad("cap %d, want 0..%d at once", q.Cap, maxStarts)
-	case q.Jitter < 0 || q.Jitter > maxJitter || q.Jitter%time.Millisecond != 0:
+	case q.Jitter < 0 || time.Duration(q.Jitter) > maxJitter || time.Duration(q.Jitter)%time.Millisecond != 0:
 		return bad("jitter %s, want whole milliseconds, at most 60s", q.Jitter)
 	}
 	return nil

@@ -30,9 +30,9 @@ func TestScheduleEndsAtItsDate(t *testing.T) {
 	k.pass(24 * time.Hour)
 	k.steps(3) // 07:00, 08:00 and 09:00
 	info := k.get("s")
-	if info.Fired != 3 || info.Missed != 0 || !info.Next.IsZero() || info.Ended() != "until" ||
+	if info.Fired != 3 || info.Missed != 0 || !info.Next.IsZero() || info.Ended != "until" ||
 		len(info.NextRuns(10)) != 0 || !info.LastDue.Equal(end) {
-		t.Errorf("%+v, ended by %q, next runs %v", info, info.Ended(), info.NextRuns(10))
+		t.Errorf("%+v, ended by %q, next runs %v", info, info.Ended, info.NextRuns(10))
 	}
 	if all, err := admin.New(k.c).Schedules(k.ctx); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
@@ -69,12 +69,12 @@ func TestScheduleEndsAfterItsRuns(t *testing.T) {
 	k.pass(10 * time.Hour)
 	k.steps(2)
 	info := k.get("s")
-	left, limited := info.RunsLeft()
-	if info.Fired != 2 || info.Missed != 0 || !info.Next.IsZero() || info.Ended() != "runs" || left != 0 || !limited {
-		t.Errorf("%+v, ended by %q, %d left", info, info.Ended(), left)
+	if info.Fired != 2 || info.Missed != 0 || !info.Next.IsZero() || info.Ended != "runs" || info.RunsLeft == nil ||
+		*info.RunsLeft != 0 {
+		t.Errorf("%+v, ended by %q, %v left", info, info.Ended, info.RunsLeft)
 	}
 	k.no(scheduled(k, "s", hourly, client.MaxRuns(3), client.CatchUp(schedule.CatchUpAll)))
-	if info := k.get("s"); info.Ended() != "" || len(info.NextRuns(10)) != 1 {
+	if info := k.get("s"); info.Ended != "" || len(info.NextRuns(10)) != 1 {
 		t.Errorf("one more: %+v", info)
 	}
 }
@@ -167,7 +167,7 @@ func TestScheduleSubmitsAFlow(t *testing.T) {
 	}
 	info := k.get("s")
 	x := info.Definition.Item
-	if info.Fired != 2 || info.Ended() != "runs" || !info.LastID.IsZero() || info.LastFlow.IsZero() || x.Nodes != 4 ||
+	if info.Fired != 2 || info.Ended != "runs" || !info.LastID.IsZero() || info.LastFlow.IsZero() || x.Nodes != 4 ||
 		x.Kind != "report" || x.Namespace != "blue" {
 		t.Errorf("%+v", info)
 	}

@@ -28,31 +28,48 @@ type scheduler interface {
 
 // ScheduleInfo is a schedule as it was read.
 type ScheduleInfo struct {
-	Name        string
-	Partition   uint16
-	Revision    uint64              // grows with every change of the definition
-	Incarnation uint64              // the revision of its creation
-	Definition  schedule.Definition // what is submitted when; zero when Err is not nil
+	Name        string `json:"name"`
+	Partition   uint16 `json:"partition"`
+	Revision    uint64 `json:"revision" jsonschema:"grows with every change of the definition"`
+	Incarnation uint64 `json:"incarnation,omitempty" see:"operator" jsonschema:"the revision of its creation"`
+	// what is submitted when; zero when Err is not nil
+	schedule.Definition
+	When       string            `json:"spec,omitempty" jsonschema:"its times in words"`
+	JitterMs   flowfabric.Millis `json:"jitter_ms,omitzero" jsonschema:"each run starts up to so much later"`
+	DeadlineMs flowfabric.Millis `json:"deadline_ms,omitzero"`
+	Budgets    []string          `json:"budgets,omitempty" jsonschema:"that are asked before it runs"`
+	Quotas     []string          `json:"quotas,omitempty" jsonschema:"and limits of keys in words"`
 	// why the definition could not be decoded: a newer version wrote it, or flowfabric.ErrInvalidInput
-	Err        error
-	InputBytes int
-	Next       time.Time // the oldest instant that was neither fired nor missed; zero: there is none
-	LastDue    time.Time // the last instant that was fired
-	LastID     flowfabric.ExecutionID
-	LastFlow   flowfabric.FlowID // if that submitted a flow; then LastID is zero
-	Fired      uint64
-	Missed     uint64            // instants that were not fired
-	LastMissed schedule.Missed   // the last run of them
-	Reasons    map[string]uint64 // all of them, by reason
-	Paused     bool
-	PausedAt   time.Time // the last time
-	PausedBy   string
-	ResumedAt  time.Time // when the last pause ended
-	ResumedBy  string
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
-	By         string    // who updated it last
-	Now        time.Time // the server's, when it was read
+	Err        error  `json:"-"`
+	Error      string `json:"error,omitempty" jsonschema:"why it cannot be read"`
+	InputBytes int    `json:"input_bytes"`
+	// how often it may still submit; nil: without end
+	RunsLeft *uint64 `json:"runs_left,omitempty" jsonschema:"of max_runs"`
+	// Ended is why the schedule has no next instant: "runs" (it has submitted as much as it may), "until" (its last
+	// instant has passed) or "spec" (its spec has no further instant within 40 years). It is empty when there is a
+	// next instant, or Err is not nil.
+	Ended string `json:"ended,omitempty" jsonschema:"why it has no next run: runs, until, or spec, which has no further instant"`
+	// the oldest instant that was neither fired nor missed; zero: there is none
+	Next time.Time `json:"next_at,omitzero"`
+	// what a door has asked [ScheduleInfo.NextRuns] for
+	Upcoming []time.Time            `json:"next_runs,omitempty"`
+	LastDue  time.Time              `json:"last_due_at,omitzero" jsonschema:"the last instant that was fired"`
+	LastID   flowfabric.ExecutionID `json:"last_execution,omitzero"`
+	// if that submitted a flow; then LastID is zero
+	LastFlow   flowfabric.FlowID `json:"last_flow,omitzero"`
+	Fired      uint64            `json:"fired"`
+	Missed     uint64            `json:"missed" jsonschema:"instants that were not fired"`
+	LastMissed schedule.Missed   `json:"last_missed,omitzero" jsonschema:"the last run of them"`
+	Reasons    map[string]uint64 `json:"missed_reasons,omitempty" jsonschema:"all of them, by reason"`
+	Paused     bool              `json:"paused"`
+	PausedAt   time.Time         `json:"paused_at,omitzero" jsonschema:"the last time"`
+	PausedBy   string            `json:"paused_by,omitempty"`
+	ResumedAt  time.Time         `json:"resumed_at,omitzero" jsonschema:"when the last pause ended"`
+	ResumedBy  string            `json:"resumed_by,omitempty"`
+	CreatedAt  time.Time         `json:"created_at,omitzero"`
+	UpdatedAt  time.Time         `json:"updated_at,omitzero"`
+	By         string            `json:"updated_by,omitempty"`
+	Now        time.Time         `json:"-"` // the server's, when it was read
 }
 
 // Schedules lists all schedules, by partition and name. The error sums up the partitions that could not be read; the
@@ -104,7 +121,27 @@ func newScheduleInfo(s engine.Schedule, now time.Time) ScheduleInfo {
 		Paused: s.Paused, PausedAt: s.PausedAt, PausedBy: s.PausedBy, ResumedAt: s.ResumedAt, ResumedBy: s.ResumedBy,
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 		By: s.By, Now: now}
-	info.Definition, info.Err = calendar.Decode(s.Definition)
+	if info.Definition, info.Err = calendar.Decode(s.Definition); info.Err != nil {
+		info.Error = info.Err.Error()
+		return info
+	}
+	d := info.Definition
+	info.When = d.Spec.String()
+	info.JitterMs, info.DeadlineMs = flowfabric.Millis(d.Jitter), flowfabric.Millis(d.Deadline)
+	info.Budgets, info.Quotas = gateNames(d.Gates)
+	if d.Runs > 0 {
+		left := d.Runs - min(s.Fired, d.Runs)
+		info.RunsLeft = &left
+	}
+	switch {
+	case !s.Next.IsZero():
+	case d.Runs > 0 && s.Fired >= d.Runs:
+		info.Ended = "runs"
+	case !d.Until.IsZero():
+		info.Ended = "until"
+	default:
+		info.Ended = "spec"
+	}
 	return info
 }
 
@@ -123,34 +160,12 @@ func (a *Admin) GetSchedule(ctx context.Context, name string) (ScheduleInfo, err
 	return newScheduleInfo(page.Schedules[0], page.Now), nil
 }
 
-// Ended is why the schedule has no next instant: "runs" (it has submitted as much as it may), "until" (its last
-// instant has passed) or "spec" (its spec has no further instant within 40 years). It is empty when there is a next
-// instant, or Err is not nil.
-func (s ScheduleInfo) Ended() string {
-	d := s.Definition
-	switch {
-	case s.Err != nil || !s.Next.IsZero():
-		return ""
-	case d.Runs > 0 && s.Fired >= d.Runs:
-		return "runs"
-	case !d.Until.IsZero():
-		return "until"
-	}
-	return "spec"
-}
-
-// RunsLeft is how often the schedule may still submit; limited is false when there is no limit.
-func (s ScheduleInfo) RunsLeft() (n uint64, limited bool) {
-	limit := s.Definition.Runs
-	return limit - min(s.Fired, limit), limit > 0
-}
-
 // NextRuns tells the next n instants of the schedule, at most 1000: those that are due and will be fired, and those
 // to come, no more than it has runs left. Of a paused one, what would come if it were resumed now. It is empty when
 // Err is not nil.
 func (s ScheduleInfo) NextRuns(n int) []time.Time {
-	if left, limited := s.RunsLeft(); limited {
-		n = int(min(uint64(max(n, 0)), left))
+	if s.RunsLeft != nil {
+		n = int(min(uint64(max(n, 0)), *s.RunsLeft))
 	}
 	if s.Err != nil || s.Next.IsZero() {
 		return nil

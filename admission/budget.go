@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -12,29 +10,32 @@ import (
 // pass one, and work that asks it waits while one is reached. Dimensions without a limit are counted and never
 // refused, unless StrictDimensions is set.
 type Budget struct {
-	Name  string // 1..64 letters, digits, "_", "." and "-", a letter or digit first
-	Scope string // what it is for, for people; at most 128 bytes
-	Warn  bool   // it only warns: counts what passes a hard limit instead of refusing it, and blocks nothing
+	Name  string `json:"name,omitempty"` // 1..64 letters, digits, "_", "." and "-", a letter or digit first
+	Scope string `json:"scope,omitempty" jsonschema:"what it is for, for people; at most 128 bytes"`
+	// it only warns: counts what passes a hard limit instead of refusing it, and blocks nothing
+	Warn bool `json:"warn,omitempty" jsonschema:"it only warns: counts what passes a hard limit, and blocks nothing"`
 	// OnHard is what happens to an execution whose spend is refused. "" is HardReject.
-	OnHard HardAction
+	OnHard HardAction `json:"on_hard,omitempty" jsonschema:"what happens to an execution whose spend is refused: reject (default), fail or block"`
 	// WarnSoft writes the crossing of a soft limit into the budget's audit log, once per period and dimension.
-	WarnSoft bool
-	Reset    time.Duration // a period, whole ms from 1 s to 10 years; 0 never resets
+	WarnSoft bool `json:"warn_soft,omitempty" jsonschema:"note the crossing of a soft limit, once per period and dimension"`
+	// a period, whole ms from 1 s to 10 years; 0 never resets
+	Reset flowfabric.Millis `json:"reset_ms,omitzero" jsonschema:"a period, 1000..ten years; 0 never resets"`
 	// StrictDimensions refuses reports of dimensions that have no limits here, with ErrInvalidInput. Else they are
 	// counted only.
-	StrictDimensions bool
+	StrictDimensions bool `json:"strict,omitempty" jsonschema:"refuse dimensions that have no limits here; else they are counted only"`
 	// failed, cancelled, expired: what such executions reported in this period is given back
-	Refund []string
+	Refund []string `json:"refund,omitempty" jsonschema:"failed, cancelled, expired: what such executions used in this period is given back"`
 	// by dimension, at most 64: a lower-case letter, then letters, digits, "_" and "."
-	Limits map[string]Limit
+	Limits map[string]Limit `json:"limits,omitempty" jsonschema:"by dimension, at most 64"`
 }
 
 // Limit bounds a dimension. Both values are 0..2^53-1, Soft is not above Hard. **0 = UNLIMITED**: it does not forbid
 // all use.
 type Limit struct {
-	Hard int64 // a report that would pass it is refused; work waits while it is reached
+	// a report that would pass it is refused; work waits while it is reached
+	Hard int64 `json:"hard,omitempty" jsonschema:"work waits when it is reached; 0: none"`
 	// a report that passes it is counted, and told of: in the report's answer, and with WarnSoft in the audit log
-	Soft int64
+	Soft int64 `json:"soft,omitempty" jsonschema:"only warns; 0: none"`
 }
 
 // HardAction is what a worker does with an execution whose report would pass a hard limit.
@@ -55,52 +56,36 @@ const (
 // BudgetRecord is the state of a budget, as it was read.
 type BudgetRecord struct {
 	Budget
-	Revision     uint64
-	CreatedAt    time.Time
-	ChangedBy    string
-	Period       uint64 // how often it was reset
-	PeriodBegan  time.Time
-	NextReset    time.Time // zero = never
-	LastReset    time.Time
-	Missed       uint64 // periods that passed without a reset before the last one
-	HardBreaches uint64
-	SoftBreaches uint64
-	LastBreach   time.Time // of a hard limit, in this period
-	BreachedDim  string
-	Used         map[string]int64
+	Revision     uint64           `json:"revision"`
+	CreatedAt    time.Time        `json:"created_at,omitzero"`
+	ChangedBy    string           `json:"updated_by,omitempty"`
+	Period       uint64           `json:"period" jsonschema:"how often it was reset"`
+	PeriodBegan  time.Time        `json:"period_began_at,omitzero"`
+	NextReset    time.Time        `json:"next_reset_at,omitzero"` // zero = never
+	LastReset    time.Time        `json:"last_reset_at,omitzero"`
+	Missed       uint64           `json:"periods_missed,omitempty" jsonschema:"that passed without a reset before the last one"`
+	HardBreaches uint64           `json:"hard_breaches"`
+	SoftBreaches uint64           `json:"soft_breaches"`
+	LastBreach   time.Time        `json:"last_breach_at,omitzero" jsonschema:"of a hard limit, in this period"`
+	BreachedDim  string           `json:"last_breach_dimension,omitempty"`
+	Used         map[string]int64 `json:"used,omitempty"`
 	// in this period, by dimension with a limit: what was to be counted, and did not fit; it may have been paid for
-	Refused  map[string]int64
-	Waiting  int          // routes of partitions that wait for it
-	Audit    []AuditEntry // newest first
-	Spenders []Spender    // newest first
-}
-
-// Headroom is how much of a dimension is left until its hard limit, 0 or more; limited is false when it has none.
-func (b BudgetRecord) Headroom(dimension string) (left int64, limited bool) {
-	hard := b.Limits[dimension].Hard
-	if hard == 0 {
-		return 0, false
-	}
-	return max(0, hard-b.Used[dimension]), true
-}
-
-// Exhausted are the dimensions whose hard limit is reached, sorted: work that has the budget as a gate waits while
-// there are any, unless the budget only warns.
-func (b BudgetRecord) Exhausted() []string {
-	var out []string
-	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
-		if left, limited := b.Headroom(dim); limited && left == 0 {
-			out = append(out, dim)
-		}
-	}
-	return out
+	Refused map[string]int64 `json:"refused,omitempty" jsonschema:"in this period, by dimension with a limit: what was to be counted, and did not fit"`
+	// Headroom is how much is left until the hard limit, 0 or more, by dimension that has one.
+	Headroom map[string]int64 `json:"headroom,omitempty" jsonschema:"until the hard limit, by dimension that has one"`
+	// Exhausted are the dimensions whose hard limit is reached, sorted: work that has the budget as a gate waits while
+	// there are any, unless the budget only warns.
+	Exhausted []string     `json:"exhausted,omitempty" jsonschema:"dimensions without room"`
+	Waiting   int          `json:"waiting" jsonschema:"queues that wait for it: routes of partitions"`
+	Audit     []AuditEntry `json:"events,omitempty" jsonschema:"what happened to it, the newest first; not in lists"`
+	Spenders  []Spender    `json:"spenders,omitempty" jsonschema:"who used of it, the newest first; not in lists"`
 }
 
 // Spender is an execution that reported usage. Its numbers are of the period in which it reported last.
 type Spender struct {
-	Execution flowfabric.ExecutionID
-	At        time.Time
-	Period    uint64
-	Late      uint64 // reports under a lease that was not the execution's newest
-	Used      map[string]int64
+	Execution flowfabric.ExecutionID `json:"execution"`
+	At        time.Time              `json:"at"`
+	Period    uint64                 `json:"period"`
+	Late      uint64                 `json:"late,omitempty" jsonschema:"reports under a lease that was not the newest of the execution"`
+	Used      map[string]int64       `json:"used"`
 }

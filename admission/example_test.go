@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -25,7 +26,7 @@ func Example() {
 	a := admin.New(c)
 	err = a.PutBudget(ctx, admission.Budget{
 		Name:   "acme",
-		Reset:  24 * time.Hour,
+		Reset:  flowfabric.Millis(24 * time.Hour),
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1000, Soft: 800}},
 	}, 0) // 0: make it
 	if err != nil {

@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"time"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
@@ -19,15 +17,16 @@ type Usage struct {
 
 // Reported answers a report of usage.
 type Reported struct {
-	Verdict  Verdict
-	Applied  bool // the report was counted
-	Late     bool // the reporter's lease is not the execution's newest; it was counted all the same
-	Replayed bool // this is the answer of the first time
+	Verdict Verdict `json:"verdict" jsonschema:"OK, SOFT_BREACH or HARD_BREACH"`
+	Applied bool    `json:"counted"` // the report was
+	// the reporter's lease is not the execution's newest; it was counted all the same
+	Late     bool `json:"late" jsonschema:"the execution is another worker's by now; it was counted all the same"`
+	Replayed bool `json:"repeated" jsonschema:"this is the answer of the first time"`
 	// the budget's OnHard; HardFail instead of HardBlock for what is above a limit, so that no period has room for it
-	Action   HardAction
-	Left     time.Duration // of the period; 0 = it does not end
-	Period   uint64
-	Breaches []Breach
+	Action   HardAction        `json:"action,omitempty" jsonschema:"what the budget wants done about a hard breach: reject (the worker decides), fail, block (release it), warn"`
+	Left     flowfabric.Millis `json:"left_ms,omitzero" jsonschema:"of the period; absent: it does not end"`
+	Period   uint64            `json:"period"`
+	Breaches []Breach          `json:"breaches,omitempty"`
 }
 
 // Verdict is what a budget says to a report.
@@ -42,9 +41,10 @@ const (
 
 // Breach is one limit that a report passes, or would.
 type Breach struct {
-	Dimension string
-	Hard      bool
-	Used      int64 // with the report, if it was counted
-	Limit     int64
-	Crossed   bool // a soft limit, passed by this report for the first time in the period
+	Dimension string `json:"dimension"`
+	Hard      bool   `json:"hard"` // else a soft limit
+	Used      int64  `json:"used" jsonschema:"with the report, if it was counted"`
+	Limit     int64  `json:"limit"`
+	// a soft limit, passed by this report for the first time in the period
+	Crossed bool `json:"crossed,omitempty"`
 }

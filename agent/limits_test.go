@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/fftest"
@@ -123,7 +124,7 @@ func TestSpending(t *testing.T) {
 
 // An agent that a budget blocks goes on in the next period, and asks again what could not be paid.
 func TestBlockedByABudget(t *testing.T) {
-	budget := admission.Budget{Name: "b", OnHard: admission.HardBlock, Reset: time.Hour,
+	budget := admission.Budget{Name: "b", OnHard: admission.HardBlock, Reset: flowfabric.Millis(time.Hour),
 		Limits: map[string]admission.Limit{"tokens": {Hard: 15}}}
 	calls := 0
 	model := &script{answers: []agent.Response{wants("search", `{"text":"x"}`), says("end")},

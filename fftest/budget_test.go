@@ -22,7 +22,7 @@ var generate = handler.Define[int, int]("generate", handler.Retry(3, time.Second
 
 // tokens is a budget of so many tokens.
 func tokens(limit int64, action admission.HardAction, period time.Duration) admission.Budget {
-	return admission.Budget{Name: "b", OnHard: action, Reset: period,
+	return admission.Budget{Name: "b", OnHard: action, Reset: flowfabric.Millis(period),
 		Limits: map[string]admission.Limit{"tokens": {Hard: limit}}}
 }
 

@@ -77,7 +77,7 @@ func (g *gated) done(ids []flowfabric.ExecutionID) {
 func TestRateInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
 		_, _, _, err := g.e.PutQuota(g.t.Context(),
-			admission.Quota{Name: "daily", Rate: 3, Window: 20 * time.Hour, Cap: 1}, 0, "test")
+			admission.Quota{Name: "daily", Rate: 3, Window: flowfabric.Millis(20 * time.Hour), Cap: 1}, 0, "test")
 		g.no(err)
 		g.done(g.submit(7, flowfabric.QuotaGate("daily")))
 		if len(g.ran) != 7 || g.ran[2] > time.Minute || g.ran[3] < 20*time.Hour ||
@@ -95,7 +95,7 @@ func TestRateInVirtualTime(t *testing.T) {
 // A budget that is exhausted for a month.
 func TestBudgetInVirtualTime(t *testing.T) {
 	inGates(t, func(g *gated) {
-		b := admission.Budget{Name: "monthly", Reset: 30 * 24 * time.Hour,
+		b := admission.Budget{Name: "monthly", Reset: flowfabric.Millis(30 * 24 * time.Hour),
 			Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}
 		_, _, _, err := g.e.PutBudget(g.t.Context(), b, 0, "test")
 		g.no(err)

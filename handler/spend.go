@@ -259,7 +259,7 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 		o.sent = nil
 		s.undo(ctx, o)
 		return false, s.task.over(ctx, &OverBudgetError{Budget: name, Breaches: hard(r.Breaches), Action: r.Action,
-			Left: r.Left, Amounts: sent.Amounts})
+			Left: time.Duration(r.Left), Amounts: sent.Amounts})
 	case errors.Is(err, denied.Dimension):
 		o.sent = nil
 		for _, dim := range strangers(err, sent.Amounts) {

@@ -746,15 +746,15 @@ func (a *api) flowsAndSchedules() {
 	}
 	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly",
 		`{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); !s.Changed ||
-		s.Next == nil {
+		s.Next.IsZero() {
 		t.Errorf("%+v", s)
 	}
 	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly",
 		`{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); s.Changed {
 		t.Errorf("%+v", s)
 	}
-	if s := into[scheduleItem](t, a.as("viewer", "GET", "/v1/schedules/hourly", "", 200)); s.Name != "hourly" ||
-		len(s.NextRuns) != 5 {
+	if s := into[admin.ScheduleInfo](t, a.as("viewer", "GET", "/v1/schedules/hourly", "", 200)); s.Name != "hourly" ||
+		len(s.Upcoming) != 5 {
 		t.Errorf("%+v", s)
 	}
 	a.as("blue", "PUT", "/v1/schedules/hourly", `{"cron":"0 3 * * *","kind":"echo"}`, 409)
@@ -763,7 +763,7 @@ func (a *api) flowsAndSchedules() {
 	a.as("operator", "DELETE", "/v1/schedules/hourly", "", 204)
 	a.schedulesOfOwners()
 	if l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200)); len(l.Items) != 1 ||
-		l.Items[0].Kind != "echo" || len(l.Items[0].NextRuns) != 5 {
+		l.Items[0].Kind != "echo" || len(l.Items[0].Upcoming) != 5 {
 		t.Errorf("%+v", l)
 	}
 	if l := into[scheduleList](t, a.as("blue", "GET", "/v1/schedules", "", 200)); len(l.Items) != 0 {
@@ -822,19 +822,20 @@ func (a *api) schedulesOfOwners() {
 		t.Errorf("%+v", m)
 	}
 	l := into[scheduleList](t, a.as("viewer", "GET", "/v1/schedules", "", 200))
-	at := func(name string) scheduleItem {
-		return l.Items[slices.IndexFunc(l.Items, func(s scheduleItem) bool { return s.Name == name })]
+	at := func(name string) admin.ScheduleInfo {
+		return l.Items[slices.IndexFunc(l.Items, func(s admin.ScheduleInfo) bool { return s.Name == name })]
 	}
 	n, p := at("n"), at("p")
-	if n.Owner != "billing" || n.Until == nil || n.MaxRuns != 7 || *n.RunsLeft != 7 || n.JitterMs != 60000 ||
-		n.Ended != "" || len(n.NextRuns) != 5 {
+	if n.Owner != "billing" || n.Until.IsZero() || n.Runs != 7 || *n.RunsLeft != 7 ||
+		n.JitterMs != flowfabric.Millis(time.Minute) ||
+		n.Ended != "" || len(n.Upcoming) != 5 {
 		t.Errorf("%+v", n)
 	}
-	if p.Nodes != 2 || p.Kind != "pair" || p.Lane != "" || p.RunsLeft != nil || p.Next == nil {
+	if p.Nodes != 2 || p.Kind != "pair" || p.Lane != "" || p.RunsLeft != nil || p.Next.IsZero() {
 		t.Errorf("%+v", p)
 	}
 	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/n",
-		`{"cron":"0 3 * * *","kind":"echo","until":"2020-01-01T00:00:00Z"}`, 200)); s.Next != nil {
+		`{"cron":"0 3 * * *","kind":"echo","until":"2020-01-01T00:00:00Z"}`, 200)); !s.Next.IsZero() {
 		t.Errorf("%+v", s)
 	}
 	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`}}`, 200)); fmt.Sprint(m) !=

@@ -3,105 +3,34 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
 type budgetList struct {
-	Items      []budget `json:"items"`
-	NextCursor string   `json:"next_cursor,omitempty"`
-}
-
-// budgetSettings are what a budget is made with.
-type budgetSettings struct {
-	Scope    string            `json:"scope,omitempty" jsonschema:"what it is for, for people; at most 128 bytes"`
-	Warn     bool              `json:"warn,omitempty" jsonschema:"it only warns: counts what passes a hard limit, and blocks nothing"`
-	OnHard   string            `json:"on_hard,omitempty" jsonschema:"what happens to an execution whose spend is refused: reject (default), fail or block"`
-	WarnSoft bool              `json:"warn_soft,omitempty" jsonschema:"note the crossing of a soft limit, once per period and dimension"`
-	ResetMs  int64             `json:"reset_ms,omitempty" jsonschema:"a period, 1000..ten years; 0 never resets"`
-	Strict   bool              `json:"strict,omitempty" jsonschema:"refuse dimensions that have no limits here; else they are counted only"`
-	Refund   []string          `json:"refund,omitempty" jsonschema:"failed, cancelled, expired: what such executions used in this period is given back"`
-	Limits   map[string]bounds `json:"limits,omitempty" jsonschema:"by dimension, at most 64"`
-}
-
-type bounds struct {
-	Hard int64 `json:"hard,omitempty" jsonschema:"work waits when it is reached; 0: none"`
-	Soft int64 `json:"soft,omitempty" jsonschema:"only warns; 0: none"`
+	Items      []admission.BudgetRecord `json:"items"`
+	NextCursor string                   `json:"next_cursor,omitempty"`
 }
 
 type budgetBody struct {
-	budgetSettings
+	admission.Budget
 	Revision uint64 `json:"revision,omitempty" jsonschema:"of the budget that is to be changed, as it was read; 0: make it, unless it is there as the body says"`
 	why
 }
 
 type budgetEnsure struct {
-	budgetSettings
+	admission.Budget
 	why
 }
 
-type budget struct {
-	Name string `json:"name"`
-	budgetSettings
-	Revision    uint64           `json:"revision"`
-	Used        map[string]int64 `json:"used,omitempty"`
-	Refused     map[string]int64 `json:"refused,omitempty" jsonschema:"in this period, by dimension with a limit: what was to be counted, and did not fit"`
-	Exhausted   []string         `json:"exhausted,omitempty" jsonschema:"dimensions without room"`
-	Period      uint64           `json:"period" jsonschema:"how often it was reset"`
-	PeriodBegan *time.Time       `json:"period_began,omitempty"`
-	NextReset   *time.Time       `json:"next_reset,omitempty"`
-	Waiting     int              `json:"waiting" jsonschema:"queues that wait for it"`
-	Events      []gateEvent      `json:"events,omitempty" jsonschema:"what happened to it, the newest first; not in lists"`
-	Spenders    []spender        `json:"spenders,omitempty" jsonschema:"who used of it, the newest first; not in lists"`
-}
-
-// gateEvent is something that happened to a budget or quota.
-type gateEvent struct {
-	At     *time.Time `json:"at,omitempty"`
-	What   string     `json:"what"`
-	By     string     `json:"by,omitempty"`
-	Detail string     `json:"detail,omitempty"`
-}
-
-type spender struct {
-	Execution string           `json:"execution"`
-	At        *time.Time       `json:"at,omitempty"`
-	Period    uint64           `json:"period"`
-	Used      map[string]int64 `json:"used"`
-}
-
-func (s *budgetSettings) budget(name string) admission.Budget {
-	b := admission.Budget{Name: name, Scope: s.Scope, Warn: s.Warn, OnHard: admission.HardAction(s.OnHard),
-		WarnSoft: s.WarnSoft, Reset: ms(s.ResetMs), StrictDimensions: s.Strict, Refund: s.Refund,
-		Limits: map[string]admission.Limit{}}
-	for dimension, l := range s.Limits {
-		b.Limits[dimension] = admission.Limit(l)
+// named checks that the name in a body, if it has one, is that of the path.
+func named(said *string, name string) error {
+	if *said != "" && *said != name {
+		return invalid("/name", "the path says %q", name)
 	}
-	return b
-}
-
-func newBudget(b admission.BudgetRecord) budget {
-	out := budget{Name: b.Name, Revision: b.Revision, Used: b.Used, Refused: b.Refused, Exhausted: b.Exhausted(),
-		Period: b.Period, PeriodBegan: utc(b.PeriodBegan), NextReset: utc(b.NextReset), Waiting: b.Waiting,
-		budgetSettings: budgetSettings{Scope: b.Scope, Warn: b.Warn, OnHard: string(b.OnHard), WarnSoft: b.WarnSoft,
-			ResetMs: b.Reset.Milliseconds(), Strict: b.StrictDimensions, Refund: b.Refund,
-			Limits: map[string]bounds{}}, Events: gateEvents(b.Audit)}
-	for dimension, l := range b.Limits {
-		out.Limits[dimension] = bounds(l)
-	}
-	for _, s := range b.Spenders {
-		out.Spenders = append(out.Spenders, spender{s.Execution.String(), utc(s.At), s.Period, s.Used})
-	}
-	return out
-}
-
-func gateEvents(log []admission.AuditEntry) (out []gateEvent) {
-	for _, e := range log {
-		out = append(out, gateEvent{utc(e.At), e.What, e.By, e.Detail})
-	}
-	return out
+	*said = name
+	return nil
 }
 
 func (c *call) budgets() error {
@@ -114,11 +43,9 @@ func (c *call) budgets() error {
 	if err != nil {
 		return err
 	}
-	out := budgetList{Items: make([]budget, 0, len(list))}
+	var out budgetList
 	list, out.NextCursor = cut(page, list, func(b admission.BudgetRecord) string { return b.Name })
-	for _, b := range list {
-		out.Items = append(out.Items, newBudget(b))
-	}
+	out.Items = append([]admission.BudgetRecord{}, list...)
 	return c.answerJSON(http.StatusOK, out)
 }
 
@@ -132,7 +59,7 @@ func (c *call) showBudget(status int, name string) error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(status, newBudget(b))
+	return c.answerJSON(status, b)
 }
 
 func (c *call) putBudget() error {
@@ -141,7 +68,10 @@ func (c *call) putBudget() error {
 	if err := c.body(&body); err != nil {
 		return err
 	}
-	if err := c.h.admin.PutBudget(c.ctx(), body.budget(name), body.Revision, c.act(body.why)...); err != nil {
+	if err := named(&body.Name, name); err != nil {
+		return err
+	}
+	if err := c.h.admin.PutBudget(c.ctx(), body.Budget, body.Revision, c.act(body.why)...); err != nil {
 		return err
 	}
 	return c.showBudget(http.StatusOK, name)
@@ -154,7 +84,10 @@ func (c *call) ensureBudget() error {
 	if err := c.body(&body); err != nil {
 		return err
 	}
-	made, err := c.h.admin.EnsureBudget(c.ctx(), body.budget(name), c.act(body.why)...)
+	if err := named(&body.Name, name); err != nil {
+		return err
+	}
+	made, err := c.h.admin.EnsureBudget(c.ctx(), body.Budget, c.act(body.why)...)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -19,12 +22,13 @@ import (
 func (a *api) gatesAndPartitions() {
 	t := a.t
 	const acme = "/v1/budgets/acme"
-	b := into[budget](t,
+	b := into[admission.BudgetRecord](t,
 		a.as("operator", "PUT", acme,
 			`{"limits":{"tokens":{"hard":10,"soft":5}},"on_hard":"fail","reset_ms":86400000,"refund":["failed"],"scope":"all of acme"}`,
 			200))
-	if b.Limits["tokens"].Hard != 10 || b.OnHard != "fail" || b.ResetMs != 86400000 || b.NextReset == nil ||
-		b.Scope != "all of acme" || len(b.Events) != 1 || b.Events[0].By != "the-operator" {
+	if b.Limits["tokens"].Hard != 10 || b.OnHard != "fail" || b.Reset != flowfabric.Millis(24*time.Hour) ||
+		b.NextReset.IsZero() ||
+		b.Scope != "all of acme" || len(b.Audit) != 1 || b.Audit[0].By != "the-operator" {
 		t.Errorf("%+v", b)
 	}
 	a.as("operator", "PUT", acme, `{"limits":{"tokens":{"hard":20}}}`, 409)
@@ -45,16 +49,16 @@ func (a *api) gatesAndPartitions() {
 	a.as("operator", "POST", acme+":refund", `{"execution":"x"}`, 400)
 	a.as("operator", "POST", acme+":reset", `{"move":true}`, 204)
 	if l := into[budgetList](t, a.as("viewer", "GET", "/v1/budgets", "", 200)); !slices.ContainsFunc(l.Items,
-		func(b budget) bool { return b.Name == "acme" && b.Used["tokens"] == 0 && b.Period == 1 }) {
+		func(b admission.BudgetRecord) bool { return b.Name == "acme" && b.Used["tokens"] == 0 && b.Period == 1 }) {
 		t.Errorf("%+v", l)
 	}
-	if b := into[budget](t, a.as("viewer", "GET", acme, "", 200)); len(b.Events) != 4 {
+	if b := into[admission.BudgetRecord](t, a.as("viewer", "GET", acme, "", 200)); len(b.Audit) != 4 {
 		t.Errorf("%+v", b)
 	}
 
 	const llm = "/v1/quotas/llm"
-	q := into[quota](t, a.as("operator", "PUT", llm, `{"cap":3,"rate":5,"window_ms":1000}`, 200))
-	if q.Cap != 3 || q.Rate != 5 || q.WindowMs != 1000 {
+	q := into[admission.QuotaRecord](t, a.as("operator", "PUT", llm, `{"cap":3,"rate":5,"window_ms":1000}`, 200))
+	if q.Cap != 3 || q.Rate != 5 || q.Window != flowfabric.Millis(time.Second) {
 		t.Errorf("%+v", q)
 	}
 	a.as("operator", "PUT", llm, `{"rate":3}`, 400)
@@ -67,16 +71,17 @@ func (a *api) gatesAndPartitions() {
 	a.as("viewer", "GET", "/v1/quotas/none", "", 404)
 
 	// What is there is answered as it is, and what is new is made.
-	if q := into[quota](t, a.as("operator", "POST", llm+":ensure", `{"cap":9}`, 200)); q.Cap != 4 {
+	if q := into[admission.QuotaRecord](t, a.as("operator", "POST", llm+":ensure", `{"cap":9}`, 200)); q.Cap != 4 {
 		t.Errorf("%+v", q)
 	}
-	if b := into[budget](t, a.as("operator", "POST", acme+":ensure", `{"limits":{"tokens":{"hard":9}}}`, 200)); b.
-		Limits["tokens"].Hard != 20 {
+	if b := into[admission.BudgetRecord](t, a.as("operator", "POST", acme+":ensure",
+		`{"name":"acme","limits":{"tokens":{"hard":9}}}`, 200)); b.Limits["tokens"].Hard != 20 {
 		t.Errorf("%+v", b)
 	}
 	for i, want := range []int{201, 200} {
-		q := into[quota](t, a.as("operator", "POST", "/v1/quotas/fresh:ensure", `{"cap":9,"scope":"x"}`, want))
-		b := into[budget](t, a.as("operator", "POST", "/v1/budgets/fresh:ensure",
+		q := into[admission.QuotaRecord](t,
+			a.as("operator", "POST", "/v1/quotas/fresh:ensure", `{"cap":9,"scope":"x"}`, want))
+		b := into[admission.BudgetRecord](t, a.as("operator", "POST", "/v1/budgets/fresh:ensure",
 			`{"limits":{"tokens":{"hard":9}},"on_hard":"block"}`, want))
 		if q.Cap != 9 || q.Scope != "x" || b.Limits["tokens"].Hard != 9 || b.OnHard != "block" {
 			t.Errorf("%d: %+v, %+v", i, q, b)
@@ -85,6 +90,8 @@ func (a *api) gatesAndPartitions() {
 	a.as("operator", "POST", "/v1/budgets/bad:ensure", `{"limits":{"tokens":{"hard":-1}}}`, 400)
 	a.as("operator", "POST", "/v1/budgets/bad:ensure", `{"revision":1}`, 400)
 	a.as("operator", "POST", "/v1/quotas/bad:ensure", `{"cap":-1}`, 400)
+	a.as("operator", "POST", "/v1/quotas/bad:ensure", `{"cap":1,"name":"another"}`, 400)
+	a.as("operator", "PUT", "/v1/budgets/bad", `{"name":"another"}`, 400)
 	a.as("producer", "POST", "/v1/budgets/bad:ensure", `{}`, 403)
 	a.as("blue", "POST", "/v1/budgets/bad:ensure", `{}`, 403)
 	a.as("blue", "POST", "/v1/quotas/bad:ensure", `{}`, 403)

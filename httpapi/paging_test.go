@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -70,8 +71,8 @@ func TestListsArePaged(t *testing.T) {
 		[]string{"b2", "b3", "b4"}) {
 		t.Errorf("%q, then %q", first, rest)
 	}
-	if s := into[scheduleItem](t, a.as("viewer", "GET", "/v1/schedules/s3", "", 200)); s.Name != "s3" ||
-		s.Kind != "nobody" || s.Next == nil {
+	if s := into[admin.ScheduleInfo](t, a.as("viewer", "GET", "/v1/schedules/s3", "", 200)); s.Name != "s3" ||
+		s.Kind != "nobody" || s.Next.IsZero() {
 		t.Errorf("%+v", s)
 	}
 	a.as("viewer", "GET", "/v1/schedules/s9", "", 404)

@@ -10,50 +10,19 @@ import (
 )
 
 type quotaList struct {
-	Items      []quota `json:"items"`
-	NextCursor string  `json:"next_cursor,omitempty"`
-}
-
-// quotaSettings are what a quota is made with.
-type quotaSettings struct {
-	Scope    string `json:"scope,omitempty" jsonschema:"what it is for, for people; at most 128 bytes"`
-	Rate     int    `json:"rate,omitempty" jsonschema:"starts within any window_ms, at most 1000000; 0: no bound"`
-	WindowMs int64  `json:"window_ms,omitempty" jsonschema:"at most 30 days; needed with rate"`
-	Cap      int    `json:"cap,omitempty" jsonschema:"how many run at once, at most 1000000; 0: no bound"`
-	JitterMs int64  `json:"jitter_ms,omitempty" jsonschema:"added at random to the time of the next try, at most 60000"`
+	Items      []admission.QuotaRecord `json:"items"`
+	NextCursor string                  `json:"next_cursor,omitempty"`
 }
 
 type quotaBody struct {
-	quotaSettings
+	admission.Quota
 	Revision uint64 `json:"revision,omitempty" jsonschema:"of the quota that is to be changed, as it was read; 0: make it, unless it is there as the body says"`
 	why
 }
 
 type quotaEnsure struct {
-	quotaSettings
+	admission.Quota
 	why
-}
-
-type quota struct {
-	Name string `json:"name"`
-	quotaSettings
-	Revision uint64      `json:"revision"`
-	Started  int         `json:"started" jsonschema:"in the window"`
-	Held     int         `json:"held" jsonschema:"slots that are taken"`
-	Waiting  int         `json:"waiting" jsonschema:"queues that wait for it"`
-	Holds    []string    `json:"holds,omitempty" jsonschema:"who has the slots, at most 1000; not in lists"`
-	Events   []gateEvent `json:"events,omitempty" jsonschema:"what happened to it, the newest first; not in lists"`
-}
-
-func (s *quotaSettings) quota(name string) admission.Quota {
-	return admission.Quota{Name: name, Scope: s.Scope, Rate: s.Rate, Window: ms(s.WindowMs), Cap: s.Cap,
-		Jitter: ms(s.JitterMs)}
-}
-
-func newQuota(q admission.QuotaRecord) quota {
-	return quota{Name: q.Name, Revision: q.Revision, Started: q.Started, Held: q.Held, Waiting: q.ForSlots + q.ForRate,
-		Holds: q.Holds, Events: gateEvents(q.Audit), quotaSettings: quotaSettings{Scope: q.Scope, Rate: q.Rate,
-			WindowMs: q.Window.Milliseconds(), Cap: q.Cap, JitterMs: q.Jitter.Milliseconds()}}
 }
 
 func (c *call) quotas() error {
@@ -66,11 +35,9 @@ func (c *call) quotas() error {
 	if err != nil {
 		return err
 	}
-	out := quotaList{Items: make([]quota, 0, len(list))}
+	var out quotaList
 	list, out.NextCursor = cut(page, list, func(q admission.QuotaRecord) string { return q.Name })
-	for _, q := range list {
-		out.Items = append(out.Items, newQuota(q))
-	}
+	out.Items = append([]admission.QuotaRecord{}, list...)
 	return c.answerJSON(http.StatusOK, out)
 }
 
@@ -84,7 +51,7 @@ func (c *call) showQuota(status int, name string) error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(status, newQuota(q))
+	return c.answerJSON(status, q)
 }
 
 func (c *call) putQuota() error {
@@ -93,7 +60,10 @@ func (c *call) putQuota() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	if err := c.h.admin.PutQuota(c.ctx(), b.quota(name), b.Revision, c.act(b.why)...); err != nil {
+	if err := named(&b.Name, name); err != nil {
+		return err
+	}
+	if err := c.h.admin.PutQuota(c.ctx(), b.Quota, b.Revision, c.act(b.why)...); err != nil {
 		return err
 	}
 	return c.showQuota(http.StatusOK, name)
@@ -106,7 +76,10 @@ func (c *call) ensureQuota() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	made, err := c.h.admin.EnsureQuota(c.ctx(), b.quota(name), c.act(b.why)...)
+	if err := named(&b.Name, name); err != nil {
+		return err
+	}
+	made, err := c.h.admin.EnsureQuota(c.ctx(), b.Quota, c.act(b.why)...)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/words"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -342,7 +343,7 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/schedules", name: "listSchedules", summary: "List schedules", need: viewer,
 		query: pages, answers: ok[scheduleList]("Schedules that you may see, by name."), handle: (*call).schedules},
 	{method: http.MethodGet, path: "/v1/schedules/{key}", name: "getSchedule", summary: "Read a schedule", need: viewer,
-		answers: ok[scheduleItem]("The schedule."), handle: (*call).getSchedule},
+		answers: ok[admin.ScheduleInfo]("The schedule."), handle: (*call).getSchedule},
 	{method: http.MethodPut, path: "/v1/schedules/{key}", name: "putSchedule", summary: "Create or change a schedule",
 		need: operator, body: of[schedulePut](), answers: ok[scheduleMade]("It is as the body says."),
 		handle: (*call).putSchedule},
@@ -358,14 +359,16 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/budgets", name: "listBudgets", summary: "List budgets", need: viewer,
 		query: pages, answers: ok[budgetList]("Budgets, by name."), handle: (*call).budgets},
 	{method: http.MethodGet, path: "/v1/budgets/{key}", name: "getBudget", summary: "Read a budget", need: viewer,
-		answers: ok[budget]("With what happened to it, and who used of it last."), handle: (*call).budget},
+		answers: ok[admission.BudgetRecord]("With what happened to it, and who used of it last."),
+		handle:  (*call).budget},
 	{method: http.MethodPut, path: "/v1/budgets/{key}", name: "putBudget", summary: "Create or change a budget",
-		need: operator, body: of[budgetBody](), answers: ok[budget]("It is as the body says."),
+		need: operator, body: of[budgetBody](), answers: ok[admission.BudgetRecord]("It is as the body says."),
 		handle: (*call).putBudget},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:ensure", name: "ensureBudget",
 		summary: "Make a budget if there is none of its name, and leave one that is there as it is", need: operator,
 		body: of[budgetEnsure](), answers: []answer{{status: http.StatusCreated, text: "It was made.",
-			body: of[budget]()}, {status: http.StatusOK, text: "It was there, and is as it was.", body: of[budget]()}},
+			body: of[admission.BudgetRecord]()}, {status: http.StatusOK, text: "It was there, and is as it was.",
+			body: of[admission.BudgetRecord]()}},
 		handle: (*call).ensureBudget},
 	{method: http.MethodDelete, path: "/v1/budgets/{key}", name: "removeBudget", summary: "Remove a budget",
 		need: operator, query: reasoned, answers: done, handle: (*call).removeBudget},
@@ -382,13 +385,16 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/quotas", name: "listQuotas", summary: "List quotas", need: viewer, query: pages,
 		answers: ok[quotaList]("Quotas, by name."), handle: (*call).quotas},
 	{method: http.MethodGet, path: "/v1/quotas/{key}", name: "getQuota", summary: "Read a quota", need: viewer,
-		answers: ok[quota]("With what happened to it, and who holds its slots."), handle: (*call).quota},
+		answers: ok[admission.QuotaRecord]("With what happened to it, and who holds its slots."),
+		handle:  (*call).quota},
 	{method: http.MethodPut, path: "/v1/quotas/{key}", name: "putQuota", summary: "Create or change a quota",
-		need: operator, body: of[quotaBody](), answers: ok[quota]("It is as the body says."), handle: (*call).putQuota},
+		need: operator, body: of[quotaBody](), answers: ok[admission.QuotaRecord]("It is as the body says."),
+		handle: (*call).putQuota},
 	{method: http.MethodPost, path: "/v1/quotas/{key}:ensure", name: "ensureQuota",
 		summary: "Make a quota if there is none of its name, and leave one that is there as it is", need: operator,
 		body: of[quotaEnsure](), answers: []answer{{status: http.StatusCreated, text: "It was made.",
-			body: of[quota]()}, {status: http.StatusOK, text: "It was there, and is as it was.", body: of[quota]()}},
+			body: of[admission.QuotaRecord]()}, {status: http.StatusOK, text: "It was there, and is as it was.",
+			body: of[admission.QuotaRecord]()}},
 		handle: (*call).ensureQuota},
 	{method: http.MethodDelete, path: "/v1/quotas/{key}", name: "removeQuota", summary: "Remove a quota",
 		need: operator, query: reasoned, answers: done, handle: (*call).removeQuota},

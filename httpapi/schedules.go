@@ -40,9 +40,9 @@ type schedulePut struct {
 }
 
 type scheduleMade struct {
-	Revision uint64     `json:"revision"`
-	Changed  bool       `json:"changed"`
-	Next     *time.Time `json:"next,omitempty" jsonschema:"absent: it is over"`
+	Revision uint64    `json:"revision"`
+	Changed  bool      `json:"changed"`
+	Next     time.Time `json:"next_at,omitzero" jsonschema:"absent: it is over"`
 }
 
 func (c *call) putSchedule() error {
@@ -67,7 +67,7 @@ func (c *call) putSchedule() error {
 		if err != nil {
 			return err
 		}
-		return c.answerJSON(http.StatusOK, scheduleMade{set.Revision, !set.Already, utc(set.Next)})
+		return c.answerJSON(http.StatusOK, scheduleMade{set.Revision, !set.Already, set.Next})
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *call) ownSchedule(name string) ([]client.SchedulingOption, error) {
 		return []client.SchedulingOption{client.IfNew()}, nil
 	case err != nil:
 		return nil, err
-	case !c.who.may(s.Definition.Item.Namespace):
+	case !c.who.may(s.Namespace):
 		return nil, &problem{Status: http.StatusConflict, Code: "schedule_changed", Field: "key",
 			Detail: "the name is taken elsewhere"}
 	}
@@ -198,34 +198,12 @@ func (c *call) syncSchedules() error {
 }
 
 type scheduleList struct {
-	Items      []scheduleItem `json:"items"`
-	NextCursor string         `json:"next_cursor,omitempty"`
+	Items      []admin.ScheduleInfo `json:"items"`
+	NextCursor string               `json:"next_cursor,omitempty"`
 }
 
-type scheduleItem struct {
-	Name      string      `json:"name"`
-	Namespace string      `json:"namespace,omitempty"`
-	Lane      string      `json:"lane,omitempty"`
-	Kind      string      `json:"kind,omitempty"`
-	Spec      string      `json:"spec,omitempty"`
-	Error     string      `json:"error,omitempty" jsonschema:"why it cannot be read"`
-	Nodes     int         `json:"nodes,omitempty" jsonschema:"of the flow that each run submits; absent: it is an execution"`
-	Owner     string      `json:"owner,omitempty" jsonschema:"who declares it"`
-	Until     *time.Time  `json:"until,omitempty"`
-	MaxRuns   uint64      `json:"max_runs,omitempty"`
-	RunsLeft  *uint64     `json:"runs_left,omitempty" jsonschema:"of max_runs"`
-	JitterMs  int64       `json:"jitter_ms,omitempty"`
-	Ended     string      `json:"ended,omitempty" jsonschema:"why it has no next run: runs, until, or spec, which has no further instant"`
-	Next      *time.Time  `json:"next,omitempty"`
-	NextRuns  []time.Time `json:"next_runs,omitempty"`
-	LastDue   *time.Time  `json:"last_due,omitempty"`
-	LastID    string      `json:"last_execution,omitempty"`
-	LastFlow  string      `json:"last_flow,omitempty"`
-	Fired     uint64      `json:"fired"`
-	Missed    uint64      `json:"missed"`
-	Paused    bool        `json:"paused"`
-	PausedBy  string      `json:"paused_by,omitempty"`
-}
+// shownRuns is how many runs to come are told of a schedule.
+const shownRuns = 5
 
 func (c *call) schedules() error {
 	q := c.query()
@@ -237,11 +215,12 @@ func (c *call) schedules() error {
 	if err != nil {
 		return err
 	}
-	out := scheduleList{Items: []scheduleItem{}}
-	list = slices.DeleteFunc(list, func(s admin.ScheduleInfo) bool { return !c.who.may(s.Definition.Item.Namespace) })
+	out := scheduleList{Items: []admin.ScheduleInfo{}}
+	list = slices.DeleteFunc(list, func(s admin.ScheduleInfo) bool { return !c.who.may(s.Namespace) })
 	list, out.NextCursor = cut(page, list, func(s admin.ScheduleInfo) string { return s.Name })
 	for _, s := range list {
-		out.Items = append(out.Items, itemOf(s))
+		s.Upcoming = s.NextRuns(shownRuns)
+		out.Items = append(out.Items, s)
 	}
 	return c.answerJSON(http.StatusOK, out)
 }
@@ -251,41 +230,16 @@ func (c *call) getSchedule() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, itemOf(s))
-}
-
-func itemOf(s admin.ScheduleInfo) scheduleItem {
-	d := s.Definition
-	x := scheduleItem{Name: s.Name, Namespace: d.Item.Namespace, Lane: d.Item.Lane, Kind: d.Item.Kind,
-		Nodes: d.Item.Nodes, Owner: d.Owner, Until: utc(d.Until), MaxRuns: d.Runs, JitterMs: d.Jitter.Milliseconds(),
-		Ended: string(s.Ended()), Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired, Missed: s.Missed,
-		Paused: s.Paused, PausedBy: s.PausedBy}
-	if left, limited := s.RunsLeft(); limited {
-		x.RunsLeft = &left
-	}
-	if s.Err != nil {
-		x.Error = s.Err.Error()
-	} else {
-		x.Spec = d.Spec.String()
-		for _, at := range s.NextRuns(5) {
-			x.NextRuns = append(x.NextRuns, at.UTC())
-		}
-	}
-	if !s.LastID.IsZero() {
-		x.LastID = s.LastID.String()
-	}
-	if !s.LastFlow.IsZero() {
-		x.LastFlow = s.LastFlow.String()
-	}
-	return x
+	s.Upcoming = s.NextRuns(shownRuns)
+	return c.answerJSON(http.StatusOK, s)
 }
 
 // schedule is the one that the path names, if the principal may see it.
 func (c *call) schedule() (admin.ScheduleInfo, error) {
 	name := c.r.PathValue("key")
 	s, err := c.h.admin.GetSchedule(c.ctx(), name)
-	c.acting("", s.Definition.Item.Namespace)
-	if err == nil && !c.who.may(s.Definition.Item.Namespace) {
+	c.acting("", s.Namespace)
+	if err == nil && !c.who.may(s.Namespace) {
 		err = &problem{Status: http.StatusNotFound, Code: "schedule_not_found", Detail: "no schedule has this name"}
 	}
 	return s, err

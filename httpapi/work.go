@@ -65,22 +65,6 @@ type spendBody struct {
 	Amounts  map[string]int64 `json:"amounts" jsonschema:"by dimension"`
 }
 
-type spendAnswer struct {
-	Verdict  string   `json:"verdict" jsonschema:"OK, SOFT_BREACH or HARD_BREACH"`
-	Counted  bool     `json:"counted"`
-	Late     bool     `json:"late" jsonschema:"the execution is another worker's by now; it was counted all the same"`
-	Repeated bool     `json:"repeated" jsonschema:"this is the answer of the first time"`
-	Action   string   `json:"action,omitempty" jsonschema:"what the budget wants done about a hard breach: reject (the worker decides), fail, block (release it), warn"`
-	Breaches []breach `json:"breaches,omitempty"`
-}
-
-type breach struct {
-	Dimension string `json:"dimension"`
-	Hard      bool   `json:"hard"`
-	Used      int64  `json:"used"`
-	Limit     int64  `json:"limit"`
-}
-
 type completeBody struct {
 	Lease  string          `json:"lease"`
 	Result json.RawMessage `json:"result,omitempty" jsonschema:"any JSON value, at most 1 MiB; default null"`
@@ -271,7 +255,7 @@ func (c *call) reportProgress(f flowfabric.Fence, b *progressBody) (*nothing, er
 
 // spend counts whatever was used, also by a worker that has lost the execution: what is used is used. So it is not
 // the lease that decides who may, but the execution: its budgets, and a namespace of the token.
-func (c *call) spend(f flowfabric.Fence, b *spendBody) (*spendAnswer, error) {
+func (c *call) spend(f flowfabric.Fence, b *spendBody) (*admission.Reported, error) {
 	if b.Sequence < 1 {
 		return nil, invalid("/sequence", "it is missing: count 1, 2, … for each budget under one lease")
 	}
@@ -287,12 +271,7 @@ func (c *call) spend(f flowfabric.Fence, b *spendBody) (*spendAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &spendAnswer{Verdict: string(r.Verdict), Counted: r.Applied, Late: r.Late, Repeated: r.Replayed,
-		Action: string(r.Action)}
-	for _, x := range r.Breaches {
-		out.Breaches = append(out.Breaches, breach{x.Dimension, x.Hard, x.Used, x.Limit})
-	}
-	return out, nil
+	return &r, nil
 }
 
 func (c *call) complete(f flowfabric.Fence, b *completeBody) (*already, error) {

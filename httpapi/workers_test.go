@@ -385,22 +385,23 @@ func TestRemoteWorkerSpends(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	spend := `"budget":"llm","sequence":1,"amounts":{"tokens":7}`
-	if s := into[spendAnswer](t, r.call("spend", x.Lease, spend, 200)); s.Verdict != "OK" || !s.Counted || s.Repeated {
+	if s := into[admission.Reported](t, r.call("spend", x.Lease, spend,
+		200)); s.Verdict != "OK" || !s.Applied || s.Replayed {
 		t.Errorf("%+v", s)
 	}
-	if s := into[spendAnswer](t, r.call("spend", x.Lease, spend, 200)); !s.Repeated {
+	if s := into[admission.Reported](t, r.call("spend", x.Lease, spend, 200)); !s.Replayed {
 		t.Errorf("%+v", s)
 	}
-	if s := into[spendAnswer](t, r.call("spend", x.Lease, `"budget":"llm","sequence":2,"amounts":{"tokens":7}`,
-		200)); s.Verdict != "HARD_BREACH" || s.Counted || s.Action != "reject" || len(s.Breaches) != 1 ||
+	if s := into[admission.Reported](t, r.call("spend", x.Lease, `"budget":"llm","sequence":2,"amounts":{"tokens":7}`,
+		200)); s.Verdict != "HARD_BREACH" || s.Applied || s.Action != "reject" || len(s.Breaches) != 1 ||
 		s.Breaches[0].Limit != 10 {
 		t.Errorf("%+v", s)
 	}
 	r.call("spend", x.Lease, `"budget":"other","sequence":1,"amounts":{"tokens":1}`, 400)
 	r.call("spend", x.Lease, `"budget":"llm","amounts":{"tokens":1}`, 400)
 	r.call("complete", x.Lease, "", 200)
-	if s := into[spendAnswer](t, r.call("spend", x.Lease, `"budget":"llm","sequence":3,"amounts":{"tokens":1}`,
-		200)); !s.Counted {
+	if s := into[admission.Reported](t, r.call("spend", x.Lease, `"budget":"llm","sequence":3,"amounts":{"tokens":1}`,
+		200)); !s.Applied {
 		t.Errorf("%+v", s)
 	}
 }

@@ -207,7 +207,7 @@ func TestMetricsMove(t *testing.T) {
 		admission.Usage{Budget: "spent", Key: "all", Amounts: map[string]int64{"tokens": 1}}); err != nil {
 		t.Fatal(err)
 	}
-	w.quota(admission.Quota{Name: "one", Rate: 1, Window: time.Hour})
+	w.quota(admission.Quota{Name: "one", Rate: 1, Window: flowfabric.Millis(time.Hour)})
 	w.submit("block", asking(flowfabric.BudgetGate("spent")))
 	w.submit("block", asking(flowfabric.QuotaGate("one")))
 	w.submit("block", asking(flowfabric.QuotaGate("one")))

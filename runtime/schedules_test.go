@@ -61,7 +61,7 @@ func TestWorkersFireSchedulesThatEnd(t *testing.T) {
 	}
 	for name, want := range map[string]uint64{"thrice": 3, "flows": 2} {
 		s, err := admin.New(c).GetSchedule(w.ctx, name)
-		if err != nil || s.Fired != want || s.Missed != 0 || s.Ended() != "runs" {
+		if err != nil || s.Fired != want || s.Missed != 0 || s.Ended != "runs" {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 		if name == "flows" {

@@ -37,35 +37,40 @@ const (
 // With Nodes it is a flow: Kind is that of the flow, and Namespace, Gates, Tags and Creator are those of the flow as
 // a whole. The rest belongs to its nodes, and is empty. The nodes are the input, as client.ScheduleFlow stores them.
 type Item struct {
-	Nodes        int // of the flow; 0: it is an execution
-	Namespace    string
-	Lane         string
-	Kind         string
-	Capabilities []string
-	Gates        []flowfabric.Gate // budgets and quotas that are asked before it runs
-	Priority     int               // 0..9000
-	Deadline     time.Duration     // from the submission; 0 = none
-	Policy       flowfabric.Policy
-	Tags         map[string]string // at most 62
-	Creator      string            // at most 64 bytes
-	Digest       string            // of the input: definitions with different inputs must differ; at most 64 bytes
+	// of the flow; 0: it is an execution
+	Nodes        int      `json:"nodes,omitempty" jsonschema:"of the flow that each run submits; absent: it is an execution"`
+	Namespace    string   `json:"namespace,omitempty"`
+	Lane         string   `json:"lane,omitempty"`
+	Kind         string   `json:"kind,omitempty"`
+	Capabilities []string `json:"capabilities,omitempty"`
+	// budgets and quotas that are asked before it runs
+	Gates    []flowfabric.Gate `json:"-"`
+	Priority int               `json:"priority"` // 0..9000
+	Deadline time.Duration     `json:"-"`        // from the submission; 0 = none
+	Policy   flowfabric.Policy `json:"-"`
+	Tags     map[string]string `json:"tags,omitempty"`    // at most 62
+	Creator  string            `json:"creator,omitempty"` // at most 64 bytes
+	// of the input: definitions with different inputs must differ; at most 64 bytes
+	Digest string `json:"-"`
 }
 
 // Definition is a schedule without its name and input. Encoded, it has at most 64 KiB. Every execution of a schedule
 // has two tags that a definition cannot set: schedule.name, and schedule.due, its instant (RFC 3339 in UTC, with
 // milliseconds if it has any).
 type Definition struct {
-	Spec    Spec
-	CatchUp CatchUp   // default CatchUpLast
-	Overlap Overlap   // default OverlapAllow
-	Until   time.Time // no instant comes after it; zero: without end; 1970..9999, in whole milliseconds
-	Runs    uint64    // it is over once so many instants were submitted since its creation; 0: without end
+	Spec    Spec    `json:"-"`
+	CatchUp CatchUp `json:"catch_up,omitempty" jsonschema:"last, all or skip: which of the instants that were missed are run"`
+	Overlap Overlap `json:"overlap,omitempty" jsonschema:"allow or skip, while the last one has not ended"`
+	// no instant comes after it; zero: without end; 1970..9999, in whole milliseconds
+	Until time.Time `json:"until,omitzero"`
+	// it is over once so many instants were submitted since its creation; 0: without end
+	Runs uint64 `json:"max_runs,omitempty"`
 	// what an instant submits starts up to so much later, see [Definition.Start]; at most 24 h, in whole milliseconds
-	Jitter time.Duration
+	Jitter time.Duration `json:"-"`
 	// who declares it, see client.Client.SyncSchedules; at most 64 bytes of printable ASCII without braces; empty:
 	// nobody
-	Owner string
-	Item  Item
+	Owner string `json:"owner,omitempty" jsonschema:"who declares it"`
+	Item
 }
 
 // Next is the first instant after t; the zero time when there is none, or none before Until has passed.
@@ -111,7 +116,8 @@ func (d Definition) Start(name string, instant time.Time) time.Time {
 //   - updated: it was due, and not fired, when the schedule got other times,
 //   - the code of the refusal, such as lane_closed or too_many_routes, if the server refused to submit it.
 type Missed struct {
-	From, To time.Time // the first and the last of them
-	Count    uint64
-	Reason   string
+	From   time.Time `json:"first_at"` // the first of them
+	To     time.Time `json:"last_at"`  // and the last
+	Count  uint64    `json:"count"`
+	Reason string    `json:"reason"`
 }

@@ -40,7 +40,8 @@ func (b *bench) budgets(n int, reset time.Duration) []string {
 		for i := range 64 {
 			limits[fmt.Sprint("dimension.", i)] = admission.Limit{Soft: 10, Hard: 1 << 40}
 		}
-		_, _, _, err := b.e.PutBudget(b.ctx, admission.Budget{Name: name, Limits: limits, Reset: reset}, 0, "bounds")
+		_, _, _, err := b.e.PutBudget(b.ctx, admission.Budget{Name: name, Limits: limits,
+			Reset: flowfabric.Millis(reset)}, 0, "bounds")
 		b.no(err)
 	}
 	return names
@@ -116,8 +117,9 @@ func (b *bench) holds(n int) []engine.Hold {
 
 func window(b *bench) {
 	name := alike("q", 1, limits.DefaultQuotaPartitions)[0]
-	_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Rate: 1_000_000, Window: 30 * 24 * time.Hour,
-		Cap: 1_000_000}, 0, "bounds")
+	_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Rate: 1_000_000,
+		Window: flowfabric.Millis(30 * 24 * time.Hour),
+		Cap:    1_000_000}, 0, "bounds")
 	b.no(err)
 	began := time.Now().Add(-30*24*time.Hour - time.Second) // half of them have left the window
 	for i := range 20 {

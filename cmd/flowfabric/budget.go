@@ -63,101 +63,45 @@ func budgetNote(b admission.Budget) string {
 	return limitsNothing + ": no dimension has a hard limit (--limit)"
 }
 
-// dimension is what a budget has of one dimension, for --json.
-type dimension struct {
-	Used     int64  `json:"used"`
-	Hard     int64  `json:"hard,omitempty"`
-	Soft     int64  `json:"soft,omitempty"`
-	Headroom *int64 `json:"headroom,omitempty"` // until the hard limit
-	Refused  int64  `json:"refused,omitempty"`  // in this period: what did not fit
+// budgetShown is a budget with what it keeps from running.
+type budgetShown struct {
+	admission.BudgetRecord
+	Blocked []closedRoute `json:"blocked,omitempty"`
 }
 
-// budget is an admission.BudgetRecord for --json.
-type budget struct {
-	Name             string               `json:"name"`
-	Scope            string               `json:"scope,omitempty"`
-	Mode             string               `json:"mode"` // strict or warn
-	OnHard           admission.HardAction `json:"on_hard"`
-	OnSoft           string               `json:"on_soft"`
-	StrictDimensions bool                 `json:"strict_dimensions"`
-	Refund           []string             `json:"refund,omitempty"`
-	Dimensions       map[string]dimension `json:"dimensions"`
-	Exhausted        []string             `json:"exhausted,omitempty"`
-	Reset            int64                `json:"reset_ms,omitempty"`
-	Period           uint64               `json:"period"`
-	PeriodBegan      time.Time            `json:"period_began_at,omitzero"`
-	NextReset        time.Time            `json:"next_reset_at,omitzero"`
-	Missed           uint64               `json:"periods_missed,omitempty"`
-	HardBreaches     uint64               `json:"hard_breaches"`
-	SoftBreaches     uint64               `json:"soft_breaches"`
-	LastBreach       time.Time            `json:"last_breach_at,omitzero"`
-	BreachedDim      string               `json:"last_breach_dimension,omitempty"`
-	Waiting          int                  `json:"waiting_routes"`
-	Revision         uint64               `json:"revision"`
-	CreatedAt        time.Time            `json:"created_at,omitzero"`
-	By               string               `json:"updated_by,omitempty"`
-	Blocked          []closedRoute        `json:"blocked,omitempty"`
-	Spenders         []spender            `json:"spenders,omitempty"`
-	AuditLog         []auditEntry         `json:"audit_log,omitempty"`
-}
-
-// spender is an admission.Spender for --json.
-type spender struct {
-	Execution string           `json:"execution"`
-	At        time.Time        `json:"at"`
-	Period    uint64           `json:"period"`
-	Late      uint64           `json:"late,omitempty"` // reports after its lease was lost
-	Used      map[string]int64 `json:"used"`
-}
-
-func newBudget(b admission.BudgetRecord) budget {
-	v := budget{Name: b.Name, Scope: b.Scope, Mode: "strict", OnHard: b.OnHard, OnSoft: "allow",
-		StrictDimensions: b.StrictDimensions, Refund: b.Refund, Dimensions: map[string]dimension{},
-		Exhausted: b.Exhausted(), Reset: b.Reset.Milliseconds(), Period: b.Period, PeriodBegan: utc(b.PeriodBegan),
-		NextReset: utc(b.NextReset), Missed: b.Missed, HardBreaches: b.HardBreaches, SoftBreaches: b.SoftBreaches,
-		LastBreach:  utc(b.LastBreach),
-		BreachedDim: b.BreachedDim, Waiting: b.Waiting, Revision: b.Revision, CreatedAt: utc(b.CreatedAt),
-		By: b.ChangedBy, AuditLog: auditLog(b.Audit)}
+// budgetMode and onSoft are words for people.
+func budgetMode(b admission.Budget) string {
 	if b.Warn {
-		v.Mode = "warn"
+		return "warn"
 	}
-	if b.WarnSoft {
-		v.OnSoft = "warn"
-	}
-	for dim, l := range b.Limits {
-		d := dimension{Used: b.Used[dim], Hard: l.Hard, Soft: l.Soft, Refused: b.Refused[dim]}
-		if left, limited := b.Headroom(dim); limited {
-			d.Headroom = &left
-		}
-		v.Dimensions[dim] = d
-	}
-	for dim, n := range b.Used {
-		if _, ok := v.Dimensions[dim]; !ok {
-			v.Dimensions[dim] = dimension{Used: n}
-		}
-	}
-	for _, s := range b.Spenders {
-		v.Spenders = append(v.Spenders, spender{s.Execution.String(), utc(s.At), s.Period, s.Late, s.Used})
-	}
-	return v
+	return "strict"
 }
 
-// rows are the dimensions, one a row, behind what stands in front of the first.
-func (v budget) rows() [][]any {
+func onSoft(b admission.Budget) string {
+	if b.WarnSoft {
+		return "warn"
+	}
+	return "allow"
+}
+
+// dimensionRows are the dimensions, one a row.
+func dimensionRows(b admission.BudgetRecord) [][]any {
 	var rows [][]any
-	for _, dim := range slices.Sorted(maps.Keys(v.Dimensions)) {
-		d := v.Dimensions[dim]
-		used, left := styled(normal, d.Used), ""
-		if d.Headroom != nil {
-			left = strconv.FormatInt(*d.Headroom, 10)
+	dims := append(slices.Collect(maps.Keys(b.Limits)), slices.Collect(maps.Keys(b.Used))...)
+	slices.Sort(dims)
+	for _, dim := range slices.Compact(dims) {
+		l, used, text := b.Limits[dim], styled(normal, b.Used[dim]), ""
+		left, limited := b.Headroom[dim]
+		if limited {
+			text = strconv.FormatInt(left, 10)
 		}
 		switch {
-		case d.Headroom != nil && *d.Headroom == 0:
+		case limited && left == 0:
 			used.style = red
-		case d.Soft > 0 && d.Used > d.Soft:
+		case l.Soft > 0 && b.Used[dim] > l.Soft:
 			used.style = yellow
 		}
-		rows = append(rows, []any{dim, used, limitCell(d.Soft, ""), limitCell(d.Hard, unlimited), left})
+		rows = append(rows, []any{dim, used, limitCell(l.Soft, ""), limitCell(l.Hard, unlimited), text})
 	}
 	return rows
 }
@@ -188,24 +132,22 @@ gate ls counts those.`,
 				if err != nil && len(found) == 0 {
 					return err
 				}
-				out := make([]budget, len(found))
 				var rows [][]any
-				for i, b := range found {
-					out[i] = newBudget(b)
-					dims := out[i].rows()
+				for _, b := range found {
+					dims := dimensionRows(b)
 					if len(dims) == 0 {
 						dims = [][]any{{"", "", "", "", ""}}
 					}
 					for n, row := range dims {
 						name, mode, waiting, until := "", "", "", ""
 						if n == 0 {
-							name, mode, waiting, until = b.Name, out[i].Mode, strconv.Itoa(b.Waiting),
+							name, mode, waiting, until = b.Name, budgetMode(b.Budget), strconv.Itoa(b.Waiting),
 								instant(b.NextReset)
 						}
 						rows = append(rows, slices.Concat([]any{styled(bold, name), mode}, row, []any{until, waiting}))
 					}
 				}
-				if shown := a.show(out, func(p *page) {
+				if shown := a.show(append([]admission.BudgetRecord{}, found...), func(p *page) {
 					p.table([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS",
 						"QUEUES"}, rows)
 				}); shown != nil {
@@ -231,7 +173,7 @@ executions that used of it last, and its audit log: who changed, adjusted and re
 				if err != nil {
 					return err
 				}
-				v := newBudget(b)
+				v := budgetShown{BudgetRecord: b}
 				if v.Blocked, err = blockedBy(ctx, o, flowfabric.BudgetGate(args[0])); err != nil &&
 					len(v.Blocked) == 0 {
 					err = fmt.Errorf("what it keeps from running is not known: %w", err)
@@ -245,18 +187,7 @@ executions that used of it last, and its audit log: who changed, adjusted and re
 	}
 }
 
-// refused is what did not fit in this period, "" if everything did.
-func (v budget) refused() string {
-	amounts := map[string]int64{}
-	for dim, d := range v.Dimensions {
-		if d.Refused > 0 {
-			amounts[dim] = d.Refused
-		}
-	}
-	return amountsText(amounts)
-}
-
-func (v budget) text(p *page) {
+func (v budgetShown) text(p *page) {
 	period := fmt.Sprintf("%d, since %s", v.Period, instant(v.PeriodBegan))
 	if v.Missed > 0 {
 		period += fmt.Sprintf(" (%s before it went by unused)", count(int(v.Missed), "period"))
@@ -266,18 +197,19 @@ func (v budget) text(p *page) {
 	if v.StrictDimensions {
 		strict = "only those with limits"
 	}
-	p.facts("name", v.Name, "for", v.Scope, "mode", v.Mode, "on hard limit", v.OnHard, "on soft limit", v.OnSoft,
-		"dimensions", strict, "refunds", strings.Join(v.Refund, ","), "resets every",
-		span(time.Duration(v.Reset)*time.Millisecond), "period", period, "period ends", instant(v.NextReset),
-		"breaches", breaches, "refused in it", v.refused(), "last breach",
-		join(", ", instant(v.LastBreach), v.BreachedDim),
+	refused := maps.Clone(v.Refused)
+	maps.DeleteFunc(refused, func(dim string, n int64) bool { _, limited := v.Limits[dim]; return n <= 0 || !limited })
+	p.facts("name", v.Name, "for", v.Scope, "mode", budgetMode(v.Budget), "on hard limit", v.OnHard, "on soft limit",
+		onSoft(v.Budget), "dimensions", strict, "refunds", strings.Join(v.Refund, ","), "resets every",
+		span(time.Duration(v.Reset)), "period", period, "period ends", instant(v.NextReset), "breaches", breaches,
+		"refused in it", amountsText(refused), "last breach", join(", ", instant(v.LastBreach), v.BreachedDim),
 		"waiting", count(v.Waiting, "queue"), "revision", v.Revision, "created", instant(v.CreatedAt), "changed by",
-		v.By)
+		v.ChangedBy)
 	p.WriteByte('\n')
-	if len(v.Dimensions) == 0 {
+	if rows := dimensionRows(v.BudgetRecord); len(rows) == 0 {
 		p.say("no limits: %s", limitsNothing)
 	} else {
-		p.table([]string{"DIMENSION", "USED", "SOFT", "HARD", "HEADROOM"}, v.rows())
+		p.table([]string{"DIMENSION", "USED", "SOFT", "HARD", "HEADROOM"}, rows)
 	}
 	closedTable(p, "keeps from running:", v.Blocked)
 	if len(v.Spenders) > 0 {
@@ -292,7 +224,7 @@ func (v budget) text(p *page) {
 		}
 		p.table([]string{"EXECUTION", "LAST REPORT", "PERIOD", "USED IN IT", "LATE"}, rows)
 	}
-	auditTable(p, v.AuditLog)
+	auditTable(p, v.Audit)
 }
 
 func amountsText(by map[string]int64) string {
@@ -397,7 +329,7 @@ func (f *budgetFlags) apply(cmd *cobra.Command, b *admission.Budget) error {
 		b.OnHard = admission.HardAction(f.onHard)
 	}
 	if said("reset") {
-		b.Reset = f.reset
+		b.Reset = flowfabric.Millis(f.reset)
 	}
 	if said("refund") {
 		b.Refund = slices.Compact(slices.Sorted(slices.Values(f.refund)))

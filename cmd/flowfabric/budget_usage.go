@@ -14,25 +14,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
-// reported is an admission.Reported for --json.
-type reported struct {
-	Verdict  admission.Verdict `json:"verdict"`
-	Applied  bool              `json:"applied"`
-	Replayed bool              `json:"replayed,omitempty"` // the key was used before: this is the answer of then
-	Period   uint64            `json:"period"`
-	Breaches []breach          `json:"breaches,omitempty"`
-}
-
-// breach is an admission.Breach for --json.
-type breach struct {
-	Dimension string `json:"dimension"`
-	Kind      string `json:"kind"` // hard or soft
-	Used      int64  `json:"used"`
-	Limit     int64  `json:"limit"`
-}
-
-func (b breach) String() string {
-	return fmt.Sprintf("%s is at %d, its %s limit is %d", b.Dimension, b.Used, b.Kind, b.Limit)
+func breachText(b admission.Breach) string {
+	kind := "soft"
+	if b.Hard {
+		kind = "hard"
+	}
+	return fmt.Sprintf("%s is at %d, its %s limit is %d", b.Dimension, b.Used, kind, b.Limit)
 }
 
 func budgetReportCommand(a *app) *cobra.Command {
@@ -61,16 +48,11 @@ exit code is 4; a budget that only warns counts it. With --execution it is in th
 				if err != nil {
 					return err
 				}
-				v := reported{Verdict: r.Verdict, Applied: r.Applied, Replayed: r.Replayed, Period: r.Period}
 				var said []string
 				for _, b := range r.Breaches {
-					x := breach{Dimension: b.Dimension, Kind: "soft", Used: b.Used, Limit: b.Limit}
-					if b.Hard {
-						x.Kind = "hard"
-					}
-					v.Breaches, said = append(v.Breaches, x), append(said, x.String())
+					said = append(said, breachText(b))
 				}
-				if shown := a.show(v, func(p *page) {
+				if shown := a.show(r, func(p *page) {
 					counted := "counted"
 					if r.Replayed {
 						counted = "counted before"

@@ -215,6 +215,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\d{13,}-\d+`), "<cursor>"},
 	{regexp.MustCompile(`("a\d+z)\d{13,}`), "$1<ms>"},
 	{regexp.MustCompile(`ffl\d\.[\w-]+`), "<cursor>"},
+	{regexp.MustCompile(`("left_ms":)\d+`), "$1<ms>"},
 	{regexp.MustCompile(`\b1[78]\d{11}\b`), "<ms>"},
 	{regexp.MustCompile(`\((in )?\d[\dhmsµ.]*( ago)?\)`), "(${1}<span>${2})"},
 	// says so from a second after the worker's end

@@ -2,12 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
@@ -146,39 +143,29 @@ func TestClosedTable(t *testing.T) {
 	}
 }
 
-// What an audit log says is told in words and by name, whatever text stands in front of it.
+// What an audit log says is told in words.
 func TestAuditLogWords(t *testing.T) {
-	for _, x := range []struct{ what, detail, want, json string }{
-		{"created", "all of it strict fail allow 86400000 0 failed h:cost,500,s:cost,0,h:tokens,10,s:tokens,8",
-			"limits cost=500 tokens=10 (soft 8)",
-			`"budget":{"scope":"all of it","mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":false,"refund":["failed"],"reset_ms":86400000,` +
-				`"dimensions":{"cost":{"hard":500},"tokens":{"hard":10,"soft":8}}}`},
-		{"created", " strict fail allow 0 1  h:tokens,0,s:tokens,8", "limits tokens unlimited (soft 8)",
-			`"budget":{"mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":true,"dimensions":{"tokens":{"soft":8}}}`},
-		{"created", " strict fail allow 0 0  ", "no limits",
-			`"budget":{"mode":"strict","on_hard":"fail","on_soft":"allow","strict_dimensions":false,"dimensions":{}}`},
-		{"changed", " 0 0 4 0", "4 at once", `"quota":{"cap":4}`},
-		{"changed", "mail and more 100 60000 5 0", "100 in 1m00s, 5 at once",
-			`"quota":{"scope":"mail and more","rate":100,"window_ms":60000,"cap":5}`},
-		{"created", " 0 0 0 0", "no limit", `"quota":{}`},
-		{"created", "a b c d e f 0 0 4 0", "4 at once", `"quota":{"scope":"a b c d e f","cap":4}`},
-		{"period", "3 1700000000000 0 tokens=5,cost=1", "period 3, used cost=1 tokens=5",
-			`"period":{"number":3,"began_at":"2023-11-14T22:13:20Z","used":{"cost":1,"tokens":5}}`},
-		{"period", "3 1700000000000 2 ", "period 3, used nothing",
-			`"period":{"number":3,"began_at":"2023-11-14T22:13:20Z","periods_missed":2,"used":{}}`},
-		{"adjusted", "tokens=-5 counted twice", "tokens=-5 counted twice",
-			`"amounts":{"tokens":-5},"reason":"counted twice"`},
-		{"release", "some-id failed tokens=5", "some-id failed tokens=5",
-			`"amounts":{"tokens":5},"execution":"some-id","outcome":"failed"`},
-		{"soft_limit", "tokens 9 8", "tokens is at 9, its soft limit is 8",
-			`"breach":{"dimension":"tokens","kind":"soft","used":9,"limit":8}`},
-		{"adjusted", "what is this", "what is this", `"detail":"what is this"`},
-		{"something", "new", "new", `"detail":"new"`},
+	period := uint64(3)
+	for want, e := range map[string]admission.AuditEntry{
+		"limits cost=500 tokens=10 (soft 8)": {Budget: &admission.Budget{Limits: map[string]admission.Limit{
+			"cost": {Hard: 500}, "tokens": {Hard: 10, Soft: 8}}}},
+		"limits tokens unlimited (soft 8)": {Budget: &admission.Budget{Limits: map[string]admission.Limit{
+			"tokens": {Soft: 8}}}},
+		"no limits": {Budget: &admission.Budget{}},
+		"4 at once": {Quota: &admission.Quota{Cap: 4}},
+		"no limit":  {Quota: &admission.Quota{}},
+		"100 in 1m00s, 5 at once": {Quota: &admission.Quota{Rate: 100,
+			Window: flowfabric.Millis(time.Minute), Cap: 5}},
+		"period 3, used cost=1 tokens=5": {Period: &period, Amounts: map[string]int64{"cost": 1, "tokens": 5}},
+		"period 3, used nothing":         {Period: &period, Amounts: map[string]int64{}},
+		"tokens=-5 counted twice":        {Amounts: map[string]int64{"tokens": -5}, Reason: "counted twice"},
+		"some-id failed tokens=5": {Execution: "some-id", Outcome: "failed",
+			Amounts: map[string]int64{"tokens": 5}},
+		"tokens is at 9, its soft limit is 8": {Breach: &admission.Breach{Dimension: "tokens", Used: 9, Limit: 8}},
+		"what is this":                        {What: "adjusted", Detail: "what is this"},
 	} {
-		e := newEntry(admission.AuditEntry{What: x.what, Detail: x.detail})
-		got, err := json.Marshal(e)
-		if err != nil || e.words() != x.want || !strings.HasSuffix(string(got), `,`+x.json+`}`) {
-			t.Errorf("%s %q: %q, want %q; %s, %v", x.what, x.detail, e.words(), x.want, got, err)
+		if got := auditWords(e); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
@@ -203,14 +190,5 @@ func TestRemoveAttached(t *testing.T) {
 		if code, _, errOut := w.run(x.line, ""); code != x.code || !strings.Contains(errOut, x.err) {
 			t.Errorf("%s: exit %d, %s", x.line, code, errOut)
 		}
-	}
-}
-
-// Holds are an execution and an epoch; one that is not understood is shown as it is.
-func TestHolds(t *testing.T) {
-	id := flowfabric.MakeExecutionID(3, uuid.MustParse("0197f3a0-0000-4000-8000-000000000001"))
-	got := holdsOf([]string{engine.Hold{Execution: id, Epoch: 4}.String(), "what is this"})
-	if want := []hold{{id.String(), 4}, {"what is this", 0}}; !slices.Equal(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
 	}
 }

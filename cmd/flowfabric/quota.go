@@ -14,7 +14,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 func quotaCommand(a *app) *cobra.Command {
@@ -32,82 +31,36 @@ quota as a gate (submit --quota, gate attach) waits while it is full. Alone it d
 	return cmd
 }
 
-// quota is an admission.QuotaRecord for --json.
-type quota struct {
-	Name      string        `json:"name"`
-	Scope     string        `json:"scope,omitempty"`
-	Rate      int           `json:"rate,omitempty"` // starts in any window
-	Window    int64         `json:"window_ms,omitempty"`
-	Cap       int           `json:"cap,omitempty"` // at once
-	Jitter    int64         `json:"jitter_ms,omitempty"`
-	Started   int           `json:"started"` // in the window
-	Held      int           `json:"held"`    // slots that are taken
-	Suspect   int           `json:"suspect"` // of which nobody has heard for a while
-	Free      *int          `json:"free,omitempty"`
-	ForSlots  int           `json:"waiting_for_slots"` // queues
-	ForRate   int           `json:"waiting_for_rate"`
-	Revision  uint64        `json:"revision"`
-	CreatedAt time.Time     `json:"created_at,omitzero"`
-	By        string        `json:"updated_by,omitempty"`
-	Blocked   []closedRoute `json:"blocked,omitempty"`
-	Holds     []hold        `json:"holds,omitempty"`
-	AuditLog  []auditEntry  `json:"audit_log,omitempty"`
+// quotaShown is a quota with what it keeps from running.
+type quotaShown struct {
+	admission.QuotaRecord
+	Blocked []closedRoute `json:"blocked,omitempty"`
 }
 
-// hold is an engine.Hold for --json: one slot.
-type hold struct {
-	Execution string `json:"execution"`
-	Epoch     uint64 `json:"epoch"` // of its lease
-}
-
-// holdsOf reads holds; one that is not understood is shown as it is.
-func holdsOf(texts []string) []hold {
-	var out []hold
-	for _, text := range texts {
-		v := hold{Execution: text}
-		if h, err := engine.ParseHold(text); err == nil {
-			v = hold{h.Execution.String(), h.Epoch}
-		}
-		out = append(out, v)
-	}
-	return out
-}
-
-func newQuota(q admission.QuotaRecord) quota {
-	v := quota{Name: q.Name, Scope: q.Scope, Rate: q.Rate, Window: q.Window.Milliseconds(), Cap: q.Cap,
-		Jitter: q.Jitter.Milliseconds(), Started: q.Started, Held: q.Held, Suspect: q.Suspect, ForSlots: q.ForSlots,
-		ForRate: q.ForRate, Revision: q.Revision,
-		CreatedAt: utc(q.CreatedAt), By: q.ChangedBy, Holds: holdsOf(q.Holds), AuditLog: auditLog(q.Audit)}
-	if free, limited := q.Free(); limited {
-		v.Free = &free
-	}
-	return v
-}
-
-// rate is how often, for people.
-func (v quota) rate() string {
-	if v.Rate == 0 {
+// quotaRate is how often, for people.
+func quotaRate(q admission.Quota) string {
+	if q.Rate == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d in %s", v.Rate, span(time.Duration(v.Window)*time.Millisecond))
+	return fmt.Sprintf("%d in %s", q.Rate, span(time.Duration(q.Window)))
 }
 
-// settings is what a quota allows, for people.
-func (v quota) settings(most int) string {
+// quotaText is what a quota allows, for people.
+func quotaText(q admission.Quota) string {
 	slots := ""
-	if most > 0 {
-		slots = strconv.Itoa(most) + " at once"
+	if q.Cap > 0 {
+		slots = strconv.Itoa(q.Cap) + " at once"
 	}
-	return cmp.Or(join(", ", v.rate(), slots), "no limit")
+	return cmp.Or(join(", ", quotaRate(q), slots), "no limit")
 }
 
 // slots is how many of the slots are taken.
-func (v quota) slots() cell {
-	if v.Free == nil {
-		return styled(normal, v.Held)
+func slots(q admission.QuotaRecord) cell {
+	if q.Free == nil {
+		return styled(normal, q.Held)
 	}
-	c := styled(normal, fmt.Sprintf("%d of %d", v.Held, v.Cap))
-	if *v.Free == 0 {
+	c := styled(normal, fmt.Sprintf("%d of %d", q.Held, q.Cap))
+	if *q.Free == 0 {
 		c.style = yellow
 	}
 	return c
@@ -128,17 +81,15 @@ those.`,
 				if err != nil && len(found) == 0 {
 					return err
 				}
-				out := make([]quota, len(found))
 				rows := make([][]any, len(found))
 				for i, q := range found {
-					v := newQuota(q)
 					started := ""
-					if v.Rate > 0 {
-						started = strconv.Itoa(v.Started)
+					if q.Rate > 0 {
+						started = strconv.Itoa(q.Started)
 					}
-					out[i], rows[i] = v, []any{v.Name, v.rate(), started, v.slots(), v.ForRate, v.ForSlots}
+					rows[i] = []any{q.Name, quotaRate(q.Quota), started, slots(q), q.ForRate, q.ForSlots}
 				}
-				if shown := a.show(out, func(p *page) {
+				if shown := a.show(append([]admission.QuotaRecord{}, found...), func(p *page) {
 					p.table([]string{"QUOTA", "RATE", "STARTED", "SLOTS", "WAIT FOR RATE", "WAIT FOR SLOTS"}, rows)
 				}); shown != nil {
 					return shown
@@ -162,7 +113,7 @@ func quotaShowCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				v := newQuota(q)
+				v := quotaShown{QuotaRecord: q}
 				if v.Blocked, err = blockedBy(ctx, o, flowfabric.QuotaGate(args[0])); err != nil &&
 					len(v.Blocked) == 0 {
 					err = fmt.Errorf("what it keeps from running is not known: %w", err)
@@ -235,7 +186,7 @@ is as it was submitted: 2 (at once), 100/1m (starts in a minute), or 2,100/1m. A
 				if err != nil {
 					return err
 				}
-				v := newQuota(q)
+				v := quotaShown{QuotaRecord: q}
 				v.Blocked, err = blockedBy(ctx, o, flowfabric.QuotaGate(q.Name))
 				v.Name = args[0]
 				if err != nil && len(v.Blocked) == 0 {
@@ -250,7 +201,7 @@ is as it was submitted: 2 (at once), 100/1m (starts in a minute), or 2,100/1m. A
 	}
 }
 
-func (v quota) text(p *page) {
+func (v quotaShown) text(p *page) {
 	suspect, started, revision := "", "", ""
 	if v.Revision > 0 {
 		revision = strconv.FormatUint(v.Revision, 10)
@@ -261,18 +212,19 @@ func (v quota) text(p *page) {
 	if v.Rate > 0 {
 		started = fmt.Sprintf("%d in the window", v.Started)
 	}
-	p.facts("name", v.Name, "for", v.Scope, "rate", v.rate(), "started", started, "slots", v.slots(), "suspect",
-		suspect, "jitter", span(time.Duration(v.Jitter)*time.Millisecond), "waiting",
+	p.facts("name", v.Name, "for", v.Scope, "rate", quotaRate(v.Quota), "started", started, "slots",
+		slots(v.QuotaRecord), "suspect",
+		suspect, "jitter", span(time.Duration(v.Jitter)), "waiting",
 		fmt.Sprintf("%s for the rate, %d for slots", count(v.ForRate, "queue"), v.ForSlots),
-		"revision", revision, "created", instant(v.CreatedAt), "changed by", v.By)
+		"revision", revision, "created", instant(v.CreatedAt), "changed by", v.ChangedBy)
 	closedTable(p, "keeps from running:", v.Blocked)
-	for i, h := range v.Holds {
+	for i, h := range v.Slots {
 		if i == 0 {
 			p.say("\nholds:")
 		}
 		p.say("  %s, epoch %d", h.Execution, h.Epoch)
 	}
-	auditTable(p, v.AuditLog)
+	auditTable(p, v.Audit)
 }
 
 // quotaFlags are the settings of a quota.
@@ -298,13 +250,13 @@ func (f *quotaFlags) apply(cmd *cobra.Command, q *admission.Quota) {
 		q.Rate = f.rate
 	}
 	if said("window") {
-		q.Window = f.window
+		q.Window = flowfabric.Millis(f.window)
 	}
 	if said("cap") {
 		q.Cap = f.most
 	}
 	if said("jitter") {
-		q.Jitter = f.jitter
+		q.Jitter = flowfabric.Millis(f.jitter)
 	}
 	if said("for") {
 		q.Scope = f.scope

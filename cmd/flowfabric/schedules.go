@@ -38,88 +38,21 @@ func schedulesCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// scheduleView is a admin.ScheduleInfo for --json.
-type scheduleView struct {
-	Name       string                  `json:"name"`
-	Spec       string                  `json:"spec"`
-	CatchUp    schedule.CatchUp        `json:"catch_up,omitempty"`
-	Overlap    schedule.Overlap        `json:"overlap,omitempty"`
-	Until      time.Time               `json:"until,omitzero"`
-	MaxRuns    uint64                  `json:"max_runs,omitempty"`
-	RunsLeft   *uint64                 `json:"runs_left,omitempty"`
-	JitterMs   int64                   `json:"jitter_ms,omitempty"`
-	Owner      string                  `json:"owner,omitempty"`
-	Ended      string                  `json:"ended,omitempty"` // why it has no next instant
-	Nodes      int                     `json:"nodes,omitempty"` // of the flow that it submits
-	Namespace  string                  `json:"namespace,omitempty"`
-	Lane       string                  `json:"lane,omitempty"`
-	Kind       string                  `json:"kind,omitempty"`
-	Priority   int                     `json:"priority"`
-	Budgets    []string                `json:"budgets,omitempty"`
-	Quotas     []string                `json:"quotas,omitempty"`
-	Revision   uint64                  `json:"revision"`
-	Paused     bool                    `json:"paused"`
-	PausedBy   string                  `json:"paused_by,omitempty"`
-	PausedAt   time.Time               `json:"paused_at,omitzero"`
-	Next       time.Time               `json:"next_at,omitzero"`
-	LastDue    time.Time               `json:"last_at,omitzero"`
-	LastID     *flowfabric.ExecutionID `json:"last_id,omitempty"`
-	LastFlow   *flowfabric.FlowID      `json:"last_flow,omitempty"`
-	Fired      uint64                  `json:"fired"`
-	Missed     uint64                  `json:"missed"`
-	Reasons    map[string]uint64       `json:"missed_reasons,omitempty"`
-	InputBytes int                     `json:"input_bytes"`
-	CreatedAt  time.Time               `json:"created_at,omitzero"`
-	UpdatedAt  time.Time               `json:"updated_at,omitzero"`
-	By         string                  `json:"updated_by,omitempty"`
-	Partition  uint16                  `json:"partition"`
-	Error      string                  `json:"error,omitempty"` // why its definition cannot be read
-	Upcoming   []time.Time             `json:"upcoming,omitempty"`
-}
-
-func newScheduleView(s admin.ScheduleInfo) scheduleView {
-	d := s.Definition
-	v := scheduleView{Name: s.Name, CatchUp: d.CatchUp, Overlap: d.Overlap, Namespace: d.Item.Namespace,
-		Lane: d.Item.Lane, Kind: d.Item.Kind, Priority: d.Item.Priority, Revision: s.Revision, Paused: s.Paused,
-		Next: utc(s.Next), LastDue: utc(s.LastDue), Fired: s.Fired, Missed: s.Missed, Reasons: s.Reasons,
-		InputBytes: s.InputBytes, CreatedAt: utc(s.CreatedAt), UpdatedAt: utc(s.UpdatedAt), By: s.By,
-		Partition: s.Partition, Error: message(s.Err)}
-	v.Until, v.MaxRuns, v.JitterMs, v.Owner, v.Ended, v.Nodes = utc(d.Until), d.Runs, d.Jitter.Milliseconds(), d.Owner,
-		s.Ended(), d.Item.Nodes
-	if left, limited := s.RunsLeft(); limited {
-		v.RunsLeft = &left
-	}
-	v.Budgets, v.Quotas = byKind(d.Item.Gates)
-	if s.Err == nil {
-		v.Spec = d.Spec.String()
-	}
-	if s.Paused {
-		v.PausedBy, v.PausedAt = s.PausedBy, utc(s.PausedAt)
-	}
-	if !s.LastID.IsZero() {
-		v.LastID = &s.LastID
-	}
-	if !s.LastFlow.IsZero() {
-		v.LastFlow = &s.LastFlow
-	}
-	return v
-}
-
 // state is a word for people.
-func (v scheduleView) state() cell {
+func scheduleState(v admin.ScheduleInfo) cell {
 	switch {
 	case v.Error != "":
 		return styled(red, "unreadable")
 	case v.Paused:
 		return styled(yellow, "paused")
 	case v.Next.IsZero():
-		return styled(faint, "over ("+string(v.Ended)+")")
+		return styled(faint, "over ("+v.Ended+")")
 	}
 	return styled(normal, "active")
 }
 
 // submits is the kind of what an instant submits.
-func (v scheduleView) submits() string {
+func submits(v admin.ScheduleInfo) string {
 	if v.Nodes == 0 {
 		return v.Kind
 	}
@@ -127,11 +60,11 @@ func (v scheduleView) submits() string {
 }
 
 // fired is how often it has fired, of how often it may.
-func (v scheduleView) fired() string {
-	if v.MaxRuns == 0 {
+func firings(v admin.ScheduleInfo) string {
+	if v.Runs == 0 {
 		return fmt.Sprint(v.Fired)
 	}
-	return fmt.Sprintf("%d of %d", v.Fired, v.MaxRuns)
+	return fmt.Sprintf("%d of %d", v.Fired, v.Runs)
 }
 
 func schedulesListCommand(a *app) *cobra.Command {
@@ -146,15 +79,12 @@ func schedulesListCommand(a *app) *cobra.Command {
 				if err != nil && len(found) == 0 {
 					return err
 				}
-				out := make([]scheduleView, len(found))
 				rows := make([][]any, len(found))
 				for i, s := range found {
-					v := newScheduleView(s)
-					out[i] = v
-					rows[i] = []any{v.Name, v.state(), v.Spec, v.submits(), v.Lane, instant(v.Next), v.fired(),
-						v.Missed}
+					rows[i] = []any{s.Name, scheduleState(s), s.When, submits(s), s.Lane, instant(s.Next), firings(s),
+						s.Missed}
 				}
-				if shown := a.show(out, func(p *page) {
+				if shown := a.show(append([]admin.ScheduleInfo{}, found...), func(p *page) {
 					p.table([]string{"NAME", "STATE", "WHEN", "KIND", "LANE", "NEXT", "FIRED", "MISSED"}, rows)
 				}); shown != nil {
 					return shown
@@ -183,9 +113,8 @@ func schedulesShowCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				v := newScheduleView(s)
-				v.Upcoming = s.NextRuns(upcoming)
-				return a.show(v, v.text)
+				s.Upcoming = s.NextRuns(upcoming)
+				return a.show(s, func(p *page) { scheduleText(p, s) })
 			})
 		}),
 	}
@@ -193,29 +122,31 @@ func schedulesShowCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (v scheduleView) text(p *page) {
+func scheduleText(p *page, v admin.ScheduleInfo) {
 	last := ""
-	if v.LastID != nil {
+	if !v.LastID.IsZero() {
 		last = instant(v.LastDue) + " " + v.LastID.String()
 	}
-	if v.LastFlow != nil {
+	if !v.LastFlow.IsZero() {
 		last = instant(v.LastDue) + " flow " + v.LastFlow.String()
 	}
 	jitter := ""
 	if v.JitterMs > 0 {
-		jitter = "up to " + (time.Duration(v.JitterMs) * time.Millisecond).String()
+		jitter = "up to " + v.JitterMs.String()
+	}
+	paused := ""
+	if v.Paused {
+		paused = join(", by ", instant(v.PausedAt), v.PausedBy)
 	}
 	missed := fmt.Sprint(v.Missed)
 	for _, reason := range slices.Sorted(maps.Keys(v.Reasons)) {
 		missed += fmt.Sprintf(" %s:%d", reason, v.Reasons[reason])
 	}
-	p.facts("name", v.Name, "state", v.state(), "paused", join(", by ", instant(v.PausedAt), v.PausedBy), "when",
-		v.Spec, "until", instant(v.Until), "jitter", jitter, "kind", v.submits(), "lane", v.Lane, "namespace",
-		v.Namespace, "priority", v.Priority, "budgets", join(",", v.Budgets...), "quotas", join(",", v.Quotas...),
-		"catch-up", v.CatchUp, "overlap", v.Overlap, "owner", v.Owner, "revision", v.Revision,
-		"fired", v.fired(), "missed", missed, "last", last, "next", instant(v.Next), "updated",
-		join(", by ", instant(v.UpdatedAt), v.By),
-		"error", v.Error)
+	p.facts("name", v.Name, "state", scheduleState(v), "paused", paused, "when", v.When, "until", instant(v.Until),
+		"jitter", jitter, "kind", submits(v), "lane", v.Lane, "namespace", v.Namespace, "priority", v.Priority,
+		"budgets", join(",", v.Budgets...), "quotas", join(",", v.Quotas...), "catch-up", v.CatchUp, "overlap",
+		v.Overlap, "owner", v.Owner, "revision", v.Revision, "fired", firings(v), "missed", missed, "last", last,
+		"next", instant(v.Next), "updated", join(", by ", instant(v.UpdatedAt), v.By), "error", v.Error)
 	for i, t := range v.Upcoming {
 		if i == 0 {
 			p.say("\nupcoming:")

@@ -90,7 +90,7 @@ func allowance(ctx context.Context, a *admin.Admin, tenant string) error {
 		Name:   tenant,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000}},
 		OnHard: admission.HardBlock,
-		Reset:  30 * 24 * time.Hour,
+		Reset:  flowfabric.Millis(30 * 24 * time.Hour),
 	})
 	return err
 }
@@ -215,7 +215,7 @@ func TestAgents(t *testing.T) {
 	must(t, err)
 	info, err := a.GetBudget(ctx, "acme")
 	must(t, err)
-	if left, _ := info.Headroom("tokens"); left != 1_000_000-30 || len(transcript.Messages) != 5 {
+	if left := info.Headroom["tokens"]; left != 1_000_000-30 || len(transcript.Messages) != 5 {
 		t.Errorf("%d tokens are left, %+v", left, transcript.Messages)
 	}
 }

@@ -21,7 +21,7 @@ func budget(ctx context.Context, a *admin.Admin, tenant string) error {
 		Name:   tenant,
 		Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}}, // 0 is no limit
 		OnHard: admission.HardBlock,
-		Reset:  30 * 24 * time.Hour,
+		Reset:  flowfabric.Millis(30 * 24 * time.Hour),
 	})
 	if err != nil {
 		return err
@@ -45,7 +45,8 @@ func complete(_ context.Context, topic string) (text string, tokens int64, err e
 
 // quota is for an API that takes 600 calls a minute, and 20 at once.
 func quota(ctx context.Context, a *admin.Admin) error {
-	_, err := a.EnsureQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: time.Minute, Cap: 20})
+	_, err := a.EnsureQuota(ctx, admission.Quota{Name: "llm", Rate: 580, Window: flowfabric.Millis(time.Minute),
+		Cap: 20})
 	return err
 }
 
@@ -92,7 +93,7 @@ func TestLimits(t *testing.T) {
 	must(t, err)
 	info, err := a.GetBudget(ctx, "acme")
 	must(t, err)
-	if left, limited := info.Headroom("tokens"); left != 1_000_000-3 || !limited {
+	if left, limited := info.Headroom["tokens"]; left != 1_000_000-3 || !limited {
 		t.Errorf("%d tokens are left", left)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // after it time and again.
 func TestSlotIsHeldForAsLongAsItsExecutionRuns(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 1, Window: time.Second})
+		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 1, Window: flowfabric.Millis(time.Second)})
 		w.create(0, q)
 		w.create(1, q)
 		k, other := w.worker(w.e, 0), w.worker(w.e, 1)
@@ -201,7 +201,7 @@ func (k *worker) repeat() ([]engine.Claim, error) {
 // As many start as may in the window, the others when it has room again and not before.
 func TestRateIsKept(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "rate", Rate: 3, Window: time.Minute, Cap: 3})
+		q := w.quota(admission.Quota{Name: "rate", Rate: 3, Window: flowfabric.Millis(time.Minute), Cap: 3})
 		for range 4 {
 			w.create(0, q)
 		}
@@ -262,7 +262,7 @@ func TestLostWordOfARelease(t *testing.T) {
 // partition.
 func TestDeadGrantIsKilled(t *testing.T) {
 	servers(t, func(w *env) {
-		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 2, Window: time.Hour})
+		q := w.quota(admission.Quota{Name: "one", Cap: 1, Rate: 2, Window: flowfabric.Millis(time.Hour)})
 		lost := w.create(0, q)
 		p := &process{Engine: w.e, at: 4} // ClaimNext for the table, ClaimNext, Admit, ClaimGranted
 		if _, err := w.worker(p, 0).try(10); err == nil || p.names[3] != "ClaimGranted" {

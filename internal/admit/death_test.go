@@ -27,7 +27,7 @@ func newSteps(w *env) *steps {
 	s := &steps{env: w}
 	s.budgetGate = w.budget(admission.Budget{Name: "budget", Refund: []string{"failed"}})
 	s.wide = w.quota(admission.Quota{Name: "a-wide", Cap: 2})
-	s.narrow = w.quota(admission.Quota{Name: "b-narrow", Cap: 1, Rate: 100, Window: 24 * time.Hour})
+	s.narrow = w.quota(admission.Quota{Name: "b-narrow", Cap: 1, Rate: 100, Window: flowfabric.Millis(24 * time.Hour)})
 	s.good = w.create(0, s.budgetGate, s.wide, s.narrow)
 	s.bad = w.create(0, s.budgetGate, s.wide, s.narrow)
 	return s

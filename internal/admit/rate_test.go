@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -35,7 +36,7 @@ func (b *between) ReleaseGrants(ctx context.Context, p uint16, s string, g []eng
 // since it was granted, also if its worker has no time left to ask again.
 func TestNoRouteIsClosedForLong(t *testing.T) {
 	servers(t, func(w *env) {
-		q := admission.Quota{Name: "r", Rate: 1, Window: 24 * time.Hour}
+		q := admission.Quota{Name: "r", Rate: 1, Window: flowfabric.Millis(24 * time.Hour)}
 		g := w.quota(q)
 		w.create(0, g)
 		b := &between{Engine: w.e}
@@ -74,7 +75,7 @@ func TestNoRouteIsClosedForLong(t *testing.T) {
 // A change of a quota answers who waits for it, and so does its repeat after a lost reply.
 func TestAChangeAndItsRepeatWake(t *testing.T) {
 	servers(t, func(w *env) {
-		q := admission.Quota{Name: "r", Rate: 1, Window: time.Hour}
+		q := admission.Quota{Name: "r", Rate: 1, Window: flowfabric.Millis(time.Hour)}
 		w.quota(q)
 		hold := func(n uint64) []engine.Hold { return []engine.Hold{{Execution: w.create(0), Epoch: n}} }
 		for route := range uint64(301) {
@@ -94,7 +95,7 @@ func TestAChangeAndItsRepeatWake(t *testing.T) {
 // Room in the window wakes who waits for it, and when the first has no work any more, the next.
 func TestAStartThatDidNotHappenIsOfferedOn(t *testing.T) {
 	servers(t, func(w *env) {
-		g := w.quota(admission.Quota{Name: "r", Rate: 1, Window: 24 * time.Hour})
+		g := w.quota(admission.Quota{Name: "r", Rate: 1, Window: flowfabric.Millis(24 * time.Hour)})
 		dead := w.create(1, g)
 		hold := engine.Hold{Execution: dead, Epoch: 7}
 		_, err := w.e.Admit(w.ctx, "r", 1, 90, 10*time.Second, []engine.Hold{hold})
@@ -136,7 +137,7 @@ func TestWindowIsNoHerd(t *testing.T) {
 	must.No(t, err)
 	defer e.Close()
 	w := &env{T: t, ctx: ctx, e: e, advance: func(time.Duration) {}}
-	g := w.quota(admission.Quota{Name: "q", Rate: 100, Window: time.Second})
+	g := w.quota(admission.Quota{Name: "q", Rate: 100, Window: flowfabric.Millis(time.Second)})
 	for p := range uint16(parts) {
 		for range 50 {
 			w.create(p, g)

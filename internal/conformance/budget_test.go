@@ -368,8 +368,9 @@ var budgetScenarios = []scenario{
 			_, err := g.e.ReadBudget(w.ctx, name, 0, 0)
 			w.is(err, denied.NoBudget)
 		}
-		for _, b := range []admission.Budget{{Name: name, Reset: time.Microsecond}, {Name: name,
-			Reset: time.Millisecond}, {Name: name, Limits: map[string]admission.Limit{"tokens": {Hard: 1, Soft: 2}}},
+		for _, b := range []admission.Budget{{Name: name, Reset: flowfabric.Millis(time.Microsecond)}, {Name: name,
+			Reset: flowfabric.Millis(time.Millisecond)}, {Name: name,
+			Limits: map[string]admission.Limit{"tokens": {Hard: 1, Soft: 2}}},
 			{Name: name, Refund: []string{"completed"}}, {Name: name, OnHard: "explode"},
 			{Name: name, Limits: hardLimit(-1)}} {
 			_, _, _, err := g.e.PutBudget(w.ctx, b, 0, "op")
@@ -422,7 +423,7 @@ var budgetScenarios = []scenario{
 	}},
 	{name: "budget periods keep their rhythm, however late a call comes", run: func(w *env) {
 		g := newGates(w)
-		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
+		b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(time.Minute) })
 		made := g.record(b).CreatedAt
 		next := func() time.Duration { return g.record(b).NextReset.Sub(made) }
 		same(w, "the first ends", next(), time.Minute)

@@ -196,7 +196,7 @@ var clockScenarios = []scenario{
 	}},
 	{name: "the clock steps back: a rate quota admits at once, and no more than its rate", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 2, Window: time.Minute})
+		q := g.quota(admission.Quota{Rate: 2, Window: flowfabric.Millis(time.Minute)})
 		w.createN(6, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		g.start(k, 2, q)
@@ -224,7 +224,7 @@ var clockScenarios = []scenario{
 	}},
 	{name: "the clock steps back: new waiters for a rate do not queue behind earlier ones", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 10, Window: 10 * time.Second})
+		q := g.quota(admission.Quota{Rate: 10, Window: flowfabric.Millis(10 * time.Second)})
 		w.createN(30, asking(flowfabric.QuotaGate(q)))
 		for i := range 9 {
 			w.create(asking(flowfabric.QuotaGate(q)), kind(fmt.Sprint("k", i)))
@@ -360,7 +360,7 @@ var clockScenarios = []scenario{
 		}},
 	{name: "the clock steps forward: a rate quota begins a new window, and a closed route opens", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 1, Window: 10 * time.Minute, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 1, Window: flowfabric.Millis(10 * time.Minute), Cap: 1})
 		w.createN(2, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]

@@ -322,7 +322,7 @@ var gateLifeScenarios = []scenario{
 	}},
 	{name: "a granted execution that is cancelled, expired or held cannot be claimed", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 99, Window: time.Hour, Cap: 9})
+		q := g.quota(admission.Quota{Rate: 99, Window: flowfabric.Millis(time.Hour), Cap: 9})
 		ids := w.createN(4, asking(flowfabric.QuotaGate(q)), deadline(time.Hour))
 		short := w.create(asking(flowfabric.QuotaGate(q)), deadline(3*time.Second))
 		k := g.asker("w1")
@@ -507,7 +507,7 @@ var gateLifeScenarios = []scenario{
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "k", tokens(100))
-		q := g.quota(admission.Quota{Rate: 1, Window: time.Hour, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 1, Window: flowfabric.Millis(time.Hour), Cap: 1})
 		w.must("ff_attach", proto, "n\x1fdefault", "b:"+b+",q:"+q, "me", "set")
 		w.create()
 		w.create(asking(flowfabric.QuotaGate(q)))

@@ -121,7 +121,8 @@ func gateWriting(function, name string, call func(*env, *engine.Engine, stagedGa
 // gateWritings are those about budgets, quotas and who asks them.
 var gateWritings = []writing{
 	gateWriting("ff_put_budget", "put a budget", func(w *env, e *engine.Engine, _ stagedGates) (string, error) {
-		revision, _, wake, err := e.PutBudget(w.ctx, admission.Budget{Name: w.gateName("another"), Reset: time.Hour,
+		revision, _, wake, err := e.PutBudget(w.ctx, admission.Budget{Name: w.gateName("another"),
+			Reset:  flowfabric.Millis(time.Hour),
 			Limits: map[string]admission.Limit{"tokens": {Hard: 10, Soft: 5}}}, 0, "me")
 		return fmt.Sprint(revision, wake), err
 	}),

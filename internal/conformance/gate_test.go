@@ -66,7 +66,7 @@ var gateScenarios = []scenario{
 	}},
 	{name: "an exhausted budget closes the route until its reset", run: func(w *env) {
 		g := newGates(w)
-		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
+		b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(time.Minute) })
 		g.spend(b, "a", map[string]int64{"tokens": 100})
 		w.create(asking(flowfabric.BudgetGate(b)))
 		k := g.asker("w1")

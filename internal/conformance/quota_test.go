@@ -75,7 +75,8 @@ func (g *gates) settle(quota string, holds ...engine.Hold) (states []engine.Hold
 var quotaScenarios = []scenario{
 	{name: "a rate of ten a minute admits ten, and the next when the first leaves the window", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 10, Window: time.Minute, Jitter: 2 * time.Second})
+		q := g.quota(admission.Quota{Rate: 10, Window: flowfabric.Millis(time.Minute),
+			Jitter: flowfabric.Millis(2 * time.Second)})
 		w.createN(12, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		for _, c := range g.start(k, 4, q) {
@@ -100,7 +101,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "if rate and cap both refuse, the rate is the reason", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 1, Window: time.Minute, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 1, Window: flowfabric.Millis(time.Minute), Cap: 1})
 		w.createN(2, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(2)
@@ -112,7 +113,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "an execution that runs longer than the rate's window keeps its slot", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 5, Window: time.Second, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 5, Window: flowfabric.Millis(time.Second), Cap: 1})
 		w.createN(2, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
@@ -137,7 +138,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "releasing a slot that the execution does not hold changes nothing", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 5, Window: time.Minute, Cap: 2})
+		q := g.quota(admission.Quota{Rate: 5, Window: flowfabric.Millis(time.Minute), Cap: 2})
 		w.create(asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
@@ -167,7 +168,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "an admission that never starts returns its slot and its start", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 2, Window: time.Hour, Cap: 2})
+		q := g.quota(admission.Quota{Rate: 2, Window: flowfabric.Millis(time.Hour), Cap: 2})
 		w.createN(3, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		list := k.grants(2)
@@ -192,7 +193,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "a grant that ends without a claim returns its slot and its start", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 9, Window: time.Hour, Cap: 9})
+		q := g.quota(admission.Quota{Rate: 9, Window: flowfabric.Millis(time.Hour), Cap: 9})
 		id := w.create(asking(flowfabric.QuotaGate(q)))
 		for what, back := range map[string]func(*worker, engine.Grant){
 			"session": func(k *worker, _ engine.Grant) {
@@ -279,7 +280,7 @@ var quotaScenarios = []scenario{
 	{name: "the slot of a worker that died after admission is free five seconds after the grant's time",
 		run: func(w *env) {
 			g := newGates(w)
-			q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
+			q := g.quota(admission.Quota{Rate: 5, Window: flowfabric.Millis(time.Hour), Cap: 1})
 			w.createN(2, asking(flowfabric.QuotaGate(q)))
 			dead := g.asker("dead").grants(1)
 			g.admit(q, 1, dead...)
@@ -305,7 +306,7 @@ var quotaScenarios = []scenario{
 		}},
 	{name: "a release that arrives before its admission leaves no slot occupied", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 5, Window: time.Hour, Cap: 1})
+		q := g.quota(admission.Quota{Rate: 5, Window: flowfabric.Millis(time.Hour), Cap: 1})
 		w.createN(2, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		late := k.grants(1)
@@ -430,15 +431,17 @@ var quotaScenarios = []scenario{
 		refuses("1000001", "1000", "0", "0")
 		refuses("0", "0", "1000001", "0")
 		refuses("0", "0", "1", "60001")
-		for _, q := range []admission.Quota{{Rate: -1, Window: time.Second}, {Cap: -1}, {Rate: 1},
-			{Rate: 1, Window: time.Microsecond}, {Cap: 1, Jitter: time.Nanosecond}} {
+		for _, q := range []admission.Quota{{Rate: -1, Window: flowfabric.Millis(time.Second)}, {Cap: -1}, {Rate: 1},
+			{Rate: 1, Window: flowfabric.Millis(time.Microsecond)}, {Cap: 1,
+				Jitter: flowfabric.Millis(time.Nanosecond)}} {
 			q.Name = name
 			_, _, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
 			w.is(err, denied.QuotaSpec)
 		}
 		_, err = g.e.ReadQuota(w.ctx, name, 0, 0)
 		w.is(err, denied.NoQuota)
-		q := admission.Quota{Name: name, Rate: 1, Window: 30 * 24 * time.Hour, Cap: 1000000, Jitter: time.Minute}
+		q := admission.Quota{Name: name, Rate: 1, Window: flowfabric.Millis(30 * 24 * time.Hour), Cap: 1000000,
+			Jitter: flowfabric.Millis(time.Minute)}
 		for _, want := range []bool{false, true} {
 			_, already, _, err := g.e.PutQuota(w.ctx, q, 0, "op")
 			w.no(err)
@@ -470,7 +473,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "a route that waits for a rate's window stays closed until its time", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 1, Window: 20 * time.Second})
+		q := g.quota(admission.Quota{Rate: 1, Window: flowfabric.Millis(20 * time.Second)})
 		w.createN(3, asking(flowfabric.QuotaGate(q)))
 		k := g.asker("w1")
 		c := g.start(k, 1, q)[0]
@@ -556,7 +559,8 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "an execution asks every quota and holds a slot of all or of none", run: func(w *env) {
 		g := newGates(w)
-		a, b := g.quota(admission.Quota{Cap: 2}), g.quota(admission.Quota{Rate: 1, Window: time.Hour})
+		a, b := g.quota(admission.Quota{Cap: 2}), g.quota(admission.Quota{Rate: 1,
+			Window: flowfabric.Millis(time.Hour)})
 		w.createN(2, asking(flowfabric.QuotaGate(a), flowfabric.QuotaGate(b)))
 		k := g.asker("w1")
 		list := k.grants(2)
@@ -573,7 +577,7 @@ var quotaScenarios = []scenario{
 	}},
 	{name: "a cap of three never has more than three running, and every end frees its slot", run: func(w *env) {
 		g := newGates(w)
-		q := g.quota(admission.Quota{Rate: 100, Window: time.Minute, Cap: 3})
+		q := g.quota(admission.Quota{Rate: 100, Window: flowfabric.Millis(time.Minute), Cap: 3})
 		w.createN(9, asking(flowfabric.QuotaGate(q)), deadline(2*time.Hour), reclaims(0))
 		k := g.asker("w1")
 		fill := func(want int) []engine.Claim {

@@ -59,7 +59,7 @@ var spendScenarios = []scenario{
 	}},
 	{name: "an undo does not take back what was refunded or counted in another period", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
-		b := g.budget(func(b *admission.Budget) { b.Reset = time.Minute })
+		b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(time.Minute) })
 		report := func(sequence uint64) admission.Usage {
 			u := admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: sequence,
 				Amounts: map[string]int64{"tokens": 40}}
@@ -272,7 +272,7 @@ var spendScenarios = []scenario{
 	{name: "a budget counts 64 dimensions a period and reserves places for those with limits", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(func(b *admission.Budget) {
-			b.Reset, b.Refund, b.Limits = time.Hour, []string{"failed"},
+			b.Reset, b.Refund, b.Limits = flowfabric.Millis(time.Hour), []string{"failed"},
 				map[string]admission.Limit{"tokens": {Hard: 1000}, "cost": {}}
 		})
 		sequence := uint64(0)
@@ -301,10 +301,11 @@ var spendScenarios = []scenario{
 		})
 		w.no(report("tokens", "cost", "d7"))
 		same(w, "counted", len(g.record(b).Used), 64)
-		_, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, Limits: hardLimit(1000)}, 1,
+		_, _, _, err := w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour),
+			Limits: hardLimit(1000)}, 1,
 			"op")
 		w.no(err)
-		_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour,
+		_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour),
 			Limits: map[string]admission.Limit{"tokens": {Hard: 1}, "new": {}}}, 2, "op")
 		w.no(err)
 		w.is(report("new"), flowfabric.ErrInvalidInput)
@@ -322,7 +323,7 @@ var spendScenarios = []scenario{
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		for reset, want := range map[time.Duration]time.Duration{0: 7 * 24 * time.Hour, time.Hour: 7 * 24 * time.Hour,
 			30 * 24 * time.Hour: 31 * 24 * time.Hour} {
-			b := g.budget(func(b *admission.Budget) { b.Reset = reset })
+			b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(reset) })
 			_, err := w.e.ReportUsage(w.ctx,
 				admission.Usage{Budget: b, Execution: id, Epoch: 5, Sequence: 1, Amounts: tokens(1)})
 			w.no(err)
@@ -356,7 +357,7 @@ var spendScenarios = []scenario{
 	}},
 	{name: "a repeated call returns the same routes to wake, and a route with room waits no more", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
-		b := g.budget(func(b *admission.Budget) { b.Reset = time.Hour })
+		b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(time.Hour) })
 		ask := func(route uint64, open bool) {
 			w.Helper()
 			rooms, err := w.e.CheckBudgets(w.ctx, w.p, route, []string{b})
@@ -375,7 +376,7 @@ var spendScenarios = []scenario{
 		}
 		g.spend(b, "k", tokens(100))
 		ask(3, false)
-		wider := admission.Budget{Name: b, Reset: time.Hour, Limits: hardLimit(200)}
+		wider := admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour), Limits: hardLimit(200)}
 		for _, again := range []bool{false, true, true} {
 			_, already, wake, err := w.e.PutBudget(w.ctx, wider, 1, "op")
 			w.no(err)
@@ -407,7 +408,10 @@ var spendScenarios = []scenario{
 	{name: "what a blocking budget refused waits for room for all of it, longer each time, and those before it do not",
 		run: func(w *env) {
 			g := newGates(w)
-			b := g.budget(func(b *admission.Budget) { b.Reset, b.OnHard = time.Hour, admission.HardBlock })
+			b := g.budget(func(b *admission.Budget) {
+				b.Reset, b.OnHard = flowfabric.Millis(time.Hour),
+					admission.HardBlock
+			})
 			big, other := flowfabric.NewExecutionID(w.p), flowfabric.NewExecutionID(w.p)
 			sequence := uint64(0)
 			spend := func(id flowfabric.ExecutionID, n int64, action admission.HardAction) {
@@ -447,7 +451,8 @@ var spendScenarios = []scenario{
 			spend(big, 70, admission.HardBlock)
 			ask(short(0, 31, time.Minute), big)
 			same(w, "refused", g.record(b).Refused["tokens"], 70+101+70)
-			_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: time.Hour, OnHard: admission.HardBlock,
+			_, _, _, err = w.e.PutBudget(w.ctx, admission.Budget{Name: b, Reset: flowfabric.Millis(time.Hour),
+				OnHard: admission.HardBlock,
 				Limits: hardLimit(99)}, 1, "op")
 			w.no(err)
 			ask(open, big) // other limits: what was refused may be less now

@@ -37,14 +37,14 @@ func (e *Engine) PutBudget(ctx context.Context, b admission.Budget, expected uin
 	if b.WarnSoft {
 		soft = "warn"
 	}
-	if b.Reset%time.Millisecond != 0 {
+	if time.Duration(b.Reset)%time.Millisecond != 0 {
 		return 0, false, nil, fmt.Errorf("%s: %w: reset %s is not whole milliseconds", fnPutBudget.name,
 			denied.BudgetSpec, b.Reset)
 	}
 	refund := slices.Clone(b.Refund)
 	slices.Sort(refund)
 	q := wire.PutBudget{Name: b.Name, Expected: int(expected), Scope: b.Scope, Mode: mode,
-		OnHard: string(cmp.Or(b.OnHard, admission.HardReject)), OnSoft: soft, Interval: b.Reset, By: by,
+		OnHard: string(cmp.Or(b.OnHard, admission.HardReject)), OnSoft: soft, Interval: time.Duration(b.Reset), By: by,
 		Strict: b.StrictDimensions, Refund: strings.Join(slices.Compact(refund), ",")}
 	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
 		q.Dimensions = append(q.Dimensions, wire.PutBudgetDimension{Dimension: dim, Hard: int(b.Limits[dim].Hard),
@@ -109,7 +109,8 @@ func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.
 		return admission.Reported{}, err
 	}
 	out := admission.Reported{Replayed: already, Verdict: admission.Verdict(r.Verdict), Applied: r.Applied,
-		Late: r.Late, Action: admission.HardAction(r.Action), Left: r.Left, Period: uint64(r.Period)}
+		Late: r.Late, Action: admission.HardAction(r.Action), Left: flowfabric.Millis(r.Left),
+		Period: uint64(r.Period)}
 	for _, text := range r.Breaches {
 		h := header{rest: text}
 		b := admission.Breach{Dimension: h.next()}

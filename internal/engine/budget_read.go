@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,7 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 	b.Audit, err = auditLog(r.Entries)
 	for i := range b.Audit {
 		spelledIDs(&b.Audit[i])
+		auditWords(&b.Audit[i], name)
 	}
 	for _, text := range r.Spenders {
 		s, wrong := spender(text)
@@ -54,7 +56,7 @@ func (e *Engine) FindGate(ctx context.Context, gate flowfabric.Gate) error {
 func budgetFields(b *admission.BudgetRecord, v map[string]string) {
 	f := fields{m: v, r: &reader{}}
 	b.Scope, b.Warn, b.OnHard, b.WarnSoft = v["sc"], v["md"] == "warn", admission.HardAction(v["hd"]), v["sf"] == "warn"
-	b.Reset, b.StrictDimensions = time.Duration(f.number("iv"))*time.Millisecond, v["st"] == "1"
+	b.Reset, b.StrictDimensions = millis(f.number("iv")), v["st"] == "1"
 	if v["rf"] != "" {
 		b.Refund = strings.Split(v["rf"], ",")
 	}
@@ -72,6 +74,14 @@ func budgetFields(b *admission.BudgetRecord, v map[string]string) {
 	b.LastReset, b.Missed = f.instant("lr"), uint64(f.number("ms"))
 	b.HardBreaches, b.SoftBreaches = uint64(f.number("bc")), uint64(f.number("bs"))
 	b.LastBreach, b.BreachedDim = f.instant("ba"), v["bd"]
+	b.Headroom = map[string]int64{}
+	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
+		if hard := b.Limits[dim].Hard; hard > 0 {
+			if b.Headroom[dim] = max(0, hard-b.Used[dim]); b.Headroom[dim] == 0 {
+				b.Exhausted = append(b.Exhausted, dim)
+			}
+		}
+	}
 }
 
 // auditLog reads the entries of a budget's or quota's book.

@@ -394,7 +394,8 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				TTL: time.Minute, Max: 1, Subscription: subscription}); err != nil || len(r.Claims) != 1 {
 				t.Fatal(err, r)
 			}
-			if _, _, _, err := e.PutQuota(t.Context(), admission.Quota{Name: "calls", Rate: 5, Window: time.Minute}, 0,
+			if _, _, _, err := e.PutQuota(t.Context(), admission.Quota{Name: "calls", Rate: 5,
+				Window: flowfabric.Millis(time.Minute)}, 0,
 				"me"); err != nil {
 				t.Fatal(err)
 			}

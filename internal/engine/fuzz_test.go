@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
@@ -38,6 +39,9 @@ func FuzzStored(f *testing.F) {
 			}
 		}
 		_, _ = parseSpender(text)
+		for _, what := range []string{"created", "adjusted", "period", "release", "soft_limit"} {
+			auditWords(&admission.AuditEntry{What: what, Detail: text}, "n")
+		}
 		_, _ = parseResumption(text)
 		for _, kind := range []string{"c", "l", "s"} {
 			_, _ = parseFeedEvent(3, kind, text)

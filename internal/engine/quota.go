@@ -49,13 +49,14 @@ func parseSpender(text string) (flowfabric.ExecutionID, error) {
 // denied.QuotaSpec, denied.QuotaConflict, denied.NoQuota.
 func (e *Engine) PutQuota(ctx context.Context, q admission.Quota, expected uint64,
 	by string) (revision uint64, already bool, wake []Waiter, err error) {
-	if q.Window%time.Millisecond != 0 || q.Jitter%time.Millisecond != 0 {
+	if time.Duration(q.Window)%time.Millisecond != 0 || time.Duration(q.Jitter)%time.Millisecond != 0 {
 		return 0, false, nil, fmt.Errorf("%s: %w: window and jitter are whole milliseconds", fnPutQuota.name,
 			denied.QuotaSpec)
 	}
 	r, already, err := read[wire.PutQuotaReply](e.onGate(ctx, flowfabric.QuotaGate(q.Name), expected == 0,
-		wire.PutQuota{Name: q.Name, Expected: int(expected), Scope: q.Scope, Rate: q.Rate, Window: q.Window, Cap: q.Cap,
-			Jitter: q.Jitter, By: by}))
+		wire.PutQuota{Name: q.Name, Expected: int(expected), Scope: q.Scope, Rate: q.Rate,
+			Window: time.Duration(q.Window), Cap: q.Cap,
+			Jitter: time.Duration(q.Jitter), By: by}))
 	wake, err = waiters(fnPutQuota, r.Waiters, err)
 	return uint64(r.Revision), already, wake, err
 }
@@ -155,8 +156,10 @@ func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int)
 		wire.ReadQuota{Name: name, Holds: holds, Entries: entries}))
 	if _, l, ok := gate.Limit(); ok && errors.Is(err, denied.NoQuota) {
 		// no key was ever used there
-		return admission.QuotaRecord{Quota: admission.Quota{Name: name, Rate: l.Rate, Window: l.Per,
-			Cap: l.Concurrency}}, nil
+		q := admission.QuotaRecord{Quota: admission.Quota{Name: name, Rate: l.Rate, Window: flowfabric.Millis(l.Per),
+			Cap: l.Concurrency}}
+		derived(&q)
+		return q, nil
 	}
 	if err != nil {
 		return admission.QuotaRecord{}, err
@@ -165,14 +168,37 @@ func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int)
 	q := admission.QuotaRecord{Started: r.Started, Held: r.Held, Suspect: r.Suspect, ForSlots: r.ForSlots,
 		ForRate: r.ForRate, Revision: uint64(f.number("up")), ChangedBy: f.m["by"], CreatedAt: f.instant("ct")}
 	q.Name, q.Scope, q.Rate, q.Cap = name, f.m["sc"], int(f.number("rt")), int(f.number("cp"))
-	q.Window, q.Jitter = time.Duration(f.number("wn"))*time.Millisecond, time.Duration(f.number("jt"))*time.Millisecond
+	q.Window, q.Jitter = millis(f.number("wn")), millis(f.number("jt"))
 	q.Audit, err = auditLog(r.Entries)
 	for _, text := range r.Holds {
 		hold, _, _ := strings.Cut(text, " ")
 		q.Holds = append(q.Holds, hold)
 	}
+	for i := range q.Audit {
+		auditWords(&q.Audit[i], name)
+	}
+	derived(&q)
 	return q, unread(fnReadQuota.name, err)
 }
+
+// derived sets what follows from the rest of a record. A hold that is none is shown as it is.
+func derived(q *admission.QuotaRecord) {
+	q.Waiting = q.ForSlots + q.ForRate
+	if q.Cap > 0 {
+		free := max(0, q.Cap-q.Held)
+		q.Free = &free
+	}
+	for _, text := range q.Holds {
+		slot := admission.Hold{Execution: text}
+		if h, err := ParseHold(text); err == nil {
+			slot = admission.Hold{Execution: h.Execution.String(), Epoch: h.Epoch}
+		}
+		q.Slots = append(q.Slots, slot)
+	}
+}
+
+// millis is a number of milliseconds.
+func millis(n int64) flowfabric.Millis { return flowfabric.Millis(time.Duration(n) * time.Millisecond) }
 
 // QuotaNames lists all quotas by name (lua/admission/ff_list_quotas.lua).
 func (e *Engine) QuotaNames(ctx context.Context) ([]string, error) {

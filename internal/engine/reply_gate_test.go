@@ -137,11 +137,13 @@ func TestGateInput(t *testing.T) {
 		says string
 	}{
 		"a reset of half a ms": {func() error {
-			_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: "b", Reset: time.Microsecond}, 0, "")
+			_, _, _, err := e.PutBudget(ctx, admission.Budget{Name: "b", Reset: flowfabric.Millis(time.Microsecond)}, 0,
+				"")
 			return err
 		}(), denied.BudgetSpec, "reset"},
 		"a window of half a ms": {func() error {
-			_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Window: time.Microsecond}, 0, "")
+			_, _, _, err := e.PutQuota(ctx, admission.Quota{Name: "q", Window: flowfabric.Millis(time.Microsecond)}, 0,
+				"")
 			return err
 		}(), denied.QuotaSpec, "window"},
 		"no refunds": {func() error { _, _, err := e.ReleaseUsage(ctx, "me", nil); return err }(), nil, ""},

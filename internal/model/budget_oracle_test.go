@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
@@ -109,7 +110,7 @@ func wrongBudget(s admission.Budget) bool {
 			return true
 		}
 	}
-	return s.Reset != 0 && s.Reset < time.Second
+	return s.Reset != 0 && time.Duration(s.Reset) < time.Second
 }
 
 // put makes or changes a budget and returns it.
@@ -140,7 +141,7 @@ func (b *budgetTruth) put(s admission.Budget, expected uint64, by string,
 	if s.Reset == 0 {
 		b.next = 0
 	} else if s.Reset != b.spec.Reset {
-		b.next = now + s.Reset.Milliseconds()
+		b.next = now + time.Duration(s.Reset).Milliseconds()
 	}
 	b.spec, b.revision, b.changedBy = s, b.revision+1, by
 	return b, false, wake, ""
@@ -151,7 +152,7 @@ func (b *budgetTruth) roll(now int64) {
 	if b.next == 0 || now < b.next {
 		return
 	}
-	span := b.spec.Reset.Milliseconds()
+	span := time.Duration(b.spec.Reset).Milliseconds()
 	missed := (now - b.next) / span
 	b.begin(uint64(missed), b.next+(missed+1)*span, now, "time")
 }
@@ -265,7 +266,7 @@ func (b *budgetTruth) report(u admission.Usage, now int64) (admission.Reported, 
 	if !ok {
 		return admission.Reported{}, "invalid_delta"
 	}
-	r.Late, r.Action, r.Left, r.Period = late, v.spec.OnHard, v.left(now), v.period
+	r.Late, r.Action, r.Left, r.Period = late, v.spec.OnHard, flowfabric.Millis(v.left(now)), v.period
 	for _, x := range r.Breaches {
 		if x.Hard && r.Action == admission.HardBlock && u.Amounts[x.Dimension] > x.Limit {
 			r.Action = admission.HardFail // no period has room for it
@@ -476,7 +477,7 @@ func (b *budgetTruth) reset(move bool, by string, now int64) (wake []string, cod
 	b.roll(now)
 	next := b.next
 	if move && b.spec.Reset > 0 {
-		next = now + b.spec.Reset.Milliseconds()
+		next = now + time.Duration(b.spec.Reset).Milliseconds()
 	}
 	b.begin(0, next, now, by)
 	return b.waiting.take(256), ""

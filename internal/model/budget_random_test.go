@@ -251,7 +251,7 @@ func (x *budgets) spec(name string) admission.Budget {
 		WarnSoft: x.chance(50), StrictDimensions: x.chance(20), OnHard: []admission.HardAction{"", admission.HardReject,
 			admission.HardFail, admission.HardBlock}[x.r.IntN(4)], Limits: map[string]admission.Limit{}}
 	if x.chance(60) {
-		b.Reset = time.Duration(1+x.r.IntN(10)) * time.Second
+		b.Reset = flowfabric.Millis(time.Duration(1+x.r.IntN(10)) * time.Second)
 	}
 	for _, dim := range budgetDims {
 		l := admission.Limit{Hard: int64(x.r.IntN(200)), Soft: int64(x.r.IntN(150))}

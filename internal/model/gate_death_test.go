@@ -52,7 +52,8 @@ func newDeath(t *testing.T, s *server) *death {
 	x.no(err)
 	var gates []flowfabric.Gate
 	for _, name := range deathQuotas {
-		_, _, _, err = s.e.PutQuota(x.ctx, admission.Quota{Name: name, Cap: 1, Rate: 5, Window: time.Hour}, 0, "me")
+		_, _, _, err = s.e.PutQuota(x.ctx, admission.Quota{Name: name, Cap: 1, Rate: 5,
+			Window: flowfabric.Millis(time.Hour)}, 0, "me")
 		x.no(err)
 		gates = append(gates, flowfabric.QuotaGate(name))
 	}

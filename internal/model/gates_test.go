@@ -124,11 +124,13 @@ func newGateRun(t *testing.T, s *server, seed uint64, did map[string]int) *gateR
 		x.same(code, "OK")
 	}
 	_, _, _, err := x.e.PutBudget(x.ctx,
-		admission.Budget{Name: gateNames["b"], Reset: 45 * time.Second, Refund: []string{"failed", "cancelled"},
+		admission.Budget{Name: gateNames["b"], Reset: flowfabric.Millis(45 * time.Second), Refund: []string{"failed",
+			"cancelled"},
 			Limits: map[string]admission.Limit{"tokens": {Hard: gateHard}}}, 0, "me")
 	x.no(err)
 	x.cap("q1", admission.Quota{Cap: 1 + x.r.IntN(3)})
-	x.cap("q2", admission.Quota{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5), Window: rateSpan * time.Millisecond})
+	x.cap("q2", admission.Quota{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5),
+		Window: flowfabric.Millis(rateSpan * time.Millisecond)})
 	for p := range uint16(gateParts) {
 		x.create(p)
 	}
@@ -647,7 +649,8 @@ func (x *gateRun) operate() {
 	case 6:
 		x.cap("q1", admission.Quota{Cap: 1 + x.r.IntN(3)})
 	case 7:
-		x.cap("q2", admission.Quota{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5), Window: rateSpan * time.Millisecond})
+		x.cap("q2", admission.Quota{Cap: 1 + x.r.IntN(4), Rate: 2 + x.r.IntN(5),
+			Window: flowfabric.Millis(rateSpan * time.Millisecond)})
 	}
 }
 

@@ -56,7 +56,7 @@ func (q *quotaTruth) started(now int64) (n int) {
 		return 0
 	}
 	for _, at := range q.window {
-		n += bool01(at > now-q.spec.Window.Milliseconds())
+		n += bool01(at > now-time.Duration(q.spec.Window).Milliseconds())
 	}
 	return n
 }
@@ -67,7 +67,10 @@ func (q *quotaTruth) admit(partition uint16, route uint64, ttl time.Duration, ho
 	if q == nil {
 		return a, "quota_policy_not_found"
 	}
-	maps.DeleteFunc(q.window, func(_ string, at int64) bool { return at <= now-q.spec.Window.Milliseconds() })
+	maps.DeleteFunc(q.window, func(_ string,
+		at int64) bool {
+		return at <= now-time.Duration(q.spec.Window).Milliseconds()
+	})
 	known := q.window
 	if q.spec.Cap > 0 {
 		known = q.slots
@@ -119,10 +122,10 @@ func (q *quotaTruth) retry(who string, now int64) time.Duration {
 	for _, at := range q.forRate {
 		k += bool01(at > now-30_000)
 	}
-	starts, window := slices.Sorted(maps.Values(q.window)), q.spec.Window.Milliseconds()
+	starts, window := slices.Sorted(maps.Values(q.window)), time.Duration(q.spec.Window).Milliseconds()
 	place := max(1, min(len(starts), len(starts)-q.spec.Rate+k))
 	return time.Duration(max(min(100, window), starts[place-1]+window-now)+
-		jitter(who, now, max(q.spec.Jitter.Milliseconds(), min(1000, window/10)))) * time.Millisecond
+		jitter(who, now, max(time.Duration(q.spec.Jitter).Milliseconds(), min(1000, window/10)))) * time.Millisecond
 }
 
 func (q *quotaTruth) full(started, held int) string {

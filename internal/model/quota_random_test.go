@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
@@ -79,9 +80,9 @@ func (x *quotas) run() {
 func (x *quotas) put(name string) {
 	x.t.Helper()
 	q := admission.Quota{Name: name, Scope: []string{"", "team"}[x.r.IntN(2)], Cap: x.r.IntN(6), Rate: x.r.IntN(8),
-		Jitter: time.Duration(x.r.IntN(3)*100) * time.Millisecond}
+		Jitter: flowfabric.Millis(time.Duration(x.r.IntN(3)*100) * time.Millisecond)}
 	if x.chance(95) {
-		q.Window = time.Duration(1+x.r.IntN(20)) * 500 * time.Millisecond
+		q.Window = flowfabric.Millis(time.Duration(1+x.r.IntN(20)) * 500 * time.Millisecond)
 	}
 	if x.chance(30) {
 		q.Rate = 0
@@ -97,7 +98,7 @@ func (x *quotas) put(name string) {
 		expected = uint64(x.r.IntN(4))
 	}
 	if x.truth[name] == nil && expected > 0 {
-		q.Window = time.Second // of two refusals either may be told
+		q.Window = flowfabric.Millis(time.Second) // of two refusals either may be told
 	}
 	x.say("put %+v at %d", q, expected)
 	revision, already, wake, err := x.s.e.PutQuota(x.ctx, q, expected, "me")

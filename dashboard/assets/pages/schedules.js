@@ -31,14 +31,14 @@ export default function Schedules() {
         { name: "Schedule", cell: s => html`<b>${s.name}</b>` },
         { name: "State", cell: s => s.error ? html`<${Chip} kind="bad" title=${visible(s.error)}>broken<//>` : s.paused ? html`<${Chip} kind="warn" title=${s.paused_by && `by ${visible(s.paused_by)}`}>paused<//>` : s.ended ? html`<${Chip} title=${over[s.ended]}>over<//>` : html`<${Chip} kind="good">on<//>` },
         { name: "When", cell: s => html`<span class="mono">${(s.spec ?? "").replace(" from 1970-01-01T00:00:00Z", "")}</span>${limits(s).map(text => html`<br /><small>${text}</small>`)}` },
-        { name: "Next", class: "num", cell: s => s.paused || !s.next ? html`<span class="none">–</span>` : html`<span title=${s.next_runs?.map(instant).join("\n")}><${Time} at=${s.next} /></span>` },
+        { name: "Next", class: "num", cell: s => s.paused || !s.next_at ? html`<span class="none">–</span>` : html`<span title=${s.next_runs?.map(instant).join("\n")}><${Time} at=${s.next_at} /></span>` },
         { name: "Then", class: "wide wider", cell: s => s.paused ? "" : s.next_runs?.slice(1, 3).map(day).join(", ") },
         { name: "Kind", cell: s => s.nodes ? html`<a href=${to(["flows"], { kind: s.kind })}>${s.kind}</a><br /><small>flow of ${number(s.nodes)}</small>` : html`<a href=${to(["executions"], { kind: s.kind })}>${s.kind ?? ""}</a>` },
         { name: "Owner", class: "wide wider", cell: s => s.owner ? visible(s.owner) : "" },
-        { name: "Last", class: "num", cell: s => s.last_execution ? html`<a href=${to(["executions", s.last_execution])}><${Time} at=${s.last_due} /></a>` : s.last_flow ? html`<a href=${to(["flows", s.last_flow])}><${Time} at=${s.last_due} /></a>` : html`<span class="none">never</span>` },
+        { name: "Last", class: "num", cell: s => s.last_execution ? html`<a href=${to(["executions", s.last_execution])}><${Time} at=${s.last_due_at} /></a>` : s.last_flow ? html`<a href=${to(["flows", s.last_flow])}><${Time} at=${s.last_due_at} /></a>` : html`<span class="none">never</span>` },
         { name: "Runs", class: "num wide", cell: s => html`${number(s.fired)}${s.missed ? html` <${Chip} kind="warn">${number(s.missed)} missed<//>` : ""}` },
         ...(may("pauseSchedule") ? [{ name: "Actions", class: "end", cell: s => html`<${Menu} label="Change" items=${[
-          s.paused ? { label: "Let it go on…", run: () => change(s, "Let it go on:", `The next run is at ${s.next ? instant(s.next) : "its next instant"}. What was missed is treated as its definition says.`, v => post(path(s) + ":resume", { reason: v.reason }), "It goes on.") }
+          s.paused ? { label: "Let it go on…", run: () => change(s, "Let it go on:", `The next run is at ${s.next_at ? instant(s.next_at) : "its next instant"}. What was missed is treated as its definition says.`, v => post(path(s) + ":resume", { reason: v.reason }), "It goes on.") }
             : { label: "Pause…", run: () => change(s, "Pause", "It submits nothing until somebody lets it go on.", v => post(path(s) + ":pause", { reason: v.reason }), "Paused.") },
           may("removeSchedule") && { label: "Remove…", danger: true, run: () => change(s, "Remove", "It submits nothing any more. Executions that it has submitted stay. A program that declares it makes it again.", v => remove(path(s), { reason: v.reason }), "Removed.", true) }]} />` }] : [])]} />`}<//><${More} of=${page.data} what="schedules" /></div>`
 }

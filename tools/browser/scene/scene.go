@@ -247,10 +247,11 @@ func (s *Scene) Fill(ctx context.Context) error {
 func (s *Scene) limits(ctx context.Context) error {
 	err := errors.Join(
 		s.Admin.PutBudget(ctx, admission.Budget{Name: "llm-tokens", Scope: "all models", OnHard: admission.HardBlock,
-			Reset:  24 * time.Hour,
+			Reset:  flowfabric.Millis(24 * time.Hour),
 			Limits: map[string]admission.Limit{"tokens": {Hard: 1_000_000, Soft: 800_000}, "cents": {Hard: 5_000}}}, 0),
-		s.Admin.PutQuota(ctx, admission.Quota{Name: "mail", Scope: "the mail provider", Rate: 100, Window: time.Minute,
-			Cap: 10}, 0))
+		s.Admin.PutQuota(ctx, admission.Quota{Name: "mail", Scope: "the mail provider", Rate: 100,
+			Window: flowfabric.Millis(time.Minute),
+			Cap:    10}, 0))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flowfabric/flowfabric-go/admission"
+)
+
+// auditWords reads the detail of an entry of a budget or quota; one that is not as expected is left as it is.
+func auditWords(e *admission.AuditEntry, name string) {
+	before, known := *e, false
+	switch w := strings.Split(e.Detail, " "); e.What {
+	case "created", "changed":
+		known = auditedSettings(e, name, w)
+	case "adjusted":
+		var text string
+		text, e.Reason, _ = strings.Cut(e.Detail, " ")
+		e.Amounts, known = readAmounts(text)
+	case "period": // its number, its beginning, how many were missed after it, and what was used
+		if len(w) == 4 {
+			period := uint64(counted(w[0]))
+			e.Period, e.Missed = &period, uint64(counted(w[2]))
+			if ms := counted(w[1]); ms > 0 {
+				e.Began = time.UnixMilli(ms).UTC()
+			}
+			e.Amounts, known = readAmounts(w[3])
+		}
+	case "release":
+		if len(w) == 3 {
+			e.Execution, e.Outcome = w[0], w[1]
+			e.Amounts, known = readAmounts(w[2])
+		}
+	case "soft_limit":
+		if len(w) == 3 {
+			e.Execution, known = e.By, true
+			e.Breach = &admission.Breach{Dimension: w[0], Used: counted(w[1]), Limit: counted(w[2]), Crossed: true}
+		}
+	}
+	if !known {
+		*e = before
+	}
+}
+
+// auditedSettings reads the settings of a budget: scope, mode, on hard, on soft, interval, strict, refund and limits;
+// or of a quota: scope, rate, window, cap and jitter. A scope may have spaces, the rest has none.
+func auditedSettings(e *admission.AuditEntry, name string, w []string) bool {
+	n := len(w)
+	if last := w[n-1]; n >= 8 && (last == "" || strings.HasPrefix(last, "h:")) {
+		e.Budget = &admission.Budget{Name: name, Scope: strings.Join(w[:n-7], " "), Warn: w[n-7] == "warn",
+			OnHard: admission.HardAction(w[n-6]), WarnSoft: w[n-5] == "warn", Reset: millis(counted(w[n-4])),
+			StrictDimensions: w[n-3] == "1", Limits: map[string]admission.Limit{}}
+		if w[n-2] != "" {
+			e.Budget.Refund = strings.Split(w[n-2], ",")
+		}
+		parts := strings.Split(last, ",") // h:<dimension>,<hard>,s:<dimension>,<soft>,…
+		for i := 0; i+3 < len(parts); i += 4 {
+			e.Budget.Limits[strings.TrimPrefix(parts[i], "h:")] = admission.Limit{Hard: counted(parts[i+1]),
+				Soft: counted(parts[i+3])}
+		}
+		return true
+	}
+	if n < 5 {
+		return false
+	}
+	e.Quota = &admission.Quota{Name: name, Scope: strings.Join(w[:n-4], " "), Rate: int(counted(w[n-4])),
+		Window: millis(counted(w[n-3])), Cap: int(counted(w[n-2])), Jitter: millis(counted(w[n-1]))}
+	return true
+}
+
+// counted is a number; what is none counts as 0.
+func counted(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// readAmounts reads <dimension>=<amount>,…; "" is none.
+func readAmounts(text string) (map[string]int64, bool) {
+	out := map[string]int64{}
+	if text == "" {
+		return out, true
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		dim, amount, ok := strings.Cut(part, "=")
+		n, err := strconv.ParseInt(amount, 10, 64)
+		if !ok || err != nil {
+			return nil, false
+		}
+		out[dim] = n
+	}
+	return out, true
+}

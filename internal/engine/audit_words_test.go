@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
+)
+
+// What the detail of an entry says is told by name, whatever text stands in front of it.
+func TestAuditWords(t *testing.T) {
+	for _, x := range []struct{ what, detail, want string }{
+		{"created", "all of it strict fail allow 86400000 0 failed h:cost,500,s:cost,0,h:tokens,10,s:tokens,8",
+			`"budget":{"name":"n","scope":"all of it","on_hard":"fail","reset_ms":86400000,"refund":["failed"],` +
+				`"limits":{"cost":{"hard":500},"tokens":{"hard":10,"soft":8}}}`},
+		{"created", " warn fail warn 0 1  h:tokens,0,s:tokens,8",
+			`"budget":{"name":"n","warn":true,"on_hard":"fail","warn_soft":true,"strict":true,` +
+				`"limits":{"tokens":{"soft":8}}}`},
+		{"created", " strict fail allow 0 0  ", `"budget":{"name":"n","on_hard":"fail"}`},
+		{"changed", " 0 0 4 0", `"quota":{"name":"n","cap":4}`},
+		{"changed", "mail and more 100 60000 5 0",
+			`"quota":{"name":"n","scope":"mail and more","rate":100,"window_ms":60000,"cap":5}`},
+		{"created", " 0 0 0 0", `"quota":{"name":"n"}`},
+		{"created", "a b c d e f 0 0 4 0", `"quota":{"name":"n","scope":"a b c d e f","cap":4}`},
+		{"period", "3 1700000000000 0 tokens=5,cost=1",
+			`"amounts":{"cost":1,"tokens":5},"period":3,"period_began_at":"2023-11-14T22:13:20Z"`},
+		{"period", "3 1700000000000 2 ", `"period":3,"period_began_at":"2023-11-14T22:13:20Z","periods_missed":2`},
+		{"adjusted", "tokens=-5 counted twice", `"amounts":{"tokens":-5},"reason":"counted twice"`},
+		{"release", "some-id failed tokens=5", `"amounts":{"tokens":5},"execution":"some-id","outcome":"failed"`},
+		{"soft_limit", "tokens 9 8", `"breach":{"dimension":"tokens","hard":false,"used":9,"limit":8,"crossed":true}`},
+		{"adjusted", "what is this", ""},
+		{"something", "new", ""},
+	} {
+		e := admission.AuditEntry{What: x.what, Detail: x.detail}
+		auditWords(&e, "n")
+		got, err := json.Marshal(e)
+		_, words, _ := strings.Cut(string(got), x.detail+`"`)
+		if err != nil || strings.Trim(words, ",}") != strings.Trim(x.want, ",}") {
+			t.Errorf("%s %q: %s, want %s, %v", x.what, x.detail, words, x.want, err)
+		}
+	}
+}
+
+// A hold that is none is shown as it is.
+func TestSlots(t *testing.T) {
+	h := Hold{Execution: flowfabric.MakeExecutionID(3, uuid.MustParse(sampleUUID)), Epoch: 4}
+	q := admission.QuotaRecord{Holds: []string{h.String(), "what is this"}}
+	derived(&q)
+	if want := []admission.Hold{{Execution: h.Execution.String(), Epoch: 4},
+		{Execution: "what is this"}}; !slices.Equal(
+		q.Slots, want) {
+		t.Errorf("%+v, want %+v", q.Slots, want)
+	}
+}
