@@ -42,7 +42,7 @@ func ReadTranscript(ctx context.Context, c *client.Client, id flowfabric.Executi
 	}
 	names := map[place]string{}
 	for _, r := range records {
-		if at, ok := placeOf(o.Name, r.Name); ok && !r.Failed && r.Kind == "step" {
+		if at, ok := placeOf(o.Name, r.Name); ok && r.State != "failed" && r.Kind == "step" {
 			names[at] = r.Name
 		}
 	}

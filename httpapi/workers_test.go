@@ -130,7 +130,7 @@ func TestRemoteWorker(t *testing.T) {
 	if l := into[stepList](t, a.as("viewer", "GET", path+"/steps", "", 200)); len(l.Items) != 1 ||
 		l.Items[0].Name != "charge" || l.Items[0].Kind != "step" ||
 		l.Items[0].State != "recorded" || l.Items[0].Bytes != len(`{"id":7}`) ||
-		l.Items[0].EndedAt.Sub(*l.Items[0].StartedAt) != 1500*time.Millisecond {
+		l.Items[0].EndedAt.Sub(l.Items[0].StartedAt) != 1500*time.Millisecond {
 		t.Errorf("%+v", l)
 	}
 	if v := into[payload](t, a.as("viewer", "GET", path+"/steps/charge", "", 200)); string(v) != `{"id":7}` {
@@ -184,7 +184,7 @@ func TestRemoteWorkerEnds(t *testing.T) {
 	x = r.one()
 	if l := into[stepList](t, a.as("viewer", "GET", path+"/steps", "", 200)); len(l.Items) != 2 ||
 		l.Items[0].State != "recorded" || l.Items[1].Name != "ship" || l.Items[1].State != "failed" ||
-		l.Items[1].Error != "no route" || l.Items[1].EndedAt.Sub(*l.Items[1].StartedAt) != 20*time.Millisecond {
+		l.Items[1].Error != "no route" || l.Items[1].EndedAt.Sub(l.Items[1].StartedAt) != 20*time.Millisecond {
 		t.Errorf("%+v", l)
 	}
 	if x.AttemptType != "retry" || x.Attempt != 2 || x.Retries != 1 || string(x.Steps["s"]) != "null" ||

@@ -47,35 +47,15 @@ type shown struct{ input, result, summary, steps bool }
 // execution is what show prints of one.
 type execution struct {
 	flowfabric.Snapshot
-	Closed      *closing        `json:"closed,omitempty"`      // its queue, by a gate
-	ClosedUntil time.Time       `json:"closed_until,omitzero"` // its gates are asked again
-	Budgets     []string        `json:"budgets,omitempty"`
-	Quotas      []string        `json:"quotas,omitempty"`
-	End         *ended          `json:"end,omitempty"`          // --result
-	Summary     *summaryView    `json:"summary,omitempty"`      // --summary
-	StepList    []stepView      `json:"step_list,omitempty"`    // --steps
-	Input       json.RawMessage `json:"input,omitempty"`        // --input, if it is JSON
-	InputRaw    []byte          `json:"input_base64,omitempty"` // --input, if it is not
-}
-
-// stepView is a step that was recorded, or that an attempt failed in.
-type stepView struct {
-	Name      string    `json:"name"`
-	Kind      string    `json:"kind"`
-	Attempt   uint32    `json:"attempt"`
-	State     string    `json:"state"`
-	StartedAt time.Time `json:"started_at,omitzero"`
-	EndedAt   time.Time `json:"ended_at,omitzero"`
-	Bytes     int       `json:"bytes"`
-	Error     string    `json:"error,omitempty"`
-}
-
-func newStepView(s flowfabric.StepRecord) stepView {
-	v := stepView{s.Name, s.Kind, s.Attempt, "recorded", utc(s.StartedAt), utc(s.EndedAt), s.Bytes, s.Error}
-	if s.Failed {
-		v.State = "failed"
-	}
-	return v
+	Closed      *closing                `json:"closed,omitempty"`      // its queue, by a gate
+	ClosedUntil time.Time               `json:"closed_until,omitzero"` // its gates are asked again
+	Budgets     []string                `json:"budgets,omitempty"`
+	Quotas      []string                `json:"quotas,omitempty"`
+	End         *ended                  `json:"end,omitempty"`          // --result
+	Summary     *summaryView            `json:"summary,omitempty"`      // --summary
+	StepList    []flowfabric.StepRecord `json:"step_list,omitempty"`    // --steps
+	Input       json.RawMessage         `json:"input,omitempty"`        // --input, if it is JSON
+	InputRaw    []byte                  `json:"input_base64,omitempty"` // --input, if it is not
 }
 
 type summaryView struct {
@@ -132,12 +112,8 @@ func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.E
 		}
 	}
 	if with.steps {
-		list, err := c.Steps(ctx, id)
-		if err != nil {
+		if x.StepList, err = c.Steps(ctx, id); err != nil {
 			return err
-		}
-		for _, s := range list {
-			x.StepList = append(x.StepList, newStepView(s))
 		}
 	}
 	if with.summary {

@@ -26,7 +26,7 @@ func (w *env) listed(id flowfabric.ExecutionID) []string {
 			w.Errorf("%s ended at %s, behind what ended later", s.Name, s.EndedAt)
 		}
 		text := fmt.Sprintf("%s %s %d %s %d", s.Kind, s.Name, s.Attempt, s.EndedAt.Sub(s.StartedAt), s.Bytes)
-		if s.Failed {
+		if s.State == "failed" {
 			text += " failed: " + s.Error
 		}
 		out = append(out, text)

@@ -45,7 +45,7 @@ func (e *Engine) readSteps(ctx context.Context, id flowfabric.ExecutionID,
 	}
 	for _, x := range r.Failed {
 		s := step(x.Name, x.Attempt, x.At, x.Took)
-		s.Failed, s.Error = true, x.Reason
+		s.State, s.Error = "failed", x.Reason
 		out = append(out, s)
 	}
 	if r.Value != nil {
@@ -59,7 +59,7 @@ func (e *Engine) readSteps(ctx context.Context, id flowfabric.ExecutionID,
 
 // step is what both kinds of rows begin with.
 func step(name string, attempt int, at time.Time, took time.Duration) flowfabric.StepRecord {
-	s := flowfabric.StepRecord{Name: name, Kind: "step", Attempt: uint32(attempt), EndedAt: at,
+	s := flowfabric.StepRecord{Name: name, Kind: "step", State: "recorded", Attempt: uint32(attempt), EndedAt: at,
 		StartedAt: at.Add(-took)}
 	for _, k := range stepKinds {
 		if rest, ok := strings.CutPrefix(s.Name, k.prefix); ok {
