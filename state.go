@@ -41,14 +41,14 @@ func (p PublicState) Terminal() bool {
 
 // State is a code in words: seven dimensions and the public state.
 type State struct {
-	Code            Code
-	LifecyclePhase  string // runnable, active, suspended, terminal
-	OwnershipState  string // unowned, leased, lease_expired_reclaimable, lease_revoked
-	Eligibility     string // eligible_now, not_eligible_until_time, blocked_by_…, not_applicable
-	BlockingReason  string // none, waiting_for_worker, waiting_for_delay, …
-	TerminalOutcome string // none, success, failed, cancelled, expired, skipped
-	AttemptState    string // none, pending_first_attempt, running_attempt, …
-	Public          PublicState
+	Public          PublicState `json:"state" jsonschema:"waiting, waiting_budget, waiting_quota, waiting_children, delayed, active, suspended, completed, failed, cancelled, expired or skipped"`
+	BlockingReason  string      `json:"blocking_reason,omitempty"` // waiting_for_worker, …; "": nothing
+	Code            Code        `json:"code,omitempty" see:"operator"`
+	LifecyclePhase  string      `json:"lifecycle_phase,omitempty" see:"operator" jsonschema:"runnable, active, suspended or terminal"`
+	OwnershipState  string      `json:"ownership_state,omitempty" see:"operator" jsonschema:"unowned, leased, lease_expired_reclaimable or lease_revoked"`
+	Eligibility     string      `json:"eligibility,omitempty" see:"operator" jsonschema:"eligible_now, not_eligible_until_time, blocked_by_… or not_applicable"`
+	TerminalOutcome string      `json:"terminal_outcome,omitempty" see:"operator" jsonschema:"none, success, failed, cancelled, expired or skipped"`
+	AttemptState    string      `json:"attempt_state,omitempty" see:"operator" jsonschema:"none, pending_first_attempt, running_attempt, …"`
 }
 
 // Terminal reports whether the execution has ended.

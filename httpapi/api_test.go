@@ -683,8 +683,8 @@ func (a *api) flowsAndSchedules() {
 		t.Fatal(err)
 	}
 	path := "/v1/flows/" + made.ID().String()
-	v := into[flowView](t, a.as("viewer", "GET", path, "", 200))
-	if v.State != "failed" || len(v.Nodes) != 2 || v.Nodes[1].Name != "second" || len(v.Nodes[1].DependsOn) != 1 ||
+	v := into[client.FlowSnapshot](t, a.as("viewer", "GET", path, "", 200))
+	if v.State != "failed" || len(v.Nodes) != 2 || v.Nodes[1].Node != "second" || len(v.Nodes[1].Edges) != 1 ||
 		v.Nodes[1].Category != "handler_error" {
 		t.Errorf("%+v", v)
 	}
@@ -726,8 +726,8 @@ func (a *api) flowsAndSchedules() {
 		t.Errorf("%+v", again)
 	}
 	a.until("/v1/executions/"+shape.Nodes["d"], "completed")
-	if v := into[flowView](t, a.as("viewer", "GET", "/v1/flows/"+shape.ID, "", 200)); v.State != "completed" ||
-		v.Nodes[2].Policy != "any" || v.Tags["a.b"] != "c" || v.Creator != "the-producer" {
+	if v := into[client.FlowSnapshot](t, a.as("viewer", "GET", "/v1/flows/"+shape.ID, "", 200)); v.State !=
+		"completed" || v.Nodes[2].Group.Policy != "any" || v.Tags["a.b"] != "c" || v.Creator != "the-producer" {
 		t.Errorf("%+v", v)
 	}
 	a.growth()
@@ -804,9 +804,9 @@ func (a *api) growth() {
 	}
 	a.as("operator", "POST", path+":seal", `{}`, 204)
 	a.as("producer", "POST", path+"/nodes", `{"nodes":[{"name":"x","kind":"echo"}]}`, 409)
-	v := into[flowView](t, a.as("viewer", "GET", path, "", 200))
-	if v.State != "completed" || v.Nodes[2].Policy != "ended" || v.Nodes[3].State != "skipped" ||
-		v.Nodes[3].Policy != "failed" {
+	v := into[client.FlowSnapshot](t, a.as("viewer", "GET", path, "", 200))
+	if v.State != "completed" || v.Nodes[2].Group.Policy != "ended" || v.Nodes[3].Public != "skipped" ||
+		v.Nodes[3].Group.Policy != "failed" {
 		t.Errorf("%+v", v)
 	}
 }

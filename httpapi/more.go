@@ -228,30 +228,8 @@ func newHappening(e admin.FeedEvent) happening {
 }
 
 type flowPage struct {
-	Items      []flowItem `json:"items"`
-	NextCursor string     `json:"next_cursor,omitempty"`
-}
-
-type flowItem struct {
-	ID        string         `json:"id"`
-	State     string         `json:"state"`
-	Namespace string         `json:"namespace"`
-	Kind      string         `json:"kind"`
-	CreatedAt *time.Time     `json:"created_at,omitempty"`
-	EndedAt   *time.Time     `json:"ended_at,omitempty"`
-	Members   int            `json:"members"`
-	Failing   int            `json:"failing" jsonschema:"nodes that ended without success and fail the flow: those that no other needs"`
-	Count     map[string]int `json:"count,omitempty" jsonschema:"nodes by state"`
-}
-
-func counted(count map[flowfabric.PublicState]int) map[string]int {
-	out := map[string]int{}
-	for state, n := range count {
-		if n != 0 {
-			out[string(state)] = n
-		}
-	}
-	return out
+	Items      []admin.FlowSummary `json:"items"`
+	NextCursor string              `json:"next_cursor,omitempty"`
 }
 
 func (c *call) flows() error {
@@ -272,36 +250,13 @@ func (c *call) flows() error {
 	if err != nil {
 		return err
 	}
-	out := flowPage{Items: []flowItem{}, NextCursor: page.Cursor}
+	out := flowPage{Items: []admin.FlowSummary{}, NextCursor: page.Cursor}
 	for _, x := range page.Items {
 		if !x.ID.IsZero() && x.State != "" {
-			out.Items = append(out.Items, flowItem{x.ID.String(), string(x.State), x.Namespace, x.Kind,
-				utc(x.CreatedAt), utc(x.EndedAt), x.Members, x.Failing, counted(x.Count)})
+			out.Items = append(out.Items, x)
 		}
 	}
 	return c.answerJSON(http.StatusOK, out)
-}
-
-type flowView struct {
-	flowItem
-	Creator  string            `json:"creator,omitempty"`
-	Tags     map[string]string `json:"tags,omitempty"`
-	Seal     string            `json:"seal,omitempty" jsonschema:"how it may grow"`
-	CancelBy string            `json:"cancelled_by,omitempty"`
-	Reason   string            `json:"cancel_reason,omitempty"`
-	Nodes    []flowNode        `json:"nodes" jsonschema:"each after those that it depends on"`
-}
-
-type flowNode struct {
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	State     string     `json:"state,omitempty" jsonschema:"absent if it was purged"`
-	Kind      string     `json:"kind,omitempty"`
-	Category  string     `json:"category,omitempty"`
-	StartedAt *time.Time `json:"started_at,omitempty"`
-	EndedAt   *time.Time `json:"ended_at,omitempty"`
-	DependsOn []string   `json:"depends_on,omitempty" jsonschema:"ids"`
-	Policy    string     `json:"policy,omitempty" jsonschema:"all, any, quorum, ended or failed"`
 }
 
 // flowOf is the flow that the path names, if the principal may see it.
@@ -330,21 +285,7 @@ func (c *call) flow() error {
 	if err != nil {
 		return err
 	}
-	out := flowView{flowItem: flowItem{s.ID.String(), string(s.State), s.Namespace, s.Kind, utc(s.CreatedAt),
-		utc(s.EndedAt), s.Members, s.Failing, counted(s.Count)},
-		Creator: s.Creator, Tags: s.Tags, Seal: s.Seal, CancelBy: s.CancelBy, Reason: s.Reason, Nodes: []flowNode{}}
-	for _, m := range s.Nodes {
-		n := flowNode{ID: m.ID.String(), Name: m.Node, State: string(m.State.Public), Kind: m.Kind,
-			Category: m.Category, StartedAt: utc(m.StartedAt), EndedAt: utc(m.EndedAt)}
-		for _, e := range m.Edges {
-			n.DependsOn = append(n.DependsOn, e.From.String())
-		}
-		if m.Group != nil {
-			n.Policy = string(m.Group.Policy)
-		}
-		out.Nodes = append(out.Nodes, n)
-	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerJSON(http.StatusOK, s)
 }
 
 func (c *call) graph() error {

@@ -274,7 +274,7 @@ var routes = []*route{
 		answers: ok[flowPage]("A page."), handle: (*call).flows},
 	{method: http.MethodGet, path: "/v1/flows/{id}", name: "getFlow",
 		summary: "Read a flow and its graph: the nodes, and what each depends on", need: viewer,
-		answers: ok[flowView]("The flow."), handle: (*call).flow},
+		answers: ok[client.FlowSnapshot]("The flow."), handle: (*call).flow},
 	{method: http.MethodGet, path: "/v1/flows/{id}/graph", name: "getFlowGraph", summary: "Draw a flow (Mermaid)",
 		need: viewer, answers: []answer{{status: http.StatusOK, text: "A flowchart.", media: "text/vnd.mermaid"}},
 		handle: (*call).graph},

@@ -34,7 +34,7 @@ export default function Flow({ id }) {
         { name: "Node", class: "grow", cell: n => html`<a class="clip" href=${to(["executions", n.id])}>${visible(n.name)}</a>` },
         { name: "Kind", cell: n => n.kind },
         { name: "Took", class: "num", cell: n => n.started_at ? html`<${Since} at=${n.started_at} until=${n.ended_at} />` : html`<span class="none">–</span>` },
-        { name: "Waits for", class: "num wide", cell: n => n.depends_on ? `${waits[n.policy] || ""}${number(n.depends_on.length)}` : html`<span class="none">–</span>` },
+        { name: "Waits for", class: "num wide", cell: n => n.edges ? `${waits[n.group?.policy] || ""}${number(n.edges.length)}` : html`<span class="none">–</span>` },
         { name: "Failure", class: "wide clip", cell: n => (n.category || "").replaceAll("_", " ") }]} /><//>
       <${Section} id="facts" title="Facts"><${Facts} rows=${[["Kind", x.kind], ["Namespace", x.namespace], ["By", x.creator], ["Created", html`<${Time} at=${x.created_at} />`], ["Ended", x.ended_at && html`<${Time} at=${x.ended_at} />`],
         ["Took", html`<${Since} at=${x.created_at} until=${x.ended_at} />`], ["Growth", x.seal && x.seal !== "seal" && x.seal !== "sealed" && x.seal], ["Failing ends", x.failing || ""], ["Cancelled by", x.cancelled_by && visible(x.cancelled_by)], ["Reason", x.cancel_reason && visible(x.cancel_reason)], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`],
