@@ -8,28 +8,29 @@ type FlowRecord struct {
 	ID    FlowID    `json:"id"`
 	State FlowState `json:"state" jsonschema:"staging, open, completed, failed or cancelled"`
 	// how it may grow since it was released: seal (not at all), grow (by its members), open (until it is sealed)
-	Seal       string              `json:"seal,omitempty" jsonschema:"how it may grow: seal (not at all), grow (by its members) or open (until it is sealed)"`
-	Namespace  string              `json:"namespace"`
-	Kind       string              `json:"kind"`
-	Creator    string              `json:"creator,omitempty"`
-	Digest     string              `json:"-"`
-	Revision   uint64              `json:"revision,omitempty" see:"operator" jsonschema:"of its members"`
-	CreatedAt  time.Time           `json:"created_at,omitzero"`
-	ChangedAt  time.Time           `json:"changed_at,omitzero" jsonschema:"when members were added last"`
-	ReleasedAt time.Time           `json:"released_at,omitzero"`
-	EndedAt    time.Time           `json:"ended_at,omitzero" jsonschema:"when its last member ended; none while one has not"`
-	Members    int                 `json:"members" jsonschema:"ever"`
-	Edges      int                 `json:"edges"`
-	Purged     int                 `json:"purged,omitempty" jsonschema:"members that are no longer retained"`
-	Count      map[PublicState]int `json:"count,omitempty" jsonschema:"members by state"` // rate-limited and the like count as waiting
-	Failing    int                 `json:"failing" jsonschema:"members that ended without success and fail the flow: those that no other needs"`
-	Backlog    int                 `json:"backlog,omitempty" jsonschema:"pieces of unfinished work"`
-	Policy     CancellationPolicy  `json:"policy,omitempty" jsonschema:"of its cancellation: cancel_all, cancel_pending or flow_only"`
-	Cancelled  time.Time           `json:"cancelled_at,omitzero"`
-	CancelBy   string              `json:"cancelled_by,omitempty"`
-	Reason     string              `json:"cancel_reason,omitempty"`
-	Siblings   SiblingCancels      `json:"siblings,omitzero" jsonschema:"those that nobody needed any more once others had decided"`
-	Tags       map[string]string   `json:"tags,omitempty"`
+	Seal       string    `json:"seal,omitempty" jsonschema:"how it may grow: seal (not at all), grow (by its members) or open (until it is sealed)"`
+	Namespace  string    `json:"namespace"`
+	Kind       string    `json:"kind"`
+	Creator    string    `json:"creator,omitempty"`
+	Digest     string    `json:"-"`
+	Revision   uint64    `json:"revision,omitempty" see:"operator" jsonschema:"of its members"`
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	ChangedAt  time.Time `json:"changed_at,omitzero" jsonschema:"when members were added last"`
+	ReleasedAt time.Time `json:"released_at,omitzero"`
+	EndedAt    time.Time `json:"ended_at,omitzero" jsonschema:"when its last member ended; none while one has not"`
+	Members    int       `json:"members" jsonschema:"ever"`
+	Edges      int       `json:"edges"`
+	Purged     int       `json:"purged,omitempty" jsonschema:"members that are no longer retained"`
+	// Count has those that are rate-limited and the like as waiting.
+	Count     map[PublicState]int `json:"count,omitempty" jsonschema:"members by state"`
+	Failing   int                 `json:"failing" jsonschema:"members that ended without success and fail the flow: those that no other needs"`
+	Backlog   int                 `json:"backlog,omitempty" jsonschema:"pieces of unfinished work"`
+	Policy    CancellationPolicy  `json:"policy,omitempty" jsonschema:"of its cancellation: cancel_all, cancel_pending or flow_only"`
+	Cancelled time.Time           `json:"cancelled_at,omitzero"`
+	CancelBy  string              `json:"cancelled_by,omitempty"`
+	Reason    string              `json:"cancel_reason,omitempty"`
+	Siblings  SiblingCancels      `json:"siblings,omitzero" jsonschema:"those that nobody needed any more once others had decided"`
+	Tags      map[string]string   `json:"tags,omitempty"`
 }
 
 // MemberRecord is a member of a flow. Its State has no Code when there is no such execution any more.

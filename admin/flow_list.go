@@ -27,10 +27,11 @@ type FlowQuery struct {
 
 // FlowSummary is one flow of a listing.
 type FlowSummary struct {
-	ID         flowfabric.FlowID              `json:"id"` // zero when Member is no id
-	Member     string                         `json:"-"`  // the entry as it is stored
-	CreatedAt  time.Time                      `json:"created_at,omitzero"`
-	State      flowfabric.FlowState           `json:"state,omitempty"` // empty when there is no such flow behind the entry
+	ID        flowfabric.FlowID `json:"id"` // zero when Member is no id
+	Member    string            `json:"-"`  // the entry as it is stored
+	CreatedAt time.Time         `json:"created_at,omitzero"`
+	// State is empty when there is no such flow behind the entry.
+	State      flowfabric.FlowState           `json:"state,omitempty"`
 	Seal       string                         `json:"seal,omitempty" jsonschema:"how it may grow"`
 	Namespace  string                         `json:"namespace"`
 	Kind       string                         `json:"kind"`

@@ -695,7 +695,8 @@ func (a *api) flowsAndSchedules() {
 		1 || page.Items[0].Members != 2 {
 		t.Errorf("%+v", page)
 	}
-	if r := into[flowReplayed](t, a.as("operator", "POST", path+":replay", `{"reason":"again"}`, 200)); r.Runnable !=
+	if r := into[admin.FlowReplayed](t, a.as("operator", "POST", path+":replay", `{"reason":"again"}`,
+		200)); r.Runnable !=
 		1 {
 		t.Errorf("%+v", r)
 	}
@@ -869,20 +870,23 @@ func (a *api) bulkAndFeed() {
 		a.submit(`{"kind":"later","delay_ms":3600000,"tags":{"test.bulk":"1"}}`)
 	}
 	const many = "/v1/executions:bulk?tag=test.bulk=1"
-	if r := into[bulkAnswer](t, a.as("operator", "POST", many, `{"action":"cancel","dry_run":true}`, 200)); r.Matched !=
+	if r := into[admin.BulkResult](t, a.as("operator", "POST", many, `{"action":"cancel","dry_run":true}`,
+		200)); r.Matched !=
 		3 || r.Done != 0 {
 		t.Errorf("%+v", r)
 	}
 	a.as("operator", "POST", many, `{"action":"purge"}`, 403)
 	a.as("operator", "POST", many, `{"action":"explode"}`, 400)
-	if r := into[bulkAnswer](t, a.as("blue", "POST", many, `{"action":"cancel"}`, 200)); r.Matched != 0 {
+	if r := into[admin.BulkResult](t, a.as("blue", "POST", many, `{"action":"cancel"}`, 200)); r.Matched != 0 {
 		t.Errorf("%+v", r)
 	}
-	if r := into[bulkAnswer](t, a.as("operator", "POST", many, `{"action":"cancel","reason":"enough"}`, 200)); r.Done !=
+	if r := into[admin.BulkResult](t, a.as("operator", "POST", many, `{"action":"cancel","reason":"enough"}`,
+		200)); r.Done !=
 		3 || r.Cursor != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := into[bulkAnswer](t, a.as("admin", "POST", many+"&state=cancelled", `{"action":"purge"}`, 200)); r.Done !=
+	if r := into[admin.BulkResult](t, a.as("admin", "POST", many+"&state=cancelled", `{"action":"purge"}`,
+		200)); r.Done !=
 		3 {
 		t.Errorf("%+v", r)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -32,15 +31,6 @@ type bulkBody struct {
 	Limit    int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
 	Cursor   string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
 	why
-}
-
-type bulkAnswer struct {
-	Matched int      `json:"matched"`
-	Done    int      `json:"done"`
-	Skipped int      `json:"skipped" jsonschema:"changed meanwhile, so that the action does not apply"`
-	Failed  int      `json:"failed"`
-	Errors  []string `json:"errors,omitempty" jsonschema:"the first ten"`
-	Cursor  string   `json:"cursor,omitempty" jsonschema:"there is more"`
 }
 
 // action is what a bulk request does to each.
@@ -100,11 +90,10 @@ func (c *call) bulk() error {
 	if err != nil && (c.ctx().Err() != nil || ctx.Err() == nil) {
 		return err
 	}
-	out := bulkAnswer{Matched: r.Matched, Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, Cursor: r.Cursor}
-	for _, e := range r.Errors {
-		out.Errors = append(out.Errors, inMembers(e.Error()))
+	for i, text := range r.Texts {
+		r.Texts[i] = inMembers(text)
 	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerJSON(http.StatusOK, r)
 }
 
 type transcript struct {
@@ -338,13 +327,6 @@ type flowReplay struct {
 	why
 }
 
-type flowReplayed struct {
-	Runnable int      `json:"runnable"`
-	Kept     []string `json:"kept,omitempty" jsonschema:"nodes that stay completed behind a node that is replayed whatever came before it"`
-	Blocked  int      `json:"blocked" jsonschema:"wait for what they depend on"`
-	Refused  []string `json:"refused,omitempty"`
-}
-
 func (c *call) replayFlow() error {
 	var b flowReplay
 	if err := c.body(&b); err != nil {
@@ -359,11 +341,10 @@ func (c *call) replayFlow() error {
 	if err != nil {
 		return err
 	}
-	out := flowReplayed{Runnable: r.Runnable, Blocked: r.Blocked, Kept: r.Kept}
-	for _, n := range r.Refused {
-		out.Refused = append(out.Refused, strings.TrimSpace(n.Node+": "+inMembers(n.Err.Error())))
+	for i, n := range r.Refused {
+		r.Refused[i].Why = inMembers(n.Why)
 	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerJSON(http.StatusOK, r)
 }
 
 func (c *call) sealFlow() error {

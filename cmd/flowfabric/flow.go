@@ -318,24 +318,11 @@ flow_only: submit it again.`,
 
 // replayed prints what became of a replay. That members were refused is an error once everything is said.
 func (a *app) replayed(id flowfabric.FlowID, out admin.FlowReplayed) error {
-	type refusal struct {
-		Node  string                 `json:"node"`
-		ID    flowfabric.ExecutionID `json:"id"`
-		Error string                 `json:"error"`
-	}
-	refused := make([]refusal, 0, len(out.Refused))
-	for _, r := range out.Refused {
-		refused = append(refused, refusal{r.Node, r.ID, r.Err.Error()})
-	}
 	err := a.show(struct {
-		ID       flowfabric.FlowID `json:"id"`
-		Done     string            `json:"done"`
-		Runnable int               `json:"runnable"`
-		Blocked  int               `json:"blocked"`
-		Unneeded int               `json:"unneeded"`
-		Kept     []string          `json:"kept,omitempty"`
-		Refused  []refusal         `json:"refused"`
-	}{id, "replayed", out.Runnable, out.Blocked, out.Unneeded, out.Kept, refused}, func(p *page) {
+		ID   flowfabric.FlowID `json:"id"`
+		Done string            `json:"done"`
+		admin.FlowReplayed
+	}{id, "replayed", out}, func(p *page) {
 		if out.Runnable+out.Blocked == 0 {
 			p.say("replayed nothing of %s", id.String())
 		} else {
@@ -347,8 +334,8 @@ func (a *app) replayed(id flowfabric.FlowID, out admin.FlowReplayed) error {
 		for _, node := range out.Kept {
 			p.say("kept %s: it has completed behind a node that is replayed", node)
 		}
-		for _, r := range refused {
-			p.say("refused %s: %s", r.Node, r.Error)
+		for _, r := range out.Refused {
+			p.say("refused %s: %s", r.Node, r.Why)
 		}
 	})
 	if err == nil && len(out.Refused) > 0 {
