@@ -103,12 +103,15 @@ type BulkOptions struct {
 
 // BulkResult counts what [Admin.Bulk] did.
 type BulkResult struct {
-	Matched int
-	Done    int
-	Skipped int // changed since they were listed, so that the action does not apply any more
-	Failed  int
-	Errors  []error // the first ten of those that failed
-	Cursor  string  // go on from here; "" after the end
+	Matched int     `json:"matched"`
+	Done    int     `json:"done"`
+	Skipped int     `json:"skipped" jsonschema:"changed meanwhile, so that the action does not apply"`
+	Failed  int     `json:"failed"`
+	Errors  []error `json:"-"` // the first ten of those that failed
+	// Texts are those of Errors.
+	Texts  []string `json:"errors,omitempty" jsonschema:"the first ten"`
+	Cursor string   `json:"cursor,omitempty" jsonschema:"there is more"`
+	DryRun bool     `json:"dry_run,omitempty" jsonschema:"nothing was changed"`
 }
 
 const (
@@ -158,7 +161,8 @@ type bulk struct {
 // bulk checks what is asked for and finds out when it began.
 func (a *Admin) bulk(ctx context.Context, f Filter, action BulkAction, o BulkOptions,
 	opts []flowfabric.ActOption) (*bulk, error) {
-	b := &bulk{admin: a, filter: f, action: action, options: o, opts: opts, out: BulkResult{Cursor: o.Cursor}}
+	b := &bulk{admin: a, filter: f, action: action, options: o, opts: opts,
+		out: BulkResult{Cursor: o.Cursor, DryRun: o.DryRun}}
 	b.options.Concurrency = cmp.Or(o.Concurrency, defaultBulkConcurrency)
 	switch {
 	case a.closed():
@@ -274,7 +278,7 @@ func (b *bulk) count(ctx context.Context, err error) {
 	default:
 		b.out.Failed++
 		if len(b.out.Errors) < maxBulkErrors {
-			b.out.Errors = append(b.out.Errors, err)
+			b.out.Errors, b.out.Texts = append(b.out.Errors, err), append(b.out.Texts, err.Error())
 		}
 	}
 }

@@ -27,18 +27,19 @@ type FlowQuery struct {
 
 // FlowSummary is one flow of a listing.
 type FlowSummary struct {
-	ID         flowfabric.FlowID // zero when Member is no id
-	Member     string            // the entry as it is stored
-	CreatedAt  time.Time
-	State      flowfabric.FlowState // empty when there is no such flow behind the entry
-	Seal       string               // see flowfabric.FlowRecord
-	Namespace  string
-	Kind       string
-	ReleasedAt time.Time
-	EndedAt    time.Time
-	Members    int
-	Failing    int // members without dependants that ended without success
-	Count      map[flowfabric.PublicState]int
+	ID        flowfabric.FlowID `json:"id"` // zero when Member is no id
+	Member    string            `json:"-"`  // the entry as it is stored
+	CreatedAt time.Time         `json:"created_at,omitzero"`
+	// State is empty when there is no such flow behind the entry.
+	State      flowfabric.FlowState           `json:"state,omitempty"`
+	Seal       string                         `json:"seal,omitempty" jsonschema:"how it may grow"`
+	Namespace  string                         `json:"namespace"`
+	Kind       string                         `json:"kind"`
+	ReleasedAt time.Time                      `json:"released_at,omitzero"`
+	EndedAt    time.Time                      `json:"ended_at,omitzero"`
+	Members    int                            `json:"members"`
+	Failing    int                            `json:"failing" jsonschema:"members that ended without success and fail the flow: those that no other needs"`
+	Count      map[flowfabric.PublicState]int `json:"count,omitempty" jsonschema:"members by state"`
 }
 
 // FlowsPage lists flows of all partitions in the order in which they were created, newest first unless q says

@@ -34,26 +34,29 @@ type FlowReplay struct {
 
 // FlowReplayed is what became of a [Admin.ReplayFlow].
 type FlowReplayed struct {
-	Request  uuid.UUID // see [Replay]
-	Runnable int       // may be claimed now
-	Blocked  int       // wait for what they depend on
-	Already  int       // of the two, those that this request had replayed before
-	Unneeded int       // those that FlowReplay.Everything would have replayed, too
+	Request  uuid.UUID `json:"request"` // see [Replay]
+	Runnable int       `json:"runnable" jsonschema:"may be claimed now"`
+	Blocked  int       `json:"blocked" jsonschema:"wait for what they depend on"`
+	Already  int       `json:"already" jsonschema:"of the two, those that this request had replayed before"`
+	// Unneeded are those that FlowReplay.Everything would have replayed, too.
+	Unneeded int `json:"unneeded" jsonschema:"did not succeed, and nobody needs them any more"`
 	// Kept are nodes that succeeded after a node with flow.AllEnded or flow.AnyFailed that is replayed. They stay
 	// completed, with the result of what they were given then, also if that node is skipped this time. FlowReplay.Nodes
 	// with How.Force replays them, too.
-	Kept    []string
-	Refused []NodeRefusal
+	Kept    []string      `json:"kept,omitempty" jsonschema:"nodes that stay completed behind a node that is replayed whatever came before it"`
+	Refused []NodeRefusal `json:"refused,omitempty" jsonschema:"nodes that were not replayed"`
 }
 
 // NodeRefusal is one member that was not replayed.
 type NodeRefusal struct {
-	Node string
-	ID   flowfabric.ExecutionID
+	Node string                 `json:"node"`
+	ID   flowfabric.ExecutionID `json:"id"`
 	// Err matches flowfabric.ErrState (it succeeded, and Force was not said), ErrLimit,
 	// ErrTerminal, ErrState (the flow still works off how its members ended, ask again), or ErrNotFound for one that
 	// was purged.
-	Err error
+	Err error `json:"-"`
+	// Why is the text of Err.
+	Why string `json:"error" jsonschema:"why it was not"`
 }
 
 func (r NodeRefusal) Error() string { return fmt.Sprintf("node %q: %v", r.Node, r.Err) }
@@ -284,10 +287,10 @@ func (r *flowReplaying) batch(ctx context.Context, q engine.Replay, batch []repl
 			switch {
 			case errors.Is(a.Err, denied.ResolutionPending):
 				later = append(later, batch[i])
-				refused = append(refused, NodeRefusal{batch[i].Node, ids[i], a.Err})
+				refused = append(refused, NodeRefusal{batch[i].Node, ids[i], a.Err, a.Err.Error()})
 				continue
 			case a.Err != nil:
-				r.out.Refused = append(r.out.Refused, NodeRefusal{batch[i].Node, ids[i], a.Err})
+				r.out.Refused = append(r.out.Refused, NodeRefusal{batch[i].Node, ids[i], a.Err, a.Err.Error()})
 				continue
 			case a.Already:
 				r.out.Already++

@@ -17,7 +17,7 @@ type FlowSnapshot struct {
 	// Nodes are the members each after those that it depends on: the order in which they joined.
 	// One that was purged meanwhile has no State.Code. The edges into a node are in the order of the nodes they come
 	// from.
-	Nodes []flowfabric.MemberRecord
+	Nodes []flowfabric.MemberRecord `json:"nodes" jsonschema:"each after those that it depends on"`
 }
 
 // Node finds a member by its name in the flow. Children of different parents may have the same name: then it is the
@@ -70,5 +70,8 @@ func (f *Flow) Snapshot(ctx context.Context) (FlowSnapshot, error) {
 
 func (f *Flow) snapshot(ctx context.Context) (s FlowSnapshot, err error) {
 	s.FlowRecord, s.Nodes, err = link.ReadFlow(ctx, f.client.store, f.id)
+	if s.Nodes == nil {
+		s.Nodes = []flowfabric.MemberRecord{}
+	}
 	return s, err
 }

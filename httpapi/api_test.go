@@ -683,8 +683,8 @@ func (a *api) flowsAndSchedules() {
 		t.Fatal(err)
 	}
 	path := "/v1/flows/" + made.ID().String()
-	v := into[flowView](t, a.as("viewer", "GET", path, "", 200))
-	if v.State != "failed" || len(v.Nodes) != 2 || v.Nodes[1].Name != "second" || len(v.Nodes[1].DependsOn) != 1 ||
+	v := into[client.FlowSnapshot](t, a.as("viewer", "GET", path, "", 200))
+	if v.State != "failed" || len(v.Nodes) != 2 || v.Nodes[1].Node != "second" || len(v.Nodes[1].Edges) != 1 ||
 		v.Nodes[1].Category != "handler_error" {
 		t.Errorf("%+v", v)
 	}
@@ -695,7 +695,8 @@ func (a *api) flowsAndSchedules() {
 		1 || page.Items[0].Members != 2 {
 		t.Errorf("%+v", page)
 	}
-	if r := into[flowReplayed](t, a.as("operator", "POST", path+":replay", `{"reason":"again"}`, 200)); r.Runnable !=
+	if r := into[admin.FlowReplayed](t, a.as("operator", "POST", path+":replay", `{"reason":"again"}`,
+		200)); r.Runnable !=
 		1 {
 		t.Errorf("%+v", r)
 	}
@@ -726,8 +727,8 @@ func (a *api) flowsAndSchedules() {
 		t.Errorf("%+v", again)
 	}
 	a.until("/v1/executions/"+shape.Nodes["d"], "completed")
-	if v := into[flowView](t, a.as("viewer", "GET", "/v1/flows/"+shape.ID, "", 200)); v.State != "completed" ||
-		v.Nodes[2].Policy != "any" || v.Tags["a.b"] != "c" || v.Creator != "the-producer" {
+	if v := into[client.FlowSnapshot](t, a.as("viewer", "GET", "/v1/flows/"+shape.ID, "", 200)); v.State !=
+		"completed" || v.Nodes[2].Group.Policy != "any" || v.Tags["a.b"] != "c" || v.Creator != "the-producer" {
 		t.Errorf("%+v", v)
 	}
 	a.growth()
@@ -804,9 +805,9 @@ func (a *api) growth() {
 	}
 	a.as("operator", "POST", path+":seal", `{}`, 204)
 	a.as("producer", "POST", path+"/nodes", `{"nodes":[{"name":"x","kind":"echo"}]}`, 409)
-	v := into[flowView](t, a.as("viewer", "GET", path, "", 200))
-	if v.State != "completed" || v.Nodes[2].Policy != "ended" || v.Nodes[3].State != "skipped" ||
-		v.Nodes[3].Policy != "failed" {
+	v := into[client.FlowSnapshot](t, a.as("viewer", "GET", path, "", 200))
+	if v.State != "completed" || v.Nodes[2].Group.Policy != "ended" || v.Nodes[3].Public != "skipped" ||
+		v.Nodes[3].Group.Policy != "failed" {
 		t.Errorf("%+v", v)
 	}
 }
@@ -870,20 +871,23 @@ func (a *api) bulkAndFeed() {
 		a.submit(`{"kind":"later","delay_ms":3600000,"tags":{"test.bulk":"1"}}`)
 	}
 	const many = "/v1/executions:bulk?tag=test.bulk=1"
-	if r := into[bulkAnswer](t, a.as("operator", "POST", many, `{"action":"cancel","dry_run":true}`, 200)); r.Matched !=
+	if r := into[admin.BulkResult](t, a.as("operator", "POST", many, `{"action":"cancel","dry_run":true}`,
+		200)); r.Matched !=
 		3 || r.Done != 0 {
 		t.Errorf("%+v", r)
 	}
 	a.as("operator", "POST", many, `{"action":"purge"}`, 403)
 	a.as("operator", "POST", many, `{"action":"explode"}`, 400)
-	if r := into[bulkAnswer](t, a.as("blue", "POST", many, `{"action":"cancel"}`, 200)); r.Matched != 0 {
+	if r := into[admin.BulkResult](t, a.as("blue", "POST", many, `{"action":"cancel"}`, 200)); r.Matched != 0 {
 		t.Errorf("%+v", r)
 	}
-	if r := into[bulkAnswer](t, a.as("operator", "POST", many, `{"action":"cancel","reason":"enough"}`, 200)); r.Done !=
+	if r := into[admin.BulkResult](t, a.as("operator", "POST", many, `{"action":"cancel","reason":"enough"}`,
+		200)); r.Done !=
 		3 || r.Cursor != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := into[bulkAnswer](t, a.as("admin", "POST", many+"&state=cancelled", `{"action":"purge"}`, 200)); r.Done !=
+	if r := into[admin.BulkResult](t, a.as("admin", "POST", many+"&state=cancelled", `{"action":"purge"}`,
+		200)); r.Done !=
 		3 {
 		t.Errorf("%+v", r)
 	}

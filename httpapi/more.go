@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -32,15 +31,6 @@ type bulkBody struct {
 	Limit    int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
 	Cursor   string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
 	why
-}
-
-type bulkAnswer struct {
-	Matched int      `json:"matched"`
-	Done    int      `json:"done"`
-	Skipped int      `json:"skipped" jsonschema:"changed meanwhile, so that the action does not apply"`
-	Failed  int      `json:"failed"`
-	Errors  []string `json:"errors,omitempty" jsonschema:"the first ten"`
-	Cursor  string   `json:"cursor,omitempty" jsonschema:"there is more"`
 }
 
 // action is what a bulk request does to each.
@@ -100,11 +90,10 @@ func (c *call) bulk() error {
 	if err != nil && (c.ctx().Err() != nil || ctx.Err() == nil) {
 		return err
 	}
-	out := bulkAnswer{Matched: r.Matched, Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, Cursor: r.Cursor}
-	for _, e := range r.Errors {
-		out.Errors = append(out.Errors, inMembers(e.Error()))
+	for i, text := range r.Texts {
+		r.Texts[i] = inMembers(text)
 	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerJSON(http.StatusOK, r)
 }
 
 type transcript struct {
@@ -228,30 +217,8 @@ func newHappening(e admin.FeedEvent) happening {
 }
 
 type flowPage struct {
-	Items      []flowItem `json:"items"`
-	NextCursor string     `json:"next_cursor,omitempty"`
-}
-
-type flowItem struct {
-	ID        string         `json:"id"`
-	State     string         `json:"state"`
-	Namespace string         `json:"namespace"`
-	Kind      string         `json:"kind"`
-	CreatedAt *time.Time     `json:"created_at,omitempty"`
-	EndedAt   *time.Time     `json:"ended_at,omitempty"`
-	Members   int            `json:"members"`
-	Failing   int            `json:"failing" jsonschema:"nodes that ended without success and fail the flow: those that no other needs"`
-	Count     map[string]int `json:"count,omitempty" jsonschema:"nodes by state"`
-}
-
-func counted(count map[flowfabric.PublicState]int) map[string]int {
-	out := map[string]int{}
-	for state, n := range count {
-		if n != 0 {
-			out[string(state)] = n
-		}
-	}
-	return out
+	Items      []admin.FlowSummary `json:"items"`
+	NextCursor string              `json:"next_cursor,omitempty"`
 }
 
 func (c *call) flows() error {
@@ -272,36 +239,13 @@ func (c *call) flows() error {
 	if err != nil {
 		return err
 	}
-	out := flowPage{Items: []flowItem{}, NextCursor: page.Cursor}
+	out := flowPage{Items: []admin.FlowSummary{}, NextCursor: page.Cursor}
 	for _, x := range page.Items {
 		if !x.ID.IsZero() && x.State != "" {
-			out.Items = append(out.Items, flowItem{x.ID.String(), string(x.State), x.Namespace, x.Kind,
-				utc(x.CreatedAt), utc(x.EndedAt), x.Members, x.Failing, counted(x.Count)})
+			out.Items = append(out.Items, x)
 		}
 	}
 	return c.answerJSON(http.StatusOK, out)
-}
-
-type flowView struct {
-	flowItem
-	Creator  string            `json:"creator,omitempty"`
-	Tags     map[string]string `json:"tags,omitempty"`
-	Seal     string            `json:"seal,omitempty" jsonschema:"how it may grow"`
-	CancelBy string            `json:"cancelled_by,omitempty"`
-	Reason   string            `json:"cancel_reason,omitempty"`
-	Nodes    []flowNode        `json:"nodes" jsonschema:"each after those that it depends on"`
-}
-
-type flowNode struct {
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	State     string     `json:"state,omitempty" jsonschema:"absent if it was purged"`
-	Kind      string     `json:"kind,omitempty"`
-	Category  string     `json:"category,omitempty"`
-	StartedAt *time.Time `json:"started_at,omitempty"`
-	EndedAt   *time.Time `json:"ended_at,omitempty"`
-	DependsOn []string   `json:"depends_on,omitempty" jsonschema:"ids"`
-	Policy    string     `json:"policy,omitempty" jsonschema:"all, any, quorum, ended or failed"`
 }
 
 // flowOf is the flow that the path names, if the principal may see it.
@@ -330,21 +274,7 @@ func (c *call) flow() error {
 	if err != nil {
 		return err
 	}
-	out := flowView{flowItem: flowItem{s.ID.String(), string(s.State), s.Namespace, s.Kind, utc(s.CreatedAt),
-		utc(s.EndedAt), s.Members, s.Failing, counted(s.Count)},
-		Creator: s.Creator, Tags: s.Tags, Seal: s.Seal, CancelBy: s.CancelBy, Reason: s.Reason, Nodes: []flowNode{}}
-	for _, m := range s.Nodes {
-		n := flowNode{ID: m.ID.String(), Name: m.Node, State: string(m.State.Public), Kind: m.Kind,
-			Category: m.Category, StartedAt: utc(m.StartedAt), EndedAt: utc(m.EndedAt)}
-		for _, e := range m.Edges {
-			n.DependsOn = append(n.DependsOn, e.From.String())
-		}
-		if m.Group != nil {
-			n.Policy = string(m.Group.Policy)
-		}
-		out.Nodes = append(out.Nodes, n)
-	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerJSON(http.StatusOK, s)
 }
 
 func (c *call) graph() error {
@@ -397,13 +327,6 @@ type flowReplay struct {
 	why
 }
 
-type flowReplayed struct {
-	Runnable int      `json:"runnable"`
-	Kept     []string `json:"kept,omitempty" jsonschema:"nodes that stay completed behind a node that is replayed whatever came before it"`
-	Blocked  int      `json:"blocked" jsonschema:"wait for what they depend on"`
-	Refused  []string `json:"refused,omitempty"`
-}
-
 func (c *call) replayFlow() error {
 	var b flowReplay
 	if err := c.body(&b); err != nil {
@@ -418,11 +341,10 @@ func (c *call) replayFlow() error {
 	if err != nil {
 		return err
 	}
-	out := flowReplayed{Runnable: r.Runnable, Blocked: r.Blocked, Kept: r.Kept}
-	for _, n := range r.Refused {
-		out.Refused = append(out.Refused, strings.TrimSpace(n.Node+": "+inMembers(n.Err.Error())))
+	for i, n := range r.Refused {
+		r.Refused[i].Why = inMembers(n.Why)
 	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerJSON(http.StatusOK, r)
 }
 
 func (c *call) sealFlow() error {

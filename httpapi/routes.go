@@ -233,7 +233,7 @@ var routes = []*route{
 	{method: http.MethodPost, path: "/v1/executions:bulk", name: "bulk",
 		summary: "Do something to every execution that a filter matches", need: operator, query: filters,
 		body: of[bulkBody](),
-		answers: ok[bulkAnswer](
+		answers: ok[admin.BulkResult](
 			"What was done within about 20 seconds. With a cursor there is more: repeat the request with it."),
 		handle: (*call).bulk},
 	{method: http.MethodGet, path: "/v1/executions/{id}/transcript", name: "getTranscript",
@@ -276,7 +276,7 @@ var routes = []*route{
 		answers: ok[flowPage]("A page."), handle: (*call).flows},
 	{method: http.MethodGet, path: "/v1/flows/{id}", name: "getFlow",
 		summary: "Read a flow and its graph: the nodes, and what each depends on", need: viewer,
-		answers: ok[flowView]("The flow."), handle: (*call).flow},
+		answers: ok[client.FlowSnapshot]("The flow."), handle: (*call).flow},
 	{method: http.MethodGet, path: "/v1/flows/{id}/graph", name: "getFlowGraph", summary: "Draw a flow (Mermaid)",
 		need: viewer, answers: []answer{{status: http.StatusOK, text: "A flowchart.", media: "text/vnd.mermaid"}},
 		handle: (*call).graph},
@@ -289,7 +289,7 @@ var routes = []*route{
 		need: producer, body: of[flowCancel](), answers: done, handle: (*call).cancelFlow},
 	{method: http.MethodPost, path: "/v1/flows/{id}:replay", name: "replayFlow",
 		summary: "Run what did not succeed of a flow again", need: operator, body: of[flowReplay](),
-		answers: ok[flowReplayed]("What will run."), handle: (*call).replayFlow},
+		answers: ok[admin.FlowReplayed]("What will run."), handle: (*call).replayFlow},
 	{method: http.MethodPost, path: "/v1/flows/{id}:seal", name: "sealFlow", summary: "End the growth of a flow",
 		need: operator, body: of[why](), answers: done, handle: (*call).sealFlow},
 	{method: http.MethodPost, path: "/v1/flows/{id}:tags", name: "setFlowTags",

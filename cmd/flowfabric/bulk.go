@@ -11,17 +11,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
-// bulkResult is an admin.BulkResult for --json.
-type bulkResult struct {
-	Matched int      `json:"matched"`
-	Done    int      `json:"done"`
-	Skipped int      `json:"skipped"`
-	Failed  int      `json:"failed"`
-	Errors  []string `json:"errors,omitempty"`
-	Cursor  string   `json:"cursor,omitempty"`
-	DryRun  bool     `json:"dry_run,omitempty"`
-}
-
 func bulkCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bulk",
@@ -118,18 +107,13 @@ func bulkAction(a *app, name, short string, names []string,
 			if err != nil && r.Matched == 0 {
 				return err
 			}
-			v := bulkResult{Matched: r.Matched, Done: r.Done, Skipped: r.Skipped, Failed: r.Failed, Cursor: r.Cursor,
-				DryRun: o.DryRun}
-			for _, e := range r.Errors {
-				v.Errors = append(v.Errors, e.Error())
-			}
-			shown := a.show(v, func(p *page) {
+			shown := a.show(r, func(p *page) {
 				if o.DryRun {
 					p.say("%s would be changed", count(r.Matched, "execution"))
 				} else {
 					p.say("%s changed, %d skipped, %d failed", count(r.Done, "execution"), r.Skipped, r.Failed)
 				}
-				for _, text := range v.Errors {
+				for _, text := range r.Texts {
 					p.say("  %s", text)
 				}
 				if r.Cursor != "" {

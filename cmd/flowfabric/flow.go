@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -87,22 +86,6 @@ cursor as {"cursor":…} on stderr.`,
 	return cmd
 }
 
-// flowRow is an admin.FlowSummary for --json.
-type flowRow struct {
-	ID        flowfabric.FlowID              `json:"id"`
-	State     flowfabric.FlowState           `json:"state,omitempty"`
-	Namespace string                         `json:"namespace"`
-	Kind      string                         `json:"kind"`
-	Seal      string                         `json:"seal,omitempty"`
-	Members   int                            `json:"members"`
-	Count     map[flowfabric.PublicState]int `json:"count,omitempty"` // members by state
-	// members that ended without success and fail the flow
-	Failing    int       `json:"failing"`
-	CreatedAt  time.Time `json:"created_at,omitzero"`
-	ReleasedAt time.Time `json:"released_at,omitzero"`
-	EndedAt    time.Time `json:"ended_at,omitzero"`
-}
-
 func (a *app) listFlows(ctx context.Context, o *admin.Admin, q admin.FlowQuery, cursor string, limit int) error {
 	p := &page{colour: a.colour()}
 	var rows [][]any
@@ -116,8 +99,6 @@ func (a *app) listFlows(ctx context.Context, o *admin.Admin, q admin.FlowQuery, 
 			return err
 		}
 		for _, x := range found.Items {
-			v := flowRow{x.ID, x.State, x.Namespace, x.Kind, x.Seal, x.Members, x.Count, x.Failing, utc(x.CreatedAt),
-				utc(x.ReleasedAt), utc(x.EndedAt)}
 			if !a.json {
 				ended := 0
 				for state, n := range x.Count {
@@ -125,9 +106,9 @@ func (a *app) listFlows(ctx context.Context, o *admin.Admin, q admin.FlowQuery, 
 						ended += n
 					}
 				}
-				rows = append(rows, []any{v.ID.String(), styled(flowStyle(v.State), v.State), v.Kind, v.Members, ended,
-					v.Failing, instant(v.CreatedAt), instant(v.EndedAt)})
-			} else if err := a.line(v); err != nil {
+				rows = append(rows, []any{x.ID.String(), styled(flowStyle(x.State), x.State), x.Kind, x.Members, ended,
+					x.Failing, instant(x.CreatedAt), instant(x.EndedAt)})
+			} else if err := a.line(x); err != nil {
 				return err
 			}
 		}
@@ -179,67 +160,11 @@ With --json it prints the same as one value, with the ids of the members, which 
 				return err
 			}
 			if a.json {
-				return a.line(newFlowView(s))
+				return a.line(s)
 			}
 			return s.Text(a.out)
 		}),
 	}
-}
-
-// flowView is a client.FlowSnapshot for --json.
-type flowView struct {
-	flowRow
-	Creator     string                        `json:"creator,omitempty"`
-	Edges       int                           `json:"edges"`
-	Purged      int                           `json:"purged,omitempty"`
-	Backlog     int                           `json:"backlog,omitempty"`
-	Policy      flowfabric.CancellationPolicy `json:"policy,omitempty"`
-	CancelledAt time.Time                     `json:"cancelled_at,omitzero"`
-	CancelledBy string                        `json:"cancelled_by,omitempty"`
-	Reason      string                        `json:"reason,omitempty"`
-	Tags        map[string]string             `json:"tags,omitempty"`
-	Nodes       []flowNode                    `json:"nodes"`
-}
-
-type flowNode struct {
-	Node            string                 `json:"node"`
-	ID              flowfabric.ExecutionID `json:"id"`
-	State           flowfabric.PublicState `json:"state,omitempty"` // absent for one that was purged
-	Kind            string                 `json:"kind,omitempty"`
-	Lane            string                 `json:"lane,omitempty"`
-	FailureCategory string                 `json:"failure_category,omitempty"`
-	StartedAt       time.Time              `json:"started_at,omitzero"`
-	EndedAt         time.Time              `json:"ended_at,omitzero"`
-	Policy          string                 `json:"policy,omitempty"`
-	K               int                    `json:"k,omitempty"`
-	Edges           []flowEdge             `json:"edges,omitempty"`
-}
-
-type flowEdge struct {
-	From    flowfabric.ExecutionID `json:"from"`
-	Input   string                 `json:"input,omitempty"`
-	Outcome flowfabric.PublicState `json:"outcome,omitempty"`
-	Late    bool                   `json:"late,omitempty"`
-}
-
-func newFlowView(s client.FlowSnapshot) flowView {
-	v := flowView{flowRow: flowRow{s.ID, s.State, s.Namespace, s.Kind, s.Seal, s.Members, s.Count, s.Failing,
-		utc(s.CreatedAt), utc(s.ReleasedAt), utc(s.EndedAt)},
-		Creator: s.Creator, Edges: s.Edges, Purged: s.Purged, Backlog: s.Backlog, Policy: s.Policy,
-		CancelledAt: utc(s.Cancelled),
-		CancelledBy: s.CancelBy, Reason: s.Reason, Tags: s.Tags, Nodes: []flowNode{}}
-	for _, m := range s.Nodes {
-		n := flowNode{Node: m.Node, ID: m.ID, State: m.State.Public, Kind: m.Kind, Lane: m.Lane,
-			FailureCategory: m.Category, StartedAt: utc(m.StartedAt), EndedAt: utc(m.EndedAt)}
-		if m.Group != nil {
-			n.Policy, n.K = m.Group.Policy, m.Group.K
-		}
-		for _, e := range m.Edges {
-			n.Edges = append(n.Edges, flowEdge{e.From, e.Input, e.Outcome, e.Late})
-		}
-		v.Nodes = append(v.Nodes, n)
-	}
-	return v
 }
 
 func flowGraphCommand(a *app) *cobra.Command {
@@ -393,24 +318,11 @@ flow_only: submit it again.`,
 
 // replayed prints what became of a replay. That members were refused is an error once everything is said.
 func (a *app) replayed(id flowfabric.FlowID, out admin.FlowReplayed) error {
-	type refusal struct {
-		Node  string                 `json:"node"`
-		ID    flowfabric.ExecutionID `json:"id"`
-		Error string                 `json:"error"`
-	}
-	refused := make([]refusal, 0, len(out.Refused))
-	for _, r := range out.Refused {
-		refused = append(refused, refusal{r.Node, r.ID, r.Err.Error()})
-	}
 	err := a.show(struct {
-		ID       flowfabric.FlowID `json:"id"`
-		Done     string            `json:"done"`
-		Runnable int               `json:"runnable"`
-		Blocked  int               `json:"blocked"`
-		Unneeded int               `json:"unneeded"`
-		Kept     []string          `json:"kept,omitempty"`
-		Refused  []refusal         `json:"refused"`
-	}{id, "replayed", out.Runnable, out.Blocked, out.Unneeded, out.Kept, refused}, func(p *page) {
+		ID   flowfabric.FlowID `json:"id"`
+		Done string            `json:"done"`
+		admin.FlowReplayed
+	}{id, "replayed", out}, func(p *page) {
 		if out.Runnable+out.Blocked == 0 {
 			p.say("replayed nothing of %s", id.String())
 		} else {
@@ -422,8 +334,8 @@ func (a *app) replayed(id flowfabric.FlowID, out admin.FlowReplayed) error {
 		for _, node := range out.Kept {
 			p.say("kept %s: it has completed behind a node that is replayed", node)
 		}
-		for _, r := range refused {
-			p.say("refused %s: %s", r.Node, r.Error)
+		for _, r := range out.Refused {
+			p.say("refused %s: %s", r.Node, r.Why)
 		}
 	})
 	if err == nil && len(out.Refused) > 0 {

@@ -22,7 +22,7 @@ export default function Flow({ id }) {
         run: v => post(`flows/${x.id}:cancel`, { policy: v.policy, reason: v.reason }), done: "The flow is cancelled.", then: page.reload }) },
       over.has(x.state) && may("replayFlow") && { label: "Replay…", run: () => act({ title: "Replay the flow", text: say("What did not succeed runs again, and then what depends on it."), action: "Replay",
         fields: [{ name: "from_scratch", label: "From scratch: forget recorded steps", kind: "check" }], run: v => post(`flows/${x.id}:replay`, { from_scratch: !!v.from_scratch, reason: v.reason }),
-        done: r => `${plural(r.runnable, "node")} may run, ${number(r.blocked)} wait for them.${r.refused?.length ? ` ${plural(r.refused.length, "node")} refused: ${r.refused[0]}` : ""}`, then: page.reload }) },
+        done: r => `${plural(r.runnable, "node")} may run, ${number(r.blocked)} wait for them.${r.refused?.length ? ` ${plural(r.refused.length, "node")} refused: ${r.refused[0].node}: ${r.refused[0].error}` : ""}`, then: page.reload }) },
       x.seal && x.seal !== "sealed" && x.seal !== "seal" && !over.has(x.state) && may("sealFlow") && { label: "Seal…", run: () => act({ title: "Seal the flow", text: say("No more nodes can be added to it."), action: "Seal", run: v => post(`flows/${x.id}:seal`, { reason: v.reason }), done: "Sealed.", then: page.reload }) },
     ].filter(Boolean)
     return html`<div><div class="title"><div><p class="crumb"><a href="#/flows">Flows</a> / <a href=${to(["flows"], { kind: x.kind })}>${x.kind}</a></p><h1><span class="mono">${x.id}</span> <${Copy} text=${x.id} label="Copy the id" /></h1></div>
@@ -34,7 +34,7 @@ export default function Flow({ id }) {
         { name: "Node", class: "grow", cell: n => html`<a class="clip" href=${to(["executions", n.id])}>${visible(n.name)}</a>` },
         { name: "Kind", cell: n => n.kind },
         { name: "Took", class: "num", cell: n => n.started_at ? html`<${Since} at=${n.started_at} until=${n.ended_at} />` : html`<span class="none">–</span>` },
-        { name: "Waits for", class: "num wide", cell: n => n.depends_on ? `${waits[n.policy] || ""}${number(n.depends_on.length)}` : html`<span class="none">–</span>` },
+        { name: "Waits for", class: "num wide", cell: n => n.edges ? `${waits[n.group?.policy] || ""}${number(n.edges.length)}` : html`<span class="none">–</span>` },
         { name: "Failure", class: "wide clip", cell: n => (n.category || "").replaceAll("_", " ") }]} /><//>
       <${Section} id="facts" title="Facts"><${Facts} rows=${[["Kind", x.kind], ["Namespace", x.namespace], ["By", x.creator], ["Created", html`<${Time} at=${x.created_at} />`], ["Ended", x.ended_at && html`<${Time} at=${x.ended_at} />`],
         ["Took", html`<${Since} at=${x.created_at} until=${x.ended_at} />`], ["Growth", x.seal && x.seal !== "seal" && x.seal !== "sealed" && x.seal], ["Failing ends", x.failing || ""], ["Cancelled by", x.cancelled_by && visible(x.cancelled_by)], ["Reason", x.cancel_reason && visible(x.cancel_reason)], ["Tags", x.tags && html`<${Tags} tags=${x.tags} />`],
