@@ -105,7 +105,14 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 				t.Errorf("audit: %+v, %v", r.Kinds, err)
 			}
 			for _, id := range waiting[1:] { // the tick of the new worker purges, and what was refused is handed out
-				w.reach(id, codes.Completed)
+				w.eventually("what was refused ends", func() bool {
+					s, err := w.engine.ReadExecution(ctx, id)
+					if errors.Is(err, flowfabric.ErrResultPurged) { // it has ended, and its second is over
+						return true
+					}
+					must.No(t, err)
+					return s.State.Code == codes.Completed
+				})
 			}
 			w.eventually("there is room for more", func() bool { // what the tick has purged
 				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1),

@@ -302,7 +302,7 @@ var scheduleScenarios = []scenario{
 		first, err := put("a", &zero, time.Time{})
 		w.no(err)
 		same(w, "again", must(put("a", &zero, time.Time{})),
-			engine.ScheduleSet{Already: true, Revision: first.Revision, Next: time.UnixMilli(next.UnixMilli())})
+			engine.ScheduleSet{Already: true, Revision: first.Revision, Next: next.UTC().Truncate(time.Millisecond)})
 		_, err = put("b", &zero, time.Time{})
 		w.is(err, denied.ScheduleChanged)
 		_, err = put("b", nil, next.Add(time.Second))

@@ -485,7 +485,7 @@ var timeoutScenarios = []scenario{
 		}
 		told := func(kind engine.EventKind, f flowfabric.Fence, detail, reason, by string) engine.Event {
 			e := engine.Event{Kind: kind, Attempt: f.Attempt, Epoch: f.Epoch, Session: f.Session, Detail: detail,
-				Reason: reason, By: by, At: time.UnixMilli(now)}
+				Reason: reason, By: by, At: time.UnixMilli(now).UTC()}
 			if kind == "resumed" {
 				e.Source, e.By, _ = strings.Cut(by, " ")
 			}

@@ -58,7 +58,7 @@ var tooFar = []string{"step_conflict", "summary_version_conflict", "frame_sequen
 	"waitpoint_not_pending", "waitpoint_not_found", "invalid_policy", "invalid_capabilities",
 	"invalid_resume_condition", "summary_too_large", "step_limit_exceeded", "too_many_routes",
 	"pending_waitpoint_expired", "waitpoint_key_mismatch", "suspension_changed",
-	"kid_not_current", "waitpoint_already_exists", "key_taken", "mailbox_full"}
+	"kid_not_current", "waitpoint_already_exists", "key_taken", "mailbox_full", "stream_closed"}
 
 // itemCodes are errors that an item of a batch answers; the headers list those of whole calls.
 var itemCodes = map[string]string{

@@ -15,11 +15,13 @@ func (p *Partition) RecordStep(id string, f Fence, name, value string) Reply {
 	if code := incomplete(id, f); code != "" {
 		return answer(code)
 	}
-	if len(name) < 1 || len(name) > 128 || name[0] == unit[0] {
+	switch {
+	case len(name) < 1 || len(name) > 128:
 		return answer("invalid_input")
-	}
-	if len(value) > limits.MaxStepBytes {
+	case len(value) > limits.MaxStepBytes:
 		return answer("payload_too_large")
+	case name[0] == unit[0]: // a rule of the function's own, behind those of its header
+		return answer("invalid_input")
 	}
 	x, refused, holder := p.refuse(id, f)
 	if !holder {

@@ -268,14 +268,16 @@ func (p *Partition) Cancel(id string, f Fence, c Cancellation) Reply {
 	if r, shut := p.enter(); shut {
 		return r
 	}
-	if !uuid(id) || !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source) ||
-		len(c.Reason) > limits.MaxReason || len(c.By) > limits.MaxName ||
-		c.By != "" && c.Source != "operator_override" {
-		return answer("invalid_input")
-	}
 	code := incomplete(id, f)
 	fenced := code == ""
-	if code != "" && (c.Source == "owner" || code != "fence_required") {
+	switch { // in the order of the arguments; whether a fence must be there depends on a later one
+	case !fenced && code != "fence_required":
+		return answer(code)
+	case !slices.Contains([]string{"owner", "operator_override", "flow_cascade"}, c.Source) ||
+		len(c.Reason) > limits.MaxReason || len(c.By) > limits.MaxName ||
+		c.By != "" && c.Source != "operator_override":
+		return answer("invalid_input")
+	case !fenced && c.Source == "owner":
 		return answer(code)
 	}
 	x := p.Executions[id]

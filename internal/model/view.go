@@ -83,7 +83,7 @@ func (p *Partition) View(id string) (v View, code string) {
 			Ended:   a.Ended, Held: a.Held})
 		v.Reason = a.Reason
 	}
-	if x.Code == "T1" { // the log tells of the failures before
+	if x.Code == "T1" || v.Category == "" { // the log tells of the failures before
 		v.Category, v.Reason = "", ""
 	}
 	if a := x.attempt(); a != nil {
