@@ -170,23 +170,25 @@ func (g *Gateway) Return(claims []Claim) {
 // class retry says nothing about the lease.
 func (g *Gateway) Renew(ctx context.Context, f flowfabric.Fence, ttl time.Duration) error {
 	partition := f.Execution.Partition()
-	r, err := g.engine.RenewSession(ctx, partition, f.Session, ttl, 0)
-	if err != nil {
-		return err
-	}
-	for _, lost := range r.Lost {
-		if lost.Execution == f.Execution && lost.Epoch == f.Epoch {
-			return lost.Err()
+	for range 2 { // it may be lost between the two calls: then the first one knows why when it is asked again
+		r, err := g.engine.RenewSession(ctx, partition, f.Session, ttl, 0)
+		if err != nil {
+			return err
+		}
+		for _, lost := range r.Lost {
+			if lost.Execution == f.Execution && lost.Epoch == f.Epoch {
+				return lost.Err()
+			}
+		}
+		held, err := g.engine.SessionHeld(ctx, partition, f.Session)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(held, engine.Held{Execution: f.Execution, Claim: f.Claim}) {
+			return nil
 		}
 	}
-	held, err := g.engine.SessionHeld(ctx, partition, f.Session)
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(held, engine.Held{Execution: f.Execution, Claim: f.Claim}) {
-		return flowfabric.ErrLeaseLost // settled, most likely
-	}
-	return nil
+	return flowfabric.ErrLeaseLost // settled, most likely
 }
 
 // ask is a claim that waits. woken has room for one.
