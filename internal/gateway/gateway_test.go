@@ -28,6 +28,8 @@ type counted struct {
 	*engine.Engine
 	blind bool // polls find nothing
 
+	between func() // what is done before anybody is told what is held
+
 	mu        sync.Mutex
 	forwarded int
 	fail      error // of claims
@@ -45,6 +47,13 @@ func (c *counted) ForwardRing(ctx context.Context, partition uint16, subscriptio
 	c.forwarded++
 	c.mu.Unlock()
 	return c.Engine.ForwardRing(ctx, partition, subscription)
+}
+
+func (c *counted) SessionHeld(ctx context.Context, partition uint16, session string) ([]engine.Held, error) {
+	if c.between != nil {
+		c.between()
+	}
+	return c.Engine.SessionHeld(ctx, partition, session)
 }
 
 func (c *counted) ClaimNext(ctx context.Context, q engine.ClaimRequest) (engine.ClaimReply, error) {
@@ -256,6 +265,21 @@ func TestLeasesAreAlone(t *testing.T) {
 	}
 	if err := w.g.Renew(w.ctx, list[1].Fence, time.Minute); err != nil {
 		t.Error(err)
+	}
+}
+
+// What is lost while a renewal is under way is told with its reason.
+func TestALossDuringARenewalHasItsReason(t *testing.T) {
+	w := start(t)
+	w.submit(0, "k")
+	f := w.claim(asking("python-1", 1, 0, "k"))[0].Fence
+	w.e.between = func() {
+		w.e.between = nil
+		_, err := w.e.CancelExecution(w.ctx, f.Execution, engine.Cancellation{Source: engine.CancelOperator})
+		must.No(t, err)
+	}
+	if err := w.g.Renew(w.ctx, f, time.Minute); !errors.Is(err, flowfabric.ErrCancelled) {
+		t.Errorf("cancelled between the two looks of a renewal: %v", err)
 	}
 }
 
