@@ -15,41 +15,43 @@ import (
 
 // GatesInfo is what the partitions know of gates, put together.
 type GatesInfo struct {
-	Attached   []AttachedGates // by scope
-	Closed     []ClosedRoute   // those that open first in front; at most 1,024 of each partition
-	Outbox     int             // messages to budgets and quotas that were not delivered yet, over all partitions
-	Partitions int             // that answered
+	Attached   []AttachedGates `json:"attached"` // by scope
+	Closed     []ClosedRoute   `json:"closed" jsonschema:"work that is not handed out, what opens first in front; at most 1024 of each partition"`
+	Outbox     int             `json:"outbox" jsonschema:"messages that budgets and quotas have not got yet"`
+	Partitions int             `json:"partitions" jsonschema:"that answered"`
 }
 
-// AttachedGates is what is attached to a scope.
+// AttachedGates is what is attached to a scope, in the partition that was changed last.
 type AttachedGates struct {
-	Scope admission.Scope
-	Gates []flowfabric.Gate // of the partition that was changed last
-	At    time.Time
-	By    string
-	Mixed bool // partitions differ, because a change did not reach all of them; making it again settles it
+	Scope   admission.Scope   `json:"scope"`
+	Gates   []flowfabric.Gate `json:"-"`
+	Budgets []string          `json:"budgets,omitempty"`
+	Quotas  []string          `json:"quotas,omitempty" jsonschema:"and limits of keys, in words"`
+	At      time.Time         `json:"changed_at,omitzero"`
+	By      string            `json:"by,omitempty"`
+	Mixed   bool              `json:"mixed,omitempty" jsonschema:"partitions differ, because a change did not reach all of them: make it again"`
 }
 
 // ClosedRoute is work of one kind in one partition that is not handed out, because a budget or quota refused it.
 type ClosedRoute struct {
-	Partition uint16
-	Route     flowfabric.Route
-	Until     time.Time // when it opens by itself
-	Why       string
-	Waiting   int
+	Partition uint16 `json:"partition"`
+	flowfabric.Route
+	Until   time.Time         `json:"until,omitzero" jsonschema:"when it opens by itself"`
+	Reason  admission.Closing `json:"reason"`
+	Waiting int               `json:"waiting" jsonschema:"executions"`
 }
 
 // UsedUp is a budget that has no room for the work that waits for it.
 type UsedUp struct {
-	Budget  string
-	Waiting int // executions
+	Budget  string `json:"budget"`
+	Waiting int    `json:"waiting" jsonschema:"executions"`
 }
 
 // UsedUp lists the budgets that keep work waiting, those for which most waits in front.
 func (g GatesInfo) UsedUp() (out []UsedUp) {
 	all := engine.UsedUp{}
 	for _, c := range g.Closed {
-		all.Add(c.Why, c.Waiting)
+		all.Add(c.Reason, c.Waiting)
 	}
 	for _, name := range all.Names() {
 		out = append(out, UsedUp{name, all[name]})
@@ -67,7 +69,7 @@ func (a *Admin) Gates(ctx context.Context) (GatesInfo, error) {
 		return GatesInfo{}, fmt.Errorf("read gates: %w", client.ErrClosed)
 	}
 	all := a.store.Gates(ctx)
-	var out GatesInfo
+	out := GatesInfo{Attached: []AttachedGates{}, Closed: []ClosedRoute{}}
 	var failed partitionErrors
 	seen, count := map[admission.Scope]*AttachedGates{}, map[admission.Scope]int{}
 	for _, p := range all {
@@ -78,7 +80,8 @@ func (a *Admin) Gates(ctx context.Context) (GatesInfo, error) {
 		out.Partitions++
 		out.Outbox += p.Outbox
 		for _, x := range p.Closed {
-			out.Closed = append(out.Closed, ClosedRoute{p.Partition, x.Route, x.Until, x.Why, x.Waiting})
+			out.Closed = append(out.Closed, ClosedRoute{p.Partition, x.Route, x.Until, engine.WhyClosed(x.Why),
+				x.Waiting})
 		}
 		for _, a := range p.Attached {
 			count[a.Scope]++
@@ -91,6 +94,7 @@ func (a *Admin) Gates(ctx context.Context) (GatesInfo, error) {
 	}
 	for scope, a := range seen {
 		a.Mixed = a.Mixed || count[scope] < out.Partitions
+		a.Budgets, a.Quotas = GateNames(a.Gates)
 		out.Attached = append(out.Attached, *a)
 	}
 	slices.SortFunc(out.Attached, func(a, b AttachedGates) int {
@@ -109,8 +113,8 @@ func (a *AttachedGates) merge(x engine.Attachment) {
 	}
 }
 
-// gateNames are the names of budgets and of quotas among gates, and with the quotas limits of keys in words.
-func gateNames(gates []flowfabric.Gate) (budgets, quotas []string) {
+// GateNames are the names of budgets and of quotas among gates, and with the quotas limits of keys in words.
+func GateNames(gates []flowfabric.Gate) (budgets, quotas []string) {
 	for _, g := range gates {
 		if g.IsBudget() {
 			budgets = append(budgets, g.Name())

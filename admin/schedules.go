@@ -128,7 +128,7 @@ func newScheduleInfo(s engine.Schedule, now time.Time) ScheduleInfo {
 	d := info.Definition
 	info.When = d.Spec.String()
 	info.JitterMs, info.DeadlineMs = flowfabric.Millis(d.Jitter), flowfabric.Millis(d.Deadline)
-	info.Budgets, info.Quotas = gateNames(d.Gates)
+	info.Budgets, info.Quotas = GateNames(d.Gates)
 	if d.Runs > 0 {
 		left := d.Runs - min(s.Fired, d.Runs)
 		info.RunsLeft = &left

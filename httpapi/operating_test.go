@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
@@ -102,7 +103,7 @@ func (a *api) gatesAndPartitions() {
 		`{"scope":{"namespace":"elsewhere"},"budgets":["acme"],"quotas":["llm"]}`, 204)
 	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{}}`, 400)
 	a.as("operator", "POST", "/v1/gates:attach", `{"scope":{},"budgets":["none"]}`, 404)
-	g := into[gates](t, a.as("viewer", "GET", "/v1/gates", "", 200))
+	g := into[admin.GatesInfo](t, a.as("viewer", "GET", "/v1/gates", "", 200))
 	if len(g.Attached) != 1 || g.Attached[0].Scope.Namespace != "elsewhere" ||
 		!slices.Equal(g.Attached[0].Budgets, []string{"acme"}) ||
 		!slices.Equal(g.Attached[0].Quotas, []string{"llm"}) || g.Attached[0].By != "the-operator" {

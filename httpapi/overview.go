@@ -55,7 +55,7 @@ type sample struct {
 	Active     int               `json:"active"`
 	Ended      int               `json:"ended" jsonschema:"and still stored"`
 	Closed     int               `json:"closed" jsonschema:"queues that a budget or quota keeps back, by partition"`
-	UsedUp     []usedUp          `json:"budgets_used_up,omitempty" jsonschema:"budgets that have no room for the work that waits for them, at most ten, those for which most waits in front"`
+	UsedUp     []admin.UsedUp    `json:"budgets_used_up,omitempty" jsonschema:"budgets that have no room for the work that waits for them, at most ten, those for which most waits in front"`
 	Created    float64           `json:"created_per_s" jsonschema:"over the last ten seconds, like the rates that follow"`
 	Completed  float64           `json:"completed_per_s"`
 	Failed     float64           `json:"failed_per_s" jsonschema:"failed or expired"`
@@ -67,11 +67,6 @@ type sample struct {
 	Frozen     int               `json:"partitions_frozen"`
 	Overdue    int               `json:"partitions_overdue" jsonschema:"no process runs their timers"`
 	Lag        flowfabric.Millis `json:"lag_ms" jsonschema:"for how long the earliest thing is due that nobody has done"`
-}
-
-type usedUp struct {
-	Budget  string `json:"budget"`
-	Waiting int    `json:"waiting" jsonschema:"executions"`
 }
 
 // point is a sample of the history.
@@ -269,7 +264,7 @@ func observe(ctx context.Context, a *admin.Admin) (*look, error) {
 		gates, _ := a.Gates(ctx)
 		for _, b := range gates.UsedUp() {
 			if len(l.UsedUp) < 10 {
-				l.UsedUp = append(l.UsedUp, usedUp(b))
+				l.UsedUp = append(l.UsedUp, b)
 			}
 		}
 	}

@@ -2,11 +2,9 @@ package httpapi
 
 import (
 	"net/http"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 type quotaList struct {
@@ -88,18 +86,10 @@ func (c *call) ensureQuota() error {
 
 func (c *call) removeQuota() error { return c.remove(c.h.admin.RemoveQuota) }
 
-// scopeBody is one of four: everything, a namespace, a lane of a namespace, or a tag.
-type scopeBody struct {
-	Namespace string `json:"namespace,omitempty" jsonschema:"alone: all of it"`
-	Lane      string `json:"lane,omitempty" jsonschema:"of the namespace, or of the default one"`
-	TagKey    string `json:"tag_key,omitempty" jsonschema:"goes with neither"`
-	Tag       string `json:"tag,omitempty" jsonschema:"its value"`
-}
-
 type attachBody struct {
-	Scope   scopeBody `json:"scope" jsonschema:"{} is everything"`
-	Budgets []string  `json:"budgets,omitempty" jsonschema:"to detach neither these nor quotas is to detach all"`
-	Quotas  []string  `json:"quotas,omitempty"`
+	Scope   admission.Scope `json:"scope" jsonschema:"{} is everything"`
+	Budgets []string        `json:"budgets,omitempty" jsonschema:"to detach neither these nor quotas is to detach all"`
+	Quotas  []string        `json:"quotas,omitempty"`
 	why
 }
 
@@ -115,7 +105,7 @@ func (c *call) attaching() (scope admission.Scope, gates []flowfabric.Gate, w wh
 	for _, name := range b.Quotas {
 		gates = append(gates, flowfabric.QuotaGate(name))
 	}
-	return admission.Scope(b.Scope), gates, b.why, nil
+	return b.Scope, gates, b.why, nil
 }
 
 func (c *call) attachGates() error {
@@ -134,51 +124,10 @@ func (c *call) detachGates() error {
 	return c.nothingToSay(err)
 }
 
-type gates struct {
-	Attached []attached    `json:"attached"`
-	Closed   []closedRoute `json:"closed" jsonschema:"work that is not handed out, what opens first in front"`
-	Outbox   int           `json:"outbox" jsonschema:"messages that budgets and quotas have not got yet"`
-}
-
-type attached struct {
-	Scope   scopeBody  `json:"scope"`
-	Budgets []string   `json:"budgets,omitempty"`
-	Quotas  []string   `json:"quotas,omitempty"`
-	At      *time.Time `json:"at,omitempty"`
-	By      string     `json:"by,omitempty"`
-	Mixed   bool       `json:"mixed,omitempty" jsonschema:"partitions differ, because a change did not reach all of them"`
-}
-
-type closedRoute struct {
-	Partition uint16     `json:"partition"`
-	Namespace string     `json:"namespace"`
-	Lane      string     `json:"lane"`
-	Kind      string     `json:"kind"`
-	Until     *time.Time `json:"until,omitempty" jsonschema:"when it opens by itself"`
-	Why       string     `json:"why"`
-	Waiting   int        `json:"waiting"`
-}
-
 func (c *call) gates() error {
 	info, err := c.h.admin.Gates(c.ctx())
 	if err != nil {
 		return err
 	}
-	out := gates{Attached: []attached{}, Closed: []closedRoute{}, Outbox: info.Outbox}
-	for _, x := range info.Attached {
-		one := attached{Scope: scopeBody(x.Scope), At: utc(x.At), By: x.By, Mixed: x.Mixed}
-		for _, g := range x.Gates {
-			if g.IsBudget() {
-				one.Budgets = append(one.Budgets, g.Name())
-			} else {
-				one.Quotas = append(one.Quotas, g.Name())
-			}
-		}
-		out.Attached = append(out.Attached, one)
-	}
-	for _, r := range info.Closed {
-		out.Closed = append(out.Closed, closedRoute{r.Partition, r.Route.Namespace, r.Route.Lane, r.Route.Kind,
-			utc(r.Until), engine.ClosingText(r.Why), r.Waiting})
-	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerJSON(http.StatusOK, info)
 }

@@ -66,7 +66,7 @@ func budgetNote(b admission.Budget) string {
 // budgetShown is a budget with what it keeps from running.
 type budgetShown struct {
 	admission.BudgetRecord
-	Blocked []closedRoute `json:"blocked,omitempty"`
+	Blocked []admin.ClosedRoute `json:"blocked,omitempty"`
 }
 
 // budgetMode and onSoft are words for people.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 func gateCommand(a *app) *cobra.Command {
@@ -31,149 +29,37 @@ budget or a quota. Alone it does what ls does.`,
 	return cmd
 }
 
-// attached is a admin.AttachedGates for --json.
-type attached struct {
-	Scope   string    `json:"scope"` // as attach takes it
-	Budgets []string  `json:"budgets,omitempty"`
-	Quotas  []string  `json:"quotas,omitempty"`
-	At      time.Time `json:"at,omitzero"`
-	By      string    `json:"by,omitempty"`
-	Mixed   bool      `json:"mixed,omitempty"` // partitions differ: repeat the change
-}
-
-// closedRoute is a admin.ClosedRoute for --json.
-type closedRoute struct {
-	Partition uint16    `json:"partition"`
-	Namespace string    `json:"namespace"`
-	Lane      string    `json:"lane"`
-	Kind      string    `json:"kind"`
-	Waiting   int       `json:"waiting"`
-	Until     time.Time `json:"until"` // it is tried again at the latest
-	Reason    closing   `json:"reason"`
-}
-
-// closing is an engine.ClosedBy for --json: why a gate keeps work from running.
-type closing struct {
-	// budget, rate, cap, budget_not_found, quota_policy_not_found, unavailable; other: see text
-	Code      string `json:"code"`
-	Budget    string `json:"budget,omitempty"`
-	Quota     string `json:"quota,omitempty"`
-	Key       string `json:"limit_key,omitempty"` // of a limit of a key, and what it is
-	PerKey    string `json:"key_limit,omitempty"`
-	Dimension string `json:"dimension,omitempty"` // of a budget, with what was used of which limit
-	Used      int64  `json:"used,omitempty"`
-	Limit     int64  `json:"limit,omitempty"`
-	Refused   int64  `json:"refused,omitempty"` // of it: what does not fit
-	Text      string `json:"text,omitempty"`
-}
-
-func newClosing(why string) closing {
-	by := engine.ParseClosing(why)
-	if by.Kind == engine.ClosedOtherwise || by.Gate == "" {
-		return closing{Code: cmp.Or(string(by.Kind), "other"), Text: engine.ClosingText(why)}
-	}
-	v := closing{Code: string(by.Kind), Dimension: by.Dimension, Used: by.Used, Limit: by.Limit, Refused: by.Refused}
-	if key, l, ok := by.Gate.Limit(); ok {
-		v.Key, v.PerKey = key, l.String()
-	} else if by.Gate.IsBudget() {
-		v.Budget = by.Gate.Name()
-	} else {
-		v.Quota = by.Gate.Name()
-	}
-	return v
-}
-
-// String is the reason for people.
-func (c closing) String() string {
-	what := "quota " + c.Quota
-	if c.Key != "" {
-		what = fmt.Sprintf("limit of key %s (%s)", c.Key, c.PerKey)
-	}
-	switch engine.ClosingKind(c.Code) {
-	case engine.ClosedByBudget:
-		text := fmt.Sprintf("budget %s: %d used of %d %s", c.Budget, c.Used, c.Limit, c.Dimension)
-		if c.Refused > 0 {
-			text += fmt.Sprintf(", %d do not fit", c.Refused)
-		}
-		return text
-	case engine.ClosedByRate:
-		return what + ": too many starts in its window"
-	case engine.ClosedByCap:
-		return what + ": all slots are taken"
-	case engine.ClosedUnavailable:
-		switch {
-		case c.Text != "":
-			return c.Text
-		case c.Budget != "":
-			what = "budget " + c.Budget
-		}
-		return what + ": cannot be asked"
-	case engine.ClosedNoBudget:
-		return "there is no budget " + c.Budget
-	case engine.ClosedNoQuota:
-		return "there is no quota " + c.Quota
-	}
-	return c.Text
-}
-
-// gatesView is a admin.GatesInfo for --json.
-type gatesView struct {
-	Attached []attached    `json:"attached"`
-	Blocked  []closedRoute `json:"blocked"`
-	Outbox   int           `json:"undelivered"` // messages to budgets and quotas
-}
-
-// byKind are the names of budgets and of quotas among gates, and with the quotas limits of keys in words.
-func byKind(gates []flowfabric.Gate) (budgets, quotas []string) {
-	for _, g := range gates {
-		if g.IsBudget() {
-			budgets = append(budgets, g.Name())
-		} else if key, l, ok := g.Limit(); ok {
-			quotas = append(quotas, "key "+key+": "+l.String())
-		} else {
-			quotas = append(quotas, g.Name())
-		}
-	}
-	return budgets, quotas
-}
-
-func newClosed(c admin.ClosedRoute) closedRoute {
-	return closedRoute{Partition: c.Partition, Namespace: c.Route.Namespace, Lane: c.Route.Lane, Kind: c.Route.Kind,
-		Waiting: c.Waiting, Until: utc(c.Until), Reason: newClosing(c.Why)}
-}
-
 // blockedBy lists what a gate keeps from running.
-func blockedBy(ctx context.Context, o *admin.Admin, g flowfabric.Gate) ([]closedRoute, error) {
+func blockedBy(ctx context.Context, o *admin.Admin, g flowfabric.Gate) ([]admin.ClosedRoute, error) {
 	all, err := o.Gates(ctx)
-	var out []closedRoute
-	for _, x := range all.Closed {
-		if x.Waiting > 0 && engine.ParseClosing(x.Why).Gate == g {
-			out = append(out, newClosed(x))
-		}
-	}
-	return out, err
+	return slices.DeleteFunc(all.Closed, func(c admin.ClosedRoute) bool {
+		return c.Waiting == 0 ||
+			c.Reason.Gate != g
+	}), err
 }
 
 // closedGroup is work of one lane and kind that waits for the same in some partitions.
 type closedGroup struct {
-	closedRoute // Waiting in all of them, Until the first time, Reason with the most that was used
-	partitions  map[uint16]bool
+	admin.ClosedRoute // Waiting in all of them, Until the first time, Reason with the most that was used
+	partitions        map[uint16]bool
 }
 
 // grouped puts closed routes together over partitions, in the order in which they are tried again.
-func grouped(closed []closedRoute) []*closedGroup {
+func grouped(closed []admin.ClosedRoute) []*closedGroup {
 	type key struct {
 		namespace, lane, kind string
-		reason                closing
+		reason                admission.Closing
 	}
 	var out []*closedGroup
 	seen := map[key]*closedGroup{}
 	for _, c := range closed {
 		k := key{c.Namespace, c.Lane, c.Kind, c.Reason}
-		k.reason.Used, k.reason.Limit = 0, 0 // partitions asked at different times
+		if k.reason.Used, k.reason.Limit = 0, 0; c.Reason.Gate != "" { // partitions asked at different times
+			k.reason.Text = ""
+		}
 		g := seen[k]
 		if g == nil {
-			g = &closedGroup{closedRoute: c, partitions: map[uint16]bool{c.Partition: true}}
+			g = &closedGroup{ClosedRoute: c, partitions: map[uint16]bool{c.Partition: true}}
 			seen[k], out = g, append(out, g)
 			continue
 		}
@@ -190,7 +76,7 @@ func grouped(closed []closedRoute) []*closedGroup {
 }
 
 // closedTable writes what does not run, if there is any.
-func closedTable(p *page, title string, closed []closedRoute) {
+func closedTable(p *page, title string, closed []admin.ClosedRoute) {
 	if len(closed) == 0 {
 		return
 	}
@@ -269,18 +155,7 @@ and how much budgets and quotas have not been told yet. --json tells each partit
 				if err != nil && all.Partitions == 0 {
 					return err
 				}
-				v := gatesView{Attached: []attached{}, Blocked: []closedRoute{}, Outbox: all.Outbox}
-				for _, x := range all.Attached {
-					budgets, quotas := byKind(x.Gates)
-					v.Attached = append(v.Attached,
-						attached{scopeText(x.Scope), budgets, quotas, utc(x.At), x.By, x.Mixed})
-				}
-				for _, x := range all.Closed {
-					if x.Waiting > 0 {
-						v.Blocked = append(v.Blocked, newClosed(x))
-					}
-				}
-				if shown := a.show(v, v.text); shown != nil {
+				if shown := a.show(all, func(p *page) { gatesText(p, all) }); shown != nil {
 					return shown
 				}
 				return err
@@ -289,21 +164,22 @@ and how much budgets and quotas have not been told yet. --json tells each partit
 	}
 }
 
-func (v gatesView) text(p *page) {
+func gatesText(p *page, v admin.GatesInfo) {
 	if len(v.Attached) == 0 {
 		p.say("nothing is attached")
 	} else {
 		rows := make([][]any, len(v.Attached))
 		for i, x := range v.Attached {
-			scope := styled(normal, x.Scope)
+			scope := styled(normal, scopeText(x.Scope))
 			if x.Mixed {
-				scope = styled(yellow, x.Scope+" (mixed)")
+				scope = styled(yellow, scopeText(x.Scope)+" (mixed)")
 			}
 			rows[i] = []any{scope, strings.Join(x.Budgets, ","), strings.Join(x.Quotas, ","), instant(x.At), x.By}
 		}
 		p.table([]string{"SCOPE", "BUDGETS", "QUOTAS", "SINCE", "BY"}, rows)
 	}
-	closedTable(p, "waits for a budget or a quota:", v.Blocked)
+	closedTable(p, "waits for a budget or a quota:",
+		slices.DeleteFunc(slices.Clone(v.Closed), func(c admin.ClosedRoute) bool { return c.Waiting == 0 }))
 	if v.Outbox > 0 {
 		p.say("\n%s to budgets and quotas not delivered yet", count(v.Outbox, "message"))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -35,9 +36,9 @@ func TestBlockedWork(t *testing.T) {
 	for line, want := range map[string]string{
 		"budget show acme":                   "budget acme: 10 used of 10 tokens",
 		"gate ls":                            "budget acme: 10 used of 10 tokens",
-		"budget show acme --json":            `"reason":{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":10}`,
+		"budget show acme --json":            `"reason":{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":10,`,
 		"budget ls --json":                   `"exhausted":["tokens"]`,
-		"gate ls --json":                     `"kind":"report","waiting":1`,
+		"gate ls --json":                     `"kind":"report","until":`,
 		"show " + id.String():                "waiting_budget (budget acme: 10 used of 10 tokens)",
 		"ls --state waiting_budget --json":   `"state":"waiting_budget"`,
 		"ls --state waiting_budget":          id.String(),
@@ -55,9 +56,9 @@ func TestBlockedWork(t *testing.T) {
 	}
 	// nobody waits for it by the server's list, but nothing is lost: it opens by itself
 	ok("budget update acme --limit tokens=20")
-	var v gatesView
-	if err := json.Unmarshal([]byte(ok("gate ls --json")), &v); err != nil || len(v.Blocked) != 1 ||
-		v.Blocked[0].Partition != id.Partition() {
+	var v admin.GatesInfo
+	if err := json.Unmarshal([]byte(ok("gate ls --json")), &v); err != nil || len(v.Closed) != 1 ||
+		v.Closed[0].Partition != id.Partition() {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
@@ -103,12 +104,16 @@ func TestReasonWords(t *testing.T) {
 		"quota mail rate":             {`{"code":"rate","quota":"mail"}`, "quota mail: too many starts in its window"},
 		"budget_not_found acme":       {`{"code":"budget_not_found","budget":"acme"}`, "there is no budget acme"},
 		"quota_policy_not_found mail": {`{"code":"quota_policy_not_found","quota":"mail"}`, "there is no quota mail"},
-		"something new":               {`{"code":"other","text":"something new"}`, "something new"},
+		"something new":               {`{"code":"other"}`, "something new"},
 		"":                            {`{"code":"other"}`, ""},
 	} {
-		got, err := json.Marshal(newClosing(why))
-		if err != nil || string(got) != want.json || newClosing(why).String() != want.text {
-			t.Errorf("%q: %s, %q, %v", why, got, newClosing(why), err)
+		c := engine.WhyClosed(why)
+		if c.Text != want.text || c.String() != want.text {
+			t.Errorf("%q: %q, %s, want %s", why, c.Text, c, want.text)
+		}
+		c.Text = ""
+		if got, err := json.Marshal(c); err != nil || string(got) != strings.TrimSuffix(want.json, "}")+`,"text":""}` {
+			t.Errorf("%q: %s, %v", why, got, err)
 		}
 	}
 }
@@ -116,16 +121,19 @@ func TestReasonWords(t *testing.T) {
 // Work of one lane and kind that waits for the same is one line, however many partitions it is in.
 func TestClosedTable(t *testing.T) {
 	soon, later := time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+	route := func(kind string) flowfabric.Route {
+		return flowfabric.Route{Namespace: "default", Lane: "batch", Kind: kind}
+	}
 	var p page
-	closedTable(&p, "waits:", []closedRoute{
-		{Partition: 0, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 5, Until: later,
-			Reason: newClosing("budget acme tokens 10 10")},
-		{Partition: 3, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 7, Until: soon,
-			Reason: newClosing("budget acme tokens 12 10")},
-		{Partition: 3, Namespace: "default", Lane: "batch", Kind: "report", Waiting: 1, Until: later,
-			Reason: newClosing("budget acme calls 2 2")},
-		{Partition: 1, Namespace: "default", Lane: "batch", Kind: "other", Waiting: 2,
-			Until: time.Now().Add(-time.Second), Reason: newClosing("quota gpu cap")},
+	closedTable(&p, "waits:", []admin.ClosedRoute{
+		{Partition: 0, Route: route("report"), Waiting: 5, Until: later,
+			Reason: engine.WhyClosed("budget acme tokens 10 10")},
+		{Partition: 3, Route: route("report"), Waiting: 7, Until: soon,
+			Reason: engine.WhyClosed("budget acme tokens 12 10")},
+		{Partition: 3, Route: route("report"), Waiting: 1, Until: later,
+			Reason: engine.WhyClosed("budget acme calls 2 2")},
+		{Partition: 1, Route: route("other"), Waiting: 2,
+			Until: time.Now().Add(-time.Second), Reason: engine.WhyClosed("quota gpu cap")},
 	})
 	want := [][]string{
 		{"default/batch", "report", "12", "2", instant(soon), "budget acme: 12 used of 10 tokens"},

@@ -34,7 +34,7 @@ quota as a gate (submit --quota, gate attach) waits while it is full. Alone it d
 // quotaShown is a quota with what it keeps from running.
 type quotaShown struct {
 	admission.QuotaRecord
-	Blocked []closedRoute `json:"blocked,omitempty"`
+	Blocked []admin.ClosedRoute `json:"blocked,omitempty"`
 }
 
 // quotaRate is how often, for people.

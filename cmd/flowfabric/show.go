@@ -13,6 +13,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -47,7 +49,7 @@ type shown struct{ input, result, summary, steps bool }
 // execution is what show prints of one.
 type execution struct {
 	flowfabric.Snapshot
-	Closed      *closing                `json:"closed,omitempty"`      // its queue, by a gate
+	Closed      *admission.Closing      `json:"closed,omitempty"`      // its queue, by a gate
 	ClosedUntil time.Time               `json:"closed_until,omitzero"` // its gates are asked again
 	Budgets     []string                `json:"budgets,omitempty"`
 	Quotas      []string                `json:"quotas,omitempty"`
@@ -90,7 +92,7 @@ func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.E
 		return err
 	}
 	x := execution{Snapshot: s}
-	x.Budgets, x.Quotas = byKind(s.Route.Gates)
+	x.Budgets, x.Quotas = admin.GateNames(s.Route.Gates)
 	if len(s.Route.Gates) > 0 && s.State.LifecyclePhase == "runnable" {
 		x.gated(o.Why(ctx, id))
 	}
@@ -139,7 +141,7 @@ func (x *execution) gated(e admin.Explanation, err error) {
 	}
 	x.BlockingReason = e.Reason
 	if !e.ClosedUntil.IsZero() {
-		why := newClosing(e.ClosedWhy)
+		why := engine.WhyClosed(e.ClosedWhy)
 		x.Closed, x.ClosedUntil = &why, utc(e.ClosedUntil)
 	}
 }

@@ -60,7 +60,7 @@ type topView struct {
 	Suspended  int               `json:"suspended"`
 	Held       int               `json:"held"`          // by operators
 	Closed     int               `json:"closed_routes"` // of partitions: a budget or quota refused, for a while
-	UsedUp     []usedUp          `json:"budgets_used_up,omitempty"`
+	UsedUp     []admin.UsedUp    `json:"budgets_used_up,omitempty"`
 	Outbox     int               `json:"outbox"` // entries that budgets and quotas have not been told of
 	InFlight   int               `json:"in_flight"`
 	Ended      int               `json:"ended"`  // and still stored
@@ -78,12 +78,6 @@ type topView struct {
 	Schedules  int               `json:"schedules"`
 	Queues     []topQueue        `json:"queues"`
 	Error      string            `json:"error,omitempty"` // what could not be read
-}
-
-// usedUp is an admin.UsedUp for --json.
-type usedUp struct {
-	Budget  string `json:"budget"`
-	Waiting int    `json:"waiting"`
 }
 
 // add adds what another partition counted.
@@ -193,7 +187,7 @@ func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, err
 		gates, err := o.Gates(ctx)
 		errs = append(errs, err)
 		for _, b := range gates.UsedUp() {
-			v.UsedUp = append(v.UsedUp, usedUp(b))
+			v.UsedUp = append(v.UsedUp, b)
 		}
 	}
 	workers, err := o.Workers(ctx)

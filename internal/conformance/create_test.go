@@ -36,7 +36,7 @@ var createScenarios = []scenario{
 		// An instant that is the server's now, or past, is no delay.
 		now := w.create(func(x *engine.NewExecution) { x.DelayUntil = time.UnixMilli(w.now()) })
 		w.code(now, "R1f")
-		past := w.create(func(x *engine.NewExecution) { x.DelayUntil = time.UnixMilli(1) })
+		past := w.create(func(x *engine.NewExecution) { x.DelayUntil = time.UnixMilli(1).UTC() })
 		w.code(past, "R1f")
 		args := createArgs(w.item())
 		args[6] = "+0"

@@ -217,7 +217,7 @@ var edgeCaseScenarios = []scenario{
 		f := w.worker("w1").one(w.create()).Fence
 		ear := w.listen(engine.FrameChannel(f.Execution))
 		sent := []stream.Frame{{Type: "a", Payload: []byte("\x00 {1:}")},
-			{Type: "b", Encoding: "json", Correlation: "c", ProducedAt: time.UnixMilli(5), Payload: []byte("2")}}
+			{Type: "b", Encoding: "json", Correlation: "c", ProducedAt: time.UnixMilli(5).UTC(), Payload: []byte("2")}}
 		a, err := w.e.AppendFrames(w.ctx, f, 1, sent)
 		w.no(err)
 		said, err := engine.DecodeFrames(ear.next())

@@ -443,12 +443,12 @@ var writings = []writing{
 		}},
 	{"ff_put_schedule", "put a schedule", nothingFirst, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		set, err := e.PutSchedule(w.ctx,
-			engine.SchedulePut{Name: w.named("s"), Definition: []byte("d"), Next: time.UnixMilli(1800000001000)})
+			engine.SchedulePut{Name: w.named("s"), Definition: []byte("d"), Next: time.UnixMilli(1800000001000).UTC()})
 		return fmt.Sprint(set.Revision, set.Next.UnixMilli()), err
 	}},
 	{"ff_fire_schedule", "fire a schedule", staging, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		s := w.schedule(w.named("s"))
-		s.Next = time.UnixMilli(1800000000000) // as it was seen the first time
+		s.Next = time.UnixMilli(1800000000000).UTC() // as it was seen the first time
 		_, err := e.FireSchedule(w.ctx, w.firing(s, time.Second))
 		return fmt.Sprint(w.schedule(w.named("s")).Fired), err
 	}},
@@ -458,7 +458,7 @@ var writings = []writing{
 	}, func(w *env, e *engine.Engine, _ fixed) (string, error) {
 		g := recurringFlow(w)
 		s := w.schedule(w.named("s"))
-		s.Next = time.UnixMilli(1800000000000)
+		s.Next = time.UnixMilli(1800000000000).UTC()
 		_, err := e.FireSchedule(w.ctx, g.firing(s))
 		record, _ := e.DescribeFlow(w.ctx, g.id)
 		return fmt.Sprint(w.schedule(w.named("s")).Fired, record.State), err

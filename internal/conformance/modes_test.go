@@ -327,7 +327,8 @@ var modeScenarios = []scenario{
 		next := uint64(1)
 		for _, batch := range [][]stream.Frame{
 			{durableFrame(0)}, {bestEffort(0),
-				{Type: "b", Encoding: "bytes", Correlation: "c", ProducedAt: time.UnixMilli(5), Payload: []byte{0xff}}},
+				{Type: "b", Encoding: "bytes", Correlation: "c", ProducedAt: time.UnixMilli(5).UTC(),
+					Payload: []byte{0xff}}},
 			{summaryDelta(1), durableFrame(0), summaryDelta(2)}, {durableFrame(0)},
 		} {
 			w.modes(f, next, batch...)

@@ -372,7 +372,7 @@ var scheduleScenarios = []scenario{
 	{name: "the tick reports due schedules on time, until they are fired", run: func(w *env) {
 		name := w.named("s")
 		w.set("HSET", string(w.k), "clock_pin", "1800000000000")
-		w.put(name, time.UnixMilli(1800000000300), "x")
+		w.put(name, time.UnixMilli(1800000000300).UTC(), "x")
 		r := w.tick()
 		w.all("to come", eq(r.Schedules, 0), eq(r.Next, 300*time.Millisecond), eq(r.Idle, false))
 		w.pass(300 * time.Millisecond)
@@ -383,7 +383,7 @@ var scheduleScenarios = []scenario{
 		w.worker("w1").one(f.Item.ID)
 		r = w.tick()
 		same(w, "fired", r.Schedules, 0)
-		w.put(w.named("t"), time.UnixMilli(1800000000400), "x")
+		w.put(w.named("t"), time.UnixMilli(1800000000400).UTC(), "x")
 		same(w, "wake", w.root()["wake"], "1800000000400")
 		w.pass(time.Minute)
 		same(w, "overdue", w.must("ff_poll", proto).slots[4], "1")

@@ -26,7 +26,7 @@ var streamScenarios = []scenario{
 		for i := range all {
 			all[i] = byte(i)
 		}
-		at := time.UnixMilli(1234)
+		at := time.UnixMilli(1234).UTC()
 		sent := stream.Frame{Type: "tok\x00en", Encoding: "bytes", Correlation: "c", ProducedAt: at, Payload: all}
 		a, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{sent})
 		w.no(err)

@@ -230,7 +230,7 @@ var boundScenarios = []scenario{
 		p := w.pend(c.Fence, "p")
 		bytes := func(name string, b []byte) suspend.SentSignal {
 			return suspend.SentSignal{Name: name, Encoding: "bytes", Payload: b, Category: "c", SourceType: "t",
-				Source: "s", Correlation: "r", CreatedAt: time.UnixMilli(1234)}
+				Source: "s", Correlation: "r", CreatedAt: time.UnixMilli(1234).UTC()}
 		}
 		w.refuses("a byte too much", flowfabric.ErrPayloadTooLarge, "signal: at most 65536 bytes",
 			w.delivering(id, p, bytes("x", append(full, 0))))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -89,13 +90,34 @@ func ClosingText(why string) string {
 	return why
 }
 
+// WhyClosed is why a route is closed, as doors show it.
+func WhyClosed(why string) admission.Closing {
+	by := ParseClosing(why)
+	c := admission.Closing{Code: cmp.Or(string(by.Kind), "other"), Gate: by.Gate, Dimension: by.Dimension,
+		Used: by.Used, Limit: by.Limit, Refused: by.Refused}
+	key, limit, isLimit := by.Gate.Limit()
+	switch {
+	case by.Gate == "":
+		c.Text = ClosingText(why)
+		return c
+	case isLimit:
+		c.Key, c.PerKey = key, limit.String()
+	case by.Gate.IsBudget():
+		c.Budget = by.Gate.Name()
+	default:
+		c.Quota = by.Gate.Name()
+	}
+	c.Text = c.String()
+	return c
+}
+
 // UsedUp are budgets that keep work waiting, because they have no room for it, and how many executions wait.
 type UsedUp map[string]int
 
 // Add adds a closed route.
-func (u UsedUp) Add(why string, waiting int) {
-	if by := ParseClosing(why); by.Kind == ClosedByBudget && waiting > 0 {
-		u[by.Gate.Name()] += waiting
+func (u UsedUp) Add(c admission.Closing, waiting int) {
+	if c.Code == string(ClosedByBudget) && waiting > 0 {
+		u[c.Budget] += waiting
 	}
 }
 

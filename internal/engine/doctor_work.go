@@ -110,7 +110,7 @@ func (s *StoreReport) readWork(ctx context.Context, client rueidis.Client) {
 		why, _ := pair[0].ToString() // it may have been opened since
 		waiting, err := pair[1].AsInt64()
 		s.doubt(err)
-		s.UsedUp.Add(why, int(waiting))
+		s.UsedUp.Add(WhyClosed(why), int(waiting))
 	}
 	if len(found) == 0 || s.WorkErr != nil {
 		return

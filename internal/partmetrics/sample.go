@@ -185,7 +185,7 @@ func (all *sampled) add(s *sampler, now time.Time) {
 		all.timers = max(all.timers, time.Duration(x.info.Lag))
 		all.purge = max(all.purge, engine.DueFor(x.info.Ended, x.info.Now))
 		for _, c := range x.closed {
-			all.budgets.Add(c.Why, c.Waiting)
+			all.budgets.Add(engine.WhyClosed(c.Why), c.Waiting)
 		}
 		for _, q := range x.queues {
 			all.queue(q, x.info.Now, since)
