@@ -482,7 +482,8 @@ func TestWaking(t *testing.T) {
 			must.No(t, e.ReleaseGrants(ctx, x.ID().Partition(), session, []engine.GrantReturn{{Grant: list[0]}},
 				[]engine.RouteClosing{{Route: list[0].Route, For: time.Hour, Why: "budget acme tokens 10 10"}}))
 			all, err := admin.New(c).Gates(ctx)
-			if err != nil || len(all.Closed) != 1 || all.Closed[0].Reason.String() != "budget acme: 10 used of 10 tokens" ||
+			if err != nil || len(all.Closed) != 1 ||
+				all.Closed[0].Reason.String() != "budget acme: 10 used of 10 tokens" ||
 				all.Closed[0].Waiting != 1 || all.Closed[0].Partition != x.ID().Partition() {
 				t.Errorf("%s: %+v, %v", round, all, err)
 			}

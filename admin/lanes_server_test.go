@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -213,10 +214,10 @@ func TestQueues(t *testing.T) {
 		got = append(got, fmt.Sprint(q.Lane, q.Capabilities, q.State, q.Mixed, q.Waiting, " ", q.Priority, " ",
 			q.Stored, q.OldestAt.IsZero()))
 	}
-	if want :=
-		"default[]activefalse 0 0 1 true default[eu gpu]activefalse 200 0 200 false old[]activefalse 301 3 301 false"; strings.Join(got,
-		" ") != want {
-		t.Errorf("%s, want %s", strings.Join(got, " "), want)
+	want := []string{"default[]activefalse 0 0 1 true", "default[eu gpu]activefalse 200 0 200 false",
+		"old[]activefalse 301 3 301 false"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 	s, err := first.Get(ctx)
 	if err != nil || !queues[2].OldestAt.Equal(s.CreatedAt) || queues[2].Kind != "write-article" {
