@@ -186,9 +186,7 @@ func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, err
 	if v.Closed > 0 {
 		gates, err := o.Gates(ctx)
 		errs = append(errs, err)
-		for _, b := range gates.UsedUp() {
-			v.UsedUp = append(v.UsedUp, b)
-		}
+		v.UsedUp = gates.UsedUp()
 	}
 	workers, err := o.Workers(ctx)
 	errs = append(errs, err)
