@@ -406,10 +406,11 @@ export function Menu({ label, items, kind = "" }) {
 export function useDraft(filter, set) {
   const [draft, edit] = useState(filter)
   const now = JSON.stringify(filter), typed = JSON.stringify(draft)
-  useEffect(() => edit(filter), [now])
+  const known = useRef(now) // what the address says, as far as it was taken over here or written from here: what is typed meanwhile stays
+  useEffect(() => { if (known.current !== now) { known.current = now; edit(filter) } }, [now])
   useEffect(() => {
     if (typed === now) return
-    const t = setTimeout(() => set(draft), 400)
+    const t = setTimeout(() => { known.current = typed; set(draft) }, 400)
     return () => clearTimeout(t)
   }, [typed])
   return [draft, name => value => edit({ ...draft, [name]: value })]
