@@ -475,12 +475,15 @@ func init() { // the document is made of the table
 	}
 }
 
-// answer sends a JSON document.
+// operates tells whether the reader may see what words keep for operators.
+func (c *call) operates() bool { return c.who.Role == Operator || c.who.Role == Admin }
+
+// answerJSON sends a JSON document, without what the reader may not see of its words.
 func (c *call) answerJSON(status int, v any) error {
 	if c.broken != nil {
 		return c.broken
 	}
-	if c.who.Role != Operator && c.who.Role != Admin {
+	if !c.operates() {
 		v = words.Blanked(v, "operator")
 	}
 	text, err := json.Marshal(v)

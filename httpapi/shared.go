@@ -96,7 +96,7 @@ func (s *sharing) read(c *call, key string, a *sharedAnswer) {
 
 // sharedKey is the same for those who ask the same and may see the same.
 func (c *call) sharedKey() string {
-	reader := ""
+	reader := strconv.FormatBool(c.operates())
 	if c.h.cfg.Redact != nil {
 		reader = c.who.Name + " " + string(c.who.Role)
 	}

@@ -32,7 +32,7 @@ func TestAnswersAreShared(t *testing.T) {
 	for _, x := range []struct {
 		role, age, query string
 		want             int
-	}{{"viewer", "max-age=5", "", 1}, {"operator", "no-store, max-age=900", "", 1}, {"viewer", "", "", 2},
+	}{{"viewer", "max-age=5", "", 1}, {"admin", "no-store, max-age=900", "", 2}, {"viewer", "", "", 2},
 		{"viewer", "max-age=0", "", 2}, {"viewer", "max-age=x", "", 2},
 		{"viewer", "max-age=5", "&limit=7", 2}, {"blue", "max-age=5", "", 0}} {
 		if n := list(x.role, x.age, x.query); n != x.want {
@@ -42,6 +42,35 @@ func TestAnswersAreShared(t *testing.T) {
 	if g := a.do(request{method: "GET", path: "/v1/executions?kind=nobody", role: "worker",
 		header: http.Header{"Cache-Control": {"max-age=5"}}}); g.status != 403 {
 		t.Errorf("a worker: %d", g.status)
+	}
+}
+
+// What words keep for operators is shown to nobody else, also when an operator has read the same a moment ago.
+func TestViewersDoNotSeeWhatIsForOperators(t *testing.T) {
+	a := newAPI(t)
+	r := a.remote("worker", "remote")
+	path := a.submit(`{"kind":"remote"}`)
+	r.one()
+	for at, fields := range map[string][]string{
+		path:                         {`"session":`, `"epoch":`, `"code":`},
+		"/v1/executions?kind=remote": {`"session":`, `"epoch":`},
+		"/v1/workers":                {`"host":`, `"sessions":`},
+	} {
+		read := func(role string) string {
+			g := a.do(request{method: "GET", path: at, role: role, header: http.Header{"Cache-Control": {"max-age=5"}}})
+			if g.status != http.StatusOK || !strings.Contains(string(g.body), "remote") {
+				t.Fatalf("%s: %d %s", at, g.status, g.body)
+			}
+			return string(g.body)
+		}
+		for _, role := range []string{"operator", "viewer", "admin"} {
+			text := read(role)
+			for _, field := range fields {
+				if shown := strings.Contains(text, field); shown != (role != "viewer") {
+					t.Errorf("%s as %s: %s shown: %t, in %s", at, role, field, shown, text)
+				}
+			}
+		}
 	}
 }
 
