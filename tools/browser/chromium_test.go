@@ -169,8 +169,14 @@ func (b *tab) press(text string) {
 		return all.find(e => e.checkVisibility() && !e.disabled && (e.innerText.trim().replace(/\s*▾$/, "") === ` + literal(text) +
 			` || e.getAttribute("aria-label") === ` + literal(text) + `)) })()`
 	b.wait(find)
-	b.text(find + `.click()`)
+	b.text(`(` + hears + `), ` + find + `.click()`)
 }
+
+// hears makes the page keep what its short messages say from now on. One is in sight for six seconds, and nothing
+// says that a test on a busy machine looks within them.
+const hears = `window.heard ? heard.said = "" : (window.heard = { said: "" }, new MutationObserver(all => all
+	.filter(r => r.target.closest?.(".toasts")).forEach(r => r.addedNodes.forEach(n => heard.said += n.textContent)))
+	.observe(document.body, { childList: true, subtree: true }))`
 
 // fill types into the field with a label, within the top dialog if there is one.
 func (b *tab) fill(label, value string) {
@@ -186,8 +192,8 @@ func (b *tab) fill(label, value string) {
 		`); f.dispatchEvent(new Event(f.tagName === "SELECT" ? "change" : "input", { bubbles: true })) })()`)
 }
 
-// says waits until the page, or the top dialog, says a text.
+// says waits until the page, or the top dialog, says a text, or a short message has said it since the last press.
 func (b *tab) says(text string) {
 	b.Helper()
-	b.wait(`document.body?.innerText.includes(` + literal(text) + `)`)
+	b.wait(`(document.body?.innerText + (window.heard?.said ?? "")).includes(` + literal(text) + `)`)
 }
