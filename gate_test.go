@@ -6,8 +6,8 @@ import (
 	"time"
 
 	ff "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -15,11 +15,9 @@ import (
 // limit is the gate that LimitKey makes.
 func limit(t testing.TB, key string, l ff.Limit) ff.Gate {
 	t.Helper()
-	var said option.Values
-	if !option.Apply(&said, ff.LimitKey(key, l)) {
-		t.Fatal("no option")
-	}
-	return engine.ReplaceGates(nil, &said)[0]
+	var said ff.Start
+	must.No(t, option.Apply(&said, 0, ff.LimitKey(key, l)))
+	return said.Gates()[0]
 }
 
 // What a gate of a key says is what was given, whatever the key is, and its partition follows the key alone.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 )
 
@@ -19,13 +20,10 @@ func (m Millis) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duratio
 
 // UnmarshalJSON reads a whole number of milliseconds. One that no duration can hold is an error.
 func (m *Millis) UnmarshalJSON(text []byte) error {
-	var n int64
-	if err := json.Unmarshal(text, &n); err != nil {
-		return fmt.Errorf("want a whole number of milliseconds: %w", err)
-	}
 	const most = math.MaxInt64 / int64(time.Millisecond)
-	if n < -most || n > most {
-		return fmt.Errorf("%d ms is more than a duration holds", n)
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || n < -most || n > most {
+		return fmt.Errorf("%.40s is no whole number of milliseconds that a duration holds", text)
 	}
 	*m = Millis(n) * Millis(time.Millisecond)
 	return nil

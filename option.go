@@ -1,11 +1,8 @@
 package flowfabric
 
 import (
-	"maps"
 	"slices"
 	"time"
-
-	"github.com/flowfabric/flowfabric-go/internal/option"
 )
 
 // The options of an execution are declared here, once. What a function of this file returns says where the option is
@@ -73,9 +70,9 @@ type (
 
 // setter is every option: the type that a function returns shows only the markers of the places where the option
 // means something.
-type setter func(v *option.Values)
+type setter func(s *Start)
 
-func (s setter) Set(v *option.Values) { s(v) }
+func (f setter) Set(s *Start) { f(s) }
 
 func (setter) DefineOption()       {}
 func (setter) SubmitOption()       {}
@@ -91,62 +88,50 @@ func (setter) SendOption()         {}
 
 // Priority is 0..9000; within a lane higher is claimed first, across partitions as docs/promises.md says. Default 0.
 func Priority(n int) WorkOption {
-	return setter(func(v *option.Values) { v.Said |= option.Priority; v.Priority = n })
+	return setter(func(s *Start) { s.Priority = n })
 }
 
 // Lane names the lane: 1..64 bytes of printable ASCII without braces. Default "default".
 func Lane(name string) WorkOption {
-	return setter(func(v *option.Values) { v.Said |= option.Lane; v.Lane = name })
+	return setter(func(s *Start) { s.Lane = name })
 }
 
 // Timeout bounds one attempt, suspended time excluded: 1 ms..10 years; 0, the default, is no bound. An attempt that
 // runs longer fails with category attempt_timeout, and the retry policy decides what follows.
 func Timeout(d time.Duration) WorkOption {
-	return setter(func(v *option.Values) { v.Said |= option.Timeout; v.Timeout = d })
+	return setter(func(s *Start) { s.AttemptTimeout = Millis(d) })
 }
 
 // Deadline bounds the whole execution, with all attempts and pauses: it ends as expired when it has not ended d after
 // its creation (a node: after its flow was submitted, also while it waits for other nodes). 1 ms..10 years; 0, the
 // default, is none. No retry follows.
 func Deadline(d time.Duration) WorkOption {
-	return setter(func(v *option.Values) {
-		v.Said |= option.Deadline
-		v.Deadline, v.DeadlineAt = d, time.Time{}
-	})
+	return setter(func(s *Start) { s.Deadline, s.DeadlineAt = Millis(d), time.Time{} })
 }
 
 // DeadlineAt is [Deadline] as an instant on the server's clock, at most 10 years ahead; of the two the later option
 // counts. A time that has passed is accepted: the execution never runs and expires at once, as soon as any worker
 // looks after its partition.
 func DeadlineAt(t time.Time) StartOption {
-	return setter(func(v *option.Values) {
-		v.Said |= option.Deadline
-		v.Deadline, v.DeadlineAt = 0, t
-	})
+	return setter(func(s *Start) { s.Deadline, s.DeadlineAt = 0, t })
 }
 
 // Delay keeps the execution from being claimed for d: 0..10 years, in whole milliseconds. It counts from the
 // submission on the server's clock; for a node from when the nodes it depends on allow it to run. Default 0.
 func Delay(d time.Duration) StartOption {
-	return setter(func(v *option.Values) {
-		v.Said |= option.Delay
-		v.Delay, v.DelayUntil = d, time.Time{}
-	})
+	return setter(func(s *Start) { s.Delay, s.DelayUntil = Millis(d), time.Time{} })
 }
 
 // DelayUntil keeps the execution from being claimed before t on the server's clock, at most 10 years ahead; of this
 // and [Delay] the later option counts. A time that has passed means no delay.
 func DelayUntil(t time.Time) StartOption {
-	return setter(func(v *option.Values) {
-		v.Said |= option.Delay
-		v.Delay, v.DelayUntil = 0, t
-	})
+	return setter(func(s *Start) { s.Delay, s.DelayUntil = 0, t })
 }
 
 // Retries is how often the execution is tried again after a failed attempt: 0..1000. The pauses are those of the
 // definition, see handler.Retry; if it has no retries, 1 s growing to 60 s. Default 3.
 func Retries(n int) WorkOption {
-	return setter(func(v *option.Values) { v.Said |= option.Retries; v.Retries = n })
+	return setter(func(s *Start) { s.Policy.Retry.MaxRetries = n })
 }
 
 // Retention is for how long the execution, its result and its frames are kept after its end: whole seconds, 1 s..10
@@ -160,17 +145,13 @@ func Retention(d time.Duration, outcomes ...PublicState) WorkOption {
 	if len(outcomes) == 0 {
 		outcomes = []PublicState{Completed, Failed, Cancelled, Expired}
 	}
-	return setter(func(v *option.Values) {
-		v.Said |= option.Retention
-		v.Retention = maps.Clone(v.Retention)
-		if v.Retention == nil {
-			v.Retention = map[string]time.Duration{}
-		}
+	return setter(func(s *Start) {
 		for _, outcome := range outcomes {
-			if outcome == Skipped { // one number for both, of which the last option says what it is
-				outcome = Cancelled
+			if kept := s.Policy.Retention.Of(outcome); kept != nil {
+				*kept = d
+			} else {
+				s.Policy.Retention.Completed = -1 // which the check of the policy refuses
 			}
-			v.Retention[string(outcome)] = d
 		}
 	})
 }
@@ -179,7 +160,7 @@ func Retention(d time.Duration, outcomes ...PublicState) WorkOption {
 // 256 tokens and 4,096 bytes joined, no commas, white space or control characters. Duplicates are dropped. Default
 // none.
 func Capabilities(tokens ...string) WorkOption {
-	return setter(func(v *option.Values) { v.Said |= option.Capabilities; v.Capabilities = tokens })
+	return setter(func(s *Start) { s.Capabilities = tokens })
 }
 
 // Tags are labels stored with the execution, or with the flow. Every key needs a dot: "app.team", not "team". They
@@ -188,7 +169,7 @@ func Capabilities(tokens ...string) WorkOption {
 // bytes. The map must not change until the call has returned; for a flow and its nodes, until the flow was submitted.
 // Default none.
 func Tags(tags map[string]string) SharedOption {
-	return setter(func(v *option.Values) { v.Said |= option.Tags; v.Tags = tags })
+	return setter(func(s *Start) { s.Tags = tags })
 }
 
 // Budgets names the budgets that must have room before the execution runs, and that its handler spends of: at most
@@ -200,13 +181,13 @@ func Tags(tags map[string]string) SharedOption {
 // created; what is known to exist is believed for 10 s. For a child nobody asks before it is to run, and it waits
 // then.
 func Budgets(names ...string) SharedOption {
-	return setter(func(v *option.Values) { v.Said |= option.Budgets; v.Budgets = names })
+	return setter(func(s *Start) { s.Budgets = names })
 }
 
 // Quotas names the quotas that must admit the execution before it runs: at most 8, as [Budgets] does budgets. One
 // that does not exist is [ErrNotFound].
 func Quotas(names ...string) SharedOption {
-	return setter(func(v *option.Values) { v.Said |= option.Quotas; v.Quotas = names })
+	return setter(func(s *Start) { s.Quotas = names })
 }
 
 // LimitKey limits the executions that have this key, whatever their kind, lane or namespace: how many run at the same
@@ -222,20 +203,20 @@ func Quotas(names ...string) SharedOption {
 // A key that is empty or too long, one that is given twice, or a limit that is out of bounds is [ErrInvalidInput].
 // For a rule that an operator can change without a new submission, see [Quotas].
 func LimitKey(key string, limit Limit) SharedOption {
-	name := limitGate(key, limit).Name()
-	return setter(func(v *option.Values) { v.Said |= option.Limits; v.Limits = append(slices.Clip(v.Limits), name) })
+	l := KeyLimit{Key: key, Concurrency: limit.Concurrency, Rate: limit.Rate, Per: Millis(limit.Per)}
+	return setter(func(s *Start) { s.Limits = append(slices.Clip(s.Limits), l) })
 }
 
 // Namespace is the namespace of the execution, or of a flow and all its members: 1..64 bytes of printable ASCII
 // without braces. Default: client.Config.Namespace.
 func Namespace(name string) NamespaceOption {
-	return setter(func(v *option.Values) { v.Said |= option.Namespace; v.Namespace = name })
+	return setter(func(s *Start) { s.Namespace = name })
 }
 
 // Creator is a note of who submitted: at most 64 bytes. Default: client.Config.Creator; for a node who submitted its
 // flow, and for a child the execution that made it.
 func Creator(name string) CreatorOption {
-	return setter(func(v *option.Values) { v.Said |= option.Creator; v.Creator = name })
+	return setter(func(s *Start) { s.Creator = name })
 }
 
 // Unique is a key that only one execution has at a time: 1..256 bytes. The key is taken as long as its execution
@@ -257,7 +238,7 @@ func Unique(key string) interface { // accepted by client.Submit and client.Subm
 	SubmitOption()
 	SubmitFlowOption()
 } {
-	return setter(func(v *option.Values) { v.Said |= option.Unique; v.Unique = key })
+	return setter(func(s *Start) { s.UniqueKey = &key })
 }
 
 // KeyWindow is for how long a submission has its key at least, whatever becomes of the execution, counted from the
@@ -266,7 +247,7 @@ func Unique(key string) interface { // accepted by client.Submit and client.Subm
 // execution is retained. An execution is retained at least for its window, whatever its [Retention] says; an operator
 // who purges it frees the key. Without a key it is [ErrInvalidInput].
 func KeyWindow(d time.Duration) SubmitKeyOption {
-	return setter(func(v *option.Values) { v.Said |= option.KeyWindow; v.KeyWindow = d })
+	return setter(func(s *Start) { s.KeyWindow = new(Millis(d)) })
 }
 
 // IdempotencyKey recognises a submission that is repeated: 1..256 bytes.
@@ -287,7 +268,7 @@ func KeyWindow(d time.Duration) SubmitKeyOption {
 // Of a signal: a later one to the same waitpoint with the same key, whatever else it says, is answered like the first
 // (suspend.Delivered.Duplicate). So the key names the question that is answered, not the answer.
 func IdempotencyKey(key string) KeyOption {
-	return setter(func(v *option.Values) { v.Said |= option.IdempotencyKey; v.IdempotencyKey = key })
+	return setter(func(s *Start) { s.IdempotencyKey = &key })
 }
 
 // Debounce gathers submissions under a key (1..256 bytes) into one execution that runs once none has come for d: 1
@@ -307,10 +288,7 @@ func IdempotencyKey(key string) KeyOption {
 // refuses it and takes client.DebounceKeys. A lane that accepts nothing refuses to replace as well. A submission that
 // is repeated after a lost reply is applied once, as long as it is among the last eight that its execution took in.
 func Debounce(key string, d time.Duration) SubmitKeyOption {
-	return setter(func(v *option.Values) {
-		v.Said |= option.Debounce
-		v.DebounceKey, v.Debounce = key, d
-	})
+	return setter(func(s *Start) { s.DebounceKey, s.Debounce = &key, Millis(d) })
 }
 
 // DebounceMax bounds for how long submissions under a [Debounce] key put their execution off in all: it may run at
@@ -318,5 +296,5 @@ func Debounce(key string, d time.Duration) SubmitKeyOption {
 // bound. From the delay of the Debounce to 10 years, in whole milliseconds; without it there is no bound. Without a
 // Debounce it is [ErrInvalidInput].
 func DebounceMax(d time.Duration) SubmitKeyOption {
-	return setter(func(v *option.Values) { v.Said |= option.DebounceMax; v.DebounceMax = d })
+	return setter(func(s *Start) { s.DebounceMax = new(Millis(d)) })
 }

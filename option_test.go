@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 )
 
@@ -77,32 +78,31 @@ func TestALaterOptionWins(t *testing.T) {
 	at := time.Now()
 	for name, x := range map[string]struct {
 		options []any
-		want    option.Values
+		want    flowfabric.Start
 	}{
 		"one kind": {[]any{flowfabric.Priority(1), flowfabric.Priority(0)},
-			option.Values{Said: option.Priority}},
+			flowfabric.Start{}},
 		"instant": {[]any{flowfabric.Delay(time.Hour), flowfabric.DelayUntil(at)},
-			option.Values{Said: option.Delay, DelayUntil: at}},
+			flowfabric.Start{DelayUntil: at}},
 		"delay": {[]any{flowfabric.DelayUntil(at), flowfabric.Delay(time.Hour)},
-			option.Values{Said: option.Delay, Delay: time.Hour}},
+			flowfabric.Start{Delay: flowfabric.Millis(time.Hour)}},
 		"instant to end": {[]any{flowfabric.Deadline(time.Hour), flowfabric.DeadlineAt(at)},
-			option.Values{Said: option.Deadline, DeadlineAt: at}},
+			flowfabric.Start{DeadlineAt: at}},
 		"deadline": {[]any{flowfabric.DeadlineAt(at), flowfabric.Deadline(time.Hour)},
-			option.Values{Said: option.Deadline, Deadline: time.Hour}},
+			flowfabric.Start{Deadline: flowfabric.Millis(time.Hour)}},
 		"budgets, quotas": {[]any{flowfabric.Budgets("a"), flowfabric.Quotas("q"), flowfabric.Budgets("b")},
-			option.Values{Said: option.Budgets | option.Quotas, Budgets: []string{"b"}, Quotas: []string{"q"}}},
+			flowfabric.Start{Budgets: []string{"b"}, Quotas: []string{"q"}}},
 	} {
-		var got option.Values
-		for _, o := range x.options {
-			if !option.Apply(&got, o) {
-				t.Fatalf("%s: %T is not an option", name, o)
-			}
+		var got flowfabric.Start
+		for i, o := range x.options {
+			must.No(t, option.Apply(&got, i, o))
 		}
 		if !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, x.want)
 		}
 	}
-	if option.Apply(&option.Values{}, nil) || option.Apply(&option.Values{}, flowfabric.By("anna")) {
+	if option.Apply(&flowfabric.Start{}, 0, nil) == nil || option.Apply(&flowfabric.Start{}, 0,
+		flowfabric.By("anna")) == nil {
 		t.Error("nil, or By, was taken for an option of an execution")
 	}
 }

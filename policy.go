@@ -2,6 +2,8 @@ package flowfabric
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"time"
 )
 
@@ -23,13 +25,14 @@ type RetryPolicy struct {
 // Policy is what is stored with an execution at create and never changes. The zero value means: no retries,
 // no timeout, 10 reclaims, 10 replays, and the default stream retention.
 type Policy struct {
-	Retry          RetryPolicy
-	AttemptTimeout time.Duration // bounds one attempt, suspended time excluded; 0 = none
-	MaxReclaims    int           // how often a lost lease may be requeued; 0 = 10, at most 10,000
-	MaxReplays     int           // 0 = 10, at most 1,000; -1 = never
-	StreamFrames   int           // frames kept per attempt, approximate; 0 = 10,000
+	Retry RetryPolicy `json:"-"`
+	// AttemptTimeout bounds one attempt, suspended time excluded; 0 = none.
+	AttemptTimeout Millis `json:"timeout_ms,omitempty" for:"submit schedule node" jsonschema:"of an attempt"`
+	MaxReclaims    int    `json:"-"` // how often a lost lease may be requeued; 0 = 10, at most 10,000
+	MaxReplays     int    `json:"-"` // 0 = 10, at most 1,000; -1 = never
+	StreamFrames   int    `json:"-"` // frames kept per attempt, approximate; 0 = 10,000
 	// Retention is how long the execution is kept after its end; what is 0 is decided by its lane.
-	Retention Retentions
+	Retention Retentions `json:"retention_s,omitzero" for:"submit schedule node" jsonschema:"seconds to keep it after its end, by outcome: completed, failed, cancelled, expired"`
 }
 
 // Retentions is for how long executions are kept after their end, by how they ended: whole seconds, 1 s..10 years. 0
@@ -42,14 +45,47 @@ type Retentions struct {
 	Expired   time.Duration
 }
 
+// Of is the retention of an outcome, to read or to change; nil for a state that is none.
+func (r *Retentions) Of(outcome PublicState) *time.Duration {
+	switch outcome {
+	case Completed:
+		return &r.Completed
+	case Failed:
+		return &r.Failed
+	case Cancelled, Skipped:
+		return &r.Cancelled
+	case Expired:
+		return &r.Expired
+	}
+	return nil
+}
+
 // MarshalJSON writes the outcomes that it says something of, in whole seconds: {"completed":3600}.
 func (r Retentions) MarshalJSON() ([]byte, error) {
 	said := map[PublicState]int64{}
-	for outcome, d := range map[PublicState]time.Duration{Completed: r.Completed, Failed: r.Failed,
-		Cancelled: r.Cancelled, Expired: r.Expired} {
-		if d != 0 {
+	for _, outcome := range []PublicState{Completed, Failed, Cancelled, Expired} {
+		if d := *r.Of(outcome); d != 0 {
 			said[outcome] = int64(d / time.Second)
 		}
 	}
 	return json.Marshal(said)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Another outcome is an error.
+func (r *Retentions) UnmarshalJSON(text []byte) error {
+	said := map[PublicState]int64{}
+	if err := json.Unmarshal(text, &said); err != nil {
+		return fmt.Errorf("want whole seconds by outcome: %w", err)
+	}
+	*r = Retentions{}
+	for outcome, seconds := range said {
+		kept := r.Of(outcome)
+		if kept == nil || outcome == Skipped {
+			return fmt.Errorf("%.40q is no outcome, want completed, failed, cancelled or expired", outcome)
+		}
+		if *kept = time.Duration(seconds) * time.Second; seconds != int64(*kept/time.Second) {
+			*kept = math.MaxInt64 // more than a duration holds: no bound allows it
+		}
+	}
+	return nil
 }

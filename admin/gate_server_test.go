@@ -358,7 +358,7 @@ func TestExplicitGates(t *testing.T) {
 		_, err = client.SubmitFlow(ctx, c, node(), flowfabric.IdempotencyKey("k")) // other gates: another definition
 		is(t, err, denied.FlowConflict, "")
 		info, err := admin.New(c).GetSchedule(ctx, "nightly")
-		if err != nil || fmt.Sprint(info.Definition.Item.Gates) != "[budget acme quota gpu]" {
+		if err != nil || fmt.Sprint(info.Definition.Item.Gates()) != "[budget acme quota gpu]" {
 			t.Errorf("%+v, %v", info, err)
 		}
 		// What was removed through this client is not believed any more.

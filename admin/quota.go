@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -117,9 +118,10 @@ func (a *Admin) GetQuota(ctx context.Context, name string) (admission.QuotaRecor
 // how many queues wait. A key that nobody uses has none of it. Errors: flowfabric.ErrInvalidInput as
 // [flowfabric.LimitKey] says.
 func (a *Admin) GetLimit(ctx context.Context, key string, limit flowfabric.Limit) (admission.QuotaRecord, error) {
-	var said option.Values
-	option.Apply(&said, flowfabric.LimitKey(key, limit))
-	gates, err := valid.Gates(engine.ReplaceGates(nil, &said))
+	var said flowfabric.Start
+	err := option.Apply(&said, 0, flowfabric.LimitKey(key, limit))
+	gates, wrong := valid.Gates(said.Gates())
+	err = errors.Join(err, wrong)
 	_, err = a.gating(nil, err)
 	var record admission.QuotaRecord
 	if err == nil {

@@ -242,11 +242,6 @@ func TestFlowsThatCannotRecur(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	_, err := k.c.PutSchedule(k.ctx, "s",
-		client.ScheduleChange{Definition: schedule.Definition{Spec: hourly, Item: schedule.Item{Kind: "k", Nodes: 1}}})
-	if !errors.Is(err, flowfabric.ErrInvalidInput) {
-		t.Errorf("put: %v", err)
-	}
 }
 
 func TestSyncSchedules(t *testing.T) {

@@ -238,8 +238,8 @@ func TestScheduleChanges(t *testing.T) {
 func TestSchedulesAreListed(t *testing.T) {
 	k := newCalendar(t)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		_, err := k.c.PutSchedule(k.ctx, name, client.ScheduleChange{Definition: schedule.Definition{Spec: daily,
-			Item: schedule.Item{Kind: "k"}}, Input: []byte("input of " + name)})
+		_, err := client.Schedule(k.ctx, k.c, name, daily, handler.Define[[]byte, []byte]("k"),
+			[]byte("input of "+name))
 		k.no(err)
 	}
 	all, err := admin.New(k.c).Schedules(k.ctx)
@@ -264,8 +264,8 @@ func TestSchedulesAreListed(t *testing.T) {
 
 func TestSchedulesAreRefusedBeforeAnyCall(t *testing.T) {
 	k := newCalendar(t)
-	_, by := k.c.PutSchedule(k.ctx, "s", client.ScheduleChange{Definition: schedule.Definition{Spec: daily,
-		Item: schedule.Item{Kind: "k"}}}, flowfabric.By(strings.Repeat("b", 65)))
+	_, by := client.DeclareSchedule("s", daily, handler.Define[[]byte, []byte]("k"), nil).Put(k.ctx, k.c,
+		flowfabric.By(strings.Repeat("b", 65)))
 	for what, err := range map[string]error{
 		"spec":  scheduled(k, "s", schedule.Cron("99 * * * *", "")),
 		"empty": scheduled(k, "s", schedule.Spec{}),

@@ -34,11 +34,7 @@ type ScheduleInfo struct {
 	Incarnation uint64 `json:"incarnation,omitempty" see:"operator" jsonschema:"the revision of its creation"`
 	// what is submitted when; zero when Err is not nil
 	schedule.Definition
-	When       string            `json:"spec,omitempty" jsonschema:"its times in words"`
-	JitterMs   flowfabric.Millis `json:"jitter_ms,omitzero" jsonschema:"each run starts up to so much later"`
-	DeadlineMs flowfabric.Millis `json:"deadline_ms,omitzero"`
-	Budgets    []string          `json:"budgets,omitempty" jsonschema:"that are asked before it runs"`
-	Quotas     []string          `json:"quotas,omitempty" jsonschema:"and limits of keys in words"`
+	When string `json:"spec,omitempty" jsonschema:"its times in words"`
 	// why the definition could not be decoded: a newer version wrote it, or flowfabric.ErrInvalidInput
 	Err        error  `json:"-"`
 	Error      string `json:"error,omitempty" jsonschema:"why it cannot be read"`
@@ -127,8 +123,6 @@ func newScheduleInfo(s engine.Schedule, now time.Time) ScheduleInfo {
 	}
 	d := info.Definition
 	info.When = d.Spec.String()
-	info.JitterMs, info.DeadlineMs = flowfabric.Millis(d.Jitter), flowfabric.Millis(d.Deadline)
-	info.Budgets, info.Quotas = GateNames(d.Gates)
 	if d.Runs > 0 {
 		left := d.Runs - min(s.Fired, d.Runs)
 		info.RunsLeft = &left

@@ -80,9 +80,8 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 			}},
 			{"put schedule nightly (" + "write_article, every 1h0m0s from 1970-01-01T00:00:00Z)", func() error {
 				spec := schedule.Every(time.Hour, time.Time{})
-				_, err := c.PutSchedule(ctx, "nightly",
-					client.ScheduleChange{Definition: schedule.Definition{Spec: spec,
-						Item: schedule.Item{Kind: "write_article"}}, Input: []byte("1")}, anna, why)
+				_, err := client.DeclareSchedule("nightly", spec, handler.Define[[]byte, []byte]("write_article"),
+					[]byte("1")).Put(ctx, c, anna, why)
 				return err
 			}},
 			{"pause schedule nightly", func() error { return a.PauseSchedule(ctx, "nightly", nil, anna, why) }},

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/schedule"
@@ -45,8 +46,8 @@ func TestWhatAnUnnamedClientDoesIsByNobody(t *testing.T) {
 			no(err)
 			_, _, err = a.ResetBudget(ctx, "b", false)
 			no(err)
-			_, err = c.PutSchedule(ctx, "s", client.ScheduleChange{Definition: schedule.Definition{
-				Spec: schedule.Every(time.Hour, time.Time{}), Item: schedule.Item{Kind: "k"}}})
+			_, err = client.Schedule(ctx, c, "s", schedule.Every(time.Hour, time.Time{}),
+				handler.Define[[]byte, []byte]("k"), nil)
 			no(err)
 
 			mail, err := c.Messages(ctx, x.ID(), 0)

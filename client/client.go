@@ -13,10 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
@@ -100,8 +99,8 @@ func (c Config) validate() error {
 	if err := valid.Name("Namespace", c.Namespace); err != nil {
 		return bad(err)
 	}
-	if len(c.Creator) > maxCreator {
-		return bad(fmt.Errorf("Config.Creator has %d bytes, want at most %d", len(c.Creator), maxCreator))
+	if len(c.Creator) > limits.MaxName {
+		return bad(fmt.Errorf("Config.Creator has %d bytes, want at most %d", len(c.Creator), limits.MaxName))
 	}
 	if c.SubmitTimeout < time.Millisecond {
 		return bad(fmt.Errorf("SubmitTimeout is %s, want at least 1 ms", c.SubmitTimeout))

@@ -54,10 +54,10 @@ type AttachOption interface{ AttachOption() }
 // of bounds, and the error of an invalid def; ErrTransport.
 func AttachKey[In, Out any](ctx context.Context, c *Client, def *handler.Definition[In, Out], key string,
 	opts ...AttachOption) (*Execution[Out], error) {
-	said := option.Values{Namespace: c.cfg.Namespace}
-	err := errors.Join(def.Err(), checkKey(option.IdempotencyKey, key))
+	said := flowfabric.Start{Namespace: c.cfg.Namespace}
+	err := errors.Join(def.Err(), checkKey(idempotent, key))
 	for i, o := range opts {
-		err = errors.Join(err, say(&said, i, o))
+		err = errors.Join(err, option.Apply(&said, i, o))
 	}
 	if err = errors.Join(err, valid.Name("namespace", said.Namespace)); err != nil {
 		return nil, fmt.Errorf("attach key %.48q: %w", key, err)

@@ -25,35 +25,27 @@ type FlowOption interface{ SubmitFlowOption() }
 
 // flowSubmission is what the caller of [SubmitFlow] says about the flow.
 type flowSubmission struct {
-	namespace, creator string
-	keyed              bool // key is an idempotency key
-	unique             bool // key is one of flowfabric.Unique
-	key                string
-	taken              uuid.UUID // what the store calls a unique key
-	gates              []flowfabric.Gate
-	tags               map[string]string // nil: those that flow.New was given
+	flowfabric.Start           // of the flow; without tags it has those that flow.New was given
+	taken            uuid.UUID // what the store calls a unique key
 }
 
 // newFlowSubmission reads the options of a [SubmitFlow].
 func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err error) {
-	said := option.Values{Namespace: c.cfg.Namespace, Creator: c.cfg.Creator}
+	q.Namespace, q.Creator = c.cfg.Namespace, c.cfg.Creator
 	for i, o := range opts {
-		if err := say(&said, i, o); err != nil {
+		if err := option.Apply(&q.Start, i, o); err != nil {
 			return q, err
 		}
 	}
-	q = flowSubmission{namespace: said.Namespace, creator: said.Creator, keyed: said.Has(option.IdempotencyKey),
-		unique: said.Has(option.Unique), key: said.IdempotencyKey + said.Unique,
-		gates: engine.ReplaceGates(nil, &said), tags: said.Tags}
 	switch {
-	case q.keyed && q.unique:
+	case q.IdempotencyKey != nil && q.UniqueKey != nil:
 		err = fmt.Errorf("%w: a flow has one key: Unique or IdempotencyKey", flowfabric.ErrInvalidInput)
-	case q.keyed:
-		err = checkKey(option.IdempotencyKey, q.key)
-	case q.unique:
-		err = checkKey(option.Unique, q.key)
+	case q.IdempotencyKey != nil:
+		err = checkKey(idempotent, *q.IdempotencyKey)
+	case q.UniqueKey != nil:
+		err = checkKey(unique, *q.UniqueKey)
 	}
-	return q, errors.Join(err, valid.Tags(q.tags))
+	return q, errors.Join(err, valid.Tags(q.Tags))
 }
 
 // UnknownFlowError says that a flow was being submitted when the caller's context ended, or when the server could not
@@ -108,7 +100,7 @@ func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption
 	if err != nil {
 		return nil, fmt.Errorf("submit flow: %w", err)
 	}
-	ctx, span := c.tracer.Send(ctx, tracing.Work{Namespace: q.namespace, Kind: plan.Kind, Count: len(plan.Members)})
+	ctx, span := c.tracer.Send(ctx, tracing.Work{Namespace: q.Namespace, Kind: plan.Kind, Count: len(plan.Members)})
 	if span != nil {
 		for i := range plan.Members {
 			plan.Members[i].Tags = c.tracer.Tag(ctx, plan.Members[i].Tags)
@@ -126,7 +118,7 @@ func SubmitFlow(ctx context.Context, c *Client, f *flow.Flow, opts ...FlowOption
 		return nil, err
 	}
 	// a plain duplicate is our own repeated call
-	return &Flow{client: c, id: id, duplicate: duplicate && (q.keyed || q.unique)}, nil
+	return &Flow{client: c, id: id, duplicate: duplicate && (q.IdempotencyKey != nil || q.UniqueKey != nil)}, nil
 }
 
 // complete goes on with a flow of the same definition that has the key and was cut short.
@@ -148,12 +140,12 @@ func (c *Client) flowID(f *flow.Flow, q *flowSubmission) flowfabric.FlowID {
 	switch {
 	case f == nil:
 		return flowfabric.FlowID{}
-	case q.keyed:
-		return flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(c.store.Partitions(), q.namespace, f.Kind(),
-			q.key)))
-	case q.unique:
+	case q.IdempotencyKey != nil:
+		return flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(c.store.Partitions(), q.Namespace, f.Kind(),
+			*q.IdempotencyKey)))
+	case q.UniqueKey != nil:
 		var partition uint16
-		partition, q.taken = ids.UniqueFlow(c.store.Partitions(), q.namespace, f.Kind(), q.key)
+		partition, q.taken = ids.UniqueFlow(c.store.Partitions(), q.Namespace, f.Kind(), *q.UniqueKey)
 		return flowfabric.FlowID(flowfabric.NewExecutionID(partition))
 	}
 	return flowfabric.FlowID(flowfabric.NewExecutionID(c.submits.Partition()))
@@ -164,22 +156,17 @@ func (c *Client) plan(f *flow.Flow, id flowfabric.FlowID, q flowSubmission) (pla
 	if f == nil {
 		return plan, fmt.Errorf("%w: there is no flow", flowfabric.ErrInvalidInput)
 	}
-	if err := valid.Name("namespace", q.namespace); err != nil {
+	if err := errors.Join(valid.Name("namespace", q.Namespace), valid.Terms(&q.Start)); err != nil {
 		return plan, err
 	}
-	if len(q.creator) > maxCreator {
-		return plan, fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput,
-			len(q.creator), maxCreator)
-	}
-	return flowplan.Of(f, id, flowplan.Defaults{Namespace: q.namespace, Creator: q.creator, Gates: q.gates,
-		Tags: q.tags})
+	return flowplan.Of(f, id, q.Start)
 }
 
 // gatesOf are the gates that any member has.
 func gatesOf(members []engine.FlowMember) []flowfabric.Gate {
 	var all []flowfabric.Gate
 	for _, m := range members {
-		for _, g := range m.Gates {
+		for _, g := range m.Gates() {
 			if !slices.Contains(all, g) {
 				all = append(all, g)
 			}
@@ -196,7 +183,7 @@ func (c *Client) submitFlow(ctx context.Context, id flowfabric.FlowID, plan flow
 		return false, made, link.NotSent(ctx)
 	}
 	batches := engine.Batches(plan.Members)
-	first := engine.NewFlow{ID: id, Namespace: q.namespace, Kind: plan.Kind, Creator: q.creator, Digest: plan.Digest,
+	first := engine.NewFlow{ID: id, Namespace: q.Namespace, Kind: plan.Kind, Creator: q.Creator, Digest: plan.Digest,
 		Tags: plan.Tags, Members: batches[0], Key: q.taken}
 	if len(batches) == 1 {
 		first.Mode = plan.Mode
@@ -259,12 +246,14 @@ func flowError(ctx context.Context, id flowfabric.FlowID, q flowSubmission, err 
 		errors.Is(err, context.DeadlineExceeded) {
 		return &UnknownFlowError{ID: id, Cause: err}
 	}
-	if q.keyed && errors.Is(err, denied.FlowConflict) {
-		err = link.InWords(fmt.Sprintf("flow_conflict: key %q names a flow with another definition", q.key), err)
+	if q.IdempotencyKey != nil && errors.Is(err, denied.FlowConflict) {
+		err = link.InWords(fmt.Sprintf("flow_conflict: key %q names a flow with another definition",
+			*q.IdempotencyKey), err)
 	}
-	if q.keyed && errors.Is(err, flowfabric.ErrResultPurged) {
+	if q.IdempotencyKey != nil && errors.Is(err, flowfabric.ErrResultPurged) {
 		err = link.InWords(fmt.Sprintf(
-			"result_purged: the flow of key %q was purged; the key is free again a day after that", q.key), err)
+			"result_purged: the flow of key %q was purged; the key is free again a day after that",
+			*q.IdempotencyKey), err)
 	}
 	return link.AboutFlow("submit", id, err)
 }

@@ -64,22 +64,19 @@ func (c *Client) Send(ctx context.Context, id flowfabric.ExecutionID, mailbox st
 
 func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engine.Message, error) {
 	m := engine.Message{Mailbox: mailbox, By: c.cfg.Creator}
-	var said option.Values
+	var said flowfabric.Start
 	for i, o := range opts {
 		if by, ok := o.(flowfabric.By); ok {
 			m.By = cmp.Or(string(by), m.By)
-		} else if err := say(&said, i, o); err != nil {
+		} else if err := option.Apply(&said, i, o); err != nil {
 			return m, err
 		}
 	}
-	m.Key = said.IdempotencyKey
-	if said.Has(option.IdempotencyKey) && m.Key == "" {
-		return m, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput,
-			limits.MaxIdempotencyKey)
-	}
-	if len(m.Key) > limits.MaxIdempotencyKey {
-		return m, fmt.Errorf("%w: the idempotency key has %d bytes, want 1..%d", flowfabric.ErrInvalidInput, len(m.Key),
-			limits.MaxIdempotencyKey)
+	if key := said.IdempotencyKey; key != nil {
+		m.Key = *key
+		if err := checkKey(idempotent, m.Key); err != nil {
+			return m, err
+		}
 	}
 	if err := suspend.CheckMailbox(mailbox); err != nil {
 		return m, err

@@ -162,7 +162,8 @@ func TestDebounce(t *testing.T) {
 	first, err := Submit(ctx, c, echo, "tides", flowfabric.Debounce("k", 1500*time.Microsecond),
 		flowfabric.DebounceMax(time.Hour))
 	must.No(t, err)
-	if x := f.Stored[first.ID()]; !x.Key.Debounce || x.Key.Most != time.Hour || x.Delay != time.Millisecond ||
+	if x := f.Stored[first.ID()]; !x.Key.Debounce || x.Key.Most != time.Hour ||
+		x.Delay != flowfabric.Millis(time.Millisecond) ||
 		x.Digest != "" {
 		t.Errorf("%+v", x)
 	}
@@ -176,7 +177,8 @@ func TestDebounce(t *testing.T) {
 	if err != nil || all[0].ID() != all[2].ID() || all[0].ID() == all[1].ID() {
 		t.Errorf("of many: %v, %v", all, err)
 	}
-	if x := f.Stored[all[1].ID()]; !x.Key.Debounce || x.Key.Most != time.Minute || x.Delay != time.Second {
+	if x := f.Stored[all[1].ID()]; !x.Key.Debounce || x.Key.Most != time.Minute ||
+		x.Delay != flowfabric.Millis(time.Second) {
 		t.Errorf("%+v", x)
 	}
 	d := flowfabric.Debounce("k", time.Second)

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -104,7 +103,7 @@ func MaxRuns(n uint64) SchedulingOption {
 // with a delay. How long the delay is follows from the name of the schedule and the instant, see
 // schedule.Definition.Start. A deadline counts from the start. Default 0.
 func Jitter(d time.Duration) SchedulingOption {
-	return schedulingFunc(func(s *scheduling) { s.definition.Jitter = d })
+	return schedulingFunc(func(s *scheduling) { s.definition.Jitter = flowfabric.Millis(d) })
 }
 
 // FirstRunNow makes the schedule due once at its creation, without [Jitter], and by its spec from then on. It is no
@@ -186,25 +185,27 @@ func DeclareSchedule[In, Out any](name string, spec schedule.Spec, def *handler.
 			return nil, err
 		}
 		s := &scheduling{}
-		var said option.Values
-		for i, o := range opts {
-			if own, ok := o.(schedulingFunc); ok {
-				own(s)
-			} else if err := say(&said, i, o); err != nil {
-				return nil, err
+		err = option.Over(&common.item.Start, func() error {
+			for i, o := range opts {
+				if own, ok := o.(schedulingFunc); ok {
+					own(s)
+				} else if err := option.Apply(&common.item.Start, i, o); err != nil {
+					return err
+				}
 			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
-		common.item.Use(&said)
 		common.digest = true // by which another input is told from the same one
 		filled, err := fill(common, def, in, 0)
 		if err != nil {
 			return nil, err
 		}
 		x := filled.Item
-		s.definition.Spec, s.input, s.gates = spec, x.Payload, x.Gates
-		s.definition.Item = schedule.Item{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
-			Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority, Deadline: x.Deadline, Policy: x.Policy,
-			Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}
+		s.definition.Spec, s.input, s.gates = spec, x.Payload, x.Gates()
+		s.definition.Item = schedule.Item{Start: x.Start, Digest: x.Digest}
 		return s, nil
 	}}
 }
@@ -242,42 +243,10 @@ func DeclareFlowSchedule(name string, spec schedule.Spec, f *flow.Flow,
 			return nil, err
 		}
 		s.definition.Spec, s.gates = spec, gatesOf(plan.Members)
-		s.definition.Item = schedule.Item{Nodes: len(plan.Members), Namespace: q.namespace, Kind: plan.Kind,
-			Gates: q.gates, Tags: plan.Tags, Creator: q.creator, Digest: digestOf(s.input)}
+		q.Kind, q.Tags = plan.Kind, plan.Tags
+		s.definition.Item = schedule.Item{Nodes: len(plan.Members), Start: q.Start, Digest: digestOf(s.input)}
 		return s, nil
 	}}
-}
-
-// ScheduleChange is what [Client.PutSchedule] makes of a schedule.
-type ScheduleChange struct {
-	// a namespace that is not given is the client's, a lane the default one; a digest is made of the input
-	Definition schedule.Definition
-	Input      []byte  // as the handler's codec reads it
-	Expected   *uint64 // change it only if it has this revision, 0: only if there is none; nil: in any case
-	FirstNow   bool    // as [FirstRunNow]
-}
-
-// PutSchedule is [Schedule] for those who have no definition of the work. Without By the client's Creator changes it.
-// A flow is refused with ErrInvalidInput: it goes by [ScheduleFlow].
-func (c *Client) PutSchedule(ctx context.Context, name string, change ScheduleChange,
-	opts ...flowfabric.ActOption) (ScheduleSet, error) {
-	if c.closed.Load() {
-		return ScheduleSet{}, fmt.Errorf("schedule %q: %w", name, ErrClosed)
-	}
-	d := change.Definition
-	if d.Item.Nodes != 0 {
-		return ScheduleSet{}, fmt.Errorf("schedule %q: %w: a flow is scheduled by ScheduleFlow", name,
-			flowfabric.ErrInvalidInput)
-	}
-	d.Item.Namespace = cmp.Or(d.Item.Namespace, c.cfg.Namespace)
-	d.Item.Lane = cmp.Or(d.Item.Lane, limits.DefaultLane)
-	d.Item.Creator = cmp.Or(d.Item.Creator, c.cfg.Creator)
-	if d.Item.Digest == "" {
-		d.Item.Digest = digestOf(change.Input)
-	}
-	s := &scheduling{definition: d, input: change.Input, gates: d.Item.Gates, first: change.FirstNow,
-		expected: change.Expected}
-	return c.put(ctx, name, s, opts...)
 }
 
 func digestOf(input []byte) string {
@@ -287,9 +256,10 @@ func digestOf(input []byte) string {
 
 // ScheduleSet is what became of a change of a schedule.
 type ScheduleSet struct {
-	Already  bool // it was so before, nothing changed
-	Revision uint64
-	Next     time.Time // zero: never
+	Name     string    `json:"name"`
+	Already  bool      `json:"already" jsonschema:"it was so before, nothing changed"`
+	Revision uint64    `json:"revision"`
+	Next     time.Time `json:"next_at,omitzero" jsonschema:"absent: it is over"`
 }
 
 // declare makes one schedule of a declaration.
@@ -355,7 +325,7 @@ func (c *Client) put(ctx context.Context, name string, s *scheduling,
 		if err != nil {
 			return fail(err)
 		}
-		return ScheduleSet(set), nil
+		return ScheduleSet{name, set.Already, set.Revision, set.Next.UTC()}, nil
 	}
 }
 

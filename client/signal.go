@@ -225,20 +225,21 @@ func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 // newSignal makes what Signal and Approve send.
 func newSignal[Option any](c *Client, payload any, opts []Option) (suspend.SentSignal, error) {
 	s := suspend.SentSignal{SourceType: defaultSourceType, Source: c.cfg.Creator}
-	var said option.Values
+	var said flowfabric.Start
 	for i, o := range opts {
 		if own, ok := any(o).(signalFunc); ok {
 			if err := own(&s); err != nil {
 				return s, err
 			}
-		} else if err := say(&said, i, o); err != nil {
+		} else if err := option.Apply(&said, i, o); err != nil {
 			return s, err
 		}
 	}
-	s.IdempotencyKey = said.IdempotencyKey
-	if said.Has(option.IdempotencyKey) && s.IdempotencyKey == "" {
-		return s, fmt.Errorf("%w: the idempotency key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput,
-			limits.MaxIdempotencyKey)
+	if key := said.IdempotencyKey; key != nil {
+		s.IdempotencyKey = *key
+		if err := checkKey(idempotent, s.IdempotencyKey); err != nil {
+			return s, err
+		}
 	}
 	var err error
 	if s.Encoding, s.Payload, err = encoded(payload); s.Name == "" {

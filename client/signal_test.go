@@ -156,7 +156,7 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		"source type": {signal(nil, SignalSource(strings.Repeat("x", 65), "")), flowfabric.ErrInvalidInput,
 			"signal source type has 65 bytes, want at most 64"},
 		"empty key": {signal(nil, flowfabric.IdempotencyKey("")), flowfabric.ErrInvalidInput,
-			"the idempotency key is empty, want 1..256 bytes"},
+			"idempotency key has 0 bytes, want 1..256"},
 		"long key": {signal(nil, flowfabric.IdempotencyKey(strings.Repeat("x", 257))),
 			flowfabric.ErrInvalidInput, "idempotency key has 257 bytes"},
 		"remembered too long": {signal(nil, SignalDetails(suspend.SentSignal{DedupTTL: 8 * 24 * time.Hour})),

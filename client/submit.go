@@ -12,7 +12,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/coalesce"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
-	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 )
 
@@ -39,7 +38,7 @@ func Submit[In, Out any](ctx context.Context, c *Client, def *handler.Definition
 	if err != nil {
 		return nil, submitError(def, err)
 	}
-	if err := c.link.Gates.Require(ctx, common.item.Gates); err != nil {
+	if err := c.link.Gates.Require(ctx, common.item.Gates()); err != nil {
 		return nil, submitError(def, err)
 	}
 	ctx, span := c.traced(ctx, common, 0)
@@ -95,7 +94,7 @@ func SubmitMany[In, Out any](ctx context.Context, c *Client, def *handler.Defini
 	if err != nil {
 		return nil, submitError(def, err)
 	}
-	if err := c.link.Gates.Require(ctx, common.item.Gates); err != nil {
+	if err := c.link.Gates.Require(ctx, common.item.Gates()); err != nil {
 		return nil, submitError(def, err)
 	}
 	ctx, span := c.traced(ctx, common, len(inputs))
@@ -142,12 +141,8 @@ func prepare[In, Out any](c *Client, def *handler.Definition[In, Out], opts []Su
 	if err := def.Err(); err != nil {
 		return nil, err
 	}
-	info := def.Info()
-	s := &submission{item: engine.NewExecution{
-		Namespace: c.cfg.Namespace, Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities,
-		Gates: info.Gates, Tags: info.Tags, Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy,
-		Creator: c.cfg.Creator,
-	}}
+	s := &submission{item: engine.NewExecution{Start: def.Info()}}
+	s.item.Namespace, s.item.Creator = c.cfg.Namespace, c.cfg.Creator
 	if err := s.take(opts); err != nil {
 		return nil, err
 	}
@@ -169,7 +164,7 @@ func fill[In, Out any](common *submission, def *handler.Definition[In, Out], in 
 		key = &own
 	}
 	var err error
-	if common.keyed == option.IdempotencyKey || common.digest {
+	if common.keyed == idempotent || common.digest {
 		item.Payload, item.Digest, err = def.Encode(in)
 	} else { // there is nothing to compare with
 		item.Payload, err = def.Payload(in)

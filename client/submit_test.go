@@ -57,7 +57,7 @@ func TestSubmitFillsInAndOverrides(t *testing.T) {
 	must.No(t, err)
 	got := f.Stored[plain.ID()]
 	if got.Lane != "slow" || got.Priority != 3 || fmt.Sprint(got.Capabilities) != "[gpu]" ||
-		got.Deadline != time.Hour ||
+		got.Deadline != flowfabric.Millis(time.Hour) ||
 		got.Policy.Retry.MaxRetries != 0 || got.Policy.AttemptTimeout != 0 || got.Namespace != "default" ||
 		got.Kind != "work" || string(got.Payload) != `"in"` || got.Digest != "" || len(got.Tags) != 2 ||
 		got.Tags["team.name"] != "all" {
@@ -65,7 +65,8 @@ func TestSubmitFillsInAndOverrides(t *testing.T) {
 	}
 	x := f.Stored[changed.ID()]
 	if x.Lane != "fast" || x.Priority != 9000 || fmt.Sprint(x.Capabilities) != "[a b]" || x.Deadline != 0 ||
-		!x.DelayUntil.Equal(at) || x.Policy.Retry.MaxRetries != 7 || x.Policy.AttemptTimeout != time.Minute ||
+		!x.DelayUntil.Equal(at) || x.Policy.Retry.MaxRetries != 7 ||
+		x.Policy.AttemptTimeout != flowfabric.Millis(time.Minute) ||
 		x.Namespace != "blue" || x.Creator != "me" || x.Tags["team.name"] != "x" || len(x.Tags) != 1 ||
 		x.Digest != got.Digest {
 		t.Errorf("from the options: %+v", x)
@@ -89,19 +90,19 @@ func TestSubmitRefusesBeforeAnyIO(t *testing.T) {
 		opt  SubmitOption
 		want error
 	}{
-		"priority 9001":   {flowfabric.Priority(9001), flowfabric.ErrInvalidInput},
-		"priority -1":     {flowfabric.Priority(-1), flowfabric.ErrInvalidInput},
-		"empty lane":      {flowfabric.Lane(""), flowfabric.ErrInvalidInput},
-		"lane of 65":      {flowfabric.Lane(strings.Repeat("l", 65)), flowfabric.ErrInvalidInput},
-		"namespace brace": {flowfabric.Namespace("{x}"), flowfabric.ErrInvalidInput},
-		"creator of 65":   {flowfabric.Creator(strings.Repeat("c", 65)), flowfabric.ErrInvalidInput},
-		"empty key":       {flowfabric.IdempotencyKey(""), flowfabric.ErrInvalidInput},
-		"key of 257":      {flowfabric.IdempotencyKey(strings.Repeat("k", 257)), flowfabric.ErrInvalidInput},
-		"nil":             {nil, flowfabric.ErrInvalidInput},
-		"not an option":   {foreign{}, flowfabric.ErrInvalidInput},
-		"keys":            {IdempotencyKeys(func(int) string { return "k" }), flowfabric.ErrInvalidInput},
-		"65 tags":         {flowfabric.Tags(many), flowfabric.ErrInvalidInput},
-		"tag key":         {flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidInput},
+		"Priority is 9001": {flowfabric.Priority(9001), flowfabric.ErrInvalidInput},
+		"priority -1":      {flowfabric.Priority(-1), flowfabric.ErrInvalidInput},
+		"empty lane":       {flowfabric.Lane(""), flowfabric.ErrInvalidInput},
+		"lane of 65":       {flowfabric.Lane(strings.Repeat("l", 65)), flowfabric.ErrInvalidInput},
+		"namespace brace":  {flowfabric.Namespace("{x}"), flowfabric.ErrInvalidInput},
+		"creator of 65":    {flowfabric.Creator(strings.Repeat("c", 65)), flowfabric.ErrInvalidInput},
+		"empty key":        {flowfabric.IdempotencyKey(""), flowfabric.ErrInvalidInput},
+		"key of 257":       {flowfabric.IdempotencyKey(strings.Repeat("k", 257)), flowfabric.ErrInvalidInput},
+		"nil":              {nil, flowfabric.ErrInvalidInput},
+		"not an option":    {foreign{}, flowfabric.ErrInvalidInput},
+		"keys":             {IdempotencyKeys(func(int) string { return "k" }), flowfabric.ErrInvalidInput},
+		"65 tags":          {flowfabric.Tags(many), flowfabric.ErrInvalidInput},
+		"tag key":          {flowfabric.Tags(map[string]string{"plain": ""}), flowfabric.ErrInvalidInput},
 		"tag value of 257": {flowfabric.Tags(map[string]string{"a.b": strings.Repeat("v", 257)}),
 			flowfabric.ErrInvalidInput},
 		"capability comma":    {flowfabric.Capabilities("a,b"), denied.Capabilities},

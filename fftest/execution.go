@@ -18,7 +18,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -48,10 +47,11 @@ type numbered uint32
 
 func (numbered) SubmitOption() {}
 
-// Set implements what the options of package flowfabric do.
-func (n numbered) Set(v *option.Values) {
-	v.ID = uuid.UUID{6: 0x70, 8: 0x80} // version 7
-	binary.BigEndian.PutUint32(v.ID[12:], uint32(n))
+// ChosenID implements [option.Chosen].
+func (n numbered) ChosenID() uuid.UUID {
+	id := uuid.UUID{6: 0x70, 8: 0x80} // version 7
+	binary.BigEndian.PutUint32(id[12:], uint32(n))
+	return id
 }
 
 // ID names the execution. The n-th one that is submitted to an [Env] has the same id in every run of the test.

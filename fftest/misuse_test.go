@@ -65,7 +65,7 @@ func TestMisuse(t *testing.T) {
 		}, "function for kind greet is nil"},
 		"submit": {func(c *complaints) {
 			fftest.Run(c, greet, echo, "", flowfabric.Priority(-1))
-		}, "priority -1"},
+		}, "Priority is -1"},
 		"no such kind": {func(c *complaints) {
 			w := fftest.New(c, runtime.Config{}, handler.Bind(greet, echo))
 			w.Patience = time.Minute

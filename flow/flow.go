@@ -24,10 +24,10 @@ import (
 // every flow its own id, unless a key says otherwise. Nothing is sent before. It is not safe for concurrent use.
 type Flow struct {
 	*graph
-	kind  string
-	mode  engine.SealMode
-	tags  map[string]string
-	gates []flowfabric.Gate // of all nodes
+	kind string
+	mode engine.SealMode
+	tags map[string]string
+	of   flowfabric.Start // what it says for all nodes
 }
 
 // New begins a flow. kind is what flows of this shape are called, in lists and metrics: 1..64 bytes of printable
@@ -39,15 +39,14 @@ func New(kind string, opts ...Option) *Flow {
 	if err := valid.Name("kind", kind); err != nil {
 		f.refuse(err)
 	}
-	var said option.Values
 	for i, o := range opts {
 		if own, ok := o.(flowFunc); ok {
 			own(f)
-		} else if !option.Apply(&said, o) {
-			f.refuse(notAnOption(i))
+		} else if err := option.Apply(&f.of, i, o); err != nil {
+			f.refuse(err)
 		}
 	}
-	f.tags, f.gates = said.Tags, engine.ReplaceGates(nil, &said)
+	f.tags = f.of.Tags
 	if err := valid.Tags(f.tags); err != nil {
 		f.refuse(err)
 	}
@@ -127,10 +126,10 @@ type Source[T any] interface {
 }
 
 func init() {
-	flowplan.Of = func(f any, id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, error) {
+	flowplan.Of = func(f any, id flowfabric.FlowID, d flowfabric.Start) (flowplan.Plan, error) {
 		return f.(*Flow).plan(id, d)
 	}
-	flowplan.More = func(f any, id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, error) {
+	flowplan.More = func(f any, id flowfabric.FlowID, d flowfabric.Start) (flowplan.Plan, error) {
 		return f.(*Flow).more(id, d)
 	}
 }
@@ -150,13 +149,13 @@ func (f *Flow) Err() error {
 		plan = f.more
 	}
 	_, err := plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)),
-		flowplan.Defaults{Namespace: limits.DefaultNamespace})
+		flowfabric.Start{Namespace: limits.DefaultNamespace})
 	return err
 }
 
 // more checks nodes that are added to a flow that was submitted, and gives them the ids that they have in it.
-func (f *Flow) more(id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, error) {
-	d.Gates = slices.Concat(f.gates, d.Gates)
+func (f *Flow) more(id flowfabric.FlowID, d flowfabric.Start) (flowplan.Plan, error) {
+	gated(&d, &f.of)
 	members, edges, err := f.members(id.Member, d)
 	switch {
 	case err != nil:
@@ -171,8 +170,8 @@ func (f *Flow) more(id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, e
 }
 
 // plan checks the flow and gives its members the ids that they have in flow id.
-func (f *Flow) plan(id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, error) {
-	d.Gates = slices.Concat(f.gates, d.Gates)
+func (f *Flow) plan(id flowfabric.FlowID, d flowfabric.Start) (flowplan.Plan, error) {
+	gated(&d, &f.of)
 	if d.Tags == nil {
 		d.Tags = f.tags
 	}
@@ -195,13 +194,13 @@ func (f *Flow) plan(id flowfabric.FlowID, d flowplan.Defaults) (flowplan.Plan, e
 // digest is the same for flows that differ only in the order in which they were put together, and in how their nodes
 // are handled: lane, priority, times, tags and policy, as with the payload digest of an execution. What it may cost
 // is no such thing: the gates of its nodes count.
-func (f *Flow) digest(d flowplan.Defaults) string {
+func (f *Flow) digest(d flowfabric.Start) string {
 	h := sha256.New()
 	write(h, "flowfabric flow v1", f.kind, string(f.mode))
 	nodes := slices.SortedFunc(slices.Values(f.nodes), func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	for _, n := range nodes {
 		write(h, "node", n.name, n.item.Kind, n.item.Digest, string(n.policy), fmt.Sprint(n.k, n.cancel, len(n.edges)))
-		for _, g := range n.gates(d) {
+		for _, g := range n.start(d).Gates() {
 			write(h, "gate", string(g))
 		}
 		edges := slices.SortedFunc(slices.Values(n.edges), func(a, b *edge) int {

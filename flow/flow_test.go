@@ -33,7 +33,7 @@ var (
 	right = flow.NewInput[string]("right")
 )
 
-var someone = flowplan.Defaults{Namespace: "shop", Creator: "me"}
+var someone = flowfabric.Start{Namespace: "shop", Creator: "me"}
 
 func build(t *testing.T, f *flow.Flow) flowplan.Plan {
 	t.Helper()
@@ -147,11 +147,11 @@ func TestMistakes(t *testing.T) {
 		{"a nil option", func(f *flow.Flow) { flow.Add(f, "a", work, 1, nil) }, flowfabric.ErrInvalidInput,
 			"option 0 is nil"},
 		{"priority", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Priority(9001)) },
-			flowfabric.ErrInvalidInput, "priority 9001"},
+			flowfabric.ErrInvalidInput, "Priority is 9001"},
 		{"lane", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Lane("{}")) }, flowfabric.ErrInvalidInput,
 			"lane"},
 		{"delay", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Delay(-1)) }, flowfabric.ErrInvalidInput,
-			"delay -1ns"},
+			"Delay is -1ns"},
 		{"deadline", func(f *flow.Flow) {
 			flow.Add(f, "a", work, 1, flowfabric.Deadline(time.Second), flowfabric.Delay(time.Minute))
 		}, flowfabric.ErrInvalidInput, "leaves no time"},
@@ -164,7 +164,7 @@ func TestMistakes(t *testing.T) {
 		{"retries", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Retries(1001)) }, denied.Policy,
 			"node a: invalid_policy: the policy of the execution is not valid: Retry.MaxRetries is 1001, want 0..1000"},
 		{"timeout", func(f *flow.Flow) { flow.Add(f, "a", work, 1, flowfabric.Timeout(-1)) }, denied.Policy,
-			"AttemptTimeout is -1ns"},
+			"Timeout is -1ns"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			f := flow.New("f")
@@ -182,7 +182,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	f := flow.New("x{", nil, flowfabric.Tags(map[string]string{"no": ""}))
 	a := flow.Add(f, "a", bad, 1, flow.Quorum(2))
 	flow.Add(f, "b", work, 1, flow.After(a, a), flowfabric.Lane(""))
-	_, err := flowplan.Of(f, flowfabric.FlowID{}, flowplan.Defaults{})
+	_, err := flowplan.Of(f, flowfabric.FlowID{}, flowfabric.Start{})
 	lines := strings.Split(err.Error(), "\n")
 	for i, want := range []string{"kind", "option 0", "tags", "node a: definition",
 		"node a: invalid_input: a value is not valid: Quorum(2)", "node b: edge from a: ",
@@ -228,10 +228,12 @@ func TestPlan(t *testing.T) {
 	x, y, z := p.Members[0], p.Members[1], p.Members[2]
 	_, digest, _ := work.Encode(1)
 	if x.ID != id.Member("a") || x.ID != a.ID(id) || x.Namespace != "shop" || x.Creator != "you" || x.Lane != "fast" ||
-		x.Priority != 7 || x.Kind != "work" || fmt.Sprint(x.Capabilities) != "[x y]" || x.Delay != time.Second ||
-		!x.DelayUntil.IsZero() || x.Deadline != time.Minute || !x.DeadlineAt.IsZero() ||
+		x.Priority != 7 || x.Kind != "work" || fmt.Sprint(x.Capabilities) != "[x y]" ||
+		x.Delay != flowfabric.Millis(time.Second) ||
+		!x.DelayUntil.IsZero() || x.Deadline != flowfabric.Millis(time.Minute) || !x.DeadlineAt.IsZero() ||
 		x.NewExecution.Policy.Retention != valid.RetainAll(time.Minute) ||
-		x.NewExecution.Policy.Retry.MaxRetries != 8 || x.NewExecution.Policy.AttemptTimeout != time.Minute ||
+		x.NewExecution.Policy.Retry.MaxRetries != 8 ||
+		x.NewExecution.Policy.AttemptTimeout != flowfabric.Millis(time.Minute) ||
 		x.Tags["a.b"] != "c" || string(x.Payload) != "1" || x.Digest != digest {
 		t.Errorf("%+v", x)
 	}
@@ -323,19 +325,19 @@ func TestGates(t *testing.T) {
 	flow.Add(f, "b", costly, 1)
 	flow.Add(f, "c", costly, 1, flowfabric.Budgets("x", "team"), flowfabric.Quotas())
 	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)),
-		flowplan.Defaults{Namespace: "n", Gates: []flowfabric.Gate{flowfabric.BudgetGate("all")}})
+		flowfabric.Start{Namespace: "n", Budgets: []string{"all"}})
 	must.No(t, err)
 	for i, want := range []string{"[budget all budget team quota gpu]", "[budget all budget own budget team quota gpu]",
 		"[budget all budget team budget x quota gpu]"} {
-		if got := fmt.Sprint(plan.Members[i].Gates); got != want {
+		if got := fmt.Sprint(plan.Members[i].Gates()); got != want {
 			t.Errorf("%s: %s, want %s", plan.Members[i].Node, got, want)
 		}
 	}
-	if got := fmt.Sprint(costly.Info().Gates); got != "[budget own quota gpu]" {
+	if got := fmt.Sprint(costly.Info().Gates()); got != "[budget own quota gpu]" {
 		t.Errorf("the definition has %s now", got)
 	}
 	flow.Add(f, "d", work, 1, flowfabric.Quotas("no name"))
-	if _, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowplan.Defaults{
+	if _, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowfabric.Start{
 		Namespace: "n"}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
 		t.Error(err)
 	}

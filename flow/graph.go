@@ -2,6 +2,7 @@ package flow
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,9 +16,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/option"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // graph is what a flow and a set of children have in common: named nodes in the order they were added, and the edges
@@ -36,7 +37,7 @@ type graph struct {
 type node struct {
 	graph  *graph
 	name   string
-	item   engine.NewExecution // without id, namespace and creator of the whole
+	item   engine.NewExecution // without id, and what the whole says
 	policy string
 	k      int
 	cancel bool
@@ -77,9 +78,7 @@ func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], i
 	if err := def.Err(); err != nil {
 		n.refuse("%w", err)
 	} else {
-		info := def.Info()
-		n.item = engine.NewExecution{Lane: info.Lane, Kind: info.Kind, Capabilities: info.Capabilities,
-			Priority: info.Priority, Deadline: info.Deadline, Policy: info.Policy, Gates: info.Gates, Tags: info.Tags}
+		n.item.Start = def.Info()
 		if n.item.Payload, n.item.Digest, err = def.Encode(in); err != nil {
 			n.refuse("%w", err)
 		}
@@ -98,17 +97,18 @@ func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], i
 }
 
 func (n *node) apply(opts []NodeOption) {
-	var said option.Values
-	for i, o := range opts {
-		if own, ok := o.(nodeFunc); ok {
-			own(n)
-		} else if _, ok := o.(remaining); ok {
-			n.cancel = true
-		} else if !option.Apply(&said, o) {
-			n.refuse("%w", notAnOption(i))
+	_ = option.Over(&n.item.Start, func() error {
+		for i, o := range opts {
+			if own, ok := o.(nodeFunc); ok {
+				own(n)
+			} else if _, ok := o.(remaining); ok {
+				n.cancel = true
+			} else if err := option.Apply(&n.item.Start, i, o); err != nil {
+				n.refuse("%w", err)
+			}
 		}
-	}
-	n.item.Use(&said)
+		return nil
+	})
 }
 
 // existing is a member that the flow has already.
@@ -125,10 +125,6 @@ func (g *graph) existing(name string) *node {
 		g.refuse(fmt.Errorf("%w: existing node %s: it is added here", flowfabric.ErrInvalidInput, name))
 	}
 	return n
-}
-
-func notAnOption(index int) error {
-	return fmt.Errorf("%w: option %d is nil or not an option of flowfabric", flowfabric.ErrInvalidInput, index)
 }
 
 // edge returns the one edge from an upstream, making it the first time; nil when there can be none.
@@ -184,11 +180,19 @@ func (n *node) input(name string, from *node) {
 	}
 }
 
-// gates are those of the node and those of all nodes.
-func (n *node) gates(d flowplan.Defaults) []flowfabric.Gate {
-	out := slices.Concat(n.item.Gates, d.Gates)
-	slices.Sort(out)
-	return slices.Compact(out)
+// start is what the node starts with when all nodes have d.
+func (n *node) start(d flowfabric.Start) *flowfabric.Start {
+	s := n.item.Start
+	s.Namespace, s.Creator = d.Namespace, cmp.Or(s.Creator, d.Creator)
+	gated(&s, &d)
+	return &s
+}
+
+// gated has a start ask the budgets, quotas and limits of another one as well.
+func gated(s, more *flowfabric.Start) {
+	s.Budgets = slices.Concat(more.Budgets, s.Budgets)
+	s.Quotas = slices.Concat(more.Quotas, s.Quotas)
+	s.Limits = slices.Concat(more.Limits, s.Limits)
 }
 
 // validateName accepts 1..64 bytes of UTF-8 without control characters.
@@ -228,7 +232,7 @@ func (n *node) group() error {
 
 // members makes the members of all nodes, upstreams first, or tells everything that is wrong.
 func (g *graph) members(id func(node string) flowfabric.ExecutionID,
-	d flowplan.Defaults) (members []engine.FlowMember, edges int, err error) {
+	d flowfabric.Start) (members []engine.FlowMember, edges int, err error) {
 	errs, now := slices.Clone(g.errs), time.Now()
 	if len(g.nodes) > g.most {
 		errs = append(errs, fmt.Errorf("%w: it has %d nodes, want at most %d", g.over, len(g.nodes), g.most))
@@ -240,13 +244,10 @@ func (g *graph) members(id func(node string) flowfabric.ExecutionID,
 			continue
 		}
 		m := engine.FlowMember{NewExecution: n.item, Node: n.name, Policy: n.policy, K: n.k, CancelRest: n.cancel}
-		m.ID, m.Namespace, m.Gates = id(n.name), d.Namespace, n.gates(d)
-		if m.Creator == "" {
-			m.Creator = d.Creator
-		}
+		m.ID, m.Start = id(n.name), *n.start(d)
 		bad := append(slices.Clone(n.errs), n.group())
 		if m.Kind != "" { // else it has no definition, and said so
-			bad = append(bad, m.Validate(now))
+			bad = append(bad, valid.Start(&m.Start, now))
 		}
 		errs = append(errs, titled("node "+printable(n.name), bad)...)
 		for _, e := range n.edges {

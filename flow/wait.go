@@ -11,7 +11,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -170,7 +169,7 @@ func (s *ChildSet) request(ctx context.Context, t *handler.Task) (engine.ChildWa
 // plan is what the execution asks for. It changes nothing.
 func (s *ChildSet) plan(parent flowfabric.ExecutionID, continues int, namespace string) (engine.ChildWait, error) {
 	id := func(node string) flowfabric.ExecutionID { return childID(parent, continues, s.wait, node) }
-	members, _, err := s.members(id, flowplan.Defaults{Namespace: namespace, Creator: parent.String()})
+	members, _, err := s.members(id, flowfabric.Start{Namespace: namespace, Creator: parent.String()})
 	if err == nil {
 		err = s.checkOthers()
 	}

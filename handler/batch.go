@@ -122,7 +122,7 @@ func BindBatch[In, Out any](def *Definition[In, Out], fn func(ctx context.Contex
 	}
 	b := Binding{info: def.Info(), codec: def.codec, batch: size}
 	err := b.batch.check()
-	if timeout := def.info.Policy.AttemptTimeout; err == nil && timeout > 0 && timeout <= b.batch.Wait {
+	if timeout := def.info.Policy.AttemptTimeout; err == nil && timeout > 0 && time.Duration(timeout) <= b.batch.Wait {
 		err = fmt.Errorf("%w: Batch.Wait is %s, want less than the Timeout of %s, which runs meanwhile",
 			flowfabric.ErrInvalidInput, b.batch.Wait, timeout)
 	}

@@ -13,7 +13,7 @@ import (
 // Binding is a definition together with the function that runs it, without the types, so that bindings of all
 // kinds fit into one worker. Build it with [Bind] or [BindBatch]. The zero value is invalid. Safe for concurrent use.
 type Binding struct {
-	info  Info
+	info  flowfabric.Start
 	codec Codec
 	run   Handler
 	takes func(any) bool // tells whether a value is an input
@@ -70,7 +70,7 @@ func Plain[In, Out any](fn func(ctx context.Context, in In) (Out, error)) func(c
 }
 
 // Info is what the definition says. The caller gets its own copy.
-func (b Binding) Info() Info { return b.info.clone() }
+func (b Binding) Info() flowfabric.Start { return clone(b.info) }
 
 // Err is what is wrong with the binding, or nil.
 func (b Binding) Err() error {

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -19,22 +17,9 @@ import (
 // and the defaults of its executions. Build it with [Define], usually in a package variable that both sides
 // import. It never changes and may be used concurrently.
 type Definition[In, Out any] struct {
-	info  Info
+	info  flowfabric.Start
 	codec Codec
 	err   error
-}
-
-// Info is what a definition says about its executions, without the types. Producers may override everything but Kind
-// per submission, and of Policy the number of retries, the timeout and the retention.
-type Info struct {
-	Kind         string
-	Lane         string            // default "default"
-	Priority     int               // 0..9000, higher first; default 0
-	Capabilities []string          // that a worker must have; sorted; default none
-	Gates        []flowfabric.Gate // budgets and quotas that are asked before its executions run; sorted; default none
-	Tags         map[string]string // default none
-	Deadline     time.Duration     // for the whole execution, from its creation; 0 = none
-	Policy       flowfabric.Policy // default: Retry(3, time.Second, time.Minute), no timeout
 }
 
 // Define describes a kind of work. kind is 1..64 bytes of printable ASCII without braces. Without options its
@@ -45,7 +30,7 @@ type Info struct {
 // [Binding.Err] and every submission, each naming field and limit.
 func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out] {
 	s := settings{
-		item: engine.NewExecution{Kind: kind, Lane: limits.DefaultLane,
+		start: flowfabric.Start{Kind: kind, Lane: limits.DefaultLane,
 			Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}},
 		codec: JSON,
 	}
@@ -56,10 +41,7 @@ func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out]
 		s.apply(i, opt)
 	}
 	s.check()
-	x := s.item
-	d := &Definition[In, Out]{codec: s.codec,
-		info: Info{Kind: kind, Lane: x.Lane, Priority: x.Priority, Capabilities: x.Capabilities, Gates: x.Gates,
-			Tags: maps.Clone(x.Tags), Deadline: x.Deadline, Policy: x.Policy}}
+	d := &Definition[In, Out]{codec: s.codec, info: clone(s.start)}
 	if len(s.errs) > 0 {
 		d.err = fmt.Errorf("definition of kind %.80q: %w", kind, errors.Join(s.errs...))
 	}
@@ -77,8 +59,10 @@ func (d *Definition[In, Out]) Err() error {
 // Kind is the name of the work, which routes executions to workers.
 func (d *Definition[In, Out]) Kind() string { return d.info.Kind }
 
-// Info is what the definition says about its executions. The caller gets its own copy.
-func (d *Definition[In, Out]) Info() Info { return d.info.clone() }
+// Info is what the definition says about its executions, without the types. Producers may override everything but the
+// kind per submission, and of the policy the number of retries, the timeout and the retention. The caller gets its own
+// copy.
+func (d *Definition[In, Out]) Info() flowfabric.Start { return clone(d.info) }
 
 // Codec is how inputs, results and step values are encoded.
 func (d *Definition[In, Out]) Codec() Codec { return d.codec }
@@ -131,10 +115,10 @@ func (d *Definition[In, Out]) Decode(result []byte) (Out, error) {
 	return out, nil
 }
 
-func (i Info) clone() Info {
-	i.Capabilities = slices.Clone(i.Capabilities)
-	i.Gates = slices.Clone(i.Gates)
-	i.Tags = maps.Clone(i.Tags)
-	i.Policy.Retry.Categories = slices.Clone(i.Policy.Retry.Categories)
-	return i
+func clone(s flowfabric.Start) flowfabric.Start {
+	s.Capabilities, s.Budgets = slices.Clone(s.Capabilities), slices.Clone(s.Budgets)
+	s.Quotas, s.Limits = slices.Clone(s.Quotas), slices.Clone(s.Limits)
+	s.Tags = maps.Clone(s.Tags)
+	s.Policy.Retry.Categories = slices.Clone(s.Policy.Retry.Categories)
+	return s
 }

@@ -16,7 +16,7 @@ import (
 
 func TestDefineDefaults(t *testing.T) {
 	d := handler.Define[string, string]("greet")
-	want := handler.Info{Kind: "greet", Lane: "default", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
+	want := flowfabric.Start{Kind: "greet", Lane: "default", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
 	}
@@ -34,18 +34,19 @@ func TestDefineOptions(t *testing.T) {
 		flowfabric.Quotas("gpu"), flowfabric.Budgets("other"), flowfabric.Budgets("team", "acme", "team"),
 		flowfabric.Tags(tags))
 	tags["app.tenant"] = "changed"
-	want := handler.Info{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"},
-		Deadline: time.Hour, Tags: map[string]string{"app.tenant": "acme"}, Gates: []flowfabric.Gate{
-			flowfabric.BudgetGate("acme"), flowfabric.BudgetGate("team"), flowfabric.QuotaGate("gpu")},
-		Policy: flowfabric.Policy{AttemptTimeout: time.Minute, StreamFrames: 50, MaxReclaims: 7, MaxReplays: 3,
-			Retention: valid.RetainAll(time.Hour), Retry: flowfabric.RetryPolicy{
+	want := flowfabric.Start{Kind: "greet", Lane: "gpu", Priority: 9, Capabilities: []string{"arm", "cuda"},
+		Deadline: flowfabric.Millis(time.Hour), Tags: map[string]string{"app.tenant": "acme"},
+		Budgets: []string{"team", "acme", "team"}, Quotas: []string{"gpu"},
+		Policy: flowfabric.Policy{AttemptTimeout: flowfabric.Millis(time.Minute), StreamFrames: 50, MaxReclaims: 7,
+			MaxReplays: 3,
+			Retention:  valid.RetainAll(time.Hour), Retry: flowfabric.RetryPolicy{
 				MaxRetries: 5, Initial: time.Second, Max: 2 * time.Minute, Multiplier: 2, Jitter: true}}}
 	if d.Err() != nil || !reflect.DeepEqual(d.Info(), want) {
 		t.Fatalf("got %+v, %v; want %+v", d.Info(), d.Err(), want)
 	}
 	d.Info().Capabilities[0] = "changed"
-	d.Info().Gates[0] = "changed"
-	if d.Info().Capabilities[0] != "arm" || d.Info().Gates[0] != flowfabric.BudgetGate("acme") {
+	d.Info().Budgets[0] = "changed"
+	if d.Info().Capabilities[0] != "arm" || d.Info().Budgets[0] != "team" {
 		t.Fatal("a caller changed the definition through its copy")
 	}
 	d.Info().Tags["app.tenant"] = "changed"
@@ -108,7 +109,7 @@ func TestDefineRefuses(t *testing.T) {
 		{"long timeout", "k", flowfabric.Timeout(limits.MaxDelay + 1), flowfabric.ErrInvalidInput,
 			"want 0 or 1 ms..10 years"},
 		{"long deadline", "k", flowfabric.Deadline(limits.MaxDelay + 1), flowfabric.ErrInvalidInput, "Deadline"},
-		{"empty lane", "k", flowfabric.Lane(""), flowfabric.ErrInvalidInput, "Lane"},
+		{"empty lane", "k", flowfabric.Lane(""), flowfabric.ErrInvalidInput, "lane"},
 		{"priority", "k", flowfabric.Priority(9001), flowfabric.ErrInvalidInput, "0..9000"},
 		{"comma in capability", "k", flowfabric.Capabilities("a,b"), denied.Capabilities, "comma_in_token"},
 		{"257 capabilities", "k", flowfabric.Capabilities(tokens...), denied.Capabilities, "256"},
@@ -149,7 +150,7 @@ func TestDefineRefuses(t *testing.T) {
 		t.Errorf("limits themselves: %v", n.Err())
 	}
 	both := handler.Define[string, string]("k", flowfabric.Priority(-1), flowfabric.Lane("")).Err()
-	if !strings.Contains(both.Error(), "Priority") || !strings.Contains(both.Error(), "Lane") {
+	if !strings.Contains(both.Error(), "Priority") || !strings.Contains(both.Error(), "lane") {
 		t.Errorf("got %v, want both defects", both)
 	}
 }

@@ -2,12 +2,11 @@ package handler
 
 import (
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -25,7 +24,7 @@ func (definer) DefineOption() {}
 
 // settings collects options; errors are kept, so that a definition can be a package variable.
 type settings struct {
-	item  engine.NewExecution // what executions begin as, without input and namespace
+	start flowfabric.Start
 	codec Codec
 	errs  []error
 }
@@ -38,41 +37,26 @@ func (s *settings) apply(index int, o DefineOption) {
 		own(s)
 		return
 	}
-	var v option.Values
-	if !option.Apply(&v, o) {
-		s.refuse(fmt.Errorf("%w: option %d is nil or not an option of flowfabric", flowfabric.ErrInvalidInput, index))
-		return
-	}
-	for _, outcome := range slices.Sorted(maps.Keys(v.Retention)) {
-		d := v.Retention[outcome]
-		if d > 0 { // 0 would silently mean the default
-			continue
+	var said flowfabric.Start
+	said.Policy.Retention = valid.RetainAll(math.MaxInt64)
+	if option.Apply(&said, index, o) == nil {
+		for _, outcome := range []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed,
+			flowfabric.Cancelled, flowfabric.Expired} {
+			if d := valid.RetentionOf(said.Policy.Retention, outcome); d <= 0 { // 0 would silently mean the default
+				s.refuse(fmt.Errorf("%w: retention of what is %s is %s, want whole seconds of 1s..10 years",
+					flowfabric.ErrInvalidInput, outcome, d))
+			}
 		}
-		s.refuse(fmt.Errorf("%w: retention of what is %s is %s, want whole seconds of 1s..10 years",
-			flowfabric.ErrInvalidInput, outcome, d))
 	}
-	s.item.Use(&v)
+	if err := option.Apply(&s.start, index, o); err != nil {
+		s.refuse(err)
+	}
 }
 
 // check refuses what is out of bounds, and puts names in order. Options of this package that can tell more have
 // refused already.
 func (s *settings) check() {
-	x := &s.item
-	if x.Priority < 0 || x.Priority > limits.MaxPriority {
-		s.refuse(fmt.Errorf("%w: Priority is %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority,
-			limits.MaxPriority))
-	}
-	s.bound("Timeout", x.Policy.AttemptTimeout, limits.MaxDelay)
-	s.bound("Deadline", x.Deadline, limits.MaxDelay)
-	var errs [5]error
-	errs[0] = valid.Name("Lane", x.Lane)
-	if x.Capabilities, errs[1] = valid.Capabilities(x.Capabilities); errs[1] != nil {
-		errs[1] = fmt.Errorf("capabilities: %w", errs[1])
-	}
-	x.Gates, errs[2] = valid.Gates(x.Gates)
-	errs[3] = valid.Tags(x.Tags)
-	errs[4] = valid.Policy(x.Policy)
-	for _, err := range errs {
+	for _, err := range []error{valid.Name("lane", s.start.Lane), valid.Terms(&s.start)} {
 		if err != nil {
 			s.refuse(err)
 		}
@@ -102,7 +86,7 @@ func Retry(n int, initial, limit time.Duration) DefineOption {
 		if limit != 0 && limit < initial {
 			s.refuse(fmt.Errorf("%w: Retry limit %v is below initial %v", flowfabric.ErrInvalidInput, limit, initial))
 		}
-		s.item.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: n, Initial: initial, Max: limit, Multiplier: 2,
+		s.start.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: n, Initial: initial, Max: limit, Multiplier: 2,
 			Jitter: true}
 	})
 }
@@ -111,7 +95,7 @@ func Retry(n int, initial, limit time.Duration) DefineOption {
 // no retries unless MaxRetries is set. Its bounds are those of its fields.
 func RetryPolicy(p flowfabric.RetryPolicy) DefineOption {
 	p.Categories = slices.Clone(p.Categories)
-	return definer(func(s *settings) { s.item.Policy.Retry = p })
+	return definer(func(s *settings) { s.start.Policy.Retry = p })
 }
 
 // WithCodec sets how inputs, results and step values are encoded. Producers and workers must agree. Default [JSON].
@@ -135,7 +119,7 @@ func StreamFrames(n int) DefineOption {
 			s.refuse(fmt.Errorf("%w: StreamFrames is %d, want 1..1000000", flowfabric.ErrInvalidInput, n))
 			return
 		}
-		s.item.Policy.StreamFrames = n
+		s.start.Policy.StreamFrames = n
 	})
 }
 
@@ -148,7 +132,7 @@ func MaxReclaims(n int) DefineOption {
 			s.refuse(fmt.Errorf("%w: MaxReclaims is %d, want 1..10000", flowfabric.ErrInvalidInput, n))
 			return
 		}
-		s.item.Policy.MaxReclaims = n
+		s.start.Policy.MaxReclaims = n
 	})
 }
 
@@ -159,6 +143,6 @@ func MaxReplays(n int) DefineOption {
 		if n == 0 { // in a policy it would mean the default
 			n = -1
 		}
-		s.item.Policy.MaxReplays = n
+		s.start.Policy.MaxReplays = n
 	})
 }

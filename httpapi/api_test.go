@@ -583,9 +583,9 @@ func TestEveryRoute(t *testing.T) {
 	a.as("operator", "POST", later+":run-now", `{}`, 204)
 	a.until(later, "completed")
 	put := into[submitted](t, a.as("producer", "POST", "/v1/executions",
-		`{"kind":"nobody","input":1,"debounce_key":"k","delay_ms":3600000,"debounce_max_ms":7200000}`, 201))
+		`{"kind":"nobody","input":1,"debounce_key":"k","debounce_ms":3600000,"debounce_max_ms":7200000}`, 201))
 	off := into[submitted](t, a.as("producer", "POST", "/v1/executions",
-		`{"kind":"nobody","input":2,"debounce_key":"k","delay_ms":3600000,"debounce_max_ms":7200000}`, 200))
+		`{"kind":"nobody","input":2,"debounce_key":"k","debounce_ms":3600000,"debounce_max_ms":7200000}`, 200))
 	if put.Replaced || put.Duplicate || !off.Replaced || !off.Duplicate || off.ID != put.ID {
 		t.Errorf("%+v %+v", put, off)
 	}
@@ -745,13 +745,13 @@ func (a *api) flowsAndSchedules() {
 			t.Errorf("%s: %+v", body, p)
 		}
 	}
-	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly",
-		`{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); !s.Changed ||
+	if s := into[client.ScheduleSet](t, a.as("operator", "PUT", "/v1/schedules/hourly",
+		`{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); s.Already ||
 		s.Next.IsZero() {
 		t.Errorf("%+v", s)
 	}
-	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/hourly",
-		`{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); s.Changed {
+	if s := into[client.ScheduleSet](t, a.as("operator", "PUT", "/v1/schedules/hourly",
+		`{"every_ms":3600000,"kind":"echo","input":5,"overlap":"skip","lane":"side"}`, 200)); !s.Already {
 		t.Errorf("%+v", s)
 	}
 	if s := into[admin.ScheduleInfo](t, a.as("viewer", "GET", "/v1/schedules/hourly", "", 200)); s.Name != "hourly" ||
@@ -828,14 +828,14 @@ func (a *api) schedulesOfOwners() {
 	}
 	n, p := at("n"), at("p")
 	if n.Owner != "billing" || n.Until.IsZero() || n.Runs != 7 || *n.RunsLeft != 7 ||
-		n.JitterMs != flowfabric.Millis(time.Minute) ||
+		n.Jitter != flowfabric.Millis(time.Minute) ||
 		n.Ended != "" || len(n.Upcoming) != 5 {
 		t.Errorf("%+v", n)
 	}
 	if p.Nodes != 2 || p.Kind != "pair" || p.Lane != "" || p.RunsLeft != nil || p.Next.IsZero() {
 		t.Errorf("%+v", p)
 	}
-	if s := into[scheduleMade](t, a.as("operator", "PUT", "/v1/schedules/n",
+	if s := into[client.ScheduleSet](t, a.as("operator", "PUT", "/v1/schedules/n",
 		`{"cron":"0 3 * * *","kind":"echo","until":"2020-01-01T00:00:00Z"}`, 200)); !s.Next.IsZero() {
 		t.Errorf("%+v", s)
 	}

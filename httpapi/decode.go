@@ -188,6 +188,9 @@ func absent(field string) *problem {
 // decodeProblem says what is wrong with a body, if anything is.
 func decodeProblem(err error) error {
 	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
+		if own := wrong.GoType; own == of[flowfabric.Millis]() || own == of[flowfabric.Retentions]() {
+			return invalid(string(wrong.JSONPointer), "%v", wrong.Err)
+		}
 		return invalid(string(wrong.JSONPointer), "it is no %s", misfit.Format(wrong.GoType))
 	}
 	if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok {

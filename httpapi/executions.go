@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,16 +21,8 @@ import (
 
 // submission asks for an execution.
 type submission struct {
-	Kind      string          `json:"kind"`
-	Input     json.RawMessage `json:"input,omitempty" jsonschema:"any JSON value, at most 1 MiB; the input of the handler. Default null"`
-	Namespace string          `json:"namespace,omitempty"`
-	starting
-	terms
-	IdempotencyKey string `json:"idempotency_key,omitempty" jsonschema:"a second submission with an equal key and input is answered with the first execution"`
-	UniqueKey      string `json:"unique_key,omitempty" jsonschema:"only one execution has it until it has ended"`
-	KeyWindowMs    int64  `json:"key_window_ms,omitempty" jsonschema:"the key stays taken for so long at least"`
-	DebounceKey    string `json:"debounce_key,omitempty" jsonschema:"further submissions replace the input of an execution that was never claimed, and put it off by delay_ms again"`
-	DebounceMaxMs  int64  `json:"debounce_max_ms,omitempty" jsonschema:"it may run at the latest so long after its creation"`
+	flowfabric.Start `for:"submit"`
+	given
 }
 
 type submitted struct {
@@ -40,77 +31,13 @@ type submitted struct {
 	Replaced  bool   `json:"replaced,omitempty" jsonschema:"its debounce key replaced the input of that execution"`
 }
 
-func ms(n int64) time.Duration { return times(n, time.Millisecond) }
-
-// times is n units, or the longest duration, which every bound refuses: a product that overflows could be a legal one.
-func times(n int64, unit time.Duration) time.Duration {
-	most := math.MaxInt64 / int64(unit)
-	switch {
-	case n > most:
-		return math.MaxInt64
-	case n < -most:
-		return math.MinInt64
-	}
-	return time.Duration(n) * unit
-}
-
-// options are what the body says, and the definition that goes with them.
-func (s *submission) options(c *call) (*handler.Definition[[]byte, []byte], []client.SubmitOption, error) {
-	namespace, err := c.namespace(s.Namespace)
-	if err != nil {
-		return nil, nil, err
-	}
-	opts := []client.SubmitOption{flowfabric.Creator(c.who.Name)}
-	add := func(o client.SubmitOption) { opts = append(opts, o) }
-	if namespace != "" {
-		add(flowfabric.Namespace(namespace))
-	}
-	when, err := s.starting.options("", &s.terms)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case s.DebounceKey != "" && s.DelayMs == 0:
-		return nil, nil, invalid("/delay_ms", "a debounce_key needs it")
-	case s.DebounceKey == "" && s.DebounceMaxMs != 0:
-		return nil, nil, invalid("/debounce_max_ms", "there is no debounce_key")
-	case s.DebounceKey != "":
-		when = when[1:] // the delay is that of the key
-		add(flowfabric.Debounce(s.DebounceKey, ms(s.DelayMs)))
-	}
-	for _, o := range when {
-		add(o)
-	}
-	for _, o := range s.terms.options() {
-		add(o)
-	}
-	if s.IdempotencyKey != "" {
-		add(flowfabric.IdempotencyKey(s.IdempotencyKey))
-	}
-	if s.UniqueKey != "" {
-		add(flowfabric.Unique(s.UniqueKey))
-	}
-	if s.KeyWindowMs != 0 {
-		add(flowfabric.KeyWindow(ms(s.KeyWindowMs)))
-	}
-	if s.DebounceMaxMs != 0 {
-		add(flowfabric.DebounceMax(ms(s.DebounceMaxMs)))
-	}
-	return handler.Define[[]byte, []byte](s.Kind), opts, nil
-}
-
 // create makes the execution.
 func (s *submission) create(c *call) (submitted, error) {
-	if s.Kind == "" {
-		return submitted{}, invalid("/kind", "it is missing")
-	}
-	definition, opts, err := s.options(c)
-	if err != nil {
+	if err := c.whole(&s.Start, ""); err != nil {
 		return submitted{}, err
 	}
-	if s.Input == nil {
-		s.Input = json.RawMessage("null")
-	}
-	x, err := client.Submit(c.ctx(), c.h.client, definition, []byte(s.Input), opts...)
+	x, err := client.Submit(c.ctx(), c.h.client, handler.Define[[]byte, []byte](s.Kind), s.input(),
+		flowfabric.StartWith(s.Start))
 	if err != nil {
 		return submitted{}, unknownOutcome(err)
 	}
@@ -156,6 +83,19 @@ func (c *call) keyed(key *string) error {
 	return nil
 }
 
+// keyedStart is keyed for what an execution or a flow starts with.
+func (c *call) keyedStart(s *flowfabric.Start) error {
+	if s.IdempotencyKey != nil {
+		return c.keyed(s.IdempotencyKey)
+	}
+	var key string
+	err := c.keyed(&key)
+	if key != "" {
+		s.IdempotencyKey = &key
+	}
+	return err
+}
+
 // keyParam is the header of routes whose body has an idempotency key.
 var keyParam = []param{{name: "Idempotency-Key",
 	text: "The idempotency_key, if the body has none; with or without quotes. Another one than that of the body is refused", kind: "string"}}
@@ -165,7 +105,7 @@ func (c *call) submit() error {
 	if err := c.body(&s); err != nil {
 		return err
 	}
-	if err := c.keyed(&s.IdempotencyKey); err != nil {
+	if err := c.keyedStart(&s.Start); err != nil {
 		return err
 	}
 	made, err := s.create(c)

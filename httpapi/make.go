@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -16,13 +15,9 @@ import (
 
 // flowBody is a graph: each node comes after those that it depends on.
 type flowBody struct {
-	Kind           string `json:"kind" jsonschema:"what flows of this shape are called"`
-	Namespace      string `json:"namespace,omitempty"`
-	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	UniqueKey      string `json:"unique_key,omitempty" jsonschema:"only one flow of this kind has it until it has ended; a second submission is answered with that flow"`
-	shared
-	Open  bool       `json:"open,omitempty" jsonschema:"it takes more nodes until it is sealed, and ends only then"`
-	Nodes []nodeBody `json:"nodes" jsonschema:"1..1000, each after those that it depends on"`
+	flowfabric.Start `for:"flow"`
+	Open             bool       `json:"open,omitempty" jsonschema:"it takes more nodes until it is sealed, and ends only then"`
+	Nodes            []nodeBody `json:"nodes" jsonschema:"1..1000, each after those that it depends on"`
 }
 
 // nodesBody are nodes that are added to a flow.
@@ -31,16 +26,14 @@ type nodesBody struct {
 }
 
 type nodeBody struct {
-	Name       string            `json:"name"`
-	Kind       string            `json:"kind"`
-	Input      json.RawMessage   `json:"input,omitempty"`
+	Name             string `json:"name"`
+	flowfabric.Start `for:"node"`
+	given
 	After      []string          `json:"after,omitempty" jsonschema:"names of nodes that it depends on"`
 	Inputs     map[string]string `json:"inputs,omitempty" jsonschema:"results that its handler is given: the name of the input, and of the node it comes from"`
-	Policy     string            `json:"policy,omitempty" jsonschema:"what those must come to: all (default), any or quorum must succeed; ended: all have ended, in whatever way; failed: likewise, and at least one did not succeed, else it is skipped"`
+	Group      string            `json:"policy,omitempty" jsonschema:"what those must come to: all (default), any or quorum must succeed; ended: all have ended, in whatever way; failed: likewise, and at least one did not succeed, else it is skipped"`
 	K          int               `json:"k,omitempty" jsonschema:"of a quorum"`
 	CancelRest bool              `json:"cancel_rest,omitempty" jsonschema:"of all, any and quorum: cancel the others once enough have succeeded, or cannot any more"`
-	starting
-	terms
 }
 
 type flowMade struct {
@@ -53,18 +46,11 @@ type flowMade struct {
 const maxNodes = limits.MaxHTTPNodes
 
 // options are what a node says; nodes are those before it.
-func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) ([]flow.NodeOption, error) {
-	var opts []flow.NodeOption
-	when, err := n.starting.options(place, &n.terms)
-	if err != nil {
+func (n *nodeBody) options(c *call, place string, nodes map[string]flow.Source[[]byte]) ([]flow.NodeOption, error) {
+	if err := c.start(&n.Start, place); err != nil {
 		return nil, err
 	}
-	for _, o := range when {
-		opts = append(opts, o)
-	}
-	for _, o := range n.terms.options() {
-		opts = append(opts, o)
-	}
+	opts := []flow.NodeOption{flowfabric.StartWith(n.Start)}
 	given := map[string]bool{}
 	for name, from := range n.Inputs {
 		node := nodes[from]
@@ -84,7 +70,7 @@ func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) (
 			opts = append(opts, flow.After(node))
 		}
 	}
-	switch n.Policy {
+	switch n.Group {
 	case "", "all":
 	case "any":
 		opts = append(opts, flow.AnyOf())
@@ -95,9 +81,9 @@ func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) (
 	case "failed":
 		opts = append(opts, flow.AnyFailed())
 	default:
-		return nil, invalid(place+"/policy", "it is %.32q, want all, any, quorum, ended or failed", n.Policy)
+		return nil, invalid(place+"/policy", "it is %.32q, want all, any, quorum, ended or failed", n.Group)
 	}
-	if n.K != 0 && n.Policy != "quorum" {
+	if n.K != 0 && n.Group != "quorum" {
 		return nil, invalid(place+"/policy", "k belongs to quorum")
 	}
 	if n.CancelRest {
@@ -107,9 +93,9 @@ func (n *nodeBody) options(place string, nodes map[string]flow.Source[[]byte]) (
 }
 
 // graphOf puts a flow together; at is where the nodes are in the body.
-func graphOf(kind string, all []nodeBody, at string, opts ...flow.Option) (*flow.Flow, error) {
+func (c *call) graphOf(kind string, all []nodeBody, at string, opts ...flow.Option) (*flow.Flow, error) {
 	f := flow.New(kind, opts...)
-	return f, addNodes(f, all, at, map[string]flow.Source[[]byte]{})
+	return f, c.addNodes(f, all, at, map[string]flow.Source[[]byte]{})
 }
 
 // existing names the nodes that new ones depend on and that the flow has already.
@@ -129,23 +115,20 @@ func existing(f *flow.Flow, all []nodeBody) map[string]flow.Source[[]byte] {
 }
 
 // addNodes adds nodes to a flow; nodes are those that they may depend on.
-func addNodes(f *flow.Flow, all []nodeBody, at string, nodes map[string]flow.Source[[]byte]) error {
+func (c *call) addNodes(f *flow.Flow, all []nodeBody, at string, nodes map[string]flow.Source[[]byte]) error {
 	if len(all) < 1 || len(all) > maxNodes {
 		return invalid(at, "there are %d, want 1..%d", len(all), maxNodes)
 	}
 	for i := range all {
 		n, place := &all[i], fmt.Sprintf("%s/%d", at, i)
-		opts, err := n.options(place, nodes)
+		opts, err := n.options(c, place, nodes)
 		if err != nil {
 			return err
 		}
 		if nodes[n.Name] != nil {
 			return invalid(place+"/name", "another node is called %.64q", n.Name)
 		}
-		if n.Input == nil {
-			n.Input = json.RawMessage("null")
-		}
-		nodes[n.Name] = flow.Add(f, n.Name, handler.Define[[]byte, []byte](n.Kind), []byte(n.Input), opts...)
+		nodes[n.Name] = flow.Add(f, n.Name, handler.Define[[]byte, []byte](n.Kind), n.input(), opts...)
 	}
 	return nil
 }
@@ -169,7 +152,7 @@ func (c *call) addToFlow() error {
 		return err
 	}
 	f := flow.New(record.Kind)
-	if err := addNodes(f, b.Nodes, "/nodes", existing(f, b.Nodes)); err != nil {
+	if err := c.addNodes(f, b.Nodes, "/nodes", existing(f, b.Nodes)); err != nil {
 		return err
 	}
 	if err := to.Add(c.ctx(), f); err != nil {
@@ -183,35 +166,21 @@ func (c *call) submitFlow() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	if err := c.keyed(&b.IdempotencyKey); err != nil {
+	if err := c.keyedStart(&b.Start); err != nil {
 		return err
 	}
-	namespace, err := c.namespace(b.Namespace)
-	if err != nil {
+	if err := c.whole(&b.Start, ""); err != nil {
 		return err
 	}
 	var how []flow.Option
 	if b.Open {
 		how = append(how, flow.Unsealed())
 	}
-	f, err := graphOf(b.Kind, b.Nodes, "/nodes", how...)
+	f, err := c.graphOf(b.Kind, b.Nodes, "/nodes", how...)
 	if err != nil {
 		return err
 	}
-	opts := []client.FlowOption{flowfabric.Creator(c.who.Name)}
-	for _, o := range b.shared.options() {
-		opts = append(opts, o)
-	}
-	if namespace != "" {
-		opts = append(opts, flowfabric.Namespace(namespace))
-	}
-	if b.IdempotencyKey != "" {
-		opts = append(opts, flowfabric.IdempotencyKey(b.IdempotencyKey))
-	}
-	if b.UniqueKey != "" {
-		opts = append(opts, flowfabric.Unique(b.UniqueKey))
-	}
-	made, err := client.SubmitFlow(c.ctx(), c.h.client, f, opts...)
+	made, err := client.SubmitFlow(c.ctx(), c.h.client, f, flowfabric.StartWith(b.Start))
 	if err != nil {
 		return err
 	}

@@ -167,6 +167,7 @@ func schemaOf(t reflect.Type, closed bool) *jsonschema.Schema {
 		panic(err) // a test has made it
 	}
 	tidy(s, closed)
+	fit(s, t)
 	if closed {
 		needText(s, false)
 	}

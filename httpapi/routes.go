@@ -345,7 +345,7 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/schedules/{key}", name: "getSchedule", summary: "Read a schedule", need: viewer,
 		answers: ok[admin.ScheduleInfo]("The schedule."), handle: (*call).getSchedule},
 	{method: http.MethodPut, path: "/v1/schedules/{key}", name: "putSchedule", summary: "Create or change a schedule",
-		need: operator, body: of[schedulePut](), answers: ok[scheduleMade]("It is as the body says."),
+		need: operator, body: of[schedulePut](), answers: ok[client.ScheduleSet]("It is as the body says."),
 		handle: (*call).putSchedule},
 	{method: http.MethodPut, path: "/v1/schedule-owners/{key}", name: "syncSchedules",
 		summary: "Declare all schedules of an owner: create, change and remove what differs", need: operator,

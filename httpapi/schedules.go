@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -13,36 +13,29 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
 // scheduleBody is what is submitted when.
 type scheduleBody struct {
-	Cron        string          `json:"cron,omitempty" jsonschema:"minute hour day month weekday"`
-	Zone        string          `json:"zone,omitempty" jsonschema:"of the cron expression, such as Europe/Berlin; default UTC"`
-	EveryMs     int64           `json:"every_ms,omitempty" jsonschema:"instead of cron"`
-	Until       *time.Time      `json:"until,omitempty" jsonschema:"no run after this time; default without end"`
-	MaxRuns     uint64          `json:"max_runs,omitempty" jsonschema:"it ends after so many runs since its creation; 0: without end"`
-	JitterMs    int64           `json:"jitter_ms,omitempty" jsonschema:"each run starts up to so much later, at most 24 h and halfway to the next run"`
-	FirstRunNow bool            `json:"first_run_now,omitempty" jsonschema:"run once at the creation as well; a schedule that exists is not run by it"`
-	Kind        string          `json:"kind" jsonschema:"of the execution, or with nodes of the flow"`
-	Input       json.RawMessage `json:"input,omitempty"`
-	Nodes       []nodeBody      `json:"nodes,omitempty" jsonschema:"each run submits a flow of these nodes, which say lane, priority, times, retries, retention and capabilities themselves"`
-	Namespace   string          `json:"namespace,omitempty"`
-	terms
-	Overlap string `json:"overlap,omitempty" jsonschema:"allow (default) or skip, while the last one has not ended"`
-	CatchUp string `json:"catch_up,omitempty" jsonschema:"last (default), all or skip: which of the instants that were missed are run"`
+	Cron             string     `json:"cron,omitempty" jsonschema:"minute hour day month weekday"`
+	Zone             string     `json:"zone,omitempty" jsonschema:"of the cron expression, such as Europe/Berlin; default UTC"`
+	EveryMs          int64      `json:"every_ms,omitempty" jsonschema:"instead of cron"`
+	Until            *time.Time `json:"until,omitempty" jsonschema:"no run after this time; default without end"`
+	MaxRuns          uint64     `json:"max_runs,omitempty" jsonschema:"it ends after so many runs since its creation; 0: without end"`
+	JitterMs         int64      `json:"jitter_ms,omitempty" jsonschema:"each run starts up to so much later, at most 24 h and halfway to the next run"`
+	FirstRunNow      bool       `json:"first_run_now,omitempty" jsonschema:"run once at the creation as well; a schedule that exists is not run by it"`
+	flowfabric.Start `for:"schedule"`
+	given
+	Nodes   []nodeBody `json:"nodes,omitempty" jsonschema:"each run submits a flow of these nodes, which say lane, priority, times, retries, retention and capabilities themselves"`
+	Overlap string     `json:"overlap,omitempty" jsonschema:"allow (default) or skip, while the last one has not ended"`
+	CatchUp string     `json:"catch_up,omitempty" jsonschema:"last (default), all or skip: which of the instants that were missed are run"`
 }
 
 type schedulePut struct {
 	scheduleBody
 	why
-}
-
-type scheduleMade struct {
-	Revision uint64    `json:"revision"`
-	Changed  bool      `json:"changed"`
-	Next     time.Time `json:"next_at,omitzero" jsonschema:"absent: it is over"`
 }
 
 func (c *call) putSchedule() error {
@@ -67,7 +60,7 @@ func (c *call) putSchedule() error {
 		if err != nil {
 			return err
 		}
-		return c.answerJSON(http.StatusOK, scheduleMade{set.Revision, !set.Already, set.Next})
+		return c.answerJSON(http.StatusOK, set)
 	}
 }
 
@@ -108,39 +101,29 @@ func (c *call) declaration(name string, b scheduleBody, at string,
 	default:
 		spec = schedule.Every(ms(b.EveryMs), time.Time{})
 	}
-	namespace, err := c.namespace(b.Namespace)
-	if err != nil {
+	if err := c.whole(&b.Start, at); err != nil {
 		return none, err
 	}
-	whole := []client.ScheduleFlowOption{flowfabric.Creator(c.who.Name)}
-	opts := []client.ScheduleOption{flowfabric.Creator(c.who.Name)}
-	if namespace != "" {
-		opts, whole = append(opts, flowfabric.Namespace(namespace)), append(whole, flowfabric.Namespace(namespace))
-	}
+	opts, whole := []client.ScheduleOption{flowfabric.StartWith(b.Start)},
+		[]client.ScheduleFlowOption{flowfabric.StartWith(b.Start)}
 	for _, o := range append(b.times(), more...) {
 		opts, whole = append(opts, o), append(whole, o)
 	}
 	if len(b.Nodes) > 0 {
-		if b.Input != nil || b.own() {
-			return none, invalid(at+"/nodes",
-				"input, lane, priority, deadline_ms, timeout_ms, retries, retention_s and capabilities belong to the nodes")
+		own := option.Foreign(b.Start, "flow word")
+		if b.Input != nil {
+			own = append(own, "input")
 		}
-		for _, o := range b.shared.options() {
-			whole = append(whole, o)
+		if len(own) > 0 {
+			return none, invalid(at+"/nodes", "%s: it belongs to the nodes", strings.Join(own, ", "))
 		}
-		f, err := graphOf(b.Kind, b.Nodes, at+"/nodes")
+		f, err := c.graphOf(b.Kind, b.Nodes, at+"/nodes")
 		if err != nil {
 			return none, err
 		}
 		return client.DeclareFlowSchedule(name, spec, f, whole...), nil
 	}
-	if b.Input == nil {
-		b.Input = json.RawMessage("null")
-	}
-	for _, o := range b.terms.options() {
-		opts = append(opts, o)
-	}
-	return client.DeclareSchedule(name, spec, handler.Define[[]byte, []byte](b.Kind), []byte(b.Input), opts...), nil
+	return client.DeclareSchedule(name, spec, handler.Define[[]byte, []byte](b.Kind), b.input(), opts...), nil
 }
 
 // times are the options about when it runs.

@@ -31,7 +31,8 @@ func TestTermsOfWork(t *testing.T) {
 		s, err := a.client.Get(t.Context(), id)
 		must.No(t, err)
 		p := s.Policy
-		if s.Route.Lane != "side" || s.Priority != 7 || p.AttemptTimeout != 5*time.Second || p.Retry.MaxRetries != 2 ||
+		if s.Route.Lane != "side" || s.Priority != 7 || p.AttemptTimeout != flowfabric.Millis(5*time.Second) ||
+			p.Retry.MaxRetries != 2 ||
 			p.Retention.Failed != 10*time.Minute || !slices.Equal(s.Route.Capabilities, []string{"gpu"}) ||
 			s.Tags["a.b"] != "c" || !charges(s.Route.Gates, more...) {
 			t.Errorf("%s: %+v", where, s)
@@ -55,9 +56,11 @@ func TestTermsOfWork(t *testing.T) {
 		s, err := admin.New(a.client).GetSchedule(t.Context(), name)
 		must.No(t, err)
 		i := s.Definition.Item
-		if !charges(i.Gates) || own != (i.Lane == "side" && i.Priority == 7 && i.Deadline == time.Hour &&
-			i.Policy.AttemptTimeout == 5*time.Second && i.Policy.Retry.MaxRetries == 2 && i.Policy.Retention.Failed ==
-			10*time.Minute && slices.Equal(i.Capabilities, []string{"gpu"}) && i.Tags["a.b"] == "c") {
+		if !charges(i.Gates()) || own != (i.Lane == "side" && i.Priority == 7 &&
+			i.Deadline == flowfabric.Millis(time.Hour) &&
+			i.Policy.AttemptTimeout == flowfabric.Millis(5*time.Second) && i.Policy.Retry.MaxRetries == 2 &&
+			i.Policy.Retention.Failed ==
+				10*time.Minute && slices.Equal(i.Capabilities, []string{"gpu"}) && i.Tags["a.b"] == "c") {
 			t.Errorf("%s: %+v", name, i)
 		}
 	}

@@ -427,14 +427,14 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 	set, nodes := flow.Children(b.Wait, opts...), map[string]flow.Source[[]byte]{}
 	for i := range b.Children {
 		n, place := &b.Children[i], fmt.Sprintf("/children/%d", i)
-		options, err := n.options(place, nodes)
+		options, err := n.options(c, place, nodes)
 		if err != nil {
 			return nil, err
 		}
 		if nodes[n.Name] != nil {
 			return nil, invalid(place+"/name", "another child is called %.64q", n.Name)
 		}
-		nodes[n.Name] = flow.Child(set, n.Name, handler.Define[[]byte, []byte](n.Kind), value(n.Input), options...)
+		nodes[n.Name] = flow.Child(set, n.Name, handler.Define[[]byte, []byte](n.Kind), n.input(), options...)
 	}
 	var others []flowfabric.ExecutionID
 	for i, o := range b.Others {

@@ -397,11 +397,6 @@ var methods = []method{
 		return second(admin.New(c).RotateTokenKeys(s.ctx, admin.Rotation{Kid: "a", Grace: time.Hour}))
 	}},
 
-	{"Client.PutSchedule", false, func(s *stage, c *client.Client) error {
-		d := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}),
-			Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "idle"}}
-		return second(c.PutSchedule(s.ctx, s.name("s"), client.ScheduleChange{Definition: d, Input: []byte(`"in"`)}))
-	}},
 	{"Client.SyncSchedules", false, func(s *stage, c *client.Client) error {
 		owner, name := s.name("o"), s.name("s")
 		_, err := s.o.SyncSchedules(s.ctx, owner,

@@ -28,6 +28,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -200,8 +201,9 @@ func flows(t *testing.T, ctx context.Context, s *testserver.Server) {
 		id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
 		node := func(name, in string, after ...engine.FlowEdge) engine.FlowMember {
 			return engine.FlowMember{Node: name, Edges: after,
-				NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default", Lane: "default",
-					Kind: "job", Payload: []byte(`"` + in + `"`), Delay: delay}}
+				NewExecution: engine.NewExecution{ID: id.Member(name), Payload: []byte(`"` + in + `"`),
+					Start: flowfabric.Start{Namespace: "default", Lane: "default",
+						Kind: "job", Delay: flowfabric.Millis(delay)}}}
 		}
 		members := []engine.FlowMember{node("first", "delay"),
 			node("second", "delay", engine.FlowEdge{From: id.Member("first"), Input: "in"}), node("bad", "fail")}
@@ -270,9 +272,9 @@ func gates(t *testing.T, ctx context.Context, s *testserver.Server) {
 	var items []engine.NewExecution
 	for i := range 6 {
 		in := []string{"delay", "fail"}[i/3]
-		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default",
-			Lane: "default", Kind: "job", Payload: []byte(`"` + in + `"`),
-			Gates: []flowfabric.Gate{flowfabric.BudgetGate("acme")}})
+		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(1), Payload: []byte(`"` + in + `"`),
+			Start: testgate.Asks(flowfabric.Start{Namespace: "default",
+				Lane: "default", Kind: "job"}, flowfabric.BudgetGate("acme"))})
 	}
 	created, err := p.CreateExecutions(ctx, 1, items)
 	if err != nil || created[0].Err != nil {
@@ -427,7 +429,8 @@ func TestMissingRightInsideAFunction(t *testing.T) {
 		e, err := open(t, t.Context(), "producer", s)
 		must.No(t, err)
 		_, err = e.CreateExecutions(t.Context(), 0,
-			[]engine.NewExecution{{ID: flowfabric.NewExecutionID(0), Namespace: "n", Lane: "l", Kind: "k"}})
+			[]engine.NewExecution{{ID: flowfabric.NewExecutionID(0), Start: flowfabric.Start{Namespace: "n",
+				Lane: "l", Kind: "k"}}})
 		if !errors.Is(err, flowfabric.ErrAuth) {
 			t.Errorf("%v", err)
 		}

@@ -129,9 +129,9 @@ func (e *aheadEnv) submit(n int) (ids []flowfabric.ExecutionID) {
 	e.Helper()
 	items := make([]engine.NewExecution, n)
 	for i := range items {
-		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default",
-			Kind: "k", Payload: []byte(`"x"`),
-			Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
+		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Payload: []byte(`"x"`),
+			Start: flowfabric.Start{Namespace: "default", Lane: "default",
+				Kind: "k", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}
 		ids = append(ids, items[i].ID)
 	}
 	for batch := range slices.Chunk(items, limits.MaxBatch) {

@@ -74,8 +74,9 @@ func TestCompletedBatch(t *testing.T) {
 	}
 	var items []engine.NewExecution
 	for range all {
-		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default",
-			Lane: "default", Kind: "k", Payload: []byte(`"x"`)})
+		items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(0),
+			Start: flowfabric.Start{Namespace: "default",
+				Lane: "default", Kind: "k"}, Payload: []byte(`"x"`)})
 	}
 	if _, err := e.CreateExecutions(ctx, 0, items); err != nil {
 		t.Fatal(err)

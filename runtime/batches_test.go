@@ -48,8 +48,9 @@ func (w *env) submitTogether(n int, change ...func(*engine.NewExecution)) []flow
 	items, ids := make([]engine.NewExecution, n), make([]flowfabric.ExecutionID, n)
 	for i := range items {
 		in, _ := json.Marshal(fmt.Sprint("i", i))
-		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default",
-			Kind: "greet", Payload: in}
+		items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(1),
+			Start: flowfabric.Start{Namespace: "default", Lane: "default",
+				Kind: "greet"}, Payload: in}
 		for _, c := range change {
 			c(&items[i])
 		}

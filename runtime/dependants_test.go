@@ -88,8 +88,9 @@ func TestChainsNeedNoClaims(t *testing.T) {
 			for i := range members {
 				name := strconv.Itoa(i)
 				members[i] = engine.FlowMember{Node: name,
-					NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default", Lane: "default",
-						Kind: "k", Payload: []byte(name)}}
+					NewExecution: engine.NewExecution{ID: id.Member(name),
+						Start: flowfabric.Start{Namespace: "default", Lane: "default",
+							Kind: "k"}, Payload: []byte(name)}}
 				if i > 0 {
 					members[i].Edges = []engine.FlowEdge{{From: members[i-1].ID}}
 				}

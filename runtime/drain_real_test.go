@@ -46,8 +46,9 @@ func TestDrainWithoutAServer(t *testing.T) {
 			running.Go(func() { err = worker.Run(run) })
 			defer running.Wait()
 			payload, _ := json.Marshal("x")
-			x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default",
-				Kind: "greet", Payload: payload}
+			x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Start: flowfabric.Start{Namespace: "default",
+				Lane: "default",
+				Kind: "greet"}, Payload: payload}
 			if created, err := e.CreateExecutions(ctx, 1, []engine.NewExecution{x}); err != nil ||
 				created[0].Err != nil {
 				t.Fatal(err, created)

@@ -90,8 +90,9 @@ func (w *env) submit(in any, change ...func(*engine.NewExecution)) flowfabric.Ex
 	w.Helper()
 	payload, err := json.Marshal(in)
 	must.No(w, err)
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)), Namespace: "default",
-		Lane: "default", Kind: "greet", Payload: payload}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)),
+		Start: flowfabric.Start{Namespace: "default",
+			Lane: "default", Kind: "greet"}, Payload: payload}
 	for _, c := range change {
 		c(&x)
 	}

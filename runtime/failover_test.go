@@ -49,7 +49,8 @@ func onePartition(t *testing.T, h func(context.Context, *handler.Task, string) (
 
 func createKind(t *testing.T, e *engine.Engine, kind string) flowfabric.ExecutionID {
 	t.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: kind,
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Start: flowfabric.Start{Namespace: "default",
+		Lane: "default", Kind: kind},
 		Payload: []byte(`"x"`)}
 	c, err := e.CreateExecutions(t.Context(), 0, []engine.NewExecution{x})
 	if err != nil || c[0].Err != nil {

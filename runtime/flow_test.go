@@ -27,7 +27,7 @@ import (
 func (w *env) submitFlow(f *flow.Flow) flowfabric.FlowID {
 	w.Helper()
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)))
-	plan, err := flowplan.Of(f, id, flowplan.Defaults{Namespace: "default", Creator: "test"})
+	plan, err := flowplan.Of(f, id, flowfabric.Start{Namespace: "default", Creator: "test"})
 	must.No(w, err)
 	_, err = w.engine.CreateFlow(w.ctx,
 		engine.NewFlow{ID: id, Namespace: "default", Kind: plan.Kind, Digest: plan.Digest, Tags: plan.Tags,
@@ -498,8 +498,9 @@ func TestChildrenMisuse(t *testing.T) {
 			if task.Attempt() == 1 { // made, and then the attempt fails
 				if _, err := w.engine.WaitChildren(ctx, task.Fence(),
 					engine.ChildWait{Name: "w", Mode: engine.WaitAll, Children: []engine.FlowMember{{
-						NewExecution: engine.NewExecution{ID: task.ID().Child("w", "c"), Namespace: "default",
-							Lane: "default", Kind: "echo", Digest: "another"}, Node: "c"}}}); err != nil {
+						NewExecution: engine.NewExecution{ID: task.ID().Child("w", "c"),
+							Start: flowfabric.Start{Namespace: "default",
+								Lane: "default", Kind: "echo"}, Digest: "another"}, Node: "c"}}}); err != nil {
 					return "", err
 				}
 			}

@@ -79,7 +79,8 @@ func TestAWorkerOutlivesAFlush(t *testing.T) {
 		for p := range uint16(4) {
 			at := func(x *engine.NewExecution) { x.ID = flowfabric.NewExecutionID(p) }
 			now := w.submit("now", at)
-			later := w.submit("later", at, func(x *engine.NewExecution) { x.Delay = 300 * time.Millisecond })
+			later := w.submit("later", at,
+				func(x *engine.NewExecution) { x.Delay = flowfabric.Millis(300 * time.Millisecond) })
 			waits := w.submit("", at, func(x *engine.NewExecution) { x.Kind = "wait" })
 			w.reach(now, codes.Completed)
 			w.reach(later, codes.Completed)

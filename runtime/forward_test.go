@@ -195,7 +195,8 @@ func (c *crew) start(concurrency int, fn func(context.Context, *handler.Task, st
 
 func (c *crew) submit(partition uint16, in string) {
 	c.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "default", Lane: "default", Kind: "k",
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Start: flowfabric.Start{Namespace: "default",
+		Lane: "default", Kind: "k"},
 		Payload: []byte(`"` + in + `"`)}
 	if created, err := c.engine.CreateExecutions(c.ctx, partition, []engine.NewExecution{x}); err != nil ||
 		created[0].Err != nil {

@@ -59,8 +59,9 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			raw.limit(ctx, raw.used(ctx)+2<<20)
 			waiting := []flowfabric.ExecutionID{}
 			for {
-				x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "default", Lane: "default",
-					Kind: "greet", Payload: []byte(`"` + big + `"`)}
+				x := engine.NewExecution{ID: flowfabric.NewExecutionID(1),
+					Start: flowfabric.Start{Namespace: "default", Lane: "default",
+						Kind: "greet"}, Payload: []byte(`"` + big + `"`)}
 				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{x})
 				if errors.Is(err, flowfabric.ErrOutOfMemory) {
 					break
@@ -97,7 +98,8 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 				}
 			}
 			if _, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1),
-				Namespace: "default", Lane: "default", Kind: "greet"}}); !errors.Is(err, flowfabric.ErrOutOfMemory) {
+				Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "greet"}}}); !errors.Is(err,
+				flowfabric.ErrOutOfMemory) {
 				t.Errorf("it is not full any more: %v", err)
 			}
 			if r, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: w.engine, Repair: true}); err != nil ||
@@ -116,7 +118,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			}
 			w.eventually("there is room for more", func() bool { // what the tick has purged
 				_, err := w.engine.CreateExecutions(ctx, 1, []engine.NewExecution{{ID: flowfabric.NewExecutionID(1),
-					Namespace: "default", Lane: "default", Kind: "greet"}})
+					Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "greet"}}})
 				if err != nil && !errors.Is(err, flowfabric.ErrOutOfMemory) {
 					t.Fatal(err)
 				}

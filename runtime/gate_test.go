@@ -15,11 +15,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
 func asking(list ...flowfabric.Gate) func(*engine.NewExecution) {
-	return func(x *engine.NewExecution) { x.Gates = list }
+	return func(x *engine.NewExecution) { x.Start = testgate.Asks(x.Start, list...) }
 }
 
 func (w *env) budget(name string, tokens int64) {

@@ -366,7 +366,8 @@ func TestLostReplies(t *testing.T) {
 		"delay": {codes.Completed, 2}, "cancel": {codes.Cancelled, 1},
 	}
 	for in, expected := range want {
-		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k",
+		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Start: flowfabric.Start{Namespace: "default",
+			Lane: "default", Kind: "k"},
 			Payload: []byte(`"` + in + `"`)}
 		if in == "retry" {
 			x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Millisecond, Max: time.Millisecond}

@@ -74,7 +74,8 @@ func newBench(t *testing.T, logger *slog.Logger, wrap func(store) store) *bench 
 		t.Fatal(err)
 	}
 	t.Cleanup(b.engine.Close)
-	x := engine.NewExecution{ID: b.id, Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(`""`)}
+	x := engine.NewExecution{ID: b.id, Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"},
+		Payload: []byte(`""`)}
 	if created, err := b.engine.CreateExecutions(t.Context(), 0, []engine.NewExecution{x}); err != nil ||
 		created[0].Err != nil {
 		t.Fatal(err, created)

@@ -64,7 +64,7 @@ func TestReceive(t *testing.T) {
 			return strings.Join(said, " "), nil
 		}))
 		id := w.submit("x", func(x *engine.NewExecution) {
-			x.Delay = 200 * time.Millisecond
+			x.Delay = flowfabric.Millis(200 * time.Millisecond)
 			x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Initial: time.Millisecond}
 		})
 		w.mail(id, "user", `"hello"`) // before it runs

@@ -191,7 +191,7 @@ func TestMetricsMove(t *testing.T) {
 	w.reach(flood, codes.Completed)
 
 	every := schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), Overlap: schedule.OverlapSkip,
-		Item: schedule.Item{Namespace: "default", Lane: "default", Kind: "nobody serves it"}}
+		Item: schedule.Item{Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "nobody serves it"}}}
 	text, err := calendar.Encode(every)
 	must.No(t, err)
 	put := engine.SchedulePut{Name: "every second", Definition: text, Next: time.Now().Add(time.Second)}
@@ -314,9 +314,10 @@ func TestMetricsHaveBoundedLabels(t *testing.T) {
 			p, batch := uint16(i%4), make([]engine.NewExecution, 100)
 			for k := range batch {
 				name := fmt.Sprintf("%d.%d", i, k)
-				batch[k] = engine.NewExecution{ID: flowfabric.NewExecutionID(p), Namespace: "default", Lane: "default",
-					Kind:    "greet",
-					Creator: name, Tags: map[string]string{"some.tag": name}, Payload: []byte(`"` + name + `"`)}
+				batch[k] = engine.NewExecution{ID: flowfabric.NewExecutionID(p),
+					Start: flowfabric.Start{Namespace: "default", Lane: "default",
+						Kind:    "greet",
+						Creator: name, Tags: map[string]string{"some.tag": name}}, Payload: []byte(`"` + name + `"`)}
 			}
 			if _, err := w.engine.CreateExecutions(w.ctx, p, batch); err != nil {
 				t.Fatal(err)
@@ -360,7 +361,7 @@ func TestQueueMetrics(t *testing.T) {
 		for range 40 {
 			w.submit("x")
 		}
-		w.submit("x", func(x *engine.NewExecution) { x.Lane, x.Delay = "open", time.Hour })
+		w.submit("x", func(x *engine.NewExecution) { x.Lane, x.Delay = "open", flowfabric.Millis(time.Hour) })
 		one, two := prometheus.NewRegistry(), prometheus.NewRegistry()
 		w.start(runtime.Config{Registerer: one, Instance: "one"}, greetBinding())
 		w.start(runtime.Config{Registerer: two, Instance: "two"}, greetBinding())

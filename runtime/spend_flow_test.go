@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/testgate"
 )
 
 // Nodes of flows that a full budget refuses call the model no more until there is room, however often their queues are
@@ -36,8 +37,8 @@ func TestRefusedSpendInFlows(t *testing.T) {
 				id := flowfabric.FlowID(flowfabric.NewExecutionID(p))
 				node := func(name, budget string) engine.FlowMember {
 					return engine.FlowMember{Node: name, NewExecution: engine.NewExecution{ID: id.Member(name),
-						Namespace: "acme", Lane: "default", Kind: "k", Payload: []byte(`"` + budget + `"`),
-						Gates: []flowfabric.Gate{flowfabric.BudgetGate(budget), gate}}}
+						Payload: []byte(`"` + budget + `"`), Start: testgate.Asks(flowfabric.Start{Namespace: "acme",
+							Lane: "default", Kind: "k"}, flowfabric.BudgetGate(budget), gate)}}
 				}
 				var members []engine.FlowMember
 				for i := range pairs {

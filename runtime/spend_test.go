@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -92,12 +93,11 @@ func (y *treasury) work(wrap func(store) store, log io.Writer,
 // submit creates an execution that may be retried and has budgets.
 func (y *treasury) submit(namespace, in string, budgets ...string) flowfabric.ExecutionID {
 	y.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: namespace, Lane: "default", Kind: "k",
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Start: flowfabric.Start{Namespace: namespace,
+		Lane: "default", Kind: "k"},
 		Payload: []byte(`"` + in + `"`)}
 	x.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 3, Fixed: true, Initial: time.Millisecond, Max: time.Second}
-	for _, name := range budgets {
-		x.Gates = append(x.Gates, flowfabric.BudgetGate(name))
-	}
+	x.Budgets = append(x.Budgets, budgets...)
 	if created, err := y.engine.CreateExecutions(y.ctx, 1, []engine.NewExecution{x}); err != nil ||
 		created[0].Err != nil {
 		y.Fatal(err, created)
@@ -470,9 +470,9 @@ func TestRefusedSpendWaitsForRoom(t *testing.T) {
 			})
 			const all = 12
 			for i := range all {
-				x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(i % 2)), Namespace: "acme",
-					Lane: "default", Kind: "k", Payload: []byte(`""`),
-					Gates: append([]flowfabric.Gate{flowfabric.BudgetGate("b")}, gates...)}
+				x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(i % 2)), Payload: []byte(`""`),
+					Start: testgate.Asks(flowfabric.Start{Namespace: "acme",
+						Lane: "default", Kind: "k"}, append([]flowfabric.Gate{flowfabric.BudgetGate("b")}, gates...)...)}
 				if created, err := y.engine.CreateExecutions(y.ctx, uint16(i%2),
 					[]engine.NewExecution{x}); err != nil || created[0].Err != nil {
 					t.Fatal(err, created)

@@ -97,7 +97,8 @@ func TestLostRepliesOfWaits(t *testing.T) {
 	})
 	defer wg.Wait()
 	defer stop()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k",
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Start: flowfabric.Start{Namespace: "default",
+		Lane: "default", Kind: "k"},
 		Payload: []byte(`""`)}
 	if created, err := e.CreateExecutions(ctx, 0, []engine.NewExecution{x}); err != nil || created[0].Err != nil {
 		t.Fatal(err, created)

@@ -74,8 +74,9 @@ func TestManySuspended(t *testing.T) {
 		p := uint16(len(ids) % 4)
 		batch := make([]engine.NewExecution, min(100, count-len(ids)))
 		for i := range batch {
-			batch[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(p), Namespace: "default", Lane: "default",
-				Kind: "greet", Payload: []byte(`"x"`)}
+			batch[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(p),
+				Start: flowfabric.Start{Namespace: "default", Lane: "default",
+					Kind: "greet"}, Payload: []byte(`"x"`)}
 			ids = append(ids, batch[i].ID)
 		}
 		if _, err := w.engine.CreateExecutions(w.ctx, p, batch); err != nil {

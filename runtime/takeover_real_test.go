@@ -64,7 +64,7 @@ func TestTimersAfterTheOwnerWasKilled(t *testing.T) {
 		for i := range 20 {
 			delay := time.Duration(1+rand.IntN(1000)) * time.Millisecond
 			id := w.submit("x", func(x *engine.NewExecution) {
-				x.ID, x.Delay = flowfabric.NewExecutionID(uint16((round*20+i)%16)), delay
+				x.ID, x.Delay = flowfabric.NewExecutionID(uint16((round*20+i)%16)), flowfabric.Millis(delay)
 			})
 			delays[id] = delay
 		}

@@ -61,8 +61,9 @@ func TestTimerSetWhileNobodyListens(t *testing.T) {
 					// a loop that does not wait for us has ticked by then
 					sleep(ctx, time.Millisecond)
 				}
-				x := engine.NewExecution{ID: id, Namespace: "default", Lane: "default", Kind: "k",
-					Payload: []byte(`""`), Delay: time.Second / 2}
+				x := engine.NewExecution{ID: id, Payload: []byte(`""`), Start: flowfabric.Start{Namespace: "default",
+					Lane: "default", Kind: "k",
+					Delay: flowfabric.Millis(time.Second / 2)}}
 				if created, err := b.engine.CreateExecutions(ctx, 1, []engine.NewExecution{x}); err != nil ||
 					created[0].Err != nil {
 					t.Error(err, created)

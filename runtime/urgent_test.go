@@ -49,7 +49,7 @@ func TestUrgentWorkRunsNext(t *testing.T) {
 		"due": {5, partitions, func(l *line, _ []flowfabric.ExecutionID) (ids []flowfabric.ExecutionID) {
 			for i := range urgent {
 				ids = append(ids, l.submit("x", placed(i*6%partitions, 9000, "default"),
-					func(x *engine.NewExecution) { x.Delay = time.Millisecond }))
+					func(x *engine.NewExecution) { x.Delay = flowfabric.Millis(time.Millisecond) }))
 			}
 			for _, id := range ids {
 				l.reach(id, codes.WaitingFirst)

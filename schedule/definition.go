@@ -34,22 +34,14 @@ const (
 // Item is what each instant submits, but for the input, which is stored beside the definition. Namespace, Lane and Kind
 // are required.
 //
-// With Nodes it is a flow: Kind is that of the flow, and Namespace, Gates, Tags and Creator are those of the flow as
-// a whole. The rest belongs to its nodes, and is empty. The nodes are the input, as client.ScheduleFlow stores them.
+// With Nodes it is a flow: Kind is that of the flow, and Namespace, Tags, Budgets, Quotas, Limits and Creator are those
+// of the flow as a whole. The rest belongs to its nodes, and is empty. The nodes are the input, as client.ScheduleFlow
+// stores them.
 type Item struct {
 	// of the flow; 0: it is an execution
-	Nodes        int      `json:"nodes,omitempty" jsonschema:"of the flow that each run submits; absent: it is an execution"`
-	Namespace    string   `json:"namespace,omitempty"`
-	Lane         string   `json:"lane,omitempty"`
-	Kind         string   `json:"kind,omitempty"`
-	Capabilities []string `json:"capabilities,omitempty"`
-	// budgets and quotas that are asked before it runs
-	Gates    []flowfabric.Gate `json:"-"`
-	Priority int               `json:"priority"` // 0..9000
-	Deadline time.Duration     `json:"-"`        // from the submission; 0 = none
-	Policy   flowfabric.Policy `json:"-"`
-	Tags     map[string]string `json:"tags,omitempty"`    // at most 62
-	Creator  string            `json:"creator,omitempty"` // at most 64 bytes
+	Nodes int `json:"nodes,omitempty" jsonschema:"of the flow that each run submits; absent: it is an execution"`
+	// at most 62 tags; a deadline counts from the submission
+	flowfabric.Start `for:"schedule word"`
 	// of the input: definitions with different inputs must differ; at most 64 bytes
 	Digest string `json:"-"`
 }
@@ -66,7 +58,7 @@ type Definition struct {
 	// it is over once so many instants were submitted since its creation; 0: without end
 	Runs uint64 `json:"max_runs,omitempty"`
 	// what an instant submits starts up to so much later, see [Definition.Start]; at most 24 h, in whole milliseconds
-	Jitter time.Duration `json:"-"`
+	Jitter flowfabric.Millis `json:"jitter_ms,omitzero" jsonschema:"each run starts up to so much later"`
 	// who declares it, see client.Client.SyncSchedules; at most 64 bytes of printable ASCII without braces; empty:
 	// nobody
 	Owner string `json:"owner,omitempty" jsonschema:"who declares it"`
@@ -98,7 +90,7 @@ func (d Definition) Upcoming(t time.Time, n int) []time.Time {
 // most halfway to the next one. So no instant overtakes another. It follows from name and instant alone, so every
 // process gets the same.
 func (d Definition) Start(name string, instant time.Time) time.Time {
-	most := d.Jitter
+	most := time.Duration(d.Jitter)
 	if next := d.Spec.Next(instant); !next.IsZero() {
 		most = min(most, next.Sub(instant)/2)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -64,13 +65,14 @@ func TestStartOfInstants(t *testing.T) {
 		schedule.Every(7*time.Second, time.Time{}), schedule.Every(time.Second, time.Time{})}
 	rapid.Check(t, func(t *rapid.T) {
 		d := schedule.Definition{Spec: rapid.SampledFrom(specs).Draw(t, "spec"),
-			Jitter: time.Duration(rapid.IntRange(0, 86400000).Draw(t, "jitter")) * time.Millisecond}
+			Jitter: flowfabric.Millis(time.Duration(rapid.IntRange(0, 86400000).Draw(t, "jitter")) * time.Millisecond)}
 		name := rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "name")
 		at := time.UnixMilli(rapid.Int64Range(1774000000000, 1795000000000).Draw(t, "at"))
 		var last time.Time
 		for _, instant := range d.Upcoming(at, 20) {
 			start, half := d.Start(name, instant), d.Spec.Next(instant).Sub(instant)/2
-			if wait := start.Sub(instant); wait < 0 || wait > d.Jitter || wait > half || wait%time.Millisecond != 0 {
+			if wait := start.Sub(instant); wait < 0 || wait > time.Duration(d.Jitter) || wait > half ||
+				wait%time.Millisecond != 0 {
 				t.Fatalf("%s starts %s later, jitter %s, half of the way %s", instant, wait, d.Jitter, half)
 			}
 			if !start.Equal(d.Start(name, instant.Local())) || start.Before(last) {
@@ -79,7 +81,8 @@ func TestStartOfInstants(t *testing.T) {
 			last = start
 		}
 	})
-	d, starts, instant := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}), Jitter: 10 * time.Minute},
+	d, starts, instant := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}),
+		Jitter: flowfabric.Millis(10 * time.Minute)},
 		map[time.Duration]bool{}, time.UnixMilli(0)
 	var sum time.Duration
 	for i := range 1000 {
@@ -95,7 +98,7 @@ func TestStartOfInstants(t *testing.T) {
 // The start is part of what processes of different versions must agree on.
 func TestStartStaysAsItIs(t *testing.T) {
 	const pinned = 5083 * time.Millisecond
-	d := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}), Jitter: 10 * time.Minute}
+	d := schedule.Definition{Spec: schedule.Every(time.Hour, time.Time{}), Jitter: flowfabric.Millis(10 * time.Minute)}
 	instant := time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
 	if wait := d.Start("nightly", instant).Sub(instant); wait != pinned {
 		t.Errorf("it starts %s later", wait)

@@ -26,8 +26,8 @@ func (b *bench) flow() *graph {
 }
 
 func (b *bench) item(id flowfabric.ExecutionID) engine.NewExecution {
-	return engine.NewExecution{ID: id, Namespace: "default", Lane: "default", Kind: "bench",
-		Policy: flowfabric.Policy{Retry: valid.DefaultRetry(), MaxReplays: 10}, Payload: []byte("0123456789abcdef")}
+	return engine.NewExecution{ID: id, Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "bench",
+		Policy: flowfabric.Policy{Retry: valid.DefaultRetry(), MaxReplays: 10}}, Payload: []byte("0123456789abcdef")}
 }
 
 type option func(*engine.FlowMember)

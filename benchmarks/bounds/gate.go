@@ -151,21 +151,21 @@ func window(b *bench) {
 
 // gates: what the calls about grants cost at their most, and those that end executions with gates.
 func gates(b *bench) {
-	var list []flowfabric.Gate
+	var budgets, quotas []string
 	for _, name := range b.budgets(16, 0) {
-		list = append(list, flowfabric.BudgetGate(name))
+		budgets = append(budgets, name)
 	}
 	for _, name := range alike("q", 8, limits.DefaultQuotaPartitions) {
 		_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Cap: 1000}, 0, "bounds")
 		b.no(err)
-		list = append(list, flowfabric.QuotaGate(name))
+		quotas = append(quotas, name)
 	}
 	items := make([]engine.NewExecution, 100)
 	b.watch("created", func() {
 		for range 3 {
 			for i := range items {
 				items[i] = b.item(flowfabric.NewExecutionID(0))
-				items[i].Gates = list
+				items[i].Budgets, items[i].Quotas = budgets, quotas
 			}
 			_, err := b.e.CreateExecutions(b.ctx, 0, items)
 			b.no(err)

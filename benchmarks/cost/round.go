@@ -88,8 +88,9 @@ func (b *bench) share() int { return b.o.Items / len(b.lanes) }
 func (b *bench) items(l *lane, n int) []engine.NewExecution {
 	out := make([]engine.NewExecution, n)
 	for i := range out {
-		out[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(l.partition), Namespace: "default", Lane: "default",
-			Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}, Payload: b.payload}
+		out[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(l.partition),
+			Start: flowfabric.Start{Namespace: "default", Lane: "default",
+				Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}, Payload: b.payload}
 	}
 	return out
 }

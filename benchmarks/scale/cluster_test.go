@@ -54,8 +54,8 @@ func TestPartitionsLieWhereAClusterPutsThem(t *testing.T) {
 			for p := range partitions {
 				if _, err := e.CreateExecutions(t.Context(), uint16(p),
 					[]engine.NewExecution{{ID: flowfabric.NewExecutionID(uint16(p)),
-						Namespace: "default", Lane: "default", Kind: "bench",
-						Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}); err != nil {
+						Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "bench",
+							Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -318,8 +318,9 @@ func (m *constants) create(ctx context.Context, n int) error {
 		part := all[:min(len(all), maxBatch)]
 		all = all[len(part):]
 		for i := range part {
-			part[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default",
-				Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}, Payload: make([]byte, 256)}
+			part[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0),
+				Start: flowfabric.Start{Namespace: "default", Lane: "default",
+					Kind: "bench", Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}, Payload: make([]byte, 256)}
 		}
 		out, err := m.e.CreateExecutions(ctx, 0, part)
 		if err != nil {

@@ -91,10 +91,11 @@ func (b *bench) createLimited(work, n int) error {
 	for first := 0; first < work; first += 100 {
 		items := make([]engine.NewExecution, min(100, work-first))
 		for i := range items {
-			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default",
-				Kind: "k"}
+			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0),
+				Start: flowfabric.Start{Namespace: "default", Lane: "default",
+					Kind: "k"}}
 			if n > 0 {
-				items[i].Gates = []flowfabric.Gate{flowfabric.QuotaGate("@32.0.0@user-" + strconv.Itoa((first+i)%n))}
+				items[i].Limits = []flowfabric.KeyLimit{{Key: "user-" + strconv.Itoa((first+i)%n), Concurrency: 32}}
 			}
 		}
 		made, err := b.e.CreateExecutions(b.ctx, 0, items)

@@ -118,8 +118,9 @@ func (b *bench) create(n int, namespace func(i int) string) error {
 	for first := 0; first < n; first += 100 {
 		items := make([]engine.NewExecution, min(100, n-first))
 		for i := range items {
-			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: namespace(first + i),
-				Lane: "default", Kind: "k"}
+			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0),
+				Start: flowfabric.Start{Namespace: namespace(first + i),
+					Lane: "default", Kind: "k"}}
 		}
 		made, err := b.e.CreateExecutions(b.ctx, 0, items)
 		if err != nil {

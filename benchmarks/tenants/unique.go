@@ -99,8 +99,9 @@ func (b *bench) createKeyed(n int, key func(i int) engine.SubmitKey) error {
 	for first := 0; first < n; first += 100 {
 		items := make([]engine.NewExecution, min(100, n-first))
 		for i := range items {
-			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default",
-				Kind: "k", Key: key(first + i)}
+			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0),
+				Start: flowfabric.Start{Namespace: "default", Lane: "default",
+					Kind: "k"}, Key: key(first + i)}
 		}
 		made, err := b.e.CreateExecutions(b.ctx, 0, items)
 		if err != nil {

@@ -131,8 +131,9 @@ func promote(t *testing.T, eng *engine.Engine, partition uint16) {
 	t.Helper()
 	ctx := t.Context()
 	item := engine.NewExecution{
-		ID: flowfabric.NewExecutionID(partition), Namespace: limits.DefaultNamespace, Lane: limits.DefaultLane,
-		Kind: "greet", Delay: 50 * time.Millisecond, Payload: []byte("{}"),
+		ID: flowfabric.NewExecutionID(partition), Start: flowfabric.Start{Namespace: limits.DefaultNamespace,
+			Lane: limits.DefaultLane,
+			Kind: "greet", Delay: flowfabric.Millis(50 * time.Millisecond)}, Payload: []byte("{}"),
 	}
 	created, err := eng.CreateExecutions(ctx, partition, []engine.NewExecution{item})
 	if err != nil || created[0].Err != nil {

@@ -127,29 +127,6 @@ func quotaShowCommand(a *app) *cobra.Command {
 	}
 }
 
-// limitFlags are limits of keys, as key=limit.
-type limitFlags []string
-
-func (f *limitFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar((*[]string)(f), "limit", nil,
-		"limit what runs under a `key=limit`: tenant-7=2 at once, tenant-7=100/1m starts, tenant-7=2,100/1m both; may be repeated")
-}
-
-func (f limitFlags) options() (opts []flowfabric.SharedOption, err error) {
-	for _, text := range f {
-		at := strings.LastIndexByte(text, '=')
-		if at < 0 {
-			return nil, usage("--limit %q, want key=limit", text)
-		}
-		limit, err := parseLimit(text[at+1:])
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, flowfabric.LimitKey(text[:at], limit))
-	}
-	return opts, nil
-}
-
 // parseLimit reads "2", "100/1m" or "2,100/1m".
 func parseLimit(text string) (l flowfabric.Limit, err error) {
 	for part := range strings.SplitSeq(text, ",") {

@@ -23,8 +23,7 @@ const retentionUsage = "kept for this `duration` after its end, or failed=336h f
 func parseRetention(values []string) (map[flowfabric.PublicState]time.Duration, error) {
 	out := map[flowfabric.PublicState]time.Duration{}
 	for _, text := range values {
-		which := outcomes
-		span := text
+		which, span := outcomes, text
 		if name, rest, one := strings.Cut(text, "="); one {
 			which, span = []flowfabric.PublicState{flowfabric.PublicState(name)}, rest
 			if !slices.Contains(outcomes, which[0]) {
@@ -42,23 +41,11 @@ func parseRetention(values []string) (map[flowfabric.PublicState]time.Duration, 
 	return out, nil
 }
 
-// retentions puts what was parsed into a policy.
-func retentions(said map[flowfabric.PublicState]time.Duration) (r flowfabric.Retentions, err error) {
-	for outcome, d := range said {
-		kept, ok := valid.WithRetention(r, outcome, d)
-		if !ok {
-			return r, usage("retention of %q, want completed, failed, cancelled or expired", string(outcome))
-		}
-		r = kept
-	}
-	return r, nil
-}
-
 // effective fills in the defaults.
 func effective(r flowfabric.Retentions) flowfabric.Retentions {
 	for _, outcome := range outcomes {
-		if valid.RetentionOf(r, outcome) == 0 {
-			r, _ = valid.WithRetention(r, outcome, valid.RetentionOf(usualRetention, outcome))
+		if kept := r.Of(outcome); *kept == 0 {
+			*kept = valid.RetentionOf(usualRetention, outcome)
 		}
 	}
 	return r

@@ -13,10 +13,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/option"
-	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
@@ -131,20 +129,21 @@ func scheduleText(p *page, v admin.ScheduleInfo) {
 		last = instant(v.LastDue) + " flow " + v.LastFlow.String()
 	}
 	jitter := ""
-	if v.JitterMs > 0 {
-		jitter = "up to " + v.JitterMs.String()
+	if v.Jitter > 0 {
+		jitter = "up to " + v.Jitter.String()
 	}
 	paused := ""
 	if v.Paused {
 		paused = join(", by ", instant(v.PausedAt), v.PausedBy)
 	}
+	budgets, quotas := admin.GateNames(v.Gates())
 	missed := fmt.Sprint(v.Missed)
 	for _, reason := range slices.Sorted(maps.Keys(v.Reasons)) {
 		missed += fmt.Sprintf(" %s:%d", reason, v.Reasons[reason])
 	}
 	p.facts("name", v.Name, "state", scheduleState(v), "paused", paused, "when", v.When, "until", instant(v.Until),
 		"jitter", jitter, "kind", submits(v), "lane", v.Lane, "namespace", v.Namespace, "priority", v.Priority,
-		"budgets", join(",", v.Budgets...), "quotas", join(",", v.Quotas...), "catch-up", v.CatchUp, "overlap",
+		"budgets", join(",", budgets...), "quotas", join(",", quotas...), "catch-up", v.CatchUp, "overlap",
 		v.Overlap, "owner", v.Owner, "revision", v.Revision, "fired", firings(v), "missed", missed, "last", last,
 		"next", instant(v.Next), "updated", join(", by ", instant(v.UpdatedAt), v.By), "error", v.Error)
 	for i, t := range v.Upcoming {
@@ -157,20 +156,14 @@ func scheduleText(p *page, v admin.ScheduleInfo) {
 
 // putFlags are the flags of schedules put.
 type putFlags struct {
-	cron, zone, anchor       string
-	every, deadline, attempt time.Duration
-	until                    string
-	maxRuns                  uint64
-	jitter                   time.Duration
-	now                      bool
-	retention                []string
-	kind, input, lane        string
-	priority, retries        int
-	tags, capabilities       []string
-	catchUp, overlap         string
-	raw, fresh               bool
-	gated                    gateFlags
-	limits                   limitFlags
+	startFlags
+	cron, zone, anchor string
+	every, jitter      time.Duration
+	end                string
+	maxRuns            uint64
+	now, raw, fresh    bool
+	kind, input        string
+	catchUp, overlap   string
 }
 
 func schedulesPutCommand(a *app) *cobra.Command {
@@ -186,7 +179,7 @@ schedule had before. Putting what is there changes nothing.`,
   flowfabric schedules put trial --kind remind --every 24h --max-runs 14 --first-run-now`,
 		Args: exactly("NAME"),
 	}
-	cmd.RunE = a.once(func(ctx context.Context, args []string) error { return a.putSchedule(ctx, args[0], f) })
+	cmd.RunE = a.once(func(ctx context.Context, args []string) error { return a.putSchedule(ctx, cmd, args[0], f) })
 	flags := cmd.Flags()
 	flags.StringVar(&f.kind, "kind", "", "`kind` of work, required")
 	flags.StringVar(&f.cron, "cron", "",
@@ -195,7 +188,7 @@ schedule had before. Putting what is there changes nothing.`,
 	flags.DurationVar(&f.every, "every", 0, "fixed rate, 1s to ten years")
 	flags.StringVar(&f.anchor, "anchor", "",
 		"a `time` (RFC 3339) that --every counts from (default 1970-01-01T00:00:00Z)")
-	flags.StringVar(&f.until, "until", "", "a `time` (RFC 3339) after which no instant fires (default without end)")
+	flags.StringVar(&f.end, "until", "", "a `time` (RFC 3339) after which no instant fires (default without end)")
 	flags.Uint64Var(&f.maxRuns, "max-runs", 0,
 		"end it after so many executions, counted since its creation (default without end)")
 	flags.DurationVar(&f.jitter, "jitter", 0,
@@ -203,16 +196,7 @@ schedule had before. Putting what is there changes nothing.`,
 	flags.BoolVar(&f.now, "first-run-now", false, "if it is new, fire once at once as well")
 	flags.StringVarP(&f.input, "input", "i", "null", "input: `JSON`, @file, or - for stdin")
 	flags.BoolVar(&f.raw, "raw", false, "the input is bytes, not JSON")
-	flags.StringVar(&f.lane, "lane", limits.DefaultLane, "`lane` that its executions go to")
-	flags.IntVar(&f.priority, "priority", 0, "`0..9000`, higher is claimed first")
-	flags.DurationVar(&f.deadline, "deadline", 0, "an execution expires when it has not ended after this long")
-	flags.DurationVar(&f.attempt, "attempt-timeout", 0, "fails an attempt that runs longer (default none)")
-	flags.IntVar(&f.retries, "retries", 3, "retries after a failed attempt, `0..1000`")
-	flags.StringArrayVar(&f.retention, "retention", nil, retentionUsage)
-	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`; may be repeated")
-	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
-	f.gated.add(cmd)
-	f.limits.add(cmd)
+	f.add(cmd)
 	flags.StringVar(&f.catchUp, "catch-up", "",
 		"what happens to instants that nobody fired in time: last (default), skip or all")
 	flags.StringVar(&f.overlap, "overlap", "",
@@ -224,19 +208,17 @@ schedule had before. Putting what is there changes nothing.`,
 	return cmd
 }
 
-// schedulePut is the answer of put.
-type schedulePut struct {
-	Name     string    `json:"name"`
-	Outcome  string    `json:"outcome"` // put, or already
-	Revision uint64    `json:"revision"`
-	Next     time.Time `json:"next_at,omitzero"`
-}
-
-func (a *app) putSchedule(ctx context.Context, name string, f putFlags) error {
-	d, err := f.definition(a.namespace)
+func (a *app) putSchedule(ctx context.Context, cmd *cobra.Command, name string, f putFlags) error {
+	spec, opts, err := f.times()
 	if err != nil {
 		return err
 	}
+	start, err := f.start(cmd)
+	if err != nil {
+		return err
+	}
+	start.Namespace, start.Creator = a.namespace,
+		"flowfabric-cli" // the same for everybody: who puts what is there changes nothing
 	input, err := a.read("--input", f.input)
 	if err == nil && !f.raw {
 		input, err = compact("--input", input)
@@ -249,80 +231,55 @@ func (a *app) putSchedule(ctx context.Context, name string, f putFlags) error {
 		return err
 	}
 	defer c.Close()
-	change := client.ScheduleChange{Definition: d, Input: input, FirstNow: f.now}
-	if f.fresh {
-		change.Expected = new(uint64)
-	}
-	set, err := c.PutSchedule(ctx, name, change, a.why())
+	set, err := client.DeclareSchedule(name, spec, handler.Define[[]byte, []byte](f.kind), input,
+		append(opts, flowfabric.StartWith(start))...).Put(ctx, c, a.why())
 	if err != nil {
 		return err
 	}
-	v := schedulePut{name, outcome("put", set.Already, nil), set.Revision, utc(set.Next)}
-	return a.show(v, func(p *page) {
-		p.say("schedule %s, revision %d (%s); next %s", name, v.Revision, v.Outcome,
-			cmp.Or(instant(v.Next), "never, it is over"))
+	return a.show(set, func(p *page) {
+		p.say("schedule %s, revision %d (%s); next %s", name, set.Revision, outcome("put", set.Already, nil),
+			cmp.Or(instant(set.Next), "never, it is over"))
 	})
 }
 
-// definition makes what the flags say.
-func (f putFlags) definition(namespace string) (schedule.Definition, error) {
-	d := schedule.Definition{Spec: schedule.Cron(f.cron, f.zone), CatchUp: schedule.CatchUp(f.catchUp),
-		Overlap: schedule.Overlap(f.overlap), Runs: f.maxRuns, Jitter: f.jitter}
-	if f.until != "" {
-		until, err := time.Parse(time.RFC3339, f.until)
+// times are when the flags have it fire.
+func (f putFlags) times() (spec schedule.Spec, opts []client.ScheduleOption, err error) {
+	opts = []client.ScheduleOption{client.MaxRuns(f.maxRuns), client.Jitter(f.jitter)}
+	if f.catchUp != "" {
+		opts = append(opts, client.CatchUp(schedule.CatchUp(f.catchUp)))
+	}
+	if f.overlap != "" {
+		opts = append(opts, client.Overlap(schedule.Overlap(f.overlap)))
+	}
+	if f.now {
+		opts = append(opts, client.FirstRunNow())
+	}
+	if f.fresh {
+		opts = append(opts, client.IfNew())
+	}
+	if f.end != "" {
+		until, err := time.Parse(time.RFC3339, f.end)
 		if err != nil {
-			return d, usage("--until %q is not a time like 2026-12-31T17:00:00Z", f.until)
+			return spec, nil, usage("--until %q is not a time like 2026-12-31T17:00:00Z", f.end)
 		}
-		d.Until = until.Truncate(time.Millisecond)
+		opts = append(opts, client.Until(until))
 	}
-	if f.cron == "" {
-		var anchor time.Time
+	if f.cron != "" {
 		if f.anchor != "" {
-			var err error
-			if anchor, err = time.Parse(time.RFC3339, f.anchor); err != nil {
-				return d, usage("--anchor %q is not a time like 2026-01-31T17:00:00Z", f.anchor)
-			}
+			return spec, nil, usage("--anchor goes with --every")
 		}
-		if f.zone != "" {
-			return d, usage("--zone goes with --cron")
+		return schedule.Cron(f.cron, f.zone), opts, nil
+	}
+	var anchor time.Time
+	if f.anchor != "" {
+		if anchor, err = time.Parse(time.RFC3339, f.anchor); err != nil {
+			return spec, nil, usage("--anchor %q is not a time like 2026-01-31T17:00:00Z", f.anchor)
 		}
-		d.Spec = schedule.Every(f.every, anchor)
-	} else if f.anchor != "" {
-		return d, usage("--anchor goes with --every")
 	}
-	tags, err := pairs("--tag", f.tags)
-	if err != nil {
-		return d, err
+	if f.zone != "" {
+		return spec, nil, usage("--zone goes with --cron")
 	}
-	said, err := parseRetention(f.retention)
-	if err != nil {
-		return d, err
-	}
-	kept, err := retentions(said)
-	if err != nil {
-		return d, err
-	}
-	retry := valid.DefaultRetry()
-	if retry.MaxRetries = f.retries; f.retries == 0 {
-		retry = flowfabric.RetryPolicy{}
-	}
-	limited, err := f.limits.options()
-	if err != nil {
-		return d, err
-	}
-	var of option.Values
-	for _, o := range limited {
-		option.Apply(&of, o)
-	}
-	gates := f.gated.gates()
-	for _, name := range of.Limits {
-		gates = append(gates, flowfabric.QuotaGate(name))
-	}
-	d.Item = schedule.Item{Namespace: namespace, Lane: f.lane, Kind: f.kind, Capabilities: f.capabilities, Gates: gates,
-		Priority: f.priority, Deadline: f.deadline,
-		Policy: flowfabric.Policy{Retry: retry, AttemptTimeout: f.attempt, Retention: kept}, Tags: tags,
-		Creator: "flowfabric-cli"} // the same for everybody: who puts what is there changes nothing
-	return d, nil
+	return schedule.Every(f.every, anchor), opts, nil
 }
 
 // scheduleChanged is the answer of pause, resume and remove.

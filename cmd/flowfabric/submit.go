@@ -6,32 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // submitFlags are the flags of submit.
 type submitFlags struct {
-	input, lane        string
-	key, unique        string
-	window             time.Duration
-	debounce           string
-	most               time.Duration
-	priority, retries  int
-	delay, deadline    time.Duration
-	attempt            time.Duration
-	retention          []string
-	until              string
-	tags, capabilities []string
-	raw, wait, tail    bool
-	gated              gateFlags
-	limits             limitFlags
+	startFlags
+	input           string
+	raw, wait, tail bool
 }
 
 func submitCommand(a *app) *cobra.Command {
@@ -62,31 +49,10 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 	flags := cmd.Flags()
 	flags.StringVarP(&f.input, "input", "i", "null", "input: `JSON`, @file, or - for stdin, at most 1 MiB")
 	flags.BoolVar(&f.raw, "raw", false, "the input is bytes, not JSON")
-	flags.StringVar(&f.lane, "lane", limits.DefaultLane, "`lane` that it goes to")
-	flags.IntVar(&f.priority, "priority", 0, "`0..9000`, higher is claimed first")
-	flags.DurationVar(&f.delay, "delay", 0, "not before this long from now")
-	flags.StringVar(&f.until, "delay-until", "", "not before this `time` (RFC 3339)")
-	flags.DurationVar(&f.deadline, "deadline", 0, "expires when it has not ended after this long")
-	flags.StringVar(&f.key, "key", "", "idempotency `key`, at most 256 bytes")
-	flags.StringVar(&f.unique, "unique", "", "`key` that only one execution has until it has ended, at most 256 bytes")
-	flags.DurationVar(&f.window, "key-window", 0,
-		"the key stays taken for this long at least, 1s to 8760h (default: --key as long as the execution is kept)")
-	flags.StringVar(&f.debounce, "debounce", "",
-		"`key` under which the latest input runs once none has come for --delay, at most 256 bytes")
-	flags.DurationVar(&f.most, "debounce-max", 0,
-		"it may run at the latest this long after the first submit (default: no bound)")
-	flags.StringArrayVar(&f.tags, "tag", nil, "`key=value`, for example team.region=eu; may be repeated")
-	flags.StringArrayVar(&f.capabilities, "capability", nil, "`token` that the worker must have; may be repeated")
-	f.gated.add(cmd)
-	f.limits.add(cmd)
-	flags.IntVar(&f.retries, "retries", 3, "retries after a failed attempt, `0..1000`, with pauses of 1s to 1m")
-	flags.DurationVar(&f.attempt, "attempt-timeout", 0, "fails an attempt that runs longer (default none)")
-	flags.StringArrayVar(&f.retention, "retention", nil, retentionUsage)
+	f.add(cmd)
+	f.addOnce(cmd)
 	flags.BoolVar(&f.wait, "wait", false, "wait for the end and print the result")
 	flags.BoolVar(&f.tail, "tail", false, "follow its output until the end")
-	cmd.MarkFlagsMutuallyExclusive("delay", "delay-until")
-	cmd.MarkFlagsMutuallyExclusive("key", "unique", "debounce")
-	cmd.MarkFlagsMutuallyExclusive("debounce", "delay-until")
 	cmd.MarkFlagsMutuallyExclusive("wait", "tail")
 	return cmd
 }
@@ -111,15 +77,10 @@ func (a *app) submit(ctx context.Context, cmd *cobra.Command, kind string, f sub
 			return usage("%v, and bytes that are no JSON need --raw", err)
 		}
 	}
-	opts, err := f.options(cmd)
+	start, err := f.start(cmd)
 	if err != nil {
 		return err
 	}
-	retry := handler.Retry(f.retries, time.Second, time.Minute)
-	if f.retries == 0 {
-		retry = flowfabric.Retries(0)
-	}
-	definition := handler.Define[[]byte, []byte](kind, retry, flowfabric.Timeout(f.attempt))
 	c, err := a.client(ctx, mayBoot)
 	if err != nil {
 		return err
@@ -131,7 +92,8 @@ func (a *app) submit(ctx context.Context, cmd *cobra.Command, kind string, f sub
 		sending, cancel = context.WithTimeout(ctx, a.timeout)
 		defer cancel()
 	}
-	execution, err := client.Submit(sending, c, definition, input, opts...)
+	execution, err := client.Submit(sending, c, handler.Define[[]byte, []byte](kind), input,
+		flowfabric.StartWith(start))
 	if err != nil {
 		return err
 	}
@@ -175,62 +137,6 @@ func submittedAs(id flowfabric.ExecutionID, err error) error {
 		return nil
 	}
 	return &submittedError{err, id}
-}
-
-// options are those of the library; a flag that was not given says nothing.
-func (f submitFlags) options(cmd *cobra.Command) ([]client.SubmitOption, error) {
-	opts := []client.SubmitOption{flowfabric.Lane(f.lane), flowfabric.Priority(f.priority),
-		flowfabric.Deadline(f.deadline)}
-	switch debounced := cmd.Flags().Changed("debounce"); {
-	case debounced && !cmd.Flags().Changed("delay"):
-		return nil, usage("--debounce needs --delay: for how long each submit puts the execution off")
-	case debounced:
-		opts = append(opts, flowfabric.Debounce(f.debounce, f.delay))
-	default:
-		opts = append(opts, flowfabric.Delay(f.delay))
-	}
-	if cmd.Flags().Changed("debounce-max") {
-		opts = append(opts, flowfabric.DebounceMax(f.most))
-	}
-	kept, err := parseRetention(f.retention)
-	if err != nil {
-		return nil, err
-	}
-	for outcome, d := range kept {
-		opts = append(opts, flowfabric.Retention(d, outcome))
-	}
-	if f.until != "" {
-		t, err := time.Parse(time.RFC3339, f.until)
-		if err != nil {
-			return nil, usage("--delay-until %q is not a time like 2026-01-31T17:00:00Z", f.until)
-		}
-		opts = append(opts, flowfabric.DelayUntil(t))
-	}
-	if cmd.Flags().Changed("key") {
-		opts = append(opts, flowfabric.IdempotencyKey(f.key))
-	}
-	if cmd.Flags().Changed("unique") {
-		opts = append(opts, flowfabric.Unique(f.unique))
-	}
-	if cmd.Flags().Changed("key-window") {
-		opts = append(opts, flowfabric.KeyWindow(f.window))
-	}
-	limited, err := f.limits.options()
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range limited {
-		opts = append(opts, o)
-	}
-	tags, err := pairs("--tag", f.tags)
-	if err != nil {
-		return nil, err
-	}
-	if len(f.capabilities) > 0 {
-		opts = append(opts, flowfabric.Capabilities(f.capabilities...))
-	}
-	return append(opts, flowfabric.Budgets(f.gated.budgets...), flowfabric.Quotas(f.gated.quotas...),
-		flowfabric.Tags(tags)), nil
 }
 
 // compact is JSON as encoding/json writes it, so that an input from here and the same from a program are the same

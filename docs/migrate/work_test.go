@@ -311,7 +311,7 @@ func TestScheduleAll(t *testing.T) {
 	}
 	x, err := admin.New(c).GetSchedule(t.Context(), "nightly-report") // never changed since it was made
 	if err != nil || x.Revision != x.Incarnation || x.Definition.Overlap != schedule.OverlapSkip ||
-		x.Definition.Item.Policy.AttemptTimeout != time.Hour {
+		x.Definition.Item.Policy.AttemptTimeout != flowfabric.Millis(time.Hour) {
 		t.Errorf("%+v, %v", x, err)
 	}
 	berlin, err := time.LoadLocation("Europe/Berlin")

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -141,8 +142,8 @@ func (w *env) budget(b admission.Budget) flowfabric.Gate {
 // create makes an execution in a partition.
 func (w *env) create(partition uint16, gates ...flowfabric.Gate) flowfabric.ExecutionID {
 	w.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "default", Lane: "default", Kind: "k",
-		Payload: []byte("{}"), Gates: gates}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Payload: []byte("{}"),
+		Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}, gates...)}
 	created, err := w.e.CreateExecutions(w.ctx, partition, []engine.NewExecution{x})
 	w.no(err)
 	w.no(created[0].Err)

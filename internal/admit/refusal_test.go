@@ -7,16 +7,12 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/option"
 )
 
 // What a worker writes when a gate refuses is what readers understand: the gate, and that the work waits for it.
 func TestRefusalIsRead(t *testing.T) {
-	var v option.Values
-	option.Apply(&v, flowfabric.LimitKey("user:7 (a) %", flowfabric.Limit{Concurrency: 2, Rate: 10, Per: time.Second}))
-	item := engine.NewExecution{}
-	item.Use(&v)
-	limit := item.Gates[0]
+	limit := (flowfabric.Start{Limits: []flowfabric.KeyLimit{{Key: "user:7 (a) %", Concurrency: 2, Rate: 10,
+		Per: flowfabric.Millis(time.Second)}}}).Gates()[0]
 	waiting, _ := flowfabric.Project(codes.WaitingFirst)
 	for _, tc := range []struct {
 		refusal Refusal

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -152,8 +153,8 @@ func TestSlotsPassBySilencedLanes(t *testing.T) {
 	servers(t, func(w *env) {
 		g := w.quota(admission.Quota{Name: "q", Cap: 1})
 		create := func(lane, kind string) {
-			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: lane, Kind: kind,
-				Payload: []byte("{}"), Gates: []flowfabric.Gate{g}}
+			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Payload: []byte("{}"),
+				Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: lane, Kind: kind}, g)}
 			c, err := w.e.CreateExecutions(w.ctx, 0, []engine.NewExecution{x})
 			w.no(err)
 			w.no(c[0].Err)
@@ -182,8 +183,9 @@ func TestNobodySleepsBeforeTheOtherHalf(t *testing.T) {
 	servers(t, func(w *env) {
 		g := w.quota(admission.Quota{Name: "q", Cap: 1})
 		create := func(deadline time.Duration, gates ...flowfabric.Gate) {
-			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k",
-				Payload: []byte("{}"), Gates: gates, Deadline: deadline}
+			x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Payload: []byte("{}"),
+				Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k",
+					Deadline: flowfabric.Millis(deadline)}, gates...)}
 			c, err := w.e.CreateExecutions(w.ctx, 0, []engine.NewExecution{x})
 			w.no(err)
 			w.no(c[0].Err)

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -64,19 +66,9 @@ type stored struct {
 }
 
 type storedItem struct {
-	Nodes        int               `json:"nodes,omitempty"`
-	Namespace    string            `json:"namespace"`
-	Lane         string            `json:"lane"`
-	Kind         string            `json:"kind"`
-	Capabilities []string          `json:"capabilities,omitempty"`
-	Gates        []flowfabric.Gate `json:"gates,omitempty"`
-	Priority     int               `json:"priority,omitempty"`
-	DeadlineMs   int64             `json:"deadline_ms,omitempty"`
-	Policy       string            `json:"policy,omitempty"` // packed
-	TimeoutMs    int64             `json:"timeout_ms,omitempty"`
-	Tags         map[string]string `json:"tags,omitempty"`
-	Creator      string            `json:"creator,omitempty"`
-	Digest       string            `json:"digest,omitempty"`
+	schedule.Item
+	Packed string `json:"policy,omitempty"` // all of the policy, which the item tells in part
+	Digest string `json:"digest,omitempty"`
 }
 
 func withDefaults(d schedule.Definition) schedule.Definition {
@@ -99,7 +91,7 @@ func Validate(d schedule.Definition) error {
 	bad := func(format string, a ...any) error {
 		return fmt.Errorf("%w: schedule: "+format, append([]any{flowfabric.ErrInvalidInput}, a...)...)
 	}
-	switch x := d.Item; {
+	switch x, jitter := d.Item, time.Duration(d.Jitter); {
 	case d.CatchUp != schedule.CatchUpLast && d.CatchUp != schedule.CatchUpSkip && d.CatchUp != schedule.CatchUpAll:
 		return bad("catch up is %.40q, want last, skip or all", d.CatchUp)
 	case d.Overlap != schedule.OverlapAllow && d.Overlap != schedule.OverlapSkip:
@@ -109,16 +101,10 @@ func Validate(d schedule.Definition) error {
 		return bad("until %s, want 1970 to 9999 in whole milliseconds", d.Until.Format(time.RFC3339Nano))
 	case d.Runs > maxRuns:
 		return bad("%d runs, want at most %d", d.Runs, uint64(maxRuns))
-	case d.Jitter < 0 || d.Jitter > limits.MaxJitter || d.Jitter%time.Millisecond != 0:
-		return bad("jitter %s, want 0..24h in whole milliseconds", d.Jitter)
+	case jitter < 0 || jitter > limits.MaxJitter || jitter%time.Millisecond != 0:
+		return bad("jitter %s, want 0..24h in whole milliseconds", jitter)
 	case x.Nodes < 0 || x.Nodes > maxNodes:
 		return bad("a flow of %d nodes, want at most %d", x.Nodes, maxNodes)
-	case x.Priority < 0 || x.Priority > limits.MaxPriority:
-		return bad("priority %d, want 0..%d", x.Priority, limits.MaxPriority)
-	case x.Deadline < 0 || x.Deadline > limits.MaxDelay || x.Deadline > 0 && x.Deadline < time.Millisecond:
-		return bad("deadline %s, want 0 or 1 ms..10 years", x.Deadline)
-	case len(x.Creator) > limits.MaxName:
-		return bad("creator has %d bytes, want at most %d", len(x.Creator), limits.MaxName)
 	case len(x.Digest) > 64:
 		return bad("digest has %d bytes, want at most 64", len(x.Digest))
 	case len(x.Tags) > maxTags:
@@ -133,13 +119,16 @@ func Validate(d schedule.Definition) error {
 }
 
 func validateItem(x schedule.Item) error {
+	if odd := option.Foreign(x.Start, "schedule word"); len(odd) > 0 {
+		return fmt.Errorf("%w: schedule: %s is for what is submitted once", flowfabric.ErrInvalidInput,
+			strings.Join(odd, ", "))
+	}
 	names := []struct{ field, value string }{{"namespace", x.Namespace}, {"kind", x.Kind}, {"lane", x.Lane}}
 	if x.Nodes > 0 {
-		if x.Lane != "" || len(x.Capabilities) > 0 || x.Priority != 0 || x.Deadline != 0 ||
-			valid.PackPolicy(x.Policy) != "" || x.Policy.AttemptTimeout != 0 {
-			return fmt.Errorf(
-				"%w: schedule: lane, capabilities, priority, deadline and policy belong to the nodes of its flow",
-				flowfabric.ErrInvalidInput)
+		if own := option.Foreign(x.Start, "flow word"); len(own) > 0 ||
+			valid.PackPolicy(x.Policy) != "" {
+			return fmt.Errorf("%w: schedule: %s and the policy belong to the nodes of its flow",
+				flowfabric.ErrInvalidInput, strings.Join(own, ", "))
 		}
 		names = names[:2]
 	}
@@ -148,10 +137,7 @@ func validateItem(x schedule.Item) error {
 			return err
 		}
 	}
-	if err := valid.Policy(x.Policy); err != nil {
-		return err
-	}
-	if err := valid.Tags(x.Tags); err != nil {
+	if err := valid.Terms(&x.Start); err != nil {
 		return err
 	}
 	for _, own := range [...]string{tagName, tagDue} {
@@ -159,11 +145,7 @@ func validateItem(x schedule.Item) error {
 			return fmt.Errorf("%w: schedule: tag %s is the schedule's own", flowfabric.ErrInvalidInput, own)
 		}
 	}
-	if _, err := valid.Gates(x.Gates); err != nil {
-		return err
-	}
-	_, err := valid.Capabilities(x.Capabilities)
-	return err
+	return nil
 }
 
 // Encode validates the definition and turns it into the bytes that the server keeps, at most 64 KiB.
@@ -173,20 +155,13 @@ func Encode(d schedule.Definition) ([]byte, error) {
 	}
 	d = withDefaults(d)
 	s, x := d.Spec, d.Item
-	tokens, err := valid.Capabilities(x.Capabilities)
-	if err != nil {
+	if err := valid.Terms(&x.Start); err != nil { // which puts names in order
 		return nil, err
 	}
-	gates, err := valid.Gates(x.Gates)
-	if err != nil {
-		return nil, err
-	}
-	out := stored{Version: plain, Runs: d.Runs, JitterMs: d.Jitter.Milliseconds(), Owner: d.Owner, Cron: s.Expression(),
+	out := stored{Version: plain, Runs: d.Runs, JitterMs: time.Duration(d.Jitter).Milliseconds(), Owner: d.Owner,
+		Cron: s.Expression(),
 		Zone: s.Zone(), EveryMs: s.Interval().Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
-		Item: storedItem{Nodes: x.Nodes, Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: tokens,
-			Gates: gates, Priority: x.Priority, DeadlineMs: x.Deadline.Milliseconds(),
-			Policy: valid.PackPolicy(x.Policy), TimeoutMs: x.Policy.AttemptTimeout.Milliseconds(),
-			Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
+		Item: storedItem{Item: x, Packed: valid.PackPolicy(x.Policy), Digest: x.Digest}}
 	if s.Interval() != 0 {
 		out.AnchorMs = s.Anchor().UnixMilli()
 	}
@@ -219,17 +194,13 @@ func Decode(text []byte) (schedule.Definition, error) {
 		return schedule.Definition{}, fmt.Errorf("%w (%d, this one knows %d)", ErrNewer, in.Version, version)
 	}
 	x := in.Item
-	policy, err := valid.UnpackPolicy(x.Policy)
+	start, err := valid.Unpacked(x.Start, x.Packed)
 	if err != nil {
 		return schedule.Definition{}, err
 	}
-	policy.AttemptTimeout = time.Duration(x.TimeoutMs) * time.Millisecond
 	d := schedule.Definition{CatchUp: in.CatchUp, Overlap: in.Overlap, Runs: in.Runs,
-		Jitter: time.Duration(in.JitterMs) * time.Millisecond, Owner: in.Owner,
-		Item: schedule.Item{Nodes: x.Nodes, Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
-			Capabilities: x.Capabilities, Gates: x.Gates, Priority: x.Priority,
-			Deadline: time.Duration(x.DeadlineMs) * time.Millisecond,
-			Policy:   policy, Tags: x.Tags, Creator: x.Creator, Digest: x.Digest}}
+		Jitter: flowfabric.Millis(in.JitterMs) * flowfabric.Millis(time.Millisecond), Owner: in.Owner,
+		Item: schedule.Item{Nodes: x.Nodes, Start: start, Digest: x.Digest}}
 	if in.UntilMs != 0 {
 		d.Until = time.UnixMilli(in.UntilMs).UTC()
 	}

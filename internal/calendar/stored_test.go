@@ -13,28 +13,31 @@ import (
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
 
-func item() schedule.Item { return schedule.Item{Namespace: "default", Lane: "default", Kind: "k"} }
+func item() schedule.Item {
+	return schedule.Item{Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}}
+}
 
 func TestStoredForm(t *testing.T) {
 	anchor := time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
 	full := item()
-	full.Capabilities, full.Priority, full.Deadline, full.Creator, full.Digest = []string{"b", "a", "b"}, 7, time.Hour,
+	full.Capabilities, full.Priority, full.Deadline, full.Creator, full.Digest = []string{"b", "a", "b"}, 7,
+		flowfabric.Millis(time.Hour),
 		"me", "d"
 	full.Tags = map[string]string{"a.b": "c", "d.e": "f"}
-	full.Policy = flowfabric.Policy{Retry: valid.DefaultRetry(), AttemptTimeout: time.Minute}
+	full.Policy = flowfabric.Policy{Retry: valid.DefaultRetry(), AttemptTimeout: flowfabric.Millis(time.Minute)}
 	gated := item()
-	gated.Gates = []flowfabric.Gate{flowfabric.QuotaGate("gpu"), flowfabric.BudgetGate("acme"),
-		flowfabric.QuotaGate("gpu")}
+	gated.Quotas, gated.Budgets = []string{"gpu", "gpu"}, []string{"acme"}
 	for _, d := range []schedule.Definition{
 		{Spec: schedule.Cron("@daily", ""), Item: gated},
 		{Spec: schedule.Cron("0 9 * * MON-FRI", "Europe/Berlin"), Item: item()},
 		{Spec: schedule.Cron("@daily", ""), CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapSkip, Item: full},
 		{Spec: schedule.Every(90*time.Second, anchor), CatchUp: schedule.CatchUpSkip, Item: full},
 		{Spec: schedule.Every(time.Hour, time.Time{}), Item: item()},
-		{Spec: schedule.Every(time.Hour, time.Time{}), Until: anchor.Add(time.Hour), Runs: 3, Jitter: time.Minute,
-			Owner: "billing", Item: item()},
+		{Spec: schedule.Every(time.Hour, time.Time{}), Until: anchor.Add(time.Hour), Runs: 3,
+			Jitter: flowfabric.Millis(time.Minute),
+			Owner:  "billing", Item: item()},
 		{Spec: schedule.Cron("@daily", ""),
-			Item: schedule.Item{Nodes: 3, Namespace: "default", Kind: "report", Digest: "d"}},
+			Item: schedule.Item{Nodes: 3, Start: flowfabric.Start{Namespace: "default", Kind: "report"}, Digest: "d"}},
 	} {
 		text, err := calendar.Encode(d)
 		must.No(t, err)
@@ -72,7 +75,7 @@ func TestStoredVersion(t *testing.T) {
 			d.Runs = 1
 		},
 		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","jitter`: func(d *schedule.Definition) {
-			d.Jitter = time.Second
+			d.Jitter = flowfabric.Millis(time.Second)
 		},
 		`{"v":2,"cron":"@daily","catch_up":"last","overlap":"allow","item":{"nodes":2`: func(d *schedule.Definition) {
 			d.Item.Nodes, d.Item.Lane = 2, ""
@@ -90,16 +93,16 @@ func TestStoredVersion(t *testing.T) {
 func TestStoredGates(t *testing.T) {
 	d := schedule.Definition{Spec: schedule.Cron("@daily", ""), Item: item()}
 	text, err := calendar.Encode(d)
-	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) || strings.Contains(string(text), "gates") {
+	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) || strings.Contains(string(text), "budgets") {
 		t.Errorf("%s, %v", text, err)
 	}
-	d.Item.Gates = []flowfabric.Gate{flowfabric.QuotaGate("gpu"), flowfabric.BudgetGate("acme")}
+	d.Item.Quotas, d.Item.Budgets = []string{"gpu"}, []string{"acme"}
 	text, err = calendar.Encode(d)
 	if err != nil || !strings.HasPrefix(string(text), `{"v":1,`) ||
-		!strings.Contains(string(text), `"gates":["b:acme","q:gpu"]`) {
+		!strings.Contains(string(text), `"budgets":["acme"],"quotas":["gpu"]`) {
 		t.Errorf("%s, %v", text, err)
 	}
-	d.Item.Gates = []flowfabric.Gate{"x"}
+	d.Item.Quotas = []string{"x y"}
 	if _, err := calendar.Encode(d); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}
@@ -121,9 +124,9 @@ func TestDefinitionsAreValidated(t *testing.T) {
 	for want, change := range map[string]func(*schedule.Definition){
 		"catch up":        func(d *schedule.Definition) { d.CatchUp = "some" },
 		"overlap":         func(d *schedule.Definition) { d.Overlap = "some" },
-		"priority":        func(d *schedule.Definition) { d.Item.Priority = 9001 },
-		"deadline":        func(d *schedule.Definition) { d.Item.Deadline = time.Microsecond },
-		"creator":         func(d *schedule.Definition) { d.Item.Creator = strings.Repeat("c", 65) },
+		"Priority":        func(d *schedule.Definition) { d.Item.Priority = 9001 },
+		"Deadline":        func(d *schedule.Definition) { d.Item.Deadline = flowfabric.Millis(time.Microsecond) },
+		"Creator":         func(d *schedule.Definition) { d.Item.Creator = strings.Repeat("c", 65) },
 		"digest":          func(d *schedule.Definition) { d.Item.Digest = strings.Repeat("c", 65) },
 		"kind":            func(d *schedule.Definition) { d.Item.Kind = "" },
 		"lane":            func(d *schedule.Definition) { d.Item.Lane = "{}" },
@@ -134,11 +137,12 @@ func TestDefinitionsAreValidated(t *testing.T) {
 		"until":           func(d *schedule.Definition) { d.Until = time.Unix(-1, 0) },
 		"until 2026":      func(d *schedule.Definition) { d.Until = time.Date(2026, 5, 1, 9, 0, 0, 1, time.UTC) },
 		"runs":            func(d *schedule.Definition) { d.Runs = 1 << 53 },
-		"jitter -1ms":     func(d *schedule.Definition) { d.Jitter = -time.Millisecond },
-		"jitter 24h":      func(d *schedule.Definition) { d.Jitter = 24*time.Hour + time.Millisecond },
-		"jitter 1":        func(d *schedule.Definition) { d.Jitter = time.Nanosecond },
+		"jitter -1ms":     func(d *schedule.Definition) { d.Jitter = flowfabric.Millis(-time.Millisecond) },
+		"jitter 24h":      func(d *schedule.Definition) { d.Jitter = flowfabric.Millis(24*time.Hour + time.Millisecond) },
+		"jitter 1":        func(d *schedule.Definition) { d.Jitter = flowfabric.Millis(time.Nanosecond) },
 		"owner":           func(d *schedule.Definition) { d.Owner = "{}" },
 		"nodes":           func(d *schedule.Definition) { d.Item.Nodes = 10001 },
+		"deadline_at is":  func(d *schedule.Definition) { d.Item.DeadlineAt = time.Now() },
 		"belong to":       func(d *schedule.Definition) { d.Item.Nodes = 1 },
 		"want at most 62": func(d *schedule.Definition) { d.Item.Tags = manyTags(63) },
 	} {

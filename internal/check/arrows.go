@@ -17,11 +17,11 @@ type Package struct {
 
 // levels is the spine: a package imports only from levels before its own.
 var levels = [][]string{
-	{"lua", "internal/fault", "internal/limits", "internal/codes", "internal/option", "internal/ids", "internal/trail",
+	{"lua", "internal/fault", "internal/limits", "internal/codes", "internal/ids", "internal/trail",
 		"internal/prose", "internal/slowbody", "internal/words", "internal/integer", "internal/misfit"},
 	{"."},
 	{"internal/denied", "internal/contract", "internal/wire"},
-	{"internal/valid"},
+	{"internal/valid", "internal/option"},
 	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing",
 		"internal/mergepatch", "internal/tailpos", "internal/waithook", "schedule"},
 	{"suspend", "admission", "lease", "internal/calendar"},
@@ -71,7 +71,8 @@ var beside = map[string]struct {
 var tops = []string{"cmd", "examples", "benchmarks", "internal/check", "internal/clienttest", "internal/cluster",
 	"internal/conformance", "internal/contract/generate", "internal/crash", "internal/invariant",
 	"internal/model", "internal/must", "internal/mutants", "internal/race", "internal/sentinel",
-	"internal/storetest", "internal/testserver", "internal/testwait", "internal/toxic", "docs", "ops"}
+	"internal/storetest", "internal/testgate", "internal/testserver", "internal/testwait", "internal/toxic", "docs",
+	"ops"}
 
 // owners lists who may import a library, and everything below its path, directly. A name covers the tree
 // under it; no name at all means nobody.

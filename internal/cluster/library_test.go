@@ -90,7 +90,8 @@ func TestLibraryBesideADeadNode(t *testing.T) {
 	e := w.open() // knows the node
 	dead.Kill()
 	w.no(w.at(w.primary(one), "FUNCTION", "FLUSH", "SYNC").Error())
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(one), Namespace: "default", Lane: "default", Kind: "k"}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(one), Start: flowfabric.Start{Namespace: "default",
+		Lane: "default", Kind: "k"}}
 	if _, err := e.CreateExecutions(w.ctx, one, []engine.NewExecution{x}); err != nil {
 		t.Errorf("beside a dead replica: %v", err)
 	}
@@ -166,7 +167,7 @@ func (w *env) create(p uint16) flowfabric.ExecutionID {
 	w.Helper()
 	id := flowfabric.NewExecutionID(p)
 	created, err := w.engine.CreateExecutions(w.ctx, p,
-		[]engine.NewExecution{{ID: id, Namespace: "default", Lane: "default", Kind: "k"}})
+		[]engine.NewExecution{{ID: id, Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}}})
 	w.no(err)
 	w.no(created[0].Err)
 	return id

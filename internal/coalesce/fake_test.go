@@ -35,7 +35,8 @@ func newFor(life context.Context, f *storetest.Creator) *Coalescer {
 
 // sub is a plain submission as prepare would make it.
 func sub(payload string) *Submission {
-	return NewSubmission(engine.NewExecution{Namespace: "default", Lane: "default", Kind: "k", Payload: []byte(payload),
+	return NewSubmission(engine.NewExecution{Start: flowfabric.Start{Namespace: "default", Lane: "default",
+		Kind: "k"}, Payload: []byte(payload),
 		Digest: payload}, nil)
 }
 

@@ -32,7 +32,7 @@ func NewSubmission(item engine.NewExecution, key *Key) *Submission {
 	for _, c := range item.Capabilities {
 		s.Size += len(c) + 1
 	}
-	for _, g := range item.Gates {
+	for _, g := range item.Gates() {
 		s.Size += len(g) + 1
 	}
 	for k, v := range item.Tags {

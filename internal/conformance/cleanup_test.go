@@ -33,7 +33,7 @@ func (g *graph) told(node string) string {
 var cleanupScenarios = []scenario{
 	{name: "cleanup runs once all its upstreams have ended, in whatever way, and is told how", run: func(w *env) {
 		g := w.flow().node("good", nil).node("bad", nil).node("stopped", nil).node("late", nil,
-			as(func(x *engine.NewExecution) { x.Deadline = time.Minute })).
+			as(func(x *engine.NewExecution) { x.Deadline = flowfabric.Millis(time.Minute) })).
 			node("behind", []string{"bad"}).
 			node("cleanup", []string{"good", "bad", "stopped", "late", "behind"}, allEnded).submit(engine.SealClosed)
 		c := g.claim()

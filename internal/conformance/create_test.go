@@ -471,9 +471,9 @@ func itemArgs(x engine.NewExecution) []string {
 	args := []string{x.Namespace, x.Lane, x.Kind, strings.Join(x.Capabilities, ","), strconv.Itoa(x.Priority),
 		"", "", valid.PackPolicy(x.Policy), "", x.Creator, strconv.Itoa(len(x.Tags))}
 	if x.Delay > 0 {
-		args[5] = "+" + strconv.FormatInt(x.Delay.Milliseconds(), 10)
+		args[5] = "+" + strconv.FormatInt(time.Duration(x.Delay).Milliseconds(), 10)
 	}
-	for i, g := range x.Gates {
+	for i, g := range x.Gates() {
 		args[3] += map[bool]string{true: "\x1f", false: ","}[i == 0] + string(g)
 	}
 	for k, v := range x.Tags {

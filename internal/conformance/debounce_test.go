@@ -16,7 +16,7 @@ import (
 func bouncing(name string, d, most time.Duration) option {
 	return func(x *engine.NewExecution) {
 		_, id := ids.Debounced(1, x.Namespace, x.Kind, name)
-		x.Delay, x.Key = d, engine.SubmitKey{ID: id, Debounce: true, Most: most}
+		x.Delay, x.Key = flowfabric.Millis(d), engine.SubmitKey{ID: id, Debounce: true, Most: most}
 	}
 }
 
@@ -175,7 +175,7 @@ var debounceScenarios = []scenario{
 		s := w.read(plain)
 		w.all("replaced", eq(s.Route.Lane, "other"), eq(s.Priority, 7), eq(s.Creator, "anna"),
 			eqDeep(s.Tags, map[string]string{"a.b": "1"}), eq(s.InputBytes, 5000), eq(s.DeadlineAt.IsZero(), false),
-			eq(s.Policy.AttemptTimeout, time.Minute), eqList(s.Policy.Retry.Categories, "c"),
+			eq(s.Policy.AttemptTimeout, flowfabric.Millis(time.Minute)), eqList(s.Policy.Retry.Categories, "c"),
 			eq(s.CreatedAt.Equal(created), true))
 		same(w, "input", w.inputOf(plain) == large, true)
 		w.replaces(plain, flowfabric.Delayed, bouncing("k", time.Hour, 0), tags(map[string]string{"c.d": "2"}),
@@ -184,7 +184,7 @@ var debounceScenarios = []scenario{
 		w.replaces(plain, flowfabric.Delayed, bouncing("k", time.Hour, 0), input(""))
 		s = w.read(plain)
 		w.all("plain again", eq(s.Route.Lane, "default"), eq(s.Priority, 0), eq(s.Creator, ""), eq(len(s.Tags), 0),
-			eq(s.InputBytes, 0), eq(s.DeadlineAt.IsZero(), true), eq(s.Policy.AttemptTimeout, time.Duration(0)),
+			eq(s.InputBytes, 0), eq(s.DeadlineAt.IsZero(), true), eq(s.Policy.AttemptTimeout, flowfabric.Millis(0)),
 			eq(len(s.Policy.Retry.Categories), 0))
 		same(w, "what its policy had retried is forgotten", w.hash(w.k.Attempts(plain.UUID()))["categories"], "")
 		w.advance(time.Hour + time.Second)

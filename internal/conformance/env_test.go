@@ -394,7 +394,8 @@ func (w *env) code(id flowfabric.ExecutionID, want flowfabric.Code) engine.Snaps
 type option func(*engine.NewExecution)
 
 func (w *env) item(opts ...option) engine.NewExecution {
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(w.p), Namespace: "default", Lane: "default", Kind: "k",
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(w.p), Start: flowfabric.Start{Namespace: "default",
+		Lane: "default", Kind: "k"},
 		Payload: []byte("in")}
 	for _, o := range opts {
 		o(&x)
@@ -435,14 +436,18 @@ func (w *env) createN(n int, opts ...option) []flowfabric.ExecutionID {
 	return ids
 }
 
-func priority(n int) option           { return func(x *engine.NewExecution) { x.Priority = n } }
-func kind(name string) option         { return func(x *engine.NewExecution) { x.Kind = name } }
-func lane(name string) option         { return func(x *engine.NewExecution) { x.Lane = name } }
-func payload(b []byte) option         { return func(x *engine.NewExecution) { x.Payload = b } }
-func delay(d time.Duration) option    { return func(x *engine.NewExecution) { x.Delay = d } }
-func deadline(d time.Duration) option { return func(x *engine.NewExecution) { x.Deadline = d } }
+func priority(n int) option   { return func(x *engine.NewExecution) { x.Priority = n } }
+func kind(name string) option { return func(x *engine.NewExecution) { x.Kind = name } }
+func lane(name string) option { return func(x *engine.NewExecution) { x.Lane = name } }
+func payload(b []byte) option { return func(x *engine.NewExecution) { x.Payload = b } }
+func delay(d time.Duration) option {
+	return func(x *engine.NewExecution) { x.Delay = flowfabric.Millis(d) }
+}
+func deadline(d time.Duration) option {
+	return func(x *engine.NewExecution) { x.Deadline = flowfabric.Millis(d) }
+}
 func timeout(d time.Duration) option {
-	return func(x *engine.NewExecution) { x.Policy.AttemptTimeout = d }
+	return func(x *engine.NewExecution) { x.Policy.AttemptTimeout = flowfabric.Millis(d) }
 }
 func tags(t map[string]string) option { return func(x *engine.NewExecution) { x.Tags = t } }
 func retention(d time.Duration) option {

@@ -490,7 +490,7 @@ func fencedCalls(f flowfabric.Fence) []call {
 	fence := fenceArgs(f)
 	with := func(more ...string) []string { return slices.Concat([]string{proto}, fence, more) }
 	child := engine.FlowMember{NewExecution: engine.NewExecution{ID: f.Execution.Child("wait", "c"),
-		Namespace: "default", Lane: "default", Kind: "k"},
+		Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}},
 		Node: "c"}
 	return []call{
 		{"ff_complete_execution", slices.Concat([]string{proto, "1"}, fence, []string{"result", "0"})},

@@ -389,7 +389,7 @@ var flowResolveScenarios = []scenario{
 		}
 	}},
 	{name: "a member whose deadline has passed is not claimed with the completion that releases it", run: func(w *env) {
-		late := as(func(x *engine.NewExecution) { x.Deadline = time.Second })
+		late := as(func(x *engine.NewExecution) { x.Deadline = flowfabric.Millis(time.Second) })
 		g := w.flow().node("a", nil).node("late", []string{"a"}, late).node("b",
 			[]string{"a"}).submit(engine.SealClosed)
 		a := g.claim()["a"]

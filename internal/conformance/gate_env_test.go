@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -107,7 +108,7 @@ func (g *gates) follow(root string) {
 }
 
 func asking(list ...flowfabric.Gate) option {
-	return func(x *engine.NewExecution) { x.Gates = list }
+	return func(x *engine.NewExecution) { x.Start = testgate.Asks(x.Start, list...) }
 }
 
 // deliver does what the owner of the tick does with the outbox.

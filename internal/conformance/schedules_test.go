@@ -63,7 +63,8 @@ func (w *env) recurring(name string, every time.Duration) engine.Schedule {
 func (w *env) firing(s engine.Schedule, every time.Duration) engine.Firing {
 	return engine.Firing{Name: s.Name, Revision: s.Revision, Seen: s.Next, Next: s.Next.Add(every), At: s.Next,
 		Item: engine.NewExecution{ID: flowfabric.MakeExecutionID(ids.Scheduled(w.p, s.Name, s.Incarnation, s.Next)),
-			Namespace: "default", Lane: "default", Kind: "k", Tags: map[string]string{"schedule.name": s.Name},
+			Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k",
+				Tags: map[string]string{"schedule.name": s.Name}},
 			Digest: "d"}}
 }
 

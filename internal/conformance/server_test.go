@@ -123,12 +123,12 @@ var serverScenarios = []scenario{
 			}
 		}},
 	{name: "an idle execution takes at most 2 KiB of memory", needs: []string{"MemoryFigures"}, run: func(w *env) {
-		policy := flowfabric.Policy{Retry: valid.DefaultRetry(), AttemptTimeout: time.Minute}
+		policy := flowfabric.Policy{Retry: valid.DefaultRetry(), AttemptTimeout: flowfabric.Millis(time.Minute)}
 		policy.Retry.MaxRetries = 50
 		id := w.create(func(x *engine.NewExecution) {
 			x.Namespace, x.Lane, x.Kind, x.Creator = strings.Repeat("n", 64), strings.Repeat("l", 64),
 				strings.Repeat("k", 64), strings.Repeat("c", 64)
-			x.Policy, x.Priority, x.Deadline, x.Payload = policy, 9000, 24*time.Hour, []byte("{}")
+			x.Policy, x.Priority, x.Deadline, x.Payload = policy, 9000, flowfabric.Millis(24*time.Hour), []byte("{}")
 			x.Digest = strings.Repeat("d", 64)
 		}, tags(map[string]string{"a.b": "c"}))
 		core := w.k.Core(id.UUID())

@@ -105,10 +105,11 @@ func hoard(ctx context.Context, e *engine.Engine, p uint16, n, sessions int, lea
 	for first := 0; first < n; first += 100 {
 		items := make([]engine.NewExecution, min(100, n-first))
 		for i := range items {
-			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(p), Namespace: "default", Lane: "default",
-				Kind: "hoard", Payload: []byte("x")}
+			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(p),
+				Start: flowfabric.Start{Namespace: "default", Lane: "default",
+					Kind: "hoard"}, Payload: []byte("x")}
 			if i%3 == 0 {
-				items[i].Policy.AttemptTimeout = lease + time.Second
+				items[i].Policy.AttemptTimeout = flowfabric.Millis(lease + time.Second)
 			}
 		}
 		created, err := e.CreateExecutions(ctx, p, items)

@@ -134,13 +134,12 @@ func (l *ledgerOfRuns) create(ctx context.Context, n int) {
 		p := uint16(l.made % 4)
 		id := flowfabric.NewExecutionID(p)
 		names := [][]string{{"narrow"}, {"wide"}, {"narrow", "wide"}}[l.made%3]
-		x := engine.NewExecution{ID: id, Namespace: limits.DefaultNamespace, Lane: limits.DefaultLane,
-			Kind:    "crash-limited",
+		x := engine.NewExecution{ID: id, Start: flowfabric.Start{Namespace: limits.DefaultNamespace,
+			Lane: limits.DefaultLane,
+			Kind: "crash-limited"},
 			Payload: []byte(`{"Index":1}`)}
 		x.Policy.MaxReclaims = 1000
-		for _, name := range names {
-			x.Gates = append(x.Gates, flowfabric.QuotaGate(name))
-		}
+		x.Quotas = append(x.Quotas, names...)
 		l.gates[id.String()] = names
 		l.open, by[p] = append(l.open, id), append(by[p], x)
 		l.made++

@@ -13,9 +13,11 @@ import (
 // What items have in common is said once, so no field may differ that the server is told, whatever fields there will
 // be.
 func TestAlike(t *testing.T) {
-	one := NewExecution{Namespace: "n", Lane: "l", Kind: "k", Priority: 1,
-		Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
-	own := map[string]bool{"ID": true, "Payload": true, "Digest": true, "Key": true}
+	one := NewExecution{Start: flowfabric.Start{Namespace: "n", Lane: "l", Kind: "k", Priority: 1,
+		Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}
+	own := map[string]bool{"ID": true, "Payload": true, "Digest": true, "Key": true, "Retries": true,
+		"IdempotencyKey": true, "UniqueKey": true, "KeyWindow": true, "DebounceKey": true, "Debounce": true,
+		"DebounceMax": true} // of keys the server is told by Key
 	check := func(name string, field func(*NewExecution) reflect.Value, own bool) {
 		other := one
 		other.Policy.Retry.Categories = nil
@@ -24,13 +26,12 @@ func TestAlike(t *testing.T) {
 			t.Errorf("with another %s: alike is %v", name, got)
 		}
 	}
-	fields := reflect.TypeFor[NewExecution]()
-	for i := range fields.NumField() {
-		name := fields.Field(i).Name
-		if name == "Policy" {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[NewExecution]()) {
+		if f.Name == "Start" || f.Name == "Policy" || len(f.Index) > 2 {
 			continue
 		}
-		check(name, func(x *NewExecution) reflect.Value { return reflect.ValueOf(x).Elem().Field(i) }, own[name])
+		check(f.Name, func(x *NewExecution) reflect.Value { return reflect.ValueOf(x).Elem().FieldByIndex(f.Index) },
+			own[f.Name])
 	}
 	policy := reflect.TypeFor[flowfabric.Policy]()
 	for i := range policy.NumField() {
@@ -92,6 +93,8 @@ func change(t *testing.T, name string, v reflect.Value) {
 			v.SetUint(v.Uint() + 1)
 		case reflect.Float64:
 			v.SetFloat(v.Float() + 1)
+		case reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
 		case reflect.Slice:
 			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		default:

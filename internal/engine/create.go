@@ -38,7 +38,7 @@ func (e *Engine) CreateExecutions(ctx context.Context, partition uint16, items [
 				flowfabric.ErrInvalidInput, i, x.ID, partition)
 		}
 		out[i].ID = x.ID
-		if err := x.validate(); err != nil {
+		if err := valid.Stored(&x.Start); err != nil {
 			out[i].Err = fmt.Errorf("%s: %w", fnCreate.name, err)
 			continue
 		}
@@ -114,8 +114,10 @@ func startOf(from, n int, item func(i int) *NewExecution) (upto int, start wire.
 	for upto = from + 1; upto < n && item(upto).alike(x, policy); upto++ {
 	}
 	return upto, wire.Start{Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind,
-		Capabilities: requirements(x.Capabilities, x.Gates), Priority: x.Priority, Delay: when(x.DelayUntil, x.Delay),
-		Deadline: when(x.DeadlineAt, x.Deadline), Policy: policy, Timeout: whole(x.Policy.AttemptTimeout),
+		Capabilities: requirements(x.Capabilities, x.Gates()), Priority: x.Priority, Delay: when(x.DelayUntil,
+			time.Duration(x.Delay)),
+		Deadline: when(x.DeadlineAt, time.Duration(x.Deadline)), Policy: policy,
+		Timeout: whole(time.Duration(x.AttemptTimeout)),
 		Creator: x.Creator, Tags: x.Tags}
 }
 
@@ -146,6 +148,7 @@ func (x *NewExecution) alike(y *NewExecution, policy string) bool {
 	return x.Namespace == y.Namespace && x.Lane == y.Lane && x.Kind == y.Kind && x.Creator == y.Creator &&
 		maps.Equal(x.Tags, y.Tags) && x.Priority == y.Priority && x.Delay == y.Delay && x.Deadline == y.Deadline &&
 		x.DelayUntil.Equal(y.DelayUntil) && x.DeadlineAt.Equal(y.DeadlineAt) &&
-		slices.Equal(x.Capabilities, y.Capabilities) && slices.Equal(x.Gates, y.Gates) &&
-		x.Policy.AttemptTimeout == y.Policy.AttemptTimeout && valid.PackPolicy(x.Policy) == policy
+		slices.Equal(x.Capabilities, y.Capabilities) && slices.Equal(x.Budgets, y.Budgets) &&
+		slices.Equal(x.Quotas, y.Quotas) && slices.Equal(x.Limits, y.Limits) &&
+		x.AttemptTimeout == y.AttemptTimeout && valid.PackPolicy(x.Policy) == policy
 }

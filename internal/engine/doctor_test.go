@@ -268,8 +268,9 @@ func TestDiagnoseWork(t *testing.T) {
 			submit := func(partition uint16, lane, kind string, caps ...string) {
 				t.Helper()
 				made, err := e.CreateExecutions(t.Context(), partition,
-					[]NewExecution{{ID: flowfabric.NewExecutionID(partition), Namespace: "shop", Lane: lane,
-						Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}})
+					[]NewExecution{{ID: flowfabric.NewExecutionID(partition),
+						Start: flowfabric.Start{Namespace: "shop", Lane: lane,
+							Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}})
 				must.No(t, cmp.Or(err, made[0].Err))
 			}
 			submit(0, "default", "mail")
@@ -326,9 +327,10 @@ func TestMaxClasses(t *testing.T) {
 	make := func(first, n int) error {
 		items := []NewExecution{}
 		for i := range n {
-			items = append(items, NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "shop", Lane: "default",
-				Kind:   "k" + strconv.Itoa(first+i),
-				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}})
+			items = append(items, NewExecution{ID: flowfabric.NewExecutionID(0),
+				Start: flowfabric.Start{Namespace: "shop", Lane: "default",
+					Kind:   "k" + strconv.Itoa(first+i),
+					Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}})
 		}
 		made, err := e.CreateExecutions(t.Context(), 0, items)
 		for _, m := range made {
@@ -381,8 +383,9 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				return d.Store
 			}
 			const partition = 1
-			x := NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n", Lane: "l", Kind: "k",
-				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}
+			x := NewExecution{ID: flowfabric.NewExecutionID(partition), Start: flowfabric.Start{Namespace: "n",
+				Lane: "l", Kind: "k",
+				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}
 			if made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{x}); err != nil ||
 				made[0].Err != nil {
 				t.Fatal(err, made)

@@ -15,7 +15,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -31,76 +30,6 @@ func requirements(capabilities []string, gates []flowfabric.Gate) string {
 		text += string(g)
 	}
 	return text
-}
-
-// Validate checks, before any I/O, everything but the payload that the server would refuse, and normalises the
-// capabilities. now is the caller's clock, from which instants are at most ten years away. ErrInvalidInput,
-// denied.Policy, denied.TagKey, denied.Capabilities. CreateExecutions does not call it: in a batch a mistake of one
-// item would be an error of the others.
-func (x *NewExecution) Validate(now time.Time) error {
-	for _, name := range [...]struct{ field, value string }{{"namespace", x.Namespace}, {"lane", x.Lane},
-		{"kind", x.Kind}} {
-		if err := valid.Name(name.field, name.value); err != nil {
-			return err
-		}
-	}
-	if x.Priority < 0 || x.Priority > limits.MaxPriority {
-		return fmt.Errorf("%w: priority %d, want 0..%d", flowfabric.ErrInvalidInput, x.Priority, limits.MaxPriority)
-	}
-	if len(x.Creator) > limits.MaxName {
-		return fmt.Errorf("%w: creator has %d bytes, want at most %d", flowfabric.ErrInvalidInput, len(x.Creator),
-			limits.MaxName)
-	}
-	if err := x.validate(); err != nil {
-		return err
-	}
-	return x.validateTimes(now)
-}
-
-func (x *NewExecution) validateTimes(now time.Time) error {
-	switch latest := now.Add(limits.MaxDelay); {
-	case x.Delay < 0 || x.Delay > limits.MaxDelay:
-		return fmt.Errorf("%w: delay %s, want 0..10 years", flowfabric.ErrInvalidInput, x.Delay)
-	case x.Deadline < 0 || x.Deadline > limits.MaxDelay:
-		return fmt.Errorf("%w: deadline %s, want 1 ms..10 years", flowfabric.ErrInvalidInput, x.Deadline)
-	case x.Deadline > 0 && x.Deadline < time.Millisecond:
-		return fmt.Errorf("%w: deadline %s is below 1 ms", flowfabric.ErrInvalidInput, x.Deadline)
-	case !x.DelayUntil.IsZero() && (x.DelayUntil.UnixMilli() <= 0 || x.DelayUntil.After(latest)):
-		return fmt.Errorf("%w: delay until %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DelayUntil)
-	case !x.DeadlineAt.IsZero() && (x.DeadlineAt.UnixMilli() <= 0 || x.DeadlineAt.After(latest)):
-		return fmt.Errorf("%w: deadline at %s, want at most 10 years ahead", flowfabric.ErrInvalidInput, x.DeadlineAt)
-	case x.Deadline > 0 && x.Delay >= x.Deadline,
-		!x.DeadlineAt.IsZero() && !x.DelayUntil.Before(x.DeadlineAt):
-		return fmt.Errorf("%w: the deadline leaves no time after the delay", flowfabric.ErrInvalidInput)
-	}
-	return nil
-}
-
-// validate checks what only Go can check, or what would spoil the call for the other items.
-func (x *NewExecution) validate() error {
-	if err := valid.Policy(x.Policy); err != nil {
-		return err
-	}
-	if len(x.Tags) > 0 {
-		if err := valid.Tags(x.Tags); err != nil {
-			return err
-		}
-	}
-	if len(x.Capabilities) > 0 {
-		tokens, err := valid.Capabilities(x.Capabilities)
-		if err != nil {
-			return err
-		}
-		x.Capabilities = tokens
-	}
-	if len(x.Gates) > 0 {
-		gates, err := valid.Gates(x.Gates)
-		if err != nil {
-			return err
-		}
-		x.Gates = gates
-	}
-	return nil
 }
 
 // when formats an instant for args.instant of the library: absolute, "+ms" from the server's now, or nothing.

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -171,7 +172,7 @@ func rowsOf(op string, partition uint16, members []FlowMember) (out wire.Members
 			return out, fmt.Errorf("%s: %w: node %q: id %q is not of partition %d", op, flowfabric.ErrInvalidInput,
 				m.Node, m.ID, partition)
 		}
-		if err := m.validate(); err != nil {
+		if err := valid.Stored(&m.Start); err != nil {
 			return out, fmt.Errorf("%s: node %q: %w", op, m.Node, err)
 		}
 		total += len(m.Payload)

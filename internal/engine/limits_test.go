@@ -25,7 +25,9 @@ func admit(t testing.TB, e *Engine, x NewExecution) error {
 	return out[0].Err
 }
 
-func plain() NewExecution { return NewExecution{Namespace: "n", Lane: "l", Kind: "k"} }
+func plain() NewExecution {
+	return NewExecution{Start: flowfabric.Start{Namespace: "n", Lane: "l", Kind: "k"}}
+}
 
 // The limits and one beyond, enforced by the server for callers that did not check.
 func TestCreateLimits(t *testing.T) {
@@ -48,10 +50,10 @@ func TestCreateLimits(t *testing.T) {
 			"space in caps":   {func(x *NewExecution) { x.Capabilities = []string{"a b"} }, denied.Capabilities},
 			"priority beyond": {func(x *NewExecution) { x.Priority = 1 << 40 }, nil}, // clamped
 			"priority below":  {func(x *NewExecution) { x.Priority = -5 }, nil},
-			"ten years":       {func(x *NewExecution) { x.Delay = limits.MaxDelay }, nil},
-			"more than that": {func(x *NewExecution) { x.Delay = limits.MaxDelay + time.Second },
+			"ten years":       {func(x *NewExecution) { x.Delay = flowfabric.Millis(limits.MaxDelay) }, nil},
+			"more than that": {func(x *NewExecution) { x.Delay = flowfabric.Millis(limits.MaxDelay + time.Second) },
 				flowfabric.ErrInvalidInput},
-			"deadline too far": {func(x *NewExecution) { x.Deadline = limits.MaxDelay + time.Second },
+			"deadline too far": {func(x *NewExecution) { x.Deadline = flowfabric.Millis(limits.MaxDelay + time.Second) },
 				flowfabric.ErrInvalidInput},
 			"delay in the past": {func(x *NewExecution) { x.DelayUntil = time.Unix(1, 0) }, nil},
 			"creator of 64":     {func(x *NewExecution) { x.Creator = strings.Repeat("c", 64) }, nil},
@@ -70,7 +72,7 @@ func TestCreateLimits(t *testing.T) {
 				flowfabric.ErrInvalidInput},
 			"a policy":           {func(x *NewExecution) { x.Policy.Retry = valid.DefaultRetry() }, nil},
 			"16 retry reasons":   {func(x *NewExecution) { x.Policy.Retry = reasons(16) }, nil},
-			"a year per attempt": {func(x *NewExecution) { x.Policy.AttemptTimeout = 365 * 24 * time.Hour }, nil},
+			"a year per attempt": {func(x *NewExecution) { x.Policy.AttemptTimeout = flowfabric.Millis(365 * 24 * time.Hour) }, nil},
 		} {
 			x := plain()
 			c.change(&x)

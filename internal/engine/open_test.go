@@ -332,7 +332,7 @@ func TestRestart(t *testing.T) {
 	durable := testserver.Start(t, testserver.ServerRedis, testserver.AOF())
 	e := open(t, Config{URL: durable.URL(), Partitions: 4})
 	created, err := e.CreateExecutions(t.Context(), 3,
-		[]NewExecution{{ID: sampleID, Namespace: "n", Lane: "l", Kind: "k"}})
+		[]NewExecution{{ID: sampleID, Start: flowfabric.Start{Namespace: "n", Lane: "l", Kind: "k"}}})
 	if err != nil || created[0].Err != nil {
 		t.Fatal(created, err)
 	}

@@ -120,7 +120,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	}
 	s.Policy = policy
 	s.Policy.Retention, _ = valid.UnpackRetentions(f.m["retention"]) // one that cannot be read counts as none
-	s.Policy.AttemptTimeout = time.Duration(f.number("attempt_timeout")) * time.Millisecond
+	s.Policy.AttemptTimeout = flowfabric.Millis(f.number("attempt_timeout")) * flowfabric.Millis(time.Millisecond)
 	s.MaxRetries = policy.Retry.MaxRetries
 	s.KeyHeld, s.KeyUntil = keyHold(core["key"])
 	s.Continues = Continues(core["links"])

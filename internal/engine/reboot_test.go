@@ -22,7 +22,8 @@ func callsOnPartition3(e *Engine) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"create": func(ctx context.Context) error {
 			created, err := e.CreateExecutions(ctx, 3,
-				[]NewExecution{{ID: flowfabric.NewExecutionID(3), Namespace: "n", Lane: "l", Kind: "k"}})
+				[]NewExecution{{ID: flowfabric.NewExecutionID(3), Start: flowfabric.Start{Namespace: "n", Lane: "l",
+					Kind: "k"}}})
 			if err == nil {
 				err = created[0].Err
 			}

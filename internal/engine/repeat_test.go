@@ -44,7 +44,7 @@ func TestACallThatItsCallerRepeatsIsMadeOnce(t *testing.T) {
 		calls[function]++
 		return "-LOADING Redis is loading the dataset in memory\r\n"
 	})
-	item := NewExecution{ID: sampleID, Namespace: "n", Lane: "l", Kind: "k"}
+	item := NewExecution{ID: sampleID, Start: flowfabric.Start{Namespace: "n", Lane: "l", Kind: "k"}}
 	_, create := e.CreateExecutions(t.Context(), sampleID.Partition(), []NewExecution{item})
 	_, flow := e.CreateFlow(t.Context(), NewFlow{ID: sampleFlow})
 	_, stage := e.StageFlow(t.Context(), sampleFlow, nil, []FlowMember{{NewExecution: item, Node: "n"}})

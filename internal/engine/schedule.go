@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -173,7 +174,7 @@ func (e *Engine) FireSchedule(ctx context.Context, f Firing) (Fired, error) {
 				f.Item.ID, partition)
 		}
 		f.Item.Payload = nil
-		if err := f.Item.validate(); err != nil {
+		if err := valid.Stored(&f.Item.Start); err != nil {
 			return Fired{}, fmt.Errorf("ff_fire_schedule: %w", err)
 		}
 		args = appendItems(args, 1, func(int) *NewExecution { return &f.Item })

@@ -14,23 +14,11 @@ import (
 )
 
 // NewExecution is one item of a create batch. ID, Namespace, Lane and Kind are required; everything else is
-// optional. All items of a batch live in one partition.
+// optional. DelayUntil wins over Delay, DeadlineAt over Deadline. All items of a batch live in one partition.
 type NewExecution struct {
-	ID           flowfabric.ExecutionID
-	Namespace    string
-	Lane         string
-	Kind         string
-	Capabilities []string // required of the worker; normalised by the caller
-	Priority     int      // 0..9000, higher first
-	Delay        time.Duration
-	DelayUntil   time.Time // wins over Delay; compared with the server's clock
-	Deadline     time.Duration
-	DeadlineAt   time.Time // wins over Deadline
-	Policy       flowfabric.Policy
-	Tags         map[string]string
-	Creator      string
-	Payload      []byte
-	Gates        []flowfabric.Gate // budgets and quotas of its own; those of its scopes come with the creation
+	flowfabric.Start // its keys are the caller's business: see Key
+	ID               flowfabric.ExecutionID
+	Payload          []byte
 	// of the payload before any encryption hook, ≤ 64 bytes; compared on a duplicate id or key
 	Digest string
 	Key    SubmitKey // the zero value is none; only CreateExecutions takes one

@@ -288,7 +288,7 @@ var examples = map[Cause]example{
 	WhyExpiredDeadline: {
 		facts: in("T4", func(f *engine.Facts) { f.DeadlineAt, f.Replays = noon.Add(-time.Hour-time.Second), 10 })},
 	WhyExpiredAttemptTimeout: {facts: in("T4", func(f *engine.Facts) {
-		f.Failure.Category, f.Policy.AttemptTimeout = "attempt_timeout", 10*time.Minute
+		f.Failure.Category, f.Policy.AttemptTimeout = "attempt_timeout", flowfabric.Millis(10*time.Minute)
 	})},
 	WhyExpiredWaitTimeout: {facts: in("T4", func(f *engine.Facts) { f.Failure.Category = "suspension_timeout" })},
 	WhySkipped:            {facts: in("T5n", nil)},

@@ -7,14 +7,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Defaults are what the nodes of a flow get from the submit.
-type Defaults struct {
-	Namespace string            // required, 1..64 bytes; all members of a flow share it
-	Creator   string            // a note of who submits, at most 64 bytes
-	Gates     []flowfabric.Gate // budgets and quotas of all nodes, in addition to their own
-	Tags      map[string]string // of the flow, instead of those that flow.New was given; nil: those
-}
-
 // Plan is a flow that was checked and is ready to be sent.
 type Plan struct {
 	Kind    string
@@ -28,11 +20,11 @@ type Plan struct {
 // Of checks a *flow.Flow and gives its members the ids that they have in flow id. It changes nothing, and may be
 // called again. The errors are those of flow.Flow.Err, and flowfabric.ErrInvalidInput for the zero id. Package flow
 // sets it when it is initialised.
-var Of func(flow any, id flowfabric.FlowID, d Defaults) (Plan, error)
+var Of func(flow any, id flowfabric.FlowID, d flowfabric.Start) (Plan, error)
 
 // More checks a *flow.Flow whose nodes are added to flow id, and gives them the ids that they have in it. It changes
 // nothing. The errors are those of flow.Flow.Err. Package flow sets it when it is initialised.
-var More func(flow any, id flowfabric.FlowID, d Defaults) (Plan, error)
+var More func(flow any, id flowfabric.FlowID, d flowfabric.Start) (Plan, error)
 
 // ChildrenOf checks a *flow.ChildSet of an execution in a namespace, and is what the execution asks the server for.
 // It changes nothing. The errors are those of flow.ChildSet.Wait. Package flow sets it when it is initialised.

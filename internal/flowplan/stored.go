@@ -25,25 +25,15 @@ type Template struct {
 const templateVersion = 1
 
 type templateNode struct {
-	Name         string            `json:"name"`
-	Namespace    string            `json:"namespace"`
-	Lane         string            `json:"lane"`
-	Kind         string            `json:"kind"`
-	Capabilities []string          `json:"capabilities,omitempty"`
-	Gates        []flowfabric.Gate `json:"gates,omitempty"`
-	Priority     int               `json:"priority,omitempty"`
-	DelayMs      int64             `json:"delay_ms,omitempty"`
-	DeadlineMs   int64             `json:"deadline_ms,omitempty"`
-	Policy       string            `json:"policy,omitempty"` // packed
-	TimeoutMs    int64             `json:"timeout_ms,omitempty"`
-	Tags         map[string]string `json:"tags,omitempty"`
-	Creator      string            `json:"creator,omitempty"`
-	Digest       string            `json:"digest,omitempty"`
-	Payload      []byte            `json:"payload,omitempty"`
-	Group        string            `json:"group,omitempty"`
-	K            int               `json:"k,omitempty"`
-	CancelRest   bool              `json:"cancel_rest,omitempty"`
-	Edges        []templateEdge    `json:"edges,omitempty"`
+	Name string `json:"name"`
+	flowfabric.Start
+	Packed     string         `json:"policy,omitempty"` // all of the policy, which Start tells in part
+	Digest     string         `json:"digest,omitempty"`
+	Payload    []byte         `json:"payload,omitempty"`
+	Group      string         `json:"group,omitempty"`
+	K          int            `json:"k,omitempty"`
+	CancelRest bool           `json:"cancel_rest,omitempty"`
+	Edges      []templateEdge `json:"edges,omitempty"`
 }
 
 type templateEdge struct {
@@ -72,12 +62,8 @@ func (p Plan) Encode() ([]byte, error) {
 			return nil, fmt.Errorf("%w: node %s: %d tags, want at most %d, since two are the schedule's own",
 				flowfabric.ErrInvalidInput, m.Node, len(m.Tags), limits.MaxTags-2)
 		}
-		n := templateNode{Name: m.Node, Namespace: m.Namespace, Lane: m.Lane, Kind: m.Kind,
-			Capabilities: m.Capabilities, Gates: m.Gates, Priority: m.Priority, DelayMs: m.Delay.Milliseconds(),
-			DeadlineMs: m.Deadline.Milliseconds(), Policy: valid.PackPolicy(m.NewExecution.Policy),
-			TimeoutMs: m.NewExecution.Policy.AttemptTimeout.Milliseconds(), Tags: m.Tags, Creator: m.Creator,
-			Digest: m.Digest, Payload: m.Payload,
-			Group: m.Policy, K: m.K, CancelRest: m.CancelRest}
+		n := templateNode{Name: m.Node, Start: m.Start, Packed: valid.PackPolicy(m.Start.Policy), Digest: m.Digest,
+			Payload: m.Payload, Group: m.Policy, K: m.K, CancelRest: m.CancelRest}
 		for _, e := range m.Edges {
 			n.Edges = append(n.Edges, templateEdge{From: number[e.From], Input: e.Input})
 		}
@@ -128,12 +114,12 @@ func (w Wait) Apply(x *engine.NewExecution, first bool) {
 		return
 	}
 	if x.Deadline > 0 {
-		x.Deadline = min(x.Deadline+w.For, limits.MaxDelay)
+		x.Deadline = min(x.Deadline+flowfabric.Millis(w.For), flowfabric.Millis(limits.MaxDelay))
 	}
 	switch {
 	case !first:
 	case x.Delay > 0:
-		x.Delay = min(x.Delay+w.For, limits.MaxDelay)
+		x.Delay = min(x.Delay+flowfabric.Millis(w.For), flowfabric.Millis(limits.MaxDelay))
 	default:
 		x.DelayUntil = w.Until
 	}
@@ -144,17 +130,14 @@ func (t Template) Plan(id flowfabric.FlowID, wait Wait,
 	labels func(own map[string]string) map[string]string) (Plan, error) {
 	p := Plan{Kind: t.Kind, Mode: t.Mode, Digest: t.Digest, Tags: labels(t.Tags)}
 	for _, n := range t.Nodes {
-		policy, err := valid.UnpackPolicy(n.Policy)
+		start, err := valid.Unpacked(n.Start, n.Packed)
 		if err != nil {
 			return Plan{}, err
 		}
-		policy.AttemptTimeout = time.Duration(n.TimeoutMs) * time.Millisecond
+		start.Tags = labels(n.Tags)
 		m := engine.FlowMember{Node: n.Name, Policy: n.Group, K: n.K, CancelRest: n.CancelRest,
-			NewExecution: engine.NewExecution{ID: id.Member(n.Name),
-				Namespace: n.Namespace, Lane: n.Lane, Kind: n.Kind, Capabilities: n.Capabilities, Gates: n.Gates,
-				Priority: n.Priority, Delay: time.Duration(n.DelayMs) * time.Millisecond,
-				Deadline: time.Duration(n.DeadlineMs) * time.Millisecond, Policy: policy,
-				Tags: labels(n.Tags), Creator: n.Creator, Digest: n.Digest, Payload: n.Payload}}
+			NewExecution: engine.NewExecution{ID: id.Member(n.Name), Start: start, Digest: n.Digest,
+				Payload: n.Payload}}
 		wait.Apply(&m.NewExecution, len(n.Edges) == 0)
 		for _, e := range n.Edges {
 			m.Edges = append(m.Edges, engine.FlowEdge{From: id.Member(t.Nodes[e.From].Name), Input: e.Input})

@@ -19,7 +19,7 @@ var work = handler.Define[string, string]("work", handler.Retry(2, time.Second, 
 
 func plan(t *testing.T, f *flow.Flow, id flowfabric.FlowID) flowplan.Plan {
 	t.Helper()
-	p, err := flowplan.Of(f, id, flowplan.Defaults{Namespace: "blue", Creator: "me"})
+	p, err := flowplan.Of(f, id, flowfabric.Start{Namespace: "blue", Creator: "me"})
 	must.No(t, err)
 	return p
 }
@@ -57,9 +57,9 @@ func TestAStoredFlowIsTheSameFlow(t *testing.T) {
 		if m.ID != w.ID || m.Node != w.Node || m.Namespace != "blue" || m.Creator != "me" || m.Digest != w.Digest ||
 			string(m.Payload) != string(w.Payload) || m.Policy != w.Policy || m.K != w.K ||
 			m.CancelRest != w.CancelRest || m.Priority != w.Priority || m.Delay != w.Delay ||
-			m.Deadline != w.Deadline || !maps.Equal(m.Tags, w.Tags) || len(m.Gates) != len(w.Gates) ||
+			m.Deadline != w.Deadline || !maps.Equal(m.Tags, w.Tags) || len(m.Gates()) != len(w.Gates()) ||
 			m.NewExecution.Policy.Retry.MaxRetries != 2 ||
-			m.NewExecution.Policy.AttemptTimeout != time.Minute || len(m.Edges) != len(w.Edges) {
+			m.NewExecution.Policy.AttemptTimeout != flowfabric.Millis(time.Minute) || len(m.Edges) != len(w.Edges) {
 			t.Errorf("%+v, want %+v", m, w)
 		}
 		for n, e := range m.Edges {
@@ -81,8 +81,8 @@ func TestMembersWaitForTheStart(t *testing.T) {
 		flowplan.Wait{Until: start, For: time.Minute}, maps.Clone[map[string]string])
 	must.No(t, err)
 	fast, deep, answer := p.Members[0], p.Members[1], p.Members[2]
-	if fast.Delay != time.Minute+time.Second || !deep.DelayUntil.Equal(start) ||
-		deep.Deadline != time.Hour+time.Minute || answer.Delay != 0 || !answer.DelayUntil.IsZero() {
+	if fast.Delay != flowfabric.Millis(time.Minute+time.Second) || !deep.DelayUntil.Equal(start) ||
+		deep.Deadline != flowfabric.Millis(time.Hour+time.Minute) || answer.Delay != 0 || !answer.DelayUntil.IsZero() {
 		t.Errorf("%+v\n%+v\n%+v", fast, deep, answer)
 	}
 }

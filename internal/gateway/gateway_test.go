@@ -104,7 +104,8 @@ func start(t *testing.T) *env {
 
 func (w *env) submit(partition uint16, kind string) flowfabric.ExecutionID {
 	w.Helper()
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n", Lane: "l", Kind: kind}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Start: flowfabric.Start{Namespace: "n",
+		Lane: "l", Kind: kind}}
 	if _, err := w.e.CreateExecutions(w.ctx, partition, []engine.NewExecution{x}); err != nil {
 		w.Fatal(err)
 	}
@@ -182,8 +183,9 @@ func TestWhatIsLeft(t *testing.T) {
 	w.waits(3)
 	var batch []engine.NewExecution
 	for range 3 {
-		batch = append(batch, engine.NewExecution{ID: flowfabric.NewExecutionID(2), Namespace: "n", Lane: "l",
-			Kind: "k"})
+		batch = append(batch, engine.NewExecution{ID: flowfabric.NewExecutionID(2),
+			Start: flowfabric.Start{Namespace: "n", Lane: "l",
+				Kind: "k"}})
 	}
 	if _, err := w.e.CreateExecutions(w.ctx, 2, batch); err != nil {
 		t.Fatal(err)

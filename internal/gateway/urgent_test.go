@@ -19,8 +19,9 @@ func TestUrgentWorkIsClaimedNext(t *testing.T) {
 		w.Helper()
 		var items []engine.NewExecution
 		for range n {
-			items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Namespace: "n",
-				Lane: "l", Kind: "k", Priority: priority})
+			items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(partition),
+				Start: flowfabric.Start{Namespace: "n",
+					Lane: "l", Kind: "k", Priority: priority}})
 			ids = append(ids, items[len(items)-1].ID)
 		}
 		if _, err := w.e.CreateExecutions(w.ctx, partition, items); err != nil {
@@ -77,7 +78,8 @@ func TestUrgentRing(t *testing.T) {
 	var got []Claim
 	waiting.Go(func() { got = w.claim(asking("w", 1, time.Minute, "k")) })
 	w.waits(1)
-	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Namespace: "n", Lane: "l", Kind: "k", Priority: 9}
+	x := engine.NewExecution{ID: flowfabric.NewExecutionID(1), Start: flowfabric.Start{Namespace: "n", Lane: "l",
+		Kind: "k", Priority: 9}}
 	if _, err := w.e.CreateExecutions(w.ctx, 1, []engine.NewExecution{x}); err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,8 @@ func newRig(t *testing.T) *rig {
 func (r *rig) submit(n int) {
 	r.Helper()
 	for range n {
-		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Namespace: "default", Lane: "default", Kind: "k",
+		x := engine.NewExecution{ID: flowfabric.NewExecutionID(0), Start: flowfabric.Start{Namespace: "default",
+			Lane: "default", Kind: "k"},
 			Payload: []byte("{}")}
 		if created, err := r.direct.CreateExecutions(r.ctx, 0, []engine.NewExecution{x}); err != nil ||
 			created[0].Err != nil {

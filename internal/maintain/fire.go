@@ -225,10 +225,9 @@ func firingOf(s engine.Schedule, d recurrence.Definition, step calendar.Step, no
 		call.Flow = engine.StagedFlow{ID: flowfabric.FlowID(id), Members: x.Nodes}
 	default:
 		call.Item = engine.NewExecution{
-			ID:        flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, step.Fire)),
-			Namespace: x.Namespace, Lane: x.Lane, Kind: x.Kind, Capabilities: x.Capabilities, Gates: x.Gates,
-			Priority: x.Priority, Deadline: x.Deadline,
-			Policy: x.Policy, Tags: calendar.Labels(x.Tags, s.Name, step.Fire), Creator: x.Creator, Digest: x.Digest}
+			ID:    flowfabric.MakeExecutionID(ids.Scheduled(s.Partition, s.Name, s.Incarnation, step.Fire)),
+			Start: x.Start, Digest: x.Digest}
+		call.Item.Tags = calendar.Labels(x.Tags, s.Name, step.Fire)
 		waitOf(s, d, step.Fire, now).Apply(&call.Item, true)
 	}
 	return call

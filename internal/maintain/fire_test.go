@@ -41,7 +41,7 @@ func newTimetable(t *testing.T, names ...string) *timetable {
 	})
 	for _, name := range names {
 		d := schedule.Definition{Spec: schedule.Every(time.Minute, time.Time{}),
-			Item: schedule.Item{Namespace: "n", Lane: "l", Kind: "k"}}
+			Item: schedule.Item{Start: flowfabric.Start{Namespace: "n", Lane: "l", Kind: "k"}}}
 		text, err := calendar.Encode(d)
 		must.No(t, err)
 		b.records = append(b.records, engine.Schedule{Name: name, Revision: 1, Incarnation: 1, Definition: text,

@@ -152,7 +152,7 @@ func (x *awaits) create() {
 	x.t.Helper()
 	id := flowfabric.MakeExecutionID(uint16(x.r.IntN(2)), x.id().UUID())
 	out, err := x.s.e.CreateExecutions(x.ctx, id.Partition(),
-		[]engine.NewExecution{{ID: id, Namespace: "default", Lane: "default", Kind: "k"}})
+		[]engine.NewExecution{{ID: id, Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}}})
 	x.no(err)
 	x.no(out[0].Err)
 	x.add(id)
@@ -377,8 +377,9 @@ func (x *awaits) wait(m *awaiter) {
 func (x *awaits) child(m *awaiter, q engine.ChildWait) {
 	x.t.Helper()
 	kid := m.id.Child(q.Name, "c")
-	q.Children = []engine.FlowMember{{NewExecution: engine.NewExecution{ID: kid, Namespace: "default", Lane: "default",
-		Kind: "k"}, Node: "c" + q.Name}}
+	q.Children = []engine.FlowMember{{NewExecution: engine.NewExecution{ID: kid,
+		Start: flowfabric.Start{Namespace: "default", Lane: "default",
+			Kind: "k"}}, Node: "c" + q.Name}}
 	q.Others = nil
 	_, err := x.s.e.WaitChildren(x.ctx, m.fence, q)
 	x.no(err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/model"
@@ -334,7 +335,7 @@ func submission(s model.Submission) []string {
 		return "+" + text(ms)
 	}
 	if s.Policy.AttemptTimeout != 0 {
-		timeout = text(s.Policy.AttemptTimeout.Milliseconds())
+		timeout = text(time.Duration(s.Policy.AttemptTimeout).Milliseconds())
 	}
 	id := s.ID
 	if s.Key != "" {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
@@ -169,7 +170,7 @@ func stride(n int) int {
 
 // take makes a waiting execution an active one: a new attempt, or the paused one again. Epochs never go back (F2).
 func (p *Partition) take(x *Execution, q ClaimRequest) {
-	timeout := x.Policy.AttemptTimeout.Milliseconds()
+	timeout := time.Duration(x.Policy.AttemptTimeout).Milliseconds()
 	x.Resumed = x.Code == "R1i"
 	if x.Resumed {
 		timeout = cmp.Or(x.TimeLeft, timeout)

@@ -321,7 +321,7 @@ func (h *hand) policy(t *rapid.T) (p flowfabric.Policy) {
 	}
 	p.MaxReclaims = one(t, "reclaims", 0, 1)
 	p.MaxReplays = one(t, "replays", 0, 1, -1)
-	p.AttemptTimeout = one(t, "timeout", 0, 0, 2500*time.Millisecond, 40*time.Second)
+	p.AttemptTimeout = flowfabric.Millis(one(t, "timeout", 0, 0, 2500*time.Millisecond, 40*time.Second))
 	p.Retention = valid.RetainAll(one(t, "retention", 0, 0, 0, time.Second, 7*time.Second, 60*time.Second,
 		48*time.Hour))
 	if upto(t, "of failed", 3) == 0 {

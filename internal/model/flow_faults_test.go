@@ -21,7 +21,7 @@ func TestFlowFaults(t *testing.T) {
 		run  func(*shaped)
 	}{
 		{"a delayed member that is cancelled before it may run keeps no delay", func(x *shaped) {
-			x.node("a").Delay = time.Minute
+			x.node("a").Delay = flowfabric.Millis(time.Minute)
 			x.staged()
 			x.cancel("a")
 			x.sound()
@@ -93,7 +93,8 @@ func TestFlowFaults(t *testing.T) {
 			x.no(err)
 			x.take()
 			for _, node := range []string{"a", "b"} {
-				e := engine.NewExecution{ID: x.id.Member(node), Namespace: "default", Lane: "default", Kind: "k"}
+				e := engine.NewExecution{ID: x.id.Member(node), Start: flowfabric.Start{Namespace: "default",
+					Lane: "default", Kind: "k"}}
 				q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true,
 					Children: []engine.FlowMember{{NewExecution: e, Node: node}}}
 				if _, err = x.s.e.WaitChildren(x.ctx, x.claims["a"].Fence, q); !errors.Is(err, denied.Idempotency) {

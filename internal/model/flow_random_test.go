@@ -270,12 +270,12 @@ func (x *flows) uuid() uuid.UUID {
 }
 
 func (x *flows) item(id flowfabric.ExecutionID) engine.NewExecution {
-	e := engine.NewExecution{ID: id, Namespace: "default", Lane: "default", Kind: "k"}
+	e := engine.NewExecution{ID: id, Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}}
 	if x.chance(10) {
-		e.Delay = time.Duration(1+x.r.IntN(30)) * time.Second
+		e.Delay = flowfabric.Millis(time.Duration(1+x.r.IntN(30)) * time.Second)
 	}
 	if x.chance(5) {
-		e.Deadline = time.Duration(1+x.r.IntN(90)) * time.Second
+		e.Deadline = flowfabric.Millis(time.Duration(1+x.r.IntN(90)) * time.Second)
 	}
 	if x.chance(40) {
 		e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 2 * time.Second}
@@ -284,7 +284,7 @@ func (x *flows) item(id flowfabric.ExecutionID) engine.NewExecution {
 		e.Policy.MaxReclaims = 1
 	}
 	if x.chance(5) {
-		e.Policy.AttemptTimeout = time.Duration(1+x.r.IntN(20)) * time.Second
+		e.Policy.AttemptTimeout = flowfabric.Millis(time.Duration(1+x.r.IntN(20)) * time.Second)
 	}
 	return e
 }
@@ -292,7 +292,8 @@ func (x *flows) item(id flowfabric.ExecutionID) engine.NewExecution {
 // truth is a member as the oracle sees it.
 func (x *flows) truth(f *flowTruth, e engine.FlowMember, parent *member) *member {
 	m := &member{id: e.ID, node: e.Node, flow: f, need: len(e.Edges), rest: e.CancelRest, names: map[*member]string{},
-		delay: e.Delay.Milliseconds(), span: e.Deadline.Milliseconds(), timed: e.NewExecution.Policy.AttemptTimeout > 0}
+		delay: time.Duration(e.Delay).Milliseconds(), span: time.Duration(e.Deadline).Milliseconds(),
+		timed: e.NewExecution.Policy.AttemptTimeout > 0}
 	for _, edge := range e.Edges {
 		up := x.o.by[edge.From.UUID().String()]
 		m.ups = append(m.ups, up)

@@ -30,8 +30,9 @@ type shaped struct {
 }
 
 func (x *shaped) node(name string, after ...string) *engine.FlowMember {
-	e := engine.FlowMember{Node: name, NewExecution: engine.NewExecution{ID: x.id.Member(name), Namespace: "default",
-		Lane: "default", Kind: "k"}}
+	e := engine.FlowMember{Node: name, NewExecution: engine.NewExecution{ID: x.id.Member(name),
+		Start: flowfabric.Start{Namespace: "default",
+			Lane: "default", Kind: "k"}}}
 	for _, up := range after {
 		e.Edges = append(e.Edges, engine.FlowEdge{From: x.id.Member(up), Input: "of " + up})
 	}
@@ -181,7 +182,8 @@ var shapes = []shape{
 		for i := range 90 {
 			q.Children = append(q.Children,
 				engine.FlowMember{Node: fmt.Sprint("c", i), NewExecution: engine.NewExecution{
-					ID: f.Execution.Child("w", fmt.Sprint(i)), Namespace: "default", Lane: "default", Kind: "k"}})
+					ID: f.Execution.Child("w", fmt.Sprint(i)), Start: flowfabric.Start{Namespace: "default",
+						Lane: "default", Kind: "k"}}})
 		}
 		_, err = x.s.e.WaitChildren(x.ctx, f, q)
 		x.no(err)

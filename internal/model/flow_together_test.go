@@ -130,8 +130,9 @@ func (c *crowd) worker(r *rand.Rand, name string, calls int) {
 			case 4:
 				q := engine.ChildWait{Name: "w", Mode: engine.WaitAll, Park: true, Leave: r.IntN(2) == 0}
 				for i := range 1 + r.IntN(3) {
-					e := engine.NewExecution{ID: f.Execution.Child("w", fmt.Sprint(i)), Namespace: "default",
-						Lane: "default", Kind: "k"}
+					e := engine.NewExecution{ID: f.Execution.Child("w", fmt.Sprint(i)),
+						Start: flowfabric.Start{Namespace: "default",
+							Lane: "default", Kind: "k"}}
 					q.Children = append(q.Children,
 						engine.FlowMember{NewExecution: e, Node: claim.Node + "/" + fmt.Sprint(i)})
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/testgate"
 )
 
 // TestGateDeaths has a worker die after each of the calls by which an execution with a budget and two quotas runs:
@@ -59,8 +60,8 @@ func newDeath(t *testing.T, s *server) *death {
 	}
 	x.id = x.bounds.id()
 	out, err := s.e.CreateExecutions(x.ctx, partition,
-		[]engine.NewExecution{{ID: x.id, Namespace: "default", Lane: "default", Kind: "k",
-			Gates: append(gates, flowfabric.BudgetGate(gateNames["b"]))}})
+		[]engine.NewExecution{{ID: x.id, Start: testgate.Asks(flowfabric.Start{Namespace: "default", Lane: "default",
+			Kind: "k"}, append(gates, flowfabric.BudgetGate(gateNames["b"]))...)}})
 	x.no(err)
 	x.no(out[0].Err)
 	return x

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	stored "github.com/flowfabric/flowfabric-go/internal/record"
+	"github.com/flowfabric/flowfabric-go/internal/testgate"
 )
 
 // TestGates has simulated workers take work with gates through all its calls: claim, check, admit, claim what was
@@ -165,8 +166,9 @@ func (x *gateRun) create(p uint16) {
 	var items []engine.NewExecution
 	for _, gates := range [][]flowfabric.Gate{{q1}, {q1, q2}, {b, q1, q2}, {b}, {q2}, nil} {
 		for range 2 + x.r.IntN(3) {
-			e := engine.NewExecution{ID: flowfabric.MakeExecutionID(p, x.id().UUID()), Namespace: "default",
-				Lane: "default", Kind: "k", Gates: gates}
+			e := engine.NewExecution{ID: flowfabric.MakeExecutionID(p, x.id().UUID()),
+				Start: testgate.Asks(flowfabric.Start{Namespace: "default",
+					Lane: "default", Kind: "k"}, gates...)}
 			e.Policy.Retry = flowfabric.RetryPolicy{MaxRetries: 1, Fixed: true, Initial: 2 * time.Second}
 			e.Policy.MaxReclaims = 100
 			items, x.ids = append(items, e), append(x.ids, e.ID)

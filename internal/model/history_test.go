@@ -231,7 +231,7 @@ func (h *history) submit(c *client) {
 			s.Delay = int64(c.r.IntN(2)) * 20_000
 		}
 		if i == 2 {
-			s.Policy.AttemptTimeout, s.Deadline = 25*time.Second, 120_000
+			s.Policy.AttemptTimeout, s.Deadline = flowfabric.Millis(25*time.Second), 120_000
 		}
 		h.ids = append(h.ids, s.ID)
 		h.record(c, call{Kind: "create", Submit: s})

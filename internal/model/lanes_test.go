@@ -120,8 +120,9 @@ func (x *pair) kept() {
 		keep(c.before)
 		submit := func(id string) string {
 			return x.make(call{Kind: "create", Submit: model.Submission{ID: id, Route: route, Digest: "d", Input: 1,
-				Tags:   map[string]string{"a.b": "1"},
-				Policy: flowfabric.Policy{Retention: valid.RetainAll(c.policy), AttemptTimeout: lives}}}).Code
+				Tags: map[string]string{"a.b": "1"},
+				Policy: flowfabric.Policy{Retention: valid.RetainAll(c.policy),
+					AttemptTimeout: flowfabric.Millis(lives)}}}).Code
 		}
 		submit(subject)
 		f := x.claim(30_000)

@@ -62,7 +62,7 @@ func (x *pair) begin(delay int64) {
 	x.make(call{Kind: "create",
 		Submit: model.Submission{ID: subject, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Delay: delay,
 			Deadline: x.limit, Input: 1,
-			Policy: flowfabric.Policy{MaxReclaims: 2, AttemptTimeout: time.Hour, Retry: retry}}})
+			Policy: flowfabric.Policy{MaxReclaims: 2, AttemptTimeout: flowfabric.Millis(time.Hour), Retry: retry}}})
 }
 
 func (x *pair) claim(ttl int64) model.Fence {

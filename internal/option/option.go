@@ -1,80 +1,58 @@
-// Package option is what the execution options of the root package are underneath. The packages that take options,
-// handler, client and flow, read from [Values] what the caller said; no user sees a type of this package.
+// Package option applies what the options of the root package say.
 package option
 
 import (
-	"time"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// Field is one thing that options say, as a bit.
-type Field uint32
-
-// The fields of [Values].
-const (
-	Priority Field = 1 << iota
-	Lane
-	Timeout
-	Deadline // and DeadlineAt
-	Delay    // and DelayUntil
-	Retries
-	Retention
-	Capabilities
-	Tags
-	Budgets
-	Quotas
-	Limits
-	Namespace
-	Creator
-	IdempotencyKey
-	Unique
-	KeyWindow
-	Debounce
-	DebounceMax
-)
-
-// Values is what the options of one call say. Said tells which fields count: a zero value may have been said on
-// purpose.
-type Values struct {
-	Said           Field
-	Priority       int
-	Lane           string
-	Timeout        time.Duration
-	Deadline       time.Duration
-	DeadlineAt     time.Time
-	Delay          time.Duration
-	DelayUntil     time.Time
-	Retries        int
-	Retention      map[string]time.Duration // by outcome, a public state
-	Capabilities   []string
-	Tags           map[string]string
-	Budgets        []string
-	Quotas         []string
-	Limits         []string // names of limits of keys, see flowfabric.Gate
-	Namespace      string
-	Creator        string
-	IdempotencyKey string
-	Unique         string
-	KeyWindow      time.Duration
-	DebounceKey    string
-	Debounce       time.Duration
-	DebounceMax    time.Duration
-	ID             uuid.UUID // of the execution, if a test chooses it
+// Apply lets s say what an option of the root package says; index is its place among the options of the call.
+// flowfabric.ErrInvalidInput for nil and for anything that the root package did not make.
+func Apply(s *flowfabric.Start, index int, option any) error {
+	o, ok := option.(interface{ Set(s *flowfabric.Start) })
+	if !ok {
+		return fmt.Errorf("%w: option %d is nil or not an option of flowfabric", flowfabric.ErrInvalidInput, index)
+	}
+	o.Set(s)
+	return nil
 }
 
-// Has tells whether any of the fields was said.
-func (v *Values) Has(f Field) bool { return v.Said&f != 0 }
-
-// setter is what each option of the root package has besides its markers.
-type setter interface{ Set(v *Values) }
-
-// Apply lets v say what an option says, instead of what v said about it. It is false for nil and for anything that
-// the root package did not make.
-func Apply(v *Values, option any) bool {
-	s, ok := option.(setter)
-	if ok {
-		s.Set(v)
+// Over lets options say something over the defaults that s has: limits of keys add up among the options, and then
+// replace those of the defaults.
+func Over(s *flowfabric.Start, say func() error) error {
+	defaults := s.Limits
+	s.Limits = nil
+	err := say()
+	if s.Limits == nil {
+		s.Limits = defaults
 	}
-	return ok
+	return err
+}
+
+// Chosen is an option by which a test chooses the id of an execution.
+type Chosen interface{ ChosenID() uuid.UUID }
+
+// Foreign names the JSON members that s says something of and that belong to none of some places, as the tag for of
+// [flowfabric.Start] has them.
+func Foreign(s flowfabric.Start, places string) (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(s)) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" && !Takes(f, places) && !reflect.ValueOf(s).FieldByIndex(f.Index).IsZero() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Takes reports whether a member of [flowfabric.Start] belongs to one of some places, as the tag for has them.
+func Takes(f reflect.StructField, places string) bool {
+	return slices.ContainsFunc(strings.Fields(f.Tag.Get("for")), func(place string) bool {
+		return slices.Contains(strings.Fields(places), place)
+	})
 }

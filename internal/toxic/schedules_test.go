@@ -41,7 +41,7 @@ const (
 )
 
 // threeNodes is the item of a flow, see template.
-var threeNodes = schedule.Item{Nodes: 3, Namespace: "default", Kind: "report"}
+var threeNodes = schedule.Item{Nodes: 3, Start: flowfabric.Start{Namespace: "default", Kind: "report"}}
 
 // template is a flow of three nodes, as a schedule stores it.
 func template(t *testing.T) []byte {
@@ -51,7 +51,7 @@ func template(t *testing.T) []byte {
 	a := flow.Add(f, "a", work, 1)
 	flow.Add(f, "c", work, 3, flow.After(a, flow.Add(f, "b", work, 2)))
 	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)),
-		flowplan.Defaults{Namespace: "default"})
+		flowfabric.Start{Namespace: "default"})
 	must.No(t, err)
 	text, err := plan.Encode()
 	must.No(t, err)
@@ -102,7 +102,7 @@ func TestSchedulesOfManyProcesses(t *testing.T) {
 	a.put("solo", schedule.Definition{Spec: schedule.Every(3*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll,
 		Overlap: schedule.OverlapSkip})
 	a.put("jitter", schedule.Definition{Spec: schedule.Every(2*time.Second, time.Time{}), CatchUp: schedule.CatchUpAll,
-		Jitter: time.Second})
+		Jitter: flowfabric.Millis(time.Second)})
 	a.put("runs", schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), CatchUp: schedule.CatchUpAll,
 		Runs: 777})
 	a.put("until", schedule.Definition{Spec: schedule.Every(time.Second, time.Time{}), CatchUp: schedule.CatchUpAll,
@@ -199,7 +199,7 @@ func (a *agenda) put(name string, d schedule.Definition) {
 	if d.Item.Nodes > 0 {
 		input = template(a.t)
 	} else {
-		d.Item = schedule.Item{Namespace: "default", Lane: "default", Kind: "k"}
+		d.Item = schedule.Item{Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}}
 	}
 	text, err := calendar.Encode(d)
 	must.No(a.t, err)

@@ -22,7 +22,7 @@ func Policy(p flowfabric.Policy) error {
 	bad := func(field string, got any, want string) error {
 		return fmt.Errorf("%w: %s is %v, want %s", denied.Policy, field, got, want)
 	}
-	r := p.Retry
+	r, timeout := p.Retry, time.Duration(p.AttemptTimeout)
 	switch {
 	case r.MaxRetries < 0 || r.MaxRetries > 1000:
 		return bad("Retry.MaxRetries", r.MaxRetries, "0..1000")
@@ -34,8 +34,8 @@ func Policy(p flowfabric.Policy) error {
 		return bad("Retry.Multiplier", r.Multiplier, "1..100")
 	case len(r.Categories) > limits.MaxCategories:
 		return bad("Retry.Categories", len(r.Categories), "at most 16 categories")
-	case p.AttemptTimeout < 0 || p.AttemptTimeout > limits.MaxDelay:
-		return bad("AttemptTimeout", p.AttemptTimeout, "0..10 years")
+	case timeout < 0 || timeout > limits.MaxDelay || timeout > 0 && timeout < time.Millisecond:
+		return bad("Timeout", timeout, "0 or 1 ms..10 years")
 	case p.MaxReclaims < 0 || p.MaxReclaims > 10000:
 		return bad("MaxReclaims", p.MaxReclaims, "0..10000")
 	case p.MaxReplays < -1 || p.MaxReplays > 1000:

@@ -20,7 +20,7 @@ func TestPolicyPack(t *testing.T) {
 		want   string
 	}{
 		{ff.Policy{}, ""},
-		{ff.Policy{AttemptTimeout: time.Minute}, ""}, // travels beside it
+		{ff.Policy{AttemptTimeout: ff.Millis(time.Minute)}, ""}, // travels beside it
 		{ff.Policy{Retry: ff.RetryPolicy{Jitter: true, Fixed: true}}, ""},
 		{ff.Policy{Retry: valid.DefaultRetry()}, "3,0,1000,60000,2000,1,10,10,0"},
 		{ff.Policy{Retry: valid.DefaultRetry(), Retention: valid.RetainAll(time.Hour)},
@@ -119,8 +119,8 @@ func TestPolicyValidate(t *testing.T) {
 		"Retry.Multiplier is -1":           {Retry: ff.RetryPolicy{Multiplier: -1}},
 		"Retry.Categories is 17":           {Retry: ff.RetryPolicy{Categories: make([]string, 17)}},
 		"category \"\" has 0 bytes":        {Retry: ff.RetryPolicy{Categories: []string{""}}},
-		"AttemptTimeout is -1s":            {AttemptTimeout: -time.Second},
-		"AttemptTimeout is 87600h0m1s":     {AttemptTimeout: limits.MaxDelay + time.Second},
+		"Timeout is -1s":                   {AttemptTimeout: ff.Millis(-time.Second)},
+		"Timeout is 87600h0m1s":            {AttemptTimeout: ff.Millis(limits.MaxDelay + time.Second)},
 		"MaxReclaims is 10001":             {MaxReclaims: 10001},
 		"MaxReclaims is -1":                {MaxReclaims: -1},
 		"MaxReplays is 1001":               {MaxReplays: 1001},
@@ -132,7 +132,7 @@ func TestPolicyValidate(t *testing.T) {
 		}
 	}
 	for _, p := range []ff.Policy{{}, {Retry: valid.DefaultRetry()}, {Retry: ff.RetryPolicy{Multiplier: 1}},
-		{AttemptTimeout: limits.MaxDelay}} {
+		{AttemptTimeout: ff.Millis(limits.MaxDelay)}} {
 		if err := valid.Policy(p); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}

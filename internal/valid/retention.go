@@ -32,38 +32,12 @@ func RetainAll(d time.Duration) flowfabric.Retentions {
 	return flowfabric.Retentions{Completed: d, Failed: d, Cancelled: d, Expired: d}
 }
 
-// retention is the field of an outcome, nil for a state that is none.
-func retention(r *flowfabric.Retentions, outcome flowfabric.PublicState) *time.Duration {
-	switch outcome {
-	case flowfabric.Completed:
-		return &r.Completed
-	case flowfabric.Failed:
-		return &r.Failed
-	case flowfabric.Cancelled, flowfabric.Skipped:
-		return &r.Cancelled
-	case flowfabric.Expired:
-		return &r.Expired
-	}
-	return nil
-}
-
 // RetentionOf is the retention of an outcome; 0 for a state that is none.
 func RetentionOf(r flowfabric.Retentions, outcome flowfabric.PublicState) time.Duration {
-	if d := retention(&r, outcome); d != nil {
+	if d := r.Of(outcome); d != nil {
 		return *d
 	}
 	return 0
-}
-
-// WithRetention returns r with d for an outcome; ok is false for a state that is none.
-func WithRetention(r flowfabric.Retentions, outcome flowfabric.PublicState,
-	d time.Duration) (_ flowfabric.Retentions, ok bool) {
-	of := retention(&r, outcome)
-	if of == nil {
-		return r, false
-	}
-	*of = d
-	return r, true
 }
 
 // PackRetentions is how they are stored, in seconds: one number if all are the same, else four joined by slashes

@@ -52,8 +52,8 @@ func (s *store) submitGraph(ctx context.Context, id flowfabric.FlowID, g driver.
 		binary.BigEndian.PutUint32(payload[4:], uint32(i))
 		name := strconv.Itoa(i)
 		m := engine.FlowMember{Node: name, CancelRest: n.CancelRest,
-			NewExecution: engine.NewExecution{ID: id.Member(name), Namespace: "default",
-				Lane: info.Lane, Kind: info.Kind, Policy: info.Policy, Payload: payload}}
+			NewExecution: engine.NewExecution{ID: id.Member(name), Start: flowfabric.Start{Namespace: "default",
+				Lane: info.Lane, Kind: info.Kind, Policy: info.Policy}, Payload: payload}}
 		if n.Need > 0 {
 			m.Policy, m.K = codes.Quorum, n.Need
 		}

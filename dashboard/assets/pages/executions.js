@@ -136,7 +136,7 @@ function submitNew(ns, then) {
     { name: "debounce", label: "Debounce key", maxlength: 256, hint: "With one, a further submit replaces the input of an execution that no worker was given yet, and delays it again. It needs a delay." },
     { name: "unique", label: "Unique key", maxlength: 256, hint: "With one, an execution that has the key and has not ended is shown instead of a second one." },
   ], run: v => post("executions", { kind: v.kind.trim(), input: asJSON(v.input, "The input"), lane: v.lane.trim() || undefined, namespace: ns && ns !== "*" ? ns : undefined,
-    priority: Number(v.priority) || undefined, delay_ms: Number(v.delay) * 1000 || undefined, unique_key: v.unique.trim() || undefined, debounce_key: v.debounce.trim() || undefined }),
+    priority: Number(v.priority) || undefined, [v.debounce.trim() ? "debounce_ms" : "delay_ms"]: Number(v.delay) * 1000 || undefined, unique_key: v.unique.trim() || undefined, debounce_key: v.debounce.trim() || undefined }),
     done: r => r.replaced ? "Input replaced." : r.duplicate ? "That execution existed already." : "Submitted.", then: r => { then?.(); go(["executions", r.id]) } })
 }
 

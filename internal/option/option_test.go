@@ -1,10 +1,11 @@
-package engine
+package option_test
 
 import (
 	"testing"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -12,14 +13,10 @@ import (
 // What Retention says of outcomes does not depend on the order of a map: an outcome that is none is refused whatever
 // stands beside it, and of two options the last one counts, also for skipped and cancelled, which have one number.
 func TestRetentionOfOutcomes(t *testing.T) {
-	item := func(opts ...flowfabric.WorkOption) (x NewExecution) {
-		var v option.Values
-		for _, o := range opts {
-			if !option.Apply(&v, o) {
-				t.Fatal("no option")
-			}
+	item := func(opts ...flowfabric.WorkOption) (x flowfabric.Start) {
+		for i, o := range opts {
+			must.No(t, option.Apply(&x, i, o))
 		}
-		x.Use(&v)
 		return x
 	}
 	for range 100 {

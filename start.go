@@ -1,0 +1,106 @@
+package flowfabric
+
+import (
+	"reflect"
+	"slices"
+	"time"
+)
+
+// Start is what an execution starts with, but for its input: what the options say, what a definition holds as its
+// defaults, and what bodies of the HTTP API, nodes of flows and schedules have as members. What is zero is not said.
+// The bounds of a field are those of the option of its name.
+//
+// The tag for names where a member may stand: submit for an execution that is submitted, schedule, node also for a
+// child, flow for a flow as a whole, word for what is read back.
+type Start struct {
+	Kind         string   `json:"kind" for:"submit schedule node flow" jsonschema:"of the work; of a flow: what flows of this shape are called"`
+	Namespace    string   `json:"namespace,omitempty" for:"submit schedule flow"`
+	Lane         string   `json:"lane,omitempty" for:"submit schedule node"`
+	Priority     int      `json:"priority,omitempty" for:"submit schedule node" jsonschema:"0..9000, higher first"`
+	Capabilities []string `json:"capabilities,omitempty" for:"submit schedule node"`
+	// Delay and DelayUntil exclude each other, and so do Deadline and DeadlineAt.
+	Delay      Millis    `json:"delay_ms,omitempty" for:"submit node"`
+	DelayUntil time.Time `json:"delay_until,omitzero" for:"submit node"`
+	Deadline   Millis    `json:"deadline_ms,omitempty" for:"submit schedule node"`
+	DeadlineAt time.Time `json:"deadline_at,omitzero" for:"submit node"`
+	// Retries is what [StartWith] makes Policy.Retry.MaxRetries; nil says nothing. Nothing else reads it.
+	Retries *int `json:"retries,omitempty" for:"submit schedule node" jsonschema:"0..1000, default 3"`
+	Policy
+	Tags    map[string]string `json:"tags,omitempty" for:"submit schedule node flow"`
+	Budgets []string          `json:"budgets,omitempty" for:"submit schedule node flow"`
+	Quotas  []string          `json:"quotas,omitempty" for:"submit schedule node flow"`
+	Limits  []KeyLimit        `json:"limits,omitempty" for:"submit schedule node flow" jsonschema:"limits of keys"`
+	Creator string            `json:"creator,omitempty" for:"word"`
+
+	// A key that is there is said, also an empty one, which is refused.
+	IdempotencyKey *string `json:"idempotency_key,omitempty" for:"submit flow" jsonschema:"a second submission with an equal key and input is answered with the first one"`
+	UniqueKey      *string `json:"unique_key,omitempty" for:"submit flow" jsonschema:"only one has it until it has ended; a second submission is answered with that one"`
+	KeyWindow      *Millis `json:"key_window_ms,omitempty" for:"submit" jsonschema:"the key stays taken for so long at least"`
+	DebounceKey    *string `json:"debounce_key,omitempty" for:"submit" jsonschema:"further submissions replace the input of an execution that was never claimed, and put it off by debounce_ms again"`
+	Debounce       Millis  `json:"debounce_ms,omitempty" for:"submit" jsonschema:"how long it waits for a further submission under its debounce_key"`
+	DebounceMax    *Millis `json:"debounce_max_ms,omitempty" for:"submit" jsonschema:"it may run at the latest so long after its creation"`
+}
+
+// KeyLimit is a limit of a key as [LimitKey] makes it.
+type KeyLimit struct {
+	Key         string `json:"key"`
+	Concurrency int    `json:"concurrency,omitempty" jsonschema:"how many run at once"`
+	Rate        int    `json:"rate,omitempty" jsonschema:"how many start within per_ms"`
+	Per         Millis `json:"per_ms,omitempty"`
+}
+
+// Gates are the budgets, quotas and limits of keys in the form in which the server asks them, sorted, without repeats.
+// Nothing is checked.
+func (s Start) Gates() []Gate {
+	n := len(s.Budgets) + len(s.Quotas) + len(s.Limits)
+	if n == 0 {
+		return nil
+	}
+	gates := make([]Gate, 0, n)
+	for _, name := range s.Budgets {
+		gates = append(gates, BudgetGate(name))
+	}
+	for _, name := range s.Quotas {
+		gates = append(gates, QuotaGate(name))
+	}
+	for _, l := range s.Limits {
+		gates = append(gates, limitGate(l.Key, Limit{Concurrency: l.Concurrency, Rate: l.Rate,
+			Per: time.Duration(l.Per)}))
+	}
+	slices.Sort(gates)
+	return slices.Compact(gates)
+}
+
+// StartWith says everything that s says, as the options of these names would: for a program that reads what it
+// submits from a file or a request. The kind is that of the definition.
+func StartWith(s Start) interface { // accepted wherever one of the options is
+	CreatorOption
+	SharedOption
+} {
+	return setter(func(to *Start) {
+		if s.Delay != 0 || !s.DelayUntil.IsZero() {
+			to.Delay, to.DelayUntil = 0, time.Time{}
+		}
+		if s.Deadline != 0 || !s.DeadlineAt.IsZero() {
+			to.Deadline, to.DeadlineAt = 0, time.Time{}
+		}
+		kind := to.Kind
+		say(reflect.ValueOf(to).Elem(), reflect.ValueOf(s))
+		to.Kind = kind
+		if s.Retries != nil {
+			to.Retries, to.Policy.Retry.MaxRetries = nil, *s.Retries
+		}
+	})
+}
+
+// say sets the fields that are not zero.
+func say(to, from reflect.Value) {
+	for i := range from.NumField() {
+		switch f := from.Field(i); {
+		case f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[time.Time]():
+			say(to.Field(i), f)
+		case !f.IsZero():
+			to.Field(i).Set(f)
+		}
+	}
+}
