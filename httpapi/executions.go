@@ -386,21 +386,7 @@ func (c *call) result() error {
 }
 
 type history struct {
-	Items []entry `json:"items"`
-}
-
-type entry struct {
-	At      *time.Time `json:"at,omitempty"`
-	Kind    string     `json:"kind"`
-	Attempt uint32     `json:"attempt,omitempty" jsonschema:"1 for the first"`
-	Worker  string     `json:"worker,omitempty"`
-	By      string     `json:"by,omitempty" jsonschema:"the person or token that asked for it"`
-	Source  string     `json:"source,omitempty" jsonschema:"of a cancellation and an end what kind of source cancelled it, as in the result; of a resumption the type of the signal's source, message, operator or auto_resume"`
-	From    string     `json:"from,omitempty" jsonschema:"from where, if that is known"`
-	Detail  string     `json:"detail,omitempty"`
-	Reason  string     `json:"reason,omitempty" jsonschema:"of an end, a revocation, a cancellation, a hold or a replay; of a suspension the name under which the handler waits, and of its end the name of the signal, which is the choice that a person made"`
-	Until   *time.Time `json:"until,omitempty"`
-	Text    string     `json:"text" jsonschema:"the same in a sentence"`
+	Items []flowfabric.Event `json:"items"`
 }
 
 func (c *call) history() error {
@@ -416,13 +402,10 @@ func (c *call) history() error {
 	if err != nil {
 		return err
 	}
-	out := history{Items: make([]entry, 0, len(events))}
-	for _, e := range events {
-		e = shown.past(e)
-		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.Source, e.From,
-			e.Detail, e.Reason, utc(e.Until), e.String()})
+	for i, e := range events {
+		events[i] = shown.past(e)
 	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerJSON(http.StatusOK, history{events})
 }
 
 type explanation struct {

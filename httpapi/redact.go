@@ -175,14 +175,14 @@ func (r *redactor) snapshot(s flowfabric.Snapshot) flowfabric.Snapshot {
 
 // past is for an entry of a history: what a program said is in the end of an attempt, and in a cancellation by its
 // worker.
-func (r *redactor) past(e admin.Event) admin.Event {
-	switch engine.EventKind(e.Kind) {
+func (r *redactor) past(e flowfabric.Event) flowfabric.Event {
+	switch e.Kind {
 	case engine.EventAttempt:
 		e.Reason = r.text("failure", e.Reason)
 	case engine.EventCancelled:
 		e.Reason = r.ended(e.Source, e.Reason)
 	}
-	return e
+	return engine.Told(e)
 }
 
 // explained says why an execution is where it is. The sentences quote programs, so they are made of what is shown.
