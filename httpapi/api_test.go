@@ -35,6 +35,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -384,7 +385,7 @@ func (a *api) until(path, state string) flowfabric.Snapshot {
 // sse is one event of a stream.
 type sse struct {
 	id, name string
-	data     event
+	data     stream.TailEvent
 	text     string // of an overview
 }
 
@@ -427,7 +428,7 @@ func (a *api) follow(path string, header http.Header, last func(sse) bool) (all 
 		case strings.HasPrefix(line, "event: "):
 			e.name = line[7:]
 		case strings.HasPrefix(line, "data: "):
-			schema := of[event]()
+			schema := of[stream.TailEvent]()
 			switch {
 			case strings.HasPrefix(path, "/v1/events"):
 				schema = of[happening]()
@@ -551,7 +552,7 @@ func TestEveryRoute(t *testing.T) {
 	talk := a.submit(`{"kind":"talks","input":3}`)
 	all, _ := a.follow(talk+"/events", nil, nil)
 	if got := names(all); got != "attempt frame frame frame frame attempt_end end" ||
-		*all[2].data.Frame.Text != "word 1 " || all[6].data.State != "completed" {
+		string(all[2].data.Frame.Payload) != "word 1 " || all[6].data.State != "completed" {
 		t.Errorf("%s", got)
 	}
 	rest, _ := a.follow(talk+"/events", http.Header{"Last-Event-ID": {all[2].id}}, nil)

@@ -202,8 +202,8 @@ func TestTranscriptsAreBounded(t *testing.T) {
 	text := part.Text
 	rest, _ := a.follow(path+"/events?after="+part.Position, nil, nil)
 	for _, e := range rest {
-		if e.name == "frame" && e.data.Frame.Text != nil {
-			text += *e.data.Frame.Text
+		if e.name == "frame" {
+			text += string(e.data.Frame.Payload)
 		}
 	}
 	if text != whole.Text {

@@ -463,8 +463,8 @@ func (c *call) summary() error {
 }
 
 type framePage struct {
-	Items      []frame `json:"items"`
-	NextCursor string  `json:"next_cursor,omitempty" jsonschema:"absent when there are no more now"`
+	Items      []stream.Frame `json:"items"`
+	NextCursor string         `json:"next_cursor,omitempty" jsonschema:"absent when there are no more now"`
 }
 
 func (c *call) frames() error {
@@ -492,9 +492,9 @@ func (c *call) frames() error {
 	if err != nil {
 		return err
 	}
-	out := framePage{Items: make([]frame, 0, len(frames))}
-	for _, f := range frames {
-		out.Items = append(out.Items, newFrame(shown.frame(f)))
+	out := framePage{Items: make([]stream.Frame, len(frames))}
+	for i, f := range frames {
+		out.Items[i] = shown.frame(f)
 	}
 	if len(frames) > 0 {
 		out.NextCursor = frames[len(frames)-1].ID.String()

@@ -97,11 +97,11 @@ func (c *call) bulk() error {
 }
 
 type transcript struct {
-	Text     string  `json:"text" jsonschema:"the durable frames, one after the other"`
-	Frames   []frame `json:"frames"`
-	Lost     uint64  `json:"lost" jsonschema:"frames that were gone before they could be read"`
-	Position string  `json:"position" jsonschema:"pass it to the events as after"`
-	More     bool    `json:"more,omitempty" jsonschema:"this is the beginning, of about 4 MiB: what follows are its events after position"`
+	Text     string         `json:"text" jsonschema:"the durable frames, one after the other"`
+	Frames   []stream.Frame `json:"frames"`
+	Lost     uint64         `json:"lost" jsonschema:"frames that were gone before they could be read"`
+	Position string         `json:"position" jsonschema:"pass it to the events as after"`
+	More     bool           `json:"more,omitempty" jsonschema:"this is the beginning, of about 4 MiB: what follows are its events after position"`
 }
 
 // maxTranscript is how many bytes of payloads are read for a transcript, about.
@@ -128,7 +128,7 @@ func (c *call) transcript() error {
 		t.Add(e)
 		size += len(e.Frame.Payload)
 	}
-	out, shown := transcript{Frames: []frame{}, Lost: t.Lost(), Position: string(t.Position()), More: more},
+	out, shown := transcript{Frames: []stream.Frame{}, Lost: t.Lost(), Position: string(t.Position()), More: more},
 		c.redactorOf(id, s.Route)
 	var text []byte
 	for _, f := range t.Frames() {
@@ -136,7 +136,7 @@ func (c *call) transcript() error {
 		if f.Mode == stream.ModeDurable {
 			text = append(text, f.Payload...)
 		}
-		out.Frames = append(out.Frames, newFrame(f))
+		out.Frames = append(out.Frames, f)
 	}
 	out.Text = string(text)
 	return c.answerJSON(http.StatusOK, out)

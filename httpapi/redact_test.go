@@ -322,8 +322,8 @@ func TestWithheld(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			frames := into[framePage](t, a.as("viewer", "GET", path+"/frames?attempt=2", "", 200)).Items
-			if len(frames) != 3 || *frames[0].Text != tc.text || *frames[1].Text != tc.text ||
-				string(frames[2].Base64) != tc.text {
+			if len(frames) != 3 || string(frames[0].Payload) != tc.text || string(frames[1].Payload) != tc.text ||
+				string(frames[2].Payload) != tc.text {
 				t.Errorf("%+v", frames)
 			}
 			if x := into[flowfabric.Snapshot](t, a.as("viewer", "GET", path, "", 200)); x.Progress.Message != tc.text ||

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/words"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -179,8 +180,8 @@ var routes = []*route{
 			{name: "durable", text: "Leave out frames that were not meant to last", kind: "boolean"}},
 		headers: []param{{name: "Last-Event-ID", text: "The id of the last event seen", kind: "string"}},
 		answers: []answer{{status: http.StatusOK,
-			text: "Events until the execution has ended; the data of each is one JSON object.", body: of[event](),
-			media: "text/event-stream"},
+			text: "Events until the execution has ended; the data of each is one JSON object.",
+			body: of[stream.TailEvent](), media: "text/event-stream"},
 			{status: http.StatusNoContent, text: "There is nothing after that event: a browser stops here."}},
 		handle: (*call).events},
 	{method: http.MethodGet, path: "/v1/executions/{id}/stream", name: "readStream",
@@ -193,7 +194,7 @@ var routes = []*route{
 			{name: "cursor", text: "Stream-Cursor of the live read before", kind: "string"}},
 		headers: []param{{name: "If-None-Match", text: "The ETag of such a read", kind: "string"}},
 		answers: []answer{{status: http.StatusOK,
-			text: "What is there, with the headers of the protocol: Stream-Next-Offset, Stream-Up-To-Date, Stream-Closed, Stream-Cursor. As json an array of any values.", body: of[[]event](),
+			text: "What is there, with the headers of the protocol: Stream-Next-Offset, Stream-Up-To-Date, Stream-Closed, Stream-Cursor. As json an array of any values.", body: of[[]stream.TailEvent](),
 			also: []string{"text/plain", "application/octet-stream", "text/event-stream"}},
 			{status: http.StatusNoContent, text: "A long poll ended without anything new."},
 			{status: http.StatusNotModified, text: "It is as it was."}},
