@@ -577,8 +577,8 @@ func TestEveryRoute(t *testing.T) {
 	a.as("operator", "POST", later+":delay", `{"delay_ms":7200000,"reason":"not yet"}`, 204)
 	a.as("operator", "POST", later+":priority", `{"priority":9}`, 204)
 	a.as("operator", "POST", later+":tags", `{"set":{"a.b":"c"}}`, 204)
-	if e := into[explanation](t, a.as("viewer", "GET", later+"/why", "", 200)); e.State != "delayed" ||
-		e.Sentence == "" || e.At == nil {
+	if e := into[flowfabric.Explanation](t, a.as("viewer", "GET", later+"/why", "", 200)); e.State != "delayed" ||
+		e.Sentence == "" || e.At.IsZero() {
 		t.Errorf("%+v", e)
 	}
 	a.as("operator", "POST", later+":run-now", `{}`, 204)
@@ -594,7 +594,7 @@ func TestEveryRoute(t *testing.T) {
 		"until_claimed" || x.Replaced != 1 || x.DelayUntil.IsZero() {
 		t.Errorf("%+v", x)
 	}
-	if e := into[explanation](t, a.as("viewer", "GET", "/v1/executions/"+put.ID+"/why", "", 200)); e.Reason !=
+	if e := into[flowfabric.Explanation](t, a.as("viewer", "GET", "/v1/executions/"+put.ID+"/why", "", 200)); e.Reason !=
 		"debounced" {
 		t.Errorf("%+v", e)
 	}

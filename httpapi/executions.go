@@ -408,16 +408,6 @@ func (c *call) history() error {
 	return c.answerJSON(http.StatusOK, history{events})
 }
 
-type explanation struct {
-	State    string     `json:"state,omitempty"`
-	Reason   string     `json:"reason" jsonschema:"the stable name of the explanation"`
-	Sentence string     `json:"sentence"`
-	Next     string     `json:"next" jsonschema:"what moves it"`
-	At       *time.Time `json:"at,omitempty" jsonschema:"when that happens by itself, at the latest"`
-	Serving  *int       `json:"serving,omitempty" jsonschema:"live workers that take its kind from its lane"`
-	Ahead    *int       `json:"ahead,omitempty" jsonschema:"how many are before it in its queue"`
-}
-
 func (c *call) why() error {
 	id, err := c.id()
 	if err != nil {
@@ -427,14 +417,7 @@ func (c *call) why() error {
 	if err != nil {
 		return err
 	}
-	known := func(n int) *int {
-		if n < 0 {
-			return nil
-		}
-		return &n
-	}
-	return c.answerJSON(http.StatusOK,
-		explanation{string(e.State), e.Reason, e.Sentence, e.Next, utc(e.At), known(e.Serving), known(e.Ahead)})
+	return c.answerJSON(http.StatusOK, e)
 }
 
 // summary is the document of an attempt.

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/link"
@@ -186,20 +185,15 @@ func (r *redactor) past(e flowfabric.Event) flowfabric.Event {
 }
 
 // explained says why an execution is where it is. The sentences quote programs, so they are made of what is shown.
-func (c *call) explained(id flowfabric.ExecutionID) (admin.Explanation, error) {
+func (c *call) explained(id flowfabric.ExecutionID) (flowfabric.Explanation, error) {
 	if c.h.cfg.Redact == nil {
 		return c.h.admin.Why(c.ctx(), id)
 	}
 	e, err := explain.Of(c.ctx(), redactedFacts{c.h.conn.Engine, c}, id)
 	if err != nil {
-		return admin.Explanation{}, link.Operated("explain", id, err)
+		return flowfabric.Explanation{}, link.Operated("explain", id, err)
 	}
-	out := admin.Explanation{State: e.State, Reason: string(e.Reason), Sentence: e.Sentence, Next: e.Next, At: e.At,
-		Serving: e.Serving, Ahead: -1}
-	if e.State == flowfabric.Waiting || e.State == flowfabric.WaitingBudget || e.State == flowfabric.WaitingQuota {
-		out.Ahead = e.Facts.Ahead
-	}
-	return out, nil
+	return e, nil
 }
 
 // redactedFacts are what an explanation is made of, as the reader may see it.

@@ -140,7 +140,7 @@ var routes = []*route{
 		handle: (*call).history},
 	{method: http.MethodGet, path: "/v1/executions/{id}/why", name: "explain",
 		summary: "Say why an execution is where it is, and what moves it", need: viewer,
-		answers: ok[explanation]("An explanation in a sentence."), handle: (*call).why},
+		answers: ok[flowfabric.Explanation]("An explanation in a sentence."), handle: (*call).why},
 	{method: http.MethodGet, path: "/v1/executions/{id}/wait", name: "getWait",
 		summary: "Read what an execution waits for now, with its question", need: viewer,
 		answers: []answer{{status: http.StatusOK, text: "Its wait.", body: of[admin.Approval]()},

@@ -135,7 +135,7 @@ var forWorkers = []string{"waiting_next", "waiting_behind", "waiting_no_worker",
 
 // gated says what keeps one with gates from running, if that is no worker, and if it still waits. Without an
 // explanation, x stays.
-func (x *execution) gated(e admin.Explanation, err error) {
+func (x *execution) gated(e flowfabric.Explanation, err error) {
 	if err != nil || e.Code != x.Code || x.BlockingReason == heldReason || slices.Contains(forWorkers, e.Reason) {
 		return
 	}
