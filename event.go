@@ -1,6 +1,10 @@
 package flowfabric
 
-import "time"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // Event is one entry of an execution's history. Which fields are set depends on its kind. It prints as one line.
 type Event struct {
@@ -33,3 +37,25 @@ type Event struct {
 
 // String is Text.
 func (e Event) String() string { return e.Text }
+
+// FeedEvent is one thing that happened in the store; admin.Admin.Subscribe tells of them.
+type FeedEvent struct {
+	Kind      string      `json:"kind" jsonschema:"end, lease or signal; also the name of the event"`
+	Execution ExecutionID `json:"execution"`
+	At        time.Time   `json:"at,omitzero"` // server time
+
+	// Of an end or a lease: the state it is in since, in words and as it is stored, and who held it last.
+	State   PublicState `json:"state,omitempty"`
+	Code    Code        `json:"code,omitempty" see:"operator"`
+	Attempt int         `json:"attempt,omitempty" jsonschema:"1 for the first"` // 0 before it
+	Route   uint64      `json:"-"`                                              // 0 when not known
+	Epoch   uint64      `json:"epoch,omitempty" see:"operator"`                 // 0 before the first claim
+	Session string      `json:"session,omitempty" see:"operator"`               // "" before the first claim
+	Worker  string      `json:"worker,omitempty"`                               // its instance
+
+	// Of a signal.
+	Waitpoint uuid.UUID `json:"waitpoint_id,omitzero" see:"operator"`
+	Signal    uuid.UUID `json:"signal_id,omitzero" see:"operator"`
+	Effect    string    `json:"effect,omitempty"`
+	Name      string    `json:"signal,omitempty" jsonschema:"the name of a signal"`
+}

@@ -431,7 +431,7 @@ func (a *api) follow(path string, header http.Header, last func(sse) bool) (all 
 			schema := of[stream.TailEvent]()
 			switch {
 			case strings.HasPrefix(path, "/v1/events"):
-				schema = of[happening]()
+				schema = of[flowfabric.FeedEvent]()
 			case strings.HasPrefix(path, "/v1/overview"):
 				schema, e.text = of[watchedOverview](), line[6:]
 			}
@@ -492,7 +492,8 @@ func TestEveryRoute(t *testing.T) {
 		x.Creator != "the-producer" || x.KeyHeld != "retained" || x.EndedAt.IsZero() {
 		t.Errorf("%+v", x)
 	}
-	if in := into[payload](t, a.as("viewer", "GET", done+"/input", "", 200)); string(in) != `{"a":[1,"é",null]}` {
+	if in := into[flowfabric.Payload](t, a.as("viewer", "GET", done+"/input", "", 200)); string(in) !=
+		`{"a":[1,"é",null]}` {
 		t.Errorf("%s", in)
 	}
 	again := a.do(request{method: "POST", path: "/v1/executions", role: "producer",
@@ -562,8 +563,8 @@ func TestEveryRoute(t *testing.T) {
 	if _, status := a.follow(talk+"/events?after="+all[6].id, nil, nil); status != http.StatusNoContent {
 		t.Errorf("behind the end: %d", status)
 	}
-	if s := into[summary](t, a.as("viewer", "GET", talk+"/summary", "", 200)); string(s.Document) != `{"words":3}` ||
-		s.Version != 1 {
+	if s := into[stream.Summary](t, a.as("viewer", "GET", talk+"/summary", "", 200)); string(s.Document) !=
+		`{"words":3}` || s.Version != 1 {
 		t.Errorf("%+v", s)
 	}
 	frames := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2", "", 200))
@@ -617,7 +618,7 @@ func TestEveryRoute(t *testing.T) {
 
 	ask := a.submit(`{"kind":"asks"}`)
 	a.until(ask, "suspended")
-	if v := into[payload](t, a.as("viewer", "GET", ask+"/steps/draft", "", 200)); string(v) != `"dear"` {
+	if v := into[flowfabric.Payload](t, a.as("viewer", "GET", ask+"/steps/draft", "", 200)); string(v) != `"dear"` {
 		t.Errorf("%+v", v)
 	}
 	points := into[waitpointList](t, a.as("viewer", "GET", ask+"/waitpoints", "", 200))

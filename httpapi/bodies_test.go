@@ -160,7 +160,7 @@ func TestValuesOfBodies(t *testing.T) {
 		x.Tags["test.tag"] != "1" {
 		t.Errorf("%+v", x)
 	}
-	if in := into[payload](t, a.as("viewer", "GET", path+"/input", "", 200)); string(in) != "1.0" {
+	if in := into[flowfabric.Payload](t, a.as("viewer", "GET", path+"/input", "", 200)); string(in) != "1.0" {
 		t.Errorf("%s", in)
 	}
 	for body, want := range map[string]string{

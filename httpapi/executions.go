@@ -250,6 +250,11 @@ func (c *call) filter(q *query) (admin.Filter, error) {
 	return f, err
 }
 
+type executionPage struct {
+	Items      []admin.Listed `json:"items"`
+	NextCursor string         `json:"next_cursor,omitempty" jsonschema:"absent after the last page"`
+}
+
 func (c *call) list() error {
 	q := c.query()
 	n := int(q.number("limit", 1, maxPage, defaultPage))
@@ -308,7 +313,7 @@ func (c *call) input() error {
 // result is how an execution ended.
 type result struct {
 	State    string              `json:"state" jsonschema:"completed, failed, cancelled, expired or skipped"`
-	Output   *payload            `json:"output,omitempty" jsonschema:"what the handler returned, if it completed"`
+	Output   *flowfabric.Payload `json:"output,omitempty" jsonschema:"what the handler returned, if it completed"`
 	Failure  *flowfabric.Failure `json:"failure,omitempty"`
 	By       string              `json:"by,omitempty" jsonschema:"who cancelled it: a person or token, if one was named"`
 	Source   string              `json:"source,omitempty" jsonschema:"what kind of source cancelled it: operator_override, owner (its worker), flow_cascade or system_timeout_policy"`
@@ -420,14 +425,6 @@ func (c *call) why() error {
 	return c.answerJSON(http.StatusOK, e)
 }
 
-// summary is the document of an attempt.
-type summary struct {
-	Attempt   uint32          `json:"attempt" jsonschema:"1 for the first"`
-	Version   uint64          `json:"version"`
-	Document  json.RawMessage `json:"document,omitempty"`
-	UpdatedAt *time.Time      `json:"updated_at,omitempty"`
-}
-
 func (c *call) summary() error {
 	id, err := c.id()
 	if err != nil {
@@ -441,8 +438,8 @@ func (c *call) summary() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK,
-		summary{s.Attempt, s.Version, shown.document("summary", s.Document), utc(s.UpdatedAt)})
+	s.Document = shown.document("summary", s.Document)
+	return c.answerJSON(http.StatusOK, s)
 }
 
 type framePage struct {

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/words"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -142,18 +143,6 @@ func (c *call) transcript() error {
 	return c.answerJSON(http.StatusOK, out)
 }
 
-// happening is an event of the feed.
-type happening struct {
-	Kind      string     `json:"kind" jsonschema:"end, lease or signal; also the name of the event"`
-	Execution string     `json:"execution"`
-	At        *time.Time `json:"at,omitempty"`
-	State     string     `json:"state,omitempty"`
-	Attempt   int        `json:"attempt,omitempty" jsonschema:"1 for the first"`
-	Worker    string     `json:"worker,omitempty"`
-	Signal    string     `json:"signal,omitempty" jsonschema:"the name of a signal"`
-	Effect    string     `json:"effect,omitempty"`
-}
-
 func (c *call) happenings() error {
 	q := c.query()
 	o := admin.SubscribeOptions{Ends: true, Leases: q.flag("leases"), Signals: q.flag("signals"), Lane: q.text("lane"),
@@ -204,16 +193,11 @@ func (c *call) happenings() error {
 		if time.Since(told) >= time.Second { // it is long, and costs more than the event
 			id, told = base64.RawURLEncoding.EncodeToString([]byte(feed.Cursor())), time.Now()
 		}
-		if out.emit(id, e.Kind, newHappening(e)) != nil {
+		if out.emit(id, e.Kind, words.Blanked(e, "operator")) != nil {
 			return nil
 		}
 	}
 	return nil
-}
-
-func newHappening(e admin.FeedEvent) happening {
-	return happening{Kind: e.Kind, Execution: e.Execution.String(), At: utc(e.At), State: string(e.State),
-		Attempt: e.Attempt, Worker: instance(e.Session), Signal: e.Name, Effect: e.Effect}
 }
 
 type flowPage struct {

@@ -81,7 +81,7 @@ func (r *redactor) shown(what string, raw []byte) (out []byte) {
 }
 
 // payload is a value of a program that is mostly JSON.
-func (r *redactor) payload(what string, raw []byte) payload {
+func (r *redactor) payload(what string, raw []byte) flowfabric.Payload {
 	if r == nil || len(raw) == 0 {
 		return raw
 	}
