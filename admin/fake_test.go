@@ -115,8 +115,8 @@ func (f *fakeStore) SetTags(_ context.Context, _ flowfabric.ExecutionID, set map
 	return f.ask(retag{set, remove})
 }
 
-func (f *fakeStore) ReadHistory(context.Context, flowfabric.ExecutionID) ([]engine.Event, error) {
-	return []engine.Event{{Kind: engine.EventCreated}}, f.ask("history")
+func (f *fakeStore) ReadHistory(context.Context, flowfabric.ExecutionID) ([]flowfabric.Event, error) {
+	return []flowfabric.Event{{Kind: engine.EventCreated}}, f.ask("history")
 }
 
 func (f *fakeStore) PurgeExecution(_ context.Context, _ flowfabric.ExecutionID, keep time.Duration) (bool, error) {

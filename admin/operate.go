@@ -22,7 +22,7 @@ type operator interface {
 	SetDelay(ctx context.Context, id flowfabric.ExecutionID, q engine.DelayChange) (already bool, err error)
 	RevokeLease(ctx context.Context, id flowfabric.ExecutionID, session, by, reason string) (already bool, err error)
 	SetTags(ctx context.Context, id flowfabric.ExecutionID, set map[string]string, remove []string) error
-	ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]engine.Event, error)
+	ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]flowfabric.Event, error)
 	PurgeExecution(ctx context.Context, id flowfabric.ExecutionID, keep time.Duration) (already bool, err error)
 	HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by, reason string) (already bool, err error)
 	UnholdExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error)

@@ -169,7 +169,7 @@ func TestRotationUnderALongWait(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	events, err := admin.New(b.Client).History(b.Ctx, endless.ID()) // S16
-	if err != nil || !slices.ContainsFunc(events, func(e admin.Event) bool {
+	if err != nil || !slices.ContainsFunc(events, func(e flowfabric.Event) bool {
 		return strings.Contains(e.String(), "token reissued") && strings.Contains(e.String(), "anna")
 	}) {
 		t.Errorf("%v, %v", events, err)

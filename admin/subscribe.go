@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/google/uuid"
 	"github.com/sourcegraph/conc"
 	"github.com/sourcegraph/conc/pool"
 
@@ -41,31 +40,6 @@ const feedPage = 100
 
 // feedReads is how many executions are read at the same time, to choose events.
 const feedReads = 16
-
-// FeedEvent is one thing that happened.
-type FeedEvent struct {
-	Kind      string // end, lease or signal, see [SubscribeOptions]
-	Execution flowfabric.ExecutionID
-	At        time.Time // server time
-
-	// Of an end or a lease: the state it is in since, in words and as it is stored, and who held it last.
-	State   flowfabric.PublicState
-	Code    flowfabric.Code
-	Attempt int    // 1 for the first, 0 before it
-	Route   uint64 // see QueuePartition; 0 when not known
-	Epoch   uint64 // 0 before the first claim
-	Session string // "" before the first claim
-
-	// Of a signal.
-	Waitpoint, Signal uuid.UUID
-	Effect, Name      string
-}
-
-func newFeedEvent(e engine.FeedEvent) FeedEvent {
-	state, _ := flowfabric.Project(e.Code)
-	return FeedEvent{string(e.Kind), e.Execution, e.At, state.Public, e.Code, e.Attempt, e.Route, e.Epoch, e.Session,
-		e.Waitpoint, e.Signal, e.Effect, e.Name}
-}
 
 // SubscribeOptions say what to follow. The zero value follows executions that end, from now on.
 type SubscribeOptions struct {
@@ -228,15 +202,15 @@ func (s *Subscription) Cursor() string {
 // events may come twice. One that wraps ErrCorrupt that an entry cannot be read and is left out; the loop may go on
 // after both. Any other error is the last thing yielded: the context's cause, client.ErrClosed, flowfabric.ErrAuth
 // and others that waiting cannot repair. Another Events call goes on where the last one ended.
-func (s *Subscription) Events(ctx context.Context) iter.Seq2[FeedEvent, error] {
-	return func(yield func(FeedEvent, error) bool) {
+func (s *Subscription) Events(ctx context.Context) iter.Seq2[flowfabric.FeedEvent, error] {
+	return func(yield func(flowfabric.FeedEvent, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		f := newFollower(ctx, s)
 		defer f.owner.Wait()
 		defer cancel()
 		f.listen()
 		if err := f.run(yield); err != nil {
-			yield(FeedEvent{}, fmt.Errorf("subscription: %w", err))
+			yield(flowfabric.FeedEvent{}, fmt.Errorf("subscription: %w", err))
 		}
 	}
 }
@@ -356,7 +330,7 @@ func (f *follower) take() map[uint16]bool {
 }
 
 // run reads and yields until there is a reason to stop; nil when the consumer left.
-func (f *follower) run(yield func(FeedEvent, error) bool) error {
+func (f *follower) run(yield func(flowfabric.FeedEvent, error) bool) error {
 	f.readAll()
 	safety := time.NewTimer(link.Jitter(link.Recheck))
 	defer safety.Stop()
@@ -422,11 +396,12 @@ func (f *follower) again() error {
 }
 
 // tell yields the partitions that were booted again; false when the consumer left.
-func (f *follower) tell(yield func(FeedEvent, error) bool) bool {
+func (f *follower) tell(yield func(flowfabric.FeedEvent, error) bool) bool {
 	for len(f.lost) > 0 {
 		p := f.lost[0]
 		f.lost = f.lost[1:]
-		if !yield(FeedEvent{}, fmt.Errorf("subscription: %w: partition %d lost its data and was booted again",
+		if !yield(flowfabric.FeedEvent{}, fmt.Errorf(
+			"subscription: %w: partition %d lost its data and was booted again",
 			flowfabric.ErrFeedGap, p)) {
 			return false
 		}
@@ -435,7 +410,7 @@ func (f *follower) tell(yield func(FeedEvent, error) bool) bool {
 }
 
 // partition yields one page of a partition. What is left, or could not be read, is read later.
-func (f *follower) partition(p uint16, yield func(FeedEvent, error) bool) error {
+func (f *follower) partition(p uint16, yield func(flowfabric.FeedEvent, error) bool) error {
 	place := f.place(p)
 	entries, err := f.admin.store.ReadFeed(f.ctx, p, place.id, feedPage)
 	if err != nil {
@@ -456,7 +431,7 @@ func (f *follower) partition(p uint16, yield func(FeedEvent, error) bool) error 
 	delete(f.failing, p)
 	for _, entry := range entries {
 		if entry.Err != nil {
-			if !yield(FeedEvent{}, fmt.Errorf("subscription: %w", entry.Err)) {
+			if !yield(flowfabric.FeedEvent{}, fmt.Errorf("subscription: %w", entry.Err)) {
 				return errLeft
 			}
 			entry.Number = place.number + 1
@@ -464,12 +439,12 @@ func (f *follower) partition(p uint16, yield func(FeedEvent, error) bool) error 
 		if entry.Number > place.number+1 {
 			gap := fmt.Errorf("subscription: %w: %d entries of partition %d", flowfabric.ErrFeedGap,
 				entry.Number-place.number-1, p)
-			if !yield(FeedEvent{}, gap) {
+			if !yield(flowfabric.FeedEvent{}, gap) {
 				return errLeft
 			}
 		}
 		for _, event := range entry.Events {
-			if f.wants(event.Kind) && (chosen == nil || chosen[event.Execution]) && !yield(newFeedEvent(event), nil) {
+			if f.wants(event.Kind) && (chosen == nil || chosen[event.Execution]) && !yield(event, nil) {
 				return errLeft
 			}
 		}
@@ -545,7 +520,7 @@ func (f *follower) chosen(entries []engine.FeedEntry) (map[flowfabric.ExecutionI
 	return out, p.Wait()
 }
 
-func (f *follower) wants(kind engine.FeedKind) bool {
+func (f *follower) wants(kind string) bool {
 	switch kind {
 	case engine.FeedEnd:
 		return f.wish.Ends

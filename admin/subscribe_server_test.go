@@ -16,7 +16,7 @@ import (
 )
 
 // next takes one event out of a running subscription.
-func next(t *testing.T, ctx context.Context, s *admin.Subscription) (event admin.FeedEvent) {
+func next(t *testing.T, ctx context.Context, s *admin.Subscription) (event flowfabric.FeedEvent) {
 	t.Helper()
 	for e, err := range s.Events(ctx) {
 		must.No(t, err)

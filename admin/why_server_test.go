@@ -18,7 +18,7 @@ import (
 
 func TestWhyOnAServer(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
-		says := func(id flowfabric.ExecutionID, reason explain.Cause, text string) {
+		says := func(id flowfabric.ExecutionID, reason string, text string) {
 			t.Helper()
 			why, err := admin.New(c).Why(ctx, id)
 			if err != nil || why.Reason != string(reason) || why.ID != id || !strings.Contains(why.String(), text) {

@@ -51,9 +51,9 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 	}
 	for _, e := range events {
 		switch w := open(); {
-		case e.Kind == string(engine.EventSuspended):
+		case e.Kind == engine.EventSuspended:
 			waits = append(waits, Wait{Name: e.Reason, Reason: e.Detail, Began: e.At})
-		case e.Kind == string(engine.EventResumed) && w != nil:
+		case e.Kind == engine.EventResumed && w != nil:
 			w.Lasted, w.Cause = e.At.Sub(w.Began), e.Detail
 			w.Answer = take(&answers, w.Name, e.At)
 		}

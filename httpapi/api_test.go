@@ -35,6 +35,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -384,7 +385,7 @@ func (a *api) until(path, state string) flowfabric.Snapshot {
 // sse is one event of a stream.
 type sse struct {
 	id, name string
-	data     event
+	data     stream.TailEvent
 	text     string // of an overview
 }
 
@@ -427,10 +428,10 @@ func (a *api) follow(path string, header http.Header, last func(sse) bool) (all 
 		case strings.HasPrefix(line, "event: "):
 			e.name = line[7:]
 		case strings.HasPrefix(line, "data: "):
-			schema := of[event]()
+			schema := of[stream.TailEvent]()
 			switch {
 			case strings.HasPrefix(path, "/v1/events"):
-				schema = of[happening]()
+				schema = of[flowfabric.FeedEvent]()
 			case strings.HasPrefix(path, "/v1/overview"):
 				schema, e.text = of[watchedOverview](), line[6:]
 			}
@@ -491,7 +492,8 @@ func TestEveryRoute(t *testing.T) {
 		x.Creator != "the-producer" || x.KeyHeld != "retained" || x.EndedAt.IsZero() {
 		t.Errorf("%+v", x)
 	}
-	if in := into[payload](t, a.as("viewer", "GET", done+"/input", "", 200)); string(in) != `{"a":[1,"é",null]}` {
+	if in := into[flowfabric.Payload](t, a.as("viewer", "GET", done+"/input", "", 200)); string(in) !=
+		`{"a":[1,"é",null]}` {
 		t.Errorf("%s", in)
 	}
 	again := a.do(request{method: "POST", path: "/v1/executions", role: "producer",
@@ -551,7 +553,7 @@ func TestEveryRoute(t *testing.T) {
 	talk := a.submit(`{"kind":"talks","input":3}`)
 	all, _ := a.follow(talk+"/events", nil, nil)
 	if got := names(all); got != "attempt frame frame frame frame attempt_end end" ||
-		*all[2].data.Frame.Text != "word 1 " || all[6].data.State != "completed" {
+		string(all[2].data.Frame.Payload) != "word 1 " || all[6].data.State != "completed" {
 		t.Errorf("%s", got)
 	}
 	rest, _ := a.follow(talk+"/events", http.Header{"Last-Event-ID": {all[2].id}}, nil)
@@ -561,8 +563,8 @@ func TestEveryRoute(t *testing.T) {
 	if _, status := a.follow(talk+"/events?after="+all[6].id, nil, nil); status != http.StatusNoContent {
 		t.Errorf("behind the end: %d", status)
 	}
-	if s := into[summary](t, a.as("viewer", "GET", talk+"/summary", "", 200)); string(s.Document) != `{"words":3}` ||
-		s.Version != 1 {
+	if s := into[stream.Summary](t, a.as("viewer", "GET", talk+"/summary", "", 200)); string(s.Document) !=
+		`{"words":3}` || s.Version != 1 {
 		t.Errorf("%+v", s)
 	}
 	frames := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2", "", 200))
@@ -576,8 +578,8 @@ func TestEveryRoute(t *testing.T) {
 	a.as("operator", "POST", later+":delay", `{"delay_ms":7200000,"reason":"not yet"}`, 204)
 	a.as("operator", "POST", later+":priority", `{"priority":9}`, 204)
 	a.as("operator", "POST", later+":tags", `{"set":{"a.b":"c"}}`, 204)
-	if e := into[explanation](t, a.as("viewer", "GET", later+"/why", "", 200)); e.State != "delayed" ||
-		e.Sentence == "" || e.At == nil {
+	if e := into[flowfabric.Explanation](t, a.as("viewer", "GET", later+"/why", "", 200)); e.State != "delayed" ||
+		e.Sentence == "" || e.At.IsZero() {
 		t.Errorf("%+v", e)
 	}
 	a.as("operator", "POST", later+":run-now", `{}`, 204)
@@ -593,7 +595,7 @@ func TestEveryRoute(t *testing.T) {
 		"until_claimed" || x.Replaced != 1 || x.DelayUntil.IsZero() {
 		t.Errorf("%+v", x)
 	}
-	if e := into[explanation](t, a.as("viewer", "GET", "/v1/executions/"+put.ID+"/why", "", 200)); e.Reason !=
+	if e := into[flowfabric.Explanation](t, a.as("viewer", "GET", "/v1/executions/"+put.ID+"/why", "", 200)); e.Reason !=
 		"debounced" {
 		t.Errorf("%+v", e)
 	}
@@ -616,7 +618,7 @@ func TestEveryRoute(t *testing.T) {
 
 	ask := a.submit(`{"kind":"asks"}`)
 	a.until(ask, "suspended")
-	if v := into[payload](t, a.as("viewer", "GET", ask+"/steps/draft", "", 200)); string(v) != `"dear"` {
+	if v := into[flowfabric.Payload](t, a.as("viewer", "GET", ask+"/steps/draft", "", 200)); string(v) != `"dear"` {
 		t.Errorf("%+v", v)
 	}
 	points := into[waitpointList](t, a.as("viewer", "GET", ask+"/waitpoints", "", 200))

@@ -160,7 +160,7 @@ func TestValuesOfBodies(t *testing.T) {
 		x.Tags["test.tag"] != "1" {
 		t.Errorf("%+v", x)
 	}
-	if in := into[payload](t, a.as("viewer", "GET", path+"/input", "", 200)); string(in) != "1.0" {
+	if in := into[flowfabric.Payload](t, a.as("viewer", "GET", path+"/input", "", 200)); string(in) != "1.0" {
 		t.Errorf("%s", in)
 	}
 	for body, want := range map[string]string{
@@ -202,8 +202,8 @@ func TestTranscriptsAreBounded(t *testing.T) {
 	text := part.Text
 	rest, _ := a.follow(path+"/events?after="+part.Position, nil, nil)
 	for _, e := range rest {
-		if e.name == "frame" && e.data.Frame.Text != nil {
-			text += *e.data.Frame.Text
+		if e.name == "frame" {
+			text += string(e.data.Frame.Payload)
 		}
 	}
 	if text != whole.Text {

@@ -51,7 +51,7 @@ var views = map[string]view{
 		if e.Kind == stream.TailSuspended || e.Kind == stream.TailRetry {
 			return nil
 		}
-		text, _ := json.Marshal(newEvent(e))
+		text, _ := json.Marshal(told(e))
 		return text
 	}},
 	"json": {media: "application/json", json: true, of: func(e stream.TailEvent) []byte {

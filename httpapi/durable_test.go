@@ -28,8 +28,8 @@ func (a *api) durableReads() {
 	const as = "viewer"
 	g := a.as(as, "GET", talk+"/stream", "", 200)
 	var kinds []string
-	for _, e := range into[[]event](t, g) {
-		kinds = append(kinds, e.Kind)
+	for _, e := range into[[]stream.TailEvent](t, g) {
+		kinds = append(kinds, string(e.Kind))
 	}
 	if got := strings.Join(kinds, " "); got != "attempt frame frame frame frame attempt_end end" {
 		t.Errorf("%s", got)
@@ -187,7 +187,8 @@ func TestStreamOfASuspendedExecution(t *testing.T) {
 	x := a.submit(`{"kind":"asks"}`)
 	a.until(x, "suspended")
 	g := a.as("viewer", "GET", x+"/stream", "", 200)
-	if list := into[[]event](t, g); len(list) != 1 || list[0].Kind != "attempt" || g.header.Get("Stream-Closed") != "" {
+	if list := into[[]stream.TailEvent](t, g); len(list) != 1 || list[0].Kind != "attempt" ||
+		g.header.Get("Stream-Closed") != "" {
 		t.Errorf("%s", g.body)
 	}
 	parts, err := tailpos.Parse(mustOffset(t, g.header.Get("Stream-Next-Offset")))
@@ -196,10 +197,11 @@ func TestStreamOfASuspendedExecution(t *testing.T) {
 	}
 	a.as("operator", "POST", x+"/waitpoints/approval:answer", `{"payload":"yes"}`, 200)
 	a.until(x, "completed")
-	rest := into[[]event](t, a.as("viewer", "GET", x+"/stream?offset="+g.header.Get("Stream-Next-Offset"), "", 200))
+	rest := into[[]stream.TailEvent](t, a.as("viewer", "GET", x+"/stream?offset="+g.header.Get("Stream-Next-Offset"),
+		"", 200))
 	var kinds []string
 	for _, e := range rest {
-		kinds = append(kinds, e.Kind)
+		kinds = append(kinds, string(e.Kind))
 	}
 	if got := strings.Join(kinds, " "); got != "attempt_end end" {
 		t.Errorf("%s", got)
@@ -248,7 +250,7 @@ func TestEveryReaderIsToldTheSame(t *testing.T) {
 			t.Errorf("behind %s:\n%s", event, strings.Join(rest, "\n"))
 		}
 	}
-	for i, e := range into[[]event](t, a.as("viewer", "GET", x+"/stream", "", 200)) {
+	for i, e := range into[[]stream.TailEvent](t, a.as("viewer", "GET", x+"/stream", "", 200)) {
 		if text, _ := json.Marshal(e); i >= len(live) || !strings.HasSuffix(live[i], " "+string(text)) {
 			t.Errorf("the durable stream says %s", text)
 		}

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/words"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -156,9 +157,12 @@ func (o *eventWriter) comment() {
 	}
 }
 
+// told is an event as all who may follow an execution see it, the bearer of a stream token among them.
+func told(e stream.TailEvent) stream.TailEvent { return words.Blanked(e, "operator", "viewer") }
+
 // send writes an event of an execution.
 func (o *eventWriter) send(e stream.TailEvent) error {
-	return o.emit(string(e.Position), e.Kind.String(), newEvent(e))
+	return o.emit(string(e.Position), string(e.Kind), told(e))
 }
 
 // emit writes an event; without an id the one before it stays the last.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -190,6 +189,11 @@ func (c *call) filter(q *query) (admin.Filter, error) {
 	return f, err
 }
 
+type executionPage struct {
+	Items      []admin.Listed `json:"items"`
+	NextCursor string         `json:"next_cursor,omitempty" jsonschema:"absent after the last page"`
+}
+
 func (c *call) list() error {
 	q := c.query()
 	n := int(q.number("limit", 1, maxPage, defaultPage))
@@ -248,7 +252,7 @@ func (c *call) input() error {
 // result is how an execution ended.
 type result struct {
 	State    string              `json:"state" jsonschema:"completed, failed, cancelled, expired or skipped"`
-	Output   *payload            `json:"output,omitempty" jsonschema:"what the handler returned, if it completed"`
+	Output   *flowfabric.Payload `json:"output,omitempty" jsonschema:"what the handler returned, if it completed"`
 	Failure  *flowfabric.Failure `json:"failure,omitempty"`
 	By       string              `json:"by,omitempty" jsonschema:"who cancelled it: a person or token, if one was named"`
 	Source   string              `json:"source,omitempty" jsonschema:"what kind of source cancelled it: operator_override, owner (its worker), flow_cascade or system_timeout_policy"`
@@ -326,21 +330,7 @@ func (c *call) result() error {
 }
 
 type history struct {
-	Items []entry `json:"items"`
-}
-
-type entry struct {
-	At      *time.Time `json:"at,omitempty"`
-	Kind    string     `json:"kind"`
-	Attempt uint32     `json:"attempt,omitempty" jsonschema:"1 for the first"`
-	Worker  string     `json:"worker,omitempty"`
-	By      string     `json:"by,omitempty" jsonschema:"the person or token that asked for it"`
-	Source  string     `json:"source,omitempty" jsonschema:"of a cancellation and an end what kind of source cancelled it, as in the result; of a resumption the type of the signal's source, message, operator or auto_resume"`
-	From    string     `json:"from,omitempty" jsonschema:"from where, if that is known"`
-	Detail  string     `json:"detail,omitempty"`
-	Reason  string     `json:"reason,omitempty" jsonschema:"of an end, a revocation, a cancellation, a hold or a replay; of a suspension the name under which the handler waits, and of its end the name of the signal, which is the choice that a person made"`
-	Until   *time.Time `json:"until,omitempty"`
-	Text    string     `json:"text" jsonschema:"the same in a sentence"`
+	Items []flowfabric.Event `json:"items"`
 }
 
 func (c *call) history() error {
@@ -356,23 +346,10 @@ func (c *call) history() error {
 	if err != nil {
 		return err
 	}
-	out := history{Items: make([]entry, 0, len(events))}
-	for _, e := range events {
-		e = shown.past(e)
-		out.Items = append(out.Items, entry{utc(e.At), e.Kind, e.Attempt, instance(e.Session), e.By, e.Source, e.From,
-			e.Detail, e.Reason, utc(e.Until), e.String()})
+	for i, e := range events {
+		events[i] = shown.past(e)
 	}
-	return c.answerJSON(http.StatusOK, out)
-}
-
-type explanation struct {
-	State    string     `json:"state,omitempty"`
-	Reason   string     `json:"reason" jsonschema:"the stable name of the explanation"`
-	Sentence string     `json:"sentence"`
-	Next     string     `json:"next" jsonschema:"what moves it"`
-	At       *time.Time `json:"at,omitempty" jsonschema:"when that happens by itself, at the latest"`
-	Serving  *int       `json:"serving,omitempty" jsonschema:"live workers that take its kind from its lane"`
-	Ahead    *int       `json:"ahead,omitempty" jsonschema:"how many are before it in its queue"`
+	return c.answerJSON(http.StatusOK, history{events})
 }
 
 func (c *call) why() error {
@@ -384,22 +361,7 @@ func (c *call) why() error {
 	if err != nil {
 		return err
 	}
-	known := func(n int) *int {
-		if n < 0 {
-			return nil
-		}
-		return &n
-	}
-	return c.answerJSON(http.StatusOK,
-		explanation{string(e.State), e.Reason, e.Sentence, e.Next, utc(e.At), known(e.Serving), known(e.Ahead)})
-}
-
-// summary is the document of an attempt.
-type summary struct {
-	Attempt   uint32          `json:"attempt" jsonschema:"1 for the first"`
-	Version   uint64          `json:"version"`
-	Document  json.RawMessage `json:"document,omitempty"`
-	UpdatedAt *time.Time      `json:"updated_at,omitempty"`
+	return c.answerJSON(http.StatusOK, e)
 }
 
 func (c *call) summary() error {
@@ -415,13 +377,13 @@ func (c *call) summary() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK,
-		summary{s.Attempt, s.Version, shown.document("summary", s.Document), utc(s.UpdatedAt)})
+	s.Document = shown.document("summary", s.Document)
+	return c.answerJSON(http.StatusOK, s)
 }
 
 type framePage struct {
-	Items      []frame `json:"items"`
-	NextCursor string  `json:"next_cursor,omitempty" jsonschema:"absent when there are no more now"`
+	Items      []stream.Frame `json:"items"`
+	NextCursor string         `json:"next_cursor,omitempty" jsonschema:"absent when there are no more now"`
 }
 
 func (c *call) frames() error {
@@ -449,9 +411,9 @@ func (c *call) frames() error {
 	if err != nil {
 		return err
 	}
-	out := framePage{Items: make([]frame, 0, len(frames))}
-	for _, f := range frames {
-		out.Items = append(out.Items, newFrame(shown.frame(f)))
+	out := framePage{Items: make([]stream.Frame, len(frames))}
+	for i, f := range frames {
+		out.Items[i] = shown.frame(f)
 	}
 	if len(frames) > 0 {
 		out.NextCursor = frames[len(frames)-1].ID.String()

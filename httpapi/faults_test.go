@@ -226,7 +226,7 @@ func TestManyReaders(t *testing.T) {
 	for range readers {
 		group.Go(func() {
 			all, status := a.follow(path+"/events", nil, func(e sse) bool {
-				if e.name == "frame" && *e.data.Frame.Text == "before" {
+				if e.name == "frame" && string(e.data.Frame.Payload) == "before" {
 					first <- struct{}{}
 				}
 				return e.name == "end"

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -130,7 +131,7 @@ func TestRemoteWorkerReceives(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if e := into[explanation](t, a.as("viewer", "GET", path+"/why", "", 200)); e.State != "suspended" ||
+	if e := into[flowfabric.Explanation](t, a.as("viewer", "GET", path+"/why", "", 200)); e.State != "suspended" ||
 		!strings.Contains(e.Sentence, "mailbox") {
 		t.Errorf("%+v", e)
 	}

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/words"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -97,11 +98,11 @@ func (c *call) bulk() error {
 }
 
 type transcript struct {
-	Text     string  `json:"text" jsonschema:"the durable frames, one after the other"`
-	Frames   []frame `json:"frames"`
-	Lost     uint64  `json:"lost" jsonschema:"frames that were gone before they could be read"`
-	Position string  `json:"position" jsonschema:"pass it to the events as after"`
-	More     bool    `json:"more,omitempty" jsonschema:"this is the beginning, of about 4 MiB: what follows are its events after position"`
+	Text     string         `json:"text" jsonschema:"the durable frames, one after the other"`
+	Frames   []stream.Frame `json:"frames"`
+	Lost     uint64         `json:"lost" jsonschema:"frames that were gone before they could be read"`
+	Position string         `json:"position" jsonschema:"pass it to the events as after"`
+	More     bool           `json:"more,omitempty" jsonschema:"this is the beginning, of about 4 MiB: what follows are its events after position"`
 }
 
 // maxTranscript is how many bytes of payloads are read for a transcript, about.
@@ -128,7 +129,7 @@ func (c *call) transcript() error {
 		t.Add(e)
 		size += len(e.Frame.Payload)
 	}
-	out, shown := transcript{Frames: []frame{}, Lost: t.Lost(), Position: string(t.Position()), More: more},
+	out, shown := transcript{Frames: []stream.Frame{}, Lost: t.Lost(), Position: string(t.Position()), More: more},
 		c.redactorOf(id, s.Route)
 	var text []byte
 	for _, f := range t.Frames() {
@@ -136,22 +137,10 @@ func (c *call) transcript() error {
 		if f.Mode == stream.ModeDurable {
 			text = append(text, f.Payload...)
 		}
-		out.Frames = append(out.Frames, newFrame(f))
+		out.Frames = append(out.Frames, f)
 	}
 	out.Text = string(text)
 	return c.answerJSON(http.StatusOK, out)
-}
-
-// happening is an event of the feed.
-type happening struct {
-	Kind      string     `json:"kind" jsonschema:"end, lease or signal; also the name of the event"`
-	Execution string     `json:"execution"`
-	At        *time.Time `json:"at,omitempty"`
-	State     string     `json:"state,omitempty"`
-	Attempt   int        `json:"attempt,omitempty" jsonschema:"1 for the first"`
-	Worker    string     `json:"worker,omitempty"`
-	Signal    string     `json:"signal,omitempty" jsonschema:"the name of a signal"`
-	Effect    string     `json:"effect,omitempty"`
 }
 
 func (c *call) happenings() error {
@@ -204,16 +193,11 @@ func (c *call) happenings() error {
 		if time.Since(told) >= time.Second { // it is long, and costs more than the event
 			id, told = base64.RawURLEncoding.EncodeToString([]byte(feed.Cursor())), time.Now()
 		}
-		if out.emit(id, e.Kind, newHappening(e)) != nil {
+		if out.emit(id, e.Kind, words.Blanked(e, "operator")) != nil {
 			return nil
 		}
 	}
 	return nil
-}
-
-func newHappening(e admin.FeedEvent) happening {
-	return happening{Kind: e.Kind, Execution: e.Execution.String(), At: utc(e.At), State: string(e.State),
-		Attempt: e.Attempt, Worker: instance(e.Session), Signal: e.Name, Effect: e.Effect}
 }
 
 type flowPage struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // object is a JSON object of the document, whose members come out in order of their names.
@@ -154,10 +155,25 @@ var kinds = map[reflect.Type]*jsonschema.Schema{
 	of[flowfabric.Retentions]():  {Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer"}},
 	of[flowfabric.ExecutionID](): {Type: "string"},
 	of[flowfabric.FlowID]():      {Type: "string"},
+	of[stream.Cursor]():          {Type: "string"},
+	of[stream.FrameMode]():       {Type: "string"},
 	of[uuid.UUID]():              {Type: "string", Format: "uuid"},
 	of[flowfabric.Payload](): {Type: "object", Description: "what a program stored or sent",
 		Properties: map[string]*jsonschema.Schema{"value": {Description: "if it is JSON: any JSON value"},
 			"base64": {Type: "string", ContentEncoding: "base64", Description: "if it is not"}}},
+}
+
+// The payload of a frame is in one member of three.
+func init() {
+	s, err := jsonschema.For[stream.Frame](&jsonschema.ForOptions{TypeSchemas: kinds})
+	if err != nil {
+		panic(err) // a test has made it
+	}
+	s.Properties["text"] = &jsonschema.Schema{Type: "string", Description: "what it has, if that is a text"}
+	s.Properties["value"] = &jsonschema.Schema{Description: "if it is JSON: any JSON value"}
+	s.Properties["base64"] = &jsonschema.Schema{Type: "string", ContentEncoding: "base64",
+		Description: "if it is neither"}
+	kinds[of[stream.Frame]()] = s
 }
 
 // schemaOf is the schema of a type; closed: it has no other members.

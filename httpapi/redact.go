@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/link"
@@ -82,7 +81,7 @@ func (r *redactor) shown(what string, raw []byte) (out []byte) {
 }
 
 // payload is a value of a program that is mostly JSON.
-func (r *redactor) payload(what string, raw []byte) payload {
+func (r *redactor) payload(what string, raw []byte) flowfabric.Payload {
 	if r == nil || len(raw) == 0 {
 		return raw
 	}
@@ -175,31 +174,26 @@ func (r *redactor) snapshot(s flowfabric.Snapshot) flowfabric.Snapshot {
 
 // past is for an entry of a history: what a program said is in the end of an attempt, and in a cancellation by its
 // worker.
-func (r *redactor) past(e admin.Event) admin.Event {
-	switch engine.EventKind(e.Kind) {
+func (r *redactor) past(e flowfabric.Event) flowfabric.Event {
+	switch e.Kind {
 	case engine.EventAttempt:
 		e.Reason = r.text("failure", e.Reason)
 	case engine.EventCancelled:
 		e.Reason = r.ended(e.Source, e.Reason)
 	}
-	return e
+	return engine.Told(e)
 }
 
 // explained says why an execution is where it is. The sentences quote programs, so they are made of what is shown.
-func (c *call) explained(id flowfabric.ExecutionID) (admin.Explanation, error) {
+func (c *call) explained(id flowfabric.ExecutionID) (flowfabric.Explanation, error) {
 	if c.h.cfg.Redact == nil {
 		return c.h.admin.Why(c.ctx(), id)
 	}
 	e, err := explain.Of(c.ctx(), redactedFacts{c.h.conn.Engine, c}, id)
 	if err != nil {
-		return admin.Explanation{}, link.Operated("explain", id, err)
+		return flowfabric.Explanation{}, link.Operated("explain", id, err)
 	}
-	out := admin.Explanation{State: e.State, Reason: string(e.Reason), Sentence: e.Sentence, Next: e.Next, At: e.At,
-		Serving: e.Serving, Ahead: -1}
-	if e.State == flowfabric.Waiting || e.State == flowfabric.WaitingBudget || e.State == flowfabric.WaitingQuota {
-		out.Ahead = e.Facts.Ahead
-	}
-	return out, nil
+	return e, nil
 }
 
 // redactedFacts are what an explanation is made of, as the reader may see it.

@@ -100,7 +100,7 @@ func (a *api) said() (paths []string) {
 		a.until(path, state)
 		if state == "active" {
 			testwait.Until(a.t, "it has said all", func() bool {
-				return into[summary](a.t, a.as("viewer", "GET", path+"/summary", "", 200)).Version > 0
+				return into[stream.Summary](a.t, a.as("viewer", "GET", path+"/summary", "", 200)).Version > 0
 			})
 			a.as("producer", "POST", path+"/messages", `{"mailbox":"user","payload":{"word":"`+sesame+`"}}`, 200)
 			a.as("producer", "POST", path+"/messages",
@@ -310,20 +310,20 @@ func TestWithheld(t *testing.T) {
 				h.ServeHTTP(w, q)
 				return w.Body.Bytes()
 			}
-			if p := into[payload](t, a.as("viewer", "GET", path+"/input", "", 200)); string(p) != tc.value {
+			if p := into[flowfabric.Payload](t, a.as("viewer", "GET", path+"/input", "", 200)); string(p) != tc.value {
 				t.Errorf("%+v", p)
 			}
 			if r := into[result](t, a.as("viewer", "GET", path+"/result", "", 200)); string(*r.Output) !=
 				tc.value {
 				t.Errorf("%+v", r)
 			}
-			if s := into[summary](t, a.as("viewer", "GET", path+"/summary", "", 200)); string(s.Document) != tc.value ||
-				s.Version == 0 {
+			if s := into[stream.Summary](t, a.as("viewer", "GET", path+"/summary", "", 200)); string(s.Document) !=
+				tc.value || s.Version == 0 {
 				t.Errorf("%+v", s)
 			}
 			frames := into[framePage](t, a.as("viewer", "GET", path+"/frames?attempt=2", "", 200)).Items
-			if len(frames) != 3 || *frames[0].Text != tc.text || *frames[1].Text != tc.text ||
-				string(frames[2].Base64) != tc.text {
+			if len(frames) != 3 || string(frames[0].Payload) != tc.text || string(frames[1].Payload) != tc.text ||
+				string(frames[2].Payload) != tc.text {
 				t.Errorf("%+v", frames)
 			}
 			if x := into[flowfabric.Snapshot](t, a.as("viewer", "GET", path, "", 200)); x.Progress.Message != tc.text ||

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/words"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -126,8 +127,9 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/executions/{id}", name: "getExecution", summary: "Read an execution",
 		need: viewer, answers: ok[flowfabric.Snapshot]("A consistent snapshot."), handle: (*call).get},
 	{method: http.MethodGet, path: "/v1/executions/{id}/input", name: "getInput",
-		summary: "Read what an execution was submitted with", need: viewer, answers: ok[payload]("The input."),
-		handle: (*call).input},
+		summary: "Read what an execution was submitted with", need: viewer,
+		answers: ok[flowfabric.Payload]("The input."),
+		handle:  (*call).input},
 	{method: http.MethodGet, path: "/v1/executions/{id}/result", name: "getResult",
 		summary: "Read how an execution ended, or wait for it", need: viewer, headers: []param{
 			{name: "Prefer", text: "wait=<seconds>, at most 60: answer as soon as it has ended", kind: "string"}},
@@ -139,7 +141,7 @@ var routes = []*route{
 		handle: (*call).history},
 	{method: http.MethodGet, path: "/v1/executions/{id}/why", name: "explain",
 		summary: "Say why an execution is where it is, and what moves it", need: viewer,
-		answers: ok[explanation]("An explanation in a sentence."), handle: (*call).why},
+		answers: ok[flowfabric.Explanation]("An explanation in a sentence."), handle: (*call).why},
 	{method: http.MethodGet, path: "/v1/executions/{id}/wait", name: "getWait",
 		summary: "Read what an execution waits for now, with its question", need: viewer,
 		answers: []answer{{status: http.StatusOK, text: "Its wait.", body: of[admin.Approval]()},
@@ -151,7 +153,7 @@ var routes = []*route{
 		summary: "List the recorded steps of an execution, and those that failed", need: viewer,
 		answers: ok[stepList]("Its steps."), handle: (*call).steps},
 	{method: http.MethodGet, path: "/v1/executions/{id}/steps/{key}", name: "getStep",
-		summary: "Read the value that a step recorded", need: viewer, answers: ok[payload]("The value."),
+		summary: "Read the value that a step recorded", need: viewer, answers: ok[flowfabric.Payload]("The value."),
 		handle: (*call).stepValue},
 	{method: http.MethodGet, path: "/v1/executions/{id}/messages", name: "listMessages",
 		summary: "List messages to an execution that nobody has received yet", need: viewer,
@@ -163,7 +165,7 @@ var routes = []*route{
 		answers: ok[client.Sent]("It was accepted, or had been before."), handle: (*call).sendMessage},
 	{method: http.MethodGet, path: "/v1/executions/{id}/summary", name: "getSummary",
 		summary: "Read the summary document of the newest attempt", need: viewer,
-		answers: ok[summary]("The document; version 0 if there is none."), handle: (*call).summary},
+		answers: ok[stream.Summary]("The document; version 0 if there is none."), handle: (*call).summary},
 	{method: http.MethodGet, path: "/v1/executions/{id}/frames", name: "listFrames",
 		summary: "Read stored frames of one attempt, a page at a time", need: viewer,
 		query: []param{{name: "attempt", text: "1 for the first, which is the default", kind: "integer"},
@@ -179,8 +181,8 @@ var routes = []*route{
 			{name: "durable", text: "Leave out frames that were not meant to last", kind: "boolean"}},
 		headers: []param{{name: "Last-Event-ID", text: "The id of the last event seen", kind: "string"}},
 		answers: []answer{{status: http.StatusOK,
-			text: "Events until the execution has ended; the data of each is one JSON object.", body: of[event](),
-			media: "text/event-stream"},
+			text: "Events until the execution has ended; the data of each is one JSON object.",
+			body: of[stream.TailEvent](), media: "text/event-stream"},
 			{status: http.StatusNoContent, text: "There is nothing after that event: a browser stops here."}},
 		handle: (*call).events},
 	{method: http.MethodGet, path: "/v1/executions/{id}/stream", name: "readStream",
@@ -193,7 +195,7 @@ var routes = []*route{
 			{name: "cursor", text: "Stream-Cursor of the live read before", kind: "string"}},
 		headers: []param{{name: "If-None-Match", text: "The ETag of such a read", kind: "string"}},
 		answers: []answer{{status: http.StatusOK,
-			text: "What is there, with the headers of the protocol: Stream-Next-Offset, Stream-Up-To-Date, Stream-Closed, Stream-Cursor. As json an array of any values.", body: of[[]event](),
+			text: "What is there, with the headers of the protocol: Stream-Next-Offset, Stream-Up-To-Date, Stream-Closed, Stream-Cursor. As json an array of any values.", body: of[[]stream.TailEvent](),
 			also: []string{"text/plain", "application/octet-stream", "text/event-stream"}},
 			{status: http.StatusNoContent, text: "A long poll ended without anything new."},
 			{status: http.StatusNotModified, text: "It is as it was."}},
@@ -260,7 +262,7 @@ var routes = []*route{
 		headers: []param{{name: "Last-Event-ID", text: "The id of the last event seen", kind: "string"}},
 		answers: []answer{{status: http.StatusOK,
 			text: "Ends, and what else was asked for. An id comes about once a second: who resumes may see the events since then again.",
-			body: of[happening](), media: "text/event-stream"}},
+			body: of[flowfabric.FeedEvent](), media: "text/event-stream"}},
 		handle: (*call).happenings},
 	{method: http.MethodPost, path: "/v1/flows", name: "submitFlow",
 		summary: "Create a flow: executions that depend on each other", need: producer, body: of[flowBody](),

@@ -105,9 +105,9 @@ type childrenAnswer struct {
 }
 
 type childOutcome struct {
-	ID      string   `json:"id"`
-	Outcome string   `json:"outcome,omitempty" jsonschema:"completed, failed, cancelled, expired or skipped; empty: it has not ended"`
-	Result  *payload `json:"result,omitempty" jsonschema:"of one that completed; left out when those before it have 1 MiB together"`
+	ID      string              `json:"id"`
+	Outcome string              `json:"outcome,omitempty" jsonschema:"completed, failed, cancelled, expired or skipped; empty: it has not ended"`
+	Result  *flowfabric.Payload `json:"result,omitempty" jsonschema:"of one that completed; left out when those before it have 1 MiB together"`
 }
 
 func (b *waitpointBody) leaseOf() string      { return b.Lease }
@@ -547,7 +547,7 @@ func (c *call) outcomes(list []engine.ChildOutcome) (map[string]childOutcome, er
 				return nil, err
 			}
 			if room -= len(raw); room >= 0 {
-				p := payload(raw)
+				p := flowfabric.Payload(raw)
 				child.Result = &p
 			}
 		}

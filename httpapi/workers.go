@@ -81,22 +81,22 @@ type claimed struct {
 	AttemptType  string                             `json:"attempt_type" jsonschema:"initial, retry, reclaim, replay, continue, or resumed when the attempt goes on"`
 	Continues    int                                `json:"continues,omitempty" jsonschema:"how often it went on with another input (see :continue)"`
 	Priority     int                                `json:"priority"`
-	CreatedAt    *time.Time                         `json:"created_at,omitempty"`
+	CreatedAt    time.Time                          `json:"created_at,omitzero"`
 	Retries      int                                `json:"retries"`
 	Reclaims     int                                `json:"reclaims"`
 	TimeLeftMs   int64                              `json:"time_left_ms,omitempty" jsonschema:"of the attempt's timeout; 0: none"`
 	DeadlineInMs int64                              `json:"deadline_in_ms,omitempty" jsonschema:"0: none"`
 	LastSequence uint64                             `json:"last_sequence" jsonschema:"of the frames that this attempt has; the next one is one more"`
-	Input        payload                            `json:"input"`
+	Input        flowfabric.Payload                 `json:"input"`
 	InputLost    bool                               `json:"input_lost,omitempty" jsonschema:"somebody deleted it from the store; fail the execution"`
 	Tags         map[string]string                  `json:"tags,omitempty"`
-	Steps        map[string]payload                 `json:"steps,omitempty" jsonschema:"recorded by earlier runs, by name: do not run these again"`
+	Steps        map[string]flowfabric.Payload      `json:"steps,omitempty" jsonschema:"recorded by earlier runs, by name: do not run these again"`
 	Waits        map[string]suspend.Result          `json:"waits,omitempty" jsonschema:"what ended the waits of earlier runs, by name"`
 	Receipts     map[string]map[string]receipt      `json:"receipts,omitempty" jsonschema:"what earlier runs received, by mailbox and number"`
 	Children     map[string]map[string]childOutcome `json:"children,omitempty" jsonschema:"how the children of earlier waits ended, by the names of the wait and of the child"`
 	Flow         string                             `json:"flow,omitempty"`
 	Node         string                             `json:"node,omitempty"`
-	Inputs       map[string]payload                 `json:"inputs,omitempty" jsonschema:"results of upstream nodes, by the name of the input"`
+	Inputs       map[string]flowfabric.Payload      `json:"inputs,omitempty" jsonschema:"results of upstream nodes, by the name of the input"`
 	Budgets      []string                           `json:"budgets,omitempty" jsonschema:"to spend from"`
 }
 
@@ -406,7 +406,7 @@ func (c *call) claimWork() error {
 func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 	out := claimed{Lease: leaseText(x.Fence), LeaseMs: s.lease.Milliseconds(), ID: x.Fence.Execution.String(),
 		Kind: x.Route.Kind, Namespace: x.Route.Namespace, Lane: x.Route.Lane, Attempt: x.Fence.Attempt,
-		AttemptType: string(x.Type), Continues: x.Continues, Priority: x.Priority, CreatedAt: utc(x.CreatedAt),
+		AttemptType: string(x.Type), Continues: x.Continues, Priority: x.Priority, CreatedAt: x.CreatedAt,
 		Retries: x.Retries, Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(),
 		DeadlineInMs: x.DeadlineIn.Milliseconds(),
 		LastSequence: x.LastSequence,
@@ -416,7 +416,7 @@ func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 	}
 	for name, value := range x.Inputs {
 		if out.Inputs == nil {
-			out.Inputs = map[string]payload{}
+			out.Inputs = map[string]flowfabric.Payload{}
 		}
 		out.Inputs[name] = value
 	}
@@ -473,7 +473,7 @@ func (out *claimed) recorded(c *call, id flowfabric.ExecutionID, name string, va
 		return nil
 	}
 	if out.Steps == nil {
-		out.Steps = map[string]payload{}
+		out.Steps = map[string]flowfabric.Payload{}
 	}
 	out.Steps[name] = value
 	return nil

@@ -133,7 +133,7 @@ func TestRemoteWorker(t *testing.T) {
 		l.Items[0].EndedAt.Sub(l.Items[0].StartedAt) != 1500*time.Millisecond {
 		t.Errorf("%+v", l)
 	}
-	if v := into[payload](t, a.as("viewer", "GET", path+"/steps/charge", "", 200)); string(v) != `{"id":7}` {
+	if v := into[flowfabric.Payload](t, a.as("viewer", "GET", path+"/steps/charge", "", 200)); string(v) != `{"id":7}` {
 		t.Errorf("%+v", v)
 	}
 	if p := into[problem](t, a.as("viewer", "GET", path+"/steps/a%2Fb:c", "", 404)); p.Code != "not_found" {

@@ -80,11 +80,11 @@ func (w *env) result(id flowfabric.ExecutionID, attempt uint32) string {
 }
 
 // events counts an execution's history by kind.
-func (w *env) events(id flowfabric.ExecutionID) map[engine.EventKind]int {
+func (w *env) events(id flowfabric.ExecutionID) map[string]int {
 	w.Helper()
 	all, err := w.engine.ReadHistory(w.ctx, id)
 	must.No(w, err)
-	n := map[engine.EventKind]int{}
+	n := map[string]int{}
 	for _, e := range all {
 		n[e.Kind]++
 	}

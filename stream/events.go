@@ -9,81 +9,77 @@ import (
 )
 
 // TailKind says what a [TailEvent] tells.
-type TailKind uint8
+type TailKind string
 
 // The kinds of events.
 const (
-	TailAttempt TailKind = iota + 1 // an attempt has begun; its frames follow
-	TailGap                         // Trimmed and Missed frames were gone before they could be read
+	TailAttempt TailKind = "attempt" // an attempt has begun; its frames follow
+	TailGap     TailKind = "gap"     // Trimmed and Missed frames were gone before they could be read
 	// the attempt goes on in another run, Resumed, and repeats what was not recorded; its frames follow
-	TailResumed
-	TailFrame      // Frame
-	TailSuspended  // the attempt waits for an answer, see Suspension
-	TailAttemptEnd // the attempt has ended for Reason and all its frames were delivered
-	TailRetry      // another attempt, of Type, is to begin at At
-	TailEnd        // the execution has ended in State; the last event
+	TailResumed    TailKind = "resumed"
+	TailFrame      TailKind = "frame"       // Frame
+	TailSuspended  TailKind = "suspended"   // the attempt waits for an answer, see Suspension
+	TailAttemptEnd TailKind = "attempt_end" // the attempt has ended for Reason and all its frames were delivered
+	TailRetry      TailKind = "retry"       // another attempt, of Type, is to begin at At
+	TailEnd        TailKind = "end"         // the execution has ended in State; the last event
 )
-
-var kinds = [...]string{TailAttempt: "attempt", TailGap: "gap", TailResumed: "resumed", TailFrame: "frame",
-	TailSuspended: "suspended", TailAttemptEnd: "attempt_end", TailRetry: "retry", TailEnd: "end"}
-
-func (k TailKind) String() string {
-	if k == 0 || int(k) >= len(kinds) {
-		return "unknown"
-	}
-	return kinds[k]
-}
 
 // TailEvent is one step of a tail. Kind, Attempt and Position are always set; the package comment has a table of the
 // other fields.
 type TailEvent struct {
-	Kind TailKind
+	Kind TailKind `json:"kind" jsonschema:"attempt, resumed, frame, gap, suspended, attempt_end, retry or end; also the name of the event"`
 	// 1 for the first; with TailRetry the one that is to begin, with TailEnd the last one, 0 if there was none
-	Attempt  uint32
-	Position Position // behind this event, the same for every reader: client.From goes on there
+	Attempt  uint32   `json:"attempt,omitempty" jsonschema:"1 for the first; absent if none began"`
+	Position Position `json:"position" jsonschema:"behind this event, the same for every reader"` // for client.From
 
 	// Type is, with TailAttempt and TailRetry, what the attempt is: flowfabric.AttemptInitial, AttemptRetry (the one
 	// before it failed), AttemptReclaim (its worker was lost) or AttemptReplay.
-	Type flowfabric.AttemptType
+	Type flowfabric.AttemptType `json:"attempt_type,omitempty" jsonschema:"of an attempt that begins, or is to begin"`
 	// At is when, by the server's clock: the attempt was claimed for the first time, it is to begin, it was suspended,
 	// it ended, or the execution ended. Every reader is told the same instant of what has happened, whenever it reads.
 	// Zero if that is not known, and of a TailRetry if it waits for nothing but a worker.
-	At time.Time
+	At time.Time `json:"at,omitzero"`
 	// Reused has, with TailAttempt, each earlier attempt of which frames stay: recorded steps cover them, and this
 	// attempt does not repeat them.
-	Reused []Covered
+	Reused []Covered `json:"reused,omitempty" jsonschema:"frames of earlier attempts that stay"`
 
-	Frame      Frame           // TailFrame; do not change its Payload, tailers share it
-	Resumed    Resumption      // TailResumed: number and reason of the run, and which frames it repeats
-	Suspension *suspend.Record // TailSuspended: what it waits for, its waitpoints and until when; tailers share it
+	Frame Frame `json:"frame,omitzero"` // TailFrame; do not change its Payload, tailers share it
+	// TailResumed: number and reason of the run, and which frames it repeats
+	Resumed Resumption `json:"resumed,omitzero"`
+	// TailSuspended: what it waits for, its waitpoints and until when; tailers share it
+	Suspension *suspend.Record `json:"suspension,omitempty"`
 
-	Trimmed uint64 // TailGap: durable frames that the server dropped
-	Missed  uint64 // TailGap: other frames that were not stored any more when this tail had fallen behind
+	Trimmed uint64 `json:"trimmed,omitempty"` // TailGap: durable frames that the server dropped
+	// TailGap: other frames that were not stored any more when this tail had fallen behind
+	Missed uint64 `json:"missed,omitempty"`
 
 	// Reason is why the attempt ended, with TailAttemptEnd: attempt_success, attempt_failure, attempt_cancelled,
 	// expired (its timeout or the deadline of the execution), lease_expired (its worker died or lost the lease),
 	// lease_revoked (an operator took the lease away), suspension_timeout (nothing answered in time); "" when
 	// unknown.
-	Reason string
+	Reason string `json:"reason,omitempty" jsonschema:"why the attempt ended"`
 	// Category and Message say what went wrong, with TailAttemptEnd, TailRetry and TailEnd: the category of the
-	// failure (see package flowfabric) and its text, at most 1
-	// KiB. With a TailEnd of one that was cancelled Message is the reason that was given, By says who cancelled, and
-	// Source what kind of source that is, as in flowfabric.Snapshot.
-	Category, Message, By, Source string
+	// failure (see package flowfabric) and its text, at most 1 KiB. With a TailEnd of one that was cancelled Message is
+	// the reason that was given, By says who cancelled, and Source what kind of source that is, as in
+	// flowfabric.Snapshot.
+	Category string `json:"category,omitempty"`
+	Message  string `json:"message,omitempty"`
+	By       string `json:"by,omitempty" jsonschema:"of the end: the person or token that cancelled it, if one was named"`
+	Source   string `json:"source,omitempty" jsonschema:"of the end: what kind of source cancelled it"`
 	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later
 	// attempt repeats the frames after it.
-	Recorded uint64
+	Recorded uint64 `json:"recorded,omitempty" jsonschema:"of the end of an attempt: sequence of the last recorded frame, absent for none: those after it are repeated"`
 
 	// State is, with TailEnd, how the execution ended: completed, failed, cancelled, expired or skipped. Code is the
 	// same as it is stored.
-	State flowfabric.PublicState
-	Code  flowfabric.Code
+	State flowfabric.PublicState `json:"state,omitempty"`
+	Code  flowfabric.Code        `json:"code,omitempty" see:"operator"`
 }
 
 // Covered are the first frames of an attempt, up to the Sequence Recorded.
 type Covered struct {
-	Attempt  uint32
-	Recorded uint64
+	Attempt  uint32 `json:"attempt"`
+	Recorded uint64 `json:"recorded"`
 }
 
 // Position is a place between two events of a tail: TailEvent.Position is the one behind the event, and client.From

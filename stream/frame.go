@@ -1,8 +1,13 @@
 package stream
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
 // Frame is one entry of an attempt's stream. A producer fills in Type (≤ 128 bytes), Payload (≤ 64 KiB) and, if
@@ -13,28 +18,69 @@ import (
 // delta for the attempt's summary document, see [MergeSummary]. A frame of [ModeBestEffort] is for those who listen
 // now; its TTL is 1 to 60 s, best 5 to 30 s. All modes of an attempt have one order.
 type Frame struct {
-	ID          Cursor // given by the server
-	Sequence    uint64 // producer sequence, 1, 2, 3 … per attempt, all modes together
-	Type        string // ≤ 128 bytes, for example token, log, progress
-	Encoding    string // utf8 (default), json or bytes
-	Correlation string // ≤ 256 bytes
-	ProducedAt  time.Time
-	Payload     []byte // ≤ 64 KiB; of a summary delta the merge patch
+	ID          Cursor    `json:"cursor"`                // given by the server
+	Sequence    uint64    `json:"sequence"`              // 1, 2, 3 … per attempt, all modes together
+	Type        string    `json:"type,omitempty"`        // ≤ 128 bytes, for example token, log, progress
+	Encoding    string    `json:"-"`                     // utf8 (default), json or bytes
+	Correlation string    `json:"correlation,omitempty"` // ≤ 256 bytes
+	ProducedAt  time.Time `json:"produced_at,omitzero"`
+	Payload     []byte    `json:"-"` // ≤ 64 KiB; of a summary delta the merge patch; see MarshalJSON
 
-	Mode FrameMode
-	TTL  time.Duration // best effort: how long the live log outlives its newest frame, half of it; 1 s … 60 s
+	Mode FrameMode `json:"mode" jsonschema:"durable, summary or best_effort"`
+	// TTL is how long the live log outlives its newest best-effort frame, half of it; 1 s … 60 s
+	TTL time.Duration `json:"-"`
 
-	SummaryVersion uint64 // of the document that a summary delta made; given when read
+	// of the document that a summary delta made; given when read
+	SummaryVersion uint64 `json:"summary_version,omitempty"`
 
 	// Document and Keep are set by the writer of an attempt only and are never read back: the document that the last
 	// summary delta of a batch makes, and how many entries, 1..16,384, the log of best-effort frames should hold.
-	Document []byte
-	Keep     int
+	Document []byte `json:"-"`
+	Keep     int    `json:"-"`
 
 	// Durables is how many durable frames the attempt has up to this frame, itself included; given when read.
-	Durables uint64
+	Durables uint64 `json:"-"`
 	// Run is the number of the run that appended the frame, see [Resumption]; 0 when a handler reads its own stream.
-	Run uint32
+	Run uint32 `json:"run,omitempty"`
+}
+
+type plainFrame Frame
+
+// writtenFrame is a frame in JSON.
+type writtenFrame struct {
+	plainFrame
+	Text   *string         `json:"text,omitempty"`
+	Value  json.RawMessage `json:"value,omitempty"`
+	Base64 []byte          `json:"base64,omitempty"`
+}
+
+// MarshalJSON writes the payload by its encoding: in value what is JSON, in text what is UTF-8, else in base64.
+func (f Frame) MarshalJSON() ([]byte, error) {
+	v := writtenFrame{plainFrame: plainFrame(f)}
+	switch {
+	case f.Encoding == JSON && utf8.Valid(f.Payload) && json.Valid(f.Payload):
+		v.Value = f.Payload
+	case f.Encoding != Bytes && utf8.Valid(f.Payload):
+		v.Text = new(string(f.Payload))
+	default:
+		v.Base64 = f.Payload
+	}
+	return json.Marshal(v)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (f *Frame) UnmarshalJSON(text []byte) error {
+	var v writtenFrame
+	err := json.Unmarshal(text, &v)
+	switch *f = Frame(v.plainFrame); {
+	case v.Value != nil:
+		f.Encoding, f.Payload = JSON, v.Value
+	case v.Text != nil:
+		f.Encoding, f.Payload = UTF8, []byte(*v.Text)
+	default:
+		f.Encoding, f.Payload = Bytes, v.Base64
+	}
+	return err
 }
 
 // The encodings of a payload. Empty means UTF8.
@@ -54,17 +100,27 @@ const (
 	ModeBestEffort                  // for those who listen now: gone seconds after the last one
 )
 
+var modes = [...]string{ModeDurable: "durable", ModeSummary: "summary", ModeBestEffort: "best_effort"}
+
 // String is the mode's name: durable, summary or best_effort.
 func (m FrameMode) String() string {
-	switch m {
-	case ModeDurable:
-		return "durable"
-	case ModeSummary:
-		return "summary"
-	case ModeBestEffort:
-		return "best_effort"
+	if int(m) >= len(modes) {
+		return "unknown"
 	}
-	return "unknown"
+	return modes[m]
+}
+
+// MarshalText is the name.
+func (m FrameMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads a name.
+func (m *FrameMode) UnmarshalText(name []byte) error {
+	i := slices.Index(modes[:], string(name))
+	if i < 0 {
+		return fmt.Errorf("%w: mode %.60q", flowfabric.ErrInvalidInput, name)
+	}
+	*m = FrameMode(i)
+	return nil
 }
 
 // Kept returns the frames that no later run repeats. Both arguments are of one attempt and in order: all frames that

@@ -38,7 +38,7 @@ type Record struct {
 	ID           uuid.UUID         `json:"id,omitzero" see:"operator" jsonschema:"none: it was never suspended"`
 	Name         string            `json:"name" jsonschema:"under which the handler waits"`
 	Reason       string            `json:"reason,omitempty"`
-	Question     *Question         `json:"question,omitempty" jsonschema:"that people are asked"`
+	Question     *Question         `json:"question,omitempty" see:"viewer" jsonschema:"that people are asked"`
 	Behaviour    string            `json:"on_timeout,omitempty"`
 	CreatedAt    time.Time         `json:"created_at,omitzero"`
 	TimeoutAt    time.Time         `json:"timeout_at,omitzero"`

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
-	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 func historyCommand(a *app) *cobra.Command {
@@ -30,41 +27,12 @@ the ordinary (delays, hand-backs, waits, revocations, changed priorities, replay
 				if err != nil {
 					return err
 				}
-				out := make([]historyEvent, len(events))
-				for i, e := range events {
-					out[i] = newHistoryEvent(e)
-				}
-				return a.show(out, func(p *page) {
+				return a.show(events, func(p *page) {
 					for _, e := range events {
-						p.say("%s", e.String())
+						p.say("%s", e.Text)
 					}
 				})
 			})
 		}),
 	}
-}
-
-// historyEvent is an admin.Event for --json.
-type historyEvent struct {
-	At      time.Time              `json:"at"`
-	Event   string                 `json:"event"`
-	Attempt uint32                 `json:"attempt,omitempty"`
-	Epoch   uint64                 `json:"epoch,omitempty"`
-	Worker  string                 `json:"worker,omitempty"`
-	Session string                 `json:"session,omitempty"`
-	By      string                 `json:"by,omitempty"`
-	Source  string                 `json:"source,omitempty"`
-	From    string                 `json:"from,omitempty"`
-	State   flowfabric.PublicState `json:"state,omitempty"`
-	Detail  string                 `json:"detail,omitempty"`
-	Reason  string                 `json:"reason,omitempty"`
-	Until   time.Time              `json:"until,omitzero"`
-}
-
-func newHistoryEvent(e admin.Event) historyEvent {
-	state, _ := flowfabric.Project(e.Code)
-	return historyEvent{At: utc(e.At), Event: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch, Worker: ids.Worker(e.Session),
-		Session: e.Session, By: e.By, Source: e.Source, From: e.From, State: state.Public, Detail: e.Detail,
-		Reason: e.Reason,
-		Until:  utc(e.Until)}
 }

@@ -3,12 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +36,7 @@ An event is one line, so line breaks and control characters of a frame are quote
 what the frames contain that are kept, one after the other: no summaries and nothing that was not meant to last. How a failed execution ended, and that frames are repeated, is then on
 stderr. With --json every event is one line; "position" is what --from takes to go on behind it.`,
 		Example: `  flowfabric tail 3-0197f3a0-… --raw
-  flowfabric tail 3-0197f3a0-… --json | jq -r 'select(.type=="token").text'`,
+  flowfabric tail 3-0197f3a0-… --json | jq -r 'select(.frame.type=="token").frame.text'`,
 		Args: exactly("ID"),
 	}
 	cmd.RunE = a.lasting(func(ctx context.Context, args []string) error {
@@ -81,86 +79,6 @@ stderr. With --json every event is one line; "position" is what --from takes to 
 	return cmd
 }
 
-// tailEvent is a stream.TailEvent for --json.
-type tailEvent struct {
-	Event    string                 `json:"event"` // attempt, resumed, gap, frame, suspended, attempt_end, retry, end
-	Attempt  uint32                 `json:"attempt,omitempty"`
-	Position stream.Position        `json:"position"`
-	Why      flowfabric.AttemptType `json:"attempt_type,omitempty"` // of an attempt that begins, or is to begin
-	// when that began or is to begin, or was suspended, or ended
-	Since    time.Time        `json:"at,omitzero"`
-	Reused   []stream.Covered `json:"reused,omitempty"` // frames of earlier attempts that stay
-	Waits    *waitView        `json:"suspension,omitempty"`
-	Cursor   string           `json:"cursor,omitempty"`
-	Sequence uint64           `json:"sequence,omitempty"`
-	Mode     string           `json:"mode,omitempty"`
-	Type     string           `json:"type,omitempty"`
-	At       time.Time        `json:"produced_at,omitzero"`
-	Text     *string          `json:"text,omitempty"`  // of a utf8 frame
-	Value    json.RawMessage  `json:"value,omitempty"` // of a json frame
-	Bytes    []byte           `json:"bytes,omitempty"` // base64, of any other
-	Run      uint32           `json:"run,omitempty"`   // of a frame, or that begins
-	Epoch    uint64           `json:"epoch,omitempty"` // of the claim of a run that begins
-	// sequence of the last recorded frame: what came after it is repeated
-	Recorded *uint64                `json:"recorded,omitempty"`
-	Trimmed  uint64                 `json:"trimmed,omitempty"`
-	Missed   uint64                 `json:"missed,omitempty"`
-	Reason   string                 `json:"reason,omitempty"`       // why a run began, or of the attempt's end
-	Message  string                 `json:"message,omitempty"`      // of the failure, or why it was cancelled
-	State    flowfabric.PublicState `json:"state,omitempty"`        // of the end, with what follows
-	Category string                 `json:"category,omitempty"`     // of the failure
-	By       string                 `json:"cancelled_by,omitempty"` // who cancelled
-	Source   string                 `json:"cancel_source,omitempty"`
-}
-
-// waitView is what a suspended execution waits for.
-type waitView struct {
-	Name       string    `json:"name"`
-	Reason     string    `json:"reason,omitempty"`
-	TimeoutAt  time.Time `json:"timeout_at,omitzero"`
-	Waitpoints []string  `json:"waitpoints,omitempty"` // keys of those that are open
-}
-
-func newWaitView(r *suspend.Record) *waitView {
-	v := &waitView{Name: r.Name, Reason: r.Reason, TimeoutAt: utc(r.TimeoutAt)}
-	for _, w := range r.Waitpoints {
-		if w.Open() {
-			v.Waitpoints = append(v.Waitpoints, w.Key)
-		}
-	}
-	return v
-}
-
-func newTailEvent(e stream.TailEvent) tailEvent {
-	v := tailEvent{Event: e.Kind.String(), Attempt: e.Attempt, Position: e.Position, Why: e.Type, Since: utc(e.At),
-		Reused: e.Reused, Trimmed: e.Trimmed, Missed: e.Missed, Reason: e.Reason, Message: e.Message, State: e.State,
-		Category: e.Category, By: e.By, Source: e.Source}
-	switch e.Kind {
-	case stream.TailSuspended:
-		v.Waits = newWaitView(e.Suspension)
-	case stream.TailResumed:
-		v.Run, v.Epoch, v.Reason, v.Recorded = e.Resumed.Run, e.Resumed.Epoch, e.Resumed.Reason, &e.Resumed.Recorded
-	case stream.TailAttemptEnd:
-		v.Recorded = &e.Recorded
-	}
-	if e.Kind != stream.TailFrame {
-		return v
-	}
-	f := e.Frame
-	v.Run, v.Cursor, v.Sequence, v.Mode, v.Type, v.At = f.Run, f.ID.String(), f.Sequence, f.Mode.String(), f.Type,
-		utc(f.ProducedAt)
-	switch {
-	case f.Encoding == stream.JSON && json.Valid(f.Payload):
-		v.Value = f.Payload
-	case f.Encoding != stream.Bytes && utf8.Valid(f.Payload):
-		text := string(f.Payload)
-		v.Text = &text
-	default:
-		v.Bytes = f.Payload
-	}
-	return v
-}
-
 // tail follows an execution; an interrupt is how a person ends it. The end is nil for a success, and when it was not
 // seen.
 func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, raw bool,
@@ -196,13 +114,12 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 		}
 		return nil
 	}
-	v := newTailEvent(e)
-	return a.show(v, func(p *page) {
+	return a.show(e, func(p *page) {
 		switch e.Kind {
 		case stream.TailFrame:
 			p.put(styled(faint, e.Attempt))
 			p.WriteString(" ")
-			p.put(styled(bold, v.Type))
+			p.put(styled(bold, e.Frame.Type))
 			if e.Frame.Mode != stream.ModeDurable {
 				p.put(styled(faint, " ("+e.Frame.Mode.String()+")"))
 			}
@@ -214,9 +131,9 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 		case stream.TailAttempt:
 			p.say("%d -- attempt begins (%s)", e.Attempt, e.Type)
 		case stream.TailSuspended:
-			p.say("%d -- suspended: waits for %s", e.Attempt, waited(v.Waits))
+			p.say("%d -- suspended: waits for %s", e.Attempt, waited(e.Suspension))
 		case stream.TailRetry:
-			p.say("%d -- %s %s, after %s", e.Attempt, e.Type, soon(v.Since), join(": ", e.Category, e.Message))
+			p.say("%d -- %s %s, after %s", e.Attempt, e.Type, soon(e.At), join(": ", e.Category, e.Message))
 		case stream.TailAttemptEnd:
 			if e.Reason == "attempt_success" || e.Recorded == 0 {
 				p.say("%d -- attempt ends: %s", e.Attempt, e.Reason)
@@ -229,8 +146,8 @@ func (a *app) tailed(e stream.TailEvent, end *client.OutcomeError, raw bool) err
 				first = fmt.Sprintf("%d --", e.Attempt)
 			}
 			p.say("%s execution %s", first,
-				join(": ", join(" ", string(v.State), bracketed(cmp.Or(canceller(v.By, v.Source), v.Category))),
-					v.Message))
+				join(": ", join(" ", string(e.State), bracketed(cmp.Or(canceller(e.By, e.Source), e.Category))),
+					e.Message))
 		}
 	})
 }
@@ -248,8 +165,14 @@ func again(r stream.Resumption) string {
 }
 
 // waited says what a suspended execution waits for.
-func waited(w *waitView) string {
-	text := join(" ", w.Name, bracketed(strings.Join(w.Waitpoints, ", ")))
+func waited(w *suspend.Record) string {
+	var open []string
+	for _, p := range w.Waitpoints {
+		if p.Open() {
+			open = append(open, p.Key)
+		}
+	}
+	text := join(" ", w.Name, bracketed(strings.Join(open, ", ")))
 	if !w.TimeoutAt.IsZero() {
 		text += " until " + instant(w.TimeoutAt)
 	}

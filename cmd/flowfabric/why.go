@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
@@ -31,40 +29,12 @@ between releases.`,
 				if err != nil {
 					return err
 				}
-				v := newExplanation(e)
-				return a.show(v, func(p *page) {
-					p.say("%s", v.Why)
-					p.say("%s", v.Next)
+				e.Sentence, e.Next = commandWords.Replace(e.Sentence), commandWords.Replace(e.Next)
+				return a.show(e, func(p *page) {
+					p.say("%s", e.Sentence)
+					p.say("%s", e.Next)
 				})
 			})
 		}),
 	}
-}
-
-// explanation is an admin.Explanation for --json.
-type explanation struct {
-	ID      flowfabric.ExecutionID `json:"id"`
-	State   flowfabric.PublicState `json:"state,omitempty"`
-	Reason  string                 `json:"reason"`
-	Why     string                 `json:"why"`
-	Next    string                 `json:"next"`
-	At      time.Time              `json:"at,omitzero"`
-	Serving *int                   `json:"workers_serving,omitempty"`
-	Capable *int                   `json:"workers_capable,omitempty"`
-	Ahead   *int                   `json:"ahead,omitempty"`
-}
-
-func newExplanation(e admin.Explanation) explanation {
-	v := explanation{ID: e.ID, State: e.State, Reason: e.Reason, Why: commandWords.Replace(e.Sentence),
-		Next: commandWords.Replace(e.Next), At: utc(e.At)}
-	if e.Serving >= 0 {
-		v.Serving = &e.Serving
-	}
-	if e.Capable >= 0 {
-		v.Capable = &e.Capable
-	}
-	if e.Ahead >= 0 {
-		v.Ahead = &e.Ahead
-	}
-	return v
 }

@@ -44,7 +44,7 @@ var categoryScenarios = []scenario{
 			w.no(err)
 			last := events[len(events)-1]
 			w.all(x.what, eq(last.Kind, engine.EventEnded), eq(last.Code, x.code), eq(last.Detail, x.want))
-			at := slices.IndexFunc(events, func(e engine.Event) bool { return e.Kind == engine.EventAttempt })
+			at := slices.IndexFunc(events, func(e flowfabric.Event) bool { return e.Kind == engine.EventAttempt })
 			same(w, x.what+": the attempt before", events[at].Detail, "ended_failure first")
 		}
 	}},

@@ -225,11 +225,11 @@ func (w *env) follow(wish engine.FeedWish) engine.FeedState {
 }
 
 // feed is all that is recorded.
-func (w *env) feed() []engine.FeedEvent {
+func (w *env) feed() []flowfabric.FeedEvent {
 	w.Helper()
 	entries, err := w.e.ReadFeed(w.ctx, w.p, stream.Cursor{}, 1000)
 	w.no(err)
-	var all []engine.FeedEvent
+	var all []flowfabric.FeedEvent
 	for _, entry := range entries {
 		w.no(entry.Err)
 		all = append(all, entry.Events...)

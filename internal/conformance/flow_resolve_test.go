@@ -214,7 +214,7 @@ var flowResolveScenarios = []scenario{
 		same(w, "inputs", fmt.Sprintf("%q", g.claim()["end"].Inputs), `map["from-r0":"0" "from-r1":"1"]`)
 		events, err := w.e.ReadHistory(w.ctx, g.id.Member("end"))
 		w.no(err)
-		late := slices.IndexFunc(events, func(e engine.Event) bool { return string(e.Kind) == "late_input" })
+		late := slices.IndexFunc(events, func(e flowfabric.Event) bool { return e.Kind == "late_input" })
 		if late < 0 || !strings.Contains(fmt.Sprint(events[late]), "from-r2") {
 			w.Fatalf("the history does not tell of the late input: %v", events)
 		}

@@ -174,7 +174,7 @@ var limitScenarios = []scenario{
 			gate  flowfabric.Gate
 			why   string
 			state flowfabric.PublicState
-			cause explain.Cause
+			cause string
 		}{
 			{flowfabric.BudgetGate(b), "budget " + b + " tokens 100 100", flowfabric.WaitingBudget,
 				explain.WhyWaitingBudget},

@@ -468,23 +468,23 @@ var timeoutScenarios = []scenario{
 			now += d.Milliseconds()
 		}
 		id := s.id
-		var want []engine.Event
-		seen := func(more ...engine.Event) {
+		var want []flowfabric.Event
+		seen := func(more ...flowfabric.Event) {
 			w.Helper()
 			want = append(want, more...)
 			events, err := w.e.ReadHistory(w.ctx, id)
 			w.no(err)
-			var got []engine.Event
+			var got []flowfabric.Event
 			for _, e := range events {
 				if e.Kind == engine.EventSuspended || e.Kind == engine.EventResumed || e.Kind == engine.EventPriority {
-					got = append(got, engine.Event{Kind: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch,
+					got = append(got, flowfabric.Event{Kind: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch,
 						Session: e.Session, Detail: e.Detail, Reason: e.Reason, By: e.By, Source: e.Source, At: e.At})
 				}
 			}
 			sameList(w, "history", got, want...)
 		}
-		told := func(kind engine.EventKind, f flowfabric.Fence, detail, reason, by string) engine.Event {
-			e := engine.Event{Kind: kind, Attempt: f.Attempt, Epoch: f.Epoch, Session: f.Session, Detail: detail,
+		told := func(kind string, f flowfabric.Fence, detail, reason, by string) flowfabric.Event {
+			e := flowfabric.Event{Kind: kind, Attempt: f.Attempt, Epoch: f.Epoch, Session: f.Session, Detail: detail,
 				Reason: reason, By: by, At: time.UnixMilli(now).UTC()}
 			if kind == "resumed" {
 				e.Source, e.By, _ = strings.Cut(by, " ")
@@ -527,7 +527,7 @@ var timeoutScenarios = []scenario{
 		w.replay(id, engine.Replay{By: "op", Force: true})
 		events, err := w.e.ReadHistory(w.ctx, id)
 		w.no(err)
-		kinds := map[engine.EventKind]int{}
+		kinds := map[string]int{}
 		for _, e := range events {
 			kinds[e.Kind]++
 		}

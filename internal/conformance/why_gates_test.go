@@ -80,7 +80,7 @@ var whyGateScenarios = []scenario{
 		g := newGates(w)
 		id := w.gateway("R1f")
 		for why, want := range map[string]struct {
-			cause explain.Cause
+			cause string
 			says  string
 		}{
 			"budget acme tokens 101 100": {explain.WhyWaitingBudget,

@@ -44,7 +44,7 @@ var whyStateScenarios = []scenario{
 				w.worker("w2").one(x.id)
 				break
 			}
-			w.says(e, map[engine.LaneState]explain.Cause{engine.LanePaused: explain.WhyLanePaused,
+			w.says(e, map[engine.LaneState]string{engine.LanePaused: explain.WhyLanePaused,
 				engine.LaneDisabled: explain.WhyLaneDisabled}[state],
 				`lane "default" of namespace "default" is `+string(state)+" since "+spoken(ms),
 				`last changed by "anna"`, "It has never run.",
@@ -71,8 +71,8 @@ var whyStateScenarios = []scenario{
 			w.no(err)
 			e := w.why(id)
 			w.says(e, explain.WhyWaitingNoWorker, ranks[int(rank)])
-			w.all("ahead and queued", eq(e.Facts.Ahead, int(rank)),
-				eq(e.Facts.Queued, map[bool]int{true: 1, false: 3}[id == other]))
+			w.all("ahead and queued", eq(w.facts(e.ID).Ahead, int(rank)),
+				eq(w.facts(e.ID).Queued, map[bool]int{true: 1, false: 3}[id == other]))
 		}
 	}},
 	{name: "the explanation mentions idle instances that the worker registry does not list",
@@ -92,7 +92,7 @@ var whyStateScenarios = []scenario{
 			e = w.why(x.id)
 			w.says(e, explain.WhyWaitingUnregistered,
 				"no live worker is listed that can run it, but 1 idle worker is waiting")
-			w.all("waiters", eq(e.Facts.Waiters, 1), eq(e.Facts.Subscriptions, 1))
+			w.all("waiters", eq(w.facts(e.ID).Waiters, 1), eq(w.facts(e.ID).Subscriptions, 1))
 			w.advance(3 * time.Minute) // registrations last so long
 			w.says(w.why(x.id), explain.WhyWaitingNoWorker)
 		}},
@@ -189,7 +189,7 @@ var whyStateScenarios = []scenario{
 		w.code(z.id, "T2")
 	}},
 	{name: "the explanation of a final failure says why it was not retried", run: func(w *env) {
-		end := func(f engine.Failure, opts ...option) explain.Explanation {
+		end := func(f engine.Failure, opts ...option) flowfabric.Explanation {
 			w.Helper()
 			x := w.state("A1", opts...)
 			for {
@@ -217,7 +217,7 @@ var whyStateScenarios = []scenario{
 		for behaviour, want := range map[string]struct {
 			says  string
 			to    flowfabric.Code
-			cause explain.Cause
+			cause string
 		}{
 			"fail":        {"ends it failed, without a retry", "T2", explain.WhyFailedWaitTimeout},
 			"cancel":      {"ends it cancelled", "T3", explain.WhyCancelledWaitTimeout},
@@ -289,7 +289,7 @@ var whyStateScenarios = []scenario{
 		due(w, y)
 		w.says(w.why(y.id), explain.WhyWaitingNoWorker, "It was resumed by a signal, and attempt 1 goes on.")
 		f := w.worker("w7").one(y.id).Fence
-		same(w, "a release before this claim", w.why(y.id).Facts.Released, "")
+		same(w, "a release before this claim", w.facts(y.id).Released, "")
 		w.suspend(f)
 		w.resume(y.id)
 		w.says(w.why(y.id), explain.WhyWaitingNoWorker, `resumed by operator "op"`)
@@ -365,7 +365,7 @@ var whyStateScenarios = []scenario{
 		e = w.why(never)
 		w.says(e, explain.WhyCancelled, "to be purged at "+spoken(w.at(never, "en")+14*86400000),
 			"moves that to "+spoken(w.at(never, "en")+2592000000))
-		w.all("as it is filed", eq(e.Facts.PurgeAt.UnixMilli(), w.at(never, "en")+14*86400000),
+		w.all("as it is filed", eq(w.facts(e.ID).PurgeAt.UnixMilli(), w.at(never, "en")+14*86400000),
 			eq(e.At.UnixMilli(), w.at(never, "en")+2592000000))
 		w.must("ff_set_lane", proto, "default", "default", "", "60", "anna", "")
 		w.says(w.why(never), explain.WhyCancelled, "purges it after "+spoken(w.at(never, "en")+14*86400000),
@@ -431,7 +431,7 @@ var whyStateScenarios = []scenario{
 		ops := int(number("FLOWFABRIC_SOAK", 1500)) / max(1, w.srv.Share)
 		f := &fuzzer{env: w, r: rand.New(rand.NewPCG(seed, 2)), seed: seed, states: map[string]int{},
 			answers: map[string]int{}}
-		seen, ticks := map[explain.Cause]int{}, 0
+		seen, ticks := map[string]int{}, 0
 		for i := range ops {
 			if i%250 == 0 {
 				f.begin()
@@ -446,7 +446,7 @@ var whyStateScenarios = []scenario{
 				w.Fatalf("seed %d: %s: %v, %s: %s\nlast calls:\n%s", seed, id, err, unexplained(e, id), e, f.tail())
 			}
 			seen[e.Reason]++
-			if to := foretold[explain.Cause(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))]; to != nil &&
+			if to := foretold[strings.TrimSuffix(e.Reason, "_tick_overdue")]; to != nil &&
 				f.r.IntN(3) == 0 && f.takeOver() {
 				ticks++
 				next, err := explain.Of(w.ctx, w.e, id)
@@ -465,7 +465,7 @@ var whyStateScenarios = []scenario{
 }
 
 // foretold is where an execution is after a tick, by the reason that waits for one.
-var foretold = map[explain.Cause][]flowfabric.Code{
+var foretold = map[string][]flowfabric.Code{
 	explain.WhyDelayDue: {"R1f", "R1i", "R1t", "R1r"}, explain.WhyAttemptTimeoutDue: {"R2b", "R1t", "T4", "R1r", "R2r"},
 	explain.WhyLeaseExpired: {"R1r", "R2r"}, explain.WhyHolderDead: {"R1r", "R2r"}, explain.WhyRevoked: {"R1r"},
 	explain.WhyReclaimsExhausted: {"T2"}, explain.WhySuspensionTimeoutDue: {"T2", "T3", "T4", "R1i", "S5"},
@@ -486,15 +486,15 @@ func (f *fuzzer) takeOver() bool {
 }
 
 // plausible tells whether the reason can be one of the state's.
-func plausible(e explain.Explanation) bool {
-	reason := explain.Cause(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))
+func plausible(e flowfabric.Explanation) bool {
+	reason := string(strings.TrimSuffix(string(e.Reason), "_tick_overdue"))
 	if e.Code == "" {
 		return reason == explain.WhyNotFound
 	}
 	if reason == explain.WhyDeadlineDue {
-		return !e.Facts.State.Terminal() && !e.Facts.DeadlineAt.After(e.Facts.Now)
+		return !e.State.Terminal() && !e.At.IsZero()
 	}
-	families := map[string][]explain.Cause{
+	families := map[string][]string{
 		"R1": {explain.WhyWaitingNext, explain.WhyWaitingBehind, explain.WhyWaitingNoWorker,
 			explain.WhyWaitingNoCapability, explain.WhyWaitingUnregistered, explain.WhyLanePaused,
 			explain.WhyLaneDisabled, explain.WhyWaitingBudget, explain.WhyWaitingRate, explain.WhyWaitingSlot,

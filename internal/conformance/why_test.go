@@ -15,9 +15,9 @@ import (
 )
 
 // why explains an execution, and fails if that changed anything, or if the explanation is not one.
-func (w *env) why(id flowfabric.ExecutionID) explain.Explanation {
+func (w *env) why(id flowfabric.ExecutionID) flowfabric.Explanation {
 	w.Helper()
-	var e explain.Explanation
+	var e flowfabric.Explanation
 	w.unchanged("an explanation", func() {
 		w.Helper()
 		var err error
@@ -30,8 +30,16 @@ func (w *env) why(id flowfabric.ExecutionID) explain.Explanation {
 	return e
 }
 
+// facts are what an explanation is made of.
+func (w *env) facts(id flowfabric.ExecutionID) engine.Facts {
+	w.Helper()
+	f, err := w.e.Explain(w.ctx, id)
+	w.no(err)
+	return f
+}
+
 // unexplained tells what makes an explanation none; "" when it is one.
-func unexplained(e explain.Explanation, id flowfabric.ExecutionID) string {
+func unexplained(e flowfabric.Explanation, id flowfabric.ExecutionID) string {
 	text := strings.ToLower(e.String())
 	switch {
 	case e.ID != id:
@@ -52,7 +60,7 @@ func unexplained(e explain.Explanation, id flowfabric.ExecutionID) string {
 }
 
 // says fails unless an explanation has the reason and contains every text.
-func (w *env) says(e explain.Explanation, reason explain.Cause, texts ...string) {
+func (w *env) says(e flowfabric.Explanation, reason string, texts ...string) {
 	w.Helper()
 	if e.Reason != reason {
 		w.Fatalf("reason %s, want %s: %s", e.Reason, reason, e)
@@ -65,7 +73,7 @@ func (w *env) says(e explain.Explanation, reason explain.Cause, texts ...string)
 }
 
 // silent fails if an explanation contains a text.
-func (w *env) silent(e explain.Explanation, texts ...string) {
+func (w *env) silent(e flowfabric.Explanation, texts ...string) {
 	w.Helper()
 	for _, text := range texts {
 		if strings.Contains(e.String(), text) {
@@ -78,7 +86,7 @@ func (w *env) silent(e explain.Explanation, texts ...string) {
 func spoken(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // late is what a reason that waits for a tick ends with, as a poll tells it.
-func (w *env) late() explain.Cause {
+func (w *env) late() string {
 	w.Helper()
 	states, _, err := w.e.Poll(w.ctx, []uint16{w.p})
 	w.no(err)
@@ -91,7 +99,7 @@ func (w *env) late() explain.Cause {
 
 // explained is one code: what explains it, read independently, and how what comes next is done.
 type explained struct {
-	cause explain.Cause
+	cause string
 	late  bool                                  // it waits for a tick now, so the reason may say that there is none
 	says  func(w *env, x placed) []string       // what the explanation must contain
 	at    func(w *env, x placed) (ms int64)     // 0 when no clock decides; nil: the same
@@ -341,9 +349,10 @@ var explanations = map[flowfabric.Code]explained{
 }
 
 // agrees fails unless the facts of an explanation are those that a plain read tells.
-func (w *env) agrees(e explain.Explanation) {
+func (w *env) agrees(e flowfabric.Explanation) {
 	w.Helper()
-	want, got := w.read(e.ID), e.Facts.Snapshot
+	want, facts := w.read(e.ID), w.facts(e.ID)
+	got := facts.Snapshot
 	log := want.AttemptLog
 	for i, a := range slices.Backward(got.AttemptLog) {
 		if j := len(log) - len(got.AttemptLog) + i; j < 0 || !reflect.DeepEqual(a, log[j]) {
@@ -351,7 +360,7 @@ func (w *env) agrees(e explain.Explanation) {
 		}
 	}
 	want.Steps, want.Tags, want.AttemptLog, got.AttemptLog = 0, nil, nil, nil
-	got.State = engine.Gated(got.State, e.Facts.ClosedWhy)
+	got.State = engine.Gated(got.State, facts.ClosedWhy)
 	if !reflect.DeepEqual(got, want) {
 		w.Fatalf("facts:\n%+v\nwant\n%+v", got, want)
 	}

@@ -32,17 +32,23 @@ func (w *env) leaves(name string) {
 	w.no(err)
 }
 
-// counts fails unless an explanation counts the live workers so.
-func (w *env) counts(e explain.Explanation, serving, capable int) {
+// counts fails unless an explanation counts the live workers so; -1: it does not.
+func (w *env) counts(e flowfabric.Explanation, serving, capable int) {
 	w.Helper()
-	w.all("serving and capable", eq(e.Serving, serving), eq(e.Capable, capable))
+	known := func(n *int) int {
+		if n == nil {
+			return -1
+		}
+		return *n
+	}
+	w.all("serving and capable", eq(known(e.Serving), serving), eq(known(e.Capable), capable))
 }
 
 var whyWorkerScenarios = []scenario{
 	{name: "slots of stuck handlers are explained as not free", run: func(w *env) {
 		id := w.createN(1)[0]
 		name := w.joins("able", nil)
-		says := func(inFlight, stuck int) explain.Explanation {
+		says := func(inFlight, stuck int) flowfabric.Explanation {
 			_, err := w.e.RegisterWorker(w.ctx,
 				engine.Registration{Instance: name, Token: "t", TTL: ttl, InFlight: inFlight, Stuck: stuck,
 					Info: flowfabric.WorkerInfo{Namespaces: []string{"default"}, Lanes: []string{"default"},
@@ -61,7 +67,7 @@ var whyWorkerScenarios = []scenario{
 	{name: "waiting work is explained by the live workers that can run it", run: func(w *env) {
 		ids := w.createN(3)
 		first, last := ids[0], ids[2]
-		if w.why(first).Facts.Ahead != 0 { // equal ages are ordered by id
+		if w.facts(first).Ahead != 0 { // equal ages are ordered by id
 			first, last = last, first
 		}
 		none := w.why(first)
@@ -76,7 +82,7 @@ var whyWorkerScenarios = []scenario{
 			w.says(w.why(first), explain.WhyWaitingNoWorker,
 				`no live worker takes kind "k" in lane "default" of namespace "default"`)
 			w.leaves(name)
-			if w.why(first).Serving != 0 {
+			if *w.why(first).Serving != 0 {
 				w.Errorf("a worker of another %s counts", what)
 			}
 		}
@@ -145,7 +151,7 @@ var whyWorkerScenarios = []scenario{
 		w.advance(2 * time.Minute)
 		w.says(w.why(id), explain.WhyWaitingNoWorker)
 		paused := w.state("R2af")
-		w.all("counts of one that does not wait", eq(w.why(paused.id).Serving, -1),
+		w.all("counts of one that does not wait", eq(w.why(paused.id).Serving, nil),
 			eq(w.why(paused.id).Code, flowfabric.Code(codes.DelayedFirst)))
 	}},
 }

@@ -13,25 +13,27 @@ import (
 
 const eventTime = "2006-01-02T15:04:05.000Z"
 
-// String is the event as one line of a timeline: time, kind, attempt, and what there is to say about it. Texts that
-// callers chose are quoted where they are not plain.
-func (e Event) String() string {
+// Told is an event with what follows from its other fields: the worker, the state, and the text, which is a line of a
+// timeline with time, kind, attempt, and what there is to say about it. Texts that callers chose are quoted where they
+// are not plain.
+func Told(e flowfabric.Event) flowfabric.Event {
+	state, _ := flowfabric.Project(e.Code)
+	e.Worker, e.State = Instance(e.Session), state.Public
 	var b strings.Builder
 	b.WriteString(e.At.UTC().Format(eventTime + " "))
-	b.WriteString(strings.ReplaceAll(string(e.Kind), "_", " "))
+	b.WriteString(strings.ReplaceAll(e.Kind, "_", " "))
 	if e.Attempt > 0 {
 		fmt.Fprintf(&b, ": attempt %d", e.Attempt)
 	}
-	if e.Session != "" {
-		b.WriteString(" on " + printable(Instance(e.Session)))
+	if e.Worker != "" {
+		b.WriteString(" on " + printable(e.Worker))
 	}
-	state, _ := flowfabric.Project(e.Code)
 	switch {
-	case e.Code == "":
+	case e.State == "":
 	case e.Kind == EventReplayed:
-		fmt.Fprintf(&b, ", was %s since %s", state.Public, e.Until.UTC().Format(eventTime))
+		fmt.Fprintf(&b, ", was %s since %s", e.State, e.Until.UTC().Format(eventTime))
 	default:
-		fmt.Fprintf(&b, ", %s", state.Public)
+		fmt.Fprintf(&b, ", %s", e.State)
 	}
 	if e.Kind == EventDelayed && !e.Until.IsZero() {
 		b.WriteString(", until " + e.Until.UTC().Format(eventTime))
@@ -76,7 +78,8 @@ func (e Event) String() string {
 	if e.Reason != "" && (e.Kind != EventResumed || e.Reason != limits.DefaultSignal) {
 		b.WriteString(": " + printable(prose.Folded(e.Reason)))
 	}
-	return b.String()
+	e.Text = b.String()
+	return e
 }
 
 // outcomes are the states of ended attempts in words.

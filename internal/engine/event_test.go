@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestEventLines(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_123)
 	const began = "2023-11-14T22:13:20.123Z "
-	for want, e := range map[string]Event{
+	for want, e := range map[string]flowfabric.Event{
 		"created, by billing": {Kind: EventCreated, By: "billing"},
 		"created":             {Kind: EventCreated},
 		"claimed: attempt 1 on w1, initial": {Kind: EventClaimed, Attempt: 1,
@@ -57,7 +58,7 @@ func TestEventLines(t *testing.T) {
 		`cancelled, by "a\nb": "x\x1b[2J"`: {Kind: EventCancelled, By: "a\nb", Reason: "x\x1b[2J"},
 	} {
 		e.At = at.In(time.FixedZone("elsewhere", 3600))
-		if got := e.String(); got != began+want || strings.ContainsAny(got, "\r\n\x1b") {
+		if got := Told(e).Text; got != began+want || strings.ContainsAny(got, "\r\n\x1b") {
 			t.Errorf("got  %q\nwant %q", got, began+want)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -58,39 +57,18 @@ type FeedState struct {
 	Err                   error
 }
 
-// FeedKind is the kind of a [FeedEvent].
-type FeedKind string
-
 // The kinds of events.
 const (
-	FeedEnd    FeedKind = "end"
-	FeedLease  FeedKind = "lease"
-	FeedSignal FeedKind = "signal"
+	FeedEnd    = "end"
+	FeedLease  = "lease"
+	FeedSignal = "signal"
 )
-
-// FeedEvent is one thing that happened.
-type FeedEvent struct {
-	Kind      FeedKind
-	Execution flowfabric.ExecutionID
-	At        time.Time // server time
-
-	// Of an end or a lease: the state it is in since, and who held it last.
-	Code    flowfabric.Code
-	Attempt int    // 0 before the first
-	Route   uint64 // see Queues; 0 when not known
-	Epoch   uint64 // 0 before the first claim
-	Session string // "" before the first claim
-
-	// Of a signal.
-	Waitpoint, Signal uuid.UUID
-	Effect, Name      string
-}
 
 // FeedEntry is what one call recorded.
 type FeedEntry struct {
 	ID     stream.Cursor // where to read on
 	Number uint64        // counts up by one; a jump tells that entries were trimmed before they were read
-	Events []FeedEvent
+	Events []flowfabric.FeedEvent
 	Err    error // flowfabric.ErrCorrupt: the entry cannot be read; the ones after it can
 }
 
@@ -213,27 +191,29 @@ func parseFeedEntry(partition uint16, raw rueidis.XRangeSlice) (entry FeedEntry,
 }
 
 // parseFeedEvent reads one event; the zero event is one of a kind that a newer library records.
-func parseFeedEvent(partition uint16, kind, text string) (e FeedEvent, err error) {
+func parseFeedEvent(partition uint16, kind, text string) (e flowfabric.FeedEvent, err error) {
 	h := header{rest: text}
 	switch kind {
 	case "c", "l":
-		e = FeedEvent{Kind: FeedLease, Execution: h.id(partition), Code: flowfabric.Code(h.next()),
+		e = flowfabric.FeedEvent{Kind: FeedLease, Execution: h.id(partition), Code: flowfabric.Code(h.next()),
 			Attempt: int(h.orNone()), Route: h.orNone(), Epoch: h.orNone(), Session: h.rest}
 		if kind == "c" {
 			e.Kind = FeedEnd
 		}
-		if _, known := flowfabric.Project(e.Code); !known || e.Session == "" {
-			return FeedEvent{}, fmt.Errorf("event %q", clip(text))
+		state, known := flowfabric.Project(e.Code)
+		if !known || e.Session == "" {
+			return flowfabric.FeedEvent{}, fmt.Errorf("event %q", clip(text))
 		}
 		if e.Session == "-" {
 			e.Session = ""
 		}
+		e.State, e.Worker = state.Public, Instance(e.Session)
 	case "s":
-		e = FeedEvent{Kind: FeedSignal, Execution: h.id(partition), Waitpoint: h.uuid(), Signal: h.uuid(),
+		e = flowfabric.FeedEvent{Kind: FeedSignal, Execution: h.id(partition), Waitpoint: h.uuid(), Signal: h.uuid(),
 			Effect: h.next(), Name: h.rest}
 	}
 	if h.err != nil {
-		return FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), h.err)
+		return flowfabric.FeedEvent{}, fmt.Errorf("event %q: %w", clip(text), h.err)
 	}
 	return e, nil
 }

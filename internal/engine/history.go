@@ -10,81 +10,61 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
-// Event is one entry of an execution's history. Which fields are set depends on its kind.
-type Event struct {
-	At      time.Time
-	Kind    EventKind
-	Attempt uint32 // the attempt it belongs to, 0 for none
-	Epoch   uint64
-	Session string // who held it; the instance is Instance(Session)
-	By      string // who asked for it
-	Source  string // cancelled, ended: see flowfabric.Snapshot.CancelSource; resumed: the type of the source
-	From    string // from where, if that is known
-	Code    flowfabric.Code
-	// claimed: why; attempt_ended: state and category; ended: category of a failure that ended it; priority: "old
-	// new"
-	Detail string
-	Reason string // of an attempt's end, a revocation, a cancellation, a hold or a replay
-	Until  time.Time
-}
-
-// EventKind names what happened.
-type EventKind string
-
-// The kinds. Created, claimed and ended times come from the core and the attempts, the others from the list.
+// The kinds of events. Created, claimed and ended times come from the core and the attempts, the others from the
+// list.
 const (
-	EventCreated EventKind = "created"
-	EventClaimed EventKind = "claimed"       // an attempt began, or goes on after a pause
-	EventAttempt EventKind = "attempt_ended" // Code is empty, Detail has state and category
-	EventEnded   EventKind = "ended"         // Code says how
-	EventDelayed EventKind = "delayed"       // by its holder, Until
+	EventCreated = "created"
+	EventClaimed = "claimed"       // an attempt began, or goes on after a pause
+	EventAttempt = "attempt_ended" // Detail has state and category
+	EventEnded   = "ended"         // State says how
+	EventDelayed = "delayed"       // by its holder, Until
 	// handed back by a worker that shut down; Detail: waiting_children if its handler waits for children
-	EventReleased  EventKind = "released"
-	EventRevoked   EventKind = "revoked"
-	EventCancelled EventKind = "cancelled"
-	EventExpired   EventKind = "expired"
-	EventPriority  EventKind = "priority"
-	EventReplayed  EventKind = "replayed" // Code, Until: how and when the run before had ended
+	EventReleased  = "released"
+	EventRevoked   = "revoked"
+	EventCancelled = "cancelled"
+	EventExpired   = "expired"
+	EventPriority  = "priority"
+	EventReplayed  = "replayed" // State, Until: how and when the run before had ended
 
 	// the handler went on with another input; Detail: how often it had by then
-	EventContinued EventKind = "continued"
+	EventContinued = "continued"
 	// Detail: the reason; Reason: the name under which the handler waits
-	EventSuspended EventKind = "suspended"
+	EventSuspended = "suspended"
 	// Detail: the cause; By: the operator, or the sender of the signal or message; Reason: the name of the signal
-	EventResumed   EventKind = "resumed"
-	EventEscalated EventKind = "escalated"          // the suspension lasted too long; Detail: the reason it had
-	EventOverslept EventKind = "suspension_timeout" // Detail: what it led to
-	EventSkipped   EventKind = "skipped"            // Detail: why
+	EventResumed   = "resumed"
+	EventEscalated = "escalated"          // the suspension lasted too long; Detail: the reason it had
+	EventOverslept = "suspension_timeout" // Detail: what it led to
+	EventSkipped   = "skipped"            // Detail: why
 	// an upstream succeeded after its input was needed; Detail: the input, Reason: the upstream
-	EventLateInput EventKind = "late_input"
-	EventReissued  EventKind = "token_reissued" // By: who asked; Detail: the waitpoint's key
-	EventHeld      EventKind = "held"           // kept from being handed out, by an operator
-	EventUnheld    EventKind = "unheld"
-	EventDelay     EventKind = "delay_changed" // by an operator; Until, zero for at once
-	EventTagged    EventKind = "tagged"        // tags were changed, by somebody who said who it is
+	EventLateInput = "late_input"
+	EventReissued  = "token_reissued" // By: who asked; Detail: the waitpoint's key
+	EventHeld      = "held"           // kept from being handed out, by an operator
+	EventUnheld    = "unheld"
+	EventDelay     = "delay_changed" // by an operator; Until, zero for at once
+	EventTagged    = "tagged"        // tags were changed, by somebody who said who it is
 )
 
 // ranks order what happened in the same millisecond of one attempt.
-var ranks = map[EventKind]int{EventCreated: -3, EventClaimed: -2, EventSuspended: -1, EventAttempt: 1, EventEnded: 2,
+var ranks = map[string]int{EventCreated: -3, EventClaimed: -2, EventSuspended: -1, EventAttempt: 1, EventEnded: 2,
 	EventReplayed: 3}
 
-func inOrder(a, b Event) int {
+func inOrder(a, b flowfabric.Event) int {
 	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Epoch, b.Epoch),
 		cmp.Compare(ranks[a.Kind], ranks[b.Kind]))
 }
 
 // timeline puts together what core, folded attempts and event list tell.
-func timeline(core, attempts map[string]string, entries []string, r *reader) []Event {
+func timeline(core, attempts map[string]string, entries []string, r *reader) []flowfabric.Event {
 	f := fields{m: core, r: r}
-	out := []Event{{At: f.instant("created_at"), Kind: EventCreated, By: core["creator"]}}
+	out := []flowfabric.Event{{At: f.instant("created_at"), Kind: EventCreated, By: core["creator"]}}
 	log := attemptLog(attempts, r)
 	for _, a := range log {
-		out = append(out, Event{At: a.ClaimedAt, Kind: EventClaimed, Attempt: a.Index, Epoch: a.Epoch,
+		out = append(out, flowfabric.Event{At: a.ClaimedAt, Kind: EventClaimed, Attempt: a.Index, Epoch: a.Epoch,
 			Session: a.Session, Detail: string(a.Type)})
 	}
 	current := uint32(f.number("attempts"))
 	if current > 0 && (len(log) == 0 || log[len(log)-1].Index < current) {
-		out = append(out, Event{At: f.instant("claimed_at"), Kind: EventClaimed, Attempt: current,
+		out = append(out, flowfabric.Event{At: f.instant("claimed_at"), Kind: EventClaimed, Attempt: current,
 			Epoch:   uint64(f.number("epoch")),
 			Session: core["session"], Detail: core["attempt_type"]})
 	}
@@ -92,11 +72,11 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []E
 		out = append(out, recorded(text, r)...)
 	}
 	for _, a := range log {
-		out = append(out, Event{At: a.EndedAt, Kind: EventAttempt, Attempt: a.Index, Epoch: a.Epoch, Session: a.Session,
-			Detail: strings.TrimSpace(a.State + " " + a.Category), Reason: a.Message})
+		out = append(out, flowfabric.Event{At: a.EndedAt, Kind: EventAttempt, Attempt: a.Index, Epoch: a.Epoch,
+			Session: a.Session, Detail: strings.TrimSpace(a.State + " " + a.Category), Reason: a.Message})
 	}
 	if at := f.instant("ended_at"); !at.IsZero() {
-		out = append(out, Event{At: at, Kind: EventEnded, Attempt: current,
+		out = append(out, flowfabric.Event{At: at, Kind: EventEnded, Attempt: current,
 			Epoch: uint64(f.number("epoch")), Session: core["session"],
 			By: core["cancelled_by"], Source: core["cancel_source"], Code: flowfabric.Code(core["state"]),
 			Detail: endCategory(core)})
@@ -117,9 +97,9 @@ func endCategory(core map[string]string) string {
 
 // onceClaimed leaves one event of each claim, as the core, the folded attempt and a pause all tell when it was made.
 // The epoch tells claims apart. events are in order.
-func onceClaimed(events []Event) []Event {
+func onceClaimed(events []flowfabric.Event) []flowfabric.Event {
 	seen := make(map[[2]uint64]bool, len(events))
-	return slices.DeleteFunc(events, func(e Event) bool {
+	return slices.DeleteFunc(events, func(e flowfabric.Event) bool {
 		if e.Kind != EventClaimed {
 			return false
 		}
@@ -131,7 +111,7 @@ func onceClaimed(events []Event) []Event {
 }
 
 // nameClaims says of every claim why it was made: the first of an attempt by the attempt's type, later ones resumed it.
-func nameClaims(events []Event, types map[uint32]string) {
+func nameClaims(events []flowfabric.Event, types map[uint32]string) {
 	seen := map[uint32]bool{}
 	for i := range events {
 		e := &events[i]
@@ -159,13 +139,13 @@ func attemptTypes(core, attempts map[string]string, r *reader) map[uint32]string
 }
 
 // ofHolds are the kinds that the library has another word for.
-var ofHolds = map[string]EventKind{"paused": EventHeld, "unpaused": EventUnheld}
+var ofHolds = map[string]string{"paused": EventHeld, "unpaused": EventUnheld}
 
 // pauses are the kinds that tell also when what they ended was claimed.
-var pauses = []EventKind{EventDelayed, EventReleased, EventContinued, EventSuspended}
+var pauses = []string{EventDelayed, EventReleased, EventContinued, EventSuspended}
 
 // recorded reads one entry of the list: event, ms, attempt, epoch, session, and two texts.
-func recorded(text string, r *reader) []Event {
+func recorded(text string, r *reader) []flowfabric.Event {
 	p := strings.SplitN(text, "\x1f", 7)
 	if len(p) != 7 {
 		r.Stop("history entry %q", clip(text))
@@ -173,7 +153,7 @@ func recorded(text string, r *reader) []Event {
 	}
 	f := fields{m: map[string]string{"at": p[1], "attempt": p[2], "epoch": p[3], "claimed": p[6]}, r: r}
 	session, from, _ := strings.Cut(p[4], " ")
-	e := Event{Kind: cmp.Or(ofHolds[p[0]], EventKind(p[0])), At: f.instant("at"), Attempt: uint32(f.number("attempt")),
+	e := flowfabric.Event{Kind: cmp.Or(ofHolds[p[0]], p[0]), At: f.instant("at"), Attempt: uint32(f.number("attempt")),
 		Epoch: uint64(f.number("epoch")), Session: session, From: from}
 	switch e.Kind {
 	case EventDelayed, EventReleased:
@@ -225,8 +205,8 @@ func recorded(text string, r *reader) []Event {
 		e.Detail = p[5]
 	}
 	if slices.Contains(pauses, e.Kind) {
-		return []Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
+		return []flowfabric.Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
 			Session: e.Session}, e}
 	}
-	return []Event{e}
+	return []flowfabric.Event{e}
 }

@@ -148,7 +148,7 @@ func (e *Engine) ThawPartition(ctx context.Context, partition uint16) error {
 // ReadHistory returns what happened to an execution, oldest first (lua/read/ff_read_history.lua): creation, ended
 // attempts, and what was out of the ordinary. Of the latter the newest 1,000 are kept. ErrNotFound; ErrResultPurged
 // while a tombstone is left.
-func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]Event, error) {
+func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]flowfabric.Event, error) {
 	r, err := e.call(ctx, fnHistory, id.Partition(), protocol, id.UUID().String())
 	if err != nil {
 		return nil, err
@@ -165,5 +165,8 @@ func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]
 	slices.SortStableFunc(events, inOrder)
 	events = onceClaimed(events)
 	nameClaims(events, attemptTypes(core, attempts, r))
+	for i, e := range events {
+		events[i] = Told(e)
+	}
 	return events, r.fail()
 }

@@ -18,7 +18,7 @@ func over(f engine.Facts) account {
 	if f.Attempts == 0 {
 		ran = ", before it ever ran"
 	}
-	end := func(reason Cause, how string) {
+	end := func(reason string, how string) {
 		a.reason = reason
 		a.why = fmt.Sprintf("It ended %s at %s%s: %s.", f.State.Public, moment(f, f.EndedAt), ran, how)
 	}
@@ -48,7 +48,7 @@ func over(f engine.Facts) account {
 }
 
 // failed says why there was no further retry.
-func failed(f engine.Facts) (Cause, string) {
+func failed(f engine.Facts) (string, string) {
 	last, p := failure(f), f.Policy.Retry
 	switch {
 	case f.Failure.Category == codes.CategoryReclaims:
@@ -74,7 +74,7 @@ func allUsed(n int) string {
 	return fmt.Sprintf("all %d retries are", n)
 }
 
-func cancelled(f engine.Facts) (Cause, string) {
+func cancelled(f engine.Facts) (string, string) {
 	switch f.CancelSource {
 	case engine.CancelTimeout:
 		return WhyCancelledWaitTimeout, "its suspension lasted too long"
@@ -109,7 +109,7 @@ func reasoned(text string) string {
 	return because(text)
 }
 
-func expired(f engine.Facts) (Cause, string) {
+func expired(f engine.Facts) (string, string) {
 	switch f.Failure.Category {
 	case codes.CategoryWaitTimeout:
 		return WhyExpiredWaitTimeout, "its suspension lasted too long"

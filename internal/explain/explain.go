@@ -1,6 +1,6 @@
 // Package explain says in one or two sentences why an execution is where it is, and what moves it next.
 //
-//	engine.Explain ──▶ engine.Facts ──▶ account: reason, sentence, next, at ──▶ Explanation
+//	engine.Explain ──▶ engine.Facts ──▶ account: reason, sentence, next, at ──▶ flowfabric.Explanation
 //	engine.Workers ──▶ crew: who could run it ──┘
 //
 // An explanation is made of facts alone, so that docs/how-to/why.md can be written by the code that explains real
@@ -23,29 +23,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
-// Explanation says why an execution is where it is, and what moves it next.
-type Explanation struct {
-	ID    flowfabric.ExecutionID
-	State flowfabric.PublicState // "" when the store cannot tell
-	Code  flowfabric.Code        // likewise; of a purged execution its last one
-	// Reason is the stable name of the explanation, see [Causes].
-	Reason Cause
-	// Sentence says why it is there, in one or two sentences of English; Next what moves it, or that nothing does.
-	// Times are the server's, UTC. Texts of users are quoted, and cut to 200 bytes.
-	Sentence, Next string
-	// At is when Next happens by itself, at the latest; it may have passed. Zero when no clock decides.
-	At time.Time
-	// Serving and Capable count, for one that waits for a worker, the live workers that take its kind from its lane,
-	// and those of them that have all its capabilities. -1: that cannot be told, or it does not wait.
-	Serving, Capable int
-	// Facts are what it was made of, without the workers. The zero value when there is no such execution, and for a
-	// frozen or missing partition.
-	Facts engine.Facts
-}
-
-// String is Sentence and Next.
-func (e Explanation) String() string { return e.Sentence + " " + e.Next }
-
 // Source is what an explanation is made from; *[engine.Engine] is one.
 type Source interface {
 	Explain(ctx context.Context, id flowfabric.ExecutionID) (engine.Facts, error)
@@ -58,7 +35,7 @@ type Source interface {
 //
 // Errors: flowfabric.ErrInvalidInput for the zero id and one of a partition that this store does not have;
 // ErrTransport and its kin.
-func Of(ctx context.Context, from Source, id flowfabric.ExecutionID) (Explanation, error) {
+func Of(ctx context.Context, from Source, id flowfabric.ExecutionID) (flowfabric.Explanation, error) {
 	f, err := from.Explain(ctx, id)
 	if err != nil {
 		return gone(id, err)
@@ -72,7 +49,7 @@ func Of(ctx context.Context, from Source, id flowfabric.ExecutionID) (Explanatio
 
 // account is an explanation in the making.
 type account struct {
-	reason    Cause
+	reason    string
 	why, next string
 	at        time.Time
 	ticked    bool // next is what a tick does, and it is due
@@ -83,9 +60,15 @@ type account struct {
 const patience = 5 * time.Second
 
 // explain turns facts into an explanation. It has no other source.
-func explain(f engine.Facts, workers crew) Explanation {
-	out := Explanation{ID: f.ID, State: engine.Gated(f.State, f.ClosedWhy).Public, Code: f.State.Code, Facts: f,
-		Serving: -1, Capable: -1}
+func explain(f engine.Facts, workers crew) flowfabric.Explanation {
+	out := flowfabric.Explanation{ID: f.ID, State: engine.Gated(f.State, f.ClosedWhy).Public, Code: f.State.Code,
+		ClosedUntil: f.ClosedUntil, ClosedWhy: f.ClosedWhy}
+	switch out.State {
+	case flowfabric.Waiting, flowfabric.WaitingBudget, flowfabric.WaitingQuota:
+		if f.Ahead >= 0 {
+			out.Ahead = &f.Ahead
+		}
+	}
 	var a account
 	switch f.State.LifecyclePhase {
 	case "runnable":
@@ -169,12 +152,12 @@ func deadlineFirst(f engine.Facts, a account) account {
 }
 
 // gone explains what has no facts. Errors that explain nothing stay errors.
-func gone(id flowfabric.ExecutionID, err error) (Explanation, error) {
-	out := Explanation{ID: id, Serving: -1, Capable: -1}
+func gone(id flowfabric.ExecutionID, err error) (flowfabric.Explanation, error) {
+	out := flowfabric.Explanation{ID: id}
 	refused, ok := errors.AsType[*flowfabric.Error](err)
 	switch {
 	case !ok:
-		return Explanation{}, err
+		return flowfabric.Explanation{}, err
 	case errors.Is(err, denied.NoExecution):
 		out.Reason = WhyNotFound
 		out.Sentence =
@@ -202,7 +185,7 @@ func gone(id flowfabric.ExecutionID, err error) (Explanation, error) {
 		out.Next =
 			"Nothing moves it: restore the store from a backup, or open it anew, which brings no execution back."
 	default:
-		return Explanation{}, err
+		return flowfabric.Explanation{}, err
 	}
 	return out, nil
 }

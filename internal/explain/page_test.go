@@ -144,7 +144,7 @@ type example struct {
 	workers crew
 }
 
-var examples = map[Cause]example{
+var examples = map[string]example{
 	WhyNotFound:         {err: denied.New("", "execution_not_found")},
 	WhyPurged:           {err: denied.New("", "result_purged", "T1", fmt.Sprint(noon.Add(24*time.Hour).UnixMilli()))},
 	WhyPartitionFrozen:  {err: denied.New("", "partition_frozen", "ff:{fp:3}", "moving slot 7")},
@@ -295,13 +295,13 @@ var examples = map[Cause]example{
 }
 
 // explained is what the library says of an example.
-func explained(t *testing.T, reason Cause) Explanation {
-	base, late := strings.CutSuffix(string(reason), string(overdue))
-	x, ok := examples[Cause(base)]
+func explained(t *testing.T, reason string) flowfabric.Explanation {
+	base, late := strings.CutSuffix(reason, overdue)
+	x, ok := examples[base]
 	if !ok {
 		t.Fatalf("%s has no example", reason)
 	}
-	var out Explanation
+	var out flowfabric.Explanation
 	var err error
 	if x.err != nil {
 		out, err = gone(sample, x.err)

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-var suspensions = map[flowfabric.Code]Cause{
+var suspensions = map[flowfabric.Code]string{
 	codes.AwaitingSignal: WhyAwaitingSignal, codes.AwaitingApproval: WhyAwaitingApproval,
 	codes.AwaitingCallback: WhyAwaitingCallback, codes.AwaitingTool: WhyAwaitingTool,
 	codes.PausedByOperator: WhyPausedByOperator, codes.PausedByPolicy: WhyPausedByPolicy,

@@ -61,13 +61,13 @@ func (c crew) able(r engine.Route) (able, unable []flowfabric.Worker) {
 	return able, unable
 }
 
-// count returns how many take a route and how many of those can run it; -1 when that cannot be told.
-func (c crew) count(r engine.Route) (serving, capable int) {
+// count returns how many take a route and how many of those can run it; nil when that cannot be told.
+func (c crew) count(r engine.Route) (serving, capable *int) {
 	able, unable := c.able(r)
 	if len(able) == 0 && c.blind(r) != "" {
-		return -1, -1
+		return nil, nil
 	}
-	return len(able) + len(unable), len(able)
+	return new(len(able) + len(unable)), new(len(able))
 }
 
 // blind says why a worker that can run a route may have been overlooked; "" when none was.

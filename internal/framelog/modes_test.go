@@ -636,7 +636,7 @@ func TestTailFallsBehindLiveFrames(t *testing.T) {
 					break
 				}
 			}
-			if late != "attempt 0 gap 0 frame 0 " {
+			if late != "attempt0 gap0 frame0 " {
 				t.Errorf("late: %s", late)
 			}
 		})

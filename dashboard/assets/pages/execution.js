@@ -47,7 +47,7 @@ function Output({ id, onMoved }) {
         queue.push([visible(f.text ?? (f.value !== undefined ? (typeof f.value === "string" ? f.value : JSON.stringify(f.value)) : `[${plural(Math.floor((f.base64 || "").length * 3 / 4), "byte")}]`)), "text"])
         if (f.value !== undefined && typeof f.value !== "string") queue.push(["\n", "text"])
       }
-      else if (name === "resumed") note(`It goes on${d.reason ? ` (${d.reason.replaceAll("_", " ")})` : ""} and repeats what no step has recorded`, "mark")
+      else if (name === "resumed") note(`It goes on${d.resumed?.reason ? ` (${d.resumed.reason.replaceAll("_", " ")})` : ""} and repeats what no step has recorded`, "mark")
       else if (name === "gap") { live.gaps += (d.missed || 0) + (d.trimmed || 0); note("Some output was gone before it could be read", "warn") }
       else if (name === "suspended") note(mailboxOf(d.suspension?.name) ? `It waits for a message to “${mailboxOf(d.suspension.name)}”` : `It waits for an answer${d.suspension?.name ? ` under “${d.suspension.name}”` : ""}`, "mark")
       else if (name === "attempt_end") { if (d.reason !== "attempt_success" && d.reason !== "continued") note(`Attempt ${at} ended: ${(d.reason || "").replaceAll("_", " ")}${d.message ? `: ${visible(d.message)}` : ""}`, "warn") }

@@ -1,7 +1,7 @@
 // Transcript joins the events of an execution into what stands now: the rule of stream.Transcript in Go. It drops the frames that a later run or attempt
 // repeats, and keeps notes about what happened in between.
 export class Transcript {
-  #entries = [] // {attempt, run, frame} or {note}
+  #entries = [] // {attempt, frame} or {note}
   #carried = [] // notes from within an answer that is written again: they go before its new beginning
 
   add(e) {
@@ -12,12 +12,12 @@ export class Transcript {
         break
       }
       case "resumed": {
-        const dropped = this.#keep(x => x.attempt !== e.attempt || x.run >= e.run || x.frame.sequence <= e.recorded)
-        if (e.reason === "released") this.#note(`The worker stopped and handed its work on. ${told(dropped)}`)
+        const dropped = this.#keep(x => x.attempt !== e.attempt || (x.frame.run ?? 0) >= e.resumed.run || x.frame.sequence <= e.resumed.recorded)
+        if (e.resumed.reason === "released") this.#note(`The worker stopped and handed its work on. ${told(dropped)}`)
         break
       }
       case "frame":
-        this.#push({ attempt: e.attempt, run: e.run ?? 0, frame: e.frame })
+        this.#push({ attempt: e.attempt, frame: e.frame })
         break
       case "gap":
         this.#note("Some older text is not kept any more.")
