@@ -20,19 +20,21 @@ import (
 // Change is an entry of the audit trail: something that was changed by a call of this package or of package client,
 // by the command, or over the HTTP API. A call that found everything as it should be changed nothing.
 type Change struct {
-	At     time.Time // by the server's clock
-	Action string    // cancel, replay, set lane, …: the verb
+	At     time.Time `json:"at"` // by the server's clock
+	Action string    `json:"action" jsonschema:"the verb"`
 	// execution, executions (in bulk), flow, lane, schedule, budget, quota, scope, worker, partition or token key
-	On   string
-	Name string // its id or name; the filter of a bulk action
+	On   string `json:"on" jsonschema:"to what kind of thing"`
+	Name string `json:"name" jsonschema:"its id or name; the filter of a bulk action"`
 	// Namespace in which it is; "" for what is in none, and for executions, flows and schedules that were changed by
 	// id or name from Go or with the command.
-	Namespace string
+	Namespace string `json:"namespace,omitempty"`
 	// By is who: flowfabric.By, the name of the token of the HTTP API, or else client.Config.Creator; "" for nobody.
-	By     string
-	From   string // "go", "cli", "api" or "link" (of a waitpoint's token) with the host or address
-	Why    string // flowfabric.Reason
-	Detail string // what it was set to, and the like
+	By string `json:"by" jsonschema:"who; for the API the name of the token; empty if nobody was named"`
+	// From is where: "go", "cli", "api" or "link" (of a waitpoint's token) with the host or address.
+	From   string `json:"from,omitempty" jsonschema:"api, cli or go, with the address or host"`
+	Why    string `json:"why,omitempty" jsonschema:"the reason that was given"` // flowfabric.Reason
+	Detail string `json:"detail,omitempty" jsonschema:"what it was set to, and the like"`
+	Text   string `json:"text" jsonschema:"all of it in a sentence"`
 }
 
 // String is the change as one line.
@@ -88,6 +90,7 @@ func (a *Admin) TrailPage(ctx context.Context, q TrailQuery, cursor string, limi
 }
 
 func (a *Admin) trailPage(ctx context.Context, q TrailQuery, cursor string, limit int) (page Page[Change], err error) {
+	page.Items = []Change{}
 	if a.closed() {
 		return page, client.ErrClosed
 	}
@@ -113,8 +116,9 @@ func (a *Admin) trailPage(ctx context.Context, q TrailQuery, cursor string, limi
 		looked++
 		over = !q.Since.IsZero() && c.At.Before(q.Since.Add(-clockSpare))
 		if q.has(c) && !seen[c.Request] {
-			page.Items = append(page.Items,
-				Change{c.At, c.Action, c.On, c.Name, c.Namespace, c.By, c.From, c.Why, c.Detail})
+			x := Change{c.At, c.Action, c.On, c.Name, c.Namespace, c.By, c.From, c.Why, c.Detail, ""}
+			x.Text = x.String()
+			page.Items = append(page.Items, x)
 			seen[c.Request] = true
 		}
 	}

@@ -187,7 +187,7 @@ var noted = map[string]string{"cancel": "cancel execution", "replay": "replay ex
 // everyChangeIsNoted holds the audit trail against the routes that were called.
 func (a *api) everyChangeIsNoted() {
 	t := a.t
-	var all []changed
+	var all []admin.Change
 	for cursor := ""; ; {
 		page := into[changePage](t, a.as("viewer", "GET", "/v1/audit?limit=50&cursor="+cursor, "", 200))
 		all = append(all, page.Items...)
@@ -202,7 +202,7 @@ func (a *api) everyChangeIsNoted() {
 			continue
 		case !known:
 			t.Errorf("say what the audit trail has of %s", r.name)
-		case want != "" && !slices.ContainsFunc(all, func(c changed) bool {
+		case want != "" && !slices.ContainsFunc(all, func(c admin.Change) bool {
 			return c.Action+" "+c.On == want && strings.HasPrefix(c.By, "the-") &&
 				strings.HasPrefix(c.From, "api 127.0.0.1") && c.Text != "" &&
 				// which is only there by a sync

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -46,8 +45,8 @@ what, by whom, from where and why. Each partition keeps the newest 10,000 of the
 			p := &page{colour: a.colour()}
 			for _, c := range found.Items {
 				if !a.json {
-					p.say("%s", c.String())
-				} else if err := a.line(newChange(c)); err != nil {
+					p.say("%s", c.Text)
+				} else if err := a.line(c); err != nil {
 					return err
 				}
 			}
@@ -72,21 +71,4 @@ what, by whom, from where and why. Each partition keeps the newest 10,000 of the
 	flags.IntVar(&limit, "limit", limits.DefaultListPage, "how many at most, 1 to 1000; 0 is 100")
 	flags.StringVar(&cursor, "cursor", "", "go on where the page with this `cursor` ended, with the same flags")
 	return cmd
-}
-
-// change is an admin.Change for --json.
-type change struct {
-	At        time.Time `json:"at"`
-	Action    string    `json:"action"`
-	On        string    `json:"on"`
-	Name      string    `json:"name"`
-	Namespace string    `json:"namespace,omitempty"`
-	By        string    `json:"by"`
-	From      string    `json:"from,omitempty"`
-	Why       string    `json:"why,omitempty"`
-	Detail    string    `json:"detail,omitempty"`
-}
-
-func newChange(c admin.Change) change {
-	return change{utc(c.At), c.Action, c.On, c.Name, c.Namespace, c.By, c.From, c.Why, c.Detail}
 }
