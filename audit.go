@@ -47,7 +47,7 @@ type AuditedPartition struct {
 	Lost       int            `json:"lost"`
 	Busy       int            `json:"busy"`
 	// Err says why the partition was not audited to its end: [ErrPartitionFrozen] (thaw it first), code
-	// partition_missing, or admin.ErrAuditIncomplete after three tries that a moving slot or a failover ended.
+	// partition_missing, or another one after three tries that a moving slot or a failover ended: audit it again.
 	Err   error  `json:"-"`
 	Error string `json:"error,omitempty"`
 }

@@ -9,10 +9,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 )
 
-// ErrAuditIncomplete is the error of a partition that moved, or whose server was away, while it was audited. What was
-// found of it is in the report.
-var ErrAuditIncomplete = maintain.ErrAuditIncomplete
-
 // Audit says what [Admin.Audit] looks at. The zero value looks at everything and writes nothing.
 type Audit struct {
 	Repair     bool          // repairs what the records tell how to repair, in the call that finds it
