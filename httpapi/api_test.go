@@ -35,6 +35,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -561,8 +562,8 @@ func TestEveryRoute(t *testing.T) {
 	if _, status := a.follow(talk+"/events?after="+all[6].id, nil, nil); status != http.StatusNoContent {
 		t.Errorf("behind the end: %d", status)
 	}
-	if s := into[summary](t, a.as("viewer", "GET", talk+"/summary", "", 200)); string(s.Document) != `{"words":3}` ||
-		s.Version != 1 {
+	if s := into[stream.Summary](t, a.as("viewer", "GET", talk+"/summary", "", 200)); s.Version != 1 ||
+		string(s.Document) != `{"words":3}` {
 		t.Errorf("%+v", s)
 	}
 	frames := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2", "", 200))

@@ -454,14 +454,6 @@ func (c *call) why() error {
 		explanation{string(e.State), e.Reason, e.Sentence, e.Next, utc(e.At), known(e.Serving), known(e.Ahead)})
 }
 
-// summary is the document of an attempt.
-type summary struct {
-	Attempt   uint32          `json:"attempt" jsonschema:"1 for the first"`
-	Version   uint64          `json:"version"`
-	Document  json.RawMessage `json:"document,omitempty"`
-	UpdatedAt *time.Time      `json:"updated_at,omitempty"`
-}
-
 func (c *call) summary() error {
 	id, err := c.id()
 	if err != nil {
@@ -475,8 +467,8 @@ func (c *call) summary() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK,
-		summary{s.Attempt, s.Version, shown.document("summary", s.Document), utc(s.UpdatedAt)})
+	s.Document = shown.document("summary", s.Document)
+	return c.answerJSON(http.StatusOK, s)
 }
 
 type framePage struct {

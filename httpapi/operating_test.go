@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -133,7 +134,7 @@ func (a *api) gatesAndPartitions() {
 	}
 	a.as("admin", "POST", "/v1/partitions/3:thaw", `{"reason":"it has moved"}`, 204)
 	testwait.Progress(t, "the partition's time is kept again", func() (bool, any) {
-		c := into[checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200))
+		c := into[doctor.Checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200))
 		return c.Healthy && len(c.Checks) > 0, fmt.Sprint(c.Checks)
 	})
 

@@ -100,7 +100,7 @@ func (a *api) said() (paths []string) {
 		a.until(path, state)
 		if state == "active" {
 			testwait.Until(a.t, "it has said all", func() bool {
-				return into[summary](a.t, a.as("viewer", "GET", path+"/summary", "", 200)).Version > 0
+				return into[stream.Summary](a.t, a.as("viewer", "GET", path+"/summary", "", 200)).Version > 0
 			})
 			a.as("producer", "POST", path+"/messages", `{"mailbox":"user","payload":{"word":"`+sesame+`"}}`, 200)
 			a.as("producer", "POST", path+"/messages",
@@ -317,8 +317,8 @@ func TestWithheld(t *testing.T) {
 				tc.value {
 				t.Errorf("%+v", r)
 			}
-			if s := into[summary](t, a.as("viewer", "GET", path+"/summary", "", 200)); string(s.Document) != tc.value ||
-				s.Version == 0 {
+			if s := into[stream.Summary](t, a.as("viewer", "GET", path+"/summary", "", 200)); s.Version == 0 ||
+				string(s.Document) != tc.value {
 				t.Errorf("%+v", s)
 			}
 			frames := into[framePage](t, a.as("viewer", "GET", path+"/frames?attempt=2", "", 200)).Items

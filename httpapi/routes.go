@@ -11,7 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/words"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -163,7 +165,7 @@ var routes = []*route{
 		answers: ok[client.Sent]("It was accepted, or had been before."), handle: (*call).sendMessage},
 	{method: http.MethodGet, path: "/v1/executions/{id}/summary", name: "getSummary",
 		summary: "Read the summary document of the newest attempt", need: viewer,
-		answers: ok[summary]("The document; version 0 if there is none."), handle: (*call).summary},
+		answers: ok[stream.Summary]("The document; version 0 if there is none."), handle: (*call).summary},
 	{method: http.MethodGet, path: "/v1/executions/{id}/frames", name: "listFrames",
 		summary: "Read stored frames of one attempt, a page at a time", need: viewer,
 		query: []param{{name: "attempt", text: "1 for the first, which is the default", kind: "integer"},
@@ -410,7 +412,8 @@ var routes = []*route{
 		body: of[attachBody](), answers: done, handle: (*call).detachGates},
 	{method: http.MethodGet, path: "/v1/doctor", name: "examine",
 		summary: "Examine the deployment, as flowfabric doctor does", need: viewer,
-		answers: ok[checkup]("What was found, at most 5 seconds ago. A store that does not answer is a finding."),
+		answers: ok[doctor.Checkup](
+			"What was found, at most 5 seconds ago. A store that does not answer is a finding."),
 		handle:  (*call).examine},
 	{method: http.MethodGet, path: "/v1/partitions", name: "listPartitions", summary: "Tell how the partitions are",
 		need: viewer, answers: ok[partitionList]("All of them."), handle: (*call).partitions},

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/mergepatch"
@@ -9,11 +10,11 @@ import (
 // Summary is the summary document of an attempt: one JSON object, merged from deltas. The zero value: the attempt has
 // none.
 type Summary struct {
-	Attempt   uint32
-	Document  []byte // a JSON object
-	Version   uint64 // deltas merged into it so far
-	FirstAt   time.Time
-	UpdatedAt time.Time
+	Attempt   uint32          `json:"attempt" jsonschema:"1 for the first"`
+	Version   uint64          `json:"version" jsonschema:"deltas merged into it so far"`
+	Document  json.RawMessage `json:"document,omitempty" jsonschema:"a JSON object"`
+	FirstAt   time.Time       `json:"first_at,omitzero"`
+	UpdatedAt time.Time       `json:"updated_at,omitzero"`
 }
 
 // Words of a delta that say what a merge patch cannot.

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 func showCommand(a *app) *cobra.Command {
@@ -54,17 +55,10 @@ type execution struct {
 	Budgets     []string                `json:"budgets,omitempty"`
 	Quotas      []string                `json:"quotas,omitempty"`
 	End         *ended                  `json:"end,omitempty"`          // --result
-	Summary     *summaryView            `json:"summary,omitempty"`      // --summary
+	Summary     *stream.Summary         `json:"summary,omitempty"`      // --summary
 	StepList    []flowfabric.StepRecord `json:"step_list,omitempty"`    // --steps
 	Input       json.RawMessage         `json:"input,omitempty"`        // --input, if it is JSON
 	InputRaw    []byte                  `json:"input_base64,omitempty"` // --input, if it is not
-}
-
-type summaryView struct {
-	Attempt   uint32          `json:"attempt"`
-	Version   uint64          `json:"version"`
-	UpdatedAt time.Time       `json:"updated_at,omitzero"`
-	Document  json.RawMessage `json:"document,omitempty"`
 }
 
 // keyHold says how long an execution holds its key.
@@ -123,8 +117,7 @@ func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.E
 		if err != nil {
 			return err
 		}
-		x.Summary = &summaryView{Attempt: doc.Attempt, Version: doc.Version, UpdatedAt: utc(doc.UpdatedAt),
-			Document: doc.Document}
+		x.Summary = &doc
 	}
 	return a.show(x, x.text)
 }
