@@ -216,10 +216,7 @@ func newHappening(e admin.FeedEvent) happening {
 		Attempt: e.Attempt, Worker: instance(e.Session), Signal: e.Name, Effect: e.Effect}
 }
 
-type flowPage struct {
-	Items      []admin.FlowSummary `json:"items"`
-	NextCursor string              `json:"next_cursor,omitempty"`
-}
+type flowPage admin.Page[admin.FlowSummary]
 
 func (c *call) flows() error {
 	q := c.query()
@@ -239,13 +236,9 @@ func (c *call) flows() error {
 	if err != nil {
 		return err
 	}
-	out := flowPage{Items: []admin.FlowSummary{}, NextCursor: page.Cursor}
-	for _, x := range page.Items {
-		if !x.ID.IsZero() && x.State != "" {
-			out.Items = append(out.Items, x)
-		}
-	}
-	return c.answerJSON(http.StatusOK, out)
+	page.Items = slices.DeleteFunc(append([]admin.FlowSummary{}, page.Items...),
+		func(x admin.FlowSummary) bool { return x.ID.IsZero() || x.State == "" })
+	return c.answerJSON(http.StatusOK, flowPage(page))
 }
 
 // flowOf is the flow that the path names, if the principal may see it.

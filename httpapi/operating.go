@@ -213,10 +213,7 @@ func (c *call) signal() error {
 	return c.delivered(d, err)
 }
 
-type laneList struct {
-	Items      []admin.Lane `json:"items"`
-	NextCursor string       `json:"next_cursor,omitempty"`
-}
+type laneList admin.Page[admin.Lane]
 
 // asked is the namespace that the query names, and the page.
 func (c *call) asked() (string, paging, error) {
@@ -238,15 +235,11 @@ func (c *call) lanes() error {
 	if err != nil {
 		return err
 	}
-	var out laneList
-	out.Items, out.NextCursor = cut(page, list, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
-	return c.answerJSON(http.StatusOK, out)
+	out := cut(page, list, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
+	return c.answerJSON(http.StatusOK, laneList(out))
 }
 
-type queueList struct {
-	Items      []admin.Queue `json:"items"`
-	NextCursor string        `json:"next_cursor,omitempty"`
-}
+type queueList admin.Page[admin.Queue]
 
 func (c *call) queues() error {
 	namespace, page, err := c.asked()
@@ -257,17 +250,12 @@ func (c *call) queues() error {
 	if err != nil {
 		return err
 	}
-	var out queueList
-	out.Items, out.NextCursor = cut(page, list, func(q admin.Queue) string {
+	return c.answerJSON(http.StatusOK, queueList(cut(page, list, func(q admin.Queue) string {
 		return keyOf(q.Namespace, q.Lane, q.Kind, strings.Join(q.Capabilities, ","), q.Drift)
-	})
-	return c.answerJSON(http.StatusOK, out)
+	})))
 }
 
-type workerList struct {
-	Items      []flowfabric.Worker `json:"items"`
-	NextCursor string              `json:"next_cursor,omitempty"`
-}
+type workerList admin.Page[flowfabric.Worker]
 
 func (c *call) workers() error {
 	q := c.query()
@@ -284,9 +272,8 @@ func (c *call) workers() error {
 			return !slices.Contains(w.Namespaces, "*") && !slices.ContainsFunc(w.Namespaces, c.who.may)
 		})
 	}
-	var out workerList
-	out.Items, out.NextCursor = cut(page, list, func(w flowfabric.Worker) string { return w.Instance })
-	return c.answerJSON(http.StatusOK, out)
+	out := cut(page, list, func(w flowfabric.Worker) string { return w.Instance })
+	return c.answerJSON(http.StatusOK, workerList(out))
 }
 
 type health struct {

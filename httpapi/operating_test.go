@@ -192,7 +192,7 @@ func (a *api) everyChangeIsNoted() {
 	for cursor := ""; ; {
 		page := into[changePage](t, a.as("viewer", "GET", "/v1/audit?limit=50&cursor="+cursor, "", 200))
 		all = append(all, page.Items...)
-		if cursor = page.NextCursor; cursor == "" {
+		if cursor = page.Cursor; cursor == "" {
 			break
 		}
 	}

@@ -414,7 +414,7 @@ var routes = []*route{
 		summary: "Examine the deployment, as flowfabric doctor does", need: viewer,
 		answers: ok[doctor.Checkup](
 			"What was found, at most 5 seconds ago. A store that does not answer is a finding."),
-		handle:  (*call).examine},
+		handle: (*call).examine},
 	{method: http.MethodGet, path: "/v1/partitions", name: "listPartitions", summary: "Tell how the partitions are",
 		need: viewer, answers: ok[partitionList]("All of them."), handle: (*call).partitions},
 	{method: http.MethodPost, path: "/v1/partitions/{key}:freeze", name: "freezePartition",
