@@ -24,12 +24,10 @@ const bulkTime = 20 * time.Second
 type bulkBody struct {
 	Action   string `json:"action" jsonschema:"replay, cancel, purge, run_now, priority, hold or unhold"`
 	Priority *int   `json:"priority,omitempty" jsonschema:"of action priority, which needs it: 0..9000, higher first"`
-	Scratch  bool   `json:"from_scratch,omitempty" jsonschema:"of a replay"`
-	FromStep string `json:"from_step,omitempty" jsonschema:"of a replay"`
-	Force    bool   `json:"force,omitempty" jsonschema:"of a replay: successes, too"`
-	DryRun   bool   `json:"dry_run,omitempty" jsonschema:"only count"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
-	Cursor   string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
+	admin.Replay
+	DryRun bool   `json:"dry_run,omitempty" jsonschema:"only count"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
 	why
 }
 
@@ -40,12 +38,12 @@ func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
 		return admin.BulkAction{}, absent("/priority")
 	case b.Action != "priority" && b.Priority != nil:
 		return admin.BulkAction{}, invalid("/priority", "it belongs to action priority")
-	case b.Action != "replay" && (b.Scratch || b.FromStep != "" || b.Force):
+	case b.Action != "replay" && b.Replay != (admin.Replay{}):
 		return admin.BulkAction{}, invalid("/action", "from_scratch, from_step and force belong to replay")
 	}
 	switch b.Action {
 	case "replay":
-		return admin.BulkReplay(admin.Replay{FromScratch: b.Scratch, FromStep: b.FromStep, Force: b.Force}), nil
+		return admin.BulkReplay(b.Replay), nil
 	case "cancel":
 		return admin.BulkCancel(), nil
 	case "run_now":

@@ -37,10 +37,8 @@ func (c *call) change(b *why, do func(context.Context, flowfabric.ExecutionID, .
 }
 
 type replayBody struct {
+	admin.Replay
 	why
-	FromScratch bool   `json:"from_scratch,omitempty" jsonschema:"forget the recorded steps"`
-	FromStep    string `json:"from_step,omitempty" jsonschema:"forget this step of the handler's and what was recorded after it"`
-	Force       bool   `json:"force,omitempty" jsonschema:"replay a success, too"`
 }
 
 func (c *call) replay(b *replayBody) error {
@@ -48,8 +46,7 @@ func (c *call) replay(b *replayBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.Replay(c.ctx(), id, admin.Replay{FromScratch: b.FromScratch, FromStep: b.FromStep, Force: b.Force},
-		c.act(b.why)...)
+	return c.h.admin.Replay(c.ctx(), id, b.Replay, c.act(b.why)...)
 }
 
 type delayBody struct {
@@ -189,10 +186,8 @@ func (c *call) delivered(d suspend.Delivered, err error) error {
 
 // signal is one with a token, which is all that its sender needs.
 type signal struct {
-	Token          string          `json:"token"`
-	Name           string          `json:"name,omitempty" jsonschema:"as of an answer to a waitpoint"`
-	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"as of an answer to a waitpoint"`
-	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+	Token string `json:"token"`
+	reply
 }
 
 func (c *call) signal() error {
@@ -207,9 +202,8 @@ func (c *call) signal() error {
 	if err != nil {
 		return err
 	}
-	said := reply{Name: b.Name, Payload: b.Payload, IdempotencyKey: b.IdempotencyKey}
-	d, err := c.h.client.Signal(c.ctx(), token, said.value(),
-		append(said.options(), client.SignalSource("api", c.who.Name))...)
+	d, err := c.h.client.Signal(c.ctx(), token, b.value(),
+		append(b.options(), client.SignalSource("api", c.who.Name))...)
 	return c.delivered(d, err)
 }
 
