@@ -69,9 +69,6 @@ type Totals struct {
 	Skipped   int `json:"skipped"`
 }
 
-// Ended is the sum of all ways to end.
-func (t Totals) Ended() int { return t.Completed + t.Failed + t.Cancelled + t.Expired + t.Skipped }
-
 // Timer is what waits in a partition, in the order of a time.
 type Timer struct {
 	Count int       `json:"count"`

@@ -33,9 +33,9 @@ func TestAuditOnAServer(t *testing.T) {
 	}
 	send(t, url, "DEL", keys.Of(x.ID().Partition()).Ready())
 	for _, repair := range []bool{false, true} {
-		var heard []admin.Finding
+		var heard []flowfabric.Finding
 		r, err := a.Audit(ctx,
-			admin.Audit{Repair: repair, OnFinding: func(f admin.Finding) { heard = append(heard, f) }})
+			admin.Audit{Repair: repair, OnFinding: func(f flowfabric.Finding) { heard = append(heard, f) }})
 		if err != nil || r.Sound != repair || (r.Repairable > 0) == repair || (r.Repaired > 0) != repair ||
 			len(r.Findings) == 0 || len(heard) != len(r.Findings) || heard[0] != r.Findings[0] {
 			t.Fatalf("repair %t: %+v, %v, heard %v", repair, r, err, heard)

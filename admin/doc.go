@@ -16,12 +16,12 @@
 //
 // # The whole store
 //
-// [Admin.Queues], [Admin.Lanes], [Admin.Workers], [Admin.Schedules] and [Admin.Partitions] put together what all
-// partitions know. When some do not answer, the rest is returned beside a [*PartitionsError]. [Admin.SetLane] pauses,
-// drains and disables a lane, and says what it keeps and who comes next; [Admin.MarkWorkerDead] declares a worker
-// dead; [Admin.Audit] checks the indexes against the records. [Admin.Subscribe] follows what happens. Schedules are
-// made with client.Schedule; here [Admin.Schedules] lists them, [Admin.PauseSchedule] and [Admin.ResumeSchedule]
-// pause them and let them go on, [Admin.RemoveSchedule] removes them.
+// [Admin.Overview], [Admin.Queues], [Admin.Lanes], [Admin.Workers], [Admin.Schedules] and [Admin.Partitions] put
+// together what all partitions know. When some do not answer, the rest is returned beside a [*PartitionsError].
+// [Admin.SetLane] pauses, drains and disables a lane, and says what it keeps and who comes next; [Admin.MarkWorkerDead]
+// declares a worker dead; [Admin.Audit] checks the indexes against the records. [Admin.Subscribe] follows what happens.
+// Schedules are made with client.Schedule; here [Admin.Schedules] lists them, [Admin.PauseSchedule] and
+// [Admin.ResumeSchedule] pause them and let them go on, [Admin.RemoveSchedule] removes them.
 //
 // # Budgets, quotas, token keys
 //

@@ -47,8 +47,8 @@ type UsedUp struct {
 	Waiting int    `json:"waiting" jsonschema:"executions"`
 }
 
-// UsedUp lists the budgets that keep work waiting, those for which most waits in front.
-func (g GatesInfo) UsedUp() (out []UsedUp) {
+// usedUp lists the budgets that keep work waiting, those for which most waits in front.
+func (g GatesInfo) usedUp() (out []UsedUp) {
 	all := engine.UsedUp{}
 	for _, c := range g.Closed {
 		all.Add(c.Reason, c.Waiting)

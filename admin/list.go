@@ -88,9 +88,9 @@ type Filter struct {
 
 // Page is one page of a listing.
 type Page[T any] struct {
-	Items []T
+	Items []T `json:"items"`
 	// Cursor leads to the next page; "" when there is none. A page may be short, or empty, and have one.
-	Cursor string
+	Cursor string `json:"next_cursor,omitempty" jsonschema:"absent after the last page"`
 }
 
 // Listed is one execution of a listing: what [flowfabric.Snapshot] says that one read of many tells.

@@ -92,6 +92,7 @@ func (a *Admin) TrailPage(ctx context.Context, q TrailQuery, cursor string, limi
 }
 
 func (a *Admin) trailPage(ctx context.Context, q TrailQuery, cursor string, limit int) (page Page[Change], err error) {
+	page.Items = []Change{}
 	if a.closed() {
 		return page, client.ErrClosed
 	}

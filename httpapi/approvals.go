@@ -14,10 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-type approvalPage struct {
-	Items      []admin.Approval `json:"items"`
-	NextCursor string           `json:"next_cursor,omitempty"`
-}
+type approvalPage admin.Page[admin.Approval]
 
 // chosenBy is the condition that one of the choices of a question comes to a waitpoint.
 func chosenBy(q *suspend.Question, key string) suspend.Condition {
@@ -49,7 +46,7 @@ func (c *call) approvals() error {
 	if page.Items == nil {
 		page.Items = []admin.Approval{}
 	}
-	return c.answerJSON(http.StatusOK, approvalPage{page.Items, page.Cursor})
+	return c.answerJSON(http.StatusOK, approvalPage(page))
 }
 
 // wait answers as the list of approvals does, of one execution; a browser would report a refusal as an error where

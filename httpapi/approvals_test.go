@@ -18,7 +18,7 @@ func (a *api) questions() {
 	path := a.submit(`{"kind":"decides"}`)
 	a.until(path, "suspended")
 	page := into[approvalPage](t, a.as("viewer", "GET", "/v1/approvals?assignee=ops", "", 200))
-	if len(page.Items) != 1 || page.NextCursor != "" || page.Items[0].ID.String() != path[len("/v1/executions/"):] {
+	if len(page.Items) != 1 || page.Cursor != "" || page.Items[0].ID.String() != path[len("/v1/executions/"):] {
 		t.Fatalf("%+v", page)
 	}
 	q := page.Items[0].Question

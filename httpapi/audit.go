@@ -6,10 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
-type changePage struct {
-	Items      []admin.Change `json:"items"`
-	NextCursor string         `json:"next_cursor,omitempty" jsonschema:"for the next page; none: there is none"`
-}
+type changePage admin.Page[admin.Change]
 
 func (c *call) changes() error {
 	q := c.query()
@@ -27,5 +24,5 @@ func (c *call) changes() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, changePage{append([]admin.Change{}, page.Items...), page.Cursor})
+	return c.answerJSON(http.StatusOK, changePage(page))
 }

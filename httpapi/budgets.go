@@ -5,13 +5,11 @@ import (
 	"net/http"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
-type budgetList struct {
-	Items      []admission.BudgetRecord `json:"items"`
-	NextCursor string                   `json:"next_cursor,omitempty"`
-}
+type budgetList admin.Page[admission.BudgetRecord]
 
 type budgetBody struct {
 	admission.Budget
@@ -43,10 +41,8 @@ func (c *call) budgets() error {
 	if err != nil {
 		return err
 	}
-	var out budgetList
-	list, out.NextCursor = cut(page, list, func(b admission.BudgetRecord) string { return b.Name })
-	out.Items = append([]admission.BudgetRecord{}, list...)
-	return c.answerJSON(http.StatusOK, out)
+	out := cut(page, list, func(b admission.BudgetRecord) string { return b.Name })
+	return c.answerJSON(http.StatusOK, budgetList(out))
 }
 
 func (c *call) budget() error {

@@ -15,33 +15,18 @@ const (
 	examinationTime  = 20 * time.Second // how long one may take; what was not read by then is a finding
 )
 
-// checkup is what an examination found, as flowfabric doctor --json prints it.
-type checkup struct {
-	Healthy     bool      `json:"healthy" jsonschema:"no check has failed"`
-	Keys        int       `json:"keys" jsonschema:"that the primaries have"`
-	AuditedKeys int       `json:"audited_keys" jsonschema:"how many of them an audit looked at: 0, because this makes none"`
-	Checks      []finding `json:"checks"`
-}
-
-type finding struct {
-	Check  string `json:"check" jsonschema:"the name of the check; it is there once for each node, or for the deployment"`
-	Status string `json:"status" jsonschema:"ok, warn, fail, or skip: the check could not be made"`
-	Node   string `json:"node,omitempty" jsonschema:"the address of the node"`
-	Found  string `json:"found" jsonschema:"for people"`
-	Do     string `json:"do,omitempty" jsonschema:"what to do about it"`
-}
-
 // examinations makes one examination for all requests that come while it runs, or soon after.
 type examinations struct {
 	mu      sync.Mutex
-	last    checkup
+	last    doctor.Checkup
 	at      time.Time     // of last; zero: there is none
 	running chan struct{} // is closed when the examination that runs has ended; nil: none runs
 }
 
 // get returns a fresh checkup. The first request that needs one makes it, also when its caller leaves: others may
 // wait for it.
-func (x *examinations) get(ctx context.Context, diagnose func(context.Context) engine.Diagnosis) (checkup, error) {
+func (x *examinations) get(ctx context.Context,
+	diagnose func(context.Context) engine.Diagnosis) (doctor.Checkup, error) {
 	for {
 		x.mu.Lock()
 		if !x.at.IsZero() && time.Since(x.at) < examinationFresh {
@@ -58,13 +43,13 @@ func (x *examinations) get(ctx context.Context, diagnose func(context.Context) e
 		select {
 		case <-running: // it is fresh now, or failed: then this request makes the next one
 		case <-ctx.Done():
-			return checkup{}, context.Cause(ctx)
+			return doctor.Checkup{}, context.Cause(ctx)
 		}
 	}
 }
 
 // make examines the deployment.
-func (x *examinations) make(ctx context.Context, diagnose func(context.Context) engine.Diagnosis) (out checkup) {
+func (x *examinations) make(ctx context.Context, diagnose func(context.Context) engine.Diagnosis) (out doctor.Checkup) {
 	made := false
 	defer func() { // also after a panic, or everybody would wait for ever
 		x.mu.Lock()
@@ -77,12 +62,7 @@ func (x *examinations) make(ctx context.Context, diagnose func(context.Context) 
 	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), examinationTime)
 	defer cancel()
-	found := doctor.Examine(diagnose(ctx))
-	out = checkup{Healthy: found.Healthy, Keys: found.Keys, AuditedKeys: found.AuditedKeys,
-		Checks: make([]finding, 0, len(found.Checks))}
-	for _, k := range found.Checks {
-		out.Checks = append(out.Checks, finding{k.Name, string(k.Status), k.Node, k.Found, k.Do})
-	}
+	out = doctor.Examine(diagnose(ctx))
 	made = true
 	return out
 }

@@ -15,14 +15,15 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
 
 // status is what an examination says of a check; "" if it does not have it.
-func (c checkup) status(check string) string {
-	if i := slices.IndexFunc(c.Checks, func(f finding) bool { return f.Check == check }); i >= 0 {
+func statusOf(c doctor.Checkup, check string) doctor.Status {
+	if i := slices.IndexFunc(c.Checks, func(k doctor.Check) bool { return k.Name == check }); i >= 0 {
 		return c.Checks[i].Status
 	}
 	return ""
@@ -33,20 +34,20 @@ func (c checkup) status(check string) string {
 func TestDoctor(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		a := newAPI(t)
-		c := into[checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200))
-		if !c.Healthy || c.status("version") != "warn" || c.status("partitions") != "ok" ||
-			c.status("served") != "ok" || c.status("drift") != "skip" || c.AuditedKeys != 0 {
+		c := into[doctor.Checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200))
+		if !c.Healthy || statusOf(c, "version") != "warn" || statusOf(c, "partitions") != "ok" ||
+			statusOf(c, "served") != "ok" || statusOf(c, "drift") != "skip" || c.AuditedKeys != 0 {
 			t.Errorf("%+v", c)
 		}
 		a.as("blue", "GET", "/v1/doctor", "", 403)
 		a.until(a.submit(`{"kind":"echo"}`), "completed") // the worker has started
 		a.store.Close()
-		if again := into[checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200)); !again.Healthy {
+		if again := into[doctor.Checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200)); !again.Healthy {
 			t.Errorf("within five seconds another examination was made: %+v", again)
 		}
 		a.h.doctor.at = time.Now().Add(-examinationFresh)
-		if gone := into[checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200)); gone.Healthy ||
-			gone.status("partitions") != "fail" {
+		if gone := into[doctor.Checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200)); gone.Healthy ||
+			statusOf(gone, "partitions") != "fail" {
 			t.Errorf("%+v", gone)
 		}
 	})
@@ -60,18 +61,18 @@ func TestDoctor(t *testing.T) {
 		h, err := New(Config{Admin: admin.New(c), Authorize: Open, Logger: slog.New(slog.DiscardHandler)})
 		must.No(t, err)
 		defer h.Close()
-		examined := func() checkup {
+		examined := func() doctor.Checkup {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/v1/doctor", nil))
-			return into[checkup](t, got{w.Code, w.Header(), w.Body.Bytes()})
+			return into[doctor.Checkup](t, got{w.Code, w.Header(), w.Body.Bytes()})
 		}
-		if c := examined(); c.Healthy || c.status("eviction") != "fail" || c.status("library") != "ok" ||
-			c.status("rights") != "ok" || c.status("memory") != "ok" {
+		if c := examined(); c.Healthy || statusOf(c, "eviction") != "fail" || statusOf(c, "library") != "ok" ||
+			statusOf(c, "rights") != "ok" || statusOf(c, "memory") != "ok" {
 			t.Errorf("%+v", c)
 		}
 		srv.Kill()
 		h.doctor.at = time.Time{}
-		if c := examined(); c.Healthy || c.status("reachable") != "fail" {
+		if c := examined(); c.Healthy || statusOf(c, "reachable") != "fail" {
 			t.Errorf("%+v", c)
 		}
 	})
@@ -94,7 +95,7 @@ func TestExaminationsAreShared(t *testing.T) {
 		var asking conc.WaitGroup
 		for range 10 {
 			asking.Go(func() {
-				if c, err := x.get(t.Context(), slow); err != nil || c.status("version") != "warn" {
+				if c, err := x.get(t.Context(), slow); err != nil || statusOf(c, "version") != "warn" {
 					t.Errorf("%+v, %v", c, err)
 				}
 			})

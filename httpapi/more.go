@@ -25,12 +25,10 @@ const bulkTime = 20 * time.Second
 type bulkBody struct {
 	Action   string `json:"action" jsonschema:"replay, cancel, purge, run_now, priority, hold or unhold"`
 	Priority *int   `json:"priority,omitempty" jsonschema:"of action priority, which needs it: 0..9000, higher first"`
-	Scratch  bool   `json:"from_scratch,omitempty" jsonschema:"of a replay"`
-	FromStep string `json:"from_step,omitempty" jsonschema:"of a replay"`
-	Force    bool   `json:"force,omitempty" jsonschema:"of a replay: successes, too"`
-	DryRun   bool   `json:"dry_run,omitempty" jsonschema:"only count"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
-	Cursor   string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
+	admin.Replay
+	DryRun bool   `json:"dry_run,omitempty" jsonschema:"only count"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
 	why
 }
 
@@ -41,12 +39,12 @@ func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
 		return admin.BulkAction{}, absent("/priority")
 	case b.Action != "priority" && b.Priority != nil:
 		return admin.BulkAction{}, invalid("/priority", "it belongs to action priority")
-	case b.Action != "replay" && (b.Scratch || b.FromStep != "" || b.Force):
+	case b.Action != "replay" && b.Replay != (admin.Replay{}):
 		return admin.BulkAction{}, invalid("/action", "from_scratch, from_step and force belong to replay")
 	}
 	switch b.Action {
 	case "replay":
-		return admin.BulkReplay(admin.Replay{FromScratch: b.Scratch, FromStep: b.FromStep, Force: b.Force}), nil
+		return admin.BulkReplay(b.Replay), nil
 	case "cancel":
 		return admin.BulkCancel(), nil
 	case "run_now":
@@ -200,10 +198,7 @@ func (c *call) happenings() error {
 	return nil
 }
 
-type flowPage struct {
-	Items      []admin.FlowSummary `json:"items"`
-	NextCursor string              `json:"next_cursor,omitempty"`
-}
+type flowPage admin.Page[admin.FlowSummary]
 
 func (c *call) flows() error {
 	q := c.query()
@@ -223,13 +218,9 @@ func (c *call) flows() error {
 	if err != nil {
 		return err
 	}
-	out := flowPage{Items: []admin.FlowSummary{}, NextCursor: page.Cursor}
-	for _, x := range page.Items {
-		if !x.ID.IsZero() && x.State != "" {
-			out.Items = append(out.Items, x)
-		}
-	}
-	return c.answerJSON(http.StatusOK, out)
+	page.Items = slices.DeleteFunc(append([]admin.FlowSummary{}, page.Items...),
+		func(x admin.FlowSummary) bool { return x.ID.IsZero() || x.State == "" })
+	return c.answerJSON(http.StatusOK, flowPage(page))
 }
 
 // flowOf is the flow that the path names, if the principal may see it.

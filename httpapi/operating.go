@@ -37,10 +37,8 @@ func (c *call) change(b *why, do func(context.Context, flowfabric.ExecutionID, .
 }
 
 type replayBody struct {
+	admin.Replay
 	why
-	FromScratch bool   `json:"from_scratch,omitempty" jsonschema:"forget the recorded steps"`
-	FromStep    string `json:"from_step,omitempty" jsonschema:"forget this step of the handler's and what was recorded after it"`
-	Force       bool   `json:"force,omitempty" jsonschema:"replay a success, too"`
 }
 
 func (c *call) replay(b *replayBody) error {
@@ -48,8 +46,7 @@ func (c *call) replay(b *replayBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.Replay(c.ctx(), id, admin.Replay{FromScratch: b.FromScratch, FromStep: b.FromStep, Force: b.Force},
-		c.act(b.why)...)
+	return c.h.admin.Replay(c.ctx(), id, b.Replay, c.act(b.why)...)
 }
 
 type delayBody struct {
@@ -189,10 +186,8 @@ func (c *call) delivered(d suspend.Delivered, err error) error {
 
 // signal is one with a token, which is all that its sender needs.
 type signal struct {
-	Token          string          `json:"token"`
-	Name           string          `json:"name,omitempty" jsonschema:"as of an answer to a waitpoint"`
-	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"as of an answer to a waitpoint"`
-	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+	Token string `json:"token"`
+	reply
 }
 
 func (c *call) signal() error {
@@ -207,16 +202,12 @@ func (c *call) signal() error {
 	if err != nil {
 		return err
 	}
-	said := reply{Name: b.Name, Payload: b.Payload, IdempotencyKey: b.IdempotencyKey}
-	d, err := c.h.client.Signal(c.ctx(), token, said.value(),
-		append(said.options(), client.SignalSource("api", c.who.Name))...)
+	d, err := c.h.client.Signal(c.ctx(), token, b.value(),
+		append(b.options(), client.SignalSource("api", c.who.Name))...)
 	return c.delivered(d, err)
 }
 
-type laneList struct {
-	Items      []admin.Lane `json:"items"`
-	NextCursor string       `json:"next_cursor,omitempty"`
-}
+type laneList admin.Page[admin.Lane]
 
 // asked is the namespace that the query names, and the page.
 func (c *call) asked() (string, paging, error) {
@@ -238,15 +229,11 @@ func (c *call) lanes() error {
 	if err != nil {
 		return err
 	}
-	var out laneList
-	out.Items, out.NextCursor = cut(page, list, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
-	return c.answerJSON(http.StatusOK, out)
+	out := cut(page, list, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
+	return c.answerJSON(http.StatusOK, laneList(out))
 }
 
-type queueList struct {
-	Items      []admin.Queue `json:"items"`
-	NextCursor string        `json:"next_cursor,omitempty"`
-}
+type queueList admin.Page[admin.Queue]
 
 func (c *call) queues() error {
 	namespace, page, err := c.asked()
@@ -257,17 +244,12 @@ func (c *call) queues() error {
 	if err != nil {
 		return err
 	}
-	var out queueList
-	out.Items, out.NextCursor = cut(page, list, func(q admin.Queue) string {
+	return c.answerJSON(http.StatusOK, queueList(cut(page, list, func(q admin.Queue) string {
 		return keyOf(q.Namespace, q.Lane, q.Kind, strings.Join(q.Capabilities, ","), q.Drift)
-	})
-	return c.answerJSON(http.StatusOK, out)
+	})))
 }
 
-type workerList struct {
-	Items      []flowfabric.Worker `json:"items"`
-	NextCursor string              `json:"next_cursor,omitempty"`
-}
+type workerList admin.Page[flowfabric.Worker]
 
 func (c *call) workers() error {
 	q := c.query()
@@ -284,9 +266,8 @@ func (c *call) workers() error {
 			return !slices.Contains(w.Namespaces, "*") && !slices.ContainsFunc(w.Namespaces, c.who.may)
 		})
 	}
-	var out workerList
-	out.Items, out.NextCursor = cut(page, list, func(w flowfabric.Worker) string { return w.Instance })
-	return c.answerJSON(http.StatusOK, out)
+	out := cut(page, list, func(w flowfabric.Worker) string { return w.Instance })
+	return c.answerJSON(http.StatusOK, workerList(out))
 }
 
 type health struct {

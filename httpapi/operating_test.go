@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
@@ -133,7 +134,7 @@ func (a *api) gatesAndPartitions() {
 	}
 	a.as("admin", "POST", "/v1/partitions/3:thaw", `{"reason":"it has moved"}`, 204)
 	testwait.Progress(t, "the partition's time is kept again", func() (bool, any) {
-		c := into[checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200))
+		c := into[doctor.Checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200))
 		return c.Healthy && len(c.Checks) > 0, fmt.Sprint(c.Checks)
 	})
 
@@ -191,7 +192,7 @@ func (a *api) everyChangeIsNoted() {
 	for cursor := ""; ; {
 		page := into[changePage](t, a.as("viewer", "GET", "/v1/audit?limit=50&cursor="+cursor, "", 200))
 		all = append(all, page.Items...)
-		if cursor = page.NextCursor; cursor == "" {
+		if cursor = page.Cursor; cursor == "" {
 			break
 		}
 	}

@@ -42,33 +42,6 @@ func (c *call) self() error {
 	return c.answerJSON(http.StatusOK, out)
 }
 
-// sample is the store at one moment. Of a token that is bound to namespaces it has only what queues tell.
-type sample struct {
-	At         time.Time         `json:"at"`
-	Waiting    int               `json:"waiting"`
-	OldestAt   time.Time         `json:"oldest_at,omitzero" jsonschema:"creation of the oldest that waits"`
-	Stored     int               `json:"stored" jsonschema:"executions in any state"`
-	Delayed    int               `json:"delayed"`
-	Suspended  int               `json:"suspended"`
-	Held       int               `json:"held"`
-	Blocked    int               `json:"waiting_children" jsonschema:"wait for others"`
-	Active     int               `json:"active"`
-	Ended      int               `json:"ended" jsonschema:"and still stored"`
-	Closed     int               `json:"closed" jsonschema:"queues that a budget or quota keeps back, by partition"`
-	UsedUp     []admin.UsedUp    `json:"budgets_used_up,omitempty" jsonschema:"budgets that have no room for the work that waits for them, at most ten, those for which most waits in front"`
-	Created    float64           `json:"created_per_s" jsonschema:"over the last ten seconds, like the rates that follow"`
-	Completed  float64           `json:"completed_per_s"`
-	Failed     float64           `json:"failed_per_s" jsonschema:"failed or expired"`
-	Workers    int               `json:"workers" jsonschema:"that live"`
-	Lost       int               `json:"workers_lost" jsonschema:"that stopped without saying so within the last hour"`
-	Slots      int               `json:"slots" jsonschema:"executions that the workers can run at once"`
-	Partitions int               `json:"partitions" jsonschema:"that answer"`
-	Silent     int               `json:"partitions_silent" jsonschema:"that do not answer"`
-	Frozen     int               `json:"partitions_frozen"`
-	Overdue    int               `json:"partitions_overdue" jsonschema:"no process runs their timers"`
-	Lag        flowfabric.Millis `json:"lag_ms" jsonschema:"for how long the earliest thing is due that nobody has done"`
-}
-
 // point is a sample of the history.
 type point struct {
 	At        time.Time `json:"at"`
@@ -80,22 +53,15 @@ type point struct {
 }
 
 type overview struct {
-	Now     sample        `json:"now"`
-	Queues  []admin.Queue `json:"queues" jsonschema:"the fifty with most work"`
-	History []point       `json:"history" jsonschema:"of the last hour, every ten seconds, as far as this process has looked; empty for a token that is bound to namespaces"`
+	watchedOverview
+	History []point `json:"history" jsonschema:"of the last hour, every ten seconds, as far as this process has looked; empty for a token that is bound to namespaces"`
 }
 
-// counts is what has happened since the store was made.
-type counts struct {
-	at                         time.Time
-	created, completed, failed int
-}
-
-// look is what was seen at once.
-type look struct {
-	sample
-	queues []admin.Queue // all of them
-	counts counts
+// watchedOverview is what followers of the overview are told. Of a token that is bound to namespaces, now has only what
+// queues tell.
+type watchedOverview struct {
+	Now    admin.Overview `json:"now"`
+	Queues []admin.Queue  `json:"queues" jsonschema:"the fifty with most work"`
 }
 
 // sampler looks at the store for everybody who watches, and keeps what it saw.
@@ -108,12 +74,12 @@ type sampler struct {
 	mu       sync.Mutex
 	started  bool
 	watchers int
-	last     *look
+	last     *admin.Overview
 	err      error
 	history  []point
-	recent   []counts      // of the last ten seconds or so
-	changed  chan struct{} // closed when there is another look
-	wake     chan struct{} // somebody begins to watch
+	recent   []admin.Overview // of the last ten seconds or so
+	changed  chan struct{}    // closed when there is another look
+	wake     chan struct{}    // somebody begins to watch
 }
 
 func newSampler(a *admin.Admin) *sampler {
@@ -182,8 +148,8 @@ func (s *sampler) watch() (leave func()) {
 	}
 }
 
-// seen is the last look, or why there is none, the history, and what is closed when there is another one.
-func (s *sampler) seen() (l *look, history []point, changed <-chan struct{}, err error) {
+// shown is the last look, or why there is none, the history, and what is closed when there is another one.
+func (s *sampler) seen() (l *admin.Overview, history []point, changed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last, slices.Clone(s.history), s.changed, s.err
@@ -201,7 +167,7 @@ func (s *sampler) take() {
 		s.rate(l)
 		s.last = l
 		if n := len(s.history); n == 0 || l.At.Sub(s.history[n-1].At) >= sampleAlone-sampleWatched/2 {
-			s.history = append(s.history, point{l.At, l.Waiting, l.Active, l.Suspended, l.Completed, l.Failed})
+			s.history = append(s.history, point{l.At, l.Waiting, l.Active, l.Suspended, l.CompletedRate, l.FailedRate})
 			s.history = s.history[max(0, len(s.history)-sampleHistory):]
 		}
 	}
@@ -210,117 +176,47 @@ func (s *sampler) take() {
 }
 
 // rate tells how fast counts have risen since about ten seconds before.
-func (s *sampler) rate(l *look) {
-	s.recent = append(s.recent, l.counts)
-	for len(s.recent) > 2 && l.counts.at.Sub(s.recent[1].at) >= sampleAlone {
+func (s *sampler) rate(l *admin.Overview) {
+	s.recent = append(s.recent, *l)
+	for len(s.recent) > 2 && l.At.Sub(s.recent[1].At) >= sampleAlone {
 		s.recent = s.recent[1:]
 	}
-	first := s.recent[0]
-	d := l.counts.at.Sub(first.at).Seconds()
-	if d <= 0 {
-		return
-	}
-	// a store that was emptied starts over
-	per := func(before, now int) float64 { return float64(max(0, now-before)) / d }
-	l.Created, l.Completed, l.Failed = per(first.created, l.counts.created), per(first.completed, l.counts.completed),
-		per(first.failed, l.counts.failed)
+	l.Since(s.recent[0])
 }
 
 // observe asks the store. What some partitions do not tell is missing in the sums; it is an error when none answers.
-func observe(ctx context.Context, a *admin.Admin) (*look, error) {
-	l := &look{}
-	partitions, err := a.Partitions(ctx)
-	for _, p := range partitions {
-		if p.Err != nil {
-			l.Silent++
-			continue
-		}
-		l.Partitions++
-		if p.Now.After(l.At) {
-			l.At = p.Now.UTC()
-		}
-		l.Delayed += p.Delayed.Count
-		l.Suspended += p.Suspended.Count
-		l.Blocked += p.Blocked.Count
-		l.Held += p.Held.Count
-		l.Ended += p.Ended.Count
-		l.Closed += p.Closed.Count
-		l.counts.completed += p.Totals.Completed
-		l.counts.failed += p.Totals.Failed + p.Totals.Expired
-		l.counts.created += p.Totals.Purged // and what is stored
-		l.Lag = max(l.Lag, p.Lag)
-		if p.Frozen {
-			l.Frozen++
-		}
-		if p.TickOverdue {
-			l.Overdue++
-		}
-	}
-	if l.Partitions == 0 {
+func observe(ctx context.Context, a *admin.Admin) (*admin.Overview, error) {
+	o, err := a.Overview(ctx, admin.AllNamespaces)
+	if o.Partitions == 0 {
 		return nil, err
 	}
-	l.counts.at = l.At
-	if l.Closed > 0 {
-		gates, _ := a.Gates(ctx)
-		for _, b := range gates.UsedUp() {
-			if len(l.UsedUp) < 10 {
-				l.UsedUp = append(l.UsedUp, b)
+	o.UsedUp = o.UsedUp[:min(len(o.UsedUp), 10)]
+	slices.SortStableFunc(o.Queues, func(a, b admin.Queue) int {
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Stored, a.Stored))
+	})
+	return &o, nil
+}
+
+// shown is what a principal may know of a look.
+func shown(o admin.Overview, who Principal) watchedOverview {
+	if len(who.Namespaces) > 0 {
+		all := o.Queues
+		o = admin.Overview{At: o.At, Partitions: o.Partitions, Queues: []admin.Queue{}}
+		for _, q := range all {
+			if !who.may(q.Namespace) {
+				continue
+			}
+			o.Queues, o.Waiting, o.Stored = append(o.Queues, q), o.Waiting+q.Waiting, o.Stored+q.Stored
+			if !q.OldestAt.IsZero() && (o.OldestAt.IsZero() || q.OldestAt.Before(o.OldestAt)) {
+				o.OldestAt = q.OldestAt
 			}
 		}
 	}
-	workers, _ := a.Workers(ctx) // partitions that do not answer were counted
-	for _, w := range workers {
-		l.Active += w.InFlight
-		switch {
-		case w.Alive:
-			l.Workers++
-			l.Slots += w.Concurrency
-		case !w.Dead:
-			l.Lost++
-		}
-	}
-	queues, err := a.Queues(ctx, admin.AllNamespaces)
-	if queues == nil {
-		return nil, err
-	}
-	l.queues = queues
-	slices.SortStableFunc(l.queues, func(a, b admin.Queue) int {
-		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Stored, a.Stored))
-	})
-	l.sum(l.queues)
-	l.counts.created += l.Stored
-	return l, nil
-}
-
-// sum is what queues tell.
-func (s *sample) sum(queues []admin.Queue) {
-	s.Waiting, s.Stored, s.OldestAt = 0, 0, time.Time{}
-	for _, q := range queues {
-		s.Waiting += q.Waiting
-		s.Stored += q.Stored
-		if !q.OldestAt.IsZero() && (s.OldestAt.IsZero() || q.OldestAt.Before(s.OldestAt)) {
-			s.OldestAt = q.OldestAt
-		}
-	}
-}
-
-// of is what a principal may know of a look.
-func (l *look) of(who Principal) (sample, []admin.Queue) {
-	if len(who.Namespaces) == 0 {
-		return l.sample, l.queues[:min(len(l.queues), overviewTop)]
-	}
-	s, own := sample{At: l.At, Partitions: l.Partitions}, []admin.Queue{}
-	for _, q := range l.queues {
-		if who.may(q.Namespace) {
-			own = append(own, q)
-		}
-	}
-	s.sum(own)
-	return s, own[:min(len(own), overviewTop)]
+	return watchedOverview{o, o.Queues[:min(len(o.Queues), overviewTop)]}
 }
 
 // first waits for the first look.
-func (c *call) first() (*look, []point, <-chan struct{}, error) {
+func (c *call) first() (*admin.Overview, []point, <-chan struct{}, error) {
 	for {
 		l, history, changed, err := c.h.sampler.seen()
 		if l != nil || err != nil {
@@ -351,14 +247,7 @@ func (c *call) overview() error {
 	if err != nil {
 		return err
 	}
-	now, queues := l.of(c.who)
-	return c.answerJSON(http.StatusOK, overview{Now: now, Queues: queues, History: history})
-}
-
-// watched is what followers of the overview are told.
-type watchedOverview struct {
-	Now    sample        `json:"now"`
-	Queues []admin.Queue `json:"queues"`
+	return c.answerJSON(http.StatusOK, overview{shown(*l, c.who), history})
 }
 
 // overviews follows the overview: a look every two seconds, made once for everybody who follows.
@@ -373,14 +262,13 @@ func (c *call) overviews() error {
 	}
 	out := newEventWriter(c, eventMedia)
 	defer out.close()
-	var told *look
+	var last *admin.Overview
 	for {
 		switch {
 		case err != nil: // what was seen before is still what is known
 			err = out.emit("", "away", problemText{err.Error()})
-		case l != told:
-			now, queues := l.of(c.who)
-			err, told = out.emit("", "sample", watchedOverview{now, queues}), l
+		case l != last:
+			err, last = out.emit("", "sample", shown(*l, c.who)), l
 		}
 		if err != nil {
 			return nil // the reader is gone, or too slow

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sourcegraph/conc"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -66,7 +67,7 @@ func TestOverviewIsFollowed(t *testing.T) {
 				}
 				looks[i] = append(looks[i], o.Now.At)
 				submit.Do(func() { a.submit(`{"kind":"nobody","lane":"side"}`); a.submit(`{"kind":"echo","input":1}`) })
-				return o.Now.Waiting == 1 && o.Now.Completed > 0 && o.Now.Created > 0
+				return o.Now.Waiting == 1 && o.Now.CompletedRate > 0 && o.Now.CreatedRate > 0
 			})
 		})
 	}
@@ -87,8 +88,9 @@ func TestRates(t *testing.T) {
 	s := newSampler(nil)
 	defer s.close()
 	began := time.Now()
-	at := func(seconds, completed int) *look {
-		l := &look{counts: counts{at: began.Add(time.Duration(seconds) * time.Second), completed: completed}}
+	at := func(seconds, completed int) *admin.Overview {
+		l := &admin.Overview{At: began.Add(time.Duration(seconds) * time.Second),
+			Totals: flowfabric.Totals{Completed: completed}}
 		s.rate(l)
 		return l
 	}
@@ -97,8 +99,8 @@ func TestRates(t *testing.T) {
 		want               float64
 	}{{0, 1000, 0}, {2, 1020, 10}, {4, 1040, 10}, {10, 1100, 10}, {12, 1100, 8}, {20, 1100, 0}, {30, 1100, 0},
 		{40, 5, 0}} {
-		if l := at(x.seconds, x.completed); l.Completed != x.want {
-			t.Errorf("after %d s: %v, want %v", x.seconds, l.Completed, x.want)
+		if l := at(x.seconds, x.completed); l.CompletedRate != x.want {
+			t.Errorf("after %d s: %v, want %v", x.seconds, l.CompletedRate, x.want)
 		}
 	}
 }

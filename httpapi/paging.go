@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 // pages are the parameters of a list that is short enough to be read whole, and is answered in pages all the same.
@@ -33,9 +35,8 @@ func (q *query) paging() paging {
 
 // cut puts items in the order of their keys and keeps those of a page. What comes or goes between two pages moves no
 // other item.
-func cut[T any](p paging, items []T, key func(T) string) (page []T, next string) {
+func cut[T any](p paging, items []T, key func(T) string) (out admin.Page[T]) {
 	slices.SortFunc(items, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
-	page = items
 	if p.set {
 		from, found := slices.BinarySearchFunc(items, p.after, func(x T, after string) int {
 			return cmp.Compare(key(x), after)
@@ -43,13 +44,14 @@ func cut[T any](p paging, items []T, key func(T) string) (page []T, next string)
 		if found {
 			from++
 		}
-		page = items[from:]
+		items = items[from:]
 	}
-	if len(page) > p.limit {
-		page = page[:p.limit]
-		next = base64.RawURLEncoding.EncodeToString([]byte(key(page[p.limit-1])))
+	if len(items) > p.limit {
+		items = items[:p.limit]
+		out.Cursor = base64.RawURLEncoding.EncodeToString([]byte(key(items[p.limit-1])))
 	}
-	return page, next
+	out.Items = append([]T{}, items...) // a list also when there is none
+	return out
 }
 
 // keyOf joins the parts of a key so that they are ordered one after the other.

@@ -4,13 +4,11 @@ import (
 	"net/http"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
-type quotaList struct {
-	Items      []admission.QuotaRecord `json:"items"`
-	NextCursor string                  `json:"next_cursor,omitempty"`
-}
+type quotaList admin.Page[admission.QuotaRecord]
 
 type quotaBody struct {
 	admission.Quota
@@ -33,10 +31,8 @@ func (c *call) quotas() error {
 	if err != nil {
 		return err
 	}
-	var out quotaList
-	list, out.NextCursor = cut(page, list, func(q admission.QuotaRecord) string { return q.Name })
-	out.Items = append([]admission.QuotaRecord{}, list...)
-	return c.answerJSON(http.StatusOK, out)
+	out := cut(page, list, func(q admission.QuotaRecord) string { return q.Name })
+	return c.answerJSON(http.StatusOK, quotaList(out))
 }
 
 func (c *call) quota() error {

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/words"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -412,8 +413,9 @@ var routes = []*route{
 		body: of[attachBody](), answers: done, handle: (*call).detachGates},
 	{method: http.MethodGet, path: "/v1/doctor", name: "examine",
 		summary: "Examine the deployment, as flowfabric doctor does", need: viewer,
-		answers: ok[checkup]("What was found, at most 5 seconds ago. A store that does not answer is a finding."),
-		handle:  (*call).examine},
+		answers: ok[doctor.Checkup](
+			"What was found, at most 5 seconds ago. A store that does not answer is a finding."),
+		handle: (*call).examine},
 	{method: http.MethodGet, path: "/v1/partitions", name: "listPartitions", summary: "Tell how the partitions are",
 		need: viewer, answers: ok[partitionList]("All of them."), handle: (*call).partitions},
 	{method: http.MethodPost, path: "/v1/partitions/{key}:freeze", name: "freezePartition",

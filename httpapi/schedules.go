@@ -180,10 +180,7 @@ func (c *call) syncSchedules() error {
 	return c.answerJSON(http.StatusOK, ownedMade(done))
 }
 
-type scheduleList struct {
-	Items      []admin.ScheduleInfo `json:"items"`
-	NextCursor string               `json:"next_cursor,omitempty"`
-}
+type scheduleList admin.Page[admin.ScheduleInfo]
 
 // shownRuns is how many runs to come are told of a schedule.
 const shownRuns = 5
@@ -198,12 +195,10 @@ func (c *call) schedules() error {
 	if err != nil {
 		return err
 	}
-	out := scheduleList{Items: []admin.ScheduleInfo{}}
 	list = slices.DeleteFunc(list, func(s admin.ScheduleInfo) bool { return !c.who.may(s.Namespace) })
-	list, out.NextCursor = cut(page, list, func(s admin.ScheduleInfo) string { return s.Name })
-	for _, s := range list {
-		s.Upcoming = s.NextRuns(shownRuns)
-		out.Items = append(out.Items, s)
+	out := scheduleList(cut(page, list, func(s admin.ScheduleInfo) string { return s.Name }))
+	for i, s := range out.Items {
+		out.Items[i].Upcoming = s.NextRuns(shownRuns)
 	}
 	return c.answerJSON(http.StatusOK, out)
 }

@@ -179,7 +179,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		}
 		t.Cleanup(e.Close)
 		if report, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: e, Repair: true}); err != nil ||
-			!report.Sound() {
+			!report.Sound {
 			t.Errorf("operator: audit: %+v, %v", report, err)
 		}
 		if err := ran(); err != nil {

@@ -103,7 +103,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 				t.Errorf("it is not full any more: %v", err)
 			}
 			if r, err := maintain.Audit(ctx, maintain.AuditConfig{Engine: w.engine, Repair: true}); err != nil ||
-				!r.Sound() || r.Kinds[engine.FindingRetention] != len(ended) {
+				!r.Sound || r.Kinds[engine.FindingRetention] != len(ended) {
 				t.Errorf("audit: %+v, %v", r.Kinds, err)
 			}
 			for _, id := range waiting[1:] { // the tick of the new worker purges, and what was refused is handed out

@@ -11,8 +11,8 @@ import (
 // none.
 type Summary struct {
 	Attempt   uint32          `json:"attempt" jsonschema:"1 for the first"`
-	Document  json.RawMessage `json:"document,omitempty"` // a JSON object
-	Version   uint64          `json:"version"`            // deltas merged into it so far
+	Version   uint64          `json:"version" jsonschema:"deltas merged into it so far"`
+	Document  json.RawMessage `json:"document,omitempty" jsonschema:"a JSON object"`
 	FirstAt   time.Time       `json:"first_at,omitzero"`
 	UpdatedAt time.Time       `json:"updated_at,omitzero"`
 }

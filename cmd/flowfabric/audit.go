@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
@@ -39,13 +38,11 @@ unless --timeout is given. Exit code 1 says that something is wrong (still).`,
 			if err != nil {
 				return err
 			}
-			v := newAudited(report)
-			v.Repairing = repair
-			if err := a.show(v, v.text); err != nil {
+			if err := a.show(report, func(p *page) { auditText(p, report) }); err != nil {
 				return err
 			}
-			if !v.Sound {
-				return fmt.Errorf("%w: %s", errUnhealthy, v.summary())
+			if !report.Sound {
+				return fmt.Errorf("%w: %s", errUnhealthy, auditSummary(report))
 			}
 			return nil
 		})
@@ -56,77 +53,40 @@ unless --timeout is given. Exit code 1 says that something is wrong (still).`,
 	return cmd
 }
 
-// audited is an admin.AuditReport for --json.
-type audited struct {
-	Sound      bool             `json:"sound"`
-	Repairing  bool             `json:"repairing"`
-	TookMs     int64            `json:"took_ms"`
-	Partitions int              `json:"partitions"`
-	Executions int              `json:"executions"`
-	Kinds      map[string]int   `json:"kinds"` // findings by kind
-	Repaired   int              `json:"repaired"`
-	Repairable int              `json:"repairable"`
-	Lost       int              `json:"lost"`
-	Failed     []auditedFailure `json:"failed,omitempty"`
-	GatesError string           `json:"gates_error,omitempty"` // why budgets and quotas were not audited to their end
-	Findings   []finding        `json:"findings"`
-	took       time.Duration
-}
-
-type auditedFailure struct {
-	Partition uint16 `json:"partition"`
-	Error     string `json:"error"`
-}
-
-type finding struct {
-	Partition  uint16 `json:"partition"`
-	Kind       string `json:"kind"`
-	Index      string `json:"index"`
-	Member     string `json:"member"`
-	Detail     string `json:"detail,omitempty"`
-	Repaired   bool   `json:"repaired"`
-	Repairable bool   `json:"repairable"`
-}
-
-func newAudited(r admin.AuditReport) audited {
-	v := audited{Sound: r.Sound, TookMs: r.Took.Milliseconds(), Partitions: len(r.Partitions), Kinds: r.Kinds,
-		Repaired: r.Repaired, Repairable: r.Repairable, Lost: r.Lost, Findings: []finding{}, took: r.Took}
-	if v.Kinds == nil {
-		v.Kinds = map[string]int{}
-	}
-	for _, n := range r.Executions {
-		v.Executions += n
-	}
+// unaudited are the partitions that were not audited to their end.
+func unaudited(r flowfabric.AuditReport) (list []flowfabric.AuditedPartition) {
 	for _, p := range r.Partitions {
-		if p.Err != nil {
-			v.Failed = append(v.Failed, auditedFailure{p.Partition, message(p.Err)})
+		if p.Error != "" {
+			list = append(list, p)
 		}
 	}
-	if r.GatesErr != nil {
-		v.GatesError = message(r.GatesErr)
-	}
-	for _, f := range r.Findings {
-		v.Findings = append(v.Findings, newFinding(f))
-	}
-	return v
+	return list
 }
 
-func newFinding(f admin.Finding) finding { return finding(f) }
+func auditedExecutions(r flowfabric.AuditReport) string { return count(sum(r.Executions), "execution") }
 
-func (v audited) summary() string {
-	text := fmt.Sprintf("%d repaired, %d repairable, %d lost", v.Repaired, v.Repairable, v.Lost)
-	if len(v.Failed) > 0 {
-		text += fmt.Sprintf(", %s not audited", count(len(v.Failed), "partition"))
+func sum[K comparable](counts map[K]int) (total int) {
+	for _, n := range counts {
+		total += n
 	}
-	if v.GatesError != "" {
+	return total
+}
+
+// auditSummary is what an audit found, in a line.
+func auditSummary(r flowfabric.AuditReport) string {
+	text := fmt.Sprintf("%d repaired, %d repairable, %d lost", r.Repaired, r.Repairable, r.Lost)
+	if n := len(unaudited(r)); n > 0 {
+		text += fmt.Sprintf(", %s not audited", count(n, "partition"))
+	}
+	if r.GatesError != "" {
 		text += ", budgets and quotas not audited"
 	}
 	return text
 }
 
-func (v audited) text(p *page) {
+func auditText(p *page, r flowfabric.AuditReport) {
 	var rows [][]any
-	for _, f := range v.Findings {
+	for _, f := range r.Findings {
 		what := styled(red, "lost")
 		switch {
 		case f.Repaired:
@@ -139,18 +99,14 @@ func (v audited) text(p *page) {
 	if len(rows) > 0 {
 		p.table([]string{"PARTITION", "KIND", "INDEX", "MEMBER", "", "DETAIL"}, rows)
 	}
-	total := 0
-	for _, kind := range slices.Sorted(maps.Keys(v.Kinds)) {
-		total += v.Kinds[kind]
-	}
-	if left := total - len(v.Findings); left > 0 {
+	if left := sum(r.Kinds) - len(r.Findings); left > 0 {
 		p.say("… and %d more (--findings)", left)
 	}
-	for _, f := range v.Failed {
+	for _, f := range unaudited(r) {
 		p.say("partition %d was not audited: %s", f.Partition, f.Error)
 	}
-	if v.GatesError != "" {
-		p.say("budgets and quotas were not audited to their end: %s", v.GatesError)
+	if r.GatesError != "" {
+		p.say("budgets and quotas were not audited to their end: %s", r.GatesError)
 	}
-	p.say("audited %s with %s: %s", count(v.Partitions, "partition"), count(v.Executions, "execution"), v.summary())
+	p.say("audited %s with %s: %s", count(len(r.Partitions), "partition"), auditedExecutions(r), auditSummary(r))
 }

@@ -116,13 +116,13 @@ func (a *app) audit(ctx context.Context, c *doctor.Checkup, d engine.Diagnosis) 
 	}
 	defer producer.Close()
 	report, err := admin.New(producer).Audit(ctx, admin.Audit{MaxFindings: 1})
-	switch v := newAudited(report); {
+	switch {
 	case err != nil:
 		c.NotAudited(doctor.Fail, "", message(err), "give it more --timeout")
-	case v.Sound:
-		c.Audited(doctor.OK, "indexes agree with the records of "+count(v.Executions, "execution"), "")
+	case report.Sound:
+		c.Audited(doctor.OK, "indexes agree with the records of "+auditedExecutions(report), "")
 	default:
-		c.Audited(doctor.Fail, v.summary(),
+		c.Audited(doctor.Fail, auditSummary(report),
 			"see 'flowfabric audit', and repair it with 'flowfabric audit --repair'")
 	}
 }

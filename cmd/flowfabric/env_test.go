@@ -228,7 +228,7 @@ var varying = []struct {
 	{regexp.MustCompile(`"library_revision":\d+`), `"library_revision":<n>`},
 	{regexp.MustCompile(`"partitions_overdue":\d+`), `"partitions_overdue":<n>`},
 	{regexp.MustCompile(`\d+ overdue, 0 frozen, lag \d+ ms`), "<n> overdue, 0 frozen, lag <n> ms"},
-	{regexp.MustCompile(`"(ended|failed)_per_second":[0-9.]+`), `"${1}_per_second":<n>`},
+	{regexp.MustCompile(`"(ended|failed)_per_s":[0-9.]+`), `"${1}_per_s":<n>`},
 	{regexp.MustCompile(`[0-9.]+ (ended|failed)/s`), `<n> ${1}/s`},
 	{regexp.MustCompile(`  +([0-9.]+m?s|-)( +)\d\.\d( +)\d\.\d `), "  <span>  <n>  <n> "},
 	{regexp.MustCompile(`"token_fingerprint":"[0-9a-f]{16}"`), `"token_fingerprint":"<fingerprint>"`},

@@ -22,7 +22,8 @@ func topCommand(a *app) *cobra.Command {
 		Short: "Watch queues, workers, maintenance and throughput",
 		Long: `top shows what waits, what runs and who works, again and again until it is interrupted. ENDED/S of a queue is
 what ended in the last ten seconds, per second, as far as the thousand that ended last tell. The
-throughput of all is exact from the second picture on. Off a
+throughput of all is exact from the second picture on; until then --json says 0 of what was created or
+completed per second. Off a
 terminal it prints one picture after the other; with --json one line each.`,
 		Example: `  flowfabric top
   flowfabric top --once --json | jq .waiting`,
@@ -54,44 +55,17 @@ const rateWindow = 10 * time.Second
 
 // topView is one picture.
 type topView struct {
-	At         time.Time         `json:"at"` // the server's
-	Waiting    int               `json:"waiting"`
-	Delayed    int               `json:"delayed"`
-	Suspended  int               `json:"suspended"`
-	Held       int               `json:"held"`          // by operators
-	Closed     int               `json:"closed_routes"` // of partitions: a budget or quota refused, for a while
-	UsedUp     []admin.UsedUp    `json:"budgets_used_up,omitempty"`
-	Outbox     int               `json:"outbox"` // entries that budgets and quotas have not been told of
-	InFlight   int               `json:"in_flight"`
-	Ended      int               `json:"ended"`  // and still stored
-	Totals     flowfabric.Totals `json:"totals"` // since the store was made
-	EndedRate  float64           `json:"ended_per_second"`
-	FailedRate float64           `json:"failed_per_second"`
-	Workers    int               `json:"workers_alive"`
-	Lost       int               `json:"workers_lost"`
-	Slots      int               `json:"slots"`
-	Partitions int               `json:"partitions"`
-	Owned      int               `json:"partitions_maintained"`
-	Overdue    int               `json:"partitions_overdue"` // nobody ticks although it is time
-	Frozen     int               `json:"partitions_frozen"`
-	Lag        flowfabric.Millis `json:"lag_ms"` // since the earliest thing came due that waits for a tick
-	Schedules  int               `json:"schedules"`
-	Queues     []topQueue        `json:"queues"`
-	Error      string            `json:"error,omitempty"` // what could not be read
-}
-
-// add adds what another partition counted.
-func add(t *flowfabric.Totals, x flowfabric.Totals) {
-	t.Purged, t.Completed, t.Failed = t.Purged+x.Purged, t.Completed+x.Completed, t.Failed+x.Failed
-	t.Cancelled, t.Expired, t.Skipped = t.Cancelled+x.Cancelled, t.Expired+x.Expired, t.Skipped+x.Skipped
+	admin.Overview
+	Queues []topQueue `json:"queues"`
+	Error  string     `json:"error,omitempty"` // what could not be read
 }
 
 // topQueue is a queue in the picture.
 type topQueue struct {
 	admin.Queue
 	Age        flowfabric.Millis `json:"oldest_ms,omitempty"`
-	EndedRate  float64           `json:"ended_per_second"`
-	FailedRate float64           `json:"failed_per_second"`
+	EndedRate  float64           `json:"ended_per_s"`
+	FailedRate float64           `json:"failed_per_s"`
 }
 
 // watch shows pictures until ctx ends; an interrupt is how a person ends it. A server that is away for a while is
@@ -128,7 +102,7 @@ func (a *app) picture(ctx context.Context, o *admin.Admin, namespace string, las
 	if err != nil {
 		return err
 	}
-	v.since(*last)
+	v.Since(last.Overview)
 	*last = v
 	return a.show(v, func(p *page) {
 		if a.terminal() {
@@ -141,83 +115,26 @@ func (a *app) picture(ctx context.Context, o *admin.Admin, namespace string, las
 	})
 }
 
-// since replaces the rates of all by what was counted since an earlier picture of the same partitions, if there is one.
-func (v *topView) since(last topView) {
-	took := v.At.Sub(last.At).Seconds()
-	if last.At.IsZero() || took <= 0 || v.Partitions != last.Partitions || v.Totals.Ended() < last.Totals.Ended() {
-		return
-	}
-	v.EndedRate = float64(v.Totals.Ended()-last.Totals.Ended()) / took
-	v.FailedRate = float64(v.Totals.Failed+v.Totals.Expired-last.Totals.Failed-last.Totals.Expired) / took
-}
-
 // sample asks for everything that is in a picture. What some partitions do not answer is told in it; when none does,
 // that is the error.
 func sample(ctx context.Context, o *admin.Admin, namespace string) (topView, error) {
-	var v topView
-	partitions, err := o.Partitions(ctx)
-	errs := []error{err}
-	for _, p := range partitions {
-		if p.Err != nil {
-			continue
-		}
-		v.Partitions++
-		if p.Now.After(v.At) {
-			v.At = utc(p.Now)
-		}
-		v.Delayed += p.Delayed.Count
-		v.Suspended += p.Suspended.Count
-		v.Ended += p.Ended.Count
-		v.Held += p.Held.Count
-		v.Closed += p.Closed.Count
-		v.Outbox += p.Outbox.Count
-		v.Schedules += p.Schedules.Count
-		add(&v.Totals, p.Totals)
-		v.Lag = max(v.Lag, p.Lag)
-		for n, is := range map[*int]bool{&v.Owned: p.Owner != "", &v.Overdue: p.TickOverdue, &v.Frozen: p.Frozen} {
-			if is {
-				*n++
-			}
-		}
+	all, err := o.Overview(ctx, namespace)
+	if all.Partitions == 0 {
+		return topView{}, err
 	}
-	if v.Partitions == 0 {
-		return v, err
-	}
-	if v.Closed > 0 {
-		gates, err := o.Gates(ctx)
-		errs = append(errs, err)
-		v.UsedUp = gates.UsedUp()
-	}
-	workers, err := o.Workers(ctx)
-	errs = append(errs, err)
-	for _, w := range workers {
-		v.InFlight += w.InFlight
-		switch {
-		case w.Alive:
-			v.Workers++
-			v.Slots += w.Concurrency
-		case !w.Dead:
-			v.Lost++
-		}
-	}
-	queues, err := o.Queues(ctx, namespace)
-	errs = append(errs, err)
-	rates, err := recent(ctx, o, v.At)
-	errs = append(errs, err)
-	for _, q := range queues {
+	v := topView{Overview: all}
+	rates, failed := recent(ctx, o, v.At)
+	for _, q := range all.Queues {
 		t := topQueue{Queue: q}
 		if !q.OldestAt.IsZero() {
 			t.Age = flowfabric.Millis(max(v.At.Sub(q.OldestAt), 0))
 		}
 		r := rates[routeOf(q.Namespace, q.Lane, q.Kind)]
 		t.EndedRate, t.FailedRate = r.ended, r.failed
-		v.Waiting += q.Waiting
 		v.Queues = append(v.Queues, t)
 	}
 	v.EndedRate, v.FailedRate = rates[""].ended, rates[""].failed
-	if err := errors.Join(errs...); err != nil {
-		v.Error = strings.ReplaceAll(message(err), "\n", "; ")
-	}
+	v.Error = strings.ReplaceAll(message(errors.Join(err, failed)), "\n", "; ")
 	return v, nil
 }
 
@@ -271,7 +188,7 @@ func (v topView) text(p *page) {
 	}
 	p.facts("at", instant(v.At),
 		"executions", fmt.Sprintf("%d waiting, %d held, %d delayed, %d suspended, %d in flight, %d ended", v.Waiting,
-			v.Held, v.Delayed, v.Suspended, v.InFlight, v.Ended),
+			v.Held, v.Delayed, v.Suspended, v.Active, v.Ended),
 		"throughput", fmt.Sprintf("%.1f ended/s, %.1f failed/s", v.EndedRate, v.FailedRate),
 		"workers", styled(alarm(v.Lost, yellow),
 			fmt.Sprintf("%d alive with %d slots, %d lost", v.Workers, v.Slots, v.Lost)),

@@ -325,7 +325,7 @@ var auditFlowScenarios = []scenario{
 		w.no(err)
 		w.editRecord(id.UUID(), func(f fields) { delete(f, "wt") })
 		r := w.audit(true)
-		same(w, "repaired all", r.Sound(), true)
+		same(w, "repaired all", r.Sound, true)
 		w.quiet = false
 		w.check()
 		same(w, "again", found(w.audit(true)), "")
@@ -358,7 +358,7 @@ var auditFlowScenarios = []scenario{
 			w.set("ZREM", w.k.Members(g.id.UUID()), id("gone"))
 			w.set("HINCRBY", w.k.Flow(g.id.UUID()), "pu", "1")
 			r := w.audit(true)
-			if !r.Sound() || r.Kinds[engine.FindingMissing] < 3 {
+			if !r.Sound || r.Kinds[engine.FindingMissing] < 3 {
 				w.Fatalf("found %s", found(r))
 			}
 			w.quiet = false
@@ -376,7 +376,7 @@ var auditFlowScenarios = []scenario{
 		}
 		g.submit(engine.SealClosed)
 		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "-3")
-		look := func(repair bool, between func()) (pages int, last engine.AuditedFlow, list []engine.Finding) {
+		look := func(repair bool, between func()) (pages int, last engine.AuditedFlow, list []flowfabric.Finding) {
 			last = engine.AuditedFlow{ID: g.id.UUID()}
 			for !last.Done && !last.Busy {
 				seen, findings, err := w.e.AuditFlows(w.ctx, w.p, repair, []engine.AuditedFlow{last})
@@ -458,7 +458,7 @@ var auditFlowScenarios = []scenario{
 			for range max(2, 8/max(1, w.srv.Share)) {
 				r, err := maintain.Audit(w.ctx,
 					maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
-				if err != nil || !r.Sound() || len(r.Findings) > 0 {
+				if err != nil || !r.Sound || len(r.Findings) > 0 {
 					w.Errorf("%v, %+v, findings:\n%.3000s", err, r.Kinds, found(r))
 				}
 			}

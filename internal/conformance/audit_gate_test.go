@@ -228,7 +228,7 @@ var auditGateScenarios = []scenario{
 		w.set("DEL", w.k.Gready(), w.k.Closed(), w.k.Closings(), w.k.Paused(), w.k.Held(s.worker.session),
 			w.k.Queue(s.route))
 		w.set("HDEL", string(w.k), "gates", "wake")
-		if r := w.audit(true); !r.Sound() || r.Repaired == 0 {
+		if r := w.audit(true); !r.Sound || r.Repaired == 0 {
 			w.Fatalf("not repaired: %v %d", r.Kinds, r.Lost)
 		}
 		w.quiet = false
@@ -316,19 +316,19 @@ var auditGateScenarios = []scenario{
 		w.quiet = false
 		g.sound()
 		r := g.auditAll(true)
-		w.all("nobody is suspect yet", eq(r.Gates.Holds, 0), eq(g.held(q), 3))
+		w.all("nobody is suspect yet", eq(r.Holds, 0), eq(g.held(q), 3))
 		g.advance(11 * time.Second)
 		for range 4 { // a lease is renewed meanwhile
 			_, err := w.e.RenewSession(w.ctx, w.p, k.session, ttl, 0)
 			w.no(err)
 		}
 		look := g.auditAll(false)
-		w.all("looking asks nobody", eq(look.Gates.Holds, 0), eq(g.held(q), 3))
+		w.all("looking asks nobody", eq(look.Holds, 0), eq(g.held(q), 3))
 		r = g.auditAll(true)
-		w.all("asked, given back", eq(r.Gates.Holds, 3), eqDeep(r.Gates.Kinds, map[string]int{"phantom": 1}),
-			eq(r.Gates.Repaired, 1), eq(r.Sound(), true), eq(g.held(q), 2))
+		w.all("asked, given back", eq(r.Holds, 3), eqDeep(r.Kinds, map[string]int{"phantom": 1}),
+			eq(r.Repaired, 1), eq(r.Sound, true), eq(g.held(q), 2))
 		r = g.auditAll(true)
-		w.all("a second audit", eq(r.Gates.Holds, 0), eq(len(r.Gates.Kinds), 0), eq(g.held(q), 2))
+		w.all("a second audit", eq(r.Holds, 0), eq(len(r.Kinds), 0), eq(g.held(q), 2))
 		g.sound()
 		_ = ids
 	}},
@@ -364,30 +364,30 @@ var auditGateScenarios = []scenario{
 			} {
 				w.set(x.damage...)
 				seen := g.auditAll(false)
-				if seen.Gates.Kinds[x.kind] != 1 || seen.Gates.Repaired > 0 || seen.Sound() {
-					w.Errorf("%s: seen %v: %s", what, seen.Gates, found(seen))
+				if seen.Kinds[x.kind] != 1 || seen.Repaired > 0 || seen.Sound {
+					w.Errorf("%s: seen %v: %s", what, seen.Kinds, found(seen))
 				}
 				repaired := g.auditAll(true)
-				if repaired.Gates.Repaired != 1 || !repaired.Sound() || found(g.auditAll(true)) != "" {
-					w.Errorf("%s: repaired %v: %s", what, repaired.Gates, found(repaired))
+				if repaired.Repaired != 1 || !repaired.Sound || found(g.auditAll(true)) != "" {
+					w.Errorf("%s: repaired %v: %s", what, repaired.Kinds, found(repaired))
 				}
 				g.sound()
 			}
 			w.set("HSET", root+":bu:"+b, "tokens", "5")
 			r := g.auditAll(true)
-			w.all("less than was reported", eqDeep(r.Gates.Kinds, map[string]int{"record": 1}), eq(r.Gates.Lost, 1),
+			w.all("less than was reported", eqDeep(r.Kinds, map[string]int{"record": 1}), eq(r.Lost, 1),
 				eq(g.spent(b, "tokens"), 5))
 			w.set("SET", root+":zz:"+g.name, "x")
-			same(w, "a key of no kind", g.auditAll(true).Gates.Kinds[engine.FindingUnknown], 1)
+			same(w, "a key of no kind", g.auditAll(true).Kinds[engine.FindingUnknown], 1)
 		}},
 }
 
 // auditAll audits the partitions of executions, budgets and quotas.
-func (g *gates) auditAll(repair bool) maintain.AuditReport {
+func (g *gates) auditAll(repair bool) flowfabric.AuditReport {
 	g.Helper()
 	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Repair: repair, Partitions: []uint16{g.p},
 		Gates: true})
 	g.no(err)
-	g.no(r.Gates.Err)
+	g.no(r.GatesErr)
 	return r
 }

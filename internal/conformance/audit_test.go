@@ -54,7 +54,7 @@ var auditScenarios = []scenario{
 		damaged := w.fingerprint()
 		look := w.audit(false)
 		same(w, "an audit that does not repair wrote something", w.fingerprint(), damaged)
-		if look.Repairable == 0 || look.Repaired+look.Lost > 0 || look.Sound() {
+		if look.Repairable == 0 || look.Repaired+look.Lost > 0 || look.Sound {
 			w.Fatalf("seed %d: %d repairable, %d repaired, %d lost of a damaged partition: %.3000s", seed,
 				look.Repairable, look.Repaired, look.Lost, found(look))
 		}
@@ -62,7 +62,7 @@ var auditScenarios = []scenario{
 		if after := zeroless(w.digest(without...)); after != before {
 			w.Fatalf("seed %d: not repaired:\n%s", seed, difference(before, after))
 		}
-		if repaired.Lost > 0 || repaired.Repaired == 0 || !repaired.Sound() {
+		if repaired.Lost > 0 || repaired.Repaired == 0 || !repaired.Sound {
 			w.Errorf("seed %d: repaired %d, lost %d: %v", seed, repaired.Repaired, repaired.Lost, repaired.Kinds)
 		}
 		w.Logf("looked: %v, repaired: %v", look.Kinds, repaired.Kinds)
@@ -122,7 +122,7 @@ var auditScenarios = []scenario{
 		idle := w.worker("w2")
 		idle.nothing()
 		w.all("without an audit the tick fires nothing", eq(w.tickOnce().Promoted, 0), eq(w.tickOnce().Requeued, 0))
-		if r := w.audit(true); !r.Sound() || r.Repaired == 0 {
+		if r := w.audit(true); !r.Sound || r.Repaired == 0 {
 			w.Fatalf("not repaired: %v %d", r.Kinds, r.Lost)
 		}
 		if at, _ := strconv.ParseInt(w.root()["wake"], 10, 64); at == 0 || at > w.now()+1000 {
@@ -175,7 +175,7 @@ var auditScenarios = []scenario{
 			for range max(3, 12/max(1, w.srv.Share)) {
 				r, err := maintain.Audit(w.ctx,
 					maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
-				if err != nil || !r.Sound() || len(r.Findings) > 0 {
+				if err != nil || !r.Sound || len(r.Findings) > 0 {
 					w.Errorf("%v, %+v, findings:\n%s", err, r.Partitions, found(r))
 				}
 			}
@@ -231,7 +231,7 @@ var auditScenarios = []scenario{
 		w.set("SET", w.k.Parked(), "x")
 		r := w.audit(true)
 		w.all("found", eqDeep(r.Kinds, map[string]int{"damaged": 2, "missing": 5}), eq(r.Repaired, 7),
-			eq(r.Sound(), true))
+			eq(r.Sound, true))
 		kept, err := w.do("EXISTS", string(w.k)+":bad:x:"+odd, string(w.k)+":bad:parked").AsInt64()
 		w.no(err)
 		same(w, "set aside", kept, 2)
@@ -280,10 +280,10 @@ var auditScenarios = []scenario{
 			w.code(behind, "A1")
 			w.advance(2 * ttl) // its session ends
 			w.settleTime()
-			if look := w.audit(false); look.Kinds[engine.FindingDamaged] != 1 || look.Sound() {
+			if look := w.audit(false); look.Kinds[engine.FindingDamaged] != 1 || look.Sound {
 				w.Errorf("%s: seen %s", what, found(look))
 			}
-			if r := w.audit(true); !r.Sound() || r.Kinds[engine.FindingDamaged] != 1 {
+			if r := w.audit(true); !r.Sound || r.Kinds[engine.FindingDamaged] != 1 {
 				w.Errorf("%s: %s", what, found(r))
 			}
 			w.quiet = false
@@ -302,10 +302,10 @@ var auditScenarios = []scenario{
 			w.set("DEL", key)
 			w.set("SET", key, "x")
 		}
-		if look := w.audit(false); look.Kinds[engine.FindingDamaged] == 0 || look.Sound() {
+		if look := w.audit(false); look.Kinds[engine.FindingDamaged] == 0 || look.Sound {
 			w.Errorf("seen %s", found(look))
 		}
-		if r := w.audit(true); !r.Sound() || r.Kinds[engine.FindingDamaged] != 6 {
+		if r := w.audit(true); !r.Sound || r.Kinds[engine.FindingDamaged] != 6 {
 			w.Errorf("%s", found(r))
 		}
 		w.quiet = false
@@ -396,7 +396,7 @@ var auditScenarios = []scenario{
 			r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: true, Partitions: []uint16{w.p}})
 			w.no(err)
 			w.is(r.Partitions[0].Err, flowfabric.ErrPartitionFrozen)
-			same(w, "sound", r.Sound(), false)
+			same(w, "sound", r.Sound, false)
 		})
 		w.no(w.e.ThawPartition(w.ctx, w.p))
 		same(w, "repaired", w.audit(true).Kinds[engine.FindingMissing], 1)
@@ -458,7 +458,7 @@ var auditScenarios = []scenario{
 			engine.LaneChange{Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Completed: keep,
 				flowfabric.Failed: keep, flowfabric.Cancelled: keep, flowfabric.Expired: keep}})[w.p].Err)
 		r := w.audit(false)
-		w.all("seen", eqDeep(r.Kinds, map[string]int{"retention": 1}), eq(r.Sound(), true))
+		w.all("seen", eqDeep(r.Kinds, map[string]int{"retention": 1}), eq(r.Sound, true))
 		w.audit(true)
 		same(w, "again", found(w.audit(true)), "")
 		w.advance(time.Minute)
@@ -493,7 +493,7 @@ func (w *env) tickOnce() engine.TickReply {
 }
 
 // audit audits this partition to its end.
-func (w *env) audit(repair bool) maintain.AuditReport {
+func (w *env) audit(repair bool) flowfabric.AuditReport {
 	w.Helper()
 	r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: repair, Partitions: []uint16{w.p}})
 	w.no(err)
@@ -502,7 +502,7 @@ func (w *env) audit(repair bool) maintain.AuditReport {
 }
 
 // found lists the findings of a report, in order.
-func found(r maintain.AuditReport) string {
+func found(r flowfabric.AuditReport) string {
 	var out []string
 	for _, f := range r.Findings {
 		out = append(out, fmt.Sprintf("%s %s %s: %s", f.Kind, f.Index, f.Member, f.Detail))

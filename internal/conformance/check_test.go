@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
@@ -100,9 +101,10 @@ func (w *env) audited() {
 	for _, p := range r.Partitions {
 		w.no(p.Err)
 	}
-	w.no(r.Gates.Err)
+	w.no(r.GatesErr)
 	// no damage
-	r.Findings = slices.DeleteFunc(r.Findings, func(f engine.Finding) bool { return f.Kind == engine.FindingRetention })
+	r.Findings = slices.DeleteFunc(r.Findings,
+		func(f flowfabric.Finding) bool { return f.Kind == engine.FindingRetention })
 	if text := found(r); text != "" {
 		w.Errorf("an audit of what the scenario leaves finds:\n%s", text)
 	}

@@ -319,7 +319,7 @@ var cleanupScenarios = []scenario{
 		g.are(flowfabric.Skipped, "undo")
 		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "lv", "1")
 		r := w.audit(true)
-		if !r.Sound() || r.Kinds[engine.FindingMissing] != 2 || r.Kinds[engine.FindingCount] != 1 {
+		if !r.Sound || r.Kinds[engine.FindingMissing] != 2 || r.Kinds[engine.FindingCount] != 1 {
 			w.Fatalf("found %s", found(r))
 		}
 		w.quiet = false

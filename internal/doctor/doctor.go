@@ -23,18 +23,18 @@ const (
 
 // Check is one thing that was looked at. Do says what to do about it.
 type Check struct {
-	Name   string `json:"check"`
-	Status Status `json:"status"`
-	Node   string `json:"node,omitempty"`
-	Found  string `json:"found"`
-	Do     string `json:"do,omitempty"`
+	Name   string `json:"check" jsonschema:"the name of the check; it is there once for each node, or for the deployment"`
+	Status Status `json:"status" jsonschema:"ok, warn, fail, or skip: the check could not be made"`
+	Node   string `json:"node,omitempty" jsonschema:"the address of the node"`
+	Found  string `json:"found" jsonschema:"for people"`
+	Do     string `json:"do,omitempty" jsonschema:"what to do about it"`
 }
 
 // Checkup is what an examination found. [Examine] makes one.
 type Checkup struct {
-	Healthy     bool    `json:"healthy"`      // no check has failed
-	Keys        int     `json:"keys"`         // that the primaries have
-	AuditedKeys int     `json:"audited_keys"` // of them: all or none
+	Healthy     bool    `json:"healthy" jsonschema:"no check has failed"`
+	Keys        int     `json:"keys" jsonschema:"that the primaries have"`
+	AuditedKeys int     `json:"audited_keys" jsonschema:"how many of them an audit looked at: all, or 0; the API makes none"`
 	Checks      []Check `json:"checks"`
 }
 

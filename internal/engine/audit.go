@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The kinds of a [Finding].
+// The kinds of a [flowfabric.Finding].
 const (
 	FindingMissing   = "missing"   // an entry that the records name is not there
 	FindingScore     = "score"     // it is there, at another place
@@ -26,17 +26,6 @@ const (
 	FindingDamaged = "damaged"
 	FindingUnknown = "unknown" // a key of no known kind
 )
-
-// Finding is one difference between an index of a partition and its records.
-type Finding struct {
-	Partition  uint16
-	Kind       string
-	Index      string // "delayed", "q:7", "h:<session>", … or the area of a record ("x": the core of an execution)
-	Member     string // execution, execution:waitpoint, session, route …
-	Detail     string
-	Repaired   bool // it was repaired in the call that found it
-	Repairable bool // it was, or would be
-}
 
 // Audited is what an audit read of one execution. The code is "" for one that is gone.
 type Audited struct {
@@ -73,7 +62,7 @@ type RouteCount struct {
 // right in the same call (lua/operate/ff_audit_executions.lua). It answers for the first of them, at least one; the
 // caller brings the others again. Safe at any time. ErrPartitionFrozen; ErrInvalidInput for no ids or more than 100.
 func (e *Engine) AuditExecutions(ctx context.Context, partition uint16, repair bool,
-	ids []uuid.UUID) (list []Audited, found []Finding, err error) {
+	ids []uuid.UUID) (list []Audited, found []flowfabric.Finding, err error) {
 	q := wire.AuditExecutions{Repair: repair}
 	for _, id := range ids {
 		q.Executions = append(q.Executions, id.String())
@@ -101,7 +90,7 @@ type IndexPage = wire.AuditIndex
 // indexes) and returns the cursor of the next, "" after the last. Safe at any time: an entry is only removed, or
 // added, when the records say so at that instant. ErrPartitionFrozen, ErrInvalidInput.
 func (e *Engine) AuditIndex(ctx context.Context, partition uint16, repair bool,
-	page IndexPage) (next string, checked int, found []Finding, err error) {
+	page IndexPage) (next string, checked int, found []flowfabric.Finding, err error) {
 	if partition >= e.Partitions() {
 		return "", 0, nil, fmt.Errorf("%s: %w: partition %d of %d", fnAuditIndex.name, flowfabric.ErrInvalidInput,
 			partition, e.Partitions())
@@ -112,7 +101,7 @@ func (e *Engine) AuditIndex(ctx context.Context, partition uint16, repair bool,
 // AuditGates is AuditIndex for a partition of budgets or of quotas: the index budgets or quotas, or bd:<budget> or
 // qd:<quota>, which is the definition of one. denied.PartitionMissing where there never was any.
 func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16, repair bool,
-	page IndexPage) (next string, checked int, found []Finding, err error) {
+	page IndexPage) (next string, checked int, found []flowfabric.Finding, err error) {
 	roots := e.quotas
 	if budgets {
 		roots = e.budgets
@@ -129,7 +118,7 @@ func (e *Engine) GatePartitions() (budgets, quotas uint16) {
 }
 
 func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, repair bool,
-	page IndexPage) (next string, checked int, found []Finding, err error) {
+	page IndexPage) (next string, checked int, found []flowfabric.Finding, err error) {
 	page.Repair = repair
 	r, _, err := read[wire.AuditIndexReply](e.sendTo(ctx, root, page))
 	return r.Cursor, r.Checked, findings(partition, r.Findings), err
@@ -137,7 +126,8 @@ func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, 
 
 // AuditKeys looks at up to 100 keys of executions (lua/operate/ff_audit_keys.lua): whose execution is gone is an
 // orphan, and removed with repair. ErrPartitionFrozen, ErrInvalidInput.
-func (e *Engine) AuditKeys(ctx context.Context, partition uint16, repair bool, list []AuditedKey) ([]Finding, error) {
+func (e *Engine) AuditKeys(ctx context.Context, partition uint16, repair bool,
+	list []AuditedKey) ([]flowfabric.Finding, error) {
 	r, _, err := ask[wire.AuditKeysReply](ctx, e, partition, wire.AuditKeys{Repair: repair, Keys: list})
 	return findings(partition, r.Findings), err
 }
@@ -147,7 +137,7 @@ func (e *Engine) AuditKeys(ctx context.Context, partition uint16, repair bool, l
 // what is not Done is brought again as it was answered. A flow of more than 100 members can only be compared while
 // nothing happens to it for as long as its calls take. Safe at any time. ErrPartitionFrozen, ErrInvalidInput.
 func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool,
-	flows []AuditedFlow) (list []AuditedFlow, found []Finding, err error) {
+	flows []AuditedFlow) (list []AuditedFlow, found []flowfabric.Finding, err error) {
 	q := wire.AuditFlows{Repair: repair}
 	for _, f := range flows {
 		q.Flows = append(q.Flows, wire.AuditFlowsFlow{Flow: f.ID.String(), Next: f.Next,
@@ -172,7 +162,7 @@ func (e *Engine) AuditFlows(ctx context.Context, partition uint16, repair bool,
 // meanwhile: it is never below the executions there are. Compared is false when somebody else changed the counts in
 // between.
 func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, repair bool, since RouteCount,
-	seen []RouteUse) (out RouteCount, found []Finding, err error) {
+	seen []RouteUse) (out RouteCount, found []flowfabric.Finding, err error) {
 	q := wire.AuditRoutes{Repair: repair, Purged: since.Purged, Recounts: since.Recounts}
 	for more := true; more; more = q.Cursor != "" || len(seen) > 0 {
 		n := min(len(seen), limits.MaxClasses)
@@ -197,9 +187,9 @@ func (e *Engine) AuditRoutes(ctx context.Context, partition uint16, repair bool,
 }
 
 // findings are what an audit of a partition found.
-func findings(partition uint16, list []wire.Finding) (out []Finding) {
+func findings(partition uint16, list []wire.Finding) (out []flowfabric.Finding) {
 	for _, f := range list {
-		out = append(out, Finding{Partition: partition, Kind: f.Kind, Index: f.Index, Member: f.Member,
+		out = append(out, flowfabric.Finding{Partition: partition, Kind: f.Kind, Index: f.Index, Member: f.Member,
 			Detail: f.Detail, Repaired: f.Repaired == "1", Repairable: f.Repaired == "0" || f.Repaired == "1"})
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
 const (
@@ -29,64 +30,29 @@ type AuditConfig struct {
 	Gates bool
 	// OnFinding is told every finding as it comes, from the goroutine of Audit; it must not call Audit. Those of a
 	// partition whose audit had to be begun anew may come twice. Default: nobody is told.
-	OnFinding func(engine.Finding)
+	OnFinding func(flowfabric.Finding)
 	// MaxFindings bounds the findings that the report keeps; the counts are complete. Default 1,000.
 	MaxFindings int
 	// Pause is slept between two calls, so that an audit of a busy store takes less of it. Default 0.
 	Pause time.Duration
 }
 
-// AuditReport is what an audit found.
-type AuditReport struct {
-	Repairing  bool
-	Began      time.Time
-	Took       time.Duration
-	Partitions []AuditedPartition // in order
-	// Executions counts those that were seen, by state; Kinds the findings by kind, as a figure for metrics.
-	Executions map[flowfabric.Code]int
-	Kinds      map[string]int
-	Repaired   int // repaired
-	Repairable int // would be, with Repair
-	Lost       int // nothing tells how to repair them
-	Busy       int // flows of more than 100 members that changed all the time, so that their counters were not compared
-	// Gates is what was found in the partitions of budgets and quotas; it is in Kinds and in the sums as well.
-	Gates AuditedGates
-	// Findings are the first of them, by partition, then those of budgets and quotas.
-	Findings []engine.Finding
-}
-
-// AuditedPartition is what an audit found in one partition.
-type AuditedPartition struct {
-	Partition                  uint16
-	Executions                 map[flowfabric.Code]int
-	Kinds                      map[string]int
-	Repaired, Repairable, Lost int
-	Busy                       int
-	// Err says why the partition was not audited to its end: ErrPartitionFrozen (it is refused while frozen, thaw it
-	// first), denied.PartitionMissing, ErrAuditIncomplete after three tries that a moving slot or a failover ended.
-	Err error
-}
-
 // ErrAuditIncomplete is the error of a partition that moved, or whose server could not be reached, while it was
 // audited. What was found and repaired until then holds.
 var ErrAuditIncomplete = errors.New("the partition moved or could not be reached while it was audited")
 
-// Sound tells whether every partition was audited to its end and nothing is wrong any more. A retention that changed,
-// and is applied with Repair to what had ended before, is no damage.
-func (r AuditReport) Sound() bool {
+// sound tells whether nothing is wrong any more with what was audited to its end.
+func sound(r flowfabric.AuditReport) bool {
 	for _, p := range r.Partitions {
 		if p.Err != nil {
 			return false
 		}
 	}
-	if r.Gates.Err != nil {
-		return false
-	}
 	repairable := r.Repairable
 	if !r.Repairing {
 		repairable -= r.Kinds[engine.FindingRetention]
 	}
-	return repairable == 0 && r.Lost == 0
+	return r.GatesErr == nil && repairable == 0 && r.Lost == 0
 }
 
 // Audit lists all keys of every primary once (SCAN), derives from the records what each index must say, reports every
@@ -102,11 +68,11 @@ func (r AuditReport) Sound() bool {
 // A partition whose slot moves, or whose primary fails over, while it is audited is begun anew, at most twice. The
 // error is that of ctx, with the report so far, or one that wraps [flowfabric.ErrConfig] or
 // [flowfabric.ErrInvalidInput]; what is wrong with a partition is in the report.
-func Audit(ctx context.Context, cfg AuditConfig) (AuditReport, error) {
+func Audit(ctx context.Context, cfg AuditConfig) (flowfabric.AuditReport, error) {
 	gates := cfg.Gates || cfg.Partitions == nil
 	a, err := newAudit(cfg)
 	if err != nil {
-		return AuditReport{}, err
+		return flowfabric.AuditReport{}, err
 	}
 	for round := 0; round < auditRounds && len(a.left()) > 0 && ctx.Err() == nil; round++ {
 		primaries, err := a.cfg.Engine.Primaries(ctx)
@@ -122,24 +88,8 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditReport, error) {
 	if gates && ctx.Err() == nil {
 		a.gates(ctx, &r)
 	}
+	r.Took, r.Sound = flowfabric.Millis(time.Since(a.began)), sound(r)
 	return r, ctx.Err()
-}
-
-// gates adds what is found in the partitions of budgets and quotas.
-func (a *audit) gates(ctx context.Context, r *AuditReport) {
-	primaries, err := a.cfg.Engine.Primaries(ctx)
-	if err != nil {
-		r.Gates.Err = err
-		return
-	}
-	var list []engine.Finding
-	r.Gates, list = a.budgetsAndQuotas(ctx, primaries)
-	for kind, n := range r.Gates.Kinds {
-		r.Kinds[kind] += n
-	}
-	r.Repaired, r.Repairable, r.Lost = r.Repaired+r.Gates.Repaired, r.Repairable+r.Gates.Repairable, r.Lost+r.Gates.Lost
-	r.Findings = append(r.Findings, list[:min(len(list), a.cfg.MaxFindings-len(r.Findings))]...)
-	r.Took = time.Since(a.began)
 }
 
 // audit is one run.
@@ -187,13 +137,15 @@ func (a *audit) left() (list []*part) {
 	return list
 }
 
-func (a *audit) report(ctx context.Context) AuditReport {
-	r := AuditReport{Repairing: a.cfg.Repair, Began: a.began, Took: time.Since(a.began),
-		Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
+func (a *audit) report(ctx context.Context) flowfabric.AuditReport {
+	r := flowfabric.AuditReport{Repairing: a.cfg.Repair, BeganAt: a.began.UTC(),
+		Partitions: make([]flowfabric.AuditedPartition, 0, len(a.parts)), Executions: map[flowfabric.Code]int{},
+		Kinds: map[string]int{}, Findings: []flowfabric.Finding{}}
 	for _, p := range a.parts {
 		if !p.done {
 			p.out.Err = fmt.Errorf("%w: %w", ErrAuditIncomplete, cmp.Or(ctx.Err(), p.out.Err, a.away, errMoved))
 		}
+		p.out.Error = prose.Message(p.out.Err)
 		r.Partitions = append(r.Partitions, p.out)
 		for code, n := range p.out.Executions {
 			r.Executions[code] += n

@@ -107,10 +107,10 @@ func (p *part) lost(ctx context.Context, to uint16, list []engine.Awaiting) {
 	if p.failed(err); p.out.Err != nil {
 		return
 	}
-	var found []engine.Finding
+	var found []flowfabric.Finding
 	var ends []engine.AwaitedEnd
 	for i, a := range answers {
-		f := engine.Finding{Partition: p.id, Kind: engine.FindingMissing, Index: "fc",
+		f := flowfabric.Finding{Partition: p.id, Kind: engine.FindingMissing, Index: "fc",
 			Member: list[i].Waiter.UUID().String(), Repaired: p.cfg.Repair, Repairable: true,
 			Detail: fmt.Sprintf("it waits for %s, which does not know that", list[i].Awaited)}
 		if a.Ended {

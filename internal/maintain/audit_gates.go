@@ -10,9 +10,11 @@ import (
 	"strings"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -21,15 +23,6 @@ const (
 	auditHolds = 1000
 	auditHeld  = 10 * time.Minute // for which a hold that is asked about is good
 )
-
-// AuditedGates is what an audit found in the partitions of budgets and quotas.
-type AuditedGates struct {
-	Budgets, Quotas            int
-	Holds                      int // that were asked about
-	Kinds                      map[string]int
-	Repaired, Repairable, Lost int
-	Err                        error // why they were not audited to their end
-}
 
 var gateAreas = map[string][]string{
 	"b": {"", "trail", "budgets", "bd", "bu", "bx", "bl", "br", "bh", "bw"},
@@ -45,19 +38,18 @@ type place struct {
 // gates is the audit of one kind of partitions.
 type gates struct {
 	*audit
-	out     *AuditedGates
-	kept    []engine.Finding
+	out     *flowfabric.AuditReport
 	kind    string
 	names   map[place]bool
 	present map[uint16]bool
 }
 
-// budgetsAndQuotas audits the partitions of both kinds.
-func (a *audit) budgetsAndQuotas(ctx context.Context, primaries []engine.Primary) (AuditedGates, []engine.Finding) {
-	out := AuditedGates{Kinds: map[string]int{}}
-	var kept []engine.Finding
+// gates audits the partitions of budgets and quotas, and adds what it finds.
+func (a *audit) gates(ctx context.Context, out *flowfabric.AuditReport) {
+	primaries, err := a.cfg.Engine.Primaries(ctx)
 	for _, kind := range []string{"b", "q"} {
-		g := &gates{audit: a, out: &out, kind: kind, names: map[place]bool{}, present: map[uint16]bool{}}
+		g := &gates{audit: a, out: out, kind: kind, names: map[place]bool{}, present: map[uint16]bool{}}
+		g.failed(err)
 		for _, p := range primaries {
 			g.scan(ctx, p)
 		}
@@ -66,35 +58,17 @@ func (a *audit) budgetsAndQuotas(ctx context.Context, primaries []engine.Primary
 			g.one(ctx, at)
 			a.pause(ctx)
 		}
-		kept = append(kept, g.kept...)
 	}
-	return out, kept
 }
 
 func (g *gates) failed(err error) {
-	if err != nil && g.out.Err == nil {
-		g.out.Err = err
+	if err != nil && g.out.GatesErr == nil {
+		g.out.GatesErr, g.out.GatesError = err, prose.Message(err)
 	}
 }
 
-func (g *gates) found(list []engine.Finding, err error) {
-	for _, f := range list {
-		g.out.Kinds[f.Kind]++
-		switch {
-		case f.Repaired:
-			g.out.Repaired++
-		case f.Repairable:
-			g.out.Repairable++
-		default:
-			g.out.Lost++
-		}
-		if len(g.kept) < g.cfg.MaxFindings {
-			g.kept = append(g.kept, f)
-		}
-		if g.cfg.OnFinding != nil {
-			g.cfg.OnFinding(f)
-		}
-	}
+func (g *gates) found(list []flowfabric.Finding, err error) {
+	g.tell(list, g.out.Kinds, &g.out.Repaired, &g.out.Repairable, &g.out.Lost, &g.out.Findings)
 	g.failed(err)
 }
 
@@ -111,7 +85,7 @@ func (g *gates) scan(ctx context.Context, server engine.Primary) {
 			name, _, _ := strings.Cut(k.Of, ":")
 			switch {
 			case !slices.Contains(gateAreas[g.kind], k.Area):
-				g.found([]engine.Finding{{Partition: k.Partition, Kind: engine.FindingUnknown, Index: k.Area,
+				g.found([]flowfabric.Finding{{Partition: k.Partition, Kind: engine.FindingUnknown, Index: k.Area,
 					Member: k.Of, Detail: "a key of no known kind"}}, nil)
 			case valid.GateName("name", name) == nil && k.Area != "bl" && k.Area != "br": // those go by themselves
 				g.names[place{k.Partition, name}] = true
@@ -129,7 +103,7 @@ func (g *gates) scan(ctx context.Context, server engine.Primary) {
 func (g *gates) indexes(ctx context.Context) {
 	index := map[string]string{"b": "budgets", "q": "quotas"}[g.kind]
 	for partition := range g.present {
-		for cursor := ""; g.out.Err == nil; {
+		for cursor := ""; g.out.GatesErr == nil; {
 			next, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", partition, g.cfg.Repair,
 				engine.IndexPage{Index: index, Cursor: cursor, Limit: auditBatch})
 			if errors.Is(err, denied.PartitionMissing) {
@@ -160,8 +134,8 @@ func (g *gates) one(ctx context.Context, at place) {
 	_, _, list, err := g.cfg.Engine.AuditGates(ctx, g.kind == "b", at.partition, g.cfg.Repair,
 		engine.IndexPage{Index: area + at.name, Limit: auditBatch})
 	if errors.Is(err, denied.PartitionMissing) {
-		g.found([]engine.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: area[:2], Member: at.name,
-			Detail: "its partition has lost its root"}}, nil)
+		g.found([]flowfabric.Finding{{Partition: at.partition, Kind: engine.FindingRecord, Index: area[:2],
+			Member: at.name, Detail: "its partition has lost its root"}}, nil)
 		return
 	}
 	g.found(list, err)
@@ -201,7 +175,7 @@ func (g *gates) budget(ctx context.Context, name string, partition uint16) {
 	}
 	for dim, sum := range sums {
 		if sum > b.Used[dim] {
-			g.found([]engine.Finding{{Partition: partition, Kind: engine.FindingRecord, Index: "bu:" + name,
+			g.found([]flowfabric.Finding{{Partition: partition, Kind: engine.FindingRecord, Index: "bu:" + name,
 				Member: dim,
 				Detail: fmt.Sprintf("%d used, executions reported %d", b.Used[dim], sum)}}, nil)
 		}
@@ -261,11 +235,11 @@ func (g *gates) quota(ctx context.Context, name string, partition uint16) {
 // settle tells a quota what became of holds; those that are gone are findings.
 func (g *gates) settle(ctx context.Context, name string, partition uint16, holds []string, states []engine.HoldState,
 	why string) {
-	var list []engine.Finding
+	var list []flowfabric.Finding
 	for i, text := range holds {
 		if states[i] != engine.HoldHeld {
-			list = append(list, engine.Finding{Partition: partition, Kind: engine.FindingPhantom, Index: "qs:" + name,
-				Member: text, Detail: why,
+			list = append(list, flowfabric.Finding{Partition: partition, Kind: engine.FindingPhantom,
+				Index: "qs:" + name, Member: text, Detail: why,
 				Repaired: g.cfg.Repair, Repairable: true})
 		}
 	}

@@ -35,8 +35,8 @@ var (
 type part struct {
 	*audit
 	id   uint16
-	out  AuditedPartition
-	kept []engine.Finding
+	out  flowfabric.AuditedPartition
+	kept []flowfabric.Finding
 	done bool
 
 	ids    []uuid.UUID
@@ -56,7 +56,7 @@ func newPart(a *audit, id uint16) *part {
 
 // reset forgets an earlier try.
 func (p *part) reset() {
-	p.out = AuditedPartition{Partition: p.id, Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
+	p.out = flowfabric.AuditedPartition{Partition: p.id, Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
 	p.kept, p.ids, p.keys, p.named, p.flows, p.lists, p.count = nil, nil, nil, map[string]bool{}, nil, nil, count{}
 }
 
@@ -73,25 +73,31 @@ func (p *part) failed(err error) {
 }
 
 // found counts findings and tells who wants to know.
-func (p *part) found(list []engine.Finding, err error) {
+func (p *part) found(list []flowfabric.Finding, err error) {
+	p.tell(list, p.out.Kinds, &p.out.Repaired, &p.out.Repairable, &p.out.Lost, &p.kept)
+	p.failed(err)
+}
+
+// tell counts findings where it is told to, keeps the first of them, and tells who wants to know.
+func (a *audit) tell(list []flowfabric.Finding, kinds map[string]int, repaired, repairable, lost *int,
+	kept *[]flowfabric.Finding) {
 	for _, f := range list {
-		p.out.Kinds[f.Kind]++
+		kinds[f.Kind]++
 		switch {
 		case f.Repaired:
-			p.out.Repaired++
+			*repaired++
 		case f.Repairable:
-			p.out.Repairable++
+			*repairable++
 		default:
-			p.out.Lost++
+			*lost++
 		}
-		if len(p.kept) < p.cfg.MaxFindings {
-			p.kept = append(p.kept, f)
+		if len(*kept) < a.cfg.MaxFindings {
+			*kept = append(*kept, f)
 		}
-		if p.cfg.OnFinding != nil {
-			p.cfg.OnFinding(f)
+		if a.cfg.OnFinding != nil {
+			a.cfg.OnFinding(f)
 		}
 	}
-	p.failed(err)
 }
 
 // begin looks at the route table and remembers the counts.
@@ -144,7 +150,7 @@ func (p *part) see(ctx context.Context, k engine.Key) {
 	case slices.Contains(families, k.Area) && k.Of != "" && len(k.Of) <= 80:
 		p.named[k.Area+":"+k.Of] = true
 	case !slices.Contains(others, k.Area):
-		p.found([]engine.Finding{{Partition: p.id, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of,
+		p.found([]flowfabric.Finding{{Partition: p.id, Kind: engine.FindingUnknown, Index: k.Area, Member: k.Of,
 			Detail: "a key of no known kind"}}, nil)
 	}
 }
@@ -189,7 +195,7 @@ func (p *part) unreadable(index, member string, err error) bool {
 		p.done = true
 		return true
 	}
-	p.found([]engine.Finding{{Partition: p.id, Kind: engine.FindingRecord, Index: index, Member: member,
+	p.found([]flowfabric.Finding{{Partition: p.id, Kind: engine.FindingRecord, Index: index, Member: member,
 		Detail: err.Error()}}, nil)
 	return true
 }

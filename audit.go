@@ -1,0 +1,53 @@
+package flowfabric
+
+import "time"
+
+// Finding is one difference between an index and the records of a partition.
+type Finding struct {
+	Partition  uint16 `json:"partition"`
+	Kind       string `json:"kind"`
+	Index      string `json:"index"`  // "delayed", "q:7", "h:<session>", … or the area of a record ("x": an execution)
+	Member     string `json:"member"` // execution, execution:waitpoint, session, route …
+	Detail     string `json:"detail,omitempty"`
+	Repaired   bool   `json:"repaired"`   // in the call that found it
+	Repairable bool   `json:"repairable"` // it was, or would be
+}
+
+// AuditReport is what an audit found, which admin.Admin.Audit makes.
+type AuditReport struct {
+	// Sound: every partition was audited to its end and nothing is wrong any more. A retention that changed, and is
+	// applied to what had ended before, is no damage.
+	Sound      bool               `json:"sound"`
+	Repairing  bool               `json:"repairing"`
+	BeganAt    time.Time          `json:"began_at"`
+	Took       Millis             `json:"took_ms"`
+	Partitions []AuditedPartition `json:"partitions"` // in order
+	Executions map[Code]int       `json:"executions"` // that were seen, by state
+	Kinds      map[string]int     `json:"kinds"`      // findings by kind, those of budgets and quotas included
+	Repaired   int                `json:"repaired"`
+	Repairable int                `json:"repairable"` // was not repaired, and would be
+	Lost       int                `json:"lost"`       // nothing tells how to repair them
+	// Busy are flows of more than 100 members that changed all the time, so that their counters were not compared.
+	Busy       int       `json:"busy"`
+	Budgets    int       `json:"budgets"` // that were looked at
+	Quotas     int       `json:"quotas"`
+	Holds      int       `json:"holds"` // of quotas, that were asked about
+	GatesErr   error     `json:"-"`     // why budgets and quotas were not audited to their end
+	GatesError string    `json:"gates_error,omitempty"`
+	Findings   []Finding `json:"findings"` // the first of them, by partition, then those of budgets and quotas
+}
+
+// AuditedPartition is what an audit found in one partition.
+type AuditedPartition struct {
+	Partition  uint16         `json:"partition"`
+	Executions map[Code]int   `json:"executions"`
+	Kinds      map[string]int `json:"kinds"`
+	Repaired   int            `json:"repaired"`
+	Repairable int            `json:"repairable"`
+	Lost       int            `json:"lost"`
+	Busy       int            `json:"busy"`
+	// Err says why the partition was not audited to its end: [ErrPartitionFrozen] (thaw it first), code
+	// partition_missing, or another one after three tries that a moving slot or a failover ended: audit it again.
+	Err   error  `json:"-"`
+	Error string `json:"error,omitempty"`
+}
