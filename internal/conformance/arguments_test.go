@@ -114,8 +114,8 @@ func (w *env) bounded(image []saved, c call, line string) {
 	}
 }
 
-// changing is what a complaint says of this run: ids and instants.
-var changing = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{13,}`)
+// changing is what an answer says of this run: ids, sessions and instants.
+var changing = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{13,}|~[0-9a-f]{12}`)
 
 // varying is a value whose length depends on the partition that the scenario has.
 var varying = regexp.MustCompile(`\d\.[0-9a-f]{8}-|[bq]:`)

@@ -344,7 +344,7 @@ func (w *env) stage() staged {
 	recurring := w.recurring(w.named("s"), time.Minute)
 	w.create(delay(time.Hour))
 	flows := w.stageFlows()
-	gated := w.gateCalls(w.stageGates(func(*engine.NewExecution) {}))
+	gated := w.gateCalls(w.stageGates())
 	idle := w.worker("idle")
 	idle.can = func(engine.Route) bool { return false }
 	idle.nothing()

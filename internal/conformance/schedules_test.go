@@ -76,12 +76,6 @@ func (w *env) fire(f engine.Firing) engine.Fired {
 	return out
 }
 
-// staging has a schedule with five seconds due.
-func staging(w *env, _ fixed) {
-	w.recurring(w.named("s"), time.Second)
-	w.pass(5 * time.Second)
-}
-
 func wirePut(name, expected, seen string, next int64, definition, input string) []string {
 	return []string{proto, name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "", "0", "anna",
 		definition, input}
@@ -719,11 +713,6 @@ func (w *env) scheduled(s engine.Schedule) *graph {
 	g.id = flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(w.p, s.Name, s.Incarnation, s.Revision,
 		s.Next)))
 	return g.node("a", nil).node("b", []string{"a"})
-}
-
-// recurringFlow is a flow for the schedule of [staging]. Its id is the same in every run.
-func recurringFlow(w *env) *graph {
-	return w.fixedFlow("scheduled").node("a", nil, as(kind("member"))).node("b", []string{"a"}, as(kind("member")))
 }
 
 // firing is the step that releases the flow.

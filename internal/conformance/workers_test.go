@@ -26,8 +26,6 @@ func (w *env) homed(prefix string) string {
 	}
 }
 
-func registeredFirst(w *env, _ fixed) { w.register(w.homed("w"), "t") }
-
 // register says that a process is there.
 func (w *env) register(instance, token string) engine.Registered {
 	w.Helper()
