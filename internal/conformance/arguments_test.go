@@ -157,6 +157,9 @@ func (w *env) complaint(image []saved, c call, at int, kind string, n int64) str
 	said := append([]string{a.code}, a.slots...)
 	for i, s := range said {
 		code, _, _ := strings.Cut(s, " ")
+		if !strings.HasPrefix(kind, "rows:") { // more of the same may be refused for being the same
+			code = strings.TrimPrefix(code, "-") // of one of a batch
+		}
 		if strings.HasPrefix(code, "invalid_") || strings.HasSuffix(code, "_too_large") {
 			s = strings.Join(said[i:min(i+2, len(said))], " ")
 			return fmt.Sprintf("%.100q", changing.ReplaceAllString(s, "…"))

@@ -473,6 +473,12 @@ func itemArgs(x engine.NewExecution) []string {
 	if x.Delay > 0 {
 		args[5] = "+" + strconv.FormatInt(x.Delay.Milliseconds(), 10)
 	}
+	if x.Deadline > 0 {
+		args[6] = "+" + strconv.FormatInt(x.Deadline.Milliseconds(), 10)
+	}
+	if x.Policy.AttemptTimeout > 0 {
+		args[8] = strconv.FormatInt(x.Policy.AttemptTimeout.Milliseconds(), 10)
+	}
 	for i, g := range x.Gates {
 		args[3] += map[bool]string{true: "\x1f", false: ","}[i == 0] + string(g)
 	}

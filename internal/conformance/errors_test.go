@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -80,6 +81,15 @@ var errorScenarios = []scenario{
 			w.hostile = false
 		}
 	}},
+	{name: "what the header of a function does not allow is refused by its argument's name, and changes nothing",
+		run: func(w *env) {
+			known, s := functionsByName(), w.stage()
+			for i := range s.calls {
+				if c := s.calls[i]; w.mine(i) && !w.unfit(known[c.name], c) {
+					s = w.stage()
+				}
+			}
+		}},
 	{name: "every function keeps to the arguments and replies in its header", run: func(w *env) {
 		for i := range w.stage().calls {
 			if !w.mine(i) {
@@ -302,6 +312,113 @@ var hostile = []string{"", "-1", "0", "1", "1.5", "x", "nan", "inf", "-inf", "1e
 	"\xed\xa0\x80", "nil", "false",
 	"00000000-0000-0000-0000-00000000000{", strings.Repeat("y", 2000)}
 
+// unfit replaces each argument of a good call by what its type does not hold, and cuts the call off before each: all of
+// it is refused, and what is wrong is named. It tells whether nothing was done.
+func (w *env) unfit(h contract.Function, c call) (whole bool) {
+	w.Helper()
+	values, err := contract.Decode(h.Args, c.args)
+	w.no(err)
+	before := w.fingerprintFor(c.name)
+	whole = true
+	for _, v := range values[1:] { // before is the protocol
+		if c.name == "ff_fire_schedule" && v.At > 15 {
+			break // what is wrong with that is counted: an instant is missed
+		}
+		code := cmp.Or(codeOf[v.Slot.Name+":"+v.Slot.Type.Name], v.Slot.Code, "invalid_input")
+		name := cmp.Or(saidAs[v.Slot.Name], v.Slot.Name)
+		for _, g := range slices.Concat(hostile, beyond(v.Slot.Type)) {
+			args := slices.Clone(c.args)
+			args[v.At] = g
+			if _, err := contract.Decode(h.Args, args); err == nil {
+				continue // it may be so
+			}
+			told, all := w.refusal(c.name, args)
+			whole = whole && all
+			got, detail, _ := strings.Cut(told, " ")
+			switch {
+			case slices.Contains(fenced, v.Slot.Name) && slices.Contains(unfenced, got):
+			case strings.HasSuffix(got, "_too_large") || v.Slot.Name == "digest" && got == "invalid_token":
+			case got == code && (v.Slot.Type.Name == "rows" || strings.Contains(detail, name) ||
+				strings.HasPrefix(detail, g[:min(len(g), 64)])): // or it is shown
+			default:
+				w.Errorf("%s argument %d %s = %.40q: %q, want %s about %s", c.name, v.At, v.Slot, g, told, code, name)
+			}
+		}
+	}
+	for at := range c.args {
+		if _, err := contract.Decode(h.Args, c.args[:at]); err == nil {
+			continue
+		}
+		told, all := w.refusal(c.name, c.args[:at])
+		if whole = whole && all; told == "" {
+			w.Errorf("%s cut to %d arguments is not refused", c.name, at)
+		}
+	}
+	if whole && w.fingerprintFor(c.name) != before {
+		w.Fatalf("%s: something that was refused changed the keyspace", c.name)
+	}
+	return whole
+}
+
+// A fence that cannot be one is refused like one that does not hold any more.
+var (
+	fenced   = []string{"session", "claim", "epoch", "attempt"}
+	unfenced = []string{"stale_lease", "partial_fence", "stale_owner_cannot_append"}
+)
+
+// saidAs is how refusals name arguments that they do not name as headers do, and codeOf are their codes.
+var (
+	saidAs = map[string]string{"upstreams": "policy"}
+	codeOf = map[string]string{"key:tag": "invalid_tag_key", "capabilities:bytes": "invalid_capabilities"}
+)
+
+// beyond are texts that a type just does not hold.
+func beyond(t contract.Type) (out []string) {
+	switch t.Name {
+	case "n", "rows", "ms":
+		out = append(out, strconv.FormatInt(t.Lo-1, 10), strconv.FormatInt(t.Hi+1, 10))
+	case "bytes", "ascii", "line", "name", "hex":
+		out = append(out, strings.Repeat("a", int(t.Hi)+1), strings.Repeat("a", int(max(0, t.Lo-1))))
+	}
+	for _, word := range t.Words {
+		out = append(out, word+"x", strings.ToUpper(word))
+	}
+	return append(out, nearly[t.Name]...)
+}
+
+// nearly are texts of almost the form that a type has.
+var nearly = map[string][]string{
+	"tag": {"a", "a.", ".a", "a..b", "A.b", "a.B", "1a.b", "a.b c", "a b.c", "a.é",
+		strings.Repeat("a", 63) + ".b"},
+	"label":     {".a", "a b", "a{b}", strings.Repeat("l", 65)},
+	"dimension": {"T", "9a", "a b", ".a", "breached-at", strings.Repeat("d", 65)},
+	"kid":       {"a:b", "a b", "ä", "a\n", "k/1", strings.Repeat("k", 33)},
+	"when":      {"soon", "+", "+-1", "+1.5", "-5", "01"},
+	"uuid": {"00000000-0000-0000-0000-00000000000g", "0000000000000000000000000000000000000000",
+		"00000000-0000-0000-0000-00000000000A", "00000000-0000-0000-0000-000000000000 "},
+	"ref": {"1-00000000-0000-0000-0000-000000000000", "01.00000000-0000-0000-0000-000000000000",
+		"1.0000", "65536.00000000-0000-0000-0000-000000000000"},
+	"quota": {"@1.0.0@", "@1.0@k", "@1.0.0.0@k", "@-1.0.0@k", "@1.0.0@a b", "@1.0.0@a,b", "@1.0.0@a\x1fb", ".0.0@k",
+		"@@k", "@", "@1.0.0@" + strings.Repeat("k", limits.MaxLimitKey+1)},
+	"object": {"[]", "{", "{} ", "null"},
+}
+
+// refusal is the code and the detail with which a call, or one of its items, is refused, "" if it is not, and whether
+// nothing else was done.
+func (w *env) refusal(name string, args []string) (told string, whole bool) {
+	w.Helper()
+	a := w.fcall(name, args...)
+	if a.status == 0 {
+		return strings.Join(append([]string{a.code}, a.slots...), " "), true
+	}
+	for i, slot := range a.slots { // of a batch: one code for each item, and what it is about
+		if code, ok := strings.CutPrefix(slot, "-"); ok && code != "" {
+			return strings.Join(append([]string{code}, a.slots[i+1:]...), " "), refused(name, a)
+		}
+	}
+	return "", false
+}
+
 // call is a function with its arguments.
 type call struct {
 	name string
@@ -390,7 +507,8 @@ func (w *env) stage() staged {
 		call{"ff_read_question", []string{proto, asleep.UUID().String(), wait.ID.String(), wait.Digest}},
 		call{"ff_read_signals", []string{proto, asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution",
-			createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},
+			createArgs(w.item(delay(time.Minute), deadline(time.Hour), timeout(time.Minute), retries(1),
+				tags(map[string]string{"x.y": "z"})))},
 		call{"ff_create_execution", createArgs(w.item(bouncing("staged", time.Minute, time.Hour), retries(1),
 			lane("another"), tags(map[string]string{"x.y": "z"})))},
 		call{"ff_claim_next", claimArgs(k.request(2))},
