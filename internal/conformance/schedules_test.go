@@ -461,27 +461,6 @@ var scheduleScenarios = []scenario{
 		w.no(err)
 		same(w, "schedules in a page that is just full", len(page.Schedules), 9)
 	}},
-	{name: "a schedule beyond its limits is refused", run: func(w *env) {
-		refuse := func(what, code string, at int, value string) {
-			w.Helper()
-			args := wirePut("s", "", "", w.now(), "d", "in")
-			args[at] = value
-			w.unchanged(what, func() { same(w, what, w.fcall("ff_put_schedule", args...).code, code) })
-		}
-		refuse("name", "invalid_input", 1, strings.Repeat("n", 65))
-		refuse("braces", "invalid_input", 1, "a{b}")
-		refuse("empty definition", "invalid_input", 12, "")
-		refuse("definition", "invalid_input", 12, strings.Repeat("d", limits.MaxSchedule+1))
-		refuse("input", "payload_too_large", 13, strings.Repeat("i", limits.MaxPayload+1))
-		refuse("by", "invalid_input", 11, strings.Repeat("b", 65))
-		refuse("next", "invalid_input", 4, "soon")
-		refuse("limit", "invalid_input", 9, "0")
-		refuse("begin", "invalid_input", 10, "now")
-		most := wirePut(strings.Repeat("n", 64), "", "", w.now(), strings.Repeat("d", limits.MaxSchedule),
-			strings.Repeat("i", limits.MaxPayload))
-		same(w, "at the limits", w.fcall("ff_put_schedule", most...).code, "OK")
-		w.check()
-	}},
 	{name: "a schedule ends with the firing that reaches its limit of runs", run: func(w *env) {
 		s := w.limited(w.named("s"), "d", w.clock(), 2)
 		w.advance(time.Hour)
