@@ -595,7 +595,8 @@ func TestEveryRoute(t *testing.T) {
 		"until_claimed" || x.Replaced != 1 || x.DelayUntil.IsZero() {
 		t.Errorf("%+v", x)
 	}
-	if e := into[flowfabric.Explanation](t, a.as("viewer", "GET", "/v1/executions/"+put.ID+"/why", "", 200)); e.Reason !=
+	if e := into[flowfabric.Explanation](t, a.as("viewer", "GET", "/v1/executions/"+put.ID+"/why", "",
+		200)); e.Reason !=
 		"debounced" {
 		t.Errorf("%+v", e)
 	}

@@ -148,7 +148,7 @@ func (s *sampler) watch() (leave func()) {
 	}
 }
 
-// shown is the last look, or why there is none, the history, and what is closed when there is another one.
+// seen is the last look, or why there is none, the history, and what is closed when there is another one.
 func (s *sampler) seen() (l *admin.Overview, history []point, changed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -372,7 +372,9 @@ var methods = []method{
 	{"Admin.Partitions", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).Partitions(s.ctx))
 	}},
-	{"Admin.Overview", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Overview(s.ctx, "")) }},
+	{"Admin.Overview", false, func(s *stage, c *client.Client) error {
+		return second(admin.New(c).Overview(s.ctx, ""))
+	}},
 	{"Admin.Queues", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Queues(s.ctx, "")) }},
 	{"Admin.Workers", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Workers(s.ctx)) }},
 	{"Admin.MarkWorkerDead", false, func(s *stage, c *client.Client) error {

@@ -138,7 +138,7 @@ func TestDefinitionsAreValidated(t *testing.T) {
 		"until 2026":      func(d *schedule.Definition) { d.Until = time.Date(2026, 5, 1, 9, 0, 0, 1, time.UTC) },
 		"runs":            func(d *schedule.Definition) { d.Runs = 1 << 53 },
 		"jitter -1ms":     func(d *schedule.Definition) { d.Jitter = flowfabric.Millis(-time.Millisecond) },
-		"jitter 24h":      func(d *schedule.Definition) { d.Jitter = flowfabric.Millis(24*time.Hour + time.Millisecond) },
+		"jitter 24h":      func(d *schedule.Definition) { d.Jitter = flowfabric.Millis(24*time.Hour + 1e6) },
 		"jitter 1":        func(d *schedule.Definition) { d.Jitter = flowfabric.Millis(time.Nanosecond) },
 		"owner":           func(d *schedule.Definition) { d.Owner = "{}" },
 		"nodes":           func(d *schedule.Definition) { d.Item.Nodes = 10001 },

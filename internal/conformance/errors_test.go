@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -80,6 +81,15 @@ var errorScenarios = []scenario{
 			w.hostile = false
 		}
 	}},
+	{name: "what the header of a function does not allow is refused by its argument's name, and changes nothing",
+		run: func(w *env) {
+			known, s := functionsByName(), w.stage()
+			for i := range s.calls {
+				if c := s.calls[i]; w.mine(i) && !w.unfit(known[c.name], c) {
+					s = w.stage()
+				}
+			}
+		}},
 	{name: "every function keeps to the arguments and replies in its header", run: func(w *env) {
 		for i := range w.stage().calls {
 			if !w.mine(i) {
@@ -212,62 +222,26 @@ var errorScenarios = []scenario{
 		w.no(err)
 		known := functionsByName()
 		for _, c := range s.calls {
-			if !slices.Contains(known[c.name].Errors, "execution_not_found") || len(c.args[1]) != 36 {
-				continue // it makes one, or names a list of them
+			values, err := contract.Decode(known[c.name].Args, c.args)
+			w.no(err)
+			at := slices.IndexFunc(values, func(v contract.Value) bool {
+				return v.Slot.Name == "id" && v.Slot.Type.Name == "id"
+			})
+			codes := known[c.name].Errors
+			if c.name == "ff_complete_execution" { // its items say so
+				codes = []string{"execution_not_found"}
+			}
+			if at < 0 || !slices.Contains(codes, "execution_not_found") {
+				continue // it makes one, or names others
 			}
 			for id, code := range map[flowfabric.ExecutionID]string{
 				flowfabric.NewExecutionID(w.p): "execution_not_found", gone: "result_purged"} {
-				if slices.Contains(known[c.name].Errors, code) {
+				// a claim in the same call works
+				if slices.Contains(codes, code) && (c.name != "ff_complete_execution" || len(c.args) == 9) {
 					args := slices.Clone(c.args)
-					args[1] = id.UUID().String()
-					w.unchanged(c.name, func() { same(w, c.name, w.fcall(c.name, args...).code, code) })
+					args[values[at].At] = id.UUID().String()
+					w.unchanged(c.name, func() { same(w, c.name, outcome(c.name, w.fcall(c.name, args...)), code) })
 				}
-			}
-		}
-	}},
-	{name: "every fenced call is refused in every state that it does not fit", run: func(w *env) {
-		for _, code := range reachable {
-			if code == "A1" {
-				continue
-			}
-			w.reset()
-			x := w.state(code)
-			f := x.fence
-			if x.worker == nil {
-				f = flowfabric.Fence{Execution: x.id, Session: "w1~1", Claim: 1, Epoch: 1}
-			}
-			for _, c := range fencedCalls(f) {
-				w.unchanged(c.name+" in "+string(code), func() {
-					a := w.fcall(c.name, c.args...)
-					want := "execution_not_active"
-					own := map[string]string{"R1t": "ff_fail_execution", "R2b": "ff_fail_execution",
-						"T2": "ff_fail_execution", "R1i": "ff_release_execution", "R4i": "ff_release_execution",
-						"G1i":  "ff_release_execution",
-						"R2ai": "ff_delay_execution", "T1": "ff_complete_execution", "R3i": "ff_wait_children"}
-					switch {
-					case c.name == "ff_wait_others" && (code[0] == 'S' || code == "R2c"):
-						want = "ALREADY_SATISFIED" // the suspension followed
-					case own[string(code)] == c.name ||
-						c.name == "ff_cancel_execution" && (code == "T3" || code == "T3n"):
-						want = "ALREADY_SATISFIED"
-					case c.name == "ff_append_frames" && code[0] == 'T':
-						want = "stream_closed"
-					case c.name == "ff_append_frames" && (code == "A2" || code == "A3"):
-						want = "stale_owner_cannot_append"
-					case code == "A3":
-						want = "lease_revoked"
-					case code == "A2":
-						want = "lease_expired"
-					}
-					same(w, c.name+" in "+string(code), outcome(c.name, a), want)
-				})
-			}
-			for _, c := range fencedCalls(flowfabric.Fence{Execution: flowfabric.NewExecutionID(w.p), Session: "w1~1",
-				Claim: 1, Epoch: 1}) {
-				w.unchanged(c.name+" of nothing", func() {
-					a := w.fcall(c.name, c.args...)
-					same(w, c.name, outcome(c.name, a), "execution_not_found")
-				})
 			}
 		}
 	}},
@@ -301,6 +275,113 @@ var hostile = []string{"", "-1", "0", "1", "1.5", "x", "nan", "inf", "-inf", "1e
 	"}{", "\x00", "\x00\xff", "\r\n", "*1\r\n$4\r\nPING\r\n", "-", "+", ";", ",", "\x1f", "%d", "%s%n", "../..",
 	"\xed\xa0\x80", "nil", "false",
 	"00000000-0000-0000-0000-00000000000{", strings.Repeat("y", 2000)}
+
+// unfit replaces each argument of a good call by what its type does not hold, and cuts the call off before each: all of
+// it is refused, and what is wrong is named. It tells whether nothing was done.
+func (w *env) unfit(h contract.Function, c call) (whole bool) {
+	w.Helper()
+	values, err := contract.Decode(h.Args, c.args)
+	w.no(err)
+	before := w.fingerprintFor(c.name)
+	whole = true
+	for _, v := range values[1:] { // before is the protocol
+		if c.name == "ff_fire_schedule" && v.At > 15 {
+			break // what is wrong with that is counted: an instant is missed
+		}
+		code := cmp.Or(codeOf[v.Slot.Name+":"+v.Slot.Type.Name], v.Slot.Code, "invalid_input")
+		name := cmp.Or(saidAs[v.Slot.Name], v.Slot.Name)
+		for _, g := range slices.Concat(hostile, beyond(v.Slot.Type)) {
+			args := slices.Clone(c.args)
+			args[v.At] = g
+			if _, err := contract.Decode(h.Args, args); err == nil {
+				continue // it may be so
+			}
+			told, all := w.refusal(c.name, args)
+			whole = whole && all
+			got, detail, _ := strings.Cut(told, " ")
+			switch {
+			case slices.Contains(fenced, v.Slot.Name) && slices.Contains(unfenced, got):
+			case strings.HasSuffix(got, "_too_large") || v.Slot.Name == "digest" && got == "invalid_token":
+			case got == code && (v.Slot.Type.Name == "rows" || strings.Contains(detail, name) ||
+				strings.HasPrefix(detail, g[:min(len(g), 64)])): // or it is shown
+			default:
+				w.Errorf("%s argument %d %s = %.40q: %q, want %s about %s", c.name, v.At, v.Slot, g, told, code, name)
+			}
+		}
+	}
+	for at := range c.args {
+		if _, err := contract.Decode(h.Args, c.args[:at]); err == nil {
+			continue
+		}
+		told, all := w.refusal(c.name, c.args[:at])
+		if whole = whole && all; told == "" {
+			w.Errorf("%s cut to %d arguments is not refused", c.name, at)
+		}
+	}
+	if whole && w.fingerprintFor(c.name) != before {
+		w.Fatalf("%s: something that was refused changed the keyspace", c.name)
+	}
+	return whole
+}
+
+// A fence that cannot be one is refused like one that does not hold any more.
+var (
+	fenced   = []string{"session", "claim", "epoch", "attempt"}
+	unfenced = []string{"stale_lease", "partial_fence", "stale_owner_cannot_append"}
+)
+
+// saidAs is how refusals name arguments that they do not name as headers do, and codeOf are their codes.
+var (
+	saidAs = map[string]string{"upstreams": "policy"}
+	codeOf = map[string]string{"key:tag": "invalid_tag_key", "capabilities:bytes": "invalid_capabilities"}
+)
+
+// beyond are texts that a type just does not hold.
+func beyond(t contract.Type) (out []string) {
+	switch t.Name {
+	case "n", "rows", "ms":
+		out = append(out, strconv.FormatInt(t.Lo-1, 10), strconv.FormatInt(t.Hi+1, 10))
+	case "bytes", "ascii", "line", "name", "hex":
+		out = append(out, strings.Repeat("a", int(t.Hi)+1), strings.Repeat("a", int(max(0, t.Lo-1))))
+	}
+	for _, word := range t.Words {
+		out = append(out, word+"x", strings.ToUpper(word))
+	}
+	return append(out, nearly[t.Name]...)
+}
+
+// nearly are texts of almost the form that a type has.
+var nearly = map[string][]string{
+	"tag": {"a", "a.", ".a", "a..b", "A.b", "a.B", "1a.b", "a.b c", "a b.c", "a.é",
+		strings.Repeat("a", 63) + ".b"},
+	"label":     {".a", "a b", "a{b}", strings.Repeat("l", 65)},
+	"dimension": {"T", "9a", "a b", ".a", "breached-at", strings.Repeat("d", 65)},
+	"kid":       {"a:b", "a b", "ä", "a\n", "k/1", strings.Repeat("k", 33)},
+	"when":      {"soon", "+", "+-1", "+1.5", "-5", "01"},
+	"uuid": {"00000000-0000-0000-0000-00000000000g", "0000000000000000000000000000000000000000",
+		"00000000-0000-0000-0000-00000000000A", "00000000-0000-0000-0000-000000000000 "},
+	"ref": {"1-00000000-0000-0000-0000-000000000000", "01.00000000-0000-0000-0000-000000000000",
+		"1.0000", "65536.00000000-0000-0000-0000-000000000000"},
+	"quota": {"@1.0.0@", "@1.0@k", "@1.0.0.0@k", "@-1.0.0@k", "@1.0.0@a b", "@1.0.0@a,b", "@1.0.0@a\x1fb", ".0.0@k",
+		"@@k", "@", "@1.0.0@" + strings.Repeat("k", limits.MaxLimitKey+1)},
+	"object": {"[]", "{", "{} ", "null"},
+}
+
+// refusal is the code and the detail with which a call, or one of its items, is refused, "" if it is not, and whether
+// nothing else was done.
+func (w *env) refusal(name string, args []string) (told string, whole bool) {
+	w.Helper()
+	a := w.fcall(name, args...)
+	if a.status == 0 {
+		return strings.Join(append([]string{a.code}, a.slots...), " "), true
+	}
+	for i, slot := range a.slots { // of a batch: one code for each item, and what it is about
+		if code, ok := strings.CutPrefix(slot, "-"); ok && code != "" {
+			return strings.Join(append([]string{code}, a.slots[i+1:]...), " "), refused(name, a)
+		}
+	}
+	return "", false
+}
 
 // call is a function with its arguments.
 type call struct {
@@ -344,7 +425,7 @@ func (w *env) stage() staged {
 	recurring := w.recurring(w.named("s"), time.Minute)
 	w.create(delay(time.Hour))
 	flows := w.stageFlows()
-	gated := w.gateCalls(w.stageGates(func(*engine.NewExecution) {}))
+	gated := w.gateCalls(w.stageGates())
 	idle := w.worker("idle")
 	idle.can = func(engine.Route) bool { return false }
 	idle.nothing()
@@ -364,7 +445,7 @@ func (w *env) stage() staged {
 			asleep.UUID().String(), elsewhere(id, "waiter"), "1.0"}},
 		call{"ff_tell_waiters", []string{proto, "1", id.UUID().String(), elsewhere(id, "x"), "1.0", "s", "1"}},
 		call{"ff_list_token_keys", []string{proto}},
-		call{"ff_set_lane", []string{proto, "default", "default", "paused", "60", "anna", ""}},
+		call{"ff_set_lane", []string{proto, "default", "default", "paused", "60", "anna", "1000"}},
 		call{"ff_list_lanes", []string{proto, ""}},
 		call{"ff_set_feed", []string{proto, "cls", "60000", "1000"}},
 		call{"ff_read_queues", []string{proto, "", ""}},
@@ -390,11 +471,12 @@ func (w *env) stage() staged {
 		call{"ff_read_question", []string{proto, asleep.UUID().String(), wait.ID.String(), wait.Digest}},
 		call{"ff_read_signals", []string{proto, asleep.UUID().String(), wait.ID.String(), "0"}},
 		call{"ff_create_execution",
-			createArgs(w.item(delay(time.Minute), retries(1), tags(map[string]string{"x.y": "z"})))},
+			createArgs(w.item(delay(time.Minute), deadline(time.Hour), timeout(time.Minute), retries(1),
+				tags(map[string]string{"x.y": "z"})))},
 		call{"ff_create_execution", createArgs(w.item(bouncing("staged", time.Minute, time.Hour), retries(1),
 			lane("another"), tags(map[string]string{"x.y": "z"})))},
 		call{"ff_claim_next", claimArgs(k.request(2))},
-		call{"ff_set_interest", []string{proto, "abc123", "1", "default", "2", "1", "2", "0"}},
+		call{"ff_set_interest", []string{proto, "abc123", "1", "default", "2", "1", "2", "1", "busy", "5"}},
 		call{"ff_session_renew", []string{proto, k.session, "30000", "1"}},
 		call{"ff_session_held", []string{proto, k.session, "0"}},
 		call{"ff_session_close", []string{proto, k.session}},

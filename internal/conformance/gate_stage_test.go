@@ -138,17 +138,16 @@ type stagedGates struct {
 	outbox               []string               // entries
 }
 
-// stageGates makes them. name tells the ids of the executions, which are the same in every run.
-func (w *env) stageGates(name func(*engine.NewExecution)) stagedGates {
+// stageGates makes them.
+func (w *env) stageGates() stagedGates {
 	w.Helper()
 	w.beside()
 	s := stagedGates{budget: w.gateName("room"), spent: w.gateName("spent"), quota: w.gateName("quota")}
 	w.must("ff_put_budget", putBudget(s.budget, "", "0", "failed", "tokens", "100", "80")...)
 	w.must("ff_put_budget", putBudget(s.spent, "", "0", "", "tokens", "5", "0")...)
 	w.must("ff_put_quota", proto, s.quota, "", "", "10", "60000", "2", "0", "me")
-	asks := func(kind string) []option {
-		return []option{name, func(x *engine.NewExecution) { x.Kind = kind },
-			asking(flowfabric.BudgetGate(s.budget), flowfabric.QuotaGate(s.quota))}
+	asks := func(name string) []option {
+		return []option{kind(name), asking(flowfabric.BudgetGate(s.budget), flowfabric.QuotaGate(s.quota))}
 	}
 	s.worker = w.worker("g1")
 	s.worker.session = "g1~fixed"
@@ -179,10 +178,10 @@ func (w *env) stageGates(name func(*engine.NewExecution)) stagedGates {
 	s.closed = back[0].Route
 	w.no(w.e.ReleaseGrants(w.ctx, w.p, other.session, []engine.GrantReturn{{Grant: back[0], Reserved: true}},
 		[]engine.RouteClosing{{Route: s.closed, For: time.Minute, Why: "quota " + s.quota + " cap"}}))
-	s.paused = w.create(name, kind("paused"))
+	s.paused = w.create(kind("paused"))
 	_, err := w.e.HoldExecution(w.ctx, s.paused, "me", "why not")
 	w.no(err)
-	s.waiting = w.create(name, kind("paused"))
+	s.waiting = w.create(kind("paused"))
 	for _, x := range w.dump().Outbox {
 		s.outbox = append(s.outbox, x.ID)
 	}

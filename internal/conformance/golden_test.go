@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
@@ -366,3 +368,6 @@ func (w *env) goldenAnswer(c call, a answer) string {
 		return code
 	}
 }
+
+// request is one that the caller made up once, whatever happens to its calls.
+var request = uuid.MustParse("11111111-1111-1111-1111-111111111111")

@@ -236,15 +236,6 @@ var laneScenarios = []scenario{
 		same(w, "special", w.root()["lanes"], "1")
 		w.setLane("default", "", "0")
 		same(w, "as usual", w.root()["lanes"], "")
-		w.unchanged("what is refused", func() {
-			for _, bad := range [][]string{{"{", "l", "paused", "", "me", ""}, {"n", "", "paused", "", "me", ""},
-				{"n", "l", "closed", "", "me", ""},
-				{"n", "l", "paused", "-1", "me", ""}, {"n", "l", "paused", "315360001", "me", ""},
-				{"n", "l", "paused", "", fmt.Sprintf("%065d", 0), ""}, {"n", "l", "paused", "", "me"}} {
-				same(w, fmt.Sprintf("%v", bad), w.fcall("ff_set_lane", append([]string{proto}, bad...)...).code,
-					"invalid_input")
-			}
-		})
 	}},
 	{name: "at most 1,024 lanes can be configured", run: func(w *env) {
 		rows := []string{"HSET", w.k.Lanes()}

@@ -420,17 +420,7 @@ var quotaScenarios = []scenario{
 				"invalid_quota_spec")
 			same(w, "content", g.content(root, root.Quota(name)), before)
 		}
-		for _, bad := range []string{"-1", "1.5", "", "x", "nan", "1e3", "01", "99999999999"} {
-			refuses(bad, "1000", "1", "0")
-			refuses("1", bad, "1", "0")
-			refuses("1", "1000", bad, "0")
-			refuses("1", "1000", "1", bad)
-		}
 		refuses("1", "0", "1", "0")
-		refuses("1", "2592000001", "0", "0")
-		refuses("1000001", "1000", "0", "0")
-		refuses("0", "0", "1000001", "0")
-		refuses("0", "0", "1", "60001")
 		for _, q := range []admission.Quota{{Rate: -1, Window: flowfabric.Millis(time.Second)}, {Cap: -1}, {Rate: 1},
 			{Rate: 1, Window: flowfabric.Millis(time.Microsecond)}, {Cap: 1,
 				Jitter: flowfabric.Millis(time.Nanosecond)}} {

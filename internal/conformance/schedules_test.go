@@ -77,12 +77,6 @@ func (w *env) fire(f engine.Firing) engine.Fired {
 	return out
 }
 
-// staging has a schedule with five seconds due.
-func staging(w *env, _ fixed) {
-	w.recurring(w.named("s"), time.Second)
-	w.pass(5 * time.Second)
-}
-
 func wirePut(name, expected, seen string, next int64, definition, input string) []string {
 	return []string{proto, name, expected, seen, strconv.FormatInt(next, 10), "0", "", "", "", "", "0", "anna",
 		definition, input}
@@ -468,27 +462,6 @@ var scheduleScenarios = []scenario{
 		w.no(err)
 		same(w, "schedules in a page that is just full", len(page.Schedules), 9)
 	}},
-	{name: "a schedule beyond its limits is refused", run: func(w *env) {
-		refuse := func(what, code string, at int, value string) {
-			w.Helper()
-			args := wirePut("s", "", "", w.now(), "d", "in")
-			args[at] = value
-			w.unchanged(what, func() { same(w, what, w.fcall("ff_put_schedule", args...).code, code) })
-		}
-		refuse("name", "invalid_input", 1, strings.Repeat("n", 65))
-		refuse("braces", "invalid_input", 1, "a{b}")
-		refuse("empty definition", "invalid_input", 12, "")
-		refuse("definition", "invalid_input", 12, strings.Repeat("d", limits.MaxSchedule+1))
-		refuse("input", "payload_too_large", 13, strings.Repeat("i", limits.MaxPayload+1))
-		refuse("by", "invalid_input", 11, strings.Repeat("b", 65))
-		refuse("next", "invalid_input", 4, "soon")
-		refuse("limit", "invalid_input", 9, "0")
-		refuse("begin", "invalid_input", 10, "now")
-		most := wirePut(strings.Repeat("n", 64), "", "", w.now(), strings.Repeat("d", limits.MaxSchedule),
-			strings.Repeat("i", limits.MaxPayload))
-		same(w, "at the limits", w.fcall("ff_put_schedule", most...).code, "OK")
-		w.check()
-	}},
 	{name: "a schedule ends with the firing that reaches its limit of runs", run: func(w *env) {
 		s := w.limited(w.named("s"), "d", w.clock(), 2)
 		w.advance(time.Hour)
@@ -720,11 +693,6 @@ func (w *env) scheduled(s engine.Schedule) *graph {
 	g.id = flowfabric.FlowID(flowfabric.MakeExecutionID(ids.ScheduledFlow(w.p, s.Name, s.Incarnation, s.Revision,
 		s.Next)))
 	return g.node("a", nil).node("b", []string{"a"})
-}
-
-// recurringFlow is a flow for the schedule of [staging]. Its id is the same in every run.
-func recurringFlow(w *env) *graph {
-	return w.fixedFlow("scheduled").node("a", nil, as(kind("member"))).node("b", []string{"a"}, as(kind("member")))
 }
 
 // firing is the step that releases the flow.

@@ -45,9 +45,6 @@ var streamScenarios = []scenario{
 		_, err := w.e.AppendFrames(w.ctx, f, 1, []stream.Frame{{Payload: make([]byte, limits.MaxFrame)}})
 		w.no(err)
 		bad := map[string][]stream.Frame{
-			"payload": {{Payload: []byte("ok")}, {Payload: make([]byte, limits.MaxFrame+1)}},
-			"type":    {{Type: strings.Repeat("t", 129)}}, "correlation": {{Correlation: strings.Repeat("t", 257)}},
-			"encoding": {{Encoding: "utf16"}}, "count": make([]stream.Frame, 101), "none": nil,
 			"count of two groups": slices.Concat(make([]stream.Frame, 60),
 				slices.Repeat([]stream.Frame{{Type: "other"}}, 60)),
 			"batch": {{Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)}, {Payload: make([]byte, 1<<16)},

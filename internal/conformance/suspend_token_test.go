@@ -139,7 +139,7 @@ var tokenScenarios = []scenario{
 	}},
 	// The server knows secrets by their fingerprint alone; whether a secret is hex of the right length is found where
 	// it is read.
-	{name: "a rotation with a malformed or conflicting key is refused", run: func(w *env) {
+	{name: "a rotation with a conflicting key, or a grace that never ends, is refused", run: func(w *env) {
 		w.seed()
 		print := printOf("secret of " + kid)
 		call := func(args ...string) answer { return w.fcall("ff_set_token_keys", append([]string{proto}, args...)...) }
@@ -153,30 +153,15 @@ var tokenScenarios = []scenario{
 					answer{0, "rotation_conflict", []string{"k1"}})
 			}
 		})
-		for _, bad := range []string{"", "a:b", "a b", "ä", "a\n", strings.Repeat("k", 33), "k/1"} {
-			w.unchanged("kid", func() {
-				same(w, label("%q", bad), call("rotate", bad, print, "0", "0").code,
-					"invalid_kid")
-			})
-		}
-		for _, bad := range []string{"-1", "1.5", "inf", "nan", "", "1e3", "+1", " 1", "01", "0x1", "9007199254740992",
-			"9007199254740991", strings.Repeat("9", 40)} {
-			w.unchanged("grace",
-				func() { same(w, label("%q", bad), call("rotate", "k2", print, bad, "0").code, "invalid_grace_ms") })
-		}
+		w.unchanged("grace", func() {
+			same(w, "grace", call("rotate", "k2", print, "9007199254740991", "0").code, "invalid_grace_ms")
+		})
 		w.unchanged("grace", func() {
 			for _, r := range w.e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: print}, -time.Second,
 				true) {
 				w.is(r.Err, denied.Grace)
 			}
 		})
-		for _, bad := range [][]string{{"", "k2", print, "0", "0"}, {"drop", "k2", print, "0", "0"},
-			{"rotate", "k2", "", "0", "0"}, {"rotate", "k2", print[1:], "0", "0"},
-			{"rotate", "k2", print + "0", "0", "0"}, {"rotate", "k2", strings.ToUpper(print[:15]) + "A", "0", "0"},
-			{"rotate", "k2", print[:15] + " ", "0", "0"},
-			{"rotate", "k2", print, "0", ""}, {"rotate", "k2", print, "0", "2"}} {
-			w.unchanged("argument", func() { same(w, label("%q", bad), call(bad...).code, "invalid_input") })
-		}
 		w.rotate("k2", time.Hour)
 		w.unchanged("the kid of a key in its grace with another secret", func() {
 			sameDeep(w, "rotate", call("rotate", kid, printOf("x"), "0", "1"),

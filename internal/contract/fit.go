@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Value is a slot with its text.
+// Value is a slot with its text, and where it stands.
 type Value struct {
 	Slot Slot
 	Text string
+	At   int
 }
 
 // Decode reads slots as a header says them. The error tells which slot does not fit.
@@ -48,7 +49,7 @@ func (s Slot) fit(m *match, at int, rest func(at int) bool) bool {
 	if at >= len(m.slots) || (!s.None || m.slots[at] != "") && !s.Type.Holds(m.slots[at]) {
 		return m.failed(at, s.String())
 	}
-	m.values = append(m.values, Value{s, m.slots[at]})
+	m.values = append(m.values, Value{s, m.slots[at], at})
 	if rest(at + 1) {
 		return true
 	}

@@ -74,6 +74,18 @@ func (e *Engine) sendTo(ctx context.Context, root string, q wire.Call) (*reader,
 	return e.run(ctx, e.client, f, []string{root}, q.Append([]string{protocol}))
 }
 
+// Make makes a call on a root as every method does, and returns the slots of its answer.
+func (e *Engine) Make(ctx context.Context, root string, q wire.Call) (slots []string, err error) {
+	r, err := e.sendTo(ctx, root, q)
+	if err != nil {
+		return nil, err
+	}
+	for r.More() {
+		slots = append(slots, r.Text())
+	}
+	return slots, r.fail()
+}
+
 // oneTry is a call that its caller repeats, not the engine.
 type oneTry struct{ wire.Call }
 
