@@ -2,6 +2,7 @@ package flowfabric_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -94,4 +96,20 @@ func Example() {
 	// "tides"
 	// " rise"
 	// the tides rise <nil>
+}
+
+// What is submitted may be read from a file or a request: its members are those of the HTTP API.
+func ExampleStartWith() {
+	var s flowfabric.Start
+	err := json.Unmarshal([]byte(`{"lane": "batch", "delay_ms": 60000, "retries": 0, "tags": {"app.team": "data"},
+		"limits": [{"key": "tenant-7", "concurrency": 2}]}`), &s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	report := handler.Define[string, string]("report", flowfabric.Retries(5))
+	f := flow.New("monthly")
+	flow.Add(f, "report", report, "June", flowfabric.StartWith(s)) // client.Submit takes it as well
+	fmt.Println(s.Lane, s.Delay, *s.Retries, s.Gates(), f.Err())
+	// Output: batch 1m0s 0 [limit tenant-7 (2 at once)] <nil>
 }

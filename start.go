@@ -72,10 +72,12 @@ func (s Start) Gates() []Gate {
 }
 
 // StartWith says everything that s says, as the options of these names would: for a program that reads what it
-// submits from a file or a request. The kind is that of the definition.
-func StartWith(s Start) interface { // accepted wherever one of the options is
+// submits from a file or a request. The kind is that of the definition. What has no place there, such as the lane of
+// a flow as a whole, is [ErrInvalidInput].
+func StartWith(s Start) interface { // accepted wherever something is submitted, and by flow.New and flow.Add
 	CreatorOption
-	SharedOption
+	NamespaceOption
+	FlowOption()
 } {
 	return setter(func(to *Start) {
 		if s.Delay != 0 || !s.DelayUntil.IsZero() {

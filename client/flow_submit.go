@@ -37,6 +37,9 @@ func (c *Client) newFlowSubmission(opts []FlowOption) (q flowSubmission, err err
 			return q, err
 		}
 	}
+	if err := option.Foreign(&q.Start, "flow word", "a flow: it belongs to the nodes"); err != nil {
+		return q, err
+	}
 	switch {
 	case q.IdempotencyKey != nil && q.UniqueKey != nil:
 		err = fmt.Errorf("%w: a flow has one key: Unique or IdempotencyKey", flowfabric.ErrInvalidInput)

@@ -47,6 +47,9 @@ func New(kind string, opts ...Option) *Flow {
 		}
 	}
 	f.tags = f.of.Tags
+	if err := option.Foreign(&f.of, "flow", "a flow: it belongs to the nodes"); err != nil {
+		f.refuse(err)
+	}
 	if err := valid.Tags(f.tags); err != nil {
 		f.refuse(err)
 	}

@@ -109,6 +109,9 @@ func (n *node) apply(opts []NodeOption) {
 		}
 		return nil
 	})
+	if err := option.Foreign(&n.item.Start, "node word", "a node"); err != nil {
+		n.refuse("%w", err)
+	}
 }
 
 // existing is a member that the flow has already.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -110,12 +109,11 @@ func (c *call) declaration(name string, b scheduleBody, at string,
 		opts, whole = append(opts, o), append(whole, o)
 	}
 	if len(b.Nodes) > 0 {
-		own := option.Foreign(b.Start, "flow word")
-		if b.Input != nil {
-			own = append(own, "input")
+		if err := option.Foreign(&b.Start, "flow word", "a flow: it belongs to the nodes"); err != nil {
+			return none, invalid(at+"/nodes", "%v", err)
 		}
-		if len(own) > 0 {
-			return none, invalid(at+"/nodes", "%s: it belongs to the nodes", strings.Join(own, ", "))
+		if b.Input != nil {
+			return none, invalid(at+"/nodes", "the input belongs to the nodes")
 		}
 		f, err := c.graphOf(b.Kind, b.Nodes, at+"/nodes")
 		if err != nil {

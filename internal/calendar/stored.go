@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -119,16 +118,16 @@ func Validate(d schedule.Definition) error {
 }
 
 func validateItem(x schedule.Item) error {
-	if odd := option.Foreign(x.Start, "schedule word"); len(odd) > 0 {
-		return fmt.Errorf("%w: schedule: %s is for what is submitted once", flowfabric.ErrInvalidInput,
-			strings.Join(odd, ", "))
+	if err := option.Foreign(&x.Start, "schedule word", "a schedule"); err != nil {
+		return err
 	}
 	names := []struct{ field, value string }{{"namespace", x.Namespace}, {"kind", x.Kind}, {"lane", x.Lane}}
 	if x.Nodes > 0 {
-		if own := option.Foreign(x.Start, "flow word"); len(own) > 0 ||
-			valid.PackPolicy(x.Policy) != "" {
-			return fmt.Errorf("%w: schedule: %s and the policy belong to the nodes of its flow",
-				flowfabric.ErrInvalidInput, strings.Join(own, ", "))
+		if err := option.Foreign(&x.Start, "flow word", "a flow: it belongs to the nodes"); err != nil {
+			return err
+		}
+		if valid.PackPolicy(x.Policy) != "" {
+			return fmt.Errorf("%w: schedule: a policy belongs to the nodes of its flow", flowfabric.ErrInvalidInput)
 		}
 		names = names[:2]
 	}

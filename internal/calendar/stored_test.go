@@ -142,8 +142,8 @@ func TestDefinitionsAreValidated(t *testing.T) {
 		"jitter 1":        func(d *schedule.Definition) { d.Jitter = flowfabric.Millis(time.Nanosecond) },
 		"owner":           func(d *schedule.Definition) { d.Owner = "{}" },
 		"nodes":           func(d *schedule.Definition) { d.Item.Nodes = 10001 },
-		"deadline_at is":  func(d *schedule.Definition) { d.Item.DeadlineAt = time.Now() },
-		"belong to":       func(d *schedule.Definition) { d.Item.Nodes = 1 },
+		"deadline_at: no": func(d *schedule.Definition) { d.Item.DeadlineAt = time.Now() },
+		"belongs to the":  func(d *schedule.Definition) { d.Item.Nodes = 1 },
 		"want at most 62": func(d *schedule.Definition) { d.Item.Tags = manyTags(63) },
 	} {
 		d := schedule.Definition{Spec: schedule.Cron("@daily", ""), Item: item()}

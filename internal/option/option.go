@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -38,16 +39,42 @@ func Over(s *flowfabric.Start, say func() error) error {
 // Chosen is an option by which a test chooses the id of an execution.
 type Chosen interface{ ChosenID() uuid.UUID }
 
-// Foreign names the JSON members that s says something of and that belong to none of some places, as the tag for of
-// [flowfabric.Start] has them.
-func Foreign(s flowfabric.Start, places string) (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(s)) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name != "" && name != "-" && !Takes(f, places) && !reflect.ValueOf(s).FieldByIndex(f.Index).IsZero() {
-			names = append(names, name)
+// Foreign refuses what s says that belongs to none of some places, as the tag for of [flowfabric.Start] has them.
+// flowfabric.ErrInvalidInput with the JSON members and whose they are not.
+func Foreign(s *flowfabric.Start, places, whose string) error {
+	var names []string
+	v := reflect.ValueOf(s).Elem()
+	for _, f := range foreign(places) {
+		if !v.FieldByIndex(f.Index).IsZero() {
+			names = append(names, member(f))
 		}
 	}
-	return names
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: no member of %s", flowfabric.ErrInvalidInput, strings.Join(names, ", "), whose)
+}
+
+// strange are the members that belong to none of some places, by these.
+var strange sync.Map
+
+func foreign(places string) []reflect.StructField {
+	if known, ok := strange.Load(places); ok {
+		return known.([]reflect.StructField)
+	}
+	var out []reflect.StructField
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[flowfabric.Start]()) {
+		if name := member(f); name != "" && name != "-" && !Takes(f, places) {
+			out = append(out, f)
+		}
+	}
+	strange.Store(places, out)
+	return out
+}
+
+func member(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
 }
 
 // Takes reports whether a member of [flowfabric.Start] belongs to one of some places, as the tag for has them.
