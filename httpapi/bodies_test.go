@@ -13,6 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/stream"
 )
 
 // example is a value that a schema allows: with the members that it requires, or with all of them.
@@ -202,7 +203,7 @@ func TestTranscriptsAreBounded(t *testing.T) {
 	text := part.Text
 	rest, _ := a.follow(path+"/events?after="+part.Position, nil, nil)
 	for _, e := range rest {
-		if e.name == "frame" {
+		if e.name == "frame" && e.data.Frame.Encoding == stream.UTF8 {
 			text += string(e.data.Frame.Payload)
 		}
 	}
