@@ -98,3 +98,20 @@ type SiblingCancels struct {
 	NotFound        int `json:"not_found"`
 	Spared          int `json:"spared"`
 }
+
+// FlowSummary is one flow of a listing.
+type FlowSummary struct {
+	ID        FlowID    `json:"id"` // zero when Member is no id
+	Member    string    `json:"-"`  // the entry as it is stored
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	// State is empty when there is no such flow behind the entry.
+	State      FlowState           `json:"state,omitempty"`
+	Seal       string              `json:"seal,omitempty" jsonschema:"how it may grow"`
+	Namespace  string              `json:"namespace"`
+	Kind       string              `json:"kind"`
+	ReleasedAt time.Time           `json:"released_at,omitzero"`
+	EndedAt    time.Time           `json:"ended_at,omitzero"`
+	Members    int                 `json:"members"`
+	Failing    int                 `json:"failing" jsonschema:"members that ended without success and fail the flow: those that no other needs"`
+	Count      map[PublicState]int `json:"count,omitempty" jsonschema:"members by state"`
+}

@@ -30,7 +30,7 @@ type fakeStore struct {
 	asked   []any // what each call was asked
 	refusal error // of every call
 	reissue []error
-	rotated []engine.KeyRotated // reply of RotateTokenKey
+	rotated []suspend.KeyRotated // reply of RotateTokenKey
 }
 
 func newFake() *fakeStore { return &fakeStore{} }

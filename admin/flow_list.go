@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -25,23 +24,6 @@ type FlowQuery struct {
 	Oldest    bool                   // those that were created first come first; else they come last
 }
 
-// FlowSummary is one flow of a listing.
-type FlowSummary struct {
-	ID        flowfabric.FlowID `json:"id"` // zero when Member is no id
-	Member    string            `json:"-"`  // the entry as it is stored
-	CreatedAt time.Time         `json:"created_at,omitzero"`
-	// State is empty when there is no such flow behind the entry.
-	State      flowfabric.FlowState           `json:"state,omitempty"`
-	Seal       string                         `json:"seal,omitempty" jsonschema:"how it may grow"`
-	Namespace  string                         `json:"namespace"`
-	Kind       string                         `json:"kind"`
-	ReleasedAt time.Time                      `json:"released_at,omitzero"`
-	EndedAt    time.Time                      `json:"ended_at,omitzero"`
-	Members    int                            `json:"members"`
-	Failing    int                            `json:"failing" jsonschema:"members that ended without success and fail the flow: those that no other needs"`
-	Count      map[flowfabric.PublicState]int `json:"count,omitempty" jsonschema:"members by state"`
-}
-
 // FlowsPage lists flows of all partitions in the order in which they were created, newest first unless q says
 // otherwise: limit of them (1..1,000; 0 is 100), beginning behind the place that cursor names: "", or the Cursor of
 // the page before, with the same query. A flow stays where it is, whatever becomes of it, until it is purged: while
@@ -54,55 +36,57 @@ type FlowSummary struct {
 // Errors: flowfabric.ErrInvalidInput for a query, limit or cursor that is not legal, before any call; ErrTransport,
 // ErrPartitionFrozen and others when a partition does not answer: the same page may be asked for again;
 // [client.ErrClosed].
-func (a *Admin) FlowsPage(ctx context.Context, q FlowQuery, cursor string, limit int) (Page[FlowSummary], error) {
+func (a *Admin) FlowsPage(ctx context.Context, q FlowQuery, cursor string, limit int) (Page[flowfabric.FlowSummary],
+	error) {
 	page, err := a.flowsPage(ctx, q, cursor, cmp.Or(limit, limits.DefaultListPage))
 	if err != nil {
-		return Page[FlowSummary]{}, fmt.Errorf("list flows: %w", err)
+		return Page[flowfabric.FlowSummary]{}, fmt.Errorf("list flows: %w", err)
 	}
 	return page, nil
 }
 
-func (a *Admin) flowsPage(ctx context.Context, q FlowQuery, cursor string, limit int) (Page[FlowSummary], error) {
+func (a *Admin) flowsPage(ctx context.Context, q FlowQuery, cursor string, limit int) (Page[flowfabric.FlowSummary],
+	error) {
 	if a.closed() {
-		return Page[FlowSummary]{}, client.ErrClosed
+		return Page[flowfabric.FlowSummary]{}, client.ErrClosed
 	}
 	if limit < 1 || limit > limits.MaxListPage {
-		return Page[FlowSummary]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit,
+		return Page[flowfabric.FlowSummary]{}, fmt.Errorf("%w: limit %d, want 1..%d", flowfabric.ErrInvalidInput, limit,
 			limits.MaxListPage)
 	}
 	q, err := q.complete(a.conn.Namespace)
 	if err != nil {
-		return Page[FlowSummary]{}, err
+		return Page[flowfabric.FlowSummary]{}, err
 	}
 	mark := q.mark(a.store.Partitions())
 	at, err := parsePlace(cursor, mark, a.store.Partitions())
 	if err != nil {
-		return Page[FlowSummary]{}, err
+		return Page[flowfabric.FlowSummary]{}, err
 	}
-	var page Page[FlowSummary]
+	var page Page[flowfabric.FlowSummary]
 	looked := 0
-	m := merging[engine.FlowSummary]{newest: !q.Oldest, full: func() bool {
+	m := merging[engine.ListedFlow]{newest: !q.Oldest, full: func() bool {
 		return len(page.Items) >= limit || looked >= maxLooked
 	}}
 	for p := range a.store.Partitions() {
-		m.sources = append(m.sources, &source[engine.FlowSummary]{partition: p})
+		m.sources = append(m.sources, &source[engine.ListedFlow]{partition: p})
 	}
 	start := at.after
-	m.take = func(x engine.FlowSummary) {
+	m.take = func(x engine.ListedFlow) {
 		at.after = x.Position()
 		looked++
 		if q.has(x) {
-			page.Items = append(page.Items, FlowSummary(x))
+			page.Items = append(page.Items, x.FlowSummary)
 		}
 	}
-	m.read = func(ctx context.Context, s *source[engine.FlowSummary]) error {
+	m.read = func(ctx context.Context, s *source[engine.ListedFlow]) error {
 		got, err := a.store.ListFlows(ctx, s.partition, !q.Oldest, s.after, s.chunk)
 		s.buffer, s.more = got.Flows, got.More
 		return err
 	}
 	more, err := m.run(ctx, start, limit)
 	if err != nil {
-		return Page[FlowSummary]{}, err
+		return Page[flowfabric.FlowSummary]{}, err
 	}
 	if more {
 		page.Cursor = at.text(mark)
@@ -112,8 +96,8 @@ func (a *Admin) flowsPage(ctx context.Context, q FlowQuery, cursor string, limit
 
 // Flows is [Admin.FlowsPage] for all pages. The loop ends after the last flow, or with an error. It may be left at
 // any time.
-func (a *Admin) Flows(ctx context.Context, q FlowQuery) iter.Seq2[FlowSummary, error] {
-	return pages(func(cursor string) (Page[FlowSummary], error) {
+func (a *Admin) Flows(ctx context.Context, q FlowQuery) iter.Seq2[flowfabric.FlowSummary, error] {
+	return pages(func(cursor string) (Page[flowfabric.FlowSummary], error) {
 		return a.FlowsPage(ctx, q, cursor, limits.MaxListPage)
 	})
 }
@@ -144,7 +128,7 @@ func (q FlowQuery) complete(namespace string) (FlowQuery, error) {
 }
 
 // has tells whether a flow is asked for.
-func (q FlowQuery) has(x engine.FlowSummary) bool {
+func (q FlowQuery) has(x engine.ListedFlow) bool {
 	if x.State == "" {
 		return true
 	}

@@ -531,7 +531,7 @@ func TestShares(t *testing.T) {
 			flowfabric.By("anna")))
 		if l := laneOf(ctx, t, c, "default"); l.Weight != 7 || l.Ageing != flowfabric.Millis(90*time.Second) ||
 			l.Mixed ||
-			l.State != admin.LaneActive || l.By != "anna" {
+			l.State != flowfabric.LaneActive || l.By != "anna" {
 			t.Errorf("%+v", l)
 		}
 		if l := laneOf(ctx, t, c, "later"); l.Weight != 3 || l.Mixed || l.Routes != 0 {

@@ -46,22 +46,11 @@ func (a *Admin) namespace(name string) (string, error) {
 // within tells whether a namespace is among those to look at.
 func within(asked, namespace string) bool { return asked == AllNamespaces || asked == namespace }
 
-// LaneState says whether a lane accepts work and hands it out.
-type LaneState string
-
-// The states of a lane.
-const (
-	LaneActive   LaneState = "active"   // accepts and hands out
-	LanePaused   LaneState = "paused"   // accepts work but dispatches none
-	LaneDraining LaneState = "draining" // hands out, accepts nothing
-	LaneDisabled LaneState = "disabled" // neither
-)
-
 // Lane is what the partitions know of a lane, put together.
 type Lane struct {
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	State     LaneState `json:"state" jsonschema:"active, paused, draining or disabled"`
+	Namespace string               `json:"namespace"`
+	Name      string               `json:"name"`
+	State     flowfabric.LaneState `json:"state" jsonschema:"active, paused, draining or disabled"`
 	// Retention is of what ends in it and whose policy names none; 0 is the default, 24 h of what completed, else 14
 	// days.
 	Retention flowfabric.Retentions `json:"retention_s,omitzero" jsonschema:"seconds that it keeps what ended in it, by outcome, where it does not keep it as long as is usual: 24 h of what completed, else 14 days"`
@@ -81,7 +70,7 @@ type Lane struct {
 // LanePartition is a lane in one partition.
 type LanePartition struct {
 	Partition       uint16
-	State           LaneState
+	State           flowfabric.LaneState
 	Retention       flowfabric.Retentions
 	Since           time.Time
 	By              string
@@ -118,7 +107,7 @@ func (a *Admin) Lanes(ctx context.Context, namespace string) ([]Lane, error) {
 				found[key] = &Lane{Namespace: l.Namespace, Name: l.Name}
 			}
 			found[key].Partitions = append(found[key].Partitions,
-				LanePartition{p.Partition, LaneState(l.State), l.Retention, l.Since, l.By,
+				LanePartition{p.Partition, flowfabric.LaneState(l.State), l.Retention, l.Since, l.By,
 					l.Routes, l.Waiting, l.Ageing, l.Weight})
 		}
 	}
@@ -138,7 +127,7 @@ func (l *Lane) merge(answered []uint16) {
 	told := l.Partitions
 	l.Partitions = make([]LanePartition, 0, len(answered))
 	for _, p := range answered {
-		x := LanePartition{Partition: p, State: LaneActive}
+		x := LanePartition{Partition: p, State: flowfabric.LaneActive}
 		if len(told) > 0 && told[0].Partition == p {
 			x, told = told[0], told[1:]
 		}
@@ -161,8 +150,8 @@ func (p LanePartition) differs(x LanePartition) bool {
 
 // LaneChange is what [Admin.SetLane] changes of a lane. Zero fields leave things as they are.
 type LaneChange struct {
-	Namespace string    // default client.Config.Namespace
-	State     LaneState // whether the lane accepts work and hands it out
+	Namespace string               // default client.Config.Namespace
+	State     flowfabric.LaneState // whether the lane accepts work and hands it out
 	// Retention is for how long executions are kept that end so in the lane, unless their policy says otherwise, by
 	// outcome (flowfabric.Completed, Failed, Cancelled, Expired): whole seconds, at most ten years; 0 is the default,
 	// 24 h of what completed and 14 days of any other. Outcomes that it does not name stay as they are. It counts for
@@ -201,7 +190,7 @@ func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, opt
 	ctx = act.In(ctx, namespace, "set", "lane", lane, change.words()...)
 	if change.State != "" || len(change.Retention) > 0 || change.Ageing != nil {
 		if err := a.changeLane(ctx, verb, namespace, lane,
-			engine.LaneChange{State: engine.LaneState(change.State), Retention: change.Retention,
+			engine.LaneChange{State: flowfabric.LaneState(change.State), Retention: change.Retention,
 				Ageing: change.Ageing, By: act.By}); err != nil {
 			return err
 		}
@@ -256,7 +245,8 @@ func (c LaneChange) validate(namespace, lane string) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{flowfabric.ErrInvalidInput}, args...)...)
 	}
-	if !slices.Contains([]LaneState{"", LaneActive, LanePaused, LaneDraining, LaneDisabled}, c.State) {
+	if !slices.Contains([]flowfabric.LaneState{"", flowfabric.LaneActive, flowfabric.LanePaused,
+		flowfabric.LaneDraining, flowfabric.LaneDisabled}, c.State) {
 		return bad("lane state %q, want active, paused, draining or disabled", c.State)
 	}
 	if c.State == "" && len(c.Retention) == 0 && c.Ageing == nil && c.Weight == nil {

@@ -37,10 +37,10 @@ func TestLanesOnAServer(t *testing.T) {
 		x := submit(ctx, t, c, "tides")
 		submit(ctx, t, c, "other", flowfabric.Namespace("blue"))
 		for _, step := range []struct {
-			state  admin.LaneState
+			state  flowfabric.LaneState
 			closed bool
-		}{{admin.LanePaused, false}, {admin.LaneDraining, true}, {admin.LaneDisabled, true},
-			{admin.LaneActive, false}} {
+		}{{flowfabric.LanePaused, false}, {flowfabric.LaneDraining, true}, {flowfabric.LaneDisabled, true},
+			{flowfabric.LaneActive, false}} {
 			for range 2 { // the second changes nothing
 				must.No(t, admin.New(c).SetLane(ctx, limits.DefaultLane, admin.LaneChange{State: step.state},
 					flowfabric.By("anna")))
@@ -60,7 +60,7 @@ func TestLanesOnAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if l := laneOf(ctx, t, c, "default"); l.Retention != valid.RetainAll(time.Minute) ||
-			l.State != admin.LaneActive || l.By != "billing" {
+			l.State != flowfabric.LaneActive || l.By != "billing" {
 			t.Errorf("%+v", l)
 		}
 		must.No(t, x.Cancel(ctx, flowfabric.Reason("no need")))
@@ -70,12 +70,12 @@ func TestLanesOnAServer(t *testing.T) {
 			t.Errorf("%+v, %v", ended, err)
 		}
 		must.No(t, admin.New(c).SetLane(ctx, "default",
-			admin.LaneChange{Namespace: "blue", State: admin.LanePaused}))
-		if l := laneOf(ctx, t, c, "default"); l.State != admin.LaneActive {
+			admin.LaneChange{Namespace: "blue", State: flowfabric.LanePaused}))
+		if l := laneOf(ctx, t, c, "default"); l.State != flowfabric.LaneActive {
 			t.Errorf("the lane of another namespace was paused: %+v", l)
 		}
 		blue, err := admin.New(c).Lanes(ctx, "blue")
-		if err != nil || len(blue) != 1 || blue[0].State != admin.LanePaused || blue[0].Waiting != 1 {
+		if err != nil || len(blue) != 1 || blue[0].State != flowfabric.LanePaused || blue[0].Waiting != 1 {
 			t.Errorf("%+v, %v", blue, err)
 		}
 		all, err := admin.New(c).Lanes(ctx, admin.AllNamespaces)
@@ -100,11 +100,11 @@ func TestPartialFailures(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	refused("pause", admin.New(c).SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused}))
+	refused("pause", admin.New(c).SetLane(ctx, "default", admin.LaneChange{State: flowfabric.LanePaused}))
 	lanes, err := admin.New(c).Lanes(ctx, "")
 	refused("lanes", err)
 	if len(lanes) != 1 || len(lanes[0].Partitions) != 3 || lanes[0].Mixed || lanes[0].Waiting != 300 ||
-		lanes[0].State != admin.LanePaused {
+		lanes[0].State != flowfabric.LanePaused {
 		t.Errorf("%+v", lanes)
 	}
 	queues, err := admin.New(c).Queues(ctx, "")
@@ -128,16 +128,16 @@ func TestPartialFailures(t *testing.T) {
 	}
 	must.No(t, e.ThawPartition(ctx, 2))
 	l := laneOf(ctx, t, c, "default")
-	if !l.Mixed || l.State != admin.LanePaused || l.Partitions[2].State != admin.LaneActive ||
-		l.Partitions[2].Partition != 2 || l.Partitions[1].State != admin.LanePaused {
+	if !l.Mixed || l.State != flowfabric.LanePaused || l.Partitions[2].State != flowfabric.LaneActive ||
+		l.Partitions[2].Partition != 2 || l.Partitions[1].State != flowfabric.LanePaused {
 		t.Errorf("%+v", l)
 	}
 	if queues, err := admin.New(c).Queues(ctx, ""); err != nil || !queues[0].Mixed ||
-		queues[0].State != admin.LanePaused {
+		queues[0].State != flowfabric.LanePaused {
 		t.Errorf("%+v, %v", queues, err)
 	}
-	must.No(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused}))
-	if l := laneOf(ctx, t, c, "default"); l.Mixed || l.State != admin.LanePaused || l.Waiting != 400 {
+	must.No(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{State: flowfabric.LanePaused}))
+	if l := laneOf(ctx, t, c, "default"); l.Mixed || l.State != flowfabric.LanePaused || l.Waiting != 400 {
 		t.Errorf("%+v", l)
 	}
 	// A lane that only some partitions were told of differs from those that know nothing of it.
@@ -163,15 +163,15 @@ func TestLaneRefusals(t *testing.T) {
 	}{
 		"nothing":        {"l", admin.LaneChange{}, nil, "no field of the change is set"},
 		"state":          {"l", admin.LaneChange{State: "closed"}, nil, `"closed"`},
-		"lane":           {"", admin.LaneChange{State: admin.LanePaused}, nil, "lane"},
-		"braces":         {"{l}", admin.LaneChange{State: admin.LanePaused}, nil, "lane"},
-		"namespace":      {"l", admin.LaneChange{State: admin.LanePaused, Namespace: "{"}, nil, "namespace"},
+		"lane":           {"", admin.LaneChange{State: flowfabric.LanePaused}, nil, "lane"},
+		"braces":         {"{l}", admin.LaneChange{State: flowfabric.LanePaused}, nil, "lane"},
+		"namespace":      {"l", admin.LaneChange{State: flowfabric.LanePaused, Namespace: "{"}, nil, "namespace"},
 		"half a second":  {"l", admin.LaneChange{Retention: everyOutcome(half)}, nil, "retention 1.5s"},
 		"eleven years":   {"l", admin.LaneChange{Retention: everyOutcome(long)}, nil, "10 years"},
 		"less than none": {"l", admin.LaneChange{Retention: everyOutcome(less)}, nil, "retention -1s"},
 		"no outcome": {"l", admin.LaneChange{Retention: map[flowfabric.PublicState]time.Duration{
 			flowfabric.Active: time.Hour}}, nil, "want completed, failed"},
-		"by": {"l", admin.LaneChange{State: admin.LanePaused},
+		"by": {"l", admin.LaneChange{State: flowfabric.LanePaused},
 			[]flowfabric.ActOption{flowfabric.By(strings.Repeat("a", 65))}, "By"},
 	} {
 		if err := admin.New(c).SetLane(ctx, x.lane, x.change, x.by...); !errors.Is(err, flowfabric.ErrInvalidInput) ||
@@ -193,7 +193,7 @@ func TestLaneRefusals(t *testing.T) {
 	_, queues := admin.New(c).Queues(ctx, "")
 	_, partitions := admin.New(c).Partitions(ctx)
 	for what, err := range map[string]error{"set": admin.New(c).SetLane(ctx, "l",
-		admin.LaneChange{State: admin.LanePaused}), "lanes": lanes, "queues": queues, "partitions": partitions} {
+		admin.LaneChange{State: flowfabric.LanePaused}), "lanes": lanes, "queues": queues, "partitions": partitions} {
 		if !errors.Is(err, client.ErrClosed) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
 // Partitions tells how every partition is, in order: which process ticks it and whether that is overdue, whether it
@@ -23,7 +24,7 @@ func (a *Admin) Partitions(ctx context.Context) ([]flowfabric.Partition, error) 
 	failed := a.eachPartition(func(p uint16) error {
 		info, err := a.store.DescribePartition(ctx, p)
 		if err != nil {
-			info = flowfabric.Partition{Partition: p, Err: err, Error: err.Error()}
+			info = flowfabric.Partition{Partition: p, Err: err, Error: prose.Message(err)}
 		}
 		out[p] = info
 		return err

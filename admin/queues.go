@@ -10,6 +10,7 @@ import (
 
 	"github.com/sourcegraph/conc/pool"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
@@ -18,25 +19,25 @@ const partitionCalls = 16
 
 // Queue is what waits in one lane for workers of one kind and capabilities, in all partitions together.
 type Queue struct {
-	Namespace    string           `json:"namespace"`
-	Lane         string           `json:"lane"`
-	Kind         string           `json:"kind"`
-	Capabilities []string         `json:"capabilities,omitempty" jsonschema:"that a worker needs"`
-	State        LaneState        `json:"lane_state" jsonschema:"of the lane: active, paused, draining or disabled; that of most partitions"`
-	Mixed        bool             `json:"mixed,omitempty" jsonschema:"partitions differ in the lane's state"`
-	Waiting      int              `json:"waiting" jsonschema:"executions"`
-	OldestAt     time.Time        `json:"oldest_at,omitzero" jsonschema:"creation of the oldest that waits"`
-	Priority     int              `json:"highest_priority" jsonschema:"of what is claimed next in a partition"`
-	Stored       int              `json:"stored" jsonschema:"executions in any state, until they are purged"`
-	Drift        string           `json:"drift,omitempty" jsonschema:"what is wrong with rows that are damaged"`
-	Partitions   []QueuePartition `json:"-"`
+	Namespace    string               `json:"namespace"`
+	Lane         string               `json:"lane"`
+	Kind         string               `json:"kind"`
+	Capabilities []string             `json:"capabilities,omitempty" jsonschema:"that a worker needs"`
+	State        flowfabric.LaneState `json:"lane_state" jsonschema:"of the lane: active, paused, draining or disabled; that of most partitions"`
+	Mixed        bool                 `json:"mixed,omitempty" jsonschema:"partitions differ in the lane's state"`
+	Waiting      int                  `json:"waiting" jsonschema:"executions"`
+	OldestAt     time.Time            `json:"oldest_at,omitzero" jsonschema:"creation of the oldest that waits"`
+	Priority     int                  `json:"highest_priority" jsonschema:"of what is claimed next in a partition"`
+	Stored       int                  `json:"stored" jsonschema:"executions in any state, until they are purged"`
+	Drift        string               `json:"drift,omitempty" jsonschema:"what is wrong with rows that are damaged"`
+	Partitions   []QueuePartition     `json:"-"`
 }
 
 // QueuePartition is a queue in one partition.
 type QueuePartition struct {
 	Partition uint16
-	Route     uint64    // its number in the partition's route table
-	State     LaneState // of the lane; only active and draining lanes hand out
+	Route     uint64               // its number in the partition's route table
+	State     flowfabric.LaneState // of the lane; only active and draining lanes hand out
 	Depth     int
 	Oldest    time.Time
 	Priority  int // of what is claimed next
@@ -94,13 +95,14 @@ func (q *Queue) add(x engine.Queue) {
 	if !x.Oldest.IsZero() && (q.OldestAt.IsZero() || x.Oldest.Before(q.OldestAt)) {
 		q.OldestAt = x.Oldest
 	}
-	q.Partitions = append(q.Partitions, QueuePartition{x.Partition, x.Route.ID, LaneState(x.Lane), x.Depth, x.Oldest,
+	q.Partitions = append(q.Partitions, QueuePartition{x.Partition, x.Route.ID, flowfabric.LaneState(x.Lane),
+		x.Depth, x.Oldest,
 		x.Priority, x.Retained})
 }
 
 // settle finds the state that most partitions are in.
 func (q *Queue) settle() {
-	votes := map[LaneState]int{}
+	votes := map[flowfabric.LaneState]int{}
 	for _, x := range q.Partitions {
 		votes[x.State]++
 		if n, most := votes[x.State], votes[q.State]; q.State == "" || n > most {

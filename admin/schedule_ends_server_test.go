@@ -209,7 +209,7 @@ func TestAFlowThatIsRefusedIsMissed(t *testing.T) {
 	k := newCalendar(t)
 	_, err := client.ScheduleFlow(k.ctx, k.c, "s", hourly, chain(3), client.CatchUp(schedule.CatchUpLast))
 	k.no(err)
-	k.no(admin.New(k.c).SetLane(k.ctx, "default", admin.LaneChange{State: admin.LaneDraining}))
+	k.no(admin.New(k.c).SetLane(k.ctx, "default", admin.LaneChange{State: flowfabric.LaneDraining}))
 	k.pass(3 * time.Hour)
 	k.steps(2) // what is late, and what is refused
 	if info := k.get("s"); info.Fired != 0 || info.Reasons["late"] != 2 || info.Reasons["lane_closed"] != 1 ||

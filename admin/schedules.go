@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/calendar"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/schedule"
 )
@@ -118,7 +119,7 @@ func newScheduleInfo(s engine.Schedule, now time.Time) ScheduleInfo {
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 		By: s.By, Now: now}
 	if info.Definition, info.Err = calendar.Decode(s.Definition); info.Err != nil {
-		info.Error = info.Err.Error()
+		info.Error = prose.Message(info.Err)
 		return info
 	}
 	d := info.Definition

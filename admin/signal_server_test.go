@@ -123,7 +123,7 @@ func TestRotationOfAStoreWithoutKeys(t *testing.T) {
 func TestRotationToTheSameKey(t *testing.T) {
 	b := newBooth(t).Seed()
 	rotated, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "a", Grace: time.Hour})
-	if err != nil || slices.ContainsFunc(rotated, func(r admin.KeyRotated) bool { return !r.Noop }) {
+	if err != nil || slices.ContainsFunc(rotated, func(r suspend.KeyRotated) bool { return !r.Noop }) {
 		t.Errorf("%+v, %v", rotated, err)
 	}
 	other, err := client.Connect(b.Ctx, client.Config{CallTimeout: time.Hour, SubmitTimeout: time.Hour,

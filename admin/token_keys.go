@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/prose"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -24,8 +25,8 @@ import (
 type signaller interface {
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
 	ReissueToken(ctx context.Context, id flowfabric.ExecutionID, m engine.Minted, by string) (key string, err error)
-	RotateTokenKey(ctx context.Context, k engine.TokenKey, grace time.Duration, force bool) []engine.KeyRotated
-	TokenKeys(ctx context.Context) []engine.PartitionKeys
+	RotateTokenKey(ctx context.Context, k suspend.TokenKey, grace time.Duration, force bool) []suspend.KeyRotated
+	TokenKeys(ctx context.Context) []suspend.PartitionKeys
 }
 
 // Rotation says how [Admin.RotateTokenKeys] changes the key that signs tokens.
@@ -35,17 +36,6 @@ type Rotation struct {
 	Grace time.Duration
 	// Force rotates although tokens of open waitpoints then end before they are needed.
 	Force bool
-}
-
-// KeyRotated is what one partition answered to a rotation.
-type KeyRotated struct {
-	Partition uint16 `json:"partition"`
-	Previous  string `json:"previous,omitempty" jsonschema:"the key that signed until now"`
-	Noop      bool   `json:"already" jsonschema:"it was the key before"`
-	Reaped    int    `json:"forgotten_keys" jsonschema:"keys whose grace was over"`
-	Open      int    `json:"open_waitpoints" jsonschema:"under the key before"`
-	Err       error  `json:"-"` // flowfabric.ErrState, ErrConflict, or why the call failed
-	Error     string `json:"error,omitempty" jsonschema:"why it was not done there; repeat the request"`
 }
 
 // RotateTokenKeys makes a key sign new tokens in every partition. What travels is its fingerprint, never the secret.
@@ -60,7 +50,8 @@ type KeyRotated struct {
 // code invalid_grace_ms for a grace that is not a whole number of milliseconds, 1 or more. Then a [*PartitionsError]
 // that matches ErrState, which tells how many waitpoints are open and until when, ErrConflict when the key id was
 // used with another secret, or ErrTransport; the context's.
-func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, opts ...flowfabric.ActOption) ([]KeyRotated, error) {
+func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, opts ...flowfabric.ActOption) ([]suspend.KeyRotated,
+	error) {
 	act, unnamed := a.act(opts)
 	key, err := a.keyFor(r.Kid)
 	grace := cmp.Or(r.Grace, limits.DefaultKeyGrace)
@@ -76,14 +67,11 @@ func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, opts ...flowfab
 		return nil, fmt.Errorf("rotate token keys: %w", err)
 	}
 	ctx = act.Noted(ctx, "rotate to", "token key", r.Kid)
-	answers := a.store.RotateTokenKey(ctx, key, grace, r.Force)
-	rotated := make([]KeyRotated, len(answers))
+	rotated := a.store.RotateTokenKey(ctx, key, grace, r.Force)
 	var failed partitionErrors
-	for i, x := range answers {
-		rotated[i] = KeyRotated{Partition: x.Partition, Previous: x.Previous, Noop: x.Noop, Reaped: x.Reaped,
-			Open: x.Open, Err: x.Err}
+	for i, x := range rotated {
 		if x.Err != nil {
-			rotated[i].Error = x.Err.Error()
+			rotated[i].Error = prose.Message(x.Err)
 			failed.add(x.Partition, x.Err)
 		} else {
 			a.conn.Keyring.Use(x.Partition, r.Kid)
@@ -92,43 +80,18 @@ func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, opts ...flowfab
 	return rotated, failed.sum(fmt.Sprintf("rotate token keys to %q", r.Kid), len(rotated))
 }
 
-// PartitionKeys are the token keys of one partition.
-type PartitionKeys struct {
-	Partition uint16     `json:"partition"`
-	Current   string     `json:"current,omitempty" jsonschema:"the id of the key that signs"`
-	Keys      []TokenKey `json:"keys"`
-	Err       error      `json:"-"`
-	Error     string     `json:"error,omitempty"`
-}
-
-// TokenKey is a key that verifies tokens in a partition.
-type TokenKey struct {
-	Kid         string    `json:"kid"`
-	Fingerprint string    `json:"fingerprint" jsonschema:"of its secret, 16 hex digits"`
-	Current     bool      `json:"current" jsonschema:"it signs"`
-	ExpiresAt   time.Time `json:"expires_at,omitzero" jsonschema:"absent for the current one"`
-	Open        int       `json:"open_waitpoints" jsonschema:"under it"`
-	NeededUntil time.Time `json:"needed_until,omitzero" jsonschema:"when the last of them ends; far in the future if one has no end"`
-}
-
 // TokenKeys lists the keys that verify tokens, by partition: which one signs, until when the others are good, how many
 // waitpoints are open under each and until when. Each partition has its own error; the error, a [*PartitionsError],
 // sums up those.
-func (a *Admin) TokenKeys(ctx context.Context) ([]PartitionKeys, error) {
+func (a *Admin) TokenKeys(ctx context.Context) ([]suspend.PartitionKeys, error) {
 	if a.closed() {
 		return nil, fmt.Errorf("list token keys: %w", client.ErrClosed)
 	}
-	answers := a.store.TokenKeys(ctx)
-	listed := make([]PartitionKeys, len(answers))
+	listed := a.store.TokenKeys(ctx)
 	var failed partitionErrors
-	for i, p := range answers {
-		listed[i] = PartitionKeys{Partition: p.Partition, Current: p.Current, Keys: []TokenKey{}, Err: p.Err}
-		for _, k := range p.Keys {
-			listed[i].Keys = append(listed[i].Keys,
-				TokenKey{k.Kid, k.Fingerprint, k.Current, k.ExpiresAt, k.Open, k.NeededUntil})
-		}
+	for i, p := range listed {
 		if p.Err != nil {
-			listed[i].Error = p.Err.Error()
+			listed[i].Error = prose.Message(p.Err)
 			failed.add(p.Partition, p.Err)
 		}
 	}
@@ -195,7 +158,7 @@ func (a *Admin) learn(partition uint16, err error) bool {
 }
 
 // keyFor finds the key to rotate to.
-func (a *Admin) keyFor(kid string) (engine.TokenKey, error) {
+func (a *Admin) keyFor(kid string) (suspend.TokenKey, error) {
 	key, ok := a.conn.Keyring.Key(kid)
 	switch {
 	case ok:

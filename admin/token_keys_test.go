@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 func (f *fakeStore) ResumeExecution(_ context.Context, _ flowfabric.ExecutionID, q engine.ResumeRequest) (bool, error) {
@@ -33,21 +34,21 @@ func (f *fakeStore) ReissueToken(_ context.Context, _ flowfabric.ExecutionID, m 
 	return "early", nil
 }
 
-func (f *fakeStore) RotateTokenKey(_ context.Context, k engine.TokenKey, grace time.Duration,
-	force bool) []engine.KeyRotated {
+func (f *fakeStore) RotateTokenKey(_ context.Context, k suspend.TokenKey, grace time.Duration,
+	force bool) []suspend.KeyRotated {
 	_ = f.ask(rekey{k, grace, force})
 	return f.rotated
 }
 
-func (f *fakeStore) TokenKeys(context.Context) []engine.PartitionKeys {
-	return []engine.PartitionKeys{{Partition: 0, Current: "k1"}, {Partition: 1, Err: f.ask("keys")}}
+func (f *fakeStore) TokenKeys(context.Context) []suspend.PartitionKeys {
+	return []suspend.PartitionKeys{{Partition: 0, Current: "k1"}, {Partition: 1, Err: f.ask("keys")}}
 }
 
 var twoKeys = "k1:" + strings.Repeat("a1", 32) + ",k2:" + strings.Repeat("b2", 32)
 
 // rekey is what a rotation asked.
 type rekey struct {
-	key   engine.TokenKey
+	key   suspend.TokenKey
 	grace time.Duration
 	force bool
 }
@@ -141,7 +142,7 @@ func TestRotationSumsUp(t *testing.T) {
 	} {
 		f := newFake()
 		for i, err := range x.errs {
-			f.rotated = append(f.rotated, engine.KeyRotated{Partition: uint16(i), Err: err})
+			f.rotated = append(f.rotated, suspend.KeyRotated{Partition: uint16(i), Err: err})
 		}
 		a := f.withKeys(t)
 		rotated, err := a.RotateTokenKeys(t.Context(), Rotation{Kid: "k2", Grace: 0})
@@ -173,7 +174,7 @@ func TestRotationSumsUp(t *testing.T) {
 // After a rotation this client signs with the new key where it is in use, and nowhere else.
 func TestRotationIsLearned(t *testing.T) {
 	f := newFake()
-	f.rotated = []engine.KeyRotated{{Partition: 0}, {Partition: 1, Err: flowfabric.ErrTransport}}
+	f.rotated = []suspend.KeyRotated{{Partition: 0}, {Partition: 1, Err: flowfabric.ErrTransport}}
 	a := f.withKeys(t)
 	_, _ = a.RotateTokenKeys(t.Context(), Rotation{Kid: "k2", Grace: 0})
 	for partition, kid := range []string{"k2", "k1"} {

@@ -52,7 +52,8 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 				return a.Replay(ctx, ended, admin.Replay{Force: true}, anna, why)
 			}},
 			{"set lane default (paused, weight 3)", func() error {
-				return a.SetLane(ctx, "default", admin.LaneChange{State: admin.LanePaused, Weight: &weight}, anna, why)
+				return a.SetLane(ctx, "default", admin.LaneChange{State: flowfabric.LanePaused, Weight: &weight},
+					anna, why)
 			}},
 			{"create budget llm", func() error { return a.PutBudget(ctx, budget, 0, anna, why) }},
 			{"adjust budget llm (tokens +5)", func() error {

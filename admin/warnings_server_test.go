@@ -35,18 +35,18 @@ func TestWarningsOfAClient(t *testing.T) {
 	}
 	const unknown = "it has no work and no worker serves it"
 	if text := said(func() error {
-		return admin.New(c).SetLane(ctx, "btach", admin.LaneChange{State: admin.LanePaused})
+		return admin.New(c).SetLane(ctx, "btach", admin.LaneChange{State: flowfabric.LanePaused})
 	}); !strings.Contains(text, unknown) || !strings.Contains(text, "lane=btach") {
 		t.Errorf("a lane that nobody has: %q", text)
 	}
 	submit(ctx, t, c, "batch", flowfabric.Lane("batch"))
 	if text := said(func() error {
-		return admin.New(c).SetLane(ctx, "batch", admin.LaneChange{State: admin.LanePaused})
+		return admin.New(c).SetLane(ctx, "batch", admin.LaneChange{State: flowfabric.LanePaused})
 	}); text != "" {
 		t.Errorf("a lane with work: %q", text)
 	}
 	if text := said(func() error {
-		return admin.New(c).SetLane(ctx, "batch", admin.LaneChange{Namespace: "blue", State: admin.LanePaused})
+		return admin.New(c).SetLane(ctx, "batch", admin.LaneChange{Namespace: "blue", State: flowfabric.LanePaused})
 	}); !strings.Contains(text, unknown) {
 		t.Errorf("of another namespace: %q", text)
 	}

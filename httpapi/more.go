@@ -198,7 +198,7 @@ func (c *call) happenings() error {
 	return nil
 }
 
-type flowPage admin.Page[admin.FlowSummary]
+type flowPage admin.Page[flowfabric.FlowSummary]
 
 func (c *call) flows() error {
 	q := c.query()
@@ -218,8 +218,8 @@ func (c *call) flows() error {
 	if err != nil {
 		return err
 	}
-	page.Items = slices.DeleteFunc(append([]admin.FlowSummary{}, page.Items...),
-		func(x admin.FlowSummary) bool { return x.ID.IsZero() || x.State == "" })
+	page.Items = slices.DeleteFunc(append([]flowfabric.FlowSummary{}, page.Items...),
+		func(x flowfabric.FlowSummary) bool { return x.ID.IsZero() || x.State == "" })
 	return c.answerJSON(http.StatusOK, flowPage(page))
 }
 
@@ -365,7 +365,7 @@ func (c *call) setLane() error {
 	if err != nil {
 		return err
 	}
-	change := admin.LaneChange{Namespace: namespace, State: admin.LaneState(b.State), Weight: b.Weight}
+	change := admin.LaneChange{Namespace: namespace, State: flowfabric.LaneState(b.State), Weight: b.Weight}
 	if b.AgeingMs != nil {
 		ageing := ms(*b.AgeingMs)
 		change.Ageing = &ageing

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 type partitionList struct {
@@ -50,7 +51,7 @@ func (c *call) thawPartition() error {
 }
 
 type tokenKeyList struct {
-	Items []admin.PartitionKeys `json:"items"`
+	Items []suspend.PartitionKeys `json:"items"`
 }
 
 func (c *call) tokenKeys() error {
@@ -69,7 +70,7 @@ type rotateBody struct {
 }
 
 type rotatedList struct {
-	Items []admin.KeyRotated `json:"items"`
+	Items []suspend.KeyRotated `json:"items"`
 }
 
 func (c *call) rotateTokenKeys() error {

@@ -390,7 +390,8 @@ var methods = []method{
 	{"Admin.Lanes", false, func(s *stage, c *client.Client) error { return second(admin.New(c).Lanes(s.ctx, "")) }},
 	{"Admin.SetLane", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetLane(s.ctx, "other",
-			admin.LaneChange{State: admin.LaneActive, Retention: everyOutcome(time.Hour), Ageing: new(time.Minute)})
+			admin.LaneChange{State: flowfabric.LaneActive, Retention: everyOutcome(time.Hour),
+				Ageing: new(time.Minute)})
 	}},
 	{"Admin.SetLane weight", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{Namespace: "acme", Weight: new(3)})

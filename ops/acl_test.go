@@ -151,7 +151,7 @@ func TestUsersCanDoTheirJob(t *testing.T) {
 		o := admin.New(operator)
 		for what, err := range map[string]error{
 			"replay": o.Replay(ctx, x.ID(), admin.Replay{Force: true}),
-			"lane":   o.SetLane(ctx, "other", admin.LaneChange{State: admin.LanePaused}),
+			"lane":   o.SetLane(ctx, "other", admin.LaneChange{State: flowfabric.LanePaused}),
 			"tags":   o.SetTags(ctx, x.ID(), map[string]string{"a.b": "c"}, nil),
 		} {
 			if err != nil {

@@ -270,7 +270,7 @@ func TestPauseWhileSomethingIsAhead(t *testing.T) {
 				Logger: slog.New(slog.DiscardHandler)})
 			must.No(t, err)
 			defer c.Close()
-			must.No(t, admin.New(c).SetLane(e.ctx, "default", admin.LaneChange{State: admin.LanePaused}))
+			must.No(t, admin.New(c).SetLane(e.ctx, "default", admin.LaneChange{State: flowfabric.LanePaused}))
 			want := aheadSlots + aheadMost
 			if back {
 				e.until("what waited is back", func() bool { return len(e.in(flowfabric.Waiting, ahead)) == aheadMost })
@@ -281,7 +281,7 @@ func TestPauseWhileSomethingIsAhead(t *testing.T) {
 			if n := len(e.in(flowfabric.Waiting, ids)); n != len(ids)-want || w.count() != want {
 				t.Errorf("%d wait and %d have begun, want %d and %d", n, w.count(), len(ids)-want, want)
 			}
-			must.No(t, admin.New(c).SetLane(e.ctx, "default", admin.LaneChange{State: admin.LaneActive}))
+			must.No(t, admin.New(c).SetLane(e.ctx, "default", admin.LaneChange{State: flowfabric.LaneActive}))
 			e.completed(ids, 1)
 		})
 	}

@@ -418,7 +418,7 @@ func TestChildrenRefused(t *testing.T) {
 		closed := handler.Define[string, string]("closed", flowfabric.Lane("closed"))
 		running, release := make(chan flowfabric.FlowID), make(chan struct{})
 		adult := handler.Define[string, string]("adult", handler.Retry(20, time.Millisecond, time.Millisecond))
-		lane := func(state engine.LaneState) {
+		lane := func(state flowfabric.LaneState) {
 			t.Helper()
 			for _, out := range w.engine.SetLane(w.ctx, "default", "closed", engine.LaneChange{State: state}) {
 				if out.Err != nil {
@@ -426,7 +426,7 @@ func TestChildrenRefused(t *testing.T) {
 				}
 			}
 		}
-		lane(engine.LaneDisabled)
+		lane(flowfabric.LaneDisabled)
 		w.start(runtime.Config{Lanes: []string{"default", "closed"}},
 			handler.Bind(closed, func(context.Context, *handler.Task, string) (string, error) { return "open", nil }),
 			handler.Bind(adult, func(ctx context.Context, task *handler.Task, in string) (string, error) {
@@ -434,7 +434,7 @@ func TestChildrenRefused(t *testing.T) {
 					running <- task.Flow()
 					<-release
 				} else if task.Attempt() == 3 {
-					lane(engine.LaneActive)
+					lane(flowfabric.LaneActive)
 				}
 				set := flow.Children("w")
 				child := flow.Child(set, "c", closed, in)

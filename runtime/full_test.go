@@ -89,7 +89,7 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 				t.Errorf("purge: %v", err)
 			}
 			keep := time.Second
-			for _, change := range []engine.LaneChange{{State: engine.LanePaused}, {State: engine.LaneActive},
+			for _, change := range []engine.LaneChange{{State: flowfabric.LanePaused}, {State: flowfabric.LaneActive},
 				{Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Completed: keep}}} {
 				for _, r := range w.engine.SetLane(ctx, "default", "default", change) {
 					if r.Err != nil {

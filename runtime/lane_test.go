@@ -75,7 +75,7 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 		defer stop()
 		w.eventually("the load runs", func() bool { return seen.count() > 50 })
 
-		must.No(w, admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LanePaused},
+		must.No(w, admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: flowfabric.LanePaused},
 			flowfabric.By("anna")))
 		var waits []flowfabric.ExecutionID // not claimed when the call had returned
 		for x, err := range admin.New(c).List(w.ctx,
@@ -95,7 +95,7 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 			return err == nil && len(page.Items) == 0
 		})
 		queues, err := admin.New(c).Queues(w.ctx, "")
-		if err != nil || len(queues) != 2 || queues[0].Lane != "default" || queues[0].State != admin.LanePaused ||
+		if err != nil || len(queues) != 2 || queues[0].Lane != "default" || queues[0].State != flowfabric.LanePaused ||
 			queues[0].Mixed {
 			w.Fatalf("%+v, %v", queues, err)
 		}
@@ -116,7 +116,7 @@ func TestPausedLaneUnderLoad(t *testing.T) {
 			w.Errorf("%d have not started, %d wait", late, queues[0].Waiting)
 		}
 
-		must.No(w, admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: admin.LaneActive}))
+		must.No(w, admin.New(c).SetLane(w.ctx, "default", admin.LaneChange{State: flowfabric.LaneActive}))
 		for _, id := range all {
 			w.reach(id, codes.Completed)
 		}

@@ -350,7 +350,7 @@ func TestQueueMetrics(t *testing.T) {
 	servers(t, func(w *env) {
 		t := w.T
 		if set := w.engine.SetLane(w.ctx, "default", "default",
-			engine.LaneChange{State: engine.LanePaused}); set[0].Err != nil {
+			engine.LaneChange{State: flowfabric.LanePaused}); set[0].Err != nil {
 			t.Fatal(set[0].Err)
 		}
 		ended := w.submit("x", func(x *engine.NewExecution) { x.Lane = "open" })

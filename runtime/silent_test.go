@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // silent is a store in memory that can fall silent: from then on no call is answered before its context ends, and
@@ -93,8 +94,8 @@ func (s *silent) Partitions() uint16 { return s.count }
 func (s *silent) Cluster() bool      { return s.cluster }
 
 // TokenKeys tells that nobody signs tokens here.
-func (s *silent) TokenKeys(context.Context) []engine.PartitionKeys { return nil }
-func (s *silent) Evicting(context.Context) []engine.EvictionPolicy { return nil }
+func (s *silent) TokenKeys(context.Context) []suspend.PartitionKeys { return nil }
+func (s *silent) Evicting(context.Context) []engine.EvictionPolicy  { return nil }
 
 // Close takes its time when the server is silent; a second one does nothing.
 func (s *silent) Close() {

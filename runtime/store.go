@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // store is the part of [engine.Engine] that a worker uses. Tests put faults in front of the real one.
@@ -28,7 +29,7 @@ type store interface {
 	subscriber
 	partmetrics.Store
 	registrar
-	TokenKeys(ctx context.Context) []engine.PartitionKeys
+	TokenKeys(ctx context.Context) []suspend.PartitionKeys
 	Evicting(ctx context.Context) []engine.EvictionPolicy
 	Close()
 }

@@ -151,10 +151,7 @@ func window(b *bench) {
 
 // gates: what the calls about grants cost at their most, and those that end executions with gates.
 func gates(b *bench) {
-	var budgets, quotas []string
-	for _, name := range b.budgets(16, 0) {
-		budgets = append(budgets, name)
-	}
+	budgets, quotas := b.budgets(16, 0), []string(nil)
 	for _, name := range alike("q", 8, limits.DefaultQuotaPartitions) {
 		_, _, _, err := b.e.PutQuota(b.ctx, admission.Quota{Name: name, Cap: 1000}, 0, "bounds")
 		b.no(err)

@@ -21,7 +21,7 @@ func (b *bench) wait(ctx context.Context) error {
 	if b.batch > 1 {
 		return nil
 	}
-	if _, err := b.e.SeedTokenKey(ctx, engine.TokenKey{Kid: "bench", Fingerprint: "0123456789abcdef"}); err != nil {
+	if _, err := b.e.SeedTokenKey(ctx, suspend.TokenKey{Kid: "bench", Fingerprint: "0123456789abcdef"}); err != nil {
 		return err
 	}
 	rounds := b.share() / held

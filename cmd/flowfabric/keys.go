@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 func keysCommand(a *app) *cobra.Command {
@@ -49,7 +50,7 @@ func keysListCommand(a *app) *cobra.Command {
 }
 
 // keysTable sums up the partitions: a key is one row.
-func keysTable(p *page, listed []admin.PartitionKeys) {
+func keysTable(p *page, listed []suspend.PartitionKeys) {
 	type sum struct {
 		fingerprints     map[string]bool
 		partitions, sign int

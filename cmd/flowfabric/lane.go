@@ -19,13 +19,13 @@ func laneCommand(a *app) *cobra.Command {
 	}
 	list := laneListCommand(a)
 	cmd.AddCommand(list,
-		laneStateCommand(a, "pause", "Accept work but dispatch none", admin.LanePaused,
+		laneStateCommand(a, "pause", "Accept work but dispatch none", flowfabric.LanePaused,
 			`pause lets a lane accept work and dispatch none. What runs already goes on.`),
-		laneStateCommand(a, "resume", "Accept and hand out work again", admin.LaneActive,
+		laneStateCommand(a, "resume", "Accept and hand out work again", flowfabric.LaneActive,
 			`resume makes a lane accept and hand out work again, whatever its state was.`),
-		laneStateCommand(a, "drain", "Hand out what is there, accept nothing", admin.LaneDraining,
+		laneStateCommand(a, "drain", "Hand out what is there, accept nothing", flowfabric.LaneDraining,
 			`drain lets a lane hand out what it has; a submit into it is refused.`),
-		laneStateCommand(a, "disable", "Neither accept nor hand out", admin.LaneDisabled,
+		laneStateCommand(a, "disable", "Neither accept nor hand out", flowfabric.LaneDisabled,
 			`disable stops a lane: submits are refused, and what waits in it stays. What runs already goes on. It says
 what it did: how much waits in the lane now.`),
 		laneRetentionCommand(a), laneSetCommand(a))
@@ -65,7 +65,7 @@ func laneListCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func laneStateCommand(a *app, verb, short string, state admin.LaneState, long string) *cobra.Command {
+func laneStateCommand(a *app, verb, short string, state flowfabric.LaneState, long string) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " LANE",
 		Short: short,
@@ -169,7 +169,7 @@ func (a *app) showLane(ctx context.Context, o *admin.Admin, name string) error {
 			})
 		}
 	}
-	return a.show(admin.Lane{Namespace: a.namespace, Name: name, State: admin.LaneActive}, func(p *page) {
+	return a.show(admin.Lane{Namespace: a.namespace, Name: name, State: flowfabric.LaneActive}, func(p *page) {
 		p.say("lane %s is active, keeps what ended for %s; nothing waiting", name, keeps(flowfabric.Retentions{}))
 	})
 }

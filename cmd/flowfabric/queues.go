@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 )
 
@@ -54,15 +55,15 @@ executions of its kind are stored in any state.`,
 }
 
 // laneCell colours lanes that do not do everything.
-func laneCell(s admin.LaneState, mixed bool) cell {
+func laneCell(s flowfabric.LaneState, mixed bool) cell {
 	text := string(s)
 	if mixed {
 		text += " (mixed)"
 	}
 	switch {
-	case s == admin.LaneDisabled:
+	case s == flowfabric.LaneDisabled:
 		return cell{text, red}
-	case mixed, s != admin.LaneActive:
+	case mixed, s != flowfabric.LaneActive:
 		return cell{text, yellow}
 	}
 	return cell{text, normal}

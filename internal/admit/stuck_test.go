@@ -169,7 +169,7 @@ func TestSlotsPassBySilencedLanes(t *testing.T) {
 		w.advance(time.Millisecond)
 		create("x", "last")
 		k.nothing()
-		for _, a := range w.e.SetLane(w.ctx, "default", "p", engine.LaneChange{State: engine.LanePaused}) {
+		for _, a := range w.e.SetLane(w.ctx, "default", "p", engine.LaneChange{State: flowfabric.LanePaused}) {
 			w.no(a.Err)
 		}
 		w.complete(c)

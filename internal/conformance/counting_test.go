@@ -65,7 +65,7 @@ var countingScenarios = []scenario{
 	}},
 	{name: "a lane change affects only its own routes, and opening the lane wakes waiting workers", run: func(w *env) {
 		mine, alike, other := w.create(lane("batch")), w.create(lane("batch2")), w.create(lane("x"), kind("batch"))
-		set := func(state engine.LaneState, routes int) {
+		set := func(state flowfabric.LaneState, routes int) {
 			w.Helper()
 			a := w.e.SetLane(w.ctx, "default", "batch", engine.LaneChange{State: state, By: "op"})[w.p]
 			w.no(a.Err)
@@ -90,7 +90,7 @@ var countingScenarios = []scenario{
 		k.one(mine)
 	}},
 	{name: "opening a lane wakes an idle tick owner", run: func(w *env) {
-		set := func(state engine.LaneState) {
+		set := func(state flowfabric.LaneState) {
 			w.Helper()
 			w.no(w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: state})[w.p].Err)
 			w.check()

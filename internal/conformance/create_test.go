@@ -222,7 +222,7 @@ var createScenarios = []scenario{
 		bad := append(head("1"), item...)
 		bad[5] = "5.5"
 		w.refused("a head that is wrong", "invalid_input", bad)
-		same(w, "drained", w.setLane("closed", engine.LaneDraining, "").code, "OK")
+		same(w, "drained", w.setLane("closed", flowfabric.LaneDraining, "").code, "OK")
 		w.refused("a lane that is closed", "lane_closed", append(head("1", lane("closed")), item...))
 		w.refused("a payload that is too large", "payload_too_large",
 			append(head("1"), two, "", strings.Repeat("x", limits.MaxPayload+1)))

@@ -294,7 +294,7 @@ var debounceScenarios = []scenario{
 	}},
 	{name: "a lane that accepts nothing refuses to replace", run: func(w *env) {
 		id := w.create(bouncing("k", time.Hour, 0), input("one"), lane("l"))
-		w.setLane("l", engine.LaneDraining, "")
+		w.setLane("l", flowfabric.LaneDraining, "")
 		w.unchanged("refused", func() {
 			w.is(w.creating(bouncing("k", time.Hour, 0), input("two"), lane("l")).Err, flowfabric.ErrLaneClosed)
 		})

@@ -622,13 +622,13 @@ var ageingScenarios = []scenario{
 			rows = append(rows, "default\x1fl"+strconv.Itoa(i), "active 0,5 1700000000000 anna")
 		}
 		w.set(append(rows, "default\x1fusual", "active 0 1700000000000 anna")...)
-		same(w, "1,025", w.setLane("more", engine.LanePaused, "").code, "OK")
+		same(w, "1,025", w.setLane("more", flowfabric.LanePaused, "").code, "OK")
 		same(w, "the usual one went", w.hash(w.k.Lanes())["default\x1fusual"], "")
 		w.unchanged("1,026",
-			func() { same(w, "too many", w.setLane("most", engine.LanePaused, "").code, "invalid_input") })
+			func() { same(w, "too many", w.setLane("most", flowfabric.LanePaused, "").code, "invalid_input") })
 		row := w.hash(w.k.Lanes())["default\x1fdefault"]
 		same(w, "row", strings.HasPrefix(row, "active 0,60000 "), true)
-		w.setLane("default", engine.LanePaused, "60")
+		w.setLane("default", flowfabric.LanePaused, "60")
 		row = w.hash(w.k.Lanes())["default\x1fdefault"]
 		same(w, "row", strings.HasPrefix(row, "paused 60,60000 "), true)
 	}},

@@ -151,12 +151,12 @@ var flowBuildScenarios = []scenario{
 				}
 			})
 		}
-		w.usualLane(engine.LaneDraining, "me")
+		w.usualLane(flowfabric.LaneDraining, "me")
 		w.unchanged("a closed lane", func() {
 			_, err := w.e.CreateFlow(w.ctx, q)
 			w.is(err, flowfabric.ErrLaneClosed)
 		})
-		w.usualLane(engine.LaneActive, "me")
+		w.usualLane(flowfabric.LaneActive, "me")
 		made, err := w.e.CreateFlow(w.ctx, q)
 		w.no(err)
 		w.check()
@@ -558,13 +558,13 @@ var flowBuildScenarios = []scenario{
 	{name: "a closed lane accepts no new members", run: func(w *env) {
 		g := w.flow().node("a", nil).stage()
 		next := g.node("b", []string{"a"}).last()
-		w.usualLane(engine.LaneDraining, "me")
+		w.usualLane(flowfabric.LaneDraining, "me")
 		g.rejects(flowfabric.ErrLaneClosed, "b", next)
 		w.unchanged("those that are there", func() {
 			_, err := w.e.StageFlow(w.ctx, g.id, nil, g.nodes)
 			w.no(err)
 		})
-		w.usualLane(engine.LaneActive, "me")
+		w.usualLane(flowfabric.LaneActive, "me")
 		_, err := w.e.StageFlow(w.ctx, g.id, nil, []engine.FlowMember{next})
 		w.no(err)
 		w.check()

@@ -33,11 +33,11 @@ var flowResolveScenarios = []scenario{
 	{name: "a paused lane keeps a member from being claimed, not from being resolved", run: func(w *env) {
 		g := w.flow().node("a", nil).node("b", []string{"a"}, as(lane("slow"))).submit(engine.SealClosed)
 		a := g.claim()["a"]
-		same(w, "paused", w.setLane("slow", engine.LanePaused, "").code, "OK")
+		same(w, "paused", w.setLane("slow", flowfabric.LanePaused, "").code, "OK")
 		g.complete(a, "")
 		g.are(flowfabric.Waiting, "b")
 		same(w, "nothing", len(g.claim()), 0)
-		same(w, "open", w.setLane("slow", engine.LaneActive, "").code, "OK")
+		same(w, "open", w.setLane("slow", flowfabric.LaneActive, "").code, "OK")
 		g.complete(g.claim()["b"], "")
 		g.ends(flowfabric.FlowCompleted)
 	}},

@@ -122,7 +122,7 @@ var gateLifeScenarios = []scenario{
 		g.refuse(k, false, time.Hour, "quota "+q+" cap", list...)
 		g.hold(ids[0])
 		// the lane was never closed
-		same(w, "open", w.setLane("default", engine.LaneActive, "").code, "ALREADY_SATISFIED")
+		same(w, "open", w.setLane("default", flowfabric.LaneActive, "").code, "ALREADY_SATISFIED")
 		w.unchanged("an unhold of what a gate keeps", func() {
 			already, err := w.e.UnholdExecution(w.ctx, ids[1], "me")
 			w.no(err)
@@ -152,14 +152,14 @@ var gateLifeScenarios = []scenario{
 				want = append(want, w.create(append(opts, priority(n))...))
 			}
 			want = slices.Concat(want[4:], want[2:4], want[:2])
-			w.setLane("default", engine.LanePaused, "")
+			w.setLane("default", flowfabric.LanePaused, "")
 			k := g.asker("w1")
 			r := k.poll(10)
 			same(w, "paused", len(r.Claims)+len(r.Grants), 0)
 			g.hold(want[3])
 			g.unhold(want[3])
 			same(w, "nothing", len(k.poll(10).Grants), 0)
-			w.setLane("default", engine.LaneActive, "")
+			w.setLane("default", flowfabric.LaneActive, "")
 			r = k.poll(10)
 			got := grantees(r.Grants)
 			for _, c := range r.Claims {
@@ -419,13 +419,13 @@ var gateLifeScenarios = []scenario{
 		id := w.create(asking(flowfabric.QuotaGate(q)))
 		route := g.asker("w0").grants(1)[0].Route
 		steps := map[string]func(){
-			"pause": func() { w.setLane("default", engine.LanePaused, "") },
+			"pause": func() { w.setLane("default", flowfabric.LanePaused, "") },
 			"close": func() {
 				g.no(g.e.ReleaseGrants(w.ctx, w.p, "nobody~x", nil,
 					[]engine.RouteClosing{{Route: route, For: time.Minute, Why: "test"}}))
 				w.check()
 			},
-			"resume": func() { w.setLane("default", engine.LaneActive, "") },
+			"resume": func() { w.setLane("default", flowfabric.LaneActive, "") },
 			"open":   func() { g.open(route) },
 			"time": func() {
 				g.advance(time.Minute)

@@ -71,7 +71,7 @@ var inspectScenarios = []scenario{
 		w.cancel(gone)
 		w.create(kind("c"), lane("slow"), priority(limits.MaxPriority))
 		w.create(kind("c"), lane("slow"), delay(time.Hour)) // retained, but not waiting
-		w.setLane("slow", engine.LanePaused, "")
+		w.setLane("slow", flowfabric.LanePaused, "")
 		all := w.queues()
 		a, b := all["a"], all["b"]
 		w.all("a", eq(a.Route.Lane, "default"), eqList(a.Route.Capabilities), eq(a.Lane, "active"), eq(a.Depth, 3),
@@ -530,7 +530,7 @@ var inspectScenarios = []scenario{
 		f := k.one(held).Fence
 		w.pend(f, "pending")
 		w.create(kind("waits"))
-		w.setLane("other", engine.LanePaused, "")
+		w.setLane("other", flowfabric.LanePaused, "")
 		w.tick()
 		p := w.describe()
 		heads := func(what string, t flowfabric.Timer, count int, head int64) {

@@ -13,7 +13,7 @@ import (
 )
 
 // setLane says something about a lane of the default namespace in this partition; "" leaves state or retention.
-func (w *env) setLane(name string, state engine.LaneState, keep string) answer {
+func (w *env) setLane(name string, state flowfabric.LaneState, keep string) answer {
 	w.Helper()
 	a := w.fcall("ff_set_lane", proto, "default", name, string(state), keep, "anna", "")
 	w.check()
@@ -22,7 +22,7 @@ func (w *env) setLane(name string, state engine.LaneState, keep string) answer {
 
 // laneIs fails unless the lane is listed in this state, with this retention, by whom, and with so many routes and so
 // much that waits.
-func (w *env) laneIs(name string, state engine.LaneState, kept time.Duration, by string, routes,
+func (w *env) laneIs(name string, state flowfabric.LaneState, kept time.Duration, by string, routes,
 	waiting int) engine.Lane {
 	w.Helper()
 	p := w.e.Lanes(w.ctx)[w.p]
@@ -53,7 +53,7 @@ var laneScenarios = []scenario{
 		f := k.one(runs).Fence
 		stays := w.createN(3)
 		same(w, "ready before", len(w.ready()), 1)
-		sameDeep(w, "paused", w.setLane("default", engine.LanePaused, ""),
+		sameDeep(w, "paused", w.setLane("default", flowfabric.LanePaused, ""),
 			answer{1, "OK", []string{"paused", "0", "1"}})
 		same(w, "ready right after", len(w.ready()), 0)
 		k.nothing()
@@ -72,7 +72,7 @@ var laneScenarios = []scenario{
 		w.create()
 		w.tick()
 		ear.silent()
-		sameDeep(w, "resumed", w.setLane("default", engine.LaneActive, ""),
+		sameDeep(w, "resumed", w.setLane("default", flowfabric.LaneActive, ""),
 			answer{1, "OK", []string{"active", "0", "1"}})
 		same(w, "ready right after it", len(w.ready()), 1)
 		ear.hears("w")
@@ -91,7 +91,7 @@ var laneScenarios = []scenario{
 		known := w.item(digest)
 		_, err := w.e.CreateExecutions(w.ctx, w.p, []engine.NewExecution{known})
 		w.no(err)
-		w.setLane("default", engine.LaneDraining, "")
+		w.setLane("default", flowfabric.LaneDraining, "")
 		w.unchanged("creates", func() {
 			for _, o := range [][]option{nil, {delay(time.Hour)}, {kind("new")}} {
 				w.is(w.creating(o...).Err, flowfabric.ErrLaneClosed)
@@ -123,13 +123,13 @@ var laneScenarios = []scenario{
 	}},
 	{name: "a disabled lane neither accepts nor dispatches work", run: func(w *env) {
 		id := w.create()
-		w.setLane("default", engine.LaneDisabled, "")
+		w.setLane("default", flowfabric.LaneDisabled, "")
 		k := w.worker("w1")
 		k.nothing()
 		w.is(w.creating().Err, flowfabric.ErrLaneClosed)
 		w.create(lane("other"))
 		same(w, "ready", len(w.ready()), 1)
-		w.setLane("default", engine.LaneDraining, "") // from there on it is drained
+		w.setLane("default", flowfabric.LaneDraining, "") // from there on it is drained
 		same(w, "ready", len(w.ready()), 2)
 		k.can = func(r engine.Route) bool { return r.Lane == "default" }
 		k = w.worker("w2")
@@ -138,7 +138,7 @@ var laneScenarios = []scenario{
 		w.is(w.creating().Err, flowfabric.ErrLaneClosed)
 	}},
 	{name: "a lane can be paused before it exists, and its new routes start paused", run: func(w *env) {
-		w.setLane("later", engine.LanePaused, "")
+		w.setLane("later", flowfabric.LanePaused, "")
 		w.laneIs("later", "paused", 0, "anna", 0, 0)
 		k := w.worker("w1")
 		ids := []flowfabric.ExecutionID{w.create(lane("later")), w.create(lane("later"), kind("a")),
@@ -147,7 +147,7 @@ var laneScenarios = []scenario{
 		w.laneIs("later", "paused", 0, "anna", 3, 3)
 		k.nothing()
 		same(w, "routes known", len(k.routes), 3)
-		w.setLane("later", engine.LaneActive, "")
+		w.setLane("later", flowfabric.LaneActive, "")
 		same(w, "ready", len(w.ready()), 3)
 		for _, id := range ids {
 			k.one(id)
@@ -179,7 +179,7 @@ var laneScenarios = []scenario{
 		} {
 			w.reset()
 			x := w.state(way.from)
-			w.setLane("default", engine.LanePaused, "")
+			w.setLane("default", flowfabric.LanePaused, "")
 			way.by(x)
 			w.check()
 			w.code(x.id, way.to)
@@ -188,7 +188,7 @@ var laneScenarios = []scenario{
 			k.nothing()
 			w.tick() // nor does the tick's repeated ring find anything
 			same(w, fmt.Sprint("ready after a tick after ", way.from), len(w.ready()), 0)
-			w.setLane("default", engine.LaneActive, "")
+			w.setLane("default", flowfabric.LaneActive, "")
 			k.one(x.id)
 		}
 	}},
@@ -196,7 +196,7 @@ var laneScenarios = []scenario{
 		elsewhere := func(x *engine.NewExecution) { x.Namespace = "other" }
 		w.create()
 		theirs, fast := w.create(elsewhere), w.create(lane("default2"))
-		w.setLane("default", engine.LanePaused, "60")
+		w.setLane("default", flowfabric.LanePaused, "60")
 		same(w, "ready", len(w.ready()), 3) // the ring of the first class, and the second with its ring
 		k := w.worker("w1")
 		got := map[flowfabric.ExecutionID]flowfabric.Fence{}
@@ -215,10 +215,10 @@ var laneScenarios = []scenario{
 	}},
 	{name: "a repeated lane change does nothing, and a partial one keeps the rest", run: func(w *env) {
 		w.create()
-		sameDeep(w, "nothing was ever said", w.setLane("default", engine.LaneActive, "0"),
+		sameDeep(w, "nothing was ever said", w.setLane("default", flowfabric.LaneActive, "0"),
 			answer{1, "ALREADY_SATISFIED", []string{"active", "0", "1"}})
 		same(w, "and nothing is kept", len(w.hash(w.k.Lanes())), 0)
-		w.setLane("default", engine.LanePaused, "")
+		w.setLane("default", flowfabric.LanePaused, "")
 		since := w.laneIs("default", "paused", 0, "anna", 1, 1).Since
 		w.advance(time.Minute)
 		w.unchanged("the same again", func() {
@@ -228,7 +228,7 @@ var laneScenarios = []scenario{
 		sameDeep(w, "retention alone", w.setLane("default", "", "3600"),
 			answer{1, "OK", []string{"paused", "3600", "1"}})
 		same(w, "since", w.laneIs("default", "paused", time.Hour, "anna", 1, 1).Since, since)
-		sameDeep(w, "state alone", w.setLane("default", engine.LaneActive, ""),
+		sameDeep(w, "state alone", w.setLane("default", flowfabric.LaneActive, ""),
 			answer{1, "OK", []string{"active", "3600", "1"}})
 		if now := w.laneIs("default", "active", time.Hour, "anna", 1, 1).Since; !now.After(since) {
 			w.Fatalf("since %s, was %s", now, since)
@@ -244,12 +244,12 @@ var laneScenarios = []scenario{
 		}
 		w.set(rows...)
 		w.set("HSET", string(w.k), "lanes", "1")
-		same(w, "1,024", w.setLane("last", engine.LanePaused, "").code, "OK")
+		same(w, "1,024", w.setLane("last", flowfabric.LanePaused, "").code, "OK")
 		w.unchanged("1,025", func() {
-			a := w.setLane("too many", engine.LanePaused, "")
+			a := w.setLane("too many", flowfabric.LanePaused, "")
 			sameDeep(w, "answer", a, answer{0, "invalid_input", []string{"lane: at most 1024 are configured"}})
 		})
-		same(w, "a known one", w.setLane("l7", engine.LaneActive, "").code, "OK")
+		same(w, "a known one", w.setLane("l7", flowfabric.LaneActive, "").code, "OK")
 		w.create(lane("too many")) // a lane need not be configured
 		w.is(w.creating(lane("l8"), kind("{")).Err, flowfabric.ErrInvalidInput)
 	}},

@@ -67,11 +67,11 @@ func (w *env) rotate(kid string, grace time.Duration) {
 }
 
 // keyState is what this partition knows of its token keys, by kid; current is "" when there is none.
-func (w *env) keyState() (current string, keys map[string]engine.KeyState) {
+func (w *env) keyState() (current string, keys map[string]suspend.TokenKey) {
 	w.Helper()
 	p := w.e.TokenKeys(w.ctx)[w.p]
 	w.no(p.Err)
-	keys = map[string]engine.KeyState{}
+	keys = map[string]suspend.TokenKey{}
 	for _, k := range p.Keys {
 		keys[k.Kid] = k
 	}

@@ -157,7 +157,7 @@ var tokenScenarios = []scenario{
 			same(w, "grace", call("rotate", "k2", print, "9007199254740991", "0").code, "invalid_grace_ms")
 		})
 		w.unchanged("grace", func() {
-			for _, r := range w.e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: print}, -time.Second,
+			for _, r := range w.e.RotateTokenKey(w.ctx, suspend.TokenKey{Kid: "k2", Fingerprint: print}, -time.Second,
 				true) {
 				w.is(r.Err, denied.Grace)
 			}
@@ -182,7 +182,7 @@ var tokenScenarios = []scenario{
 		}
 		seed := func(what, kid string, wantSeeded, wantGood int, current string) {
 			w.Helper()
-			all, err := w.e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: kid, Fingerprint: printOf("secret of " + kid)})
+			all, err := w.e.SeedTokenKey(w.ctx, suspend.TokenKey{Kid: kid, Fingerprint: printOf("secret of " + kid)})
 			w.no(err)
 			var seeded, good int
 			for _, s := range all {
@@ -199,13 +199,13 @@ var tokenScenarios = []scenario{
 		w.check()
 		w.unchanged("again", func() { seed("again", kid, 0, partitions, kid) })
 		w.unchanged("another secret", func() {
-			_, err := w.e.SeedTokenKey(w.ctx, engine.TokenKey{Kid: kid, Fingerprint: printOf("x")})
+			_, err := w.e.SeedTokenKey(w.ctx, suspend.TokenKey{Kid: kid, Fingerprint: printOf("x")})
 			w.is(err, denied.KidConflict)
 		})
 		w.unchanged("another kid", func() { seed("another kid", "k2", 0, 0, kid) })
 		forget(w.p)
 		seed("one partition that was emptied", kid, 1, partitions, kid)
-		for _, r := range w.e.RotateTokenKey(w.ctx, engine.TokenKey{Kid: "k2", Fingerprint: printOf("secret of k2")},
+		for _, r := range w.e.RotateTokenKey(w.ctx, suspend.TokenKey{Kid: "k2", Fingerprint: printOf("secret of k2")},
 			time.Hour, false) {
 			w.no(r.Err)
 			w.all("rotated", eq(r.Previous, "k1"), eq(r.Noop, false), eq(r.Open, 0))

@@ -225,10 +225,10 @@ var turnScenarios = []scenario{
 	{name: "a paused lane has no turns, and has them again when it is resumed", run: func(w *env) {
 		w.createN(20, lane("busy"))
 		w.createN(20, lane("quiet"))
-		w.setLane("quiet", engine.LanePaused, "")
+		w.setLane("quiet", flowfabric.LanePaused, "")
 		k := w.knowing(nil)
 		same(w, "paused", k.lanes(4), "bbbb")
-		w.setLane("quiet", engine.LaneActive, "")
+		w.setLane("quiet", flowfabric.LaneActive, "")
 		same(w, "resumed", perLane(k.lanes(4)), shares{2, 2, 0})
 	}},
 	{name: "what is past its deadline uses up no turn of its lane", run: func(w *env) {

@@ -89,14 +89,14 @@ var urgentScenarios = []scenario{
 				_, _, err = w.e.ChangePriority(w.ctx, other, 8, "me")
 				w.no(err)
 			case "resumed lane":
-				w.setLane("default", engine.LanePaused, "")
+				w.setLane("default", flowfabric.LanePaused, "")
 				_, _, err := w.e.ChangePriority(w.ctx, id, 10, "me")
 				w.no(err)
 				w.cancel(w.create(priority(100)))
 				_, _, err = w.e.ChangePriority(w.ctx, id, 8, "me")
 				w.no(err)
 				ear.silent()
-				w.setLane("default", engine.LaneActive, "")
+				w.setLane("default", flowfabric.LaneActive, "")
 			case "replay":
 				w.complete(f, "")
 				w.replay(id, engine.Replay{Force: true})

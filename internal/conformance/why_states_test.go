@@ -17,7 +17,7 @@ import (
 )
 
 // usualLane changes the usual lane in this partition alone.
-func (w *env) usualLane(state engine.LaneState, by string) {
+func (w *env) usualLane(state flowfabric.LaneState, by string) {
 	w.Helper()
 	same(w, "lane", w.fcall("ff_set_lane", proto, "default", "default", string(state), "", by, "").code, "OK")
 }
@@ -33,31 +33,32 @@ func (w *env) maintained(d time.Duration) {
 var whyStateScenarios = []scenario{
 	{name: "waiting work in a paused or disabled lane is explained by the lane", run: func(w *env) {
 		x := w.state("R1f")
-		for _, state := range []engine.LaneState{engine.LanePaused, engine.LaneDisabled, engine.LaneDraining} {
+		for _, state := range []flowfabric.LaneState{flowfabric.LanePaused, flowfabric.LaneDisabled,
+			flowfabric.LaneDraining} {
 			w.usualLane(state, "anna")
 			since := strings.Fields(w.hash(w.k.Lanes())["default\x1fdefault"])[2]
 			ms, _ := strconv.ParseInt(since, 10, 64)
 			e := w.why(x.id)
-			if state == engine.LaneDraining { // it hands out, so the lane explains nothing
+			if state == flowfabric.LaneDraining { // it hands out, so the lane explains nothing
 				w.says(e, explain.WhyWaitingNoWorker)
 				w.silent(e, "draining")
 				w.worker("w2").one(x.id)
 				break
 			}
-			w.says(e, map[engine.LaneState]string{engine.LanePaused: explain.WhyLanePaused,
-				engine.LaneDisabled: explain.WhyLaneDisabled}[state],
+			w.says(e, map[flowfabric.LaneState]string{flowfabric.LanePaused: explain.WhyLanePaused,
+				flowfabric.LaneDisabled: explain.WhyLaneDisabled}[state],
 				`lane "default" of namespace "default" is `+string(state)+" since "+spoken(ms),
 				`last changed by "anna"`, "It has never run.",
-				map[engine.LaneState]string{
-					engine.LanePaused:   "a worker starts that takes this kind from its lane: no live one does",
-					engine.LaneDisabled: "idle workers"}[state])
+				map[flowfabric.LaneState]string{
+					flowfabric.LanePaused:   "a worker starts that takes this kind from its lane: no live one does",
+					flowfabric.LaneDisabled: "idle workers"}[state])
 			w.worker("w1").nothing()
 		}
-		w.usualLane(engine.LaneActive, "anna")
+		w.usualLane(flowfabric.LaneActive, "anna")
 		y := w.state("R1f")
-		w.usualLane(engine.LanePaused, "anna")
+		w.usualLane(flowfabric.LanePaused, "anna")
 		w.says(w.why(y.id), explain.WhyLanePaused)
-		w.usualLane(engine.LaneActive, "ben")
+		w.usualLane(flowfabric.LaneActive, "ben")
 		w.says(w.why(y.id), explain.WhyWaitingNoWorker)
 		w.worker("w3").one(y.id)
 	}},

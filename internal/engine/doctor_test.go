@@ -277,7 +277,8 @@ func TestDiagnoseWork(t *testing.T) {
 			submit(1, "default", "mail")
 			submit(1, "default", "render", "gpu")
 			submit(1, "off", "mail")
-			for _, p := range e.SetLane(t.Context(), "shop", "off", LaneChange{State: LanePaused, By: "me"}) {
+			for _, p := range e.SetLane(t.Context(), "shop", "off", LaneChange{State: flowfabric.LanePaused,
+				By: "me"}) {
 				if p.Err != nil {
 					t.Fatal(p.Err)
 				}

@@ -122,7 +122,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		return Facts{}, err
 	}
 	f := Facts{Now: a.Now, HolderAlive: a.Alive, DeclaredDead: a.Why, Ahead: a.Ahead, Queued: a.Queued, Ready: a.Ready,
-		Lane: Lane{State: LaneState(a.Lane), Since: a.Since, By: a.LaneBy}, Waiters: a.Waiters,
+		Lane: Lane{State: flowfabric.LaneState(a.Lane), Since: a.Since, By: a.LaneBy}, Waiters: a.Waiters,
 		Subscriptions: a.Interests, TickOwner: a.Owner, TickWake: a.Wake, TickOverdue: a.Overdue, PurgeAt: a.Purge,
 		Open: a.Open, ClosedUntil: a.Closed, ClosedWhy: a.ClosedWhy, Outbox: a.Outbox, HeldAt: a.Held, HeldBy: a.HeldBy,
 		HoldReason: a.HoldReason}

@@ -137,31 +137,18 @@ func waitRecord(text string) *WaitRecord {
 	return &w
 }
 
-// FlowSummary is a flow as ListFlows shows it.
-type FlowSummary struct {
-	ID         flowfabric.FlowID // zero when Member is no id
-	Member     string            // what the list holds
-	CreatedAt  time.Time
-	State      flowfabric.FlowState // empty when there is no such flow: drift
-	Seal       string
-	Namespace  string
-	Kind       string
-	ReleasedAt time.Time
-	EndedAt    time.Time
-	Members    int
-	Failing    int
-	Count      map[flowfabric.PublicState]int
-}
+// ListedFlow is a flow as ListFlows shows it. One without a State is drift: there is no such flow.
+type ListedFlow struct{ flowfabric.FlowSummary }
 
 // Position is where the entry stands.
-func (s FlowSummary) Position() Position { return Position{s.CreatedAt.UnixMilli(), s.Member} }
+func (s ListedFlow) Position() Position { return Position{s.CreatedAt.UnixMilli(), s.Member} }
 
 // FlowsPage is one page of the flows of a partition.
 type FlowsPage struct {
 	Now   time.Time
 	Size  int  // flows of the partition
 	More  bool // there is something behind the last entry
-	Flows []FlowSummary
+	Flows []ListedFlow
 }
 
 // ListFlows reads 1..100 flows of a partition behind a position, by when they were created (lua/flow/ff_flow_list.lua).
@@ -174,7 +161,8 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 	r, _, err := ask[wire.FlowListReply](ctx, e, partition, q)
 	out := FlowsPage{Now: r.Now, Size: r.Size, More: r.More}
 	for _, x := range r.Flows {
-		s := FlowSummary{Member: x.Member, CreatedAt: x.Created, Seal: sealOf(x.Seal), Namespace: x.Namespace,
+		s := flowfabric.FlowSummary{Member: x.Member, CreatedAt: x.Created, Seal: sealOf(x.Seal),
+			Namespace: x.Namespace,
 			Kind: x.Kind, ReleasedAt: x.Released, EndedAt: x.Ended, Members: x.Members, Failing: x.Failing,
 			Count: map[flowfabric.PublicState]int{flowfabric.WaitingChildren: x.WaitingChildren,
 				flowfabric.Waiting: x.Waiting, flowfabric.Delayed: x.Delayed, flowfabric.Active: x.Active,
@@ -185,7 +173,7 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 			s.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(partition, id))
 		}
 		s.State, _ = FlowStateOf(x.State)
-		out.Flows = append(out.Flows, s)
+		out.Flows = append(out.Flows, ListedFlow{s})
 	}
 	return out, err
 }

@@ -19,20 +19,9 @@ import (
 // laneCalls is how many partitions are asked at the same time.
 const laneCalls = 16
 
-// LaneState says whether a lane accepts work and hands it out.
-type LaneState string
-
-// The states of a lane.
-const (
-	LaneActive   LaneState = "active"   // accepts and hands out
-	LanePaused   LaneState = "paused"   // accepts work but dispatches none
-	LaneDraining LaneState = "draining" // hands out, accepts nothing
-	LaneDisabled LaneState = "disabled" // neither
-)
-
 // LaneChange is what an operator wants of a lane. Zero fields leave things as they are.
 type LaneChange struct {
-	State LaneState
+	State flowfabric.LaneState
 	// Retention is for how long executions are kept that end so in the lane from now on, unless their policy says
 	// otherwise: whole seconds, at most ten years; 0 is the default. Outcomes that are not in it stay as they are.
 	Retention map[flowfabric.PublicState]time.Duration
@@ -47,7 +36,7 @@ type LaneChange struct {
 type LaneSet struct {
 	Partition uint16
 	Already   bool // it was so before
-	State     LaneState
+	State     flowfabric.LaneState
 	Retention flowfabric.Retentions // 0 = the default
 	Routes    int                   // of the lane in this partition
 	Err       error
@@ -56,7 +45,7 @@ type LaneSet struct {
 // Lane is what one partition knows of a lane.
 type Lane struct {
 	Namespace, Name string
-	State           LaneState
+	State           flowfabric.LaneState
 	Retention       flowfabric.Retentions // 0 = the default
 	Since           time.Time             // of the state; zero when nobody said anything
 	By              string
@@ -118,7 +107,7 @@ func (e *Engine) setLane(ctx context.Context, partition uint16, namespace, lane 
 	if err == nil {
 		out.Retention, err = valid.UnpackRetentions(r.Retention)
 	}
-	out.Already, out.State, out.Routes, out.Err = already, LaneState(r.State), r.Routes, err
+	out.Already, out.State, out.Routes, out.Err = already, flowfabric.LaneState(r.State), r.Routes, err
 	return out
 }
 
@@ -139,7 +128,8 @@ func (e *Engine) listLanes(ctx context.Context, partition uint16) PartitionLanes
 		}
 		cursor = r.Cursor
 		for _, x := range r.Lanes {
-			l := Lane{Namespace: x.Namespace, Name: x.Lane, State: LaneState(x.State), Since: x.Since, By: x.By,
+			l := Lane{Namespace: x.Namespace, Name: x.Lane, State: flowfabric.LaneState(x.State), Since: x.Since,
+				By: x.By,
 				Routes: x.Routes, Waiting: x.Waiting, Ageing: x.Ageing, Weight: x.Weight}
 			if l.Retention, out.Err = valid.UnpackRetentions(x.Retention); out.Err != nil {
 				return out

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -14,12 +15,12 @@ import (
 type Queue struct {
 	Partition uint16
 	Route     Route
-	Lane      LaneState // of the route's lane; only active and draining lanes hand out
-	Depth     int       // how many wait
-	Oldest    time.Time // creation of the oldest that waits; zero when nothing does
-	Priority  int       // of what is claimed next
-	Retained  int       // executions of the route in any state, ended ones too, until they are purged
-	Drift     string    // what is wrong with the row; "" for a sound one
+	Lane      flowfabric.LaneState // of the route's lane; only active and draining lanes hand out
+	Depth     int                  // how many wait
+	Oldest    time.Time            // creation of the oldest that waits; zero when nothing does
+	Priority  int                  // of what is claimed next
+	Retained  int                  // executions of the route in any state, ended ones too, until they are purged
+	Drift     string               // what is wrong with the row; "" for a sound one
 }
 
 // Queues reads the queues of a partition by route (lua/operate/ff_read_queues.lua), of one namespace unless it is "",
@@ -35,7 +36,8 @@ func (e *Engine) Queues(ctx context.Context, partition uint16, namespace string,
 		}
 		cursor = r.Cursor
 		for _, x := range r.Queues {
-			q, own, id := Queue{Partition: partition, Lane: LaneState(x.State), Depth: x.Depth, Oldest: x.Oldest,
+			q, own, id := Queue{Partition: partition, Lane: flowfabric.LaneState(x.State), Depth: x.Depth,
+				Oldest: x.Oldest,
 				Priority: x.Priority, Retained: x.Retained}, &reader{}, uint64(x.Route)
 			q.Route = route(id, x.Row, own)
 			q.Route.ID = id

@@ -64,7 +64,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_set_lane", func(ctx context.Context, e *Engine) error {
-		return e.setLane(ctx, 3, "n", "l", LaneChange{State: LanePaused}).Err
+		return e.setLane(ctx, 3, "n", "l", LaneChange{State: flowfabric.LanePaused}).Err
 	}},
 	{"ff_set_feed", func(ctx context.Context, e *Engine) error {
 		return e.setFeed(ctx, 3, FeedWish{Ends: true, Keep: time.Hour}).Err
@@ -170,10 +170,11 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_set_token_keys", func(ctx context.Context, e *Engine) error {
-		return firstError(nil, e.RotateTokenKey(ctx, TokenKey{}, 0, false), func(k KeyRotated) error { return k.Err })
+		return firstError(nil, e.RotateTokenKey(ctx, suspend.TokenKey{}, 0, false),
+			func(k suspend.KeyRotated) error { return k.Err })
 	}},
 	{"ff_list_token_keys", func(ctx context.Context, e *Engine) error {
-		return firstError(nil, e.TokenKeys(ctx), func(k PartitionKeys) error { return k.Err })
+		return firstError(nil, e.TokenKeys(ctx), func(k suspend.PartitionKeys) error { return k.Err })
 	}},
 	{"ff_read_question", func(ctx context.Context, e *Engine) error {
 		_, err := e.ReadQuestion(ctx, sampleID, uuid.Nil, "")

@@ -7,13 +7,8 @@ import (
 	"github.com/sourcegraph/conc/pool"
 
 	"github.com/flowfabric/flowfabric-go/internal/wire"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
-
-// TokenKey names a key by its id and the fingerprint of its secret, 16 hex digits. The secret stays in configuration.
-type TokenKey struct {
-	Kid         string
-	Fingerprint string
-}
 
 // KeySeeded answers SeedTokenKey for one partition.
 type KeySeeded struct {
@@ -22,39 +17,10 @@ type KeySeeded struct {
 	Good    bool   // the offered key verifies there
 }
 
-// KeyRotated answers RotateTokenKey for one partition.
-type KeyRotated struct {
-	Partition uint16
-	Previous  string // the key that signed until now; "" if there was none
-	Noop      bool   // it was the current key already
-	Reaped    int    // keys forgotten because their grace was over
-	Open      int    // waitpoints open under the previous key
-	// denied.GraceTooShort (slots: kid, open waitpoints, needed until, ms), denied.KidConflict, or why the call
-	// failed
-	Err error
-}
-
-// KeyState is a key that verifies tokens in some partition.
-type KeyState struct {
-	TokenKey
-	Current     bool      // it signs
-	ExpiresAt   time.Time // zero for the current one
-	Open        int       // waitpoints open under it
-	NeededUntil time.Time // when the last of them ends; far in the future if one has no end
-}
-
-// PartitionKeys are the keys of one partition.
-type PartitionKeys struct {
-	Partition uint16
-	Current   string
-	Keys      []KeyState
-	Err       error
-}
-
 // SeedTokenKey makes a key current in every partition that knows none, and tells what each partition has. It may be
 // called at every start. denied.KidConflict when the kid is in use with another secret. The first partition that
 // fails is the error.
-func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, error) {
+func (e *Engine) SeedTokenKey(ctx context.Context, k suspend.TokenKey) ([]KeySeeded, error) {
 	out := make([]KeySeeded, e.partitions)
 	p := pool.New().WithContext(ctx).WithMaxGoroutines(laneCalls).WithCancelOnError().WithFirstError()
 	for i := range e.partitions {
@@ -75,35 +41,38 @@ func (e *Engine) SeedTokenKey(ctx context.Context, k TokenKey) ([]KeySeeded, err
 // RotateTokenKey makes a key current in every partition; tokens of the key before stay good for grace. Without force
 // a partition refuses (denied.GraceTooShort) when waitpoints are open whose tokens are needed for longer. The answers
 // are in the order of partitions, each with its own error; the call may be repeated.
-func (e *Engine) RotateTokenKey(ctx context.Context, k TokenKey, grace time.Duration, force bool) []KeyRotated {
-	return inEach(e, func(partition uint16) KeyRotated {
+func (e *Engine) RotateTokenKey(ctx context.Context, k suspend.TokenKey, grace time.Duration,
+	force bool) []suspend.KeyRotated {
+	return inEach(e, func(partition uint16) suspend.KeyRotated {
 		r, already, err := e.setTokenKeys(ctx, partition, "rotate", k, grace, force)
 		if already {
 			r.Previous = r.Current
 		}
-		return KeyRotated{Partition: partition, Noop: already, Previous: r.Previous, Reaped: r.Reaped, Open: r.Open,
+		return suspend.KeyRotated{Partition: partition, Noop: already, Previous: r.Previous, Reaped: r.Reaped,
+			Open: r.Open,
 			Err: err}
 	})
 }
 
 // setTokenKeys makes a key known to one partition (lua/suspend/ff_set_token_keys.lua).
-func (e *Engine) setTokenKeys(ctx context.Context, partition uint16, mode string, k TokenKey, grace time.Duration,
+func (e *Engine) setTokenKeys(ctx context.Context, partition uint16, mode string, k suspend.TokenKey,
+	grace time.Duration,
 	force bool) (wire.SetTokenKeysReply, bool, error) {
 	return ask[wire.SetTokenKeysReply](ctx, e, partition,
 		wire.SetTokenKeys{Mode: mode, Kid: k.Kid, Fingerprint: k.Fingerprint, Grace: grace, Force: force})
 }
 
 // TokenKeys lists the keys that verify tokens, by partition; each has its own error.
-func (e *Engine) TokenKeys(ctx context.Context) []PartitionKeys {
-	return inEach(e, func(partition uint16) PartitionKeys { return e.listTokenKeys(ctx, partition) })
+func (e *Engine) TokenKeys(ctx context.Context) []suspend.PartitionKeys {
+	return inEach(e, func(partition uint16) suspend.PartitionKeys { return e.listTokenKeys(ctx, partition) })
 }
 
 // listTokenKeys reads the keys of one partition (lua/suspend/ff_list_token_keys.lua).
-func (e *Engine) listTokenKeys(ctx context.Context, partition uint16) PartitionKeys {
+func (e *Engine) listTokenKeys(ctx context.Context, partition uint16) suspend.PartitionKeys {
 	r, _, err := ask[wire.ListTokenKeysReply](ctx, e, partition, wire.ListTokenKeys{})
-	out := PartitionKeys{Partition: partition, Current: r.Current, Err: err}
+	out := suspend.PartitionKeys{Partition: partition, Current: r.Current, Keys: []suspend.TokenKey{}, Err: err}
 	for _, k := range r.Keys {
-		out.Keys = append(out.Keys, KeyState{TokenKey: TokenKey{Kid: k.Kid, Fingerprint: k.Fingerprint},
+		out.Keys = append(out.Keys, suspend.TokenKey{Kid: k.Kid, Fingerprint: k.Fingerprint,
 			Current: k.Kid == r.Current, ExpiresAt: k.Expiry, Open: k.Open, NeededUntil: k.Needed})
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -17,9 +18,9 @@ func waits(f engine.Facts, workers crew) account {
 	lane := fmt.Sprintf("lane %s of namespace %s", quote(f.Route.Lane), quote(f.Route.Namespace))
 	work := fmt.Sprintf("kind %s in %s", quote(f.Route.Kind), lane)
 	switch {
-	case f.Lane.State == engine.LanePaused || f.Lane.State == engine.LaneDisabled:
+	case f.Lane.State == flowfabric.LanePaused || f.Lane.State == flowfabric.LaneDisabled:
 		a.reason = WhyLanePaused
-		if f.Lane.State == engine.LaneDisabled {
+		if f.Lane.State == flowfabric.LaneDisabled {
 			a.reason = WhyLaneDisabled
 		}
 		a.why = fmt.Sprintf("It could be claimed, but %s is %s since %s%s, and hands nothing out. %s", lane,
@@ -80,7 +81,7 @@ func changedBy(l engine.Lane) string {
 
 // shut says that what becomes claimable is not handed out.
 func shut(l engine.Lane) string {
-	if l.State != engine.LanePaused && l.State != engine.LaneDisabled {
+	if l.State != flowfabric.LanePaused && l.State != flowfabric.LaneDisabled {
 		return ""
 	}
 	return fmt.Sprintf(", but its lane %s is %s and hands nothing out", quote(l.Name), l.State)

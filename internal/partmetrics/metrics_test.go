@@ -46,7 +46,7 @@ func (d *deployment) DescribePartition(_ context.Context, partition uint16) (flo
 
 func (*deployment) Queues(_ context.Context, partition uint16, _ string, _ int) ([]engine.Queue, error) {
 	route := engine.Route{Namespace: "n", Lane: "l", Kind: "k"}
-	return []engine.Queue{{Route: route, Lane: engine.LaneActive, Depth: int(partition),
+	return []engine.Queue{{Route: route, Lane: flowfabric.LaneActive, Depth: int(partition),
 		Oldest: time.Now().Add(-time.Duration(partition) * time.Second)}}, nil
 }
 
@@ -159,7 +159,7 @@ func TestQueuesBeyondTheBound(t *testing.T) {
 	all, now := newSampled(), time.Now()
 	for i := range maxQueueLabels + 10 {
 		all.queue(engine.Queue{Route: engine.Route{Namespace: "n", Lane: "l", Kind: strings.Repeat("k", i+1)},
-			Lane: engine.LaneActive, Depth: 1}, now, 0)
+			Lane: flowfabric.LaneActive, Depth: 1}, now, 0)
 	}
 	if other := all.queues[queue{"other", "other", "other", "active"}]; len(all.queues) != maxQueueLabels+1 ||
 		other.waiting != 10 {

@@ -109,18 +109,18 @@ func (k *Keyring) Kids() []string {
 }
 
 // Key is a key by its id as the server knows it; ok is false if it is not in the ring.
-func (k *Keyring) Key(kid string) (key engine.TokenKey, ok bool) {
+func (k *Keyring) Key(kid string) (key suspend.TokenKey, ok bool) {
 	found := k.find(kid)
 	if found == nil {
-		return engine.TokenKey{}, false
+		return suspend.TokenKey{}, false
 	}
-	return engine.TokenKey{Kid: kid, Fingerprint: found.fingerprint()}, true
+	return suspend.TokenKey{Kid: kid, Fingerprint: found.fingerprint()}, true
 }
 
 // First is the key to sign with. The nil keyring has none.
-func (k *Keyring) First() (key engine.TokenKey, ok bool) {
+func (k *Keyring) First() (key suspend.TokenKey, ok bool) {
 	if k == nil || len(k.keys) == 0 {
-		return engine.TokenKey{}, false
+		return suspend.TokenKey{}, false
 	}
 	return k.Key(k.keys[0].kid)
 }

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Configured is the keyring for a server: text if there is any (see [Parse]), [Development] for an embedded server,
@@ -22,7 +23,7 @@ func Configured(url, text string) (*Keyring, error) {
 
 // Seeder makes a key known where none is; *engine.Engine is one.
 type Seeder interface {
-	SeedTokenKey(ctx context.Context, k engine.TokenKey) ([]engine.KeySeeded, error)
+	SeedTokenKey(ctx context.Context, k suspend.TokenKey) ([]engine.KeySeeded, error)
 }
 
 // Seed makes the first key current in every partition that knows none, and learns which key the others use. It may be
@@ -51,7 +52,7 @@ func (k *Keyring) Seed(ctx context.Context, s Seeder) error {
 
 // lister tells which keys partitions know; *engine.Engine is one.
 type lister interface {
-	TokenKeys(ctx context.Context) []engine.PartitionKeys
+	TokenKeys(ctx context.Context) []suspend.PartitionKeys
 }
 
 // compare holds the other keys of the ring against what partitions know: a wrong secret would sign tokens that nobody

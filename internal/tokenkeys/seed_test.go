@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // store is a fresh embedded store of two partitions.
@@ -99,7 +100,7 @@ type seeder struct {
 	err    error
 }
 
-func (s seeder) SeedTokenKey(context.Context, engine.TokenKey) ([]engine.KeySeeded, error) {
+func (s seeder) SeedTokenKey(context.Context, suspend.TokenKey) ([]engine.KeySeeded, error) {
 	return s.answer, s.err
 }
 

@@ -325,7 +325,7 @@ func TestActions(t *testing.T) {
 	b.says("2 executions wait in it")
 	confirm("", "Pause", "Lane audio is paused.")
 	lanes, err := d.admin.Lanes(ctx, "")
-	if err != nil || lanes[0].Name != "audio" || lanes[0].State != admin.LanePaused || lanes[0].By != "admin" {
+	if err != nil || lanes[0].Name != "audio" || lanes[0].State != flowfabric.LanePaused || lanes[0].By != "admin" {
 		t.Errorf("%+v, %v", lanes, err)
 	}
 	b.wait(`document.querySelector("main table")?.innerText.includes("paused")`)
@@ -621,7 +621,8 @@ func TestTenThousandRows(t *testing.T) {
 	}
 	slow := b.textOf(`new Promise(done => {
 		let last = performance.now(), worst = [], y = 0
-		const step = now => { worst.push(now - last); last = now; y += 900; scrollTo(0, y); y < document.documentElement.scrollHeight ? requestAnimationFrame(step) : done(String(worst.sort((a, b) => a - b)[Math.floor(worst.length * 0.95)])) }
+		const step = now => { worst.push(now - last); last = now; y += 900; scrollTo(0,
+			y); y < document.documentElement.scrollHeight ? requestAnimationFrame(step) : done(String(worst.sort((a, b) => a - b)[Math.floor(worst.length * 0.95)])) }
 		requestAnimationFrame(step) })`)
 	t.Logf("95 %% of the frames while scrolling by a screen each took at most %s ms", slow)
 	b.wait(`document.querySelector("tbody tr:last-child")?.getAttribute("aria-rowindex") === "10001"`)
