@@ -163,7 +163,7 @@ func (e *Engine) ListFlows(ctx context.Context, partition uint16, newest bool, a
 	for _, x := range r.Flows {
 		s := flowfabric.FlowSummary{Member: x.Member, CreatedAt: x.Created, Seal: sealOf(x.Seal),
 			Namespace: x.Namespace,
-			Kind: x.Kind, ReleasedAt: x.Released, EndedAt: x.Ended, Members: x.Members, Failing: x.Failing,
+			Kind:      x.Kind, ReleasedAt: x.Released, EndedAt: x.Ended, Members: x.Members, Failing: x.Failing,
 			Count: map[flowfabric.PublicState]int{flowfabric.WaitingChildren: x.WaitingChildren,
 				flowfabric.Waiting: x.Waiting, flowfabric.Delayed: x.Delayed, flowfabric.Active: x.Active,
 				flowfabric.Suspended: x.Suspended, flowfabric.Completed: x.Completed, flowfabric.Failed: x.Failed,

@@ -129,7 +129,7 @@ func (e *Engine) listLanes(ctx context.Context, partition uint16) PartitionLanes
 		cursor = r.Cursor
 		for _, x := range r.Lanes {
 			l := Lane{Namespace: x.Namespace, Name: x.Lane, State: flowfabric.LaneState(x.State), Since: x.Since,
-				By: x.By,
+				By:     x.By,
 				Routes: x.Routes, Waiting: x.Waiting, Ageing: x.Ageing, Weight: x.Weight}
 			if l.Retention, out.Err = valid.UnpackRetentions(x.Retention); out.Err != nil {
 				return out

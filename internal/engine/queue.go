@@ -37,7 +37,7 @@ func (e *Engine) Queues(ctx context.Context, partition uint16, namespace string,
 		cursor = r.Cursor
 		for _, x := range r.Queues {
 			q, own, id := Queue{Partition: partition, Lane: flowfabric.LaneState(x.State), Depth: x.Depth,
-				Oldest: x.Oldest,
+				Oldest:   x.Oldest,
 				Priority: x.Priority, Retained: x.Retained}, &reader{}, uint64(x.Route)
 			q.Route = route(id, x.Row, own)
 			q.Route.ID = id

@@ -50,7 +50,7 @@ func (e *Engine) RotateTokenKey(ctx context.Context, k suspend.TokenKey, grace t
 		}
 		return suspend.KeyRotated{Partition: partition, Noop: already, Previous: r.Previous, Reaped: r.Reaped,
 			Open: r.Open,
-			Err: err}
+			Err:  err}
 	})
 }
 
