@@ -214,6 +214,12 @@ func (s *silent) SessionHeld(ctx context.Context, _ uint16, _ string) ([]engine.
 	return slices.Clone(s.held), nil
 }
 
+// ReadExecution is asked about what a session holds and nobody runs. It says that another session has it by now, so
+// that it is left alone.
+func (s *silent) ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (flowfabric.Snapshot, error) {
+	return flowfabric.Snapshot{ID: id}, s.answer(ctx)
+}
+
 // settled forgets an execution that was handed out.
 func (s *silent) settled(id flowfabric.ExecutionID) {
 	s.mu.Lock()
