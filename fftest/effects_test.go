@@ -58,11 +58,21 @@ func TestCrashesFindsLostEffects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := " of " + c.place + `: effect "mail" never happened`
-			found := crashes(t, greet, c.handle.setup, "x")
-			// Where the dead worker's handler goes on, a busy machine may let it mail only after the next one runs.
 			const again = `effect "mail" was done again`
 			goesOn := strings.Contains(name, "errors ignored")
-			if !goesOn || !slices.ContainsFunc(found.all, func(text string) bool { return strings.Contains(text, again) }) {
+			found := crashes(t, greet, c.handle.setup, "x")
+			told := func(text string) bool {
+				return strings.Contains(text, want) || goesOn && strings.Contains(text, again)
+			}
+			// Where the dead worker's handler goes on, a busy machine may let it mail while the next one runs, which
+			// looks like that one's mail, or behind it, which is one too many.
+			for range 50 {
+				if slices.ContainsFunc(found.all, told) {
+					break
+				}
+				found = crashes(t, greet, c.handle.setup, "x")
+			}
+			if !slices.ContainsFunc(found.all, told) {
 				found.mention(t, want)
 			}
 			for _, text := range found.all {
