@@ -68,6 +68,7 @@ type sink struct {
 }
 
 func (s sink) Write(p []byte) (int, error) { return s.got.Write(p) }
+func (s sink) Read(p []byte) (int, error)  { return copy(p, lastWord), nil }
 func (s sink) Close() error                { return nil }
 
 // A dying worker's call is delivered or not, as planned, what came before it is, and nothing after it on any
@@ -105,6 +106,7 @@ func TestLinkDies(t *testing.T) {
 			events = append(events, event{kind: runRecorded, name: "ff_complete_execution"})
 			where = "died after call 1 of ff_complete_execution"
 		}
+		want += string(lastRequest)
 		if got.String() != want {
 			t.Errorf("after %v: delivered %q, want %q", after, got.String(), want)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"sync"
@@ -24,7 +25,7 @@ type link struct {
 	crashed bool   // guarded by journal.mu
 
 	sent atomic.Int64 // requests, of a worker's link
-	deaf atomic.Bool  // the crash has come: no answer reaches the worker any more, however soon the server gives it
+	over atomic.Bool  // the crash has come: no answer reaches the worker any more, however soon the server gives it
 
 	// sending is held for reading from when the journal notes a request until the server has it: a worker does not
 	// die in between, as what is noted counts as recorded.
@@ -79,7 +80,16 @@ type conn struct {
 	net.Conn
 	link    *link
 	partial []byte // the beginning of a request
+	reading sync.Mutex
+	last    bool // the crash came over this one; set before link.over
+	drained bool // guarded by reading
 }
+
+// Behind the last requests of a worker that dies, a connection asks for this text: once it is back, the server has
+// carried them out. Until then the next worker must not come, or what counts as recorded might not be.
+const lastWord = "fftest: this was the last request"
+
+var lastRequest = fmt.Appendf(nil, "*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", len(lastWord), lastWord)
 
 // Write sends the requests in p, all of them or those before the crash.
 func (c *conn) Write(p []byte) (int, error) {
@@ -91,7 +101,10 @@ func (c *conn) Write(p []byte) (int, error) {
 		victim.died()
 	}
 	if crashed {
-		c.link.died() // the server carries out what it has been sent, and its answer finds nobody
+		c.reading.Lock() // a reader that waits for an answer lets go of it when the last one is there
+		c.drain(nil)
+		c.reading.Unlock()
+		c.link.died()
 		return 0, errCut
 	}
 	return len(p), nil
@@ -99,11 +112,31 @@ func (c *conn) Write(p []byte) (int, error) {
 
 // Read returns what the server answers, and nothing that it answers after the crash.
 func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if c.link.deaf.Load() {
-		return 0, errCut
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if !c.link.over.Load() {
+		n, err := c.Conn.Read(p)
+		if !c.link.over.Load() {
+			return n, err
+		}
+		c.drain(p[:n])
 	}
-	return n, err
+	return 0, errCut
+}
+
+// drain reads what the server still answers, up to the last word; read is what was read of it before. The caller holds
+// reading.
+func (c *conn) drain(read []byte) {
+	answers, buffer := bytes.Clone(read), make([]byte, 4096)
+	for c.last && !c.drained {
+		if bytes.Contains(answers, []byte(lastWord)) {
+			c.drained = true
+			return
+		}
+		n, err := c.Conn.Read(buffer)
+		answers = append(answers, buffer[:n]...)
+		c.drained = err != nil
+	}
 }
 
 // send notes and sends the requests in p, those before the crash if there is one. late are who dies of what was sent.
@@ -127,8 +160,10 @@ func (c *conn) send(p []byte) (late []*link, crashed bool, err error) {
 			whole += size
 		}
 	}
-	if crashed {
-		c.link.deaf.Store(true)
+	if crashed && !c.link.over.Load() {
+		c.partial = append(c.partial[:whole:whole], lastRequest...)
+		whole, c.last = len(c.partial), true
+		c.link.over.Store(true)
 	}
 	if whole > 0 {
 		if _, err := c.Conn.Write(c.partial[:whole]); err != nil {
