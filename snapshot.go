@@ -96,4 +96,7 @@ type Route struct {
 	Kind         string   `json:"kind"`
 	Capabilities []string `json:"capabilities,omitempty" jsonschema:"that its worker must have"`
 	Gates        []Gate   `json:"-"` // budgets and quotas that are asked before its work runs
+	// Budgets and Quotas are the names of Gates.
+	Budgets []string `json:"budgets,omitempty" jsonschema:"that are asked before it runs"`
+	Quotas  []string `json:"quotas,omitempty" jsonschema:"that are asked before it runs, and limits of keys, in words"`
 }

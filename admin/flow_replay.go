@@ -55,8 +55,9 @@ type NodeRefusal struct {
 	// ErrTerminal, ErrState (the flow still works off how its members ended, ask again), or ErrNotFound for one that
 	// was purged.
 	Err error `json:"-"`
-	// Why is the text of Err.
-	Why string `json:"error" jsonschema:"why it was not"`
+	// Why is the text of Err, and Code its code.
+	Why  string `json:"error" jsonschema:"why it was not"`
+	Code string `json:"code,omitempty" jsonschema:"of that error"`
 }
 
 func (r NodeRefusal) Error() string { return fmt.Sprintf("node %q: %v", r.Node, r.Err) }
@@ -287,10 +288,10 @@ func (r *flowReplaying) batch(ctx context.Context, q engine.Replay, batch []repl
 			switch {
 			case errors.Is(a.Err, denied.ResolutionPending):
 				later = append(later, batch[i])
-				refused = append(refused, NodeRefusal{batch[i].Node, ids[i], a.Err, a.Err.Error()})
+				refused = append(refused, NodeRefusal{batch[i].Node, ids[i], a.Err, a.Err.Error(), flowfabric.CodeOf(a.Err)})
 				continue
 			case a.Err != nil:
-				r.out.Refused = append(r.out.Refused, NodeRefusal{batch[i].Node, ids[i], a.Err, a.Err.Error()})
+				r.out.Refused = append(r.out.Refused, NodeRefusal{batch[i].Node, ids[i], a.Err, a.Err.Error(), flowfabric.CodeOf(a.Err)})
 				continue
 			case a.Already:
 				r.out.Already++

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
 // GatesInfo is what the partitions know of gates, put together.
@@ -94,7 +95,7 @@ func (a *Admin) Gates(ctx context.Context) (GatesInfo, error) {
 	}
 	for scope, a := range seen {
 		a.Mixed = a.Mixed || count[scope] < out.Partitions
-		a.Budgets, a.Quotas = GateNames(a.Gates)
+		a.Budgets, a.Quotas = valid.GateNames(a.Gates)
 		out.Attached = append(out.Attached, *a)
 	}
 	slices.SortFunc(out.Attached, func(a, b AttachedGates) int {
@@ -111,18 +112,4 @@ func (a *AttachedGates) merge(x engine.Attachment) {
 	if x.At.After(a.At) {
 		a.Gates, a.At, a.By = x.Gates, x.At, x.By
 	}
-}
-
-// GateNames are the names of budgets and of quotas among gates, and with the quotas limits of keys in words.
-func GateNames(gates []flowfabric.Gate) (budgets, quotas []string) {
-	for _, g := range gates {
-		if g.IsBudget() {
-			budgets = append(budgets, g.Name())
-		} else if key, l, ok := g.Limit(); ok {
-			quotas = append(quotas, "key "+key+": "+l.String())
-		} else {
-			quotas = append(quotas, g.Name())
-		}
-	}
-	return budgets, quotas
 }

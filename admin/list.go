@@ -91,6 +91,8 @@ type Page[T any] struct {
 	Items []T `json:"items"`
 	// Cursor leads to the next page; "" when there is none. A page may be short, or empty, and have one.
 	Cursor string `json:"next_cursor,omitempty" jsonschema:"absent after the last page"`
+	// Missing says which partitions did not answer, of a list that the HTTP API answers all the same; "" when all did.
+	Missing string `json:"missing,omitempty" jsonschema:"which partitions did not answer, so that what they have is not in the list"`
 }
 
 // Listed is one execution of a listing: what [flowfabric.Snapshot] says that one read of many tells.

@@ -49,7 +49,7 @@ type Replay struct {
 	// Request names the request, for a caller that repeats an unanswered call itself: as long as no other request was
 	// applied, the same id replays the execution only once. Default a new id for every call, which makes the call's
 	// own repeats harmless.
-	Request uuid.UUID `json:"-"`
+	Request uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it replays once"`
 }
 
 // check refuses what contradicts itself, and names that no step has.

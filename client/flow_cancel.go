@@ -25,14 +25,14 @@ const maxLeft = 1000
 
 // FlowCancellation is what became of a [Flow.Cancel].
 type FlowCancellation struct {
-	Already bool // the flow was cancelled before: Policy and Reason are what was said then
-	Policy  flowfabric.CancellationPolicy
-	Reason  string
+	Already bool                          `json:"already" jsonschema:"it was cancelled before: policy and reason are what was said then"`
+	Policy  flowfabric.CancellationPolicy `json:"policy"`
+	Reason  string                        `json:"reason"`
 	// members that had not ended when the answer was given, active ones of CancelPending and all of CancelFlow
 	// included
-	Unended int
+	Unended int `json:"unended" jsonschema:"members that had not ended when this was answered, those that the policy leaves alone included"`
 	// Left are members that are still to be cancelled when [Flow.CancelAndWait] ran out of time: the first 1,000.
-	Left []flowfabric.MemberRecord
+	Left []flowfabric.MemberRecord `json:"-"`
 }
 
 // Cancel cancels the flow: it takes no members any more, and its own become what policy says. flowfabric.CancelAll

@@ -713,7 +713,7 @@ func (a *api) flowsAndSchedules() {
 	must.No(t, err)
 	a.as("blue", "GET", "/v1/flows/"+waits.ID().String(), "", 404)
 	a.as("blue", "POST", "/v1/flows/"+waits.ID().String()+":cancel", `{}`, 404)
-	a.as("producer", "POST", "/v1/flows/"+waits.ID().String()+":cancel", `{"policy":"cancel_all","reason":"no"}`, 204)
+	a.as("producer", "POST", "/v1/flows/"+waits.ID().String()+":cancel", `{"policy":"cancel_all","reason":"no"}`, 200)
 	a.as("viewer", "GET", "/v1/flows/nonsense", "", 400)
 
 	if _, err := client.Schedule(ctx, a.client, "night:ly", schedule.Cron("0 3 * * *", "UTC"), echo, 1); err != nil {

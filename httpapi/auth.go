@@ -302,7 +302,10 @@ func (c *call) authorize() error {
 	}
 	c.who = who
 	identityOf(c.r).name = who.Name
-	c.acting("api "+from, "")
+	if from != "" { // else the program acts itself
+		from = "api " + from
+	}
+	c.acting(from, "")
 	if !slices.Contains(c.route.need, who.Role) {
 		return &problem{Status: http.StatusForbidden, Code: "forbidden",
 			Detail: fmt.Sprintf("%s is a %s; this wants one of %s", who.Name, who.Role, joined(c.route.need))}

@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 type budgetList admin.Page[admission.BudgetRecord]
@@ -38,11 +40,8 @@ func (c *call) budgets() error {
 		return q.err
 	}
 	list, err := c.h.admin.Budgets(c.ctx())
-	if err != nil {
-		return err
-	}
-	out := cut(page, list, func(b admission.BudgetRecord) string { return b.Name })
-	return c.answerJSON(http.StatusOK, budgetList(out))
+	out, err := cut(page, list, err, func(b admission.BudgetRecord) string { return b.Name })
+	return c.answerOr(err, budgetList(out))
 }
 
 func (c *call) budget() error {
@@ -98,13 +97,19 @@ func madeStatus(made bool) int {
 	return http.StatusOK
 }
 
-func (c *call) removeBudget() error { return c.remove(c.h.admin.RemoveBudget) }
+func (c *call) removeBudget() error {
+	return c.remove("budget", denied.NoBudget, c.h.admin.RemoveBudget)
+}
 
-// remove forgets what the path names and belongs to no namespace.
-func (c *call) remove(do func(context.Context, string, ...flowfabric.ActOption) (bool, error)) error {
+// remove forgets what the path names, a budget or quota; none is why there may be nothing to forget.
+func (c *call) remove(what string, none error,
+	do func(context.Context, string, ...flowfabric.ActOption) (bool, error)) error {
 	reason, err := c.reason()
 	if err == nil {
-		_, err = do(c.ctx(), c.r.PathValue("key"), c.act(reason)...)
+		name, removed := c.r.PathValue("key"), false
+		if removed, err = do(c.ctx(), name, c.act(reason)...); err == nil && !removed {
+			err = fmt.Errorf("remove %s %q: %w", what, name, none)
+		}
 	}
 	return c.nothingToSay(err)
 }
@@ -150,13 +155,42 @@ type resetBody struct {
 	why
 }
 
+// begun is the period that a reset began.
+type begun struct {
+	Period uint64            `json:"period"`
+	Left   flowfabric.Millis `json:"left_ms,omitzero" jsonschema:"of the period; absent: it does not end"`
+}
+
 func (c *call) resetBudget() error {
 	var b resetBody
-	err := c.body(&b)
-	if err == nil {
-		_, _, err = c.h.admin.ResetBudget(c.ctx(), c.r.PathValue("key"), b.Move, c.act(b.why)...)
+	if err := c.body(&b); err != nil {
+		return err
 	}
-	return c.nothingToSay(err)
+	period, left, err := c.h.admin.ResetBudget(c.ctx(), c.r.PathValue("key"), b.Move, c.act(b.why)...)
+	return c.answerOr(err, begun{period, flowfabric.Millis(left)})
+}
+
+type usageBody struct {
+	Key       string           `json:"key" jsonschema:"names the report, at most 128 bytes without spaces: repeated with the same within a day it counts once"`
+	Execution string           `json:"execution,omitempty" jsonschema:"in whose ledger it goes"`
+	Amounts   map[string]int64 `json:"amounts" jsonschema:"by dimension, 0 or more"`
+}
+
+// reportUsage counts what was used, by somebody who holds no lease.
+func (c *call) reportUsage() error {
+	var b usageBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	u := admission.Usage{Budget: c.r.PathValue("key"), Key: b.Key, Amounts: b.Amounts}
+	if b.Execution != "" {
+		var err error
+		if u.Execution, err = flowfabric.ParseExecutionID(b.Execution); err != nil {
+			return invalid("/execution", "%.80q is no id of an execution", b.Execution)
+		}
+	}
+	said, err := c.h.admin.ReportUsage(c.ctx(), u)
+	return c.answerOr(err, said)
 }
 
 type refundBody struct {

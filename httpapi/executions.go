@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -32,7 +33,7 @@ type submitted struct {
 
 // create makes the execution.
 func (s *submission) create(c *call) (submitted, error) {
-	if err := c.whole(&s.Start, ""); err != nil {
+	if err := cmp.Or(c.whole(&s.Start, ""), s.check("")); err != nil {
 		return submitted{}, err
 	}
 	x, err := client.Submit(c.ctx(), c.h.client, handler.Define[[]byte, []byte](s.Kind), s.input(),
@@ -47,7 +48,8 @@ func (s *submission) create(c *call) (submitted, error) {
 func unknownOutcome(err error) error {
 	if unknown, ok := errors.AsType[*client.UnknownOutcomeError](err); ok {
 		p := problemOf(err)
-		p.Detail = "the submission may still happen, as " + unknown.ID.String() + "; with a key it is safe to repeat"
+		p.Execution = unknown.ID.String()
+		p.Detail = "the submission may still happen, as " + p.Execution + "; with a key it is safe to repeat"
 		return p
 	}
 	return err

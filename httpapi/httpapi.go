@@ -25,9 +25,9 @@ import (
 
 // Bounds of requests. They are part of the OpenAPI document.
 const (
-	maxBody     = 1<<20 + 64<<10 // an input of 1 MiB and everything around it
-	maxBatch    = 1000           // executions of one batch
-	maxPage     = 1000           // entries of one page
+	maxBody     = 4<<20/3 + 64<<10 // an input of 1 MiB, in base64, and everything around it
+	maxBatch    = 1000             // executions of one batch
+	maxPage     = 1000             // entries of one page
 	defaultPage = 100
 	maxWait     = time.Minute // of a Prefer: wait
 )

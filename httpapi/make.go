@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -47,7 +48,7 @@ const maxNodes = limits.MaxHTTPNodes
 
 // options are what a node says; nodes are those before it.
 func (n *nodeBody) options(c *call, place string, nodes map[string]flow.Source[[]byte]) ([]flow.NodeOption, error) {
-	if err := c.start(&n.Start, place); err != nil {
+	if err := cmp.Or(c.start(&n.Start, place), n.check(place)); err != nil {
 		return nil, err
 	}
 	opts := []flow.NodeOption{flowfabric.StartWith(n.Start)}

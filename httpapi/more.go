@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -26,9 +28,11 @@ type bulkBody struct {
 	Action   string `json:"action" jsonschema:"replay, cancel, purge, run_now, priority, hold or unhold"`
 	Priority *int   `json:"priority,omitempty" jsonschema:"of action priority, which needs it: 0..9000, higher first"`
 	admin.Replay
-	DryRun bool   `json:"dry_run,omitempty" jsonschema:"only count"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
+	KeepMs      int64  `json:"keep_ms,omitempty" jsonschema:"of action purge: how long ids stay taken, 24 h to ten years; default 24 h"`
+	DryRun      bool   `json:"dry_run,omitempty" jsonschema:"only count"`
+	Concurrency int    `json:"concurrency,omitempty" jsonschema:"calls at a time, 1..256; default 32"`
+	Limit       int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
+	Cursor      string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
 	why
 }
 
@@ -39,6 +43,8 @@ func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
 		return admin.BulkAction{}, absent("/priority")
 	case b.Action != "priority" && b.Priority != nil:
 		return admin.BulkAction{}, invalid("/priority", "it belongs to action priority")
+	case b.Action != "purge" && b.KeepMs != 0:
+		return admin.BulkAction{}, invalid("/keep_ms", "it belongs to action purge")
 	case b.Action != "replay" && b.Replay != (admin.Replay{}):
 		return admin.BulkAction{}, invalid("/action", "from_scratch, from_step and force belong to replay")
 	}
@@ -60,7 +66,7 @@ func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
 			return admin.BulkAction{}, &problem{Status: http.StatusForbidden, Code: "forbidden", Field: "/action",
 				Detail: "purge wants an admin"}
 		}
-		return admin.BulkPurge(0), nil
+		return admin.BulkPurge(ms(b.KeepMs)), nil
 	}
 	return admin.BulkAction{},
 		invalid("/action", "it is %.32q, want replay, cancel, purge, run_now, priority, hold or unhold", b.Action)
@@ -84,7 +90,8 @@ func (c *call) bulk() error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), bulkTime)
 	defer cancel()
-	r, err := c.h.admin.Bulk(ctx, f, action, admin.BulkOptions{DryRun: b.DryRun, Limit: b.Limit, Cursor: b.Cursor},
+	r, err := c.h.admin.Bulk(ctx, f, action, admin.BulkOptions{DryRun: b.DryRun, Limit: b.Limit, Cursor: b.Cursor,
+		Concurrency: b.Concurrency},
 		c.act(b.why)...)
 	if err != nil && (c.ctx().Err() != nil || ctx.Err() == nil) {
 		return err
@@ -202,7 +209,7 @@ type flowPage admin.Page[flowfabric.FlowSummary]
 
 func (c *call) flows() error {
 	q := c.query()
-	n := int(q.number("limit", 1, maxPage, defaultPage))
+	n, oldest := int(q.number("limit", 1, maxPage, defaultPage)), q.flag("oldest")
 	if q.err != nil {
 		return q.err
 	}
@@ -210,7 +217,7 @@ func (c *call) flows() error {
 	if err != nil {
 		return err
 	}
-	f := admin.FlowQuery{Namespace: namespace, Kind: q.text("kind")}
+	f := admin.FlowQuery{Namespace: namespace, Kind: q.text("kind"), Oldest: oldest}
 	for _, state := range q.list("state") {
 		f.States = append(f.States, flowfabric.FlowState(state))
 	}
@@ -288,17 +295,16 @@ func (c *call) cancelFlow() error {
 	if policy == "" {
 		policy = flowfabric.CancelAll
 	}
-	if _, err := f.Cancel(c.ctx(), policy, c.act(b.why)...); err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
+	out, err := f.Cancel(c.ctx(), policy, c.act(b.why)...)
+	return c.answerOr(err, out)
 }
 
 type flowReplay struct {
-	Nodes       []string `json:"nodes,omitempty" jsonschema:"these instead of all that did not succeed"`
-	FromScratch bool     `json:"from_scratch,omitempty"`
-	Force       bool     `json:"force,omitempty"`
+	Nodes       []string  `json:"nodes,omitempty" jsonschema:"these instead of all that did not succeed"`
+	Everything  bool      `json:"everything,omitempty" jsonschema:"also those that nobody needs any more, such as the losers of a race"`
+	FromScratch bool      `json:"from_scratch,omitempty"`
+	Force       bool      `json:"force,omitempty"`
+	Request     uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it replays once"`
 	why
 }
 
@@ -311,8 +317,8 @@ func (c *call) replayFlow() error {
 	if err != nil {
 		return err
 	}
-	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), admin.FlowReplay{Nodes: b.Nodes,
-		How: admin.Replay{FromScratch: b.FromScratch, Force: b.Force}}, c.act(b.why)...)
+	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), admin.FlowReplay{Nodes: b.Nodes, Everything: b.Everything,
+		How: admin.Replay{FromScratch: b.FromScratch, Force: b.Force, Request: b.Request}}, c.act(b.why)...)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -102,7 +104,22 @@ func (c *call) purge(b *purgeBody) error {
 	return c.h.admin.Purge(c.ctx(), id, ms(b.KeepMs), c.act(b.why)...)
 }
 
+type revokeBody struct {
+	HeldBy string `json:"held_by,omitempty" jsonschema:"only from the worker that has this session"`
+	why
+}
+
+// revoke takes an execution from the worker that has it.
+func (c *call) revoke(b *revokeBody) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	return c.h.admin.RevokeFrom(c.ctx(), id, b.HeldBy, c.act(b.why)...)
+}
+
 type resumeBody struct {
+	Request uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it resumes once"`
 	why
 	DelayMs int64 `json:"delay_ms,omitempty" jsonschema:"before a worker may go on with it, up to 30 days"`
 }
@@ -113,7 +130,7 @@ func (c *call) resume(b *resumeBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.Resume(c.ctx(), id, admin.Resume{Delay: ms(b.DelayMs)}, c.act(b.why)...)
+	return c.h.admin.Resume(c.ctx(), id, admin.Resume{Delay: ms(b.DelayMs), Request: b.Request}, c.act(b.why)...)
 }
 
 type waitpointList struct {
@@ -137,6 +154,8 @@ type reply struct {
 	Name           string          `json:"name,omitempty" jsonschema:"of the signal, 1..128 bytes; default the choice of the payload, if it has one, else signal"`
 	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null. To a question: choice, and maybe comment and by"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+	Category       string          `json:"category,omitempty" jsonschema:"a word for readers of the log, at most 64 bytes"`
+	Correlation    string          `json:"correlation,omitempty" jsonschema:"what the sender's own system knows it by, at most 256 bytes"`
 }
 
 func (b *reply) value() json.RawMessage {
@@ -152,6 +171,9 @@ func (b *reply) options() (opts []client.SignalOption) {
 	}
 	if b.IdempotencyKey != "" {
 		opts = append(opts, flowfabric.IdempotencyKey(b.IdempotencyKey))
+	}
+	if b.Category != "" || b.Correlation != "" {
+		opts = append(opts, client.SignalDetails(suspend.SentSignal{Category: b.Category, Correlation: b.Correlation}))
 	}
 	return opts
 }
@@ -226,11 +248,8 @@ func (c *call) lanes() error {
 		return err
 	}
 	list, err := c.h.admin.Lanes(c.ctx(), namespace)
-	if err != nil {
-		return err
-	}
-	out := cut(page, list, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
-	return c.answerJSON(http.StatusOK, laneList(out))
+	out, err := cut(page, list, err, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
+	return c.answerOr(err, laneList(out))
 }
 
 type queueList admin.Page[admin.Queue]
@@ -241,12 +260,10 @@ func (c *call) queues() error {
 		return err
 	}
 	list, err := c.h.admin.Queues(c.ctx(), namespace)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, queueList(cut(page, list, func(q admin.Queue) string {
+	out, err := cut(page, list, err, func(q admin.Queue) string {
 		return keyOf(q.Namespace, q.Lane, q.Kind, strings.Join(q.Capabilities, ","), q.Drift)
-	})))
+	})
+	return c.answerOr(err, queueList(out))
 }
 
 type workerList admin.Page[flowfabric.Worker]
@@ -258,16 +275,13 @@ func (c *call) workers() error {
 		return q.err
 	}
 	list, err := c.h.admin.Workers(c.ctx())
-	if err != nil {
-		return err
-	}
 	if len(c.who.Namespaces) > 0 {
 		list = slices.DeleteFunc(list, func(w flowfabric.Worker) bool {
 			return !slices.Contains(w.Namespaces, "*") && !slices.ContainsFunc(w.Namespaces, c.who.may)
 		})
 	}
-	out := cut(page, list, func(w flowfabric.Worker) string { return w.Instance })
-	return c.answerJSON(http.StatusOK, workerList(out))
+	out, err := cut(page, list, err, func(w flowfabric.Worker) string { return w.Instance })
+	return c.answerOr(err, workerList(out))
 }
 
 type health struct {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"slices"
 	"strings"
 
@@ -33,25 +34,39 @@ func (q *query) paging() paging {
 	return p
 }
 
-// cut puts items in the order of their keys and keeps those of a page. What comes or goes between two pages moves no
-// other item.
-func cut[T any](p paging, items []T, key func(T) string) (out admin.Page[T]) {
-	slices.SortFunc(items, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
+// unpaged is a list that is answered whole. err is why some of it is missing: the answer says so, unless there is
+// nothing else to say.
+func unpaged[T any](items []T, err error) (out admin.Page[T], failed error) {
+	out.Items = append([]T{}, items...) // a list also when there is none
+	if err != nil {
+		some, ok := errors.AsType[*admin.PartitionsError](err)
+		if len(items) == 0 && !(ok && some.Failed < some.Total) {
+			return out, err
+		}
+		out.Missing = inMembers(err.Error())
+	}
+	return out, nil
+}
+
+// cut puts the items of such a list in the order of their keys and keeps those of a page. What comes or goes between
+// two pages moves no other item.
+func cut[T any](p paging, items []T, err error, key func(T) string) (admin.Page[T], error) {
+	out, err := unpaged(items, err)
+	slices.SortFunc(out.Items, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 	if p.set {
-		from, found := slices.BinarySearchFunc(items, p.after, func(x T, after string) int {
+		from, found := slices.BinarySearchFunc(out.Items, p.after, func(x T, after string) int {
 			return cmp.Compare(key(x), after)
 		})
 		if found {
 			from++
 		}
-		items = items[from:]
+		out.Items = out.Items[from:]
 	}
-	if len(items) > p.limit {
-		items = items[:p.limit]
-		out.Cursor = base64.RawURLEncoding.EncodeToString([]byte(key(items[p.limit-1])))
+	if len(out.Items) > p.limit {
+		out.Items = out.Items[:p.limit]
+		out.Cursor = base64.RawURLEncoding.EncodeToString([]byte(key(out.Items[p.limit-1])))
 	}
-	out.Items = append([]T{}, items...) // a list also when there is none
-	return out
+	return out, err
 }
 
 // keyOf joins the parts of a key so that they are ordered one after the other.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,5 +80,28 @@ func TestListsArePaged(t *testing.T) {
 	a.as("blue", "GET", "/v1/schedules/s3", "", 404)
 	if p := into[problem](t, a.as("operator", "DELETE", "/v1/schedules/s3?why=x", "", 400)); p.Field != "why" {
 		t.Errorf("%+v", p)
+	}
+}
+
+// A list says what is missing in it, and is refused only when nothing answered.
+func TestPartlyAnsweredLists(t *testing.T) {
+	some := fmt.Errorf("list: %w", &admin.PartitionsError{Failed: 1, Total: 4})
+	none := fmt.Errorf("list: %w", &admin.PartitionsError{Failed: 4, Total: 4})
+	other := errors.New("no answer")
+	for _, tc := range []struct {
+		items   []int
+		err     error
+		missing bool
+		refused bool
+	}{
+		{[]int{1}, nil, false, false}, {nil, nil, false, false},
+		{[]int{1}, some, true, false}, {nil, some, true, false},
+		{nil, none, false, true}, {nil, other, false, true}, {[]int{1}, other, true, false},
+	} {
+		page, err := cut(paging{limit: 10}, tc.items, tc.err, func(int) string { return "" })
+		if (err != nil) != tc.refused || (page.Missing != "") != tc.missing ||
+			err == nil && (page.Items == nil || len(page.Items) != len(tc.items)) {
+			t.Errorf("%v with %v: %+v, %v", tc.items, tc.err, page, err)
+		}
 	}
 }

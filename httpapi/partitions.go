@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
 	"strconv"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -9,16 +8,12 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-type partitionList struct {
-	Items []flowfabric.Partition `json:"items"`
-}
+type partitionList admin.Page[flowfabric.Partition]
 
 func (c *call) partitions() error {
 	list, err := c.h.admin.Partitions(c.ctx())
-	if err != nil && len(list) == 0 {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, partitionList{list})
+	out, err := unpaged(list, err)
+	return c.answerOr(err, partitionList(out))
 }
 
 // partition is the one that the path names.
@@ -50,16 +45,12 @@ func (c *call) thawPartition() error {
 	return c.nothingToSay(err)
 }
 
-type tokenKeyList struct {
-	Items []suspend.PartitionKeys `json:"items"`
-}
+type tokenKeyList admin.Page[suspend.PartitionKeys]
 
 func (c *call) tokenKeys() error {
 	list, err := c.h.admin.TokenKeys(c.ctx())
-	if err != nil && len(list) == 0 {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, tokenKeyList{list})
+	out, err := unpaged(list, err)
+	return c.answerOr(err, tokenKeyList(out))
 }
 
 type rotateBody struct {
@@ -69,9 +60,7 @@ type rotateBody struct {
 	why
 }
 
-type rotatedList struct {
-	Items []suspend.KeyRotated `json:"items"`
-}
+type rotatedList admin.Page[suspend.KeyRotated]
 
 func (c *call) rotateTokenKeys() error {
 	var b rotateBody
@@ -80,8 +69,6 @@ func (c *call) rotateTokenKeys() error {
 	}
 	list, err := c.h.admin.RotateTokenKeys(c.ctx(), admin.Rotation{Kid: b.Kid, Grace: ms(b.GraceMs), Force: b.Force},
 		c.act(b.why)...)
-	if err != nil && len(list) == 0 {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, rotatedList{list})
+	out, err := unpaged(list, err)
+	return c.answerOr(err, rotatedList(out))
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
@@ -22,6 +23,10 @@ type problem struct {
 	Code    string `json:"code"`            // of our error
 	Field   string `json:"field,omitempty"` // JSON pointer into the body, or the name of a parameter or header
 	Request string `json:"request_id"`
+	// Execution may still be created: the submission was not answered.
+	Execution string `json:"execution,omitempty" jsonschema:"the id under which a submission that was not answered may still happen"`
+	Failed    int    `json:"failed_partitions,omitempty" jsonschema:"of a change that each partition makes by itself: those that did not make it. Repeat the request"`
+	Total     int    `json:"partitions,omitempty" jsonschema:"that were asked to make it"`
 
 	retry bool // the same request may be made again after a pause
 }
@@ -79,6 +84,9 @@ func problemOf(err error) *problem {
 			Detail: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
 	}
 	p := &problem{Detail: inMembers(err.Error()), Code: codeOf(err)}
+	if some, ok := errors.AsType[*admin.PartitionsError](err); ok {
+		p.Failed, p.Total = some.Failed, some.Total
+	}
 	for _, s := range statuses {
 		if errors.Is(err, s.err) {
 			p.Status = s.status

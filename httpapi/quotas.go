@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"math"
 	"net/http"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 type quotaList admin.Page[admission.QuotaRecord]
@@ -28,16 +30,25 @@ func (c *call) quotas() error {
 		return q.err
 	}
 	list, err := c.h.admin.Quotas(c.ctx())
-	if err != nil {
-		return err
-	}
-	out := cut(page, list, func(q admission.QuotaRecord) string { return q.Name })
-	return c.answerJSON(http.StatusOK, quotaList(out))
+	out, err := cut(page, list, err, func(q admission.QuotaRecord) string { return q.Name })
+	return c.answerOr(err, quotaList(out))
 }
 
 func (c *call) quota() error {
 	name := c.r.PathValue("key")
 	return c.showQuota(http.StatusOK, name)
+}
+
+// limit is what a limit of a key counts.
+func (c *call) limit() error {
+	q := c.query()
+	l := flowfabric.Limit{Concurrency: int(q.number("concurrency", 0, math.MaxInt32, 0)),
+		Rate: int(q.number("rate", 0, math.MaxInt32, 0)), Per: ms(int64(q.number("per_ms", 0, math.MaxInt64, 0)))}
+	if q.err != nil {
+		return q.err
+	}
+	record, err := c.h.admin.GetLimit(c.ctx(), c.r.PathValue("key"), l)
+	return c.answerOr(err, record)
 }
 
 func (c *call) showQuota(status int, name string) error {
@@ -80,7 +91,7 @@ func (c *call) ensureQuota() error {
 	return c.showQuota(madeStatus(made), name)
 }
 
-func (c *call) removeQuota() error { return c.remove(c.h.admin.RemoveQuota) }
+func (c *call) removeQuota() error { return c.remove("quota", denied.NoQuota, c.h.admin.RemoveQuota) }
 
 type attachBody struct {
 	Scope   admission.Scope `json:"scope" jsonschema:"{} is everything"`

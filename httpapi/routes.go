@@ -34,7 +34,7 @@ type route struct {
 }
 
 // globals are where the paths of what belongs to no namespace begin.
-var globals = []string{"/v1/budgets", "/v1/quotas", "/v1/gates", "/v1/doctor", "/v1/partitions", "/v1/token-keys",
+var globals = []string{"/v1/budgets", "/v1/quotas", "/v1/limits", "/v1/gates", "/v1/doctor", "/v1/partitions", "/v1/token-keys",
 	"/v1/schedule-owners", "/v1/workers/{session}:mark-dead"}
 
 // global tells whether a token that is bound to namespaces is refused.
@@ -210,9 +210,7 @@ var routes = []*route{
 		return c.change(b, c.h.client.Cancel)
 	}),
 	act("replay", "replay", "Run an ended execution again", operator, (*call).replay),
-	act("revoke", "revoke", "Take an execution from the worker that has it", operator, func(c *call, b *why) error {
-		return c.change(b, c.h.admin.Revoke)
-	}),
+	act("revoke", "revoke", "Take an execution from the worker that has it", operator, (*call).revoke),
 	act("hold", "hold", "Keep an execution from being handed out", operator, func(c *call, b *why) error {
 		return c.change(b, c.h.admin.Hold)
 	}),
@@ -274,6 +272,7 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/flows", name: "listFlows", summary: "List flows, the newest first",
 		need: viewer, shared: true, headers: sharedHeader, query: []param{{name: "namespace", kind: "string"},
 			{name: "kind", kind: "string"}, {name: "state", text: "One or more states", kind: "string", list: true},
+			{name: "oldest", text: "From the other end", kind: "boolean"},
 			{name: "limit", text: "1..1000, default 100", kind: "integer"},
 			{name: "cursor", text: "next_cursor of the page before", kind: "string"}},
 		answers: ok[flowPage]("A page."), handle: (*call).flows},
@@ -289,7 +288,8 @@ var routes = []*route{
 			"The flow has them. Those that it had before, with the same kind and input, are left alone."),
 		handle: (*call).addToFlow},
 	{method: http.MethodPost, path: "/v1/flows/{id}:cancel", name: "cancelFlow", summary: "Cancel a flow",
-		need: producer, body: of[flowCancel](), answers: done, handle: (*call).cancelFlow},
+		need: producer, body: of[flowCancel](), answers: ok[client.FlowCancellation]("It is cancelled, or was before."),
+		handle: (*call).cancelFlow},
 	{method: http.MethodPost, path: "/v1/flows/{id}:replay", name: "replayFlow",
 		summary: "Run what did not succeed of a flow again", need: operator, body: of[flowReplay](),
 		answers: ok[admin.FlowReplayed]("What will run."), handle: (*call).replayFlow},
@@ -346,6 +346,7 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/schedules", name: "listSchedules", summary: "List schedules", need: viewer,
 		query: pages, answers: ok[scheduleList]("Schedules that you may see, by name."), handle: (*call).schedules},
 	{method: http.MethodGet, path: "/v1/schedules/{key}", name: "getSchedule", summary: "Read a schedule", need: viewer,
+		query:   []param{{name: "next", text: "How many of the runs to come are told, 0..1000, default 5", kind: "integer"}},
 		answers: ok[admin.ScheduleInfo]("The schedule."), handle: (*call).getSchedule},
 	{method: http.MethodPut, path: "/v1/schedules/{key}", name: "putSchedule", summary: "Create or change a schedule",
 		need: operator, body: of[schedulePut](), answers: ok[client.ScheduleSet]("It is as the body says."),
@@ -380,8 +381,12 @@ var routes = []*route{
 		answers: ok[adjusted]("What was used then, of the dimensions that were corrected."),
 		handle:  (*call).adjustBudget},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:reset", name: "resetBudget",
-		summary: "Begin a new period of a budget", need: operator, body: of[resetBody](), answers: done,
-		handle: (*call).resetBudget},
+		summary: "Begin a new period of a budget", need: operator, body: of[resetBody](),
+		answers: ok[begun]("The period that began."), handle: (*call).resetBudget},
+	{method: http.MethodPost, path: "/v1/budgets/{key}:report", name: "reportUsage",
+		summary: "Count what was used of a budget by somebody who holds no lease", need: operator,
+		body: of[usageBody](), answers: ok[admission.Reported]("What the budget says to it. Above a hard limit nothing is counted."),
+		handle: (*call).reportUsage},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:refund", name: "refundBudget",
 		summary: "Give back what an execution used of a budget", need: operator, body: of[refundBody](),
 		answers: ok[refunded]("Whether there was something to give back."), handle: (*call).refundBudget},
@@ -390,6 +395,12 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/quotas/{key}", name: "getQuota", summary: "Read a quota", need: viewer,
 		answers: ok[admission.QuotaRecord]("With what happened to it, and who holds its slots."),
 		handle:  (*call).quota},
+	{method: http.MethodGet, path: "/v1/limits/{key}", name: "getLimit",
+		summary: "Read what a limit of a key counts", need: viewer,
+		query: []param{{name: "concurrency", text: "Of the limit, as it was submitted", kind: "integer"},
+			{name: "rate", text: "Likewise", kind: "integer"}, {name: "per_ms", text: "Likewise", kind: "integer"}},
+		answers: ok[admission.QuotaRecord]("Who holds its slots, and how many wait. A key that nobody uses has nothing."),
+		handle:  (*call).limit},
 	{method: http.MethodPut, path: "/v1/quotas/{key}", name: "putQuota", summary: "Create or change a quota",
 		need: operator, body: of[quotaBody](), answers: ok[admission.QuotaRecord]("It is as the body says."),
 		handle: (*call).putQuota},
@@ -481,6 +492,14 @@ func init() { // the document is made of the table
 
 // operates tells whether the reader may see what words keep for operators.
 func (c *call) operates() bool { return c.who.Role == Operator || c.who.Role == Admin }
+
+// answerOr sends what was read, or says why it was not.
+func (c *call) answerOr(err error, v any) error {
+	if err != nil {
+		return err
+	}
+	return c.answerJSON(http.StatusOK, v)
+}
 
 // answerJSON sends a JSON document, without what the reader may not see of its words.
 func (c *call) answerJSON(status int, v any) error {

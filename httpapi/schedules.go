@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -21,6 +22,7 @@ type scheduleBody struct {
 	Cron             string     `json:"cron,omitempty" jsonschema:"minute hour day month weekday"`
 	Zone             string     `json:"zone,omitempty" jsonschema:"of the cron expression, such as Europe/Berlin; default UTC"`
 	EveryMs          int64      `json:"every_ms,omitempty" jsonschema:"instead of cron"`
+	Anchor           time.Time  `json:"anchor,omitzero" jsonschema:"a time that every_ms counts from; default 1970-01-01T00:00:00Z"`
 	Until            *time.Time `json:"until,omitempty" jsonschema:"no run after this time; default without end"`
 	MaxRuns          uint64     `json:"max_runs,omitempty" jsonschema:"it ends after so many runs since its creation; 0: without end"`
 	JitterMs         int64      `json:"jitter_ms,omitempty" jsonschema:"each run starts up to so much later, at most 24 h and halfway to the next run"`
@@ -34,6 +36,7 @@ type scheduleBody struct {
 
 type schedulePut struct {
 	scheduleBody
+	IfNew bool `json:"if_new,omitempty" jsonschema:"refuse to change a schedule that exists"`
 	why
 }
 
@@ -48,12 +51,15 @@ func (c *call) putSchedule() error {
 		if err != nil {
 			return err
 		}
+		if b.IfNew {
+			own = []client.SchedulingOption{client.IfNew()}
+		}
 		d, err := c.declaration(name, b.scheduleBody, "", own...)
 		if err != nil {
 			return err
 		}
 		set, err := d.Put(c.ctx(), c.h.client, c.act(b.why)...)
-		if len(own) > 0 && errors.Is(err, denied.ScheduleChanged) && tries < maxScheduleTries {
+		if len(own) > 0 && !b.IfNew && errors.Is(err, denied.ScheduleChanged) && tries < maxScheduleTries {
 			continue // somebody else has made or changed it meanwhile
 		}
 		if err != nil {
@@ -91,6 +97,8 @@ func (c *call) declaration(name string, b scheduleBody, at string,
 		return none, invalid(at+"/cron", "want either cron or every_ms")
 	case b.EveryMs != 0 && b.Zone != "":
 		return none, invalid(at+"/zone", "it belongs to cron")
+	case b.Cron != "" && !b.Anchor.IsZero():
+		return none, invalid(at+"/anchor", "it belongs to every_ms")
 	case b.Cron != "":
 		zone := b.Zone
 		if zone == "" {
@@ -98,11 +106,12 @@ func (c *call) declaration(name string, b scheduleBody, at string,
 		}
 		spec = schedule.Cron(b.Cron, zone)
 	default:
-		spec = schedule.Every(ms(b.EveryMs), time.Time{})
+		spec = schedule.Every(ms(b.EveryMs), b.Anchor)
 	}
-	if err := c.whole(&b.Start, at); err != nil {
+	if err := cmp.Or(c.whole(&b.Start, at), b.check(at)); err != nil {
 		return none, err
 	}
+	b.Creator = scheduleCreator
 	opts, whole := []client.ScheduleOption{flowfabric.StartWith(b.Start)},
 		[]client.ScheduleFlowOption{flowfabric.StartWith(b.Start)}
 	for _, o := range append(b.times(), more...) {
@@ -112,7 +121,7 @@ func (c *call) declaration(name string, b scheduleBody, at string,
 		if err := option.Foreign(&b.Start, "flow word", "a flow: it belongs to the nodes"); err != nil {
 			return none, invalid(at+"/nodes", "%v", err)
 		}
-		if b.Input != nil {
+		if b.Input != nil || b.Base64 != nil {
 			return none, invalid(at+"/nodes", "the input belongs to the nodes")
 		}
 		f, err := c.graphOf(b.Kind, b.Nodes, at+"/nodes")
@@ -123,6 +132,10 @@ func (c *call) declaration(name string, b scheduleBody, at string,
 	}
 	return client.DeclareSchedule(name, spec, handler.Define[[]byte, []byte](b.Kind), b.input(), opts...), nil
 }
+
+// scheduleCreator is who creates what a schedule submits: the same whoever put it, so that putting what is there changes
+// nothing.
+const scheduleCreator = "schedule"
 
 // times are the options about when it runs.
 func (b scheduleBody) times() []client.SchedulingOption {
@@ -190,23 +203,25 @@ func (c *call) schedules() error {
 		return q.err
 	}
 	list, err := c.h.admin.Schedules(c.ctx())
-	if err != nil {
-		return err
-	}
 	list = slices.DeleteFunc(list, func(s admin.ScheduleInfo) bool { return !c.who.may(s.Namespace) })
-	out := scheduleList(cut(page, list, func(s admin.ScheduleInfo) string { return s.Name }))
+	out, err := cut(page, list, err, func(s admin.ScheduleInfo) string { return s.Name })
 	for i, s := range out.Items {
 		out.Items[i].Upcoming = s.NextRuns(shownRuns)
 	}
-	return c.answerJSON(http.StatusOK, out)
+	return c.answerOr(err, scheduleList(out))
 }
 
 func (c *call) getSchedule() error {
+	q := c.query()
+	n := q.number("next", 0, maxPage, shownRuns)
+	if q.err != nil {
+		return q.err
+	}
 	s, err := c.schedule()
 	if err != nil {
 		return err
 	}
-	s.Upcoming = s.NextRuns(shownRuns)
+	s.Upcoming = s.NextRuns(int(n))
 	return c.answerJSON(http.StatusOK, s)
 }
 

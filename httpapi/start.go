@@ -16,11 +16,25 @@ import (
 
 // given is the input of what a body asks for.
 type given struct {
-	Input json.RawMessage `json:"input,omitempty" jsonschema:"any JSON value, at most 1 MiB; the input of the handler. Default null"`
+	Input  json.RawMessage `json:"input,omitempty" jsonschema:"any JSON value, at most 1 MiB; the input of the handler. Default null"`
+	Base64 []byte          `json:"input_base64,omitempty" jsonschema:"instead of input, bytes that are not JSON"`
+}
+
+// check refuses two inputs; at is where they are in the body.
+func (g *given) check(at string) error {
+	if g.Input != nil && g.Base64 != nil {
+		return invalid(at+"/input_base64", "there is an input, too, want one of the two")
+	}
+	return nil
 }
 
 // input is what the handler gets.
-func (g *given) input() []byte { return value(g.Input) }
+func (g *given) input() []byte {
+	if g.Base64 != nil {
+		return g.Base64
+	}
+	return value(g.Input)
+}
 
 // start judges what only a body can get wrong in what an execution starts with; at is where that is in the body.
 func (c *call) start(s *flowfabric.Start, at string) error {

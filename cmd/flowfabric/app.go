@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -51,8 +50,8 @@ func (a *app) lasting(body func(ctx context.Context, args []string) error) func(
 	}
 }
 
-// address is the server's URL. What makes no sense from outside of a program is refused.
-func (a *app) address() (string, error) {
+// location is --url. What makes no sense from outside of a program is refused.
+func (a *app) location() (string, error) {
 	url := cmp.Or(a.url, os.Getenv("FLOWFABRIC_URL"))
 	switch {
 	case url == "":
@@ -63,6 +62,15 @@ func (a *app) address() (string, error) {
 			"embedded:// is a server inside another program, which nobody else can reach; use 'flowfabric dev' for one on a port")
 	}
 	return url, nil
+}
+
+// address is the URL of the store.
+func (a *app) address() (string, error) {
+	url, err := a.location()
+	if err == nil && served(url) {
+		err = usage("this command works on the store itself, and --url names a process that serves it")
+	}
+	return url, err
 }
 
 // boots says whether a command may be the first that ever uses a store, and so fixes its partition count.
@@ -139,6 +147,3 @@ func (a *app) who() (string, error) {
 	}
 	return "unknown", nil
 }
-
-// why is --reason.
-func (a *app) why() flowfabric.Reason { return flowfabric.Reason(a.reason) }

@@ -6,12 +6,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // maxInput bounds what is read from a file or from stdin: more than any payload may have.
@@ -74,24 +71,6 @@ func pairs(flag string, values []string) (map[string]string, error) {
 		m[k] = v
 	}
 	return m, nil
-}
-
-// requestID reads a flag that names a request, so that a repeated command does nothing twice.
-func requestID(flag, text string) (uuid.UUID, error) {
-	id, err := ids.ParseUUID(text)
-	if err != nil {
-		return id, usage("%s %q is not a lower-case uuid", flag, text)
-	}
-	return id, nil
-}
-
-// unsaidStays takes the defaults out of the help of a command that changes only what is said.
-func unsaidStays(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Value.Type() == "string" {
-			f.DefValue = ""
-		}
-	})
 }
 
 // exactly wants as many arguments as the names after the command, and names the one that is missing.

@@ -30,7 +30,8 @@ unless --timeout is given. Exit code 1 says that something is wrong (still).`,
 		return a.operate(ctx, func(o *admin.Admin) (err error) {
 			how := admin.Audit{Repair: repair, Pause: pause, MaxFindings: most} // of all partitions
 			if len(args) > 0 {
-				if how.Partitions, err = choose(args, false, partitionsOf(ctx, o)); err != nil {
+				all, _ := o.Partitions(ctx) // those that do not answer included
+				if how.Partitions, err = choose(args, false, uint16(len(all))); err != nil {
 					return err
 				}
 			}

@@ -2,56 +2,380 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
-func budgetCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "budget",
-		Short: "Create, change, show and remove budgets, and correct what was used of them",
-		Long: `budget looks after budgets: how much executions may use, by dimension, in a period. Work that has a
-budget as a gate (submit --budget, gate attach) waits while a hard limit of it is reached. Alone it does
-what ls does.`,
-	}
-	list := budgetListCommand(a)
-	cmd.AddCommand(list, budgetShowCommand(a), budgetCreateCommand(a), budgetEnsureCommand(a), budgetUpdateCommand(a),
-		budgetReportCommand(a), budgetAdjustCommand(a), budgetResetCommand(a), budgetRefundCommand(a),
-		budgetRemoveCommand(a))
-	listsAlone(cmd, list)
-	cmd.Long = strings.TrimSuffix(cmd.Long, ". Alone it does what list does.") + "."
-	return cmd
+// budgetFlags are the settings of a budget.
+var budgetFlags = []member{
+	texts("", "limit", "hard limit, `dimension=number`, at least 1; may be repeated"),
+	texts("", "soft", "soft limit, `dimension=number`; 0 is none; may be repeated"),
+	text("", "mode", "strict refuses what passes a hard limit, warn only counts it").or("strict"),
+	text("on_hard", "on-hard",
+		"what becomes of an execution whose report is refused: reject (its handler decides), fail, or block (it waits)").or("reject"),
+	text("", "on-soft", "allow, or warn: write down when a soft limit is passed").or("allow"),
+	millis("reset_ms", "reset", "begin a new period this often, 1s to ten years; 0 is never"),
+	list("refund", "refund", "give back what executions used that end so: failed,cancelled,expired"),
+	yes("strict", "strict-dimensions", "refuse reports of dimensions without limits"),
+	text("scope", "for", "what it is for, `text` for people"),
 }
 
-// gateChanged is the answer of what changes a budget or a quota.
-type gateChanged struct {
-	Name string `json:"name"`
-	Done string `json:"done"`           // the past participle: created, updated, unchanged, …
-	Note string `json:"note,omitempty"` // what may not be meant
+var budgetVerbs = []verb{
+	{
+		use: "ls", short: "List budgets",
+		long: `ls lists all budgets with what is used of each dimension. QUEUES is in how many queues work waits for a
+budget: each partition has one for every lane, kind and set of gates, with any number of executions in it;
+gate ls counts those.`,
+		example: "  flowfabric budget ls",
+		route:   "GET /v1/budgets",
+		run: manyRows([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS", "QUEUES"},
+			func(b admission.BudgetRecord) (rows [][]any) {
+				dims := dimensionRows(b)
+				if len(dims) == 0 {
+					dims = [][]any{{"", "", "", "", ""}}
+				}
+				for n, row := range dims {
+					name, mode, waiting, until := "", "", "", ""
+					if n == 0 {
+						name, mode, waiting, until = b.Name, budgetMode(b.Budget), strconv.Itoa(b.Waiting),
+							instant(b.NextReset)
+					}
+					rows = append(rows, slices.Concat([]any{styled(bold, name), mode}, row, []any{until, waiting}))
+				}
+				return rows
+			}),
+	},
+	{
+		use: "show NAME", short: "Show one budget: limits, what is used, who used it, and what it keeps from running",
+		long: `show prints a budget with what is used of it in this period, the work that it keeps from running, the
+executions that used of it last, and its audit log: who changed, adjusted and reset it.`,
+		example: "  flowfabric budget show acme",
+		route:   "GET /v1/budgets/{NAME}",
+		run: func(ctx context.Context, q *request) error {
+			var v budgetShown
+			if err := q.do(ctx, &v.BudgetRecord); err != nil {
+				return err
+			}
+			var err error
+			v.Blocked, err = blockedBy(ctx, q, func(c admission.Closing) bool { return c.Budget == v.Name })
+			if shown := q.app.show(v, v.text); shown != nil {
+				return shown
+			}
+			return err
+		},
+	},
+	{
+		use: "create NAME", short: "Create a budget",
+		long: `create makes a budget. A name is 1..64 letters, digits, _, . and -. Creating what exists with the same
+settings changes nothing; with others it is refused, see update. A dimension without a hard limit is left
+out, or has a soft one only: it is counted and keeps nothing from running.`,
+		example: `  flowfabric budget create acme --limit tokens=1000000 --soft tokens=800000 --reset 24h --on-hard fail --refund failed,cancelled
+  flowfabric budget create watch --limit cost.cents=5000 --mode warn`,
+		route: "PUT /v1/budgets/{NAME}", flags: budgetFlags, first: mayBoot,
+		run: func(ctx context.Context, q *request) error { return putBudget(ctx, q, noted("created", budgetNote)) },
+	},
+	{
+		use: "ensure NAME", short: "Create a budget if there is none of its name",
+		long: `ensure makes a budget as create does. One that is there stays as it is, whatever it says. So a script may
+run it at each deployment: operators own the numbers afterwards, and change them with update.`,
+		example: "  flowfabric budget ensure acme --limit tokens=1000000 --reset 24h",
+		route:   "POST /v1/budgets/{NAME}:ensure", flags: budgetFlags, first: mayBoot,
+		run: func(ctx context.Context, q *request) error { return putBudget(ctx, q, ensured(budgetNote)) },
+	},
+	{
+		use: "update NAME", short: "Change a budget",
+		long: `update changes what is said; what is not said stays as it is. What was used stays used. Work that waits for the
+budget is looked at anew. If somebody else changes it at the same time, one of the two is refused. --drop
+takes the limits of a dimension away; with --soft it keeps a soft one.`,
+		example: "  flowfabric budget update acme --limit tokens=2000000",
+		route:   "PUT /v1/budgets/{NAME}",
+		flags: append(unsaid(budgetFlags),
+			texts("", "drop", "forget the limits of a `dimension`; may be repeated")),
+		run: func(ctx context.Context, q *request) error {
+			var was admission.BudgetRecord
+			if err := q.get(ctx, &was, "/v1/budgets/*", q.args[0]); err != nil {
+				return err
+			}
+			if err := q.limits(was.Limits); err != nil {
+				return err
+			}
+			return update(ctx, q, was.Budget, was.Revision, budgetNote)
+		},
+	},
+	{
+		use: "report NAME DIMENSION=AMOUNT...", short: "Report what was used of a budget",
+		long: `report adds to what was used of a budget, all dimensions or none. --key names the report: repeated with
+the same key within a day it is counted once, and says that it was counted before. When it would pass a hard limit nothing is counted, and the
+exit code is 4; a budget that only warns counts it. With --execution it is in the ledger of that one.`,
+		example: "  flowfabric budget report acme tokens=1500 cost.cents=3 --key invoice-17",
+		route:   "POST /v1/budgets/{NAME}:report",
+		args:    map[string]member{"DIMENSION=AMOUNT": amountArgs},
+		flags: []member{text("key", "key", "`name` of the report, required: at most 128 bytes without spaces"),
+			text("execution", "execution", "the `id` of the execution that used it")},
+		needed: [][]string{{"key"}},
+		run:    reportUsage,
+	},
+	{
+		use: "adjust NAME DIMENSION=AMOUNT...", short: "Correct what was used of a budget, up or down",
+		long: `adjust adds to what was used in this period, or takes from it with a negative amount; nothing gets below
+zero, and no limit is asked. Who and why is in the budget's audit log. Repeated it adds again.`,
+		example: "  flowfabric budget adjust acme tokens=-500 --reason 'counted twice'",
+		route:   "POST /v1/budgets/{NAME}:adjust",
+		args:    map[string]member{"DIMENSION=AMOUNT": amountArgs},
+		run: func(ctx context.Context, q *request) error {
+			v := struct {
+				Name string           `json:"name"`
+				Done string           `json:"done"`
+				Used map[string]int64 `json:"used"`
+			}{Name: q.args[0], Done: "adjusted"}
+			if err := q.do(ctx, &v); err != nil {
+				return err
+			}
+			return q.app.show(v, func(p *page) { p.say("budget %s adjusted, used now: %s", v.Name, amountsText(v.Used)) })
+		},
+	},
+	{
+		use: "reset NAME", short: "Begin a new period of a budget now",
+		long:    "reset begins a new period: nothing is used of the budget. The next one begins when it would have, unless --move.",
+		example: "  flowfabric budget reset acme",
+		route:   "POST /v1/budgets/{NAME}:reset",
+		flags:   []member{yes("move", "move", "the next period begins a whole interval from now")},
+		run: func(ctx context.Context, q *request) error {
+			v := struct {
+				Name   string            `json:"name"`
+				Done   string            `json:"done"`
+				Period uint64            `json:"period"`
+				Left   flowfabric.Millis `json:"left_ms,omitzero"`
+			}{Name: q.args[0], Done: "reset"}
+			if err := q.do(ctx, &v); err != nil {
+				return err
+			}
+			until := "it does not end by itself"
+			if v.Left > 0 {
+				until = "it ends at " + instant(time.Now().Add(time.Duration(v.Left)))
+			}
+			return q.app.show(v, func(p *page) { p.say("budget %s reset: period %d began, %s", v.Name, v.Period, until) })
+		},
+	},
+	{
+		use: "refund NAME ID", short: "Give back what an execution used of a budget",
+		long: `refund gives back what an execution reported to a budget in this period. What it reported in earlier
+periods is gone with them. Refunding twice gives nothing back the second time.`,
+		example: "  flowfabric budget refund acme 3-0197f3a0-…",
+		route:   "POST /v1/budgets/{NAME}:refund", args: map[string]member{"ID": text("execution", "", "")},
+		run: func(ctx context.Context, q *request) error {
+			var got struct{ Returned bool }
+			if err := q.do(ctx, &got); err != nil {
+				return err
+			}
+			done := "refunded"
+			if !got.Returned {
+				done = "nothing to refund"
+			}
+			return q.app.show(changed{Name: q.args[0], Done: done}, func(p *page) { p.say("budget %s: %s", q.args[0], done) })
+		},
+	},
+	{
+		use: "rm NAME", short: "Forget a budget",
+		long: `rm forgets a budget, what was used of it and its audit log. Executions that have it as a gate wait; they go on
+within 30 s after one of that name is made again. One that is attached to scopes (gate ls) is refused:
+detach it first, or what is created there waits too.`,
+		example: "  flowfabric budget rm acme",
+		route:   "DELETE /v1/budgets/{NAME}",
+		flags:   []member{yes("", "force", "also one that is attached to scopes")},
+		run: func(ctx context.Context, q *request) error {
+			return removeGate(ctx, q, "budget", func(a admin.AttachedGates) []string { return a.Budgets })
+		},
+	},
+}
+
+// amountArgs are arguments dimension=number.
+var amountArgs = member{to: "amounts", kind: kind{textsKind.add,
+	func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
+		values, _ := flags.GetStringArray(name)
+		return amounts(name, values)
+	}}}
+
+// unsaid are flags without defaults, of a verb that changes only what is said.
+func unsaid(flags []member) []member {
+	out := slices.Clone(flags)
+	for i := range out {
+		out[i].usual = ""
+	}
+	return out
+}
+
+// noted says what was done to a budget or quota, with a note about how it is now.
+func noted[T any](done string, note func(T) string) func(*request, json.RawMessage) error {
+	return func(q *request, answer json.RawMessage) error {
+		var v T
+		if err := json.Unmarshal(answer, &v); err != nil {
+			return err
+		}
+		return q.changed(done, note(v))
+	}
+}
+
+// ensured is noted for what may have been there.
+func ensured[T any](note func(T) string) func(*request, json.RawMessage) error {
+	return func(q *request, answer json.RawMessage) error {
+		if q.door.status != http.StatusCreated {
+			return q.changed("unchanged", "it was there, and stays as it is")
+		}
+		return noted("created", note)(q, answer)
+	}
+}
+
+// update puts what was said into a budget or quota, as it was read; what was not said stays.
+func update[T any](ctx context.Context, q *request, was T, revision uint64, note func(T) string) error {
+	before, err := json.Marshal(was)
+	if err != nil {
+		return err
+	}
+	whole := map[string]any{}
+	_ = json.Unmarshal(before, &whole)
+	reason, reasoned := q.body["reason"]
+	delete(q.body, "reason")
+	maps.Copy(whole, q.body)
+	after, err := json.Marshal(whole)
+	if err != nil {
+		return err
+	}
+	var now T
+	if err := json.Unmarshal(after, &now); err != nil {
+		return usage("%v", err)
+	}
+	if reflect.DeepEqual(was, now) {
+		return q.changed("unchanged", note(now))
+	}
+	if whole["revision"] = revision; reasoned {
+		whole["reason"] = reason
+	}
+	q.body = whole
+	if err := q.do(ctx, nil); err != nil {
+		return err
+	}
+	return q.changed("updated", note(now))
+}
+
+func putBudget(ctx context.Context, q *request, show func(*request, json.RawMessage) error) error {
+	if err := q.limits(nil); err != nil {
+		return err
+	}
+	var answer json.RawMessage
+	if err := q.do(ctx, &answer); err != nil {
+		return err
+	}
+	return show(q, answer)
+}
+
+// limits puts what the flags of a budget say of limits and modes into a request; before is how the limits are.
+func (q *request) limits(before map[string]admission.Limit) error {
+	flags := q.cmd.Flags()
+	read := func(name string) (map[string]int64, error) {
+		values, _ := flags.GetStringArray(name)
+		return amounts("--"+name, values)
+	}
+	hard, err := read("limit")
+	if err != nil {
+		return err
+	}
+	soft, err := read("soft")
+	if err != nil {
+		return err
+	}
+	for _, dim := range slices.Sorted(maps.Keys(hard)) {
+		if hard[dim] == 0 {
+			drop := ""
+			if flags.Lookup("drop") != nil {
+				drop = ", or forget its limits with --drop " + dim
+			}
+			return usage(
+				"--limit %s=0 would be no limit: want at least 1; a dimension without a hard limit is left out%s", dim,
+				drop)
+		}
+	}
+	limits := maps.Clone(before)
+	if limits == nil {
+		limits = map[string]admission.Limit{}
+	}
+	if flags.Lookup("drop") != nil {
+		drop, _ := flags.GetStringArray("drop")
+		for _, dim := range drop {
+			delete(limits, dim)
+		}
+	}
+	for dim, n := range hard {
+		limits[dim] = admission.Limit{Hard: n, Soft: limits[dim].Soft}
+	}
+	for dim, n := range soft {
+		limits[dim] = admission.Limit{Hard: limits[dim].Hard, Soft: n}
+	}
+	q.body["limits"] = limits
+	if refund, said := q.body["refund"].([]string); said {
+		q.body["refund"] = slices.Compact(slices.Sorted(slices.Values(refund)))
+	}
+	for flag, x := range map[string]struct{ member, not string }{"mode": {"warn", "strict"}, "on-soft": {"warn_soft", "allow"}} {
+		if said := q.text(flag); flags.Changed(flag) {
+			if said != "warn" && said != x.not {
+				return usage("--%s %q, want %s or warn", flag, said, x.not)
+			}
+			q.body[x.member] = said == "warn"
+		}
+	}
+	return nil
+}
+
+func reportUsage(ctx context.Context, q *request) error {
+	var r admission.Reported
+	if err := q.do(ctx, &r); err != nil {
+		return err
+	}
+	var said []string
+	for _, b := range r.Breaches {
+		said = append(said, breachText(b))
+	}
+	if shown := q.app.show(r, func(p *page) {
+		counted := "counted"
+		if r.Replayed {
+			counted = "counted before"
+		}
+		if r.Applied {
+			p.say("%s in budget %s: %s", counted, q.args[0],
+				strings.Join(append([]string{amountsText(q.body["amounts"].(map[string]int64))}, said...), "; "))
+		}
+	}); shown != nil {
+		return shown
+	}
+	if !r.Applied {
+		return fmt.Errorf("report to budget %q: %w: %s", q.args[0], flowfabric.ErrOverBudget, strings.Join(said, "; "))
+	}
+	return nil
+}
+
+func breachText(b admission.Breach) string {
+	kind := "soft"
+	if b.Hard {
+		kind = "hard"
+	}
+	return fmt.Sprintf("%s is at %d, its %s limit is %d", b.Dimension, b.Used, kind, b.Limit)
 }
 
 // limitsNothing is the note about a budget or quota that keeps nothing from running.
 const limitsNothing = "it limits nothing"
-
-// showChanged says what was done.
-func (a *app) showChanged(what string, v gateChanged) error {
-	return a.show(v, func(p *page) {
-		p.say("%s %s %s", what, v.Name, v.Done)
-		if v.Note != "" {
-			p.say("note: %s", v.Note)
-		}
-	})
-}
 
 // budgetNote is what may not be meant with a budget.
 func budgetNote(b admission.Budget) string {
@@ -115,76 +439,6 @@ func limitCell(n int64, none string) string {
 		return none
 	}
 	return strconv.FormatInt(n, 10)
-}
-
-func budgetListCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "ls",
-		Short: "List budgets",
-		Long: `ls lists all budgets with what is used of each dimension. QUEUES is in how many queues work waits for a
-budget: each partition has one for every lane, kind and set of gates, with any number of executions in it;
-gate ls counts those.`,
-		Example: "  flowfabric budget ls",
-		Args:    cobra.NoArgs,
-		RunE: a.once(func(ctx context.Context, _ []string) error {
-			return a.operate(ctx, func(o *admin.Admin) error {
-				found, err := o.Budgets(ctx)
-				if err != nil && len(found) == 0 {
-					return err
-				}
-				var rows [][]any
-				for _, b := range found {
-					dims := dimensionRows(b)
-					if len(dims) == 0 {
-						dims = [][]any{{"", "", "", "", ""}}
-					}
-					for n, row := range dims {
-						name, mode, waiting, until := "", "", "", ""
-						if n == 0 {
-							name, mode, waiting, until = b.Name, budgetMode(b.Budget), strconv.Itoa(b.Waiting),
-								instant(b.NextReset)
-						}
-						rows = append(rows, slices.Concat([]any{styled(bold, name), mode}, row, []any{until, waiting}))
-					}
-				}
-				if shown := a.show(append([]admission.BudgetRecord{}, found...), func(p *page) {
-					p.table([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS",
-						"QUEUES"}, rows)
-				}); shown != nil {
-					return shown
-				}
-				return err
-			})
-		}),
-	}
-}
-
-func budgetShowCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show one budget: limits, what is used, who used it, and what it keeps from running",
-		Long: `show prints a budget with what is used of it in this period, the work that it keeps from running, the
-executions that used of it last, and its audit log: who changed, adjusted and reset it.`,
-		Example: "  flowfabric budget show acme",
-		Args:    exactly("NAME"),
-		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.operate(ctx, func(o *admin.Admin) error {
-				b, err := o.GetBudget(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				v := budgetShown{BudgetRecord: b}
-				if v.Blocked, err = blockedBy(ctx, o, flowfabric.BudgetGate(args[0])); err != nil &&
-					len(v.Blocked) == 0 {
-					err = fmt.Errorf("what it keeps from running is not known: %w", err)
-				}
-				if shown := a.show(v, v.text); shown != nil {
-					return shown
-				}
-				return err
-			})
-		}),
-	}
 }
 
 func (v budgetShown) text(p *page) {
@@ -253,205 +507,4 @@ func amounts(name string, values []string) (map[string]int64, error) {
 		out[dim] = n
 	}
 	return out, nil
-}
-
-// budgetFlags are the settings of a budget.
-type budgetFlags struct {
-	limits, soft, refund, drop  []string
-	scope, mode, onHard, onSoft string
-	reset                       time.Duration
-	strict                      bool
-}
-
-func (f *budgetFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringArrayVar(&f.limits, "limit", nil, "hard limit, `dimension=number`, at least 1; may be repeated")
-	flags.StringArrayVar(&f.soft, "soft", nil, "soft limit, `dimension=number`; 0 is none; may be repeated")
-	flags.StringVar(&f.mode, "mode", "strict", "strict refuses what passes a hard limit, warn only counts it")
-	flags.StringVar(&f.onHard, "on-hard", "reject",
-		"what becomes of an execution whose report is refused: reject (its handler decides), fail, or block (it waits)")
-	flags.StringVar(&f.onSoft, "on-soft", "allow", "allow, or warn: write down when a soft limit is passed")
-	flags.DurationVar(&f.reset, "reset", 0, "begin a new period this often, 1s to ten years; 0 is never")
-	flags.StringSliceVar(&f.refund, "refund", nil,
-		"give back what executions used that end so: failed,cancelled,expired")
-	flags.BoolVar(&f.strict, "strict-dimensions", false, "refuse reports of dimensions without limits")
-	flags.StringVar(&f.scope, "for", "", "what it is for, `text` for people")
-}
-
-// apply puts what was said into a budget; what was not said stays.
-func (f *budgetFlags) apply(cmd *cobra.Command, b *admission.Budget) error {
-	said := cmd.Flags().Changed
-	hard, err := amounts("--limit", f.limits)
-	if err != nil {
-		return err
-	}
-	soft, err := amounts("--soft", f.soft)
-	if err != nil {
-		return err
-	}
-	for _, dim := range slices.Sorted(maps.Keys(hard)) {
-		if hard[dim] == 0 {
-			drop := ""
-			if cmd.Flags().Lookup("drop") != nil {
-				drop = ", or forget its limits with --drop " + dim
-			}
-			return usage(
-				"--limit %s=0 would be no limit: want at least 1; a dimension without a hard limit is left out%s", dim,
-				drop)
-		}
-	}
-	b.Limits = maps.Clone(b.Limits)
-	if b.Limits == nil {
-		b.Limits = map[string]admission.Limit{}
-	}
-	for _, dim := range f.drop {
-		delete(b.Limits, dim)
-	}
-	for dim, n := range hard {
-		b.Limits[dim] = admission.Limit{Hard: n, Soft: b.Limits[dim].Soft}
-	}
-	for dim, n := range soft {
-		b.Limits[dim] = admission.Limit{Hard: b.Limits[dim].Hard, Soft: n}
-	}
-	if said("mode") {
-		if f.mode != "strict" && f.mode != "warn" {
-			return usage("--mode %q, want strict or warn", f.mode)
-		}
-		b.Warn = f.mode == "warn"
-	}
-	if said("on-soft") {
-		if f.onSoft != "allow" && f.onSoft != "warn" {
-			return usage("--on-soft %q, want allow or warn", f.onSoft)
-		}
-		b.WarnSoft = f.onSoft == "warn"
-	}
-	if said("on-hard") {
-		b.OnHard = admission.HardAction(f.onHard)
-	}
-	if said("reset") {
-		b.Reset = flowfabric.Millis(f.reset)
-	}
-	if said("refund") {
-		b.Refund = slices.Compact(slices.Sorted(slices.Values(f.refund)))
-	}
-	if said("strict-dimensions") {
-		b.StrictDimensions = f.strict
-	}
-	if said("for") {
-		b.Scope = f.scope
-	}
-	return nil
-}
-
-func budgetCreateCommand(a *app) *cobra.Command {
-	var f budgetFlags
-	cmd := &cobra.Command{
-		Use:   "create NAME",
-		Short: "Create a budget",
-		Long: `create makes a budget. A name is 1..64 letters, digits, _, . and -. Creating what exists with the same
-settings changes nothing; with others it is refused, see update. A dimension without a hard limit is left
-out, or has a soft one only: it is counted and keeps nothing from running.`,
-		Example: `  flowfabric budget create acme --limit tokens=1000000 --soft tokens=800000 --reset 24h --on-hard fail --refund failed,cancelled
-  flowfabric budget create watch --limit cost.cents=5000 --mode warn`,
-		Args: exactly("NAME"),
-	}
-	f.add(cmd)
-	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
-		b := admission.Budget{Name: args[0]}
-		if err := f.apply(cmd, &b); err != nil {
-			return err
-		}
-		c, err := a.client(ctx, mayBoot)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if err := admin.New(c).PutBudget(ctx, b, 0, a.why()); err != nil {
-			return err
-		}
-		return a.showChanged("budget", gateChanged{Name: args[0], Done: "created", Note: budgetNote(b)})
-	})
-	return cmd
-}
-
-// ensured is the answer of ensure; note is about what was made.
-func ensured(name, note string, made bool) gateChanged {
-	if !made {
-		return gateChanged{Name: name, Done: "unchanged", Note: "it was there, and stays as it is"}
-	}
-	return gateChanged{Name: name, Done: "created", Note: note}
-}
-
-func budgetEnsureCommand(a *app) *cobra.Command {
-	var f budgetFlags
-	cmd := &cobra.Command{
-		Use:   "ensure NAME",
-		Short: "Create a budget if there is none of its name",
-		Long: `ensure makes a budget as create does. One that is there stays as it is, whatever it says. So a script may
-run it at each deployment: operators own the numbers afterwards, and change them with update.`,
-		Example: "  flowfabric budget ensure acme --limit tokens=1000000 --reset 24h",
-		Args:    exactly("NAME"),
-	}
-	f.add(cmd)
-	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
-		b := admission.Budget{Name: args[0]}
-		if err := f.apply(cmd, &b); err != nil {
-			return err
-		}
-		c, err := a.client(ctx, mayBoot)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		made, err := admin.New(c).EnsureBudget(ctx, b, a.why())
-		if err != nil {
-			return err
-		}
-		return a.showChanged("budget", ensured(args[0], budgetNote(b), made))
-	})
-	return cmd
-}
-
-func budgetUpdateCommand(a *app) *cobra.Command {
-	var f budgetFlags
-	cmd := &cobra.Command{
-		Use:   "update NAME",
-		Short: "Change a budget",
-		Long: `update changes what is said; what is not said stays as it is. What was used stays used. Work that waits for the
-budget is looked at anew. If somebody else changes it at the same time, one of the two is refused. --drop
-takes the limits of a dimension away; with --soft it keeps a soft one.`,
-		Example: "  flowfabric budget update acme --limit tokens=2000000",
-		Args:    exactly("NAME"),
-	}
-	f.add(cmd)
-	unsaidStays(cmd)
-	cmd.Flags().StringArrayVar(&f.drop, "drop", nil, "forget the limits of a `dimension`; may be repeated")
-	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
-		return a.operate(ctx, func(o *admin.Admin) error {
-			b, err := o.GetBudget(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			before := b.Budget
-			if err := f.apply(cmd, &b.Budget); err != nil {
-				return err
-			}
-			v := gateChanged{Name: args[0], Done: "unchanged", Note: budgetNote(b.Budget)}
-			if !sameBudget(before, b.Budget) {
-				v.Done = "updated"
-				if err := o.PutBudget(ctx, b.Budget, b.Revision, a.why()); err != nil {
-					return err
-				}
-			}
-			return a.showChanged("budget", v)
-		})
-	})
-	return cmd
-}
-
-// sameBudget tells whether two descriptions say the same.
-func sameBudget(a, b admission.Budget) bool {
-	return a.Scope == b.Scope && a.Warn == b.Warn && a.OnHard == b.OnHard && a.WarnSoft == b.WarnSoft &&
-		a.Reset == b.Reset && a.StrictDimensions == b.StrictDimensions && slices.Equal(a.Refund, b.Refund) &&
-		maps.Equal(a.Limits, b.Limits)
 }

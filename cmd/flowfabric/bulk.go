@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strconv"
-	"time"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -23,111 +23,101 @@ out. If it is stopped it prints a cursor; --cursor goes on from there. Repeating
   flowfabric bulk run-now --kind ship --yes
   flowfabric bulk priority 9000 --tag team.region=eu --yes`,
 	}
-	var force, drop bool
-	var from string
-	var keep time.Duration
-	replay := bulkAction(a, "replay", "Replay what failed or expired", nil, func([]string) (admin.BulkAction, error) {
-		return admin.BulkReplay(admin.Replay{FromScratch: drop, FromStep: from, Force: force}), nil
-	})
-	replay.Flags().BoolVar(&drop, "from-scratch", false, "forget the recorded steps")
-	replay.Flags().StringVar(&from, "from-step", "",
-		"forget the step of this `name` and what was recorded after it; what has no such step fails")
-	replay.MarkFlagsMutuallyExclusive("from-scratch", "from-step")
-	replay.Flags().BoolVar(&force, "force", false, "also what completed")
-	purge := bulkAction(a, "purge", "Purge what ended", nil, func([]string) (admin.BulkAction, error) {
-		return admin.BulkPurge(keep), nil
-	})
-	purge.Flags().DurationVar(&keep, "keep", 0, "for how long ids stay taken, 24h at least (default 24h)")
-	cmd.AddCommand(replay, purge,
-		bulkAction(a, "cancel", "Cancel what has not ended", nil, func([]string) (admin.BulkAction, error) {
-			return admin.BulkCancel(), nil
-		}),
-		bulkAction(a, "run-now", "Run what is delayed", nil, func([]string) (admin.BulkAction, error) {
-			return admin.BulkRunNow(), nil
-		}),
-		bulkAction(a, "hold", "Keep what waits from being handed out", nil, func([]string) (admin.BulkAction, error) {
-			return admin.BulkHold(), nil
-		}),
-		bulkAction(a, "unhold", "Let what is held be handed out", nil, func([]string) (admin.BulkAction, error) {
-			return admin.BulkUnhold(), nil
-		}),
-		bulkAction(a, "priority", "Change the priority of what has not ended", []string{"PRIORITY"},
-			func(args []string) (admin.BulkAction, error) {
-				n, err := strconv.Atoi(args[0])
-				if err != nil {
-					return admin.BulkAction{}, usage("PRIORITY %q, want a number", args[0])
-				}
-				return admin.BulkPriority(n), nil
-			}))
+	cmd.AddCommand(a.commands(bulkVerbs)...)
 	return cmd
 }
 
-// bulkAction is one subcommand.
-func bulkAction(a *app, name, short string, names []string,
-	make func(args []string) (admin.BulkAction, error)) *cobra.Command {
-	var f filterFlags
-	var o admin.BulkOptions
-	var yes bool
-	use := name
-	for _, n := range names {
-		use += " " + n
+var bulkVerbs = []verb{
+	bulk("replay", "Replay what failed or expired", "replay",
+		yes("from_scratch", "from-scratch", "forget the recorded steps"),
+		text("from_step", "from-step",
+			"forget the step of this `name` and what was recorded after it; what has no such step fails"),
+		yes("force", "force", "also what completed")),
+	bulk("purge", "Purge what ended", "purge",
+		millis("keep_ms", "keep", "for how long ids stay taken, 24h at least (default 24h)")),
+	bulk("cancel", "Cancel what has not ended", "cancel"),
+	bulk("run-now", "Run what is delayed", "run_now"),
+	bulk("hold", "Keep what waits from being handed out", "hold"),
+	bulk("unhold", "Let what is held be handed out", "unhold"),
+	bulk("priority PRIORITY", "Change the priority of what has not ended", "priority"),
+}
+
+// bulk is the verb of an action.
+func bulk(use, short, action string, flags ...member) verb {
+	v := verb{use: use, short: short, lasting: true, route: "POST /v1/executions:bulk", namespace: "?namespace", all: true,
+		example: "  flowfabric bulk " + use + " --lane batch --dry-run",
+		args:    map[string]member{"PRIORITY": whole("priority", "", "a number")},
+		flags: slices.Concat(flags, filterFlags, []member{yes("dry_run", "dry-run", "only count what matches"),
+			yes("", "yes", "do it"), whole("", "limit", "how many at most; `0` is all"),
+			text("cursor", "cursor", "go on where the run with this `cursor` ended, with the same filter"),
+			whole("concurrency", "concurrency", "calls at a time, 1..256 (default 32)")}),
+		run: func(ctx context.Context, q *request) error {
+			q.body["action"] = action
+			return q.bulk(ctx)
+		}}
+	switch action {
+	case "replay":
+		v.exclusive = [][]string{{"from-scratch", "from-step"}}
+	case "priority":
+		v.example = "  flowfabric bulk priority 9000 --lane batch --dry-run"
 	}
-	cmd := &cobra.Command{Use: use, Short: short, Args: exactly(names...),
-		Example: "  flowfabric bulk " + use + " --lane batch --dry-run"}
-	if name == "priority" {
-		cmd.Example = "  flowfabric bulk priority 9000 --lane batch --dry-run"
+	return v
+}
+
+// bulkPage is how many executions one request is about.
+const bulkPage = 1000
+
+// bulk makes request after request until there is no more to do.
+func (q *request) bulk(ctx context.Context) error {
+	a, dry := q.app, q.said("dry-run")
+	if !q.said("yes") && !dry {
+		return usage("nothing was changed: bulk %s needs --dry-run or --yes", q.cmd.Name())
 	}
-	f.add(cmd)
-	flags := cmd.Flags()
-	flags.BoolVar(&o.DryRun, "dry-run", false, "only count what matches")
-	flags.BoolVar(&yes, "yes", false, "do it")
-	flags.IntVar(&o.Limit, "limit", 0, "how many at most; `0` is all")
-	flags.StringVar(&o.Cursor, "cursor", "", "go on where the run with this `cursor` ended, with the same filter")
-	flags.IntVar(&o.Concurrency, "concurrency", 0, "calls at a time, 1..256 (default 32)")
-	cmd.RunE = a.lasting(func(ctx context.Context, args []string) error {
-		action, err := make(args)
-		if err != nil {
-			return err
+	left := q.number("limit")
+	if left < 0 {
+		return usage("--limit is %d, want 0 or more", left)
+	}
+	all, err := admin.BulkResult{}, error(nil)
+	for limited := left > 0; ; {
+		q.body["limit"] = bulkPage
+		if limited {
+			q.body["limit"] = min(left, bulkPage)
 		}
-		filter, err := f.filter(cmd)
-		if err != nil {
-			return err
+		var r admin.BulkResult
+		if err = q.do(ctx, &r); err != nil {
+			break
 		}
-		if !yes && !o.DryRun {
-			return usage("nothing was changed: bulk %s needs --dry-run or --yes", name)
+		all.Matched, all.Done, all.Skipped, all.Failed = all.Matched+r.Matched, all.Done+r.Done, all.Skipped+r.Skipped,
+			all.Failed+r.Failed
+		all.Texts = append(all.Texts, r.Texts[:min(len(r.Texts), 10-len(all.Texts))]...)
+		all.Cursor, all.DryRun = r.Cursor, r.DryRun
+		if !a.json && r.Matched > 0 {
+			fmt.Fprintf(a.err, "%d matched, %d done, %d skipped, %d failed\n", all.Matched, all.Done, all.Skipped,
+				all.Failed)
 		}
-		o.Progress = func(r admin.BulkResult) {
-			if !a.json {
-				fmt.Fprintf(a.err, "%d matched, %d done, %d skipped, %d failed\n", r.Matched, r.Done, r.Skipped,
-					r.Failed)
-			}
+		if left -= r.Matched; r.Cursor == "" || limited && left <= 0 {
+			break
 		}
-		return a.operate(ctx, func(ad *admin.Admin) error {
-			r, err := ad.Bulk(ctx, filter, action, o, a.why())
-			if err != nil && r.Matched == 0 {
-				return err
-			}
-			shown := a.show(r, func(p *page) {
-				if o.DryRun {
-					p.say("%s would be changed", count(r.Matched, "execution"))
-				} else {
-					p.say("%s changed, %d skipped, %d failed", count(r.Done, "execution"), r.Skipped, r.Failed)
-				}
-				for _, text := range r.Texts {
-					p.say("  %s", text)
-				}
-				if r.Cursor != "" {
-					p.say("more: --cursor %s", r.Cursor)
-				}
-			})
-			if err == nil && r.Failed > 0 {
-				err = fmt.Errorf("%s failed", count(r.Failed, "execution"))
-			}
-			if err != nil {
-				return err
-			}
-			return shown
-		})
+		q.body["cursor"] = r.Cursor
+	}
+	if err != nil && all.Matched == 0 {
+		return err
+	}
+	shown := a.show(all, func(p *page) {
+		if dry {
+			p.say("%s would be changed", count(all.Matched, "execution"))
+		} else {
+			p.say("%s changed, %d skipped, %d failed", count(all.Done, "execution"), all.Skipped, all.Failed)
+		}
+		for _, text := range all.Texts {
+			p.say("  %s", text)
+		}
+		if all.Cursor != "" {
+			p.say("more: --cursor %s", all.Cursor)
+		}
 	})
-	return cmd
+	if err == nil && all.Failed > 0 {
+		err = fmt.Errorf("%s failed", count(all.Failed, "execution"))
+	}
+	return cmp.Or(err, shown)
 }

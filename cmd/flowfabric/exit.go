@@ -15,7 +15,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
 // Exit codes. They are part of the interface: scripts depend on them.
@@ -104,6 +103,9 @@ func partly(err error) bool {
 	if e, ok := errors.AsType[*admin.PartitionsError](err); ok {
 		return e.Failed < e.Total
 	}
+	if no, ok := errors.AsType[*refusal](err); ok {
+		return 0 < no.Failed && no.Failed < no.Total
+	}
 	e, ok := errors.AsType[*partialError](err)
 	return ok && e.failed < e.total
 }
@@ -151,18 +153,6 @@ var commandWords = strings.NewReplacer("; Force replays", "; --force replays", "
 	"'flowfabric waitpoints'",
 	"admin.RotateTokenKeys", "'flowfabric keys rotate'", "admin.Thaw", "'flowfabric thaw'")
 
-// inFlags writes the options of package flowfabric in an error as flags.
-var inFlags = prose.Renamer(map[string]string{"Priority": "--priority", "Lane": "--lane",
-	"Timeout": "--attempt-timeout", "AttemptTimeout": "--attempt-timeout", "Deadline": "--deadline", "Delay": "--delay",
-	"DelayUntil": "--delay-until", "Retry.MaxRetries": "--retries", "KeyWindow": "--key-window",
-	"Debounce": "--debounce", "Debounce is": "--delay with --debounce is", "DebounceMax": "--debounce-max",
-	"Filter.States": "--state", "Filter.HeldBy": "--held-by", "HeldBy": "--held-by", "Filter.Since": "--since",
-	"Until":       "--until",
-	"States":      "--state",
-	"Filter.Flow": "--flow", "Filter.ErrorText": "--error", "Filter.Categories": "--category",
-	"FlowQuery.States": "--state", "FromScratch": "--from-scratch", "FromStep": "--from-step",
-	"Concurrency": "number at once", "Rate": "number of starts", "Per": "period of starts"})
-
 // neverBooted is how the engine says that a store is fresh and may not be booted, in words of the library's
 // configuration.
 const neverBooted = "and CreateConfig is false"
@@ -179,7 +169,7 @@ func (a *app) conclude(err error) int {
 		err = usage("%s", err) // cobra's: an unknown command or flag
 	}
 	code := exitCode(err)
-	text := inFlags(commandWords.Replace(redact(err.Error())))
+	text := commandWords.Replace(redact(err.Error()))
 	if errors.Is(err, flowfabric.ErrConfig) && strings.Contains(text, neverBooted) {
 		text = "nothing was ever submitted to this store: check --url, or start a worker"
 	}

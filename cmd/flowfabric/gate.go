@@ -7,35 +7,100 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
-func gateCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "gate",
-		Short: "Attach budgets and quotas to what is created, and show what they keep from running",
-		Long: `gate says which budgets and quotas apply to all executions of a namespace, a lane or a tag that are
-created from now on, in addition to those that they name themselves; and shows which work waits for a
-budget or a quota. Alone it does what ls does.`,
+var gateVerbs = []verb{
+	{
+		use: "ls", short: "Show what is attached, and what budgets and quotas keep from running",
+		long: `ls lists what is attached where; the work that waits for a budget or a quota, by lane, kind and reason, with
+how many executions wait in how many partitions and when the first of those asks again ("due": at any moment);
+and how much budgets and quotas have not been told yet. --json tells each partition apart.`,
+		example: "  flowfabric gate ls",
+		route:   "GET /v1/gates",
+		run: func(ctx context.Context, q *request) error {
+			var all gates
+			if err := q.do(ctx, &all); err != nil {
+				return err
+			}
+			if err := q.app.show(all.GatesInfo, func(p *page) { gatesText(p, all.GatesInfo) }); err != nil {
+				return err
+			}
+			return missing(all.Missing)
+		},
+	},
+	{
+		use: "attach SCOPE", short: "Apply budgets and quotas to everything created in a scope",
+		long: `attach adds budgets and quotas to a scope: everything, namespace:NAME, lane:NAME (of --namespace),
+lane:NAMESPACE/NAME or tag:KEY=VALUE. They hold for executions that are created from now on; what exists
+keeps the gates it has. It holds in every partition; a partition that did not answer is named, and the
+command may be repeated.`,
+		example: `  flowfabric gate attach tag:app.tenant=acme --budget acme
+  flowfabric gate attach lane:gpu --quota gpu --by anna`,
+		route: "POST /v1/gates:attach", args: map[string]member{"SCOPE": text("", "", "")}, flags: gateFlags,
+		run: func(ctx context.Context, q *request) error {
+			if len(q.body) == 0 || q.body["budgets"] == nil && q.body["quotas"] == nil {
+				return usage("attach: name what to attach with --budget and --quota")
+			}
+			return attach(ctx, q, "attached", "attached to %s")
+		},
+	},
+	{
+		use: "detach SCOPE", short: "Have budgets and quotas no longer asked for what is created in a scope",
+		long: `detach takes budgets and quotas from a scope, as attach names it, or all of them with --all. What was
+created in between keeps them.`,
+		example: `  flowfabric gate detach tag:app.tenant=acme --budget acme
+  flowfabric gate detach lane:gpu --all`,
+		route: "POST /v1/gates:detach", args: map[string]member{"SCOPE": text("", "", "")},
+		flags: append(slices.Clone(gateFlags), yes("", "all", "all that is attached to the scope")),
+		run: func(ctx context.Context, q *request) error {
+			if q.said("all") == (q.body["budgets"] != nil || q.body["quotas"] != nil) {
+				return usage("detach: name what to detach with --budget and --quota, or everything with --all")
+			}
+			return attach(ctx, q, "detached", "detached from %s")
+		},
+	},
+}
+
+// gateFlags name budgets and quotas.
+var gateFlags = []member{texts("budgets", "budget", "`name` of a budget; may be repeated"),
+	texts("quotas", "quota", "`name` of a quota; may be repeated")}
+
+// attach changes what is attached to the scope that the argument names.
+func attach(ctx context.Context, q *request, done, says string) error {
+	scope, err := q.app.parseScope(q.args[0])
+	if err != nil {
+		return err
 	}
-	list := gateListCommand(a)
-	cmd.AddCommand(list, gateAttachCommand(a), gateDetachCommand(a))
-	listsAlone(cmd, list)
-	cmd.Long = strings.TrimSuffix(cmd.Long, ". Alone it does what list does.") + "."
-	return cmd
+	q.body["scope"] = scope
+	if err := changedPartly(q.do(ctx, nil)); err != nil {
+		return err
+	}
+	return q.app.show(struct {
+		Scope string `json:"scope"`
+		Done  string `json:"done"`
+	}{scopeText(scope), done}, func(p *page) { p.say(says, scopeText(scope)) })
+}
+
+// gates are those that the API tells of, with what did not answer.
+type gates struct {
+	admin.GatesInfo
+	Missing string `json:"missing"`
 }
 
 // blockedBy lists what a gate keeps from running.
-func blockedBy(ctx context.Context, o *admin.Admin, g flowfabric.Gate) ([]admin.ClosedRoute, error) {
-	all, err := o.Gates(ctx)
-	return slices.DeleteFunc(all.Closed, func(c admin.ClosedRoute) bool {
-		return c.Waiting == 0 ||
-			c.Reason.Gate != g
-	}), err
+func blockedBy(ctx context.Context, q *request, is func(admission.Closing) bool) ([]admin.ClosedRoute, error) {
+	var all gates
+	err := q.get(ctx, &all, "/v1/gates")
+	if err == nil {
+		err = missing(all.Missing)
+	}
+	closed := slices.DeleteFunc(all.Closed, func(c admin.ClosedRoute) bool { return c.Waiting == 0 || !is(c.Reason) })
+	if err != nil && len(closed) == 0 {
+		err = fmt.Errorf("what it keeps from running is not known: %w", err)
+	}
+	return closed, err
 }
 
 // closedGroup is work of one lane and kind that waits for the same in some partitions.
@@ -54,7 +119,7 @@ func grouped(closed []admin.ClosedRoute) []*closedGroup {
 	seen := map[key]*closedGroup{}
 	for _, c := range closed {
 		k := key{c.Namespace, c.Lane, c.Kind, c.Reason}
-		if k.reason.Used, k.reason.Limit = 0, 0; c.Reason.Gate != "" { // partitions asked at different times
+		if k.reason.Used, k.reason.Limit = 0, 0; c.Reason.Budget+c.Reason.Quota+c.Reason.Key != "" { // partitions asked at different times
 			k.reason.Text = ""
 		}
 		g := seen[k]
@@ -94,74 +159,35 @@ func closedTable(p *page, title string, closed []admin.ClosedRoute) {
 }
 
 // removeGate removes a budget or quota, unless it is attached to scopes.
-func (a *app) removeGate(ctx context.Context, g flowfabric.Gate, force bool, remove func(o *admin.Admin) error) error {
-	what := "quota"
-	if g.IsBudget() {
-		what = "budget"
-	}
-	return a.operate(ctx, func(o *admin.Admin) error {
-		if !force {
-			if err := refuseAttached(ctx, o, what, g); err != nil {
-				return err
+func removeGate(ctx context.Context, q *request, what string, names func(admin.AttachedGates) []string) error {
+	if !q.said("force") {
+		var all gates
+		err := q.get(ctx, &all, "/v1/gates")
+		if err == nil {
+			err = missing(all.Missing)
+		}
+		var scopes []string
+		for _, x := range all.Attached {
+			if slices.Contains(names(x), q.args[0]) {
+				scopes = append(scopes, scopeText(x.Scope))
 			}
 		}
-		if err := remove(o); err != nil {
-			return err
-		}
-		return a.showChanged(what, gateChanged{Name: g.Name(), Done: "removed"})
-	})
-}
-
-// refuseAttached is an error that names the scopes to which a gate that exists is attached.
-func refuseAttached(ctx context.Context, o *admin.Admin, what string, g flowfabric.Gate) error {
-	all, err := o.Gates(ctx)
-	var scopes []string
-	for _, x := range all.Attached {
-		if slices.Contains(x.Gates, g) {
-			scopes = append(scopes, scopeText(x.Scope))
+		switch {
+		case len(scopes) > 0: // if there is such a thing at all
+			if err := q.get(ctx, nil, "/v1/"+what+"s/*", q.args[0]); err != nil {
+				return err
+			}
+			return fmt.Errorf(
+				"remove %s %q: %w to %s, and what is created there would wait: detach it first ('flowfabric gate detach'), or say --force",
+				what, q.args[0], errAttached, strings.Join(scopes, ", "))
+		case err != nil:
+			return fmt.Errorf("remove %s %q: where it is attached is not known, see --force: %w", what, q.args[0], err)
 		}
 	}
-	if len(scopes) == 0 {
-		if err != nil {
-			return fmt.Errorf("remove %s %q: where it is attached is not known, see --force: %w", what, g.Name(), err)
-		}
-		return nil
-	}
-	if g.IsBudget() {
-		_, err = o.GetBudget(ctx, g.Name())
-	} else {
-		_, err = o.GetQuota(ctx, g.Name())
-	}
-	if err != nil {
+	if err := q.do(ctx, nil); err != nil {
 		return err
 	}
-	return fmt.Errorf(
-		"remove %s %q: %w to %s, and what is created there would wait: detach it first ('flowfabric gate detach'), or say --force",
-		what, g.Name(), errAttached, strings.Join(scopes, ", "))
-}
-
-func gateListCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "ls",
-		Short: "Show what is attached, and what budgets and quotas keep from running",
-		Long: `ls lists what is attached where; the work that waits for a budget or a quota, by lane, kind and reason, with
-how many executions wait in how many partitions and when the first of those asks again ("due": at any moment);
-and how much budgets and quotas have not been told yet. --json tells each partition apart.`,
-		Example: "  flowfabric gate ls",
-		Args:    cobra.NoArgs,
-		RunE: a.once(func(ctx context.Context, _ []string) error {
-			return a.operate(ctx, func(o *admin.Admin) error {
-				all, err := o.Gates(ctx)
-				if err != nil && all.Partitions == 0 {
-					return err
-				}
-				if shown := a.show(all, func(p *page) { gatesText(p, all) }); shown != nil {
-					return shown
-				}
-				return err
-			})
-		}),
-	}
+	return q.changed("removed", "")
 }
 
 func gatesText(p *page, v admin.GatesInfo) {
@@ -221,95 +247,4 @@ func (a *app) parseScope(text string) (admission.Scope, error) {
 	}
 	return admission.Scope{},
 		usage("SCOPE %q, want everything, namespace:NAME, lane:NAME, lane:NAMESPACE/NAME or tag:KEY=VALUE", text)
-}
-
-// gateFlags name budgets and quotas.
-type gateFlags struct{ budgets, quotas []string }
-
-func (f *gateFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.budgets, "budget", nil, "`name` of a budget; may be repeated")
-	cmd.Flags().StringArrayVar(&f.quotas, "quota", nil, "`name` of a quota; may be repeated")
-}
-
-func (f *gateFlags) gates() []flowfabric.Gate {
-	var out []flowfabric.Gate
-	for _, name := range f.budgets {
-		out = append(out, flowfabric.BudgetGate(name))
-	}
-	for _, name := range f.quotas {
-		out = append(out, flowfabric.QuotaGate(name))
-	}
-	return out
-}
-
-// attachment is the answer of attach and detach.
-type attachment struct {
-	Scope string `json:"scope"`
-	Done  string `json:"done"` // attached or detached
-}
-
-func gateAttachCommand(a *app) *cobra.Command {
-	var f gateFlags
-	cmd := &cobra.Command{
-		Use:   "attach SCOPE",
-		Short: "Apply budgets and quotas to everything created in a scope",
-		Long: `attach adds budgets and quotas to a scope: everything, namespace:NAME, lane:NAME (of --namespace),
-lane:NAMESPACE/NAME or tag:KEY=VALUE. They hold for executions that are created from now on; what exists
-keeps the gates it has. It holds in every partition; a partition that did not answer is named, and the
-command may be repeated.`,
-		Example: `  flowfabric gate attach tag:app.tenant=acme --budget acme
-  flowfabric gate attach lane:gpu --quota gpu --by anna`,
-		Args: exactly("SCOPE"),
-	}
-	f.add(cmd)
-	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
-		scope, err := a.parseScope(args[0])
-		if err == nil && len(f.gates()) == 0 {
-			err = usage("attach: name what to attach with --budget and --quota")
-		}
-		if err != nil {
-			return err
-		}
-		return a.operate(ctx, func(o *admin.Admin) error {
-			if err := o.AttachGates(ctx, scope, f.gates(), a.why()); err != nil {
-				return err
-			}
-			return a.show(attachment{scopeText(scope), "attached"},
-				func(p *page) { p.say("attached to %s", scopeText(scope)) })
-		})
-	})
-	return cmd
-}
-
-func gateDetachCommand(a *app) *cobra.Command {
-	var f gateFlags
-	var all bool
-	cmd := &cobra.Command{
-		Use:   "detach SCOPE",
-		Short: "Have budgets and quotas no longer asked for what is created in a scope",
-		Long: `detach takes budgets and quotas from a scope, as attach names it, or all of them with --all. What was
-created in between keeps them.`,
-		Example: `  flowfabric gate detach tag:app.tenant=acme --budget acme
-  flowfabric gate detach lane:gpu --all`,
-		Args: exactly("SCOPE"),
-	}
-	f.add(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "all that is attached to the scope")
-	cmd.RunE = a.once(func(ctx context.Context, args []string) error {
-		scope, err := a.parseScope(args[0])
-		if err == nil && all == (len(f.gates()) > 0) {
-			err = usage("detach: name what to detach with --budget and --quota, or everything with --all")
-		}
-		if err != nil {
-			return err
-		}
-		return a.operate(ctx, func(o *admin.Admin) error {
-			if err := o.DetachGates(ctx, scope, f.gates(), a.why()); err != nil {
-				return err
-			}
-			return a.show(attachment{scopeText(scope), "detached"},
-				func(p *page) { p.say("detached from %s", scopeText(scope)) })
-		})
-	})
-	return cmd
 }

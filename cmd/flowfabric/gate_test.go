@@ -38,7 +38,7 @@ func TestBlockedWork(t *testing.T) {
 		"gate ls":                            "budget acme: 10 used of 10 tokens",
 		"budget show acme --json":            `"reason":{"code":"budget","budget":"acme","dimension":"tokens","used":10,"limit":10,`,
 		"budget ls --json":                   `"exhausted":["tokens"]`,
-		"gate ls --json":                     `"kind":"report","until":`,
+		"gate ls --json":                     `"kind":"report","budgets":["acme"],"quotas":["gpu"],"until":`,
 		"show " + id.String():                "waiting_budget (budget acme: 10 used of 10 tokens)",
 		"ls --state waiting_budget --json":   `"state":"waiting_budget"`,
 		"ls --state waiting_budget":          id.String(),

@@ -7,46 +7,57 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-func keysCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "keys",
-		Short: "List and rotate the keys that sign tokens",
-		Long: `keys shows and rotates the keys that sign the tokens of waitpoints. Secrets never travel: the store
-knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`,
-	}
-	list := keysListCommand(a)
-	cmd.AddCommand(list, keysRotateCommand(a))
-	listsAlone(cmd, list)
-	return cmd
-}
-
-func keysListCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the keys of every partition",
-		Long:    "list shows which key signs, until when others are still good, and how many waitpoints are open under each. With --json every partition is told apart.",
-		Example: "  flowfabric keys list",
-		Args:    cobra.NoArgs,
-		RunE: a.once(func(ctx context.Context, _ []string) error {
-			return a.operate(ctx, func(o *admin.Admin) error {
-				listed, err := o.TokenKeys(ctx)
-				if err != nil && len(listed) == 0 {
-					return err
-				}
-				if shown := a.show(listed, func(p *page) { keysTable(p, listed) }); shown != nil {
-					return shown
-				}
+var keyVerbs = []verb{
+	{
+		use: "list", short: "List the keys of every partition",
+		long:    "list shows which key signs, until when others are still good, and how many waitpoints are open under each. With --json every partition is told apart.",
+		example: "  flowfabric keys list",
+		route:   "GET /v1/token-keys",
+		run: func(ctx context.Context, q *request) error {
+			listed, raw, err := pages[suspend.PartitionKeys](ctx, q)
+			if raw == nil {
 				return err
-			})
-		}),
-	}
+			}
+			if shown := q.app.show(raw, func(p *page) { keysTable(p, listed) }); shown != nil {
+				return shown
+			}
+			return err
+		},
+	},
+	{
+		use: "rotate KID", short: "Make a key sign new tokens, in every partition",
+		long: `rotate makes the key of this id sign new tokens. Give it to every worker first (FLOWFABRIC_TOKEN_KEYS,
+behind the one in use), then rotate, then drop the old one once the grace is over. It may be repeated:
+partitions that are done answer "already". A partition with open waitpoints whose tokens are needed for
+longer than the grace refuses, unless --force.`,
+		example: "  FLOWFABRIC_TOKEN_KEYS=\"$OLD,$NEW\" flowfabric keys rotate k2026 --grace 72h",
+		route:   "POST /v1/token-keys:rotate", args: map[string]member{"KID": text("kid", "", "")},
+		flags: []member{millis("grace_ms", "grace", "how long tokens of the key before stay good").
+			or(limits.DefaultKeyGrace.String()),
+			yes("force", "force", "also where tokens then end before they are needed")},
+		run: func(ctx context.Context, q *request) error {
+			rotated, raw, err := pages[suspend.KeyRotated](ctx, q)
+			if raw == nil {
+				return err
+			}
+			done := 0
+			for _, r := range rotated {
+				if r.Error == "" {
+					done++
+				}
+			}
+			if shown := q.app.show(raw, func(p *page) {
+				p.say("%s signs in %d of %s", q.args[0], done, count(len(rotated), "partition"))
+			}); shown != nil {
+				return shown
+			}
+			return err
+		},
+	},
 }
 
 // keysTable sums up the partitions: a key is one row.
@@ -89,43 +100,4 @@ func keysTable(p *page, listed []suspend.PartitionKeys) {
 		}
 	}
 	p.table([]string{"KID", "FINGERPRINT", "SIGNS IN", "KNOWN IN", "OPEN WAITPOINTS", "GOOD UNTIL"}, rows)
-}
-
-func keysRotateCommand(a *app) *cobra.Command {
-	var grace time.Duration
-	var force bool
-	cmd := &cobra.Command{
-		Use:   "rotate KID",
-		Short: "Make a key sign new tokens, in every partition",
-		Long: `rotate makes the key of this id sign new tokens. Give it to every worker first (FLOWFABRIC_TOKEN_KEYS,
-behind the one in use), then rotate, then drop the old one once the grace is over. It may be repeated:
-partitions that are done answer "already". A partition with open waitpoints whose tokens are needed for
-longer than the grace refuses, unless --force.`,
-		Example: "  FLOWFABRIC_TOKEN_KEYS=\"$OLD,$NEW\" flowfabric keys rotate k2026 --grace 72h",
-		Args:    exactly("KID"),
-		RunE: a.once(func(ctx context.Context, args []string) error {
-			return a.operate(ctx, func(o *admin.Admin) error {
-				rotated, err := o.RotateTokenKeys(ctx, admin.Rotation{Kid: args[0], Grace: grace, Force: force},
-					a.why())
-				if err != nil && len(rotated) == 0 {
-					return err
-				}
-				done := 0
-				for _, r := range rotated {
-					if r.Err == nil {
-						done++
-					}
-				}
-				if shown := a.show(rotated, func(p *page) {
-					p.say("%s signs in %d of %s", args[0], done, count(len(rotated), "partition"))
-				}); shown != nil {
-					return shown
-				}
-				return err
-			})
-		}),
-	}
-	cmd.Flags().DurationVar(&grace, "grace", limits.DefaultKeyGrace, "how long tokens of the key before stay good")
-	cmd.Flags().BoolVar(&force, "force", false, "also where tokens then end before they are needed")
-	return cmd
 }

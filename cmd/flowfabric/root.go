@@ -38,7 +38,7 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.url, "url", "",
-		"`address` of the server: redis://, rediss://, valkey://, valkeys://, redis+sentinel:// or unix:// (default $FLOWFABRIC_URL)")
+		"`address` of the store: redis://, rediss://, valkey://, valkeys://, redis+sentinel:// or unix://; or https:// of a process that serves it, with its token in FLOWFABRIC_TOKEN (default $FLOWFABRIC_URL)")
 	flags.StringVar(&a.namespace, "namespace", "default", "`namespace` of executions and lanes")
 	flags.DurationVar(&a.timeout, "timeout", 30*time.Second,
 		"how long the command may take; those that wait (tail, top, submit --wait) have no limit unless this is set")
@@ -54,20 +54,35 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 		&cobra.Group{ID: groupHealth, Title: "Health and maintenance:"},
 		&cobra.Group{ID: groupLocal, Title: "This machine:"},
 	)
+	keys := a.group("keys", "List and rotate the keys that sign tokens", `keys shows and rotates the keys that sign the tokens of waitpoints. Secrets never travel: the store
+knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`, keyVerbs)
 	for _, group := range []struct {
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWork, []*cobra.Command{submitCommand(a), lsCommand(a), showCommand(a), whyCommand(a), tailCommand(a),
-			historyCommand(a), waitpointsCommand(a),
-			signalCommand(a), approveCommand(a), sendCommand(a), messagesCommand(a), resumeCommand(a), cancelCommand(a),
-			replayCommand(a), priorityCommand(a), runNowCommand(a), delayCommand(a), bulkCommand(a),
-			tagsCommand(a), holdCommand(a), unholdCommand(a), revokeCommand(a), purgeCommand(a)}},
-		{groupOperate, []*cobra.Command{flowCommand(a), queuesCommand(a), laneCommand(a), workersCommand(a),
-			schedulesCommand(a),
-			budgetCommand(a), quotaCommand(a), gateCommand(a)}},
-		{groupHealth, []*cobra.Command{topCommand(a), doctorCommand(a), healthCommand(a), auditCommand(a),
-			trailCommand(a), loadCommand(a), keysCommand(a), freezeCommand(a), thawCommand(a)}},
+		{groupWork, append(a.commands(slices.Concat([]verb{submitVerb, lsVerb, showVerb}, executionVerbs, answerVerbs)),
+			tailCommand(a), bulkCommand(a))},
+		{groupOperate, []*cobra.Command{
+			a.group("flow", "List, show, draw, cancel, replay and seal flows", `flow looks after flows: graphs of executions that run once those they depend on allow it. Members of
+a flow are executions, for which show, why, history and tail work as for any other`, flowVerbs),
+			queuesVerb.command(a),
+			a.group("lane", "List, pause, resume, drain and disable lanes, and say how long they keep what ended and who comes next",
+				"", laneVerbs),
+			a.group("workers", "List worker processes, and give one up", "", workerVerbs),
+			a.group("schedules", "List, put, pause, resume and remove schedules, and tell when they are due", "",
+				scheduleVerbs),
+			a.group("budget", "Create, change, show and remove budgets, and correct what was used of them",
+				`budget looks after budgets: how much executions may use, by dimension, in a period. Work that has a
+budget as a gate (submit --budget, gate attach) waits while a hard limit of it is reached`, budgetVerbs),
+			a.group("quota", "Create, change, show and remove quotas",
+				`quota looks after quotas: how often executions may start, and how many may run at once. Work that has a
+quota as a gate (submit --quota, gate attach) waits while it is full`, quotaVerbs),
+			a.group("gate", "Attach budgets and quotas to what is created, and show what they keep from running",
+				`gate says which budgets and quotas apply to all executions of a namespace, a lane or a tag that are
+created from now on, in addition to those that they name themselves; and shows which work waits for a
+budget or a quota`, gateVerbs)}},
+		{groupHealth, append([]*cobra.Command{topCommand(a), doctorCommand(a), healthCommand(a), auditCommand(a),
+			trailVerb.command(a), loadCommand(a), keys}, a.commands(freezeVerbs)...)},
 		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), mcpCommand(a), tokenCommand(a),
 			versionCommand(a)}},
 	} {
@@ -122,5 +137,5 @@ func listsAlone(group, list *cobra.Command) {
 	}
 	group.RunE = list.RunE
 	group.Flags().AddFlagSet(list.Flags())
-	group.Long = strings.TrimRight(cmp.Or(group.Long, group.Short), ".") + ". Alone it does what list does."
+	group.Long = strings.TrimRight(cmp.Or(group.Long, group.Short), ".") + ". Alone it does what " + list.Name() + " does."
 }

@@ -2,63 +2,76 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-func showCommand(a *app) *cobra.Command {
-	var with shown
-	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show one execution: state, attempts, times, tags, failure",
-		Long: `show prints what the store knows of an execution. --input adds what it was submitted with, --result
+var showVerb = verb{
+	use: "show ID", short: "Show one execution: state, attempts, times, tags, failure",
+	long: `show prints what the store knows of an execution. --input adds what it was submitted with, --result
 the result of one that completed, --summary the summary document that its handler writes, --steps the
 durable steps: which attempt ran each, how long it took, and which ones failed.`,
-		Example: `  flowfabric show 3-0197f3a0-…
+	example: `  flowfabric show 3-0197f3a0-…
   flowfabric show 3-0197f3a0-… --json | jq .state`,
-		Args: exactly("ID"),
-		RunE: a.once(func(ctx context.Context, args []string) error {
-			id, err := executionID(args[0])
-			if err != nil {
-				return err
-			}
-			return a.operate(ctx, func(o *admin.Admin) error { return a.showExecution(ctx, o, id, with) })
-		}),
-	}
-	cmd.Flags().BoolVar(&with.input, "input", false, "also the input")
-	cmd.Flags().BoolVar(&with.result, "result", false, "also the result")
-	cmd.Flags().BoolVar(&with.summary, "summary", false, "also the summary document of the newest attempt")
-	cmd.Flags().BoolVar(&with.steps, "steps", false, "also the recorded and the failed steps")
-	return cmd
+	route: "GET /v1/executions/{ID}",
+	flags: []member{yes("", "input", "also the input"), yes("", "result", "also the result"),
+		yes("", "summary", "also the summary document of the newest attempt"),
+		yes("", "steps", "also the recorded and the failed steps")},
+	run: showExecution,
 }
-
-// shown is what else is shown of an execution.
-type shown struct{ input, result, summary, steps bool }
 
 // execution is what show prints of one.
 type execution struct {
 	flowfabric.Snapshot
 	Closed      *admission.Closing      `json:"closed,omitempty"`      // its queue, by a gate
 	ClosedUntil time.Time               `json:"closed_until,omitzero"` // its gates are asked again
-	Budgets     []string                `json:"budgets,omitempty"`
-	Quotas      []string                `json:"quotas,omitempty"`
-	End         *ended                  `json:"end,omitempty"`          // --result
-	Summary     *stream.Summary         `json:"summary,omitempty"`      // --summary
-	StepList    []flowfabric.StepRecord `json:"step_list,omitempty"`    // --steps
-	Input       json.RawMessage         `json:"input,omitempty"`        // --input, if it is JSON
-	InputRaw    []byte                  `json:"input_base64,omitempty"` // --input, if it is not
+	End         *ended                  `json:"end,omitempty"`         // --result
+	Summary     *stream.Summary         `json:"summary,omitempty"`     // --summary
+	StepList    []flowfabric.StepRecord `json:"step_list,omitempty"`   // --steps
+	Input       *flowfabric.Payload     `json:"input,omitempty"`       // --input
+}
+
+func showExecution(ctx context.Context, q *request) error {
+	var x execution
+	if err := q.do(ctx, &x.Snapshot); err != nil {
+		return err
+	}
+	id := q.args[0]
+	if len(x.Budgets)+len(x.Quotas) > 0 && x.State.LifecyclePhase == "runnable" {
+		var e flowfabric.Explanation
+		x.gated(e, q.get(ctx, &e, "/v1/executions/*/why", id))
+	}
+	if q.said("input") {
+		if err := q.get(ctx, &x.Input, "/v1/executions/*/input", id); err != nil {
+			return err
+		}
+	}
+	if q.said("result") && x.State.Terminal() {
+		if err := q.get(ctx, &x.End, "/v1/executions/*/result", id); err != nil {
+			return err
+		}
+	}
+	if q.said("steps") {
+		var steps listPage[flowfabric.StepRecord]
+		if err := q.get(ctx, &steps, "/v1/executions/*/steps", id); err != nil {
+			return err
+		}
+		x.StepList = steps.Items
+	}
+	if q.said("summary") {
+		if err := q.get(ctx, &x.Summary, "/v1/executions/*/summary", id); err != nil {
+			return err
+		}
+	}
+	return q.app.show(x, x.text)
 }
 
 // keyHold says how long an execution holds its key.
@@ -77,49 +90,6 @@ func keyHold(s flowfabric.Snapshot) string {
 		return "until it has ended"
 	}
 	return ""
-}
-
-func (a *app) showExecution(ctx context.Context, o *admin.Admin, id flowfabric.ExecutionID, with shown) error {
-	c := o.Client()
-	s, err := c.Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	x := execution{Snapshot: s}
-	x.Budgets, x.Quotas = admin.GateNames(s.Route.Gates)
-	if len(s.Route.Gates) > 0 && s.State.LifecyclePhase == "runnable" {
-		x.gated(o.Why(ctx, id))
-	}
-	if with.input {
-		raw, err := c.RawInput(ctx, id)
-		if err != nil {
-			return err
-		}
-		if json.Valid(raw) {
-			x.Input = raw
-		} else {
-			x.InputRaw = raw
-		}
-	}
-	if with.result && s.State.Terminal() {
-		end, ok := endOf(c.RawResult(ctx, id))
-		if ok {
-			x.End = &end
-		}
-	}
-	if with.steps {
-		if x.StepList, err = c.Steps(ctx, id); err != nil {
-			return err
-		}
-	}
-	if with.summary {
-		doc, err := c.Summary(ctx, id)
-		if err != nil {
-			return err
-		}
-		x.Summary = &doc
-	}
-	return a.show(x, x.text)
 }
 
 // forWorkers are the causes for which one that waits really waits for a worker.
@@ -196,13 +166,13 @@ func (x execution) text(p *page) {
 		p.say("\nsummary of attempt %d, version %d:", x.Summary.Attempt, x.Summary.Version)
 		p.Write(append(x.Summary.Document, '\n'))
 	}
-	if x.Input != nil || x.InputRaw != nil {
+	if x.Input != nil {
 		p.say("\ninput:")
-		ended{Result: x.Input, Bytes: x.InputRaw}.text(p)
+		payloadText(p, *x.Input)
 	}
-	if x.End != nil && (x.End.Result != nil || x.End.Bytes != nil) {
+	if x.End != nil && x.End.Output != nil {
 		p.say("\nresult:")
-		x.End.text(p)
+		payloadText(p, *x.End.Output)
 	}
 }
 

@@ -5,8 +5,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/spf13/cobra"
-
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
 
@@ -17,14 +16,18 @@ func TestAnswers(t *testing.T) {
 		{"approve", "--comment fine", `{"choice":"approve","comment":"fine","by":"anna"}`},
 		{"approve", "--choice reject", `{"choice":"reject","by":"anna"}`},
 		{"approve", "--payload null", `null`},
-		{"", "", `null`},
+		{"", "", `null`}, // nothing is sent
 		{"", "--payload 7", `7`},
 	} {
-		f, cmd := answerFlags{otherwise: tc.otherwise}, &cobra.Command{}
-		f.add(cmd)
+		a := &app{out: io.Discard, by: "anna"}
+		v := verb{use: "answer", flags: answerFlags("", "")}
+		cmd := v.command(a)
 		must.No(t, cmd.Flags().Parse(words(t.Fatalf, tc.line)))
-		payload, _, err := f.answer(&app{out: io.Discard}, "anna", cmd.Flags().Changed)
-		got, _ := json.Marshal(payload)
+		q, err := a.request(v, cmd, nil)
+		must.No(t, err)
+		q.door = &door{client: &client.Client{}}
+		err = q.answer(tc.otherwise)
+		got, _ := json.Marshal(q.body["payload"])
 		if err != nil || string(got) != tc.want {
 			t.Errorf("%q delivers %s, want %s (%v)", tc.line, got, tc.want, err)
 		}

@@ -4,29 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-
-	"github.com/spf13/cobra"
+	"net/http"
+	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
-	"github.com/flowfabric/flowfabric-go/handler"
 )
 
-// submitFlags are the flags of submit.
-type submitFlags struct {
-	startFlags
-	input           string
-	raw, wait, tail bool
-}
-
-func submitCommand(a *app) *cobra.Command {
-	var f submitFlags
-	cmd := &cobra.Command{
-		Use:   "submit KIND",
-		Short: "Create an execution",
-		Long: `submit creates one execution of a kind of work, for whatever worker has a handler for it, and
+var submitVerb = verb{
+	use: "submit KIND", short: "Create an execution",
+	long: `submit creates one execution of a kind of work, for whatever worker has a handler for it, and
 prints its id. The input is JSON, as handlers expect unless they say otherwise; --raw sends the
 bytes as they are. The command does not know the defaults that the program's own definition
 gives to its kind: what is not said here is the default of FlowFabric (lane "default", priority
@@ -37,91 +25,109 @@ refused. With --unique a second submit is answered with the first execution unti
 further submit replaces the input of the first execution, as long as no worker was given that, and delays
 it by --delay again. With --wait the id goes to stderr at once, and stdout is for the result. With --wait and --tail the exit code is 8
 when the execution ends without a result; when --timeout runs out it goes on by itself.`,
-		Example: `  flowfabric submit write-article --input '{"Topic":"tides"}'
+	example: `  flowfabric submit write-article --input '{"Topic":"tides"}'
   flowfabric submit import --input @big.json --lane batch --delay 10m --tag team.name=data
   flowfabric submit summarise --input @page.json --budget acme --quota gpu
   flowfabric submit refresh --input '"acme"' --unique acme --key-window 1h
   flowfabric submit reindex --input '{"Shop":7}' --debounce shop-7 --delay 10s --debounce-max 5m
   jq -c .order order.json | flowfabric submit ship --input - --key order-17 --wait`,
-		Args: exactly("KIND"),
-	}
-	cmd.RunE = a.lasting(func(ctx context.Context, args []string) error { return a.submit(ctx, cmd, args[0], f) })
-	flags := cmd.Flags()
-	flags.StringVarP(&f.input, "input", "i", "null", "input: `JSON`, @file, or - for stdin, at most 1 MiB")
-	flags.BoolVar(&f.raw, "raw", false, "the input is bytes, not JSON")
-	f.add(cmd)
-	f.addOnce(cmd)
-	flags.BoolVar(&f.wait, "wait", false, "wait for the end and print the result")
-	flags.BoolVar(&f.tail, "tail", false, "follow its output until the end")
-	cmd.MarkFlagsMutuallyExclusive("wait", "tail")
-	return cmd
+	route: "POST /v1/executions", namespace: "namespace", first: mayBoot, lasting: true,
+	args: map[string]member{"KIND": text("kind", "", "")},
+	flags: slices.Concat(inputFlags("input: `JSON`, @file, or - for stdin, at most 1 MiB"), startFlags, onceFlags,
+		[]member{yes("", "wait", "wait for the end and print the result"),
+			yes("", "tail", "follow its output until the end")}),
+	exclusive: append(onceExclusive, []string{"wait", "tail"}),
+	run:       submit,
 }
 
 // submitted is the answer of submit.
 type submitted struct {
-	ID   flowfabric.ExecutionID `json:"id"`
-	Kind string                 `json:"kind"`
-	// --key, --unique or --debounce led to an execution that existed
-	Duplicate bool `json:"duplicate"`
-	Replaced  bool `json:"replaced,omitempty"` // --debounce replaced its input
+	ID        flowfabric.ExecutionID `json:"id"`
+	Kind      string                 `json:"kind"`
+	Duplicate bool                   `json:"duplicate"`
+	Replaced  bool                   `json:"replaced,omitempty"`
 	*ended
 }
 
-func (a *app) submit(ctx context.Context, cmd *cobra.Command, kind string, f submitFlags) error {
-	input, err := a.read("--input", f.input)
-	if err != nil {
+func submit(ctx context.Context, q *request) error {
+	a := q.app
+	if err := q.input(); err != nil {
 		return err
 	}
-	if !f.raw {
-		if input, err = compact("--input", input); err != nil {
-			return usage("%v, and bytes that are no JSON need --raw", err)
+	if _, debounced := q.body["debounce_key"]; debounced {
+		if q.body["delay_ms"] == nil {
+			return usage("--debounce needs --delay: for how long each submit puts the execution off")
 		}
+		q.body["debounce_ms"] = q.body["delay_ms"]
+		delete(q.body, "delay_ms")
 	}
-	start, err := f.start(cmd)
-	if err != nil {
-		return err
+	if q.said("tail") && q.door.client == nil {
+		return usage("--tail needs the URL of the store")
 	}
-	c, err := a.client(ctx, mayBoot)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
 	sending := ctx
-	if !cmd.Flags().Changed("timeout") {
+	if !q.cmd.Flags().Changed("timeout") {
 		var cancel context.CancelFunc
 		sending, cancel = context.WithTimeout(ctx, a.timeout)
 		defer cancel()
 	}
-	execution, err := client.Submit(sending, c, handler.Define[[]byte, []byte](kind), input,
-		flowfabric.StartWith(start))
-	if err != nil {
+	out := submitted{Kind: q.args[0]}
+	if err := q.do(sending, &out); err != nil {
 		return err
 	}
-	out := submitted{ID: execution.ID(), Kind: kind, Duplicate: execution.Duplicate(), Replaced: execution.Replaced()}
 	switch {
-	case f.tail:
+	case q.said("tail"):
 		if err := a.show(out, func(p *page) { p.say("%s", out.ID.String()) }); err != nil {
 			return err
 		}
-		end, err := a.tail(ctx, c, out.ID, false)
+		end, err := a.tail(ctx, q.door.client, out.ID, false)
 		if err == nil && end != nil {
 			return end
 		}
 		return submittedAs(out.ID, err)
-	case f.wait:
+	case q.said("wait"):
 		if !a.json { // where stdout is for the result
 			fmt.Fprintln(a.err, "submitted", out.ID)
 		}
-		result, err := c.RawResult(ctx, out.ID)
-		if end, ok := endOf(result, err); ok {
-			out.ended = &end
-			if shown := a.show(out, end.text); shown != nil {
-				return shown
-			}
+		end, err := q.wait(ctx, out.ID)
+		if err != nil {
+			return submittedAs(out.ID, err)
 		}
-		return submittedAs(out.ID, err)
+		out.ended = &end
+		if shown := a.show(out, func(p *page) {
+			if end.Output != nil {
+				payloadText(p, *end.Output)
+			}
+		}); shown != nil {
+			return shown
+		}
+		return submittedAs(out.ID, end.err(out.ID))
 	}
 	return a.show(out, func(p *page) { p.say("%s", out.ID.String()) })
+}
+
+// wait asks for the end of an execution until it has come.
+func (q *request) wait(ctx context.Context, id flowfabric.ExecutionID) (end ended, err error) {
+	for {
+		q.door.prefer = "wait=60"
+		err := q.get(ctx, &end, "/v1/executions/*/result", id.String())
+		q.door.prefer = ""
+		if err != nil || q.door.status != http.StatusAccepted {
+			return end, err
+		}
+	}
+}
+
+// err is an end without a result as an error.
+func (e ended) err(id flowfabric.ExecutionID) error {
+	if e.State == string(flowfabric.Completed) {
+		return nil
+	}
+	out := &client.OutcomeError{ID: id, State: flowfabric.PublicState(e.State), Reason: e.Reason, By: e.By,
+		Source: e.Source, Attempts: e.Attempts}
+	if e.Failure != nil {
+		out.Category, out.Reason = e.Failure.Category, e.Failure.Message
+	}
+	return out
 }
 
 // submittedError is why waiting ended for an execution that exists: --json says its id.
@@ -150,13 +156,13 @@ func compact(name string, data []byte) ([]byte, error) {
 
 // ended is how an execution ended.
 type ended struct {
-	State    flowfabric.PublicState `json:"state"`
-	Result   json.RawMessage        `json:"result,omitempty"`       // if it is JSON
-	Bytes    []byte                 `json:"result_bytes,omitempty"` // base64, if it is not
-	Category string                 `json:"category,omitempty"`
-	Reason   string                 `json:"reason,omitempty"`
-	By       string                 `json:"cancelled_by,omitempty"`
-	Source   string                 `json:"cancel_source,omitempty"`
+	State    string              `json:"state"`
+	Output   *flowfabric.Payload `json:"output,omitempty"`
+	Failure  *flowfabric.Failure `json:"failure,omitempty"`
+	By       string              `json:"by,omitempty"`
+	Source   string              `json:"source,omitempty"`
+	Reason   string              `json:"reason,omitempty"`
+	Attempts uint32              `json:"attempts,omitempty"`
 }
 
 // canceller says who cancelled something, else what kind of source did.
@@ -167,33 +173,14 @@ func canceller(by, source string) string {
 	return source
 }
 
-// endOf tells an end from an error that says nothing about it.
-func endOf(result []byte, err error) (ended, bool) {
-	if outcome, ok := errors.AsType[*client.OutcomeError](err); ok {
-		return ended{State: outcome.State, Category: outcome.Category, Reason: outcome.Reason, By: outcome.By,
-			Source: outcome.Source}, true
-	}
-	if err != nil {
-		return ended{}, false
-	}
-	e := ended{State: flowfabric.Completed}
-	if json.Valid(result) {
-		e.Result = result
-	} else {
-		e.Bytes = result
-	}
-	return e, true
-}
-
-// text writes a result as it is when it is JSON. Of any other, lines that a terminal might obey are quoted.
-func (e ended) text(p *page) {
-	switch {
-	case e.Result != nil:
-		p.Write(bytes.TrimSpace(e.Result))
+// payloadText writes a payload as it is when it is JSON. Of any other, lines that a terminal might obey are quoted.
+func payloadText(p *page, payload flowfabric.Payload) {
+	if json.Valid(payload) {
+		p.Write(bytes.TrimSpace(payload))
 		p.WriteByte('\n')
-	case e.Bytes != nil:
-		for _, line := range textLines(string(e.Bytes)) {
-			p.say("%s", line)
-		}
+		return
+	}
+	for _, line := range textLines(string(payload)) {
+		p.say("%s", line)
 	}
 }

@@ -29,7 +29,14 @@ terminal it prints one picture after the other; with --json one line each.`,
   flowfabric top --once --json | jq .waiting`,
 		Args: cobra.NoArgs,
 	}
-	scope := a.scope(cmd)
+	var all bool
+	cmd.Flags().BoolVar(&all, "all-namespaces", false, "of all namespaces")
+	scope := func() string {
+		if all {
+			return admin.AllNamespaces
+		}
+		return a.namespace
+	}
 	watch := a.lasting(func(ctx context.Context, _ []string) error {
 		return a.operate(ctx, func(o *admin.Admin) error { return a.watch(ctx, o, interval, scope()) })
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
+	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -312,6 +313,7 @@ func route(id uint64, row string, r *reader) Route {
 		for _, g := range strings.Split(parts[4], ",") {
 			out.Gates = append(out.Gates, flowfabric.Gate(g))
 		}
+		out.Budgets, out.Quotas = valid.GateNames(out.Gates)
 	}
 	return out
 }

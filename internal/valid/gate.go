@@ -108,3 +108,17 @@ func Gates(gates []flowfabric.Gate) ([]flowfabric.Gate, error) {
 	}
 	return out, nil
 }
+
+// GateNames are the names of budgets and of quotas among gates, and with the quotas limits of keys in words.
+func GateNames(gates []flowfabric.Gate) (budgets, quotas []string) {
+	for _, g := range gates {
+		if g.IsBudget() {
+			budgets = append(budgets, g.Name())
+		} else if key, l, ok := g.Limit(); ok {
+			quotas = append(quotas, "key "+key+": "+l.String())
+		} else {
+			quotas = append(quotas, g.Name())
+		}
+	}
+	return budgets, quotas
+}

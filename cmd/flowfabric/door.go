@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+)
+
+// maxAnswer bounds an answer of the API: a page of a thousand executions with their tags is far below it.
+const maxAnswer = 64 << 20
+
+// door asks the HTTP API: that of a process that serves it, or its handler in this process, over the store that --url
+// names.
+type door struct {
+	base   string
+	token  string
+	send   http.RoundTripper
+	client *client.Client // of the store; nil with a process that serves
+	close  func()
+	status int    // of the last answer
+	prefer string // how long the next answer may take
+}
+
+// door opens the door that --url leads to.
+func (a *app) door(ctx context.Context, first boots) (*door, error) {
+	url, err := a.location()
+	if err != nil {
+		return nil, err
+	}
+	if served(url) {
+		if a.by != "" {
+			return nil, usage("--by goes with the URL of a store: a process that serves knows you by your token")
+		}
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		return &door{base: strings.TrimRight(url, "/"), token: os.Getenv("FLOWFABRIC_TOKEN"), send: transport,
+			close: transport.CloseIdleConnections}, nil
+	}
+	by, err := a.who()
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.client(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Logger: slog.New(slog.DiscardHandler),
+		Authorize: func(*http.Request) (httpapi.Principal, error) {
+			return httpapi.Principal{Name: by, Role: httpapi.Admin}, nil
+		}})
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return &door{base: "http://here", send: inside{handler}, client: c, close: func() {
+		handler.Close()
+		c.Close()
+	}}, nil
+}
+
+// served tells whether a URL is that of a process that serves the API, not of a store.
+func served(url string) bool {
+	return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://")
+}
+
+// ask makes one request and reads its answer into a value, which may be nil. A refusal is a [refusal].
+func (d *door) ask(ctx context.Context, method, path string, query url.Values, body, answer any) error {
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		content = bytes.NewReader(text)
+	}
+	at := d.base + path
+	if len(query) > 0 {
+		at += "?" + query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, method, at, content)
+	if err != nil {
+		return usage("%v", err)
+	}
+	if content != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if d.prefer != "" {
+		request.Header.Set("Prefer", d.prefer)
+	}
+	if d.token != "" {
+		request.Header.Set("Authorization", "Bearer "+d.token)
+	}
+	reply, err := d.send.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("%w: %w", flowfabric.ErrTransport, err)
+	}
+	defer reply.Body.Close()
+	d.status = reply.StatusCode
+	text, err := io.ReadAll(io.LimitReader(reply.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%w: %w", flowfabric.ErrTransport, err)
+	}
+	if reply.StatusCode >= http.StatusBadRequest {
+		no := &refusal{ended: ctx.Err()}
+		if json.Unmarshal(text, no) != nil || no.Code == "" { // somebody else answered, such as a proxy
+			return fmt.Errorf("%w: %s %s: %s", flowfabric.ErrTransport, method, path, reply.Status)
+		}
+		return no
+	}
+	if into, raw := answer.(*json.RawMessage); raw {
+		*into = bytes.TrimSpace(text)
+		return nil
+	}
+	if answer == nil || len(text) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("%s %s answered what this version does not understand: %w", method, path, err)
+	}
+	return nil
+}
+
+// refusal is a problem document (RFC 9457) of the API, as an error of its code.
+type refusal struct {
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Code      string `json:"code"`
+	Field     string `json:"field"`     // JSON pointer into the body, or the name of a parameter
+	Execution string `json:"execution"` // which may still be created
+	Failed    int    `json:"failed_partitions"`
+	Total     int    `json:"partitions"`
+
+	ended error // of the context, if that is why
+}
+
+func (e *refusal) Error() string {
+	if e.Field != "" {
+		return strings.TrimPrefix(e.Field, "/") + ": " + e.Detail
+	}
+	return e.Detail
+}
+
+// Unwrap is the error of the library that has the code; what the API alone refuses is what it is like.
+func (e *refusal) Unwrap() []error {
+	like := error(denied.New("", e.Code))
+	if flowfabric.ClassOf(like) == flowfabric.ClassBug {
+		switch {
+		case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
+			like = flowfabric.ErrAuth
+		case e.Status == http.StatusNotFound:
+			like = flowfabric.ErrNotFound
+		case e.Status < http.StatusInternalServerError:
+			like = errRefused
+		}
+	}
+	if e.ended != nil {
+		return []error{like, e.ended}
+	}
+	return []error{like}
+}
+
+// errRefused is what the API refuses for a reason of its own.
+var errRefused = errors.New("refused")
+
+// inside has a handler in this process answer requests.
+type inside struct{ handler http.Handler }
+
+func (i inside) RoundTrip(q *http.Request) (*http.Response, error) {
+	w := &answering{header: http.Header{}}
+	i.handler.ServeHTTP(w, q)
+	if w.status == 0 { // nobody was there any more
+		return nil, errors.Join(q.Context().Err(), io.ErrUnexpectedEOF)
+	}
+	return &http.Response{StatusCode: w.status, Status: http.StatusText(w.status), Header: w.header,
+		Body: io.NopCloser(&w.body), Request: q}, nil
+}
+
+// answering keeps what a handler answers.
+type answering struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *answering) Header() http.Header { return w.header }
+
+func (w *answering) WriteHeader(status int) { w.status = status }
+
+func (w *answering) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.body.Write(b)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testserver"
+)
+
+// The same verbs say the same of a store and of a process that serves it; a token is who asks.
+func TestServed(t *testing.T) {
+	w := newEnv(t, testserver.Redis(t))
+	var entries []string
+	for _, role := range []string{"viewer", "operator", "admin"} {
+		sum := sha256.Sum256([]byte(role + "-secret"))
+		entries = append(entries, fmt.Sprintf(`{"name":"%s-token","role":%q,"sha256":%q}`, role, role,
+			hex.EncodeToString(sum[:])))
+	}
+	tokens, err := httpapi.ParseTokens("[" + strings.Join(entries, ",") + "]")
+	must.No(t, err)
+	api, err := httpapi.New(httpapi.Config{Admin: admin.New(w.client), Tokens: tokens,
+		Logger: slog.New(slog.DiscardHandler)})
+	must.No(t, err)
+	defer api.Close()
+	server := httptest.NewServer(api)
+	defer server.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+
+	as := func(role, line string) (int, string, string) {
+		t.Helper()
+		t.Setenv("FLOWFABRIC_URL", server.URL+"/")
+		t.Setenv("FLOWFABRIC_TOKEN", role+"-secret")
+		t.Setenv("FLOWFABRIC_BY", "")
+		defer t.Setenv("FLOWFABRIC_URL", w.url)
+		return w.run(line, "")
+	}
+	for _, line := range []string{"show <done> --result --input --json", "show <queued>", "ls", "ls --kind report --json",
+		"why <later> --json", "history <done>", "waitpoints <asking>", "messages <queued>", "lane list", "queues",
+		"workers --json", "flow ls", "schedules", "budget ls", "quota ls", "gate ls --json", "trail --json", "keys",
+		"show 1-00000000-0000-4000-8000-000000000000", "budget show nobody --json", "ls --state nonsense"} {
+		code, out, errOut := w.run(line, "")
+		if c, o, e := as("operator", line); c != code || o != out || e != errOut {
+			t.Errorf("%s: %d, %s%s\nof the store: %d, %s%s", line, c, o, e, code, out, errOut)
+		}
+	}
+	for _, tc := range []struct {
+		role, line string
+		code       int
+		want       string
+	}{
+		{"viewer", "cancel <queued>", exitDenied, "viewer-token is a viewer"},
+		{"wrong", "ls", exitDenied, "its token is not known here"},
+		{"operator", "purge <done>", exitDenied, "wants one of admin"},
+		{"operator", "cancel <queued> --reason 'no longer'", exitOK, "cancelled"},
+		{"operator", "cancel <queued> --by anna", exitUsage, "knows you by your token"},
+		{"operator", "history <queued>", exitOK, "operator-token"},
+		{"operator", "budget create acme --limit tokens=5", exitOK, "created"},
+		{"operator", "budget ensure acme --limit tokens=6", exitOK, "unchanged"},
+		{"operator", "budget update acme --limit tokens=6", exitOK, "updated"},
+		{"operator", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(put)"},
+		{"admin", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(already)"},
+		{"operator", "submit echo --input 1 --key one --json", exitOK, `"duplicate":false`},
+		{"operator", "submit echo --input '{\"text\":\"tides\"}' --key done --wait", exitOK, `{"text":"tides"}`},
+		{"operator", "submit report --tail", exitUsage, "--tail needs the URL of the store"},
+		{"operator", "tail <done>", exitUsage, "works on the store itself"},
+		{"operator", "approve <asking> editor --choice approve", exitOK, "resume_condition_satisfied"},
+		{"operator", "freeze 1", exitDenied, "wants one of admin"},
+		{"admin", "freeze 1", exitOK, "frozen 1 partition: 1"},
+		{"admin", "lane pause batch", exitFailed, "changed in 3 of 4 partitions"},
+		{"admin", "thaw --all", exitOK, "thawed 4 partitions"},
+		{"admin", "why <asking> --namespace other", exitOK, ""},
+	} {
+		if code, out, errOut := as(tc.role, tc.line); code != tc.code || !strings.Contains(out+errOut, tc.want) {
+			t.Errorf("%s: exit %d, want %d and %q: %s%s", tc.line, code, tc.code, tc.want, out, errOut)
+		}
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "<html>", http.StatusBadGateway)
+	}))
+	defer other.Close()
+	if code, out, errOut := w.run("ls --by '' --url "+other.URL, ""); code != exitUnreachable ||
+		!strings.Contains(errOut, "502") {
+		t.Errorf("behind a proxy: exit %d, %s%s", code, out, errOut)
+	}
+	other.Close()
+	if code, out, errOut := w.run("ls --url "+other.URL, ""); code != exitUnreachable {
+		t.Errorf("of nobody: exit %d, %s%s", code, out, errOut)
+	}
+}

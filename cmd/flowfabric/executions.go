@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// requestFlag names a request, for callers that repeat one.
+func requestFlag(verb string) member {
+	return text("request", "request", "`uuid` of this request: repeated with the same, it "+verb+" once")
+}
+
+// replayFlags say what a replay forgets, and what it is of.
+var replayFlags = []member{
+	yes("from_scratch", "from-scratch", "forget recorded steps and answers"),
+	text("from_step", "from-step", "forget the step of this `name` and what was recorded after it"),
+	yes("force", "force", "also one that succeeded"),
+}
+
+// executionVerbs read and change one execution.
+var executionVerbs = []verb{
+	{
+		use: "why ID", short: "Explain why an execution is where it is, and what moves it next",
+		long: `why looks at everything that decides where an execution is (its state, its queue and lane, live
+workers, its lease, what it waits for, who maintains the partition) and says it in words. An id that
+names nothing is explained too, with exit code 0. Scripts use "reason" of --json: it does not change
+between releases.`,
+		example: `  flowfabric why 3-0197f3a0-…
+  flowfabric why 3-0197f3a0-… --json | jq -r .reason`,
+		route: "GET /v1/executions/{ID}/why",
+		run: func(ctx context.Context, q *request) error {
+			var e flowfabric.Explanation
+			if err := q.do(ctx, &e); err != nil {
+				return err
+			}
+			e.Sentence, e.Next = commandWords.Replace(e.Sentence), commandWords.Replace(e.Next)
+			return q.app.show(e, func(p *page) {
+				p.say("%s", e.Sentence)
+				p.say("%s", e.Next)
+			})
+		},
+	},
+	{
+		use: "history ID", aliases: []string{"events"}, short: "Tell what happened to an execution, oldest first",
+		long: `history prints one line for each event: the creation, every attempt, the end, and what was out of
+the ordinary (delays, hand-backs, waits, revocations, changed priorities, replays).`,
+		example: "  flowfabric history 3-0197f3a0-…",
+		route:   "GET /v1/executions/{ID}/history",
+		run: func(ctx context.Context, q *request) error {
+			var events listPage[json.RawMessage]
+			if err := q.do(ctx, &events); err != nil {
+				return err
+			}
+			return q.app.show(events.Items, func(p *page) {
+				for _, raw := range events.Items {
+					var e flowfabric.Event
+					if json.Unmarshal(raw, &e) == nil {
+						p.say("%s", e.Text)
+					}
+				}
+			})
+		},
+	},
+	{
+		use: "cancel ID", short: "End an execution",
+		long: `cancel ends an execution in any state that is not an end. A handler that runs it sees its context
+end. The execution keeps who asks (--by) and why. Cancelling twice is no error.`,
+		example: "  flowfabric cancel 3-0197f3a0-… --reason 'no longer needed'",
+		route:   "POST /v1/executions/{ID}:cancel", done: "cancelled",
+	},
+	{
+		use: "replay ID", short: "Run an ended execution again",
+		long: `replay runs an execution that has ended again, under its id and with its input. Recorded steps and
+answers are kept, so only what is missing runs; --from-scratch drops them, and --from-step drops a step and
+everything that was recorded after it. A success is replayed only with --force.`,
+		example: "  flowfabric replay 3-0197f3a0-… --reason 'ink refilled'",
+		route:   "POST /v1/executions/{ID}:replay", done: "replayed",
+		flags:     append(slices.Clone(replayFlags), requestFlag("replays")),
+		exclusive: [][]string{{"from-scratch", "from-step"}},
+	},
+	{
+		use: "priority ID NUMBER", short: "Change the priority of an execution",
+		long:    "priority moves an execution within its queue: 0..9000, higher is claimed first. Its age is kept.",
+		example: "  flowfabric priority 3-0197f3a0-… 9000",
+		route:   "POST /v1/executions/{ID}:priority", done: "reprioritised",
+		args: map[string]member{"NUMBER": whole("priority", "", "a whole number of 0..9000")},
+	},
+	{
+		use: "run-now ID", short: "Make a delayed execution claimable at once",
+		long: `run-now ends the pause of an execution that waits for a time: a delayed start, the pause before a
+retry or after a lost worker, a delay that its handler asked for, or that of a resumption. It costs
+no retry. One that can be claimed already is no error.`,
+		example: "  flowfabric run-now 3-0197f3a0-… --reason 'the mail server is back'",
+		route:   "POST /v1/executions/{ID}:run-now", done: "made claimable",
+	},
+	{
+		use: "delay ID DURATION", short: "Change until when a delayed execution waits",
+		long: `delay lets an execution that waits for a time wait for DURATION from now instead, longer or shorter than
+before: a delayed start, the pause before a retry or after a lost worker, a delay that its handler
+asked for, or that of a resumption. 0 is run-now. One that is not delayed is refused.`,
+		example: "  flowfabric delay 3-0197f3a0-… 2h --reason 'not before the maintenance'",
+		route:   "POST /v1/executions/{ID}:delay", done: "delayed",
+		args: map[string]member{"DURATION": millis("delay_ms", "", "a duration such as 90s or 2h")},
+	},
+	{
+		use: "tags ID", short: "Show, set or remove the tags of an execution",
+		long: `tags sets and removes tags, all of them or none, and prints those that are left. A key is dotted
+lower-case words, such as team.region.`,
+		example: `  flowfabric tags 3-0197f3a0-…
+  flowfabric tags 3-0197f3a0-… --set print.ink=refilled --remove print.waiting`,
+		route: "POST /v1/executions/{ID}:tags",
+		flags: []member{tagged("set", "set", "`key=value`; may be repeated"),
+			texts("remove", "remove", "`key`; may be repeated")},
+		run: func(ctx context.Context, q *request) error {
+			if q.cmd.Flags().Changed("set") || q.cmd.Flags().Changed("remove") {
+				if err := q.do(ctx, nil); err != nil {
+					return err
+				}
+			}
+			var s flowfabric.Snapshot
+			if err := q.get(ctx, &s, "/v1/executions/*", q.args[0]); err != nil {
+				return err
+			}
+			if s.Tags == nil {
+				s.Tags = map[string]string{}
+			}
+			return q.app.show(struct {
+				ID   string            `json:"id"`
+				Tags map[string]string `json:"tags"`
+			}{q.args[0], s.Tags}, func(p *page) {
+				for _, k := range slices.Sorted(maps.Keys(s.Tags)) {
+					p.say("%s=%s", k, s.Tags[k])
+				}
+			})
+		},
+	},
+	{
+		use: "revoke ID", short: "Take an execution away from the worker that runs it",
+		long: `revoke takes the lease away at once: what the worker still writes is refused, its handler's context
+ends, and the work is queued again as after a crash, which costs no retry. It does not end the
+execution; cancel does.`,
+		example: "  flowfabric revoke 3-0197f3a0-… --reason 'worker hangs'",
+		route:   "POST /v1/executions/{ID}:revoke", done: "revoked",
+		flags: []member{text("held_by", "held-by",
+			"only if this `session` still holds it (show --json tells it)")},
+	},
+	{
+		use: "purge ID", short: "Remove an ended execution for good",
+		long: `purge removes an execution that has ended, with its input, results, steps, frames and history. There
+is no way back. Its id stays taken for --tombstone; its key is free.`,
+		example: "  flowfabric purge 3-0197f3a0-…",
+		route:   "POST /v1/executions/{ID}:purge", done: "purged",
+		flags: []member{millis("keep_ms", "tombstone", "how long the id stays taken, 24h to ten years").or("24h0m0s")},
+	},
+	{
+		use: "hold ID", short: "Keep an execution from being handed out",
+		long: `hold keeps an execution that waits for a worker from being handed out until unhold. One that runs,
+is delayed, suspended, or waits for others is refused; revoke or cancel it, or pause its lane.`,
+		example: "  flowfabric hold 3-0197f3a0-… --reason 'look at the input first'",
+		route:   "POST /v1/executions/{ID}:hold", done: "held",
+	},
+	{
+		use: "unhold ID", short: "Let a held execution be handed out again",
+		long:    "unhold puts an execution that was held back into its queue, at its old place.",
+		example: "  flowfabric unhold 3-0197f3a0-…",
+		route:   "POST /v1/executions/{ID}:unhold", done: "unheld",
+	},
+	{
+		use: "resume ID", short: "Let a suspended execution go on without an answer",
+		long: `resume ends a wait although nobody answered. The handler is told so (flowfabric.ErrNoSignal); to give
+it an answer instead, use approve.`,
+		example: "  flowfabric resume 3-0197f3a0-… --reason 'editor is on leave'",
+		route:   "POST /v1/executions/{ID}:resume", done: "resumed",
+		flags: []member{millis("delay_ms", "delay", "keep it back this long, at most 30 days"), requestFlag("resumes")},
+	},
+}
