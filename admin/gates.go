@@ -20,6 +20,7 @@ type GatesInfo struct {
 	Closed     []ClosedRoute   `json:"closed" jsonschema:"work that is not handed out, what opens first in front; at most 1024 of each partition"`
 	Outbox     int             `json:"outbox" jsonschema:"messages that budgets and quotas have not got yet"`
 	Partitions int             `json:"partitions" jsonschema:"that answered"`
+	Missing    string          `json:"missing,omitempty" jsonschema:"which partitions did not answer"`
 }
 
 // AttachedGates is what is attached to a scope, in the partition that was changed last.
@@ -104,7 +105,11 @@ func (a *Admin) Gates(ctx context.Context) (GatesInfo, error) {
 			cmp.Compare(x.Lane, y.Lane))
 	})
 	slices.SortStableFunc(out.Closed, func(a, b ClosedRoute) int { return a.Until.Compare(b.Until) })
-	return out, failed.sum("read gates", len(all))
+	err := failed.sum("read gates", len(all))
+	if err != nil {
+		out.Missing = err.Error()
+	}
+	return out, err
 }
 
 func (a *AttachedGates) merge(x engine.Attachment) {

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
@@ -133,10 +134,6 @@ type adjustBody struct {
 	Reason  string           `json:"reason,omitempty" jsonschema:"at most 256 bytes"`
 }
 
-type adjusted struct {
-	Used map[string]int64 `json:"used"`
-}
-
 func (c *call) adjustBudget() error {
 	name := c.r.PathValue("key")
 	var b adjustBody
@@ -147,18 +144,12 @@ func (c *call) adjustBudget() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, adjusted{used})
+	return c.answerJSON(http.StatusOK, apiv1.Used{Used: used})
 }
 
 type resetBody struct {
 	Move bool `json:"move,omitempty" jsonschema:"the next period begins a whole interval after this; else when it would have anyway"`
 	why
-}
-
-// begun is the period that a reset began.
-type begun struct {
-	Period uint64            `json:"period"`
-	Left   flowfabric.Millis `json:"left_ms,omitzero" jsonschema:"of the period; absent: it does not end"`
 }
 
 func (c *call) resetBudget() error {
@@ -167,7 +158,7 @@ func (c *call) resetBudget() error {
 		return err
 	}
 	period, left, err := c.h.admin.ResetBudget(c.ctx(), c.r.PathValue("key"), b.Move, c.act(b.why)...)
-	return c.answerOr(err, begun{period, flowfabric.Millis(left)})
+	return c.answerOr(err, apiv1.Period{Period: period, Left: flowfabric.Millis(left)})
 }
 
 type usageBody struct {
@@ -198,10 +189,6 @@ type refundBody struct {
 	why
 }
 
-type refunded struct {
-	Returned bool `json:"returned"`
-}
-
 func (c *call) refundBudget() error {
 	name := c.r.PathValue("key")
 	var b refundBody
@@ -216,5 +203,5 @@ func (c *call) refundBudget() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, refunded{returned})
+	return c.answerJSON(http.StatusOK, apiv1.Returned{Returned: returned})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -25,11 +26,10 @@ type submission struct {
 	given
 }
 
-type submitted struct {
-	ID        string `json:"id"`
-	Duplicate bool   `json:"duplicate" jsonschema:"its key led to an execution that existed"`
-	Replaced  bool   `json:"replaced,omitempty" jsonschema:"its debounce key replaced the input of that execution"`
-}
+type (
+	submitted = apiv1.Submitted
+	result    = apiv1.Result
+)
 
 // create makes the execution.
 func (s *submission) create(c *call) (submitted, error) {
@@ -41,7 +41,7 @@ func (s *submission) create(c *call) (submitted, error) {
 	if err != nil {
 		return submitted{}, unknownOutcome(err)
 	}
-	return submitted{x.ID().String(), x.Duplicate(), x.Replaced()}, nil
+	return submitted{ID: x.ID().String(), Duplicate: x.Duplicate(), Replaced: x.Replaced()}, nil
 }
 
 // unknownOutcome says what a caller can do about a submission that was not answered.
@@ -249,17 +249,6 @@ func (c *call) input() error {
 		return err
 	}
 	return c.answerJSON(http.StatusOK, shown.payload("input", raw))
-}
-
-// result is how an execution ended.
-type result struct {
-	State    string              `json:"state" jsonschema:"completed, failed, cancelled, expired or skipped"`
-	Output   *flowfabric.Payload `json:"output,omitempty" jsonschema:"what the handler returned, if it completed"`
-	Failure  *flowfabric.Failure `json:"failure,omitempty"`
-	By       string              `json:"by,omitempty" jsonschema:"who cancelled it: a person or token, if one was named"`
-	Source   string              `json:"source,omitempty" jsonschema:"what kind of source cancelled it: operator_override, owner (its worker), flow_cascade or system_timeout_policy"`
-	Reason   string              `json:"reason,omitempty" jsonschema:"why it was cancelled"`
-	Attempts uint32              `json:"attempts,omitempty"`
 }
 
 type unfinished struct {

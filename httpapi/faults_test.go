@@ -311,7 +311,7 @@ func TestStoreGone(t *testing.T) {
 // What the store cannot answer is 503 with Retry-After, but for health.
 func TestStoreAway(t *testing.T) {
 	p := problemOf(fmt.Errorf("get: %w", flowfabric.ErrTransport))
-	if p.Status != 503 || !p.retry || p.Code != "transport" {
+	if p.Status != 503 || !p.Retry || p.Code != "transport" {
 		t.Errorf("%+v", p)
 	}
 	for err, want := range map[error]int{

@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/words"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -392,10 +393,6 @@ func (c *call) setLane() error {
 	return nil
 }
 
-type markedDead struct {
-	Held int `json:"held" jsonschema:"executions that it held, which others take"`
-}
-
 func (c *call) markDead() error {
 	var b why
 	if err := c.body(&b); err != nil {
@@ -405,5 +402,5 @@ func (c *call) markDead() error {
 	if err != nil {
 		return err
 	}
-	return c.answerJSON(http.StatusOK, markedDead{held})
+	return c.answerJSON(http.StatusOK, apiv1.Dead{Held: held})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -39,12 +40,12 @@ func (a *api) gatesAndPartitions() {
 		t.Errorf("%+v", p)
 	}
 	a.as("operator", "PUT", acme, `{"limits":{"tokens":{"hard":20}},"revision":`+num(b.Revision)+`}`, 200)
-	if r := into[adjusted](t, a.as("operator", "POST", acme+":adjust", `{"amounts":{"tokens":7},"reason":"by hand"}`,
+	if r := into[apiv1.Used](t, a.as("operator", "POST", acme+":adjust", `{"amounts":{"tokens":7},"reason":"by hand"}`,
 		200)); r.Used["tokens"] != 7 {
 		t.Errorf("%+v", r)
 	}
 	spent := a.submit(`{"kind":"echo","budgets":["acme"]}`)
-	if r := into[refunded](t, a.as("operator", "POST", acme+":refund",
+	if r := into[apiv1.Returned](t, a.as("operator", "POST", acme+":refund",
 		`{"execution":"`+strings.TrimPrefix(spent, "/v1/executions/")+`"}`, 200)); r.Returned {
 		t.Errorf("%+v", r)
 	}

@@ -10,28 +10,12 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
-// problem is a problem document (RFC 9457), and the error that leads to it.
-type problem struct {
-	Type    string `json:"type"`
-	Title   string `json:"title"`
-	Status  int    `json:"status"`
-	Detail  string `json:"detail,omitempty"`
-	Code    string `json:"code"`            // of our error
-	Field   string `json:"field,omitempty"` // JSON pointer into the body, or the name of a parameter or header
-	Request string `json:"request_id"`
-	// Execution may still be created: the submission was not answered.
-	Execution string `json:"execution,omitempty" jsonschema:"the id under which a submission that was not answered may still happen"`
-	Failed    int    `json:"failed_partitions,omitempty" jsonschema:"of a change that each partition makes by itself: those that did not make it. Repeat the request"`
-	Total     int    `json:"partitions,omitempty" jsonschema:"that were asked to make it"`
-
-	retry bool // the same request may be made again after a pause
-}
-
-func (p *problem) Error() string { return p.Code + ": " + p.Detail }
+type problem = apiv1.Problem
 
 // invalid is a request that is wrong in a field.
 func invalid(field, format string, args ...any) *problem {
@@ -99,7 +83,7 @@ func problemOf(err error) *problem {
 	if p.Status == 0 {
 		p.Status = http.StatusInternalServerError
 	}
-	p.retry = p.Status == http.StatusServiceUnavailable
+	p.Retry = p.Status == http.StatusServiceUnavailable
 	return p
 }
 
@@ -129,11 +113,11 @@ func codeOf(err error) string {
 func (h *Handler) fail(w http.ResponseWriter, q *http.Request, err error) {
 	p := *problemOf(err)
 	p.Type, p.Title, p.Request = "about:blank", http.StatusText(p.Status), identityOf(q).id
-	if p.Status >= http.StatusInternalServerError && !p.retry {
+	if p.Status >= http.StatusInternalServerError && !p.Retry {
 		h.cfg.Logger.ErrorContext(q.Context(), "flowfabric: api: a request failed", "request", p.Request, "error", err)
 	}
 	header := w.Header()
-	if p.retry && header.Get("Retry-After") == "" {
+	if p.Retry && header.Get("Retry-After") == "" {
 		header.Set("Retry-After", "1")
 	}
 	header.Set("Content-Type", "application/problem+json")

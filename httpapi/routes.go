@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/words"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -342,7 +343,7 @@ var routes = []*route{
 		answers: done, handle: (*call).closeWorker},
 	{method: http.MethodPost, path: "/v1/workers/{session}:mark-dead", name: "markWorkerDead",
 		summary: "Declare a worker dead and requeue its work", need: operator, body: of[why](),
-		answers: ok[markedDead]("It is given up."), handle: (*call).markDead},
+		answers: ok[apiv1.Dead]("It is given up."), handle: (*call).markDead},
 	{method: http.MethodGet, path: "/v1/schedules", name: "listSchedules", summary: "List schedules", need: viewer,
 		query: pages, answers: ok[scheduleList]("Schedules that you may see, by name."), handle: (*call).schedules},
 	{method: http.MethodGet, path: "/v1/schedules/{key}", name: "getSchedule", summary: "Read a schedule", need: viewer,
@@ -378,18 +379,18 @@ var routes = []*route{
 		need: operator, query: reasoned, answers: done, handle: (*call).removeBudget},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:adjust", name: "adjustBudget",
 		summary: "Correct what was used of a budget", need: operator, body: of[adjustBody](),
-		answers: ok[adjusted]("What was used then, of the dimensions that were corrected."),
+		answers: ok[apiv1.Used]("What was used then, of the dimensions that were corrected."),
 		handle:  (*call).adjustBudget},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:reset", name: "resetBudget",
 		summary: "Begin a new period of a budget", need: operator, body: of[resetBody](),
-		answers: ok[begun]("The period that began."), handle: (*call).resetBudget},
+		answers: ok[apiv1.Period]("The period that began."), handle: (*call).resetBudget},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:report", name: "reportUsage",
 		summary: "Count what was used of a budget by somebody who holds no lease", need: operator,
 		body: of[usageBody](), answers: ok[admission.Reported]("What the budget says to it. Above a hard limit nothing is counted."),
 		handle: (*call).reportUsage},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:refund", name: "refundBudget",
 		summary: "Give back what an execution used of a budget", need: operator, body: of[refundBody](),
-		answers: ok[refunded]("Whether there was something to give back."), handle: (*call).refundBudget},
+		answers: ok[apiv1.Returned]("Whether there was something to give back."), handle: (*call).refundBudget},
 	{method: http.MethodGet, path: "/v1/quotas", name: "listQuotas", summary: "List quotas", need: viewer, query: pages,
 		answers: ok[quotaList]("Quotas, by name."), handle: (*call).quotas},
 	{method: http.MethodGet, path: "/v1/quotas/{key}", name: "getQuota", summary: "Read a quota", need: viewer,

@@ -213,7 +213,7 @@ type waitpoint struct {
 }
 
 func showWaitpoints(ctx context.Context, q *request) error {
-	var found listPage[waitpoint]
+	var found admin.Page[waitpoint]
 	if err := q.do(ctx, &found); err != nil {
 		return err
 	}

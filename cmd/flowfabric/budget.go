@@ -17,6 +17,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 )
 
 // budgetFlags are the settings of a budget.
@@ -137,14 +138,13 @@ zero, and no limit is asked. Who and why is in the budget's audit log. Repeated 
 		args:    map[string]member{"DIMENSION=AMOUNT": amountArgs},
 		run: func(ctx context.Context, q *request) error {
 			v := struct {
-				Name string           `json:"name"`
-				Done string           `json:"done"`
-				Used map[string]int64 `json:"used"`
-			}{Name: q.args[0], Done: "adjusted"}
-			if err := q.do(ctx, &v); err != nil {
+				changed
+				apiv1.Used
+			}{changed: changed{Name: q.args[0], Done: "adjusted"}}
+			if err := q.do(ctx, &v.Used); err != nil {
 				return err
 			}
-			return q.app.show(v, func(p *page) { p.say("budget %s adjusted, used now: %s", v.Name, amountsText(v.Used)) })
+			return q.app.show(v, func(p *page) { p.say("budget %s adjusted, used now: %s", v.Name, amountsText(v.Used.Used)) })
 		},
 	},
 	{
@@ -155,19 +155,17 @@ zero, and no limit is asked. Who and why is in the budget's audit log. Repeated 
 		flags:   []member{yes("move", "move", "the next period begins a whole interval from now")},
 		run: func(ctx context.Context, q *request) error {
 			v := struct {
-				Name   string            `json:"name"`
-				Done   string            `json:"done"`
-				Period uint64            `json:"period"`
-				Left   flowfabric.Millis `json:"left_ms,omitzero"`
-			}{Name: q.args[0], Done: "reset"}
-			if err := q.do(ctx, &v); err != nil {
+				changed
+				apiv1.Period
+			}{changed: changed{Name: q.args[0], Done: "reset"}}
+			if err := q.do(ctx, &v.Period); err != nil {
 				return err
 			}
 			until := "it does not end by itself"
 			if v.Left > 0 {
 				until = "it ends at " + instant(time.Now().Add(time.Duration(v.Left)))
 			}
-			return q.app.show(v, func(p *page) { p.say("budget %s reset: period %d began, %s", v.Name, v.Period, until) })
+			return q.app.show(v, func(p *page) { p.say("budget %s reset: period %d began, %s", v.Name, v.Period.Period, until) })
 		},
 	},
 	{
@@ -177,7 +175,7 @@ periods is gone with them. Refunding twice gives nothing back the second time.`,
 		example: "  flowfabric budget refund acme 3-0197f3a0-…",
 		route:   "POST /v1/budgets/{NAME}:refund", args: map[string]member{"ID": text("execution", "", "")},
 		run: func(ctx context.Context, q *request) error {
-			var got struct{ Returned bool }
+			var got apiv1.Returned
 			if err := q.do(ctx, &got); err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/httpapi"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
@@ -77,7 +78,7 @@ func served(url string) bool {
 }
 
 // ask makes one request and reads its answer into a value, which may be nil. A refusal is a [refusal].
-func (d *door) ask(ctx context.Context, method, path string, query url.Values, body, answer any) error {
+func (d *door) ask(ctx context.Context, method, path string, query url.Values, body, into any) error {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -115,34 +116,27 @@ func (d *door) ask(ctx context.Context, method, path string, query url.Values, b
 	}
 	if reply.StatusCode >= http.StatusBadRequest {
 		no := &refusal{ended: ctx.Err()}
-		if json.Unmarshal(text, no) != nil || no.Code == "" { // somebody else answered, such as a proxy
+		if json.Unmarshal(text, &no.Problem) != nil || no.Code == "" { // somebody else answered, such as a proxy
 			return fmt.Errorf("%w: %s %s: %s", flowfabric.ErrTransport, method, path, reply.Status)
 		}
 		return no
 	}
-	if into, raw := answer.(*json.RawMessage); raw {
-		*into = bytes.TrimSpace(text)
+	if raw, ok := into.(*json.RawMessage); ok {
+		*raw = bytes.TrimSpace(text)
 		return nil
 	}
-	if answer == nil || len(text) == 0 {
+	if into == nil || len(text) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(text, answer); err != nil {
+	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%s %s answered what this version does not understand: %w", method, path, err)
 	}
 	return nil
 }
 
-// refusal is a problem document (RFC 9457) of the API, as an error of its code.
+// refusal is what the API answers when it does not do something, as an error of its code.
 type refusal struct {
-	Status    int    `json:"status"`
-	Detail    string `json:"detail"`
-	Code      string `json:"code"`
-	Field     string `json:"field"`     // JSON pointer into the body, or the name of a parameter
-	Execution string `json:"execution"` // which may still be created
-	Failed    int    `json:"failed_partitions"`
-	Total     int    `json:"partitions"`
-
+	apiv1.Problem
 	ended error // of the context, if that is why
 }
 

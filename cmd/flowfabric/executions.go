@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 // requestFlag names a request, for callers that repeat one.
@@ -51,7 +52,7 @@ the ordinary (delays, hand-backs, waits, revocations, changed priorities, replay
 		example: "  flowfabric history 3-0197f3a0-…",
 		route:   "GET /v1/executions/{ID}/history",
 		run: func(ctx context.Context, q *request) error {
-			var events listPage[json.RawMessage]
+			var events admin.Page[json.RawMessage]
 			if err := q.do(ctx, &events); err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 )
 
 var flowVerbs = []verb{
@@ -214,7 +215,8 @@ func replayFlow(ctx context.Context, q *request) error {
 	})
 	if err == nil && len(v.Refused) > 0 {
 		r := v.Refused[0]
-		err = &refusal{Status: http.StatusConflict, Code: r.Code, Detail: fmt.Sprintf("node %q: %s", r.Node, r.Why)}
+		err = &refusal{Problem: apiv1.Problem{Status: http.StatusConflict, Code: r.Code,
+			Detail: fmt.Sprintf("node %q: %s", r.Node, r.Why)}}
 	}
 	return err
 }

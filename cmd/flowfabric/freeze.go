@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
 var freezeVerbs = []verb{
@@ -30,7 +31,7 @@ than the leases costs no work anything. It says what it froze. Freezing twice is
 
 // eachPartition changes the chosen partitions one after the other and tells what each answered.
 func eachPartition(ctx context.Context, q *request, action, done string) error {
-	var there listPage[flowfabric.Partition] // those that do not answer included
+	var there admin.Page[flowfabric.Partition] // those that do not answer included
 	if err := q.get(ctx, &there, "/v1/partitions"); err != nil {
 		return err
 	}

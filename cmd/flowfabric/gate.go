@@ -20,11 +20,11 @@ and how much budgets and quotas have not been told yet. --json tells each partit
 		example: "  flowfabric gate ls",
 		route:   "GET /v1/gates",
 		run: func(ctx context.Context, q *request) error {
-			var all gates
+			var all admin.GatesInfo
 			if err := q.do(ctx, &all); err != nil {
 				return err
 			}
-			if err := q.app.show(all.GatesInfo, func(p *page) { gatesText(p, all.GatesInfo) }); err != nil {
+			if err := q.app.show(all, func(p *page) { gatesText(p, all) }); err != nil {
 				return err
 			}
 			return missing(all.Missing)
@@ -83,15 +83,9 @@ func attach(ctx context.Context, q *request, done, says string) error {
 	}{scopeText(scope), done}, func(p *page) { p.say(says, scopeText(scope)) })
 }
 
-// gates are those that the API tells of, with what did not answer.
-type gates struct {
-	admin.GatesInfo
-	Missing string `json:"missing"`
-}
-
 // blockedBy lists what a gate keeps from running.
 func blockedBy(ctx context.Context, q *request, is func(admission.Closing) bool) ([]admin.ClosedRoute, error) {
-	var all gates
+	var all admin.GatesInfo
 	err := q.get(ctx, &all, "/v1/gates")
 	if err == nil {
 		err = missing(all.Missing)
@@ -161,7 +155,7 @@ func closedTable(p *page, title string, closed []admin.ClosedRoute) {
 // removeGate removes a budget or quota, unless it is attached to scopes.
 func removeGate(ctx context.Context, q *request, what string, names func(admin.AttachedGates) []string) error {
 	if !q.said("force") {
-		var all gates
+		var all admin.GatesInfo
 		err := q.get(ctx, &all, "/v1/gates")
 		if err == nil {
 			err = missing(all.Missing)

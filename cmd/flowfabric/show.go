@@ -9,6 +9,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -60,7 +61,7 @@ func showExecution(ctx context.Context, q *request) error {
 		}
 	}
 	if q.said("steps") {
-		var steps listPage[flowfabric.StepRecord]
+		var steps admin.Page[flowfabric.StepRecord]
 		if err := q.get(ctx, &steps, "/v1/executions/*/steps", id); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 )
 
 var submitVerb = verb{
@@ -42,10 +43,8 @@ when the execution ends without a result; when --timeout runs out it goes on by 
 
 // submitted is the answer of submit.
 type submitted struct {
-	ID        flowfabric.ExecutionID `json:"id"`
-	Kind      string                 `json:"kind"`
-	Duplicate bool                   `json:"duplicate"`
-	Replaced  bool                   `json:"replaced,omitempty"`
+	apiv1.Submitted
+	Kind string `json:"kind"`
 	*ended
 }
 
@@ -71,26 +70,30 @@ func submit(ctx context.Context, q *request) error {
 		defer cancel()
 	}
 	out := submitted{Kind: q.args[0]}
-	if err := q.do(sending, &out); err != nil {
+	if err := q.do(sending, &out.Submitted); err != nil {
+		return err
+	}
+	id, err := executionID(out.ID)
+	if err != nil {
 		return err
 	}
 	switch {
 	case q.said("tail"):
-		if err := a.show(out, func(p *page) { p.say("%s", out.ID.String()) }); err != nil {
+		if err := a.show(out, func(p *page) { p.say("%s", out.ID) }); err != nil {
 			return err
 		}
-		end, err := a.tail(ctx, q.door.client, out.ID, false)
+		end, err := a.tail(ctx, q.door.client, id, false)
 		if err == nil && end != nil {
 			return end
 		}
-		return submittedAs(out.ID, err)
+		return submittedAs(id, err)
 	case q.said("wait"):
 		if !a.json { // where stdout is for the result
 			fmt.Fprintln(a.err, "submitted", out.ID)
 		}
-		end, err := q.wait(ctx, out.ID)
+		end, err := q.wait(ctx, id)
 		if err != nil {
-			return submittedAs(out.ID, err)
+			return submittedAs(id, err)
 		}
 		out.ended = &end
 		if shown := a.show(out, func(p *page) {
@@ -100,9 +103,9 @@ func submit(ctx context.Context, q *request) error {
 		}); shown != nil {
 			return shown
 		}
-		return submittedAs(out.ID, end.err(out.ID))
+		return submittedAs(id, end.err(id))
 	}
-	return a.show(out, func(p *page) { p.say("%s", out.ID.String()) })
+	return a.show(out, func(p *page) { p.say("%s", out.ID) })
 }
 
 // wait asks for the end of an execution until it has come.
@@ -155,15 +158,7 @@ func compact(name string, data []byte) ([]byte, error) {
 }
 
 // ended is how an execution ended.
-type ended struct {
-	State    string              `json:"state"`
-	Output   *flowfabric.Payload `json:"output,omitempty"`
-	Failure  *flowfabric.Failure `json:"failure,omitempty"`
-	By       string              `json:"by,omitempty"`
-	Source   string              `json:"source,omitempty"`
-	Reason   string              `json:"reason,omitempty"`
-	Attempts uint32              `json:"attempts,omitempty"`
-}
+type ended struct{ apiv1.Result }
 
 // canceller says who cancelled something, else what kind of source did.
 func canceller(by, source string) string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
@@ -367,13 +368,6 @@ func told[T any](text func(p *page, q *request, v T)) func(*request, json.RawMes
 	}
 }
 
-// listPage is a page of a list.
-type listPage[T any] struct {
-	Items   []T    `json:"items"`
-	Cursor  string `json:"next_cursor"`
-	Missing string `json:"missing"` // what did not answer, so that it is not in the page
-}
-
 // missing is an error about what is missing in what was shown.
 func missing(what string) error {
 	if what == "" {
@@ -386,7 +380,7 @@ func missing(what string) error {
 func pages[T any](ctx context.Context, q *request) (items []T, raw []json.RawMessage, err error) {
 	raw = []json.RawMessage{} // a list also when there is none
 	for {
-		var next listPage[json.RawMessage]
+		var next admin.Page[json.RawMessage]
 		if err := q.do(ctx, &next); err != nil {
 			return nil, nil, err
 		}
@@ -450,7 +444,7 @@ func long[T any](header []string, row func(T) []any) func(context.Context, *requ
 				size = min(left, size)
 			}
 			q.put("?limit", size)
-			var next listPage[json.RawMessage]
+			var next admin.Page[json.RawMessage]
 			if err := q.do(ctx, &next); err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 )
 
 var workerVerbs = []verb{
@@ -38,9 +39,9 @@ lives loses its running work, registers again and goes on; to stop it, stop the 
 		run: func(ctx context.Context, q *request) error {
 			v := struct {
 				Instance string `json:"instance"`
-				Held     int    `json:"held"`
+				apiv1.Dead
 			}{Instance: q.args[0]}
-			if err := q.do(ctx, &v); err != nil {
+			if err := q.do(ctx, &v.Dead); err != nil {
 				return err
 			}
 			return q.app.show(v, func(p *page) {

@@ -1,0 +1,65 @@
+// Package apiv1 has the answers of the HTTP API that are no word of a vocabulary: they are made by package httpapi and
+// read by the command.
+package apiv1
+
+import (
+	flowfabric "github.com/flowfabric/flowfabric-go"
+)
+
+// Problem is a problem document (RFC 9457), and the error that leads to it.
+type Problem struct {
+	Type    string `json:"type"`
+	Title   string `json:"title"`
+	Status  int    `json:"status"`
+	Detail  string `json:"detail,omitempty"`
+	Code    string `json:"code"`            // of our error
+	Field   string `json:"field,omitempty"` // JSON pointer into the body, or the name of a parameter or header
+	Request string `json:"request_id"`
+	// Execution may still be created: the submission was not answered.
+	Execution string `json:"execution,omitempty" jsonschema:"the id under which a submission that was not answered may still happen"`
+	Failed    int    `json:"failed_partitions,omitempty" jsonschema:"of a change that each partition makes by itself: those that did not make it. Repeat the request"`
+	Total     int    `json:"partitions,omitempty" jsonschema:"that were asked to make it"`
+
+	Retry bool `json:"-"` // the same request may be made again after a pause
+}
+
+func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+
+// Submitted is what became of a submission.
+type Submitted struct {
+	ID        string `json:"id"`
+	Duplicate bool   `json:"duplicate" jsonschema:"its key led to an execution that existed"`
+	Replaced  bool   `json:"replaced,omitempty" jsonschema:"its debounce key replaced the input of that execution"`
+}
+
+// Result is how an execution ended.
+type Result struct {
+	State    string              `json:"state" jsonschema:"completed, failed, cancelled, expired or skipped"`
+	Output   *flowfabric.Payload `json:"output,omitempty" jsonschema:"what the handler returned, if it completed"`
+	Failure  *flowfabric.Failure `json:"failure,omitempty"`
+	By       string              `json:"by,omitempty" jsonschema:"who cancelled it: a person or token, if one was named"`
+	Source   string              `json:"source,omitempty" jsonschema:"what kind of source cancelled it: operator_override, owner (its worker), flow_cascade or system_timeout_policy"`
+	Reason   string              `json:"reason,omitempty" jsonschema:"why it was cancelled"`
+	Attempts uint32              `json:"attempts,omitempty"`
+}
+
+// Period is one of a budget that was begun.
+type Period struct {
+	Period uint64            `json:"period"`
+	Left   flowfabric.Millis `json:"left_ms,omitzero" jsonschema:"of the period; absent: it does not end"`
+}
+
+// Used is what is used of a budget.
+type Used struct {
+	Used map[string]int64 `json:"used"`
+}
+
+// Returned tells whether there was something to give back.
+type Returned struct {
+	Returned bool `json:"returned"`
+}
+
+// Dead is a worker that was given up.
+type Dead struct {
+	Held int `json:"held" jsonschema:"executions that it held, which others take"`
+}
