@@ -25,6 +25,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -104,11 +105,8 @@ type Tokens struct {
 
 // token is one entry of the file: SHA256 is that of the secret, in hex.
 type token struct {
-	Name       string    `json:"name"`
-	Role       Role      `json:"role"`
-	Namespaces []string  `json:"namespaces,omitzero"`
-	SHA256     string    `json:"sha256"`
-	Expires    time.Time `json:"expires,omitzero"`
+	apiv1.Token
+	SHA256 string `json:"sha256"`
 
 	sum [sha256.Size]byte
 }
@@ -166,7 +164,7 @@ func parseTokens(text []byte) ([]token, error) {
 				limits.MaxName)
 		case names[x.Name]:
 			return nil, fmt.Errorf("token %d: the name %s is there twice", i, x.Name)
-		case !slices.Contains([]Role{Viewer, Producer, Operator, Admin, Worker}, x.Role):
+		case !slices.Contains([]Role{Viewer, Producer, Operator, Admin, Worker}, Role(x.Role)):
 			return nil, fmt.Errorf("token %s: role %.32q, want viewer, producer, operator, admin or worker", x.Name,
 				x.Role)
 		case err != nil || len(sum) != sha256.Size:
@@ -189,8 +187,8 @@ func NewToken(name string, role Role, expires time.Time, namespaces ...string) (
 	_, _ = rand.Read(random[:]) // never fails
 	secret = "fft_" + base64.RawURLEncoding.EncodeToString(random[:])
 	sum := sha256.Sum256([]byte(secret))
-	made := token{Name: name, Role: role, Namespaces: namespaces, SHA256: hex.EncodeToString(sum[:]),
-		Expires: expires.UTC()}
+	made := token{apiv1.Token{Name: name, Role: string(role), Namespaces: namespaces, Expires: expires.UTC()},
+		hex.EncodeToString(sum[:]), sum}
 	text, err := json.Marshal(made)
 	if err == nil {
 		_, err = parseTokens([]byte("[" + string(text) + "]"))
@@ -219,16 +217,14 @@ func (t *Tokens) Authorize(q *http.Request) (Principal, error) {
 	if found == nil {
 		return Principal{}, errors.New("no token has this secret")
 	}
-	if found.over() {
+	if found.Over() {
 		return Principal{}, fmt.Errorf("%w: %s expired at %s", errOver, found.Name, found.Expires.Format(time.RFC3339))
 	}
 	return found.principal(), nil
 }
 
-func (x *token) over() bool { return !x.Expires.IsZero() && !time.Now().Before(x.Expires) }
-
 func (x *token) principal() Principal {
-	return Principal{Name: x.Name, Role: x.Role, Namespaces: x.Namespaces, Token: hex.EncodeToString(x.sum[:8])}
+	return Principal{Name: x.Name, Role: Role(x.Role), Namespaces: x.Namespaces, Token: hex.EncodeToString(x.sum[:8])}
 }
 
 // recall finds the token of a [Principal] that it has authorized, as it is now.
@@ -236,7 +232,7 @@ func (t *Tokens) recall(known string) (Principal, bool) {
 	t.reload()
 	for _, x := range *t.list.Load() {
 		if p := x.principal(); p.Token == known {
-			return p, !x.over()
+			return p, !x.Over()
 		}
 	}
 	return Principal{}, false
