@@ -288,10 +288,12 @@ func (r *flowReplaying) batch(ctx context.Context, q engine.Replay, batch []repl
 			switch {
 			case errors.Is(a.Err, denied.ResolutionPending):
 				later = append(later, batch[i])
-				refused = append(refused, NodeRefusal{batch[i].Node, ids[i], a.Err, a.Err.Error(), flowfabric.CodeOf(a.Err)})
+				refused = append(refused, NodeRefusal{batch[i].Node, ids[i], a.Err, a.Err.Error(),
+					flowfabric.CodeOf(a.Err)})
 				continue
 			case a.Err != nil:
-				r.out.Refused = append(r.out.Refused, NodeRefusal{batch[i].Node, ids[i], a.Err, a.Err.Error(), flowfabric.CodeOf(a.Err)})
+				r.out.Refused = append(r.out.Refused, NodeRefusal{batch[i].Node, ids[i], a.Err, a.Err.Error(),
+					flowfabric.CodeOf(a.Err)})
 				continue
 			case a.Already:
 				r.out.Already++

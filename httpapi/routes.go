@@ -35,7 +35,8 @@ type route struct {
 }
 
 // globals are where the paths of what belongs to no namespace begin.
-var globals = []string{"/v1/budgets", "/v1/quotas", "/v1/limits", "/v1/gates", "/v1/doctor", "/v1/partitions", "/v1/token-keys",
+var globals = []string{"/v1/budgets", "/v1/quotas", "/v1/limits", "/v1/gates", "/v1/doctor", "/v1/partitions",
+	"/v1/token-keys",
 	"/v1/schedule-owners", "/v1/workers/{session}:mark-dead"}
 
 // global tells whether a token that is bound to namespaces is refused.
@@ -102,7 +103,8 @@ var filters = []param{
 	{name: "tag", text: "key=value; all of them", kind: "string", list: true},
 	{name: "flow", text: "Only members of this flow", kind: "string"},
 	{name: "held_by", text: "A worker instance or session", kind: "string"},
-	{name: "newest", text: "From the other end of each state: failed, cancelled, expired and skipped ones by their end, or by their purge when completed ones are listed, too", kind: "boolean"},
+	{name: "newest",
+		text: "From the other end of each state: failed, cancelled, expired and skipped ones by their end, or by their purge when completed ones are listed, too", kind: "boolean"},
 }
 
 // sharedHeader is that of routes whose answers may be shared.
@@ -192,7 +194,8 @@ var routes = []*route{
 		streamToken: true,
 		query: []param{{name: "as",
 			text: "What a message is: events (default), as of followExecution; json, the value of each frame; text or bytes, the payloads of the frames, joined", kind: "string"},
-			{name: "offset", text: "Stream-Next-Offset of the read before; -1 is the beginning, which is the default; now is the end", kind: "string"},
+			{name: "offset",
+				text: "Stream-Next-Offset of the read before; -1 is the beginning, which is the default; now is the end", kind: "string"},
 			{name: "live", text: "long-poll waits up to 20 s; sse goes on for a minute", kind: "string"},
 			{name: "cursor", text: "Stream-Cursor of the live read before", kind: "string"}},
 		headers: []param{{name: "If-None-Match", text: "The ETag of such a read", kind: "string"}},
@@ -347,7 +350,8 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/schedules", name: "listSchedules", summary: "List schedules", need: viewer,
 		query: pages, answers: ok[scheduleList]("Schedules that you may see, by name."), handle: (*call).schedules},
 	{method: http.MethodGet, path: "/v1/schedules/{key}", name: "getSchedule", summary: "Read a schedule", need: viewer,
-		query:   []param{{name: "next", text: "How many of the runs to come are told, 0..1000, default 5", kind: "integer"}},
+		query: []param{{name: "next", text: "How many of the runs to come are told, 0..1000, default 5",
+			kind: "integer"}},
 		answers: ok[admin.ScheduleInfo]("The schedule."), handle: (*call).getSchedule},
 	{method: http.MethodPut, path: "/v1/schedules/{key}", name: "putSchedule", summary: "Create or change a schedule",
 		need: operator, body: of[schedulePut](), answers: ok[client.ScheduleSet]("It is as the body says."),
@@ -386,8 +390,9 @@ var routes = []*route{
 		answers: ok[apiv1.Period]("The period that began."), handle: (*call).resetBudget},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:report", name: "reportUsage",
 		summary: "Count what was used of a budget by somebody who holds no lease", need: operator,
-		body: of[usageBody](), answers: ok[admission.Reported]("What the budget says to it. Above a hard limit nothing is counted."),
-		handle: (*call).reportUsage},
+		body:    of[usageBody](),
+		answers: ok[admission.Reported]("What the budget says to it. Above a hard limit nothing is counted."),
+		handle:  (*call).reportUsage},
 	{method: http.MethodPost, path: "/v1/budgets/{key}:refund", name: "refundBudget",
 		summary: "Give back what an execution used of a budget", need: operator, body: of[refundBody](),
 		answers: ok[apiv1.Returned]("Whether there was something to give back."), handle: (*call).refundBudget},
@@ -400,7 +405,8 @@ var routes = []*route{
 		summary: "Read what a limit of a key counts", need: viewer,
 		query: []param{{name: "concurrency", text: "Of the limit, as it was submitted", kind: "integer"},
 			{name: "rate", text: "Likewise", kind: "integer"}, {name: "per_ms", text: "Likewise", kind: "integer"}},
-		answers: ok[admission.QuotaRecord]("Who holds its slots, and how many wait. A key that nobody uses has nothing."),
+		answers: ok[admission.QuotaRecord](
+			"Who holds its slots, and how many wait. A key that nobody uses has nothing."),
 		handle:  (*call).limit},
 	{method: http.MethodPut, path: "/v1/quotas/{key}", name: "putQuota", summary: "Create or change a quota",
 		need: operator, body: of[quotaBody](), answers: ok[admission.QuotaRecord]("It is as the body says."),
@@ -445,7 +451,8 @@ var routes = []*route{
 		need: viewer, query: []param{{name: "namespace",
 			text: "Default: the first of the token's; for others all, also what is in none", kind: "string"},
 			{name: "by", kind: "string"},
-			{name: "on", text: "execution, executions (in bulk), flow, lane, schedule, budget, quota, scope, worker, partition or token key", kind: "string"},
+			{name: "on",
+				text: "execution, executions (in bulk), flow, lane, schedule, budget, quota, scope, worker, partition or token key", kind: "string"},
 			{name: "name", text: "Its id or name", kind: "string"}, {name: "since", text: "From this time on",
 				kind: "string"}, {name: "until", text: "Before this time", kind: "string"},
 			{name: "limit", text: "1..1000, default 100", kind: "integer"},

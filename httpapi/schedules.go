@@ -133,8 +133,8 @@ func (c *call) declaration(name string, b scheduleBody, at string,
 	return client.DeclareSchedule(name, spec, handler.Define[[]byte, []byte](b.Kind), b.input(), opts...), nil
 }
 
-// scheduleCreator is who creates what a schedule submits: the same whoever put it, so that putting what is there changes
-// nothing.
+// scheduleCreator is who creates what a schedule submits: the same whoever put it, so that putting what is there
+// changes nothing.
 const scheduleCreator = "schedule"
 
 // times are the options about when it runs.

@@ -142,7 +142,8 @@ stdin, at most 64 KiB (default null).`,
   flowfabric send 3-0197f3a0-… tool @result.json --key call-17 --by anna`,
 		route: "POST /v1/executions/{ID}/messages",
 		args:  map[string]member{"MAILBOX": text("mailbox", "", ""), "PAYLOAD": text("", "", "")},
-		flags: []member{text("idempotency_key", "key", "idempotency `key`: a repeated message with the same key counts once"),
+		flags: []member{text("idempotency_key", "key",
+			"idempotency `key`: a repeated message with the same key counts once"),
 			yes("", "raw", "PAYLOAD is bytes, not JSON")},
 		run: func(ctx context.Context, q *request) error {
 			if len(q.args) > 2 {
@@ -230,7 +231,8 @@ func showWaitpoints(ctx context.Context, q *request) error {
 			instant(w.ClosedAt), w.CloseReason}
 	}
 	return q.app.show(found.Items, func(p *page) {
-		p.table([]string{"KEY", "STATE", "WAITPOINT", "SIGNALS", "MATCHED", "CREATED", "EXPIRES", "CLOSED", "WHY"}, rows)
+		p.table([]string{"KEY", "STATE", "WAITPOINT", "SIGNALS", "MATCHED", "CREATED", "EXPIRES", "CLOSED", "WHY"},
+			rows)
 		if asked.Question != nil {
 			p.say("\n%s", asked.Question.Title)
 			if text := asked.Question.Text; text != "" && text != asked.Question.Title {

@@ -26,7 +26,8 @@ var budgetFlags = []member{
 	texts("", "soft", "soft limit, `dimension=number`; 0 is none; may be repeated"),
 	text("", "mode", "strict refuses what passes a hard limit, warn only counts it").or("strict"),
 	text("on_hard", "on-hard",
-		"what becomes of an execution whose report is refused: reject (its handler decides), fail, or block (it waits)").or("reject"),
+		"what becomes of an execution whose report is refused: reject (its handler decides), fail, or block (it waits)",
+	).or("reject"),
 	text("", "on-soft", "allow, or warn: write down when a soft limit is passed").or("allow"),
 	millis("reset_ms", "reset", "begin a new period this often, 1s to ten years; 0 is never"),
 	list("refund", "refund", "give back what executions used that end so: failed,cancelled,expired"),
@@ -42,7 +43,8 @@ budget: each partition has one for every lane, kind and set of gates, with any n
 gate ls counts those.`,
 		example: "  flowfabric budget ls",
 		route:   "GET /v1/budgets",
-		run: manyRows([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS", "QUEUES"},
+		run: manyRows([]string{"BUDGET", "MODE", "DIMENSION", "USED", "SOFT", "HARD", "HEADROOM", "PERIOD ENDS",
+			"QUEUES"},
 			func(b admission.BudgetRecord) (rows [][]any) {
 				dims := dimensionRows(b)
 				if len(dims) == 0 {
@@ -83,7 +85,8 @@ executions that used of it last, and its audit log: who changed, adjusted and re
 		long: `create makes a budget. A name is 1..64 letters, digits, _, . and -. Creating what exists with the same
 settings changes nothing; with others it is refused, see update. A dimension without a hard limit is left
 out, or has a soft one only: it is counted and keeps nothing from running.`,
-		example: `  flowfabric budget create acme --limit tokens=1000000 --soft tokens=800000 --reset 24h --on-hard fail --refund failed,cancelled
+		example: `  flowfabric budget create acme --limit tokens=1000000 --soft tokens=800000 --reset 24h \
+      --on-hard fail --refund failed,cancelled
   flowfabric budget create watch --limit cost.cents=5000 --mode warn`,
 		route: "PUT /v1/budgets/{NAME}", flags: budgetFlags, first: mayBoot,
 		run: func(ctx context.Context, q *request) error { return putBudget(ctx, q, noted("created", budgetNote)) },
@@ -98,7 +101,8 @@ run it at each deployment: operators own the numbers afterwards, and change them
 	},
 	{
 		use: "update NAME", short: "Change a budget",
-		long: `update changes what is said; what is not said stays as it is. What was used stays used. Work that waits for the
+		long: `update changes what is said; what is not said stays as it is. What was used stays used. Work
+that waits for the
 budget is looked at anew. If somebody else changes it at the same time, one of the two is refused. --drop
 takes the limits of a dimension away; with --soft it keeps a soft one.`,
 		example: "  flowfabric budget update acme --limit tokens=2000000",
@@ -119,7 +123,8 @@ takes the limits of a dimension away; with --soft it keeps a soft one.`,
 	{
 		use: "report NAME DIMENSION=AMOUNT...", short: "Report what was used of a budget",
 		long: `report adds to what was used of a budget, all dimensions or none. --key names the report: repeated with
-the same key within a day it is counted once, and says that it was counted before. When it would pass a hard limit nothing is counted, and the
+the same key within a day it is counted once, and says that it was counted before. When it would pass a hard
+limit nothing is counted, and the
 exit code is 4; a budget that only warns counts it. With --execution it is in the ledger of that one.`,
 		example: "  flowfabric budget report acme tokens=1500 cost.cents=3 --key invoice-17",
 		route:   "POST /v1/budgets/{NAME}:report",
@@ -144,12 +149,16 @@ zero, and no limit is asked. Who and why is in the budget's audit log. Repeated 
 			if err := q.do(ctx, &v.Used); err != nil {
 				return err
 			}
-			return q.app.show(v, func(p *page) { p.say("budget %s adjusted, used now: %s", v.Name, amountsText(v.Used.Used)) })
+			return q.app.show(v, func(p *page) {
+				p.say("budget %s adjusted, used now: %s", v.Name,
+					amountsText(v.Used.Used))
+			})
 		},
 	},
 	{
 		use: "reset NAME", short: "Begin a new period of a budget now",
-		long:    "reset begins a new period: nothing is used of the budget. The next one begins when it would have, unless --move.",
+		long: `reset begins a new period: nothing is used of the budget. The next one begins when it would have,
+unless --move.`,
 		example: "  flowfabric budget reset acme",
 		route:   "POST /v1/budgets/{NAME}:reset",
 		flags:   []member{yes("move", "move", "the next period begins a whole interval from now")},
@@ -165,7 +174,10 @@ zero, and no limit is asked. Who and why is in the budget's audit log. Repeated 
 			if v.Left > 0 {
 				until = "it ends at " + instant(time.Now().Add(time.Duration(v.Left)))
 			}
-			return q.app.show(v, func(p *page) { p.say("budget %s reset: period %d began, %s", v.Name, v.Period.Period, until) })
+			return q.app.show(v, func(p *page) {
+				p.say("budget %s reset: period %d began, %s", v.Name,
+					v.Period.Period, until)
+			})
 		},
 	},
 	{
@@ -183,12 +195,16 @@ periods is gone with them. Refunding twice gives nothing back the second time.`,
 			if !got.Returned {
 				done = "nothing to refund"
 			}
-			return q.app.show(changed{Name: q.args[0], Done: done}, func(p *page) { p.say("budget %s: %s", q.args[0], done) })
+			return q.app.show(changed{Name: q.args[0], Done: done}, func(p *page) {
+				p.say("budget %s: %s", q.args[0],
+					done)
+			})
 		},
 	},
 	{
 		use: "rm NAME", short: "Forget a budget",
-		long: `rm forgets a budget, what was used of it and its audit log. Executions that have it as a gate wait; they go on
+		long: `rm forgets a budget, what was used of it and its audit log. Executions that have it as a gate
+wait; they go on
 within 30 s after one of that name is made again. One that is attached to scopes (gate ls) is refused:
 detach it first, or what is created there waits too.`,
 		example: "  flowfabric budget rm acme",
@@ -326,7 +342,8 @@ func (q *request) limits(before map[string]admission.Limit) error {
 	if refund, said := q.body["refund"].([]string); said {
 		q.body["refund"] = slices.Compact(slices.Sorted(slices.Values(refund)))
 	}
-	for flag, x := range map[string]struct{ member, not string }{"mode": {"warn", "strict"}, "on-soft": {"warn_soft", "allow"}} {
+	for flag, x := range map[string]struct{ member, not string }{"mode": {"warn", "strict"}, "on-soft": {"warn_soft",
+		"allow"}} {
 		if said := q.text(flag); flags.Changed(flag) {
 			if said != "warn" && said != x.not {
 				return usage("--%s %q, want %s or warn", flag, said, x.not)

@@ -15,8 +15,10 @@ func bulkCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bulk",
 		Short: "Replay, cancel, purge, run, hold or reprioritise everything that a filter matches",
-		Long: `bulk does one thing to all executions that the flags match, as ls lists them. --dry-run only counts them, and without --yes
-nothing is changed. What changed meanwhile, so that the action does not apply any more, is skipped. What was created after the start is left
+		Long: `bulk does one thing to all executions that the flags match, as ls lists them. --dry-run only
+counts them, and without --yes
+nothing is changed. What changed meanwhile, so that the action does not apply any more, is skipped. What was
+created after the start is left
 out. If it is stopped it prints a cursor; --cursor goes on from there. Repeating all of it is safe too.`,
 		Example: `  flowfabric bulk replay --category handler_error --error 'model is overloaded' --since 2h --dry-run
   flowfabric bulk replay --category handler_error --error 'model is overloaded' --since 2h --yes --by anna
@@ -44,7 +46,8 @@ var bulkVerbs = []verb{
 
 // bulk is the verb of an action.
 func bulk(use, short, action string, flags ...member) verb {
-	v := verb{use: use, short: short, lasting: true, route: "POST /v1/executions:bulk", namespace: "?namespace", all: true,
+	v := verb{use: use, short: short, lasting: true, route: "POST /v1/executions:bulk", namespace: "?namespace",
+		all:     true,
 		example: "  flowfabric bulk " + use + " --lane batch --dry-run",
 		args:    map[string]member{"PRIORITY": whole("priority", "", "a number")},
 		flags: slices.Concat(flags, filterFlags, []member{yes("dry_run", "dry-run", "only count what matches"),

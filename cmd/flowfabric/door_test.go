@@ -43,7 +43,8 @@ func TestServed(t *testing.T) {
 		defer t.Setenv("FLOWFABRIC_URL", w.url)
 		return w.run(line, "")
 	}
-	for _, line := range []string{"show <done> --result --input --json", "show <queued>", "ls", "ls --kind report --json",
+	for _, line := range []string{"show <done> --result --input --json", "show <queued>", "ls",
+		"ls --kind report --json",
 		"why <later> --json", "history <done>", "waitpoints <asking>", "messages <queued>", "lane list", "queues",
 		"workers --json", "flow ls", "schedules", "budget ls", "quota ls", "gate ls --json", "trail --json", "keys",
 		"show 1-00000000-0000-4000-8000-000000000000", "budget show nobody --json", "ls --state nonsense"} {

@@ -5,7 +5,8 @@ import "time"
 // filterFlags choose executions, for ls and bulk.
 var filterFlags = []member{
 	list("?state", "state",
-		"`states`: waiting_children, waiting, waiting_budget, waiting_quota, held, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five").
+		"`states`: waiting_children, waiting, waiting_budget, waiting_quota, held, delayed, suspended, active, completed, failed, cancelled, expired, skipped, or ended for the last five",
+	).
 		oneOf("waiting_children", "waiting", "waiting_budget", "waiting_quota", "held", "delayed", "suspended",
 			"active", "completed", "failed", "cancelled", "expired", "skipped", "ended"),
 	list("?category", "category",

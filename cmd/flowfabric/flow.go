@@ -78,7 +78,8 @@ policy and reason stand.`,
 		use: "replay FLOW", short: "Run what did not succeed in a flow again",
 		long: `replay runs members of a flow again that failed, expired, were cancelled or skipped: all that somebody
 still needs, or with --from a node and those it made skipped. What succeeded stays, and its results are
-used again; but nodes that run whatever the others came to (cleanup) run again after them. A flow that has ended is open again. A flow that was cancelled cannot be replayed, unless with
+used again; but nodes that run whatever the others came to (cleanup) run again after them. A flow that has
+ended is open again. A flow that was cancelled cannot be replayed, unless with
 flow_only: submit it again.`,
 		example: `  flowfabric flow replay 3-0197f3a0-… --reason 'the model is back'
   flowfabric flow replay 3-0197f3a0-… --from fetch --from-scratch`,
@@ -108,7 +109,8 @@ func drawFlow(ctx context.Context, q *request) error {
 	}
 	var s client.FlowSnapshot
 	draws := map[string]func(w io.Writer) error{"text": func(w io.Writer) error { return s.Text(w) },
-		"mermaid": func(w io.Writer) error { return s.Mermaid(w) }, "dot": func(w io.Writer) error { return s.Graphviz(w) }}
+		"mermaid": func(w io.Writer) error { return s.Mermaid(w) },
+		"dot":     func(w io.Writer) error { return s.Graphviz(w) }}
 	draw := draws[format]
 	if draw == nil {
 		return usage("--format is %q, want text, mermaid or dot", format)

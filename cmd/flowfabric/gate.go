@@ -14,7 +14,8 @@ import (
 var gateVerbs = []verb{
 	{
 		use: "ls", short: "Show what is attached, and what budgets and quotas keep from running",
-		long: `ls lists what is attached where; the work that waits for a budget or a quota, by lane, kind and reason, with
+		long: `ls lists what is attached where; the work that waits for a budget or a quota, by lane, kind and
+reason, with
 how many executions wait in how many partitions and when the first of those asks again ("due": at any moment);
 and how much budgets and quotas have not been told yet. --json tells each partition apart.`,
 		example: "  flowfabric gate ls",
@@ -113,7 +114,8 @@ func grouped(closed []admin.ClosedRoute) []*closedGroup {
 	seen := map[key]*closedGroup{}
 	for _, c := range closed {
 		k := key{c.Namespace, c.Lane, c.Kind, c.Reason}
-		if k.reason.Used, k.reason.Limit = 0, 0; c.Reason.Budget+c.Reason.Quota+c.Reason.Key != "" { // partitions asked at different times
+		if k.reason.Used, k.reason.Limit = 0,
+			0; c.Reason.Budget+c.Reason.Quota+c.Reason.Key != "" { // partitions asked at different times
 			k.reason.Text = ""
 		}
 		g := seen[k]

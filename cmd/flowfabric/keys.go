@@ -14,7 +14,8 @@ import (
 var keyVerbs = []verb{
 	{
 		use: "list", short: "List the keys of every partition",
-		long:    "list shows which key signs, until when others are still good, and how many waitpoints are open under each. With --json every partition is told apart.",
+		long: `list shows which key signs, until when others are still good, and how many waitpoints are open
+under each. With --json every partition is told apart.`,
 		example: "  flowfabric keys list",
 		route:   "GET /v1/token-keys",
 		run: func(ctx context.Context, q *request) error {

@@ -41,14 +41,17 @@ those.`,
 	},
 	{
 		use: "show NAME", short: "Show one quota: limits, who holds it, and what it keeps from running",
-		long:    "show prints a quota with who holds its slots, the work that it keeps from running, and who changed it.",
+		long: `show prints a quota with who holds its slots, the work that it keeps from running, and who
+changed it.`,
 		example: "  flowfabric quota show gpu",
 		route:   "GET /v1/quotas/{NAME}",
 		run:     func(ctx context.Context, q *request) error { return showQuota(ctx, q, "", flowfabric.Limit{}) },
 	},
 	{
-		use: "limit KEY LIMIT", short: "Show what a limit of a key counts: who holds its slots, and what it keeps from running",
-		long: `limit shows what runs and waits under a key that work was submitted with (submit --limit, flowfabric.LimitKey). LIMIT
+		use:   "limit KEY LIMIT",
+		short: "Show what a limit of a key counts: who holds its slots, and what it keeps from running",
+		long: `limit shows what runs and waits under a key that work was submitted with (submit --limit,
+flowfabric.LimitKey). LIMIT
 is as it was submitted: 2 (at once), 100/1m (starts in a minute), or 2,100/1m. A key that nobody uses has nothing.`,
 		example: "  flowfabric quota limit tenant-7 2",
 		route:   "GET /v1/limits/{KEY}", args: map[string]member{"LIMIT": text("", "", "")},
@@ -83,7 +86,8 @@ run it at each deployment: operators own the numbers afterwards, and change them
 	},
 	{
 		use: "update NAME", short: "Change a quota",
-		long: `update changes what is said; what is not said stays as it is. What runs keeps its slots, also above a lower cap. Work
+		long: `update changes what is said; what is not said stays as it is. What runs keeps its slots, also
+above a lower cap. Work
 that waits for the quota is looked at anew. If somebody else changes it at the same time, one of the two is
 refused.`,
 		example: "  flowfabric quota update gpu --cap 8",

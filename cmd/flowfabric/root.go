@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -54,7 +55,8 @@ value, and those that go on (tail, top) one value per line; errors are JSON on s
 		&cobra.Group{ID: groupHealth, Title: "Health and maintenance:"},
 		&cobra.Group{ID: groupLocal, Title: "This machine:"},
 	)
-	keys := a.group("keys", "List and rotate the keys that sign tokens", `keys shows and rotates the keys that sign the tokens of waitpoints. Secrets never travel: the store
+	keys := a.group("keys", "List and rotate the keys that sign tokens", `keys shows and rotates the keys that
+sign the tokens of waitpoints. Secrets never travel: the store
 knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`, keyVerbs)
 	for _, group := range []struct {
 		id       string
@@ -63,10 +65,12 @@ knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`, 
 		{groupWork, append(a.commands(slices.Concat([]verb{submitVerb, lsVerb, showVerb}, executionVerbs, answerVerbs)),
 			tailCommand(a), bulkCommand(a))},
 		{groupOperate, []*cobra.Command{
-			a.group("flow", "List, show, draw, cancel, replay and seal flows", `flow looks after flows: graphs of executions that run once those they depend on allow it. Members of
+			a.group("flow", "List, show, draw, cancel, replay and seal flows", `flow looks after flows: graphs
+of executions that run once those they depend on allow it. Members of
 a flow are executions, for which show, why, history and tail work as for any other`, flowVerbs),
 			queuesVerb.command(a),
-			a.group("lane", "List, pause, resume, drain and disable lanes, and say how long they keep what ended and who comes next",
+			a.group("lane",
+				"List, pause, resume, drain and disable lanes, and say how long they keep what ended and who comes next",
 				"", laneVerbs),
 			a.group("workers", "List worker processes, and give one up", "", workerVerbs),
 			a.group("schedules", "List, put, pause, resume and remove schedules, and tell when they are due", "",
@@ -92,6 +96,7 @@ budget or a quota`, gateVerbs)}},
 		}
 	}
 	addForms(root)
+	reflow(root)
 	root.SetHelpCommandGroupID(groupLocal)
 	root.SetCompletionCommandGroupID(groupLocal)
 	return root
@@ -121,6 +126,35 @@ func addForms(cmd *cobra.Command) {
 	}
 }
 
+// helpWidth is how wide the text of the help is.
+const helpWidth = 100
+
+// reflow breaks the lines of the help of all commands at the same width, whatever they are in the source. Lines that
+// stand in stay as they are.
+func reflow(cmd *cobra.Command) {
+	var out []string
+	begins := true // a paragraph
+	for line := range strings.SplitSeq(cmd.Long, "\n") {
+		if line == "" || strings.HasPrefix(line, " ") {
+			out, begins = append(out, line), true
+			continue
+		}
+		for word := range strings.FieldsSeq(line) {
+			last := len(out) - 1
+			if begins || utf8.RuneCountInString(out[last])+1+utf8.RuneCountInString(word) > helpWidth {
+				out, begins = append(out, word), false
+			} else {
+				out[last] += " " + word
+			}
+		}
+		begins = strings.HasSuffix(line, ":")
+	}
+	cmd.Long = strings.Join(out, "\n")
+	for _, c := range cmd.Commands() {
+		reflow(c)
+	}
+}
+
 // listsAlone makes a command that groups others list when nothing else is said, and take the flags of list.
 func listsAlone(group, list *cobra.Command) {
 	group.Args = func(cmd *cobra.Command, args []string) error {
@@ -137,5 +171,6 @@ func listsAlone(group, list *cobra.Command) {
 	}
 	group.RunE = list.RunE
 	group.Flags().AddFlagSet(list.Flags())
-	group.Long = strings.TrimRight(cmp.Or(group.Long, group.Short), ".") + ". Alone it does what " + list.Name() + " does."
+	group.Long = strings.TrimRight(cmp.Or(group.Long, group.Short),
+		".") + ". Alone it does what " + list.Name() + " does."
 }

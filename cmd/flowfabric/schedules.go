@@ -18,12 +18,14 @@ var scheduleVerbs = []verb{
 		route: "GET /v1/schedules",
 		run: rows([]string{"NAME", "STATE", "WHEN", "KIND", "LANE", "NEXT", "FIRED", "MISSED"},
 			func(s admin.ScheduleInfo) []any {
-				return []any{s.Name, scheduleState(s), s.When, submits(s), s.Lane, instant(s.Next), firings(s), s.Missed}
+				return []any{s.Name, scheduleState(s), s.When, submits(s), s.Lane, instant(s.Next), firings(s),
+					s.Missed}
 			}),
 	},
 	{
 		use: "show NAME", aliases: []string{"next"}, short: "Show one schedule and when it is due next",
-		long:    "show prints a schedule with its counts, and its next instants. Of a paused one those that would come if it were resumed now.",
+		long: `show prints a schedule with its counts, and its next instants. Of a paused one those that would
+come if it were resumed now.`,
 		example: "  flowfabric schedules next nightly --next 10",
 		route:   "GET /v1/schedules/{NAME}",
 		flags:   []member{whole("?next", "next", "how many of the next instants, `0..1000`").or("5")},
@@ -34,7 +36,8 @@ var scheduleVerbs = []verb{
 		long: `put makes a schedule submit an execution at every instant of a cron expression or of a fixed rate, or
 changes the one of that name. It says all of a schedule: a flag that is left out gets its default, whatever the
 schedule had before. Putting what is there changes nothing.`,
-		example: `  flowfabric schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin --input '{"full":true}'
+		example: `  flowfabric schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin \
+      --input '{"full":true}'
   flowfabric schedules put poll --kind poll --every 30s --overlap skip --jitter 5s
   flowfabric schedules put trial --kind remind --every 24h --max-runs 14 --first-run-now`,
 		route: "PUT /v1/schedules/{NAME}", namespace: "namespace", first: mayBoot,
@@ -45,11 +48,15 @@ schedule had before. Putting what is there changes nothing.`,
 			millis("every_ms", "every", "fixed rate, 1s to ten years"),
 			text("anchor", "anchor", "a `time` (RFC 3339) that --every counts from (default 1970-01-01T00:00:00Z)"),
 			text("until", "until", "a `time` (RFC 3339) after which no instant fires (default without end)"),
-			whole("max_runs", "max-runs", "end it after so many executions, counted since its creation (default without end)"),
-			millis("jitter_ms", "jitter", "start each execution up to so much later, 0..24h, at most halfway to the next instant"),
+			whole("max_runs", "max-runs",
+				"end it after so many executions, counted since its creation (default without end)"),
+			millis("jitter_ms", "jitter",
+				"start each execution up to so much later, 0..24h, at most halfway to the next instant"),
 			yes("first_run_now", "first-run-now", "if it is new, fire once at once as well"),
-			text("catch_up", "catch-up", "what happens to instants that nobody fired in time: last (default), skip or all"),
-			text("overlap", "overlap", "what happens while the execution before has not ended: allow (default) or skip"),
+			text("catch_up", "catch-up",
+				"what happens to instants that nobody fired in time: last (default), skip or all"),
+			text("overlap", "overlap",
+				"what happens while the execution before has not ended: allow (default) or skip"),
 			yes("if_new", "if-new", "refuse to change a schedule that exists"),
 		}, inputFlags("input: `JSON`, @file, or - for stdin"), startFlags),
 		exclusive: [][]string{{"cron", "every"}}, needed: [][]string{{"cron", "every"}, {"kind"}},

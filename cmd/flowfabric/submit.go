@@ -24,7 +24,8 @@ gives to its kind: what is not said here is the default of FlowFabric (lane "def
 With --key a second submit of the same input is answered with the first execution, and another input is
 refused. With --unique a second submit is answered with the first execution until that has ended. With --debounce a
 further submit replaces the input of the first execution, as long as no worker was given that, and delays
-it by --delay again. With --wait the id goes to stderr at once, and stdout is for the result. With --wait and --tail the exit code is 8
+it by --delay again. With --wait the id goes to stderr at once, and stdout is for the result. With --wait and
+--tail the exit code is 8
 when the execution ends without a result; when --timeout runs out it goes on by itself.`,
 	example: `  flowfabric submit write-article --input '{"Topic":"tides"}'
   flowfabric submit import --input @big.json --lane batch --delay 10m --tag team.name=data

@@ -33,7 +33,8 @@ the frames of the step that was not recorded. A line "resumed" comes before them
 sequence of the last recorded frame: drop the frames after that one. The end of an attempt names it, too.
 
 An event is one line, so line breaks and control characters of a frame are quoted. --raw prints nothing but
-what the frames contain that are kept, one after the other: no summaries and nothing that was not meant to last. How a failed execution ended, and that frames are repeated, is then on
+what the frames contain that are kept, one after the other: no summaries and nothing that was not meant to
+last. How a failed execution ended, and that frames are repeated, is then on
 stderr. With --json every event is one line; "position" is what --from takes to go on behind it.`,
 		Example: `  flowfabric tail 3-0197f3a0-… --raw
   flowfabric tail 3-0197f3a0-… --json | jq -r 'select(.frame.type=="token").frame.text'`,

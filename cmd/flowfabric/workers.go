@@ -15,7 +15,8 @@ var workerVerbs = []verb{
 operator gave up. A process that was killed counts as alive until its lease is over.`,
 		example: "  flowfabric workers list",
 		route:   "GET /v1/workers",
-		run: rows([]string{"INSTANCE", "STATE", "POOL", "LANES", "KINDS", "HAS", "BUSY", "HOST", "VERSION", "SEEN", "WHY"},
+		run: rows([]string{"INSTANCE", "STATE", "POOL", "LANES", "KINDS", "HAS", "BUSY", "HOST", "VERSION", "SEEN",
+			"WHY"},
 			func(w flowfabric.Worker) []any {
 				slots := fmt.Sprint(w.InFlight)
 				if w.Concurrency > 0 {
