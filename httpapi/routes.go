@@ -407,7 +407,7 @@ var routes = []*route{
 			{name: "rate", text: "Likewise", kind: "integer"}, {name: "per_ms", text: "Likewise", kind: "integer"}},
 		answers: ok[admission.QuotaRecord](
 			"Who holds its slots, and how many wait. A key that nobody uses has nothing."),
-		handle:  (*call).limit},
+		handle: (*call).limit},
 	{method: http.MethodPut, path: "/v1/quotas/{key}", name: "putQuota", summary: "Create or change a quota",
 		need: operator, body: of[quotaBody](), answers: ok[admission.QuotaRecord]("It is as the body says."),
 		handle: (*call).putQuota},
