@@ -79,6 +79,8 @@ func TestServed(t *testing.T) {
 		{"admin", "lane pause batch", exitFailed, "changed in 3 of 4 partitions"},
 		{"admin", "thaw --all", exitOK, "thawed 4 partitions"},
 		{"admin", "why <asking> --namespace other", exitOK, ""},
+		{"admin", "lane --namespace other --json", exitOK, "[]"},
+		{"admin", "lane --all-namespaces", exitOK, "batch"},
 	} {
 		if code, out, errOut := as(tc.role, tc.line); code != tc.code || !strings.Contains(out+errOut, tc.want) {
 			t.Errorf("%s: exit %d, want %d and %q: %s%s", tc.line, code, tc.code, tc.want, out, errOut)

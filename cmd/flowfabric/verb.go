@@ -193,11 +193,11 @@ func (a *app) request(v verb, cmd *cobra.Command, args []string) (*request, erro
 	}
 	switch {
 	case v.all && q.said("all-namespaces"):
-		if cmd.Flags().Changed("namespace") {
+		if cmd.Root().PersistentFlags().Changed("namespace") {
 			return nil, usage("--all-namespaces and --namespace exclude each other")
 		}
 		q.put(v.namespace, "*")
-	case v.namespace != "" && cmd.Flags().Changed("namespace"):
+	case v.namespace != "" && cmd.Root().PersistentFlags().Changed("namespace"):
 		q.put(v.namespace, a.namespace)
 	}
 	if a.reason != "" {
