@@ -34,6 +34,7 @@ type verb struct {
 	needed               [][]string // flags of which there is one
 	first                boots
 	lasting              bool   // it goes on by itself
+	mute                 bool   // its request has no place for --reason
 	free                 bool   // it takes any number of arguments, none of them included
 	done                 string // what was done to what the first argument names, if that is all there is to say; else:
 	show                 func(q *request, answer json.RawMessage) error
@@ -177,6 +178,9 @@ func (a *app) request(v verb, cmd *cobra.Command, args []string) (*request, erro
 			value = id.String()
 			q.args[i] = value
 		}
+		if value == "" || value == "." || value == ".." { // which no path can have
+			return nil, usage("%s is %q, want a name", name, value)
+		}
 		path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(value))
 	}
 	q.path = path
@@ -188,7 +192,9 @@ func (a *app) request(v verb, cmd *cobra.Command, args []string) (*request, erro
 		if err != nil {
 			return nil, err
 		}
-		q.put(m.to, value)
+		if value != nil {
+			q.put(m.to, value)
+		}
 	}
 	switch {
 	case v.all && q.said("all-namespaces"):
@@ -199,7 +205,7 @@ func (a *app) request(v verb, cmd *cobra.Command, args []string) (*request, erro
 	case v.namespace != "" && cmd.Flags().Changed("namespace"):
 		q.put(v.namespace, a.namespace)
 	}
-	if a.reason != "" {
+	if a.reason != "" && !v.mute {
 		switch method {
 		case http.MethodDelete:
 			q.query.Set("reason", a.reason)
