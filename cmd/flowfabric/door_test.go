@@ -91,6 +91,18 @@ func TestServed(t *testing.T) {
 		!strings.Contains(errOut, "502") {
 		t.Errorf("behind a proxy: exit %d, %s%s", code, out, errOut)
 	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"sent elsewhere": func(w http.ResponseWriter, q *http.Request) {
+			http.Redirect(w, q, "https://elsewhere.example", http.StatusMovedPermanently)
+		},
+		"shown a page": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>log in")) },
+	} {
+		proxy := httptest.NewServer(answer)
+		if code, out, errOut := w.run("cancel <done> --by '' --url "+proxy.URL, ""); code != exitUnreachable {
+			t.Errorf("%s: exit %d, %s%s", name, code, out, errOut)
+		}
+		proxy.Close()
+	}
 	other.Close()
 	if code, out, errOut := w.run("ls --url "+other.URL, ""); code != exitUnreachable {
 		t.Errorf("of nobody: exit %d, %s%s", code, out, errOut)
