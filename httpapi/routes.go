@@ -415,7 +415,7 @@ var routes = []*route{
 	{method: http.MethodGet, path: "/v1/gates", name: "listGates",
 		summary: "List what is attached to scopes, and what budgets and quotas keep from being handed out",
 		need:    viewer,
-		answers: ok[admin.GatesInfo]("As far as the partitions answer."), handle: (*call).gates},
+		answers: ok[gatesAnswer]("As far as the partitions answer."), handle: (*call).gates},
 	{method: http.MethodPost, path: "/v1/gates:attach", name: "attachGates",
 		summary: "Apply budgets and quotas to everything created in a scope", need: operator,
 		body:    of[attachBody](),

@@ -66,6 +66,7 @@ func TestServed(t *testing.T) {
 		{"operator", "budget create acme --limit tokens=5", exitOK, "created"},
 		{"operator", "budget ensure acme --limit tokens=6", exitOK, "unchanged"},
 		{"operator", "budget update acme --limit tokens=6", exitOK, "updated"},
+		{"operator", "budget rm acme --reason '" + strings.Repeat("é%", 2000) + "'", exitOK, "removed"},
 		{"operator", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(put)"},
 		{"admin", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(already)"},
 		{"operator", "submit echo --input 1 --key one --json", exitOK, `"duplicate":false`},
@@ -76,6 +77,7 @@ func TestServed(t *testing.T) {
 		{"operator", "freeze 1", exitDenied, "wants one of admin"},
 		{"admin", "freeze 1", exitOK, "frozen 1 partition: 1"},
 		{"admin", "lane pause batch", exitFailed, "changed in 3 of 4 partitions"},
+		{"admin", "gate ls", exitFailed, "nothing is attached"},
 		{"admin", "thaw --all", exitOK, "thawed 4 partitions"},
 		{"admin", "why <asking> --namespace other", exitOK, ""},
 	} {

@@ -143,6 +143,10 @@ func (a *app) group(use, short, long string, verbs []verb) *cobra.Command {
 	return cmd
 }
 
+// keptReason is how much of --reason the audit trail keeps of what is removed, which has no history; a query takes no
+// more than 8 KiB.
+const keptReason = 512
+
 // request is one request of a verb, put together from its command line.
 type request struct {
 	app   *app
@@ -208,7 +212,7 @@ func (a *app) request(v verb, cmd *cobra.Command, args []string) (*request, erro
 	if a.reason != "" && !v.mute {
 		switch method {
 		case http.MethodDelete:
-			q.query.Set("reason", a.reason)
+			q.query.Set("reason", shorten(a.reason, keptReason))
 		case http.MethodPost, http.MethodPut:
 			q.body["reason"] = a.reason
 		}
