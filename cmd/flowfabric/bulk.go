@@ -65,8 +65,8 @@ func bulk(use, short, action string, flags ...member) verb {
 	return v
 }
 
-// bulkPage is how many executions one request is about at most, firstPage the first one. A request takes about a second:
-// one that is stopped ends what it does, for bulkGrace at most, so that it can say what was done and where to go on.
+// bulkPage is how many executions one request is about at most, firstPage the first one. A request takes about a
+// second: what is stopped ends it, for bulkGrace at most, so that it can say what was done and where to go on.
 const (
 	bulkPage, firstPage = 1000, 100
 	bulkGrace           = 2 * time.Second
