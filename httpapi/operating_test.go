@@ -50,7 +50,24 @@ func (a *api) gatesAndPartitions() {
 		t.Errorf("%+v", r)
 	}
 	a.as("operator", "POST", acme+":refund", `{"execution":"x"}`, 400)
-	a.as("operator", "POST", acme+":reset", `{"move":true}`, 204)
+	const used = `{"key":"invoice-17","amounts":{"tokens":9}}`
+	for _, again := range []bool{false, true} {
+		r := into[admission.Reported](t, a.as("operator", "POST", acme+":report", used, 200))
+		if !r.Applied || r.Replayed != again {
+			t.Errorf("%+v, again %v", r, again)
+		}
+	}
+	a.as("operator", "POST", acme+":report", `{"key":"k","amounts":{"tokens":1},"execution":"x"}`, 400)
+	a.as("operator", "POST", acme+":report", `{"amounts":{"tokens":1}}`, 400)
+	p := into[apiv1.Period](t, a.as("operator", "POST", acme+":reset", `{"move":true}`, 200))
+	if p.Period != 1 || p.Left != 0 {
+		t.Errorf("%+v", p)
+	}
+	if l := into[admission.QuotaRecord](t, a.as("viewer", "GET", "/v1/limits/tenant-7?concurrency=2", "",
+		200)); l.Cap != 2 || l.Held != 0 {
+		t.Errorf("%+v", l)
+	}
+	a.as("viewer", "GET", "/v1/limits/tenant-7", "", 400)
 	if l := into[budgetList](t, a.as("viewer", "GET", "/v1/budgets", "", 200)); !slices.ContainsFunc(l.Items,
 		func(b admission.BudgetRecord) bool { return b.Name == "acme" && b.Used["tokens"] == 0 && b.Period == 1 }) {
 		t.Errorf("%+v", l)
@@ -184,7 +201,7 @@ var noted = map[string]string{"cancel": "cancel execution", "replay": "replay ex
 	// the test has nothing to refund, and one key
 	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "",
 	"submit": "", "submitBatch": "", "submitFlow": "", "addToFlow": "", "signal": "", "sendMessage": "",
-	"createStreamToken": ""}
+	"createStreamToken": "", "reportUsage": ""}
 
 // everyChangeIsNoted holds the audit trail against the routes that were called.
 func (a *api) everyChangeIsNoted() {

@@ -93,7 +93,7 @@ read from the argument, from a file (@file) or from stdin (-), and never printed
 seen by other users of the machine and stays in the shell's history, so prefer a file or stdin.`,
 		example: `  flowfabric signal @token.txt --payload '{"paid":true}' --key charge-17
   pass show editor | flowfabric signal - --choice approve --comment 'reads well'`,
-		route: "POST /v1/signals", args: map[string]member{"TOKEN": text("", "", "")},
+		route: "POST /v1/signals", mute: true, args: map[string]member{"TOKEN": text("", "", "")},
 		flags: answerFlags(" (default null)", ""), exclusive: [][]string{{"payload", "choice"}},
 		run: func(ctx context.Context, q *request) error {
 			if q.args[0] == "-" && q.text("payload") == "-" {
@@ -123,7 +123,7 @@ something else is said: --choice reject refuses, and --payload is for handlers t
   flowfabric approve 3-0197f3a0-… editor --by anna
   flowfabric approve 3-0197f3a0-… editor --choice reject --comment 'too long'
   flowfabric approve 3-0197f3a0-… payment --payload '{"paid":true}'`,
-		route:     "POST /v1/executions/{ID}/waitpoints/{WAITPOINT}:answer",
+		route: "POST /v1/executions/{ID}/waitpoints/{WAITPOINT}:answer", mute: true,
 		flags:     answerFlags("", " (default approve, unless there is a --payload)"),
 		exclusive: [][]string{{"payload", "choice"}},
 		run: func(ctx context.Context, q *request) error {
@@ -140,8 +140,8 @@ asks for one; until then it is kept. Who sends it (--by) goes with it. PAYLOAD i
 stdin, at most 64 KiB (default null).`,
 		example: `  flowfabric send 3-0197f3a0-… user '"make it shorter"'
   flowfabric send 3-0197f3a0-… tool @result.json --key call-17 --by anna`,
-		route: "POST /v1/executions/{ID}/messages",
-		args:  map[string]member{"MAILBOX": text("mailbox", "", ""), "PAYLOAD": text("", "", "")},
+		route: "POST /v1/executions/{ID}/messages", mute: true,
+		args: map[string]member{"MAILBOX": text("mailbox", "", ""), "PAYLOAD": text("", "", "")},
 		flags: []member{text("idempotency_key", "key",
 			"idempotency `key`: a repeated message with the same key counts once"),
 			yes("", "raw", "PAYLOAD is bytes, not JSON")},

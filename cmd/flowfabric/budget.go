@@ -127,8 +127,8 @@ the same key within a day it is counted once, and says that it was counted befor
 limit nothing is counted, and the
 exit code is 4; a budget that only warns counts it. With --execution it is in the ledger of that one.`,
 		example: "  flowfabric budget report acme tokens=1500 cost.cents=3 --key invoice-17",
-		route:   "POST /v1/budgets/{NAME}:report",
-		args:    map[string]member{"DIMENSION=AMOUNT": amountArgs},
+		route:   "POST /v1/budgets/{NAME}:report", mute: true,
+		args: map[string]member{"DIMENSION=AMOUNT": amountArgs},
 		flags: []member{text("key", "key", "`name` of the report, required: at most 128 bytes without spaces"),
 			text("execution", "execution", "the `id` of the execution that used it")},
 		needed: [][]string{{"key"}},
@@ -219,7 +219,7 @@ detach it first, or what is created there waits too.`,
 // amountArgs are arguments dimension=number.
 var amountArgs = member{to: "amounts", kind: kind{textsKind.add,
 	func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
-		values, _ := flags.GetStringArray(name)
+		values := said(flags, name)
 		return amounts(name, values)
 	}}}
 
@@ -300,7 +300,7 @@ func putBudget(ctx context.Context, q *request, show func(*request, json.RawMess
 func (q *request) limits(before map[string]admission.Limit) error {
 	flags := q.cmd.Flags()
 	read := func(name string) (map[string]int64, error) {
-		values, _ := flags.GetStringArray(name)
+		values := said(flags, name)
 		return amounts("--"+name, values)
 	}
 	hard, err := read("limit")
@@ -327,7 +327,7 @@ func (q *request) limits(before map[string]admission.Limit) error {
 		limits = map[string]admission.Limit{}
 	}
 	if flags.Lookup("drop") != nil {
-		drop, _ := flags.GetStringArray("drop")
+		drop := said(flags, "drop")
 		for _, dim := range drop {
 			delete(limits, dim)
 		}
@@ -338,7 +338,9 @@ func (q *request) limits(before map[string]admission.Limit) error {
 	for dim, n := range soft {
 		limits[dim] = admission.Limit{Hard: limits[dim].Hard, Soft: n}
 	}
-	q.body["limits"] = limits
+	if len(limits) > 0 || len(before) > 0 { // none, and none before, is no change
+		q.body["limits"] = limits
+	}
 	if refund, said := q.body["refund"].([]string); said {
 		q.body["refund"] = slices.Compact(slices.Sorted(slices.Values(refund)))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,7 @@ func bulk(use, short, action string, flags ...member) verb {
 	v := verb{use: use, short: short, lasting: true, route: "POST /v1/executions:bulk", namespace: "?namespace",
 		all:     true,
 		example: "  flowfabric bulk " + use + " --lane batch --dry-run",
-		args:    map[string]member{"PRIORITY": whole("priority", "", "a number")},
+		args:    map[string]member{"PRIORITY": decimal("priority", "a number")},
 		flags: slices.Concat(flags, filterFlags, []member{yes("dry_run", "dry-run", "only count what matches"),
 			yes("", "yes", "do it"), whole("", "limit", "how many at most; `0` is all"),
 			text("cursor", "cursor", "go on where the run with this `cursor` ended, with the same filter"),
@@ -67,8 +68,19 @@ func bulk(use, short, action string, flags ...member) verb {
 	return v
 }
 
-// bulkPage is how many executions one request is about.
-const bulkPage = 1000
+// bulkPage is how many executions one request is about at most, firstPage the first one. A request takes about a
+// second: what is stopped ends it, for bulkGrace at most, so that it can say what was done and where to go on.
+const (
+	bulkPage, firstPage = 1000, 100
+	bulkGrace           = 2 * time.Second
+)
+
+// ending is a context that goes on for a while when another one ends.
+func ending(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(bulkGrace, cancel) })
+	return later, func() { stop(); cancel() }
+}
 
 // bulk makes request after request until there is no more to do.
 func (q *request) bulk(ctx context.Context) error {
@@ -81,14 +93,23 @@ func (q *request) bulk(ctx context.Context) error {
 		return usage("--limit is %d, want 0 or more", left)
 	}
 	all, err := admin.BulkResult{}, error(nil)
-	for limited := left > 0; ; {
-		q.body["limit"] = bulkPage
+	doing, cancel := ending(ctx)
+	defer cancel()
+	for limited, page := left > 0, firstPage; ; {
+		q.body["limit"] = page
 		if limited {
-			q.body["limit"] = min(left, bulkPage)
+			q.body["limit"] = min(left, page)
 		}
 		var r admin.BulkResult
-		if err = q.do(ctx, &r); err != nil {
+		began := time.Now()
+		if err = q.do(doing, &r); err != nil {
+			if ended := ctx.Err(); ended != nil {
+				err = fmt.Errorf("bulk %s: %w", q.cmd.Name(), ended)
+			}
 			break
+		}
+		if time.Since(began) < time.Second/2 {
+			page = min(2*page, bulkPage)
 		}
 		all.Matched, all.Done, all.Skipped, all.Failed = all.Matched+r.Matched, all.Done+r.Done, all.Skipped+r.Skipped,
 			all.Failed+r.Failed
@@ -102,6 +123,10 @@ func (q *request) bulk(ctx context.Context) error {
 			break
 		}
 		q.body["cursor"] = r.Cursor
+		if ended := ctx.Err(); ended != nil {
+			err = fmt.Errorf("bulk %s: %w", q.cmd.Name(), ended)
+			break
+		}
 	}
 	if err != nil && all.Matched == 0 {
 		return err

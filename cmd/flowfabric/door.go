@@ -105,6 +105,9 @@ func (d *door) ask(ctx context.Context, method, path string, query url.Values, b
 		request.Header.Set("Authorization", "Bearer "+d.token)
 	}
 	reply, err := d.send.RoundTrip(request)
+	if err != nil && ctx.Err() != nil { // not the fault of whoever was asked
+		return ctx.Err()
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", flowfabric.ErrTransport, err)
 	}
@@ -114,12 +117,15 @@ func (d *door) ask(ctx context.Context, method, path string, query url.Values, b
 	if err != nil {
 		return fmt.Errorf("%w: %w", flowfabric.ErrTransport, err)
 	}
-	if reply.StatusCode >= http.StatusBadRequest {
+	if reply.StatusCode >= http.StatusMultipleChoices { // a redirection leads away from the API
 		no := &refusal{ended: ctx.Err()}
 		if json.Unmarshal(text, &no.Problem) != nil || no.Code == "" { // somebody else answered, such as a proxy
 			return fmt.Errorf("%w: %s %s: %s", flowfabric.ErrTransport, method, path, reply.Status)
 		}
 		return no
+	}
+	if media := reply.Header.Get("Content-Type"); len(text) > 0 && !strings.HasPrefix(media, "application/json") {
+		return fmt.Errorf("%w: %s %s: the answer is %q, not of the API", flowfabric.ErrTransport, method, path, media)
 	}
 	if raw, ok := into.(*json.RawMessage); ok {
 		*raw = bytes.TrimSpace(text)

@@ -67,6 +67,7 @@ func TestServed(t *testing.T) {
 		{"operator", "budget create acme --limit tokens=5", exitOK, "created"},
 		{"operator", "budget ensure acme --limit tokens=6", exitOK, "unchanged"},
 		{"operator", "budget update acme --limit tokens=6", exitOK, "updated"},
+		{"operator", "budget rm acme --reason '" + strings.Repeat("é%", 2000) + "'", exitOK, "removed"},
 		{"operator", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(put)"},
 		{"admin", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(already)"},
 		{"operator", "submit echo --input 1 --key one --json", exitOK, `"duplicate":false`},
@@ -77,6 +78,7 @@ func TestServed(t *testing.T) {
 		{"operator", "freeze 1", exitDenied, "wants one of admin"},
 		{"admin", "freeze 1", exitOK, "frozen 1 partition: 1"},
 		{"admin", "lane pause batch", exitFailed, "changed in 3 of 4 partitions"},
+		{"admin", "gate ls", exitFailed, "nothing is attached"},
 		{"admin", "thaw --all", exitOK, "thawed 4 partitions"},
 		{"admin", "why <asking> --namespace other", exitOK, ""},
 		{"admin", "lane --namespace other --json", exitOK, "[]"},
@@ -93,6 +95,18 @@ func TestServed(t *testing.T) {
 	if code, out, errOut := w.run("ls --by '' --url "+other.URL, ""); code != exitUnreachable ||
 		!strings.Contains(errOut, "502") {
 		t.Errorf("behind a proxy: exit %d, %s%s", code, out, errOut)
+	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"sent elsewhere": func(w http.ResponseWriter, q *http.Request) {
+			http.Redirect(w, q, "https://elsewhere.example", http.StatusMovedPermanently)
+		},
+		"shown a page": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>log in")) },
+	} {
+		proxy := httptest.NewServer(answer)
+		if code, out, errOut := w.run("cancel <done> --by '' --url "+proxy.URL, ""); code != exitUnreachable {
+			t.Errorf("%s: exit %d, %s%s", name, code, out, errOut)
+		}
+		proxy.Close()
 	}
 	other.Close()
 	if code, out, errOut := w.run("ls --url "+other.URL, ""); code != exitUnreachable {

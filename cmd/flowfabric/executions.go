@@ -12,7 +12,8 @@ import (
 
 // requestFlag names a request, for callers that repeat one.
 func requestFlag(verb string) member {
-	return text("request", "request", "`uuid` of this request: repeated with the same, it "+verb+" once")
+	return member{to: "request", flag: "request", kind: uuidKind,
+		usage: "`uuid` of this request: repeated with the same, it " + verb + " once"}
 }
 
 // replayFlags say what a replay forgets, and what it is of.
@@ -88,7 +89,7 @@ everything that was recorded after it. A success is replayed only with --force.`
 		long:    "priority moves an execution within its queue: 0..9000, higher is claimed first. Its age is kept.",
 		example: "  flowfabric priority 3-0197f3a0-… 9000",
 		route:   "POST /v1/executions/{ID}:priority", done: "reprioritised",
-		args: map[string]member{"NUMBER": whole("priority", "", "a whole number of 0..9000")},
+		args: map[string]member{"NUMBER": decimal("priority", "a whole number of 0..9000")},
 	},
 	{
 		use: "run-now ID", short: "Make a delayed execution claimable at once",

@@ -34,7 +34,7 @@ out (category attempt_timeout); what ran into its deadline is under expired only
 	run: func(ctx context.Context, q *request) error {
 		return long([]string{"ID", "STATE", "LANE", "KIND", "PRIO", "ATTEMPTS", "CREATED", "DETAIL"},
 			func(v admin.Listed) []any {
-				if !q.said("tags") {
+				if !q.said("tags") && !q.cmd.Flags().Changed("tag") {
 					v.Tags = nil
 				}
 				return listedRow(v)

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/pflag"
 )
 
@@ -39,26 +42,43 @@ var (
 		(*pflag.FlagSet).GetInt64)
 	yesKind = plain(func(f *pflag.FlagSet, name, usage string) { f.Bool(name, false, usage) },
 		(*pflag.FlagSet).GetBool)
-	textsKind = plain(func(f *pflag.FlagSet, name, usage string) { f.StringArray(name, nil, usage) },
-		(*pflag.FlagSet).GetStringArray)
+	textsKind = kind{func(f *pflag.FlagSet, name, usage string) { f.StringArray(name, nil, usage) },
+		func(_ *app, flags *pflag.FlagSet, name string) (any, error) { return said(flags, name), nil }}
 	listKind = plain(func(f *pflag.FlagSet, name, usage string) { f.StringSlice(name, nil, usage) },
 		(*pflag.FlagSet).GetStringSlice)
 	spanKind = kind{func(f *pflag.FlagSet, name, usage string) { f.Duration(name, 0, usage) },
 		func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
 			d, err := flags.GetDuration(name)
 			if err == nil && d%time.Millisecond != 0 {
-				err = usage("--%s is %s, want whole milliseconds", name, d)
+				err = usage("%s is %s, want whole milliseconds", spelled(name), d)
 			}
 			return d.Milliseconds(), err
 		}}
 	pairsKind = kind{textsKind.add, func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
-		values, _ := flags.GetStringArray(name)
-		return pairs("--"+name, values)
+		return pairs("--"+name, said(flags, name))
 	}}
 	momentKind = kind{textKind.add, func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
 		text, _ := flags.GetString(name)
 		t, err := moment("--"+name, text)
 		return t.UTC().Format(time.RFC3339Nano), err
+	}}
+	// a time as RFC 3339 has it; an empty text is none
+	timeKind = kind{textKind.add, func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
+		text, _ := flags.GetString(name)
+		if text == "" {
+			return nil, nil
+		}
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			return nil, usage("--%s %q is not a time like 2026-01-31T17:00:00Z", name, text)
+		}
+		return text, nil
+	}}
+	uuidKind = kind{textKind.add, func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
+		text, _ := flags.GetString(name)
+		if id, err := uuid.Parse(text); err != nil || id.String() != text {
+			return nil, usage("--%s %q is not a lower-case uuid", name, text)
+		}
+		return text, nil
 	}}
 	contentKind = kind{textKind.add, func(a *app, flags *pflag.FlagSet, name string) (any, error) {
 		text, _ := flags.GetString(name)
@@ -70,8 +90,22 @@ var (
 	}}
 )
 
+// spelled is a flag as it is written; the name of an argument is in capitals.
+func spelled(name string) string {
+	if name == strings.ToUpper(name) {
+		return name
+	}
+	return "--" + name
+}
+
+// said are the texts of a flag that may be repeated, as they were written: pflag's GetStringArray reads them back from
+// CSV, which has no single empty text and no \r\n.
+func said(flags *pflag.FlagSet, name string) []string {
+	return flags.Lookup(name).Value.(pflag.SliceValue).GetSlice()
+}
+
 // A text; a whole number; whether or not; a duration, which is in milliseconds in a request; texts, a flag each; texts
-// that commas part; key=value, a flag each; and a time, or how long ago it was.
+// that commas part; key=value, a flag each; a time; and a time, or how long ago it was.
 func text(to, flag, usage string) member {
 	return member{to: to, flag: flag, usage: usage, kind: textKind}
 }
@@ -92,6 +126,21 @@ func list(to, flag, usage string) member {
 }
 func tagged(to, flag, usage string) member {
 	return member{to: to, flag: flag, usage: usage, kind: pairsKind}
+}
+func timed(to, flag, usage string) member {
+	return member{to: to, flag: flag, usage: usage, kind: timeKind}
+}
+
+// decimal is a whole number that is an argument: pflag would take 010 for eight.
+func decimal(to, want string) member {
+	return member{to: to, kind: kind{textKind.add, func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
+		text, _ := flags.GetString(name)
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, usage("%s %q, want %s", name, text, want)
+		}
+		return n, nil
+	}}}
 }
 func since(to, flag, usage string) member {
 	return member{to: to, flag: flag, usage: usage, kind: momentKind}

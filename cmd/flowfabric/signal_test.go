@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -31,5 +33,21 @@ func TestAnswers(t *testing.T) {
 		if err != nil || string(got) != tc.want {
 			t.Errorf("%q delivers %s, want %s (%v)", tc.line, got, tc.want, err)
 		}
+	}
+}
+
+// What is stopped ends its request first, so that it can say what was done.
+func TestEnding(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	later, cancel := ending(ctx)
+	defer cancel()
+	stop()
+	if later.Err() != nil {
+		t.Error("a request ends at once")
+	}
+	select {
+	case <-later.Done():
+	case <-time.After(10 * bulkGrace):
+		t.Error("a request goes on for good")
 	}
 }

@@ -28,7 +28,7 @@ var startFlags = []member{
 // onceFlags say more of what is submitted once.
 var onceFlags = []member{
 	millis("delay_ms", "delay", "not before this long from now"),
-	text("delay_until", "delay-until", "not before this `time` (RFC 3339)"),
+	timed("delay_until", "delay-until", "not before this `time` (RFC 3339)"),
 	text("idempotency_key", "key", "idempotency `key`, at most 256 bytes"),
 	text("unique_key", "unique", "`key` that only one execution has until it has ended, at most 256 bytes"),
 	millis("key_window_ms", "key-window",
@@ -60,7 +60,7 @@ func (q *request) input() error {
 
 // limitKind are limits of keys.
 var limitKind = kind{textsKind.add, func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
-	values, _ := flags.GetStringArray(name)
+	values := said(flags, name)
 	var out []flowfabric.KeyLimit
 	for _, text := range values {
 		at := strings.LastIndexByte(text, '=')
@@ -79,7 +79,7 @@ var limitKind = kind{textsKind.add, func(_ *app, flags *pflag.FlagSet, name stri
 
 // retentionKind is how long what ended is kept, by outcome.
 var retentionKind = kind{textsKind.add, func(_ *app, flags *pflag.FlagSet, name string) (any, error) {
-	values, _ := flags.GetStringArray(name)
+	values := said(flags, name)
 	kept, err := parseRetention(values)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -33,7 +34,7 @@ when the execution ends without a result; when --timeout runs out it goes on by 
   flowfabric submit refresh --input '"acme"' --unique acme --key-window 1h
   flowfabric submit reindex --input '{"Shop":7}' --debounce shop-7 --delay 10s --debounce-max 5m
   jq -c .order order.json | flowfabric submit ship --input - --key order-17 --wait`,
-	route: "POST /v1/executions", namespace: "namespace", first: mayBoot, lasting: true,
+	route: "POST /v1/executions", namespace: "namespace", first: mayBoot, lasting: true, mute: true,
 	args: map[string]member{"KIND": text("kind", "", "")},
 	flags: slices.Concat(inputFlags("input: `JSON`, @file, or - for stdin, at most 1 MiB"), startFlags, onceFlags,
 		[]member{yes("", "wait", "wait for the end and print the result"),
@@ -55,7 +56,7 @@ func submit(ctx context.Context, q *request) error {
 		return err
 	}
 	if _, debounced := q.body["debounce_key"]; debounced {
-		if q.body["delay_ms"] == nil {
+		if delay, _ := q.body["delay_ms"].(int64); delay <= 0 {
 			return usage("--debounce needs --delay: for how long each submit puts the execution off")
 		}
 		q.body["debounce_ms"] = q.body["delay_ms"]
@@ -115,6 +116,9 @@ func (q *request) wait(ctx context.Context, id flowfabric.ExecutionID) (end ende
 		q.door.prefer = "wait=60"
 		err := q.get(ctx, &end, "/v1/executions/*/result", id.String())
 		q.door.prefer = ""
+		if err == context.Canceled {
+			err = fmt.Errorf("wait for %s: %w", id, err)
+		}
 		if err != nil || q.door.status != http.StatusAccepted {
 			return end, err
 		}
@@ -152,7 +156,7 @@ func submittedAs(id flowfabric.ExecutionID, err error) error {
 // compact is JSON as encoding/json writes it, so that an input from here and the same from a program are the same
 // bytes.
 func compact(name string, data []byte) ([]byte, error) {
-	if !json.Valid(data) {
+	if !json.Valid(data) || !utf8.Valid(data) {
 		return nil, usage("%s is not JSON; a text needs quotes of its own: '\"text\"'", name)
 	}
 	return json.Marshal(json.RawMessage(data))

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +36,7 @@ type verb struct {
 	needed               [][]string // flags of which there is one
 	first                boots
 	lasting              bool   // it goes on by itself
+	mute                 bool   // its request has no place for --reason
 	free                 bool   // it takes any number of arguments, none of them included
 	done                 string // what was done to what the first argument names, if that is all there is to say; else:
 	show                 func(q *request, answer json.RawMessage) error
@@ -143,6 +145,10 @@ func (a *app) group(use, short, long string, verbs []verb) *cobra.Command {
 	return cmd
 }
 
+// keptReason is how much of --reason the audit trail keeps of what is removed, which has no history; a query takes no
+// more than 8 KiB.
+const keptReason = 512
+
 // request is one request of a verb, put together from its command line.
 type request struct {
 	app   *app
@@ -164,7 +170,11 @@ func (a *app) request(v verb, cmd *cobra.Command, args []string) (*request, erro
 			break
 		}
 		value := args[i]
-		if m, other := v.args[name]; other {
+		m, other := v.args[name]
+		if !utf8.ValidString(value) && (!other || m.to != "") {
+			return nil, usage("%s is not UTF-8", name)
+		}
+		if other {
 			if err := q.argument(name, m, args[i:]); err != nil {
 				return nil, err
 			}
@@ -178,6 +188,9 @@ func (a *app) request(v verb, cmd *cobra.Command, args []string) (*request, erro
 			value = id.String()
 			q.args[i] = value
 		}
+		if value == "" || value == "." || value == ".." { // which no path can have
+			return nil, usage("%s is %q, want a name", name, value)
+		}
 		path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(value))
 	}
 	q.path = path
@@ -185,11 +198,16 @@ func (a *app) request(v verb, cmd *cobra.Command, args []string) (*request, erro
 		if !cmd.Flags().Changed(m.flag) {
 			continue
 		}
+		if m.to != "" && !utf8.ValidString(cmd.Flags().Lookup(m.flag).Value.String()) { // JSON would be other bytes
+			return nil, usage("--%s is not UTF-8", m.flag)
+		}
 		value, err := m.kind.read(a, cmd.Flags(), m.flag)
 		if err != nil {
 			return nil, err
 		}
-		q.put(m.to, value)
+		if value != nil {
+			q.put(m.to, value)
+		}
 	}
 	switch {
 	case v.all && q.said("all-namespaces"):
@@ -200,10 +218,13 @@ func (a *app) request(v verb, cmd *cobra.Command, args []string) (*request, erro
 	case v.namespace != "" && cmd.Root().PersistentFlags().Changed("namespace"):
 		q.put(v.namespace, a.namespace)
 	}
-	if a.reason != "" {
+	if !utf8.ValidString(a.reason) {
+		return nil, usage("--reason is not UTF-8")
+	}
+	if a.reason != "" && !v.mute {
 		switch method {
 		case http.MethodDelete:
-			q.query.Set("reason", a.reason)
+			q.query.Set("reason", shorten(a.reason, keptReason))
 		case http.MethodPost, http.MethodPut:
 			q.body["reason"] = a.reason
 		}
