@@ -403,6 +403,12 @@ var auditFlowScenarios = []scenario{
 		w.set("HINCRBY", w.k.Flow(g.id.UUID()), "mw", "2")
 		w.all("the audit repairs it", eq(w.audit(true).Kinds[engine.FindingCount], 1), eq(w.audit(true).Repaired, 0))
 		w.check()
+		members, lost := w.k.Members(g.id.UUID()), g.id.Member("n249").UUID().String()
+		w.set("ZREM", members, lost)
+		w.audit(true)
+		n, err := w.do("ZSCORE", members, lost).AsFloat64()
+		w.no(err)
+		same(w, "the first number that no member has", n, 249)
 	}},
 	{name: "an audit of a flow that begins in the middle is refused", run: func(w *env) {
 		g := w.flowOfNodes()

@@ -357,6 +357,8 @@ var auditGateScenarios = []scenario{
 					kind: engine.FindingPhantom},
 				"usage of no budget": {damage: []string{"HSET", root + ":bu:" + g.name + "-none", "tokens", "5"},
 					kind: engine.FindingOrphan},
+				"waiters of no budget": {damage: []string{"ZADD", root + ":bw:" + g.name + "-none", "5", "0 1"},
+					kind: engine.FindingOrphan},
 				"slots of no quota": {damage: []string{"ZADD", other + ":qs:" + g.name + "-none", "5", "x"},
 					kind: engine.FindingOrphan},
 				"a hold of no shape": {damage: []string{"ZADD", other + ":qs:" + q, "9999999999999", "x"},

@@ -442,6 +442,8 @@ var auditScenarios = []scenario{
 		if k.table <= table {
 			w.Errorf("version %d after %d: no worker would learn of the route", k.table, table)
 		}
+		w.set("HDEL", string(w.k), "routes") // the number of the newest, which the next one would get
+		w.audit(true)
 	}},
 	{name: "an audit reports the row of a route that cannot be read", damaged: "it leaves a row that cannot be read",
 		run: func(w *env) {

@@ -192,6 +192,7 @@ var budgetScenarios = []scenario{
 		quiet := g.budget(func(b *admission.Budget) { b.Limits = map[string]admission.Limit{"tokens": {Soft: 1}} })
 		g.decides("allowed", g.spend(quiet, "1", tokens(2)), "SOFT_BREACH", true, breach("tokens", false, 2, 1, true))
 		same(w, "no event", noted(g.record(quiet).Audit, "soft_limit"), 0)
+		sameDeep(w, "room without a hard limit", g.rooms(engine.Grant{Route: 1}, quiet), []bool{true})
 	}},
 	{name: "a repeated report gets its first answer, and a different one under its key is a conflict",
 		run: func(w *env) {

@@ -217,12 +217,21 @@ var fairScenarios = []scenario{
 		w.advance(time.Minute) // nobody ticked
 		same(w, "served", w.worker("w1").served(5), "bbbbb")
 		same(w, "the lane", w.shares()["default"], "4000000")
+		w.create(namespace("a"), deadline(time.Second)) // a tenth is not read, so it waits
+		w.advance(time.Minute)
+		same(w, "served", w.worker("w2").served(5), "bbbbb")
+		same(w, "the lane", w.shares()["default"], "6500000")
 	}},
 	{name: "a lane goes on by what one claim took, divided by all that compete", run: func(w *env) {
 		w.createN(5, namespace("a"))
 		w.createN(5, namespace("b"))
 		w.worker("w1").served(1)
 		w.all("counts", eq(w.shares()["a\x1fdefault"], "1000000"), eq(w.shares()["default"], "500000"))
+		for _, name := range strings.Split("cdefgh", "") { // a claim of one looks at five, and counts all eight
+			w.create(namespace(name))
+		}
+		w.worker("w1").served(1)
+		same(w, "the lane", w.shares()["default"], "625000")
 	}},
 	{name: "a worker of more namespaces than a claim looks at serves those first that had least", run: func(w *env) {
 		k := w.worker("w1")

@@ -94,38 +94,46 @@ func (c *Coverage) probed(file string, chunk *chunk) string {
 	return out.String() + chunk.Source[last:]
 }
 
-var logged = regexp.MustCompile(`^\d+:\w (\d+ \w+ \d+ \d+:\d+:\d+\.\d+) # (scenario|block) (.*)$`)
+var logged = regexp.MustCompile(`^(\d+):\w (\d+ \w+ \d+ \d+:\d+:\d+\.\d+) # (scenario|block) (.*)$`)
 
-// readLog fills in the scenarios from the server's log.
+// readLog fills in the scenarios from a log. Several servers may write to it, each with one scenario at a time.
 func (c *Coverage) readLog(log []byte) error {
-	var began time.Time
-	seen := map[int]bool{}
-	close := func(now time.Time) {
-		if n := len(c.Scenarios); n > 0 {
-			c.Scenarios[n-1].Took = now.Sub(began)
-			c.Scenarios[n-1].Blocks = slices.Sorted(maps.Keys(seen))
-		}
-		began, seen = now, map[int]bool{}
+	type run struct {
+		scenario    int
+		began, last time.Time
+		seen        map[int]bool
 	}
-	var last time.Time
+	servers := map[string]*run{}
+	finish := func(r *run) {
+		s := &c.Scenarios[r.scenario]
+		s.Took, s.Blocks = r.last.Sub(r.began), slices.Sorted(maps.Keys(r.seen))
+	}
 	for lines := bufio.NewScanner(bytes.NewReader(log)); lines.Scan(); {
 		m := logged.FindStringSubmatch(lines.Text())
 		if m == nil {
 			continue
 		}
-		now, err := time.Parse("02 Jan 2006 15:04:05.000", m[1])
+		now, err := time.Parse("02 Jan 2006 15:04:05.000", m[2])
 		if err != nil {
 			return fmt.Errorf("log of the server: %w", err)
 		}
-		last = now
-		if m[2] == "scenario" {
-			close(now)
-			c.Scenarios = append(c.Scenarios, Scenario{Name: m[3]})
-		} else if n, err := strconv.Atoi(m[3]); err == nil && len(c.Scenarios) > 0 {
-			seen[n] = true
+		r := servers[m[1]]
+		if r != nil {
+			r.last = now
+		}
+		if m[3] == "scenario" {
+			if r != nil {
+				finish(r)
+			}
+			servers[m[1]] = &run{scenario: len(c.Scenarios), began: now, last: now, seen: map[int]bool{}}
+			c.Scenarios = append(c.Scenarios, Scenario{Name: m[4]})
+		} else if n, err := strconv.Atoi(m[4]); err == nil && r != nil {
+			r.seen[n] = true
 		}
 	}
-	close(last)
+	for _, r := range servers {
+		finish(r)
+	}
 	if len(c.Scenarios) == 0 {
 		return fmt.Errorf("the log of the server names no scenario")
 	}

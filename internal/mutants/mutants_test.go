@@ -253,11 +253,14 @@ func TestReadLog(t *testing.T) {
 		"12:M 27 Nov 2026 02:46:49.200 # block 4\n" +
 		"12:M 27 Nov 2026 02:46:49.200 # block 0\n" +
 		"12:M 27 Nov 2026 02:46:50.100 # scenario TestRedis/two/a_(b/c)\n" +
+		"13:M 27 Nov 2026 02:46:50.105 # scenario TestRedis/other/twin\n" + // on a second server
 		"12:M 27 Nov 2026 02:46:50.110 # block 4\n" +
+		"13:M 27 Nov 2026 02:46:50.115 # block 6\n" +
 		"something else\n"))
 	must.No(t, err)
 	want := []Scenario{{"TestRedis/one/long", time.Second, []int{0, 4}},
-		{"TestRedis/two/a_(b/c)", 10 * time.Millisecond, []int{4}}}
+		{"TestRedis/two/a_(b/c)", 10 * time.Millisecond, []int{4}},
+		{"TestRedis/other/twin", 10 * time.Millisecond, []int{6}}}
 	if !slices.EqualFunc(c.Scenarios, want, func(a, b Scenario) bool {
 		return a.Name == b.Name && a.Took == b.Took && slices.Equal(a.Blocks, b.Blocks)
 	}) {
