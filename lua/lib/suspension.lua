@@ -151,7 +151,7 @@ end
 
 -- shut closes the record and every waitpoint of it, the one way in which a suspension ends, and returns how many
 -- waitpoints those were. The caller counts. e: reason (close reason), cause, and maybe trigger, closer, who and what
--- (source and name of a signal), by, why, open (waitpoints that the handler opened stay so); and known, waitpoints
+-- (source and name of a signal), by, open (waitpoints that the handler opened stay so); and known, waitpoints
 -- that were read and changed but not yet saved.
 function suspension.shut(ctx, c, id, u, e)
   if e.open then reopen(ctx, id, u) end
@@ -160,7 +160,6 @@ function suspension.shut(ctx, c, id, u, e)
     e.trigger, e.closer, e.who
   u.signal_name = e.what
   if e.by and e.by ~= '' then u.resumed_by = e.by end
-  if e.why and e.why ~= '' then u.why = e.why end
   if e.cause ~= 'already_satisfied' then u.session, u.claimed_at = c.session, c.claimed_at end
   if u.matched and (u.matched ~= '1' or e.cause ~= 'signal') then -- earlier signals met parts of the condition
     redis.call('UNLINK', keys.satisfied(ctx.r, id))
