@@ -191,10 +191,7 @@ func (c *call) filter(q *query) (admin.Filter, error) {
 	return f, err
 }
 
-type executionPage struct {
-	Items      []admin.Listed `json:"items"`
-	NextCursor string         `json:"next_cursor,omitempty" jsonschema:"absent after the last page"`
-}
+type executionPage admin.Page[admin.Listed]
 
 func (c *call) list() error {
 	q := c.query()
@@ -211,7 +208,7 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
-	out := executionPage{Items: make([]admin.Listed, 0, len(page.Items)), NextCursor: page.Cursor}
+	out := executionPage{Items: make([]admin.Listed, 0, len(page.Items)), Cursor: page.Cursor}
 	for _, x := range page.Items {
 		if x.ID.IsZero() || c.who.may(x.Route.Namespace) {
 			x.Failure.Message = c.redactorOf(x.ID, x.Route).text("failure", x.Failure.Message)
@@ -383,10 +380,8 @@ func (c *call) summary() error {
 	return c.answerJSON(http.StatusOK, s)
 }
 
-type framePage struct {
-	Items      []stream.Frame `json:"items"`
-	NextCursor string         `json:"next_cursor,omitempty" jsonschema:"absent when there are no more now"`
-}
+// framePage is followed by another one as long as it has a frame.
+type framePage admin.Page[stream.Frame]
 
 func (c *call) frames() error {
 	q := c.query()
@@ -418,7 +413,7 @@ func (c *call) frames() error {
 		out.Items[i] = shown.frame(f)
 	}
 	if len(frames) > 0 {
-		out.NextCursor = frames[len(frames)-1].ID.String()
+		out.Cursor = frames[len(frames)-1].ID.String()
 	}
 	return c.answerJSON(http.StatusOK, out)
 }

@@ -80,25 +80,22 @@ func (c *call) messages() error {
 }
 
 type receiveBody struct {
-	Lease   string `json:"lease"`
+	leased
 	Mailbox string `json:"mailbox" jsonschema:"1..96 bytes of printable ASCII"`
 	Number  int    `json:"number" jsonschema:"of the receipt: 1, 2, … for each mailbox, from 1 in every run of the handler. What a receipt took before is answered again"`
 	Max     int    `json:"max,omitempty" jsonschema:"messages, 1..100, default 1; at most 128 KiB of them"`
 	Look    bool   `json:"look,omitempty" jsonschema:"do not wait: that there was nothing is recorded, and later runs get the same"`
 }
 
-func (b *receiveBody) leaseOf() string { return b.Lease }
-
 // receipt is what a receipt took, or why it took nothing.
 type receipt struct {
 	Messages []suspend.Message `json:"messages"`
-	Nothing  string            `json:"nothing,omitempty" jsonschema:"why there is none: looked, or how the wait for one ended, timeout or operator"`
+	Nothing  string            `json:"nothing,omitempty" jsonschema:"why there is none, and will be none: looked, or how the wait for one ended, timeout or operator"`
 }
 
 type receiveAnswer struct {
-	Messages []suspend.Message `json:"messages"`
-	Nothing  string            `json:"nothing,omitempty" jsonschema:"why there is none, and will be none: looked, or how the wait for one ended, timeout or operator"`
-	Wait     bool              `json:"wait" jsonschema:"there is none yet, and nothing was recorded: suspend until this mailbox and number"`
+	receipt
+	Wait bool `json:"wait" jsonschema:"there is none yet, and nothing was recorded: suspend until this mailbox and number"`
 }
 
 func newReceipt(r engine.Receipt) receipt {
@@ -146,8 +143,7 @@ func (c *call) receive(f flowfabric.Fence, b *receiveBody) (*receiveAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	took := newReceipt(r)
-	return &receiveAnswer{took.Messages, took.Nothing, !recorded}, nil
+	return &receiveAnswer{newReceipt(r), !recorded}, nil
 }
 
 // unanswered is how the wait of a receipt ended without a message, "" if it did not.

@@ -28,11 +28,8 @@ type bulkBody struct {
 	Action   string `json:"action" jsonschema:"replay, cancel, purge, run_now, priority, hold or unhold"`
 	Priority *int   `json:"priority,omitempty" jsonschema:"of action priority, which needs it: 0..9000, higher first"`
 	admin.Replay
-	KeepMs      int64  `json:"keep_ms,omitempty" jsonschema:"of action purge: how long ids stay taken, 24 h to ten years; default 24 h"`
-	DryRun      bool   `json:"dry_run,omitempty" jsonschema:"only count"`
-	Concurrency int    `json:"concurrency,omitempty" jsonschema:"calls at a time, 1..256; default 32"`
-	Limit       int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
-	Cursor      string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
+	KeepMs int64 `json:"keep_ms,omitempty" jsonschema:"of action purge: how long ids stay taken, 24 h to ten years; default 24 h"`
+	admin.BulkOptions
 	why
 }
 
@@ -90,9 +87,7 @@ func (c *call) bulk() error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), bulkTime)
 	defer cancel()
-	r, err := c.h.admin.Bulk(ctx, f, action, admin.BulkOptions{DryRun: b.DryRun, Limit: b.Limit, Cursor: b.Cursor,
-		Concurrency: b.Concurrency},
-		c.act(b.why)...)
+	r, err := c.h.admin.Bulk(ctx, f, action, b.BulkOptions, c.act(b.why)...)
 	if err != nil && (c.ctx().Err() != nil || ctx.Err() == nil) {
 		return err
 	}
@@ -183,9 +178,7 @@ func (c *call) happenings() error {
 	told := time.Time{}
 	for e, err := range feed.Events(c.ctx()) {
 		if errors.Is(err, flowfabric.ErrFeedGap) {
-			if out.emit("", "gap", struct {
-				Detail string `json:"detail"`
-			}{err.Error()}) != nil {
+			if out.emit("", "gap", problemText{err.Error()}) != nil {
 				return nil
 			}
 			continue
@@ -353,10 +346,7 @@ func (c *call) setFlowTags() error {
 }
 
 type laneBody struct {
-	Namespace string `json:"namespace,omitempty"`
-	State     string `json:"state,omitempty" jsonschema:"active, paused, draining or disabled"`
-	Weight    *int   `json:"weight,omitempty" jsonschema:"of the namespace in the lane, 1..1000; 0 is the usual, 1"`
-	AgeingMs  *int64 `json:"ageing_ms,omitempty" jsonschema:"how much waiting outweighs a step of priority, up to a day; 0: none does"`
+	admin.LaneChange
 	// Outcomes that are not named stay as they are.
 	RetentionS map[string]int64 `json:"retention_s,omitempty" jsonschema:"by completed, failed, cancelled and expired: how many seconds what ended so is kept; 0 is the default"`
 	why
@@ -367,29 +357,20 @@ func (c *call) setLane() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	namespace, err := c.namespace(b.Namespace)
-	if err != nil {
+	var err error
+	if b.Namespace, err = c.namespace(b.Namespace); err != nil {
 		return err
-	}
-	change := admin.LaneChange{Namespace: namespace, State: flowfabric.LaneState(b.State), Weight: b.Weight}
-	if b.AgeingMs != nil {
-		ageing := ms(*b.AgeingMs)
-		change.Ageing = &ageing
 	}
 	for outcome, s := range b.RetentionS {
 		if s < 0 || s > 10*365*24*3600 {
 			return invalid("/retention_s/"+outcome, "it is %d, want 0..10 years", s)
 		}
-		if change.Retention == nil {
-			change.Retention = map[flowfabric.PublicState]time.Duration{}
+		if b.Retention == nil {
+			b.Retention = map[flowfabric.PublicState]time.Duration{}
 		}
-		change.Retention[flowfabric.PublicState(outcome)] = time.Duration(s) * time.Second
+		b.Retention[flowfabric.PublicState(outcome)] = time.Duration(s) * time.Second
 	}
-	if err := c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), change, c.act(b.why)...); err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
+	return c.nothingToSay(c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), b.LaneChange, c.act(b.why)...))
 }
 
 type markedDead struct {
@@ -402,8 +383,5 @@ func (c *call) markDead() error {
 		return err
 	}
 	held, err := c.h.admin.MarkWorkerDead(c.ctx(), c.r.PathValue("session"), c.act(b)...)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, markedDead{held})
+	return c.answerOr(err, markedDead{held})
 }

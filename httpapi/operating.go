@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -119,9 +117,8 @@ func (c *call) revoke(b *revokeBody) error {
 }
 
 type resumeBody struct {
-	Request uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it resumes once"`
+	admin.Resume
 	why
-	DelayMs int64 `json:"delay_ms,omitempty" jsonschema:"before a worker may go on with it, up to 30 days"`
 }
 
 // resume lets a suspended execution go on without an answer.
@@ -130,12 +127,10 @@ func (c *call) resume(b *resumeBody) error {
 	if err != nil {
 		return err
 	}
-	return c.h.admin.Resume(c.ctx(), id, admin.Resume{Delay: ms(b.DelayMs), Request: b.Request}, c.act(b.why)...)
+	return c.h.admin.Resume(c.ctx(), id, b.Resume, c.act(b.why)...)
 }
 
-type waitpointList struct {
-	Items []suspend.Waitpoint `json:"items"`
-}
+type waitpointList admin.Page[suspend.Waitpoint]
 
 func (c *call) waitpoints() error {
 	id, err := c.id()
@@ -143,10 +138,7 @@ func (c *call) waitpoints() error {
 		return err
 	}
 	list, err := c.h.client.Waitpoints(c.ctx(), id)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, waitpointList{append([]suspend.Waitpoint{}, list...)})
+	return c.answerOr(err, waitpointList{Items: append([]suspend.Waitpoint{}, list...)})
 }
 
 // reply is an answer to a waitpoint.

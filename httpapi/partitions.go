@@ -54,9 +54,7 @@ func (c *call) tokenKeys() error {
 }
 
 type rotateBody struct {
-	Kid     string `json:"kid" jsonschema:"of the key that signs from now on: one that this process has"`
-	GraceMs int64  `json:"grace_ms,omitempty" jsonschema:"how long tokens of the key before stay good; default a day"`
-	Force   bool   `json:"force,omitempty" jsonschema:"although tokens of open waitpoints then end before they are needed"`
+	admin.Rotation
 	why
 }
 
@@ -67,8 +65,7 @@ func (c *call) rotateTokenKeys() error {
 	if err := c.body(&b); err != nil {
 		return err
 	}
-	list, err := c.h.admin.RotateTokenKeys(c.ctx(), admin.Rotation{Kid: b.Kid, Grace: ms(b.GraceMs), Force: b.Force},
-		c.act(b.why)...)
+	list, err := c.h.admin.RotateTokenKeys(c.ctx(), b.Rotation, c.act(b.why)...)
 	out, err := unpaged(list, err)
 	return c.answerOr(err, rotatedList(out))
 }

@@ -160,13 +160,6 @@ type ownedBody struct {
 	Schedules map[string]scheduleBody `json:"schedules" jsonschema:"by name; the owner's other schedules are removed"`
 }
 
-type ownedMade struct {
-	Created   []string `json:"created,omitempty"`
-	Updated   []string `json:"updated,omitempty"`
-	Unchanged []string `json:"unchanged,omitempty"`
-	Removed   []string `json:"removed,omitempty"`
-}
-
 func (c *call) syncSchedules() error {
 	var b ownedBody
 	if err := c.body(&b); err != nil {
@@ -185,10 +178,7 @@ func (c *call) syncSchedules() error {
 		return &problem{Status: http.StatusConflict, Code: "schedule_owned", Field: "/schedules",
 			Detail: inMembers(err.Error())}
 	}
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, ownedMade(done))
+	return c.answerOr(err, done)
 }
 
 type scheduleList admin.Page[admin.ScheduleInfo]

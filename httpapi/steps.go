@@ -4,11 +4,11 @@ import (
 	"net/http"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
-type stepList struct {
-	Items []flowfabric.StepRecord `json:"items" jsonschema:"what ended first comes first"`
-}
+// stepList has what ended first at its beginning.
+type stepList admin.Page[flowfabric.StepRecord]
 
 func (c *call) steps() error {
 	id, err := c.id()
