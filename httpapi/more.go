@@ -2,14 +2,13 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
 	"slices"
 	"time"
-
-	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
@@ -69,32 +68,28 @@ func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
 		invalid("/action", "it is %.32q, want replay, cancel, purge, run_now, priority, hold or unhold", b.Action)
 }
 
-func (c *call) bulk() error {
-	var b bulkBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
+func (c *call) bulk(b *bulkBody) (r admin.BulkResult, err error) {
 	f, err := c.filter(c.query())
 	if err != nil {
-		return err
+		return r, err
 	}
 	if f.ErrorText != "" && c.h.cfg.Redact != nil {
-		return invalid("error", "messages of failures are redacted here, so a bulk action cannot choose by them")
+		return r, invalid("error", "messages of failures are redacted here, so a bulk action cannot choose by them")
 	}
 	action, err := b.action(c)
 	if err != nil {
-		return err
+		return r, err
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), bulkTime)
 	defer cancel()
-	r, err := c.h.admin.Bulk(ctx, f, action, b.BulkOptions, c.act(b.why)...)
+	r, err = c.h.admin.Bulk(ctx, f, action, b.BulkOptions, c.act(b.why)...)
 	if err != nil && (c.ctx().Err() != nil || ctx.Err() == nil) {
-		return err
+		return r, err
 	}
 	for i, text := range r.Texts {
 		r.Texts[i] = inMembers(text)
 	}
-	return c.answerJSON(http.StatusOK, r)
+	return r, nil
 }
 
 type transcript struct {
@@ -108,20 +103,16 @@ type transcript struct {
 // maxTranscript is how many bytes of payloads are read for a transcript, about.
 const maxTranscript = 4 << 20
 
-func (c *call) transcript() error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) transcript(id flowfabric.ExecutionID) (out transcript, err error) {
 	s, err := c.h.client.Get(c.ctx(), id)
 	if err != nil {
-		return err
+		return out, err
 	}
 	var t stream.Transcript
 	size, more := 0, false
 	for e, err := range c.h.client.Tail(c.ctx(), id, client.Stored()) {
 		if err != nil {
-			return err
+			return out, err
 		}
 		if more = size >= c.h.most; more {
 			break
@@ -129,8 +120,8 @@ func (c *call) transcript() error {
 		t.Add(e)
 		size += len(e.Frame.Payload)
 	}
-	out, shown := transcript{Frames: []stream.Frame{}, Lost: t.Lost(), Position: string(t.Position()), More: more},
-		c.redactorOf(id, s.Route)
+	shown := c.redactorOf(id, s.Route)
+	out = transcript{Frames: []stream.Frame{}, Lost: t.Lost(), Position: string(t.Position()), More: more}
 	var text []byte
 	for _, f := range t.Frames() {
 		f = shown.frame(f)
@@ -140,7 +131,7 @@ func (c *call) transcript() error {
 		out.Frames = append(out.Frames, f)
 	}
 	out.Text = string(text)
-	return c.answerJSON(http.StatusOK, out)
+	return out, nil
 }
 
 func (c *call) happenings() error {
@@ -240,24 +231,16 @@ func (c *call) flowOf() (*client.Flow, flowfabric.FlowRecord, error) {
 	return f, record, err
 }
 
-func (c *call) flow() error {
+func (c *call) flow() (s client.FlowSnapshot, err error) {
 	f, _, err := c.flowOf()
 	if err != nil {
-		return err
+		return s, err
 	}
-	s, err := f.Snapshot(c.ctx())
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, s)
+	return f.Snapshot(c.ctx())
 }
 
 func (c *call) graph() error {
-	f, _, err := c.flowOf()
-	if err != nil {
-		return err
-	}
-	s, err := f.Snapshot(c.ctx())
+	s, err := c.flow()
 	if err != nil {
 		return err
 	}
@@ -275,74 +258,26 @@ type flowCancel struct {
 	why
 }
 
-func (c *call) cancelFlow() error {
-	var b flowCancel
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	f, _, err := c.flowOf()
-	if err != nil {
-		return err
-	}
-	policy := flowfabric.CancellationPolicy(b.Policy)
-	if policy == "" {
-		policy = flowfabric.CancelAll
-	}
-	out, err := f.Cancel(c.ctx(), policy, c.act(b.why)...)
-	return c.answerOr(err, out)
+func (c *call) cancelFlow(f *client.Flow, b *flowCancel) (client.FlowCancellation, error) {
+	policy := cmp.Or(flowfabric.CancellationPolicy(b.Policy), flowfabric.CancelAll)
+	return f.Cancel(c.ctx(), policy, c.act(b.why)...)
 }
 
 type flowReplay struct {
-	Nodes       []string  `json:"nodes,omitempty" jsonschema:"these instead of all that did not succeed"`
-	Everything  bool      `json:"everything,omitempty" jsonschema:"also those that nobody needs any more, such as the losers of a race"`
-	FromScratch bool      `json:"from_scratch,omitempty"`
-	Force       bool      `json:"force,omitempty"`
-	Request     uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it replays once"`
+	admin.FlowReplay
 	why
 }
 
-func (c *call) replayFlow() error {
-	var b flowReplay
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	f, _, err := c.flowOf()
-	if err != nil {
-		return err
-	}
-	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), admin.FlowReplay{Nodes: b.Nodes, Everything: b.Everything,
-		How: admin.Replay{FromScratch: b.FromScratch, Force: b.Force, Request: b.Request}}, c.act(b.why)...)
-	if err != nil {
-		return err
-	}
+func (c *call) replayFlow(f *client.Flow, b *flowReplay) (admin.FlowReplayed, error) {
+	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), b.FlowReplay, c.act(b.why)...)
 	for i, n := range r.Refused {
 		r.Refused[i].Why = inMembers(n.Why)
 	}
-	return c.answerJSON(http.StatusOK, r)
+	return r, err
 }
 
-func (c *call) sealFlow() error {
-	var b why
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	f, _, err := c.flowOf()
-	if err == nil {
-		err = f.Seal(c.ctx(), c.act(b)...)
-	}
-	return c.nothingToSay(err)
-}
-
-func (c *call) setFlowTags() error {
-	var b tagsBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	f, _, err := c.flowOf()
-	if err == nil {
-		err = c.h.admin.SetFlowTags(c.ctx(), f.ID(), b.Set, b.Remove, c.act(b.why)...)
-	}
-	return c.nothingToSay(err)
+func (c *call) setFlowTags(f *client.Flow, b *tagsBody) (nothing, error) {
+	return nothing{}, c.h.admin.SetFlowTags(c.ctx(), f.ID(), b.Set, b.Remove, c.act(b.why)...)
 }
 
 type laneBody struct {
@@ -352,12 +287,7 @@ type laneBody struct {
 	why
 }
 
-func (c *call) setLane() error {
-	var b laneBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	var err error
+func (c *call) setLane(b *laneBody) (err error) {
 	if b.Namespace, err = c.namespace(b.Namespace); err != nil {
 		return err
 	}
@@ -370,18 +300,14 @@ func (c *call) setLane() error {
 		}
 		b.Retention[flowfabric.PublicState(outcome)] = time.Duration(s) * time.Second
 	}
-	return c.nothingToSay(c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), b.LaneChange, c.act(b.why)...))
+	return c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), b.LaneChange, c.act(b.why)...)
 }
 
 type markedDead struct {
 	Held int `json:"held" jsonschema:"executions that it held, which others take"`
 }
 
-func (c *call) markDead() error {
-	var b why
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	held, err := c.h.admin.MarkWorkerDead(c.ctx(), c.r.PathValue("session"), c.act(b)...)
-	return c.answerOr(err, markedDead{held})
+func (c *call) markDead(b *why) (markedDead, error) {
+	held, err := c.h.admin.MarkWorkerDead(c.ctx(), c.r.PathValue("session"), c.act(*b)...)
+	return markedDead{held}, err
 }

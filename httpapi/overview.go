@@ -238,16 +238,16 @@ func (c *call) first() (*admin.Overview, []point, <-chan struct{}, error) {
 	}
 }
 
-func (c *call) overview() error {
+func (c *call) overview() (out overview, err error) {
 	if q := c.query(); q.err != nil {
-		return q.err
+		return out, q.err
 	}
 	c.h.sampler.start()
 	l, history, _, err := c.first()
 	if err != nil {
-		return err
+		return out, err
 	}
-	return c.answerJSON(http.StatusOK, overview{shown(*l, c.who), history})
+	return overview{shown(*l, c.who), history}, nil
 }
 
 // overviews follows the overview: a look every two seconds, made once for everybody who follows.

@@ -186,11 +186,11 @@ type scheduleList admin.Page[admin.ScheduleInfo]
 // shownRuns is how many runs to come are told of a schedule.
 const shownRuns = 5
 
-func (c *call) schedules() error {
+func (c *call) schedules() (scheduleList, error) {
 	q := c.query()
 	page := q.paging()
 	if q.err != nil {
-		return q.err
+		return scheduleList{}, q.err
 	}
 	list, err := c.h.admin.Schedules(c.ctx())
 	list = slices.DeleteFunc(list, func(s admin.ScheduleInfo) bool { return !c.who.may(s.Namespace) })
@@ -198,21 +198,19 @@ func (c *call) schedules() error {
 	for i, s := range out.Items {
 		out.Items[i].Upcoming = s.NextRuns(shownRuns)
 	}
-	return c.answerOr(err, scheduleList(out))
+	return scheduleList(out), err
 }
 
-func (c *call) getSchedule() error {
+func (c *call) getSchedule() (s admin.ScheduleInfo, err error) {
 	q := c.query()
 	n := q.number("next", 0, maxPage, shownRuns)
 	if q.err != nil {
-		return q.err
+		return s, q.err
 	}
-	s, err := c.schedule()
-	if err != nil {
-		return err
+	if s, err = c.schedule(); err == nil {
+		s.Upcoming = s.NextRuns(int(n))
 	}
-	s.Upcoming = s.NextRuns(int(n))
-	return c.answerJSON(http.StatusOK, s)
+	return s, err
 }
 
 // schedule is the one that the path names, if the principal may see it.
@@ -244,18 +242,14 @@ func (c *call) onSchedule(do func(s admin.ScheduleInfo) error) error {
 // maxScheduleTries is how often a schedule is looked at again that somebody changed meanwhile.
 const maxScheduleTries = 5
 
-func (c *call) changeSchedule(do func(context.Context, string, *uint64, ...flowfabric.ActOption) error) error {
-	var b why
-	err := c.body(&b)
-	if err == nil {
-		err = c.onSchedule(func(s admin.ScheduleInfo) error { return do(c.ctx(), s.Name, &s.Revision, c.act(b)...) })
-	}
-	return c.nothingToSay(err)
+func (c *call) changeSchedule(b *why,
+	do func(context.Context, string, *uint64, ...flowfabric.ActOption) error) error {
+	return c.onSchedule(func(s admin.ScheduleInfo) error { return do(c.ctx(), s.Name, &s.Revision, c.act(*b)...) })
 }
 
-func (c *call) pauseSchedule() error { return c.changeSchedule(c.h.admin.PauseSchedule) }
+func (c *call) pauseSchedule(b *why) error { return c.changeSchedule(b, c.h.admin.PauseSchedule) }
 
-func (c *call) resumeSchedule() error { return c.changeSchedule(c.h.admin.ResumeSchedule) }
+func (c *call) resumeSchedule(b *why) error { return c.changeSchedule(b, c.h.admin.ResumeSchedule) }
 
 func (c *call) removeSchedule() error {
 	reason, err := c.reason()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"time"
 
@@ -109,40 +108,27 @@ type giveUpBody struct {
 // returns, nil for none.
 func work[Body any, Answer any](action, name, summary, text string,
 	do func(*call, flowfabric.Fence, *Body) (*Answer, error)) *route {
-	r := &route{method: http.MethodPost, path: "/v1/workers/{session}:" + action, name: name, summary: summary,
-		need: takes, body: of[Body](), answers: done}
-	if reflect.TypeFor[Answer]() != reflect.TypeFor[nothing]() {
-		r.answers = ok[Answer](text)
-	}
-	r.handle = func(c *call) error {
-		var body Body
-		if err := c.body(&body); err != nil {
-			return err
-		}
+	write := func(c *call, body *Body) (out Answer, err error) {
 		s, err := c.session(-1)
 		if err != nil {
-			return err
+			return out, err
 		}
-		f, err := s.fence("/lease", any(&body).(interface{ leaseOf() string }).leaseOf())
+		f, err := s.fence("/lease", any(body).(interface{ leaseOf() string }).leaseOf())
 		if err != nil {
-			return err
+			return out, err
 		}
-		answer, err := do(c, f, &body)
+		answer, err := do(c, f, body)
 		if _, told := errors.AsType[*problem](err); !told && slices.ContainsFunc(notHeld, func(of error) bool {
 			return errors.Is(err, of)
 		}) {
 			err = denied.New(action, flowfabric.CodeOf(denied.StaleLease))
 		}
-		if err != nil {
-			return err
+		if err == nil && answer != nil {
+			out = *answer
 		}
-		if answer == nil {
-			c.w.WriteHeader(http.StatusNoContent)
-			return nil
-		}
-		return c.answerJSON(http.StatusOK, answer)
+		return out, err
 	}
-	return r
+	return post("/v1/workers/{session}:"+action, name, summary, takes, text, write)
 }
 
 // notHeld are the refusals that tell how an execution is which the lease does not hold. They are all told as a stale

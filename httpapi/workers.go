@@ -500,23 +500,10 @@ func (s *workerSession) fence(field, lease string) (flowfabric.Fence, error) {
 	return f, nil
 }
 
-func (c *call) renewWork() error {
-	var b leasesBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	if len(b.Leases) > maxLeases {
-		return invalid("/leases", "there are %d, want at most %d", len(b.Leases), maxLeases)
-	}
-	s, err := c.session(len(b.Leases))
+func (c *call) renewWork(b *leasesBody) (none leasesAnswer, err error) {
+	s, fences, err := c.fences(b.Leases, len(b.Leases))
 	if err != nil {
-		return err
-	}
-	fences := make([]flowfabric.Fence, len(b.Leases))
-	for i, lease := range b.Leases {
-		if fences[i], err = s.fence(fmt.Sprintf("/leases/%d", i), lease); err != nil {
-			return err
-		}
+		return none, err
 	}
 	out := leasesAnswer{Leases: make([]leaseAnswer, len(fences))}
 	renewing := pool.New().WithErrors().WithMaxGoroutines(16)
@@ -531,29 +518,33 @@ func (c *call) renewWork() error {
 			return err // it says nothing about the lease: the worker asks again
 		})
 	}
-	if err := renewing.Wait(); err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, out)
+	return out, renewing.Wait()
 }
 
-func (c *call) closeWorker() error {
-	var b closeBody
-	if err := c.body(&b); err != nil {
-		return err
+// fences reads the leases of a body: those that this session was given.
+func (c *call) fences(leases []string, inFlight int) (*workerSession, []flowfabric.Fence, error) {
+	if len(leases) > maxLeases {
+		return nil, nil, invalid("/leases", "there are %d, want at most %d", len(leases), maxLeases)
 	}
-	if len(b.Leases) > maxLeases {
-		return invalid("/leases", "there are %d, want at most %d", len(b.Leases), maxLeases)
+	s, err := c.session(inFlight)
+	if err != nil {
+		return nil, nil, err
 	}
-	s, err := c.session(-1)
+	fences := make([]flowfabric.Fence, len(leases))
+	for i, lease := range leases {
+		if fences[i], err = s.fence(fmt.Sprintf("/leases/%d", i), lease); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, fences, nil
+}
+
+func (c *call) closeWorker(b *closeBody) error {
+	s, fences, err := c.fences(b.Leases, -1)
 	if err != nil {
 		return err
 	}
-	for i, lease := range b.Leases {
-		f, err := s.fence(fmt.Sprintf("/leases/%d", i), lease)
-		if err != nil {
-			return err
-		}
+	for _, f := range fences {
 		if _, err := c.h.conn.Engine.ReleaseExecution(c.ctx(), f); err != nil &&
 			flowfabric.ClassOf(err) != flowfabric.ClassStop {
 			return err
@@ -563,6 +554,5 @@ func (c *call) closeWorker() error {
 		return err
 	}
 	c.h.workers.forget(s.id)
-	c.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
