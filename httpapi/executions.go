@@ -190,22 +190,19 @@ func (c *call) filter(q *query) (admin.Filter, error) {
 
 type executionPage admin.Page[admin.Listed]
 
-func (c *call) list() error {
+func (c *call) list() (out executionPage, err error) {
 	q := c.query()
 	n := int(q.number("limit", 1, maxPage, defaultPage))
 	f, err := c.filter(q)
 	if err != nil {
-		return err
+		return out, err
 	}
 	said := ""
 	if c.h.cfg.Redact != nil { // else the filter would tell what is not shown
 		said, f.ErrorText, f.WithReasons = strings.ToLower(f.ErrorText), "", true
 	}
 	page, err := c.h.admin.ListPage(c.ctx(), f, q.text("cursor"), n)
-	if err != nil {
-		return err
-	}
-	out := executionPage{Items: make([]admin.Listed, 0, len(page.Items)), Cursor: page.Cursor}
+	out.Items, out.Cursor = make([]admin.Listed, 0, len(page.Items)), page.Cursor
 	for _, x := range page.Items {
 		if x.ID.IsZero() || c.who.may(x.Route.Namespace) {
 			x.Failure.Message = c.redactorOf(x.ID, x.Route).text("failure", x.Failure.Message)
@@ -214,7 +211,7 @@ func (c *call) list() error {
 			}
 		}
 	}
-	return c.answerJSON(http.StatusOK, out)
+	return out, err
 }
 
 func (c *call) get(id flowfabric.ExecutionID) (s flowfabric.Snapshot, err error) {

@@ -191,27 +191,24 @@ func (c *call) happenings() error {
 
 type flowPage admin.Page[flowfabric.FlowSummary]
 
-func (c *call) flows() error {
+func (c *call) flows() (out flowPage, err error) {
 	q := c.query()
 	n, oldest := int(q.number("limit", 1, maxPage, defaultPage)), q.flag("oldest")
 	if q.err != nil {
-		return q.err
+		return out, q.err
 	}
 	namespace, err := c.namespace(q.text("namespace"))
 	if err != nil {
-		return err
+		return out, err
 	}
 	f := admin.FlowQuery{Namespace: namespace, Kind: q.text("kind"), Oldest: oldest}
 	for _, state := range q.list("state") {
 		f.States = append(f.States, flowfabric.FlowState(state))
 	}
 	page, err := c.h.admin.FlowsPage(c.ctx(), f, q.text("cursor"), n)
-	if err != nil {
-		return err
-	}
 	page.Items = slices.DeleteFunc(append([]flowfabric.FlowSummary{}, page.Items...),
 		func(x flowfabric.FlowSummary) bool { return x.ID.IsZero() || x.State == "" })
-	return c.answerJSON(http.StatusOK, flowPage(page))
+	return flowPage(page), err
 }
 
 // flowOf is the flow that the path names, if the principal may see it.

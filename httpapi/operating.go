@@ -102,19 +102,11 @@ func (c *call) waitpoints(id flowfabric.ExecutionID) (waitpointList, error) {
 
 // reply is an answer to a waitpoint.
 type reply struct {
-	Name           string          `json:"name,omitempty" jsonschema:"of the signal, 1..128 bytes; default the choice of the payload, if it has one, else signal"`
-	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null. To a question: choice, and maybe comment and by"`
-	IdempotencyKey string          `json:"idempotency_key,omitempty"`
-	Category       string          `json:"category,omitempty" jsonschema:"a word for readers of the log, at most 64 bytes"`
-	Correlation    string          `json:"correlation,omitempty" jsonschema:"what the sender's own system knows it by, at most 256 bytes"`
+	suspend.SentSignal `for:"reply"`
+	Payload            json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null. To a question: choice, and maybe comment and by"`
 }
 
-func (b *reply) value() json.RawMessage {
-	if b.Payload == nil {
-		return json.RawMessage("null")
-	}
-	return b.Payload
-}
+func (b *reply) value() json.RawMessage { return value(b.Payload) }
 
 func (b *reply) options() (opts []client.SignalOption) {
 	if b.Name != "" {

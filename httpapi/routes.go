@@ -154,6 +154,12 @@ func (r *route) keyed() *route {
 	return r
 }
 
+// putting makes a change one that may be repeated.
+func (r *route) putting() *route {
+	r.method = http.MethodPut
+	return r
+}
+
 // sharing lets answers be given to others.
 func (r *route) sharing() *route {
 	r.shared, r.headers = true, sharedHeader
@@ -181,6 +187,10 @@ var filters = []param{
 var sharedHeader = []param{{name: "Cache-Control",
 	text: "max-age=<seconds>, at most 5: an answer that somebody else got so long ago will do", kind: "string"}}
 
+// paged are the parameters of a list that is read a page at a time.
+var paged = []param{{name: "limit", text: "1..1000, default 100", kind: "integer"},
+	{name: "cursor", text: "next_cursor of the page before", kind: "string"}}
+
 var namespaced = []param{{name: "namespace", kind: "string"}}
 
 // routes are all of them, but for /metrics.
@@ -192,11 +202,9 @@ var routes = []*route{
 		handle: (*call).submit},
 	post("/v1/executions:batch", "submitBatch", "Create up to 1,000 executions, each on its own", producer,
 		"What became of each, in the order of the items.", (*call).submitBatch),
-	{method: http.MethodGet, path: "/v1/executions", name: "listExecutions",
-		summary: "List executions, a page at a time", need: viewer, shared: true, headers: sharedHeader,
-		query: slices.Concat(filters, []param{{name: "limit", text: "1..1000, default 100", kind: "integer"},
-			{name: "cursor", text: "next_cursor of the page before", kind: "string"}}),
-		answers: ok[executionPage]("A page. It may be short, or empty, and have a next one."), handle: (*call).list},
+	get("/v1/executions", "listExecutions", "List executions, a page at a time",
+		"A page. It may be short, or empty, and have a next one.", (*call).list).sharing().asking(
+		slices.Concat(filters, paged)...),
 	about("", "getExecution", "Read an execution", "A consistent snapshot.", (*call).get),
 	about("/input", "getInput", "Read what an execution was submitted with", "The input.", (*call).input),
 	{method: http.MethodGet, path: "/v1/executions/{id}/result", name: "getResult",
@@ -228,8 +236,7 @@ var routes = []*route{
 	about("/frames", "listFrames", "Read stored frames of one attempt, a page at a time",
 		"A page. After the last one comes an empty page.", (*call).frames).asking(
 		param{name: "attempt", text: "1 for the first, which is the default", kind: "integer"},
-		param{name: "after", text: "next_cursor of the page before", kind: "string"},
-		param{name: "limit", text: "1..1000, default 100", kind: "integer"}),
+		param{name: "after", text: "next_cursor of the page before", kind: "string"}, paged[0]),
 	{method: http.MethodGet, path: "/v1/executions/{id}/events", name: "followExecution",
 		summary: "Follow an execution live (Server-Sent Events)", need: viewer, streamToken: true,
 		query: []param{{name: "after", text: "The id of the last event seen; Last-Event-ID comes before it",
@@ -295,14 +302,11 @@ var routes = []*route{
 		(*call).bulk).asking(filters...),
 	about("/transcript", "getTranscript", "Read what an execution has put out, as it stands now",
 		"Frames of all attempts, without what was repeated; position is where its events go on.", (*call).transcript),
-	{method: http.MethodGet, path: "/v1/approvals", name: "listApprovals",
-		summary: "List open waits of suspended executions, the oldest first", need: viewer, shared: true,
-		headers: sharedHeader,
-		query: []param{{name: "namespace", kind: "string"}, {name: "lane", kind: "string"},
-			{name: "kind", kind: "string"},
-			{name: "assignee", text: "Only what asks them", kind: "string"}, {name: "limit", text: "1..100, default 50",
-				kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}},
-		answers: ok[approvalPage]("A page."), handle: (*call).approvals},
+	get("/v1/approvals", "listApprovals", "List open waits of suspended executions, the oldest first", "A page.",
+		(*call).approvals).sharing().asking(
+		param{name: "namespace", kind: "string"}, param{name: "lane", kind: "string"},
+		param{name: "kind", kind: "string"}, param{name: "assignee", text: "Only what asks them", kind: "string"},
+		param{name: "limit", text: "1..100, default 50", kind: "integer"}, paged[1]),
 	{method: http.MethodGet, path: "/v1/events", name: "followEvents",
 		summary: "Follow what happens to all executions (Server-Sent Events)", need: viewer,
 		query: []param{{name: "namespace", kind: "string"}, {name: "lane", kind: "string"},
@@ -322,13 +326,10 @@ var routes = []*route{
 		answers: []answer{{status: http.StatusCreated, text: "It was created.", body: of[flowMade]()},
 			{status: http.StatusOK, text: "Its key led to a flow that existed.", body: of[flowMade]()}},
 		handle: (*call).submitFlow},
-	{method: http.MethodGet, path: "/v1/flows", name: "listFlows", summary: "List flows, the newest first",
-		need: viewer, shared: true, headers: sharedHeader, query: []param{{name: "namespace", kind: "string"},
-			{name: "kind", kind: "string"}, {name: "state", text: "One or more states", kind: "string", list: true},
-			{name: "oldest", text: "From the other end", kind: "boolean"},
-			{name: "limit", text: "1..1000, default 100", kind: "integer"},
-			{name: "cursor", text: "next_cursor of the page before", kind: "string"}},
-		answers: ok[flowPage]("A page."), handle: (*call).flows},
+	get("/v1/flows", "listFlows", "List flows, the newest first", "A page.", (*call).flows).sharing().asking(
+		param{name: "namespace", kind: "string"}, param{name: "kind", kind: "string"},
+		param{name: "state", text: "One or more states", kind: "string", list: true},
+		param{name: "oldest", text: "From the other end", kind: "boolean"}, paged[0], paged[1]),
 	get("/v1/flows/{id}", "getFlow", "Read a flow and its graph: the nodes, and what each depends on", "The flow.",
 		(*call).flow),
 	{method: http.MethodGet, path: "/v1/flows/{id}/graph", name: "getFlowGraph", summary: "Draw a flow (Mermaid)",
@@ -387,12 +388,11 @@ var routes = []*route{
 		(*call).schedules).asking(pages...),
 	get("/v1/schedules/{key}", "getSchedule", "Read a schedule", "The schedule.", (*call).getSchedule).asking(
 		param{name: "next", text: "How many of the runs to come are told, 0..1000, default 5", kind: "integer"}),
-	{method: http.MethodPut, path: "/v1/schedules/{key}", name: "putSchedule", summary: "Create or change a schedule",
-		need: operator, body: of[schedulePut](), answers: ok[client.ScheduleSet]("It is as the body says."),
-		handle: (*call).putSchedule},
-	{method: http.MethodPut, path: "/v1/schedule-owners/{key}", name: "syncSchedules",
-		summary: "Declare all schedules of an owner: create, change and remove what differs", need: operator,
-		body: of[ownedBody](), answers: ok[client.ScheduleSync]("What was done, by name."), handle: (*call).syncSchedules},
+	post("/v1/schedules/{key}", "putSchedule", "Create or change a schedule", operator, "It is as the body says.",
+		(*call).putSchedule).putting(),
+	post("/v1/schedule-owners/{key}", "syncSchedules",
+		"Declare all schedules of an owner: create, change and remove what differs", operator,
+		"What was done, by name.", (*call).syncSchedules).putting(),
 	change("/v1/schedules/{key}:pause", "pauseSchedule", "Pause a schedule", operator, (*call).pauseSchedule),
 	change("/v1/schedules/{key}:resume", "resumeSchedule", "Resume a schedule", operator, (*call).resumeSchedule),
 	{method: http.MethodDelete, path: "/v1/schedules/{key}", name: "removeSchedule", summary: "Remove a schedule",
@@ -476,9 +476,7 @@ var routes = []*route{
 			{name: "by", kind: "string"},
 			{name: "on", text: "execution, executions (in bulk), flow, lane, schedule, budget, quota, scope, worker, partition or token key", kind: "string"},
 			{name: "name", text: "Its id or name", kind: "string"}, {name: "since", text: "From this time on",
-				kind: "string"}, {name: "until", text: "Before this time", kind: "string"},
-			{name: "limit", text: "1..1000, default 100", kind: "integer"},
-			{name: "cursor", text: "next_cursor of the page before", kind: "string"}},
+				kind: "string"}, {name: "until", text: "Before this time", kind: "string"}, paged[0], paged[1]},
 		answers: ok[changePage]("A page. It may be short, or empty, and have a next one."), handle: (*call).changes},
 	get("/v1/lanes", "listLanes", "List lanes", "The lanes of a namespace.", (*call).lanes).sharing().asking(
 		slices.Concat(namespaced, pages)...),
