@@ -49,7 +49,7 @@ func (a *api) gatesAndPartitions() {
 		t.Errorf("%+v", r)
 	}
 	a.as("operator", "POST", acme+":refund", `{"execution":"x"}`, 400)
-	a.as("operator", "POST", acme+":reset", `{"move":true}`, 204)
+	a.as("operator", "POST", acme+":reset", `{"move":true}`, 200)
 	if l := into[budgetList](t, a.as("viewer", "GET", "/v1/budgets", "", 200)); !slices.ContainsFunc(l.Items,
 		func(b admission.BudgetRecord) bool { return b.Name == "acme" && b.Used["tokens"] == 0 && b.Period == 1 }) {
 		t.Errorf("%+v", l)
@@ -57,6 +57,9 @@ func (a *api) gatesAndPartitions() {
 	if b := into[admission.BudgetRecord](t, a.as("viewer", "GET", acme, "", 200)); len(b.Audit) != 4 {
 		t.Errorf("%+v", b)
 	}
+
+	a.as("operator", "POST", acme+":report", `{"key":"r1","amounts":{"tokens":1}}`, 200)
+	a.as("viewer", "GET", "/v1/limits/tenant?concurrency=3", "", 200)
 
 	const llm = "/v1/quotas/llm"
 	q := into[admission.QuotaRecord](t, a.as("operator", "PUT", llm, `{"cap":3,"rate":5,"window_ms":1000}`, 200))
@@ -177,7 +180,7 @@ var noted = map[string]string{"cancel": "cancel execution", "replay": "replay ex
 	"putSchedule": "put schedule", "syncSchedules": "put schedule", "pauseSchedule": "pause schedule",
 	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putBudget": "create budget",
 	"ensureBudget": "create budget", "removeBudget": "remove budget", "adjustBudget": "adjust budget",
-	"resetBudget": "reset budget", "refundBudget": "",
+	"resetBudget": "reset budget", "refundBudget": "", "reportUsage": "",
 	"putQuota": "create quota", "ensureQuota": "create quota", "removeQuota": "remove quota",
 	"attachGates": "attach scope", "detachGates": "detach scope",
 	// the test has nothing to refund, and one key
