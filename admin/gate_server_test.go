@@ -528,8 +528,8 @@ func TestShares(t *testing.T) {
 		submit(ctx, t, c, "tides")
 		must.No(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Namespace: "default", Weight: new(7)}))
 		must.No(t, admin.New(c).SetLane(ctx, "later", admin.LaneChange{Namespace: "default", Weight: new(3)}))
-		must.No(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Ageing: new(flowfabric.Millis(90 * time.Second))},
-			flowfabric.By("anna")))
+		must.No(t, admin.New(c).SetLane(ctx, "default",
+			admin.LaneChange{Ageing: new(flowfabric.Millis(90 * time.Second))}, flowfabric.By("anna")))
 		if l := laneOf(ctx, t, c, "default"); l.Weight != 7 || l.Ageing != flowfabric.Millis(90*time.Second) ||
 			l.Mixed ||
 			l.State != flowfabric.LaneActive || l.By != "anna" {

@@ -160,8 +160,8 @@ func TestRotationSumsUp(t *testing.T) {
 		}
 	}
 	f := newFake()
-	if _, err := f.withKeys(t).RotateTokenKeys(t.Context(), Rotation{Kid: "k1", Grace: flowfabric.Millis(time.Millisecond),
-		Force: true}); err != nil || !f.asked[0].(rekey).force || f.asked[0].(rekey).grace != time.Millisecond {
+	if _, err := f.withKeys(t).RotateTokenKeys(t.Context(), Rotation{Kid: "k1",
+		Grace: flowfabric.Millis(time.Millisecond), Force: true}); err != nil || !f.asked[0].(rekey).force || f.asked[0].(rekey).grace != time.Millisecond {
 		t.Errorf("asked %+v, %v", f.asked, err)
 	}
 	f.refusal = flowfabric.ErrTransport
@@ -211,7 +211,8 @@ func TestTokenAndSuspensionCallsRefusedBeforeAnyCall(t *testing.T) {
 			"this client has none; set Config.TokenKeys or FLOWFABRIC_TOKEN_KEYS"},
 		"grace -1": {rotate(a, Rotation{Kid: "k2", Grace: -1}), denied.Grace,
 			"the grace is -1ns, want 1 ms or more"},
-		"grace 1.5 ms": {rotate(a, Rotation{Kid: "k2", Grace: flowfabric.Millis(1500 * time.Microsecond)}), denied.Grace,
+		"grace 1.5 ms": {rotate(a, Rotation{Kid: "k2", Grace: flowfabric.Millis(1500 * time.Microsecond)}),
+			denied.Grace,
 			"the grace is 1.5ms"},
 	} {
 		if !errors.Is(x.err, x.want) || !strings.Contains(x.err.Error(), x.says) {

@@ -842,8 +842,8 @@ func (a *api) schedulesOfOwners() {
 		`{"cron":"0 3 * * *","kind":"echo","until":"2020-01-01T00:00:00Z"}`, 200)); !s.Next.IsZero() {
 		t.Errorf("%+v", s)
 	}
-	if m := into[client.ScheduleSync](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`}}`, 200)); fmt.Sprint(m) !=
-		"{[] [n] [] [p]}" {
+	if m := into[client.ScheduleSync](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`}}`,
+		200)); fmt.Sprint(m) != "{[] [n] [] [p]}" {
 		t.Errorf("%+v", m)
 	}
 	if p := into[problem](t, a.as("operator", "PUT", "/v1/schedule-owners/shop", `{"schedules":{"n":`+night+`}}`,

@@ -57,10 +57,11 @@ var (
 
 // Principal is who makes a request.
 type Principal struct {
-	Name       string   // noted with every change; 1..64 bytes
-	Role       Role     // what they may do
-	Namespaces []string // where; empty: everywhere. The first is the default of their requests
-	Token      string   // what the token is known by among Config.Tokens, no secret; "" if it is none of them
+	Name string `json:"name"` // noted with every change; 1..64 bytes
+	Role Role   `json:"role"` // what they may do
+	// where; empty: everywhere. The first is the default of their requests
+	Namespaces []string `json:"namespaces,omitzero" jsonschema:"absent: all of them"`
+	Token      string   `json:"-"` // what the token is known by among Config.Tokens, no secret; "" if it is none of them
 }
 
 // may tells whether the principal sees a namespace.
@@ -104,11 +105,9 @@ type Tokens struct {
 
 // token is one entry of the file: SHA256 is that of the secret, in hex.
 type token struct {
-	Name       string    `json:"name"`
-	Role       Role      `json:"role"`
-	Namespaces []string  `json:"namespaces,omitzero"`
-	SHA256     string    `json:"sha256"`
-	Expires    time.Time `json:"expires,omitzero"`
+	Principal
+	SHA256  string    `json:"sha256"`
+	Expires time.Time `json:"expires,omitzero"`
 
 	sum [sha256.Size]byte
 }
@@ -189,8 +188,8 @@ func NewToken(name string, role Role, expires time.Time, namespaces ...string) (
 	_, _ = rand.Read(random[:]) // never fails
 	secret = "fft_" + base64.RawURLEncoding.EncodeToString(random[:])
 	sum := sha256.Sum256([]byte(secret))
-	made := token{Name: name, Role: role, Namespaces: namespaces, SHA256: hex.EncodeToString(sum[:]),
-		Expires: expires.UTC()}
+	made := token{Principal: Principal{Name: name, Role: role, Namespaces: namespaces},
+		SHA256: hex.EncodeToString(sum[:]), Expires: expires.UTC()}
 	text, err := json.Marshal(made)
 	if err == nil {
 		_, err = parseTokens([]byte("[" + string(text) + "]"))
@@ -228,7 +227,9 @@ func (t *Tokens) Authorize(q *http.Request) (Principal, error) {
 func (x *token) over() bool { return !x.Expires.IsZero() && !time.Now().Before(x.Expires) }
 
 func (x *token) principal() Principal {
-	return Principal{Name: x.Name, Role: x.Role, Namespaces: x.Namespaces, Token: hex.EncodeToString(x.sum[:8])}
+	who := x.Principal
+	who.Token = hex.EncodeToString(x.sum[:8])
+	return who
 }
 
 // recall finds the token of a [Principal] that it has authorized, as it is now.

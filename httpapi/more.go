@@ -27,7 +27,7 @@ type bulkBody struct {
 	Action   string `json:"action" jsonschema:"replay, cancel, purge, run_now, priority, hold or unhold"`
 	Priority *int   `json:"priority,omitempty" jsonschema:"of action priority, which needs it: 0..9000, higher first"`
 	admin.Replay
-	KeepMs int64 `json:"keep_ms,omitempty" jsonschema:"of action purge: how long ids stay taken, 24 h to ten years; default 24 h"`
+	kept
 	admin.BulkOptions
 	why
 }

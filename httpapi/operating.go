@@ -64,8 +64,13 @@ func (c *call) setTags(id flowfabric.ExecutionID, b *tagsBody) error {
 	return c.h.admin.SetTags(c.ctx(), id, b.Set, b.Remove, c.act(b.why)...)
 }
 
+// kept is how long ids outlive a purge.
+type kept struct {
+	KeepMs int64 `json:"keep_ms,omitempty" jsonschema:"of a purge: how long ids stay taken, 24 h to ten years; default 24 h"`
+}
+
 type purgeBody struct {
-	KeepMs int64 `json:"keep_ms,omitempty" jsonschema:"how long the id stays taken, 24 h to ten years; default 24 h"`
+	kept
 	why
 }
 
