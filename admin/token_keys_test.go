@@ -161,7 +161,8 @@ func TestRotationSumsUp(t *testing.T) {
 	}
 	f := newFake()
 	if _, err := f.withKeys(t).RotateTokenKeys(t.Context(), Rotation{Kid: "k1",
-		Grace: flowfabric.Millis(time.Millisecond), Force: true}); err != nil || !f.asked[0].(rekey).force || f.asked[0].(rekey).grace != time.Millisecond {
+		Grace: flowfabric.Millis(time.Millisecond), Force: true}); err != nil ||
+		!f.asked[0].(rekey).force || f.asked[0].(rekey).grace != time.Millisecond {
 		t.Errorf("asked %+v, %v", f.asked, err)
 	}
 	f.refusal = flowfabric.ErrTransport
