@@ -28,20 +28,20 @@ type Worker struct {
 // WorkerInfo is what a worker says of itself when it registers.
 type WorkerInfo struct {
 	Pool         string            `json:"pool,omitempty"`
-	Namespaces   []string          `json:"namespaces,omitempty" jsonschema:"whose work it takes, its own first; * is every one"`
-	Lanes        []string          `json:"lanes,omitempty"`
-	LaneWeights  map[string]int    `json:"lane_weights,omitempty" jsonschema:"how its lanes share it, where a weight is not 1"`
-	Kinds        []string          `json:"kinds,omitempty"`
-	Capabilities []string          `json:"capabilities,omitempty"`
-	Concurrency  int               `json:"concurrency,omitempty" jsonschema:"its slots: executions that it can run at once"`
+	Namespaces   []string          `json:"namespaces,omitempty" for:"open" jsonschema:"whose work it takes, its own first; * is every one. Over HTTP * is for tokens that may see all, and the default is those of the token, or default"`
+	Lanes        []string          `json:"lanes,omitempty" for:"open" jsonschema:"over HTTP the default is default"`
+	LaneWeights  map[string]int    `json:"lane_weights,omitempty" for:"open" jsonschema:"how its lanes share its claims while several have work, where a weight is not 1: 1..1000 for a lane of lanes"`
+	Kinds        []string          `json:"kinds,omitempty" for:"open" jsonschema:"of executions that it handles, over HTTP 1..256"`
+	Capabilities []string          `json:"capabilities,omitempty" for:"open" jsonschema:"that executions may ask for"`
+	Concurrency  int               `json:"concurrency,omitempty" for:"open" jsonschema:"its slots: executions that it can run at once. Over HTTP for people, and 1 by default"`
 	Host         string            `json:"host,omitempty" see:"operator" jsonschema:"for operators"`
 	PID          int               `json:"pid,omitempty" see:"operator" jsonschema:"for operators"`
 	Revision     int               `json:"library_revision,omitempty" jsonschema:"of the library that the process would load"`
-	Version      string            `json:"version,omitempty" jsonschema:"of the application"`
-	Labels       map[string]string `json:"labels,omitempty" jsonschema:"of the application"`
+	Version      string            `json:"version,omitempty" for:"open" jsonschema:"of the application"`
+	Labels       map[string]string `json:"labels,omitempty" for:"open" jsonschema:"of the application"`
 	StartedAt    time.Time         `json:"started_at,omitzero"`
 	Truncated    bool              `json:"truncated,omitempty" jsonschema:"its lists were cut, because they are very long"`
-	Lease        Millis            `json:"lease_ms,omitempty" jsonschema:"of what is claimed for it, if a gateway does that"`
+	Lease        Millis            `json:"lease_ms,omitempty" for:"open" jsonschema:"of what is claimed for it over HTTP, how long it has an execution without renewing it: 2000..600000, default 30000"`
 }
 
 // WorkerSession is a worker's lease in one partition.

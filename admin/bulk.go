@@ -94,11 +94,12 @@ func BulkUnhold() BulkAction {
 
 // BulkOptions say how [Admin.Bulk] works. The zero value changes everything that matches.
 type BulkOptions struct {
-	DryRun      bool             // only count what matches
-	Limit       int              // how many at most; 0 = all
-	Cursor      string           // go on where the BulkResult with this cursor ended, with the same filter and action
-	Concurrency int              // calls at a time, 1..256; default 32
-	Progress    func(BulkResult) // called after every page of up to 1,000, by the goroutine that called Bulk
+	DryRun      bool   `json:"dry_run,omitempty" jsonschema:"only count"`
+	Limit       int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
+	Cursor      string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
+	Concurrency int    `json:"concurrency,omitempty" jsonschema:"calls at a time, 1..256; default 32"`
+	// called after every page of up to 1,000, by the goroutine that called Bulk
+	Progress func(BulkResult) `json:"-"`
 }
 
 // BulkResult counts what [Admin.Bulk] did.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,12 +25,13 @@ const maxReplayBatch = 64
 // success, but for those that nobody needs any more, and those that were skipped because nothing failed.
 type FlowReplay struct {
 	// Nodes replays these nodes instead, and of the nodes that depend on them, directly or through others, those that
-	// were skipped. A node that succeeded is replayed only with How.Force.
-	Nodes []string
+	// were skipped. A node that succeeded is replayed only with Force.
+	Nodes []string `json:"nodes,omitempty" jsonschema:"these instead of all that did not succeed"`
 	// Everything replays also those that nobody needs any more: that ended without success, and whose dependants have
 	// all got what they depend on without them, such as the losers of a race. It has no meaning beside Nodes.
-	Everything bool
-	How        Replay // of each member; its Request names the whole request
+	Everything bool `json:"everything,omitempty" jsonschema:"also those that nobody needs any more, such as the losers of a race"`
+	// of each member; its Request names the whole request
+	Replay
 }
 
 // FlowReplayed is what became of a [Admin.ReplayFlow].
@@ -42,7 +44,7 @@ type FlowReplayed struct {
 	Unneeded int `json:"unneeded" jsonschema:"did not succeed, and nobody needs them any more"`
 	// Kept are nodes that succeeded after a node with flow.AllEnded or flow.AnyFailed that is replayed. They stay
 	// completed, with the result of what they were given then, also if that node is skipped this time. FlowReplay.Nodes
-	// with How.Force replays them, too.
+	// with Force replays them, too.
 	Kept    []string      `json:"kept,omitempty" jsonschema:"nodes that stay completed behind a node that is replayed whatever came before it"`
 	Refused []NodeRefusal `json:"refused,omitempty" jsonschema:"nodes that were not replayed"`
 }
@@ -99,7 +101,8 @@ func (a *Admin) ReplayFlow(ctx context.Context, id flowfabric.FlowID, which Flow
 		return FlowReplayed{}, err
 	}
 	act, err := a.act(opts)
-	r := flowReplaying{FlowReplay: which, admin: a, id: id, request: which.How.request(act)}
+	err = cmp.Or(err, which.check())
+	r := flowReplaying{FlowReplay: which, admin: a, id: id, request: which.Replay.request(act)}
 	r.out.Request = r.request.Request
 	if err == nil {
 		err = r.run(act.Noted(ctx, "replay", "flow", id.String(), which.Nodes...))

@@ -25,7 +25,7 @@ func TestReplayFlow(t *testing.T) {
 			t.Fatalf("%+v, %v", done, err)
 		}
 		again, err := admin.New(c).ReplayFlow(ctx, fl.ID(),
-			admin.FlowReplay{Nodes: []string{"n000"}, How: admin.Replay{Request: done.Request}})
+			admin.FlowReplay{Nodes: []string{"n000"}, Replay: admin.Replay{Request: done.Request}})
 		if err != nil || again.Already != 1 || again.Runnable != 1 || again.Blocked != 0 {
 			t.Errorf("%+v, %v", again, err)
 		}
@@ -73,7 +73,7 @@ func TestReplayFromANode(t *testing.T) {
 			t.Errorf("%+v, %v", done, err)
 		}
 		if done, err = admin.New(c).ReplayFlow(ctx, fl.ID(), admin.FlowReplay{Nodes: []string{"ok"},
-			How: admin.Replay{Force: true, FromScratch: true}}); err != nil || done.Runnable != 1 {
+			Replay: admin.Replay{Force: true, FromScratch: true}}); err != nil || done.Runnable != 1 {
 			t.Errorf("%+v, %v", done, err)
 		}
 	})

@@ -242,7 +242,8 @@ func TestGateRefusals(t *testing.T) {
 	is(t, admin.New(c).AttachGates(ctx, admission.Scope{}, gates), denied.NoBudget, "budget b")
 	is(t, admin.New(c).SetLane(ctx, "l", admin.LaneChange{Namespace: "n", Weight: new(1001)}),
 		flowfabric.ErrInvalidInput, "weight 1001")
-	is(t, admin.New(c).SetLane(ctx, "l", admin.LaneChange{Ageing: new(25 * time.Hour)}), flowfabric.ErrInvalidInput,
+	is(t, admin.New(c).SetLane(ctx, "l", admin.LaneChange{Ageing: new(flowfabric.Millis(25 * time.Hour))}),
+		flowfabric.ErrInvalidInput,
 		"ageing")
 	is(t, admin.New(c).Hold(ctx, flowfabric.NewExecutionID(0), flowfabric.Reason(strings.Repeat("x", 257))),
 		flowfabric.ErrInvalidInput, "reason")
@@ -527,8 +528,8 @@ func TestShares(t *testing.T) {
 		submit(ctx, t, c, "tides")
 		must.No(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Namespace: "default", Weight: new(7)}))
 		must.No(t, admin.New(c).SetLane(ctx, "later", admin.LaneChange{Namespace: "default", Weight: new(3)}))
-		must.No(t, admin.New(c).SetLane(ctx, "default", admin.LaneChange{Ageing: new(90 * time.Second)},
-			flowfabric.By("anna")))
+		must.No(t, admin.New(c).SetLane(ctx, "default",
+			admin.LaneChange{Ageing: new(flowfabric.Millis(90 * time.Second))}, flowfabric.By("anna")))
 		if l := laneOf(ctx, t, c, "default"); l.Weight != 7 || l.Ageing != flowfabric.Millis(90*time.Second) ||
 			l.Mixed ||
 			l.State != flowfabric.LaneActive || l.By != "anna" {

@@ -150,22 +150,24 @@ func (p LanePartition) differs(x LanePartition) bool {
 
 // LaneChange is what [Admin.SetLane] changes of a lane. Zero fields leave things as they are.
 type LaneChange struct {
-	Namespace string               // default client.Config.Namespace
-	State     flowfabric.LaneState // whether the lane accepts work and hands it out
+	// default client.Config.Namespace
+	Namespace string `json:"namespace,omitempty"`
+	// whether the lane accepts work and hands it out
+	State flowfabric.LaneState `json:"state,omitempty" jsonschema:"active, paused, draining or disabled"`
 	// Retention is for how long executions are kept that end so in the lane, unless their policy says otherwise, by
 	// outcome (flowfabric.Completed, Failed, Cancelled, Expired): whole seconds, at most ten years; 0 is the default,
 	// 24 h of what completed and 14 days of any other. Outcomes that it does not name stay as they are. It counts for
 	// what ends from now on; what has ended is kept longer when it now may be, and is otherwise purged when it would
 	// have been.
-	Retention map[flowfabric.PublicState]time.Duration
+	Retention map[flowfabric.PublicState]time.Duration `json:"-"`
 	// Ageing is how much waiting outweighs one step of priority, so that work of low priority is not passed over for
 	// ever: whole milliseconds, at most 24 h; 0 is the default, no waiting does. It holds for what becomes claimable
 	// from now on.
-	Ageing *time.Duration
+	Ageing *flowfabric.Millis `json:"ageing_ms,omitempty" jsonschema:"how much waiting outweighs a step of priority, up to a day; 0: none does"`
 	// Weight of the namespace in the lane, 1..1000: of what the lane hands out while several namespaces have work in
 	// it, each gets its weight's part, whatever it has waiting. 0 is the usual weight, 1. Each partition shares by
 	// itself.
-	Weight *int
+	Weight *int `json:"weight,omitempty" jsonschema:"of the namespace in the lane, 1..1000; 0 is the usual, 1"`
 }
 
 // SetLane changes a lane in every partition. It need not exist yet: what is submitted into it later finds it so.
@@ -191,7 +193,7 @@ func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, opt
 	if change.State != "" || len(change.Retention) > 0 || change.Ageing != nil {
 		if err := a.changeLane(ctx, verb, namespace, lane,
 			engine.LaneChange{State: flowfabric.LaneState(change.State), Retention: change.Retention,
-				Ageing: change.Ageing, By: act.By}); err != nil {
+				Ageing: (*time.Duration)(change.Ageing), By: act.By}); err != nil {
 			return err
 		}
 	}
@@ -252,7 +254,7 @@ func (c LaneChange) validate(namespace, lane string) error {
 	if c.State == "" && len(c.Retention) == 0 && c.Ageing == nil && c.Weight == nil {
 		return bad("no field of the change is set, want State, Retention, Ageing or Weight")
 	}
-	if d := c.Ageing; d != nil && (*d < 0 || *d > maxAgeing || *d%time.Millisecond != 0) {
+	if d := (*time.Duration)(c.Ageing); d != nil && (*d < 0 || *d > maxAgeing || *d%time.Millisecond != 0) {
 		return bad("ageing %s, want whole milliseconds, 0..24h", *d)
 	}
 	for outcome, d := range c.Retention {

@@ -233,12 +233,12 @@ func (a *Admin) Unhold(ctx context.Context, id flowfabric.ExecutionID, opts ...f
 type Resume struct {
 	// Suspension resumes only if this is still the suspension (its ID as client.Client.Suspension showed it); otherwise
 	// flowfabric.ErrState. Default any.
-	Suspension uuid.UUID
+	Suspension uuid.UUID `json:"suspension,omitzero" jsonschema:"resume only if it still is this suspension; default any"`
 	// Delay keeps the execution back for up to 30 days before a worker may go on with it. Default 0.
-	Delay time.Duration
+	Delay flowfabric.Millis `json:"delay_ms,omitempty" jsonschema:"before a worker may go on with it, up to 30 days"`
 	// Request names the request, for a caller that repeats an unanswered call itself: the same id resumes only once.
 	// Default a new id for every call, which makes the call's own repeats harmless.
-	Request uuid.UUID
+	Request uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it resumes once"`
 }
 
 // Resume lets a suspended execution go on without a signal. Its handler's suspend.Await returns
@@ -254,15 +254,16 @@ func (a *Admin) Resume(ctx context.Context, id flowfabric.ExecutionID, how Resum
 	act := link.ActOf(opts)
 	act.By = cmp.Or(act.By, a.conn.Creator)
 	err := link.CheckNamed(act.By, limits.MaxName)
-	if how.Delay < 0 || how.Delay > limits.MaxResumeDelay {
-		err = fmt.Errorf("%w: resume delay %s, want 0..30 days", flowfabric.ErrInvalidInput, how.Delay)
+	delay := time.Duration(how.Delay)
+	if delay < 0 || delay > limits.MaxResumeDelay {
+		err = fmt.Errorf("%w: resume delay %s, want 0..30 days", flowfabric.ErrInvalidInput, delay)
 	}
 	if how.Request == uuid.Nil {
 		how.Request = uuid.New()
 	}
 	if err == nil {
 		_, err = a.store.ResumeExecution(act.Execution(ctx, "resume", id), id, engine.ResumeRequest{
-			Request: how.Request, Suspension: how.Suspension, Delay: how.Delay, By: act.By, Reason: act.Reason})
+			Request: how.Request, Suspension: how.Suspension, Delay: delay, By: act.By, Reason: act.Reason})
 	}
 	return link.Signalled("resume", id, err)
 }

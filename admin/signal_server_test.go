@@ -65,7 +65,7 @@ func TestRotationWithinGrace(t *testing.T) {
 	b := newBooth(t).Seed()
 	_, one := b.Park(30 * time.Second)
 	_, two := b.Park(0)
-	rotate(b, admin.Rotation{Kid: "b", Grace: time.Minute, Force: true})
+	rotate(b, admin.Rotation{Kid: "b", Grace: flowfabric.Millis(time.Minute), Force: true})
 	if err := b.Signal(one); err != nil {
 		t.Errorf("in its grace: %v", err)
 	}
@@ -103,7 +103,7 @@ func current(b *booth) (kid string, ends map[string]time.Time) {
 // Without a grace of its own a key has the default one.
 func TestRotationListsTheKeys(t *testing.T) {
 	b := newBooth(t).Seed()
-	rotate(b, admin.Rotation{Kid: "b", Grace: time.Hour, Force: true})
+	rotate(b, admin.Rotation{Kid: "b", Grace: flowfabric.Millis(time.Hour), Force: true})
 	rotate(b, admin.Rotation{Kid: "c", Force: true})
 	if kid, ends := current(b); kid != "c" || len(ends) != 3 || !ends["a"].Equal(b.Now.Add(time.Hour)) ||
 		!ends["b"].Equal(b.Now.Add(limits.DefaultKeyGrace)) {
@@ -122,7 +122,8 @@ func TestRotationOfAStoreWithoutKeys(t *testing.T) {
 
 func TestRotationToTheSameKey(t *testing.T) {
 	b := newBooth(t).Seed()
-	rotated, err := admin.New(b.Client).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "a", Grace: time.Hour})
+	rotated, err := admin.New(b.Client).RotateTokenKeys(b.Ctx,
+		admin.Rotation{Kid: "a", Grace: flowfabric.Millis(time.Hour)})
 	if err != nil || slices.ContainsFunc(rotated, func(r suspend.KeyRotated) bool { return !r.Noop }) {
 		t.Errorf("%+v, %v", rotated, err)
 	}
@@ -130,7 +131,8 @@ func TestRotationToTheSameKey(t *testing.T) {
 		URL: b.Server.URL(), TokenKeys: "a:" + strings.Repeat("00", 32), Logger: slog.New(slog.DiscardHandler)})
 	must.No(t, err)
 	defer other.Close()
-	rotated, err = admin.New(other).RotateTokenKeys(b.Ctx, admin.Rotation{Kid: "a", Grace: time.Hour, Force: true})
+	rotated, err = admin.New(other).RotateTokenKeys(b.Ctx,
+		admin.Rotation{Kid: "a", Grace: flowfabric.Millis(time.Hour), Force: true})
 	if !errors.Is(err, denied.KidConflict) || !errors.Is(rotated[0].Err, denied.KidConflict) ||
 		!strings.HasPrefix(err.Error(), `rotate token keys to "a": 2 of 2 partitions: `) {
 		t.Errorf("%+v, %v", rotated, err)
@@ -156,7 +158,7 @@ func TestRotationUnderALongWait(t *testing.T) {
 		}
 	}
 	endless, forever := b.Park(0)
-	rotate(b, admin.Rotation{Kid: "d", Grace: time.Millisecond, Force: true})
+	rotate(b, admin.Rotation{Kid: "d", Grace: flowfabric.Millis(time.Millisecond), Force: true})
 	b.Pass(time.Millisecond)
 	if err := b.Signal(forever); !errors.Is(err, flowfabric.ErrTokenExpired) {
 		t.Fatalf("%v", err)
@@ -184,7 +186,7 @@ func TestRotationUnderALongWait(t *testing.T) {
 func TestReissueAfterSomebodyElsesRotation(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(0)
-	rotate(b, admin.Rotation{Kid: "d", Grace: time.Millisecond, Force: true})
+	rotate(b, admin.Rotation{Kid: "d", Grace: flowfabric.Millis(time.Millisecond), Force: true})
 	b.Pass(time.Millisecond)
 	for keys, want := range map[string]error{secret("a") + "," + secret("d"): nil, secret("a"): denied.KidNotCurrent,
 		"": flowfabric.ErrNoTokenKeys} {

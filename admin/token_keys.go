@@ -31,11 +31,12 @@ type signaller interface {
 
 // Rotation says how [Admin.RotateTokenKeys] changes the key that signs tokens.
 type Rotation struct {
-	Kid string // of the key that signs from now on: one of client.Config.TokenKeys
+	// of the key that signs from now on: one of client.Config.TokenKeys
+	Kid string `json:"kid" jsonschema:"of the key that signs from now on: one that this process has"`
 	// Grace is how long tokens of the key before stay good: whole milliseconds from 1 ms; 0 is 24 h.
-	Grace time.Duration
+	Grace flowfabric.Millis `json:"grace_ms,omitempty" jsonschema:"how long tokens of the key before stay good; default a day"`
 	// Force rotates although tokens of open waitpoints then end before they are needed.
-	Force bool
+	Force bool `json:"force,omitempty" jsonschema:"although tokens of open waitpoints then end before they are needed"`
 }
 
 // RotateTokenKeys makes a key sign new tokens in every partition. What travels is its fingerprint, never the secret.
@@ -54,7 +55,7 @@ func (a *Admin) RotateTokenKeys(ctx context.Context, r Rotation, opts ...flowfab
 	error) {
 	act, unnamed := a.act(opts)
 	key, err := a.keyFor(r.Kid)
-	grace := cmp.Or(r.Grace, limits.DefaultKeyGrace)
+	grace := cmp.Or(time.Duration(r.Grace), limits.DefaultKeyGrace)
 	switch {
 	case a.closed():
 		err = client.ErrClosed

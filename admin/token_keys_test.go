@@ -68,7 +68,7 @@ func TestResumeCarriesWhatWasAsked(t *testing.T) {
 	f := newFake()
 	a, ctx, id := f.admin(t), t.Context(), flowfabric.NewExecutionID(1)
 	request, suspension := uuid.New(), uuid.New()
-	err := a.Resume(ctx, id, Resume{Suspension: suspension, Delay: time.Minute, Request: request},
+	err := a.Resume(ctx, id, Resume{Suspension: suspension, Delay: flowfabric.Millis(time.Minute), Request: request},
 		flowfabric.By("anna"), flowfabric.Reason("seen"))
 	if want := (engine.ResumeRequest{Request: request, Suspension: suspension, By: "anna", Reason: "seen",
 		Delay: time.Minute}); err != nil || f.asked[0] != any(want) {
@@ -160,8 +160,9 @@ func TestRotationSumsUp(t *testing.T) {
 		}
 	}
 	f := newFake()
-	if _, err := f.withKeys(t).RotateTokenKeys(t.Context(), Rotation{Kid: "k1", Grace: time.Millisecond,
-		Force: true}); err != nil || !f.asked[0].(rekey).force || f.asked[0].(rekey).grace != time.Millisecond {
+	if _, err := f.withKeys(t).RotateTokenKeys(t.Context(), Rotation{Kid: "k1",
+		Grace: flowfabric.Millis(time.Millisecond), Force: true}); err != nil ||
+		!f.asked[0].(rekey).force || f.asked[0].(rekey).grace != time.Millisecond {
 		t.Errorf("asked %+v, %v", f.asked, err)
 	}
 	f.refusal = flowfabric.ErrTransport
@@ -200,7 +201,7 @@ func TestTokenAndSuspensionCallsRefusedBeforeAnyCall(t *testing.T) {
 		"resume by nobody": {resume(Resume{}, ""), flowfabric.ErrInvalidInput, "By has 0 bytes, want 1..64"},
 		"resume by too long": {resume(Resume{}, flowfabric.By(strings.Repeat("x", 65))), flowfabric.ErrInvalidInput,
 			"By has 65 bytes, want 1..64"},
-		"resume delay": {resume(Resume{Delay: 31 * 24 * time.Hour}, flowfabric.By("anna")),
+		"resume delay": {resume(Resume{Delay: flowfabric.Millis(31 * 24 * time.Hour)}, flowfabric.By("anna")),
 			flowfabric.ErrInvalidInput, "want 0..30 days"},
 		"resume delay below": {resume(Resume{Delay: -1}, flowfabric.By("anna")), flowfabric.ErrInvalidInput,
 			"want 0..30 days"},
@@ -211,7 +212,8 @@ func TestTokenAndSuspensionCallsRefusedBeforeAnyCall(t *testing.T) {
 			"this client has none; set Config.TokenKeys or FLOWFABRIC_TOKEN_KEYS"},
 		"grace -1": {rotate(a, Rotation{Kid: "k2", Grace: -1}), denied.Grace,
 			"the grace is -1ns, want 1 ms or more"},
-		"grace 1.5 ms": {rotate(a, Rotation{Kid: "k2", Grace: 1500 * time.Microsecond}), denied.Grace,
+		"grace 1.5 ms": {rotate(a, Rotation{Kid: "k2", Grace: flowfabric.Millis(1500 * time.Microsecond)}),
+			denied.Grace,
 			"the grace is 1.5ms"},
 	} {
 		if !errors.Is(x.err, x.want) || !strings.Contains(x.err.Error(), x.says) {

@@ -22,7 +22,10 @@ const maxSyncCalls = 16
 
 // ScheduleSync is what [Client.SyncSchedules] did, each in the order of names.
 type ScheduleSync struct {
-	Created, Updated, Unchanged, Removed []string
+	Created   []string `json:"created,omitempty"`
+	Updated   []string `json:"updated,omitempty"`
+	Unchanged []string `json:"unchanged,omitempty"`
+	Removed   []string `json:"removed,omitempty"`
 }
 
 // ScheduleOwnerError tells that a schedule belongs to another owner than the one that declares it.

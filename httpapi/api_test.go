@@ -568,7 +568,7 @@ func TestEveryRoute(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	frames := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2", "", 200))
-	more := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2&after="+frames.NextCursor, "", 200))
+	more := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2&after="+frames.Cursor, "", 200))
 	if len(frames.Items) != 2 || len(more.Items) != 1 || more.Items[0].Sequence != 3 {
 		t.Errorf("%+v %+v", frames, more)
 	}
@@ -821,7 +821,7 @@ func (a *api) schedulesOfOwners() {
 	const night = `{"cron":"0 3 * * *","until":"2099-12-31T00:00:00Z","max_runs":7,"jitter_ms":60000,"kind":"echo","input":1}`
 	const pair = `{"every_ms":3600000,"kind":"pair","nodes":[{"name":"a","kind":"nobody"},{"name":"b","kind":"nobody","after":["a"]}],"first_run_now":true}`
 	const path = "/v1/schedule-owners/billing"
-	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`,"p":`+pair+`}}`,
+	if m := into[client.ScheduleSync](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`,"p":`+pair+`}}`,
 		200)); fmt.Sprint(m) != "{[n p] [] [] []}" {
 		t.Errorf("%+v", m)
 	}
@@ -842,8 +842,8 @@ func (a *api) schedulesOfOwners() {
 		`{"cron":"0 3 * * *","kind":"echo","until":"2020-01-01T00:00:00Z"}`, 200)); !s.Next.IsZero() {
 		t.Errorf("%+v", s)
 	}
-	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`}}`, 200)); fmt.Sprint(m) !=
-		"{[] [n] [] [p]}" {
+	if m := into[client.ScheduleSync](t, a.as("operator", "PUT", path, `{"schedules":{"n":`+night+`}}`,
+		200)); fmt.Sprint(m) != "{[] [n] [] [p]}" {
 		t.Errorf("%+v", m)
 	}
 	if p := into[problem](t, a.as("operator", "PUT", "/v1/schedule-owners/shop", `{"schedules":{"n":`+night+`}}`,
@@ -861,7 +861,7 @@ func (a *api) schedulesOfOwners() {
 		}
 	}
 	a.as("blue", "PUT", path, `{"schedules":{}}`, 403)
-	if m := into[ownedMade](t, a.as("operator", "PUT", path, `{"schedules":{}}`, 200)); fmt.Sprint(m) !=
+	if m := into[client.ScheduleSync](t, a.as("operator", "PUT", path, `{"schedules":{}}`, 200)); fmt.Sprint(m) !=
 		"{[] [] [] [n]}" {
 		t.Errorf("%+v", m)
 	}

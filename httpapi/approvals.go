@@ -28,25 +28,20 @@ func chosenBy(q *suspend.Question, key string) suspend.Condition {
 	return suspend.Signals(key, 1, names...)
 }
 
-func (c *call) approvals() error {
+func (c *call) approvals() (out approvalPage, err error) {
 	q := c.query()
 	n := int(q.number("limit", 1, 100, 50))
 	if q.err != nil {
-		return q.err
+		return out, q.err
 	}
 	namespace, err := c.namespace(q.text("namespace"))
 	if err != nil {
-		return err
+		return out, err
 	}
 	page, err := c.h.admin.Approvals(c.ctx(), admin.ApprovalFilter{Namespace: namespace, Lane: q.text("lane"),
 		Kind: q.text("kind"), Assignee: q.text("assignee")}, q.text("cursor"), n)
-	if err != nil {
-		return err
-	}
-	if page.Items == nil {
-		page.Items = []admin.Approval{}
-	}
-	return c.answerJSON(http.StatusOK, approvalPage(page))
+	page.Items = append([]admin.Approval{}, page.Items...)
+	return approvalPage(page), err
 }
 
 // wait answers as the list of approvals does, of one execution; a browser would report a refusal as an error where

@@ -25,7 +25,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -58,10 +57,11 @@ var (
 
 // Principal is who makes a request.
 type Principal struct {
-	Name       string   // noted with every change; 1..64 bytes
-	Role       Role     // what they may do
-	Namespaces []string // where; empty: everywhere. The first is the default of their requests
-	Token      string   // what the token is known by among Config.Tokens, no secret; "" if it is none of them
+	Name string `json:"name"` // noted with every change; 1..64 bytes
+	Role Role   `json:"role"` // what they may do
+	// where; empty: everywhere. The first is the default of their requests
+	Namespaces []string `json:"namespaces,omitzero" jsonschema:"absent: all of them"`
+	Token      string   `json:"-"` // what the token is known by among Config.Tokens, no secret; "" if it is none of them
 }
 
 // may tells whether the principal sees a namespace.
@@ -105,8 +105,9 @@ type Tokens struct {
 
 // token is one entry of the file: SHA256 is that of the secret, in hex.
 type token struct {
-	apiv1.Token
-	SHA256 string `json:"sha256"`
+	Principal
+	SHA256  string    `json:"sha256"`
+	Expires time.Time `json:"expires,omitzero"`
 
 	sum [sha256.Size]byte
 }
@@ -164,7 +165,7 @@ func parseTokens(text []byte) ([]token, error) {
 				limits.MaxName)
 		case names[x.Name]:
 			return nil, fmt.Errorf("token %d: the name %s is there twice", i, x.Name)
-		case !slices.Contains([]Role{Viewer, Producer, Operator, Admin, Worker}, Role(x.Role)):
+		case !slices.Contains([]Role{Viewer, Producer, Operator, Admin, Worker}, x.Role):
 			return nil, fmt.Errorf("token %s: role %.32q, want viewer, producer, operator, admin or worker", x.Name,
 				x.Role)
 		case err != nil || len(sum) != sha256.Size:
@@ -187,8 +188,8 @@ func NewToken(name string, role Role, expires time.Time, namespaces ...string) (
 	_, _ = rand.Read(random[:]) // never fails
 	secret = "fft_" + base64.RawURLEncoding.EncodeToString(random[:])
 	sum := sha256.Sum256([]byte(secret))
-	made := token{apiv1.Token{Name: name, Role: string(role), Namespaces: namespaces, Expires: expires.UTC()},
-		hex.EncodeToString(sum[:]), sum}
+	made := token{Principal: Principal{Name: name, Role: role, Namespaces: namespaces},
+		SHA256: hex.EncodeToString(sum[:]), Expires: expires.UTC()}
 	text, err := json.Marshal(made)
 	if err == nil {
 		_, err = parseTokens([]byte("[" + string(text) + "]"))
@@ -217,14 +218,18 @@ func (t *Tokens) Authorize(q *http.Request) (Principal, error) {
 	if found == nil {
 		return Principal{}, errors.New("no token has this secret")
 	}
-	if found.Over() {
+	if found.over() {
 		return Principal{}, fmt.Errorf("%w: %s expired at %s", errOver, found.Name, found.Expires.Format(time.RFC3339))
 	}
 	return found.principal(), nil
 }
 
+func (x *token) over() bool { return !x.Expires.IsZero() && !time.Now().Before(x.Expires) }
+
 func (x *token) principal() Principal {
-	return Principal{Name: x.Name, Role: Role(x.Role), Namespaces: x.Namespaces, Token: hex.EncodeToString(x.sum[:8])}
+	who := x.Principal
+	who.Token = hex.EncodeToString(x.sum[:8])
+	return who
 }
 
 // recall finds the token of a [Principal] that it has authorized, as it is now.
@@ -232,7 +237,7 @@ func (t *Tokens) recall(known string) (Principal, bool) {
 	t.reload()
 	for _, x := range *t.list.Load() {
 		if p := x.principal(); p.Token == known {
-			return p, !x.Over()
+			return p, !x.over()
 		}
 	}
 	return Principal{}, false

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"time"
 
@@ -67,10 +66,6 @@ func (x *examinations) make(ctx context.Context, diagnose func(context.Context) 
 	return out
 }
 
-func (c *call) examine() error {
-	found, err := c.h.doctor.get(c.ctx(), c.h.conn.Engine.Diagnose)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, found)
+func (c *call) examine() (doctor.Checkup, error) {
+	return c.h.doctor.get(c.ctx(), c.h.conn.Engine.Diagnose)
 }

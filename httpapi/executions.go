@@ -135,16 +135,13 @@ type batchItem struct {
 	Problem   *problem `json:"problem,omitempty" jsonschema:"why it was refused; the others are not affected"`
 }
 
-func (c *call) submitBatch() error {
-	var b batch
-	if err := c.body(&b); err != nil {
-		return err
-	}
+func (c *call) submitBatch(b *batch) (batchAnswer, error) {
 	if len(c.r.Header.Values("Idempotency-Key")) > 0 {
-		return invalid("Idempotency-Key", "it would be that of all items: give each item an idempotency_key of its own")
+		return batchAnswer{}, invalid("Idempotency-Key",
+			"it would be that of all items: give each item an idempotency_key of its own")
 	}
 	if len(b.Items) < 1 || len(b.Items) > maxBatch {
-		return invalid("/items", "there are %d, want 1..%d", len(b.Items), maxBatch)
+		return batchAnswer{}, invalid("/items", "there are %d, want 1..%d", len(b.Items), maxBatch)
 	}
 	out := make([]batchItem, len(b.Items))
 	work := pool.New().WithMaxGoroutines(100) // they share the calls to the store
@@ -161,7 +158,7 @@ func (c *call) submitBatch() error {
 		})
 	}
 	work.Wait()
-	return c.answerJSON(http.StatusOK, batchAnswer{out})
+	return batchAnswer{out}, nil
 }
 
 // filter reads what a list, or a bulk action, is of.
@@ -191,27 +188,21 @@ func (c *call) filter(q *query) (admin.Filter, error) {
 	return f, err
 }
 
-type executionPage struct {
-	Items      []admin.Listed `json:"items"`
-	NextCursor string         `json:"next_cursor,omitempty" jsonschema:"absent after the last page"`
-}
+type executionPage admin.Page[admin.Listed]
 
-func (c *call) list() error {
+func (c *call) list() (out executionPage, err error) {
 	q := c.query()
 	n := int(q.number("limit", 1, maxPage, defaultPage))
 	f, err := c.filter(q)
 	if err != nil {
-		return err
+		return out, err
 	}
 	said := ""
 	if c.h.cfg.Redact != nil { // else the filter would tell what is not shown
 		said, f.ErrorText, f.WithReasons = strings.ToLower(f.ErrorText), "", true
 	}
 	page, err := c.h.admin.ListPage(c.ctx(), f, q.text("cursor"), n)
-	if err != nil {
-		return err
-	}
-	out := executionPage{Items: make([]admin.Listed, 0, len(page.Items)), NextCursor: page.Cursor}
+	out.Items, out.Cursor = make([]admin.Listed, 0, len(page.Items)), page.Cursor
 	for _, x := range page.Items {
 		if x.ID.IsZero() || c.who.may(x.Route.Namespace) {
 			x.Failure.Message = c.redactorOf(x.ID, x.Route).text("failure", x.Failure.Message)
@@ -220,35 +211,23 @@ func (c *call) list() error {
 			}
 		}
 	}
-	return c.answerJSON(http.StatusOK, out)
+	return out, err
 }
 
-func (c *call) get() error {
-	id, err := c.id()
-	if err != nil {
-		return err
+func (c *call) get(id flowfabric.ExecutionID) (s flowfabric.Snapshot, err error) {
+	if s, err = c.h.client.Get(c.ctx(), id); err != nil {
+		return s, err
 	}
-	s, err := c.h.client.Get(c.ctx(), id)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, c.redactorOf(id, s.Route).snapshot(s))
+	return c.redactorOf(id, s.Route).snapshot(s), nil
 }
 
-func (c *call) input() error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) input(id flowfabric.ExecutionID) (flowfabric.Payload, error) {
 	raw, err := c.h.client.RawInput(c.ctx(), id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	shown, err := c.redactor(id)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, shown.payload("input", raw))
+	return shown.payload("input", raw), err
 }
 
 type unfinished struct {
@@ -320,94 +299,52 @@ func (c *call) result() error {
 	return c.answerJSON(http.StatusOK, result{State: string(flowfabric.Completed), Output: &p})
 }
 
-type history struct {
-	Items []flowfabric.Event `json:"items"`
-}
+type history admin.Page[flowfabric.Event]
 
-func (c *call) history() error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) history(id flowfabric.ExecutionID) (history, error) {
 	events, err := c.h.admin.History(c.ctx(), id)
 	if err != nil {
-		return err
+		return history{}, err
 	}
 	shown, err := c.redactor(id)
-	if err != nil {
-		return err
-	}
 	for i, e := range events {
 		events[i] = shown.past(e)
 	}
-	return c.answerJSON(http.StatusOK, history{events})
+	return history{Items: events}, err
 }
 
-func (c *call) why() error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
-	e, err := c.explained(id)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, e)
-}
-
-func (c *call) summary() error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
-	s, err := c.h.client.Summary(c.ctx(), id)
-	if err != nil {
-		return err
+func (c *call) summary(id flowfabric.ExecutionID) (s stream.Summary, err error) {
+	if s, err = c.h.client.Summary(c.ctx(), id); err != nil {
+		return s, err
 	}
 	shown, err := c.redactor(id)
-	if err != nil {
-		return err
-	}
 	s.Document = shown.document("summary", s.Document)
-	return c.answerJSON(http.StatusOK, s)
+	return s, err
 }
 
-type framePage struct {
-	Items      []stream.Frame `json:"items"`
-	NextCursor string         `json:"next_cursor,omitempty" jsonschema:"absent when there are no more now"`
-}
+// framePage is followed by another one as long as it has a frame.
+type framePage admin.Page[stream.Frame]
 
-func (c *call) frames() error {
+func (c *call) frames(id flowfabric.ExecutionID) (out framePage, err error) {
 	q := c.query()
 	attempt, n := q.number("attempt", 1, 1<<32-1, 1), int(q.number("limit", 1, maxPage, defaultPage))
 	var after stream.Cursor
 	if text := q.text("after"); text != "" {
-		var err error
 		if after, err = stream.ParseCursor(text); err != nil {
 			q.wrong("after", "it is no cursor")
 		}
 	}
 	if q.err != nil {
-		return q.err
-	}
-	id, err := c.id()
-	if err != nil {
-		return err
+		return out, q.err
 	}
 	frames, err := c.h.client.Frames(c.ctx(), id, uint32(attempt), after, n)
 	if err != nil {
-		return err
+		return out, err
 	}
 	shown, err := c.redactor(id)
-	if err != nil {
-		return err
-	}
-	out := framePage{Items: make([]stream.Frame, len(frames))}
+	out.Items = make([]stream.Frame, len(frames))
 	for i, f := range frames {
-		out.Items[i] = shown.frame(f)
+		out.Items[i], out.Cursor = shown.frame(f), f.ID.String()
 	}
-	if len(frames) > 0 {
-		out.NextCursor = frames[len(frames)-1].ID.String()
-	}
-	return c.answerJSON(http.StatusOK, out)
+	return out, err
 }

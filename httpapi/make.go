@@ -143,23 +143,19 @@ func newFlowMade(made *client.Flow, f *flow.Flow) flowMade {
 }
 
 // addToFlow adds nodes to a flow that takes them.
-func (c *call) addToFlow() error {
-	var b nodesBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
+func (c *call) addToFlow(b *nodesBody) (none flowMade, err error) {
 	to, record, err := c.flowOf()
 	if err != nil {
-		return err
+		return none, err
 	}
 	f := flow.New(record.Kind)
 	if err := c.addNodes(f, b.Nodes, "/nodes", existing(f, b.Nodes)); err != nil {
-		return err
+		return none, err
 	}
 	if err := to.Add(c.ctx(), f); err != nil {
-		return err
+		return none, err
 	}
-	return c.answerJSON(http.StatusOK, newFlowMade(to, f))
+	return newFlowMade(to, f), nil
 }
 
 func (c *call) submitFlow() error {

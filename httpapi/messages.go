@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"strconv"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -22,83 +21,65 @@ type messageBody struct {
 	IdempotencyKey string          `json:"idempotency_key,omitempty" jsonschema:"1..256 bytes: a repeat is recognised among the last 1,000 messages of the execution"`
 }
 
-func (c *call) sendMessage() error {
-	var b messageBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
+func (c *call) sendMessage(b *messageBody) (none client.Sent, err error) {
 	if err := c.keyed(&b.IdempotencyKey); err != nil {
-		return err
+		return none, err
 	}
 	id, err := c.id()
 	if err != nil {
-		return err
+		return none, err
 	}
 	var content any = json.RawMessage(value(b.Payload))
 	if b.Base64 != nil {
 		if b.Payload != nil {
-			return invalid("/base64", "there is a payload, too, want one of the two")
+			return none, invalid("/base64", "there is a payload, too, want one of the two")
 		}
 		content = b.Base64
 	}
 	if err := suspend.CheckMailbox(b.Mailbox); err != nil {
-		return invalid("/mailbox", "%v", err)
+		return none, invalid("/mailbox", "%v", err)
 	}
 	opts := []client.SendOption{c.by()}
 	if b.IdempotencyKey != "" {
 		opts = append(opts, flowfabric.IdempotencyKey(b.IdempotencyKey))
 	}
-	s, err := c.h.client.Send(c.ctx(), id, b.Mailbox, content, opts...)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, s)
+	return c.h.client.Send(c.ctx(), id, b.Mailbox, content, opts...)
 }
 
-func (c *call) messages() error {
+func (c *call) messages(id flowfabric.ExecutionID) (m client.Mailboxes, err error) {
 	q := c.query()
 	after := q.number("after", 0, 1<<53-1, 0)
 	if q.err != nil {
-		return q.err
-	}
-	id, err := c.id()
-	if err != nil {
-		return err
+		return m, q.err
 	}
 	shown, err := c.redactor(id)
 	if err != nil {
-		return err
+		return m, err
 	}
-	m, err := c.h.client.Messages(c.ctx(), id, uint64(after))
-	if err != nil {
-		return err
-	}
+	m, err = c.h.client.Messages(c.ctx(), id, after)
 	for i := range m.Messages {
 		m.Messages[i].Payload = shown.payload("message", m.Messages[i].Payload)
 	}
-	return c.answerJSON(http.StatusOK, m)
+	return m, err
 }
 
 type receiveBody struct {
-	Lease   string `json:"lease"`
+	leased
 	Mailbox string `json:"mailbox" jsonschema:"1..96 bytes of printable ASCII"`
 	Number  int    `json:"number" jsonschema:"of the receipt: 1, 2, … for each mailbox, from 1 in every run of the handler. What a receipt took before is answered again"`
 	Max     int    `json:"max,omitempty" jsonschema:"messages, 1..100, default 1; at most 128 KiB of them"`
 	Look    bool   `json:"look,omitempty" jsonschema:"do not wait: that there was nothing is recorded, and later runs get the same"`
 }
 
-func (b *receiveBody) leaseOf() string { return b.Lease }
-
 // receipt is what a receipt took, or why it took nothing.
 type receipt struct {
 	Messages []suspend.Message `json:"messages"`
-	Nothing  string            `json:"nothing,omitempty" jsonschema:"why there is none: looked, or how the wait for one ended, timeout or operator"`
+	Nothing  string            `json:"nothing,omitempty" jsonschema:"why there is none, and will be none: looked, or how the wait for one ended, timeout or operator"`
 }
 
 type receiveAnswer struct {
-	Messages []suspend.Message `json:"messages"`
-	Nothing  string            `json:"nothing,omitempty" jsonschema:"why there is none, and will be none: looked, or how the wait for one ended, timeout or operator"`
-	Wait     bool              `json:"wait" jsonschema:"there is none yet, and nothing was recorded: suspend until this mailbox and number"`
+	receipt
+	Wait bool `json:"wait" jsonschema:"there is none yet, and nothing was recorded: suspend until this mailbox and number"`
 }
 
 func newReceipt(r engine.Receipt) receipt {
@@ -146,8 +127,7 @@ func (c *call) receive(f flowfabric.Fence, b *receiveBody) (*receiveAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	took := newReceipt(r)
-	return &receiveAnswer{took.Messages, took.Nothing, !recorded}, nil
+	return &receiveAnswer{newReceipt(r), !recorded}, nil
 }
 
 // unanswered is how the wait of a receipt ended without a message, "" if it did not.

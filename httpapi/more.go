@@ -2,14 +2,13 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
 	"slices"
 	"time"
-
-	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
@@ -29,11 +28,8 @@ type bulkBody struct {
 	Action   string `json:"action" jsonschema:"replay, cancel, purge, run_now, priority, hold or unhold"`
 	Priority *int   `json:"priority,omitempty" jsonschema:"of action priority, which needs it: 0..9000, higher first"`
 	admin.Replay
-	KeepMs      int64  `json:"keep_ms,omitempty" jsonschema:"of action purge: how long ids stay taken, 24 h to ten years; default 24 h"`
-	DryRun      bool   `json:"dry_run,omitempty" jsonschema:"only count"`
-	Concurrency int    `json:"concurrency,omitempty" jsonschema:"calls at a time, 1..256; default 32"`
-	Limit       int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
-	Cursor      string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
+	kept
+	admin.BulkOptions
 	why
 }
 
@@ -73,34 +69,28 @@ func (b *bulkBody) action(c *call) (admin.BulkAction, error) {
 		invalid("/action", "it is %.32q, want replay, cancel, purge, run_now, priority, hold or unhold", b.Action)
 }
 
-func (c *call) bulk() error {
-	var b bulkBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
+func (c *call) bulk(b *bulkBody) (r admin.BulkResult, err error) {
 	f, err := c.filter(c.query())
 	if err != nil {
-		return err
+		return r, err
 	}
 	if f.ErrorText != "" && c.h.cfg.Redact != nil {
-		return invalid("error", "messages of failures are redacted here, so a bulk action cannot choose by them")
+		return r, invalid("error", "messages of failures are redacted here, so a bulk action cannot choose by them")
 	}
 	action, err := b.action(c)
 	if err != nil {
-		return err
+		return r, err
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), bulkTime)
 	defer cancel()
-	r, err := c.h.admin.Bulk(ctx, f, action, admin.BulkOptions{DryRun: b.DryRun, Limit: b.Limit, Cursor: b.Cursor,
-		Concurrency: b.Concurrency},
-		c.act(b.why)...)
+	r, err = c.h.admin.Bulk(ctx, f, action, b.BulkOptions, c.act(b.why)...)
 	if err != nil && (c.ctx().Err() != nil || ctx.Err() == nil) {
-		return err
+		return r, err
 	}
 	for i, text := range r.Texts {
 		r.Texts[i] = inMembers(text)
 	}
-	return c.answerJSON(http.StatusOK, r)
+	return r, nil
 }
 
 type transcript struct {
@@ -114,20 +104,16 @@ type transcript struct {
 // maxTranscript is how many bytes of payloads are read for a transcript, about.
 const maxTranscript = 4 << 20
 
-func (c *call) transcript() error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) transcript(id flowfabric.ExecutionID) (out transcript, err error) {
 	s, err := c.h.client.Get(c.ctx(), id)
 	if err != nil {
-		return err
+		return out, err
 	}
 	var t stream.Transcript
 	size, more := 0, false
 	for e, err := range c.h.client.Tail(c.ctx(), id, client.Stored()) {
 		if err != nil {
-			return err
+			return out, err
 		}
 		if more = size >= c.h.most; more {
 			break
@@ -135,8 +121,8 @@ func (c *call) transcript() error {
 		t.Add(e)
 		size += len(e.Frame.Payload)
 	}
-	out, shown := transcript{Frames: []stream.Frame{}, Lost: t.Lost(), Position: string(t.Position()), More: more},
-		c.redactorOf(id, s.Route)
+	shown := c.redactorOf(id, s.Route)
+	out = transcript{Frames: []stream.Frame{}, Lost: t.Lost(), Position: string(t.Position()), More: more}
 	var text []byte
 	for _, f := range t.Frames() {
 		f = shown.frame(f)
@@ -146,7 +132,7 @@ func (c *call) transcript() error {
 		out.Frames = append(out.Frames, f)
 	}
 	out.Text = string(text)
-	return c.answerJSON(http.StatusOK, out)
+	return out, nil
 }
 
 func (c *call) happenings() error {
@@ -184,9 +170,7 @@ func (c *call) happenings() error {
 	told := time.Time{}
 	for e, err := range feed.Events(c.ctx()) {
 		if errors.Is(err, flowfabric.ErrFeedGap) {
-			if out.emit("", "gap", struct {
-				Detail string `json:"detail"`
-			}{err.Error()}) != nil {
+			if out.emit("", "gap", problemText{err.Error()}) != nil {
 				return nil
 			}
 			continue
@@ -208,27 +192,24 @@ func (c *call) happenings() error {
 
 type flowPage admin.Page[flowfabric.FlowSummary]
 
-func (c *call) flows() error {
+func (c *call) flows() (out flowPage, err error) {
 	q := c.query()
 	n, oldest := int(q.number("limit", 1, maxPage, defaultPage)), q.flag("oldest")
 	if q.err != nil {
-		return q.err
+		return out, q.err
 	}
 	namespace, err := c.namespace(q.text("namespace"))
 	if err != nil {
-		return err
+		return out, err
 	}
 	f := admin.FlowQuery{Namespace: namespace, Kind: q.text("kind"), Oldest: oldest}
 	for _, state := range q.list("state") {
 		f.States = append(f.States, flowfabric.FlowState(state))
 	}
 	page, err := c.h.admin.FlowsPage(c.ctx(), f, q.text("cursor"), n)
-	if err != nil {
-		return err
-	}
 	page.Items = slices.DeleteFunc(append([]flowfabric.FlowSummary{}, page.Items...),
 		func(x flowfabric.FlowSummary) bool { return x.ID.IsZero() || x.State == "" })
-	return c.answerJSON(http.StatusOK, flowPage(page))
+	return flowPage(page), err
 }
 
 // flowOf is the flow that the path names, if the principal may see it.
@@ -248,24 +229,16 @@ func (c *call) flowOf() (*client.Flow, flowfabric.FlowRecord, error) {
 	return f, record, err
 }
 
-func (c *call) flow() error {
+func (c *call) flow() (s client.FlowSnapshot, err error) {
 	f, _, err := c.flowOf()
 	if err != nil {
-		return err
+		return s, err
 	}
-	s, err := f.Snapshot(c.ctx())
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, s)
+	return f.Snapshot(c.ctx())
 }
 
 func (c *call) graph() error {
-	f, _, err := c.flowOf()
-	if err != nil {
-		return err
-	}
-	s, err := f.Snapshot(c.ctx())
+	s, err := c.flow()
 	if err != nil {
 		return err
 	}
@@ -283,124 +256,52 @@ type flowCancel struct {
 	why
 }
 
-func (c *call) cancelFlow() error {
-	var b flowCancel
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	f, _, err := c.flowOf()
-	if err != nil {
-		return err
-	}
-	policy := flowfabric.CancellationPolicy(b.Policy)
-	if policy == "" {
-		policy = flowfabric.CancelAll
-	}
-	out, err := f.Cancel(c.ctx(), policy, c.act(b.why)...)
-	return c.answerOr(err, out)
+func (c *call) cancelFlow(f *client.Flow, b *flowCancel) (client.FlowCancellation, error) {
+	policy := cmp.Or(flowfabric.CancellationPolicy(b.Policy), flowfabric.CancelAll)
+	return f.Cancel(c.ctx(), policy, c.act(b.why)...)
 }
 
 type flowReplay struct {
-	Nodes       []string  `json:"nodes,omitempty" jsonschema:"these instead of all that did not succeed"`
-	Everything  bool      `json:"everything,omitempty" jsonschema:"also those that nobody needs any more, such as the losers of a race"`
-	FromScratch bool      `json:"from_scratch,omitempty"`
-	Force       bool      `json:"force,omitempty"`
-	Request     uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it replays once"`
+	admin.FlowReplay
 	why
 }
 
-func (c *call) replayFlow() error {
-	var b flowReplay
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	f, _, err := c.flowOf()
-	if err != nil {
-		return err
-	}
-	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), admin.FlowReplay{Nodes: b.Nodes, Everything: b.Everything,
-		How: admin.Replay{FromScratch: b.FromScratch, Force: b.Force, Request: b.Request}}, c.act(b.why)...)
-	if err != nil {
-		return err
-	}
+func (c *call) replayFlow(f *client.Flow, b *flowReplay) (admin.FlowReplayed, error) {
+	r, err := c.h.admin.ReplayFlow(c.ctx(), f.ID(), b.FlowReplay, c.act(b.why)...)
 	for i, n := range r.Refused {
 		r.Refused[i].Why = inMembers(n.Why)
 	}
-	return c.answerJSON(http.StatusOK, r)
+	return r, err
 }
 
-func (c *call) sealFlow() error {
-	var b why
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	f, _, err := c.flowOf()
-	if err == nil {
-		err = f.Seal(c.ctx(), c.act(b)...)
-	}
-	return c.nothingToSay(err)
-}
-
-func (c *call) setFlowTags() error {
-	var b tagsBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	f, _, err := c.flowOf()
-	if err == nil {
-		err = c.h.admin.SetFlowTags(c.ctx(), f.ID(), b.Set, b.Remove, c.act(b.why)...)
-	}
-	return c.nothingToSay(err)
+func (c *call) setFlowTags(f *client.Flow, b *tagsBody) (nothing, error) {
+	return nothing{}, c.h.admin.SetFlowTags(c.ctx(), f.ID(), b.Set, b.Remove, c.act(b.why)...)
 }
 
 type laneBody struct {
-	Namespace string `json:"namespace,omitempty"`
-	State     string `json:"state,omitempty" jsonschema:"active, paused, draining or disabled"`
-	Weight    *int   `json:"weight,omitempty" jsonschema:"of the namespace in the lane, 1..1000; 0 is the usual, 1"`
-	AgeingMs  *int64 `json:"ageing_ms,omitempty" jsonschema:"how much waiting outweighs a step of priority, up to a day; 0: none does"`
+	admin.LaneChange
 	// Outcomes that are not named stay as they are.
 	RetentionS map[string]int64 `json:"retention_s,omitempty" jsonschema:"by completed, failed, cancelled and expired: how many seconds what ended so is kept; 0 is the default"`
 	why
 }
 
-func (c *call) setLane() error {
-	var b laneBody
-	if err := c.body(&b); err != nil {
+func (c *call) setLane(b *laneBody) (err error) {
+	if b.Namespace, err = c.namespace(b.Namespace); err != nil {
 		return err
-	}
-	namespace, err := c.namespace(b.Namespace)
-	if err != nil {
-		return err
-	}
-	change := admin.LaneChange{Namespace: namespace, State: flowfabric.LaneState(b.State), Weight: b.Weight}
-	if b.AgeingMs != nil {
-		ageing := ms(*b.AgeingMs)
-		change.Ageing = &ageing
 	}
 	for outcome, s := range b.RetentionS {
 		if s < 0 || s > 10*365*24*3600 {
 			return invalid("/retention_s/"+outcome, "it is %d, want 0..10 years", s)
 		}
-		if change.Retention == nil {
-			change.Retention = map[flowfabric.PublicState]time.Duration{}
+		if b.Retention == nil {
+			b.Retention = map[flowfabric.PublicState]time.Duration{}
 		}
-		change.Retention[flowfabric.PublicState(outcome)] = time.Duration(s) * time.Second
+		b.Retention[flowfabric.PublicState(outcome)] = time.Duration(s) * time.Second
 	}
-	if err := c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), change, c.act(b.why)...); err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
+	return c.h.admin.SetLane(c.ctx(), c.r.PathValue("key"), b.LaneChange, c.act(b.why)...)
 }
 
-func (c *call) markDead() error {
-	var b why
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	held, err := c.h.admin.MarkWorkerDead(c.ctx(), c.r.PathValue("session"), c.act(b)...)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, apiv1.Dead{Held: held})
+func (c *call) markDead(b *why) (apiv1.Dead, error) {
+	held, err := c.h.admin.MarkWorkerDead(c.ctx(), c.r.PathValue("session"), c.act(*b)...)
+	return apiv1.Dead{Held: held}, err
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -29,25 +27,12 @@ func (c *call) act(w why) []flowfabric.ActOption {
 	return []flowfabric.ActOption{c.by(), flowfabric.Reason(w.Reason)}
 }
 
-// change makes a change of the execution that the path names.
-func (c *call) change(b *why, do func(context.Context, flowfabric.ExecutionID, ...flowfabric.ActOption) error) error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
-	return do(c.ctx(), id, c.act(*b)...)
-}
-
 type replayBody struct {
 	admin.Replay
 	why
 }
 
-func (c *call) replay(b *replayBody) error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) replay(id flowfabric.ExecutionID, b *replayBody) error {
 	return c.h.admin.Replay(c.ctx(), id, b.Replay, c.act(b.why)...)
 }
 
@@ -56,11 +41,7 @@ type delayBody struct {
 	why
 }
 
-func (c *call) setDelay(b *delayBody) error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) setDelay(id flowfabric.ExecutionID, b *delayBody) error {
 	return c.h.admin.SetDelay(c.ctx(), id, ms(b.DelayMs), c.act(b.why)...)
 }
 
@@ -69,11 +50,7 @@ type priorityBody struct {
 	why
 }
 
-func (c *call) setPriority(b *priorityBody) error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) setPriority(id flowfabric.ExecutionID, b *priorityBody) error {
 	return c.h.admin.SetPriority(c.ctx(), id, b.Priority, c.act(b.why)...)
 }
 
@@ -83,24 +60,21 @@ type tagsBody struct {
 	why
 }
 
-func (c *call) setTags(b *tagsBody) error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) setTags(id flowfabric.ExecutionID, b *tagsBody) error {
 	return c.h.admin.SetTags(c.ctx(), id, b.Set, b.Remove, c.act(b.why)...)
 }
 
+// kept is how long ids outlive a purge.
+type kept struct {
+	KeepMs int64 `json:"keep_ms,omitempty" jsonschema:"of a purge: how long ids stay taken, 24 h to ten years; default 24 h"`
+}
+
 type purgeBody struct {
-	KeepMs int64 `json:"keep_ms,omitempty" jsonschema:"how long the id stays taken, 24 h to ten years; default 24 h"`
+	kept
 	why
 }
 
-func (c *call) purge(b *purgeBody) error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) purge(id flowfabric.ExecutionID, b *purgeBody) error {
 	return c.h.admin.Purge(c.ctx(), id, ms(b.KeepMs), c.act(b.why)...)
 }
 
@@ -110,60 +84,34 @@ type revokeBody struct {
 }
 
 // revoke takes an execution from the worker that has it.
-func (c *call) revoke(b *revokeBody) error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) revoke(id flowfabric.ExecutionID, b *revokeBody) error {
 	return c.h.admin.RevokeFrom(c.ctx(), id, b.HeldBy, c.act(b.why)...)
 }
 
 type resumeBody struct {
-	Request uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it resumes once"`
+	admin.Resume
 	why
-	DelayMs int64 `json:"delay_ms,omitempty" jsonschema:"before a worker may go on with it, up to 30 days"`
 }
 
 // resume lets a suspended execution go on without an answer.
-func (c *call) resume(b *resumeBody) error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
-	return c.h.admin.Resume(c.ctx(), id, admin.Resume{Delay: ms(b.DelayMs), Request: b.Request}, c.act(b.why)...)
+func (c *call) resume(id flowfabric.ExecutionID, b *resumeBody) error {
+	return c.h.admin.Resume(c.ctx(), id, b.Resume, c.act(b.why)...)
 }
 
-type waitpointList struct {
-	Items []suspend.Waitpoint `json:"items"`
-}
+type waitpointList admin.Page[suspend.Waitpoint]
 
-func (c *call) waitpoints() error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) waitpoints(id flowfabric.ExecutionID) (waitpointList, error) {
 	list, err := c.h.client.Waitpoints(c.ctx(), id)
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, waitpointList{append([]suspend.Waitpoint{}, list...)})
+	return waitpointList{Items: append([]suspend.Waitpoint{}, list...)}, err
 }
 
 // reply is an answer to a waitpoint.
 type reply struct {
-	Name           string          `json:"name,omitempty" jsonschema:"of the signal, 1..128 bytes; default the choice of the payload, if it has one, else signal"`
-	Payload        json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null. To a question: choice, and maybe comment and by"`
-	IdempotencyKey string          `json:"idempotency_key,omitempty"`
-	Category       string          `json:"category,omitempty" jsonschema:"a word for readers of the log, at most 64 bytes"`
-	Correlation    string          `json:"correlation,omitempty" jsonschema:"what the sender's own system knows it by, at most 256 bytes"`
+	suspend.SentSignal `for:"reply"`
+	Payload            json.RawMessage `json:"payload,omitempty" jsonschema:"any JSON value, at most 64 KiB; default null. To a question: choice, and maybe comment and by"`
 }
 
-func (b *reply) value() json.RawMessage {
-	if b.Payload == nil {
-		return json.RawMessage("null")
-	}
-	return b.Payload
-}
+func (b *reply) value() json.RawMessage { return value(b.Payload) }
 
 func (b *reply) options() (opts []client.SignalOption) {
 	if b.Name != "" {
@@ -178,17 +126,13 @@ func (b *reply) options() (opts []client.SignalOption) {
 	return opts
 }
 
-func (c *call) answer() error {
-	var b reply
-	if err := c.body(&b); err != nil {
-		return err
-	}
+func (c *call) answer(b *reply) (none suspend.Delivered, err error) {
 	if err := c.keyed(&b.IdempotencyKey); err != nil {
-		return err
+		return none, err
 	}
 	id, err := c.id()
 	if err != nil {
-		return err
+		return none, err
 	}
 	which := c.r.PathValue("key")
 	opts := []client.ApproveOption{c.by()}
@@ -196,14 +140,7 @@ func (c *call) answer() error {
 		opts = append(opts, o)
 	}
 	d, err := c.h.client.Approve(c.ctx(), id, which, b.value(), opts...)
-	return c.delivered(d, c.answered(id, which, err))
-}
-
-func (c *call) delivered(d suspend.Delivered, err error) error {
-	if err != nil {
-		return chosen(err)
-	}
-	return c.answerJSON(http.StatusOK, d)
+	return d, chosen(c.answered(id, which, err))
 }
 
 // signal is one with a token, which is all that its sender needs.
@@ -212,21 +149,17 @@ type signal struct {
 	reply
 }
 
-func (c *call) signal() error {
-	var b signal
-	if err := c.body(&b); err != nil {
-		return err
-	}
+func (c *call) signal(b *signal) (none suspend.Delivered, err error) {
 	if err := c.keyed(&b.IdempotencyKey); err != nil {
-		return err
+		return none, err
 	}
 	token, err := suspend.ParseToken(b.Token)
 	if err != nil {
-		return err
+		return none, err
 	}
 	d, err := c.h.client.Signal(c.ctx(), token, b.value(),
 		append(b.options(), client.SignalSource("api", c.who.Name))...)
-	return c.delivered(d, err)
+	return d, chosen(err)
 }
 
 type laneList admin.Page[admin.Lane]
@@ -242,37 +175,37 @@ func (c *call) asked() (string, paging, error) {
 	return namespace, page, err
 }
 
-func (c *call) lanes() error {
+func (c *call) lanes() (laneList, error) {
 	namespace, page, err := c.asked()
 	if err != nil {
-		return err
+		return laneList{}, err
 	}
 	list, err := c.h.admin.Lanes(c.ctx(), namespace)
 	out, err := cut(page, list, err, func(l admin.Lane) string { return keyOf(l.Namespace, l.Name) })
-	return c.answerOr(err, laneList(out))
+	return laneList(out), err
 }
 
 type queueList admin.Page[admin.Queue]
 
-func (c *call) queues() error {
+func (c *call) queues() (queueList, error) {
 	namespace, page, err := c.asked()
 	if err != nil {
-		return err
+		return queueList{}, err
 	}
 	list, err := c.h.admin.Queues(c.ctx(), namespace)
 	out, err := cut(page, list, err, func(q admin.Queue) string {
 		return keyOf(q.Namespace, q.Lane, q.Kind, strings.Join(q.Capabilities, ","), q.Drift)
 	})
-	return c.answerOr(err, queueList(out))
+	return queueList(out), err
 }
 
 type workerList admin.Page[flowfabric.Worker]
 
-func (c *call) workers() error {
+func (c *call) workers() (workerList, error) {
 	q := c.query()
 	page := q.paging()
 	if q.err != nil {
-		return q.err
+		return workerList{}, q.err
 	}
 	list, err := c.h.admin.Workers(c.ctx())
 	if len(c.who.Namespaces) > 0 {
@@ -281,7 +214,7 @@ func (c *call) workers() error {
 		})
 	}
 	out, err := cut(page, list, err, func(w flowfabric.Worker) string { return w.Instance })
-	return c.answerOr(err, workerList(out))
+	return workerList(out), err
 }
 
 type health struct {

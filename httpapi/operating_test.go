@@ -76,6 +76,9 @@ func (a *api) gatesAndPartitions() {
 		t.Errorf("%+v", b)
 	}
 
+	a.as("operator", "POST", acme+":report", `{"key":"r1","amounts":{"tokens":1}}`, 200)
+	a.as("viewer", "GET", "/v1/limits/tenant?concurrency=3", "", 200)
+
 	const llm = "/v1/quotas/llm"
 	q := into[admission.QuotaRecord](t, a.as("operator", "PUT", llm, `{"cap":3,"rate":5,"window_ms":1000}`, 200))
 	if q.Cap != 3 || q.Rate != 5 || q.Window != flowfabric.Millis(time.Second) {
@@ -195,13 +198,13 @@ var noted = map[string]string{"cancel": "cancel execution", "replay": "replay ex
 	"putSchedule": "put schedule", "syncSchedules": "put schedule", "pauseSchedule": "pause schedule",
 	"resumeSchedule": "resume schedule", "removeSchedule": "remove schedule", "putBudget": "create budget",
 	"ensureBudget": "create budget", "removeBudget": "remove budget", "adjustBudget": "adjust budget",
-	"resetBudget": "reset budget", "refundBudget": "",
+	"resetBudget": "reset budget", "refundBudget": "", "reportUsage": "",
 	"putQuota": "create quota", "ensureQuota": "create quota", "removeQuota": "remove quota",
 	"attachGates": "attach scope", "detachGates": "detach scope",
 	// the test has nothing to refund, and one key
 	"freezePartition": "freeze partition", "thawPartition": "thaw partition", "rotateTokenKeys": "",
 	"submit": "", "submitBatch": "", "submitFlow": "", "addToFlow": "", "signal": "", "sendMessage": "",
-	"createStreamToken": "", "reportUsage": ""}
+	"createStreamToken": ""}
 
 // everyChangeIsNoted holds the audit trail against the routes that were called.
 func (a *api) everyChangeIsNoted() {

@@ -26,14 +26,15 @@ const (
 
 // self is what somebody may do here.
 type self struct {
-	Name       string   `json:"name"`
-	Role       Role     `json:"role"`
-	Namespaces []string `json:"namespaces,omitempty" jsonschema:"absent: all of them"`
+	Principal
 	Operations []string `json:"operations" jsonschema:"the operations of this document that they may use"`
 }
 
 func (c *call) self() error {
-	out := self{Name: c.who.Name, Role: c.who.Role, Namespaces: c.who.Namespaces, Operations: []string{}}
+	out := self{c.who, []string{}}
+	if len(out.Namespaces) == 0 {
+		out.Namespaces = nil
+	}
 	for _, r := range c.h.routes {
 		if len(r.need) == 0 || slices.Contains(r.need, c.who.Role) && !(r.global() && len(c.who.Namespaces) > 0) {
 			out.Operations = append(out.Operations, r.name)
@@ -238,16 +239,16 @@ func (c *call) first() (*admin.Overview, []point, <-chan struct{}, error) {
 	}
 }
 
-func (c *call) overview() error {
+func (c *call) overview() (out overview, err error) {
 	if q := c.query(); q.err != nil {
-		return q.err
+		return out, q.err
 	}
 	c.h.sampler.start()
 	l, history, _, err := c.first()
 	if err != nil {
-		return err
+		return out, err
 	}
-	return c.answerJSON(http.StatusOK, overview{shown(*l, c.who), history})
+	return overview{shown(*l, c.who), history}, nil
 }
 
 // overviews follows the overview: a look every two seconds, made once for everybody who follows.

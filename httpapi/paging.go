@@ -12,7 +12,7 @@ import (
 
 // pages are the parameters of a list that is short enough to be read whole, and is answered in pages all the same.
 var pages = []param{{name: "limit", text: "1..1000, default 1000", kind: "integer"},
-	{name: "cursor", text: "next_cursor of the page before", kind: "string"}}
+	paged[1]}
 
 // paging is which page of a list was asked for.
 type paging struct {

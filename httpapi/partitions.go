@@ -10,65 +10,54 @@ import (
 
 type partitionList admin.Page[flowfabric.Partition]
 
-func (c *call) partitions() error {
+func (c *call) partitions() (partitionList, error) {
 	list, err := c.h.admin.Partitions(c.ctx())
 	out, err := unpaged(list, err)
-	return c.answerOr(err, partitionList(out))
+	return partitionList(out), err
 }
 
 // partition is the one that the path names.
-func (c *call) partition() (uint16, *why, error) {
-	var b why
-	if err := c.body(&b); err != nil {
-		return 0, nil, err
-	}
+func (c *call) partition() (uint16, error) {
 	n, err := strconv.ParseUint(c.r.PathValue("key"), 10, 16)
 	if err != nil {
-		return 0, nil, invalid("key", "%.32q is no number of a partition", c.r.PathValue("key"))
+		return 0, invalid("key", "%.32q is no number of a partition", c.r.PathValue("key"))
 	}
-	return uint16(n), &b, nil
+	return uint16(n), nil
 }
 
-func (c *call) freezePartition() error {
-	p, b, err := c.partition()
+func (c *call) freezePartition(b *why) error {
+	p, err := c.partition()
 	if err == nil {
 		err = c.h.admin.Freeze(c.ctx(), p, c.act(*b)...)
 	}
-	return c.nothingToSay(err)
+	return err
 }
 
-func (c *call) thawPartition() error {
-	p, b, err := c.partition()
+func (c *call) thawPartition(b *why) error {
+	p, err := c.partition()
 	if err == nil {
 		err = c.h.admin.Thaw(c.ctx(), p, c.act(*b)...)
 	}
-	return c.nothingToSay(err)
+	return err
 }
 
 type tokenKeyList admin.Page[suspend.PartitionKeys]
 
-func (c *call) tokenKeys() error {
+func (c *call) tokenKeys() (tokenKeyList, error) {
 	list, err := c.h.admin.TokenKeys(c.ctx())
 	out, err := unpaged(list, err)
-	return c.answerOr(err, tokenKeyList(out))
+	return tokenKeyList(out), err
 }
 
 type rotateBody struct {
-	Kid     string `json:"kid" jsonschema:"of the key that signs from now on: one that this process has"`
-	GraceMs int64  `json:"grace_ms,omitempty" jsonschema:"how long tokens of the key before stay good; default a day"`
-	Force   bool   `json:"force,omitempty" jsonschema:"although tokens of open waitpoints then end before they are needed"`
+	admin.Rotation
 	why
 }
 
 type rotatedList admin.Page[suspend.KeyRotated]
 
-func (c *call) rotateTokenKeys() error {
-	var b rotateBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	list, err := c.h.admin.RotateTokenKeys(c.ctx(), admin.Rotation{Kid: b.Kid, Grace: ms(b.GraceMs), Force: b.Force},
-		c.act(b.why)...)
+func (c *call) rotateTokenKeys(b *rotateBody) (rotatedList, error) {
+	list, err := c.h.admin.RotateTokenKeys(c.ctx(), b.Rotation, c.act(b.why)...)
 	out, err := unpaged(list, err)
-	return c.answerOr(err, rotatedList(out))
+	return rotatedList(out), err
 }

@@ -12,10 +12,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/apiv1"
-	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/words"
 	"github.com/flowfabric/flowfabric-go/stream"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // route is one operation: how it is called, who may, what it takes and answers, and what does it. The mux and the
@@ -72,21 +70,102 @@ var done = []answer{{status: http.StatusNoContent, text: "Done (idempotent)."}}
 // reasoned is the query of a change that has no body.
 var reasoned = []param{{name: "reason", text: "The audit trail keeps 512 bytes of it", kind: "string"}}
 
-// act is a change of one execution by an operator.
-func act[Body any](action, name, summary string, who need, do func(*call, *Body) error) *route {
-	return &route{method: http.MethodPost, path: "/v1/executions/{id}:" + action, name: name, summary: summary,
-		need: who, body: of[Body](), answers: done,
-		handle: func(c *call) error {
-			var body Body
-			if err := c.body(&body); err != nil {
-				return err
-			}
-			if err := do(c, &body); err != nil {
-				return err
-			}
-			c.w.WriteHeader(http.StatusNoContent)
-			return nil
+// get reads what do returns.
+func get[Answer any](path, name, summary, text string, do func(*call) (Answer, error)) *route {
+	return &route{method: http.MethodGet, path: path, name: name, summary: summary, need: viewer,
+		answers: ok[Answer](text), handle: func(c *call) error {
+			answer, err := do(c)
+			return c.answerOr(err, answer)
 		}}
+}
+
+// about reads what do returns of one execution.
+func about[Answer any](part, name, summary, text string,
+	do func(*call, flowfabric.ExecutionID) (Answer, error)) *route {
+	return get("/v1/executions/{id}"+part, name, summary, text, func(c *call) (none Answer, err error) {
+		id, err := c.id()
+		if err != nil {
+			return none, err
+		}
+		return do(c, id)
+	})
+}
+
+// post makes a change: do is given the body, and what it returns is answered, unless that is nothing.
+func post[Body, Answer any](path, name, summary string, who need, text string,
+	do func(*call, *Body) (Answer, error)) *route {
+	r := &route{method: http.MethodPost, path: path, name: name, summary: summary, need: who, body: of[Body](),
+		answers: done}
+	silent := of[Answer]() == of[nothing]()
+	if !silent {
+		r.answers = ok[Answer](text)
+	}
+	r.handle = func(c *call) error {
+		var body Body
+		if err := c.body(&body); err != nil {
+			return err
+		}
+		answer, err := do(c, &body)
+		if silent {
+			return c.nothingToSay(err)
+		}
+		return c.answerOr(err, answer)
+	}
+	return r
+}
+
+// change is a post that answers nothing.
+func change[Body any](path, name, summary string, who need, do func(*call, *Body) error) *route {
+	return post(path, name, summary, who, "",
+		func(c *call, b *Body) (nothing, error) { return nothing{}, do(c, b) })
+}
+
+// act is a change of one execution.
+func act[Body any](action, name, summary string, who need,
+	do func(*call, flowfabric.ExecutionID, *Body) error) *route {
+	return change("/v1/executions/{id}:"+action, name, summary, who, func(c *call, b *Body) error {
+		id, err := c.id()
+		if err != nil {
+			return err
+		}
+		return do(c, id, b)
+	})
+}
+
+// onFlow is a change of one flow.
+func onFlow[Body, Answer any](action, name, summary string, who need, text string,
+	do func(*call, *client.Flow, *Body) (Answer, error)) *route {
+	return post("/v1/flows/{id}"+action, name, summary, who, text, func(c *call, b *Body) (none Answer, err error) {
+		f, _, err := c.flowOf()
+		if err != nil {
+			return none, err
+		}
+		return do(c, f, b)
+	})
+}
+
+// asking adds parameters of the query.
+func (r *route) asking(query ...param) *route {
+	r.query = query
+	return r
+}
+
+// keyed lets a header have the idempotency key of the body.
+func (r *route) keyed() *route {
+	r.headers = keyParam
+	return r
+}
+
+// putting makes a change one that may be repeated.
+func (r *route) putting() *route {
+	r.method = http.MethodPut
+	return r
+}
+
+// sharing lets answers be given to others.
+func (r *route) sharing() *route {
+	r.shared, r.headers = true, sharedHeader
+	return r
 }
 
 // filters choose executions.
@@ -111,6 +190,10 @@ var filters = []param{
 var sharedHeader = []param{{name: "Cache-Control",
 	text: "max-age=<seconds>, at most 5: an answer that somebody else got so long ago will do", kind: "string"}}
 
+// paged are the parameters of a list that is read a page at a time.
+var paged = []param{{name: "limit", text: "1..1000, default 100", kind: "integer"},
+	{name: "cursor", text: "next_cursor of the page before", kind: "string"}}
+
 var namespaced = []param{{name: "namespace", kind: "string"}}
 
 // routes are all of them, but for /metrics.
@@ -120,62 +203,43 @@ var routes = []*route{
 		answers: []answer{{status: http.StatusCreated, text: "It was created.", body: of[submitted]()},
 			{status: http.StatusOK, text: "Its key led to an execution that existed.", body: of[submitted]()}},
 		handle: (*call).submit},
-	{method: http.MethodPost, path: "/v1/executions:batch", name: "submitBatch",
-		summary: "Create up to 1,000 executions, each on its own", need: producer, body: of[batch](),
-		answers: ok[batchAnswer]("What became of each, in the order of the items."), handle: (*call).submitBatch},
-	{method: http.MethodGet, path: "/v1/executions", name: "listExecutions",
-		summary: "List executions, a page at a time", need: viewer, shared: true, headers: sharedHeader,
-		query: slices.Concat(filters, []param{{name: "limit", text: "1..1000, default 100", kind: "integer"},
-			{name: "cursor", text: "next_cursor of the page before", kind: "string"}}),
-		answers: ok[executionPage]("A page. It may be short, or empty, and have a next one."), handle: (*call).list},
-	{method: http.MethodGet, path: "/v1/executions/{id}", name: "getExecution", summary: "Read an execution",
-		need: viewer, answers: ok[flowfabric.Snapshot]("A consistent snapshot."), handle: (*call).get},
-	{method: http.MethodGet, path: "/v1/executions/{id}/input", name: "getInput",
-		summary: "Read what an execution was submitted with", need: viewer,
-		answers: ok[flowfabric.Payload]("The input."),
-		handle:  (*call).input},
+	post("/v1/executions:batch", "submitBatch", "Create up to 1,000 executions, each on its own", producer,
+		"What became of each, in the order of the items.", (*call).submitBatch),
+	get("/v1/executions", "listExecutions", "List executions, a page at a time",
+		"A page. It may be short, or empty, and have a next one.", (*call).list).sharing().asking(
+		slices.Concat(filters, paged)...),
+	about("", "getExecution", "Read an execution", "A consistent snapshot.", (*call).get),
+	about("/input", "getInput", "Read what an execution was submitted with", "The input.", (*call).input),
 	{method: http.MethodGet, path: "/v1/executions/{id}/result", name: "getResult",
 		summary: "Read how an execution ended, or wait for it", need: viewer, headers: []param{
 			{name: "Prefer", text: "wait=<seconds>, at most 60: answer as soon as it has ended", kind: "string"}},
 		answers: []answer{{status: http.StatusOK, text: "It has ended.", body: of[result]()},
 			{status: http.StatusAccepted, text: "It has not ended yet.", body: of[unfinished]()}},
 		handle: (*call).result},
-	{method: http.MethodGet, path: "/v1/executions/{id}/history", name: "getHistory",
-		summary: "Read what happened to an execution, oldest first", need: viewer, answers: ok[history]("Its history."),
-		handle: (*call).history},
-	{method: http.MethodGet, path: "/v1/executions/{id}/why", name: "explain",
-		summary: "Say why an execution is where it is, and what moves it", need: viewer,
-		answers: ok[flowfabric.Explanation]("An explanation in a sentence."), handle: (*call).why},
+	about("/history", "getHistory", "Read what happened to an execution, oldest first", "Its history.",
+		(*call).history),
+	about("/why", "explain", "Say why an execution is where it is, and what moves it", "An explanation in a sentence.",
+		(*call).explained),
 	{method: http.MethodGet, path: "/v1/executions/{id}/wait", name: "getWait",
 		summary: "Read what an execution waits for now, with its question", need: viewer,
 		answers: []answer{{status: http.StatusOK, text: "Its wait.", body: of[admin.Approval]()},
 			{status: http.StatusNoContent, text: "It waits for nothing."}}, handle: (*call).wait},
-	{method: http.MethodGet, path: "/v1/executions/{id}/waitpoints", name: "listWaitpoints",
-		summary: "List what an execution waits for, or waited for", need: viewer,
-		answers: ok[waitpointList]("Its waitpoints."), handle: (*call).waitpoints},
-	{method: http.MethodGet, path: "/v1/executions/{id}/steps", name: "listSteps",
-		summary: "List the recorded steps of an execution, and those that failed", need: viewer,
-		answers: ok[stepList]("Its steps."), handle: (*call).steps},
-	{method: http.MethodGet, path: "/v1/executions/{id}/steps/{key}", name: "getStep",
-		summary: "Read the value that a step recorded", need: viewer, answers: ok[flowfabric.Payload]("The value."),
-		handle: (*call).stepValue},
-	{method: http.MethodGet, path: "/v1/executions/{id}/messages", name: "listMessages",
-		summary: "List messages to an execution that nobody has received yet", need: viewer,
-		query:   []param{{name: "after", text: "Those behind this number; default from the first", kind: "integer"}},
-		answers: ok[client.Mailboxes]("How many there are, and a page of them."), handle: (*call).messages},
-	{method: http.MethodPost, path: "/v1/executions/{id}/messages", name: "sendMessage",
-		summary: "Send a message to a mailbox of an execution", need: producer, body: of[messageBody](),
-		headers: keyParam,
-		answers: ok[client.Sent]("It was accepted, or had been before."), handle: (*call).sendMessage},
-	{method: http.MethodGet, path: "/v1/executions/{id}/summary", name: "getSummary",
-		summary: "Read the summary document of the newest attempt", need: viewer,
-		answers: ok[stream.Summary]("The document; version 0 if there is none."), handle: (*call).summary},
-	{method: http.MethodGet, path: "/v1/executions/{id}/frames", name: "listFrames",
-		summary: "Read stored frames of one attempt, a page at a time", need: viewer,
-		query: []param{{name: "attempt", text: "1 for the first, which is the default", kind: "integer"},
-			{name: "after", text: "next_cursor of the page before", kind: "string"},
-			{name: "limit", text: "1..1000, default 100", kind: "integer"}},
-		answers: ok[framePage]("A page."), handle: (*call).frames},
+	about("/waitpoints", "listWaitpoints", "List what an execution waits for, or waited for", "Its waitpoints.",
+		(*call).waitpoints),
+	about("/steps", "listSteps", "List the recorded steps of an execution, and those that failed",
+		"Its steps, what ended first at the beginning.", (*call).steps),
+	about("/steps/{key}", "getStep", "Read the value that a step recorded", "The value.", (*call).stepValue),
+	about("/messages", "listMessages", "List messages to an execution that nobody has received yet",
+		"How many there are, and a page of them.", (*call).messages).asking(
+		param{name: "after", text: "Those behind this number; default from the first", kind: "integer"}),
+	post("/v1/executions/{id}/messages", "sendMessage", "Send a message to a mailbox of an execution", producer,
+		"It was accepted, or had been before.", (*call).sendMessage).keyed(),
+	about("/summary", "getSummary", "Read the summary document of the newest attempt",
+		"The document; version 0 if there is none.", (*call).summary),
+	about("/frames", "listFrames", "Read stored frames of one attempt, a page at a time",
+		"A page. After the last one comes an empty page.", (*call).frames).asking(
+		param{name: "attempt", text: "1 for the first, which is the default", kind: "integer"},
+		param{name: "after", text: "next_cursor of the page before", kind: "string"}, paged[0]),
 	{method: http.MethodGet, path: "/v1/executions/{id}/events", name: "followExecution",
 		summary: "Follow an execution live (Server-Sent Events)", need: viewer, streamToken: true,
 		query: []param{{name: "after", text: "The id of the last event seen; Last-Event-ID comes before it",
@@ -210,50 +274,43 @@ var routes = []*route{
 		body: of[streamTokenRequest](), answers: []answer{{status: http.StatusCreated,
 			text: "Pass it as access_token to the events of this execution.", body: of[streamTokenAnswer]()}},
 		handle: (*call).makeStreamToken},
-	act("cancel", "cancel", "End an execution in any state", producer, func(c *call, b *why) error {
-		return c.change(b, c.h.client.Cancel)
-	}),
+	act("cancel", "cancel", "End an execution in any state", producer,
+		func(c *call, id flowfabric.ExecutionID, b *why) error {
+			return c.h.client.Cancel(c.ctx(), id, c.act(*b)...)
+		}),
 	act("replay", "replay", "Run an ended execution again", operator, (*call).replay),
 	act("revoke", "revoke", "Take an execution from the worker that has it", operator, (*call).revoke),
-	act("hold", "hold", "Keep an execution from being handed out", operator, func(c *call, b *why) error {
-		return c.change(b, c.h.admin.Hold)
-	}),
-	act("unhold", "unhold", "Hand an execution out again", operator, func(c *call, b *why) error {
-		return c.change(b, c.h.admin.Unhold)
-	}),
+	act("hold", "hold", "Keep an execution from being handed out", operator,
+		func(c *call, id flowfabric.ExecutionID, b *why) error {
+			return c.h.admin.Hold(c.ctx(), id, c.act(*b)...)
+		}),
+	act("unhold", "unhold", "Hand an execution out again", operator,
+		func(c *call, id flowfabric.ExecutionID, b *why) error {
+			return c.h.admin.Unhold(c.ctx(), id, c.act(*b)...)
+		}),
 	act("resume", "resume", "Let a suspended execution go on without an answer", operator, (*call).resume),
 	act("run-now", "runNow", "Let a delayed execution run at once, also during a retry's pause", operator,
-		func(c *call, b *why) error { return c.change(b, c.h.admin.RunNow) }),
+		func(c *call, id flowfabric.ExecutionID, b *why) error {
+			return c.h.admin.RunNow(c.ctx(), id, c.act(*b)...)
+		}),
 	act("delay", "setDelay", "Change until when an execution is delayed", operator, (*call).setDelay),
 	act("priority", "setPriority", "Change the priority of an execution", operator, (*call).setPriority),
 	act("tags", "setTags", "Set and remove tags of an execution", operator, (*call).setTags),
 	act("purge", "purge", "Remove an ended execution for good", root, (*call).purge),
-	{method: http.MethodPost, path: "/v1/executions/{id}/waitpoints/{key}:answer", name: "answerWaitpoint",
-		summary: "Answer a waitpoint on your own word", need: operator, body: of[reply](), headers: keyParam,
-		answers: ok[suspend.Delivered]("It was delivered, or had been before."), handle: (*call).answer},
-	{method: http.MethodPost, path: "/v1/signals", name: "signal",
-		summary: "Send a signal with the token of its waitpoint", need: producer, body: of[signal](),
-		headers: keyParam,
-		answers: ok[suspend.Delivered]("It was delivered, or had been before."), handle: (*call).signal},
-	{method: http.MethodPost, path: "/v1/executions:bulk", name: "bulk",
-		summary: "Do something to every execution that a filter matches", need: operator, query: filters,
-		body: of[bulkBody](),
-		answers: ok[admin.BulkResult](
-			"What was done within about 20 seconds. With a cursor there is more: repeat the request with it."),
-		handle: (*call).bulk},
-	{method: http.MethodGet, path: "/v1/executions/{id}/transcript", name: "getTranscript",
-		summary: "Read what an execution has put out, as it stands now", need: viewer,
-		answers: ok[transcript](
-			"Frames of all attempts, without what was repeated; position is where its events go on."),
-		handle: (*call).transcript},
-	{method: http.MethodGet, path: "/v1/approvals", name: "listApprovals",
-		summary: "List open waits of suspended executions, the oldest first", need: viewer, shared: true,
-		headers: sharedHeader,
-		query: []param{{name: "namespace", kind: "string"}, {name: "lane", kind: "string"},
-			{name: "kind", kind: "string"},
-			{name: "assignee", text: "Only what asks them", kind: "string"}, {name: "limit", text: "1..100, default 50",
-				kind: "integer"}, {name: "cursor", text: "next_cursor of the page before", kind: "string"}},
-		answers: ok[approvalPage]("A page."), handle: (*call).approvals},
+	post("/v1/executions/{id}/waitpoints/{key}:answer", "answerWaitpoint", "Answer a waitpoint on your own word",
+		operator, "It was delivered, or had been before.", (*call).answer).keyed(),
+	post("/v1/signals", "signal", "Send a signal with the token of its waitpoint", producer,
+		"It was delivered, or had been before.", (*call).signal).keyed(),
+	post("/v1/executions:bulk", "bulk", "Do something to every execution that a filter matches", operator,
+		"What was done within about 20 seconds. With a cursor there is more: repeat the request with it.",
+		(*call).bulk).asking(filters...),
+	about("/transcript", "getTranscript", "Read what an execution has put out, as it stands now",
+		"Frames of all attempts, without what was repeated; position is where its events go on.", (*call).transcript),
+	get("/v1/approvals", "listApprovals", "List open waits of suspended executions, the oldest first", "A page.",
+		(*call).approvals).sharing().asking(
+		param{name: "namespace", kind: "string"}, param{name: "lane", kind: "string"},
+		param{name: "kind", kind: "string"}, param{name: "assignee", text: "Only what asks them", kind: "string"},
+		param{name: "limit", text: "1..100, default 50", kind: "integer"}, paged[1]),
 	{method: http.MethodGet, path: "/v1/events", name: "followEvents",
 		summary: "Follow what happens to all executions (Server-Sent Events)", need: viewer,
 		query: []param{{name: "namespace", kind: "string"}, {name: "lane", kind: "string"},
@@ -273,38 +330,27 @@ var routes = []*route{
 		answers: []answer{{status: http.StatusCreated, text: "It was created.", body: of[flowMade]()},
 			{status: http.StatusOK, text: "Its key led to a flow that existed.", body: of[flowMade]()}},
 		handle: (*call).submitFlow},
-	{method: http.MethodGet, path: "/v1/flows", name: "listFlows", summary: "List flows, the newest first",
-		need: viewer, shared: true, headers: sharedHeader, query: []param{{name: "namespace", kind: "string"},
-			{name: "kind", kind: "string"}, {name: "state", text: "One or more states", kind: "string", list: true},
-			{name: "oldest", text: "From the other end", kind: "boolean"},
-			{name: "limit", text: "1..1000, default 100", kind: "integer"},
-			{name: "cursor", text: "next_cursor of the page before", kind: "string"}},
-		answers: ok[flowPage]("A page."), handle: (*call).flows},
-	{method: http.MethodGet, path: "/v1/flows/{id}", name: "getFlow",
-		summary: "Read a flow and its graph: the nodes, and what each depends on", need: viewer,
-		answers: ok[client.FlowSnapshot]("The flow."), handle: (*call).flow},
+	get("/v1/flows", "listFlows", "List flows, the newest first", "A page.", (*call).flows).sharing().asking(
+		param{name: "namespace", kind: "string"}, param{name: "kind", kind: "string"},
+		param{name: "state", text: "One or more states", kind: "string", list: true},
+		param{name: "oldest", text: "From the other end", kind: "boolean"}, paged[0], paged[1]),
+	get("/v1/flows/{id}", "getFlow", "Read a flow and its graph: the nodes, and what each depends on", "The flow.",
+		(*call).flow),
 	{method: http.MethodGet, path: "/v1/flows/{id}/graph", name: "getFlowGraph", summary: "Draw a flow (Mermaid)",
 		need: viewer, answers: []answer{{status: http.StatusOK, text: "A flowchart.", media: "text/vnd.mermaid"}},
 		handle: (*call).graph},
-	{method: http.MethodPost, path: "/v1/flows/{id}/nodes", name: "addToFlow",
-		summary: "Add nodes to a flow that was submitted open", need: producer, body: of[nodesBody](),
-		answers: ok[flowMade](
-			"The flow has them. Those that it had before, with the same kind and input, are left alone."),
-		handle: (*call).addToFlow},
-	{method: http.MethodPost, path: "/v1/flows/{id}:cancel", name: "cancelFlow", summary: "Cancel a flow",
-		need: producer, body: of[flowCancel](), answers: ok[client.FlowCancellation]("It is cancelled, or was before."),
-		handle: (*call).cancelFlow},
-	{method: http.MethodPost, path: "/v1/flows/{id}:replay", name: "replayFlow",
-		summary: "Run what did not succeed of a flow again", need: operator, body: of[flowReplay](),
-		answers: ok[admin.FlowReplayed]("What will run."), handle: (*call).replayFlow},
-	{method: http.MethodPost, path: "/v1/flows/{id}:seal", name: "sealFlow", summary: "End the growth of a flow",
-		need: operator, body: of[why](), answers: done, handle: (*call).sealFlow},
-	{method: http.MethodPost, path: "/v1/flows/{id}:tags", name: "setFlowTags",
-		summary: "Set and remove tags of a flow", need: operator, body: of[tagsBody](), answers: done,
-		handle: (*call).setFlowTags},
-	{method: http.MethodPost, path: "/v1/lanes/{key}:set", name: "setLane",
-		summary: "Pause, drain, close or open a lane", need: operator, body: of[laneBody](), answers: done,
-		handle: (*call).setLane},
+	post("/v1/flows/{id}/nodes", "addToFlow", "Add nodes to a flow that was submitted open", producer,
+		"The flow has them. Those that it had before, with the same kind and input, are left alone.",
+		(*call).addToFlow),
+	onFlow(":cancel", "cancelFlow", "Cancel a flow", producer, "It is cancelled, or was before.", (*call).cancelFlow),
+	onFlow(":replay", "replayFlow", "Run what did not succeed of a flow again", operator, "What will run.",
+		(*call).replayFlow),
+	onFlow(":seal", "sealFlow", "End the growth of a flow", operator, "",
+		func(c *call, f *client.Flow, b *why) (nothing, error) {
+			return nothing{}, f.Seal(c.ctx(), c.act(*b)...)
+		}),
+	onFlow(":tags", "setFlowTags", "Set and remove tags of a flow", operator, "", (*call).setFlowTags),
+	change("/v1/lanes/{key}:set", "setLane", "Pause, drain, close or open a lane", operator, (*call).setLane),
 	{method: http.MethodPost, path: "/v1/workers", name: "openWorker", summary: "Open a session of a worker",
 		need: takes, body: of[workerBody](), answers: []answer{{status: http.StatusCreated, text: "It is open.",
 			body: of[workerOpened]()}}, handle: (*call).openWorker},
@@ -313,10 +359,8 @@ var routes = []*route{
 		answers: ok[claimAnswer](
 			"What was taken, each with a lease of its own. Run it, renew its lease meanwhile, and settle it."),
 		handle: (*call).claimWork},
-	{method: http.MethodPost, path: "/v1/workers/{session}:renew", name: "renew",
-		summary: "Renew the leases of what is still worked on", need: takes, body: of[leasesBody](),
-		answers: ok[leasesAnswer]("Which are held. One that is not is somebody else's by now, or nobody's."),
-		handle:  (*call).renewWork},
+	post("/v1/workers/{session}:renew", "renew", "Renew the leases of what is still worked on", takes,
+		"Which are held. One that is not is somebody else's by now, or nobody's.", (*call).renewWork),
 	work("frames", "appendFrames", "Append output frames to the stream of an attempt", "They are stored.",
 		(*call).appendFrames),
 	work("step", "recordStep", "Record the value of a step, so that later runs do not repeat it", "It is recorded.",
@@ -341,28 +385,21 @@ var routes = []*route{
 	work("cancel", "cancelWork", "End an execution as cancelled", "It is cancelled.", (*call).cancelWork),
 	work("release", "release", "Give an execution back, so that another worker takes it", "It waits again.",
 		(*call).releaseWork),
-	{method: http.MethodPost, path: "/v1/workers/{session}:close", name: "closeWorker",
-		summary: "End a session, and give back what it still has", need: takes, body: of[closeBody](),
-		answers: done, handle: (*call).closeWorker},
-	{method: http.MethodPost, path: "/v1/workers/{session}:mark-dead", name: "markWorkerDead",
-		summary: "Declare a worker dead and requeue its work", need: operator, body: of[why](),
-		answers: ok[apiv1.Dead]("It is given up."), handle: (*call).markDead},
-	{method: http.MethodGet, path: "/v1/schedules", name: "listSchedules", summary: "List schedules", need: viewer,
-		query: pages, answers: ok[scheduleList]("Schedules that you may see, by name."), handle: (*call).schedules},
-	{method: http.MethodGet, path: "/v1/schedules/{key}", name: "getSchedule", summary: "Read a schedule", need: viewer,
-		query: []param{{name: "next", text: "How many of the runs to come are told, 0..1000, default 5",
-			kind: "integer"}},
-		answers: ok[admin.ScheduleInfo]("The schedule."), handle: (*call).getSchedule},
-	{method: http.MethodPut, path: "/v1/schedules/{key}", name: "putSchedule", summary: "Create or change a schedule",
-		need: operator, body: of[schedulePut](), answers: ok[client.ScheduleSet]("It is as the body says."),
-		handle: (*call).putSchedule},
-	{method: http.MethodPut, path: "/v1/schedule-owners/{key}", name: "syncSchedules",
-		summary: "Declare all schedules of an owner: create, change and remove what differs", need: operator,
-		body: of[ownedBody](), answers: ok[ownedMade]("What was done, by name."), handle: (*call).syncSchedules},
-	{method: http.MethodPost, path: "/v1/schedules/{key}:pause", name: "pauseSchedule", summary: "Pause a schedule",
-		need: operator, body: of[why](), answers: done, handle: (*call).pauseSchedule},
-	{method: http.MethodPost, path: "/v1/schedules/{key}:resume", name: "resumeSchedule", summary: "Resume a schedule",
-		need: operator, body: of[why](), answers: done, handle: (*call).resumeSchedule},
+	change("/v1/workers/{session}:close", "closeWorker", "End a session, and give back what it still has", takes,
+		(*call).closeWorker),
+	post("/v1/workers/{session}:mark-dead", "markWorkerDead", "Declare a worker dead and requeue its work", operator,
+		"It is given up.", (*call).markDead),
+	get("/v1/schedules", "listSchedules", "List schedules", "Schedules that you may see, by name.",
+		(*call).schedules).asking(pages...),
+	get("/v1/schedules/{key}", "getSchedule", "Read a schedule", "The schedule.", (*call).getSchedule).asking(
+		param{name: "next", text: "How many of the runs to come are told, 0..1000, default 5", kind: "integer"}),
+	post("/v1/schedules/{key}", "putSchedule", "Create or change a schedule", operator, "It is as the body says.",
+		(*call).putSchedule).putting(),
+	post("/v1/schedule-owners/{key}", "syncSchedules",
+		"Declare all schedules of an owner: create, change and remove what differs", operator,
+		"What was done, by name.", (*call).syncSchedules).putting(),
+	change("/v1/schedules/{key}:pause", "pauseSchedule", "Pause a schedule", operator, (*call).pauseSchedule),
+	change("/v1/schedules/{key}:resume", "resumeSchedule", "Resume a schedule", operator, (*call).resumeSchedule),
 	{method: http.MethodDelete, path: "/v1/schedules/{key}", name: "removeSchedule", summary: "Remove a schedule",
 		need: operator, query: reasoned, answers: done, handle: (*call).removeSchedule},
 	{method: http.MethodGet, path: "/v1/budgets", name: "listBudgets", summary: "List budgets", need: viewer,
@@ -429,24 +466,17 @@ var routes = []*route{
 		answers: done, handle: (*call).attachGates},
 	{method: http.MethodPost, path: "/v1/gates:detach", name: "detachGates", summary: "End that", need: operator,
 		body: of[attachBody](), answers: done, handle: (*call).detachGates},
-	{method: http.MethodGet, path: "/v1/doctor", name: "examine",
-		summary: "Examine the deployment, as flowfabric doctor does", need: viewer,
-		answers: ok[doctor.Checkup](
-			"What was found, at most 5 seconds ago. A store that does not answer is a finding."),
-		handle: (*call).examine},
-	{method: http.MethodGet, path: "/v1/partitions", name: "listPartitions", summary: "Tell how the partitions are",
-		need: viewer, answers: ok[partitionList]("All of them."), handle: (*call).partitions},
-	{method: http.MethodPost, path: "/v1/partitions/{key}:freeze", name: "freezePartition",
-		summary: "Make a partition refuse every call", need: root, body: of[why](), answers: done,
-		handle: (*call).freezePartition},
-	{method: http.MethodPost, path: "/v1/partitions/{key}:thaw", name: "thawPartition", summary: "End a freeze",
-		need: root, body: of[why](), answers: done, handle: (*call).thawPartition},
-	{method: http.MethodGet, path: "/v1/token-keys", name: "listTokenKeys",
-		summary: "List the keys of waitpoint tokens, by partition", need: viewer,
-		answers: ok[tokenKeyList]("Fingerprints, never secrets."), handle: (*call).tokenKeys},
-	{method: http.MethodPost, path: "/v1/token-keys:rotate", name: "rotateTokenKeys",
-		summary: "Sign waitpoint tokens with another key of this process's configuration", need: root,
-		body: of[rotateBody](), answers: ok[rotatedList]("What the partitions said."), handle: (*call).rotateTokenKeys},
+	get("/v1/doctor", "examine", "Examine the deployment, as flowfabric doctor does",
+		"What was found, at most 5 seconds ago. A store that does not answer is a finding.", (*call).examine),
+	get("/v1/partitions", "listPartitions", "Tell how the partitions are", "All of them.", (*call).partitions),
+	change("/v1/partitions/{key}:freeze", "freezePartition", "Make a partition refuse every call", root,
+		(*call).freezePartition),
+	change("/v1/partitions/{key}:thaw", "thawPartition", "End a freeze", root, (*call).thawPartition),
+	get("/v1/token-keys", "listTokenKeys", "List the keys of waitpoint tokens, by partition",
+		"Fingerprints, never secrets.", (*call).tokenKeys),
+	post("/v1/token-keys:rotate", "rotateTokenKeys",
+		"Sign waitpoint tokens with another key of this process's configuration", root, "What the partitions said.",
+		(*call).rotateTokenKeys),
 	{method: http.MethodGet, path: "/v1/audit", name: "listChanges", summary: "List who changed what, the newest first",
 		need: viewer, query: []param{{name: "namespace",
 			text: "Default: the first of the token's; for others all, also what is in none", kind: "string"},
@@ -454,25 +484,19 @@ var routes = []*route{
 			{name: "on",
 				text: "execution, executions (in bulk), flow, lane, schedule, budget, quota, scope, worker, partition or token key", kind: "string"},
 			{name: "name", text: "Its id or name", kind: "string"}, {name: "since", text: "From this time on",
-				kind: "string"}, {name: "until", text: "Before this time", kind: "string"},
-			{name: "limit", text: "1..1000, default 100", kind: "integer"},
-			{name: "cursor", text: "next_cursor of the page before", kind: "string"}},
+				kind: "string"}, {name: "until", text: "Before this time", kind: "string"}, paged[0], paged[1]},
 		answers: ok[changePage]("A page. It may be short, or empty, and have a next one."), handle: (*call).changes},
-	{method: http.MethodGet, path: "/v1/lanes", name: "listLanes", summary: "List lanes", need: viewer, shared: true,
-		headers: sharedHeader, query: slices.Concat(namespaced, pages),
-		answers: ok[laneList]("The lanes of a namespace."), handle: (*call).lanes},
-	{method: http.MethodGet, path: "/v1/queues", name: "listQueues", summary: "List what waits, by lane and kind",
-		need: viewer, shared: true, headers: sharedHeader, query: slices.Concat(namespaced, pages),
-		answers: ok[queueList]("The queues of a namespace."), handle: (*call).queues},
-	{method: http.MethodGet, path: "/v1/workers", name: "listWorkers", summary: "List workers", need: viewer,
-		shared: true, headers: sharedHeader, query: pages,
-		answers: ok[workerList]("Workers that serve a namespace that you may see."), handle: (*call).workers},
+	get("/v1/lanes", "listLanes", "List lanes", "The lanes of a namespace.", (*call).lanes).sharing().asking(
+		slices.Concat(namespaced, pages)...),
+	get("/v1/queues", "listQueues", "List what waits, by lane and kind", "The queues of a namespace.",
+		(*call).queues).sharing().asking(slices.Concat(namespaced, pages)...),
+	get("/v1/workers", "listWorkers", "List workers", "Workers that serve a namespace that you may see.",
+		(*call).workers).sharing().asking(pages...),
 	{method: http.MethodGet, path: "/v1/me", name: "whoAmI", summary: "Tell whose token this is, and what it may do",
 		need: everyone, answers: ok[self]("You."), handle: (*call).self},
-	{method: http.MethodGet, path: "/v1/overview", name: "getOverview",
-		summary: "Tell how much there is of everything, how fast it goes, and how it was in the last hour",
-		need:    viewer,
-		answers: ok[overview]("As this process saw it last, at most some seconds ago."), handle: (*call).overview},
+	get("/v1/overview", "getOverview",
+		"Tell how much there is of everything, how fast it goes, and how it was in the last hour",
+		"As this process saw it last, at most some seconds ago.", (*call).overview),
 	{method: http.MethodGet, path: "/v1/overview/events", name: "followOverview",
 		summary: "Follow that (Server-Sent Events)", need: viewer,
 		answers: []answer{{status: http.StatusOK,

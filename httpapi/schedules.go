@@ -19,19 +19,14 @@ import (
 
 // scheduleBody is what is submitted when.
 type scheduleBody struct {
-	Cron             string     `json:"cron,omitempty" jsonschema:"minute hour day month weekday"`
-	Zone             string     `json:"zone,omitempty" jsonschema:"of the cron expression, such as Europe/Berlin; default UTC"`
-	EveryMs          int64      `json:"every_ms,omitempty" jsonschema:"instead of cron"`
-	Anchor           time.Time  `json:"anchor,omitzero" jsonschema:"a time that every_ms counts from; default 1970-01-01T00:00:00Z"`
-	Until            *time.Time `json:"until,omitempty" jsonschema:"no run after this time; default without end"`
-	MaxRuns          uint64     `json:"max_runs,omitempty" jsonschema:"it ends after so many runs since its creation; 0: without end"`
-	JitterMs         int64      `json:"jitter_ms,omitempty" jsonschema:"each run starts up to so much later, at most 24 h and halfway to the next run"`
-	FirstRunNow      bool       `json:"first_run_now,omitempty" jsonschema:"run once at the creation as well; a schedule that exists is not run by it"`
-	flowfabric.Start `for:"schedule"`
+	Cron                string    `json:"cron,omitempty" jsonschema:"minute hour day month weekday"`
+	Zone                string    `json:"zone,omitempty" jsonschema:"of the cron expression, such as Europe/Berlin; default UTC"`
+	EveryMs             int64     `json:"every_ms,omitempty" jsonschema:"instead of cron"`
+	Anchor              time.Time `json:"anchor,omitzero" jsonschema:"a time that every_ms counts from; default 1970-01-01T00:00:00Z"`
+	FirstRunNow         bool      `json:"first_run_now,omitempty" jsonschema:"run once at the creation as well; a schedule that exists is not run by it"`
+	schedule.Definition `for:"schedule"`
 	given
-	Nodes   []nodeBody `json:"nodes,omitempty" jsonschema:"each run submits a flow of these nodes, which say lane, priority, times, retries, retention and capabilities themselves"`
-	Overlap string     `json:"overlap,omitempty" jsonschema:"allow (default) or skip, while the last one has not ended"`
-	CatchUp string     `json:"catch_up,omitempty" jsonschema:"last (default), all or skip: which of the instants that were missed are run"`
+	Nodes []nodeBody `json:"nodes,omitempty" jsonschema:"each run submits a flow of these nodes, which say lane, priority, times, retries, retention and capabilities themselves"`
 }
 
 type schedulePut struct {
@@ -40,32 +35,25 @@ type schedulePut struct {
 	why
 }
 
-func (c *call) putSchedule() error {
-	var b schedulePut
-	if err := c.body(&b); err != nil {
-		return err
-	}
+func (c *call) putSchedule(b *schedulePut) (set client.ScheduleSet, err error) {
 	name := c.r.PathValue("key")
 	for tries := 1; ; tries++ {
 		own, err := c.ownSchedule(name)
 		if err != nil {
-			return err
+			return set, err
 		}
 		if b.IfNew {
 			own = []client.SchedulingOption{client.IfNew()}
 		}
 		d, err := c.declaration(name, b.scheduleBody, "", own...)
 		if err != nil {
-			return err
+			return set, err
 		}
-		set, err := d.Put(c.ctx(), c.h.client, c.act(b.why)...)
+		set, err = d.Put(c.ctx(), c.h.client, c.act(b.why)...)
 		if len(own) > 0 && !b.IfNew && errors.Is(err, denied.ScheduleChanged) && tries < maxScheduleTries {
 			continue // somebody else has made or changed it meanwhile
 		}
-		if err != nil {
-			return err
-		}
-		return c.answerJSON(http.StatusOK, set)
+		return set, err
 	}
 }
 
@@ -108,17 +96,17 @@ func (c *call) declaration(name string, b scheduleBody, at string,
 	default:
 		spec = schedule.Every(ms(b.EveryMs), b.Anchor)
 	}
-	if err := cmp.Or(c.whole(&b.Start, at), b.check(at)); err != nil {
+	if err := cmp.Or(c.whole(&b.Item.Start, at), b.check(at)); err != nil {
 		return none, err
 	}
 	b.Creator = scheduleCreator
-	opts, whole := []client.ScheduleOption{flowfabric.StartWith(b.Start)},
-		[]client.ScheduleFlowOption{flowfabric.StartWith(b.Start)}
+	opts, whole := []client.ScheduleOption{flowfabric.StartWith(b.Item.Start)},
+		[]client.ScheduleFlowOption{flowfabric.StartWith(b.Item.Start)}
 	for _, o := range append(b.times(), more...) {
 		opts, whole = append(opts, o), append(whole, o)
 	}
 	if len(b.Nodes) > 0 {
-		if err := option.Foreign(&b.Start, "flow word", "a flow: it belongs to the nodes"); err != nil {
+		if err := option.Foreign(&b.Item.Start, "flow word", "a flow: it belongs to the nodes"); err != nil {
 			return none, invalid(at+"/nodes", "%v", err)
 		}
 		if b.Input != nil || b.Base64 != nil {
@@ -139,18 +127,18 @@ const scheduleCreator = "schedule"
 
 // times are the options about when it runs.
 func (b scheduleBody) times() []client.SchedulingOption {
-	opts := []client.SchedulingOption{client.MaxRuns(b.MaxRuns), client.Jitter(ms(b.JitterMs))}
-	if b.Until != nil {
-		opts = append(opts, client.Until(*b.Until))
+	opts := []client.SchedulingOption{client.MaxRuns(b.Runs), client.Jitter(time.Duration(b.Jitter))}
+	if !b.Until.IsZero() {
+		opts = append(opts, client.Until(b.Until))
 	}
 	if b.FirstRunNow {
 		opts = append(opts, client.FirstRunNow())
 	}
 	if b.Overlap != "" {
-		opts = append(opts, client.Overlap(schedule.Overlap(b.Overlap)))
+		opts = append(opts, client.Overlap(b.Overlap))
 	}
 	if b.CatchUp != "" {
-		opts = append(opts, client.CatchUp(schedule.CatchUp(b.CatchUp)))
+		opts = append(opts, client.CatchUp(b.CatchUp))
 	}
 	return opts
 }
@@ -160,35 +148,21 @@ type ownedBody struct {
 	Schedules map[string]scheduleBody `json:"schedules" jsonschema:"by name; the owner's other schedules are removed"`
 }
 
-type ownedMade struct {
-	Created   []string `json:"created,omitempty"`
-	Updated   []string `json:"updated,omitempty"`
-	Unchanged []string `json:"unchanged,omitempty"`
-	Removed   []string `json:"removed,omitempty"`
-}
-
-func (c *call) syncSchedules() error {
-	var b ownedBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
+func (c *call) syncSchedules(b *ownedBody) (done client.ScheduleSync, err error) {
 	var all []client.ScheduleDeclaration
 	for name, s := range b.Schedules {
 		d, err := c.declaration(name, s, "/schedules/"+name)
 		if err != nil {
-			return err
+			return done, err
 		}
 		all = append(all, d)
 	}
-	done, err := c.h.client.SyncSchedules(c.ctx(), c.r.PathValue("key"), all...)
+	done, err = c.h.client.SyncSchedules(c.ctx(), c.r.PathValue("key"), all...)
 	if _, taken := errors.AsType[*client.ScheduleOwnerError](err); taken {
-		return &problem{Status: http.StatusConflict, Code: "schedule_owned", Field: "/schedules",
+		err = &problem{Status: http.StatusConflict, Code: "schedule_owned", Field: "/schedules",
 			Detail: inMembers(err.Error())}
 	}
-	if err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, ownedMade(done))
+	return done, err
 }
 
 type scheduleList admin.Page[admin.ScheduleInfo]
@@ -196,11 +170,11 @@ type scheduleList admin.Page[admin.ScheduleInfo]
 // shownRuns is how many runs to come are told of a schedule.
 const shownRuns = 5
 
-func (c *call) schedules() error {
+func (c *call) schedules() (scheduleList, error) {
 	q := c.query()
 	page := q.paging()
 	if q.err != nil {
-		return q.err
+		return scheduleList{}, q.err
 	}
 	list, err := c.h.admin.Schedules(c.ctx())
 	list = slices.DeleteFunc(list, func(s admin.ScheduleInfo) bool { return !c.who.may(s.Namespace) })
@@ -208,21 +182,19 @@ func (c *call) schedules() error {
 	for i, s := range out.Items {
 		out.Items[i].Upcoming = s.NextRuns(shownRuns)
 	}
-	return c.answerOr(err, scheduleList(out))
+	return scheduleList(out), err
 }
 
-func (c *call) getSchedule() error {
+func (c *call) getSchedule() (s admin.ScheduleInfo, err error) {
 	q := c.query()
 	n := q.number("next", 0, maxPage, shownRuns)
 	if q.err != nil {
-		return q.err
+		return s, q.err
 	}
-	s, err := c.schedule()
-	if err != nil {
-		return err
+	if s, err = c.schedule(); err == nil {
+		s.Upcoming = s.NextRuns(int(n))
 	}
-	s.Upcoming = s.NextRuns(int(n))
-	return c.answerJSON(http.StatusOK, s)
+	return s, err
 }
 
 // schedule is the one that the path names, if the principal may see it.
@@ -254,18 +226,14 @@ func (c *call) onSchedule(do func(s admin.ScheduleInfo) error) error {
 // maxScheduleTries is how often a schedule is looked at again that somebody changed meanwhile.
 const maxScheduleTries = 5
 
-func (c *call) changeSchedule(do func(context.Context, string, *uint64, ...flowfabric.ActOption) error) error {
-	var b why
-	err := c.body(&b)
-	if err == nil {
-		err = c.onSchedule(func(s admin.ScheduleInfo) error { return do(c.ctx(), s.Name, &s.Revision, c.act(b)...) })
-	}
-	return c.nothingToSay(err)
+func (c *call) changeSchedule(b *why,
+	do func(context.Context, string, *uint64, ...flowfabric.ActOption) error) error {
+	return c.onSchedule(func(s admin.ScheduleInfo) error { return do(c.ctx(), s.Name, &s.Revision, c.act(*b)...) })
 }
 
-func (c *call) pauseSchedule() error { return c.changeSchedule(c.h.admin.PauseSchedule) }
+func (c *call) pauseSchedule(b *why) error { return c.changeSchedule(b, c.h.admin.PauseSchedule) }
 
-func (c *call) resumeSchedule() error { return c.changeSchedule(c.h.admin.ResumeSchedule) }
+func (c *call) resumeSchedule(b *why) error { return c.changeSchedule(b, c.h.admin.ResumeSchedule) }
 
 func (c *call) removeSchedule() error {
 	reason, err := c.reason()

@@ -64,7 +64,8 @@ func (c *call) whole(s *flowfabric.Start, at string) (err error) {
 	return err
 }
 
-// fit drops from the schema of a type what does not belong where flowfabric.Start is embedded.
+// fit drops from the schema of a type what does not belong where a word with the tag for is embedded, and requires what
+// the tag required says.
 func fit(s *jsonschema.Schema, t reflect.Type) {
 	for s != nil && kinds[t] == nil && t.Kind() != reflect.Struct {
 		switch t.Kind() {
@@ -87,6 +88,7 @@ func fit(s *jsonschema.Schema, t reflect.Type) {
 		place, placed := f.Tag.Lookup("for")
 		switch {
 		case f.Anonymous && placed:
+			s.Required = append(s.Required, strings.Fields(f.Tag.Get("required"))...)
 			for _, m := range reflect.VisibleFields(f.Type) {
 				if name, _, _ := strings.Cut(m.Tag.Get("json"), ","); name != "" && !option.Takes(m, place) {
 					delete(s.Properties, name)

@@ -1,55 +1,41 @@
 package httpapi
 
 import (
-	"net/http"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/admin"
 )
 
-type stepList struct {
-	Items []flowfabric.StepRecord `json:"items" jsonschema:"what ended first comes first"`
-}
+// stepList has what ended first at its beginning.
+type stepList admin.Page[flowfabric.StepRecord]
 
-func (c *call) steps() error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) steps(id flowfabric.ExecutionID) (out stepList, err error) {
 	shown, err := c.redactor(id)
 	if err != nil {
-		return err
+		return out, err
 	}
 	list, err := c.h.client.Steps(c.ctx(), id)
-	if err != nil {
-		return err
+	out.Items = append([]flowfabric.StepRecord{}, list...)
+	for i, s := range list {
+		out.Items[i].Error = shown.text("failure", s.Error)
 	}
-	out := stepList{Items: make([]flowfabric.StepRecord, 0, len(list))}
-	for _, s := range list {
-		s.Error = shown.text("failure", s.Error)
-		out.Items = append(out.Items, s)
-	}
-	return c.answerJSON(http.StatusOK, out)
+	return out, err
 }
 
-func (c *call) stepValue() error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
+func (c *call) stepValue(id flowfabric.ExecutionID) (flowfabric.Payload, error) {
 	name := c.r.PathValue("key")
 	if err := printable("key", name); err != nil {
-		return err
+		return nil, err
 	}
 	shown, err := c.redactor(id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	value, recorded, err := c.h.client.StepValue(c.ctx(), id, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !recorded {
-		return notFound("the execution has recorded no step %q", name)
+		return nil, notFound("the execution has recorded no step %q", name)
 	}
-	return c.answerJSON(http.StatusOK, shown.payload("step", value))
+	return shown.payload("step", value), nil
 }

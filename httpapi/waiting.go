@@ -19,14 +19,14 @@ import (
 )
 
 type waitpointBody struct {
-	Lease  string `json:"lease"`
+	leased
 	Key    string `json:"key" jsonschema:"1..128 bytes of printable ASCII; the same key has the same token in every run"`
 	LifeMs int64  `json:"life_ms,omitempty" jsonschema:"until the execution waits for it: 1000..7 days, default 1 day"`
 }
 
 type closeWaitpointBody struct {
-	Lease string `json:"lease"`
-	Key   string `json:"key" jsonschema:"of a waitpoint that was opened and that nothing waits for"`
+	leased
+	Key string `json:"key" jsonschema:"of a waitpoint that was opened and that nothing waits for"`
 }
 
 type waitpointToken struct {
@@ -34,14 +34,19 @@ type waitpointToken struct {
 }
 
 type suspendBody struct {
-	Lease         string            `json:"lease"`
-	Wait          string            `json:"wait,omitempty" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the answer under it. None with a mailbox"`
-	Until         *conditionBody    `json:"until,omitempty" jsonschema:"default: a signal on the waitpoint of the same name"`
-	Reason        string            `json:"reason,omitempty" jsonschema:"waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result or waiting_for_operator_review; with a question, the default is waiting_for_approval"`
-	Question      *suspend.Question `json:"question,omitempty" jsonschema:"that people are asked. Without until, one of its choices answers the wait, on the waitpoint of the same name"`
-	WithinMs      int64             `json:"within_ms,omitempty" jsonschema:"how long at most, up to ten years; default for ever"`
-	OnTimeout     string            `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal, auto_resume_open (waitpoints that were opened before the wait stay open for the next one on their keys) or escalate"`
-	ResumeAfterMs int64             `json:"resume_after_ms,omitempty" jsonschema:"pause between the answer and the next run, up to 30 days"`
+	leased
+	Wait     string            `json:"wait,omitempty" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the answer under it. None with a mailbox"`
+	Question *suspend.Question `json:"question,omitempty" jsonschema:"that people are asked. Without until, one of its choices answers the wait, on the waitpoint of the same name"`
+	ending
+}
+
+// ending is how a wait ends.
+type ending struct {
+	Until         *conditionBody `json:"until,omitempty" jsonschema:"what ends the wait; default: a signal on the waitpoint of the same name. Of children what ends it, too, whichever comes first: mailbox and operator do not belong there, and with this, or one of the following, operators can resume the wait, and a later claim brings the answer among the waits"`
+	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_signal (default), waiting_for_approval, waiting_for_callback, waiting_for_tool_result, waiting_for_operator_review or waiting_for_children; the default with a question is waiting_for_approval, of children waiting_for_children"`
+	WithinMs      int64          `json:"within_ms,omitempty" jsonschema:"how long at most, up to ten years; default for ever"`
+	OnTimeout     string         `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal, auto_resume_open (waitpoints that were opened before the wait stay open for the next one on their keys) or escalate"`
+	ResumeAfterMs int64          `json:"resume_after_ms,omitempty" jsonschema:"pause between the end of the wait and the next run, up to 30 days"`
 }
 
 // conditionBody has exactly one of its forms. Members of a group may be groups once.
@@ -77,19 +82,14 @@ type suspendAnswer struct {
 }
 
 type childrenBody struct {
-	Lease    string      `json:"lease"`
+	leased
 	Wait     string      `json:"wait" jsonschema:"its name, 1..128 bytes of printable ASCII, unique within a run; later runs find the outcomes under it"`
 	Mode     string      `json:"mode,omitempty" jsonschema:"all (default): until all have ended; first; success: until one has succeeded, or all have ended; fail_fast: until one did not succeed, or all have ended"`
 	Cancel   bool        `json:"cancel_remaining,omitempty" jsonschema:"cancel those that are open when the wait is over"`
 	Leave    bool        `json:"leave,omitempty" jsonschema:"let them run on when this execution ends before them"`
 	Children []nodeBody  `json:"children,omitempty" jsonschema:"up to 1000, each after those that it depends on. A name stands for the same child in every run, with the same input. Required without others"`
 	Others   []otherBody `json:"others,omitempty" jsonschema:"executions that somebody else made and that are waited for like children, up to 1000 with these. Nobody cancels those without cancel"`
-
-	Until         *conditionBody `json:"until,omitempty" jsonschema:"what ends the wait, too, whichever comes first; mailbox and operator do not belong here. With this, or one of the following, operators can resume it, and a later claim brings the answer among the waits"`
-	Reason        string         `json:"reason,omitempty" jsonschema:"waiting_for_children (default), or another one as for suspend"`
-	WithinMs      int64          `json:"within_ms,omitempty" jsonschema:"how long at most, up to ten years; default for ever"`
-	OnTimeout     string         `json:"on_timeout,omitempty" jsonschema:"fail (default), cancel, expire, auto_resume, auto_resume_with_timeout_signal or escalate"`
-	ResumeAfterMs int64          `json:"resume_after_ms,omitempty" jsonschema:"pause between the end of the wait and the next run, up to 30 days"`
+	ending
 }
 
 type otherBody struct {
@@ -109,11 +109,6 @@ type childOutcome struct {
 	Outcome string              `json:"outcome,omitempty" jsonschema:"completed, failed, cancelled, expired or skipped; empty: it has not ended"`
 	Result  *flowfabric.Payload `json:"result,omitempty" jsonschema:"of one that completed; left out when those before it have 1 MiB together"`
 }
-
-func (b *waitpointBody) leaseOf() string      { return b.Lease }
-func (b *closeWaitpointBody) leaseOf() string { return b.Lease }
-func (b *suspendBody) leaseOf() string        { return b.Lease }
-func (b *childrenBody) leaseOf() string       { return b.Lease }
 
 // signing makes a call that needs the partition to know a token key. A store that was flushed knows none: then ours
 // are declared, and the call is made again. A partition that signs with another key of ours says so, and the call is
@@ -485,8 +480,7 @@ var anything = handler.Define[[]byte, []byte]("any")
 
 // until is what else ends a wait for children; nil if nothing does, and it is no wait for others.
 func (b *childrenBody) until() (*waithook.Wanted, error) {
-	if len(b.Others) == 0 && b.Until == nil && b.Reason == "" && b.WithinMs == 0 && b.OnTimeout == "" &&
-		b.ResumeAfterMs == 0 {
+	if len(b.Others) == 0 && b.ending == (ending{}) {
 		return nil, nil
 	}
 	cond := suspend.Operator()
@@ -500,8 +494,8 @@ func (b *childrenBody) until() (*waithook.Wanted, error) {
 			return nil, err
 		}
 	}
-	s := suspendBody{Reason: cmp.Or(b.Reason, string("waiting_for_children")), WithinMs: b.WithinMs,
-		OnTimeout: b.OnTimeout, ResumeAfterMs: b.ResumeAfterMs}
+	s := suspendBody{ending: b.ending}
+	s.Reason = cmp.Or(b.Reason, "waiting_for_children")
 	w, err := s.on(b.Wait, cond)
 	if err == nil {
 		w.Condition = waithook.ChildrenOr(w.Condition)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"time"
 
@@ -19,11 +18,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// leased is a body that proves by a lease that the execution is the worker's.
-type leased interface{ leaseOf() string }
+// leased is in a body that proves by a lease that the execution is the worker's.
+type leased struct {
+	Lease string `json:"lease" jsonschema:"of the execution, as it came with the claim"`
+}
+
+func (l leased) leaseOf() string { return l.Lease }
 
 type framesBody struct {
-	Lease  string      `json:"lease"`
+	leased
 	First  uint64      `json:"first" jsonschema:"sequence of the first frame; they count from 1 in an attempt, without gaps. What was sent before is recognised by it"`
 	Frames []frameBody `json:"frames" jsonschema:"1..100, at most 512 KiB together"`
 }
@@ -42,7 +45,7 @@ type framesAnswer struct {
 }
 
 type stepBody struct {
-	Lease  string          `json:"lease"`
+	leased
 	Name   string          `json:"name" jsonschema:"1..128 bytes of printable ASCII, unique within the execution"`
 	Value  json.RawMessage `json:"value,omitempty" jsonschema:"any JSON value, at most 256 KiB; later runs get it with the claim. Default null"`
 	TookMs int64           `json:"took_ms,omitempty" jsonschema:"how long the step ran, by the worker's clock; for people"`
@@ -53,25 +56,25 @@ type already struct {
 }
 
 type progressBody struct {
-	Lease   string `json:"lease"`
+	leased
 	Percent *int   `json:"percent,omitempty" jsonschema:"0..100"`
 	Message string `json:"message,omitempty" jsonschema:"at most 1 KiB"`
 }
 
 type spendBody struct {
-	Lease    string           `json:"lease" jsonschema:"names the execution. What is used is counted also when the lease is over"`
+	leased
 	Budget   string           `json:"budget" jsonschema:"one of the budgets of the claim"`
 	Sequence uint64           `json:"sequence" jsonschema:"1, 2, … for each budget under one lease; a repeat counts nothing"`
-	Amounts  map[string]int64 `json:"amounts" jsonschema:"by dimension"`
+	Amounts  map[string]int64 `json:"amounts" jsonschema:"by dimension. What is used is counted also when the lease is over"`
 }
 
 type completeBody struct {
-	Lease  string          `json:"lease"`
+	leased
 	Result json.RawMessage `json:"result,omitempty" jsonschema:"any JSON value, at most 1 MiB; default null"`
 }
 
 type failBody struct {
-	Lease        string `json:"lease"`
+	leased
 	Category     string `json:"category,omitempty" jsonschema:"1..64 bytes, for lists and alerts; default handler_error"`
 	Message      string `json:"message,omitempty" jsonschema:"cut to 1 KiB"`
 	Permanent    bool   `json:"permanent,omitempty" jsonschema:"no retry, whatever the policy says"`
@@ -83,77 +86,49 @@ type failBody struct {
 type failAnswer struct {
 	Retry     bool  `json:"retry" jsonschema:"it runs again; else it has failed for good"`
 	RetryInMs int64 `json:"retry_in_ms"`
-	Already   bool  `json:"already"`
+	already
 }
 
 type asideBody struct {
-	Lease   string `json:"lease"`
-	DelayMs int64  `json:"delay_ms" jsonschema:"0..10 years; the same attempt goes on later, and no retry is used up"`
+	leased
+	DelayMs int64 `json:"delay_ms" jsonschema:"0..10 years; the same attempt goes on later, and no retry is used up"`
 }
 
 type continueBody struct {
-	Lease string          `json:"lease"`
+	leased
 	Input json.RawMessage `json:"input,omitempty" jsonschema:"any JSON value, at most 1 MiB; default null. Steps, waits and retries start over; the id and the messages in mailboxes stay"`
 }
 
 type giveUpBody struct {
-	Lease  string `json:"lease"`
+	leased
 	Reason string `json:"reason,omitempty"`
 }
-
-type releaseBody struct {
-	Lease string `json:"lease"`
-}
-
-func (b *framesBody) leaseOf() string   { return b.Lease }
-func (b *stepBody) leaseOf() string     { return b.Lease }
-func (b *progressBody) leaseOf() string { return b.Lease }
-func (b *spendBody) leaseOf() string    { return b.Lease }
-func (b *completeBody) leaseOf() string { return b.Lease }
-func (b *failBody) leaseOf() string     { return b.Lease }
-func (b *asideBody) leaseOf() string    { return b.Lease }
-func (b *continueBody) leaseOf() string { return b.Lease }
-func (b *giveUpBody) leaseOf() string   { return b.Lease }
-func (b *releaseBody) leaseOf() string  { return b.Lease }
 
 // work is a write of a worker about an execution that it has: the body has the lease, and the answer is what do
 // returns, nil for none.
 func work[Body any, Answer any](action, name, summary, text string,
 	do func(*call, flowfabric.Fence, *Body) (*Answer, error)) *route {
-	r := &route{method: http.MethodPost, path: "/v1/workers/{session}:" + action, name: name, summary: summary,
-		need: takes, body: of[Body](), answers: done}
-	if reflect.TypeFor[Answer]() != reflect.TypeFor[nothing]() {
-		r.answers = ok[Answer](text)
-	}
-	r.handle = func(c *call) error {
-		var body Body
-		if err := c.body(&body); err != nil {
-			return err
-		}
+	write := func(c *call, body *Body) (out Answer, err error) {
 		s, err := c.session(-1)
 		if err != nil {
-			return err
+			return out, err
 		}
-		f, err := s.fence("/lease", any(&body).(leased).leaseOf())
+		f, err := s.fence("/lease", any(body).(interface{ leaseOf() string }).leaseOf())
 		if err != nil {
-			return err
+			return out, err
 		}
-		answer, err := do(c, f, &body)
+		answer, err := do(c, f, body)
 		if _, told := errors.AsType[*problem](err); !told && slices.ContainsFunc(notHeld, func(of error) bool {
 			return errors.Is(err, of)
 		}) {
 			err = denied.New(action, flowfabric.CodeOf(denied.StaleLease))
 		}
-		if err != nil {
-			return err
+		if err == nil && answer != nil {
+			out = *answer
 		}
-		if answer == nil {
-			c.w.WriteHeader(http.StatusNoContent)
-			return nil
-		}
-		return c.answerJSON(http.StatusOK, answer)
+		return out, err
 	}
-	return r
+	return post("/v1/workers/{session}:"+action, name, summary, takes, text, write)
 }
 
 // notHeld are the refusals that tell how an execution is which the lease does not hold. They are all told as a stale
@@ -313,7 +288,7 @@ func (c *call) failWork(f flowfabric.Fence, b *failBody) (*failAnswer, error) {
 	}
 	failure.Step, failure.StepTook = b.Step, took
 	r, err := c.h.conn.Engine.FailExecution(c.ctx(), f, failure)
-	return &failAnswer{r.Retry, r.RetryIn.Milliseconds(), r.Already}, err
+	return &failAnswer{r.Retry, r.RetryIn.Milliseconds(), already{r.Already}}, err
 }
 
 func (c *call) delayWork(f flowfabric.Fence, b *asideBody) (*already, error) {
@@ -335,7 +310,7 @@ func (c *call) cancelWork(f flowfabric.Fence, b *giveUpBody) (*already, error) {
 	return &already{before}, err
 }
 
-func (c *call) releaseWork(f flowfabric.Fence, _ *releaseBody) (*already, error) {
+func (c *call) releaseWork(f flowfabric.Fence, _ *leased) (*already, error) {
 	before, err := c.h.conn.Engine.ReleaseExecution(c.ctx(), f)
 	return &already{before}, err
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -43,16 +44,8 @@ const (
 
 // workerBody is what a worker says of itself.
 type workerBody struct {
-	Name         string            `json:"name,omitempty" jsonschema:"for people, 1..24 of A-Z a-z 0-9 . _ -; default http"`
-	Kinds        []string          `json:"kinds" jsonschema:"kinds of executions that it handles, 1..256"`
-	Lanes        []string          `json:"lanes,omitempty" jsonschema:"default: default"`
-	LaneWeights  map[string]int    `json:"lane_weights,omitempty" jsonschema:"how its lanes share its claims while several have work: 1..1000 for a lane of lanes, default 1"`
-	Namespaces   []string          `json:"namespaces,omitempty" jsonschema:"default: those of the token, or default; * is all, for tokens that may see all"`
-	Capabilities []string          `json:"capabilities,omitempty" jsonschema:"that executions may ask for"`
-	Concurrency  int               `json:"concurrency,omitempty" jsonschema:"how many it runs at once, for people; default 1"`
-	LeaseMs      int64             `json:"lease_ms,omitempty" jsonschema:"how long it has an execution without renewing it: 2000..600000, default 30000"`
-	Version      string            `json:"version,omitempty" jsonschema:"of the application, for people"`
-	Labels       map[string]string `json:"labels,omitempty" jsonschema:"for people"`
+	Name                  string `json:"name,omitempty" jsonschema:"for people, 1..24 of A-Z a-z 0-9 . _ -; default http"`
+	flowfabric.WorkerInfo `for:"open" required:"kinds"`
 }
 
 type workerOpened struct {
@@ -71,12 +64,10 @@ type claimAnswer struct {
 
 // claimed is everything that a handler needs.
 type claimed struct {
+	flowfabric.Route
 	Lease        string                             `json:"lease" jsonschema:"proves in every write that the execution is this worker's; opaque"`
 	LeaseMs      int64                              `json:"lease_ms" jsonschema:"renew before that is over"`
 	ID           string                             `json:"id"`
-	Kind         string                             `json:"kind"`
-	Namespace    string                             `json:"namespace"`
-	Lane         string                             `json:"lane"`
 	Attempt      uint32                             `json:"attempt" jsonschema:"1 for the first"`
 	AttemptType  string                             `json:"attempt_type" jsonschema:"initial, retry, reclaim, replay, continue, or resumed when the attempt goes on"`
 	Continues    int                                `json:"continues,omitempty" jsonschema:"how often it went on with another input (see :continue)"`
@@ -97,7 +88,6 @@ type claimed struct {
 	Flow         string                             `json:"flow,omitempty"`
 	Node         string                             `json:"node,omitempty"`
 	Inputs       map[string]flowfabric.Payload      `json:"inputs,omitempty" jsonschema:"results of upstream nodes, by the name of the input"`
-	Budgets      []string                           `json:"budgets,omitempty" jsonschema:"to spend from"`
 }
 
 type leasesBody struct {
@@ -209,9 +199,7 @@ func checkNames(field string, list []string, least int) error {
 // info checks what a worker says, and fills in what it does not.
 func (b *workerBody) info(c *call) (flowfabric.WorkerInfo, error) {
 	none := flowfabric.WorkerInfo{}
-	if b.Name == "" {
-		b.Name = "http"
-	}
+	b.Name = cmp.Or(b.Name, "http")
 	if len(b.Name) > maxWorkerName ||
 		strings.Trim(b.Name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
 		return none, invalid("/name", "it is %.64q, want 1..%d of A-Z a-z 0-9 . _ -", b.Name, maxWorkerName)
@@ -244,15 +232,13 @@ func (b *workerBody) info(c *call) (flowfabric.WorkerInfo, error) {
 			return none, invalid("/lane_weights", "lane %.64q has %d, want 1..%d", lane, n, limits.MaxLaneWeight)
 		}
 	}
-	capabilities, err := valid.Capabilities(b.Capabilities)
-	if err != nil {
+	var err error
+	if b.Capabilities, err = valid.Capabilities(b.Capabilities); err != nil {
 		return none, invalid("/capabilities", "%v", err)
 	}
-	if b.LeaseMs == 0 {
-		b.LeaseMs = defaultLease.Milliseconds()
-	}
-	if lease := ms(b.LeaseMs); lease < leastLease || lease > mostLease {
-		return none, invalid("/lease_ms", "it is %d, want %d..%d", b.LeaseMs, leastLease.Milliseconds(),
+	b.Lease = cmp.Or(b.Lease, flowfabric.Millis(defaultLease))
+	if lease := time.Duration(b.Lease); lease < leastLease || lease > mostLease {
+		return none, invalid("/lease_ms", "it is %d, want %d..%d", lease.Milliseconds(), leastLease.Milliseconds(),
 			mostLease.Milliseconds())
 	}
 	if b.Concurrency < 0 || b.Concurrency > 10_000 {
@@ -264,10 +250,8 @@ func (b *workerBody) info(c *call) (flowfabric.WorkerInfo, error) {
 	if len(b.Labels) > 32 {
 		return none, invalid("/labels", "there are %d, want at most 32", len(b.Labels))
 	}
-	return flowfabric.WorkerInfo{Pool: b.Name, Namespaces: b.Namespaces, Lanes: b.Lanes,
-		LaneWeights: b.LaneWeights, Kinds: b.Kinds, Capabilities: capabilities, Concurrency: max(1, b.Concurrency),
-		Host: "api", Version: b.Version, Labels: b.Labels, StartedAt: time.Now(),
-		Lease: flowfabric.Millis(ms(b.LeaseMs))}, nil
+	b.Pool, b.Host, b.Concurrency, b.StartedAt = b.Name, "api", max(1, b.Concurrency), time.Now()
+	return b.WorkerInfo, nil
 }
 
 func (c *call) openWorker() error {
@@ -405,7 +389,7 @@ func (c *call) claimWork() error {
 // claimed is a claim as the worker sees it.
 func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 	out := claimed{Lease: leaseText(x.Fence), LeaseMs: s.lease.Milliseconds(), ID: x.Fence.Execution.String(),
-		Kind: x.Route.Kind, Namespace: x.Route.Namespace, Lane: x.Route.Lane, Attempt: x.Fence.Attempt,
+		Route: x.Route, Attempt: x.Fence.Attempt,
 		AttemptType: string(x.Type), Continues: x.Continues, Priority: x.Priority, CreatedAt: x.CreatedAt,
 		Retries: x.Retries, Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(),
 		DeadlineInMs: x.DeadlineIn.Milliseconds(),
@@ -419,11 +403,6 @@ func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
 			out.Inputs = map[string]flowfabric.Payload{}
 		}
 		out.Inputs[name] = value
-	}
-	for _, gate := range x.Route.Gates {
-		if gate.IsBudget() {
-			out.Budgets = append(out.Budgets, gate.Name())
-		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.Steps)) {
 		if err := out.recorded(c, x.Fence.Execution, name, x.Steps[name]); err != nil {
@@ -521,23 +500,10 @@ func (s *workerSession) fence(field, lease string) (flowfabric.Fence, error) {
 	return f, nil
 }
 
-func (c *call) renewWork() error {
-	var b leasesBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	if len(b.Leases) > maxLeases {
-		return invalid("/leases", "there are %d, want at most %d", len(b.Leases), maxLeases)
-	}
-	s, err := c.session(len(b.Leases))
+func (c *call) renewWork(b *leasesBody) (none leasesAnswer, err error) {
+	s, fences, err := c.fences(b.Leases, len(b.Leases))
 	if err != nil {
-		return err
-	}
-	fences := make([]flowfabric.Fence, len(b.Leases))
-	for i, lease := range b.Leases {
-		if fences[i], err = s.fence(fmt.Sprintf("/leases/%d", i), lease); err != nil {
-			return err
-		}
+		return none, err
 	}
 	out := leasesAnswer{Leases: make([]leaseAnswer, len(fences))}
 	renewing := pool.New().WithErrors().WithMaxGoroutines(16)
@@ -552,29 +518,33 @@ func (c *call) renewWork() error {
 			return err // it says nothing about the lease: the worker asks again
 		})
 	}
-	if err := renewing.Wait(); err != nil {
-		return err
-	}
-	return c.answerJSON(http.StatusOK, out)
+	return out, renewing.Wait()
 }
 
-func (c *call) closeWorker() error {
-	var b closeBody
-	if err := c.body(&b); err != nil {
-		return err
+// fences reads the leases of a body: those that this session was given.
+func (c *call) fences(leases []string, inFlight int) (*workerSession, []flowfabric.Fence, error) {
+	if len(leases) > maxLeases {
+		return nil, nil, invalid("/leases", "there are %d, want at most %d", len(leases), maxLeases)
 	}
-	if len(b.Leases) > maxLeases {
-		return invalid("/leases", "there are %d, want at most %d", len(b.Leases), maxLeases)
+	s, err := c.session(inFlight)
+	if err != nil {
+		return nil, nil, err
 	}
-	s, err := c.session(-1)
+	fences := make([]flowfabric.Fence, len(leases))
+	for i, lease := range leases {
+		if fences[i], err = s.fence(fmt.Sprintf("/leases/%d", i), lease); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, fences, nil
+}
+
+func (c *call) closeWorker(b *closeBody) error {
+	s, fences, err := c.fences(b.Leases, -1)
 	if err != nil {
 		return err
 	}
-	for i, lease := range b.Leases {
-		f, err := s.fence(fmt.Sprintf("/leases/%d", i), lease)
-		if err != nil {
-			return err
-		}
+	for _, f := range fences {
 		if _, err := c.h.conn.Engine.ReleaseExecution(c.ctx(), f); err != nil &&
 			flowfabric.ClassOf(err) != flowfabric.ClassStop {
 			return err
@@ -584,6 +554,5 @@ func (c *call) closeWorker() error {
 		return err
 	}
 	c.h.workers.forget(s.id)
-	c.w.WriteHeader(http.StatusNoContent)
 	return nil
 }

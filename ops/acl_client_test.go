@@ -391,14 +391,15 @@ var methods = []method{
 	{"Admin.SetLane", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetLane(s.ctx, "other",
 			admin.LaneChange{State: flowfabric.LaneActive, Retention: everyOutcome(time.Hour),
-				Ageing: new(time.Minute)})
+				Ageing: new(flowfabric.Millis(time.Minute))})
 	}},
 	{"Admin.SetLane weight", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetLane(s.ctx, "other", admin.LaneChange{Namespace: "acme", Weight: new(3)})
 	}},
 	{"Admin.TokenKeys", false, func(s *stage, c *client.Client) error { return second(admin.New(c).TokenKeys(s.ctx)) }},
 	{"Admin.RotateTokenKeys", false, func(s *stage, c *client.Client) error {
-		return second(admin.New(c).RotateTokenKeys(s.ctx, admin.Rotation{Kid: "a", Grace: time.Hour}))
+		return second(admin.New(c).RotateTokenKeys(s.ctx,
+			admin.Rotation{Kid: "a", Grace: flowfabric.Millis(time.Hour)}))
 	}},
 
 	{"Client.SyncSchedules", false, func(s *stage, c *client.Client) error {

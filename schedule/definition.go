@@ -39,7 +39,7 @@ const (
 // stores them.
 type Item struct {
 	// of the flow; 0: it is an execution
-	Nodes int `json:"nodes,omitempty" jsonschema:"of the flow that each run submits; absent: it is an execution"`
+	Nodes int `json:"nodes,omitempty" for:"schedule" jsonschema:"of the flow that each run submits; absent: it is an execution"`
 	// at most 62 tags; a deadline counts from the submission
 	flowfabric.Start `for:"schedule word"`
 	// of the input: definitions with different inputs must differ; at most 64 bytes
@@ -51,14 +51,14 @@ type Item struct {
 // milliseconds if it has any).
 type Definition struct {
 	Spec    Spec    `json:"-"`
-	CatchUp CatchUp `json:"catch_up,omitempty" jsonschema:"last, all or skip: which of the instants that were missed are run"`
-	Overlap Overlap `json:"overlap,omitempty" jsonschema:"allow or skip, while the last one has not ended"`
+	CatchUp CatchUp `json:"catch_up,omitempty" for:"schedule" jsonschema:"last (default), all or skip: which of the instants that were missed are run"`
+	Overlap Overlap `json:"overlap,omitempty" for:"schedule" jsonschema:"allow (default) or skip, while the last one has not ended"`
 	// no instant comes after it; zero: without end; 1970..9999, in whole milliseconds
-	Until time.Time `json:"until,omitzero"`
+	Until time.Time `json:"until,omitzero" for:"schedule" jsonschema:"no run after this time; default without end"`
 	// it is over once so many instants were submitted since its creation; 0: without end
-	Runs uint64 `json:"max_runs,omitempty"`
+	Runs uint64 `json:"max_runs,omitempty" for:"schedule" jsonschema:"it ends after so many runs since its creation; 0: without end"`
 	// what an instant submits starts up to so much later, see [Definition.Start]; at most 24 h, in whole milliseconds
-	Jitter flowfabric.Millis `json:"jitter_ms,omitzero" jsonschema:"each run starts up to so much later"`
+	Jitter flowfabric.Millis `json:"jitter_ms,omitzero" for:"schedule" jsonschema:"each run starts up to so much later, at most 24 h and halfway to the next run"`
 	// who declares it, see client.Client.SyncSchedules; at most 64 bytes of printable ASCII without braces; empty:
 	// nobody
 	Owner string `json:"owner,omitempty" jsonschema:"who declares it"`

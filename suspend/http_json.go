@@ -4,46 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 )
 
 // callbackBody is what a program posts.
 type callbackBody struct {
-	Token          said            `json:"token"`
-	Name           said            `json:"name"`
-	Payload        json.RawMessage `json:"payload"`
-	IdempotencyKey key             `json:"idempotency_key"`
-	Source         said            `json:"source"`
-	SourceType     said            `json:"source_type"`
-	Correlation    said            `json:"correlation"`
-	Category       said            `json:"category"`
+	Token string `json:"token"`
+	SentSignal
+	Payload json.RawMessage `json:"payload"`
 }
-
-// said is a text of a body, which null is not.
-type said string
-
-func (s *said) UnmarshalJSON(text []byte) error {
-	if bytes.Equal(text, []byte("null")) {
-		return errNoText
-	}
-	return json.Unmarshal(text, (*string)(s))
-}
-
-// key is a text that is not empty: that would pass for none, and a repeat for another signal.
-type key string
-
-func (k *key) UnmarshalJSON(text []byte) error {
-	err := (*said)(k).UnmarshalJSON(text)
-	if err == nil && *k == "" {
-		err = errNoText
-	}
-	return err
-}
-
-var errNoText = errors.New("it is no text")
 
 // What a signal is called that a program posts without saying so.
 const (
@@ -57,12 +27,19 @@ const badBody = `The body must be one JSON object with fields among token, name,
 // parseCallback reads a body; a payload that is missing stays nil. A field that nobody knows is refused: it would be
 // a mistake that nobody notices.
 func parseCallback(body []byte) (b callbackBody, ok bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &members) != nil || members == nil {
+		return b, false
+	}
+	for name, value := range members { // null would pass for none, and so would an empty key
+		isKey := strings.EqualFold(name, "idempotency_key") && string(value) == `""`
+		if isKey || string(value) == "null" && !strings.EqualFold(name, "payload") {
+			return b, false
+		}
+	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&b); err != nil || bytes.HasPrefix(bytes.TrimSpace(body), []byte("null")) {
-		return callbackBody{}, false
-	}
-	if _, err := d.Token(); err != io.EOF {
+	if err := d.Decode(&b); err != nil {
 		return callbackBody{}, false
 	}
 	return b, true
@@ -70,10 +47,10 @@ func parseCallback(body []byte) (b callbackBody, ok bool) {
 
 // signal is what the body says, to be checked.
 func (b callbackBody) signal() SentSignal {
-	return SentSignal{Name: cmp.Or(string(b.Name), postedName), Category: string(b.Category),
-		SourceType: cmp.Or(string(b.SourceType), postedType), Source: string(b.Source),
-		Correlation: string(b.Correlation), IdempotencyKey: string(b.IdempotencyKey), Encoding: "json",
-		Payload: b.Payload}
+	s := b.SentSignal
+	s.Name, s.SourceType = cmp.Or(s.Name, postedName), cmp.Or(s.SourceType, postedType)
+	s.Encoding, s.Payload = "json", b.Payload
+	return s
 }
 
 // problem says what is wrong with a signal that a program posts, "" for nothing. A page of the waitpoint's own is a

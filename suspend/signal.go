@@ -56,19 +56,24 @@ func (s SentSignal) Validate() error {
 
 // SentSignal is what a sender says. Names, sources and payloads are claims of the sender, who holds the token.
 type SentSignal struct {
-	ID             uuid.UUID     // makes a repeat harmless; nil mints one
-	Name           string        // 1..128 bytes, not beginning with "__"
-	Category       string        // ≤ 64 bytes
-	SourceType     string        // ≤ 64 bytes, for example webhook or person; operator for what operators deliver
-	Source         string        // ≤ 256 bytes, who
-	Correlation    string        // ≤ 256 bytes
-	IdempotencyKey string        // ≤ 256 bytes; a later signal with the same key is answered like the first
-	DedupTTL       time.Duration // how long the key is remembered, ≤ 7 days
-	CreatedAt      time.Time     // the sender's clock; zero: not said
-	Encoding       string        // json (default), utf8 or bytes
-	Payload        []byte        // ≤ 64 KiB
+	ID uuid.UUID `json:"-"` // makes a repeat harmless; nil mints one
+	// 1..128 bytes, not beginning with "__"
+	Name string `json:"name,omitempty" for:"reply" jsonschema:"of the signal, 1..128 bytes; default the choice of the payload, if it has one, else signal"`
+	// ≤ 64 bytes
+	Category string `json:"category,omitempty" for:"reply" jsonschema:"a word for readers of the log, at most 64 bytes"`
+	// ≤ 64 bytes, for example webhook or person; operator for what operators deliver
+	SourceType string `json:"source_type,omitempty"`
+	Source     string `json:"source,omitempty"` // ≤ 256 bytes, who
+	// ≤ 256 bytes
+	Correlation string `json:"correlation,omitempty" for:"reply" jsonschema:"what the sender's own system knows it by, at most 256 bytes"`
+	// ≤ 256 bytes; a later signal with the same key is answered like the first
+	IdempotencyKey string        `json:"idempotency_key,omitempty" for:"reply"`
+	DedupTTL       time.Duration `json:"-"` // how long the key is remembered, ≤ 7 days
+	CreatedAt      time.Time     `json:"-"` // the sender's clock; zero: not said
+	Encoding       string        `json:"-"` // json (default), utf8 or bytes
+	Payload        []byte        `json:"-"` // ≤ 64 KiB
 	// W3C traceparent of the sender's span; kept beside Correlation if there is room for both
-	Trace string
+	Trace string `json:"-"`
 }
 
 // Delivered answers a delivery.

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric-go/httpapi"
-	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 )
 
 func tokenCommand(a *app) *cobra.Command {
@@ -87,8 +86,9 @@ sees and changes one namespace alone: no budgets, quotas, checks and partitions,
 
 // listedToken is an entry of the file of tokens, without its hash.
 type listedToken struct {
-	apiv1.Token
-	Expired bool `json:"expired"`
+	httpapi.Principal
+	Expires time.Time `json:"expires,omitzero"`
+	Expired bool      `json:"expired"`
 }
 
 func tokenListCommand(a *app) *cobra.Command {
@@ -114,14 +114,14 @@ func tokenListCommand(a *app) *cobra.Command {
 			}
 			until := any("never")
 			if !t.Expires.IsZero() {
+				t.Expired = !time.Now().Before(t.Expires)
 				until = t.Expires
 			}
-			t.Expired = t.Over()
 			state := styled(green, "good")
 			if t.Expired {
 				state = styled(red, "expired")
 			}
-			rows[i] = []any{t.Name, t.Role, cmp.Or(strings.Join(t.Namespaces, ", "), "all"), until, state}
+			rows[i] = []any{t.Name, string(t.Role), cmp.Or(strings.Join(t.Namespaces, ", "), "all"), until, state}
 		}
 		return a.show(list, func(p *page) {
 			p.table([]string{"NAME", "ROLE", "NAMESPACES", "EXPIRES", ""}, rows)

@@ -59,7 +59,7 @@ func TestTokenFile(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	shop := list[1]
-	if left := time.Until(shop.Expires); shop.Name != "shop" || httpapi.Role(shop.Role) != httpapi.Producer ||
+	if left := time.Until(shop.Expires); shop.Name != "shop" || shop.Role != httpapi.Producer ||
 		shop.Expired ||
 		len(shop.Namespaces) != 2 || left > 720*time.Hour || left < 719*time.Hour {
 		t.Errorf("%+v", shop)

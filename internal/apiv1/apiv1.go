@@ -3,8 +3,6 @@
 package apiv1
 
 import (
-	"time"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 )
 
@@ -65,14 +63,3 @@ type Returned struct {
 type Dead struct {
 	Held int `json:"held" jsonschema:"executions that it held, which others take"`
 }
-
-// Token is an entry of the file of tokens, without the hash of its secret.
-type Token struct {
-	Name       string    `json:"name"`
-	Role       string    `json:"role"`
-	Namespaces []string  `json:"namespaces,omitempty"`
-	Expires    time.Time `json:"expires,omitzero"`
-}
-
-// Over tells whether it is good for nothing any more.
-func (t Token) Over() bool { return !t.Expires.IsZero() && !time.Now().Before(t.Expires) }

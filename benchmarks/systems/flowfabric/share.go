@@ -27,7 +27,8 @@ func (s *store) Weigh(ctx context.Context, tenant string, weight int) error {
 
 // Age implements [driver.Sharer].
 func (s *store) Age(ctx context.Context, tenant string, step time.Duration) error {
-	return admin.New(s.client).SetLane(ctx, limits.DefaultLane, admin.LaneChange{Namespace: tenant, Ageing: &step})
+	return admin.New(s.client).SetLane(ctx, limits.DefaultLane,
+		admin.LaneChange{Namespace: tenant, Ageing: (*flowfabric.Millis)(&step)})
 }
 
 // WorkForAll implements [driver.Sharer].
