@@ -61,7 +61,8 @@ type Principal struct {
 	Role Role   `json:"role"` // what they may do
 	// where; empty: everywhere. The first is the default of their requests
 	Namespaces []string `json:"namespaces,omitzero" jsonschema:"absent: all of them"`
-	Token      string   `json:"-"` // what the token is known by among Config.Tokens, no secret; "" if it is none of them
+	// what the token is known by among Config.Tokens, no secret; "" if it is none of them
+	Token string `json:"-"`
 }
 
 // may tells whether the principal sees a namespace.

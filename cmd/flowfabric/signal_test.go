@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // What an answer delivers: approve says "approve" unless told otherwise, a signal without anything says nothing.
@@ -45,9 +45,5 @@ func TestEnding(t *testing.T) {
 	if later.Err() != nil {
 		t.Error("a request ends at once")
 	}
-	select {
-	case <-later.Done():
-	case <-time.After(10 * bulkGrace):
-		t.Error("a request goes on for good")
-	}
+	testwait.Until(t, "the request has ended", func() bool { return later.Err() != nil })
 }
