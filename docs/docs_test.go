@@ -2,10 +2,12 @@
 package docs_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -106,6 +108,48 @@ func anchors(text string) map[string]bool {
 		found[strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
 	}
 	return found
+}
+
+var (
+	decision = regexp.MustCompile(`^\| (?:\[(\d+)\]\((\S+\.md)\)|(\d+)) \| .+\. \| ([^|]+) \|$`)
+	folded   = regexp.MustCompile(`^folded into \[architecture\.md#(\S+)\]\(\.\./architecture\.md#(\S+)\)$`)
+	standing = regexp.MustCompile(`^(?:holds|(holds in part) \(see \d+(?:, \d+)*\)|(replaced by) \d+)$`)
+	told     = regexp.MustCompile(`^# .+\n\n(?:\*(Holds in part|Replaced by)[: ])?`)
+)
+
+// The index of decisions has one line for each number, in order. A line links to its record, which says under its title
+// when it does not hold as a whole, or says where in the architecture the record went.
+func TestDecisionsAreIndexed(t *testing.T) {
+	records := files(t, ".md")
+	_, table, _ := strings.Cut(records["docs/adr/README.md"], "|---|---|---|\n")
+	delete(records, "docs/adr/README.md")
+	for i, line := range strings.Split(strings.TrimSpace(table), "\n") {
+		m := decision.FindStringSubmatch(line)
+		if m == nil || m[1]+m[3] != strconv.Itoa(i+1) {
+			t.Fatalf("docs/adr/README.md: want the decision %d with a sentence and a status: %s", i+1, line)
+		}
+		if m[2] == "" {
+			if to := folded.FindStringSubmatch(m[4]); to == nil || to[1] != to[2] {
+				t.Errorf("docs/adr/README.md: %d has no record and does not say where it went: %s", i+1, m[4])
+			}
+			continue
+		}
+		path := "docs/adr/" + m[2]
+		text, ok := records[path]
+		if !ok || !strings.HasPrefix(m[2], fmt.Sprintf("%04d-", i+1)) {
+			t.Errorf("docs/adr/README.md: %s is no record of decision %d", m[2], i+1)
+		}
+		status, said := standing.FindStringSubmatch(m[4]), told.FindStringSubmatch(text)
+		if status == nil || said == nil || !strings.EqualFold(status[1]+status[2], said[1]) {
+			t.Errorf("%s does not say under its title what the index says: %s", path, m[4])
+		}
+		delete(records, path)
+	}
+	for path := range records {
+		if strings.HasPrefix(path, "docs/adr/") {
+			t.Errorf("docs/adr/README.md has no line for %s", path)
+		}
+	}
 }
 
 // A page that says how to get a module says how that is done as long as nobody can download it.
