@@ -77,55 +77,77 @@ func served(url string) bool {
 	return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://")
 }
 
-// ask makes one request and reads its answer into a value, which may be nil. A refusal is a [refusal].
-func (d *door) ask(ctx context.Context, method, path string, query url.Values, body, into any) error {
-	var content io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		content = bytes.NewReader(text)
-	}
+// request makes one request. A refusal is a [refusal].
+func (d *door) request(ctx context.Context, method, path string, query url.Values, content io.Reader,
+	header http.Header) (*http.Response, error) {
 	at := d.base + path
 	if len(query) > 0 {
 		at += "?" + query.Encode()
 	}
 	request, err := http.NewRequestWithContext(ctx, method, at, content)
 	if err != nil {
-		return usage("%v", err)
+		return nil, usage("%v", err)
 	}
-	if content != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	if d.prefer != "" {
-		request.Header.Set("Prefer", d.prefer)
-	}
+	request.Header = header
 	if d.token != "" {
-		request.Header.Set("Authorization", "Bearer "+d.token)
+		header.Set("Authorization", "Bearer "+d.token)
 	}
 	reply, err := d.send.RoundTrip(request)
 	if err != nil && ctx.Err() != nil { // not the fault of whoever was asked
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", flowfabric.ErrTransport, err)
+		return nil, fmt.Errorf("%w: %w", flowfabric.ErrTransport, err)
+	}
+	if d.status = reply.StatusCode; d.status < http.StatusMultipleChoices { // a redirection leads away from the API
+		return reply, nil
 	}
 	defer reply.Body.Close()
-	d.status = reply.StatusCode
+	no := &refusal{ended: ctx.Err()}
+	text, err := io.ReadAll(io.LimitReader(reply.Body, maxAnswer))
+	if err != nil || json.Unmarshal(text, &no.Problem) != nil || no.Code == "" {
+		// somebody else answered, such as a proxy
+		return nil, fmt.Errorf("%w: %s %s: %s", flowfabric.ErrTransport, method, path, reply.Status)
+	}
+	return nil, no
+}
+
+// of checks that an answer is of the API.
+func (d *door) of(reply *http.Response, media string) error {
+	if is := reply.Header.Get("Content-Type"); !strings.HasPrefix(is, media) {
+		return fmt.Errorf("%w: %s: the answer is %q, not of the API", flowfabric.ErrTransport, reply.Request.URL.Path,
+			is)
+	}
+	return nil
+}
+
+// ask makes one request and reads its answer into a value, which may be nil.
+func (d *door) ask(ctx context.Context, method, path string, query url.Values, body, into any) error {
+	header, content := http.Header{}, io.Reader(nil)
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		content = bytes.NewReader(text)
+		header.Set("Content-Type", "application/json")
+	}
+	if d.prefer != "" {
+		header.Set("Prefer", d.prefer)
+	}
+	reply, err := d.request(ctx, method, path, query, content, header)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(reply.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("%w: %w", flowfabric.ErrTransport, err)
 	}
-	if reply.StatusCode >= http.StatusMultipleChoices { // a redirection leads away from the API
-		no := &refusal{ended: ctx.Err()}
-		if json.Unmarshal(text, &no.Problem) != nil || no.Code == "" { // somebody else answered, such as a proxy
-			return fmt.Errorf("%w: %s %s: %s", flowfabric.ErrTransport, method, path, reply.Status)
+	if len(text) > 0 {
+		if err := d.of(reply, "application/json"); err != nil {
+			return err
 		}
-		return no
-	}
-	if media := reply.Header.Get("Content-Type"); len(text) > 0 && !strings.HasPrefix(media, "application/json") {
-		return fmt.Errorf("%w: %s %s: the answer is %q, not of the API", flowfabric.ErrTransport, method, path, media)
 	}
 	if raw, ok := into.(*json.RawMessage); ok {
 		*raw = bytes.TrimSpace(text)

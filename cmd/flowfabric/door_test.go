@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flowfabric/flowfabric-go/admin"
@@ -31,7 +32,13 @@ func TestServed(t *testing.T) {
 		Logger: slog.New(slog.DiscardHandler)})
 	must.No(t, err)
 	defer api.Close()
-	server := httptest.NewServer(api)
+	var breaks atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if strings.HasSuffix(q.URL.Path, "/events") && breaks.Add(1) == 1 {
+			w = &breaking{w, 3}
+		}
+		api.ServeHTTP(w, q)
+	}))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
 
@@ -45,7 +52,8 @@ func TestServed(t *testing.T) {
 	}
 	for _, line := range []string{"show <done> --result --input --json", "show <queued>", "ls",
 		"ls --kind report --json",
-		"why <later> --json", "history <done>", "waitpoints <asking>", "messages <queued>", "lane list", "queues",
+		"why <later> --json", "history <done>", "tail <done>", "tail <failed>",
+		"tail <done> --raw", "tail <done> --attempt 1 --durable", "waitpoints <asking>", "messages <queued>", "lane list", "queues",
 		"workers --json", "flow ls", "schedules", "budget ls", "quota ls", "gate ls --json", "trail --json", "keys",
 		"show 1-00000000-0000-4000-8000-000000000000", "budget show nobody --json", "ls --state nonsense"} {
 		code, out, errOut := w.run(line, "")
@@ -72,8 +80,10 @@ func TestServed(t *testing.T) {
 		{"admin", "schedules put nightly --kind report --cron @daily --jitter 1m", exitOK, "(already)"},
 		{"operator", "submit echo --input 1 --key one --json", exitOK, `"duplicate":false`},
 		{"operator", "submit echo --input '{\"text\":\"tides\"}' --key done --wait", exitOK, `{"text":"tides"}`},
-		{"operator", "submit report --tail", exitUsage, "--tail needs the URL of the store"},
-		{"operator", "tail <done>", exitUsage, "works on the store itself"},
+		{"operator", "submit echo --input '{\"text\":\"tides\"}' --key done --tail", exitOK, "execution completed"},
+		{"viewer", "tail 1-00000000-0000-4000-8000-000000000000", exitNotFound, ""},
+		{"viewer", "tail <done> --attempt 9999999999", exitUsage, "--attempt"},
+		{"operator", "doctor", exitUsage, "works on the store itself"},
 		{"operator", "approve <asking> editor --choice approve", exitOK, "resume_condition_satisfied"},
 		{"operator", "freeze 1", exitDenied, "wants one of admin"},
 		{"admin", "freeze 1", exitOK, "frozen 1 partition: 1"},
@@ -87,6 +97,9 @@ func TestServed(t *testing.T) {
 		if code, out, errOut := as(tc.role, tc.line); code != tc.code || !strings.Contains(out+errOut, tc.want) {
 			t.Errorf("%s: exit %d, want %d and %q: %s%s", tc.line, code, tc.code, tc.want, out, errOut)
 		}
+	}
+	if breaks.Load() < 2 {
+		t.Error("nobody came back after a break")
 	}
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "<html>", http.StatusBadGateway)
@@ -113,3 +126,18 @@ func TestServed(t *testing.T) {
 		t.Errorf("of nobody: exit %d, %s%s", code, out, errOut)
 	}
 }
+
+// breaking is a connection that breaks after so many writes.
+type breaking struct {
+	http.ResponseWriter
+	left int
+}
+
+func (b *breaking) Write(text []byte) (int, error) {
+	if b.left--; b.left < 0 {
+		panic(http.ErrAbortHandler)
+	}
+	return b.ResponseWriter.Write(text)
+}
+
+func (b *breaking) Unwrap() http.ResponseWriter { return b.ResponseWriter }

@@ -62,9 +62,6 @@ func submit(ctx context.Context, q *request) error {
 		q.body["debounce_ms"] = q.body["delay_ms"]
 		delete(q.body, "delay_ms")
 	}
-	if q.said("tail") && q.door.client == nil {
-		return usage("--tail needs the URL of the store")
-	}
 	sending := ctx
 	if !q.cmd.Flags().Changed("timeout") {
 		var cancel context.CancelFunc
@@ -84,7 +81,7 @@ func submit(ctx context.Context, q *request) error {
 		if err := a.show(out, func(p *page) { p.say("%s", out.ID) }); err != nil {
 			return err
 		}
-		end, err := a.tail(ctx, q.door.client, id, false)
+		end, err := a.tail(q.follow(ctx, id), id, false)
 		if err == nil && end != nil {
 			return end
 		}

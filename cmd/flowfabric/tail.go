@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
@@ -16,14 +16,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-func tailCommand(a *app) *cobra.Command {
-	var attempt int
-	var from string
-	var now, raw, durable bool
-	cmd := &cobra.Command{
-		Use:   "tail ID",
-		Short: "Follow the output of an execution until it ends",
-		Long: `tail prints the frames of an execution as its handler makes them, beginning with those that are
+var tailVerb = verb{
+	use: "tail ID", short: "Follow the output of an execution until it ends",
+	long: `tail prints the frames of an execution as its handler makes them, beginning with those that are
 stored, over all attempts, and ends with the execution. It goes on when the connection is lost
 for a while. However the execution ends, and after an interrupt, the exit code is 0; how it ended is on
 the last line, with category and reason of a failure.
@@ -36,55 +31,59 @@ An event is one line, so line breaks and control characters of a frame are quote
 what the frames contain that are kept, one after the other: no summaries and nothing that was not meant to
 last. How a failed execution ended, and that frames are repeated, is then on
 stderr. With --json every event is one line; "position" is what --from takes to go on behind it.`,
-		Example: `  flowfabric tail 3-0197f3a0-… --raw
+	example: `  flowfabric tail 3-0197f3a0-… --raw
   flowfabric tail 3-0197f3a0-… --json | jq -r 'select(.frame.type=="token").frame.text'`,
-		Args: exactly("ID"),
-	}
-	cmd.RunE = a.lasting(func(ctx context.Context, args []string) error {
-		id, err := executionID(args[0])
+	route: "GET /v1/executions/{ID}/events", lasting: true,
+	flags: []member{
+		whole("?attempt", "attempt", "only this attempt, `1` is the first (default all)"),
+		text("?after", "from", "go on behind the event that had this `position`"),
+		yes("?from_now", "from-now", "leave out what is stored"),
+		yes("?durable", "durable", "leave out frames that were not meant to last"),
+		yes("", "raw", "print the contents of the frames that are kept and nothing else"),
+	},
+	exclusive: [][]string{{"from-now", "from"}},
+	run: func(ctx context.Context, q *request) error {
+		id, err := executionID(q.args[0])
 		if err != nil {
 			return err
 		}
-		var opts []client.TailOption
-		if cmd.Flags().Changed("attempt") {
-			if attempt < 1 {
-				return usage("--attempt is %d, want 1 or more", attempt)
-			}
-			opts = append(opts, client.OnlyAttempt(uint32(attempt)))
+		if q.cmd.Flags().Changed("attempt") && q.number("attempt") < 1 {
+			return usage("--attempt is %s, want 1 or more", q.text("attempt"))
 		}
-		if from != "" {
-			position, err := stream.ParsePosition(from)
-			if err != nil {
-				return usage("--from: %v", err)
-			}
-			opts = append(opts, client.From(position))
+		if _, err := stream.ParsePosition(q.text("from")); err != nil {
+			return usage("--from: %v", err)
 		}
-		if now {
-			opts = append(opts, client.FromNow())
-		}
-		if durable {
-			opts = append(opts, client.WithoutBestEffort())
-		}
-		return a.with(ctx, func(c *client.Client) error {
-			_, err := a.tail(ctx, c, id, raw, opts...)
-			return err
-		})
-	})
-	flags := cmd.Flags()
-	flags.IntVar(&attempt, "attempt", 0, "only this attempt, `1` is the first (default all)")
-	flags.StringVar(&from, "from", "", "go on behind the event that had this `position`")
-	flags.BoolVar(&now, "from-now", false, "leave out what is stored")
-	flags.BoolVar(&durable, "durable", false, "leave out frames that were not meant to last")
-	flags.BoolVar(&raw, "raw", false, "print the contents of the frames that are kept and nothing else")
-	cmd.MarkFlagsMutuallyExclusive("from-now", "from")
-	return cmd
+		_, err = q.app.tail(q.follow(ctx, id), id, q.said("raw"))
+		return q.named(err)
+	},
 }
 
-// tail follows an execution; an interrupt is how a person ends it. The end is nil for a success, and when it was not
-// seen.
-func (a *app) tail(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, raw bool,
-	opts ...client.TailOption) (end *client.OutcomeError, err error) {
-	for e, err := range c.Tail(ctx, id, opts...) {
+// follow are the events of an execution that the query of a request asks for.
+func (q *request) follow(ctx context.Context, id flowfabric.ExecutionID) iter.Seq2[stream.TailEvent, error] {
+	if q.door.client == nil {
+		return q.door.events(ctx, at("/v1/executions/*/events", id.String()), q.query)
+	}
+	var opts []client.TailOption
+	if n, err := strconv.ParseUint(q.query.Get("attempt"), 10, 32); err == nil {
+		opts = append(opts, client.OnlyAttempt(uint32(n)))
+	}
+	if from := q.query.Get("after"); from != "" {
+		opts = append(opts, client.From(stream.Position(from)))
+	}
+	if q.query.Get("from_now") == "true" {
+		opts = append(opts, client.FromNow())
+	}
+	if q.query.Get("durable") == "true" {
+		opts = append(opts, client.WithoutBestEffort())
+	}
+	return q.door.client.Tail(ctx, id, opts...)
+}
+
+// tail shows the events of an execution; an interrupt is how a person ends it. The end is nil for a success, and when it
+// was not seen.
+func (a *app) tail(events iter.Seq2[stream.TailEvent, error], id flowfabric.ExecutionID,
+	raw bool) (end *client.OutcomeError, err error) {
+	for e, err := range events {
 		if errors.Is(err, context.Canceled) {
 			return nil, nil
 		}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/stream"
+)
+
+// maxEvent bounds the data of one event: a frame of the largest payload, in base64, is far below it.
+const maxEvent = 8 << 20
+
+// events follows what a process that serves tells of an execution, as server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html), and asks again behind the last one when the
+// connection breaks. It ends with the execution.
+func (d *door) events(ctx context.Context, path string, query url.Values) iter.Seq2[stream.TailEvent, error] {
+	return func(yield func(stream.TailEvent, error) bool) {
+		pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
+			backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+		for last, begun := "", false; ; {
+			over, err := d.eventsOnce(ctx, path, query, last, func(e stream.TailEvent) bool {
+				begun, last = true, string(e.Position)
+				pause.Reset()
+				return yield(e, nil)
+			})
+			switch {
+			case over:
+				return
+			case ctx.Err() != nil:
+				yield(stream.TailEvent{}, ctx.Err())
+				return
+			case err != nil && (!begun || !errors.Is(err, flowfabric.ErrTransport)):
+				yield(stream.TailEvent{}, err)
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause.NextBackOff()):
+			}
+		}
+	}
+}
+
+// eventsOnce is one connection of events; over tells that no more will come, or nobody wants them.
+func (d *door) eventsOnce(ctx context.Context, path string, query url.Values, last string,
+	told func(stream.TailEvent) bool) (over bool, err error) {
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if last != "" {
+		header.Set("Last-Event-ID", last)
+	}
+	reply, err := d.request(ctx, http.MethodGet, path, query, nil, header)
+	if err != nil {
+		return false, err
+	}
+	defer reply.Body.Close()
+	if reply.StatusCode == http.StatusNoContent {
+		return true, nil
+	}
+	if err := d.of(reply, "text/event-stream"); err != nil {
+		return false, err
+	}
+	lines := bufio.NewScanner(reply.Body)
+	lines.Buffer(nil, maxEvent)
+	for kind, data := "", ""; lines.Scan(); {
+		field, value, _ := strings.Cut(lines.Text(), ":")
+		switch value = strings.TrimPrefix(value, " "); {
+		case field == "event":
+			kind = value
+		case field == "data":
+			data = value // which has no line ends
+		case lines.Text() == "" && kind == "problem":
+			no := &refusal{}
+			return false, errors.Join(json.Unmarshal([]byte(data), &no.Problem), no)
+		case lines.Text() == "" && kind != "":
+			var e stream.TailEvent
+			if err := json.Unmarshal([]byte(data), &e); err != nil {
+				return false, fmt.Errorf("%s told what this version does not understand: %w", path, err)
+			}
+			if !told(e) || e.Kind == stream.TailEnd {
+				return true, nil
+			}
+			kind, data = "", ""
+		}
+	}
+	return false, errors.Join(flowfabric.ErrTransport, lines.Err())
+}
