@@ -62,7 +62,8 @@ knows fingerprints, and this command reads the keys of FLOWFABRIC_TOKEN_KEYS.`, 
 		id       string
 		commands []*cobra.Command
 	}{
-		{groupWork, append(a.commands(slices.Concat([]verb{submitVerb, lsVerb, showVerb, tailVerb}, executionVerbs, answerVerbs)),
+		{groupWork, append(a.commands(slices.Concat([]verb{submitVerb, lsVerb, showVerb, tailVerb}, executionVerbs,
+			answerVerbs)),
 			bulkCommand(a))},
 		{groupOperate, []*cobra.Command{
 			a.group("flow", "List, show, draw, cancel, replay and seal flows", `flow looks after flows: graphs

@@ -79,8 +79,8 @@ func (q *request) follow(ctx context.Context, id flowfabric.ExecutionID) iter.Se
 	return q.door.client.Tail(ctx, id, opts...)
 }
 
-// tail shows the events of an execution; an interrupt is how a person ends it. The end is nil for a success, and when it
-// was not seen.
+// tail shows the events of an execution; an interrupt is how a person ends it. The end is nil for a success, and when
+// it was not seen.
 func (a *app) tail(events iter.Seq2[stream.TailEvent, error], id flowfabric.ExecutionID,
 	raw bool) (end *client.OutcomeError, err error) {
 	for e, err := range events {
