@@ -52,7 +52,7 @@ func writeReport(_ context.Context, args []string, out, progress io.Writer) erro
 	args, err := command("report", "[-o results/REPORT.md] run.json [more.json …]", args, progress,
 		func(f *flag.FlagSet) {
 			f.StringVar(&path, "o", "results/REPORT.md",
-				"file of the report; its charts go into the directory charts beside it")
+				"file of the report; the tables of each run go into the directory tables beside it")
 		})
 	if err != nil {
 		return err
