@@ -203,7 +203,8 @@ func names() []string {
 
 func usage(f *flag.FlagSet) {
 	out := f.Output()
-	fmt.Fprint(out, "Usage: go run . [options]; go run . report|compare|guard -h tells of the other commands\n\n"+
+	fmt.Fprint(out, "Usage: go run . [options]; go run . COMMAND -h tells of the\n"+
+		"commands batches, embedded, guard, http, report, scale, steady, tenants\n\n"+
 		"Every scenario starts private servers, on unix sockets and (but for durability) without a disk, and ends them.\n\nScenarios:\n")
 	for _, s := range scenario.All {
 		fmt.Fprintf(out, "  %-10s %s\n", s.Name, s.About)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -265,12 +266,8 @@ func about(out io.Writer, d Document) {
 	for _, s := range d.Systems {
 		row(out, s.Name, s.Version, servers[s.Name])
 	}
-	fmt.Fprintf(out, "\n%s\n\nSettings: ", order(d))
-	var list []string
-	for _, s := range fields(d.Settings) {
-		list = append(list, fmt.Sprintf("%s `%s`", s.name, s.value))
-	}
-	fmt.Fprintf(out, "%s.\n", strings.Join(list, ", "))
+	settings, _ := json.Marshal(d.Settings) // of plain fields: never fails
+	fmt.Fprintf(out, "\n%s\n\nSettings: `%s`.\n", order(d), settings)
 	if len(d.Modules) == 0 {
 		return
 	}
@@ -295,4 +292,15 @@ func order(d Document) string {
 	return fmt.Sprintf(
 		"%d rounds of every scenario. The systems take turns: in rounds 1, 3 and so on in the order %s; in rounds 2, 4 and so on in the order %s.",
 		d.Settings.Rounds, strings.Join(there, ", "), strings.Join(back, ", "))
+}
+
+// serversOf are the servers of the systems in their first scenario; one that is about servers has others besides.
+func serversOf(d Document) map[string]string {
+	out := map[string]string{}
+	for _, r := range d.Results {
+		if r.Server != "" && out[r.System] == "" {
+			out[r.System] = r.Server
+		}
+	}
+	return out
 }
