@@ -40,7 +40,6 @@ const (
 type Server struct {
 	cmd      *exec.Cmd
 	dir      string
-	how      driver.Durability
 	admin    *pgx.Conn // to the database that Reset leaves alone
 	name     string
 	empty    int64 // bytes of the database after Reset
@@ -50,16 +49,16 @@ type Server struct {
 }
 
 // Start starts a server and waits until it answers. The end of ctx stops it.
-func Start(ctx context.Context, how driver.Serving) (*Server, error) {
+func Start(ctx context.Context) (*Server, error) {
 	t, err := initialized(ctx)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := t.user.dir(how)
+	dir, err := t.user.dir()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, how: how.Durability, exited: make(chan struct{})}
+	s := &Server{dir: dir, exited: make(chan struct{})}
 	if err := s.start(ctx, t); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start postgres: %w", err)
@@ -87,7 +86,7 @@ func (s *Server) start(ctx context.Context, t *template) error {
 	}
 	defer log.Close()
 	args := []string{"-D", data, "-k", s.dir, "-p", port, "-c", "listen_addresses="}
-	for _, setting := range slices.Concat(Settings, durable[s.how]) {
+	for _, setting := range slices.Concat(Settings, lazy) {
 		args = append(args, "-c", setting)
 	}
 	s.cmd = exec.CommandContext(ctx, filepath.Join(t.bin, "postgres"), args...)
@@ -130,7 +129,7 @@ func (s *Server) connect(ctx context.Context) error {
 		return err
 	}
 	number, _, _ := strings.Cut(version, " ") // what follows is the distribution's
-	s.name = fmt.Sprintf("postgresql %s, %s", number, strings.Join(durable[s.how], ", "))
+	s.name = fmt.Sprintf("postgresql %s, %s", number, strings.Join(lazy, ", "))
 	return nil
 }
 
@@ -171,9 +170,6 @@ func (s *Server) url(database string) string {
 	return fmt.Sprintf("postgres://%s@/%s?host=%s&port=%s&sslmode=disable", owner, database, url.QueryEscape(s.dir),
 		port)
 }
-
-// Dir is where the server's files are.
-func (s *Server) Dir() string { return s.dir }
 
 // PID of the first process, from which all others descend.
 func (s *Server) PID() int { return s.cmd.Process.Pid }

@@ -45,7 +45,7 @@ func initialized(ctx context.Context) (*template, error) {
 	if t.user, err = accountOfServer(); err != nil {
 		return nil, err
 	}
-	dir, err := t.user.dir(driver.Serving{})
+	dir, err := t.user.dir()
 	if err != nil {
 		return nil, err
 	}

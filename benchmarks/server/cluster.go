@@ -28,24 +28,24 @@ type Cluster struct {
 }
 
 // StartCluster starts three servers and waits until each of them calls the cluster complete. The end of ctx kills them.
-func StartCluster(ctx context.Context, program string, how driver.Serving) (*Cluster, error) {
+func StartCluster(ctx context.Context, program string) (*Cluster, error) {
 	c := &Cluster{}
-	if err := c.start(ctx, program, how); err != nil {
+	if err := c.start(ctx, program); err != nil {
 		c.Stop()
 		return nil, fmt.Errorf("start a cluster of %s: %w", program, err)
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context, program string, how driver.Serving) (err error) {
+func (c *Cluster) start(ctx context.Context, program string) (err error) {
 	addresses, err := freeAddresses(2 * primaries)
 	if err != nil {
 		return err
 	}
 	for i := range primaries {
 		_, bus, _ := net.SplitHostPort(addresses[primaries+i])
-		s, err := startOn(ctx, program, how, addresses[i], []string{"--cluster-enabled", "yes", "--cluster-port", bus,
-			"--cluster-announce-ip", "127.0.0.1"})
+		s, err := startOn(ctx, program, "", addresses[i], []string{"--appendonly", "no", "--cluster-enabled", "yes",
+			"--cluster-port", bus, "--cluster-announce-ip", "127.0.0.1"})
 		if err != nil {
 			return err
 		}
@@ -149,9 +149,6 @@ func (c *Cluster) URL() string { return "redis://" + strings.Join(c.addresses(),
 
 // PID of the first node.
 func (c *Cluster) PID() int { return c.nodes[0].PID() }
-
-// Dir is where the first node's files are; those of the others are beside it.
-func (c *Cluster) Dir() string { return c.nodes[0].Dir() }
 
 // Nodes are the primaries, in the order of their slots.
 func (c *Cluster) Nodes() []*Server { return c.nodes }

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t *testing.T) (System, driver.Server) {
 	t.Helper()
 	system := System{Program: "redis-server", Cold: true}
-	srv, err := system.Serve(t.Context(), driver.Serving{})
+	srv, err := system.Serve(t.Context())
 	if errors.Is(err, driver.ErrNotInstalled) {
 		if _, missing := exec.LookPath("redis-server"); missing != nil && os.Getenv("CI") != "" {
 			t.Fatal("redis-server is not installed (CI is set, so this is a failure)")
@@ -56,15 +56,13 @@ func TestScenarios(t *testing.T) {
 	system, srv := serve(t)
 	srv.Stop() // every scenario has one of its own
 	o := scenario.Options{Items: 300, Payload: 64, Concurrency: 8, Partitions: 4, Rounds: 1, Samples: 20, Held: 100,
-		Workers: 3, Lease: time.Second, Window: 50 * time.Millisecond}
+		Workers: 3, Window: 50 * time.Millisecond}
 	exact := map[string]map[string]float64{
 		"submit":    {},
 		"drain":     {measure.Retained: 300},
-		"processes": {measure.Retained: 300},
 		"lifecycle": {measure.Retained: 300},
 		"latency":   {measure.Items: 20},
 		"memory":    {measure.Items: 100, measure.Retained: 104},
-		"renew":     {measure.Leases: 100, measure.LeaseSec: 1},
 		"idle":      {measure.Workers: 3},
 	}
 	for _, sc := range scenario.All {
@@ -329,7 +327,7 @@ func TestWarming(t *testing.T) {
 	if n := len(cold.(*served).processes.free); n != 0 {
 		t.Errorf("%d processes before anything was opened", n)
 	}
-	srv, err := System{Program: "redis-server"}.Serve(t.Context(), driver.Serving{})
+	srv, err := System{Program: "redis-server"}.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +348,7 @@ func TestNotInstalled(t *testing.T) {
 	serve(t)
 	for _, system := range []System{{Program: "redis-server", Node: "/nowhere/node"},
 		{Program: "redis-server", Dir: "/nowhere"}} {
-		_, err := system.Serve(t.Context(), driver.Serving{})
+		_, err := system.Serve(t.Context())
 		if !errors.Is(err, driver.ErrNotInstalled) || !strings.Contains(err.Error(), "make bench-deps") {
 			t.Errorf("%+v: %v, want an error that says how to install it", system, err)
 		}

@@ -87,8 +87,8 @@ func (s System) Version() string {
 }
 
 // Serve starts a server.
-func (System) Serve(ctx context.Context, how driver.Serving) (driver.Server, error) {
-	return postgres.Start(ctx, how)
+func (System) Serve(ctx context.Context) (driver.Server, error) {
+	return postgres.Start(ctx)
 }
 
 // Open makes River's tables and connects a client that inserts.

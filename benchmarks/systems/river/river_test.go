@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var systems = []driver.System{river.System{}, river.System{Tuned: true}}
 
 var tiny = scenario.Options{Items: 200, Payload: 64, Concurrency: 32, Batch: 8, Partitions: 4, Rounds: 1, Samples: 5,
-	Tailers: 3, Held: 50, Members: 128, Lease: time.Second, Workers: 3, Window: 50 * time.Millisecond}
+	Tailers: 3, Held: 50, Members: 128, Workers: 3, Window: 50 * time.Millisecond}
 
 func installed(t *testing.T, err error) {
 	t.Helper()
@@ -98,7 +98,7 @@ func TestScenarios(t *testing.T) {
 
 // All of these are of one server: starting servers takes longest.
 func TestStore(t *testing.T) {
-	server, err := systems[0].Serve(t.Context(), driver.Serving{})
+	server, err := systems[0].Serve(t.Context())
 	installed(t, err)
 	defer server.Stop()
 	for _, system := range systems {
