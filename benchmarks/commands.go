@@ -134,13 +134,7 @@ func measureTenants(ctx context.Context, args []string, out, progress io.Writer)
 		}); err != nil {
 		return err
 	}
-	if err := tenants.Run(ctx, o, out); err != nil {
-		return err
-	}
-	if err := tenants.Keys(ctx, o, out); err != nil {
-		return err
-	}
-	return tenants.Submitted(ctx, o, out)
+	return tenants.Run(ctx, o, out)
 }
 
 func measureHTTP(ctx context.Context, args []string, out, progress io.Writer) error {
