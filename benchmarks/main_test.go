@@ -200,6 +200,9 @@ func TestEverything(t *testing.T) {
 			t.Errorf("no table of %s in\n%s", s.Name, tables)
 		}
 	}
+	if !strings.Contains(tables, "claims/s") {
+		t.Errorf("no claim throughput in\n%s", tables)
+	}
 	if d.Cost == nil || len(d.Cost.Costs) == 0 || d.Cost.Costs[0].Micros <= 0 || !strings.Contains(tables, "budget") {
 		t.Errorf("cost: %+v", d.Cost)
 	}

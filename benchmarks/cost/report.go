@@ -82,7 +82,8 @@ func report(o Options, s *server.Server, samples map[string][]float64) Report {
 		r.Costs = append(r.Costs, c)
 	}
 	for _, b := range sizes {
-		r.Sizes = append(r.Sizes, Size{State: b.state, Bytes: measure.Median(samples[b.state]), Budget: b.most, what: b.what})
+		r.Sizes = append(r.Sizes,
+			Size{State: b.state, Bytes: measure.Median(samples[b.state]), Budget: b.most, what: b.what})
 	}
 	return r
 }

@@ -41,7 +41,7 @@ var own = map[string][]column{
 		{measure.Retained, "retained"},
 	},
 	"claims": {
-		{measure.Throughput, "claimed/s"}, {measure.P50, "call p50 ms"}, {measure.P99, "p99 ms"},
+		{measure.Throughput, "claims/s"}, {measure.P50, "call p50 ms"}, {measure.P99, "p99 ms"},
 		{measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
 		{measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"},
 	},
