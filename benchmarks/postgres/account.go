@@ -55,14 +55,6 @@ func (a account) dir() (string, error) {
 	return dir, nil
 }
 
-// mkdir makes a directory of that user, which nobody else may enter: PostgreSQL insists.
-func (a account) mkdir(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
-	return a.own(dir)
-}
-
 func (a account) own(dir string) error {
 	if a.credential == nil {
 		return nil

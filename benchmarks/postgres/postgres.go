@@ -50,16 +50,20 @@ type Server struct {
 
 // Start starts a server and waits until it answers. The end of ctx stops it.
 func Start(ctx context.Context) (*Server, error) {
-	t, err := initialized(ctx)
+	bin, err := programs(debian)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := t.user.dir()
+	user, err := accountOfServer()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := user.dir()
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{dir: dir, exited: make(chan struct{})}
-	if err := s.start(ctx, t); err != nil {
+	if err := s.start(ctx, bin, user); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
@@ -75,9 +79,9 @@ func Start(ctx context.Context) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, t *template) error {
+func (s *Server) start(ctx context.Context, bin string, user account) error {
 	data := filepath.Join(s.dir, "data")
-	if err := t.copyTo(ctx, data); err != nil {
+	if err := initialize(ctx, bin, user, s.dir); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(s.dir, "log"))
@@ -89,10 +93,10 @@ func (s *Server) start(ctx context.Context, t *template) error {
 	for _, setting := range slices.Concat(Settings, lazy) {
 		args = append(args, "-c", setting)
 	}
-	s.cmd = exec.CommandContext(ctx, filepath.Join(t.bin, "postgres"), args...)
+	s.cmd = exec.CommandContext(ctx, filepath.Join(bin, "postgres"), args...)
 	s.cmd.Dir = s.dir
 	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.cmd.SysProcAttr = t.user.attributes()
+	s.cmd.SysProcAttr = user.attributes()
 	s.cmd.Cancel, s.cmd.WaitDelay = s.quit, stopTimeout
 	if err := s.cmd.Start(); err != nil {
 		return err

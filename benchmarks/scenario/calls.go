@@ -70,38 +70,43 @@ func (b *Bench) measureCalls(ctx context.Context, variant string, goroutines int
 	if goroutines == 1 {
 		each = max(b.Items/4, 1)
 	}
-	took := make([][]time.Duration, goroutines)
-	run := func(calls int) error {
-		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
-		for i := range goroutines {
-			took[i] = make([]time.Duration, 0, calls)
-			p.Go(func(ctx context.Context) error {
-				for range calls {
-					began := time.Now()
-					if err := call(ctx); err != nil {
-						return err
-					}
-					took[i] = append(took[i], time.Since(began))
-				}
-				return nil
-			})
-		}
-		return p.Wait()
-	}
-	if err := run(max(each/warmShare, 1)); err != nil {
+	do := func(ctx context.Context, _ int) error { return call(ctx) }
+	if _, err := repeat(ctx, goroutines, max(each/warmShare, 1), do); err != nil {
 		return nil, nil, err
 	}
 	m, err := b.start(ctx, variant)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := run(each); err != nil {
+	took, err := repeat(ctx, goroutines, each, do)
+	if err != nil {
 		return nil, nil, err
 	}
 	f, commands, err := m.Stop(ctx, each*goroutines)
 	if err != nil {
 		return nil, nil, err
 	}
-	f.Latencies(slices.Concat(took...))
+	f.Latencies(took)
 	return f, commands, nil
+}
+
+// repeat lets n goroutines make so many calls each, and returns how long these took.
+func repeat(ctx context.Context, n, calls int, call func(ctx context.Context, i int) error) ([]time.Duration, error) {
+	took := make([][]time.Duration, n)
+	p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
+	for i := range n {
+		took[i] = make([]time.Duration, 0, calls)
+		p.Go(func(ctx context.Context) error {
+			for range calls {
+				began := time.Now()
+				if err := call(ctx, i); err != nil {
+					return err
+				}
+				took[i] = append(took[i], time.Since(began))
+			}
+			return nil
+		})
+	}
+	err := p.Wait()
+	return slices.Concat(took...), err
 }

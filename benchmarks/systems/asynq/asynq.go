@@ -32,7 +32,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -92,19 +91,8 @@ func (s System) Version() string {
 		connections = tunedConnections
 	}
 	return fmt.Sprintf("%s, go-redis %s; Retention %s, TaskCheckInterval %s, PoolSize %d",
-		module("github.com/hibiken/asynq"), module("github.com/redis/go-redis/v9"), s.retention, s.check(), connections)
-}
-
-// module is the version of a module in this program.
-func module(path string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == path {
-				return m.Version
-			}
-		}
-	}
-	return "(unknown)"
+		driver.ModuleVersion("github.com/hibiken/asynq"), driver.ModuleVersion("github.com/redis/go-redis/v9"),
+		s.retention, s.check(), connections)
 }
 
 func (s System) check() time.Duration {

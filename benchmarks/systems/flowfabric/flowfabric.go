@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -54,15 +53,8 @@ func (s System) Name() string { return cmp.Or(s.Title, "flowfabric") }
 
 // Version names the module's version, which is (devel) in its own repository, and the function library exactly.
 func (System) Version() string {
-	version := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == "github.com/flowfabric/flowfabric-go" && m.Replace == nil {
-				version = m.Version
-			}
-		}
-	}
-	return fmt.Sprintf("%s, library %d %s", version, library.Revision, library.Hash())
+	return fmt.Sprintf("%s, library %d %s", driver.ModuleVersion("github.com/flowfabric/flowfabric-go"), library.Revision,
+		library.Hash())
 }
 
 // Serve starts a server, or a cluster of them.
