@@ -134,7 +134,7 @@ var executed = map[string]map[string]float64{
 }
 
 var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6,
-	"cleanup": 4, "growth": 24, "partitions": 12, "calls": 5}
+	"cleanup": 4, "growth": 24, "partitions": 12, "calls": 4}
 
 func TestEverything(t *testing.T) {
 	d, tables := measured(t, small...)

@@ -71,9 +71,9 @@ type Server interface {
 }
 
 // Callable is a [Server] that runs functions. Trivial opens connections through which call makes the server run one
-// that does nothing; flush is how long a call may wait for others before they are sent together.
+// that does nothing.
 type Callable interface {
-	Trivial(ctx context.Context, flush time.Duration) (call func(context.Context) error, stop func(), err error)
+	Trivial(ctx context.Context) (call func(context.Context) error, stop func(), err error)
 }
 
 // Sample is the state of a server's counters, or the difference of two.

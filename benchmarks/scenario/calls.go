@@ -12,9 +12,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 )
 
-// flush is how long a client may wait for more calls before it sends those it has, in the last variant of calls.
-const flush = 20 * time.Microsecond
-
 // calls measures the ceiling of everything that is made of calls: a function that does nothing, beside the lightest
 // call that the system itself makes, which is given as a share of it.
 func calls(ctx context.Context, b *Bench) error {
@@ -30,20 +27,17 @@ func calls(ctx context.Context, b *Bench) error {
 	for _, v := range []struct {
 		name       string
 		goroutines int
-		flush      time.Duration
 		own        bool
 	}{
 		{name: "nothing, one goroutine", goroutines: 1},
 		{name: "lightest, one goroutine", goroutines: 1, own: true},
 		{name: fmt.Sprintf("nothing, %d goroutines", b.Concurrency), goroutines: b.Concurrency},
 		{name: fmt.Sprintf("lightest, %d goroutines", b.Concurrency), goroutines: b.Concurrency, own: true},
-		{name: fmt.Sprintf("nothing, %d goroutines, sent after %v", b.Concurrency, flush), goroutines: b.Concurrency,
-			flush: flush},
 	} {
 		call, stop := light.Lightest, func() {}
 		if !v.own {
 			var err error
-			if call, stop, err = server.Trivial(ctx, v.flush); err != nil {
+			if call, stop, err = server.Trivial(ctx); err != nil {
 				return err
 			}
 		}
@@ -54,7 +48,7 @@ func calls(ctx context.Context, b *Bench) error {
 		}
 		if v.own {
 			f[measure.RawRatio] = f[measure.Throughput] / ceiling[v.goroutines]
-		} else if v.flush == 0 {
+		} else {
 			ceiling[v.goroutines] = f[measure.Throughput]
 		}
 		b.done(v.name, f, commands)

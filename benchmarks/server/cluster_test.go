@@ -98,7 +98,7 @@ func sumsUp(t *testing.T, c *server.Cluster) {
 	if n := present(); n != 0 {
 		t.Errorf("%d members are left after the reset", n)
 	}
-	call, stop, err := c.Trivial(ctx, 0)
+	call, stop, err := c.Trivial(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,13 +127,10 @@ func (s *Server) connect(ctx context.Context) error {
 }
 
 // Dial opens one more connection; the caller closes it.
-func (s *Server) Dial() (rueidis.Client, error) { return s.dial(0) }
-
-// dial is Dial with a pause before calls are sent, in which others may join them.
-func (s *Server) dial(flush time.Duration) (rueidis.Client, error) {
+func (s *Server) Dial() (rueidis.Client, error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.address}, DisableCache: true,
 		ForceSingleClient: true,
-		PipelineMultiplex: -1, MaxFlushDelay: flush,
+		PipelineMultiplex: -1,
 		DialCtxFn: func(ctx context.Context, address string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, s.network, address)
 		}})
