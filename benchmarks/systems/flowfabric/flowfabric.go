@@ -53,8 +53,8 @@ func (s System) Name() string { return cmp.Or(s.Title, "flowfabric") }
 
 // Version names the module's version, which is (devel) in its own repository, and the function library exactly.
 func (System) Version() string {
-	return fmt.Sprintf("%s, library %d %s", driver.ModuleVersion("github.com/flowfabric/flowfabric-go"), library.Revision,
-		library.Hash())
+	version := driver.ModuleVersion("github.com/flowfabric/flowfabric-go")
+	return fmt.Sprintf("%s, library %d %s", version, library.Revision, library.Hash())
 }
 
 // Serve starts a server, or a cluster of them.
