@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric-go/benchmarks/agents"
 	"github.com/flowfabric/flowfabric-go/benchmarks/batches"
 	"github.com/flowfabric/flowfabric-go/benchmarks/devserver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/gateway"
@@ -22,11 +18,9 @@ import (
 // commands are what the program does besides measuring.
 var commands = map[string]func(ctx context.Context, args []string, out, progress io.Writer) error{
 	"report":  writeReport,
-	"compare": compareRuns,
 	"guard":   guardRatios,
 	"http":    measureHTTP,
 	"tenants": measureTenants,
-	"agent":   measureAgents,
 	"scale":   predictScale,
 	"batches": measureBatches,
 	"steady":  loadForHours,
@@ -52,7 +46,7 @@ func writeReport(_ context.Context, args []string, out, progress io.Writer) erro
 	args, err := command("report", "[-o results/REPORT.md] run.json [more.json …]", args, progress,
 		func(f *flag.FlagSet) {
 			f.StringVar(&path, "o", "results/REPORT.md",
-				"file of the report; its charts go into the directory charts beside it")
+				"file of the report; the tables of each run go into the directory tables beside it")
 		})
 	if err != nil {
 		return err
@@ -66,25 +60,6 @@ func writeReport(_ context.Context, args []string, out, progress io.Writer) erro
 	}
 	fmt.Fprintf(out, "report in %s\n", path)
 	return nil
-}
-
-func measureAgents(ctx context.Context, args []string, out, progress io.Writer) error {
-	o := agents.Options{}
-	if _, err := command("agent", "[-server redis-server] [-rounds 9] [-runs 50] [-turns 20] [-deltas 200]", args,
-		progress, func(f *flag.FlagSet) {
-			f.StringVar(&o.Server, "server", "redis-server", "program to start")
-			f.IntVar(&o.Rounds, "rounds", 9, "rounds, of which the medians count")
-			f.IntVar(&o.Runs, "runs", 50, "executions of each kind and round")
-			f.IntVar(&o.Turns, "turns", 20, "model calls of an execution, 1..500")
-			f.IntVar(&o.Deltas, "deltas", 200, "pieces of an answer")
-		}); err != nil {
-		return err
-	}
-	if o.Rounds < 1 || o.Runs < 1 || o.Turns < 1 || o.Turns > 500 || o.Deltas < 1 {
-		return fmt.Errorf("agent: -rounds %d, -runs %d, -turns %d, -deltas %d: want 1 or more, and at most 500 turns",
-			o.Rounds, o.Runs, o.Turns, o.Deltas)
-	}
-	return agents.Run(ctx, o, out)
 }
 
 func measureBatches(ctx context.Context, args []string, out, progress io.Writer) error {
@@ -159,61 +134,17 @@ func measureTenants(ctx context.Context, args []string, out, progress io.Writer)
 		}); err != nil {
 		return err
 	}
-	if err := tenants.Run(ctx, o, out); err != nil {
-		return err
-	}
-	if err := tenants.Keys(ctx, o, out); err != nil {
-		return err
-	}
-	return tenants.Submitted(ctx, o, out)
+	return tenants.Run(ctx, o, out)
 }
 
 func measureHTTP(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o gateway.Options
 	if _, err := command("http",
-		"[-server redis-server] [-submits 20000] [-readers 1000] [-many 10000] [-waits 5000] [-work 10000] [-idle 1000]",
-		args, progress, func(f *flag.FlagSet) {
+		"[-server redis-server] [-readers 1000]", args, progress, func(f *flag.FlagSet) {
 			f.StringVar(&o.Server, "server", "redis-server", "program to start")
-			f.IntVar(&o.Submits, "submits", 20_000, "submissions of each kind and round")
 			f.IntVar(&o.Readers, "readers", 1000, "readers of one execution")
-			f.IntVar(&o.Many, "many", 10_000, "readers of 100 executions")
-			f.IntVar(&o.Work, "work", 10_000, "executions of each drain")
-			f.IntVar(&o.Idle, "idle", 1000, "workers that wait for work over HTTP")
-			f.IntVar(&o.Waits, "waits", 5000, "results that are waited for at once")
 		}); err != nil {
 		return err
 	}
 	return gateway.Run(ctx, o, out)
-}
-
-func compareRuns(_ context.Context, args []string, out, progress io.Writer) error {
-	var least share
-	args, err := command("compare", "[-min 5%] old.json new.json", args, progress, func(f *flag.FlagSet) {
-		f.Var(&least, "min", "show only figures whose medians differ by so much or more, such as 5%")
-	})
-	if err != nil {
-		return err
-	}
-	if len(args) != 2 {
-		return errors.New("compare: want two documents, the older one first")
-	}
-	runs, err := report.ReadAll(args)
-	if err != nil {
-		return err
-	}
-	return report.Compare(runs[0], runs[1]).Print(out, float64(least))
-}
-
-// share is a flag such as 5%.
-type share float64
-
-func (s *share) String() string { return fmt.Sprintf("%g%%", float64(*s)*100) }
-
-func (s *share) Set(text string) error {
-	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
-	if err != nil || !strings.HasSuffix(text, "%") || v < 0 {
-		return errors.New("want a share of 0 or more in percent, such as 5%")
-	}
-	*s = share(v / 100)
-	return nil
 }

@@ -76,18 +76,16 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 	f.IntVar(&s.Rounds, "rounds", 3, "rounds of every scenario; the median counts")
 	f.IntVar(&s.Samples, "samples", 1000, "samples per round of latency; a fifth of those of tail")
 	f.IntVar(&s.Tailers, "tailers", 1000, "followers in the larger parts of tail")
-	f.IntVar(&s.Held, "held", 10_000, "jobs held in renew and counted in memory, at most 10000")
-	f.DurationVar(&s.Lease, "lease", 3*time.Second, "lease time in renew; a worker's default is ten times that")
+	f.IntVar(&s.Held, "held", 10_000, "jobs counted in memory, at most 10000")
 	f.IntVar(&s.Workers, "workers", 64, "workers in idle")
 	f.IntVar(&s.Members, "members", 1000,
 		"members of a flow in flow (ten times as many in its largest part) and bounds, at most 1000")
-	f.DurationVar(&s.Window, "window", 4*time.Second, "how long renew and idle watch the server")
+	f.DurationVar(&s.Window, "window", 4*time.Second, "how long idle watches the server")
 	f.DurationVar(&s.Settle, "settle", 2*time.Second, "rest before a window")
 	sleeps := f.String("sleeps", "1ms,2ms,5ms,10ms,20ms,50ms,100ms",
 		"comma-separated times that handlers take in sleep, ascending")
 	handlers := f.String("handlers", "64,256,1000", "comma-separated numbers of handlers at once in sleep, ascending")
 	growth := f.String("growth", "10000,100000", "comma-separated numbers of jobs that wait in growth, ascending")
-	payloads := f.String("payloads", "4096", "comma-separated bytes of a job's payload in payload, ascending")
 	f.StringVar(&s.ProfileDir, "profiles", "",
 		"directory for processor profiles of the measured parts: .pprof of this process, .perf of the server if perf is there")
 	if err := f.Parse(args); err != nil {
@@ -97,9 +95,6 @@ func parse(args []string, errors io.Writer) (o options, err error) {
 		return o, fmt.Errorf("unknown argument %q; options begin with a dash, see -h", f.Arg(0))
 	}
 	if s.Growth, err = ascending("growth", *growth, 100, 10_000_000); err != nil {
-		return o, err
-	}
-	if s.Payloads, err = ascending("payloads", *payloads, 1, 64<<10); err != nil {
 		return o, err
 	}
 	if s.Handlers, err = ascending("handlers", *handlers, 1, 10_000); err != nil {
@@ -171,8 +166,8 @@ func (o *options) choose(scenarios, systems string) error {
 	if s.Work < 0 || s.Work > time.Second {
 		return fmt.Errorf("-work is %v, want 0..1s", s.Work)
 	}
-	if s.Lease < time.Second || s.Window <= 0 || s.Settle < 0 {
-		return fmt.Errorf("want -lease of 1s or more, -window above 0 and -settle not below it")
+	if s.Window <= 0 || s.Settle < 0 {
+		return fmt.Errorf("want -window above 0 and -settle not below it")
 	}
 	return nil
 }
@@ -203,8 +198,9 @@ func names() []string {
 
 func usage(f *flag.FlagSet) {
 	out := f.Output()
-	fmt.Fprint(out, "Usage: go run . [options]; go run . report|compare|guard -h tells of the other commands\n\n"+
-		"Every scenario starts private servers, on unix sockets and (but for durability) without a disk, and ends them.\n\nScenarios:\n")
+	fmt.Fprint(out, "Usage: go run . [options]; go run . COMMAND -h tells of the\n"+
+		"commands batches, embedded, guard, http, report, scale, steady, tenants\n\n"+
+		"Every scenario starts private servers, on unix sockets and without a disk, and ends them.\n\nScenarios:\n")
 	for _, s := range scenario.All {
 		fmt.Fprintf(out, "  %-10s %s\n", s.Name, s.About)
 	}
@@ -232,6 +228,5 @@ func (o options) settings() report.Settings {
 	return report.Settings{Server: o.server, Scenarios: o.scenarios, Rounds: s.Rounds, Items: s.Items,
 		Payload: s.Payload, Work: s.Work.String(), Concurrency: s.Concurrency, Batch: s.Batch, Partitions: s.Partitions,
 		Samples: s.Samples, Tailers: s.Tailers, Held: s.Held, Workers: s.Workers, Members: s.Members, Growth: s.Growth,
-		Payloads: s.Payloads,
-		Lease:    s.Lease.String(), Window: s.Window.String(), Settle: s.Settle.String()}
+		Window: s.Window.String(), Settle: s.Settle.String()}
 }

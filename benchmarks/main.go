@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/bounds"
-	"github.com/flowfabric/flowfabric-go/benchmarks/child"
 	"github.com/flowfabric/flowfabric-go/benchmarks/cost"
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
@@ -26,31 +25,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	if asked, err := work(ctx); asked {
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "benchmarks:", err)
 		os.Exit(1)
 	}
-}
-
-// work is all that this process does if another run of this program has started it as a worker.
-func work(ctx context.Context) (asked bool, err error) {
-	task, asked, err := child.Asked()
-	if !asked || err != nil {
-		return asked, err
-	}
-	system := known[task.System]
-	if system == nil {
-		return true, fmt.Errorf("there is no system %q", task.System)
-	}
-	return true, child.Work(ctx, system(options{}), task, os.Stdin, os.Stdout)
 }
 
 // run measures what the arguments ask for, prints tables to out and what it is doing to progress.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -18,7 +17,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/flowfabric/flowfabric-go/benchmarks/child"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
@@ -26,20 +24,13 @@ import (
 
 // The driver of a cluster closes its former connections after a rest of its own, even when it was closed itself.
 func TestMain(m *testing.M) {
-	if asked, err := work(context.Background()); asked { // by the scenario with processes of their own
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
 }
 
 // small is a run of everything that takes seconds.
 var small = strings.Fields(
 	"-n 300 -payload 64 -c 8 -batch 10 -partitions 4 -rounds 2 -samples 20 -tailers 5 -held 100" +
-		" -lease 1s  -workers 3 -members 128 -growth 200,400 -payloads 48,512 -sleeps 1ms,5ms -handlers 4,8 -window 300ms -settle 100ms")
+		" -workers 3 -members 128 -growth 200,400 -sleeps 1ms,5ms -handlers 4,8 -window 300ms -settle 100ms")
 
 // needRedis skips a test that cannot run without redis-server.
 func needRedis(t *testing.T) {
@@ -85,47 +76,31 @@ var positive = map[string][]string{
 	"claims":  {measure.Throughput, measure.P50, measure.ServerItem, measure.CallsItem},
 	"append": {measure.Throughput, measure.P50, measure.ServerItem, measure.RawPerSec, measure.RawRatio,
 		measure.RawServer},
-	"tail":       {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
-	"suspend":    {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
-	"renew":      {measure.ServerCPU},
-	"idle":       {measure.ServerCPU, measure.ClientCPU},
-	"payload":    {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
-	"durability": {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
-	"growth":     {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
-	"calls":      {measure.Throughput, measure.P50, measure.P99, measure.ServerItem},
-	"processes": {measure.Throughput, measure.ServerItem, measure.ClientItem, measure.CallsItem, measure.CmdsItem,
-		measure.MostShare},
+	"tail":    {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
+	"suspend": {measure.P50, measure.P99, measure.ServerItem, measure.CallsItem},
+	"idle":    {measure.ServerCPU, measure.ClientCPU},
+	"growth":  {measure.Throughput, measure.ServerItem, measure.CallsItem, measure.CmdsItem},
+	"calls":   {measure.Throughput, measure.P50, measure.P99, measure.ServerItem},
 	"cleanup": {measure.Throughput, measure.P50, measure.ServerItem, measure.CmdsItem},
 }
 
 // present are figures whose size says nothing at so few jobs: the server's own memory moves more than theirs.
 var present = map[string][]string{"memory": {measure.Waiting, measure.Active, measure.Done, measure.Parked},
-	"suspend": {measure.Parked}, "flow": {measure.Items}, "tenants": {}, "gated": {measure.CallsItem}, "partitions": {}}
+	"suspend": {measure.Parked}, "flow": {measure.Items}, "partitions": {}}
 
 // exact are figures that are no matter of speed.
 var exact = map[string]map[string]float64{
 	"drain":     {measure.Retained: 300},
-	"processes": {measure.Retained: 300},
 	"lifecycle": {measure.Retained: 300},
 	"latency":   {measure.Items: 20},
 	"suspend":   {measure.Items: 20},
 	"append":    {measure.Items: 1440}, // 18 calls to each of 8 streams, 10 frames each
-	"renew":     {measure.Leases: 100, measure.LeaseSec: 1},
 	"idle":      {measure.Workers: 3},
 	"memory":    {measure.Items: 100, measure.Retained: 104}, // and one before, for every partition
-	"payload":   {measure.Retained: 300},
 }
 
 // exactOf are figures of variants that are no matter of speed.
 var exactOf = map[string]map[string]map[string]float64{
-	"durability": {
-		"nothing on disk: submit, one goroutine":      {measure.Items: 15},
-		"on disk always: submit, 8 goroutines":        {measure.Items: 75},
-		"on disk every second: submit, one goroutine": {measure.Items: 15},
-		"nothing on disk: lifecycle":                  {measure.Retained: 75},
-		"on disk every second: lifecycle":             {measure.Retained: 75},
-		"on disk always: lifecycle":                   {measure.Retained: 75},
-	},
 	"growth": {
 		"submit, 400 waiting":               {measure.Items: 100},
 		"submit 100 at a time, 200 waiting": {measure.Items: 100, measure.CallsItem: 0.01},
@@ -159,8 +134,7 @@ var executed = map[string]map[string]float64{
 }
 
 var variants = map[string]int{"drain": 2, "lifecycle": 2, "sleep": 4, "claims": 8, "submit": 3, "tail": 3, "flow": 6,
-	"cleanup": 4, "tenants": 6, "gated": 9, "payload": 2, "processes": 3, "durability": 9, "growth": 24,
-	"partitions": 12, "calls": 5}
+	"cleanup": 4, "growth": 24, "partitions": 12, "calls": 4}
 
 func TestEverything(t *testing.T) {
 	d, tables := measured(t, small...)
@@ -225,6 +199,9 @@ func TestEverything(t *testing.T) {
 		if !strings.Contains(tables, "\n"+s.Name+" (redis") {
 			t.Errorf("no table of %s in\n%s", s.Name, tables)
 		}
+	}
+	if !strings.Contains(tables, "claims/s") {
+		t.Errorf("no claim throughput in\n%s", tables)
 	}
 	if d.Cost == nil || len(d.Cost.Costs) == 0 || d.Cost.Costs[0].Micros <= 0 || !strings.Contains(tables, "budget") {
 		t.Errorf("cost: %+v", d.Cost)
@@ -297,33 +274,16 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
-// In a window that is longer than several renewals, they are seen.
-func TestRenewals(t *testing.T) {
-	d, _ := measured(t, append(small, "-scenarios", "renew", "-rounds", "1", "-window", "1500ms")...)
-	round := d.Results[0].Rounds[0]
-	if calls := round.Commands["fcall"].Calls; calls < 3 {
-		t.Errorf("%v calls in 1.5 s under a lease of 1 s, want 3 or more", calls)
-	}
-	for _, figure := range []string{measure.HoldUSec, measure.HoldCalls} {
-		if _, ok := round.Figures[figure]; !ok {
-			t.Errorf("no %s", figure)
-		}
-	}
-}
-
 func TestArguments(t *testing.T) {
 	for args, want := range map[string]string{
-		"-scenarios nothing":          "unknown scenario",
-		"-system postgres":            "unknown system",
-		"-n 0":                        "-n is 0",
-		"-held 20000":                 "-held is 20000",
-		"-window 0s":                  "-window",
-		"drain":                       "unknown argument",
-		"-growth 50":                  "-growth: \"50\"",
-		"-growth 200,100":             "-growth is \"200,100\", want ascending",
-		"-payloads 1,70000":           "-payloads: \"70000\"",
-		"-payloads ,":                 "-payloads: \"\"",
-		"-payloads 1,2,3,4,5,6,7,8,9": "-payloads has 9",
+		"-scenarios nothing": "unknown scenario",
+		"-system postgres":   "unknown system",
+		"-n 0":               "-n is 0",
+		"-held 20000":        "-held is 20000",
+		"-window 0s":         "-window",
+		"drain":              "unknown argument",
+		"-growth 50":         "-growth: \"50\"",
+		"-growth 200,100":    "-growth is \"200,100\", want ascending",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -338,14 +298,6 @@ func TestArguments(t *testing.T) {
 		if !strings.Contains(help.String(), "\n  "+name+" ") {
 			t.Errorf("the help does not tell of %s:\n%s", name, help.String())
 		}
-	}
-}
-
-// A child of this program that cannot do its task says why.
-func TestChildOfNoSystem(t *testing.T) {
-	_, err := child.Start(t.Context(), child.Task{System: "nothing"}, func(int) {})
-	if err == nil || !strings.Contains(err.Error(), `no system "nothing"`) {
-		t.Errorf("%v, want an error that names the system", err)
 	}
 }
 

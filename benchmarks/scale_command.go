@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -28,13 +25,8 @@ func predictScale(ctx context.Context, args []string, out, progress io.Writer) e
 		}
 	}
 	l := scale.Load{}
-	var path, costs string
-	rest, err := command("scale", "[plan | constants | check] [-load load.json] [-costs costs.json] [options]", args,
+	rest, err := command("scale", "[plan | constants | check] [options]", args,
 		progress, func(f *flag.FlagSet) {
-			f.StringVar(&path, "load", "",
-				"file with a load as JSON, instead of the options below: primaries, partitions, even, preload, jobs, producers, rate, rest, workers, concurrency, work, spread, grain, lease, seconds, warm, seed")
-			f.StringVar(&costs, "costs", "",
-				"file with costs as JSON, as `scale constants -json` writes it; what it lacks is as published")
 			f.Uint64Var(&l.Seed, "seed", 1, "of what is random")
 			f.IntVar(&l.Primaries, "primaries", 1, "servers")
 			f.IntVar(&l.Partitions, "partitions", 64, "1..1024")
@@ -62,18 +54,7 @@ func predictScale(ctx context.Context, args []string, out, progress io.Writer) e
 		return fmt.Errorf(
 			"scale: unknown argument %q; options begin with a dash, and plan, constants or check come first", rest[0])
 	}
-	if path != "" {
-		if err := decode(path, &l); err != nil {
-			return err
-		}
-	}
-	c := scale.Published()
-	if costs != "" {
-		if err := decode(costs, &c); err != nil {
-			return err
-		}
-	}
-	r, err := scale.Simulate(l, c)
+	r, err := scale.Simulate(l, scale.Published())
 	if err != nil {
 		return err
 	}
@@ -134,26 +115,15 @@ func planScale(args []string, out, progress io.Writer) error {
 }
 
 func measureConstants(ctx context.Context, args []string, out, progress io.Writer) error {
-	var server, path string
-	if _, err := command("scale constants", "[-server redis-server] [-json costs.json]", args, progress,
-		func(f *flag.FlagSet) {
-			f.StringVar(&server, "server", "redis-server", "program to start")
-			f.StringVar(&path, "json", "", "file for the costs, which -costs reads")
-		}); err != nil {
+	var server string
+	if _, err := command("scale constants", "[-server redis-server]", args, progress, func(f *flag.FlagSet) {
+		f.StringVar(&server, "server", "redis-server", "program to start")
+	}); err != nil {
 		return err
 	}
 	c, err := scale.Constants(ctx, server, 8*time.Second, scale.Published())
 	if err != nil {
 		return err
-	}
-	if path != "" {
-		text, err := json.MarshalIndent(c, "", "  ")
-		if err == nil {
-			err = os.WriteFile(path, append(text, '\n'), 0o644)
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return c.Print(out)
 }
@@ -171,18 +141,4 @@ func checkScale(ctx context.Context, args []string, out, progress io.Writer) err
 	}
 	_, err := scale.Check(ctx, o, out)
 	return err
-}
-
-// decode reads a JSON document that has no unknown fields.
-func decode(path string, to any) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	d := json.NewDecoder(file)
-	d.DisallowUnknownFields()
-	if err := errors.Join(d.Decode(to), file.Close()); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
 }

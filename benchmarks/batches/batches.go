@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -62,14 +62,9 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 		if size > 0 {
 			name = fmt.Sprintf("batches of %d", size)
 		}
-		fmt.Fprintf(w, "%s\t%.0f\t%.1f\t\n", name, median(rates[i]), median(perCall[i]))
+		fmt.Fprintf(w, "%s\t%.0f\t%.1f\t\n", name, measure.Median(rates[i]), measure.Median(perCall[i]))
 	}
 	return w.Flush()
-}
-
-func median(all []float64) float64 {
-	slices.Sort(all)
-	return all[len(all)/2]
 }
 
 // round lets one worker drain jobs that wait, and tells how long it took and how many calls of the database that were.

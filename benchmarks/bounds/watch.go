@@ -1,7 +1,6 @@
 package bounds
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,17 +9,15 @@ import (
 
 // watch files the calls that fn makes under the case's name and, if it is not empty, what they are about.
 func (b *bench) watch(what string, fn func()) {
-	for _, args := range [][]string{{"CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "100000"},
-		{"SLOWLOG", "RESET"}} {
-		b.no(b.s.Do(b.ctx, args...).Error())
-	}
+	b.no(b.s.WatchSlow(b.ctx, 0))
 	before, err := b.s.Sample(b.ctx)
 	b.no(err)
 	fn()
 	after, err := b.s.Sample(b.ctx)
 	b.no(err)
-	b.no(b.s.Do(b.ctx, "CONFIG", "SET", "slowlog-log-slower-than", "-1").Error())
-	took := b.slowlog()
+	took, err := b.s.Slow(b.ctx)
+	b.no(err)
+	b.no(b.s.WatchSlow(b.ctx, -1))
 	var commands, calls float64
 	for name, c := range after.Sub(before).Commands {
 		if strings.HasPrefix(name, "fcall") {
@@ -40,28 +37,6 @@ func (b *bench) watch(what string, fn func()) {
 		}
 		b.recorder.add(name, function, ms, each)
 	}
-}
-
-// slowlog returns how long every call of a function took, in ms, oldest first.
-func (b *bench) slowlog() map[string][]float64 {
-	list, err := b.s.Do(b.ctx, "SLOWLOG", "GET", "-1").ToArray()
-	b.no(err)
-	out := map[string][]float64{}
-	for _, item := range slices.Backward(list) {
-		fields, err := item.ToArray() // number, time, µs, arguments, client, its name
-		b.no(err)
-		if len(fields) < 4 {
-			b.no(fmt.Errorf("SLOWLOG GET: an entry of %d fields", len(fields)))
-		}
-		us, err := fields[2].ToInt64()
-		b.no(err)
-		args, err := fields[3].AsStrSlice()
-		b.no(err)
-		if len(args) > 1 && strings.HasPrefix(strings.ToLower(args[0]), "fcall") {
-			out[args[1]] = append(out[args[1]], float64(us)/1000)
-		}
-	}
-	return out
 }
 
 func (e *entry) call() Call {

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"slices"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 )
@@ -49,15 +48,4 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		}
 	}
 	return report(o, s, samples), nil
-}
-
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	if n := len(sorted); n%2 == 0 {
-		return (sorted[n/2-1] + sorted[n/2]) / 2
-	}
-	return sorted[len(sorted)/2]
 }

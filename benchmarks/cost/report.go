@@ -5,6 +5,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 )
 
@@ -75,13 +76,14 @@ func report(o Options, s *server.Server, samples map[string][]float64) Report {
 		}
 		c := Cost{Operation: op.name, PerCall: op.batch, Budget: op.most}
 		for _, part := range parts {
-			c.Micros += median(samples[fmt.Sprintf("%s %d", part, op.batch)])
-			c.Commands += median(samples[fmt.Sprintf("%s %d commands", part, op.batch)])
+			c.Micros += measure.Median(samples[fmt.Sprintf("%s %d", part, op.batch)])
+			c.Commands += measure.Median(samples[fmt.Sprintf("%s %d commands", part, op.batch)])
 		}
 		r.Costs = append(r.Costs, c)
 	}
 	for _, b := range sizes {
-		r.Sizes = append(r.Sizes, Size{State: b.state, Bytes: median(samples[b.state]), Budget: b.most, what: b.what})
+		r.Sizes = append(r.Sizes,
+			Size{State: b.state, Bytes: measure.Median(samples[b.state]), Budget: b.most, what: b.what})
 	}
 	return r
 }

@@ -4,7 +4,7 @@
 //	System ──Serve──▶ Server (private, empty)          one per scenario
 //	   └────Open────▶ Store ──Submit, SubmitMany──▶    one per round, after Server.Reset
 //	                    └────Work──▶ handler           one worker per call, as if it were a process
-//	                    └────Streamer, Suspender, Leaser, Counter, Poller: only systems that have it
+//	                    └────Streamer, Suspender, Counter, Poller: only systems that have it
 //
 // # What every driver keeps, so that figures can be compared
 //
@@ -18,7 +18,7 @@
 //     without retention may stand beside it, under another name.
 //   - Settings are the system's defaults. A tuned driver stands beside the default one, under another name
 //     that says what was tuned.
-//   - Nothing is forced to disk by the server, in any system, outside the scenario about that.
+//   - Nothing is forced to disk by the server, in any system.
 //   - Logging at level info into nothing, metrics on, as in production.
 package driver
 
@@ -36,34 +36,13 @@ type System interface {
 	Version() string
 	// Serve starts a private, empty server of the kind the system needs. An error that wraps [ErrNotInstalled]
 	// says that this machine lacks something, and what installs it; the run then goes on without the system.
-	Serve(ctx context.Context, how Serving) (Server, error)
+	Serve(ctx context.Context) (Server, error)
 	// Open connects producers and workers to a server that was just started or reset.
 	Open(ctx context.Context, s Server, cfg Settings) (Store, error)
 }
 
 // ErrNotInstalled is why a system cannot be measured on this machine.
 var ErrNotInstalled = errors.New("not installed")
-
-// Serving says how a server is to be run.
-type Serving struct {
-	Durability Durability
-	// Dir is where the files of a single server stay when it has ended, for the next one to go on with; "" = a
-	// directory that ends with it.
-	Dir string
-}
-
-// Durability is what is on disk when a server confirms. It is [Volatile] in every scenario but the one about it.
-type Durability int
-
-const (
-	Volatile    Durability = iota // nothing is written to disk
-	EverySecond                   // written at once, and forced to the disk within a second or so
-	Always                        // forced to the disk before the confirmation
-)
-
-func (d Durability) String() string {
-	return [...]string{"nothing on disk", "on disk every second", "on disk always"}[d]
-}
 
 // Settings are the run's, for all systems.
 type Settings struct {
@@ -91,15 +70,10 @@ type Server interface {
 	Stop()
 }
 
-// Filer is a [Server] that tells the directory of its files.
-type Filer interface {
-	Dir() string
-}
-
 // Callable is a [Server] that runs functions. Trivial opens connections through which call makes the server run one
-// that does nothing; flush is how long a call may wait for others before they are sent together.
+// that does nothing.
 type Callable interface {
-	Trivial(ctx context.Context, flush time.Duration) (call func(context.Context) error, stop func(), err error)
+	Trivial(ctx context.Context) (call func(context.Context) error, stop func(), err error)
 }
 
 // Sample is the state of a server's counters, or the difference of two.
@@ -145,9 +119,6 @@ type Worker struct {
 	// Handle gets a job's payload. It is called concurrently.
 	Handle      func(ctx context.Context, payload []byte)
 	Concurrency int
-	// Lease is how long the work of a dead worker stays with it; 0 is the system's default. Only [Leaser]s
-	// are given one.
-	Lease time.Duration
 	// Counts says that Handle returns at once and looks at no payload. A worker in a process of its own may then have
 	// such a handler there, and afterwards call Handle once for every job that it handled, without the payload.
 	Counts bool
@@ -172,25 +143,6 @@ type Producer interface {
 		perCall int) (send func(context.Context) ([]time.Duration, error), err error)
 	// SubmitAt is Submit; it returns when the other process began, by the clock of [Began].
 	SubmitAt(ctx context.Context, payload []byte) (time.Time, error)
-}
-
-// Spawner is a [Store] that can have workers in further processes of its own. For other stores the harness starts
-// itself again.
-type Spawner interface {
-	// Spawn starts a process that is ready to work. handled is told of jobs that a no-op handler has handled.
-	Spawn(ctx context.Context, concurrency int, handled func(n int)) (Spawned, error)
-}
-
-// Spawned is a worker in a process of its own.
-type Spawned struct {
-	PID   int
-	Begin func(ctx context.Context) error // lets it work; called once
-	Stop  func() error                    // lets running handlers end, and waits until the process has ended
-}
-
-// Leaser is a [Store] whose workers renew what they hold. Lease returns the lease time that Work makes of the wish.
-type Leaser interface {
-	Lease(wish time.Duration) time.Duration
 }
 
 // Poller is a [Store] whose idle workers look for jobs from time to time, where others are woken. How long a job
@@ -238,27 +190,6 @@ type Spacer interface {
 // Lightest is a [Store] that can make the call of its own that costs the server least.
 type Lightest interface {
 	Lightest(ctx context.Context) error
-}
-
-// Sharer is a [Store] of several tenants, among whom its workers share themselves out.
-type Sharer interface {
-	// SubmitFor submits jobs of a tenant; many of them in the way the system has for many.
-	SubmitFor(ctx context.Context, tenant string, priority int, payloads [][]byte) error
-	// Weigh gives a tenant a weight; the usual one is 1.
-	Weigh(ctx context.Context, tenant string, weight int) error
-	// Age lets so much waiting outweigh a step of priority among the jobs of a tenant.
-	Age(ctx context.Context, tenant string, step time.Duration) error
-	// WorkForAll is Work for the jobs of every tenant.
-	WorkForAll(ctx context.Context, w Worker) (stop func() error, err error)
-}
-
-// Gater is a [Store] whose jobs can have to ask budgets and quotas before they run.
-type Gater interface {
-	// Gate makes a budget and a quota that refuse nothing; SubmitGated submits jobs that ask them.
-	Gate(ctx context.Context, budgets, quotas []string) error
-	SubmitGated(ctx context.Context, budgets, quotas []string, payloads [][]byte) error
-	// Report counts one use of a budget, under a key of its own.
-	Report(ctx context.Context, budget, key string) error
 }
 
 // Suspender is a [Store] whose jobs can wait for a signal from outside without occupying a worker.

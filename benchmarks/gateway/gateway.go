@@ -1,5 +1,4 @@
-// Package gateway measures the HTTP API beside the Go client, in one run: submissions a second, events of streams to
-// many readers, the memory that a reader costs, and results that are waited for.
+// Package gateway measures events of a stream on their way through the HTTP API to many readers.
 //
 // It starts a server and a "flowfabric serve" of their own; work is done by a worker in this process.
 package gateway
@@ -28,7 +27,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
@@ -36,12 +34,7 @@ import (
 // Options of a run.
 type Options struct {
 	Server  string // program to start
-	Submits int    // of each kind
 	Readers int    // of one execution
-	Many    int    // readers of 100 executions
-	Waits   int    // results that are waited for
-	Work    int    // executions of a drain
-	Idle    int    // workers that wait for work
 }
 
 var talks = handler.Define[int, string]("talks", flowfabric.Retries(0))
@@ -50,9 +43,6 @@ type bench struct {
 	ctx    context.Context
 	o      Options
 	base   string
-	store  *server.Server
-	pid    int
-	client *client.Client
 	out    io.Writer
 	frames chan int // tells the handler how many frames to write next; 0 ends it
 }
@@ -66,17 +56,13 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 		return err
 	}
 	defer s.Stop()
-	b := &bench{ctx: ctx, o: o, out: out, store: s, frames: make(chan int)}
+	b := &bench{ctx: ctx, o: o, out: out, frames: make(chan int)}
 	stop, err := b.serve(s.URL())
 	if err != nil {
 		return err
 	}
 	defer stop()
 	quiet := slog.New(slog.DiscardHandler)
-	if b.client, err = client.Connect(ctx, client.Config{URL: s.URL(), Logger: quiet}); err != nil {
-		return err
-	}
-	defer b.client.Close()
 	w, err := runtime.New(runtime.Config{URL: s.URL(), Concurrency: 256, Logger: quiet}, handler.Bind(talks, b.talk))
 	if err != nil {
 		return err
@@ -86,12 +72,7 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 	defer cancel()
 	working.Go(func() { _ = w.Run(ctx) })
 	fmt.Fprintf(out, "%s, flowfabric serve in a process of its own\n\n", s.Name())
-	for _, part := range []func() error{b.submits, b.stream, b.memory, b.waits, b.drains, b.lone, b.idle} {
-		if err := part(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.stream()
 }
 
 // serve builds and starts flowfabric serve.
@@ -118,7 +99,7 @@ func (b *bench) serve(url string) (stop func(), err error) {
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
-	b.base, b.pid = "http://"+address, command.Process.Pid
+	b.base = "http://" + address
 	stop = func() {
 		_ = command.Process.Signal(os.Interrupt)
 		_ = command.Wait()
@@ -137,11 +118,8 @@ func (b *bench) serve(url string) (stop func(), err error) {
 	return nil, errors.New("flowfabric serve does not become ready")
 }
 
-// talk writes frames as it is told, if its input is 1; else it returns at once.
-func (b *bench) talk(ctx context.Context, t *handler.Task, in int) (string, error) {
-	if in != 1 {
-		return "done", nil
-	}
+// talk writes frames as it is told.
+func (b *bench) talk(ctx context.Context, t *handler.Task, _ int) (string, error) {
 	for {
 		select {
 		case n := <-b.frames:
@@ -176,46 +154,6 @@ func (b *bench) post(path, body string) (string, error) {
 	return made.ID, json.Unmarshal(text, &made)
 }
 
-// submits compares 64 callers of the API with 64 of the client.
-func (b *bench) submits() error {
-	http.DefaultTransport.(*http.Transport).MaxIdleConnsPerHost = 256
-	nobody := handler.Define[int, string]("nobody")
-	rate := func(submit func() error) (float64, error) {
-		var left atomic.Int64
-		left.Store(int64(b.o.Submits))
-		var failed atomic.Pointer[error]
-		var group conc.WaitGroup
-		began := time.Now()
-		for range 64 {
-			group.Go(func() {
-				for left.Add(-1) >= 0 {
-					if err := submit(); err != nil {
-						failed.Store(&err)
-						return
-					}
-				}
-			})
-		}
-		group.Wait()
-		if err := failed.Load(); err != nil {
-			return 0, *err
-		}
-		return float64(b.o.Submits) / time.Since(began).Seconds(), nil
-	}
-	for round := range 3 {
-		direct, err := rate(func() error { _, err := client.Submit(b.ctx, b.client, nobody, 1); return err })
-		if err != nil {
-			return err
-		}
-		api, err := rate(func() error { _, err := b.post("/v1/executions", `{"kind":"nobody","input":1}`); return err })
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(b.out, "submits, 64 at once, round %d: Go client %.0f/s, HTTP API %.0f/s\n", round+1, direct, api)
-	}
-	return nil
-}
-
 // reader follows an execution and counts its frames.
 func (b *bench) reader(id string, frames *atomic.Int64, ready func()) error {
 	address := strings.TrimPrefix(b.base, "http://")
@@ -225,12 +163,15 @@ func (b *bench) reader(id string, frames *atomic.Int64, ready func()) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(b.ctx, func() { _ = conn.Close() })()
-	fmt.Fprintf(conn, "GET /v1/executions/%s/events HTTP/1.1\r\nHost: x\r\n\r\n", id)
+	fmt.Fprintf(conn, "GET /v1/executions/%s/events HTTP/1.1\r\nHost: %s\r\n\r\n", id, address)
 	lines, first := bufio.NewReaderSize(conn, 4096), true
 	for {
 		line, err := lines.ReadSlice('\n')
 		if err != nil {
 			return err
+		}
+		if bytes.HasPrefix(line, []byte("HTTP/1.1 ")) && !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
+			return fmt.Errorf("follow %s: %s", id, line)
 		}
 		if first && bytes.HasPrefix(line, []byte("event: attempt")) {
 			first = false
@@ -264,6 +205,9 @@ func (b *bench) follow(ids []string, n int) (frames *atomic.Int64, wait func() e
 		}
 	}
 	ready.Wait()
+	if err := failed.Load(); err != nil {
+		return nil, nil, *err
+	}
 	return frames, func() error {
 		group.Wait()
 		if err := failed.Load(); err != nil {
@@ -299,104 +243,4 @@ func (b *bench) stream() error {
 	}
 	b.frames <- 0
 	return wait()
-}
-
-// resident is the memory of flowfabric serve, in KiB.
-func (b *bench) resident() (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.pid))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return 0, errors.New("no VmRSS")
-	}
-	return strconv.Atoi(fields[0])
-}
-
-// memory is what a reader costs the process that serves.
-func (b *bench) memory() error {
-	const executions = 100
-	var ids []string
-	for range executions {
-		id, err := b.post("/v1/executions", `{"kind":"talks","input":1}`)
-		if err != nil {
-			return err
-		}
-		ids = append(ids, id)
-	}
-	before, err := b.resident()
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	_, wait, err := b.follow(ids, b.o.Many/executions)
-	if err != nil {
-		return err
-	}
-	joined := time.Since(began)
-	after, err := b.resident()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(b.out, "memory, %d readers of %d executions: %.1f KiB a reader, all there after %s\n", b.o.Many,
-		executions, float64(after-before)/float64(b.o.Many), joined.Round(time.Millisecond))
-	for range executions {
-		b.frames <- 0
-	}
-	return wait()
-}
-
-// waits is how many results are waited for at once, and how long after the end the last one comes.
-func (b *bench) waits() error {
-	id, err := b.post("/v1/executions", `{"kind":"talks","input":1}`)
-	if err != nil {
-		return err
-	}
-	before, err := b.resident()
-	if err != nil {
-		return err
-	}
-	var group conc.WaitGroup
-	var failed atomic.Pointer[error]
-	var asked sync.WaitGroup
-	for range b.o.Waits {
-		asked.Add(1)
-		group.Go(func() {
-			q, err := http.NewRequestWithContext(b.ctx, http.MethodGet, b.base+"/v1/executions/"+id+"/result", nil)
-			if err != nil {
-				failed.Store(&err)
-				asked.Done()
-				return
-			}
-			q.Header.Set("Prefer", "wait=60")
-			asked.Done()
-			r, err := http.DefaultClient.Do(q)
-			if err == nil {
-				if r.StatusCode != http.StatusOK {
-					err = fmt.Errorf("result: %d", r.StatusCode)
-				}
-				r.Body.Close()
-			}
-			if err != nil {
-				failed.Store(&err)
-			}
-		})
-	}
-	asked.Wait()
-	time.Sleep(2 * time.Second) // until all are held
-	after, err := b.resident()
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	b.frames <- 0
-	group.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	fmt.Fprintf(b.out, "results, %d waits at once: %.1f KiB each, the last answered %s after the end\n", b.o.Waits,
-		float64(after-before)/float64(b.o.Waits), time.Since(began).Round(time.Millisecond))
-	return nil
 }

@@ -10,34 +10,30 @@ import (
 
 // The names of figures. Per item means per job, per frame in the stream scenarios.
 const (
-	Items      = "items"                   // measured ones, without warm-up
-	Seconds    = "seconds"                 // of the measured part
-	Throughput = "per_second"              // items
-	P50        = "p50_ms"                  // of one call, or of what the scenario says
-	P99        = "p99_ms"                  //
-	ServerItem = "server_us_per_item"      // processor time of the whole server process
-	ClientItem = "client_us_per_item"      // processor time of this process, the harness included
-	OfFirst    = "server_ratio_to_first"   // ServerItem / that of the first variant in the same round
-	AllocItem  = "client_allocs_per_item"  // objects that this process allocated, the harness included
-	CallsItem  = "calls_per_item"          // function and script calls
-	CmdsItem   = "commands_per_item"       // executed by the server, those inside functions and scripts included
-	ServerCPU  = "server_cpu_percent"      // of one core
-	ClientCPU  = "client_cpu_percent"      // of one core
-	AllCPU     = "all_cpu_percent"         // of one core, server and client together
-	CallsSec   = "calls_per_second"        // function and script calls, and pings
-	CmdsSec    = "commands_per_second"     //
-	RawPerSec  = "raw_xadd_per_second"     // pipelined XADD of the same frames in the same round
-	RawServer  = "raw_server_us"           // processor time of the server per raw XADD
-	RawRatio   = "ratio_to_raw"            // Throughput / RawPerSec
-	Waiting    = "bytes_waiting"           // per job, payload not counted
-	Active     = "bytes_active"            //
-	Done       = "bytes_done"              //
-	Parked     = "bytes_suspended"         //
-	Retained   = "done_retained"           // completed jobs that the server still knows after the round
-	Leases     = "held"                    // jobs held at once
-	HoldUSec   = "holding_server_us_per_s" // server processor time per second of holding, above that of an idle worker
-	HoldCalls  = "holding_calls_per_s"     // calls per second of holding, above those of an idle worker
-	LeaseSec   = "lease_seconds"
+	Items      = "items"                  // measured ones, without warm-up
+	Seconds    = "seconds"                // of the measured part
+	Throughput = "per_second"             // items
+	P50        = "p50_ms"                 // of one call, or of what the scenario says
+	P99        = "p99_ms"                 //
+	ServerItem = "server_us_per_item"     // processor time of the whole server process
+	ClientItem = "client_us_per_item"     // processor time of this process, the harness included
+	OfFirst    = "server_ratio_to_first"  // ServerItem / that of the first variant in the same round
+	AllocItem  = "client_allocs_per_item" // objects that this process allocated, the harness included
+	CallsItem  = "calls_per_item"         // function and script calls
+	CmdsItem   = "commands_per_item"      // executed by the server, those inside functions and scripts included
+	ServerCPU  = "server_cpu_percent"     // of one core
+	ClientCPU  = "client_cpu_percent"     // of one core
+	AllCPU     = "all_cpu_percent"        // of one core, server and client together
+	CallsSec   = "calls_per_second"       // function and script calls, and pings
+	CmdsSec    = "commands_per_second"    //
+	RawPerSec  = "raw_xadd_per_second"    // pipelined XADD of the same frames in the same round
+	RawServer  = "raw_server_us"          // processor time of the server per raw XADD
+	RawRatio   = "ratio_to_raw"           // Throughput / RawPerSec
+	Waiting    = "bytes_waiting"          // per job, payload not counted
+	Active     = "bytes_active"           //
+	Done       = "bytes_done"             //
+	Parked     = "bytes_suspended"        //
+	Retained   = "done_retained"          // completed jobs that the server still knows after the round
 	Workers    = "workers"
 	Longest    = "longest_call_ms"  // of the server; 0 when none took longer than a half
 	Backlog    = "left_ms"          // after the last handler, until nothing was left to do
@@ -45,13 +41,6 @@ const (
 	Edge       = "bytes_edge"       // of each further edge
 	OfIdeal    = "ratio_to_ideal"   // Throughput / what as many handlers could do at most
 	AtOnce     = "handlers_at_once" // most of them, as handlers saw it
-	Share      = "share"            // of what was handed out, that went to the tenant in question
-)
-
-// The shares of jobs that the least and the most busy process handled.
-const (
-	LeastShare = "share_least"
-	MostShare  = "share_most"
 )
 
 // Figures are what one round measured, by name.

@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
-	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 )
 
 // account is the user that the server's processes and files belong to.
@@ -43,9 +42,9 @@ func (a account) attributes() *syscall.SysProcAttr {
 	return attributes
 }
 
-// dir makes a temporary directory of that user, for a server that is to run like that.
-func (a account) dir(how driver.Serving) (string, error) {
-	dir, err := server.Directory(how)
+// dir makes a temporary directory of that user.
+func (a account) dir() (string, error) {
+	dir, err := os.MkdirTemp("", "ffbench")
 	if err != nil {
 		return "", err
 	}
@@ -54,14 +53,6 @@ func (a account) dir(how driver.Serving) (string, error) {
 		return "", err
 	}
 	return dir, nil
-}
-
-// mkdir makes a directory of that user, which nobody else may enter: PostgreSQL insists.
-func (a account) mkdir(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
-	return a.own(dir)
 }
 
 func (a account) own(dir string) error {

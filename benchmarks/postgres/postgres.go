@@ -40,7 +40,6 @@ const (
 type Server struct {
 	cmd      *exec.Cmd
 	dir      string
-	how      driver.Durability
 	admin    *pgx.Conn // to the database that Reset leaves alone
 	name     string
 	empty    int64 // bytes of the database after Reset
@@ -50,17 +49,21 @@ type Server struct {
 }
 
 // Start starts a server and waits until it answers. The end of ctx stops it.
-func Start(ctx context.Context, how driver.Serving) (*Server, error) {
-	t, err := initialized(ctx)
+func Start(ctx context.Context) (*Server, error) {
+	bin, err := programs(debian)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := t.user.dir(how)
+	user, err := accountOfServer()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, how: how.Durability, exited: make(chan struct{})}
-	if err := s.start(ctx, t); err != nil {
+	dir, err := user.dir()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, exited: make(chan struct{})}
+	if err := s.start(ctx, bin, user); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
@@ -76,9 +79,9 @@ func Start(ctx context.Context, how driver.Serving) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, t *template) error {
+func (s *Server) start(ctx context.Context, bin string, user account) error {
 	data := filepath.Join(s.dir, "data")
-	if err := t.copyTo(ctx, data); err != nil {
+	if err := initialize(ctx, bin, user, s.dir); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(s.dir, "log"))
@@ -87,13 +90,13 @@ func (s *Server) start(ctx context.Context, t *template) error {
 	}
 	defer log.Close()
 	args := []string{"-D", data, "-k", s.dir, "-p", port, "-c", "listen_addresses="}
-	for _, setting := range slices.Concat(Settings, durable[s.how]) {
+	for _, setting := range slices.Concat(Settings, lazy) {
 		args = append(args, "-c", setting)
 	}
-	s.cmd = exec.CommandContext(ctx, filepath.Join(t.bin, "postgres"), args...)
+	s.cmd = exec.CommandContext(ctx, filepath.Join(bin, "postgres"), args...)
 	s.cmd.Dir = s.dir
 	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.cmd.SysProcAttr = t.user.attributes()
+	s.cmd.SysProcAttr = user.attributes()
 	s.cmd.Cancel, s.cmd.WaitDelay = s.quit, stopTimeout
 	if err := s.cmd.Start(); err != nil {
 		return err
@@ -130,7 +133,7 @@ func (s *Server) connect(ctx context.Context) error {
 		return err
 	}
 	number, _, _ := strings.Cut(version, " ") // what follows is the distribution's
-	s.name = fmt.Sprintf("postgresql %s, %s", number, strings.Join(durable[s.how], ", "))
+	s.name = fmt.Sprintf("postgresql %s, %s", number, strings.Join(lazy, ", "))
 	return nil
 }
 
@@ -171,9 +174,6 @@ func (s *Server) url(database string) string {
 	return fmt.Sprintf("postgres://%s@/%s?host=%s&port=%s&sslmode=disable", owner, database, url.QueryEscape(s.dir),
 		port)
 }
-
-// Dir is where the server's files are.
-func (s *Server) Dir() string { return s.dir }
 
 // PID of the first process, from which all others descend.
 func (s *Server) PID() int { return s.cmd.Process.Pid }

@@ -1,16 +1,8 @@
 package postgres
 
-import "github.com/flowfabric/flowfabric-go/benchmarks/driver"
-
-// durable are the settings that decide what is on disk when a transaction is confirmed. Volatile writes as lazily as
-// PostgreSQL can, because the other systems write nothing then; it still writes, but waits for nothing. EverySecond is
-// the nearest there is: the log is forced to disk every 200 ms, and a confirmed transaction is on disk after three
-// times that at most.
-var durable = map[driver.Durability][]string{
-	driver.Volatile:    {"fsync=off", "synchronous_commit=off", "full_page_writes=off"},
-	driver.EverySecond: {"fsync=on", "synchronous_commit=off", "full_page_writes=on"},
-	driver.Always:      {"fsync=on", "synchronous_commit=on", "full_page_writes=on"},
-}
+// lazy are the settings that decide what is on disk when a transaction is confirmed: PostgreSQL writes as lazily as it
+// can, because the other systems write nothing; it still writes, but waits for nothing.
+var lazy = []string{"fsync=off", "synchronous_commit=off", "full_page_writes=off"}
 
 // Settings are the others that differ from PostgreSQL's, as a careful administrator of a machine with a few GB would
 // choose them for many short transactions: enough buffers for all data, no checkpoint in the middle of a run, no log

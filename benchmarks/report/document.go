@@ -54,8 +54,6 @@ type Settings struct {
 	Workers     int      `json:"idle_workers"`
 	Members     int      `json:"flow_members"`
 	Growth      []int    `json:"growth_waiting"`
-	Payloads    []int    `json:"payload_sizes"`
-	Lease       string   `json:"lease"`
 	Window      string   `json:"window"`
 	Settle      string   `json:"settle"`
 }

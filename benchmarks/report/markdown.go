@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -14,52 +15,39 @@ import (
 const (
 	notesFile    = "NOTES.md"    // written by people, beside the report
 	findingsFile = "FINDINGS.md" // likewise
-	chartsName   = "charts"      // the directory of charts beside the report, which belongs to it
-	tablesName   = "tables"      // the directory of the runs' tables, likewise
+	tablesName   = "tables"      // the directory of the runs' tables, which belongs to the report
 )
 
-// Save writes the report of runs to path, and beside it a file for each run into the directory "tables" and its
-// charts into "charts". It replaces what files of these kinds were there.
+// Save writes the report of runs to path, and beside it a file for each run into the directory "tables". It replaces
+// what files of that kind were there.
 func Save(path string, runs []Document) error {
-	pictures, err := Pictures(runs)
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(filepath.Join(dir, tablesName), 0o755); err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(dir, tablesName, "run-*.md"))
 	if err != nil {
 		return err
 	}
-	files := map[string][]byte{}
-	for _, p := range pictures {
-		files[filepath.Join(chartsName, p.File)] = p.SVG
+	for _, file := range old {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
 	}
 	for i, d := range runs {
 		var text strings.Builder
-		Tables(&text, i, d, slices.DeleteFunc(slices.Clone(pictures), func(p Picture) bool { return p.Run != i }))
-		files[filepath.Join(tablesName, tablesFile(i))] = []byte(text.String())
-	}
-	dir := filepath.Dir(path)
-	for _, kind := range []string{filepath.Join(chartsName, "*.svg"), filepath.Join(tablesName, "run-*.md")} {
-		old, err := filepath.Glob(filepath.Join(dir, kind))
-		if err != nil {
+		if err := Tables(&text, i, d); err != nil {
 			return err
 		}
-		for _, file := range old {
-			if err := os.Remove(file); err != nil {
-				return err
-			}
+		file := filepath.Join(dir, tablesName, tablesFile(i))
+		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
+			return err
 		}
 	}
 	_, missing := os.Stat(filepath.Join(dir, notesFile))
 	var text strings.Builder
 	Markdown(&text, runs, missing == nil)
-	files[filepath.Base(path)] = []byte(text.String())
-	for name, content := range files {
-		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, content, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
 
 func tablesFile(i int) string { return fmt.Sprintf("run-%d.md", i+1) }
@@ -80,7 +68,7 @@ func Markdown(out io.Writer, runs []Document, notes bool) {
 	fmt.Fprint(out, "\n\n")
 	headline(out, judged)
 	fmt.Fprint(out, "## Runs\n\n")
-	head(out, "Run", "When", "Systems", "Scenarios", "Rounds", "Tables and charts")
+	head(out, "Run", "When", "Systems", "Scenarios", "Rounds", "Tables")
 	for i, d := range runs {
 		var systems []string
 		for _, s := range d.Systems {
@@ -157,8 +145,8 @@ func worst(lines []Line) (out []Line) {
 	return out
 }
 
-// Tables writes all that one run measured, and its charts.
-func Tables(out io.Writer, i int, d Document, pictures []Picture) {
+// Tables writes all that one run measured, in the tables that the run printed.
+func Tables(out io.Writer, i int, d Document) error {
 	fmt.Fprintf(out, "# Run %d\n\n", i+1)
 	about(out, d)
 	var judged []Line
@@ -171,19 +159,12 @@ func Tables(out io.Writer, i int, d Document, pictures []Picture) {
 		fmt.Fprint(out, "\n## Targets\n\n")
 		targetTable(out, judged, false)
 	}
-	if len(pictures) > 0 {
-		fmt.Fprint(out,
-			"\n## Charts\n\nBars and dots are medians, whiskers go from the least to the most of all rounds.\n")
-		for _, p := range pictures {
-			fmt.Fprintf(out, "\n![%s](../%s/%s)\n", p.Title, chartsName, p.File)
-		}
+	fmt.Fprint(out, "\n## Figures\n\n```text\n")
+	if err := d.Print(out); err != nil {
+		return err
 	}
-	fmt.Fprint(out, "\n## Figures\n")
-	for _, results := range d.byScenario() {
-		scenarioTable(out, results)
-	}
-	costTable(out, d)
-	boundsTable(out, d)
+	_, err := fmt.Fprint(out, "```\n")
+	return err
 }
 
 func count(n int, what string) string {
@@ -285,12 +266,8 @@ func about(out io.Writer, d Document) {
 	for _, s := range d.Systems {
 		row(out, s.Name, s.Version, servers[s.Name])
 	}
-	fmt.Fprintf(out, "\n%s\n\nSettings: ", order(d))
-	var list []string
-	for _, s := range fields(d.Settings) {
-		list = append(list, fmt.Sprintf("%s `%s`", s.name, s.value))
-	}
-	fmt.Fprintf(out, "%s.\n", strings.Join(list, ", "))
+	settings, _ := json.Marshal(d.Settings) // of plain fields: never fails
+	fmt.Fprintf(out, "\n%s\n\nSettings: `%s`.\n", order(d), settings)
 	if len(d.Modules) == 0 {
 		return
 	}
@@ -315,4 +292,15 @@ func order(d Document) string {
 	return fmt.Sprintf(
 		"%d rounds of every scenario. The systems take turns: in rounds 1, 3 and so on in the order %s; in rounds 2, 4 and so on in the order %s.",
 		d.Settings.Rounds, strings.Join(there, ", "), strings.Join(back, ", "))
+}
+
+// serversOf are the servers of the systems in their first scenario; one that is about servers has others besides.
+func serversOf(d Document) map[string]string {
+	out := map[string]string{}
+	for _, r := range d.Results {
+		if r.Server != "" && out[r.System] == "" {
+			out[r.System] = r.Server
+		}
+	}
+	return out
 }

@@ -43,8 +43,7 @@ func first() report.Document {
 		Modules: map[string]string{"github.com/redis/rueidis": "v1.0.79", "github.com/hibiken/asynq": "v0.26.0"},
 		Systems: []report.System{{"flowfabric", "v1.0.0, library 7"}, {"asynq", "v0.26.0"}, {"river-tuned", "v0.1"}},
 		Settings: report.Settings{Server: "redis-server", Scenarios: []string{"drain", "latency"}, Rounds: 3,
-			Items: 20_000, Payload: 256, Concurrency: 64, Partitions: 64, Batch: 32, Workers: 64, Members: 1000,
-			Lease: "3s"},
+			Items: 20_000, Payload: 256, Concurrency: 64, Partitions: 64, Batch: 32, Workers: 64, Members: 1000},
 		Results: []scenario.Result{
 			result("drain", "", "flowfabric",
 				map[string][]float64{measure.Throughput: {40_000, 50_000, 60_000}, measure.ServerItem: {20, 20, 20},

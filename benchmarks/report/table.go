@@ -27,24 +27,12 @@ var shared = []column{
 
 // own are the columns of the others.
 var own = map[string][]column{
-	"renew": {
-		{measure.Leases, "held"}, {measure.LeaseSec, "lease s"}, {measure.HoldUSec, "holding: srv µs/s"},
-		{measure.HoldCalls, "calls/s"},
-		{measure.CallsSec, "all calls/s"}, {measure.CmdsSec, "commands/s"}, {measure.ServerCPU, "srv CPU %"},
-		{measure.ClientCPU, "cli CPU %"},
-	},
 	"flow": {
 		{measure.Throughput, "graphs/s"}, {measure.P50, "stage p50 ms"}, {measure.P99, "p99 ms"},
 		{measure.Backlog, "left ms"},
 		{measure.Longest, "longest call ms"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
 		{measure.CallsItem, "calls"},
 		{measure.CmdsItem, "commands"}, {measure.Blocked, "B blocked"}, {measure.Edge, "B edge"},
-	},
-	"processes": {
-		{measure.Throughput, "/s"}, {measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
-		{measure.CallsItem, "calls"},
-		{measure.CmdsItem, "commands"}, {measure.Backlog, "left ms"}, {measure.LeastShare, "least share"},
-		{measure.MostShare, "most share"}, {measure.Retained, "retained"},
 	},
 	"sleep": {
 		{measure.OfIdeal, "of ideal"}, {measure.Throughput, "/s"}, {measure.AtOnce, "most at once"},
@@ -53,14 +41,9 @@ var own = map[string][]column{
 		{measure.Retained, "retained"},
 	},
 	"claims": {
-		{measure.Throughput, "claimed/s"}, {measure.P50, "call p50 ms"}, {measure.P99, "p99 ms"},
+		{measure.Throughput, "claims/s"}, {measure.P50, "call p50 ms"}, {measure.P99, "p99 ms"},
 		{measure.ServerItem, "srv µs"}, {measure.ClientItem, "cli µs"},
 		{measure.CallsItem, "calls"}, {measure.CmdsItem, "commands"},
-	},
-	"tenants": {
-		{measure.P50, "wait p50 ms"}, {measure.P99, "p99 ms"}, {measure.Share, "share"}, {measure.Items, "jobs"},
-		{measure.ServerItem, "srv µs"},
-		{measure.CallsItem, "calls"},
 	},
 	"idle": {
 		{measure.Workers, "workers"}, {measure.CallsSec, "calls/s"}, {measure.CmdsSec, "commands/s"},

@@ -239,8 +239,8 @@ type look struct {
 }
 
 // Serve starts what the system starts.
-func (w *watched) Serve(ctx context.Context, how driver.Serving) (driver.Server, error) {
-	s, err := w.System.Serve(ctx, how)
+func (w *watched) Serve(ctx context.Context) (driver.Server, error) {
+	s, err := w.System.Serve(ctx)
 	if err != nil {
 		return nil, err
 	}

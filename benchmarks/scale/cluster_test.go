@@ -19,7 +19,7 @@ import (
 func TestPartitionsLieWhereAClusterPutsThem(t *testing.T) {
 	for _, partitions := range []int{64, 256} {
 		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
-			s, err := server.StartCluster(t.Context(), "redis-server", driver.Serving{})
+			s, err := server.StartCluster(t.Context(), "redis-server")
 			if errors.Is(err, driver.ErrNotInstalled) || errors.Is(err, exec.ErrNotFound) {
 				t.Skip(err)
 			}

@@ -4,8 +4,8 @@ import "time"
 
 // Call is the server time of a call: Fixed, and Item for each item, both in µs.
 type Call struct {
-	Fixed float64 `json:"fixed_us"`
-	Item  float64 `json:"item_us"`
+	Fixed float64
+	Item  float64
 }
 
 // Of is the time of a call with n items.
@@ -15,46 +15,46 @@ func micros(us float64) time.Duration { return time.Duration(us * float64(time.M
 
 // Costs are the constants of the model. All but Bytes are µs.
 type Costs struct {
-	Create   Call `json:"create"`
-	Claim    Call `json:"claim"`
-	Complete Call `json:"complete"`
-	Append   Call `json:"append"`
-	Poll     Call `json:"poll"` // its items are partitions
+	Create   Call
+	Claim    Call
+	Complete Call
+	Append   Call
+	Poll     Call // its items are partitions
 
-	Empty   float64 `json:"empty_claim_us"` // finds nothing and registers
-	Suspend float64 `json:"suspend_us"`
-	Signal  float64 `json:"signal_us"`
-	Renew   float64 `json:"renew_us"`
-	Tick    float64 `json:"tick_us"`
-	Ring    float64 `json:"ring_us"` // a doorbell inside a call
-	Ping    float64 `json:"ping_us"`
-	Fanout  float64 `json:"fanout_us"` // a message to one more connection
+	Empty   float64 // finds nothing and registers
+	Suspend float64
+	Signal  float64
+	Renew   float64
+	Tick    float64
+	Ring    float64 // a doorbell inside a call
+	Ping    float64
+	Fanout  float64 // a message to one more connection
 
 	// Outside is what a call costs the server outside its function: reading, parsing, answering; items are those of
 	// the call.
-	Outside Call `json:"outside"`
+	Outside Call
 	// Hop is the way of a message from one process until another acts on it.
-	Hop float64 `json:"hop_us"`
+	Hop float64
 	// Client is the processor time of a worker for each job, of which a worker process has one processor.
-	Client float64 `json:"client_us"`
+	Client float64
 
-	Bytes Bytes `json:"bytes"`
+	Bytes Bytes
 }
 
 // Bytes are what the server's memory holds for one of each; executions without their payload.
 type Bytes struct {
-	Waiting      float64 `json:"waiting"`
-	Suspended    float64 `json:"suspended"`
-	Active       float64 `json:"active"`
-	Done         float64 `json:"done"`
-	Payload      float64 `json:"payload"`
-	Result       float64 `json:"result"`
-	Connection   float64 `json:"connection"`
-	Subscription float64 `json:"subscription"` // a channel with one subscriber
-	Shared       float64 `json:"shared"`       // one more subscriber of a channel
-	Waiter       float64 `json:"waiter"`
-	Session      float64 `json:"session"`
-	Registration float64 `json:"registration"`
+	Waiting      float64
+	Suspended    float64
+	Active       float64
+	Done         float64
+	Payload      float64
+	Result       float64
+	Connection   float64
+	Subscription float64 // a channel with one subscriber
+	Shared       float64 // one more subscriber of a channel
+	Waiter       float64
+	Session      float64
+	Registration float64
 }
 
 // Published are the constants that docs/explanation/scale.md explains: run 3 of the report of 2026-11-23 (46ebb07b),

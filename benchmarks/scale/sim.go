@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// Load is what a simulation is about. Durations are in seconds in JSON.
+// Load is what a simulation is about. Durations are in seconds.
 type Load struct {
-	Seed       uint64 `json:"seed"`
-	Primaries  int    `json:"primaries"`
-	Partitions int    `json:"partitions"`
-	Even       bool   `json:"even"` // partitions are dealt to primaries in turn, instead of by their slots
+	Seed       uint64
+	Primaries  int
+	Partitions int
+	Even       bool // partitions are dealt to primaries in turn, instead of by their slots
 
-	Preload   int     `json:"preload"`   // executions that wait at the beginning
-	Jobs      int     `json:"jobs"`      // submitted at most; 0: no bound
-	Producers int     `json:"producers"` // clients that share out Rate
-	Rate      float64 `json:"rate"`      // submits a second of all, at random moments; 0: none
-	Rest      float64 `json:"rest"`      // instead of Rate: one producer submits so long after the last job has begun
+	Preload   int     // executions that wait at the beginning
+	Jobs      int     // submitted at most; 0: no bound
+	Producers int     // clients that share out Rate
+	Rate      float64 // submits a second of all, at random moments; 0: none
+	Rest      float64 // instead of Rate: one producer submits so long after the last job has begun
 
-	Workers     int     `json:"workers"`
-	Concurrency int     `json:"concurrency"`
-	Work        float64 `json:"work"`   // that a handler takes
-	Spread      bool    `json:"spread"` // handlers take random times of that mean instead
+	Workers     int
+	Concurrency int
+	Work        float64 // that a handler takes
+	Spread      bool    // handlers take random times of that mean instead
 	// Grain is how often an idle process looks at its timers: Go's scheduler, when it sleeps, wakes up to a
 	// millisecond late.
-	Grain float64 `json:"grain"`
-	Lease float64 `json:"lease"`
+	Grain float64
+	Lease float64
 
 	// of virtual time, at most; it ends earlier when all Preload and Jobs have ended
-	Seconds   float64 `json:"seconds"`
-	Warm      float64 `json:"warm"`      // seconds that are not counted
-	Uncounted int     `json:"uncounted"` // instead: so many executions that end first are not counted
+	Seconds   float64
+	Warm      float64 // seconds that are not counted
+	Uncounted int     // instead: so many executions that end first are not counted
 }
 
 // check names what is out of range.

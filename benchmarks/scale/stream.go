@@ -44,7 +44,7 @@ func (c *checking) measureStream(ctx context.Context) (*watched, measure.Figures
 	ctx, cancel := context.WithTimeoutCause(ctx, streamUntil, errors.New("not all executions have begun"))
 	defer cancel()
 	w := c.watching(false)
-	s, err := w.Serve(ctx, driver.Serving{})
+	s, err := w.Serve(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

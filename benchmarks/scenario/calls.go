@@ -12,9 +12,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 )
 
-// flush is how long a client may wait for more calls before it sends those it has, in the last variant of calls.
-const flush = 20 * time.Microsecond
-
 // calls measures the ceiling of everything that is made of calls: a function that does nothing, beside the lightest
 // call that the system itself makes, which is given as a share of it.
 func calls(ctx context.Context, b *Bench) error {
@@ -30,20 +27,17 @@ func calls(ctx context.Context, b *Bench) error {
 	for _, v := range []struct {
 		name       string
 		goroutines int
-		flush      time.Duration
 		own        bool
 	}{
 		{name: "nothing, one goroutine", goroutines: 1},
 		{name: "lightest, one goroutine", goroutines: 1, own: true},
 		{name: fmt.Sprintf("nothing, %d goroutines", b.Concurrency), goroutines: b.Concurrency},
 		{name: fmt.Sprintf("lightest, %d goroutines", b.Concurrency), goroutines: b.Concurrency, own: true},
-		{name: fmt.Sprintf("nothing, %d goroutines, sent after %v", b.Concurrency, flush), goroutines: b.Concurrency,
-			flush: flush},
 	} {
 		call, stop := light.Lightest, func() {}
 		if !v.own {
 			var err error
-			if call, stop, err = server.Trivial(ctx, v.flush); err != nil {
+			if call, stop, err = server.Trivial(ctx); err != nil {
 				return err
 			}
 		}
@@ -54,7 +48,7 @@ func calls(ctx context.Context, b *Bench) error {
 		}
 		if v.own {
 			f[measure.RawRatio] = f[measure.Throughput] / ceiling[v.goroutines]
-		} else if v.flush == 0 {
+		} else {
 			ceiling[v.goroutines] = f[measure.Throughput]
 		}
 		b.done(v.name, f, commands)
@@ -70,38 +64,43 @@ func (b *Bench) measureCalls(ctx context.Context, variant string, goroutines int
 	if goroutines == 1 {
 		each = max(b.Items/4, 1)
 	}
-	took := make([][]time.Duration, goroutines)
-	run := func(calls int) error {
-		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
-		for i := range goroutines {
-			took[i] = make([]time.Duration, 0, calls)
-			p.Go(func(ctx context.Context) error {
-				for range calls {
-					began := time.Now()
-					if err := call(ctx); err != nil {
-						return err
-					}
-					took[i] = append(took[i], time.Since(began))
-				}
-				return nil
-			})
-		}
-		return p.Wait()
-	}
-	if err := run(max(each/warmShare, 1)); err != nil {
+	do := func(ctx context.Context, _ int) error { return call(ctx) }
+	if _, err := repeat(ctx, goroutines, max(each/warmShare, 1), do); err != nil {
 		return nil, nil, err
 	}
 	m, err := b.start(ctx, variant)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := run(each); err != nil {
+	took, err := repeat(ctx, goroutines, each, do)
+	if err != nil {
 		return nil, nil, err
 	}
 	f, commands, err := m.Stop(ctx, each*goroutines)
 	if err != nil {
 		return nil, nil, err
 	}
-	f.Latencies(slices.Concat(took...))
+	f.Latencies(took)
 	return f, commands, nil
+}
+
+// repeat lets n goroutines make so many calls each, and returns how long these took.
+func repeat(ctx context.Context, n, calls int, call func(ctx context.Context, i int) error) ([]time.Duration, error) {
+	took := make([][]time.Duration, n)
+	p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
+	for i := range n {
+		took[i] = make([]time.Duration, 0, calls)
+		p.Go(func(ctx context.Context) error {
+			for range calls {
+				began := time.Now()
+				if err := call(ctx, i); err != nil {
+					return err
+				}
+				took[i] = append(took[i], time.Since(began))
+			}
+			return nil
+		})
+	}
+	err := p.Wait()
+	return slices.Concat(took...), err
 }

@@ -59,43 +59,22 @@ type dialer interface {
 // appendAll makes calls appends to each of n streams, after a tenth of them as warm-up.
 func (b *Bench) appendAll(ctx context.Context, variant string, n, calls int,
 	appendTo func(context.Context, int) error) (Round, error) {
-	var took [][]time.Duration
-	run := func(calls int) error {
-		took = make([][]time.Duration, n)
-		p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
-		for i := range n {
-			p.Go(func(ctx context.Context) error {
-				for range calls {
-					began := time.Now()
-					if err := appendTo(ctx, i); err != nil {
-						return fmt.Errorf("append: %w", err)
-					}
-					took[i] = append(took[i], time.Since(began))
-				}
-				return nil
-			})
-		}
-		return p.Wait()
-	}
-	if err := run(max(calls/warmShare, 1)); err != nil {
-		return Round{}, err
+	if _, err := repeat(ctx, n, max(calls/warmShare, 1), appendTo); err != nil {
+		return Round{}, fmt.Errorf("append: %w", err)
 	}
 	m, err := b.start(ctx, variant)
 	if err != nil {
 		return Round{}, err
 	}
-	if err := run(calls); err != nil {
-		return Round{}, err
+	took, err := repeat(ctx, n, calls, appendTo)
+	if err != nil {
+		return Round{}, fmt.Errorf("append: %w", err)
 	}
 	f, commands, err := m.Stop(ctx, n*calls*b.Batch)
 	if err != nil {
 		return Round{}, err
 	}
-	var all []time.Duration
-	for _, t := range took {
-		all = append(all, t...)
-	}
-	f.Latencies(all)
+	f.Latencies(took)
 	return Round{Figures: f, Commands: commands}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
@@ -103,8 +102,7 @@ func (b *Bench) beside(ctx context.Context, waiting, perCall int, file filing) e
 		}
 		file(v.name, f, commands)
 	}
-	c := &crowd{warm: int64(max(n/warmShare, 1)), all: int64(n), warmed: make(chan struct{}),
-		finished: make(chan struct{})}
+	c := newCounter(n) // more jobs wait than it counts
 	return b.working(ctx, driver.Worker{Handle: c.handle, Concurrency: b.Concurrency, Counts: true}, func() error {
 		f, commands, err := b.measureSome(ctx, c)
 		if err == nil {
@@ -112,33 +110,6 @@ func (b *Bench) beside(ctx context.Context, waiting, perCall int, file filing) e
 		}
 		return err
 	})
-}
-
-// crowd is a no-op handler of a queue in which more jobs wait than are counted.
-type crowd struct {
-	warm, all        int64
-	handled          atomic.Int64
-	warmed, finished chan struct{} // closed by the job of that number
-}
-
-func (c *crowd) handle(context.Context, []byte) {
-	n := c.handled.Add(1)
-	if n == c.warm {
-		close(c.warmed)
-	}
-	if n == c.all {
-		close(c.finished)
-	}
-}
-
-// await waits for a channel of the crowd.
-func (c *crowd) await(ctx context.Context, ch <-chan struct{}) error {
-	select {
-	case <-ch:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("after %d of %d jobs: %w", c.handled.Load(), c.all, context.Cause(ctx))
-	}
 }
 
 // pile submits n jobs, perCall at a time, and keeps only a part of them in its own memory.
@@ -159,7 +130,7 @@ func (b *Bench) pile(ctx context.Context, n, perCall int) error {
 
 // measureSome measures from the end of the warm-up until as many jobs are handled as count. Those that the worker has
 // handled beyond them by the end of the measurement count as well.
-func (b *Bench) measureSome(ctx context.Context, c *crowd) (measure.Figures, map[string]driver.Command, error) {
+func (b *Bench) measureSome(ctx context.Context, c *counter) (measure.Figures, map[string]driver.Command, error) {
 	if err := c.await(ctx, c.warmed); err != nil {
 		return nil, nil, err
 	}

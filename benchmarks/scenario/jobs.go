@@ -178,19 +178,17 @@ func (c *counter) await(ctx context.Context, ch <-chan struct{}) error {
 }
 
 // measureWork measures from the end of the warm-up to the last job. The last ones, at most a worker's concurrency,
-// are handled but perhaps not yet settled then, as are those in flight at the beginning. workers are processes that
-// work.
-func (b *Bench) measureWork(ctx context.Context, c *counter, variant string,
-	workers ...int) (measure.Figures, map[string]driver.Command, error) {
+// are handled but perhaps not yet settled then, as are those in flight at the beginning.
+func (b *Bench) measureWork(ctx context.Context, c *counter) (measure.Figures, map[string]driver.Command, error) {
 	if err := c.await(ctx, c.warmed); err != nil {
 		return nil, nil, err
 	}
-	m, err := b.startHot(ctx, variant, workers...)
+	m, err := b.startHot(ctx, "")
 	if err != nil {
 		return nil, nil, err
 	}
 	if settler, ok := b.Store.(driver.Settler); ok {
-		return b.measureSettling(ctx, c, m, settler, b.Concurrency*max(len(workers), 1))
+		return b.measureSettling(ctx, c, m, settler)
 	}
 	before := c.handled.Load()
 	if err := c.await(ctx, c.finished); err != nil {
@@ -200,9 +198,9 @@ func (b *Bench) measureWork(ctx context.Context, c *counter, variant string,
 }
 
 // measureSettling is the rest of measureWork for systems in which many more jobs can be handled and not settled: it
-// ends when no more than most of them are, as in other systems, and tells how long after the last handler that was.
-func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Meter, s driver.Settler,
-	most int) (measure.Figures, map[string]driver.Command, error) {
+// ends when no more than a worker's concurrency are, as in other systems, and tells how long after the last handler.
+func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Meter,
+	s driver.Settler) (measure.Figures, map[string]driver.Command, error) {
 	before, err := s.Done(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -210,7 +208,7 @@ func (b *Bench) measureSettling(ctx context.Context, c *counter, m *measure.Mete
 	if err := c.await(ctx, c.finished); err != nil {
 		return nil, nil, err
 	}
-	left, err := s.Settle(ctx, most)
+	left, err := s.Settle(ctx, b.Concurrency)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -252,10 +250,11 @@ const waveShare = 20
 // wait at any time: of systems that take jobs faster than they work, only the work would be measured otherwise,
 // because all jobs were submitted by the end of the warm-up.
 func lifecycle(ctx context.Context, b *Bench) error {
-	return b.bothKinds(ctx, func(variant string) error { return b.lifecycle(ctx, variant, b.Items) })
+	return b.bothKinds(ctx, func(variant string) error { return b.lifecycle(ctx, variant) })
 }
 
-func (b *Bench) lifecycle(ctx context.Context, variant string, items int) error {
+func (b *Bench) lifecycle(ctx context.Context, variant string) error {
+	items := b.Items
 	all := b.payloads(items)
 	sends := make([]func(context.Context) ([]time.Duration, error), 0, waveShare+1)
 	for wave := range slices.Chunk(all, max(items/waveShare, 1)) {
@@ -305,7 +304,7 @@ func (b *Bench) worked(ctx context.Context, items int,
 			p := pool.New().WithContext(ctx).WithCancelOnError().WithFirstError()
 			p.Go(func(context.Context) error { return feed(c) })
 			p.Go(func(ctx context.Context) (err error) {
-				f, commands, err = b.measureWork(ctx, c, "")
+				f, commands, err = b.measureWork(ctx, c)
 				return err
 			})
 			return p.Wait()

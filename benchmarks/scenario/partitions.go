@@ -19,7 +19,7 @@ func partitions(ctx context.Context, b *Bench) error {
 	}
 	counts := make([]string, len(partitionCounts))
 	for i, n := range partitionCounts {
-		counts[i] = fmt.Sprintf("%d partitions", n) // one too: charts read the number
+		counts[i] = fmt.Sprintf("%d partitions", n)
 	}
 	return b.across(counts, func(i int, file filing) error {
 		want := partitionCounts[i]

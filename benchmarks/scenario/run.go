@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,44 +31,37 @@ func (r Result) NotAvailable() string {
 }
 
 // Run measures one scenario for all systems, round by round, in alternating order, so that a drift of the machine
-// meets them all. Every system has a server of its own, or one for each way of serving, which ends with the scenario;
-// one that is not installed has no figures, and it is an error when none is. progress is told what begins.
+// meets them all. Every system has a server of its own, which ends with the scenario; one that is not installed has no
+// figures, and it is an error when none is. progress is told what begins.
 func Run(ctx context.Context, sc Scenario, systems []driver.System, o Options,
 	progress func(system string, round int)) ([]Result, error) {
 	var results []*Result
 	var benches []*Bench
-	ways := servings[sc.Name]
-	if len(ways) == 0 {
-		ways = []driver.Serving{{}}
-	}
 	var missing error
 	for _, system := range systems {
-		for _, how := range ways {
-			s, err := system.Serve(ctx, how)
-			if errors.Is(err, driver.ErrNotInstalled) {
-				results = append(results, &Result{Scenario: sc.Name, System: system.Name(),
-					Rounds: []Round{{NotAvailable: "n/a: " + err.Error()}}})
-				missing = errors.Join(missing, fmt.Errorf("%s: %w", system.Name(), err))
-				break
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: start the server of %s: %w", sc.Name, system.Name(), err)
-			}
-			defer s.Stop()
-			name := sc.serverName(s)
-			benches = append(benches, &Bench{Options: o, System: system, Server: s, serving: how, scenario: sc.Name,
-				record: func(variant string, round Round) {
-					at := slices.IndexFunc(results, func(r *Result) bool {
-						return r.System == system.Name() && r.Variant == variant
-					})
-					if at < 0 {
-						at = len(results)
-						results = append(results,
-							&Result{Scenario: sc.Name, Variant: variant, System: system.Name(), Server: name})
-					}
-					results[at].Rounds = append(results[at].Rounds, round)
-				}})
+		s, err := system.Serve(ctx)
+		if errors.Is(err, driver.ErrNotInstalled) {
+			results = append(results, &Result{Scenario: sc.Name, System: system.Name(),
+				Rounds: []Round{{NotAvailable: "n/a: " + err.Error()}}})
+			missing = errors.Join(missing, fmt.Errorf("%s: %w", system.Name(), err))
+			continue
 		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: start the server of %s: %w", sc.Name, system.Name(), err)
+		}
+		defer s.Stop()
+		benches = append(benches, &Bench{Options: o, System: system, Server: s, scenario: sc.Name,
+			record: func(variant string, round Round) {
+				at := slices.IndexFunc(results, func(r *Result) bool {
+					return r.System == system.Name() && r.Variant == variant
+				})
+				if at < 0 {
+					at = len(results)
+					results = append(results,
+						&Result{Scenario: sc.Name, Variant: variant, System: system.Name(), Server: s.Name()})
+				}
+				results[at].Rounds = append(results[at].Rounds, round)
+			}})
 	}
 	if len(benches) == 0 {
 		return nil, missing
@@ -88,15 +80,6 @@ func Run(ctx context.Context, sc Scenario, systems []driver.System, o Options,
 		}
 	}
 	return finished(results), nil
-}
-
-// serverName is what a server says of itself and, where that matters, what its files are on.
-func (sc Scenario) serverName(s driver.Server) string {
-	filer, ok := s.(driver.Filer)
-	if len(servings[sc.Name]) == 0 || !ok {
-		return s.Name()
-	}
-	return s.Name() + ", files on " + cmp.Or(measure.FileSystem(filer.Dir()), "an unknown file system")
 }
 
 // once is one round of one system.

@@ -2,7 +2,6 @@ package scenario_test
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +21,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var tiny = scenario.Options{Raw: true, Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 2,
-	Samples: 10, Tailers: 3, Held: 20, Members: 128, Lease: time.Second, Workers: 2, Window: 20 * time.Millisecond,
-	Growth: []int{100, 300}, Payloads: []int{8, 64}}
+	Samples: 10, Tailers: 3, Held: 20, Members: 128, Workers: 2, Window: 20 * time.Millisecond,
+	Growth: []int{100, 300}}
 
 // plain is a system that can do no more than it must: jobs go through a channel. It is also its own server, and
 // counts what it sees.
@@ -35,7 +34,6 @@ type plain struct {
 	resets int
 	served int
 	stops  int
-	how    []driver.Durability
 }
 
 func (p *plain) Name() string                            { return p.name }
@@ -46,9 +44,8 @@ func (p *plain) Memory(context.Context) (float64, error) { return float64(len(p.
 func (p *plain) Stop()                                   { p.stops++ }
 func (p *plain) Close()                                  {}
 
-func (p *plain) Serve(_ context.Context, how driver.Serving) (driver.Server, error) {
+func (p *plain) Serve(context.Context) (driver.Server, error) {
 	p.served++
-	p.how = append(p.how, how.Durability)
 	return p, nil
 }
 func (p *plain) Reset(context.Context) error { p.resets++; return nil }
@@ -91,20 +88,6 @@ func (p *plain) Work(ctx context.Context, w driver.Worker) (func() error, error)
 		})
 	}
 	return sync.OnceValue(func() error { cancel(); handlers.Wait(); return nil }), nil
-}
-
-// Spawn is a worker in this process that stands for one in another.
-func (p *plain) Spawn(ctx context.Context, concurrency int, handled func(int)) (driver.Spawned, error) {
-	var stop func() error
-	return driver.Spawned{
-		PID: os.Getpid(),
-		Begin: func(context.Context) (err error) {
-			stop, err = p.Work(ctx,
-				driver.Worker{Concurrency: concurrency, Handle: func(context.Context, []byte) { handled(1) }})
-			return err
-		},
-		Stop: func() error { return stop() },
-	}, nil
 }
 
 func find(t *testing.T, name string) scenario.Scenario {
@@ -150,26 +133,10 @@ func TestSystemsAlternate(t *testing.T) {
 // A feature that a system lacks is reported as such, and never as a figure.
 func TestLackingFeatures(t *testing.T) {
 	var log []string
-	for _, name := range []string{"append", "tail", "renew", "flow", "tenants", "gated", "partitions", "calls",
-		"claims"} {
+	for _, name := range []string{"append", "tail", "flow", "partitions", "calls", "claims"} {
 		results := run(t, name, &plain{name: "plain", log: &log})
 		if len(results) != 1 || !strings.HasPrefix(results[0].NotAvailable(), "n/a") || len(results[0].Summary) != 0 {
 			t.Errorf("%s: %+v", name, results)
-		}
-	}
-}
-
-// What several processes count adds up, and their shares to one.
-func TestProcesses(t *testing.T) {
-	var log []string
-	results := run(t, "processes", &plain{name: "plain", log: &log})
-	if len(results) != 3 {
-		t.Fatalf("%d results, want 3", len(results))
-	}
-	for i, n := range []float64{1, 2, 4} {
-		least, most := results[i].Summary[measure.LeastShare], results[i].Summary[measure.MostShare]
-		if most.Max > 1 || most.Min < 1/n || least.Max > 1/n || n == 1 && least.Min != 1 {
-			t.Errorf("%s: least share %+v, most %+v", results[i].Variant, least, most)
 		}
 	}
 }
@@ -252,7 +219,7 @@ func TestProducersOfAnotherProcess(t *testing.T) {
 
 func TestPlainSystemRunsTheRest(t *testing.T) {
 	var log []string
-	for _, name := range []string{"submit", "lifecycle", "latency", "idle", "memory", "payload", "durability"} {
+	for _, name := range []string{"submit", "lifecycle", "latency", "idle", "memory"} {
 		for _, r := range run(t, name, &plain{name: "plain", log: &log}) {
 			if r.NotAvailable() != "" || len(r.Summary) == 0 {
 				t.Errorf("%s %s: %q, %+v", name, r.Variant, r.NotAvailable(), r.Summary)
@@ -365,11 +332,5 @@ func TestSettlingLate(t *testing.T) {
 		if !slices.Equal(late.most, []int{tiny.Concurrency, tiny.Concurrency}) {
 			t.Errorf("%s waited until %v were left, want %d in each round", name, late.most, tiny.Concurrency)
 		}
-	}
-	late := &settling{plain: &plain{name: "late", log: &log}}
-	run(t, "processes", late)
-	slices.Sort(late.most)
-	if c := tiny.Concurrency; !slices.Equal(late.most, []int{c, c, 2 * c, 2 * c, 4 * c, 4 * c}) {
-		t.Errorf("processes waited until %v were left, want %d of each worker", late.most, c)
 	}
 }

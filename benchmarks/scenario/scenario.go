@@ -29,14 +29,12 @@ type Options struct {
 	Rounds      int             // of every scenario
 	Samples     int             // of the latency and tail scenarios
 	Tailers     int             // of the tail scenario's second part
-	Held        int             // jobs held in renew, and measured in memory
-	Lease       time.Duration   // in renew
+	Held        int             // jobs measured in memory
 	Workers     int             // in idle
 	Members     int             // of a flow in flow (ten times that in its largest part) and bounds
-	Window      time.Duration   // of observation in renew and idle
+	Window      time.Duration   // of observation in idle
 	Settle      time.Duration   // before a window
 	Growth      []int           // jobs that wait in growth, from few to many
-	Payloads    []int           // bytes of a job's payload in payload, instead of Payload
 	ProfileDir  string          // for processor profiles of the measured parts; empty: none
 }
 
@@ -52,22 +50,13 @@ var All = []Scenario{
 	{"drain", "a worker empties a queue that was filled before", drain},
 	{"sleep", "drain with handlers that take their time: the share of what as many handlers could do at most", sleep},
 	{"claims", "executions claimed, by how many a call, with and without settling them", claims},
-	{"payload", "drain with other sizes of payloads", payloadSizes},
-	{"processes", "one, two and four processes of their own empty a queue", processes},
 	{"lifecycle", "submitting and working at the same time", lifecycle},
-	{"durability", "submit and lifecycle on servers that write to disk: not at all, every second, before they confirm",
-		durability},
 	{"latency", "one job at a time on an idle worker: submit until its handler starts", latency},
 	{"append", "frames of running jobs, many per call, beside raw pipelined XADD", appendFrames},
 	{"tail", "append until a follower has the frame, one and many followers on one connection", tail},
-	{"renew", "one worker holds many jobs; what keeping them costs the server", renew},
 	{"suspend", "jobs that wait for a signal: what they occupy, and a signal until the handler runs again", suspended},
 	{"cleanup", "graphs of 10,000 jobs, without and with jobs that run whatever the others came to", cleanups},
 	{"flow", "graphs of jobs: chains, one to many to a join, one of many and the rest cancelled", flows},
-	{"tenants",
-		"one tenant floods, a small one submits a job at a time; weights; low priority under a flood of high priority",
-		tenants},
-	{"gated", "jobs that ask budgets and quotas beside jobs that do not; reports of use", gated},
 	{"idle", "many workers and nothing to do", idle},
 	{"memory", "bytes per waiting, active and completed job", memory},
 	{"growth", "what a job costs beside 10,000 and more that wait, and on many routes", growth},
@@ -82,7 +71,6 @@ type Bench struct {
 	Server driver.Server
 	Store  driver.Store
 
-	serving  driver.Serving
 	scenario string
 	part     string // of the scenario, for the names of profiles
 	round    int
@@ -127,9 +115,9 @@ func (b *Bench) start(ctx context.Context, variant string) (*measure.Meter, erro
 	return measure.Start(ctx, b.Server, b.profile(variant), b.others()...)
 }
 
-// startHot begins a measured part in the middle of the work, in which further processes take part.
-func (b *Bench) startHot(ctx context.Context, variant string, more ...int) (*measure.Meter, error) {
-	return measure.StartHot(ctx, b.Server, b.profile(variant), append(b.others(), more...)...)
+// startHot begins a measured part in the middle of the work.
+func (b *Bench) startHot(ctx context.Context, variant string) (*measure.Meter, error) {
+	return measure.StartHot(ctx, b.Server, b.profile(variant), b.others()...)
 }
 
 // others are the processes of the store besides this one.

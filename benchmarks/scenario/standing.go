@@ -47,38 +47,6 @@ func (h *holder) awaitFull(ctx context.Context) error {
 
 func (h *holder) release() { h.ending.Do(func() { close(h.letGo) }) }
 
-// renew compares a worker that holds many jobs with the same worker before it had any. What it holds is renewed at
-// the pace of its lease time.
-func renew(ctx context.Context, b *Bench) error {
-	leaser, ok := b.Store.(driver.Leaser)
-	if !ok {
-		return b.lacks("workers renew nothing, or under leases whose time cannot be chosen")
-	}
-	h := newHolder(b.Held)
-	return b.working(ctx, driver.Worker{Handle: h.handle, Concurrency: b.Held, Lease: b.Lease}, func() error {
-		defer h.release()
-		idle, _, err := b.window(ctx, "idle")
-		if err != nil {
-			return err
-		}
-		if err := b.fill(ctx, b.Held); err != nil {
-			return err
-		}
-		if err := h.awaitFull(ctx); err != nil {
-			return err
-		}
-		f, commands, err := b.window(ctx, "held")
-		if err != nil {
-			return err
-		}
-		f[measure.Leases], f[measure.LeaseSec] = float64(b.Held), leaser.Lease(b.Lease).Seconds()
-		f[measure.HoldUSec] = (f[measure.ServerCPU] - idle[measure.ServerCPU]) * 1e4
-		f[measure.HoldCalls] = f[measure.CallsSec] - idle[measure.CallsSec]
-		b.done("", f, commands)
-		return nil
-	})
-}
-
 // window lets things come to rest and then observes the server for a while.
 func (b *Bench) window(ctx context.Context, variant string) (measure.Figures, map[string]driver.Command, error) {
 	if err := pause(ctx, b.Settle); err != nil {

@@ -28,24 +28,24 @@ type Cluster struct {
 }
 
 // StartCluster starts three servers and waits until each of them calls the cluster complete. The end of ctx kills them.
-func StartCluster(ctx context.Context, program string, how driver.Serving) (*Cluster, error) {
+func StartCluster(ctx context.Context, program string) (*Cluster, error) {
 	c := &Cluster{}
-	if err := c.start(ctx, program, how); err != nil {
+	if err := c.start(ctx, program); err != nil {
 		c.Stop()
 		return nil, fmt.Errorf("start a cluster of %s: %w", program, err)
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context, program string, how driver.Serving) (err error) {
+func (c *Cluster) start(ctx context.Context, program string) (err error) {
 	addresses, err := freeAddresses(2 * primaries)
 	if err != nil {
 		return err
 	}
 	for i := range primaries {
 		_, bus, _ := net.SplitHostPort(addresses[primaries+i])
-		s, err := startOn(ctx, program, how, addresses[i], []string{"--cluster-enabled", "yes", "--cluster-port", bus,
-			"--cluster-announce-ip", "127.0.0.1"})
+		s, err := startOn(ctx, program, "", addresses[i], []string{"--appendonly", "no", "--cluster-enabled", "yes",
+			"--cluster-port", bus, "--cluster-announce-ip", "127.0.0.1"})
 		if err != nil {
 			return err
 		}
@@ -110,11 +110,9 @@ func (c *Cluster) complete(ctx context.Context) error {
 }
 
 // Dial opens connections to all nodes; the caller closes them.
-func (c *Cluster) Dial() (rueidis.Client, error) { return c.dial(0) }
-
-func (c *Cluster) dial(flush time.Duration) (rueidis.Client, error) {
+func (c *Cluster) Dial() (rueidis.Client, error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: c.addresses(), DisableCache: true,
-		PipelineMultiplex: -1, MaxFlushDelay: flush})
+		PipelineMultiplex: -1})
 	if err != nil && client != nil { // the driver returns one that would dial again later
 		client.Close()
 	}
@@ -149,9 +147,6 @@ func (c *Cluster) URL() string { return "redis://" + strings.Join(c.addresses(),
 
 // PID of the first node.
 func (c *Cluster) PID() int { return c.nodes[0].PID() }
-
-// Dir is where the first node's files are; those of the others are beside it.
-func (c *Cluster) Dir() string { return c.nodes[0].Dir() }
 
 // Nodes are the primaries, in the order of their slots.
 func (c *Cluster) Nodes() []*Server { return c.nodes }
@@ -199,22 +194,25 @@ func (c *Cluster) Memory(ctx context.Context) (sum float64, err error) {
 	return sum, err
 }
 
-// WatchSlow makes every node remember its long calls, from now on.
-func (c *Cluster) WatchSlow(ctx context.Context) (err error) {
+// WatchSlow makes every node remember its long calls.
+func (c *Cluster) WatchSlow(ctx context.Context, us int) (err error) {
 	for _, s := range c.nodes {
-		err = errors.Join(err, s.WatchSlow(ctx))
+		err = errors.Join(err, s.WatchSlow(ctx, us))
 	}
 	return err
 }
 
-// Slowest is how long the longest function call of any node took since then, in ms.
-func (c *Cluster) Slowest(ctx context.Context) (ms float64, err error) {
+// Slow is how long the remembered calls of all nodes took.
+func (c *Cluster) Slow(ctx context.Context) (map[string][]float64, error) {
+	out := map[string][]float64{}
 	for _, s := range c.nodes {
-		one, err := s.Slowest(ctx)
+		one, err := s.Slow(ctx)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		ms = max(ms, one)
+		for function, took := range one {
+			out[function] = append(out[function], took...)
+		}
 	}
-	return ms, nil
+	return out, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 )
 
@@ -29,7 +28,7 @@ func TestCluster(t *testing.T) {
 				}
 				t.Skipf("%s is not installed; see make deps", program)
 			}
-			c, err := server.StartCluster(t.Context(), program, driver.Serving{})
+			c, err := server.StartCluster(t.Context(), program)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +98,7 @@ func sumsUp(t *testing.T, c *server.Cluster) {
 	if n := present(); n != 0 {
 		t.Errorf("%d members are left after the reset", n)
 	}
-	call, stop, err := c.Trivial(ctx, 0)
+	call, stop, err := c.Trivial(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,24 +110,22 @@ func sumsUp(t *testing.T, c *server.Cluster) {
 	}
 }
 
-// A server that has to force writes to the disk does so, and one that has not writes nothing.
-func TestDurability(t *testing.T) {
+// A server writes nothing, unless its files are to stay: then it forces them to the disk.
+func TestWhatIsWritten(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("redis-server is not installed; see make deps")
 	}
-	for how, want := range map[driver.Durability][2]string{driver.Volatile: {"no", "everysec"},
-		driver.EverySecond: {"yes", "everysec"}, driver.Always: {"yes", "always"}} {
-		s, err := server.StartWith(t.Context(), "redis-server", driver.Serving{Durability: how})
+	for want, start := range map[string]func() (*server.Server, error){
+		"no":  func() (*server.Server, error) { return server.Start(t.Context(), "redis-server") },
+		"yes": func() (*server.Server, error) { return server.StartIn(t.Context(), "redis-server", t.TempDir()) },
+	} {
+		s, err := start()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, option := range []string{"appendonly", "appendfsync"} {
-			if got, err := s.Do(t.Context(), "CONFIG", "GET", option).AsStrMap(); err != nil || got[option] != want[i] {
-				t.Errorf("%s: %s is %q, want %q: %v", how, option, got[option], want[i], err)
-			}
-		}
-		if dir := s.Dir(); dir == "" {
-			t.Errorf("%s: nobody knows where the files are", how)
+		got, err := s.Do(t.Context(), "CONFIG", "GET", "appendonly").AsStrMap()
+		if err != nil || got["appendonly"] != want {
+			t.Errorf("appendonly is %v, want %s: %v", got, want, err)
 		}
 		s.Stop()
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -15,13 +14,13 @@ const nothing = `#!lua name=benchnothing
 redis.register_function{function_name='bench_nothing', callback=function() return 1 end, flags={'no-writes'}}`
 
 // Trivial implements [driver.Callable].
-func (s *Server) Trivial(ctx context.Context, flush time.Duration) (func(context.Context) error, func(), error) {
-	return trivial(ctx, []*Server{s}, func() (rueidis.Client, error) { return s.dial(flush) })
+func (s *Server) Trivial(ctx context.Context) (func(context.Context) error, func(), error) {
+	return trivial(ctx, []*Server{s}, s.Dial)
 }
 
 // Trivial implements [driver.Callable]: calls go round keys of all nodes.
-func (c *Cluster) Trivial(ctx context.Context, flush time.Duration) (func(context.Context) error, func(), error) {
-	return trivial(ctx, c.nodes, func() (rueidis.Client, error) { return c.dial(flush) })
+func (c *Cluster) Trivial(ctx context.Context) (func(context.Context) error, func(), error) {
+	return trivial(ctx, c.nodes, c.Dial)
 }
 
 func trivial(ctx context.Context, nodes []*Server,

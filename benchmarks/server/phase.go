@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -39,38 +40,33 @@ func (s *Server) Timed(ctx context.Context, command string, run func() error) (p
 	return p, nil
 }
 
-// slow is what WatchSlow remembers, in µs.
-const slow = 500
-
-// WatchSlow makes the server remember the calls that take longer than half a millisecond, from now on.
-func (s *Server) WatchSlow(ctx context.Context) error {
-	return errors.Join(s.Do(ctx, "CONFIG", "SET", "slowlog-log-slower-than", strconv.Itoa(slow), "slowlog-max-len",
+// WatchSlow makes the server remember, from now on, the calls that take as many µs or longer; a negative number: none.
+func (s *Server) WatchSlow(ctx context.Context, us int) error {
+	return errors.Join(s.Do(ctx, "CONFIG", "SET", "slowlog-log-slower-than", strconv.Itoa(us), "slowlog-max-len",
 		"100000").Error(),
 		s.Do(ctx, "SLOWLOG", "RESET").Error())
 }
 
-// Slowest is how long the longest function call took since then, in ms; 0 when none was remembered.
-func (s *Server) Slowest(ctx context.Context) (ms float64, err error) {
+// Slow is how long every remembered call of each function took, in ms, oldest first.
+func (s *Server) Slow(ctx context.Context) (map[string][]float64, error) {
 	list, err := s.Do(ctx, "SLOWLOG", "GET", "-1").ToArray()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	for _, item := range list {
+	out := map[string][]float64{}
+	for _, item := range slices.Backward(list) {
 		fields, err := item.ToArray() // number, time, µs, arguments, client, its name
 		if err != nil || len(fields) < 4 {
-			return 0, fmt.Errorf("SLOWLOG GET: %d fields, %w", len(fields), err)
+			return nil, fmt.Errorf("SLOWLOG GET: %d fields, %w", len(fields), err)
 		}
-		us, err := fields[2].ToInt64()
-		if err != nil {
-			return 0, err
+		us, err1 := fields[2].ToInt64()
+		args, err2 := fields[3].AsStrSlice()
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
 		}
-		args, err := fields[3].AsStrSlice()
-		if err != nil {
-			return 0, err
-		}
-		if len(args) > 0 && strings.HasPrefix(strings.ToLower(args[0]), "fcall") {
-			ms = max(ms, float64(us)/1000)
+		if len(args) > 1 && strings.HasPrefix(strings.ToLower(args[0]), "fcall") {
+			out[args[1]] = append(out[args[1]], float64(us)/1000)
 		}
 	}
-	return ms, nil
+	return out, nil
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/sourcegraph/conc"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
-	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
 )
 
 // Server is a running server and a connection for looking at it. It is a [driver.Server].
@@ -40,33 +39,31 @@ type Server struct {
 	exitedAs error // set before exited is closed
 }
 
-// appendOnly are the options of the append-only file.
-var appendOnly = map[driver.Durability][]string{
-	driver.Volatile:    {"--appendonly", "no"},
-	driver.EverySecond: {"--appendonly", "yes", "--appendfsync", "everysec"},
-	driver.Always:      {"--appendonly", "yes", "--appendfsync", "always"},
-}
-
 // Start starts program (redis-server, valkey-server or a path) and waits until it answers. The end of ctx kills it.
 func Start(ctx context.Context, program string) (*Server, error) {
-	return StartWith(ctx, program, driver.Serving{})
+	return startOn(ctx, program, "", "", []string{"--appendonly", "no"})
 }
 
-// StartWith is [Start] of a server that may have to write. Its files are in a directory that ends with it.
-func StartWith(ctx context.Context, program string, how driver.Serving) (*Server, error) {
-	return startOn(ctx, program, how, "", nil)
+// StartIn is [Start] of a server that writes at once, and forces what it wrote to the disk every second. Its files stay
+// in dir when it has ended, for the next one to go on with; "" is a directory that ends with it.
+func StartIn(ctx context.Context, program, dir string) (*Server, error) {
+	return startOn(ctx, program, dir, "", []string{"--appendonly", "yes", "--appendfsync", "everysec"})
 }
 
 // startOn starts a server that listens on a socket of its own, or on an address of this machine.
-func startOn(ctx context.Context, program string, how driver.Serving, address string, more []string) (*Server, error) {
+func startOn(ctx context.Context, program, dir, address string, more []string) (*Server, error) {
 	if _, err := exec.LookPath(program); err != nil {
 		return nil, fmt.Errorf("%s: %w (make bench-deps): %w", program, driver.ErrNotInstalled, err)
 	}
-	dir, err := Directory(how)
+	stays := dir != ""
+	err := os.MkdirAll(dir, 0o700)
+	if !stays {
+		dir, err = os.MkdirTemp("", "ffbench")
+	}
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, stays: how.Dir != "", network: "unix", address: filepath.Join(dir, "s.sock"),
+	s := &Server{dir: dir, stays: stays, network: "unix", address: filepath.Join(dir, "s.sock"),
 		exited: make(chan struct{})}
 	listen := []string{"--port", "0", "--unixsocket", s.address}
 	if address != "" {
@@ -74,8 +71,7 @@ func startOn(ctx context.Context, program string, how driver.Serving, address st
 		host, port, _ := net.SplitHostPort(address)
 		listen = []string{"--bind", host, "--port", port}
 	}
-	args := slices.Concat([]string{"--dir", dir, "--save", "", "--daemonize", "no"}, listen, appendOnly[how.Durability],
-		more)
+	args := slices.Concat([]string{"--dir", dir, "--save", "", "--daemonize", "no"}, listen, more)
 	s.cmd = exec.CommandContext(ctx, program, args...)
 	s.cmd.SysProcAttr = dieWithParent()
 	if err := s.cmd.Start(); err != nil {
@@ -130,31 +126,11 @@ func (s *Server) connect(ctx context.Context) error {
 	return nil
 }
 
-// Directory makes one for a server's files. One that has to force them to a disk is kept out of memory if that is
-// possible, for there all kinds of durability are the same.
-func Directory(how driver.Serving) (string, error) {
-	if how.Dir != "" {
-		return how.Dir, os.MkdirAll(how.Dir, 0o700)
-	}
-	parent := ""
-	if how.Durability != driver.Volatile && measure.FileSystem(os.TempDir()) == "tmpfs" &&
-		measure.FileSystem(lasting) != "" {
-		parent = lasting
-	}
-	return os.MkdirTemp(parent, "ffbench")
-}
-
-// lasting is where temporary files survive a restart, hence seldom in memory.
-const lasting = "/var/tmp"
-
 // Dial opens one more connection; the caller closes it.
-func (s *Server) Dial() (rueidis.Client, error) { return s.dial(0) }
-
-// dial is Dial with a pause before calls are sent, in which others may join them.
-func (s *Server) dial(flush time.Duration) (rueidis.Client, error) {
+func (s *Server) Dial() (rueidis.Client, error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.address}, DisableCache: true,
 		ForceSingleClient: true,
-		PipelineMultiplex: -1, MaxFlushDelay: flush,
+		PipelineMultiplex: -1,
 		DialCtxFn: func(ctx context.Context, address string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return d.DialContext(ctx, s.network, address)
 		}})
@@ -190,9 +166,6 @@ func (s *Server) URL() string {
 	}
 	return "unix://" + s.address
 }
-
-// Dir is where its files are.
-func (s *Server) Dir() string { return s.dir }
 
 // PID of the process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }

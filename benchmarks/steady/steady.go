@@ -25,7 +25,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
-	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -60,7 +59,7 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.StartWith(ctx, o.Server, driver.Serving{Durability: driver.EverySecond, Dir: o.Dir})
+	s, err := server.StartIn(ctx, o.Server, o.Dir)
 	if err != nil {
 		return err
 	}

@@ -15,15 +15,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// Keys measures what limits of keys cost: the server's time for an execution from its creation until its slot is free
+// limits measures what limits of keys cost: the server's time for an execution from its creation until its slot is free
 // again, and memory, with no limit and with the work spread over more and more keys; and what is left of the keys in
 // the end. Every key may run 32 at once.
-func Keys(ctx context.Context, o Options, out io.Writer) error {
-	s, err := server.Start(ctx, o.Server)
-	if err != nil {
-		return err
-	}
-	defer s.Stop()
+func limits(ctx context.Context, s *server.Server, o Options, out io.Writer) error {
 	fmt.Fprintf(out, "\nlimits of keys, 32 at once each: at least %d executions, of which %d are claimed %d a call\n\n",
 		o.Work, o.Claimed, each)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -31,33 +26,26 @@ func Keys(ctx context.Context, o Options, out io.Writer) error {
 		"keys\tcreate µs\tclaim and admit µs\tcomplete and release µs\tbytes waiting\tkeys served\tleft of them\t")
 	for _, n := range o.Keys {
 		if err := limited(ctx, s, o, n, w); err != nil {
-			return fmt.Errorf("tenants: %d limit keys: %w", n, err)
+			return fmt.Errorf("%d limit keys: %w", n, err)
 		}
 	}
 	return w.Flush()
 }
 
 func limited(ctx context.Context, s *server.Server, o Options, n int, out io.Writer) error {
-	if err := s.Reset(ctx); err != nil {
-		return err
-	}
-	e, err := engine.Open(ctx, engine.Config{URL: s.URL(), Partitions: 1, Logger: slog.New(slog.DiscardHandler)})
+	b, empty, err := open(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	client, err := s.Dial()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	b := &bench{ctx: ctx, s: s, client: client, e: e, table: map[uint64]string{}}
-	empty, err := s.Memory(ctx)
-	if err != nil {
-		return err
-	}
+	defer b.e.Close()
 	work := max(o.Work, n)
-	create, err := b.timed(func() error { return b.createLimited(work, n) })
+	create, err := b.timed(func() error {
+		return b.create(work, func(i int, x *engine.NewExecution) {
+			if n > 0 {
+				x.Limits = []flowfabric.KeyLimit{{Key: "user-" + strconv.Itoa(i%n), Concurrency: 32}}
+			}
+		})
+	})
 	if err != nil {
 		return err
 	}
@@ -70,44 +58,18 @@ func limited(ctx context.Context, s *server.Server, o Options, n int, out io.Wri
 		return err
 	}
 	left := 0
-	for cursor := uint64(0); ; {
-		page, err := b.client.Do(ctx,
-			b.client.B().Scan().Cursor(cursor).Match("ff:{q:*}:q*").Count(10000).Build()).AsScanEntry()
+	for cursor := "0"; ; {
+		page, err := s.Do(ctx, "SCAN", cursor, "MATCH", "ff:{q:*}:q*", "COUNT", "10000").AsScanEntry()
 		if err != nil {
 			return err
 		}
 		left += len(page.Elements)
-		if cursor = page.Cursor; cursor == 0 {
+		if cursor = strconv.FormatUint(page.Cursor, 10); cursor == "0" {
 			break
 		}
 	}
 	fmt.Fprintf(out, "%d\t%.2f\t%.2f\t%.2f\t%.0f\t%d\t%d\t\n", n, create/float64(work), claim, complete,
 		(full-empty)/float64(work), served, left)
-	return nil
-}
-
-// createLimited makes work under n keys in turn, without any if n is 0.
-func (b *bench) createLimited(work, n int) error {
-	for first := 0; first < work; first += 100 {
-		items := make([]engine.NewExecution, min(100, work-first))
-		for i := range items {
-			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0),
-				Start: flowfabric.Start{Namespace: "default", Lane: "default",
-					Kind: "k"}}
-			if n > 0 {
-				items[i].Limits = []flowfabric.KeyLimit{{Key: "user-" + strconv.Itoa((first+i)%n), Concurrency: 32}}
-			}
-		}
-		made, err := b.e.CreateExecutions(b.ctx, 0, items)
-		if err != nil {
-			return err
-		}
-		for _, m := range made {
-			if m.Err != nil {
-				return m.Err
-			}
-		}
-	}
 	return nil
 }
 

@@ -16,8 +16,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/benchmarks/server"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -35,7 +33,7 @@ type Options struct {
 // each is how many one call claims, and completes.
 const each = 32
 
-// Run measures and writes a table.
+// Run measures and writes three tables: of namespaces, of keys with limits, of keys of submissions.
 func Run(ctx context.Context, o Options, out io.Writer) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s, err := server.Start(ctx, o.Server)
@@ -43,47 +41,59 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 		return err
 	}
 	defer s.Stop()
+	for _, table := range []func(context.Context, *server.Server, Options, io.Writer) error{spaces, limits, submitted} {
+		if err := table(ctx, s, o, out); err != nil {
+			return fmt.Errorf("tenants: %w", err)
+		}
+	}
+	return nil
+}
+
+// spaces is the table of namespaces.
+func spaces(ctx context.Context, s *server.Server, o Options, out io.Writer) error {
 	fmt.Fprintf(out, "%s, %d executions without input in one partition, of which %d are claimed %d a call\n\n",
 		s.Name(), o.Work, o.Claimed, each)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "namespaces\tcreate µs\tclaim µs\tcomplete µs\tbytes waiting\tnamespaces served\tflood's part\t")
 	for _, n := range o.Spaces {
 		if err := once(ctx, s, o, n, w); err != nil {
-			return fmt.Errorf("tenants: %d namespaces: %w", n, err)
+			return fmt.Errorf("%d namespaces: %w", n, err)
 		}
 	}
 	return w.Flush()
 }
 
 type bench struct {
-	ctx    context.Context
-	s      *server.Server
-	client rueidis.Client
-	e      *engine.Engine
-	table  map[uint64]string // namespace of a route
+	ctx   context.Context
+	s     *server.Server
+	e     *engine.Engine
+	table map[uint64]string // namespace of a route
 }
 
-func once(ctx context.Context, s *server.Server, o Options, n int, out io.Writer) error {
+// open is a bench of an empty server, and the memory of that.
+func open(ctx context.Context, s *server.Server) (b *bench, empty float64, err error) {
 	if err := s.Reset(ctx); err != nil {
-		return err
+		return nil, 0, err
 	}
 	e, err := engine.Open(ctx, engine.Config{URL: s.URL(), Partitions: 1, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	defer e.Close()
-	client, err := s.Dial()
+	if empty, err = s.Memory(ctx); err != nil {
+		e.Close()
+		return nil, 0, err
+	}
+	return &bench{ctx: ctx, s: s, e: e, table: map[uint64]string{}}, empty, nil
+}
+
+func once(ctx context.Context, s *server.Server, o Options, n int, out io.Writer) error {
+	b, empty, err := open(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	b := &bench{ctx: ctx, s: s, client: client, e: e, table: map[uint64]string{}}
-	empty, err := s.Memory(ctx)
-	if err != nil {
-		return err
-	}
+	defer b.e.Close()
 	create, err := b.timed(func() error {
-		return b.create(o.Work, func(i int) string { return "tenant" + strconv.Itoa(i%n) })
+		return b.create(o.Work, func(i int, x *engine.NewExecution) { x.Namespace = "tenant" + strconv.Itoa(i%n) })
 	})
 	if err != nil {
 		return err
@@ -97,10 +107,10 @@ func once(ctx context.Context, s *server.Server, o Options, n int, out io.Writer
 	if claim, complete, err = b.work(o.Claimed, served); err != nil {
 		return err
 	}
-	spaces := len(served)
+	met := len(served)
 	part := "-"
 	if n > 1 { // a flood comes, and is older than nothing
-		if err := b.create(o.Claimed, func(int) string { return "flood" }); err != nil {
+		if err := b.create(o.Claimed, func(_ int, x *engine.NewExecution) { x.Namespace = "flood" }); err != nil {
 			return err
 		}
 		clear(served)
@@ -110,17 +120,18 @@ func once(ctx context.Context, s *server.Server, o Options, n int, out io.Writer
 		part = fmt.Sprintf("%.2f %%", 100*float64(served["flood"])/float64(o.Claimed/4))
 	}
 	fmt.Fprintf(out, "%d\t%.2f\t%.2f\t%.2f\t%.0f\t%d\t%s\t\n", n, create/float64(o.Work), claim, complete,
-		(full-empty)/float64(o.Work), spaces, part)
+		(full-empty)/float64(o.Work), met, part)
 	return nil
 }
 
-func (b *bench) create(n int, namespace func(i int) string) error {
+// create makes n executions, each of which vary may change.
+func (b *bench) create(n int, vary func(i int, x *engine.NewExecution)) error {
 	for first := 0; first < n; first += 100 {
 		items := make([]engine.NewExecution, min(100, n-first))
 		for i := range items {
 			items[i] = engine.NewExecution{ID: flowfabric.NewExecutionID(0),
-				Start: flowfabric.Start{Namespace: namespace(first + i),
-					Lane: "default", Kind: "k"}}
+				Start: flowfabric.Start{Namespace: "default", Lane: "default", Kind: "k"}}
+			vary(first+i, &items[i])
 		}
 		made, err := b.e.CreateExecutions(b.ctx, 0, items)
 		if err != nil {
@@ -184,21 +195,14 @@ func (b *bench) work(n int, served map[string]int) (claim, complete float64, err
 
 // timed is how many µs the server spends in functions.
 func (b *bench) timed(call func() error) (float64, error) {
-	before, err := b.spent()
+	before, err := b.s.Sample(b.ctx)
 	if err != nil {
 		return 0, err
 	}
 	if err := call(); err != nil {
 		return 0, err
 	}
-	after, err := b.spent()
-	return after - before, err
-}
-
-func (b *bench) spent() (float64, error) {
-	text, err := b.client.Do(b.ctx, b.client.B().Info().Section("commandstats").Build()).ToString()
-	if err != nil {
-		return 0, err
-	}
-	return usec(text), nil
+	after, err := b.s.Sample(b.ctx)
+	used := after.Sub(before).Commands
+	return used["fcall"].USec + used["fcall_ro"].USec, err
 }

@@ -39,7 +39,7 @@ func Delivery(t *testing.T, system driver.System, share int) {
 	const jobs = 251
 	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
-	s, err := system.Serve(ctx, driver.Serving{})
+	s, err := system.Serve(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func retains(t *testing.T, store driver.Store, share, jobs int) {
 func Scenarios(t *testing.T, system driver.System, share int) {
 	t.Helper()
 	o := scenario.Options{Items: 200, Payload: 32, Concurrency: 4, Batch: 8, Partitions: 2, Rounds: 1, Samples: 5,
-		Tailers: 1, Held: 20, Workers: 2, Members: 128, Lease: time.Second, Window: 200 * time.Millisecond,
+		Tailers: 1, Held: 20, Workers: 2, Members: 128, Window: 200 * time.Millisecond,
 		Settle: 10 * time.Millisecond}
 	jobs := map[string]int{"submit": 0, "drain": o.Items, "lifecycle": o.Items, "latency": 0, "idle": 0,
 		"memory": o.Held + o.Partitions}

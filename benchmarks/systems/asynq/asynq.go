@@ -25,9 +25,6 @@
 //   - The log goes through slog and is dropped, as for every system. Level info is asynq's default.
 //   - ShutdownTimeout is minutes, not 8 s: asynq puts tasks back that have not ended by then, and the scenario memory
 //     ends 10,000 of them at once. It has no influence on anything that is measured.
-//
-// A worker renews what it holds every 5 s and its leases last 30 s; neither can be chosen, so the scenario renew
-// leaves asynq out.
 package asynq
 
 import (
@@ -35,7 +32,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -95,19 +91,8 @@ func (s System) Version() string {
 		connections = tunedConnections
 	}
 	return fmt.Sprintf("%s, go-redis %s; Retention %s, TaskCheckInterval %s, PoolSize %d",
-		module("github.com/hibiken/asynq"), module("github.com/redis/go-redis/v9"), s.retention, s.check(), connections)
-}
-
-// module is the version of a module in this program.
-func module(path string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == path {
-				return m.Version
-			}
-		}
-	}
-	return "(unknown)"
+		driver.ModuleVersion("github.com/hibiken/asynq"), driver.ModuleVersion("github.com/redis/go-redis/v9"),
+		s.retention, s.check(), connections)
 }
 
 func (s System) check() time.Duration {
@@ -118,8 +103,8 @@ func (s System) check() time.Duration {
 }
 
 // Serve starts a server.
-func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, error) {
-	return server.StartWith(ctx, s.program, how)
+func (s System) Serve(ctx context.Context) (driver.Server, error) {
+	return server.Start(ctx, s.program)
 }
 
 // Open connects a client and an inspector.

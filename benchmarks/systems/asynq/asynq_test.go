@@ -52,7 +52,7 @@ func TestConfigurations(t *testing.T) {
 func TestWorkerTellsItsErrors(t *testing.T) {
 	drivertest.Needs(t, program)
 	system := asynq.Tuned(program)
-	s, err := system.Serve(t.Context(), driver.Serving{})
+	s, err := system.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@
 // Processor time of both processes counts as client ([driver.Remote]), this one's reading of messages included.
 // BullMQ carries JSON, so the payload is base64, in and out. Settings are BullMQ's and ioredis' defaults: completed
 // jobs are kept without limit, events are written, jobs are not retried. Workers of one store share a process, as
-// those of other systems do; [driver.Spawner] gives further ones.
+// those of other systems do.
 //
 // V8 compiles what it has seen run often: client time per job halves within the first thousands of jobs. Programs in
 // production have run for long, so processes live as long as their server, over all rounds, with new connections in
@@ -101,7 +101,7 @@ func (s System) dir() string {
 }
 
 // Serve starts a server, and the processes that submit and work.
-func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, error) {
+func (s System) Serve(ctx context.Context) (driver.Server, error) {
 	if _, err := exec.LookPath(s.node()); err != nil {
 		return nil, fmt.Errorf("%s: %w (make bench-deps): %w", s.node(), driver.ErrNotInstalled, err)
 	}
@@ -110,7 +110,7 @@ func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, e
 			return nil, err
 		}
 	}
-	srv, err := server.StartWith(ctx, s.Program, how)
+	srv, err := server.Start(ctx, s.Program)
 	if err != nil {
 		return nil, err
 	}

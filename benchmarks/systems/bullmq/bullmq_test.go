@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,9 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric-go/benchmarks/driver"
-	"github.com/flowfabric/flowfabric-go/benchmarks/measure"
-	"github.com/flowfabric/flowfabric-go/benchmarks/scenario"
-	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/benchmarks/driver/drivertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t *testing.T) (System, driver.Server) {
 	t.Helper()
 	system := System{Program: "redis-server", Cold: true}
-	srv, err := system.Serve(t.Context(), driver.Serving{})
+	srv, err := system.Serve(t.Context())
 	if errors.Is(err, driver.ErrNotInstalled) {
 		if _, missing := exec.LookPath("redis-server"); missing != nil && os.Getenv("CI") != "" {
 			t.Fatal("redis-server is not installed (CI is set, so this is a failure)")
@@ -52,132 +49,11 @@ func open(t *testing.T) *store {
 	return s.(*store)
 }
 
-func TestScenarios(t *testing.T) {
+func TestDelivery(t *testing.T) {
 	system, srv := serve(t)
-	srv.Stop() // every scenario has one of its own
-	o := scenario.Options{Items: 300, Payload: 64, Concurrency: 8, Partitions: 4, Rounds: 1, Samples: 20, Held: 100,
-		Workers: 3, Lease: time.Second, Window: 50 * time.Millisecond}
-	exact := map[string]map[string]float64{
-		"submit":    {},
-		"drain":     {measure.Retained: 300},
-		"processes": {measure.Retained: 300},
-		"lifecycle": {measure.Retained: 300},
-		"latency":   {measure.Items: 20},
-		"memory":    {measure.Items: 100, measure.Retained: 104},
-		"renew":     {measure.Leases: 100, measure.LeaseSec: 1},
-		"idle":      {measure.Workers: 3},
-	}
-	for _, sc := range scenario.All {
-		want, ok := exact[sc.Name]
-		if !ok {
-			continue
-		}
-		results, err := scenario.Run(t.Context(), sc, []driver.System{system}, o, func(string, int) {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range results {
-			for i, round := range r.Rounds {
-				for figure, n := range want {
-					if round.Figures[figure] != n {
-						t.Errorf("%s %s, round %d: %s is %v, want %v", sc.Name, r.Variant, i, figure,
-							round.Figures[figure], n)
-					}
-				}
-				if _, ok := round.Figures[measure.AllocItem]; ok {
-					t.Errorf("%s %s: allocations of other processes cannot be known", sc.Name, r.Variant)
-				}
-			}
-		}
-		switch sc.Name {
-		case "submit":
-			for i, items := range []float64{75, 300, 300} {
-				f := results[i].Rounds[0].Figures
-				if f[measure.Items] != items || f[measure.P50] <= 0 || f[measure.CallsItem] < 1 ||
-					f[measure.ClientItem] <= 0 {
-					t.Errorf("%s: %+v", results[i].Variant, f)
-				}
-			}
-		case "latency":
-			// Its own clock must not tell more than has passed.
-			if f := results[0].Rounds[0].Figures; f[measure.P50] <= 0 || f[measure.P99] > 1000*f[measure.Seconds] {
-				t.Errorf("latency: %+v", f)
-			}
-		}
-	}
-}
-
-// Every job of every way to submit is handled once and with its payload, and several workers share them.
-func TestPayloads(t *testing.T) {
-	s := open(t)
-	want := map[string]bool{}
-	var single, bulk, prepared [][]byte
-	for i := range 256 {
-		job := bytes.Repeat([]byte{byte(i), byte(i >> 3), 0, 0xff}, 1+i%5)
-		want[string(job)+string(rune(i))] = true
-		job = append(job, string(rune(i))...)
-		switch i % 3 {
-		case 0:
-			single = append(single, job)
-		case 1:
-			bulk = append(bulk, job)
-		case 2:
-			prepared = append(prepared, job)
-		}
-	}
-	var mu sync.Mutex
-	got := map[string]int{}
-	handled := make(chan struct{}, 1000)
-	w := driver.Worker{Concurrency: 4, Handle: func(_ context.Context, payload []byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		got[string(payload)]++
-		handled <- struct{}{}
-	}}
-	for range 2 {
-		stop, err := s.Work(t.Context(), w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
-		}()
-	}
-	for _, job := range single {
-		if err := s.Submit(t.Context(), job); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.SubmitMany(t.Context(), bulk); err != nil {
-		t.Fatal(err)
-	}
-	send, err := s.Prepare(t.Context(), prepared, 3, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	took, err := send(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(prepared) != 85 || len(took) != 5+5+4 { // shares of 29, 29 and 27
-		t.Errorf("%d calls for %d jobs of three submitters, want 14 for 85", len(took), len(prepared))
-	}
-	for n := range 256 {
-		select {
-		case <-handled:
-		case <-testwait.End(t):
-			t.Fatalf("%d of 256 jobs handled", n)
-		}
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	for job := range want {
-		if got[job] != 1 {
-			t.Errorf("%x was handled %d times", job, got[job])
-		}
-	}
+	srv.Stop() // every part has one of its own
+	drivertest.Delivery(t, system, 1)
+	drivertest.Scenarios(t, system, 1)
 }
 
 // A job counts as completed only when its handler here has returned.
@@ -329,7 +205,7 @@ func TestWarming(t *testing.T) {
 	if n := len(cold.(*served).processes.free); n != 0 {
 		t.Errorf("%d processes before anything was opened", n)
 	}
-	srv, err := System{Program: "redis-server"}.Serve(t.Context(), driver.Serving{})
+	srv, err := System{Program: "redis-server"}.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +226,7 @@ func TestNotInstalled(t *testing.T) {
 	serve(t)
 	for _, system := range []System{{Program: "redis-server", Node: "/nowhere/node"},
 		{Program: "redis-server", Dir: "/nowhere"}} {
-		_, err := system.Serve(t.Context(), driver.Serving{})
+		_, err := system.Serve(t.Context())
 		if !errors.Is(err, driver.ErrNotInstalled) || !strings.Contains(err.Error(), "make bench-deps") {
 			t.Errorf("%+v: %v, want an error that says how to install it", system, err)
 		}

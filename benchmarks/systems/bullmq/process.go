@@ -25,7 +25,6 @@ type request struct {
 	PerCall     int      `json:"perCall,omitempty"`
 	Worker      int      `json:"worker,omitempty"`
 	Concurrency int      `json:"concurrency,omitempty"`
-	LeaseMS     int64    `json:"leaseMS,omitempty"`
 	Counts      bool     `json:"counts,omitempty"`
 	Ask         int      `json:"ask,omitempty"`
 	Typed       bool     `json:"typed,omitempty"`

@@ -63,8 +63,7 @@ func (s *store) Work(ctx context.Context, w driver.Worker) (stop func() error, e
 		return errors.Join(err, here.trouble.err())
 	}
 	_, err = here.host.call(ctx, request{Op: "start", Worker: number, Concurrency: w.Concurrency,
-		LeaseMS: w.Lease.Milliseconds(), Counts: w.Counts,
-		WorkMS: float64(w.Work) / float64(time.Millisecond)})
+		Counts: w.Counts, WorkMS: float64(w.Work) / float64(time.Millisecond)})
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
@@ -86,9 +85,6 @@ func (s *store) enlist(w *worker) (number int, err error) {
 	s.workers[s.last] = w
 	return s.last, nil
 }
-
-// Lease implements [driver.Leaser]: BullMQ renews the locks of a worker's jobs.
-func (s *store) Lease(wish time.Duration) time.Duration { return wish.Truncate(time.Millisecond) }
 
 // news is what the workers' process tells of one of its workers.
 func (s *store) news(m message) {
@@ -114,37 +110,4 @@ func (s *store) news(m message) {
 			w.handle(ctx, nil)
 		}
 	}
-}
-
-// Spawn implements [driver.Spawner].
-func (s *store) Spawn(ctx context.Context, concurrency int, handled func(n int)) (driver.Spawned, error) {
-	p, err := s.processes.take("worker.js")
-	if err != nil {
-		return driver.Spawned{}, err
-	}
-	var trouble troubles
-	p.listen(func(m message) {
-		if m.Trouble != "" {
-			trouble.add(errors.New(m.Trouble))
-			return
-		}
-		handled(m.Handled)
-	})
-	const number = 1
-	return driver.Spawned{
-		PID: p.pid(),
-		Begin: func(ctx context.Context) error {
-			_, err := p.call(ctx, request{Op: "start", Worker: number, Concurrency: concurrency, Counts: true})
-			return err
-		},
-		Stop: func() error {
-			ctx, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-			defer done()
-			if _, err := p.call(ctx, request{Op: "stop", Worker: number}); err != nil {
-				return errors.Join(err, p.close(), trouble.err())
-			}
-			s.processes.give(p)
-			return trouble.err()
-		},
-	}, nil
 }

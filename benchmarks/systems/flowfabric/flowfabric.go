@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -54,23 +53,16 @@ func (s System) Name() string { return cmp.Or(s.Title, "flowfabric") }
 
 // Version names the module's version, which is (devel) in its own repository, and the function library exactly.
 func (System) Version() string {
-	version := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == "github.com/flowfabric/flowfabric-go" && m.Replace == nil {
-				version = m.Version
-			}
-		}
-	}
+	version := driver.ModuleVersion("github.com/flowfabric/flowfabric-go")
 	return fmt.Sprintf("%s, library %d %s", version, library.Revision, library.Hash())
 }
 
 // Serve starts a server, or a cluster of them.
-func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, error) {
+func (s System) Serve(ctx context.Context) (driver.Server, error) {
 	if s.Cluster {
-		return server.StartCluster(ctx, s.Program, how)
+		return server.StartCluster(ctx, s.Program)
 	}
-	return server.StartWith(ctx, s.Program, how)
+	return server.Start(ctx, s.Program)
 }
 
 // Open connects a client.
@@ -152,9 +144,8 @@ func (s *store) work(ctx context.Context, w driver.Worker, fn function, namespac
 
 func (s *store) workOn(ctx context.Context, w driver.Worker, namespaces []string,
 	bindings ...handler.Binding) (func() error, error) {
-	worker, err := runtime.New(runtime.Config{URL: s.server.URL(), Concurrency: w.Concurrency, LeaseTTL: w.Lease,
-		Logger: s.log, TokenKeys: tokenKeys,
-		Namespaces: namespaces}, bindings...)
+	worker, err := runtime.New(runtime.Config{URL: s.server.URL(), Concurrency: w.Concurrency, Logger: s.log,
+		TokenKeys: tokenKeys, Namespaces: namespaces}, bindings...)
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +170,6 @@ func (s *store) workOn(ctx context.Context, w driver.Worker, namespaces []string
 	}
 	return stop, nil
 }
-
-// Lease implements [driver.Leaser].
-func (s *store) Lease(wish time.Duration) time.Duration { return wish }
 
 // Partitions implements [driver.Partitioned].
 func (s *store) Partitions() int { return int(s.engine.Partitions()) }

@@ -80,5 +80,5 @@ func (r *spaced) SubmitMany(ctx context.Context, payloads [][]byte) error {
 }
 
 func (r *spaced) Work(ctx context.Context, w driver.Worker) (stop func() error, err error) {
-	return r.WorkForAll(ctx, w)
+	return r.work(ctx, w, handling(w), "*")
 }

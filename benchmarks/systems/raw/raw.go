@@ -49,8 +49,8 @@ func (System) Version() string {
 }
 
 // Serve starts a server.
-func (s System) Serve(ctx context.Context, how driver.Serving) (driver.Server, error) {
-	return server.StartWith(ctx, s.Program, how)
+func (s System) Serve(ctx context.Context) (driver.Server, error) {
+	return server.Start(ctx, s.Program)
 }
 
 // Open connects a client.

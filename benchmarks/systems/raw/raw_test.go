@@ -27,7 +27,7 @@ func TestRaw(t *testing.T) {
 func TestTakesNoMoreThanItsSlots(t *testing.T) {
 	drivertest.Needs(t, program)
 	system := raw.System{Program: program}
-	s, err := system.Serve(t.Context(), driver.Serving{})
+	s, err := system.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -72,13 +71,8 @@ func (s System) Name() string {
 
 // Version names the modules' versions, and what was tuned.
 func (s System) Version() string {
-	versions := map[string]string{}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			versions[m.Path] = m.Version
-		}
-	}
-	out := fmt.Sprintf("%s, pgx %s", versions["github.com/riverqueue/river"], versions["github.com/jackc/pgx/v5"])
+	out := fmt.Sprintf("%s, pgx %s", driver.ModuleVersion("github.com/riverqueue/river"),
+		driver.ModuleVersion("github.com/jackc/pgx/v5"))
 	if s.Tuned {
 		out += fmt.Sprintf(", MaxWorkers %d, FetchCooldown %v, FetchPollInterval %v, %d connections", tunedWorkers,
 			tunedCooldown, tunedPoll, tunedConnections)
@@ -87,8 +81,8 @@ func (s System) Version() string {
 }
 
 // Serve starts a server.
-func (System) Serve(ctx context.Context, how driver.Serving) (driver.Server, error) {
-	return postgres.Start(ctx, how)
+func (System) Serve(ctx context.Context) (driver.Server, error) {
+	return postgres.Start(ctx)
 }
 
 // Open makes River's tables and connects a client that inserts.

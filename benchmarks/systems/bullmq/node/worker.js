@@ -51,10 +51,8 @@ async function stop(worker) {
 serve({
   ready: () => {},
 
-  start: async ({ worker, concurrency, leaseMS, counts, workMS }) => {
-    const options = { connection, concurrency };
-    if (leaseMS) options.lockDuration = leaseMS;
-    const w = new Worker(queueName, counts ? counting(worker, workMS) : asking(worker), options);
+  start: async ({ worker, concurrency, counts, workMS }) => {
+    const w = new Worker(queueName, counts ? counting(worker, workMS) : asking(worker), { connection, concurrency });
     w.on('error', err => say({ worker, trouble: err.message }));
     w.on('failed', (job, err) => say({ worker, trouble: `job ${job?.id} failed: ${err.message}` }));
     workers.set(worker, w);
