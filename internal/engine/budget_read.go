@@ -147,7 +147,7 @@ func (e *Engine) names(ctx context.Context, roots []string, list func(after stri
 	for i, resp := range e.client.DoMulti(ctx, commands...) {
 		n, err := resp.AsInt64()
 		if err != nil {
-			return nil, callError(list("").Function(), err)
+			return nil, CallError(list("").Function(), err)
 		}
 		after := ""
 		for more := n > 0; more; {

@@ -106,7 +106,7 @@ func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after stream.Cu
 		return c.B().Xrange().Key(key).Start(behind(after)).End("+").Count(int64(limit)).Build()
 	}).AsXRangeSlices()
 	if err != nil {
-		return nil, callError("read feed", err)
+		return nil, CallError("read feed", err)
 	}
 	return parseFeed(partition, entries)
 }
@@ -122,7 +122,7 @@ func (e *Engine) Booted(ctx context.Context) ([]string, error) {
 	for i, answer := range e.plainAll(ctx, builds) {
 		text, err := answer.ToString()
 		if err != nil && !rueidis.IsRedisNil(err) {
-			return nil, callError("read when the partitions were booted", err)
+			return nil, CallError("read when the partitions were booted", err)
 		}
 		out[i] = text
 	}
@@ -140,7 +140,7 @@ func (e *Engine) LastOfFeed(ctx context.Context, partition uint16) (FeedEntry, e
 		return c.B().Xrevrange().Key(key).End("+").Start("-").Count(1).Build()
 	}).AsXRangeSlices()
 	if err != nil {
-		return FeedEntry{}, callError("read feed", err)
+		return FeedEntry{}, CallError("read feed", err)
 	}
 	parsed, err := parseFeed(partition, entries)
 	if err != nil || len(parsed) == 0 {

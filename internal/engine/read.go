@@ -253,7 +253,7 @@ func (e *Engine) KeyHolder(ctx context.Context, partition uint16, key uuid.UUID)
 		return flowfabric.ExecutionID{}, fmt.Errorf("read key: %w", flowfabric.ErrNotFound)
 	}
 	if err != nil {
-		return flowfabric.ExecutionID{}, callError("read key", err)
+		return flowfabric.ExecutionID{}, CallError("read key", err)
 	}
 	holder, _, _ := strings.Cut(text, " ")
 	id, err := ids.ParseUUID(holder)
@@ -290,7 +290,7 @@ func (e *Engine) stored(ctx context.Context, core, payload string) (stored, erro
 func readStored(answer rueidis.RedisResult) (s stored, err error) {
 	list, err := answer.ToArray()
 	if err != nil {
-		return s, callError("read", err)
+		return s, CallError("read", err)
 	}
 	if text, err := list[0].ToString(); err == nil {
 		if s.record, err = record.Decode(text); err != nil {
@@ -317,7 +317,7 @@ func (e *Engine) plainOn(ctx context.Context, client rueidis.Client,
 	_ = backoff.Retry(func() error {
 		result = client.Do(ctx, build(client))
 		err := result.Error()
-		if err == nil || rueidis.IsRedisNil(err) || !errors.Is(callError("", err), flowfabric.ErrTransport) {
+		if err == nil || rueidis.IsRedisNil(err) || !errors.Is(CallError("", err), flowfabric.ErrTransport) {
 			return nil
 		}
 		return err
@@ -334,7 +334,7 @@ func (e *Engine) plainAll(ctx context.Context, builds []func(rueidis.Client) rue
 	answers := e.client.DoMulti(ctx, commands...)
 	for i := range answers {
 		err := answers[i].Error()
-		if err != nil && !rueidis.IsRedisNil(err) && errors.Is(callError("", err), flowfabric.ErrTransport) {
+		if err != nil && !rueidis.IsRedisNil(err) && errors.Is(CallError("", err), flowfabric.ErrTransport) {
 			answers[i] = e.plain(ctx, builds[i])
 		}
 	}
