@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // What Diagnose tells of a healthy server of each kind, and that it changes nothing.
@@ -278,7 +279,7 @@ func TestDiagnoseWork(t *testing.T) {
 			submit(1, "default", "mail")
 			submit(1, "default", "render", "gpu")
 			submit(1, "off", "mail")
-			for _, p := range e.SetLane(t.Context(), "shop", "off", engine.LaneChange{State: flowfabric.LanePaused,
+			for _, p := range e.SetLane(t.Context(), wire.SetLane{Namespace: "shop", Lane: "off", State: "paused",
 				By: "me"}) {
 				if p.Err != nil {
 					t.Fatal(p.Err)

@@ -122,7 +122,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		return Facts{}, err
 	}
 	f := Facts{Now: a.Now, HolderAlive: a.Alive, DeclaredDead: a.Why, Ahead: a.Ahead, Queued: a.Queued, Ready: a.Ready,
-		Lane: Lane{State: flowfabric.LaneState(a.Lane), Since: a.Since, By: a.LaneBy}, Waiters: a.Waiters,
+		Lane: Lane{ListLanesLane: wire.ListLanesLane{State: a.Lane, Since: a.Since, By: a.LaneBy}}, Waiters: a.Waiters,
 		Subscriptions: a.Interests, TickOwner: a.Owner, TickWake: a.Wake, TickOverdue: a.Overdue, PurgeAt: a.Purge,
 		Open: a.Open, ClosedUntil: a.Closed, ClosedWhy: a.ClosedWhy, Outbox: a.Outbox, HeldAt: a.Held, HeldBy: a.HeldBy,
 		HoldReason: a.HoldReason}
@@ -150,7 +150,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	if core["deadline"] == "0" { // before 1970, which is a deadline too
 		f.DeadlineAt = time.UnixMilli(0).UTC()
 	}
-	f.Lane.Namespace, f.Lane.Name = f.Route.Namespace, f.Route.Lane
+	f.Lane.Namespace, f.Lane.Lane = f.Route.Namespace, f.Route.Lane
 	if by := ParseClosing(f.ClosedWhy); by.Kind == ClosedByCap {
 		if _, l, ok := by.Gate.Limit(); ok {
 			f.Slots = l.Concurrency

@@ -174,13 +174,6 @@ func parseScope(text string) (s admission.Scope, ok bool) {
 	return s, true
 }
 
-// AttachAnswer is the answer of one partition to ChangeAttached or SetShare.
-type AttachAnswer struct {
-	Partition uint16
-	Already   bool
-	Err       error
-}
-
 // AttachHow is what a call does with the gates of a scope.
 type AttachHow string
 
@@ -194,7 +187,7 @@ const (
 // ChangeAttached says which gates apply to what is created in a scope from now on (lua/admission/ff_attach.lua), in
 // each partition by one atomic call; to set none detaches all. The call may be repeated.
 func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how AttachHow, gates []flowfabric.Gate,
-	by string) []AttachAnswer {
+	by string) []InPartition[struct{}] {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = string(g)
@@ -203,10 +196,10 @@ func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how 
 		How: string(how)})
 }
 
-func (e *Engine) settledInEach(ctx context.Context, q wire.Call) []AttachAnswer {
-	return inEach(e, func(partition uint16) AttachAnswer {
+func (e *Engine) settledInEach(ctx context.Context, q wire.Call) []InPartition[struct{}] {
+	return inEach(e, func(partition uint16) InPartition[struct{}] {
 		already, err := e.settled(ctx, partition, q)
-		return AttachAnswer{Partition: partition, Already: already, Err: err}
+		return InPartition[struct{}]{Partition: partition, Already: already, Err: err}
 	})
 }
 
@@ -289,6 +282,6 @@ func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID,
 
 // SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition
 // (lua/admission/ff_set_share.lua).
-func (e *Engine) SetShare(ctx context.Context, namespace, lane string, weight int) []AttachAnswer {
+func (e *Engine) SetShare(ctx context.Context, namespace, lane string, weight int) []InPartition[struct{}] {
 	return e.settledInEach(ctx, wire.SetShare{Namespace: namespace, Lane: lane, Weight: weight})
 }

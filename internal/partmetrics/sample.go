@@ -194,9 +194,9 @@ func (all *sampled) add(s *sampler, now time.Time) {
 }
 
 func (all *sampled) queue(q engine.Queue, now time.Time, since time.Duration) {
-	name := queue{q.Route.Namespace, q.Route.Lane, q.Route.Kind, string(q.Lane)}
+	name := queue{q.Route.Namespace, q.Route.Lane, q.Route.Kind, q.State}
 	if _, ok := all.queues[name]; !ok && len(all.queues) >= maxQueueLabels {
-		name = queue{"other", "other", "other", string(q.Lane)}
+		name = queue{"other", "other", "other", q.State}
 	}
 	d := all.queues[name]
 	d.waiting += q.Depth
