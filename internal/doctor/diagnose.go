@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -53,7 +54,7 @@ type StoreReport struct {
 	Damaged  []string
 	TypesErr error // why they could not be looked at, in full or in part
 	// UsedUp are the budgets that keep work waiting, over all partitions.
-	UsedUp engine.UsedUp
+	UsedUp gatetext.UsedUp
 	// Unserved is work that waits and that no registered worker takes, over all partitions.
 	Unserved []UnservedRoute
 	WorkErr  error // why routes and workers could not be read, in full or in part

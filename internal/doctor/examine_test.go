@@ -7,7 +7,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
@@ -145,7 +145,7 @@ func TestExamine(t *testing.T) {
 				Capabilities: []string{"gpu", "eu"}, Waiting: 7}, {Waiting: 1}}
 		}, "served", Warn,
 			"8 executions wait that no registered worker takes: kind mail in lane l of namespace shop that needs gpu,eu; "},
-		"used up": {func(d *Diagnosis) { d.Store.UsedUp = engine.UsedUp{"acme": 2, "globex": 30} }, "budgets",
+		"used up": {func(d *Diagnosis) { d.Store.UsedUp = gatetext.UsedUp{"acme": 2, "globex": 30} }, "budgets",
 			Warn, "budget globex is used up: 30 wait, budget acme is used up: 2 wait"},
 		"stepped back": {root(func(r *RootReport) {
 			r.Ticked = time.UnixMilli(1_800_000_000_000).Add(time.Hour)

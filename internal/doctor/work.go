@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -40,7 +41,7 @@ func takes(i flowfabric.WorkerInfo, r engine.Route) bool {
 // whose lane hands nothing out, are not looked at: they do not wait for a worker. Of a class that many namespaces use
 // it looks at the first ones.
 func (s *StoreReport) readWork(ctx context.Context, p *engine.Probe) {
-	s.UsedUp = engine.UsedUp{}
+	s.UsedUp = gatetext.UsedUp{}
 	const each = 5
 	var commands []engine.Command
 	now := strconv.FormatInt(s.At.UnixMilli(), 10)
@@ -107,7 +108,7 @@ func (s *StoreReport) readWork(ctx context.Context, p *engine.Probe) {
 		why, _ := pair[0].ToString() // it may have been opened since
 		waiting, err := pair[1].AsInt64()
 		s.doubt(err)
-		s.UsedUp.Add(engine.WhyClosed(why), int(waiting))
+		s.UsedUp.Add(gatetext.WhyClosed(why), int(waiting))
 	}
 	if len(found) == 0 || s.WorkErr != nil {
 		return

@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -29,11 +30,7 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 	b := admission.BudgetRecord{Waiting: r.Waiting, Used: usage(r.Used)}
 	b.Name = name
 	budgetFields(&b, r.Fields)
-	b.Audit, err = auditLog(r.Entries)
-	for i := range b.Audit {
-		spelledIDs(&b.Audit[i])
-		auditWords(&b.Audit[i], name)
-	}
+	b.Audit, err = gatetext.Audit(name, r.Entries)
 	for _, text := range r.Spenders {
 		s, wrong := spender(text)
 		b.Spenders, err = append(b.Spenders, s), cmp.Or(err, wrong)
@@ -84,41 +81,9 @@ func budgetFields(b *admission.BudgetRecord, v map[string]string) {
 	}
 }
 
-// auditLog reads the entries of a budget's or quota's book.
-func auditLog(entries []string) (out []admission.AuditEntry, err error) {
-	for _, text := range entries {
-		parts := strings.SplitN(text, "\x1f", 4)
-		if len(parts) != 4 {
-			return out, fmt.Errorf("audit entry of %d parts", len(parts))
-		}
-		ms, err := strconv.ParseInt(parts[0], 10, 64)
-		if err != nil {
-			return out, fmt.Errorf("audit entry: %w", err)
-		}
-		out = append(out, admission.AuditEntry{At: time.UnixMilli(ms).UTC(), What: parts[1], By: parts[2],
-			Detail: parts[3]})
-	}
-	return out, nil
-}
-
-// spelledIDs has the executions that a budget's audit log names written as everywhere else.
-func spelledIDs(e *admission.AuditEntry) {
-	at := map[string]*string{"release": &e.Detail, "soft_limit": &e.By}[e.What]
-	if at == nil {
-		return
-	}
-	who, rest, more := strings.Cut(*at, " ")
-	if id, err := parseSpender(who); err == nil {
-		*at = id.String()
-		if more {
-			*at += " " + rest
-		}
-	}
-}
-
 func spender(text string) (admission.Spender, error) {
 	h := header{rest: text}
-	id, err := parseSpender(h.next())
+	id, err := gatetext.ParseSpender(h.next())
 	s := admission.Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())).UTC(), Period: h.unsigned(),
 		Late: h.unsigned(), Used: map[string]int64{}}
 	if err = errors.Join(err, h.err); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
@@ -32,7 +33,7 @@ type Facts struct {
 
 	// With gates, while it waits or is granted; see also GrantedTo.
 	ClosedUntil time.Time // when its route, which a gate closed, opens by itself; zero: it is open
-	ClosedWhy   string    // see [ParseClosing]
+	ClosedWhy   string    // see [gatetext.ParseClosing]
 	Slots       int       // of the quota or limit that keeps it waiting because they are taken; 0: not so, or not known
 	Outbox      int       // entries that quotas and budgets have not been told of yet
 
@@ -151,7 +152,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		f.DeadlineAt = time.UnixMilli(0).UTC()
 	}
 	f.Lane.Namespace, f.Lane.Lane = f.Route.Namespace, f.Route.Lane
-	if by := ParseClosing(f.ClosedWhy); by.Kind == ClosedByCap {
+	if by := gatetext.ParseClosing(f.ClosedWhy); by.Kind == gatetext.ClosedByCap {
 		if _, l, ok := by.Gate.Limit(); ok {
 			f.Slots = l.Concurrency
 		} else if q, err := e.ReadQuota(ctx, by.Gate.Name(), 0, 0); err == nil {

@@ -16,6 +16,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/record"
@@ -68,7 +69,7 @@ func Gated(s flowfabric.State, why string) flowfabric.State {
 	if s.Public != flowfabric.Waiting || s.Eligibility != "eligible_now" || why == "" {
 		return s
 	}
-	by := ParseClosing(why)
+	by := gatetext.ParseClosing(why)
 	if by.Gate.IsBudget() {
 		s.Public, s.Eligibility, s.BlockingReason = flowfabric.WaitingBudget, "blocked_by_budget", "waiting_for_budget"
 	} else { // nothing else closes a route; one that does not say what it is counts as a quota
