@@ -14,6 +14,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -119,7 +120,7 @@ func (f *fakeStore) SetTags(_ context.Context, _ flowfabric.ExecutionID, set map
 }
 
 func (f *fakeStore) ReadHistory(context.Context, flowfabric.ExecutionID) ([]flowfabric.Event, error) {
-	return []flowfabric.Event{{Kind: engine.EventCreated}}, f.ask("history")
+	return []flowfabric.Event{{Kind: timeline.EventCreated}}, f.ask("history")
 }
 
 func (f *fakeStore) PurgeExecution(_ context.Context, _ flowfabric.ExecutionID, keep time.Duration) (bool, error) {

@@ -302,7 +302,8 @@ func TestDiagnoseWork(t *testing.T) {
 			register := func(instance string, info flowfabric.WorkerInfo) {
 				t.Helper()
 				if _, err := e.RegisterWorker(t.Context(),
-					engine.Registration{Instance: instance, Token: instance, TTL: time.Minute, Info: info}); err != nil {
+					engine.Registration{Instance: instance, Token: instance, TTL: time.Minute,
+						Info: info}); err != nil {
 					t.Fatal(err)
 				}
 			}

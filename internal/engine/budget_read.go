@@ -51,26 +51,26 @@ func (e *Engine) FindGate(ctx context.Context, gate flowfabric.Gate) error {
 
 // budgetFields reads the record of a budget; what is no number in it counts as 0.
 func budgetFields(b *admission.BudgetRecord, v map[string]string) {
-	f := fields{m: v, r: &reader{}}
+	f := wire.Fields{M: v, R: &reader{}}
 	b.Scope, b.Warn, b.OnHard, b.WarnSoft = v["sc"], v["md"] == "warn", admission.HardAction(v["hd"]), v["sf"] == "warn"
-	b.Reset, b.StrictDimensions = millis(f.number("iv")), v["st"] == "1"
+	b.Reset, b.StrictDimensions = millis(f.Number("iv")), v["st"] == "1"
 	if v["rf"] != "" {
 		b.Refund = strings.Split(v["rf"], ",")
 	}
 	b.Limits, b.Refused = map[string]admission.Limit{}, map[string]int64{}
 	for field := range v {
 		if dim, ok := strings.CutPrefix(field, "z:"); ok {
-			b.Refused[dim] = f.number(field)
+			b.Refused[dim] = f.Number(field)
 		}
 		if dim, ok := strings.CutPrefix(field, "h:"); ok {
-			b.Limits[dim] = admission.Limit{Hard: f.number(field), Soft: f.number("s:" + dim)}
+			b.Limits[dim] = admission.Limit{Hard: f.Number(field), Soft: f.Number("s:" + dim)}
 		}
 	}
-	b.Revision, b.CreatedAt, b.ChangedBy = uint64(f.number("up")), f.instant("ct"), v["by"]
-	b.Period, b.PeriodBegan, b.NextReset = uint64(f.number("rc")), f.instant("ps"), f.instant("nx")
-	b.LastReset, b.Missed = f.instant("lr"), uint64(f.number("ms"))
-	b.HardBreaches, b.SoftBreaches = uint64(f.number("bc")), uint64(f.number("bs"))
-	b.LastBreach, b.BreachedDim = f.instant("ba"), v["bd"]
+	b.Revision, b.CreatedAt, b.ChangedBy = uint64(f.Number("up")), f.Instant("ct"), v["by"]
+	b.Period, b.PeriodBegan, b.NextReset = uint64(f.Number("rc")), f.Instant("ps"), f.Instant("nx")
+	b.LastReset, b.Missed = f.Instant("lr"), uint64(f.Number("ms"))
+	b.HardBreaches, b.SoftBreaches = uint64(f.Number("bc")), uint64(f.Number("bs"))
+	b.LastBreach, b.BreachedDim = f.Instant("ba"), v["bd"]
 	b.Headroom = map[string]int64{}
 	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
 		if hard := b.Limits[dim].Hard; hard > 0 {

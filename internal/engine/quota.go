@@ -156,11 +156,11 @@ func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int)
 	if err != nil {
 		return admission.QuotaRecord{}, err
 	}
-	f := fields{m: r.Fields, r: &reader{}} // what is no number counts as 0
+	f := wire.Fields{M: r.Fields, R: &reader{}} // what is no number counts as 0
 	q := admission.QuotaRecord{Started: r.Started, Held: r.Held, Suspect: r.Suspect, ForSlots: r.ForSlots,
-		ForRate: r.ForRate, Revision: uint64(f.number("up")), ChangedBy: f.m["by"], CreatedAt: f.instant("ct")}
-	q.Name, q.Scope, q.Rate, q.Cap = name, f.m["sc"], int(f.number("rt")), int(f.number("cp"))
-	q.Window, q.Jitter = millis(f.number("wn")), millis(f.number("jt"))
+		ForRate: r.ForRate, Revision: uint64(f.Number("up")), ChangedBy: f.M["by"], CreatedAt: f.Instant("ct")}
+	q.Name, q.Scope, q.Rate, q.Cap = name, f.M["sc"], int(f.Number("rt")), int(f.Number("cp"))
+	q.Window, q.Jitter = millis(f.Number("wn")), millis(f.Number("jt"))
 	q.Audit, err = gatetext.Audit(name, r.Entries)
 	for _, text := range r.Holds {
 		hold, _, _ := strings.Cut(text, " ")

@@ -6,6 +6,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 )
 
 // over explains an execution that has ended.
@@ -76,7 +77,7 @@ func allUsed(n int) string {
 
 func cancelled(f engine.Facts) (string, string) {
 	switch f.CancelSource {
-	case engine.CancelTimeout:
+	case timeline.CancelTimeout:
 		return WhyCancelledWaitTimeout, "its suspension lasted too long"
 	case engine.CancelOperator:
 		who := "an operator or producer"

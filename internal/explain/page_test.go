@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -285,7 +286,7 @@ var examples = map[string]example{
 	WhyCancelled: {facts: in("T3n", func(f *engine.Facts) {
 		f.CancelSource, f.CancelReason = engine.CancelOperator, "the article is no longer wanted"
 	})},
-	WhyCancelledWaitTimeout: {facts: in("T3", func(f *engine.Facts) { f.CancelSource = engine.CancelTimeout })},
+	WhyCancelledWaitTimeout: {facts: in("T3", func(f *engine.Facts) { f.CancelSource = timeline.CancelTimeout })},
 	WhyExpiredDeadline: {
 		facts: in("T4", func(f *engine.Facts) { f.DeadlineAt, f.Replays = noon.Add(-time.Hour-time.Second), 10 })},
 	WhyExpiredAttemptTimeout: {facts: in("T4", func(f *engine.Facts) {
