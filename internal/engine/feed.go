@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -207,7 +208,7 @@ func parseFeedEvent(partition uint16, kind, text string) (e flowfabric.FeedEvent
 		if e.Session == "-" {
 			e.Session = ""
 		}
-		e.State, e.Worker = state.Public, Instance(e.Session)
+		e.State, e.Worker = state.Public, ids.Worker(e.Session)
 	case "s":
 		e = flowfabric.FeedEvent{Kind: FeedSignal, Execution: h.id(partition), Waitpoint: h.uuid(), Signal: h.uuid(),
 			Effect: h.next(), Name: h.rest}

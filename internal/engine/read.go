@@ -91,7 +91,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 	s := Snapshot{
 		ID: id, Priority: int(f.Number("priority")), Creator: core["creator"], Attempts: uint32(f.Number("attempts")),
 		AttemptType: flowfabric.AttemptType(core["attempt_type"]), Epoch: uint64(f.Number("epoch")),
-		Session: core["session"], Worker: Instance(core["session"]), Retries: int(f.Number("retries")),
+		Session: core["session"], Worker: ids.Worker(core["session"]), Retries: int(f.Number("retries")),
 		Reclaims: int(f.Number("reclaims")), Replays: int(f.Number("replays")), InputBytes: int(f.Number("input_size")),
 		CreatedAt: f.Instant("created_at"), StartedAt: f.Instant("first_claimed_at"),
 		ClaimedAt: f.Instant("claimed_at"), EndedAt: f.Instant("ended_at"), DelayUntil: f.Instant("delay_until"),

@@ -7,6 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/gatetext"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // gateList names gates.
@@ -121,7 +122,7 @@ func reports(n int) string {
 
 // granted explains one for which a worker is asking budgets and quotas.
 func granted(f engine.Facts) account {
-	who := quote(engine.Instance(f.GrantedTo))
+	who := quote(ids.Worker(f.GrantedTo))
 	a := account{reason: WhyGranted, at: f.GrantEnds, timed: true}
 	a.why = fmt.Sprintf("Worker %s is asking whether there is room for it (%s), until %s. %s", who,
 		gateList(f.Route.Gates), moment(f, f.GrantEnds), cameToWait(f))
