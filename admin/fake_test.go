@@ -14,6 +14,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -64,7 +66,9 @@ func (f *fakeStore) ReadTrail(context.Context, int, engine.Position, int) ([]eng
 
 func (f *fakeStore) FindGate(context.Context, flowfabric.Gate) error { return f.refusal }
 
-func (f *fakeStore) SetShare(context.Context, string, string, int) []engine.AttachAnswer { return nil }
+func (f *fakeStore) SetShare(context.Context, string, string, int) []engine.InPartition[struct{}] {
+	return nil
+}
 
 func (f *fakeStore) HoldExecution(_ context.Context, _ flowfabric.ExecutionID, by, reason string) (bool, error) {
 	return false, f.ask("hold " + by + " " + reason)
@@ -116,7 +120,7 @@ func (f *fakeStore) SetTags(_ context.Context, _ flowfabric.ExecutionID, set map
 }
 
 func (f *fakeStore) ReadHistory(context.Context, flowfabric.ExecutionID) ([]flowfabric.Event, error) {
-	return []flowfabric.Event{{Kind: engine.EventCreated}}, f.ask("history")
+	return []flowfabric.Event{{Kind: timeline.EventCreated}}, f.ask("history")
 }
 
 func (f *fakeStore) PurgeExecution(_ context.Context, _ flowfabric.ExecutionID, keep time.Duration) (bool, error) {
@@ -125,9 +129,9 @@ func (f *fakeStore) PurgeExecution(_ context.Context, _ flowfabric.ExecutionID, 
 
 // The fake store has no lanes, queues, holders or lists: those are tested on servers.
 
-func (f *fakeStore) SetLane(_ context.Context, namespace, lane string, change engine.LaneChange) []engine.LaneSet {
-	err := f.ask(laneAsked{namespace, lane, change})
-	return []engine.LaneSet{{Err: err}}
+func (f *fakeStore) SetLane(_ context.Context, q wire.SetLane) []engine.InPartition[wire.SetLaneReply] {
+	err := f.ask(q)
+	return []engine.InPartition[wire.SetLaneReply]{{Err: err}}
 }
 
 func (f *fakeStore) Lanes(context.Context) []engine.PartitionLanes { return nil }
@@ -146,11 +150,6 @@ func (f *fakeStore) ListExecutions(context.Context, uint16, engine.ListQuery) (e
 
 func (f *fakeStore) DescribePartition(_ context.Context, p uint16) (flowfabric.Partition, error) {
 	return flowfabric.Partition{Partition: p}, f.refusal
-}
-
-type laneAsked struct {
-	namespace, lane string
-	change          engine.LaneChange
 }
 
 func (f *fakeStore) Explain(context.Context, flowfabric.ExecutionID) (engine.Facts, error) {

@@ -39,7 +39,7 @@ type admitter interface {
 	QuotaNames(ctx context.Context) ([]string, error)
 	OpenRoutes(ctx context.Context, partition uint16, routes []uint64) (waiting []bool, err error)
 	ChangeAttached(ctx context.Context, scope admission.Scope, how engine.AttachHow, gates []flowfabric.Gate,
-		by string) []engine.AttachAnswer
+		by string) []engine.InPartition[struct{}]
 	Gates(ctx context.Context) []engine.PartitionGates
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -51,7 +52,7 @@ type UsedUp struct {
 
 // usedUp lists the budgets that keep work waiting, those for which most waits in front.
 func (g GatesInfo) usedUp() (out []UsedUp) {
-	all := engine.UsedUp{}
+	all := gatetext.UsedUp{}
 	for _, c := range g.Closed {
 		all.Add(c.Reason, c.Waiting)
 	}
@@ -82,7 +83,7 @@ func (a *Admin) Gates(ctx context.Context) (GatesInfo, error) {
 		out.Partitions++
 		out.Outbox += p.Outbox
 		for _, x := range p.Closed {
-			out.Closed = append(out.Closed, ClosedRoute{p.Partition, x.Route, x.Until, engine.WhyClosed(x.Why),
+			out.Closed = append(out.Closed, ClosedRoute{p.Partition, x.Route, x.Until, gatetext.WhyClosed(x.Why),
 				x.Waiting})
 		}
 		for _, a := range p.Attached {

@@ -6,18 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // inspector is the part of the engine that looks at whole partitions, and at lanes.
 type inspector interface {
-	SetLane(ctx context.Context, namespace, lane string, change engine.LaneChange) []engine.LaneSet
-	SetShare(ctx context.Context, namespace, lane string, weight int) []engine.AttachAnswer
+	SetLane(ctx context.Context, q wire.SetLane) []engine.InPartition[wire.SetLaneReply]
+	SetShare(ctx context.Context, namespace, lane string, weight int) []engine.InPartition[struct{}]
 	Lanes(ctx context.Context) []engine.PartitionLanes
 	Queues(ctx context.Context, partition uint16, namespace string, most int) ([]engine.Queue, error)
 	PartitionSessions(ctx context.Context, partition uint16) ([]flowfabric.WorkerSession, error)
@@ -33,6 +35,10 @@ const (
 	maxAgeing    = 24 * time.Hour
 	maxWeight    = 1000
 )
+
+// outcomes are those that a lane keeps for a time, in the order of the server.
+var outcomes = []flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled,
+	flowfabric.Expired}
 
 // AllNamespaces, in place of a namespace, looks at every namespace of the store.
 const AllNamespaces = "*"
@@ -102,9 +108,9 @@ func (a *Admin) Lanes(ctx context.Context, namespace string) ([]Lane, error) {
 			if !within(namespace, l.Namespace) {
 				continue
 			}
-			key := l.Namespace + "\x1f" + l.Name
+			key := l.Namespace + "\x1f" + l.Lane
 			if found[key] == nil {
-				found[key] = &Lane{Namespace: l.Namespace, Name: l.Name}
+				found[key] = &Lane{Namespace: l.Namespace, Name: l.Lane}
 			}
 			found[key].Partitions = append(found[key].Partitions,
 				LanePartition{p.Partition, flowfabric.LaneState(l.State), l.Retention, l.Since, l.By,
@@ -191,9 +197,8 @@ func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, opt
 	}
 	ctx = act.In(ctx, namespace, "set", "lane", lane, change.words()...)
 	if change.State != "" || len(change.Retention) > 0 || change.Ageing != nil {
-		if err := a.changeLane(ctx, verb, namespace, lane,
-			engine.LaneChange{State: flowfabric.LaneState(change.State), Retention: change.Retention,
-				Ageing: (*time.Duration)(change.Ageing), By: act.By}); err != nil {
+		if err := a.changeLane(ctx, verb, wire.SetLane{Namespace: namespace, Lane: lane, State: string(change.State),
+			Retention: change.retention(), Ageing: (*time.Duration)(change.Ageing), By: act.By}); err != nil {
 			return err
 		}
 	}
@@ -203,18 +208,33 @@ func (a *Admin) SetLane(ctx context.Context, lane string, change LaneChange, opt
 	return nil
 }
 
-func (a *Admin) changeLane(ctx context.Context, verb, namespace, lane string, change engine.LaneChange) error {
+// retention is how the server takes it: seconds of what completed, failed, was cancelled and expired, or nothing where
+// it stays as it is.
+func (c LaneChange) retention() string {
+	if len(c.Retention) == 0 {
+		return ""
+	}
+	parts := make([]string, 4)
+	for i, outcome := range outcomes {
+		if d, said := c.Retention[outcome]; said {
+			parts[i] = strconv.FormatInt(int64(d/time.Second), 10)
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+func (a *Admin) changeLane(ctx context.Context, verb string, change wire.SetLane) error {
 	var failed partitionErrors
-	sets, routes := a.store.SetLane(ctx, namespace, lane, change), 0
+	sets, routes := a.store.SetLane(ctx, change), 0
 	for _, s := range sets {
 		if s.Err != nil {
 			failed.add(s.Partition, s.Err)
 		}
-		routes += s.Routes
+		routes += s.Reply.Routes
 	}
 	err := failed.sum(verb, len(sets))
 	if err == nil && routes == 0 && change.State != "" {
-		a.doubtLane(ctx, namespace, lane)
+		a.doubtLane(ctx, change.Namespace, change.Lane)
 	}
 	return err
 }
@@ -258,8 +278,7 @@ func (c LaneChange) validate(namespace, lane string) error {
 		return bad("ageing %s, want whole milliseconds, 0..24h", *d)
 	}
 	for outcome, d := range c.Retention {
-		if !slices.Contains([]flowfabric.PublicState{flowfabric.Completed, flowfabric.Failed, flowfabric.Cancelled,
-			flowfabric.Expired}, outcome) {
+		if !slices.Contains(outcomes, outcome) {
 			return bad("retention of %q, want completed, failed, cancelled or expired", string(outcome))
 		}
 		if d < 0 || d > maxRetention || d%time.Second != 0 {

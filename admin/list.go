@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
@@ -128,7 +129,7 @@ func newListed(x engine.Listed) Listed {
 		CreatedAt: x.CreatedAt, StartedAt: x.StartedAt, EndedAt: x.EndedAt, ClaimedAt: x.ClaimedAt,
 		DelayUntil: x.DelayUntil, DeadlineAt: x.DeadlineAt, Since: x.Since, PurgeAt: x.PurgeAt,
 		Attempts: x.Attempts, AttemptType: x.AttemptType, Retries: x.Retries, Reclaims: x.Reclaims, Epoch: x.Epoch,
-		Session: x.Session, Worker: engine.Instance(x.Session), CancelledBy: x.CancelledBy,
+		Session: x.Session, Worker: ids.Worker(x.Session), CancelledBy: x.CancelledBy,
 		CancelSource: x.CancelSource, Failure: x.Failure, Tags: x.Tags}
 }
 
@@ -318,7 +319,7 @@ func (f Filter) routed(r engine.Route) bool {
 
 // holds tells whether a session is asked for.
 func (f Filter) holds(session string) bool {
-	return f.HeldBy == "" || session == f.HeldBy || engine.Instance(session) == f.HeldBy
+	return f.HeldBy == "" || session == f.HeldBy || ids.Worker(session) == f.HeldBy
 }
 
 // has tells whether an entry of an index that is asked for is asked for.

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 )
@@ -85,7 +86,7 @@ func TestListEverythingOnce(t *testing.T) { // a cursor over partitions
 	claim(ctx, t, e, first.ID()) // and nine more of its partition
 	held := 0
 	for x, err := range admin.New(c).List(ctx, admin.Filter{Namespace: admin.AllNamespaces, HeldBy: "tester"}) {
-		if err != nil || x.State.Public != flowfabric.Active || engine.Instance(x.Session) != "tester" {
+		if err != nil || x.State.Public != flowfabric.Active || ids.Worker(x.Session) != "tester" {
 			t.Fatalf("%+v, %v", x, err)
 		}
 		put(flowfabric.Active, []flowfabric.ExecutionID{x.ID})

@@ -122,7 +122,7 @@ func (e *PartitionsError) Error() string { return e.text }
 func (e *PartitionsError) Unwrap() []error { return e.causes }
 
 // foldAnswers sums up what partitions answered to one change.
-func foldAnswers(verb string, answers []engine.AttachAnswer) error {
+func foldAnswers[R any](verb string, answers []engine.InPartition[R]) error {
 	var failed partitionErrors
 	for _, a := range answers {
 		if a.Err != nil {

@@ -60,7 +60,7 @@ func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
 		return err
 	})
 	found := map[string]*Queue{}
-	for _, queues := range byPartition {
+	for p, queues := range byPartition {
 		for _, q := range queues {
 			r := q.Route
 			if !within(namespace, r.Namespace) && q.Drift == "" {
@@ -72,7 +72,7 @@ func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
 				found[key] = &Queue{Namespace: r.Namespace, Lane: r.Lane, Kind: r.Kind, Capabilities: r.Capabilities,
 					Drift: q.Drift}
 			}
-			found[key].add(q)
+			found[key].add(uint16(p), q)
 		}
 	}
 	out := make([]Queue, 0, len(found))
@@ -88,16 +88,15 @@ func (a *Admin) Queues(ctx context.Context, namespace string) ([]Queue, error) {
 	return out, failed.sum("list queues", len(byPartition))
 }
 
-func (q *Queue) add(x engine.Queue) {
+func (q *Queue) add(p uint16, x engine.Queue) {
 	q.Waiting += x.Depth
 	q.Stored += x.Retained
 	q.Priority = max(q.Priority, x.Priority)
 	if !x.Oldest.IsZero() && (q.OldestAt.IsZero() || x.Oldest.Before(q.OldestAt)) {
 		q.OldestAt = x.Oldest
 	}
-	q.Partitions = append(q.Partitions, QueuePartition{x.Partition, x.Route.ID, flowfabric.LaneState(x.Lane),
-		x.Depth, x.Oldest,
-		x.Priority, x.Retained})
+	q.Partitions = append(q.Partitions, QueuePartition{p, x.Route.ID, flowfabric.LaneState(x.State), x.Depth,
+		x.Oldest, x.Priority, x.Retained})
 }
 
 // settle finds the state that most partitions are in.

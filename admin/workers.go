@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
@@ -49,7 +50,7 @@ func (a *Admin) Workers(ctx context.Context) ([]flowfabric.Worker, error) {
 			failed.add(p.Partition, p.Err)
 		}
 		for _, s := range p.Sessions {
-			instance := engine.Instance(s.ID)
+			instance := ids.Worker(s.ID)
 			w := all[instance]
 			if w == nil {
 				w = &flowfabric.Worker{Instance: instance}
@@ -100,7 +101,7 @@ func (a *Admin) MarkWorkerDead(ctx context.Context, instance string,
 	for _, p := range listed {
 		err := p.Err
 		for _, s := range p.Sessions {
-			if engine.Instance(s.ID) != instance {
+			if ids.Worker(s.ID) != instance {
 				continue
 			}
 			known = true

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -51,9 +52,9 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 	}
 	for _, e := range events {
 		switch w := open(); {
-		case e.Kind == engine.EventSuspended:
+		case e.Kind == timeline.EventSuspended:
 			waits = append(waits, Wait{Name: e.Reason, Reason: e.Detail, Began: e.At})
-		case e.Kind == engine.EventResumed && w != nil:
+		case e.Kind == timeline.EventResumed && w != nil:
 			w.Lasted, w.Cause = e.At.Sub(w.Began), e.Detail
 			w.Answer = take(&answers, w.Name, e.At)
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric-go/internal/doctor"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 const (
@@ -25,7 +24,7 @@ type examinations struct {
 // get returns a fresh checkup. The first request that needs one makes it, also when its caller leaves: others may
 // wait for it.
 func (x *examinations) get(ctx context.Context,
-	diagnose func(context.Context) engine.Diagnosis) (doctor.Checkup, error) {
+	diagnose func(context.Context) doctor.Diagnosis) (doctor.Checkup, error) {
 	for {
 		x.mu.Lock()
 		if !x.at.IsZero() && time.Since(x.at) < examinationFresh {
@@ -48,7 +47,7 @@ func (x *examinations) get(ctx context.Context,
 }
 
 // make examines the deployment.
-func (x *examinations) make(ctx context.Context, diagnose func(context.Context) engine.Diagnosis) (out doctor.Checkup) {
+func (x *examinations) make(ctx context.Context, diagnose func(context.Context) doctor.Diagnosis) (out doctor.Checkup) {
 	made := false
 	defer func() { // also after a panic, or everybody would wait for ever
 		x.mu.Lock()
@@ -67,5 +66,7 @@ func (x *examinations) make(ctx context.Context, diagnose func(context.Context) 
 }
 
 func (c *call) examine() (doctor.Checkup, error) {
-	return c.h.doctor.get(c.ctx(), c.h.conn.Engine.Diagnose)
+	return c.h.doctor.get(c.ctx(), func(ctx context.Context) doctor.Diagnosis {
+		return doctor.DiagnoseOpen(ctx, c.h.conn.Engine)
+	})
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/doctor"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -84,13 +83,13 @@ func TestExaminationsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var x examinations
 		var made atomic.Int32
-		slow := func(ctx context.Context) engine.Diagnosis {
+		slow := func(ctx context.Context) doctor.Diagnosis {
 			made.Add(1)
 			select {
 			case <-time.After(time.Second):
 			case <-ctx.Done():
 			}
-			return engine.Diagnosis{Embedded: true}
+			return doctor.Diagnosis{Embedded: true}
 		}
 		var asking conc.WaitGroup
 		for range 10 {
@@ -118,7 +117,7 @@ func TestExaminationsAreShared(t *testing.T) {
 		time.Sleep(examinationFresh)
 		asking.Go(func() {
 			defer func() { _ = recover() }()
-			_, _ = x.get(t.Context(), func(context.Context) engine.Diagnosis { time.Sleep(time.Second); panic("bug") })
+			_, _ = x.get(t.Context(), func(context.Context) doctor.Diagnosis { time.Sleep(time.Second); panic("bug") })
 		})
 		synctest.Wait()
 		if c, err := x.get(t.Context(), slow); err != nil || len(c.Checks) == 0 || made.Load() != 3 {
@@ -128,7 +127,7 @@ func TestExaminationsAreShared(t *testing.T) {
 		time.Sleep(examinationFresh)
 		began := time.Now()
 		_, err := x.get(t.Context(),
-			func(ctx context.Context) engine.Diagnosis { <-ctx.Done(); return engine.Diagnosis{} })
+			func(ctx context.Context) doctor.Diagnosis { <-ctx.Done(); return doctor.Diagnosis{} })
 		if took := time.Since(began); err != nil || took != examinationTime {
 			t.Errorf("%s, %v", took, err)
 		}

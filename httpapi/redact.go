@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
 	"github.com/flowfabric/flowfabric-go/internal/link"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -176,12 +177,12 @@ func (r *redactor) snapshot(s flowfabric.Snapshot) flowfabric.Snapshot {
 // worker.
 func (r *redactor) past(e flowfabric.Event) flowfabric.Event {
 	switch e.Kind {
-	case engine.EventAttempt:
+	case timeline.EventAttempt:
 		e.Reason = r.text("failure", e.Reason)
-	case engine.EventCancelled:
+	case timeline.EventCancelled:
 		e.Reason = r.ended(e.Source, e.Reason)
 	}
-	return engine.Told(e)
+	return timeline.Told(e)
 }
 
 // explained says why an execution is where it is. The sentences quote programs, so they are made of what is shown.

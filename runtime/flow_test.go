@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -420,7 +421,8 @@ func TestChildrenRefused(t *testing.T) {
 		adult := handler.Define[string, string]("adult", handler.Retry(20, time.Millisecond, time.Millisecond))
 		lane := func(state flowfabric.LaneState) {
 			t.Helper()
-			for _, out := range w.engine.SetLane(w.ctx, "default", "closed", engine.LaneChange{State: state}) {
+			for _, out := range w.engine.SetLane(w.ctx, wire.SetLane{Namespace: "default", Lane: "closed",
+				State: string(state)}) {
 				if out.Err != nil {
 					t.Error(out.Err)
 				}

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -88,10 +89,9 @@ func TestEverythingRestartsOverTheMemoryLimit(t *testing.T) {
 			if _, err := w.engine.PurgeExecution(ctx, waiting[0], 0); err != nil {
 				t.Errorf("purge: %v", err)
 			}
-			keep := time.Second
-			for _, change := range []engine.LaneChange{{State: flowfabric.LanePaused}, {State: flowfabric.LaneActive},
-				{Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Completed: keep}}} {
-				for _, r := range w.engine.SetLane(ctx, "default", "default", change) {
+			for _, change := range []wire.SetLane{{State: "paused"}, {State: "active"}, {Retention: "1///"}} {
+				change.Namespace, change.Lane = "default", "default"
+				for _, r := range w.engine.SetLane(ctx, change) {
 					if r.Err != nil {
 						t.Errorf("lane: %v", r.Err)
 					}

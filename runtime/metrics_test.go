@@ -27,6 +27,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -349,8 +350,8 @@ func TestMetricsHaveBoundedLabels(t *testing.T) {
 func TestQueueMetrics(t *testing.T) {
 	servers(t, func(w *env) {
 		t := w.T
-		if set := w.engine.SetLane(w.ctx, "default", "default",
-			engine.LaneChange{State: flowfabric.LanePaused}); set[0].Err != nil {
+		if set := w.engine.SetLane(w.ctx, wire.SetLane{Namespace: "default", Lane: "default",
+			State: "paused"}); set[0].Err != nil {
 			t.Fatal(set[0].Err)
 		}
 		ended := w.submit("x", func(x *engine.NewExecution) { x.Lane = "open" })

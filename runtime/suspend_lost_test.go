@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -130,7 +131,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 	must.No(t, err)
 	suspended := 0
 	for _, ev := range events {
-		if ev.Kind == engine.EventSuspended {
+		if ev.Kind == timeline.EventSuspended {
 			suspended++
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
@@ -150,7 +151,7 @@ func TestAwait(t *testing.T) {
 		if r := w.result(id, 1); r != `"0 1 2"` || got.Attempts != 1 || got.Retries != 0 || steps.Load() != 3 {
 			t.Errorf("result %s, %d attempts, %d retries, %d steps run", r, got.Attempts, got.Retries, steps.Load())
 		}
-		if n := w.events(id); n[engine.EventSuspended] != 3 || n[engine.EventResumed] != 3 {
+		if n := w.events(id); n[timeline.EventSuspended] != 3 || n[timeline.EventResumed] != 3 {
 			t.Errorf("history %v", n)
 		}
 	})
@@ -212,7 +213,7 @@ func TestEarlySignalsKeepTheHold(t *testing.T) {
 			t.Errorf("%d tokens of 3 waitpoints", len(distinct))
 		}
 		if calls["ff_suspend_execution"] != 3 || calls["ff_create_pending_waitpoint"] != 3 ||
-			w.events(id)[engine.EventSuspended] != 0 {
+			w.events(id)[timeline.EventSuspended] != 0 {
 			t.Errorf("calls %v, history %v", calls, w.events(id))
 		}
 	})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/doctor"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
 func doctorCommand(a *app) *cobra.Command {
@@ -62,7 +61,7 @@ func (a *app) doctor(ctx context.Context, audit whether) error {
 	if err != nil {
 		return err
 	}
-	d, err := engine.Diagnose(ctx, cfg)
+	d, err := doctor.Diagnose(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -93,7 +92,7 @@ func (a *app) doctor(ctx context.Context, audit whether) error {
 
 // audit compares indexes and records, if the library on the servers is the one of this program: opening the store would
 // replace an older one, which a doctor does not do.
-func (a *app) audit(ctx context.Context, c *doctor.Checkup, d engine.Diagnosis) {
+func (a *app) audit(ctx context.Context, c *doctor.Checkup, d doctor.Diagnosis) {
 	if d.Store.Err != nil { // another check says why
 		c.NotAudited(doctor.Skip, "", "the store cannot be read", "")
 		return
@@ -103,7 +102,7 @@ func (a *app) audit(ctx context.Context, c *doctor.Checkup, d engine.Diagnosis) 
 		return
 	}
 	for _, n := range d.Nodes {
-		if !d.Embedded && n.Primary() && n.Library != engine.OwnLibrary() {
+		if !d.Embedded && n.Primary() && n.Library != doctor.OwnLibrary() {
 			c.NotAudited(doctor.Skip, n.Address, "it carries another function library than this program",
 				"run 'flowfabric audit' of the version that the workers have")
 			return

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 )
@@ -107,7 +108,7 @@ func TestReasonWords(t *testing.T) {
 		"something new":               {`{"code":"other"}`, "something new"},
 		"":                            {`{"code":"other"}`, ""},
 	} {
-		c := engine.WhyClosed(why)
+		c := gatetext.WhyClosed(why)
 		if c.Text != want.text || c.String() != want.text {
 			t.Errorf("%q: %q, %s, want %s", why, c.Text, c, want.text)
 		}
@@ -127,13 +128,13 @@ func TestClosedTable(t *testing.T) {
 	var p page
 	closedTable(&p, "waits:", []admin.ClosedRoute{
 		{Partition: 0, Route: route("report"), Waiting: 5, Until: later,
-			Reason: engine.WhyClosed("budget acme tokens 10 10")},
+			Reason: gatetext.WhyClosed("budget acme tokens 10 10")},
 		{Partition: 3, Route: route("report"), Waiting: 7, Until: soon,
-			Reason: engine.WhyClosed("budget acme tokens 12 10")},
+			Reason: gatetext.WhyClosed("budget acme tokens 12 10")},
 		{Partition: 3, Route: route("report"), Waiting: 1, Until: later,
-			Reason: engine.WhyClosed("budget acme calls 2 2")},
+			Reason: gatetext.WhyClosed("budget acme calls 2 2")},
 		{Partition: 1, Route: route("other"), Waiting: 2,
-			Until: time.Now().Add(-time.Second), Reason: engine.WhyClosed("quota gpu cap")},
+			Until: time.Now().Add(-time.Second), Reason: gatetext.WhyClosed("quota gpu cap")},
 	})
 	want := [][]string{
 		{"default/batch", "report", "12", "2", instant(soon), "budget acme: 12 used of 10 tokens"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 )
@@ -46,7 +47,7 @@ func (a *app) load(ctx context.Context) error {
 	defer e.Close()
 	v := loaded{Server: e.Server(), Revision: library.Revision, Own: library.Revision, Partitions: e.Partitions()}
 	if !e.Embedded() { // which has no library to look at
-		d, err := engine.Diagnose(ctx, cfg)
+		d, err := doctor.Diagnose(ctx, cfg)
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (a *app) load(ctx context.Context) error {
 }
 
 // carried is the oldest library on a primary, and who has none that this program can work with.
-func carried(nodes []engine.NodeReport) (revision int, without []string) {
+func carried(nodes []doctor.NodeReport) (revision int, without []string) {
 	for _, n := range nodes {
 		switch {
 		case n.Err == nil && !n.Primary():

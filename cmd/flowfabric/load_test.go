@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -58,12 +58,12 @@ func TestLoad(t *testing.T) {
 
 // A node with no library, an old one or no answer is named; a replica is not looked at.
 func TestCarried(t *testing.T) {
-	carrying := func(revision int) engine.LibraryReport { return engine.LibraryReport{Revision: revision} }
-	revision, without := carried([]engine.NodeReport{
+	carrying := func(revision int) doctor.LibraryReport { return doctor.LibraryReport{Revision: revision} }
+	revision, without := carried([]doctor.NodeReport{
 		{Address: "newer", Role: "master", Library: carrying(library.Revision + 1)},
 		{Address: "same", Role: "master", Library: carrying(library.Revision)},
 		{Address: "replica", Role: "slave"}, {Address: "old", Role: "master", Library: carrying(library.Revision - 1)},
-		{Address: "empty", Role: "master", Library: engine.LibraryReport{Missing: true}},
+		{Address: "empty", Role: "master", Library: doctor.LibraryReport{Missing: true}},
 		{Address: "away", Err: flowfabric.ErrTransport},
 	})
 	if got := strings.Join(without, " "); revision != library.Revision || got != "old empty away" {

@@ -24,6 +24,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/internal/doctor"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -102,7 +103,7 @@ func tell(t *testing.T, address, keys string) string {
 	if said.say(err); err == nil {
 		e.Close()
 	}
-	_, err = engine.Diagnose(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: dial})
+	_, err = doctor.Diagnose(ctx, engine.Config{URL: address, Logger: said.logger(), DialTimeout: dial})
 	said.say(err)
 	_, release, err := embedded.Resolve(ctx, address, said.logger())
 	said.say(err)

@@ -11,7 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/admission"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
@@ -105,7 +105,7 @@ func (x *execution) gated(e flowfabric.Explanation, err error) {
 	}
 	x.BlockingReason = e.Reason
 	if !e.ClosedUntil.IsZero() {
-		why := engine.WhyClosed(e.ClosedWhy)
+		why := gatetext.WhyClosed(e.ClosedWhy)
 		x.Closed, x.ClosedUntil = &why, utc(e.ClosedUntil)
 	}
 }

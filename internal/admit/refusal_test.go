@@ -7,6 +7,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 )
 
 // What a worker writes when a gate refuses is what readers understand: the gate, and that the work waits for it.
@@ -40,14 +41,14 @@ func TestRefusalIsRead(t *testing.T) {
 		{Refusal{Kind: RefusedUnknown}, flowfabric.WaitingQuota, "budgets and quotas unavailable"},
 	} {
 		text := tc.refusal.Text()
-		by := engine.ParseClosing(text)
+		by := gatetext.ParseClosing(text)
 		if by.Gate != tc.refusal.Gate || by.Dimension != tc.refusal.Dimension || by.Refused != tc.refusal.Refused {
 			t.Errorf("%q is read as %+v", text, by)
 		}
 		if got := engine.Gated(waiting, text).Public; got != tc.state {
 			t.Errorf("%q: %s, want %s", text, got, tc.state)
 		}
-		if got := engine.ClosingText(text); got != tc.text {
+		if got := gatetext.ClosingText(text); got != tc.text {
 			t.Errorf("%q for people: %q, want %q", text, got, tc.text)
 		}
 	}

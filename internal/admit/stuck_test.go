@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/testgate"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // frozen is a server on which the partition of a quota takes no release.
@@ -169,7 +170,7 @@ func TestSlotsPassBySilencedLanes(t *testing.T) {
 		w.advance(time.Millisecond)
 		create("x", "last")
 		k.nothing()
-		for _, a := range w.e.SetLane(w.ctx, "default", "p", engine.LaneChange{State: flowfabric.LanePaused}) {
+		for _, a := range w.e.SetLane(w.ctx, wire.SetLane{Namespace: "default", Lane: "p", State: "paused"}) {
 			w.no(a.Err)
 		}
 		w.complete(c)

@@ -25,7 +25,7 @@ var levels = [][]string{
 	{"internal/library", "internal/keys", "internal/record", "internal/inproc", "internal/tracing",
 		"internal/mergepatch", "internal/tailpos", "internal/waithook", "schedule"},
 	{"suspend", "admission", "lease", "internal/calendar"},
-	{"stream"},
+	{"stream", "internal/gatetext", "internal/timeline"},
 	{"internal/engine"},
 	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit", "internal/offer"},
 	{"internal/waits"},

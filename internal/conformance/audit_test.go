@@ -456,9 +456,7 @@ var auditScenarios = []scenario{
 		k := w.worker("w1")
 		w.complete(k.one(id).Fence, "r")
 		keep := time.Minute
-		w.no(w.e.SetLane(w.ctx, "default", "default",
-			engine.LaneChange{Retention: map[flowfabric.PublicState]time.Duration{flowfabric.Completed: keep,
-				flowfabric.Failed: keep, flowfabric.Cancelled: keep, flowfabric.Expired: keep}})[w.p].Err)
+		w.setLane("default", "", strconv.Itoa(int(keep.Seconds())))
 		r := w.audit(false)
 		w.all("seen", eqDeep(r.Kinds, map[string]int{"retention": 1}), eq(r.Sound, true))
 		w.audit(true)

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -170,9 +171,9 @@ var continueScenarios = []scenario{
 		var claims, links []string // also of the links whose attempts are not kept
 		for _, e := range events {
 			switch e.Kind {
-			case engine.EventClaimed:
+			case timeline.EventClaimed:
 				claims = append(claims, fmt.Sprint(e.Attempt))
-			case engine.EventContinued:
+			case timeline.EventContinued:
 				links = append(links, fmt.Sprintf("%d:%s", e.Attempt, e.Detail))
 			}
 		}

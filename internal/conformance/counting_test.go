@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // Routes are counted from a partition's first boot on, lanes close and open exactly theirs, and purges have their
@@ -67,10 +68,11 @@ var countingScenarios = []scenario{
 		mine, alike, other := w.create(lane("batch")), w.create(lane("batch2")), w.create(lane("x"), kind("batch"))
 		set := func(state flowfabric.LaneState, routes int) {
 			w.Helper()
-			a := w.e.SetLane(w.ctx, "default", "batch", engine.LaneChange{State: state, By: "op"})[w.p]
+			a := w.e.SetLane(w.ctx, wire.SetLane{Namespace: "default", Lane: "batch", State: string(state),
+				By: "op"})[w.p]
 			w.no(a.Err)
 			w.check()
-			w.all("state, routes", eq(a.State, state), eq(a.Routes, routes), eq(a.Already, false))
+			w.all("state, routes", eq(a.Reply.State, string(state)), eq(a.Reply.Routes, routes), eq(a.Already, false))
 		}
 		set("paused", 1)
 		k := w.worker("w1")
@@ -92,8 +94,7 @@ var countingScenarios = []scenario{
 	{name: "opening a lane wakes an idle tick owner", run: func(w *env) {
 		set := func(state flowfabric.LaneState) {
 			w.Helper()
-			w.no(w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: state})[w.p].Err)
-			w.check()
+			w.setLane("default", state, "")
 		}
 		set("paused")
 		w.create()
@@ -104,8 +105,7 @@ var countingScenarios = []scenario{
 		same(w, "idle", w.tick().Idle, false)
 	}},
 	{name: "work that ends in a paused lane wakes the tick for its purge", run: func(w *env) {
-		a := w.e.SetLane(w.ctx, "default", "default", engine.LaneChange{State: "paused"})[w.p]
-		w.no(a.Err)
+		w.setLane("default", "paused", "")
 		id := w.create(retention(2 * time.Second))
 		same(w, "idle", w.tick().Idle, true)
 		w.cancel(id)

@@ -8,6 +8,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 )
 
 // What is told of an end, and how those who look for failures find it.
@@ -43,8 +44,8 @@ var categoryScenarios = []scenario{
 			events, err := w.e.ReadHistory(w.ctx, id)
 			w.no(err)
 			last := events[len(events)-1]
-			w.all(x.what, eq(last.Kind, engine.EventEnded), eq(last.Code, x.code), eq(last.Detail, x.want))
-			at := slices.IndexFunc(events, func(e flowfabric.Event) bool { return e.Kind == engine.EventAttempt })
+			w.all(x.what, eq(last.Kind, timeline.EventEnded), eq(last.Code, x.code), eq(last.Detail, x.want))
+			at := slices.IndexFunc(events, func(e flowfabric.Event) bool { return e.Kind == timeline.EventAttempt })
 			same(w, x.what+": the attempt before", events[at].Detail, "ended_failure first")
 		}
 	}},

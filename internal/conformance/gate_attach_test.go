@@ -116,7 +116,7 @@ var attachScenarios = []scenario{
 			}
 			got := map[string]engine.Lane{}
 			for _, l := range p.Lanes {
-				got[l.Namespace+"/"+l.Name] = l
+				got[l.Namespace+"/"+l.Lane] = l
 			}
 			same(w, "lanes", len(got), 3)
 			same(w, "weight of an unused one", got["red/unused"].Weight, 5)

@@ -47,7 +47,6 @@ func (w *env) queues() map[string]engine.Queue {
 	w.no(err)
 	out := map[string]engine.Queue{}
 	for _, q := range all {
-		same(w, "partition", q.Partition, w.p)
 		out[q.Route.Kind] = q
 	}
 	return out
@@ -74,12 +73,12 @@ var inspectScenarios = []scenario{
 		w.setLane("slow", flowfabric.LanePaused, "")
 		all := w.queues()
 		a, b := all["a"], all["b"]
-		w.all("a", eq(a.Route.Lane, "default"), eqList(a.Route.Capabilities), eq(a.Lane, "active"), eq(a.Depth, 3),
+		w.all("a", eq(a.Route.Lane, "default"), eqList(a.Route.Capabilities), eq(a.State, "active"), eq(a.Depth, 3),
 			eq(a.Priority, 5), eq(a.Retained, 3), eq(a.Oldest.UnixMilli(), w.at(old, "ct")), eq(a.Drift, ""))
-		w.all("b", eq(b.Route.Lane, "default"), eqList(b.Route.Capabilities, "eu", "gpu"), eq(b.Lane, "active"),
+		w.all("b", eq(b.Route.Lane, "default"), eqList(b.Route.Capabilities, "eu", "gpu"), eq(b.State, "active"),
 			eq(b.Depth, 0), eq(b.Priority, 0), eq(b.Retained, 1), eq(b.Oldest.IsZero(), true), eq(b.Drift, ""))
 		slow := all["c"]
-		w.all("c", eq(slow.Lane, "paused"), eq(slow.Depth, 1), eq(slow.Priority, 9000), eq(slow.Retained, 2))
+		w.all("c", eq(slow.State, "paused"), eq(slow.Depth, 1), eq(slow.Priority, 9000), eq(slow.Retained, 2))
 		same(w, "queues", len(all), 3)
 		k := w.worker("w1")
 		k.can = func(r engine.Route) bool { return r.Kind == "z" }

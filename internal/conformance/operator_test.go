@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 )
 
 func (w *env) replay(id flowfabric.ExecutionID, q engine.Replay) {
@@ -192,7 +193,7 @@ var operatorScenarios = []scenario{
 			w.no(err)
 			told := 0
 			for _, e := range events {
-				if e.Kind == engine.EventDelay {
+				if e.Kind == timeline.EventDelay {
 					told++
 					w.all("event", eq(e.By, "anna"), eq(e.Until.IsZero(), true))
 				}
@@ -548,7 +549,7 @@ var operatorScenarios = []scenario{
 			events, err := w.e.ReadHistory(w.ctx, id)
 			w.no(err)
 			for _, e := range events {
-				if e.Kind == engine.EventClaimed {
+				if e.Kind == timeline.EventClaimed {
 					out = append(out, fmt.Sprint(e.Attempt, " ", e.Detail))
 				}
 			}

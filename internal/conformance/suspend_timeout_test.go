@@ -13,6 +13,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -476,7 +477,8 @@ var timeoutScenarios = []scenario{
 			w.no(err)
 			var got []flowfabric.Event
 			for _, e := range events {
-				if e.Kind == engine.EventSuspended || e.Kind == engine.EventResumed || e.Kind == engine.EventPriority {
+				if slices.Contains([]string{timeline.EventSuspended, timeline.EventResumed,
+					timeline.EventPriority}, e.Kind) {
 					got = append(got, flowfabric.Event{Kind: e.Kind, Attempt: e.Attempt, Epoch: e.Epoch,
 						Session: e.Session, Detail: e.Detail, Reason: e.Reason, By: e.By, Source: e.Source, At: e.At})
 				}
@@ -531,7 +533,7 @@ var timeoutScenarios = []scenario{
 		for _, e := range events {
 			kinds[e.Kind]++
 		}
-		w.all("in all", eq(kinds[engine.EventSuspended], 4), eq(kinds[engine.EventResumed], 3))
+		w.all("in all", eq(kinds[timeline.EventSuspended], 4), eq(kinds[timeline.EventResumed], 3))
 	}},
 }
 

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // homed is a worker instance that the scenario's partition registers. The rule is spelled out here because processes
@@ -272,7 +273,7 @@ var registryScenarios = []scenario{
 		}
 		rows := func() (all []row) {
 			for _, s := range w.sessions() {
-				all = append(all, row{engine.Instance(s.ID), s.Alive, s.Dead, s.Reason, s.Held})
+				all = append(all, row{ids.Worker(s.ID), s.Alive, s.Dead, s.Reason, s.Held})
 			}
 			return all
 		}

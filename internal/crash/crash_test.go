@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
@@ -61,7 +62,7 @@ func TestKill(t *testing.T) {
 		k := kill{worker: victim.name, at: at}
 		for _, x := range submitted {
 			if s := read(t, ctx, e, x.ID()); s.State.LifecyclePhase == "active" &&
-				engine.Instance(s.Session) == victim.name {
+				ids.Worker(s.Session) == victim.name {
 				k.held = append(k.held, x.ID())
 			}
 		}
@@ -133,7 +134,7 @@ func waitHolding(t *testing.T, ctx context.Context, e *engine.Engine, xs []*clie
 				continue
 			}
 			for n, w := range workers {
-				if w.name == engine.Instance(s.Session) {
+				if w.name == ids.Worker(s.Session) {
 					*i = n
 					return w
 				}
@@ -234,7 +235,7 @@ func TestPause(t *testing.T) {
 		}
 	}
 	s := read(t, ctx, e, x.ID())
-	if s.State.Code != codes.Active || engine.Instance(s.Session) != "second" || s.Attempts != 2 {
+	if s.State.Code != codes.Active || ids.Worker(s.Session) != "second" || s.Attempts != 2 {
 		t.Errorf("code %s held by %q, %d attempts: want A1 by second, 2", s.State.Code, s.Session, s.Attempts)
 	}
 	if frames, err := e.ReadFrames(ctx, x.ID(), 2, stream.Cursor{}, 10); err != nil || len(frames) != 0 {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/crash"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -164,7 +164,7 @@ func (f *fleet) await(place int) {
 	for {
 		for _, p := range f.engine.Sessions(f.ctx) {
 			for _, s := range p.Sessions {
-				if s.Held > 0 && engine.Instance(s.ID) == f.workers[place].name {
+				if s.Held > 0 && ids.Worker(s.ID) == f.workers[place].name {
 					return
 				}
 			}

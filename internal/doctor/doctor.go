@@ -1,6 +1,6 @@
-// Package doctor judges whether a deployment is healthy: it turns what engine.Diagnose has read into findings, and
-// what to do about them. It makes no call itself. The command "flowfabric doctor" and the HTTP API show the same
-// findings.
+// Package doctor tells whether a deployment is healthy. [Diagnose] asks the servers, over a connection of the engine,
+// and reads the records of the store; [Examine], which makes no call, turns that into findings and what to do about
+// them. The command "flowfabric doctor" and the HTTP API show the same findings.
 package doctor
 
 import (

@@ -25,7 +25,7 @@ const (
 )
 
 // Examine judges what a deployment says of itself. It makes no audit: see [Drift].
-func Examine(d engine.Diagnosis) Checkup {
+func Examine(d Diagnosis) Checkup {
 	c := Checkup{Healthy: true, Checks: []Check{}}
 	for _, n := range d.Nodes {
 		if n.Primary() {
@@ -59,7 +59,7 @@ func Examine(d engine.Diagnosis) Checkup {
 	return c
 }
 
-func (c *Checkup) version(d engine.Diagnosis) {
+func (c *Checkup) version(d Diagnosis) {
 	const name = "version"
 	switch {
 	case d.Embedded:
@@ -82,7 +82,7 @@ func (c *Checkup) version(d engine.Diagnosis) {
 	}
 }
 
-func (c *Checkup) slots(s engine.SlotReport) {
+func (c *Checkup) slots(s SlotReport) {
 	const name = "cluster"
 	switch {
 	case s.Err != nil:
@@ -99,7 +99,7 @@ func (c *Checkup) slots(s engine.SlotReport) {
 }
 
 // node looks at one node: what it evicts, its memory, what it writes to disk, and its copies.
-func (c *Checkup) node(d engine.Diagnosis, n engine.NodeReport) {
+func (c *Checkup) node(d Diagnosis, n NodeReport) {
 	if n.Err != nil {
 		c.Add("reachable", Fail, n.Address, prose.Message(n.Err), "bring the node back, or take it out of the cluster")
 		return
@@ -133,7 +133,7 @@ func (c *Checkup) node(d engine.Diagnosis, n engine.NodeReport) {
 	}
 }
 
-func (c *Checkup) eviction(n engine.NodeReport) {
+func (c *Checkup) eviction(n NodeReport) {
 	const name = "eviction"
 	switch {
 	case n.Policy == "":
@@ -146,7 +146,7 @@ func (c *Checkup) eviction(n engine.NodeReport) {
 	}
 }
 
-func (c *Checkup) memory(n engine.NodeReport) {
+func (c *Checkup) memory(n NodeReport) {
 	const name = "memory"
 	used := mebibytes(n.UsedMemory)
 	limit, what := n.MaxMemory, "maxmemory"
@@ -176,7 +176,7 @@ func (c *Checkup) memory(n engine.NodeReport) {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-func (c *Checkup) persistence(n engine.NodeReport) {
+func (c *Checkup) persistence(n NodeReport) {
 	const name = "persistence"
 	switch {
 	case n.WriteFailed != "":
@@ -199,7 +199,7 @@ func (c *Checkup) persistence(n engine.NodeReport) {
 }
 
 // clocks compares the nodes with this machine and with each other.
-func (c *Checkup) clocks(nodes []engine.NodeReport) {
+func (c *Checkup) clocks(nodes []NodeReport) {
 	const name = "clock"
 	var least, most, spread time.Duration
 	seen := false
@@ -230,10 +230,10 @@ func (c *Checkup) clocks(nodes []engine.NodeReport) {
 }
 
 // libraries wants the same function library on every primary, and tells how it compares with this program's.
-func (c *Checkup) libraries(nodes []engine.NodeReport) {
+func (c *Checkup) libraries(nodes []NodeReport) {
 	const name = "library"
-	own := engine.OwnLibrary()
-	var first *engine.NodeReport
+	own := OwnLibrary()
+	var first *NodeReport
 	same := true
 	for i, n := range nodes {
 		if n.Err != nil || !n.Primary() {
@@ -282,7 +282,7 @@ func (c *Checkup) libraries(nodes []engine.NodeReport) {
 const giveBack = "take rename-command for it out of the server's configuration, or use a server that offers it"
 
 // commands looks for those that the server lacks.
-func (c *Checkup) commands(r engine.RightsReport) {
+func (c *Checkup) commands(r RightsReport) {
 	if len(r.Unknown) > 0 {
 		c.Add("commands", Fail, "",
 			"the server does not know "+strings.Join(r.Unknown, ", ")+": renamed or switched off", giveBack)
@@ -290,7 +290,7 @@ func (c *Checkup) commands(r engine.RightsReport) {
 }
 
 // store looks at the deployment's own records.
-func (c *Checkup) store(s engine.StoreReport) {
+func (c *Checkup) store(s StoreReport) {
 	const name = "partitions"
 	if s.Err != nil {
 		do := "the user needs to read ff:* keys"
@@ -351,7 +351,7 @@ func (c *Checkup) store(s engine.StoreReport) {
 }
 
 // types names keys that are of another type than they should be.
-func (c *Checkup) types(s engine.StoreReport) {
+func (c *Checkup) types(s StoreReport) {
 	const name, most = "keys", 10
 	if !s.Booted || s.Err != nil {
 		return
@@ -381,7 +381,7 @@ func are(numbers []uint16, what string) string {
 }
 
 // ticks looks for partitions that nobody maintains.
-func (c *Checkup) ticks(s engine.StoreReport) {
+func (c *Checkup) ticks(s StoreReport) {
 	if !s.Booted || s.Err != nil {
 		return
 	}
@@ -409,12 +409,12 @@ func (c *Checkup) ticks(s engine.StoreReport) {
 }
 
 // routes looks for partitions whose table of routes is nearly full.
-func (c *Checkup) routes(s engine.StoreReport) {
+func (c *Checkup) routes(s StoreReport) {
 	const name = "routes"
 	if !s.Booted || s.Err != nil || s.WorkErr != nil {
 		return
 	}
-	var full engine.RootReport
+	var full RootReport
 	share := 0.0
 	for _, r := range s.Roots {
 		own := float64(r.Routes) / limits.MaxClasses
@@ -446,7 +446,7 @@ func (c *Checkup) routes(s engine.StoreReport) {
 }
 
 // budgets names those that have no room for the work that waits for them.
-func (c *Checkup) budgets(s engine.StoreReport) {
+func (c *Checkup) budgets(s StoreReport) {
 	const name, most = "budgets", 10
 	if !s.Booted || s.Err != nil || s.WorkErr != nil {
 		return
@@ -468,7 +468,7 @@ func (c *Checkup) budgets(s engine.StoreReport) {
 }
 
 // steps looks for what lies ahead of the server's clock, because it stepped back.
-func (c *Checkup) steps(s engine.StoreReport) {
+func (c *Checkup) steps(s StoreReport) {
 	const name = "clock steps"
 	if !s.Booted || s.Err != nil {
 		return
@@ -518,7 +518,7 @@ func (c *Checkup) steps(s engine.StoreReport) {
 }
 
 // served looks for work that waits and that no worker takes.
-func (c *Checkup) served(s engine.StoreReport) {
+func (c *Checkup) served(s StoreReport) {
 	const name, most = "served", 5
 	switch {
 	case !s.Booted || s.Err != nil:
@@ -549,7 +549,7 @@ func (c *Checkup) served(s engine.StoreReport) {
 	}
 }
 
-func (c *Checkup) rights(r engine.RightsReport) {
+func (c *Checkup) rights(r RightsReport) {
 	const name = "rights"
 	switch {
 	case len(r.Denied) > 0:

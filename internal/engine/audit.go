@@ -112,11 +112,6 @@ func (e *Engine) AuditGates(ctx context.Context, budgets bool, partition uint16,
 	return e.auditIndex(ctx, roots[partition], partition, repair, page)
 }
 
-// GatePartitions are how many partitions of budgets and of quotas there are.
-func (e *Engine) GatePartitions() (budgets, quotas uint16) {
-	return uint16(len(e.budgets)), uint16(len(e.quotas))
-}
-
 func (e *Engine) auditIndex(ctx context.Context, root string, partition uint16, repair bool,
 	page IndexPage) (next string, checked int, found []flowfabric.Finding, err error) {
 	page.Repair = repair

@@ -219,11 +219,11 @@ func (e *Engine) OpenAwaited(ctx context.Context, partition uint16,
 			continue
 		}
 		if err != nil {
-			return nil, callError("read", err)
+			return nil, CallError("read", err)
 		}
 		list, err := answers[2*i+1].AsStrMap()
 		if err != nil {
-			return nil, callError("read", err)
+			return nil, CallError("read", err)
 		}
 		core, err := record.Decode(text)
 		if err != nil || list["others"] == "" || !strings.Contains(core.Fields["wt"], " p ") ||
@@ -257,7 +257,7 @@ func (e *Engine) states(ctx context.Context, list []Other) error {
 	for n, answer := range e.plainAll(ctx, builds) {
 		text, err := answer.ToString()
 		if err != nil && !rueidis.IsRedisNil(err) {
-			return callError("read", err)
+			return CallError("read", err)
 		}
 		if core, err := record.Decode(text); err == nil {
 			list[at[n]].State, _ = flowfabric.Project(flowfabric.Code(core.Fields["s"]))

@@ -15,6 +15,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -29,11 +30,7 @@ func (e *Engine) ReadBudget(ctx context.Context, name string, spenders, entries 
 	b := admission.BudgetRecord{Waiting: r.Waiting, Used: usage(r.Used)}
 	b.Name = name
 	budgetFields(&b, r.Fields)
-	b.Audit, err = auditLog(r.Entries)
-	for i := range b.Audit {
-		spelledIDs(&b.Audit[i])
-		auditWords(&b.Audit[i], name)
-	}
+	b.Audit, err = gatetext.Audit(name, r.Entries)
 	for _, text := range r.Spenders {
 		s, wrong := spender(text)
 		b.Spenders, err = append(b.Spenders, s), cmp.Or(err, wrong)
@@ -54,26 +51,26 @@ func (e *Engine) FindGate(ctx context.Context, gate flowfabric.Gate) error {
 
 // budgetFields reads the record of a budget; what is no number in it counts as 0.
 func budgetFields(b *admission.BudgetRecord, v map[string]string) {
-	f := fields{m: v, r: &reader{}}
+	f := wire.Fields{M: v, R: &reader{}}
 	b.Scope, b.Warn, b.OnHard, b.WarnSoft = v["sc"], v["md"] == "warn", admission.HardAction(v["hd"]), v["sf"] == "warn"
-	b.Reset, b.StrictDimensions = millis(f.number("iv")), v["st"] == "1"
+	b.Reset, b.StrictDimensions = millis(f.Number("iv")), v["st"] == "1"
 	if v["rf"] != "" {
 		b.Refund = strings.Split(v["rf"], ",")
 	}
 	b.Limits, b.Refused = map[string]admission.Limit{}, map[string]int64{}
 	for field := range v {
 		if dim, ok := strings.CutPrefix(field, "z:"); ok {
-			b.Refused[dim] = f.number(field)
+			b.Refused[dim] = f.Number(field)
 		}
 		if dim, ok := strings.CutPrefix(field, "h:"); ok {
-			b.Limits[dim] = admission.Limit{Hard: f.number(field), Soft: f.number("s:" + dim)}
+			b.Limits[dim] = admission.Limit{Hard: f.Number(field), Soft: f.Number("s:" + dim)}
 		}
 	}
-	b.Revision, b.CreatedAt, b.ChangedBy = uint64(f.number("up")), f.instant("ct"), v["by"]
-	b.Period, b.PeriodBegan, b.NextReset = uint64(f.number("rc")), f.instant("ps"), f.instant("nx")
-	b.LastReset, b.Missed = f.instant("lr"), uint64(f.number("ms"))
-	b.HardBreaches, b.SoftBreaches = uint64(f.number("bc")), uint64(f.number("bs"))
-	b.LastBreach, b.BreachedDim = f.instant("ba"), v["bd"]
+	b.Revision, b.CreatedAt, b.ChangedBy = uint64(f.Number("up")), f.Instant("ct"), v["by"]
+	b.Period, b.PeriodBegan, b.NextReset = uint64(f.Number("rc")), f.Instant("ps"), f.Instant("nx")
+	b.LastReset, b.Missed = f.Instant("lr"), uint64(f.Number("ms"))
+	b.HardBreaches, b.SoftBreaches = uint64(f.Number("bc")), uint64(f.Number("bs"))
+	b.LastBreach, b.BreachedDim = f.Instant("ba"), v["bd"]
 	b.Headroom = map[string]int64{}
 	for _, dim := range slices.Sorted(maps.Keys(b.Limits)) {
 		if hard := b.Limits[dim].Hard; hard > 0 {
@@ -84,41 +81,9 @@ func budgetFields(b *admission.BudgetRecord, v map[string]string) {
 	}
 }
 
-// auditLog reads the entries of a budget's or quota's book.
-func auditLog(entries []string) (out []admission.AuditEntry, err error) {
-	for _, text := range entries {
-		parts := strings.SplitN(text, "\x1f", 4)
-		if len(parts) != 4 {
-			return out, fmt.Errorf("audit entry of %d parts", len(parts))
-		}
-		ms, err := strconv.ParseInt(parts[0], 10, 64)
-		if err != nil {
-			return out, fmt.Errorf("audit entry: %w", err)
-		}
-		out = append(out, admission.AuditEntry{At: time.UnixMilli(ms).UTC(), What: parts[1], By: parts[2],
-			Detail: parts[3]})
-	}
-	return out, nil
-}
-
-// spelledIDs has the executions that a budget's audit log names written as everywhere else.
-func spelledIDs(e *admission.AuditEntry) {
-	at := map[string]*string{"release": &e.Detail, "soft_limit": &e.By}[e.What]
-	if at == nil {
-		return
-	}
-	who, rest, more := strings.Cut(*at, " ")
-	if id, err := parseSpender(who); err == nil {
-		*at = id.String()
-		if more {
-			*at += " " + rest
-		}
-	}
-}
-
 func spender(text string) (admission.Spender, error) {
 	h := header{rest: text}
-	id, err := parseSpender(h.next())
+	id, err := gatetext.ParseSpender(h.next())
 	s := admission.Spender{Execution: id, At: time.UnixMilli(int64(h.unsigned())).UTC(), Period: h.unsigned(),
 		Late: h.unsigned(), Used: map[string]int64{}}
 	if err = errors.Join(err, h.err); err != nil {
@@ -147,7 +112,7 @@ func (e *Engine) names(ctx context.Context, roots []string, list func(after stri
 	for i, resp := range e.client.DoMulti(ctx, commands...) {
 		n, err := resp.AsInt64()
 		if err != nil {
-			return nil, callError(list("").Function(), err)
+			return nil, CallError(list("").Function(), err)
 		}
 		after := ""
 		for more := n > 0; more; {

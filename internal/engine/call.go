@@ -233,7 +233,7 @@ func command(client rueidis.Client, f function, keys, args []string) rueidis.Com
 func decode(op string, resp rueidis.RedisResult) (*reader, error) {
 	msgs, err := resp.ToArray()
 	if err != nil {
-		return nil, callError(op, err)
+		return nil, CallError(op, err)
 	}
 	r := &reader{op: op, Reader: wire.NewReader(slots(msgs), 1)}
 	if len(msgs) < 2 {
@@ -289,8 +289,16 @@ func wrongType(err error) bool {
 	return errors.Is(err, denied.Script) && strings.Contains(err.Error(), "WRONGTYPE")
 }
 
-// callError sorts what the driver and the server report outside the envelope.
-func callError(op string, err error) error {
+// Damaged says of a key of another type that the store is damaged.
+func Damaged(err error) error {
+	if wrongType(err) {
+		return fmt.Errorf("%w: %w", flowfabric.ErrCorrupt, err)
+	}
+	return err
+}
+
+// CallError sorts what the driver and the server report outside the envelope.
+func CallError(op string, err error) error {
 	if re, ok := rueidis.IsRedisErr(err); ok {
 		text := re.Error()
 		word, _, _ := strings.Cut(text, " ")
@@ -373,7 +381,7 @@ func dialError(address string, err error) error {
 				return fmt.Errorf("connect to %s: %w: %s (%s)", address, r.kind, r.do, re.Error())
 			}
 		}
-		if err = callError("hello", err); errors.Is(err, denied.Script) || missingFunction(err) {
+		if err = CallError("hello", err); errors.Is(err, denied.Script) || missingFunction(err) {
 			err = fmt.Errorf("%w: the server refused the connection: %s", flowfabric.ErrConfig, re.Error())
 		}
 		return fmt.Errorf("connect to %s: %w", address, err)

@@ -214,7 +214,7 @@ func (e *Engine) carry(ctx context.Context, client rueidis.Client, g *group) {
 	if err == nil {
 		err = fmt.Errorf("subscribe: %w: the server ended the subscription", flowfabric.ErrTransport)
 	} else {
-		err = callError("subscribe", err)
+		err = CallError("subscribe", err)
 	}
 	e.channels.lose(g, err)
 	<-ctx.Done() // each of them parts

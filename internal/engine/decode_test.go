@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -178,15 +179,15 @@ func FuzzParseStreamID(f *testing.F) {
 
 func TestSessionIDs(t *testing.T) {
 	for session, want := range map[string]string{"w1~abc": "w1", "gate~b~c": "b", "plain": "plain", "": "", "~x": ""} {
-		if got := Instance(session); got != want {
-			t.Errorf("Instance(%q) = %q, want %q", session, got, want)
+		if got := ids.Worker(session); got != want {
+			t.Errorf("ids.Worker(%q) = %q, want %q", session, got, want)
 		}
 	}
 	long := strings.Repeat("i", limits.MaxInstance)
 	seen := map[string]bool{}
 	for range 1000 {
 		id := NewSessionID(long)
-		if Instance(id) != long || len(id) > 64 || seen[id] || valid.Name("session", id) != nil {
+		if ids.Worker(id) != long || len(id) > 64 || seen[id] || valid.Name("session", id) != nil {
 			t.Fatalf("session id %q", id)
 		}
 		seen[id] = true

@@ -25,9 +25,6 @@ type noConnection struct{ err error }
 func (e *noConnection) Error() string { return e.err.Error() }
 func (e *noConnection) Unwrap() error { return e.err }
 
-// Unsent marks err as the error of a call of which nothing was sent; for stand-ins of the engine in tests.
-func Unsent(err error) error { return &noConnection{err} }
-
 // NotSent reports that a call failed because no connection to the server could be made, in any of its tries:
 // certainly nothing of it was done. Any other error that matches flowfabric.ErrTransport leaves that open.
 func NotSent(err error) bool {

@@ -227,7 +227,7 @@ func (e *Engine) Server() string { return e.server.name + " " + e.server.version
 // Ping makes one round trip.
 func (e *Engine) Ping(ctx context.Context) error {
 	if err := e.client.Do(ctx, e.client.B().Ping().Build()).Error(); err != nil {
-		return callError("ping", err)
+		return CallError("ping", err)
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func rootsWithoutConfig(ctx context.Context, client rueidis.Client) error {
 		all := client.B().Exists().Key(rootsOf(maxPartitions, keys.Root)...).Build()
 		switch n, err := client.Do(ctx, all).AsInt64(); {
 		case err != nil:
-			return callError("look for roots", err)
+			return CallError("look for roots", err)
 		case n == 0:
 			return nil
 		}
@@ -280,7 +280,7 @@ func rootsWithoutConfig(ctx context.Context, client rueidis.Client) error {
 	for i, resp := range client.DoMulti(ctx, commands...) {
 		there, err := resp.AsInt64()
 		if err != nil {
-			return callError("look for roots", err)
+			return CallError("look for roots", err)
 		}
 		if roots += there; there > 0 {
 			last = i
@@ -313,7 +313,7 @@ func (e *Engine) configured(ctx context.Context, wish Counts, create bool) (Coun
 	r, err := e.callKeys(ctx, fnConfigure, []string{keys.Config}, protocol, strconv.Itoa(int(wish.Executions)),
 		strconv.Itoa(int(wish.Budgets)), strconv.Itoa(int(wish.Quotas)), bit(create))
 	if err != nil {
-		return Counts{}, damage(err)
+		return Counts{}, Damaged(err)
 	}
 	n, err := strconv.ParseUint(r.Text(), 10, 16)
 	if err != nil || n == 0 {

@@ -39,7 +39,7 @@ func (e *Engine) Evicting(ctx context.Context) []EvictionPolicy {
 	for address, node := range nodes {
 		asking.Go(func() {
 			text, err := node.Do(ctx, node.B().Info().Section("memory").Build()).ToString()
-			if policy := infoFields(text)["maxmemory_policy"]; err == nil && policy != "" && policy != NoEviction {
+			if policy := ParseInfo(text)["maxmemory_policy"]; err == nil && policy != "" && policy != NoEviction {
 				mu.Lock()
 				defer mu.Unlock()
 				out = append(out, EvictionPolicy{Address: address, Policy: policy})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
@@ -32,7 +33,7 @@ type Facts struct {
 
 	// With gates, while it waits or is granted; see also GrantedTo.
 	ClosedUntil time.Time // when its route, which a gate closed, opens by itself; zero: it is open
-	ClosedWhy   string    // see [ParseClosing]
+	ClosedWhy   string    // see [gatetext.ParseClosing]
 	Slots       int       // of the quota or limit that keeps it waiting because they are taken; 0: not so, or not known
 	Outbox      int       // entries that quotas and budgets have not been told of yet
 
@@ -122,7 +123,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 		return Facts{}, err
 	}
 	f := Facts{Now: a.Now, HolderAlive: a.Alive, DeclaredDead: a.Why, Ahead: a.Ahead, Queued: a.Queued, Ready: a.Ready,
-		Lane: Lane{State: flowfabric.LaneState(a.Lane), Since: a.Since, By: a.LaneBy}, Waiters: a.Waiters,
+		Lane: Lane{ListLanesLane: wire.ListLanesLane{State: a.Lane, Since: a.Since, By: a.LaneBy}}, Waiters: a.Waiters,
 		Subscriptions: a.Interests, TickOwner: a.Owner, TickWake: a.Wake, TickOverdue: a.Overdue, PurgeAt: a.Purge,
 		Open: a.Open, ClosedUntil: a.Closed, ClosedWhy: a.ClosedWhy, Outbox: a.Outbox, HeldAt: a.Held, HeldBy: a.HeldBy,
 		HoldReason: a.HoldReason}
@@ -145,13 +146,13 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	if f.Snapshot, err = snapshot(id, r, core, a.Attempts, a.Row, holding{a.Alive, a.Expiry}); err != nil {
 		return Facts{}, err
 	}
-	u := fields{m: a.Suspension, r: r}
-	relate(&f.Snapshot, core, flowfabric.Wait{Name: u.m["name"], Since: u.instant("created_at")})
+	u := wire.Fields{M: a.Suspension, R: r}
+	relate(&f.Snapshot, core, flowfabric.Wait{Name: u.M["name"], Since: u.Instant("created_at")})
 	if core["deadline"] == "0" { // before 1970, which is a deadline too
 		f.DeadlineAt = time.UnixMilli(0).UTC()
 	}
-	f.Lane.Namespace, f.Lane.Name = f.Route.Namespace, f.Route.Lane
-	if by := ParseClosing(f.ClosedWhy); by.Kind == ClosedByCap {
+	f.Lane.Namespace, f.Lane.Lane = f.Route.Namespace, f.Route.Lane
+	if by := gatetext.ParseClosing(f.ClosedWhy); by.Kind == gatetext.ClosedByCap {
 		if _, l, ok := by.Gate.Limit(); ok {
 			f.Slots = l.Concurrency
 		} else if q, err := e.ReadQuota(ctx, by.Gate.Name(), 0, 0); err == nil {
@@ -159,14 +160,14 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 			f.Slots = q.Cap
 		}
 	}
-	x := fields{m: core, r: r}
-	f.AttemptTimeoutAt, f.TimeoutAt = x.instant("attempt_deadline"), x.instant("suspension_deadline")
-	f.OpenWaitpoints, f.Purging = int(x.number("open_waitpoints")), core["purged_until"] != ""
+	x := wire.Fields{M: core, R: r}
+	f.AttemptTimeoutAt, f.TimeoutAt = x.Instant("attempt_deadline"), x.Instant("suspension_deadline")
+	f.OpenWaitpoints, f.Purging = int(x.Number("open_waitpoints")), core["purged_until"] != ""
 	f.Released = released(core)
-	f.GrantedTo, f.GrantEnds = core["grant_session"], x.instant("grant_deadline")
+	f.GrantedTo, f.GrantEnds = core["grant_session"], x.Instant("grant_deadline")
 	f.Node, f.Group, f.Wait = core["node"], groupRecord(core["upstreams"]), waitRecord(core["children_wait"])
 	if len(a.Flow) > 0 {
-		record := flowRecord(fields{m: a.Flow, r: r})
+		record := flowRecord(wire.Fields{M: a.Flow, R: r})
 		if of, err := ids.ParseUUID(core["flow"]); err == nil {
 			record.ID = flowfabric.FlowID(flowfabric.MakeExecutionID(id.Partition(), of))
 		}
@@ -200,10 +201,10 @@ func (f *Facts) suspended(u map[string]string, points []suspend.Waitpoint, r *re
 	f.Suspension = &suspend.Record{Code: f.State.Code, Waitpoints: points}
 	fillSuspension(f.Suspension, u, r)
 	f.ResumedBy, f.Satisfied = u["resumed_by"], map[int]int{}
-	n := fields{m: u, r: r}
+	n := wire.Fields{M: u, R: r}
 	for field := range u {
 		if node, err := strconv.Atoi(strings.TrimPrefix(field, "n")); err == nil && field[0] == 'n' {
-			f.Satisfied[node] = int(n.number(field))
+			f.Satisfied[node] = int(n.Number(field))
 		}
 	}
 }

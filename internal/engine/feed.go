@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -106,7 +107,7 @@ func (e *Engine) ReadFeed(ctx context.Context, partition uint16, after stream.Cu
 		return c.B().Xrange().Key(key).Start(behind(after)).End("+").Count(int64(limit)).Build()
 	}).AsXRangeSlices()
 	if err != nil {
-		return nil, callError("read feed", err)
+		return nil, CallError("read feed", err)
 	}
 	return parseFeed(partition, entries)
 }
@@ -122,7 +123,7 @@ func (e *Engine) Booted(ctx context.Context) ([]string, error) {
 	for i, answer := range e.plainAll(ctx, builds) {
 		text, err := answer.ToString()
 		if err != nil && !rueidis.IsRedisNil(err) {
-			return nil, callError("read when the partitions were booted", err)
+			return nil, CallError("read when the partitions were booted", err)
 		}
 		out[i] = text
 	}
@@ -140,7 +141,7 @@ func (e *Engine) LastOfFeed(ctx context.Context, partition uint16) (FeedEntry, e
 		return c.B().Xrevrange().Key(key).End("+").Start("-").Count(1).Build()
 	}).AsXRangeSlices()
 	if err != nil {
-		return FeedEntry{}, callError("read feed", err)
+		return FeedEntry{}, CallError("read feed", err)
 	}
 	parsed, err := parseFeed(partition, entries)
 	if err != nil || len(parsed) == 0 {
@@ -207,7 +208,7 @@ func parseFeedEvent(partition uint16, kind, text string) (e flowfabric.FeedEvent
 		if e.Session == "-" {
 			e.Session = ""
 		}
-		e.State, e.Worker = state.Public, Instance(e.Session)
+		e.State, e.Worker = state.Public, ids.Worker(e.Session)
 	case "s":
 		e = flowfabric.FeedEvent{Kind: FeedSignal, Execution: h.id(partition), Waitpoint: h.uuid(), Signal: h.uuid(),
 			Effect: h.next(), Name: h.rest}

@@ -28,30 +28,30 @@ func (e *Engine) DescribeFlow(ctx context.Context, id flowfabric.FlowID) (FlowRe
 		return FlowRecord{}, err
 	}
 	own := &reader{op: fnFlowDescribe.name}
-	out := flowRecord(fields{m: r.Fields, r: own})
+	out := flowRecord(wire.Fields{M: r.Fields, R: own})
 	out.Now, out.ID, out.Tags = r.Now, id, r.Tags
 	return out, own.fail()
 }
 
 // flowRecord reads the fields of a header.
-func flowRecord(f fields) (out FlowRecord) {
-	state, ok := FlowStateOf(f.m["st"])
+func flowRecord(f wire.Fields) (out FlowRecord) {
+	state, ok := FlowStateOf(f.M["st"])
 	if !ok {
-		f.r.Stop("state of a flow %q", clip(f.m["st"]))
+		f.R.Stop("state of a flow %q", clip(f.M["st"]))
 	}
 	out.State = state
-	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = sealOf(f.m["sl"]), f.m["ns"], f.m["kd"],
-		f.m["cr"], f.m["pd"]
-	out.Revision, out.CreatedAt, out.ChangedAt = uint64(f.number("rv")), f.instant("ct"), f.instant("mt")
-	out.ReleasedAt, out.EndedAt, out.Cancelled = f.instant("rl"), f.instant("en"), f.instant("ca")
-	out.Members, out.Edges, out.Purged = int(f.number("nn")), int(f.number("ne")), int(f.number("pu"))
-	out.Failing, out.Backlog = int(f.number("lv")), int(f.number("bl"))
-	out.Policy, out.CancelBy, out.Reason = flowfabric.CancellationPolicy(f.m["cp"]), f.m["cb"], f.m["cw"]
-	out.Siblings = SiblingCancels{Cancelled: int(f.number("xc")), AlreadyTerminal: int(f.number("xt")),
-		NotFound: int(f.number("xn")), Spared: int(f.number("xs"))}
+	out.Seal, out.Namespace, out.Kind, out.Creator, out.Digest = sealOf(f.M["sl"]), f.M["ns"], f.M["kd"],
+		f.M["cr"], f.M["pd"]
+	out.Revision, out.CreatedAt, out.ChangedAt = uint64(f.Number("rv")), f.Instant("ct"), f.Instant("mt")
+	out.ReleasedAt, out.EndedAt, out.Cancelled = f.Instant("rl"), f.Instant("en"), f.Instant("ca")
+	out.Members, out.Edges, out.Purged = int(f.Number("nn")), int(f.Number("ne")), int(f.Number("pu"))
+	out.Failing, out.Backlog = int(f.Number("lv")), int(f.Number("bl"))
+	out.Policy, out.CancelBy, out.Reason = flowfabric.CancellationPolicy(f.M["cp"]), f.M["cb"], f.M["cw"]
+	out.Siblings = SiblingCancels{Cancelled: int(f.Number("xc")), AlreadyTerminal: int(f.Number("xt")),
+		NotFound: int(f.Number("xn")), Spared: int(f.Number("xs"))}
 	out.Count = map[flowfabric.PublicState]int{}
 	for name, class := range classes {
-		if n := int(f.number(name)); n != 0 {
+		if n := int(f.Number(name)); n != 0 {
 			out.Count[class] = n
 		}
 	}

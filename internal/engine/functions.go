@@ -41,7 +41,6 @@ var (
 	fnReadMessages   = functionOf["ff_read_messages"]
 	fnReadSuspension = functionOf["ff_read_suspension"]
 	fnReadSignals    = functionOf["ff_read_signals"]
-	fnSetLane        = functionOf["ff_set_lane"]
 	fnDescribe       = functionOf["ff_describe_partition"]
 	fnFireSchedule   = functionOf["ff_fire_schedule"]
 	fnAuditIndex     = functionOf["ff_audit_index"]

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -146,41 +147,6 @@ func (e *Engine) TrimOutbox(ctx context.Context, partition uint16, ids []string)
 	return r.Left, err
 }
 
-func scopeText(s admission.Scope) string {
-	switch {
-	case s.TagKey != "":
-		return "t\x1f" + s.TagKey + "\x1f" + s.Tag
-	case s.Lane != "":
-		return "l\x1f" + s.Namespace + "\x1f" + s.Lane
-	case s.Namespace != "":
-		return "n\x1f" + s.Namespace
-	}
-	return "g"
-}
-
-func parseScope(text string) (s admission.Scope, ok bool) {
-	parts := strings.Split(text, "\x1f")
-	switch {
-	case text == "g":
-	case parts[0] == "n" && len(parts) == 2:
-		s.Namespace = parts[1]
-	case parts[0] == "l" && len(parts) == 3:
-		s.Namespace, s.Lane = parts[1], parts[2]
-	case parts[0] == "t" && len(parts) == 3:
-		s.TagKey, s.Tag = parts[1], parts[2]
-	default:
-		return s, false
-	}
-	return s, true
-}
-
-// AttachAnswer is the answer of one partition to ChangeAttached or SetShare.
-type AttachAnswer struct {
-	Partition uint16
-	Already   bool
-	Err       error
-}
-
 // AttachHow is what a call does with the gates of a scope.
 type AttachHow string
 
@@ -194,19 +160,19 @@ const (
 // ChangeAttached says which gates apply to what is created in a scope from now on (lua/admission/ff_attach.lua), in
 // each partition by one atomic call; to set none detaches all. The call may be repeated.
 func (e *Engine) ChangeAttached(ctx context.Context, scope admission.Scope, how AttachHow, gates []flowfabric.Gate,
-	by string) []AttachAnswer {
+	by string) []InPartition[struct{}] {
 	names := make([]string, len(gates))
 	for i, g := range gates {
 		names[i] = string(g)
 	}
-	return e.settledInEach(ctx, wire.Attach{Scope: scopeText(scope), Gates: strings.Join(names, ","), By: by,
+	return e.settledInEach(ctx, wire.Attach{Scope: gatetext.Scope(scope), Gates: strings.Join(names, ","), By: by,
 		How: string(how)})
 }
 
-func (e *Engine) settledInEach(ctx context.Context, q wire.Call) []AttachAnswer {
-	return inEach(e, func(partition uint16) AttachAnswer {
+func (e *Engine) settledInEach(ctx context.Context, q wire.Call) []InPartition[struct{}] {
+	return inEach(e, func(partition uint16) InPartition[struct{}] {
 		already, err := e.settled(ctx, partition, q)
-		return AttachAnswer{Partition: partition, Already: already, Err: err}
+		return InPartition[struct{}]{Partition: partition, Already: already, Err: err}
 	})
 }
 
@@ -254,7 +220,7 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 	}
 	out := PartitionGates{Partition: partition, Outbox: r.Outbox}
 	for _, x := range r.Attached {
-		scope, ok := parseScope(x.Scope)
+		scope, ok := gatetext.ParseScope(x.Scope)
 		parts := strings.SplitN(x.Gates, " ", 3)
 		if !ok || len(parts) != 3 {
 			return out, fmt.Errorf("%s: %w: attachment", fnReadGates.name, denied.Reply)
@@ -289,6 +255,6 @@ func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID,
 
 // SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition
 // (lua/admission/ff_set_share.lua).
-func (e *Engine) SetShare(ctx context.Context, namespace, lane string, weight int) []AttachAnswer {
+func (e *Engine) SetShare(ctx context.Context, namespace, lane string, weight int) []InPartition[struct{}] {
 	return e.settledInEach(ctx, wire.SetShare{Namespace: namespace, Lane: lane, Weight: weight})
 }

@@ -161,9 +161,9 @@ func (e *Engine) ListExecutions(ctx context.Context, partition uint16, q ListQue
 func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, string) {
 	x := Listed{Index: q.Index, Member: r.Text(), Score: r.number()}
 	own := &reader{}
-	f := fields{m: make(map[string]string, len(listedFields)), r: own}
+	f := wire.Fields{M: make(map[string]string, len(listedFields)), R: own}
 	for _, name := range listedFields {
-		f.m[name] = r.Text()
+		f.M[name] = r.Text()
 	}
 	x.Failure.Message = r.Text()
 	x.Tags = r.Pairs()
@@ -172,7 +172,7 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	} else {
 		x.ID = flowfabric.MakeExecutionID(partition, id)
 	}
-	code := flowfabric.Code(f.m["state"])
+	code := flowfabric.Code(f.M["state"])
 	if why, damaged := strings.CutPrefix(string(code), "!"); damaged {
 		own.Stop("%s", clip(why))
 	} else if code == "" {
@@ -186,14 +186,14 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	} else if !q.Index.of(x.State) {
 		own.Stop("its state is %s", code)
 	}
-	x.Priority, x.Attempts, x.AttemptType = int(f.number("priority")), uint32(f.number("attempts")),
-		flowfabric.AttemptType(f.m["attempt_type"])
-	x.CreatedAt, x.StartedAt, x.EndedAt, x.ClaimedAt = f.instant("created_at"), f.instant("first_claimed_at"),
-		f.instant("ended_at"), f.instant("claimed_at")
-	x.DelayUntil, x.DeadlineAt = f.instant("delay_until"), f.instant("deadline")
-	x.Retries, x.Reclaims, x.Epoch = int(f.number("retries")), int(f.number("reclaims")), uint64(f.number("epoch"))
-	x.Session, x.Failure.Category = f.m["session"], f.m["failure_category"]
-	x.CancelledBy, x.CancelSource = f.m["cancelled_by"], f.m["cancel_source"]
+	x.Priority, x.Attempts, x.AttemptType = int(f.Number("priority")), uint32(f.Number("attempts")),
+		flowfabric.AttemptType(f.M["attempt_type"])
+	x.CreatedAt, x.StartedAt, x.EndedAt, x.ClaimedAt = f.Instant("created_at"), f.Instant("first_claimed_at"),
+		f.Instant("ended_at"), f.Instant("claimed_at")
+	x.DelayUntil, x.DeadlineAt = f.Instant("delay_until"), f.Instant("deadline")
+	x.Retries, x.Reclaims, x.Epoch = int(f.Number("retries")), int(f.Number("reclaims")), uint64(f.Number("epoch"))
+	x.Session, x.Failure.Category = f.M["session"], f.M["failure_category"]
+	x.CancelledBy, x.CancelSource = f.M["cancelled_by"], f.M["cancel_source"]
 	if code == codes.Completed || x.Failure.Category == "" {
 		x.Failure = flowfabric.Failure{}
 	}
@@ -203,19 +203,19 @@ func listed(partition uint16, q ListQuery, alive bool, r *reader) (Listed, strin
 	case IndexEnded:
 		x.PurgeAt = time.UnixMilli(x.Score).UTC()
 	case IndexUnsuccessful:
-		x.PurgeAt = f.instant("purge")
+		x.PurgeAt = f.Instant("purge")
 	}
 	if own.Err != nil {
 		x.Drift = own.Err.Error()
 	}
-	return x, f.m["route"]
+	return x, f.M["route"]
 }
 
 // route gives the entry the row of its route.
 func (l *Listed) route(id string, rows map[string]string) {
 	own := &reader{}
-	f := fields{m: map[string]string{"route": id}, r: own}
-	if n := uint64(f.number("route")); own.Err == nil && n != 0 {
+	f := wire.Fields{M: map[string]string{"route": id}, R: own}
+	if n := uint64(f.Number("route")); own.Err == nil && n != 0 {
 		l.Route = route(n, rows[id], own)
 	}
 	if own.Err != nil && l.Drift == "" {

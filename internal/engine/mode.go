@@ -120,7 +120,7 @@ func (e *Engine) ReadSummary(ctx context.Context, id flowfabric.ExecutionID, att
 		return c.B().Hgetall().Key(key).Build()
 	}).AsStrMap()
 	if err != nil {
-		return stream.Summary{}, callError("read summary", err)
+		return stream.Summary{}, CallError("read summary", err)
 	}
 	s := stream.Summary{Attempt: attempt}
 	if len(v) == 0 {

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -161,12 +161,6 @@ func (e *Engine) ReadHistory(ctx context.Context, id flowfabric.ExecutionID) ([]
 	if r.Err != nil {
 		return nil, r.fail()
 	}
-	events := timeline(core, attempts, entries, r)
-	slices.SortStableFunc(events, inOrder)
-	events = onceClaimed(events)
-	nameClaims(events, attemptTypes(core, attempts, r))
-	for i, e := range events {
-		events[i] = Told(e)
-	}
+	events := timeline.Read(core, attempts, entries, &r.Reader)
 	return events, r.fail()
 }

@@ -5,22 +5,17 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
-// Queue is what waits for one route in one partition.
+// Queue is what waits for one route in one partition: State is of the route's lane, of which only active and draining
+// ones hand out; Oldest is the creation of the oldest that waits, zero when nothing does; Priority is of what is
+// claimed next; Retained counts executions of the route in any state, ended ones too, until they are purged.
 type Queue struct {
-	Partition uint16
-	Route     Route
-	Lane      flowfabric.LaneState // of the route's lane; only active and draining lanes hand out
-	Depth     int                  // how many wait
-	Oldest    time.Time            // creation of the oldest that waits; zero when nothing does
-	Priority  int                  // of what is claimed next
-	Retained  int                  // executions of the route in any state, ended ones too, until they are purged
-	Drift     string               // what is wrong with the row; "" for a sound one
+	wire.ReadQueuesQueue
+	Route Route
+	Drift string // what is wrong with the row; "" for a sound one
 }
 
 // Queues reads the queues of a partition by route (lua/operate/ff_read_queues.lua), of one namespace unless it is "",
@@ -36,9 +31,7 @@ func (e *Engine) Queues(ctx context.Context, partition uint16, namespace string,
 		}
 		cursor = r.Cursor
 		for _, x := range r.Queues {
-			q, own, id := Queue{Partition: partition, Lane: flowfabric.LaneState(x.State), Depth: x.Depth,
-				Oldest:   x.Oldest,
-				Priority: x.Priority, Retained: x.Retained}, &reader{}, uint64(x.Route)
+			q, own, id := Queue{ReadQueuesQueue: x}, &reader{}, uint64(x.Route)
 			q.Route = route(id, x.Row, own)
 			q.Route.ID = id
 			if own.Err != nil {

@@ -11,7 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
@@ -29,20 +29,12 @@ func (h Hold) String() string {
 // ParseHold reads what a quota wrote.
 func ParseHold(text string) (Hold, error) {
 	who, number, _ := strings.Cut(text, ":")
-	id, err := parseSpender(who)
+	id, err := gatetext.ParseSpender(who)
 	epoch, wrong := strconv.ParseUint(number, 10, 64)
 	if err = errors.Join(err, wrong); err != nil {
 		return Hold{}, fmt.Errorf("%w: hold %q: %w", flowfabric.ErrInvalidInput, clip(text), err)
 	}
 	return Hold{Execution: id, Epoch: epoch}, nil
-}
-
-// parseSpender reads how budgets and quotas write an execution, see full.
-func parseSpender(text string) (flowfabric.ExecutionID, error) {
-	where, name, _ := strings.Cut(text, ".")
-	partition, bad := strconv.ParseUint(where, 10, 16)
-	id, err := ids.ParseUUID(name)
-	return flowfabric.MakeExecutionID(uint16(partition), id), errors.Join(bad, err)
 }
 
 // PutQuota makes a quota, or with expected (a revision) changes it (lua/admission/ff_put_quota.lua).
@@ -164,18 +156,15 @@ func (e *Engine) ReadQuota(ctx context.Context, name string, holds, entries int)
 	if err != nil {
 		return admission.QuotaRecord{}, err
 	}
-	f := fields{m: r.Fields, r: &reader{}} // what is no number counts as 0
+	f := wire.Fields{M: r.Fields, R: &reader{}} // what is no number counts as 0
 	q := admission.QuotaRecord{Started: r.Started, Held: r.Held, Suspect: r.Suspect, ForSlots: r.ForSlots,
-		ForRate: r.ForRate, Revision: uint64(f.number("up")), ChangedBy: f.m["by"], CreatedAt: f.instant("ct")}
-	q.Name, q.Scope, q.Rate, q.Cap = name, f.m["sc"], int(f.number("rt")), int(f.number("cp"))
-	q.Window, q.Jitter = millis(f.number("wn")), millis(f.number("jt"))
-	q.Audit, err = auditLog(r.Entries)
+		ForRate: r.ForRate, Revision: uint64(f.Number("up")), ChangedBy: f.M["by"], CreatedAt: f.Instant("ct")}
+	q.Name, q.Scope, q.Rate, q.Cap = name, f.M["sc"], int(f.Number("rt")), int(f.Number("cp"))
+	q.Window, q.Jitter = millis(f.Number("wn")), millis(f.Number("jt"))
+	q.Audit, err = gatetext.Audit(name, r.Entries)
 	for _, text := range r.Holds {
 		hold, _, _ := strings.Cut(text, " ")
 		q.Holds = append(q.Holds, hold)
-	}
-	for i := range q.Audit {
-		auditWords(&q.Audit[i], name)
 	}
 	derived(&q)
 	return q, unread(fnReadQuota.name, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,9 +15,11 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/record"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
@@ -68,7 +69,7 @@ func Gated(s flowfabric.State, why string) flowfabric.State {
 	if s.Public != flowfabric.Waiting || s.Eligibility != "eligible_now" || why == "" {
 		return s
 	}
-	by := ParseClosing(why)
+	by := gatetext.ParseClosing(why)
 	if by.Gate.IsBudget() {
 		s.Public, s.Eligibility, s.BlockingReason = flowfabric.WaitingBudget, "blocked_by_budget", "waiting_for_budget"
 	} else { // nothing else closes a route; one that does not say what it is counts as a quota
@@ -86,15 +87,15 @@ type holding struct {
 // snapshot reads a core, what is kept of its attempts, and the row of its route.
 func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]string, row string,
 	of holding) (Snapshot, error) {
-	f := fields{m: core, r: r}
+	f := wire.Fields{M: core, R: r}
 	s := Snapshot{
-		ID: id, Priority: int(f.number("priority")), Creator: core["creator"], Attempts: uint32(f.number("attempts")),
-		AttemptType: flowfabric.AttemptType(core["attempt_type"]), Epoch: uint64(f.number("epoch")),
-		Session: core["session"], Worker: Instance(core["session"]), Retries: int(f.number("retries")),
-		Reclaims: int(f.number("reclaims")), Replays: int(f.number("replays")), InputBytes: int(f.number("input_size")),
-		CreatedAt: f.instant("created_at"), StartedAt: f.instant("first_claimed_at"),
-		ClaimedAt: f.instant("claimed_at"), EndedAt: f.instant("ended_at"), DelayUntil: f.instant("delay_until"),
-		DeadlineAt: f.instant("deadline"), Failure: flowfabric.Failure{Category: core["failure_category"]},
+		ID: id, Priority: int(f.Number("priority")), Creator: core["creator"], Attempts: uint32(f.Number("attempts")),
+		AttemptType: flowfabric.AttemptType(core["attempt_type"]), Epoch: uint64(f.Number("epoch")),
+		Session: core["session"], Worker: ids.Worker(core["session"]), Retries: int(f.Number("retries")),
+		Reclaims: int(f.Number("reclaims")), Replays: int(f.Number("replays")), InputBytes: int(f.Number("input_size")),
+		CreatedAt: f.Instant("created_at"), StartedAt: f.Instant("first_claimed_at"),
+		ClaimedAt: f.Instant("claimed_at"), EndedAt: f.Instant("ended_at"), DelayUntil: f.Instant("delay_until"),
+		DeadlineAt: f.Instant("deadline"), Failure: flowfabric.Failure{Category: core["failure_category"]},
 		CancelledBy: core["cancelled_by"], CancelSource: core["cancel_source"], CancelReason: attempts["cancel"],
 	}
 	code := flowfabric.Code(core["state"])
@@ -109,7 +110,7 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		return Snapshot{}, denied.New(r.op, "corrupt", "state "+string(code))
 	}
 	s.State = state
-	s.Route = route(uint64(f.number("route")), row, r)
+	s.Route = route(uint64(f.Number("route")), row, r)
 	packed := core["policy"]
 	if core["has_categories"] != "" {
 		packed += ";" + attempts["categories"]
@@ -119,13 +120,13 @@ func snapshot(id flowfabric.ExecutionID, r *reader, core, attempts map[string]st
 		return Snapshot{}, fmt.Errorf("%s: %w", r.op, err)
 	}
 	s.Policy = policy
-	s.Policy.Retention, _ = valid.UnpackRetentions(f.m["retention"]) // one that cannot be read counts as none
-	s.Policy.AttemptTimeout = flowfabric.Millis(f.number("attempt_timeout")) * flowfabric.Millis(time.Millisecond)
+	s.Policy.Retention, _ = valid.UnpackRetentions(f.M["retention"]) // one that cannot be read counts as none
+	s.Policy.AttemptTimeout = flowfabric.Millis(f.Number("attempt_timeout")) * flowfabric.Millis(time.Millisecond)
 	s.MaxRetries = policy.Retry.MaxRetries
 	s.KeyHeld, s.KeyUntil = keyHold(core["key"])
 	s.Continues = Continues(core["links"])
-	s.Replaced = int(f.number("replaced"))
-	s.AttemptLog = attemptLog(attempts, r)
+	s.Replaced = int(f.Number("replaced"))
+	s.AttemptLog = timeline.Attempts(attempts, &r.Reader)
 	s.Progress = progress(attempts["progress"], s.Attempts, r)
 	if n := len(s.AttemptLog); n > 0 && s.Failure.Category != "" {
 		s.Failure.Message = s.AttemptLog[n-1].Message
@@ -170,41 +171,16 @@ func progress(text string, attempts uint32, r *reader) Progress {
 		r.Stop("progress %q", clip(text))
 		return Progress{}
 	}
-	f := fields{m: map[string]string{"at": p[1], "percent": p[2]}, r: r}
-	out := Progress{Message: p[3], At: f.instant("at")}
+	f := wire.Fields{M: map[string]string{"at": p[1], "percent": p[2]}, R: r}
+	out := Progress{Message: p[3], At: f.Instant("at")}
 	if p[2] != "" {
-		out.Percent = new(int(f.number("percent")))
+		out.Percent = new(int(f.Number("percent")))
 	}
 	return out
 }
 
 // attemptLog unfolds the records "type, claimed, ended, state, category, session, epoch, claim, began" and their
 // reasons, by index. A tail alone tells when an attempt began: it may have been claimed again.
-func attemptLog(attempts map[string]string, r *reader) []AttemptRecord {
-	var out []AttemptRecord
-	for k, v := range attempts {
-		index, err := strconv.ParseUint(k, 10, 32)
-		if err != nil {
-			continue // a reason ("1r"), the cancel text or the categories
-		}
-		parts := strings.Split(v, "\x1f")
-		if len(parts) != 9 {
-			r.Stop("attempt %s has %d parts, want 9", k, len(parts))
-			return nil
-		}
-		at := fields{m: map[string]string{"claimed": parts[1], "ended": parts[2], "epoch": parts[6], "claim": parts[7]},
-			r: r}
-		out = append(out, AttemptRecord{
-			Index: uint32(index), Type: flowfabric.AttemptType(parts[0]), State: parts[3],
-			ClaimedAt: at.instant("claimed"), EndedAt: at.instant("ended"), Category: parts[4],
-			Worker: Instance(parts[5]), Session: parts[5], Epoch: uint64(at.number("epoch")),
-			Claim: uint64(at.number("claim")), Message: attempts[k+"r"],
-		})
-	}
-	slices.SortFunc(out, func(a, b AttemptRecord) int { return int(a.Index) - int(b.Index) })
-	return out
-}
-
 // ReadResult returns the result of an attempt; ok is false when it stored none.
 func (e *Engine) ReadResult(ctx context.Context, id flowfabric.ExecutionID,
 	attempt uint32) (result []byte, ok bool, err error) {
@@ -253,7 +229,7 @@ func (e *Engine) KeyHolder(ctx context.Context, partition uint16, key uuid.UUID)
 		return flowfabric.ExecutionID{}, fmt.Errorf("read key: %w", flowfabric.ErrNotFound)
 	}
 	if err != nil {
-		return flowfabric.ExecutionID{}, callError("read key", err)
+		return flowfabric.ExecutionID{}, CallError("read key", err)
 	}
 	holder, _, _ := strings.Cut(text, " ")
 	id, err := ids.ParseUUID(holder)
@@ -290,7 +266,7 @@ func (e *Engine) stored(ctx context.Context, core, payload string) (stored, erro
 func readStored(answer rueidis.RedisResult) (s stored, err error) {
 	list, err := answer.ToArray()
 	if err != nil {
-		return s, callError("read", err)
+		return s, CallError("read", err)
 	}
 	if text, err := list[0].ToString(); err == nil {
 		if s.record, err = record.Decode(text); err != nil {
@@ -317,7 +293,7 @@ func (e *Engine) plainOn(ctx context.Context, client rueidis.Client,
 	_ = backoff.Retry(func() error {
 		result = client.Do(ctx, build(client))
 		err := result.Error()
-		if err == nil || rueidis.IsRedisNil(err) || !errors.Is(callError("", err), flowfabric.ErrTransport) {
+		if err == nil || rueidis.IsRedisNil(err) || !errors.Is(CallError("", err), flowfabric.ErrTransport) {
 			return nil
 		}
 		return err
@@ -334,34 +310,9 @@ func (e *Engine) plainAll(ctx context.Context, builds []func(rueidis.Client) rue
 	answers := e.client.DoMulti(ctx, commands...)
 	for i := range answers {
 		err := answers[i].Error()
-		if err != nil && !rueidis.IsRedisNil(err) && errors.Is(callError("", err), flowfabric.ErrTransport) {
+		if err != nil && !rueidis.IsRedisNil(err) && errors.Is(CallError("", err), flowfabric.ErrTransport) {
 			answers[i] = e.plain(ctx, builds[i])
 		}
 	}
 	return answers
-}
-
-// fields reads numbers out of a core; absent is zero.
-type fields struct {
-	m map[string]string
-	r *reader
-}
-
-func (f fields) number(name string) int64 {
-	v := f.m[name]
-	if v == "" {
-		return 0
-	}
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil {
-		f.r.Stop("field %s is %q", name, clip(v))
-	}
-	return n
-}
-
-func (f fields) instant(name string) time.Time {
-	if n := f.number(name); n != 0 {
-		return time.UnixMilli(n).UTC()
-	}
-	return time.Time{}
 }

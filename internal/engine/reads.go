@@ -1,9 +1,6 @@
 package engine
 
-import (
-	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/ids"
-)
+import flowfabric "github.com/flowfabric/flowfabric-go"
 
 // What reads answer, as users see it.
 type (
@@ -18,6 +15,3 @@ type (
 	WaitRecord     = flowfabric.WaitRecord
 	SiblingCancels = flowfabric.SiblingCancels
 )
-
-// Instance is the worker instance of a session id.
-func Instance(session string) string { return ids.Worker(session) }

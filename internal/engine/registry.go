@@ -210,7 +210,7 @@ func (e *Engine) ReadWorker(ctx context.Context,
 		return c.B().Hmget().Key(key).Field("token", "info").Build()
 	}).AsStrSlice()
 	if err != nil {
-		return info, "", false, callError("read worker", err)
+		return info, "", false, CallError("read worker", err)
 	}
 	if len(fields) != 2 || fields[0] == "" {
 		return info, "", false, nil

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -64,7 +65,7 @@ var callers = []caller{
 		return err
 	}},
 	{"ff_set_lane", func(ctx context.Context, e *Engine) error {
-		return e.setLane(ctx, 3, "n", "l", LaneChange{State: flowfabric.LanePaused}).Err
+		return e.SetLane(ctx, wire.SetLane{Namespace: "n", Lane: "l", State: "paused"})[3].Err
 	}},
 	{"ff_set_feed", func(ctx context.Context, e *Engine) error {
 		return e.setFeed(ctx, 3, FeedWish{Ends: true, Keep: time.Hour}).Err

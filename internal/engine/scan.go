@@ -74,7 +74,7 @@ func (p Primary) Serves(ctx context.Context) (map[uint16]bool, error) {
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Address, callError("exists", err))
+			return nil, fmt.Errorf("%s: %w", p.Address, CallError("exists", err))
 		}
 		served[uint16(i)] = true
 	}
@@ -107,7 +107,7 @@ func (p Primary) scan(ctx context.Context, cursor uint64, match, kind string,
 	partitions int) (list []Key, next uint64, err error) {
 	page, err := p.node.Do(ctx, p.node.B().Scan().Cursor(cursor).Match(match).Count(scanPage).Build()).AsScanEntry()
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", p.Address, callError("scan", err))
+		return nil, 0, fmt.Errorf("%s: %w", p.Address, CallError("scan", err))
 	}
 	for _, text := range page.Elements {
 		if k, ok := parseKey(text); ok && k.Kind == kind && int(k.Partition) < partitions {

@@ -33,7 +33,7 @@ func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 		if re, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(re.Error(), "unknown command") {
 			return serverInfo{}, fmt.Errorf("%w: the server does not know HELLO", denied.ServerVersion)
 		}
-		return serverInfo{}, callError("identify server", err)
+		return serverInfo{}, CallError("identify server", err)
 	}
 	text := func(k string) string {
 		v := m[k]
@@ -51,12 +51,10 @@ func identify(ctx context.Context, client rueidis.Client) (serverInfo, error) {
 	s.cluster = text("mode") == "cluster"
 	info, err := client.Do(ctx, client.B().Info().Section("server").Build()).ToString()
 	if err != nil {
-		return s, callError("identify server (INFO)", err)
+		return s, CallError("identify server (INFO)", err)
 	}
-	for line := range strings.Lines(info) {
-		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "valkey_version:"); ok {
-			s.name, s.version = "valkey", v
-		}
+	if v := ParseInfo(info)["valkey_version"]; v != "" {
+		s.name, s.version = "valkey", v
 	}
 	return s, nil
 }
@@ -83,7 +81,7 @@ func (e *Engine) known(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return callError("read the store's protocol", err)
+		return CallError("read the store's protocol", err)
 	}
 	theirs, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -119,14 +117,20 @@ func (e *Engine) load(ctx context.Context) error {
 func (e *Engine) loadOnPrimary(ctx context.Context, node rueidis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.CallTimeout)
 	defer cancel()
-	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
-	if err != nil {
-		return callError("role", err)
-	}
-	if name, _ := role[0].ToString(); name != "master" {
-		return nil
+	if role, err := readRole(ctx, node); err != nil || role != "master" {
+		return err
 	}
 	return e.loadOn(ctx, node)
+}
+
+// readRole asks a node for its role, "master" or "slave".
+func readRole(ctx context.Context, node rueidis.Client) (string, error) {
+	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
+	if err != nil || len(role) == 0 {
+		return "", CallError("role", err)
+	}
+	name, _ := role[0].ToString()
+	return name, nil
 }
 
 // renew replaces an older library wherever a server carries one: it came from an older process, in place of one that
@@ -178,7 +182,7 @@ func (e *Engine) loadOn(ctx context.Context, node rueidis.CoreClient, key ...str
 	if err == nil {
 		return nil
 	}
-	if err = callError("function load", err); errors.Is(err, flowfabric.ErrAuth) {
+	if err = CallError("function load", err); errors.Is(err, flowfabric.ErrAuth) {
 		return fmt.Errorf(
 			"load function library: the server lacks revision %d, and this user may not FUNCTION LOAD it; let one who may connect first (ops/acl/loader.acl): %w",
 			library.Revision, err)

@@ -158,7 +158,7 @@ func (e *Engine) ReadRuns(ctx context.Context, id flowfabric.ExecutionID, attemp
 			int64(limit)).Build()
 	}).AsXRange()
 	if err != nil {
-		return nil, callError("read runs", err)
+		return nil, CallError("read runs", err)
 	}
 	out := make([]stream.Resumption, 0, len(entries))
 	for _, entry := range entries {
@@ -233,7 +233,7 @@ func (e *Engine) ReadLog(ctx context.Context, q LogRange) ([]stream.Frame, error
 			return c.B().Xrange().Key(key).Start(behind(after)).End(end).Count(int64(want)).Build()
 		}).AsXRange()
 		if err != nil {
-			return nil, callError("read frames", err)
+			return nil, CallError("read frames", err)
 		}
 		for _, entry := range entries {
 			f, err := parseFrame(entry, q.Mode)

@@ -54,7 +54,7 @@ func (e *Engine) primary(ctx context.Context, client rueidis.Client, partition u
 	// goes where the map says, is not redirected
 	role, err := client.Do(ctx, client.B().Role().Build().SetSlot(root)).ToArray()
 	if err != nil {
-		return callError("subscribe", err)
+		return CallError("subscribe", err)
 	}
 	if name, _ := role[0].ToString(); name == "master" {
 		return nil

@@ -199,17 +199,17 @@ func (e *Engine) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) 
 
 // fillSuspension reads the fields of lua/lib/suspension.lua.
 func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
-	f := fields{m: u, r: r}
+	f := wire.Fields{M: u, R: r}
 	id, err := uuid.Parse(u["id"])
 	if err != nil {
 		r.Stop("suspension id: %w", err)
 	}
 	out.ID, out.Name, out.Reason, out.Behaviour, out.Condition = id, u["name"], u["reason"], u["behaviour"],
 		u["condition"]
-	out.CreatedAt, out.TimeoutAt, out.LastSignalAt, out.ClosedAt = f.instant("created_at"), f.instant("timeout_at"),
-		f.instant("last_signal_at"), f.instant("closed_at")
-	out.ResumeDelay = flowfabric.Millis(f.number("resume_delay")) * flowfabric.Millis(time.Millisecond)
-	out.Signals, out.Matched = int(f.number("signals")), int(f.number("matched"))
+	out.CreatedAt, out.TimeoutAt, out.LastSignalAt, out.ClosedAt = f.Instant("created_at"), f.Instant("timeout_at"),
+		f.Instant("last_signal_at"), f.Instant("closed_at")
+	out.ResumeDelay = flowfabric.Millis(f.Number("resume_delay")) * flowfabric.Millis(time.Millisecond)
+	out.Signals, out.Matched = int(f.Number("signals")), int(f.Number("matched"))
 	out.CloseReason, out.Cause, out.Trigger = u["close_reason"], u["cause"], u["trigger"]
 	_, sender, _ := strings.Cut(u["signal_source"], "\t") // behind its type
 	out.By = cmp.Or(u["resumed_by"], sender)

@@ -68,7 +68,7 @@ func (e *Engine) ReadTrail(ctx context.Context, source int, before Position,
 		return c.B().Xrevrange().Key(key).End(end).Start("-").Count(int64(limit)).Build()
 	}).AsXRange()
 	if err != nil {
-		return nil, false, callError("read trail", err)
+		return nil, false, CallError("read trail", err)
 	}
 	for _, entry := range entries {
 		id, err := ParseStreamID(entry.ID)

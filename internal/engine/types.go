@@ -145,12 +145,11 @@ type Cancellation struct {
 	Fence  *flowfabric.Fence // required with CancelOwner
 }
 
-// Sources of a cancellation. CancelTimeout is not asked for: the timeout of a wait says so.
+// Sources of a cancellation that is asked for; see timeline.CancelTimeout.
 const (
 	CancelOwner    = "owner"
 	CancelOperator = "operator_override"
 	CancelFlow     = "flow_cascade"
-	CancelTimeout  = "system_timeout_policy"
 )
 
 // Lost is one notice of an execution taken from a session by somebody else.

@@ -220,14 +220,14 @@ func (e *Engine) blobs(ctx context.Context, p keys.Partition, later []large) err
 		if l.input == "2" {
 			c.Input, err = answers[0].AsBytes()
 			if c.InputLost = rueidis.IsRedisNil(err); err != nil && !c.InputLost {
-				return callError("read input", err)
+				return CallError("read input", err)
 			}
 			answers = answers[1:]
 		}
 		if l.steps == "2" {
 			m, err := answers[0].AsStrMap()
 			if err != nil {
-				return callError("read steps", err)
+				return CallError("read steps", err)
 			}
 			c.Steps, answers = make(map[string][]byte, len(m)), answers[1:]
 			for name, value := range m {
@@ -296,6 +296,13 @@ func parseRoutes(r *reader) []Route {
 		out[i] = route(id, r.Text(), r)
 	}
 	return out
+}
+
+// ParseRoute reads a row of a route table that was read without the library; it does not tell the route's id.
+func ParseRoute(row string) (Route, error) {
+	r := &reader{}
+	out := route(0, row, r)
+	return out, r.Err
 }
 
 // route reads an id and its row: namespace, lane, kind, capabilities and gates joined by the unit separator.

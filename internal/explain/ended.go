@@ -6,6 +6,8 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 )
 
 // over explains an execution that has ended.
@@ -76,7 +78,7 @@ func allUsed(n int) string {
 
 func cancelled(f engine.Facts) (string, string) {
 	switch f.CancelSource {
-	case engine.CancelTimeout:
+	case timeline.CancelTimeout:
 		return WhyCancelledWaitTimeout, "its suspension lasted too long"
 	case engine.CancelOperator:
 		who := "an operator or producer"
@@ -98,7 +100,7 @@ func cancelled(f engine.Facts) (string, string) {
 		return WhyCancelled, "its flow was cancelled" + reasoned(f.CancelReason)
 	}
 	return WhyCancelled,
-		"its holder (" + quote(engine.Instance(f.Session)) + ") cancelled it" + reasoned(f.CancelReason)
+		"its holder (" + quote(ids.Worker(f.Session)) + ") cancelled it" + reasoned(f.CancelReason)
 }
 
 // reasoned is because, also of those who said nothing.

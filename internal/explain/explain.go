@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
@@ -248,7 +249,7 @@ func plural(n int, one string) string {
 }
 
 // holder is the worker instance that holds or last held the execution.
-func holder(f engine.Facts) string { return quote(engine.Instance(f.Session)) }
+func holder(f engine.Facts) string { return quote(ids.Worker(f.Session)) }
 
 // failure tells how the last attempt that did not succeed ended; "" when there was none.
 func failure(f engine.Facts) string {

@@ -6,6 +6,8 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
 // gateList names gates.
@@ -39,13 +41,13 @@ const wordy = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:/
 
 // closed explains one that a budget, a quota or a limit of a key keeps waiting.
 func closed(f engine.Facts, workers crew) account {
-	by := engine.ParseClosing(f.ClosedWhy)
+	by := gatetext.ParseClosing(f.ClosedWhy)
 	a := account{at: f.ClosedUntil, timed: true}
 	until, of := moment(f, f.ClosedUntil), gateNamed(by.Gate)
 	sooner := ", or as soon as there is room"
 	key, limit, ofKey := by.Gate.Limit()
 	switch by.Kind {
-	case engine.ClosedByBudget:
+	case gatetext.ClosedByBudget:
 		a.reason = WhyWaitingBudget
 		a.why = fmt.Sprintf("It waits for %s: %d of %d %s are used.", of, by.Used, by.Limit, plainly(by.Dimension))
 		if by.Refused > 0 {
@@ -54,7 +56,7 @@ func closed(f engine.Facts, workers crew) account {
 			sooner = ", or as soon as there is room for them"
 		}
 		sooner += " (a new period, a refund, an adjustment or another limit)"
-	case engine.ClosedByRate:
+	case gatetext.ClosedByRate:
 		a.reason = WhyWaitingRate
 		a.why = "The maximum number of " + of + " has started in its window."
 		if ofKey {
@@ -62,7 +64,7 @@ func closed(f engine.Facts, workers crew) account {
 				limit.Per)
 		}
 		a.why += place(f)
-	case engine.ClosedByCap:
+	case gatetext.ClosedByCap:
 		a.reason = WhyWaitingSlot
 		a.why = "The maximum number of " + of + " runs now."
 		if f.Slots > 0 {
@@ -73,15 +75,15 @@ func closed(f engine.Facts, workers crew) account {
 		if f.Outbox > 0 {
 			a.why += fmt.Sprintf(" Some may have ended: %s on the way.", reports(f.Outbox))
 		}
-	case engine.ClosedNoBudget:
+	case gatetext.ClosedNoBudget:
 		a.reason = WhyNoBudget
 		a.why = fmt.Sprintf("It needs %s, which does not exist, and so does not run.", of)
 		sooner = ", or once somebody makes that budget (admin.PutBudget)"
-	case engine.ClosedNoQuota:
+	case gatetext.ClosedNoQuota:
 		a.reason = WhyNoQuota
 		a.why = fmt.Sprintf("It needs %s, which does not exist, and so does not run.", of)
 		sooner = ", or once somebody makes that quota (admin.PutQuota)"
-	case engine.ClosedUnavailable:
+	case gatetext.ClosedUnavailable:
 		a.reason, sooner = WhyUnavailable, ""
 		if by.Gate == "" {
 			of = gateList(f.Route.Gates)
@@ -120,7 +122,7 @@ func reports(n int) string {
 
 // granted explains one for which a worker is asking budgets and quotas.
 func granted(f engine.Facts) account {
-	who := quote(engine.Instance(f.GrantedTo))
+	who := quote(ids.Worker(f.GrantedTo))
 	a := account{reason: WhyGranted, at: f.GrantEnds, timed: true}
 	a.why = fmt.Sprintf("Worker %s is asking whether there is room for it (%s), until %s. %s", who,
 		gateList(f.Route.Gates), moment(f, f.GrantEnds), cameToWait(f))

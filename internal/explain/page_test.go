@@ -20,7 +20,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -38,7 +40,7 @@ func in(code flowfabric.Code, change func(f *engine.Facts)) engine.Facts {
 	f := engine.Facts{Now: noon, Ahead: -1, TickOwner: "writer-1", TickWake: noon.Add(time.Second)}
 	f.ID, f.State = sample, state
 	f.Route = engine.Route{ID: 4, Namespace: "default", Lane: "default", Kind: "write-article"}
-	f.Lane = engine.Lane{Namespace: "default", Name: "default", State: flowfabric.LaneActive}
+	f.Lane = engine.Lane{ListLanesLane: wire.ListLanesLane{Namespace: "default", Lane: "default", State: "active"}}
 	f.Policy = flowfabric.Policy{Retry: valid.DefaultRetry(), MaxReclaims: 10, MaxReplays: 10}
 	f.CreatedAt = noon.Add(-time.Hour)
 	if state.AttemptState != "pending_first_attempt" && state.AttemptState != "none" {
@@ -163,11 +165,11 @@ var examples = map[string]example{
 	WhyWaitingUnlisted: {facts: in("R1f", nil), workers: crew{err: errors.New("partition 9: partition_frozen")}},
 	WhyLanePaused: {facts: in("R1i", func(f *engine.Facts) {
 		f.Released = engine.ReleasedBack
-		f.Lane.State, f.Lane.Since, f.Lane.By = flowfabric.LanePaused, noon.Add(-time.Hour), "anna"
+		f.Lane.State, f.Lane.Since, f.Lane.By = string(flowfabric.LanePaused), noon.Add(-time.Hour), "anna"
 	})},
 	WhyLaneDisabled: {facts: in("R1r", func(f *engine.Facts) {
 		f.Reclaims, f.AttemptLog = 1, lost("lease_expired", "")
-		f.Lane.State, f.Lane.Since, f.Lane.By = flowfabric.LaneDisabled, noon.Add(-time.Hour), "anna"
+		f.Lane.State, f.Lane.Since, f.Lane.By = string(flowfabric.LaneDisabled), noon.Add(-time.Hour), "anna"
 	})},
 	WhyNotQueued:  {facts: in("R1f", func(f *engine.Facts) { f.Ahead = -1 })},
 	WhyNotOffered: {facts: in("R1f", func(f *engine.Facts) { f.Ready = false })},
@@ -284,7 +286,7 @@ var examples = map[string]example{
 	WhyCancelled: {facts: in("T3n", func(f *engine.Facts) {
 		f.CancelSource, f.CancelReason = engine.CancelOperator, "the article is no longer wanted"
 	})},
-	WhyCancelledWaitTimeout: {facts: in("T3", func(f *engine.Facts) { f.CancelSource = engine.CancelTimeout })},
+	WhyCancelledWaitTimeout: {facts: in("T3", func(f *engine.Facts) { f.CancelSource = timeline.CancelTimeout })},
 	WhyExpiredDeadline: {
 		facts: in("T4", func(f *engine.Facts) { f.DeadlineAt, f.Replays = noon.Add(-time.Hour-time.Second), 10 })},
 	WhyExpiredAttemptTimeout: {facts: in("T4", func(f *engine.Facts) {

@@ -18,9 +18,9 @@ func waits(f engine.Facts, workers crew) account {
 	lane := fmt.Sprintf("lane %s of namespace %s", quote(f.Route.Lane), quote(f.Route.Namespace))
 	work := fmt.Sprintf("kind %s in %s", quote(f.Route.Kind), lane)
 	switch {
-	case f.Lane.State == flowfabric.LanePaused || f.Lane.State == flowfabric.LaneDisabled:
+	case shut(f.Lane) != "":
 		a.reason = WhyLanePaused
-		if f.Lane.State == flowfabric.LaneDisabled {
+		if f.Lane.State == string(flowfabric.LaneDisabled) {
 			a.reason = WhyLaneDisabled
 		}
 		a.why = fmt.Sprintf("It could be claimed, but %s is %s since %s%s, and hands nothing out. %s", lane,
@@ -81,10 +81,10 @@ func changedBy(l engine.Lane) string {
 
 // shut says that what becomes claimable is not handed out.
 func shut(l engine.Lane) string {
-	if l.State != flowfabric.LanePaused && l.State != flowfabric.LaneDisabled {
+	if l.State != string(flowfabric.LanePaused) && l.State != string(flowfabric.LaneDisabled) {
 		return ""
 	}
-	return fmt.Sprintf(", but its lane %s is %s and hands nothing out", quote(l.Name), l.State)
+	return fmt.Sprintf(", but its lane %s is %s and hands nothing out", quote(l.Lane), l.State)
 }
 
 // crewed explains one that claims can find: it depends on the workers.

@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -251,7 +252,7 @@ func TestLeasesAreAlone(t *testing.T) {
 	sessions := map[string]bool{}
 	for _, c := range list {
 		sessions[c.Fence.Session] = true
-		if engine.Instance(c.Fence.Session) != "python-1" {
+		if ids.Worker(c.Fence.Session) != "python-1" {
 			t.Errorf("session %s", c.Fence.Session)
 		}
 		if err := w.g.Renew(w.ctx, c.Fence, time.Minute); err != nil {

@@ -126,7 +126,7 @@ func (g *gates) sorted() []place {
 
 // one compares one budget or quota, where it belongs and where else its name occurs.
 func (g *gates) one(ctx context.Context, at place) {
-	budgets, quotas := g.cfg.Engine.GatePartitions()
+	budgets, quotas := g.cfg.Engine.BudgetPartitions(), g.cfg.Engine.QuotaPartitions()
 	partitions, area := quotas, "qd:"
 	if g.kind == "b" {
 		partitions, area = budgets, "bd:"

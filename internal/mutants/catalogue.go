@@ -366,7 +366,7 @@ var goBugs = []Bug{
 		Old: `	if e.reboots.count.Load() != seen {`,
 		New: `	if seen > 1<<62 {`,
 		By:  in("internal/engine", "^TestFlushedStoreIsBootedAgain$")},
-	{Name: "engine: a failed-over server is not asked again", In: "internal/engine.callError",
+	{Name: "engine: a failed-over server is not asked again", In: "internal/engine.CallError",
 		Old: `"READONLY", `,
 		New: ``,
 		By:  in("internal/engine", "^TestRefusals$")},

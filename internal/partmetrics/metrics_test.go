@@ -19,6 +19,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,8 +47,8 @@ func (d *deployment) DescribePartition(_ context.Context, partition uint16) (flo
 
 func (*deployment) Queues(_ context.Context, partition uint16, _ string, _ int) ([]engine.Queue, error) {
 	route := engine.Route{Namespace: "n", Lane: "l", Kind: "k"}
-	return []engine.Queue{{Route: route, Lane: flowfabric.LaneActive, Depth: int(partition),
-		Oldest: time.Now().Add(-time.Duration(partition) * time.Second)}}, nil
+	return []engine.Queue{{Route: route, ReadQueuesQueue: wire.ReadQueuesQueue{State: "active", Depth: int(partition),
+		Oldest: time.Now().Add(-time.Duration(partition) * time.Second)}}}, nil
 }
 
 // ReadGates answers that two budgets are used up, and that a quota is.
@@ -159,7 +160,7 @@ func TestQueuesBeyondTheBound(t *testing.T) {
 	all, now := newSampled(), time.Now()
 	for i := range maxQueueLabels + 10 {
 		all.queue(engine.Queue{Route: engine.Route{Namespace: "n", Lane: "l", Kind: strings.Repeat("k", i+1)},
-			Lane: flowfabric.LaneActive, Depth: 1}, now, 0)
+			ReadQueuesQueue: wire.ReadQueuesQueue{State: "active", Depth: 1}}, now, 0)
 	}
 	if other := all.queues[queue{"other", "other", "other", "active"}]; len(all.queues) != maxQueueLabels+1 ||
 		other.waiting != 10 {

@@ -10,6 +10,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 )
 
 const (
@@ -156,11 +157,11 @@ type sampled struct {
 	flows         int
 	backlog       int
 	behind        time.Duration
-	budgets       engine.UsedUp
+	budgets       gatetext.UsedUp
 }
 
 func newSampled() *sampled {
-	return &sampled{queues: map[queue]depth{}, indexes: map[string]int{}, budgets: engine.UsedUp{}}
+	return &sampled{queues: map[queue]depth{}, indexes: map[string]int{}, budgets: gatetext.UsedUp{}}
 }
 
 // add adds the samples of a loop. What was late has become later since.
@@ -185,7 +186,7 @@ func (all *sampled) add(s *sampler, now time.Time) {
 		all.timers = max(all.timers, time.Duration(x.info.Lag))
 		all.purge = max(all.purge, engine.DueFor(x.info.Ended, x.info.Now))
 		for _, c := range x.closed {
-			all.budgets.Add(engine.WhyClosed(c.Why), c.Waiting)
+			all.budgets.Add(gatetext.WhyClosed(c.Why), c.Waiting)
 		}
 		for _, q := range x.queues {
 			all.queue(q, x.info.Now, since)
@@ -194,9 +195,9 @@ func (all *sampled) add(s *sampler, now time.Time) {
 }
 
 func (all *sampled) queue(q engine.Queue, now time.Time, since time.Duration) {
-	name := queue{q.Route.Namespace, q.Route.Lane, q.Route.Kind, string(q.Lane)}
+	name := queue{q.Route.Namespace, q.Route.Lane, q.Route.Kind, q.State}
 	if _, ok := all.queues[name]; !ok && len(all.queues) >= maxQueueLabels {
-		name = queue{"other", "other", "other", string(q.Lane)}
+		name = queue{"other", "other", "other", q.State}
 	}
 	d := all.queues[name]
 	d.waiting += q.Depth

@@ -4,7 +4,7 @@
 -- slashes (policy.span), of which '' leaves one as it is. What is running goes on. Claims see it at once: the routes
 -- of a lane that hands nothing out are not ready.
 -- Flags:   allow-oom
--- Go:      Engine.setLane
+-- Go:      Engine.SetLane
 -- Args:    protocol namespace:name(64) lane:name(64) state:active|paused|draining|disabled? retention:text
 --          by:bytes(64) ageing:ms(0..86400000)?
 -- Replies: OK state:active|paused|draining|disabled retention:text routes:n; ALREADY_SATISFIED the same

@@ -1,4 +1,4 @@
-package engine
+package doctor
 
 import (
 	"context"
@@ -8,11 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/library"
-	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // NodeReport is what one node says of itself. Err is set when the node did not answer at all; a field that it does not
@@ -61,8 +59,8 @@ type LibraryReport struct {
 }
 
 // readNode asks one node; each answer may be missing without hurting the others.
-func readNode(ctx context.Context, timeout time.Duration, address string, node rueidis.Client) NodeReport {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func readNode(ctx context.Context, address string, node *engine.Probe) NodeReport {
+	ctx, cancel := context.WithTimeout(ctx, node.Timeout)
 	defer cancel()
 	out := NodeReport{Address: address}
 	began := time.Now()
@@ -73,12 +71,12 @@ func readNode(ctx context.Context, timeout time.Duration, address string, node r
 	}
 	out.Time, out.RoundTrip = clock, time.Since(began)
 	out.Skew = clock.Sub(began.Add(out.RoundTrip / 2))
-	text, err := node.Do(ctx, node.B().Info().Build()).ToString()
+	text, err := node.Ask(ctx, "INFO").ToString()
 	if err == nil {
-		out.info(infoFields(text))
+		out.info(engine.ParseInfo(text))
 	} else {
-		out.InfoErr = callError("info", err)
-		out.Role, _ = readRole(ctx, node) // "": it does not tell
+		out.InfoErr = engine.CallError("info", err)
+		out.Role, _ = node.Role(ctx) // "": it does not tell
 	}
 	out.configuration(ctx, node)
 	if out.Primary() {
@@ -88,15 +86,15 @@ func readNode(ctx context.Context, timeout time.Duration, address string, node r
 }
 
 // info takes what INFO tells.
-func (n *NodeReport) info(f info) {
+func (n *NodeReport) info(f engine.Info) {
 	n.Server = "redis " + f["redis_version"]
 	if v := f["valkey_version"]; v != "" {
 		n.Server = "valkey " + v
 	}
 	n.Role = f["role"]
-	n.UsedMemory, n.MaxMemory, n.SystemMemory = f.number("used_memory"), f.number("maxmemory"),
-		f.number("total_system_memory")
-	n.Policy, n.Evicted = f["maxmemory_policy"], f.number("evicted_keys")
+	n.UsedMemory, n.MaxMemory, n.SystemMemory = f.Number("used_memory"), f.Number("maxmemory"),
+		f.Number("total_system_memory")
+	n.Policy, n.Evicted = f["maxmemory_policy"], f.Number("evicted_keys")
 	n.AOF = f["aof_enabled"] == "1"
 	switch {
 	case n.AOF && f["aof_last_write_status"] == "err", n.AOF && f["aof_last_bgrewrite_status"] == "err":
@@ -108,26 +106,15 @@ func (n *NodeReport) info(f info) {
 		number, _, _ := strings.Cut(held, ",")
 		n.Keys, _ = strconv.Atoi(number)
 	}
-	n.Replicas = int(f.number("connected_slaves"))
+	n.Replicas = int(f.Number("connected_slaves"))
 	if n.Role == "slave" {
 		n.LinkDown, n.PrimaryAt = f["master_link_status"] != "up", net.JoinHostPort(f["master_host"], f["master_port"])
 	}
 }
 
-// readRole asks a node for its role, "master" or "slave".
-func readRole(ctx context.Context, node rueidis.Client) (string, error) {
-	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
-	if err != nil || len(role) == 0 {
-		return "", callError("role", err)
-	}
-	name, _ := role[0].ToString()
-	return name, nil
-}
-
 // configuration reads what INFO does not tell. Managed servers refuse it.
-func (n *NodeReport) configuration(ctx context.Context, node rueidis.Client) {
-	settings, err := node.Do(ctx,
-		node.B().ConfigGet().Parameter("save", "appendfsync", "maxmemory-policy").Build()).AsStrMap()
+func (n *NodeReport) configuration(ctx context.Context, node *engine.Probe) {
+	settings, err := node.Ask(ctx, "CONFIG", "GET", "save", "appendfsync", "maxmemory-policy").AsStrMap()
 	if err != nil {
 		return
 	}
@@ -138,11 +125,9 @@ func (n *NodeReport) configuration(ctx context.Context, node rueidis.Client) {
 	}
 }
 
-// readLibrary asks for the version (lua/system/ff_version.lua).
-func readLibrary(ctx context.Context, node rueidis.Client) LibraryReport {
-	r, _, err := read[wire.VersionReply](decode(fnVersion.name,
-		node.Do(ctx, node.B().Fcall().Function(fnVersion.name).Numkeys(0).Build())))
-	if missingFunction(err) {
+func readLibrary(ctx context.Context, node *engine.Probe) LibraryReport {
+	r, missing, err := node.Version(ctx)
+	if missing {
 		return LibraryReport{Missing: true, Err: unloadable(ctx, node)}
 	}
 	return LibraryReport{Protocol: r.Protocol, Revision: r.Revision, Hash: r.Hash, Err: err}
@@ -150,29 +135,10 @@ func readLibrary(ctx context.Context, node rueidis.Client) LibraryReport {
 
 // unloadable says why nobody can load a library onto a node: it has no command FUNCTION. That this user may not run
 // it says nothing of others.
-func unloadable(ctx context.Context, node rueidis.Client) error {
-	err := node.Do(ctx, node.B().FunctionList().Libraryname(library.Name).Build()).Error()
-	if err = callError("function list", err); errors.Is(err, denied.Config) {
+func unloadable(ctx context.Context, node *engine.Probe) error {
+	err := node.Ask(ctx, "FUNCTION", "LIST", "LIBRARYNAME", library.Name).Error()
+	if err = engine.CallError("function list", err); errors.Is(err, denied.Config) {
 		return err
 	}
 	return nil
-}
-
-// info is an answer of the INFO family: "name:value" lines.
-type info map[string]string
-
-func infoFields(text string) info {
-	f := info{}
-	for line := range strings.Lines(strings.TrimPrefix(text, "txt:")) { // the type of a verbatim text
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			f[name] = value
-		}
-	}
-	return f
-}
-
-// number is 0 for what is not there.
-func (f info) number(name string) int64 {
-	n, _ := strconv.ParseInt(f[name], 10, 64)
-	return n
 }

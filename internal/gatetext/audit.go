@@ -1,12 +1,58 @@
-package engine
+package gatetext
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
+
+// Audit reads the entries of a budget's or quota's book.
+func Audit(name string, entries []string) (out []admission.AuditEntry, err error) {
+	for _, text := range entries {
+		parts := strings.SplitN(text, "\x1f", 4)
+		if len(parts) != 4 {
+			return out, fmt.Errorf("audit entry of %d parts", len(parts))
+		}
+		ms, err := strconv.ParseInt(parts[0], 10, 64)
+		if err != nil {
+			return out, fmt.Errorf("audit entry: %w", err)
+		}
+		e := admission.AuditEntry{At: time.UnixMilli(ms).UTC(), What: parts[1], By: parts[2], Detail: parts[3]}
+		spelledIDs(&e)
+		auditWords(&e, name)
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// spelledIDs has the executions that a budget's audit log names written as everywhere else.
+func spelledIDs(e *admission.AuditEntry) {
+	at := map[string]*string{"release": &e.Detail, "soft_limit": &e.By}[e.What]
+	if at == nil {
+		return
+	}
+	who, rest, more := strings.Cut(*at, " ")
+	if id, err := ParseSpender(who); err == nil {
+		*at = id.String()
+		if more {
+			*at += " " + rest
+		}
+	}
+}
+
+// ParseSpender reads how budgets and quotas write an execution: <partition>.<uuid>.
+func ParseSpender(text string) (flowfabric.ExecutionID, error) {
+	where, name, _ := strings.Cut(text, ".")
+	partition, bad := strconv.ParseUint(where, 10, 16)
+	id, err := ids.ParseUUID(name)
+	return flowfabric.MakeExecutionID(uint16(partition), id), errors.Join(bad, err)
+}
 
 // auditWords reads the detail of an entry of a budget or quota; one that is not as expected is left as it is.
 func auditWords(e *admission.AuditEntry, name string) {
@@ -91,3 +137,6 @@ func readAmounts(text string) (map[string]int64, bool) {
 	}
 	return out, true
 }
+
+// millis is a number of milliseconds.
+func millis(n int64) flowfabric.Millis { return flowfabric.Millis(time.Duration(n) * time.Millisecond) }

@@ -1,4 +1,6 @@
-package engine
+// Package timeline tells what happened to an execution, of what the library keeps: in events, and each in one line. It
+// makes no call.
+package timeline
 
 import (
 	"fmt"
@@ -7,6 +9,7 @@ import (
 	"unicode"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
@@ -18,7 +21,7 @@ const eventTime = "2006-01-02T15:04:05.000Z"
 // are not plain.
 func Told(e flowfabric.Event) flowfabric.Event {
 	state, _ := flowfabric.Project(e.Code)
-	e.Worker, e.State = Instance(e.Session), state.Public
+	e.Worker, e.State = ids.Worker(e.Session), state.Public
 	var b strings.Builder
 	b.WriteString(e.At.UTC().Format(eventTime + " "))
 	b.WriteString(strings.ReplaceAll(e.Kind, "_", " "))

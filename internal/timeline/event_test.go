@@ -1,4 +1,4 @@
-package engine
+package timeline
 
 import (
 	"strings"
@@ -52,9 +52,9 @@ func TestEventLines(t *testing.T) {
 		"resumed: attempt 1 on w1, by anna, operator": {Kind: EventResumed, Attempt: 1,
 			Epoch: 9, Session: "w1~ab", By: "anna", Source: "operator", Detail: "operator"},
 		"cancelled, by anna (operator_override): not needed": {Kind: EventCancelled, By: "anna",
-			Source: CancelOperator, Reason: "not needed"},
+			Source: "operator_override", Reason: "not needed"},
 		"cancelled: attempt 1 on w1 (flow_cascade): wait_over": {Kind: EventCancelled, Attempt: 1, Session: "w1~ab",
-			Source: CancelFlow, Reason: "wait_over"},
+			Source: "flow_cascade", Reason: "wait_over"},
 		`cancelled, by "a\nb": "x\x1b[2J"`: {Kind: EventCancelled, By: "a\nb", Reason: "x\x1b[2J"},
 	} {
 		e.At = at.In(time.FixedZone("elsewhere", 3600))

@@ -1,4 +1,4 @@
-package engine
+package doctor
 
 import (
 	"cmp"
@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/rueidis"
-
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 )
@@ -64,30 +63,31 @@ func needed() []string {
 }
 
 // readRights asks what the user may do, with ACL DRYRUN: nothing is run.
-func readRights(ctx context.Context, client rueidis.Client) RightsReport {
+func readRights(ctx context.Context, p *engine.Probe) RightsReport {
 	var out RightsReport
-	if out.User, out.Err = client.Do(ctx, client.B().AclWhoami().Build()).ToString(); out.Err != nil {
-		out.Err = callError("acl whoami", out.Err)
+	if out.User, out.Err = p.Ask(ctx, "ACL", "WHOAMI").ToString(); out.Err != nil {
+		out.Err = engine.CallError("acl whoami", out.Err)
 		return out
 	}
 	names := needed()
-	commands := make(rueidis.Commands, len(names))
+	commands := make([]engine.Command, len(names))
 	stands := map[string]string{"K": keys.Root(0) + ":doctor", "C": keys.Of(0).Doorbell("doctor")}
 	for i, name := range names {
-		args := []string{"ACL", "DRYRUN", out.User, name}
+		args := []string{"DRYRUN", out.User, name}
 		for word := range strings.FieldsSeq(samples[name]) {
 			args = append(args, cmp.Or(stands[word], word))
 		}
-		commands[i] = client.B().Arbitrary(args...).Build()
+		commands[i] = engine.Command{Name: "ACL", Args: args}
 	}
-	for i, resp := range client.DoMulti(ctx, commands...) {
+	for i, resp := range p.Do(ctx, commands...) {
 		verdict, err := resp.ToString()
 		if err != nil {
-			if re, ok := rueidis.IsRedisErr(err); ok && strings.HasSuffix(re.Error(), " not found") {
+			if strings.HasSuffix(err.Error(), " not found") {
 				out.Unknown = append(out.Unknown, names[i])
 				continue
 			}
-			return RightsReport{User: out.User, Err: fmt.Errorf("%s: %w", names[i], callError("acl dryrun", err))}
+			return RightsReport{User: out.User, Err: fmt.Errorf("%s: %w", names[i],
+				engine.CallError("acl dryrun", err))}
 		}
 		if verdict != "OK" {
 			out.Denied = append(out.Denied, names[i])

@@ -1,4 +1,4 @@
-package engine
+package timeline
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // The kinds of events. Created, claimed and ended times come from the core and the attempts, the others from the
@@ -53,19 +55,32 @@ func inOrder(a, b flowfabric.Event) int {
 		cmp.Compare(ranks[a.Kind], ranks[b.Kind]))
 }
 
-// timeline puts together what core, folded attempts and event list tell.
-func timeline(core, attempts map[string]string, entries []string, r *reader) []flowfabric.Event {
-	f := fields{m: core, r: r}
-	out := []flowfabric.Event{{At: f.instant("created_at"), Kind: EventCreated, By: core["creator"]}}
-	log := attemptLog(attempts, r)
+// Read puts together what an execution's core, what is kept of its attempts and its event list tell, oldest first.
+// What cannot be read stops r.
+func Read(core, attempts map[string]string, entries []string, r *wire.Reader) []flowfabric.Event {
+	events := all(core, attempts, entries, r)
+	slices.SortStableFunc(events, inOrder)
+	events = onceClaimed(events)
+	nameClaims(events, attemptTypes(core, attempts, r))
+	for i, e := range events {
+		events[i] = Told(e)
+	}
+	return events
+}
+
+// all puts together what core, folded attempts and event list tell.
+func all(core, attempts map[string]string, entries []string, r *wire.Reader) []flowfabric.Event {
+	f := wire.Fields{M: core, R: r}
+	out := []flowfabric.Event{{At: f.Instant("created_at"), Kind: EventCreated, By: core["creator"]}}
+	log := Attempts(attempts, r)
 	for _, a := range log {
 		out = append(out, flowfabric.Event{At: a.ClaimedAt, Kind: EventClaimed, Attempt: a.Index, Epoch: a.Epoch,
 			Session: a.Session, Detail: string(a.Type)})
 	}
-	current := uint32(f.number("attempts"))
+	current := uint32(f.Number("attempts"))
 	if current > 0 && (len(log) == 0 || log[len(log)-1].Index < current) {
-		out = append(out, flowfabric.Event{At: f.instant("claimed_at"), Kind: EventClaimed, Attempt: current,
-			Epoch:   uint64(f.number("epoch")),
+		out = append(out, flowfabric.Event{At: f.Instant("claimed_at"), Kind: EventClaimed, Attempt: current,
+			Epoch:   uint64(f.Number("epoch")),
 			Session: core["session"], Detail: core["attempt_type"]})
 	}
 	for _, text := range entries {
@@ -75,14 +90,17 @@ func timeline(core, attempts map[string]string, entries []string, r *reader) []f
 		out = append(out, flowfabric.Event{At: a.EndedAt, Kind: EventAttempt, Attempt: a.Index, Epoch: a.Epoch,
 			Session: a.Session, Detail: strings.TrimSpace(a.State + " " + a.Category), Reason: a.Message})
 	}
-	if at := f.instant("ended_at"); !at.IsZero() {
+	if at := f.Instant("ended_at"); !at.IsZero() {
 		out = append(out, flowfabric.Event{At: at, Kind: EventEnded, Attempt: current,
-			Epoch: uint64(f.number("epoch")), Session: core["session"],
+			Epoch: uint64(f.Number("epoch")), Session: core["session"],
 			By: core["cancelled_by"], Source: core["cancel_source"], Code: flowfabric.Code(core["state"]),
 			Detail: endCategory(core)})
 	}
 	return out
 }
+
+// CancelTimeout is the source of a cancellation that nobody asked for: the timeout of a wait says so.
+const CancelTimeout = "system_timeout_policy"
 
 // endCategory is why an execution ended. The core keeps the category of its last failed attempt, which says nothing
 // of an end in success, or of one that somebody else decided.
@@ -127,12 +145,12 @@ func nameClaims(events []flowfabric.Event, types map[uint32]string) {
 }
 
 // attemptTypes lists the types of all attempts: of the last from the core, of the others from their records.
-func attemptTypes(core, attempts map[string]string, r *reader) map[uint32]string {
+func attemptTypes(core, attempts map[string]string, r *wire.Reader) map[uint32]string {
 	types := map[uint32]string{}
-	if n := (fields{m: core, r: r}).number("attempts"); n > 0 {
+	if n := (wire.Fields{M: core, R: r}).Number("attempts"); n > 0 {
 		types[uint32(n)] = core["attempt_type"]
 	}
-	for _, a := range attemptLog(attempts, r) {
+	for _, a := range Attempts(attempts, r) {
 		types[a.Index] = string(a.Type)
 	}
 	return types
@@ -145,16 +163,16 @@ var ofHolds = map[string]string{"paused": EventHeld, "unpaused": EventUnheld}
 var pauses = []string{EventDelayed, EventReleased, EventContinued, EventSuspended}
 
 // recorded reads one entry of the list: event, ms, attempt, epoch, session, and two texts.
-func recorded(text string, r *reader) []flowfabric.Event {
+func recorded(text string, r *wire.Reader) []flowfabric.Event {
 	p := strings.SplitN(text, "\x1f", 7)
 	if len(p) != 7 {
-		r.Stop("history entry %q", clip(text))
+		r.Stop("history entry %.40q", text)
 		return nil
 	}
-	f := fields{m: map[string]string{"at": p[1], "attempt": p[2], "epoch": p[3], "claimed": p[6]}, r: r}
+	f := wire.Fields{M: map[string]string{"at": p[1], "attempt": p[2], "epoch": p[3], "claimed": p[6]}, R: r}
 	session, from, _ := strings.Cut(p[4], " ")
-	e := flowfabric.Event{Kind: cmp.Or(ofHolds[p[0]], p[0]), At: f.instant("at"), Attempt: uint32(f.number("attempt")),
-		Epoch: uint64(f.number("epoch")), Session: session, From: from}
+	e := flowfabric.Event{Kind: cmp.Or(ofHolds[p[0]], p[0]), At: f.Instant("at"), Attempt: uint32(f.Number("attempt")),
+		Epoch: uint64(f.Number("epoch")), Session: session, From: from}
 	switch e.Kind {
 	case EventDelayed, EventReleased:
 		if ms, err := strconv.ParseInt(p[5], 10, 64); err == nil {
@@ -170,7 +188,7 @@ func recorded(text string, r *reader) []flowfabric.Event {
 	case EventDelay: // until, request, who
 		told := strings.SplitN(p[5], " ", 3)
 		if len(told) != 3 {
-			r.Stop("history entry %q", clip(text))
+			r.Stop("history entry %.40q", text)
 			return nil
 		}
 		if ms, err := strconv.ParseInt(told[0], 10, 64); err == nil && ms > 0 {
@@ -183,7 +201,7 @@ func recorded(text string, r *reader) []flowfabric.Event {
 		e.By = p[5]
 		was := strings.SplitN(p[6], " ", 5) // code, ended at, category, steps, reason
 		if len(was) != 5 {
-			r.Stop("history entry %q", clip(text))
+			r.Stop("history entry %.40q", text)
 			return nil
 		}
 		e.Code, e.Reason = flowfabric.Code(was[0]), was[4]
@@ -205,8 +223,34 @@ func recorded(text string, r *reader) []flowfabric.Event {
 		e.Detail = p[5]
 	}
 	if slices.Contains(pauses, e.Kind) {
-		return []flowfabric.Event{{At: f.instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
+		return []flowfabric.Event{{At: f.Instant("claimed"), Kind: EventClaimed, Attempt: e.Attempt, Epoch: e.Epoch,
 			Session: e.Session}, e}
 	}
 	return []flowfabric.Event{e}
+}
+
+// Attempts are what is kept of the attempts of an execution, by number.
+func Attempts(attempts map[string]string, r *wire.Reader) []flowfabric.AttemptRecord {
+	var out []flowfabric.AttemptRecord
+	for k, v := range attempts {
+		index, err := strconv.ParseUint(k, 10, 32)
+		if err != nil {
+			continue // a reason ("1r"), the cancel text or the categories
+		}
+		parts := strings.Split(v, "\x1f")
+		if len(parts) != 9 {
+			r.Stop("attempt %s has %d parts, want 9", k, len(parts))
+			return nil
+		}
+		at := wire.Fields{R: r, M: map[string]string{"claimed": parts[1], "ended": parts[2], "epoch": parts[6],
+			"claim": parts[7]}}
+		out = append(out, flowfabric.AttemptRecord{
+			Index: uint32(index), Type: flowfabric.AttemptType(parts[0]), State: parts[3],
+			ClaimedAt: at.Instant("claimed"), EndedAt: at.Instant("ended"), Category: parts[4],
+			Worker: ids.Worker(parts[5]), Session: parts[5], Epoch: uint64(at.Number("epoch")),
+			Claim: uint64(at.Number("claim")), Message: attempts[k+"r"],
+		})
+	}
+	slices.SortFunc(out, func(a, b flowfabric.AttemptRecord) int { return int(a.Index) - int(b.Index) })
+	return out
 }

@@ -1,4 +1,6 @@
-package engine
+// Package gatetext reads what budgets and quotas write as text into the store: why a route is closed, what their books
+// say, and to what gates are attached. It makes no call.
+package gatetext
 
 import (
 	"cmp"
@@ -12,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// ClosedBy is why a gate closed a route, as [Closing] and [Facts] tell it in one line.
+// ClosedBy is why a gate closed a route, as the store tells it in one line.
 type ClosedBy struct {
 	Kind ClosingKind
 	Gate flowfabric.Gate // "" with ClosedOtherwise, and with ClosedUnavailable if it was not known

@@ -1,12 +1,11 @@
-package engine
+package doctor
 
 import (
 	"context"
 	"strconv"
 	"time"
 
-	"github.com/redis/rueidis"
-
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 )
 
@@ -26,24 +25,21 @@ const clockSlack = time.Second
 const mostQuotas = "999"
 
 // readAhead finds sessions and windows that lie ahead of the server's clock, one for each partition or quota.
-func (s *StoreReport) readAhead(ctx context.Context, client rueidis.Client, quotas uint16) {
-	var commands rueidis.Commands
+func (s *StoreReport) readAhead(ctx context.Context, p *engine.Probe, quotas uint16) {
+	var commands []engine.Command
 	for i := range s.Partitions {
-		commands = append(commands,
-			client.B().Zrevrange().Key(keys.Of(i).Sessions()).Start(0).Stop(0).Withscores().Build())
+		commands = append(commands, engine.On("ZREVRANGE", keys.Of(i).Sessions(), "0", "0", "WITHSCORES"))
 	}
 	for i := range quotas {
-		commands = append(commands, client.B().Arbitrary("ZRANGE").Keys(
-			keys.Partition(keys.QuotaRoot(i)).Quotas()).Args("0", mostQuotas).ReadOnly())
+		commands = append(commands, engine.On("ZRANGE", keys.Partition(keys.QuotaRoot(i)).Quotas(), "0", mostQuotas))
 	}
 	var found []Ahead
-	commands, answers := nil, client.DoMulti(ctx, commands...)
+	commands, answers := nil, p.Do(ctx, commands...)
 	for i, resp := range answers[:s.Partitions] {
 		last, at := s.last(resp)
 		if at.After(s.At.Add(clockSlack)) {
 			found = append(found, Ahead{Partition: uint16(i), Session: last})
-			commands = append(commands, client.B().Hmget().Key(keys.Of(uint16(i)).Session(last)).Field("exp",
-				"ttl").Build())
+			commands = append(commands, engine.On("HMGET", keys.Of(uint16(i)).Session(last), "exp", "ttl"))
 		}
 	}
 	for i, resp := range answers[s.Partitions:] {
@@ -51,11 +47,11 @@ func (s *StoreReport) readAhead(ctx context.Context, client rueidis.Client, quot
 		s.unsure(err)
 		for _, name := range names {
 			found = append(found, Ahead{Partition: uint16(i), Quota: name})
-			commands = append(commands, client.B().Zrevrange().Key(
-				keys.Partition(keys.QuotaRoot(uint16(i))).Window(name)).Start(0).Stop(0).Withscores().Build())
+			commands = append(commands, engine.On("ZREVRANGE",
+				keys.Partition(keys.QuotaRoot(uint16(i))).Window(name), "0", "0", "WITHSCORES"))
 		}
 	}
-	for i, resp := range client.DoMulti(ctx, commands...) {
+	for i, resp := range p.Do(ctx, commands...) {
 		a := found[i]
 		var due time.Time
 		if a.Quota != "" {
@@ -74,7 +70,7 @@ func (s *StoreReport) readAhead(ctx context.Context, client rueidis.Client, quot
 }
 
 // last reads the only member of a page and its time; none is the zero time.
-func (s *StoreReport) last(resp rueidis.RedisResult) (string, time.Time) {
+func (s *StoreReport) last(resp engine.Response) (string, time.Time) {
 	page, err := resp.AsZScores()
 	if s.unsure(err); err != nil || len(page) == 0 {
 		return "", time.Time{}
@@ -84,7 +80,7 @@ func (s *StoreReport) last(resp rueidis.RedisResult) (string, time.Time) {
 
 // unsure keeps the first reason why something could not be read.
 func (s *StoreReport) unsure(err error) {
-	if err != nil && !rueidis.IsRedisNil(err) && s.AheadErr == nil {
-		s.AheadErr = callError("read sessions and quotas", err)
+	if err != nil && !engine.IsNil(err) && s.AheadErr == nil {
+		s.AheadErr = engine.CallError("read sessions and quotas", err)
 	}
 }

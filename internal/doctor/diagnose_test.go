@@ -1,4 +1,4 @@
-package engine
+package doctor
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -22,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
+	"github.com/flowfabric/flowfabric-go/internal/wire"
 )
 
 // What Diagnose tells of a healthy server of each kind, and that it changes nothing.
@@ -29,8 +31,8 @@ func TestDiagnose(t *testing.T) {
 	for name, start := range map[string]func(testing.TB, ...testserver.Option) string{"redis": testserver.Redis,
 		"valkey": testserver.Valkey} {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{URL: start(t, testserver.Args("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")),
-				Partitions: 3}
+			cfg := engine.Config{Partitions: 3,
+				URL: start(t, testserver.Args("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"))}
 			fresh, err := Diagnose(t.Context(), cfg)
 			must.No(t, err)
 			n := fresh.Nodes[0]
@@ -46,7 +48,7 @@ func TestDiagnose(t *testing.T) {
 			if r := fresh.Rights; r.User != "default" || !r.Checked || len(r.Denied) > 0 || r.Err != nil {
 				t.Errorf("rights: %+v", r)
 			}
-			e, err := Open(t.Context(), cfg)
+			e, err := engine.Open(t.Context(), cfg)
 			must.No(t, err)
 			defer e.Close()
 			must.No(t, e.FreezePartition(t.Context(), 1, "moving"))
@@ -59,7 +61,7 @@ func TestDiagnose(t *testing.T) {
 				s.Roots[2].Protocol != limits.Protocol {
 				t.Errorf("store: %+v", s)
 			}
-			if own := e.Diagnose(t.Context()); !alike(own, d) {
+			if own := DiagnoseOpen(t.Context(), e); !alike(own, d) {
 				t.Errorf("over an open connection: %+v, want %+v", own, d)
 			}
 		})
@@ -81,13 +83,13 @@ func alike(a, b Diagnosis) bool {
 // A user who lacks a command is told which, and one who may not even ask is told that.
 func TestDiagnoseRights(t *testing.T) {
 	srv := testserver.Start(t, testserver.ServerValkey)
-	cfg := Config{URL: srv.URL()}
-	e, err := Open(t.Context(), cfg)
+	cfg := engine.Config{URL: srv.URL()}
+	e, err := engine.Open(t.Context(), cfg)
 	must.No(t, err)
 	defer e.Close()
-	user := func(name string, rules ...string) Config {
+	user := func(name string, rules ...string) engine.Config {
 		args := append([]string{"ACL", "SETUSER", name, "on", ">secret"}, rules...)
-		must.No(t, e.client.Do(t.Context(), e.client.B().Arbitrary(args...).Build()).Error())
+		do(t, e, args...)
 		c := cfg
 		c.Username, c.Password = name, "secret"
 		return c
@@ -111,16 +113,16 @@ func TestDiagnoseRights(t *testing.T) {
 // In a cluster every node is asked, also one that was not known when the store was opened, and no slot is missing.
 func TestDiagnoseCluster(t *testing.T) {
 	nodes := testserver.Cluster(t, testserver.ServerValkey)
-	e, err := Open(t.Context(), Config{URL: nodes.URL()})
+	e, err := engine.Open(t.Context(), engine.Config{URL: nodes.URL()})
 	must.No(t, err)
 	defer e.Close()
 	var d, own Diagnosis
 	testwait.Progress(t, "all replicas are known", func() (bool, any) {
 		// nodes of a new cluster do not know all of them at once
-		if d, err = Diagnose(t.Context(), Config{URL: nodes.URL()}); err != nil {
+		if d, err = Diagnose(t.Context(), engine.Config{URL: nodes.URL()}); err != nil {
 			t.Fatal(err)
 		}
-		own = e.Diagnose(t.Context())
+		own = DiagnoseOpen(t.Context(), e)
 		known := [2]int{len(d.Nodes), len(own.Nodes)}
 		return known == [2]int{6, 6}, known
 	})
@@ -143,15 +145,15 @@ func TestDiagnoseCluster(t *testing.T) {
 
 // A server of the embedded kind has little to tell, which is no error.
 func TestDiagnoseEmbedded(t *testing.T) {
-	d, err := Diagnose(t.Context(), Config{URL: testserver.Embedded(t)})
+	d, err := Diagnose(t.Context(), engine.Config{URL: testserver.Embedded(t)})
 	if err != nil || !d.Embedded || len(d.Nodes) != 1 || d.Nodes[0].Err != nil ||
 		!strings.HasPrefix(d.Nodes[0].Server, "miniredis") {
 		t.Errorf("%+v, %v", d, err)
 	}
-	e, err := Open(t.Context(), Config{URL: testserver.Embedded(t)})
+	e, err := engine.Open(t.Context(), engine.Config{URL: testserver.Embedded(t)})
 	must.No(t, err)
 	defer e.Close()
-	if d = e.Diagnose(t.Context()); !d.Embedded || len(d.Nodes) != 1 || d.Nodes[0].Err != nil || !d.Store.Booted {
+	if d = DiagnoseOpen(t.Context(), e); !d.Embedded || len(d.Nodes) != 1 || d.Nodes[0].Err != nil || !d.Store.Booted {
 		t.Errorf("over an open connection: %+v", d)
 	}
 }
@@ -159,11 +161,11 @@ func TestDiagnoseEmbedded(t *testing.T) {
 // A server that is gone is a finding.
 func TestDiagnoseGone(t *testing.T) {
 	srv := testserver.Start(t, testserver.ServerValkey)
-	e, err := Open(t.Context(), Config{URL: srv.URL()})
+	e, err := engine.Open(t.Context(), engine.Config{URL: srv.URL()})
 	must.No(t, err)
 	defer e.Close()
 	srv.Kill()
-	if d := e.Diagnose(t.Context()); len(d.Nodes) != 1 || !errors.Is(d.Nodes[0].Err, flowfabric.ErrTransport) ||
+	if d := DiagnoseOpen(t.Context(), e); len(d.Nodes) != 1 || !errors.Is(d.Nodes[0].Err, flowfabric.ErrTransport) ||
 		!errors.Is(d.Store.Err, flowfabric.ErrTransport) || d.Nodes[0].Address == "" {
 		t.Errorf("%+v", d)
 	}
@@ -190,7 +192,7 @@ func TestOverdue(t *testing.T) {
 func TestRightsCoverTheLibrary(t *testing.T) {
 	for _, name := range needed() {
 		if _, known := samples[name]; !known {
-			t.Errorf("doctor_rights.go has no sample arguments for %s", name)
+			t.Errorf("rights.go has no sample arguments for %s", name)
 		}
 	}
 }
@@ -201,7 +203,7 @@ func TestRenamedCommands(t *testing.T) {
 		"valkey": testserver.ServerValkey} {
 		for _, command := range []string{"INFO", "FUNCTION", "FCALL", "HGETALL"} {
 			t.Run(name+" "+command, func(t *testing.T) {
-				cfg := Config{URL: testserver.Start(t, kind,
+				cfg := engine.Config{URL: testserver.Start(t, kind,
 					testserver.Args("--rename-command", command, "HIDDEN"+command)).URL(), Partitions: 1}
 				d, err := Diagnose(t.Context(), cfg)
 				must.No(t, err)
@@ -214,7 +216,7 @@ func TestRenamedCommands(t *testing.T) {
 				if n.Role != "master" {
 					t.Errorf("role %q", n.Role)
 				}
-				e, openErr := Open(t.Context(), cfg)
+				e, openErr := engine.Open(t.Context(), cfg)
 				if openErr == nil {
 					defer e.Close()
 				}
@@ -248,7 +250,7 @@ func TestDiagnoseReplica(t *testing.T) {
 			host, port, _ := net.SplitHostPort(primary.Address())
 			replica := testserver.Start(t, testserver.ServerValkey, testserver.Args("--replicaof", host, port),
 				testserver.Args(args...))
-			d, err := Diagnose(t.Context(), Config{URL: replica.URL()})
+			d, err := Diagnose(t.Context(), engine.Config{URL: replica.URL()})
 			must.No(t, err)
 			n := d.Nodes[0]
 			if d.Cluster || n.Primary() || n.Role != "slave" || (n.PrimaryAt != "") != (args == nil) ||
@@ -263,12 +265,12 @@ func TestDiagnoseReplica(t *testing.T) {
 func TestDiagnoseWork(t *testing.T) {
 	for name, url := range map[string]string{"redis": testserver.Redis(t), "embedded": testserver.Embedded(t)} {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{URL: url, Partitions: 2}
+			cfg := engine.Config{URL: url, Partitions: 2}
 			e := open(t, cfg)
 			submit := func(partition uint16, lane, kind string, caps ...string) {
 				t.Helper()
 				made, err := e.CreateExecutions(t.Context(), partition,
-					[]NewExecution{{ID: flowfabric.NewExecutionID(partition),
+					[]engine.NewExecution{{ID: flowfabric.NewExecutionID(partition),
 						Start: flowfabric.Start{Namespace: "shop", Lane: lane,
 							Kind: kind, Capabilities: caps, Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}})
 				must.No(t, cmp.Or(err, made[0].Err))
@@ -277,7 +279,7 @@ func TestDiagnoseWork(t *testing.T) {
 			submit(1, "default", "mail")
 			submit(1, "default", "render", "gpu")
 			submit(1, "off", "mail")
-			for _, p := range e.SetLane(t.Context(), "shop", "off", LaneChange{State: flowfabric.LanePaused,
+			for _, p := range e.SetLane(t.Context(), wire.SetLane{Namespace: "shop", Lane: "off", State: "paused",
 				By: "me"}) {
 				if p.Err != nil {
 					t.Fatal(p.Err)
@@ -300,7 +302,8 @@ func TestDiagnoseWork(t *testing.T) {
 			register := func(instance string, info flowfabric.WorkerInfo) {
 				t.Helper()
 				if _, err := e.RegisterWorker(t.Context(),
-					Registration{Instance: instance, Token: instance, TTL: time.Minute, Info: info}); err != nil {
+					engine.Registration{Instance: instance, Token: instance, TTL: time.Minute,
+						Info: info}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -324,11 +327,11 @@ func TestDiagnoseWork(t *testing.T) {
 
 // The doctor is told what a namespace may make before the library refuses it more.
 func TestMaxClasses(t *testing.T) {
-	e := open(t, Config{URL: testserver.Redis(t), Partitions: 1})
+	e := open(t, engine.Config{URL: testserver.Redis(t), Partitions: 1})
 	make := func(first, n int) error {
-		items := []NewExecution{}
+		items := []engine.NewExecution{}
 		for i := range n {
-			items = append(items, NewExecution{ID: flowfabric.NewExecutionID(0),
+			items = append(items, engine.NewExecution{ID: flowfabric.NewExecutionID(0),
 				Start: flowfabric.Start{Namespace: "shop", Lane: "default",
 					Kind:   "k" + strconv.Itoa(first+i),
 					Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}})
@@ -342,7 +345,7 @@ func TestMaxClasses(t *testing.T) {
 	for first := 0; first < limits.MaxOwnClasses; first += 64 {
 		must.No(t, make(first, 64))
 	}
-	r := e.Diagnose(t.Context()).Store.Roots[0]
+	r := DiagnoseOpen(t.Context(), e).Store.Roots[0]
 	if r.Maker != "shop" || r.Made != r.Routes || r.Made != limits.MaxOwnClasses || r.Share() != r.Made {
 		t.Errorf("%+v, of a share of %d", r, r.Share())
 	}
@@ -359,12 +362,8 @@ func TestMaxClasses(t *testing.T) {
 func TestDiagnoseClockSteps(t *testing.T) {
 	for name, url := range map[string]string{"redis": testserver.Redis(t), "embedded": testserver.Embedded(t)} {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{URL: url, Partitions: 2}
+			cfg := engine.Config{URL: url, Partitions: 2}
 			e := open(t, cfg)
-			do := func(args ...string) {
-				t.Helper()
-				must.No(t, e.client.Do(t.Context(), e.client.B().Arbitrary(args...).Build()).Error())
-			}
 			diagnose := func(want string) StoreReport {
 				t.Helper()
 				d, err := Diagnose(t.Context(), cfg)
@@ -384,17 +383,17 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				return d.Store
 			}
 			const partition = 1
-			x := NewExecution{ID: flowfabric.NewExecutionID(partition), Start: flowfabric.Start{Namespace: "n",
+			x := engine.NewExecution{ID: flowfabric.NewExecutionID(partition), Start: flowfabric.Start{Namespace: "n",
 				Lane: "l", Kind: "k",
 				Policy: flowfabric.Policy{Retry: valid.DefaultRetry()}}}
-			if made, err := e.CreateExecutions(t.Context(), partition, []NewExecution{x}); err != nil ||
+			if made, err := e.CreateExecutions(t.Context(), partition, []engine.NewExecution{x}); err != nil ||
 				made[0].Err != nil {
 				t.Fatal(err, made)
 			}
-			subscription, err := e.SetSubscription(t.Context(), partition, Subscription{Classes: []uint64{1}})
+			subscription, err := e.SetSubscription(t.Context(), partition, engine.Subscription{Classes: []uint64{1}})
 			must.No(t, err)
-			session := NewSessionID("w1")
-			if r, err := e.ClaimNext(t.Context(), ClaimRequest{Partition: partition, Session: session, Number: 1,
+			session := engine.NewSessionID("w1")
+			if r, err := e.ClaimNext(t.Context(), engine.ClaimRequest{Partition: partition, Session: session, Number: 1,
 				TTL: time.Minute, Max: 1, Subscription: subscription}); err != nil || len(r.Claims) != 1 {
 				t.Fatal(err, r)
 			}
@@ -404,7 +403,7 @@ func TestDiagnoseClockSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := e.Admit(t.Context(), "calls", partition, 1, time.Second,
-				[]Hold{{Execution: x.ID, Epoch: 1}}); err != nil {
+				[]engine.Hold{{Execution: x.ID, Epoch: 1}}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := e.Tick(t.Context(), partition, "w1", false); err != nil {
@@ -419,11 +418,11 @@ func TestDiagnoseClockSteps(t *testing.T) {
 			later := strconv.FormatInt(s.At.Add(time.Hour).UnixMilli(), 10)
 			expiry := strconv.FormatInt(s.At.Add(time.Hour+time.Minute).UnixMilli(), 10)
 			p := keys.Of(partition)
-			do("HSET", string(p), "ticked", later, "wake", later)
-			do("HSET", p.Session(session), "exp", expiry)
-			do("ZADD", p.Sessions(), expiry, session)
+			do(t, e, "HSET", string(p), "ticked", later, "wake", later)
+			do(t, e, "HSET", p.Session(session), "exp", expiry)
+			do(t, e, "ZADD", p.Sessions(), expiry, session)
 			quotas := ids.GatePartition("calls", limits.DefaultQuotaPartitions)
-			do("ZADD", keys.Partition(keys.QuotaRoot(quotas)).Window("calls"), later, "1.x:1")
+			do(t, e, "ZADD", keys.Partition(keys.QuotaRoot(quotas)).Window("calls"), later, "1.x:1")
 			s = diagnose(fmt.Sprint(partition, session, "", " ", quotas, "", "calls", " "))
 			if back := s.Roots[partition].Back(s.At); back < 58*time.Minute || back > time.Hour ||
 				!s.Roots[partition].Overdue(s.At) {

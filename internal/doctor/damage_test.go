@@ -1,4 +1,4 @@
-package engine
+package doctor
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
@@ -20,11 +21,11 @@ import (
 func TestDamagedStore(t *testing.T) {
 	for name, url := range map[string]string{"redis": testserver.Redis(t), "embedded": testserver.Embedded(t)} {
 		t.Run(name, func(t *testing.T) {
-			e := open(t, Config{URL: url, Partitions: 5})
-			answered(t, e, "DEL", keys.Root(3))
-			answered(t, e, "SET", keys.Root(3), "x")
-			answered(t, e, "SET", keys.Of(1).Sessions(), "x")
-			second := open(t, Config{URL: url})
+			e := open(t, engine.Config{URL: url, Partitions: 5})
+			do(t, e, "DEL", keys.Root(3))
+			do(t, e, "SET", keys.Root(3), "x")
+			do(t, e, "SET", keys.Of(1).Sessions(), "x")
+			second := open(t, engine.Config{URL: url})
 			if _, err := second.ReadExecution(t.Context(), flowfabric.NewExecutionID(0)); !errors.Is(err,
 				flowfabric.ErrNotFound) {
 				t.Errorf("of another partition: %v", err)
@@ -32,7 +33,7 @@ func TestDamagedStore(t *testing.T) {
 			if _, _, err := second.Poll(t.Context(), []uint16{0, 1, 2, 3, 4}); err != nil {
 				t.Errorf("poll of all partitions: %v", err)
 			}
-			s := second.Diagnose(t.Context()).Store
+			s := DiagnoseOpen(t.Context(), second).Store
 			if s.Err != nil || s.Roots[3].Err == nil || s.Roots[2].Err != nil || s.TypesErr != nil {
 				t.Errorf("%+v", s)
 			}
@@ -42,23 +43,23 @@ func TestDamagedStore(t *testing.T) {
 			}
 			for what, damage := range map[string][]string{"lost in part": {"HDEL", keys.Config, "num_quota_partitions"},
 				"lost": {"DEL", keys.Config}} {
-				answered(t, e, damage...)
+				do(t, e, damage...)
 				no := false
-				for _, cfg := range []Config{{URL: url}, {URL: url, CreateConfig: &no}} {
-					if _, err := Open(t.Context(), cfg); !errors.Is(err, flowfabric.ErrCorrupt) ||
+				for _, cfg := range []engine.Config{{URL: url}, {URL: url, CreateConfig: &no}} {
+					if _, err := engine.Open(t.Context(), cfg); !errors.Is(err, flowfabric.ErrCorrupt) ||
 						!strings.Contains(err.Error(), "roots of 5 partitions") {
 						t.Errorf("partition counts %s: %v", what, err)
 					}
 				}
-				if s := second.Diagnose(t.Context()).Store; !errors.Is(s.Err, flowfabric.ErrCorrupt) {
+				if s := DiagnoseOpen(t.Context(), second).Store; !errors.Is(s.Err, flowfabric.ErrCorrupt) {
 					t.Errorf("partition counts %s: %+v", what, s)
 				}
 				if n, err := do(t, e, "HLEN", keys.Config).AsInt64(); n > 2 || err != nil {
 					t.Errorf("somebody has written partition counts: %d, %v", n, err)
 				}
 			}
-			answered(t, e, "SET", keys.Config, "x")
-			if s := second.Diagnose(t.Context()).Store; !errors.Is(s.Err, flowfabric.ErrCorrupt) {
+			do(t, e, "SET", keys.Config, "x")
+			if s := DiagnoseOpen(t.Context(), second).Store; !errors.Is(s.Err, flowfabric.ErrCorrupt) {
 				t.Errorf("partition counts of another type: %+v", s)
 			}
 		})

@@ -1,4 +1,4 @@
-package engine
+package doctor
 
 import (
 	"cmp"
@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
@@ -25,7 +25,7 @@ type UnservedRoute struct {
 }
 
 // takes tells whether a worker claims work of a route. A worker whose lists were cut, or are not known, may.
-func takes(i flowfabric.WorkerInfo, r Route) bool {
+func takes(i flowfabric.WorkerInfo, r engine.Route) bool {
 	if len(i.Namespaces) == 0 || i.Truncated {
 		return true
 	}
@@ -34,35 +34,34 @@ func takes(i flowfabric.WorkerInfo, r Route) bool {
 			return false
 		}
 	}
-	return Serves(i, r.Namespace) && slices.Contains(i.Lanes, r.Lane) && slices.Contains(i.Kinds, r.Kind)
+	return engine.Serves(i, r.Namespace) && slices.Contains(i.Lanes, r.Lane) && slices.Contains(i.Kinds, r.Kind)
 }
 
 // readWork reads how full the route tables are, and what waits that nobody serves. Routes that a gate closed, or
 // whose lane hands nothing out, are not looked at: they do not wait for a worker. Of a class that many namespaces use
 // it looks at the first ones.
-func (s *StoreReport) readWork(ctx context.Context, client rueidis.Client) {
-	s.UsedUp = UsedUp{}
+func (s *StoreReport) readWork(ctx context.Context, p *engine.Probe) {
+	s.UsedUp = gatetext.UsedUp{}
 	const each = 5
-	var commands rueidis.Commands
+	var commands []engine.Command
 	now := strconv.FormatInt(s.At.UnixMilli(), 10)
 	for i := range s.Partitions {
 		k := keys.Of(i)
-		commands = append(commands, client.B().Zcard().Key(k.RouteLog()).Build(),
-			client.B().Smembers().Key(k.Ready()).Build(), client.B().Smembers().Key(k.Gready()).Build(),
-			client.B().Zrangebyscore().Key(k.Workers()).Min("("+now).Max("+inf").Build(),
-			client.B().Zrange().Key(k.Closed()).Min("0").Max("1023").Build())
+		commands = append(commands, engine.On("ZCARD", k.RouteLog()), engine.On("SMEMBERS", k.Ready()),
+			engine.On("SMEMBERS", k.Gready()), engine.On("ZRANGEBYSCORE", k.Workers(), "("+now, "+inf"),
+			engine.On("ZRANGE", k.Closed(), "0", "1023"))
 	}
 	var found []ready
-	var rings, infos, closed, makers rueidis.Commands
+	var rings, infos, closed, makers []engine.Command
 	var made []*RootReport
-	answers := client.DoMulti(ctx, commands...)
+	answers := p.Do(ctx, commands...)
 	for i := range s.Partitions {
 		part, k := answers[int(i)*each:int(i+1)*each], keys.Of(i)
 		routes, err := part[0].AsInt64()
 		s.doubt(err)
 		if s.Roots[i].Routes = int(routes); routes > limits.SureClasses/2 {
 			made = append(made, &s.Roots[i])
-			makers = append(makers, client.B().Hvals().Key(k.Makers()).Build())
+			makers = append(makers, engine.On("HVALS", k.Makers()))
 		}
 		for n, resp := range part[1:3] {
 			members, err := resp.AsStrSlice()
@@ -78,22 +77,21 @@ func (s *StoreReport) readWork(ctx context.Context, client rueidis.Client) {
 					key = k.Gring(class)
 				}
 				found = append(found, ready{partition: i, class: class, gated: n == 1})
-				rings = append(rings, client.B().Zrange().Key(key).Min("0").Max(strconv.Itoa(maxLooked-1)).Build())
+				rings = append(rings, engine.On("ZRANGE", key, "0", strconv.Itoa(maxLooked-1)))
 			}
 		}
 		routed, err := part[4].AsStrSlice()
 		s.doubt(err)
 		for _, id := range routed {
-			closed = append(closed, client.B().Hget().Key(k.Closings()).Field(id).Build(),
-				client.B().Zcard().Key(k.Queue(id)).Build())
+			closed = append(closed, engine.On("HGET", k.Closings(), id), engine.On("ZCARD", k.Queue(id)))
 		}
 		names, err := part[3].AsStrSlice()
 		s.doubt(err)
 		for _, name := range names {
-			infos = append(infos, client.B().Hmget().Key(k.Worker(name)).Field("info", "dead", "seen").Build())
+			infos = append(infos, engine.On("HMGET", k.Worker(name), "info", "dead", "seen"))
 		}
 	}
-	for i, resp := range client.DoMulti(ctx, makers...) {
+	for i, resp := range p.Do(ctx, makers...) {
 		namespaces, err := resp.AsStrSlice()
 		s.doubt(err)
 		counts := map[string]int{}
@@ -106,16 +104,16 @@ func (s *StoreReport) readWork(ctx context.Context, client rueidis.Client) {
 			}
 		}
 	}
-	for pair := range slices.Chunk(client.DoMulti(ctx, closed...), 2) {
+	for pair := range slices.Chunk(p.Do(ctx, closed...), 2) {
 		why, _ := pair[0].ToString() // it may have been opened since
 		waiting, err := pair[1].AsInt64()
 		s.doubt(err)
-		s.UsedUp.Add(WhyClosed(why), int(waiting))
+		s.UsedUp.Add(gatetext.WhyClosed(why), int(waiting))
 	}
 	if len(found) == 0 || s.WorkErr != nil {
 		return
 	}
-	s.unserved(s.queues(ctx, client, found, rings), s.liveWorkers(client.DoMulti(ctx, infos...)))
+	s.unserved(s.queues(ctx, p, found, rings), s.liveWorkers(p.Do(ctx, infos...)))
 }
 
 // maxLooked is how many namespaces of a class, and how many of their routes with gates, are looked at.
@@ -129,16 +127,16 @@ type ready struct {
 }
 
 // queues reads the rows and lengths of what is ready; rings are the commands that read the rings among it.
-func (s *StoreReport) queues(ctx context.Context, client rueidis.Client, found []ready,
-	rings rueidis.Commands) []rueidis.RedisResult {
-	var classes rueidis.Commands
+func (s *StoreReport) queues(ctx context.Context, p *engine.Probe, found []ready,
+	rings []engine.Command) []engine.Response {
+	var classes []engine.Command
 	for _, x := range found {
 		if x.class != "" {
-			classes = append(classes, client.B().Hget().Key(keys.Of(x.partition).Routes()).Field(x.class).Build())
+			classes = append(classes, engine.On("HGET", keys.Of(x.partition).Routes(), x.class))
 		}
 	}
-	namespaces, own := client.DoMulti(ctx, rings...), client.DoMulti(ctx, classes...)
-	var more rueidis.Commands
+	namespaces, own := p.Do(ctx, rings...), p.Do(ctx, classes...)
+	var more []engine.Command
 	var of []uint16
 	n := 0
 	for _, x := range found {
@@ -152,16 +150,15 @@ func (s *StoreReport) queues(ctx context.Context, client rueidis.Client, found [
 		_, rest, _ := strings.Cut(row, "\x1f")
 		for _, name := range names {
 			if x.gated {
-				more = append(more, client.B().Zrange().Key(k.Turns(x.class, name)).Min("0").Max(
-					strconv.Itoa(maxLooked-1)).Build())
+				more = append(more, engine.On("ZRANGE", k.Turns(x.class, name), "0", strconv.Itoa(maxLooked-1)))
 			} else {
-				more = append(more, client.B().Hmget().Key(k.RouteIDs()).Field(name+"\x1f"+rest).Build())
+				more = append(more, engine.On("HMGET", k.RouteIDs(), name+"\x1f"+rest))
 			}
 			of = append(of, x.partition)
 		}
 		n++
 	}
-	var rows rueidis.Commands
+	var rows []engine.Command
 	seen := map[ready]bool{}
 	add := func(partition uint16, id string) {
 		k, x := keys.Of(partition), ready{partition: partition, route: id}
@@ -169,10 +166,9 @@ func (s *StoreReport) queues(ctx context.Context, client rueidis.Client, found [
 			return
 		}
 		seen[x] = true
-		rows = append(rows, client.B().Hget().Key(k.Routes()).Field(id).Build(),
-			client.B().Zcard().Key(k.Queue(id)).Build())
+		rows = append(rows, engine.On("HGET", k.Routes(), id), engine.On("ZCARD", k.Queue(id)))
 	}
-	for i, resp := range client.DoMulti(ctx, more...) {
+	for i, resp := range p.Do(ctx, more...) {
 		list, err := resp.AsStrSlice()
 		s.doubt(err)
 		for _, id := range list {
@@ -186,18 +182,18 @@ func (s *StoreReport) queues(ctx context.Context, client rueidis.Client, found [
 			add(x.partition, x.route)
 		}
 	}
-	return client.DoMulti(ctx, rows...)
+	return p.Do(ctx, rows...)
 }
 
 // doubt keeps the first reason why something could not be read.
 func (s *StoreReport) doubt(err error) {
 	if err != nil && s.WorkErr == nil {
-		s.WorkErr = callError("read routes and workers", err)
+		s.WorkErr = engine.CallError("read routes and workers", err)
 	}
 }
 
 // liveWorkers reads what the workers say of themselves.
-func (s *StoreReport) liveWorkers(answers []rueidis.RedisResult) (live []flowfabric.WorkerInfo) {
+func (s *StoreReport) liveWorkers(answers []engine.Response) (live []flowfabric.WorkerInfo) {
 	for _, resp := range answers {
 		fields, err := resp.ToArray()
 		s.doubt(err)
@@ -216,19 +212,18 @@ func (s *StoreReport) liveWorkers(answers []rueidis.RedisResult) (live []flowfab
 }
 
 // unserved adds up what nobody takes, from pairs of a route's row and the length of its queue.
-func (s *StoreReport) unserved(answers []rueidis.RedisResult, live []flowfabric.WorkerInfo) {
+func (s *StoreReport) unserved(answers []engine.Response, live []flowfabric.WorkerInfo) {
 	found := map[string]*UnservedRoute{}
 	for pair := range slices.Chunk(answers, 2) {
 		row, err := pair[0].ToString()
-		if rueidis.IsRedisNil(err) {
+		if engine.IsNil(err) {
 			continue // the route is gone since
 		}
 		s.doubt(err)
 		depth, err := pair[1].AsInt64()
 		s.doubt(err)
-		own := &reader{}
-		r := route(0, row, own)
-		if s.WorkErr != nil || own.Err != nil || depth == 0 ||
+		r, err := engine.ParseRoute(row)
+		if s.WorkErr != nil || err != nil || depth == 0 ||
 			slices.ContainsFunc(live, func(i flowfabric.WorkerInfo) bool { return takes(i, r) }) {
 			continue
 		}

@@ -1,14 +1,10 @@
-package engine
+package gatetext
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 )
 
@@ -43,17 +39,5 @@ func TestAuditWords(t *testing.T) {
 		if err != nil || strings.Trim(words, ",}") != strings.Trim(x.want, ",}") {
 			t.Errorf("%s %q: %s, want %s, %v", x.what, x.detail, words, x.want, err)
 		}
-	}
-}
-
-// A hold that is none is shown as it is.
-func TestSlots(t *testing.T) {
-	h := Hold{Execution: flowfabric.MakeExecutionID(3, uuid.MustParse(sampleUUID)), Epoch: 4}
-	q := admission.QuotaRecord{Holds: []string{h.String(), "what is this"}}
-	derived(&q)
-	if want := []admission.Hold{{Execution: h.Execution.String(), Epoch: 4},
-		{Execution: "what is this"}}; !slices.Equal(
-		q.Slots, want) {
-		t.Errorf("%+v, want %+v", q.Slots, want)
 	}
 }

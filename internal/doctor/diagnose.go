@@ -1,4 +1,4 @@
-package engine
+package doctor
 
 import (
 	"cmp"
@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/sourcegraph/conc/pool"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gatetext"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/library"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
@@ -53,7 +54,7 @@ type StoreReport struct {
 	Damaged  []string
 	TypesErr error // why they could not be looked at, in full or in part
 	// UsedUp are the budgets that keep work waiting, over all partitions.
-	UsedUp UsedUp
+	UsedUp gatetext.UsedUp
 	// Unserved is work that waits and that no registered worker takes, over all partitions.
 	Unserved []UnservedRoute
 	WorkErr  error // why routes and workers could not be read, in full or in part
@@ -103,138 +104,93 @@ func (r RootReport) Overdue(now time.Time) bool {
 }
 
 // Diagnose asks every node of a deployment, and the records of the store, for what decides whether it is healthy. It
-// loads no library, boots no store and writes nothing, so it also helps where [Open] fails. What a server does not let
-// the user read is told apart in the fields Err; the error is that of connecting.
+// loads no library, boots no store and writes nothing, so it also helps where [engine.Open] fails. What a server does
+// not let the user read is told apart in the fields Err; the error is that of connecting.
 //
 // Errors: ErrConfig before any I/O; ErrTransport; ErrAuth.
-func Diagnose(ctx context.Context, cfg Config) (Diagnosis, error) {
-	cfg = cfg.withDefaults()
-	option, err := cfg.options()
+func Diagnose(ctx context.Context, cfg engine.Config) (Diagnosis, error) {
+	p, err := engine.Dial(ctx, cfg)
 	if err != nil {
 		return Diagnosis{}, err
 	}
-	seed, err := firstSeed(option)
-	if err != nil {
-		return Diagnosis{}, err
-	}
-	defer seed.Close()
-	server, err := identify(ctx, seed)
-	if err != nil && server.name == "" { // else only INFO failed, which each node is asked again
-		return Diagnosis{}, err
-	}
-	if watched(option) {
-		if err := server.watchable(); err != nil {
-			return Diagnosis{}, err
-		}
-	}
-	client := seed
-	if server.cluster {
-		option.ForceSingleClient = false
-		if client, err = rueidis.NewClient(option); err != nil {
-			return Diagnosis{}, connectError(option, err)
-		}
-		defer client.Close()
-	}
-	return diagnose(ctx, client, server, cfg.CallTimeout), nil
+	defer p.Close()
+	return diagnose(ctx, p), nil
 }
 
-// Diagnose is the function [Diagnose] for an open store, over its connection. A server that does not answer is in the
-// report, as the error of its node. In a cluster it connects anew if it can: an open connection may not know nodes
-// that came later.
-func (e *Engine) Diagnose(ctx context.Context) Diagnosis {
-	if e.server.cluster {
-		d, err := within(ctx, &e.dials, "diagnose", func() (Diagnosis, error) {
-			client, err := e.another()
-			if err != nil {
-				return Diagnosis{}, err
-			}
-			defer client.Close()
-			return diagnose(ctx, client, e.server, e.cfg.CallTimeout), nil
-		})
-		if err == nil {
-			return d
-		}
-	}
-	return diagnose(ctx, e.client, e.server, e.cfg.CallTimeout)
+// DiagnoseOpen is [Diagnose] for an open store, over its connection. A server that does not answer is in the report,
+// as the error of its node.
+func DiagnoseOpen(ctx context.Context, e *engine.Engine) Diagnosis {
+	return engine.Probed(ctx, e, func(p *engine.Probe) Diagnosis { return diagnose(ctx, p) })
 }
 
-func diagnose(ctx context.Context, client rueidis.Client, server serverInfo, timeout time.Duration) Diagnosis {
-	d := Diagnosis{Embedded: server.embedded, Cluster: server.cluster, Supported: server.supported()}
-	if server.cluster {
-		d.Slots = readSlots(ctx, client)
+func diagnose(ctx context.Context, p *engine.Probe) Diagnosis {
+	d := Diagnosis{Embedded: p.Embedded, Cluster: p.Cluster, Supported: p.Supported}
+	if p.Cluster {
+		d.Slots = readSlots(ctx, p)
 	}
 	reading := pool.NewWithResults[NodeReport]().WithMaxGoroutines(16) // one that is silent takes the whole time-out
-	for address, node := range client.Nodes() {
-		reading.Go(func() NodeReport { return readNode(ctx, timeout, address, node) })
+	for address, node := range p.Nodes() {
+		reading.Go(func() NodeReport { return readNode(ctx, address, node) })
 	}
 	d.Nodes = reading.Wait()
 	slices.SortFunc(d.Nodes, func(a, b NodeReport) int {
 		return cmp.Or(strings.Compare(a.Role, b.Role), strings.Compare(a.Address, b.Address)) // master, slave
 	})
-	if server.embedded {
-		d.Nodes[0].Server = server.name + " " + server.version
+	if p.Embedded {
+		d.Nodes[0].Server = p.Server
 	} else {
-		d.Rights = readRights(ctx, client)
+		d.Rights = readRights(ctx, p)
 	}
-	d.Store = readStore(ctx, client)
+	d.Store = readStore(ctx, p)
 	return d
 }
 
 // readSlots reads CLUSTER INFO.
-func readSlots(ctx context.Context, client rueidis.Client) SlotReport {
-	text, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
+func readSlots(ctx context.Context, p *engine.Probe) SlotReport {
+	text, err := p.Ask(ctx, "CLUSTER", "INFO").ToString()
 	if err != nil {
-		return SlotReport{Err: callError("cluster info", err)}
+		return SlotReport{Err: engine.CallError("cluster info", err)}
 	}
-	f := infoFields(text)
-	return SlotReport{State: f["cluster_state"], Assigned: int(f.number("cluster_slots_assigned")),
-		OK: int(f.number("cluster_slots_ok"))}
+	f := engine.ParseInfo(text)
+	return SlotReport{State: f["cluster_state"], Assigned: int(f.Number("cluster_slots_assigned")),
+		OK: int(f.Number("cluster_slots_ok"))}
 }
 
 // readStore reads the partition counts and every root, with plain reads.
-func readStore(ctx context.Context, client rueidis.Client) StoreReport {
-	stored, err := client.Do(ctx, client.B().Hmget().Key(keys.Config).Field("num_flow_partitions",
-		"num_budget_partitions", "num_quota_partitions").Build()).AsStrSlice()
+func readStore(ctx context.Context, p *engine.Probe) StoreReport {
+	stored, err := p.Do(ctx, engine.On("HMGET", keys.Config, "num_flow_partitions", "num_budget_partitions",
+		"num_quota_partitions"))[0].AsStrSlice()
 	if err != nil {
-		return StoreReport{Err: damage(callError("read partition counts", err))}
+		return StoreReport{Err: engine.Damaged(engine.CallError("read partition counts", err))}
 	}
 	if slices.Contains(stored, "") {
-		return StoreReport{Err: rootsWithoutConfig(ctx, client)}
+		return StoreReport{Err: p.Lost(ctx)}
 	}
 	counts := make([]uint16, len(stored))
 	for i, text := range stored {
 		n, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || n == 0 {
-			return StoreReport{Err: fmt.Errorf("%w: %s says %q partitions", flowfabric.ErrCorrupt, keys.Config,
-				clip(text))}
+			return StoreReport{Err: fmt.Errorf("%w: %s says %.40q partitions", flowfabric.ErrCorrupt, keys.Config,
+				text)}
 		}
 		counts[i] = uint16(n)
 	}
 	s := StoreReport{Booted: true, Partitions: counts[0]}
-	if s.At, err = serverTime(ctx, client); err != nil {
+	if s.At, err = serverTime(ctx, p); err != nil {
 		s.Err = err
 		return s
 	}
-	commands := make(rueidis.Commands, s.Partitions)
+	commands := make([]engine.Command, s.Partitions)
 	for i := range s.Partitions {
-		commands[i] = client.B().Hmget().Key(keys.Root(i)).Field("protocol", "frozen", "owner", "wake",
-			"ticked").Build()
+		commands[i] = engine.On("HMGET", keys.Root(i), "protocol", "frozen", "owner", "wake", "ticked")
 	}
-	for i, resp := range client.DoMulti(ctx, commands...) {
+	for i, resp := range p.Do(ctx, commands...) {
 		s.Roots = append(s.Roots, rootReport(uint16(i), resp))
 	}
-	s.readTypes(ctx, client, Counts{counts[0], counts[1], counts[2]})
-	s.readWork(ctx, client)
-	s.readAhead(ctx, client, counts[2])
+	s.readTypes(ctx, p, counts)
+	s.readWork(ctx, p)
+	s.readAhead(ctx, p, counts[2])
 	return s
-}
-
-// damage says of a key of another type that the store is damaged.
-func damage(err error) error {
-	if wrongType(err) {
-		return fmt.Errorf("%w: %w", flowfabric.ErrCorrupt, err)
-	}
-	return err
 }
 
 // types are those of the keys that a partition has once; lua/lib/audit_root.lua holds the keys of executions against
@@ -248,14 +204,14 @@ var types = map[string][]string{
 }
 
 // readTypes finds keys that cannot be used because they are of another type.
-func (s *StoreReport) readTypes(ctx context.Context, client rueidis.Client, n Counts) {
-	var commands rueidis.Commands
+func (s *StoreReport) readTypes(ctx context.Context, p *engine.Probe, counts []uint16) {
+	var commands []engine.Command
 	var names, wanted []string
 	add := func(kind, key string) {
-		commands = append(commands, client.B().Type().Key(key).Build())
+		commands = append(commands, engine.On("TYPE", key))
 		names, wanted = append(names, key), append(wanted, kind)
 	}
-	for i := range n.Executions {
+	for i := range counts[0] {
 		add("hash", keys.Root(i))
 		for kind, list := range types {
 			for _, name := range list {
@@ -263,18 +219,18 @@ func (s *StoreReport) readTypes(ctx context.Context, client rueidis.Client, n Co
 			}
 		}
 	}
-	for i := range n.Budgets {
+	for i := range counts[1] {
 		add("hash", keys.BudgetRoot(i))
 		add("zset", keys.Partition(keys.BudgetRoot(i)).Budgets())
 	}
-	for i := range n.Quotas {
+	for i := range counts[2] {
 		add("hash", keys.QuotaRoot(i))
 		add("zset", keys.Partition(keys.QuotaRoot(i)).Quotas())
 	}
-	for i, resp := range client.DoMulti(ctx, commands...) {
+	for i, resp := range p.Do(ctx, commands...) {
 		kind, err := resp.ToString()
 		if err != nil {
-			s.TypesErr = cmp.Or(s.TypesErr, callError("read types of keys", err))
+			s.TypesErr = cmp.Or(s.TypesErr, engine.CallError("read types of keys", err))
 		} else if kind != "none" && kind != wanted[i] {
 			s.Damaged = append(s.Damaged, fmt.Sprintf("%s is a %s and no %s", names[i], kind, wanted[i]))
 		}
@@ -282,11 +238,11 @@ func (s *StoreReport) readTypes(ctx context.Context, client rueidis.Client, n Co
 	slices.Sort(s.Damaged)
 }
 
-func rootReport(partition uint16, resp rueidis.RedisResult) RootReport {
+func rootReport(partition uint16, resp engine.Response) RootReport {
 	out := RootReport{Partition: partition}
 	slots, err := resp.ToArray()
 	if err != nil {
-		out.Err = damage(callError("read root", err))
+		out.Err = engine.Damaged(engine.CallError("read root", err))
 		return out
 	}
 	text := func(i int) (value string, there bool) {
@@ -305,17 +261,17 @@ func rootReport(partition uint16, resp rueidis.RedisResult) RootReport {
 	if wake, there := text(3); there {
 		ms, err := strconv.ParseInt(wake, 10, 64)
 		if err != nil {
-			out.Err = fmt.Errorf("%w: wake time %q of partition %d", flowfabric.ErrCorrupt, clip(wake), partition)
+			out.Err = fmt.Errorf("%w: wake time %.40q of partition %d", flowfabric.ErrCorrupt, wake, partition)
 		}
 		out.Wake = time.UnixMilli(ms).UTC()
 	}
 	return out
 }
 
-func serverTime(ctx context.Context, client rueidis.CoreClient) (time.Time, error) {
-	parts, err := client.Do(ctx, client.B().Time().Build()).AsStrSlice()
+func serverTime(ctx context.Context, p *engine.Probe) (time.Time, error) {
+	parts, err := p.Ask(ctx, "TIME").AsStrSlice()
 	if err != nil {
-		return time.Time{}, callError("time", err)
+		return time.Time{}, engine.CallError("time", err)
 	}
 	if len(parts) != 2 {
 		return time.Time{}, fmt.Errorf("time: %w: %d parts", denied.Reply, len(parts))
