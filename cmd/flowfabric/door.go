@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
@@ -34,6 +35,8 @@ type door struct {
 	close  func()
 	status int    // of the last answer
 	prefer string // how long the next answer may take
+
+	silence time.Duration // after which events are asked for again
 }
 
 // door opens the door that --url leads to.
@@ -48,7 +51,7 @@ func (a *app) door(ctx context.Context, first boots) (*door, error) {
 		}
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		return &door{base: strings.TrimRight(url, "/"), token: os.Getenv("FLOWFABRIC_TOKEN"), send: transport,
-			close: transport.CloseIdleConnections}, nil
+			close: transport.CloseIdleConnections, silence: silence}, nil
 	}
 	by, err := a.who()
 	if err != nil {

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -124,6 +126,33 @@ func TestServed(t *testing.T) {
 	other.Close()
 	if code, out, errOut := w.run("ls --url "+other.URL, ""); code != exitUnreachable {
 		t.Errorf("of nobody: exit %d, %s%s", code, out, errOut)
+	}
+}
+
+// A connection on which nothing comes any more, not even a comment, is given up for another one.
+func TestSilence(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		if asked.Add(1) == 1 {
+			must.No(t, http.NewResponseController(w).Flush())
+			<-q.Context().Done()
+			return
+		}
+		fmt.Fprint(w, "event: end\ndata: {\"kind\":\"end\",\"state\":\"completed\"}\n\n")
+	}))
+	defer server.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	d := &door{base: server.URL, send: transport, silence: 100 * time.Millisecond}
+	n := 0
+	for e, err := range d.events(t.Context(), "/", nil) {
+		if n++; err != nil || e.State != flowfabric.Completed {
+			t.Fatalf("%+v, %v", e, err)
+		}
+	}
+	if n != 1 || asked.Load() < 2 {
+		t.Errorf("%d events of %d connections", n, asked.Load())
 	}
 }
 

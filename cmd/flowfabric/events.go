@@ -21,6 +21,9 @@ import (
 // maxEvent bounds the data of one event: a frame of the largest payload, in base64, is far below it.
 const maxEvent = 8 << 20
 
+// silence is how long nothing may come: the API sends a comment at least every minute.
+const silence = 2 * time.Minute
+
 // events follows what a process that serves tells of an execution, as server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html), and asks again behind the last one when the
 // connection breaks. It ends with the execution.
@@ -29,8 +32,8 @@ func (d *door) events(ctx context.Context, path string, query url.Values) iter.S
 		pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 			backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 		for last, begun := "", false; ; {
-			over, err := d.eventsOnce(ctx, path, query, last, func(e stream.TailEvent) bool {
-				begun, last = true, string(e.Position)
+			over, err := d.eventsOnce(ctx, path, query, last, &begun, func(e stream.TailEvent) bool {
+				last = string(e.Position)
 				pause.Reset()
 				return yield(e, nil)
 			})
@@ -52,14 +55,21 @@ func (d *door) events(ctx context.Context, path string, query url.Values) iter.S
 	}
 }
 
-// eventsOnce is one connection of events; over tells that no more will come, or nobody wants them.
-func (d *door) eventsOnce(ctx context.Context, path string, query url.Values, last string,
+// eventsOnce is one connection of events, which sets begun; over tells that no more will come, or nobody wants them.
+func (d *door) eventsOnce(ctx context.Context, path string, query url.Values, last string, begun *bool,
 	told func(stream.TailEvent) bool) (over bool, err error) {
+	life, cut := context.WithCancel(ctx)
+	defer cut()
+	alive := time.AfterFunc(d.silence, cut)
+	defer alive.Stop()
 	header := http.Header{"Accept": {"text/event-stream"}}
 	if last != "" {
 		header.Set("Last-Event-ID", last)
 	}
-	reply, err := d.request(ctx, http.MethodGet, path, query, nil, header)
+	reply, err := d.request(life, http.MethodGet, path, query, nil, header)
+	if err != nil && life.Err() != nil {
+		return false, errors.Join(flowfabric.ErrTransport, err)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -70,9 +80,11 @@ func (d *door) eventsOnce(ctx context.Context, path string, query url.Values, la
 	if err := d.of(reply, "text/event-stream"); err != nil {
 		return false, err
 	}
+	*begun = true
 	lines := bufio.NewScanner(reply.Body)
 	lines.Buffer(nil, maxEvent)
 	for kind, data := "", ""; lines.Scan(); {
+		alive.Reset(d.silence)
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		switch value = strings.TrimPrefix(value, " "); {
 		case field == "event":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,13 +17,13 @@ func missing(what string) error {
 	if what == "" {
 		return nil
 	}
-	return &partialError{errors.New(what), 1, 2}
+	return errors.New(what)
 }
 
 // pages reads all pages of a list: its items, each as it came as well.
 func pages[T any](ctx context.Context, q *request) (items []T, raw []json.RawMessage, err error) {
 	raw = []json.RawMessage{} // a list also when there is none
-	for {
+	for lacks := ""; ; {
 		var next admin.Page[json.RawMessage]
 		if err := q.do(ctx, &next); err != nil {
 			return nil, nil, err
@@ -34,9 +35,9 @@ func pages[T any](ctx context.Context, q *request) (items []T, raw []json.RawMes
 			}
 			items = append(items, item)
 		}
-		raw = append(raw, next.Items...)
+		raw, lacks = append(raw, next.Items...), cmp.Or(lacks, next.Missing)
 		if next.Cursor == "" {
-			return items, raw, missing(next.Missing)
+			return items, raw, missing(lacks)
 		}
 		q.query.Set("cursor", next.Cursor)
 	}
