@@ -80,17 +80,18 @@ func (q *request) delivered(ctx context.Context, id string) error {
 var answerVerbs = []verb{
 	{
 		use: "waitpoints ID", short: "List what an execution waits for, and what it waited for",
-		long: `waitpoints lists the waitpoints of an execution, open ones first. Of a token only the key it is signed
-with and a fingerprint are shown, never the token. What people are asked follows, if the wait has a question.`,
+		long: `waitpoints lists the waitpoints of an execution, open ones first. Of a token only the key it is
+signed with and a fingerprint are shown, never the token. What people are asked follows, if the wait has a
+question.`,
 		example: "  flowfabric waitpoints 3-0197f3a0-…",
 		route:   "GET /v1/executions/{ID}/waitpoints",
 		run:     showWaitpoints,
 	},
 	{
 		use: "signal TOKEN", short: "Answer a waitpoint with its token",
-		long: `signal brings an answer to an execution that waits for one. The token is the right to do so: it is
-read from the argument, from a file (@file) or from stdin (-), and never printed. An argument can be
-seen by other users of the machine and stays in the shell's history, so prefer a file or stdin.`,
+		long: `signal brings an answer to an execution that waits for one. The token is the right to do so: it
+is read from the argument, from a file (@file) or from stdin (-), and never printed. An argument can be seen by
+other users of the machine and stays in the shell's history, so prefer a file or stdin.`,
 		example: `  flowfabric signal @token.txt --payload '{"paid":true}' --key charge-17
   pass show editor | flowfabric signal - --choice approve --comment 'reads well'`,
 		route: "POST /v1/signals", mute: true, args: map[string]member{"TOKEN": text("", "", "")},
@@ -116,8 +117,8 @@ seen by other users of the machine and stays in the shell's history, so prefer a
 	},
 	{
 		use: "approve ID WAITPOINT", short: "Answer a waitpoint as an operator, without a token",
-		long: `approve answers a waitpoint, named by its id or its key, on the word of an operator. Who asks (--by)
-is kept with the answer. The answer is {"choice":"approve","by":…}, as from the approval page, unless
+		long: `approve answers a waitpoint, named by its id or its key, on the word of an operator. Who asks
+(--by) is kept with the answer. The answer is {"choice":"approve","by":…}, as from the approval page, unless
 something else is said: --choice reject refuses, and --payload is for handlers that wait for other JSON.`,
 		example: `  flowfabric waitpoints 3-0197f3a0-…
   flowfabric approve 3-0197f3a0-… editor --by anna
@@ -135,8 +136,8 @@ something else is said: --choice reject refuses, and --payload is for handlers t
 	},
 	{
 		use: "send ID MAILBOX [PAYLOAD]", short: "Send a message to an execution",
-		long: `send puts a message into a mailbox of an execution that has not ended. The handler receives it when it
-asks for one; until then it is kept. Who sends it (--by) goes with it. PAYLOAD is JSON, @file, or - for
+		long: `send puts a message into a mailbox of an execution that has not ended. The handler receives it
+when it asks for one; until then it is kept. Who sends it (--by) goes with it. PAYLOAD is JSON, @file, or - for
 stdin, at most 64 KiB (default null).`,
 		example: `  flowfabric send 3-0197f3a0-… user '"make it shorter"'
   flowfabric send 3-0197f3a0-… tool @result.json --key call-17 --by anna`,
@@ -171,8 +172,8 @@ stdin, at most 64 KiB (default null).`,
 	},
 	{
 		use: "messages ID", short: "List messages to an execution that nobody has received",
-		long: `messages lists what was sent to the mailboxes of an execution and what its handler has not received yet,
-up to 100 messages and 128 KiB. With --json the payloads are there in full.`,
+		long: `messages lists what was sent to the mailboxes of an execution and what its handler has not
+received yet, up to 100 messages and 128 KiB. With --json the payloads are there in full.`,
 		example: `  flowfabric messages 3-0197f3a0-…
   flowfabric messages 3-0197f3a0-… --after 100 --json`,
 		route: "GET /v1/executions/{ID}/messages",

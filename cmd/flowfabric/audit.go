@@ -18,10 +18,10 @@ func auditCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit [PARTITION...]",
 		Short: "Hold every index of the store against the records, and repair it with --repair",
-		Long: `audit lists all keys of every primary once and reports every difference between what records say and
-what indexes say. It may run while everything else does. With --repair what can be derived is repaired in
-the call that finds it; it says what it repaired. Without it nothing is written. It has no time limit
-unless --timeout is given. Exit code 1 says that something is wrong (still).`,
+		Long: `audit lists all keys of every primary once and reports every difference between what records say
+and what indexes say. It may run while everything else does. With --repair what can be derived is repaired in
+the call that finds it; it says what it repaired. Without it nothing is written. It has no time limit unless
+--timeout is given. Exit code 1 says that something is wrong (still).`,
 		Example: `  flowfabric audit
   flowfabric audit 0-7 --repair
   flowfabric audit --json | jq .kinds`,

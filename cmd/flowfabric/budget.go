@@ -36,8 +36,8 @@ var budgetFlags = []member{
 var budgetVerbs = []verb{
 	{
 		use: "ls", short: "List budgets",
-		long: `ls lists all budgets with what is used of each dimension. QUEUES is in how many queues work waits for a
-budget: each partition has one for every lane, kind and set of gates, with any number of executions in it;
+		long: `ls lists all budgets with what is used of each dimension. QUEUES is in how many queues work waits
+for a budget: each partition has one for every lane, kind and set of gates, with any number of executions in it;
 gate ls counts those.`,
 		example: "  flowfabric budget ls",
 		route:   "GET /v1/budgets",
@@ -61,8 +61,8 @@ gate ls counts those.`,
 	},
 	{
 		use: "show NAME", short: "Show one budget: limits, what is used, who used it, and what it keeps from running",
-		long: `show prints a budget with what is used of it in this period, the work that it keeps from running, the
-executions that used of it last, and its audit log: who changed, adjusted and reset it.`,
+		long: `show prints a budget with what is used of it in this period, the work that it keeps from running,
+the executions that used of it last, and its audit log: who changed, adjusted and reset it.`,
 		example: "  flowfabric budget show acme",
 		route:   "GET /v1/budgets/{NAME}",
 		run: func(ctx context.Context, q *request) error {
@@ -80,8 +80,8 @@ executions that used of it last, and its audit log: who changed, adjusted and re
 	},
 	{
 		use: "create NAME", short: "Create a budget",
-		long: `create makes a budget. A name is 1..64 letters, digits, _, . and -. Creating what exists with the same
-settings changes nothing; with others it is refused, see update. A dimension without a hard limit is left
+		long: `create makes a budget. A name is 1..64 letters, digits, _, . and -. Creating what exists with the
+same settings changes nothing; with others it is refused, see update. A dimension without a hard limit is left
 out, or has a soft one only: it is counted and keeps nothing from running.`,
 		example: `  flowfabric budget create acme --limit tokens=1000000 --soft tokens=800000 --reset 24h \
       --on-hard fail --refund failed,cancelled
@@ -91,18 +91,17 @@ out, or has a soft one only: it is counted and keeps nothing from running.`,
 	},
 	{
 		use: "ensure NAME", short: "Create a budget if there is none of its name",
-		long: `ensure makes a budget as create does. One that is there stays as it is, whatever it says. So a script may
-run it at each deployment: operators own the numbers afterwards, and change them with update.`,
+		long: `ensure makes a budget as create does. One that is there stays as it is, whatever it says. So a
+script may run it at each deployment: operators own the numbers afterwards, and change them with update.`,
 		example: "  flowfabric budget ensure acme --limit tokens=1000000 --reset 24h",
 		route:   "POST /v1/budgets/{NAME}:ensure", flags: budgetFlags, first: mayBoot,
 		run: func(ctx context.Context, q *request) error { return putBudget(ctx, q, ensured(budgetNote)) },
 	},
 	{
 		use: "update NAME", short: "Change a budget",
-		long: `update changes what is said; what is not said stays as it is. What was used stays used. Work
-that waits for the
-budget is looked at anew. If somebody else changes it at the same time, one of the two is refused. --drop
-takes the limits of a dimension away; with --soft it keeps a soft one.`,
+		long: `update changes what is said; what is not said stays as it is. What was used stays used. Work that
+waits for the budget is looked at anew. If somebody else changes it at the same time, one of the two is refused.
+--drop takes the limits of a dimension away; with --soft it keeps a soft one.`,
 		example: "  flowfabric budget update acme --limit tokens=2000000",
 		route:   "PUT /v1/budgets/{NAME}",
 		flags: append(unsaid(budgetFlags),
@@ -120,10 +119,10 @@ takes the limits of a dimension away; with --soft it keeps a soft one.`,
 	},
 	{
 		use: "report NAME DIMENSION=AMOUNT...", short: "Report what was used of a budget",
-		long: `report adds to what was used of a budget, all dimensions or none. --key names the report: repeated with
-the same key within a day it is counted once, and says that it was counted before. When it would pass a hard
-limit nothing is counted, and the
-exit code is 4; a budget that only warns counts it. With --execution it is in the ledger of that one.`,
+		long: `report adds to what was used of a budget, all dimensions or none. --key names the report:
+repeated with the same key within a day it is counted once, and says that it was counted before. When it would
+pass a hard limit nothing is counted, and the exit code is 4; a budget that only warns counts it. With
+--execution it is in the ledger of that one.`,
 		example: "  flowfabric budget report acme tokens=1500 cost.cents=3 --key invoice-17",
 		route:   "POST /v1/budgets/{NAME}:report", mute: true,
 		args: map[string]member{"DIMENSION=AMOUNT": amountArgs},
@@ -134,8 +133,8 @@ exit code is 4; a budget that only warns counts it. With --execution it is in th
 	},
 	{
 		use: "adjust NAME DIMENSION=AMOUNT...", short: "Correct what was used of a budget, up or down",
-		long: `adjust adds to what was used in this period, or takes from it with a negative amount; nothing gets below
-zero, and no limit is asked. Who and why is in the budget's audit log. Repeated it adds again.`,
+		long: `adjust adds to what was used in this period, or takes from it with a negative amount; nothing
+gets below zero, and no limit is asked. Who and why is in the budget's audit log. Repeated it adds again.`,
 		example: "  flowfabric budget adjust acme tokens=-500 --reason 'counted twice'",
 		route:   "POST /v1/budgets/{NAME}:adjust",
 		args:    map[string]member{"DIMENSION=AMOUNT": amountArgs},
@@ -180,8 +179,8 @@ unless --move.`,
 	},
 	{
 		use: "refund NAME ID", short: "Give back what an execution used of a budget",
-		long: `refund gives back what an execution reported to a budget in this period. What it reported in earlier
-periods is gone with them. Refunding twice gives nothing back the second time.`,
+		long: `refund gives back what an execution reported to a budget in this period. What it reported in
+earlier periods is gone with them. Refunding twice gives nothing back the second time.`,
 		example: "  flowfabric budget refund acme 3-0197f3a0-…",
 		route:   "POST /v1/budgets/{NAME}:refund", args: map[string]member{"ID": text("execution", "", "")},
 		run: func(ctx context.Context, q *request) error {
@@ -202,9 +201,8 @@ periods is gone with them. Refunding twice gives nothing back the second time.`,
 	{
 		use: "rm NAME", short: "Forget a budget",
 		long: `rm forgets a budget, what was used of it and its audit log. Executions that have it as a gate
-wait; they go on
-within 30 s after one of that name is made again. One that is attached to scopes (gate ls) is refused:
-detach it first, or what is created there waits too.`,
+wait; they go on within 30 s after one of that name is made again. One that is attached to scopes (gate ls) is
+refused: detach it first, or what is created there waits too.`,
 		example: "  flowfabric budget rm acme",
 		route:   "DELETE /v1/budgets/{NAME}",
 		flags:   []member{yes("", "force", "also one that is attached to scopes")},

@@ -26,13 +26,13 @@ func devCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a development server until interrupted",
-		Long: `dev runs the embedded server on a port of this machine, so that workers and producers in
-other processes can meet without anything installed. It has the real semantics, but it keeps
-everything in memory and has no access control: it is for development only, listens on a loopback
-address only, and refuses to start when FLOWFABRIC_ENV=production.
+		Long: `dev runs the embedded server on a port of this machine, so that workers and producers in other
+processes can meet without anything installed. It has the real semantics, but it keeps everything in memory and
+has no access control: it is for development only, listens on a loopback address only, and refuses to start when
+FLOWFABRIC_ENV=production.
 
-It also keeps time (delays, timeouts, lost leases), so a producer alone already sees them happen, and
-serves the dashboard and the HTTP API, open to everybody on this machine.`,
+It also keeps time (delays, timeouts, lost leases), so a producer alone already sees them happen, and serves the
+dashboard and the HTTP API, open to everybody on this machine.`,
 		Example: `  flowfabric dev
   flowfabric dev --addr 127.0.0.1:0       # any free port; the URL is printed`,
 		Args: cobra.NoArgs,

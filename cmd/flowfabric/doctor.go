@@ -16,16 +16,16 @@ func doctorCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether a deployment is healthy, and say what to do",
-		Long: `doctor looks at every node and at the records of the store: version, cluster state, function library,
-role, eviction policy, memory, persistence, replication, clocks, partitions, maintenance, route tables, work
-that nobody serves, sessions and quotas that a step back of the clock left in the future, commands that the
-server lacks, and what the user may do. It loads nothing and writes nothing, so it also helps where nothing
-else starts. It also audits all indexes, without repairing, if the store has at most 10,000 keys: an audit
-reads every key. --audit does that however many there are, and --audit=false never.
+		Long: `doctor looks at every node and at the records of the store: version, cluster state, function
+library, role, eviction policy, memory, persistence, replication, clocks, partitions, maintenance, route tables,
+work that nobody serves, sessions and quotas that a step back of the clock left in the future, commands that the
+server lacks, and what the user may do. It loads nothing and writes nothing, so it also helps where nothing else
+starts. It also audits all indexes, without repairing, if the store has at most 10,000 keys: an audit reads
+every key. --audit does that however many there are, and --audit=false never.
 
-Every check is ok, warn, fail or skip. Exit code 1 says that one has failed. Exit code 0 says nothing about
-a check that was skipped. Without an audit the check drift is skipped, and audited_keys of --json is 0: then
-an index may be wrong that 'flowfabric audit' would report.`,
+Every check is ok, warn, fail or skip. Exit code 1 says that one has failed. Exit code 0 says nothing about a
+check that was skipped. Without an audit the check drift is skipped, and audited_keys of --json is 0: then an
+index may be wrong that 'flowfabric audit' would report.`,
 		Example: `  flowfabric doctor
   flowfabric doctor --audit --timeout 10m
   flowfabric doctor --json | jq '.checks[] | select(.status!="ok")'`,

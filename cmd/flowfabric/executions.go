@@ -28,9 +28,8 @@ var executionVerbs = []verb{
 	{
 		use: "why ID", short: "Explain why an execution is where it is, and what moves it next",
 		long: `why looks at everything that decides where an execution is (its state, its queue and lane, live
-workers, its lease, what it waits for, who maintains the partition) and says it in words. An id that
-names nothing is explained too, with exit code 0. Scripts use "reason" of --json: it does not change
-between releases.`,
+workers, its lease, what it waits for, who maintains the partition) and says it in words. An id that names
+nothing is explained too, with exit code 0. Scripts use "reason" of --json: it does not change between releases.`,
 		example: `  flowfabric why 3-0197f3a0-…
   flowfabric why 3-0197f3a0-… --json | jq -r .reason`,
 		route: "GET /v1/executions/{ID}/why",
@@ -76,8 +75,8 @@ end. The execution keeps who asks (--by) and why. Cancelling twice is no error.`
 	},
 	{
 		use: "replay ID", short: "Run an ended execution again",
-		long: `replay runs an execution that has ended again, under its id and with its input. Recorded steps and
-answers are kept, so only what is missing runs; --from-scratch drops them, and --from-step drops a step and
+		long: `replay runs an execution that has ended again, under its id and with its input. Recorded steps
+and answers are kept, so only what is missing runs; --from-scratch drops them, and --from-step drops a step and
 everything that was recorded after it. A success is replayed only with --force.`,
 		example: "  flowfabric replay 3-0197f3a0-… --reason 'ink refilled'",
 		route:   "POST /v1/executions/{ID}:replay", done: "replayed",
@@ -94,15 +93,15 @@ everything that was recorded after it. A success is replayed only with --force.`
 	{
 		use: "run-now ID", short: "Make a delayed execution claimable at once",
 		long: `run-now ends the pause of an execution that waits for a time: a delayed start, the pause before a
-retry or after a lost worker, a delay that its handler asked for, or that of a resumption. It costs
-no retry. One that can be claimed already is no error.`,
+retry or after a lost worker, a delay that its handler asked for, or that of a resumption. It costs no retry.
+One that can be claimed already is no error.`,
 		example: "  flowfabric run-now 3-0197f3a0-… --reason 'the mail server is back'",
 		route:   "POST /v1/executions/{ID}:run-now", done: "made claimable",
 	},
 	{
 		use: "delay ID DURATION", short: "Change until when a delayed execution waits",
-		long: `delay lets an execution that waits for a time wait for DURATION from now instead, longer or shorter than
-before: a delayed start, the pause before a retry or after a lost worker, a delay that its handler
+		long: `delay lets an execution that waits for a time wait for DURATION from now instead, longer or
+shorter than before: a delayed start, the pause before a retry or after a lost worker, a delay that its handler
 asked for, or that of a resumption. 0 is run-now. One that is not delayed is refused.`,
 		example: "  flowfabric delay 3-0197f3a0-… 2h --reason 'not before the maintenance'",
 		route:   "POST /v1/executions/{ID}:delay", done: "delayed",
@@ -142,8 +141,8 @@ lower-case words, such as team.region.`,
 	},
 	{
 		use: "revoke ID", short: "Take an execution away from the worker that runs it",
-		long: `revoke takes the lease away at once: what the worker still writes is refused, its handler's context
-ends, and the work is queued again as after a crash, which costs no retry. It does not end the
+		long: `revoke takes the lease away at once: what the worker still writes is refused, its handler's
+context ends, and the work is queued again as after a crash, which costs no retry. It does not end the
 execution; cancel does.`,
 		example: "  flowfabric revoke 3-0197f3a0-… --reason 'worker hangs'",
 		route:   "POST /v1/executions/{ID}:revoke", done: "revoked",
@@ -152,16 +151,16 @@ execution; cancel does.`,
 	},
 	{
 		use: "purge ID", short: "Remove an ended execution for good",
-		long: `purge removes an execution that has ended, with its input, results, steps, frames and history. There
-is no way back. Its id stays taken for --tombstone; its key is free.`,
+		long: `purge removes an execution that has ended, with its input, results, steps, frames and history.
+There is no way back. Its id stays taken for --tombstone; its key is free.`,
 		example: "  flowfabric purge 3-0197f3a0-…",
 		route:   "POST /v1/executions/{ID}:purge", done: "purged",
 		flags: []member{millis("keep_ms", "tombstone", "how long the id stays taken, 24h to ten years").or("24h0m0s")},
 	},
 	{
 		use: "hold ID", short: "Keep an execution from being handed out",
-		long: `hold keeps an execution that waits for a worker from being handed out until unhold. One that runs,
-is delayed, suspended, or waits for others is refused; revoke or cancel it, or pause its lane.`,
+		long: `hold keeps an execution that waits for a worker from being handed out until unhold. One that
+runs, is delayed, suspended, or waits for others is refused; revoke or cancel it, or pause its lane.`,
 		example: "  flowfabric hold 3-0197f3a0-… --reason 'look at the input first'",
 		route:   "POST /v1/executions/{ID}:hold", done: "held",
 	},
@@ -173,8 +172,8 @@ is delayed, suspended, or waits for others is refused; revoke or cancel it, or p
 	},
 	{
 		use: "resume ID", short: "Let a suspended execution go on without an answer",
-		long: `resume ends a wait although nobody answered. The handler is told so (flowfabric.ErrNoSignal); to give
-it an answer instead, use approve.`,
+		long: `resume ends a wait although nobody answered. The handler is told so (flowfabric.ErrNoSignal); to
+give it an answer instead, use approve.`,
 		example: "  flowfabric resume 3-0197f3a0-… --reason 'editor is on leave'",
 		route:   "POST /v1/executions/{ID}:resume", done: "resumed",
 		flags: []member{millis("delay_ms", "delay", "keep it back this long, at most 30 days"), requestFlag("resumes")},

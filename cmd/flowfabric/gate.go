@@ -15,9 +15,8 @@ var gateVerbs = []verb{
 	{
 		use: "ls", short: "Show what is attached, and what budgets and quotas keep from running",
 		long: `ls lists what is attached where; the work that waits for a budget or a quota, by lane, kind and
-reason, with
-how many executions wait in how many partitions and when the first of those asks again ("due": at any moment);
-and how much budgets and quotas have not been told yet. --json tells each partition apart.`,
+reason, with how many executions wait in how many partitions and when the first of those asks again ("due": at
+any moment); and how much budgets and quotas have not been told yet. --json tells each partition apart.`,
 		example: "  flowfabric gate ls",
 		route:   "GET /v1/gates",
 		run: func(ctx context.Context, q *request) error {
@@ -33,9 +32,9 @@ and how much budgets and quotas have not been told yet. --json tells each partit
 	},
 	{
 		use: "attach SCOPE", short: "Apply budgets and quotas to everything created in a scope",
-		long: `attach adds budgets and quotas to a scope: everything, namespace:NAME, lane:NAME (of --namespace),
-lane:NAMESPACE/NAME or tag:KEY=VALUE. They hold for executions that are created from now on; what exists
-keeps the gates it has. It holds in every partition; a partition that did not answer is named, and the
+		long: `attach adds budgets and quotas to a scope: everything, namespace:NAME, lane:NAME (of
+--namespace), lane:NAMESPACE/NAME or tag:KEY=VALUE. They hold for executions that are created from now on; what
+exists keeps the gates it has. It holds in every partition; a partition that did not answer is named, and the
 command may be repeated.`,
 		example: `  flowfabric gate attach tag:app.tenant=acme --budget acme
   flowfabric gate attach lane:gpu --quota gpu --by anna`,
@@ -49,8 +48,8 @@ command may be repeated.`,
 	},
 	{
 		use: "detach SCOPE", short: "Have budgets and quotas no longer asked for what is created in a scope",
-		long: `detach takes budgets and quotas from a scope, as attach names it, or all of them with --all. What was
-created in between keeps them.`,
+		long: `detach takes budgets and quotas from a scope, as attach names it, or all of them with --all. What
+was created in between keeps them.`,
 		example: `  flowfabric gate detach tag:app.tenant=acme --budget acme
   flowfabric gate detach lane:gpu --all`,
 		route: "POST /v1/gates:detach", args: map[string]member{"SCOPE": text("", "", "")},

@@ -31,10 +31,10 @@ under each. With --json every partition is told apart.`,
 	},
 	{
 		use: "rotate KID", short: "Make a key sign new tokens, in every partition",
-		long: `rotate makes the key of this id sign new tokens. Give it to every worker first (FLOWFABRIC_TOKEN_KEYS,
-behind the one in use), then rotate, then drop the old one once the grace is over. It may be repeated:
-partitions that are done answer "already". A partition with open waitpoints whose tokens are needed for
-longer than the grace refuses, unless --force.`,
+		long: `rotate makes the key of this id sign new tokens. Give it to every worker first
+(FLOWFABRIC_TOKEN_KEYS, behind the one in use), then rotate, then drop the old one once the grace is over. It
+may be repeated: partitions that are done answer "already". A partition with open waitpoints whose tokens are
+needed for longer than the grace refuses, unless --force.`,
 		example: "  FLOWFABRIC_TOKEN_KEYS=\"$OLD,$NEW\" flowfabric keys rotate k2026 --grace 72h",
 		route:   "POST /v1/token-keys:rotate", args: map[string]member{"KID": text("kid", "", "")},
 		flags: []member{millis("grace_ms", "grace", "how long tokens of the key before stay good").

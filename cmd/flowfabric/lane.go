@@ -48,9 +48,9 @@ var laneVerbs = []verb{
 what it did: how much waits in the lane now.`),
 	{
 		use: "retention LANE DURATION...", short: "Say how long a lane keeps what ended in it",
-		long: `retention sets for how long executions are kept that end in the lane from now on, unless their own
-policy says otherwise: whole seconds, up to ten years; 0 is the default, 24h of what completed and 336h of any
-other. failed=336h says so for one outcome: completed, failed, cancelled or expired.`,
+		long: `retention sets for how long executions are kept that end in the lane from now on, unless their
+own policy says otherwise: whole seconds, up to ten years; 0 is the default, 24h of what completed and 336h of
+any other. failed=336h says so for one outcome: completed, failed, cancelled or expired.`,
 		example: `  flowfabric lane retention batch 72h
   flowfabric lane retention batch completed=1h failed=720h`,
 		route: "POST /v1/lanes/{LANE}:set", namespace: "namespace",
@@ -59,11 +59,10 @@ other. failed=336h says so for one outcome: completed, failed, cancelled or expi
 	},
 	{
 		use: "set LANE", short: "Say how namespaces share a lane, and how much waiting counts",
-		long: `set gives the namespace (--namespace) a weight in the lane: of what the lane hands out while several
-namespaces have work in it, each gets its weight's part, whatever it has waiting. --ageing is how much
-waiting outweighs one step of priority, for what becomes claimable from now on; 0 is the default, no
-waiting does. Of the two, what is not said stays as it is. Both hold in every partition; the command may be
-repeated.`,
+		long: `set gives the namespace (--namespace) a weight in the lane: of what the lane hands out while
+several namespaces have work in it, each gets its weight's part, whatever it has waiting. --ageing is how much
+waiting outweighs one step of priority, for what becomes claimable from now on; 0 is the default, no waiting
+does. Of the two, what is not said stays as it is. Both hold in every partition; the command may be repeated.`,
 		example: `  flowfabric lane set batch --weight 4 --namespace blue
   flowfabric lane set batch --ageing 10m`,
 		route: "POST /v1/lanes/{LANE}:set", namespace: "namespace",

@@ -104,32 +104,18 @@ func said(flags *pflag.FlagSet, name string) []string {
 	return flags.Lookup(name).Value.(pflag.SliceValue).GetSlice()
 }
 
+// of makes members of a kind.
+func (k kind) of(to, flag, usage string) member {
+	return member{to: to, flag: flag, usage: usage, kind: k}
+}
+
 // A text; a whole number; whether or not; a duration, which is in milliseconds in a request; texts, a flag each; texts
 // that commas part; key=value, a flag each; a time; and a time, or how long ago it was.
-func text(to, flag, usage string) member {
-	return member{to: to, flag: flag, usage: usage, kind: textKind}
-}
-func whole(to, flag, usage string) member {
-	return member{to: to, flag: flag, usage: usage, kind: wholeKind}
-}
-func yes(to, flag, usage string) member {
-	return member{to: to, flag: flag, usage: usage, kind: yesKind}
-}
-func millis(to, flag, usage string) member {
-	return member{to: to, flag: flag, usage: usage, kind: spanKind}
-}
-func texts(to, flag, usage string) member {
-	return member{to: to, flag: flag, usage: usage, kind: textsKind}
-}
-func list(to, flag, usage string) member {
-	return member{to: to, flag: flag, usage: usage, kind: listKind}
-}
-func tagged(to, flag, usage string) member {
-	return member{to: to, flag: flag, usage: usage, kind: pairsKind}
-}
-func timed(to, flag, usage string) member {
-	return member{to: to, flag: flag, usage: usage, kind: timeKind}
-}
+var (
+	text, whole, yes, millis = textKind.of, wholeKind.of, yesKind.of, spanKind.of
+	texts, list, tagged      = textsKind.of, listKind.of, pairsKind.of
+	timed, since             = timeKind.of, momentKind.of
+)
 
 // decimal is a whole number that is an argument: pflag would take 010 for eight.
 func decimal(to, want string) member {
@@ -141,9 +127,6 @@ func decimal(to, want string) member {
 		}
 		return n, nil
 	}}}
-}
-func since(to, flag, usage string) member {
-	return member{to: to, flag: flag, usage: usage, kind: momentKind}
 }
 
 // or is the member with what it is when it is not said.

@@ -25,9 +25,9 @@ var quotaFlags = []member{
 var quotaVerbs = []verb{
 	{
 		use: "ls", short: "List quotas",
-		long: `ls lists all quotas: how much started, how many slots are taken, and how many queues wait for them: each
-partition has one for every lane, kind and set of gates, with any number of executions in it; gate ls counts
-those.`,
+		long: `ls lists all quotas: how much started, how many slots are taken, and how many queues wait for
+them: each partition has one for every lane, kind and set of gates, with any number of executions in it; gate ls
+counts those.`,
 		example: "  flowfabric quota ls",
 		route:   "GET /v1/quotas",
 		run: rows([]string{"QUOTA", "RATE", "STARTED", "SLOTS", "WAIT FOR RATE", "WAIT FOR SLOTS"},
@@ -51,8 +51,8 @@ changed it.`,
 		use:   "limit KEY LIMIT",
 		short: "Show what a limit of a key counts: who holds its slots, and what it keeps from running",
 		long: `limit shows what runs and waits under a key that work was submitted with (submit --limit,
-flowfabric.LimitKey). LIMIT
-is as it was submitted: 2 (at once), 100/1m (starts in a minute), or 2,100/1m. A key that nobody uses has nothing.`,
+flowfabric.LimitKey). LIMIT is as it was submitted: 2 (at once), 100/1m (starts in a minute), or 2,100/1m. A key
+that nobody uses has nothing.`,
 		example: "  flowfabric quota limit tenant-7 2",
 		route:   "GET /v1/limits/{KEY}", args: map[string]member{"LIMIT": text("", "", "")},
 		run: func(ctx context.Context, q *request) error {
@@ -69,8 +69,8 @@ is as it was submitted: 2 (at once), 100/1m (starts in a minute), or 2,100/1m. A
 	},
 	{
 		use: "create NAME", short: "Create a quota",
-		long: `create makes a quota. A name is 1..64 letters, digits, _, . and -. Creating what exists with the same
-settings changes nothing; with others it is refused, see update.`,
+		long: `create makes a quota. A name is 1..64 letters, digits, _, . and -. Creating what exists with the
+same settings changes nothing; with others it is refused, see update.`,
 		example: `  flowfabric quota create gpu --cap 4
   flowfabric quota create mail --rate 100 --window 1m`,
 		route: "PUT /v1/quotas/{NAME}", flags: quotaFlags, first: mayBoot,
@@ -78,8 +78,8 @@ settings changes nothing; with others it is refused, see update.`,
 	},
 	{
 		use: "ensure NAME", short: "Create a quota if there is none of its name",
-		long: `ensure makes a quota as create does. One that is there stays as it is, whatever it says. So a script may
-run it at each deployment: operators own the numbers afterwards, and change them with update.`,
+		long: `ensure makes a quota as create does. One that is there stays as it is, whatever it says. So a
+script may run it at each deployment: operators own the numbers afterwards, and change them with update.`,
 		example: "  flowfabric quota ensure gpu --cap 4",
 		route:   "POST /v1/quotas/{NAME}:ensure", flags: quotaFlags, first: mayBoot,
 		show: ensured(quotaNote),
@@ -87,9 +87,8 @@ run it at each deployment: operators own the numbers afterwards, and change them
 	{
 		use: "update NAME", short: "Change a quota",
 		long: `update changes what is said; what is not said stays as it is. What runs keeps its slots, also
-above a lower cap. Work
-that waits for the quota is looked at anew. If somebody else changes it at the same time, one of the two is
-refused.`,
+above a lower cap. Work that waits for the quota is looked at anew. If somebody else changes it at the same
+time, one of the two is refused.`,
 		example: "  flowfabric quota update gpu --cap 8",
 		route:   "PUT /v1/quotas/{NAME}", flags: quotaFlags,
 		run: func(ctx context.Context, q *request) error {
@@ -102,8 +101,8 @@ refused.`,
 	},
 	{
 		use: "rm NAME", short: "Forget a quota",
-		long: `rm forgets a quota and who holds it. Executions that have it as a gate wait; they go on within 30 s after
-one of that name is made again. One that is attached to scopes (gate ls) is refused: detach it first, or
+		long: `rm forgets a quota and who holds it. Executions that have it as a gate wait; they go on within 30
+s after one of that name is made again. One that is attached to scopes (gate ls) is refused: detach it first, or
 what is created there waits too.`,
 		example: "  flowfabric quota rm gpu",
 		route:   "DELETE /v1/quotas/{NAME}",

@@ -148,7 +148,6 @@ func reflow(cmd *cobra.Command) {
 				out[last] += " " + word
 			}
 		}
-		begins = strings.HasSuffix(line, ":")
 	}
 	cmd.Long = strings.Join(out, "\n")
 	for _, c := range cmd.Commands() {

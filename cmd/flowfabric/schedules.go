@@ -33,9 +33,9 @@ come if it were resumed now.`,
 	},
 	{
 		use: "put NAME", short: "Create or change a schedule",
-		long: `put makes a schedule submit an execution at every instant of a cron expression or of a fixed rate, or
-changes the one of that name. It says all of a schedule: a flag that is left out gets its default, whatever the
-schedule had before. Putting what is there changes nothing.`,
+		long: `put makes a schedule submit an execution at every instant of a cron expression or of a fixed
+rate, or changes the one of that name. It says all of a schedule: a flag that is left out gets its default,
+whatever the schedule had before. Putting what is there changes nothing.`,
 		example: `  flowfabric schedules put nightly --kind report --cron '0 3 * * *' --zone Europe/Berlin \
       --input '{"full":true}'
   flowfabric schedules put poll --kind poll --every 30s --overlap skip --jitter 5s

@@ -55,14 +55,14 @@ func serveCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the dashboard and the HTTP API, and keep time, until interrupted",
-		Long: `serve is the process to deploy beside your workers: the dashboard (/), the HTTP API with live streams
-(/v1), the pages on which people answer by link (/approve), metrics (/metrics, for viewers), and maintenance
-without any worker (delays, timeouts, lost leases, schedules, budgets). Several of them may run; they share
-the maintenance with each other and with workers.
+		Long: `serve is the process to deploy beside your workers: the dashboard (/), the HTTP API with live
+streams (/v1), the pages on which people answer by link (/approve), metrics (/metrics, for viewers), and
+maintenance without any worker (delays, timeouts, lost leases, schedules, budgets). Several of them may run;
+they share the maintenance with each other and with workers.
 
 Everybody needs a bearer token: --tokens names a file of them, which is read again when it changes, and
-FLOWFABRIC_API_TOKENS may have its content instead. "flowfabric token new" makes an entry. Without any
-token serve listens on a loopback address only, and everybody on this machine may do everything.
+FLOWFABRIC_API_TOKENS may have its content instead. "flowfabric token new" makes an entry. Without any token
+serve listens on a loopback address only, and everybody on this machine may do everything.
 
 FLOWFABRIC_STREAM_KEY (64 hex digits, openssl rand -hex 32) signs the tokens with which browsers follow an
 execution; give it to all processes behind one address. TLS is the business of the proxy in front.`,

@@ -38,10 +38,10 @@ func tokenNewCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a token and show its secret once",
-		Long: `new makes a token: its secret, which is for whoever calls and is shown only here, and the entry for the
-file of tokens, which has a hash of it. --file adds the entry to the file, which keeps its mode and owner; a
-new one is its maker's alone, so give it to the user that serves (chown). Of several commands at once each
-keeps what the others add and remove. A process that serves reads the file again within seconds. After
+		Long: `new makes a token: its secret, which is for whoever calls and is shown only here, and the entry
+for the file of tokens, which has a hash of it. --file adds the entry to the file, which keeps its mode and
+owner; a new one is its maker's alone, so give it to the user that serves (chown). Of several commands at once
+each keeps what the others add and remove. A process that serves reads the file again within seconds. After
 --expires the token is refused; its entry stays until 'token rm'.
 
 The name is noted with every change that is made with the token. Roles: viewer reads; producer also submits,
@@ -135,8 +135,8 @@ func tokenRemoveCommand(a *app) *cobra.Command {
 		Use:     "rm NAME",
 		Aliases: []string{"remove"},
 		Short:   "Remove a token from a file",
-		Long: `rm removes a token from a file, which keeps its mode and owner. A process that serves refuses it within
-seconds, and ends the streams that it has opened within a minute.`,
+		Long: `rm removes a token from a file, which keeps its mode and owner. A process that serves refuses it
+within seconds, and ends the streams that it has opened within a minute.`,
 		Example: `  flowfabric token rm shop --file /etc/flowfabric/tokens.json`,
 		Args:    exactly("NAME"),
 	}
