@@ -63,6 +63,9 @@ func ok[T any](text string) []answer {
 // done is the answer of a change.
 var done = []answer{{status: http.StatusNoContent, text: "Done (idempotent)."}}
 
+// gone is the answer of a removal.
+var gone = []answer{{status: http.StatusNoContent, text: "It is removed. A repeat answers 404."}}
+
 // reasoned is the query of a change that has no body.
 var reasoned = []param{{name: "reason", text: "The audit trail keeps 512 bytes of it", kind: "string"}}
 
