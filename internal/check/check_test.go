@@ -282,6 +282,7 @@ import (
 
 type A struct {
 	At     time.Time
+	Size   struct{ W, H int }
 	hidden engine.Engine
 }
 
@@ -314,23 +315,28 @@ var Three engine.Claim
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(written(found)), "a 7\nb 1\nall 8\n"; got != want {
+	if got, want := string(written(found)), "a 7 12\nb 1 1\nall 8 13\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var named []string
-	for _, b := range surfaceBreaches(found, []byte("a 7\nb 1\nall 8\n")) {
+	for _, b := range surfaceBreaches(found, []byte("a 7 12\nb 1 1\nall 8 13\n")) {
 		_, rest, _ := strings.Cut(b, ": ")
 		named = append(named, strings.Fields(rest)[0])
 	}
 	if want := []string{"Core", "G", "Do", "Three"}; !slices.Equal(named, want) {
 		t.Errorf("%q mention internal types, want %q", named, want)
 	}
-	if got := surfaceBreaches(found, []byte("a 6\nb 1\nall 7\n")); len(got) != 6 {
+	if got := surfaceBreaches(found, []byte("a 7 11\nb 1 1\nall 8 12\n")); len(got) != 6 {
 		t.Errorf("a package that grew: %q", got)
 	}
-	many := map[string]exports{"a": {count: most}, "b": {count: 1}}
-	if got := surfaceBreaches(many, written(many)); len(got) != 1 || !strings.Contains(got[0], strconv.Itoa(most+1)) {
-		t.Errorf("more than there may be: %q", got)
+	for bound, many := range map[int]map[string]exports{
+		most:       {"a": {count: most}, "b": {count: 1}},
+		mostFields: {"a": {fields: mostFields}, "b": {count: 1}},
+	} {
+		got := surfaceBreaches(many, written(many))
+		if len(got) != 1 || !strings.Contains(got[0], strconv.Itoa(bound+1)) {
+			t.Errorf("more than there may be: %q", got)
+		}
 	}
 }
 
