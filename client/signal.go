@@ -23,7 +23,8 @@ import (
 
 // signaller is the part of the engine behind signals, waitpoints and token keys. Each call may be repeated.
 type signaller interface {
-	suspend.Deliverer
+	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+		s suspend.SentSignal) (suspend.Delivered, error)
 	ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string,
 		s suspend.SentSignal) (suspend.Delivered, error)
 	ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error)
@@ -118,7 +119,7 @@ func (c *Client) Signal(ctx context.Context, token suspend.Token, payload any,
 	return c.DeliverSignal(ctx, token.Execution(), token.Waitpoint(), token.Digest(), s)
 }
 
-// DeliverSignal is [Client.Signal] for what package suspend has taken apart; it makes the client a suspend.Deliverer.
+// DeliverSignal is [Client.Signal] for what package suspend has taken apart; it makes the client an approval.Deliverer.
 // A token of a partition that this store does not have is ErrInvalidToken, too.
 func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
@@ -135,7 +136,7 @@ func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 }
 
 // ReadQuestion is what the holder of a token, of which digest is suspend.Token.Digest, may know: the question
-// ([suspend.Ask]), and the answer that stands. It changes nothing, and suspend.HTTPHandler calls it. Errors:
+// ([suspend.Ask]), and the answer that stands. It changes nothing, and the handler of approval.New calls it. Errors:
 // flowfabric.ErrInvalidToken for a token that opens nothing here, whatever the reason; ErrTokenExpired;
 // ErrNoTokenKeys; ErrTransport.
 func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,

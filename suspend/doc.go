@@ -1,5 +1,6 @@
 // Package suspend lets an attempt stop for an hour or a month without holding a slot, a lease or a goroutine, until
 // somebody signals it, an operator resumes it, or its timeout passes; and it owns the tokens by which outsiders signal.
+// Package approval serves the page that a link with a token opens.
 //
 //	handler ── Await / Wait / On ──▶ error ──▶ runtime: flush frames, suspend in one call
 //	                                              │ signals came early and suffice: the lease is kept, the handler runs again
@@ -19,15 +20,13 @@
 //			return "", err
 //		}
 //		if _, err := handler.Step(ctx, t, "mail", func(ctx context.Context) (bool, error) { // mailed once
-//			return true, mail(ctx, suspend.Link("https://example.com/answers", token))
+//			return true, mail(ctx, approval.Link("https://example.com/answers", token))
 //		}); err != nil {
 //			return "", err
 //		}
 //		answer, err := suspend.Await[suspend.Answer](ctx, t, "approval", suspend.Within(72*time.Hour))
 //		return answer.Choice, err // the first run returns an error, and holds nothing while it waits
 //	}
-//
-//	mux.Handle("/answers", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: c})) // the page that the link opens; c is a *client.Client
 //
 // # Tokens
 //

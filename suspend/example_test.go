@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"time"
 
 	"github.com/sourcegraph/conc"
@@ -111,64 +108,4 @@ func ExamplePending() {
 	// <nil>
 	// <nil>
 	// paid 500 cents <nil>
-}
-
-// People answer on a page that their link opens. Opening it does nothing; only their click does.
-func ExampleHTTPHandler() {
-	release := handler.Define[string, string]("release")
-	mailed := make(chan suspend.Token, 1)
-	ctx, c, stop := serve(handler.Bind(release,
-		func(ctx context.Context, t *handler.Task, version string) (string, error) {
-			token, err := suspend.Pending(ctx, t, "approval", time.Hour)
-			if err != nil {
-				return "", err
-			}
-			if _, err := handler.Step(ctx, t, "mail",
-				func(context.Context) (bool, error) { mailed <- token; return true, nil }); err != nil {
-				return "", err
-			}
-			answer, err := suspend.Await[suspend.Answer](ctx, t, "approval")
-			if err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("%s: %s by %s", version, answer.Choice, answer.By), nil
-		}))
-	defer stop()
-	mux := http.NewServeMux()
-	mux.Handle("/answers",
-		suspend.HTTPHandler(suspend.HTTPConfig{Deliver: c, Page: func(*http.Request, suspend.Token) suspend.Page {
-			return suspend.Page{Title: "Release v2?",
-				Choices: []suspend.Choice{{Name: "approve", Label: "Approve"}, {Name: "reject", Label: "Reject"}}}
-		}}))
-	web := httptest.NewServer(mux)
-	defer web.Close()
-
-	exec, err := client.Submit(ctx, c, release, "v2")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	token := <-mailed
-	page, err := http.Get(suspend.Link(web.URL+"/answers", token)) // the page with its form
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	page.Body.Close()
-	fmt.Println(page.StatusCode, page.Header.Get("Cache-Control"), page.Header.Get("Referrer-Policy"))
-
-	// the click
-	sent, err := http.PostForm(web.URL+"/answers",
-		url.Values{"token": {token.Reveal()}, "choice": {"approve"}, "by": {"anna"}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	sent.Body.Close()
-	fmt.Println(sent.StatusCode)
-	fmt.Println(exec.Result(ctx))
-	// Output:
-	// 200 no-store no-referrer
-	// 200
-	// v2: approve by anna <nil>
 }

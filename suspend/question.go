@@ -27,6 +27,21 @@ type Question struct {
 	Assignee string `json:"assignee,omitempty" jsonschema:"at most 128 bytes: who should answer, for lists"`
 }
 
+// Choice is one answer to choose: the name of the signal that it sends (1..128 bytes, not beginning with "__") and
+// what the button says.
+type Choice struct {
+	Name  string `json:"name" jsonschema:"1..128 bytes; an answer is a signal of this name"`
+	Label string `json:"label,omitempty" jsonschema:"at most 128 bytes; default the name"`
+}
+
+// Answer is what a person chose: the payload, as JSON, of a signal that is named like the choice. A handler gets it
+// from [Ask], or reads it with Await[Answer].
+type Answer struct {
+	Choice  string `json:"choice"`
+	Comment string `json:"comment,omitempty"` // ≤ 8 KiB from the page for links
+	By      string `json:"by,omitempty"`      // who they say they are, ≤ 256 bytes
+}
+
 // Asked is what the holder of a waitpoint's token may know of it.
 type Asked struct {
 	// Question of the wait that the waitpoint belongs to; nil without [Ask], before anything waits for the waitpoint,
@@ -34,7 +49,7 @@ type Asked struct {
 	Question *Question
 	Open     bool // it takes signals
 	// Answer is the signal that stands as its answer, nil if there is none yet. While the waitpoint is open only a
-	// decision on the page of [HTTPHandler] counts. The payload is missing where the store has forgotten it, for
+	// decision on the page for links counts. The payload is missing where the store has forgotten it, for
 	// example after a replay from scratch.
 	Answer *StoredSignal
 }
@@ -45,7 +60,7 @@ func Asking(q Question) Option { return func(o *options) { o.question = &q } }
 
 // Ask asks a person and returns the answer. It waits on the waitpoint called name, as [Await] does: on one that
 // [Pending] opened before, or on a fresh one. Operators see the question in their lists (admin.Admin.Approvals, GET
-// /v1/approvals), and the holder of the token on the page of [HTTPHandler]. [At] names another waitpoint. The default
+// /v1/approvals), and the holder of the token on the page of package approval. [At] names another waitpoint. The default
 // of [Because] is [ReasonApproval].
 //
 // A signal answers if its name is one of the choices, which is how the page, client.Approve and the HTTP API send an

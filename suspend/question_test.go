@@ -1,13 +1,9 @@
 package suspend
 
 import (
-	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
@@ -63,53 +59,5 @@ func TestQuestionBounds(t *testing.T) {
 				t.Errorf("%v, want %s", err, tc.says)
 			}
 		})
-	}
-}
-
-// asker is a desk that knows a question of one token.
-type asker struct {
-	*desk
-	token Token
-	asked Question
-}
-
-func (a *asker) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
-	digest string) (Asked, error) {
-	if id != a.token.Execution() || waitpoint != a.token.Waitpoint() || digest != a.token.Digest() {
-		return Asked{}, flowfabric.ErrInvalidToken
-	}
-	return Asked{Question: &a.asked, Open: true}, nil
-}
-
-// The page shows a stored question to the holder of its token, and takes its choices alone; the holder of another
-// token sees the usual page.
-func TestPageShowsTheStoredQuestion(t *testing.T) {
-	token, other := aToken(t), aToken(t)
-	a := &asker{&desk{}, token,
-		Question{Title: "Ship <it>?", Text: "42 tests", Choices: []Choice{{"ship", "Ship"}, {"wait", ""}}}}
-	h := HTTPHandler(HTTPConfig{Deliver: a, Logger: quiet})
-	page := request{method: "GET", target: Link("/", token)}.to(h)
-	if page.Code != http.StatusOK || !strings.Contains(page.body, "Ship &lt;it&gt;?") ||
-		!strings.Contains(page.body, `value="ship">Ship<`) || !strings.Contains(page.body, `value="wait">wait<`) {
-		t.Errorf("%d %s", page.Code, page.body)
-	}
-	if page := (request{method: "GET", target: Link("/", other)}).to(h); strings.Contains(page.body, "Ship") ||
-		!strings.Contains(page.body, "Your answer is needed") {
-		t.Errorf("%s", page.body)
-	}
-	if r := postJSON(h, asJSON(t, "token", token.Reveal(), "name", "approve", "payload", map[string]any{
-		"choice": "approve"})); r.Code != http.StatusBadRequest || !strings.Contains(r.body, `\"ship\", \"wait\"`) {
-		t.Errorf("%d %s", r.Code, r.body)
-	}
-	if r := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", "callback")); r.Code != http.StatusBadRequest {
-		t.Errorf("a callback to a question: %d %s", r.Code, r.body)
-	}
-	if r := postJSON(h, asJSON(t, "token", token.Reveal(), "name", "ship", "payload",
-		map[string]any{"choice": "ship"})); r.Code != http.StatusOK {
-		t.Errorf("%d %s", r.Code, r.body)
-	}
-	if page := (request{method: "GET", target: Link("/", token)}).to(HTTPHandler(HTTPConfig{Deliver: a, Logger: quiet,
-		Page: func(*http.Request, Token) Page { return Page{Title: "Own"} }})); !strings.Contains(page.body, "Own") {
-		t.Errorf("%s", page.body)
 	}
 }

@@ -1,7 +1,6 @@
 package suspend
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -10,13 +9,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
-
-// Deliverer brings a signal to a waitpoint for the holder of its token, of which digest is [Token.Digest];
-// *client.Client is one.
-type Deliverer interface {
-	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
-		s SentSignal) (Delivered, error)
-}
 
 // Validate refuses what a server refuses before it looks at tokens: flowfabric.ErrInvalidInput names the field and its
 // limit, ErrPayloadTooLarge the size of a payload of more than 64 KiB.

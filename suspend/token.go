@@ -70,7 +70,7 @@ func lowerHex(s string) bool {
 }
 
 // Reveal is the text of the token, for a mail, a header or a body; never for a log. It is
-// "<partition>.<execution>.<waitpoint>.<kid>:<64 hex>", safe in a URL, where only links for [HTTPHandler] should
+// "<partition>.<execution>.<waitpoint>.<kid>:<64 hex>", safe in a URL, where only links for package approval should
 // carry it.
 func (t Token) Reveal() string {
 	if t.IsZero() {

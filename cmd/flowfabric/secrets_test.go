@@ -21,6 +21,7 @@ import (
 	"go.uber.org/fx/fxevent"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/approval"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -303,7 +304,7 @@ func TestNoErrorShowsAWaitpointToken(t *testing.T) {
 			_, err = ids.ParseUUID(text)
 			said.say(err)
 		}
-		web := httptest.NewServer(suspend.HTTPHandler(suspend.HTTPConfig{Deliver: refusing{}, Logger: said.logger()}))
+		web := httptest.NewServer(approval.New(approval.Config{Deliver: refusing{}, Logger: said.logger()}))
 		for _, at := range []string{web.URL + "/?token=" + url.QueryEscape(text), web.URL + "/"} {
 			for _, method := range []string{http.MethodGet, http.MethodPost} {
 				body := url.Values{"token": {text}, "choice": {"approve"}}.Encode()

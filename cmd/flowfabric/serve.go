@@ -23,13 +23,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/approval"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/dashboard"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
 	"github.com/flowfabric/flowfabric-go/internal/slowbody"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 const (
@@ -253,7 +253,7 @@ func newGateway(cfg gatewayConfig) (*gateway, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", page)
-	mux.Handle("/approve", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: cfg.client, Logger: cfg.logger}))
+	mux.Handle("/approve", approval.New(approval.Config{Deliver: cfg.client, Logger: cfg.logger}))
 	base, end := context.WithCancel(context.Background())
 	return &gateway{api: handler, end: end, connections: cfg.connections,
 		server: &http.Server{Handler: slowbody.Handler(mux), ReadHeaderTimeout: 10 * time.Second,

@@ -13,6 +13,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/approval"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -39,7 +40,7 @@ func (p *Publisher) Handle(ctx context.Context, t *handler.Task, in Draft) (Verd
 		return Verdict{}, err
 	}
 	_, err = handler.Step(ctx, t, "mail", func(ctx context.Context) (bool, error) {
-		return true, p.Mail(ctx, "editor@example.com", suspend.Link("https://example.com/approve", token))
+		return true, p.Mail(ctx, "editor@example.com", approval.Link("https://example.com/approve", token))
 	})
 	if err != nil {
 		return Verdict{}, err
@@ -61,7 +62,7 @@ func (p *Publisher) PublishLate(ctx context.Context, t *handler.Task, in Draft) 
 	for i, subject := range []string{"A new article", "Please decide"} {
 		if _, err := handler.Step(ctx, t, fmt.Sprint("mail ", i), func(ctx context.Context) (bool, error) {
 			return true, p.Mail(ctx, "editor@example.com",
-				subject+": "+suspend.Link("https://example.com/approve", token))
+				subject+": "+approval.Link("https://example.com/approve", token))
 		}); err != nil {
 			return Verdict{}, err
 		}
@@ -76,34 +77,34 @@ func (p *Publisher) PublishLate(ctx context.Context, t *handler.Task, in Draft) 
 
 // approvals serves the page behind the links. Any process that reaches the store can serve it.
 func approvals(c *client.Client) http.Handler {
-	return suspend.HTTPHandler(suspend.HTTPConfig{
+	return approval.New(approval.Config{
 		Deliver: c,
-		Page: func(*http.Request, suspend.Token) suspend.Page {
-			return suspend.Page{Title: "Publish this article?"}
+		Question: func(*http.Request, suspend.Token) suspend.Question {
+			return suspend.Question{Title: "Publish this article?"}
 		},
 	})
 }
 
 // signedIn serves the page to people who are signed in, in their language.
 func signedIn(c *client.Client, user func(*http.Request) (name string, mayApprove bool)) http.Handler {
-	return suspend.HTTPHandler(suspend.HTTPConfig{
+	return approval.New(approval.Config{
 		Deliver: c,
 		By: func(r *http.Request) (string, error) {
 			name, may := user(r)
 			switch {
 			case name == "":
-				return "", suspend.ErrSignIn // 401
+				return "", approval.ErrSignIn // 401
 			case !may:
 				return "", errors.New("not an editor") // 403
 			}
 			return name, nil // Answer.By, whatever the form says
 		},
-		Texts: func(r *http.Request) suspend.Texts {
+		Texts: func(r *http.Request) approval.Texts {
 			if strings.HasPrefix(r.Header.Get("Accept-Language"), "de") {
-				return suspend.Texts{Lang: "de", Title: "Ihre Antwort wird gebraucht", Approve: "Genehmigen",
+				return approval.Texts{Lang: "de", Title: "Ihre Antwort wird gebraucht", Approve: "Genehmigen",
 					Reject: "Ablehnen"}
 			}
-			return suspend.Texts{} // English
+			return approval.Texts{} // English
 		},
 	})
 }
@@ -120,7 +121,7 @@ func TestSignedIn(t *testing.T) {
 		return r.Header.Get("X-User"), r.Header.Get("X-User") == "anna"
 	})
 	visit := func(user, method, body string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(method, suspend.Link("/answers", token), strings.NewReader(body))
+		r := httptest.NewRequest(method, approval.Link("/answers", token), strings.NewReader(body))
 		r.Header.Set("X-User", user)
 		r.Header.Set("Accept-Language", "de-AT")
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

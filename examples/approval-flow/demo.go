@@ -15,11 +15,11 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/approval"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // errOver ends the demo's workers once there is nothing left to do.
@@ -175,7 +175,7 @@ func (s *show) frame(ctx context.Context, typ, line string) error {
 		if err != nil {
 			return err
 		}
-		s.view.line("mail", "to %-4s %s", line, suspend.Link(s.page, token))
+		s.view.line("mail", "to %-4s %s", line, approval.Link(s.page, token))
 		return nil
 	case "deploy":
 		if err := s.resumedBy(ctx); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/approval"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -36,7 +37,7 @@ func (s *show) openPage() (*site, error) {
 	}
 	s.page = "http://" + listener.Addr().String() + "/release"
 	mux := http.NewServeMux()
-	mux.Handle("/release", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: &desk{show: s}, Page: s.text}))
+	mux.Handle("/release", approval.New(approval.Config{Deliver: &desk{show: s}, Question: s.text}))
 	w := &site{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second}}
 	w.running.Go(func() { _ = w.server.Serve(listener) }) // ends with close
 	return w, nil
@@ -53,8 +54,8 @@ func (w *site) close() {
 }
 
 // text is what the page asks, whoever opens it.
-func (s *show) text(*http.Request, suspend.Token) suspend.Page {
-	return suspend.Page{
+func (s *show) text(*http.Request, suspend.Token) suspend.Question {
+	return suspend.Question{
 		Title:   "Release " + s.version,
 		Text:    "May it be deployed? The release needs the approval of " + strings.Join(approvers, " and ") + ".",
 		Choices: []suspend.Choice{{Name: approve, Label: "Approve"}, {Name: refuse, Label: "Refuse"}},
@@ -68,7 +69,7 @@ type desk struct {
 	approved int
 }
 
-// DeliverSignal implements [suspend.Deliverer].
+// DeliverSignal implements [approval.Deliverer].
 func (d *desk) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
 	g suspend.SentSignal) (suspend.Delivered, error) {
 	done, err := d.client.DeliverSignal(ctx, id, waitpoint, digest, g)
@@ -103,7 +104,7 @@ func (s *show) people(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		links = append(links, suspend.Link(s.page, token))
+		links = append(links, approval.Link(s.page, token))
 	}
 	waiting, err := s.suspended(ctx)
 	if err != nil || waiting.ID == uuid.Nil {

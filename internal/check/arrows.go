@@ -54,6 +54,7 @@ var beside = map[string]struct {
 		also: []string{"client", "internal/explain", "internal/link", "internal/maintain"}},
 	"internal/gateway":   {on: "handler"},
 	"handler/middleware": {on: "handler"},
+	"approval":           {on: "suspend"},
 	"agent":              {on: "handler", also: []string{"client"}},
 	"dashboard":          {on: "."},
 	"internal/doctor":    {on: "internal/engine"},

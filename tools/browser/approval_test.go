@@ -16,6 +16,7 @@ import (
 	"github.com/sourcegraph/conc"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/approval"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -27,7 +28,7 @@ import (
 var release = handler.Define[string, suspend.Answer]("release", flowfabric.Retries(0))
 
 // question is what the page asks, with everything that must be escaped.
-var question = suspend.Page{
+var question = suspend.Question{
 	Title: "Release v2 <to> everybody?",
 	Text:  "Build 1742 passed all 412 tests.\n\nAnna & Otto reviewed it on Monday. After you approve, it goes to 100 % of the machines within an hour.",
 	Choices: []suspend.Choice{
@@ -70,8 +71,8 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.client.Close)
-	page := suspend.HTTPHandler(suspend.HTTPConfig{Deliver: s.client, Logger: silent,
-		Page: func(*http.Request, suspend.Token) suspend.Page { return question }})
+	page := approval.New(approval.Config{Deliver: s.client, Logger: silent,
+		Question: func(*http.Request, suspend.Token) suspend.Question { return question }})
 	mux := http.NewServeMux()
 	mux.Handle("/answers/", http.StripPrefix("/answers", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -100,7 +101,7 @@ func (s *site) ask(t *testing.T) (*client.Execution[suspend.Answer], string) {
 	for s.state(t, x) != flowfabric.Suspended {
 		time.Sleep(5 * time.Millisecond)
 	}
-	return x, suspend.Link(s.base, token)
+	return x, approval.Link(s.base, token)
 }
 
 func (s *site) state(t *testing.T, x *client.Execution[suspend.Answer]) flowfabric.PublicState {
@@ -185,10 +186,10 @@ func TestApprovalInABrowser(t *testing.T) {
 // The application's login says who answers, and its language what the page says.
 func TestApprovalWithALoginInAnotherLanguage(t *testing.T) {
 	s := newSite(t)
-	signed := suspend.HTTPHandler(suspend.HTTPConfig{Deliver: s.client, Logger: slog.New(slog.DiscardHandler),
+	signed := approval.New(approval.Config{Deliver: s.client, Logger: slog.New(slog.DiscardHandler),
 		By: func(*http.Request) (string, error) { return "زوي", nil },
-		Texts: func(*http.Request) suspend.Texts {
-			return suspend.Texts{Lang: "ar", Dir: "rtl", Approve: "موافق", Reject: "رفض", AnsweringAs: "{name}",
+		Texts: func(*http.Request) approval.Texts {
+			return approval.Texts{Lang: "ar", Dir: "rtl", Approve: "موافق", Reject: "رفض", AnsweringAs: "{name}",
 				ThankYou: "شكرا"}
 		}})
 	web := httptest.NewServer(signed)

@@ -1,4 +1,4 @@
-// Package browser drives the approval page of suspend.HTTPHandler in a headless Chromium: what a person sees, reaches
+// Package browser drives the page of package approval in a headless Chromium: what a person sees, reaches
 // with the keyboard and clicks, from the link to the handler that goes on. A page that follows an execution over the
 // HTTP API is loaded again in the middle of the stream, while the worker is killed, and so is the page of
 // examples/chat. The dashboard is walked through in all roles, widths and colours. `make test` runs it last, `make

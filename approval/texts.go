@@ -1,13 +1,15 @@
-package suspend
+package approval
 
 import (
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Texts are all words of the page of [HTTPHandler] but those of a [Page]. An empty one has its English default, which
+// Texts are all words of the page but those of a question. An empty one has its English default, which
 // is shown behind it, so an application gives those of its language. {answer} stands for the label of a choice,
 // {name} for a name, {bytes} for a number. All is plain text. What programs are told stays English.
 type Texts struct {
@@ -21,7 +23,7 @@ type Texts struct {
 	Name        string // labels a field: Your name
 	Optional    string // stands behind both: (optional)
 	YourAnswer  string // what a screen reader calls the buttons: Your answer
-	AnsweringAs string // instead of the field for the name, if HTTPConfig.By knows it: You answer as {name}.
+	AnsweringAs string // instead of the field for the name, if Config.By knows it: You answer as {name}.
 
 	ThankYou   string // a heading: Thank you
 	Recorded   string // Your answer “{answer}” was recorded.
@@ -110,6 +112,6 @@ func (t Texts) complete() Texts {
 func answerIn(text, label string) string { return strings.ReplaceAll(text, "{answer}", label) }
 
 // choices are the default ones, in this language.
-func (t Texts) choices() []Choice {
-	return []Choice{{Name: "approve", Label: t.Approve}, {Name: "reject", Label: t.Reject}}
+func (t Texts) choices() []suspend.Choice {
+	return []suspend.Choice{{Name: "approve", Label: t.Approve}, {Name: "reject", Label: t.Reject}}
 }

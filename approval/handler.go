@@ -1,4 +1,4 @@
-package suspend
+package approval
 
 import (
 	"cmp"
@@ -17,21 +17,21 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/slowbody"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// HTTPConfig says how [HTTPHandler] answers. Only Deliver is required.
-type HTTPConfig struct {
+// Config says how the handler of [New] answers. Only Deliver is required.
+type Config struct {
 	// Deliver takes the signals; a *client.Client.
 	Deliver Deliverer
-	// Page is what people see who open a link. It is called for every token that looks like one, before anybody has
-	// checked it, so it must show nothing that only the holder of a good one may know. With a Page, programs may post
-	// its answers only. Without a Page, and if Deliver is a *client.Client, the holder of a good token sees the
-	// stored question ([Ask]). Default otherwise "Your answer is needed" with Approve and Reject; programs may then
-	// also post signals of other names.
-	Page func(*http.Request, Token) Page
+	// Question is what people are asked who open a link, with one button a choice, in this order. It is called for
+	// every token that looks like one, before anybody has checked it, so it must show nothing that only the holder of
+	// a good one may know. With it, programs may post its choices only. Without it, and if Deliver is a
+	// *client.Client, the holder of a good token sees the stored question (suspend.Ask). Default otherwise "Your
+	// answer is needed" with Approve and Reject; programs may then also post signals of other names.
+	Question func(*http.Request, suspend.Token) suspend.Question
 	// By says who makes a request, from the application's own login. It is asked before anything is shown or taken,
 	// and its name wins over what a form or a program says: it is the source of the signal and Answer.By. An empty
 	// name leaves that to the form. An error refuses the request: with 401 if it wraps [ErrSignIn], else with 403;
@@ -48,37 +48,25 @@ type HTTPConfig struct {
 	Logger *slog.Logger
 }
 
-// ErrSignIn is what HTTPConfig.By returns, or wraps, for a request of nobody known.
+// Deliverer brings a signal to a waitpoint for the holder of its token, of which digest is suspend.Token.Digest;
+// *client.Client is one.
+type Deliverer interface {
+	DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
+		s suspend.SentSignal) (suspend.Delivered, error)
+}
+
+// ErrSignIn is what Config.By returns, or wraps, for a request of nobody known.
 var ErrSignIn = errors.New("not signed in")
 
-// Page is what people see who open a link: a question and the answers to choose from. All of it is plain text; line
-// breaks in Text are kept.
-type Page struct {
-	Title, Text string
-	Choices     []Choice // one button each, in this order
-}
-
-// Choice is one answer: the name of the signal that it sends (1..128 bytes, not beginning with "__") and what the
-// button says.
-type Choice struct {
-	Name  string `json:"name" jsonschema:"1..128 bytes; an answer is a signal of this name"`
-	Label string `json:"label,omitempty" jsonschema:"at most 128 bytes; default the name"`
-}
-
-// Answer is the payload that the page's form delivers, as JSON; its signal is named like the choice. A handler reads
-// it with Await[Answer].
-type Answer struct {
-	Choice  string `json:"choice"`
-	Comment string `json:"comment,omitempty"` // ≤ 8 KiB
-	By      string `json:"by,omitempty"`      // who they say they are, ≤ 256 bytes
-}
+// page is what people see who open a link.
+type page suspend.Question
 
 // maxComment is the longest comment of the page's form, in bytes.
 const maxComment = 8 << 10
 
-// Link is an address under base, where an [HTTPHandler] is mounted, that carries the token. Anybody who has it may
+// Link is an address under base, where a handler of [New] is mounted, that carries the token. Anybody who has it may
 // answer: send it to one person only and never log it.
-func Link(base string, t Token) string {
+func Link(base string, t suspend.Token) string {
 	base, fragment, _ := strings.Cut(base, "#")
 	separator := "?"
 	if strings.Contains(base, "?") {
@@ -91,39 +79,47 @@ func Link(base string, t Token) string {
 	return link
 }
 
-// HTTPHandler lets outsiders answer a waitpoint with its token: people on a page that a [Link] opens, and programs
-// with JSON (signed callbacks). It may be mounted anywhere, also under http.StripPrefix, and serves every path alike.
-// It panics when Deliver is nil.
+// New returns the handler by which outsiders answer a waitpoint with its token. People do it on a page that a [Link]
+// opens, programs with JSON (signed callbacks). Mount it anywhere, also under http.StripPrefix; it serves every path
+// alike. New panics when Deliver is nil.
 //
-//	GET, HEAD   the page, or with "Accept: application/json" its title, text and choices. It never acts, so mail scanners and
-//	            link previews do no harm. Every token that looks like one gets a page; what a wait asks ([Ask]) is on it only
-//	            after the store has judged the token. Then an answered link shows the answer instead of the buttons: what was decided, by
-//	            whom, when, and the comment. That costs a read of the store, and needs a *client.Client as Deliver.
-//	POST        a form (token, choice, comment, by) or JSON (token, name, payload, idempotency_key, source, source_type,
-//	            correlation, category). JSON needs the token and a payload, which may be null; name is "signal" by default.
+//	GET, HEAD   The page, or with "Accept: application/json" its title, text and choices. It never acts, so mail
+//	            scanners and link previews do no harm. Every token that looks like one gets a page. A stored question
+//	            (suspend.Ask) is on it only after the store has judged the token. An answered link shows the answer
+//	            instead of the buttons: what was decided, by whom, when, and the comment. That costs a read of the
+//	            store, and needs a *client.Client as Deliver.
+//	POST        A form (token, choice, comment, by) or JSON (token, name, payload, idempotency_key, source,
+//	            source_type, correlation, category). JSON needs the token and a payload, which may be null; name is
+//	            "signal" by default.
 //
 // The token may come as the query parameter token, as the field token, or as Authorization: Bearer; twice only if
-// equal. It is the whole right to answer, unless HTTPConfig.By refuses: there are no cookies of this handler, so
-// there is nothing for a forged request of another site to borrow.
+// equal. It is the whole right to answer, unless Config.By refuses. The handler sets no cookies, so there is nothing
+// for a forged request of another site to borrow.
 //
-// A JSON post answers the page if HTTPConfig.Page is set, if a question is stored, if its name is one of the choices,
+// A JSON post answers the page if Config.Question is set, if a question is stored, if its name is one of the choices,
 // or if its payload has a choice. It must then be what the form would send: name is a choice of the page, and payload
-// an [Answer] with that choice. Anything else is refused, and the waitpoint stays open. Without both any other post
-// is a callback, whose name and payload are for the handler to judge: mount a handler of its own for callbacks.
+// a suspend.Answer with that choice. Anything else is refused, and the waitpoint stays open. Any other post is a
+// callback, whose name and payload are for the handler to judge: mount a handler of its own for callbacks.
 //
 // A JSON post is remembered under idempotency_key or the header Idempotency-Key: a repeat is answered like the first.
 // The page takes one decision for a waitpoint: a second click changes nothing, and a second decision is told which
-// one stands. To ask several people, give each a waitpoint of their own ([Count] with [Waitpoints]).
+// one stands. To ask several people, give each a waitpoint of their own (suspend.Count with suspend.Waitpoints).
 //
-//	200  {"status":"delivered"|"duplicate", "signal", "effect", "open"}, or {"status":"closed"} for one that came too late
-//	200  of a GET: {"status":"question", "title", "text", "choices"}, {"status":"answered", …, "answer"}, or {"status":"closed"}
-//	400  a field is missing or not valid     401  not signed in (HTTPConfig.By), or no token, or one that opens nothing: always the same bytes, but for a token
-//	403  HTTPConfig.By refuses
-//	405  neither GET, HEAD nor POST               whose key was rotated out, whose holder is told to get a new link
-//	409  too late, with ClosedStatus 409     413  a payload over 64 KiB     415  neither JSON nor a form
-//	429  the waitpoint has its maximum of signals     500, 503  the store cannot answer now; nothing is known to have been done
+//	200  {"status":"delivered"|"duplicate", "signal", "effect", "open"}
+//	200  {"status":"closed"}: too late
+//	200  of a GET: {"status":"question", "title", "text", "choices"}, {"status":"answered", …, "answer"}, or closed
+//	400  a field is missing or not valid
+//	401  no token, or one that opens nothing: always the same bytes
+//	401  a token whose key was rotated out: its holder is told to get a new link
+//	401  not signed in, 403 refused (Config.By)
+//	405  neither GET, HEAD nor POST
+//	409  too late, with ClosedStatus 409
+//	413  a payload over 64 KiB
+//	415  neither JSON nor a form
+//	429  the waitpoint has its maximum of signals
+//	500, 503  the store cannot answer now; nothing is known to have been done
 //
-// An answer that counts is in the audit trail (admin.Admin.TrailPage): by the name that HTTPConfig.By or the form
+// An answer that counts is in the audit trail (admin.Admin.TrailPage): by the name that Config.By or the form
 // gives, from "link" and the address of the connection.
 //
 // A body has 30 s to come. The http.Server needs timeouts of its own: ReadHeaderTimeout 5 s, ReadTimeout 15 s and
@@ -132,21 +128,21 @@ func Link(base string, t Token) string {
 //
 // Every answer says no-store, no-referrer, nosniff, and forbids frames, scripts and foreign resources. The server in
 // front should not log query strings, and must speak TLS. Safe for concurrent use.
-func HTTPHandler(cfg HTTPConfig) http.Handler {
+func New(cfg Config) http.Handler {
 	if cfg.Deliver == nil {
-		panic("suspend.HTTPHandler: HTTPConfig.Deliver is nil")
+		panic("approval.New: Config.Deliver is nil")
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	cfg.ClosedStatus = cmp.Or(cfg.ClosedStatus, http.StatusOK)
 	if cfg.ClosedStatus != http.StatusOK && cfg.ClosedStatus != http.StatusConflict {
-		panic("suspend.HTTPHandler: HTTPConfig.ClosedStatus is neither 200 nor 409")
+		panic("approval.New: Config.ClosedStatus is neither 200 nor 409")
 	}
 	return &callback{cfg: cfg, cross: http.NewCrossOriginProtection()}
 }
 
 // callback is the handler.
 type callback struct {
-	cfg   HTTPConfig
+	cfg   Config
 	cross *http.CrossOriginProtection
 
 	mu      sync.Mutex
@@ -202,7 +198,7 @@ type exchange struct {
 	h     *callback
 	r     *http.Request
 	texts Texts
-	name  string // of who makes it, "" if HTTPConfig.By knows nobody
+	name  string // of who makes it, "" if Config.By knows nobody
 }
 
 // answer does what the request asks for.
@@ -248,13 +244,13 @@ func (x *exchange) identify() *reply {
 			return t.SignIn, t.SignInFirst
 		})
 	case err != nil:
-		x.h.cfg.Logger.Debug("flowfabric: an answer page is refused by HTTPConfig.By", "error", err)
+		x.h.cfg.Logger.Debug("flowfabric: an answer page is refused by Config.By", "error", err)
 		return x.refused(http.StatusForbidden, codeForbidden, func(t Texts) (string, string) {
 			return t.NotAllowed, t.AskWhoMay
 		})
 	}
-	if err := checkText("name", name, limits.MaxSignalSource); err != nil {
-		x.h.cfg.Logger.Error("flowfabric: the name from HTTPConfig.By is not valid", "error", err)
+	if err := checkName(name); err != nil {
+		x.h.cfg.Logger.Error("flowfabric: the name from Config.By is not valid", "error", err)
 		return x.refused(http.StatusInternalServerError, "internal", func(t Texts) (string, string) {
 			return t.Wrong, t.TryLater
 		})
@@ -282,12 +278,11 @@ func (x *exchange) show() *reply {
 
 // page is what to show for a token, with defaults; own tells that it is a page of this waitpoint, whose answers alone
 // may be posted. known is what the store says of the token, nil for nothing.
-func (x *exchange) page(t Token, known *Asked) (p Page, own bool) {
-	if x.h.cfg.Page != nil {
-		p, own = x.h.cfg.Page(x.r, t), true
+func (x *exchange) page(t suspend.Token, known *suspend.Asked) (p page, own bool) {
+	if x.h.cfg.Question != nil {
+		p, own = page(x.h.cfg.Question(x.r, t)), true
 	} else if known != nil && known.Question != nil {
-		q := known.Question
-		p, own = Page{Title: q.Title, Text: q.Text, Choices: q.Choices}, true
+		p, own = page(*known.Question), true
 	}
 	p.Title = cmp.Or(p.Title, x.texts.Title)
 	if len(p.Choices) == 0 {
@@ -297,8 +292,8 @@ func (x *exchange) page(t Token, known *Asked) (p Page, own bool) {
 }
 
 // posted is the page that a post answers.
-func (x *exchange) posted(t Token) (p Page, own bool) {
-	if x.h.cfg.Page != nil {
+func (x *exchange) posted(t suspend.Token) (p page, own bool) {
+	if x.h.cfg.Question != nil {
 		return x.page(t, nil)
 	}
 	return x.page(t, x.asked(t))
@@ -306,12 +301,13 @@ func (x *exchange) posted(t Token) (p Page, own bool) {
 
 // questions tells the holder of a token what is asked; a *client.Client does.
 type questions interface {
-	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (Asked, error)
+	ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID, digest string) (suspend.Asked,
+		error)
 }
 
 // asked is what the store says to a good token. One that opens nothing gets the same page as one without a question,
 // and a store that is away, too: the answer is judged where it is delivered.
-func (x *exchange) asked(t Token) *Asked {
+func (x *exchange) asked(t suspend.Token) *suspend.Asked {
 	reader, ok := x.h.cfg.Deliver.(questions)
 	if !ok {
 		return nil

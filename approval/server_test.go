@@ -1,4 +1,4 @@
-package suspend_test
+package approval_test
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
+	"github.com/flowfabric/flowfabric-go/approval"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -79,7 +80,7 @@ func newDesk(t *testing.T, log slog.Handler) *desk {
 	t.Cleanup(d.client.Close)
 	mux := http.NewServeMux()
 	mux.Handle("/answers/",
-		http.StripPrefix("/answers", suspend.HTTPHandler(suspend.HTTPConfig{Deliver: d.client, Logger: logger})))
+		http.StripPrefix("/answers", approval.New(approval.Config{Deliver: d.client, Logger: logger})))
 	d.web = httptest.NewServer(mux)
 	t.Cleanup(d.web.Close)
 	return d
@@ -151,7 +152,7 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 	x, token := d.ask()
 	d.parked(x)
 	for range 3 { // whoever scans the mail
-		if status, page := d.get(suspend.Link(d.web.URL+"/answers/here", token)); status != 200 ||
+		if status, page := d.get(approval.Link(d.web.URL+"/answers/here", token)); status != 200 ||
 			!strings.Contains(page, token.Reveal()) {
 			t.Fatalf("%d %s", status, page)
 		}
@@ -159,7 +160,7 @@ func TestAnApprovalFromLinkToResult(t *testing.T) {
 	if s, err := x.Get(d.ctx); err != nil || s.State.Public != flowfabric.Suspended {
 		t.Fatalf("looking has changed something: %+v, %v", s.State, err)
 	}
-	_, page := d.get(suspend.Link(d.web.URL+"/answers/here", token))
+	_, page := d.get(approval.Link(d.web.URL+"/answers/here", token))
 	nonce := regexp.MustCompile(`name="nonce" value="(\w+)"`).FindStringSubmatch(page)[1]
 	fields := url.Values{"token": {token.Reveal()}, "nonce": {nonce}, "choice": {"approve"}, "comment": {"ship it"},
 		"by": {"Anna"}}
@@ -351,7 +352,7 @@ func TestNoLogHasASecret(t *testing.T) {
 	close(d.goOn)
 	x, token := d.ask()
 	d.parked(x)
-	link := suspend.Link(d.web.URL+"/answers/here", token)
+	link := approval.Link(d.web.URL+"/answers/here", token)
 	d.get(link)
 	d.get(link + "0")
 	wrong := []byte(token.Reveal())

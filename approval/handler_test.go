@@ -1,4 +1,4 @@
-package suspend
+package approval
 
 import (
 	"bytes"
@@ -24,21 +24,22 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // desk takes signals: it answers with err, or remembers keys as a server does.
 type desk struct {
 	err    error
 	effect string
-	sent   []SentSignal
-	known  map[string]Delivered
+	sent   []suspend.SentSignal
+	known  map[string]suspend.Delivered
 }
 
 func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ uuid.UUID, _ string,
-	s SentSignal) (Delivered, error) {
+	s suspend.SentSignal) (suspend.Delivered, error) {
 	d.sent = append(d.sent, s)
 	if d.err != nil {
-		return Delivered{}, d.err
+		return suspend.Delivered{}, d.err
 	}
 	if s.ID == uuid.Nil {
 		s.ID = uuid.New()
@@ -47,12 +48,12 @@ func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ uuid
 		first.Duplicate = first.Signal != s.ID
 		return first, nil
 	}
-	out := Delivered{Signal: s.ID, Effect: d.effect, Open: true}
+	out := suspend.Delivered{Signal: s.ID, Effect: d.effect, Open: true}
 	if out.Effect == "" {
 		out.Effect = waithook.EffectSatisfied
 	}
 	if d.known == nil {
-		d.known = map[string]Delivered{}
+		d.known = map[string]suspend.Delivered{}
 	}
 	d.known[s.IdempotencyKey] = out
 	return out, nil
@@ -98,7 +99,7 @@ func postForm(h http.Handler, fields url.Values, accept string) visit {
 var quiet = slog.New(slog.DiscardHandler)
 
 func newHandler(d *desk) http.Handler {
-	return HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet})
+	return New(Config{Deliver: d, Logger: quiet})
 }
 
 // asJSON builds a body from pairs of fields.
@@ -114,9 +115,9 @@ func asJSON(t *testing.T, pairs ...any) string {
 }
 
 // tokenOnce reports whether a page has the token in the one place where it must be.
-func tokenOnce(page string, token Token) bool {
+func tokenOnce(page string, token suspend.Token) bool {
 	field := `<input type="hidden" name="token" value="` + token.Reveal() + `">`
-	return strings.Count(page, field) == 1 && strings.Count(page, token.text()) == 1 &&
+	return strings.Count(page, field) == 1 && strings.Count(page, secret(token)) == 1 &&
 		!strings.Contains(page, token.Digest())
 }
 
@@ -141,12 +142,12 @@ func TestLink(t *testing.T) {
 // Looking changes nothing, however often.
 func TestGetShowsAndNeverActs(t *testing.T) {
 	token, d := aToken(t), &desk{}
-	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Page: func(_ *http.Request, got Token) Page {
+	h := New(Config{Deliver: d, Logger: quiet, Question: func(_ *http.Request, got suspend.Token) suspend.Question {
 		if got != token {
 			t.Error("the page is asked about another token")
 		}
-		return Page{Title: "Pay <b>ACME</b>?", Text: "Amount: 5 €\n\"now\"",
-			Choices: []Choice{{"yes", "Yes & pay"}, {"no", ""}}}
+		return suspend.Question{Title: "Pay <b>ACME</b>?", Text: "Amount: 5 €\n\"now\"",
+			Choices: []suspend.Choice{{Name: "yes", Label: "Yes & pay"}, {Name: "no", Label: ""}}}
 	}})
 	var pages []string
 	for _, q := range []request{
@@ -295,7 +296,7 @@ func TestRefusalsAreByteIdentical(t *testing.T) {
 				t.Errorf("%s:\n%s\nwant\n%s", what, answer, first)
 			}
 		}
-		if strings.Contains(first, token.text()) || !strings.Contains(first, "new link") {
+		if strings.Contains(first, secret(token)) || !strings.Contains(first, "new link") {
 			t.Errorf("the refusal says %s", first)
 		}
 	}
@@ -330,7 +331,7 @@ func TestStatusOfEachError(t *testing.T) {
 				detail = "source: this waitpoint wants one"
 			}
 			var log bytes.Buffer
-			h := HTTPHandler(HTTPConfig{
+			h := New(Config{
 				Deliver: &desk{err: fmt.Errorf("signal %s: %w", token.Execution(), denied.New("fake", code, detail))},
 				Logger:  slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 			v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1), "Accept", accept)
@@ -355,7 +356,7 @@ func TestStatusOfEachError(t *testing.T) {
 			}
 		}
 	}
-	h := HTTPHandler(HTTPConfig{Deliver: &desk{err: denied.New("fake", "waitpoint_closed", "resumed", "1000")},
+	h := New(Config{Deliver: &desk{err: denied.New("fake", "waitpoint_closed", "resumed", "1000")},
 		ClosedStatus: 409, Logger: quiet})
 	if v := postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1)); v.Code != 409 ||
 		v.body != `{"status":"closed"}`+"\n" {
@@ -390,7 +391,8 @@ func TestJSONPosts(t *testing.T) {
 	v := postJSON(newHandler(d), asJSON(t, "token", token.Reveal(), "name", "paid", "payload",
 		map[string]int{"cents": 5}, "idempotency_key", "evt-1",
 		"source", "stripe", "source_type", "psp", "correlation", "c-1", "category", "payments"))
-	want := SentSignal{Name: "paid", Category: "payments", SourceType: "psp", Source: "stripe", Correlation: "c-1",
+	want := suspend.SentSignal{Name: "paid", Category: "payments", SourceType: "psp", Source: "stripe",
+		Correlation:    "c-1",
 		IdempotencyKey: "evt-1", Encoding: "json", Payload: []byte(`{"cents":5}`)}
 	if len(d.sent) != 1 || fmt.Sprintf("%+v", d.sent[0]) != fmt.Sprintf("%+v", want) {
 		t.Errorf("sent %+v", d.sent)
@@ -479,55 +481,57 @@ func TestJSONPostsThatAreRefused(t *testing.T) {
 // What programs post where people are asked is one of the answers, whole: whatever is taken uses the waitpoint up.
 func TestJSONAnswers(t *testing.T) {
 	token := aToken(t)
-	asks := func(*http.Request, Token) Page { return Page{Choices: []Choice{{"ship", "Ship it"}, {"hold", ""}}} }
+	asks := func(*http.Request, suspend.Token) suspend.Question {
+		return suspend.Question{Choices: []suspend.Choice{{Name: "ship", Label: "Ship it"}, {Name: "hold", Label: ""}}}
+	}
 	type body = map[string]any
 	for what, x := range map[string]struct {
-		page func(*http.Request, Token) Page
-		body body
-		says string // "" when it is taken
+		question func(*http.Request, suspend.Token) suspend.Question
+		body     body
+		says     string // "" when it is taken
 	}{
 		"an answer": {asks,
-			body{"name": "ship", "payload": Answer{Choice: "ship", Comment: "now", By: "anna"}}, ""},
+			body{"name": "ship", "payload": suspend.Answer{Choice: "ship", Comment: "now", By: "anna"}}, ""},
 		"the other one": {asks, body{"name": "hold", "payload": body{"choice": "hold", "more": 1}}, ""},
-		"a choice of the default page": {asks, body{"name": "approve", "payload": Answer{Choice: "approve"}},
+		"a choice of the default page": {asks, body{"name": "approve", "payload": suspend.Answer{Choice: "approve"}},
 			`must be one of the choices: \"ship\", \"hold\".`},
-		"by label": {asks, body{"name": "Ship it", "payload": Answer{Choice: "Ship it"}},
+		"by label": {asks, body{"name": "Ship it", "payload": suspend.Answer{Choice: "Ship it"}},
 			"must be one of the choices"},
-		"no name": {asks, body{"payload": Answer{Choice: "ship"}}, "must be one of the choices"},
+		"no name": {asks, body{"payload": suspend.Answer{Choice: "ship"}}, "must be one of the choices"},
 		"a callback": {asks, body{"name": "paid", "payload": body{"cents": 5}},
 			"must be one of the choices"},
 		"no payload": {asks, body{"name": "ship"}, "payload is missing"},
 		"null":       {asks, body{"name": "ship", "payload": nil}, "must be an object"},
 		"a text":     {asks, body{"name": "ship", "payload": "ship"}, "must be an object"},
 		"no choice":  {asks, body{"name": "ship", "payload": body{}}, "must be an object"},
-		"another choice": {asks, body{"name": "ship", "payload": Answer{Choice: "hold"}},
+		"another choice": {asks, body{"name": "ship", "payload": suspend.Answer{Choice: "hold"}},
 			"must be an object"},
 		"a choice that is a number": {asks, body{"name": "ship", "payload": body{"choice": 1}}, "must be an object"},
 		"a comment that is a number": {asks, body{"name": "ship", "payload": body{"choice": "ship", "comment": 1}},
 			"must be an object"},
 		"a comment that is too long": {asks, body{"name": "ship",
-			"payload": Answer{Choice: "ship", Comment: strings.Repeat("x", maxComment+1)}}, "8193 bytes"},
-		"a name of lines": {asks, body{"name": "ship", "payload": Answer{Choice: "ship", By: "a\nb"}},
+			"payload": suspend.Answer{Choice: "ship", Comment: strings.Repeat("x", maxComment+1)}}, "8193 bytes"},
+		"a name of lines": {asks, body{"name": "ship", "payload": suspend.Answer{Choice: "ship", By: "a\nb"}},
 			"a single line"},
 
-		"default: an answer":          {nil, body{"name": "reject", "payload": Answer{Choice: "reject"}}, ""},
+		"default: an answer":          {nil, body{"name": "reject", "payload": suspend.Answer{Choice: "reject"}}, ""},
 		"default: a callback":         {nil, body{"name": "paid", "payload": body{"cents": 5}}, ""},
 		"default: a callback of null": {nil, body{"name": "paid", "payload": nil}, ""},
 		"default: no payload":         {nil, body{"name": "approve"}, "payload is missing"},
 		"default: nothing at all":     {nil, body{}, "payload is missing"},
 		"default: an answer of null":  {nil, body{"name": "approve", "payload": nil}, "must be an object"},
-		"default: another choice": {nil, body{"name": "approve", "payload": Answer{Choice: "reject"}},
+		"default: another choice": {nil, body{"name": "approve", "payload": suspend.Answer{Choice: "reject"}},
 			"must be an object"},
-		"default: an unknown choice": {nil, body{"name": "launch", "payload": Answer{Choice: "launch"}},
+		"default: an unknown choice": {nil, body{"name": "launch", "payload": suspend.Answer{Choice: "launch"}},
 			"must be one of the choices"},
-		"default: a choice in the dark": {nil, body{"payload": Answer{Choice: "approve"}},
+		"default: a choice in the dark": {nil, body{"payload": suspend.Answer{Choice: "approve"}},
 			"must be one of the choices"},
 	} {
 		d := &desk{}
 		x.body["token"] = token.Reveal()
 		text, err := json.Marshal(x.body)
 		must.No(t, err)
-		v := postJSON(HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Page: x.page}), string(text))
+		v := postJSON(New(Config{Deliver: d, Logger: quiet, Question: x.question}), string(text))
 		if taken := x.says == ""; taken != (v.Code == 200 && len(d.sent) == 1) || taken != (v.Code != 400) ||
 			!strings.Contains(v.body, x.says) {
 			t.Errorf("%s: %d %s, sent %d", what, v.Code, v.body, len(d.sent))
@@ -544,16 +548,16 @@ func TestFormPosts(t *testing.T) {
 		t.Errorf("%d %s", v.Code, v.body)
 	}
 	s := d.sent[0]
-	var answer Answer
+	var answer suspend.Answer
 	if err := json.Unmarshal(s.Payload, &answer); err != nil ||
-		answer != (Answer{"approve", "looks\ngood \uFFFD", "Anna"}) {
+		answer != (suspend.Answer{Choice: "approve", Comment: "looks\ngood \uFFFD", By: "Anna"}) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	if s.Name != "approve" || s.SourceType != "person" || s.Source != "Anna" || s.Encoding != "json" ||
 		s.DedupTTL != limits.MaxDedupTTL {
 		t.Errorf("sent %+v", s)
 	}
-	if strings.Contains(v.body, token.text()) || strings.Contains(v.body, "<form") {
+	if strings.Contains(v.body, secret(token)) || strings.Contains(v.body, "<form") {
 		t.Errorf("the answer has the token: %s", v.body)
 	}
 	d = &desk{}
@@ -617,7 +621,7 @@ func TestFormPostsThatAreRefused(t *testing.T) {
 var nonceField = regexp.MustCompile(`name="nonce" value="([0-9a-f]{16})"`)
 
 // render opens the page and returns its nonce.
-func render(t *testing.T, h http.Handler, token Token) string {
+func render(t *testing.T, h http.Handler, token suspend.Token) string {
 	t.Helper()
 	m := nonceField.FindStringSubmatch(request{method: "GET", target: Link("/", token)}.to(h).body)
 	if m == nil {
@@ -651,7 +655,7 @@ func TestTheSecondDecision(t *testing.T) {
 			t.Errorf("%s: %s", what, page)
 		}
 	}
-	d.known[pageKey] = Delivered{Signal: uuid.New(), Effect: waithook.EffectSatisfied}
+	d.known[pageKey] = suspend.Delivered{Signal: uuid.New(), Effect: waithook.EffectSatisfied}
 	if page := click(two, "reject"); !strings.Contains(page, "An answer was already recorded. It stands") {
 		t.Errorf("a decision that nobody here knows: %s", page)
 	}
@@ -733,16 +737,16 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestHTTPHandlerWithoutDeliver(t *testing.T) {
-	for what, cfg := range map[string]HTTPConfig{"no Deliver": {},
+func TestNewWithoutDeliver(t *testing.T) {
+	for what, cfg := range map[string]Config{"no Deliver": {},
 		"closed status": {Deliver: &desk{}, ClosedStatus: 404}} {
 		func() {
 			defer func() {
-				if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "HTTPConfig.") {
+				if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "Config.") {
 					t.Errorf("%s: %v", what, r)
 				}
 			}()
-			HTTPHandler(cfg)
+			New(cfg)
 		}()
 	}
 }
@@ -751,7 +755,7 @@ func TestHTTPHandlerWithoutDeliver(t *testing.T) {
 func TestRefusedTokensAreTold(t *testing.T) {
 	var log bytes.Buffer
 	d := &desk{}
-	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h := New(Config{Deliver: d, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	token := aToken(t)
 	body := asJSON(t, "token", token.Reveal(), "payload", 1)
 	if postJSON(h, body); log.Len() > 0 {

@@ -1,4 +1,4 @@
-package suspend
+package approval
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // reply is an answer, for people and for programs.
@@ -107,7 +108,7 @@ func (x *exchange) closed(status int) *reply {
 }
 
 // delivered is the answer that a signal was taken, now or before.
-func (x *exchange) delivered(d Delivered, heading, message string) *reply {
+func (x *exchange) delivered(d suspend.Delivered, heading, message string) *reply {
 	status := "delivered"
 	if d.Duplicate {
 		status = "duplicate"
@@ -117,12 +118,12 @@ func (x *exchange) delivered(d Delivered, heading, message string) *reply {
 }
 
 // question is the answer to a GET.
-func (x *exchange) question(p Page, t Token) *reply {
+func (x *exchange) question(p page, t suspend.Token) *reply {
 	return &reply{status: http.StatusOK, body: p.json("question"), page: x.form(p, t)}
 }
 
 // json is a page for programs.
-func (p Page) json(status string) jsonReply {
+func (p page) json(status string) jsonReply {
 	body := jsonReply{Status: status, Title: p.Title, Text: p.Text}
 	for _, c := range p.Choices {
 		body.Choices = append(body.Choices, jsonChoice{c.Name, p.label(c.Name)})
@@ -131,21 +132,21 @@ func (p Page) json(status string) jsonReply {
 }
 
 // answered is the answer to a GET of a link that was used.
-func (x *exchange) answered(p Page, s *StoredSignal) *reply {
-	var a Answer
+func (x *exchange) answered(p page, s *suspend.StoredSignal) *reply {
+	var a suspend.Answer
 	if err := json.Unmarshal(s.Payload, &a); err != nil {
-		a = Answer{} // of a sender who says it in another way
+		a = suspend.Answer{} // of a sender who says it in another way
 	}
 	stands := jsonAnswer{Choice: s.Name, Label: p.label(s.Name), Comment: a.Comment, By: cmp.Or(a.By, s.Source),
 		At: s.AcceptedAt.UTC()}
 	body := p.json("answered")
 	body.Answer = &stands
 	return &reply{status: http.StatusOK, body: body,
-		page: &view{T: x.texts, Page: p, Stands: &stands, When: x.texts.Time(stands.At)}}
+		page: &view{T: x.texts, page: p, Stands: &stands, When: x.texts.Time(stands.At)}}
 }
 
 // deliver brings a signal to the store.
-func (x *exchange) deliver(t Token, s SentSignal) (Delivered, *reply) {
+func (x *exchange) deliver(t suspend.Token, s suspend.SentSignal) (suspend.Delivered, *reply) {
 	d, err := x.h.cfg.Deliver.DeliverSignal(x.r.Context(), t.Execution(), t.Waitpoint(), t.Digest(), s)
 	if err == nil {
 		return d, nil
@@ -163,7 +164,7 @@ func (x *exchange) deliver(t Token, s SentSignal) (Delivered, *reply) {
 }
 
 // failed answers an error. Neither error nor answer has the token in it.
-func (x *exchange) failed(t Token, err error) *reply {
+func (x *exchange) failed(t suspend.Token, err error) *reply {
 	is := func(targets ...error) bool {
 		for _, target := range targets {
 			if errors.Is(err, target) {
@@ -204,7 +205,7 @@ func (x *exchange) failed(t Token, err error) *reply {
 }
 
 // log tells an operator what must be repaired, and who asks what was refused.
-func (h *callback) log(t Token, status int, err error) {
+func (h *callback) log(t suspend.Token, status int, err error) {
 	if status >= http.StatusInternalServerError {
 		h.cfg.Logger.Error("flowfabric: a signal could not be delivered", "execution", t.Execution().String(),
 			"waitpoint", t.Waitpoint().String(), "error", err)

@@ -1,4 +1,4 @@
-package suspend_test
+package approval_test
 
 import (
 	"bytes"

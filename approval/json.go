@@ -1,4 +1,4 @@
-package suspend
+package approval
 
 import (
 	"bytes"
@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // callbackBody is what a program posts.
 type callbackBody struct {
 	Token string `json:"token"`
-	SentSignal
+	suspend.SentSignal
 	Payload json.RawMessage `json:"payload"`
 }
 
@@ -46,7 +48,7 @@ func parseCallback(body []byte) (b callbackBody, ok bool) {
 }
 
 // signal is what the body says, to be checked.
-func (b callbackBody) signal() SentSignal {
+func (b callbackBody) signal() suspend.SentSignal {
 	s := b.SentSignal
 	s.Name, s.SourceType = cmp.Or(s.Name, postedName), cmp.Or(s.SourceType, postedType)
 	s.Encoding, s.Payload = "json", b.Payload
@@ -56,10 +58,10 @@ func (b callbackBody) signal() SentSignal {
 // problem says what is wrong with a signal that a program posts, "" for nothing. A page of the waitpoint's own is a
 // question, and only its answers are taken. Without one a program may also report anything else. Whatever is taken is
 // used up, so what the handler could not read is refused here, while the waitpoint is open.
-func (p Page) problem(own bool, s SentSignal) string {
+func (p page) problem(own bool, s suspend.SentSignal) string {
 	var shape struct{ Choice json.RawMessage }
 	isAnswer := json.Unmarshal(s.Payload, &shape) == nil && shape.Choice != nil
-	var a Answer
+	var a suspend.Answer
 	switch {
 	case s.Payload == nil:
 		return "The field payload is missing."
@@ -72,14 +74,14 @@ func (p Page) problem(own bool, s SentSignal) string {
 			`The payload must be an object with "choice": %q, like the field name, and maybe the strings comment and by.`,
 			s.Name)
 	}
-	if wrong := a.problem(); wrong != nil {
+	if wrong := textProblem(a); wrong != nil {
 		return wrong(english)
 	}
 	return ""
 }
 
 // signed makes an identified sender the source of a signal, and of the answer in its payload.
-func signed(s SentSignal, name string) SentSignal {
+func signed(s suspend.SentSignal, name string) suspend.SentSignal {
 	s.Source, s.SourceType = name, pageType
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(s.Payload, &fields) != nil || fields["choice"] == nil {

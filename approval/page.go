@@ -1,28 +1,30 @@
-package suspend
+package approval
 
 import (
 	"html/template"
 	"strings"
+
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // view is what the template shows: a question with its form or its answer, or a heading with a message.
 type view struct {
 	T Texts
-	Page
+	page
 	Name    string      // of who answers, if it is known
 	Stands  *jsonAnswer // the answer, instead of a form
 	When    string      // it came
 	Token   string      // "" shows no form
 	Nonce   string
-	Problem string // what to change in the form
-	Answer  Answer // what was typed before
+	Problem string         // what to change in the form
+	Answer  suspend.Answer // what was typed before
 	Heading string
 	Message string
 }
 
 // form shows the question of a page, with a nonce of its own.
-func (x *exchange) form(p Page, t Token) *view {
-	return &view{T: x.texts, Page: p, Name: x.name, Token: t.Reveal(), Nonce: newNonce()}
+func (x *exchange) form(p page, t suspend.Token) *view {
+	return &view{T: x.texts, page: p, Name: x.name, Token: t.Reveal(), Nonce: newNonce()}
 }
 
 // As names who answers.

@@ -1,4 +1,4 @@
-package suspend
+package approval
 
 import (
 	"bytes"
@@ -19,36 +19,38 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // clerk is a desk that knows what the holder of one token may know.
 type clerk struct {
 	*desk
-	token Token
-	known Asked
+	token suspend.Token
+	known suspend.Asked
 }
 
 func (c *clerk) ReadQuestion(_ context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
-	digest string) (Asked, error) {
+	digest string) (suspend.Asked, error) {
 	if id != c.token.Execution() || waitpoint != c.token.Waitpoint() || digest != c.token.Digest() {
-		return Asked{}, flowfabric.ErrInvalidToken
+		return suspend.Asked{}, flowfabric.ErrInvalidToken
 	}
 	return c.known, nil
 }
 
 var answeredAt = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-func stored(name, source string, payload any) *StoredSignal {
+func stored(name, source string, payload any) *suspend.StoredSignal {
 	text, _ := json.Marshal(payload)
-	return &StoredSignal{ID: uuid.New(), Name: name, Source: source, AcceptedAt: answeredAt, Payload: text}
+	return &suspend.StoredSignal{ID: uuid.New(), Name: name, Source: source, AcceptedAt: answeredAt, Payload: text}
 }
 
 // An answered link shows the answer to the holder of its token, and no buttons; others see the usual page.
 func TestAnsweredLink(t *testing.T) {
 	token, other := aToken(t), aToken(t)
 	c := &clerk{&desk{}, token,
-		Asked{Open: true, Answer: stored("approve", "claimed", Answer{"approve", "Ship <it>\nnow", "Anna & Otto"})}}
-	h := HTTPHandler(HTTPConfig{Deliver: c, Logger: quiet})
+		suspend.Asked{Open: true, Answer: stored("approve", "claimed", suspend.Answer{Choice: "approve",
+			Comment: "Ship <it>\nnow", By: "Anna & Otto"})}}
+	h := New(Config{Deliver: c, Logger: quiet})
 	v := request{method: "GET", target: Link("/", token)}.to(h)
 	for _, want := range []string{"<h1>Your answer is needed</h1>", `<p role="status">This was answered.`,
 		"<dt>Answer</dt><dd>Approve</dd>", "<dt>By</dt><dd>Anna &amp; Otto</dd>",
@@ -59,7 +61,7 @@ func TestAnsweredLink(t *testing.T) {
 		}
 	}
 	if strings.Contains(v.body, "<form") || strings.Contains(v.body, "<button") ||
-		strings.Contains(v.body, token.text()) {
+		strings.Contains(v.body, secret(token)) {
 		t.Errorf("an answered link has a form: %s", v.body)
 	}
 	v = request{method: "GET", target: Link("/", token), header: map[string]string{"Accept": typeJSON}}.to(h)
@@ -73,8 +75,9 @@ func TestAnsweredLink(t *testing.T) {
 		!strings.Contains(v.body, "<form") {
 		t.Errorf("another token: %s", v.body)
 	}
-	own := HTTPHandler(HTTPConfig{Deliver: c, Logger: quiet, Page: func(*http.Request, Token) Page {
-		return Page{Title: "Ship?", Text: "42 tests", Choices: []Choice{{"approve", "Ship it"}, {"reject", ""}}}
+	own := New(Config{Deliver: c, Logger: quiet, Question: func(*http.Request, suspend.Token) suspend.Question {
+		return suspend.Question{Title: "Ship?", Text: "42 tests", Choices: []suspend.Choice{{Name: "approve",
+			Label: "Ship it"}, {Name: "reject", Label: ""}}}
 	}})
 	if v := (request{method: "GET", target: Link("/", token)}).to(own); !strings.Contains(v.body,
 		"<h1>Ship?</h1>\n<p>42 tests</p>") || !strings.Contains(v.body, "<dd>Ship it</dd>") {
@@ -86,7 +89,7 @@ func TestAnsweredLink(t *testing.T) {
 		!strings.Contains(v.body, "<dd>webhook-7</dd>") || strings.Contains(v.body, "<dt>Comment") {
 		t.Errorf("an answer in other words: %s", v.body)
 	}
-	c.known = Asked{}
+	c.known = suspend.Asked{}
 	if v := (request{method: "GET", target: Link("/", token)}).to(h); v.Code != http.StatusOK ||
 		!strings.Contains(v.body, "<h1>Already closed</h1>") || strings.Contains(v.body, "<form") {
 		t.Errorf("closed without an answer: %d %s", v.Code, v.body)
@@ -101,7 +104,7 @@ func TestBy(t *testing.T) {
 	token, d := aToken(t), &desk{}
 	name, refusal := "Zoë Login", error(nil)
 	var log bytes.Buffer
-	h := HTTPHandler(HTTPConfig{Deliver: d,
+	h := New(Config{Deliver: d,
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		By:     func(r *http.Request) (string, error) { return name, refusal }})
 	v := request{method: "GET", target: Link("/", token)}.to(h)
@@ -163,7 +166,7 @@ func TestBy(t *testing.T) {
 func TestByRefusesOtherSites(t *testing.T) {
 	token, d := aToken(t), &desk{}
 	asked := 0
-	h := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet,
+	h := New(Config{Deliver: d, Logger: quiet,
 		By: func(*http.Request) (string, error) { asked++; return "Zoë", nil }})
 	body := url.Values{"token": {token.Reveal()}, "choice": {"approve"}}.Encode()
 	post := func(site string) visit {
@@ -181,7 +184,7 @@ func TestByRefusesOtherSites(t *testing.T) {
 		header: map[string]string{"Sec-Fetch-Site": "cross-site"}}).to(h); v.Code != http.StatusOK {
 		t.Errorf("a link in a mail: %d", v.Code)
 	}
-	free := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet})
+	free := New(Config{Deliver: d, Logger: quiet})
 	if v := (request{method: "POST", target: "/", kind: typeForm, body: body,
 		header: map[string]string{"Sec-Fetch-Site": "cross-site"}}).to(free); v.Code != http.StatusOK {
 		t.Errorf("without a login there is nothing to borrow: %d", v.Code)
@@ -218,7 +221,7 @@ func TestTextsAreComplete(t *testing.T) {
 	}
 	texts := func(*http.Request) Texts { return own }
 	with := func(d Deliverer) http.Handler {
-		return HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Texts: texts})
+		return New(Config{Deliver: d, Logger: quiet, Texts: texts})
 	}
 
 	d := &desk{}
@@ -231,7 +234,7 @@ func TestTextsAreComplete(t *testing.T) {
 	see(postForm(h, form("choice", "approve", "by", "a\nb"), "text/html"))
 	see(postForm(h, form("choice", "approve"), "text/html"))
 	see(postForm(h, form("choice", "reject"), "text/html"))
-	d.known[pageKey] = Delivered{Signal: uuid.New(), Effect: waithook.EffectSatisfied}
+	d.known[pageKey] = suspend.Delivered{Signal: uuid.New(), Effect: waithook.EffectSatisfied}
 	see(postForm(h, form("choice", "reject"), "text/html"))
 	see(postForm(with(&desk{effect: waithook.EffectUnmatched}), form("choice", "reject"), "text/html"))
 	see(postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1), "Accept", "text/html"))
@@ -239,13 +242,14 @@ func TestTextsAreComplete(t *testing.T) {
 		"corrupt", "transport"} {
 		see(postForm(with(&desk{err: denied.New("fake", code)}), form("choice", "approve"), "text/html"))
 	}
-	see(get.to(with(&clerk{d, token, Asked{Answer: stored("approve", "", Answer{"approve", "c", "b"})}})))
+	see(get.to(with(&clerk{d, token, suspend.Asked{Answer: stored("approve", "", suspend.Answer{Choice: "approve",
+		Comment: "c", By: "b"})}})))
 	for _, err := range []error{nil, ErrSignIn, errors.New("no")} {
-		see(get.to(HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Texts: texts,
+		see(get.to(New(Config{Deliver: d, Logger: quiet, Texts: texts,
 			By: func(*http.Request) (string, error) { return "Zoë", err }})))
 	}
 	see(request{method: "POST", target: "/", header: map[string]string{"Sec-Fetch-Site": "cross-site",
-		"Accept": "text/html"}}.to(HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Texts: texts,
+		"Accept": "text/html"}}.to(New(Config{Deliver: d, Logger: quiet, Texts: texts,
 		By: func(*http.Request) (string, error) { return "Zoë", nil }})))
 
 	all := seen.String()
@@ -271,7 +275,7 @@ func TestTextsAreComplete(t *testing.T) {
 	if v := postForm(h, form(), typeJSON); !strings.Contains(v.body, english.ChooseOne) {
 		t.Errorf("a program is told %s", v.body)
 	}
-	half := HTTPHandler(HTTPConfig{Deliver: d, Logger: quiet, Texts: func(r *http.Request) Texts {
+	half := New(Config{Deliver: d, Logger: quiet, Texts: func(r *http.Request) Texts {
 		return Texts{Lang: "de", Comment: "Bemerkung"}
 	}})
 	if v := get.to(half); !strings.Contains(v.body, `<html lang="de">`) ||

@@ -1,4 +1,4 @@
-package suspend
+package approval
 
 import (
 	"crypto/rand"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 const (
@@ -42,7 +43,7 @@ func (x *exchange) actForm(body []byte) *reply {
 		answer.By = x.name
 	}
 	if problem == nil {
-		problem = answer.problem()
+		problem = textProblem(answer)
 	}
 	if problem != nil {
 		a := x.invalid(problem(english))
@@ -54,8 +55,9 @@ func (x *exchange) actForm(body []byte) *reply {
 	if err != nil {
 		return x.failed(t, err)
 	}
-	s := SentSignal{ID: decision(t, answer.Choice, fields.Get("nonce")), Name: answer.Choice, SourceType: pageType,
-		Source: answer.By, IdempotencyKey: pageKey, DedupTTL: limits.MaxDedupTTL, Encoding: "json", Payload: payload}
+	s := suspend.SentSignal{ID: decision(t, answer.Choice, fields.Get("nonce")), Name: answer.Choice,
+		SourceType: pageType, Source: answer.By, IdempotencyKey: pageKey, DedupTTL: limits.MaxDedupTTL,
+		Encoding: "json", Payload: payload}
 	if err := s.Validate(); err != nil {
 		return x.failed(t, err)
 	}
@@ -63,7 +65,7 @@ func (x *exchange) actForm(body []byte) *reply {
 }
 
 // decide delivers a decision and says which one stands.
-func (x *exchange) decide(t Token, p Page, s SentSignal) *reply {
+func (x *exchange) decide(t suspend.Token, p page, s suspend.SentSignal) *reply {
 	d, a := x.deliver(t, s)
 	if a == nil && d.Duplicate && ignored(d.Effect) { // what came first does not stand, and must not keep others out
 		s.IdempotencyKey = pageKey + ":" + hex.EncodeToString(mark(t, s.Name))
@@ -77,7 +79,10 @@ func (x *exchange) decide(t Token, p Page, s SentSignal) *reply {
 		return x.delivered(d, x.texts.NotAccepted, answerIn(x.texts.NotWaitedFor, label))
 	case d.Duplicate:
 		stands := x.texts.SomeStands
-		if i := slices.IndexFunc(p.Choices, func(c Choice) bool { return decided(t, c.Name, d.Signal) }); i >= 0 {
+		if i := slices.IndexFunc(p.Choices, func(c suspend.Choice) bool {
+			return decided(t, c.Name,
+				d.Signal)
+		}); i >= 0 {
 			stands = answerIn(x.texts.OtherStands, p.label(p.Choices[i].Name))
 		}
 		return x.delivered(d, x.texts.AlreadyAnswered, stands)
@@ -95,7 +100,7 @@ func ignored(effect string) bool {
 type problem func(Texts) string
 
 // readAnswer reads the fields of the form. What is wrong with its texts is for Answer.problem to say.
-func readAnswer(fields url.Values, p Page) (a Answer, wrong problem) {
+func readAnswer(fields url.Values, p page) (a suspend.Answer, wrong problem) {
 	for _, name := range []string{"choice", "comment", "by"} {
 		if len(fields[name]) > 1 {
 			return a, func(Texts) string { return "The form has the field " + name + " twice." }
@@ -105,33 +110,38 @@ func readAnswer(fields url.Values, p Page) (a Answer, wrong problem) {
 		return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(fields.Get(name), string(utf8.RuneError)),
 			"\r\n", "\n"))
 	}
-	a = Answer{Choice: fields.Get("choice"), Comment: text("comment"), By: text("by")}
+	a = suspend.Answer{Choice: fields.Get("choice"), Comment: text("comment"), By: text("by")}
 	if !p.offers(a.Choice) {
 		return a, func(t Texts) string { return t.ChooseOne }
 	}
 	return a, nil
 }
 
-// problem says what is wrong with the texts of an answer, nil for nothing.
-func (a Answer) problem() problem {
+// textProblem says what is wrong with the texts of an answer, nil for nothing.
+func textProblem(a suspend.Answer) problem {
 	switch {
 	case len(a.Comment) > maxComment:
 		return func(t Texts) string {
 			return strings.ReplaceAll(t.CommentTooLong, "{bytes}", strconv.Itoa(len(a.Comment)))
 		}
-	case checkText("name", a.By, limits.MaxSignalSource) != nil:
+	case checkName(a.By) != nil:
 		return func(t Texts) string { return t.NameTooLong }
 	}
 	return nil
 }
 
+// checkName refuses a name that cannot be the source of a signal.
+func checkName(name string) error {
+	return suspend.SentSignal{Name: postedName, Source: name}.Validate()
+}
+
 // offers tells whether a choice is on the page.
-func (p Page) offers(name string) bool {
-	return slices.ContainsFunc(p.Choices, func(c Choice) bool { return c.Name == name })
+func (p page) offers(name string) bool {
+	return slices.ContainsFunc(p.Choices, func(c suspend.Choice) bool { return c.Name == name })
 }
 
 // names lists the choices for programs.
-func (p Page) names() string {
+func (p page) names() string {
 	var names []string
 	for _, c := range p.Choices {
 		names = append(names, strconv.Quote(c.Name))
@@ -140,7 +150,7 @@ func (p Page) names() string {
 }
 
 // label is what the button of a choice says.
-func (p Page) label(name string) string {
+func (p page) label(name string) string {
 	for _, c := range p.Choices {
 		if c.Name == name && c.Label != "" {
 			return c.Label
@@ -159,7 +169,7 @@ func newNonce() string {
 
 // decision is the id of the signal that a choice on one rendering of the page sends. Its first half tells the choice
 // to those who come later and get the id in answer; the second half is the nonce.
-func decision(t Token, choice, nonce string) (id uuid.UUID) {
+func decision(t suspend.Token, choice, nonce string) (id uuid.UUID) {
 	random, err := hex.DecodeString(nonce)
 	if err != nil || len(random) != nonceBytes {
 		random, _ = hex.DecodeString(newNonce())
@@ -170,12 +180,12 @@ func decision(t Token, choice, nonce string) (id uuid.UUID) {
 	return id
 }
 
-func decided(t Token, choice string, id uuid.UUID) bool {
+func decided(t suspend.Token, choice string, id uuid.UUID) bool {
 	return string(mark(t, choice)) == string(id[:8])
 }
 
 // mark is eight bytes that name a choice of one waitpoint; as the beginning of a UUID they have its version, 8.
-func mark(t Token, choice string) []byte {
+func mark(t suspend.Token, choice string) []byte {
 	waitpoint := t.Waitpoint()
 	sum := sha256.Sum256(append(waitpoint[:], choice...))
 	sum[6] = sum[6]&0x0f | 0x80

@@ -1,4 +1,4 @@
-package suspend
+package approval
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 const (
@@ -56,17 +57,17 @@ func bearerTokens(r *http.Request) (tokens []string) {
 
 // onlyToken reads the token of a request, which may be in several places, and there the same. Whatever is wrong with
 // it is answered alike.
-func (x *exchange) onlyToken(places ...[]string) (Token, *reply) {
+func (x *exchange) onlyToken(places ...[]string) (suspend.Token, *reply) {
 	found := slices.DeleteFunc(slices.Concat(places...), func(text string) bool { return text == "" })
 	if len(found) == 0 {
-		return Token{}, x.unauthorized()
+		return suspend.Token{}, x.unauthorized()
 	}
 	if slices.ContainsFunc(found, func(text string) bool { return text != found[0] }) {
-		return Token{}, x.invalid("The request has two different tokens.")
+		return suspend.Token{}, x.invalid("The request has two different tokens.")
 	}
-	t, err := ParseToken(found[0])
+	t, err := suspend.ParseToken(found[0])
 	if err != nil {
-		return Token{}, x.unauthorized()
+		return suspend.Token{}, x.unauthorized()
 	}
 	return t, nil
 }
