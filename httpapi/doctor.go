@@ -2,9 +2,12 @@ package httpapi
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"sync"
 	"time"
 
+	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/doctor"
 )
 
@@ -69,4 +72,22 @@ func (c *call) examine() (doctor.Checkup, error) {
 	return c.h.doctor.get(c.ctx(), func(ctx context.Context) doctor.Diagnosis {
 		return doctor.DiagnoseOpen(ctx, c.h.conn.Engine)
 	})
+}
+
+type health struct {
+	Status string `json:"status"`
+}
+
+func (c *call) healthz() error { return c.answerJSON(http.StatusOK, health{"ok"}) }
+
+func (c *call) readyz() error {
+	ctx, cancel := context.WithTimeout(c.ctx(), 2*time.Second)
+	defer cancel()
+	if err := c.h.client.Ping(ctx); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = flowfabric.ErrTransport
+		}
+		return err
+	}
+	return c.answerJSON(http.StatusOK, health{"ok"})
 }

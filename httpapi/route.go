@@ -195,3 +195,6 @@ func (c *call) answerJSON(status int, v any) error {
 	_, _ = c.w.Write(append(text, '\n'))
 	return nil
 }
+
+// nothing is the body of a change that needs none.
+type nothing struct{}

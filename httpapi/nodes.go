@@ -4,27 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// flowBody is a graph: each node comes after those that it depends on.
-type flowBody struct {
-	flowfabric.Start `for:"flow"`
-	Open             bool       `json:"open,omitempty" jsonschema:"it takes more nodes until it is sealed, and ends only then"`
-	Nodes            []nodeBody `json:"nodes" jsonschema:"1..1000, each after those that it depends on"`
-}
-
-// nodesBody are nodes that are added to a flow.
-type nodesBody struct {
-	Nodes []nodeBody `json:"nodes" jsonschema:"1..1000, each after those of them that it depends on; other names are of nodes that the flow has"`
-}
+// maxNodes is how many nodes a flow of one request has.
+const maxNodes = limits.MaxHTTPNodes
 
 type nodeBody struct {
 	Name             string `json:"name"`
@@ -36,15 +25,6 @@ type nodeBody struct {
 	K          int               `json:"k,omitempty" jsonschema:"of a quorum"`
 	CancelRest bool              `json:"cancel_rest,omitempty" jsonschema:"of all, any and quorum: cancel the others once enough have succeeded, or cannot any more"`
 }
-
-type flowMade struct {
-	ID        string            `json:"id"`
-	Duplicate bool              `json:"duplicate"`
-	Nodes     map[string]string `json:"nodes" jsonschema:"the executions of the nodes"`
-}
-
-// maxNodes is how many nodes a flow of one request has.
-const maxNodes = limits.MaxHTTPNodes
 
 // options are what a node says; nodes are those before it.
 func (n *nodeBody) options(c *call, place string, nodes map[string]flow.Source[[]byte]) ([]flow.NodeOption, error) {
@@ -132,59 +112,4 @@ func (c *call) addNodes(f *flow.Flow, all []nodeBody, at string, nodes map[strin
 		nodes[n.Name] = flow.Add(f, n.Name, handler.Define[[]byte, []byte](n.Kind), n.input(), opts...)
 	}
 	return nil
-}
-
-func newFlowMade(made *client.Flow, f *flow.Flow) flowMade {
-	out := flowMade{ID: made.ID().String(), Duplicate: made.Duplicate(), Nodes: map[string]string{}}
-	for _, name := range f.Nodes() {
-		out.Nodes[name] = made.Member(name).String()
-	}
-	return out
-}
-
-// addToFlow adds nodes to a flow that takes them.
-func (c *call) addToFlow(b *nodesBody) (none flowMade, err error) {
-	to, record, err := c.flowOf()
-	if err != nil {
-		return none, err
-	}
-	f := flow.New(record.Kind)
-	if err := c.addNodes(f, b.Nodes, "/nodes", existing(f, b.Nodes)); err != nil {
-		return none, err
-	}
-	if err := to.Add(c.ctx(), f); err != nil {
-		return none, err
-	}
-	return newFlowMade(to, f), nil
-}
-
-func (c *call) submitFlow() error {
-	var b flowBody
-	if err := c.body(&b); err != nil {
-		return err
-	}
-	if err := c.keyedStart(&b.Start); err != nil {
-		return err
-	}
-	if err := c.whole(&b.Start, ""); err != nil {
-		return err
-	}
-	var how []flow.Option
-	if b.Open {
-		how = append(how, flow.Unsealed())
-	}
-	f, err := c.graphOf(b.Kind, b.Nodes, "/nodes", how...)
-	if err != nil {
-		return err
-	}
-	made, err := client.SubmitFlow(c.ctx(), c.h.client, f, flowfabric.StartWith(b.Start))
-	if err != nil {
-		return err
-	}
-	out := newFlowMade(made, f)
-	c.w.Header().Set("Location", "/v1/flows/"+out.ID)
-	if out.Duplicate {
-		return c.answerJSON(http.StatusOK, out)
-	}
-	return c.answerJSON(http.StatusCreated, out)
 }

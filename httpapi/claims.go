@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/gateway"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+type claimBody struct {
+	Max    int    `json:"max,omitempty" jsonschema:"1..100, default 1"`
+	WaitMs *int64 `json:"wait_ms,omitempty" jsonschema:"how long to wait until there is some: 0..30000, default 20000"`
+}
+
+type claimAnswer struct {
+	Executions []claimed `json:"executions" jsonschema:"none when the time was over"`
+}
+
+// claimed is everything that a handler needs.
+type claimed struct {
+	flowfabric.Route
+	Lease        string                             `json:"lease" jsonschema:"proves in every write that the execution is this worker's; opaque"`
+	LeaseMs      int64                              `json:"lease_ms" jsonschema:"renew before that is over"`
+	ID           string                             `json:"id"`
+	Attempt      uint32                             `json:"attempt" jsonschema:"1 for the first"`
+	AttemptType  string                             `json:"attempt_type" jsonschema:"initial, retry, reclaim, replay, continue, or resumed when the attempt goes on"`
+	Continues    int                                `json:"continues,omitempty" jsonschema:"how often it went on with another input (see :continue)"`
+	Priority     int                                `json:"priority"`
+	CreatedAt    time.Time                          `json:"created_at,omitzero"`
+	Retries      int                                `json:"retries"`
+	Reclaims     int                                `json:"reclaims"`
+	TimeLeftMs   int64                              `json:"time_left_ms,omitempty" jsonschema:"of the attempt's timeout; 0: none"`
+	DeadlineInMs int64                              `json:"deadline_in_ms,omitempty" jsonschema:"0: none"`
+	LastSequence uint64                             `json:"last_sequence" jsonschema:"of the frames that this attempt has; the next one is one more"`
+	Input        flowfabric.Payload                 `json:"input"`
+	InputLost    bool                               `json:"input_lost,omitempty" jsonschema:"somebody deleted it from the store; fail the execution"`
+	Tags         map[string]string                  `json:"tags,omitempty"`
+	Steps        map[string]flowfabric.Payload      `json:"steps,omitempty" jsonschema:"recorded by earlier runs, by name: do not run these again"`
+	Waits        map[string]suspend.Result          `json:"waits,omitempty" jsonschema:"what ended the waits of earlier runs, by name"`
+	Receipts     map[string]map[string]receipt      `json:"receipts,omitempty" jsonschema:"what earlier runs received, by mailbox and number"`
+	Children     map[string]map[string]childOutcome `json:"children,omitempty" jsonschema:"how the children of earlier waits ended, by the names of the wait and of the child"`
+	Flow         string                             `json:"flow,omitempty"`
+	Node         string                             `json:"node,omitempty"`
+	Inputs       map[string]flowfabric.Payload      `json:"inputs,omitempty" jsonschema:"results of upstream nodes, by the name of the input"`
+}
+
+func (c *call) claimWork() error {
+	var b claimBody
+	if err := c.body(&b); err != nil {
+		return err
+	}
+	wait := 20 * time.Second
+	if b.WaitMs != nil {
+		wait = ms(*b.WaitMs)
+	}
+	if b.Max == 0 {
+		b.Max = 1
+	}
+	if b.Max < 1 || b.Max > gateway.MaxClaim {
+		return invalid("/max", "it is %d, want 1..%d", b.Max, gateway.MaxClaim)
+	}
+	if wait < 0 || wait > mostClaimWait {
+		return invalid("/wait_ms", "it is %d, want 0..%d", wait.Milliseconds(), mostClaimWait.Milliseconds())
+	}
+	s, err := c.session(-1)
+	if err != nil {
+		return err
+	}
+	claims, err := c.h.gateway.Claim(c.ctx(), gateway.Request{Worker: s.id, Offer: s.offer, Max: b.Max, Wait: wait,
+		TTL: s.lease})
+	if err != nil && len(claims) == 0 {
+		return err
+	}
+	out := claimAnswer{Executions: make([]claimed, 0, len(claims))}
+	for i := range claims {
+		x, err := c.claimed(s, &claims[i])
+		if err != nil {
+			c.h.gateway.Return(claims)
+			return err
+		}
+		out.Executions = append(out.Executions, x)
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		c.h.gateway.Return(claims)
+		return err
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	_, err = c.w.Write(append(text, '\n'))
+	if err == nil {
+		err = http.NewResponseController(c.w).Flush()
+	}
+	if err != nil && !errors.Is(err, http.ErrNotSupported) || c.ctx().Err() != nil { // nobody took the answer
+		c.h.gateway.Return(claims)
+	}
+	return nil
+}
+
+// claimed is a claim as the worker sees it.
+func (c *call) claimed(s *workerSession, x *gateway.Claim) (claimed, error) {
+	out := claimed{Lease: leaseText(x.Fence), LeaseMs: s.lease.Milliseconds(), ID: x.Fence.Execution.String(),
+		Route: x.Route, Attempt: x.Fence.Attempt,
+		AttemptType: string(x.Type), Continues: x.Continues, Priority: x.Priority, CreatedAt: x.CreatedAt,
+		Retries: x.Retries, Reclaims: x.Reclaims, TimeLeftMs: x.TimeLeft.Milliseconds(),
+		DeadlineInMs: x.DeadlineIn.Milliseconds(),
+		LastSequence: x.LastSequence,
+		Input:        x.Input, InputLost: x.InputLost, Tags: x.Tags, Node: x.Node}
+	if !x.Flow.IsZero() {
+		out.Flow = x.Flow.String()
+	}
+	for name, value := range x.Inputs {
+		if out.Inputs == nil {
+			out.Inputs = map[string]flowfabric.Payload{}
+		}
+		out.Inputs[name] = value
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.Steps)) {
+		if err := out.recorded(c, x.Fence.Execution, name, x.Steps[name]); err != nil {
+			return out, err
+		}
+	}
+	if x.Resume != nil && x.Resume.Name != "" && !engine.IsReceipt(x.Resume.Name) { // receive tells of those
+		out.wait(x.Resume.Name, *x.Resume)
+	}
+	return out, nil
+}
+
+func (out *claimed) wait(name string, answer suspend.Result) {
+	if out.Waits == nil {
+		out.Waits = map[string]suspend.Result{}
+	}
+	out.Waits[name] = answer
+}
+
+// recorded sorts a recorded step: the handler's own, or what the library keeps as one.
+func (out *claimed) recorded(c *call, id flowfabric.ExecutionID, name string, value []byte) error {
+	if name, ok := strings.CutPrefix(name, engine.StepReceipt); ok {
+		return out.received(name, value)
+	}
+	if wait, ok := strings.CutPrefix(name, engine.StepAwait); ok {
+		if engine.IsReceipt(wait) {
+			return nil
+		}
+		r, err := engine.DecodeResume(value)
+		if err == nil {
+			out.wait(wait, r)
+		}
+		return err
+	}
+	if wait, ok := strings.CutPrefix(name, engine.StepChildren); ok {
+		outcomes, err := engine.DecodeChildren(id.Partition(), value)
+		if err != nil {
+			return err
+		}
+		if out.Children == nil {
+			out.Children = map[string]map[string]childOutcome{}
+		}
+		out.Children[wait], err = c.outcomes(outcomes)
+		return err
+	}
+	if strings.HasPrefix(name, "\x1f") { // the library's own
+		return nil
+	}
+	if out.Steps == nil {
+		out.Steps = map[string]flowfabric.Payload{}
+	}
+	out.Steps[name] = value
+	return nil
+}

@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/sourcegraph/conc/pool"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/ids"
+)
+
+type leasesBody struct {
+	Leases []string `json:"leases" jsonschema:"of everything that it still works on, at most 1000"`
+}
+
+type leasesAnswer struct {
+	Leases []leaseAnswer `json:"leases" jsonschema:"in the order of the request"`
+}
+
+type leaseAnswer struct {
+	Lease string `json:"lease"`
+	Held  bool   `json:"held"`
+	Code  string `json:"code,omitempty" jsonschema:"why it is not: stop working on it"`
+}
+
+// leaseText is a fence as workers carry it.
+func leaseText(f flowfabric.Fence) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s,%s,%d,%d,%d", f.Execution, f.Session, f.Claim,
+		f.Epoch, f.Attempt))
+}
+
+func parseLease(text string) (f flowfabric.Fence, ok bool) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	parts := strings.Split(string(raw), ",")
+	if err != nil || len(parts) != 5 || len(parts[1]) > 64 {
+		return f, false
+	}
+	var e [4]error
+	f.Execution, e[0] = flowfabric.ParseExecutionID(parts[0])
+	f.Session = parts[1]
+	f.Claim, e[1] = strconv.ParseUint(parts[2], 10, 53)
+	f.Epoch, e[2] = strconv.ParseUint(parts[3], 10, 53)
+	attempt, err := strconv.ParseUint(parts[4], 10, 32)
+	f.Attempt, e[3] = uint32(attempt), err
+	return f, errors.Join(e[:]...) == nil && leaseText(f) == text // others decode to the same bytes
+}
+
+func noLease(field string) *problem {
+	return &problem{Status: http.StatusBadRequest, Code: "fence_required", Field: field,
+		Detail: "the lease is missing: it came with the execution"}
+}
+
+// fence reads a lease of a body: one that this session was given.
+func (s *workerSession) fence(field, lease string) (flowfabric.Fence, error) {
+	f, ok := parseLease(lease)
+	switch {
+	case lease == "":
+		return f, noLease(field)
+	case !ok:
+		return f, invalid(field, "it is no lease: it came with the execution, and is passed on as it is")
+	case ids.Worker(f.Session) != s.id:
+		return f, &problem{Status: http.StatusConflict, Code: flowfabric.CodeOf(denied.StaleLease), Field: field,
+			Detail: "the lease is another session's"}
+	}
+	return f, nil
+}
+
+// fences reads the leases of a body: those that this session was given.
+func (c *call) fences(leases []string, inFlight int) (*workerSession, []flowfabric.Fence, error) {
+	if len(leases) > maxLeases {
+		return nil, nil, invalid("/leases", "there are %d, want at most %d", len(leases), maxLeases)
+	}
+	s, err := c.session(inFlight)
+	if err != nil {
+		return nil, nil, err
+	}
+	fences := make([]flowfabric.Fence, len(leases))
+	for i, lease := range leases {
+		if fences[i], err = s.fence(fmt.Sprintf("/leases/%d", i), lease); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, fences, nil
+}
+
+func (c *call) renewWork(b *leasesBody) (none leasesAnswer, err error) {
+	s, fences, err := c.fences(b.Leases, len(b.Leases))
+	if err != nil {
+		return none, err
+	}
+	out := leasesAnswer{Leases: make([]leaseAnswer, len(fences))}
+	renewing := pool.New().WithErrors().WithMaxGoroutines(16)
+	for i, f := range fences {
+		renewing.Go(func() error {
+			err := c.h.gateway.Renew(c.ctx(), f, s.lease)
+			out.Leases[i] = leaseAnswer{Lease: b.Leases[i], Held: err == nil, Code: flowfabric.CodeOf(err)}
+			if flowfabric.ClassOf(err) == flowfabric.ClassStop || errors.Is(err, flowfabric.ErrOverBudget) ||
+				err == nil {
+				return nil
+			}
+			return err // it says nothing about the lease: the worker asks again
+		})
+	}
+	return out, renewing.Wait()
+}

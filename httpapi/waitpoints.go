@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+)
+
+type waitpointBody struct {
+	leased
+	Key    string `json:"key" jsonschema:"1..128 bytes of printable ASCII; the same key has the same token in every run"`
+	LifeMs int64  `json:"life_ms,omitempty" jsonschema:"until the execution waits for it: 1000..7 days, default 1 day"`
+}
+
+type closeWaitpointBody struct {
+	leased
+	Key string `json:"key" jsonschema:"of a waitpoint that was opened and that nothing waits for"`
+}
+
+type waitpointToken struct {
+	Token string `json:"token" jsonschema:"its bearer may answer: pass it on inside a step. Empty when the waitpoint is closed"`
+}
+
+// signing makes a call that needs the partition to know a token key. A store that was flushed knows none: then ours
+// are declared, and the call is made again. A partition that signs with another key of ours says so, and the call is
+// made with that.
+func (c *call) signing(partition uint16, make func() error) error {
+	ring := c.h.conn.Keyring
+	for try := 0; ; try++ {
+		err := make()
+		if ring == nil || try == 3 {
+			return err
+		}
+		refusal, ok := errors.AsType[*flowfabric.Error](err)
+		switch {
+		case errors.Is(err, denied.NoTokenKeys):
+			if err := ring.Seed(c.ctx(), c.h.conn.Engine); err != nil {
+				return err
+			}
+		case ok && errors.Is(err, denied.KidNotCurrent) && ring.Has(denied.Slot(refusal, 0)):
+			ring.Use(partition, denied.Slot(refusal, 0))
+		default:
+			return err
+		}
+	}
+}
+
+func (c *call) openWaitpoint(f flowfabric.Fence, b *waitpointBody) (*waitpointToken, error) {
+	if err := printable("/key", b.Key); err != nil {
+		return nil, err
+	}
+	life := 24 * time.Hour
+	if b.LifeMs != 0 {
+		life = ms(b.LifeMs)
+	}
+	if life < time.Second || life > 7*24*time.Hour {
+		return nil, invalid("/life_ms", "it is %d, want 1000..%d", b.LifeMs, (7 * 24 * time.Hour).Milliseconds())
+	}
+	var opened engine.Opened
+	err := c.signing(f.Execution.Partition(), func() error {
+		minted, _, err := c.h.conn.Keyring.Mint(f.Execution, b.Key)
+		if err == nil {
+			opened, err = c.h.conn.Engine.CreatePendingWaitpoint(c.ctx(), f, b.Key, minted, life)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	token, err := c.h.conn.Keyring.Token(f.Execution, opened)
+	if err != nil {
+		return nil, err
+	}
+	return &waitpointToken{token.Reveal()}, nil
+}
+
+// closeWaitpoint closes the waitpoint of a key; one that is closed stays so.
+func (c *call) closeWaitpoint(f flowfabric.Fence, b *closeWaitpointBody) (*already, error) {
+	if err := printable("/key", b.Key); err != nil {
+		return nil, err
+	}
+	r, err := c.h.conn.Engine.ReadSuspension(c.ctx(), f.Execution)
+	if err != nil {
+		return nil, err
+	}
+	id, open := uuid.New(), false // of nobody: the server judges the lease first
+	for _, w := range r.Waitpoints {
+		if w.Key == b.Key && !open {
+			id, open = w.ID, w.Open()
+		}
+	}
+	before, err := c.h.conn.Engine.CloseWaitpoint(c.ctx(), f, id)
+	return &already{before}, err
+}
