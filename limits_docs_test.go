@@ -82,6 +82,7 @@ func TestLimitsDocs(t *testing.T) {
 			int(limits.MaxLimitPer/day)),
 		"keys with a limit":        "no limit",
 		"dimensions of a budget":   fmt.Sprint(limits.MaxDimensions),
+		"key of a spend":           bytes(limits.MaxSpendKey),
 		"definition of a schedule": bytes(limits.MaxSchedule),
 		"jitter of a schedule": fmt.Sprintf("%.0f hours",
 			limits.MaxJitter.Hours()),

@@ -52,7 +52,7 @@ type run struct {
 //
 // Errors come with the result so far: a [*LimitError]; what the model, or a tool that may end the run, returned;
 // flowfabric.ErrInvalidInput for a configuration that is not valid; the errors of handler.Step,
-// handler.Task.SpendAll, suspend.Ask and suspend.ReceiveMessage; the context's cause. A panic of a tool goes on in
+// handler.Task.SpendUsage, suspend.Ask and suspend.ReceiveMessage; the context's cause. A panic of a tool goes on in
 // the handler. A handler calls Run from one goroutine at a time.
 func Run(ctx context.Context, t *handler.Task, cfg Config) (Result, error) {
 	if t == nil {

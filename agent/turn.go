@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
@@ -128,7 +129,7 @@ func (r *run) spend(ctx context.Context, u Usage) error {
 	if len(amounts) == 0 {
 		return nil
 	}
-	return r.task.SpendAll(ctx, amounts)
+	return r.task.SpendUsage(ctx, admission.Usage{Amounts: amounts})
 }
 
 // settle makes an answer what a later run will read back, and refuses one that is none.

@@ -57,18 +57,22 @@ func (e *OverBudgetError) Error() string {
 func (e *OverBudgetError) Unwrap() error { return flowfabric.ErrOverBudget }
 
 // Spend reports that the handler uses n of a dimension, for example tokens, to every budget among the gates of the
-// execution. It is [Task.SpendAll] with one dimension.
+// execution. It is [Task.SpendUsage] with one dimension.
 func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
-	return t.SpendAll(ctx, map[string]int64{dimension: n})
+	return t.SpendUsage(ctx, admission.Usage{Amounts: map[string]int64{dimension: n}})
 }
 
-// SpendAll reports what the handler uses, by dimension, to every budget among the gates of the execution, in the
-// order of their names; without budgets it counts nothing, and a warning says so once a minute and kind. All budgets
-// count it, or none: what one of them refuses is taken back from those before it. Budgets with StrictDimensions are
-// not told of dimensions that they do not limit. Report small amounts, before or while they are used: what was used
-// already when it is refused is over the limit. One call to the server for each budget; concurrent spends of a task
-// wait for each other. A handler that runs again reports again: spend inside the [Step] whose cost it is, so that a
-// step which is recalled costs nothing.
+// SpendUsage reports what the handler uses, u.Amounts by dimension, to u.Budget, or if that is empty, to every budget
+// among the gates of the execution, in the order of their names; without budgets it counts nothing, and a warning says
+// so once a minute and kind. All budgets count it, or none: what one of them refuses is taken back from those before
+// it. Budgets with StrictDimensions are not told of dimensions that they do not limit. Report small amounts, before or
+// while they are used: what was used already when it is refused is over the limit. One call to the server for each
+// budget; concurrent spends of a task wait for each other.
+//
+// A handler that runs again reports again. There are two ways to count a cost once. Spend inside the [Step] whose cost
+// it is: a step that is recalled costs nothing. Or give the spend a key: each budget counts the key of an execution
+// once within 24 h, whatever run or attempt repeats it. u.Key is 1..64 bytes of printable ASCII without spaces. The
+// other fields of u stay zero: the task fills them in.
 //
 // A refusal is a [*OverBudgetError]. The budget decides what happens next: with reject the handler decides, and an
 // error it returns is a failure of category budget_exceeded like any other; with fail its context ends, with this
@@ -82,15 +86,17 @@ func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 // marks them as late then. They are counted once, however often the report must be sent.
 //
 // Errors, the first three of which are permanent when the handler returns them, see [Permanent]:
-// flowfabric.ErrInvalidInput (an amount below 0 or above 2^53-1) and ErrInvalidInput (name or number of dimensions,
-// at most 64), before any call; ErrInvalidInput, when no budget knows one; ErrOverBudget; ErrNotFound, when one was
-// removed; code task_consumed after the handler returned. In all these cases nothing was counted. ErrTransport, or
-// another error of class retry: it is not known whether it was counted, and the task reports it again before its next
-// spend and when the handler returns. So do not repeat such a spend; it would count twice. If it is refused then, the
-// next Spend returns that, and counts nothing of its own.
-func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) (err error) {
+// flowfabric.ErrInvalidInput (an amount below 0 or above 2^53-1) and ErrInvalidInput (key, budget, name or number of
+// dimensions, at most 64), before any call; ErrInvalidInput, when no budget knows one; ErrOverBudget; ErrConflict, when
+// the key had other amounts; ErrNotFound, when a budget was removed; code task_consumed after the handler returned. In
+// all these cases nothing was counted. ErrTransport, or another error of class retry: it is not known whether it was
+// counted, and the task reports it again before its next spend and when the handler returns. So do not repeat such a
+// spend without a key; it would count twice. If it is refused then, the next spend returns that, and counts nothing of
+// its own.
+func (t *Task) SpendUsage(ctx context.Context, u admission.Usage) (err error) {
 	defer func() { err = denied.Last(err) }()
-	if err := validateAmounts(amounts); err != nil {
+	amounts := u.Amounts
+	if err := validateUsage(u); err != nil {
 		return fmt.Errorf("spend: %w", err)
 	}
 	t.mu.Lock()
@@ -108,6 +114,13 @@ func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) (err erro
 	if s == nil || len(amounts) == 0 {
 		return nil
 	}
+	budgets := s.budgets
+	if u.Budget != "" {
+		if budgets = []string{u.Budget}; !slices.Contains(s.budgets, u.Budget) {
+			return fmt.Errorf("spend: %w: budget %.64q is not among the gates of the execution, they have %s",
+				flowfabric.ErrInvalidInput, u.Budget, strings.Join(s.budgets, ", "))
+		}
+	}
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	if s.closed {
@@ -118,7 +131,7 @@ func (t *Task) SpendAll(ctx context.Context, amounts map[string]int64) (err erro
 	if err := s.settle(ctx); err != nil {
 		return fmt.Errorf("spend, an earlier one: %w", err)
 	}
-	s.open = &spend{amounts: maps.Clone(amounts)}
+	s.open = &spend{budgets: budgets, key: u.Key, amounts: maps.Clone(amounts)}
 	if err := s.settle(ctx); err != nil {
 		return fmt.Errorf("spend: %w", err)
 	}
@@ -152,7 +165,16 @@ func (s *seldom) now(name string) bool {
 // maxSeldom bounds the names that are remembered.
 const maxSeldom = 1024
 
-func validateAmounts(amounts map[string]int64) error {
+func validateUsage(u admission.Usage) error {
+	amounts := u.Amounts
+	if !u.Execution.IsZero() || u.Epoch != 0 || u.Sequence != 0 {
+		return fmt.Errorf("%w: execution, epoch and sequence are the task's, leave them zero",
+			flowfabric.ErrInvalidInput)
+	}
+	if len(u.Key) > limits.MaxSpendKey || strings.ContainsFunc(u.Key, func(r rune) bool { return r < '!' || r > '~' }) {
+		return fmt.Errorf("%w: key %.80q, want at most %d bytes of printable ASCII without spaces",
+			flowfabric.ErrInvalidInput, u.Key, limits.MaxSpendKey)
+	}
 	if len(amounts) > limits.MaxDimensions {
 		return fmt.Errorf("%w: %d dimensions, want at most %d", flowfabric.ErrInvalidInput, len(amounts),
 			limits.MaxDimensions)
@@ -186,8 +208,10 @@ type counter struct{ budget, dimension string }
 // strangeFor is how long a budget is not asked for a dimension that it did not know: it may be told of it meanwhile.
 const strangeFor = 10 * time.Second
 
-// spend is one call of SpendAll on its way.
+// spend is one call of SpendUsage on its way.
 type spend struct {
+	budgets []string // that are told of it
+	key     string
 	amounts map[string]int64
 	at      int               // the budget whose turn it is
 	sent    *admission.Usage  // the report to it that has not been answered
@@ -216,7 +240,7 @@ func (s *spending) settle(ctx context.Context) error {
 	if o == nil {
 		return nil
 	}
-	for o.at < len(s.budgets) {
+	for o.at < len(o.budgets) {
 		again, err := s.report(ctx, o)
 		if err != nil {
 			if o.sent == nil {
@@ -234,7 +258,7 @@ func (s *spending) settle(ctx context.Context) error {
 
 // report tells the budget whose turn it is. again: it does not know all dimensions, and is to be told of the others.
 func (s *spending) report(ctx context.Context, o *spend) (again bool, err error) {
-	name := s.budgets[o.at]
+	name := o.budgets[o.at]
 	if o.sent == nil {
 		part := maps.Clone(o.amounts)
 		maps.DeleteFunc(part, func(dim string, _ int64) bool {
@@ -246,7 +270,7 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 		s.last[name]++
 		fence := s.task.Fence()
 		o.sent = &admission.Usage{Budget: name, Execution: fence.Execution, Epoch: fence.Epoch, Sequence: s.last[name],
-			Amounts: part}
+			Key: o.key, Amounts: part}
 	}
 	sent := *o.sent
 	r, err := s.task.cfg.Spender.ReportUsage(ctx, sent)
@@ -300,7 +324,7 @@ func (s *spending) known(ctx context.Context, o *spend) error {
 	for _, dim := range slices.Sorted(maps.Keys(o.amounts)) {
 		if !slices.ContainsFunc(o.counted, func(u admission.Usage) bool { _, ok := u.Amounts[dim]; return ok }) {
 			s.undo(ctx, o)
-			return fmt.Errorf("%w: %s, in budget %s", denied.Dimension, dim, strings.Join(s.budgets, ", "))
+			return fmt.Errorf("%w: %s, in budget %s", denied.Dimension, dim, strings.Join(o.budgets, ", "))
 		}
 	}
 	return nil

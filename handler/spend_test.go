@@ -54,7 +54,7 @@ func newTill(specs ...admission.Budget) *till {
 }
 
 func (b *till) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
-	b.calls = append(b.calls, fmt.Sprintf("%s#%d", u.Budget, u.Sequence))
+	b.calls = append(b.calls, call(u))
 	if ctx.Err() != nil {
 		return admission.Reported{}, ctx.Err()
 	}
@@ -67,6 +67,11 @@ func (b *till) ReportUsage(ctx context.Context, u admission.Usage) (admission.Re
 	}
 	r, refused := b.count(u)
 	return r, errors.Join(refused, err)
+}
+
+// call is a report as the calls of a till have it.
+func call(u admission.Usage) string {
+	return strings.TrimSpace(fmt.Sprintf("%s#%d %s", u.Budget, u.Sequence, u.Key))
 }
 
 func (b *till) count(u admission.Usage) (r admission.Reported, err error) {
@@ -117,7 +122,7 @@ func (b *till) count(u admission.Usage) (r admission.Reported, err error) {
 }
 
 func (b *till) UndoUsage(_ context.Context, u admission.Usage) (bool, []engine.Waiter, error) {
-	b.calls = append(b.calls, fmt.Sprintf("undo %s#%d", u.Budget, u.Sequence))
+	b.calls = append(b.calls, "undo "+call(u))
 	p := b.purses[u.Budget]
 	if p.sequence != u.Sequence || p.last == nil {
 		return false, nil, nil
@@ -185,7 +190,8 @@ func TestSpend(t *testing.T) {
 		{map[string]int64{"tokens": -1}, denied.Delta}, {map[string]int64{"tokens": 1 << 53}, denied.Delta},
 		{map[string]int64{"Tokens": 1}, flowfabric.ErrInvalidInput}, {nil, nil},
 	} {
-		if err := task.SpendAll(ctx, tc.amounts); !errors.Is(err, tc.want) || tc.want == nil && err != nil {
+		if err := task.SpendUsage(ctx, admission.Usage{Amounts: tc.amounts}); !errors.Is(err, tc.want) ||
+			tc.want == nil && err != nil {
 			t.Errorf("%v: %v", tc.amounts, err)
 		}
 	}
@@ -193,7 +199,7 @@ func TestSpend(t *testing.T) {
 	for i := range limits.MaxDimensions + 1 {
 		many[fmt.Sprint("d", i)] = 1
 	}
-	if err := task.SpendAll(ctx, many); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if err := task.SpendUsage(ctx, admission.Usage{Amounts: many}); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}
 	if len(b.calls) != 4 {
@@ -235,6 +241,32 @@ func TestSpendIsAllOrNothing(t *testing.T) {
 	}
 	if want := []string{"a#2", "b#2", "undo a#2", "a#3", "b#3", "c#2"}; !slices.Equal(b.calls[3:], want) {
 		t.Errorf("%v, want %v", b.calls[3:], want)
+	}
+}
+
+// A spend may name one budget, and its key goes to each budget that is told.
+func TestSpendUsage(t *testing.T) {
+	b := newTill(purseOf("a", 0, ""), purseOf("b", 10, admission.HardReject))
+	task, ctx := b.task(nil)
+	use := func(budget, key string) admission.Usage {
+		return admission.Usage{Budget: budget, Key: key, Amounts: map[string]int64{"tokens": 4}}
+	}
+	must.No(t, task.SpendUsage(ctx, use("b", "once")))
+	must.No(t, task.SpendUsage(ctx, use("", strings.Repeat("k", limits.MaxSpendKey))))
+	over, ok := errors.AsType[*handler.OverBudgetError](task.SpendUsage(ctx, use("", "third")))
+	if !ok || over.Budget != "b" || b.spent() != "a 4, b 8" {
+		t.Errorf("%v, %s", over, b.spent())
+	}
+	long := strings.Repeat("k", limits.MaxSpendKey)
+	want := []string{"b#1 once", "a#1 " + long, "b#2 " + long, "a#2 third", "b#3 third", "undo a#2 third"}
+	if !slices.Equal(b.calls, want) {
+		t.Errorf("%q, want %q", b.calls, want)
+	}
+	for _, u := range []admission.Usage{use("c", ""), use("rate", ""), use("", long+"k"), use("", "a key"),
+		{Sequence: 1, Amounts: map[string]int64{"tokens": 1}}, {Epoch: 7}, {Execution: flowfabric.NewExecutionID(1)}} {
+		if err := task.SpendUsage(ctx, u); !errors.Is(err, flowfabric.ErrInvalidInput) || len(b.calls) != len(want) {
+			t.Errorf("%+v: %v, %q", u, err, b.calls)
+		}
 	}
 }
 
@@ -344,12 +376,12 @@ func TestSpendOfUnknownDimensions(t *testing.T) {
 		b := newTill(tokens, cost)
 		task, ctx := b.task(nil)
 		for range 2 {
-			must.No(t, task.SpendAll(ctx, map[string]int64{"tokens": 2, "cost": 3}))
+			must.No(t, task.SpendUsage(ctx, admission.Usage{Amounts: map[string]int64{"tokens": 2, "cost": 3}}))
 		}
 		if want := []string{"a#1", "a#2", "b#1", "b#2", "a#3", "b#3"}; !slices.Equal(b.calls, want) {
 			t.Errorf("%v, want %v", b.calls, want)
 		}
-		err := task.SpendAll(ctx, map[string]int64{"tokens": 2, "images": 1})
+		err := task.SpendUsage(ctx, admission.Usage{Amounts: map[string]int64{"tokens": 2, "images": 1}})
 		if !errors.Is(err, denied.Dimension) || !strings.Contains(err.Error(), "images, in budget a, b") {
 			t.Error(err)
 		}

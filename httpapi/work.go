@@ -65,6 +65,7 @@ type spendBody struct {
 	leased
 	Budget   string           `json:"budget" jsonschema:"one of the budgets of the claim"`
 	Sequence uint64           `json:"sequence" jsonschema:"1, 2, … for each budget under one lease; a repeat counts nothing"`
+	Key      string           `json:"key,omitempty" jsonschema:"1..64 bytes of printable ASCII without spaces: the budget counts the key of an execution once within 24 h, also under another lease"`
 	Amounts  map[string]int64 `json:"amounts" jsonschema:"by dimension. What is used is counted also when the lease is over"`
 }
 
@@ -234,6 +235,9 @@ func (c *call) spend(f flowfabric.Fence, b *spendBody) (*admission.Reported, err
 	if b.Sequence < 1 {
 		return nil, invalid("/sequence", "it is missing: count 1, 2, … for each budget under one lease")
 	}
+	if len(b.Key) > limits.MaxSpendKey {
+		return nil, invalid("/key", "it has %d bytes, want at most %d", len(b.Key), limits.MaxSpendKey)
+	}
 	s, err := c.h.client.Get(c.ctx(), f.Execution)
 	if err != nil {
 		return nil, err
@@ -242,7 +246,7 @@ func (c *call) spend(f flowfabric.Fence, b *spendBody) (*admission.Reported, err
 		return nil, invalid("/budget", "%.64q is no budget of the execution", b.Budget)
 	}
 	r, err := c.h.conn.Engine.ReportUsage(c.ctx(), admission.Usage{Budget: b.Budget, Execution: f.Execution,
-		Epoch: f.Epoch, Sequence: b.Sequence, Amounts: b.Amounts})
+		Epoch: f.Epoch, Sequence: b.Sequence, Key: b.Key, Amounts: b.Amounts})
 	if err != nil {
 		return nil, err
 	}

@@ -221,7 +221,7 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_put_budget", putBudget(s.budget, "1", "60000", "", "tokens", "200", "80")},
 		{"ff_report_usage", []string{proto, s.budget, spenderText(s.spender), "0", "0", "second", "1", "tokens", "45"}},
 		{"ff_report_usage", []string{proto, s.budget, spenderText(s.spender), "7", "1", "", "1", "tokens", "5"}},
-		{"ff_undo_usage", []string{proto, s.spent, spenderText(s.spender), "3", "1"}},
+		{"ff_undo_usage", []string{proto, s.spent, spenderText(s.spender), "3", "1", ""}},
 		{"ff_adjust_budget", []string{proto, s.budget, "me", "reason", uuid.NewString(), "1", "tokens", "-5"}},
 		{"ff_reset_budget", []string{proto, s.budget, "me", "1", uuid.NewString()}},
 		{"ff_release_usage", []string{proto, "me", "1", s.budget, spenderText(s.spender), "asked", "0"}},

@@ -57,6 +57,45 @@ var spendScenarios = []scenario{
 		missing.Execution = flowfabric.NewExecutionID(w.p)
 		undo(missing, false, 40)
 	}},
+	{name: "a keyed spend counts once for its execution, and again after it was undone", run: func(w *env) {
+		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
+		b := g.budget(func(b *admission.Budget) { b.StrictDimensions = true })
+		report := func(id flowfabric.ExecutionID, epoch, sequence uint64, n int64, more ...string) (admission.Usage,
+			admission.Reported, error) {
+			u := admission.Usage{Budget: b, Execution: id, Epoch: epoch, Sequence: sequence, Key: "k",
+				Amounts: map[string]int64{"tokens": n}}
+			for _, dim := range more {
+				u.Amounts[dim] = 1
+			}
+			r, err := w.e.ReportUsage(w.ctx, u)
+			return u, r, err
+		}
+		counts := func(id flowfabric.ExecutionID, epoch, sequence uint64, replayed bool, used int64) admission.Usage {
+			w.Helper()
+			u, r, err := report(id, epoch, sequence, 10)
+			w.no(err)
+			w.all("report", eq(r.Applied, true), eq(r.Replayed, replayed), eq(g.spent(b, "tokens"), used))
+			w.check()
+			return u
+		}
+		first := counts(id, 5, 1, false, 10)
+		again := counts(id, 5, 2, true, 10)
+		later := counts(id, 6, 1, true, 10) // of a later run
+		counts(flowfabric.NewExecutionID(w.p), 5, 1, false, 20)
+		_, _, err := report(id, 6, 2, 11)
+		w.is(err, flowfabric.ErrConflict)
+		_, _, err = report(id, 6, 3, 10, "strange") // the next report leaves it out
+		w.is(err, denied.Dimension)
+		for _, u := range []admission.Usage{again, later} { // neither has counted anything
+			undone, _, err := w.e.UndoUsage(w.ctx, u)
+			w.no(err)
+			w.all("undo", eq(undone, false), eq(g.spent(b, "tokens"), int64(20)))
+		}
+		undone, _, err := w.e.UndoUsage(w.ctx, first)
+		w.no(err)
+		w.all("undo", eq(undone, true), eq(g.spent(b, "tokens"), int64(10)))
+		counts(id, 6, 4, false, 20)
+	}},
 	{name: "an undo does not take back what was refunded or counted in another period", run: func(w *env) {
 		g, id := newGates(w), flowfabric.NewExecutionID(w.p)
 		b := g.budget(func(b *admission.Budget) { b.Reset = flowfabric.Millis(time.Minute) })
@@ -149,7 +188,7 @@ var spendScenarios = []scenario{
 		for _, who := range []string{name, "3-" + name, "." + name, "03." + name, "-1." + name, "65536." + name,
 			"3." + strings.ToUpper(name), "3." + name[1:], "3." + name + " "} {
 			for _, c := range [][]string{{"ff_report_usage", proto, b, who, "0", "0", "k", "1", "tokens", "1"},
-				{"ff_undo_usage", proto, b, who, "5", "1"},
+				{"ff_undo_usage", proto, b, who, "5", "1", ""},
 				{"ff_release_usage", proto, "me", "1", b, who, "asked", "0"}} {
 				same(w, c[0]+" of "+who, w.fcallOn([]string{root}, c[0], c[1:]...).code, "invalid_input")
 			}

@@ -99,7 +99,7 @@ func removed(r *reader, err error) (already bool, _ error) {
 // denied.Idempotency; ErrInvalidInput also of what would be a 65th dimension of the period, of which those with
 // limits have theirs kept free; a breach is no error.
 func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.Reported, error) {
-	q := wire.ReportUsage{Name: u.Budget, Epoch: int(u.Epoch), Sequence: int(u.Sequence), Key: u.Key,
+	q := wire.ReportUsage{Name: u.Budget, Epoch: int(u.Epoch), Sequence: int(u.Sequence), Key: reportKey(u),
 		Dimensions: amounts[wire.ReportUsageDimension](u.Amounts)}
 	if !u.Execution.IsZero() {
 		q.Execution = full(u.Execution)
@@ -130,9 +130,18 @@ func (e *Engine) ReportUsage(ctx context.Context, u admission.Usage) (admission.
 // denied.NoBudget.
 func (e *Engine) UndoUsage(ctx context.Context, u admission.Usage) (undone bool, wake []Waiter, err error) {
 	r, already, err := read[wire.UndoUsageReply](e.onGate(ctx, flowfabric.BudgetGate(u.Budget), false,
-		wire.UndoUsage{Name: u.Budget, Execution: full(u.Execution), Epoch: int(u.Epoch), Sequence: int(u.Sequence)}))
+		wire.UndoUsage{Name: u.Budget, Execution: full(u.Execution), Epoch: int(u.Epoch), Sequence: int(u.Sequence),
+			Key: reportKey(u)}))
 	wake, err = waiters(fnUndoUsage, r.Waiters, err)
 	return err == nil && !already, wake, err
+}
+
+// reportKey is the key of a report in its budget: one from the holder of an execution is that execution's own.
+func reportKey(u admission.Usage) string {
+	if u.Sequence == 0 || u.Key == "" {
+		return u.Key
+	}
+	return full(u.Execution) + "/" + u.Key
 }
 
 // amounts are the rows of what was used or reported, in the order of dimensions.

@@ -122,6 +122,7 @@ const (
 	MaxLimit                   = 1_000_000
 	MaxLimitPer                = 30 * 24 * time.Hour
 	MaxDimensions              = 64 // of a budget, and of a report
+	MaxSpendKey                = 64 // bytes; with the execution before it at most 128
 	DefaultBudgetPartitions    = 32
 	DefaultQuotaPartitions     = 32
 )

@@ -1040,18 +1040,20 @@ func (x *TrimOutboxReply) Read(r *Reader) {
 // counted, so that what one of several budgets refuses is counted by none. A report that was refused, taken back
 // before, late, or followed by another one stays as it is. What was given back meanwhile is not given back twice.
 // Breaches that the report met stay counted. Those who wait for the budget are answered, to be woken, and again if
-// the call is repeated. The execution is "<partition>.<uuid>".
+// the call is repeated. The execution is "<partition>.<uuid>". The report's key, if it had one, is forgotten, so
+// that it can be reported again.
 type UndoUsage struct {
 	Name      string
 	Execution string
-	Epoch     int // 1..
-	Sequence  int // 1..
+	Epoch     int    // 1..
+	Sequence  int    // 1..
+	Key       string // 0..128 bytes
 }
 
 func (UndoUsage) Function() string { return "ff_undo_usage" }
 
 func (a UndoUsage) Append(to []string) []string {
-	to = append(to, a.Name, a.Execution, number(a.Epoch), number(a.Sequence))
+	to = append(to, a.Name, a.Execution, number(a.Epoch), number(a.Sequence), a.Key)
 	return to
 }
 

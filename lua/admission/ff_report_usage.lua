@@ -204,10 +204,10 @@ local function ff_report_usage(ctx, q)
   if bad then return bad end
   local b = budget.read(ctx, q.name)
   if not b then return reply.err('budget_not_found', q.name) end
-  local before = ff_report.known(ctx, b, q)
-  if before then return before end
   local unknown = ff_report.unknown(b, q)
-  if unknown then return unknown end
+  if unknown and q.sequence > 0 then return unknown end -- a holder asks again without those, with the same key
+  local before = ff_report.known(ctx, b, q) or unknown
+  if before then return before end
   local l, place = q.id ~= '' and budget.ledger(ctx, b, q.id) or {}, nil
   if q.sequence > 0 then
     place, before = ff_report.place(q, l)

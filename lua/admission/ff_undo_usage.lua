@@ -2,10 +2,10 @@
 -- several budgets refuses is counted by none. A report that was refused, taken back before, late, or followed by
 -- another one stays as it is. What was given back meanwhile is not given back twice. Breaches that the report met
 -- stay counted. Those who wait for the budget are answered, to be woken, and again if the call is repeated. The
--- execution is "<partition>.<uuid>".
+-- execution is "<partition>.<uuid>". The report's key, if it had one, is forgotten, so that it can be reported again.
 -- Flags:   allow-oom
 -- Go:      Engine.UndoUsage
--- Args:    protocol name:label execution:ref epoch:n(1..) sequence:n(1..)
+-- Args:    protocol name:label execution:ref epoch:n(1..) sequence:n(1..) key:bytes(128)
 -- Replies: OK waiters:rows {waiter:text}; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input budget_not_found
 local function ff_undo_usage(ctx, q)
@@ -42,6 +42,7 @@ local function ff_undo_usage(ctx, q)
   budget.some('HSET', keys.ledger(ctx.r, name, id), fields)
   budget.some('HDEL', keys.ledger(ctx.r, name, id), gone)
   budget.some('HSET', keys.usage(ctx.r, name), sets)
+  if q.key ~= '' then redis.call('DEL', keys.report(ctx.r, name, q.key)) end
   local waiters = {}
   if #sets > 0 and not budget.exhausted(b) then budget.waiters(keys.budget_waiters(ctx.r, name), 256, waiters) end
   local out = reply.ok(reply.int(#waiters), unpack(waiters))

@@ -722,6 +722,7 @@ function decode.ff_undo_usage(argv)
     execution = argv[3],
     epoch = args.int(argv[4], 1, 9007199254740991),
     sequence = args.int(argv[5], 1, 9007199254740991),
+    key = argv[6],
   }
   if not args.label(q.name) then
     return nil, reply.err('invalid_input', 'name: 1..64 letters, digits, _ . and -, a letter or digit first')
@@ -734,6 +735,9 @@ function decode.ff_undo_usage(argv)
   end
   if not q.sequence then
     return nil, reply.err('invalid_input', 'sequence: at least 1')
+  end
+  if not q.key or #q.key > 128 then
+    return nil, reply.err('invalid_input', 'key: at most 128 bytes')
   end
   return q
 end
