@@ -8,42 +8,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
-// Class says what a caller should do about an error.
-type Class uint8
-
-const (
-	// ClassStop: the answer is final for this caller; a holder that gets it must cease work.
-	ClassStop Class = iota + 1
-	// ClassRetry: nothing was decided; the same call may be made again after a pause.
-	ClassRetry
-	// ClassInfo: the wanted change does not apply (any more); nothing was written.
-	ClassInfo
-	// ClassCaller: the request itself is wrong; fix the caller or its configuration.
-	ClassCaller
-	// ClassBug: an invariant of the library is broken; alarm.
-	ClassBug
-)
-
-func (c Class) String() string {
-	switch c {
-	case ClassStop:
-		return "stop"
-	case ClassRetry:
-		return "retry"
-	case ClassInfo:
-		return "info"
-	case ClassCaller:
-		return "caller"
-	case ClassBug:
-		return "bug"
-	}
-	return "unknown"
-}
-
 // define adds an error to the table. kind, if it is given, is the exported error that stands for several codes, this
 // one among them.
-func define(code string, class Class, meaning string, kind ...error) error {
-	s := &fault.Sentinel{Code: code, Class: uint8(class), Meaning: meaning}
+func define(code string, class fault.Class, meaning string, kind ...error) error {
+	s := &fault.Sentinel{Code: code, Class: class, Meaning: meaning}
 	if len(kind) > 0 {
 		s.Kind = kind[0]
 	}
@@ -56,212 +24,212 @@ func define(code string, class Class, meaning string, kind ...error) error {
 // them.
 var (
 	// ErrInvalidInput: a value is missing, out of bounds or not well formed; the error names it.
-	ErrInvalidInput = define("invalid_input", ClassCaller, "a value is not valid")
+	ErrInvalidInput = define("invalid_input", fault.Caller, "a value is not valid")
 	// ErrPayloadTooLarge: an input, result, frame, step, message, signal or summary has more bytes than it may.
-	ErrPayloadTooLarge = define("payload_too_large", ClassCaller, "the bytes exceed the documented limit")
+	ErrPayloadTooLarge = define("payload_too_large", fault.Caller, "the bytes exceed the documented limit")
 	// ErrLimit: the maximum number is reached, of steps, waitpoints, signals, messages, replays, members of a
 	// flow or routes.
-	ErrLimit = define("limit_reached", ClassCaller, "the maximum number is reached")
+	ErrLimit = define("limit_reached", fault.Caller, "the maximum number is reached")
 	// ErrNotFound: the execution, flow, schedule, budget, quota, waitpoint, step, worker or session that the call
 	// names does not exist.
-	ErrNotFound = define("execution_not_found", ClassStop,
+	ErrNotFound = define("execution_not_found", fault.Stop,
 		"the execution does not exist: it was never created, or it was purged")
 	// ErrConflict: the key or name belongs to something else already, or what was to be changed has changed since it
 	// was read.
-	ErrConflict = define("conflict", ClassCaller,
+	ErrConflict = define("conflict", fault.Caller,
 		"the key or name belongs to something else, or it changed since it was read")
 	// ErrTerminal: the execution or the flow has ended.
-	ErrTerminal = define("execution_terminal", ClassInfo, "the execution has already ended")
+	ErrTerminal = define("execution_terminal", fault.Info, "the execution has already ended")
 	// ErrState: what is asked for does not apply in the present state, and that is not that it has ended
 	// ([ErrTerminal]).
-	ErrState = define("wrong_state", ClassInfo, "this does not apply in the present state")
+	ErrState = define("wrong_state", fault.Info, "this does not apply in the present state")
 
 	// ErrLaneClosed: the lane is draining or disabled; an operator may open it again.
-	ErrLaneClosed = define("lane_closed", ClassRetry, "the lane is draining or disabled and takes no new work")
-	ErrFeedGap    = define("feed_gap", ClassInfo, "events were trimmed before they were read")
+	ErrLaneClosed = define("lane_closed", fault.Retry, "the lane is draining or disabled and takes no new work")
+	ErrFeedGap    = define("feed_gap", fault.Info, "events were trimmed before they were read")
 
 	// ErrInvalidToken: no token was given, or one that opens nothing here, whatever the reason.
-	ErrInvalidToken = define("invalid_token", ClassStop, "the token does not open any waitpoint")
-	ErrTokenExpired = define("token_expired", ClassStop, "the key of the token was rotated out; ask for a new token")
+	ErrInvalidToken = define("invalid_token", fault.Stop, "the token does not open any waitpoint")
+	ErrTokenExpired = define("token_expired", fault.Stop, "the key of the token was rotated out; ask for a new token")
 	// ErrNoTokenKeys: no token key is configured, or none that is in use.
-	ErrNoTokenKeys = define("hmac_secret_not_initialized", ClassStop,
+	ErrNoTokenKeys = define("hmac_secret_not_initialized", fault.Stop,
 		"no token key is configured: set FLOWFABRIC_TOKEN_KEYS=kid:hex (openssl rand -hex 32)")
 	// ErrWaitpointClosed: the signal, or the request for a new token, came too late.
-	ErrWaitpointClosed = define("waitpoint_closed", ClassInfo, "the signal came too late: the waitpoint is closed")
+	ErrWaitpointClosed = define("waitpoint_closed", fault.Info, "the signal came too late: the waitpoint is closed")
 
 	// ErrPartitionFrozen: an operator froze the partition (admin.Admin.Freeze); it answers again after a thaw.
-	ErrPartitionFrozen = define("partition_frozen", ClassRetry, "the partition is frozen for maintenance")
+	ErrPartitionFrozen = define("partition_frozen", fault.Retry, "the partition is frozen for maintenance")
 	// ErrProtocol: the store or the function library on the server has another protocol number than this application,
 	// or the server is older than Valkey 7.2 or Redis 7.0. Nothing is changed.
-	ErrProtocol = define("protocol_mismatch", ClassStop, "the server has another protocol number than this application")
+	ErrProtocol = define("protocol_mismatch", fault.Stop, "the server has another protocol number than this application")
 	// ErrCorrupt: a stored record is damaged; an audit (admin.Admin.Audit) tells more.
-	ErrCorrupt = define("corrupt", ClassBug, "a stored record breaks an invariant")
+	ErrCorrupt = define("corrupt", fault.Bug, "a stored record breaks an invariant")
 )
 
 // What the errors above stand for besides their own code, and errors that no program acts on. Package internal/denied
 // names them.
 var (
-	_ = define("invalid_policy", ClassCaller, "the policy of the execution is not valid", ErrInvalidInput)
-	_ = define("invalid_capabilities", ClassCaller, "a capability token is not valid", ErrInvalidInput)
-	_ = define("too_many_routes", ClassCaller,
+	_ = define("invalid_policy", fault.Caller, "the policy of the execution is not valid", ErrInvalidInput)
+	_ = define("invalid_capabilities", fault.Caller, "a capability token is not valid", ErrInvalidInput)
+	_ = define("too_many_routes", fault.Caller,
 		"the partition, or the namespace in it, has its maximum of combinations of lane, kind and capabilities; "+
 			"waiting does not help", ErrLimit)
-	_ = define("idempotency_conflict", ClassCaller, "the same id or idempotency key was used with a different payload",
+	_ = define("idempotency_conflict", fault.Caller, "the same id or idempotency key was used with a different payload",
 		ErrConflict)
-	_ = define("key_taken", ClassInfo, "another execution has its key by now", ErrConflict)
-	_ = define("invalid_tag_key", ClassCaller,
+	_ = define("key_taken", fault.Info, "another execution has its key by now", ErrConflict)
+	_ = define("invalid_tag_key", fault.Caller,
 		"a tag key must be dotted lower-case words such as team.region, at most 64 bytes", ErrInvalidInput)
-	_ = define("execution_not_active", ClassStop, "the execution is no longer active under this fence", ErrState)
-	_ = define("execution_not_terminal", ClassInfo, "the execution has not ended yet", ErrState)
-	_ = define("replay_not_allowed", ClassCaller, "a successful execution is replayed only with force", ErrState)
-	_ = define("step_not_found", ClassCaller, "the execution has not recorded a step of this name", ErrNotFound)
-	_ = define("max_replays_exhausted", ClassStop, "the execution was replayed as often as its policy allows", ErrLimit)
-	_ = define("lease_expired", ClassStop, "the lease of the session expired")
-	_ = define("lease_revoked", ClassStop, "an operator revoked the lease")
-	_ = define("stale_lease", ClassStop, "a newer claim holds the execution")
-	_ = define("session_not_found", ClassInfo,
+	_ = define("execution_not_active", fault.Stop, "the execution is no longer active under this fence", ErrState)
+	_ = define("execution_not_terminal", fault.Info, "the execution has not ended yet", ErrState)
+	_ = define("replay_not_allowed", fault.Caller, "a successful execution is replayed only with force", ErrState)
+	_ = define("step_not_found", fault.Caller, "the execution has not recorded a step of this name", ErrNotFound)
+	_ = define("max_replays_exhausted", fault.Stop, "the execution was replayed as often as its policy allows", ErrLimit)
+	_ = define("lease_expired", fault.Stop, "the lease of the session expired")
+	_ = define("lease_revoked", fault.Stop, "an operator revoked the lease")
+	_ = define("stale_lease", fault.Stop, "a newer claim holds the execution")
+	_ = define("session_not_found", fault.Info,
 		"the session does not exist: it was never opened, or it ended more than ten minutes ago", ErrNotFound)
-	_ = define("worker_not_found", ClassInfo,
+	_ = define("worker_not_found", fault.Info,
 		"no worker has this instance name: it never registered, it left, or it was lost more than an hour ago",
 		ErrNotFound)
-	_ = define("instance_in_use", ClassCaller,
+	_ = define("instance_in_use", fault.Caller,
 		"another live worker process has this instance name; give every process its own", ErrConfig)
-	_ = define("stream_closed", ClassStop, "the attempt has ended and its stream is closed")
-	_ = define("summary_too_large", ClassCaller, "the summary document exceeds the documented limit",
+	_ = define("stream_closed", fault.Stop, "the attempt has ended and its stream is closed")
+	_ = define("summary_too_large", fault.Caller, "the summary document exceeds the documented limit",
 		ErrPayloadTooLarge)
-	_ = define("step_limit_exceeded", ClassCaller,
+	_ = define("step_limit_exceeded", fault.Caller,
 		"the execution has its maximum number of recorded steps, or of bytes in them", ErrLimit)
-	_ = define("step_conflict", ClassCaller, "a step of this name is recorded with another value", ErrConflict)
-	_ = define("missing_token", ClassCaller, "a signal needs the token of its waitpoint", ErrInvalidToken)
-	_ = define("rotation_conflict", ClassCaller,
+	_ = define("step_conflict", fault.Caller, "a step of this name is recorded with another value", ErrConflict)
+	_ = define("missing_token", fault.Caller, "a signal needs the token of its waitpoint", ErrInvalidToken)
+	_ = define("rotation_conflict", fault.Caller,
 		"this token key id is in use with another secret; every worker needs the same one, and a new secret needs a new id",
 		ErrConflict)
-	_ = define("grace_too_short", ClassCaller,
+	_ = define("grace_too_short", fault.Caller,
 		"open waitpoints need the outgoing token key for longer than the grace period", ErrState)
-	_ = define("kid_not_current", ClassCaller, "this partition does not use the token key that signed", ErrNoTokenKeys)
-	_ = define("waitpoint_not_found", ClassInfo, "the execution has no such waitpoint", ErrNotFound)
-	_ = define("waitpoint_not_open", ClassInfo, "the waitpoint is closed", ErrWaitpointClosed)
-	_ = define("waitpoint_limit_exceeded", ClassCaller, "the execution has its maximum number of open waitpoints",
+	_ = define("kid_not_current", fault.Caller, "this partition does not use the token key that signed", ErrNoTokenKeys)
+	_ = define("waitpoint_not_found", fault.Info, "the execution has no such waitpoint", ErrNotFound)
+	_ = define("waitpoint_not_open", fault.Info, "the waitpoint is closed", ErrWaitpointClosed)
+	_ = define("waitpoint_limit_exceeded", fault.Caller, "the execution has its maximum number of open waitpoints",
 		ErrLimit)
-	_ = define("target_not_signalable", ClassInfo, "the execution has ended", ErrTerminal)
-	_ = define("signal_limit_exceeded", ClassStop, "the suspension has its maximum number of signals", ErrLimit)
-	_ = define("mailbox_full", ClassStop, "the execution has as many messages as it may that nobody has received",
+	_ = define("target_not_signalable", fault.Info, "the execution has ended", ErrTerminal)
+	_ = define("signal_limit_exceeded", fault.Stop, "the suspension has its maximum number of signals", ErrLimit)
+	_ = define("mailbox_full", fault.Stop, "the execution has as many messages as it may that nobody has received",
 		ErrLimit)
-	_ = define("invalid_resume_condition", ClassCaller, "the resume condition can never be met or is not well formed",
+	_ = define("invalid_resume_condition", fault.Caller, "the resume condition can never be met or is not well formed",
 		ErrInvalidInput)
-	_ = define("execution_not_suspended", ClassInfo, "the execution is not suspended", ErrState)
-	_ = define("suspension_changed", ClassRetry, "the execution is in another suspension now; read it again", ErrState)
-	_ = define("schedule_not_found", ClassInfo, "no schedule has this name", ErrNotFound)
-	_ = define("schedule_changed", ClassRetry, "the schedule changed since it was read; read it again", ErrConflict)
-	_ = define("flow_not_found", ClassInfo, "the flow does not exist: it was never submitted, or it was purged",
+	_ = define("execution_not_suspended", fault.Info, "the execution is not suspended", ErrState)
+	_ = define("suspension_changed", fault.Retry, "the execution is in another suspension now; read it again", ErrState)
+	_ = define("schedule_not_found", fault.Info, "no schedule has this name", ErrNotFound)
+	_ = define("schedule_changed", fault.Retry, "the schedule changed since it was read; read it again", ErrConflict)
+	_ = define("flow_not_found", fault.Info, "the flow does not exist: it was never submitted, or it was purged",
 		ErrNotFound)
-	_ = define("flow_conflict", ClassCaller, "the id or idempotency key belongs to a flow with another definition",
+	_ = define("flow_conflict", fault.Caller, "the id or idempotency key belongs to a flow with another definition",
 		ErrConflict)
-	_ = define("flow_already_terminal", ClassInfo, "the flow has already ended", ErrTerminal)
-	_ = define("flow_sealed", ClassCaller,
+	_ = define("flow_already_terminal", fault.Info, "the flow has already ended", ErrTerminal)
+	_ = define("flow_sealed", fault.Caller,
 		"the flow is sealed and takes no more members; use flow.Growing if handlers add members", ErrState)
-	_ = define("flow_cancelled", ClassStop, "the flow was cancelled", ErrTerminal)
-	_ = define("flow_incomplete", ClassBug, "the flow has fewer members or edges than were staged", ErrCorrupt)
-	_ = define("flow_too_large", ClassCaller, "a flow has at most 10,000 members and 50,000 edges", ErrLimit)
-	_ = define("fan_in_too_large", ClassCaller, "a member may depend on, or wait for, at most 1,000 others", ErrLimit)
-	_ = define("flow_open", ClassInfo,
+	_ = define("flow_cancelled", fault.Stop, "the flow was cancelled", ErrTerminal)
+	_ = define("flow_incomplete", fault.Bug, "the flow has fewer members or edges than were staged", ErrCorrupt)
+	_ = define("flow_too_large", fault.Caller, "a flow has at most 10,000 members and 50,000 edges", ErrLimit)
+	_ = define("fan_in_too_large", fault.Caller, "a member may depend on, or wait for, at most 1,000 others", ErrLimit)
+	_ = define("flow_open", fault.Info,
 		"the execution stays until its flow has ended and the flow's other members are gone", ErrState)
-	_ = define("self_referencing_edge", ClassCaller, "a member depends on itself", ErrInvalidInput)
-	_ = define("cycle_detected", ClassCaller, "the members depend on each other in a circle", ErrInvalidInput)
-	_ = define("dependency_already_exists", ClassCaller, "two edges lead from the same member to the same member",
+	_ = define("self_referencing_edge", fault.Caller, "a member depends on itself", ErrInvalidInput)
+	_ = define("cycle_detected", fault.Caller, "the members depend on each other in a circle", ErrInvalidInput)
+	_ = define("dependency_already_exists", fault.Caller, "two edges lead from the same member to the same member",
 		ErrInvalidInput)
-	_ = define("execution_not_in_flow", ClassCaller, "the execution is not a member of the flow", ErrNotFound)
-	_ = define("invalid_cancellation_policy", ClassCaller,
+	_ = define("execution_not_in_flow", fault.Caller, "the execution is not a member of the flow", ErrNotFound)
+	_ = define("invalid_cancellation_policy", fault.Caller,
 		"the cancellation policy must be cancel_all, cancel_pending or flow_only", ErrInvalidInput)
-	_ = define("resolution_pending", ClassRetry, "the flow still processes how its members ended; ask again", ErrState)
-	_ = define("budget_not_found", ClassInfo, "no budget has this name", ErrNotFound)
-	_ = define("budget_conflict", ClassCaller,
+	_ = define("resolution_pending", fault.Retry, "the flow still processes how its members ended; ask again", ErrState)
+	_ = define("budget_not_found", fault.Info, "no budget has this name", ErrNotFound)
+	_ = define("budget_conflict", fault.Caller,
 		"a budget of this name exists with other settings, or it changed since it was read", ErrConflict)
-	_ = define("invalid_budget_spec", ClassCaller, "the budget is not well formed", ErrInvalidInput)
-	_ = define("invalid_delta", ClassCaller, "an amount must be a whole number from 0 to 2^53-1, and so must the total",
+	_ = define("invalid_budget_spec", fault.Caller, "the budget is not well formed", ErrInvalidInput)
+	_ = define("invalid_delta", fault.Caller, "an amount must be a whole number from 0 to 2^53-1, and so must the total",
 		ErrInvalidInput)
-	_ = define("unknown_dimension", ClassCaller, "the budget refuses dimensions that it does not limit",
+	_ = define("unknown_dimension", fault.Caller, "the budget refuses dimensions that it does not limit",
 		ErrInvalidInput)
-	_ = define("quota_policy_not_found", ClassInfo, "no quota has this name", ErrNotFound)
-	_ = define("quota_conflict", ClassCaller,
+	_ = define("quota_policy_not_found", fault.Info, "no quota has this name", ErrNotFound)
+	_ = define("quota_conflict", fault.Caller,
 		"a quota of this name exists with other settings, or it changed since it was read", ErrConflict)
-	_ = define("invalid_quota_spec", ClassCaller, "the quota is not well formed", ErrInvalidInput)
-	_ = define("execution_not_eligible", ClassInfo, "the execution cannot be claimed in its present state", ErrState)
-	_ = define("partition_missing", ClassStop,
+	_ = define("invalid_quota_spec", fault.Caller, "the quota is not well formed", ErrInvalidInput)
+	_ = define("execution_not_eligible", fault.Info, "the execution cannot be claimed in its present state", ErrState)
+	_ = define("partition_missing", fault.Stop,
 		"the partition's root key does not exist; the store was flushed or never booted")
-	_ = define("server_too_old", ClassStop, "Valkey 7.2 or newer, or Redis 7.0 or newer, is required", ErrProtocol)
-	_ = define("task_consumed", ClassCaller, "the task has already been settled")
-	_ = define("unflushed", ClassRetry, "frames were not acknowledged, so the attempt was not settled")
-	_ = define("duplicate_handler", ClassCaller, "two handlers are registered for one execution kind", ErrConfig)
+	_ = define("server_too_old", fault.Stop, "Valkey 7.2 or newer, or Redis 7.0 or newer, is required", ErrProtocol)
+	_ = define("task_consumed", fault.Caller, "the task has already been settled")
+	_ = define("unflushed", fault.Retry, "frames were not acknowledged, so the attempt was not settled")
+	_ = define("duplicate_handler", fault.Caller, "two handlers are registered for one execution kind", ErrConfig)
 
-	_ = define("fence_required", ClassCaller, "only its holder or an explicit override changes an active execution")
-	_ = define("partial_fence", ClassCaller, "the fence must have session, claim, epoch and attempt")
-	_ = define("claim_out_of_order", ClassStop, "the claim number is neither the session's last nor its next")
-	_ = define("session_not_empty", ClassInfo, "the session still holds executions")
-	_ = define("waitpoint_already_exists", ClassInfo, "a waitpoint with this id exists; an id is never used twice")
-	_ = define("waitpoint_not_pending", ClassInfo, "the waitpoint is no longer pending")
-	_ = define("pending_waitpoint_expired", ClassInfo,
+	_ = define("fence_required", fault.Caller, "only its holder or an explicit override changes an active execution")
+	_ = define("partial_fence", fault.Caller, "the fence must have session, claim, epoch and attempt")
+	_ = define("claim_out_of_order", fault.Stop, "the claim number is neither the session's last nor its next")
+	_ = define("session_not_empty", fault.Info, "the session still holds executions")
+	_ = define("waitpoint_already_exists", fault.Info, "a waitpoint with this id exists; an id is never used twice")
+	_ = define("waitpoint_not_pending", fault.Info, "the waitpoint is no longer pending")
+	_ = define("pending_waitpoint_expired", fault.Info,
 		"the pending waitpoint expired before the execution suspended on it")
-	_ = define("waitpoint_key_mismatch", ClassCaller, "the pending waitpoint has another key")
-	_ = define("stale_graph_revision", ClassRetry, "the flow changed since it was read")
-	_ = define("already_member_of_different_flow", ClassCaller, "the execution is a member of another flow")
-	_ = define("namespace_mismatch", ClassCaller, "a member must be in the namespace of its flow")
-	_ = define("stale_owner_cannot_append", ClassStop, "only the current holder may append frames")
-	_ = define("frame_sequence_gap", ClassStop, "frames before this batch never arrived")
-	_ = define("summary_version_conflict", ClassStop, "another writer changed the summary document")
-	_ = define("interest_unknown", ClassRetry, "the partition does not know this set of routes; store it again")
-	_ = define("invalid_secret", ClassCaller, "a token secret must be 64 to 128 hex digits (32 to 64 bytes)")
-	_ = define("invalid_kid", ClassCaller, "a token key id must be 1 to 32 characters of A-Z a-z 0-9 . _ -")
-	_ = define("invalid_grace_ms", ClassCaller, "a grace period must be a whole number of milliseconds, 0 or more")
+	_ = define("waitpoint_key_mismatch", fault.Caller, "the pending waitpoint has another key")
+	_ = define("stale_graph_revision", fault.Retry, "the flow changed since it was read")
+	_ = define("already_member_of_different_flow", fault.Caller, "the execution is a member of another flow")
+	_ = define("namespace_mismatch", fault.Caller, "a member must be in the namespace of its flow")
+	_ = define("stale_owner_cannot_append", fault.Stop, "only the current holder may append frames")
+	_ = define("frame_sequence_gap", fault.Stop, "frames before this batch never arrived")
+	_ = define("summary_version_conflict", fault.Stop, "another writer changed the summary document")
+	_ = define("interest_unknown", fault.Retry, "the partition does not know this set of routes; store it again")
+	_ = define("invalid_secret", fault.Caller, "a token secret must be 64 to 128 hex digits (32 to 64 bytes)")
+	_ = define("invalid_kid", fault.Caller, "a token key id must be 1 to 32 characters of A-Z a-z 0-9 . _ -")
+	_ = define("invalid_grace_ms", fault.Caller, "a grace period must be a whole number of milliseconds, 0 or more")
 	// A server function raised instead of answering; always a defect of the library.
-	_ = define("internal_script_error", ClassBug, "a server function raised an error")
+	_ = define("internal_script_error", fault.Bug, "a server function raised an error")
 	// The server answered in a shape that this library does not know.
-	_ = define("parse", ClassBug, "the reply has an unexpected shape")
+	_ = define("parse", fault.Bug, "the reply has an unexpected shape")
 )
 
 // Errors that are found on this side of the wire.
 var (
 	// ErrTransport: the call's outcome is unknown (connection lost, timeout). Calls that are idempotent or
 	// fenced have already been repeated when a caller sees it.
-	ErrTransport = define("transport", ClassRetry, "the server could not be reached or did not answer in time")
+	ErrTransport = define("transport", fault.Retry, "the server could not be reached or did not answer in time")
 	// ErrAuth: the server refused the credentials or the rights of the user.
-	ErrAuth = define("auth_refused", ClassStop, "the server refused user name, password or permission")
+	ErrAuth = define("auth_refused", fault.Stop, "the server refused user name, password or permission")
 	// ErrConfig: a configuration value is missing or out of bounds, two handlers are bound to one kind, or two
 	// processes have one instance name; nothing was started.
-	ErrConfig = define("config", ClassCaller, "the configuration is not valid")
+	ErrConfig = define("config", fault.Caller, "the configuration is not valid")
 	// ErrOutOfMemory: the server is over its memory limit and refuses new work; ending work is still accepted.
-	ErrOutOfMemory = define("out_of_memory", ClassRetry, "the server is over its memory limit")
+	ErrOutOfMemory = define("out_of_memory", fault.Retry, "the server is over its memory limit")
 )
 
 // Causes of a handler's context (context.Cause), and errors of a task.
 var (
 	// ErrCancelled: the execution was cancelled while the handler ran.
-	ErrCancelled = define("cancelled", ClassStop, "the execution was cancelled")
+	ErrCancelled = define("cancelled", fault.Stop, "the execution was cancelled")
 	// ErrLeaseLost: this process is no longer the holder; another may already run the execution.
-	ErrLeaseLost = define("lease_lost", ClassStop, "this process lost the lease; its writes are refused")
+	ErrLeaseLost = define("lease_lost", fault.Stop, "this process lost the lease; its writes are refused")
 	// ErrOverBudget: a hard budget limit was reached.
-	ErrOverBudget = define("over_budget", ClassStop, "a hard budget limit was reached")
+	ErrOverBudget = define("over_budget", fault.Stop, "a hard budget limit was reached")
 	// ErrDraining: the worker shuts down and hands the execution back; no retry is consumed.
-	ErrDraining = define("draining", ClassStop, "the worker is shutting down")
+	ErrDraining = define("draining", fault.Stop, "the worker is shutting down")
 	// ErrAttemptTimeout: the attempt ran longer than its Timeout; the retry policy decides what follows.
-	ErrAttemptTimeout = define("attempt_timeout", ClassStop, "the attempt ran longer than its timeout")
+	ErrAttemptTimeout = define("attempt_timeout", fault.Stop, "the attempt ran longer than its timeout")
 	// ErrDeadline: the execution's deadline passed.
-	ErrDeadline = define("execution_deadline", ClassStop, "the execution's deadline passed")
+	ErrDeadline = define("execution_deadline", fault.Stop, "the execution's deadline passed")
 	// ErrWaitTimeout: a wait lasted longer than its Within, and OnTimeout says to go on.
-	ErrWaitTimeout = define("wait_timeout", ClassStop, "no answer arrived in time")
+	ErrWaitTimeout = define("wait_timeout", fault.Stop, "no answer arrived in time")
 	// ErrNoSignal: an operator resumed the execution without a signal, so that there is no value.
-	ErrNoSignal = define("resumed_without_signal", ClassStop, "the execution was resumed without a signal")
+	ErrNoSignal = define("resumed_without_signal", fault.Stop, "the execution was resumed without a signal")
 )
 
 // Outcomes as a waiting producer sees them, returned by Result.
 var (
-	ErrFailed  = define("execution_failed", ClassStop, "the execution failed")
-	ErrExpired = define("execution_expired", ClassStop,
+	ErrFailed  = define("execution_failed", fault.Stop, "the execution failed")
+	ErrExpired = define("execution_expired", fault.Stop,
 		"the execution expired: its deadline passed, or its last attempt timed out")
-	ErrSkipped = define("execution_skipped", ClassStop,
+	ErrSkipped = define("execution_skipped", fault.Stop,
 		"the execution was skipped because its dependencies cannot be satisfied")
 	// ErrResultPurged: the execution ended but its result is no longer retained.
-	ErrResultPurged = define("result_purged", ClassStop, "the execution ended and its result was purged")
+	ErrResultPurged = define("result_purged", fault.Stop, "the execution ended and its result was purged")
 )
 
 // Error is an error with the detail the server gave: which field, which limit, which state. It matches the sentinel
@@ -272,7 +240,7 @@ type Error struct {
 	Detail []string // the slots after the code
 }
 
-// row is the table's row of the code. An unknown code is kept as it is; its class is ClassBug, and CodeOf calls it
+// row is the table's row of the code. An unknown code is kept as it is; CodeOf calls it
 // parse.
 func (e *Error) row() *fault.Sentinel {
 	if s := fault.Of(e.Code); s != nil {
@@ -305,13 +273,11 @@ func (e *Error) Is(target error) bool {
 	return target == error(s) || s.Is(target) || ok && other.Code == e.Code
 }
 
-// ClassOf returns the class of err: of its sentinel when it wraps one of this package, else 0. That of an [Error]
-// with a code that this version does not know is [ClassBug].
-func ClassOf(err error) Class {
-	if s := find(err); s != nil {
-		return Class(s.Class)
-	}
-	return 0
+// Retryable reports whether the same call may be made again after a pause: nothing was decided, as with
+// [ErrTransport]. Of an error that wraps several of this package, the one that [CodeOf] tells counts.
+func Retryable(err error) bool {
+	s := find(err)
+	return s != nil && s.Class == fault.Retry
 }
 
 // CodeOf returns the wire code of err's sentinel, or "" when err wraps none of this package. Several codes may match

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	ff "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/contract"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -83,7 +82,7 @@ without functions comes from Go. One error may stand for several codes, and one 
 		}
 		_, meaning, _ := strings.Cut(e.Error(), code+": ")
 		name := strings.Replace(names[code], "_", "–", 1)
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code, name, ff.ClassOf(e),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", code, name, denied.ClassOf(e),
 			strings.ReplaceAll(meaning, "|", "\\|"), functions)
 	}
 	const document = "docs/reference/errors.md"

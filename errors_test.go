@@ -38,23 +38,23 @@ func definitions(t *testing.T) map[string]string {
 		if _, twice := out[code]; twice {
 			t.Errorf("%s is defined twice", code)
 		}
-		out[code] = c.Args[1].(*ast.Ident).Name
+		out[code] = c.Args[1].(*ast.SelectorExpr).Sel.Name
 		return true
 	})
 	return out
 }
 
 func TestErrorTable(t *testing.T) {
-	classes := map[string]ff.Class{"ClassStop": ff.ClassStop, "ClassRetry": ff.ClassRetry, "ClassInfo": ff.ClassInfo,
-		"ClassCaller": ff.ClassCaller, "ClassBug": ff.ClassBug}
+	classes := map[string]fault.Class{"Stop": fault.Stop, "Retry": fault.Retry, "Info": fault.Info,
+		"Caller": fault.Caller, "Bug": fault.Bug}
 	all := definitions(t)
 	if len(all) < 40 {
 		t.Fatalf("found %d sentinels", len(all))
 	}
 	for code, class := range all {
 		e := denied.New("ff_x", code, "detail")
-		if ff.CodeOf(e) != code || ff.ClassOf(e) != classes[class] {
-			t.Errorf("%s: code %q, class %s", code, ff.CodeOf(e), ff.ClassOf(e))
+		if ff.CodeOf(e) != code || denied.ClassOf(e) != classes[class] {
+			t.Errorf("%s: code %q, class %s", code, ff.CodeOf(e), denied.ClassOf(e))
 		}
 		if text := e.Error(); !strings.HasPrefix(text, "ff_x: "+code+": ") || !strings.HasSuffix(text, " (detail)") ||
 			strings.Contains(text, "\n") {
@@ -67,19 +67,19 @@ func TestErrorComparisons(t *testing.T) {
 	for _, c := range []struct {
 		code     string
 		sentinel error
-		class    ff.Class
+		class    fault.Class
 	}{
-		{"invalid_input", ff.ErrInvalidInput, ff.ClassCaller},
-		{"execution_not_found", ff.ErrNotFound, ff.ClassStop},
-		{"execution_not_active", denied.NotActive, ff.ClassStop},
-		{"lease_expired", denied.LeaseExpired, ff.ClassStop},
-		{"stale_lease", denied.StaleLease, ff.ClassStop},
-		{"stream_closed", denied.StreamClosed, ff.ClassStop},
-		{"partition_frozen", ff.ErrPartitionFrozen, ff.ClassRetry},
-		{"transport", ff.ErrTransport, ff.ClassRetry},
-		{"session_not_found", denied.NoSession, ff.ClassInfo},
-		{"corrupt", ff.ErrCorrupt, ff.ClassBug},
-		{"execution_deadline", ff.ErrDeadline, ff.ClassStop},
+		{"invalid_input", ff.ErrInvalidInput, fault.Caller},
+		{"execution_not_found", ff.ErrNotFound, fault.Stop},
+		{"execution_not_active", denied.NotActive, fault.Stop},
+		{"lease_expired", denied.LeaseExpired, fault.Stop},
+		{"stale_lease", denied.StaleLease, fault.Stop},
+		{"stream_closed", denied.StreamClosed, fault.Stop},
+		{"partition_frozen", ff.ErrPartitionFrozen, fault.Retry},
+		{"transport", ff.ErrTransport, fault.Retry},
+		{"session_not_found", denied.NoSession, fault.Info},
+		{"corrupt", ff.ErrCorrupt, fault.Bug},
+		{"execution_deadline", ff.ErrDeadline, fault.Stop},
 	} {
 		e := denied.New("ff_op", c.code, "one", "two")
 		for name, err := range map[string]error{"typed": e, "wrapped": fmt.Errorf("renew: %w", e),
@@ -91,8 +91,11 @@ func TestErrorComparisons(t *testing.T) {
 			if errors.Is(err, denied.TaskConsumed) {
 				t.Errorf("%s %s: matches another sentinel", name, c.code)
 			}
-			if got := ff.ClassOf(err); got != c.class {
+			if got := denied.ClassOf(err); got != c.class {
 				t.Errorf("%s %s: class %s, want %s", name, c.code, got, c.class)
+			}
+			if got := ff.Retryable(err); got != (c.class == fault.Retry) {
+				t.Errorf("%s %s of class %s: retryable %t", name, c.code, c.class, got)
 			}
 			if got := ff.CodeOf(err); got != c.code {
 				t.Errorf("%s %s: code %s", name, c.code, got)
@@ -115,18 +118,20 @@ func TestErrorComparisons(t *testing.T) {
 
 func TestUnknownCode(t *testing.T) {
 	e := denied.New("ff_op", "brand_new", "", "")
-	if !errors.Is(e, denied.Reply) || e.Code != "brand_new" || ff.ClassOf(e) != ff.ClassBug || ff.CodeOf(e) != "parse" {
-		t.Errorf("%+v, class %s, code %s", e, ff.ClassOf(e), ff.CodeOf(e))
+	if !errors.Is(e, denied.Reply) || e.Code != "brand_new" || denied.ClassOf(e) != fault.Bug ||
+		ff.CodeOf(e) != "parse" {
+		t.Errorf("%+v, class %s, code %s", e, denied.ClassOf(e), ff.CodeOf(e))
 	}
 	if got := e.Error(); got != "ff_op: brand_new" {
 		t.Errorf("%q", got)
 	}
 	foreign := errors.New("foreign")
-	if ff.ClassOf(foreign) != 0 || ff.CodeOf(foreign) != "" || ff.ClassOf(nil) != 0 || ff.CodeOf(nil) != "" {
+	if denied.ClassOf(foreign) != 0 || ff.CodeOf(foreign) != "" || denied.ClassOf(nil) != 0 || ff.CodeOf(nil) != "" ||
+		ff.Retryable(foreign) || ff.Retryable(nil) {
 		t.Error("a foreign error has a class")
 	}
-	for class, want := range map[ff.Class]string{ff.ClassStop: "stop", ff.ClassRetry: "retry", ff.ClassInfo: "info",
-		ff.ClassCaller: "caller", ff.ClassBug: "bug", 0: "unknown"} {
+	for class, want := range map[fault.Class]string{fault.Stop: "stop", fault.Retry: "retry", fault.Info: "info",
+		fault.Caller: "caller", fault.Bug: "bug", 0: "unknown"} {
 		if class.String() != want {
 			t.Errorf("class %d is %q, want %q", class, class, want)
 		}
@@ -182,8 +187,8 @@ func TestCodeOfTellsThePreciseCode(t *testing.T) {
 			"before its kind":        fmt.Errorf("%w: %w", one, one.Kind),
 			"answered behind a kind": fmt.Errorf("%w: %w", one.Kind, denied.New("ff_x", code)),
 		} {
-			if got := ff.CodeOf(err); got != code || ff.ClassOf(err) != ff.Class(one.Class) {
-				t.Errorf("%s, %s: code %q, class %s", code, name, got, ff.ClassOf(err))
+			if got := ff.CodeOf(err); got != code || denied.ClassOf(err) != one.Class {
+				t.Errorf("%s, %s: code %q, class %s", code, name, got, denied.ClassOf(err))
 			}
 		}
 		if got := ff.CodeOf(fmt.Errorf("%w: %w", ff.ErrTransport, error(one))); got != "transport" {

@@ -9,6 +9,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 )
 
 // byID is every method about one execution, by the verb its errors begin with.
@@ -76,7 +77,7 @@ func TestEveryCallAfterClose(t *testing.T) {
 			return err
 		},
 	} {
-		if err := call(); !errors.Is(err, client.ErrClosed) || flowfabric.ClassOf(err) != 0 {
+		if err := call(); !errors.Is(err, client.ErrClosed) || denied.ClassOf(err) != 0 {
 			t.Errorf("%s: %v, want ErrClosed", what, err)
 		}
 	}

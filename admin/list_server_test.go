@@ -13,7 +13,9 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
@@ -286,7 +288,7 @@ func TestListRefusals(t *testing.T) {
 		"holder":        {admin.Filter{HeldBy: "w", States: []flowfabric.PublicState{admin.Ended}}, 1, "HeldBy"},
 		"tag":           {admin.Filter{Tags: map[string]string{"A": "b"}}, 1, "A"},
 	} {
-		if _, err := admin.New(c).ListPage(ctx, x.f, "", x.limit); flowfabric.ClassOf(err) != flowfabric.ClassCaller ||
+		if _, err := admin.New(c).ListPage(ctx, x.f, "", x.limit); denied.ClassOf(err) != fault.Caller ||
 			!strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v", what, err)
 		}

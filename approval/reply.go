@@ -11,6 +11,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -191,7 +192,7 @@ func (x *exchange) failed(t suspend.Token, err error) *reply {
 		a = x.tooLarge()
 	case is(denied.Input):
 		a = x.invalid(strings.TrimPrefix(err.Error(), flowfabric.ErrInvalidInput.Error()+": "))
-	case flowfabric.ClassOf(err) == flowfabric.ClassBug:
+	case denied.ClassOf(err) == fault.Bug:
 		a = x.refused(http.StatusInternalServerError, "internal", func(t Texts) (string, string) {
 			return t.Wrong, t.TryLater
 		})

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -69,7 +70,7 @@ func TestEveryCallAfterClose(t *testing.T) {
 	_, token := c.Signal(t.Context(), suspend.Token{}, nil)
 	for what, err := range map[string]error{"ping": c.Ping(t.Context()), "submit": one, "many": many,
 		"no token": token} {
-		if !errors.Is(err, ErrClosed) || flowfabric.ClassOf(err) != 0 {
+		if !errors.Is(err, ErrClosed) || denied.ClassOf(err) != 0 {
 			t.Errorf("%s: %v, want ErrClosed", what, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -98,7 +99,7 @@ func (s *ChildSet) ask(ctx context.Context, t *handler.Task) ([]engine.ChildOutc
 	out, err := taskhook.ChildrenOf(t).Check(ctx, ids)
 	if err != nil {
 		err = fmt.Errorf("children %s: %w", s.wait, err)
-		if c := flowfabric.ClassOf(err); c == flowfabric.ClassStop || c == flowfabric.ClassCaller {
+		if c := denied.ClassOf(err); c == fault.Stop || c == fault.Caller {
 			err = handler.Permanent(err)
 		}
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -299,8 +300,8 @@ func (s *spending) report(ctx context.Context, o *spend) (again bool, err error)
 
 // decided reports an error that says that a report was not counted, and why it never will be.
 func decided(err error) bool {
-	class := flowfabric.ClassOf(err)
-	return class != 0 && class != flowfabric.ClassRetry
+	class := denied.ClassOf(err)
+	return class != 0 && class != fault.Retry
 }
 
 // strangers are the dimensions that a budget says it does not know: all that it was told of, if it names none of them.

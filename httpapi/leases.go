@@ -12,6 +12,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 )
 
@@ -100,7 +101,7 @@ func (c *call) renewWork(b *leasesBody) (none leasesAnswer, err error) {
 		renewing.Go(func() error {
 			err := c.h.gateway.Renew(c.ctx(), f, s.lease)
 			out.Leases[i] = leaseAnswer{Lease: b.Leases[i], Held: err == nil, Code: flowfabric.CodeOf(err)}
-			if flowfabric.ClassOf(err) == flowfabric.ClassStop || errors.Is(err, flowfabric.ErrOverBudget) ||
+			if denied.ClassOf(err) == fault.Stop || errors.Is(err, flowfabric.ErrOverBudget) ||
 				err == nil {
 				return nil
 			}

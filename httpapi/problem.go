@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/prose"
 )
 
@@ -52,10 +53,10 @@ var statuses = []struct {
 }
 
 // classes are the statuses of everything else.
-var classes = map[flowfabric.Class]int{
-	flowfabric.ClassCaller: http.StatusBadRequest, flowfabric.ClassStop: http.StatusConflict,
-	flowfabric.ClassInfo: http.StatusConflict, flowfabric.ClassRetry: http.StatusServiceUnavailable,
-	flowfabric.ClassBug: http.StatusInternalServerError,
+var classes = map[fault.Class]int{
+	fault.Caller: http.StatusBadRequest, fault.Stop: http.StatusConflict,
+	fault.Info: http.StatusConflict, fault.Retry: http.StatusServiceUnavailable,
+	fault.Bug: http.StatusInternalServerError,
 }
 
 // problemOf is the document for an error.
@@ -78,7 +79,7 @@ func problemOf(err error) *problem {
 		}
 	}
 	if p.Status == 0 {
-		p.Status = classes[flowfabric.ClassOf(err)]
+		p.Status = classes[denied.ClassOf(err)]
 	}
 	if p.Status == 0 {
 		p.Status = http.StatusInternalServerError

@@ -19,6 +19,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/gateway"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
@@ -285,7 +286,7 @@ func (c *call) closeWorker(b *closeBody) error {
 	}
 	for _, f := range fences {
 		if _, err := c.h.conn.Engine.ReleaseExecution(c.ctx(), f); err != nil &&
-			flowfabric.ClassOf(err) != flowfabric.ClassStop {
+			denied.ClassOf(err) != fault.Stop {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 	case turnedAway(err): // by what an operator may change
 		*outcome = refusedOutcome("wait for children", err)
 		outcome.Failure.Category, outcome.Failure.Permanent = codes.CategorySuspend, false
-	case j.held.Check() != nil || notOurs(err) || flowfabric.ClassOf(err) == flowfabric.ClassRetry:
+	case j.held.Check() != nil || notOurs(err) || flowfabric.Retryable(err):
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 	default:
 		j.logger().Error("flowfabric: the server refuses to wait for children; the attempt fails", "error", err)

@@ -171,7 +171,7 @@ func (j *job) UpdateProgress(ctx context.Context, fence flowfabric.Fence, percen
 	}
 	err := j.jobs.store.UpdateProgress(ctx, fence, percent, message)
 	j.held.Refused(err)
-	if flowfabric.ClassOf(err) == flowfabric.ClassRetry && ctx.Err() == nil {
+	if flowfabric.Retryable(err) && ctx.Err() == nil {
 		j.logger().Debug("flowfabric: progress was not stored", "error", err)
 		return nil // progress is a hint: a server that is away, frozen or full must not cost an attempt
 	}
@@ -205,7 +205,7 @@ func persist(ctx context.Context, held *keeper.Held, call func(context.Context) 
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
-		if flowfabric.ClassOf(err) != flowfabric.ClassRetry && !errors.Is(err, context.DeadlineExceeded) {
+		if !flowfabric.Retryable(err) && !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
 		if pause == nil {

@@ -127,7 +127,7 @@ func (m *metrics) sessionLost(_ uint16, cause string) { m.sessions.WithLabelValu
 func (m *metrics) called(function string, took time.Duration, err error) {
 	m.calls.WithLabelValues(function).Observe(took.Seconds())
 	if err != nil {
-		m.failed.WithLabelValues(function, flowfabric.ClassOf(err).String(), errorLabel(err)).Inc()
+		m.failed.WithLabelValues(function, denied.ClassOf(err).String(), errorLabel(err)).Inc()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
 // settle ends the attempt as the handler decided, and gives up the hold: settled, lost, or abandoned with a log
@@ -22,7 +23,7 @@ func (j *job) settle(outcome handler.Outcome) {
 	case errors.Is(err, denied.FrameGap): // the server lost acknowledged frames (a failover): the policy decides
 		outcome, err = refusedOutcome("frames", err), nil
 		outcome.Failure.Category, outcome.Failure.Permanent = codes.CategoryFramesLost, false
-	case flowfabric.ClassOf(err) == flowfabric.ClassCaller:
+	case denied.ClassOf(err) == fault.Caller:
 		outcome, err = refusedOutcome("frames", err), nil
 	}
 	if err == nil {
@@ -68,7 +69,7 @@ func (j *job) completion(result []byte) engine.Completion {
 // refuses as too large fails the attempt for good instead.
 func (j *job) end(o handler.Outcome) (handler.Outcome, error) {
 	err := j.send(o)
-	if flowfabric.ClassOf(err) != flowfabric.ClassCaller || o.Kind == handler.OutcomeRelease ||
+	if denied.ClassOf(err) != fault.Caller || o.Kind == handler.OutcomeRelease ||
 		o.Kind == handler.OutcomeAbandon {
 		return o, err
 	}

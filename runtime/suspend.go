@@ -42,7 +42,7 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **sus
 	case err == nil:
 		j.jobs.seeds.keyring.Use(j.held.Fence().Execution.Partition(), reply.Kid)
 		*outcome = handler.Outcome{Kind: handler.OutcomeSuspend, Err: outcome.Err}
-	case j.held.Check() != nil || notOurs(err) || flowfabric.ClassOf(err) == flowfabric.ClassRetry:
+	case j.held.Check() != nil || notOurs(err) || flowfabric.Retryable(err):
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 	default:
 		j.logger().Error("flowfabric: the server refuses to suspend; the attempt fails", "error", err)

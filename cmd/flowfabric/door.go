@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/internal/apiv1"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
 // maxAnswer bounds an answer of the API: a page of a thousand executions with their tags is far below it.
@@ -181,7 +182,7 @@ func (e *refusal) Error() string {
 // Unwrap is the error of the library that has the code; what the API alone refuses is what it is like.
 func (e *refusal) Unwrap() []error {
 	like := error(denied.New("", e.Code))
-	if flowfabric.ClassOf(like) == flowfabric.ClassBug {
+	if denied.ClassOf(like) == fault.Bug {
 		switch {
 		case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
 			like = flowfabric.ErrAuth

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
 // Exit codes. They are part of the interface: scripts depend on them.
@@ -89,10 +90,10 @@ func exitCode(err error) int {
 			}
 		}
 	}
-	switch flowfabric.ClassOf(err) {
-	case flowfabric.ClassCaller:
+	switch denied.ClassOf(err) {
+	case fault.Caller:
 		return exitUsage
-	case flowfabric.ClassInfo, flowfabric.ClassStop, flowfabric.ClassRetry:
+	case fault.Info, fault.Stop, fault.Retry:
 		return exitRefused
 	}
 	return exitFailed

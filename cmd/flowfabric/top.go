@@ -85,7 +85,7 @@ func (a *app) watch(ctx context.Context, o *admin.Admin, interval time.Duration,
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil
 		}
-		if err != nil && flowfabric.ClassOf(err) != flowfabric.ClassRetry {
+		if err != nil && !flowfabric.Retryable(err) {
 			return err
 		}
 		if err != nil {

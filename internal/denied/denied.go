@@ -126,3 +126,12 @@ func Slot(e *flowfabric.Error, i int) string {
 	}
 	return ""
 }
+
+// ClassOf is the class of the error whose code flowfabric.CodeOf tells; 0 for one that is not of this library. That of
+// a code that this version does not know is fault.Bug.
+func ClassOf(err error) fault.Class {
+	if s := fault.Of(flowfabric.CodeOf(err)); s != nil {
+		return s.Class
+	}
+	return 0
+}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
 func TestURLs(t *testing.T) {
@@ -180,7 +182,7 @@ func TestConfigErrors(t *testing.T) {
 		{Config{URL: "redis://h", ClientName: strings.Repeat("x", 65)}, "ClientName"},
 	} {
 		e, err := Open(t.Context(), c.config)
-		if e != nil || !errors.Is(err, flowfabric.ErrConfig) || flowfabric.ClassOf(err) != flowfabric.ClassCaller {
+		if e != nil || !errors.Is(err, flowfabric.ErrConfig) || denied.ClassOf(err) != fault.Caller {
 			t.Errorf("%q: %v, %v", c.config.URL, e, err)
 			continue
 		}

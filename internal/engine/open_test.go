@@ -144,7 +144,7 @@ func TestDatabase(t *testing.T) {
 		t.Errorf("databases share their configuration: %d, %d", a.Partitions(), b.Partitions())
 	}
 	_, err := Open(t.Context(), Config{URL: url + "?db=16"}) // the server has 16
-	if err == nil || strings.ContainsAny(err.Error(), "\r\n") || flowfabric.ClassOf(err) == 0 {
+	if err == nil || strings.ContainsAny(err.Error(), "\r\n") || denied.ClassOf(err) == 0 {
 		t.Errorf("database 16: %v", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
 // Counts are the numbers of partitions of a deployment.
@@ -61,7 +63,7 @@ func (e *Engine) bootAgain(ctx context.Context, seen uint64) error {
 		err = e.boot(ctx)
 	}
 	if err != nil {
-		if class := flowfabric.ClassOf(err); class != 0 && class != flowfabric.ClassRetry && ctx.Err() == nil {
+		if class := denied.ClassOf(err); class != 0 && class != fault.Retry && ctx.Err() == nil {
 			e.reboots.refused, e.reboots.at = err, time.Now()
 		}
 		return fmt.Errorf("boot the store again, which has lost its partitions: %w", err)

@@ -382,7 +382,7 @@ func TestLyingCounts(t *testing.T) {
 				if !answered {
 					t.Fatalf("%s: another call came first", c.function)
 				}
-				if err != nil && flowfabric.ClassOf(err) == 0 {
+				if err != nil && denied.ClassOf(err) == 0 {
 					t.Errorf("%s, slot %d is %q: %v has no class", c.function, i, lie, err)
 				}
 			}
@@ -514,7 +514,7 @@ func FuzzReply(f *testing.F) {
 			return array(items...)
 		})
 		if err := callers[int(caller)%len(callers)].call(context.Background(), e); err != nil &&
-			flowfabric.ClassOf(err) == 0 {
+			denied.ClassOf(err) == 0 {
 			t.Fatalf("%v has no class", err)
 		}
 	})

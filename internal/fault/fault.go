@@ -2,11 +2,43 @@
 // export.
 package fault
 
+// Class says what a caller should do about an error.
+type Class uint8
+
+const (
+	// Stop: the answer is final for this caller; a holder that gets it must cease work.
+	Stop Class = iota + 1
+	// Retry: nothing was decided; the same call may be made again after a pause.
+	Retry
+	// Info: the wanted change does not apply (any more); nothing was written.
+	Info
+	// Caller: the request itself is wrong; fix the caller or its configuration.
+	Caller
+	// Bug: an invariant of the library is broken; alarm.
+	Bug
+)
+
+func (c Class) String() string {
+	switch c {
+	case Stop:
+		return "stop"
+	case Retry:
+		return "retry"
+	case Info:
+		return "info"
+	case Caller:
+		return "caller"
+	case Bug:
+		return "bug"
+	}
+	return "unknown"
+}
+
 // Sentinel is one row of the table: a code as it travels on the wire, its class and what it means. Errors are
 // compared with it.
 type Sentinel struct {
 	Code    string
-	Class   uint8
+	Class   Class
 	Meaning string
 	Kind    error // the exported error that stands for several codes, this one among them; nil: none does
 }

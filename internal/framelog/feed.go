@@ -10,7 +10,9 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
 const (
@@ -63,7 +65,7 @@ func (f *feed) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if class := flowfabric.ClassOf(err); class != 0 && class != flowfabric.ClassRetry {
+		if class := denied.ClassOf(err); class != 0 && class != fault.Retry {
 			return err
 		}
 		if f.lost() {

@@ -117,7 +117,7 @@ func (w *Writer) send(ctx context.Context, batch []stream.Frame) error {
 			return backoff.Permanent(err)
 		case err == nil:
 			return nil
-		case ctx.Err() == nil && flowfabric.ClassOf(err) == flowfabric.ClassRetry:
+		case ctx.Err() == nil && flowfabric.Retryable(err):
 			return err
 		}
 		return backoff.Permanent(err)

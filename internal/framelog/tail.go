@@ -270,7 +270,7 @@ func (t *tailer) persist(read func() error) error {
 		backoff.WithMaxInterval(rereadAtMost), backoff.WithMaxElapsedTime(0))
 	err := backoff.Retry(func() error {
 		err := read()
-		if err != nil && (t.ctx.Err() != nil || flowfabric.ClassOf(err) != flowfabric.ClassRetry) {
+		if err != nil && (t.ctx.Err() != nil || !flowfabric.Retryable(err)) {
 			return backoff.Permanent(err)
 		}
 		return err

@@ -16,7 +16,9 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
 )
 
@@ -249,8 +251,8 @@ func keyOf(o offer.Offer) string {
 
 // unknownOutcome reports that the server may or may not have acted.
 func unknownOutcome(err error) bool {
-	switch flowfabric.ClassOf(err) {
-	case 0, flowfabric.ClassBug: // a context's error, or an answer that could not be read
+	switch denied.ClassOf(err) {
+	case 0, fault.Bug: // a context's error, or an answer that could not be read
 		return true
 	}
 	return errors.Is(err, flowfabric.ErrTransport)

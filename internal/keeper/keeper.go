@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
 )
 
 // Keeper keeps the sessions of one worker instance. Create it with New, run [Keeper.Run] for as long as
@@ -201,7 +202,7 @@ func (k *Keeper) finish(s *session, start Instant, reply engine.ClaimReply, err 
 // readable next time, so after a few the session is given up, and what the claim took is requeued at its expiry.
 func (k *Keeper) unresolved(s *session, err error) {
 	s.pending = true
-	if flowfabric.ClassOf(err) != flowfabric.ClassBug {
+	if denied.ClassOf(err) != fault.Bug {
 		return
 	}
 	if s.garbled++; s.garbled >= maxGarbled {
@@ -384,8 +385,8 @@ func sessionDied(err error) bool {
 
 // unknownOutcome reports that the server may or may not have acted.
 func unknownOutcome(err error) bool {
-	switch flowfabric.ClassOf(err) {
-	case 0, flowfabric.ClassBug: // a context's error, or an answer that could not be read
+	switch denied.ClassOf(err) {
+	case 0, fault.Bug: // a context's error, or an answer that could not be read
 		return true
 	}
 	return errors.Is(err, flowfabric.ErrTransport)

@@ -178,7 +178,7 @@ func (k *Keeper) returned(s *session, err error) error {
 	case errors.Is(err, denied.LeaseExpired):
 		k.lose(s, flowfabric.CodeOf(err))
 		return err
-	case flowfabric.ClassOf(err) == flowfabric.ClassRetry || flowfabric.ClassOf(err) == 0:
+	case flowfabric.Retryable(err) || denied.ClassOf(err) == 0:
 	default:
 		s.refusals++
 	}

@@ -49,7 +49,7 @@ func Persist[T any](ctx context.Context, most time.Duration, call func() (T, err
 
 // Final tells errors that waiting cannot repair. A read that failed because ctx ended is left to the wait itself.
 func Final(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && flowfabric.ClassOf(err) != flowfabric.ClassRetry
+	return ctx.Err() == nil && !flowfabric.Retryable(err)
 }
 
 // Ended is the error of a context that has ended, with its cause when that says more.

@@ -32,7 +32,7 @@ func TestRefusalsInWords(t *testing.T) {
 	} {
 		err := Operated(x.verb, id, x.err)
 		if want := x.verb + " " + id.String() + ": " + x.says; !errors.Is(err, x.is) || err.Error() != want ||
-			flowfabric.ClassOf(err) != flowfabric.ClassOf(x.is) || flowfabric.CodeOf(err) != flowfabric.CodeOf(x.is) {
+			denied.ClassOf(err) != denied.ClassOf(x.is) || flowfabric.CodeOf(err) != flowfabric.CodeOf(x.is) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
