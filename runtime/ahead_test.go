@@ -451,40 +451,51 @@ func TestDrainWaitsForCompletions(t *testing.T) {
 // Nothing is claimed ahead in a partition with gates, or that has nothing more, or when handlers take long.
 func TestWhatIsClaimedAhead(t *testing.T) {
 	now := time.Now()
-	s := newScheduler(1, newSlots(8))
-	p := s.partitions[0]
+	s := testScheduler(1, newSlots(8))
 	s.slots.pace.fixed = 4
-	take := func(what string, want int) {
+	take := func(what string, want int, waits bool, reply engine.ClaimReply) {
 		t.Helper()
-		s.ring(p)
-		_, n, _ := s.pick(now)
-		if n != want {
+		s.source.RingAll()
+		p, n, _ := s.pick(now)
+		if n != want || p != nil && p.Waits() != waits {
 			t.Errorf("%s: %d were asked for, want %d", what, n, want)
 		}
-		if n > 0 {
-			s.slots.put(n)
-			s.ended(p)
+		if p == nil {
+			return
 		}
+		again, err := s.source.Answered(p, n, reply, nil, nil)
+		if err != nil || !again { // the table was read anew
+			t.Fatalf("%s: again %v, %v", what, again, err)
+		}
+		must.No(t, s.source.Declare(t.Context(), p))
+		s.slots.put(n)
+		s.ended(p)
 	}
-	take("idle slots, and four ahead", 4+4) // half of the slots for one claim round
-	p.gated = true
-	take("gates", 4)
+	take("idle slots, and four ahead", 4+4, true, engine.ClaimReply{}) // half of the slots for one claim round
 	s.slots.take(8)
-	take("gates and no idle slot", 0)
-	p.gated = false
-	take("no idle slot", 4)
-	if !p.ahead {
-		t.Error("a claim ahead would register for work that no slot is idle for")
+	take("no idle slot", 4, false, engine.ClaimReply{})
+	s.slots.put(8)
+	take("an answer that tells of gates", 4+4, true, engine.ClaimReply{Gated: true})
+	take("gates", 4, true, engine.ClaimReply{})
+	s.slots.take(8)
+	take("gates and no idle slot", 0, false, engine.ClaimReply{})
+
+	s = testScheduler(1, newSlots(8))
+	s.slots.pace.fixed = 4
+	take("it is known", 4+4, true, engine.ClaimReply{})
+	s.slots.take(8)
+	p, n, _ := s.pick(now)
+	if again, err := s.source.Answered(p, n, engine.ClaimReply{}, nil, nil); again || err != nil {
+		t.Fatalf("again %v, %v", again, err)
 	}
-	s.ring(p)
-	p.rung = false
-	s.dried(p)
+	s.slots.put(n)
+	s.ended(p)
 	if q, _, _ := s.pick(now); q != nil {
 		t.Error("asked again for what is not there")
 	}
 	s.slots.put(1)
-	if q, n, _ := s.pick(now); q != p || n != 1+4 || p.ahead {
-		t.Errorf("with an idle slot: %d, ahead %v", n, p.ahead)
+	if q, n, _ := s.pick(now); q != p || n != 1+4 || !p.Waits() {
+		t.Errorf("with an idle slot: %d, waits %v", n, p.Waits())
 	}
 }
 

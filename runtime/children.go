@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -28,7 +29,7 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 	}
 	reply, err := j.waited(*q)
 	if err == nil && len(q.Others) > 0 && !reply.Satisfied {
-		err = persist(j.jobs.ctx, j.held, func(ctx context.Context) error {
+		err = j.held.Persist(j.jobs.ctx, func(ctx context.Context) error {
 			return j.jobs.store.WaitOthers(ctx, j.held.Fence(), *q)
 		})
 	}
@@ -49,7 +50,7 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 	case turnedAway(err): // by what an operator may change
 		*outcome = refusedOutcome("wait for children", err)
 		outcome.Failure.Category, outcome.Failure.Permanent = codes.CategorySuspend, false
-	case j.held.Check() != nil || notOurs(err) || flowfabric.Retryable(err):
+	case j.held.Check() != nil || keeper.NotOurs(err) || flowfabric.Retryable(err):
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 	default:
 		j.logger().Error("flowfabric: the server refuses to wait for children; the attempt fails", "error", err)
@@ -87,7 +88,7 @@ func (j *job) waited(q engine.ChildWait) (reply engine.ChildrenReply, err error)
 	for i, batch := range batches {
 		call, refused := q, error(nil)
 		call.Children, call.Park = batch, i == len(batches)-1 && q.Park
-		err = persist(j.jobs.ctx, j.held, func(ctx context.Context) (err error) {
+		err = j.held.Persist(j.jobs.ctx, func(ctx context.Context) (err error) {
 			if reply, err = j.jobs.store.WaitChildren(ctx, j.held.Fence(), call); turnedAway(err) {
 				refused, err = err, nil // an answer: to hold on until it changes would take a slot
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,27 +11,21 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
-	"github.com/flowfabric/flowfabric-go/internal/offer"
+	"github.com/flowfabric/flowfabric-go/internal/session"
+	"github.com/flowfabric/flowfabric-go/internal/source"
 )
 
-const (
-	// roundTimeout bounds one claim: it keeps slots reserved while it waits. What it cuts off is repeated.
-	roundTimeout = 3 * time.Second
-	// roundClaims bounds the claims of one round: table, subscription, claim, and again if the table moves meanwhile.
-	roundClaims = 6
-	// unregisteredPause keeps a server that neither hands out nor registers from being asked in a tight loop.
-	unregisteredPause = 100 * time.Millisecond
-)
+// roundClaims bounds the claims of one round: table, subscription, claim, and again if the table moves meanwhile.
+const roundClaims = 6
 
 // claimer makes the claims of a run, and hands what they bring to jobs.
 type claimer struct {
 	ctx     context.Context // of claims: one that was sent must be answered
 	store   claimStore
-	keeper  *keeper.Keeper
+	session *session.Session
 	sched   *scheduler
 	slots   *slots
 	jobs    *jobs
-	offer   offer.Offer
 	log     *slog.Logger
 	metrics *metrics
 	health  *health
@@ -41,9 +34,8 @@ type claimer struct {
 	draining atomic.Bool // nothing is claimed any more; what a claim in flight brings goes back
 }
 
-// claimStore is what a claimer asks of the server beside the claims themselves, which its keeper makes.
+// claimStore is what a claimer asks of the server beside the claims themselves, which its session makes.
 type claimStore interface {
-	SetSubscription(ctx context.Context, partition uint16, s engine.Subscription) (digest string, err error)
 	CompleteExecutions(ctx context.Context, partition uint16, items []engine.Completion,
 		next *engine.ClaimRequest) ([]engine.Settled, *engine.ClaimReply, error)
 }
@@ -51,13 +43,17 @@ type claimStore interface {
 // round makes one claim round: it asks one partition for as many executions as it was given slots, starts them, and
 // leaves the partition registered, hot, or in backoff. It uses the worker's own context: a claim that was sent must
 // be answered.
-func (c *claimer) round(p *partition, slots int) {
+func (c *claimer) round(p *source.Partition, slots int) {
 	defer func() { c.slots.put(slots) }()
 	for range roundClaims {
-		claims, again, err := c.claim(p, max(slots, 1))
-		slots -= c.start(p, claims, slots)
+		began := time.Now()
+		held, again, err := c.session.Claim(p, max(slots, 1))
+		if len(held) > 0 && !p.Gated() {
+			c.slots.claimed(time.Since(began))
+		}
+		slots -= c.start(p, held, slots)
 		if err == nil && again {
-			err = c.declare(p)
+			err = c.session.Source.Declare(c.ctx, p)
 		}
 		if err != nil {
 			c.roundFailed(p, err)
@@ -69,76 +65,14 @@ func (c *claimer) round(p *partition, slots int) {
 	}
 }
 
-// claim makes one claim and records what it says about the partition. again asks for another, once the subscription
-// is stored.
-func (c *claimer) claim(p *partition, n int) (claims []*keeper.Held, again bool, err error) {
-	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
-	defer cancel()
-	began := time.Now()
-	reply, err := c.keeper.Claim(ctx, engine.ClaimRequest{
-		Partition: p.id, Max: n, Subscription: p.digest, Table: p.table.Version, Wait: !p.ahead, Rotation: p.rotation,
-	})
+// claimed records how a claim ended.
+func (c *claimer) claimed(brought int, forWork bool, took time.Duration, err error) {
 	if err != nil {
 		c.metrics.claimFailed()
-		if errors.Is(err, denied.UnknownSubscription) {
-			p.digest = ""
-			return nil, true, nil
-		}
-		return nil, false, err
+		return
 	}
 	c.health.success()
-	took := time.Since(began)
-	c.metrics.claimed(len(reply.Held), p.digest != "", took)
-	if len(reply.Held) > 0 && !p.gated {
-		c.slots.claimed(took)
-	}
-	if failures := c.sched.answered(p); failures > 0 {
-		c.log.Info("flowfabric: partition answers again", "partition", p.id, "failures", failures)
-	}
-	if c.learned(p, reply) {
-		return reply.Held, true, nil
-	}
-	c.sched.visited(p, brought(reply), reply.Registered)
-	found := len(reply.Held) > 0 || reply.More || reply.Duplicate
-	if found {
-		c.sched.open(p)
-	}
-	switch {
-	case reply.Registered: // there was less than this worker has slots for
-		c.sched.registered(p, time.Now())
-	case p.ahead && len(reply.Held) < n && !reply.More:
-		c.sched.dried(p)
-	case !found:
-		c.sched.pause(p, time.Now().Add(unregisteredPause))
-	}
-	return reply.Held, false, nil
-}
-
-// brought is what a claim brought.
-func brought(reply keeper.Reply) []*engine.Claim {
-	claims := make([]*engine.Claim, len(reply.Held))
-	for i, held := range reply.Held {
-		claims[i] = held.Claim()
-	}
-	return claims
-}
-
-// learned takes in what a claim says of routes, and tells whether the subscription is another now: then it has to be
-// stored.
-func (c *claimer) learned(p *partition, reply keeper.Reply) bool {
-	p.rotation++
-	p.more = reply.More
-	p.learn(reply.ClaimReply)
-	subscription := c.offer.Subscription(&p.table)
-	if reply.Gated && !p.gated {
-		c.sched.gates(p)
-	}
-	if p.digest != "" && slices.Equal(subscription, p.subscription) {
-		return false
-	}
-	p.subscription, p.digest = subscription, ""
-	c.sched.open(p)
-	return true
+	c.metrics.claimed(brought, forWork, took)
 }
 
 // completeBatch is the call of the [completer]; its context is the worker's, so no caller can end it for others.
@@ -169,114 +103,62 @@ func (c *claimer) completeAndClaim(partition uint16, items []engine.Completion,
 	if c.draining.Load() {
 		return nil, false, nil
 	}
-	p := c.sched.partitions[partition]
+	p := c.session.Source.Partition(partition)
 	more, registered, joined := c.sched.join(p, kept, len(items))
 	if !joined {
 		return nil, false, nil
 	}
 	slots += more
-	defer c.sched.left(p)
-	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
-	defer cancel()
-	began := time.Now()
-	reply, made, err := c.keeper.ClaimWith(ctx, engine.ClaimRequest{
-		Partition: p.id, Max: slots, Subscription: p.digest, Table: p.table.Version, Wait: !registered,
-		Rotation: p.rotation,
-	}, func(ctx context.Context, req engine.ClaimRequest) (next engine.ClaimReply, err error) {
-		var answer *engine.ClaimReply
-		if settled, answer, err = c.store.CompleteExecutions(ctx, partition, items, &req); answer != nil {
-			next = *answer
-		}
-		return next, err
-	})
-	switch {
-	case !made:
-		c.sched.open(p) // what made it hot before may have been meant for this claim round
-		return nil, false, nil
-	case err != nil: // of the claim, if there are answers: a claim round makes it again, and deals with what is wrong
-		c.metrics.claimFailed()
-		c.sched.open(p)
-		if errors.Is(err, denied.UnknownSubscription) {
-			p.digest = ""
-		}
-		if settled != nil {
-			err = nil
-		}
-		return settled, true, err
+	defer c.session.Source.Left(p)
+	held, made, err := c.session.ClaimWith(p, slots, registered,
+		func(ctx context.Context, req engine.ClaimRequest) (next engine.ClaimReply, err error) {
+			var answer *engine.ClaimReply
+			if settled, answer, err = c.store.CompleteExecutions(ctx, partition, items, &req); answer != nil {
+				next = *answer
+			}
+			return next, err
+		})
+	if settled != nil { // the error is of the claim: a claim round makes it again, and deals with what is wrong
+		err = nil
 	}
-	c.health.success()
-	c.metrics.claimed(len(reply.Held), true, time.Since(began))
-	learned := c.learned(p, reply)
-	c.sched.visited(p, brought(reply), reply.Registered)
-	switch {
-	case learned, reply.More, reply.Duplicate:
-		c.sched.open(p)
-	case reply.Registered:
-		c.sched.registered(p, time.Now())
-	case !registered:
-		c.sched.open(p)
-	}
-	slots -= c.start(p, reply.Held, slots)
-	return settled, true, nil
-}
-
-// declare stores the partition's subscription and remembers its digest.
-func (c *claimer) declare(p *partition) error {
-	ctx, cancel := context.WithTimeout(c.ctx, roundTimeout)
-	defer cancel()
-	digest, err := c.store.SetSubscription(ctx, p.id, c.offer.Subscribe(p.subscription))
-	if err == nil {
-		p.digest = digest
-	}
-	return err
+	slots -= c.start(p, held, slots)
+	return settled, made, err
 }
 
 // start hands claims to jobs, which run or wait for a slot, and returns how many of the given slots that took. What
 // exceeds all slots (a repeated claim may return more than it asks for) or comes after the drain began goes back at
 // once.
-func (c *claimer) start(p *partition, claims []*keeper.Held, slots int) (used int) {
+func (c *claimer) start(p *source.Partition, claims []*keeper.Held, slots int) (used int) {
 	now := time.Now()
 	for _, held := range claims {
-		route, known := p.table.Route(held.Claim().Route)
+		route, foreign := c.session.Source.Foreign(p, held.Claim())
 		switch {
-		case !known: // never seen: read the table anew
-			c.log.Error("flowfabric: claimed an execution of an unknown route", "execution",
-				held.Fence().Execution.String(), "route", held.Claim().Route)
-			p.table.Version, p.digest = 0, ""
-			c.jobs.handBack(held)
-			continue
-		case !c.offer.Serves(route): // a failover gave the id of a route of ours to another one
-			c.log.Warn("flowfabric: claimed an execution of another's route, handing it back", "execution",
-				held.Fence().Execution.String(), "kind", route.Kind)
-			p.digest = ""
-			c.jobs.handBack(held)
-			continue
-		case c.draining.Load():
-			c.jobs.handBack(held)
+		case foreign, c.draining.Load():
+			c.session.HandBack(held)
 			continue
 		case used < slots:
 			used++
 		case c.slots.take(1) == 0:
-			c.jobs.handBack(held)
+			c.session.HandBack(held)
 			continue
 		}
 		j := newJob(c.jobs, held, route)
-		j.deep = p.more
+		j.deep = p.More()
 		switch run, waits := c.slots.enter(j, now); {
 		case run:
 			c.jobs.pool.do(j)
 		case !waits: // the drain began
 			c.slots.put(1)
-			c.jobs.handBack(held)
+			c.session.HandBack(held)
 		}
 	}
 	return used
 }
 
 // roundFailed puts the partition in backoff, or ends the worker when no retry can help.
-func (c *claimer) roundFailed(p *partition, err error) {
-	first := c.sched.failed(p, time.Now()) == 1
+func (c *claimer) roundFailed(p *source.Partition, err error) {
+	first := c.session.Source.Failed(p, time.Now()) == 1
 	if first && !c.fatal(err) && c.ctx.Err() == nil && !errors.Is(err, flowfabric.ErrDraining) {
-		c.log.Warn("flowfabric: claim failed, trying again until it works", "partition", p.id, "error", err)
+		c.log.Warn("flowfabric: claim failed, trying again until it works", "partition", p.ID(), "error", err)
 	}
 }

@@ -78,7 +78,7 @@ func (r *run) awaitJobs(fetching *conc.WaitGroup, patience time.Time) {
 
 // interrupt ends the contexts of all handlers.
 func (r *run) interrupt() {
-	for _, held := range r.keeper.Holding() {
+	for _, held := range r.session.Keeper.Holding() {
 		held.Cancel(flowfabric.ErrDraining)
 	}
 }
@@ -89,7 +89,7 @@ func (r *run) abandoned() error {
 	if running+settling == 0 {
 		return nil
 	}
-	for _, held := range r.keeper.Holding() {
+	for _, held := range r.session.Keeper.Holding() {
 		r.log.Error(
 			"flowfabric: handler ignored the end of its context and is abandoned; the execution is requeued when the lease runs out",
 			"execution", held.Fence().Execution.String(), "attempt", held.Fence().Attempt, "within",
@@ -106,12 +106,7 @@ func (r *run) abandoned() error {
 func (r *run) closeSessions(lastCall time.Time) {
 	ctx, cancel := context.WithDeadline(r.ctx, lastCall)
 	defer cancel()
-	orphans, err := r.keeper.Unresolved(ctx)
-	for _, held := range orphans {
-		r.jobs.handBack(held)
-	}
-	r.jobs.returns.Wait() // each is bounded by stopGrace, and by the end of the run's context
-	if err = errors.Join(err, r.keeper.Close(ctx)); err != nil {
+	if err := r.session.Close(ctx); err != nil {
 		r.log.Warn("flowfabric: sessions were not closed; they expire", "within", r.cfg.LeaseTTL.String(), "error", err)
 	}
 }

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,97 +17,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
-
-// ids lists the partitions of forwards.
-func ids(forwards []forward) (out []uint16) {
-	for _, x := range forwards {
-		out = append(out, x.partition.id)
-	}
-	return out
-}
-
-// A ring is owed to others exactly while no slot is free, or will be in a moment.
-func TestRingsThatAreOwed(t *testing.T) {
-	now := time.Now()
-	rung := func(capacity int, partitions ...int) *scheduler {
-		s := newScheduler(4, newSlots(capacity))
-		for _, p := range s.partitions {
-			p.digest = "d"
-		}
-		for _, i := range partitions {
-			s.ringWork(s.partitions[i], now, 0)
-		}
-		return s
-	}
-	expect := func(what string, s *scheduler, at time.Time, leaving bool, again time.Duration, want ...uint16) {
-		t.Helper()
-		if forwards, pause := s.owed(at, leaving); !slices.Equal(ids(forwards), want) || pause != again {
-			t.Errorf("%s: forwards %v, asks again in %v; want %v, %v", what, ids(forwards), pause, want, again)
-		}
-	}
-	fill := func(s *scheduler) { // a handler has what was reserved
-		s.slots.take(1)
-		s.slots.enter(&job{}, now)
-	}
-	s := rung(1, 2)
-	expect("a slot is free", s, now, false, time.Hour)
-	fill(s)
-	expect("full", s, now, false, time.Hour, 2)
-	expect("forwarded once", s, now, false, time.Hour)
-	s.ringWork(s.partitions[2], now, 0)
-	expect("rung again", s, now, false, time.Hour, 2)
-
-	s = rung(1, 2)
-	s.ring(s.partitions[3]) // not for work: its route is new, and everybody was told
-	fill(s)
-	expect("only rings for work", s, now, false, time.Hour, 2)
-
-	s = rung(1, 1, 3)
-	first, _, _ := s.pick(now)
-	expect("a claim round may bring its slot back", s, now, false, forwardPatience)
-	expect("a claim round that takes long", s, now.Add(forwardPatience), false, time.Hour, 3)
-	s.ringWork(s.partitions[0], now.Add(forwardPatience), 0)
-	expect("a ring that is younger", s, now.Add(forwardPatience), false, forwardPatience)
-	s.partitions[0].owed = time.Time{}
-	s.ringWork(first, now, 0)
-	expect("a partition that is being claimed from", s, now.Add(forwardPatience), false, time.Hour)
-	s.slots.enter(&job{}, now)
-	s.ended(first)
-	expect("its claim round used the slot", s, now, false, time.Hour, first.id)
-
-	s = rung(1, 1)
-	asked, n, _ := s.pick(now)
-	s.slots.put(n)
-	s.ended(asked)
-	fill(s)
-	expect("a claim round has answered the ring", s, now, false, time.Hour)
-
-	expect("leaving, with free slots", rung(4, 0, 1), now, true, time.Hour, 0, 1)
-	s = rung(1, 0)
-	s.partitions[0].digest = ""
-	fill(s)
-	expect("never registered", s, now, false, time.Hour)
-}
-
-// The forwarder is told when it must look again: when a ring comes, when a claim round takes slots, and when it ends.
-func TestOwedRingsWakeTheForwarder(t *testing.T) {
-	s := newScheduler(2, newSlots(1))
-	pokes := 0
-	s.onOwed = func() { pokes++ }
-	s.ring(s.partitions[0])
-	p, _, _ := s.pick(time.Now())
-	s.ended(p)
-	if pokes != 0 {
-		t.Errorf("%d wake-ups although nothing is owed", pokes)
-	}
-	s.slots.put(1)
-	s.ringWork(s.partitions[1], time.Now(), 0)
-	p, _, _ = s.pick(time.Now()) // of partition 0, which is still hot
-	s.ended(p)
-	if pokes != 3 || p.id != 0 {
-		t.Errorf("%d wake-ups, asked %d; want 3 of partition 0", pokes, p.id)
-	}
-}
 
 // withoutPolls is a store whose polls find nothing, so that work is found by rings alone. It tells where this worker
 // is registered since it last found something.

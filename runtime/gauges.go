@@ -69,14 +69,14 @@ func (c *gaugeCollector) Collect(out chan<- prometheus.Metric) {
 			ready++
 		}
 		slots += r.slots.capacity
-		overdue = max(overdue, int(r.polls.late.Load()))
-		for kind := range r.claims.offer.Kinds {
+		overdue = max(overdue, r.session.Listener.Late())
+		for kind := range r.offer.Kinds {
 			stuck[kind] += 0 // so that an alert sees it go down
 		}
 		r.watch.kinds(stuck)
-		for namespace := range r.claims.offer.Namespaces {
-			for lane := range r.claims.offer.Lanes {
-				for kind := range r.claims.offer.Kinds {
+		for namespace := range r.offer.Namespaces {
+			for lane := range r.offer.Lanes {
+				for kind := range r.offer.Kinds {
 					serving[work{namespace, lane, kind}]++
 				}
 			}

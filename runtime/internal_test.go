@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/source"
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
@@ -119,18 +120,31 @@ func TestCompletionBatchBytes(t *testing.T) {
 // Slots are taken before a claim round, at most half of them for one, and never exceeded. A claim round that would get
 // fewer waits a moment while other claim rounds are under way.
 func TestSchedulerSharesSlots(t *testing.T) {
-	s := newScheduler(3, newSlots(8))
+	s := testScheduler(3, newSlots(8))
 	now := time.Now()
 	if p, _, _ := s.pick(now); p != nil {
 		t.Fatal("claims from a partition that is not hot")
 	}
-	s.ringAll(s.partitions)
+	s.source.RingAll()
+	picked := []*source.Partition{}
 	expect := func(what string, at time.Time, want int, again time.Duration) {
 		t.Helper()
-		if _, n, pause := s.pick(at); n != want || pause != again {
+		p, n, pause := s.pick(at)
+		if n != want || pause != again {
 			t.Errorf("%s: %d slots, looks again in %v; want %d, %v", what, n, pause, want, again)
 		}
+		if p != nil {
+			picked = append(picked, p)
+		}
 	}
+	end := func(how func(p *source.Partition)) {
+		for _, p := range picked {
+			how(p)
+			s.ended(p)
+		}
+		picked = nil
+	}
+	left := func(*source.Partition) {}
 	expect("the first", now, 4, 0)
 	s.slots.take(2)
 	expect("two are left", now, 0, gather)
@@ -141,103 +155,24 @@ func TestSchedulerSharesSlots(t *testing.T) {
 	expect("the wait begins anew", now.Add(2*gather), 0, gather)
 	s.slots.put(3)
 	expect("enough are free", now.Add(2*gather), 4, 0)
-	for _, p := range s.partitions {
-		s.ended(p)
-	}
+	end(left)
 	s.slots.put(1)
 	expect("nothing is under way", now, 1, 0)
-	for _, p := range s.partitions {
-		s.ended(p)
-	}
-	s.slots.put(1)
-	s.slots.take(s.slots.free())
+	end(left)
 	s.slots.put(8)
-	for _, p := range s.partitions {
-		s.failed(p, now)
-		s.ended(p)
+	for range 3 {
+		p, n, _ := s.pick(now)
+		s.slots.put(n)
+		picked = append(picked, p)
+		now = now.Add(gather)
 	}
+	end(func(p *source.Partition) { s.source.Failed(p, now) })
 	if p, _, pause := s.pick(now); p != nil || pause <= 0 || pause > time.Second {
 		t.Errorf("picked %v during backoff, pause %v", p, pause)
 	}
 	if _, n, _ := s.pick(now.Add(time.Second)); n != 1 {
 		t.Errorf("%d slots for a failing partition, want 1", n)
 	}
-}
-
-// A ring during a claim round is not forgotten; polls that lead to nothing become rarer.
-func TestSchedulerRings(t *testing.T) {
-	s := newScheduler(1, newSlots(1))
-	p, now := s.partitions[0], time.Now()
-	s.ring(p)
-	s.pick(now)
-	s.registered(p, now)
-	s.ring(p)
-	s.slots.put(1)
-	s.ended(p)
-	if len(s.hot) != 1 {
-		t.Fatal("a ring during a claim round was lost")
-	}
-	suspects := 0
-	for i := range 100 { // one a second
-		poll := now.Add(time.Duration(i) * time.Second)
-		if s.suspect(p, poll) {
-			suspects++
-		}
-		if q, n, _ := s.pick(now.Add(time.Hour)); q != nil {
-			s.registered(q, poll)
-			s.slots.put(n)
-			s.ended(q)
-		}
-	}
-	if suspects < 3 || suspects > 8 {
-		t.Errorf("%d of 100 polls led to a claim round, want few", suspects)
-	}
-	s.sweep(now.Add(100*time.Second + registration + time.Second))
-	if p.registered || len(s.hot) != 1 {
-		t.Error("an expiring registration is not renewed")
-	}
-}
-
-// A call that is made a claim round registers anew when a ring came before the registration was recorded, or a poll
-// saw work; and it keeps away from partitions whose work has gates.
-func TestJoinedClaimRounds(t *testing.T) {
-	s, now := newScheduler(1, newSlots(8)), time.Now()
-	s.ringAll(s.partitions)
-	p, n, _ := s.pick(now)
-	p.digest = "aa"
-	leave := func() { s.slots.put(n); s.left(p) }
-	full := func() { n = s.slots.take(100) }
-	s.ring(p) // the message overtakes the reply
-	s.registered(p, now)
-	leave()
-	join := func(what string, kept, slots int, registered, joined bool) {
-		t.Helper()
-		more, got, ok := s.join(p, kept, 1)
-		if more != slots || got != registered || ok != joined {
-			t.Errorf("%s: %d slots, registered %v, joined %v; want %d, %v, %v", what, more, got, ok, slots, registered,
-				joined)
-		}
-		n += more
-	}
-	n = 0
-	join("rung before it was recorded", 0, 2, false, true)
-	s.registered(p, now)
-	leave()
-	n = 0
-	join("registered", 0, 1, true, true)
-	join("visited already", 1, 0, false, false)
-	leave()
-	n = 0
-	s.suspect(p, now)
-	join("suspected", 0, 2, false, true)
-	s.registered(p, now)
-	leave()
-	full()
-	join("without a slot", 0, 0, false, false)
-	join("with a slot that was kept", 1, 0, true, true)
-	leave()
-	p.gated = true
-	join("with gates", 0, 0, false, false)
 }
 
 func TestCategoryLabelsAreCapped(t *testing.T) {
@@ -390,16 +325,4 @@ func TestLostReplies(t *testing.T) {
 	if f.lost.Load() < 10 {
 		t.Errorf("only %d replies were lost", f.lost.Load())
 	}
-}
-
-func FuzzUrgent(f *testing.F) {
-	for _, seed := range []string{"9000 7", "9000", "0 7", "-1 7", "9000 -7", ""} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, message string) {
-		m, ok := parseUrgent(message)
-		if again, taken := parseUrgent(fmt.Sprint(m.priority, " ", m.route)); ok && (!taken || again != m) {
-			t.Errorf("%q: %+v, then %+v", message, m, again)
-		}
-	})
 }

@@ -2,12 +2,8 @@ package runtime
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
@@ -157,7 +153,7 @@ func (j *job) context() (context.Context, context.CancelFunc) {
 // until it is answered: neither a failover nor a frozen partition may repeat the effect or cost a retry.
 func (j *job) RecordStep(ctx context.Context, fence flowfabric.Fence, name string, value []byte,
 	took time.Duration) (already bool, err error) {
-	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+	err = j.held.Persist(ctx, func(ctx context.Context) (err error) {
 		already, err = j.jobs.store.RecordStep(ctx, fence, name, value, took)
 		return err
 	})
@@ -187,30 +183,4 @@ func (j *job) refused(cause error) {
 		cause = ended
 	}
 	j.held.Cancel(cause)
-}
-
-// persist makes a fenced call until it is answered: nothing else than an answer, the loss of the hold, or the
-// end of ctx stops it. The answer may be that an earlier, unanswered try had taken effect.
-func persist(ctx context.Context, held *keeper.Held, call func(context.Context) error) error {
-	var pause *backoff.ExponentialBackOff // the usual case pays for none
-	for {
-		if err := held.Check(); err != nil {
-			return err
-		}
-		err := call(ctx)
-		if err == nil {
-			return nil
-		}
-		held.Refused(err)
-		if ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-		if !flowfabric.Retryable(err) && !errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
-		if pause == nil {
-			pause = newBackoff(50*time.Millisecond, 2*time.Second)
-		}
-		sleep(ctx, pause.NextBackOff())
-	}
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/sourcegraph/conc"
-
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
+	"github.com/flowfabric/flowfabric-go/internal/session"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
@@ -20,7 +19,7 @@ type jobs struct {
 	// of handlers and of the calls that settle; outlives the wish to stop until the drain is over
 	ctx      context.Context
 	store    jobStore
-	keeper   *keeper.Keeper
+	session  *session.Session
 	slots    *slots
 	watch    *watch
 	seeds    *tokenSeeds
@@ -31,9 +30,8 @@ type jobs struct {
 	tracer   *tracing.Tracer
 	worker   taskhook.Worker // what batch handlers are given of it
 
-	done    *completer
-	pool    goroutinePool  // handlers, each with a slot, and what is left to settle
-	returns conc.WaitGroup // hand-backs, without slots
+	done *completer
+	pool goroutinePool // handlers, each with a slot, and what is left to settle
 }
 
 // jobStore is what jobs ask of the server: what their handlers write and read, and what settles them.
@@ -69,35 +67,13 @@ func (js *jobs) completed(batch []completion, answers []engine.Settled, err erro
 			done = append(done, c.job.held)
 		}
 	}
-	js.keeper.Release(done...)
+	js.session.Keeper.Release(done...)
 	js.slots.settled(len(done))
-}
-
-// handBack returns an execution that no handler has seen, without blocking. It keeps its attempt.
-func (js *jobs) handBack(held *keeper.Held) {
-	js.returns.Go(func() {
-		ctx, cancel := context.WithTimeout(js.ctx, stopGrace)
-		defer cancel()
-		err := persist(ctx, held, func(ctx context.Context) error {
-			_, err := js.store.ReleaseExecution(ctx, held.Fence())
-			return err
-		})
-		switch {
-		case err == nil:
-			held.Release()
-		case held.Check() != nil || notOurs(err):
-			held.Release() // no longer ours: nothing to hand back
-		default:
-			js.log.Warn("flowfabric: execution was not handed back; it is requeued when the lease runs out",
-				"execution", held.Fence().Execution.String(), "error", err)
-			held.Abandon()
-		}
-	})
 }
 
 // giveBack returns executions that waited for a slot.
 func (js *jobs) giveBack(jobs []*job) {
 	for _, j := range jobs {
-		js.handBack(j.held)
+		js.session.HandBack(j.held)
 	}
 }

@@ -139,6 +139,9 @@ func errorLabel(err error) string {
 	return cmp.Or(flowfabric.CodeOf(err), "other")
 }
 
+// woken records what a doorbell told.
+func (m *metrics) woken(what string, n int) { m.wakeUps.WithLabelValues(what).Add(float64(n)) }
+
 func (m *metrics) polled(missed int, err error) {
 	switch {
 	case err != nil:

@@ -133,25 +133,6 @@ func TestPollsOfALargeFleetAreFewInACluster(t *testing.T) {
 	}
 }
 
-// Who got no answer asks again soon, however many others there are.
-func TestPollsThatFailAreNotSeldom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSilent(1, 0)
-		s.fleet = 1000
-		p := newPoller(newRun(t.Context(), s.worker(Config{}, nil), s))
-		if _, err := p.once(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if pause := p.pause(time.Now()); pause < 5*time.Second {
-			t.Errorf("%v between two polls of a thousand workers", pause)
-		}
-		p.failed = true
-		if pause := p.pause(time.Now()); pause > 2*time.Second {
-			t.Errorf("%v after a poll that failed", pause)
-		}
-	})
-}
-
 // The ticks of a dead owner become overdue one after the other. The first is heard of by an ordinary poll; then the
 // worker listens closely and takes over the rest within half a second each, in a cluster, too.
 func TestDeadOwnersTicksAreTakenOver(t *testing.T) {
@@ -181,39 +162,4 @@ func TestDeadOwnersTicksAreTakenOver(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A tick that stays overdue is no news: it does not keep the poll busy.
-func TestAlertEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSilent(1, 0)
-		w := s.worker(Config{}, nil)
-		r := newRun(t.Context(), w, s)
-		p := newPoller(r)
-		now := time.Now()
-		alerts := 0
-		for i := range 600 { // flaps: overdue in every second poll, one a second
-			s.overdue[0] = now.Add(time.Duration(i%2) * 1000 * time.Hour)
-			before := p.until
-			if _, err := p.once(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if p.until != before {
-				alerts++
-			}
-			time.Sleep(time.Second)
-		}
-		if alerts != 60 {
-			t.Errorf("%d alerts in ten minutes of a tick that comes and goes, want one in ten seconds", alerts)
-		}
-		s.overdue[0] = now
-		quietAfter := time.Now().Add(alertPause)
-		for range 60 {
-			_, _ = p.once(t.Context())
-			if p.alert(time.Now()) && time.Now().After(quietAfter) {
-				t.Fatal("a tick that stays overdue keeps the alert up")
-			}
-			time.Sleep(time.Second)
-		}
-	})
 }

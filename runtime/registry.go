@@ -212,3 +212,13 @@ func (g *membership) troubled() bool {
 	defer g.mu.Unlock()
 	return g.failed
 }
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -11,11 +11,12 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
-	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
+	"github.com/flowfabric/flowfabric-go/internal/offer"
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
+	"github.com/flowfabric/flowfabric-go/internal/session"
+	"github.com/flowfabric/flowfabric-go/internal/source"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
@@ -34,11 +35,9 @@ type run struct {
 	claims   *claimer
 	jobs     *jobs
 	watch    *watch
-	keeper   *keeper.Keeper
+	session  *session.Session
+	offer    offer.Offer
 	ticks    *maintain.Loop // nil when maintenance is disabled
-	bell     *doorbell
-	forwards *forwarder
-	polls    *poller
 	name     *membership
 	watched  *partmetrics.Watch // the partitions, for the metrics
 	draining chan struct{}      // closed when the drain begins
@@ -54,8 +53,7 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 		watched: w.metrics.partitions.Watch(s, w.log), draining: make(chan struct{}), stop: func(error) {}}
 	r.slots.pace = w.pace
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	r.sched = newScheduler(s.Partitions(), r.slots)
-	r.keeper = r.newKeeper()
+	r.sched = newScheduler(r.slots)
 	if !r.cfg.DisableMaintenance {
 		r.ticks = maintain.New(maintain.Config{Engine: s, Owner: r.cfg.Instance, Logger: r.log,
 			OnTick: r.watched.Ticked, OnLag: r.watched.Lag,
@@ -65,28 +63,52 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 	r.name = newMembership(r, w, seeds)
 	r.watch = &watch{health: r.health, poke: r.name.poke, wake: make(chan struct{}, 1)}
 	r.name.watch = r.watch
-	r.jobs = &jobs{ctx: r.ctx, store: s, keeper: r.keeper, slots: r.slots, watch: r.watch, seeds: seeds,
+	r.jobs = &jobs{ctx: r.ctx, store: s, slots: r.slots, watch: r.watch, seeds: seeds,
 		kinds: servedBy(w), instance: r.cfg.Instance, log: r.log, metrics: r.metrics, tracer: w.tracer}
 	r.jobs.worker = taskhook.Worker{Draining: r.draining, Batch: r.jobs.batch}
 	r.jobs.pool.run = (*job).work
-	r.claims = &claimer{ctx: r.ctx, store: s, keeper: r.keeper, sched: r.sched, slots: r.slots, jobs: r.jobs,
-		offer: newOffer(r.cfg, w.registry.kinds()), log: r.log, metrics: r.metrics, health: r.health, fatal: r.fatal}
+	r.claims = &claimer{ctx: r.ctx, store: s, sched: r.sched, slots: r.slots, jobs: r.jobs, log: r.log,
+		metrics: r.metrics, health: r.health, fatal: r.fatal}
+	r.offer = newOffer(r.cfg, w.registry.kinds())
+	r.session = r.newSession()
+	r.sched.source, r.jobs.session, r.claims.session = r.session.Source, r.session, r.session
 	r.jobs.done = newCompleter(r.claims.completeBatch, r.jobs.completed)
-	r.forwards, r.bell, r.polls = newForwarder(r), newDoorbell(r), newPoller(r)
-	r.sched.round, r.sched.giveBack, r.sched.onOwed = r.claims.round, r.jobs.giveBack, r.forwards.poke
+	r.sched.round, r.sched.giveBack = r.claims.round, r.jobs.giveBack
 	return r
 }
 
-// newKeeper makes the keeper of the run's leases. Its claims go through the gates of what they are granted.
-func (r *run) newKeeper() *keeper.Keeper {
-	admitter := admit.New(admit.Config{Engine: r.store, Logger: r.log, OnAsked: r.metrics.asked,
-		OnRefused: r.metrics.refused})
-	return keeper.New(keeper.Config{
-		Engine: r.store, Claim: admitter.ClaimNext, Instance: r.cfg.Instance, TTL: r.cfg.LeaseTTL, Logger: r.log,
-		Context: r.ctx, OnTickOverdue: r.tickOverdue, OnRenew: r.renewed, OnLost: r.metrics.leaseLost,
-		OnSessionLost: r.metrics.sessionLost,
+// newSession makes what the run claims with, and what keeps its leases. Its claims go through the gates of what they
+// are granted.
+func (r *run) newSession() *session.Session {
+	listener := source.ListenerConfig{Window: r.cfg.ReadyWindow, PollIdle: true, OnWake: r.metrics.woken,
+		OnPoll: r.polled, OnOverdue: r.tickOverdue}
+	if r.ticks != nil {
+		listener.Alert, listener.OnConnect, listener.OnTimers = true, r.ticks.Ask, r.ticks.Ring
+	}
+	return session.New(session.Config{
+		Engine: r.store, Instance: r.cfg.Instance, Offer: r.offer, Room: room{r.slots}, OnHot: r.sched.poke,
+		Logger:  r.log,
+		Context: r.ctx, Listener: listener, OnClaim: r.claims.claimed,
+		Admit: admit.Config{OnAsked: r.metrics.asked, OnRefused: r.metrics.refused},
+		Keeper: keeper.Config{TTL: r.cfg.LeaseTTL, OnTickOverdue: r.tickOverdue, OnRenew: r.renewed,
+			OnLost: r.metrics.leaseLost, OnSessionLost: r.metrics.sessionLost},
 	})
 }
+
+// newOffer is what a worker can serve.
+func newOffer(cfg Config, kinds []string) offer.Offer {
+	return offer.New(append([]string{cfg.Namespace}, cfg.Namespaces...), cfg.Lanes, kinds,
+		cfg.Capabilities).Weighing(cfg.LaneWeights)
+}
+
+// room tells the source of a run whether slots are free.
+type room struct{ *slots }
+
+// Free implements [source.Room].
+func (r room) Free() bool { return r.free() > 0 }
+
+// Coming implements [source.Room].
+func (r room) Coming() bool { return r.coming() }
 
 // serve runs until ctx ends or something fatal happens, then drains.
 func (r *run) serve(ctx context.Context) error {
@@ -103,9 +125,9 @@ func (r *run) serve(ctx context.Context) error {
 	support, stopSupport := context.WithCancel(r.ctx)
 
 	var keeping, supporting, fetching conc.WaitGroup
-	keeping.Go(func() { _ = r.keeper.Run(r.ctx) })
-	supporting.Go(func() { r.bell.listen(support) })
-	supporting.Go(func() { r.forwards.keep(support) })
+	keeping.Go(func() { _ = r.session.Keeper.Run(r.ctx) })
+	supporting.Go(func() { r.session.Listener.Listen(support) })
+	supporting.Go(func() { r.session.Listener.Forward(support) })
 	supporting.Go(func() { r.watched.Run(support) })
 	supporting.Go(func() { r.watch.keep(support) })
 	r.awaitDoorbell(fetch)
@@ -122,11 +144,11 @@ func (r *run) serve(ctx context.Context) error {
 		r.cfg.Namespaces, "lanes", r.cfg.Lanes, "kinds", r.name.info.Kinds, "capabilities", r.cfg.Capabilities,
 		"concurrency", r.cfg.Concurrency)
 	fetching.Go(func() { r.sched.run(fetch) })
-	fetching.Go(func() { r.polls.keep(fetch) })
+	fetching.Go(func() { r.session.Listener.Poll(fetch) })
 
 	<-fetch.Done()
 	asked := ctx.Err() != nil
-	r.forwards.leave()
+	r.session.Listener.Leave()
 	r.health.phase.Store(phaseDraining)
 	err := r.drain(&fetching)
 	stopSupport()
@@ -145,17 +167,16 @@ func (r *run) awaitDoorbell(ctx context.Context) {
 	timer := time.NewTimer(2 * time.Second)
 	defer timer.Stop()
 	select {
-	case <-r.bell.first:
+	case <-r.session.Listener.Heard():
 	case <-timer.C:
-		r.sched.ringAll(r.sched.partitions)
+		r.session.Source.RingAll()
 	case <-ctx.Done():
 	}
 }
 
 // fatal ends the worker on an error for which no retry can help, and reports whether it was one.
 func (r *run) fatal(err error) bool {
-	_, recounted := errors.AsType[*engine.CountsError](err)
-	if recounted || errors.Is(err, denied.Protocol) || errors.Is(err, flowfabric.ErrAuth) {
+	if session.Fatal(err) {
 		r.stop(err)
 		return true
 	}
@@ -174,4 +195,15 @@ func (r *run) renewed(partition uint16, err error) {
 	if err == nil {
 		r.health.success()
 	}
+}
+
+// polled records a poll, of which the claims and the subscription tell the same if it failed.
+func (r *run) polled(answered bool, missed int, err error) {
+	if err != nil {
+		r.fatal(err)
+	}
+	if answered {
+		r.health.success()
+	}
+	r.metrics.polled(missed, err)
 }

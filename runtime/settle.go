@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/fault"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 )
 
 // settle ends the attempt as the handler decided, and gives up the hold: settled, lost, or abandoned with a log
@@ -34,7 +35,7 @@ func (j *job) settle(outcome handler.Outcome) {
 		j.held.Release()
 	case j.held.Check() != nil:
 		j.lost(j.held.Check(), outcome.Kind.String())
-	case notOurs(err):
+	case keeper.NotOurs(err):
 		level, what := dropped(endedAs(err))
 		j.logger().Log(j.jobs.ctx, level, what, "outcome", outcome.Kind.String(), "error", err)
 		j.jobs.metrics.settle(j.route.Kind, "refused", "")
@@ -81,7 +82,7 @@ func (j *job) end(o handler.Outcome) (handler.Outcome, error) {
 
 // send makes the one call of an outcome until it is answered.
 func (j *job) send(o handler.Outcome) error {
-	return persist(j.jobs.ctx, j.held, func(ctx context.Context) error {
+	return j.held.Persist(j.jobs.ctx, func(ctx context.Context) error {
 		fence := j.held.Fence()
 		switch o.Kind {
 		case handler.OutcomeComplete:
@@ -174,17 +175,4 @@ func endedAs(refusal error) error {
 		}
 	}
 	return nil
-}
-
-// notOurs reports an answer that says the execution is no longer held under this fence.
-func notOurs(err error) bool {
-	for _, gone := range []error{
-		denied.NotActive, denied.StaleLease, denied.LeaseExpired, denied.LeaseRevoked,
-		denied.NoExecution, denied.Terminal, denied.StaleAppend, denied.StreamClosed,
-	} {
-		if errors.Is(err, gone) {
-			return true
-		}
-	}
-	return false
 }

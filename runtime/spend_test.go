@@ -472,7 +472,8 @@ func TestRefusedSpendWaitsForRoom(t *testing.T) {
 			for i := range all {
 				x := engine.NewExecution{ID: flowfabric.NewExecutionID(uint16(i % 2)), Payload: []byte(`""`),
 					Start: testgate.Asks(flowfabric.Start{Namespace: "acme",
-						Lane: "default", Kind: "k"}, append([]flowfabric.Gate{flowfabric.BudgetGate("b")}, gates...)...)}
+						Lane: "default", Kind: "k"}, append([]flowfabric.Gate{flowfabric.BudgetGate("b")},
+						gates...)...)}
 				if created, err := y.engine.CreateExecutions(y.ctx, uint16(i%2),
 					[]engine.NewExecution{x}); err != nil || created[0].Err != nil {
 					t.Fatal(err, created)

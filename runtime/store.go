@@ -8,25 +8,21 @@ import (
 	"github.com/flowfabric/flowfabric-go/embedded"
 	"github.com/flowfabric/flowfabric-go/internal/admit"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/maintain"
 	"github.com/flowfabric/flowfabric-go/internal/partmetrics"
+	"github.com/flowfabric/flowfabric-go/internal/session"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // store is the part of [engine.Engine] that a worker uses. Tests put faults in front of the real one.
 type store interface {
-	keeper.Engine
+	session.Engine
 	maintain.Ticker
 	tokenkeys.Seeder
-	admit.Engine
 	admit.Outbox
 	jobStore
 	claimStore
-	pollStore
-	forwardStore
-	subscriber
 	partmetrics.Store
 	registrar
 	TokenKeys(ctx context.Context) []suspend.PartitionKeys

@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keeper"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -42,7 +43,7 @@ func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **sus
 	case err == nil:
 		j.jobs.seeds.keyring.Use(j.held.Fence().Execution.Partition(), reply.Kid)
 		*outcome = handler.Outcome{Kind: handler.OutcomeSuspend, Err: outcome.Err}
-	case j.held.Check() != nil || notOurs(err) || flowfabric.Retryable(err):
+	case j.held.Check() != nil || keeper.NotOurs(err) || flowfabric.Retryable(err):
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 	default:
 		j.logger().Error("flowfabric: the server refuses to suspend; the attempt fails", "error", err)
@@ -62,7 +63,7 @@ var errNothingToWaitFor = fmt.Errorf("%w: the outcome does not say what to wait 
 // suspended makes the call until it is answered; again when the partition signs with another key of ours.
 func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.Suspended, err error) {
 	for try := 0; ; try++ {
-		err = persist(j.jobs.ctx, j.held, func(ctx context.Context) (err error) {
+		err = j.held.Persist(j.jobs.ctx, func(ctx context.Context) (err error) {
 			return j.jobs.seeds.signing(ctx, func() error {
 				reply, err = j.jobs.store.SuspendExecution(ctx, j.held.Fence(), *q)
 				return err
@@ -77,7 +78,7 @@ func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.
 // CreatePendingWaitpoint implements [waits.Opener] under the hold.
 func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, name string, m engine.Minted,
 	life time.Duration) (opened engine.Opened, err error) {
-	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+	err = j.held.Persist(ctx, func(ctx context.Context) (err error) {
 		return j.jobs.seeds.signing(ctx, func() error {
 			opened, err = j.jobs.store.CreatePendingWaitpoint(ctx, f, name, m, life)
 			return err
@@ -88,7 +89,7 @@ func (j *job) CreatePendingWaitpoint(ctx context.Context, f flowfabric.Fence, na
 
 // CloseWaitpoint implements [waits.Opener] under the hold.
 func (j *job) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UUID) (already bool, err error) {
-	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+	err = j.held.Persist(ctx, func(ctx context.Context) (err error) {
 		already, err = j.jobs.store.CloseWaitpoint(ctx, f, id)
 		return err
 	})
@@ -97,7 +98,7 @@ func (j *job) CloseWaitpoint(ctx context.Context, f flowfabric.Fence, id uuid.UU
 
 // ReadSuspension implements [waits.Opener] under the hold.
 func (j *job) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (r suspend.Record, err error) {
-	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+	err = j.held.Persist(ctx, func(ctx context.Context) (err error) {
 		r, err = j.jobs.store.ReadSuspension(ctx, id)
 		return err
 	})
@@ -107,7 +108,7 @@ func (j *job) ReadSuspension(ctx context.Context, id flowfabric.ExecutionID) (r 
 // ReceiveMessages implements [waits.Opener] under the hold.
 func (j *job) ReceiveMessages(ctx context.Context, f flowfabric.Fence,
 	q engine.Receiving) (r engine.Receipt, recorded bool, err error) {
-	err = persist(ctx, j.held, func(ctx context.Context) (err error) {
+	err = j.held.Persist(ctx, func(ctx context.Context) (err error) {
 		r, recorded, err = j.jobs.store.ReceiveMessages(ctx, f, q)
 		return err
 	})

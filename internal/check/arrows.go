@@ -28,6 +28,8 @@ var levels = [][]string{
 	{"stream", "internal/gatetext", "internal/timeline"},
 	{"internal/engine"},
 	{"internal/keeper", "internal/framelog", "internal/tokenkeys", "internal/admit", "internal/offer"},
+	{"internal/source"},
+	{"internal/session"},
 	{"internal/waits"},
 	{"internal/taskhook"},
 	{"handler"},

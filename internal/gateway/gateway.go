@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/offer"
+	"github.com/flowfabric/flowfabric-go/internal/source"
 )
 
 const (
@@ -34,25 +35,17 @@ const (
 	// of one claim, which is the gateway's: it must be answered even if the worker has gone
 	callTimeout = 3 * time.Second
 	lastTimeout = 5 * time.Second // to give back what nobody takes
-	sweepEvery  = time.Second
-	pollSweeps  = 5               // sweeps from one look at all partitions to the next
-	registered  = time.Minute     // after that a registration is made again; the server forgets it after three
+	pollEvery   = 5 * time.Second // while somebody waits
+	tidyEvery   = time.Minute
 	forgotten   = 4 * time.Minute // an offer that nobody makes any more is forgotten
 	patience    = 2 * time.Second // to wait for the first subscription, without which a registration is in vain
-	backoffMax  = 5 * time.Second // of a partition that does not answer
-	backoffMin  = 100 * time.Millisecond
 )
 
 // Engine is what a gateway needs of the server; *engine.Engine is one.
 type Engine interface {
 	admit.Engine
-	Partitions() uint16
-	Cluster() bool
-	SetSubscription(ctx context.Context, partition uint16, s engine.Subscription) (digest string, err error)
-	ForwardRing(ctx context.Context, partition uint16, subscription string) (heard int, err error)
-	Poll(ctx context.Context, partitions []uint16) (states []engine.PollState, workers int, err error)
-	Subscribe(ctx context.Context, partition uint16, channels []string, ready func(),
-		fn func(channel, message string)) error
+	source.Engine
+	source.Store
 	RenewSession(ctx context.Context, partition uint16, session string, ttl time.Duration,
 		processed uint64) (engine.Renewal, error)
 	SessionHeld(ctx context.Context, partition uint16, session string) ([]engine.Held, error)
@@ -61,15 +54,14 @@ type Engine interface {
 
 // Gateway takes work for workers. Make it with [New], end it with [Gateway.Close]. Safe for concurrent use.
 type Gateway struct {
-	engine    Engine
-	log       *slog.Logger
-	name      string          // who is rung
-	life      context.Context // ends with Close
-	end       context.CancelFunc
-	begin     sync.Once
-	listening chan struct{} // closed once the doorbells were heard of, or when waiting for them is over
-	tasks     conc.WaitGroup
-	every     time.Duration // from one sweep to the next
+	engine   Engine
+	log      *slog.Logger
+	name     string          // who is rung
+	life     context.Context // ends with Close
+	end      context.CancelFunc
+	begin    sync.Once
+	listener *source.Listener
+	tasks    conc.WaitGroup
 
 	mu     sync.Mutex
 	pools  map[string]*pool // by what they offer
@@ -77,10 +69,53 @@ type Gateway struct {
 }
 
 // New builds a gateway; it makes no call and starts nothing before the first claim.
-func New(e Engine, log *slog.Logger) *Gateway {
+func New(e Engine, log *slog.Logger) *Gateway { return polling(e, log, pollEvery, nil) }
+
+func polling(e Engine, log *slog.Logger, every time.Duration, onWake func(what string, n int)) *Gateway {
 	life, end := context.WithCancel(context.Background())
-	return &Gateway{engine: e, log: log, name: "gw" + randomHex()[:nameLength-2], life: life, end: end,
-		every: sweepEvery, listening: make(chan struct{}), pools: map[string]*pool{}}
+	g := &Gateway{engine: e, log: log, name: "gw" + randomHex()[:nameLength-2], life: life, end: end,
+		pools: map[string]*pool{}}
+	g.listener = source.NewListener(source.ListenerConfig{Engine: e, Name: g.name, Sources: g.sources, Logger: log,
+		PollEvery: every, OnWake: onWake})
+	return g
+}
+
+// start listens to what tells of work. Gateway.mu is held.
+func (g *Gateway) start() {
+	g.tasks.Go(func() { g.listener.Listen(g.life) })
+	g.tasks.Go(func() { g.listener.Poll(g.life) })
+	g.tasks.Go(func() { g.listener.Forward(g.life) })
+	g.tasks.Go(g.tidy)
+}
+
+func (g *Gateway) sources() []*source.Source {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := make([]*source.Source, 0, len(g.pools))
+	for _, p := range g.pools {
+		all = append(all, p.source)
+	}
+	return all
+}
+
+// tidy forgets offers that nobody makes any more.
+func (g *Gateway) tidy() {
+	ticks := time.NewTicker(tidyEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-g.life.Done():
+			return
+		case now := <-ticks.C:
+			g.mu.Lock()
+			for key, p := range g.pools {
+				if len(p.asks) == 0 && now.Sub(p.used) > forgotten {
+					delete(g.pools, key)
+				}
+			}
+			g.mu.Unlock()
+		}
+	}
 }
 
 func randomHex() string { return strings.ReplaceAll(uuid.NewString(), "-", "")[20:] }
@@ -123,12 +158,14 @@ func (g *Gateway) Claim(ctx context.Context, q Request) ([]Claim, error) {
 	late := time.NewTimer(min(patience, q.Wait))
 	defer late.Stop()
 	select {
-	case <-g.listening:
+	case <-g.listener.Heard():
 	case <-late.C:
 	case <-ctx.Done():
 	}
+	again := time.NewTimer(time.Hour)
+	defer again.Stop()
 	for {
-		got, err := p.look(ctx, q)
+		got, pause, err := p.look(ctx, q)
 		switch {
 		case ctx.Err() != nil:
 			g.Return(got)
@@ -136,8 +173,10 @@ func (g *Gateway) Claim(ctx context.Context, q Request) ([]Claim, error) {
 		case len(got) > 0 || err != nil:
 			return got, err
 		}
+		again.Reset(pause)
 		select {
 		case <-a.woken:
+		case <-again.C:
 		case <-timer.C:
 			return nil, nil
 		case <-g.life.Done():
@@ -205,32 +244,45 @@ func (a *ask) wake() {
 
 // enter finds the pool of an offer, and takes a place in it.
 func (g *Gateway) enter(o offer.Offer) (*pool, *ask, error) {
+	a := &ask{woken: make(chan struct{}, 1)}
+	p, fresh, err := g.join(o, a)
+	if fresh {
+		p.source.RingAll() // all of it may have work
+	}
+	return p, a, err
+}
+
+func (g *Gateway) join(o offer.Offer, a *ask) (p *pool, fresh bool, err error) {
 	key := keyOf(o)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return nil, nil, flowfabric.ErrDraining
+		return nil, false, flowfabric.ErrDraining
 	}
 	g.begin.Do(g.start)
-	p := g.pools[key]
-	if p == nil {
+	p, known := g.pools[key]
+	if !known {
 		p = newPool(g, o)
 		g.pools[key] = p
 	}
-	a := &ask{woken: make(chan struct{}, 1)}
 	p.asks = append(p.asks, a)
-	return p, a, nil
+	p.waiting.Add(1)
+	return p, !known, nil
 }
 
-// leave gives the place up. What is left to look at is the next one's.
+// leave gives the place up. What is left to look at is the next one's, and rings that came for it are another
+// process's if there is none.
 func (g *Gateway) leave(p *pool, a *ask) {
+	hot := p.source.Hot(time.Now())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p.asks = slices.DeleteFunc(p.asks, func(x *ask) bool { return x == a })
 	p.used = time.Now()
-	if p.anyHot(p.used) {
+	p.waiting.Add(-1)
+	if hot {
 		p.wakeFirst()
 	}
+	g.listener.Recheck()
 }
 
 func keyOf(o offer.Offer) string {

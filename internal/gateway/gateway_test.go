@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,6 +85,8 @@ type env struct {
 	ctx context.Context
 	e   *counted
 	g   *Gateway
+
+	urgent atomic.Int64 // how often it was told of urgent work
 }
 
 func start(t *testing.T) *env {
@@ -95,12 +98,19 @@ func start(t *testing.T) *env {
 		Logger: quiet})
 	must.No(t, err)
 	c := &counted{Engine: e, blind: true}
-	g := New(c, quiet)
+	w := &env{T: t, ctx: ctx, e: c}
+	w.g = polling(c, quiet, time.Hour, w.woken) // no poll stands in for what should be said
 	t.Cleanup(func() {
-		g.Close()
+		w.g.Close()
 		e.Close()
 	})
-	return &env{t, ctx, c, g}
+	return w
+}
+
+func (w *env) woken(what string, _ int) {
+	if what == "urgent" {
+		w.urgent.Add(1)
+	}
 }
 
 func (w *env) submit(partition uint16, kind string) flowfabric.ExecutionID {
@@ -130,25 +140,18 @@ func (w *env) waits(n int) {
 	w.Helper()
 	for {
 		w.g.mu.Lock()
-		asks, hot, rings := 0, 0, 0
+		asks, rings := 0, 0
 		for _, p := range w.g.pools {
 			asks += len(p.asks)
-			for _, x := range p.parts {
-				if x.hot {
-					hot++
-				}
-				if !x.registered.IsZero() {
-					rings++
-				}
-			}
+			rings += p.source.Registered()
 		}
-		done := asks == n && hot == 0 && rings == 4*len(w.g.pools)
+		done := asks == n && rings == 4*len(w.g.pools)
 		w.g.mu.Unlock()
 		if done {
 			return
 		}
 		if w.ctx.Err() != nil {
-			w.Fatalf("%d claims, want %d; %d hot, %d ring", asks, n, hot, rings)
+			w.Fatalf("%d claims, want %d; %d ring", asks, n, rings)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -173,8 +176,7 @@ func TestRing(t *testing.T) {
 // A claim that got what it wanted lets the next one have what is left; nobody rings for that again.
 func TestWhatIsLeft(t *testing.T) {
 	w := start(t)
-	w.g.every = time.Hour // no sweep stands in for what should be said
-	w.submit(0, "k")      // so that the route is known
+	w.submit(0, "k") // so that the route is known
 	w.claim(asking("w", 1, 0, "k"))
 	got := make(chan []Claim, 3)
 	var waiting conc.WaitGroup

@@ -9,12 +9,12 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
 // What all workers are told comes first, wherever it is, and so does what is behind it.
 func TestUrgentWorkIsClaimedNext(t *testing.T) {
 	w := start(t)
-	w.g.every = time.Hour
 	submit := func(partition uint16, priority, n int) (ids []flowfabric.ExecutionID) {
 		w.Helper()
 		var items []engine.NewExecution
@@ -43,29 +43,18 @@ func TestUrgentWorkIsClaimedNext(t *testing.T) {
 	for range 4 {
 		next()
 	}
-	w.g.mu.Lock()
-	var parts []*part
-	for _, p := range w.g.pools {
-		parts = p.parts
-	}
-	w.g.mu.Unlock()
 	partition := uint16(0)
 	for range 3 { // whichever is in turn
-		partition = (partition + 2) % 4
+		partition = (partition + 3) % 4
+		told := w.urgent.Load()
 		ids := submit(partition, 9, 2)
-		for told := false; !told && w.ctx.Err() == nil; time.Sleep(time.Millisecond) {
-			w.g.mu.Lock()
-			told = parts[partition].urgent == 9
-			w.g.mu.Unlock()
-		}
+		testwait.Until(w.T, "it is told of urgent work", func() bool { return w.urgent.Load() > told })
 		for range ids {
 			if id := next(); !slices.Contains(ids, id) {
 				t.Errorf("claimed %s of partition %d, not what is urgent in %d", id, id.Partition(), partition)
 			}
 		}
-		w.g.mu.Lock()
-		parts[partition].urgent, partition = 0, partition+1
-		w.g.mu.Unlock()
+		next() // nothing else is urgent there
 	}
 }
 

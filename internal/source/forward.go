@@ -1,8 +1,7 @@
-package runtime
+package source
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -22,26 +21,18 @@ const (
 // ring that finds everybody full ends with the last waiter; all who were rung keep the partition hot and look when a
 // slot is freed.
 //
-//	"w" ─▶ scheduler.ring: owed ──pick──▶ a claim round answers it
+//	"w" ─▶ Source.ringWork: owed ──pick──▶ a claim round answers it
 //	                         └── no slot free ──▶ forwarder ──▶ ff_pass_ring
 //
 // A forward that fails is not repeated: a server that does not answer is found again by the poll.
 type forwarder struct {
-	store   forwardStore
-	sched   *scheduler
-	log     *slog.Logger
-	metrics *metrics
+	cfg     *ListenerConfig
 	wake    chan struct{} // capacity 1
 	leaving atomic.Bool   // the worker takes no more work: all rings are forwarded
 }
 
-// forwardStore is what a forwarder asks of the server.
-type forwardStore interface {
-	ForwardRing(ctx context.Context, partition uint16, subscription string) (heard int, err error)
-}
-
-func newForwarder(r *run) *forwarder {
-	return &forwarder{store: r.store, sched: r.sched, log: r.log, metrics: r.metrics, wake: make(chan struct{}, 1)}
+func newForwarder(cfg *ListenerConfig) *forwarder {
+	return &forwarder{cfg: cfg, wake: make(chan struct{}, 1)}
 }
 
 // leave has all rings passed on from now on.
@@ -60,7 +51,7 @@ func (p *forwarder) poke() {
 // forward is one ring to forward, with the partition's subscription as it was then: the partition may be claimed from
 // meanwhile.
 type forward struct {
-	partition    *partition
+	partition    *Partition
 	subscription string
 }
 
@@ -70,7 +61,7 @@ func (p *forwarder) keep(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		forwards, again := p.sched.owed(time.Now(), p.leaving.Load())
+		forwards, again := p.owed(time.Now())
 		if len(forwards) > 0 {
 			p.send(ctx, forwards)
 			continue
@@ -85,46 +76,42 @@ func (p *forwarder) keep(ctx context.Context) {
 	}
 }
 
+// owed takes the rings of all sources that are to be forwarded now, or says when to ask again.
+func (p *forwarder) owed(now time.Time) (forwards []forward, again time.Duration) {
+	again = time.Hour
+	for _, s := range p.cfg.Sources() {
+		more, next := s.owed(now, p.leaving.Load())
+		forwards, again = append(forwards, more...), min(again, next)
+	}
+	return forwards, again
+}
+
 func (p *forwarder) send(ctx context.Context, forwards []forward) {
 	calls := pool.New().WithMaxGoroutines(maxForwards)
 	for _, x := range forwards {
 		calls.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 			defer cancel()
-			heard, err := p.store.ForwardRing(ctx, x.partition.id, x.subscription)
+			heard, err := p.cfg.Engine.ForwardRing(ctx, x.partition.id, x.subscription)
 			if err != nil {
-				p.log.Debug("flowfabric: a ring was not forwarded", "partition", x.partition.id, "error", err)
+				p.cfg.Logger.Debug("flowfabric: a ring was not forwarded", "partition", x.partition.id, "error", err)
 				return
 			}
-			p.metrics.wakeUps.WithLabelValues("forwarded").Add(float64(heard))
+			p.cfg.OnWake("forwarded", heard)
 		})
 	}
 	calls.Wait()
 }
 
-// ringWork is ring for a message that says there is work: until a claim round begins, the ring may be owed to another
-// waiter. Priority is above 0 for work that is urgent.
-func (s *scheduler) ringWork(p *partition, now time.Time, priority int) {
-	s.mu.Lock()
-	s.put(p, mark{priority: priority})
-	if p.owed.IsZero() {
-		p.owed = now
-	}
-	s.owing = true
-	s.mu.Unlock()
-	s.ring(p)
-	s.onOwed()
-}
-
 // owed takes the rings that are to be forwarded now, or says when to ask again. That is when no slot is free and no
 // claim will give one back soon, or when this instance leaves.
-func (s *scheduler) owed(now time.Time, leaving bool) (forwards []forward, again time.Duration) {
+func (s *Source) owed(now time.Time, leaving bool) (forwards []forward, again time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.owing || !leaving && s.slots.free() > 0 {
+	if !s.owing || !leaving && s.cfg.Room.Free() {
 		return nil, time.Hour
 	}
-	patient := !leaving && s.slots.coming()
+	patient := !leaving && s.cfg.Room.Coming()
 	s.owing, again = false, time.Hour
 	for _, p := range s.partitions {
 		wait := forwardPatience - now.Sub(p.owed)

@@ -1,6 +1,7 @@
-package runtime
+package source
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -8,31 +9,37 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 )
 
-// urgentScheduler is a scheduler of four partitions with one slot, all of them hot in order.
-func urgentScheduler() *scheduler {
-	s := newScheduler(4, newSlots(1))
+// urgentSource is a source of four partitions, all of them hot in order.
+func urgentSource() *Source {
+	s := testSource(4, &space{free: true})
 	for _, p := range s.partitions {
 		s.ring(p)
 	}
 	return s
 }
 
-// next takes the next partition, and ends its round as if it had brought one execution of a priority, and might bring
-// more, or would ring.
-func next(t *testing.T, s *scheduler, priority int, more bool) uint16 {
+// take takes the next partition for one execution.
+func take(t *testing.T, s *Source) *Partition {
 	t.Helper()
-	p, n, _ := s.pick(time.Now())
+	p, _, _ := s.Take(time.Now(), false, one)
 	if p == nil {
 		t.Fatal("nothing to claim")
 	}
+	return p
+}
+
+// next takes the next partition, and ends its round as if it had brought one execution of a priority, and might bring
+// more, or would ring.
+func next(t *testing.T, s *Source, priority int, more bool) uint16 {
+	t.Helper()
+	p := take(t, s)
 	s.visited(p, []*engine.Claim{{Priority: priority, Route: 1}}, !more)
-	s.slots.put(n)
-	s.ended(p)
+	s.Left(p)
 	return p.id
 }
 
 func TestMarkedPartitionsComeFirst(t *testing.T) {
-	s := urgentScheduler()
+	s := urgentSource()
 	s.urge(s.partitions[2], mark{priority: 5})
 	s.urge(s.partitions[3], mark{priority: 9})
 	s.urge(s.partitions[3], mark{priority: 3}) // a lower one changes nothing, though it is lower than that of 2
@@ -46,7 +53,7 @@ func TestMarkedPartitionsComeFirst(t *testing.T) {
 }
 
 func TestMarkEndsWithNothingLeft(t *testing.T) {
-	s := urgentScheduler()
+	s := urgentSource()
 	s.urge(s.partitions[3], mark{priority: 9})
 	if got := []uint16{next(t, s, 9, false), next(t, s, 0, true)}; !slices.Equal(got, []uint16{3, 0}) {
 		t.Errorf("order %v", got)
@@ -57,19 +64,18 @@ func TestMarkEndsWithNothingLeft(t *testing.T) {
 }
 
 func TestMarkThatComesDuringARoundIsKept(t *testing.T) {
-	s := urgentScheduler()
-	p, n, _ := s.pick(time.Now())
+	s := urgentSource()
+	p := take(t, s)
 	s.urge(p, mark{priority: 9})
 	s.visited(p, nil, true) // the claim was answered before
-	s.slots.put(n)
-	s.ended(p)
+	s.Left(p)
 	if got := next(t, s, 9, false); got != p.id {
 		t.Errorf("partition %d comes next", got)
 	}
 }
 
 func TestMarkEndsAfterSomeRounds(t *testing.T) {
-	s := urgentScheduler()
+	s := urgentSource()
 	s.urge(s.partitions[3], mark{priority: 9})
 	rounds := 0
 	for next(t, s, 9, true) == 3 {
@@ -85,7 +91,7 @@ func TestMarkEndsAfterSomeRounds(t *testing.T) {
 
 // Where all that claims bring has one priority, partitions keep their turns.
 func TestUniformPriorityIsNotUrgent(t *testing.T) {
-	s := urgentScheduler()
+	s := urgentSource()
 	for range 8 { // two rooms of recent
 		next(t, s, 5, true)
 	}
@@ -102,7 +108,7 @@ func TestUniformPriorityIsNotUrgent(t *testing.T) {
 
 // A worker that does not serve the class of urgent work, or is registered for what it serves, does nothing about it.
 func TestUrgentWorkOfOthers(t *testing.T) {
-	s := urgentScheduler()
+	s := urgentSource()
 	p := s.partitions[3]
 	p.table.Learn(engine.ClaimReply{Table: 1, Routes: []engine.Route{{ID: 1}, {ID: 2}}})
 	p.subscription = []uint64{1}
@@ -117,7 +123,7 @@ func TestUrgentWorkOfOthers(t *testing.T) {
 	}
 	q := s.partitions[2]
 	q.registered, q.queued = true, false
-	s.hot = slices.DeleteFunc(s.hot, func(p *partition) bool { return p == q })
+	s.hot = slices.DeleteFunc(s.hot, func(p *Partition) bool { return p == q })
 	s.urge(q, mark{priority: 9000})
 	if got := next(t, s, 0, true); got == 2 {
 		t.Error("a partition that would have rung for this worker is claimed from")
@@ -126,7 +132,7 @@ func TestUrgentWorkOfOthers(t *testing.T) {
 
 // Work of another lane or namespace does not end a mark.
 func TestMarkOutlivesTurnsOfOtherLanes(t *testing.T) {
-	s := urgentScheduler()
+	s := urgentSource()
 	p := s.partitions[3]
 	p.table.Learn(engine.ClaimReply{Table: 1, Routes: []engine.Route{{ID: 1, Lane: "other"}, {ID: 2, Lane: "mine"}}})
 	p.subscription = []uint64{1, 2}
@@ -139,27 +145,26 @@ func TestMarkOutlivesTurnsOfOtherLanes(t *testing.T) {
 
 // A call that completes members of a flow leaves its slots to urgent work elsewhere.
 func TestCompletionsGiveWayToUrgentWork(t *testing.T) {
-	s := urgentScheduler()
+	s := urgentSource()
 	p := s.partitions[0]
 	p.digest = "aa"
 	s.urge(s.partitions[3], mark{priority: 9})
-	if _, _, joined := s.join(p, 1, 1); joined {
+	if _, joined := s.Join(p, always); joined {
 		t.Error("a completion claims although there is urgent work elsewhere")
 	}
 	s.urge(p, mark{priority: 9})
-	if _, _, joined := s.join(p, 1, 1); !joined {
+	if _, joined := s.Join(p, always); !joined {
 		t.Error("a completion does not claim where the most urgent work is")
 	}
 }
 
 // A claim ahead of slots is made of a partition that was dry before its urgent work came.
 func TestUrgentWorkIsClaimedAhead(t *testing.T) {
-	s := urgentScheduler()
-	p, n, _ := s.pick(time.Now())
+	s := urgentSource()
+	p := take(t, s)
 	s.urge(p, mark{priority: 9})
 	s.dried(p)
-	s.slots.put(n)
-	s.ended(p)
+	s.Left(p)
 	if p.dry {
 		t.Error("it is dry")
 	}
@@ -176,11 +181,11 @@ func TestUrgentMessages(t *testing.T) {
 
 // A ring that tells a priority marks its partition; any other does not.
 func TestARingTellsItsPriority(t *testing.T) {
-	s := urgentScheduler()
-	d := &doorbell{sched: s, metrics: newMetrics("x_"),
-		channels: map[string]*partition{"a": s.partitions[0], "b": s.partitions[1]}}
-	d.ring("a", "w9000")
-	d.ring("b", "w")
+	s := urgentSource()
+	l := NewListener(ListenerConfig{Engine: still(4), Name: "me", Sources: func() []*Source { return []*Source{s} }})
+	d := l.bell
+	d.ring(engine.BellChannel(0, "me"), "w9000")
+	d.ring(engine.BellChannel(1, "me"), "w")
 	if got := []int{s.partitions[0].urgent.priority, s.partitions[1].urgent.priority}; !slices.Equal(got,
 		[]int{9000, 0}) {
 		t.Errorf("marks %v", got)
@@ -196,4 +201,16 @@ func TestRecentForgets(t *testing.T) {
 			t.Errorf("after %d claims the lowest is %d, want %d", i+1, r.lowest(), x.lowest)
 		}
 	}
+}
+
+func FuzzUrgent(f *testing.F) {
+	for _, seed := range []string{"9000 7", "9000", "0 7", "-1 7", "9000 -7", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		m, ok := parseUrgent(message)
+		if again, taken := parseUrgent(fmt.Sprint(m.priority, " ", m.route)); ok && (!taken || again != m) {
+			t.Errorf("%q: %+v, then %+v", message, m, again)
+		}
+	})
 }

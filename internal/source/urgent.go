@@ -1,4 +1,4 @@
-package runtime
+package source
 
 import (
 	"math"
@@ -14,7 +14,8 @@ import (
 // would wait until its partition has its turn. What makes such work claimable says so: to a waiter, with the ring,
 // and if nobody waits, to all workers. A partition of which that was said is marked, and comes before the others:
 //
-//	"w9000", or "9000 <route>" ──▶ mark ──pick: before those in turn──▶ claim round ──▶ the mark stays while it may bring more, else it goes
+//	"w9000", or "9000 <route>" ─▶ mark ──Take: before those in turn──▶ claim round ─▶ the mark stays while it may bring
+//	                                                                                  more, else it goes
 //
 // Nobody need be told: a message that is lost leaves the partition in its turn. A mark that is out of date costs one
 // claim.
@@ -44,16 +45,16 @@ func parseUrgent(message string) (m mark, ok bool) {
 
 // urge marks a partition that has urgent work for which nobody waited. It makes none hot: if this worker is
 // registered there, the work is not for it, or the ring that took its registration comes, too.
-func (s *scheduler) urge(p *partition, m mark) {
+func (s *Source) urge(p *Partition, m mark) {
 	s.mu.Lock()
 	s.put(p, m)
 	p.dry = false
 	s.mu.Unlock()
-	s.poke()
+	s.cfg.OnHot()
 }
 
 // put marks a partition, unless it has a mark of a higher priority. Called with mu held.
-func (s *scheduler) put(p *partition, m mark) {
+func (s *Source) put(p *Partition, m mark) {
 	if m.priority <= p.urgent.priority {
 		return
 	}
@@ -64,7 +65,7 @@ func (s *scheduler) put(p *partition, m mark) {
 }
 
 // serve moves the mark of a partition to the claim round that begins. Called with mu held.
-func (s *scheduler) serve(p *partition) {
+func (s *Source) serve(p *Partition) {
 	if p.urgent.priority > 0 {
 		s.marked--
 	}
@@ -73,7 +74,7 @@ func (s *scheduler) serve(p *partition) {
 
 // level is how urgent a partition is: the priority of its mark, 0 if that is no more than what claims bring anyhow,
 // or not for this worker. Called with mu held, for a partition from which nothing is being claimed.
-func (s *scheduler) level(p *partition) int {
+func (s *Source) level(p *Partition) int {
 	m := p.urgent
 	if m.priority <= s.recent.lowest() {
 		return 0
@@ -95,7 +96,7 @@ func (m mark) class() uint64 {
 
 // before is the first in hot that is more urgent than what is in turn, and that may be claimed from; -1 if none is.
 // Called with mu held.
-func (s *scheduler) before(now time.Time, ahead bool) int {
+func (s *Source) before(now time.Time, ahead bool) int {
 	found, most := -1, 0
 	if s.marked == 0 {
 		return found
@@ -110,7 +111,7 @@ func (s *scheduler) before(now time.Time, ahead bool) int {
 
 // visited learns what a claim brought. The mark stays as long as nothing lower came of the same lane and namespace,
 // and until the partition will ring: of what comes up to then, workers may not be told again.
-func (s *scheduler) visited(p *partition, claims []*engine.Claim, registered bool) {
+func (s *Source) visited(p *Partition, claims []*engine.Claim, registered bool) {
 	low, of := math.MaxInt, engine.Route{}
 	if p.served.route > 0 {
 		if r, known := p.table.Route(p.served.route); known {
@@ -138,11 +139,11 @@ func (s *scheduler) visited(p *partition, claims []*engine.Claim, registered boo
 }
 
 // elsewhere tells whether another partition has urgent work. Called with mu held.
-func (s *scheduler) elsewhere(p *partition) bool {
+func (s *Source) elsewhere(p *Partition) bool {
 	if s.marked == 0 {
 		return false
 	}
-	return slices.ContainsFunc(s.hot, func(other *partition) bool { return other != p && s.level(other) > s.level(p) })
+	return slices.ContainsFunc(s.hot, func(other *Partition) bool { return other != p && s.level(other) > s.level(p) })
 }
 
 // recent is the lowest priority that the last claims brought, of one to two times as many as it has room for; 0 until

@@ -1,8 +1,9 @@
-package runtime
+package source
 
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -35,16 +36,8 @@ const (
 
 // poller remembers from poll to poll which ticks are overdue and which partitions come next.
 type poller struct {
-	store       pollStore
-	sched       *scheduler
-	slots       *slots
-	metrics     *metrics
-	health      *health
-	window      time.Duration    // in which the worker must have had an answer to be ready
-	tickOverdue func(uint16)     // takes the tick of a partition over, if this process can
-	ticking     bool             // it can
-	fatal       func(error) bool // ends the worker if no retry can help, and tells so
-	late        atomic.Int32     // partitions whose tick is overdue, as heard last
+	cfg  *ListenerConfig
+	late atomic.Int32 // partitions whose tick is overdue, as heard last
 
 	all     []uint16
 	next    int       // index of the first partition of the next poll
@@ -55,17 +48,9 @@ type poller struct {
 	quiet   time.Time // no new alert before
 }
 
-// pollStore is what a poller asks of the server.
-type pollStore interface {
-	Cluster() bool
-	Poll(ctx context.Context, partitions []uint16) (states []engine.PollState, workers int, err error)
-}
-
-func newPoller(r *run) *poller {
-	p := &poller{store: r.store, sched: r.sched, slots: r.slots, metrics: r.metrics, health: r.health,
-		window: r.cfg.ReadyWindow, tickOverdue: r.tickOverdue, ticking: r.ticks != nil, fatal: r.fatal,
-		all: make([]uint16, len(r.sched.partitions)), overdue: make([]bool, len(r.sched.partitions)),
-		next: rand.N(len(r.sched.partitions))}
+func newPoller(cfg *ListenerConfig) *poller {
+	n := int(cfg.Engine.Partitions())
+	p := &poller{cfg: cfg, all: make([]uint16, n), overdue: make([]bool, n), next: rand.N(n)}
 	for i := range p.all {
 		p.all[i] = uint16(i)
 		p.workers = append(p.workers, -1)
@@ -83,14 +68,24 @@ func (p *poller) keep(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		p.sched.sweep(time.Now())
-		missed, err := p.once(ctx)
+		for _, s := range p.cfg.Sources() {
+			s.sweep(time.Now())
+		}
+		if !p.cfg.PollIdle && !p.wanted() {
+			continue
+		}
+		answered, missed, err := p.once(ctx)
 		p.failed = err != nil
 		if ctx.Err() != nil {
 			return
 		}
-		p.metrics.polled(missed, err)
+		p.cfg.OnPoll(answered, missed, err)
 	}
+}
+
+// wanted reports whether some source has room.
+func (p *poller) wanted() bool {
+	return slices.ContainsFunc(p.cfg.Sources(), func(s *Source) bool { return s.cfg.Room.Free() })
 }
 
 // pause is how long to wait before the next poll.
@@ -99,14 +94,14 @@ func (p *poller) pause(now time.Time) time.Duration {
 	case p.alert(now):
 		return alertEvery
 	case p.failed:
-		return jittered(pollEvery)
+		return jittered(p.cfg.PollEvery)
 	}
-	return jittered(min(max(pollEvery, p.wished()), p.most()))
+	return jittered(min(max(p.cfg.PollEvery, p.wished()), p.most()))
 }
 
 // wished is between two polls of a worker when all of them make fleetPolls, and most is what keeps this one ready.
 func (p *poller) wished() time.Duration { return time.Duration(p.fleet()) * time.Second / fleetPolls }
-func (p *poller) most() time.Duration   { return max(pollEvery, min(pollSeldom, p.window/2)) }
+func (p *poller) most() time.Duration   { return max(p.cfg.PollEvery, min(pollSeldom, p.cfg.Window/2)) }
 
 // jittered varies a pause by pollJitter.
 func jittered(d time.Duration) time.Duration {
@@ -116,7 +111,7 @@ func jittered(d time.Duration) time.Duration {
 // fleet is about how many workers are registered: those that were counted, and as many in the partitions that were
 // not asked yet.
 func (p *poller) fleet() int {
-	if !p.store.Cluster() {
+	if !p.cfg.Engine.Cluster() {
 		return p.workers[0]
 	}
 	sum, known := 0, 0
@@ -135,7 +130,7 @@ func (p *poller) turn(now time.Time) []uint16 {
 	n := len(p.all)
 	switch wished := p.wished(); {
 	case p.alert(now):
-	case p.store.Cluster():
+	case p.cfg.Engine.Cluster():
 		enough := time.Duration(n) * clusterPolls * p.most() / max(time.Duration(p.fleet())*time.Second, 1)
 		n = min((n+pollTurns-1)/pollTurns, int(enough)+1)
 	case wished > p.most(): // as many partitions a second are asked for as if it polled as seldom as wished
@@ -152,34 +147,38 @@ func (p *poller) turn(now time.Time) []uint16 {
 	return turn
 }
 
-// once makes one poll and returns how many partitions became hot by it.
-func (p *poller) once(ctx context.Context) (missed int, err error) {
+// once makes one poll. It tells whether anything answered, and how many partitions became hot by it.
+func (p *poller) once(ctx context.Context) (answered bool, missed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	states, err := p.ask(ctx, p.turn(time.Now()))
-	if err != nil {
-		p.fatal(err) // else the claims and the subscription tell the same, and log it
-	}
-	if len(states) > 0 {
-		p.health.success()
-	}
 	for _, s := range states {
 		if int(s.Partition) >= len(p.all) {
 			continue
 		}
 		p.heard(s, time.Now())
-		if s.Ready > 0 && p.slots.free() > 0 && p.sched.suspect(p.sched.partitions[s.Partition], time.Now()) {
+		if s.Ready > 0 && p.suspect(s.Partition) {
 			missed++
 		}
 	}
-	return missed, err
+	return len(states) > 0, missed, err
+}
+
+// suspect has the sources with room look at a partition that has ready routes.
+func (p *poller) suspect(partition uint16) (missed bool) {
+	for _, s := range p.cfg.Sources() {
+		if s.cfg.Room.Free() && s.suspect(s.partitions[partition], time.Now()) {
+			missed = true
+		}
+	}
+	return missed
 }
 
 // ask makes the calls of one poll: off-cluster one, in a cluster one for each partition, which the driver sends
 // together. With an error come the answers of the others.
 func (p *poller) ask(ctx context.Context, partitions []uint16) ([]engine.PollState, error) {
-	if !p.store.Cluster() {
-		states, workers, err := p.store.Poll(ctx, partitions)
+	if !p.cfg.Engine.Cluster() {
+		states, workers, err := p.cfg.Engine.Poll(ctx, partitions)
 		if err == nil {
 			p.workers[0] = (workers*len(p.all) + len(partitions) - 1) / len(partitions)
 		}
@@ -190,7 +189,7 @@ func (p *poller) ask(ctx context.Context, partitions []uint16) ([]engine.PollSta
 	for i := range partitions {
 		calls.Go(func() (err error) {
 			var workers int
-			if answers[i], workers, err = p.store.Poll(ctx, partitions[i:i+1]); err == nil {
+			if answers[i], workers, err = p.cfg.Engine.Poll(ctx, partitions[i:i+1]); err == nil {
 				p.workers[partitions[i]] = workers
 			}
 			return err
@@ -215,9 +214,9 @@ func (p *poller) heard(s engine.PollState, now time.Time) {
 	}
 	p.overdue[s.Partition] = s.TickOverdue
 	if s.TickOverdue {
-		p.tickOverdue(s.Partition)
+		p.cfg.OnOverdue(s.Partition)
 	}
-	if news && p.ticking && !now.Before(p.quiet) {
+	if news && p.cfg.Alert && !now.Before(p.quiet) {
 		p.until, p.quiet = now.Add(alertFor), now.Add(alertPause)
 	}
 }
