@@ -72,6 +72,10 @@ func (r results) Upstreams(context.Context, flowfabric.ExecutionID) ([]engine.Up
 	return nil, nil
 }
 
+func (r results) ReadExecution(context.Context, flowfabric.ExecutionID) (engine.Snapshot, error) {
+	return engine.Snapshot{}, nil
+}
+
 func (r results) CheckAwaited(_ context.Context, _ flowfabric.ExecutionID,
 	ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error) {
 	out := make([]engine.ChildOutcome, len(ids))

@@ -37,7 +37,8 @@ type Task struct {
 	refused error               // the server says that another process holds the execution
 	waits   *waits.Run          // nil until it is needed: most handlers never wait
 	kids    children
-	barred  error // why this run has no steps, waits and children; nil: it has
+	policy  *flowfabric.RetryPolicy // of the execution, once it was asked for
+	barred  error                   // why this run has no steps, waits and children; nil: it has
 }
 
 // newTask builds the task of one claimed execution. It starts nothing and needs no closing.

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
 var settleScenarios = []scenario{
@@ -168,7 +170,7 @@ var settleScenarios = []scenario{
 		id := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: 333 * time.Millisecond, Max: time.Minute,
 			Multiplier: 1.37}))
 		for _, want := range []int{333, 456, 624, 854, 1169} { // floor at every step, like the library
-			o := w.fail(k.one(id).Fence, "x")
+			o := failAsTold(w, k.one(id))
 			same(w, "pause", o.RetryIn, time.Duration(want)*time.Millisecond)
 			w.advance(o.RetryIn)
 			w.tick()
@@ -176,12 +178,17 @@ var settleScenarios = []scenario{
 		w.cancel(id)
 		fixed := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 2, Fixed: true, Initial: 7 * time.Second,
 			Max: time.Second}))
-		same(w, "fixed", w.fail(k.one(fixed).Fence, "x").RetryIn, 7*time.Second)
+		same(w, "fixed", failAsTold(w, k.one(fixed)).RetryIn, 7*time.Second)
 		none := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 1, Max: time.Minute, Multiplier: 2}))
-		o := w.fail(k.one(none).Fence, "x")
+		o := failAsTold(w, k.one(none))
 		w.all("at once", eq(o.Retry, true), eq(o.RetryIn, 0))
 		w.code(none, "R1t")
-		same(w, "claimable at once", k.one(none).Type, flowfabric.AttemptRetry)
+		last := k.one(none)
+		same(w, "claimable at once", last.Type, flowfabric.AttemptRetry)
+		same(w, "no retry is left", failAsTold(w, last).Retry, false)
+		listed := w.create(retry(flowfabric.RetryPolicy{MaxRetries: 5, Initial: time.Second,
+			Categories: []string{"net"}}))
+		same(w, "not listed", failAsTold(w, k.one(listed)).Retry, false)
 		after := 5 * time.Minute
 		told := w.create(retries(1))
 		o, err := w.e.FailExecution(w.ctx, k.one(told).Fence, engine.Failure{Category: "x", RetryAfter: &after})
@@ -192,7 +199,7 @@ var settleScenarios = []scenario{
 		seen := map[time.Duration]bool{}
 		for range 12 {
 			id := w.create(jittered, priority(9000))
-			o := w.fail(k.one(id).Fence, "x")
+			o := failAsTold(w, k.one(id))
 			sum := sha1.Sum([]byte(id.UUID().String() + ":0"))
 			part := int(sum[0])<<16 | int(sum[1])<<8 | int(sum[2])
 			same(w, "jitter", o.RetryIn, 10*time.Duration(800+part%401)*time.Millisecond) // 8 to 12 s
@@ -204,7 +211,7 @@ var settleScenarios = []scenario{
 		bounded := retry(flowfabric.RetryPolicy{MaxRetries: 1, Initial: 10 * time.Second, Max: 10 * time.Second,
 			Multiplier: 2, Jitter: true})
 		for range 12 {
-			o := w.fail(k.one(w.create(bounded, priority(9000))).Fence, "x")
+			o := failAsTold(w, k.one(w.create(bounded, priority(9000))))
 			if o.RetryIn > 10*time.Second {
 				w.Fatalf("jitter gave %s, which is beyond the longest pause", o.RetryIn)
 			}
@@ -355,4 +362,15 @@ var settleScenarios = []scenario{
 		w.check()
 		same(w, "cut at a rune", w.read(f.Execution).AttemptLog[0].Message, strings.Repeat("é", 512))
 	}},
+}
+
+// failAsTold fails an attempt, after what a handler is told of that: it must be what follows.
+func failAsTold(w *env, c engine.Claim) engine.FailOutcome {
+	w.Helper()
+	task := taskhook.New(taskhook.Config{Claim: &c, Results: w.e}).(*handler.Task)
+	pause, again, err := task.RetryIn(w.ctx, handler.Failure{Category: "x"})
+	w.no(err)
+	out := w.fail(c.Fence, "x")
+	w.all("foretold", eq(out.Retry, again), eq(out.RetryIn, pause))
+	return out
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/flowfabric/flowfabric-go/stream"
 )
 
-// ResultReader reads the result of an attempt, and what those that a member of a flow depends on came to;
-// *engine.Engine is one.
+// ResultReader reads the result of an attempt, what those that a member of a flow depends on came to, and the execution
+// itself; *engine.Engine is one.
 type ResultReader interface {
 	ReadResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (result []byte, ok bool, err error)
 	Upstreams(ctx context.Context, id flowfabric.ExecutionID) ([]engine.UpstreamOutcome, error)
 	CheckAwaited(ctx context.Context, waiter flowfabric.ExecutionID,
 		ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error)
+	ReadExecution(ctx context.Context, id flowfabric.ExecutionID) (engine.Snapshot, error)
 }
 
 // ProgressRecorder stores how far an attempt got, under a fence; *engine.Engine is one.
