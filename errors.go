@@ -62,7 +62,7 @@ var (
 	// ErrProtocol: the store or the function library on the server has another protocol number than this application,
 	// or the server is older than Valkey 7.2 or Redis 7.0. Nothing is changed.
 	ErrProtocol = define("protocol_mismatch", fault.Stop, "the server has another protocol number than this application")
-	// ErrCorrupt: a stored record is damaged; an audit (admin.Admin.Audit) tells more.
+	// ErrCorrupt: a stored record is damaged; admin.Admin.Check tells more.
 	ErrCorrupt = define("corrupt", fault.Bug, "a stored record breaks an invariant")
 )
 

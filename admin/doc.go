@@ -19,7 +19,8 @@
 // [Admin.Overview], [Admin.Queues], [Admin.Lanes], [Admin.Workers], [Admin.Schedules] and [Admin.Partitions] put
 // together what all partitions know. When some do not answer, the rest is returned beside a [*PartitionsError].
 // [Admin.SetLane] pauses, drains and disables a lane, and says what it keeps and who comes next; [Admin.MarkWorkerDead]
-// declares a worker dead; [Admin.Audit] checks the indexes against the records. [Admin.Subscribe] follows what happens.
+// declares a worker dead; [Admin.Check] compares the indexes with the records, [Admin.Repair] repairs
+// them. [Admin.Subscribe] follows what happens.
 // Schedules are made with client.Schedule; here [Admin.Schedules] lists them, [Admin.PauseSchedule] and
 // [Admin.ResumeSchedule] pause them and let them go on, [Admin.RemoveSchedule] removes them.
 //

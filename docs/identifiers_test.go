@@ -160,7 +160,7 @@ func TestNamesExist(t *testing.T) {
 		}
 	}
 	for code, want := range map[string]string{"client.Submit": "", "client.Sumbit": "client.Sumbit", "why.At": "",
-		"why.Facts": "why.Facts", "admin.Admin.Audit": "", "admin.Admin.Adit": "admin.Admin.Adit", "Task.Frame": "",
+		"why.Facts": "why.Facts", "admin.Admin.Check": "", "admin.Admin.Adit": "admin.Admin.Adit", "Task.Frame": "",
 		"DefaultRetention": "DefaultRetention", "http.StatusOK": "", "flowfabric.Delay(time.Hour)": ""} {
 		if got := strings.Join(known.unknown(code), " "); got != want {
 			t.Errorf("%s: %q, want %q", code, got, want)

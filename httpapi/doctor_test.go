@@ -35,7 +35,7 @@ func TestDoctor(t *testing.T) {
 		a := newAPI(t)
 		c := into[doctor.Checkup](t, a.as("viewer", "GET", "/v1/doctor", "", 200))
 		if !c.Healthy || statusOf(c, "version") != "warn" || statusOf(c, "partitions") != "ok" ||
-			statusOf(c, "served") != "ok" || statusOf(c, "drift") != "skip" || c.AuditedKeys != 0 {
+			statusOf(c, "served") != "ok" || statusOf(c, "drift") != "skip" || c.CheckedKeys != 0 {
 			t.Errorf("%+v", c)
 		}
 		a.as("blue", "GET", "/v1/doctor", "", 403)

@@ -211,7 +211,7 @@ func (a *api) everyChangeIsNoted() {
 	t := a.t
 	var all []admin.Change
 	for cursor := ""; ; {
-		page := into[changePage](t, a.as("viewer", "GET", "/v1/audit?limit=50&cursor="+cursor, "", 200))
+		page := into[changePage](t, a.as("viewer", "GET", "/v1/trail?limit=50&cursor="+cursor, "", 200))
 		all = append(all, page.Items...)
 		if cursor = page.Cursor; cursor == "" {
 			break
@@ -233,18 +233,18 @@ func (a *api) everyChangeIsNoted() {
 			t.Errorf("%s: the audit trail has no %q by a token with a reason", r.name, want)
 		}
 	}
-	if page := into[changePage](t, a.as("viewer", "GET", "/v1/audit?by=the-admin&on=partition&name=3", "", 200)); len(
+	if page := into[changePage](t, a.as("viewer", "GET", "/v1/trail?by=the-admin&on=partition&name=3", "", 200)); len(
 		page.Items) != 2 || page.Items[0].Why != "it has moved" {
 		t.Errorf("%+v", page)
 	}
-	if page := into[changePage](t, a.as("blue", "GET", "/v1/audit", "", 200)); len(page.Items) != 0 {
+	if page := into[changePage](t, a.as("blue", "GET", "/v1/trail", "", 200)); len(page.Items) != 0 {
 		t.Errorf("%+v", page)
 	}
-	if page := into[changePage](t, a.as("viewer", "GET", "/v1/audit?namespace=default&on=execution", "", 200)); len(
+	if page := into[changePage](t, a.as("viewer", "GET", "/v1/trail?namespace=default&on=execution", "", 200)); len(
 		page.Items) < 10 {
 		t.Errorf("%+v", page)
 	}
-	a.as("blue", "GET", "/v1/audit?namespace=default", "", 403)
+	a.as("blue", "GET", "/v1/trail?namespace=default", "", 403)
 }
 
 // A token that is bound to a namespace sees in the audit trail what was changed in it, by whomever.
@@ -255,7 +255,7 @@ func TestTrailOfANamespace(t *testing.T) {
 	for _, path := range []string{blue, other} {
 		a.as("operator", "POST", path+":cancel", `{"reason":"not now"}`, 204)
 	}
-	page := into[changePage](t, a.as("blue", "GET", "/v1/audit", "", 200))
+	page := into[changePage](t, a.as("blue", "GET", "/v1/trail", "", 200))
 	if len(page.Items) != 1 || page.Items[0].Name != strings.TrimPrefix(blue, "/v1/executions/") ||
 		page.Items[0].By != "the-operator" || page.Items[0].Why != "not now" {
 		t.Errorf("%+v", page)

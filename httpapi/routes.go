@@ -321,7 +321,7 @@ var routes = []*route{
 	post("/v1/token-keys:rotate", "rotateTokenKeys",
 		"Sign waitpoint tokens with another key of this process's configuration", root, "What the partitions said.",
 		(*call).rotateTokenKeys),
-	{method: http.MethodGet, path: "/v1/audit", name: "listChanges", summary: "List who changed what, the newest first",
+	{method: http.MethodGet, path: "/v1/trail", name: "listTrail", summary: "List who changed what, the newest first",
 		need: viewer, query: []param{{name: "namespace",
 			text: "Default: the first of the token's; for others all, also what is in none", kind: "string"},
 			{name: "by", kind: "string"},

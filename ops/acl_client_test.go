@@ -286,12 +286,11 @@ var methods = []method{
 		}
 		return err
 	}},
-	{"Admin.Audit", false, func(s *stage, c *client.Client) error {
-		r, err := admin.New(c).Audit(s.ctx, admin.Audit{Partitions: []uint16{0}})
-		for _, p := range r.Partitions {
-			err = errors.Join(err, p.Err)
-		}
-		return err
+	{"Admin.Check", false, func(s *stage, c *client.Client) error {
+		return partitionErrors(admin.New(c).Check(s.ctx, admin.CheckOptions{Partitions: []uint16{0}}))
+	}},
+	{"Admin.Repair", false, func(s *stage, c *client.Client) error {
+		return partitionErrors(admin.New(c).Repair(s.ctx, admin.CheckOptions{Partitions: []uint16{0}}))
 	}},
 	{"Admin.Freeze", false, func(s *stage, c *client.Client) error {
 		defer func() { s.no(admin.New(s.o).Thaw(s.ctx, 1)) }()
@@ -642,4 +641,12 @@ func TestEveryClientMethodIsSomebodysJob(t *testing.T) {
 func everyOutcome(d time.Duration) map[flowfabric.PublicState]time.Duration {
 	return map[flowfabric.PublicState]time.Duration{flowfabric.Completed: d, flowfabric.Failed: d,
 		flowfabric.Cancelled: d, flowfabric.Expired: d}
+}
+
+// partitionErrors joins what a check could not do.
+func partitionErrors(r flowfabric.CheckReport, err error) error {
+	for _, p := range r.Partitions {
+		err = errors.Join(err, p.Err)
+	}
+	return err
 }

@@ -188,7 +188,7 @@ func (s *steady) settle(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	for deadline := time.Now().Add(s.Keep + settling); ; {
-		report, err := s.admin.Audit(ctx, admin.Audit{})
+		report, err := s.admin.Check(ctx, admin.CheckOptions{})
 		if err != nil {
 			return err
 		}

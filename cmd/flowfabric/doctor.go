@@ -12,7 +12,7 @@ import (
 )
 
 func doctorCommand(a *app) *cobra.Command {
-	audit := auditSmall
+	indexes := onlySmall
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether a deployment is healthy, and say what to do",
@@ -20,30 +20,30 @@ func doctorCommand(a *app) *cobra.Command {
 library, role, eviction policy, memory, persistence, replication, clocks, partitions, maintenance, route tables,
 work that nobody serves, sessions and quotas that a step back of the clock left in the future, commands that the
 server lacks, and what the user may do. It loads nothing and writes nothing, so it also helps where nothing else
-starts. It also audits all indexes, without repairing, if the store has at most 10,000 keys: an audit reads
-every key. --audit does that however many there are, and --audit=false never.
+starts. It also checks all indexes, like 'flowfabric check', if the store has at most 10,000 keys: that reads
+every key. --indexes does it however many there are, and --indexes=false never.
 
 Every check is ok, warn, fail or skip. Exit code 1 says that one has failed. Exit code 0 says nothing about a
-check that was skipped. Without an audit the check drift is skipped, and audited_keys of --json is 0: then an
-index may be wrong that 'flowfabric audit' would report.`,
+check that was skipped. Without the indexes the check drift is skipped, and checked_keys of --json is 0: then an
+index may be wrong that 'flowfabric check' would report.`,
 		Example: `  flowfabric doctor
-  flowfabric doctor --audit --timeout 10m
+  flowfabric doctor --indexes --timeout 10m
   flowfabric doctor --json | jq '.checks[] | select(.status!="ok")'`,
 		Args: cobra.NoArgs,
-		RunE: a.once(func(ctx context.Context, _ []string) error { return a.doctor(ctx, audit) }),
+		RunE: a.once(func(ctx context.Context, _ []string) error { return a.doctor(ctx, indexes) }),
 	}
-	cmd.Flags().Var(&audit, "audit", "also audit all indexes; by default of a store with at most 10,000 keys")
-	cmd.Flags().Lookup("audit").NoOptDefVal = "true"
+	cmd.Flags().Var(&indexes, "indexes", "also check all indexes; by default of a store with at most 10,000 keys")
+	cmd.Flags().Lookup("indexes").NoOptDefVal = "true"
 	return cmd
 }
 
-// smallStore is how many keys are audited without being asked for it.
+// smallStore is how many keys are checked without being asked for it.
 const smallStore = 10_000
 
-// whether says whether a doctor audits: "" = if the store is small.
+// whether says whether a doctor checks indexes: "" = if the store is small.
 type whether string
 
-const auditSmall whether = ""
+const onlySmall whether = ""
 
 func (w *whether) String() string { return string(*w) }
 func (w *whether) Type() string   { return "bool" }
@@ -56,7 +56,7 @@ func (w *whether) Set(text string) error {
 // styles are those of the results of checks.
 var styles = map[doctor.Status]style{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red, doctor.Skip: faint}
 
-func (a *app) doctor(ctx context.Context, audit whether) error {
+func (a *app) doctor(ctx context.Context, indexes whether) error {
 	cfg, err := a.engineConfig(mustExist)
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func (a *app) doctor(ctx context.Context, audit whether) error {
 		return err
 	}
 	c := doctor.Examine(d)
-	if audit == "true" || audit == auditSmall && c.Keys <= smallStore {
-		a.audit(ctx, &c, d)
+	if indexes == "true" || indexes == onlySmall && c.Keys <= smallStore {
+		a.indexes(ctx, &c, d)
 	}
 	failed, warned := c.Worst()
 	if err := a.show(c, func(p *page) {
@@ -90,38 +90,38 @@ func (a *app) doctor(ctx context.Context, audit whether) error {
 	return nil
 }
 
-// audit compares indexes and records, if the library on the servers is the one of this program: opening the store would
+// indexes compares indexes and records, if the library on the servers is the one of this program: opening the store would
 // replace an older one, which a doctor does not do.
-func (a *app) audit(ctx context.Context, c *doctor.Checkup, d doctor.Diagnosis) {
+func (a *app) indexes(ctx context.Context, c *doctor.Checkup, d doctor.Diagnosis) {
 	if d.Store.Err != nil { // another check says why
-		c.NotAudited(doctor.Skip, "", "the store cannot be read", "")
+		c.NotChecked(doctor.Skip, "", "the store cannot be read", "")
 		return
 	}
 	if !d.Store.Booted {
-		c.NotAudited(doctor.Skip, "", "the store was never booted", "")
+		c.NotChecked(doctor.Skip, "", "the store was never booted", "")
 		return
 	}
 	for _, n := range d.Nodes {
 		if !d.Embedded && n.Primary() && n.Library != doctor.OwnLibrary() {
-			c.NotAudited(doctor.Skip, n.Address, "it carries another function library than this program",
-				"run 'flowfabric audit' of the version that the workers have")
+			c.NotChecked(doctor.Skip, n.Address, "it carries another function library than this program",
+				"run 'flowfabric check' of the version that the workers have")
 			return
 		}
 	}
 	producer, err := a.client(ctx, mustExist)
 	if err != nil {
-		c.NotAudited(doctor.Fail, "", message(err), "")
+		c.NotChecked(doctor.Fail, "", message(err), "")
 		return
 	}
 	defer producer.Close()
-	report, err := admin.New(producer).Audit(ctx, admin.Audit{MaxFindings: 1})
+	report, err := admin.New(producer).Check(ctx, admin.CheckOptions{MaxFindings: 1})
 	switch {
 	case err != nil:
-		c.NotAudited(doctor.Fail, "", message(err), "give it more --timeout")
+		c.NotChecked(doctor.Fail, "", message(err), "give it more --timeout")
 	case report.Sound:
-		c.Audited(doctor.OK, "indexes agree with the records of "+auditedExecutions(report), "")
+		c.Checked(doctor.OK, "indexes agree with the records of "+checkedExecutions(report), "")
 	default:
-		c.Audited(doctor.Fail, auditSummary(report),
-			"see 'flowfabric audit', and repair it with 'flowfabric audit --repair'")
+		c.Checked(doctor.Fail, checkSummary(report),
+			"see 'flowfabric check', and repair it with 'flowfabric repair'")
 	}
 }

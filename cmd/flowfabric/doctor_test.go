@@ -50,7 +50,7 @@ func TestDoctor(t *testing.T) {
 	}
 	fresh := &env{T: t, ctx: t.Context()}
 	t.Setenv("FLOWFABRIC_URL", testserver.Redis(t, testserver.Args("--maxmemory", "200mb")))
-	code, checks := examined(fresh, "doctor --json --audit")
+	code, checks := examined(fresh, "doctor --json --indexes")
 	want(checks, map[string]doctor.Status{"version": doctor.OK, "library": doctor.Warn, "partitions": doctor.Warn,
 		"drift": doctor.Skip, "rights": doctor.OK, "eviction": doctor.OK, "memory": doctor.OK})
 	if code != exitOK {
@@ -71,7 +71,7 @@ func TestDoctor(t *testing.T) {
 				t.Errorf("exit %d", code)
 			}
 			must.No(t, w.engine.ThawPartition(w.ctx, 2))
-			_, checks = examined(w, "doctor --json --audit")
+			_, checks = examined(w, "doctor --json --indexes")
 			want(checks, map[string]doctor.Status{"drift": doctor.OK})
 			_, out, _ := w.run("doctor", "")
 			if !strings.Contains(out, "CONFIG SET maxmemory-policy noeviction") || !strings.Contains(out, "CHECK") {
@@ -107,7 +107,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("another command: exit %d, %s", code, errOut)
 		}
 	})
-	// What the audit sees, the doctor sees; and neither needs a sound store to say so.
+	// What the check sees, the doctor sees; and neither needs a sound store to say so.
 	t.Run("damaged", func(t *testing.T) {
 		srv := testserver.Start(t, testserver.ServerRedis,
 			testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "noeviction"))
@@ -118,8 +118,8 @@ func TestDoctor(t *testing.T) {
 		}{
 			{"drift", "2 repairable", []string{"DEL", "ff:{fp:0}:done", "ff:{fp:1}:done"}},
 			{"keys", "3 repairable", []string{"SET", "ff:{fp:1}:feed", "x"}},
-			{"keys", "budgets and quotas were not audited", []string{"SET", "ff:{q:1}", "x"}},
-			{"partitions", "partition 2 was not audited: corrupt", []string{"SET", "ff:{fp:2}", "x"}},
+			{"keys", "budgets and quotas were not checked", []string{"SET", "ff:{q:1}", "x"}},
+			{"partitions", "partition 2 was not checked: corrupt", []string{"SET", "ff:{fp:2}", "x"}},
 			{"partitions", "roots of 4 partitions are there", []string{"DEL", "ff:config:partitions"}},
 			{"partitions", "ff_configure: ", []string{"SET", "ff:config:partitions", "x"}},
 		} {
@@ -128,15 +128,15 @@ func TestDoctor(t *testing.T) {
 			if want(checks, map[string]doctor.Status{tc.check: doctor.Fail}); code != exitFailed {
 				t.Errorf("%v: doctor exits with %d", tc.damage, code)
 			}
-			if code, out, errOut := w.run("audit", ""); code != exitFailed {
-				t.Errorf("%v: audit exits with %d: %s%s", tc.damage, code, out, errOut)
+			if code, out, errOut := w.run("check", ""); code != exitFailed {
+				t.Errorf("%v: check exits with %d: %s%s", tc.damage, code, out, errOut)
 			} else if !strings.Contains(out+errOut, tc.says) {
-				t.Errorf("%v: audit does not say %q: %s%s", tc.damage, tc.says, out, errOut)
+				t.Errorf("%v: check does not say %q: %s%s", tc.damage, tc.says, out, errOut)
 			}
 		}
 	})
-	// What was not audited is not called sound: the check says so, and --json how many keys were audited.
-	t.Run("unaudited", func(t *testing.T) {
+	// What was not checked is not called sound: the check says so, and --json how many keys were checked.
+	t.Run("unchecked", func(t *testing.T) {
 		srv := testserver.Start(t, testserver.ServerRedis,
 			testserver.Args("--maxmemory", "200mb", "--maxmemory-policy", "noeviction"))
 		t.Setenv("FLOWFABRIC_URL", srv.URL())
@@ -147,7 +147,7 @@ func TestDoctor(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		audited := func(line string, exit int, s doctor.Status, all bool) {
+		checked := func(line string, exit int, s doctor.Status, all bool) {
 			t.Helper()
 			code, checks := examined(w, line+" --json")
 			_, out, _ := w.run(line+" --json", "")
@@ -162,25 +162,25 @@ func TestDoctor(t *testing.T) {
 			if all {
 				number = c.Keys
 			}
-			if c.AuditedKeys != number {
-				t.Errorf("%s: %d of %d keys audited, want %d", line, c.AuditedKeys, c.Keys, number)
+			if c.CheckedKeys != number {
+				t.Errorf("%s: %d of %d keys checked, want %d", line, c.CheckedKeys, c.Keys, number)
 			}
 			_, text, _ := w.run(line, "")
-			if said := strings.Contains(text, fmt.Sprintf("0 of %d keys were audited", c.Keys)) &&
-				strings.Contains(text, "doctor --audit"); said == all {
+			if said := strings.Contains(text, fmt.Sprintf("0 of %d keys were checked", c.Keys)) &&
+				strings.Contains(text, "doctor --indexes"); said == all {
 				t.Errorf("%s, for people: %s", line, text)
 			}
 		}
-		audited("doctor", exitOK, doctor.OK, true)
+		checked("doctor", exitOK, doctor.OK, true)
 		srv.Do("ZADD", "ff:{fp:0}:done", "1", flowfabric.NewExecutionID(0).UUID().String())
-		audited("doctor", exitFailed, doctor.Fail, true)
-		audited("doctor --audit=false", exitOK, doctor.Skip, false)
+		checked("doctor", exitFailed, doctor.Fail, true)
+		checked("doctor --indexes=false", exitOK, doctor.Skip, false)
 		srv.Do("EVAL", "for i = 1, 10001 do redis.call('SET', 'other:' .. i, '1') end", "0")
-		audited("doctor", exitOK, doctor.Skip, false)
-		audited("doctor --audit", exitFailed, doctor.Fail, true)
+		checked("doctor", exitOK, doctor.Skip, false)
+		checked("doctor --indexes", exitFailed, doctor.Fail, true)
 	})
 	t.Run("embedded", func(t *testing.T) {
-		_, checks := examined(newEnv(t, testserver.Embedded(t)), "doctor --json --audit")
+		_, checks := examined(newEnv(t, testserver.Embedded(t)), "doctor --json --indexes")
 		want(checks, map[string]doctor.Status{"version": doctor.Warn, "partitions": doctor.OK, "drift": doctor.OK,
 			"routes": doctor.OK, "served": doctor.Warn})
 	})

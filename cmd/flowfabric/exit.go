@@ -57,7 +57,7 @@ var exits = []exit{
 			denied.FlowSealed,
 			denied.BudgetConflict, denied.QuotaConflict, errAttached}},
 	{exitUsage, "called or configured wrongly", []error{errUsage, flowfabric.ErrConfig}},
-	{exitFailed, "failed for another reason; doctor and audit: something is wrong; some partitions failed",
+	{exitFailed, "failed for another reason; doctor, check and repair: something is wrong; some partitions failed",
 		[]error{errUnhealthy, client.ErrPartiallyCancelled, flowfabric.ErrProtocol, denied.ServerVersion,
 			flowfabric.ErrNoTokenKeys}},
 }

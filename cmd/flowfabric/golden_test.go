@@ -219,7 +219,7 @@ func init() {
 		"lane pause batch --by anna", "purge <done> --reason 'asked for' --by bea", "purge <done>", "trail",
 		"trail --changed-by bea --json", "trail --on lane --name batch", "trail --limit 2",
 		"trail --since 1h --until 2h", "trail --limit 0", "trail --cursor nonsense", "trail --namespace other")
-	sessions["audit"] = lines("audit", "audit 0-1 --json", "audit --repair", "audit 7", "audit nonsense")
+	sessions["check"] = lines("check", "check 0-1 --json", "repair", "check 7", "repair nonsense")
 }
 
 // graphs submits two flows: <open>, of which nothing runs, and <broken>, whose first node has failed.

@@ -211,7 +211,7 @@ func TestExitCodesOfServers(t *testing.T) {
 // A command on a store that nobody ever used says that, and nothing of the library's configuration.
 func TestNeverBooted(t *testing.T) {
 	url := testserver.Start(t, testserver.ServerValkey, testserver.TCP()).URL()
-	for _, line := range []string{"ls", "audit", "lane pause batch", "freeze 0", "top --once",
+	for _, line := range []string{"ls", "check", "repair", "lane pause batch", "freeze 0", "top --once",
 		"show 1-00000000-0000-4000-8000-000000000000"} {
 		var out, errOut bytes.Buffer
 		code := run(t.Context(), append(strings.Fields(line), "--url", url), strings.NewReader(""), &out, &errOut)

@@ -223,7 +223,7 @@ func TestNoErrorShowsAURL(t *testing.T) {
 		}
 		t.Setenv("FLOWFABRIC_URL", "")
 		for _, flags := range [][]string{{}, {"--json"}} {
-			for _, command := range []string{"ls", "doctor", "top", "audit", "keys", "load"} {
+			for _, command := range []string{"ls", "doctor", "top", "check", "keys", "load"} {
 				args := append([]string{command, "--timeout", "500ms", "--url", address}, flags...)
 				if got := cli(t, args...); leak(got, hidden...) != "" {
 					t.Errorf("flowfabric %s: shows %q:\n%s", strings.Join(args, " "), leak(got, hidden...), got)

@@ -16,7 +16,7 @@ With --json it prints one change per line, and the cursor of the next page as {"
 	example: `  flowfabric trail --since 24h
   flowfabric trail --on lane --name default
   flowfabric trail --changed-by anna --limit 20`,
-	route: "GET /v1/audit", namespace: "?namespace",
+	route: "GET /v1/trail", namespace: "?namespace",
 	flags: append([]member{
 		text("?by", "changed-by", "only changes by this `name`"),
 		text("?on", "on",

@@ -385,7 +385,7 @@ var auditGateScenarios = []scenario{
 }
 
 // auditAll audits the partitions of executions, budgets and quotas.
-func (g *gates) auditAll(repair bool) flowfabric.AuditReport {
+func (g *gates) auditAll(repair bool) flowfabric.CheckReport {
 	g.Helper()
 	r, err := maintain.Audit(g.ctx, maintain.AuditConfig{Engine: g.e, Repair: repair, Partitions: []uint16{g.p},
 		Gates: true})

@@ -493,7 +493,7 @@ func (w *env) tickOnce() engine.TickReply {
 }
 
 // audit audits this partition to its end.
-func (w *env) audit(repair bool) flowfabric.AuditReport {
+func (w *env) audit(repair bool) flowfabric.CheckReport {
 	w.Helper()
 	r, err := maintain.Audit(w.ctx, maintain.AuditConfig{Engine: w.e, Repair: repair, Partitions: []uint16{w.p}})
 	w.no(err)
@@ -502,7 +502,7 @@ func (w *env) audit(repair bool) flowfabric.AuditReport {
 }
 
 // found lists the findings of a report, in order.
-func found(r flowfabric.AuditReport) string {
+func found(r flowfabric.CheckReport) string {
 	var out []string
 	for _, f := range r.Findings {
 		out = append(out, fmt.Sprintf("%s %s %s: %s", f.Kind, f.Index, f.Member, f.Detail))

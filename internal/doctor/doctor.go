@@ -34,7 +34,7 @@ type Check struct {
 type Checkup struct {
 	Healthy     bool    `json:"healthy" jsonschema:"no check has failed"`
 	Keys        int     `json:"keys" jsonschema:"that the primaries have"`
-	AuditedKeys int     `json:"audited_keys" jsonschema:"how many of them an audit looked at: all, or 0; the API makes none"`
+	CheckedKeys int     `json:"checked_keys" jsonschema:"how many of them were compared with the indexes: all, or 0; the API makes none"`
 	Checks      []Check `json:"checks"`
 }
 
@@ -44,19 +44,19 @@ func (c *Checkup) Add(name string, s Status, node, found, do string) {
 	c.Checks = append(c.Checks, Check{name, s, node, found, do})
 }
 
-// Drift is the check that compares indexes with records. It needs an audit, which reads every key, and which [Examine]
-// does not make: the check is skipped until somebody has made one.
+// Drift is the check that compares indexes with records. It needs admin.Admin.Check, which reads every key and which
+// [Examine] does not call: the check is skipped until somebody has made one.
 const Drift = "drift"
 
-// Audited says what an audit of all keys has found.
-func (c *Checkup) Audited(s Status, found, do string) {
-	c.AuditedKeys = c.Keys
+// Checked says what a check of all keys has found.
+func (c *Checkup) Checked(s Status, found, do string) {
+	c.CheckedKeys = c.Keys
 	c.drift(s, "", found, do)
 }
 
-// NotAudited says that no audit was made, or none to its end, and why.
-func (c *Checkup) NotAudited(s Status, node, why, do string) {
-	found := fmt.Sprintf("0 of %s were audited", prose.Count(c.Keys, "key"))
+// NotChecked says that no check was made, or none to its end, and why.
+func (c *Checkup) NotChecked(s Status, node, why, do string) {
+	found := fmt.Sprintf("0 of %s were checked", prose.Count(c.Keys, "key"))
 	c.drift(s, node, prose.Join(": ", found, why), do)
 }
 

@@ -24,7 +24,7 @@ const (
 	routesFail = 0.95
 )
 
-// Examine judges what a deployment says of itself. It makes no audit: see [Drift].
+// Examine judges what a deployment says of itself. It checks no index: see [Drift].
 func Examine(d Diagnosis) Checkup {
 	c := Checkup{Healthy: true, Checks: []Check{}}
 	for _, n := range d.Nodes {
@@ -54,8 +54,8 @@ func Examine(d Diagnosis) Checkup {
 	if !d.Embedded {
 		c.rights(d.Rights)
 	}
-	c.NotAudited(Skip, "", "whether indexes agree with records is not known",
-		"'flowfabric doctor --audit' audits all of them")
+	c.NotChecked(Skip, "", "whether indexes agree with records is not known",
+		"'flowfabric doctor --indexes' checks all of them")
 	return c
 }
 
@@ -362,7 +362,7 @@ func (c *Checkup) types(s StoreReport) {
 			found = append(found, fmt.Sprintf("%d more", n-most))
 		}
 		c.Add(name, Fail, "", strings.Join(found, ", "), "restore roots from a backup; "+
-			"'flowfabric audit --repair' sets the others aside and fills them again from the records")
+			"'flowfabric repair' sets the others aside and fills them again from the records")
 		return
 	}
 	if s.TypesErr != nil {

@@ -146,7 +146,7 @@ func kept(f engine.Facts) string {
 	until := f.KeptUntil()
 	switch {
 	case f.PurgeAt.IsZero():
-		return "; it is lost among what is to be purged (admin.Audit with Repair puts that right)."
+		return "; it is lost among what is to be purged (admin.Admin.Repair puts that right)."
 	case f.Flow != nil && f.Flow.EndedAt.IsZero() && !f.Purging:
 		return "; it is kept until its flow has ended, and at least until " + moment(f, f.PurgeAt) + "."
 	case f.Purging:
@@ -158,7 +158,7 @@ func kept(f engine.Facts) string {
 		return "; its retention is over since " + moment(f, f.PurgeAt) + ", and the next tick purges it."
 	case until.Before(f.PurgeAt):
 		return "; a tick purges it after " + moment(f, f.PurgeAt) +
-			", as its lane said when it ended; the lane keeps less now, which an audit that repairs applies to it."
+			", as its lane said when it ended; the lane keeps less now, which a repair applies to it."
 	}
 	return "; a tick purges it after " + moment(f, f.PurgeAt) + "."
 }

@@ -29,7 +29,7 @@ func waits(f engine.Facts, workers crew) account {
 	case f.Ahead < 0:
 		a.reason = WhyNotQueued
 		a.why = "It waits for a worker, but its queue has lost it, so that no worker finds it. " + came
-		a.next = "An audit of the partition (admin.Audit with Repair) puts it back."
+		a.next = "A repair of the partition (admin.Admin.Repair) puts it back."
 	case !f.ClosedUntil.IsZero():
 		a = closed(f, workers)
 		a.why += " " + came
@@ -39,7 +39,7 @@ func waits(f engine.Facts, workers crew) account {
 			"It waits for a worker, but workers do not look at its queue, although its lane hands work out. " +
 				came
 		a.next =
-			"An audit of the partition (admin.Audit with Repair) puts that right; so does the next execution of its kind."
+			"A repair of the partition (admin.Admin.Repair) puts that right; so does the next execution of its kind."
 	default:
 		a = crewed(f, workers, work)
 		a.why += " " + came

@@ -42,7 +42,7 @@ type AuditConfig struct {
 var ErrAuditIncomplete = errors.New("the partition moved or could not be reached while it was audited")
 
 // sound tells whether nothing is wrong any more with what was audited to its end.
-func sound(r flowfabric.AuditReport) bool {
+func sound(r flowfabric.CheckReport) bool {
 	for _, p := range r.Partitions {
 		if p.Err != nil {
 			return false
@@ -68,11 +68,11 @@ func sound(r flowfabric.AuditReport) bool {
 // A partition whose slot moves, or whose primary fails over, while it is audited is begun anew, at most twice. The
 // error is that of ctx, with the report so far, or one that wraps [flowfabric.ErrConfig] or
 // [flowfabric.ErrInvalidInput]; what is wrong with a partition is in the report.
-func Audit(ctx context.Context, cfg AuditConfig) (flowfabric.AuditReport, error) {
+func Audit(ctx context.Context, cfg AuditConfig) (flowfabric.CheckReport, error) {
 	gates := cfg.Gates || cfg.Partitions == nil
 	a, err := newAudit(cfg)
 	if err != nil {
-		return flowfabric.AuditReport{}, err
+		return flowfabric.CheckReport{}, err
 	}
 	for round := 0; round < auditRounds && len(a.left()) > 0 && ctx.Err() == nil; round++ {
 		primaries, err := a.cfg.Engine.Primaries(ctx)
@@ -137,9 +137,9 @@ func (a *audit) left() (list []*part) {
 	return list
 }
 
-func (a *audit) report(ctx context.Context) flowfabric.AuditReport {
-	r := flowfabric.AuditReport{Repairing: a.cfg.Repair, BeganAt: a.began.UTC(),
-		Partitions: make([]flowfabric.AuditedPartition, 0, len(a.parts)), Executions: map[flowfabric.Code]int{},
+func (a *audit) report(ctx context.Context) flowfabric.CheckReport {
+	r := flowfabric.CheckReport{Repairing: a.cfg.Repair, BeganAt: a.began.UTC(),
+		Partitions: make([]flowfabric.CheckedPartition, 0, len(a.parts)), Executions: map[flowfabric.Code]int{},
 		Kinds: map[string]int{}, Findings: []flowfabric.Finding{}}
 	for _, p := range a.parts {
 		if !p.done {

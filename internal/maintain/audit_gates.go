@@ -38,14 +38,14 @@ type place struct {
 // gates is the audit of one kind of partitions.
 type gates struct {
 	*audit
-	out     *flowfabric.AuditReport
+	out     *flowfabric.CheckReport
 	kind    string
 	names   map[place]bool
 	present map[uint16]bool
 }
 
 // gates audits the partitions of budgets and quotas, and adds what it finds.
-func (a *audit) gates(ctx context.Context, out *flowfabric.AuditReport) {
+func (a *audit) gates(ctx context.Context, out *flowfabric.CheckReport) {
 	primaries, err := a.cfg.Engine.Primaries(ctx)
 	for _, kind := range []string{"b", "q"} {
 		g := &gates{audit: a, out: out, kind: kind, names: map[place]bool{}, present: map[uint16]bool{}}

@@ -35,7 +35,7 @@ var (
 type part struct {
 	*audit
 	id   uint16
-	out  flowfabric.AuditedPartition
+	out  flowfabric.CheckedPartition
 	kept []flowfabric.Finding
 	done bool
 
@@ -56,7 +56,7 @@ func newPart(a *audit, id uint16) *part {
 
 // reset forgets an earlier try.
 func (p *part) reset() {
-	p.out = flowfabric.AuditedPartition{Partition: p.id, Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
+	p.out = flowfabric.CheckedPartition{Partition: p.id, Executions: map[flowfabric.Code]int{}, Kinds: map[string]int{}}
 	p.kept, p.ids, p.keys, p.named, p.flows, p.lists, p.count = nil, nil, nil, map[string]bool{}, nil, nil, count{}
 }
 

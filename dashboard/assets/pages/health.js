@@ -15,7 +15,7 @@ function Trail({ query }) {
   const f = { by: query.get("by") || "", on: query.get("on") || "" }
   const [want, setWant] = useState(50)
   const ns = useStore(namespace)
-  const page = useLoad(signal => loadAll("audit", { ...f, namespace: ns === "*" ? "" : ns, limit: 50 }, want, signal), [JSON.stringify(f), ns, want])
+  const page = useLoad(signal => loadAll("trail", { ...f, namespace: ns === "*" ? "" : ns, limit: 50 }, want, signal), [JSON.stringify(f), ns, want])
   const [draft, change] = useDraft(f, typed => become(["health"], typed))
   const things = ["execution", "executions", "flow", "lane", "schedule", "budget", "quota", "scope", "worker", "partition", "token key"]
   return html`<${Section} id="trail" title="Audit trail" note="who changed what, the newest first"><form class="filters bare" onSubmit=${e => e.preventDefault()} aria-label="Filters of the trail"><div class="fields">

@@ -16,8 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 )
 
-// An audit finds a lost index, says so to whoever listens, repairs it if asked, and then finds the store sound.
-func TestAuditOnAServer(t *testing.T) {
+// A check finds a lost index, says so to whoever listens, repairs it if asked, and then finds the store sound.
+func TestCheckAndRepairOnAServer(t *testing.T) {
 	url := testserver.Redis(t, testserver.TCP())
 	ctx, cancel := testwait.Context(t, t.Context())
 	defer cancel()
@@ -27,15 +27,19 @@ func TestAuditOnAServer(t *testing.T) {
 	defer c.Close()
 	a := admin.New(c)
 	x := submit(ctx, t, c, "tides")
-	if r, err := a.Audit(ctx, admin.Audit{}); err != nil || !r.Sound || len(r.Findings) != 0 ||
+	if r, err := a.Check(ctx, admin.CheckOptions{}); err != nil || !r.Sound || len(r.Findings) != 0 ||
 		r.Executions[codes.WaitingFirst] != 1 || len(r.Partitions) != 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	send(t, url, "DEL", keys.Of(x.ID().Partition()).Ready())
 	for _, repair := range []bool{false, true} {
 		var heard []flowfabric.Finding
-		r, err := a.Audit(ctx,
-			admin.Audit{Repair: repair, OnFinding: func(f flowfabric.Finding) { heard = append(heard, f) }})
+		run := a.Check
+		if repair {
+			run = a.Repair
+		}
+		r, err := run(ctx,
+			admin.CheckOptions{OnFinding: func(f flowfabric.Finding) { heard = append(heard, f) }})
 		if err != nil || r.Sound != repair || (r.Repairable > 0) == repair || (r.Repaired > 0) != repair ||
 			len(r.Findings) == 0 || len(heard) != len(r.Findings) || heard[0] != r.Findings[0] {
 			t.Fatalf("repair %t: %+v, %v, heard %v", repair, r, err, heard)
@@ -45,15 +49,16 @@ func TestAuditOnAServer(t *testing.T) {
 			t.Errorf("repair %t: %+v", repair, f)
 		}
 	}
-	if r, err := a.Audit(ctx, admin.Audit{Partitions: []uint16{x.ID().Partition()}}); err != nil || !r.Sound ||
+	if r, err := a.Check(ctx, admin.CheckOptions{Partitions: []uint16{x.ID().Partition()}}); err != nil || !r.Sound ||
 		len(r.Partitions) != 1 || len(r.Findings) != 0 {
 		t.Errorf("after the repair: %+v, %v", r, err)
 	}
-	if _, err := a.Audit(ctx, admin.Audit{Partitions: []uint16{7}}); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err := a.Check(ctx, admin.CheckOptions{Partitions: []uint16{7}}); !errors.Is(err,
+		flowfabric.ErrInvalidInput) {
 		t.Errorf("a partition that is not there: %v", err)
 	}
 	c.Close()
-	if _, err := a.Audit(ctx, admin.Audit{}); !errors.Is(err, client.ErrClosed) {
+	if _, err := a.Check(ctx, admin.CheckOptions{}); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }

@@ -13,15 +13,15 @@ type Finding struct {
 	Repairable bool   `json:"repairable"` // it was, or would be
 }
 
-// AuditReport is what an audit found, which admin.Admin.Audit makes.
-type AuditReport struct {
-	// Sound: every partition was audited to its end and nothing is wrong any more. A retention that changed, and is
+// CheckReport is what admin.Admin.Check or Repair found.
+type CheckReport struct {
+	// Sound: every partition was checked to its end and nothing is wrong any more. A retention that changed, and is
 	// applied to what had ended before, is no damage.
 	Sound      bool               `json:"sound"`
 	Repairing  bool               `json:"repairing"`
 	BeganAt    time.Time          `json:"began_at"`
 	Took       Millis             `json:"took_ms"`
-	Partitions []AuditedPartition `json:"partitions"` // in order
+	Partitions []CheckedPartition `json:"partitions"` // in order
 	Executions map[Code]int       `json:"executions"` // that were seen, by state
 	Kinds      map[string]int     `json:"kinds"`      // findings by kind, those of budgets and quotas included
 	Repaired   int                `json:"repaired"`
@@ -32,13 +32,13 @@ type AuditReport struct {
 	Budgets    int       `json:"budgets"` // that were looked at
 	Quotas     int       `json:"quotas"`
 	Holds      int       `json:"holds"` // of quotas, that were asked about
-	GatesErr   error     `json:"-"`     // why budgets and quotas were not audited to their end
+	GatesErr   error     `json:"-"`     // why budgets and quotas were not checked to their end
 	GatesError string    `json:"gates_error,omitempty"`
 	Findings   []Finding `json:"findings"` // the first of them, by partition, then those of budgets and quotas
 }
 
-// AuditedPartition is what an audit found in one partition.
-type AuditedPartition struct {
+// CheckedPartition is what a check found in one partition.
+type CheckedPartition struct {
 	Partition  uint16         `json:"partition"`
 	Executions map[Code]int   `json:"executions"`
 	Kinds      map[string]int `json:"kinds"`
@@ -46,8 +46,8 @@ type AuditedPartition struct {
 	Repairable int            `json:"repairable"`
 	Lost       int            `json:"lost"`
 	Busy       int            `json:"busy"`
-	// Err says why the partition was not audited to its end: [ErrPartitionFrozen] (thaw it first), code
-	// partition_missing, or another one after three tries that a moving slot or a failover ended: audit it again.
+	// Err says why the partition was not checked to its end: [ErrPartitionFrozen] (thaw it first), code
+	// partition_missing, or another one after three tries that a moving slot or a failover ended: check it again.
 	Err   error  `json:"-"`
 	Error string `json:"error,omitempty"`
 }
