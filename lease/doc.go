@@ -1,9 +1,15 @@
-// Package lease says what it means that a worker holds an execution. It has no code: workers of package runtime keep
-// their leases alone.
+// Package lease claims work and keeps it, for worker loops of your own. Package runtime is built on the same parts and
+// runs handlers for you; use this package where something else decides what runs when: a scheduler, a batch system, a
+// process that starts others.
+//
+//	Open ─▶ Claim (waits) ─▶ Held ─▶ your code, under Held.Context ─▶ Complete · Fail · Delay · Release
+//	                          └─ renewed in the background until then; Renewal tells how that goes, Renew renews now
+//
+// One [Session.Claim] brings whatever there is: new work, what a budget or a quota has granted, retries, and what was
+// taken from a worker that died (Held.Type tells). Steps, frames and waits need package handler.
 //
 // A worker process has one session for each partition that it has work of. The session is the lease of everything
-// that was claimed under it: renewed every third of its time to live (runtime.Config.LeaseTTL, 1 s to 1 h, default 30
-// s), and extended by each claim.
+// that was claimed under it: renewed every third of its time to live (1 s to 1 h, default 30 s), and extended by each claim.
 //
 // # What a lease promises
 //

@@ -2,66 +2,84 @@ package lease_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
+	"log"
+	"time"
 
 	"github.com/sourcegraph/conc"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/runtime"
+	"github.com/flowfabric/flowfabric-go/lease"
 )
 
-var Train = handler.Define[string, string]("train")
-
-// A handler whose execution is taken away hears of it: its context ends and says why. The work is queued again, and
-// the next attempt does it.
-func Example() {
-	const url = "embedded://"
-	quiet := slog.New(slog.DiscardHandler)
-	began := make(chan struct{}, 1)
-	worker, err := runtime.New(runtime.Config{URL: url, Logger: quiet}, handler.Bind(Train,
-		func(ctx context.Context, t *handler.Task, model string) (string, error) {
-			if t.Attempt() > 1 {
-				return model + " is trained", nil
+// work is a worker loop of one's own: it claims what there is, runs it, and settles it, until ctx ends.
+func work(ctx context.Context, url string, run func(ctx context.Context, h *lease.Held) ([]byte, error)) error {
+	session, err := lease.Open(ctx, lease.Config{URL: url, Kinds: []string{"resize"}})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// timed: a server that does not answer must not keep the process
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := session.Close(ctx); err != nil {
+			log.Print(err)
+		}
+	}()
+	for {
+		claimed, err := session.Claim(ctx, 10) // new work, granted work, retries, work of dead workers
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, h := range claimed {
+			result, err := run(h.Context(), h)
+			if err != nil {
+				_, _, err = h.Fail(ctx, handler.Failure{Reason: err.Error()})
+			} else {
+				err = h.Complete(ctx, result)
 			}
-			began <- struct{}{}
-			<-ctx.Done()
-			cause := context.Cause(ctx)
-			fmt.Println("stopped:", errors.Is(cause, flowfabric.ErrLeaseLost), "holds it:", t.LeaseHealthy())
-			return "", cause
-		}))
-	if err != nil {
-		fmt.Println(err)
-		return
+			if err != nil {
+				log.Print(err) // the lease was lost, or ctx has ended: somebody else will run it
+			}
+			if failed := h.Renewal().Failed; failed > 0 {
+				log.Printf("%d renewals in a row were not answered", failed)
+			}
+		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	var running conc.WaitGroup
-	defer running.Wait()
-	defer stop()
-	running.Go(func() { _ = worker.Run(ctx) })
+}
 
-	c, err := client.Connect(ctx, client.Config{URL: url, Logger: quiet})
+// A worker loop of your own, without package runtime.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	producer, err := client.Connect(ctx, client.Config{URL: "embedded://"})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	defer c.Close()
-	exec, err := client.Submit(ctx, c, Train, "a model")
+	defer producer.Close()
+	var loop conc.WaitGroup
+	loop.Go(func() {
+		err := work(ctx, "embedded://", func(ctx context.Context, h *lease.Held) ([]byte, error) {
+			if err := h.Renew(ctx); err != nil { // now, not only every third of the lease
+				return nil, err
+			}
+			return fmt.Appendf(nil, `"%s of %s, attempt %d"`, h.Kind, h.Input, h.Fence.Attempt), nil
+		})
+		fmt.Println("the loop ended:", err)
+	})
+	resize := handler.Define[int, string]("resize")
+	handle, err := client.Submit(ctx, producer, resize, 640)
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	<-began
-	if err := admin.New(c).Revoke(ctx, exec.ID(), flowfabric.Reason("the machine is needed")); err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(exec.Result(ctx))
+	result, err := handle.Result(ctx)
+	fmt.Println(result, err)
+	stop()
+	loop.Wait()
 	// Output:
-	// stopped: true holds it: false
-	// a model is trained <nil>
+	// resize of 640, attempt 1 <nil>
+	// the loop ended: <nil>
 }

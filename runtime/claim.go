@@ -15,9 +15,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/source"
 )
 
-// roundClaims bounds the claims of one round: table, subscription, claim, and again if the table moves meanwhile.
-const roundClaims = 6
-
 // claimer makes the claims of a run, and hands what they bring to jobs.
 type claimer struct {
 	ctx     context.Context // of claims: one that was sent must be answered
@@ -45,23 +42,17 @@ type claimStore interface {
 // be answered.
 func (c *claimer) round(p *source.Partition, slots int) {
 	defer func() { c.slots.put(slots) }()
-	for range roundClaims {
-		began := time.Now()
-		held, again, err := c.session.Claim(p, max(slots, 1))
+	err := c.session.Round(p, slots, func(held []*keeper.Held, took time.Duration) (more int) {
 		if len(held) > 0 && !p.Gated() {
-			c.slots.claimed(time.Since(began))
+			c.slots.claimed(took)
 		}
-		slots -= c.start(p, held, slots)
-		if err == nil && again {
-			err = c.session.Source.Declare(c.ctx, p)
+		if slots -= c.start(p, held, slots); c.draining.Load() {
+			return 0
 		}
-		if err != nil {
-			c.roundFailed(p, err)
-			return
-		}
-		if !again || slots == 0 || c.draining.Load() {
-			return
-		}
+		return slots
+	})
+	if err != nil {
+		c.roundFailed(p, err)
 	}
 }
 

@@ -2,9 +2,7 @@ package runtime
 
 import (
 	"cmp"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -143,7 +140,7 @@ func (cfg Config) withDefaults() Config {
 	}
 	cfg.Worker = cmp.Or(cfg.Worker, defaultWorker)
 	cfg.TokenKeys = cmp.Or(cfg.TokenKeys, os.Getenv(suspend.EnvTokenKeys))
-	cfg.Instance = cmp.Or(cfg.Instance, defaultInstance())
+	cfg.Instance = cmp.Or(cfg.Instance, valid.NewInstance())
 	cfg.Concurrency = cmp.Or(cfg.Concurrency, limits.DefaultConcurrency)
 	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, limits.DefaultLeaseTTL)
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, limits.DefaultDrainTimeout)
@@ -185,10 +182,6 @@ func (cfg Config) Validate() error {
 		return outside("AppVersion", fmt.Sprintf("%d bytes long", len(cfg.AppVersion)), "at most 64 bytes")
 	case len(cfg.Labels) > limits.MaxTags:
 		return outside("Labels", fmt.Sprintf("%d labels", len(cfg.Labels)), "at most 64")
-	case len(cfg.Instance) > limits.MaxInstance:
-		return outside("Instance", fmt.Sprintf("%d bytes long", len(cfg.Instance)), "1..48 bytes")
-	case strings.Contains(cfg.Instance, "~"):
-		return outside("Instance", strconv.Quote(cfg.Instance), "no \"~\"")
 	case !metricPrefix.MatchString(cfg.MetricPrefix):
 		return outside("MetricPrefix", strconv.Quote(cfg.MetricPrefix),
 			"letters, digits and _ with _ at the end, at most 64")
@@ -203,7 +196,7 @@ func (cfg Config) Validate() error {
 			return outside(fmt.Sprintf("LaneWeights[%q]", lane), n, "1..1000")
 		}
 	}
-	names := [][2]string{{"Namespace", cfg.Namespace}, {"Worker", cfg.Worker}, {"Instance", cfg.Instance}}
+	names := [][2]string{{"Namespace", cfg.Namespace}, {"Worker", cfg.Worker}}
 	for i, namespace := range cfg.Namespaces {
 		names = append(names, [2]string{fmt.Sprintf("Namespaces[%d]", i), namespace})
 	}
@@ -222,6 +215,9 @@ func (cfg Config) Validate() error {
 				flowfabric.ErrConfig, name, len(value))
 		}
 	}
+	if err := valid.Instance("Config.Instance", cfg.Instance); err != nil {
+		return fmt.Errorf("%w: %w", flowfabric.ErrConfig, err)
+	}
 	if _, err := valid.Capabilities(cfg.Capabilities); err != nil {
 		return fmt.Errorf("%w: Config.Capabilities: %w", flowfabric.ErrConfig, err)
 	}
@@ -237,22 +233,4 @@ func (cfg Config) Validate() error {
 // drainTimeout is how long running work may go on; never negative.
 func (cfg Config) drainTimeout() time.Duration {
 	return max(cmp.Or(cfg.DrainTimeout, limits.DefaultDrainTimeout), 0)
-}
-
-// defaultInstance is unique without coordination, and tells a reader of logs where the process ran.
-func defaultInstance() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "host"
-	}
-	host = strings.Map(func(r rune) rune {
-		if r <= 0x20 || r > 0x7e || r == '{' || r == '}' || r == '~' {
-			return '-'
-		}
-		return r
-	}, host)
-	var random [4]byte
-	_, _ = rand.Read(random[:]) // never fails
-	tail := fmt.Sprintf("-%d-%s", os.Getpid(), hex.EncodeToString(random[:]))
-	return host[:min(len(host), limits.MaxInstance-len(tail))] + tail
 }

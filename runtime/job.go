@@ -131,22 +131,13 @@ func hopeless(category, reason string) handler.Outcome {
 		Failure: handler.Failure{Category: category, Reason: reason, Permanent: true}}
 }
 
-// context bounds the handler by what the server will enforce anyway: the attempt's timeout and the execution's
-// deadline, each with its own cause. Both are durations from the claim's reply, so no clocks are compared.
+// context bounds the handler by what the server will enforce anyway; see [keeper.Held.Bounded].
 func (j *job) context() (context.Context, context.CancelFunc) {
-	ctx, claim := j.held.Context(), j.held.Claim()
-	if claim.DeadlineIn <= 0 && claim.TimeLeft <= 0 {
-		return ctx, func() {}
-	}
 	waited := time.Duration(0)
 	if !j.since.IsZero() {
 		waited = time.Since(j.since)
 	}
-	left, cause := claim.DeadlineIn, flowfabric.ErrDeadline
-	if left <= 0 || claim.TimeLeft > 0 && claim.TimeLeft < left {
-		left, cause = claim.TimeLeft, flowfabric.ErrAttemptTimeout
-	}
-	return context.WithTimeoutCause(ctx, left-waited, cause)
+	return j.held.Bounded(waited)
 }
 
 // RecordStep implements [taskhook.StepRecorder] under the hold. The step's effect has happened, so its record is sent

@@ -44,8 +44,11 @@ var hold = handler.Define[job, answer]("crash-hold", flowfabric.Retries(0))
 func TestMain(m *testing.M) {
 	if url := os.Getenv("FF_CRASH_URL"); url != "" {
 		role := work
-		if os.Getenv("FF_CRASH_LIMITED") != "" {
+		switch {
+		case os.Getenv("FF_CRASH_LIMITED") != "":
 			role = workLimited
+		case os.Getenv("FF_CRASH_GATEWAY") != "":
+			role = serveGateway
 		}
 		if err := role(url, os.Getenv("FF_CRASH_NAME")); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)

@@ -54,33 +54,14 @@ func (p *pool) wakeFirst() {
 	}
 }
 
-// look asks the partitions that may have work. The error is that of a partition when none answered; pause is how long
-// there is nothing to ask unless something wakes.
-func (p *pool) look(ctx context.Context, q Request) (got []Claim, pause time.Duration, failed error) {
-	answered := false
-	for len(got) < q.Max && ctx.Err() == nil {
-		var x *source.Partition
-		var n int
-		if x, n, pause = p.source.Take(time.Now(), false,
-			func(*source.Partition) int { return q.Max - len(got) }); x == nil {
-			break
-		}
+// look asks the partitions that may have work; see [source.Source.Look].
+func (p *pool) look(ctx context.Context, q Request) (got []Claim, pause time.Duration, err error) {
+	_, pause, err = p.source.Look(ctx, q.Max, func(x *source.Partition, n int) (int, error) {
 		more, err := p.claim(x, q, n)
-		if err != nil {
-			p.source.Failed(x, time.Now())
-		}
-		p.source.Left(x)
 		got = append(got, more...)
-		if err == nil {
-			answered = true
-		} else {
-			failed = err
-		}
-	}
-	if answered || len(got) > 0 {
-		failed = nil
-	}
-	return got, pause, failed
+		return len(more), err
+	})
+	return got, pause, err
 }
 
 // claim takes up to n executions from one partition, each under a session of its own.

@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -36,6 +37,20 @@ func (h *Held) Fence() flowfabric.Fence { return h.claim.Fence }
 // was given. A lease that was revoked matches denied.LeaseRevoked besides ErrLeaseLost.
 func (h *Held) Context() context.Context { return h.ctx }
 
+// Bounded is the context, and ends at what the server will enforce anyway, too: the attempt's timeout and the
+// execution's deadline, each with its own cause. Both are durations from the claim's reply, so no clocks are compared;
+// waited is how long ago that was.
+func (h *Held) Bounded(waited time.Duration) (context.Context, context.CancelFunc) {
+	if h.claim.DeadlineIn <= 0 && h.claim.TimeLeft <= 0 {
+		return h.ctx, func() {}
+	}
+	left, cause := h.claim.DeadlineIn, flowfabric.ErrDeadline
+	if left <= 0 || h.claim.TimeLeft > 0 && h.claim.TimeLeft < left {
+		left, cause = h.claim.TimeLeft, flowfabric.ErrAttemptTimeout
+	}
+	return context.WithTimeoutCause(h.ctx, left-waited, cause)
+}
+
 // Cancel ends the context with cause. The execution stays held: the caller still settles or releases it.
 func (h *Held) Cancel(cause error) { h.cancel(cause) }
 
@@ -63,6 +78,37 @@ func (h *Held) Failures() int {
 	h.session.keeper.mu.Lock()
 	defer h.session.keeper.mu.Unlock()
 	return h.session.failures
+}
+
+// Renewal is how the renewals of a hold's session go. Times are of this machine's wall clock.
+type Renewal struct {
+	At      time.Time // when the newest call that extended the lease was sent
+	Next    time.Time // when the next is due
+	Expires time.Time // when the server may give the execution to somebody else; trust ends a margin before
+	Failed  int       // renewals in a row
+}
+
+// Renewal is how the renewals of the session go.
+func (h *Held) Renewal() Renewal {
+	k := h.session.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s, now := h.session, k.cfg.Clock()
+	return Renewal{At: s.start.Wall, Next: now.Wall.Add(max(0, s.untilRenewal(now))),
+		Expires: s.start.Wall.Add(k.cfg.TTL), Failed: s.failures}
+}
+
+// Renew renews the session at once, and with it everything that is held under it. It returns what [Held.Check] says
+// then, or why the server did not answer.
+func (h *Held) Renew(ctx context.Context) error {
+	k := h.session.keeper
+	for again := true; again; {
+		var err error
+		if again, err = k.renewOnce(ctx, h.session); err != nil {
+			return errors.Join(h.Check(), err)
+		}
+	}
+	return h.Check()
 }
 
 // Refused tells the keeper what the server answered to a write under the hold's fence. An expired session

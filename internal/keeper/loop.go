@@ -70,29 +70,29 @@ func (k *Keeper) tend(ctx context.Context, s *session, now Instant) time.Duratio
 func (k *Keeper) renew(ctx context.Context, s *session) {
 	defer k.done(func() { s.renewing = false })
 	for again := true; again && ctx.Err() == nil; {
-		again = k.renewOnce(ctx, s)
+		again, _ = k.renewOnce(ctx, s)
 	}
 }
 
-func (k *Keeper) renewOnce(ctx context.Context, s *session) (more bool) {
+func (k *Keeper) renewOnce(ctx context.Context, s *session) (more bool, err error) {
 	k.mu.Lock()
 	processed, dead := s.generation, s.dead
 	k.mu.Unlock()
 	if dead {
-		return false
+		return false, flowfabric.ErrLeaseLost
 	}
 	start := k.cfg.Clock()
 	callCtx, cancel := context.WithTimeout(ctx, k.call)
 	defer cancel()
 	reply, err := k.cfg.Engine.RenewSession(callCtx, s.partition, s.id, k.cfg.TTL, processed)
 	if err != nil && ctx.Err() != nil {
-		return false // the keeper stops; this says nothing about the lease
+		return false, err // the caller stops; this says nothing about the lease
 	}
 	k.mu.Lock()
 	closed := err != nil && s.closing // while this renewal was under way
 	k.mu.Unlock()
 	if closed {
-		return false
+		return false, err
 	}
 	k.cfg.OnRenew(s.partition, err)
 
@@ -107,7 +107,7 @@ func (k *Keeper) renewOnce(ctx context.Context, s *session) (more bool) {
 		if sessionDied(err) {
 			k.lose(s, flowfabric.CodeOf(err))
 		}
-		return false
+		return false, err
 	}
 	if s.renewals++; s.failures > 0 || s.renewals%compareEvery == 0 {
 		s.doubt(0)
@@ -121,7 +121,7 @@ func (k *Keeper) renewOnce(ctx context.Context, s *session) (more bool) {
 	if reply.TickOverdue {
 		k.cfg.OnTickOverdue(s.partition)
 	}
-	return reply.MoreLost && len(reply.Lost) > 0
+	return reply.MoreLost && len(reply.Lost) > 0, nil
 }
 
 // tryClose starts closing an idle session unless a claim has the partition's turn. Called with mu held.

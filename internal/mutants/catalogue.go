@@ -442,7 +442,7 @@ var goBugs = []Bug{
 		Old: `		held.Cancel(flowfabric.ErrDraining)`,
 		New: `		_ = held`,
 		By:  in("runtime", "^TestDrainReleases$")},
-	{Name: "runtime: a deadline looks like a timeout", In: "runtime.job.context",
+	{Name: "runtime: a deadline looks like a timeout", In: "internal/keeper.Held.Bounded",
 		Old: `claim.DeadlineIn, flowfabric.ErrDeadline
 `,
 		New: `claim.DeadlineIn, flowfabric.ErrAttemptTimeout

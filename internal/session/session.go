@@ -2,8 +2,8 @@
 // whose leases are renewed (package keeper). Package runtime runs handlers on it, package lease the loops of
 // applications.
 //
-//	Source.Take ─▶ Claim, under the partition's session ─▶ held: renewed, watched ─▶ Persist a call ─▶ Release
-//	                 └─ again: Declare, then claim once more                         └─ or HandBack
+//	Source.Take ─▶ Round, under the partition's session ─▶ held: renewed, watched ─▶ Persist a call ─▶ Release
+//	                 └─ again: Declare, then claim once more                      └─ or HandBack
 package session
 
 import (
@@ -96,9 +96,29 @@ func New(cfg Config) *Session {
 	return s
 }
 
-// Claim makes one claim of up to n executions of a partition that was taken. again asks for another one, after
-// [source.Source.Declare].
-func (s *Session) Claim(p *source.Partition, n int) (held []*keeper.Held, again bool, err error) {
+// roundClaims bounds the claims of one round: table, subscription, claim, and again if the table moves meanwhile.
+const roundClaims = 6
+
+// Round makes a claim round of a partition that was taken: it claims up to n executions, and stores the subscription
+// where routes are new. start is told of what each claim brought, and returns how many more are wanted.
+func (s *Session) Round(p *source.Partition, n int, start func(held []*keeper.Held,
+	took time.Duration) (more int)) error {
+	for range roundClaims {
+		began := time.Now()
+		held, again, err := s.claim(p, max(n, 1))
+		n = start(held, time.Since(began))
+		if err == nil && again {
+			err = s.Source.Declare(s.cfg.Context, p)
+		}
+		if err != nil || !again || n == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// claim makes one claim. again asks for another one, after [source.Source.Declare].
+func (s *Session) claim(p *source.Partition, n int) (held []*keeper.Held, again bool, err error) {
 	ctx, cancel := context.WithTimeout(s.cfg.Context, claimTimeout)
 	defer cancel()
 	began, forWork := time.Now(), p.Subscribed()
@@ -108,7 +128,7 @@ func (s *Session) Claim(p *source.Partition, n int) (held []*keeper.Held, again 
 	return reply.Held, again, err
 }
 
-// ClaimWith is Claim by a call that does something else as well, of a partition that was joined; registered is what
+// ClaimWith is a claim by a call that does something else as well, of a partition that was joined; registered is what
 // Join told. made is false if nothing was sent. The error is that of the claim alone, which a claim round meets again.
 func (s *Session) ClaimWith(p *source.Partition, n int, registered bool,
 	call func(ctx context.Context, req engine.ClaimRequest) (engine.ClaimReply, error)) (

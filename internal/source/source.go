@@ -108,6 +108,32 @@ func (s *Source) Take(now time.Time, ahead bool, reserve func(p *Partition) int)
 	return p, n, 0
 }
 
+// Look makes claim rounds of what is hot until they have brought as many executions as are wanted, or nothing is hot any
+// more: then pause says how long, as in [Source.Take]. round claims up to n executions of a partition and returns how
+// many it got. The error is that of a partition, when none answered.
+func (s *Source) Look(ctx context.Context, want int, round func(p *Partition, n int) (got int, err error)) (
+	got int, pause time.Duration, failed error) {
+	answered := false
+	for got < want && ctx.Err() == nil {
+		p, n, rest := s.Take(time.Now(), false, func(*Partition) int { return want - got })
+		if p == nil {
+			pause = rest
+			break
+		}
+		more, err := round(p, n)
+		if err != nil {
+			s.Failed(p, time.Now())
+			failed = err
+		}
+		s.Left(p)
+		got, answered = got+more, answered || err == nil
+	}
+	if answered || got > 0 {
+		failed = nil
+	}
+	return got, pause, failed
+}
+
 // begin marks a partition as claimed from. Called with mu held.
 func (s *Source) begin(p *Partition) {
 	p.queued, p.claiming, p.rung, p.owed = false, true, false, time.Time{}

@@ -117,3 +117,15 @@ func tagKey(k string) bool {
 	}
 	return true
 }
+
+// Instance accepts what can name a worker process: a name of 1..48 bytes without "~".
+func Instance(field, name string) error {
+	switch {
+	case len(name) > limits.MaxInstance:
+		return fmt.Errorf("%w: %s is %d bytes long, want 1..%d bytes", flowfabric.ErrInvalidInput, field, len(name),
+			limits.MaxInstance)
+	case strings.Contains(name, "~"):
+		return fmt.Errorf("%w: %s is %.70q, want no \"~\"", flowfabric.ErrInvalidInput, field, name)
+	}
+	return Name(field, name)
+}
