@@ -51,6 +51,7 @@ func TestLimitsDocs(t *testing.T) {
 		"value of a step":                     bytes(limits.MaxStepBytes),
 		"values of all steps of an execution": bytes(limits.MaxStepTotal),
 		"frame":                               bytes(limits.MaxFrame),
+		"source of a frame":                   bytes(limits.MaxFrameSource),
 		"frames kept per attempt, unless set otherwise": fmt.Sprint(limits.DefaultFrameLimit),
 		"summary document":                                  bytes(limits.MaxSummary),
 		"levels of a summary document":                      fmt.Sprint(limits.MaxSummaryDepth),

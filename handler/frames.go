@@ -26,7 +26,7 @@ func (t *Task) Frame(ctx context.Context, typ, payload string) error {
 }
 
 // FrameBytes appends a frame with every field the producer may choose: Type, Encoding (utf8 if empty, json or
-// bytes), Correlation, ProducedAt and Payload, which is copied. Otherwise it is [Task.Frame].
+// bytes), Correlation, Source, ProducedAt and Payload, which is copied. Otherwise it is [Task.Frame].
 func (t *Task) FrameBytes(ctx context.Context, f stream.Frame) error {
 	if t.cfg.Frames == nil {
 		return nil

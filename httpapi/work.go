@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
@@ -37,6 +38,7 @@ type frameBody struct {
 	JSON        json.RawMessage `json:"json,omitempty"`
 	Base64      []byte          `json:"base64,omitempty"`
 	Correlation string          `json:"correlation,omitempty"`
+	Source      string          `json:"source,omitempty" jsonschema:"who wrote it, for example a model or a tool: at most 64 bytes"`
 	LiveMs      int64           `json:"live_ms,omitempty" jsonschema:"only for those who listen now, and gone after twice so long: 1000..60000"`
 }
 
@@ -158,7 +160,13 @@ func (c *call) appendFrames(f flowfabric.Fence, b *framesBody) (*framesAnswer, e
 	}
 	frames := make([]stream.Frame, len(b.Frames))
 	for i, x := range b.Frames {
-		frame := stream.Frame{Type: x.Type, Correlation: x.Correlation}
+		if len(x.Correlation) > limits.MaxCorrelation || len(x.Source) > limits.MaxFrameSource ||
+			strings.Contains(x.Correlation+x.Source, engine.UnitSeparator) {
+			return nil, invalid(fmt.Sprintf("/frames/%d", i),
+				"correlation has %d bytes, source %d, want at most %d and %d, without U+001F", len(x.Correlation),
+				len(x.Source), limits.MaxCorrelation, limits.MaxFrameSource)
+		}
+		frame := stream.Frame{Type: x.Type, Correlation: x.Correlation, Source: x.Source}
 		if frame.Type == "" {
 			frame.Type = "token"
 		}

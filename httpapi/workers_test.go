@@ -113,11 +113,14 @@ func TestRemoteWorker(t *testing.T) {
 	}
 	if f := into[framesAnswer](t,
 		r.call("frames", x.Lease,
-			`"first":2,"frames":[{"text":"lo"},{"type":"log","json":{"a":1}},{"base64":"AAE=","live_ms":5000}]`,
+			`"first":2,"frames":[{"text":"lo"},{"type":"log","json":{"a":1},"source":"tool"},{"base64":"AAE=","live_ms":5000}]`,
 			200)); f.LastSequence != 4 {
 		t.Errorf("%+v", f)
 	}
 	r.call("frames", x.Lease, `"first":9,"frames":[{"text":"gap"}]`, 409)
+	if all := a.as("viewer", "GET", path+"/frames", "", 200); strings.Count(string(all.body), `"source":"tool"`) != 1 {
+		t.Errorf("%s", all.body)
+	}
 	if s := into[already](t, r.call("step", x.Lease, `"name":"charge","value":{"id":7},"took_ms":1500`,
 		200)); s.Already {
 		t.Errorf("%+v", s)
@@ -724,7 +727,10 @@ func TestRemoteWorkerInput(t *testing.T) {
 	for verb, list := range map[string][]string{
 		"claim": {`"max":101`, `"max":-1`, `"wait_ms":30001`, `"wait_ms":-1`, `"maximum":1`},
 		"frames": {`"first":1`, `"frames":[{"text":"x"}]`, `"first":1,"frames":[{}]`,
-			`"first":1,"frames":[{"text":"x","json":1}]`, `"first":1,"frames":[{"text":"x","live_ms":1}]`},
+			`"first":1,"frames":[{"text":"x","json":1}]`, `"first":1,"frames":[{"text":"x","live_ms":1}]`,
+			`"first":1,"frames":[{"text":"x","source":"` + strings.Repeat("s", 65) + `"}]`,
+			`"first":1,"frames":[{"text":"x","correlation":"` + strings.Repeat("c", 257) + `"}]`,
+			`"first":1,"frames":[{"text":"x","source":"\u001f"}]`},
 		"step": {`"name":""`, `"name":"é"`, `"name":"` + strings.Repeat("n", 129) + `"`},
 		"receive": {`"mailbox":"m"`, `"number":1`, `"mailbox":"é","number":1`, `"mailbox":"` + strings.Repeat("m",
 			97) + `","number":1`, `"mailbox":"m","number":1001`, `"mailbox":"m","number":-1`,

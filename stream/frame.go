@@ -11,20 +11,23 @@ import (
 )
 
 // Frame is one entry of an attempt's stream. A producer fills in Type (≤ 128 bytes), Payload (≤ 64 KiB) and, if
-// wanted, Encoding, Correlation (≤ 256 bytes) and ProducedAt; ID and Sequence are given. Frames that are read may
-// be shared between readers: their Payload must not be changed.
+// wanted, Encoding, Correlation (≤ 256 bytes), Source (≤ 64 bytes) and ProducedAt; ID and Sequence are given. Correlation
+// and Source have no unit separator (U+001F). Frames that are read may be shared between readers: their Payload must
+// not be changed.
 //
 // Mode says what becomes of it. A durable frame, the default, is kept. The Payload of [ModeSummary] is a
 // delta for the attempt's summary document, see [MergeSummary]. A frame of [ModeBestEffort] is for those who listen
 // now; its TTL is 1 to 60 s, best 5 to 30 s. All modes of an attempt have one order.
 type Frame struct {
-	ID          Cursor    `json:"cursor"`                // given by the server
-	Sequence    uint64    `json:"sequence"`              // 1, 2, 3 … per attempt, all modes together
-	Type        string    `json:"type,omitempty"`        // ≤ 128 bytes, for example token, log, progress
-	Encoding    string    `json:"-"`                     // utf8 (default), json or bytes
-	Correlation string    `json:"correlation,omitempty"` // ≤ 256 bytes
-	ProducedAt  time.Time `json:"produced_at,omitzero"`
-	Payload     []byte    `json:"-"` // ≤ 64 KiB; of a summary delta the merge patch; see MarshalJSON
+	ID          Cursor `json:"cursor"`                // given by the server
+	Sequence    uint64 `json:"sequence"`              // 1, 2, 3 … per attempt, all modes together
+	Type        string `json:"type,omitempty"`        // ≤ 128 bytes, for example token, log, progress
+	Encoding    string `json:"-"`                     // utf8 (default), json or bytes
+	Correlation string `json:"correlation,omitempty"` // ≤ 256 bytes
+	// who wrote it, for example a model or a tool; ≤ 64 bytes, default none
+	Source     string    `json:"source,omitempty" jsonschema:"who wrote it, for example a model or a tool"`
+	ProducedAt time.Time `json:"produced_at,omitzero"`
+	Payload    []byte    `json:"-"` // ≤ 64 KiB; of a summary delta the merge patch; see MarshalJSON
 
 	Mode FrameMode `json:"mode" jsonschema:"durable, summary or best_effort"`
 	// TTL is how long the live log outlives its newest best-effort frame, half of it; 1 s … 60 s

@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -39,6 +40,33 @@ var streamScenarios = []scenario{
 		w.no(err)
 		w.all("meta", eq(m.Exists, true), eq(m.Count, 1), eq(m.Bytes, 256), eq(m.LastSequence, 1),
 			eq(m.LastID, a.LastID), eq(m.FirstID, a.LastID), eq(m.Trimmed, 0))
+	}},
+	{name: "readers and live tailers are told the source of a frame", run: func(w *env) {
+		f := w.worker("w1").one(w.create()).Fence
+		ear := w.listen(engine.FrameChannel(f.Execution))
+		longest := strings.Repeat("c", limits.MaxCorrelation)
+		sent := []stream.Frame{{Correlation: "c"}, {Source: "model"}, {Correlation: longest,
+			Source: strings.Repeat("s", limits.MaxFrameSource)}, {Source: "tool"}, {}}
+		_, err := w.e.AppendFrames(w.ctx, f, 1, sent)
+		w.no(err)
+		got, err := w.e.ReadFrames(w.ctx, f.Execution, 1, stream.Cursor{}, 10)
+		w.no(err)
+		heard, err := engine.DecodeFrames(ear.next())
+		w.no(err)
+		for _, frames := range [][]stream.Frame{got, heard.Frames} {
+			same(w, "frames", len(frames), len(sent))
+			for i, x := range frames {
+				w.all("frame", eq(x.Correlation, sent[i].Correlation), eq(x.Source, sent[i].Source))
+			}
+		}
+		plain := f
+		plain.Execution = w.create()
+		plain = w.worker("w2").one(plain.Execution).Fence
+		w.frames(plain, 1, 1)
+		log := keys.Of(w.p).Stream(plain.Execution.UUID(), 1)
+		entries, err := w.raw.Do(w.ctx, w.raw.B().Xrange().Key(log).Start("-").End("+").Build()).AsXRange()
+		w.no(err)
+		same(w, "fields of a frame without one", len(entries[0].FieldValues), 2)
 	}},
 	{name: "frames and batches beyond their size limits are refused", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence

@@ -35,7 +35,7 @@ func encodeFrames(m FrameMessage) string {
 		part(f.ID.String())
 		part(f.Type)
 		part(strings.TrimPrefix(f.Encoding, "utf8"))
-		part(f.Correlation)
+		part(joinSource(&f))
 		if f.ProducedAt.IsZero() {
 			part("")
 		} else {
@@ -66,7 +66,10 @@ func TestDecodeFrames(t *testing.T) {
 			Mode: stream.ModeSummary, SummaryVersion: 7, Durables: 2},
 		{ID: stream.Cursor{Ms: 1700000000001, Seq: 4}, Sequence: 4, Encoding: "utf8", Payload: []byte{},
 			Mode: stream.ModeBestEffort, TTL: 5 * time.Second, Durables: 2},
-		{ID: stream.Cursor{Ms: 1700000000001, Seq: 5}, Sequence: 5, Encoding: "utf8", Payload: []byte{}, Durables: 3},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 5}, Sequence: 5, Encoding: "utf8", Payload: []byte{}, Durables: 3,
+			Source: "model"},
+		{ID: stream.Cursor{Ms: 1700000000001, Seq: 6}, Sequence: 6, Encoding: "utf8", Payload: []byte{}, Durables: 4,
+			Correlation: "c", Source: "tool"},
 	}
 	message := FrameMessage{Attempt: 7, Frames: frames}
 	if got, err := DecodeFrames(encodeFrames(message)); err != nil || !reflect.DeepEqual(got, message) {

@@ -76,7 +76,7 @@ func frameArgs(args []string, frames []stream.Frame) []string {
 // sameGroup tells whether two frames differ in nothing that the server is told but their payloads.
 func sameGroup(a, b *stream.Frame) bool {
 	return a.Mode == b.Mode && a.TTL == b.TTL && a.Type == b.Type && a.Encoding == b.Encoding &&
-		a.Correlation == b.Correlation && a.ProducedAt.Equal(b.ProducedAt)
+		a.Correlation == b.Correlation && a.Source == b.Source && a.ProducedAt.Equal(b.ProducedAt)
 }
 
 // groupArgs adds one group: what its frames have in common, how many they are, and their payloads.
@@ -89,11 +89,27 @@ func groupArgs(args []string, frames []stream.Frame) []string {
 	if !x.ProducedAt.IsZero() {
 		produced = strconv.FormatInt(x.ProducedAt.UnixMilli(), 10)
 	}
-	args = append(args, modeWord(x), x.Type, encoding, x.Correlation, produced, strconv.Itoa(len(frames)))
+	args = append(args, modeWord(x), x.Type, encoding, joinSource(x), produced, strconv.Itoa(len(frames)))
 	for i := range frames {
 		args = append(args, rueidis.BinaryString(frames[i].Payload))
 	}
 	return args
+}
+
+// UnitSeparator stands between the correlation and the source of a frame: the library stores both as one text, of which
+// it makes nothing, so that a frame without a source costs nothing more.
+const UnitSeparator = "\x1f"
+
+func joinSource(f *stream.Frame) string {
+	if f.Source == "" {
+		return f.Correlation
+	}
+	return f.Correlation + UnitSeparator + f.Source
+}
+
+// cutSource takes apart what joinSource has joined.
+func cutSource(f *stream.Frame, stored string) {
+	f.Correlation, f.Source, _ = strings.Cut(stored, UnitSeparator)
 }
 
 // ReadAttemptStream tells what is known about an attempt's stream (lua/read/ff_read_attempt_stream.lua). An
@@ -257,8 +273,9 @@ func parseFrame(entry rueidis.XRangeEntry, mode stream.FrameMode) (stream.Frame,
 		return stream.Frame{}, fmt.Errorf("read frames: %w: %w", denied.Reply, err)
 	}
 	v := entry.FieldValues
-	f := stream.Frame{ID: id, Sequence: id.Seq, Mode: mode, Type: v["t"], Encoding: v["e"], Correlation: v["c"],
+	f := stream.Frame{ID: id, Sequence: id.Seq, Mode: mode, Type: v["t"], Encoding: v["e"],
 		Payload: []byte(v["p"])}
+	cutSource(&f, v["c"])
 	if f.Encoding == "" {
 		f.Encoding = "utf8"
 	}
@@ -315,7 +332,8 @@ func DecodeFrames(message string) (FrameMessage, error) {
 		f := &frames[i]
 		id, idErr := ParseStreamID(d.part())
 		f.ID, f.Sequence, f.Run = id, id.Seq, uint32(run)
-		f.Type, f.Encoding, f.Correlation = d.part(), d.part(), d.part()
+		f.Type, f.Encoding = d.part(), d.part()
+		cutSource(f, d.part())
 		produced := d.part()
 		f.Payload = []byte(d.part())
 		placed := spelled(f, d.part())

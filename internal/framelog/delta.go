@@ -68,7 +68,8 @@ func (w *Writer) extend(q queued) bool {
 		return false
 	}
 	last := &w.queue[at]
-	if last.Mode != stream.ModeSummary || last.Type != q.Type || last.Correlation != q.Correlation {
+	if last.Mode != stream.ModeSummary || last.Type != q.Type || last.Correlation != q.Correlation ||
+		last.Source != q.Source {
 		return false
 	}
 	both, ok := mergepatch.Compose(last.patch, q.patch)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -41,6 +42,10 @@ func Validate(f stream.Frame) error {
 		return bad(fmt.Sprintf("type has %d bytes", len(f.Type)), "at most %d", limits.MaxFrameType)
 	case len(f.Correlation) > limits.MaxCorrelation:
 		return bad(fmt.Sprintf("correlation has %d bytes", len(f.Correlation)), "at most %d", limits.MaxCorrelation)
+	case len(f.Source) > limits.MaxFrameSource:
+		return bad(fmt.Sprintf("source has %d bytes", len(f.Source)), "at most %d", limits.MaxFrameSource)
+	case strings.Contains(f.Correlation+f.Source, engine.UnitSeparator):
+		return bad("correlation or source has a unit separator", "text without U+001F")
 	case !f.ProducedAt.IsZero() && (f.ProducedAt.Before(time.UnixMilli(0)) || f.ProducedAt.UnixMilli() > 1<<53-1):
 		return bad(fmt.Sprintf("produced at %s", f.ProducedAt), "1970 or later, below 2^53 ms")
 	}

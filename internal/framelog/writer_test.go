@@ -478,6 +478,13 @@ func TestWriterValidates(t *testing.T) {
 			"correlation at the limit": {stream.Frame{Correlation: strings.Repeat("c", 256)}, nil, nil},
 			"correlation over": {stream.Frame{Correlation: strings.Repeat("c", 257)},
 				flowfabric.ErrInvalidInput, []string{"correlation", "256"}},
+			"source at the limit": {stream.Frame{Source: strings.Repeat("s", 64)}, nil, nil},
+			"source over": {stream.Frame{Source: strings.Repeat("s", 65)}, flowfabric.ErrInvalidInput,
+				[]string{"source", "64"}},
+			"a separator in the source": {stream.Frame{Source: "a\x1f"}, flowfabric.ErrInvalidInput,
+				[]string{"U+001F"}},
+			"a separator in the correlation": {stream.Frame{Correlation: "\x1f"}, flowfabric.ErrInvalidInput,
+				[]string{"U+001F"}},
 			"encoding": {stream.Frame{Encoding: "latin1"}, flowfabric.ErrInvalidInput,
 				[]string{"encoding", "latin1"}},
 			"broken utf8": {stream.Frame{Payload: []byte{0xff}}, flowfabric.ErrInvalidInput,
@@ -504,7 +511,7 @@ func TestWriterValidates(t *testing.T) {
 			}
 		}
 		must.No(t, w.Close(t.Context()))
-		contiguous(t, s.stored(0), 1, 6)
+		contiguous(t, s.stored(0), 1, 7)
 	})
 }
 

@@ -91,6 +91,7 @@ const (
 	MaxTailBlock      = 30 * time.Second
 	MaxFrameType      = 128
 	MaxCorrelation    = 256
+	MaxFrameSource    = 64        // bytes
 	MaxAppendFrames   = 100       // frames of one append call
 	MaxAppendBytes    = 512 << 10 // payload bytes of one append call
 	DefaultFrameLimit = 10000     // frames kept per attempt (approximate)

@@ -9,7 +9,7 @@ type AppendFramesGroup struct {
 	Mode        string    // 1..6 bytes
 	Type        string    // 0..128 bytes
 	Encoding    string    // json|utf8|bytes|
-	Correlation string    // 0..256 bytes
+	Correlation string    // 0..321 bytes
 	Produced    time.Time // or none
 	Frames      []string  // 1..100
 }
@@ -38,7 +38,8 @@ func (a AppendFramesBase) Append(to []string) []string {
 // producer sequence makes a repeat exact: what is already there is skipped, a gap is refused, all or nothing.
 // Neighbours that differ in nothing but their payloads are one group. Its mode is d (durable), s (a summary delta)
 // or l<ttl in ms> (best effort). If there are deltas, base is the document's version before the batch, and document
-// what it is after it. If there are best-effort frames, keep is how many their log holds.
+// what it is after it. If there are best-effort frames, keep is how many their log holds. The source of a frame, if
+// it has one, is behind its correlation and a unit separator.
 type AppendFrames struct {
 	Fence  Fence
 	First  int                 // 1..9007199254740000

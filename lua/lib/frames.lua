@@ -2,8 +2,8 @@
 -- of its own, so that none can trim or expire another: d durable frames, s summary deltas beside the merged document,
 -- l best-effort frames, whose log has a TTL. The id of an entry is "<ms>-<producer sequence>", and its ms never steps
 -- back: a reader merges the logs by it, and the sequence needs no field. Fields of an entry: p payload, t type, e
--- encoding, c correlation, w produced at (absent if empty), and beside frames of other modes d durable frames so far
--- (absent when that is the sequence), v summary version, x ttl.
+-- encoding, c correlation and, behind a unit separator, the source, w produced at (absent if empty), and beside frames
+-- of other modes d durable frames so far (absent when that is the sequence), v summary version, x ttl.
 local frames = { most = 100, document = 262144, deltas = 64 } -- frames, bytes, entries
 
 local encodings = { [''] = true, json = true, bytes = true }
@@ -28,7 +28,7 @@ function frames.group(argv, at, most)
   if ttl == nil then return nil, reply.err('invalid_input', 'mode: d, s, or l and a ttl of 1000..60000 ms') end
   if #argv[at + 1] > 128 then return nil, reply.err('invalid_input', 'frame type: at most 128 bytes') end
   if not encodings[argv[at + 2]] then return nil, reply.err('invalid_input', 'encoding') end
-  if #argv[at + 3] > 256 then return nil, reply.err('invalid_input', 'correlation: at most 256 bytes') end
+  if #argv[at + 3] > 321 then return nil, reply.err('invalid_input', 'correlation: at most 321 bytes') end
   if argv[at + 4] ~= '' and not args.int(argv[at + 4], 0, 9007199254740991) then
     return nil, reply.err('invalid_input', 'produced at: whole ms')
   end

@@ -2,11 +2,12 @@
 -- repeat exact: what is already there is skipped, a gap is refused, all or nothing. Neighbours that differ in nothing
 -- but their payloads are one group. Its mode is d (durable), s (a summary delta) or l<ttl in ms> (best effort). If
 -- there are deltas, base is the document's version before the batch, and document what it is after it. If there are
--- best-effort frames, keep is how many their log holds.
+-- best-effort frames, keep is how many their log holds. The source of a frame, if it has one, is behind its correlation
+-- and a unit separator.
 -- Flags:   allow-oom
 -- Go:      Engine.AppendFrames
 -- Args:    protocol fence first:n(1..9007199254740000) groups:rows(1..100) {mode:bytes(1..6) type:bytes(128)
---          encoding:json|utf8|bytes| correlation:bytes(256) produced:instant? frames:rows(1..100)
+--          encoding:json|utf8|bytes| correlation:bytes(321) produced:instant? frames:rows(1..100)
 --          {payload:bytes(65536)}} [base:n document:bytes(262144)] [keep:n(1..16384)]
 -- Replies: OK id:text frames:n sequence:n version:n appended:n; ALREADY_SATISFIED the same
 -- Errors:  @root invalid_input payload_too_large execution_not_found stream_closed execution_not_active
