@@ -11,9 +11,9 @@ import (
 )
 
 // Frame is one entry of an attempt's stream. A producer fills in Type (≤ 128 bytes), Payload (≤ 64 KiB) and, if
-// wanted, Encoding, Correlation (≤ 256 bytes), Source (≤ 64 bytes) and ProducedAt; ID and Sequence are given. Correlation
-// and Source have no unit separator (U+001F). Frames that are read may be shared between readers: their Payload must
-// not be changed.
+// wanted, Encoding, Correlation (≤ 256 bytes), Source (≤ 64 bytes) and ProducedAt; ID and Sequence are given.
+// Correlation and Source have no unit separator (U+001F). Frames that are read may be shared between readers: their
+// Payload must not be changed.
 //
 // Mode says what becomes of it. A durable frame, the default, is kept. The Payload of [ModeSummary] is a
 // delta for the attempt's summary document, see [MergeSummary]. A frame of [ModeBestEffort] is for those who listen
