@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -16,30 +17,33 @@ import (
 
 // pageReader is the part of the engine that reads pages.
 type pageReader interface {
-	ReadFrames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
-		limit int) ([]stream.Frame, error)
+	ReadLog(ctx context.Context, q engine.LogRange) ([]stream.Frame, error)
 	ReadSignals(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
 		offset int) ([]suspend.StoredSignal, int, error)
 }
 
-// Frames reads a page of the durable frames of an attempt, 1 for the first, in order, without waiting for more: those
-// behind after, the ID of the last frame of the page before; the zero cursor is the beginning. limit is 1..10,000; 0
-// is 1,000. A page is cut at 4 MiB of payload; an empty one says that there is no more now. [Client.Tail] follows
-// them live, and tells of attempts.
+// Frames reads a page of the durable frames of an attempt, 1 for the first, in order, without waiting for more. The
+// zero range begins with the first frame; the next page is After the ID of the last frame of the page before. A page
+// is cut at 4 MiB of payload; an empty one says that there is no more now. [Client.Tail] follows them live, and tells
+// of attempts. [Client.SummaryOf] tells how many bytes the stream of an attempt has.
 //
 // Errors: flowfabric.ErrInvalidInput for limit, attempt and id; ErrNotFound and ErrResultPurged when there is no such
 // execution any more.
-func (c *Client) Frames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32, after stream.Cursor,
-	limit int) ([]stream.Frame, error) {
+func (c *Client) Frames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32,
+	in stream.Range) ([]stream.Frame, error) {
 	if err := c.admit("frames of", id); err != nil {
 		return nil, err
 	}
-	limit = cmp.Or(limit, 1000)
+	limit := cmp.Or(in.Limit, 1000)
 	if limit < 1 || limit > limits.MaxReadFrames {
 		return nil, fmt.Errorf("frames of %s: %w: limit %d, want 1..%d", id, flowfabric.ErrInvalidInput, limit,
 			limits.MaxReadFrames)
 	}
-	frames, err := c.store.ReadFrames(ctx, id, attempt, after, limit)
+	q := engine.LogRange{Execution: id, Attempt: attempt, Mode: stream.ModeDurable, After: in.After, Limit: limit}
+	if in.Until != (stream.Cursor{}) {
+		q.To = &in.Until
+	}
+	frames, err := c.store.ReadLog(ctx, q)
 	if err == nil && len(frames) == 0 { // none yet, or there is no such execution
 		_, err = c.store.ReadExecution(ctx, id)
 	}

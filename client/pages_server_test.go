@@ -46,7 +46,7 @@ func TestAResultIsReadWithoutWaiting(t *testing.T) {
 func TestFramesAreReadInPages(t *testing.T) {
 	clienttest.OnServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := clienttest.Submit(ctx, t, c, "tides")
-		if page, err := c.Frames(ctx, x.ID(), 1, stream.Cursor{}, 0); err != nil || len(page) != 0 {
+		if page, err := c.Frames(ctx, x.ID(), 1, stream.Range{}); err != nil || len(page) != 0 {
 			t.Errorf("before it began: %v, %v", page, err)
 		}
 		held := clienttest.Claim(ctx, t, e, x.ID())
@@ -59,7 +59,7 @@ func TestFramesAreReadInPages(t *testing.T) {
 		}
 		var after stream.Cursor
 		for read := 0; ; {
-			page, err := c.Frames(ctx, x.ID(), 1, after, 10)
+			page, err := c.Frames(ctx, x.ID(), 1, stream.Range{After: after, Limit: 10})
 			must.No(t, err)
 			for _, f := range page {
 				if string(f.Payload) != fmt.Sprint(read) {
@@ -74,12 +74,28 @@ func TestFramesAreReadInPages(t *testing.T) {
 				break
 			}
 		}
+		all, err := c.Frames(ctx, x.ID(), 1, stream.Range{})
+		must.No(t, err)
+		for _, tc := range []struct{ after, until, first, n int }{{-1, 0, 0, 1}, {-1, 24, 0, 25}, {4, 9, 5, 5},
+			{20, 24, 21, 4}, {9, 9, 0, 0}, {9, 4, 0, 0}} {
+			in := stream.Range{Until: all[tc.until].ID}
+			if tc.after >= 0 {
+				in.After = all[tc.after].ID
+			}
+			page, err := c.Frames(ctx, x.ID(), 1, in)
+			if err != nil || len(page) != tc.n || tc.n > 0 && string(page[0].Payload) != fmt.Sprint(tc.first) {
+				t.Errorf("%+v: %d frames, %v", tc, len(page), err)
+			}
+		}
+		if s, err := c.SummaryOf(ctx, x.ID(), 1); err != nil || s.StreamBytes != 10+15*2 || s.Version != 0 {
+			t.Errorf("summary: %+v, %v", s, err)
+		}
 		for _, limit := range []int{-1, 10001} {
-			if _, err := c.Frames(ctx, x.ID(), 1, stream.Cursor{}, limit); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			if _, err := c.Frames(ctx, x.ID(), 1, stream.Range{Limit: limit}); !errors.Is(err, flowfabric.ErrInvalidInput) {
 				t.Errorf("limit %d: %v", limit, err)
 			}
 		}
-		if _, err := c.Frames(ctx, flowfabric.NewExecutionID(0), 1, stream.Cursor{}, 0); !errors.Is(err,
+		if _, err := c.Frames(ctx, flowfabric.NewExecutionID(0), 1, stream.Range{}); !errors.Is(err,
 			flowfabric.ErrNotFound) {
 			t.Errorf("nobody: %v", err)
 		}

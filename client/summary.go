@@ -42,13 +42,17 @@ func (c *Client) summary(ctx context.Context, id flowfabric.ExecutionID, attempt
 	if err != nil {
 		return stream.Summary{}, link.Operated("summary of", id, err)
 	}
-	if attempt == 0 {
-		attempt = max(meta.Attempts, 1)
+	if attempt == 0 && meta.Attempts > 1 {
+		attempt = meta.Attempts
+		if meta, err = c.store.ReadAttemptStream(ctx, id, attempt); err != nil {
+			return stream.Summary{}, link.Operated("summary of", id, err)
+		}
 	}
-	s, err := c.store.ReadSummary(ctx, id, attempt)
+	s, err := c.store.ReadSummary(ctx, id, max(attempt, 1))
 	if err != nil {
 		return stream.Summary{}, link.Operated("summary of", id, err)
 	}
+	s.StreamBytes = meta.Bytes
 	return s, nil
 }
 

@@ -54,9 +54,8 @@ func TestSummaryOfWhichAttempt(t *testing.T) {
 	}
 }
 
-// ReadFrames and ReadSignals answer nothing.
-func (f *fakeStore) ReadFrames(context.Context, flowfabric.ExecutionID, uint32, stream.Cursor,
-	int) ([]stream.Frame, error) {
+// ReadLog and ReadSignals answer nothing.
+func (f *fakeStore) ReadLog(context.Context, engine.LogRange) ([]stream.Frame, error) {
 	return nil, nil
 }
 

@@ -569,6 +569,12 @@ func TestEveryRoute(t *testing.T) {
 	}
 	frames := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2", "", 200))
 	more := into[framePage](t, a.as("viewer", "GET", talk+"/frames?limit=2&after="+frames.Cursor, "", 200))
+	last := into[framePage](t, a.as("viewer", "GET", talk+"/frames?after="+frames.Items[0].ID.String()+"&until="+
+		frames.Cursor, "", 200))
+	if len(last.Items) != 1 || last.Items[0].Sequence != 2 {
+		t.Errorf("%+v", last)
+	}
+	a.as("viewer", "GET", talk+"/frames?until=never", "", 400)
 	if len(frames.Items) != 2 || len(more.Items) != 1 || more.Items[0].Sequence != 3 {
 		t.Errorf("%+v %+v", frames, more)
 	}

@@ -328,16 +328,18 @@ type framePage admin.Page[stream.Frame]
 func (c *call) frames(id flowfabric.ExecutionID) (out framePage, err error) {
 	q := c.query()
 	attempt, n := q.number("attempt", 1, 1<<32-1, 1), int(q.number("limit", 1, maxPage, defaultPage))
-	var after stream.Cursor
-	if text := q.text("after"); text != "" {
-		if after, err = stream.ParseCursor(text); err != nil {
-			q.wrong("after", "it is no cursor")
+	in := stream.Range{Limit: n}
+	for name, at := range map[string]*stream.Cursor{"after": &in.After, "until": &in.Until} {
+		if text := q.text(name); text != "" {
+			if *at, err = stream.ParseCursor(text); err != nil {
+				q.wrong(name, "it is no cursor")
+			}
 		}
 	}
 	if q.err != nil {
 		return out, q.err
 	}
-	frames, err := c.h.client.Frames(c.ctx(), id, uint32(attempt), after, n)
+	frames, err := c.h.client.Frames(c.ctx(), id, uint32(attempt), in)
 	if err != nil {
 		return out, err
 	}

@@ -83,7 +83,9 @@ var routes = []*route{
 	about("/frames", "listFrames", "Read stored frames of one attempt, a page at a time",
 		"A page. After the last one comes an empty page.", (*call).frames).asking(
 		param{name: "attempt", text: "1 for the first, which is the default", kind: "integer"},
-		param{name: "after", text: "next_cursor of the page before", kind: "string"}, paged[0]),
+		param{name: "after", text: "next_cursor of the page before", kind: "string"},
+		param{name: "until", text: "cursor of the last frame that is wanted; default to the last one there is",
+			kind: "string"}, paged[0]),
 	{method: http.MethodGet, path: "/v1/executions/{id}/events", name: "followExecution",
 		summary: "Follow an execution live (Server-Sent Events)", need: viewer, streamToken: true,
 		query: []param{{name: "after", text: "The id of the last event seen; Last-Event-ID comes before it",

@@ -216,7 +216,7 @@ var methods = []method{
 		return second(c.RawResultNow(s.ctx, s.ended().ID()))
 	}},
 	{"Client.Frames", true, func(s *stage, c *client.Client) error {
-		return second(c.Frames(s.ctx, s.ended().ID(), 1, stream.Cursor{}, 0))
+		return second(c.Frames(s.ctx, s.ended().ID(), 1, stream.Range{}))
 	}},
 	{"Admin.History", true, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).History(s.ctx, s.ended().ID()))

@@ -47,6 +47,13 @@ type Frame struct {
 	Run uint32 `json:"run,omitempty"`
 }
 
+// Range is a part of the frames of an attempt. The zero value is its beginning.
+type Range struct {
+	After Cursor // exclusive; zero: from the first frame
+	Until Cursor // inclusive; zero: to the last frame
+	Limit int    // 1..10,000 frames; 0 is 1,000
+}
+
 type plainFrame Frame
 
 // writtenFrame is a frame in JSON.

@@ -15,6 +15,8 @@ type Summary struct {
 	Document  json.RawMessage `json:"document,omitempty" jsonschema:"a JSON object"`
 	FirstAt   time.Time       `json:"first_at,omitzero"`
 	UpdatedAt time.Time       `json:"updated_at,omitzero"`
+	// StreamBytes counts the payloads of all frames that the attempt appended, whatever was trimmed or expired since.
+	StreamBytes uint64 `json:"stream_bytes" jsonschema:"payload bytes of all frames that the attempt appended so far, also of trimmed ones"`
 }
 
 // Words of a delta that say what a merge patch cannot.
