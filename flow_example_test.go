@@ -21,17 +21,17 @@ type Issue struct{ Title string }
 var (
 	Bind = handler.Define[Issue, Article]("bind-issue")
 
-	Lead    = flow.NewInput[Article]("lead")
-	Feature = flow.NewInput[Article]("feature")
+	Lead    = flow.Input[Article]{Name: "lead"}
+	Feature = flow.Input[Article]{Name: "feature"}
 )
 
 // bindIssue is given the articles. Need fails when one is missing; Get asks.
 func bindIssue(_ context.Context, t *handler.Task, in Issue) (Article, error) {
-	lead, err := Lead.Need(t)
+	lead, err := handler.Need(t, Lead)
 	if err != nil {
 		return Article{}, err
 	}
-	feature, err := Feature.Need(t)
+	feature, err := handler.Need(t, Feature)
 	return Article{in.Title + ": " + lead.Text + "; " + feature.Text}, err
 }
 
@@ -88,12 +88,12 @@ func writeIssue(ctx context.Context, t *handler.Task, drafts []Draft) (Article, 
 	for _, d := range drafts {
 		children = append(children, flow.Child(set, d.Topic, Write, d))
 	}
-	if err := set.Wait(ctx, t); err != nil {
+	if err := t.WaitChildren(ctx, set); err != nil {
 		return Article{}, err // returned, this is what parks the execution
 	}
 	var texts []string
 	for _, child := range children {
-		article, err := child.Result(ctx, t)
+		article, err := handler.ChildResult(ctx, t, child)
 		if err != nil {
 			return Article{}, err
 		}

@@ -40,7 +40,7 @@ type store interface {
 // New makes an Admin that shares the connection, namespace, creator and token keys of a client. It costs nothing, and
 // ends with the client: after [client.Client.Close] every method answers [client.ErrClosed].
 func New(c *client.Client) *Admin {
-	conn := link.Of(c)
+	conn := c.Link()
 	return &Admin{client: c, conn: conn, store: conn.Engine}
 }
 

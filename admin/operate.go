@@ -36,7 +36,7 @@ const maxHoldReason = 256
 type Replay struct {
 	// FromScratch forgets the recorded steps and what waits were answered, so that the replay does all of it again.
 	// Without it they are kept, and only what is missing runs. If a wait whose time was over ended the execution, it
-	// asks again: the waitpoints that suspend.Pending had opened for it are opened anew, and the steps that were
+	// asks again: the waitpoints that handler.Task.Pending had opened for it are opened anew, and the steps that were
 	// recorded since, which handed out the old link, run again.
 	FromScratch bool `json:"from_scratch,omitempty" jsonschema:"of a replay: forget the recorded steps"`
 	// FromStep forgets the handler's step of this name and everything that was recorded after it: steps, answers of
@@ -241,8 +241,8 @@ type Resume struct {
 	Request uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it resumes once"`
 }
 
-// Resume lets a suspended execution go on without a signal. Its handler's suspend.Await returns
-// flowfabric.ErrNoSignal, a suspend.Wait a Result with who and why; to give it an answer instead,
+// Resume lets a suspended execution go on without a signal. Its handler's handler.Await returns
+// flowfabric.ErrNoSignal, a handler.Task.Wait a Result with who and why; to give it an answer instead,
 // client.Client.Approve. It is done in somebody's name: without By the client's Creator resumes, 1..64 bytes, and
 // without either it is refused.
 //

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -26,9 +27,10 @@ type Approval struct {
 	Within   time.Duration // 1 ms to ten years; then the model is told that nobody approved. Default 0: for ever
 }
 
-// NeedsApproval makes a person decide about each call of the tool before it runs, see suspend.Ask: the run suspends,
-// with a question that names the tool and shows the arguments, or what [Question] says. What is approved runs with
-// exactly these arguments. After a rejection the model gets a failed result that says who rejected and their comment.
+// NeedsApproval makes a person decide about each call of the tool before it runs, see handler.Task.Ask: the run
+// suspends, with a question that names the tool and shows the arguments, or what [Question] says. What is approved runs
+// with exactly these arguments. After a rejection the model gets a failed result that says who rejected and their
+// comment.
 //
 // The wait and its waitpoint are called "approve TURN.CALL TOOL", both counted from 1: "approve 2.1 refund" is about
 // the first call of the second answer of the model, whose step is "tool 2.1 refund". That is the key for
@@ -59,18 +61,18 @@ func (a *Approval) validate() error {
 	if a == nil {
 		return nil
 	}
-	err := suspend.On(suspend.Signal("approve"), suspend.Within(a.Within),
+	err := handler.On(suspend.Signal("approve"), suspend.Within(a.Within),
 		suspend.Asking(suspend.Question{Title: cmp.Or(a.Title, "?"), Assignee: a.Assignee}))
-	if !suspend.IsWanted(err) {
+	if !handler.IsWait(err) {
 		return fmt.Errorf("approval: %w", err)
 	}
 	return nil
 }
 
 // ask asks about a call. refused says why it must not run, in words for the model; "" lets it run.
-func (d *definition) ask(ctx context.Context, t suspend.Task, name string,
+func (d *definition) ask(ctx context.Context, t *handler.Task, name string,
 	arguments []byte) (refused string, err error) {
-	answer, err := suspend.Ask(ctx, t, name, d.asking(arguments), suspend.Within(d.approval.Within),
+	answer, err := t.Ask(ctx, name, d.asking(arguments), suspend.Within(d.approval.Within),
 		suspend.OnTimeout(suspend.Resume))
 	switch {
 	case errors.Is(err, flowfabric.ErrWaitTimeout):

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -37,7 +38,7 @@ func FuzzArguments(f *testing.F) {
 			t.Errorf("arguments passed, but the call failed: %v", failed)
 		}
 		q := tool.d.asking([]byte(arguments))
-		if wanted := suspend.On(suspend.Signal("x"), suspend.Asking(q)); !suspend.IsWanted(wanted) {
+		if wanted := handler.On(suspend.Signal("x"), suspend.Asking(q)); !handler.IsWait(wanted) {
 			t.Errorf("not a question: %v", wanted)
 		}
 		a := turn{Message: Message{Calls: []ToolCall{{Name: name, Arguments: json.RawMessage(arguments)}}}}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -16,7 +17,7 @@ func (r *run) hear(ctx context.Context) error {
 		return nil
 	}
 	r.steps++
-	messages, err := suspend.Drain(ctx, r.task, r.cfg.Mailbox)
+	messages, err := r.task.Drain(ctx, r.cfg.Mailbox)
 	for _, m := range messages {
 		r.says = append(r.says, said(m))
 	}
@@ -26,7 +27,7 @@ func (r *run) hear(ctx context.Context) error {
 // receive waits for a message. The run does not go on if none comes in time, or if an operator ends the wait.
 func (r *run) receive(ctx context.Context) (goOn bool, err error) {
 	r.steps++
-	m, err := suspend.ReceiveMessage(ctx, r.task, r.cfg.Mailbox, suspend.Within(r.cfg.Idle),
+	m, err := handler.Receive[suspend.Message](ctx, r.task, r.cfg.Mailbox, suspend.Within(r.cfg.Idle),
 		suspend.OnTimeout(suspend.Resume))
 	switch {
 	case errors.Is(err, flowfabric.ErrWaitTimeout), errors.Is(err, flowfabric.ErrNoSignal):

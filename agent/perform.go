@@ -14,7 +14,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // maxFailure bounds the error of a tool, in bytes.
@@ -170,7 +169,7 @@ func failure(text string) string {
 // ends reports an error of a tool that is not for the model: its author has said what follows, or the execution must
 // stop.
 func (r *run) ends(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || suspend.IsWanted(err) {
+	if ctx.Err() != nil || handler.IsWait(err) {
 		return true
 	}
 	out := handler.Classify(ctx, r.task, err)

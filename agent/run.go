@@ -46,13 +46,13 @@ type run struct {
 // Each model call and each tool call is a step of the handler (handler.Step), "model 1", "tool 1.2 search", with the
 // agent's name before it if it has one. So what was recorded is not repeated by a later run of the handler, and the
 // limits of steps hold: an answer or a tool's result has at most 256 KiB, and an execution at most 1,000 steps. An
-// agent waits as suspend.Await does: Run returns an error that the handler must return.
+// agent waits as handler.Await does: Run returns an error that the handler must return.
 //
 // An answer that ended early ([StopLength], [StopRefusal]) is no error, see Result.Stop.
 //
 // Errors come with the result so far: a [*LimitError]; what the model, or a tool that may end the run, returned;
 // flowfabric.ErrInvalidInput for a configuration that is not valid; the errors of handler.Step,
-// handler.Task.SpendUsage, suspend.Ask and suspend.ReceiveMessage; the context's cause. A panic of a tool goes on in
+// handler.Task.SpendUsage, handler.Task.Ask and handler.Receive; the context's cause. A panic of a tool goes on in
 // the handler. A handler calls Run from one goroutine at a time.
 func Run(ctx context.Context, t *handler.Task, cfg Config) (Result, error) {
 	if t == nil {

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/flowfabric/flowfabric-go/handler"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Described is a [Model] that says what it is. Spans name it: provider by the conventions of OpenTelemetry, for
@@ -168,7 +167,7 @@ var errPanicked = handler.Category("handler_panic", errors.New("a panic"))
 // failed marks a span whose work ended with an error, by the category that the failure has. Texts of errors stay out:
 // they may have content.
 func failed(ctx context.Context, t *handler.Task, p trace.Span, err error) {
-	if err == nil || suspend.IsWanted(err) {
+	if err == nil || handler.IsWait(err) {
 		return
 	}
 	out := handler.Classify(ctx, t, err)

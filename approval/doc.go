@@ -1,7 +1,7 @@
 // Package approval lets outsiders answer a waitpoint over HTTP: people on a page that a link opens, and programs with
 // JSON. The token in the link is the whole right to answer.
 //
-//	suspend.Pending ── token ──▶ Link ── mail ──▶ GET: the page, which changes nothing
+//	handler.Task.Pending ── token ──▶ Link ── mail ──▶ GET: the page, which changes nothing
 //	                                                │ click (form), or a program's JSON
 //	                                                ▼
 //	                              New's handler ── signal ──▶ store ──▶ the wait returns the answer

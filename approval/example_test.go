@@ -40,7 +40,7 @@ func ExampleNew() {
 	mailed := make(chan suspend.Token, 1)
 	ctx, c, stop := serve(handler.Bind(release,
 		func(ctx context.Context, t *handler.Task, version string) (string, error) {
-			token, err := suspend.Pending(ctx, t, "approval", time.Hour)
+			token, err := t.Pending(ctx, "approval", time.Hour)
 			if err != nil {
 				return "", err
 			}
@@ -48,7 +48,7 @@ func ExampleNew() {
 				func(context.Context) (bool, error) { mailed <- token; return true, nil }); err != nil {
 				return "", err
 			}
-			answer, err := suspend.Await[suspend.Answer](ctx, t, "approval")
+			answer, err := handler.Await[suspend.Answer](ctx, t, "approval")
 			if err != nil {
 				return "", err
 			}

@@ -29,7 +29,7 @@ type Config struct {
 	// Question is what people are asked who open a link, with one button a choice, in this order. It is called for
 	// every token that looks like one, before anybody has checked it, so it must show nothing that only the holder of
 	// a good one may know. With it, programs may post its choices only. Without it, and if Deliver is a
-	// *client.Client, the holder of a good token sees the stored question (suspend.Ask). Default otherwise "Your
+	// *client.Client, the holder of a good token sees the stored question (handler.Task.Ask). Default otherwise "Your
 	// answer is needed" with Approve and Reject; programs may then also post signals of other names.
 	Question func(*http.Request, suspend.Token) suspend.Question
 	// By says who makes a request, from the application's own login. It is asked before anything is shown or taken,
@@ -85,7 +85,7 @@ func Link(base string, t suspend.Token) string {
 //
 //	GET, HEAD   The page, or with "Accept: application/json" its title, text and choices. It never acts, so mail
 //	            scanners and link previews do no harm. Every token that looks like one gets a page. A stored question
-//	            (suspend.Ask) is on it only after the store has judged the token. An answered link shows the answer
+//	            (handler.Task.Ask) is on it only after the store has judged the token. An answered link shows the answer
 //	            instead of the buttons: what was decided, by whom, when, and the comment. That costs a read of the
 //	            store, and needs a *client.Client as Deliver.
 //	POST        A form (token, choice, comment, by) or JSON (token, name, payload, idempotency_key, source,

@@ -53,7 +53,7 @@ func newDesk(t *testing.T, log slog.Handler) *desk {
 	server := testserver.Embedded(t)
 	worker, err := runtime.New(runtime.Config{URL: server, TokenKeys: keys, Partitions: 2, Logger: logger},
 		handler.Bind(release, func(ctx context.Context, t *handler.Task, version string) (suspend.Answer, error) {
-			token, err := suspend.Pending(ctx, t, "release", time.Hour)
+			token, err := t.Pending(ctx, "release", time.Hour)
 			if err != nil {
 				return suspend.Answer{}, err
 			}
@@ -68,7 +68,7 @@ func newDesk(t *testing.T, log slog.Handler) *desk {
 			case <-ctx.Done():
 				return suspend.Answer{}, context.Cause(ctx)
 			}
-			return suspend.Await[suspend.Answer](ctx, t, "release", suspend.Because(suspend.ReasonApproval))
+			return handler.Await[suspend.Answer](ctx, t, "release", suspend.Because(suspend.ReasonApproval))
 		}))
 	must.No(t, err)
 	var running conc.WaitGroup

@@ -202,9 +202,8 @@ func newClient(cfg Config, s store, tails tailer, keyring *tokenkeys.Keyring, re
 	return c
 }
 
-func init() {
-	link.Of = func(c any) *link.Connection { return c.(*Client).link }
-}
+// Link is the client's connection, for the packages of this module that share it, as package admin does.
+func (c *Client) Link() *link.Connection { return c.link }
 
 // ended is [ErrClosed] once Close was called.
 func (c *Client) ended() error {

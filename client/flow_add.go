@@ -60,7 +60,8 @@ func (f *Flow) add(ctx context.Context, more *flow.Flow) error {
 		return fmt.Errorf("%w: it is of kind %s, the nodes are for flows of kind %s", flowfabric.ErrInvalidInput,
 			record.Kind, more.Kind())
 	}
-	plan, err := flowplan.More(more, f.id, flowfabric.Start{Namespace: record.Namespace, Creator: c.cfg.Creator})
+	plan, err := more.Plan(flowplan.Request{Flow: f.id, Adds: true,
+		Start: flowfabric.Start{Namespace: record.Namespace, Creator: c.cfg.Creator}})
 	if err == nil {
 		err = c.link.Gates.Require(ctx, gatesOf(plan.Members))
 	}

@@ -18,15 +18,15 @@ import (
 var (
 	Half    = handler.Define[int, int]("half", flowfabric.Retries(0))
 	Sum     = handler.Define[struct{}, int]("sum", flowfabric.Retries(0))
-	SumOfA  = flow.NewInput[int]("a")
-	SumOfB  = flow.NewInput[int]("b")
+	SumOfA  = flow.Input[int]{Name: "a"}
+	SumOfB  = flow.Input[int]{Name: "b"}
 	halving = handler.Bind(Half, func(_ context.Context, _ *handler.Task, n int) (int, error) { return n / 2, nil })
 	summing = handler.Bind(Sum, func(_ context.Context, t *handler.Task, _ struct{}) (int, error) {
-		a, err := SumOfA.Need(t)
+		a, err := handler.Need(t, SumOfA)
 		if err != nil {
 			return 0, err
 		}
-		b, err := SumOfB.Need(t)
+		b, err := handler.Need(t, SumOfB)
 		return a + b, err
 	})
 )

@@ -163,7 +163,7 @@ func TestSubmitFlowCompletesWhatWasCutShort(t *testing.T) {
 	onServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		f := chain(150)
 		id := flowfabric.FlowID(flowfabric.MakeExecutionID(ids.KeyedFlow(2, "default", "chain", "k")))
-		plan, err := flowplan.Of(f, id, flowfabric.Start{Namespace: "default"})
+		plan, err := f.Plan(flowplan.Request{Flow: id, Start: flowfabric.Start{Namespace: "default"}})
 		h := newHands(ctx, t, e, id.Partition())
 		h.No(err)
 		_, err = e.CreateFlow(ctx, engine.NewFlow{ID: id, Namespace: "default", Kind: "chain", Digest: plan.Digest})

@@ -162,7 +162,7 @@ func (c *Client) plan(f *flow.Flow, id flowfabric.FlowID, q flowSubmission) (pla
 	if err := errors.Join(valid.Name("namespace", q.Namespace), valid.Terms(&q.Start)); err != nil {
 		return plan, err
 	}
-	return flowplan.Of(f, id, q.Start)
+	return f.Plan(flowplan.Request{Flow: id, Start: q.Start})
 }
 
 // gatesOf are the gates that any member has.

@@ -31,7 +31,7 @@ type Sent struct {
 	Duplicate bool `json:"duplicate" jsonschema:"a message with this key came before; number is that one's"`
 }
 
-// Send puts a message into a mailbox of an execution, for suspend.Receive there. It may be sent from when the
+// Send puts a message into a mailbox of an execution, for handler.Receive there. It may be sent from when the
 // execution was submitted until it ends: one that nobody waits for yet is kept. Messages are received once, in the
 // order in which they were accepted. It needs no token: who may call it may send. mailbox is 1..96 bytes of printable
 // ASCII. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too, as bytes that are not

@@ -94,11 +94,11 @@ func SignalDetails(d suspend.SentSignal) SignalOption {
 	})
 }
 
-// Signal answers a waitpoint: it brings payload to whoever waits on it. token is what suspend.Pending gave, or
+// Signal answers a waitpoint: it brings payload to whoever waits on it. token is what handler.Task.Pending gave, or
 // suspend.ParseToken read. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too, as
 // bytes that are not JSON. The answer says what became of it (Effect), and whether the waitpoint takes more signals
 // (Open). A signal may be taken and still count for nothing, because no condition wants its name: look at Effect.
-// Where a question is asked ([suspend.Ask]), one that is no choice is refused. An answer, whose payload is a
+// Where a question is asked (handler.Task.Ask), one that is no choice is refused. An answer, whose payload is a
 // suspend.Answer or another object with the choice that the signal is named after, is in the audit trail if it counts.
 //
 // The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it an
@@ -136,7 +136,7 @@ func (c *Client) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 }
 
 // ReadQuestion is what the holder of a token, of which digest is suspend.Token.Digest, may know: the question
-// ([suspend.Ask]), and the answer that stands. It changes nothing, and the handler of approval.New calls it. Errors:
+// (handler.Task.Ask), and the answer that stands. It changes nothing, and the handler of approval.New calls it. Errors:
 // flowfabric.ErrInvalidToken for a token that opens nothing here, whatever the reason; ErrTokenExpired;
 // ErrNoTokenKeys; ErrTransport.
 func (c *Client) ReadQuestion(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,

@@ -56,7 +56,7 @@ func Signal(waitpoint string, payload any, opts ...client.SignalOption) Answer {
 	return Answer{do: signalKey, waitpoint: waitpoint, payload: payload, opts: opts}
 }
 
-// SignalWith is [client.Client.Signal]: it uses a token that the handler handed out, see suspend.Pending, and does
+// SignalWith is [client.Client.Signal]: it uses a token that the handler handed out, see handler.Task.Pending, and does
 // not wait for the execution to suspend. What comes early is kept.
 func SignalWith(token suspend.Token, payload any, opts ...client.SignalOption) Answer {
 	return Answer{do: signalToken, token: token, payload: payload, opts: opts}

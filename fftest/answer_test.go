@@ -45,7 +45,7 @@ func (a *asking) Handle(ctx context.Context, t *handler.Task, _ string) (string,
 	if err := a.step(ctx, t, "draft"); err != nil {
 		return "", err
 	}
-	verdict, err := suspend.Await[string](ctx, t, "approve", a.opts...)
+	verdict, err := handler.Await[string](ctx, t, "approve", a.opts...)
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +118,7 @@ func TestResume(t *testing.T) {
 	}
 
 	r = fftest.Run(t, greet, fftest.Answered(func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-		got, err := suspend.Wait(ctx, task, "approve", suspend.Operator())
+		got, err := task.Wait(ctx, "approve", suspend.Operator())
 		return got.Cause + " " + got.By, err
 	}, fftest.Resume(flowfabric.By("bob")).After(time.Hour)), "")
 	r.WantResult("operator bob")
@@ -139,7 +139,7 @@ func TestTimeouts(t *testing.T) {
 			var got suspend.Result
 			var told error
 			r := fftest.Run(t, greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-				got, told = suspend.Wait(ctx, task, "approve", suspend.Signal("approve"), suspend.Within(4*day),
+				got, told = task.Wait(ctx, "approve", suspend.Signal("approve"), suspend.Within(4*day),
 					suspend.OnTimeout(behaviour))
 				if errors.Is(told, flowfabric.ErrWaitTimeout) {
 					return "late", nil
@@ -174,7 +174,7 @@ type letter struct {
 }
 
 func (l *letter) Handle(ctx context.Context, t *handler.Task, _ string) (string, error) {
-	token, err := suspend.Pending(ctx, t, "reply", time.Hour)
+	token, err := t.Pending(ctx, "reply", time.Hour)
 	if err != nil {
 		return "", err
 	}
@@ -186,7 +186,7 @@ func (l *letter) Handle(ctx context.Context, t *handler.Task, _ string) (string,
 	if err := t.Frame(ctx, "log", "mailed"); err != nil {
 		return "", err
 	}
-	reply, err := suspend.Await[string](ctx, t, "reply", l.opts...)
+	reply, err := handler.Await[string](ctx, t, "reply", l.opts...)
 	if err != nil {
 		return "", err
 	}
@@ -272,7 +272,7 @@ func TestLoop(t *testing.T) {
 		var all []string
 		for i := range 4 {
 			name := fmt.Sprintf("round-%d", i)
-			word, err := suspend.Await[string](ctx, task, name)
+			word, err := handler.Await[string](ctx, task, name)
 			if err != nil {
 				return "", err
 			}
@@ -301,7 +301,7 @@ func TestLoop(t *testing.T) {
 // Two parties, each with its own waitpoint, and one answer that comes when it is all over.
 func TestAllOf(t *testing.T) {
 	both := func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-		got, err := suspend.Wait(ctx, task, "both", suspend.AllOf(suspend.Signal("legal"), suspend.Signal("sales")),
+		got, err := task.Wait(ctx, "both", suspend.AllOf(suspend.Signal("legal"), suspend.Signal("sales")),
 			suspend.ResumeAfter(time.Hour))
 		if err != nil {
 			return "", err
@@ -337,7 +337,7 @@ func TestAttemptTimeoutExcludesTheWait(t *testing.T) {
 				if err != nil {
 					return "", err
 				}
-				got, err := suspend.Await[string](ctx, task, "approve")
+				got, err := handler.Await[string](ctx, task, "approve")
 				if err != nil {
 					return "", err
 				}
@@ -381,7 +381,7 @@ func TestKilledAfterTheAnswer(t *testing.T) {
 		var answers []string
 		w := fftest.New(t, runtime.Config{},
 			handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-				got, err := suspend.Await[string](ctx, task, "approve")
+				got, err := handler.Await[string](ctx, task, "approve")
 				if err != nil {
 					return "", err
 				}
@@ -464,7 +464,7 @@ func TestUnansweredIsNamed(t *testing.T) {
 
 // deciding asks a question.
 func deciding(ctx context.Context, t *handler.Task, _ string) (string, error) {
-	a, err := suspend.Ask(ctx, t, "ship", suspend.Question{Title: "Ship it?"})
+	a, err := t.Ask(ctx, "ship", suspend.Question{Title: "Ship it?"})
 	return a.Choice, err
 }
 

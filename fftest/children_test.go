@@ -36,18 +36,18 @@ func TestChildrenInVirtualTime(t *testing.T) {
 				a := flow.Child(set, "a", lonely, 1, flowfabric.Delay(24*time.Hour))
 				b := flow.Child(set, "b", lonely, 2)
 				c := flow.Child(set, "c", lonely, 3, flow.After(a))
-				if err := set.Wait(ctx, task); err != nil {
+				if err := task.WaitChildren(ctx, set); err != nil {
 					return 0, err
 				}
-				if _, err := b.Result(ctx, task); !errors.Is(err, flowfabric.ErrFailed) {
+				if _, err := handler.ChildResult(ctx, task, b); !errors.Is(err, flowfabric.ErrFailed) {
 					return 0, fmt.Errorf("nobody answered, and yet: %w", err)
 				}
-				x, err := a.Result(ctx, task)
-				y, other := c.Result(ctx, task)
+				x, err := handler.ChildResult(ctx, task, a)
+				y, other := handler.ChildResult(ctx, task, c)
 				return in + len(x) + len(y), errors.Join(err, other)
 			}), handler.Bind(lonely, func(ctx context.Context, task *handler.Task, in int) (string, error) {
 				if in == 2 {
-					return suspend.Await[string](ctx, task, "ok", suspend.Within(48*time.Hour))
+					return handler.Await[string](ctx, task, "ok", suspend.Within(48*time.Hour))
 				}
 				return fmt.Sprint(in), nil
 			}))
@@ -72,10 +72,10 @@ func TestCrashesOfChildren(t *testing.T) {
 			}
 			set := flow.Children("down")
 			child := flow.Child(set, "next", family, in-1)
-			if err := set.Wait(ctx, task); err != nil {
+			if err := task.WaitChildren(ctx, set); err != nil {
 				return 0, err
 			}
-			below, err := child.Result(ctx, task)
+			below, err := handler.ChildResult(ctx, task, child)
 			return below + in, err
 		}
 	}, depth, func(r *fftest.Report[int]) { r.WantResult(depth * (depth + 1) / 2) })
@@ -96,10 +96,10 @@ func follow(opts ...suspend.Option) func(context.Context, *handler.Task, string)
 		}
 		set := flow.Children("others")
 		other := flow.Other(set, "it", lonely, id)
-		if err := set.Wait(ctx, task, opts...); err != nil && !errors.Is(err, flowfabric.ErrWaitTimeout) {
+		if err := task.WaitChildren(ctx, set, opts...); err != nil && !errors.Is(err, flowfabric.ErrWaitTimeout) {
 			return "", err
 		}
-		said, err := other.Result(ctx, task)
+		said, err := handler.ChildResult(ctx, task, other)
 		if errors.Is(err, flowfabric.ErrState) {
 			return "not yet", nil
 		}
@@ -145,10 +145,10 @@ func TestFlowsThatAreTakenAlong(t *testing.T) {
 				}
 				set := flow.Children("flow")
 				last := flow.Other(set, "last", lonely, id, opts...)
-				if err := set.Wait(ctx, task); err != nil {
+				if err := task.WaitChildren(ctx, set); err != nil {
 					return "", err
 				}
-				return last.Result(ctx, task)
+				return handler.ChildResult(ctx, task, last)
 			}
 			node := func(context.Context, *handler.Task, int) (string, error) { return "done", nil }
 			w := fftest.New(t, runtime.Config{}, handler.Bind(follower, waits), handler.Bind(lonely, node))
@@ -177,18 +177,18 @@ func TestCrashesOfOthers(t *testing.T) {
 			if in > 1 { // the sibling of the first
 				set := flow.Children("sibling")
 				first := flow.Other(set, "first", family, flowfabric.ExecutionID(task.Flow()).Child("w", "first"))
-				if err := set.Wait(ctx, task); err != nil {
+				if err := task.WaitChildren(ctx, set); err != nil {
 					return 0, err
 				}
-				return first.Result(ctx, task)
+				return handler.ChildResult(ctx, task, first)
 			}
 			set := flow.Children("w")
 			flow.Child(set, "first", family, 1)
 			second := flow.Child(set, "second", family, 2)
-			if err := set.Wait(ctx, task); err != nil {
+			if err := task.WaitChildren(ctx, set); err != nil {
 				return 0, err
 			}
-			return second.Result(ctx, task)
+			return handler.ChildResult(ctx, task, second)
 		}
 	}, 0, func(r *fftest.Report[int]) { r.WantResult(1) })
 	if n < 8 {

@@ -28,18 +28,18 @@ func patiently(ctx context.Context, task *handler.Task, in string) (string, erro
 	if in == "fails" {
 		opts = opts[:1]
 	}
-	if err := set.Wait(ctx, task, opts...); !errors.Is(err, flowfabric.ErrWaitTimeout) {
+	if err := task.WaitChildren(ctx, set, opts...); !errors.Is(err, flowfabric.ErrWaitTimeout) {
 		return "", err
 	}
-	if _, err := suspend.Await[string](ctx, task, "go"); err != nil { // from here on the limit is remembered by a step
+	if _, err := handler.Await[string](ctx, task, "go"); err != nil { // from here on the limit is remembered by a step
 		return "", err
 	}
-	x, err := soon.Result(ctx, task)
-	_, open := never.Result(ctx, task)
+	x, err := handler.ChildResult(ctx, task, soon)
+	_, open := handler.ChildResult(ctx, task, never)
 	if !errors.Is(open, denied.NotTerminal) {
 		return "", fmt.Errorf("nobody answered, and yet: %w", open)
 	}
-	return fmt.Sprint(x, " ", soon.Outcome(task), never.Outcome(task)), err
+	return fmt.Sprint(x, " ", handler.ChildOutcome(task, soon), handler.ChildOutcome(task, never)), err
 }
 
 // At the limit of a wait for children the handler goes on, and is told how each was then, in every later run; without
@@ -72,7 +72,7 @@ func TestALimitOfAWaitForChildren(t *testing.T) {
 // answerTwo handles lonely: nobody answers the second.
 func answerTwo(ctx context.Context, task *handler.Task, in int) (string, error) {
 	if in == 2 {
-		return suspend.Await[string](ctx, task, "ok")
+		return handler.Await[string](ctx, task, "ok")
 	}
 	if in < 0 {
 		return "", handler.Permanent(errors.New("no"))
@@ -91,12 +91,13 @@ func TestCrashesOfAFanOut(t *testing.T) {
 				return "", handler.Permanent(errors.New("no"))
 			}
 			if in == 2 { // one that nobody answers
-				_, err := suspend.Wait(ctx, task, "ok", suspend.Operator())
+				_, err := task.Wait(ctx, "ok", suspend.Operator())
 				return "", err
 			}
 			set := flow.Children("parts", flow.FailFast(), flow.CancelRemaining())
 			bad, open := flow.Child(set, "bad", count, 1), flow.Child(set, "open", count, 2)
-			if err := set.Wait(ctx, task, suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume)); err != nil {
+			if err := task.WaitChildren(ctx, set, suspend.Within(time.Hour),
+				suspend.OnTimeout(suspend.Resume)); err != nil {
 				return "", err
 			}
 			if _, err := handler.Step(ctx, task, "tell",
@@ -105,11 +106,12 @@ func TestCrashesOfAFanOut(t *testing.T) {
 			}
 			more := flow.Children("more", flow.FailFast(), flow.CancelRemaining())
 			third := flow.Child(more, "third", count, 2)
-			err := more.Wait(ctx, task, suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))
+			err := task.WaitChildren(ctx, more, suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))
 			if !errors.Is(err, flowfabric.ErrWaitTimeout) {
 				return "", err
 			}
-			return fmt.Sprint(bad.Outcome(task), open.Outcome(task), third.Outcome(task)), nil
+			return fmt.Sprint(handler.ChildOutcome(task, bad), handler.ChildOutcome(task, open),
+				handler.ChildOutcome(task, third)), nil
 		}
 	}, 0, func(r *fftest.Report[string]) {
 		r.WantResult("failed")

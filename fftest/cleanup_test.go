@@ -20,7 +20,7 @@ import (
 func TestCleanupInVirtualTime(t *testing.T) {
 	work := handler.Define[string, string]("work", flowfabric.Retries(0))
 	after := handler.Define[string, string]("after")
-	result := flow.NewInput[string]("result")
+	result := flow.Input[string]{Name: "result"}
 	var o *office
 	inOffice(t, runtime.Config{}, func(office *office) {
 		o = office
@@ -45,7 +45,7 @@ func TestCleanupInVirtualTime(t *testing.T) {
 		}
 		return in, nil
 	}), handler.Bind(after, func(ctx context.Context, task *handler.Task, in string) (string, error) {
-		outcomes, err := flow.Outcomes(ctx, task)
+		outcomes, err := task.Upstreams(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -53,7 +53,7 @@ func TestCleanupInVirtualTime(t *testing.T) {
 		for _, up := range outcomes {
 			told = append(told, fmt.Sprint(up.Node, " ", up.State))
 		}
-		value, _, err := result.Get(task)
+		value, _, err := handler.Given(task, result)
 		o.note(fmt.Sprintf("%s of [%s] and %s", in, strings.Join(told, ", "), value))
 		return "", err
 	}))

@@ -12,7 +12,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/fftest"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // round is what a link of a loop is given: how many there were, and what was heard so far.
@@ -41,7 +40,7 @@ func listen(fx *fftest.Effects) func(context.Context, *handler.Task, round) ([]s
 		if in.Link == links {
 			return in.Heard, nil
 		}
-		text, err := suspend.Receive[string](ctx, t, "user")
+		text, err := handler.Receive[string](ctx, t, "user")
 		if err != nil {
 			return nil, err
 		}

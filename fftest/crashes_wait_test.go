@@ -37,7 +37,7 @@ func TestCrashesAroundWaits(t *testing.T) {
 						if err != nil {
 							return "", err
 						}
-						review, err := suspend.Wait(ctx, task, "review", suspend.Signal("review"))
+						review, err := task.Wait(ctx, "review", suspend.Signal("review"))
 						if err != nil {
 							return "", err
 						}
@@ -79,7 +79,7 @@ func TestCrashesAroundWaits(t *testing.T) {
 func TestCrashesAroundTimeouts(t *testing.T) {
 	fftest.Crashes(t, greet, func(*fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
 		return func(ctx context.Context, task *handler.Task, in string) (string, error) {
-			_, err := suspend.Wait(ctx, task, "time", suspend.Timeout(), suspend.Within(time.Hour),
+			_, err := task.Wait(ctx, "time", suspend.Timeout(), suspend.Within(time.Hour),
 				suspend.OnTimeout(suspend.Resume))
 			if !errors.Is(err, flowfabric.ErrWaitTimeout) {
 				return "", err
@@ -98,7 +98,7 @@ func TestCrashesFindsEffectsRepeatedAfterWaits(t *testing.T) {
 	found := crashes(t, greet, func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
 		return fftest.Answered(effective(func(ctx context.Context, task *handler.Task, fx *fftest.Effects) error {
 			fx.Did("mail")
-			_, err := suspend.Await[bool](ctx, task, "w")
+			_, err := handler.Await[bool](ctx, task, "w")
 			return err
 		}).setup(fx), fftest.Signal("w", true))
 	}, "")
@@ -109,9 +109,9 @@ func TestCrashesFindsEffectsRepeatedAfterWaits(t *testing.T) {
 func TestCrashesFindsOtherWaits(t *testing.T) {
 	found := crashes(t, greet, func(fx *fftest.Effects) func(context.Context, *handler.Task, string) (string, error) {
 		return fftest.Answered(func(ctx context.Context, task *handler.Task, in string) (string, error) {
-			_, err := suspend.Wait(ctx, task, fmt.Sprint("w-", task.Attempt()), suspend.Signal("w"),
+			_, err := task.Wait(ctx, fmt.Sprint("w-", task.Attempt()), suspend.Signal("w"),
 				suspend.Within(time.Hour), suspend.OnTimeout(suspend.Resume))
-			if suspend.IsWanted(err) {
+			if handler.IsWait(err) {
 				return "", err
 			}
 			return in, nil

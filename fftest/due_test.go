@@ -334,6 +334,6 @@ func TestSleepBesideWorkThatNobodyTakes(t *testing.T) {
 }
 
 func waitForever(ctx context.Context, task *handler.Task, _ string) (string, error) {
-	_, err := suspend.Wait(ctx, task, "w", suspend.Signal("w"))
+	_, err := task.Wait(ctx, "w", suspend.Signal("w"))
 	return "", err
 }

@@ -97,7 +97,7 @@ type Editor struct {
 
 // Handle mails a link to whoever decides, waits for up to a month, and obeys.
 func (e *Editor) Handle(ctx context.Context, t *handler.Task, in Draft) (Verdict, error) {
-	token, err := suspend.Pending(ctx, t, "decision", 24*time.Hour)
+	token, err := t.Pending(ctx, "decision", 24*time.Hour)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -107,7 +107,7 @@ func (e *Editor) Handle(ctx context.Context, t *handler.Task, in Draft) (Verdict
 	if err != nil {
 		return Verdict{}, err
 	}
-	yes, err := suspend.Await[bool](ctx, t, "decision", suspend.Within(30*24*time.Hour),
+	yes, err := handler.Await[bool](ctx, t, "decision", suspend.Within(30*24*time.Hour),
 		suspend.OnTimeout(suspend.Resume))
 	switch {
 	case errors.Is(err, flowfabric.ErrWaitTimeout):

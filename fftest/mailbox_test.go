@@ -20,7 +20,7 @@ func TestCrashesWithMessages(t *testing.T) {
 			return fftest.Answered(func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 				var said []string
 				for i := 0; ; i++ {
-					m, err := suspend.ReceiveMessage(ctx, task, "user")
+					m, err := handler.Receive[suspend.Message](ctx, task, "user")
 					if err != nil {
 						return "", err
 					}
@@ -37,7 +37,7 @@ func TestCrashesWithMessages(t *testing.T) {
 					}
 					said = append(said, word)
 					if word == "approve" {
-						if _, err := suspend.Await[bool](ctx, task, "approval"); err != nil {
+						if _, err := handler.Await[bool](ctx, task, "approval"); err != nil {
 							return "", err
 						}
 					}

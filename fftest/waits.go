@@ -16,7 +16,7 @@ import (
 
 // Wait is one wait of an execution: a suspension, or one that signals had answered before it could begin.
 type Wait struct {
-	// of suspend.Await or Wait; "" from On; of suspend.Receive the mailbox, a middle dot and a number
+	// of handler.Await or Wait; "" from On; of handler.Receive the mailbox, a middle dot and a number
 	Name   string
 	Reason string        // one of the suspend.Reason constants; "" if signals came before
 	Began  time.Time     // virtual

@@ -1,11 +1,11 @@
 // Package flow builds graphs of work in which one piece depends on another: a graph of typed nodes that is submitted
-// as one flow, and children that a handler makes and waits for.
+// as one flow, and sets of children that a handler makes and waits for. Package handler waits, and reads results.
 //
 //	var ( // producers and workers share these
 //		Fetch = handler.Define[string, string]("fetch")
 //		Join  = handler.Define[string, string]("join")
-//		Left  = flow.NewInput[string]("left")
-//		Right = flow.NewInput[string]("right")
+//		Left  = flow.Input[string]{Name: "left"}
+//		Right = flow.Input[string]{Name: "right"}
 //	)
 //
 //	// the producer
@@ -18,11 +18,11 @@
 //
 //	// the handler of Join
 //	func join(ctx context.Context, t *handler.Task, title string) (string, error) {
-//		left, err := Left.Need(t)
+//		left, err := handler.Need(t, Left)
 //		if err != nil {
 //			return "", err
 //		}
-//		right, err := Right.Need(t)
+//		right, err := handler.Need(t, Right)
 //		return title + ": " + left + right, err
 //	}
 //
@@ -36,7 +36,8 @@
 //	              expired or was skipped          and so on down the graph
 //
 // A node with [AllEnded] runs once all its upstreams have ended, in whatever way: cleanup. One with [AnyFailed] does
-// so only if one of them did not succeed, and is skipped otherwise. [Outcomes] tells their handlers what came before.
+// so only if one of them did not succeed, and is skipped otherwise. handler.Task.Upstreams tells their handlers what
+// came before.
 //
 // A flow ends by itself when none of its nodes is left. It completed if every node that no other depends on succeeded;
 // otherwise it failed. So the losers of a race and the tolerated failures of a quorum do not fail it. Nodes with
@@ -47,15 +48,16 @@
 // # Results
 //
 // An [Input] names the result of an upstream, with its type, on both sides: Left.From(node) where the flow is built,
-// and Left.Need(t) in the handler, or Left.Get(t) where it may be missing. Results are not copied; the claim of the
-// node brings them. An upstream that did not succeed, or only after the decision of an any-of or a quorum, gives
-// nothing.
+// and handler.Need(t, Left) in the handler, or handler.Given(t, Left) where it may be missing. Results are not copied;
+// the claim of the node brings them. An upstream that did not succeed, or only after the decision of an any-of or a
+// quorum, gives nothing.
 //
 // # Children
 //
-// A handler makes [Children] and waits for them. It gives up slot, lease and goroutine meanwhile, as it does with
-// package suspend, and runs again from the top when they have ended. They join the handler's flow, which must be
-// [Growing]; an execution that is in no flow starts one, whose id is its own, and is the member "root" of it.
+// A handler makes [Children] and waits for them with handler.Task.WaitChildren. It gives up slot, lease and goroutine
+// meanwhile, as it does with package suspend, and runs again from the top when they have ended. They join the handler's
+// flow, which must be [Growing]; an execution that is in no flow starts one, whose id is its own, and is the member
+// "root" of it.
 //
 // # When something goes wrong
 //

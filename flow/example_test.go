@@ -19,8 +19,8 @@ var (
 	Provider = handler.Define[Question, Answer]("provider")
 	Reduce   = handler.Define[Question, Answer]("reduce")
 
-	Fast = flow.NewInput[Answer]("fast")
-	Deep = flow.NewInput[Answer]("deep")
+	Fast = flow.Input[Answer]{Name: "fast"}
+	Deep = flow.Input[Answer]{Name: "deep"}
 )
 
 // Two providers race; the first answer wins, and the other is cancelled.
@@ -37,10 +37,10 @@ func Example() {
 }
 
 // The handler of a node asks for the results of its upstreams by their inputs.
-func ExampleInput_Get() {
+func ExampleInput() {
 	reduce := func(_ context.Context, t *handler.Task, _ Question) (Answer, error) {
 		for _, in := range []flow.Input[Answer]{Fast, Deep} {
-			if a, ok, err := in.Get(t); err != nil || ok {
+			if a, ok, err := handler.Given(t, in); err != nil || ok {
 				return a, err
 			}
 		}
@@ -71,12 +71,12 @@ func ExampleChildren() {
 		for _, model := range []string{"small", "large"} {
 			asked = append(asked, flow.Child(set, model, Provider, q, flowfabric.Lane(model+"-model")))
 		}
-		if err := set.Wait(ctx, t); err != nil {
+		if err := t.WaitChildren(ctx, set); err != nil {
 			return Answer{}, err // in the first run this parks the execution
 		}
 		for _, a := range asked {
-			if a.Outcome(t) == flowfabric.Completed {
-				return a.Result(ctx, t)
+			if handler.ChildOutcome(t, a) == flowfabric.Completed {
+				return handler.ChildResult(ctx, t, a)
 			}
 		}
 		return Answer{}, handler.Permanent(fmt.Errorf("nobody answered"))

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/flowplan"
@@ -81,8 +80,32 @@ type Node[Out any] struct {
 //
 // A codec that does not copy shares in with the flow: such an input must not change until the flow was submitted. A
 // []byte is copied.
-func Add[In, Out any](f *Flow, name string, def *handler.Definition[In, Out], in In, opts ...NodeOption) *Node[Out] {
-	return &Node[Out]{n: add(f.graph, name, def, in, opts), decode: def.Decode}
+func Add[In, Out any](f *Flow, name string, def Definition[In, Out], in In, opts ...NodeOption) *Node[Out] {
+	return &Node[Out]{n: add(f.graph, name, def, in, opts), decode: decoder(def)}
+}
+
+// Definition is the kind of work of a node or a child, with its types; *handler.Definition is one.
+type Definition[In, Out any] interface {
+	Err() error
+	Info() flowfabric.Start
+	Encode(in In) (payload []byte, digest string, err error)
+	Decode(result []byte) (Out, error)
+}
+
+// check is what is wrong with a definition, or nil.
+func check[In, Out any](def Definition[In, Out]) error {
+	if def == nil {
+		return fmt.Errorf("%w: the definition is nil", flowfabric.ErrInvalidInput)
+	}
+	return def.Err()
+}
+
+// decoder decodes results of a definition; nil without one.
+func decoder[In, Out any](def Definition[In, Out]) func(result []byte) (Out, error) {
+	if def == nil {
+		return nil
+	}
+	return def.Decode
 }
 
 // Existing names a member that a submitted flow has already, and its result has type Out: new nodes that
@@ -128,15 +151,6 @@ type Source[T any] interface {
 	yields(T)
 }
 
-func init() {
-	flowplan.Of = func(f any, id flowfabric.FlowID, d flowfabric.Start) (flowplan.Plan, error) {
-		return f.(*Flow).plan(id, d)
-	}
-	flowplan.More = func(f any, id flowfabric.FlowID, d flowfabric.Start) (flowplan.Plan, error) {
-		return f.(*Flow).more(id, d)
-	}
-}
-
 // Err is what is wrong with the flow, or nil. It sends nothing and may be called again; client.SubmitFlow and
 // client.Flow.Add report the same before they send anything.
 //
@@ -147,13 +161,19 @@ func init() {
 // or 50,000 edges); and those of a submission, of each node the first: ErrInvalidInput, ErrPayloadTooLarge, the
 // definition's, the codec's.
 func (f *Flow) Err() error {
-	plan := f.plan
-	if len(f.there) > 0 {
-		plan = f.more
-	}
-	_, err := plan(flowfabric.FlowID(flowfabric.NewExecutionID(0)),
-		flowfabric.Start{Namespace: limits.DefaultNamespace})
+	_, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+		Start: flowfabric.Start{Namespace: limits.DefaultNamespace}, Adds: len(f.there) > 0})
 	return err
+}
+
+// Plan checks the flow and gives its members the ids that they have in a flow, for package client, which sends it. It
+// changes nothing, and may be called again. The errors are those of [Flow.Err], and flowfabric.ErrInvalidInput for the
+// zero id.
+func (f *Flow) Plan(q flowplan.Request) (flowplan.Plan, error) {
+	if q.Adds {
+		return f.more(q.Flow, q.Start)
+	}
+	return f.plan(q.Flow, q.Start)
 }
 
 // more checks nodes that are added to a flow that was submitted, and gives them the ids that they have in it.

@@ -29,15 +29,15 @@ var (
 		handler.Retry(5, time.Second, time.Minute))
 	raw   = handler.Define[[]byte, []byte]("raw")
 	bad   = handler.Define[int, string]("{bad}")
-	left  = flow.NewInput[string]("left")
-	right = flow.NewInput[string]("right")
+	left  = flow.Input[string]{Name: "left"}
+	right = flow.Input[string]{Name: "right"}
 )
 
 var someone = flowfabric.Start{Namespace: "shop", Creator: "me"}
 
 func build(t *testing.T, f *flow.Flow) flowplan.Plan {
 	t.Helper()
-	p, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(3)), someone)
+	p, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(3)), Start: someone})
 	must.No(t, err)
 	return p
 }
@@ -92,7 +92,7 @@ func TestMistakes(t *testing.T) {
 		}, flowfabric.ErrInvalidInput,
 			"flow f: node c: edge from b: invalid_input: a value is not valid: input left already comes from a"},
 		{"an input without a name", func(f *flow.Flow) {
-			flow.Add(f, "b", work, 1, flow.NewInput[string]("").From(flow.Add(f, "a", work, 1)))
+			flow.Add(f, "b", work, 1, flow.Input[string]{Name: ""}.From(flow.Add(f, "a", work, 1)))
 		}, flowfabric.ErrInvalidInput, "edge from a: input: "},
 		{"a circle", func(f *flow.Flow) {
 			a := flow.Add(f, "a", work, 1)
@@ -169,7 +169,7 @@ func TestMistakes(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			f := flow.New("f")
 			x.fill(f)
-			_, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), someone)
+			_, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)), Start: someone})
 			if !errors.Is(err, x.want) || !strings.Contains(err.Error(), x.text) {
 				t.Errorf("%v\nwant %v with %q", err, x.want, x.text)
 			}
@@ -182,7 +182,7 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	f := flow.New("x{", nil, flowfabric.Tags(map[string]string{"no": ""}))
 	a := flow.Add(f, "a", bad, 1, flow.Quorum(2))
 	flow.Add(f, "b", work, 1, flow.After(a, a), flowfabric.Lane(""))
-	_, err := flowplan.Of(f, flowfabric.FlowID{}, flowfabric.Start{})
+	_, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID{}, Start: flowfabric.Start{}})
 	lines := strings.Split(err.Error(), "\n")
 	for i, want := range []string{"kind", "option 0", "tags", "node a: definition",
 		"node a: invalid_input: a value is not valid: Quorum(2)", "node b: edge from a: ",
@@ -196,7 +196,8 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	}
 	ok := flow.New("f")
 	flow.Add(ok, "a", work, 1)
-	if _, err := flowplan.Of(ok, flowfabric.FlowID{}, someone); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err := ok.Plan(flowplan.Request{Flow: flowfabric.FlowID{}, Start: someone}); !errors.Is(err,
+		flowfabric.ErrInvalidInput) {
 		t.Errorf("a zero id: %v", err)
 	}
 }
@@ -216,7 +217,7 @@ func TestPlan(t *testing.T) {
 		flowfabric.Priority(1), flowfabric.DelayUntil(at), flowfabric.DeadlineAt(at.Add(1)))
 	payload[0] = 'X'
 	b.With(left.From(a), flow.AnyOf(), flow.AllOf())
-	p, err := flowplan.Of(f, id, someone)
+	p, err := f.Plan(flowplan.Request{Flow: id, Start: someone})
 	must.No(t, err)
 	if p.Kind != "report" || f.Kind() != "report" || p.Mode != engine.SealGrowing || p.Edges != 3 ||
 		p.Tags["team.name"] != "a" || len(p.Digest) != 32 {
@@ -324,8 +325,8 @@ func TestGates(t *testing.T) {
 	flow.Add(f, "a", work, 1)
 	flow.Add(f, "b", costly, 1)
 	flow.Add(f, "c", costly, 1, flowfabric.Budgets("x", "team"), flowfabric.Quotas())
-	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)),
-		flowfabric.Start{Namespace: "n", Budgets: []string{"all"}})
+	plan, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+		Start: flowfabric.Start{Namespace: "n", Budgets: []string{"all"}}})
 	must.No(t, err)
 	for i, want := range []string{"[budget all budget team quota gpu]", "[budget all budget own budget team quota gpu]",
 		"[budget all budget team budget x quota gpu]"} {
@@ -337,8 +338,8 @@ func TestGates(t *testing.T) {
 		t.Errorf("the definition has %s now", got)
 	}
 	flow.Add(f, "d", work, 1, flowfabric.Quotas("no name"))
-	if _, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), flowfabric.Start{
-		Namespace: "n"}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
+	if _, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)), Start: flowfabric.Start{
+		Namespace: "n"}}); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), `node d: `) {
 		t.Error(err)
 	}
 }
@@ -377,7 +378,7 @@ func TestAnyGraph(t *testing.T) {
 		for i := range n {
 			circular = circular || reach[i][i]
 		}
-		p, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)), someone)
+		p, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)), Start: someone})
 		if errors.Is(err, denied.Cycle) != circular || (err == nil) == circular {
 			rt.Fatalf("edges %v: %v", edges, err)
 		}

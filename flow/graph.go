@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
@@ -70,12 +69,12 @@ func (n *node) refuse(format string, args ...any) {
 
 // add makes a node of a definition. It is always returned, so that what is wrong with it is reported with everything
 // else.
-func add[In, Out any](g *graph, name string, def *handler.Definition[In, Out], in In, opts []NodeOption) *node {
+func add[In, Out any](g *graph, name string, def Definition[In, Out], in In, opts []NodeOption) *node {
 	n := &node{graph: g, name: name, policy: codes.AllOf, into: map[*node]*edge{}, inputs: map[string]*edge{}}
 	if err := validateName(name); err != nil {
 		n.refuse("%w", err)
 	}
-	if err := def.Err(); err != nil {
+	if err := check(def); err != nil {
 		n.refuse("%w", err)
 	} else {
 		n.item.Start = def.Info()

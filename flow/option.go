@@ -60,9 +60,9 @@ func AllOf() NodeOption {
 	return nodeFunc(func(n *node) { n.policy, n.k = codes.AllOf, 0 })
 }
 
-// AllEnded runs the node once all it depends on have ended: completed, failed, cancelled, expired or skipped. So it
-// is what cleanup wants. It is never skipped. [Outcomes] tells its handler what they came to, and [Input.Get] what
-// those that succeeded left.
+// AllEnded runs the node once all it depends on have ended: completed, failed, cancelled, expired or skipped. So it is
+// what cleanup wants. It is never skipped. handler.Task.Upstreams tells its handler what they came to, and
+// handler.Given what those that succeeded left.
 //
 // Such a node stands aside: whether the flow has completed or failed is decided as if it did not depend on them. A
 // flow whose work failed has failed, whatever its cleanup came to; and one whose cleanup failed has failed, too. A

@@ -1,18 +1,12 @@
 package flow
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/fault"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // other is an execution of a set that the handler did not make.
@@ -23,8 +17,8 @@ type other struct {
 }
 
 // Other adds an execution that the handler did not make: somebody else submitted it, in any namespace and partition,
-// and its id is all that is needed. The set waits for it as for a child, and [ChildNode.Outcome] and
-// [ChildNode.Result] tell the same of it. name is its name in the set, as for [Child]; def says how its result is
+// and its id is all that is needed. The set waits for it as for a child, and handler.ChildOutcome and
+// handler.ChildResult tell the same of it. name is its name in the set, as for [Child]; def says how its result is
 // decoded, and must be what it was submitted with. Children cannot depend on it, and nobody cancels it:
 // [Leave], and [CancelRemaining] of the set, are about children.
 //
@@ -34,18 +28,19 @@ type other struct {
 // waits for its last node takes the flow along. The cancellation comes with the notices of the partition, usually
 // within milliseconds.
 //
-// [ChildSet.Wait] looks at it before the execution is suspended. One that has ended counts at once. Later it is told
-// by the maintenance of the partitions, usually within milliseconds of its end, and however often and late that
-// happens, the wait counts it once. One that continues ([handler.Continue]) or is tried again has not ended. One that
-// is replayed after its end was told stays as it was told.
-func Other[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Out],
+// handler.Task.WaitChildren looks at it before the execution is suspended. One that has ended counts at once. Later it
+// is told by the maintenance of the partitions, usually within milliseconds of its end, and however often and late that
+// happens, the wait counts it once. One that continues (handler.Continue) or is tried again has not ended. One that is
+// replayed after its end was told stays as it was told.
+func Other[In, Out any](s *ChildSet, name string, def Definition[In, Out],
 	id flowfabric.ExecutionID, opts ...RemainingOption) *ChildNode[Out] {
 	n := &node{graph: s.graph, name: name, other: true}
 	err := validateName(name)
+	if err == nil {
+		err = check(def)
+	}
 	switch {
 	case err != nil:
-	case def.Err() != nil:
-		err = def.Err()
 	case slices.Contains(opts, nil):
 		err = fmt.Errorf("%w: an option is nil", flowfabric.ErrInvalidInput)
 	case id.IsZero():
@@ -64,11 +59,7 @@ func Other[In, Out any](s *ChildSet, name string, def *handler.Definition[In, Ou
 		s.byName[name] = n
 	}
 	s.others = append(s.others, other{name, id, len(opts) > 0})
-	c := &ChildNode[Out]{n: n, set: s, other: id}
-	if def != nil {
-		c.decode = def.Decode
-	}
-	return c
+	return &ChildNode[Out]{n: n, set: s, other: id, decode: decoder(def)}
 }
 
 // checkOthers is what is wrong with the set because of those that the handler did not make.
@@ -86,29 +77,3 @@ func (s *ChildSet) checkOthers() error {
 	}
 	return nil
 }
-
-// ask lists the others as they are now. An execution that cannot be waited for is an error for good.
-func (s *ChildSet) ask(ctx context.Context, t *handler.Task) ([]engine.ChildOutcome, error) {
-	if len(s.others) == 0 {
-		return nil, nil
-	}
-	ids := make([]flowfabric.ExecutionID, len(s.others))
-	for i, o := range s.others {
-		ids[i] = o.id
-	}
-	out, err := taskhook.ChildrenOf(t).Check(ctx, ids)
-	if err != nil {
-		err = fmt.Errorf("children %s: %w", s.wait, err)
-		if c := denied.ClassOf(err); c == fault.Stop || c == fault.Caller {
-			err = handler.Permanent(err)
-		}
-		return nil, err
-	}
-	for i, o := range s.others {
-		out[i].Node, out[i].Cancel = o.name, o.cancel
-	}
-	return out, nil
-}
-
-// alone tells that the set waits for nothing but children, without end.
-func (s *ChildSet) alone(opts []suspend.Option) bool { return len(opts) == 0 && len(s.others) == 0 }

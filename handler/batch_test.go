@@ -17,7 +17,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 type (
@@ -360,7 +359,7 @@ func TestBatchBarsWhatIsDurable(t *testing.T) {
 		p := newParty(func(ctx context.Context, items []*item) error {
 			_, step := handler.Step(ctx, items[0].Task, "s",
 				func(context.Context) (int, error) { t.Error("the step ran"); return 0, nil })
-			_, wait := suspend.Await[string](ctx, items[0].Task, "w")
+			_, wait := handler.Await[string](ctx, items[0].Task, "w")
 			for _, err := range []error{step, wait} {
 				if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "batch handler") {
 					t.Errorf("error %v", err)

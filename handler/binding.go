@@ -116,7 +116,7 @@ func (b Binding) explain(ctx context.Context, t *Task, out *Outcome) {
 		out.Failure.Reason = cut(out.Failure.Reason + " (" + wait +
 			" had asked to suspend: return its error as it is, or wrapped with %w)")
 	}
-	waits := t.waiting()
+	waits := t.knownWaits()
 	if waits == nil || out.Kind != OutcomeFail && out.Kind != OutcomeSuspend && out.Kind != OutcomeChildren {
 		return
 	}

@@ -10,16 +10,15 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-// children is what waits for children know while a handler runs: how those of earlier runs ended. Package flow is
-// built on it, handlers use flow.Children. Safe for concurrent use.
+// children is what waits for children know while a handler runs: how those of earlier runs ended. Safe for concurrent
+// use.
 type children struct {
 	t *Task // whose mutex guards what follows
 
-	answers map[string]answer   // by the name of the wait
+	answers map[string]*answer  // by the name of the wait
 	asked   map[string]struct{} // names of this run
 	wanted  string              // the wait that this run asked for
 }
@@ -27,20 +26,29 @@ type children struct {
 // answer is how the children of a wait ended, or why that cannot be read.
 type answer struct {
 	outcomes []engine.ChildOutcome
+	byID     map[flowfabric.ExecutionID]int // places among outcomes; nil until one is asked for
 	err      error
 }
+
+// childWait, returned by a handler, asks to wait for children.
+type childWait struct {
+	wait  engine.ChildWait
+	until *waithook.Wanted // a suspension with the children in its condition; nil: the children alone
+}
+
+func (e *childWait) Error() string { return "wait for children " + e.wait.Name }
 
 // recorded keeps what a claim brought.
 func (c *children) recorded(wait string, value []byte) {
 	outcomes, err := engine.DecodeChildren(c.t.ID().Partition(), value)
-	c.keep(wait, answer{outcomes, err})
+	c.keep(wait, answer{outcomes: outcomes, err: err})
 }
 
 func (c *children) keep(wait string, a answer) {
 	if c.answers == nil {
-		c.answers = map[string]answer{}
+		c.answers = map[string]*answer{}
 	}
-	c.answers[wait] = a
+	c.answers[wait] = &a
 }
 
 // begin opens a run: names may be used again.
@@ -49,10 +57,10 @@ func (c *children) begin() {
 	clear(c.asked)
 }
 
-// Ask takes the name of a wait for this run, 1..128 bytes of printable ASCII, and returns how its children ended;
+// ask takes the name of a wait for this run, 1..128 bytes of printable ASCII, and returns how its children ended;
 // answered is false if it was not answered yet. ErrInvalidInput for a name out of bounds, one that was used in this
 // run, or inside a step; code task_consumed after the handler returned.
-func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error) {
+func (c *children) ask(ctx context.Context, wait string) (outcomes []engine.ChildOutcome, answered bool, err error) {
 	if err := validateName("wait", wait); err != nil {
 		return nil, false, err
 	}
@@ -77,58 +85,74 @@ func (c *children) Ask(ctx context.Context, wait string) (outcomes []engine.Chil
 		c.asked = map[string]struct{}{}
 	}
 	c.asked[wait] = struct{}{}
-	a, answered := c.answers[wait]
-	return a.outcomes, answered, a.err
+	if a, answered := c.answers[wait]; answered {
+		return a.outcomes, true, a.err
+	}
+	return nil, false, nil
 }
 
-// Want returns the error by which a handler asks to wait for children.
-func (c *children) Want(q engine.ChildWait, until *waithook.Wanted) error {
+// outcome is how a child had ended when its wait was over; known is false for one that the wait did not have. over is
+// false while this run has not seen the end of the wait.
+func (c *children) outcome(wait string, id flowfabric.ExecutionID) (o engine.ChildOutcome, over, known bool) {
+	c.t.mu.Lock()
+	defer c.t.mu.Unlock()
+	a := c.answers[wait]
+	if _, asked := c.asked[wait]; !asked || a == nil || a.err != nil {
+		return o, false, false
+	}
+	if a.byID == nil {
+		a.byID = make(map[flowfabric.ExecutionID]int, len(a.outcomes))
+		for i, o := range a.outcomes {
+			a.byID[o.ID] = i
+		}
+	}
+	i, known := a.byID[id]
+	if known {
+		o = a.outcomes[i]
+	}
+	return o, true, known
+}
+
+// want returns the error by which a handler asks to wait for children.
+func (c *children) want(q engine.ChildWait, until *waithook.Wanted) error {
 	c.t.mu.Lock()
 	defer c.t.mu.Unlock()
 	c.wanted = q.Name
-	return &taskhook.ChildWait{Wait: q, Until: until}
+	return &childWait{wait: q, until: until}
 }
 
-// Answered notes that enough children had ended at once: another run follows under the same hold.
-func (c *children) Answered(wait string, outcomes []engine.ChildOutcome) {
+// answered notes that enough children had ended at once: another run follows under the same hold.
+func (c *children) answered(wait string, outcomes []engine.ChildOutcome) {
 	c.t.mu.Lock()
 	defer c.t.mu.Unlock()
 	c.keep(wait, answer{outcomes: outcomes})
 }
 
-// Read reads the result of a child's attempt, nil if it is empty.
-func (c *children) Read(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, error) {
-	if c.t.cfg.Results == nil {
+// readResult reads the result of a child's attempt, nil if it is empty.
+func (t *Task) readResult(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) ([]byte, error) {
+	if t.cfg.Results == nil {
 		return nil, fmt.Errorf("read the result of %s: %w: the task has no reader of results", id,
 			flowfabric.ErrInvalidInput)
 	}
-	result, _, err := c.t.cfg.Results.ReadResult(ctx, id, attempt)
+	result, _, err := t.cfg.Results.ReadResult(ctx, id, attempt)
 	return result, err
 }
 
-// Check tells of executions that the handler did not make how those ended that have; an error for one that cannot be
-// waited for.
-func (c *children) Check(ctx context.Context, ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error) {
-	if c.t.cfg.Results == nil {
+// checkOthers tells of executions that the handler did not make how those ended that have; an error for one that
+// cannot be waited for.
+func (t *Task) checkOthers(ctx context.Context, ids []flowfabric.ExecutionID) ([]engine.ChildOutcome, error) {
+	if t.cfg.Results == nil {
 		return nil, fmt.Errorf(
 			"%w: the task works alone and can wait for nothing that it did not make; package fftest runs it",
 			flowfabric.ErrInvalidInput)
 	}
-	return c.t.cfg.Results.CheckAwaited(ctx, c.t.ID(), ids)
+	return t.cfg.Results.CheckAwaited(ctx, t.ID(), ids)
 }
 
-// Upstreams reads what those that the execution depends on came to; none of an execution that is in no flow.
-func (c *children) Upstreams(ctx context.Context) ([]engine.UpstreamOutcome, error) {
-	if c.t.cfg.Results == nil || c.t.Node() == "" {
-		return nil, nil
-	}
-	return c.t.cfg.Results.Upstreams(ctx, c.t.ID())
-}
-
-// Traced adds the tags by which the execution's trace goes on to those of a child, which are not changed.
-func (c *children) Traced(tags map[string]string) map[string]string {
+// traced adds the tags by which the execution's trace goes on to those of a child, which are not changed.
+func (t *Task) traced(tags map[string]string) map[string]string {
 	copied := false
-	for k, v := range c.t.cfg.Claim.Tags {
+	for k, v := range t.cfg.Claim.Tags {
 		if !strings.HasPrefix(k, limits.TraceTags) {
 			continue
 		}

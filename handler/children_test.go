@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/flow"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
@@ -39,9 +40,9 @@ func TestChildrenOutcomes(t *testing.T) {
 		"nothing":   {func(error) error { return nil }, handler.OutcomeFail},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := runOn(t, engine.Claim{}, nil, func(_ context.Context, task *handler.Task) (string, error) {
-				err := taskhook.ChildrenOf(task).Want(engine.ChildWait{Name: "w", Mode: engine.WaitFirst}, nil)
-				if !taskhook.IsChildWait(fmt.Errorf("x: %w", err)) || taskhook.IsChildWait(io.EOF) {
+			out, waits := waitsOn(t, engine.Claim{}, nil, func(_ context.Context, task *handler.Task) (string, error) {
+				err := handler.ChildrenOf(task).Want(engine.ChildWait{Name: "w", Mode: engine.WaitFirst}, nil)
+				if !handler.IsWait(fmt.Errorf("x: %w", err)) || handler.IsWait(io.EOF) {
 					t.Error("IsChildWait")
 				}
 				return "", c.also(err)
@@ -51,7 +52,7 @@ func TestChildrenOutcomes(t *testing.T) {
 			}
 			switch name {
 			case "alone":
-				if q, _ := out.Wait.(*engine.ChildWait); q == nil || q.Name != "w" || q.Mode != engine.WaitFirst ||
+				if q := waits.Children(); q == nil || q.Name != "w" || q.Mode != engine.WaitFirst ||
 					out.Kind.String() != "wait_children" {
 					t.Errorf("%+v", out)
 				}
@@ -76,26 +77,26 @@ func TestChildrenAnswers(t *testing.T) {
 		engine.StepChildren + "bad": []byte("?"), "step": []byte(`1`),
 	}}
 	out := runOn(t, claim, nil, func(ctx context.Context, task *handler.Task) (string, error) {
-		got, answered, err := taskhook.ChildrenOf(task).Ask(ctx, "a")
+		got, answered, err := handler.ChildrenOf(task).Ask(ctx, "a")
 		if err != nil || !answered || len(got) != 1 ||
 			got[0] != (engine.ChildOutcome{ID: child, Node: "x", Outcome: flowfabric.Completed, Attempt: 2}) {
 			t.Errorf("%+v, %v, %v", got, answered, err)
 		}
-		if _, answered, err := taskhook.ChildrenOf(task).Ask(ctx, "new"); answered || err != nil {
+		if _, answered, err := handler.ChildrenOf(task).Ask(ctx, "new"); answered || err != nil {
 			t.Error(answered, err)
 		}
-		if _, _, err := taskhook.ChildrenOf(task).Ask(ctx, "bad"); !errors.Is(err, flowfabric.ErrCorrupt) {
+		if _, _, err := handler.ChildrenOf(task).Ask(ctx, "bad"); !errors.Is(err, flowfabric.ErrCorrupt) {
 			t.Error(err)
 		}
 		for _, name := range []string{"a", "", strings.Repeat("x", 129), "a\n"} {
-			if _, _, err := taskhook.ChildrenOf(task).Ask(ctx, name); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			if _, _, err := handler.ChildrenOf(task).Ask(ctx, name); !errors.Is(err, flowfabric.ErrInvalidInput) {
 				t.Errorf("%q: %v", name, err)
 			}
 		}
 		if unused := task.UnusedSteps(); !slices.Equal(unused, []string{"children b", "step"}) {
 			t.Errorf("unused %q", unused)
 		}
-		taskhook.ChildrenOf(task).Answered("new", got)
+		handler.ChildrenOf(task).Answered("new", got)
 		return "", nil
 	})
 	if out.Kind != handler.OutcomeComplete {
@@ -112,19 +113,19 @@ func TestChildrenOfPasses(t *testing.T) {
 	bound := handler.Bind(handler.Define[string, string]("k"),
 		func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 			n++
-			_, answered, err := taskhook.ChildrenOf(t).Ask(ctx, "w")
+			_, answered, err := handler.ChildrenOf(t).Ask(ctx, "w")
 			if err != nil || answered {
 				return fmt.Sprint(answered), err
 			}
-			return "", taskhook.ChildrenOf(t).Want(engine.ChildWait{Name: "w"}, nil)
+			return "", handler.ChildrenOf(t).Want(engine.ChildWait{Name: "w"}, nil)
 		})
 	if out := bound.Run(context.Background(), task); out.Kind != handler.OutcomeChildren {
 		t.Errorf("%+v", out)
 	}
-	if _, _, err := taskhook.ChildrenOf(task).Ask(context.Background(), "w"); !errors.Is(err, denied.TaskConsumed) {
+	if _, _, err := handler.ChildrenOf(task).Ask(context.Background(), "w"); !errors.Is(err, denied.TaskConsumed) {
 		t.Error(err)
 	}
-	taskhook.ChildrenOf(task).Answered("w", nil)
+	handler.ChildrenOf(task).Answered("w", nil)
 	if out := bound.Run(context.Background(), task); string(out.Result) != `"true"` || n != 2 {
 		t.Errorf("%+v", out)
 	}
@@ -133,34 +134,37 @@ func TestChildrenOfPasses(t *testing.T) {
 	}
 }
 
+func in(name string) flow.Input[[]byte] { return flow.Input[[]byte]{Name: name} }
+
 // A member of a flow knows where it is and what it was given; others are in no flow.
 func TestMember(t *testing.T) {
 	alone := newTask(taskhook.Config{})
-	if _, ok := alone.Given("a"); ok || !alone.Flow().IsZero() || alone.Node() != "" || len(alone.Inputs()) != 0 {
+	if _, ok, _ := handler.Given(alone, in("a")); ok || !alone.Flow().IsZero() || alone.Node() != "" ||
+		len(alone.Inputs()) != 0 {
 		t.Error("a task in no flow says it is in one")
 	}
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(1))
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Flow: id, Node: "n",
 		Inputs: map[string][]byte{"b": []byte("1"), "a": nil},
 		Tags:   map[string]string{limits.TraceTags + "traceparent": "x", "team.name": "y"}}})
-	a, aok := task.Given("a")
-	b, bok := task.Given("b")
+	a, aok, _ := handler.Given(task, in("a"))
+	b, bok, _ := handler.Given(task, in("b"))
 	if task.Flow() != id || task.Node() != "n" || !slices.Equal(task.Inputs(), []string{"a", "b"}) || !aok || !bok ||
 		a != nil || string(b) != "1" {
 		t.Errorf("%v %q %q %q", task.Flow(), task.Inputs(), a, b)
 	}
 	own := map[string]string{"own.tag": "z"}
-	if got := taskhook.ChildrenOf(task).Traced(own); fmt.Sprint(got) != "map[otel.traceparent:x own.tag:z]" ||
+	if got := handler.ChildrenOf(task).Traced(own); fmt.Sprint(got) != "map[otel.traceparent:x own.tag:z]" ||
 		len(own) != 1 {
 		t.Errorf("%v, %v", got, own)
 	}
-	if got := taskhook.ChildrenOf(task).Traced(nil); fmt.Sprint(got) != "map[otel.traceparent:x]" {
+	if got := handler.ChildrenOf(task).Traced(nil); fmt.Sprint(got) != "map[otel.traceparent:x]" {
 		t.Error(got)
 	}
-	if got := taskhook.ChildrenOf(alone).Traced(nil); got != nil {
+	if got := handler.ChildrenOf(alone).Traced(nil); got != nil {
 		t.Error(got)
 	}
-	if _, err := taskhook.ChildrenOf(task).Read(t.Context(), flowfabric.NewExecutionID(1), 0); !errors.Is(err,
+	if _, err := handler.ChildrenOf(task).Read(t.Context(), flowfabric.NewExecutionID(1), 0); !errors.Is(err,
 		flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}

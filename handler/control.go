@@ -6,8 +6,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/taskhook"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // Permanent marks an error that no retry can repair: the execution fails at once, whatever its policy says, and
@@ -97,7 +95,7 @@ func is[E error](err error) bool {
 // deliberate reports an error that decides what is to follow. Category and RetryAfter only describe a failure.
 func deliberate(err error) bool {
 	return is[*permanentError](err) || is[denied.Lasting](err) || is[*delayError](err) || is[*cancelError](err) ||
-		is[*continueError](err) || suspend.IsWanted(err) || taskhook.IsChildWait(err)
+		is[*continueError](err) || IsWait(err)
 }
 
 // undecodable marks an error of a codec: a failure of category extractor_payload_decode, and a permanent one, since

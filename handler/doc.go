@@ -6,7 +6,8 @@
 //	                                                        │ claim
 //	worker   Middleware ─▶ Binding.Run ──Codec.Decode──▶ fn(ctx, *Task, In)
 //	                           │                            ├─ Task.Frame ──▶ frames of the attempt, in batches
-//	                           │                            └─ Step ──▶ flush frames, then one recorded value
+//	                           │                            ├─ Step ──▶ flush frames, then one recorded value
+//	                           │                            └─ Await, WaitChildren ──▶ an error to return
 //	                           ▼
 //	         (Out, error) ─classify─▶ Outcome ──▶ one fenced call of package runtime
 //

@@ -9,7 +9,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
@@ -33,9 +32,9 @@ const (
 	// OutcomeAbandon settles nothing: the execution is no longer this worker's, or its deadline has passed and
 	// the server ends it by itself. A worker that still holds it should release it.
 	OutcomeAbandon
-	// OutcomeSuspend gives up the lease until Outcome.Wait is answered; the attempt goes on then.
+	// OutcomeSuspend gives up the lease until the wait of the run is answered; the attempt goes on then.
 	OutcomeSuspend
-	// OutcomeChildren makes the children of Outcome.Wait and gives up the lease until enough of them have ended.
+	// OutcomeChildren makes the children of the run and gives up the lease until enough of them have ended.
 	OutcomeChildren
 	// OutcomeBlock puts the attempt back into its queue, which a budget closes: Outcome.Err is its [*OverBudgetError].
 	OutcomeBlock
@@ -63,9 +62,7 @@ type Outcome struct {
 	Delay   time.Duration
 	Failure Failure // OutcomeFail: within the bounds the server checks
 	Reason  string  // OutcomeCancel: at most 1 KiB
-	// OutcomeSuspend and OutcomeChildren: what is waited for; the runtime knows its type, which may change
-	Wait any
-	Err  error // what the handler returned, or why the execution is not its own; nil if complete
+	Err     error   // what the handler returned, or why the execution is not its own; nil if complete
 }
 
 // Failure is how an attempt ends that failed.
@@ -81,8 +78,8 @@ type Failure struct {
 }
 
 // Classify decides what an error of a handler means; a nil error is not one, and is reported as a failure. A nil task
-// is one that always holds its execution. [Binding.Run] calls it, and middleware that makes up an error of its own
-// may. In order:
+// is one that always holds its execution, and cannot wait. [Binding.Run] calls it, and middleware that makes up an
+// error of its own may. What a wait is for is kept with the task, so only the task's latest outcome can wait. In order:
 //
 //  1. The execution is not this worker's any more: OutcomeAbandon, whatever the error says.
 //  2. The context has ended with one of the root package's causes, and the error comes from that or is not one of
@@ -124,7 +121,7 @@ func Classify(ctx context.Context, t *Task, err error) Outcome {
 	if wanted, ok := errors.AsType[*waithook.Wanted](err); ok && !is[*permanentError](err) {
 		return suspended(t, wanted, err)
 	}
-	if wanted, ok := errors.AsType[*taskhook.ChildWait](err); ok && !is[*permanentError](err) {
+	if wanted, ok := errors.AsType[*childWait](err); ok && !is[*permanentError](err) {
 		return waitsForChildren(t, wanted, err)
 	}
 	if is[*waithook.Undecodable](err) {
@@ -167,21 +164,22 @@ func suspended(t *Task, wanted *waithook.Wanted, err error) Outcome {
 	if bad != nil {
 		return failed(codes.CategorySuspend, denied.Last(fmt.Errorf("wait %s: %w", wanted.Name, bad)))
 	}
-	return Outcome{Kind: OutcomeSuspend, Wait: &q, Err: err}
+	t.asksFor(waiting{suspension: &q})
+	return Outcome{Kind: OutcomeSuspend, Err: err}
 }
 
 // waitsForChildren is the outcome of a handler that waits for children, and perhaps for something else.
-func waitsForChildren(t *Task, wanted *taskhook.ChildWait, err error) Outcome {
-	q := wanted.Wait
-	if wanted.Until != nil {
-		out := suspended(t, wanted.Until, err)
-		until, ok := out.Wait.(*engine.Suspension)
-		if !ok {
+func waitsForChildren(t *Task, wanted *childWait, err error) Outcome {
+	q := wanted.wait
+	if wanted.until != nil {
+		out := suspended(t, wanted.until, err)
+		if out.Kind != OutcomeSuspend {
 			return out
 		}
-		q.Until, q.Park = until, false
+		q.Until, q.Park = (*taskWaits)(t).Suspension(), false
 	}
-	return Outcome{Kind: OutcomeChildren, Wait: &q, Err: err}
+	t.asksFor(waiting{children: &q})
+	return Outcome{Kind: OutcomeChildren, Err: err}
 }
 
 // fromContext reports an error that a handler returns because its context ended.

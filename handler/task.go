@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/internal/waits"
 )
 
@@ -36,12 +34,19 @@ type Task struct {
 	stopped *stop               // by a budget
 	refused error               // the server says that another process holds the execution
 	waits   *waits.Run          // nil until it is needed: most handlers never wait
+	asks    *waiting            // what this run waits for, by its outcome; nil: nothing
 	kids    children
 	policy  *flowfabric.RetryPolicy // of the execution, once it was asked for
 	barred  error                   // why this run has no steps, waits and children; nil: it has
 }
 
-// newTask builds the task of one claimed execution. It starts nothing and needs no closing.
+// NewTask makes the task of one claimed execution, for the packages of this module: others get theirs from a worker, or
+// run a handler without one ([Binding.Run]). It starts nothing and needs no closing.
+func NewTask(cfg taskhook.Config) (*Task, taskhook.Waits) {
+	t := newTask(cfg)
+	return t, (*taskWaits)(t)
+}
+
 func newTask(cfg taskhook.Config) *Task {
 	if cfg.Claim == nil {
 		cfg.Claim = &engine.Claim{}
@@ -111,19 +116,6 @@ func (t *Task) Flow() flowfabric.FlowID { return t.cfg.Claim.Flow }
 // Node is the name of the execution in its flow, "" without one.
 func (t *Task) Node() string { return t.cfg.Claim.Node }
 
-// Given is the result that an upstream in the flow left under the name of an input, encoded; ok is false if there is
-// none. An empty result is nil. It must not be changed. Handlers use flow.Input, which decodes it.
-func (t *Task) Given(input string) (result []byte, ok bool) {
-	result, ok = t.cfg.Claim.Inputs[input]
-	return result, ok
-}
-
-// Inputs are the names of the inputs that were given, sorted.
-func (t *Task) Inputs() []string { return slices.Sorted(maps.Keys(t.cfg.Claim.Inputs)) }
-
-// Codec is that of the definition whose handler runs.
-func (t *Task) Codec() Codec { return t.valueCodec() }
-
 // Retries is how many retries the execution has used so far; the first attempt has 0.
 func (t *Task) Retries() int { return t.cfg.Claim.Retries }
 
@@ -133,19 +125,7 @@ func (t *Task) Continues() int { return t.cfg.Claim.Continues }
 // CreatedAt is when the execution was created, by the server's clock.
 func (t *Task) CreatedAt() time.Time { return t.cfg.Claim.CreatedAt }
 
-func init() {
-	taskhook.New = func(cfg taskhook.Config) any { return newTask(cfg) }
-	taskhook.Undecodable = undecodable
-	taskhook.ChildrenOf = func(task any) taskhook.Children { return &task.(*Task).kids }
-	waithook.Of = func(task any) any {
-		if t, ok := task.(*Task); ok {
-			return t.ownWaits()
-		}
-		return nil
-	}
-}
-
-// ownWaits is what package suspend knows of this task.
+// ownWaits is what the task knows of waits for signals, messages and operators.
 func (t *Task) ownWaits() *waits.Run {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,8 +137,8 @@ func (t *Task) ownWaits() *waits.Run {
 	return t.waits
 }
 
-// waiting is what the task knows of waits, nil when there is nothing to know.
-func (t *Task) waiting() *waits.Run {
+// knownWaits is what the task knows of waits, nil when there is nothing to know.
+func (t *Task) knownWaits() *waits.Run {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waits
@@ -166,7 +146,7 @@ func (t *Task) waiting() *waits.Run {
 
 // wanted says which wait this run has asked for, "" for none.
 func (t *Task) wanted() string {
-	if waits := t.waiting(); waits != nil && waits.Wanted() != "" {
+	if waits := t.knownWaits(); waits != nil && waits.Wanted() != "" {
 		return "wait " + waits.Wanted()
 	}
 	t.mu.Lock()
@@ -222,7 +202,7 @@ func (t *Task) lost(ctx context.Context) error {
 func (t *Task) begin(codec Codec, takes func(any) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.codec, t.takes, t.ended, t.stopped = codec, takes, false, nil
+	t.codec, t.takes, t.ended, t.stopped, t.asks = codec, takes, false, nil, nil
 	if t.spending != nil {
 		t.spending.closed = false
 	}

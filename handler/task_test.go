@@ -145,4 +145,7 @@ func TestOwnStream(t *testing.T) {
 }
 
 // newTask is a task as a worker makes it.
-func newTask(cfg taskhook.Config) *handler.Task { return taskhook.New(cfg).(*handler.Task) }
+func newTask(cfg taskhook.Config) *handler.Task {
+	task, _ := handler.NewTask(cfg)
+	return task
+}

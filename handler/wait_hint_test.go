@@ -19,7 +19,7 @@ import (
 func TestALostWaitIsExplained(t *testing.T) {
 	out := runOn(t, engine.Claim{}, tokenkeys.Development(),
 		func(ctx context.Context, task *handler.Task) (string, error) {
-			_, err := suspend.Await[bool](ctx, task, "go")
+			_, err := handler.Await[bool](ctx, task, "go")
 			return "", fmt.Errorf("oops: %v", err)
 		})
 	if out.Kind != handler.OutcomeFail || !strings.Contains(out.Failure.Reason, "wait go had asked to suspend") {
@@ -35,7 +35,7 @@ func TestARenamedWaitIsTold(t *testing.T) {
 		Keyring: tokenkeys.Development(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	out := handler.Bind(handler.Define[string, bool]("k"),
 		func(ctx context.Context, t *handler.Task, _ string) (bool, error) {
-			return suspend.Await[bool](ctx, t, "new")
+			return handler.Await[bool](ctx, t, "new")
 		}).Run(t.Context(), task)
 	if out.Kind != handler.OutcomeSuspend || !strings.Contains(log.String(), "wait=old") {
 		t.Errorf("%s, log %q", out.Kind, log.String())

@@ -37,13 +37,21 @@ func kept(name, cause string) []byte {
 func runOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring,
 	fn func(context.Context, *handler.Task) (string, error)) handler.Outcome {
 	t.Helper()
+	out, _ := waitsOn(t, claim, keyring, fn)
+	return out
+}
+
+// waitsOn is runOn, and what the run waits for.
+func waitsOn(t *testing.T, claim engine.Claim, keyring *tokenkeys.Keyring,
+	fn func(context.Context, *handler.Task) (string, error)) (handler.Outcome, taskhook.Waits) {
+	t.Helper()
 	logger, _ := quiet()
 	claim.Input = []byte(`"x"`)
-	task := newTask(taskhook.Config{Claim: &claim, Keyring: keyring, Logger: logger})
+	task, waits := handler.NewTask(taskhook.Config{Claim: &claim, Keyring: keyring, Logger: logger})
 	return handler.Bind(handler.Define[string, string]("k"),
 		func(ctx context.Context, t *handler.Task, _ string) (string, error) {
 			return fn(ctx, t)
-		}).Run(context.Background(), task)
+		}).Run(context.Background(), task), waits
 }
 
 // What the error of a wait makes of a run: alone, wrapped, joined, and against what else a handler can ask for.
@@ -64,16 +72,16 @@ func TestWaitOutcomes(t *testing.T) {
 		"text only": {func(err error) error { return errors.New(err.Error()) }, handler.OutcomeFail},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := runOn(t, engine.Claim{}, tokenkeys.Development(),
+			out, waits := waitsOn(t, engine.Claim{}, tokenkeys.Development(),
 				func(ctx context.Context, task *handler.Task) (string, error) {
-					_, err := suspend.Await[string](ctx, task, "go", suspend.Within(time.Hour),
+					_, err := handler.Await[string](ctx, task, "go", suspend.Within(time.Hour),
 						suspend.Because(suspend.ReasonReview))
 					return "", c.also(err)
 				})
 			if out.Kind != c.want || out.Err == nil {
 				t.Fatalf("got %s", show(out))
 			}
-			if q, _ := out.Wait.(*engine.Suspension); c.want == handler.OutcomeSuspend && (q == nil || q.Name != "go" ||
+			if q := waits.Suspension(); c.want == handler.OutcomeSuspend && (q == nil || q.Name != "go" ||
 				q.Timeout != time.Hour || q.Reason != string(suspend.ReasonReview) ||
 				q.Behaviour != string(suspend.Fail) || len(q.Bindings) != 1 || q.Bindings[0].Key != "go" ||
 				q.Bindings[0].Digest == "") {
@@ -86,7 +94,7 @@ func TestWaitOutcomes(t *testing.T) {
 // Waits that cannot be: what they fail with.
 func TestWaitRefusals(t *testing.T) {
 	await := func(ctx context.Context, task *handler.Task) (string, error) {
-		return suspend.Await[string](ctx, task, "go")
+		return handler.Await[string](ctx, task, "go")
 	}
 	for name, c := range map[string]struct {
 		keyring  *tokenkeys.Keyring
@@ -105,7 +113,7 @@ func TestWaitRefusals(t *testing.T) {
 		"pending inside a step": {tokenkeys.Development(),
 			func(ctx context.Context, task *handler.Task) (string, error) {
 				return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) {
-					_, err := suspend.Pending(ctx, task, "go", time.Hour)
+					_, err := task.Pending(ctx, "go", time.Hour)
 					return "", err
 				})
 			}, codes.CategoryHandlerError, "waitpoint go is inside step s"},
@@ -125,10 +133,10 @@ func TestWaitRefusals(t *testing.T) {
 			}
 		})
 	}
-	if out := runOn(t, engine.Claim{}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
-		_, err := suspend.Wait(ctx, task, "go", suspend.Operator())
+	if out, waits := waitsOn(t, engine.Claim{}, nil, func(ctx context.Context, task *handler.Task) (string, error) {
+		_, err := task.Wait(ctx, "go", suspend.Operator())
 		return "", err
-	}); out.Kind != handler.OutcomeSuspend || len(out.Wait.(*engine.Suspension).Bindings) != 0 {
+	}); out.Kind != handler.OutcomeSuspend || len(waits.Suspension().Bindings) != 0 {
 		t.Errorf("an operator's wait needs no keys: %s", show(out))
 	}
 }
@@ -141,23 +149,24 @@ func TestWaitsOfEarlierPasses(t *testing.T) {
 		"step": []byte(`1`),
 	}}
 	var unused []string
-	out := runOn(t, claim, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string, error) {
+	out, waits := waitsOn(t, claim, tokenkeys.Development(), func(ctx context.Context, task *handler.Task) (string,
+		error) {
 		unused = task.UnusedSteps()
-		first, err := suspend.Wait(ctx, task, "first", suspend.Signal("first"))
+		first, err := task.Wait(ctx, "first", suspend.Signal("first"))
 		if err != nil || first.By != "bob" || first.Cause != "operator" {
 			t.Errorf("first: %+v, %v", first, err)
 		}
-		second, err := suspend.Await[string](ctx, task, "second")
+		second, err := handler.Await[string](ctx, task, "second")
 		if err != nil || second != "2" {
 			t.Errorf("second: %q, %v", second, err)
 		}
 		if got := task.UnusedSteps(); !slices.Equal(got, []string{"step", "wait gone"}) {
 			t.Errorf("unused later %q", got)
 		}
-		_, err = suspend.Await[string](ctx, task, "third")
+		_, err = handler.Await[string](ctx, task, "third")
 		return "", err
 	})
-	if out.Kind != handler.OutcomeSuspend || out.Wait.(*engine.Suspension).Name != "third" {
+	if out.Kind != handler.OutcomeSuspend || waits.Suspension().Name != "third" {
 		t.Errorf("got %s", show(out))
 	}
 	if !slices.Equal(unused, []string{"step", "wait first", "wait gone", "wait second"}) {
@@ -165,7 +174,7 @@ func TestWaitsOfEarlierPasses(t *testing.T) {
 	}
 	out = runOn(t, engine.Claim{Resume: &suspend.Result{Name: "go", Cause: "operator", By: "bob"}}, nil,
 		func(ctx context.Context, task *handler.Task) (string, error) {
-			return suspend.Await[string](ctx, task, "go")
+			return handler.Await[string](ctx, task, "go")
 		})
 	if !errors.Is(out.Err, flowfabric.ErrNoSignal) || !out.Failure.Permanent {
 		// the next attempt would be told the same
@@ -181,15 +190,15 @@ func TestWaitAfterTheHandler(t *testing.T) {
 			runOn(t, engine.Claim{}, tokenkeys.Development(),
 				func(_ context.Context, task *handler.Task) (string, error) {
 					if looks {
-						suspend.Resumed(task)
+						task.Resumed()
 					}
 					late = task
 					return "", nil
 				})
-			if _, err := suspend.Await[string](t.Context(), late, "go"); !errors.Is(err, denied.TaskConsumed) {
+			if _, err := handler.Await[string](t.Context(), late, "go"); !errors.Is(err, denied.TaskConsumed) {
 				t.Errorf("await: %v", err)
 			}
-			if _, err := suspend.Pending(t.Context(), late, "go", time.Hour); !errors.Is(err, denied.TaskConsumed) {
+			if _, err := late.Pending(t.Context(), "go", time.Hour); !errors.Is(err, denied.TaskConsumed) {
 				t.Errorf("pending: %v", err)
 			}
 		})

@@ -148,7 +148,7 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 			}); err != nil {
 				return "", err
 			}
-			answer, err := suspend.Await[string](ctx, t, "approval")
+			answer, err := handler.Await[string](ctx, t, "approval")
 			return answer, err
 		}),
 		handler.Bind(handler.Define[json.RawMessage, string]("drafts", flowfabric.Retries(1)),
@@ -159,7 +159,7 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 				if t.Attempt() == 1 {
 					return "", handler.RetryAfter(0, errors.New("no ink"))
 				}
-				answer, err := suspend.Await[string](ctx, t, "approval")
+				answer, err := handler.Await[string](ctx, t, "approval")
 				if err != nil {
 					return "", err
 				}
@@ -167,7 +167,7 @@ func newAPI(t *testing.T, change ...func(*Config)) *api {
 			}),
 		handler.Bind(handler.Define[json.RawMessage, suspend.Answer]("decides"),
 			func(ctx context.Context, t *handler.Task, _ json.RawMessage) (suspend.Answer, error) {
-				return suspend.Ask(ctx, t, "ship",
+				return t.Ask(ctx, "ship",
 					suspend.Question{Title: "Ship it?", Text: "42 tests", Assignee: "ops",
 						Choices: []suspend.Choice{{Name: "go", Label: "Ship"}, {Name: "stop"}}})
 			}))

@@ -88,7 +88,8 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 		flow.Other(set, o.Name, anything, id)
 		others = append(others, id)
 	}
-	q, err := flowplan.ChildrenOf(set, f.Execution, s.Continues, s.Route.Namespace)
+	q, err := set.Plan(flowplan.Parent{Execution: f.Execution, Continues: s.Continues,
+		Namespace: s.Route.Namespace}).Request()
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func New(cfg Config) (*Handler, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	h := &Handler{cfg: cfg, admin: cfg.Admin, client: cfg.Admin.Client(), conn: link.Of(cfg.Admin.Client()),
+	h := &Handler{cfg: cfg, admin: cfg.Admin, client: cfg.Admin.Client(), conn: cfg.Admin.Client().Link(),
 		workers: workers{known: map[string]*workerSession{}}, mux: http.NewServeMux(),
 		actions: map[string]map[string]*route{}, cross: http.NewCrossOriginProtection(), failed: newLimiter(),
 		sampler: newSampler(cfg.Admin), sharing: sharing{answers: map[string]*sharedAnswer{}}, routes: routes,

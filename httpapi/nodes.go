@@ -39,7 +39,7 @@ func (n *nodeBody) options(c *call, place string, nodes map[string]flow.Source[[
 			return nil, invalid(place+"/inputs/"+name, "no node before it is called %.64q", from)
 		}
 		given[from] = true
-		opts = append(opts, flow.NewInput[[]byte](name).From(node))
+		opts = append(opts, flow.Input[[]byte]{Name: name}.From(node))
 	}
 	for i, from := range n.After {
 		node := nodes[from]

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -81,7 +82,7 @@ func (b *suspendBody) on(name string, cond suspend.Condition) (*waithook.Wanted,
 	if b.OnTimeout != "" {
 		opts = append(opts, suspend.OnTimeout(suspend.Behaviour(b.OnTimeout)))
 	}
-	asked := suspend.On(cond, opts...)
+	asked := handler.On(cond, opts...)
 	w, ok := errors.AsType[*waithook.Wanted](asked)
 	if !ok {
 		return nil, asked

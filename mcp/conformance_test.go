@@ -59,7 +59,7 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 	tampered := handler.Define[struct{}, string]("test_input_required_result_tampered_state", flowfabric.Retries(0))
 	rounds := handler.Define[struct{}, string]("test_input_required_result_multi_round", flowfabric.Retries(0))
 	waits := func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
-		answer, err := suspend.Await[okay](ctx, t, "ok")
+		answer, err := handler.Await[okay](ctx, t, "ok")
 		return fmt.Sprintf("ok: %v", answer.OK), err
 	}
 	region := handler.Define[json.RawMessage, string]("test_region", flowfabric.Retries(0))
@@ -96,25 +96,25 @@ func conformanceKinds() (bindings []handler.Binding, kinds []mcp.Kind) {
 			handler.Plain(func(context.Context, struct{}) (string, error) { return "", errors.New("it fails") })),
 		handler.Bind(protocol, handler.Plain(func(context.Context, struct{}) (string, error) { panic("it panics") })),
 		handler.Bind(remove, func(ctx context.Context, t *handler.Task, in file) (string, error) {
-			answer, err := suspend.Await[confirmed](ctx, t, "confirm")
+			answer, err := handler.Await[confirmed](ctx, t, "confirm")
 			return fmt.Sprintf("%s deleted: %v", in.Filename, answer.Confirm), err
 		}),
 		handler.Bind(multi, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
-			r, err := suspend.Wait(ctx, t, "both", suspend.AllOf(suspend.Signal("first"), suspend.Signal("second")))
+			r, err := t.Wait(ctx, "both", suspend.AllOf(suspend.Signal("first"), suspend.Signal("second")))
 			return fmt.Sprintf("%d answers", len(r.Signals)), err
 		}),
 		handler.Bind(elicit, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
-			answer, err := suspend.Await[hello](ctx, t, "user_name")
+			answer, err := handler.Await[hello](ctx, t, "user_name")
 			return "Hello, " + answer.Name + "!", err
 		}),
 		handler.Bind(state, waits),
 		handler.Bind(tampered, waits),
 		handler.Bind(rounds, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
-			who, err := suspend.Await[hello](ctx, t, "step1")
+			who, err := handler.Await[hello](ctx, t, "step1")
 			if err != nil {
 				return "", err
 			}
-			what, err := suspend.Await[paint](ctx, t, "step2")
+			what, err := handler.Await[paint](ctx, t, "step2")
 			return who.Name + " likes " + what.Color, err
 		}),
 		handler.Bind(region,

@@ -38,8 +38,8 @@
 //
 // # Questions
 //
-// What an execution waits for is an elicitation, a form: each open waitpoint with the choices of suspend.Ask, with
-// the fields that [Waitpoint] declares for its key, or with one text; and so the mailbox of suspend.Receive.
+// What an execution waits for is an elicitation, a form: each open waitpoint with the choices of handler.Task.Ask, with
+// the fields that [Waitpoint] declares for its key, or with one text; and so the mailbox of handler.Receive.
 // Declining presses the choice named reject, if there is one. Dismissing a question leaves it open.
 //
 // Answers to waitpoints are delivered as client.Approve delivers them, under the name of the caller. So the caller's

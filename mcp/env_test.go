@@ -68,17 +68,17 @@ func bindings() []handler.Binding {
 		}),
 		handler.Bind(shout, handler.Plain(func(_ context.Context, in string) (string, error) { return in + "!", nil })),
 		handler.Bind(publish, func(ctx context.Context, t *handler.Task, in Topic) (string, error) {
-			answer, err := suspend.Ask(ctx, t, "approval", suspend.Question{Title: "Publish " + in.Topic + "?"})
+			answer, err := t.Ask(ctx, "approval", suspend.Question{Title: "Publish " + in.Topic + "?"})
 			return cmp.Or(answer.Choice+" by "+answer.By+": "+answer.Comment, "-"), err
 		}),
 		handler.Bind(sign, func(ctx context.Context, t *handler.Task, _ struct{}) (Sign, error) {
-			return suspend.Await[Sign](ctx, t, "signature")
+			return handler.Await[Sign](ctx, t, "signature")
 		}),
 		handler.Bind(note, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
-			return suspend.Await[string](ctx, t, "note")
+			return handler.Await[string](ctx, t, "note")
 		}),
 		handler.Bind(duo, func(ctx context.Context, t *handler.Task, _ struct{}) ([]string, error) {
-			r, err := suspend.Wait(ctx, t, "both", suspend.AllOf(suspend.Signal("first"), suspend.Signal("second")))
+			r, err := t.Wait(ctx, "both", suspend.AllOf(suspend.Signal("first"), suspend.Signal("second")))
 			var answers []string
 			for _, s := range r.Signals {
 				answers = append(answers, s.WaitpointKey+"="+string(s.Payload))
@@ -88,7 +88,7 @@ func bindings() []handler.Binding {
 		handler.Bind(chat, func(ctx context.Context, t *handler.Task, _ struct{}) (string, error) {
 			var said string
 			for {
-				word, err := suspend.Receive[string](ctx, t, "turn")
+				word, err := handler.Receive[string](ctx, t, "turn")
 				if err != nil || word == "bye" {
 					return said, err
 				}

@@ -38,12 +38,12 @@ var (
 )
 
 func publishDraft(ctx context.Context, t *handler.Task, in Draft) (string, error) {
-	answer, err := suspend.Ask(ctx, t, "editor", suspend.Question{Title: "Publish the article about " + in.Topic + "?"})
+	answer, err := t.Ask(ctx, "editor", suspend.Question{Title: "Publish the article about " + in.Topic + "?"})
 	return answer.Choice, err
 }
 
 func critique(ctx context.Context, t *handler.Task, _ Draft) (Review, error) {
-	return suspend.Await[Review](ctx, t, "review")
+	return handler.Await[Review](ctx, t, "review")
 }
 
 // Serve mounts the tools at /mcp.

@@ -46,8 +46,8 @@ func (a ask) check() error {
 	return nil
 }
 
-// Waitpoint says what is asked where the handler waits without a question: with suspend.Await or suspend.Wait, of
-// which key is the key of the waitpoint, or with suspend.Receive, of which it is the mailbox. Asked is message, with
+// Waitpoint says what is asked where the handler waits without a question: with handler.Await or handler.Task.Wait, of
+// which key is the key of the waitpoint, or with handler.Receive, of which it is the mailbox. Asked is message, with
 // a form of the fields of T, which the payload becomes. T is a struct of texts, numbers and booleans, or one of these
 // alone. Without this one text is asked for.
 func Waitpoint[T any](key, message string) ToolOption {

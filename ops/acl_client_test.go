@@ -200,6 +200,7 @@ var methods = []method{
 	}},
 
 	{"Client.Ping", true, func(s *stage, c *client.Client) error { return c.Ping(s.ctx) }},
+	{"Client.Link", true, func(_ *stage, c *client.Client) error { return c.Link().Closed() }},
 	{"Client.Get", true, func(s *stage, c *client.Client) error { return second(c.Get(s.ctx, s.waiting().ID())) }},
 	{"Client.Steps", true, func(s *stage, c *client.Client) error { return second(c.Steps(s.ctx, s.waiting().ID())) }},
 	{"Client.StepValue", true, func(s *stage, c *client.Client) error {

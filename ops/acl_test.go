@@ -352,7 +352,7 @@ func do(ctx context.Context, task *handler.Task, in string) (string, error) {
 		}
 		return in, nil
 	}
-	token, err := suspend.Pending(ctx, task, "go", time.Minute)
+	token, err := task.Pending(ctx, "go", time.Minute)
 	if err != nil {
 		return "", err
 	}
@@ -363,9 +363,9 @@ func do(ctx context.Context, task *handler.Task, in string) (string, error) {
 	}); err != nil {
 		return "", err
 	}
-	out, err := suspend.Await[string](ctx, task, "go")
+	out, err := handler.Await[string](ctx, task, "go")
 	if err == nil {
-		_, err = suspend.Receive[string](ctx, task, "user")
+		_, err = handler.Receive[string](ctx, task, "user")
 	}
 	return out, err
 }

@@ -17,13 +17,13 @@ import (
 // children makes the calls of a handler that waits for children. It returns true when the wait is over already: the
 // hold is kept and the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the
 // attempt waits, or why not.
-func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **suspend.Result) (again bool) {
+func (j *job) children(outcome *handler.Outcome, waits taskhook.Waits, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // as in suspend
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
 	}
-	q, ok := outcome.Wait.(*engine.ChildWait)
-	if !ok {
+	q := waits.Children()
+	if q == nil {
 		*outcome = refusedOutcome("wait for children", errNothingToWaitFor)
 		return false
 	}
@@ -35,13 +35,12 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 	}
 	switch {
 	case err == nil && reply.Satisfied:
-		taskhook.ChildrenOf(task).Answered(q.Name, reply.Outcomes)
+		waits.Answered(q.Name, reply.Outcomes)
 		*resume = nil
 		j.jobs.metrics.settle(j.route.Kind, "satisfied", "")
 		return true
 	case err == nil && q.Until != nil:
-		*outcome = handler.Outcome{Kind: handler.OutcomeSuspend, Wait: q.Until, Err: outcome.Err}
-		return j.suspend(outcome, task, resume) && j.outcomes(outcome, task, q.Name)
+		return j.suspendOn(q.Until, outcome, waits, resume) && j.outcomes(outcome, waits, q.Name)
 	case err == nil:
 		*outcome = handler.Outcome{Kind: handler.OutcomeChildren, Err: outcome.Err}
 	case errors.Is(err, denied.FlowCancelled): // whatever its policy says of those that run: it lets nobody wait
@@ -65,14 +64,14 @@ func (j *job) children(outcome *handler.Outcome, task *handler.Task, resume **su
 }
 
 // outcomes asks how the children of a wait were that a suspension ended at once. It returns false when nobody answers.
-func (j *job) outcomes(outcome *handler.Outcome, task *handler.Task, name string) bool {
+func (j *job) outcomes(outcome *handler.Outcome, waits taskhook.Waits, name string) bool {
 	// it was recorded: nothing is waited for
 	reply, err := j.waited(engine.ChildWait{Name: name, Mode: engine.WaitAll, Park: true})
 	if err != nil {
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
 	}
-	taskhook.ChildrenOf(task).Answered(name, reply.Outcomes)
+	waits.Answered(name, reply.Outcomes)
 	return true
 }
 

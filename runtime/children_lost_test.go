@@ -54,12 +54,12 @@ func many(runs *atomic.Int64) []handler.Binding {
 				for i := range kids {
 					kids[i] = flow.Child(set, fmt.Sprint("c", i), child, i)
 				}
-				if err := set.Wait(ctx, task); err != nil {
+				if err := task.WaitChildren(ctx, set); err != nil {
 					return "", err
 				}
 				sum := 0
 				for _, k := range kids {
-					v, err := k.Result(ctx, task)
+					v, err := handler.ChildResult(ctx, task, k)
 					if err != nil {
 						return "", err
 					}

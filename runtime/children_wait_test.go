@@ -41,15 +41,15 @@ func TestChildrenFailFast(t *testing.T) {
 				good, open := flow.Child(set, "good", echo, "x"),
 					flow.Child(set, "open", slowly, "", flowfabric.Priority(9))
 				bad := flow.Child(set, "bad", broken, "no", flow.After(good))
-				if err := set.Wait(ctx, task); err != nil {
+				if err := task.WaitChildren(ctx, set); err != nil {
 					return "", err
 				}
-				_, failed := bad.Result(ctx, task)
-				_, never := open.Result(ctx, task)
+				_, failed := handler.ChildResult(ctx, task, bad)
+				_, never := handler.ChildResult(ctx, task, open)
 				if !errors.Is(failed, flowfabric.ErrFailed) || !errors.Is(never, denied.NotTerminal) {
 					return "", fmt.Errorf("%w, %w", failed, never)
 				}
-				return fmt.Sprint(good.Outcome(task), " ", bad.Outcome(task)), nil
+				return fmt.Sprint(handler.ChildOutcome(task, good), " ", handler.ChildOutcome(task, bad)), nil
 			}))...)
 		id := w.submitKind("parent", "")
 		if s := w.reach(id, codes.Completed, codes.Failed); w.result(id, 1) != `"completed failed"` {
@@ -70,12 +70,12 @@ func TestChildrenOrSomethingElse(t *testing.T) {
 				set := flow.Children("parts", flow.First())
 				kind := map[bool]*handler.Definition[string, string]{true: echo, false: slowly}[in == "children"]
 				child := flow.Child(set, "c", kind, "x")
-				r, err := set.WaitOr(ctx, task, suspend.AnyOf(suspend.Signal("stop"), suspend.Mailbox("user")))
+				r, err := task.WaitChildrenOr(ctx, set, suspend.AnyOf(suspend.Signal("stop"), suspend.Mailbox("user")))
 				if err != nil {
 					return "", err
 				}
-				messages, err := suspend.Drain(ctx, task, "user")
-				return fmt.Sprint(r.Cause, len(r.Signals), len(messages), child.Outcome(task)), err
+				messages, err := task.Drain(ctx, "user")
+				return fmt.Sprint(r.Cause, len(r.Signals), len(messages), handler.ChildOutcome(task, child)), err
 			}))...)
 		for in, want := range map[string]string{"children": `"children0 0completed"`, "signal": `"signal1 0"`,
 			"message": `"message0 1"`, "operator": `"operator0 0"`} {
@@ -111,11 +111,11 @@ func TestChildrenAndAnOperator(t *testing.T) {
 			handler.Bind(parent, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 				set := flow.Children("parts", flow.CancelRemaining())
 				child := flow.Child(set, "c", slowly, "")
-				err := set.Wait(ctx, task, suspend.ResumeAfter(0))
+				err := task.WaitChildren(ctx, set, suspend.ResumeAfter(0))
 				if !errors.Is(err, flowfabric.ErrNoSignal) {
 					return "", err
 				}
-				return "told " + string(child.Outcome(task)), nil
+				return "told " + string(handler.ChildOutcome(task, child)), nil
 			}))
 		id := w.submitKind("parent", "")
 		w.reach(id, codes.AwaitingChildren)

@@ -21,14 +21,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/runtime"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // submitFlow makes a flow of at most 100 members and releases it.
 func (w *env) submitFlow(f *flow.Flow) flowfabric.FlowID {
 	w.Helper()
 	id := flowfabric.FlowID(flowfabric.NewExecutionID(uint16(time.Now().UnixNano() % 4)))
-	plan, err := flowplan.Of(f, id, flowfabric.Start{Namespace: "default", Creator: "test"})
+	plan, err := f.Plan(flowplan.Request{Flow: id, Start: flowfabric.Start{Namespace: "default", Creator: "test"}})
 	must.No(w, err)
 	_, err = w.engine.CreateFlow(w.ctx,
 		engine.NewFlow{ID: id, Namespace: "default", Kind: plan.Kind, Digest: plan.Digest, Tags: plan.Tags,
@@ -64,9 +63,9 @@ var (
 	broken = handler.Define[string, string]("broken", flowfabric.Retries(0))
 	parent = handler.Define[string, string]("parent", flowfabric.Retries(0))
 
-	left  = flow.NewInput[string]("left")
-	right = flow.NewInput[string]("right")
-	empty = flow.NewInput[[]byte]("empty")
+	left  = flow.Input[string]{Name: "left"}
+	right = flow.Input[string]{Name: "right"}
+	empty = flow.Input[[]byte]{Name: "empty"}
 )
 
 func echoes() []handler.Binding {
@@ -85,16 +84,17 @@ func TestFlowDiamond(t *testing.T) {
 		middle, join := handler.Define[string, string]("middle"), handler.Define[string, string]("join")
 		w.start(runtime.Config{}, append(echoes(),
 			handler.Bind(middle, func(_ context.Context, t *handler.Task, in string) (string, error) {
-				from, err := left.Need(t)
+				from, err := handler.Need(t, left)
 				return from + in, err
 			}),
 			handler.Bind(join, func(_ context.Context, t *handler.Task, _ string) (string, error) {
-				l, lok, lerr := left.Get(t)
-				r, rok, rerr := right.Get(t)
-				e, eok, eerr := empty.Get(t)
-				_, other, oerr := flow.NewInput[string]("other").Get(t)
-				if _, _, err := flow.NewInput[int]("left").Get(t); err == nil || handler.Classify(context.Background(),
-					t, err).Failure.Category != codes.CategoryDecode {
+				l, lok, lerr := handler.Given(t, left)
+				r, rok, rerr := handler.Given(t, right)
+				e, eok, eerr := handler.Given(t, empty)
+				_, other, oerr := handler.Given(t, flow.Input[string]{Name: "other"})
+				if _, _, err := handler.Given(t, (flow.Input[int]{Name: "left"})); err == nil ||
+					handler.Classify(context.Background(),
+						t, err).Failure.Category != codes.CategoryDecode {
 					return "", fmt.Errorf("a string decodes into an int: %w", err)
 				}
 				return fmt.Sprintf("%s %s %d %v %v %v %v %v %s %v", l, r, len(e), lok, rok, eok, other, t.Inputs(),
@@ -143,7 +143,7 @@ func TestFlowRace(t *testing.T) {
 			handler.Bind(join, func(_ context.Context, t *handler.Task, _ string) (string, error) {
 				var got []string
 				for _, name := range t.Inputs() {
-					v, err := flow.NewInput[string](name).Need(t)
+					v, err := handler.Need(t, flow.Input[string]{Name: name})
 					if err != nil {
 						return "", err
 					}
@@ -155,7 +155,7 @@ func TestFlowRace(t *testing.T) {
 		x := flow.Add(f, "x", racer, "slow")
 		y := flow.Add(f, "y", racer, "fast")
 		z := flow.Add(f, "z", racer, "slow")
-		in := func(n *flow.Node[string]) flow.NodeOption { return flow.NewInput[string](n.Name()).From(n) }
+		in := func(n *flow.Node[string]) flow.NodeOption { return flow.Input[string]{Name: n.Name()}.From(n) }
 		j := flow.Add(f, "join", join, "", in(x), in(y), in(z), flow.AnyOf(), flow.CancelRemaining())
 		id := w.submitFlow(f)
 		for range 3 {
@@ -213,7 +213,7 @@ func TestChildrenAll(t *testing.T) {
 				c := flow.Child(first, "c", broken, "oh")
 				d := flow.Child(first, "d", echo, "d", left.From(c))
 				e := flow.Child(first, "e", nobody, "e")
-				if err := first.Wait(ctx, task); err != nil {
+				if err := task.WaitChildren(ctx, first); err != nil {
 					return "", fmt.Errorf("wrapped: %w", err)
 				}
 				if _, err := handler.Step(ctx, task, "step", func(context.Context) (int64, error) {
@@ -223,15 +223,15 @@ func TestChildrenAll(t *testing.T) {
 				}
 				second := flow.Children("second")
 				f := flow.Child(second, "a", echo, "f")
-				if err := second.Wait(ctx, task); err != nil {
+				if err := task.WaitChildren(ctx, second); err != nil {
 					return "", err
 				}
-				if err := flow.Children("none").Wait(ctx, task); err != nil {
+				if err := task.WaitChildren(ctx, flow.Children("none")); err != nil {
 					return "", err
 				}
 				var out []string
 				for _, x := range []*flow.ChildNode[string]{a, b, c, d, f} {
-					v, err := x.Result(ctx, task)
+					v, err := handler.ChildResult(ctx, task, x)
 					if ended, ok := errors.AsType[*flow.ChildError](err); ok {
 						v = string(ended.State)
 					} else if err != nil {
@@ -239,14 +239,14 @@ func TestChildrenAll(t *testing.T) {
 					}
 					out = append(out, v)
 				}
-				nothing, err := e.Result(ctx, task)
-				if _, failed := c.Result(ctx, task); !errors.Is(failed, flowfabric.ErrFailed) {
+				nothing, err := handler.ChildResult(ctx, task, e)
+				if _, failed := handler.ChildResult(ctx, task, c); !errors.Is(failed, flowfabric.ErrFailed) {
 					return "", fmt.Errorf("failed: %w", failed)
 				}
-				if _, skipped := d.Result(ctx, task); !errors.Is(skipped, flowfabric.ErrSkipped) {
+				if _, skipped := handler.ChildResult(ctx, task, d); !errors.Is(skipped, flowfabric.ErrSkipped) {
 					return "", fmt.Errorf("skipped: %w", skipped)
 				}
-				return fmt.Sprintf("%s %d %s", strings.Join(out, " "), len(nothing), c.Outcome(task)), err
+				return fmt.Sprintf("%s %d %s", strings.Join(out, " "), len(nothing), handler.ChildOutcome(task, c)), err
 			}))...)
 		id := w.submitKind("parent", "x")
 		s := w.reach(id, codes.Completed, codes.Failed)
@@ -279,16 +279,16 @@ func TestChildrenBetweenSignals(t *testing.T) {
 			handler.Bind(parent, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 				var out []string
 				for i := range 2 {
-					word, err := suspend.Await[string](ctx, task, fmt.Sprint("word-", i))
+					word, err := handler.Await[string](ctx, task, fmt.Sprint("word-", i))
 					if err != nil {
 						return "", err
 					}
 					set := flow.Children(fmt.Sprint("echo-", i))
 					child := flow.Child(set, "c", echo, word)
-					if err := set.Wait(ctx, task); err != nil {
+					if err := task.WaitChildren(ctx, set); err != nil {
 						return "", err
 					}
-					echoed, err := child.Result(ctx, task)
+					echoed, err := handler.ChildResult(ctx, task, child)
 					if err != nil {
 						return "", err
 					}
@@ -334,16 +334,17 @@ func TestChildrenFirst(t *testing.T) {
 				if in == "success" {
 					good = flow.Child(set, "good", echo, "fine")
 				}
-				if err := set.Wait(ctx, task); err != nil {
+				if err := task.WaitChildren(ctx, set); err != nil {
 					return "", err
 				}
-				if _, err := slow.Result(ctx, task); !errors.Is(err, denied.NotTerminal) || slow.Outcome(task) != "" {
-					return "", fmt.Errorf("an open child: %q, %w", slow.Outcome(task), err)
+				if _, err := handler.ChildResult(ctx, task, slow); !errors.Is(err, denied.NotTerminal) ||
+					handler.ChildOutcome(task, slow) != "" {
+					return "", fmt.Errorf("an open child: %q, %w", handler.ChildOutcome(task, slow), err)
 				}
 				if in == "first" {
-					return string(bad.Outcome(task)), nil
+					return string(handler.ChildOutcome(task, bad)), nil
 				}
-				return good.Result(ctx, task)
+				return handler.ChildResult(ctx, task, good)
 			}))...)
 		first, success := w.submitKind("parent", "first"), w.submitKind("parent", "success")
 		w.reach(first, codes.Completed)
@@ -374,10 +375,10 @@ func TestChildrenInAFlow(t *testing.T) {
 				func(ctx context.Context, task *handler.Task, in string) (string, error) {
 					set := flow.Children("w")
 					child := flow.Child(set, "c", flaky, in)
-					if err := set.Wait(ctx, task); err != nil {
+					if err := task.WaitChildren(ctx, set); err != nil {
 						return "", err
 					}
-					return child.Result(ctx, task)
+					return handler.ChildResult(ctx, task, child)
 				}))
 		adult := handler.Define[string, string]("adult", handler.Retry(3, time.Millisecond, time.Millisecond))
 		sealed, growing := flow.New("sealed"), flow.New("growing", flow.Growing())
@@ -440,10 +441,10 @@ func TestChildrenRefused(t *testing.T) {
 				}
 				set := flow.Children("w")
 				child := flow.Child(set, "c", closed, in)
-				if err := set.Wait(ctx, task); err != nil {
+				if err := task.WaitChildren(ctx, set); err != nil {
 					return "", err
 				}
-				return child.Result(ctx, task)
+				return handler.ChildResult(ctx, task, child)
 			}))
 		f := flow.New("f", flow.Growing())
 		a := flow.Add(f, "a", adult, "a")
@@ -479,21 +480,21 @@ func TestChildrenMisuse(t *testing.T) {
 		c := flow.Child(set, "c", echo, in)
 		switch in {
 		case "twice":
-			_ = set.Wait(ctx, task)
-			return "", flow.Children("w").Wait(ctx, task)
+			_ = task.WaitChildren(ctx, set)
+			return "", task.WaitChildren(ctx, flow.Children("w"))
 		case "step":
 			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) {
-				return "", set.Wait(ctx, task)
+				return "", task.WaitChildren(ctx, set)
 			})
 		case "early":
-			return c.Result(ctx, task)
+			return handler.ChildResult(ctx, task, c)
 		case "ignored":
-			_ = set.Wait(ctx, task)
+			_ = task.WaitChildren(ctx, set)
 			return "done", nil
 		case "mistake":
 			flow.Child(set, "c", echo, "")
 			flow.Child(set, "d", echo, "", flow.AnyOf())
-			return "", set.Wait(ctx, task)
+			return "", task.WaitChildren(ctx, set)
 		case "changed":
 			set = flow.Children("w")
 			flow.Child(set, "c", echo, fmt.Sprint(n.Add(1)))
@@ -506,7 +507,7 @@ func TestChildrenMisuse(t *testing.T) {
 					return "", err
 				}
 			}
-			return "", set.Wait(ctx, task)
+			return "", task.WaitChildren(ctx, set)
 		}
 		return "", nil
 	})

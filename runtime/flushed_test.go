@@ -17,7 +17,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/runtime"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // flushing runs a test on servers that can be flushed behind everybody's back; ask sends a command and returns the
@@ -65,7 +64,7 @@ func TestAWorkerOutlivesAFlush(t *testing.T) {
 				}),
 			handler.Bind(handler.Define[string, string]("wait"),
 				func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-					return suspend.Await[string](ctx, task, "go")
+					return handler.Await[string](ctx, task, "go")
 				}))
 		w.submitKind("hold", "")
 		<-began
@@ -111,7 +110,7 @@ func TestAHandlerThatWaitsOutlivesAFlush(t *testing.T) {
 		w.start(runtime.Config{TokenKeys: keyA, LeaseTTL: 5 * time.Minute},
 			handler.Bind(handler.Define[string, string]("wait"),
 				func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-					return suspend.Await[string](ctx, task, "go")
+					return handler.Await[string](ctx, task, "go")
 				}))
 		if answer := ask("FLUSHALL"); answer != "+OK" {
 			t.Fatal(answer)

@@ -77,19 +77,19 @@ func (j *job) work() {
 				Category: codes.CategoryPanic, Reason: "the handler ended its goroutine (runtime.Goexit)"}})
 		}
 	}()
-	task := taskhook.New(taskhook.Config{
+	task, waits := handler.NewTask(taskhook.Config{
 		Claim: claim, Route: route, Frames: &j.frames, Reader: j.jobs.store, Steps: j, Progress: j, Spender: j,
 		Lease: held, Keyring: j.jobs.seeds.keyring, Waitpoints: j, Results: j.jobs.store, Cancel: j.refused,
 		Logger: j.logger(),
 		Worker: &j.jobs.worker,
-	}).(*handler.Task)
+	})
 	j.kind.began(route.Kind, claim)
 	for resume := claim.Resume; ; {
 		outcome := j.runHandler(ctx, j.kind.handle, task, resume)
-		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, task, &resume) {
+		if outcome.Kind == handler.OutcomeSuspend && j.suspend(&outcome, waits, &resume) {
 			continue
 		}
-		if outcome.Kind == handler.OutcomeChildren && j.children(&outcome, task, &resume) {
+		if outcome.Kind == handler.OutcomeChildren && j.children(&outcome, waits, &resume) {
 			continue
 		}
 		settled = true

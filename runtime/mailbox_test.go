@@ -30,7 +30,7 @@ func TestReceive(t *testing.T) {
 		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			var said []string
 			for {
-				word, err := suspend.Receive[string](ctx, task, "user", suspend.Within(time.Hour))
+				word, err := handler.Receive[string](ctx, task, "user", suspend.Within(time.Hour))
 				if err != nil {
 					return "", err
 				}
@@ -38,7 +38,7 @@ func TestReceive(t *testing.T) {
 					break
 				}
 				if word == "approve" {
-					ok, err := suspend.Await[string](ctx, task, "approval")
+					ok, err := handler.Await[string](ctx, task, "approval")
 					if err != nil {
 						return "", err
 					}
@@ -49,14 +49,14 @@ func TestReceive(t *testing.T) {
 					return "", errors.New("once")
 				}
 			}
-			more, err := suspend.Drain(ctx, task, "user")
+			more, err := task.Drain(ctx, "user")
 			if err != nil {
 				return "", err
 			}
 			for _, m := range more {
 				said = append(said, "and "+string(m.Payload)+" of "+m.By)
 			}
-			last, err := suspend.Receive[string](ctx, task, "last", suspend.Within(20*time.Millisecond),
+			last, err := handler.Receive[string](ctx, task, "last", suspend.Within(20*time.Millisecond),
 				suspend.OnTimeout(suspend.Resume))
 			if !errors.Is(err, flowfabric.ErrWaitTimeout) {
 				return last, err

@@ -30,7 +30,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // observed is what a registry shows, by metric family.
@@ -242,7 +241,7 @@ func act(ctx context.Context, task *handler.Task, in string, blocked <-chan stru
 		return "", errors.Join(task.Frame(ctx, "token", "four"), task.Frame(ctx, "token", "more"),
 			task.Live(ctx, "token", "now", time.Second))
 	case "wait":
-		return suspend.Await[string](ctx, task, "go")
+		return handler.Await[string](ctx, task, "go")
 	case "delay":
 		if task.AttemptType() == flowfabric.AttemptInitial {
 			return "", handler.Delay(time.Millisecond)

@@ -17,7 +17,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // told is what a tail of an execution heard: tokens, and in brackets what it said of them.
@@ -180,7 +179,7 @@ func TestDelayTellsWhichTokensAreRepeated(t *testing.T) {
 func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 	servers(t, func(w *env) {
 		w.start(signing(), handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			token, err := suspend.Pending(ctx, task, "early", time.Hour)
+			token, err := task.Pending(ctx, "early", time.Hour)
 			if err != nil {
 				return "", err
 			}
@@ -196,7 +195,7 @@ func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 			if err := task.Frame(ctx, "token", "asks"); err != nil {
 				return "", err
 			}
-			if _, err := suspend.Await[string](ctx, task, "early"); err != nil {
+			if _, err := handler.Await[string](ctx, task, "early"); err != nil {
 				return "", err
 			}
 			if err := speak(ctx, task, "two", "c", nil); err != nil {
@@ -205,7 +204,7 @@ func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 			if err := task.Frame(ctx, "token", "waits"); err != nil {
 				return "", err
 			}
-			if _, err := suspend.Await[string](ctx, task, "late"); err != nil {
+			if _, err := handler.Await[string](ctx, task, "late"); err != nil {
 				return "", err
 			}
 			return "", speak(ctx, task, "three", "d e", nil)

@@ -14,28 +14,33 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keeper"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
-	"github.com/flowfabric/flowfabric-go/internal/waits"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // suspend makes the call of a handler that waits. It returns true when signals that came early suffice: the hold is
 // kept and the handler runs again, told by resume. Else it leaves in outcome what is to be settled: that the attempt
 // is suspended, or why not.
-func (j *job) suspend(outcome *handler.Outcome, task *handler.Task, resume **suspend.Result) (again bool) {
+func (j *job) suspend(outcome *handler.Outcome, waits taskhook.Waits, resume **suspend.Result) (again bool) {
 	if err := j.frames.Flush(j.jobs.ctx); err != nil { // settling meets the same error, and knows what to do about it
 		*outcome = handler.Outcome{Kind: handler.OutcomeAbandon, Err: err}
 		return false
 	}
-	q, ok := outcome.Wait.(*engine.Suspension)
-	if !ok {
+	q := waits.Suspension()
+	if q == nil {
 		*outcome = refusedOutcome("suspend", errNothingToWaitFor)
 		return false
 	}
-	reply, err := j.suspended(q, task)
+	return j.suspendOn(q, outcome, waits, resume)
+}
+
+// suspendOn is suspend for what the handler waits for, once its frames are stored.
+func (j *job) suspendOn(q *engine.Suspension, outcome *handler.Outcome, waits taskhook.Waits,
+	resume **suspend.Result) (again bool) {
+	reply, err := j.suspended(q, waits)
 	switch {
 	case err == nil && reply.Satisfied:
-		waitsOf(task).Resumed(reply.Resume)
+		waits.Run().Resumed(reply.Resume)
 		*resume = &reply.Resume
 		j.jobs.metrics.goesOn(j.route.Kind, *resume)
 		j.jobs.metrics.settle(j.route.Kind, "satisfied", "")
@@ -61,7 +66,7 @@ var errNothingToWaitFor = fmt.Errorf("%w: the outcome does not say what to wait 
 	flowfabric.ErrInvalidInput)
 
 // suspended makes the call until it is answered; again when the partition signs with another key of ours.
-func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.Suspended, err error) {
+func (j *job) suspended(q *engine.Suspension, waits taskhook.Waits) (reply engine.Suspended, err error) {
 	for try := 0; ; try++ {
 		err = j.held.Persist(j.jobs.ctx, func(ctx context.Context) (err error) {
 			return j.jobs.seeds.signing(ctx, func() error {
@@ -69,7 +74,7 @@ func (j *job) suspended(q *engine.Suspension, task *handler.Task) (reply engine.
 				return err
 			})
 		})
-		if try == 3 || !errors.Is(err, denied.KidNotCurrent) || !waitsOf(task).Remint(q, err) {
+		if try == 3 || !errors.Is(err, denied.KidNotCurrent) || !waits.Run().Remint(q, err) {
 			return reply, err
 		}
 	}
@@ -114,6 +119,3 @@ func (j *job) ReceiveMessages(ctx context.Context, f flowfabric.Fence,
 	})
 	return r, recorded, err
 }
-
-// waitsOf is what package handler knows of a task's waits.
-func waitsOf(t *handler.Task) *waits.Run { return waithook.Of(t).(*waits.Run) }

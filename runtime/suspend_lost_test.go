@@ -64,7 +64,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 		handler.Bind(handler.Define[string, string]("k"),
 			func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 				runs.Add(1)
-				token, err := suspend.Pending(ctx, task, "early", time.Hour)
+				token, err := task.Pending(ctx, "early", time.Hour)
 				if err != nil {
 					return "", err
 				}
@@ -75,11 +75,11 @@ func TestLostRepliesOfWaits(t *testing.T) {
 				}); err != nil {
 					return "", err
 				}
-				a, err := suspend.Await[string](ctx, task, "early")
+				a, err := handler.Await[string](ctx, task, "early")
 				if err != nil {
 					return "", err
 				}
-				b, err := suspend.Await[string](ctx, task, "late")
+				b, err := handler.Await[string](ctx, task, "late")
 				return a + b, err
 			}))
 	must.No(t, err)

@@ -20,7 +20,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // raw is a plain connection to a server of the testserver package.
@@ -63,7 +62,7 @@ func TestManySuspended(t *testing.T) {
 	cfg := signing()
 	cfg.Concurrency, cfg.Registerer = 4, reg
 	w.start(cfg, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-		return suspend.Await[string](ctx, task, "go")
+		return handler.Await[string](ctx, task, "go")
 	}))
 	first := w.submit("x")
 	w.reach(first, codes.AwaitingSignal)

@@ -118,7 +118,7 @@ func TestAwait(t *testing.T) {
 				if err := task.Frame(ctx, "log", name); err != nil {
 					return "", err
 				}
-				word, err := suspend.Await[string](ctx, task, name, suspend.Because(suspend.ReasonApproval))
+				word, err := handler.Await[string](ctx, task, name, suspend.Because(suspend.ReasonApproval))
 				if err != nil {
 					return "", fmt.Errorf("wrapped: %w", err)
 				}
@@ -177,7 +177,7 @@ func TestEarlySignalsKeepTheHold(t *testing.T) {
 			epochs = append(epochs, task.Fence().Epoch)
 			mu.Unlock()
 			for _, key := range []string{"a", "b", "c"} {
-				token, err := suspend.Pending(ctx, task, key, time.Hour)
+				token, err := task.Pending(ctx, key, time.Hour)
 				if err != nil {
 					return "", err
 				}
@@ -190,7 +190,7 @@ func TestEarlySignalsKeepTheHold(t *testing.T) {
 				}); err != nil {
 					return "", err
 				}
-				word, err := suspend.Await[string](ctx, task, key)
+				word, err := handler.Await[string](ctx, task, key)
 				if err != nil {
 					return "", err
 				}
@@ -231,7 +231,7 @@ func TestDrainSuspends(t *testing.T) {
 			}
 			worker := w.start(cfg,
 				handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-					word, err := suspend.Await[string](ctx, task, "go")
+					word, err := handler.Await[string](ctx, task, "go")
 					if err == nil {
 						return word, nil
 					}
@@ -258,7 +258,7 @@ func TestDrainSuspends(t *testing.T) {
 			w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
 			w.start(signing(), handler.Bind(greet,
 				func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-					return suspend.Await[string](ctx, task, "go")
+					return handler.Await[string](ctx, task, "go")
 				}))
 			if got := w.reach(id, codes.Completed); got.Attempts != 1 || w.result(id, 1) != `"on"` {
 				t.Errorf("%d attempts, result %s", got.Attempts, w.result(id, 1))
@@ -272,24 +272,24 @@ func TestWaitMistakes(t *testing.T) {
 	w := newEnv(t)
 	handlers := map[string]waiting{
 		"ignored": func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			_, _ = suspend.Await[string](ctx, task, "go")
+			_, _ = handler.Await[string](ctx, task, "go")
 			return "done", nil
 		},
 		"in a step": func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			return handler.Step(ctx, task, "s", func(ctx context.Context) (string, error) {
-				return suspend.Await[string](ctx, task, "go")
+				return handler.Await[string](ctx, task, "go")
 			})
 		},
 		"closed": func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 			// its waitpoint served another wait
-			if _, err := suspend.Pending(ctx, task, "key", time.Hour); err != nil {
+			if _, err := task.Pending(ctx, "key", time.Hour); err != nil {
 				return "", err
 			}
-			if _, err := suspend.Wait(ctx, task, "first", suspend.Signal("key"), suspend.Within(time.Millisecond),
+			if _, err := task.Wait(ctx, "first", suspend.Signal("key"), suspend.Within(time.Millisecond),
 				suspend.OnTimeout(suspend.Resume)); !errors.Is(err, flowfabric.ErrWaitTimeout) {
 				return "", err
 			}
-			_, err := suspend.Wait(ctx, task, "second", suspend.Signal("key"))
+			_, err := task.Wait(ctx, "second", suspend.Signal("key"))
 			return "", err
 		},
 	}
@@ -317,13 +317,13 @@ func TestNoTokenKeys(t *testing.T) {
 		handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 			switch in {
 			case "pending":
-				_, err := suspend.Pending(ctx, task, "go", time.Hour)
+				_, err := task.Pending(ctx, "go", time.Hour)
 				return "", err
 			case "operator":
-				r, err := suspend.Wait(ctx, task, "go", suspend.Operator())
+				r, err := task.Wait(ctx, "go", suspend.Operator())
 				return r.By, err
 			}
-			return suspend.Await[string](ctx, task, "go")
+			return handler.Await[string](ctx, task, "go")
 		}))
 	for in, category := range map[string]string{"await": codes.CategorySuspend, "pending": codes.CategoryHandlerError} {
 		got := w.reach(w.submit(in, retries(1)), codes.Failed)
@@ -413,11 +413,11 @@ func TestRotationUnderWorkers(t *testing.T) {
 			w.start(runtime.Config{TokenKeys: order},
 				handler.Bind(greet, func(ctx context.Context, task *handler.Task, in string) (string, error) {
 					if in == "pending" {
-						if _, err := suspend.Pending(ctx, task, "go", time.Hour); err != nil {
+						if _, err := task.Pending(ctx, "go", time.Hour); err != nil {
 							return "", err
 						}
 					}
-					return suspend.Await[string](ctx, task, "go")
+					return handler.Await[string](ctx, task, "go")
 				}))
 			signs := func(kid string) (id flowfabric.ExecutionID) {
 				t.Helper()
@@ -451,25 +451,25 @@ func TestRotationUnderWorkers(t *testing.T) {
 }
 
 // A wait that was answered needs its token key no more: neither a wait named unlike its waitpoints, nor a waitpoint
-// that got no signal, nor one that [suspend.On] waited on. The key is rotated out and removed between the first wait
+// that got no signal, nor one that [handler.On] waited on. The key is rotated out and removed between the first wait
 // and the second.
 func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 	servers(t, func(w *env) {
 		handle := func(ctx context.Context, task *handler.Task, in string) (string, error) {
 			for _, who := range []string{"ivy", "raj"} {
-				if _, err := suspend.Pending(ctx, task, who, time.Hour); err != nil {
+				if _, err := task.Pending(ctx, who, time.Hour); err != nil {
 					return "", err
 				}
 			}
 			either := suspend.AnyOf(suspend.Signal("ivy"), suspend.Signal("raj"))
 			if in == "on" {
-				if _, ok := suspend.Resumed(task); !ok {
-					return "", suspend.On(either)
+				if _, ok := task.Resumed(); !ok {
+					return "", handler.On(either)
 				}
-			} else if _, err := suspend.Wait(ctx, task, "decision", either); err != nil {
+			} else if _, err := task.Wait(ctx, "decision", either); err != nil {
 				return "", err
 			}
-			return suspend.Await[string](ctx, task, "second")
+			return handler.Await[string](ctx, task, "second")
 		}
 		first := w.start(signing(), handler.Bind(greet, handle))
 		ids := []flowfabric.ExecutionID{w.submit("wait"), w.submit("on")}
@@ -503,13 +503,13 @@ func TestChangedHandlerIsTold(t *testing.T) {
 	w := newEnv(t)
 	old := w.start(signing(),
 		handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-			if _, err := suspend.Pending(ctx, task, "letter", time.Hour); err != nil {
+			if _, err := task.Pending(ctx, "letter", time.Hour); err != nil {
 				return "", err
 			}
-			if _, err := suspend.Await[string](ctx, task, "first"); err != nil {
+			if _, err := handler.Await[string](ctx, task, "first"); err != nil {
 				return "", err
 			}
-			return suspend.Await[string](ctx, task, "second")
+			return handler.Await[string](ctx, task, "second")
 		}))
 	id := w.submit("x")
 	w.reach(id, codes.AwaitingSignal)
@@ -544,21 +544,21 @@ func TestOtherAnswers(t *testing.T) {
 			func(ctx context.Context, task *handler.Task, in string) (string, error) {
 				switch in {
 				case "await":
-					_, err := suspend.Await[string](ctx, task, "go")
+					_, err := handler.Await[string](ctx, task, "go")
 					if errors.Is(err, flowfabric.ErrNoSignal) {
 						return "no signal", nil
 					}
 					return "", err
 				case "wait":
-					r, err := suspend.Wait(ctx, task, "go", suspend.Signal("go"))
+					r, err := task.Wait(ctx, "go", suspend.Signal("go"))
 					return r.Cause + " " + r.By + " " + r.Reason, err
 				case "on": // a state machine of its own
-					if r, ok := suspend.Resumed(task); ok {
+					if r, ok := task.Resumed(); ok {
 						return r.Cause, nil
 					}
-					return "", suspend.On(suspend.Signal("go"), late...)
+					return "", handler.On(suspend.Signal("go"), late...)
 				}
-				_, err := suspend.Await[string](ctx, task, "go", late...)
+				_, err := handler.Await[string](ctx, task, "go", late...)
 				if errors.Is(err, flowfabric.ErrWaitTimeout) {
 					return "too late", nil
 				}

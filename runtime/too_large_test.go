@@ -61,44 +61,44 @@ func TestWhatIsRefusedForItselfIsNotRetried(t *testing.T) {
 		"percent": {func(ctx context.Context, task *handler.Task) error { return task.Progress(ctx, 101, "") },
 			"want 0..100"},
 		"condition": {func(ctx context.Context, task *handler.Task) error {
-			_, err := suspend.Wait(ctx, task, "w", suspend.Count(0, suspend.SignalCount))
+			_, err := task.Wait(ctx, "w", suspend.Count(0, suspend.SignalCount))
 			return err
 		}, ""},
 		"title of a question": {func(ctx context.Context, task *handler.Task) error {
-			_, err := suspend.Ask(ctx, task, "w", suspend.Question{Title: "a\nb"})
+			_, err := task.Ask(ctx, "w", suspend.Question{Title: "a\nb"})
 			return err
 		}, "control character 0x0a"},
 		"no title": {func(ctx context.Context, task *handler.Task) error {
-			_, err := suspend.Ask(ctx, task, "w", suspend.Question{})
+			_, err := task.Ask(ctx, "w", suspend.Question{})
 			return err
 		}, "title of the question is empty"},
 		"name of a wait": {func(ctx context.Context, task *handler.Task) error {
-			_, err := suspend.Await[string](ctx, task, "é")
+			_, err := handler.Await[string](ctx, task, "é")
 			return err
 		}, "want printable ASCII"},
 		"end of a wait": {func(ctx context.Context, task *handler.Task) error {
-			_, err := suspend.Await[string](ctx, task, "w", suspend.Within(-time.Second))
+			_, err := handler.Await[string](ctx, task, "w", suspend.Within(-time.Second))
 			return err
 		}, "want 1ms to ten years"},
 		"name of a mailbox": {func(ctx context.Context, task *handler.Task) error {
-			_, err := suspend.Receive[string](ctx, task, "é")
+			_, err := handler.Receive[string](ctx, task, "é")
 			return err
 		}, "mailbox"},
 		"mailbox to drain": {func(ctx context.Context, task *handler.Task) error {
-			_, err := suspend.Drain(ctx, task, "")
+			_, err := task.Drain(ctx, "")
 			return err
 		}, "mailbox"},
 		"life of a waitpoint": {func(ctx context.Context, task *handler.Task) error {
-			_, err := suspend.Pending(ctx, task, "w", time.Nanosecond)
+			_, err := task.Pending(ctx, "w", time.Nanosecond)
 			return err
 		}, "life until the wait begins"},
 		"waitpoint to close": {func(ctx context.Context, task *handler.Task) error {
-			return suspend.Close(ctx, task, "w")
+			return task.CloseWaitpoint(ctx, "w")
 		}, "invalid_input"},
 		"wait for children": {func(ctx context.Context, task *handler.Task) error {
 			set := flow.Children("parts")
 			flow.Child(set, "c", greet, "x")
-			return set.Wait(ctx, task, suspend.Within(-time.Second))
+			return task.WaitChildren(ctx, set, suspend.Within(-time.Second))
 		}, "want 1ms to ten years"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -139,7 +139,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 			}
 			_, own := tracer{of: r}.Start(ctx, "own")
 			own.End()
-			return suspend.Await[string](ctx, task, "go")
+			return handler.Await[string](ctx, task, "go")
 		}))
 
 		ctx, outer := tracer{of: r}.Start(w.ctx, "outer")
@@ -258,7 +258,7 @@ func TestTraceOfManyAndOfTokens(t *testing.T) {
 	cfg := signing()
 	cfg.TracerProvider = r
 	w.start(cfg, handler.Bind(greet, func(ctx context.Context, task *handler.Task, _ string) (string, error) {
-		p, err := suspend.Pending(ctx, task, "go", time.Minute)
+		p, err := task.Pending(ctx, "go", time.Minute)
 		if err != nil {
 			return "", err
 		}
@@ -266,7 +266,7 @@ func TestTraceOfManyAndOfTokens(t *testing.T) {
 		case tokens <- p:
 		default:
 		}
-		return suspend.Await[string](ctx, task, "go")
+		return handler.Await[string](ctx, task, "go")
 	}))
 	if _, err := client.SubmitMany(w.ctx, c, greet, []string{"a", "b", "c"}); err != nil {
 		t.Fatal(err)

@@ -149,7 +149,7 @@ func (w *Worker) unsigned(ctx context.Context, s store) {
 		}
 	}
 	w.log.Info(
-		"flowfabric: no token keys: handlers that wait for signals or approvals (suspend.Await, Pending) fail until there are some; " +
+		"flowfabric: no token keys: handlers that wait for signals or approvals (handler.Await, Pending) fail until there are some; " +
 			remedy)
 }
 

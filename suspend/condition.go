@@ -9,6 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
 // Condition says which signals and messages a wait needs. Build it with [Signal], [Signals], [Count], [Mailbox],
@@ -70,7 +71,7 @@ func Operator() Condition { return Condition{op: 'O'} }
 func Timeout() Condition { return Condition{op: 'T'} }
 
 // Mailbox waits for a message in a mailbox, of which no receipt has been taken. The message stays there: take it with
-// [Receive] or [Drain] when the wait is over.
+// handler.Receive or handler.Task.Drain when the wait is over.
 func Mailbox(name string) Condition { return Condition{op: 'M', keys: []string{name}} }
 
 // Named narrows Signal and Count to signals of one name, 1..128 bytes.
@@ -94,9 +95,9 @@ const (
 	maxSlots        = 256 // names of all lists together
 )
 
-// compile checks a condition and writes it in the form of lua/lib/condition.lua. The error wraps ErrInvalidInput and
-// names the part by its path.
-func (c Condition) compile() (text string, keys []string, err error) {
+// Compile checks the condition and writes it as the server reads it, with the keys of the waitpoints that it numbers.
+// flowfabric.ErrInvalidInput names the part that is wrong by its path. Waits call it.
+func (c Condition) Compile() (text string, keys []string, err error) {
 	if c.op == 'O' || c.op == 'T' {
 		return string(c.op), nil, nil
 	}
@@ -245,7 +246,7 @@ func (c Condition) checkNames(path string) error {
 		if name == "" && !c.narrow {
 			continue
 		}
-		if err := checkSignalName(name); err != nil {
+		if err := waithook.CheckSignalName(name); err != nil {
 			return bad(path, "%v", err)
 		}
 	}
@@ -253,36 +254,12 @@ func (c Condition) checkNames(path string) error {
 }
 
 func checkKey(key string) error {
-	if err := checkText("waitpoint key", key, limits.MaxWaitpointKey); err != nil {
+	if err := waithook.CheckText("waitpoint key", key, limits.MaxWaitpointKey); err != nil {
 		return err
 	}
 	if key == "" {
 		return fmt.Errorf("%w: the waitpoint key is empty, want 1..%d bytes", flowfabric.ErrInvalidInput,
 			limits.MaxWaitpointKey)
-	}
-	return nil
-}
-
-func checkSignalName(name string) error {
-	if err := checkText("signal name", name, limits.MaxSignalName); err != nil {
-		return err
-	}
-	if name == "" || strings.HasPrefix(name, "__") {
-		return fmt.Errorf("%w: signal name %q, want 1..%d bytes that do not begin with __", flowfabric.ErrInvalidInput,
-			name, limits.MaxSignalName)
-	}
-	return nil
-}
-
-// checkText refuses what is too long or has control characters, which the server's records are separated by.
-func checkText(what, text string, limit int) error {
-	if len(text) > limit {
-		return fmt.Errorf("%w: %s has %d bytes, want at most %d", flowfabric.ErrInvalidInput, what, len(text), limit)
-	}
-	for i := range len(text) {
-		if text[i] < 0x20 || text[i] == 0x7f {
-			return fmt.Errorf("%w: %s has control character %#02x at %d", flowfabric.ErrInvalidInput, what, text[i], i)
-		}
 	}
 	return nil
 }

@@ -6,11 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
 // numbered makes n different texts.
@@ -52,7 +49,7 @@ func TestConditionsAsTheServerReadsThem(t *testing.T) {
 		"four levels": {AllOf(AllOf(AllOf(Signal("a")))), "L|1|1|;G|1|1;G|1|2;G|1|3", "a"},
 		"key of 256":  {Signal(strings.Repeat("k", 256)), "L|1|1|", strings.Repeat("k", 256)},
 	} {
-		text, keys, err := x.cond.compile()
+		text, keys, err := x.cond.Compile()
 		text = strings.NewReplacer("\x1f", "|", "\x1e", ";").Replace(text)
 		if err != nil || text != x.text || strings.Join(keys, " ") != x.keys {
 			t.Errorf("%s: %q %v, %v; want %q %s", what, text, keys, err, x.text, x.keys)
@@ -110,7 +107,7 @@ func TestConditionsThatAreRefused(t *testing.T) {
 			"waitpoint key has 257 bytes, want at most 256"},
 		"key with separator": {Signal("a\x1e"), "waitpoint key has control character 0x1e at 1"},
 	} {
-		text, keys, err := x.cond.compile()
+		text, keys, err := x.cond.Compile()
 		if !errors.Is(err, denied.Condition) || !strings.Contains(err.Error(), x.says) || text != "" || keys != nil {
 			t.Errorf("%s: %q %v, %.300v; want %q", what, text, keys, err, x.says)
 		}
@@ -121,45 +118,7 @@ func TestConditionsThatAreRefused(t *testing.T) {
 func TestNamedLeavesItsConditionAlone(t *testing.T) {
 	any := Signals("a", 1, "x", "y")
 	_ = any.Named("z")
-	if text, _, err := any.compile(); err != nil || !strings.HasSuffix(text, "x\x1fy") {
+	if text, _, err := any.Compile(); err != nil || !strings.HasSuffix(text, "x\x1fy") {
 		t.Errorf("%q, %v", text, err)
-	}
-}
-
-// Options out of bounds are refused where they are used.
-func TestOptionsOfAWait(t *testing.T) {
-	for what, x := range map[string]struct {
-		cond Condition
-		opts []Option
-		want error
-		says string
-	}{
-		"defaults": {Signal("a"), nil, nil, ""},
-		"ten years": {Signal("a"), []Option{Within(limits.MaxDelay), OnTimeout(Escalate),
-			Because("manual_pause"), ResumeAfter(limits.MaxResumeDelay)}, nil, ""},
-		"timeout":         {Timeout(), []Option{Within(1)}, nil, ""},
-		"timeout without": {Timeout(), nil, denied.Condition, "timeout_only_without_deadline"},
-		"negative":        {Signal("a"), []Option{Within(-1)}, flowfabric.ErrInvalidInput, "Within is -1ns"},
-		"more than ten years": {Signal("a"), []Option{Within(limits.MaxDelay + 1)}, flowfabric.ErrInvalidInput,
-			"want 1ms to ten years"},
-		"delay negative": {Signal("a"), []Option{ResumeAfter(-1)}, flowfabric.ErrInvalidInput,
-			"ResumeAfter is -1ns"},
-		"delay of 31 days": {Signal("a"), []Option{ResumeAfter(31 * 24 * time.Hour)}, flowfabric.ErrInvalidInput,
-			"want 0..30 days"},
-		"unknown behaviour": {Signal("a"), []Option{OnTimeout("explode")}, flowfabric.ErrInvalidInput,
-			`OnTimeout is "explode"`},
-		"unknown reason": {Signal("a"), []Option{Because("unknown")}, flowfabric.ErrInvalidInput,
-			`Because is "unknown"`},
-		"the condition itself": {AllOf(), nil, denied.Condition, "allof_empty_members"},
-	} {
-		w, err := want("w", x.cond, applied(x.opts))
-		if !errors.Is(err, x.want) || (err == nil) != (w != nil) ||
-			err != nil && !strings.Contains(err.Error(), x.says) {
-			t.Errorf("%s: %v, %v; want %v %q", what, w, err, x.want, x.says)
-		}
-		on := On(x.cond, x.opts...)
-		if IsWanted(on) != (x.want == nil) || x.want != nil && !errors.Is(on, x.want) {
-			t.Errorf("%s: On is %v", what, on)
-		}
 	}
 }

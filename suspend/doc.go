@@ -1,5 +1,6 @@
-// Package suspend lets an attempt stop for an hour or a month without holding a slot, a lease or a goroutine, until
-// somebody signals it, an operator resumes it, or its timeout passes; and it owns the tokens by which outsiders signal.
+// Package suspend has the words of waits: conditions and options, questions and answers, signals, messages, and the
+// tokens by which outsiders signal. Package handler waits with them. An attempt stops for an hour or a month without
+// holding a slot, a lease or a goroutine, until somebody signals it, an operator resumes it, or its timeout passes.
 // Package approval serves the page that a link with a token opens.
 //
 //	handler ── Await / Wait / On ──▶ error ──▶ runtime: flush frames, suspend in one call
@@ -15,7 +16,7 @@
 // a run, and loops number theirs.
 //
 //	func release(ctx context.Context, t *handler.Task, version string) (string, error) {
-//		token, err := suspend.Pending(ctx, t, "approval", 24*time.Hour)
+//		token, err := t.Pending(ctx, "approval", 24*time.Hour)
 //		if err != nil {
 //			return "", err
 //		}
@@ -24,16 +25,16 @@
 //		}); err != nil {
 //			return "", err
 //		}
-//		answer, err := suspend.Await[suspend.Answer](ctx, t, "approval", suspend.Within(72*time.Hour))
+//		answer, err := handler.Await[suspend.Answer](ctx, t, "approval", suspend.Within(72*time.Hour))
 //		return answer.Choice, err // the first run returns an error, and holds nothing while it waits
 //	}
 //
 // # Tokens
 //
-// A waitpoint is an address for signals; its [Token] is the right to use it. [Pending] opens a waitpoint and hands
-// out its token before the handler waits, so that it can be mailed; signals that arrive early are kept. A token is an
-// HMAC over everything that identifies the waitpoint, made with a token key, which is configuration of workers and
-// clients ([EnvTokenKeys]); the server stores only the token's SHA-256. A sender needs no key.
+// A waitpoint is an address for signals; its [Token] is the right to use it. handler.Task.Pending opens a waitpoint and
+// hands out its token before the handler waits, so that it can be mailed; signals that arrive early are kept. A token
+// is an HMAC over everything that identifies the waitpoint, made with a token key, which is configuration of workers
+// and clients ([EnvTokenKeys]); the server stores only the token's SHA-256. A sender needs no key.
 //
 // Operators need no token (see client.Approve), but the worker needs a token key even then, because every waitpoint
 // is made with a token. embedded:// makes a key by itself; on any other server, one of embedded.Start too, set
@@ -44,12 +45,12 @@
 // # Messages
 //
 // A waitpoint serves one wait, or several ([Remind]). For a conversation there are mailboxes: client.Send puts a
-// message into one at any time until the execution ends, and [Receive] takes the next one, or waits for it like
-// [Await]. What it returned is kept like a step. A mailbox is only a name: it needs no opening, no token and no token
-// key. [Drain] takes what is there and does not wait.
+// message into one at any time until the execution ends, and handler.Receive takes the next one, or waits for it like
+// handler.Await. What it returned is kept like a step. A mailbox is only a name: it needs no opening, no token and no
+// token key. handler.Task.Drain takes what is there and does not wait.
 //
 //	for {
-//		text, err := suspend.Receive[string](ctx, t, "user", suspend.Within(time.Hour))
+//		text, err := handler.Receive[string](ctx, t, "user", suspend.Within(time.Hour))
 //		if err != nil || text == "bye" {
 //			return err // as of Await
 //		}
@@ -59,7 +60,7 @@
 // # What can go wrong, and what follows
 //
 //   - The process dies after a token was handed out and before the wait: the waitpoint outlives the attempt, the next
-//     one gets the same token from [Pending], and waits on it.
+//     one gets the same token from handler.Task.Pending, and waits on it.
 //   - The call that suspends is not answered: it is repeated, and answered as the first time.
 //   - A signal is delivered twice: with an idempotency key the second is answered like the first.
 //   - A signal comes too late: flowfabric.ErrWaitpointClosed; it is not stored.

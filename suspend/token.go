@@ -18,9 +18,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-// Token is the right to signal one waitpoint. Whatever prints, logs or marshals it gets a redacted form;
-// [Token.Reveal] gives the text to mail, and [ParseToken] reads it. A token is not stored: [Pending] makes the same
-// one again in every run. The zero value opens nothing. Comparable; safe for concurrent use.
+// Token is the right to signal one waitpoint. Whatever prints, logs or marshals it gets a redacted form; [Token.Reveal]
+// gives the text to mail, and [ParseToken] reads it. A token is not stored: handler.Task.Pending makes the same one
+// again in every run. The zero value opens nothing. Comparable; safe for concurrent use.
 type Token struct {
 	execution flowfabric.ExecutionID
 	waitpoint uuid.UUID
@@ -123,3 +123,6 @@ func (t Token) MarshalText() ([]byte, error) { return []byte(t.redacted()), nil 
 func (t *Token) UnmarshalText([]byte) error {
 	return errors.New("suspend: a token does not survive marshalling; keep Token.Reveal, or ask Pending for it again")
 }
+
+// EnvTokenKeys is the environment variable that workers and clients read token keys from by default.
+const EnvTokenKeys = "FLOWFABRIC_TOKEN_KEYS"

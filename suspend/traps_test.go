@@ -17,10 +17,10 @@ func TestNamesOfAllLists(t *testing.T) {
 		}
 		return AllOf(all...)
 	}
-	if _, _, err := lists(4).compile(); err != nil {
+	if _, _, err := lists(4).Compile(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := lists(5).compile(); !errors.Is(err, denied.Condition) || !strings.Contains(err.Error(), "256") {
+	if _, _, err := lists(5).Compile(); !errors.Is(err, denied.Condition) || !strings.Contains(err.Error(), "256") {
 		t.Error(err)
 	}
 }

@@ -27,8 +27,8 @@ var (
 	loop     = handler.Define[int, int]("loop")
 	joined   = handler.Define[string, string]("joined")
 	other    = handler.Define[flowfabric.ExecutionID, string]("other")
-	first    = flow.NewInput[string]("first")
-	second   = flow.NewInput[string]("second")
+	first    = flow.Input[string]{Name: "first"}
+	second   = flow.Input[string]{Name: "second"}
 )
 
 const (
@@ -59,7 +59,7 @@ func bindings(keep time.Duration) []handler.Binding {
 			return in, t.Summary(ctx, map[string]int{"frames": frames})
 		}),
 		handler.Bind(approval, func(ctx context.Context, t *handler.Task, in string) (string, error) {
-			answer, err := suspend.Await[string](ctx, t, "approval", suspend.Within(time.Second),
+			answer, err := handler.Await[string](ctx, t, "approval", suspend.Within(time.Second),
 				suspend.OnTimeout(suspend.Resume))
 			if errors.Is(err, flowfabric.ErrWaitTimeout) {
 				return in + " unanswered", nil
@@ -67,7 +67,7 @@ func bindings(keep time.Duration) []handler.Binding {
 			return in + answer, err
 		}),
 		handler.Bind(mail, func(ctx context.Context, t *handler.Task, in string) (string, error) {
-			return suspend.Receive[string](ctx, t, "letters")
+			return handler.Receive[string](ctx, t, "letters")
 		}),
 		handler.Bind(parent, func(ctx context.Context, t *handler.Task, in string) (string, error) {
 			set := flow.Children("parts")
@@ -75,12 +75,12 @@ func bindings(keep time.Duration) []handler.Binding {
 			for i := range wide {
 				parts = append(parts, flow.Child(set, fmt.Sprint(i), plain, fmt.Sprint(i), flowfabric.Retention(keep)))
 			}
-			if err := set.Wait(ctx, t); err != nil {
+			if err := t.WaitChildren(ctx, set); err != nil {
 				return "", err
 			}
 			var all strings.Builder
 			for _, part := range parts {
-				text, err := part.Result(ctx, t)
+				text, err := handler.ChildResult(ctx, t, part)
 				if err != nil {
 					return "", err
 				}
@@ -95,17 +95,17 @@ func bindings(keep time.Duration) []handler.Binding {
 			return n, nil
 		}),
 		handler.Bind(joined, func(_ context.Context, t *handler.Task, in string) (string, error) {
-			a, _, err := first.Get(t)
-			b, _, err2 := second.Get(t)
+			a, _, err := handler.Given(t, first)
+			b, _, err2 := handler.Given(t, second)
 			return a + b + in, errors.Join(err, err2)
 		}),
 		handler.Bind(other, func(ctx context.Context, t *handler.Task, id flowfabric.ExecutionID) (string, error) {
 			set := flow.Children("others")
 			waited := flow.Other(set, "it", plain, id)
-			if err := set.Wait(ctx, t); err != nil {
+			if err := t.WaitChildren(ctx, set); err != nil {
 				return "", err
 			}
-			return waited.Result(ctx, t)
+			return handler.ChildResult(ctx, t, waited)
 		}),
 	}
 }

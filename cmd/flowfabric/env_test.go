@@ -109,12 +109,12 @@ func (w *env) work() {
 			return nil, handler.Permanent(errors.New("disk full"))
 		}),
 		handler.Bind(ask, func(ctx context.Context, t *handler.Task, _ map[string]any) (suspend.Answer, error) {
-			token, err := suspend.Pending(ctx, t, "editor", time.Hour)
+			token, err := t.Pending(ctx, "editor", time.Hour)
 			if err != nil {
 				return suspend.Answer{}, err
 			}
 			w.token = token.Reveal()
-			return suspend.Await[suspend.Answer](ctx, t, "editor", suspend.Within(48*time.Hour),
+			return handler.Await[suspend.Answer](ctx, t, "editor", suspend.Within(48*time.Hour),
 				suspend.Because(suspend.ReasonApproval))
 		}))
 	must.No(w, err)

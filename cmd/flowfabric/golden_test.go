@@ -229,7 +229,7 @@ func (w *env) graphs() {
 	for _, name := range []string{"open", "broken"} {
 		f := flow.New("report", flow.Unsealed(), flowfabric.Tags(map[string]string{"team.name": "sea"}))
 		a := flow.Add(f, "a", report, map[string]any{"n": 1})
-		b := flow.Add(f, "b", report, map[string]any{"n": 2}, flow.NewInput[map[string]any]("left").From(a))
+		b := flow.Add(f, "b", report, map[string]any{"n": 2}, flow.Input[map[string]any]{Name: "left"}.From(a))
 		flow.Add(f, "c \"quoted\"", report, map[string]any{"n": 3}, flow.After(a, b), flow.AnyOf())
 		fl, err := client.SubmitFlow(w.ctx, w.client, f, flowfabric.IdempotencyKey(name))
 		must.No(w, err)

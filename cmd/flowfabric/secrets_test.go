@@ -366,10 +366,10 @@ func secretsAtWork(t *testing.T, kind testserver.Kind) {
 		Instance: "w1"},
 		handler.Bind(ask, func(ctx context.Context, t *handler.Task, _ map[string]any) (suspend.Answer, error) {
 			var err error
-			if token, err = suspend.Pending(ctx, t, "editor", time.Hour); err != nil {
+			if token, err = t.Pending(ctx, "editor", time.Hour); err != nil {
 				return suspend.Answer{}, err
 			}
-			return suspend.Await[suspend.Answer](ctx, t, "editor", suspend.Within(time.Hour))
+			return handler.Await[suspend.Answer](ctx, t, "editor", suspend.Within(time.Hour))
 		}))
 	must.No(t, err)
 	ctx, cancel := testwait.Context(t, t.Context())

@@ -24,7 +24,7 @@ func TestLineBreaks(t *testing.T) {
 	poem := handler.Define[map[string]any, map[string]any]("poem")
 	worker, err := runtime.New(runtime.Config{URL: w.url, Logger: slog.New(slog.DiscardHandler)},
 		handler.Bind(review, func(ctx context.Context, t *handler.Task, _ map[string]any) (suspend.Answer, error) {
-			return suspend.Ask(ctx, t, "editor", suspend.Question{Title: "Publish it?",
+			return t.Ask(ctx, "editor", suspend.Question{Title: "Publish it?",
 				Text: "The tides rise.\r\n\n\tThe moon pulls.\nid  1\n"})
 		}),
 		handler.Bind(poem, func(context.Context, *handler.Task, map[string]any) (map[string]any, error) {

@@ -22,8 +22,8 @@ var (
 	Bundle     = handler.Define[string, Article]("bundle")
 	TellEditor = handler.Define[string, string]("tell-editor")
 
-	Lead    = flow.NewInput[Article]("lead")
-	Feature = flow.NewInput[Article]("feature")
+	Lead    = flow.Input[Article]{Name: "lead"}
+	Feature = flow.Input[Article]{Name: "feature"}
 )
 
 func writeUp(_ context.Context, _ *handler.Task, in Draft) (Article, error) {
@@ -31,11 +31,11 @@ func writeUp(_ context.Context, _ *handler.Task, in Draft) (Article, error) {
 }
 
 func bundle(ctx context.Context, t *handler.Task, title string) (Article, error) {
-	lead, err := Lead.Need(t) // Get asks whether there is one
+	lead, err := handler.Need(t, Lead) // handler.Given asks whether there is one
 	if err != nil {
 		return Article{}, err
 	}
-	feature, err := Feature.Need(t)
+	feature, err := handler.Need(t, Feature)
 	return Article{title + ": " + lead.Text + "; " + feature.Text}, err
 }
 
@@ -69,12 +69,12 @@ func writeMany(ctx context.Context, t *handler.Task, drafts []Draft) (string, er
 	for _, d := range drafts {
 		children = append(children, flow.Child(set, d.Topic, WriteUp, d))
 	}
-	if err := set.Wait(ctx, t); err != nil {
+	if err := t.WaitChildren(ctx, set); err != nil {
 		return "", err // return it: it suspends the execution
 	}
 	var texts []string
 	for _, child := range children {
-		article, err := child.Result(ctx, t)
+		article, err := handler.ChildResult(ctx, t, child)
 		if err != nil {
 			return "", err
 		}
@@ -101,7 +101,7 @@ func submitEdition(ctx context.Context, c *client.Client) (client.FlowSnapshot, 
 }
 
 func tellEditor(ctx context.Context, t *handler.Task, text string) (string, error) {
-	outcomes, err := flow.Outcomes(ctx, t)
+	outcomes, err := t.Upstreams(ctx)
 	for _, up := range outcomes {
 		text += fmt.Sprintf(", %s %s", up.Node, up.State)
 	}
@@ -145,20 +145,20 @@ func publish(ctx context.Context, t *handler.Task, c *client.Client) (Article, e
 	}
 	set := flow.Children("issue")
 	issue := flow.Other(set, "issue", Bundle, id.Member("issue"), flow.CancelRemaining())
-	if err := set.Wait(ctx, t); err != nil {
+	if err := t.WaitChildren(ctx, set); err != nil {
 		return Article{}, err // return it: it suspends the execution
 	}
-	return issue.Result(ctx, t)
+	return handler.ChildResult(ctx, t, issue)
 }
 
 // printWhenWritten waits until the report that was submitted elsewhere is written.
 func printWhenWritten(ctx context.Context, t *handler.Task, report flowfabric.ExecutionID) (string, error) {
 	set := flow.Children("report")
 	written := flow.Other(set, "report", WriteUp, report)
-	if err := set.Wait(ctx, t, suspend.Within(24*time.Hour)); err != nil {
+	if err := t.WaitChildren(ctx, set, suspend.Within(24*time.Hour)); err != nil {
 		return "", err // return it: it suspends the execution
 	}
-	article, err := written.Result(ctx, t)
+	article, err := handler.ChildResult(ctx, t, written)
 	return article.Text, err
 }
 
@@ -169,15 +169,16 @@ func writeUntil(ctx context.Context, t *handler.Task, drafts []Draft) (int, erro
 	for _, d := range drafts {
 		children = append(children, flow.Child(set, d.Topic, WriteUp, d))
 	}
-	// or set.Wait(ctx, t, options), for the children alone
-	_, err := set.WaitOr(ctx, t, suspend.AnyOf(suspend.Signal("stop"), suspend.Mailbox("editor")),
+	// or t.WaitChildren(ctx, set, options), for the children alone
+	_, err := t.WaitChildrenOr(ctx, set, suspend.AnyOf(suspend.Signal("stop"), suspend.Mailbox("editor")),
 		suspend.Within(24*time.Hour), suspend.OnTimeout(suspend.Resume))
 	if err != nil && !errors.Is(err, flowfabric.ErrWaitTimeout) {
 		return 0, err // return it: it suspends the execution
 	}
 	written := 0
 	for _, child := range children {
-		if child.Outcome(t) == flowfabric.Completed { // as it was when the wait was over, now and in every later run
+		// as it was when the wait was over, now and in every later run
+		if handler.ChildOutcome(t, child) == flowfabric.Completed {
 			written++
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/httpapi"
 	"github.com/flowfabric/flowfabric-go/runtime"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // The commands of http.md are one session, and do what the page says.
@@ -38,11 +37,11 @@ func TestHTTPSession(t *testing.T) {
 			}),
 		handler.Bind(handler.Define[string, string]("release"),
 			func(ctx context.Context, t *handler.Task, _ string) (string, error) {
-				return suspend.Await[string](ctx, t, "approval")
+				return handler.Await[string](ctx, t, "approval")
 			}),
 		handler.Bind(handler.Define[string, string]("chat"),
 			func(ctx context.Context, t *handler.Task, name string) (string, error) {
-				text, err := suspend.Receive[string](ctx, t, "user")
+				text, err := handler.Receive[string](ctx, t, "user")
 				return name + " said " + text, err
 			}))
 	api, err := httpapi.New(httpapi.Config{Admin: admin.New(c), Authorize: httpapi.Open, Logger: quiet})

@@ -31,7 +31,7 @@ type Deployer struct {
 }
 
 func (d *Deployer) Handle(ctx context.Context, t *handler.Task, version string) (string, error) {
-	token, err := suspend.Pending(ctx, t, "channel", 24*time.Hour)
+	token, err := t.Pending(ctx, "channel", 24*time.Hour)
 	if err != nil {
 		return "", err
 	}
@@ -41,7 +41,7 @@ func (d *Deployer) Handle(ctx context.Context, t *handler.Task, version string) 
 	if err != nil {
 		return "", err
 	}
-	answer, err := suspend.Await[suspend.Answer](ctx, t, "channel", suspend.Within(24*time.Hour))
+	answer, err := handler.Await[suspend.Answer](ctx, t, "channel", suspend.Within(24*time.Hour))
 	if err != nil {
 		return "", err
 	}

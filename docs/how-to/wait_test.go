@@ -35,7 +35,7 @@ type Publisher struct {
 }
 
 func (p *Publisher) Handle(ctx context.Context, t *handler.Task, in Draft) (Verdict, error) {
-	token, err := suspend.Pending(ctx, t, "editor", 48*time.Hour) // the same token each time the handler runs
+	token, err := t.Pending(ctx, "editor", 48*time.Hour) // the same token each time the handler runs
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -45,7 +45,7 @@ func (p *Publisher) Handle(ctx context.Context, t *handler.Task, in Draft) (Verd
 	if err != nil {
 		return Verdict{}, err
 	}
-	answer, err := suspend.Await[suspend.Answer](ctx, t, "editor", suspend.Within(48*time.Hour))
+	answer, err := handler.Await[suspend.Answer](ctx, t, "editor", suspend.Within(48*time.Hour))
 	if err != nil {
 		return Verdict{}, err // return it: it suspends the execution, or it says why there is no answer
 	}
@@ -54,7 +54,7 @@ func (p *Publisher) Handle(ctx context.Context, t *handler.Task, in Draft) (Verd
 
 // PublishLate reminds the editor after two days, with the same link, and gives up after another two.
 func (p *Publisher) PublishLate(ctx context.Context, t *handler.Task, in Draft) (Verdict, error) {
-	token, err := suspend.Pending(ctx, t, "editor", 48*time.Hour)
+	token, err := t.Pending(ctx, "editor", 48*time.Hour)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -66,13 +66,13 @@ func (p *Publisher) PublishLate(ctx context.Context, t *handler.Task, in Draft) 
 		}); err != nil {
 			return Verdict{}, err
 		}
-		answer, err := suspend.Ask(ctx, t, fmt.Sprint("editor ", i), ask, suspend.At("editor"),
+		answer, err := t.Ask(ctx, fmt.Sprint("editor ", i), ask, suspend.At("editor"),
 			suspend.Within(48*time.Hour), suspend.OnTimeout(suspend.Remind))
 		if !errors.Is(err, flowfabric.ErrWaitTimeout) {
 			return Verdict{Approved: answer.Choice == "approve", By: answer.By}, err
 		}
 	}
-	return Verdict{}, suspend.Close(ctx, t, "editor") // the link is dead
+	return Verdict{}, t.CloseWaitpoint(ctx, "editor") // the link is dead
 }
 
 // approvals serves the page behind the links. Any process that reaches the store can serve it.
@@ -151,7 +151,7 @@ var Release = handler.Define[string, string]("release")
 
 // ReleaseVersion asks before it ships.
 func ReleaseVersion(ctx context.Context, t *handler.Task, version string) (string, error) {
-	answer, err := suspend.Ask(ctx, t, "ship", suspend.Question{
+	answer, err := t.Ask(ctx, "ship", suspend.Question{
 		Title:    "Ship " + version + "?",
 		Text:     "All tests passed.",
 		Choices:  []suspend.Choice{{Name: "ship", Label: "Ship it"}, {Name: "hold", Label: "Not yet"}},
@@ -165,7 +165,7 @@ var Chat = handler.Define[string, int]("chat")
 // Converse answers messages until one says bye, or none comes for an hour. It returns how many it answered.
 func Converse(ctx context.Context, t *handler.Task, name string) (answers int, err error) {
 	for ; ; answers++ {
-		text, err := suspend.Receive[string](ctx, t, "user", suspend.Within(time.Hour),
+		text, err := handler.Receive[string](ctx, t, "user", suspend.Within(time.Hour),
 			suspend.OnTimeout(suspend.Resume))
 		if errors.Is(err, flowfabric.ErrWaitTimeout) || text == "bye" {
 			return answers, nil
@@ -316,7 +316,7 @@ func TestFollowsLinks(t *testing.T) {
 			}
 			switch {
 			case n == 7:
-				_, err := suspend.Await[string](ctx, t, "never")
+				_, err := handler.Await[string](ctx, t, "never")
 				return 0, err
 			case n < 3 || n > 4:
 				return 0, handler.Continue(n + 1)

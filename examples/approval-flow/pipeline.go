@@ -73,7 +73,7 @@ func (p *Pipeline) Handle(ctx context.Context, t *handler.Task, in Request) (Ver
 // ask gives each approver a waitpoint of their own, so that nobody can be two of them. The token of a waitpoint is
 // the same in every run, and the step sees to it that it is mailed once.
 func (p *Pipeline) ask(ctx context.Context, t *handler.Task, who string) error {
-	token, err := suspend.Pending(ctx, t, who, mailTime)
+	token, err := t.Pending(ctx, who, mailTime)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (p *Pipeline) ask(ctx context.Context, t *handler.Task, who string) error {
 // decide waits until all have approved, one has refused, or time is up. The first run gets an error from Wait, and
 // returning it suspends the execution; a later run gets the answer.
 func (p *Pipeline) decide(ctx context.Context, t *handler.Task, in Request) (Verdict, error) {
-	answer, err := suspend.Wait(ctx, t, "decision",
+	answer, err := t.Wait(ctx, "decision",
 		suspend.AnyOf(
 			suspend.Count(len(in.Approvers), suspend.Waitpoints, in.Approvers...).Named(approve),
 			suspend.Count(1, suspend.Waitpoints, in.Approvers...).Named(refuse)),

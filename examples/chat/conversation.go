@@ -62,7 +62,7 @@ func (k *Talker) Handle(ctx context.Context, t *handler.Task, _ Settings) (agent
 // model is called, so nothing more is spent.
 func (k *Talker) askForMore(ctx context.Context, t *handler.Task, r agent.Result) error {
 	for n := 1; ; n++ {
-		answer, err := suspend.Ask(ctx, t, fmt.Sprintf("budget %d.%d", r.Turns+1, n), suspend.Question{
+		answer, err := t.Ask(ctx, fmt.Sprintf("budget %d.%d", r.Turns+1, n), suspend.Question{
 			Title: "The budget has no room for this answer. Allow more?",
 			Text:  "The answer would have passed the hard limit, so it was not paid for and not recorded. Everything before it is kept.",
 			Choices: []suspend.Choice{{Name: allowMore, Label: "Allow more"},

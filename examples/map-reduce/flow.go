@@ -56,7 +56,7 @@ var (
 
 func inputs() (named [parts]flow.Input[Count]) {
 	for i := range named {
-		named[i] = flow.NewInput[Count](nodeName(i + 1))
+		named[i] = flow.Input[Count]{Name: nodeName(i + 1)}
 	}
 	return named
 }
@@ -99,7 +99,7 @@ func reduce(_ context.Context, t *handler.Task, in Query) (Ranking, error) {
 	var ranking Ranking
 	times := map[string]int{}
 	for i, input := range counts {
-		count, ok, err := input.Get(t)
+		count, ok, err := handler.Given(t, input)
 		switch {
 		case err != nil:
 			return Ranking{}, err

@@ -43,7 +43,7 @@ var (
 func inputs() map[string]flow.Input[Answer] {
 	named := map[string]flow.Input[Answer]{}
 	for _, p := range providers {
-		named[p.Name] = flow.NewInput[Answer](p.Name)
+		named[p.Name] = flow.Input[Answer]{Name: p.Name}
 	}
 	return named
 }
@@ -93,7 +93,7 @@ func (r *Racer) Handle(ctx context.Context, t *handler.Task, in Question) (Answe
 // first handles Publish. Of an any-of, exactly one input is there: the result that decided it.
 func first(_ context.Context, t *handler.Task, in Headline) (Article, error) {
 	for _, p := range providers {
-		answer, ok, err := answers[p.Name].Get(t)
+		answer, ok, err := handler.Given(t, answers[p.Name])
 		if err != nil {
 			return Article{}, fmt.Errorf("answer of %s: %w", p.Name, err)
 		}

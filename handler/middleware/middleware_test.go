@@ -22,7 +22,8 @@ import (
 
 // task is a task of a kind that works alone.
 func task(kind string) *handler.Task {
-	return taskhook.New(taskhook.Config{Route: engine.Route{Kind: kind}}).(*handler.Task)
+	task, _ := handler.NewTask(taskhook.Config{Route: engine.Route{Kind: kind}})
+	return task
 }
 
 // completes is a handler that counts its runs.

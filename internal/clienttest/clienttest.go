@@ -197,7 +197,7 @@ func (h *Hands) Fail(c engine.Claim) {
 	h.No(err)
 }
 
-var Left, Right = flow.NewInput[Verdict]("left"), flow.NewInput[Verdict]("right")
+var Left, Right = flow.Input[Verdict]{Name: "left"}, flow.Input[Verdict]{Name: "right"}
 
 // Diamond is a flow of four nodes.
 func Diamond(kind string, opts ...flow.Option) (f *flow.Flow, join *flow.Node[Verdict]) {

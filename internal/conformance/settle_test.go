@@ -367,7 +367,7 @@ var settleScenarios = []scenario{
 // failAsTold fails an attempt, after what a handler is told of that: it must be what follows.
 func failAsTold(w *env, c engine.Claim) engine.FailOutcome {
 	w.Helper()
-	task := taskhook.New(taskhook.Config{Claim: &c, Results: w.e}).(*handler.Task)
+	task := newTask(taskhook.Config{Claim: &c, Results: w.e})
 	pause, again, err := task.RetryIn(w.ctx, handler.Failure{Category: "x"})
 	w.no(err)
 	out := w.fail(c.Fence, "x")

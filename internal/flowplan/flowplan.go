@@ -1,5 +1,6 @@
-// Package flowplan is a flow between package flow, which makes it of a graph, and package client, which sends it; and
-// the template of a flow that a schedule stores, and that the process which fires it sends.
+// Package flowplan is a flow, or a set of children, between package flow, which makes it of a graph, and packages
+// client and handler, which send it; and the template of a flow that a schedule stores, and that the process which
+// fires it sends.
 package flowplan
 
 import (
@@ -17,15 +18,32 @@ type Plan struct {
 	Tags    map[string]string
 }
 
-// Of checks a *flow.Flow and gives its members the ids that they have in flow id. It changes nothing, and may be
-// called again. The errors are those of flow.Flow.Err, and flowfabric.ErrInvalidInput for the zero id. Package flow
-// sets it when it is initialised.
-var Of func(flow any, id flowfabric.FlowID, d flowfabric.Start) (Plan, error)
+// Request is what a plan of a flow is for.
+type Request struct {
+	Flow  flowfabric.FlowID
+	Start flowfabric.Start // what is said for all members
+	Adds  bool             // the members are added to a flow that was submitted
+}
 
-// More checks a *flow.Flow whose nodes are added to flow id, and gives them the ids that they have in it. It changes
-// nothing. The errors are those of flow.Flow.Err. Package flow sets it when it is initialised.
-var More func(flow any, id flowfabric.FlowID, d flowfabric.Start) (Plan, error)
+// Parent is the execution that waits for children.
+type Parent struct {
+	Execution flowfabric.ExecutionID
+	Continues int
+	Namespace string
+}
 
-// ChildrenOf checks a *flow.ChildSet of an execution in a namespace, and is what the execution asks the server for.
-// It changes nothing. The errors are those of flow.ChildSet.Wait. Package flow sets it when it is initialised.
-var ChildrenOf func(set any, parent flowfabric.ExecutionID, continues int, namespace string) (engine.ChildWait, error)
+// Children is a set of children as the execution that waits for it needs it.
+type Children struct {
+	Wait   string // the name of the wait
+	Mode   engine.WaitMode
+	Others bool // it has executions that the handler did not make
+	// Request checks the set and is what the execution asks the server for, the others by their ids and names alone.
+	Request func() (engine.ChildWait, error)
+}
+
+// Child is one of a set.
+type Child[Out any] struct {
+	Wait   string // the name of the set's wait
+	Other  bool   // the handler did not make it
+	Decode func(result []byte) (Out, error)
+}

@@ -19,7 +19,7 @@ var work = handler.Define[string, string]("work", handler.Retry(2, time.Second, 
 
 func plan(t *testing.T, f *flow.Flow, id flowfabric.FlowID) flowplan.Plan {
 	t.Helper()
-	p, err := flowplan.Of(f, id, flowfabric.Start{Namespace: "blue", Creator: "me"})
+	p, err := f.Plan(flowplan.Request{Flow: id, Start: flowfabric.Start{Namespace: "blue", Creator: "me"}})
 	must.No(t, err)
 	return p
 }
@@ -30,7 +30,7 @@ func race() *flow.Flow {
 		flowfabric.Quotas("gpu"))
 	deep := flow.Add(f, "deep", work, "y", flowfabric.Deadline(time.Hour),
 		flowfabric.Tags(map[string]string{"d.e": "f"}))
-	flow.Add(f, "answer", work, "z", flow.NewInput[string]("left").From(fast), flow.After(deep), flow.AnyOf(),
+	flow.Add(f, "answer", work, "z", flow.Input[string]{Name: "left"}.From(fast), flow.After(deep), flow.AnyOf(),
 		flow.CancelRemaining())
 	return f
 }

@@ -23,6 +23,3 @@ type Connection struct {
 	Closed        func() error    // the client's error once Close was called, before that nil
 	Gates         *Gates
 }
-
-// Of finds the connection of a *client.Client. Package client sets it when it is initialised.
-var Of func(client any) *Connection

@@ -50,8 +50,8 @@ func template(t *testing.T) []byte {
 	f := flow.New("report")
 	a := flow.Add(f, "a", work, 1)
 	flow.Add(f, "c", work, 3, flow.After(a, flow.Add(f, "b", work, 2)))
-	plan, err := flowplan.Of(f, flowfabric.FlowID(flowfabric.NewExecutionID(0)),
-		flowfabric.Start{Namespace: "default"})
+	plan, err := f.Plan(flowplan.Request{Flow: flowfabric.FlowID(flowfabric.NewExecutionID(0)),
+		Start: flowfabric.Start{Namespace: "default"}})
 	must.No(t, err)
 	text, err := plan.Encode()
 	must.No(t, err)

@@ -1,6 +1,5 @@
 // Package waithook is what package suspend, which users meet, and the machinery of waits above it have in common
-// without showing it to users: the error that asks to suspend, the way from a task to its waits, and the effects of
-// signals.
+// without showing it to users: the error that asks to suspend, what is checked, and the effects of signals.
 package waithook
 
 import (
@@ -30,10 +29,6 @@ func (w *Wanted) Error() string {
 	}
 	return "suspend the execution until " + w.Name + " is answered"
 }
-
-// Of returns what a task knows of its waits, nil if it is no task. Package handler sets it: package suspend, whose
-// functions take tasks, is below it and must not show to users what it asks of them.
-var Of = func(task any) (waits any) { return nil }
 
 // ValidKid tells whether a text can be the id of a token key: 1..32 bytes of A-Z a-z 0-9 . _ -.
 func ValidKid(kid string) bool {

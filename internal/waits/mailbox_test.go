@@ -1,4 +1,4 @@
-package waits
+package waits_test
 
 import (
 	"context"
@@ -10,9 +10,12 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -57,13 +60,13 @@ func (b *box) put(texts ...string) {
 
 func receive(t *testing.T, x task) (string, error) {
 	t.Helper()
-	return suspend.Receive[string](t.Context(), x, "user")
+	return handler.Receive[string](t.Context(), x.Task, "user")
 }
 
 func TestReceiveTakesOneAfterTheOther(t *testing.T) {
 	b := &box{}
 	b.put("a", "b")
-	x := newTask(t, Config{Opener: b})
+	x := newTask(t, taskhook.Config{Waitpoints: b})
 	for range 2 { // a second run under the same hold gets the same
 		for _, want := range []string{"a", "b"} {
 			if got, err := receive(t, x); got != want || err != nil {
@@ -87,15 +90,15 @@ func TestReceiveTakesOneAfterTheOther(t *testing.T) {
 
 func TestReceiveWaits(t *testing.T) {
 	b := &box{}
-	x := newTask(t, Config{Opener: b})
+	x := newTask(t, taskhook.Config{Waitpoints: b})
 	_, err := receive(t, x)
 	w, ok := errors.AsType[*waithook.Wanted](err)
 	if !ok || w.Name != "user·1" || w.Condition != "M\x1fuser" || len(w.Keys) != 0 || x.run.Wanted() != "user·1" {
 		t.Fatalf("%v: %+v", err, w)
 	}
 	// A message that resumed it, and that somebody took: it waits again under the same name.
-	x = newTask(t, Config{Opener: b, Claim: engine.Claim{Resume: answered(t, "user·1", "message")}})
-	if _, err := receive(t, x); !suspend.IsWanted(err) {
+	x = newTask(t, taskhook.Config{Waitpoints: b, Claim: &engine.Claim{Resume: answered(t, "user·1", "message")}})
+	if _, err := receive(t, x); !handler.IsWait(err) {
 		t.Errorf("%v", err)
 	}
 	if x.run.Unasked() != "" {
@@ -104,7 +107,7 @@ func TestReceiveWaits(t *testing.T) {
 	for cause, want := range map[string]error{"timeout": flowfabric.ErrWaitTimeout,
 		"operator": flowfabric.ErrNoSignal} {
 		b.queue = nil
-		x = newTask(t, Config{Opener: b, Claim: engine.Claim{Resume: answered(t, "user·1", cause)}})
+		x = newTask(t, taskhook.Config{Waitpoints: b, Claim: &engine.Claim{Resume: answered(t, "user·1", cause)}})
 		for range 2 {
 			if _, err := receive(t, x); !errors.Is(err, want) {
 				t.Errorf("%s: %v", cause, err)
@@ -115,7 +118,7 @@ func TestReceiveWaits(t *testing.T) {
 		if got := b.asked[len(b.asked)-1].Why; got != cause {
 			t.Errorf("recorded as %q, want %s", got, cause)
 		}
-		x = newTask(t, Config{Opener: b, Claim: engine.Claim{Resume: answered(t, "user·1", cause)}})
+		x = newTask(t, taskhook.Config{Waitpoints: b, Claim: &engine.Claim{Resume: answered(t, "user·1", cause)}})
 		if got, err := receive(t, x); got != "late" || err != nil {
 			t.Errorf("%s, and a message is there: %q, %v", cause, got, err)
 		}
@@ -124,12 +127,12 @@ func TestReceiveWaits(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	b := &box{}
-	x := newTask(t, Config{Opener: b})
+	x := newTask(t, taskhook.Config{Waitpoints: b})
 	for i, want := range []int{0, 2, 0} {
 		if i == 1 {
 			b.put("a", "b")
 		}
-		got, err := suspend.Drain(t.Context(), x, "user")
+		got, err := x.Drain(t.Context(), "user")
 		if err != nil || len(got) != want {
 			t.Errorf("%d: %d messages, %v", i, len(got), err)
 		}
@@ -139,7 +142,7 @@ func TestDrain(t *testing.T) {
 	}
 	x.run.Begin()
 	b.put("c") // what was found empty stays empty
-	if got, err := suspend.Drain(t.Context(), x, "user"); err != nil || len(got) != 0 || len(b.asked) != 3 {
+	if got, err := x.Drain(t.Context(), "user"); err != nil || len(got) != 0 || len(b.asked) != 3 {
 		t.Errorf("%d messages, %v", len(got), err)
 	}
 }
@@ -149,10 +152,10 @@ func TestReceiptsOfEarlierRuns(t *testing.T) {
 	message := "7\x1fuser\x1f1000\x1fann\x1fjson\x1f\"a:\x1f\""
 	value := "\x1f26:" + message
 	b := &box{}
-	x := newTask(t, Config{Opener: b,
-		Claim: engine.Claim{Steps: map[string][]byte{engine.StepReceipt + "user·1": []byte(value),
+	x := newTask(t, taskhook.Config{Waitpoints: b,
+		Claim: &engine.Claim{Steps: map[string][]byte{engine.StepReceipt + "user·1": []byte(value),
 			engine.StepReceipt + "user·2": []byte("timeout"), engine.StepReceipt + "user·3": []byte("\x1f9:torn")}}})
-	m, err := suspend.ReceiveMessage(t.Context(), x, "user")
+	m, err := handler.Receive[suspend.Message](t.Context(), x.Task, "user")
 	if err != nil || m.Number != 7 || m.By != "ann" || m.SentAt.UnixMilli() != 1000 ||
 		string(m.Payload) != "\"a:\x1f\"" {
 		t.Errorf("%+v, %v", m, err)
@@ -170,20 +173,22 @@ func TestReceiptsOfEarlierRuns(t *testing.T) {
 
 func TestReceiptsAreRefused(t *testing.T) {
 	b := &box{}
-	x := newTask(t, Config{Opener: b, Inside: func(context.Context) string { return "charge" }})
-	if _, err := receive(t, x); !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(),
-		"inside step charge") {
+	x := newTask(t, taskhook.Config{Waitpoints: b})
+	_, err := handler.Step(t.Context(), x.Task, "charge", func(ctx context.Context) (string, error) {
+		return handler.Receive[string](ctx, x.Task, "user")
+	})
+	if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "inside step charge") {
 		t.Errorf("%v", err)
 	}
-	x = newTask(t, Config{Opener: b})
+	x = newTask(t, taskhook.Config{Waitpoints: b})
 	for _, name := range []string{"", strings.Repeat("x", 97), "é", "a\n"} {
-		if _, err := suspend.Drain(t.Context(), x, name); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if _, err := x.Drain(t.Context(), name); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(flowfabric.ErrDraining)
-	if _, err := suspend.Drain(ctx, x, "user"); !errors.Is(err, flowfabric.ErrDraining) {
+	if _, err := x.Drain(ctx, "user"); !errors.Is(err, flowfabric.ErrDraining) {
 		t.Errorf("%v", err)
 	}
 	x.run.End()
@@ -192,7 +197,7 @@ func TestReceiptsAreRefused(t *testing.T) {
 	}
 	var refused error
 	b.fail = flowfabric.ErrLeaseLost
-	x = newTask(t, Config{Opener: b, Refused: func(err error) error { refused = err; return err }})
+	x = newTask(t, taskhook.Config{Waitpoints: b, Cancel: func(err error) { refused = err }})
 	if _, err := receive(t, x); !errors.Is(err, flowfabric.ErrLeaseLost) || refused == nil {
 		t.Errorf("%v, told %v", err, refused)
 	}
@@ -201,10 +206,17 @@ func TestReceiptsAreRefused(t *testing.T) {
 	}
 }
 
+// stuck stores no frames.
+type stuck struct{ err error }
+
+func (s stuck) Append(context.Context, stream.Frame) error { return nil }
+func (s stuck) Flush(context.Context) error                { return s.err }
+func (s stuck) LastAcknowledged() uint64                   { return 0 }
+
 // Frames are stored before messages are taken, as before a step is recorded.
 func TestFramesComeFirst(t *testing.T) {
 	b, flushed := &box{}, errors.New("away")
-	x := newTask(t, Config{Opener: b, Flush: func(context.Context) error { return flushed }})
+	x := newTask(t, taskhook.Config{Waitpoints: b, Frames: stuck{flushed}})
 	if _, err := receive(t, x); !errors.Is(err, flushed) || len(b.asked) != 0 {
 		t.Errorf("%v, asked %d times", err, len(b.asked))
 	}
@@ -212,11 +224,11 @@ func TestFramesComeFirst(t *testing.T) {
 
 // Without a store nobody can send.
 func TestReceiveAlone(t *testing.T) {
-	x := newTask(t, Config{})
-	if got, err := suspend.Drain(t.Context(), x, "user"); err != nil || len(got) != 0 {
+	x := newTask(t, taskhook.Config{})
+	if got, err := x.Drain(t.Context(), "user"); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if _, err := receive(t, x); !suspend.IsWanted(err) {
+	if _, err := receive(t, x); !handler.IsWait(err) {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package waits
+package waits_test
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package waits
+package waits_test
 
 import (
 	"context"
@@ -12,34 +12,38 @@ import (
 	"github.com/google/uuid"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
+	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/internal/waits"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// task is the part of a handler's task that waiting needs.
+// task is a task, and what it knows of its waits.
 type task struct {
+	*handler.Task
 	id  flowfabric.ExecutionID
-	run *Run
+	run *waits.Run
 }
 
-func (t task) ID() flowfabric.ExecutionID { return t.id }
-
-func init() { waithook.Of = func(t any) any { return t.(task).run } }
-
 // newTask makes a task of one run with a key k1 and, behind it, k2.
-func newTask(t *testing.T, cfg Config) task {
+func newTask(t *testing.T, cfg taskhook.Config) task {
 	t.Helper()
+	if cfg.Claim == nil {
+		cfg.Claim = &engine.Claim{}
+	}
 	if cfg.Claim.Fence.Execution.IsZero() {
 		cfg.Claim.Fence.Execution = flowfabric.NewExecutionID(1)
 	}
 	if cfg.Keyring == nil {
 		cfg.Keyring = keyring(t, "k1:"+secretA+",k2:"+secretB)
 	}
-	return task{cfg.Claim.Fence.Execution, New(cfg)}
+	made, w := handler.NewTask(cfg)
+	return task{made, cfg.Claim.Fence.Execution, w.Run()}
 }
 
 // told is a resumption as the server tells of it (lua/lib/suspension.lua).
@@ -61,10 +65,10 @@ func answered(t *testing.T, name, cause string, signals ...string) *suspend.Resu
 }
 
 func TestAwaitAsksThenAnswers(t *testing.T) {
-	x := newTask(t, Config{})
-	value, err := suspend.Await[bool](t.Context(), x, "approve")
+	x := newTask(t, taskhook.Config{})
+	value, err := handler.Await[bool](t.Context(), x.Task, "approve")
 	w, ok := errors.AsType[*waithook.Wanted](err)
-	if value || !ok || w.Name != "approve" || x.run.Wanted() != "approve" || !suspend.IsWanted(err) {
+	if value || !ok || w.Name != "approve" || x.run.Wanted() != "approve" || !handler.IsWait(err) {
 		t.Fatalf("%t, %v, wanted %q", value, err, x.run.Wanted())
 	}
 	q, err := x.run.Suspension(w)
@@ -73,16 +77,16 @@ func TestAwaitAsksThenAnswers(t *testing.T) {
 		q.Reason != "waiting_for_signal" || q.Timeout != 0 || q.ID == uuid.Nil {
 		t.Errorf("%+v, %v", q, err)
 	}
-	x = newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "approve", "signal", "true")}})
-	if value, err = suspend.Await[bool](t.Context(), x, "approve"); err != nil || !value || x.run.Wanted() != "" {
+	x = newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "approve", "signal", "true")}})
+	if value, err = handler.Await[bool](t.Context(), x.Task, "approve"); err != nil || !value || x.run.Wanted() != "" {
 		t.Errorf("%t, %v", value, err)
 	}
 }
 
 // What the error of a wait is wrapped in does not matter; that it was lost does.
 func TestAWaitWhoseErrorIsLost(t *testing.T) {
-	x := newTask(t, Config{})
-	_, _ = suspend.Await[bool](t.Context(), x, "approve")
+	x := newTask(t, taskhook.Config{})
+	_, _ = handler.Await[bool](t.Context(), x.Task, "approve")
 	if x.run.Wanted() != "approve" {
 		t.Error("nobody would notice")
 	}
@@ -94,20 +98,20 @@ func TestAWaitWhoseErrorIsLost(t *testing.T) {
 
 // Answers of earlier runs are kept as steps; the last one comes with the claim.
 func TestAnswersOfEarlierPasses(t *testing.T) {
-	x := newTask(t, Config{Claim: engine.Claim{
+	x := newTask(t, taskhook.Config{Claim: &engine.Claim{
 		Steps: map[string][]byte{engine.StepAwait + "first": told("first", "signal", "1"), "mine": []byte("x"),
 			engine.StepAwait + "torn": []byte("?")},
 		Resume: answered(t, "second", "signal", "2"),
 	}})
 	for i, name := range []string{"first", "second"} {
-		if n, err := suspend.Await[int](t.Context(), x, name); err != nil || n != i+1 {
+		if n, err := handler.Await[int](t.Context(), x.Task, name); err != nil || n != i+1 {
 			t.Errorf("%s: %d, %v", name, n, err)
 		}
 	}
-	if _, err := suspend.Await[int](t.Context(), x, "torn"); !errors.Is(err, denied.Reply) {
+	if _, err := handler.Await[int](t.Context(), x.Task, "torn"); !errors.Is(err, denied.Reply) {
 		t.Errorf("an answer that cannot be read: %v", err)
 	}
-	if _, err := suspend.Await[int](t.Context(), x, "third"); !suspend.IsWanted(err) {
+	if _, err := handler.Await[int](t.Context(), x.Task, "third"); !handler.IsWait(err) {
 		t.Errorf("the next one: %v", err)
 	}
 	if got := x.run.Unused(); len(got) != 0 {
@@ -117,25 +121,25 @@ func TestAnswersOfEarlierPasses(t *testing.T) {
 
 // When signals had come early, the next run runs under the same hold: it must know this answer and those before.
 func TestAnswersUnderTheSameHold(t *testing.T) {
-	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", "signal", "1")}})
+	x := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "1")}})
 	for i, name := range []string{"b", "c"} {
 		x.run.Resumed(*answered(t, name, "already_satisfied", strconv.Itoa(i+2)))
 	}
 	x.run.Begin()
 	for i, name := range []string{"a", "b", "c"} {
-		if n, err := suspend.Await[int](t.Context(), x, name); err != nil || n != i+1 {
+		if n, err := handler.Await[int](t.Context(), x.Task, name); err != nil || n != i+1 {
 			t.Errorf("%s: %d, %v", name, n, err)
 		}
 	}
 }
 
 func TestNamesAreUsedOnceInAPass(t *testing.T) {
-	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", "signal", "true")}})
+	x := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "true")}})
 	for run := range 2 {
-		if _, err := suspend.Await[bool](t.Context(), x, "a"); err != nil {
+		if _, err := handler.Await[bool](t.Context(), x.Task, "a"); err != nil {
 			t.Fatalf("run %d: %v", run, err)
 		}
-		if _, err := suspend.Await[bool](t.Context(), x, "a"); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+		if _, err := handler.Await[bool](t.Context(), x.Task, "a"); !errors.Is(err, flowfabric.ErrInvalidInput) ||
 			!strings.Contains(err.Error(), "wait a was already used in this run") {
 			t.Errorf("run %d, again: %v", run, err)
 		}
@@ -144,33 +148,37 @@ func TestNamesAreUsedOnceInAPass(t *testing.T) {
 }
 
 func TestNamesThatAreRefused(t *testing.T) {
-	x := newTask(t, Config{})
+	x := newTask(t, taskhook.Config{})
 	for _, name := range []string{"", strings.Repeat("n", 129), "é", "a\nb", "a\x7f"} {
-		if _, err := suspend.Await[bool](t.Context(), x, name); !errors.Is(err, flowfabric.ErrInvalidInput) ||
-			suspend.IsWanted(err) {
+		if _, err := handler.Await[bool](t.Context(), x.Task, name); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+			handler.IsWait(err) {
 			t.Errorf("Await(%q): %v", name, err)
 		}
-		if _, err := suspend.Pending(t.Context(), x, name, time.Hour); !errors.Is(err, flowfabric.ErrInvalidInput) {
+		if _, err := x.Pending(t.Context(), name, time.Hour); !errors.Is(err, flowfabric.ErrInvalidInput) {
 			t.Errorf("Pending(%q): %v", name, err)
 		}
 	}
 	for _, life := range []time.Duration{0, -1, time.Second - 1, limits.MaxWaitpointLife + 1} {
-		if _, err := suspend.Pending(t.Context(), x, "a", life); !errors.Is(err, flowfabric.ErrInvalidInput) ||
+		if _, err := x.Pending(t.Context(), "a", life); !errors.Is(err, flowfabric.ErrInvalidInput) ||
 			!strings.Contains(err.Error(), "want 1s..168h0m0s") {
 			t.Errorf("Pending for %v: %v", life, err)
 		}
 	}
-	if _, err := suspend.Await[bool](t.Context(), x, "bad options", suspend.Within(-1)); !errors.Is(err,
+	if _, err := handler.Await[bool](t.Context(), x.Task, "bad options", suspend.Within(-1)); !errors.Is(err,
 		flowfabric.ErrInvalidInput) || x.run.Wanted() != "" {
 		t.Errorf("%v; wanted %q", err, x.run.Wanted())
 	}
 }
 
 func TestWaitsInsideAStep(t *testing.T) {
-	x := newTask(t, Config{Inside: func(context.Context) string { return "send" },
-		Claim: engine.Claim{Resume: answered(t, "a", "signal", "true")}})
-	_, wait := suspend.Await[bool](t.Context(), x, "a")
-	_, pending := suspend.Pending(t.Context(), x, "b", time.Hour)
+	x := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "true")}})
+	var wait, pending error
+	_, err := handler.Step(t.Context(), x.Task, "send", func(ctx context.Context) (bool, error) {
+		_, wait = handler.Await[bool](ctx, x.Task, "a")
+		_, pending = x.Pending(ctx, "b", time.Hour)
+		return true, nil
+	})
+	must.No(t, err)
 	for what, err := range map[string]error{"wait a": wait, "waitpoint b": pending} {
 		if !errors.Is(err, flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), what+" is inside step send") {
 			t.Errorf("%s: %v", what, err)
@@ -179,18 +187,15 @@ func TestWaitsInsideAStep(t *testing.T) {
 }
 
 func TestWaitsAfterTheHandlerReturned(t *testing.T) {
-	x := newTask(t, Config{})
+	x := newTask(t, taskhook.Config{})
 	x.run.End()
-	late := newTask(t, Config{Ended: true})
-	for _, x := range []task{x, late} {
-		_, wait := suspend.Await[bool](t.Context(), x, "a")
-		_, pending := suspend.Pending(t.Context(), x, "b", time.Hour)
-		if !errors.Is(wait, denied.TaskConsumed) || !errors.Is(pending, denied.TaskConsumed) {
-			t.Errorf("%v, %v", wait, pending)
-		}
+	_, wait := handler.Await[bool](t.Context(), x.Task, "a")
+	_, pending := x.Pending(t.Context(), "b", time.Hour)
+	if !errors.Is(wait, denied.TaskConsumed) || !errors.Is(pending, denied.TaskConsumed) {
+		t.Errorf("%v, %v", wait, pending)
 	}
 	x.run.Begin()
-	if _, err := suspend.Await[bool](t.Context(), x, "a"); !suspend.IsWanted(err) {
+	if _, err := handler.Await[bool](t.Context(), x.Task, "a"); !handler.IsWait(err) {
 		t.Errorf("in the next run: %v", err)
 	}
 }
@@ -199,14 +204,14 @@ func TestWaitsAfterTheHandlerReturned(t *testing.T) {
 func TestWaitsOfAnEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(flowfabric.ErrDraining)
-	x := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "a", "signal", "true")}})
-	if ok, err := suspend.Await[bool](ctx, x, "a"); err != nil || !ok {
+	x := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "a", "signal", "true")}})
+	if ok, err := handler.Await[bool](ctx, x.Task, "a"); err != nil || !ok {
 		t.Errorf("%t, %v", ok, err)
 	}
-	if _, err := suspend.Await[bool](ctx, x, "b"); !errors.Is(err, flowfabric.ErrDraining) {
+	if _, err := handler.Await[bool](ctx, x.Task, "b"); !errors.Is(err, flowfabric.ErrDraining) {
 		t.Error(err)
 	}
-	if _, err := suspend.Pending(ctx, x, "c", time.Hour); !errors.Is(err, flowfabric.ErrDraining) {
+	if _, err := x.Pending(ctx, "c", time.Hour); !errors.Is(err, flowfabric.ErrDraining) {
 		t.Error(err)
 	}
 }
@@ -216,27 +221,28 @@ func TestAnswersWithoutASignal(t *testing.T) {
 	resumed := func(cause string, signals ...string) task {
 		r := answered(t, "a", cause, signals...)
 		r.By, r.Reason = "anna", "waited long enough"
-		return newTask(t, Config{Claim: engine.Claim{Resume: r}})
+		return newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: r}})
 	}
-	if _, err := suspend.Await[bool](t.Context(), resumed("operator"), "a"); !errors.Is(err, flowfabric.ErrNoSignal) ||
+	if _, err := handler.Await[bool](t.Context(), resumed("operator").Task, "a"); !errors.Is(err,
+		flowfabric.ErrNoSignal) ||
 		!strings.Contains(err.Error(), `by anna: waited long enough`) {
 		t.Errorf("operator: %v", err)
 	}
-	if r, err := suspend.Wait(t.Context(), resumed("operator"), "a", suspend.Operator()); err != nil ||
+	if r, err := resumed("operator").Wait(t.Context(), "a", suspend.Operator()); err != nil ||
 		r.By != "anna" || r.Cause != "operator" {
 		t.Errorf("operator: %+v, %v", r, err)
 	}
-	if _, err := suspend.Await[bool](t.Context(), resumed("timeout"), "a"); !errors.Is(err,
+	if _, err := handler.Await[bool](t.Context(), resumed("timeout").Task, "a"); !errors.Is(err,
 		flowfabric.ErrWaitTimeout) || errors.Is(err, flowfabric.ErrNoSignal) {
 		t.Errorf("timeout: %v", err)
 	}
-	if r, ok := suspend.Resumed(resumed("timeout")); !ok || r.Cause != "timeout" {
+	if r, ok := resumed("timeout").Resumed(); !ok || r.Cause != "timeout" {
 		t.Errorf("timeout, told: %+v, %t", r, ok)
 	}
-	if _, ok := suspend.Resumed(newTask(t, Config{})); ok {
+	if _, ok := newTask(t, taskhook.Config{}).Resumed(); ok {
 		t.Error("it was never suspended")
 	}
-	if _, err := suspend.Await[bool](t.Context(), resumed("signal", `"yes"`), "a"); !errors.Is(err,
+	if _, err := handler.Await[bool](t.Context(), resumed("signal", `"yes"`).Task, "a"); !errors.Is(err,
 		flowfabric.ErrInvalidInput) || !strings.Contains(err.Error(), "does not decode into bool") {
 		t.Errorf("another type: %v", err)
 	}
@@ -272,22 +278,22 @@ func (o *opener) CreatePendingWaitpoint(_ context.Context, _ flowfabric.Fence, n
 
 func TestPendingIsOpenedOnce(t *testing.T) {
 	o := &opener{}
-	x := newTask(t, Config{Opener: o})
-	one, err := suspend.Pending(t.Context(), x, "approve", time.Hour)
+	x := newTask(t, taskhook.Config{Waitpoints: o})
+	one, err := x.Pending(t.Context(), "approve", time.Hour)
 	if err != nil || one.Execution() != x.id || one.Digest() != o.asked[0].Digest {
 		t.Fatalf("%v, %v", one, err)
 	}
 	for range 2 {
-		if two, err := suspend.Pending(t.Context(), x, "approve", time.Hour); err != nil || two != one {
+		if two, err := x.Pending(t.Context(), "approve", time.Hour); err != nil || two != one {
 			t.Errorf("again: %v, %v", two, err)
 		}
 		x.run.Begin()
 	}
-	if other, err := suspend.Pending(t.Context(), x, "other", time.Hour); err != nil || other == one ||
+	if other, err := x.Pending(t.Context(), "other", time.Hour); err != nil || other == one ||
 		len(o.asked) != 2 {
 		t.Errorf("another key: %v, %v, %d calls", other, err, len(o.asked))
 	}
-	_, err = suspend.Await[bool](t.Context(), x, "approve")
+	_, err = handler.Await[bool](t.Context(), x.Task, "approve")
 	w, _ := errors.AsType[*waithook.Wanted](err)
 	q, err := x.run.Suspension(w)
 	if err != nil || len(q.Bindings) != 1 || !q.Bindings[0].Pending || q.Bindings[0].ID != one.Waitpoint() ||
@@ -298,29 +304,30 @@ func TestPendingIsOpenedOnce(t *testing.T) {
 
 // The next process finds the waitpoint in the steps of its claim and makes the same token.
 func TestPendingIsKeptAcrossAttempts(t *testing.T) {
-	first := newTask(t, Config{Opener: &opener{}})
-	one, err := suspend.Pending(t.Context(), first, "approve", time.Hour)
-	must.No(t, err)
-	w := first.run.opened["approve"]
-	kept := strings.Join([]string{w.ID.String(), w.Kid, w.Nonce, "1000", "approve"}, " ")
 	o := &opener{}
-	claim := engine.Claim{Fence: flowfabric.Fence{Execution: first.id},
+	first := newTask(t, taskhook.Config{Waitpoints: o})
+	one, err := first.Pending(t.Context(), "approve", time.Hour)
+	must.No(t, err)
+	w := o.asked[0]
+	kept := strings.Join([]string{w.ID.String(), w.Kid, w.Nonce, "1000", "approve"}, " ")
+	o = &opener{}
+	claim := &engine.Claim{Fence: flowfabric.Fence{Execution: first.id},
 		Steps: map[string][]byte{engine.StepWaitpoint + "approve": []byte(kept)}}
-	second := newTask(t, Config{Opener: o, Claim: claim})
+	second := newTask(t, taskhook.Config{Waitpoints: o, Claim: claim})
 	if got := second.run.Unused(); !slices.Equal(got, []string{"waitpoint approve"}) {
 		t.Errorf("unused: %v", got)
 	}
-	two, err := suspend.Pending(t.Context(), second, "approve", time.Hour)
+	two, err := second.Pending(t.Context(), "approve", time.Hour)
 	if err != nil || two != one || len(o.asked) != 0 || len(second.run.Unused()) != 0 {
 		t.Errorf("%v, %v; asked %v, unused %v", two, err, o.asked, second.run.Unused())
 	}
-	third := newTask(t, Config{Claim: claim, Keyring: keyring(t, "k9:"+secretB)})
-	if _, err := suspend.Pending(t.Context(), third, "approve", time.Hour); !errors.Is(err,
+	third := newTask(t, taskhook.Config{Claim: claim, Keyring: keyring(t, "k9:"+secretB)})
+	if _, err := third.Pending(t.Context(), "approve", time.Hour); !errors.Is(err,
 		flowfabric.ErrNoTokenKeys) || !strings.Contains(err.Error(), `signed with kid "k1"`) {
 		t.Errorf("without its key: %v", err)
 	}
 	claim.Steps[engine.StepWaitpoint+"approve"] = []byte("torn")
-	if _, err := suspend.Pending(t.Context(), newTask(t, Config{Opener: o, Claim: claim}), "approve",
+	if _, err := newTask(t, taskhook.Config{Waitpoints: o, Claim: claim}).Pending(t.Context(), "approve",
 		time.Hour); err != nil || len(o.asked) != 1 {
 		t.Errorf("a record that cannot be read: %v; the server decides, asked %d times", err, len(o.asked))
 	}
@@ -341,13 +348,13 @@ func TestPendingLearnsTheKeyInUse(t *testing.T) {
 			"k1 k2 k1 k2"},
 		"a key not ours":  {[]error{stale("k9")}, denied.KidNotCurrent, "k1"},
 		"another refusal": {[]error{denied.New("fake", "waitpoint_limit_exceeded")}, denied.WaitpointLimit, "k1"},
+		"another holder":  {[]error{flowfabric.ErrLeaseLost}, flowfabric.ErrLeaseLost, "k1"},
 		"no connection":   {[]error{flowfabric.ErrTransport}, flowfabric.ErrTransport, "k1"},
 	} {
 		o := &opener{replies: x.replies}
-		task := newTask(t, Config{Opener: o, Refused: func(err error) error {
-			return errors.Join(errors.New("looked at"), err)
-		}})
-		token, err := suspend.Pending(t.Context(), task, "approve", time.Hour)
+		var told error
+		task := newTask(t, taskhook.Config{Waitpoints: o, Cancel: func(cause error) { told = cause }})
+		token, err := task.Pending(t.Context(), "approve", time.Hour)
 		var kids []string
 		for _, m := range o.asked {
 			kids = append(kids, m.Kid)
@@ -355,18 +362,18 @@ func TestPendingLearnsTheKeyInUse(t *testing.T) {
 		if !errors.Is(err, x.want) || strings.Join(kids, " ") != x.kids || (err == nil) == token.IsZero() {
 			t.Errorf("%s: %v, %v, signed with %v", what, token, err, kids)
 		}
-		if err != nil && !strings.Contains(err.Error(), "looked at") {
-			t.Errorf("%s: Refused was not asked: %v", what, err)
+		if errors.Is(err, flowfabric.ErrLeaseLost) != (told != nil) {
+			t.Errorf("%s: the handler was told %v of %v", what, told, err)
 		}
 	}
 }
 
 func TestRemint(t *testing.T) {
-	x := newTask(t, Config{Opener: &opener{}})
-	if _, err := suspend.Pending(t.Context(), x, "early", time.Hour); err != nil {
+	x := newTask(t, taskhook.Config{Waitpoints: &opener{}})
+	if _, err := x.Pending(t.Context(), "early", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	_, err := suspend.Wait(t.Context(), x, "both", suspend.AllOf(suspend.Signal("early"), suspend.Signal("late")))
+	_, err := x.Wait(t.Context(), "both", suspend.AllOf(suspend.Signal("early"), suspend.Signal("late")))
 	w, _ := errors.AsType[*waithook.Wanted](err)
 	q, err := x.run.Suspension(w)
 	must.No(t, err)
@@ -388,7 +395,7 @@ func TestRemint(t *testing.T) {
 
 // A handler that changed between two runs leaves answers that nobody asks for.
 func TestUnused(t *testing.T) {
-	x := newTask(t, Config{Claim: engine.Claim{
+	x := newTask(t, taskhook.Config{Claim: &engine.Claim{
 		Steps: map[string][]byte{engine.StepAwait + "old": told("old", "signal", "1"),
 			engine.StepAwait + "older": told("older", "signal", "1")},
 		Resume: answered(t, "new", "signal", "1"),
@@ -396,8 +403,8 @@ func TestUnused(t *testing.T) {
 	if got := x.run.Unused(); !slices.Equal(got, []string{"wait new", "wait old", "wait older"}) {
 		t.Errorf("%v", got)
 	}
-	_, _ = suspend.Await[int](t.Context(), x, "old")
-	_, _ = suspend.Await[int](t.Context(), x, "new")
+	_, _ = handler.Await[int](t.Context(), x.Task, "old")
+	_, _ = handler.Await[int](t.Context(), x.Task, "new")
 	if got := x.run.Unused(); !slices.Equal(got, []string{"wait older"}) {
 		t.Errorf("%v", got)
 	}
@@ -405,11 +412,12 @@ func TestUnused(t *testing.T) {
 
 // Without a key a handler can still wait for an operator, but for no signal.
 func TestWaitsWithoutKeys(t *testing.T) {
-	run := New(Config{})
-	if _, err := run.Suspension(suspend.On(suspend.Operator()).(*waithook.Wanted)); err != nil {
+	_, made := handler.NewTask(taskhook.Config{})
+	run := made.Run()
+	if _, err := run.Suspension(handler.On(suspend.Operator()).(*waithook.Wanted)); err != nil {
 		t.Error(err)
 	}
-	if _, err := run.Suspension(suspend.On(suspend.Signal("a")).(*waithook.Wanted)); !errors.Is(err,
+	if _, err := run.Suspension(handler.On(suspend.Signal("a")).(*waithook.Wanted)); !errors.Is(err,
 		flowfabric.ErrNoTokenKeys) {
 		t.Error(err)
 	}
@@ -417,14 +425,14 @@ func TestWaitsWithoutKeys(t *testing.T) {
 
 // Named narrows Await; anywhere else it would be ignored.
 func TestNamedIsForAwait(t *testing.T) {
-	if _, err := suspend.Wait(t.Context(), newTask(t, Config{}), "a", suspend.Signal("a"),
+	if _, err := newTask(t, taskhook.Config{}).Wait(t.Context(), "a", suspend.Signal("a"),
 		suspend.Named("go")); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}
-	if err := suspend.On(suspend.Signal("a"), suspend.Named("go")); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if err := handler.On(suspend.Signal("a"), suspend.Named("go")); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Error(err)
 	}
-	_, err := suspend.Await[bool](t.Context(), newTask(t, Config{}), "a", suspend.Named("go"))
+	_, err := handler.Await[bool](t.Context(), newTask(t, taskhook.Config{}).Task, "a", suspend.Named("go"))
 	if w, ok := errors.AsType[*waithook.Wanted](err); !ok || w.Condition != "L\x1f1\x1f1\x1fgo" {
 		t.Errorf("%v", err)
 	}
@@ -438,31 +446,31 @@ func TestPendingWithoutItsKey(t *testing.T) {
 	}
 	open, closed, forgotten := uuid.New(), uuid.New(), uuid.New()
 	o := &opener{kept: []suspend.Waitpoint{{ID: open, State: "active"}, {ID: closed, State: "closed"}}}
-	claim := engine.Claim{Steps: map[string][]byte{
+	claim := &engine.Claim{Steps: map[string][]byte{
 		engine.StepWaitpoint + "open": kept(open, "open"), engine.StepWaitpoint + "closed": kept(closed, "closed"),
 		engine.StepWaitpoint + "forgotten": kept(forgotten, "forgotten"),
 		engine.StepAwait + "open":          told("open", "signal", "true"), // a wait of that name, on another waitpoint
 	}}
-	x := newTask(t, Config{Claim: claim, Opener: o})
+	x := newTask(t, taskhook.Config{Claim: claim, Waitpoints: o})
 	o.lost = flowfabric.ErrTransport
-	if token, err := suspend.Pending(t.Context(), x, "closed", time.Hour); !errors.Is(err, flowfabric.ErrTransport) ||
+	if token, err := x.Pending(t.Context(), "closed", time.Hour); !errors.Is(err, flowfabric.ErrTransport) ||
 		!token.IsZero() {
 		t.Errorf("nobody knows whether it is open: %v, %v", token, err)
 	}
 	o.lost, o.reads = nil, 0
 	for _, key := range []string{"closed", "forgotten"} {
-		if token, err := suspend.Pending(t.Context(), x, key, time.Hour); err != nil || !token.IsZero() {
+		if token, err := x.Pending(t.Context(), key, time.Hour); err != nil || !token.IsZero() {
 			t.Errorf("%s: %v, %v", key, token, err)
 		}
 	}
 	if o.reads != 1 {
 		t.Errorf("the store was asked %d times, want once for all that is closed", o.reads)
 	}
-	if token, err := suspend.Pending(t.Context(), x, "open", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) ||
+	if token, err := x.Pending(t.Context(), "open", time.Hour); !errors.Is(err, flowfabric.ErrNoTokenKeys) ||
 		!token.IsZero() {
 		t.Errorf("open: %v, %v", token, err)
 	}
-	if _, err := suspend.Pending(t.Context(), newTask(t, Config{Claim: claim}), "open", time.Hour); !errors.Is(err,
+	if _, err := newTask(t, taskhook.Config{Claim: claim}).Pending(t.Context(), "open", time.Hour); !errors.Is(err,
 		flowfabric.ErrNoTokenKeys) {
 		t.Errorf("without a store: %v", err)
 	}
@@ -470,8 +478,8 @@ func TestPendingWithoutItsKey(t *testing.T) {
 
 func TestAskAsksThenAnswers(t *testing.T) {
 	q := suspend.Question{Title: "Ship it?", Choices: []suspend.Choice{{Name: "go"}, {Name: "stop", Label: "Stop"}}}
-	x := newTask(t, Config{})
-	_, err := suspend.Ask(t.Context(), x, "ship", q)
+	x := newTask(t, taskhook.Config{})
+	_, err := x.Ask(t.Context(), "ship", q)
 	w, ok := errors.AsType[*waithook.Wanted](err)
 	if !ok || w.Reason != "waiting_for_approval" || w.Condition != "L\x1f1\x1f1\x1fgo\x1fstop" {
 		t.Fatalf("%v %+v", err, w)
@@ -488,23 +496,23 @@ func TestAskAsksThenAnswers(t *testing.T) {
 	} {
 		r := answered(t, "ship", "signal", payload)
 		r.Signals[0].Name = "go"
-		x := newTask(t, Config{Claim: engine.Claim{Resume: r}})
-		if a, err := suspend.Ask(t.Context(), x, "ship", q); err != nil || a.Choice != want.Choice ||
+		x := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: r}})
+		if a, err := x.Ask(t.Context(), "ship", q); err != nil || a.Choice != want.Choice ||
 			a.Comment != want.Comment || want.By != "" && a.By != want.By {
 			t.Errorf("%s: %+v, %v", payload, a, err)
 		}
 	}
-	resumed := newTask(t, Config{Claim: engine.Claim{Resume: answered(t, "ship", "operator")}})
-	if _, err := suspend.Ask(t.Context(), resumed, "ship", q); !errors.Is(err, flowfabric.ErrNoSignal) {
+	resumed := newTask(t, taskhook.Config{Claim: &engine.Claim{Resume: answered(t, "ship", "operator")}})
+	if _, err := resumed.Ask(t.Context(), "ship", q); !errors.Is(err, flowfabric.ErrNoSignal) {
 		t.Errorf("%v", err)
 	}
 	for _, bad := range []func() error{
 		func() error {
-			_, err := suspend.Ask(t.Context(), newTask(t, Config{}), "a", suspend.Question{})
+			_, err := newTask(t, taskhook.Config{}).Ask(t.Context(), "a", suspend.Question{})
 			return err
 		},
 		func() error {
-			_, err := suspend.Ask(t.Context(), newTask(t, Config{}), "a", q, suspend.Named("x"))
+			_, err := newTask(t, taskhook.Config{}).Ask(t.Context(), "a", q, suspend.Named("x"))
 			return err
 		},
 	} {
@@ -517,28 +525,28 @@ func TestAskAsksThenAnswers(t *testing.T) {
 // A waitpoint is closed once, and later runs know by its step that it was.
 func TestClose(t *testing.T) {
 	o := &opener{}
-	x := newTask(t, Config{Opener: o})
-	if err := suspend.Close(t.Context(), x, "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || len(o.closes) != 0 {
+	x := newTask(t, taskhook.Config{Waitpoints: o})
+	if err := x.CloseWaitpoint(t.Context(), "a"); !errors.Is(err, flowfabric.ErrInvalidInput) || len(o.closes) != 0 {
 		t.Errorf("before it was opened: %v", err)
 	}
-	if _, err := suspend.Pending(t.Context(), x, "a", time.Hour); err != nil {
+	if _, err := x.Pending(t.Context(), "a", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	o.lost = errors.New("away")
-	if err := suspend.Close(t.Context(), x, "a"); !errors.Is(err, o.lost) {
+	if err := x.CloseWaitpoint(t.Context(), "a"); !errors.Is(err, o.lost) {
 		t.Errorf("refused: %v", err)
 	}
 	o.lost = nil
 	for range 2 {
-		if err := suspend.Close(t.Context(), x, "a"); err != nil || len(o.closes) != 2 || o.closes[1] != o.asked[0].ID {
+		if err := x.CloseWaitpoint(t.Context(), "a"); err != nil || len(o.closes) != 2 || o.closes[1] != o.asked[0].ID {
 			t.Errorf("%v, closed %v of %v", err, o.closes, o.asked)
 		}
 		x.run.Begin()
 	}
 	step := []byte(o.asked[0].ID.String() + " k nonce 0 a")
-	later := newTask(t, Config{Opener: o,
-		Claim: engine.Claim{Steps: map[string][]byte{engine.StepWaitpoint + "a": step}}})
-	if err := suspend.Close(t.Context(), later, "a"); err != nil || len(o.closes) != 2 {
+	later := newTask(t, taskhook.Config{Waitpoints: o,
+		Claim: &engine.Claim{Steps: map[string][]byte{engine.StepWaitpoint + "a": step}}})
+	if err := later.CloseWaitpoint(t.Context(), "a"); err != nil || len(o.closes) != 2 {
 		t.Errorf("in a later run: %v, closed %v", err, o.closes)
 	}
 }

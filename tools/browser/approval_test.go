@@ -52,7 +52,7 @@ func newSite(t *testing.T) *site {
 	silent := slog.New(slog.DiscardHandler)
 	worker, err := runtime.New(runtime.Config{URL: "embedded://", Logger: silent}, handler.Bind(release,
 		func(ctx context.Context, t *handler.Task, version string) (suspend.Answer, error) {
-			token, err := suspend.Pending(ctx, t, "release", time.Hour)
+			token, err := t.Pending(ctx, "release", time.Hour)
 			if err != nil {
 				return suspend.Answer{}, err
 			}
@@ -60,7 +60,7 @@ func newSite(t *testing.T) *site {
 				func(context.Context) (bool, error) { s.tokens <- token; return true, nil }); err != nil {
 				return suspend.Answer{}, err
 			}
-			return suspend.Await[suspend.Answer](ctx, t, "release")
+			return handler.Await[suspend.Answer](ctx, t, "release")
 		}))
 	must.No(t, err)
 	var running conc.WaitGroup

@@ -23,8 +23,8 @@ func (s *store) Suspend(ctx context.Context, payload []byte, n int,
 	handedOut := make(chan struct{}, n)
 	stop, err := s.work(ctx, driver.Worker{Concurrency: 64},
 		func(ctx context.Context, t *handler.Task, _ []byte) ([]byte, error) {
-			if _, again := suspend.Resumed(t); !again {
-				token, err := suspend.Pending(ctx, t, waitKey, time.Hour)
+			if _, again := t.Resumed(); !again {
+				token, err := t.Pending(ctx, waitKey, time.Hour)
 				if err != nil {
 					return nil, err
 				}
@@ -39,7 +39,7 @@ func (s *store) Suspend(ctx context.Context, payload []byte, n int,
 				mu.Unlock()
 				resumed(i)
 			}
-			_, err := suspend.Await[json.RawMessage](ctx, t, waitKey)
+			_, err := handler.Await[json.RawMessage](ctx, t, waitKey)
 			return nil, err
 		})
 	if err != nil {

@@ -36,7 +36,7 @@ func (w *Writer) Handle(ctx context.Context, t *handler.Task, in Draft) (Article
 	if err != nil {
 		return Article{}, err
 	}
-	answer, err := suspend.Await[suspend.Answer](ctx, t, "editor", suspend.Within(48*time.Hour))
+	answer, err := handler.Await[suspend.Answer](ctx, t, "editor", suspend.Within(48*time.Hour))
 	if err != nil {
 		return Article{}, err // while nobody has answered, this suspends the execution
 	}

@@ -28,7 +28,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	ours "github.com/flowfabric/flowfabric-go/mcp"
 	"github.com/flowfabric/flowfabric-go/runtime"
-	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // asCommand makes the test's own program the command.
@@ -79,7 +78,7 @@ func start(t *testing.T) (ctx context.Context, url, config string) {
 			handler.Plain(func(_ context.Context, in topic) (string, error) { return "all about " + in.Topic, nil })),
 		handler.Bind(handler.Define[topic, string]("publish"),
 			func(ctx context.Context, t *handler.Task, in topic) (string, error) {
-				note, err := suspend.Await[string](ctx, t, "note")
+				note, err := handler.Await[string](ctx, t, "note")
 				return in.Topic + ": " + note, err
 			}))
 	must.No(t, err)

@@ -129,7 +129,7 @@ func release(ctx context.Context, t *handler.Task, version string) (suspend.Answ
 	}); err != nil {
 		return suspend.Answer{}, err
 	}
-	answer, err := suspend.Ask(ctx, t, "approval",
+	answer, err := t.Ask(ctx, "approval",
 		suspend.Question{Title: "Release " + version + " to everybody?", Assignee: "release-team",
 			Text:    "All 412 tests passed.\nAnna and Otto reviewed it on Monday. After you approve, it goes to every machine within an hour.",
 			Choices: []suspend.Choice{{Name: "approve", Label: "Approve"}, {Name: "reject", Label: "Send it back"}}},
@@ -155,12 +155,12 @@ func family(ctx context.Context, t *handler.Task, name string) (string, error) {
 	for _, size := range []string{"small", "large"} {
 		flow.Child(set, size, Resize, name+" "+size)
 	}
-	return name, set.Wait(ctx, t)
+	return name, t.WaitChildren(ctx, set)
 }
 
 func chat(ctx context.Context, t *handler.Task, name string) (answers int, err error) {
 	for ; ; answers++ {
-		text, err := suspend.Receive[string](ctx, t, "user")
+		text, err := handler.Receive[string](ctx, t, "user")
 		if err != nil || text == "bye" {
 			return answers, err
 		}

@@ -1,4 +1,4 @@
-package suspend_test
+package handler_test
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func ExampleAwait() {
 	publish := handler.Define[string, string]("publish")
 	ctx, c, stop := serve(handler.Bind(publish,
 		func(ctx context.Context, t *handler.Task, title string) (string, error) {
-			ok, err := suspend.Await[bool](ctx, t, "editor", suspend.Within(48*time.Hour),
+			ok, err := handler.Await[bool](ctx, t, "editor", suspend.Within(48*time.Hour),
 				suspend.Because(suspend.ReasonApproval))
 			if err != nil {
 				return "", err // the first run ends here, and holds nothing while it waits
@@ -73,12 +73,12 @@ func waitFor[T any](ctx context.Context, exec *client.Execution[T]) error {
 }
 
 // A token is handed out before the handler waits, once, and whoever has it may answer, also at once.
-func ExamplePending() {
+func ExampleTask_Pending() {
 	type receipt struct{ Cents int }
 	charge := handler.Define[int, string]("charge")
 	sent := make(chan string, 1) // to the payment provider
 	ctx, c, stop := serve(handler.Bind(charge, func(ctx context.Context, t *handler.Task, cents int) (string, error) {
-		token, err := suspend.Pending(ctx, t, "payment", time.Hour)
+		token, err := t.Pending(ctx, "payment", time.Hour)
 		if err != nil {
 			return "", err
 		}
@@ -86,7 +86,7 @@ func ExamplePending() {
 			func(context.Context) (bool, error) { sent <- token.Reveal(); return true, nil }); err != nil {
 			return "", err
 		}
-		paid, err := suspend.Await[receipt](ctx, t, "payment", suspend.Named("paid"), suspend.Within(time.Hour),
+		paid, err := handler.Await[receipt](ctx, t, "payment", suspend.Named("paid"), suspend.Within(time.Hour),
 			suspend.OnTimeout(suspend.Resume))
 		if err != nil {
 			return "", err

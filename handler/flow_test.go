@@ -1,4 +1,4 @@
-package flow_test
+package handler_test
 
 import (
 	"context"
@@ -16,6 +16,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 )
 
+var (
+	work  = handler.Define[int, string]("work")
+	left  = flow.Input[string]{Name: "left"}
+	right = flow.Input[string]{Name: "right"}
+	bad   = handler.Define[int, string]("{bad}")
+)
+
 // locked is a cipher whose key may be missing.
 type locked struct{ key bool }
 
@@ -30,21 +37,21 @@ func (l locked) Open(sealed []byte) ([]byte, error) {
 // An input is decoded with the codec of the handler, or with its own; what does not decode fails for good, unless a
 // key is missing.
 func TestInputs(t *testing.T) {
-	sealed := flow.NewInput[string]("sealed").WithCodec(handler.Encrypted(handler.JSON, locked{true}))
+	sealed := flow.Input[string]{Name: "sealed", Codec: handler.Encrypted(handler.JSON, locked{true})}
 	task := newTask(taskhook.Config{Claim: &engine.Claim{Node: "n", Inputs: map[string][]byte{
 		"left": []byte(`"l"`), "sealed": []byte(`#"s"`), "empty": nil, "null": []byte("null")}}})
-	if v, err := left.Need(task); v != "l" || err != nil || left.Name() != "left" {
+	if v, err := handler.Need(task, left); v != "l" || err != nil {
 		t.Error(v, err)
 	}
-	if v, ok, err := sealed.Get(task); v != "s" || !ok || err != nil {
+	if v, ok, err := handler.Given(task, sealed); v != "s" || !ok || err != nil {
 		t.Error(v, ok, err)
 	}
 	for _, name := range []string{"empty", "null"} {
-		if v, ok, err := flow.NewInput[*string](name).Get(task); v != nil || !ok || err != nil {
+		if v, ok, err := handler.Given(task, (flow.Input[*string]{Name: name})); v != nil || !ok || err != nil {
 			t.Error(name, v, ok, err)
 		}
 	}
-	if v, ok, err := right.Get(task); v != "" || ok || err != nil {
+	if v, ok, err := handler.Given(task, right); v != "" || ok || err != nil {
 		t.Error(v, ok, err)
 	}
 	fails := func(err error, category string, permanent bool) {
@@ -54,14 +61,15 @@ func TestInputs(t *testing.T) {
 			t.Errorf("%v: %+v", err, out.Failure)
 		}
 	}
-	_, err := right.Need(task)
+	_, err := handler.Need(task, right)
 	fails(err, codes.CategoryHandlerError, true)
-	_, _, err = flow.NewInput[int]("left").Get(task)
+	_, _, err = handler.Given(task, flow.Input[int]{Name: "left"})
 	fails(err, codes.CategoryDecode, true)
 	if !strings.Contains(err.Error(), "input left: decode a result into int: ") {
 		t.Error(err)
 	}
-	_, _, err = sealed.WithCodec(handler.Encrypted(handler.JSON, locked{})).Get(task)
+	sealed.Codec = handler.Encrypted(handler.JSON, locked{})
+	_, _, err = handler.Given(task, sealed)
 	fails(err, codes.CategoryDecode, false)
 }
 
@@ -128,10 +136,10 @@ func TestChildResults(t *testing.T) {
 			for _, name := range []string{"good", "empty", "cut", "odd", "late", "cancelled", "expired", "new"} {
 				get[name] = flow.Child(set, name, work, 1)
 			}
-			if _, err := get["good"].Result(ctx, task); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			if _, err := handler.ChildResult(ctx, task, get["good"]); !errors.Is(err, flowfabric.ErrInvalidInput) {
 				t.Errorf("before the wait: %v", err)
 			}
-			if err := set.Wait(ctx, task); err != nil {
+			if err := task.WaitChildren(ctx, set); err != nil {
 				return "", err
 			}
 			for name, want := range map[string]struct {
@@ -147,7 +155,7 @@ func TestChildResults(t *testing.T) {
 				"expired":   {err: flowfabric.ErrExpired, category: codes.CategoryChild, permanent: true},
 				"new":       {err: flowfabric.ErrInvalidInput, category: codes.CategoryHandlerError, permanent: true},
 			} {
-				v, err := get[name].Result(ctx, task)
+				v, err := handler.ChildResult(ctx, task, get[name])
 				if v != want.value || (err == nil) != (want.category == "") ||
 					want.err != nil && !errors.Is(err, want.err) {
 					t.Errorf("%s: %q, %v", name, v, err)
@@ -174,26 +182,26 @@ func TestChildResults(t *testing.T) {
 // namespace, and in its trace. Mistakes in the set fail for good.
 func TestWaitAsks(t *testing.T) {
 	id := flowfabric.NewExecutionID(2)
-	run := func(fn func(ctx context.Context, task *handler.Task) error) handler.Outcome {
-		task := newTask(taskhook.Config{Route: engine.Route{Namespace: "shop"},
+	run := func(fn func(ctx context.Context, task *handler.Task) error) (handler.Outcome, taskhook.Waits) {
+		task, waits := handler.NewTask(taskhook.Config{Route: engine.Route{Namespace: "shop"},
 			Claim: &engine.Claim{Fence: flowfabric.Fence{Execution: id},
 				Input: []byte(`""`), Tags: map[string]string{limits.TraceTags + "traceparent": "x"}}})
 		return handler.Bind(handler.Define[string, string]("k"),
 			func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 				return "", fn(ctx, task)
-			}).Run(t.Context(), task)
+			}).Run(t.Context(), task), waits
 	}
-	out := run(func(ctx context.Context, task *handler.Task) error {
+	out, waits := run(func(ctx context.Context, task *handler.Task) error {
 		set := flow.Children("w", flow.FirstSuccess(), flow.Leave())
 		a := flow.Child(set, "a", work, 1)
 		flow.Child(set, "b", work, 2, left.From(a))
-		err := set.Wait(ctx, task)
-		if !flow.IsWait(err) {
+		err := task.WaitChildren(ctx, set)
+		if !handler.IsWait(err) {
 			t.Error(err)
 		}
 		return err
 	})
-	q, _ := out.Wait.(*engine.ChildWait)
+	q := waits.Children()
 	if out.Kind != handler.OutcomeChildren || q == nil || q.Name != "w" || q.Mode != engine.WaitFirstSuccess ||
 		!q.Leave || !q.Park || len(q.Children) != 2 {
 		t.Fatalf("%+v", out)
@@ -218,10 +226,10 @@ func TestWaitAsks(t *testing.T) {
 		},
 		"children w: node e: definition of kind": func(set *flow.ChildSet) { flow.Child(set, "e", bad, 1) },
 	} {
-		out := run(func(ctx context.Context, task *handler.Task) error {
+		out, _ := run(func(ctx context.Context, task *handler.Task) error {
 			set := flow.Children("w", nil)
 			fill(set)
-			return set.Wait(ctx, task)
+			return task.WaitChildren(ctx, set)
 		})
 		if !out.Failure.Permanent || !strings.Contains(strings.ReplaceAll(out.Err.Error(),
 			"invalid_input: a value is not valid: option", "option"), text) {
@@ -229,6 +237,3 @@ func TestWaitAsks(t *testing.T) {
 		}
 	}
 }
-
-// newTask is a task as a worker makes it.
-func newTask(cfg taskhook.Config) *handler.Task { return taskhook.New(cfg).(*handler.Task) }

@@ -1,0 +1,223 @@
+package handler
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/flow"
+	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
+	"github.com/flowfabric/flowfabric-go/internal/fault"
+	"github.com/flowfabric/flowfabric-go/internal/flowplan"
+	"github.com/flowfabric/flowfabric-go/internal/limits"
+	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
+)
+
+// WaitChildren makes the children of a set and waits until as many have ended as the set says. The first run gets an
+// error that the handler must return, wrapped or not: it is what makes the children and parks the execution, after the
+// handler has returned. When enough have ended the handler runs again from the top, as the same attempt, and this call
+// returns nil, now and in every later run. How a child ended is no error of it: ask [ChildResult]. A set without
+// children needs no waiting.
+//
+// The children join the flow of the execution, which must be flow.Growing (or flow.Unsealed, and open still); else the
+// execution fails for good with category suspend_refused, as it does for other things that the server refuses. An
+// execution that is in no flow starts one.
+//
+// A set with a flow.Other is a suspension, as with options. The executions that the handler did not make are looked at
+// in the first run: flowfabric.ErrNotFound or ErrResultPurged for one that does not exist or was purged,
+// ErrInvalidInput for the execution itself (code self_referencing_edge) and for one that waits for it
+// (cycle_detected), ErrLimit for one that 1,000 executions wait for. These are permanent failures of a handler that
+// returns them. A longer circle is not seen: give such waits a limit.
+//
+// Options are suspend.Within, OnTimeout, Because (default "waiting_for_children"), ResumeAfter and Asking. With options
+// the execution is suspended, as by [Await]: operators can resume it, and the wait has a place in lists of suspended
+// executions. That costs a call more. A time limit without OnTimeout ends the execution failed, and cancels the open
+// children unless flow.Leave is said. With suspend.OnTimeout(suspend.Resume) the handler runs again, WaitChildren
+// returns flowfabric.ErrWaitTimeout, and [ChildOutcome] and [ChildResult] tell how each child was at the limit.
+//
+// Errors: flowfabric.ErrWaitTimeout; ErrNoSignal when an operator resumed the execution before enough children had
+// ended, whose outcomes tell then; everything that flow.Flow.Err finds in the set, as a permanent failure;
+// ErrInvalidInput for a name out of bounds, one that this run has used, an option out of bounds, or a wait inside a
+// step; code task_consumed after the handler returned; the context's cause.
+func (t *Task) WaitChildren(ctx context.Context, set *flow.ChildSet, opts ...suspend.Option) (err error) {
+	defer func() { err = denied.Last(err) }()
+	if p := t.planOf(set); len(opts) == 0 && !p.Others {
+		return t.waitPlain(ctx, p)
+	}
+	r, err := t.WaitChildrenOr(ctx, set, suspend.Operator(), opts...)
+	if err == nil && r.Cause == waithook.CauseOperator {
+		err = fmt.Errorf("children %s: %w", r.Name, flowfabric.ErrNoSignal)
+	}
+	return err
+}
+
+// WaitChildrenOr waits, as [Task.WaitChildren] does, until enough children have ended or a condition is met, whichever
+// comes first: a person says stop, or a message comes. Result.Cause tells which: "children", or what [Task.Wait] would
+// return. If both have happened before the execution could be suspended, it is "children", and Result.Signals has the
+// signals. The name of the set is the name of the wait: no other wait of the handler may have it. The condition may
+// be one level and two parts smaller than other conditions.
+//
+// Errors: those of WaitChildren, and ErrInvalidInput. An operator who resumes the execution is no error here.
+func (t *Task) WaitChildrenOr(ctx context.Context, set *flow.ChildSet, cond suspend.Condition,
+	opts ...suspend.Option) (r suspend.Result, err error) {
+	defer func() { err = denied.Last(err) }()
+	p := t.planOf(set)
+	r, over, err := t.childrenEnded(ctx, p)
+	if over || err != nil {
+		return r, err
+	}
+	q, err := t.askedChildren(ctx, p)
+	if err != nil {
+		return suspend.Result{}, err
+	}
+	if len(q.Children)+len(q.Others) == 0 {
+		return suspend.Result{Name: p.Wait, Cause: waithook.CauseChildren}, nil
+	}
+	until, err := untilChildren(p.Wait, cond, opts)
+	if err != nil {
+		return suspend.Result{}, fmt.Errorf("children %s: %w", p.Wait, err)
+	}
+	if q.Others, err = t.look(ctx, p.Wait, q.Others); err != nil {
+		return suspend.Result{}, err
+	}
+	return suspend.Result{}, t.kids.want(q, until)
+}
+
+// planOf is a set as this execution waits for it.
+func (t *Task) planOf(set *flow.ChildSet) flowplan.Children {
+	return set.Plan(flowplan.Parent{Execution: t.ID(), Continues: t.Continues(), Namespace: t.Namespace()})
+}
+
+// waitPlain waits for the children alone, for ever.
+func (t *Task) waitPlain(ctx context.Context, p flowplan.Children) error {
+	_, answered, err := t.kids.ask(ctx, p.Wait)
+	if err != nil {
+		return fmt.Errorf("children %s: %w", p.Wait, err)
+	}
+	if answered {
+		return nil
+	}
+	q, err := t.askedChildren(ctx, p)
+	if err != nil {
+		return err
+	}
+	if len(q.Children) == 0 {
+		return nil
+	}
+	return t.kids.want(q, nil)
+}
+
+// childrenEnded tells what ended a wait for children or something else, if it is over.
+func (t *Task) childrenEnded(ctx context.Context, p flowplan.Children) (r suspend.Result, over bool, err error) {
+	outcomes, answered, err := t.kids.ask(ctx, p.Wait)
+	if err != nil {
+		return r, false, fmt.Errorf("children %s: %w", p.Wait, err)
+	}
+	answer, err := t.ownWaits().Ask(ctx, p.Wait)
+	if err != nil {
+		return r, false, fmt.Errorf("children %s: %w", p.Wait, err)
+	}
+	if !answered {
+		return r, false, nil
+	}
+	if answer == nil { // it was waited for without anything else, by another version of the handler say
+		return suspend.Result{Name: p.Wait, Cause: waithook.CauseChildren}, true, nil
+	}
+	r = *answer
+	if r.Cause == waithook.CauseAlreadySatisfied && enough(p.Mode, outcomes) {
+		r.Cause = waithook.CauseChildren
+	}
+	if r.Cause == waithook.CauseTimeout {
+		err = fmt.Errorf("children %s: %w", p.Wait, flowfabric.ErrWaitTimeout)
+	}
+	return r, true, err
+}
+
+// enough tells whether the outcomes are what a set waits for.
+func enough(mode engine.WaitMode, outcomes []engine.ChildOutcome) bool {
+	ended, succeeded := 0, 0
+	for _, o := range outcomes {
+		if o.Outcome != "" || o.Gone {
+			ended++
+		}
+		if o.Outcome == flowfabric.Completed {
+			succeeded++
+		}
+	}
+	return ended == len(outcomes) || mode == engine.WaitFirst && ended > 0 ||
+		mode == engine.WaitFirstSuccess && succeeded > 0 || mode == engine.WaitFailFast && ended > succeeded
+}
+
+// askedChildren is what the execution asks the server for, with its trace.
+func (t *Task) askedChildren(ctx context.Context, p flowplan.Children) (engine.ChildWait, error) {
+	if ctx.Err() != nil {
+		return engine.ChildWait{}, context.Cause(ctx)
+	}
+	q, err := p.Request()
+	if err != nil {
+		return q, Permanent(err)
+	}
+	for i := range q.Children {
+		q.Children[i].Tags = t.traced(q.Children[i].Tags)
+	}
+	return q, nil
+}
+
+// look lists the others of a wait as they are now. An execution that cannot be waited for is an error for good.
+func (t *Task) look(ctx context.Context, wait string, others []engine.ChildOutcome) ([]engine.ChildOutcome, error) {
+	if len(others) == 0 {
+		return nil, nil
+	}
+	ids := make([]flowfabric.ExecutionID, len(others))
+	for i, o := range others {
+		ids[i] = o.ID
+	}
+	now, err := t.checkOthers(ctx, ids)
+	if err != nil {
+		err = fmt.Errorf("children %s: %w", wait, err)
+		if c := denied.ClassOf(err); c == fault.Stop || c == fault.Caller {
+			err = Permanent(err)
+		}
+		return nil, err
+	}
+	for i, o := range others {
+		now[i].Node, now[i].Cancel = o.Node, o.Cancel
+	}
+	return now, nil
+}
+
+// untilChildren is the suspension that ends with the children or with a condition.
+func untilChildren(wait string, cond suspend.Condition, opts []suspend.Option) (*waithook.Wanted, error) {
+	o := waitOptionsOf(append([]suspend.Option{suspend.Because("waiting_for_children")}, opts...))
+	w, err := o.wanted(wait, cond)
+	if err != nil {
+		return nil, err
+	}
+	depth, parts := shape(w.Condition)
+	if depth >= limits.MaxConditionDepth || parts > limits.MaxConditionNodes-2 {
+		return nil, fmt.Errorf("%w: beside children it has depth %d and %d parts, want at most %d and %d",
+			denied.Condition, depth, parts, limits.MaxConditionDepth-1, limits.MaxConditionNodes-2)
+	}
+	w.Condition = waithook.ChildrenOr(w.Condition)
+	return w, nil
+}
+
+// shape is the depth of a compiled condition, and how many parts it has.
+func shape(condition string) (depth, parts int) {
+	var depths []int
+	for line := range strings.SplitSeq(condition, "\x1e") {
+		p, of := strings.Split(line, "\x1f"), 1
+		if p[0] == "G" {
+			for _, member := range p[2:] {
+				n, _ := strconv.Atoi(member)
+				of = max(of, depths[n-1]+1)
+			}
+		}
+		depths, depth = append(depths, of), max(depth, of)
+	}
+	return depth, len(depths)
+}
