@@ -49,6 +49,8 @@ type MemberRecord struct {
 	Group     *GroupRecord `json:"group,omitempty" jsonschema:"what it needs to run"`
 	Wait      *WaitRecord  `json:"wait,omitempty" jsonschema:"the children that it waits for"`
 	Edges     []EdgeRecord `json:"edges,omitempty" jsonschema:"what it depends on"`
+	// Dependants are the members with an edge from this one, in the order of the nodes; known of a whole flow only.
+	Dependants []ExecutionID `json:"dependants,omitempty" jsonschema:"the ids of those that depend on it"`
 }
 
 // GroupRecord is what a member waits for, or waited for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +58,13 @@ func TestFlowFromSubmitToEnd(t *testing.T) {
 		if !ok || d.ID != fl.Member("d") || len(d.Edges) != 2 || d.Group.Policy != codes.AllOf ||
 			d.Kind != "write-article" || d.Lane != "default" {
 			t.Errorf("%+v", d)
+		}
+		left, right := fl.Member("b"), fl.Member("c")
+		for node, want := range map[string][]flowfabric.ExecutionID{"a": {left, right}, "b": {d.ID}, "c": {d.ID},
+			"d": nil} {
+			if m, _ := s.Node(node); !slices.Equal(m.Dependants, want) {
+				t.Errorf("dependants of %s: %v, want %v", node, m.Dependants, want)
+			}
 		}
 		if _, ok := s.Node("e"); ok {
 			t.Error("there is no such node")

@@ -53,15 +53,17 @@ func ReadFlow(ctx context.Context, from FlowReader,
 		if record, err = from.DescribeFlow(ctx, id); err != nil {
 			return record, nil, err
 		}
-		sortEdges(nodes)
+		joinEdges(nodes)
 		if record.EndedAt.IsZero() || record.EndedAt.Equal(before.EndedAt) {
 			return record, nodes, nil
 		}
 	}
 }
 
-// sortEdges puts the edges into each node in the order of the nodes they come from: the store has no order for them.
-func sortEdges(nodes []engine.MemberRecord) {
+// joinEdges puts the edges into each node in the order of the nodes they come from, as the store has no order for them,
+// and tells each node which others depend on it. The upstream of an edge
+// may have been purged.
+func joinEdges(nodes []engine.MemberRecord) {
 	number := make(map[flowfabric.ExecutionID]int, len(nodes))
 	for i, m := range nodes {
 		number[m.ID] = i
@@ -71,5 +73,11 @@ func sortEdges(nodes []engine.MemberRecord) {
 			return cmp.Or(cmp.Compare(number[a.From], number[b.From]),
 				strings.Compare(a.From.String(), b.From.String()))
 		})
+		for i, e := range m.Edges {
+			at, ok := number[e.From]
+			if ok && (i == 0 || e.From != m.Edges[i-1].From) { // two inputs may come from one node
+				nodes[at].Dependants = append(nodes[at].Dependants, m.ID)
+			}
+		}
 	}
 }
