@@ -204,3 +204,28 @@ func TestWaitAfterTheHandler(t *testing.T) {
 		})
 	}
 }
+
+// What a run waits for is told once, and is gone when the next run begins: an outcome that middleware makes up has
+// nothing to wait for.
+func TestWhatARunWaitsForIsTold(t *testing.T) {
+	task, waits := handler.NewTask(taskhook.Config{Claim: &engine.Claim{Input: []byte(`""`)}})
+	answers := false
+	bound := handler.Bind(handler.Define[string, string]("k"),
+		func(ctx context.Context, task *handler.Task, _ string) (string, error) {
+			if answers {
+				return "", nil
+			}
+			_, err := task.Wait(ctx, "go", suspend.Operator())
+			return "", err
+		})
+	bound.Run(t.Context(), task)
+	if q := waits.Suspension(); q == nil || q.Name != "go" || waits.Suspension() != nil || waits.Children() != nil {
+		t.Errorf("first %+v", q)
+	}
+	bound.Run(t.Context(), task)
+	answers = true
+	bound.Run(t.Context(), task)
+	if q := waits.Suspension(); q != nil {
+		t.Errorf("of the run before: %+v", q)
+	}
+}
