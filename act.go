@@ -11,10 +11,10 @@ type By string
 
 func (By) act() {}
 
-// SendOption makes By an option of client.Client.Send.
+// SendOption makes By an option of client.Execution.Send.
 func (By) SendOption() {}
 
-// ApproveOption makes By an option of client.Client.Approve.
+// ApproveOption makes By an option of client.Execution.Approve.
 func (By) ApproveOption() {}
 
 // Reason says why: flowfabric.Reason("the tenant asked for it"). The audit trail keeps its first 512 bytes, a history

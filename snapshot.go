@@ -59,7 +59,7 @@ type Failure struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// Wait is a suspension while it lasts. The zero value: there is none. client.Client.Suspension has its question.
+// Wait is a suspension while it lasts. The zero value: there is none. client.Execution.Suspension has its question.
 type Wait struct {
 	Name      string    `json:"name" jsonschema:"as the handler called it"`
 	Since     time.Time `json:"since,omitzero"`

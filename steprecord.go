@@ -2,7 +2,8 @@ package flowfabric
 
 import "time"
 
-// StepRecord is what is known of one durable step of an execution, without its value. client.Client.Steps reads them.
+// StepRecord is what is known of one durable step of an execution, without its value. client.Execution.Steps reads
+// them.
 //
 // A name may be listed several times: once for each attempt that failed in the step, and once as recorded.
 type StepRecord struct {

@@ -41,11 +41,11 @@ func BulkReplay(how Replay) BulkAction {
 		}}
 }
 
-// BulkCancel is [client.Client.Cancel]; by default of all that has not ended.
+// BulkCancel is [client.Execution.Cancel]; by default of all that has not ended.
 func BulkCancel() BulkAction {
 	return BulkAction{name: "cancel", states: unended,
 		apply: func(ctx context.Context, a *Admin, id flowfabric.ExecutionID, opts []flowfabric.ActOption) error {
-			return a.client.Cancel(ctx, id, opts...)
+			return a.client.Execution(id).Cancel(ctx, opts...)
 		}}
 }
 

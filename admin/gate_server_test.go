@@ -295,7 +295,7 @@ func TestQuotas(t *testing.T) {
 // gatesOf is what an execution asks before it runs.
 func gatesOf(ctx context.Context, t *testing.T, c *client.Client, id flowfabric.ExecutionID) string {
 	t.Helper()
-	s, err := c.Get(ctx, id)
+	s, err := c.Execution(id).Get(ctx)
 	must.No(t, err)
 	return fmt.Sprint(s.Route.Gates)
 }

@@ -66,7 +66,7 @@ func counts(listed []admin.Listed) map[flowfabric.ExecutionID]int {
 func cancelAll(ctx context.Context, t *testing.T, c *client.Client, ids []flowfabric.ExecutionID) {
 	t.Helper()
 	for _, id := range ids {
-		must.No(t, c.Cancel(ctx, id, flowfabric.Reason("test")))
+		must.No(t, c.Execution(id).Cancel(ctx, flowfabric.Reason("test")))
 	}
 }
 
@@ -316,7 +316,7 @@ func TestListWhatDidNotSucceed(t *testing.T) { // by the time of the end, whatev
 		for i := range 20 {
 			id := submit(ctx, t, c, "x", flowfabric.Retention(time.Duration(1+i%3)*time.Hour)).ID()
 			cancelAll(ctx, t, c, []flowfabric.ExecutionID{id})
-			s, err := c.Get(ctx, id)
+			s, err := c.Execution(id).Get(ctx)
 			must.No(t, err)
 			ended, at = append(ended, id), append(at, s.EndedAt)
 			for time.Since(s.EndedAt) < 2*time.Millisecond {

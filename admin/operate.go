@@ -155,7 +155,7 @@ func (a *Admin) setDelay(ctx context.Context, verb string, id flowfabric.Executi
 
 // Revoke takes an execution away from the worker that runs it, at once: its writes are refused, its handler's context
 // ends with flowfabric.ErrLeaseLost, and the work is queued again as after a crash, which uses up no retry. It does not
-// end the execution (client.Client.Cancel does). The reason is cut to 1 KiB. Revoking what is revoked, or whose
+// end the execution (client.Execution.Cancel does). The reason is cut to 1 KiB. Revoking what is revoked, or whose
 // worker is dead, is no error. The work may be claimed again within a millisecond, also by the same worker; a second
 // Revoke then takes that claim (repeats of one call never do), unless it is a [Admin.RevokeFrom].
 //
@@ -231,8 +231,8 @@ func (a *Admin) Unhold(ctx context.Context, id flowfabric.ExecutionID, opts ...f
 
 // Resume says how [Admin.Resume] lets a suspended execution go on. The zero value: at once, whatever it waits for.
 type Resume struct {
-	// Suspension resumes only if this is still the suspension (its ID as client.Client.Suspension showed it); otherwise
-	// flowfabric.ErrState. Default any.
+	// Suspension resumes only if this is still the suspension (its ID as client.Execution.Suspension showed it);
+	// otherwise flowfabric.ErrState. Default any.
 	Suspension uuid.UUID `json:"suspension,omitzero" jsonschema:"resume only if it still is this suspension; default any"`
 	// Delay keeps the execution back for up to 30 days before a worker may go on with it. Default 0.
 	Delay flowfabric.Millis `json:"delay_ms,omitempty" jsonschema:"before a worker may go on with it, up to 30 days"`
@@ -243,7 +243,7 @@ type Resume struct {
 
 // Resume lets a suspended execution go on without a signal. Its handler's handler.Await returns
 // flowfabric.ErrNoSignal, a handler.Task.Wait a Result with who and why; to give it an answer instead,
-// client.Client.Approve. It is done in somebody's name: without By the client's Creator resumes, 1..64 bytes, and
+// client.Execution.Approve. It is done in somebody's name: without By the client's Creator resumes, 1..64 bytes, and
 // without either it is refused.
 //
 // Errors: flowfabric.ErrState for one that is not suspended, and see [Resume]; ErrNotFound; ErrInvalidInput.

@@ -102,7 +102,7 @@ func TestFirstRunNow(t *testing.T) {
 	k.pass(0)
 	k.steps(1)
 	info = k.get("s")
-	first, err := k.c.Get(k.ctx, info.LastID)
+	first, err := k.c.Execution(info.LastID).Get(k.ctx)
 	k.no(err)
 	if info.Fired != 1 || !info.Next.Equal(k.now.Add(30*time.Second)) || !first.DelayUntil.IsZero() {
 		t.Errorf("%+v, it starts at %s", info, first.DelayUntil)
@@ -137,7 +137,7 @@ func TestJitterDelaysTheStart(t *testing.T) {
 	for i := range 20 {
 		info := k.get(fmt.Sprint("s", i))
 		want := info.Definition.Start(info.Name, due)
-		s, err := k.c.Get(k.ctx, info.LastID)
+		s, err := k.c.Execution(info.LastID).Get(k.ctx)
 		k.no(err)
 		if start := want.Sub(due); start < 0 || start > 20*time.Minute ||
 			want.After(k.now) && (!s.DelayUntil.Equal(want) || !s.DeadlineAt.Equal(want.Add(time.Hour))) {
@@ -197,7 +197,7 @@ func TestScheduleSubmitsALargeFlowWithJitter(t *testing.T) {
 	record, err := k.e.DescribeFlow(k.ctx, info.LastFlow)
 	k.no(err)
 	start := info.Definition.Start("large", info.LastDue)
-	member, err := k.c.Get(k.ctx, info.LastFlow.Member("n249"))
+	member, err := k.c.Execution(info.LastFlow.Member("n249")).Get(k.ctx)
 	k.no(err)
 	if record.Members != 250 || record.State != flowfabric.FlowOpen || !start.After(k.now) ||
 		!member.DelayUntil.Equal(start) || !member.DeadlineAt.Equal(start.Add(time.Hour)) {

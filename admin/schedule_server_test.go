@@ -126,7 +126,7 @@ func TestScheduleSubmits(t *testing.T) {
 		!info.Next.Equal(set.Next.Add(24*time.Hour)) || info.By != "tests" || info.Err != nil {
 		t.Errorf("%+v", info)
 	}
-	s, err := k.c.Get(k.ctx, info.LastID)
+	s, err := k.c.Execution(info.LastID).Get(k.ctx)
 	k.no(err)
 	if s.Priority != 7 || s.Route.Lane != "night" || s.Route.Kind != "write-article" || s.Creator != "tests" ||
 		s.Policy.Retry.MaxRetries != 2 || !s.DeadlineAt.Equal(k.now.Add(time.Hour)) ||

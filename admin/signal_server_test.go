@@ -33,7 +33,7 @@ func rotate(b *booth, r admin.Rotation) {
 func TestResumeOnAServer(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(0)
-	s, err := b.Client.Suspension(b.Ctx, x.ID())
+	s, err := b.Client.Execution(x.ID()).Suspension(b.Ctx)
 	if err != nil || s.ID == uuid.Nil || s.Reason != "waiting_for_approval" || !s.ClosedAt.IsZero() {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -52,7 +52,8 @@ func TestResumeOnAServer(t *testing.T) {
 		!strings.HasSuffix(err.Error(), "only a suspended execution is resumed, it is waiting") {
 		t.Errorf("%v", err)
 	}
-	if s, err = b.Client.Suspension(b.Ctx, x.ID()); err != nil || s.Cause != "operator" || s.Result.By != "anna" ||
+	if s, err = b.Client.Execution(x.ID()).Suspension(b.Ctx); err != nil || s.Cause != "operator" ||
+		s.Result.By != "anna" ||
 		s.Result.Reason != "seen it" || len(s.Result.Signals) != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}

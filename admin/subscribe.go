@@ -504,7 +504,7 @@ func (f *follower) chosen(entries []engine.FeedEntry) (map[flowfabric.ExecutionI
 	p := pool.New().WithErrors().WithFirstError().WithMaxGoroutines(feedReads)
 	for id := range maps.Clone(out) {
 		p.Go(func() error {
-			s, err := f.admin.client.Get(f.ctx, id)
+			s, err := f.admin.client.Execution(id).Get(f.ctx)
 			if errors.Is(err, denied.NoExecution) || errors.Is(err, flowfabric.ErrResultPurged) {
 				return nil
 			}

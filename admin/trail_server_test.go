@@ -47,7 +47,7 @@ func TestEveryChangeIsInTheTrail(t *testing.T) {
 			}},
 			{"hold execution " + id.String(), func() error { return a.Hold(ctx, id, anna, why) }},
 			{"unhold execution " + id.String(), func() error { return a.Unhold(ctx, id, anna, why) }},
-			{"cancel execution " + id.String(), func() error { return c.Cancel(ctx, id, anna, why) }},
+			{"cancel execution " + id.String(), func() error { return c.Execution(id).Cancel(ctx, anna, why) }},
 			{"replay execution " + ended.String(), func() error {
 				return a.Replay(ctx, ended, admin.Replay{Force: true}, anna, why)
 			}},

@@ -36,10 +36,10 @@ func TestWhatAnUnnamedClientDoesIsByNobody(t *testing.T) {
 			}
 			a := admin.New(c)
 			x := submit(ctx, t, c, "tides")
-			_, err = c.Send(ctx, x.ID(), "user", "hello")
+			_, err = c.Execution(x.ID()).Send(ctx, "user", "hello")
 			no(err)
 			no(a.SetPriority(ctx, x.ID(), 7))
-			no(c.Cancel(ctx, x.ID()))
+			no(c.Execution(x.ID()).Cancel(ctx))
 			limits := map[string]admission.Limit{"tokens": {Hard: 10}}
 			no(a.PutBudget(ctx, admission.Budget{Name: "b", Limits: limits}, 0))
 			_, err = a.AdjustBudget(ctx, "b", map[string]int64{"tokens": 1})
@@ -50,7 +50,7 @@ func TestWhatAnUnnamedClientDoesIsByNobody(t *testing.T) {
 				handler.Define[[]byte, []byte]("k"), nil)
 			no(err)
 
-			mail, err := c.Messages(ctx, x.ID(), 0)
+			mail, err := c.Execution(x.ID()).Messages(ctx, 0)
 			no(err)
 			got := []string{"message " + mail.Messages[0].By}
 			history, err := a.History(ctx, x.ID())

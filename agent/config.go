@@ -57,7 +57,7 @@ type Config struct {
 	// Parallel is how many tools of a turn may run at once, 1..64. Default 8.
 	Parallel int
 
-	// Mailbox is the name of the mailbox whose messages the agent takes as the user's (client.Client.Send): before
+	// Mailbox is the name of the mailbox whose messages the agent takes as the user's (client.Execution.Send): before
 	// each model call but the first, and when the model has ended, in which case it goes on. Default "": none.
 	Mailbox string
 	// Conversation makes the agent wait for the next message, suspended, when the model has ended, instead of

@@ -24,7 +24,7 @@
 //
 // # The transcript
 //
-// Followers of the execution (client.Client.Tail) see it live, as frames: [FrameMessage] for each message when it is
+// Followers of the execution (client.Execution.Tail) see it live, as frames: [FrameMessage] for each message when it is
 // new to the model, then [FrameToken] and [FrameReasoning] while an answer comes, then a [FrameMessage] of the
 // answer. All frames are appended inside the steps of model calls, which run one after the other. So a reader that
 // drops what a stream.Resumption says is repeated sees each of them once. A message is one frame of at most 64 KiB: a
@@ -41,7 +41,7 @@
 //
 // # Messages
 //
-// With Config.Mailbox, what client.Client.Send puts into that mailbox is what the user says. A JSON string, or the
+// With Config.Mailbox, what client.Execution.Send puts into that mailbox is what the user says. A JSON string, or the
 // member text of an object, is the text; anything else is taken as it is. Messages are heard before each model call
 // but the first, and when the model has ended.
 //

@@ -67,7 +67,8 @@ func TestConversation(t *testing.T) {
 				t.Errorf("%+v", asked)
 			}
 			w.Sleep(23 * time.Hour)
-			if _, err := w.Client().Send(t.Context(), x.ID(), "talk", text, flowfabric.By("anna")); err != nil {
+			if _, err := w.Client().Execution(x.ID()).Send(t.Context(), "talk", text,
+				flowfabric.By("anna")); err != nil {
 				t.Fatal(err)
 			}
 			w.Sleep(time.Second)

@@ -29,14 +29,14 @@ type TranscriptOptions struct {
 // shortened if they are long: all those before one answer have at most 64 KiB or so, and are at most 100. Private
 // parts of answers are there, for who wants to go on with the messages.
 //
-// It makes one call for the list of steps, and one for each of the agent's. Errors: those of client.Client.Steps, and
-// a value that does not decode.
+// It makes one call for the list of steps, and one for each of the agent's. Errors: those of client.Execution.Steps,
+// and a value that does not decode.
 func ReadTranscript(ctx context.Context, c *client.Client, id flowfabric.ExecutionID,
 	o TranscriptOptions) (Result, error) {
 	if o.Codec == nil {
 		o.Codec = handler.JSON
 	}
-	records, err := c.Steps(ctx, id)
+	records, err := c.Execution(id).Steps(ctx)
 	if err != nil {
 		return Result{}, fmt.Errorf("transcript: %w", err)
 	}
@@ -86,7 +86,7 @@ func readValues(ctx context.Context, c *client.Client, id flowfabric.ExecutionID
 	p := pool.NewWithResults[read]().WithMaxGoroutines(readers).WithContext(ctx).WithCancelOnError()
 	for at, name := range names {
 		p.Go(func(ctx context.Context) (read, error) {
-			value, _, err := c.StepValue(ctx, id, name)
+			value, _, err := c.Execution(id).StepValue(ctx, name)
 			return read{at, value}, err
 		})
 	}

@@ -254,7 +254,7 @@ func TestAPostThatIsRefusedUsesNothingUp(t *testing.T) {
 			t.Errorf("%s: %d %s", what, status, body)
 		}
 	}
-	if s, err := d.client.Suspension(d.ctx, x.ID()); err != nil || s.Signals != 0 || !s.ClosedAt.IsZero() {
+	if s, err := d.client.Execution(x.ID()).Suspension(d.ctx); err != nil || s.Signals != 0 || !s.ClosedAt.IsZero() {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if status, body := d.postJSON(map[string]any{"token": token.Reveal(), "name": "approve",
@@ -337,7 +337,8 @@ func TestNothingIsToldWithoutAToken(t *testing.T) {
 		}
 	}
 	for _, x := range []*client.Execution[suspend.Answer]{x, y} { // #15
-		if s, err := d.client.Suspension(d.ctx, x.ID()); err != nil || s.Signals != 0 || !s.ClosedAt.IsZero() {
+		if s, err := d.client.Execution(x.ID()).Suspension(d.ctx); err != nil || s.Signals != 0 ||
+			!s.ClosedAt.IsZero() {
 			t.Errorf("%+v, %v", s, err)
 		}
 	}
@@ -364,7 +365,7 @@ func TestNoLogHasASecret(t *testing.T) {
 	_, missing := d.client.Signal(d.ctx, suspend.Token{}, true)
 	slog.Error("the application", "token", token, "held", struct{ t suspend.Token }{token}, "errors",
 		errors.Join(unknown, missing))
-	waitpoints, err := d.client.Waitpoints(d.ctx, x.ID())
+	waitpoints, err := d.client.Execution(x.ID()).Waitpoints(d.ctx)
 	slog.Info("waitpoints", "list", waitpoints, "error", err)
 	fresh, err := admin.New(d.client).ReissueToken(d.ctx, x.ID(), token.Waitpoint(), flowfabric.By("anna"))
 	must.No(t, err)

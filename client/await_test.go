@@ -186,7 +186,7 @@ func TestResultNotFoundAndPurged(t *testing.T) {
 		if _, err := e.Result(t.Context()); err == nil || errors.Is(err, flowfabric.ErrResultPurged) {
 			t.Errorf("%v, want the codec's error", err)
 		}
-		if b, err := c.RawResult(t.Context(), e.ID()); string(b) != "{" || err != nil {
+		if b, err := c.Execution(e.ID()).Result(t.Context()); string(b) != "{" || err != nil {
 			t.Errorf("%q, %v", b, err)
 		}
 	})

@@ -18,23 +18,26 @@ import (
 // byID is every method about one execution, by the verb its errors begin with.
 func byID(c *Client) map[string]func(context.Context, flowfabric.ExecutionID) error {
 	return map[string]func(context.Context, flowfabric.ExecutionID) error{
-		"get": func(ctx context.Context, id flowfabric.ExecutionID) error { _, err := c.Get(ctx, id); return err },
-		"wait for": func(ctx context.Context, id flowfabric.ExecutionID) error {
-			_,
-				err := c.RawResult(ctx, id)
+		"get": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			_, err := c.Execution(id).Get(ctx)
 			return err
 		},
-		"cancel": func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Cancel(ctx, id) },
+		"wait for": func(ctx context.Context, id flowfabric.ExecutionID) error {
+			_,
+				err := c.Execution(id).Result(ctx)
+			return err
+		},
+		"cancel": func(ctx context.Context, id flowfabric.ExecutionID) error { return c.Execution(id).Cancel(ctx) },
 		"suspension of": func(ctx context.Context, id flowfabric.ExecutionID) error {
-			_, err := c.Suspension(ctx, id)
+			_, err := c.Execution(id).Suspension(ctx)
 			return err
 		},
 		"waitpoints of": func(ctx context.Context, id flowfabric.ExecutionID) error {
-			_, err := c.Waitpoints(ctx, id)
+			_, err := c.Execution(id).Waitpoints(ctx)
 			return err
 		},
 		"approve": func(ctx context.Context, id flowfabric.ExecutionID) error {
-			_, err := c.Approve(ctx, id, "release", nil, flowfabric.By(""))
+			_, err := c.Execution(id).Approve(ctx, "release", nil, flowfabric.By(""))
 			return err
 		},
 		"signal": func(ctx context.Context, id flowfabric.ExecutionID) error {
@@ -42,7 +45,7 @@ func byID(c *Client) map[string]func(context.Context, flowfabric.ExecutionID) er
 			return err
 		},
 		"tail": func(ctx context.Context, id flowfabric.ExecutionID) error {
-			for _, err := range c.Tail(ctx, id) {
+			for _, err := range c.Execution(id).Tail(ctx) {
 				return err
 			}
 			return nil

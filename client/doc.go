@@ -35,14 +35,14 @@
 //	              │                               │ a terminal event, or 5 s passed
 //	              └──────────── read result ◀─────┘
 //
-// [Client.Signal] brings a payload to a waitpoint for a sender that holds its token; [Client.Approve] needs no token
+// [Client.Signal] brings a payload to a waitpoint for a sender that holds its token; [Execution.Approve] needs no token
 // and must say who approves. See package suspend.
 //
 // # When things fail
 //
 // A create call is idempotent: it is repeated with the same ids until it is answered or Config.SubmitTimeout has
 // passed. Only then, or when the caller's context ends first, is the outcome unknown, and the error is an
-// [*UnknownOutcomeError] that carries the id: the execution may exist, [Client.Get] tells. A caller that gives up
+// [*UnknownOutcomeError] that carries the id: the execution may exist, [Execution.Get] tells. A caller that gives up
 // never takes the other submits of its batch with it. A refused item does not touch its neighbours.
 //
 // A wait is never lost: events only make it fast. After a lost connection every waiter reads again, and each waiter

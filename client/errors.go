@@ -16,7 +16,7 @@ var ErrClosed = errors.New("the client is closed")
 
 // UnknownOutcomeError says that a create call was sent and not answered: the caller's context ended, or the
 // server could not be reached for Config.SubmitTimeout. The execution may exist or still come into being under
-// ID; [Client.Get] tells, and submitting again with the same idempotency key is safe.
+// ID; [Execution.Get] tells, and submitting again with the same idempotency key is safe.
 type UnknownOutcomeError struct {
 	ID    flowfabric.ExecutionID
 	Cause error // wraps the context's error or flowfabric.ErrTransport

@@ -43,6 +43,13 @@ func Attach[In, Out any](c *Client, def *handler.Definition[In, Out], id flowfab
 	return &Execution[Out]{client: c, id: id, decode: def.Decode}
 }
 
+// Execution is a handle on the execution of this id, whatever its kind; the result is the bytes that the
+// handler's codec wrote. It makes no call, and the methods answer as those of [Attach].
+func (c *Client) Execution(id flowfabric.ExecutionID) *Execution[[]byte] {
+	raw := func(stored []byte) ([]byte, error) { return stored, nil }
+	return &Execution[[]byte]{client: c, id: id, decode: raw}
+}
+
 // AttachOption is flowfabric.Namespace.
 type AttachOption interface{ AttachOption() }
 
@@ -83,11 +90,6 @@ func (e *Execution[Out]) Duplicate() bool { return e.duplicate }
 // flowfabric.Debounce. A later submit may have replaced it again since.
 func (e *Execution[Out]) Replaced() bool { return e.replaced }
 
-// Get reads a snapshot, see [Client.Get].
-func (e *Execution[Out]) Get(ctx context.Context) (flowfabric.Snapshot, error) {
-	return e.client.Get(ctx, e.id)
-}
-
 // Result waits until the execution has ended and returns its decoded result. It does not poll: it waits for the
 // execution's event, and reads again every 5 s in case one was lost. The wait goes on while the server
 // cannot be reached, so ctx should have a deadline when that matters. It also waits while no worker has a handler for
@@ -125,14 +127,10 @@ func (e *Execution[Out]) read(raw []byte, stored bool, err error) (Out, error) {
 	return none, fmt.Errorf("result of %s: %w", e.id, err)
 }
 
-// Cancel ends the execution, see [Client.Cancel].
-func (e *Execution[Out]) Cancel(ctx context.Context, opts ...flowfabric.ActOption) error {
-	return e.client.Cancel(ctx, e.id, opts...)
-}
-
 // Get reads a consistent snapshot of an execution: state, attempts, times, tags, progress, failure.
 // flowfabric.ErrNotFound when it never existed or was purged long ago; ErrResultPurged while its tombstone is left.
-func (c *Client) Get(ctx context.Context, id flowfabric.ExecutionID) (flowfabric.Snapshot, error) {
+func (e *Execution[Out]) Get(ctx context.Context) (flowfabric.Snapshot, error) {
+	c, id := e.client, e.id
 	if err := c.admit("get", id); err != nil {
 		return flowfabric.Snapshot{}, err
 	}
@@ -143,9 +141,10 @@ func (c *Client) Get(ctx context.Context, id flowfabric.ExecutionID) (flowfabric
 	return s, nil
 }
 
-// RawInput is what an execution was submitted with: the bytes that the definition's codec wrote. Empty is what was
-// submitted empty. Errors: those of [Client.Get].
-func (c *Client) RawInput(ctx context.Context, id flowfabric.ExecutionID) ([]byte, error) {
+// Input is what an execution was submitted with: the bytes that the definition's codec wrote. Empty is what was
+// submitted empty. Errors: those of [Execution.Get].
+func (e *Execution[Out]) Input(ctx context.Context) ([]byte, error) {
+	c, id := e.client, e.id
 	if err := c.admit("input of", id); err != nil {
 		return nil, err
 	}
@@ -157,18 +156,6 @@ func (c *Client) RawInput(ctx context.Context, id flowfabric.ExecutionID) ([]byt
 		return nil, link.Operated("input of", id, err)
 	}
 	return raw, nil
-}
-
-// RawResult is [Execution.Result] without decoding: the bytes the handler's codec wrote, empty when it wrote none.
-func (c *Client) RawResult(ctx context.Context, id flowfabric.ExecutionID) ([]byte, error) {
-	raw, _, err := c.await(ctx, id)
-	return raw, err
-}
-
-// RawResultNow is [Execution.ResultNow] without decoding.
-func (c *Client) RawResultNow(ctx context.Context, id flowfabric.ExecutionID) ([]byte, error) {
-	raw, _, err := c.outcomeNow(ctx, id)
-	return raw, err
 }
 
 // outcomeNow reads the result of one that has ended.
@@ -190,7 +177,8 @@ func (c *Client) outcomeNow(ctx context.Context, id flowfabric.ExecutionID) (raw
 //
 // Errors: flowfabric.ErrTerminal, with the state, for one that ended otherwise; ErrNotFound, also for a purged one;
 // ErrInvalidInput for a By of more than 64 bytes.
-func (c *Client) Cancel(ctx context.Context, id flowfabric.ExecutionID, opts ...flowfabric.ActOption) error {
+func (e *Execution[Out]) Cancel(ctx context.Context, opts ...flowfabric.ActOption) error {
+	c, id := e.client, e.id
 	if err := c.admit("cancel", id); err != nil {
 		return err
 	}

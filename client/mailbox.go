@@ -20,10 +20,10 @@ type mailer interface {
 	ReadMessages(ctx context.Context, id flowfabric.ExecutionID, behind uint64, limit int) (engine.Mailboxes, error)
 }
 
-// SendOption is an option of [Client.Send]: flowfabric.By and flowfabric.IdempotencyKey.
+// SendOption is an option of [Execution.Send]: flowfabric.By and flowfabric.IdempotencyKey.
 type SendOption interface{ SendOption() }
 
-// Sent answers a [Client.Send].
+// Sent answers an [Execution.Send].
 type Sent struct {
 	Number uint64 `json:"number" jsonschema:"its place among all messages of the execution, from 1"`
 	// Waiting are messages of the execution that nobody has received yet, this one included if it is one.
@@ -44,8 +44,9 @@ type Sent struct {
 //
 // Errors: flowfabric.ErrLimit; ErrTerminal when the execution has ended; ErrNotFound; ErrResultPurged;
 // ErrPayloadTooLarge above 64 KiB; ErrInvalidInput for mailbox, payload and options.
-func (c *Client) Send(ctx context.Context, id flowfabric.ExecutionID, mailbox string, payload any,
+func (e *Execution[Out]) Send(ctx context.Context, mailbox string, payload any,
 	opts ...SendOption) (Sent, error) {
+	c, id := e.client, e.id
 	m, err := newMessage(c, mailbox, payload, opts)
 	if err != nil {
 		return Sent{}, c.refuse("send to", id, err)
@@ -106,10 +107,11 @@ type Mailboxes struct {
 
 // Messages lists messages that were sent to an execution and that nobody has received yet, whatever the mailbox, the
 // first that came first: those behind the number after (0: from the first), up to 100 and 128 KiB. What was received
-// is kept in steps of the handler ([Client.Steps]).
+// is kept in steps of the handler ([Execution.Steps]).
 //
 // Errors: flowfabric.ErrNotFound, ErrResultPurged.
-func (c *Client) Messages(ctx context.Context, id flowfabric.ExecutionID, after uint64) (Mailboxes, error) {
+func (e *Execution[Out]) Messages(ctx context.Context, after uint64) (Mailboxes, error) {
+	c, id := e.client, e.id
 	if err := c.admit("messages of", id); err != nil {
 		return Mailboxes{}, err
 	}

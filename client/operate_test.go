@@ -51,7 +51,7 @@ func TestResultPurgedBetweenTwoReads(t *testing.T) {
 			}
 			return nil
 		}
-		if b, err := c.RawResult(t.Context(), e.ID()); !errors.Is(err, flowfabric.ErrResultPurged) {
+		if b, err := c.Execution(e.ID()).Result(t.Context()); !errors.Is(err, flowfabric.ErrResultPurged) {
 			t.Errorf("%q, %v", b, err)
 		}
 	})
@@ -82,7 +82,7 @@ func TestAttachKey(t *testing.T) {
 		there.ID() != elsewhere.ID() {
 		t.Errorf("attached in another namespace: %v", err)
 	}
-	if raw, err := c.RawInput(ctx, x.ID()); string(raw) != `"tides"` || err != nil {
+	if raw, err := c.Execution(x.ID()).Input(ctx); string(raw) != `"tides"` || err != nil {
 		t.Errorf("input %q, %v", raw, err)
 	}
 	attach := func(key string, opts ...AttachOption) error {

@@ -24,13 +24,15 @@ type pageReader interface {
 
 // Frames reads a page of the durable frames of an attempt, 1 for the first, in order, without waiting for more. The
 // zero range begins with the first frame; the next page is After the ID of the last frame of the page before. A page
-// is cut at 4 MiB of payload; an empty one says that there is no more now. [Client.Tail] follows them live, and tells
-// of attempts. [Client.SummaryOf] tells how many bytes the stream of an attempt has.
+// is cut at 4 MiB of payload; an empty one says that there is no more now. [Execution.Tail] follows them live,
+// and tells
+// of attempts. [Execution.SummaryOf] tells how many bytes the stream of an attempt has.
 //
 // Errors: flowfabric.ErrInvalidInput for limit, attempt and id; ErrNotFound and ErrResultPurged when there is no such
 // execution any more.
-func (c *Client) Frames(ctx context.Context, id flowfabric.ExecutionID, attempt uint32,
+func (e *Execution[Out]) Frames(ctx context.Context, attempt uint32,
 	in stream.Range) ([]stream.Frame, error) {
+	c, id := e.client, e.id
 	if err := c.admit("frames of", id); err != nil {
 		return nil, err
 	}
@@ -55,11 +57,12 @@ func (c *Client) Frames(ctx context.Context, id flowfabric.ExecutionID, attempt 
 
 // SignalLog reads a page of up to 100 signals that a waitpoint accepted, oldest first, from offset on, and how many
 // are kept in all: the newest 1,000. A payload is there only while the signal is buffered. The waitpoints of an
-// execution are in [Client.Suspension].
+// execution are in [Execution.Suspension].
 //
 // Errors: flowfabric.ErrNotFound for execution and waitpoint, ErrResultPurged; ErrInvalidInput for a negative offset.
-func (c *Client) SignalLog(ctx context.Context, id flowfabric.ExecutionID, waitpoint uuid.UUID,
+func (e *Execution[Out]) SignalLog(ctx context.Context, waitpoint uuid.UUID,
 	offset int) (page []suspend.StoredSignal, total int, err error) {
+	c, id := e.client, e.id
 	if err := c.admit("signals of", id); err != nil {
 		return nil, 0, err
 	}

@@ -46,7 +46,7 @@ func TestAResultIsReadWithoutWaiting(t *testing.T) {
 func TestFramesAreReadInPages(t *testing.T) {
 	clienttest.OnServers(t, func(ctx context.Context, t *testing.T, c *client.Client, e *engine.Engine) {
 		x := clienttest.Submit(ctx, t, c, "tides")
-		if page, err := c.Frames(ctx, x.ID(), 1, stream.Range{}); err != nil || len(page) != 0 {
+		if page, err := c.Execution(x.ID()).Frames(ctx, 1, stream.Range{}); err != nil || len(page) != 0 {
 			t.Errorf("before it began: %v, %v", page, err)
 		}
 		held := clienttest.Claim(ctx, t, e, x.ID())
@@ -59,7 +59,7 @@ func TestFramesAreReadInPages(t *testing.T) {
 		}
 		var after stream.Cursor
 		for read := 0; ; {
-			page, err := c.Frames(ctx, x.ID(), 1, stream.Range{After: after, Limit: 10})
+			page, err := c.Execution(x.ID()).Frames(ctx, 1, stream.Range{After: after, Limit: 10})
 			must.No(t, err)
 			for _, f := range page {
 				if string(f.Payload) != fmt.Sprint(read) {
@@ -74,7 +74,7 @@ func TestFramesAreReadInPages(t *testing.T) {
 				break
 			}
 		}
-		all, err := c.Frames(ctx, x.ID(), 1, stream.Range{})
+		all, err := c.Execution(x.ID()).Frames(ctx, 1, stream.Range{})
 		must.No(t, err)
 		for _, tc := range []struct{ after, until, first, n int }{{-1, 0, 0, 1}, {-1, 24, 0, 25}, {4, 9, 5, 5},
 			{20, 24, 21, 4}, {9, 9, 0, 0}, {9, 4, 0, 0}} {
@@ -82,20 +82,21 @@ func TestFramesAreReadInPages(t *testing.T) {
 			if tc.after >= 0 {
 				in.After = all[tc.after].ID
 			}
-			page, err := c.Frames(ctx, x.ID(), 1, in)
+			page, err := c.Execution(x.ID()).Frames(ctx, 1, in)
 			if err != nil || len(page) != tc.n || tc.n > 0 && string(page[0].Payload) != fmt.Sprint(tc.first) {
 				t.Errorf("%+v: %d frames, %v", tc, len(page), err)
 			}
 		}
-		if s, err := c.SummaryOf(ctx, x.ID(), 1); err != nil || s.StreamBytes != 10+15*2 || s.Version != 0 {
+		if s, err := c.Execution(x.ID()).SummaryOf(ctx, 1); err != nil || s.StreamBytes != 10+15*2 || s.Version != 0 {
 			t.Errorf("summary: %+v, %v", s, err)
 		}
 		for _, limit := range []int{-1, 10001} {
-			if _, err := c.Frames(ctx, x.ID(), 1, stream.Range{Limit: limit}); !errors.Is(err, flowfabric.ErrInvalidInput) {
+			if _, err := c.Execution(x.ID()).Frames(ctx, 1, stream.Range{Limit: limit}); !errors.Is(err,
+				flowfabric.ErrInvalidInput) {
 				t.Errorf("limit %d: %v", limit, err)
 			}
 		}
-		if _, err := c.Frames(ctx, flowfabric.NewExecutionID(0), 1, stream.Range{}); !errors.Is(err,
+		if _, err := c.Execution(flowfabric.NewExecutionID(0)).Frames(ctx, 1, stream.Range{}); !errors.Is(err,
 			flowfabric.ErrNotFound) {
 			t.Errorf("nobody: %v", err)
 		}
@@ -106,22 +107,23 @@ func TestTheSignalLogIsReadInPages(t *testing.T) {
 	b := clienttest.NewBooth(t).Seed()
 	x, token := b.Park(time.Hour)
 	must.No(t, b.Signal(token))
-	points, err := b.Client.Waitpoints(b.Ctx, x.ID())
+	points, err := b.Client.Execution(x.ID()).Waitpoints(b.Ctx)
 	if err != nil || len(points) == 0 {
 		t.Fatalf("%v, %v", points, err)
 	}
-	page, total, err := b.Client.SignalLog(b.Ctx, x.ID(), points[0].ID, 0)
+	page, total, err := b.Client.Execution(x.ID()).SignalLog(b.Ctx, points[0].ID, 0)
 	if err != nil || total != 1 || len(page) != 1 || page[0].Waitpoint != points[0].ID {
 		t.Errorf("%+v of %d, %v", page, total, err)
 	}
-	if page, total, err := b.Client.SignalLog(b.Ctx, x.ID(), points[0].ID, 1); err != nil || total != 1 ||
+	if page, total, err := b.Client.Execution(x.ID()).SignalLog(b.Ctx, points[0].ID, 1); err != nil || total != 1 ||
 		len(page) != 0 {
 		t.Errorf("behind the end: %+v of %d, %v", page, total, err)
 	}
-	if _, _, err := b.Client.SignalLog(b.Ctx, x.ID(), uuid.New(), 0); !errors.Is(err, denied.NoWaitpoint) {
+	if _, _, err := b.Client.Execution(x.ID()).SignalLog(b.Ctx, uuid.New(), 0); !errors.Is(err, denied.NoWaitpoint) {
 		t.Errorf("nobody's waitpoint: %v", err)
 	}
-	if _, _, err := b.Client.SignalLog(b.Ctx, x.ID(), points[0].ID, -1); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, _, err := b.Client.Execution(x.ID()).SignalLog(b.Ctx, points[0].ID, -1); !errors.Is(err,
+		flowfabric.ErrInvalidInput) {
 		t.Errorf("offset -1: %v", err)
 	}
 }

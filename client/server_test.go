@@ -127,10 +127,10 @@ func TestFailureAndCancel(t *testing.T) {
 	}
 	wg.Wait()
 	nobody := flowfabric.NewExecutionID(1)
-	if err := c.Cancel(ctx, nobody); !errors.Is(err, flowfabric.ErrNotFound) {
+	if err := c.Execution(nobody).Cancel(ctx); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("%v, want ErrNotFound", err)
 	}
-	if _, err := c.Get(ctx, flowfabric.NewExecutionID(4)); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err := c.Execution(flowfabric.NewExecutionID(4)).Get(ctx); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Errorf("an id of a partition that is not there: %v", err)
 	}
 }
@@ -201,7 +201,7 @@ func TestEmbeddedURLIsShared(t *testing.T) {
 	defer two.Close()
 	x, err := client.Submit(t.Context(), one, write, draft{Topic: "tides"})
 	must.No(t, err)
-	if _, err := two.Get(t.Context(), x.ID()); err != nil {
+	if _, err := two.Execution(x.ID()).Get(t.Context()); err != nil {
 		t.Errorf("two clients of one process do not meet: %v", err)
 	}
 	two.Close()
@@ -266,20 +266,20 @@ func TestRawInput(t *testing.T) {
 	ctx, c, _ := open(t)
 	x, err := client.Submit(ctx, c, write, draft{Topic: "tides"})
 	must.No(t, err)
-	if raw, err := c.RawInput(ctx, x.ID()); string(raw) != `{"Topic":"tides"}` || err != nil {
+	if raw, err := c.Execution(x.ID()).Input(ctx); string(raw) != `{"Topic":"tides"}` || err != nil {
 		t.Errorf("input %q, %v", raw, err)
 	}
 	empty, err := client.Submit(ctx, c, handler.Define[[]byte, []byte]("raw"), nil)
 	must.No(t, err)
-	if raw, err := c.RawInput(ctx, empty.ID()); len(raw) != 0 || err != nil {
+	if raw, err := c.Execution(empty.ID()).Input(ctx); len(raw) != 0 || err != nil {
 		t.Errorf("an empty input: %q, %v", raw, err)
 	}
-	must.No(t, errors.Join(c.Cancel(ctx, x.ID(), flowfabric.Reason("enough")),
+	must.No(t, errors.Join(c.Execution(x.ID()).Cancel(ctx, flowfabric.Reason("enough")),
 		admin.New(c).Purge(ctx, x.ID(), 0)))
 	for want, id := range map[error]flowfabric.ExecutionID{flowfabric.ErrResultPurged: x.ID(),
 		flowfabric.ErrNotFound:     flowfabric.NewExecutionID(1),
 		flowfabric.ErrInvalidInput: flowfabric.NewExecutionID(99)} {
-		if _, err := c.RawInput(ctx, id); !errors.Is(err, want) {
+		if _, err := c.Execution(id).Input(ctx); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}

@@ -35,14 +35,14 @@ type signaller interface {
 // defaultSourceType is the source type of what a client sends.
 const defaultSourceType = "client"
 
-// SignalOption changes a [Client.Signal] or a [Client.Approve]: flowfabric.IdempotencyKey, [SignalName],
+// SignalOption changes a [Client.Signal] or an [Execution.Approve]: flowfabric.IdempotencyKey, [SignalName],
 // [SignalSource], [SignalDetails].
 type SignalOption interface {
 	ApproveOption
 	SignalOption()
 }
 
-// ApproveOption is an option of [Client.Approve]: flowfabric.By and every [SignalOption].
+// ApproveOption is an option of [Execution.Approve]: flowfabric.By and every [SignalOption].
 type ApproveOption interface{ ApproveOption() }
 
 // signalFunc is an option of this package.
@@ -183,8 +183,9 @@ func (c *Client) deliver(ctx context.Context, id flowfabric.ExecutionID, waitpoi
 //
 // Errors: flowfabric.ErrInvalidInput when nobody answers; ErrNotFound for
 // execution and waitpoint; ErrWaitpointClosed, ErrTerminal; ErrLimit; ErrPayloadTooLarge.
-func (c *Client) Approve(ctx context.Context, id flowfabric.ExecutionID, waitpoint string, payload any,
+func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload any,
 	opts ...ApproveOption) (suspend.Delivered, error) {
+	c, id := e.client, e.id
 	var by flowfabric.By
 	var signals []ApproveOption
 	for _, o := range opts {

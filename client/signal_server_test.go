@@ -45,7 +45,7 @@ func TestSignalsOnAServer(t *testing.T) {
 		!strings.Contains(err.Error(), "closed at 2027-01-15T08:00:00Z (resumed)") {
 		t.Errorf("a late one: %v", err)
 	}
-	s, err := b.Client.Suspension(b.Ctx, x.ID())
+	s, err := b.Client.Execution(x.ID()).Suspension(b.Ctx)
 	if err != nil || s.Result == nil || len(s.Result.Signals) != 1 || s.Cause != "signal" ||
 		s.CloseReason != "resumed" {
 		t.Fatalf("%+v, %v", s, err)
@@ -65,27 +65,29 @@ func TestSignalsOnAServer(t *testing.T) {
 func TestApproveOnAServer(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, _ := b.Park(0)
-	if _, err := b.Client.Approve(b.Ctx, x.ID(), "relaese", true, flowfabric.By("otto")); !errors.Is(err,
+	if _, err := b.Client.Execution(x.ID()).Approve(b.Ctx, "relaese", true, flowfabric.By("otto")); !errors.Is(err,
 		denied.NoWaitpoint) || !strings.Contains(err.Error(), `"relaese"`) {
 		t.Errorf("%v", err)
 	}
 	key := flowfabric.IdempotencyKey("release-v2")
-	first, err := b.Client.Approve(b.Ctx, x.ID(), "release", true, flowfabric.By("otto"), client.SignalName("approve"),
+	first, err := b.Client.Execution(x.ID()).Approve(b.Ctx, "release", true, flowfabric.By("otto"),
+		client.SignalName("approve"),
 		key)
 	if err != nil || first.Effect != waithook.EffectSatisfied {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	second, err := b.Client.Approve(b.Ctx, x.ID(), "release", false, flowfabric.By("olga"), client.SignalName("reject"),
+	second, err := b.Client.Execution(x.ID()).Approve(b.Ctx, "release", false, flowfabric.By("olga"),
+		client.SignalName("reject"),
 		key)
 	if err != nil || !second.Duplicate || second.Signal != first.Signal || second.Effect != waithook.EffectSatisfied {
 		t.Errorf("%+v, %v", second, err)
 	}
-	s, err := b.Client.Suspension(b.Ctx, x.ID())
+	s, err := b.Client.Execution(x.ID()).Suspension(b.Ctx)
 	if err != nil || len(s.Result.Signals) != 1 || s.Result.Signals[0].SourceType != "operator" ||
 		s.Result.Signals[0].Source != "otto" || s.Result.Signals[0].Name != "approve" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := b.Client.Approve(b.Ctx, flowfabric.NewExecutionID(1), "release", true,
+	if _, err := b.Client.Execution(flowfabric.NewExecutionID(1)).Approve(b.Ctx, "release", true,
 		flowfabric.By("otto")); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
@@ -95,7 +97,7 @@ func TestApproveOnAServer(t *testing.T) {
 func TestWaitpointsShowNoToken(t *testing.T) {
 	b := newBooth(t).Seed()
 	x, token := b.Park(time.Hour)
-	list, err := b.Client.Waitpoints(b.Ctx, x.ID())
+	list, err := b.Client.Execution(x.ID()).Waitpoints(b.Ctx)
 	if err != nil || len(list) != 1 || list[0].ID != token.Waitpoint() || list[0].Kid != "a" ||
 		list[0].Key != "release" || !list[0].ExpiresAt.Equal(b.Now.Add(time.Hour)) {
 		t.Fatalf("%+v, %v", list, err)

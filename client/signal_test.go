@@ -113,7 +113,7 @@ func TestSignalsCarryWhatWasSaid(t *testing.T) {
 			for _, o := range x.opts {
 				opts = append(opts, o)
 			}
-			_, err = c.Approve(ctx, id, "release", x.payload, opts...)
+			_, err = c.Execution(id).Approve(ctx, "release", x.payload, opts...)
 		} else {
 			_, err = c.Signal(ctx, token, x.payload, x.opts...)
 		}
@@ -137,7 +137,7 @@ func TestSignalsRefusedBeforeAnyCall(t *testing.T) {
 		return err
 	}
 	approve := func(waitpoint string, by flowfabric.By, opts ...ApproveOption) error {
-		_, err := c.Approve(ctx, id, waitpoint, nil, append(opts, by)...)
+		_, err := c.Execution(id).Approve(ctx, waitpoint, nil, append(opts, by)...)
 		return err
 	}
 	zero := func() error { _, err := c.Signal(ctx, suspend.Token{}, nil); return err }()
@@ -191,7 +191,10 @@ func TestSignalRefusalsInWords(t *testing.T) {
 	c, ctx, id := f.client(t), t.Context(), flowfabric.NewExecutionID(1)
 	token := tokenIn(t, 1)
 	signal := func() error { _, err := c.Signal(ctx, token, nil); return err }
-	approve := func() error { _, err := c.Approve(ctx, id, "release", nil, flowfabric.By("anna")); return err }
+	approve := func() error {
+		_, err := c.Execution(id).Approve(ctx, "release", nil, flowfabric.By("anna"))
+		return err
+	}
 	for _, x := range []struct {
 		call   func() error
 		code   string
@@ -228,7 +231,7 @@ func TestSignalRefusalsInWords(t *testing.T) {
 }
 
 func TestWaitpointsOpenOnesFirst(t *testing.T) {
-	list, err := newFake().client(t).Waitpoints(t.Context(), flowfabric.NewExecutionID(1))
+	list, err := newFake().client(t).Execution(flowfabric.NewExecutionID(1)).Waitpoints(t.Context())
 	var keys []string
 	for _, w := range list {
 		keys = append(keys, w.Key)

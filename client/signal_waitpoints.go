@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -13,7 +12,8 @@ import (
 // Suspension reads the current suspension of an execution, or its last one: why and since when it waits, what ended
 // it, and every waitpoint that is still known. The zero ID says that it was never suspended. Errors:
 // flowfabric.ErrNotFound; ErrResultPurged after a purge.
-func (c *Client) Suspension(ctx context.Context, id flowfabric.ExecutionID) (suspend.Record, error) {
+func (e *Execution[Out]) Suspension(ctx context.Context) (suspend.Record, error) {
+	c, id := e.client, e.id
 	if err := c.admit("suspension of", id); err != nil {
 		return suspend.Record{}, err
 	}
@@ -26,8 +26,9 @@ func (c *Client) Suspension(ctx context.Context, id flowfabric.ExecutionID) (sus
 
 // Waitpoints lists the waitpoints of an execution, the open ones first and of those the oldest first. Of a token it
 // shows the key it is signed with and a fingerprint, never the token or what would do in its stead. Errors: as
-// [Client.Suspension].
-func (c *Client) Waitpoints(ctx context.Context, id flowfabric.ExecutionID) ([]suspend.Waitpoint, error) {
+// [Execution.Suspension].
+func (e *Execution[Out]) Waitpoints(ctx context.Context) ([]suspend.Waitpoint, error) {
+	c, id := e.client, e.id
 	if err := c.admit("waitpoints of", id); err != nil {
 		return nil, err
 	}

@@ -21,16 +21,17 @@ type summaries interface {
 // such attempt. Document is one JSON object; json.Unmarshal reads it.
 //
 // Errors: flowfabric.ErrNotFound, ErrResultPurged.
-func (c *Client) Summary(ctx context.Context, id flowfabric.ExecutionID) (stream.Summary, error) {
-	return c.summary(ctx, id, 0)
+func (e *Execution[Out]) Summary(ctx context.Context) (stream.Summary, error) {
+	return e.client.summary(ctx, e.id, 0)
 }
 
-// SummaryOf is [Client.Summary] of one attempt, 1 for the first.
-func (c *Client) SummaryOf(ctx context.Context, id flowfabric.ExecutionID, attempt uint32) (stream.Summary, error) {
+// SummaryOf is [Execution.Summary] of one attempt, 1 for the first.
+func (e *Execution[Out]) SummaryOf(ctx context.Context, attempt uint32) (stream.Summary, error) {
 	if attempt == 0 {
-		return stream.Summary{}, fmt.Errorf("summary of %s: %w: attempts count from 1", id, flowfabric.ErrInvalidInput)
+		return stream.Summary{}, fmt.Errorf("summary of %s: %w: attempts count from 1", e.id,
+			flowfabric.ErrInvalidInput)
 	}
-	return c.summary(ctx, id, attempt)
+	return e.client.summary(ctx, e.id, attempt)
 }
 
 // summary reads the document of an attempt, 0 is the newest.
@@ -54,9 +55,4 @@ func (c *Client) summary(ctx context.Context, id flowfabric.ExecutionID, attempt
 	}
 	s.StreamBytes = meta.Bytes
 	return s, nil
-}
-
-// Summary reads the handler's summary document, see [Client.Summary].
-func (e *Execution[Out]) Summary(ctx context.Context) (stream.Summary, error) {
-	return e.client.Summary(ctx, e.id)
 }

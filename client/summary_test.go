@@ -29,27 +29,27 @@ func TestSummaryOfWhichAttempt(t *testing.T) {
 	c := f.client(t)
 	ctx := t.Context()
 	id := flowfabric.NewExecutionID(1)
-	if _, err := c.Summary(ctx, id); !errors.Is(err, flowfabric.ErrNotFound) {
+	if _, err := c.Execution(id).Summary(ctx); !errors.Is(err, flowfabric.ErrNotFound) {
 		t.Errorf("of nothing: %v", err)
 	}
 	f.end(id, codes.Completed, "")
 	ended := f.ended[id]
 	ended.Attempts = 3
 	f.ended[id] = ended
-	if s, err := c.Summary(ctx, id); err != nil || s.Attempt != 3 {
+	if s, err := c.Execution(id).Summary(ctx); err != nil || s.Attempt != 3 {
 		t.Errorf("%+v, %v, want the newest", s, err)
 	}
-	if _, err := c.SummaryOf(ctx, id, 0); !errors.Is(err, flowfabric.ErrInvalidInput) {
+	if _, err := c.Execution(id).SummaryOf(ctx, 0); !errors.Is(err, flowfabric.ErrInvalidInput) {
 		t.Errorf("of attempt 0: %v", err)
 	}
 	for want := uint32(1); want <= 3; want++ {
-		s, err := c.SummaryOf(ctx, id, want)
+		s, err := c.Execution(id).SummaryOf(ctx, want)
 		if err != nil || s.Attempt != want || s.Version != 1 {
 			t.Errorf("%+v, %v, want attempt %d", s, err, want)
 		}
 	}
 	c.Close()
-	if _, err := c.Summary(ctx, id); !errors.Is(err, ErrClosed) {
+	if _, err := c.Execution(id).Summary(ctx); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -14,8 +13,9 @@ import (
 // Tail yields an execution's frames as they are appended, beginning with those that exist, and ends after the
 // event that says the execution has ended, with an error (the cause of ctx, [ErrClosed], flowfabric.ErrNotFound),
 // or when the loop is left. Tails of one execution share a subscription.
-func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...TailOption) iter.Seq2[stream.TailEvent,
+func (e *Execution[Out]) Tail(ctx context.Context, opts ...TailOption) iter.Seq2[stream.TailEvent,
 	error] {
+	c, id := e.client, e.id
 	var o framelog.TailOptions
 	for _, option := range opts {
 		option.set(&o)
@@ -34,11 +34,6 @@ func (c *Client) Tail(ctx context.Context, id flowfabric.ExecutionID, opts ...Ta
 			}
 		}
 	}
-}
-
-// Tail follows the frames live, see [Client.Tail].
-func (e *Execution[Out]) Tail(ctx context.Context, opts ...TailOption) iter.Seq2[stream.TailEvent, error] {
-	return e.client.Tail(ctx, e.id, opts...)
 }
 
 // TailOption says what a tail delivers; without any it follows all attempts from the first frame to the end. Options
@@ -80,18 +75,13 @@ func Stored() TailOption {
 // in memory.
 //
 // Errors: flowfabric.ErrNotFound; ErrResultPurged; the context's cause; [ErrClosed].
-func (c *Client) Transcript(ctx context.Context, id flowfabric.ExecutionID) (*stream.Transcript, error) {
+func (e *Execution[Out]) Transcript(ctx context.Context) (*stream.Transcript, error) {
 	t := &stream.Transcript{}
-	for event, err := range c.Tail(ctx, id, Stored()) {
+	for event, err := range e.Tail(ctx, Stored()) {
 		if err != nil {
 			return nil, err
 		}
 		t.Add(event)
 	}
 	return t, nil
-}
-
-// Transcript is what it has put out, see [Client.Transcript].
-func (e *Execution[Out]) Transcript(ctx context.Context) (*stream.Transcript, error) {
-	return e.client.Transcript(ctx, e.id)
 }

@@ -72,7 +72,7 @@ func Approve(waitpoint string, payload any, opts ...client.ApproveOption) Answer
 // flowfabric.By says who.
 func Resume(opts ...flowfabric.ActOption) Answer { return Answer{do: resume, act: opts} }
 
-// Send puts a message into a mailbox of the execution, see [client.Client.Send], from "fftest" unless flowfabric.By
+// Send puts a message into a mailbox of the execution, see [client.Execution.Send], from "fftest" unless flowfabric.By
 // says who. It does not wait for the execution to wait for one. What comes early is kept.
 func Send(mailbox string, payload any, opts ...client.SendOption) Answer {
 	return Answer{do: send, waitpoint: mailbox, payload: payload, sending: opts}
@@ -150,7 +150,7 @@ func (x *Execution[Out]) Answer(a Answer) suspend.Delivered {
 		}
 		w.Sleep(time.Until(at.Add(a.after)))
 		if !a.unwaited() {
-			if s, err := w.client.Suspension(w.t.Context(), x.ID()); err == nil && !a.wanted(s) {
+			if s, err := w.client.Execution(x.ID()).Suspension(w.t.Context()); err == nil && !a.wanted(s) {
 				continue // answered otherwise meanwhile
 			}
 		}
@@ -175,7 +175,7 @@ func (x *Execution[Out]) waits(a Answer) suspend.Record {
 	w.t.Helper()
 	var found suspend.Record
 	err := w.until(w.t.Context(), x.ID(), func(ctx context.Context) (bool, error) {
-		s, err := w.client.Suspension(ctx, x.ID())
+		s, err := w.client.Execution(x.ID()).Suspension(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -235,7 +235,7 @@ func (w *Env) follow(ctx context.Context, id flowfabric.ExecutionID, a Answer) b
 	}
 	stirred, settled := w.journal.stirred(), false
 	for {
-		s, err := w.client.Suspension(ctx, id)
+		s, err := w.client.Execution(id).Suspension(ctx)
 		switch state, _ := flowfabric.Project(s.Code); {
 		case ctx.Err() != nil:
 			return false
@@ -306,10 +306,11 @@ func (w *Env) deliver(ctx context.Context, id flowfabric.ExecutionID, a Answer) 
 	case signalToken:
 		return w.client.Signal(ctx, a.token, a.payload, a.opts...)
 	case approve:
-		return w.client.Approve(ctx, id, a.waitpoint, a.payload,
+		return w.client.Execution(id).Approve(ctx, a.waitpoint, a.payload,
 			append([]client.ApproveOption{operator}, a.approval...)...)
 	case send:
-		_, err := w.client.Send(ctx, id, a.waitpoint, a.payload, append([]client.SendOption{operator}, a.sending...)...)
+		_, err := w.client.Execution(id).Send(ctx, a.waitpoint, a.payload, append([]client.SendOption{operator},
+			a.sending...)...)
 		return suspend.Delivered{}, err
 	case resume:
 		return suspend.Delivered{},

@@ -58,7 +58,7 @@ func TestALimitOfAWaitForChildren(t *testing.T) {
 		r.WantResult("1 completed")
 		r.WantWaits("parts", "go")
 		r.WantElapsed(25*time.Hour, 25*time.Hour+time.Minute)
-		child, err := w.Client().Get(t.Context(), x.ID().Child("parts", "never"))
+		child, err := w.Client().Execution(x.ID().Child("parts", "never")).Get(t.Context())
 		if err != nil || child.State.Public != flowfabric.Cancelled {
 			t.Errorf("the child that nobody answers is %s, %v", child.State.Public, err)
 		}

@@ -233,14 +233,14 @@ func (w *Env) counts(ctx context.Context, id flowfabric.ExecutionID, o outlook) 
 		return o.work.IsZero(), nil
 	}
 	for ids := []flowfabric.ExecutionID{id}; len(ids) > 0; ids = ids[1:] {
-		s, err := w.client.Get(ctx, ids[0])
+		s, err := w.client.Execution(ids[0]).Get(ctx)
 		if err != nil {
 			return false, err
 		}
 		moved := !s.DeadlineAt.IsZero() || !s.DelayUntil.IsZero()
 		switch s.State.Public {
 		case flowfabric.Suspended:
-			u, err := w.client.Suspension(ctx, ids[0])
+			u, err := w.client.Execution(ids[0]).Suspension(ctx)
 			if err != nil {
 				return false, err
 			}

@@ -41,7 +41,7 @@ func (w *Env) Sleep(d time.Duration) {
 // await returns when an execution has ended.
 func (w *Env) await(ctx context.Context, id flowfabric.ExecutionID) error {
 	return w.wait(ctx, id, "ended", func(ctx context.Context) (bool, error) {
-		_, err := w.client.RawResult(ctx, id)
+		_, err := w.client.Execution(id).Result(ctx)
 		_, ended := errors.AsType[*client.OutcomeError](err)
 		if ended || err == nil {
 			return true, nil
@@ -51,7 +51,7 @@ func (w *Env) await(ctx context.Context, id flowfabric.ExecutionID) error {
 		}
 		return false, err
 	}, func(ctx context.Context) (bool, error) {
-		s, err := w.client.Get(ctx, id)
+		s, err := w.client.Execution(id).Get(ctx)
 		return err != nil || s.State.Terminal(), nil // the look tells what is wrong
 	})
 }
@@ -105,7 +105,7 @@ func (w *Env) wait(ctx context.Context, id flowfabric.ExecutionID, what string, 
 
 // impatient says what an execution is stuck in.
 func (w *Env) impatient(ctx context.Context, id flowfabric.ExecutionID, what string) error {
-	s, err := w.client.Get(ctx, id)
+	s, err := w.client.Execution(id).Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (w *Env) impatient(ctx context.Context, id flowfabric.ExecutionID, what str
 		text += fmt.Sprintf(", attempt %d", s.Attempts)
 	}
 	if s.State.Public == flowfabric.Suspended {
-		u, err := w.client.Suspension(ctx, id)
+		u, err := w.client.Execution(id).Suspension(ctx)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func openOf(u suspend.Record) (open []string) {
 // refused is why an answer was not taken, and which waits are open.
 func (w *Env) refused(ctx context.Context, id flowfabric.ExecutionID, a Answer, err error) string {
 	text := fmt.Sprintf("fftest: %s: %v", a.words(), err)
-	if u, failed := w.client.Suspension(ctx, id); failed == nil {
+	if u, failed := w.client.Execution(id).Suspension(ctx); failed == nil {
 		text += fmt.Sprintf("; open waitpoints: %q", openOf(u))
 	}
 	return text

@@ -75,7 +75,7 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 // answers are those that are kept, and what ended the last suspension.
 func (x *Execution[Out]) answers(ctx context.Context,
 	stored map[string]string) (all []suspend.Result, end string, err error) {
-	u, err := x.env.client.Suspension(ctx, x.ID())
+	u, err := x.env.client.Execution(x.ID()).Suspension(ctx)
 	if err != nil {
 		return nil, "", err
 	}

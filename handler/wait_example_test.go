@@ -53,7 +53,7 @@ func ExampleAwait() {
 		fmt.Println(err)
 		return
 	}
-	_, err = c.Approve(ctx, exec.ID(), "editor", true, flowfabric.By("anna"))
+	_, err = c.Execution(exec.ID()).Approve(ctx, "editor", true, flowfabric.By("anna"))
 	fmt.Println("approved:", err)
 	fmt.Println(exec.Result(ctx))
 	// Output:

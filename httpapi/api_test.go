@@ -641,7 +641,7 @@ func TestEveryRoute(t *testing.T) {
 	a.until(second, "suspended")
 	id, err := flowfabric.ParseExecutionID(second[len("/v1/executions/"):])
 	must.No(t, err)
-	record, err := a.client.Suspension(t.Context(), id)
+	record, err := a.client.Execution(id).Suspension(t.Context())
 	must.No(t, err)
 	token, err := admin.New(a.client).ReissueToken(t.Context(), id, record.Waitpoints[0].ID, flowfabric.By("test"))
 	must.No(t, err)

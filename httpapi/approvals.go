@@ -51,11 +51,11 @@ func (c *call) wait() error {
 	if err != nil {
 		return err
 	}
-	s, err := c.h.client.Get(c.ctx(), id)
+	s, err := c.h.client.Execution(id).Get(c.ctx())
 	if err != nil {
 		return err
 	}
-	r, err := c.h.client.Suspension(c.ctx(), id)
+	r, err := c.h.client.Execution(id).Suspension(c.ctx())
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (c *call) answered(id flowfabric.ExecutionID, which string, err error) erro
 	if !errors.Is(err, denied.WaitpointClosed) && !errors.Is(err, denied.NotSignalable) {
 		return err
 	}
-	r, failed := c.h.client.Suspension(c.ctx(), id)
+	r, failed := c.h.client.Execution(id).Suspension(c.ctx())
 	w := waitpointOf(r, which)
 	if failed != nil || w.ClosedAt.IsZero() || w.CloseReason != "resumed" && w.CloseReason != "resumed_by_operator" {
 		return err

@@ -65,7 +65,7 @@ func TestSignalsAnswerQuestions(t *testing.T) {
 	a.until(path, "suspended")
 	id, err := flowfabric.ParseExecutionID(path[len("/v1/executions/"):])
 	must.No(t, err)
-	record, err := a.client.Suspension(t.Context(), id)
+	record, err := a.client.Execution(id).Suspension(t.Context())
 	must.No(t, err)
 	token, err := admin.New(a.client).ReissueToken(t.Context(), id, record.Waitpoints[0].ID, flowfabric.By("test"))
 	must.No(t, err)
@@ -76,7 +76,7 @@ func TestSignalsAnswerQuestions(t *testing.T) {
 			t.Errorf("%s: %+v", bad, p)
 		}
 	}
-	if _, err := a.client.Approve(t.Context(), id, "ship", true, flowfabric.By("test")); !errors.Is(err,
+	if _, err := a.client.Execution(id).Approve(t.Context(), "ship", true, flowfabric.By("test")); !errors.Is(err,
 		flowfabric.ErrInvalidInput) {
 		t.Errorf("Approve: %v", err)
 	}

@@ -63,7 +63,7 @@ func (c *call) waitChildren(f flowfabric.Fence, b *childrenBody) (*childrenAnswe
 	if b.Leave {
 		opts = append(opts, flow.Leave())
 	}
-	s, err := c.h.client.Get(c.ctx(), f.Execution)
+	s, err := c.h.client.Execution(f.Execution).Get(c.ctx())
 	if err != nil {
 		return nil, err
 	}

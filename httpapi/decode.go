@@ -301,7 +301,7 @@ func (c *call) id() (flowfabric.ExecutionID, error) {
 		return id, invalid("id", "%.80q is no id of an execution", c.r.PathValue("id"))
 	}
 	if len(c.who.Namespaces) > 0 || c.r.Method == http.MethodPost {
-		s, err := c.h.client.Get(c.ctx(), id)
+		s, err := c.h.client.Execution(id).Get(c.ctx())
 		c.acting("", s.Route.Namespace)
 		return id, c.unseen(s, err)
 	}
@@ -330,7 +330,7 @@ func (c *call) seeAll(ids []flowfabric.ExecutionID) error {
 	}
 	looking := pool.New().WithErrors().WithFirstError().WithMaxGoroutines(16)
 	for _, id := range ids {
-		looking.Go(func() error { return c.unseen(c.h.client.Get(c.ctx(), id)) })
+		looking.Go(func() error { return c.unseen(c.h.client.Execution(id).Get(c.ctx())) })
 	}
 	return looking.Wait()
 }

@@ -156,7 +156,7 @@ func (c *call) durableStream() error {
 	if d.id, err = c.id(); err != nil {
 		return err
 	}
-	s, err := c.h.client.Get(c.ctx(), d.id)
+	s, err := c.h.client.Execution(d.id).Get(c.ctx())
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (c *call) durableStream() error {
 func (d *durable) read(from stream.Position, most int) (out chunk, err error) {
 	out.next = from
 	size := 0
-	for e, err := range d.c.h.client.Tail(d.c.ctx(), d.id, d.options(from, client.Stored())...) {
+	for e, err := range d.c.h.client.Execution(d.id).Tail(d.c.ctx(), d.options(from, client.Stored())...) {
 		if err != nil {
 			return out, err
 		}
@@ -239,7 +239,7 @@ func (d *durable) take(out *chunk, e stream.TailEvent) (size int) {
 // tail is where the stream ends now. It walks over what is stored.
 func (d *durable) tail() (chunk, error) {
 	out := chunk{upToDate: true}
-	for e, err := range d.c.h.client.Tail(d.c.ctx(), d.id, d.options("", client.Stored())...) {
+	for e, err := range d.c.h.client.Execution(d.id).Tail(d.c.ctx(), d.options("", client.Stored())...) {
 		if err != nil {
 			return out, err
 		}
@@ -331,7 +331,7 @@ func (d *durable) poll(from stream.Position) error {
 func (d *durable) wait(from stream.Position, most time.Duration) error {
 	ctx, cancel := context.WithTimeout(d.c.ctx(), most)
 	defer cancel()
-	for e, err := range d.c.h.client.Tail(ctx, d.id, d.options(from)...) {
+	for e, err := range d.c.h.client.Execution(d.id).Tail(ctx, d.options(from)...) {
 		if err != nil {
 			if ctx.Err() != nil && d.c.ctx().Err() == nil {
 				return nil
@@ -379,7 +379,7 @@ func (d *durable) events(from stream.Position) error {
 	}
 	ctx, cancel := context.WithTimeout(d.c.ctx(), durableSSE)
 	defer cancel()
-	for e, err := range d.c.h.client.Tail(ctx, d.id, d.options(from)...) {
+	for e, err := range d.c.h.client.Execution(d.id).Tail(ctx, d.options(from)...) {
 		if err != nil {
 			return nil
 		}

@@ -49,7 +49,7 @@ func (c *call) events() error {
 	if err != nil {
 		return err
 	}
-	s, err := c.h.client.Get(c.ctx(), id)
+	s, err := c.h.client.Execution(id).Get(c.ctx())
 	if err != nil { // what is not there is no stream
 		return err
 	}
@@ -59,7 +59,7 @@ func (c *call) events() error {
 	shown := c.redactorOf(id, s.Route)
 	out := newEventWriter(c, eventMedia)
 	defer out.close()
-	for e, err := range c.h.client.Tail(c.ctx(), id, opts...) {
+	for e, err := range c.h.client.Execution(id).Tail(c.ctx(), opts...) {
 		e = shown.event(e)
 		if err = cmp.Or(err, c.broken); err != nil {
 			out.end(err)
@@ -78,11 +78,11 @@ func (c *call) nothingAfter(id flowfabric.ExecutionID, after stream.Position,
 	if after == "" {
 		return false, nil
 	}
-	s, err := c.h.client.Get(c.ctx(), id)
+	s, err := c.h.client.Execution(id).Get(c.ctx())
 	if err != nil || !s.State.Terminal() {
 		return false, err
 	}
-	for _, err := range c.h.client.Tail(c.ctx(), id, append(opts, client.Stored())...) {
+	for _, err := range c.h.client.Execution(id).Tail(c.ctx(), append(opts, client.Stored())...) {
 		return false, err
 	}
 	c.w.WriteHeader(http.StatusNoContent)
@@ -239,7 +239,7 @@ func (c *call) makeStreamToken() error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.h.client.Get(c.ctx(), id); err != nil {
+	if _, err := c.h.client.Execution(id).Get(c.ctx()); err != nil {
 		return err
 	}
 	until := time.Now().Add(time.Duration(b.LifeS) * time.Second).UTC().Truncate(time.Second)

@@ -215,14 +215,14 @@ func (c *call) list() (out executionPage, err error) {
 }
 
 func (c *call) get(id flowfabric.ExecutionID) (s flowfabric.Snapshot, err error) {
-	if s, err = c.h.client.Get(c.ctx(), id); err != nil {
+	if s, err = c.h.client.Execution(id).Get(c.ctx()); err != nil {
 		return s, err
 	}
 	return c.redactorOf(id, s.Route).snapshot(s), nil
 }
 
 func (c *call) input(id flowfabric.ExecutionID) (flowfabric.Payload, error) {
-	raw, err := c.h.client.RawInput(c.ctx(), id)
+	raw, err := c.h.client.Execution(id).Input(c.ctx())
 	if err != nil {
 		return nil, err
 	}
@@ -262,17 +262,17 @@ func (c *call) result() error {
 	var raw []byte
 	if wait > 0 {
 		ctx, cancel := context.WithTimeout(c.ctx(), wait)
-		raw, err = c.h.client.RawResult(ctx, id)
+		raw, err = c.h.client.Execution(id).Result(ctx)
 		cancel()
 		if c.ctx().Err() == nil && ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
-			raw, err = c.h.client.RawResultNow(c.ctx(), id)
+			raw, err = c.h.client.Execution(id).ResultNow(c.ctx())
 		}
 		c.w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait.Seconds())))
 	} else {
-		raw, err = c.h.client.RawResultNow(c.ctx(), id)
+		raw, err = c.h.client.Execution(id).ResultNow(c.ctx())
 	}
 	if errors.Is(err, denied.NotTerminal) {
-		s, err := c.h.client.Get(c.ctx(), id)
+		s, err := c.h.client.Execution(id).Get(c.ctx())
 		if err != nil {
 			return err
 		}
@@ -314,7 +314,7 @@ func (c *call) history(id flowfabric.ExecutionID) (history, error) {
 }
 
 func (c *call) summary(id flowfabric.ExecutionID) (s stream.Summary, err error) {
-	if s, err = c.h.client.Summary(c.ctx(), id); err != nil {
+	if s, err = c.h.client.Execution(id).Summary(c.ctx()); err != nil {
 		return s, err
 	}
 	shown, err := c.redactor(id)
@@ -339,7 +339,7 @@ func (c *call) frames(id flowfabric.ExecutionID) (out framePage, err error) {
 	if q.err != nil {
 		return out, q.err
 	}
-	frames, err := c.h.client.Frames(c.ctx(), id, uint32(attempt), in)
+	frames, err := c.h.client.Execution(id).Frames(c.ctx(), uint32(attempt), in)
 	if err != nil {
 		return out, err
 	}

@@ -43,7 +43,7 @@ func (c *call) sendMessage(b *messageBody) (none client.Sent, err error) {
 	if b.IdempotencyKey != "" {
 		opts = append(opts, flowfabric.IdempotencyKey(b.IdempotencyKey))
 	}
-	return c.h.client.Send(c.ctx(), id, b.Mailbox, content, opts...)
+	return c.h.client.Execution(id).Send(c.ctx(), b.Mailbox, content, opts...)
 }
 
 func (c *call) messages(id flowfabric.ExecutionID) (m client.Mailboxes, err error) {
@@ -56,7 +56,7 @@ func (c *call) messages(id flowfabric.ExecutionID) (m client.Mailboxes, err erro
 	if err != nil {
 		return m, err
 	}
-	m, err = c.h.client.Messages(c.ctx(), id, after)
+	m, err = c.h.client.Execution(id).Messages(c.ctx(), after)
 	for i := range m.Messages {
 		m.Messages[i].Payload = shown.payload("message", m.Messages[i].Payload)
 	}

@@ -46,7 +46,7 @@ func (c *call) redactor(id flowfabric.ExecutionID) (*redactor, error) {
 	if c.h.cfg.Redact == nil {
 		return nil, nil
 	}
-	s, err := c.h.client.Get(c.ctx(), id)
+	s, err := c.h.client.Execution(id).Get(c.ctx())
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ var routes = []*route{
 		handle: (*call).makeStreamToken},
 	act("cancel", "cancel", "End an execution in any state", producer,
 		func(c *call, id flowfabric.ExecutionID, b *why) error {
-			return c.h.client.Cancel(c.ctx(), id, c.act(*b)...)
+			return c.h.client.Execution(id).Cancel(c.ctx(), c.act(*b)...)
 		}),
 	act("replay", "replay", "Run an ended execution again", operator, (*call).replay),
 	act("revoke", "revoke", "Take an execution from the worker that has it", operator, (*call).revoke),

@@ -12,7 +12,7 @@ import (
 type waitpointList admin.Page[suspend.Waitpoint]
 
 func (c *call) waitpoints(id flowfabric.ExecutionID) (waitpointList, error) {
-	list, err := c.h.client.Waitpoints(c.ctx(), id)
+	list, err := c.h.client.Execution(id).Waitpoints(c.ctx())
 	return waitpointList{Items: append([]suspend.Waitpoint{}, list...)}, err
 }
 
@@ -50,7 +50,7 @@ func (c *call) answer(b *reply) (none suspend.Delivered, err error) {
 	for _, o := range b.options() {
 		opts = append(opts, o)
 	}
-	d, err := c.h.client.Approve(c.ctx(), id, which, b.value(), opts...)
+	d, err := c.h.client.Execution(id).Approve(c.ctx(), which, b.value(), opts...)
 	return d, chosen(c.answered(id, which, err))
 }
 

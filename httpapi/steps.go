@@ -13,7 +13,7 @@ func (c *call) steps(id flowfabric.ExecutionID) (out stepList, err error) {
 	if err != nil {
 		return out, err
 	}
-	list, err := c.h.client.Steps(c.ctx(), id)
+	list, err := c.h.client.Execution(id).Steps(c.ctx())
 	out.Items = append([]flowfabric.StepRecord{}, list...)
 	for i, s := range list {
 		out.Items[i].Error = shown.text("failure", s.Error)
@@ -30,7 +30,7 @@ func (c *call) stepValue(id flowfabric.ExecutionID) (flowfabric.Payload, error) 
 	if err != nil {
 		return nil, err
 	}
-	value, recorded, err := c.h.client.StepValue(c.ctx(), id, name)
+	value, recorded, err := c.h.client.Execution(id).StepValue(c.ctx(), name)
 	if err != nil {
 		return nil, err
 	}

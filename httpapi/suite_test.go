@@ -182,7 +182,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		d.mu.Lock()
 		delete(d.pens, q.URL.Path)
 		d.mu.Unlock()
-		_ = d.a.client.Cancel(q.Context(), p.id)
+		_ = d.a.client.Execution(p.id).Cancel(q.Context())
 		w.WriteHeader(http.StatusNoContent)
 	default: // what is tested
 		id, as := flowfabric.NewExecutionID(0), "text"

@@ -28,7 +28,7 @@ func TestTermsOfWork(t *testing.T) {
 		t.Helper()
 		id, err := flowfabric.ParseExecutionID(path)
 		must.No(t, err)
-		s, err := a.client.Get(t.Context(), id)
+		s, err := a.client.Execution(id).Get(t.Context())
 		must.No(t, err)
 		p := s.Policy
 		if s.Route.Lane != "side" || s.Priority != 7 || p.AttemptTimeout != flowfabric.Millis(5*time.Second) ||

@@ -18,13 +18,13 @@ type transcript struct {
 const maxTranscript = 4 << 20
 
 func (c *call) transcript(id flowfabric.ExecutionID) (out transcript, err error) {
-	s, err := c.h.client.Get(c.ctx(), id)
+	s, err := c.h.client.Execution(id).Get(c.ctx())
 	if err != nil {
 		return out, err
 	}
 	var t stream.Transcript
 	size, more := 0, false
-	for e, err := range c.h.client.Tail(c.ctx(), id, client.Stored()) {
+	for e, err := range c.h.client.Execution(id).Tail(c.ctx(), client.Stored()) {
 		if err != nil {
 			return out, err
 		}

@@ -246,7 +246,7 @@ func (c *call) spend(f flowfabric.Fence, b *spendBody) (*admission.Reported, err
 	if len(b.Key) > limits.MaxSpendKey {
 		return nil, invalid("/key", "it has %d bytes, want at most %d", len(b.Key), limits.MaxSpendKey)
 	}
-	s, err := c.h.client.Get(c.ctx(), f.Execution)
+	s, err := c.h.client.Execution(f.Execution).Get(c.ctx())
 	if err != nil {
 		return nil, err
 	}

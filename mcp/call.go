@@ -52,7 +52,7 @@ func (s *Server) answered(ctx context.Context, q *sdk.CallToolRequest, who calle
 	if found != k {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is that of another tool"}
 	}
-	r, err := s.client.Suspension(ctx, x.ID)
+	r, err := s.client.Execution(x.ID).Suspension(ctx)
 	if err != nil {
 		return nil, s.internal("read what "+x.ID.String()+" waits for", err)
 	}
@@ -140,7 +140,7 @@ func (s *Server) await(ctx context.Context, q *sdk.CallToolRequest, w waiting) (
 		token = nil
 	}
 	if !asks && token == nil {
-		if _, err := s.client.RawResult(ctx, w.id); ctx.Err() != nil {
+		if _, err := s.client.Execution(w.id).Result(ctx); ctx.Err() != nil {
 			return nil, err
 		}
 		return s.result(ctx, w.kind, w.id)
@@ -152,7 +152,7 @@ func (s *Server) await(ctx context.Context, q *sdk.CallToolRequest, w waiting) (
 		from = append(from, client.FromNow())
 	}
 	var told float64
-	for event, err := range s.client.Tail(ctx, w.id, from...) {
+	for event, err := range s.client.Execution(w.id).Tail(ctx, from...) {
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, err
@@ -243,7 +243,7 @@ var faults = []string{codes.CategoryPanic, codes.CategoryDecode, codes.CategoryN
 
 // result is what an execution that has ended answers. An error is a *jsonrpc.Error.
 func (s *Server) result(ctx context.Context, k *Kind, id flowfabric.ExecutionID) (*sdk.CallToolResult, error) {
-	raw, err := s.client.RawResultNow(ctx, id)
+	raw, err := s.client.Execution(id).ResultNow(ctx)
 	if outcome, ok := errors.AsType[*client.OutcomeError](err); ok {
 		category := cmp.Or(outcome.Category, string(outcome.State))
 		if outcome.State == flowfabric.Failed && slices.Contains(faults, category) {

@@ -49,7 +49,7 @@ func TestOfficialTasksClient(t *testing.T) {
 	id, err := flowfabric.ParseExecutionID(execution)
 	must.No(t, err)
 	e.until(t, "suspended", func() bool {
-		x, err := e.client.Get(e.ctx, id)
+		x, err := e.client.Execution(id).Get(e.ctx)
 		must.No(t, err)
 		if x.State.Public.Terminal() {
 			t.Fatalf("it is %s: %s %s", x.State.Public, x.Failure.Message, x.CancelReason)

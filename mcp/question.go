@@ -257,7 +257,7 @@ func (s *Server) send(ctx context.Context, who caller, id flowfabric.ExecutionID
 	if to.once != "" {
 		opts = append(opts, flowfabric.IdempotencyKey("mcp:"+to.once))
 	}
-	_, err := s.client.Send(ctx, id, to.mailbox, payload, opts...)
+	_, err := s.client.Execution(id).Send(ctx, to.mailbox, payload, opts...)
 	return err
 }
 
@@ -267,6 +267,6 @@ func (s *Server) approve(ctx context.Context, who caller, id flowfabric.Executio
 	if d.signal != "" {
 		opts = append(opts, client.SignalName(d.signal))
 	}
-	_, err := s.client.Approve(ctx, id, d.to.waitpoint.String(), payload, opts...)
+	_, err := s.client.Execution(id).Approve(ctx, d.to.waitpoint.String(), payload, opts...)
 	return err
 }

@@ -84,12 +84,12 @@ func TestADismissedQuestionStaysOpen(t *testing.T) {
 	}
 	id, err := flowfabric.ParseExecutionID(r.Meta["flowfabric/execution"].(string))
 	must.No(t, err)
-	x, err := e.client.Get(e.ctx, id)
+	x, err := e.client.Execution(id).Get(e.ctx)
 	must.No(t, err)
 	if x.State.Public != flowfabric.Suspended {
 		t.Errorf("it is %s", x.State.Public)
 	}
-	must.No(t, e.client.Cancel(e.ctx, id))
+	must.No(t, e.client.Execution(id).Cancel(e.ctx))
 }
 
 // Of two questions, the answer to one counts although the other is dismissed, and the other is asked again.
@@ -129,14 +129,14 @@ func TestTwoQuestions(t *testing.T) {
 	}
 	id, err := flowfabric.ParseExecutionID(r.Meta["flowfabric/execution"].(string))
 	must.No(t, err)
-	record, err := e.client.Suspension(e.ctx, id)
+	record, err := e.client.Execution(id).Suspension(e.ctx)
 	must.No(t, err)
 	for _, w := range record.Waitpoints {
 		if got := w.Matched == 1; got != (w.Key == "first") {
 			t.Errorf("waitpoint %s: %d signals count", w.Key, w.Matched)
 		}
 	}
-	must.No(t, e.client.Cancel(e.ctx, id))
+	must.No(t, e.client.Execution(id).Cancel(e.ctx))
 }
 
 // When somebody else answers, the client's form goes away and the call returns.
@@ -173,7 +173,7 @@ func (e *env) answer(t *testing.T, title, by string) {
 		must.No(t, err)
 		for _, x := range page.Items {
 			if x.Question != nil && x.Question.Title == title {
-				_, err := e.client.Approve(e.ctx, x.ID, "approval", map[string]any{"choice": "approve"},
+				_, err := e.client.Execution(x.ID).Approve(e.ctx, "approval", map[string]any{"choice": "approve"},
 					flowfabric.By(by), signal("approve"))
 				must.No(t, err)
 				return true
@@ -328,7 +328,7 @@ func TestADisconnectEndsTheCallAlone(t *testing.T) {
 			t.Fatal(via + ": the call goes on without its client")
 		}
 		release <- struct{}{}
-		got, err := e.client.RawResult(e.ctx, id)
+		got, err := e.client.Execution(id).Result(e.ctx)
 		if err != nil || string(got) != `"done"` {
 			t.Errorf("%s: %s, %v", via, got, err)
 		}

@@ -71,7 +71,7 @@ func (s *Server) createTask(ctx context.Context, q *sdk.CallToolRequest, who cal
 	if refused != nil {
 		return &inline{CallToolResult: refused}, nil
 	}
-	x, err := s.client.Get(ctx, id)
+	x, err := s.client.Execution(id).Get(ctx)
 	if err != nil {
 		return nil, s.internal("read "+id.String(), err)
 	}
@@ -119,7 +119,7 @@ func (s *Server) conclude(ctx context.Context, t *task, k *Kind, x flowfabric.Sn
 
 // asks adds what a suspended execution asks this caller.
 func (s *Server) asks(ctx context.Context, t *task, who caller, k *Kind, x flowfabric.Snapshot) error {
-	r, err := s.client.Suspension(ctx, x.ID)
+	r, err := s.client.Execution(x.ID).Suspension(ctx)
 	if err != nil {
 		return s.internal("read what "+x.ID.String()+" waits for", err)
 	}
@@ -143,7 +143,7 @@ func (s *Server) updateTask(ctx context.Context, _ *sdk.ServerSession, p *update
 	}
 	open := map[string]asked{}
 	if x.State.Public == flowfabric.Suspended {
-		r, err := s.client.Suspension(ctx, x.ID)
+		r, err := s.client.Execution(x.ID).Suspension(ctx)
 		if err != nil {
 			return nil, s.internal("read what "+x.ID.String()+" waits for", err)
 		}
@@ -205,7 +205,7 @@ func (s *Server) cancelTask(ctx context.Context, _ *sdk.ServerSession, p *taskPa
 	if err != nil {
 		return nil, err
 	}
-	err = s.client.Cancel(ctx, x.ID, who.by(), flowfabric.Reason("tasks/cancel"))
+	err = s.client.Execution(x.ID).Cancel(ctx, who.by(), flowfabric.Reason("tasks/cancel"))
 	if err != nil && !errors.Is(err, flowfabric.ErrTerminal) {
 		return nil, s.internal("cancel "+x.ID.String(), err)
 	}
@@ -225,7 +225,7 @@ func (s *Server) read(ctx context.Context, who caller, id flowfabric.ExecutionID
 	if !ok {
 		return flowfabric.Snapshot{}, nil, refusal
 	}
-	x, err := s.client.Get(ctx, id)
+	x, err := s.client.Execution(id).Get(ctx)
 	switch {
 	case errors.Is(err, flowfabric.ErrNotFound), errors.Is(err, flowfabric.ErrResultPurged),
 		errors.Is(err, flowfabric.ErrInvalidInput):

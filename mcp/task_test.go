@@ -128,7 +128,7 @@ func TestATaskIsCancelled(t *testing.T) {
 	execution, _, _ := strings.Cut(id, ".")
 	x, err := flowfabric.ParseExecutionID(execution)
 	must.No(t, err)
-	got, err := e.client.Get(e.ctx, x)
+	got, err := e.client.Execution(x).Get(e.ctx)
 	must.No(t, err)
 	if got.CancelledBy != "ada" || got.Creator != "ada" {
 		t.Errorf("cancelled by %s, created by %s", got.CancelledBy, got.Creator)
@@ -232,7 +232,7 @@ func TestWhoMayCall(t *testing.T) {
 	execution, _, _ := strings.Cut(id, ".")
 	x, err := flowfabric.ParseExecutionID(execution)
 	must.No(t, err)
-	got, err := e.client.Get(e.ctx, x)
+	got, err := e.client.Execution(x).Get(e.ctx)
 	must.No(t, err)
 	if got.Route.Namespace != "acme" {
 		t.Errorf("namespace %s", got.Route.Namespace)
@@ -245,7 +245,7 @@ func TestWhoMayCall(t *testing.T) {
 	if code := w.refused(t, "tasks/get", map[string]any{"taskId": id}); code != -32602 {
 		t.Errorf("after the namespace was taken away: %v", code)
 	}
-	must.No(t, e.client.Cancel(e.ctx, x))
+	must.No(t, e.client.Execution(x).Cancel(e.ctx))
 }
 
 func TestAKeyMeetsTheFirstExecution(t *testing.T) {
@@ -265,7 +265,7 @@ func TestAKeyMeetsTheFirstExecution(t *testing.T) {
 	for _, text := range ids {
 		id, err := flowfabric.ParseExecutionID(text)
 		must.No(t, err)
-		must.No(t, e.client.Cancel(e.ctx, id))
+		must.No(t, e.client.Execution(id).Cancel(e.ctx))
 	}
 }
 

@@ -201,37 +201,49 @@ var methods = []method{
 
 	{"Client.Ping", true, func(s *stage, c *client.Client) error { return c.Ping(s.ctx) }},
 	{"Client.Link", true, func(_ *stage, c *client.Client) error { return c.Link().Closed() }},
-	{"Client.Get", true, func(s *stage, c *client.Client) error { return second(c.Get(s.ctx, s.waiting().ID())) }},
-	{"Client.Steps", true, func(s *stage, c *client.Client) error { return second(c.Steps(s.ctx, s.waiting().ID())) }},
-	{"Client.StepValue", true, func(s *stage, c *client.Client) error {
-		_, _, err := c.StepValue(s.ctx, s.waiting().ID(), "a")
+	{"Execution.Get", true, func(s *stage,
+		c *client.Client) error {
+		return second(c.Execution(s.waiting().ID()).Get(s.ctx))
+	}},
+	{"Execution.Steps", true, func(s *stage,
+		c *client.Client) error {
+		return second(c.Execution(s.waiting().ID()).Steps(s.ctx))
+	}},
+	{"Execution.StepValue", true, func(s *stage, c *client.Client) error {
+		_, _, err := c.Execution(s.waiting().ID()).StepValue(s.ctx, "a")
 		return err
 	}},
-	{"Client.RawInput", true, func(s *stage, c *client.Client) error {
-		return second(c.RawInput(s.ctx, s.waiting().ID()))
+	{"Execution.Input", true, func(s *stage, c *client.Client) error {
+		return second(c.Execution(s.waiting().ID()).Input(s.ctx))
 	}},
-	{"Client.RawResult", true, func(s *stage, c *client.Client) error {
-		return second(c.RawResult(s.ctx, s.ended().ID()))
+	{"Execution.Result", true, func(s *stage, c *client.Client) error {
+		return second(c.Execution(s.ended().ID()).Result(s.ctx))
 	}},
-	{"Client.RawResultNow", true, func(s *stage, c *client.Client) error {
-		return second(c.RawResultNow(s.ctx, s.ended().ID()))
+	{"Execution.ResultNow", true, func(s *stage, c *client.Client) error {
+		return second(c.Execution(s.ended().ID()).ResultNow(s.ctx))
 	}},
-	{"Client.Frames", true, func(s *stage, c *client.Client) error {
-		return second(c.Frames(s.ctx, s.ended().ID(), 1, stream.Range{}))
+	{"Execution.Frames", true, func(s *stage, c *client.Client) error {
+		return second(c.Execution(s.ended().ID()).Frames(s.ctx, 1, stream.Range{}))
 	}},
 	{"Admin.History", true, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).History(s.ctx, s.ended().ID()))
 	}},
-	{"Client.Tail", true, func(s *stage, c *client.Client) error { return first(c.Tail(s.ctx, s.ended().ID())) }},
-	{"Client.Transcript", true,
-		func(s *stage, c *client.Client) error { _, err := c.Transcript(s.ctx, s.ended().ID()); return err }},
-	{"Client.Summary", true, func(s *stage, c *client.Client) error {
-		x, _ := s.suspended()
-		return second(c.Summary(s.ctx, x.ID()))
+	{"Execution.Tail", true, func(s *stage,
+		c *client.Client) error {
+		return first(c.Execution(s.ended().ID()).Tail(s.ctx))
 	}},
-	{"Client.SummaryOf", true, func(s *stage, c *client.Client) error {
+	{"Execution.Transcript", true,
+		func(s *stage, c *client.Client) error {
+			_, err := c.Execution(s.ended().ID()).Transcript(s.ctx)
+			return err
+		}},
+	{"Execution.Summary", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return second(c.SummaryOf(s.ctx, x.ID(), 1))
+		return second(c.Execution(x.ID()).Summary(s.ctx))
+	}},
+	{"Execution.SummaryOf", true, func(s *stage, c *client.Client) error {
+		x, _ := s.suspended()
+		return second(c.Execution(x.ID()).SummaryOf(s.ctx, 1))
 	}},
 	{"Client.Signal", true, func(s *stage, c *client.Client) error {
 		_, token := s.suspended()
@@ -242,40 +254,40 @@ var methods = []method{
 		return second(c.DeliverSignal(s.ctx, x.ID(), token.Waitpoint(), token.Digest(),
 			suspend.SentSignal{Name: "go", Payload: []byte(`"on"`)}))
 	}},
-	{"Client.Send", true, func(s *stage, c *client.Client) error {
-		return second(c.Send(s.ctx, s.waiting().ID(), "user", "hello"))
+	{"Execution.Send", true, func(s *stage, c *client.Client) error {
+		return second(c.Execution(s.waiting().ID()).Send(s.ctx, "user", "hello"))
 	}},
-	{"Client.Messages", true, func(s *stage, c *client.Client) error {
-		return second(c.Messages(s.ctx, s.waiting().ID(), 0))
+	{"Execution.Messages", true, func(s *stage, c *client.Client) error {
+		return second(c.Execution(s.waiting().ID()).Messages(s.ctx, 0))
 	}},
 	{"Client.ReadQuestion", true, func(s *stage, c *client.Client) error {
 		x, token := s.suspended()
 		return second(c.ReadQuestion(s.ctx, x.ID(), token.Waitpoint(), token.Digest()))
 	}},
-	{"Client.AwaitSuspension", true, func(s *stage, c *client.Client) error {
+	{"Execution.AwaitSuspension", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return second(c.AwaitSuspension(s.ctx, x.ID()))
+		return second(c.Execution(x.ID()).AwaitSuspension(s.ctx))
 	}},
-	{"Client.Suspension", true, func(s *stage, c *client.Client) error {
+	{"Execution.Suspension", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return second(c.Suspension(s.ctx, x.ID()))
+		return second(c.Execution(x.ID()).Suspension(s.ctx))
 	}},
-	{"Client.SignalLog", true, func(s *stage, c *client.Client) error {
+	{"Execution.SignalLog", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		points, err := c.Waitpoints(s.ctx, x.ID())
+		points, err := c.Execution(x.ID()).Waitpoints(s.ctx)
 		if err == nil {
-			_, _, err = c.SignalLog(s.ctx, x.ID(), points[0].ID, 0)
+			_, _, err = c.Execution(x.ID()).SignalLog(s.ctx, points[0].ID, 0)
 		}
 		return err
 	}},
-	{"Client.Waitpoints", true, func(s *stage, c *client.Client) error {
+	{"Execution.Waitpoints", true, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return second(c.Waitpoints(s.ctx, x.ID()))
+		return second(c.Execution(x.ID()).Waitpoints(s.ctx))
 	}},
 
-	{"Client.Approve", false, func(s *stage, c *client.Client) error {
+	{"Execution.Approve", false, func(s *stage, c *client.Client) error {
 		x, _ := s.suspended()
-		return second(c.Approve(s.ctx, x.ID(), "go", "on", flowfabric.By("me")))
+		return second(c.Execution(x.ID()).Approve(s.ctx, "go", "on", flowfabric.By("me")))
 	}},
 	{"Admin.Approvals", false, func(s *stage, c *client.Client) error {
 		return second(admin.New(c).Approvals(s.ctx, admin.ApprovalFilter{}, "", 0))
@@ -306,8 +318,8 @@ var methods = []method{
 		x, _ := s.suspended()
 		return admin.New(c).Resume(s.ctx, x.ID(), admin.Resume{}, flowfabric.By("me"))
 	}},
-	{"Client.Cancel", false, func(s *stage, c *client.Client) error {
-		return c.Cancel(s.ctx, s.waiting().ID(), flowfabric.Reason("why"))
+	{"Execution.Cancel", false, func(s *stage, c *client.Client) error {
+		return c.Execution(s.waiting().ID()).Cancel(s.ctx, flowfabric.Reason("why"))
 	}},
 	{"Admin.SetPriority", false, func(s *stage, c *client.Client) error {
 		return admin.New(c).SetPriority(s.ctx, s.waiting().ID(), 7)
@@ -537,47 +549,13 @@ var methods = []method{
 		return admin.New(c).SetFlowTags(s.ctx, s.submitted().ID(), map[string]string{"a.b": "c"}, nil)
 	}},
 
-	{"Execution.Send", true, func(s *stage, c *client.Client) error {
-		return second(mine(c, s.waiting()).Send(s.ctx, "user", "hello"))
-	}},
-	{"Execution.Get", true, func(s *stage, c *client.Client) error { return second(mine(c, s.waiting()).Get(s.ctx)) }},
-	{"Execution.Result", true, func(s *stage, c *client.Client) error {
-		return second(mine(c, s.ended()).Result(s.ctx))
-	}},
-	{"Execution.ResultNow", true, func(s *stage, c *client.Client) error {
-		return second(mine(c, s.ended()).ResultNow(s.ctx))
-	}},
-	{"Execution.Tail", true, func(s *stage, c *client.Client) error { return first(mine(c, s.ended()).Tail(s.ctx)) }},
 	{"Execution.Transcript", true,
 		func(s *stage, c *client.Client) error { _, err := mine(c, s.ended()).Transcript(s.ctx); return err }},
-	{"Execution.Summary", true, func(s *stage, c *client.Client) error {
-		x, _ := s.suspended()
-		return second(mine(c, x).Summary(s.ctx))
-	}},
-	{"Execution.AwaitSuspension", true, func(s *stage, c *client.Client) error {
-		x, _ := s.suspended()
-		return second(mine(c, x).AwaitSuspension(s.ctx))
-	}},
-	{"Execution.Suspension", true, func(s *stage, c *client.Client) error {
-		x, _ := s.suspended()
-		return second(mine(c, x).Suspension(s.ctx))
-	}},
-	{"Execution.Waitpoints", true, func(s *stage, c *client.Client) error {
-		x, _ := s.suspended()
-		return second(mine(c, x).Waitpoints(s.ctx))
-	}},
-	{"Execution.Approve", false, func(s *stage, c *client.Client) error {
-		x, _ := s.suspended()
-		return second(mine(c, x).Approve(s.ctx, "go", "on", flowfabric.By("me")))
-	}},
-	{"Execution.Cancel", false, func(s *stage, c *client.Client) error {
-		return mine(c, s.waiting()).Cancel(s.ctx, flowfabric.Reason("why"))
-	}},
 }
 
 // uncalled are methods that make no call.
-var uncalled = []string{"Client.Close", "Admin.Close", "Admin.Client", "Client.Flow", "Flow.ID", "Flow.Duplicate",
-	"Flow.Member", "Execution.ID", "Execution.Duplicate", "Execution.Replaced"}
+var uncalled = []string{"Client.Close", "Admin.Close", "Admin.Client", "Client.Execution", "Client.Flow",
+	"Flow.ID", "Flow.Duplicate", "Flow.Member", "Execution.ID", "Execution.Duplicate", "Execution.Replaced"}
 
 // Every method of a client that is a producer's job works for the user producer, every other one is refused to it,
 // and all work for the user operator. A new method is somebody's job, too.

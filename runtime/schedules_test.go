@@ -70,7 +70,7 @@ func TestWorkersFireSchedulesThatEnd(t *testing.T) {
 			}
 			continue
 		}
-		last, err := c.Get(w.ctx, s.LastID)
+		last, err := c.Execution(s.LastID).Get(w.ctx)
 		if start := s.Definition.Start(name, s.LastDue); err != nil || last.StartedAt.Before(start) {
 			t.Errorf("it started at %s, before %s, %v", last.StartedAt, start, err)
 		}

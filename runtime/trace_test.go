@@ -174,7 +174,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 		}
 
 		w.reach(x.ID(), states.AwaitingSignal)
-		if _, err := c.Approve(w.ctx, x.ID(), "go", "on", flowfabric.By("anna"),
+		if _, err := c.Execution(x.ID()).Approve(w.ctx, "go", "on", flowfabric.By("anna"),
 			client.SignalDetails(suspend.SentSignal{Correlation: "ticket-7"})); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestTraceFollowsTheExecution(t *testing.T) {
 			t.Errorf("the resumed run is below %s with links %v", second.parent.SpanID(), second.links)
 		}
 		w.reach(x.ID(), states.Completed)
-		suspension, err := c.Suspension(w.ctx, x.ID())
+		suspension, err := c.Execution(x.ID()).Suspension(w.ctx)
 		if err != nil || suspension.Result == nil || suspension.Result.Signals[0].Correlation != "ticket-7" {
 			t.Errorf("the correlation reads %+v, %v", suspension.Result, err)
 		}

@@ -236,7 +236,7 @@ func (w *env) graphs() {
 		w.names[name] = fl.ID().String()
 		if name == "broken" {
 			w.names["b"] = fl.Member("b").String()
-			must.No(w, w.client.Cancel(w.ctx, fl.Member("a"), flowfabric.Reason("out of disk")))
+			must.No(w, w.client.Execution(fl.Member("a")).Cancel(w.ctx, flowfabric.Reason("out of disk")))
 		}
 	}
 }

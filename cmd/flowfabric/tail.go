@@ -76,7 +76,7 @@ func (q *request) follow(ctx context.Context, id flowfabric.ExecutionID) iter.Se
 	if q.query.Get("durable") == "true" {
 		opts = append(opts, client.WithoutBestEffort())
 	}
-	return q.door.client.Tail(ctx, id, opts...)
+	return q.door.client.Execution(id).Tail(ctx, opts...)
 }
 
 // tail shows the events of an execution; an interrupt is how a person ends it. The end is nil for a success, and when

@@ -16,7 +16,7 @@ func TestTopRates(t *testing.T) {
 	w := newEnv(t, testserver.Embedded(t))
 	id, err := flowfabric.ParseExecutionID(w.names["failed"])
 	must.No(t, err)
-	last, err := w.client.Get(w.ctx, id)
+	last, err := w.client.Execution(id).Get(w.ctx)
 	must.No(t, err)
 	same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 	rates, err := recent(w.ctx, admin.New(w.client), last.EndedAt.Add(rateWindow))

@@ -76,7 +76,7 @@ func approve(ctx context.Context, c *client.Client, a *admin.Admin) error {
 		return err
 	}
 	for _, asked := range open.Items {
-		if _, err := c.Approve(ctx, asked.ID, asked.Name, suspend.Answer{Choice: "approve"},
+		if _, err := c.Execution(asked.ID).Approve(ctx, asked.Name, suspend.Answer{Choice: "approve"},
 			flowfabric.By("anna")); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func cautious(ctx context.Context, t *handler.Task, cfg agent.Config) (string, e
 
 // print writes the conversation as it comes.
 func print(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, w io.Writer) error {
-	for event, err := range c.Tail(ctx, id) {
+	for event, err := range c.Execution(id).Tail(ctx) {
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (c *Talker) Handle(ctx context.Context, t *handler.Task, first string) (age
 
 // say sends a message to a conversation.
 func say(ctx context.Context, c *client.Client, id flowfabric.ExecutionID, text string) error {
-	_, err := c.Send(ctx, id, "user", text, flowfabric.By("anna"))
+	_, err := c.Execution(id).Send(ctx, "user", text, flowfabric.By("anna"))
 	return err
 }
 

@@ -333,7 +333,7 @@ func TestFollowsLinks(t *testing.T) {
 		t.Errorf("%d after %d links, %d attempts", n, s.Continues, s.Attempts)
 	}
 	var told []string
-	for event, err := range c.Tail(ctx, exec.ID()) {
+	for event, err := range c.Execution(exec.ID()).Tail(ctx) {
 		must(t, err)
 		switch event.Kind {
 		case stream.TailFrame:

@@ -188,8 +188,8 @@ func TestSubmitInvoice(t *testing.T) {
 		if took := s.EndedAt.Sub(s.StartedAt); took < 6*time.Minute || took > 8*time.Minute {
 			t.Errorf("six attempts of a minute took %s", took)
 		}
-		if raw, err := w.Client().RawInput(t.Context(),
-			exec.ID()); string(raw) != `{"Number":17,"To":"anna@example.com"}` || err != nil {
+		raw, err := exec.Input(t.Context())
+		if string(raw) != `{"Number":17,"To":"anna@example.com"}` || err != nil {
 			t.Errorf("input %s, %v", raw, err)
 		}
 	})

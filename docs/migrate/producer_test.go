@@ -25,7 +25,7 @@ func Submitted[In, Out any](ctx context.Context, c *client.Client,
 		if err != nil {
 			return nil, err
 		}
-		raw, err := c.RawInput(ctx, x.ID)
+		raw, err := c.Execution(x.ID).Input(ctx)
 		if err != nil {
 			return nil, err
 		}

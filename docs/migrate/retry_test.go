@@ -91,7 +91,7 @@ func DeadLetters(ctx context.Context, c *client.Client, tell func(flowfabric.Sna
 		if event.State != flowfabric.Failed && event.State != flowfabric.Expired {
 			continue
 		}
-		seen, err := c.Get(ctx, event.Execution)
+		seen, err := c.Execution(event.Execution).Get(ctx)
 		if errors.Is(err, flowfabric.ErrResultPurged) || errors.Is(err, flowfabric.ErrNotFound) {
 			continue // its retention is over: whoever reads so late misses it
 		}

@@ -94,10 +94,10 @@ func TestTutorial(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.AwaitSuspension(ctx, id); err != nil {
+	if _, err := c.Execution(id).AwaitSuspension(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Approve(ctx, id, "editor", map[string]string{"choice": "approve", "by": "anna"},
+	if _, err := c.Execution(id).Approve(ctx, "editor", map[string]string{"choice": "approve", "by": "anna"},
 		flowfabric.By("anna")); err != nil {
 		t.Fatal(err)
 	}

@@ -228,7 +228,8 @@ func TestInterrupt(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if s, err := c.Get(t.Context(), token.Execution()); err != nil || s.State.Public != flowfabric.Cancelled {
+		if s, err := c.Execution(token.Execution()).Get(t.Context()); err != nil ||
+			s.State.Public != flowfabric.Cancelled {
 			t.Errorf("the release is %s, %v; want cancelled", s.State.Public, err)
 		}
 	})

@@ -130,7 +130,7 @@ func (s *show) suspended(ctx context.Context) (suspend.Record, error) {
 		case snapshot.State.Terminal():
 			return suspend.Record{}, nil
 		case snapshot.State.Public == flowfabric.Suspended && snapshot.Attempts == s.attempt.Load():
-			return s.client.Suspension(ctx, s.exec.ID())
+			return s.client.Execution(s.exec.ID()).Suspension(ctx)
 		}
 		select {
 		case <-ticker.C:

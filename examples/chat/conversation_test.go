@@ -36,7 +36,7 @@ func perform(t *testing.T, limit int64, test func(s *stage)) {
 
 func (s *stage) say(text string) {
 	s.Helper()
-	if _, err := s.env.Client().Send(s.Context(), s.talk.ID(), mailbox, text); err != nil {
+	if _, err := s.env.Client().Execution(s.talk.ID()).Send(s.Context(), mailbox, text); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -111,7 +111,7 @@ func (s *site) allowMore(w http.ResponseWriter, q *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	talk, err := s.client.Get(q.Context(), id)
+	talk, err := s.client.Execution(id).Get(q.Context())
 	if err != nil {
 		s.fail(w, err)
 		return

@@ -145,7 +145,7 @@ func (m *meet) race(ctx context.Context) (out outcome, err error) {
 		return out, err
 	}
 	for i, racer := range racers {
-		seen, err := m.client.Get(ctx, racer.ID(m.flow.ID()))
+		seen, err := m.client.Execution(racer.ID(m.flow.ID())).Get(ctx)
 		if err != nil {
 			return out, err
 		}

@@ -67,7 +67,7 @@ func TestRacerIsCutOff(t *testing.T) {
 		w := fftest.New(t, runtime.Config{}, handler.Bind(Ask, racer.Handle))
 		x := fftest.Submit(w, Ask, Question{"How?", "hare", 40})
 		streamed := 0
-		for event, err := range w.Client().Tail(t.Context(), x.ID()) {
+		for event, err := range w.Client().Execution(x.ID()).Tail(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}

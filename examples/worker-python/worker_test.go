@@ -202,7 +202,7 @@ func TestKilledMidway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	titles, texts, events := map[uint32]string{}, map[uint32]string{}, v.client.Tail(ctx, x.ID())
+	titles, texts, events := map[uint32]string{}, map[uint32]string{}, v.client.Execution(x.ID()).Tail(ctx)
 	for event, err := range events {
 		if err != nil {
 			t.Fatal(err)
@@ -230,7 +230,7 @@ func TestKilledMidway(t *testing.T) {
 		!strings.HasPrefix(all, texts[1]) || len(texts) != 2 {
 		t.Errorf("%+v: titles %v, texts %v", out, titles, texts)
 	}
-	s, err := v.client.Get(ctx, x.ID())
+	s, err := v.client.Execution(x.ID()).Get(ctx)
 	if err != nil || s.Reclaims != 1 || s.Attempts != 2 || !strings.HasPrefix(s.Worker, "python-") {
 		t.Errorf("%v: %+v", err, s)
 	}
@@ -249,14 +249,15 @@ func TestRetryAndApproval(t *testing.T) {
 	if _, err := x.AwaitSuspension(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.client.Approve(ctx, x.ID(), "approval", "yes"); err != nil {
+	if _, err := v.client.Execution(x.ID()).Approve(ctx, "approval", "yes"); err != nil {
 		t.Fatal(err)
 	}
 	out, err := x.Result(ctx)
 	if err != nil || out["published"] != "News" {
 		t.Errorf("%v %v", out, err)
 	}
-	if s, err := v.client.Get(ctx, x.ID()); err != nil || s.Retries != 1 || s.Attempts != 2 || s.Reclaims != 0 {
+	if s, err := v.client.Execution(x.ID()).Get(ctx); err != nil || s.Retries != 1 || s.Attempts != 2 ||
+		s.Reclaims != 0 {
 		t.Errorf("%v: %+v", err, s)
 	}
 }
@@ -273,7 +274,7 @@ func TestConversation(t *testing.T) {
 	}
 	say := func(text string) {
 		t.Helper()
-		if _, err := v.client.Send(ctx, x.ID(), "user", text); err != nil {
+		if _, err := v.client.Execution(x.ID()).Send(ctx, "user", text); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -290,11 +291,11 @@ func TestConversation(t *testing.T) {
 	if err != nil || out["answers"] != 2 {
 		t.Errorf("%v %v", out, err)
 	}
-	transcript, err := v.client.Transcript(ctx, x.ID())
+	transcript, err := v.client.Execution(x.ID()).Transcript(ctx)
 	if err != nil || transcript.Text() != "Ann, you said early. Ann, you said late. " {
 		t.Errorf("%q %v", transcript.Text(), err)
 	}
-	if m, err := v.client.Messages(ctx, x.ID(), 0); err != nil || m.Total != 3 || m.Waiting != 0 {
+	if m, err := v.client.Execution(x.ID()).Messages(ctx, 0); err != nil || m.Total != 3 || m.Waiting != 0 {
 		t.Errorf("%+v %v", m, err)
 	}
 }
@@ -351,7 +352,7 @@ func TestKilledGateway(t *testing.T) {
 		if err != nil || out.Words != 16 {
 			t.Errorf("%d: %+v %v", i, out, err)
 		}
-		tr, err := v.client.Transcript(ctx, list[i].ID())
+		tr, err := v.client.Execution(list[i].ID()).Transcript(ctx)
 		if err != nil {
 			t.Errorf("%d: %v", i, err)
 		} else if !strings.HasSuffix(tr.Text(), "knew who kept it") {

@@ -22,7 +22,7 @@ var liveModeScenarios = []scenario{
 	{name: "a lost reply doubles nothing, in no mode", run: func(w *env) {
 		f := w.worker("w1").one(w.create()).Fence
 		all := w.tail(w.hub(w.e).Tail(w.ctx, f.Execution, framelog.TailOptions{}))
-		lasting := w.tail(w.client().Tail(w.ctx, f.Execution, client.WithoutBestEffort()))
+		lasting := w.tail(w.client().Execution(f.Execution).Tail(w.ctx, client.WithoutBestEffort()))
 		all.expect("1 attempt")
 		lasting.expect("1 attempt")
 		a := &appender{Engine: w.e, lose: func(call int) bool { return call%3 != 0 }}
@@ -67,10 +67,10 @@ var liveModeScenarios = []scenario{
 		w.is(wr.Close(w.ctx), flowfabric.ErrLeaseLost)
 		w.document(f, 1, `{"by":"first"}`)
 		w.document(next.Fence, 0, "")
-		s, err := w.client().Summary(w.ctx, f.Execution)
+		s, err := w.client().Execution(f.Execution).Summary(w.ctx)
 		w.no(err)
 		w.all("the newest attempt's", eq(s.Attempt, 2), eq(s.Version, 0))
-		s, err = w.client().SummaryOf(w.ctx, f.Execution, 1)
+		s, err = w.client().Execution(f.Execution).SummaryOf(w.ctx, 1)
 		w.no(err)
 		w.all("the old one's", eq(s.Attempt, 1), eq(s.Version, 1), eq(string(s.Document), `{"by":"first"}`))
 	}},

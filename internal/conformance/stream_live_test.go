@@ -503,12 +503,12 @@ var liveScenarios = []scenario{
 	{name: "a tail follows the attempts", run: func(w *env) {
 		c := w.client()
 		id := w.create(retries(1))
-		live := w.tail(c.Tail(w.ctx, id))
+		live := w.tail(c.Execution(id).Tail(w.ctx))
 		var waiter conc.WaitGroup
 		w.Cleanup(waiter.Wait) // by then its context has ended
 		result := make(chan string, 1)
 		waiter.Go(func() {
-			raw, err := c.RawResult(w.ctx, id)
+			raw, err := c.Execution(id).Result(w.ctx)
 			if err != nil {
 				w.Error(err)
 			}
@@ -540,7 +540,7 @@ var liveScenarios = []scenario{
 		live.over()
 		same(w, "result", <-result, "done")
 
-		late := w.tail(c.Tail(w.ctx, id)) // the whole story again, from what is stored
+		late := w.tail(c.Execution(id).Tail(w.ctx)) // the whole story again, from what is stored
 		late.expect("1 attempt")
 		late.expectFrames(1, 1, 3)
 		late.expect("1 attempt_end attempt_failure", "2 attempt")
@@ -548,7 +548,7 @@ var liveScenarios = []scenario{
 		late.expect("2 attempt_end lease_expired", "3 attempt", "3 frame 1", "3 attempt_end attempt_success",
 			"3 end T1")
 		late.over()
-		only := w.tail(c.Tail(w.ctx, id, client.OnlyAttempt(2)))
+		only := w.tail(c.Execution(id).Tail(w.ctx, client.OnlyAttempt(2)))
 		only.expect("2 attempt", "2 frame 1", "2 frame 2", "2 attempt_end lease_expired")
 		only.over()
 	}},

@@ -52,7 +52,7 @@ func TestActionsHaveReasons(t *testing.T) {
 	b.press("Resume")
 	b.wait(`document.querySelector("dialog :invalid")`) // nobody goes on without an answer and a reason
 	confirm("resume execution", "Resume", "Resumed.")
-	if x, err := d.client.Suspension(ctx, d.scene.Suspended); err == nil && len(x.Waitpoints) > 0 &&
+	if x, err := d.client.Execution(d.scene.Suspended).Suspension(ctx); err == nil && len(x.Waitpoints) > 0 &&
 		x.Waitpoints[0].State == "active" {
 		t.Errorf("%+v", x)
 	}

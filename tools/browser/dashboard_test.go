@@ -266,7 +266,8 @@ func TestActions(t *testing.T) {
 	menu("executions/"+later, "Actions", "Change the delay…")
 	b.fill("Seconds", "7200")
 	confirm("not today", "Change it", "The delay is changed.")
-	if x, err := d.client.Get(ctx, mustID(t, later)); err != nil || time.Until(x.DelayUntil) < 90*time.Minute {
+	if x, err := d.client.Execution(mustID(t, later)).Get(ctx); err != nil ||
+		time.Until(x.DelayUntil) < 90*time.Minute {
 		t.Errorf("%s, %v", x.DelayUntil, err)
 	}
 	menu("executions/"+later, "Actions", "Run now…")
@@ -280,7 +281,8 @@ func TestActions(t *testing.T) {
 	confirm("nobody listens", "Cancel", "Cancelled.")
 	d.until(one, "cancelled")
 	b.wait(`document.querySelector(".history")?.innerText.includes("nobody listens")`)
-	if x, err := d.client.Get(ctx, mustID(t, one)); err != nil || x.Priority != 700 || x.Tags["desk.name"] != "audio" ||
+	if x, err := d.client.Execution(mustID(t, one)).Get(ctx); err != nil || x.Priority != 700 ||
+		x.Tags["desk.name"] != "audio" ||
 		x.CancelledBy != "admin" || x.CancelReason != "nobody listens" {
 		t.Errorf("%+v, %v", x, err)
 	}
@@ -311,7 +313,7 @@ func TestActions(t *testing.T) {
 	}
 	menu("executions/"+d.scene.Failed.String(), "Actions", "Purge…")
 	confirm("not ours", "Purge it", "Purged.")
-	if _, err := d.client.Get(ctx, d.scene.Failed); err == nil {
+	if _, err := d.client.Execution(d.scene.Failed).Get(ctx); err == nil {
 		t.Error("it was not purged")
 	}
 
@@ -622,7 +624,8 @@ func TestTenThousandRows(t *testing.T) {
 	slow := b.textOf(`new Promise(done => {
 		let last = performance.now(), worst = [], y = 0
 		const step = now => { worst.push(now - last); last = now; y += 900; scrollTo(0,
-			y); y < document.documentElement.scrollHeight ? requestAnimationFrame(step) : done(String(worst.sort((a, b) => a - b)[Math.floor(worst.length * 0.95)])) }
+			y); y < document.documentElement.scrollHeight ? requestAnimationFrame(step) : done(String(worst.sort((a,
+				b) => a - b)[Math.floor(worst.length * 0.95)])) }
 		requestAnimationFrame(step) })`)
 	t.Logf("95 %% of the frames while scrolling by a screen each took at most %s ms", slow)
 	b.wait(`document.querySelector("tbody tr:last-child")?.getAttribute("aria-rowindex") === "10001"`)

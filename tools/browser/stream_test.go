@@ -148,7 +148,7 @@ func TestDocumentedPage(t *testing.T) {
 		want += strconv.Itoa(i)
 	}
 	b.want(`document.querySelector("#text").textContent`, want)
-	if x, err := c.Get(b.ctx, exec.ID()); err != nil || x.Reclaims != 1 {
+	if x, err := c.Execution(exec.ID()).Get(b.ctx); err != nil || x.Reclaims != 1 {
 		t.Errorf("the worker was not lost in the middle: %+v, %v", x, err)
 	}
 	b.quiet("favicon.ico")

@@ -66,7 +66,7 @@ func (f *frames) Append(ctx context.Context, payloads [][]byte) error {
 }
 
 func (f *frames) Tail(ctx context.Context, ready func(), seen func(frame []byte)) error {
-	for event, err := range f.store.client.Tail(ctx, f.task.ID(), client.FromNow()) {
+	for event, err := range f.store.client.Execution(f.task.ID()).Tail(ctx, client.FromNow()) {
 		switch {
 		case ctx.Err() != nil:
 			return nil
