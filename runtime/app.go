@@ -14,8 +14,6 @@ import (
 	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
-
-	"github.com/flowfabric/flowfabric-go/handler"
 )
 
 // bindings is the fx group that [Provide] adds to and [Module] reads.
@@ -106,16 +104,25 @@ func exited(code int, err error, worker bool) error {
 // "flowfabric.bindings" (see [Provide]), takes work from OnStart on, and drains in OnStop. Give the application a
 // StopTimeout of at least cfg.DrainTimeout + 5 s. A worker that cannot go on shuts the application down with exit
 // code 1. An invalid configuration is an error at the start.
+//
+// It provides:
+//
+//   - [*Worker], whose Ready a health check asks;
+//   - [*client.Client], connected as the worker is ([Config.Client]) when something first asks for it, and closed after
+//     the drain, so a handler may have it injected and submit;
+//   - [Slots], which the application may decorate.
+//
+// Where cfg leaves them empty it takes from the application *slog.Logger, prometheus.Registerer, trace.TracerProvider
+// and propagation.TextMapPropagator, if there are such.
 func Module(cfg Config) fx.Option {
-	return fx.Module("flowfabric",
-		fx.Provide(fx.Annotate(
-			func(bound []handler.Binding) (*Worker, error) { return New(cfg, bound...) },
-			fx.ParamTags(bindings),
-		)),
-		fx.Provide(newService),
-		fx.Invoke(func(lifecycle fx.Lifecycle, s *service) {
-			lifecycle.Append(fx.Hook{OnStart: s.start, OnStop: s.stop})
-		}),
+	return fx.Options(
+		parts(cfg),
+		fx.Module("flowfabric.life",
+			fx.Provide(newService),
+			fx.Invoke(func(lifecycle fx.Lifecycle, s *service) {
+				lifecycle.Append(fx.Hook{OnStart: s.start, OnStop: s.stop})
+			}),
+		),
 	)
 }
 

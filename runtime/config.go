@@ -18,6 +18,7 @@ import (
 	"go.uber.org/fx/fxevent"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
+	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
@@ -37,6 +38,9 @@ type Config struct {
 	Username, Password string
 	// TLS replaces the default TLS settings.
 	TLS *tls.Config
+	// DialTimeout bounds one connection attempt, default 10 s. CallTimeout bounds one call without its repeats,
+	// default 5 s.
+	DialTimeout, CallTimeout time.Duration
 	// Partitions is used only by the process that boots a store first. Default 64, on the embedded server 8.
 	Partitions uint16
 	// CreateConfig false refuses to start on a store that was never booted. Default (nil) true.
@@ -172,6 +176,10 @@ func (cfg Config) Validate() error {
 		return outside("LeaseTTL", cfg.LeaseTTL, "1s..1h")
 	case cfg.DrainTimeout > maxDrainTimeout:
 		return outside("DrainTimeout", cfg.DrainTimeout, "at most 1h, or negative for none")
+	case cfg.DialTimeout < 0:
+		return outside("DialTimeout", cfg.DialTimeout, "0 for the default, or more")
+	case cfg.CallTimeout < 0:
+		return outside("CallTimeout", cfg.CallTimeout, "0 for the default, or more")
 	case cfg.ReadyWindow < time.Second:
 		return outside("ReadyWindow", cfg.ReadyWindow, "1s or more")
 	case len(cfg.Namespaces) > maxNamespaces:
@@ -228,6 +236,15 @@ func (cfg Config) Validate() error {
 		return fmt.Errorf("%w: Config.Middleware[%d] is nil", flowfabric.ErrConfig, i)
 	}
 	return nil
+}
+
+// Client is the configuration of a client that connects as the worker does, with its namespace, token keys, logger and
+// tracing.
+func (cfg Config) Client() client.Config {
+	return client.Config{URL: cfg.URL, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS,
+		DialTimeout: cfg.DialTimeout, CallTimeout: cfg.CallTimeout, Partitions: cfg.Partitions,
+		CreateConfig: cfg.CreateConfig, Namespace: cfg.Namespace, TokenKeys: cfg.TokenKeys,
+		TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator, Logger: cfg.Logger, OnCall: cfg.OnCall}
 }
 
 // drainTimeout is how long running work may go on; never negative.

@@ -9,6 +9,9 @@
 //
 //	err := runtime.Run(ctx, cfg, runtime.Handle(Def, fn))
 //
+// Inside somebody's fx application: [Module]. All three are that module: handlers are provided with their dependencies,
+// the application's logger, registerer and tracer are used, a client can be injected, and [Slots] can be decorated.
+//
 //	             Subscribe ("w", "r", "l", "t")          Poll (jittered, seldom)
 //	                    │ hot, not registered                  │
 //	                    ▼                                      ▼

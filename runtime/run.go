@@ -52,6 +52,9 @@ func newRun(ctx context.Context, w *Worker, s store) *run {
 		slots:   newSlots(w.cfg.Concurrency),
 		watched: w.metrics.partitions.Watch(s, w.log), draining: make(chan struct{}), stop: func(error) {}}
 	r.slots.pace = w.pace
+	if _, unlimited := w.slots.(fixed); !unlimited {
+		r.slots.limited = w.slots
+	}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	r.sched = newScheduler(r.slots)
 	if !r.cfg.DisableMaintenance {

@@ -49,6 +49,7 @@ func (s *scheduler) run(ctx context.Context) {
 		if len(back) > 0 {
 			s.giveBack(back)
 		}
+		again = min(again, s.slots.adjust())
 		p, n, pause := s.pick(now)
 		if p != nil {
 			rounds.Go(func() {

@@ -17,6 +17,7 @@ import (
 // one returns.
 type slots struct {
 	capacity    int
+	limited     Slots         // what the application says of it; nil: nothing
 	maxSettling int           // nothing is claimed while so many are to be settled
 	freed       chan struct{} // capacity 1: there may be room for a claim
 
@@ -26,6 +27,7 @@ type slots struct {
 	ahead    []*job // claimed, waiting for a handler to return
 	settling int    // whose handlers have returned
 	closed   bool   // nothing waits ahead any more
+	limit    int    // of capacity, as the application said last
 	pace     pace
 	idle     chan struct{} // closed while there is nothing of all that
 }
@@ -34,7 +36,7 @@ type slots struct {
 const minSettling = 16
 
 func newSlots(capacity int) *slots {
-	s := &slots{capacity: capacity, pace: pace{patience: patience}, maxSettling: max(2*capacity, minSettling),
+	s := &slots{capacity: capacity, limit: capacity, pace: pace{patience: patience}, maxSettling: max(2*capacity, minSettling),
 		freed: make(chan struct{}, 1), idle: make(chan struct{})}
 	close(s.idle)
 	return s
@@ -51,7 +53,7 @@ func (s *slots) spare() int {
 	if s.settling >= s.maxSettling {
 		return 0
 	}
-	return max(0, s.capacity-s.taken())
+	return max(0, s.limit-s.taken())
 }
 
 // taken is how many executions have slots, wait for one or may come. Called with mu held.
@@ -66,8 +68,22 @@ func (s *slots) room(now time.Time) (free, ahead int, due bool) {
 		return s.spare(), 0, false
 	}
 	most := s.pace.ahead(now, s.capacity)
-	ahead = min(most, max(0, s.capacity+most-s.taken()))
+	ahead = min(most, max(0, s.limit+most-s.taken()))
 	return s.spare(), ahead, ahead > 0 && 2*ahead >= most
+}
+
+// adjust asks the application how many slots there are now, and says when to ask again.
+func (s *slots) adjust() (again time.Duration) {
+	if s.limited == nil {
+		return time.Hour
+	}
+	limit := max(0, min(s.limited.Limit(), s.capacity))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit = limit; limit < s.capacity {
+		return time.Second
+	}
+	return time.Hour
 }
 
 // take reserves up to n free slots without waiting and returns how many it got.
@@ -84,7 +100,7 @@ func (s *slots) takeAhead(n int) int {
 	if s.closed || s.settling >= s.maxSettling {
 		return s.reserve(min(n, s.spare()))
 	}
-	return s.reserve(min(n, s.capacity+s.pace.most-s.taken()))
+	return s.reserve(min(n, s.limit+s.pace.most-s.taken()))
 }
 
 func (s *slots) reserve(n int) int {
@@ -147,7 +163,7 @@ func (s *slots) leave(now time.Time, keep bool) (next *job, kept bool) {
 		next = s.ahead[0]
 		s.ahead[0] = nil
 		s.ahead = s.ahead[1:]
-		tell = 2*(s.capacity+s.pace.most-s.taken()) >= s.pace.most // the next claim is due
+		tell = 2*(s.limit+s.pace.most-s.taken()) >= s.pace.most // the next claim is due
 	} else {
 		s.running--
 		if keep {

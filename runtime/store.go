@@ -54,6 +54,7 @@ func open(ctx context.Context, cfg Config) (store, func(), error) {
 	}
 	e, err := engine.Open(ctx, engine.Config{
 		URL: url, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS, ClientName: "flowfabric-worker",
+		DialTimeout: cfg.DialTimeout, CallTimeout: cfg.CallTimeout,
 		Partitions: cfg.Partitions, CreateConfig: cfg.CreateConfig, Logger: cfg.Logger, OnCall: cfg.OnCall,
 	})
 	if err != nil {

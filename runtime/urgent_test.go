@@ -52,7 +52,7 @@ func TestUrgentWorkRunsNext(t *testing.T) {
 					func(x *engine.NewExecution) { x.Delay = flowfabric.Millis(time.Millisecond) }))
 			}
 			for _, id := range ids {
-				l.reach(id, codes.WaitingFirst)
+				l.reach(id, codes.WaitingFirst, codes.WaitingInterrupted) // the latter was claimed ahead, and given back
 			}
 			return ids
 		}},

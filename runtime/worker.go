@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	flowfabric "github.com/flowfabric/flowfabric-go"
+	"go.uber.org/dig"
+	"go.uber.org/fx"
+
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
-	"github.com/flowfabric/flowfabric-go/internal/valid"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -23,6 +24,7 @@ type Worker struct {
 	registry handlers
 	metrics  *metrics
 	tracer   *tracing.Tracer
+	slots    Slots
 	health   *health
 	log      *slog.Logger
 	started  atomic.Bool
@@ -39,40 +41,15 @@ type Worker struct {
 // and SIGTERM, as the example does, or the process ends without a drain. Errors wrap [flowfabric.ErrConfig]; one for
 // two bindings of a kind names it.
 func New(cfg Config, bound ...handler.Binding) (*Worker, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
+	var w *Worker
+	options := []fx.Option{fx.NopLogger, parts(cfg), fx.Populate(&w)}
+	for _, b := range bound {
+		options = append(options, fx.Supply(fx.Annotate(b, fx.ResultTags(bindings))))
 	}
-	if len(bound) == 0 {
-		return nil, fmt.Errorf(
-			"%w: no handler is bound: use runtime.Handle or runtime.Provide, or pass handler.Bind(…) to runtime.New",
-			flowfabric.ErrConfig)
+	if err := fx.New(options...).Err(); err != nil {
+		return nil, dig.RootCause(err)
 	}
-	registry, err := newHandlers(bound)
-	if err != nil {
-		return nil, err
-	}
-	cfg = cfg.withDefaults()
-	if err := registry.fits(cfg.Concurrency); err != nil {
-		return nil, err
-	}
-	keyring, err := tokenkeys.Configured(cfg.URL, cfg.TokenKeys)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Capabilities, _ = valid.Capabilities(cfg.Capabilities) // just validated
-	m := newMetrics(cfg.MetricPrefix)
-	if err := m.register(cfg.Registerer); err != nil {
-		return nil, err
-	}
-	cfg.OnCall = both(m.called, cfg.OnCall)
-	full := cfg
-	cfg.URL, cfg.Username, cfg.Password, cfg.TokenKeys = "", "", "", "" // a worker that is printed shows no secret
-	return &Worker{
-		cfg: cfg, registry: registry, metrics: m, tracer: tracing.New(cfg.TracerProvider, cfg.Propagator),
-		health: newHealth(cfg.ReadyWindow, cfg.Concurrency), log: cfg.Logger.With("worker", cfg.Worker),
-		serving: make(chan struct{}), waiting: make(chan struct{}), keyring: keyring,
-		target: func() Config { return full }, open: open, pace: pace{patience: patience},
-	}, nil
+	return w, nil
 }
 
 // both tells two listeners of calls; the second may be nil.

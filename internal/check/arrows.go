@@ -65,7 +65,8 @@ var beside = map[string]struct {
 		"internal/doctor", "internal/explain"}},
 	"fftest": {on: "handler",
 		also: []string{"embedded", "internal/maintain", "client", "admin", "runtime"}},
-	"runtime": {on: "handler", also: []string{"embedded", "internal/maintain", "internal/partmetrics"}},
+	"runtime": {on: "handler",
+		also: []string{"client", "embedded", "internal/maintain", "internal/partmetrics"}},
 
 	"agent/internal/wire": {on: "agent"},
 }
