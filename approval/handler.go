@@ -85,8 +85,8 @@ func Link(base string, t suspend.Token) string {
 //
 //	GET, HEAD   The page, or with "Accept: application/json" its title, text and choices. It never acts, so mail
 //	            scanners and link previews do no harm. Every token that looks like one gets a page. A stored question
-//	            (handler.Task.Ask) is on it only after the store has judged the token. An answered link shows the answer
-//	            instead of the buttons: what was decided, by whom, when, and the comment. That costs a read of the
+//	            (handler.Task.Ask) is on it only after the store has judged the token. An answered link shows the
+//	            answer instead of the buttons: what was decided, by whom, when, and the comment. That costs a read of the
 //	            store, and needs a *client.Client as Deliver.
 //	POST        A form (token, choice, comment, by) or JSON (token, name, payload, idempotency_key, source,
 //	            source_type, correlation, category). JSON needs the token and a payload, which may be null; name is

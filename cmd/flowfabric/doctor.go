@@ -90,8 +90,8 @@ func (a *app) doctor(ctx context.Context, indexes whether) error {
 	return nil
 }
 
-// indexes compares indexes and records, if the library on the servers is the one of this program: opening the store would
-// replace an older one, which a doctor does not do.
+// indexes compares indexes and records, if the library on the servers is the one of this program: opening the store
+// would replace an older one, which a doctor does not do.
 func (a *app) indexes(ctx context.Context, c *doctor.Checkup, d doctor.Diagnosis) {
 	if d.Store.Err != nil { // another check says why
 		c.NotChecked(doctor.Skip, "", "the store cannot be read", "")
