@@ -177,7 +177,7 @@ var (
 	_ = define("stale_owner_cannot_append", fault.Stop, "only the current holder may append frames")
 	_ = define("frame_sequence_gap", fault.Stop, "frames before this batch never arrived")
 	_ = define("summary_version_conflict", fault.Stop, "another writer changed the summary document")
-	_ = define("interest_unknown", fault.Retry, "the partition does not know this set of routes; store it again")
+	_ = define("subscription_unknown", fault.Retry, "the partition does not know this set of routes; store it again")
 	_ = define("invalid_secret", fault.Caller, "a token secret must be 64 to 128 hex digits (32 to 64 bytes)")
 	_ = define("invalid_kid", fault.Caller, "a token key id must be 1 to 32 characters of A-Z a-z 0-9 . _ -")
 	_ = define("invalid_grace_ms", fault.Caller, "a grace period must be a whole number of milliseconds, 0 or more")

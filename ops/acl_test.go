@@ -503,7 +503,7 @@ func TestEveryFunctionIsSomebodysJob(t *testing.T) {
 		"ff_flow_tags", "ff_put_schedule", "ff_pause_schedule", "ff_remove_schedule", "ff_list_workers",
 		"ff_list_sessions", "ff_mark_worker_dead", "ff_explain_execution", "ff_set_feed",
 		"ff_put_budget", "ff_list_budgets", "ff_adjust_budget", "ff_reset_budget", "ff_remove_budget", "ff_put_quota",
-		"ff_list_quotas", "ff_remove_quota", "ff_attach", "ff_read_gates", "ff_pause_execution", "ff_unpause_execution",
+		"ff_list_quotas", "ff_remove_quota", "ff_attach", "ff_read_gates", "ff_hold_execution", "ff_unhold_execution",
 		"ff_set_share"}
 	files, err := filepath.Glob("../lua/*/ff_*.lua")
 	if err != nil || len(files) < 40 {

@@ -321,7 +321,7 @@ var claimScenarios = []scenario{
 		w.create()
 		k := w.worker("w1")
 		k.subscription = "abcdef"
-		w.unchanged("an unknown interest", func() {
+		w.unchanged("an unknown subscription", func() {
 			_, err := w.e.ClaimNext(w.ctx, k.request(1))
 			w.is(err, denied.UnknownSubscription)
 		})
@@ -333,7 +333,7 @@ var claimScenarios = []scenario{
 		c, err := w.e.SetSubscription(w.ctx, w.p, engine.Subscription{})
 		w.no(err)
 		same(w, "another", a != c, true)
-		sameList(w, "members", w.dump().Sets[":int:"+a], "0", "1", "2", "3", "c1", "c2", "c3")
+		sameList(w, "members", w.dump().Sets[":sub:"+a], "0", "1", "2", "3", "c1", "c2", "c3")
 		w.check()
 	}},
 	{name: "a claim inlines up to 512 KiB of inputs, and the engine reads the rest", run: func(w *env) {

@@ -157,7 +157,7 @@ var edgeCaseScenarios = []scenario{
 		w.complete(w.worker("w0").one(w.create()).Fence, "")
 		k := w.worker("w1")
 		k.nothing()
-		key := w.k.Interest(k.subscription)
+		key := w.k.Subscription(k.subscription)
 		w.lives(key, 10*time.Minute)
 		w.set("EXPIRE", key, "5")
 		k.nothing()

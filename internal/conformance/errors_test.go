@@ -476,7 +476,7 @@ func (w *env) stage() staged {
 		call{"ff_create_execution", createArgs(w.item(bouncing("staged", time.Minute, time.Hour), retries(1),
 			lane("another"), tags(map[string]string{"x.y": "z"})))},
 		call{"ff_claim_next", claimArgs(k.request(2))},
-		call{"ff_set_interest", []string{proto, "abc123", "1", "default", "2", "1", "2", "1", "busy", "5"}},
+		call{"ff_set_subscription", []string{proto, "abc123", "1", "default", "2", "1", "2", "1", "busy", "5"}},
 		call{"ff_session_renew", []string{proto, k.session, "30000", "1"}},
 		call{"ff_session_held", []string{proto, k.session, "0"}},
 		call{"ff_session_close", []string{proto, k.session}},
@@ -495,7 +495,7 @@ func (w *env) stage() staged {
 		call{"ff_purge_execution", []string{proto, ended.UUID().String(), "86400000"}},
 		call{"ff_revoke_lease", []string{proto, id.UUID().String(), k.session, "me", "reason", uuid.NewString()}},
 		call{"ff_mark_session_dead", []string{proto, k.session, "reason"}},
-		call{"ff_pass_ring", []string{proto, k.subscription}},
+		call{"ff_forward_ring", []string{proto, k.subscription}},
 		call{"ff_freeze_partition", []string{proto, "1", "reason"}},
 		call{"ff_read_attempt_stream", []string{proto, id.UUID().String(), "1"}},
 	)

@@ -483,7 +483,7 @@ func (f *fuzzer) operate(k *worker, id string) call {
 		return call{"ff_revoke_lease", []string{proto, id, []string{"", k.session}[f.r.IntN(2)], "me", "r", request}}
 	case 6:
 		if f.r.IntN(3) > 0 {
-			return call{"ff_pass_ring", []string{proto, k.subscription}}
+			return call{"ff_forward_ring", []string{proto, k.subscription}}
 		}
 		return call{"ff_mark_session_dead", []string{proto, k.session, "r"}}
 	}

@@ -135,7 +135,7 @@ var gateLifeScenarios = []scenario{
 		g.unhold(ids[0])
 		sameList(w, "unheld", grantees(k.grants(3)), ids[:1]...)
 		w.unchanged("no reason at all", func() {
-			same(w, "code", w.fcall("ff_unpause_execution", proto, ids[0].UUID().String()).code, "invalid_input")
+			same(w, "code", w.fcall("ff_unhold_execution", proto, ids[0].UUID().String()).code, "invalid_input")
 			sameList(w, "nobody's route", w.fcall("ff_open_route", proto, "1", "").slots, "1", "0")
 		})
 		_, err := w.e.UnholdExecution(w.ctx, flowfabric.NewExecutionID(w.p), "me")

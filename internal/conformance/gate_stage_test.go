@@ -245,8 +245,8 @@ func (w *env) gateCalls(s stagedGates) []call {
 		{"ff_trim_outbox", []string{proto, "1", s.outbox[0]}},
 		{"ff_attach", []string{proto, "n\x1felsewhere", "b:" + s.budget + ",q:" + s.quota, "me", "set"}},
 		{"ff_read_gates", []string{proto}},
-		{"ff_pause_execution", []string{proto, s.waiting.UUID().String(), "me", "reason"}},
-		{"ff_unpause_execution", []string{proto, s.paused.UUID().String(), "me"}},
+		{"ff_hold_execution", []string{proto, s.waiting.UUID().String(), "me", "reason"}},
+		{"ff_unhold_execution", []string{proto, s.paused.UUID().String(), "me"}},
 		{"ff_set_share", []string{proto, "default", "default", "5"}},
 	}
 }

@@ -211,7 +211,7 @@ func (w *env) goldenCall(name string, x placed) call {
 	case "tick":
 		return call{"ff_tick", []string{proto, ticker, "0"}}
 	case "pass ring":
-		return call{"ff_pass_ring", []string{proto, "abc0"}}
+		return call{"ff_forward_ring", []string{proto, "abc0"}}
 	case "open a waitpoint":
 		return fenced("ff_create_pending_waitpoint", wirePend("draft", minted("draft"))...)
 	case "close a waitpoint":
@@ -293,9 +293,9 @@ func (w *env) goldenCall(name string, x placed) call {
 		_, grant := x.asking(f)
 		return call{"ff_check_holds", slices.Concat([]string{proto, "1"}, grantArgs(grant))}
 	case "pause":
-		return operator("ff_pause_execution", "op", "reason")
+		return operator("ff_hold_execution", "op", "reason")
 	case "unpause":
-		return operator("ff_unpause_execution", "op")
+		return operator("ff_unhold_execution", "op")
 	case "read signals":
 		return operator("ff_read_signals", x.waitpoint.ID.String(), "0")
 	}

@@ -228,7 +228,7 @@ func (m meeting) begin(w *env) (ids []string) {
 		args[13] = ids[i]
 		same(w, "created", outcome("ff_create_execution", w.fcall("ff_create_execution", args...)), "OK")
 	}
-	w.must("ff_set_interest", proto, allRoutes, "0", "1", "1", "0")
+	w.must("ff_set_subscription", proto, allRoutes, "0", "1", "1", "0")
 	w.seed()
 	w.must("ff_tick", proto, ticker, "0")
 	return ids

@@ -718,7 +718,7 @@ var operatorScenarios = []scenario{
 		same(w, "heard", heard, 1)
 		ear.hears("w")
 		w.check()
-		w.unchanged("an unknown interest", func() {
+		w.unchanged("an unknown subscription", func() {
 			heard, err := w.e.ForwardRing(w.ctx, w.p, "abcdef")
 			w.no(err)
 			same(w, "heard", heard, 0)

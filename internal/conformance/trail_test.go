@@ -103,11 +103,11 @@ var trailScenarios = []scenario{
 			proto + "\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9\x1f10", proto +
 				"\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f" + strings.Repeat("x", 4097), strings.Repeat("9", 20)} {
 			w.unchanged(given, func() {
-				same(w, given, w.fcall("ff_pause_execution", given, id, "anna", "").code, "invalid_input")
+				same(w, given, w.fcall("ff_hold_execution", given, id, "anna", "").code, "invalid_input")
 				same(w, "freeze with "+given, w.fcall("ff_freeze_partition", given, "1", "x").code, "invalid_input")
 			})
 		}
-		same(w, "another protocol with a note", w.fcall("ff_pause_execution",
+		same(w, "another protocol with a note", w.fcall("ff_hold_execution",
 			"1\x1f1\x1f2\x1f3\x1f4\x1f5\x1f6\x1f7\x1f8\x1f9", id, "anna", "").code, "protocol_mismatch")
 	}},
 	{name: "who freezes a partition is noted", run: func(w *env) {

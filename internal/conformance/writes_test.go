@@ -39,7 +39,7 @@ var furtherWrites = []write{
 			"reason", "anna"}}
 	}},
 	{"forward a ring", func(w *env, s staged) call {
-		c := s.call("ff_pass_ring")
+		c := s.call("ff_forward_ring")
 		w.create()
 		w.set("ZADD", w.k.Waiters(c.args[1]), strconv.FormatInt(w.now()+1000, 10), "unreachable")
 		w.set("SADD", w.k.Digests(), c.args[1])
@@ -189,7 +189,7 @@ var furtherWrites = []write{
 		return s.with("ff_attach", 1, "t\x1fapp.tenant\x1facme", 2, "")
 	}},
 	{"pause what is granted", func(_ *env, s staged) call {
-		return s.with("ff_pause_execution", 1, s.call("ff_check_holds").args[2])
+		return s.with("ff_hold_execution", 1, s.call("ff_check_holds").args[2])
 	}},
 }
 

@@ -23,7 +23,7 @@ var (
 	StaleAppend         = fault.Named("stale_owner_cannot_append")
 	FrameGap            = fault.Named("frame_sequence_gap")
 	SummaryConflict     = fault.Named("summary_version_conflict")
-	UnknownSubscription = fault.Named("interest_unknown")
+	UnknownSubscription = fault.Named("subscription_unknown")
 	Secret              = fault.Named("invalid_secret")
 	Kid                 = fault.Named("invalid_kid")
 	Grace               = fault.Named("invalid_grace_ms")

@@ -124,7 +124,7 @@ func (e *Engine) Explain(ctx context.Context, id flowfabric.ExecutionID) (Facts,
 	}
 	f := Facts{Now: a.Now, HolderAlive: a.Alive, DeclaredDead: a.Why, Ahead: a.Ahead, Queued: a.Queued, Ready: a.Ready,
 		Lane: Lane{ListLanesLane: wire.ListLanesLane{State: a.Lane, Since: a.Since, By: a.LaneBy}}, Waiters: a.Waiters,
-		Subscriptions: a.Interests, TickOwner: a.Owner, TickWake: a.Wake, TickOverdue: a.Overdue, PurgeAt: a.Purge,
+		Subscriptions: a.Subscriptions, TickOwner: a.Owner, TickWake: a.Wake, TickOverdue: a.Overdue, PurgeAt: a.Purge,
 		Open: a.Open, ClosedUntil: a.Closed, ClosedWhy: a.ClosedWhy, Outbox: a.Outbox, HeldAt: a.Held, HeldBy: a.HeldBy,
 		HoldReason: a.HoldReason}
 	core, r := a.Core, &reader{op: fnExplain.name}

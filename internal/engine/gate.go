@@ -241,16 +241,16 @@ func (e *Engine) ReadGates(ctx context.Context, partition uint16) (PartitionGate
 }
 
 // HoldExecution keeps an execution that could be claimed from being handed out
-// (lua/admission/ff_pause_execution.lua). denied.NotEligible: it is in another state; denied.NotActive: it has ended;
+// (lua/admission/ff_hold_execution.lua). denied.NotEligible: it is in another state; denied.NotActive: it has ended;
 // ErrNotFound.
 func (e *Engine) HoldExecution(ctx context.Context, id flowfabric.ExecutionID, by,
 	reason string) (already bool, err error) {
-	return e.settled(ctx, id.Partition(), wire.PauseExecution{ID: id.UUID().String(), By: by, Reason: reason})
+	return e.settled(ctx, id.Partition(), wire.HoldExecution{ID: id.UUID().String(), By: by, Reason: reason})
 }
 
-// UnholdExecution lets it be handed out again (lua/admission/ff_unpause_execution.lua).
+// UnholdExecution lets it be handed out again (lua/admission/ff_unhold_execution.lua).
 func (e *Engine) UnholdExecution(ctx context.Context, id flowfabric.ExecutionID, by string) (already bool, err error) {
-	return e.settled(ctx, id.Partition(), wire.UnpauseExecution{ID: id.UUID().String(), By: by})
+	return e.settled(ctx, id.Partition(), wire.UnholdExecution{ID: id.UUID().String(), By: by})
 }
 
 // SetShare gives a namespace a weight in a lane, 1..1000, or with 0 the usual one, 1, in every partition

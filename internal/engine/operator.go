@@ -124,9 +124,9 @@ func (e *Engine) UpdateProgress(ctx context.Context, f flowfabric.Fence, percent
 }
 
 // ForwardRing rings one other waiter for each ready route of a subscription: this instance was rung and has no slot
-// free (lua/worker/ff_pass_ring.lua).
+// free (lua/worker/ff_forward_ring.lua).
 func (e *Engine) ForwardRing(ctx context.Context, partition uint16, subscription string) (heard int, err error) {
-	r, _, err := ask[wire.PassRingReply](ctx, e, partition, wire.PassRing{Interest: subscription})
+	r, _, err := ask[wire.ForwardRingReply](ctx, e, partition, wire.ForwardRing{Subscription: subscription})
 	return r.Heard, err
 }
 

@@ -135,7 +135,11 @@ var callers = []caller{
 	}},
 	{"ff_purge_execution",
 		func(ctx context.Context, e *Engine) error { _, err := e.PurgeExecution(ctx, sampleID, 0); return err }},
-	{"ff_pass_ring", func(ctx context.Context, e *Engine) error { _, err := e.ForwardRing(ctx, 3, "ab"); return err }},
+	{"ff_forward_ring", func(ctx context.Context, e *Engine) error {
+		_, err := e.ForwardRing(ctx, 3,
+			"ab")
+		return err
+	}},
 	{"ff_read_history", func(ctx context.Context, e *Engine) error {
 		_,
 			err := e.ReadHistory(ctx, sampleID)
@@ -261,9 +265,9 @@ var good = map[string][]string{
 		"cause", "signal", "1", sampleUUID, samplePoint, "7000"},
 	"ff_read_signals": {"OK", "1", "1", sampleSignal},
 
-	"ff_pass_ring": {"OK", "1"},
-	"ff_set_lane":  {"OK", "paused", "60", "1"},
-	"ff_set_feed":  {"OK", "cl", "1700000000000", "7"},
+	"ff_forward_ring": {"OK", "1"},
+	"ff_set_lane":     {"OK", "paused", "60", "1"},
+	"ff_set_feed":     {"OK", "cl", "1700000000000", "7"},
 	"ff_list_lanes": {"OK", "", "1", "default", "default", "paused", "60", "1700000000000", "anna", "1", "2", "60000",
 		"3"},
 	"ff_read_queues": {"OK", "1700000000000", "", "1", "4", "default\x1fdefault\x1fk\x1fgpu\x1f", "paused", "2",

@@ -34,15 +34,15 @@ type Subscription struct {
 }
 
 // SetSubscription stores which classes of work a worker can serve, of which namespaces, and the weights of its lanes.
-// It returns the digest that claims name (lua/worker/ff_set_interest.lua). It expires 10 minutes after the last idle
+// It returns the digest that claims name (lua/worker/ff_set_subscription.lua). It expires 10 minutes after the last idle
 // claim that used it.
 func (e *Engine) SetSubscription(ctx context.Context, partition uint16, s Subscription) (digest string, err error) {
-	q := wire.SetInterest{Namespaces: slices.Compact(slices.Sorted(slices.Values(s.Namespaces)))}
+	q := wire.SetSubscription{Namespaces: slices.Compact(slices.Sorted(slices.Values(s.Namespaces)))}
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(s.Classes))) {
 		q.Classes = append(q.Classes, int(id))
 	}
 	for _, lane := range slices.Sorted(maps.Keys(s.Weights)) {
-		q.Lanes = append(q.Lanes, wire.SetInterestLane{Lane: lane, Weight: s.Weights[lane]})
+		q.Lanes = append(q.Lanes, wire.SetSubscriptionLane{Lane: lane, Weight: s.Weights[lane]})
 	}
 	sum := sha256.Sum256([]byte(strings.Join(q.Append(nil)[1:], ",")))
 	q.Digest = hex.EncodeToString(sum[:12])
@@ -63,7 +63,7 @@ func (e *Engine) ClaimNext(ctx context.Context, q ClaimRequest) (ClaimReply, err
 }
 
 func (q ClaimRequest) search() wire.Search {
-	s := wire.Search{Session: q.Session, Number: int(q.Number), TTL: q.TTL, Max: q.Max, Interest: q.Subscription,
+	s := wire.Search{Session: q.Session, Number: int(q.Number), TTL: q.TTL, Max: q.Max, Subscription: q.Subscription,
 		Table: int(q.Table), Wait: bit(q.Wait), Rotation: int(q.Rotation)}
 	if q.Gates {
 		s.Grants = min(cmp.Or(max(q.MaxGrants, 0), 32), 32)

@@ -46,7 +46,7 @@ type Dump struct {
 var areas = map[string]string{
 	"": "hash", ":routes": "hash", ":routeids": "hash", ":routelog": "zset", ":ready": "set", ":delayed": "zset",
 	":alarms": "zset", ":sessions": "zset", ":done": "zset", ":unsuccessful": "zset", ":digests": "set",
-	":q:": "zset", ":int:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
+	":q:": "zset", ":sub:": "set", ":w:": "zset", ":s:": "hash", ":h:": "zset", ":l:": "list",
 	":x:": "record", ":i:": "string", ":t:": "hash", ":k:": "hash", ":kl:": "hash", ":a:": "hash", ":o:": "string",
 	":f:": "stream", ":fm:": "hash", ":e:": "list", ":z:": "string", ":y:": "string",
 	":pending": "zset", ":kids": "hash", ":open:": "zset", ":u:": "waits", ":us:": "hash", ":um:": "hash",

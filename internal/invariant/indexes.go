@@ -266,7 +266,7 @@ func (l *look) waiters() {
 		}
 	}
 	for key, members := range l.Sets {
-		if strings.HasPrefix(key, ":int:") && !slices.Contains(members, "0") {
+		if strings.HasPrefix(key, ":sub:") && !slices.Contains(members, "0") {
 			l.wrong("%s lacks class 0", key)
 		}
 	}
@@ -349,7 +349,7 @@ func (l *look) tombstones() {
 func (l *look) lifetimes() {
 	for key := range l.Expires {
 		family, _ := area(key)
-		if family == ":int:" || family == ":ins:" || family == ":z:" || family == ":fz:" || family == ":fl:" ||
+		if family == ":sub:" || family == ":ins:" || family == ":z:" || family == ":fz:" || family == ":fl:" ||
 			family == ":wk:" || family == ":s:" && l.Hashes[key]["dead"] != "" {
 			continue
 		}

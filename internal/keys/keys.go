@@ -41,7 +41,7 @@ func (p Partition) Done() string     { return string(p) + ":done" }     // zset:
 func (p Partition) Unsuccessful() string { return string(p) + ":unsuccessful" }
 func (p Partition) Pending() string      { return string(p) + ":pending" }  // zset: pending waitpoint by expiry
 func (p Partition) Kids() string         { return string(p) + ":kids" }     // hash: token keys and their states
-func (p Partition) Digests() string      { return string(p) + ":digests" }  // set: interests with waiters
+func (p Partition) Digests() string      { return string(p) + ":digests" }  // set: subscriptions with waiters
 func (p Partition) Parked() string       { return string(p) + ":parked" }   // zset: suspended execution by when
 func (p Partition) RouteUse() string     { return string(p) + ":routeuse" } // hash: route → retained executions
 // hash: namespace and lane → operator's word
@@ -84,8 +84,8 @@ func (p Partition) Quotas() string  { return string(p) + ":quotas" }  // zset: e
 func (p Partition) News() string    { return string(p) + ":news" }    // channel: the feed has grown
 func (p Partition) Urgent() string  { return string(p) + ":urgent" }  // channel: work that should come next
 
-func (p Partition) Queue(route string) string     { return string(p) + ":q:" + route }
-func (p Partition) Interest(digest string) string { return string(p) + ":int:" + digest }
+func (p Partition) Queue(route string) string         { return string(p) + ":q:" + route }
+func (p Partition) Subscription(digest string) string { return string(p) + ":sub:" + digest }
 
 // string: namespaces and weights of lanes of a subscription
 func (p Partition) Spaces(digest string) string { return string(p) + ":ins:" + digest }

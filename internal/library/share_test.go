@@ -49,9 +49,9 @@ func newSharing(t *testing.T) *sharing {
 function context() return { r = 'r', t = '0', now = 0, spaces = '1', moves = {}, cache = {} } end
 function offer(id) ready.offer(context(), id) end
 function drop(id) ready.drop(context(), id) end
-function serve(members, most, queue, interest)
+function serve(members, most, queue, subscription)
   local ctx = context()
-  local q = { interest = interest, rotation = rotation, max = most }
+  local q = { subscription = subscription, rotation = rotation, max = most }
   local turn, found, out = share.begin(ctx, q, members, false), {}, {}
   for i = 1, #turn.routes do
     local scores = queue(turn.routes[i], turn.each[i])
@@ -250,7 +250,7 @@ func (s *sharing) claim(n int) (served []string) {
 	return s.claimAs("all", n)
 }
 
-func (s *sharing) claimAs(interest string, n int) (served []string) {
+func (s *sharing) claimAs(subscription string, n int) (served []string) {
 	s.Helper()
 	members := s.l.NewTable()
 	for _, member := range slices.Sorted(maps.Keys(s.sets["r:ready"])) {
@@ -268,7 +268,7 @@ func (s *sharing) claimAs(interest string, n int) (served []string) {
 	s.l.SetGlobal("rotation", vm.LNumber(s.turn))
 	s.turn++
 	if err := s.l.CallByParam(vm.P{Fn: s.l.GetGlobal("serve"), NRet: 1, Protect: true}, members, vm.LNumber(n), queue,
-		vm.LString(interest)); err != nil {
+		vm.LString(subscription)); err != nil {
 		s.Fatal(err)
 	}
 	defer s.l.Pop(1)

@@ -26,7 +26,7 @@ var (
 	families = []string{"q", "ring", "gring", "turns", "h", "open", "s", "l", "w", "sc", "wk"}
 	others   = []string{"", "routes", "routeids", "routelog", "ready", "delayed", "alarms", "sessions", "done",
 		"unsuccessful", "pending", "kids", "digests", "parked", "routeuse", "lanes", "workers", "schedules", "scnames",
-		"feed", "trail", "news", "int", "z", "blocked", "flows", "flowdue", "backlog", "work", "fz", "gready", "closed",
+		"feed", "trail", "news", "sub", "z", "blocked", "flows", "flowdue", "backlog", "work", "fz", "gready", "closed",
 		"closings", "attached", "outbox", "paused", "shares", "weights", "makers",
 		"ins", "refused", "refusals", "bad"}
 )

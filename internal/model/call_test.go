@@ -124,7 +124,7 @@ func (c call) String() string {
 		return fmt.Sprintf("%s %+v", text, c.Resume)
 	case "set lane":
 		return fmt.Sprintf("set lane %+v", c.Lane)
-	case "interest":
+	case "subscription":
 		return fmt.Sprintf("%s %v", text, c.Routes)
 	}
 	return text
@@ -237,7 +237,7 @@ var kinds = map[string]kind{
 		func(p *model.Partition, c call) model.Reply { return p.Held(c.Session) }, []int{2}},
 	"close": {"ff_session_close", func(c call) []string { return []string{c.Session} },
 		func(p *model.Partition, c call) model.Reply { return p.Close(c.Session) }, nil},
-	"interest": {"ff_set_interest", func(c call) []string {
+	"subscription": {"ff_set_subscription", func(c call) []string {
 		args := []string{c.Name, "0", strconv.Itoa(len(c.Routes))}
 		for _, r := range c.Routes {
 			args = append(args, strconv.Itoa(r))

@@ -64,10 +64,10 @@ func (p *Partition) Claim(q ClaimRequest) Reply {
 	subscription, known := p.Subscriptions[q.Subscription]
 	picked, left := p.pick(subscription.Routes, q.Max, q.Rotation)
 	if !known && len(picked) == 0 {
-		return answer("interest_unknown")
+		return answer("subscription_unknown")
 	}
 	if q.waits(len(picked), left) {
-		p.Subscriptions[q.Subscription] = Subscription{Routes: subscription.Routes, Until: p.Now + interestMs}
+		p.Subscriptions[q.Subscription] = Subscription{Routes: subscription.Routes, Until: p.Now + subscriptionMs}
 	}
 	if len(picked) == 0 {
 		return p.claimed(q, nil, false, false)

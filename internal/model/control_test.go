@@ -21,7 +21,7 @@ func newScript() *script {
 	s := &script{p: model.New(begin)}
 	s.do(call{Kind: "create",
 		Submit: model.Submission{ID: subject, Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}}})
-	s.do(call{Kind: "interest", Name: "aa", Routes: []int{1}})
+	s.do(call{Kind: "subscription", Name: "aa", Routes: []int{1}})
 	return s
 }
 
@@ -201,7 +201,7 @@ func TestControl(t *testing.T) {
 			s.complete(s.claim("w1~1"))
 			s.do(call{Kind: "purge", ID: subject, Number: 86_400_000})
 			s.create(unknown)
-			s.do(call{Kind: "interest", Name: "aa", Routes: []int{1, 2}})
+			s.do(call{Kind: "subscription", Name: "aa", Routes: []int{1, 2}})
 			i := s.do(call{Kind: "claim", Claim: model.ClaimRequest{Session: "w2~1", Number: 1, TTL: lease, Max: 1,
 				Subscription: "aa", Table: 1}})
 			s.reply(i).Claims[0].Route = 1

@@ -18,7 +18,7 @@ import (
 // weights says how often each kind of call is drawn.
 var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5,
 	"continue": 4, "release": 4, "cancel": 4, "step": 8, "progress": 4, "append": 8, "priority": 3, "set delay": 5,
-	"replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5, "held": 2, "close": 3, "interest": 2,
+	"replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5, "held": 2, "close": 3, "subscription": 2,
 	"tick": 14, "suspend": 9, "pend": 6, "unpend": 4, "signal": 12, "resume": 4, "send": 9, "receive": 7, "messages": 1,
 	"set lane": 5, "lanes": 1}
 
@@ -186,7 +186,7 @@ func (h *hand) draw(t *rapid.T) call {
 		if rarely(t, "bad", 30) {
 			c.Session = ""
 		}
-	case "interest":
+	case "subscription":
 		c.Name, c.Routes = one(t, "digest", "aa", "bb", "cc"),
 			one(t, "routes", every, []int{1, 2}, nil, slices.Sorted(maps.Keys(h.p.Routes)))
 		if rarely(t, "bad", 30) {
@@ -333,7 +333,7 @@ func (h *hand) policy(t *rapid.T) (p flowfabric.Policy) {
 
 func (h *hand) request(t *rapid.T) model.ClaimRequest {
 	q := model.ClaimRequest{Session: h.session(t), TTL: one(t, "ttl", int64(30_000), 30_000, 5000, 1000),
-		Max: one(t, "max", 1, 2, 10), Subscription: one(t, "interest", "aa", "aa", "aa", "bb", "cc", ""),
+		Max: one(t, "max", 1, 2, 10), Subscription: one(t, "subscription", "aa", "aa", "aa", "bb", "cc", ""),
 		Wait: rarely(t, "wait", 2), Number: 1, Rotation: int64(upto(t, "rotation", 6))}
 	if s := h.p.Sessions[q.Session]; s != nil {
 		q.Number = s.Last + one(t, "number", uint64(1), 1, 1, 0, 2)

@@ -218,7 +218,7 @@ var leaps = []int64{advance, lease, 20_000, 1, lease - 1}
 // submit fills the partition with executions of different policies. One more is submitted later, when its route may
 // be gone.
 func (h *history) submit(c *client) {
-	h.record(c, call{Kind: "interest", Name: "aa", Routes: every})
+	h.record(c, call{Kind: "subscription", Name: "aa", Routes: every})
 	for i := range 3 {
 		s := model.Submission{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.r.Uint32(), i),
 			Route: model.Route{Namespace: "n", Lane: "l", Kind: "k"}, Priority: c.r.IntN(3), Digest: "d",

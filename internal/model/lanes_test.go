@@ -152,7 +152,7 @@ func (x *pair) kept() {
 		}
 		submit(unknown) // the route comes back under another id
 		x.advance(ended + c.at + 86_400_000)
-		x.make(call{Kind: "interest", Name: "aa", Routes: every}) // it may have run out
+		x.make(call{Kind: "subscription", Name: "aa", Routes: every}) // it may have run out
 		submit(subject)
 		second := x.claim(30_000)
 		x.make(call{Kind: "complete", ID: subject, Fence: f}) // of its first life

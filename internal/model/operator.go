@@ -182,6 +182,6 @@ func (p *Partition) SetSubscription(digest string, routes []int) Reply {
 		return answer("invalid_input")
 	}
 	p.Subscriptions = maps.Clone(p.Subscriptions)
-	p.Subscriptions[digest] = Subscription{Routes: routes, Until: p.Now + interestMs}
+	p.Subscriptions[digest] = Subscription{Routes: routes, Until: p.Now + subscriptionMs}
 	return answer(OK, digest)
 }

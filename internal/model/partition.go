@@ -10,16 +10,16 @@ import (
 
 // Limits and periods of the library that answers depend on, in ms where they are times.
 const (
-	maxRoutes  = limits.MaxClasses
-	ownRoutes  = limits.MaxOwnClasses
-	sureRoutes = limits.SureClasses
-	maxAhead   = int64(315_360_000_000) // ten years
-	year       = int64(31_536_000_000)
-	glance     = 1000    // while anything is ready, the tick looks this often
-	span       = 10_000  // and this often while anything waits for its time
-	late       = 2000    // a tick that is later than this may be taken over
-	interestMs = 600_000 // a subscription lives this long after it was last used by an idle claim
-	recordMs   = 600_000 // so does the record of an ended session
+	maxRoutes      = limits.MaxClasses
+	ownRoutes      = limits.MaxOwnClasses
+	sureRoutes     = limits.SureClasses
+	maxAhead       = int64(315_360_000_000) // ten years
+	year           = int64(31_536_000_000)
+	glance         = 1000    // while anything is ready, the tick looks this often
+	span           = 10_000  // and this often while anything waits for its time
+	late           = 2000    // a tick that is later than this may be taken over
+	subscriptionMs = 600_000 // a subscription lives this long after it was last used by an idle claim
+	recordMs       = 600_000 // so does the record of an ended session
 )
 
 // Partition is everything the model knows. Make it with [New]; move Now with [Partition.Advance].

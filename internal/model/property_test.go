@@ -102,8 +102,8 @@ func (x *pair) start() {
 	}
 	x.hand = newHand(p)
 	x.s.reset(x.ctx, x.t)
-	x.make(call{Kind: "interest", Name: "aa", Routes: every})
-	x.make(call{Kind: "interest", Name: "bb", Routes: []int{1, 2}})
+	x.make(call{Kind: "subscription", Name: "aa", Routes: every})
+	x.make(call{Kind: "subscription", Name: "bb", Routes: []int{1, 2}})
 }
 
 func (x *pair) run(rt *rapid.T) {
@@ -251,8 +251,8 @@ func (x *pair) drain() {
 		q := model.ClaimRequest{Session: "drain~" + strconv.Itoa(worker), Number: 1, TTL: 30_000, Max: 1,
 			Subscription: "aa", Table: x.p.Table}
 		r := x.make(call{Kind: "claim", Claim: q})
-		if r.Code == "interest_unknown" {
-			x.make(call{Kind: "interest", Name: "aa", Routes: every})
+		if r.Code == "subscription_unknown" {
+			x.make(call{Kind: "subscription", Name: "aa", Routes: every})
 		} else if len(r.Claims) == 0 {
 			return
 		}

@@ -308,7 +308,7 @@ func (x *pair) bounds() {
 		{"renew", func(c *call) { c.Session = "" }}, {"renew", func(c *call) { c.Number = 999 }},
 		{"renew", func(c *call) { c.Number = 1000 }},
 		{"held", func(c *call) { c.Session = long }}, {"close", func(c *call) { c.Session = "" }},
-		{"interest", func(c *call) { c.Name = "xyz" }},
+		{"subscription", func(c *call) { c.Name = "xyz" }},
 		{"tick", func(c *call) { c.Name = "" }}, {"tick", func(c *call) { c.Name = long }},
 		{"set lane", func(c *call) { c.Lane.Name = long }}, {"set lane", func(c *call) { c.Lane.Namespace = "" }},
 		{"set lane", func(c *call) { c.Lane.State = "closed" }},

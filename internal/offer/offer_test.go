@@ -67,7 +67,7 @@ func TestRoutesThatWent(t *testing.T) {
 		}
 		table.Learn(reply)
 		if list := o.Subscription(&table); list[len(list)-1] != last {
-			t.Fatalf("the newest route %d is not in the interest", last)
+			t.Fatalf("the newest route %d is not in the subscription", last)
 		}
 	}
 	learn(true, 1, 100)
@@ -83,7 +83,7 @@ func TestRoutesThatWent(t *testing.T) {
 	}
 	learn(true, 1000, 1000+limits.MaxClasses-2)
 	for id := uint64(1000 + limits.MaxClasses - 1); id <= 1000+limits.MaxClasses; id++ {
-		// an interest has no room for more
+		// a subscription has no room for more
 		learn(false, id, id)
 		if asks := table.Version == 0; asks != (table.Classes() > limits.MaxClasses) {
 			t.Fatalf("asks for the whole table with %d routes: %v", table.Classes(), asks)

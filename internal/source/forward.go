@@ -22,7 +22,7 @@ const (
 // slot is freed.
 //
 //	"w" ─▶ Source.ringWork: owed ──pick──▶ a claim round answers it
-//	                         └── no slot free ──▶ forwarder ──▶ ff_pass_ring
+//	                         └── no slot free ──▶ forwarder ──▶ ff_forward_ring
 //
 // A forward that fails is not repeated: a server that does not answer is found again by the poll.
 type forwarder struct {

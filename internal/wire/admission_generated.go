@@ -375,6 +375,31 @@ func (a ClaimGranted) Append(to []string) []string {
 	return to
 }
 
+// HoldExecution is a call of ff_hold_execution, an operator keeps an execution that could be claimed from being
+// handed out, until ff_unhold_execution. Others are refused: one that runs, is suspended or delayed, waits for
+// others, or has ended.
+type HoldExecution struct {
+	ID     string
+	By     string // 0..64 bytes
+	Reason string // 0..256 bytes
+}
+
+func (HoldExecution) Function() string { return "ff_hold_execution" }
+
+func (a HoldExecution) Append(to []string) []string {
+	to = append(to, a.ID, a.By, a.Reason)
+	return to
+}
+
+// HoldExecutionReply is the answer to [HoldExecution].
+type HoldExecutionReply struct {
+	Code string
+}
+
+func (x *HoldExecutionReply) Read(r *Reader) {
+	x.Code = r.Text()
+}
+
 // ListBudgets is a call of ff_list_budgets, the names of the budgets of a partition, in order, a page at a time.
 type ListBudgets struct {
 	After string // 0..64 bytes
@@ -453,31 +478,6 @@ func (x *OpenRouteReply) Read(r *Reader) {
 	for i := range x.Answers {
 		x.Answers[i] = r.Flag()
 	}
-}
-
-// PauseExecution is a call of ff_pause_execution, an operator keeps an execution that could be claimed from being
-// handed out, until ff_unpause_execution. Others are refused: one that runs, is suspended or delayed, waits for
-// others, or has ended.
-type PauseExecution struct {
-	ID     string
-	By     string // 0..64 bytes
-	Reason string // 0..256 bytes
-}
-
-func (PauseExecution) Function() string { return "ff_pause_execution" }
-
-func (a PauseExecution) Append(to []string) []string {
-	to = append(to, a.ID, a.By, a.Reason)
-	return to
-}
-
-// PauseExecutionReply is the answer to [PauseExecution].
-type PauseExecutionReply struct {
-	Code string
-}
-
-func (x *PauseExecutionReply) Read(r *Reader) {
-	x.Code = r.Text()
 }
 
 // PutBudget is a call of ff_put_budget, makes a budget, or with an expected revision changes one. A budget that
@@ -1069,25 +1069,25 @@ func (x *UndoUsageReply) Read(r *Reader) {
 	}
 }
 
-// UnpauseExecution is a call of ff_unpause_execution, an execution that an operator paused may be claimed again, in
+// UnholdExecution is a call of ff_unhold_execution, an execution that an operator paused may be claimed again, in
 // its old place; one that was put off meanwhile, when that is over.
-type UnpauseExecution struct {
+type UnholdExecution struct {
 	ID string
 	By string // 0..64 bytes
 }
 
-func (UnpauseExecution) Function() string { return "ff_unpause_execution" }
+func (UnholdExecution) Function() string { return "ff_unhold_execution" }
 
-func (a UnpauseExecution) Append(to []string) []string {
+func (a UnholdExecution) Append(to []string) []string {
 	to = append(to, a.ID, a.By)
 	return to
 }
 
-// UnpauseExecutionReply is the answer to [UnpauseExecution].
-type UnpauseExecutionReply struct {
+// UnholdExecutionReply is the answer to [UnholdExecution].
+type UnholdExecutionReply struct {
 	Code string
 }
 
-func (x *UnpauseExecutionReply) Read(r *Reader) {
+func (x *UnholdExecutionReply) Read(r *Reader) {
 	x.Code = r.Text()
 }

@@ -96,20 +96,20 @@ func (a Fence0) Append(to []string) []string {
 
 // Search is a part of calls or answers.
 type Search struct {
-	Session  string        // 0..64 bytes
-	Number   int           // 1..
-	TTL      time.Duration // 1000..3600000 ms
-	Max      int           // 1..100
-	Interest string        // 0..64 bytes
-	Table    int
-	Wait     string
-	Rotation int
-	Grants   int // 0..32
+	Session      string        // 0..64 bytes
+	Number       int           // 1..
+	TTL          time.Duration // 1000..3600000 ms
+	Max          int           // 1..100
+	Subscription string        // 0..64 bytes
+	Table        int
+	Wait         string
+	Rotation     int
+	Grants       int // 0..32
 }
 
 // Append writes it behind other slots.
 func (a Search) Append(to []string) []string {
-	to = append(to, a.Session, number(a.Number), millis(a.TTL), number(a.Max), a.Interest, number(a.Table), a.Wait, number(a.Rotation), number(a.Grants))
+	to = append(to, a.Session, number(a.Number), millis(a.TTL), number(a.Max), a.Subscription, number(a.Table), a.Wait, number(a.Rotation), number(a.Grants))
 	return to
 }
 
@@ -213,7 +213,9 @@ var Calls = map[string]func() Call{
 	"ff_flow_seal":                func() Call { return new(FlowSeal) },
 	"ff_flow_stage":               func() Call { return new(FlowStage) },
 	"ff_flow_tags":                func() Call { return new(FlowTags) },
+	"ff_forward_ring":             func() Call { return new(ForwardRing) },
 	"ff_freeze_partition":         func() Call { return new(FreezePartition) },
+	"ff_hold_execution":           func() Call { return new(HoldExecution) },
 	"ff_leave_worker":             func() Call { return new(LeaveWorker) },
 	"ff_list_budgets":             func() Call { return new(ListBudgets) },
 	"ff_list_executions":          func() Call { return new(ListExecutions) },
@@ -226,8 +228,6 @@ var Calls = map[string]func() Call{
 	"ff_mark_session_dead":        func() Call { return new(MarkSessionDead) },
 	"ff_mark_worker_dead":         func() Call { return new(MarkWorkerDead) },
 	"ff_open_route":               func() Call { return new(OpenRoute) },
-	"ff_pass_ring":                func() Call { return new(PassRing) },
-	"ff_pause_execution":          func() Call { return new(PauseExecution) },
 	"ff_pause_schedule":           func() Call { return new(PauseSchedule) },
 	"ff_poll":                     func() Call { return new(Poll) },
 	"ff_purge_execution":          func() Call { return new(PurgeExecution) },
@@ -270,9 +270,9 @@ var Calls = map[string]func() Call{
 	"ff_session_renew":            func() Call { return new(SessionRenew) },
 	"ff_set_delay":                func() Call { return new(SetDelay) },
 	"ff_set_feed":                 func() Call { return new(SetFeed) },
-	"ff_set_interest":             func() Call { return new(SetInterest) },
 	"ff_set_lane":                 func() Call { return new(SetLane) },
 	"ff_set_share":                func() Call { return new(SetShare) },
+	"ff_set_subscription":         func() Call { return new(SetSubscription) },
 	"ff_set_tags":                 func() Call { return new(SetTags) },
 	"ff_set_token_keys":           func() Call { return new(SetTokenKeys) },
 	"ff_settle_holds":             func() Call { return new(SettleHolds) },
@@ -281,7 +281,7 @@ var Calls = map[string]func() Call{
 	"ff_tick":                     func() Call { return new(Tick) },
 	"ff_trim_outbox":              func() Call { return new(TrimOutbox) },
 	"ff_undo_usage":               func() Call { return new(UndoUsage) },
-	"ff_unpause_execution":        func() Call { return new(UnpauseExecution) },
+	"ff_unhold_execution":         func() Call { return new(UnholdExecution) },
 	"ff_update_progress":          func() Call { return new(UpdateProgress) },
 	"ff_version":                  func() Call { return new(Version) },
 	"ff_wait_children":            func() Call { return new(WaitChildren) },
@@ -363,7 +363,9 @@ var Replies = map[string]func() Reply{
 	"ff_flow_seal":                func() Reply { return new(FlowSealReply) },
 	"ff_flow_stage":               func() Reply { return new(FlowStageReply) },
 	"ff_flow_tags":                func() Reply { return new(FlowTagsReply) },
+	"ff_forward_ring":             func() Reply { return new(ForwardRingReply) },
 	"ff_freeze_partition":         func() Reply { return new(FreezePartitionReply) },
+	"ff_hold_execution":           func() Reply { return new(HoldExecutionReply) },
 	"ff_leave_worker":             func() Reply { return new(LeaveWorkerReply) },
 	"ff_list_budgets":             func() Reply { return new(ListBudgetsReply) },
 	"ff_list_executions":          func() Reply { return new(ListExecutionsReply) },
@@ -376,8 +378,6 @@ var Replies = map[string]func() Reply{
 	"ff_mark_session_dead":        func() Reply { return new(MarkSessionDeadReply) },
 	"ff_mark_worker_dead":         func() Reply { return new(MarkWorkerDeadReply) },
 	"ff_open_route":               func() Reply { return new(OpenRouteReply) },
-	"ff_pass_ring":                func() Reply { return new(PassRingReply) },
-	"ff_pause_execution":          func() Reply { return new(PauseExecutionReply) },
 	"ff_pause_schedule":           func() Reply { return new(PauseScheduleReply) },
 	"ff_poll":                     func() Reply { return new(PollReply) },
 	"ff_purge_execution":          func() Reply { return new(PurgeExecutionReply) },
@@ -420,9 +420,9 @@ var Replies = map[string]func() Reply{
 	"ff_session_renew":            func() Reply { return new(SessionRenewReply) },
 	"ff_set_delay":                func() Reply { return new(SetDelayReply) },
 	"ff_set_feed":                 func() Reply { return new(SetFeedReply) },
-	"ff_set_interest":             func() Reply { return new(SetInterestReply) },
 	"ff_set_lane":                 func() Reply { return new(SetLaneReply) },
 	"ff_set_share":                func() Reply { return new(SetShareReply) },
+	"ff_set_subscription":         func() Reply { return new(SetSubscriptionReply) },
 	"ff_set_tags":                 func() Reply { return new(SetTagsReply) },
 	"ff_set_token_keys":           func() Reply { return new(SetTokenKeysReply) },
 	"ff_settle_holds":             func() Reply { return new(SettleHoldsReply) },
@@ -431,7 +431,7 @@ var Replies = map[string]func() Reply{
 	"ff_tick":                     func() Reply { return new(TickReply) },
 	"ff_trim_outbox":              func() Reply { return new(TrimOutboxReply) },
 	"ff_undo_usage":               func() Reply { return new(UndoUsageReply) },
-	"ff_unpause_execution":        func() Reply { return new(UnpauseExecutionReply) },
+	"ff_unhold_execution":         func() Reply { return new(UnholdExecutionReply) },
 	"ff_update_progress":          func() Reply { return new(UpdateProgressReply) },
 	"ff_version":                  func() Reply { return new(VersionReply) },
 	"ff_wait_children":            func() Reply { return new(WaitChildrenReply) },

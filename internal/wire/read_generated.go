@@ -149,8 +149,8 @@ func (x *CheckAwaitedReply) Read(r *Reader) {
 // ExplainExecution is a call of ff_explain_execution, one consistent look at everything that decides why an
 // execution is where it is: its core, its place in the queue, its lane, who waits for its route, its holder, what
 // it is suspended on, its flow and those it waits for there, whether a gate has closed its route, until when and
-// why, who paused it, and whether anybody ticks. Of the interests that have waiters, and of those it waits for, it
-// looks at 64. A purged one answers its code and until when that is known.
+// why, who paused it, and whether anybody ticks. Of the subscriptions that have waiters, and of those it waits for,
+// it looks at 64. A purged one answers its code and until when that is known.
 type ExplainExecution struct {
 	ID string
 }
@@ -164,37 +164,37 @@ func (a ExplainExecution) Append(to []string) []string {
 
 // ExplainExecutionReply is the answer to [ExplainExecution].
 type ExplainExecutionReply struct {
-	Now        time.Time
-	Row        string
-	Alive      bool
-	Expiry     time.Time
-	Why        string
-	Lane       string
-	Keep       string
-	Since      time.Time
-	LaneBy     string
-	Ahead      int
-	Queued     int
-	Ready      bool
-	Waiters    int
-	Interests  int
-	Owner      string
-	Wake       time.Time
-	Overdue    bool
-	Purge      time.Time
-	Core       map[string]string
-	Attempts   map[string]string
-	Suspension map[string]string
-	Waitpoints []ExplainExecutionWaitpoint
-	Flow       map[string]string
-	Open       int
-	Others     []ExplainExecutionOther
-	Closed     time.Time
-	ClosedWhy  string
-	Outbox     int
-	Held       time.Time
-	HeldBy     string
-	HoldReason string
+	Now           time.Time
+	Row           string
+	Alive         bool
+	Expiry        time.Time
+	Why           string
+	Lane          string
+	Keep          string
+	Since         time.Time
+	LaneBy        string
+	Ahead         int
+	Queued        int
+	Ready         bool
+	Waiters       int
+	Subscriptions int
+	Owner         string
+	Wake          time.Time
+	Overdue       bool
+	Purge         time.Time
+	Core          map[string]string
+	Attempts      map[string]string
+	Suspension    map[string]string
+	Waitpoints    []ExplainExecutionWaitpoint
+	Flow          map[string]string
+	Open          int
+	Others        []ExplainExecutionOther
+	Closed        time.Time
+	ClosedWhy     string
+	Outbox        int
+	Held          time.Time
+	HeldBy        string
+	HoldReason    string
 }
 
 func (x *ExplainExecutionReply) Read(r *Reader) {
@@ -211,7 +211,7 @@ func (x *ExplainExecutionReply) Read(r *Reader) {
 	x.Queued = r.Int()
 	x.Ready = r.Flag()
 	x.Waiters = r.Int()
-	x.Interests = r.Int()
+	x.Subscriptions = r.Int()
 	x.Owner = r.Text()
 	x.Wake = r.Instant()
 	x.Overdue = r.Flag()

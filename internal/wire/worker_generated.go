@@ -19,27 +19,27 @@ func (x *SessionHeldExecution) Read(r *Reader) {
 	x.Claim = r.Int()
 }
 
-// SetInterestLane is one of Lanes of SetInterest.
-type SetInterestLane struct {
+// SetSubscriptionLane is one of Lanes of SetSubscription.
+type SetSubscriptionLane struct {
 	Lane   string // 1..64 bytes
 	Weight int    // 1..1000
 }
 
 // Append writes it behind other slots.
-func (a SetInterestLane) Append(to []string) []string {
+func (a SetSubscriptionLane) Append(to []string) []string {
 	to = append(to, a.Lane, number(a.Weight))
 	return to
 }
 
-// ClaimNext is a call of ff_claim_next, claims up to max executions from the routes of an interest, fresh, retried,
-// resumed and requeued alike, with everything their handlers need. Opens the session when it finds work. A repeated
-// claim number answers what is still held under it. Work with gates is granted instead, at most grants of it, and
-// not at all if that is 0. A claim's header is one slot: id attempt epoch type route priority created claimed
-// retries reclaims timeleft deadlinein sequence input tags steps resume, and for a member of a flow inputs. The
-// last five are 0 (none), 1 (follows) or 2 (to be read by a call of its own); tags is never 2. Of a member follows
-// one slot with flow and node. A grant is one slot: id epoch route wakes. gated is 1 if there is work with gates
-// for the interest. The rows at the end are of those routes of the claims and grants that are not their classes'
-// own.
+// ClaimNext is a call of ff_claim_next, claims up to max executions from the routes of a subscription, fresh,
+// retried, resumed and requeued alike, with everything their handlers need. Opens the session when it finds work. A
+// repeated claim number answers what is still held under it. Work with gates is granted instead, at most grants of
+// it, and not at all if that is 0. A claim's header is one slot: id attempt epoch type route priority created
+// claimed retries reclaims timeleft deadlinein sequence input tags steps resume, and for a member of a flow inputs.
+// The last five are 0 (none), 1 (follows) or 2 (to be read by a call of its own); tags is never 2. Of a member
+// follows one slot with flow and node. A grant is one slot: id epoch route wakes. gated is 1 if there is work with
+// gates for the subscription. The rows at the end are of those routes of the claims and grants that are not their
+// classes' own.
 type ClaimNext struct {
 	Search Search
 }
@@ -49,6 +49,28 @@ func (ClaimNext) Function() string { return "ff_claim_next" }
 func (a ClaimNext) Append(to []string) []string {
 	to = a.Search.Append(to)
 	return to
+}
+
+// ForwardRing is a call of ff_forward_ring, a worker that was woken and has no free slot forwards that: one other
+// waiter is woken for each ready route of its subscription.
+type ForwardRing struct {
+	Subscription string // 1..64 bytes
+}
+
+func (ForwardRing) Function() string { return "ff_forward_ring" }
+
+func (a ForwardRing) Append(to []string) []string {
+	to = append(to, a.Subscription)
+	return to
+}
+
+// ForwardRingReply is the answer to [ForwardRing].
+type ForwardRingReply struct {
+	Heard int
+}
+
+func (x *ForwardRingReply) Read(r *Reader) {
+	x.Heard = r.Int()
 }
 
 // LeaveWorker is a call of ff_leave_worker, a worker instance ends in good order and its name is free at once. The
@@ -123,28 +145,6 @@ type MarkWorkerDeadReply struct {
 
 func (x *MarkWorkerDeadReply) Read(r *Reader) {
 	r.Fixed("dead")
-}
-
-// PassRing is a call of ff_pass_ring, a worker that was woken and has no free slot forwards that: one other waiter
-// is woken for each ready route of its interest.
-type PassRing struct {
-	Interest string // 1..64 bytes
-}
-
-func (PassRing) Function() string { return "ff_pass_ring" }
-
-func (a PassRing) Append(to []string) []string {
-	to = append(to, a.Interest)
-	return to
-}
-
-// PassRingReply is the answer to [PassRing].
-type PassRingReply struct {
-	Heard int
-}
-
-func (x *PassRingReply) Read(r *Reader) {
-	x.Heard = r.Int()
 }
 
 // RegisterWorker is a call of ff_register_worker, says that a worker instance is there, for a ttl, and what it is;
@@ -299,20 +299,20 @@ func (x *SessionRenewReply) Read(r *Reader) {
 	}
 }
 
-// SetInterest is a call of ff_set_interest, stores which classes of work a kind of worker can serve, under a
-// digest, and of which namespaces: none given means all, and what weights of lanes its claims have (1..1000); a
+// SetSubscription is a call of ff_set_subscription, stores which classes of work a kind of worker can serve, under
+// a digest, and of which namespaces: none given means all, and what weights of lanes its claims have (1..1000); a
 // lane that is not named has the weight 1. Class 0 exists nowhere; it keeps the set of a worker that can serve
 // nothing yet from vanishing. Expires 10 minutes after the last idle claim that used it.
-type SetInterest struct {
-	Digest     string            // 1..64 bytes
-	Namespaces []string          // 0..256
-	Classes    []int             // 0..1024
-	Lanes      []SetInterestLane // 0..256
+type SetSubscription struct {
+	Digest     string                // 1..64 bytes
+	Namespaces []string              // 0..256
+	Classes    []int                 // 0..1024
+	Lanes      []SetSubscriptionLane // 0..256
 }
 
-func (SetInterest) Function() string { return "ff_set_interest" }
+func (SetSubscription) Function() string { return "ff_set_subscription" }
 
-func (a SetInterest) Append(to []string) []string {
+func (a SetSubscription) Append(to []string) []string {
 	to = append(to, a.Digest)
 	to = append(to, number(len(a.Namespaces)))
 	to = append(to, a.Namespaces...)
@@ -327,11 +327,11 @@ func (a SetInterest) Append(to []string) []string {
 	return to
 }
 
-// SetInterestReply is the answer to [SetInterest].
-type SetInterestReply struct {
+// SetSubscriptionReply is the answer to [SetSubscription].
+type SetSubscriptionReply struct {
 	Digest string // 1..64 bytes
 }
 
-func (x *SetInterestReply) Read(r *Reader) {
+func (x *SetSubscriptionReply) Read(r *Reader) {
 	x.Digest = r.Text()
 }

@@ -205,6 +205,24 @@ function decode.ff_claim_granted(argv)
   return q
 end
 
+function decode.ff_hold_execution(argv)
+  local q = {
+    id = argv[2],
+    by = argv[3],
+    reason = argv[4],
+  }
+  if not args.id(q.id) then
+    return nil, reply.err('invalid_input', 'id: 36 bytes')
+  end
+  if not q.by or #q.by > 64 then
+    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
+  end
+  if not q.reason or #q.reason > 256 then
+    return nil, reply.err('invalid_input', 'reason: at most 256 bytes')
+  end
+  return q
+end
+
 function decode.ff_list_budgets(argv)
   local q = {
     after = argv[2],
@@ -250,24 +268,6 @@ function decode.ff_open_route(argv)
   end
   if argv[at] then
     return nil, reply.err('invalid_input', 'routes: 1..64')
-  end
-  return q
-end
-
-function decode.ff_pause_execution(argv)
-  local q = {
-    id = argv[2],
-    by = argv[3],
-    reason = argv[4],
-  }
-  if not args.id(q.id) then
-    return nil, reply.err('invalid_input', 'id: 36 bytes')
-  end
-  if not q.by or #q.by > 64 then
-    return nil, reply.err('invalid_input', 'by: at most 64 bytes')
-  end
-  if not q.reason or #q.reason > 256 then
-    return nil, reply.err('invalid_input', 'reason: at most 256 bytes')
   end
   return q
 end
@@ -742,7 +742,7 @@ function decode.ff_undo_usage(argv)
   return q
 end
 
-function decode.ff_unpause_execution(argv)
+function decode.ff_unhold_execution(argv)
   local q = {
     id = argv[2],
     by = argv[3],

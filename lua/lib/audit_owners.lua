@@ -34,7 +34,7 @@ function audit_owners.looks.l(ctx, id)
   if audit.note(ctx, 'orphan', 'l', id, 'notices without session') then redis.call('UNLINK', key) end
 end
 
--- w: an interest that has waiters is among the digests, or nobody would wake them.
+-- w: a subscription that has waiters is among the digests, or nobody would wake them.
 function audit_owners.looks.w(ctx, digest)
   if redis.call('EXISTS', keys.waiters(ctx.r, digest)) == 0
     or redis.call('SISMEMBER', keys.digests(ctx.r), digest) == 1 then return end

@@ -5,18 +5,19 @@ local claim = {}
 -- R1f also begins the first attempt of a link (lua/lib/chain.lua), of type continue.
 local types = { R1f = 'initial', R1t = 'retry', R1p = 'replay', R1r = 'reclaim' }
 
--- parse reads nine arguments from position i: session, number, ttl, max, interest, table, wait, rotation, and at most
--- how much work with gates is granted; with 0 none of it is looked at.
+-- parse reads nine arguments from position i: session, number, ttl, max, subscription, table, wait, rotation, and at
+-- most how much work with gates is granted; with 0 none of it is looked at.
 function claim.parse(argv, i)
   local q = {
     session = argv[i], number = args.int(argv[i + 1], 1, 9007199254740991), number_text = argv[i + 1],
-    ttl = args.int(argv[i + 2], 1000, 3600000), max = args.int(argv[i + 3], 1, 100), interest = argv[i + 4],
+    ttl = args.int(argv[i + 2], 1000, 3600000), max = args.int(argv[i + 3], 1, 100), subscription = argv[i + 4],
     known = args.int(argv[i + 5], 0, 9007199254740991), wait = argv[i + 6] == '1',
     rotation = args.int(argv[i + 7], 0, 9007199254740991), grants = args.int(argv[i + 8], 0, 32),
   }
   local bad = (not (q.session and #q.session <= 64) and 'session') or (not q.number and 'claim number') or
       (not q.ttl and 'lease ttl: 1000..3600000') or (not q.max and 'max: 1..100') or
-      (not (q.interest and #q.interest <= 64 and not string.find(q.interest, '[^%x]')) and 'interest') or
+      (not (q.subscription and #q.subscription <= 64 and not string.find(q.subscription, '[^%x]')) and
+        'subscription') or
       (not q.known and 'table version') or (not q.rotation and 'rotation') or (not q.grants and 'grants: 0..32')
   if bad then return nil, reply.err('invalid_input', bad) end
   return q
@@ -54,7 +55,7 @@ local function of_lane(ctx, l) return merge.next(ctx, l.m) end
 
 -- heads picks up to max claimable executions of what is ready: of the lanes by turns, of each the best score first.
 -- Where there may be several namespaces, or gates, a turn chooses among them; the fourth result is that turn. nil
--- when the interest is not known any more.
+-- when the subscription is not known any more.
 local function heads(ctx, q, members, gated)
   local found, cores, turn = {}, {}, nil
   for i = 1, #members do
@@ -142,7 +143,7 @@ local function own(ctx, q, members)
   if n ~= 1 or #members > 0 or ctx.gates or not route.plain(route_id) or not lane.open(ctx, route_id) then
     return nil
   end
-  return redis.call('SISMEMBER', keys.interest(ctx.r, q.interest), route_id) == 1 and route_id or nil
+  return redis.call('SISMEMBER', keys.subscription(ctx.r, q.subscription), route_id) == 1 and route_id or nil
 end
 
 -- at_once picks up to max of what this call made claimable in one route, best score first, and tells whether some are
@@ -373,22 +374,23 @@ local function tell(ctx, h, q, room, out)
   end
 end
 
--- idle registers who listens for the session as a waiter and keeps its interest alive. An interest that has waiters
--- is listed.
+-- idle registers who listens for the session as a waiter and keeps its subscription alive. A subscription that has
+-- waiters is listed.
 local function idle(ctx, q)
-  if redis.call('ZADD', keys.waiters(ctx.r, q.interest), reply.int(ctx.now + 180000), session.bell(q.session)) == 1 then
-    redis.call('SADD', keys.digests(ctx.r), q.interest)
+  local waiters = keys.waiters(ctx.r, q.subscription)
+  if redis.call('ZADD', waiters, reply.int(ctx.now + 180000), session.bell(q.session)) == 1 then
+    redis.call('SADD', keys.digests(ctx.r), q.subscription)
   end
-  redis.call('EXPIRE', keys.interest(ctx.r, q.interest), 600)
-  if ctx.spaces or ctx.gates or ctx.mixed then redis.call('EXPIRE', keys.spaces(ctx.r, q.interest), 600) end
+  redis.call('EXPIRE', keys.subscription(ctx.r, q.subscription), 600)
+  if ctx.spaces or ctx.gates or ctx.mixed then redis.call('EXPIRE', keys.spaces(ctx.r, q.subscription), 600) end
 end
 
 -- ready lists what a claim looks at: work with gates or work without, by turns if there are both, which the third
 -- result tells; the second, whether it has gates.
 function claim.ready(ctx, q)
-  local members = redis.call('SINTER', keys.ready(ctx.r), keys.interest(ctx.r, q.interest))
+  local members = redis.call('SINTER', keys.ready(ctx.r), keys.subscription(ctx.r, q.subscription))
   if not ctx.gates or q.grants == 0 then return members, false, false end
-  local gated = redis.call('SINTER', keys.gready(ctx.r), keys.interest(ctx.r, q.interest))
+  local gated = redis.call('SINTER', keys.gready(ctx.r), keys.subscription(ctx.r, q.subscription))
   if #gated > 0 then q.gated = true end
   local both = #gated > 0 and #members > 0
   if #gated > 0 and (not both or q.rotation % 2 == 1) then return gated, true, both end
@@ -471,7 +473,7 @@ function claim.run(ctx, q)
     end
     redis.call('HSET', keys.session(ctx.r, q.session), 'exp', reply.int(ctx.now + q.ttl), 'ttl', reply.int(q.ttl))
     session.shorten(ctx, q.session, s, ctx.now + q.ttl)
-  elseif q.interest ~= '' then
+  elseif q.subscription ~= '' then
     local members, gated, other = claim.ready(ctx, q)
     local strays, turn, later = {}, nil, nil
     local mine = ctx.moves.enqueued and own(ctx, q, members)
@@ -489,13 +491,13 @@ function claim.run(ctx, q)
       claims, strays, more, turn = heads(ctx, q, members, gated)
       if not claims then
         if later then met(ctx, later, {}) end
-        return reply.err('interest_unknown')
+        return reply.err('subscription_unknown')
       end
       more = more or other
       if turn then share.charge(ctx, turn) end
-    elseif redis.call('EXISTS', keys.interest(ctx.r, q.interest)) == 0 then
+    elseif redis.call('EXISTS', keys.subscription(ctx.r, q.subscription)) == 0 then
       if later then met(ctx, later, {}) end
-      return reply.err('interest_unknown')
+      return reply.err('subscription_unknown')
     end
     if #claims > 0 then
       local lives, number = reply.int(ctx.now + q.ttl), reply.int(q.number)

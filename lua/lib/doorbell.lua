@@ -7,8 +7,8 @@ local function digests(ctx)
   return ctx.cache.digests
 end
 
--- wake_interest wakes up to count waiters of one interest and returns how many heard it.
-local function wake_interest(ctx, digest, count, message)
+-- wake_subscription wakes up to count waiters of one subscription and returns how many heard it.
+local function wake_subscription(ctx, digest, count, message)
   local zset, heard = keys.waiters(ctx.r, digest), 0
   ctx.cache.deaf = ctx.cache.deaf or 0
   while heard < count and ctx.cache.deaf <= 8 do
@@ -29,8 +29,8 @@ local function wake_interest(ctx, digest, count, message)
   return heard
 end
 
--- wants tells whether an interest may be given work of a namespace, of any with nil; when that is not known any more,
--- it is rung.
+-- wants tells whether a subscription may be given work of a namespace, of any with nil; when that is not known any
+-- more, it is rung.
 function doorbell.wants(ctx, digest, namespace)
   local spaces = namespace and ready.spaces(ctx, digest)
   if not spaces then return true end
@@ -40,15 +40,15 @@ function doorbell.wants(ctx, digest, namespace)
   return false
 end
 
--- ring wakes up to count waiters whose interest contains a member of what is ready (ready), of a namespace if it is
+-- ring wakes up to count waiters whose subscription contains a member of what is ready (ready), of a namespace if it is
 -- given. The message is "w", or what is told of urgent work.
 function doorbell.ring(ctx, member, namespace, count, message)
   local all, heard = digests(ctx), 0
   for i = 1, math.min(#all, 64) do
     if count <= 0 then break end
-    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), member) == 1
+    if redis.call('SISMEMBER', keys.subscription(ctx.r, all[i]), member) == 1
       and doorbell.wants(ctx, all[i], namespace) then
-      local n = wake_interest(ctx, all[i], count, message or 'w')
+      local n = wake_subscription(ctx, all[i], count, message or 'w')
       count, heard = count - n, heard + n
     end
   end
@@ -61,15 +61,15 @@ function doorbell.wake(ctx, id, count, message)
   return doorbell.ring(ctx, ready.member(id), route.namespace(ctx, id), count, message)
 end
 
--- again repeats wake-ups of one interest that may have been lost; left is for how many items of each member no waiter
--- was woken.
+-- again repeats wake-ups of one subscription that may have been lost; left is for how many items of each member no
+-- waiter was woken.
 function doorbell.again(ctx, digest, left)
   local members, heard = ready.serves(ctx, digest), 0
   for i = 1, math.min(#members, 8) do
     local member = members[i]
     left[member] = left[member] or ready.waiting(ctx, member)
     if left[member] > 0 then
-      local n = wake_interest(ctx, digest, left[member], 'w')
+      local n = wake_subscription(ctx, digest, left[member], 'w')
       left[member], heard = left[member] - n, heard + n
     end
   end
@@ -104,7 +104,7 @@ function doorbell.vacate(ctx, instance)
   end
 end
 
--- table_changed wakes up to 64 waiters of any interest, so that they look at new routes. If that was not all, the
+-- table_changed wakes up to 64 waiters of any subscription, so that they look at new routes. If that was not all, the
 -- root keeps up to which registration (they expire three minutes after they were made) the tick still has to wake.
 function doorbell.table_changed(ctx, upto)
   upto = upto or reply.int(ctx.now + 180000)

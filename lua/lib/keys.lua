@@ -15,7 +15,7 @@ function keys.done(r) return r .. ':done' end           -- zset: ended execution
 function keys.unsuccessful(r) return r .. ':unsuccessful' end -- zset: execution that ended other than completed by when
 function keys.pending(r) return r .. ':pending' end     -- zset: pending waitpoint by expiry, as execution:waitpoint
 function keys.kids(r) return r .. ':kids' end           -- hash: current token key, and the state of each
-function keys.digests(r) return r .. ':digests' end     -- set: interests that have waiters
+function keys.digests(r) return r .. ':digests' end     -- set: subscriptions that have waiters
 function keys.parked(r) return r .. ':parked' end       -- zset: suspended execution by when it was suspended
 -- hash: route -> executions that are retained; others of a class -> how many
 function keys.route_use(r) return r .. ':routeuse' end
@@ -51,9 +51,9 @@ function keys.quotas(r) return r .. ':quotas' end       -- zset: every quota, al
 function keys.news(r) return r .. ':news' end           -- channel: the feed has grown
 function keys.urgent(r) return r .. ':urgent' end       -- channel: work that should come next (urgent)
 
--- One per route, interest or session.
+-- One per route, subscription or session.
 function keys.queue(r, route) return r .. ':q:' .. route end          -- zset: execution by score
-function keys.interest(r, digest) return r .. ':int:' .. digest end   -- set: classes, as ready has them
+function keys.subscription(r, digest) return r .. ':sub:' .. digest end   -- set: classes, as ready has them
 -- string: namespaces, none for all, and weights of lanes
 function keys.spaces(r, digest) return r .. ':ins:' .. digest end
 -- zset: namespaces with work in the order of their turns

@@ -55,7 +55,7 @@ end
 
 -- lanes begins with count classes' own routes of a list, from position from on, for each of their lanes: lanes with
 -- heads, each with a weight and what it has as m; of all of them about 256 heads are read at most. nil when they are
--- of one lane, false when the interest is not known any more.
+-- of one lane, false when the subscription is not known any more.
 function merge.lanes(ctx, q, members, from, count)
   local classes, lanes, by = {}, {}, {}
   for i = 1, count do classes[i] = members[(from + i - 1) % #members + 1] end
@@ -70,7 +70,7 @@ function merge.lanes(ctx, q, members, from, count)
     l.classes[#l.classes + 1] = classes[i]
   end
   if #lanes < 2 then return nil end
-  local weights, some = ready.weights(ctx, q.interest), {}
+  local weights, some = ready.weights(ctx, q.subscription), {}
   if not weights then return false end
   for i = 1, #lanes do lanes[i].weight = weights[lanes[i].name] or 1 end
   for i = 1, #lanes do

@@ -126,11 +126,11 @@ function ready.lane(ctx, class, namespace, lane_name, open)
   return waiting
 end
 
--- told reads what an interest says beside its classes: spaces, nil for all namespaces, and the weights of lanes.
+-- told reads what a subscription says beside its classes: spaces, nil for all namespaces, and the weights of lanes.
 -- false when that is not known any more.
 local function told(ctx, digest)
-  ctx.cache.interests = ctx.cache.interests or {}
-  local all = ctx.cache.interests[digest]
+  ctx.cache.subscriptions = ctx.cache.subscriptions or {}
+  local all = ctx.cache.subscriptions[digest]
   if all ~= nil then return all end
   local text = redis.call('GET', keys.spaces(ctx.r, digest))
   all = text and { weights = {} } or false
@@ -142,11 +142,11 @@ local function told(ctx, digest)
       for i = 1, #list, 2 do all.weights[list[i]] = args.int(list[i + 1], 1, 1000) end
     end
   end
-  ctx.cache.interests[digest] = all
+  ctx.cache.subscriptions[digest] = all
   return all
 end
 
--- spaces lists the namespaces that an interest is restricted to: nil for all of them, false when that is not known
+-- spaces lists the namespaces that a subscription is restricted to: nil for all of them, false when that is not known
 -- any more.
 function ready.spaces(ctx, digest)
   local all = told(ctx, digest)
@@ -154,7 +154,7 @@ function ready.spaces(ctx, digest)
   return false
 end
 
--- weights has the weights of lanes that an interest gives, 1 where it says nothing; false when that is not known any
+-- weights has the weights of lanes that a subscription gives, 1 where it says nothing; false when that is not known any
 -- more.
 function ready.weights(ctx, digest)
   local all = told(ctx, digest)
@@ -171,11 +171,11 @@ function ready.has(ring, list)
   return false
 end
 
--- serves lists the members of both sets of which an interest has something.
+-- serves lists the members of both sets of which a subscription has something.
 function ready.serves(ctx, digest)
-  local interest, list = keys.interest(ctx.r, digest), {}
+  local subscription, list = keys.subscription(ctx.r, digest), {}
   local function add(set, ring)
-    local all = redis.call('SINTER', set, interest)
+    local all = redis.call('SINTER', set, subscription)
     for i = 1, #all do
       local class, plain = ready.class(all[i])
       local spaces = nil

@@ -13,7 +13,7 @@ local unit, high, whole, most = 1000000, 4503599627370496, 9007199254740991, 102
 
 local function number(text) return math.min(args.int(text, 0, whole) or 0, high + unit) end
 
--- read returns the first namespaces of a ring that an interest may have, at most n, with their places, and whether
+-- read returns the first namespaces of a ring that a subscription may have, at most n, with their places, and whether
 -- that is all.
 local function read(ring, spaces, n)
   local found = {}
@@ -76,10 +76,10 @@ local function foremost(ctx, q, rings, n, gated, spaces)
 end
 
 -- chosen lists the namespaces that a claim looks at, by class, at most 64 classes, and whether those are all that
--- have work, and about how many others have some; the fourth result is the rotation of lanes. false when the interest
--- is not known any more.
+-- have work, and about how many others have some; the fourth result is the rotation of lanes. false when the
+-- subscription is not known any more.
 local function chosen(ctx, q, members, gated)
-  local spaces, rings, classes, list, all, weight = ready.spaces(ctx, q.interest), {}, nil, {}, true, 0
+  local spaces, rings, classes, list, all, weight = ready.spaces(ctx, q.subscription), {}, nil, {}, true, 0
   local rotation, lanes = q.rotation, 1
   if spaces == false then return false end
   for i = 1, #members do
@@ -191,14 +191,14 @@ local function compete(ctx, turn, max, shares)
 end
 
 -- begin chooses at which routes a claim looks, and how many heads of each it reads. Without lanes there is one, and
--- with no counts none of a lane competes with another. false when the interest is not known any more.
+-- with no counts none of a lane competes with another. false when the subscription is not known any more.
 function share.begin(ctx, q, members, gated)
   local list, all, others, rotation = chosen(ctx, q, members, gated)
   if not list then return false end
   find(ctx, list, gated)
   local turn = { chosen = list, all = all, others = others, rotation = rotation, routes = {}, each = {}, group = {},
     seen = {} }
-  compete(ctx, turn, q.max, ready.weights(ctx, q.interest))
+  compete(ctx, turn, q.max, ready.weights(ctx, q.subscription))
   return turn
 end
 

@@ -59,7 +59,7 @@ local function first(ctx, member)
   return id, most
 end
 
--- forward wakes one waiter for each class of which an interest has work: the waiter that was woken has no free slot.
+-- forward wakes one waiter for each class of which a subscription has work: the waiter that was woken has no free slot.
 -- It is told what that one was, and when nobody else waits, all workers are.
 function urgent.forward(ctx, digest)
   local members, heard = ready.serves(ctx, digest), 0

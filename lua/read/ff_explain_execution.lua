@@ -1,13 +1,13 @@
 -- ff_explain_execution: one consistent look at everything that decides why an execution is where it is: its core, its
 -- place in the queue, its lane, who waits for its route, its holder, what it is suspended on, its flow and those it
 -- waits for there, whether a gate has closed its route, until when and why, who paused it, and whether anybody ticks.
--- Of the interests that have waiters, and of those it waits for, it looks at 64. A purged one answers its code and
+-- Of the subscriptions that have waiters, and of those it waits for, it looks at 64. A purged one answers its code and
 -- until when that is known.
 -- Flags:   no-writes
 -- Go:      Engine.Explain
 -- Args:    protocol id:id
 -- Replies: OK now:instant row:text alive:flag expiry:instant why:text lane:text keep:text since:instant lane_by:text
---          ahead:int queued:n ready:flag waiters:n interests:n owner:text wake:instant overdue:flag purge:instant
+--          ahead:int queued:n ready:flag waiters:n subscriptions:n owner:text wake:instant overdue:flag purge:instant
 --          core attempts suspension:rows {field:text value:text} waitpoints:rows {waitpoint:id record:text} flow:rows
 --          {field:text value:text} open:n others:rows {id:id node:text code:text} closed:instant closed_why:text
 --          outbox:n held:instant held_by:text hold_reason:text
@@ -51,19 +51,19 @@ function ff_explain.gates(ctx, c, id)
   return { closed, why, outbox, paused, by, reason }
 end
 
--- listeners counts the instances that are registered to be woken for a route, and their interests.
+-- listeners counts the instances that are registered to be woken for a route, and their subscriptions.
 function ff_explain.listeners(ctx, c)
   if not core.waiting(c) then return '0', '0' end
-  local all, waiters, interests = redis.call('SMEMBERS', keys.digests(ctx.r)), 0, 0
+  local all, waiters, subscriptions = redis.call('SMEMBERS', keys.digests(ctx.r)), 0, 0
   local member, namespace = ready.member(c.route), not route.plain(c.route) and route.namespace(ctx, c.route) or nil
   for i = 1, math.min(#all, 64) do
-    if redis.call('SISMEMBER', keys.interest(ctx.r, all[i]), member) == 1
+    if redis.call('SISMEMBER', keys.subscription(ctx.r, all[i]), member) == 1
       and doorbell.wants(ctx, all[i], namespace) then
       local n = redis.call('ZCOUNT', keys.waiters(ctx.r, all[i]), '(' .. ctx.t, '+inf')
-      if n > 0 then waiters, interests = waiters + n, interests + 1 end
+      if n > 0 then waiters, subscriptions = waiters + n, subscriptions + 1 end
     end
   end
-  return reply.int(waiters), reply.int(interests)
+  return reply.int(waiters), reply.int(subscriptions)
 end
 
 -- purge is when a tick looks whether to purge what ended, as it is filed; 0 when it is not.
@@ -156,9 +156,9 @@ local function ff_explain_execution(k, argv)
   end
   local row, l = route.read(ctx, c.route), lane.of(ctx, c.route)
   local ahead, queued, listed = ff_explain.queue(ctx, c, id)
-  local waiters, interests = ff_explain.listeners(ctx, c)
+  local waiters, subscriptions = ff_explain.listeners(ctx, c)
   local out = { 1, 'OK', ctx.t, row, alive, expiry, why, l.state, l.keep, l.since, l.by, ahead, queued, listed, waiters,
-    interests, root.owner(ctx) or '', reply.int(ctx.wake or 0), root.overdue(ctx), ff_explain.purge(ctx, c, id) }
+    subscriptions, root.owner(ctx) or '', reply.int(ctx.wake or 0), root.overdue(ctx), ff_explain.purge(ctx, c, id) }
   local fields, points = ff_explain.suspension(ctx, c, id)
   reply.add(out, ff_explain.fields(ctx, c, id), 2)
   reply.add(out, ff_explain.attempts(ctx, c, id), 2)

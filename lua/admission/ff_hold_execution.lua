@@ -1,11 +1,11 @@
--- ff_pause_execution: an operator keeps an execution that could be claimed from being handed out, until
--- ff_unpause_execution. Others are refused: one that runs, is suspended or delayed, waits for others, or has ended.
+-- ff_hold_execution: an operator keeps an execution that could be claimed from being handed out, until
+-- ff_unhold_execution. Others are refused: one that runs, is suspended or delayed, waits for others, or has ended.
 -- Flags:   allow-oom
 -- Go:      Engine.HoldExecution
 -- Args:    protocol id:id by:bytes(64) reason:bytes(256)
 -- Replies: OK code:code; ALREADY_SATISFIED code:code
 -- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
-local function ff_pause_execution(ctx, q)
+local function ff_hold_execution(ctx, q)
   local id, by, reason = q.id, q.by, q.reason
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end

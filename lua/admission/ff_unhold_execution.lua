@@ -1,11 +1,11 @@
--- ff_unpause_execution: an execution that an operator paused may be claimed again, in its old place; one that was put
+-- ff_unhold_execution: an execution that an operator paused may be claimed again, in its old place; one that was put
 -- off meanwhile, when that is over.
 -- Flags:   allow-oom
 -- Go:      Engine.UnholdExecution
 -- Args:    protocol id:id by:bytes(64)
 -- Replies: OK code:code; ALREADY_SATISFIED code:code
 -- Errors:  @root invalid_input execution_not_found execution_not_active execution_not_eligible
-local function ff_unpause_execution(ctx, q)
+local function ff_unhold_execution(ctx, q)
   local id, by = q.id, q.by
   local c = core.read(ctx, id)
   if not c.state then return reply.err('execution_not_found') end
