@@ -86,7 +86,8 @@ quota as a gate (submit --quota, gate attach) waits while it is full`, quotaVerb
 				`gate says which budgets and quotas apply to all executions of a namespace, a lane or a tag that are
 created from now on, in addition to those that they name themselves; and shows which work waits for a
 budget or a quota`, gateVerbs)}},
-		{groupHealth, append([]*cobra.Command{topCommand(a), doctorCommand(a), healthCommand(a), checkCommand(a), repairCommand(a),
+		{groupHealth, append([]*cobra.Command{topCommand(a), doctorCommand(a), healthCommand(a),
+			checkCommand(a), repairCommand(a),
 			trailVerb.command(a), loadCommand(a), keys}, a.commands(freezeVerbs)...)},
 		{groupLocal, []*cobra.Command{devCommand(a), serveCommand(a), mcpCommand(a), tokenCommand(a),
 			versionCommand(a)}},
