@@ -13,7 +13,8 @@ import (
 // housekeeping are the writes at which a crash makes no difference to an execution: the worker dies without having
 // been asked or answered anything about one.
 var housekeeping = []string{
-	"ff_configure", "ff_boot", "ff_set_subscription", "ff_tick", "ff_session_renew", "ff_session_close", "ff_forward_ring",
+	"ff_configure", "ff_boot", "ff_set_subscription", "ff_tick", "ff_session_renew", "ff_session_close",
+	"ff_forward_ring",
 	"ff_set_token_keys", "ff_register_worker", "ff_leave_worker", "ff_release_holds", "ff_release_usage",
 	"ff_trim_outbox",
 }

@@ -18,9 +18,9 @@ import (
 // weights says how often each kind of call is drawn.
 var weights = map[string]int{"create": 10, "claim": 24, "complete": 5, "complete and claim": 4, "fail": 8, "delay": 5,
 	"continue": 4, "release": 4, "cancel": 4, "step": 8, "progress": 4, "append": 8, "priority": 3, "set delay": 5,
-	"replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5, "held": 2, "close": 3, "subscription": 2,
-	"tick": 14, "suspend": 9, "pend": 6, "unpend": 4, "signal": 12, "resume": 4, "send": 9, "receive": 7, "messages": 1,
-	"set lane": 5, "lanes": 1}
+	"replay": 7, "tags": 3, "purge": 3, "revoke": 4, "mark dead": 2, "renew": 5, "held": 2, "close": 3,
+	"subscription": 2, "tick": 14, "suspend": 9, "pend": 6, "unpend": 4, "signal": 12, "resume": 4, "send": 9,
+	"receive": 7, "messages": 1, "set lane": 5, "lanes": 1}
 
 // lottery has each kind as often as its weight.
 var lottery = func() (all []string) {
