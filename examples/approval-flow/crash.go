@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,7 +123,6 @@ func hear(stdout io.Reader, did func(effect string, token suspend.Token) error) 
 
 // runWorker is what a worker process does until stdin closes or its time to die has come.
 func runWorker(ctx context.Context, o options, stdin io.Reader, stdout io.Writer) error {
-	signal.Ignore(os.Interrupt) // Ctrl-C reaches all processes of a terminal; the program that started this one decides
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watch conc.WaitGroup // not waited for: stdin may stay open until this process has ended

@@ -20,8 +20,9 @@ import (
 	"syscall"
 	"time"
 
+	"go.uber.org/fx"
+
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -103,10 +104,5 @@ func parse(args []string, env func(string) string, stderr io.Writer) (o options,
 func serve(ctx context.Context, o options, cfg runtime.Config,
 	did func(effect string, token suspend.Token) error) error {
 	cfg.URL, cfg.TokenKeys, cfg.Logger, cfg.DrainTimeout = o.url, o.keys, o.log, time.Second
-	pipeline := &Pipeline{tools: &Tools{Pace: o.pace, Did: did}}
-	worker, err := runtime.New(cfg, handler.Bind(Release, pipeline.Handle))
-	if err != nil {
-		return err
-	}
-	return worker.Run(ctx)
+	return runtime.Run(ctx, cfg, runtime.Provide(Release, NewPipeline), fx.Supply(&Tools{Pace: o.pace, Did: did}))
 }

@@ -35,8 +35,11 @@ const approve, refuse = "approve", "refuse"
 // mailTime is how long the approvers' links may wait for the pipeline to suspend; approvals that come before count.
 const mailTime = time.Hour
 
-// Pipeline handles Release.
+// Pipeline handles Release. Its tools come from fx.
 type Pipeline struct{ tools *Tools }
+
+// NewPipeline is the constructor given to runtime.Provide.
+func NewPipeline(tools *Tools) *Pipeline { return &Pipeline{tools: tools} }
 
 // Handle builds, asks, and deploys. It runs from the top after a crash and after the wait; what is recorded in a step
 // is not done again.

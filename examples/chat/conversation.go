@@ -43,6 +43,11 @@ type Talker struct {
 	tools []agent.Tool
 }
 
+// NewTalker is the constructor given to runtime.Provide: fx injects the model and its tools.
+func NewTalker(model agent.Model, tools []agent.Tool) *Talker {
+	return &Talker{model: model, tools: tools}
+}
+
 // Handle talks until the user ends it. A crash in the middle of it loses nothing: every answer, every result of a
 // tool and every message is a step.
 func (k *Talker) Handle(ctx context.Context, t *handler.Task, _ Settings) (agent.Result, error) {

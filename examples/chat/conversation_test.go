@@ -26,7 +26,7 @@ type stage struct {
 // perform begins a conversation, with a budget if it has a limit.
 func perform(t *testing.T, limit int64, test func(s *stage)) {
 	synctest.Test(t, func(t *testing.T) {
-		talker := &Talker{model: builtIn{pace: 50 * time.Millisecond}, tools: newTools(t.TempDir())}
+		talker := NewTalker(builtIn{pace: 50 * time.Millisecond}, newTools(t.TempDir()))
 		s := &stage{T: t, env: fftest.New(t, runtime.Config{}, handler.Bind(Talk, talker.Handle))}
 		s.talk = fftest.Submit(s.env, Talk, Settings{},
 			fftest.Budgets(admission.Budget{Name: "b", Limits: map[string]admission.Limit{dimension: {Hard: limit}}}))

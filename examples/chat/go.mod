@@ -13,6 +13,7 @@ require (
 	github.com/flowfabric/flowfabric-go/agent/anthropic v0.0.0
 	github.com/flowfabric/flowfabric-go/agent/openai v0.0.0
 	github.com/sourcegraph/conc v0.3.0
+	go.uber.org/fx v1.24.0
 )
 
 require (
@@ -51,7 +52,6 @@ require (
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.uber.org/dig v1.19.0 // indirect
-	go.uber.org/fx v1.24.0 // indirect
 	go.uber.org/multierr v1.10.0 // indirect
 	go.uber.org/zap v1.26.0 // indirect
 	go.yaml.in/yaml/v4 v4.0.0-rc.2 // indirect

@@ -7,20 +7,19 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"sync"
 	"time"
 
 	"github.com/sourcegraph/conc"
+	"go.uber.org/fx"
 
-	"github.com/flowfabric/flowfabric-go/handler"
+	"github.com/flowfabric/flowfabric-go/agent"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // runWorker is what a worker process does until stdin closes, or until it is killed.
 func runWorker(ctx context.Context, o options, stdin io.Reader) error {
-	signal.Ignore(os.Interrupt) // Ctrl-C reaches all processes of a terminal; the program that started this one decides
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watch conc.WaitGroup // not waited for: stdin may stay open until this process has ended
@@ -28,18 +27,12 @@ func runWorker(ctx context.Context, o options, stdin io.Reader) error {
 		_, _ = io.Copy(io.Discard, stdin)
 		cancel()
 	})
-	model, err := choose(os.Getenv, o.pace)
-	if err != nil {
-		return err
-	}
-	talker := &Talker{model: model, tools: newTools(o.published)}
-	worker, err := runtime.New(runtime.Config{URL: o.url, TokenKeys: o.keys, Instance: o.name, LeaseTTL: o.lease,
+	return runtime.Run(ctx, runtime.Config{URL: o.url, TokenKeys: o.keys, Instance: o.name, LeaseTTL: o.lease,
 		DrainTimeout: -1, Logger: o.log},
-		handler.Bind(Talk, talker.Handle))
-	if err != nil {
-		return err
-	}
-	return worker.Run(ctx)
+		runtime.Provide(Talk, NewTalker),
+		fx.Provide(
+			func() (agent.Model, error) { return choose(os.Getenv, o.pace) },
+			func() []agent.Tool { return newTools(o.published) }))
 }
 
 // restart is the pause before a worker process that ended is replaced. A supervisor such as systemd or Kubernetes

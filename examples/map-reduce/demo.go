@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc"
+	"go.uber.org/fx"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 )
 
@@ -102,14 +102,10 @@ func (j *job) run(outer context.Context) error {
 
 // work is the worker.
 func (j *job) work(ctx context.Context) error {
-	counter := &Counter{tokenizer: Tokenizer{j.pace}, heard: j.heard}
-	worker, err := runtime.New(runtime.Config{URL: j.url, Concurrency: slots, Logger: j.log,
-		DrainTimeout: 3 * time.Second},
-		handler.Bind(CountWords, counter.Handle), handler.Bind(Reduce, reduce))
-	if err != nil {
-		return err
-	}
-	return worker.Run(ctx)
+	return runtime.Run(ctx,
+		runtime.Config{URL: j.url, Concurrency: slots, Logger: j.log, DrainTimeout: 3 * time.Second},
+		runtime.Provide(CountWords, NewCounter), runtime.Handle(Reduce, reduce),
+		fx.Supply(Tokenizer{j.pace}, Heard(j.heard)))
 }
 
 // heard shows how an attempt to count a part ended.

@@ -79,8 +79,14 @@ func mapReduce(texts []string, in Query) (*flow.Flow, *flow.Node[Ranking]) {
 // Counter handles CountWords.
 type Counter struct {
 	tokenizer Tokenizer
-	heard     func(part int, err error) // of every attempt, how it ended
+	heard     Heard
 }
+
+// Heard is called at the end of every attempt to count a part. It must be safe for concurrent use.
+type Heard func(part int, err error)
+
+// NewCounter is the constructor given to runtime.Provide: fx injects its dependencies.
+func NewCounter(x Tokenizer, heard Heard) *Counter { return &Counter{tokenizer: x, heard: heard} }
 
 // Handle counts the words of a part.
 func (c *Counter) Handle(ctx context.Context, t *handler.Task, in Part) (Count, error) {

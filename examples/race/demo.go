@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc"
+	"go.uber.org/fx"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -106,13 +106,9 @@ func (m *meet) run(outer context.Context) error {
 
 // work is the worker.
 func (m *meet) work(ctx context.Context) error {
-	racer := &Racer{pace: m.pace, stopped: m.stopped}
-	worker, err := runtime.New(runtime.Config{URL: m.url, Logger: m.log, DrainTimeout: 3 * time.Second},
-		handler.Bind(Ask, racer.Handle), handler.Bind(Publish, first))
-	if err != nil {
-		return err
-	}
-	return worker.Run(ctx)
+	return runtime.Run(ctx, runtime.Config{URL: m.url, Logger: m.log, DrainTimeout: 3 * time.Second},
+		runtime.Provide(Ask, NewRacer), runtime.Handle(Publish, first),
+		fx.Supply(m.options), fx.Supply(Stopped(m.stopped)))
 }
 
 // stopped is told by the handler of a loser how far it was, and why its context ended.

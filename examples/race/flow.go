@@ -64,10 +64,16 @@ func race(question string, tokens int) (f *flow.Flow, racers []*flow.Node[Answer
 
 // Racer handles Ask.
 type Racer struct {
-	pace time.Duration
-	// stopped is told of every answer that was not finished: after how many tokens, and why.
-	stopped func(id flowfabric.ExecutionID, tokens int, cause error)
+	pace    time.Duration
+	stopped Stopped
 }
+
+// Stopped is called for every answer that was not finished: after how many tokens, and why. It must be safe for
+// concurrent use.
+type Stopped func(id flowfabric.ExecutionID, tokens int, cause error)
+
+// NewRacer is the constructor given to runtime.Provide: fx injects its dependencies.
+func NewRacer(o options, stopped Stopped) *Racer { return &Racer{pace: o.pace, stopped: stopped} }
 
 const frameToken = "token"
 

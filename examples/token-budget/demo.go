@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc"
+	"go.uber.org/fx"
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/embedded"
-	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 )
@@ -95,14 +95,8 @@ func (d *show) run(outer context.Context) error {
 
 // fleet is one worker that serves both tenants; there may be hundreds of them.
 func (d *show) fleet(ctx context.Context) error {
-	generator := &Generator{pace: d.pace}
-	worker, err := runtime.New(runtime.Config{URL: d.url, Logger: d.log, Namespaces: []string{d.acme.id, d.globex.id},
-		DrainTimeout: -1},
-		handler.Bind(Generate, generator.Handle))
-	if err != nil {
-		return err
-	}
-	return worker.Run(ctx)
+	return runtime.Run(ctx, runtime.Config{URL: d.url, Logger: d.log, Namespaces: []string{d.acme.id, d.globex.id},
+		DrainTimeout: -1}, runtime.Provide(Generate, NewGenerator), fx.Supply(Model{Pace: d.pace}))
 }
 
 // story is what is to be seen.

@@ -136,7 +136,7 @@ func TestBadFlags(t *testing.T) {
 func TestHandler(t *testing.T) {
 	budget := admission.Budget{Name: "b", OnHard: admission.HardFail,
 		Limits: map[string]admission.Limit{dimension: {Hard: 7}}}
-	g := &Generator{pace: time.Second}
+	g := NewGenerator(Model{Pace: time.Second})
 	r := fftest.Run(t, Generate, g.Handle, Prompt{Book: "alice", Tokens: 20}, fftest.Budgets(budget))
 	r.WantFailure("budget_exceeded")
 	if got := r.Spent["b"][dimension]; got != 7 {

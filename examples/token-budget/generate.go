@@ -33,13 +33,15 @@ const (
 	maxTokens  = 200
 )
 
-// Generator handles Generate.
-type Generator struct{ pace time.Duration }
+// Generator handles Generate. Its model comes from fx.
+type Generator struct{ model Model }
+
+// NewGenerator is the constructor given to runtime.Provide.
+func NewGenerator(model Model) *Generator { return &Generator{model: model} }
 
 // Handle streams an answer. Every token is spent before it is shown, so nobody sees one that is not paid for. It
-// knows nothing of budgets, not even whether there are any: those of the tenant come with the namespace. When one
-// refuses, it says by itself what follows: with OnHard "fail" this context ends, and the execution fails, whatever is
-// returned here.
+// knows nothing of budgets: those of the tenant come with the namespace. The OnHard of a budget decides what happens
+// next: with "fail" this context ends, and the execution fails, whatever is returned here.
 func (g *Generator) Handle(ctx context.Context, t *handler.Task, in Prompt) (Answer, error) {
 	tokens, err := in.tokens()
 	if err != nil {
@@ -47,7 +49,7 @@ func (g *Generator) Handle(ctx context.Context, t *handler.Task, in Prompt) (Ans
 	}
 	answer := Answer{}
 	for _, token := range tokens {
-		if err := g.think(ctx); err != nil {
+		if err := g.model.think(ctx); err != nil {
 			return answer, err
 		}
 		if err := t.Spend(ctx, dimension, 1); err != nil {
@@ -62,10 +64,15 @@ func (g *Generator) Handle(ctx context.Context, t *handler.Task, in Prompt) (Ans
 	return answer, nil
 }
 
+// Model stands for a language model.
+type Model struct {
+	Pace time.Duration // how long it takes for a token
+}
+
 // think takes the time that a model takes.
-func (g *Generator) think(ctx context.Context) error {
+func (m Model) think(ctx context.Context) error {
 	select {
-	case <-time.After(g.pace):
+	case <-time.After(m.Pace):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
