@@ -48,7 +48,8 @@ func (t *Task) Flush(ctx context.Context) error {
 // the attempt goes on, so a handler finds what its earlier runs wrote. That includes frames of a step that was not
 // recorded before a drain or delay, which the next run writes again: both come, and nothing here tells them apart
 // (Frame.Run is 0). So take the text of what was done from the values of the steps, not from the stream; readers
-// outside a handler are told which frames are repeated, see stream.Kept. An error is yielded once, as the last item.
+// outside a handler are told which frames are repeated, see [stream.Transcript]. An error is yielded once, as the last
+// item.
 func (t *Task) Stream(ctx context.Context) iter.Seq2[stream.Frame, error] {
 	return func(yield func(stream.Frame, error) bool) {
 		if t.cfg.Reader == nil || t.cfg.Frames == nil {

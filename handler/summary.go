@@ -16,7 +16,7 @@ import (
 // for state of which only the latest counts (progress, counters, what is being worked on). Tails see the patch as a
 // frame of type summary and stream.ModeSummary. patch is a struct or map, or JSON text as json.RawMessage or []byte;
 // it must encode to an object of at most 16 levels and 64 KiB. RFC 7396 rules: a null deletes the member, an object
-// is merged, anything else replaces what was there. A null is stored by the string stream.SummaryNull. Numbers keep
+// is merged, anything else replaces what was there. A null is stored by the string "__ff_null__". Numbers keep
 // all their digits.
 //
 // Like [Task.Frame] it returns when the patch is queued, in order with the frames; patches that wait together may be

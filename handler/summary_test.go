@@ -11,6 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
+	"github.com/flowfabric/flowfabric-go/internal/mergepatch"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/taskhook"
 	"github.com/flowfabric/flowfabric-go/stream"
@@ -28,12 +29,12 @@ func TestTaskSummary(t *testing.T) {
 		Rows *int   `json:"rows"`
 	}
 	for want, patch := range map[string]any{
-		`{"name":"a<b","rows":null}` + "\n":            stage{Name: "a<b"},
-		`{"ms":1713100800150123}` + "\n":               map[string]any{"ms": int64(1713100800150123)},
-		`{"n":12345678901234567890}` + "\n":            map[string]any{"n": json.Number("12345678901234567890")},
-		` { "raw" : [ ] } `:                            json.RawMessage(` { "raw" : [ ] } `),
-		`{"bytes":1}`:                                  []byte(`{"bytes":1}`),
-		`{"gone":"` + stream.SummaryNull + `"}` + "\n": map[string]string{"gone": stream.SummaryNull},
+		`{"name":"a<b","rows":null}` + "\n":         stage{Name: "a<b"},
+		`{"ms":1713100800150123}` + "\n":            map[string]any{"ms": int64(1713100800150123)},
+		`{"n":12345678901234567890}` + "\n":         map[string]any{"n": json.Number("12345678901234567890")},
+		` { "raw" : [ ] } `:                         json.RawMessage(` { "raw" : [ ] } `),
+		`{"bytes":1}`:                               []byte(`{"bytes":1}`),
+		`{"gone":"` + mergepatch.Null + `"}` + "\n": map[string]string{"gone": mergepatch.Null},
 	} {
 		frames.frames = nil
 		if err := task.Summary(ctx, patch); err != nil {

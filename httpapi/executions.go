@@ -331,7 +331,7 @@ func (c *call) frames(id flowfabric.ExecutionID) (out framePage, err error) {
 	in := stream.Range{Limit: n}
 	for name, at := range map[string]*stream.Cursor{"after": &in.After, "until": &in.Until} {
 		if text := q.text(name); text != "" {
-			if *at, err = stream.ParseCursor(text); err != nil {
+			if at.UnmarshalText([]byte(text)) != nil {
 				q.wrong(name, "it is no cursor")
 			}
 		}

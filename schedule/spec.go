@@ -21,15 +21,14 @@ const (
 )
 
 // Spec is a rule of recurrence. Build it with [Cron] or [Every]; what is wrong with it is remembered and told by
-// [Spec.Err]. It never changes and may be used concurrently. The zero value is not valid.
+// [Spec.Err]. It must not be changed, and may then be used concurrently. The zero value is not valid.
 type Spec struct {
-	expression string
-	zone       string
-	every      time.Duration
-	anchor     time.Time
+	Expression, Zone string        // what [Cron] got
+	Interval         time.Duration // what [Every] got
+	Anchor           time.Time     // what [Every] got, in UTC and whole milliseconds
 
 	wall *wall // of a valid cron expression
-	err  error
+	err  error // of another one
 }
 
 // Cron recurs by a cron expression of five fields (minute, hour, day of month, month, day of week), or of six with
@@ -40,7 +39,7 @@ type Spec struct {
 // zone is a name of the time zone database such as "Europe/Berlin"; "" is UTC. For clock changes see the
 // package comment.
 func Cron(expression, zone string) Spec {
-	s := Spec{expression: expression, zone: zone}
+	s := Spec{Expression: expression, Zone: zone}
 	s.wall, s.err = parse(expression, zone)
 	return s
 }
@@ -52,23 +51,23 @@ func Every(interval time.Duration, anchor time.Time) Spec {
 	if anchor.IsZero() {
 		anchor = time.UnixMilli(0)
 	}
-	s := Spec{every: interval, anchor: anchor.UTC().Truncate(time.Millisecond)}
-	switch {
-	case interval < minInterval || interval > maxInterval || interval%time.Millisecond != 0:
-		s.err = fmt.Errorf("%w: schedule: interval %s, want 1 s to 10 years in whole milliseconds",
-			flowfabric.ErrInvalidInput, interval)
-	case anchor.UnixMilli() < 0 || anchor.Year() > 9999:
-		s.err = fmt.Errorf("%w: schedule: anchor %s, want 1970 to 9999", flowfabric.ErrInvalidInput, anchor)
-	}
-	return s
+	return Spec{Interval: interval, Anchor: anchor.UTC().Truncate(time.Millisecond)}
 }
 
 // Err is what is wrong with the spec, or nil. It wraps flowfabric.ErrInvalidInput and names the field.
 func (s Spec) Err() error {
-	if s.err == nil && s.wall == nil && s.every == 0 {
+	switch {
+	case s.err != nil || s.wall != nil:
+		return s.err
+	case s.Anchor.IsZero():
 		return fmt.Errorf("%w: schedule: the spec is empty, use Cron or Every", flowfabric.ErrInvalidInput)
+	case s.Interval < minInterval || s.Interval > maxInterval || s.Interval%time.Millisecond != 0:
+		return fmt.Errorf("%w: schedule: interval %s, want 1 s to 10 years in whole milliseconds",
+			flowfabric.ErrInvalidInput, s.Interval)
+	case s.Anchor.UnixMilli() < 0 || s.Anchor.Year() > 9999:
+		return fmt.Errorf("%w: schedule: anchor %s, want 1970 to 9999", flowfabric.ErrInvalidInput, s.Anchor)
 	}
-	return s.err
+	return nil
 }
 
 // Next is the first instant after t, in UTC; the zero time when there is none within 40 years, or the spec is not
@@ -80,7 +79,7 @@ func (s Spec) Next(t time.Time) time.Time {
 	case s.wall != nil:
 		return s.wall.next(t)
 	}
-	ms, first, step := t.UnixMilli(), s.anchor.UnixMilli(), s.every.Milliseconds()
+	ms, first, step := t.UnixMilli(), s.Anchor.UnixMilli(), s.Interval.Milliseconds()
 	n := (ms - first) / step
 	if (ms-first)%step < 0 { // division rounds towards zero
 		n--
@@ -103,21 +102,14 @@ func (s Spec) Upcoming(t time.Time, n int) []time.Time {
 
 // String is the spec for people: "0 9 * * MON-FRI (Europe/Berlin)", "every 1h0m0s from 1970-01-01T00:00:00Z".
 func (s Spec) String() string {
-	if s.every != 0 {
-		return fmt.Sprintf("every %s from %s", s.every, s.anchor.Format(time.RFC3339))
+	if s.Interval != 0 {
+		return fmt.Sprintf("every %s from %s", s.Interval, s.Anchor.Format(time.RFC3339))
 	}
-	if s.zone == "" {
-		return s.expression + " (UTC)"
+	if s.Zone == "" {
+		return s.Expression + " (UTC)"
 	}
-	return s.expression + " (" + s.zone + ")"
+	return s.Expression + " (" + s.Zone + ")"
 }
-
-// Expression and Zone are what [Cron] got; "" for [Every]. Interval and Anchor are those of [Every], in whole
-// milliseconds; zero for [Cron].
-func (s Spec) Expression() string      { return s.expression }
-func (s Spec) Zone() string            { return s.zone }
-func (s Spec) Interval() time.Duration { return s.every }
-func (s Spec) Anchor() time.Time       { return s.anchor }
 
 // fields in the order of an expression with seconds.
 var fields = [...]string{"second", "minute", "hour", "day of month", "month", "day of week"}

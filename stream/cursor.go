@@ -16,21 +16,6 @@ type Cursor struct {
 	Seq uint64 // place within the millisecond
 }
 
-// ParseCursor reads "<ms>-<seq>", or "<ms>" for "<ms>-0", both of ASCII digits and at most 2^64−1. The error wraps
-// [flowfabric.ErrInvalidInput].
-func ParseCursor(text string) (Cursor, error) {
-	ms, seq, entry := strings.Cut(text, "-")
-	var c Cursor
-	var ok bool
-	if c.Ms, ok = digits(ms); ok && entry {
-		c.Seq, ok = digits(seq)
-	}
-	if !ok {
-		return Cursor{}, fmt.Errorf("%w: cursor %.60q, want <ms> or <ms>-<seq>", flowfabric.ErrInvalidInput, text)
-	}
-	return c, nil
-}
-
 // digits reads a number; ParseUint alone would do but for a sign and the cost of its error.
 func digits(s string) (uint64, bool) {
 	for i := range len(s) {
@@ -61,11 +46,18 @@ func (c Cursor) Compare(o Cursor) int {
 // MarshalText implements encoding.TextMarshaler.
 func (c Cursor) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler with the rules of [ParseCursor].
+// UnmarshalText reads "<ms>-<seq>", or "<ms>" for "<ms>-0", both of ASCII digits and at most 2^64−1. The error wraps
+// [flowfabric.ErrInvalidInput] and leaves c as it is.
 func (c *Cursor) UnmarshalText(text []byte) error {
-	parsed, err := ParseCursor(string(text))
-	if err == nil {
-		*c = parsed
+	ms, seq, entry := strings.Cut(string(text), "-")
+	var read Cursor
+	var ok bool
+	if read.Ms, ok = digits(ms); ok && entry {
+		read.Seq, ok = digits(seq)
 	}
-	return err
+	if !ok {
+		return fmt.Errorf("%w: cursor %.60q, want <ms> or <ms>-<seq>", flowfabric.ErrInvalidInput, text)
+	}
+	*c = read
+	return nil
 }

@@ -17,7 +17,7 @@
 //
 // A drain, a delay or a wait keeps the attempt, but its handler starts again from the top: a new run. It repeats the
 // frames of steps that were not recorded. Readers are told before the first frame of each such run, by a
-// [Resumption], which frames it repeats; a reader that shows one text drops those ([Kept]).
+// [Resumption], which frames it repeats; a reader that shows one text drops those ([Transcript]).
 //
 // A retry, or a reclaim after a crash, is a new attempt with a stream of its own. It does not send the frames of
 // recorded steps again: its TailAttempt names, in Reused, the frames of earlier attempts that stay.

@@ -132,15 +132,3 @@ func (m *FrameMode) UnmarshalText(name []byte) error {
 	*m = FrameMode(i)
 	return nil
 }
-
-// Kept returns the frames that no later run repeats. Both arguments are of one attempt and in order: all frames that
-// were read, and all runs that were told of. It shares no memory with frames.
-func Kept(frames []Frame, resumed []Resumption) []Frame {
-	kept := make([]Frame, 0, len(frames))
-	for _, f := range frames {
-		if !slices.ContainsFunc(resumed, func(r Resumption) bool { return r.Repeats(f) }) {
-			kept = append(kept, f)
-		}
-	}
-	return kept
-}

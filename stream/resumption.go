@@ -22,7 +22,7 @@ type Resumption struct {
 	Recorded uint64 `json:"recorded" jsonschema:"sequence of the last recorded frame: those after it are repeated"`
 }
 
-// Repeats tells whether f is a frame of an earlier run that no recorded step covers.
-func (r Resumption) Repeats(f Frame) bool {
+// repeats tells whether f is a frame of an earlier run that no recorded step covers.
+func (r Resumption) repeats(f Frame) bool {
 	return f.ID.Compare(r.First) < 0 && f.Sequence > r.Recorded
 }

@@ -19,18 +19,13 @@ type Summary struct {
 	StreamBytes uint64 `json:"stream_bytes" jsonschema:"payload bytes of all frames that the attempt appended so far, also of trimmed ones"`
 }
 
-// Words of a delta that say what a merge patch cannot.
-const (
-	// SummaryNull as a member of a delta stores a JSON null; a null itself deletes the member.
-	SummaryNull = mergepatch.Null
-	// SummaryText as the beginning of a member's string stores the rest of it as it is: the text "__ff_null__" is
-	// stored by "__ff_text__" followed by it. Elements of arrays are always stored as they are.
-	SummaryText = mergepatch.Text
-)
-
 // MergeSummary applies a delta, the payload of a frame of [ModeSummary], to a document and returns the new one, as
-// the attempt's writer does: an RFC 7396 merge patch on objects, in which [SummaryNull] stands for a stored null. An
-// empty document is {}. Numbers keep their digits; members come out in order of their keys.
+// the attempt's writer does: an RFC 7396 merge patch on objects. An empty document is {}. Numbers keep their digits;
+// members come out in order of their keys.
+//
+// A null deletes a member. The string "__ff_null__" as a member stores a JSON null. A string that begins with
+// "__ff_text__" stores the rest of it as it is, also the rest "__ff_null__". Elements of arrays are always stored as
+// they are.
 //
 // A tail that knows the document of version n and gets the delta of version n+1 has the document of n+1.
 //

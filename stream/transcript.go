@@ -33,7 +33,7 @@ func (t *Transcript) Add(e TailEvent) (dropped bool) {
 		}
 	case TailResumed:
 		if i := t.of(e.Attempt); i >= 0 {
-			dropped = t.keep(i, func(f Frame) bool { return !e.Resumed.Repeats(f) })
+			dropped = t.keep(i, func(f Frame) bool { return !e.Resumed.repeats(f) })
 		}
 	case TailFrame:
 		i := t.of(e.Attempt)

@@ -158,11 +158,11 @@ func Encode(d schedule.Definition) ([]byte, error) {
 		return nil, err
 	}
 	out := stored{Version: plain, Runs: d.Runs, JitterMs: time.Duration(d.Jitter).Milliseconds(), Owner: d.Owner,
-		Cron: s.Expression(),
-		Zone: s.Zone(), EveryMs: s.Interval().Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
+		Cron: s.Expression,
+		Zone: s.Zone, EveryMs: s.Interval.Milliseconds(), CatchUp: d.CatchUp, Overlap: d.Overlap,
 		Item: storedItem{Item: x, Packed: valid.PackPolicy(x.Policy), Digest: x.Digest}}
-	if s.Interval() != 0 {
-		out.AnchorMs = s.Anchor().UnixMilli()
+	if s.Interval != 0 {
+		out.AnchorMs = s.Anchor.UnixMilli()
 	}
 	if !d.Until.IsZero() {
 		out.UntilMs = d.Until.UnixMilli()

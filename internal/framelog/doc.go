@@ -30,7 +30,8 @@
 //
 // A drain, a delay and a wait keep the attempt, but its handler begins again: a new run, which appends the frames of
 // a step that was not recorded once more. Reads and tails tell of each run before its first frame, why it began and
-// which frames before it were recorded ([stream.Resumption]); a reader drops the others ([stream.Kept]). The end of
+// which frames before it were recorded ([stream.Resumption]); a reader drops the others
+// ([stream.Transcript]). The end of
 // an attempt says the same for the next one.
 //
 // # Following: what can go wrong, and what follows

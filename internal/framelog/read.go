@@ -36,7 +36,7 @@ type Page struct {
 	Frames []stream.Frame
 	// Resumed has each run that began between After and Next, in order. Its first frame is one of Frames, unless that
 	// was trimmed, has expired or is not shown; the frames that it repeats may be on earlier pages. See
-	// [stream.Kept].
+	// [stream.Transcript].
 	Resumed []stream.Resumption
 	// Next is the last entry examined: the After of the next page. Without frames it is where the page began, or the
 	// last of the entries that are not shown or not stored any more.

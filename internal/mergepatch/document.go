@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// The words of a delta that stand for what a merge patch cannot say, see stream.SummaryNull and stream.SummaryText.
+// The words of a delta that stand for what a merge patch cannot say, see stream.MergeSummary.
 const (
 	Null = "__ff_null__"
 	Text = "__ff_text__"
