@@ -86,7 +86,7 @@ rest-raced:
 
 MODULE := github.com/flowfabric/flowfabric-go
 # Packages whose goroutines work together.
-RACED := runtime|client|admin|httpapi|embedded|handler(/.*)?|stream|suspend|approval|internal/(admit|coalesce|engine|framelog|functions|gateway|inproc|keeper|maintain|offer|partmetrics|tokenkeys|waits)
+RACED := runtime|client|admin|lease|httpapi|embedded|handler(/.*)?|stream|suspend|approval|internal/(admit|coalesce|engine|framelog|functions|gateway|inproc|keeper|maintain|offer|partmetrics|session|source|tokenkeys|waits)
 # What kills, stops and divides servers and processes.
 LATE := internal/(cluster|crash|mutants|sentinel|testserver|toxic)
 # Of the suite: all of it on Redis; on the embedded server what an interpreter and a store of its own can do differently (numbers, patterns, ranges,

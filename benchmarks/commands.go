@@ -12,7 +12,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/benchmarks/gateway"
 	"github.com/flowfabric/flowfabric-go/benchmarks/report"
 	"github.com/flowfabric/flowfabric-go/benchmarks/steady"
-	"github.com/flowfabric/flowfabric-go/benchmarks/tenants"
 )
 
 // commands are what the program does besides measuring.
@@ -20,7 +19,6 @@ var commands = map[string]func(ctx context.Context, args []string, out, progress
 	"report":  writeReport,
 	"guard":   guardRatios,
 	"http":    measureHTTP,
-	"tenants": measureTenants,
 	"scale":   predictScale,
 	"batches": measureBatches,
 	"steady":  loadForHours,
@@ -122,19 +120,6 @@ func loadForHours(ctx context.Context, args []string, out, progress io.Writer) e
 			o.For, o.Every, o.Rest, o.Keep, o.Twins)
 	}
 	return steady.Run(ctx, o, out)
-}
-
-func measureTenants(ctx context.Context, args []string, out, progress io.Writer) error {
-	o := tenants.Options{Spaces: []int{1, 100, 10_000, 100_000}, Keys: []int{0, 1, 1_000, 100_000, 1_000_000}}
-	if _, err := command("tenants", "[-server redis-server] [-work 100000] [-claimed 20000]", args, progress,
-		func(f *flag.FlagSet) {
-			f.StringVar(&o.Server, "server", "redis-server", "program to start")
-			f.IntVar(&o.Work, "work", 100_000, "executions that wait")
-			f.IntVar(&o.Claimed, "claimed", 20_000, "how many of them are claimed and completed")
-		}); err != nil {
-		return err
-	}
-	return tenants.Run(ctx, o, out)
 }
 
 func measureHTTP(ctx context.Context, args []string, out, progress io.Writer) error {
