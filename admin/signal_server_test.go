@@ -16,7 +16,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -168,7 +167,7 @@ func TestRotationUnderALongWait(t *testing.T) {
 	if err != nil || fresh == forever || fresh.Waitpoint() != forever.Waitpoint() {
 		t.Fatalf("%v, %v", fresh, err)
 	}
-	if d, err := b.Client.Signal(b.Ctx, fresh, true); err != nil || d.Effect != waithook.EffectSatisfied {
+	if d, err := b.Client.Signal(b.Ctx, fresh, true); err != nil || d.Effect != suspend.EffectSatisfied {
 		t.Errorf("%+v, %v", d, err)
 	}
 	events, err := admin.New(b.Client).History(b.Ctx, endless.ID()) // S16

@@ -18,7 +18,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -234,9 +233,9 @@ func TestTextsAreComplete(t *testing.T) {
 	see(postForm(h, form("choice", "approve", "by", "a\nb"), "text/html"))
 	see(postForm(h, form("choice", "approve"), "text/html"))
 	see(postForm(h, form("choice", "reject"), "text/html"))
-	d.known[pageKey] = suspend.Delivered{Signal: uuid.New(), Effect: waithook.EffectSatisfied}
+	d.known[pageKey] = suspend.Delivered{Signal: uuid.New(), Effect: suspend.EffectSatisfied}
 	see(postForm(h, form("choice", "reject"), "text/html"))
-	see(postForm(with(&desk{effect: waithook.EffectUnmatched}), form("choice", "reject"), "text/html"))
+	see(postForm(with(&desk{effect: suspend.EffectUnmatched}), form("choice", "reject"), "text/html"))
 	see(postJSON(h, asJSON(t, "token", token.Reveal(), "payload", 1), "Accept", "text/html"))
 	for _, code := range []string{"token_expired", "waitpoint_closed", "signal_limit_exceeded", "payload_too_large",
 		"corrupt", "transport"} {

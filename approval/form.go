@@ -14,7 +14,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -92,8 +91,8 @@ func (x *exchange) decide(t suspend.Token, p page, s suspend.SentSignal) *reply 
 }
 
 // ignored tells an effect by which nothing was decided.
-func ignored(effect string) bool {
-	return effect == waithook.EffectNone || effect == waithook.EffectUnmatched
+func ignored(effect suspend.Effect) bool {
+	return effect == suspend.EffectNone || effect == suspend.EffectUnmatched
 }
 
 // problem says, in a language, what is wrong.

@@ -23,14 +23,13 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // desk takes signals: it answers with err, or remembers keys as a server does.
 type desk struct {
 	err    error
-	effect string
+	effect suspend.Effect
 	sent   []suspend.SentSignal
 	known  map[string]suspend.Delivered
 }
@@ -50,7 +49,7 @@ func (d *desk) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, _ uuid
 	}
 	out := suspend.Delivered{Signal: s.ID, Effect: d.effect, Open: true}
 	if out.Effect == "" {
-		out.Effect = waithook.EffectSatisfied
+		out.Effect = suspend.EffectSatisfied
 	}
 	if d.known == nil {
 		d.known = map[string]suspend.Delivered{}
@@ -655,7 +654,7 @@ func TestTheSecondDecision(t *testing.T) {
 			t.Errorf("%s: %s", what, page)
 		}
 	}
-	d.known[pageKey] = suspend.Delivered{Signal: uuid.New(), Effect: waithook.EffectSatisfied}
+	d.known[pageKey] = suspend.Delivered{Signal: uuid.New(), Effect: suspend.EffectSatisfied}
 	if page := click(two, "reject"); !strings.Contains(page, "An answer was already recorded. It stands") {
 		t.Errorf("a decision that nobody here knows: %s", page)
 	}
@@ -673,7 +672,7 @@ func TestTheSecondDecision(t *testing.T) {
 
 // An answer that the wait does not accept must not keep out the one that it does.
 func TestADecisionThatIsIgnored(t *testing.T) {
-	token, d := aToken(t), &desk{effect: waithook.EffectUnmatched}
+	token, d := aToken(t), &desk{effect: suspend.EffectUnmatched}
 	h := newHandler(d)
 	click := func(choice string) string {
 		return postForm(h, url.Values{"token": {token.Reveal()}, "choice": {choice}}, "text/html").body
@@ -682,7 +681,7 @@ func TestADecisionThatIsIgnored(t *testing.T) {
 		!strings.Contains(page, "“Reject” was received, but it is not among the answers that are waited for.") {
 		t.Errorf("%s", page)
 	}
-	d.effect = waithook.EffectSatisfied
+	d.effect = suspend.EffectSatisfied
 	if page := click("approve"); !strings.Contains(page, "Your answer “Approve” was recorded.") {
 		t.Errorf("%s", page)
 	}

@@ -24,16 +24,16 @@ type reply struct {
 
 // jsonReply is an answer for programs.
 type jsonReply struct {
-	Status  string       `json:"status"`            // question, answered, delivered, duplicate, closed or error
-	Error   string       `json:"error,omitempty"`   // a code
-	Message string       `json:"message,omitempty"` // for whoever reads it
-	Signal  string       `json:"signal,omitempty"`  // the id of the signal that stands
-	Effect  string       `json:"effect,omitempty"`  // and what became of it
-	Open    *bool        `json:"open,omitempty"`    // the waitpoint takes more signals
-	Title   string       `json:"title,omitempty"`
-	Text    string       `json:"text,omitempty"`
-	Choices []jsonChoice `json:"choices,omitempty"`
-	Answer  *jsonAnswer  `json:"answer,omitempty"` // that stands
+	Status  string         `json:"status"`            // question, answered, delivered, duplicate, closed or error
+	Error   string         `json:"error,omitempty"`   // a code
+	Message string         `json:"message,omitempty"` // for whoever reads it
+	Signal  string         `json:"signal,omitempty"`  // the id of the signal that stands
+	Effect  suspend.Effect `json:"effect,omitempty"`  // and what became of it
+	Open    *bool          `json:"open,omitempty"`    // the waitpoint takes more signals
+	Title   string         `json:"title,omitempty"`
+	Text    string         `json:"text,omitempty"`
+	Choices []jsonChoice   `json:"choices,omitempty"`
+	Answer  *jsonAnswer    `json:"answer,omitempty"` // that stands
 }
 
 type jsonChoice struct {

@@ -17,7 +17,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/link"
 	"github.com/flowfabric/flowfabric-go/internal/option"
 	"github.com/flowfabric/flowfabric-go/internal/tracing"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -197,7 +196,7 @@ func (e *Execution[Out]) Approve(ctx context.Context, waitpoint string, payload 
 	}
 	s, err := newSignal(c, payload, signals)
 	if err == nil {
-		s.SourceType, s.Source = waithook.SourceOperator, cmp.Or(string(by), c.cfg.Creator)
+		s.Source = cmp.Or(string(by), c.cfg.Creator)
 		err = errors.Join(link.CheckNamed(s.Source, limits.MaxSignalSource), s.Validate())
 	}
 	switch {

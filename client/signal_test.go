@@ -16,7 +16,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -30,12 +29,12 @@ type (
 
 func (f *fakeStore) DeliverSignal(_ context.Context, _ flowfabric.ExecutionID, waitpoint uuid.UUID, digest string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
-	return suspend.Delivered{Effect: waithook.EffectNone}, f.ask(delivery{waitpoint.String() + " " + digest, s})
+	return suspend.Delivered{Effect: suspend.EffectNone}, f.ask(delivery{waitpoint.String() + " " + digest, s})
 }
 
 func (f *fakeStore) ApproveWaitpoint(_ context.Context, _ flowfabric.ExecutionID, waitpoint string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
-	return suspend.Delivered{Effect: waithook.EffectNone}, f.ask(delivery{waitpoint, s})
+	return suspend.Delivered{Effect: suspend.EffectNone}, f.ask(delivery{waitpoint, s})
 }
 
 func (f *fakeStore) ReadSuspension(context.Context, flowfabric.ExecutionID) (suspend.Record, error) {

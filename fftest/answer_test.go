@@ -119,7 +119,7 @@ func TestResume(t *testing.T) {
 
 	r = fftest.Run(t, greet, fftest.Answered(func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 		got, err := task.Wait(ctx, "approve", suspend.Operator())
-		return got.Cause + " " + got.By, err
+		return string(got.Cause) + " " + got.By, err
 	}, fftest.Resume(flowfabric.By("bob")).After(time.Hour)), "")
 	r.WantResult("operator bob")
 	r.WantSuspended(time.Hour, time.Hour+time.Second)

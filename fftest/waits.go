@@ -10,7 +10,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -21,9 +20,8 @@ type Wait struct {
 	Reason string        // one of the suspend.Reason constants; "" if signals came before
 	Began  time.Time     // virtual
 	Lasted time.Duration // virtual; 0 if signals came before
-	// Cause is what ended it: signal, message, children, operator, timeout or already_satisfied, else "cancelled"
-	// or "deadline".
-	Cause string
+	// Cause is what ended it: one of the suspend.Cause constants.
+	Cause suspend.Cause
 	// Answer is what the handler was told; nil if it was told nothing, or by a wait without name that another has
 	// followed.
 	Answer *suspend.Result
@@ -55,7 +53,7 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 		case e.Kind == timeline.EventSuspended:
 			waits = append(waits, Wait{Name: e.Reason, Reason: e.Detail, Began: e.At})
 		case e.Kind == timeline.EventResumed && w != nil:
-			w.Lasted, w.Cause = e.At.Sub(w.Began), e.Detail
+			w.Lasted, w.Cause = e.At.Sub(w.Began), suspend.Cause(e.Detail)
 			w.Answer = take(&answers, w.Name, e.At)
 		}
 	}
@@ -74,7 +72,7 @@ func (x *Execution[Out]) waited(ctx context.Context, s flowfabric.Snapshot, stor
 
 // answers are those that are kept, and what ended the last suspension.
 func (x *Execution[Out]) answers(ctx context.Context,
-	stored map[string]string) (all []suspend.Result, end string, err error) {
+	stored map[string]string) (all []suspend.Result, end suspend.Cause, err error) {
 	u, err := x.env.client.Execution(x.ID()).Suspension(ctx)
 	if err != nil {
 		return nil, "", err
@@ -126,9 +124,9 @@ func (r *Report[Out]) WantWaits(names ...string) {
 }
 
 // WantCauses demands that this is what ended the execution's waits, in their order: see Wait.Cause.
-func (r *Report[Out]) WantCauses(causes ...string) {
+func (r *Report[Out]) WantCauses(causes ...suspend.Cause) {
 	r.t.Helper()
-	var got []string
+	var got []suspend.Cause
 	for _, w := range r.Waits {
 		got = append(got, w.Cause)
 	}
@@ -195,14 +193,14 @@ func compareMessages[Out any](base, r *Report[Out]) {
 
 // came is the cause, whether it came before the wait or not, which is a matter of time.
 func (w Wait) came() string {
-	early := w.Cause == waithook.CauseAlreadySatisfied
+	early := w.Cause == suspend.CauseAlreadySatisfied
 	switch {
 	case early && (w.Answer == nil || len(w.Answer.Signals) > 0):
-		return waithook.CauseSignal
-	case early || w.Cause == waithook.CauseChildren || w.Cause == waithook.CauseMessage:
+		return string(suspend.CauseSignal)
+	case early || w.Cause == suspend.CauseChildren || w.Cause == suspend.CauseMessage:
 		return "without a signal"
 	}
-	return w.Cause
+	return string(w.Cause)
 }
 
 // tellings are what the handler learned of its waits, in their order.

@@ -92,7 +92,7 @@ func (t *Task) wait(ctx context.Context, name string, cond suspend.Condition,
 
 // late is the error of a wait that a timeout ended.
 func late(name string, r suspend.Result) error {
-	if r.Cause == waithook.CauseTimeout {
+	if r.Cause == suspend.CauseTimeout {
 		return fmt.Errorf("wait %s: %w", name, flowfabric.ErrWaitTimeout)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
+	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -44,8 +45,8 @@ func (t *Task) receive(ctx context.Context, mailbox string, o waitOptions) (m su
 	if err != nil {
 		return suspend.Message{}, err
 	}
-	why := ""
-	if answer != nil && (answer.Cause == waithook.CauseTimeout || answer.Cause == waithook.CauseOperator) {
+	var why suspend.Cause
+	if answer != nil && (answer.Cause == suspend.CauseTimeout || answer.Cause == suspend.CauseOperator) {
 		why = answer.Cause
 	}
 	messages, why, err := t.ownWaits().Take(ctx, name, mailbox, 1, why)
@@ -54,9 +55,9 @@ func (t *Task) receive(ctx context.Context, mailbox string, o waitOptions) (m su
 		return suspend.Message{}, err
 	case len(messages) > 0:
 		return messages[0], nil
-	case why == waithook.CauseTimeout:
+	case why == suspend.CauseTimeout:
 		return suspend.Message{}, flowfabric.ErrWaitTimeout
-	case why == waithook.CauseOperator && answer != nil:
+	case why == suspend.CauseOperator && answer != nil:
 		return suspend.Message{}, fmt.Errorf("%w%s", flowfabric.ErrNoSignal, who(*answer))
 	case why != "":
 		return suspend.Message{}, flowfabric.ErrNoSignal
@@ -81,7 +82,7 @@ func (t *Task) Drain(ctx context.Context, mailbox string) (messages []suspend.Me
 	defer func() { err = denied.Last(err) }()
 	name, _, err := t.receipt(ctx, mailbox)
 	if err == nil {
-		messages, _, err = t.ownWaits().Take(ctx, name, mailbox, limits.MaxReceived, waithook.WhyLooked)
+		messages, _, err = t.ownWaits().Take(ctx, name, mailbox, limits.MaxReceived, engine.Looked)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("receive from %s: %w", mailbox, err)

@@ -49,7 +49,7 @@ func (t *Task) WaitChildren(ctx context.Context, set *flow.ChildSet, opts ...sus
 		return t.waitPlain(ctx, p)
 	}
 	r, err := t.WaitChildrenOr(ctx, set, suspend.Operator(), opts...)
-	if err == nil && r.Cause == waithook.CauseOperator {
+	if err == nil && r.Cause == suspend.CauseOperator {
 		err = fmt.Errorf("children %s: %w", r.Name, flowfabric.ErrNoSignal)
 	}
 	return err
@@ -75,7 +75,7 @@ func (t *Task) WaitChildrenOr(ctx context.Context, set *flow.ChildSet, cond susp
 		return suspend.Result{}, err
 	}
 	if len(q.Children)+len(q.Others) == 0 {
-		return suspend.Result{Name: p.Wait, Cause: waithook.CauseChildren}, nil
+		return suspend.Result{Name: p.Wait, Cause: suspend.CauseChildren}, nil
 	}
 	until, err := untilChildren(p.Wait, cond, opts)
 	if err != nil {
@@ -125,13 +125,13 @@ func (t *Task) childrenEnded(ctx context.Context, p flowplan.Children) (r suspen
 		return r, false, nil
 	}
 	if answer == nil { // it was waited for without anything else, by another version of the handler say
-		return suspend.Result{Name: p.Wait, Cause: waithook.CauseChildren}, true, nil
+		return suspend.Result{Name: p.Wait, Cause: suspend.CauseChildren}, true, nil
 	}
 	r = *answer
-	if r.Cause == waithook.CauseAlreadySatisfied && enough(p.Mode, outcomes) {
-		r.Cause = waithook.CauseChildren
+	if r.Cause == suspend.CauseAlreadySatisfied && enough(p.Mode, outcomes) {
+		r.Cause = suspend.CauseChildren
 	}
-	if r.Cause == waithook.CauseTimeout {
+	if r.Cause == suspend.CauseTimeout {
 		err = fmt.Errorf("children %s: %w", p.Wait, flowfabric.ErrWaitTimeout)
 	}
 	return r, true, err

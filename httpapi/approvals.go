@@ -10,7 +10,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admin"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -113,7 +112,7 @@ func (c *call) answered(id flowfabric.ExecutionID, which string, err error) erro
 	}
 	if list, _, failed := c.h.conn.Engine.ReadSignals(c.ctx(), id, w.ID, 0); by == "" && failed == nil {
 		for _, s := range list {
-			if s.Effect == waithook.EffectSatisfied {
+			if s.Effect == suspend.EffectSatisfied {
 				by = s.Source
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/client"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -74,7 +73,7 @@ type receiveBody struct {
 // receipt is what a receipt took, or why it took nothing.
 type receipt struct {
 	Messages []suspend.Message `json:"messages"`
-	Nothing  string            `json:"nothing,omitempty" jsonschema:"why there is none, and will be none: looked, or how the wait for one ended, timeout or operator"`
+	Nothing  suspend.Cause     `json:"nothing,omitempty" jsonschema:"why there is none, and will be none: looked, or how the wait for one ended, timeout or operator"`
 }
 
 type receiveAnswer struct {
@@ -116,7 +115,7 @@ func (c *call) receive(f flowfabric.Fence, b *receiveBody) (*receiveAnswer, erro
 	}
 	q := engine.Receiving{Name: name, Mailbox: b.Mailbox, Limit: b.Max}
 	if b.Look {
-		q.Why = waithook.WhyLooked
+		q.Why = engine.Looked
 	}
 	r, recorded, err := c.h.conn.Engine.ReceiveMessages(c.ctx(), f, q)
 	if err == nil && !recorded {
@@ -131,10 +130,10 @@ func (c *call) receive(f flowfabric.Fence, b *receiveBody) (*receiveAnswer, erro
 }
 
 // unanswered is how the wait of a receipt ended without a message, "" if it did not.
-func (c *call) unanswered(ctx context.Context, f flowfabric.Fence, name string) (string, error) {
+func (c *call) unanswered(ctx context.Context, f flowfabric.Fence, name string) (suspend.Cause, error) {
 	r, err := c.h.conn.Engine.ReadSuspension(ctx, f.Execution)
 	if err != nil || r.Result == nil || r.Result.Name != name ||
-		r.Result.Cause != waithook.CauseTimeout && r.Result.Cause != waithook.CauseOperator {
+		r.Result.Cause != suspend.CauseTimeout && r.Result.Cause != suspend.CauseOperator {
 		return "", err
 	}
 	return r.Result.Cause, nil

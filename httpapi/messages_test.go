@@ -182,11 +182,11 @@ func TestRemoteWorkerReceives(t *testing.T) {
 		if y = r.one(); len(y.Waits) != 0 {
 			t.Errorf("%+v", y.Waits)
 		}
-		if got := receive(y.Lease, wait); len(got.Messages) != 0 || got.Nothing != nothing || got.Wait {
+		if got := receive(y.Lease, wait); len(got.Messages) != 0 || string(got.Nothing) != nothing || got.Wait {
 			t.Errorf("%s: %+v", nothing, got)
 		}
 		send("user", "after "+nothing)
-		if got := receive(y.Lease, wait); len(got.Messages) != 0 || got.Nothing != nothing {
+		if got := receive(y.Lease, wait); len(got.Messages) != 0 || string(got.Nothing) != nothing {
 			t.Errorf("%s, again: %+v", nothing, got)
 		}
 		if got := receive(y.Lease, fmt.Sprintf(`"mailbox":"late","number":%d`, 1+i)); !got.Wait {

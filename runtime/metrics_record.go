@@ -79,7 +79,7 @@ func (k *served) began(kind string, claim *engine.Claim) {
 
 // goesOn records a run that follows a wait.
 func (m *metrics) goesOn(kind string, r *suspend.Result) {
-	m.resumed.WithLabelValues(kind, r.Cause).Inc()
+	m.resumed.WithLabelValues(kind, string(r.Cause)).Inc()
 }
 
 // ran records the end of a handler's run.

@@ -26,10 +26,10 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/schedule"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // observed is what a registry shows, by metric family.
@@ -151,7 +151,7 @@ func TestMetricsMove(t *testing.T) {
 	wait := w.submit("wait")
 	w.reach(wait, codes.AwaitingSignal)
 	m.reads(1, "settled_total", kind, "outcome=suspend")
-	w.signalled(wait, "go", `"on"`, waithook.EffectSatisfied)
+	w.signalled(wait, "go", `"on"`, suspend.EffectSatisfied)
 	w.reach(wait, codes.Completed)
 	m.reads(1, "resumptions_total", kind, "cause=signal")
 

@@ -14,9 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/framelog"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // told is what a tail of an execution heard: tokens, and in brackets what it said of them.
@@ -188,7 +188,7 @@ func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 			}
 			if _, err := handler.Step(ctx, task, "hand out", func(context.Context) (string, error) {
 				d, err := w.present(token, `"x"`)
-				return d.Effect, err
+				return string(d.Effect), err
 			}); err != nil {
 				return "", err
 			}
@@ -212,7 +212,7 @@ func TestSuspensionTellsWhichTokensAreRepeated(t *testing.T) {
 		id := w.submit("x")
 		tail := w.follow(id)
 		w.eventually("it waits", func() bool { return w.suspension(id).Name == "late" })
-		w.signalled(id, "late", `"x"`, waithook.EffectSatisfied)
+		w.signalled(id, "late", `"x"`, suspend.EffectSatisfied)
 		// asks and waits are said outside of steps, in every run: before a recorded step they cannot be told from its
 		// tokens.
 		tail.want("a b asks [suspended>2] asks c waits [suspended>5] asks waits d e", "a b asks c asks waits d e")

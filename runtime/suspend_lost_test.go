@@ -71,7 +71,7 @@ func TestLostRepliesOfWaits(t *testing.T) {
 				if _, err := handler.Step(ctx, task, "signal", func(ctx context.Context) (string, error) {
 					d, err := e.DeliverSignal(ctx, token.Execution(), token.Waitpoint(), token.Digest(),
 						suspend.SentSignal{Name: "s", Payload: []byte(`"a"`)})
-					return d.Effect, err
+					return string(d.Effect), err
 				}); err != nil {
 					return "", err
 				}

@@ -19,7 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/keys"
 	"github.com/flowfabric/flowfabric-go/internal/must"
 	"github.com/flowfabric/flowfabric-go/internal/testserver"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // raw is a plain connection to a server of the testserver package.
@@ -107,7 +107,7 @@ func TestManySuspended(t *testing.T) {
 	t.Logf("%d suspended; %d goroutines before, %d now", count, before, now)
 
 	for _, id := range ids {
-		w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
+		w.signalled(id, "go", `"on"`, suspend.EffectSatisfied)
 	}
 	await(codes.Completed)
 }

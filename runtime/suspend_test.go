@@ -24,7 +24,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/testwait"
 	"github.com/flowfabric/flowfabric-go/internal/timeline"
 	"github.com/flowfabric/flowfabric-go/internal/tokenkeys"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/runtime"
 	"github.com/flowfabric/flowfabric-go/stream"
 	"github.com/flowfabric/flowfabric-go/suspend"
@@ -57,7 +56,7 @@ func servers(t *testing.T, f func(w *env)) {
 }
 
 // signalled approves the waitpoint of a key and expects an effect.
-func (w *env) signalled(id flowfabric.ExecutionID, key, payload, effect string) {
+func (w *env) signalled(id flowfabric.ExecutionID, key, payload string, effect suspend.Effect) {
 	w.Helper()
 	d, err := w.engine.ApproveWaitpoint(w.ctx, id, key,
 		suspend.SentSignal{Name: "signal", Source: "anna", Payload: []byte(payload)})
@@ -145,7 +144,7 @@ func TestAwait(t *testing.T) {
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("frames %q, want %q, %v", got, want, err)
 			}
-			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), waithook.EffectSatisfied)
+			w.signalled(id, key, fmt.Sprintf(`"%d"`, i), suspend.EffectSatisfied)
 		}
 		got := w.reach(id, codes.Completed)
 		if r := w.result(id, 1); r != `"0 1 2"` || got.Attempts != 1 || got.Retries != 0 || steps.Load() != 3 {
@@ -186,7 +185,7 @@ func TestEarlySignalsKeepTheHold(t *testing.T) {
 				mu.Unlock()
 				if _, err := handler.Step(ctx, task, "hand out "+key, func(context.Context) (string, error) {
 					d, err := w.present(token, `"`+key+`"`)
-					return d.Effect, err
+					return string(d.Effect), err
 				}); err != nil {
 					return "", err
 				}
@@ -255,7 +254,7 @@ func TestDrainSuspends(t *testing.T) {
 			close(finish)
 			stopping.Wait()
 			w.reach(id, codes.AwaitingSignal)
-			w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
+			w.signalled(id, "go", `"on"`, suspend.EffectSatisfied)
 			w.start(signing(), handler.Bind(greet,
 				func(ctx context.Context, task *handler.Task, _ string) (string, error) {
 					return handler.Await[string](ctx, task, "go")
@@ -441,10 +440,10 @@ func TestRotationUnderWorkers(t *testing.T) {
 			}
 			for range 8 { // all partitions
 				id := signs("B")
-				w.signalled(id, "go", `"on"`, waithook.EffectSatisfied)
+				w.signalled(id, "go", `"on"`, suspend.EffectSatisfied)
 				w.reach(id, codes.Completed)
 			}
-			w.signalled(old, "go", `"on"`, waithook.EffectSatisfied) // operators need no token
+			w.signalled(old, "go", `"on"`, suspend.EffectSatisfied) // operators need no token
 			w.reach(old, codes.Completed)
 		})
 	}
@@ -475,7 +474,7 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 		ids := []flowfabric.ExecutionID{w.submit("wait"), w.submit("on")}
 		for _, id := range ids {
 			w.reach(id, codes.AwaitingSignal)
-			w.signalled(id, "raj", `"yes"`, waithook.EffectSatisfied)
+			w.signalled(id, "raj", `"yes"`, suspend.EffectSatisfied)
 			w.eventually("it waits again", func() bool {
 				s := w.suspension(id)
 				return s.Code == codes.AwaitingSignal && s.Name == "second"
@@ -492,7 +491,7 @@ func TestAnsweredWaitNeedsItsKeyNoMore(t *testing.T) {
 		}
 		w.start(runtime.Config{TokenKeys: keyB}, handler.Bind(greet, handle))
 		for _, id := range ids {
-			w.signalled(id, "second", `"on"`, waithook.EffectSatisfied)
+			w.signalled(id, "second", `"on"`, suspend.EffectSatisfied)
 			w.reach(id, codes.Completed)
 		}
 	})
@@ -513,10 +512,10 @@ func TestChangedHandlerIsTold(t *testing.T) {
 		}))
 	id := w.submit("x")
 	w.reach(id, codes.AwaitingSignal)
-	w.signalled(id, "first", `"1"`, waithook.EffectSatisfied)
+	w.signalled(id, "first", `"1"`, suspend.EffectSatisfied)
 	w.eventually("it waits again", func() bool { return w.suspension(id).Name == "second" })
 	must.No(t, old.stop())
-	w.signalled(id, "second", `"2"`, waithook.EffectSatisfied)
+	w.signalled(id, "second", `"2"`, suspend.EffectSatisfied)
 	log := records{"were not used", make(chan slog.Record, 8)}
 	cfg := signing()
 	cfg.Logger = slog.New(log)
@@ -551,10 +550,10 @@ func TestOtherAnswers(t *testing.T) {
 					return "", err
 				case "wait":
 					r, err := task.Wait(ctx, "go", suspend.Signal("go"))
-					return r.Cause + " " + r.By + " " + r.Reason, err
+					return string(r.Cause) + " " + r.By + " " + r.Reason, err
 				case "on": // a state machine of its own
 					if r, ok := task.Resumed(); ok {
-						return r.Cause, nil
+						return string(r.Cause), nil
 					}
 					return "", handler.On(suspend.Signal("go"), late...)
 				}

@@ -49,7 +49,7 @@ type Record struct {
 	LastSignalAt time.Time         `json:"last_signal_at,omitzero"`
 	ClosedAt     time.Time         `json:"closed_at,omitzero" jsonschema:"none: it is open"`
 	CloseReason  string            `json:"close_reason,omitempty"`
-	Cause        string            `json:"cause,omitempty"`
+	Cause        Cause             `json:"cause,omitempty"`
 	Trigger      string            `json:"trigger,omitempty" jsonschema:"signal, operator, auto_resume, timeout, cancelled or deadline"`
 	// who ended it, as they say: an operator, or the source of the signal; "" if nobody did
 	By         string      `json:"by,omitempty" jsonschema:"who ended it"`

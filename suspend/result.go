@@ -10,10 +10,7 @@ import (
 type Result struct {
 	Name string `json:"name,omitempty" jsonschema:"under which the handler waited"`
 
-	// Cause is what ended it: "signal"; "message", to a mailbox that it waited for; "children", enough of those that
-	// it waited for have ended; "operator"; "timeout"; or "already_satisfied", by signals or a message that came
-	// before the suspension.
-	Cause string `json:"cause" jsonschema:"signal, message, children, operator, timeout or already_satisfied"`
+	Cause Cause `json:"cause" jsonschema:"signal, message, children, operator, timeout or already_satisfied"`
 
 	Suspension uuid.UUID `json:"-"`
 	ResumedAt  time.Time `json:"resumed_at,omitzero"`

@@ -71,12 +71,10 @@ type SentSignal struct {
 
 // Delivered answers a delivery.
 type Delivered struct {
-	Signal uuid.UUID `json:"signal" jsonschema:"its id, or that of the delivery that it repeats"`
-	// of the first delivery: resume_condition_satisfied, appended_to_waitpoint, buffered_for_pending_waitpoint,
-	// no_op, …
-	Effect    string `json:"effect" jsonschema:"what became of it"`
-	Duplicate bool   `json:"duplicate" jsonschema:"another delivery with this idempotency key came first"`
-	Open      bool   `json:"open" jsonschema:"the waitpoint takes more signals"`
+	Signal    uuid.UUID `json:"signal" jsonschema:"its id, or that of the delivery that it repeats"`
+	Effect    Effect    `json:"effect" jsonschema:"what became of it"`
+	Duplicate bool      `json:"duplicate" jsonschema:"another delivery with this idempotency key came first"`
+	Open      bool      `json:"open" jsonschema:"the waitpoint takes more signals"`
 }
 
 // StoredSignal is a signal as it was accepted.
@@ -93,7 +91,7 @@ type StoredSignal struct {
 	CreatedAt      time.Time          `json:"created_at,omitzero" jsonschema:"by the sender's clock"`
 	AcceptedAt     time.Time          `json:"accepted_at,omitzero" jsonschema:"by the server's"`
 	Encoding       string             `json:"encoding,omitempty" jsonschema:"json, utf8 or bytes"`
-	Effect         string             `json:"effect,omitempty"`
+	Effect         Effect             `json:"effect,omitempty"`
 	LateBy         flowfabric.Millis  `json:"late_by_ms,omitempty" jsonschema:"after the end of the wait"`
 	Order          int64              `json:"order,omitempty" jsonschema:"among all signals that the execution accepted, from 1; none: made by a timeout"`
 	Trace          string             `json:"-"` // W3C traceparent of the sender's span

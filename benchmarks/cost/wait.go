@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -64,7 +63,7 @@ func (b *bench) wait(ctx context.Context) error {
 				for i, f := range l.fences {
 					d, err := b.e.DeliverSignal(ctx, f.Execution, waitpoints[l.partition][i], minted.Digest,
 						suspend.SentSignal{Name: "go", Payload: []byte("true")})
-					if err != nil || d.Effect != waithook.EffectSatisfied {
+					if err != nil || d.Effect != suspend.EffectSatisfied {
 						return fmt.Errorf("signal: effect %q, %w", d.Effect, err)
 					}
 				}

@@ -11,7 +11,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/admission"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // served claims up to n and returns the first letters of their namespaces, in the order in which they were handed out.
@@ -577,7 +577,7 @@ var ageingScenarios = []scenario{
 		aged("released", id, 70)
 		w.seed()
 		m := w.stopped(one(id).Fence)
-		w.signal(id, m, "go", waithook.EffectSatisfied)
+		w.signal(id, m, "go", suspend.EffectSatisfied)
 		aged("resumed", id, 70)
 		w.delay(one(id).Fence, time.Minute)
 		w.advance(time.Hour)

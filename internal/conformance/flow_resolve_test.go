@@ -10,7 +10,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // fan is n roots that a member of the given kind depends on.
@@ -339,7 +339,7 @@ var flowResolveScenarios = []scenario{
 		w.settleTime()
 		m := w.stopped(g.claim()["a"].Fence, awaiting("it"))
 		counted(flowfabric.Suspended)
-		w.signal(id, m, "go", waithook.EffectSatisfied)
+		w.signal(id, m, "go", suspend.EffectSatisfied)
 		counted(flowfabric.Waiting)
 		g.claim()
 		w.advance(ttl)

@@ -14,7 +14,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -70,11 +69,11 @@ func (w *env) damage(commands []string) {
 	large := func(name string) suspend.SentSignal { // in keys of its own
 		return suspend.SentSignal{Name: name, Payload: make([]byte, 2000), Encoding: "bytes"}
 	}
-	w.send(x.id, handed, large("go"), waithook.EffectBuffered)
+	w.send(x.id, handed, large("go"), suspend.EffectBuffered)
 	asleep := w.create(priority(6))
 	wait := w.stopped(x.worker.one(asleep).Fence, within(time.Hour, "fail"),
 		waitFor(conditionOf(names(1, 2, "go", "on")), minted("wait")))
-	w.send(asleep, wait, large("go"), waithook.EffectAppended)
+	w.send(asleep, wait, large("go"), suspend.EffectAppended)
 	stopped := w.create()
 	w.cancel(stopped)
 	token := w.hash(w.k.Satisfied(asleep.UUID()))["1\x1f1"]

@@ -9,7 +9,7 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // setLane says something about a lane of the default namespace in this partition; "" leaves state or retention.
@@ -168,7 +168,7 @@ var laneScenarios = []scenario{
 			{"A1", "R1i", func(x placed) { w.release(x.fence) }},
 			{"A2", "R1r", func(placed) { w.settleTime() }},
 			{"A3", "R1r", func(placed) { w.settleTime() }},
-			{"S1", "R1i", func(x placed) { w.signal(x.id, x.waitpoint, "go", waithook.EffectSatisfied) }},
+			{"S1", "R1i", func(x placed) { w.signal(x.id, x.waitpoint, "go", suspend.EffectSatisfied) }},
 			{"S5", "R1i", func(x placed) { w.resume(x.id) }},
 			{"T2", "R1p", func(x placed) { w.replay(x.id, engine.Replay{}) }},
 			{"T1", "R1p", func(x placed) { w.replay(x.id, engine.Replay{Force: true}) }},

@@ -32,14 +32,14 @@ func (w *env) mail(id flowfabric.ExecutionID, mailbox, text string) engine.Sent 
 func (w *env) take(f flowfabric.Fence, name, mailbox string, limit int, why string) string {
 	w.Helper()
 	r, recorded, err := w.e.ReceiveMessages(w.ctx, f,
-		engine.Receiving{Name: name, Mailbox: mailbox, Limit: limit, Why: why})
+		engine.Receiving{Name: name, Mailbox: mailbox, Limit: limit, Why: suspend.Cause(why)})
 	w.no(err)
 	w.check()
 	if !recorded {
 		w.all("nothing was recorded", eq(len(r.Messages), 0), eq(r.Why, ""))
 		return "-"
 	}
-	return mailed(r.Messages) + r.Why
+	return mailed(r.Messages) + string(r.Why)
 }
 
 func mailed(messages []suspend.Message) string {
@@ -331,7 +331,7 @@ var mailboxScenarios = []scenario{
 		for _, why := range []string{"", "looked"} {
 			w.unchanged("one more", func() {
 				_, _, err := w.e.ReceiveMessages(w.ctx, c.Fence,
-					engine.Receiving{Name: "user·2", Mailbox: "user", Limit: 1, Why: why})
+					engine.Receiving{Name: "user·2", Mailbox: "user", Limit: 1, Why: suspend.Cause(why)})
 				w.is(err, denied.StepLimit)
 			})
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 	"github.com/flowfabric/flowfabric-go/internal/valid"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 const day = 24 * time.Hour
@@ -80,8 +80,8 @@ func (w *env) eventful(k *worker, lane_ string, keep time.Duration) flowfabric.E
 	w.no(err)
 	w.pend(c.Fence, "never used")
 	m := w.stopped(c.Fence, within(time.Hour, "fail"), awaiting("it"))
-	w.signal(id, m, "other", waithook.EffectNone)
-	w.signal(id, m, "go", waithook.EffectSatisfied)
+	w.signal(id, m, "other", suspend.EffectNone)
+	w.signal(id, m, "go", suspend.EffectSatisfied)
 	c = k.one(id)
 	w.pend(c.Fence, "left open")
 	w.no(w.complete(c.Fence, "result").Err)

@@ -211,13 +211,14 @@ func (w *env) deliver(id flowfabric.ExecutionID, m engine.Minted, s suspend.Sent
 }
 
 // signal delivers a new signal by name and fails unless it has the wanted effect.
-func (w *env) signal(id flowfabric.ExecutionID, m engine.Minted, name, effect string) suspend.Delivered {
+func (w *env) signal(id flowfabric.ExecutionID, m engine.Minted, name string, effect suspend.Effect) suspend.Delivered {
 	w.Helper()
 	return w.send(id, m, suspend.SentSignal{Name: name}, effect)
 }
 
 // send delivers a new signal and fails unless it has the wanted effect.
-func (w *env) send(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal, effect string) suspend.Delivered {
+func (w *env) send(id flowfabric.ExecutionID, m engine.Minted, s suspend.SentSignal,
+	effect suspend.Effect) suspend.Delivered {
 	w.Helper()
 	d, err := w.deliver(id, m, s)
 	w.no(err)
@@ -261,7 +262,7 @@ func (w *env) logged(id flowfabric.ExecutionID, m engine.Minted) string {
 		page, n, err := w.e.ReadSignals(w.ctx, id, m.ID, len(out))
 		w.no(err)
 		for _, s := range page {
-			out = append(out, s.Name+" "+s.Effect)
+			out = append(out, s.Name+" "+string(s.Effect))
 		}
 		if total = n; len(page) == 0 {
 			break
@@ -275,7 +276,7 @@ func told(r *suspend.Result) string {
 	if r == nil {
 		return "nothing"
 	}
-	out := r.Cause + ":"
+	out := string(r.Cause) + ":"
 	for _, s := range r.Signals {
 		out += " " + s.Name
 	}

@@ -12,7 +12,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -56,7 +55,7 @@ func (w *env) refusals() (all []refusal) {
 	add("pending", c.Fence.Execution, pending.ID, flip(pending.Digest, 1))
 	add("closed", c.Fence.Execution, closed.ID, flip(closed.Digest, 1))
 	resumed := w.sleeps()
-	w.signal(resumed.id, resumed.wp, "go", waithook.EffectSatisfied)
+	w.signal(resumed.id, resumed.wp, "go", suspend.EffectSatisfied)
 	w.claims(resumed.id)
 	add("resumed", resumed.id, resumed.wp.ID, flip(resumed.wp.Digest, 1))
 	ended := w.sleeps()
@@ -131,8 +130,8 @@ var forgeryScenarios = []scenario{
 			present(flowfabric.NewExecutionID(w.p), uuid.New(), s.wp.Digest, flowfabric.ErrInvalidToken)
 		}
 		w.all("made up", eq(counted()-first, 304), eq(w.size(w.k.Refused()), 256))
-		same(w, "a good one is no refusal", w.signal(s.id, s.wp, "go", waithook.EffectSatisfied).Effect,
-			waithook.EffectSatisfied)
+		same(w, "a good one is no refusal", w.signal(s.id, s.wp, "go", suspend.EffectSatisfied).Effect,
+			suspend.EffectSatisfied)
 		same(w, "rotated", w.setKey("rotate", "k2", time.Second, true).code, "OK")
 		w.pass(time.Second)
 		present(old.id, old.wp.ID, old.wp.Digest, flowfabric.ErrTokenExpired)
@@ -180,8 +179,8 @@ var forgeryScenarios = []scenario{
 		})
 		same(w, "accepted", accepted.Load(), 0)
 		w.Logf("%d random digests", n)
-		w.signal(c.Fence.Execution, pending, "go", waithook.EffectBuffered)
-		w.signal(active.id, active.wp, "go", waithook.EffectSatisfied)
+		w.signal(c.Fence.Execution, pending, "go", suspend.EffectBuffered)
+		w.signal(active.id, active.wp, "go", suspend.EffectSatisfied)
 	}},
 	{name: "four token keys are valid at once, each until its own grace ends", run: func(w *env) {
 		w.seed()
@@ -198,7 +197,7 @@ var forgeryScenarios = []scenario{
 			}
 		}
 		for _, s := range all {
-			w.signal(s.id, s.wp, "go", waithook.EffectAppended)
+			w.signal(s.id, s.wp, "go", suspend.EffectAppended)
 		}
 		w.advance(30 * time.Minute) // the first key was retired an hour ago
 		for i, s := range all {
@@ -207,7 +206,7 @@ var forgeryScenarios = []scenario{
 					w.delivering(s.id, s.wp, suspend.SentSignal{Name: "on"}))
 				continue
 			}
-			w.signal(s.id, s.wp, "on", waithook.EffectSatisfied)
+			w.signal(s.id, s.wp, "on", suspend.EffectSatisfied)
 		}
 	}},
 	{name: "a signal that is delivered 1,000 times at once counts once", run: func(w *env) {
@@ -217,13 +216,13 @@ var forgeryScenarios = []scenario{
 			n = 40 // Lua is the slow part there
 		}
 		for _, by := range []string{"key", "id"} {
-			for want, condition := range map[string]string{waithook.EffectSatisfied: names(1, 1, "go"),
-				waithook.EffectAppended: names(1, 2, "go", "go"), waithook.EffectNone: names(1, 1, "no"),
-				waithook.EffectBuffered: ""} {
+			for want, condition := range map[suspend.Effect]string{suspend.EffectSatisfied: names(1, 1, "go"),
+				suspend.EffectAppended: names(1, 2, "go", "go"), suspend.EffectNone: names(1, 1, "no"),
+				suspend.EffectBuffered: ""} {
 				_, c := w.holder()
 				id := c.Fence.Execution
 				m := minted("wp")
-				if want == waithook.EffectBuffered {
+				if want == suspend.EffectBuffered {
 					m = w.pend(c.Fence, "wp")
 				} else {
 					w.suspend(c.Fence, waitFor(condition, m))
@@ -247,15 +246,15 @@ var forgeryScenarios = []scenario{
 					w.all("answer", eq(a.Signal, answers[0].Signal), eq(a.Effect, want),
 						eq(a.Duplicate, a.Signal != sent[i].ID))
 				}
-				what := want + " by " + by
+				what := string(want) + " by " + by
 				same(w, what, first, map[string]int{"key": 1, "id": n}[by])
-				same(w, what, w.logged(id, m), "go "+want)
+				same(w, what, w.logged(id, m), "go "+string(want))
 				same(w, what, w.waitpoint(id, m).Signals, 1)
 				switch want {
-				case waithook.EffectSatisfied:
+				case suspend.EffectSatisfied:
 					w.all(what, eq(told(w.claims(id).Resume), "signal: go"),
 						eq(strings.Count(w.kinds(id), "resumed"), 1))
-				case waithook.EffectBuffered:
+				case suspend.EffectBuffered:
 					w.suspend(c.Fence, waitFor(names(1, 2, "go", "go")), onPending(m))
 					w.all(what, eq(w.record(id).Signals, 1), eq(w.record(id).Matched, 1))
 				default:

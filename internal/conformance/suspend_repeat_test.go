@@ -8,7 +8,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -25,7 +24,7 @@ var suspendRepeatScenarios = []scenario{
 		for what, stranger := range everyStranger(c.Fence) {
 			w.refuses("the request of another "+what, denied.NotActive, "S1", w.suspending(stranger, asked("turn")))
 		}
-		w.signal(id, q.Bindings[0].Minted, "go", waithook.EffectSatisfied)
+		w.signal(id, q.Bindings[0].Minted, "go", suspend.EffectSatisfied)
 		w.unchanged("the same again, after it was resumed", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, turn())
 			w.no(err)
@@ -48,7 +47,7 @@ var suspendRepeatScenarios = []scenario{
 		w.repeats(c.Fence, q, again)
 		_, c = w.holder()
 		p := w.pend(c.Fence, "wp")
-		w.signal(c.Fence.Execution, p, "go", waithook.EffectBuffered)
+		w.signal(c.Fence.Execution, p, "go", suspend.EffectBuffered)
 		first := w.repeats(c.Fence, suspension(asked("turn"), onPending(p)), suspension(asked("turn"), onPending(p)))
 		w.all("satisfied", eq(first.Satisfied, true), eq(told(&first.Resume), "already_satisfied: go"))
 		w.no(w.complete(c.Fence, "").Err)
@@ -57,7 +56,7 @@ var suspendRepeatScenarios = []scenario{
 		w.seed()
 		k, c, m := w.waiting(awaiting("it"))
 		id := c.Fence.Execution
-		w.signal(id, m, "go", waithook.EffectSatisfied)
+		w.signal(id, m, "go", suspend.EffectSatisfied)
 		c = k.one(id)
 		pending := w.pend(c.Fence, "p")
 		w.refuses("an unknown waitpoint", denied.NoWaitpoint, "x", w.suspending(c.Fence, onPending(minted("x"))))
@@ -106,12 +105,12 @@ var suspendRepeatScenarios = []scenario{
 				return err
 			})
 		}
-		w.signal(s.id, s.wp, "_one", waithook.EffectAppended)
+		w.signal(s.id, s.wp, "_one", suspend.EffectAppended)
 	}},
 	{name: "an operator resumes a suspension once, and only the one that the request names", run: func(w *env) {
 		w.seed()
 		s := w.sleeps(waitFor(names(1, 2, "", ""), minted("wp")))
-		w.signal(s.id, s.wp, "go", waithook.EffectAppended)
+		w.signal(s.id, s.wp, "go", suspend.EffectAppended)
 		resuming := func(q engine.ResumeRequest) func() error {
 			return func() error { _, err := w.e.ResumeExecution(w.ctx, s.id, q); return err }
 		}

@@ -8,7 +8,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -50,7 +49,7 @@ var reuseScenarios = []scenario{
 			m := minted("p")
 			_, err := w.e.CreatePendingWaitpoint(w.ctx, c.Fence, "", m, 2*time.Second)
 			w.no(err)
-			w.signal(c.Fence.Execution, m, "go", waithook.EffectBuffered)
+			w.signal(c.Fence.Execution, m, "go", suspend.EffectBuffered)
 			w.pass(3 * time.Second)
 			if ticked {
 				w.tick()

@@ -12,7 +12,6 @@ import (
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -185,7 +184,7 @@ var suspensionScenarios = []scenario{
 			first.Already = true
 			sameDeep(w, "answer", again, first)
 		})
-		w.signal(id, q.Bindings[0].Minted, "go", waithook.EffectSatisfied)
+		w.signal(id, q.Bindings[0].Minted, "go", suspend.EffectSatisfied)
 		w.unchanged("the same after it was resumed", func() {
 			again, err := w.e.SuspendExecution(w.ctx, c.Fence, q)
 			w.no(err)
@@ -202,7 +201,7 @@ var suspensionScenarios = []scenario{
 		m := q.Bindings[0].Minted
 		w.advance(time.Hour)
 		d := w.send(id, m, suspend.SentSignal{Name: "go", Category: "human", SourceType: "person", Source: "ann",
-			Correlation: "c1", Payload: []byte(`{"a":1}`)}, waithook.EffectSatisfied)
+			Correlation: "c1", Payload: []byte(`{"a":1}`)}, suspend.EffectSatisfied)
 		same(w, "open", d.Open, false)
 		s := w.code(id, "R1i")
 		w.all("state", eq(s.State.BlockingReason, "waiting_for_worker"), eq(s.State.Eligibility, "eligible_now"),
@@ -234,7 +233,7 @@ var suspensionScenarios = []scenario{
 		w.seed()
 		_, c, m := w.waiting(within(time.Hour, "fail"))
 		id := c.Fence.Execution
-		d := w.signal(id, m, "other", waithook.EffectNone)
+		d := w.signal(id, m, "other", suspend.EffectNone)
 		same(w, "open", d.Open, true)
 		w.code(id, "S1")
 		p, r := w.waitpoint(id, m), w.record(id)
@@ -242,7 +241,7 @@ var suspensionScenarios = []scenario{
 			eq(r.LastSignalAt.Equal(p.LastSignalAt), true))
 		same(w, "recorded", w.logged(id, m), "other no_op")
 		same(w, "still due", len(w.dump().ZSets[":alarms"]), 1)
-		w.signal(id, m, "go", waithook.EffectSatisfied)
+		w.signal(id, m, "go", suspend.EffectSatisfied)
 		same(w, "recorded", w.logged(id, m), "other no_op, go resume_condition_satisfied")
 		same(w, "told", told(w.record(id).Result), "signal: go")
 	}},
@@ -251,14 +250,14 @@ var suspensionScenarios = []scenario{
 		m := minted("wp")
 		_, c, _ := w.waiting(waitFor(conditionOf(names(1, 2, "a", "b")), m))
 		id := c.Fence.Execution
-		w.signal(id, m, "a", waithook.EffectAppended)
+		w.signal(id, m, "a", suspend.EffectAppended)
 		w.code(id, "S1")
-		w.signal(id, m, "a", waithook.EffectNone)
+		w.signal(id, m, "a", suspend.EffectNone)
 		w.code(id, "S1")
 		p := w.waitpoint(id, m)
 		w.all("counted", eq(p.Signals, 2), eq(p.Matched, 1))
 		w.advance(time.Millisecond) // signals of one millisecond are told in the order of their ids
-		w.signal(id, m, "b", waithook.EffectSatisfied)
+		w.signal(id, m, "b", suspend.EffectSatisfied)
 		w.code(id, "R1i")
 		same(w, "log", w.logged(id, m), "a appended_to_waitpoint, a no_op, b resume_condition_satisfied")
 		same(w, "told", told(w.record(id).Result), "signal: a b")
@@ -267,25 +266,25 @@ var suspensionScenarios = []scenario{
 		w.seed()
 		for _, x := range []struct {
 			what, condition string
-			signals         []string // name and effect
+			signals         []suspend.Effect // name and effect
 		}{
 			{"two slots of one name", names(1, 2, "a", "a"),
-				[]string{"a", waithook.EffectAppended, "b", waithook.EffectNone, "a", waithook.EffectSatisfied}},
-			{"any name", names(1, 1, ""), []string{"whatever", waithook.EffectSatisfied}},
+				[]suspend.Effect{"a", suspend.EffectAppended, "b", suspend.EffectNone, "a", suspend.EffectSatisfied}},
+			{"any name", names(1, 1, ""), []suspend.Effect{"whatever", suspend.EffectSatisfied}},
 			{"the exact name goes before the wildcard", names(1, 2, "", "a"),
-				[]string{"a", waithook.EffectAppended, "x", waithook.EffectSatisfied}},
+				[]suspend.Effect{"a", suspend.EffectAppended, "x", suspend.EffectSatisfied}},
 			{"the wildcard takes what is left", names(1, 2, "", "a"),
-				[]string{"x", waithook.EffectAppended, "x", waithook.EffectNone, "a", waithook.EffectSatisfied}},
+				[]suspend.Effect{"x", suspend.EffectAppended, "x", suspend.EffectNone, "a", suspend.EffectSatisfied}},
 			{"also the same name", names(1, 2, "", "a"),
-				[]string{"a", waithook.EffectAppended, "a", waithook.EffectSatisfied}},
+				[]suspend.Effect{"a", suspend.EffectAppended, "a", suspend.EffectSatisfied}},
 			{"two of three", names(1, 2, "a", "b", "c"),
-				[]string{"c", waithook.EffectAppended, "c", waithook.EffectNone, "a", waithook.EffectSatisfied}},
+				[]suspend.Effect{"c", suspend.EffectAppended, "c", suspend.EffectNone, "a", suspend.EffectSatisfied}},
 		} {
 			m := minted("wp")
 			_, c, _ := w.waiting(waitFor(conditionOf(x.condition), m))
 			for i := 0; i < len(x.signals); i += 2 {
 				w.code(c.Fence.Execution, "S1")
-				w.signal(c.Fence.Execution, m, x.signals[i], x.signals[i+1])
+				w.signal(c.Fence.Execution, m, string(x.signals[i]), x.signals[i+1])
 			}
 			w.code(c.Fence.Execution, "R1i")
 			same(w, x.what, w.read(c.Fence.Execution).State.Public, flowfabric.Waiting)

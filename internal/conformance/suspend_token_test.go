@@ -11,7 +11,6 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -60,7 +59,7 @@ var tokenScenarios = []scenario{
 				sameDeep(w, label("%q", digest), a, answer{0, "invalid_token", []string{}})
 			})
 		}
-		w.signal(id, m, "go", waithook.EffectSatisfied)
+		w.signal(id, m, "go", suspend.EffectSatisfied)
 	}},
 	{name: "tokens of a rotated key are accepted until its grace ends", run: func(w *env) {
 		w.stop()
@@ -69,9 +68,9 @@ var tokenScenarios = []scenario{
 		id := c.Fence.Execution
 		sameDeep(w, "rotated", w.setKey("rotate", "k2", time.Minute, true),
 			answer{1, "OK", []string{"rotated", "k1", "0", "1"}})
-		w.signal(id, m, "other", waithook.EffectNone)
+		w.signal(id, m, "other", suspend.EffectNone)
 		w.pass(time.Minute - time.Millisecond)
-		w.signal(id, m, "other", waithook.EffectNone)
+		w.signal(id, m, "other", suspend.EffectNone)
 		current, known := w.keyState()
 		w.all("keys", eq(current, "k2"), eq(len(known), 2), eq(known[kid].Current, false), eq(known[kid].Open, 1),
 			eq(known["k2"].Current, true), eq(known["k2"].ExpiresAt.IsZero(), true))
@@ -103,7 +102,7 @@ var tokenScenarios = []scenario{
 		})
 		n := mintedBy("k2", "wp")
 		w.suspend(f, waitFor(conditionOf(names(1, 1, "go")), n))
-		w.signal(f.Execution, n, "go", waithook.EffectSatisfied)
+		w.signal(f.Execution, n, "go", suspend.EffectSatisfied)
 	}},
 	{name: "several rotated keys verify tokens at once, each until its own grace ends", run: func(w *env) {
 		w.stop()
@@ -117,17 +116,17 @@ var tokenScenarios = []scenario{
 		}
 		forced("k2", time.Hour)
 		forced("k3", time.Hour)
-		w.signal(id, m, "other", waithook.EffectNone)
+		w.signal(id, m, "other", suspend.EffectNone)
 		w.pass(30 * time.Minute)
 		forced(kid, time.Hour)
 		current, known := w.keyState()
 		w.all("back", eq(current, "k1"), eq(known[kid].ExpiresAt.IsZero(), true), eq(len(known), 3))
 		w.pass(31 * time.Minute) // past what was the grace of k1
-		w.signal(id, m, "other", waithook.EffectNone)
+		w.signal(id, m, "other", suspend.EffectNone)
 		same(w, "what was forgotten: k2, of which nothing needs the tokens", forced("k4", time.Hour).slots[2], "1")
-		w.signal(id, m, "other", waithook.EffectNone)
+		w.signal(id, m, "other", suspend.EffectNone)
 		w.pass(time.Hour - time.Millisecond)
-		w.signal(id, m, "other", waithook.EffectNone)
+		w.signal(id, m, "other", suspend.EffectNone)
 		w.pass(time.Millisecond)
 		_, err := w.deliver(id, m, suspend.SentSignal{Name: "go"})
 		w.is(err, flowfabric.ErrTokenExpired)
@@ -260,7 +259,7 @@ var tokenScenarios = []scenario{
 		}
 		w.set("DEL", w.k.Kids())
 		w.seed()
-		w.signal(id, m, "go", waithook.EffectSatisfied)
+		w.signal(id, m, "go", suspend.EffectSatisfied)
 		w.suspend(f)
 	}},
 	{name: "a token of another execution is refused", run: func(w *env) {
@@ -280,9 +279,9 @@ var tokenScenarios = []scenario{
 				w.is(err, flowfabric.ErrInvalidToken)
 			})
 		}
-		w.signal(a.Fence.Execution, ma, "go", waithook.EffectSatisfied)
+		w.signal(a.Fence.Execution, ma, "go", suspend.EffectSatisfied)
 		w.code(b.Fence.Execution, "S1")
-		w.signal(b.Fence.Execution, mb, "go", waithook.EffectSatisfied)
+		w.signal(b.Fence.Execution, mb, "go", suspend.EffectSatisfied)
 	}},
 	{name: "a token of an earlier suspension is refused by a later one", run: func(w *env) {
 		w.seed()
@@ -319,7 +318,7 @@ var tokenScenarios = []scenario{
 				_, err := w.e.ApproveWaitpoint(w.ctx, id, m.ID.String(), suspend.SentSignal{Name: "go", Source: "ann"})
 				w.is(err, flowfabric.ErrWaitpointClosed)
 			})
-			w.signal(id, next, "go", waithook.EffectSatisfied)
+			w.signal(id, next, "go", suspend.EffectSatisfied)
 			w.complete(w.worker("w3").one(id).Fence, "")
 		}
 	}},
@@ -331,7 +330,7 @@ var tokenScenarios = []scenario{
 		_, ended, gone := w.waiting()
 		w.cancel(ended.Fence.Execution)
 		_, resumed, used := w.waiting()
-		w.signal(resumed.Fence.Execution, used, "go", waithook.EffectSatisfied)
+		w.signal(resumed.Fence.Execution, used, "go", suspend.EffectSatisfied)
 		bad := digestOf("a guess")
 		nobody := flowfabric.NewExecutionID(w.p)
 		w.unchanged("deliveries without the token", func() {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -182,7 +181,7 @@ func (t tree) met(i int, signals []heard) bool {
 }
 
 // effect is what the last of the signals must do after the others.
-func (t tree) effect(signals []heard) string {
+func (t tree) effect(signals []heard) suspend.Effect {
 	last := signals[len(signals)-1]
 	fits, more := false, false
 	for _, p := range t.parts {
@@ -191,15 +190,15 @@ func (t tree) effect(signals []heard) string {
 	}
 	switch {
 	case more && t.met(len(t.parts)-1, signals):
-		return waithook.EffectSatisfied
+		return suspend.EffectSatisfied
 	case more:
-		return waithook.EffectAppended
+		return suspend.EffectAppended
 	case len(t.parts) == 1 && t.parts[0].op == "L":
-		return waithook.EffectNone
+		return suspend.EffectNone
 	case fits:
-		return waithook.EffectAgain
+		return suspend.EffectAgain
 	}
-	return waithook.EffectUnmatched
+	return suspend.EffectUnmatched
 }
 
 // plays waits for a condition and sends random signals, some of them early, some twice. It returns how it ended.
@@ -225,7 +224,7 @@ func (w *env) plays(r *rand.Rand, k *worker, t tree, what string) string {
 		q.Bindings[i].Pending = true
 		for range r.IntN(3) {
 			g := utter(i + 1)
-			w.send(id, m, g.SentSignal, waithook.EffectBuffered)
+			w.send(id, m, g.SentSignal, suspend.EffectBuffered)
 			signals = append(signals, g)
 		}
 	}
@@ -248,7 +247,7 @@ func (w *env) plays(r *rand.Rand, k *worker, t tree, what string) string {
 			w.no(err)
 			w.all(what+": again", eq(d.Duplicate, true), eq(d.Effect, want), eq(d.Signal, g.ID))
 		}
-		if want == waithook.EffectSatisfied {
+		if want == suspend.EffectSatisfied {
 			w.code(id, "R1i")
 			w.no(w.complete(k.one(id).Fence, "").Err)
 			return "satisfied"

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/denied"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/keys"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 var timeScenarios = []scenario{
@@ -582,7 +582,7 @@ func (w *env) state(code flowfabric.Code, opts ...option) placed {
 		w.halt(&x, because("manual_pause"))
 	case "R2c":
 		w.halt(&x, resumedAfter(time.Hour))
-		w.signal(x.id, x.waitpoint, "go", waithook.EffectSatisfied)
+		w.signal(x.id, x.waitpoint, "go", suspend.EffectSatisfied)
 	case "R1t", "R2b", "T2":
 		w.fail(x.fence, "x")
 	case "R1p":

@@ -6,7 +6,6 @@ import (
 
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/trail"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
@@ -56,7 +55,7 @@ var trailScenarios = []scenario{
 	{name: "a signal leaves its note if it counts, and none if it counts for nothing", run: func(w *env) {
 		w.seed()
 		_, c, m := w.waiting()
-		deliver := func(request, name, effect string) {
+		deliver := func(request, name string, effect suspend.Effect) {
 			w.Helper()
 			d, err := w.e.DeliverSignal(w.noted(request, "answer"), c.Fence.Execution, m.ID, m.Digest,
 				suspend.SentSignal{Name: name})
@@ -64,9 +63,9 @@ var trailScenarios = []scenario{
 			w.check()
 			same(w, "effect", d.Effect, effect)
 		}
-		deliver("r1", "other", waithook.EffectNone)
+		deliver("r1", "other", suspend.EffectNone)
 		sameList(w, "the trail", w.notes())
-		deliver("r2", "go", waithook.EffectSatisfied)
+		deliver("r2", "go", suspend.EffectSatisfied)
 		sameList(w, "the trail", w.notes(), "answer|x|anna|api 192.0.2.1|a b|7")
 	}},
 	{name: "what changes nothing leaves no note", run: func(w *env) {

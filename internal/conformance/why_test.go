@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/codes"
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/explain"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // why explains an execution, and fails if that changed anything, or if the explanation is not one.
@@ -147,7 +147,7 @@ func due(w *env, x placed) {
 	w.settleTime()
 }
 
-func went(w *env, x placed) { w.signal(x.id, x.waitpoint, "go", waithook.EffectSatisfied) }
+func went(w *env, x placed) { w.signal(x.id, x.waitpoint, "go", suspend.EffectSatisfied) }
 
 // halted suspends for a reason that env.state does not know.
 func halted(reason string) func(*env, *placed) placed {

@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/engine"
 	"github.com/flowfabric/flowfabric-go/internal/ids"
 	"github.com/flowfabric/flowfabric-go/internal/invariant"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
+	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
 // write is a call of a function that writes.
@@ -51,7 +51,7 @@ var furtherWrites = []write{
 	}},
 	{"suspend on what came before", func(w *env, s staged) call {
 		m := w.pend(s.fence, "early")
-		w.signal(s.fence.Execution, m, "go", waithook.EffectBuffered)
+		w.signal(s.fence.Execution, m, "go", suspend.EffectBuffered)
 		return call{"ff_suspend_execution",
 			slices.Concat([]string{proto}, fenceArgs(s.fence), wireSuspend(suspension(onPending(m))))}
 	}},

@@ -46,8 +46,8 @@ func (e *Engine) SendMessage(ctx context.Context, id flowfabric.ExecutionID, m M
 
 // Receipt is what a receipt took from a mailbox, or why it took nothing.
 type Receipt struct {
-	// why nothing came: a cause of package suspend, or that the handler only looked; "" if something did
-	Why      string
+	// why nothing came: Looked, or what ended the wait; "" if something did
+	Why      suspend.Cause
 	Messages []suspend.Message
 }
 
@@ -67,12 +67,15 @@ func ParseReceiptName(name string) (mailbox string, n int, ok bool) {
 // IsReceipt tells whether a wait of this name is for a message.
 func IsReceipt(wait string) bool { return strings.Contains(wait, receiptMark) }
 
+// Looked is why a receipt that did not wait has no message.
+const Looked suspend.Cause = "looked"
+
 // Receiving asks for messages of a mailbox.
 type Receiving struct {
 	Name    string // of the receipt: it is kept as the step StepReceipt + Name
 	Mailbox string
-	Limit   int    // 1..100 messages
-	Why     string // recorded if there is none; "" records nothing then
+	Limit   int           // 1..100 messages
+	Why     suspend.Cause // recorded if there is none; "" records nothing then
 }
 
 // ReceiveMessages takes messages and records that they were taken (lua/suspend/ff_receive_messages.lua). A receipt
@@ -80,7 +83,7 @@ type Receiving struct {
 func (e *Engine) ReceiveMessages(ctx context.Context, f flowfabric.Fence,
 	q Receiving) (receipt Receipt, recorded bool, err error) {
 	r, _, err := ask[wire.ReceiveMessagesReply](ctx, e, f.Execution.Partition(), wire.ReceiveMessages{
-		Fence: fenceOf(f), Name: q.Name, Mailbox: q.Mailbox, Max: q.Limit, Why: q.Why})
+		Fence: fenceOf(f), Name: q.Name, Mailbox: q.Mailbox, Max: q.Limit, Why: string(q.Why)})
 	if err != nil || r.Value == "" {
 		return Receipt{}, false, err
 	}
@@ -113,7 +116,7 @@ func (e *Engine) ReadMessages(ctx context.Context, id flowfabric.ExecutionID, be
 // DecodeReceipt reads the step that keeps a receipt.
 func DecodeReceipt(value []byte) (Receipt, error) {
 	why, rest, more := strings.Cut(string(value), unit)
-	out := Receipt{Why: why}
+	out := Receipt{Why: suspend.Cause(why)}
 	if more {
 		var err error
 		if out.Messages, err = packed(rest, decodeMessage); err != nil {

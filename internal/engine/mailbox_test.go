@@ -13,7 +13,7 @@ import (
 
 // encodeReceipt is what lua/lib/mailbox.lua makes of one.
 func encodeReceipt(r Receipt) string {
-	out := []string{r.Why}
+	out := []string{string(r.Why)}
 	for _, m := range r.Messages {
 		at := ""
 		if !m.SentAt.IsZero() {

@@ -18,7 +18,8 @@ func decodeSignal(text string) (s suspend.StoredSignal, err error) {
 	s.WaitpointKey, s.Name, s.Category, s.SourceType, s.Source = r.Text(), r.Text(), r.Text(), r.Text(), r.Text()
 	s.Correlation, s.Trace = cutTrace(r.Text())
 	s.IdempotencyKey, s.CreatedAt, s.AcceptedAt = r.Text(), r.InstantOr0(), r.InstantOr0()
-	s.Encoding, s.Effect, s.LateBy, s.Order = r.Text(), r.Text(), flowfabric.Millis(r.Millis()), r.number()
+	s.Encoding, s.Effect, s.LateBy, s.Order = r.Text(), suspend.Effect(r.Text()), flowfabric.Millis(r.Millis()),
+		r.number()
 	s.Payload = []byte(r.Text())
 	return s, r.fail()
 }
@@ -27,7 +28,8 @@ func decodeSignal(text string) (s suspend.StoredSignal, err error) {
 func DecodeResume(blob []byte) (suspend.Result, error) {
 	p := strings.SplitN(string(blob), unit, 10)
 	r := parts("resumption", p, max(9, len(p)))
-	out := suspend.Result{Name: r.Text(), Cause: r.Text(), Suspension: r.UUID(), ResumedAt: r.InstantOr0(),
+	out := suspend.Result{Name: r.Text(), Cause: suspend.Cause(r.Text()), Suspension: r.UUID(),
+		ResumedAt: r.InstantOr0(),
 		TimeoutAt: r.InstantOr0(), Closer: r.Text(), By: r.Text(), Reason: r.Text()}
 	count := r.Int()
 	if r.More() && p[9] != "" {

@@ -14,7 +14,6 @@ import (
 
 	flowfabric "github.com/flowfabric/flowfabric-go"
 	"github.com/flowfabric/flowfabric-go/internal/limits"
-	"github.com/flowfabric/flowfabric-go/internal/waithook"
 	"github.com/flowfabric/flowfabric-go/internal/wire"
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
@@ -119,7 +118,7 @@ func (e *Engine) DeliverSignal(ctx context.Context, id flowfabric.ExecutionID, w
 // denied.NoWaitpoint.
 func (e *Engine) ApproveWaitpoint(ctx context.Context, id flowfabric.ExecutionID, waitpoint string,
 	s suspend.SentSignal) (suspend.Delivered, error) {
-	s.SourceType = waithook.SourceOperator
+	s.SourceType = "operator"
 	q := wire.ApproveWaitpoint{ID: id.UUID().String(), Waitpoint: waitpoint, Signal: signal(s)}
 	return e.deliver(ctx, id, q.Signal, q)
 }
@@ -144,7 +143,7 @@ func signal(s suspend.SentSignal) wire.Signal {
 func (e *Engine) deliver(ctx context.Context, id flowfabric.ExecutionID, s wire.Signal,
 	q wire.Call) (suspend.Delivered, error) {
 	r, already, err := ask[wire.DeliverSignalReply](ctx, e, id.Partition(), q)
-	return suspend.Delivered{Signal: r.Signal, Effect: r.Effect.Effect, Open: openState(r.Effect.State),
+	return suspend.Delivered{Signal: r.Signal, Effect: suspend.Effect(r.Effect.Effect), Open: openState(r.Effect.State),
 		Duplicate: already && r.Signal.String() != s.Signal}, err
 }
 
@@ -210,7 +209,7 @@ func fillSuspension(out *suspend.Record, u map[string]string, r *reader) {
 		f.Instant("last_signal_at"), f.Instant("closed_at")
 	out.ResumeDelay = flowfabric.Millis(f.Number("resume_delay")) * flowfabric.Millis(time.Millisecond)
 	out.Signals, out.Matched = int(f.Number("signals")), int(f.Number("matched"))
-	out.CloseReason, out.Cause, out.Trigger = u["close_reason"], u["cause"], u["trigger"]
+	out.CloseReason, out.Cause, out.Trigger = u["close_reason"], suspend.Cause(u["cause"]), u["trigger"]
 	_, sender, _ := strings.Cut(u["signal_source"], "\t") // behind its type
 	out.By = cmp.Or(u["resumed_by"], sender)
 	out.Question = r.question(u["question"])

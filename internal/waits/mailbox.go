@@ -40,7 +40,7 @@ func (p *Run) Receipt(ctx context.Context, mailbox string) (name string, answer 
 
 // Take hands out up to limit messages; what an earlier run took under this name if that is recorded.
 func (p *Run) Take(ctx context.Context, name, mailbox string, limit int,
-	why string) ([]suspend.Message, string, error) {
+	why suspend.Cause) ([]suspend.Message, suspend.Cause, error) {
 	p.mu.Lock()
 	kept, ok := p.took[name]
 	p.mu.Unlock()

@@ -115,7 +115,7 @@ func TestReceiveWaits(t *testing.T) {
 			b.put("late") // comes too late for this receipt
 			x.run.Begin()
 		}
-		if got := b.asked[len(b.asked)-1].Why; got != cause {
+		if got := b.asked[len(b.asked)-1].Why; string(got) != cause {
 			t.Errorf("recorded as %q, want %s", got, cause)
 		}
 		x = newTask(t, taskhook.Config{Waitpoints: b, Claim: &engine.Claim{Resume: answered(t, "user·1", cause)}})
