@@ -13,7 +13,7 @@ type Finding struct {
 	Repairable bool   `json:"repairable"` // it was, or would be
 }
 
-// CheckReport is what admin.Admin.Check or Repair found.
+// CheckReport is the result of admin.Admin.Check or Repair.
 type CheckReport struct {
 	// Sound: every partition was checked to its end and nothing is wrong any more. A retention that changed, and is
 	// applied to what had ended before, is no damage.
@@ -37,7 +37,7 @@ type CheckReport struct {
 	Findings   []Finding `json:"findings"` // the first of them, by partition, then those of budgets and quotas
 }
 
-// CheckedPartition is what a check found in one partition.
+// CheckedPartition is the result of a check of one partition.
 type CheckedPartition struct {
 	Partition  uint16         `json:"partition"`
 	Executions map[Code]int   `json:"executions"`

@@ -13,7 +13,7 @@ type Explanation struct {
 	// Sentence says why it is there, in one or two sentences of English; Next what moves it, or that nothing does.
 	// Times are the server's, UTC. Texts of users are quoted, and cut to 200 bytes.
 	Sentence string `json:"sentence"`
-	Next     string `json:"next" jsonschema:"what moves it"`
+	Next     string `json:"next" jsonschema:"the next event that moves it"`
 	// At is when Next happens by itself, at the latest; it may have passed. Zero when no clock decides.
 	At time.Time `json:"at,omitzero" jsonschema:"when that happens by itself, at the latest"`
 	// Serving and Capable count, for one that waits for a worker, the live workers that take its kind from its lane,

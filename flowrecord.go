@@ -13,7 +13,7 @@ type FlowRecord struct {
 	Kind       string    `json:"kind"`
 	Creator    string    `json:"creator,omitempty"`
 	Digest     string    `json:"-"`
-	Revision   uint64    `json:"revision,omitempty" see:"operator" jsonschema:"of its members"`
+	Revision   uint64    `json:"revision,omitempty" see:"operator" jsonschema:"revision of its members"`
 	CreatedAt  time.Time `json:"created_at,omitzero"`
 	ChangedAt  time.Time `json:"changed_at,omitzero" jsonschema:"when members were added last"`
 	ReleasedAt time.Time `json:"released_at,omitzero"`
@@ -25,7 +25,7 @@ type FlowRecord struct {
 	Count     map[PublicState]int `json:"count,omitempty" jsonschema:"members by state"`
 	Failing   int                 `json:"failing" jsonschema:"members that ended without success and fail the flow: those that no other needs"`
 	Backlog   int                 `json:"backlog,omitempty" jsonschema:"pieces of unfinished work"`
-	Policy    CancellationPolicy  `json:"policy,omitempty" jsonschema:"of its cancellation: cancel_all, cancel_pending or flow_only"`
+	Policy    CancellationPolicy  `json:"policy,omitempty" jsonschema:"cancellation policy: cancel_all, cancel_pending or flow_only"`
 	Cancelled time.Time           `json:"cancelled_at,omitzero"`
 	CancelBy  string              `json:"cancelled_by,omitempty"`
 	Reason    string              `json:"cancel_reason,omitempty"`
@@ -43,23 +43,23 @@ type MemberRecord struct {
 	Lane    string `json:"lane,omitempty"`
 	Attempt int    `json:"attempt,omitempty" jsonschema:"number of the last attempt; none before the first"`
 	// of its failure, or why it was skipped, see the package comment
-	Category  string       `json:"category,omitempty" jsonschema:"of its failure, or why it was skipped"`
+	Category  string       `json:"category,omitempty" jsonschema:"category of its failure, or the reason for the skip"`
 	StartedAt time.Time    `json:"started_at,omitzero"`
 	EndedAt   time.Time    `json:"ended_at,omitzero"`
-	Group     *GroupRecord `json:"group,omitempty" jsonschema:"what it needs to run"`
+	Group     *GroupRecord `json:"group,omitempty" jsonschema:"condition for it to run"`
 	Wait      *WaitRecord  `json:"wait,omitempty" jsonschema:"the children that it waits for"`
-	Edges     []EdgeRecord `json:"edges,omitempty" jsonschema:"what it depends on"`
+	Edges     []EdgeRecord `json:"edges,omitempty" jsonschema:"its dependencies"`
 	// Dependants are the members with an edge from this one, in the order of the nodes; known of a whole flow only.
 	Dependants []ExecutionID `json:"dependants,omitempty" jsonschema:"the ids of those that depend on it"`
 }
 
-// GroupRecord is what a member waits for, or waited for.
+// GroupRecord is the condition that a member waits for, or waited for.
 type GroupRecord struct {
 	// Policy says what the member needs to run: all (every one; the first that does not succeed skips the member),
 	// any (one), quorum (K of them), ended (every one has ended, in whatever way), or failed (every one has ended,
 	// and at least one did not succeed; else the member is skipped).
 	Policy     string `json:"policy" jsonschema:"all, any, quorum, ended or failed"`
-	K          int    `json:"k,omitempty" jsonschema:"of a quorum"`
+	K          int    `json:"k,omitempty" jsonschema:"size of a quorum"`
 	CancelRest bool   `json:"cancel_rest,omitempty" jsonschema:"the others are cancelled once it is decided"`
 	Total      int    `json:"total"`
 	Succeeded  int    `json:"succeeded"`
@@ -89,7 +89,7 @@ type WaitRecord struct {
 	Mode      string `json:"mode" jsonschema:"all, first, success or fast"`
 	Total     int    `json:"total"`
 	Succeeded int    `json:"succeeded"`
-	Others    int    `json:"others" jsonschema:"that ended without success"`
+	Others    int    `json:"others" jsonschema:"upstreams that ended without success"`
 	Pending   bool   `json:"pending,omitempty"`
 }
 

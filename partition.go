@@ -16,30 +16,30 @@ type Partition struct {
 	Owner        string    `json:"owner,omitempty" jsonschema:"the process that makes its ticks; absent when there is none"`
 	TickOverdue  bool      `json:"tick_overdue" jsonschema:"nobody ticks although it is time"`
 	Table        uint64    `json:"route_table" jsonschema:"version of the route table"`
-	Recording    string    `json:"recording,omitempty" jsonschema:"what is recorded in the feed and until when; absent when nobody wants to know"`
+	Recording    string    `json:"recording,omitempty" jsonschema:"the recorded part of the feed and its end; absent without subscribers"`
 
 	Ready  int `json:"ready" jsonschema:"queues that have work which is handed out, those with gates included"`
 	Routes int `json:"routes"`
-	Lanes  int `json:"lanes" jsonschema:"that an operator said something about"`
+	Lanes  int `json:"lanes" jsonschema:"lanes that an operator configured"`
 	Feed   int `json:"feed" jsonschema:"entries of the feed"`
 
 	Delayed   Timer `json:"delayed"`
 	Alarms    Timer `json:"alarms" jsonschema:"deadlines, timeouts of attempts and of suspensions"`
 	Sessions  Timer `json:"sessions" jsonschema:"a head that is due may belong to a session that was renewed since: the tick files it anew"`
-	Pending   Timer `json:"pending_waitpoints" jsonschema:"that are not yet waited for"`
+	Pending   Timer `json:"pending_waitpoints" jsonschema:"waitpoints without a wait yet"`
 	Suspended Timer `json:"suspended" jsonschema:"by when they were suspended"`
 	Ended     Timer `json:"ended" jsonschema:"by when they may be purged"`
-	Workers   Timer `json:"workers" jsonschema:"that registered here, by expiry"`
-	Schedules Timer `json:"schedules" jsonschema:"that are not paused"`
+	Workers   Timer `json:"workers" jsonschema:"workers registered here, by expiry"`
+	Schedules Timer `json:"schedules" jsonschema:"schedules that are not paused"`
 
 	Blocked Timer `json:"blocked" jsonschema:"members of flows that wait for others, or for the release of their flow, by when they were created"`
 	Flows   Timer `json:"flows" jsonschema:"retained ones, by when they were created"`
-	FlowDue Timer `json:"flows_due" jsonschema:"that were staged and are to be given up, or are empty and to be forgotten"`
+	FlowDue Timer `json:"flows_due" jsonschema:"staged flows to be given up, and empty ones to be forgotten"`
 	Backlog Timer `json:"flow_backlog" jsonschema:"unfinished work of flows, by when it was looked at last"`
 
 	Closed Timer `json:"closed" jsonschema:"queues that a budget or quota keeps back, by when they open again"`
 	Held   Timer `json:"held" jsonschema:"executions that operators hold, by since when"`
-	Outbox Timer `json:"outbox" jsonschema:"what budgets and quotas have not been told of, by when it was filed"`
+	Outbox Timer `json:"outbox" jsonschema:"reports to budgets and quotas that are not delivered, by filing time"`
 
 	// Lag is for how long the first thing that time moves has been due: far above a second, nobody ticks.
 	Lag Millis `json:"lag_ms" jsonschema:"for how long the earliest thing is due that nobody has done"`
@@ -50,11 +50,11 @@ type Partition struct {
 	// may look taken. It stays below a second while somebody ticks and their partitions answer.
 	Undelivered Millis `json:"undelivered_ms" jsonschema:"for how long a message to budgets and quotas waits"`
 
-	Totals     Totals         `json:"totals" jsonschema:"of executions, since the store was made"`
-	FlowTotals Totals         `json:"flow_totals" jsonschema:"of flows, since the store was made: skipped are their members; one that was open again counts again"`
+	Totals     Totals         `json:"totals" jsonschema:"totals of executions since the store was created"`
+	FlowTotals Totals         `json:"flow_totals" jsonschema:"totals of flows since the store was created; skipped counts members; a reopened flow counts again"`
 	Siblings   SiblingCancels `json:"siblings"`
 
-	TokensRefused int `json:"tokens_refused" jsonschema:"of waitpoints, since the store was made: they opened nothing, or their key was rotated out"`
+	TokensRefused int `json:"tokens_refused" jsonschema:"refused tokens of waitpoints since the store was created: unknown ones, or of a removed key"`
 }
 
 // Totals counts what was purged, and how often something ended in each way: what is replayed ends again. Failed are
@@ -69,7 +69,7 @@ type Totals struct {
 	Skipped   int `json:"skipped"`
 }
 
-// Timer is what waits in a partition, in the order of a time.
+// Timer counts the entries of a partition that wait for a time.
 type Timer struct {
 	Count int       `json:"count"`
 	Head  time.Time `json:"head,omitzero" jsonschema:"the earliest; absent when nothing waits"`

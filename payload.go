@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Payload is what a program stored or sent. In JSON it is an object: a value that is JSON is in its member value, and
-// bytes that are not are in base64.
+// Payload is a value that a program stored or sent. In JSON it is an object: a value that is JSON is in its member
+// value, and bytes that are not are in base64.
 type Payload []byte
 
 // written is a payload in JSON.

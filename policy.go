@@ -22,12 +22,12 @@ type RetryPolicy struct {
 	Categories []string
 }
 
-// Policy is what is stored with an execution at create and never changes. The zero value means: no retries,
+// Policy is stored with an execution at its creation and never changes. The zero value means: no retries,
 // no timeout, 10 reclaims, 10 replays, and the default stream retention.
 type Policy struct {
 	Retry RetryPolicy `json:"-"`
 	// AttemptTimeout bounds one attempt, suspended time excluded; 0 = none.
-	AttemptTimeout Millis `json:"timeout_ms,omitempty" for:"submit schedule node" jsonschema:"of an attempt"`
+	AttemptTimeout Millis `json:"timeout_ms,omitempty" for:"submit schedule node" jsonschema:"timeout of one attempt"`
 	MaxReclaims    int    `json:"-"` // how often a lost lease may be requeued; 0 = 10, at most 10,000
 	MaxReplays     int    `json:"-"` // 0 = 10, at most 1,000; -1 = never
 	StreamFrames   int    `json:"-"` // frames kept per attempt, approximate; 0 = 10,000

@@ -18,8 +18,8 @@ type Snapshot struct {
 	Session        string    `json:"session,omitempty" see:"operator"`
 	Worker         string    `json:"worker,omitempty" jsonschema:"the instance that has it, or had it last"`
 	LeaseExpiresAt time.Time `json:"lease_expires_at,omitzero"`
-	Retries        int       `json:"retries" jsonschema:"used so far; a replay starts over at 0"`
-	Reclaims       int       `json:"reclaims" jsonschema:"likewise"`
+	Retries        int       `json:"retries" jsonschema:"retries used so far; a replay starts over at 0"`
+	Reclaims       int       `json:"reclaims" jsonschema:"reclaims used so far; a replay starts over at 0"`
 	Replays        int       `json:"replays"`
 	// Continues is how often its handler went on with another input (handler.Continue); older attempts than those of
 	// the input before are not kept.
@@ -28,10 +28,10 @@ type Snapshot struct {
 	StartedAt    time.Time `json:"started_at,omitzero"`
 	ClaimedAt    time.Time `json:"claimed_at,omitzero"`
 	EndedAt      time.Time `json:"ended_at,omitzero"`
-	ChangedAt    time.Time `json:"changed_at,omitzero" jsonschema:"of the last creation, claim, suspension, or end of an attempt or of all"`
+	ChangedAt    time.Time `json:"changed_at,omitzero" jsonschema:"time of the last creation, claim, suspension, or end of an attempt or of the execution"`
 	DelayUntil   time.Time `json:"delay_until,omitzero"`
 	DeadlineAt   time.Time `json:"deadline_at,omitzero"`
-	Failure      Failure   `json:"failure,omitzero" jsonschema:"of the last attempt that failed; absent once it has completed"`
+	Failure      Failure   `json:"failure,omitzero" jsonschema:"failure of the last failed attempt; absent after completion"`
 	CancelledBy  string    `json:"cancelled_by,omitempty" jsonschema:"the person or token that asked for it, if one was named"`
 	CancelSource string    `json:"cancel_source,omitempty" jsonschema:"operator_override (somebody who asked for it), owner (its worker), flow_cascade (its flow, or who depends on it) or system_timeout_policy (its wait lasted too long)"`
 	CancelReason string    `json:"cancel_reason,omitempty"`
@@ -39,10 +39,10 @@ type Snapshot struct {
 	Steps        int       `json:"steps" jsonschema:"recorded steps"`
 
 	Tags     map[string]string `json:"tags,omitempty"`
-	Progress Progress          `json:"progress,omitzero" jsonschema:"of the current or last attempt"`
-	Flow     FlowID            `json:"flow,omitzero" jsonschema:"of which it is a node or a child"`
+	Progress Progress          `json:"progress,omitzero" jsonschema:"progress of the current or last attempt"`
+	Flow     FlowID            `json:"flow,omitzero" jsonschema:"flow that it is a node or a child of"`
 	Node     string            `json:"node,omitempty" jsonschema:"its name in the flow"`
-	Wait     Wait              `json:"wait,omitzero" jsonschema:"what it waits for while it is suspended"`
+	Wait     Wait              `json:"wait,omitzero" jsonschema:"its wait while it is suspended"`
 	// KeyHeld says how long it holds the key that it was submitted with: until it has ended, and maybe longer
 	// ([Unique], [IdempotencyKey]), or until a worker is given it ([Debounce]); "": it was submitted without one. The
 	// key itself is not stored.
@@ -61,7 +61,7 @@ type Failure struct {
 
 // Wait is a suspension while it lasts. The zero value: there is none. client.Execution.Suspension has its question.
 type Wait struct {
-	Name      string    `json:"name" jsonschema:"as the handler called it"`
+	Name      string    `json:"name" jsonschema:"name in the handler"`
 	Since     time.Time `json:"since,omitzero"`
 	TimeoutAt time.Time `json:"timeout_at,omitzero" jsonschema:"absent: it has no end of its own"`
 }
@@ -81,7 +81,7 @@ type AttemptRecord struct {
 	Claim     uint64      `json:"claim,omitempty" see:"operator"`
 }
 
-// Progress is what a handler last said of how far it got. The zero value: it said nothing.
+// Progress is the progress that a handler reported last. The zero value: it reported none.
 type Progress struct {
 	Percent *int      `json:"percent,omitempty"` // 0..100; nil when it gave none
 	Message string    `json:"message,omitempty"`
@@ -94,9 +94,9 @@ type Route struct {
 	Namespace    string   `json:"namespace"`
 	Lane         string   `json:"lane"`
 	Kind         string   `json:"kind"`
-	Capabilities []string `json:"capabilities,omitempty" jsonschema:"that its worker must have"`
+	Capabilities []string `json:"capabilities,omitempty" jsonschema:"capabilities that its worker needs"`
 	Gates        []Gate   `json:"-"` // budgets and quotas that are asked before its work runs
 	// Budgets and Quotas are the names of Gates.
-	Budgets []string `json:"budgets,omitempty" jsonschema:"that are asked before it runs"`
-	Quotas  []string `json:"quotas,omitempty" jsonschema:"that are asked before it runs, and limits of keys, in words"`
+	Budgets []string `json:"budgets,omitempty" jsonschema:"budgets that must admit it before it runs"`
+	Quotas  []string `json:"quotas,omitempty" jsonschema:"quotas that must admit it before it runs, and limits of keys, in words"`
 }

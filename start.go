@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Start is what an execution starts with, but for its input: what the options say, what a definition holds as its
-// defaults, and what bodies of the HTTP API, nodes of flows and schedules have as members. What is zero is not said.
-// The bounds of a field are those of the option of its name.
+// Start holds everything that an execution starts with, except its input: what the options say, what a definition holds
+// as its defaults, and what bodies of the HTTP API, nodes of flows and schedules have as members. What is zero is not
+// said. The bounds of a field are those of the option of its name.
 //
 // The tag for names where a member may stand: submit for an execution that is submitted, schedule, node also for a
 // child, flow for a flow as a whole, word for what is read back.
 type Start struct {
-	Kind         string   `json:"kind" for:"submit schedule node flow" jsonschema:"of the work; of a flow: what flows of this shape are called"`
+	Kind         string   `json:"kind" for:"submit schedule node flow" jsonschema:"kind of the work; for a flow, the name of flows of this shape"`
 	Namespace    string   `json:"namespace,omitempty" for:"submit schedule flow"`
 	Lane         string   `json:"lane,omitempty" for:"submit schedule node"`
 	Priority     int      `json:"priority,omitempty" for:"submit schedule node" jsonschema:"0..9000, higher first"`

@@ -18,8 +18,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// BulkAction is what [Admin.Bulk] does to each execution: one of BulkReplay, BulkCancel, BulkPurge, BulkRunNow,
-// BulkPriority, BulkHold and BulkUnhold.
+// BulkAction is the action that [Admin.Bulk] applies to each execution: one of BulkReplay, BulkCancel, BulkPurge,
+// BulkRunNow, BulkPriority, BulkHold and BulkUnhold.
 type BulkAction struct {
 	name   string
 	states []flowfabric.PublicState // when the filter names none
@@ -96,7 +96,7 @@ func BulkUnhold() BulkAction {
 type BulkOptions struct {
 	DryRun      bool   `json:"dry_run,omitempty" jsonschema:"only count"`
 	Limit       int    `json:"limit,omitempty" jsonschema:"how many at most; 0, the default: all"`
-	Cursor      string `json:"cursor,omitempty" jsonschema:"of the answer before, with the same filter and action"`
+	Cursor      string `json:"cursor,omitempty" jsonschema:"cursor of the previous answer, with the same filter and action"`
 	Concurrency int    `json:"concurrency,omitempty" jsonschema:"calls at a time, 1..256; default 32"`
 	// called after every page of up to 1,000, by the goroutine that called Bulk
 	Progress func(BulkResult) `json:"-"`

@@ -34,12 +34,12 @@ type FlowReplay struct {
 	Replay
 }
 
-// FlowReplayed is what became of a [Admin.ReplayFlow].
+// FlowReplayed is the result of [Admin.ReplayFlow].
 type FlowReplayed struct {
 	Request  uuid.UUID `json:"request"` // see [Replay]
 	Runnable int       `json:"runnable" jsonschema:"may be claimed now"`
 	Blocked  int       `json:"blocked" jsonschema:"wait for what they depend on"`
-	Already  int       `json:"already" jsonschema:"of the two, those that this request had replayed before"`
+	Already  int       `json:"already" jsonschema:"members that this request had replayed before"`
 	// Unneeded are those that FlowReplay.Everything would have replayed, too.
 	Unneeded int `json:"unneeded" jsonschema:"did not succeed, and nobody needs them any more"`
 	// Kept are nodes that succeeded after a node with flow.AllEnded or flow.AnyFailed that is replayed. They stay
@@ -59,7 +59,7 @@ type NodeRefusal struct {
 	Err error `json:"-"`
 	// Why is the text of Err, and Code its code.
 	Why  string `json:"error" jsonschema:"why it was not"`
-	Code string `json:"code,omitempty" jsonschema:"of that error"`
+	Code string `json:"code,omitempty" jsonschema:"code of that error"`
 }
 
 func (r NodeRefusal) Error() string { return fmt.Sprintf("node %q: %v", r.Node, r.Err) }

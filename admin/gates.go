@@ -15,16 +15,16 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// GatesInfo is what the partitions know of gates, put together.
+// GatesInfo merges the state of gates from all partitions.
 type GatesInfo struct {
 	Attached   []AttachedGates `json:"attached"` // by scope
 	Closed     []ClosedRoute   `json:"closed" jsonschema:"work that is not handed out, what opens first in front; at most 1024 of each partition"`
 	Outbox     int             `json:"outbox" jsonschema:"messages that budgets and quotas have not got yet"`
-	Partitions int             `json:"partitions" jsonschema:"that answered"`
+	Partitions int             `json:"partitions" jsonschema:"number of partitions that answered"`
 	Missing    string          `json:"missing,omitempty" jsonschema:"which partitions did not answer"`
 }
 
-// AttachedGates is what is attached to a scope, in the partition that was changed last.
+// AttachedGates lists the gates of a scope, as the partition that changed last has them.
 type AttachedGates struct {
 	Scope   admission.Scope   `json:"scope"`
 	Gates   []flowfabric.Gate `json:"-"`

@@ -52,7 +52,7 @@ func (a *Admin) namespace(name string) (string, error) {
 // within tells whether a namespace is among those to look at.
 func within(asked, namespace string) bool { return asked == AllNamespaces || asked == namespace }
 
-// Lane is what the partitions know of a lane, put together.
+// Lane merges the state of a lane from all partitions.
 type Lane struct {
 	Namespace string               `json:"namespace"`
 	Name      string               `json:"name"`
@@ -61,9 +61,9 @@ type Lane struct {
 	// days.
 	Retention flowfabric.Retentions `json:"retention_s,omitzero" jsonschema:"seconds that it keeps what ended in it, by outcome, where it does not keep it as long as is usual: 24 h of what completed, else 14 days"`
 	Since     time.Time             `json:"since,omitzero" jsonschema:"when somebody said something of it last"`
-	By        string                `json:"by,omitempty" jsonschema:"who did"`
+	By        string                `json:"by,omitempty" jsonschema:"author of that change"`
 	Ageing    flowfabric.Millis     `json:"ageing_ms,omitempty" jsonschema:"waiting that outweighs a step of priority; absent where no waiting does"`
-	Weight    int                   `json:"weight,omitempty" jsonschema:"of the namespace in the lane; absent where it is the usual one, 1"`
+	Weight    int                   `json:"weight,omitempty" jsonschema:"weight of the namespace in the lane; absent for the default, 1"`
 	// Mixed: partitions differ in state, retention, ageing or weight, because a change did not reach all of them;
 	// making it again settles it. State, Retention and Ageing are then those of the partition whose state changed
 	// last, as is Weight.
@@ -154,7 +154,7 @@ func (p LanePartition) differs(x LanePartition) bool {
 	return p.State != x.State || p.Retention != x.Retention || p.Ageing != x.Ageing || p.Weight != x.Weight
 }
 
-// LaneChange is what [Admin.SetLane] changes of a lane. Zero fields leave things as they are.
+// LaneChange holds the settings that [Admin.SetLane] changes. A zero field changes nothing.
 type LaneChange struct {
 	// default client.Config.Namespace
 	Namespace string `json:"namespace,omitempty"`
@@ -173,7 +173,7 @@ type LaneChange struct {
 	// Weight of the namespace in the lane, 1..1000: of what the lane hands out while several namespaces have work in
 	// it, each gets its weight's part, whatever it has waiting. 0 is the usual weight, 1. Each partition shares by
 	// itself.
-	Weight *int `json:"weight,omitempty" jsonschema:"of the namespace in the lane, 1..1000; 0 is the usual, 1"`
+	Weight *int `json:"weight,omitempty" jsonschema:"weight of the namespace in the lane, 1..1000; 0 is the default, 1"`
 }
 
 // SetLane changes a lane in every partition. It need not exist yet: what is submitted into it later finds it so.

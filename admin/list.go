@@ -99,7 +99,7 @@ type Page[T any] struct {
 // Listed is one execution of a listing: what [flowfabric.Snapshot] says that one read of many tells.
 type Listed struct {
 	ID    flowfabric.ExecutionID `json:"id,omitzero" jsonschema:"absent for an entry that names none"`
-	Drift string                 `json:"drift,omitempty" jsonschema:"what is wrong with the entry, for example that there is no execution behind it; then the rest may be empty"`
+	Drift string                 `json:"drift,omitempty" jsonschema:"damage of the entry, for example that its execution is missing; then the rest may be empty"`
 	flowfabric.State
 	flowfabric.Route
 	Priority     int                    `json:"priority"`
@@ -117,7 +117,7 @@ type Listed struct {
 	DelayUntil   time.Time              `json:"delay_until,omitzero"`
 	DeadlineAt   time.Time              `json:"deadline_at,omitzero"`
 	Since        time.Time              `json:"since,omitzero" jsonschema:"when it was suspended or held; of those only"`
-	PurgeAt      time.Time              `json:"purge_at,omitzero" jsonschema:"of ended ones only"`
+	PurgeAt      time.Time              `json:"purge_at,omitzero" jsonschema:"time of the purge; ended executions only"`
 	Failure      flowfabric.Failure     `json:"failure,omitzero"` // with its message if asked for
 	CancelledBy  string                 `json:"cancelled_by,omitempty"`
 	CancelSource string                 `json:"cancel_source,omitempty"`

@@ -38,18 +38,18 @@ type Replay struct {
 	// Without it they are kept, and only what is missing runs. If a wait whose time was over ended the execution, it
 	// asks again: the waitpoints that handler.Task.Pending had opened for it are opened anew, and the steps that were
 	// recorded since, which handed out the old link, run again.
-	FromScratch bool `json:"from_scratch,omitempty" jsonschema:"of a replay: forget the recorded steps"`
+	FromScratch bool `json:"from_scratch,omitempty" jsonschema:"replay only: forget the recorded steps"`
 	// FromStep forgets the handler's step of this name and everything that was recorded after it: steps, answers of
 	// waits, received messages. What was recorded before is kept. Steps that ran side by side count in the order in
 	// which they were recorded.
-	FromStep string `json:"from_step,omitempty" jsonschema:"of a replay: forget this step of the handler's and what was recorded after it"`
+	FromStep string `json:"from_step,omitempty" jsonschema:"replay only: forget this step and everything recorded after it"`
 	// Force replays an execution that succeeded, too; without it that is refused. The old result stays stored with
 	// its attempt.
-	Force bool `json:"force,omitempty" jsonschema:"of a replay: successes, too"`
+	Force bool `json:"force,omitempty" jsonschema:"replay only: include successes"`
 	// Request names the request, for a caller that repeats an unanswered call itself: as long as no other request was
 	// applied, the same id replays the execution only once. Default a new id for every call, which makes the call's
 	// own repeats harmless.
-	Request uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it replays once"`
+	Request uuid.UUID `json:"request,omitzero" jsonschema:"id of the request: a repeat with the same id replays once"`
 }
 
 // check refuses what contradicts itself, and names that no step has.
@@ -238,7 +238,7 @@ type Resume struct {
 	Delay flowfabric.Millis `json:"delay_ms,omitempty" jsonschema:"before a worker may go on with it, up to 30 days"`
 	// Request names the request, for a caller that repeats an unanswered call itself: the same id resumes only once.
 	// Default a new id for every call, which makes the call's own repeats harmless.
-	Request uuid.UUID `json:"request,omitzero" jsonschema:"of a caller that repeats an unanswered request: with the same it resumes once"`
+	Request uuid.UUID `json:"request,omitzero" jsonschema:"id of the request: a repeat with the same id resumes once"`
 }
 
 // Resume lets a suspended execution go on without a signal. Its handler's handler.Await returns

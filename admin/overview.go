@@ -24,17 +24,17 @@ type Overview struct {
 	Closed        int               `json:"closed" jsonschema:"queues that a budget or quota keeps back, by partition"`
 	UsedUp        []UsedUp          `json:"budgets_used_up,omitempty" jsonschema:"budgets that have no room for the work that waits for them, over HTTP at most ten, those for which most waits in front"`
 	Outbox        int               `json:"outbox" jsonschema:"messages that budgets and quotas have not got yet"`
-	Schedules     int               `json:"schedules" jsonschema:"that are not paused"`
-	Totals        flowfabric.Totals `json:"totals" jsonschema:"of executions, since the store was made"`
+	Schedules     int               `json:"schedules" jsonschema:"schedules that are not paused"`
+	Totals        flowfabric.Totals `json:"totals" jsonschema:"totals of executions since the store was created"`
 	CreatedRate   float64           `json:"created_per_s" jsonschema:"over the last ten seconds, like the rates that follow"`
 	EndedRate     float64           `json:"ended_per_s"`
 	CompletedRate float64           `json:"completed_per_s"`
 	FailedRate    float64           `json:"failed_per_s" jsonschema:"failed or expired"`
-	Workers       int               `json:"workers" jsonschema:"that live"`
-	Lost          int               `json:"workers_lost" jsonschema:"that stopped without saying so within the last hour"`
+	Workers       int               `json:"workers" jsonschema:"live workers"`
+	Lost          int               `json:"workers_lost" jsonschema:"workers lost within the last hour"`
 	Slots         int               `json:"slots" jsonschema:"executions that the workers can run at once"`
-	Partitions    int               `json:"partitions" jsonschema:"that answer"`
-	Silent        int               `json:"partitions_silent" jsonschema:"that do not answer"`
+	Partitions    int               `json:"partitions" jsonschema:"partitions that answer"`
+	Silent        int               `json:"partitions_silent" jsonschema:"partitions that do not answer"`
 	Owned         int               `json:"partitions_maintained" jsonschema:"a process runs their timers"`
 	Frozen        int               `json:"partitions_frozen"`
 	Overdue       int               `json:"partitions_overdue" jsonschema:"no process runs their timers"`

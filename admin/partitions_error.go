@@ -106,7 +106,7 @@ func (g *partitionGroup) names() string {
 	return b.String()
 }
 
-// PartitionsError is what a call to all partitions returns when some of them failed. It matches what any of these
+// PartitionsError is returned by a call to all partitions when some of them failed. It matches what any of these
 // answered; the others have done what was asked, and the call may be repeated.
 type PartitionsError struct {
 	Failed int // partitions that failed, at least 1

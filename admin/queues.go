@@ -17,19 +17,19 @@ import (
 // partitionCalls is how many partitions are asked at the same time.
 const partitionCalls = 16
 
-// Queue is what waits in one lane for workers of one kind and capabilities, in all partitions together.
+// Queue is the work that waits in one lane for workers of one kind and capabilities, over all partitions.
 type Queue struct {
 	Namespace    string               `json:"namespace"`
 	Lane         string               `json:"lane"`
 	Kind         string               `json:"kind"`
-	Capabilities []string             `json:"capabilities,omitempty" jsonschema:"that a worker needs"`
-	State        flowfabric.LaneState `json:"lane_state" jsonschema:"of the lane: active, paused, draining or disabled; that of most partitions"`
+	Capabilities []string             `json:"capabilities,omitempty" jsonschema:"capabilities that a worker needs"`
+	State        flowfabric.LaneState `json:"lane_state" jsonschema:"state of the lane in most partitions: active, paused, draining or disabled"`
 	Mixed        bool                 `json:"mixed,omitempty" jsonschema:"partitions differ in the lane's state"`
 	Waiting      int                  `json:"waiting" jsonschema:"executions"`
 	OldestAt     time.Time            `json:"oldest_at,omitzero" jsonschema:"creation of the oldest that waits"`
-	Priority     int                  `json:"highest_priority" jsonschema:"of what is claimed next in a partition"`
+	Priority     int                  `json:"highest_priority" jsonschema:"highest priority of the next claims, over all partitions"`
 	Stored       int                  `json:"stored" jsonschema:"executions in any state, until they are purged"`
-	Drift        string               `json:"drift,omitempty" jsonschema:"what is wrong with rows that are damaged"`
+	Drift        string               `json:"drift,omitempty" jsonschema:"damage of the rows"`
 	Partitions   []QueuePartition     `json:"-"`
 }
 

@@ -41,7 +41,7 @@ type ScheduleInfo struct {
 	Error      string `json:"error,omitempty" jsonschema:"why it cannot be read"`
 	InputBytes int    `json:"input_bytes"`
 	// how often it may still submit; nil: without end
-	RunsLeft *uint64 `json:"runs_left,omitempty" jsonschema:"of max_runs"`
+	RunsLeft *uint64 `json:"runs_left,omitempty" jsonschema:"runs left of max_runs"`
 	// Ended is why the schedule has no next instant: "runs" (it has submitted as much as it may), "until" (its last
 	// instant has passed) or "spec" (its spec has no further instant within 40 years). It is empty when there is a
 	// next instant, or Err is not nil.

@@ -32,7 +32,7 @@ type signaller interface {
 // Rotation says how [Admin.RotateTokenKeys] changes the key that signs tokens.
 type Rotation struct {
 	// of the key that signs from now on: one of client.Config.TokenKeys
-	Kid string `json:"kid" jsonschema:"of the key that signs from now on: one that this process has"`
+	Kid string `json:"kid" jsonschema:"id of the key that signs from now on; this process must have it"`
 	// Grace is how long tokens of the key before stay good: whole milliseconds from 1 ms; 0 is 24 h.
 	Grace flowfabric.Millis `json:"grace_ms,omitempty" jsonschema:"how long tokens of the key before stay good; default a day"`
 	// Force rotates although tokens of open waitpoints then end before they are needed.

@@ -38,7 +38,7 @@ type Limit struct {
 	Soft int64 `json:"soft,omitempty" jsonschema:"only warns; 0: none"`
 }
 
-// HardAction is what a worker does with an execution whose report would pass a hard limit.
+// HardAction decides what happens to an execution whose report would pass a hard limit.
 type HardAction string
 
 // What a budget does about a spend that would pass a hard limit ([Budget].OnHard). The refused spend is not counted,

@@ -29,7 +29,7 @@ type Reported struct {
 	Breaches []Breach          `json:"breaches,omitempty"`
 }
 
-// Verdict is what a budget says to a report.
+// Verdict is the answer of a budget to a report.
 type Verdict string
 
 // The verdicts.

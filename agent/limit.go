@@ -11,7 +11,7 @@ import (
 // CategoryLimit is the category of an execution that failed because its agent reached a limit; not retried.
 const CategoryLimit = "agent_limit"
 
-// ErrLimit is what a [*LimitError] wraps.
+// ErrLimit is wrapped by every [*LimitError].
 var ErrLimit = errors.New("the agent has reached a limit")
 
 // LimitError says which limit of a [Config] ended a run: What is turns, tokens or time, and Limit its value,

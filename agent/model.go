@@ -31,7 +31,7 @@ func (f ModelFunc) Generate(ctx context.Context, req Request, delta func(Delta) 
 	return f(ctx, req, delta)
 }
 
-// Request is what a model is asked. It must not be changed.
+// Request is one call of a model. It must not be changed.
 type Request struct {
 	System    string    // instructions that come before the conversation; "" for none
 	Messages  []Message // the conversation; the last one is of role [User] or [ToolRole]
@@ -39,7 +39,7 @@ type Request struct {
 	MaxTokens int64 // of the answer; 0 = the adapter's default
 }
 
-// ToolSpec is what a model is told of a tool.
+// ToolSpec describes a tool to a model.
 type ToolSpec struct {
 	Name        string // 1..64 of A-Z a-z 0-9 _ -
 	Description string
@@ -72,7 +72,7 @@ type Message struct {
 	Private json.RawMessage `json:"private,omitempty"`
 }
 
-// ToolCall is what a model wants of a tool.
+// ToolCall is a model's request to call a tool.
 type ToolCall struct {
 	ID   string `json:"id"` // unique within an answer
 	Name string `json:"name"`
@@ -107,7 +107,7 @@ type Response struct {
 	ID      string // of the answer at the service; may be ""
 }
 
-// Usage is what answers cost, in tokens. Input contains what was read from a cache, Output contains reasoning.
+// Usage is the cost of answers, in tokens. Input contains what was read from a cache, Output contains reasoning.
 type Usage struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`

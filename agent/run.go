@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/handler"
 )
 
-// Result is what an agent came to.
+// Result is the outcome of an agent.
 type Result struct {
 	Text     string     `json:"text"`           // of the last answer
 	Messages []Message  `json:"messages"`       // the whole conversation, Config.Messages included

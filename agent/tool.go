@@ -19,8 +19,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Tool is what a model may use. Build it with [NewTool], once: that works out a schema. Immutable, and safe for
-// concurrent use.
+// Tool is a function that a model may call. Build it with [NewTool], once: that works out a schema. Immutable, and safe
+// for concurrent use.
 type Tool struct{ d *definition }
 
 // definition is what makes a tool.

@@ -19,7 +19,7 @@ import (
 
 const (
 	// pageKey is the idempotency key of what people decide on the page. It is the same for every decision, so that a
-	// second one, by whomever, is answered by the first instead of standing beside it.
+	// second one, by any person, is answered by the first instead of standing beside it.
 	pageKey  = "page"
 	pageType = "person"
 

@@ -55,7 +55,7 @@ type Deliverer interface {
 		s suspend.SentSignal) (suspend.Delivered, error)
 }
 
-// ErrSignIn is what Config.By returns, or wraps, for a request of nobody known.
+// ErrSignIn is returned, wrapped or not, by Config.By for a request of an unknown person.
 var ErrSignIn = errors.New("not signed in")
 
 // page is what people see who open a link.

@@ -40,7 +40,7 @@ func (e *ItemError) Error() string { return fmt.Sprintf("item %d: %v", e.Index, 
 // Unwrap returns Err.
 func (e *ItemError) Unwrap() error { return e.Err }
 
-// OutcomeError is what Result returns for an execution that ended without a result. It matches the sentinel of
+// OutcomeError is returned by Result for an execution that ended without a result. It matches the sentinel of
 // its outcome: flowfabric.ErrFailed, ErrCancelled, ErrExpired or ErrSkipped.
 type OutcomeError struct {
 	ID       flowfabric.ExecutionID

@@ -23,7 +23,7 @@ const cancelWait = 30 * time.Second
 // maxLeft is how many nodes a partial cancellation names.
 const maxLeft = 1000
 
-// FlowCancellation is what became of a [Flow.Cancel].
+// FlowCancellation is the result of [Flow.Cancel].
 type FlowCancellation struct {
 	Already bool                          `json:"already" jsonschema:"it was cancelled before: policy and reason are what was said then"`
 	Policy  flowfabric.CancellationPolicy `json:"policy"`

@@ -100,9 +100,9 @@ func newMessage(c *Client, mailbox string, payload any, opts []SendOption) (engi
 type Mailboxes struct {
 	Total   uint64 `json:"total" jsonschema:"messages that came so far"`
 	Waiting int    `json:"waiting" jsonschema:"those that nobody has received yet"`
-	Bytes   int    `json:"bytes" jsonschema:"of those, as they are stored"`
+	Bytes   int    `json:"bytes" jsonschema:"stored size of these messages"`
 	// Messages are a page of those.
-	Messages []suspend.Message `json:"items" jsonschema:"of those, the first that came first; at most 100 and 128 KiB"`
+	Messages []suspend.Message `json:"items" jsonschema:"the oldest of these messages; at most 100 and 128 KiB"`
 }
 
 // Messages lists messages that were sent to an execution and that nobody has received yet, whatever the mailbox, the

@@ -254,7 +254,7 @@ func digestOf(input []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// ScheduleSet is what became of a change of a schedule.
+// ScheduleSet is the result of a change of a schedule.
 type ScheduleSet struct {
 	Name     string    `json:"name"`
 	Already  bool      `json:"already" jsonschema:"it was so before, nothing changed"`

@@ -20,7 +20,7 @@ import (
 // maxSyncCalls is how many partitions a [Client.SyncSchedules] reads at once.
 const maxSyncCalls = 16
 
-// ScheduleSync is what [Client.SyncSchedules] did, each in the order of names.
+// ScheduleSync lists the changes that [Client.SyncSchedules] made, each in the order of names.
 type ScheduleSync struct {
 	Created   []string `json:"created,omitempty"`
 	Updated   []string `json:"updated,omitempty"`

@@ -50,8 +50,8 @@ type signalFunc func(*suspend.SentSignal) error
 func (signalFunc) SignalOption()  {}
 func (signalFunc) ApproveOption() {}
 
-// SignalName is what conditions tell signals apart by: 1..128 bytes, not beginning with "__". Default the choice of
-// the payload, if it is a suspend.Answer or another object with a choice, else "signal".
+// SignalName sets the name that conditions distinguish signals by: 1..128 bytes, not beginning with "__". Default the
+// choice of the payload, if it is a suspend.Answer or another object with a choice, else "signal".
 func SignalName(name string) SignalOption {
 	return signalFunc(func(s *suspend.SentSignal) error {
 		if name == "" {
@@ -93,11 +93,11 @@ func SignalDetails(d suspend.SentSignal) SignalOption {
 	})
 }
 
-// Signal answers a waitpoint: it brings payload to whoever waits on it. token is what handler.Task.Pending gave, or
-// suspend.ParseToken read. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too, as
-// bytes that are not JSON. The answer says what became of it (Effect), and whether the waitpoint takes more signals
-// (Open). A signal may be taken and still count for nothing, because no condition wants its name: look at Effect.
-// Where a question is asked (handler.Task.Ask), one that is no choice is refused. An answer, whose payload is a
+// Signal answers a waitpoint: it brings payload to the execution that waits on it. token is what handler.Task.Pending
+// gave, or suspend.ParseToken read. payload is encoded as JSON; a json.RawMessage is sent as it is, and a []byte, too,
+// as bytes that are not JSON. The answer says what became of it (Effect), and whether the waitpoint takes more signals
+// (Open). A signal may be taken and still count for nothing, because no condition wants its name: look at Effect. Where
+// a question is asked (handler.Task.Ask), one that is no choice is refused. An answer, whose payload is a
 // suspend.Answer or another object with the choice that the signal is named after, is in the audit trail if it counts.
 //
 // The call's own repeats are harmless. A caller that repeats it after ErrTransport gives it an

@@ -23,7 +23,7 @@ var files embed.FS
 // policy is the content security policy of the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Config is what a [Handler] needs.
+// Config holds the dependencies of a [Handler].
 type Config struct {
 	// API is an *httpapi.Handler, or a handler around one; required. It gets every request that is not for a file of
 	// the page, with the path as it came, so paths that begin with /v1/ must be its own.

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/inproc"
 )
 
-// URL is what to put into client.Config.URL and runtime.Config.URL to use the development server in this process. A
+// URL is the value of client.Config.URL and runtime.Config.URL that selects the development server in this process. A
 // program that imports package runtime has the server. A program of clients alone does not link it; it imports this
 // package for its effect:
 //

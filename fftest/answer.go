@@ -19,7 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/suspend"
 )
 
-// Answer is what somebody outside does about an execution: a sender who signals or sends a message, or an operator.
+// Answer is an action from outside on an execution: by a sender who signals or sends a message, or an operator.
 // Build it with [Signal], [SignalWith], [Approve], [Resume] or [Send] and give it with [Answered], [Tell] or
 // [Execution.Answer]. Immutable.
 type Answer struct {
@@ -119,7 +119,7 @@ func Answered[In, Out any](fn func(context.Context, *handler.Task, In) (Out, err
 	}
 }
 
-// Tell gives answers from within a fake that a handler calls: whoever reads the mail with the token clicks at once.
+// Tell gives answers from within a fake that a handler calls: the reader of the mail with the token clicks at once.
 // ctx is the handler's, or was made from it. It returns when those answers are given that need no waiting; the others
 // follow in virtual time. What the handler of a dead worker tells is not heard. A signal that comes too late is no
 // mistake of the test's, since a step that was repeated told twice; any other refusal fails the test.

@@ -25,7 +25,7 @@
 // with [Answer.After], so much virtual time later. They are given
 //
 //   - by [Answered] around the handler, which serves Run, New and Crashes: for waits known beforehand;
-//   - by [Tell] in a fake that gets a token from the handler: whoever reads the mail clicks;
+//   - by [Tell] in a fake that gets a token from the handler: the reader of the mail clicks;
 //   - by [Execution.Answer] in a scenario, or by the environment's real client ([Env.Client]) where a refusal is what
 //     is tested.
 //

@@ -29,7 +29,7 @@ type Step struct {
 	Value []byte
 }
 
-// Report is what became of one execution. It is plain data and outlives the bubble; the Want methods complain to the
+// Report is the outcome of one execution. It is plain data and outlives the bubble; the Want methods complain to the
 // test that asked for it, and let it go on.
 type Report[Out any] struct {
 	ID     flowfabric.ExecutionID

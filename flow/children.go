@@ -11,7 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// ChildSet is what a handler makes and waits for together, see [Children]. It is not safe for concurrent use.
+// ChildSet holds the children that a handler creates and waits for together, see [Children]. It is not safe for
+// concurrent use.
 type ChildSet struct {
 	*graph
 	wait   string

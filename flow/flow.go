@@ -55,7 +55,7 @@ func New(kind string, opts ...Option) *Flow {
 	return f
 }
 
-// Kind is what New was given.
+// Kind returns the kind that New was given.
 func (f *Flow) Kind() string { return f.kind }
 
 // Nodes are the names of the nodes, in the order they were added.
@@ -142,7 +142,7 @@ func (n *Node[Out]) upstream() *node {
 
 func (n *Node[Out]) yields(Out) {}
 
-// Upstream is what a node can depend on: a *[Node] or a *[ChildNode], of any type.
+// Upstream is a node that another node can depend on: a *[Node] or a *[ChildNode], of any type.
 type Upstream interface{ upstream() *node }
 
 // Source is an [Upstream] with a result of type T.
@@ -151,7 +151,7 @@ type Source[T any] interface {
 	yields(T)
 }
 
-// Err is what is wrong with the flow, or nil. It sends nothing and may be called again; client.SubmitFlow and
+// Err returns what is wrong with the flow, or nil. It sends nothing and may be called again; client.SubmitFlow and
 // client.Flow.Add report the same before they send anything.
 //
 // All mistakes are reported at once, joined, each with the names of flow, node and edge: flowfabric.ErrInvalidInput

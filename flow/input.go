@@ -26,7 +26,7 @@ func (i Input[T]) From(up Source[T]) NodeOption {
 	})
 }
 
-// Outcome is what an upstream of a node came to.
+// Outcome is the end of an upstream of a node.
 type Outcome struct {
 	Node  string // its name in the flow; "" once it was purged
 	Input string // under which its result is given, if it has one; see [Input]

@@ -69,10 +69,10 @@ func Plain[In, Out any](fn func(ctx context.Context, in In) (Out, error)) func(c
 	return func(ctx context.Context, _ *Task, in In) (Out, error) { return fn(ctx, in) }
 }
 
-// Info is what the definition says. The caller gets its own copy.
+// Info returns the settings of the definition, as a copy.
 func (b Binding) Info() flowfabric.Start { return clone(b.info) }
 
-// Err is what is wrong with the binding, or nil.
+// Err returns what is wrong with the binding, or nil.
 func (b Binding) Err() error {
 	if b.err == nil && b.run == nil {
 		return fmt.Errorf("%w: the binding is empty; build it with handler.Bind or BindBatch",

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/valid"
 )
 
-// Definition is what producers and workers agree on: the name of a kind of work, its types, how they are encoded,
+// Definition is shared by producers and workers: the name of a kind of work, its types, how they are encoded,
 // and the defaults of its executions. Build it with [Define], usually in a package variable that both sides
 // import. It never changes and may be used concurrently.
 type Definition[In, Out any] struct {
@@ -48,7 +48,8 @@ func Define[In, Out any](kind string, opts ...DefineOption) *Definition[In, Out]
 	return d
 }
 
-// Err is what is wrong with the definition, or nil. It wraps [flowfabric.ErrInvalidInput], also for a nil definition.
+// Err returns what is wrong with the definition, or nil. It wraps [flowfabric.ErrInvalidInput], also for a nil
+// definition.
 func (d *Definition[In, Out]) Err() error {
 	if d == nil {
 		return fmt.Errorf("%w: the definition is nil", flowfabric.ErrInvalidInput)
@@ -59,7 +60,7 @@ func (d *Definition[In, Out]) Err() error {
 // Kind is the name of the work, which routes executions to workers.
 func (d *Definition[In, Out]) Kind() string { return d.info.Kind }
 
-// Info is what the definition says about its executions, without the types. Producers may override everything but the
+// Info returns the settings of the definition, without its types. Producers may override everything but the
 // kind per submission, and of the policy the number of retries, the timeout and the retention. The caller gets its own
 // copy.
 func (d *Definition[In, Out]) Info() flowfabric.Start { return clone(d.info) }

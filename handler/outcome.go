@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/waithook"
 )
 
-// OutcomeKind is what one run of a handler leads to. The zero value is none of them.
+// OutcomeKind is the kind of an [Outcome]. The zero value is none of them.
 type OutcomeKind uint8
 
 const (
@@ -53,7 +53,7 @@ func (k OutcomeKind) String() string {
 	return outcomeNames[0]
 }
 
-// Outcome is what one run of a handler leads to. Only the fields of its Kind are set, and Err.
+// Outcome is the result of one run of a handler. Only the fields of its Kind are set, and Err.
 type Outcome struct {
 	Kind   OutcomeKind
 	Result []byte // OutcomeComplete: encoded, at most 1 MiB

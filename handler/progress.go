@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/internal/limits"
 )
 
-// Progress tells whoever looks at the execution how far this attempt got: percent is
+// Progress reports how far this attempt got, for people and programs that read the execution: percent is
 // 0..100, or -1 to keep the last one; message is up to 1 KiB, "" keeps the last one. It overwrites what was there and
 // leaves no trace; a new attempt begins without progress. It is one call to the server, so a loop should not make it
 // for every item; for output that must not be lost there are frames.

@@ -28,7 +28,7 @@ const (
 	blockedAtMost = 30 * time.Second
 )
 
-// OverBudgetError is what [Task.Spend] returns when a hard limit of a budget refuses it. Nothing of the spend was
+// OverBudgetError is returned by [Task.Spend] when a hard limit of a budget refuses it. Nothing of the spend was
 // counted. It wraps flowfabric.ErrOverBudget.
 type OverBudgetError struct {
 	Budget   string
@@ -78,8 +78,8 @@ func (t *Task) Spend(ctx context.Context, dimension string, n int64) error {
 // A refusal is a [*OverBudgetError]. The budget decides what happens next: with reject the handler decides, and an
 // error it returns is a failure of category budget_exceeded like any other; with fail its context ends, with this
 // error as the cause, and whatever it returns, the execution fails for good with that category; with block its
-// context ends likewise, and it goes back into its queue, which is closed until the budget has more room (its next
-// period, a higher limit, something given back), at most 30 s; then it runs again, as the same attempt. What no
+// context ends in the same way, and it goes back into its queue, which is closed until the budget has more room (its
+// next period, a higher limit, something given back), at most 30 s; then it runs again, as the same attempt. What no
 // period has room for fails as with fail. Frames, steps and earlier spends are kept. A budget that only warns refuses
 // nothing; that, and the crossing of a soft limit, is logged.
 //

@@ -55,7 +55,7 @@ var (
 	anybody  = need{} // without a token
 )
 
-// Principal is who makes a request.
+// Principal is the caller of a request.
 type Principal struct {
 	Name string `json:"name"` // noted with every change; 1..64 bytes
 	Role Role   `json:"role"` // what they may do
@@ -70,7 +70,7 @@ func (p Principal) may(namespace string) bool {
 	return len(p.Namespaces) == 0 || slices.Contains(p.Namespaces, namespace)
 }
 
-// ErrForbidden is what an Authorize function wraps for somebody whom it knows and who may do nothing here.
+// ErrForbidden is wrapped by an Authorize function for a known caller who may do nothing here.
 var ErrForbidden = errors.New("forbidden")
 
 // Open lets everybody do everything, under the name "api". It is for a loopback address, and forbids requests to a

@@ -32,7 +32,7 @@ const (
 	maxWait     = time.Minute // of a Prefer: wait
 )
 
-// Config is what a handler needs.
+// Config holds the dependencies and settings of a handler.
 type Config struct {
 	// Admin is the connection that the handler uses; required. It is the caller's to close, after the handler has no
 	// more requests.

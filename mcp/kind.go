@@ -174,7 +174,7 @@ type ToolOption func(*Kind)
 // Name is the name of the tool: 1..64 of A-Z a-z 0-9 _ -. Default: made of the kind.
 func Name(name string) ToolOption { return func(k *Kind) { k.name = name } }
 
-// Title is what people see instead of the name. Default none.
+// Title is shown to people instead of the name. Default none.
 func Title(title string) ToolOption { return func(k *Kind) { k.title = title } }
 
 // Tasks says when a call is answered with a task. Default [TasksOptional].

@@ -19,7 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/httpapi"
 )
 
-// Config is what a server says of itself, and whom it serves. The zero value serves stdio.
+// Config describes a server and its callers. The zero value serves stdio.
 type Config struct {
 	// Name and Version are what clients see of the server. Default flowfabric and 0.
 	Name, Version string
@@ -193,7 +193,7 @@ type caller struct {
 
 type callerKey struct{}
 
-// CallerOf is who makes the request whose handler got ctx: for tools of your own beside those of kinds.
+// CallerOf returns the caller of the request whose handler got ctx: for tools of your own beside those of kinds.
 func CallerOf(ctx context.Context) (httpapi.Principal, bool) {
 	who, ok := ctx.Value(callerKey{}).(caller)
 	return who.Principal, ok

@@ -22,7 +22,7 @@ const bindings = `group:"flowfabric.bindings"`
 // Run runs one worker as the whole program: it builds an fx application from [Module] and opts (see [Provide]),
 // starts it, waits for ctx, SIGINT or SIGTERM, stops it in the opposite order, and returns nil or the reason in
 // one line. A second signal ends the process at once. When another component shuts the application down with an exit
-// code (fx.Shutdowner with fx.ExitCode), Run stops it likewise and returns an [*ExitError] with the code.
+// code (fx.Shutdowner with fx.ExitCode), Run stops it in the same way and returns an [*ExitError] with the code.
 //
 // The configuration is checked before anything is built; then it returns an error that wraps
 // [flowfabric.ErrConfig]. What else it returns: the root cause of a failed constructor, or what [Worker.Run] does.

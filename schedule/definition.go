@@ -31,15 +31,15 @@ const (
 	OverlapSkip  Overlap = "skip"  // do not run it; it counts as missed
 )
 
-// Item is what each instant submits, but for the input, which is stored beside the definition. Namespace, Lane and Kind
-// are required.
+// Item describes the submission of each instant, without the input, which is stored beside the definition. Namespace,
+// Lane and Kind are required.
 //
 // With Nodes it is a flow: Kind is that of the flow, and Namespace, Tags, Budgets, Quotas, Limits and Creator are those
 // of the flow as a whole. The rest belongs to its nodes, and is empty. The nodes are the input, as client.ScheduleFlow
 // stores them.
 type Item struct {
 	// of the flow; 0: it is an execution
-	Nodes int `json:"nodes,omitempty" for:"schedule" jsonschema:"of the flow that each run submits; absent: it is an execution"`
+	Nodes int `json:"nodes,omitempty" for:"schedule" jsonschema:"number of nodes of the flow that each run submits; absent for an execution"`
 	// at most 62 tags; a deadline counts from the submission
 	flowfabric.Start `for:"schedule word"`
 	// of the input: definitions with different inputs must differ; at most 64 bytes
@@ -61,7 +61,7 @@ type Definition struct {
 	Jitter flowfabric.Millis `json:"jitter_ms,omitzero" for:"schedule" jsonschema:"each run starts up to so much later, at most 24 h and halfway to the next run"`
 	// who declares it, see client.Client.SyncSchedules; at most 64 bytes of printable ASCII without braces; empty:
 	// nobody
-	Owner string `json:"owner,omitempty" jsonschema:"who declares it"`
+	Owner string `json:"owner,omitempty" jsonschema:"owner that declares it"`
 	Item
 }
 

@@ -54,7 +54,7 @@ func Every(interval time.Duration, anchor time.Time) Spec {
 	return Spec{Interval: interval, Anchor: anchor.UTC().Truncate(time.Millisecond)}
 }
 
-// Err is what is wrong with the spec, or nil. It wraps flowfabric.ErrInvalidInput and names the field.
+// Err returns what is wrong with the spec, or nil. It wraps flowfabric.ErrInvalidInput and names the field.
 func (s Spec) Err() error {
 	switch {
 	case s.err != nil || s.wall != nil:

@@ -34,7 +34,7 @@ type TailEvent struct {
 
 	// Type is, with TailAttempt and TailRetry, what the attempt is: flowfabric.AttemptInitial, AttemptRetry (the one
 	// before it failed), AttemptReclaim (its worker was lost) or AttemptReplay.
-	Type flowfabric.AttemptType `json:"attempt_type,omitempty" jsonschema:"of an attempt that begins, or is to begin"`
+	Type flowfabric.AttemptType `json:"attempt_type,omitempty" jsonschema:"type of the attempt that begins"`
 	// At is when, by the server's clock: the attempt was claimed for the first time, it is to begin, it was suspended,
 	// it ended, or the execution ended. Every reader is told the same instant of what has happened, whenever it reads.
 	// Zero if that is not known, and of a TailRetry if it waits for nothing but a worker.
@@ -64,11 +64,11 @@ type TailEvent struct {
 	// flowfabric.Snapshot.
 	Category string `json:"category,omitempty"`
 	Message  string `json:"message,omitempty"`
-	By       string `json:"by,omitempty" jsonschema:"of the end: the person or token that cancelled it, if one was named"`
-	Source   string `json:"source,omitempty" jsonschema:"of the end: what kind of source cancelled it"`
+	By       string `json:"by,omitempty" jsonschema:"at the end: the person or token that cancelled it, if one was named"`
+	Source   string `json:"source,omitempty" jsonschema:"at the end: the kind of source that cancelled it"`
 	// Recorded is, with TailAttemptEnd, the sequence of the attempt's last frame that a recorded step covers: a later
 	// attempt repeats the frames after it.
-	Recorded uint64 `json:"recorded,omitempty" jsonschema:"of the end of an attempt: sequence of the last recorded frame, absent for none: those after it are repeated"`
+	Recorded uint64 `json:"recorded,omitempty" jsonschema:"at the end of an attempt: sequence of the last recorded frame, absent for none; later frames are repeated"`
 
 	// State is, with TailEnd, how the execution ended: completed, failed, cancelled, expired or skipped. Code is the
 	// same as it is stored.

@@ -25,7 +25,7 @@ type Frame struct {
 	Encoding    string `json:"-"`                     // utf8 (default), json or bytes
 	Correlation string `json:"correlation,omitempty"` // ≤ 256 bytes
 	// who wrote it, for example a model or a tool; ≤ 64 bytes, default none
-	Source     string    `json:"source,omitempty" jsonschema:"who wrote it, for example a model or a tool"`
+	Source     string    `json:"source,omitempty" jsonschema:"its writer, for example a model or a tool"`
 	ProducedAt time.Time `json:"produced_at,omitzero"`
 	Payload    []byte    `json:"-"` // ≤ 64 KiB; of a summary delta the merge patch; see MarshalJSON
 

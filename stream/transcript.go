@@ -73,7 +73,7 @@ func (t *Transcript) Frames() []Frame {
 	return all
 }
 
-// Text is what the durable frames contain, one after the other.
+// Text returns the contents of the durable frames, one after the other.
 func (t *Transcript) Text() string {
 	var text []byte
 	for _, p := range t.parts {

@@ -36,7 +36,7 @@ const (
 	// SignalCount counts signals. One with an idempotency key counts once, however often it is sent; one without
 	// counts by its own id, so that a sender who repeats it is counted again.
 	SignalCount Distinct = "s"
-	// Sources counts senders by source type and source. These are claims of whoever holds the token, so this is no
+	// Sources counts senders by source type and source. These are claims of the holder of the token, so this is no
 	// protection among parties that share one; give each its own waitpoint and count Waitpoints.
 	Sources Distinct = "c"
 )

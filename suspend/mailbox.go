@@ -14,7 +14,7 @@ type Message struct {
 	Number   uint64             `json:"number" jsonschema:"its place among all messages of the execution, from 1"`
 	Mailbox  string             `json:"mailbox"`
 	SentAt   time.Time          `json:"sent_at,omitzero" jsonschema:"when the server accepted it"`
-	By       string             `json:"by,omitempty" jsonschema:"who sent it, as the sender says"`
+	By       string             `json:"by,omitempty" jsonschema:"sender, as the sender claims"`
 	Encoding string             `json:"encoding,omitempty" jsonschema:"json, utf8 or bytes, of the payload"`
 	Payload  flowfabric.Payload `json:"payload"`
 }

@@ -15,7 +15,7 @@ const (
 	ReasonReview     Reason = "waiting_for_operator_review"
 )
 
-// Behaviour is what happens when a wait lasts longer than [Within] allows. No retry policy applies.
+// Behaviour decides what happens when a wait lasts longer than [Within] allows. No retry policy applies.
 type Behaviour string
 
 // The behaviours. The default is Fail.

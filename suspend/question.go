@@ -1,6 +1,6 @@
 package suspend
 
-// Question is what a person is asked, in plain text, and the answers to choose from. It is stored with the wait, as
+// Question is shown to a person, in plain text, and the answers to choose from. It is stored with the wait, as
 // JSON of at most 8 KiB.
 type Question struct {
 	Title string `json:"title" jsonschema:"1..200 bytes, one line of plain text"`
@@ -19,7 +19,7 @@ type Choice struct {
 	Label string `json:"label,omitempty" jsonschema:"at most 128 bytes; default the name"`
 }
 
-// Answer is what a person chose: the payload, as JSON, of a signal that is named like the choice. A handler gets it
+// Answer is the choice of a person: the payload, as JSON, of a signal that is named like the choice. A handler gets it
 // from [Ask], or reads it with Await[Answer].
 type Answer struct {
 	Choice  string `json:"choice"`
@@ -27,7 +27,7 @@ type Answer struct {
 	By      string `json:"by,omitempty"`      // who they say they are, ≤ 256 bytes
 }
 
-// Asked is what the holder of a waitpoint's token may know of it.
+// Asked is the part of a waitpoint that the holder of its token may see.
 type Asked struct {
 	// Question of the wait that the waitpoint belongs to; nil without handler.Task.Ask, before anything waits for the
 	// waitpoint, and once the execution waits for something else.

@@ -13,14 +13,14 @@ type Waitpoint struct {
 	ID           uuid.UUID `json:"id"`
 	Key          string    `json:"key"`
 	State        string    `json:"state" jsonschema:"pending (opened before its wait), active, closed or expired"`
-	Kid          string    `json:"kid,omitempty" see:"operator" jsonschema:"of the key that its token is signed with"`
+	Kid          string    `json:"kid,omitempty" see:"operator" jsonschema:"id of the key that signs its token"`
 	Fingerprint  string    `json:"token_fingerprint,omitempty" see:"operator" jsonschema:"16 hex digits"`
 	CreatedAt    time.Time `json:"created_at,omitzero"`
 	ActivatedAt  time.Time `json:"activated_at,omitzero" jsonschema:"when an execution began to wait for it"`
 	ExpiresAt    time.Time `json:"expires_at,omitzero" jsonschema:"pending: by itself; active: the end of the wait"`
-	Suspension   uuid.UUID `json:"suspension,omitzero" see:"operator" jsonschema:"that waits, or waited, for it"`
-	Signals      int       `json:"signals" jsonschema:"that it has"`
-	Matched      int       `json:"matched" jsonschema:"of these, that count for the wait"`
+	Suspension   uuid.UUID `json:"suspension,omitzero" see:"operator" jsonschema:"the wait on it, now or earlier"`
+	Signals      int       `json:"signals" jsonschema:"number of its signals"`
+	Matched      int       `json:"matched" jsonschema:"number of signals that count for the wait"`
 	LastSignalAt time.Time `json:"last_signal_at,omitzero"`
 	ClosedAt     time.Time `json:"closed_at,omitzero"`
 	CloseReason  string    `json:"close_reason,omitempty"`
@@ -34,25 +34,25 @@ func (w Waitpoint) Open() bool { return w.State == "pending" || w.State == "acti
 // Record is the current suspension of an execution, or its last one.
 type Record struct {
 	Code         flowfabric.Code   `json:"code,omitempty" see:"operator" jsonschema:"the execution's state now"`
-	Flow         flowfabric.FlowID `json:"flow,omitzero" jsonschema:"of which the execution is a node or a child"`
+	Flow         flowfabric.FlowID `json:"flow,omitzero" jsonschema:"flow that the execution is a node or a child of"`
 	ID           uuid.UUID         `json:"id,omitzero" see:"operator" jsonschema:"none: it was never suspended"`
 	Name         string            `json:"name" jsonschema:"under which the handler waits"`
 	Reason       string            `json:"reason,omitempty"`
-	Question     *Question         `json:"question,omitempty" see:"viewer" jsonschema:"that people are asked"`
+	Question     *Question         `json:"question,omitempty" see:"viewer" jsonschema:"the question that people see"`
 	Behaviour    string            `json:"on_timeout,omitempty"`
 	CreatedAt    time.Time         `json:"created_at,omitzero"`
 	TimeoutAt    time.Time         `json:"timeout_at,omitzero"`
 	ResumeDelay  flowfabric.Millis `json:"resume_after_ms,omitempty"`
 	Condition    string            `json:"-"` // as it is stored
-	Signals      int               `json:"signals" jsonschema:"that it has"`
-	Matched      int               `json:"matched" jsonschema:"of these, that count"`
+	Signals      int               `json:"signals" jsonschema:"number of its signals"`
+	Matched      int               `json:"matched" jsonschema:"number of signals that count"`
 	LastSignalAt time.Time         `json:"last_signal_at,omitzero"`
 	ClosedAt     time.Time         `json:"closed_at,omitzero" jsonschema:"none: it is open"`
 	CloseReason  string            `json:"close_reason,omitempty"`
 	Cause        Cause             `json:"cause,omitempty"`
 	Trigger      string            `json:"trigger,omitempty" jsonschema:"signal, operator, auto_resume, timeout, cancelled or deadline"`
 	// who ended it, as they say: an operator, or the source of the signal; "" if nobody did
-	By         string      `json:"by,omitempty" jsonschema:"who ended it"`
+	By         string      `json:"by,omitempty" jsonschema:"person or token that ended it"`
 	Result     *Result     `json:"-"`
 	Waitpoints []Waitpoint `json:"waitpoints" jsonschema:"every one that is still known, also of earlier suspensions"`
 }

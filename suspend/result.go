@@ -17,7 +17,7 @@ type Result struct {
 	TimeoutAt  time.Time `json:"timeout_at,omitzero"` // zero: none was set
 	Closer     string    `json:"closer,omitempty" jsonschema:"the id of the signal that closed the condition"`
 	By         string    `json:"by,omitempty" jsonschema:"the operator who resumed it"`
-	Reason     string    `json:"reason,omitempty" jsonschema:"what they said"`
+	Reason     string    `json:"reason,omitempty" jsonschema:"their reason"`
 	// Signals are those that satisfied the condition, in the order they were accepted.
 	Signals []StoredSignal `json:"signals,omitempty"`
 }

@@ -47,18 +47,19 @@ func (s SentSignal) Validate() error {
 	return nil
 }
 
-// SentSignal is what a sender says. Names, sources and payloads are claims of the sender, who holds the token.
+// SentSignal is a signal as its sender wrote it. Names, sources and payloads are claims of the sender, who holds the
+// token.
 type SentSignal struct {
 	ID uuid.UUID `json:"-"` // makes a repeat harmless; nil mints one
 	// 1..128 bytes, not beginning with "__"
-	Name string `json:"name,omitempty" for:"reply" jsonschema:"of the signal, 1..128 bytes; default the choice of the payload, if it has one, else signal"`
+	Name string `json:"name,omitempty" for:"reply" jsonschema:"name of the signal, 1..128 bytes; default the choice of the payload, if it has one, else signal"`
 	// ≤ 64 bytes
 	Category string `json:"category,omitempty" for:"reply" jsonschema:"a word for readers of the log, at most 64 bytes"`
 	// ≤ 64 bytes, for example webhook or person; operator for what operators deliver
 	SourceType string `json:"source_type,omitempty"`
 	Source     string `json:"source,omitempty"` // ≤ 256 bytes, who
 	// ≤ 256 bytes
-	Correlation string `json:"correlation,omitempty" for:"reply" jsonschema:"what the sender's own system knows it by, at most 256 bytes"`
+	Correlation string `json:"correlation,omitempty" for:"reply" jsonschema:"id in the sender's own system, at most 256 bytes"`
 	// ≤ 256 bytes; a later signal with the same key is answered like the first
 	IdempotencyKey string        `json:"idempotency_key,omitempty" for:"reply"`
 	DedupTTL       time.Duration `json:"-"` // how long the key is remembered, ≤ 7 days
@@ -72,7 +73,7 @@ type SentSignal struct {
 // Delivered answers a delivery.
 type Delivered struct {
 	Signal    uuid.UUID `json:"signal" jsonschema:"its id, or that of the delivery that it repeats"`
-	Effect    Effect    `json:"effect" jsonschema:"what became of it"`
+	Effect    Effect    `json:"effect" jsonschema:"its effect on the wait"`
 	Duplicate bool      `json:"duplicate" jsonschema:"another delivery with this idempotency key came first"`
 	Open      bool      `json:"open" jsonschema:"the waitpoint takes more signals"`
 }
@@ -85,7 +86,7 @@ type StoredSignal struct {
 	Name           string             `json:"name"`
 	Category       string             `json:"category,omitempty"`
 	SourceType     string             `json:"source_type,omitempty"`
-	Source         string             `json:"source,omitempty" jsonschema:"who sent it, as the sender says"`
+	Source         string             `json:"source,omitempty" jsonschema:"sender, as the sender claims"`
 	Correlation    string             `json:"correlation,omitempty"`
 	IdempotencyKey string             `json:"idempotency_key,omitempty"`
 	CreatedAt      time.Time          `json:"created_at,omitzero" jsonschema:"by the sender's clock"`

@@ -80,7 +80,7 @@ func (t Token) Reveal() string {
 		t.waitpoint.String() + "." + t.text()
 }
 
-// Execution is whose waitpoint the token opens.
+// Execution returns the execution of the waitpoint that the token opens.
 func (t Token) Execution() flowfabric.ExecutionID { return t.execution }
 
 // Waitpoint is the id of the waitpoint.
@@ -89,7 +89,8 @@ func (t Token) Waitpoint() uuid.UUID { return t.waitpoint }
 // IsZero reports a token that opens nothing.
 func (t Token) IsZero() bool { return t.secret == unique.Handle[string]{} }
 
-// Digest is what a sender presents: SHA-256 of the secret part in hex. It opens the waitpoint just as the token does.
+// Digest returns the part that a sender presents: SHA-256 of the secret part in hex. It opens the waitpoint just as the
+// token does.
 func (t Token) Digest() string {
 	sum := sha256.Sum256([]byte(t.text()))
 	return hex.EncodeToString(sum[:])

@@ -14,14 +14,14 @@ type PartitionKeys struct {
 // TokenKey is a key that verifies tokens in a partition.
 type TokenKey struct {
 	Kid         string    `json:"kid"`
-	Fingerprint string    `json:"fingerprint" jsonschema:"of its secret, 16 hex digits"`
+	Fingerprint string    `json:"fingerprint" jsonschema:"fingerprint of its secret, 16 hex digits"`
 	Current     bool      `json:"current" jsonschema:"it signs"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero" jsonschema:"absent for the current one"`
 	Open        int       `json:"open_waitpoints" jsonschema:"under it"`
 	NeededUntil time.Time `json:"needed_until,omitzero" jsonschema:"when the last of them ends; far in the future if one has no end"`
 }
 
-// KeyRotated is what one partition answered to a rotation.
+// KeyRotated is the answer of one partition to a rotation.
 type KeyRotated struct {
 	Partition uint16 `json:"partition"`
 	Previous  string `json:"previous,omitempty" jsonschema:"the key that signed until now"`

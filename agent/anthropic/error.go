@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric-go/agent/internal/wire"
 )
 
-// Error is what the service answered in place of an answer, or within one.
+// Error is an error that the service reported, instead of an answer or within one.
 type Error struct {
 	Status    int    // of HTTP, or what the type of an error within an answer amounts to; 0 if that is not known
 	Type      string // as the service names it, for example overloaded_error; may be ""

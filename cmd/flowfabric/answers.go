@@ -16,7 +16,7 @@ import (
 // answerFlags are the flags of what answers a waitpoint; payload and choice say what they are by default.
 func answerFlags(payload, choice string) []member {
 	return []member{
-		text("", "payload", "what the handler gets: `JSON`, @file, or - for stdin, at most 64 KiB"+payload),
+		text("", "payload", "payload for the handler: `JSON`, @file, or - for stdin, at most 64 KiB"+payload),
 		text("", "choice", "answer as the approval page does, with this `choice` (approve, reject, …)"+choice),
 		text("", "comment", "`text` that goes with --choice"),
 		text("name", "name", "`name` of the signal, which conditions tell apart (default the choice, or \"signal\")"),
@@ -79,7 +79,7 @@ func (q *request) delivered(ctx context.Context, id string) error {
 // answerVerbs bring answers and messages to executions, and list what they wait for.
 var answerVerbs = []verb{
 	{
-		use: "waitpoints ID", short: "List what an execution waits for, and what it waited for",
+		use: "waitpoints ID", short: "List the waitpoints of an execution, open and answered",
 		long: `waitpoints lists the waitpoints of an execution, open ones first. Of a token only the key it is
 signed with and a fingerprint are shown, never the token. What people are asked follows, if the wait has a
 question.`,
@@ -106,7 +106,7 @@ other users of the machine and stays in the shell's history, so prefer a file or
 			}
 			token, err := suspend.ParseToken(text)
 			if err != nil {
-				return usage("TOKEN: what was given is no token (<partition>.<execution>.<waitpoint>.<kid>:<mac>)")
+				return usage("TOKEN: not a token (<partition>.<execution>.<waitpoint>.<kid>:<mac>)")
 			}
 			if err := q.answer(""); err != nil {
 				return err

@@ -22,15 +22,15 @@ import (
 var budgetFlags = []member{
 	texts("", "limit", "hard limit, `dimension=number`, at least 1; may be repeated"),
 	texts("", "soft", "soft limit, `dimension=number`; 0 is none; may be repeated"),
-	text("", "mode", "strict refuses what passes a hard limit, warn only counts it").or("strict"),
+	text("", "mode", "strict refuses usage above a hard limit, warn only counts it").or("strict"),
 	text("on_hard", "on-hard",
-		"what becomes of an execution whose report is refused: reject (its handler decides), fail, or block (it waits)",
+		"action for an execution with a refused report: reject (its handler decides), fail, or block (it waits)",
 	).or("reject"),
 	text("", "on-soft", "allow, or warn: write down when a soft limit is passed").or("allow"),
 	millis("reset_ms", "reset", "begin a new period this often, 1s to ten years; 0 is never"),
-	list("refund", "refund", "give back what executions used that end so: failed,cancelled,expired"),
+	list("refund", "refund", "refund the usage of executions with these outcomes: failed,cancelled,expired"),
 	yes("strict", "strict-dimensions", "refuse reports of dimensions without limits"),
-	text("scope", "for", "what it is for, `text` for people"),
+	text("scope", "for", "purpose, `text` for people"),
 }
 
 var budgetVerbs = []verb{
@@ -60,7 +60,7 @@ gate ls counts those.`,
 			}),
 	},
 	{
-		use: "show NAME", short: "Show one budget: limits, what is used, who used it, and what it keeps from running",
+		use: "show NAME", short: "Show one budget: limits, usage, users, and the work that it holds back",
 		long: `show prints a budget with what is used of it in this period, the work that it keeps from running,
 the executions that used of it last, and its audit log: who changed, adjusted and reset it.`,
 		example: "  flowfabric budget show acme",
@@ -118,7 +118,7 @@ waits for the budget is looked at anew. If somebody else changes it at the same 
 		},
 	},
 	{
-		use: "report NAME DIMENSION=AMOUNT...", short: "Report what was used of a budget",
+		use: "report NAME DIMENSION=AMOUNT...", short: "Report usage of a budget",
 		long: `report adds to what was used of a budget, all dimensions or none. --key names the report:
 repeated with the same key within a day it is counted once, and says that it was counted before. When it would
 pass a hard limit nothing is counted, and the exit code is 4; a budget that only warns counts it. With
@@ -132,7 +132,7 @@ pass a hard limit nothing is counted, and the exit code is 4; a budget that only
 		run:    reportUsage,
 	},
 	{
-		use: "adjust NAME DIMENSION=AMOUNT...", short: "Correct what was used of a budget, up or down",
+		use: "adjust NAME DIMENSION=AMOUNT...", short: "Correct the usage of a budget, up or down",
 		long: `adjust adds to what was used in this period, or takes from it with a negative amount; nothing
 gets below zero, and no limit is asked. Who and why is in the budget's audit log. Repeated it adds again.`,
 		example: "  flowfabric budget adjust acme tokens=-500 --reason 'counted twice'",
@@ -178,7 +178,7 @@ unless --move.`,
 		},
 	},
 	{
-		use: "refund NAME ID", short: "Give back what an execution used of a budget",
+		use: "refund NAME ID", short: "Refund the usage of an execution to a budget",
 		long: `refund gives back what an execution reported to a budget in this period. What it reported in
 earlier periods is gone with them. Refunding twice gives nothing back the second time.`,
 		example: "  flowfabric budget refund acme 3-0197f3a0-…",
@@ -199,7 +199,7 @@ earlier periods is gone with them. Refunding twice gives nothing back the second
 		},
 	},
 	{
-		use: "rm NAME", short: "Forget a budget",
+		use: "rm NAME", short: "Remove a budget",
 		long: `rm forgets a budget, what was used of it and its audit log. Executions that have it as a gate
 wait; they go on within 30 s after one of that name is made again. One that is attached to scopes (gate ls) is
 refused: detach it first, or what is created there waits too.`,

@@ -30,18 +30,18 @@ goes on from there. Repeating all of it is safe too.`,
 }
 
 var bulkVerbs = []verb{
-	bulk("replay", "Replay what failed or expired", "replay",
+	bulk("replay", "Replay failed and expired executions", "replay",
 		yes("from_scratch", "from-scratch", "forget the recorded steps"),
 		text("from_step", "from-step",
-			"forget the step of this `name` and what was recorded after it; what has no such step fails"),
-		yes("force", "force", "also what completed")),
-	bulk("purge", "Purge what ended", "purge",
+			"forget the step of this `name` and everything recorded after it; an execution without the step fails"),
+		yes("force", "force", "also completed executions")),
+	bulk("purge", "Purge ended executions", "purge",
 		millis("keep_ms", "keep", "for how long ids stay taken, 24h at least (default 24h)")),
-	bulk("cancel", "Cancel what has not ended", "cancel"),
-	bulk("run-now", "Run what is delayed", "run_now"),
-	bulk("hold", "Keep what waits from being handed out", "hold"),
-	bulk("unhold", "Let what is held be handed out", "unhold"),
-	bulk("priority PRIORITY", "Change the priority of what has not ended", "priority"),
+	bulk("cancel", "Cancel executions that have not ended", "cancel"),
+	bulk("run-now", "Run delayed executions now", "run_now"),
+	bulk("hold", "Hold waiting executions", "hold"),
+	bulk("unhold", "Unhold held executions", "unhold"),
+	bulk("priority PRIORITY", "Change the priority of executions that have not ended", "priority"),
 }
 
 // bulk is the verb of an action.
@@ -50,7 +50,7 @@ func bulk(use, short, action string, flags ...member) verb {
 		all:     true,
 		example: "  flowfabric bulk " + use + " --lane batch --dry-run",
 		args:    map[string]member{"PRIORITY": decimal("priority", "a number")},
-		flags: slices.Concat(flags, filterFlags, []member{yes("dry_run", "dry-run", "only count what matches"),
+		flags: slices.Concat(flags, filterFlags, []member{yes("dry_run", "dry-run", "only count the matches"),
 			yes("", "yes", "do it"), whole("", "limit", "how many at most; `0` is all"),
 			text("cursor", "cursor", "go on where the run with this `cursor` ended, with the same filter"),
 			whole("concurrency", "concurrency", "calls at a time, 1..256 (default 32)")}),

@@ -15,7 +15,7 @@ func doctorCommand(a *app) *cobra.Command {
 	indexes := onlySmall
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check whether a deployment is healthy, and say what to do",
+		Short: "Check whether a deployment is healthy, and suggest remedies",
 		Long: `doctor looks at every node and at the records of the store: version, cluster state, function
 library, role, eviction policy, memory, persistence, replication, clocks, partitions, maintenance, route tables,
 work that nobody serves, sessions and quotas that a step back of the clock left in the future, commands that the

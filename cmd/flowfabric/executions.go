@@ -19,14 +19,14 @@ func requestFlag(verb string) member {
 // replayFlags say what a replay forgets, and what it is of.
 var replayFlags = []member{
 	yes("from_scratch", "from-scratch", "forget recorded steps and answers"),
-	text("from_step", "from-step", "forget the step of this `name` and what was recorded after it"),
+	text("from_step", "from-step", "forget the step of this `name` and everything recorded after it"),
 	yes("force", "force", "also one that succeeded"),
 }
 
 // executionVerbs read and change one execution.
 var executionVerbs = []verb{
 	{
-		use: "why ID", short: "Explain why an execution is where it is, and what moves it next",
+		use: "why ID", short: "Explain why an execution does not move, and what moves it next",
 		long: `why looks at everything that decides where an execution is (its state, its queue and lane, live
 workers, its lease, what it waits for, who maintains the partition) and says it in words. An id that names
 nothing is explained too, with exit code 0. Scripts use "reason" of --json: it does not change between releases.`,
@@ -46,7 +46,7 @@ nothing is explained too, with exit code 0. Scripts use "reason" of --json: it d
 		},
 	},
 	{
-		use: "history ID", aliases: []string{"events"}, short: "Tell what happened to an execution, oldest first",
+		use: "history ID", aliases: []string{"events"}, short: "Show the history of an execution, oldest first",
 		long: `history prints one line for each event: the creation, every attempt, the end, and what was out of
 the ordinary (delays, hand-backs, waits, revocations, changed priorities, replays).`,
 		example: "  flowfabric history 3-0197f3a0-…",
@@ -99,7 +99,7 @@ One that can be claimed already is no error.`,
 		route:   "POST /v1/executions/{ID}:run-now", done: "made claimable",
 	},
 	{
-		use: "delay ID DURATION", short: "Change until when a delayed execution waits",
+		use: "delay ID DURATION", short: "Change the due time of a delayed execution",
 		long: `delay lets an execution that waits for a time wait for DURATION from now instead, longer or
 shorter than before: a delayed start, the pause before a retry or after a lost worker, a delay that its handler
 asked for, or that of a resumption. 0 is run-now. One that is not delayed is refused.`,
@@ -158,20 +158,20 @@ There is no way back. Its id stays taken for --tombstone; its key is free.`,
 		flags: []member{millis("keep_ms", "tombstone", "how long the id stays taken, 24h to ten years").or("24h0m0s")},
 	},
 	{
-		use: "hold ID", short: "Keep an execution from being handed out",
+		use: "hold ID", short: "Hold an execution: no worker gets it",
 		long: `hold keeps an execution that waits for a worker from being handed out until unhold. One that
 runs, is delayed, suspended, or waits for others is refused; revoke or cancel it, or pause its lane.`,
 		example: "  flowfabric hold 3-0197f3a0-… --reason 'look at the input first'",
 		route:   "POST /v1/executions/{ID}:hold", done: "held",
 	},
 	{
-		use: "unhold ID", short: "Let a held execution be handed out again",
+		use: "unhold ID", short: "Unhold an execution",
 		long:    "unhold puts an execution that was held back into its queue, at its old place.",
 		example: "  flowfabric unhold 3-0197f3a0-…",
 		route:   "POST /v1/executions/{ID}:unhold", done: "unheld",
 	},
 	{
-		use: "resume ID", short: "Let a suspended execution go on without an answer",
+		use: "resume ID", short: "Resume a suspended execution without an answer",
 		long: `resume ends a wait although nobody answered. The handler is told so (flowfabric.ErrNoSignal); to
 give it an answer instead, use approve.`,
 		example: "  flowfabric resume 3-0197f3a0-… --reason 'editor is on leave'",

@@ -43,7 +43,7 @@ as {"cursor":…} on stderr.`,
 			}),
 	},
 	{
-		use: "show FLOW", short: "Show a flow: its state, its counters, and every member with what it depends on",
+		use: "show FLOW", short: "Show a flow: its state, its counters, and every member with its dependencies",
 		long: `show prints a flow level by level: its members, their states, what each needs and how far that
 is. With --json it prints the same as one value, with the ids of the members, which why, show and tail take.`,
 		example: `  flowfabric flow show 3-0197f3a0-…
@@ -75,7 +75,7 @@ and reason stand.`,
 		run: cancelFlow,
 	},
 	{
-		use: "replay FLOW", short: "Run what did not succeed in a flow again",
+		use: "replay FLOW", short: "Replay the members of a flow that did not succeed",
 		long: `replay runs members of a flow again that failed, expired, were cancelled or skipped: all that
 somebody still needs, or with --from a node and those it made skipped. What succeeded stays, and its results are
 used again; but nodes that run whatever the others came to (cleanup) run again after them. A flow that has ended

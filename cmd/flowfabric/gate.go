@@ -13,7 +13,7 @@ import (
 
 var gateVerbs = []verb{
 	{
-		use: "ls", short: "Show what is attached, and what budgets and quotas keep from running",
+		use: "ls", short: "Show attached budgets and quotas, and the work that they hold back",
 		long: `ls lists what is attached where; the work that waits for a budget or a quota, by lane, kind and
 reason, with how many executions wait in how many partitions and when the first of those asks again ("due": at
 any moment); and how much budgets and quotas have not been told yet. --json tells each partition apart.`,
@@ -47,7 +47,7 @@ command may be repeated.`,
 		},
 	},
 	{
-		use: "detach SCOPE", short: "Have budgets and quotas no longer asked for what is created in a scope",
+		use: "detach SCOPE", short: "Remove budgets and quotas from a scope",
 		long: `detach takes budgets and quotas from a scope, as attach names it, or all of them with --all. What
 was created in between keeps them.`,
 		example: `  flowfabric gate detach tag:app.tenant=acme --budget acme

@@ -41,13 +41,13 @@ var laneVerbs = []verb{
 		`pause lets a lane accept work and dispatch none. What runs already goes on.`),
 	laneState("resume", "Accept and hand out work again", flowfabric.LaneActive,
 		`resume makes a lane accept and hand out work again, whatever its state was.`),
-	laneState("drain", "Hand out what is there, accept nothing", flowfabric.LaneDraining,
+	laneState("drain", "Refuse new work and dispatch the rest", flowfabric.LaneDraining,
 		`drain lets a lane hand out what it has; a submit into it is refused.`),
 	laneState("disable", "Neither accept nor hand out", flowfabric.LaneDisabled,
 		`disable stops a lane: submits are refused, and what waits in it stays. What runs already goes on. It says
 what it did: how much waits in the lane now.`),
 	{
-		use: "retention LANE DURATION...", short: "Say how long a lane keeps what ended in it",
+		use: "retention LANE DURATION...", short: "Set how long a lane keeps ended executions",
 		long: `retention sets for how long executions are kept that end in the lane from now on, unless their
 own policy says otherwise: whole seconds, up to ten years; 0 is the default, 24h of what completed and 336h of
 any other. failed=336h says so for one outcome: completed, failed, cancelled or expired.`,
@@ -91,13 +91,13 @@ func setLane(ctx context.Context, q *request) error {
 	for _, l := range lanes {
 		if l.Name == name {
 			return q.app.show(l, func(p *page) {
-				p.say("lane %s is %s, keeps what ended for %s%s; %d waiting", l.Name, string(l.State),
+				p.say("lane %s is %s, keeps ended executions for %s%s; %d waiting", l.Name, string(l.State),
 					keeps(l.Retention), order(l), l.Waiting)
 			})
 		}
 	}
 	return q.app.show(admin.Lane{Namespace: q.app.namespace, Name: name, State: flowfabric.LaneActive}, func(p *page) {
-		p.say("lane %s is active, keeps what ended for %s; nothing waiting", name, keeps(flowfabric.Retentions{}))
+		p.say("lane %s is active, keeps ended executions for %s; nothing waiting", name, keeps(flowfabric.Retentions{}))
 	})
 }
 

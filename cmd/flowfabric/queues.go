@@ -6,7 +6,7 @@ import (
 )
 
 var queuesVerb = verb{
-	use: "queues", short: "Show what waits, by lane, kind and capabilities",
+	use: "queues", short: "Show waiting work by lane, kind and capabilities",
 	long: `queues shows every queue: how many executions wait in it, since when the oldest does, and how many
 executions of its kind are stored in any state.`,
 	example: "  flowfabric queues --all-namespaces",

@@ -16,10 +16,10 @@ import (
 // quotaFlags are the settings of a quota.
 var quotaFlags = []member{
 	whole("rate", "rate", "starts in any --window, at most 1000000; 0 is no limit"),
-	millis("window_ms", "window", "what --rate is counted in, at most 720h"),
+	millis("window_ms", "window", "period of --rate, at most 720h"),
 	whole("cap", "cap", "how many hold it at once, at most 1000000; 0 is no limit"),
 	millis("jitter_ms", "jitter", "spread the next tries over so much more, at most 60s"),
-	text("scope", "for", "what it is for, `text` for people"),
+	text("scope", "for", "purpose, `text` for people"),
 }
 
 var quotaVerbs = []verb{
@@ -40,7 +40,7 @@ counts those.`,
 			}),
 	},
 	{
-		use: "show NAME", short: "Show one quota: limits, who holds it, and what it keeps from running",
+		use: "show NAME", short: "Show one quota: limits, holders, and the work that it holds back",
 		long: `show prints a quota with who holds its slots, the work that it keeps from running, and who
 changed it.`,
 		example: "  flowfabric quota show gpu",
@@ -49,7 +49,7 @@ changed it.`,
 	},
 	{
 		use:   "limit KEY LIMIT",
-		short: "Show what a limit of a key counts: who holds its slots, and what it keeps from running",
+		short: "Show a limit of a key: the holders of its slots, and the work that it holds back",
 		long: `limit shows what runs and waits under a key that work was submitted with (submit --limit,
 flowfabric.LimitKey). LIMIT is as it was submitted: 2 (at once), 100/1m (starts in a minute), or 2,100/1m. A key
 that nobody uses has nothing.`,
@@ -100,7 +100,7 @@ time, one of the two is refused.`,
 		},
 	},
 	{
-		use: "rm NAME", short: "Forget a quota",
+		use: "rm NAME", short: "Remove a quota",
 		long: `rm forgets a quota and who holds it. Executions that have it as a gate wait; they go on within 30
 s after one of that name is made again. One that is attached to scopes (gate ls) is refused: detach it first, or
 what is created there waits too.`,

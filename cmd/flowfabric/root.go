@@ -71,18 +71,18 @@ of executions that run once those they depend on allow it. Members of
 a flow are executions, for which show, why, history and tail work as for any other`, flowVerbs),
 			queuesVerb.command(a),
 			a.group("lane",
-				"List, pause, resume, drain and disable lanes, and say how long they keep what ended and who comes next",
+				"List, pause, resume, drain and disable lanes, and set their retention and weights",
 				"", laneVerbs),
-			a.group("workers", "List worker processes, and give one up", "", workerVerbs),
+			a.group("workers", "List worker processes, and declare one dead", "", workerVerbs),
 			a.group("schedules", "List, put, pause, resume and remove schedules, and tell when they are due", "",
 				scheduleVerbs),
-			a.group("budget", "Create, change, show and remove budgets, and correct what was used of them",
+			a.group("budget", "Create, change, show and remove budgets, and correct their usage",
 				`budget looks after budgets: how much executions may use, by dimension, in a period. Work that has a
 budget as a gate (submit --budget, gate attach) waits while a hard limit of it is reached`, budgetVerbs),
 			a.group("quota", "Create, change, show and remove quotas",
 				`quota looks after quotas: how often executions may start, and how many may run at once. Work that has a
 quota as a gate (submit --quota, gate attach) waits while it is full`, quotaVerbs),
-			a.group("gate", "Attach budgets and quotas to what is created, and show what they keep from running",
+			a.group("gate", "Attach budgets and quotas to a scope, and show the work that they hold back",
 				`gate says which budgets and quotas apply to all executions of a namespace, a lane or a tag that are
 created from now on, in addition to those that they name themselves; and shows which work waits for a
 budget or a quota`, gateVerbs)}},

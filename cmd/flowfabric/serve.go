@@ -76,7 +76,7 @@ execution; give it to all processes behind one address. TLS is the business of t
 	flags.StringVar(&f.tokens, "tokens", os.Getenv("FLOWFABRIC_API_TOKENS_FILE"),
 		"`file` of tokens (default $FLOWFABRIC_API_TOKENS_FILE)")
 	flags.StringArrayVar(&f.origins, "allow-origin", nil,
-		"`origin` whose pages may call, such as https://app.example; may be repeated")
+		"`origin` of pages that may call, such as https://app.example; may be repeated")
 	flags.StringArrayVar(&f.proxies, "trusted-proxy", nil,
 		"`address` or range of a proxy whose X-Forwarded-For is believed, such as 10.0.0.0/8; may be repeated")
 	flags.BoolVar(&f.idle, "no-maintenance", false, "do not keep time: workers or other processes do")

@@ -8,7 +8,7 @@ import (
 func init() { trail.Program = "cli" }
 
 var trailVerb = verb{
-	use: "trail", short: "List who changed what, the newest first",
+	use: "trail", short: "List changes with their authors, the newest first",
 	long: `trail prints one line for each change that was made with this command, over the HTTP API, or with the
 packages client and admin: when, what, by whom, from where and why. Each partition keeps the newest 10,000 of
 them or so. What was done to one execution is in its history, too. --namespace chooses only when it is given.

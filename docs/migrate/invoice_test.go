@@ -54,7 +54,7 @@ func NewWorker(url string, m *Mailer, log *slog.Logger) (*runtime.Worker, error)
 		handler.Bind(SendInvoice, m.Handle))
 }
 
-// InvoiceKey names the work: whoever submits the same invoice gets the same execution.
+// InvoiceKey names the work: submits of the same invoice get the same execution.
 func InvoiceKey(in Invoice) flowfabric.KeyOption {
 	return flowfabric.IdempotencyKey(fmt.Sprintf("invoice-%d", in.Number))
 }

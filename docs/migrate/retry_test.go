@@ -76,7 +76,7 @@ func Report(tell func(ctx context.Context, t *handler.Task, category string, err
 	}
 }
 
-// DeadLetters tells every execution that has failed for good, whoever decided that: the policy, a handler, or the
+// DeadLetters reports every execution that has failed for good, by any decision: the policy, a handler, or the
 // server.
 func DeadLetters(ctx context.Context, c *client.Client, tell func(flowfabric.Snapshot)) error {
 	// a program that stores sub.Cursor() goes on there with From
@@ -93,7 +93,7 @@ func DeadLetters(ctx context.Context, c *client.Client, tell func(flowfabric.Sna
 		}
 		seen, err := c.Execution(event.Execution).Get(ctx)
 		if errors.Is(err, flowfabric.ErrResultPurged) || errors.Is(err, flowfabric.ErrNotFound) {
-			continue // its retention is over: whoever reads so late misses it
+			continue // its retention is over: a late reader misses it
 		}
 		if err != nil {
 			return err

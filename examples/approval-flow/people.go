@@ -43,7 +43,7 @@ func (s *show) openPage() (*site, error) {
 	return w, nil
 }
 
-// close lets whoever clicked last see the answer.
+// close lets the last person who clicked see the answer.
 func (w *site) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -53,7 +53,7 @@ func (w *site) close() {
 	w.running.Wait()
 }
 
-// text is what the page asks, whoever opens it.
+// text is the question of the page, the same for everybody.
 func (s *show) text(*http.Request, suspend.Token) suspend.Question {
 	return suspend.Question{
 		Title:   "Release " + s.version,

@@ -32,7 +32,7 @@ func (t *tenant) budget() admission.Budget {
 	}
 }
 
-// open makes the budget and attaches it to the namespace: whoever submits there need not know of it, and cannot
+// open makes the budget and attaches it to the namespace: a producer there need not know of it, and cannot
 // forget it.
 func (t *tenant) open(ctx context.Context, o options, run string) (err error) {
 	t.id = t.Name + "-" + run // of its own, so that several programs may run on one server

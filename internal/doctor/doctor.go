@@ -27,7 +27,7 @@ type Check struct {
 	Status Status `json:"status" jsonschema:"ok, warn, fail, or skip: the check could not be made"`
 	Node   string `json:"node,omitempty" jsonschema:"the address of the node"`
 	Found  string `json:"found" jsonschema:"for people"`
-	Do     string `json:"do,omitempty" jsonschema:"what to do about it"`
+	Do     string `json:"do,omitempty" jsonschema:"remedy"`
 }
 
 // Checkup is what an examination found. [Examine] makes one.
