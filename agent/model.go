@@ -23,7 +23,16 @@ type Model interface {
 	Generate(ctx context.Context, req Request, delta func(Delta) error) (Response, error)
 }
 
-// ModelFunc is a function that is a [Model].
+// ModelFunc is a function that is a [Model]. A scripted one for a test asks for a tool first, then says what it found:
+//
+//	agent.ModelFunc(func(_ context.Context, q agent.Request, _ func(agent.Delta) error) (agent.Response, error) {
+//		last := q.Messages[len(q.Messages)-1]
+//		if last.Role == agent.User {
+//			call := agent.ToolCall{ID: "1", Name: "weather", Arguments: []byte(`{"city":"Rome"}`)}
+//			return agent.Response{Message: agent.Message{Calls: []agent.ToolCall{call}}, Stop: agent.StopTools}, nil
+//		}
+//		return agent.Response{Message: agent.Message{Text: "It says " + last.Text}, Stop: agent.StopEnd}, nil
+//	})
 type ModelFunc func(ctx context.Context, req Request, delta func(Delta) error) (Response, error)
 
 // Generate calls the function.

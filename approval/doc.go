@@ -8,6 +8,11 @@
 //
 //	mux.Handle("/answers", approval.New(approval.Config{Deliver: c})) // c is a *client.Client
 //
+// A program posts JSON to the same link. name is the choice, and payload is what the wait decodes, here a
+// suspend.Answer:
+//
+//	{"name": "approve", "payload": {"choice": "approve", "comment": "ship it"}}
+//
 // The store alone judges a token. A forged or expired one is answered with the same bytes as none, so a caller learns
 // nothing. When the store is away, a POST is answered with 503 and nothing is known to have been done; the link works
 // again later. The second decision on a waitpoint changes nothing and is told which one stands.

@@ -4,7 +4,7 @@
 //
 //	c, err := client.Connect(ctx, client.Config{URL: os.Getenv("FLOWFABRIC_URL")})
 //	exec, err := client.Submit(ctx, c, Render, 10, flowfabric.IdempotencyKey("order-17"), flowfabric.Priority(5))
-//	for event, err := range exec.Tail(ctx) { … } // live frames
+//	for event, err := range exec.Tail(ctx) { … } // event.Frame is one if event.Kind is stream.TailFrame
 //	text, err := exec.Result(ctx)                // typed; waits
 //
 // # Submitting

@@ -5,6 +5,27 @@
 //	Open ─▶ Claim (waits) ─▶ Held ─▶ your code, under Held.Context ─▶ Complete · Fail · Delay · Release
 //	                          └─ renewed in the background until then; Renewal tells how that goes, Renew renews now
 //
+// A loop, which decodes inputs and encodes results itself, mostly as JSON:
+//
+//	s, err := lease.Open(ctx, lease.Config{URL: url, Kinds: []string{"resize"}})
+//	for {
+//		list, err := s.Claim(ctx, 8)
+//		if err != nil {
+//			return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+//		}
+//		for _, h := range list {
+//			result, err := resize(h.Context(), h.Input)
+//			if err == nil {
+//				err = h.Complete(ctx, result)
+//			} else {
+//				_, _, err = h.Fail(ctx, handler.Failure{Reason: err.Error()})
+//			}
+//			if err != nil {
+//				log.Print(err) // for example the lease was lost: others have the work
+//			}
+//		}
+//	}
+//
 // One [Session.Claim] brings whatever there is: new work, what a budget or a quota has granted, retries, and what was
 // taken from a worker that died (Held.Type tells). Steps, frames and waits need package handler.
 //

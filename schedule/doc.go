@@ -3,6 +3,10 @@
 //
 //	Spec ── Next ──▶ instants ── plan (what is due, what was missed) ──▶ one atomic call per step ──▶ execution
 //
+// This package has the words only; client.Schedule makes and changes a schedule, and admin lists and pauses it:
+//
+//	_, err := client.Schedule(ctx, c, "nightly", schedule.Cron("30 2 * * *", "Europe/Berlin"), Report, "all")
+//
 // A definition is stored on the server as bytes that only Go reads. Any process that runs maintenance, as every
 // worker does, fires it: it reads what is due, plans, and makes one call that creates the execution and moves the
 // schedule on, if the schedule is still as it was read. So each instant is submitted once, however many processes run

@@ -20,7 +20,7 @@ type Choice struct {
 }
 
 // Answer is the choice of a person: the payload, as JSON, of a signal that is named like the choice. A handler gets it
-// from [Ask], or reads it with Await[Answer].
+// from handler.Task.Ask, or reads it with Await[Answer].
 type Answer struct {
 	Choice  string `json:"choice"`
 	Comment string `json:"comment,omitempty"` // ≤ 8 KiB from the page for links
